@@ -22,7 +22,7 @@ import (
 	"restyle/tensor"
 )
 
-// weight is a tensor of a model made by a test.
+// weight is a tensor of a model that a test makes.
 type weight struct {
 	dtype tensor.DType
 	shape []int
@@ -33,7 +33,7 @@ type weight struct {
 const smallConfig = `{"model_type":"llama","vocab_size":12,"hidden_size":8,"intermediate_size":6,"num_hidden_layers":2,` +
 	`"num_attention_heads":2,"num_key_value_heads":1,"tie_word_embeddings":true,"torch_dtype":"float32"}`
 
-// newWeights are the weights that a config asks for, each element another number.
+// newWeights returns the weights that a config requires, each element a different number.
 func newWeights(t testing.TB, config string, dtype tensor.DType) map[string]weight {
 	t.Helper()
 	c, err := ParseConfig([]byte(config))
@@ -60,7 +60,7 @@ func count(shape []int) int {
 	return n
 }
 
-// writeModel writes a model's directory, its weights in one file.
+// writeModel writes a model's directory, with its weights in one file.
 func writeModel(t testing.TB, config string, all map[string]weight) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -93,7 +93,7 @@ func writeWeights(t testing.TB, path string, all map[string]weight) {
 	}
 }
 
-// newParams are a model's parameters on the CPU, all NaN.
+// newParams returns a model's parameters on the CPU, all NaN.
 func newParams(t testing.TB, c model.Config, dtype tensor.DType) (*kernels.Device, []model.Param) {
 	t.Helper()
 	d, err := kernels.Open("cpu", kernels.Options{})
@@ -114,7 +114,8 @@ func newParams(t testing.TB, c model.Config, dtype tensor.DType) (*kernels.Devic
 	return d, params
 }
 
-// TestRecordedModels loads what transformers wrote, in every type, and compares with what transformers read from it.
+// TestRecordedModels loads models that transformers wrote, in every type, and compares with what transformers read from
+// them.
 func TestRecordedModels(t *testing.T) {
 	var values map[string]map[string][3]float64
 	data, err := os.ReadFile("testdata/values.json")
@@ -159,7 +160,7 @@ func TestRecordedModels(t *testing.T) {
 							t.Fatalf("%s: element %d is %v, want %v", p.Name, i, got[i], f)
 						}
 					}
-					// A sum of a few hundred numbers in float64, in another order.
+					// A sum of a few hundred numbers in float64 differs if their order does.
 					if w := want[p.Name]; math.Abs(sum-w[0]) > 1e-9 || float64(stored[0]) != w[1] ||
 						float64(stored[len(stored)-1]) != w[2] {
 						t.Errorf("%s: sum %v, from %v to %v; want %v", p.Name, sum, stored[0], stored[len(stored)-1], w)
@@ -170,7 +171,7 @@ func TestRecordedModels(t *testing.T) {
 	}
 }
 
-// TestReferenceModels opens every model of the reference folder and loads it.
+// TestReferenceModels opens and loads every model of the reference directory.
 func TestReferenceModels(t *testing.T) {
 	root := os.Getenv("RESTYLE_REFERENCE")
 	if root == "" {
@@ -213,7 +214,7 @@ func TestReferenceModels(t *testing.T) {
 	}
 }
 
-// TestBadModels spoils a good model in one way each.
+// TestBadModels damages a good model in one way per case.
 func TestBadModels(t *testing.T) {
 	const up = "model.layers.1.mlp.up_proj.weight"
 	nan := func(at int, f float32) func(map[string]weight) {
@@ -222,8 +223,8 @@ func TestBadModels(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		edit  func(map[string]weight)
-		want  string // the error of opening
-		load  string // the error of loading
+		want  string // the error of OpenModel
+		load  string // the error of Load
 		dtype tensor.DType
 	}{
 		{name: "nothing wrong", edit: func(map[string]weight) {}},
@@ -270,7 +271,7 @@ func TestBadModels(t *testing.T) {
 					w.data = make([]float32, count(w.shape))
 				}
 				if w.dtype == tensor.I32 {
-					w.dtype = tensor.F32 // the bytes are as many; the header is changed below
+					w.dtype = tensor.F32 // the number of bytes is the same; the header is changed below
 				}
 				all[name] = w
 			}
@@ -306,7 +307,7 @@ func TestBadModels(t *testing.T) {
 	}
 }
 
-// TestDTypes counts the weights by the types in their files' headers, whatever config.json says of them.
+// TestDTypes checks that weights are counted by the types in the headers of their files, whatever config.json says.
 func TestDTypes(t *testing.T) {
 	total := func(m map[tensor.DType]int64) (n int64) {
 		for _, count := range m {
@@ -320,7 +321,7 @@ func TestDTypes(t *testing.T) {
 		norm, up := w["model.norm.weight"], w["model.layers.0.mlp.up_proj.weight"]
 		norm.dtype, up.dtype = tensor.F32, tensor.BF16
 		w["model.norm.weight"], w["model.layers.0.mlp.up_proj.weight"] = norm, up
-		w["model.layers.0.self_attn.rotary_emb.inv_freq"] = weight{tensor.F32, []int{2}, []float32{1, 2}} // no weight
+		w["model.layers.0.self_attn.rotary_emb.inv_freq"] = weight{tensor.F32, []int{2}, []float32{1, 2}} // not a weight
 		c, err := OpenModel(writeModel(t, config, w))
 		if err != nil {
 			t.Fatal(err)
@@ -336,7 +337,7 @@ func TestDTypes(t *testing.T) {
 	}
 }
 
-// TestBadDirectories has what is wrong around the weights.
+// TestBadDirectories opens directories in which something other than the weights is wrong.
 func TestBadDirectories(t *testing.T) {
 	untied := strings.Replace(smallConfig, `"tie_word_embeddings":true,`, "", 1)
 	for _, test := range []struct {
@@ -389,7 +390,8 @@ func TestBadDirectories(t *testing.T) {
 	}
 }
 
-// TestHugeFilesAreNotRead has small files that claim to be huge, which a file with holes may be.
+// TestHugeFilesAreNotRead checks that files that claim to be huge, which sparse files may, are refused without being
+// read.
 func TestHugeFilesAreNotRead(t *testing.T) {
 	for _, name := range []string{"config.json", "generation_config.json", "tokenizer_config.json", "chat_template.jinja",
 		singleName} {
@@ -412,7 +414,7 @@ func TestHugeFilesAreNotRead(t *testing.T) {
 	}
 }
 
-// TestSmallFiles looks at what is read from beside the weights.
+// TestSmallFiles checks what is read from the files next to the weights.
 func TestSmallFiles(t *testing.T) {
 	dir := writeModel(t, smallConfig, newWeights(t, smallConfig, tensor.F32))
 	open := func() *Checkpoint {

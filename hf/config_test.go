@@ -13,7 +13,7 @@ import (
 	"restyle/model"
 )
 
-// recorded is what testdata/record_configs.py wrote of one config.json.
+// recorded is what testdata/record_configs.py wrote about one config.json.
 type recorded struct {
 	Name    string
 	Config  json.RawMessage
@@ -38,10 +38,10 @@ type recorded struct {
 	}
 }
 
-// differ are the cases in which this package does not do what transformers does, with what its error says, or "" where
-// it loads what transformers refuses.
+// differ lists the cases in which this package and transformers differ. The value is part of this package's error, or
+// "" if it loads what transformers refuses.
 var differ = map[string]string{
-	"llama, sliding_window 8":                 "sliding_window is 8", // the cache of generate drops what the mask shows
+	"llama, sliding_window 8":                 "sliding_window is 8", // in generate, the cache drops what the mask shows
 	"llama, sliding_window 8 switched on":     "sliding_window is 8",
 	"llama, switched on from layer 0":         "sliding_window is 8",
 	"llama, switched on from layer 1":         "sliding_window is 8",
@@ -55,9 +55,9 @@ var differ = map[string]string{
 	"gelu":                                    `hidden_act "gelu"`,
 	"quantised":                               "quantization_config",
 	"mixtral":                                 `model_type "mixtral"`,
-	"qwen2, head_dim null":                    "", // meant as absent, as the other classes have it
+	"qwen2, head_dim null":                    "", // meant as absent, as in the other classes
 	"mistral, key heads null":                 "",
-	"mistral, layer_types sliding":            "", // transformers itself stumbles over these keys
+	"mistral, layer_types sliding":            "", // transformers itself fails on these keys
 }
 
 func TestConfigsAsTransformersReadsThem(t *testing.T) {
@@ -130,7 +130,7 @@ func (r recorded) compare(t *testing.T, c model.Config) {
 	}
 }
 
-// TestConfigRefuses goes through what no model can be computed right from.
+// TestConfigRefuses checks configs for which no model can be computed correctly.
 //
 //nolint:lll // JSON in one piece
 func TestConfigRefuses(t *testing.T) {
@@ -243,7 +243,7 @@ func TestTokenizerConfig(t *testing.T) {
 	}
 }
 
-// FuzzConfig checks that whatever is accepted is a model that can be computed with.
+// FuzzConfig checks that every accepted config describes a model that can be computed.
 func FuzzConfig(f *testing.F) {
 	data, err := os.ReadFile("testdata/configs.json")
 	var cases []recorded

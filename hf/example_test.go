@@ -7,7 +7,8 @@ import (
 	"restyle/hf"
 )
 
-// A model's directory is checked as a whole when it is opened; weights are read when they are asked for.
+// ExampleOpenModel opens a model's directory, which checks all of it, and reads one weight: weights are read only on
+// request.
 func ExampleOpenModel() {
 	m, err := hf.OpenModel("testdata/tied")
 	if err != nil {

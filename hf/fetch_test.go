@@ -24,17 +24,17 @@ import (
 
 const commit = "1111111111111111111111111111111111111111"
 
-// repository is a hub with the one model owner/name, asked without a network. What can go wrong with the hub itself is
-// tested where its client is.
+// repository is a hub that has the one model owner/name and needs no network. The hub's own failures are tested in
+// package hub.
 type repository struct {
 	files   map[string][]byte
 	api     func() (status int, code string) // nil: the listing
-	body    func(b []byte) io.Reader         // of weights; nil: the bytes
+	body    func(b []byte) io.Reader         // changes weights on the way; nil: sends their bytes
 	asked   int                              // requests of the listing
 	weights int                              // requests of weights
 }
 
-// repositoryOf holds the files of a directory beside what many repositories have too.
+// repositoryOf returns a repository with the files of a directory and other files that many repositories have.
 func repositoryOf(t *testing.T, dir string) *repository {
 	r := &repository{files: map[string][]byte{}}
 	for _, name := range []string{"README.md", "original/consolidated.00.pth", "original/params.json",
@@ -150,7 +150,7 @@ func TestOpenFromHub(t *testing.T) {
 			if c.Tokenizer.ChatTemplate != "x" {
 				t.Errorf("%+v", c.Tokenizer)
 			}
-			// The second time no weights are sent, and offline nothing is asked.
+			// The second time, no weights are sent. Offline, nothing is requested.
 			sent, asked := r.weights, r.asked
 			if again, _, err := fetch("owner/name@" + commit); err != nil || again != dir || r.weights != sent {
 				t.Error(again, err, r.weights-sent)
@@ -163,7 +163,7 @@ func TestOpenFromHub(t *testing.T) {
 			if again, revision, err := fetch(dir); err != nil || again != dir || revision != "" {
 				t.Error("a directory: ", again, revision, err)
 			}
-			// What Python did not want is not missed; weights are.
+			// A missing file that Python did not want is no error; missing weights are.
 			os.Remove(filepath.Join(dir, "special_tokens_map.json"))
 			if _, _, err := fetch("owner/name"); err != nil {
 				t.Error(err)
@@ -177,8 +177,8 @@ func TestOpenFromHub(t *testing.T) {
 	}
 }
 
-// TestOpenFromHubFaults has repositories that are no model and weights that go wrong. No weights may be asked for where
-// they cannot be used.
+// TestOpenFromHubFaults opens repositories that are no model, and weights whose download fails. No weights may be
+// requested if they cannot be used.
 //
 //nolint:lll // JSON in one piece
 func TestOpenFromHubFaults(t *testing.T) {
@@ -208,7 +208,7 @@ func TestOpenFromHubFaults(t *testing.T) {
 		edit    func(*repository)
 		ref     string // default owner/name
 		want    string
-		weights bool // were asked for
+		weights bool // whether they were requested
 	}{
 		{name: "no config", edit: without("config.json"), want: "has no config.json: give a model"},
 		{name: "another kind of model", edit: set("config.json", `{"model_type":"bert"}`),
@@ -247,9 +247,9 @@ func TestOpenFromHubFaults(t *testing.T) {
 			want: "gave up after 6 tries: the download broke off after 1 of", weights: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { // for the waits between tries
+			synctest.Test(t, func(t *testing.T) { // the bubble's clock makes the waits between tries short
 				r := repositoryOf(t, "testdata/sharded")
-				delete(r.files, "onnx/model.safetensors") // contains the names that are taken away above
+				delete(r.files, "onnx/model.safetensors") // its name contains the names that are deleted above
 				test.edit(r)
 				h := r.open(t)
 				h.Offline = test.name == "offline"

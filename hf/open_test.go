@@ -19,7 +19,7 @@ import (
 	"restyle/tensor"
 )
 
-// TestOpenFS opens a model that is no directory, and gets what its directory gives.
+// TestOpenFS opens a model that is no directory, and compares it with its directory.
 func TestOpenFS(t *testing.T) {
 	for _, dir := range []string{"testdata/tied", "testdata/sharded"} {
 		files := fstest.MapFS{"tokenizer.json": {Data: []byte(`{"a":1}`)}}
@@ -50,7 +50,7 @@ func TestOpenFS(t *testing.T) {
 				t.Errorf("%s: %s is another", dir, p.Name)
 			}
 		}
-		// What is saved of it has its companions.
+		// Save also writes its companions.
 		out := t.TempDir()
 		if err := Save(out, c, d, params, SaveOptions{}); err != nil {
 			t.Fatal(err)
@@ -58,7 +58,7 @@ func TestOpenFS(t *testing.T) {
 		if text, err := os.ReadFile(filepath.Join(out, "tokenizer.json")); string(text) != `{"a":1}` {
 			t.Errorf("%s, %v", text, err)
 		}
-		// Faults name it.
+		// Errors name the model.
 		delete(files, "config.json")
 		if _, err := OpenModelFS(files, "the test's model"); err == nil ||
 			!strings.Contains(err.Error(), "the test's model has no config.json") {
@@ -77,7 +77,7 @@ func TestOpenFS(t *testing.T) {
 	}
 }
 
-// sequential is a file system whose files can only be read from the beginning on.
+// sequential is a file system whose files can be read only from the beginning to the end.
 type sequential struct{ fs.FS }
 
 func (s sequential) Open(name string) (fs.File, error) {
@@ -92,7 +92,7 @@ func TestOpenFSNeedsReaderAt(t *testing.T) {
 	}
 }
 
-// TestPipes: a pipe that nobody writes to is an error, and is not waited for.
+// TestPipes checks that a pipe without a writer is an error, and is not waited for.
 func TestPipes(t *testing.T) {
 	for _, name := range []string{"config.json", "tokenizer_config.json", singleName} {
 		dir := writeModel(t, smallConfig, newWeights(t, smallConfig, tensor.F32))
@@ -107,8 +107,8 @@ func TestPipes(t *testing.T) {
 	}
 }
 
-// TestLinks: a model's small files are copied into what is saved, so that none may be a link to a file elsewhere. Links
-// within the directory and to the blobs of a hub cache are files like any other, and weights may be anywhere.
+// TestLinks checks links in a model's directory. Save copies the small files, so none may be a link to a file
+// elsewhere. Links within the directory and to the blobs of a hub cache are accepted, and weights may be anywhere.
 func TestLinks(t *testing.T) {
 	private := filepath.Join(t.TempDir(), "private.json")
 	write(t, private, `{"password":"x"}`)
@@ -166,7 +166,8 @@ func TestLinks(t *testing.T) {
 		}
 		c.Close()
 	}
-	// A snapshot of the hub's cache, a directory with links to the cache, and a directory with weights from another disk.
+	// Open a snapshot in the hub's cache, a directory of links to the cache, and a directory whose weights are a link to
+	// another place.
 	made := writeModel(t, smallConfig, newWeights(t, smallConfig, tensor.F32))
 	write(t, filepath.Join(made, "tokenizer.json"), "{}")
 	repo := filepath.Join(t.TempDir(), "models--owner--name")
@@ -203,7 +204,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestOpenNames: a directory wins over a hub repository of the name, and the embedded model over a directory.
+// TestOpenNames checks that a directory takes precedence over a hub repository of the same name, and the embedded model
+// over a directory.
 func TestOpenNames(t *testing.T) {
 	t.Chdir(t.TempDir())
 	model := writeModel(t, smallConfig, newWeights(t, smallConfig, tensor.F32))
@@ -242,7 +244,8 @@ func TestOpenNames(t *testing.T) {
 	}
 }
 
-// TestStarter loads the embedded model, where this build has it, and finds what is needed to ask and to train it.
+// TestStarter loads the embedded model, if this build has it, and checks that it has the files for chatting and
+// training.
 func TestStarter(t *testing.T) {
 	c, err := Open(t.Context(), nil, data.StarterName)
 	if err != nil {
@@ -264,7 +267,7 @@ func TestStarter(t *testing.T) {
 	}
 }
 
-// TestNewModel saves a model of which there was nothing but what was in memory.
+// TestNewModel saves a model whose files existed only in memory.
 func TestNewModel(t *testing.T) {
 	files := map[string][]byte{"config.json": []byte(smallConfig), "tokenizer.json": []byte("{}"),
 		"chat_template.jinja": []byte("x"), "generation_config.json": []byte(`{"eos_token_id":7}`)}
@@ -292,7 +295,7 @@ func TestNewModel(t *testing.T) {
 		}
 	}
 	sameWeights(t, dir, d, params)
-	// A card is kept where none is given, and replaced where one is.
+	// Without a new card, the existing one is kept; a new card replaces it.
 	for _, next := range [][]byte{nil, []byte("another")} {
 		if next != nil {
 			card = next
@@ -304,7 +307,7 @@ func TestNewModel(t *testing.T) {
 			t.Errorf("%q, want %q", got, card)
 		}
 	}
-	// The weights and their configuration alone, as a checkpoint of training has them.
+	// A checkpoint of training has only the weights and their configuration.
 	bare, err := NewModel(map[string][]byte{"config.json": c.ConfigJSON})
 	if err != nil {
 		t.Fatal(err)
@@ -355,7 +358,7 @@ func TestDigest(t *testing.T) {
 		} else if want, _, _ := strings.Cut(string(out), " "); first != want {
 			t.Errorf("%s: %s, sha256sum says %s", source, first, want)
 		}
-		// Companions do not count, each byte of config and weights does.
+		// Companions do not count; each byte of the config and the weights does.
 		write(t, filepath.Join(dir, "tokenizer.json"), "{}")
 		if again := digest(dir); again != first {
 			t.Errorf("%s: another digest for another tokenizer", source)
@@ -391,7 +394,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestProgress: what Load tells grows chunk by chunk to all of the bytes.
+// TestProgress checks that the progress of Load grows chunk by chunk to the number of all bytes.
 func TestProgress(t *testing.T) {
 	config := strings.NewReplacer(`"vocab_size":12`, `"vocab_size":3001`, `"hidden_size":8`,
 		`"hidden_size":800`).Replace(smallConfig)
@@ -399,7 +402,7 @@ func TestProgress(t *testing.T) {
 	var last, want int64
 	calls := 0
 	for _, p := range params {
-		want += int64(4 * p.W.Len()) // as they are stored
+		want += int64(4 * p.W.Len()) // the bytes as stored
 	}
 	if err := c.Load(t.Context(), d, params, func(done, total int64) {
 		if calls++; done <= last || done > total || total != want {
@@ -414,8 +417,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestPointers: a clone without Git LFS has pointers in place of large files. That is said, of weights and of small
-// files.
+// TestPointers checks the error for a clone without Git LFS, which has pointers in place of large files, both for
+// weights and for small files.
 func TestPointers(t *testing.T) {
 	pointer := "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("0", 64) + "\nsize 123456\n"
 	for _, name := range []string{singleName, "config.json", "tokenizer_config.json"} {
@@ -433,7 +436,7 @@ func TestPointers(t *testing.T) {
 	}
 }
 
-// TestOpenFile: a file is no model, and no name to ask the hub for.
+// TestOpenFile checks that a file is not accepted as a model, and its path is not looked up on the hub.
 func TestOpenFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "model.safetensors")
 	if err := os.WriteFile(path, []byte("x"), 0o666); err != nil {

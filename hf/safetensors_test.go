@@ -19,7 +19,7 @@ import (
 	"restyle/tensor"
 )
 
-// file is a safetensors file with this header and so many bytes behind it.
+// file returns a safetensors file with this header and payload bytes after it.
 func file(header string, payload int) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(b, header...), make([]byte, payload)...)
@@ -80,7 +80,7 @@ func TestEveryType(t *testing.T) {
 	}
 }
 
-// badFiles are safetensors files that must not be read, and what is said of them.
+// badFiles are safetensors files that must not be read, with part of the error.
 //
 //nolint:lll // JSON in one piece
 var badFiles = map[string]struct {
@@ -142,7 +142,7 @@ func TestBadFiles(t *testing.T) {
 			}
 		})
 	}
-	// On the disk, cut at every length.
+	// The same file on the disk, truncated at every length.
 	whole, err := os.ReadFile("testdata/every_type.safetensors")
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// TestShrinkingFile has a file that becomes shorter after it was opened.
+// TestShrinkingFile truncates a file after it was opened.
 func TestShrinkingFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.safetensors")
 	if err := os.WriteFile(path, file(`{"a":{"dtype":"U8","shape":[9],"data_offsets":[0,9]}}`, 9), 0o600); err != nil {
@@ -179,7 +179,7 @@ func TestShrinkingFile(t *testing.T) {
 	}
 }
 
-// TestWrite compares with the bytes that must come out, and reads them again.
+// TestWrite compares the written bytes with the expected ones, and reads them again.
 func TestWrite(t *testing.T) {
 	put := func(b ...byte) func(io.Writer) error {
 		return func(w io.Writer) error { _, err := w.Write(b); return err }
@@ -226,7 +226,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestConvert compares with the formulas of package tensor for numbers of every kind, whatever their number and place.
+// TestConvert compares with the formulas of package tensor, for numbers of every kind, at any offset and of any count.
 func TestConvert(t *testing.T) {
 	types := []tensor.DType{tensor.F32, tensor.F16, tensor.BF16}
 	values := []float32{0, 1, -1.0039062, 65024, 5.9604645e-08, -3.0517578e-05, 1.0019531, 0.33333334, 2.7182817}
@@ -296,7 +296,7 @@ func TestNotFinite(t *testing.T) {
 	}
 }
 
-// FuzzSafetensors checks of every file that is read that its tensors are disjoint and within it.
+// FuzzSafetensors checks that the tensors of every accepted file are disjoint and within it.
 func FuzzSafetensors(f *testing.F) {
 	for _, test := range badFiles {
 		f.Add(test.data)

@@ -19,7 +19,7 @@ import (
 	"restyle/tensor"
 )
 
-// load opens a model and gives its parameters, loaded.
+// load opens a model and returns its parameters, loaded.
 func load(t *testing.T, dir string, dtype tensor.DType) (*Checkpoint, *kernels.Device, []model.Param) {
 	t.Helper()
 	c, err := OpenModel(dir)
@@ -58,7 +58,7 @@ func sameWeights(t *testing.T, dir string, d *kernels.Device, params []model.Par
 	}
 }
 
-// TestSave saves what was loaded, over and over into the same directory: in one file, in several, in fewer, in one.
+// TestSave saves the loaded model repeatedly into the same directory: in one file, in several, in fewer, in one.
 func TestSave(t *testing.T) {
 	from, d, params := load(t, "testdata/tied", tensor.BF16)
 	dir := filepath.Join(t.TempDir(), "new", "out")
@@ -79,14 +79,14 @@ func TestSave(t *testing.T) {
 		}
 		sameWeights(t, dir, d, params)
 	}
-	// In the type that it had, what comes out is what went in.
+	// Saved in its own type, the model is the same as before.
 	for _, name := range []string{"config.json", "generation_config.json"} {
 		want, _ := os.ReadFile(filepath.Join("testdata/tied", name))
 		if got, _ := os.ReadFile(filepath.Join(dir, name)); !bytes.Equal(bytes.TrimSpace(got), bytes.TrimSpace(want)) {
 			t.Errorf("%s is now %s", name, got)
 		}
 	}
-	// Onto itself, and from a model in the older keys.
+	// Save it onto itself, and then save a model with the older keys.
 	own, err := OpenModel(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -104,10 +104,10 @@ func TestSave(t *testing.T) {
 	if err := Save(dir, from, d, params, SaveOptions{DType: tensor.F16}); err != nil {
 		t.Fatal(err)
 	}
-	sameWeights(t, dir, d, params) // F16 loses nothing of what was F16
+	sameWeights(t, dir, d, params) // the weights were F16, so F16 loses nothing
 }
 
-// TestSaveFromScratch has a model of which there was only a config.json.
+// TestSaveFromScratch saves a model of which only a config.json existed.
 func TestSaveFromScratch(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "config.json"), smallConfig)
@@ -151,7 +151,7 @@ func TestSaveKeepsTheConfig(t *testing.T) {
 	}
 }
 
-// TestSaveRefuses has what must not be saved. The model that is there stays.
+// TestSaveRefuses checks what must not be saved. The existing model stays.
 func TestSaveRefuses(t *testing.T) {
 	from, d, params := load(t, "testdata/tied", tensor.F32)
 	dir := t.TempDir()
@@ -193,7 +193,7 @@ func TestSaveRefuses(t *testing.T) {
 	}
 }
 
-// TestSaveToAFullDisk has disks with too little room: known before, and met on the way.
+// TestSaveToAFullDisk saves to disks with too little space, detected before or during the write.
 func TestSaveToAFullDisk(t *testing.T) {
 	from, d, params := load(t, "testdata/tied", tensor.F32)
 	for size, want := range map[string]string{"size=8k": "free some space", "size=16k": "no space left"} {
@@ -212,8 +212,8 @@ func TestSaveToAFullDisk(t *testing.T) {
 	}
 }
 
-// TestInterruptedSave stops a save before each of the operations by which it gives the files their names: what is there
-// is then the old model, the new one, or none.
+// TestInterruptedSave stops a save before each of its renames. The directory must then have the old model, the new one,
+// or none.
 func TestInterruptedSave(t *testing.T) {
 	write := func(t *testing.T, dir string, add float32, most int64) error {
 		from, d, params := load(t, "testdata/tied", tensor.F32)
@@ -227,7 +227,7 @@ func TestInterruptedSave(t *testing.T) {
 		return Save(dir, from, d, params, SaveOptions{MaxShardBytes: most})
 	}
 	for _, sizes := range [][2]int64{{5000, 5000}, {5000, 1e6}, {1e6, 5000}, {1e6, 1e6}, {5000, 9000}} {
-		// A directory under one of the names makes its rename fail.
+		// A directory with the name of one of the files makes its rename fail.
 		for _, blocked := range []string{"config.json", singleName, indexName, "model-00001-of-00003.safetensors",
 			"model-00003-of-00003.safetensors", "model-00002-of-00002.safetensors"} {
 			dir := t.TempDir()
@@ -249,7 +249,7 @@ func TestInterruptedSave(t *testing.T) {
 				}
 			}
 			if err != nil && blocked != "config.json" {
-				// The one that was moved aside comes back: the worst case, in which it is the old one's.
+				// Give the file that was moved aside its name back: the worst case, because it is the old model's.
 				os.Rename(filepath.Join(dir, "aside"), filepath.Join(dir, blocked))
 			}
 			c, err := OpenModel(dir)
@@ -316,7 +316,7 @@ func TestChunks(t *testing.T) {
 	}
 }
 
-// TestTransformersReadsWhatIsSaved runs where a Python with transformers is named.
+// TestTransformersReadsWhatIsSaved runs if RESTYLE_PYTHON names a Python with transformers.
 func TestTransformersReadsWhatIsSaved(t *testing.T) {
 	python := os.Getenv("RESTYLE_PYTHON")
 	if python == "" {
@@ -353,7 +353,7 @@ print("same")
 	}
 }
 
-// TestSaveOverAnotherModel: what the new model has no file for must not come from the one that was there.
+// TestSaveOverAnotherModel checks that files of the previous model that the new one lacks are deleted.
 func TestSaveOverAnotherModel(t *testing.T) {
 	from, d, params := load(t, "testdata/tied", tensor.BF16)
 	dir := t.TempDir()
@@ -369,7 +369,7 @@ func TestSaveOverAnotherModel(t *testing.T) {
 	if diff := cmp.Diff(want, list(t, dir)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// Saved over itself a model keeps what it has.
+	// A model that is saved over itself keeps its files.
 	again, d, params := load(t, dir, tensor.BF16)
 	if err := os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte("its own"), 0o644); err != nil {
 		t.Fatal(err)

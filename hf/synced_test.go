@@ -11,13 +11,14 @@ import (
 	"restyle/tensor"
 )
 
-// TestSaveIsSynced: every file is on the disk, whole, before it gets its name; its name is too before the next one gets
-// one, and the one that makes the set a model comes last. A power cut would show what is missing, SIGKILL cannot.
+// TestSaveIsSynced checks that all files are synced before the first rename, that the directory is synced after each
+// rename, and that the file that completes the model is renamed last. Only a power cut would show an omission; SIGKILL
+// cannot.
 func TestSaveIsSynced(t *testing.T) {
 	from, d, params := load(t, "testdata/tied", tensor.BF16)
 	type event struct{ op, name string } // of a rename, the new name
 	var events []event
-	var temps map[string]string // of each name, the one that its file had before
+	var temps map[string]string // by name, the name that its file had before
 	var fail event
 	save := func(most int64) error {
 		events, temps = nil, map[string]string{}
@@ -41,7 +42,7 @@ func TestSaveIsSynced(t *testing.T) {
 		if len(temps) < 4 || temps["README.md"] == "" || temps["config.json"] == "" || temps[last] == "" {
 			t.Fatalf("renamed: %v", temps)
 		}
-		// All files are on the disk before the first gets its name: a power cut between two must not mix two models.
+		// All files are synced before the first rename: a power cut between two renames must not mix two models.
 		first := slices.IndexFunc(events, func(e event) bool { return e.op == "rename" })
 		var renamed []string
 		for name, temp := range temps {
@@ -73,7 +74,7 @@ func TestSaveIsSynced(t *testing.T) {
 			t.Errorf("%s is named last of %v, want %s", renamed[len(renamed)-1], renamed, last)
 		}
 	}
-	// What cannot be synced gets no name.
+	// A file that cannot be synced does not get its name.
 	fail = event{op: "sync"}
 	if err := save(0); !errors.Is(err, syscall.EIO) || len(temps) > 0 {
 		t.Errorf("after a failed sync: %v, named %v", err, temps)
@@ -95,7 +96,7 @@ func TestSplit(t *testing.T) {
 	for _, test := range []struct {
 		sizes []int
 		most  int64
-		want  []int // tensors of each shard
+		want  []int // number of tensors in each shard
 	}{
 		{[]int{8, 8, 8, 8}, 16, []int{2, 2}},
 		{[]int{8, 8, 8, 8}, 15, []int{1, 1, 1, 1}},
@@ -103,7 +104,7 @@ func TestSplit(t *testing.T) {
 		{[]int{8, 8, 8, 8}, 32, []int{4}},
 		{[]int{8, 8, 8, 8}, 31, []int{3, 1}},
 		{[]int{16, 4, 4, 8, 4}, 16, []int{1, 3, 1}},
-		{[]int{4, 100, 4, 4}, 8, []int{1, 1, 2}}, // one that is larger than a shard
+		{[]int{4, 100, 4, 4}, 8, []int{1, 1, 2}}, // one tensor is larger than a shard
 		{[]int{100}, 8, []int{1}},
 		{[]int{8, 8}, 0, []int{2}},
 	} {

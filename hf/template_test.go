@@ -42,7 +42,7 @@ func TestSetTemplate(t *testing.T) {
 		t.Errorf("%+v", c.Generation)
 	}
 
-	// Once more with the same end: it is not there twice. Without one, nothing is added.
+	// Setting the same end again does not add it twice. Without an end, nothing is added.
 	for _, end := range []int32{7, -1} {
 		if err := c.SetTemplate(ChatTemplate{Jinja: "x", End: end}); err != nil ||
 			!slices.Equal(c.Generation.EOS, []int32{7, 5}) {
@@ -51,7 +51,8 @@ func TestSetTemplate(t *testing.T) {
 	}
 }
 
-// TestSetTemplateWithoutFiles: a model that has neither file gets them. Ends that config.json names stay ends.
+// TestSetTemplateWithoutFiles checks that a model without either file gets both, and keeps the end tokens of
+// config.json.
 func TestSetTemplateWithoutFiles(t *testing.T) {
 	config := strings.Replace(smallConfig, "{", `{"eos_token_id":[3,4],`, 1)
 	c, err := NewModel(map[string][]byte{"config.json": []byte(config)})

@@ -14,7 +14,7 @@ import (
 	"restyle/tensor"
 )
 
-// shards writes the small model's weights in files of so many tensors, and gives the index.
+// shards writes the small model's weights in files of each tensors, and returns the index.
 func shards(t *testing.T, each int) (dir string, index map[string]string) {
 	dir, index = t.TempDir(), map[string]string{}
 	write(t, filepath.Join(dir, "config.json"), smallConfig)
@@ -90,7 +90,7 @@ func TestIndex(t *testing.T) {
 			}
 		})
 	}
-	// A single file beside shards counts.
+	// If a single file exists next to shards, it takes precedence.
 	dir, _ := shards(t, 6)
 	all := newWeights(t, smallConfig, tensor.F32)
 	all[embedding].data[0] = 77

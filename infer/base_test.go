@@ -25,7 +25,7 @@ func TestBaseOf(t *testing.T) {
 			t.Errorf("%q names %q, want %q", text, got, want)
 		}
 	}
-	// A pipe that nobody writes to is no card, and is not waited for.
+	// A pipe without a writer is no card, and is not waited for.
 	if err := errors.Join(os.Remove(card), syscall.Mkfifo(card, 0o600)); err != nil {
 		t.Fatal(err)
 	}

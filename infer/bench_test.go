@@ -11,9 +11,9 @@ import (
 	"restyle/tensor"
 )
 
-// BenchmarkDecode makes tokens with two layers and the head of Llama-3.2-1B in bf16, after a prompt of 64 tokens. Every
-// token reads all weights once, so memory bounds it: the bytes of weights, keys and values that it reads a second stand
-// beside what a copy moves on as many threads, measured in turns with it.
+// BenchmarkDecode generates tokens with two layers and the head of Llama-3.2-1B in bf16, after a prompt of 64 tokens.
+// Every token reads all weights once, so memory bandwidth is the limit. The benchmark reports the bytes of weights,
+// keys and values read per second, next to those of a copy on as many threads, measured in turns with it.
 func BenchmarkDecode(b *testing.B) {
 	const threads = 2
 	dev, err := kernels.Open("cpu", kernels.Options{Threads: threads, Fused: kernels.All()})

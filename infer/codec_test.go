@@ -14,7 +14,7 @@ import (
 	"restyle/tensor"
 )
 
-// withTokens is the tiny base model's small files with other texts for its two special tokens, and a
+// withTokens returns the small files of the tiny base model, with other texts for its two special tokens and a
 // tokenizer_config.json that names none.
 func withTokens(t *testing.T, begin, end string) *hf.Checkpoint {
 	t.Helper()
@@ -40,7 +40,7 @@ func withTokens(t *testing.T, begin, end string) *hf.Checkpoint {
 	return c
 }
 
-// TestApply: whatever template a model is trained with, its files then say so.
+// TestApply checks that a model's files name the template with which it is trained.
 func TestApply(t *testing.T) {
 	talk := []chat.Message{{Role: "user", Content: "How?"}, {Role: "assistant", Content: "So."},
 		{Role: "user", Content: "And?"}}
@@ -85,7 +85,8 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestTemplateDoesNotFit: a template whose tokens the vocabulary lacks is refused, with those that would do.
+// TestTemplateDoesNotFit checks that a template is refused if the vocabulary lacks its tokens, and that the error names
+// the templates that fit.
 func TestTemplateDoesNotFit(t *testing.T) {
 	for _, c := range []struct{ begin, end, template, says string }{
 		{"<|endoftext|>", "<|im_end|>", "llama3", "has no token <|eot_id|>, which it needs: use one of chatml, qwen2.5, " +
@@ -95,7 +96,7 @@ func TestTemplateDoesNotFit(t *testing.T) {
 		{"<|begin_of_text|>", "<|eot_id|>", "chatml",
 			"has no token <|im_end|>, which it needs: use one of llama3, llama3.1, llama3.2, raw"},
 		{"<s>", "</s>", "zephyr", ""},
-		{"<no>", "</s>", "zephyr", ""}, // which writes no BOS
+		{"<no>", "</s>", "zephyr", ""}, // zephyr writes no BOS
 		{"<no>", "</s>", "mistral-v0.3", "has no token <s>"},
 	} {
 		_, err := CodecOf(withTokens(t, c.begin, c.end), c.template)
@@ -105,7 +106,7 @@ func TestTemplateDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestRawBOS: a tokenizer that puts a BOS in front of every text has other programs' raw prompts begin with it.
+// TestRawBOS checks that other programs begin raw prompts with a BOS if the tokenizer puts one before every text.
 //
 //nolint:lll // JSON in one piece
 func TestRawBOS(t *testing.T) {
@@ -142,8 +143,8 @@ func TestRawBOS(t *testing.T) {
 	}
 }
 
-// TestStoredType: weights are asked in F32 unless they are stored in BF16, which has fewer digits than F16. The
-// files' headers decide, not config.json.
+// TestStoredType checks that a model runs in F32 unless its weights are stored in BF16, which has fewer digits than
+// F16. The headers of the files decide, not config.json.
 func TestStoredType(t *testing.T) {
 	dev := cpu(t)
 	from := open(t, "testdata/tiny/base", OpenOptions{DType: tensor.F32})

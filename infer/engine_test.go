@@ -48,8 +48,8 @@ func open(t testing.TB, name string, o OpenOptions) *Engine {
 	return e
 }
 
-// greedyRun is a recorded answer: what transformers decoded in float32, and how far the highest logit was from the
-// second at each step.
+// greedyRun is a recorded answer: the tokens that transformers decoded in float32, and the gap between the highest and
+// the second-highest logit at each step.
 type greedyRun struct {
 	PromptText   string `json:"prompt_text"`
 	Prompt       []int32
@@ -71,7 +71,7 @@ func readRuns(t testing.TB, path string) []greedyRun {
 	return file.Runs
 }
 
-// follow decodes greedily and compares ids and gaps with a recorded run. Right computations in float32 differ by 3e-5
+// follow decodes greedily and compares ids and gaps with a recorded run. Correct computations in float32 differ by 3e-5
 // in a gap; 1e-4 is allowed.
 func follow(t *testing.T, e *Engine, name string, run greedyRun) {
 	t.Helper()
@@ -125,7 +125,7 @@ func TestRecordedAnswers(t *testing.T) {
 	}
 }
 
-// TestReferenceAnswers decodes the story model, which has no tokenizer.json.
+// TestReferenceAnswers decodes with the story model, which has no tokenizer.json.
 func TestReferenceAnswers(t *testing.T) {
 	dir := reference(t, "golden/model/stories260k")
 	dev := cpu(t)
@@ -156,7 +156,7 @@ func TestReferenceAnswers(t *testing.T) {
 				follow(t, e, fmt.Sprintf("story %d", i), run)
 				continue
 			}
-			// In bf16 the recorded ids are fed, and the choice must be the same where it was clear: PyTorch's own bf16
+			// In bf16 the recorded ids are the input, and the choice must be the same wherever it was clear: PyTorch's own bf16
 			// differs from its float32 up to a gap of 0.11.
 			for at, gap := range run.Gap {
 				if gap <= 0.5 {
@@ -176,8 +176,9 @@ func TestReferenceAnswers(t *testing.T) {
 	}
 }
 
-// TestCachedEqualsUncached reads a text token by token, in one go, and in pieces of other sizes: the logits at its end
-// are the same within float32's rounding. (The logits are of size 10; 1e-4 is what recorded gaps may differ by.)
+// TestCachedEqualsUncached reads a text token by token, in one go, and in parts of other sizes, and checks that the
+// logits at its end are the same within the rounding of float32. (The logits are of size 10; 1e-4 is the tolerance of
+// recorded gaps.)
 func TestCachedEqualsUncached(t *testing.T) {
 	e := open(t, "testdata/tiny/base", OpenOptions{DType: tensor.F32})
 	ids := readRuns(t, "testdata/tiny/base/greedy.json")[0].Prompt
@@ -236,12 +237,12 @@ func TestConversation(t *testing.T) {
 	}
 	messages = append(messages, chat.Message{Role: "assistant", Content: text},
 		chat.Message{Role: "user", Content: "Count to ten."})
-	// Read before were the prompt, the answer, and not the token that ended it.
+	// The cache has the prompt and the answer, but not the token that ended it.
 	text, second := answerOf(t, e, messages, Options{})
 	if text != "1, 2, 3, 4, 5, 6, 7, 8, 9, 10." || second.Reused != r.Prompt+len(r.IDs) {
 		t.Errorf("%q, %d tokens reused after a prompt of %d and an answer of %d", text, second.Reused, r.Prompt, len(r.IDs))
 	}
-	// The same from an empty cache.
+	// Now the same from an empty cache.
 	e.ResetCache()
 	if again, fresh := answerOf(t, e, messages, Options{}); again != text || fresh.Reused != 0 {
 		t.Errorf("from an empty cache %q, %d reused", again, fresh.Reused)
@@ -281,7 +282,7 @@ func TestOldTurnsGo(t *testing.T) {
 	}
 }
 
-// TestTypedSpecialTokens types the tokens of the template: they stay text.
+// TestTypedSpecialTokens types the tokens of the template: they must stay text.
 func TestTypedSpecialTokens(t *testing.T) {
 	e := open(t, "testdata/tiny/base", OpenOptions{})
 	end, _ := e.Tokenizer.TokenID("<|im_end|>")
@@ -312,7 +313,8 @@ func TestRaw(t *testing.T) {
 		t.Errorf("the prompt is %q", text)
 	}
 
-	// A tokenizer that puts a beginning before a text and an end after it: the end would be the end of the answer.
+	// This tokenizer puts a BOS before a text and an EOS after it. The prompt must not have the EOS, which would end the
+	// answer.
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("testdata/tiny/base")); err != nil {
 		t.Fatal(err)
@@ -411,7 +413,7 @@ func TestSmallerTokenizer(t *testing.T) {
 	}
 }
 
-// TestEnds: an answer ends with the tokens of the model's generation config and with those of its template.
+// TestEnds checks that an answer ends with the tokens of the model's generation config and with those of its template.
 func TestEnds(t *testing.T) {
 	c, err := hf.OpenModel("testdata/tiny/base")
 	if err != nil {
@@ -442,7 +444,7 @@ func TestNoTokenizer(t *testing.T) {
 	}
 }
 
-// Example asks a model in a directory, here one that knows five answers by heart.
+// Example asks a model in a directory. This model knows five answers by heart.
 func Example() {
 	ctx := context.Background()
 	device, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All()})
@@ -481,7 +483,7 @@ func Example() {
 	// (stop)
 }
 
-// TestOpenCancelled: a model that nobody waits for any more is given back.
+// TestOpenCancelled checks that Open returns the error of a canceled context.
 func TestOpenCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

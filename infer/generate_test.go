@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// script is a model that answers from a list: after the prompt come these tokens, then token 0 forever. It keeps what
-// it was given, as a cache does.
+// script is a model that answers from a list: after the prompt come these tokens, and then token 0 forever. It keeps
+// what it has read, as a cache does.
 type script struct {
 	t      *testing.T
 	prompt int
 	tokens []int32
 	held   []int32
-	read   int // tokens that were read, in all
+	read   int // all tokens that were read
 	fail   error
 	broken bool // the logits are NaN
 }
@@ -81,7 +81,7 @@ func bytesOf(s string) (ids []int32) {
 	return ids
 }
 
-// collect runs an answer to its end.
+// collect runs a generation to its end.
 func collect(ctx context.Context, g *Generation) (text string, pieces []string) {
 	for g.Next(ctx) {
 		pieces = append(pieces, g.Text())
@@ -140,7 +140,7 @@ func TestGenerate(t *testing.T) {
 
 func TestSpeed(t *testing.T) {
 	for want, r := range map[float64]Result{
-		// four tokens in the two seconds after the first
+		// Four tokens came in the two seconds after the first.
 		2: {IDs: make([]int32, 5), First: time.Second, Total: 3 * time.Second},
 		0: {IDs: make([]int32, 1), First: time.Second, Total: 3 * time.Second},
 	} {
@@ -220,7 +220,7 @@ func TestLongPromptsAreReadInChunks(t *testing.T) {
 	if want := []int{512, 512, 276, 1}; !slices.Equal(sizes, want) {
 		t.Errorf("read %v at a time, want %v", sizes, want)
 	}
-	// A cancel is heard between two chunks.
+	// A cancel takes effect between two chunks.
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	e.ResetCache()

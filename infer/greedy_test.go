@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestChosenOnGPU has an engine whose device chooses tokens take them where the highest logit is wanted, whatever came
-// before, and ask for logits where that is not enough, or where there is no highest one.
+// TestChosenOnGPU checks an engine whose device can choose tokens. The engine must use the device's choice if it needs
+// only the highest logit, and ask for logits if it needs more or if there is no highest one.
 func TestChosenOnGPU(t *testing.T) {
 	for what, c := range map[string]struct {
 		o      Sampling

@@ -11,8 +11,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(cudatest.Main(m)) }
 
-// TestPrecompile wants an engine on a GPU to have its kernels compiled before its weights are read: the stand-in for
-// the driver launches none of them.
+// TestPrecompile checks that an engine on a GPU compiles its kernels before it reads the weights. The driver here is a
+// stand-in that launches no kernel.
 func TestPrecompile(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc")
 	cudatest.Set(t, "MEMORY=1073741824")

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// vector is one line of recorded sampling: logits, and what is left of them under several settings.
+// vector is one line of recorded sampling: logits, and the tokens that remain under several settings.
 type vector struct {
 	Name    string
 	Vocab   int
@@ -64,7 +64,7 @@ func readVectors(t *testing.T, path string) (all []vector) {
 	return all
 }
 
-// reference is where recorded outputs of other programs are, beside the repository's own.
+// reference returns the path of recorded outputs of other programs, which are not part of the repository.
 func reference(t testing.TB, elem ...string) string {
 	t.Helper()
 	dir := os.Getenv("RESTYLE_REFERENCE")
@@ -116,7 +116,7 @@ func compareVectors(t *testing.T, vectors []vector) (cases int) {
 				continue
 			}
 			want := c.Probs
-			if c.Tie { // which of several equals stay is not defined
+			if c.Tie { // which of several equal ones remain is undefined
 				want = slices.Sorted(slices.Values(want))
 				slices.Sort(probs)
 			} else if !slices.Equal(ids, c.Kept) {
@@ -128,7 +128,7 @@ func compareVectors(t *testing.T, vectors []vector) (cases int) {
 				continue
 			}
 			for i := range probs {
-				// Probabilities that were computed in float32 are 3.2e-7 from those in float64.
+				// The recorded float32 probabilities differ from those in float64 by up to 3.2e-7.
 				if !(math.Abs(probs[i]-want[i]) <= 1e-6) {
 					t.Errorf("%s: probability %d is %v, want %v", name, i, probs[i], want[i])
 					break
@@ -142,7 +142,7 @@ func compareVectors(t *testing.T, vectors []vector) (cases int) {
 	return cases
 }
 
-// TestCut compares the cut with a full sort, on scores of every shape that makes bins uneven.
+// TestCut compares cut with a full sort, on scores of every shape that makes the bins uneven.
 func TestCut(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	shapes := map[string]func(i int) float32{
@@ -186,7 +186,7 @@ func TestCut(t *testing.T) {
 				if want := order[k-1]; end != want || score != s.scores[want] {
 					t.Errorf("%s, %d scores: number %d is %d (%v), want %d (%v)", name, n, k, end, score, want, s.scores[want])
 				}
-				// The same with weights: the cut is put in the middle of a weight, out of rounding's way.
+				// Now with weights. The limit is in the middle of a weight, so that rounding does not matter.
 				var above float64
 				for _, i := range order[:k-1] {
 					above += s.weights[i]
@@ -202,7 +202,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// ones is the sampler with every weight 1, so that a limit on them is a number of candidates.
+// ones returns the sampler with every weight 1, so that a limit on weights is a number of candidates.
 func ones(s *Sampler) *Sampler {
 	c := *s
 	c.weights = slices.Repeat([]float64{1}, len(s.scores))
@@ -222,8 +222,8 @@ func TestExp(t *testing.T) {
 	}
 }
 
-// TestDraws counts what is drawn: 20,000 draws from four tokens. A count of n trials with probability p has the
-// standard deviation sqrt(n·p·(1-p)), at most 71 here; five of them are allowed.
+// TestDraws counts 20,000 draws from four tokens. A count of n trials with probability p has the standard deviation
+// sqrt(n·p·(1-p)), which is at most 71 here; five of them are allowed.
 func TestDraws(t *testing.T) {
 	want := []float64{0.5, 0.3, 0.15, 0.05}
 	logits := make([]float32, 4)
@@ -272,28 +272,29 @@ func TestSeed(t *testing.T) {
 	if slices.Equal(draw(3), draw(4)) {
 		t.Error("two seeds give one answer")
 	}
-	// The draws must never change from version to version: a seed that was written down is to be worth something.
+	// The draws must not change from version to version, so that a recorded seed stays useful.
 	if got, want := draw(0)[:4], []int32{449, 65, 532, 689}; !slices.Equal(got, want) {
 		t.Errorf("seed 0 draws %v, it used to draw %v", got, want)
 	}
 }
 
-// TestPenaltyFallsOnTheAnswer: on what was drawn as on the prompt, once however often it was said.
+// TestPenaltyFallsOnTheAnswer checks that the penalty applies to drawn tokens as to those of the prompt, once per token
+// however often it occurred.
 func TestPenaltyFallsOnTheAnswer(t *testing.T) {
 	s, err := NewSampler(Sampling{RepetitionPenalty: 2}, []int32{3})
 	if err != nil {
 		t.Fatal(err)
 	}
 	logits := []float32{8, 6, 5, 9}
-	for i, want := range []int32{0, 1, 2, 3, 3} { // 9 counts as 4.5 from the start, 8 as 4 once it was drawn, and so on
+	for i, want := range []int32{0, 1, 2, 3, 3} { // 9 counts as 4.5 from the start, 8 as 4 after its draw, and so on
 		if got, err := s.Next(logits); err != nil || got != want {
 			t.Errorf("draw %d: %d, want %d (%v)", i, got, want, err)
 		}
 	}
 }
 
-// TestDrawTakesNothingImpossible: where the uniform number's share of the sum is rounded up to the sum itself, the last
-// candidate that has any weight is drawn.
+// TestDrawTakesNothingImpossible checks that if the uniform number's share of the sum is rounded up to the sum itself,
+// draw returns the last candidate that has a weight.
 func TestDrawTakesNothingImpossible(t *testing.T) {
 	for step := range uint64(50) {
 		s := &Sampler{step: step, ids: []int32{3, 4, 5}, weights: []float64{0, math.SmallestNonzeroFloat64, 0}}
@@ -359,8 +360,8 @@ func BenchmarkExp(b *testing.B) {
 	}
 }
 
-// BenchmarkSampler is one token from a vocabulary of Llama-3's size, with logits as a language model has them: most far
-// below the highest.
+// BenchmarkSampler draws one token from a vocabulary of Llama-3's size, with logits like those of a language model:
+// most are far below the highest.
 func BenchmarkSampler(b *testing.B) {
 	r := rand.New(rand.NewPCG(5, 6))
 	logits := make([]float32, 128256)

@@ -10,7 +10,7 @@ func TestStops(t *testing.T) {
 		name   string
 		stops  []string
 		pieces []string
-		shown  []string // after each piece, and at the end
+		shown  []string // after each part, and at the end
 		found  bool
 	}{
 		{"none", nil, []string{"a", "b"}, []string{"a", "b", ""}, false},
@@ -45,7 +45,7 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// FuzzStops checks that the outcome is that of looking at each byte as it comes, however the text is cut.
+// FuzzStops checks that the result is that of checking after each byte, however the text is cut.
 func FuzzStops(f *testing.F) {
 	f.Add("go STOP on", "STOP", "on", []byte{3, 1, 2})
 	f.Add("aaaaabaaab", "aab", "aaab", []byte{1, 1, 1, 5})

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// TestHalf converts every binary16: to its value by the definition, and back to the same bits.
+// TestHalf converts every binary16 to its value by the definition, and back to the same bits.
 func TestHalf(t *testing.T) {
 	for bits := range 1 << 16 {
 		h := uint16(bits)
@@ -33,7 +33,7 @@ func TestHalf(t *testing.T) {
 		if exp == 0x1F || h&0x7FFF == 0x7BFF {
 			continue
 		}
-		// Between two neighbours: the middle goes to the even one, an ulp to either side of it to the nearer.
+		// The midpoint of two neighbors rounds to the even one; an ulp to either side of it, to the nearer one.
 		next := F16ToF32(h + 1)
 		middle := (f + next) / 2
 		even := h + h&1
@@ -90,7 +90,7 @@ func TestBF16(t *testing.T) {
 			}
 		}
 	}
-	// A NaN whose payload lies in the lower half alone must not become an infinity.
+	// A NaN whose payload is only in the lower half must not become an infinity.
 	if r := RoundBF16(math.Float32frombits(0x7F800001)); r == r {
 		t.Errorf("a NaN became %v", r)
 	}

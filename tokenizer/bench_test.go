@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The benchmarks need the reference folder: its Llama-3 tokenizer and its texts. bench_peers.py beside this file times
-// tiktoken and Hugging Face tokenizers on the same.
+// The benchmarks need the Llama-3 tokenizer and the texts of the reference directory. bench_peers.py in this directory
+// times tiktoken and Hugging Face tokenizers on the same texts.
 
 func llama3(b testing.TB) *Tokenizer {
 	tok, err := Load(reference(b, "golden", "tokenizer", "llama3", "tokenizer.json"))
@@ -17,8 +17,8 @@ func llama3(b testing.TB) *Tokenizer {
 	return tok
 }
 
-// benchTexts are English verse, English prose with curly quotes, code with its instructions (JSON), and the languages
-// and oddities of the test vectors.
+// benchTexts returns English verse, English prose with curly quotes, code with its instructions (JSON), and the
+// languages and odd texts of the test vectors.
 func benchTexts(b testing.TB) map[string]string {
 	texts := make(map[string]string)
 	for name, path := range map[string][]string{
@@ -37,7 +37,7 @@ func benchTexts(b testing.TB) map[string]string {
 
 var benchNames = []string{"shakespeare", "oz", "code"}
 
-// documents cuts a text into pieces of about 4 KiB that end at the end of a line, as the peers' script does.
+// documents cuts a text into parts of about 4 KiB that end at the end of a line, as the peers' script does.
 func documents(text string) []string {
 	var docs []string
 	for len(text) > 4096 {

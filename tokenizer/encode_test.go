@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// TestMergeIsThePlainRule compares both ways of merging with a loop that looks for the best pair each time.
+// TestMergeIsThePlainRule compares both ways of merging with a loop that searches for the best pair each time.
 func TestMergeIsThePlainRule(t *testing.T) {
 	for _, file := range []string{"bytelevel.json", "fallback.json"} {
 		tok := mustParse(t, testFile(t, file))
@@ -55,16 +55,16 @@ func TestMergeIsThePlainRule(t *testing.T) {
 func TestOffsets(t *testing.T) {
 	for _, test := range []struct {
 		file, key, part, text string
-		want                  []string // what each token stands for
+		want                  []string // the text of each token
 	}{
 		{"bytelevel.json", "x", "null", "the cat😀", []string{"the", " ", "cat", "\xf0", "\x9f", "\x98", "\x80"}},
 		{"bytelevel.json", "x", "null", "a [R] \nb", []string{"a", " ", "[R] \n", "b"}},
 		{"bytelevel.json", "x", "null", "x <mask>", []string{"x", " <mask>"}},
-		// The white space that [R] takes in begins with another added token, two spaces; Hugging Face gives both.
+		// The white space that [R] absorbs begins with another added token, two spaces; Hugging Face returns both.
 		{"bytelevel.json", "x", "null", "[R]  \nb", []string{"[R]  \n", "", "", "b"}},
-		// NFC puts one character of two bytes in place of two of three; the first of its tokens stands for all of them.
+		// NFC replaces two characters of three bytes by one of two; the first of its tokens covers all of them.
 		{"bytelevel.json", "normalizer", `{"type":"NFC"}`, "we\u0301t", []string{"w", "e\u0301", "", "t"}},
-		// What Prepend and Metaspace put in front stands for nothing: it comes with the first token.
+		// What Prepend and Metaspace put before the text covers nothing: it belongs to the first token.
 		{"fallback.json", "x", "null", "the the", []string{"the", " the"}},
 		{"fallback.json", "x", "null", "€ a", []string{"", "\xe2", "\x82", "\xac", " a"}},
 		{"fallback.json", "normalizer", `{"type":"Replace","pattern":{"String":"the"},"content":""}`, "atheb",
@@ -100,7 +100,7 @@ func TestTokensOfSpan(t *testing.T) {
 	}
 }
 
-// TestUserTextStaysText spells special tokens in every way around the border of what may be special.
+// TestUserTextStaysText writes special tokens in every way across the borders of the special spans.
 func TestUserTextStaysText(t *testing.T) {
 	tok := mustParse(t, testFile(t, "bytelevel.json"))
 	eot, _ := tok.TokenID("<|eot_id|>")
@@ -122,14 +122,14 @@ func TestUserTextStaysText(t *testing.T) {
 	if n := count(text); n != 0 {
 		t.Errorf("%d special tokens without a span", n)
 	}
-	for cut := range len(token) - 1 { // the user's text joins with the template's to the spelling of a token
+	for cut := range len(token) - 1 { // the user's text and the template's join into the spelling of a token
 		if n := count(token, Span{cut + 1, len(token)}); n != 0 {
 			t.Errorf("a token of which %d bytes are the user's is special", cut+1)
 		}
 		if n := count(token, Span{0, cut + 1}, Span{cut + 1, len(token)}); n != 0 {
 			t.Errorf("a token across two spans, cut at %d, is special", cut+1)
 		}
-		// What the user writes in front cannot hide the template's token either.
+		// What the user writes before it cannot hide the template's token either.
 		if n := count(token[:cut]+token, Span{cut, cut + len(token)}); n != 1 {
 			t.Errorf("behind %q the template's token is gone", token[:cut])
 		}
@@ -146,7 +146,7 @@ func TestUserTextStaysText(t *testing.T) {
 	}
 }
 
-// TestNotUTF8 encodes bytes that are no characters: none is lost, and decoding shows them as U+FFFD.
+// TestNotUTF8 encodes bytes that are no characters: none may be lost, and decoding must show them as U+FFFD.
 func TestNotUTF8(t *testing.T) {
 	for _, file := range []string{"bytelevel.json", "fallback.json"} {
 		for _, patch := range []string{"null", `{"type":"NFC"}`} {
@@ -170,7 +170,7 @@ func TestNotUTF8(t *testing.T) {
 	}
 }
 
-// TestLongWords encodes 256 KiB that nothing splits. Quadratic time would be hours, past go test's own limit.
+// TestLongWords encodes 256 KiB that nothing splits. Quadratic time would take hours, longer than go test's own limit.
 //
 //nolint:lll // JSON in one piece
 func TestLongWords(t *testing.T) {
@@ -221,8 +221,8 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestSkipNormalizedSpecial is where the package differs from Hugging Face on purpose: a special token that is looked
-// for in normalized text is skipped like any other.
+// TestSkipNormalizedSpecial checks the intended difference from Hugging Face: a special token that is matched in
+// normalized text is skipped like any other.
 func TestSkipNormalizedSpecial(t *testing.T) {
 	tok := mustParse(t, with(t, "fallback.json", "added_tokens",
 		`[{"id":2,"content":"</s>","special":true,"normalized":true}]`))
@@ -261,7 +261,7 @@ func TestReferenceClasses(t *testing.T) {
 			}
 		}
 	}
-	// Which code points a contraction takes when it is folded.
+	// These code points match a contraction when case is folded.
 	var fold map[string][]rune
 	if err := json.Unmarshal(sets["fold"], &fold); err != nil {
 		t.Fatal(err)
@@ -285,7 +285,7 @@ func TestReferenceClasses(t *testing.T) {
 	}
 }
 
-// fuzzed are tokenizers of every kind.
+// fuzzed returns tokenizers of every kind.
 func fuzzed(t testing.TB) map[string]*Tokenizer {
 	return map[string]*Tokenizer{
 		"llama3": mustParse(t, testFile(t, "bytelevel.json")),
@@ -299,8 +299,8 @@ func fuzzed(t testing.TB) map[string]*Tokenizer {
 	}
 }
 
-// FuzzEncode: the tokens tile the text; without special tokens a byte-level tokenizer gives the text back; a second
-// time, from the cache, comes the same.
+// FuzzEncode checks that the tokens tile the text, that a byte-level tokenizer without special tokens returns the text
+// when decoded, and that encoding a second time, from the cache, gives the same tokens.
 func FuzzEncode(f *testing.F) {
 	toks := fuzzed(f)
 	for _, text := range variantTexts(f) {
@@ -318,7 +318,7 @@ func FuzzEncode(f *testing.F) {
 					t.Errorf("%s: %q has the special token %q", name, text, tok.Token(id))
 				}
 			}
-			// Not so with NFC, with tokens that take white space in, and with the one that decodes to broken bytes.
+			// Exceptions are NFC, tokens that absorb white space, and the token that decodes to broken bytes.
 			if tok.vocab.byteLevel && name != "qwen2" && !strings.Contains(text, "[R]") && !strings.Contains(text, "Ångström") {
 				raw := ""
 				for _, id := range e.IDs {
@@ -339,7 +339,6 @@ func FuzzEncode(f *testing.F) {
 	})
 }
 
-// FuzzStream: what a stream gives out, joined, is the whole decoded at once, and never has part of a character.
 // TestSmallVocabularies has rules that a large vocabulary seldom shows.
 //
 //nolint:lll // JSON in one piece
@@ -353,14 +352,14 @@ func TestSmallVocabularies(t *testing.T) {
 			}
 		}
 	}
-	// A mark that is merged with what stands in front of it: the text must not be cut there.
+	// A mark may merge with the text before it, so the text must not be cut there.
 	encode(`{"decoder":{"type":"Fuse"},"model":{"vocab":{"▁":0,"a":1,"a▁":2},"merges":["a ▁"]}}`, "a▁a▁", 2, 2)
 	encode(`{"decoder":{"type":"Fuse"},"model":{"vocab":{"▁":0,"a":1,"▁a":2,"▁▁":3},"merges":["▁ a","▁ ▁"]}}`, "a▁a▁▁", 1,
 		2, 3)
-	// A character of which one byte has no token is unknown as a whole.
+	// A character is unknown as a whole if one of its bytes has no token.
 	encode(`{"decoder":{"type":"Fuse"},"model":{"byte_fallback":true,"unk_token":"u","vocab":{"u":0,"<0xC3>":1,"<0xA8>":2},"merges":[]}}`, "é", 0)
 	encode(`{"decoder":{"type":"Fuse"},"model":{"byte_fallback":true,"unk_token":"u","vocab":{"u":0,"<0xC3>":1,"<0xA8>":2},"merges":[]}}`, "è", 1, 2)
-	// Words that differ by nothing but zero bytes, and long ones that differ in their last byte.
+	// These words differ only in zero bytes; long ones differ in their last byte.
 	tok := mustParse(t, testFile(t, "bytelevel.json"))
 	zero, _ := tok.find([]byte{0})
 	for n := 1; n < 9; n++ {
@@ -381,9 +380,9 @@ func TestSmallVocabularies(t *testing.T) {
 	}
 }
 
-// TestStreamHolds gives out a byte a token, and looks at what is certain after each: whole characters, and U+FFFD for
-// what cannot become one, as soon as that is known. An encoded surrogate is known to be none only at its end, as in
-// Python's incremental decoder (codecs.getincrementaldecoder("utf-8")("replace")).
+// TestStreamHolds passes one byte per token and checks which text is returned after each: whole characters, and U+FFFD
+// for bytes that cannot become one, as soon as that is known. An encoded surrogate is known to be invalid only at its
+// end, as in Python's incremental decoder (codecs.getincrementaldecoder("utf-8")("replace")).
 func TestStreamHolds(t *testing.T) {
 	tok := mustParse(t, testFile(t, "bytelevel.json"))
 	for _, test := range []struct {
@@ -419,6 +418,8 @@ func TestStreamHolds(t *testing.T) {
 	}
 }
 
+// FuzzStream checks that the joined output of a stream is the whole text decoded at once, and that it never has part of
+// a character.
 func FuzzStream(f *testing.F) {
 	toks := fuzzed(f)
 	f.Add([]byte("\x01\x00\x02\x00\xf0\x01"), true)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// reference is the path of a file of the reference folder; the test is skipped without it.
+// reference returns the path of a file of the reference directory, or skips the test.
 func reference(t testing.TB, path ...string) string {
 	t.Helper()
 	root := os.Getenv("RESTYLE_REFERENCE")
@@ -43,15 +43,15 @@ func eachLine[T any](t *testing.T, path string, check func(line int, row T)) {
 	}
 }
 
-// vector is what Hugging Face makes of a text.
+// vector is the result of Hugging Face for a text.
 type vector struct {
 	Kind, Text  string
 	IDs         []int32 `json:"ids"`
 	IDsSpecial  []int32 `json:"ids_special"`
-	IDsPlain    []int32 `json:"ids_plain"` // where it differs from IDs
+	IDsPlain    []int32 `json:"ids_plain"` // if it differs from IDs
 	Tokens      []string
 	Decoded     string
-	DecodedSkip *string `json:"decoded_skip"` // where it differs from Decoded
+	DecodedSkip *string `json:"decoded_skip"` // if it differs from Decoded
 	Quirk       string
 }
 
@@ -96,7 +96,7 @@ func checkVectors(t *testing.T, tok *Tokenizer, path string) {
 	})
 }
 
-// checkTiling checks that the tokens of a text stand for all of it, in order.
+// checkTiling checks that the tokens of a text cover all of it, in order.
 func checkTiling(t *testing.T, text string, e Encoding) {
 	t.Helper()
 	last := int32(0)
@@ -178,8 +178,8 @@ func TestReferenceStream(t *testing.T) {
 	})
 }
 
-// TestReferenceChat encodes rendered conversations, once as Hugging Face does it and once so that what a message says
-// never becomes a special token, and finds the tokens that a loss may see.
+// TestReferenceChat encodes rendered conversations, once as Hugging Face does and once so that the content of a message
+// never becomes a special token, and determines the tokens that may count in the loss.
 func TestReferenceChat(t *testing.T) {
 	type row struct {
 		Name           string
@@ -188,7 +188,7 @@ func TestReferenceChat(t *testing.T) {
 		SpansBytes     [][2]int  `json:"spans_bytes"`
 		ContentSpans   []*[2]int `json:"content_spans"` // in code points
 		IDs            []int32   `json:"ids"`
-		IDsSafe        []int32   `json:"ids_safe"` // where it differs from IDs
+		IDsSafe        []int32   `json:"ids_safe"` // if it differs from IDs
 		LossTokens     [][2]int  `json:"loss_tokens"`
 		LossTokensSafe [][2]int  `json:"loss_tokens_safe"`
 	}
@@ -223,7 +223,7 @@ func TestReferenceChat(t *testing.T) {
 				}
 				check(t, "as Hugging Face", r, tok.Encode(r.Text, EncodeOptions{Special: Everywhere}), r.IDs, r.LossTokens)
 
-				// What the template wrote is what no content covers.
+				// The template wrote everything that no content covers.
 				var bytesAt []int
 				for i := range r.Text {
 					bytesAt = append(bytesAt, i)

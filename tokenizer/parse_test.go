@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// testFile is the contents of a file of testdata.
+// testFile returns the contents of a file of testdata.
 func testFile(t testing.TB, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + name)
@@ -29,7 +29,7 @@ func mustParse(t testing.TB, data []byte) *Tokenizer {
 	return tok
 }
 
-// with is bytelevel.json or fallback.json with one top-level part, or one field of the model, replaced.
+// with returns bytelevel.json or fallback.json with one top-level part, or one field of the model, replaced.
 func with(t testing.TB, file, key, part string) []byte {
 	t.Helper()
 	if field, ok := strings.CutPrefix(key, "model."); ok {
@@ -134,8 +134,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestGrowth refuses normalizers and decoders that make text longer and longer, and takes those that stay within
-// bounds.
+// TestGrowth checks that normalizers and decoders that lengthen text too much are refused, and those within bounds are
+// accepted.
 func TestGrowth(t *testing.T) {
 	replace := func(old, text string) string {
 		return `{"type":"Replace","pattern":{"String":` + quote(old) + `},"content":` + quote(text) + `}`
@@ -175,7 +175,7 @@ func TestGrowth(t *testing.T) {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}
-	// What the two do to a text one after the other is bounded together.
+	// The bound is on the normalizer and the pre-tokenizer together, because one follows the other.
 	data := patched(t, "fallback.json", map[string]json.RawMessage{
 		"normalizer":    json.RawMessage(`{"type":"Sequence","normalizers":[` + many(5, replace("a", "aa")) + `]}`),
 		"pre_tokenizer": json.RawMessage(metaspace("___")),
@@ -185,7 +185,7 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// grown are the texts that the normalizer and the pre-tokenizer make of one.
+// grown returns what the normalizer and the pre-tokenizer make of a text.
 func (t *Tokenizer) grown(text string) string {
 	s := stretch{text: t.normalize(text)}
 	for _, f := range t.preparation {
@@ -202,7 +202,7 @@ func quote(s string) string {
 	return string(data)
 }
 
-// TestParseCut cuts the file short everywhere: an error each time, and none that takes more than the file deserves.
+// TestParseCut truncates a file everywhere: each time there must be an error, and memory in proportion to the file.
 func TestParseCut(t *testing.T) {
 	data := testFile(t, "bytelevel.json")
 	end := len(strings.TrimRight(string(data), "\n"))
@@ -238,7 +238,7 @@ func TestParseForms(t *testing.T) {
 			t.Errorf("%s: %v, want %v", test.name, got, want)
 		}
 	}
-	// A vocabulary with holes, escapes, white space, merges in the old form with their header.
+	// This vocabulary has holes, escapes and white space; its merges are in the old form, with a header.
 	tok := mustParse(t, []byte(` { "model" : { "merges" : [ "#version: 0.2" , "a b" , [ "ab" , "\u0063" ] ] ,
 		"vocab" : { "\u0061" : 1 , "b" : 3 , "c":4, "ab":9, "abc" : 12, "\ud83d\ude00\n":20 } } , "decoder":{"type":"Fuse"} } `))
 	if got := tok.Encode("abcabb", EncodeOptions{}).IDs; !equal(got, []int32{12, 9, 3}) {
@@ -247,7 +247,7 @@ func TestParseForms(t *testing.T) {
 	if tok.VocabSize() != 6 || tok.MaxID() != 20 || tok.Token(20) != "😀\n" || tok.Token(2) != "" || tok.Bytes(2) != nil {
 		t.Errorf("size %d, largest id %d, token 20 %q, token 2 %q", tok.VocabSize(), tok.MaxID(), tok.Token(20), tok.Token(2))
 	}
-	// Where a pair stands twice the later rank holds: without the third merge "abc" would be [ab c].
+	// If a pair is listed twice, the later rank counts: without the third merge "abc" would be [ab c].
 	tok = mustParse(t, []byte(`{"model":{"merges":["a b","b c","a b"],"vocab":{"a":0,"b":1,"c":2,"ab":3,"bc":4}},"decoder":{"type":"Fuse"}}`))
 	if got := tok.Encode("abcab", EncodeOptions{}).IDs; !equal(got, []int32{0, 4, 3}) {
 		t.Errorf("a pair that is listed twice: abcab is %v", got)
@@ -291,11 +291,11 @@ func TestSpecial(t *testing.T) {
 	}
 }
 
-// FuzzParse reads hostile files; what can be read can be used.
+// FuzzParse reads hostile files. Every file that is accepted must be usable.
 //
 //nolint:lll // JSON in one piece
 func FuzzParse(f *testing.F) {
-	// Small files: those of testdata would keep the fuzzer busy with making them smaller.
+	// The seeds are small: the fuzzer would spend its time on minimizing the files of testdata.
 	f.Add([]byte(`{"added_tokens":[{"id":5,"content":" ","rstrip":true,"normalized":true}],"normalizer":{"type":"Replace","pattern":{"String":"a"},"content":""},` +
 		`"decoder":{"type":"Fuse"},"model":{"unk_token":"a","vocab":{"a":0,"b":1,"ab":2,"":3},"merges":["a b",["ab",""]]}}`))
 	f.Add([]byte(`{"version":"1.0","added_tokens":[{"id":9,"content":"<s>","special":true,"lstrip":true,"single_word":true}],"normalizer":{"type":"NFC"},` +
@@ -316,7 +316,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for id, piece := range tok.decoder.texts {
-			if len(piece) > maxGrowth*maxGrowth*len(tok.texts[id]) { // a token that is normalized is so before it is decoded
+			if len(piece) > maxGrowth*maxGrowth*len(tok.texts[id]) { // a normalized token is normalized before it is decoded
 				t.Fatalf("token %q decodes to %d bytes", tok.texts[id], len(piece))
 			}
 		}
@@ -337,7 +337,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestLoadOfAPipe: what is no file is an error, and nothing waits for somebody to write it.
+// TestLoadOfAPipe checks that a pipe is an error, and is not waited for.
 func TestLoadOfAPipe(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "tokenizer.json")

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPatterns splits texts that tell the patterns apart. The pieces are those of Python's regex module, whose findall
-// gives the matches of the pattern itself.
+// TestPatterns splits texts that tell the patterns apart. The expected pre-tokens are those of Python's regex module,
+// whose findall returns the matches of the pattern itself.
 func TestPatterns(t *testing.T) {
 	for _, test := range []struct {
 		text               string
@@ -42,7 +42,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// TestNFC has marks that reach their base, and marks that another one keeps from it.
+// TestNFC has marks that reach their base, and marks that are blocked by another mark.
 func TestNFC(t *testing.T) {
 	for text, want := range map[string]string{
 		"a\u0301":             "\u00e1",

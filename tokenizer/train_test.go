@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// mergesOf are the merges of a tokenizer.json, "left right" each.
+// mergesOf returns the merges of a tokenizer.json, each as "left right".
 func mergesOf(t testing.TB, data []byte) []string {
 	t.Helper()
 	doc, err := readDocument(data)
@@ -25,7 +25,7 @@ func mergesOf(t testing.TB, data []byte) []string {
 	return merges
 }
 
-// plainMerges trains by counting everything anew each round: the rule as Train's comment has it, and nothing else.
+// plainMerges trains by counting everything again in each round. It follows only the rule in Train's comment.
 func plainMerges(words map[string]int, size int) []string {
 	tr := newTrainer(nil)
 	type word struct {
@@ -133,7 +133,7 @@ func TestReferenceTraining(t *testing.T) {
 	}
 }
 
-// checkWords compares what a text is split into with a table of words and counts.
+// checkWords compares the words that a text is split into with a table of words and counts.
 func checkWords(t *testing.T, text, path string) {
 	t.Helper()
 	counts := make(map[string]int)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// patched applies a change to a tokenizer.json, as testdata/make_testdata.py says.
+// patched applies a change to a tokenizer.json, as testdata/make_testdata.py describes.
 func patched(t testing.TB, file string, patch map[string]json.RawMessage) []byte {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + file)
@@ -96,7 +96,7 @@ func variantTexts(t testing.TB) []string {
 	return texts
 }
 
-// TestVariants compares every kind of tokenizer that is supported with what Hugging Face made of the same texts.
+// TestVariants compares every supported kind of tokenizer with the result of Hugging Face for the same texts.
 func TestVariants(t *testing.T) {
 	texts := variantTexts(t)
 	eachLine(t, "testdata/variants.jsonl", func(_ int, v variant) {
@@ -141,7 +141,7 @@ func TestVariants(t *testing.T) {
 					t.Errorf("%q: decoded %q, want %q", text, got, *want.Decoded)
 				}
 				if v.Name == "llama2, tokens normalized" {
-					continue // on purpose: see the package comment, and TestSkipNormalizedSpecial
+					continue // an intended difference: see the package comment, and TestSkipNormalizedSpecial
 				}
 				if got := tok.Decode(want.IDs, true); got != *want.DecodedSkip {
 					t.Errorf("%q: decoded without special tokens %q, want %q", text, got, *want.DecodedSkip)

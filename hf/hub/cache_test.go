@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// pythonCache writes a cache as huggingface_hub does: with its trees since version 2, without them before.
+// pythonCache writes a cache as huggingface_hub does: with trees, as since version 2, or without, as before.
 //
 //nolint:lll // JSON in one piece
 func pythonCache(t *testing.T, s *fakeHub, trees bool) {
@@ -79,7 +79,7 @@ func TestOffline(t *testing.T) {
 					t.Errorf("%s has the hash %q", name, f.etag())
 				}
 			}
-			// With its listing, what the snapshot lacks is known to be missing.
+			// If the cache has the hub's listing, it is known that the hub has this file. Without the listing, it is not.
 			want := "offline (HF_HUB_OFFLINE)"
 			if !trees {
 				want = "no such file"
@@ -106,7 +106,7 @@ func TestOffline(t *testing.T) {
 	}
 }
 
-// TestPythonCacheIsUsed: online, what Python downloaded is not downloaded again.
+// TestPythonCacheIsUsed checks that files that Python downloaded are not downloaded again online.
 func TestPythonCacheIsUsed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeHub) {
 		pythonCache(t, s, false)
@@ -118,7 +118,7 @@ func TestPythonCacheIsUsed(t *testing.T) {
 		if s.hub+s.cdn > 0 {
 			t.Errorf("%d files asked for", s.hub+s.cdn)
 		}
-		// A new commit with the same content needs a new link only, and the revision moves on with it.
+		// A new commit with the same content needs only a new link, and the revision then refers to it.
 		s.commit = commit2
 		s.files["README.md"] = []byte("changed\n")
 		for name := range s.files {
@@ -139,7 +139,7 @@ func TestPythonCacheIsUsed(t *testing.T) {
 	})
 }
 
-// TestResolveAloneMovesNothing: a revision goes on standing for the commit of which something is there.
+// TestResolveAloneMovesNothing checks that a revision keeps referring to the commit that has cached files.
 func TestResolveAloneMovesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeHub) {
 		h := s.open()
@@ -157,7 +157,7 @@ func TestResolveAloneMovesNothing(t *testing.T) {
 		if _, err := h.Resolve(t.Context(), Ref{Dataset, "owner/name", commit2}); err == nil {
 			t.Error("a commit of which nothing is there is found")
 		}
-		// With the network gone, the message offers what is there.
+		// If the network is gone, the error offers the cached files.
 		h.Offline = false
 		s.onAPI = func(w http.ResponseWriter, r *http.Request, n int) bool { panic(http.ErrAbortHandler) }
 		if _, err := h.Resolve(t.Context(), s.ref()); err == nil ||

@@ -27,19 +27,19 @@ import (
 	"restyle/internal/secret"
 )
 
-// canary must appear in no error and no file, and at no host but the hub.
+// canary is the token. It must appear in no error and no file, and reach no host but the hub.
 const canary = "hf_CanaryCanaryTokenZq7x"
 
 const (
 	hubHost = "hub.localhost"
-	// A subdomain of the hub's, as the real CDN is: Go's own redirects would hand it the token.
+	// The CDN is a subdomain of the hub, as in reality: Go's own redirects would send it the token.
 	cdnHost = "cdn.hub.localhost"
 	commit1 = "1111111111111111111111111111111111111111"
 	commit2 = "2222222222222222222222222222222222222222"
 )
 
-// fakeHub imitates the hub and its CDN over in-memory connections, so that a test's clock is its own. The hooks may
-// answer in its place; they do so when they return true. n counts the requests of that kind from 1.
+// fakeHub imitates the hub and its CDN over in-memory connections, so that tests can use a fake clock. A hook may
+// answer in its place, and returns true if it did. n counts the requests of that kind from 1.
 type fakeHub struct {
 	t      *testing.T
 	client *http.Client
@@ -48,16 +48,16 @@ type fakeHub struct {
 	kind   Kind
 	files  map[string][]byte
 	lfs    map[string]bool
-	page   int // files on a page of the listing
+	page   int // files per page of the listing
 
 	busy                sync.WaitGroup
 	mu                  sync.Mutex
 	onAPI, onHub, onCDN func(w http.ResponseWriter, r *http.Request, n int) bool
 	api, hub, cdn       int // requests
-	sent                int // bytes of files sent, those never received included
+	sent                int // bytes of files sent, including those never received
 }
 
-// inBubble runs f with a fresh hub and a fake clock, and looks for the token everywhere afterwards.
+// inBubble runs f with a fresh hub and a fake clock, and then searches everything for the token.
 func inBubble(t *testing.T, f func(t *testing.T, s *fakeHub)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,7 +127,7 @@ func (s *fakeHub) open() *Hub {
 
 func (s *fakeHub) ref() Ref { return Ref{s.kind, "owner/name", "main"} }
 
-// get resolves and fetches one file, and lets the server finish, so that its counters can be read.
+// get resolves and fetches one file, and waits until the server has finished, so that its counters can be read.
 func (s *fakeHub) get(ctx context.Context, h *Hub, name string) (string, error) {
 	defer synctest.Wait()
 	return s.fetch(ctx, h, name)
@@ -154,7 +154,7 @@ func (s *fakeHub) checkError(err error) {
 	}
 }
 
-// noToken looks for the token raw, encoded, and for the start of it.
+// noToken searches text for the token as it is, encoded, and for its beginning.
 func (s *fakeHub) noToken(where, text string) {
 	s.t.Helper()
 	for _, form := range []string{
@@ -190,7 +190,7 @@ func (s *fakeHub) etag(name string) string {
 	return gitHash(s.files[name])
 }
 
-// tree is the hub's listing of the files, as entries.
+// tree returns the hub's listing of the files, as entries.
 func (s *fakeHub) tree() []map[string]any {
 	entries := []map[string]any{{"type": "directory", "oid": commit2, "size": 0, "path": "data"}}
 	for _, name := range slices.Sorted(maps.Keys(s.files)) {
@@ -253,7 +253,7 @@ func (s *fakeHub) serveAPI(w http.ResponseWriter, r *http.Request) {
 		all := s.tree()
 		to := min(from+s.page, len(all))
 		if to < len(all) {
-			// The real hub's next link is absolute. This one names another host, to which nothing must go.
+			// The real hub's next link is absolute. This one names another host, which must get no request.
 			w.Header().Set("Link", fmt.Sprintf(`<https://elsewhere.localhost%s?recursive=true&cursor=%d>; rel="next"`,
 				r.URL.Path, to))
 		}
@@ -294,8 +294,8 @@ func (s *fakeHub) serveCDN(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(s.files[strings.TrimPrefix(r.URL.Path, "/")]))
 }
 
-// wait is for whatever a hook waits for. The lock must not be held meanwhile: a handler that waits for a mutex keeps
-// the fake clock from moving, and with it the sleep that the mutex's holder is in.
+// wait calls f, which waits for something, from a hook. It releases the lock meanwhile: a handler that waits for a
+// mutex would stop the fake clock, and with it the sleep of the mutex's holder.
 func (s *fakeHub) wait(f func()) {
 	s.mu.Unlock()
 	defer s.mu.Lock()
@@ -309,7 +309,7 @@ func (s *fakeHub) pause(d time.Duration) { s.wait(func() { time.Sleep(d) }) }
 type counter struct {
 	http.ResponseWriter
 	n   *int
-	off bool // counts nothing: the body is no file's
+	off bool // the body is no file: do not count
 }
 
 func (c *counter) Write(p []byte) (int, error) {
@@ -320,7 +320,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// cut sends n bytes of an answer that is right so far, and drops the connection.
+// cut sends the first n bytes of a correct answer and drops the connection.
 func cut(do func(http.ResponseWriter, *http.Request), w http.ResponseWriter, r *http.Request, n int) bool {
 	do(&cutter{w, n}, r)
 	panic("not cut")

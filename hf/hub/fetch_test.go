@@ -22,7 +22,7 @@ import (
 	"restyle/internal/disk"
 )
 
-// layout lists the cache: links with their targets, files with their sizes.
+// layout lists the cache: links with their targets, and files with their sizes.
 func layout(t *testing.T, cache string) map[string]string {
 	t.Helper()
 	got := map[string]string{}
@@ -82,7 +82,7 @@ func TestFetchWritesTheStandardLayout(t *testing.T) {
 		if ref, _ := os.ReadFile(filepath.Join(s.cache, repo, "refs/main")); string(ref) != commit1 {
 			t.Errorf("refs/main is %q", ref)
 		}
-		// Everything again costs one question for the commit a time and not one byte.
+		// Fetching everything again costs one request per file, for the commit, and no bytes of files.
 		sent, api := s.sent, s.api
 		for name := range s.files {
 			if _, err := s.get(t.Context(), h, name); err != nil {
@@ -95,8 +95,8 @@ func TestFetchWritesTheStandardLayout(t *testing.T) {
 	})
 }
 
-// TestFetchFaults runs every misbehaviour of a server that a client meets. Where wantErr is empty the file must come
-// out right all the same; where it is not, nothing may be left under the file's name.
+// TestFetchFaults runs every fault of a server that a client meets. If wantErr is empty, the file must be correct in
+// the end; otherwise no file may be left under its name.
 func TestFetchFaults(t *testing.T) {
 	serve := func(name string, edit func([]byte) []byte) func(s *fakeHub, w http.ResponseWriter, r *http.Request) {
 		return func(s *fakeHub, w http.ResponseWriter, r *http.Request) {
@@ -112,7 +112,7 @@ func TestFetchFaults(t *testing.T) {
 		prepare func(s *fakeHub)
 		wantErr string
 		sent    int           // bytes of the file sent, -1 for any
-		atLeast time.Duration // waited
+		atLeast time.Duration // minimum time waited
 		atMost  time.Duration
 		retry   bool // the error is Retryable
 	}{
@@ -411,7 +411,7 @@ func TestFetchFaults(t *testing.T) {
 	}
 }
 
-// TestWrongListing: a listing whose hash is wrong is asked for again after the damage was found.
+// TestWrongListing checks that a listing with a wrong hash is requested again after the damage was found.
 func TestWrongListing(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeHub) {
 		h := s.open()
@@ -437,8 +437,8 @@ func TestWrongListing(t *testing.T) {
 	})
 }
 
-// TestCancelAndResume breaks a download off at random places, as a kill would, and goes on with a new Hub. Each byte
-// is sent once.
+// TestCancelAndResume breaks a download off at several places, as a kill would, and resumes it with a new Hub. Each
+// byte is sent once.
 func TestCancelAndResume(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeHub) {
 		size := len(s.files[big])
@@ -486,7 +486,7 @@ func TestCancelAndResume(t *testing.T) {
 	})
 }
 
-// TestForeignPart: what lies in the part file may be anything.
+// TestForeignPart checks that the part file may contain anything.
 func TestForeignPart(t *testing.T) {
 	for name, part := range map[string]func(b []byte) []byte{
 		"garbage":         func(b []byte) []byte { return []byte("garbage") },
@@ -535,7 +535,8 @@ func TestConcurrentFetches(t *testing.T) {
 	})
 }
 
-// TestFetchIsSynced: a blob is on the disk before it has its name, and its name before there is a link to it.
+// TestFetchIsSynced checks that a blob is on the disk before it gets its name, and that its name is on the disk before
+// there is a link to it.
 func TestFetchIsSynced(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeHub) {
 		var events []string
@@ -562,7 +563,7 @@ func TestFetchIsSynced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// What a failed sync may have lost is never named.
+		// A file whose sync failed may have lost data, and never gets its name.
 		fail = "sync BLOB.incomplete"
 		if _, err := h.Fetch(t.Context(), l, big); !errors.Is(err, syscall.EIO) {
 			t.Error(err)
@@ -584,7 +585,7 @@ func TestFetchIsSynced(t *testing.T) {
 	})
 }
 
-// TestLock: the lock is the one of Python's filelock, and the user's group may take it too.
+// TestLock checks that the lock is that of Python's filelock, and that the user's group may take it too.
 func TestLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeHub) {
 		name := filepath.Join(s.cache, "a/b.lock")
@@ -615,7 +616,8 @@ func TestLock(t *testing.T) {
 	})
 }
 
-// TestNothingWrongIsAccepted throws random damage at a client that has a listing it can trust.
+// TestNothingWrongIsAccepted damages answers at random, for a client that has a correct listing: no wrong file may be
+// accepted.
 func TestNothingWrongIsAccepted(t *testing.T) {
 	const rounds = 1000
 	inBubble(t, func(t *testing.T, s *fakeHub) {
@@ -645,7 +647,7 @@ func TestNothingWrongIsAccepted(t *testing.T) {
 				data[0] ^= 0x80
 			}
 			if random(2) == 0 {
-				w.(*counter).ResponseWriter.(http.Flusher).Flush() // no length
+				w.(*counter).ResponseWriter.(http.Flusher).Flush() // so that the answer has no length
 			}
 			w.Write(data)
 			return true
@@ -710,7 +712,7 @@ func TestFetchRefuses(t *testing.T) {
 	})
 }
 
-// TestLinksLeadNowhere: links that lie in the cache do not make Fetch write outside of it.
+// TestLinksLeadNowhere checks that links in the cache do not make Fetch write outside of it.
 func TestLinksLeadNowhere(t *testing.T) {
 	for _, trap := range []string{"snapshots", "snapshots/" + commit1, "snapshots/" + commit1 + "/data", "part", "lock",
 		"missing lock"} {
@@ -753,7 +755,7 @@ func TestReadOnlyAndBrokenCaches(t *testing.T) {
 		if _, err := s.get(t.Context(), h, big); err == nil || !strings.Contains(err.Error(), "set HF_HUB_CACHE") {
 			t.Errorf("no cache: %v", err)
 		}
-		// A link to a blob that was deleted, and one to a blob that was cut short, are made good.
+		// A link to a deleted or truncated blob is repaired.
 		h.Cache = s.cache
 		local, err := s.get(t.Context(), h, big)
 		if err != nil {

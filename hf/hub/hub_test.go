@@ -96,7 +96,7 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
-// TestNoDowngrade: a redirect from https to http is not followed.
+// TestNoDowngrade checks that a redirect from https to http is not followed.
 func TestNoDowngrade(t *testing.T) {
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t.Error("asked over plain http")
@@ -109,14 +109,14 @@ func TestNoDowngrade(t *testing.T) {
 		!strings.Contains(err.Error(), "less safe") {
 		t.Errorf("error %v", err)
 	}
-	// A certificate that nobody vouches for ends it at once.
+	// An untrusted certificate is a final error.
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
 	h.Client = FromEnv().Client
 	if _, err := h.Resolve(t.Context(), Ref{Model, "a/b", "main"}); err == nil ||
 		!strings.Contains(err.Error(), "certificate") || Retryable(err) {
 		t.Errorf("error %v", err)
 	}
-	// Nor is a cloud machine's metadata service dialled.
+	// The metadata service of a cloud machine is not contacted either.
 	h.Endpoint = "http://169.254.169.254"
 	if _, err := h.get(t.Context(), h.Endpoint, http.Header{}); err == nil ||
 		!strings.Contains(err.Error(), "link-local") {

@@ -35,7 +35,7 @@ func TestResolve(t *testing.T) {
 					t.Errorf("page of %d, %s (-want +got):\n%s", page, revision, diff)
 				}
 			}
-			// Three revisions, one listing: two questions for a commit and the listing's pages.
+			// Three revisions need one listing: two requests for a commit, and one for each page of the listing.
 			if want := 2 + (4+page-1)/page; s.api != want {
 				t.Errorf("page of %d: %d questions, want %d", page, s.api, want)
 			}
@@ -133,7 +133,7 @@ func TestResolveFaults(t *testing.T) {
 func TestResolveWithoutToken(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeHub) {
 		h := s.open()
-		h.Endpoint = "http://" + cdnHost // where the fake hub wants no token
+		h.Endpoint = "http://" + cdnHost // on this host the fake hub accepts no token
 		h.Token = secret.Secret{}
 		for _, status := range []int{401, 404} {
 			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
@@ -183,7 +183,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// entries that parseTree must refuse, and what it must say.
+// badEntries are entries that parseTree must refuse, with part of its error.
 var badEntries = map[string]string{
 	`{"type":"file","oid":"@","size":-1,"path":"a"}`:                  "or a negative one",
 	`{"type":"file","oid":"@","path":"a"}`:                            "or a negative one",

@@ -94,7 +94,7 @@ func FuzzParseRef(f *testing.F) {
 		if !strings.HasPrefix(refFile, r.dir+"/refs/") || !filepath.IsLocal(ref.Revision) {
 			t.Errorf("%q leads to %s", s, refFile)
 		}
-		// Two repositories never share a folder.
+		// Two repositories never share a directory.
 		if folder := strings.TrimPrefix(filepath.Base(r.dir), "models--"); strings.ReplaceAll(folder, "--", "/") != ref.ID {
 			t.Errorf("%q has the folder %s", ref.ID, folder)
 		}

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// flip changes a bit in the middle of a file, and not its size.
+// flip changes a bit in the middle of a file, and keeps its size.
 func flip(t *testing.T, path string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -25,8 +25,8 @@ func flip(t *testing.T, path string) {
 	}
 }
 
-// TestDamagedCache: a flipped bit in a cached file is found, whoever downloaded it and whichever hash it has. Online
-// the file is fetched again, offline it is an error.
+// TestDamagedCache checks that a flipped bit in a cached file is detected, whoever downloaded the file and whatever
+// kind of hash it has. Online, the file is fetched again; offline, it is an error.
 func TestDamagedCache(t *testing.T) {
 	for _, by := range []string{"us", "Python", "Python without trees"} {
 		for _, name := range []string{"README.md", big} {
@@ -60,7 +60,7 @@ func TestDamagedCache(t *testing.T) {
 				if got, err := s.get(t.Context(), &offline, name); err != nil || got != local {
 					t.Errorf("%s, %s: afterwards: %q, %v", by, name, got, err)
 				}
-				// A hub that sends what is wrong cannot mend it, and the error tells of both.
+				// If the hub sends wrong bytes as well, the file stays damaged, and the error reports both.
 				flip(t, local)
 				s.files[name] = append([]byte{'x'}, s.files[name][1:]...)
 				_, err = s.get(t.Context(), h, name)
@@ -72,8 +72,8 @@ func TestDamagedCache(t *testing.T) {
 	}
 }
 
-// TestVerifiedOnce: a cached file that was right is hashed again only if its size, times or inode are no longer those
-// of the record. That it is not hashed shows in a damage that nobody finds.
+// TestVerifiedOnce checks that a verified file is hashed again only if its size, times or inode differ from those in
+// the record. Damage that goes undetected shows that the file was not hashed.
 func TestVerifiedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeHub) {
 		h := s.open()
@@ -88,7 +88,7 @@ func TestVerifiedOnce(t *testing.T) {
 			data, _ := os.ReadFile(record)
 			return string(data), err
 		}
-		// The test's clock stands in the past, where all files have just been changed.
+		// The test's clock is in the past, so every file counts as just changed.
 		if state, err := fetch(); err != nil || state != "" {
 			t.Errorf("a file that was just written has the record %q, %v", state, err)
 		}
@@ -98,7 +98,7 @@ func TestVerifiedOnce(t *testing.T) {
 		if err != nil || state == "" {
 			t.Fatalf("record %q, %v", state, err)
 		}
-		// With another size in the record, and so on for each of its figures, the file is hashed and recorded anew.
+		// If the size or any other number of the record is wrong, the file is hashed and recorded again.
 		fields := strings.Fields(state)
 		if len(fields) != 4 {
 			t.Fatalf("record %q", state)
@@ -121,7 +121,7 @@ func TestVerifiedOnce(t *testing.T) {
 		if got, err := fetch(); !errors.Is(err, errDamaged) || got != "" {
 			t.Errorf("a damaged file: record %q, %v", got, err)
 		}
-		// A record of the damaged file, as if it had been right when it was hashed.
+		// This is a record of the damaged file, as if the file had been intact when it was hashed.
 		damaged, _, err := stateOf(local)
 		if err != nil || os.WriteFile(record, []byte(damaged), 0o666) != nil {
 			t.Fatal(err)
@@ -139,7 +139,7 @@ func TestVerifiedOnce(t *testing.T) {
 			strings.Count(line, "1000000000000000001") != 1 {
 			t.Errorf("the time of the last change is set back: %q %v, %v", line, changed, err)
 		}
-		// A cache in which nothing can be recorded serves all the same.
+		// A cache in which nothing can be recorded still works.
 		if err := os.WriteFile(local, s.files[big], 0o666); err != nil {
 			t.Fatal(err)
 		}
