@@ -8,8 +8,8 @@ import (
 	"restyle/kernels/cuda/cudatest"
 )
 
-// TestDevice wants a line that says which device auto took and why, and of a GPU that cannot be used what is wrong,
-// with the exit code.
+// TestDevice checks that a line says which device auto chose and why, and that for an unusable GPU chat says what is
+// wrong and exits with the right code.
 func TestDevice(t *testing.T) {
 	tiny := []string{"--base", tinyBase, "--only", "base", "--log", "", "--prompt", "a"}
 	cudatest.Use(t)

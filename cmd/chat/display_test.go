@@ -11,16 +11,16 @@ import (
 	"restyle/internal/cli"
 )
 
-// screen is a terminal as far as the command uses one: lines that scroll up and out at the top, and the few control
-// sequences that are sent.
+// screen is a terminal with what the command uses of one: lines that scroll out at the top, and the few control
+// sequences that the command sends.
 type screen struct {
 	t             testing.TB
 	width, height int
-	above         []string   // what has scrolled out
+	above         []string   // lines that have scrolled out
 	rows          [][]string // cells; the second of a wide character is empty
 	x, y          int
-	rest          string // a sequence that is not complete
-	wraps         bool   // lines that are too long may go on in the next row
+	rest          string // an incomplete control sequence
+	wraps         bool   // whether lines that are too long may continue in the next row
 }
 
 func newScreen(t testing.TB, width, height int) *screen {
@@ -73,7 +73,7 @@ func (s *screen) control(args string, letter byte) {
 	case 'J':
 		*row = (*row)[:min(s.x, len(*row))]
 		s.rows = s.rows[:s.y+1]
-	case 'h', 'l': // the mode for pastes
+	case 'h', 'l': // bracketed paste mode
 	default:
 		s.t.Errorf("unknown control sequence %s%c", args, letter)
 	}
@@ -118,7 +118,7 @@ func (s *screen) put(r rune) {
 	s.x += n
 }
 
-// lines is all that was ever shown, as a person who scrolls back sees it.
+// lines returns everything that was ever shown, as a person who scrolls back sees it.
 func (s *screen) lines() []string {
 	lines := slices.Clone(s.above)
 	for _, row := range s.rows {
@@ -137,7 +137,7 @@ func two(left, right string, leftDone, rightDone bool) []pane {
 	}
 }
 
-// TestFrames shows two answers as they grow, on a screen of 80 columns and 8 rows.
+// TestFrames shows two growing answers on a screen of 80 columns and 8 rows.
 func TestFrames(t *testing.T) {
 	s := newScreen(t, 80, 8)
 	d := &columnsDisplay{w: s, size: func() (int, int) { return s.width, s.height }}
@@ -196,8 +196,8 @@ step.                                  │ is the wrong way round:
 	}
 }
 
-// TestGrowth lets two answers grow by chance on screens of all sizes. Whatever happened on the way, what stands there
-// in the end is the two columns of the whole answers, once.
+// TestGrowth grows two answers at random on screens of all sizes, and checks that in the end the screen shows the two
+// columns of the whole answers, exactly once.
 func TestGrowth(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	words := []string{"word", " ", " ", "\n", "\n\n", "    x = 1\n", "averyveryverylongwordthatdoesnotfitanywhereatall",
@@ -258,7 +258,8 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// TestPiped: without a terminal one answer comes after the other, each with its label, however they grow.
+// TestPiped checks that without a terminal the answers are printed one after the other, each with its label, however
+// they grow.
 func TestPiped(t *testing.T) {
 	var b strings.Builder
 	d := &linesDisplay{w: &b, width: func() int { return 0 }}
@@ -324,12 +325,13 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// TestPlainWraps: on a terminal the lines of one model's answer break between words, however it comes.
+// TestPlainWraps checks that on a terminal the lines of a single model's answer break between words, however the answer
+// arrives.
 func TestPlainWraps(t *testing.T) {
 	answer := "You may sort it with sorted, which is what everybody does.\n\n    x = 1\n世界 世界世界 " +
 		"supercalifragilisticexpialidocious  end"
 	for _, width := range []int{10, 24, 80} {
-		s := newScreen(t, width, 50) // which complains of what is written behind its edge
+		s := newScreen(t, width, 50) // fails if anything is written past its edge
 		d := &plainDisplay{w: s, notes: s, width: func() int { return width }}
 		for n := range len(answer) {
 			if utf8.ValidString(answer[:n]) {
@@ -348,7 +350,8 @@ func TestPlainWraps(t *testing.T) {
 	}
 }
 
-// TestHelpFits in 80 columns, which is what a terminal has at least, and where no width is known.
+// TestHelpFits checks that the help fits in 80 columns, the minimum of a terminal and the default if the width is
+// unknown.
 func TestHelpFits(t *testing.T) {
 	var notes strings.Builder
 	c := &chatter{notes: &notes}

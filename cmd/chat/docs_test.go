@@ -10,7 +10,7 @@ import (
 
 var update = flag.Bool("update", false, "write the lists of flags and commands in docs/chat.md again")
 
-// TestDocs keeps the lists of flags and commands in docs/chat.md the same as -h and /help.
+// TestDocs checks that docs/chat.md lists the same flags and commands as -h and /help.
 func TestDocs(t *testing.T) {
 	const path = "../../docs/chat.md"
 	page, err := os.ReadFile(path)

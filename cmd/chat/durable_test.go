@@ -14,7 +14,8 @@ import (
 	"restyle/internal/disk"
 )
 
-// TestRecordIsSynced: what is asked, before it is answered; an entry, before the record says that it is there.
+// TestRecordIsSynced checks that a question is synced before it is answered, and an entry before the record says that
+// it exists.
 func TestRecordIsSynced(t *testing.T) {
 	md := filepath.Join(t.TempDir(), "log.md")
 	r, _, err := openRecord(md)
@@ -38,7 +39,8 @@ func TestRecordIsSynced(t *testing.T) {
 	}
 }
 
-// TestRecordEveryCallFails fails each call once. Whatever was asked has one entry after the next start.
+// TestRecordEveryCallFails makes each call fail once and checks that every question has exactly one entry after the
+// next start.
 func TestRecordEveryCallFails(t *testing.T) {
 	for fail := 0; ; fail++ {
 		md := filepath.Join(t.TempDir(), "log.md")
@@ -77,7 +79,8 @@ func TestRecordEveryCallFails(t *testing.T) {
 	}
 }
 
-// TestTwoChats: two that run at once lose nothing of each other's, and the one that stays is not recovered by a third.
+// TestTwoChats checks that two chats at once lose nothing of each other's, and that a third does not recover the one
+// that is still running.
 func TestTwoChats(t *testing.T) {
 	md := filepath.Join(t.TempDir(), "log.md")
 	first, _, err := openRecord(md)
@@ -106,7 +109,8 @@ func TestTwoChats(t *testing.T) {
 	third.close()
 }
 
-// TestRecordRead: what an answer says is not added to, and the latest questions are remembered.
+// TestRecordRead checks that later parts are not appended to a complete answer, and that the latest questions are
+// remembered.
 func TestRecordRead(t *testing.T) {
 	md := filepath.Join(t.TempDir(), "log.md")
 	r, _, err := openRecord(md)
@@ -129,7 +133,7 @@ func TestRecordRead(t *testing.T) {
 	r.close()
 }
 
-// TestRecordIsPrivate: questions and answers are for their owner alone, and so is what /save writes.
+// TestRecordIsPrivate checks that only the owner can read questions and answers, including what /save writes.
 func TestRecordIsPrivate(t *testing.T) {
 	dir := t.TempDir()
 	log, saved := filepath.Join(dir, "log.md"), filepath.Join(dir, "saved.json")
@@ -144,7 +148,8 @@ func TestRecordIsPrivate(t *testing.T) {
 	}
 }
 
-// TestRecordThroughLinks: a link of the user's own is followed, to what is not there yet too; another user's is not.
+// TestRecordThroughLinks checks that a user's own symbolic link is followed, even to a file that does not exist yet,
+// and that another user's link is not.
 func TestRecordThroughLinks(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	md := filepath.Join(dir, "log.md")
@@ -163,7 +168,7 @@ func TestRecordThroughLinks(t *testing.T) {
 		}
 	}
 	was := readFile(t, filepath.Join(outside, "log.md")) + readFile(t, filepath.Join(outside, "log.jsonl"))
-	if os.Geteuid() == 0 { // who can play another user
+	if os.Geteuid() == 0 { // only root can act as another user
 		if err := os.Chmod(dir, 0o777|fs.ModeSticky); err != nil {
 			t.Fatal(err)
 		}

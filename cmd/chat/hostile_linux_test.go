@@ -11,7 +11,7 @@ import (
 	"restyle/internal/hostile"
 )
 
-// TestHostileTextsOnATerminal is the same on a terminal, on which the command draws.
+// TestHostileTextsOnATerminal is TestHostileTexts on a terminal, on which the command draws.
 func TestHostileTextsOnATerminal(t *testing.T) {
 	chat, err := build()
 	if err != nil {
@@ -38,7 +38,7 @@ func TestHostileTextsOnATerminal(t *testing.T) {
 				t.Fatalf("%s: %v: %s", name, err, stderr.String())
 			}
 			c.tty.Close()
-			<-c.ended // all has been read
+			<-c.ended // all output has been read
 			for _, output := range []string{c.raw.String(), stderr.String()} {
 				if found := hostile.Found(output, true); found != "" || output == "" {
 					t.Errorf("%s: %s in %q", name, found, output)

@@ -11,7 +11,8 @@ import (
 	"restyle/internal/hostile"
 )
 
-// TestHostileTexts puts control sequences wherever chat reads something, and looks at all that it writes for people.
+// TestHostileTexts puts control sequences wherever chat reads something, and checks everything that it writes for
+// people.
 func TestHostileTexts(t *testing.T) {
 	hostile.Each(t, func(t *hostile.Test) {
 		model := filepath.Join(t.Dir, t.Text)
@@ -42,7 +43,7 @@ func TestHostileTexts(t *testing.T) {
 	})
 }
 
-// TestHostileAnswers: an answer arrives a few bytes at a time and is shown as it grows.
+// TestHostileAnswers does so in an answer that arrives a few bytes at a time and is shown as it grows.
 func TestHostileAnswers(t *testing.T) {
 	for name, text := range hostile.Texts {
 		for _, way := range []struct {

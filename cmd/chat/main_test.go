@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 }
 
 func testMain(m *testing.M) int {
-	os.Setenv("CUDA_VISIBLE_DEVICES", "") // --device auto is the CPU here, on every machine
+	os.Setenv("CUDA_VISIBLE_DEVICES", "") // so that --device auto is the CPU on every machine
 	var err error
 	if scratch, err = os.MkdirTemp("", "chat-test-"); err != nil {
 		panic(err)
@@ -57,7 +57,7 @@ func testMain(m *testing.M) int {
 	return cudatest.Main(m)
 }
 
-// An outcome is what one invocation said, and what it ended with.
+// An outcome is what one invocation printed, and its exit code.
 type outcome struct {
 	code           int
 	stdout, stderr string
@@ -67,7 +67,7 @@ func (o outcome) String() string {
 	return fmt.Sprintf("exit code %d\n── stdout\n%s\n── stderr\n%s", o.code, o.stdout, o.stderr)
 }
 
-// invoke runs the command in this process. The log goes to log.md of a new folder unless the arguments say otherwise.
+// invoke runs the command in this process. It logs to log.md in a new directory unless the arguments name another log.
 func invoke(t testing.TB, stdin string, args ...string) outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -75,13 +75,13 @@ func invoke(t testing.TB, stdin string, args ...string) outcome {
 	return outcome{code, stdout.String(), stderr.String()}
 }
 
-// both are the arguments for the two tiny models, greedy, with a log in a new folder.
+// both returns the arguments for the two tiny models, greedy, with a log in a new directory.
 func both(t testing.TB, args ...string) (all []string, log string) {
 	log = filepath.Join(t.TempDir(), "log.md")
 	return append([]string{"--base", tinyBase, "--tuned", tinyTuned, "--temperature", "0", "--log", log}, args...), log
 }
 
-// untimed takes out what differs from run to run.
+// untimed removes what differs from run to run.
 func untimed(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
@@ -147,7 +147,7 @@ func TestOnly(t *testing.T) {
 	if text := readFile(t, log); strings.Contains(text, "Base Model") || !strings.Contains(text, "> Obviously") {
 		t.Errorf("%s", text)
 	}
-	// Without a tuned model.
+	// A missing tuned model is no error with --only base.
 	o := invoke(t, "", "--base", tinyBase, "--tuned", "no-such", "--only", "base", "--prompt", "Count to ten.",
 		"--temperature", "0", "--log", "")
 	if o.code != cli.Done || o.stdout != "1, 2, 3, 4, 5, 6, 7, 8, 9, 10.\n" {
@@ -189,7 +189,7 @@ func TestBatch(t *testing.T) {
 	if text := readFile(t, log); strings.Count(text, "### Query") != 2 {
 		t.Errorf("%s", text)
 	}
-	// Each is a conversation of its own, and lines of standard input do as well.
+	// Each question is a conversation of its own, also on standard input.
 	args, _ = both(t, "--prompts", "-")
 	if again := invoke(t, "How do I print hello world?\nCount to ten.\n",
 		args...); untimed(again.stdout) != untimed(o.stdout) {
@@ -197,7 +197,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestBatchGoesOn: a question that cannot be answered is told of, and the others are answered.
+// TestBatchGoesOn checks that chat reports a question that cannot be answered and answers the others.
 func TestBatchGoesOn(t *testing.T) {
 	args, log := both(t, "--prompts", "-")
 	o := invoke(t, strings.Repeat("word ", 500)+"\nCount to ten.\n", args...)
@@ -226,7 +226,7 @@ func TestStop(t *testing.T) {
 	if o := invoke(t, "", "--stop", ""); o.code != cli.Usage || !strings.Contains(o.stderr, "-stop") {
 		t.Errorf("nothing: %v", o)
 	}
-	// While chatting: set, and taken back.
+	// A session can set the stop text and reset it.
 	o = invoke(t, "/set stop , 4\nCount to ten.\n/set stop\n/regen\n", "--base", tinyBase, "--only", "base", "--log", "",
 		"--temperature", "0")
 	if o.code != cli.Done || o.stdout != "1, 2, 3\n1, 2, 3, 4, 5, 6, 7, 8, 9, 10.\n" {
@@ -239,9 +239,9 @@ func TestSession(t *testing.T) {
 	saved := filepath.Join(dir, "talk.json")
 	args, log := both(t)
 	o := invoke(t, strings.Join([]string{
-		"Count to", // nonsense, to be replaced
+		"Count to", // incomplete, edited next
 		"/edit Count to ten.",
-		`"""How do I`, `reverse a list?"""`, // a line break in it
+		`"""How do I`, `reverse a list?"""`, // with a line break in it
 		"/clear",
 		"How do I reverse a list?",
 		"/vote tuned I like it",
@@ -354,7 +354,7 @@ func TestOldTurnsGoAndThatIsSaid(t *testing.T) {
 	}
 }
 
-// withGemmaTokens is the tiny base model with other texts for its special tokens.
+// withGemmaTokens returns the tiny base model with other texts for its special tokens.
 func withGemmaTokens(t *testing.T) string {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(tinyBase)); err != nil {
@@ -443,7 +443,7 @@ func TestErrors(t *testing.T) {
 			"has no token <|eot_id|>"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Chdir(t.TempDir()) // a log that should not have been begun would lie here
+			t.Chdir(t.TempDir()) // a log that must not be created would be here
 			args := absolute(t, c.args)
 			o := invoke(t, "", args...)
 			if o.code != c.code || !strings.Contains(o.stderr, c.says) {
@@ -486,7 +486,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("%v", o)
 	}
 	os.Remove(jsonlPath(log))
-	// In a session the answer cannot be kept either, and that is said each time.
+	// A session cannot keep the answer either, and says so each time.
 	o = invoke(t, "Count to ten.\nCount to ten.\n", "--base", tinyBase, "--only", "base", "--log", log)
 	if o.code != cli.Failed || strings.Count(o.stderr, "the log can no longer be written") != 2 {
 		t.Errorf("%v", o)
@@ -598,7 +598,7 @@ var slowModel = sync.OnceValues(func() (dir string, err error) {
 	return dir, hf.Save(dir, c, d, m.Params(), hf.SaveOptions{})
 })
 
-// process is the command as built, with two slow models and a log in a new folder.
+// process returns the built command with two slow models and a log in a new directory.
 func process(t testing.TB, args ...string) (cmd *exec.Cmd, log string) {
 	t.Helper()
 	path, err := build()
@@ -617,7 +617,7 @@ func process(t testing.TB, args ...string) (cmd *exec.Cmd, log string) {
 	return cmd, log
 }
 
-// watched is a writer that may be looked at while it is written to.
+// watched is a writer that can be read while it is written to.
 type watched struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -635,7 +635,7 @@ func (w *watched) String() string {
 	return w.b.String()
 }
 
-// until waits for something to become true.
+// until waits until a condition holds.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {

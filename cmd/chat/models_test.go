@@ -12,7 +12,7 @@ import (
 	"restyle/internal/cli"
 )
 
-// TestTheEmbeddedModel asks it by its name, and as what a tuned model says it was made from.
+// TestTheEmbeddedModel uses the embedded model by its name, and as the base that a tuned model names.
 func TestTheEmbeddedModel(t *testing.T) {
 	tuned := filepath.Join(t.TempDir(), "tuned")
 	if err := os.CopyFS(tuned, os.DirFS(tinyTuned)); err != nil {
@@ -36,7 +36,7 @@ func TestTheEmbeddedModel(t *testing.T) {
 	}
 }
 
-// TestUnfinished: chat says in one line that the model is not the final one of its training run.
+// TestUnfinished checks that chat says in one line that a model is not the final one of its training run.
 func TestUnfinished(t *testing.T) {
 	dir := t.TempDir()
 	checkpoint := filepath.Join(dir, "checkpoints", "best-000010")
@@ -66,7 +66,7 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// TestNoDriver: where there is no GPU that is said in a line.
+// TestNoDriver checks that chat says in one line that there is no GPU.
 func TestNoDriver(t *testing.T) {
 	o := invoke(t, "", "--base", tinyBase, "--only", "base", "--device", "cuda", "--prompt", "x", "--log", "")
 	if o.code == cli.Done || !strings.Contains(o.stderr, "no NVIDIA driver") {
@@ -78,13 +78,13 @@ func TestNoDriver(t *testing.T) {
 	}
 }
 
-// TestLoadingIsShown from its first second on, and not at every chunk.
+// TestLoadingIsShown checks that progress is shown from the first second on, and not for every chunk.
 func TestLoadingIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var notes strings.Builder
 		c := &chatter{status: &cli.StatusLine{W: &notes, Width: func() int { return 80 }}}
 		show := c.showLoading("x")
-		for done := int64(0); done <= 3e6; done += 1e5 { // a second takes it to 1 MB
+		for done := int64(0); done <= 3e6; done += 1e5 { // 1 MB takes a second
 			show(done, 3e6)
 			time.Sleep(time.Second / 10)
 		}

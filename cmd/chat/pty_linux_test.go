@@ -20,15 +20,15 @@ import (
 	"restyle/internal/cli"
 )
 
-// console is a terminal of its own for a command: keys go in, and a screen shows what comes out.
+// console is a terminal for one command: keys go in, and a screen shows what comes out.
 type console struct {
-	keys  *os.File // the side that a terminal emulator holds
-	tty   *os.File // the side that the command holds
+	keys  *os.File // the terminal emulator's side
+	tty   *os.File // the command's side
 	ended chan struct{}
 
 	mu     sync.Mutex
 	screen *screen
-	raw    bytes.Buffer // all that came out
+	raw    bytes.Buffer // all output
 }
 
 func newConsole(t testing.TB, width, height int) *console {
@@ -75,7 +75,7 @@ func newConsole(t testing.TB, width, height int) *console {
 	return c
 }
 
-// text is what stands on the screen, with what has scrolled out above it.
+// text returns the text on the screen, including what has scrolled out above it.
 func (c *console) text() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +93,7 @@ func (c *console) start(t testing.TB, cmd *exec.Cmd) {
 	}
 }
 
-// TestTerminal is a whole session, typed at a terminal: wide, and narrow.
+// TestTerminal types a whole session at a terminal, once wide and once narrow.
 func TestTerminal(t *testing.T) {
 	for _, width := range []int{100, 50} {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestTerminal(t *testing.T) {
 				strings.Contains(c.text(), "\ntuned │") != (width == 50) {
 				t.Errorf("the wrong display for %d columns:\n%s", width, c.text())
 			}
-			io.WriteString(c.keys, "\x15/seed 7\r") // Ctrl-U drops the line
+			io.WriteString(c.keys, "\x15/seed 7\r") // Ctrl-U deletes the line
 			shows("seed 7")
 			io.WriteString(c.keys, "/edit\r")
 			shows(">>> hello")
@@ -140,7 +140,7 @@ func TestTerminal(t *testing.T) {
 			events("part", 2)
 			io.WriteString(c.keys, "\x03")
 			events("logged", 2)
-			io.WriteString(c.keys, "\x1b[A\x03") // the last question comes back, and Ctrl-C right behind an answer leaves
+			io.WriteString(c.keys, "\x1b[A\x03") // the last question comes back, and Ctrl-C right after an answer leaves
 			if code := exitCode(cmd.Wait()); code != cli.Done {
 				t.Errorf("exit code %d\n%s\n%s", code, c.text(), stderr.String())
 			}
@@ -155,8 +155,8 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestKill kills chats, the first when both answers have begun to show, the others at random moments. All that stood on
-// the screen is in the record, and with the next start in the Markdown file.
+// TestKill kills chats, the first when both answers have begun to show, the others at random moments. It checks that
+// everything that was on the screen is in the record and, after the next start, in the Markdown file.
 func TestKill(t *testing.T) {
 	kills := 8
 	if testing.Short() {
@@ -175,7 +175,7 @@ func TestKill(t *testing.T) {
 		cmd.Stderr = &stderr
 		c.start(t, cmd)
 		until(t, "the question", func() bool { return strings.Contains(tryRead(jsonlPath(log)), question) })
-		shown := func(side int) string { // in a column, below the question and the models' names
+		shown := func(side int) string { // in one column, below the question and the models' names
 			var text strings.Builder
 			for n, line := range strings.Split(c.text(), "\n") {
 				if columns := strings.SplitN(line, gutter, 2); n >= 2 && len(columns) == 2 {

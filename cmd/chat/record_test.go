@@ -104,7 +104,8 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestRecordIsOurs refuses what is no record, and takes one whose first line a kill tore, as often as it is opened.
+// TestRecordIsOurs checks that a file that is no record is refused, and that a record whose first line a kill cut short
+// is accepted every time it is opened.
 func TestRecordIsOurs(t *testing.T) {
 	for text, ours := range map[string]bool{"": true, `{"ev`: true, `{"event":"ask","id":"1"}` + "\n": true, "\n": false,
 		"[]": false, `{"prompt":"a"}` + "\n": false} {
@@ -130,7 +131,7 @@ func TestRecordIsOurs(t *testing.T) {
 	}
 }
 
-// TestRecover cuts the record of a question off at many places, as kills do, and opens it again.
+// TestRecover truncates the record of a question at many places, as kills do, and opens it again.
 func TestRecover(t *testing.T) {
 	dir := t.TempDir()
 	md := filepath.Join(dir, "log.md")
@@ -156,7 +157,7 @@ func TestRecover(t *testing.T) {
 	parts := strings.LastIndex(whole, `{"event":"part"`)
 	for n := 0; n <= len(whole); n++ {
 		if n%17 != 0 && n < len(whole)-2 && n != ask-1 && n != parts {
-			continue // each takes an fsync
+			continue // each of these takes an fsync
 		}
 		os.Remove(md)
 		if err := os.WriteFile(jsonlPath(md), []byte(whole[:n]), 0o644); err != nil {
@@ -169,7 +170,7 @@ func TestRecover(t *testing.T) {
 			}
 			r.close()
 			want := 0
-			if again == 0 && n >= ask-1 { // the line break at its end does not have to be there
+			if again == 0 && n >= ask-1 { // the final line break is not required
 				want = 1
 			}
 			if recovered != want {
@@ -241,7 +242,7 @@ func TestRecordErrors(t *testing.T) {
 		!strings.Contains(err.Error(), "--log") {
 		t.Errorf("a folder that is not there: %v", err)
 	}
-	// A full disk: /dev/full takes nothing.
+	// The disk is full: /dev/full accepts no bytes.
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Skip("this system has no /dev/full")

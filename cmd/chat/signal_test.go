@@ -21,7 +21,8 @@ func exitCode(err error) int {
 	return 0
 }
 
-// TestInterruptOfOneQuestion sends the signal of a Ctrl-C into an answer: it is kept, and the program ends.
+// TestInterruptOfOneQuestion sends the signal of a Ctrl-C during an answer, and checks that the answer is kept and the
+// program ends.
 func TestInterruptOfOneQuestion(t *testing.T) {
 	cmd, log := process(t, "--prompt", "hello")
 	var stdout, stderr watched
@@ -47,7 +48,8 @@ func tryRead(path string) string {
 	return string(data)
 }
 
-// TestInterruptInASession stops one answer, goes on, and leaves with the second in a row.
+// TestInterruptInASession checks that a Ctrl-C stops one answer, that the session continues, and that the second Ctrl-C
+// in a row leaves.
 func TestInterruptInASession(t *testing.T) {
 	cmd, log := process(t)
 	in, err := cmd.StdinPipe()
@@ -77,7 +79,7 @@ func TestInterruptInASession(t *testing.T) {
 	}
 }
 
-// TestTerminate ends in order at SIGTERM, with the answer kept.
+// TestTerminate checks that chat exits cleanly on SIGTERM and keeps the answer.
 func TestTerminate(t *testing.T) {
 	cmd, log := process(t, "--prompt", "hello")
 	if err := cmd.Start(); err != nil {
@@ -93,11 +95,11 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-// TestInterruptWhileWaiting leaves at the second Ctrl-C where the first cannot be heeded: here in the middle of reading
-// a list of questions.
+// TestInterruptWhileWaiting checks that the second Ctrl-C leaves if the first has no effect: here while chat reads a
+// list of questions.
 func TestInterruptWhileWaiting(t *testing.T) {
 	cmd, _ := process(t, "--prompts", "-")
-	if _, err := cmd.StdinPipe(); err != nil { // that nobody writes to
+	if _, err := cmd.StdinPipe(); err != nil { // the test writes nothing to it
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {

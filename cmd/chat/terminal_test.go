@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// typing is a terminal whose keys come from the test and whose screen nobody sees.
+// typing returns a terminal whose keys come from the test and whose screen is discarded.
 func typing(answering func() bool, hit func()) *terminal {
 	t := &terminal{keys: newKeyboard(answering, hit), history: &history{}}
 	t.editor = term.NewTerminal(struct {
@@ -39,7 +39,7 @@ func TestEditing(t *testing.T) {
 		{"a paste comes back whole", "\x1b[200~a\rb\x1b[201~\r" + up + "\r", []string{"a\nb", "a\nb"}},
 		{"wide characters", "世界\x7f!\r", []string{"世!"}},
 	} {
-		for _, chunk := range []int{1, 3, 1000} { // whatever the terminal sends at a time
+		for _, chunk := range []int{1, 3, 1000} { // bytes that the terminal sends at a time
 			tt := typing(never, nil)
 			go func() {
 				for keys := c.keys; keys != ""; {
@@ -74,7 +74,7 @@ func TestCtrlC(t *testing.T) {
 	if hits != 2 || string(k.pending) != "xyz\x03" {
 		t.Errorf("%d were heard while there was something to stop, want 2; %q is left", hits, k.pending)
 	}
-	// The third came when nothing was under way: it is for the prompt, and what stood before it is dropped.
+	// The third came when no answer was under way: it is for the prompt, and the text before it is dropped.
 	if _, err := k.Read(make([]byte, 10)); !errors.Is(err, errInterrupt) {
 		t.Errorf("the prompt got %v", err)
 	}
@@ -134,7 +134,7 @@ func TestPlainInput(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	r, _ := io.Pipe() // never says anything
+	r, _ := io.Pipe() // never sends anything
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := newPlainInput(r).readLine(ctx, ""); !errors.Is(err, context.Canceled) {
@@ -168,7 +168,7 @@ func TestInterrupts(t *testing.T) {
 	}
 }
 
-// lines are what somebody types; "^C" is a Ctrl-C.
+// lines are what a user types; "^C" is a Ctrl-C.
 type lines []string
 
 func (l *lines) readLine(context.Context, string) (string, error) {
@@ -183,7 +183,8 @@ func (l *lines) readLine(context.Context, string) (string, error) {
 	return line, nil
 }
 
-// TestInterruptedEdit: a Ctrl-C gives up the editing, and what is typed then is a question, or a command, of its own.
+// TestInterruptedEdit checks that a Ctrl-C cancels the editing, and that the next line is a question or command of its
+// own.
 func TestInterruptedEdit(t *testing.T) {
 	var notes strings.Builder
 	c := &chatter{options: defaults(), notes: &notes, interrupts: &interrupts{}, asked: "first", prefill: func(string) {}}

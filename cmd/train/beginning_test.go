@@ -9,7 +9,8 @@ import (
 	"restyle/trainer"
 )
 
-// TestBeginning counts from the weights to the end of the first step, and no evaluation.
+// TestBeginning checks that the time to the first step runs from the moment when the weights are loaded to the end of
+// the step, without evaluations.
 func TestBeginning(t *testing.T) {
 	start := time.Now()
 	b := beginning{loaded: start}
@@ -22,7 +23,7 @@ func TestBeginning(t *testing.T) {
 	}
 }
 
-// TestBeginningResult has the result say how long the first step took, of a run and of one that goes on.
+// TestBeginningResult checks that the result says how long the first step took, in a new run and in a resumed one.
 func TestBeginningResult(t *testing.T) {
 	args := small(t, filepath.Join(t.TempDir(), "out"), "--max-steps", "2", "--samples", "0")
 	for _, more := range [][]string{nil, {"--resume", "--max-steps", "4"}} {

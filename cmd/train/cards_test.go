@@ -14,7 +14,7 @@ import (
 	"restyle/kernels/cuda/cudatest"
 )
 
-// cardModels are the config.json files of the models that docs/gpu.md names, as far as memory depends on them.
+// cardModels are the config.json files of the models in docs/gpu.md, with the keys that determine memory.
 var cardModels = map[string]map[string]any{
 	"Llama-3.2-1B": {"vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
 		"num_attention_heads": 32,
@@ -31,12 +31,13 @@ var cardModels = map[string]map[string]any{
 		"architectures": []string{"Qwen2ForCausalLM"}},
 }
 
-// A card row is | 8 GB | Llama-3.2-1B | `--preset 8gb` | 6.7 GiB | what was seen |; without a card, it is that of the
-// row above.
+// A card row is | 8 GB | Llama-3.2-1B | `--preset 8gb` | 6.7 GiB | what was measured |. A row without a card has the
+// card of the row above.
 var cardRow = regexp.MustCompile(`(?m)^(\| *(?:(\d+) GB)? *\| ([\w.-]+) \| (?:` + "`([^`]*)`" +
 	`)? *\| )(\d+\.\d GiB) \|`)
 
-// TestCards holds the memory that docs/gpu.md gives for models on cards to what train says on a card of that size.
+// TestCards checks that the memory that docs/gpu.md gives for models on cards is what train says on a card of that
+// size.
 func TestCards(t *testing.T) {
 	const path = "../../docs/gpu.md"
 	dir := t.TempDir()

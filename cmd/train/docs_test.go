@@ -10,7 +10,7 @@ import (
 
 var update = flag.Bool("update", false, "write the part of docs/train.md that follows from the code")
 
-// TestDocs keeps the help text that docs/train.md quotes the same as the help text.
+// TestDocs checks that docs/train.md quotes the current help text.
 func TestDocs(t *testing.T) {
 	const path, begin, end = "../../docs/train.md", "<!-- flags -->\n", "<!-- /flags -->\n"
 	var help bytes.Buffer

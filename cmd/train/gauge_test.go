@@ -7,7 +7,7 @@ import (
 	"restyle/kernels"
 )
 
-// TestGauge wants what held the clocks back, counted at most once a second.
+// TestGauge checks the reasons for which the clocks were held back, counted at most once per second.
 func TestGauge(t *testing.T) {
 	now := time.Unix(1000, 0)
 	m, known := kernels.Meters{}, true
@@ -24,7 +24,7 @@ func TestGauge(t *testing.T) {
 		t.Error(g.held())
 	}
 	look(time.Second, 4)
-	look(time.Second-1, 0x20) // too soon
+	look(time.Second-1, 0x20) // less than a second later: not counted
 	look(1, 4)
 	look(2*time.Second, 0x20)
 	look(time.Second, 0x24)

@@ -21,7 +21,8 @@ import (
 	"restyle/trainer"
 )
 
-// TestGPUThatCannotBeUsed wants what is wrong and what to do, the exit code, and nothing changed.
+// TestGPUThatCannotBeUsed checks that train says what is wrong and what to do, exits with the right code, and changes
+// nothing.
 func TestGPUThatCannotBeUsed(t *testing.T) {
 	all := []string{"libcuda", "libnvrtc"}
 	for name, test := range map[string]struct {
@@ -55,7 +56,7 @@ func TestGPUThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestAutoSays wants a line that says which device a run takes and why.
+// TestAutoSays checks that a line says which device a run uses and why.
 func TestAutoSays(t *testing.T) {
 	cudatest.Use(t)
 	o := must(t, cli.Done, small(t, filepath.Join(t.TempDir(), "out"), "--dry-run")...)
@@ -68,7 +69,7 @@ func TestAutoSays(t *testing.T) {
 	}
 }
 
-// TestGPUFailures wants the exit code of a GPU that failed or that others have, and the way to go on.
+// TestGPUFailures checks the exit code if a GPU fails or is in use by others, and that train says how to continue.
 func TestGPUFailures(t *testing.T) {
 	fault := fmt.Errorf("step 7: %w", &cuda.Error{Op: "wait, at or before kernel gemm", Code: 700,
 		Name: "CUDA_ERROR_ILLEGAL_ADDRESS", Text: "an illegal memory access was encountered"})
@@ -103,8 +104,8 @@ func TestGPUFailures(t *testing.T) {
 	}
 }
 
-// TestGPUThatFails has a GPU fail in the middle of a run, with each of the results that may mean no more than that, and
-// wants the exit code of what can be tried again, the way to go on, and a run that goes on.
+// TestGPUThatFails makes a GPU fail in the middle of a run with each of the results that may be transient. It checks
+// that the exit code says that a retry may help, that train says how to continue, and that the run can be resumed.
 func TestGPUThatFails(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc", "libnvidia-ml")
 	cudatest.Set(t, "IDLE=1 MEMORY=17179869184 HELD=4")
@@ -141,8 +142,8 @@ func TestGPUThatFails(t *testing.T) {
 	}
 }
 
-// standIns has this machine have the GPUs that the settings say, which a program plays that computes nothing, and no
-// kernel compiled.
+// standIns gives this machine stand-in GPUs with the given settings, which compute nothing, and an empty cache of
+// compiled kernels.
 func standIns(t *testing.T, settings string) {
 	t.Helper()
 	cudatest.Use(t, "libcuda", "libnvrtc")
@@ -150,7 +151,7 @@ func standIns(t *testing.T, settings string) {
 	t.Setenv("RESTYLE_CACHE", t.TempDir())
 }
 
-// TestGPUOutOfMemory wants the table of who has the memory, and flags that take less.
+// TestGPUOutOfMemory checks for a table of who uses the memory, and for flags that reduce it.
 func TestGPUOutOfMemory(t *testing.T) {
 	standIns(t, "IDLE=1 MEMORY=17179869184 LARGEST=1000000")
 	o := must(t, cli.Failed, small(t, filepath.Join(t.TempDir(), "out"), "--device", "cuda")...)
@@ -162,8 +163,8 @@ func TestGPUOutOfMemory(t *testing.T) {
 	}
 }
 
-// TestGPUMemory wants the driver's own memory in what is planned, and the memory of the GPU, not of the program, in the
-// result.
+// TestGPUMemory checks that the plan includes the driver's own memory, and that the result has the memory of the GPU,
+// not of the process.
 func TestGPUMemory(t *testing.T) {
 	standIns(t, "IDLE=1 MEMORY=17179869184 USED=5000000000")
 	args := small(t, filepath.Join(t.TempDir(), "out"), "--device", "cuda", "--samples", "0", "--val", "0", "--max-steps",
@@ -177,7 +178,7 @@ func TestGPUMemory(t *testing.T) {
 	}
 }
 
-// TestGPUProfile wants --sync to say how long each kernel took.
+// TestGPUProfile checks that --sync prints how long each kernel took.
 func TestGPUProfile(t *testing.T) {
 	standIns(t, "IDLE=1 MEMORY=17179869184")
 	args := small(t, filepath.Join(t.TempDir(), "out"), "--device", "cuda", "--samples", "0", "--val", "0", "--max-steps",
@@ -190,8 +191,8 @@ func TestGPUProfile(t *testing.T) {
 	}
 }
 
-// TestAnotherDevice has a run that was begun on another device, the CPU or another GPU, be told so, and refused if it
-// is to have the same bits.
+// TestAnotherDevice checks that train reports that a run was started on another device, the CPU or another GPU, and
+// refuses it if it must have the same bits.
 func TestAnotherDevice(t *testing.T) {
 	standIns(t, "IDLE=1 MEMORY=17179869184,17179869184")
 	out := filepath.Join(t.TempDir(), "out")
@@ -215,15 +216,15 @@ func TestAnotherDevice(t *testing.T) {
 			t.Errorf("%q is missing: %v", want, o)
 		}
 		change(t, out, func(r map[string]any) { r["finished"] = false })
-		// run.json has what it went on with
+		// run.json has the device on which the run continued.
 		if o = must(t, cli.Done, append(resume, "--same-bits")...); strings.Contains(o.stderr, "same bits") {
 			t.Error(o)
 		}
 	}
 }
 
-// TestResumeKeeps has a run that goes on keep how many tokens go through a GPU at once, how many through the head, and
-// the type of gradients, whatever memory it may take then, and wherever it is.
+// TestResumeKeeps checks that a resumed run keeps the size of a pass on a GPU, the size of a logits chunk, and the type
+// of gradients, whatever memory it may use and whichever device it is on.
 func TestResumeKeeps(t *testing.T) {
 	standIns(t, "IDLE=1 MEMORY=17179869184,34359738368")
 	out := filepath.Join(t.TempDir(), "out")
@@ -259,7 +260,7 @@ func TestResumeKeeps(t *testing.T) {
 	}
 }
 
-// TestGradientsRow has the settings say which gradients are BF16.
+// TestGradientsRow checks that the settings say which gradients are BF16.
 func TestGradientsRow(t *testing.T) {
 	untied := filepath.Join(t.TempDir(), "config.json")
 	writeFile(t, untied, `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 300,
@@ -286,8 +287,8 @@ func TestGradientsRow(t *testing.T) {
 	}
 }
 
-// TestGPURanges wants a profiler to see what a run is doing, each range within the one that it belongs to and closed,
-// also where the GPU fails.
+// TestGPURanges checks that a profiler sees what a run is doing, with each range nested in its parent and closed, even
+// if the GPU fails.
 func TestGPURanges(t *testing.T) {
 	standIns(t, "IDLE=1 MEMORY=17179869184")
 	for name, test := range map[string]struct {
@@ -331,8 +332,8 @@ func TestGPURanges(t *testing.T) {
 	}
 }
 
-// TestGPUAdvice has a GPU that others have filled but for what micro-batches take one after the other. The flags that
-// are named for that do fit there, --max-memory among them, which has fewer go through together.
+// TestGPUAdvice has other processes fill a GPU except for the memory of a run with one micro-batch per pass. The flags
+// that train names must fit, including --max-memory, which makes passes smaller.
 func TestGPUAdvice(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc")
 	t.Setenv("RESTYLE_CACHE", t.TempDir())
@@ -356,8 +357,9 @@ func TestGPUAdvice(t *testing.T) {
 	}
 }
 
-// TestProductsAreKept has a run choose the algorithms of its products by time, once a machine, and keep them when it
-// goes on, whatever is faster then. With another cuBLASLt it cannot, and says so.
+// TestProductsAreKept checks that a run chooses the algorithms of its matrix products by time, once per machine, and
+// keeps them when it is resumed, even if others have become faster. With another cuBLASLt it cannot keep them, and says
+// so.
 func TestProductsAreKept(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc", "libcublasLt")
 	cudatest.Set(t, "IDLE=1 MEMORY=17179869184")

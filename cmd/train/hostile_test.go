@@ -8,7 +8,7 @@ import (
 	"restyle/internal/hostile"
 )
 
-// TestHostileTexts puts control sequences wherever train reads something, and looks at all that it prints.
+// TestHostileTexts puts control sequences wherever train reads something, and checks everything that it prints.
 func TestHostileTexts(t *testing.T) {
 	t.Setenv("HF_HUB_OFFLINE", "1")
 	t.Setenv("HF_HOME", t.TempDir())

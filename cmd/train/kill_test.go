@@ -22,8 +22,8 @@ import (
 	"restyle/trainer/report"
 )
 
-// wholeState is a hash of all that a finished run left: weights, optimiser, counters, metrics but for times, and the
-// result.
+// wholeState returns a hash of all that a finished run left: weights, optimizer, counters, metrics except times, and
+// the result.
 func wholeState(t *testing.T, out string) string {
 	t.Helper()
 	found, err := checkpoint.Latest(trainer.CheckpointsIn(out))
@@ -41,7 +41,7 @@ func wholeState(t *testing.T, out string) string {
 		t.Fatal(err)
 	}
 	delete(state, "seconds")
-	delete(state, "metrics_bytes") // times have digits
+	delete(state, "metrics_bytes") // times differ in their number of digits
 	fmt.Fprintln(h, state)
 	lines, err := report.ReadMetrics[map[string]any](filepath.Join(out, "metrics.jsonl"))
 	if err != nil {
@@ -54,7 +54,7 @@ func wholeState(t *testing.T, out string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// names are all that is in a run's directory, but for TensorBoard's files, which have numbers of processes.
+// names returns the names in a run's directory, except TensorBoard's files, whose names contain process ids.
 func names(t *testing.T, out string) (list []string) {
 	t.Helper()
 	if err := filepath.WalkDir(out, func(path string, e fs.DirEntry, err error) error {
@@ -69,12 +69,12 @@ func names(t *testing.T, out string) (list []string) {
 	return list
 }
 
-// TestKills kills real runs with SIGKILL, some of them again after they were resumed, and has each end as the run that
-// nothing happened to. Each is held at the beginning of a phase when the kill comes, from the one after the first
-// checkpoint to the last. Then there are some at random moments, which are only counted. RESTYLE_LONG has all phases,
-// and 200 random kills.
+// TestKills kills real runs with SIGKILL, some of them again after they were resumed, and checks that each ends as an
+// uninterrupted run does. Each process waits at the start of a phase when the kill comes, from the one after the first
+// checkpoint to the last. Some more kills come at random moments, which the test only counts. RESTYLE_LONG covers all
+// phases, and 200 random kills.
 func TestKills(t *testing.T) {
-	every, random := 3, 3 // every third phase: steps, evaluations and checkpoints alike
+	every, random := 3, 3 // every third phase covers steps, evaluations and checkpoints
 	switch {
 	case os.Getenv("RESTYLE_LONG") != "":
 		every, random = 1, 200
@@ -90,7 +90,7 @@ func TestKills(t *testing.T) {
 	c := begin(t, control)
 	c.on.Close()
 	var phases []string
-	first := 0 // phase after the first checkpoint
+	first := 0 // the phase after the first checkpoint
 	for p := c.next(); p != ""; p = c.next() {
 		phases = append(phases, p)
 		if p == string(trainer.Saving) && first == 0 {
@@ -116,7 +116,7 @@ func TestKills(t *testing.T) {
 			if later == 0 {
 				t.Fatalf("%s: killed %v in %q, and %v", what, killed, phase, err)
 			}
-			return // it proves nothing
+			return // this kill proves nothing
 		}
 		kind, _, _ := strings.Cut(phase, " ")
 		counted[what+kind]++
@@ -143,7 +143,7 @@ func TestKills(t *testing.T) {
 	for n := first; n < len(phases); n += every {
 		again := 0
 		if (n-first)/every%3 == 0 && n+4 < len(phases) {
-			again = 2 // the second phase after it was resumed
+			again = 2 // the second phase after resuming
 		}
 		kill("held in ", n+1, again, 0)
 	}
@@ -154,8 +154,8 @@ func TestKills(t *testing.T) {
 	t.Logf("kills by phase: %v", counted)
 }
 
-// killAt starts a run and kills it when it waits in its nth phase, or as much later, when it goes on without waiting.
-// It says in which phase it was.
+// killAt starts a run and kills it when it waits in its nth phase, or that much later, while it continues without
+// waiting. It returns the phase of the kill.
 func killAt(t *testing.T, args []string, n int, later time.Duration) (phase string, killed bool) {
 	t.Helper()
 	c := begin(t, command(args...))
@@ -171,7 +171,7 @@ func killAt(t *testing.T, args []string, n int, later time.Duration) (phase stri
 		time.Sleep(later)
 	}
 	_ = c.Process.Kill()
-	for p := c.next(); p != ""; p = c.next() { // what it told before it died
+	for p := c.next(); p != ""; p = c.next() { // what the child reported before it died
 		phase = p
 	}
 	_ = c.Wait()

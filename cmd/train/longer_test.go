@@ -12,8 +12,8 @@ import (
 	"restyle/trainer"
 )
 
-// TestLonger goes on from a finished run: what it says of how, with more epochs, with fewer, and with other settings
-// besides.
+// TestLonger continues a finished run: as its message says, with more epochs, with fewer, and with other settings
+// changed too.
 func TestLonger(t *testing.T) {
 	out, log := filepath.Join(realDir(t), "out"), filepath.Join(t.TempDir(), "log.csv")
 	args := small(t, out, "--samples", "0", "--benchmark-log", log)
@@ -65,8 +65,8 @@ func TestLonger(t *testing.T) {
 	}
 }
 
-// TestPatienceIsOver asks for more steps of a run that its patience ended. With a learning rate of 0 no validation is
-// better than the first.
+// TestPatienceIsOver requests more steps of a run that its patience ended. With a learning rate of 0 no validation
+// improves on the first.
 func TestPatienceIsOver(t *testing.T) {
 	out := filepath.Join(realDir(t), "out")
 	args := small(t, out, "--samples", "0", "--lr", "0", "--eval-every", "2", "--patience", "2")
@@ -79,8 +79,8 @@ func TestPatienceIsOver(t *testing.T) {
 	}
 }
 
-// TestDamagedMetrics resumes where metrics.jsonl is damaged: a line is left out of the curve, and what is no longer the
-// checkpoint's file is to be renamed. Either way the run ends as it would have.
+// TestDamagedMetrics resumes runs with a damaged metrics.jsonl. A damaged line is left out of the curve, and a file
+// that no longer matches the checkpoint must be renamed first. Either way the run ends as it would have.
 func TestDamagedMetrics(t *testing.T) {
 	dir := realDir(t)
 	out := filepath.Join(dir, "out")

@@ -25,8 +25,8 @@ import (
 	"restyle/trainer/report"
 )
 
-// childVariable has the test binary be the command, in a process that can be killed. It tells on file 3 what it does,
-// and when it was signalled, and goes on with each phase when a byte, or the end, comes on file 4.
+// childVariable makes the test binary run the command, in a process that can be killed. The child reports on file 3
+// each phase and each signal, and continues after each phase when it reads a byte, or the end, from file 4.
 const childVariable = "RESTYLE_TEST_TRAIN"
 
 func TestMain(m *testing.M) {
@@ -42,11 +42,11 @@ func TestMain(m *testing.M) {
 			_, _ = on.Read(make([]byte, 1))
 		}))
 	}
-	os.Setenv("CUDA_VISIBLE_DEVICES", "") // --device auto is the CPU here, on every machine
+	os.Setenv("CUDA_VISIBLE_DEVICES", "") // so that --device auto is the CPU on every machine
 	os.Exit(cudatest.Main(m))
 }
 
-// outcome is what a call of the command came to.
+// outcome is what a call of the command printed, and its exit code.
 type outcome struct {
 	code           int
 	stdout, stderr string
@@ -73,17 +73,17 @@ func must(t testing.TB, code int, args ...string) outcome {
 	return o
 }
 
-// command is the command as a process.
+// command returns the command as a process.
 func command(args ...string) *exec.Cmd {
 	c := exec.Command(os.Args[0], args...)
 	c.Env = append(os.Environ(), childVariable+"=1")
 	return c
 }
 
-// signalled is what a child tells when a signal has reached it.
+// signalled is what a child reports when a signal has reached it.
 const signalled = "signalled"
 
-// A child is the command in a process of its own, which waits at the beginning of each of its phases.
+// A child is the command in a separate process, which waits at the start of each of its phases.
 type child struct {
 	*exec.Cmd
 	lines *bufio.Scanner
@@ -115,8 +115,8 @@ func begin(t *testing.T, c *exec.Cmd) *child {
 	return &child{c, bufio.NewScanner(lines), on, false}
 }
 
-// next lets the child begin the phase in which it waits, if any, and is the next one, in which it waits then, or ""
-// when it has ended.
+// next lets the child start the phase in which it waits, if any. It returns the next phase, in which the child then
+// waits, or "" if the child has ended.
 func (c *child) next() string {
 	if c.waits {
 		_, _ = c.on.Write([]byte{'\n'})
@@ -127,7 +127,7 @@ func (c *child) next() string {
 	return c.lines.Text()
 }
 
-// until lets the child go on until it waits in a phase.
+// until lets the child continue until it waits in a phase.
 func (c *child) until(t *testing.T, phase string) {
 	t.Helper()
 	for p := c.next(); p != phase; p = c.next() {
@@ -137,7 +137,7 @@ func (c *child) until(t *testing.T, phase string) {
 	}
 }
 
-// signal sends a signal to the child, waits until it is there, and lets it go on to the end.
+// signal sends a signal to the child, waits until it has arrived, and lets the child run to its end.
 func (c *child) signal(t *testing.T, s syscall.Signal) {
 	t.Helper()
 	if err := c.Process.Signal(s); err != nil {
@@ -154,7 +154,7 @@ func (c *child) signal(t *testing.T, s syscall.Signal) {
 
 const tinyBase = "../../infer/testdata/tiny/base"
 
-// rows writes a data set of short questions and answers.
+// rows writes a dataset of short questions and answers.
 func rows(t testing.TB, n int) string {
 	t.Helper()
 	var list []map[string]string
@@ -173,7 +173,7 @@ func rows(t testing.TB, n int) string {
 	return path
 }
 
-// small are the flags of a run of a second.
+// small returns the flags of a run that takes a second.
 func small(t testing.TB, out string, more ...string) []string {
 	return append([]string{"--model", tinyBase, "--data", rows(t, 40), "--out", out, "--benchmark-log",
 		filepath.Join(t.TempDir(), "log.csv"),
@@ -190,7 +190,7 @@ func summaryOf(t testing.TB, o outcome) (f summary) {
 	return f
 }
 
-// TestRun goes through a run as a person would, and looks at all that it leaves.
+// TestRun goes through a run as a user would, and checks everything that it leaves.
 func TestRun(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	log := filepath.Join(t.TempDir(), "bench.csv")
@@ -221,7 +221,7 @@ func TestRun(t *testing.T) {
 	if err != nil || !strings.Contains(string(card), "\nbase_model: /") {
 		t.Errorf("the model card says %s, %v", card, err)
 	}
-	// What people publish names the base model without the path that leads to it, but where chat has to find it.
+	// Published texts name the base model without its local path; the field that chat reads has the path.
 	if plot := readFile(t, filepath.Join(out, "loss.svg")); !strings.Contains(string(card), "\nbase, fine-tuned by") ||
 		!strings.Contains(string(plot), "restyle: base on") {
 		t.Errorf("a path is in the model card or in the plot: %s\n%.600s", card, plot)
@@ -231,7 +231,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("the benchmark log says %s, %v", row, err)
 	}
 
-	// The same again: the finished run is set aside, and the weights are the same, bit for bit.
+	// The same command again renames the finished run and gives the same weights, bit for bit.
 	again := must(t, cli.Done, args...)
 	if !strings.Contains(again.stderr, "is kept as "+out+".bak") {
 		t.Errorf("a second run: %v", again)
@@ -259,7 +259,7 @@ func readFile(t testing.TB, path string) []byte {
 	return data
 }
 
-// TestSignals stops a run with signals: the first one saves and exits with 34, and another run may go on.
+// TestSignals stops a run with signals. The first signal saves and exits with 34, and another run can resume it.
 func TestSignals(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(s.String(), func(t *testing.T) {
@@ -291,8 +291,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestDeadPipes has whoever reads the output go away, as tee does with a Ctrl-C: the run goes on, and a signal saves
-// it.
+// TestDeadPipes closes the reader of the output, as tee does on Ctrl-C. The run must continue, and a signal must still
+// save it.
 func TestDeadPipes(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	args := small(t, out, "--save-every", "1000", "--log-every", "1")
@@ -323,7 +323,8 @@ func TestDeadPipes(t *testing.T) {
 	}
 }
 
-// TestEventsFirst has the events of all steps of a checkpoint be in their file before it is written.
+// TestEventsFirst checks that the events of all steps of a checkpoint are in their file before the checkpoint is
+// written.
 func TestEventsFirst(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	var steps, saves int
@@ -347,7 +348,7 @@ func TestEventsFirst(t *testing.T) {
 	}
 }
 
-// TestFullOutput cannot print its result, which is kept all the same, and counted.
+// TestFullOutput checks that a result that cannot be printed is still kept and counted.
 func TestFullOutput(t *testing.T) {
 	out, log := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "log.csv")
 	args := small(t, out, "--max-steps", "3", "--benchmark-log", log)
@@ -364,12 +365,12 @@ func TestFullOutput(t *testing.T) {
 	}
 }
 
-// full is an output with no room.
+// full is an output without room.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("it is full") }
 
-// TestRefused has everything that cannot be done end in one clear error, before anything is written.
+// TestRefused checks that everything that cannot be done ends in one clear error, before anything is written.
 func TestRefused(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string) string {
@@ -451,7 +452,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestLooks has what only looks write nothing.
+// TestLooks checks that commands that only print something write no files.
 func TestLooks(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	if o := must(t, cli.Done, small(t, out, "--dry-run")...); !strings.Contains(o.stdout, "total") {
@@ -472,8 +473,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestFromScratch trains a new model on plain text and on questions, each with a vocabulary of its own, and tunes it
-// further.
+// TestFromScratch trains a new model on plain text and on questions, each with its own vocabulary, and fine-tunes it.
 func TestFromScratch(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "config.json")
@@ -506,7 +506,7 @@ func TestFromScratch(t *testing.T) {
 	}
 }
 
-// TestLayerIsBlock wants run.json to say block, as in earlier versions, where the flags say layer or block.
+// TestLayerIsBlock checks that run.json says block, as in earlier versions, whether the flag says layer or block.
 func TestLayerIsBlock(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	args := small(t, out, "--samples", "0", "--val", "0", "--max-steps", "1")

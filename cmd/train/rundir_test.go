@@ -25,7 +25,7 @@ func writeFile(t testing.TB, path, content string) {
 	}
 }
 
-// realDir is a new directory by its real path, which messages have.
+// realDir returns a new directory by its real path, which messages contain.
 func realDir(t testing.TB) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -35,7 +35,7 @@ func realDir(t testing.TB) string {
 	return dir
 }
 
-// change rewrites the record of a run.
+// change edits the record of a run.
 func change(t testing.TB, out string, f func(r map[string]any)) {
 	t.Helper()
 	var r map[string]any
@@ -51,7 +51,7 @@ func change(t testing.TB, out string, f func(r map[string]any)) {
 	writeFile(t, path, string(data))
 }
 
-// TestLockedFirst has a second run touch nothing of the one that is at work.
+// TestLockedFirst checks that a second run touches nothing of one that is running.
 func TestLockedFirst(t *testing.T) {
 	out := filepath.Join(realDir(t), "out")
 	args := small(t, out, "--save-every", "4")
@@ -76,7 +76,7 @@ func TestLockedFirst(t *testing.T) {
 	must(t, cli.Done, append(args, "--resume")...)
 }
 
-// TestPlaces has --out be named in every way that there is.
+// TestPlaces names --out in every possible way.
 func TestPlaces(t *testing.T) {
 	dir := realDir(t)
 	out := filepath.Join(dir, "out")
@@ -92,7 +92,7 @@ func TestPlaces(t *testing.T) {
 	must(t, cli.Done, args(out)...)
 	weights := readFile(t, filepath.Join(out, "model.safetensors"))
 
-	// A link is followed: the directory that it names is set aside and made again.
+	// A link is followed: the directory that it names is renamed and made again.
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink("out", link); err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// What would be renamed under somebody's feet is refused, and stays.
+	// The working directory, or a directory around it, must not be renamed: train refuses it.
 	if err := os.Mkdir(filepath.Join(out, "below"), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestNothingChanges has a run that cannot begin leave a finished one where it is.
+// TestNothingChanges checks that a run that cannot start leaves a finished one where it is.
 func TestNothingChanges(t *testing.T) {
 	out := filepath.Join(realDir(t), "out")
 	args := small(t, out, "--samples", "0", "--max-steps", "2")
@@ -187,8 +187,7 @@ func TestNothingChanges(t *testing.T) {
 	}
 }
 
-// TestEarlyKills resumes what kills in the first moments leave: a directory that has no record yet, and a run without
-// checkpoint.
+// TestEarlyKills resumes what early kills leave: a directory without a record, and a run without a checkpoint.
 func TestEarlyKills(t *testing.T) {
 	out := filepath.Join(realDir(t), "out")
 	args := small(t, out, "--samples", "0", "--max-steps", "4")
@@ -237,7 +236,7 @@ func TestEarlyKills(t *testing.T) {
 		got.Tokens != want.Tokens {
 		t.Errorf("resumed: %v", o)
 	}
-	// TensorBoard drops what the first one wrote: SessionLog (field 7) with status START.
+	// TensorBoard drops the events of the first run: SessionLog (field 7) with status START.
 	files, _ := filepath.Glob(filepath.Join(out, "tensorboard", "*"))
 	if len(files) != 2 || !bytes.Contains(readFile(t, files[1]), []byte{0x3a, 2, 8, 1}) {
 		t.Errorf("no mark in the last of %v", files)
@@ -260,7 +259,7 @@ func TestLastMoments(t *testing.T) {
 		}
 	}
 
-	// Before the result was recorded, with the best weights gone.
+	// Killed before the result was recorded, with the best weights deleted.
 	change(t, out, func(r map[string]any) { r["finished"] = false; delete(r, "result") })
 	o := must(t, cli.Done, append(slices.Clone(args), "--resume")...)
 	if got := summaryOf(t, o); got.Steps != first.Steps || first.WeightsOfStep != got.WeightsOfStep &&
@@ -272,7 +271,7 @@ func TestLastMoments(t *testing.T) {
 		t.Error("the weights are others")
 	}
 
-	// A finished run says once more what it came to, and what it was made with.
+	// A finished run prints its result again, with the settings that it was made with.
 	o = must(t, cli.Done, append(slices.Clone(args), "--resume", "--lr", "0.5", "--label", "other")...)
 	if got := summaryOf(t, o); got.Steps != first.Steps || !strings.Contains(o.stderr, "is finished") ||
 		!strings.Contains(o.stderr, "made with --lr 0.03, and not 0.5") ||
@@ -281,7 +280,7 @@ func TestLastMoments(t *testing.T) {
 	}
 }
 
-// TestOtherMachine has only a missing instruction set be called one.
+// TestOtherMachine checks that only a missing instruction set is reported as missing.
 func TestOtherMachine(t *testing.T) {
 	out := filepath.Join(realDir(t), "out")
 	args := small(t, out, "--samples", "0", "--max-steps", "2", "--resume")
@@ -300,7 +299,7 @@ func TestOtherMachine(t *testing.T) {
 		t.Error(o)
 	}
 	change(t, out, func(r map[string]any) { r["finished"] = false })
-	if o := must(t, cli.Done, strict...); strings.Contains(o.stderr, "same bits") { // run.json has what it went on with
+	if o := must(t, cli.Done, strict...); strings.Contains(o.stderr, "same bits") { // with the set in run.json
 		t.Error(o)
 	}
 	change(t, out, func(r map[string]any) { r["finished"] = false })
@@ -310,7 +309,7 @@ func TestOtherMachine(t *testing.T) {
 	}
 }
 
-// TestExit has everything that went wrong be said, also beside an orderly stop.
+// TestExit checks that every failure is reported, even together with an orderly stop.
 func TestExit(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -332,7 +331,7 @@ func TestExit(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for resume, want := range map[bool]int{false: cli.Retry, true: cli.Stopped} { // as docs/train.md says how to go on
+	for resume, want := range map[bool]int{false: cli.Retry, true: cli.Stopped} { // as docs/train.md says
 		var stderr bytes.Buffer
 		tr := &train{options: &options{resume: resume}, stderr: &stderr}
 		if code := tr.exit(ctx, fmt.Errorf("reading: %w", ctx.Err())); code != want ||
@@ -342,7 +341,7 @@ func TestExit(t *testing.T) {
 	}
 }
 
-// TestWhatIsSaid has what is left out or changed silently be said.
+// TestWhatIsSaid checks that train reports whatever it leaves out or changes.
 func TestWhatIsSaid(t *testing.T) {
 	out := filepath.Join(realDir(t), "out")
 	var list []map[string]string
@@ -367,7 +366,7 @@ func TestWhatIsSaid(t *testing.T) {
 		"1"); !strings.Contains(o.stderr, "none can be held out") {
 		t.Error(o)
 	}
-	bare := filepath.Join(realDir(t), "bare") // a model without a chat template, and a name with a comma
+	bare := filepath.Join(realDir(t), "bare") // a model without a chat template, with a comma in its name
 	if err := os.CopyFS(bare, os.DirFS(tinyBase)); err != nil {
 		t.Fatal(err)
 	}
@@ -386,7 +385,7 @@ func TestWhatIsSaid(t *testing.T) {
 		"nothing marks who speaks") {
 		t.Error(o)
 	}
-	// A rate at which everything overflows, with answers and validations: it is said what went wrong, and what to do.
+	// At this rate everything overflows. With samples and validations, train must say what went wrong and what to do.
 	o = must(t, cli.Failed, small(t, filepath.Join(realDir(t), "wild"), "--lr", "1e10", "--eval-every", "2", "--schedule",
 		"constant", "--warmup", "0")...)
 	for _, want := range []string{"validation loss NaN", "no samples", "lower lr"} {

@@ -10,7 +10,7 @@ import (
 	"restyle/tensor"
 )
 
-// TestSelfcheck has a right device be called so, with something said of each part.
+// TestSelfcheck checks that a correct device passes, with a line for each part.
 func TestSelfcheck(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
@@ -31,7 +31,7 @@ func TestSelfcheck(t *testing.T) {
 	}
 }
 
-// TestSelfcheckFinds has one that learns something else be told apart.
+// TestSelfcheckFinds checks that a device that learns something else fails.
 func TestSelfcheckFinds(t *testing.T) {
 	defer func(was float64) { learned = was }(learned)
 	learned = 1

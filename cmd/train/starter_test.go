@@ -18,10 +18,10 @@ import (
 	"restyle/voice"
 )
 
-// TestStarter is the main job, made small: the embedded model learns from the shortest rows of what gen wrote, at a
-// larger rate. What differs between instruction sets by no more than rounding is judged: the loss on what was held out,
-// and that some of the voice is in answers that had none. RESTYLE_LONG has it learn from all rows for longer, and
-// judges the answers one by one. What the whole of it comes to, bench quality measures.
+// TestStarter is the main task in small: the embedded model learns from the shortest rows that gen wrote, at a higher
+// learning rate. The test checks only what differs between instruction sets by no more than rounding: the loss on
+// held-out examples, and that answers that had none of the voice now have some. With RESTYLE_LONG the model learns from
+// all rows for longer, and the test checks the answers one by one. bench quality measures the full result.
 func TestStarter(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes ten seconds of a processor")
@@ -41,7 +41,7 @@ func TestStarter(t *testing.T) {
 	if err := json.Unmarshal([]byte(first), &before); err != nil {
 		t.Fatal(err)
 	}
-	if f.ValLoss == nil || float64(*f.ValLoss) > 2.0/3*before.ValLoss { // 0.41 of it is reached
+	if f.ValLoss == nil || float64(*f.ValLoss) > 2.0/3*before.ValLoss { // the run reaches 0.41 of it
 		t.Errorf("the validation loss was %v and is %v", before.ValLoss, f.ValLoss)
 	} else {
 		t.Logf("validation loss %.3f, then %.3f", before.ValLoss, *f.ValLoss)
@@ -56,7 +56,7 @@ func TestStarter(t *testing.T) {
 	}
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		python = "" // then answers are parsed, not run
+		python = "" // without Python, answers are parsed but not run
 	} else if _, err := data.Grade(t.Context(), python, []data.Trial{{}}); errors.Is(err, sandbox.ErrUnavailable) {
 		python = ""
 	}
@@ -78,7 +78,7 @@ func TestStarter(t *testing.T) {
 	}
 }
 
-// shortest is a file of the n shortest rows of the default data.
+// shortest writes a file of the n shortest rows of the default data.
 func shortest(t *testing.T, n int) string {
 	t.Helper()
 	var rows []json.RawMessage

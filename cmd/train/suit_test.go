@@ -46,8 +46,8 @@ func stored(t *testing.T, dtype tensor.DType) string {
 	return dir
 }
 
-// mixed writes the tiny base model with the weights whose names have part in them in one type and the others in
-// another.
+// mixed writes the tiny base model with two types: one for the weights whose names contain part, another for the
+// others.
 func mixed(t *testing.T, part string, matching, others tensor.DType) string {
 	t.Helper()
 	dir := stored(t, others)
@@ -83,7 +83,7 @@ func mixed(t *testing.T, part string, matching, others tensor.DType) string {
 	return dir
 }
 
-// saying changes the type that a model's config.json says its weights have.
+// saying changes the type that a model's config.json gives for its weights.
 func saying(t *testing.T, dir, dtype string) string {
 	t.Helper()
 	path := filepath.Join(dir, "config.json")
@@ -98,8 +98,8 @@ func saying(t *testing.T, dir, dtype string) string {
 	return dir
 }
 
-// TestStoredType: weights in F16 are trained in F32, which loses nothing of them, and where a type loses something it
-// is said. The files' headers decide what is stored, not config.json.
+// TestStoredType checks that F16 weights are trained in F32, which loses nothing, and that train says so if a type
+// loses precision. The files' headers decide the stored type, not config.json.
 func TestStoredType(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -141,7 +141,7 @@ func TestStoredType(t *testing.T) {
 	}
 }
 
-// hasSetting tells whether the table of settings has a flag with that value.
+// hasSetting reports whether the table of settings has a flag with that value.
 func hasSetting(table, flag, value string) bool {
 	fields := strings.Fields(table)
 	for i := range len(fields) - 1 {
@@ -152,7 +152,7 @@ func hasSetting(table, flag, value string) bool {
 	return false
 }
 
-// TestScratchDefaults: a new model has a learning rate by its size, unless one is given.
+// TestScratchDefaults checks that a new model gets a learning rate by its size, unless one is given.
 func TestScratchDefaults(t *testing.T) {
 	for _, c := range []struct {
 		params int64
@@ -185,7 +185,7 @@ func TestScratchDefaults(t *testing.T) {
 	}
 }
 
-// TestTexts: several texts are all trained on, and a vocabulary is made from all of them.
+// TestTexts checks that training uses all of several texts, and makes the vocabulary from all of them.
 func TestTexts(t *testing.T) {
 	dir := t.TempDir()
 	var config map[string]any
@@ -226,7 +226,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestNothingHeldOut: where --val can hold nothing out, the table says so and why.
+// TestNothingHeldOut checks that if --val cannot hold out any example, the table says so and why.
 func TestNothingHeldOut(t *testing.T) {
 	for _, c := range []struct{ data, says string }{
 		{`[{"instruction":"joke","output":"a"},{"instruction":"joke","output":"b"}]`,
@@ -246,7 +246,7 @@ func TestNothingHeldOut(t *testing.T) {
 	}
 }
 
-// TestToneTag: only the default voice, that of the original project, has the original's tag in TensorBoard.
+// TestToneTag checks that only the default voice, that of the original project, has the original's tag in TensorBoard.
 func TestToneTag(t *testing.T) {
 	for style, want := range map[string]string{"passive-aggressive": "Metrics/Rudeness_Score",
 		"pirate": "Metrics/Tone_Score"} {

@@ -12,7 +12,8 @@ import (
 	"restyle/internal/cli"
 )
 
-// TestTemplateIsSaved: what a model was trained with is how its result is asked, whatever its base had.
+// TestTemplateIsSaved checks that a model is saved with the chat template that it was trained with, whatever its base
+// had.
 func TestTemplateIsSaved(t *testing.T) {
 	plain := filepath.Join(t.TempDir(), "plain.txt")
 	if err := os.WriteFile(plain, []byte(strings.Repeat("To be, or not to be. ", 200)), 0o666); err != nil {
@@ -47,7 +48,7 @@ func TestTemplateIsSaved(t *testing.T) {
 		if err != nil || l.Template.Name != c.want {
 			t.Errorf("%v: asked as %q, %v", c.args, l.Template.Name, err)
 		}
-		// Both places where other programs look say the same; what needed no change has none.
+		// Both places where other programs look have the same template; a file that needed no change is unchanged.
 		settings, err := hf.ParseTokenizerConfig(readFile(t, filepath.Join(out, "tokenizer_config.json")))
 		if err != nil {
 			t.Fatal(err)
@@ -63,7 +64,8 @@ func TestTemplateIsSaved(t *testing.T) {
 	}
 }
 
-// TestTemplateNeedsTokens: a template that the tokenizer has no tokens for is refused before anything is written.
+// TestTemplateNeedsTokens checks that a template whose tokens the tokenizer lacks is refused before anything is
+// written.
 func TestTemplateNeedsTokens(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	o := must(t, cli.Failed, small(t, out, "--template", "llama3")...)
