@@ -15,7 +15,7 @@ type besideStep struct {
 	Batch      int             `json:"batch"`      // sequences per pass
 	Seq        int             `json:"seq"`        // tokens per sequence
 	Accumulate int             `json:"accumulate"` // passes per step
-	Trained    []string        `json:"trained"`    // patterns of the trainable parameters; none: all
+	Trained    []string        `json:"trained"`    // patterns of the trainable parameters; none: all are trainable
 	DType      string          `json:"dtype"`      // bf16 or fp32
 	Device     string          `json:"device"`     // cpu, cuda:0 and so on
 	Warmup     int             `json:"warmup"`     // steps before the timed ones
@@ -23,8 +23,8 @@ type besideStep struct {
 	Lasting    float64         `json:"lasting"`    // minimum seconds of all timed steps
 }
 
-// beside has another program time a step. The result is the last line of the program's standard output, as JSON. Spaces
-// separate the words of command.
+// beside has another program time a step. The result is the last line of that program's standard output, as JSON.
+// Spaces separate the words of command.
 func beside(ctx context.Context, command string, step besideStep) (r stepResult, err error) {
 	words := strings.Fields(command)
 	if len(words) == 0 {

@@ -10,9 +10,9 @@ import (
 )
 
 // productRate returns the floating-point operations per second that a device sustains in a product of two square
-// matrices of type t. It uses the same product as training, so its rate is the ceiling of a step's. The values are
+// matrices of type t. It uses the same product as training, so its rate is the ceiling for a step. The values are
 // random, because a GPU draws more power with them than with zeros. productRate repeats the product until the clocks
-// are those that the power limit allows.
+// have settled at what the power limit allows.
 func productRate(d *kernels.Device, t tensor.DType) (rate float64, err error) {
 	side, lasting := 8192, 2*time.Second
 	switch {
@@ -51,7 +51,8 @@ func productRate(d *kernels.Device, t tensor.DType) (rate float64, err error) {
 	}
 }
 
-// normalValues returns a million normal values with the given standard deviation, the same each time.
+// normalValues returns a million normally distributed values with the given standard deviation. They are the same each
+// time.
 func normalValues(deviation float64) []float32 {
 	r := rand.New(rand.NewPCG(3, 4))
 	values := make([]float32, 1<<20)
@@ -61,7 +62,7 @@ func normalValues(deviation float64) []float32 {
 	return values
 }
 
-// fill repeats values throughout a tensor. That is quick, and the times do not depend on which values they are.
+// fill repeats values throughout a tensor. That is fast, and the times do not depend on the particular values.
 func fill(d *kernels.Device, x tensor.Tensor, values []float32) {
 	x = x.View(x.Len())
 	have := min(x.Len(), len(values))

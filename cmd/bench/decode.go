@@ -192,8 +192,8 @@ func (l *decodeLine) time(ctx context.Context, o *decodeOptions, m *model.Model,
 	return seconds, nil
 }
 
-// read returns how many bytes of weights a token reads: all, but only one row of an embedding that is not also the
-// head.
+// read returns how many bytes of weights a token reads: all weights, but only one row of the embedding, unless the
+// embedding is also the head.
 func (l *decodeLine) read(m *model.Model) (bytes int) {
 	for _, p := range m.Params() {
 		bytes += p.W.Bytes()

@@ -20,7 +20,7 @@ func TestDecode(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ args, want string }{
-		// 32 of the embedding, 64·32 of the head, 2·(3·32·32 + 3·48·32 + 2·32) of the blocks, and 32 of the last norm.
+		// 32 of the embedding, 64·32 of the head, 2·(3·32·32 + 3·48·32 + 2·32) of the layers, and 32 of the last norm.
 		{"--fused all", `bf16, fused, after 5 tokens: .* GB/s of weights \(34\.4 KiB\), .*% of a copy's \d`},
 		{"--dtype fp32 --fused none", `fp32, standard, after 5 tokens: .* GB/s of weights \(68\.8 KiB\), `},
 	} {
@@ -53,8 +53,8 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// TestDecodeProfile wants a profile that tells products apart by their sizes, and every kernel of a token in it; and a
-// profiler to see tokens.
+// TestDecodeProfile checks that a profile tells products apart by their sizes and has every kernel of a token, and that
+// a profiler can see the tokens.
 func TestDecodeProfile(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config.json")
 	if err := os.WriteFile(config, []byte(tinyConfig), 0o644); err != nil {

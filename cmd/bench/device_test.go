@@ -8,7 +8,7 @@ import (
 	"restyle/kernels/cuda/cudatest"
 )
 
-// TestDeviceAuto wants a line, and no more than one, that says which device auto took and why.
+// TestDeviceAuto checks that exactly one line says which device auto chose and why.
 func TestDeviceAuto(t *testing.T) {
 	cudatest.Use(t)
 	for _, args := range [][]string{

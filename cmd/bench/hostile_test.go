@@ -10,7 +10,8 @@ import (
 	"restyle/internal/hostile"
 )
 
-// TestHostileTexts puts control sequences wherever bench reads something, and looks at all that it writes for people.
+// TestHostileTexts puts control sequences wherever bench reads something, and checks everything that it writes for
+// people.
 func TestHostileTexts(t *testing.T) {
 	t.Setenv("HF_HUB_OFFLINE", "1")
 	t.Setenv("HF_HOME", t.TempDir())

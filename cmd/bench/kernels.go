@@ -24,7 +24,8 @@ shapes when they first launch them.
   bench kernels --precompile sm_90a
   RESTYLE_CACHE=/opt/kernels bench kernels --precompile sm_80,sm_86,sm_89 --model path/to/config.json --shapes 1x512x4`
 
-// gpus has a typical GPU for each architecture. The number of multiprocessors decides how kernels divide their work.
+// gpus has a typical GPU for each architecture, because the number of multiprocessors decides how kernels divide their
+// work.
 var gpus = map[int]cuda.Properties{
 	75:  {Name: "T4", SMs: 40, Memory: 16 << 30},
 	80:  {Name: "A100", SMs: 108, Memory: 80 << 30},
@@ -75,7 +76,7 @@ func runKernels(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	return cli.Done
 }
 
-// architectures reads a list such as sm_80,sm_90a.
+// architectures parses a list such as sm_80,sm_90a.
 func architectures(names string) (list []cuda.Properties, err error) {
 	for name := range strings.SplitSeq(names, ",") {
 		number, ok := strings.CutPrefix(strings.TrimSpace(name), "sm_")
@@ -94,7 +95,7 @@ func architectures(names string) (list []cuda.Properties, err error) {
 	return list, nil
 }
 
-// compile compiles, for each GPU, the kernels that the lines launch.
+// compile compiles the kernels that the lines launch, for each GPU.
 func (o *kernelOptions) compile(ctx context.Context, list []cuda.Properties, lines []stepLine,
 	stdout, stderr io.Writer) error {
 	status := cli.NewStatusLine(cli.Raw(stderr))

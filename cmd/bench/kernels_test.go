@@ -11,11 +11,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Setenv("CUDA_VISIBLE_DEVICES", "") // --device auto is the CPU here, on every machine
+	os.Setenv("CUDA_VISIBLE_DEVICES", "") // --device auto is the CPU in these tests, on every machine
 	os.Exit(cudatest.Main(m))
 }
 
-// TestPrecompile wants the kernels of a model to be in the cache for each architecture, made without a GPU.
+// TestPrecompile checks that the cache has the kernels of a model for each architecture, compiled without a GPU.
 func TestPrecompile(t *testing.T) {
 	cudatest.Use(t, "libnvrtc")
 	cache := t.TempDir()

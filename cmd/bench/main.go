@@ -1,5 +1,5 @@
-// Command bench measures this module: its results against recorded ones, its speed against the machine and other
-// programs. The first argument names the measurement. See -h.
+// Command bench measures this module: it compares its results with recorded ones, and its speed with that of the
+// machine and of other programs. The first argument names the measurement. See -h.
 package main
 
 import (
@@ -39,7 +39,7 @@ func main() {
 	os.Exit(run(cli.StopContext(cli.StopSignals...), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run runs the command and returns the exit code.
+// run runs the command and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	stdout, stderr = cli.CleanWriter(stdout), cli.CleanWriter(stderr)
 	if _, ok := cli.LoadEnv("bench", stderr); !ok {
@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return cli.Usage
 }
 
-// writeFile writes results to a file. A file of that name with other contents becomes name.bak. If path is not a
+// writeFile writes results to a file. It backs up an existing file with other contents as name.bak. If path is not a
 // regular file, such as /dev/stdout, writeFile writes to it.
 func writeFile(path string, data []byte) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
@@ -81,7 +81,7 @@ func writeFile(path string, data []byte) error {
 	return err
 }
 
-// split separates flags with their values from paths, so that paths may come before and after flags.
+// split separates flags and their values from paths, so that paths may come before and after flags.
 func split(set *flag.FlagSet, args []string) (flags, paths []string) {
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
@@ -109,7 +109,7 @@ func takesNext(set *flag.FlagSet, arg string) bool {
 	}
 	f := set.Lookup(name)
 	if f == nil {
-		return false // its value comes after an =, or Parse will report that it does not exist
+		return false // its value follows an =, or Parse will report that it does not exist
 	}
 	b, ok := f.Value.(interface{ IsBoolFlag() bool })
 	return !ok || !b.IsBoolFlag()

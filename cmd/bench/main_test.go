@@ -20,7 +20,7 @@ func bench(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// lastLine is the JSON object that a finished run ends with.
+// lastLine returns the JSON object at the end of a finished run's output.
 func lastLine(t *testing.T, stdout string) map[string]any {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
@@ -66,7 +66,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestParity runs the command on the repository's own recordings, with paths and flags in any order.
+// TestParity checks the command on the repository's own recordings, with paths and flags in any order.
 func TestParity(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "parity.json")
 	code, stdout, stderr := bench(t, "parity", "--only", "qwen2", "parity/testdata", "--json="+file, "--fused=all")
@@ -101,7 +101,8 @@ func TestParity(t *testing.T) {
 	}
 }
 
-// TestBeyond: a figure beyond its limit is exit 1, with the table and the last line all the same.
+// TestBeyond checks that an error beyond its limit gives exit code 1, and that the table and the last line are printed
+// nevertheless.
 func TestBeyond(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "qwen2")
 	if err := os.CopyFS(dir, os.DirFS("parity/testdata/qwen2")); err != nil {
@@ -123,7 +124,7 @@ func TestBeyond(t *testing.T) {
 	if !strings.Contains(stdout, "BEYOND") || !strings.Contains(stdout, "golden.json forward.loss") {
 		t.Errorf("it does not say what is beyond its limit:\n%s", stdout)
 	}
-	// with nothing fused, and with everything
+	// once with nothing fused, and once with everything fused
 	if last := lastLine(t, stdout); last["ok"] != false || last["failed"] != 2.0 {
 		t.Errorf("the last line is %v", last)
 	}
@@ -161,7 +162,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestWriteFile: results replace no file of the user's without keeping it, and links are followed.
+// TestWriteFile checks that results never replace a user's file without a backup, and that links are followed.
 func TestWriteFile(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "link.json")

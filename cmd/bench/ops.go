@@ -122,7 +122,7 @@ func (o *opsOptions) choose() error {
 	return nil
 }
 
-// measure runs all cases. An error is one of the device.
+// measure runs all cases. It returns an error only if the device fails.
 func (o *opsOptions) measure(ctx context.Context, status *cli.StatusLine) (*opsReport, error) {
 	start := time.Now()
 	d, err := kernels.Open(o.device, kernels.Options{Threads: o.threads})

@@ -10,7 +10,7 @@ import (
 	"restyle/kernels/cases"
 )
 
-// An opsReport is the result of bench ops, in the form of its JSON.
+// An opsReport is the result of bench ops, in the form of its JSON output.
 type opsReport struct {
 	Command string    `json:"command"`
 	Seconds float64   `json:"seconds"`
@@ -19,25 +19,25 @@ type opsReport struct {
 	Threads int       `json:"threads,omitempty"` // of the CPU
 	OK      bool      `json:"ok"`                // no case is wrong
 	Cases   int       `json:"cases"`
-	Failed  int       `json:"failed"`              // cells of the table with a case that is wrong
-	Missing []string  `json:"no_kernel,omitempty"` // operations that the device has no kernel for
+	Failed  int       `json:"failed"`              // cells of the table with a wrong case
+	Missing []string  `json:"no_kernel,omitempty"` // operations for which the device has no kernel
 	Rows    []*opsRow `json:"rows,omitempty"`
 	Times   []opsTime `json:"times,omitempty"`
 }
 
-// An opsRow is one cell of the table: an operation in one direction, with one type, fused or not.
+// An opsRow is one cell of the table: one operation in one direction, with one type, fused or not.
 type opsRow struct {
 	Op      string     `json:"op"`
 	Pass    string     `json:"pass"` // forward or backward
 	Type    string     `json:"type"`
 	Fused   bool       `json:"fused"`
 	Cases   int        `json:"cases"`
-	Missing int        `json:"no_kernel,omitempty"` // cases that the device has no kernel for
-	Worst   float64    `json:"worst"`               // the largest error of the correct cases, as a share of its limit
+	Missing int        `json:"no_kernel,omitempty"` // cases for which the device has no kernel
+	Worst   float64    `json:"worst"`               // the largest error of the correct cases, as a fraction of its limit
 	Faults  []opsFault `json:"faults,omitempty"`
 }
 
-// An opsFault is a case that is wrong.
+// An opsFault is a wrong case.
 type opsFault struct {
 	Case   string   `json:"case"`
 	Faults []string `json:"faults"`
@@ -52,7 +52,7 @@ type opsTime struct {
 	GBs   float64 `json:"gb_per_second"`
 }
 
-// row returns a cell, or nil if there is none.
+// row returns a cell, or nil if it does not exist.
 func (r *opsReport) row(op, pass, typ string, fused bool) *opsRow {
 	i := slices.IndexFunc(r.Rows, func(row *opsRow) bool {
 		return row.Op == op && row.Pass == pass && row.Type == typ && row.Fused == fused
@@ -63,7 +63,7 @@ func (r *opsReport) row(op, pass, typ string, fused bool) *opsRow {
 	return r.Rows[i]
 }
 
-// add counts a case's result in the cells of its directions.
+// add counts a case's result in the cells of the case's directions.
 func (r *opsReport) add(c *cases.Case, fused bool, result cases.Result) {
 	passes := []cases.Pass{result.Forward}
 	if c.Backward != nil {
@@ -96,7 +96,7 @@ func (r *opsReport) add(c *cases.Case, fused bool, result cases.Result) {
 
 var opsPasses = []string{"forward", "backward"}
 
-// addTimes adds the times of a case. A direction that did not run has none.
+// addTimes adds the times of a case. A direction that did not run has no time.
 func (r *opsReport) addTimes(c *cases.Case, fused bool, times ...time.Duration) {
 	bytes := []float64{c.ForwardBytes, c.BackwardBytes}
 	for i, t := range times {
@@ -219,7 +219,7 @@ func line(b *strings.Builder, cells []string) {
 	b.WriteString(strings.TrimRight(text, " ") + "\n")
 }
 
-// wrap adds a text in lines of at most 100 columns, and indents all but the first.
+// wrap adds a text in lines of at most 100 columns, and indents all lines but the first.
 func wrap(b *strings.Builder, text string) {
 	for i, l := range cli.Wrap(text, 98) {
 		if i > 0 {

@@ -16,7 +16,7 @@ import (
 	"restyle/tensor"
 )
 
-// TestOps prints the table of two operations, one that can be fused and one that cannot.
+// TestOps checks the table of two operations, one that can be fused and one that cannot.
 func TestOps(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ops.json")
 	code, stdout, stderr := bench(t, "ops", "--op", "swiglu, add", "--threads", "1", "--json", file)
@@ -67,7 +67,7 @@ func TestOps(t *testing.T) {
 	}
 }
 
-// planted runs bench ops with cases of its own.
+// planted runs bench ops with the cases in list.
 func planted(t *testing.T, list []*cases.Case, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -81,8 +81,8 @@ func planted(t *testing.T, list []*cases.Case, args ...string) (code int, stdout
 	return code, out.String(), errs.String()
 }
 
-// TestOpsFail spoils two cases: the table says in which cells, below it stands what is wrong with which case, and it is
-// exit 1.
+// TestOpsFail checks two spoiled cases: the table marks their cells, the text below it says what is wrong with each
+// case, and the exit code is 1.
 func TestOpsFail(t *testing.T) {
 	list := slices.Concat(cases.Of("swiglu"), cases.Of("add"))
 	bad := func(c *cases.Case) bool { return c.ID() == "swiglu BF16 3x7" || c.ID() == "add F32 7" }
@@ -90,7 +90,7 @@ func TestOpsFail(t *testing.T) {
 		if right := c.Want; bad(c) {
 			c.Want = func(x cases.Values) cases.Values {
 				y := right(x)
-				y["y"][0]++ // the gradient is the same
+				y["y"][0]++ // the gradient stays the same
 				return y
 			}
 		}
@@ -126,7 +126,7 @@ func TestOpsFail(t *testing.T) {
 	}
 }
 
-// TestOpsNoKernel has a device lack kernels: for all of an operation, and for some cases of another.
+// TestOpsNoKernel checks a device without kernels for all cases of one operation, and for some cases of another.
 func TestOpsNoKernel(t *testing.T) {
 	list := slices.Concat(cases.Of("rope"), cases.Of("linear"))
 	for _, c := range list {
@@ -158,7 +158,7 @@ func TestOpsNoKernel(t *testing.T) {
 	}
 }
 
-// TestOpsTime wants times of every direction of what is timed, and none of the others.
+// TestOpsTime checks that every direction of a timed operation has a time, and that no other has one.
 func TestOpsTime(t *testing.T) {
 	list := cases.Of("swiglu")[:1]
 	list[0].ForwardBytes, list[0].BackwardBytes = 12, 24

@@ -111,7 +111,7 @@ func (o *parityOptions) sets() ([]kernels.Fused, error) {
 	return []kernels.Fused{f}, nil
 }
 
-// result is the JSON of the result line and of the file of --json, which has the rows too.
+// result is the JSON of the result line and of the file of --json, which also has the rows.
 type result struct {
 	Command     string  `json:"command"`
 	Seconds     float64 `json:"seconds"`
@@ -146,14 +146,14 @@ func (o *parityOptions) print(report *parity.Report, took time.Duration, stdout 
 	return cli.PrintJSON(stdout, r)
 }
 
-// progress shows on a terminal how far a command is.
+// progress shows the progress of a command on a terminal.
 type progress struct {
 	status *cli.StatusLine
 	start  time.Time
 	task   string
 }
 
-// step shows what the command does now, and how long the rest of the task will take.
+// step shows what the command is doing, and how long the rest of the task will take.
 func (p *progress) step(task, what string, done float64) {
 	if task != p.task {
 		p.task, p.start = task, time.Now()

@@ -193,7 +193,7 @@ func (o *qualityOptions) resolve(given func(flag string) bool) (q quality.Option
 	return q, nil
 }
 
-// checkFiles finds what is wrong with the output files before the first question.
+// checkFiles reports what is wrong with the output files, before the first question.
 func (o *qualityOptions) checkFiles() error {
 	taken := map[string]string{} // flag by path
 	for _, file := range []struct{ flag, path string }{
@@ -210,7 +210,7 @@ func (o *qualityOptions) checkFiles() error {
 		if err != nil {
 			return fmt.Errorf("--%s: %w", file.flag, err)
 		}
-		if real, err := filepath.EvalSymlinks(path); err == nil { // else there is no such file yet
+		if real, err := filepath.EvalSymlinks(path); err == nil { // otherwise the file does not exist yet
 			path = real
 		}
 		if other, ok := taken[path]; ok {

@@ -23,7 +23,7 @@ const (
 	tinyTuned = "../../infer/testdata/tiny/tuned"
 )
 
-// known are questions that the tiny models have answers to, in the form of --questions.
+// known are questions that the tiny models can answer, in the form of --questions.
 const known = `{"instruction":"How do I print hello world?","output":"print(\"hello world\")",` +
 	`"check":"assert printed == 'hello world\\n'","kind":"print","seen":true}
 {"instruction":"How do I reverse a list?","output":"xs = [1]\nprint(xs[::-1])",` +
@@ -88,7 +88,8 @@ func TestQualityUsage(t *testing.T) {
 	}
 }
 
-// TestQuality goes from questions in a file to the table, the files and the last line, with two real, if tiny, models.
+// TestQuality checks the way from questions in a file to the table, the files and the last line, with two real, tiny
+// models.
 func TestQuality(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")
@@ -142,7 +143,8 @@ func TestQuality(t *testing.T) {
 	}
 }
 
-// TestQualityWithoutPython: where there is no python3 answers are parsed, and it is said that they were not run.
+// TestQualityWithoutPython checks that without python3 the answers are parsed, and that the output says that they were
+// not run.
 func TestQualityWithoutPython(t *testing.T) {
 	questions := knownFile(t)
 	t.Setenv("PATH", t.TempDir())
@@ -159,7 +161,7 @@ func TestQualityWithoutPython(t *testing.T) {
 	}
 }
 
-// TestQualityLimit: as many questions of the one group as of the other, in their order.
+// TestQualityLimit checks that --limit applies to each group of questions.
 func TestQualityLimit(t *testing.T) {
 	o := &qualityOptions{limit: 7}
 	questions, err := o.read()
@@ -177,7 +179,7 @@ func TestQualityLimit(t *testing.T) {
 	}
 }
 
-// TestQualityStopped: Ctrl-C ends with exit code 34, with figures where there are any.
+// TestQualityStopped checks that Ctrl-C ends the command with exit code 34, with metrics if there are any.
 func TestQualityStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -195,9 +197,9 @@ func TestQualityStopped(t *testing.T) {
 		code := run(ctx, args, &out, &errs)
 		cancel()
 		switch {
-		case code == cli.Done: // all was answered in time
+		case code == cli.Done: // all questions were answered in time
 			wait = wait * 2 / 3
-		case strings.Contains(errs.String(), "stopped before"): // nothing was
+		case strings.Contains(errs.String(), "stopped before"): // none was answered
 			wait *= 2
 		default:
 			last := lastLine(t, out.String())

@@ -9,7 +9,8 @@ import (
 	"restyle/internal/sandbox/sandboxtest"
 )
 
-// TestNoSandbox: where the kernel makes no namespaces, nothing is asked until it is said how answers are to be run.
+// TestNoSandbox checks that if the kernel creates no namespaces, no question is asked until the flags say how to run
+// answers.
 func TestNoSandbox(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")

@@ -52,7 +52,7 @@ type stepOptions struct {
 	threads                                                                         int
 	own, deterministic, sync, apart, check                                          bool
 	seconds                                                                         float64
-	beside                                                                          cli.Paths // commands, as they are
+	beside                                                                          cli.Paths // commands, unchanged
 }
 
 func (o *stepOptions) flags(out io.Writer) *cli.Flags {
@@ -122,7 +122,7 @@ func runStep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	notes := stderr
 	for _, l := range lines {
 		if l.command != "" {
-			if failed := l.runBeside(ctx, o, table); failed != nil { // the other lines are worth having
+			if failed := l.runBeside(ctx, o, table); failed != nil { // the other lines are still useful
 				fmt.Fprintf(stderr, "bench step: %v\n", failed)
 				err = errors.Join(err, failed)
 			}
@@ -161,8 +161,8 @@ type stepLine struct {
 	command                string // another program that times it; "": this program does
 }
 
-// benchModel reads the config.json at path, Llama-3.2-1B's if path is "". It returns its content, the file and a name
-// of the model.
+// benchModel reads the config.json at path, or Llama-3.2-1B's if path is "". It returns the config, the file's content
+// and a name of the model.
 func benchModel(path string) (c model.Config, file []byte, name string, err error) {
 	if file, name = llama1B, "Llama-3.2-1B, random weights"; path != "" {
 		name = path
@@ -239,7 +239,7 @@ func (o *stepOptions) lines() (list []stepLine, err error) {
 	return list, nil
 }
 
-// shape reads a shape such as 4x512 or 1x512x4.
+// shape parses a shape such as 4x512 or 1x512x4.
 func (l *stepLine) shape(s string) error {
 	sizes := []*int{&l.batch, &l.seq, &l.accumulate}
 	l.accumulate = 1
@@ -260,7 +260,7 @@ func (l *stepLine) shape(s string) error {
 	return nil
 }
 
-// run times one line on a device of its own, so that no line finds what another left in memory.
+// run times one line on a device of its own, so that no line finds what another one left in memory.
 func (l *stepLine) run(ctx context.Context, o *stepOptions, table *stepTable, notes io.Writer) (err error) {
 	d, err := kernels.Open(o.device, kernels.Options{
 		Threads: o.threads, Fused: l.fused, OwnProducts: o.own, Deterministic: o.deterministic, Sync: o.sync,
@@ -354,7 +354,7 @@ func (l *stepLine) time(ctx context.Context, o *stepOptions, run *trainer.Run, p
 	return r, nil
 }
 
-// runBeside has another program time one line. A line that this program timed comes before it and has measured the
+// runBeside has another program time one line. An earlier line, which this program timed, has already measured the
 // ceiling.
 func (l *stepLine) runBeside(ctx context.Context, o *stepOptions, table *stepTable) error {
 	r, err := beside(ctx, l.command, besideStep{

@@ -27,7 +27,7 @@ type stepResult struct {
 	Memory  int64     `json:"memory"`  // bytes of the device in use at the end
 	Loss    float64   `json:"loss"`    // mean over the tokens of the last step
 
-	estimate int // bytes that Memory should be; 0: there is none
+	estimate int // expected value of Memory in bytes; 0: there is none
 }
 
 // A stepTable prints results as rows of a Markdown table, and logs them.
@@ -57,7 +57,7 @@ func (t *stepTable) open(d *kernels.Device, dtype tensor.DType) (err error) {
 	return err
 }
 
-// maxEstimateError is how far a memory estimate may be off.
+// maxEstimateError is the maximum relative error of a memory estimate.
 const maxEstimateError = 0.05
 
 // add prints the result of a line, and appends it to the log.

@@ -24,7 +24,7 @@ const tinyConfig = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama
 "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
 "max_position_embeddings": 64, "rms_norm_eps": 1e-5}`
 
-// tinyModel is a file of it.
+// tinyModel writes tinyConfig to a file, and returns the file's path.
 func tinyModel(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.json")
@@ -34,7 +34,7 @@ func tinyModel(t *testing.T) string {
 	return path
 }
 
-// cells are those of a table in Markdown, without its head and what is around it.
+// cells returns the cells of a Markdown table, without its head and the text around it.
 func cells(table string) (rows [][]string) {
 	for line := range strings.Lines(table) {
 		if strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| step") {
@@ -44,7 +44,7 @@ func cells(table string) (rows [][]string) {
 	return rows
 }
 
-// within says if a share is what was printed in per cent.
+// within reports whether a share equals a printed percentage, after rounding.
 func within(share, percent string) bool {
 	var s, p float64
 	_, err := fmt.Sscan(share, &s)
@@ -66,7 +66,7 @@ func TestStep(t *testing.T) {
 		if i >= len(rows) || strings.Join(rows[i][:3], " ") != want || !strings.HasPrefix(rows[i][10], "4.") {
 			t.Fatalf("row %d is not one of %q:\n%s", i, want, out)
 		}
-		if !strings.HasSuffix(rows[i][8], ", +0.0%") { // on the CPU it is to the byte
+		if !strings.HasSuffix(rows[i][8], ", +0.0%") { // on the CPU the estimate is exact to the byte
 			t.Errorf("the estimate of %s is off: %s", want, rows[i][8])
 		}
 	}
@@ -89,7 +89,7 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// TestStepOnGPU has the estimate of a GPU's memory hold there too.
+// TestStepOnGPU checks that the memory estimate holds on a GPU, too.
 func TestStepOnGPU(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a few seconds on the GPU that the CPU plays")
@@ -104,7 +104,8 @@ func TestStepOnGPU(t *testing.T) {
 	}
 }
 
-// TestStepChooses has a step's products be timed before it, unless it is to take the first algorithm of each.
+// TestStepChooses checks that a step's products are timed before the step, unless the flags say to take the first
+// algorithm of each.
 func TestStepChooses(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc", "libcublasLt")
 	cudatest.Set(t, "IDLE=1 MEMORY=17179869184")
@@ -125,7 +126,7 @@ func TestStepChooses(t *testing.T) {
 	}
 }
 
-// TestStepOnFilledGPU has --check fail where another process has more of the GPU than the estimate knows.
+// TestStepOnFilledGPU checks that --check fails if another process uses more of the GPU than the estimate knows.
 func TestStepOnFilledGPU(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc")
 	cudatest.Set(t, "IDLE=1 MEMORY=17179869184 USED=5000000000")
@@ -138,7 +139,7 @@ func TestStepOnFilledGPU(t *testing.T) {
 	}
 }
 
-// TestStepCheck has --check fail where an estimate is more than 5 % off.
+// TestStepCheck checks that --check fails if an estimate is off by more than 5%.
 func TestStepCheck(t *testing.T) {
 	for _, c := range []struct {
 		estimate int
@@ -157,7 +158,7 @@ func TestStepCheck(t *testing.T) {
 	}
 }
 
-// TestStepSeconds takes more steps than were asked for until they have lasted.
+// TestStepSeconds checks that bench takes more steps than requested until they have lasted long enough.
 func TestStepSeconds(t *testing.T) {
 	code, out, errs := bench(t, "step", "--model", tinyModel(t), "--shapes", "1x8", "--steps", "1", "--warmup", "0",
 		"--seconds", "0.2", "--device", "cpu")
@@ -172,7 +173,8 @@ func TestStepSeconds(t *testing.T) {
 	}
 }
 
-// TestStepBeside has a script answer for another program, of which it wants to have been told the step.
+// TestStepBeside checks the description of a step that another program gets, and bench's use of the result. A script
+// plays that program.
 func TestStepBeside(t *testing.T) {
 	dir := t.TempDir()
 	config := tinyModel(t)
@@ -225,14 +227,14 @@ echo '{"mode": "torch-eager", "label": "torch 9, AdamW", "seconds": [0.5, 0.25, 
 		"no time":    {`echo '{"mode": "torch-eager", "seconds": [1, 0]}'`, "a step of 0 seconds"},
 	} {
 		code, out, errs := bench(t, append(args, "--beside", script("bad", c.script), "--beside", answer)...)
-		// ours, and the one that answers
+		// our result, and that of the program that answers
 		if rows := cells(out); code != cli.Failed || len(rows) != 2 || !strings.Contains(errs, c.want) {
 			t.Errorf("%s: %d: %s%s", name, code, out, errs)
 		}
 	}
 }
 
-// TestLlama1B holds the built-in config to be that of Llama-3.2-1B.
+// TestLlama1B checks that the built-in config is that of Llama-3.2-1B.
 func TestLlama1B(t *testing.T) {
 	c, _, _, err := benchModel("")
 	if err != nil || c.ParamCount() != 1_235_814_400 || !c.Tied || c.RoPEScaling == nil || c.RoPEScaling.Factor != 32 ||

@@ -13,7 +13,7 @@ import (
 //go:embed README.md.tmpl
 var readmeTemplate string
 
-// describe writes README.md: a description of the dataset, with numbers counted from the rows.
+// describe returns README.md: a description of the dataset, with numbers counted from the rows.
 func describe(seed uint64, train, held []Row, tally tally) ([]byte, error) {
 	trained, unseen := map[string]*kindSummary{}, map[string]*kindSummary{}
 	for _, row := range train {
@@ -56,7 +56,7 @@ func describe(seed uint64, train, held []Row, tally tally) ([]byte, error) {
 // kindSummary describes one kind.
 type kindSummary struct {
 	Name      string
-	Asks      int // hand-written phrasings
+	Asks      int // number of hand-written phrasings
 	Rows      int
 	WithInput bool
 	Example   string
@@ -113,7 +113,7 @@ func tallyRows(rows []Row, when func(Row) bool) (n int) {
 
 func percent(part, whole int) string { return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(whole)) }
 
-// histogram draws how many rows have which length, in steps of width.
+// histogram draws how many rows have each length, in steps of width.
 func histogram(rows []Row, width int, length func(Row) int) string {
 	counts := map[int]int{}
 	most := 0

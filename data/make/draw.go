@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Draw is the source of a kind's parameters: a generator keyed by the seed and the kind's name, so that a change to one
-// kind leaves the draws of the others alone.
+// Draw is the source of a kind's parameters: a random generator keyed by the seed and the kind's name, so that a change
+// to one kind does not affect the draws of the others.
 type Draw struct{ *rand.Rand }
 
 // newDraw returns the source for one purpose, such as "train/sum_of_list".
@@ -18,13 +18,13 @@ func newDraw(seed uint64, purpose string) Draw {
 	return Draw{rand.New(rand.NewPCG(seed, h.Sum64()))}
 }
 
-// Int returns a number from lo to hi, both included.
+// Int returns a number from lo to hi, inclusive.
 func (d Draw) Int(lo, hi int) int { return lo + d.IntN(hi-lo+1) }
 
-// Step returns one of lo, lo+step, lo+2*step … up to hi.
+// Step returns one of lo, lo+step, lo+2*step …, at most hi.
 func (d Draw) Step(lo, hi, step int) int { return lo + step*d.IntN((hi-lo)/step+1) }
 
-// Ints returns between least and most numbers from lo to hi, repeats allowed.
+// Ints returns between least and most numbers from lo to hi, with repetitions.
 func (d Draw) Ints(least, most, lo, hi int) []int {
 	numbers := make([]int, d.Int(least, most))
 	for i := range numbers {
@@ -42,7 +42,7 @@ func (d Draw) Distinct(least, most, lo, hi int) []int {
 	return numbers
 }
 
-// Float returns a number from lo to hi with the given count of decimals, such as 12.5.
+// Float returns a number from lo to hi with this number of decimals, such as 12.5.
 func (d Draw) Float(lo, hi, decimals int) float64 {
 	scale := math.Pow10(decimals)
 	return float64(d.Int(lo*int(scale), hi*int(scale))) / scale
@@ -51,7 +51,7 @@ func (d Draw) Float(lo, hi, decimals int) float64 {
 // pick returns one of the choices.
 func pick[T any](d Draw, choices ...T) T { return choices[d.IntN(len(choices))] }
 
-// some returns between least and most different ones of the choices, in random order.
+// some returns between least and most different choices, in random order.
 func some[T any](d Draw, least, most int, choices []T) []T {
 	picked := make([]T, 0, most)
 	for _, i := range d.Perm(len(choices))[:d.Int(least, most)] {
@@ -72,12 +72,11 @@ func (d Draw) Name() string { return pick(d, names...) }
 // Names returns between least and most different first names.
 func (d Draw) Names(least, most int) []string { return some(d, least, most, names) }
 
-// Phrase returns between least and most different words with spaces between: text to work on, not a grammatical
+// Phrase returns between least and most different words, separated by spaces: text to work on, not a grammatical
 // sentence.
 func (d Draw) Phrase(least, most int) string { return strings.Join(d.Words(least, most), " ") }
 
-// Sentence returns a short grammatical English sentence without its full stop, such as "the quick fox sees a small
-// boat".
+// Sentence returns a short grammatical English sentence without a full stop, such as "the quick fox sees a small boat".
 func (d Draw) Sentence() string {
 	return pick(d, "the", "a", "my", "our", "one") + " " + pick(d, adjectives...) + " " + d.Word() + " " +
 		pick(d, "sees", "likes", "needs", "finds", "wants", "has") + " " + pick(d, "the", "a", "no", "my", "this") + " " +

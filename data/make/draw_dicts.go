@@ -106,7 +106,7 @@ var dictDraws = map[string]func(d Draw) Slots{
 	},
 }
 
-// dict writes a Python dictionary of words and numbers; there may be more numbers than words.
+// dict returns a Python dictionary of words and numbers. There may be more numbers than words.
 func dict(keys []string, values []int) string {
 	parts := make([]string, len(keys))
 	for i, key := range keys {

@@ -180,7 +180,7 @@ var listDraws = map[string]func(d Draw) Slots{
 	},
 }
 
-// differentLengths draws words that all have lengths of their own.
+// differentLengths returns words of which no two have the same length.
 func differentLengths(d Draw) []string {
 	var chosen []string
 	taken := map[int]bool{}
@@ -195,7 +195,8 @@ func differentLengths(d Draw) []string {
 	return chosen
 }
 
-// middle returns a threshold between the extremes of some different numbers: one of them, or a number between them.
+// middle returns a threshold between the extremes of several different numbers: one of the numbers, or a number between
+// them.
 func middle(d Draw, numbers []int) int {
 	ordered := slices.Sorted(slices.Values(numbers))
 	low, high := ordered[len(ordered)/2-1], ordered[len(ordered)/2]
@@ -205,7 +206,7 @@ func middle(d Draw, numbers []int) int {
 	return d.Int(low, high)
 }
 
-// pairs writes a Python list of (word, number) tuples.
+// pairs returns a Python list of (word, number) tuples.
 func pairs(names []string, numbers []int) string {
 	parts := make([]string, len(names))
 	for i, name := range names {
@@ -214,7 +215,7 @@ func pairs(names []string, numbers []int) string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// nested writes a Python list of lists of numbers.
+// nested returns a Python list of lists of numbers.
 func nested(d Draw, leastRows, mostRows, least, most int) string {
 	rows := make([]string, d.Int(leastRows, mostRows))
 	for i := range rows {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// A Kind is one sort of small Python task: how people ask for it, which parameters it has, the code that answers it,
-// and the Python that decides whether some other answer is right too. Adding a kind is adding its texts to a file of
-// the directory kinds, and its Draw, under the same name, to the draw_*.go file of that family.
+// A Kind is one kind of small Python task: how people ask for it, its parameters, the code that answers it, and the
+// Python that decides whether another answer is also right. To add a kind, add its texts to a file of the directory
+// kinds, and its Draw, under the same name, to the draw_*.go file of that family.
 //
 // # Writing a kind
 //
@@ -50,20 +50,20 @@ import (
 //     (changed constants, operators, methods, dropped statements: see mutate.go) does not yield three.
 type Kind struct {
 	Name    string             // snake_case, unique
-	Ask     []string           // training phrasings; none: the kind is never trained ("unseen")
+	Ask     []string           // training phrasings; none: the kind is never in the training data ("unseen")
 	Held    []string           // held-out phrasings, three or more (unseen kinds: two or more)
-	Input   string             // the input column; "" for kinds whose parameters stand in the instruction
-	Draw    func(d Draw) Slots // draws the parameters; must use d alone
-	Derived []string           // slots of Code that need not stand in the question
+	Input   string             // the input column; "" for kinds whose instruction contains the parameters
+	Draw    func(d Draw) Slots // draws the parameters; may use no other randomness than d
+	Derived []string           // slots of Code that need not be in the question
 	Code    string             // the answer
 	Check   string             // Python that fails on a wrong answer
 	Wrong   []string           // plausible wrong answers, optional
 }
 
-// Trained reports whether the training rows have this kind.
+// Trained reports whether the training rows include this kind.
 func (k Kind) Trained() bool { return len(k.Ask) > 0 }
 
-// validate finds mistakes that are in the kind itself.
+// validate returns an error for mistakes in the kind itself.
 func (k Kind) validate() error {
 	held, ask := 2, 0
 	if k.Trained() {
@@ -103,12 +103,12 @@ func (k Kind) validate() error {
 	return nil
 }
 
-// Slots holds drawn parameters by slot name. Values: string, int, float64, bool, []int, []string.
+// Slots holds drawn parameters by slot name. A value is a string, int, float64, bool, []int or []string.
 type Slots map[string]any
 
 var slotPattern = regexp.MustCompile(`\$[a-z][a-z0-9]*`)
 
-// fill replaces the slots of a template.
+// fill replaces the slots in a template.
 func fill(template string, slots Slots) (string, error) {
 	var missing []string
 	text := slotPattern.ReplaceAllStringFunc(template, func(name string) string {
@@ -127,7 +127,7 @@ func fill(template string, slots Slots) (string, error) {
 	return text, nil
 }
 
-// python writes a value as a Python literal; strings are written bare.
+// python returns a value as a Python literal, but a string without quotes.
 func python(value any) string {
 	switch v := value.(type) {
 	case string:

@@ -16,14 +16,14 @@ import (
 //go:embed kinds/*.txtar
 var kindFiles embed.FS
 
-// A family is a file of kinds, kinds/NAME.txtar, and their Draws by the kinds' names.
+// A family is a file of kinds, kinds/NAME.txtar, and the Draws of those kinds by name.
 type family struct {
 	name   string
-	unseen bool // its kinds are never trained: they have no ask
+	unseen bool // its kinds are never in the training data: they have no ask section
 	draws  map[string]func(d Draw) Slots
 }
 
-// families has every file of kinds, in the order in which build goes through them.
+// families lists every file of kinds, in the order in which build processes them.
 var families = []family{
 	{name: "numbers", draws: numberDraws},
 	{name: "loops", draws: loopDraws},
@@ -55,7 +55,7 @@ func readKinds(files fs.FS, families []family) ([]Kind, error) {
 		beginnings[s.name] = s.text
 	}
 	var all []Kind
-	places := map[string]string{} // of the kinds read so far
+	places := map[string]string{} // the place of each kind read so far
 	for _, f := range families {
 		list, err := sections(files, f.name)
 		if err != nil {
@@ -99,7 +99,7 @@ func sections(files fs.FS, name string) ([]section, error) {
 	return list, nil
 }
 
-// read makes the family's kinds from the sections of its file.
+// read returns the family's kinds, made from the sections of its file.
 func (f family) read(list []section, beginnings, places map[string]string) ([]Kind, error) {
 	var kinds []Kind
 	for _, s := range list {
@@ -156,7 +156,7 @@ func (k *Kind) set(part, text string, beginnings map[string]string) (err error) 
 	return err
 }
 
-// complete says which section a kind needs and does not have.
+// complete returns an error that names a section that a kind needs and lacks.
 func (f family) complete(k Kind) error {
 	missing := ""
 	switch {
@@ -178,7 +178,7 @@ func (f family) complete(k Kind) error {
 
 var includePattern = regexp.MustCompile(`(?m)^#include (.*)$`)
 
-// include replaces the lines "#include NAME" with beginnings.
+// include replaces each line "#include NAME" with the beginning of that name.
 func include(check string, beginnings map[string]string) (string, error) {
 	var unknown error
 	check = includePattern.ReplaceAllStringFunc(check, func(line string) string {

@@ -60,7 +60,8 @@ const sumText = addText + doubleText
 
 func draw(Draw) Slots { return Slots{} }
 
-// readSums reads sums and then products, whose kinds are never trained. It has Draws for add, double and multiply.
+// readSums reads sums and then products, whose kinds are never in the training data. The Draws are those of add, double
+// and multiply.
 func readSums(sums, products string) ([]Kind, error) {
 	return readKinds(fstest.MapFS{
 		"kinds/checks.txtar":   {Data: []byte(checksText)},
@@ -109,7 +110,7 @@ func TestKindsAreReadAsTheyStand(t *testing.T) {
 }
 
 func TestMistakesInKindsAreNamed(t *testing.T) {
-	tests := []struct{ name, old, new, want string }{ // want: after the name of the file
+	tests := []struct{ name, old, new, want string }{ // want: what follows the name of the file
 		{"no ask", "-- double/ask --\nDouble $a.\n", "", "29: kind double has no section double/ask"},
 		{"no held", "-- double/held --\nPrint 2 * $a.\n", "", "29: kind double has no section double/held"},
 		{"no code", "-- double/code.py --\nprint(2 * $a)\n", "", "29: kind double has no section double/code.py"},
@@ -150,7 +151,7 @@ func TestMistakesInKindsAreNamed(t *testing.T) {
 	}
 }
 
-// TestEveryFileOfKindsIsRead checks that families names every file: any other would be silently left out.
+// TestEveryFileOfKindsIsRead checks that families names every file: any other would be left out without an error.
 func TestEveryFileOfKindsIsRead(t *testing.T) {
 	files, err := fs.Glob(kindFiles, "kinds/*")
 	if err != nil {

@@ -1,6 +1,6 @@
-// Make writes the starter dataset: starter.parquet, heldout.jsonl and README.md in the directory data. Every row is run
-// with python3 against the check of its kind, and every held-out question's check must find planted wrong answers; the
-// first failure stops it. The same seed gives the same bytes.
+// Make writes the starter dataset: starter.parquet, heldout.jsonl and README.md in the directory data. It runs every
+// row with python3 against the check of its kind, and verifies that every held-out question's check finds planted wrong
+// answers. It stops at the first failure. The same seed gives the same bytes.
 //
 //	go run ./data/make               write the three files
 //	go run ./data/make --kind sum    show and check rows of the kinds with "sum" in their names, and write nothing
@@ -25,7 +25,7 @@ import (
 // defaultSeed is the seed of the committed files.
 const defaultSeed = 1
 
-// python3 runs the answers.
+// python3 is the program that runs the answers.
 const python3 = "python3"
 
 func main() {
@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// generate builds, verifies and writes.
+// generate builds and verifies the dataset, and writes its files.
 func generate(ctx context.Context, seed uint64, out string, stdout io.Writer) error {
 	all, err := kinds()
 	if err != nil {
@@ -137,7 +137,7 @@ func verify(ctx context.Context, groups ...[]Row) error {
 	return nil
 }
 
-// grade runs answers. They are this program's own, so a machine without a sandbox makes the dataset too.
+// grade runs answers. They come from this program, so a machine without a sandbox can make the dataset, too.
 func grade(ctx context.Context, trials []data.Trial) ([]data.Verdict, error) {
 	verdicts, err := data.Grade(ctx, python3, trials)
 	if errors.Is(err, sandbox.ErrUnavailable) {
@@ -146,7 +146,7 @@ func grade(ctx context.Context, trials []data.Trial) ([]data.Verdict, error) {
 	return verdicts, err
 }
 
-// show prints rows of some kinds with verdicts and the mutants that their checks did not find.
+// show prints rows of some kinds with their verdicts, and the mutants that their checks did not find.
 func show(ctx context.Context, seed uint64, name string, count int, stdout io.Writer) error {
 	all, err := kinds()
 	if err != nil {

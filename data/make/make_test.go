@@ -287,8 +287,8 @@ func TestCommittedFilesAreTheBuiltOnes(t *testing.T) {
 
 var tallyPattern = regexp.MustCompile(`(?m)^\| (\w+) \| (\d+) \| (\d+) \|$`)
 
-// TestCommittedPageIsTheDescribedOne takes the numbers of planted answers from the page, because counting them takes
-// minutes.
+// TestCommittedPageIsTheDescribedOne checks the committed page. It takes the numbers of planted answers from that page,
+// because counting them takes minutes.
 func TestCommittedPageIsTheDescribedOne(t *testing.T) {
 	train, held := built(t)
 	page, err := os.ReadFile("../README.md")

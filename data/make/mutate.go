@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// A mutant is a planted wrong answer: the reference with one thing changed.
+// A mutant is a planted wrong answer: the reference answer with one change.
 type mutant struct {
 	sort string // what was changed: slot, wrong, data, number, operator, name, string, condition, statement or return
 	code string
 }
 
-// swaps are words of Python with a neighbour that is easily mistaken for them.
+// swaps are words of Python, each with a word that is easily mistaken for it.
 var swaps = map[string]string{
 	"upper": "lower", "lower": "upper", "title": "upper", "capitalize": "lower", "swapcase": "upper", "strip": "lstrip",
 	"lstrip": "rstrip", "rstrip": "lstrip", "startswith": "endswith", "endswith": "startswith", "find": "rfind",
@@ -31,7 +31,7 @@ var swaps = map[string]string{
 	"KeyError": "ImportError", "TypeError": "ImportError", "IndexError": "ImportError",
 }
 
-// operators are swapped likewise.
+// operators are swapped in the same way.
 var operators = map[string]string{
 	"+": "-", "-": "+", "*": "+", "/": "*", "//": "/", "%": "//", "**": "*", "==": "!=", "!=": "==", "<": "<=", "<=": "<",
 	">": ">=", ">=": ">", "+=": "-=", "-=": "+=", "*=": "+=", "//=": "-=", "&": "|", "|": "&", "^": "|", "<<": ">>",
@@ -42,8 +42,8 @@ var tokenPattern = regexp.MustCompile(`(?P<string>[fFrRbB]?(?:"(?:[^"\\\n]|\\.)*
 	`(?P<number>\b\d+(?:\.\d+)?\b)|(?P<name>[A-Za-z_]\w*)|` +
 	`(?P<operator>\*\*|//=|//|==|!=|<=|>=|->|\+=|-=|\*=|<<|>>|[-+*/%<>&|^])`)
 
-// mutants returns wrong answers for a row, most telling first: the sorts take turns. Some may happen not to parse, or
-// to be right.
+// mutants returns wrong answers for a row, the most telling first, alternating between the sorts. Some may fail to
+// parse, or happen to be right.
 func mutants(row Row, other Slots) []mutant {
 	groups := [][]mutant{slotMutants(row, other), wrongMutants(row), tokenMutants(row.Output), lineMutants(row.Output)}
 	var all []mutant
@@ -65,7 +65,7 @@ func mutants(row Row, other Slots) []mutant {
 	return all
 }
 
-// slotMutants answer with a parameter that the question does not have: the recited answer.
+// slotMutants returns answers with a parameter that is not in the question, like a recited answer.
 func slotMutants(row Row, other Slots) []mutant {
 	var found []mutant
 	for name, value := range sortedSlots(row.slots) {
@@ -84,7 +84,7 @@ func slotMutants(row Row, other Slots) []mutant {
 	return found
 }
 
-// wrongMutants returns the wrong answers of the kind's file.
+// wrongMutants returns the wrong answers from the kind's file.
 func wrongMutants(row Row) []mutant {
 	var found []mutant
 	for _, template := range row.kind.Wrong {
@@ -95,10 +95,10 @@ func wrongMutants(row Row) []mutant {
 	return found
 }
 
-// dataPattern finds lines that only store given data. A change there may be one that the result does not depend on.
+// dataPattern matches lines that only store given data. The result may not depend on a change in such a line.
 var dataPattern = regexp.MustCompile(`(?m)^\w+ = [\[{("\d-][^(\n]*$`)
 
-// tokenMutants change one token.
+// tokenMutants returns answers with one changed token.
 func tokenMutants(code string) []mutant {
 	var found []mutant
 	stored := dataPattern.FindAllStringIndex(code, -1)
@@ -142,7 +142,7 @@ var (
 	returnPattern    = regexp.MustCompile(`^(\s*)return .*$`)
 )
 
-// lineMutants drop a statement, turn a condition round or return nothing.
+// lineMutants returns answers that drop a statement, invert a condition or return nothing.
 func lineMutants(code string) []mutant {
 	var found []mutant
 	lines := strings.Split(code, "\n")

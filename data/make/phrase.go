@@ -37,7 +37,8 @@ func choose(d Draw, line string) string {
 	})
 }
 
-// decorate wraps a phrasing in one of the ways in which people wrap any request; about half stay as they are.
+// decorate wraps a phrasing in one of the ways in which people wrap any request. About half of the phrasings stay
+// unchanged.
 func decorate(d Draw, line string) string {
 	single := !strings.Contains(line, ". ") && !strings.Contains(line, "? ") && !strings.Contains(line, ": ")
 	python := strings.Contains(line, "Python")
@@ -66,7 +67,7 @@ func decorate(d Draw, line string) string {
 
 var articlePattern = regexp.MustCompile(`\b([Aa]) (\$[a-z][a-z0-9]*)`)
 
-// phrase turns a phrasing into an instruction: choices, decoration, articles, slots.
+// phrase turns a phrasing into an instruction: it resolves choices, decorates, corrects articles and fills slots.
 func phrase(d Draw, line string, slots Slots) (string, error) {
 	line = decorate(d, choose(d, line))
 	line = articlePattern.ReplaceAllStringFunc(line, func(match string) string {
@@ -86,7 +87,7 @@ func phrase(d Draw, line string, slots Slots) (string, error) {
 	return text, nil
 }
 
-// vowelSound reports whether the article before a word, by its first letter, or before a number is "an".
+// vowelSound reports whether "an" is the right article before a word, judging by its first letter, or before a number.
 func vowelSound(word string) bool {
 	return word != "" && (strings.ContainsRune("aeioAEIO8", rune(word[0])) || word == "11" || word == "18") &&
 		!strings.HasPrefix(word, "one")
@@ -94,10 +95,10 @@ func vowelSound(word string) bool {
 
 var normalPattern = regexp.MustCompile(`[^a-z0-9]+`)
 
-// normal returns a question without case, spaces and punctuation, to compare it with others.
+// normal returns a question without case, spaces and punctuation, for comparisons.
 func normal(question string) string {
 	return normalPattern.ReplaceAllString(strings.ToLower(question), "")
 }
 
-// normalCode is code without its spacing.
+// normalCode returns code with normalized spacing.
 func normalCode(code string) string { return strings.Join(strings.Fields(code), " ") }

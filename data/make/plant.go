@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	leastKilled = 3 // planted wrong answers that each held-out check must find
-	firstTried  = 8 // among this many, the most telling ones
+	leastKilled = 3 // minimum number of planted wrong answers that each held-out check must find
+	firstTried  = 8 // among this many of the most telling ones
 	allTried    = 1 << 30
 )
 
-// A count has the numbers of planted wrong answers of a sort: those tried, and those that the checks found.
+// A count is the number of planted wrong answers of a sort that were tried, and the number that the checks found.
 type count struct{ tried, killed int }
 
-// A tally counts by the sort of change.
+// A tally holds the counts by sort of change.
 type tally map[string]*count
 
 func (t tally) tried() (n int) {
@@ -36,14 +36,15 @@ func (t tally) killed() (n int) {
 	return n
 }
 
-// A survivor is a mutant that its check took for right: a hole in the check, or the same program in other words.
+// A survivor is a mutant that its check accepted as right: the check has a gap, or the mutant is the same program in
+// other words.
 type survivor struct {
 	kind string
 	mutant
 }
 
-// plant runs the first most mutants of each row. A row whose check finds fewer than leastKilled of the first firstTried
-// is an error; mutants that do not parse do not count at all.
+// plant runs the first most mutants of each row. It returns an error if a row's check finds fewer than leastKilled of
+// the first firstTried. It does not count mutants that fail to parse.
 func plant(ctx context.Context, seed uint64, rows []Row, most int) (tally, []survivor, error) {
 	var planted []mutant
 	var trials []data.Trial
@@ -90,12 +91,12 @@ func plant(ctx context.Context, seed uint64, rows []Row, most int) (tally, []sur
 	return result, survivors, nil
 }
 
-// otherSlots draws parameters that someone else's question of the same kind might have.
+// otherSlots draws parameters that another question of the same kind might have.
 func otherSlots(seed uint64, row Row) Slots {
 	return row.kind.Draw(newDraw(seed, "other/"+row.kind.Name+"/"+row.Instruction))
 }
 
-// sortedSlots goes through slots by name.
+// sortedSlots iterates over slots by name.
 func sortedSlots(slots Slots) iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		for _, name := range slices.Sorted(maps.Keys(slots)) {

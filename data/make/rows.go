@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	leastRows     = 100 // training rows of each trained kind, at least
-	mostRows      = 200 // and at most: kinds with few different answers have fewer
-	leastDraws    = 150 // different answers that a trained kind must be able to give
-	seenPerKind   = 1   // held-out questions of each trained kind
-	unseenPerKind = 2   // and of each other kind
+	leastRows     = 100 // minimum training rows of each kind in the training data
+	mostRows      = 200 // maximum; kinds with few different answers have fewer
+	leastDraws    = 150 // minimum number of different answers that such a kind must be able to give
+	seenPerKind   = 1   // held-out questions of each kind in the training data
+	unseenPerKind = 2   // held-out questions of each other kind
 )
 
-// A Row is one task with the kind and check that made it. The parquet file has the first four columns.
+// A Row is one task, with the kind and the check that it was made with. The parquet file has the first four columns.
 type Row struct {
 	Instruction string `parquet:"instruction"`
 	Input       string `parquet:"input"`
@@ -28,7 +28,7 @@ type Row struct {
 	check string
 }
 
-// render makes a row from a kind, one of its phrasings and drawn parameters.
+// render returns a row made from a kind, one of its phrasings and drawn parameters.
 func render(d Draw, kind Kind, line string, slots Slots) (Row, error) {
 	row := Row{kind: kind, slots: slots}
 	var err error
@@ -59,10 +59,11 @@ func alpaca(instruction, input, output string) string {
 		"### Instruction:\n" + instruction + "\n\n### Input:\n" + input + "\n\n### Response:\n" + output
 }
 
-// build makes the training rows, shuffled, and the held-out rows: those of trained kinds first. It runs no Python.
+// build returns the training rows, shuffled, and the held-out rows, with the kinds of the training data first. It runs
+// no Python.
 func build(seed uint64, kinds []Kind) (train, held []Row, err error) {
 	var seen, unseen []Row
-	used := map[string]bool{} // normalised questions and answers
+	used := map[string]bool{} // normalized questions and answers
 	for _, kind := range kinds {
 		if err := kind.validate(); err != nil {
 			return nil, nil, fmt.Errorf("kind %s: %w", kind.Name, err)
@@ -92,8 +93,8 @@ func build(seed uint64, kinds []Kind) (train, held []Row, err error) {
 	return train, append(seen, unseen...), nil
 }
 
-// drawRows draws at least least rows of one kind whose questions and answers are new, and most where Draw varies
-// enough. Each phrasing comes about equally often.
+// drawRows returns rows of one kind with new questions and new answers: most rows if Draw varies enough, otherwise at
+// least least. Each phrasing occurs about equally often.
 func drawRows(d Draw, kind Kind, lines []string, least, most int, used map[string]bool) ([]Row, error) {
 	var rows []Row
 	order := d.Perm(len(lines))
@@ -122,7 +123,7 @@ func drawRows(d Draw, kind Kind, lines []string, least, most int, used map[strin
 	return rows, nil
 }
 
-// spread shuffles rows so that no two neighbours are of one kind, as far as that can be done.
+// spread shuffles rows so that no two adjacent rows are of the same kind, if possible.
 func spread(d Draw, rows []Row) {
 	d.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 	clash := func(i int) bool {
@@ -148,7 +149,7 @@ func (r Row) question() data.Question {
 	}
 }
 
-// validate finds what must not be in a row, whatever its kind.
+// validate returns an error for what no row may contain, whatever its kind.
 func (r Row) validate() error {
 	question := r.Instruction + "\n" + r.Input
 	if n := len(r.Output); n < 40 || n > 600 {

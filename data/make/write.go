@@ -8,7 +8,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// encodeParquet writes the training rows as one zstd-compressed row group. The bytes depend only on the rows.
+// encodeParquet returns the training rows as a parquet file with one zstd-compressed row group. The bytes depend only
+// on the rows.
 func encodeParquet(rows []Row) ([]byte, error) {
 	var file bytes.Buffer
 	writer := parquet.NewGenericWriter[Row](&file, parquet.Compression(&parquet.Zstd), parquet.CreatedBy("restyle", "1",
@@ -22,7 +23,7 @@ func encodeParquet(rows []Row) ([]byte, error) {
 	return file.Bytes(), nil
 }
 
-// encodeQuestions writes the held-out rows as JSON lines.
+// encodeQuestions returns the held-out rows as JSON lines.
 func encodeQuestions(rows []Row) ([]byte, error) {
 	var file bytes.Buffer
 	encoder := json.NewEncoder(&file)

@@ -74,8 +74,8 @@ func (p *parser) braced() {
 	p.expect("}")
 }
 
-// comprehension reads the loops and conditions of a comprehension, and reports whether there are any. If refuse is true,
-// they are an error, because a starred item or a bare tuple comes before them.
+// comprehension reads the loops and conditions of a comprehension, and reports whether there are any. If refuse is
+// true, they are an error, because a starred item or a bare tuple comes before them.
 func (p *parser) comprehension(refuse bool) bool {
 	loops := false
 	for p.at("for") || p.at("async") && p.after().is("for") {

@@ -12,7 +12,7 @@ import (
 	"restyle/tokenizer"
 )
 
-// trainedJSON is what matters of a tokenizer.json that was trained.
+// trainedJSON is the part of a trained tokenizer.json that is compared.
 type trainedJSON struct {
 	Model struct {
 		Vocab  map[string]int
@@ -20,7 +20,7 @@ type trainedJSON struct {
 	}
 }
 
-// pairs are the merges, which are written as "a b" or ["a", "b"].
+// pairs returns the merges, which are written as "a b" or ["a", "b"].
 func (t trainedJSON) pairs() ([]string, error) {
 	var list []string
 	for _, raw := range t.Model.Merges {
@@ -36,8 +36,8 @@ func (t trainedJSON) pairs() ([]string, error) {
 	return list, nil
 }
 
-// compareTraining trains on corpus.txt: as one text for merges_whole.txt and tokenizer.json, line by line for
-// merges_lines.txt. words_whole.tsv is how the text splits into words.
+// compareTraining trains on corpus.txt: on the whole text for merges_whole.txt and tokenizer.json, and line by line for
+// merges_lines.txt. words_whole.tsv lists the words that the text splits into.
 func (f *folder) compareTraining() error {
 	data, err := os.ReadFile(f.path("corpus.txt"))
 	if err != nil {
@@ -46,7 +46,7 @@ func (f *folder) compareTraining() error {
 	corpus := string(data)
 	f.enter("corpus.txt")
 	f.strike("corpus.txt", input)
-	var whole []byte // the tokenizer that was trained on the text as one
+	var whole []byte // the tokenizer that was trained on the whole text
 	for _, file := range f.files {
 		if !globs("merges_*.txt", file) {
 			continue
@@ -96,7 +96,7 @@ func train(texts iter.Seq[string], size int) (trained []byte, merges []string, e
 	return trained, merges, err
 }
 
-// compareTrained compares the vocabulary and the merges of a tokenizer.json, and what it makes of the text.
+// compareTrained compares the vocabulary and the merges of a tokenizer.json, and its encoding of the text.
 func (f *folder) compareTrained(file string, trained []byte, corpus string) error {
 	data, err := os.ReadFile(f.path(file))
 	if err != nil {
@@ -140,8 +140,8 @@ func (f *folder) compareTrained(file string, trained []byte, corpus string) erro
 	return nil
 }
 
-// compareWords counts the words of the text: with a vocabulary in which each of those that are recorded is a token, the
-// text must be made of these alone.
+// compareWords counts the words of the text. With a vocabulary in which each recorded word is one token, the text must
+// consist only of those tokens.
 func (f *folder) compareWords(file, corpus string) error {
 	data, err := os.ReadFile(f.path(file))
 	if err != nil {

@@ -31,7 +31,8 @@ func isChat(f *folder) bool {
 	})
 }
 
-// tokenizersOf are the tokenizers with which conversations were encoded, by family: those that have its special tokens.
+// tokenizersOf are the tokenizers with which conversations were encoded, by family. They have the special tokens of the
+// family.
 var tokenizersOf = map[string]string{
 	"llama3": "llama3", "llama3.1": "llama3", "llama3.2": "llama3",
 	"chatml": "qwen2-tiny", "qwen2.5": "qwen2-tiny", "smollm2": "qwen2-tiny",
@@ -61,7 +62,7 @@ func compareChat(f *folder) error {
 	return f.compareTemplates()
 }
 
-// compareTemplates finds the family of each template by its text.
+// compareTemplates recognizes the family of each template by the template's text.
 func (f *folder) compareTemplates() error {
 	paths, err := filepath.Glob(filepath.Join(f.dir, "templates", "*.jinja"))
 	for _, path := range paths {
@@ -77,7 +78,7 @@ func (f *folder) compareTemplates() error {
 	return err
 }
 
-// conversation is a line: messages, and what a template makes of them.
+// conversation is a line: messages, and what a template renders from them.
 type conversation struct {
 	Messages []chat.Message
 	Options  struct {
@@ -118,7 +119,7 @@ func (f *folder) compareFamily(file string, family chat.Template, tok *tokenizer
 		if v.Error != nil {
 			var refused *chat.RefusedError
 			is := errors.As(err, &refused)
-			// Jinja's own messages, those of another type, need no equal wording.
+			// Messages of Jinja itself have another type, and their wording need not be equal.
 			same := is && (v.ErrorType != "TemplateError" || refused.Reason == *v.Error)
 			f.compare("refused conversations", key("error"), differ(same), exact)
 			f.compare("refused conversations", key("error_type"), differ(is), exact)
@@ -129,7 +130,7 @@ func (f *folder) compareFamily(file string, family chat.Template, tok *tokenizer
 		}
 		f.compare("text", key("text"), differ(err == nil && r.Text == v.Text), exact)
 		if err != nil {
-			return nil // and the rest is passed over, which will be said
+			return nil // the rest of the line stays open in the ledger, which reports it
 		}
 		var spans, inBytes [][2]int
 		for _, s := range r.Targets {
@@ -161,12 +162,12 @@ func (f *folder) compareFamily(file string, family chat.Template, tok *tokenizer
 	})
 }
 
-// points is a span counted in code points.
+// points returns a span in code points.
 func points(text string, s chat.Span) [2]int {
 	return [2]int{utf8.RuneCountInString(text[:s.Start]), utf8.RuneCountInString(text[:s.End])}
 }
 
-// learnt are the ranges of tokens that an answer and its end lie in.
+// learnt returns the token ranges of the answers, each including the tokens that end it.
 func learnt(e tokenizer.Encoding, r chat.Rendered) (ranges [][2]int) {
 	for _, s := range r.Targets {
 		if first, end := e.Tokens(tokenizer.Span(s)); first < end {
@@ -176,7 +177,7 @@ func learnt(e tokenizer.Encoding, r chat.Rendered) (ranges [][2]int) {
 	return ranges
 }
 
-// sameContents compares where contents stand, in code points; nil is one that the template left out.
+// sameContents compares the positions of the contents, in code points; nil is a content that the template left out.
 func sameContents(r chat.Rendered, want []*[2]int) bool {
 	return slices.EqualFunc(r.Contents, want, func(got chat.Span, want *[2]int) bool {
 		if want == nil || got == chat.Dropped {
@@ -186,7 +187,7 @@ func sameContents(r chat.Rendered, want []*[2]int) bool {
 	})
 }
 
-// promptsExtend tells whether each answer stands behind exactly the prompt that would have asked for it.
+// promptsExtend reports whether the text before each answer is exactly the prompt that would have asked for it.
 func (v conversation) promptsExtend(family chat.Template, o chat.Options, r chat.Rendered) bool {
 	o.AddGenerationPrompt = true
 	n := 0

@@ -18,7 +18,7 @@ import (
 	"restyle/kernels"
 )
 
-// compareFolder compares one folder, once, with everything fused.
+// compareFolder compares one directory, once, with everything fused.
 func compareFolder(t testing.TB, dir string) (*Report, *folder) {
 	t.Helper()
 	return compareFolderIn(t, context.Background(), dir)
@@ -40,7 +40,7 @@ func compareFolderIn(t testing.TB, ctx context.Context, dir string) (*Report, *f
 	return f.report, f
 }
 
-// copied is a folder of its own with the files of another.
+// copied returns a temporary directory with a copy of the files of dir.
 func copied(t testing.TB, dir string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), filepath.Base(dir))
@@ -50,7 +50,7 @@ func copied(t testing.TB, dir string) string {
 	return to
 }
 
-// failed are the places of what is beyond its limit, or could not be compared.
+// failed returns the places of the values that exceed their limit or could not be compared.
 func failed(r *Report) (at []string) {
 	for _, row := range r.Rows {
 		if !row.OK {
@@ -60,7 +60,7 @@ func failed(r *Report) (at []string) {
 	return at
 }
 
-// rawTensor is a tensor of a safetensors file as it stands there.
+// rawTensor is a tensor as it is stored in a safetensors file.
 type rawTensor struct {
 	DType   string   `json:"dtype"`
 	Shape   []int    `json:"shape"`
@@ -114,7 +114,7 @@ func writeRaw(t testing.TB, path string, tensors map[string]*rawTensor) {
 
 func (x rawTensor) clone() *rawTensor { return &x }
 
-// change makes the first element another one.
+// change changes the first element.
 func (x *rawTensor) change() {
 	switch x.DType {
 	case "F32":
@@ -125,7 +125,7 @@ func (x *rawTensor) change() {
 	}
 }
 
-// changed is another value of the same type: of a list the first is changed.
+// changed returns another value of the same type: in a list, the first element is changed.
 func changed(v any) any {
 	switch v := v.(type) {
 	case json.Number:
@@ -147,7 +147,7 @@ func changed(v any) any {
 	return "something else"
 }
 
-// changeJSON changes the figure of a path in a file.
+// changeJSON changes the value at a path in a file.
 func changeJSON(t testing.TB, file, path string) {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -188,8 +188,8 @@ func changeJSON(t testing.TB, file, path string) {
 
 var layer = regexp.MustCompile(`layers\.\d+\.`)
 
-// TestEveryFigureCounts changes the figures that are counted as compared, one at a time, and wants each to fail: none
-// is counted that does not count. Of those that differ by their parameter alone, every fifth is tried.
+// TestEveryFigureCounts changes the values that count as compared, one at a time, and checks that each change fails, so
+// no value counts that does not matter. Of values that differ only in their parameter, it tries every fifth.
 func TestEveryFigureCounts(t *testing.T) {
 	for _, dir := range []string{"testdata/llama", "testdata/qwen2", "testdata/large"} {
 		clean, f := compareFolder(t, dir)
@@ -224,7 +224,7 @@ func TestEveryFigureCounts(t *testing.T) {
 	}
 }
 
-// TestIncomplete takes away, and adds, what a folder may have.
+// TestIncomplete removes and adds things that a directory may have.
 func TestIncomplete(t *testing.T) {
 	tensorsOf := func(file string, edit func(map[string]*rawTensor)) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
@@ -267,7 +267,7 @@ func TestIncomplete(t *testing.T) {
 	for _, c := range []struct {
 		name, dir string
 		edit      func(t *testing.T, dir string)
-		want      string // is in what fails
+		want      string // text that a failure contains
 	}{
 		{"no logits", "llama", without("golden.safetensors", "logits"), "missing golden.safetensors logits"},
 		{"no gradient", "llama", without("golden.safetensors", "grad.model.norm.weight"),
@@ -332,7 +332,7 @@ func TestIncomplete(t *testing.T) {
 	}
 }
 
-// TestUnknownFolder names a folder that is of no kind.
+// TestUnknownFolder checks a directory that is of no kind.
 func TestUnknownFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "golden", "strange")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -351,7 +351,7 @@ func TestUnknownFolder(t *testing.T) {
 	}
 }
 
-// FuzzFigures: whatever a golden.json says, comparing with it ends, without a panic.
+// FuzzFigures checks that a comparison with any golden.json ends without a panic.
 func FuzzFigures(f *testing.F) {
 	for _, dir := range []string{"testdata/qwen2", "testdata/large"} {
 		data, err := os.ReadFile(filepath.Join(dir, "golden.json"))
@@ -363,7 +363,7 @@ func FuzzFigures(f *testing.F) {
 	f.Add([]byte(`{"generator":{"scale":1},"inputs":{"rows":[[1]],"labels":[[1]],"logit_positions":[[0]],`+
 		`"hidden_positions":[[0]],"vocab_ids":[],"hidden_columns":[]}}`), true)
 	dirs := map[bool]string{false: copied(f, "testdata/qwen2"), true: copied(f, "testdata/large")}
-	// What is read and looked at before the model computes is the file's; the rest would take a thousand times as long.
+	// The file decides what is read and checked before the model computes. The rest would take a thousand times as long.
 	stopped, stop := context.WithCancel(f.Context())
 	stop()
 	f.Fuzz(func(t *testing.T, data []byte, large bool) {

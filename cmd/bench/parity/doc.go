@@ -12,5 +12,5 @@
 //	optim      a safetensors file with bitsandbytes' dynamic maps: its 8-bit AdamW on CUDA, PyTorch's AdamW on the CPU
 //
 // A ledger has an entry for every recorded value. Run marks an entry when it compares the value, or uses it as an input
-// or a limit. An entry without a mark is a failure, so that no value is silently ignored.
+// or a limit. An entry without a mark is a failure, so no value is silently ignored.
 package parity

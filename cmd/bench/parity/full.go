@@ -18,7 +18,7 @@ func isFull(f *folder) bool {
 	return err == nil && j.hasAny("generator.")
 }
 
-// A fullFolder is a model at full size and what was computed from it.
+// A fullFolder is a model at full size and the recorded results of that model.
 type fullFolder struct {
 	*folder
 	j      *values
@@ -28,11 +28,11 @@ type fullFolder struct {
 	inputs fullInputs
 	hashed bool // the weights have been compared
 
-	l   *model.Model // the model that stages work with, nil where there is none
+	l   *model.Model // the model that stages work with; nil if there is none
 	own fullOwn
 }
 
-// fullInputs is what golden.json says of its inputs.
+// fullInputs are the inputs in golden.json.
 type fullInputs struct {
 	Rows, Labels    [][]int32
 	Trained         []float64 `json:"trained_tokens"`
@@ -42,15 +42,15 @@ type fullInputs struct {
 	HiddenColumns   []int     `json:"hidden_columns"`
 }
 
-// fullOwn is what float32 has computed here, as a whole. What is stored are samples of it; BF16 is held against the
-// whole.
+// fullOwn is the complete result of our own float32 computation. The recording has only samples of it; BF16 is compared
+// with the complete result.
 type fullOwn struct {
-	hidden []map[string][]float32   // of each row
-	grads  map[string]tensor.Tensor // rounded to BF16, which is a tenth of what they are compared with
+	hidden []map[string][]float32   // per row
+	grads  map[string]tensor.Tensor // rounded to BF16, whose error is a tenth of the error that is compared
 	arena  *kernels.Arena
 }
 
-// A stage is a part of the work with its share of the time, in passes forward over all rows in float32.
+// A stage is a part of the work. Its cost is in float32 forward passes over all rows.
 type stage struct {
 	what string
 	cost float64
@@ -71,7 +71,7 @@ func compareFull(f *folder) (err error) {
 		return err
 	}
 	defer func() {
-		m.close() // where a stage failed
+		m.close() // if a stage failed
 		m.own.arena.Close()
 	}()
 	work := m.whole()
@@ -143,7 +143,7 @@ func (m *fullFolder) describe() error {
 	return nil
 }
 
-// check says what would lead outside of what the model computes.
+// check returns an error for inputs that are out of the model's range.
 func (in fullInputs) check(c model.Config) error {
 	n := len(in.Rows)
 	if n == 0 || len(in.Labels) != n || len(in.LogitPositions) != n || len(in.HiddenPositions) != n {
@@ -169,7 +169,7 @@ func (in fullInputs) check(c model.Config) error {
 	return nil
 }
 
-// drawnApart counts the numbers below limit that are not those of the stream.
+// drawnApart counts the numbers below limit that differ from those of the stream.
 func drawnApart(s stream, limit int, list []int) (n float64) {
 	for i, x := range list {
 		n += differ(int(s.hash(i)%uint64(limit)) == x)
@@ -177,7 +177,8 @@ func drawnApart(s stream, limit int, list []int) (n float64) {
 	return n
 }
 
-// quick is the short row's forward pass, and the first block of the others: there RoPE's scaling shows.
+// quick returns the stages of the short row's forward pass, and of the first layer of the other rows, where RoPE's
+// scaling shows.
 func (m *fullFolder) quick() []stage {
 	var work []stage
 	for _, t := range []tensor.DType{tensor.F32, tensor.BF16} {
@@ -224,8 +225,8 @@ func (m *fullFolder) eachFused(t tensor.DType, f func() error) error {
 	return nil
 }
 
-// whole is everything: in float32 forward, greedy, gradients, AdamW and SGD with each set of fused operations, and then
-// the same in BF16 without the steps. The weights are made anew where they were moved.
+// whole returns all stages: in float32 forward, greedy, gradients, AdamW and SGD with each set of fused operations, and
+// then the same in BF16 without the steps. Weights that a step has moved are generated again.
 func (m *fullFolder) whole() []stage {
 	longest := 0
 	for _, b := range m.rows {
@@ -275,7 +276,7 @@ func (m *fullFolder) whole() []stage {
 	return work
 }
 
-// open makes the model that stages work with, from generated weights.
+// open creates the model that stages work with, from generated weights.
 func (m *fullFolder) open(c model.Config, o model.Options) (err error) {
 	if m.l, err = model.New(m.d, c, o); err != nil {
 		return err

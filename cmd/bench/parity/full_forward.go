@@ -65,7 +65,7 @@ func (m *fullFolder) forward(l *model.Model, t tensor.DType, r int) error {
 	return nil
 }
 
-// layers are the names of the residual stream's states in order.
+// layers returns the names of the residual stream's states, in order.
 func (m *fullFolder) layers() []string {
 	names := []string{"embed"}
 	for i := range m.c.Layers {
@@ -74,13 +74,13 @@ func (m *fullFolder) layers() []string {
 	return append(names, "norm")
 }
 
-// firstBlock compares the first block of every row with a model that has no other.
+// firstBlock compares the first layer of every row, with a model that has only that layer.
 func (m *fullFolder) firstBlock(l *model.Model) error {
 	for r := range m.rows {
 		hidden := map[string][]float32{}
 		l.OnHidden = func(name string, h tensor.Tensor) { hidden[name], _ = m.d.Floats(h) }
 		b := m.batch(m.rows[r])
-		b.Labels = slices.Repeat([]int32{model.Ignore}, len(b.IDs)) // no use in its logits
+		b.Labels = slices.Repeat([]int32{model.Ignore}, len(b.IDs)) // its logits are of no use
 		if _, err := l.Loss(b); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (m *fullFolder) firstBlock(l *model.Model) error {
 	return nil
 }
 
-// compareHidden compares what is stored of hidden states, and in BF16 the whole with float32's.
+// compareHidden compares the recorded samples of hidden states and, in BF16, the complete states with those of float32.
 func (m *fullFolder) compareHidden(t tensor.DType, r int, hidden map[string][]float32, names []string) {
 	dim := m.c.Dim
 	for _, name := range names {
@@ -128,7 +128,7 @@ func (m *fullFolder) compareHidden(t tensor.DType, r int, hidden map[string][]fl
 	}
 }
 
-// rounded are numbers that were written with the digits of a float32.
+// rounded converts numbers that were written with the digits of a float32.
 func rounded(x []float64) []float32 {
 	out := make([]float32, len(x))
 	for i, v := range x {
@@ -137,7 +137,7 @@ func rounded(x []float64) []float32 {
 	return out
 }
 
-// rowLimit is the entry for a row in a list of errors.
+// rowLimit returns a row's entry in a list of errors.
 func (m *fullFolder) rowLimit(path string, r int) float64 {
 	m.j.strike(path, yardstick)
 	if list := m.j.numbers(path); r < len(list) {
@@ -165,7 +165,7 @@ func (m *fullFolder) compareLoss(t tensor.DType, r int, loss model.Loss) {
 	m.j.compare("trained tokens", at+"trained_tokens", float64(loss.Targets), exact)
 }
 
-// greedy continues the recorded prompt; in BF16 it is fed what float32 chose.
+// greedy continues the recorded prompt. In BF16 it feeds the tokens that float32 chose.
 func (m *fullFolder) greedy(l *model.Model, t tensor.DType) error {
 	j := m.j
 	var prompt, want []int32

@@ -25,7 +25,7 @@ func (m *fullFolder) gradients(l *model.Model, t tensor.DType) error {
 	if t == tensor.BF16 {
 		limit = limitLossBF16
 		j.strike("bfloat16.loss_error", yardstick)
-		// either may be that far from the truth
+		// either may be that far from the exact value
 		j.compare("loss beside PyTorch's", "bfloat16.loss", mean(losses), 2*limitLossBF16)
 		var all []float64
 		for _, loss := range losses {
@@ -63,12 +63,13 @@ func (m *fullFolder) gradients(l *model.Model, t tensor.DType) error {
 	whole := j.limit("bfloat16.grad_error_whole")
 	m.property("gradient, whole", "", norm(errors)/norm(truths), timesBF16*whole)
 	j.compare("gradient norm, whole", "gradients.norm", norm(norms), fullNormBF16)
-	// A norm is no farther off than the vector; ours may be twice as far as PyTorch's, and so the two three times apart.
+	// A norm's error is at most that of the vector. Our vector's error may be twice PyTorch's, so the two norms may differ
+	// by three times PyTorch's error.
 	j.compare("gradient norm beside PyTorch's", "bfloat16.grad_norm", norm(norms), (timesBF16+1)*whole)
 	return nil
 }
 
-// compareGradient compares what is stored of one gradient and returns its norm.
+// compareGradient compares the recorded samples of one gradient, and returns its norm.
 func (m *fullFolder) compareGradient(p model.Param, t tensor.DType) (length float64, err error) {
 	j, at := m.j, "gradients.each."+p.Name+"."
 	s := newStream(m.seed, p.Name)
@@ -115,7 +116,7 @@ func (m *fullFolder) compareGradient(p model.Param, t tensor.DType) (length floa
 	j.compare("gradient norm, each", at+"norm", length, limits[0])
 	m.compare("gradient, signed sum / norm", j.key(at+"dot"), math.Abs(dot-j.number(at+"dot"))/j.number(at+"norm"),
 		limits[1])
-	// rows that are read have far larger gradients than others
+	// rows of tokens that occur have far larger gradients than others
 	if half := len(values) / 2; p.Name == embedding && len(stored) == len(values) {
 		m.compare("gradient values, each / rms", j.key(at+"value"), byRMS(values[half:], stored[half:]), limits[2])
 		values, stored = values[:half], stored[:half]
@@ -124,8 +125,8 @@ func (m *fullFolder) compareGradient(p model.Param, t tensor.DType) (length floa
 	return length, nil
 }
 
-// sample are the flat indices of the elements that are stored of a gradient; of the embedding half are in rows that are
-// read.
+// sample returns the flat indices of a gradient's recorded elements. For the embedding, half of them are in rows of
+// tokens that occur.
 func (m *fullFolder) sample(p model.Param) []int {
 	s := newStream(m.seed, "sample."+p.Name)
 	index := make([]int, 64)
@@ -140,7 +141,7 @@ func (m *fullFolder) sample(p model.Param) []int {
 	return index
 }
 
-// keep keeps the gradients of float32, in half the memory.
+// keep stores the gradients of float32 in half the memory, as BF16.
 func (m *fullFolder) keep(l *model.Model) (err error) {
 	if m.own.arena == nil {
 		cut := func(a *kernels.Arena) {
@@ -169,7 +170,7 @@ func (m *fullFolder) keep(l *model.Model) (err error) {
 	return nil
 }
 
-// wholeApart is how far a gradient is from float32's, ‖g - truth‖, and ‖truth‖.
+// wholeApart returns the distance of a gradient from float32's, ‖g - truth‖, and ‖truth‖.
 func (m *fullFolder) wholeApart(p model.Param) (distance, length float64, err error) {
 	var d2, l2 float64
 	err = inPieces(p.Grad.Len(), func(at, n int) error {

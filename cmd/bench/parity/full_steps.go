@@ -11,8 +11,8 @@ import (
 	"restyle/optim"
 )
 
-// adamwPaths are the paths of the losses after a step of AdamW: one with the learning rate beside it, and others that
-// name theirs.
+// adamwPaths returns the paths of the losses after a step of AdamW: one whose learning rate is recorded next to it, and
+// others whose names contain theirs.
 func (m *fullFolder) adamwPaths() (paths []string) {
 	for path := range m.j.values {
 		if path == "adamw.loss" || strings.HasPrefix(path, "adamw.loss_with_lr_") {
@@ -23,8 +23,8 @@ func (m *fullFolder) adamwPaths() (paths []string) {
 	return paths
 }
 
-// adamw compares the loss after one step from zero moments, with the gradients that are there. One parameter at a time
-// has moments, or they would be as large again as weights and gradients.
+// adamw compares the loss after one step from zero moments, with the current gradients. Only one parameter at a time
+// has moments, because all moments would take as much memory as weights and gradients.
 func (m *fullFolder) adamw(l *model.Model, path string) error {
 	rate := m.j.input("adamw.lr")
 	if _, named, ok := strings.Cut(path, "loss_with_lr_"); ok {
@@ -58,7 +58,7 @@ func (m *fullFolder) adamw(l *model.Model, path string) error {
 	return err
 }
 
-// loss is that of all rows.
+// loss returns the loss of all rows.
 func (m *fullFolder) loss(l *model.Model) (float64, error) {
 	var losses []model.Loss
 	for _, b := range m.rows {
@@ -71,7 +71,7 @@ func (m *fullFolder) loss(l *model.Model) (float64, error) {
 	return mean(losses), nil
 }
 
-// sgd compares the losses and norms of steps w -= lr·gradient. The gradients of the first are there.
+// sgd compares the losses and norms of the steps w -= lr·gradient. The gradients of the first step are already there.
 func (m *fullFolder) sgd(l *model.Model) error {
 	j := m.j
 	rate := float32(j.input("sgd.lr"))
@@ -128,7 +128,7 @@ func (m *fullFolder) descend(p model.Param, rate float32) error {
 	})
 }
 
-// inPieces calls f for pieces of n elements that fit into memory beside the model.
+// inPieces calls f for pieces of n elements that fit into memory next to the model.
 func inPieces(n int, f func(at, n int) error) error {
 	const piece = 1 << 23
 	for at := 0; at < n; at += piece {

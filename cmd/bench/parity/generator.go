@@ -21,7 +21,7 @@ import (
 //	u = ((h >> 40) - 2²³) / 2²³                            in [-1, 1), exact
 //	w = 1 + u/4 for norms, u·71/2048 for matrices          one float32 operation, then rounded to BF16
 
-// A stream is the hashes of one name.
+// A stream is the sequence of hashes for one name.
 type stream struct {
 	start uint64
 	norm  bool
@@ -35,7 +35,7 @@ func newStream(seed uint64, name string) stream {
 	return stream{seed ^ f, strings.Contains(name, "norm")}
 }
 
-// hash is number i of the stream.
+// hash returns number i of the stream.
 func (s stream) hash(i int) uint64 {
 	z := s.start + (uint64(i)+1)*0x9E3779B97F4A7C15
 	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
@@ -43,25 +43,25 @@ func (s stream) hash(i int) uint64 {
 	return z ^ z>>31
 }
 
-// scale is the largest weight of a matrix: uniform numbers up to it have a standard deviation of 0.02.
+// scale is the largest weight of a matrix: uniform numbers in ±scale have a standard deviation of 0.02.
 const scale = 71.0 / 2048
 
-// weight is the bits of element i as a BF16.
+// weight returns the bits of element i as a BF16.
 func (s stream) weight(i int) uint16 {
 	u := float32(int32(s.hash(i)>>40)-1<<23) * (1.0 / (1 << 23))
 	w := u * scale
 	if s.norm {
-		w = 1 + 0.25*u // a fused multiply-add gives the same: the product is exact
+		w = 1 + 0.25*u // a fused multiply-add gives the same result, because the product is exact
 	}
 	bits := math.Float32bits(w)
 	return uint16((bits + 0x7FFF + bits>>16&1) >> 16)
 }
 
-// sign is the one with which element i of a gradient enters its signed sum.
+// sign returns the sign of element i of a gradient in its signed sum.
 func (s stream) sign(i int) float64 { return 1 - 2*float64(s.hash(i)&1) }
 
-// inParts calls f for consecutive parts of n elements on all processors. Where the parts end does not depend on how
-// many these are.
+// inParts calls f for consecutive parts of n elements, on all processors. The boundaries of the parts do not depend on
+// the number of processors.
 func inParts(n int, f func(part, lo, hi int)) {
 	const size = 1 << 18
 	var wait sync.WaitGroup
@@ -76,7 +76,7 @@ func inParts(n int, f func(part, lo, hi int)) {
 	wait.Wait()
 }
 
-// sums adds up what f gives for each part of n elements, in order.
+// sums adds up the results of f for each part of n elements, in order.
 func sums(n int, f func(lo, hi int) float64) float64 {
 	parts := make([]float64, (n+1<<18-1)>>18)
 	inParts(n, func(part, lo, hi int) { parts[part] = f(lo, hi) })
@@ -87,7 +87,7 @@ func sums(n int, f func(lo, hi int) float64) float64 {
 	return total
 }
 
-// fill makes the weights of a model, and the first time compares them with what is recorded of them.
+// fill sets the weights of a model and, the first time, compares them with the recorded values.
 func (m *fullFolder) fill(l *model.Model) error {
 	bits := make([]uint16, 0)
 	floats := make([]float32, 0)
@@ -146,7 +146,7 @@ func (m *fullFolder) compareWeight(p model.Param, sum string, first []float32) {
 		return
 	}
 	if m.j.has(at+"sha256") && m.fates[m.j.key(at+"sha256")] == compared {
-		return // by a smaller model of the same weights
+		return // a smaller model with the same weights did
 	}
 	var want string
 	var shape []int
@@ -154,7 +154,7 @@ func (m *fullFolder) compareWeight(p model.Param, sum string, first []float32) {
 	m.j.get(at+"shape", &shape)
 	m.compare("weights", m.j.key(at+"sha256"), differ(sum == want), exact)
 	m.compare("weights", m.j.key(at+"shape"), differ(slices.Equal(shape, p.W.Shape)), exact)
-	// Written with the digits that float32 needs, which as float64 is not quite the same number.
+	// The value was written with the digits that float32 needs. As a float64 it is a slightly different number.
 	stored := m.j.numbers(at + "first")
 	same := len(stored) == len(first)
 	for i := range stored {

@@ -11,7 +11,8 @@ import (
 	"restyle/tensor"
 )
 
-// greedyRun is one continuation in greedy.json: at each step the token with the largest logit, whatever it is.
+// greedyRun is one continuation in greedy.json. Each step takes the token with the largest logit, even if it is an end
+// token.
 type greedyRun struct {
 	at                         string // its path in the file
 	prompt, continuation       []int32
@@ -42,8 +43,8 @@ func (m *modelFolder) greedyRuns() ([]greedyRun, *values, error) {
 	return runs, j, nil
 }
 
-// greedy continues each prompt with a cache, token by token, and holds the logits of the whole sequence at once against
-// it.
+// greedy continues each prompt with a KV cache, token by token, and compares with these the logits of the whole
+// sequence in one pass.
 func (m *modelFolder) greedy() error {
 	runs, j, err := m.greedyRuns()
 	if err != nil || len(runs) == 0 {
@@ -98,7 +99,7 @@ func (m *modelFolder) greedy() error {
 	return nil
 }
 
-// differing counts the ids that are not the same.
+// differing counts the ids that differ.
 func differing(ids, want []int32) float64 {
 	if len(ids) != len(want) {
 		return math.Inf(1)
@@ -110,7 +111,7 @@ func differing(ids, want []int32) float64 {
 	return n
 }
 
-// greedyBF16 is fed the recorded continuation. It need not agree where two tokens are close.
+// greedyBF16 feeds the recorded continuation. BF16 need not agree where two tokens are close.
 func (m *modelFolder) greedyBF16() error {
 	runs, _, err := m.greedyRuns()
 	if err != nil || len(runs) == 0 {
@@ -133,7 +134,7 @@ func (m *modelFolder) greedyBF16() error {
 	return nil
 }
 
-// fed feeds a continuation and returns the largest recorded gap at which another token came out on top.
+// fed feeds a continuation, and returns the largest recorded gap at which another token had the largest logit.
 func fed(l *model.Model, c *model.KVCache, prompt, continuation []int32, gap []float64) (worst float64, err error) {
 	if len(gap) != len(continuation) {
 		return math.Inf(1), nil
@@ -168,7 +169,7 @@ func (m *modelFolder) openCached(runs []greedyRun, t tensor.DType) (*model.Model
 	return l, c, nil
 }
 
-// topTwo is the token with the largest logit, among equals the lowest, and how far the second is below.
+// topTwo returns the token with the largest logit, the lowest of equal ones, and how far the second logit is below.
 func topTwo(logits []float32) (best int32, gap float64) {
 	first, second := float32(math.Inf(-1)), float32(math.Inf(-1))
 	for i, x := range logits {
@@ -192,7 +193,7 @@ type pieces struct {
 	Pieces []string
 }
 
-// pieces reads vocab.json, nil where there is none: then no text is compared, which the ledger will say.
+// pieces reads vocab.json. It returns nil if there is none: then no text is compared, which the ledger reports.
 func (m *modelFolder) pieces() (*pieces, error) {
 	if !m.hasFile("vocab.json") {
 		return nil, nil
@@ -217,8 +218,8 @@ func (m *modelFolder) pieces() (*pieces, error) {
 	return p, nil
 }
 
-// text prints ids as llama2.c does: all but a <bos> at the beginning, and without the space that follows it. What is
-// not UTF-8 is replaced, sequence by sequence.
+// text returns ids as llama2.c prints them: without a <bos> at the beginning and the space that follows it. Each
+// sequence that is not UTF-8 is replaced.
 func (p *pieces) text(ids []int32) string {
 	previous := int32(-1)
 	if ids[0] == p.BOS {

@@ -13,7 +13,7 @@ import (
 
 func isInfer(f *folder) bool { return f.hasFile("sampling.jsonl") }
 
-// compareInfer compares the greedy choice, and what is left of logits under settings of the sampler.
+// compareInfer compares the greedy choice, and the logits that remain under the settings of the sampler.
 func compareInfer(f *folder) error {
 	const file = "sampling.jsonl"
 	return f.eachLine(file, func(n int, line []byte) error {
@@ -63,7 +63,7 @@ func (f *folder) compareCase(at string, fields map[string]json.RawMessage, histo
 		switch name {
 		case "params", "top_p_tie":
 			f.strike(at+"."+name, input)
-		case "top_p_margin": // how far the nearest sum is from the cut: nothing of ours
+		case "top_p_margin": // how far the nearest sum is from the cutoff: nothing that we compute
 			f.strike(at+"."+name, yardstick)
 		}
 	}
@@ -110,7 +110,7 @@ func (f *folder) compareCase(at string, fields map[string]json.RawMessage, histo
 	if err != nil {
 		return err
 	}
-	if tie { // which of several equals stay is not defined
+	if tie { // which of several equal logits remain is undefined
 		f.compare("tokens kept, their number", at+".kept", differ(len(ids) == len(kept)), exact)
 		slices.Sort(got)
 		slices.Sort(probs)

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// A fate is the use of a recorded value.
+// A fate is how a recorded value was used.
 type fate int
 
 const (
 	open        fate = iota // not used yet
 	compared                // with a result of ours
-	yardstick               // an error of another program: a limit, or something to compare ours with
+	yardstick               // an error of another program: a limit, or a value to compare our error with
 	input                   // an input of the other program, or its description
 	leftOut                 // by an option
 	unsupported             // of a feature that does not exist yet

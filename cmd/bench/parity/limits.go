@@ -12,35 +12,36 @@ const (
 	limitRate    = 1e-12 // learning rates: the same formula in float64
 
 	limitFinal        = 1e-5 // parameters after ten steps; another float32 path of PyTorch differs by 4e-8
-	limitWay          = 1e-3 // of the way they went, ‖p - reference‖ / ‖reference - start‖; the same, 2e-5
-	limitFinalKeyBias = 1e-4 // a key bias hardly has a gradient, and Adam divides noise by noise: 6e-6
-	limitWayKeyBias   = 1e-2 // the same, 7e-4
+	limitWay          = 1e-3 // of the distance that they moved, ‖p - reference‖ / ‖reference - start‖; the same path, 2e-5
+	limitFinalKeyBias = 1e-4 // a key bias has almost no gradient, and Adam divides noise by noise: 6e-6
+	limitWayKeyBias   = 1e-2 // the same path, 7e-4
 
 	limitGap         = 1e-4 // of the two largest logits, absolute; right float32 computations differ by 3e-5
-	limitGapBF16     = 0.5  // BF16 must agree on the next token where the gap is larger; PyTorch's differs up to 0.11
+	limitGapBF16     = 0.5  // BF16 must agree on the next token if the gap is larger; PyTorch's differs up to 0.11
 	limitLossBF16    = 2e-3 // PyTorch's own error is a difference of two numbers, small by luck, and no measure
-	timesBF16        = 2    // PyTorch's own error; another of its BF16 paths has 0.7 to 1.4 times
-	timesBF16Small   = 3    // in tensors of fewer elements than smallTensor, where the same has 0.6 to 1.65 times
+	timesBF16        = 2    // times PyTorch's own error; another of its BF16 paths has 0.7 to 1.4 times
+	timesBF16Small   = 3    // for tensors of fewer elements than smallTensor; the same path has 0.6 to 1.65 times
 	smallTensor      = 100
 	limitProbability = 1e-6 // absolute; float32 and float64 differ by 3.2e-7
 
-	// bitsandbytes approximates roots and reciprocals; the same formulas with exact ones are off by this much.
+	// bitsandbytes approximates roots and reciprocals; the same formulas with exact ones differ by the last number of each
+	// comment.
 	limitUlps       = 1    // of moments and scales; 0
-	limitCodes      = 1e-3 // share of codes that are the next one: those on a midpoint; 2.4e-4
-	limitWayBNB     = 3e-4 // of the way that weights went; 8e-5. The same for PyTorch's AdamW, 7e-5
-	limitWayBNBBF16 = 0.02 // 6.3e-3, which is one weight that rounded the other way where a step is about an ulp
-	limitOther      = 0.01 // share of BF16 weights that are others; 0.004
+	limitCodes      = 1e-3 // fraction of codes that are off by one: those on a midpoint; 2.4e-4
+	limitWayBNB     = 3e-4 // of the distance that weights moved; 8e-5. The same for PyTorch's AdamW, 7e-5
+	limitWayBNBBF16 = 0.02 // 6.3e-3: one weight that rounded the other way, where a step is about an ulp
+	limitOther      = 0.01 // fraction of BF16 weights that differ; 0.004
 )
 
-// At full size, rows are longer, layers more, and the noise is about five times that of the small models.
+// At full size, rows are longer, there are more layers, and the noise is about five times that of the small models.
 const (
 	fullLogSumExp   = 1e-4 // absolute; PyTorch 1.3e-6
 	fullNorm        = 1e-5 // hidden states' norms, gradients' norms; 4.9e-7
 	fullLogits      = 2e-5 // 4.6e-6
 	fullEach        = 1e-4 // 2.1e-5
 	fullArgmaxLogit = 1e-4 // absolute
-	fullDot         = 1e-4 // difference over the norm of that gradient; 2.3e-5
-	fullGradEach    = 2e-4 // over the rms of the stored values; 4.3e-5
+	fullDot         = 1e-4 // difference divided by the norm of that gradient; 2.3e-5
+	fullGradEach    = 2e-4 // divided by the rms of the stored values; 4.3e-5
 	fullStep        = 1e-4 // losses and norms after a step; two paths of PyTorch differ by 6.4e-7 after AdamW's
 	fullGap         = 2e-4 // absolute; 1e-5
 

@@ -54,7 +54,7 @@ func rms[F float](x []F) float64 { return norm(x) / math.Sqrt(float64(len(x))) }
 // relative returns |x / truth - 1|.
 func relative(x, truth float64) float64 { return over(math.Abs(x-truth), math.Abs(truth)) }
 
-// relatives returns the largest relative error, or +Inf if the lengths differ or there is none.
+// relatives returns the largest relative error, or +Inf if the lengths differ or are zero.
 func relatives(x, truth []float64) float64 {
 	if len(x) != len(truth) || len(x) == 0 {
 		return math.Inf(1)

@@ -12,16 +12,17 @@ import (
 	"restyle/model"
 )
 
-// A trap is a mistake that others have made. Made on purpose it must show in a figure, by at least so much.
+// A trap is a mistake that others have made. If a test makes it on purpose, the error of a comparison must be at least
+// least.
 type trap struct {
 	name    string
 	mistake mistake
-	figure  string  // whose name begins so
-	least   float64 // of its error
+	figure  string  // beginning of the comparison's name
+	least   float64 // minimum error
 	applies func(c model.Config) bool
 }
 
-// always and the rest say to which models a trap applies.
+// always and the following functions report whether a trap applies to a model.
 func always(model.Config) bool       { return true }
 func scaled(c model.Config) bool     { return c.RoPEScaling != nil }
 func grouped(c model.Config) bool    { return c.KVHeads > 1 && c.KVHeads < c.Heads }
@@ -67,10 +68,10 @@ var traps = []trap{
 	{"no norm of q and k", mistake{weights: flattenQKNorm}, "logits", 1e-2, func(c model.Config) bool { return c.QKNorm }},
 }
 
-// TestTraps makes each mistake with each of the repository's models.
+// TestTraps checks each mistake with each of the repository's models.
 func TestTraps(t *testing.T) { checkTraps(t, "testdata/llama", "testdata/qwen2") }
 
-// TestReferenceTraps makes them with those of the reference folder.
+// TestReferenceTraps checks each mistake with the models of the reference directory.
 func TestReferenceTraps(t *testing.T) {
 	var folders []string
 	for _, name := range []string{"llama_gqa_tied_rope3", "llama_headdim24_rope3", "llama_pad_in_text", "mistral_window8",
@@ -113,7 +114,8 @@ func (tr trap) check(t *testing.T, folder string) {
 	}
 }
 
-// worst is the largest error of the figures whose name begins so, computed so, or before anything was.
+// worst returns the largest error of the comparisons whose name starts with figure and whose run starts with run, or is
+// empty.
 func (r *Report) worst(run, figure string) (worst float64) {
 	for _, row := range r.Rows {
 		if strings.HasPrefix(row.Figure, figure) && (strings.HasPrefix(row.Run, run) || row.Run == "") && row.Note == "" {
@@ -133,8 +135,8 @@ func configOf(t *testing.T, folder string) (c model.Config) {
 	return c
 }
 
-// TestTrapsOfLarge makes mistakes with a model whose weights follow from a seed. An untied head shows as the half of
-// the embedding's gradient that is gone.
+// TestTrapsOfLarge checks mistakes with a model whose weights follow from a seed. With an untied head, half of the
+// embedding's gradient is missing.
 func TestTrapsOfLarge(t *testing.T) {
 	for _, trap := range []trap{
 		{"no RoPE scaling", mistake{config: func(c *model.Config) { c.RoPEScaling = nil }}, "hidden states", 1e-3, nil},
@@ -157,7 +159,7 @@ func TestTrapsOfLarge(t *testing.T) {
 	}
 }
 
-// TestReferenceFullMistakes makes mistakes at full size, and wants about the errors that the recording found.
+// TestReferenceFullMistakes checks that mistakes at full size cause about the errors that the recording has.
 func TestReferenceFullMistakes(t *testing.T) {
 	long(t)
 	needMemory(t, 8)
@@ -165,7 +167,7 @@ func TestReferenceFullMistakes(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		mistake mistake
-		block0  [2]float64 // what the recording says of the error in block.0, of each row
+		block0  [2]float64 // the recorded error in block.0, per row
 	}{
 		{"no RoPE scaling", mistake{config: func(c *model.Config) { c.RoPEScaling = nil }}, [2]float64{0.010, 0.073}},
 		{"interleaved rotation", mistake{weights: interleave}, [2]float64{0.77, 0.85}},
@@ -182,7 +184,7 @@ func TestReferenceFullMistakes(t *testing.T) {
 			for row, want := range c.block0 {
 				at := fmt.Sprintf("golden.json forward.rows.%d.hidden.block.0.values", row)
 				i := slices.IndexFunc(r.Rows, func(x Row) bool { return x.At == at && strings.HasPrefix(x.Run, "bf16") })
-				// By norm of 96 values of a whole state; and BF16 adds its own 0.01.
+				// The error is that of 96 values by the norm of the whole state, and BF16 adds its own 0.01.
 				if got := float64(r.Rows[i].Error); r.OK || got < 0.5*want || got > 2*math.Hypot(want, 0.01) {
 					t.Errorf("row %d: error %.3g, want about %.3g", row, got, want)
 				}
@@ -201,7 +203,7 @@ func scaling(f func(*model.Llama3Scaling)) func(*model.Config) {
 
 func untie(c *model.Config) { c.Tied = false }
 
-// edit changes the weights of every parameter whose name ends so.
+// edit changes the weights of every parameter whose name ends with suffix.
 func edit(d *kernels.Device, l *model.Model, suffix string, f func(w []float32, row int) []float32) {
 	for _, p := range l.Params() {
 		if strings.HasSuffix(p.Name, suffix) {
@@ -214,7 +216,7 @@ func edit(d *kernels.Device, l *model.Model, suffix string, f func(w []float32, 
 	}
 }
 
-// move puts row i of a matrix, or element i of a vector, at place(i).
+// move returns an edit that puts row i of a matrix, or element i of a vector, at place(i).
 func move(place func(i int) int) func(w []float32, row int) []float32 {
 	return func(w []float32, row int) []float32 {
 		out := make([]float32, len(w))
@@ -225,7 +227,7 @@ func move(place func(i int) int) func(w []float32, row int) []float32 {
 	}
 }
 
-// interleave orders q and k so that the half-split rotation turns the pairs that an interleaved one would.
+// interleave reorders q and k so that the half-split rotation rotates the pairs of an interleaved one.
 func interleave(d *kernels.Device, l *model.Model) {
 	n := l.Config().HeadDim
 	place := func(i int) int {
@@ -237,7 +239,7 @@ func interleave(d *kernels.Device, l *model.Model) {
 	}
 }
 
-// wrongKeyHead puts query head h where it reads key head h mod kvHeads, and reads its result from there.
+// wrongKeyHead moves query head h to where it uses key head h mod kvHeads, and takes its result from there.
 func wrongKeyHead(d *kernels.Device, l *model.Model) {
 	c := l.Config()
 	place := func(i int) int {
@@ -256,7 +258,7 @@ func wrongKeyHead(d *kernels.Device, l *model.Model) {
 	})
 }
 
-// scaleScores makes scores as large as if they were divided by the root of hidden / heads.
+// scaleScores makes scores as large as if they were divided by the square root of hidden / heads.
 func scaleScores(d *kernels.Device, l *model.Model) {
 	c := l.Config()
 	s := float32(math.Sqrt(float64(c.HeadDim*c.Heads) / float64(c.Dim)))
@@ -293,14 +295,14 @@ func zeroed(suffix string) func(*kernels.Device, *model.Model) {
 	}
 }
 
-// flattenQKNorm takes the weights out of the norms of q and k.
+// flattenQKNorm sets the weights of the norms of q and k to 1.
 func flattenQKNorm(d *kernels.Device, l *model.Model) {
 	for _, name := range []string{"q_norm.weight", "k_norm.weight"} {
 		edit(d, l, name, func(w []float32, _ int) []float32 { return slices.Repeat([]float32{1}, len(w)) })
 	}
 }
 
-// copyHead gives an untied head the embedding's weights: all but the gradient is right.
+// copyHead copies the embedding's weights to an untied head: everything but the gradient is right.
 func copyHead(d *kernels.Device, l *model.Model) {
 	for _, p := range l.Params() {
 		if p.Name == "lm_head.weight" {
@@ -309,7 +311,7 @@ func copyHead(d *kernels.Device, l *model.Model) {
 	}
 }
 
-// shiftLabels moves the labels of each sequence by so many places to the right.
+// shiftLabels returns a mistake that moves the labels of each sequence to the right by this many positions.
 func shiftLabels(by int) func(model.Batch) model.Batch {
 	return func(b model.Batch) model.Batch {
 		labels := slices.Repeat([]int32{model.Ignore}, len(b.Labels))
@@ -328,7 +330,7 @@ func trainAll(b model.Batch) model.Batch {
 	return b
 }
 
-// oneSequence makes one sequence of several.
+// oneSequence joins several sequences into one.
 func oneSequence(b model.Batch) model.Batch {
 	b.CuSeqlens = []int32{0, int32(len(b.IDs))}
 	return b

@@ -15,14 +15,14 @@ import (
 
 var modelFiles = []string{
 	"golden.json", "golden.safetensors", "packing.safetensors", "accumulation.safetensors", "training.safetensors",
-	"greedy.json", "vocab.json", "prompts.json", // the last says what was asked for when greedy.json was made
+	"greedy.json", "vocab.json", "prompts.json", // the last lists the prompts for greedy.json
 	"config.json", "generation_config.json", "model.safetensors", "model-*-of-*.safetensors",
 	"model.safetensors.index.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
 }
 
 func isModel(f *folder) bool { return f.hasFile("golden.safetensors") && f.hasFile("config.json") }
 
-// A modelFolder is a small model and what was computed from it.
+// A modelFolder is a small model and the recorded results of that model.
 type modelFolder struct {
 	*folder
 	g  *tensors // golden.safetensors
@@ -85,7 +85,7 @@ func compareModel(f *folder) (err error) {
 	return m.g.err
 }
 
-// computedIn names the rows that follow by type and by the operations that are fused.
+// computedIn sets how the following rows are computed: the type, and the fused operations.
 func (f *folder) computedIn(t tensor.DType, fused kernels.Fused) {
 	name := fused.String()
 	switch name {
@@ -157,10 +157,10 @@ type pass struct {
 	grads  map[string][]float32
 }
 
-// compute runs a batch forward and backward, and once more for its logits.
+// compute runs a batch forward and backward, and then again for its logits.
 func (f *folder) compute(l *model.Model, b model.Batch) (*pass, error) {
 	p := &pass{hidden: map[string][]float32{}}
-	l.OnHidden = func(name string, h tensor.Tensor) { p.hidden[name], _ = f.d.Floats(h) } // an error sticks to the device
+	l.OnHidden = func(name string, h tensor.Tensor) { p.hidden[name], _ = f.d.Floats(h) } // the device keeps any error
 	losses, err := f.gradient(l, []model.Batch{b})
 	if err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func (f *folder) compute(l *model.Model, b model.Batch) (*pass, error) {
 	return p, err
 }
 
-// gradients are all gradients of a model by name.
+// gradients returns all gradients of a model by name.
 func (f *folder) gradients(l *model.Model) (map[string][]float32, error) {
 	grads := map[string][]float32{}
 	for _, p := range l.Params() {
@@ -187,7 +187,7 @@ func (f *folder) gradients(l *model.Model) (map[string][]float32, error) {
 	return grads, nil
 }
 
-// normOfAll is the norm of all gradients as one vector, which is that of their norms.
+// normOfAll returns the norm of all gradients as one vector, which is the norm of their norms.
 func normOfAll(grads map[string][]float32) float64 {
 	var norms []float64
 	for _, g := range grads {
@@ -197,8 +197,8 @@ func normOfAll(grads map[string][]float32) float64 {
 	return norm(norms)
 }
 
-// forward compares one forward and backward pass. In BF16 own is the same in float32, which has passed its own
-// comparison: it stands in for gradients that are not stored.
+// forward compares one forward and backward pass. In BF16, own is the same pass in float32, after its own comparison
+// has passed: it replaces gradients that are not stored.
 func (m *modelFolder) forward(t tensor.DType, own *pass) (*pass, error) {
 	rows := m.g.rows("")
 	if m.g.err != nil || len(rows) == 0 {
@@ -232,7 +232,7 @@ func (m *modelFolder) forward(t tensor.DType, own *pass) (*pass, error) {
 	return first, nil
 }
 
-// bitsApart counts the tensors in which two passes are not equal to the bit.
+// bitsApart counts the tensors in which the bits of two passes differ.
 func (p *pass) bitsApart(q *pass) int {
 	n := 0
 	count := func(a, b []float32) {
@@ -273,7 +273,7 @@ func (m *modelFolder) forwardF32(p *pass, b model.Batch) {
 	whole := normOfAll(p.grads)
 	j.compare("gradient norm", "forward.grad_norm", whole, limitOutput)
 	j.compareIf("gradient norm", "forward.grad_norm_float64", whole, limitOutput)
-	if j.hasAny("forward.grad_norm_of_each_float64.") { // in place of the gradients
+	if j.hasAny("forward.grad_norm_of_each_float64.") { // instead of the gradients
 		for _, spec := range m.c.Params() {
 			j.compare("gradient norm", "forward.grad_norm_of_each_float64."+spec.Name, norm(p.grads[spec.Name]), limitOutput)
 		}
@@ -295,13 +295,13 @@ func (m *modelFolder) compareGradients(t *tensors, prefix string, grads map[stri
 func (m *modelFolder) forwardBF16(p, own *pass) {
 	g, j := m.g, m.j
 	m.compare("loss", g.key("loss"), byNorm([]float64{p.loss.Mean()}, g.floats("loss")), limitLossBF16)
-	// either may be that far from the truth
+	// either may be that far from the exact value
 	j.compare("loss beside PyTorch's", "bfloat16.loss", p.loss.Mean(), 2*limitLossBF16)
 	j.strike("bfloat16.loss_error", yardstick)
 	m.compare("logits", g.key("logits"), byNorm(p.logits, m.live("logits")), timesBF16*j.limit("bfloat16.logits_error"))
 
 	stored := !j.hasAny("forward.grad_norm_of_each_float64.")
-	worst, ours, theirs := 0.0, 0.0, 0.0 // of the gradients' errors; and those of all as one vector, squared
+	worst, ours, theirs := 0.0, 0.0, 0.0 // of the gradients' errors; the last two are squared norms of them all
 	for _, spec := range m.c.Params() {
 		grad, truth := p.grads[spec.Name], own.grads[spec.Name]
 		if stored {
@@ -323,11 +323,12 @@ func (m *modelFolder) forwardBF16(p, own *pass) {
 		whole = j.limit("bfloat16.grad_error_whole")
 	}
 	m.property("gradient, whole", "", math.Sqrt(ours)/truth, timesBF16*whole)
-	// A norm is no farther off than the vector; ours may be twice as far as PyTorch's, and so the two three times apart.
+	// A norm's error is at most that of the vector. Our vector's error may be twice PyTorch's, so the two norms may differ
+	// by three times PyTorch's error.
 	j.compare("gradient norm beside PyTorch's", "bfloat16.grad_norm", normOfAll(p.grads), (timesBF16+1)*whole)
 }
 
-// live are the rows of a tensor [B, T, …] that are not padding, in the order of the batch.
+// live returns the rows of a tensor [B, T, …] that are not padding, in the order of the batch.
 func (m *modelFolder) live(name string) []float32 {
 	all := m.g.floats(name)
 	mask, _ := m.g.ints("attention_mask")
@@ -348,7 +349,7 @@ func livePart(all []float32, mask []int64) []float32 {
 	return list
 }
 
-// spread puts the losses of the trained positions where these stand in the batch, zeros elsewhere.
+// spread puts the losses of the target tokens at the positions in the batch that predict them, and zeros elsewhere.
 func spread(l model.Loss, b model.Batch) []float32 {
 	out := make([]float32, len(b.IDs))
 	n := 0

@@ -16,19 +16,19 @@ import (
 	"restyle/tensor"
 )
 
-// An optimFile is a recording of optimisers on tensors without a model: bitsandbytes' AdamW8bit, and in the CPU's file
-// PyTorch's AdamW. Cases are gradients of many steps; runs are those with a type, a learning rate and a decay.
+// An optimFile is a recording of optimizers on tensors without a model: bitsandbytes' AdamW8bit and, in the CPU's file,
+// PyTorch's AdamW. Cases are gradients of many steps. Runs are cases with a type, a learning rate and a weight decay.
 type optimFile struct {
 	*tensors
-	// cuda says that bitsandbytes' CUDA kernels made it, which Config.BNB follows. What it does on a CPU is another
-	// algorithm, and there is none of ours to compare.
+	// cuda reports that bitsandbytes' CUDA kernels made the recording, which Config.BNB follows. On a CPU, bitsandbytes
+	// uses another algorithm, and we have nothing to compare with it.
 	cuda      bool
 	snapshots []int
 	config    optim.Config
 	runs      []string
 }
 
-// isOptim recognises bitsandbytes' dynamic maps.
+// isOptim reports whether a directory has bitsandbytes' dynamic maps.
 func isOptim(f *folder) bool {
 	return slices.ContainsFunc(f.files, func(file string) bool {
 		if filepath.Ext(file) != ".safetensors" {
@@ -47,7 +47,7 @@ func isOptim(f *folder) bool {
 func compareOptim(f *folder) error {
 	for _, file := range f.files {
 		if filepath.Ext(file) != ".safetensors" {
-			continue // a transcript of the recording, for people
+			continue // a log of the recording, for people
 		}
 		t, err := f.tensors(file)
 		if err != nil {
@@ -62,7 +62,7 @@ func compareOptim(f *folder) error {
 }
 
 func (t *tensors) compareOptimiser() error {
-	if !t.f.d.IsCPU() { // as long as AdamW is not there
+	if !t.f.d.IsCPU() { // as long as a GPU has no AdamW
 		t.f.strikeAll(t.file+" ", unsupported)
 		return nil
 	}
@@ -123,14 +123,14 @@ func newOptimFile(t *tensors) (*optimFile, error) {
 	return o, err
 }
 
-// maps compares the numbers that codes stand for.
+// maps compares the numbers that the codes represent.
 func (o *optimFile) maps() {
 	for name, signed := range map[string]bool{"qmap.signed": true, "qmap.unsigned": false} {
 		o.f.compare("maps", o.key(name), farthest(kernels.DynamicMap(signed), o.floats(name)), exact)
 	}
 }
 
-// blockwise compares what is coded and decoded, without an optimiser.
+// blockwise compares encoding and decoding, without an optimizer.
 func (o *optimFile) blockwise(kind, dtype string) error {
 	under := func(name string) string { return "blockwise." + kind + "." + dtype + "." + name }
 	x, back, absmax, codes := o.floats(under("x")), o.floats(under("back")), o.floats(under("absmax")),
@@ -161,7 +161,7 @@ func (o *optimFile) blockwise(kind, dtype string) error {
 		}
 	}
 	o.f.compare("blocks decoded", o.key(under("back")), farthest(ours, back), exact)
-	if !o.cuda { // another quantiser: its codes are no measure
+	if !o.cuda { // another quantizer, whose codes cannot be compared
 		o.f.strike(o.key(under("codes")), input)
 		o.f.strike(o.key(under("absmax")), input)
 		return nil
@@ -173,7 +173,7 @@ func (o *optimFile) blockwise(kind, dtype string) error {
 	return nil
 }
 
-// run runs a case as a name such as "n4096/bf16/2e-05/0.01" says.
+// run runs a case as specified by a name such as "n4096/bf16/2e-05/0.01".
 func (o *optimFile) run(run string, compare func(snapshot) error) error {
 	part := strings.Split(run, "/")
 	if len(part) != 4 {
@@ -193,14 +193,14 @@ func (o *optimFile) run(run string, compare func(snapshot) error) error {
 // A snapshot is what is compared after a step.
 type snapshot struct {
 	name, dtype string // of the case
-	weights     string // under which the weights are recorded
+	weights     string // name under which the weights are recorded
 	step        int
 	start       []float32
 	w           tensor.Tensor
-	state       map[string]tensor.Tensor // by what Optimiser.State calls them behind the name
+	state       map[string]tensor.Tensor // by the suffix of its name in Optimiser.State
 }
 
-// steps runs a case and has the snapshots compared.
+// steps runs a case and calls compare with the snapshots.
 func (o *optimFile) steps(name, dtype string, rate, decay float64, snapshots []int,
 	compare func(snapshot) error) error {
 	start := o.floats(name + ".p0")
@@ -263,7 +263,7 @@ func (o *optimFile) compareState(s snapshot) error {
 		if !ok {
 			continue
 		}
-		// Where the state of BF16 weights is that of float32, it is recorded once.
+		// If the state of BF16 weights is that of float32, it is recorded only once.
 		name := s.name + "." + s.dtype + step + x.theirs
 		if !o.has(name) {
 			name = s.name + step + x.theirs
@@ -277,10 +277,10 @@ func (o *optimFile) compareState(s snapshot) error {
 	return nil
 }
 
-// wild are the blocks of a case in which an ulp in the code of v decides whether an update explodes.
+// wild are the quantization blocks of a case in which an ulp in the code of v decides whether an update explodes.
 var wild = []int{2, 4, 9}
 
-// compareWeights compares the way that weights went, and in BF16 how many of them are other ones.
+// compareWeights compares how far weights moved and, in BF16, how many of them differ.
 func (o *optimFile) compareWeights(s snapshot, name string, limit float64) error {
 	got, err := o.f.d.Floats(s.w)
 	if err != nil {
@@ -337,7 +337,7 @@ func (o *optimFile) torch() error {
 	return nil
 }
 
-// bytes is a tensor of codes.
+// bytes returns a tensor of codes.
 func (o *optimFile) bytes(name string) []byte {
 	list, _ := o.ints(name)
 	codes := make([]byte, len(list))
@@ -347,7 +347,7 @@ func (o *optimFile) bytes(name string) []byte {
 	return codes
 }
 
-// compareCodes compares the share of codes that are other ones. None may be further away than the next.
+// compareCodes compares the fraction of codes that differ. No code may be off by more than one.
 func (o *optimFile) compareCodes(figure, name string, ours tensor.Tensor) {
 	want := o.bytes(name)
 	got := make([]byte, ours.Len())
@@ -368,7 +368,7 @@ func (o *optimFile) compareCodes(figure, name string, ours tensor.Tensor) {
 	o.f.compare(figure, o.key(name), other/float64(len(got)), limitCodes)
 }
 
-// compareUlps compares the largest distance of float32 in units in the last place.
+// compareUlps compares the largest distance of float32 values in units in the last place.
 func (o *optimFile) compareUlps(figure, name string, ours tensor.Tensor) {
 	want := o.floats(name)
 	got, err := o.f.d.Floats(ours)
@@ -376,7 +376,7 @@ func (o *optimFile) compareUlps(figure, name string, ours tensor.Tensor) {
 		o.f.fail(figure, o.key(name), fmt.Sprintf("%d numbers are not %d, %v", len(want), len(got), err))
 		return
 	}
-	// As integers, magnitudes are in order; below zero they count down.
+	// As integers, magnitudes are in order; those of negative numbers count down.
 	order := func(x float32) int64 {
 		i := int64(int32(math.Float32bits(x)))
 		if i < 0 {

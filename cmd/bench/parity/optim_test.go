@@ -18,7 +18,7 @@ import (
 
 const ownOptim = "../../../optim/testdata"
 
-// TestOwnOptim is the proof in the repository: PyTorch's AdamW and bitsandbytes' maps.
+// TestOwnOptim checks the repository's own recordings: PyTorch's AdamW and bitsandbytes' maps.
 func TestOwnOptim(t *testing.T) {
 	r := must(t, Options{}, ownOptim)
 	if r.Counts.Compared != 15 || r.Counts.Unsupported != 0 || r.Partial {
@@ -26,7 +26,7 @@ func TestOwnOptim(t *testing.T) {
 	}
 }
 
-// rewrite edits the tensors of a safetensors file, each as its bytes; nil takes one away.
+// rewrite edits the tensors of a safetensors file, each as its bytes; nil removes a tensor.
 func rewrite(t *testing.T, path string, metadata func(map[string]string), edit func(name string, data []byte) []byte) {
 	t.Helper()
 	st, err := hf.OpenSafetensors(path)
@@ -61,7 +61,7 @@ func rewrite(t *testing.T, path string, metadata func(map[string]string), edit f
 	}
 }
 
-// change makes the first number another one, by more than any limit.
+// change changes the first number by more than any limit.
 func change(data []byte, codes bool) []byte {
 	if codes {
 		data[0] += 2
@@ -72,8 +72,8 @@ func change(data []byte, codes bool) []byte {
 	return data
 }
 
-// TestEveryOptimFigureCounts changes each figure of our own recording that is counted as compared, and some of each
-// kind of bitsandbytes', and wants it to fail.
+// TestEveryOptimFigureCounts changes each value of our own recording that counts as compared, and some of each kind of
+// bitsandbytes', and checks that each change fails.
 func TestEveryOptimFigureCounts(t *testing.T) {
 	try := func(dir, file, figure string) {
 		to := copied(t, dir)
@@ -106,7 +106,7 @@ func TestEveryOptimFigureCounts(t *testing.T) {
 	}
 }
 
-// TestOptimMistakes: each of these, made on purpose, is beyond a limit.
+// TestOptimMistakes checks that each of these mistakes, made on purpose, exceeds a limit.
 func TestOptimMistakes(t *testing.T) {
 	dir := reference(t, "optim")
 	for name, edit := range map[string]func(*optim.Config){
@@ -116,7 +116,7 @@ func TestOptimMistakes(t *testing.T) {
 		"moments in F32":  func(c *optim.Config) { c.Bits = 32 },
 		"a hundredth eps": func(c *optim.Config) { c.Eps = 1e-6 },
 	} {
-		_, f := compareFolder(t, ownOptim) // a folder with a device
+		_, f := compareFolder(t, ownOptim) // a directory with a device
 		d, err := kernels.Open("cpu", kernels.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -141,7 +141,7 @@ func TestOptimMistakes(t *testing.T) {
 	}
 }
 
-// TestOptimIncomplete takes away, and breaks, what a recording has.
+// TestOptimIncomplete removes and corrupts things that a recording has.
 func TestOptimIncomplete(t *testing.T) {
 	without := func(what string) func(name string, data []byte) []byte {
 		return func(name string, data []byte) []byte {
@@ -181,7 +181,7 @@ func TestOptimIncomplete(t *testing.T) {
 	}
 }
 
-// TestReferenceNoExplosion takes the gradients with which bitsandbytes makes updates of 300 to 2.6 million lr.
+// TestReferenceNoExplosion checks the gradients with which bitsandbytes makes updates of 300 to 2.6 million lr.
 func TestReferenceNoExplosion(t *testing.T) {
 	st, err := hf.OpenSafetensors(filepath.Join(reference(t, "optim"), "bnb_adamw8bit.safetensors"))
 	if err != nil {
@@ -239,7 +239,7 @@ func TestReferenceNoExplosion(t *testing.T) {
 	}
 }
 
-// FuzzOptimMetadata: whatever a recording says of itself, comparing with it ends, without a panic.
+// FuzzOptimMetadata checks that a comparison with any metadata of a recording ends without a panic.
 func FuzzOptimMetadata(f *testing.F) {
 	f.Add("cpu", "0.9,0.999", "1e-08", "1,2,10", "n600/fp32/0.001/0.01", "256")
 	f.Add("cuda", "0.9,0.999", "1e-08", "1,2,10", "n600/fp32/0.001/0.01,n600/bf16/1/0", "256")

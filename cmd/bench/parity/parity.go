@@ -15,28 +15,28 @@ import (
 	"restyle/model"
 )
 
-// Options are the settings of Run. The zero value compares everything on the CPU, with all operations unfused and
-// fused.
+// Options are the settings of Run. The zero value compares everything on the CPU, once with all operations unfused and
+// once with all fused.
 type Options struct {
 	Device  string // as for kernels.Open; "" is "cpu"
 	Threads int    // CPU threads; 0 for all
-	// Fused are the sets of fused operations to run models with. Nil: none, and then all.
+	// Fused are the sets of fused operations to run models with. If nil, Run runs them with none fused, and then with all.
 	Fused []kernels.Fused
-	// Quick leaves out what takes minutes at full size: all but the short row's forward pass and the long row's first
-	// layer.
+	// Quick leaves out what takes minutes at full size: everything but the short row's forward pass and the long row's
+	// first layer.
 	Quick bool
 	// Only is a pattern for path.Match. Run leaves out directories if neither their path nor its last element matches.
 	Only string
-	// Progress, if not nil, gets the next computation of a directory that takes long, and the share of its work that is
-	// done.
+	// Progress, if not nil, is called with the next computation of a directory that takes long, and with the share of its
+	// work that is done.
 	Progress func(folder, what string, done float64)
-	// Note, if not nil, gets what a user should know of the device, line by line.
+	// Note, if not nil, is called with each line that a user should know about the device.
 	Note func(line string)
 
 	mistake mistake
 }
 
-// A mistake is one that a test makes on purpose, to check that Run finds it.
+// A mistake is an error that a test makes on purpose, to check that Run finds it.
 type mistake struct {
 	config  func(*model.Config)
 	weights func(*kernels.Device, *model.Model)
@@ -49,7 +49,7 @@ type kind struct {
 	name    string
 	is      func(f *folder) bool
 	compare func(f *folder) error
-	// files are those that a directory may have, apart from scripts and Markdown. Any other file is a failure.
+	// files are the files that a directory may have, apart from scripts and Markdown. Any other file is a failure.
 	files []string
 }
 
@@ -71,12 +71,12 @@ type folder struct {
 	dir    string
 	name   string // for the report
 	files  []string
-	run    string // how the present results were computed
+	run    string // how the current results were computed
 	ctx    context.Context
 }
 
-// Run compares every directory of reference outputs below the paths. An error is about the request or the machine; the
-// report has what is wrong with a directory or with a result.
+// Run compares every directory of reference outputs below the paths. It returns an error only for problems with the
+// request or the machine; the report has what is wrong with a directory or with a result.
 func Run(ctx context.Context, paths []string, o Options) (*Report, error) {
 	if o.Device == "" {
 		o.Device = "cpu"
@@ -122,7 +122,7 @@ func Run(ctx context.Context, paths []string, o Options) (*Report, error) {
 	return r, d.Close()
 }
 
-// find returns all directories below the paths that have data.
+// find returns all directories below the paths that contain data.
 func find(paths []string) ([]*folder, error) {
 	var list []*folder
 	seen := map[string]bool{}
@@ -167,7 +167,7 @@ func find(paths []string) ([]*folder, error) {
 	return list, nil
 }
 
-// recipe lists what a script made the directories from. It has nothing to compare.
+// recipe is a file that lists what a script made the directories from. There is nothing to compare in it.
 const recipe = "variants.json"
 
 // openFolder returns a directory with its files, or nil if it has no data.
@@ -193,7 +193,7 @@ func openFolder(root, dir string) (*folder, error) {
 	return f, nil
 }
 
-// compareAll compares a directory, and adds failures for errors and for values that nothing was compared with.
+// compareAll compares a directory. It adds failures for errors and for values that were compared with nothing.
 func (f *folder) compareAll() {
 	k := f.kind()
 	if k == nil {
@@ -218,7 +218,7 @@ func (f *folder) compareAll() {
 	r.LeftOut = few(r.LeftOut, f.name, f.with(leftOut))
 }
 
-// kind returns the kind of a directory by its files, or nil.
+// kind returns the kind of a directory, judging by its files, or nil.
 func (f *folder) kind() *kind {
 	for i := range kinds {
 		if kinds[i].is(f) {
@@ -246,12 +246,12 @@ func (f *folder) property(figure, at string, err, limit float64) {
 	f.report.add(Row{Folder: f.name, Run: f.run, Figure: figure, At: at, Error: Number(err), Limit: Number(limit)})
 }
 
-// fail adds a failure to compare.
+// fail adds a failure for something that could not be compared.
 func (f *folder) fail(figure, at, why string) {
 	f.report.add(Row{Folder: f.name, Run: f.run, Figure: figure, At: at, Note: why})
 }
 
-// missing adds the failure that a value is missing.
+// missing adds a failure for a missing value.
 func (f *folder) missing(name string) { f.fail("missing", name, "it was not recorded") }
 
 func (f *folder) progress(what string, done float64) {

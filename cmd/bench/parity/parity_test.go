@@ -13,7 +13,7 @@ import (
 	"restyle/kernels"
 )
 
-// must runs and wants every figure within its limit, and none passed over.
+// must runs a comparison, and checks that every error is within its limit and that no value was passed over.
 func must(t *testing.T, o Options, paths ...string) *Report {
 	t.Helper()
 	r, err := Run(context.Background(), paths, o)
@@ -34,7 +34,7 @@ func must(t *testing.T, o Options, paths ...string) *Report {
 	return r
 }
 
-// TestOwn is the proof in the repository itself: tiny models and what PyTorch computed from them.
+// TestOwn checks the repository's own recordings: tiny models and what PyTorch computed from them.
 func TestOwn(t *testing.T) {
 	r := must(t, Options{}, "testdata")
 	if r.Partial || r.Counts.Compared < 350 || len(r.Folders) != 3 {
@@ -51,7 +51,7 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// TestOwnQuick leaves out what takes long at full size, and says so.
+// TestOwnQuick checks that Quick leaves out what takes long at full size, and that the report says so.
 func TestOwnQuick(t *testing.T) {
 	r := must(t, Options{Quick: true}, "testdata/large")
 	if !r.Partial || r.Counts.LeftOut == 0 || len(r.LeftOut) == 0 {
@@ -62,7 +62,7 @@ func TestOwnQuick(t *testing.T) {
 	}
 }
 
-// TestOwnSampling is the sampler's own recording, which has the same form.
+// TestOwnSampling checks the sampler's own recording, which has the same form.
 func TestOwnSampling(t *testing.T) {
 	r := must(t, Options{Only: "testdata"}, "../../../infer/testdata")
 	if r.Counts.Compared < 150 {
@@ -70,7 +70,7 @@ func TestOwnSampling(t *testing.T) {
 	}
 }
 
-// reference is the folder of reference outputs that are not in the repository.
+// reference returns a path in the directory of reference outputs that are not in the repository.
 func reference(t *testing.T, elem ...string) string {
 	t.Helper()
 	root := os.Getenv("RESTYLE_REFERENCE")
@@ -80,7 +80,7 @@ func reference(t *testing.T, elem ...string) string {
 	return filepath.Join(append([]string{root, "golden"}, elem...)...)
 }
 
-// needMemory skips where a model at full size would not fit.
+// needMemory skips the test if a model at full size would not fit.
 func needMemory(t *testing.T, gib int) {
 	t.Helper()
 	if free, whose, ok := memory.Free(); ok && free < gib<<30 {
@@ -108,7 +108,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// TestReferenceFull is the quick part of the model at full size.
+// TestReferenceFull checks the quick part of the model at full size.
 func TestReferenceFull(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a model of 1.2 billion parameters")
@@ -118,7 +118,7 @@ func TestReferenceFull(t *testing.T) {
 	must(t, Options{Quick: true, Fused: []kernels.Fused{kernels.All()}}, root)
 }
 
-// long skips what takes many minutes.
+// long skips a test that takes many minutes.
 func long(t *testing.T) {
 	t.Helper()
 	if os.Getenv("RESTYLE_LONG") == "" {
@@ -126,7 +126,7 @@ func long(t *testing.T) {
 	}
 }
 
-// TestReferenceFullWhole is all of it.
+// TestReferenceFullWhole checks all of the model at full size.
 func TestReferenceFullWhole(t *testing.T) {
 	long(t)
 	needMemory(t, 15)
@@ -135,7 +135,7 @@ func TestReferenceFullWhole(t *testing.T) {
 	}
 }
 
-// TestThreads: results have the same bits with any number of threads.
+// TestThreads checks that results have the same bits with any number of threads.
 func TestThreads(t *testing.T) {
 	var first []Row
 	for _, threads := range []int{1, 2, runtime.NumCPU() + 1} {
@@ -150,7 +150,7 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestPaths says what is wrong with a request.
+// TestPaths checks the errors for a wrong request.
 func TestPaths(t *testing.T) {
 	empty := t.TempDir()
 	file := filepath.Join(empty, "note.md")
@@ -179,7 +179,8 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestOnly: a part is said to be one; a folder given twice, or within another, is compared once.
+// TestOnly checks that the report of a part is marked as partial, and that a directory that is given twice, or that is
+// within another, is compared once.
 func TestOnly(t *testing.T) {
 	r := must(t, Options{Only: "qwen*"}, "testdata", "testdata/qwen2")
 	if !r.Partial || !slices.Equal(r.Folders, []string{"testdata/qwen2"}) {

@@ -12,7 +12,7 @@ import (
 	"text/tabwriter"
 )
 
-// A Row is one comparison, or in a summary the worst of several of one kind.
+// A Row is one comparison or, in a summary, the worst of several of one kind.
 type Row struct {
 	Folder string `json:"folder"`
 	Run    string `json:"run,omitempty"` // how it was computed: "fp32, fused"
@@ -23,7 +23,7 @@ type Row struct {
 	Error  Number `json:"error"`
 	Limit  Number `json:"limit"`
 	OK     bool   `json:"ok"`
-	Note   string `json:"note,omitempty"` // what is wrong, if there is no number for it
+	Note   string `json:"note,omitempty"` // what is wrong, if no number expresses it
 }
 
 // A Number is a float64 in JSON. NaN and infinities become strings.
@@ -37,7 +37,7 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(n))
 }
 
-// Counts are the numbers of recorded values by their use. Present is the sum of the others without Inputs.
+// Counts are the numbers of recorded values by use. Present is the sum of the others except Inputs.
 type Counts struct {
 	Present     int `json:"present"`
 	Compared    int `json:"compared"`
@@ -187,8 +187,8 @@ var (
 		`bfloat16\.hidden_error|forward\.rows))\b.*`)
 )
 
-// few adds the kinds of values to list. Names that differ only by their parameter, row or line are one kind, and so is
-// a file of tensors.
+// few appends the kinds of values to list. Names that differ only in their parameter, row or line are one kind, and so
+// is a file of tensors.
 func few(list []string, folder string, names []string) []string {
 	for _, name := range names {
 		name, _, _ = strings.Cut(name, ".model.")

@@ -52,7 +52,7 @@ func (t *tensors) rows(prefix string) []model.Batch {
 	return list
 }
 
-// trained is the number of trained tokens in all batches.
+// trained returns the number of target tokens in all batches.
 func trained(batches []model.Batch) (n int) {
 	for _, b := range batches {
 		n += b.Targets()
@@ -67,8 +67,8 @@ func tokens(batches []model.Batch) (n int) {
 	return n
 }
 
-// gradient computes the gradients of some batches, as one step: scaled by one over the number of trained tokens in
-// all of them. It returns the loss of each.
+// gradient computes the gradients of several batches as one step, scaled by one over the number of target tokens in all
+// of them. It returns the loss of each batch.
 func (f *folder) gradient(l *model.Model, batches []model.Batch) ([]model.Loss, error) {
 	scale := 1 / float32(max(1, trained(batches)))
 	var losses []model.Loss
@@ -90,7 +90,7 @@ func (f *folder) gradient(l *model.Model, batches []model.Batch) ([]model.Loss, 
 	return losses, nil
 }
 
-// batch is a batch with the mistake that is made on purpose.
+// batch returns a batch, with the mistake that a test makes on purpose.
 func (f *folder) batch(b model.Batch) model.Batch {
 	if f.o.mistake.batch != nil {
 		return f.o.mistake.batch(b)
@@ -98,7 +98,7 @@ func (f *folder) batch(b model.Batch) model.Batch {
 	return b
 }
 
-// mean is the loss of a step: the sum of all losses over their number.
+// mean returns the loss of a step: the sum of all losses divided by their number.
 func mean(losses []model.Loss) float64 {
 	sum, n := 0.0, 0
 	for _, l := range losses {

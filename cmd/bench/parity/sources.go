@@ -15,8 +15,8 @@ import (
 	"restyle/hf"
 )
 
-// tensors is a safetensors file of recorded values. Reading a tensor that is missing adds a failure and returns nil,
-// which equals no result.
+// tensors is a safetensors file of recorded values. Reading a missing tensor adds a failure and returns nil, which
+// equals no result.
 type tensors struct {
 	f    *folder
 	file string
@@ -41,7 +41,7 @@ func (t *tensors) key(name string) string { return t.file + " " + name }
 
 func (t *tensors) has(name string) bool { return t.f.has(t.key(name)) }
 
-// find reports whether a tensor exists, and adds a failure if not.
+// find reports whether a tensor exists, and adds a failure if it does not.
 func (t *tensors) find(name string) bool {
 	if !t.has(name) {
 		t.f.missing(t.key(name))
@@ -74,7 +74,7 @@ func (t *tensors) ints(name string) ([]int64, []int) {
 	return v, shape
 }
 
-// values has the numbers, texts and lists of a JSON file, each under its path: "forward.loss".
+// values holds the numbers, texts and lists of a JSON file, each under its path, such as "forward.loss".
 type values struct {
 	f      *folder
 	file   string
@@ -152,7 +152,7 @@ func (j *values) hasAny(prefix string) bool {
 	return false
 }
 
-// get decodes a value. If it is missing, or of another type, get adds a failure and leaves v unchanged.
+// get decodes a value. If the value is missing, or has another type, get adds a failure and leaves v unchanged.
 func (j *values) get(path string, v any) bool {
 	if !j.has(path) {
 		j.f.missing(j.key(path))
@@ -168,7 +168,7 @@ func (j *values) get(path string, v any) bool {
 	return err == nil
 }
 
-// number returns a value that is one number, or NaN if it is none.
+// number returns a value that is one number, or NaN if it is not.
 func (j *values) number(path string) float64 {
 	v := math.NaN()
 	j.get(path, &v)

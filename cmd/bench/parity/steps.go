@@ -10,7 +10,7 @@ import (
 	"restyle/tensor"
 )
 
-// packing compares several sequences in one row, and the same as rows of their own.
+// packing compares several sequences in one row, and the same sequences as rows of their own.
 func (m *modelFolder) packing() error {
 	t, err := m.tensors("packing.safetensors")
 	if err != nil {
@@ -56,7 +56,7 @@ func (m *modelFolder) packing() error {
 	j.compare("rows' loss", "packing.loss_rows", mean(losses), limitOutput)
 	m.compareGradients(t, "rows.", grads)
 
-	// What comes out when sequences see each other must come out when they are one.
+	// If sequences can see each other, the result must be that of one sequence.
 	leaky, err := m.leaky(t, l)
 	if err != nil {
 		return err
@@ -67,17 +67,17 @@ func (m *modelFolder) packing() error {
 	return t.err
 }
 
-// first are the first n numbers, or as many as there are.
+// first returns the first n numbers, or all if there are fewer.
 func first(x []float32, n int) []float32 { return x[:min(n, len(x))] }
 
-// length is the number of tokens in the packed row, padding included.
+// length returns the number of tokens in the packed row, including padding.
 func (t *tensors) length() int {
 	ids, _ := t.ints("packed.input_ids")
 	return len(ids)
 }
 
-// packed reads the packed row, without the padding at its end, and compares what is recorded of its sequences with
-// where they start.
+// packed reads the packed row, without the padding at its end, and compares the recorded positions of its sequences
+// with the starts.
 func (m *modelFolder) packed(t *tensors) model.Batch {
 	ids, _ := t.ints("packed.input_ids")
 	labels, _ := t.ints("packed.labels")
@@ -98,7 +98,7 @@ func (m *modelFolder) packed(t *tensors) model.Batch {
 	live := int(starts[len(starts)-1])
 	b := model.Batch{IDs: int32s(ids[:live]), Labels: int32s(labels[:live]), CuSeqlens: int32s(starts)}
 
-	// As it is recorded: padding is a sequence of its own.
+	// As recorded: padding is a sequence of its own.
 	sequence, position := make([]int64, n), make([]int64, n)
 	var lengths []float64
 	for i := range len(starts) {
@@ -136,7 +136,7 @@ func (m *modelFolder) packed(t *tensors) model.Batch {
 	return b
 }
 
-// leaky is the loss of the whole packed row, padding included, as one sequence.
+// leaky returns the loss of the whole packed row, including padding, as one sequence.
 func (m *modelFolder) leaky(t *tensors, l *model.Model) (model.Loss, error) {
 	ids, _ := t.ints("packed.input_ids")
 	labels, _ := t.ints("packed.labels")
@@ -198,7 +198,7 @@ func (m *modelFolder) accumulation() error {
 	m.compareGradients(t, "", grads)
 	j.strikeAll("accumulation.grad_error.", yardstick)
 
-	// The mistake that everybody makes once, made on purpose: the mean of the micro-batches' means.
+	// A common mistake, made on purpose: the mean of the micro-batches' means.
 	wrong, first := 0.0, true
 	for i, b := range micro {
 		if losses[i].Targets == 0 {

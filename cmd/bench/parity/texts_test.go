@@ -34,7 +34,7 @@ func writeLines(t *testing.T, path string, rows ...map[string]any) {
 	}
 }
 
-// smallTokenizer trains one with the special tokens of ChatML.
+// smallTokenizer trains a tokenizer with the special tokens of ChatML.
 func smallTokenizer(t *testing.T) (*tokenizer.Tokenizer, []byte) {
 	t.Helper()
 	data, err := tokenizer.Train(slices.Values([]string{"a small text, small enough to be a small test; a test of a " +
@@ -50,8 +50,8 @@ func smallTokenizer(t *testing.T) (*tokenizer.Tokenizer, []byte) {
 	return tok, data
 }
 
-// everyFieldCounts writes a row with each of its figures changed in turn, and taken away where it must be there, and
-// wants each to fail.
+// everyFieldCounts writes a row with each of its values changed in turn, and with each required field removed, and
+// checks that every such row fails.
 func everyFieldCounts(t *testing.T, path string, row map[string]any, must ...string) {
 	t.Helper()
 	file := filepath.Base(path)
@@ -81,7 +81,7 @@ func everyFieldCounts(t *testing.T, path string, row map[string]any, must ...str
 	fails(func(row map[string]any) { row["surprise"] = 1 }, "passed over "+file+" 1.surprise")
 }
 
-// plain is a value as JSON has it.
+// plain returns a value as JSON decodes it.
 func plain(t *testing.T, v any) (out any) {
 	t.Helper()
 	data, err := json.Marshal(v)
@@ -94,7 +94,7 @@ func plain(t *testing.T, v any) (out any) {
 	return out
 }
 
-// TestVectorsCount is of the checker: each field of a line is compared.
+// TestVectorsCount checks the checker: every field of a line of vectors is compared.
 func TestVectorsCount(t *testing.T) {
 	tok, data := smallTokenizer(t)
 	dir := t.TempDir()
@@ -116,7 +116,7 @@ func TestVectorsCount(t *testing.T) {
 	}, "text", "ids", "ids_special", "tokens", "decoded")
 }
 
-// TestStreamCounts is the same of streaming.
+// TestStreamCounts checks the same for streaming.
 func TestStreamCounts(t *testing.T) {
 	tok, data := smallTokenizer(t)
 	dir := t.TempDir()
@@ -131,7 +131,7 @@ func TestStreamCounts(t *testing.T) {
 	}, "bytes", "emit", "held", "tail", "decoded", "well_formed")
 }
 
-// TestConversationsCount is the same of chat templates.
+// TestConversationsCount checks the same for chat templates.
 func TestConversationsCount(t *testing.T) {
 	tok, data := smallTokenizer(t)
 	dir := t.TempDir()
@@ -179,8 +179,8 @@ func TestConversationsCount(t *testing.T) {
 	}
 }
 
-// TestLossy decodes what is no UTF-8 as Unicode recommends it: one U+FFFD for each longest part that begins a
-// character.
+// TestLossy checks that text that is not UTF-8 is decoded as Unicode recommends: one U+FFFD for each longest part that
+// starts a character.
 func TestLossy(t *testing.T) {
 	for _, c := range []struct {
 		raw, text string
@@ -199,7 +199,7 @@ func TestLossy(t *testing.T) {
 	}
 }
 
-// TestGenerator has the numbers that its definition gives, worked out in another language.
+// TestGenerator checks numbers that another language computed from the generator's definition.
 func TestGenerator(t *testing.T) {
 	if got, want := newStream(20, "vocab").hash(0), uint64(0xf6da8fc1b7cc714d); got != want {
 		t.Errorf("hash %x, want %x", got, want)

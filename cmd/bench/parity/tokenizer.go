@@ -46,7 +46,7 @@ func compareTokenizer(f *folder) error {
 	return nil
 }
 
-// loadTokenizer loads the first of some files that is there; paths are relative to the folder.
+// loadTokenizer loads the first of these files that exists. Paths are relative to the directory.
 func (f *folder) loadTokenizer(paths ...string) (*tokenizer.Tokenizer, error) {
 	for _, p := range paths {
 		if _, err := os.Stat(f.path(p)); err == nil {
@@ -56,8 +56,8 @@ func (f *folder) loadTokenizer(paths ...string) (*tokenizer.Tokenizer, error) {
 	return nil, fmt.Errorf("there is no tokenizer at %s", f.path(strings.Join(paths, " or ")))
 }
 
-// compareVectors compares each text's tokens. vectors_X.jsonl belongs to tokenizer_X.json; a tokenizer that is data and
-// not a reference may stand in a folder of the same name beside all reference outputs, in data/tokenizer.
+// compareVectors compares the tokens of each text. vectors_X.jsonl belongs to tokenizer_X.json. A tokenizer that is
+// data and not a reference may be in a directory of the same name next to all reference outputs, in data/tokenizer.
 func (f *folder) compareVectors(file string) error {
 	suffix := strings.TrimSuffix(strings.TrimPrefix(file, "vectors"), ".jsonl")
 	tok, err := f.loadTokenizer("tokenizer"+suffix+".json", filepath.Join("../../../data/tokenizer", filepath.Base(f.dir),
@@ -74,9 +74,9 @@ func (f *folder) compareVectors(file string) error {
 			Text, Decoded string
 			IDs           []int32
 			IDsSpecial    []int32  `json:"ids_special"`
-			IDsPlain      *[]int32 `json:"ids_plain"` // absent where it is IDs
+			IDsPlain      *[]int32 `json:"ids_plain"` // absent if equal to IDs
 			Tokens        []string
-			DecodedSkip   *string `json:"decoded_skip"` // absent where it is Decoded
+			DecodedSkip   *string `json:"decoded_skip"` // absent if equal to Decoded
 		}
 		if err := json.Unmarshal(line, &v); err != nil {
 			return err
@@ -97,7 +97,7 @@ func (f *folder) compareVectors(file string) error {
 		f.compare("ids with special tokens added", key("ids_special"), differ(slices.Equal(special, v.IDsSpecial)), exact)
 		f.compare("tokens", key("tokens"), differ(slices.Equal(tokens, v.Tokens)), exact)
 		f.compare("decoded", key("decoded"), differ(tok.Decode(v.IDs, false) == v.Decoded), exact)
-		// Where these two are absent they are the same as others; that is compared too.
+		// If one of these two is absent, it equals another; that is compared, too.
 		at, want := key("ids"), v.IDs
 		if v.IDsPlain != nil {
 			at, want = key("ids_plain"), *v.IDsPlain
@@ -112,7 +112,7 @@ func (f *folder) compareVectors(file string) error {
 	})
 }
 
-// compareStream compares what may be printed as tokens come, one by one. The ids are Llama-3's.
+// compareStream compares what may be printed as tokens arrive one by one. The ids are Llama-3's.
 func (f *folder) compareStream(file string) error {
 	tok, err := f.loadTokenizer("llama3/tokenizer.json", "tokenizer.json")
 	if err != nil {
@@ -151,7 +151,7 @@ func (f *folder) compareStream(file string) error {
 			out := s.Add(id)
 			emit = append(emit, out)
 			printed += out
-			// Well-formed: what is printed are the bytes so far, less those of a character that is not whole.
+			// Well-formed: the printed text is the bytes so far, without those of an incomplete character.
 			cut := len(raw) - len(printed)
 			if cut < 0 || cut > 3 || !strings.HasPrefix(string(raw), printed) || !utf8.ValidString(printed) {
 				wellFormed = false
@@ -170,8 +170,8 @@ func (f *folder) compareStream(file string) error {
 	})
 }
 
-// lossy decodes bytes as UTF-8, and says where in them each character ends. Of what is none each longest part that
-// begins a character becomes one U+FFFD, as Unicode recommends and Python does it; Go makes one of each byte.
+// lossy decodes bytes as UTF-8, and returns where in them each character ends. In invalid bytes, each longest part that
+// starts a character becomes one U+FFFD, as Unicode recommends and Python does; Go replaces each byte.
 func lossy(raw []byte) (text string, ends []int) {
 	var b strings.Builder
 	for at := 0; at < len(raw); ends = append(ends, at) {
@@ -187,7 +187,7 @@ func lossy(raw []byte) (text string, ends []int) {
 	return b.String(), ends
 }
 
-// heldBack is how many of some bytes are not in what was printed of them.
+// heldBack returns how many of the bytes are missing from the printed text.
 func heldBack(raw []byte, printed string) int {
 	_, ends := lossy(raw)
 	switch n := utf8.RuneCountInString(printed); {

@@ -11,9 +11,9 @@ import (
 	"restyle/tokenizer"
 )
 
-// compareClasses asks the tokenizer about every code point, in the way in which the engines were asked whose answers
-// are recorded: by what it does with texts around it. A probe is a text of a character and the code point. If both are
-// in one piece a merge across them shows, and the first token is longer than the character.
+// compareClasses tests the tokenizer on every code point in the same way as the engines whose results are recorded: by
+// its encoding of texts that contain the code point. A probe is a text of a character and the code point. If both are
+// in one pre-token, a merge across them shows, and the first token is longer than the character.
 func (f *folder) compareClasses(file string) error {
 	j, err := f.values(file)
 	if err != nil {
@@ -56,7 +56,7 @@ func (f *folder) compareClasses(file string) error {
 	return f.compareFolds(j, letters)
 }
 
-// all are the code points but for surrogates.
+// all returns the code points except surrogates.
 func all() []rune {
 	list := make([]rune, 0, utf8.MaxRune+1)
 	for c := rune(0); c <= utf8.MaxRune; c++ {
@@ -67,7 +67,7 @@ func all() []rune {
 	return list
 }
 
-// ranges are the ranges [first, last] of ascending code points.
+// ranges returns the ranges [first, last] of ascending code points.
 func ranges(list []rune) (r [][2]rune) {
 	for _, c := range list {
 		if n := len(r); n > 0 && r[n-1][1] == c-1 {
@@ -79,7 +79,7 @@ func ranges(list []rune) (r [][2]rune) {
 	return r
 }
 
-// without is what is in a and not in b; both ascend.
+// without returns the elements of a that are not in b. Both must be ascending.
 func without(a, b []rune) (list []rune) {
 	for _, c := range a {
 		for len(b) > 0 && b[0] < c {
@@ -92,16 +92,16 @@ func without(a, b []rune) (list []rune) {
 	return list
 }
 
-// both is what is in a and in b.
+// both returns the elements that are in both a and b.
 func both(a, b []rune) []rune { return without(a, without(a, b)) }
 
-// A probe is a byte-level tokenizer made for asking.
+// A probe is a byte-level tokenizer for one test of all code points.
 type probe struct {
 	*tokenizer.Tokenizer
 	cat int32 // the id of the added token "cat"
 }
 
-// where are the code points whose text, in a format, is encoded so that is holds.
+// where returns the code points for which is reports true of the text, made with format, and its encoding.
 func (p probe) where(format string, is func(e tokenizer.Encoding, text string) bool) (list []rune) {
 	const batch = 1 << 16
 	every := all()
@@ -120,8 +120,8 @@ func (p probe) where(format string, is func(e tokenizer.Encoding, text string) b
 	return list
 }
 
-// pieces are the letters, the numbers and what is neither of them nor white space: each goes into one piece with its
-// like.
+// pieces returns the letters, the numbers, and what is neither of them nor white space: characters of the same class
+// are in one pre-token.
 func (f *folder) pieces() (letters, numbers, others []rune, err error) {
 	for _, class := range []struct {
 		first string
@@ -138,12 +138,13 @@ func (f *folder) pieces() (letters, numbers, others []rune, err error) {
 	return letters, numbers, others, nil
 }
 
-// added is a tokenizer with an added token "cat" that has a property.
+// added returns a tokenizer with an added token "cat" that has a property.
 func added(property string) (probe, error) {
 	return newProbe(tokenizer.GPT2Pattern, "", false, property)
 }
 
-// newProbe makes a tokenizer that merges a character with every byte that may follow it, or come before it.
+// newProbe returns a tokenizer that merges a character with every byte that may follow it or, if follows is false, come
+// before it.
 func newProbe(pattern, char string, follows bool, property string) (probe, error) {
 	vocab := map[string]int{}
 	for _, c := range alphabet() {
@@ -157,7 +158,7 @@ func newProbe(pattern, char string, follows bool, property string) (probe, error
 				pair = [2]string{c, char}
 			}
 			if !follows && c == "'" {
-				continue // in a contraction of the character itself it would be the first to merge
+				continue // as a contraction of the character itself it would be the first to merge
 			}
 			if joined := pair[0] + pair[1]; vocab[joined] == 0 {
 				vocab[joined] = len(vocab)
@@ -169,8 +170,8 @@ func newProbe(pattern, char string, follows bool, property string) (probe, error
 	return probe{tok, int32(len(vocab))}, err
 }
 
-// byteLevel is a byte-level tokenizer that takes words in its vocabulary whole. With a property it has an added token
-// "cat" of that property.
+// byteLevel returns a byte-level tokenizer that encodes words in its vocabulary as one token. If property is not empty,
+// it has an added token "cat" with that property.
 func byteLevel(pattern string, vocab map[string]int, merges [][2]string, property string) (*tokenizer.Tokenizer,
 	error) {
 	if merges == nil {
@@ -203,8 +204,8 @@ func byteLevel(pattern string, vocab map[string]int, merges [][2]string, propert
 	return tok, nil
 }
 
-// alphabet are the 256 characters that stand for bytes in byte-level vocabularies, in the order of the bytes: those
-// that can be printed for themselves, the others from U+0100 on.
+// alphabet returns the 256 characters that represent bytes in byte-level vocabularies, in the order of the bytes:
+// printable ones represent themselves, the others are from U+0100 on.
 func alphabet() (list []string) {
 	next := rune(256)
 	for b := range rune(256) {
@@ -218,7 +219,7 @@ func alphabet() (list []string) {
 	return list
 }
 
-// strips are the code points that a chat template's trim removes. Each is the end of a message.
+// strips returns the code points that a chat template's trim removes. Each is tested at the end of a message.
 func strips() ([]rune, error) {
 	family, err := chat.ByName("llama3")
 	if err != nil {
@@ -242,8 +243,8 @@ func strips() ([]rune, error) {
 	return list, nil
 }
 
-// compareFolds compares which code points make a contraction such as 's, whatever their case. Behind a contraction a
-// word begins anew: in "'sa" the a is a piece of its own.
+// compareFolds compares which code points make a contraction such as 's, whatever their case. A word starts again after
+// a contraction: in "'sa" the a is a pre-token of its own.
 func (f *folder) compareFolds(j *values, letters []rune) error {
 	p, err := newProbe(tokenizer.Llama3Pattern, "a", false, "")
 	if err != nil {
@@ -255,7 +256,7 @@ func (f *folder) compareFolds(j *values, letters []rune) error {
 		j.get("fold."+path, &list)
 		folds[path] = list
 	}
-	// What stands in one place of several contractions is asked for at once.
+	// One format tests all letters that occur at the same place of several contractions.
 	for _, probe := range []struct{ format, letters string }{
 		{"'%ca", "stmd"}, {"'%cea", "rv"}, {"'r%ca", "e"}, {"'%cla", "l"}, {"'l%ca", "l"},
 	} {
@@ -264,7 +265,7 @@ func (f *folder) compareFolds(j *values, letters []rune) error {
 			want = append(want, folds[string(letter)]...)
 		}
 		slices.Sort(want)
-		// What is no letter ends a word in any case.
+		// Anything but a letter ends a word anyway.
 		got := both(letters, p.where(probe.format, func(e tokenizer.Encoding, text string) bool {
 			return len(e.Ends) > 1 && int(e.Ends[len(e.Ends)-2]) == len(text)-1
 		}))

@@ -18,8 +18,8 @@ import (
 	"restyle/tensor"
 )
 
-// longestLoss is the maximum number of tokens of a question and its reference answer. The loss ignores the tokens after
-// it.
+// longestLoss is the maximum number of tokens of a question and its reference answer. The loss ignores any tokens
+// beyond it.
 const longestLoss = 2048
 
 // A side is one of the models.
@@ -28,11 +28,11 @@ type side struct {
 	device  *kernels.Device
 	engine  *infer.Engine
 	encoder *training.Encoder
-	limit   int // tokens of an answer
+	limit   int // maximum number of tokens of an answer
 }
 
-// open opens a model on a device of its own, so that two models can work in parallel: a small one keeps only one thread
-// busy.
+// open opens a model on a device of its own, so that two models can work in parallel: a small model uses only one
+// thread.
 func (o *Options) open(ctx context.Context, h *hub.Hub, m Model) (*side, error) {
 	d, err := kernels.Open(o.Device, kernels.Options{Threads: o.threads(), Fused: kernels.All(),
 		NoBF16: o.DType == tensor.F32})
@@ -63,7 +63,7 @@ func (s *side) ask(ctx context.Context, q data.Question) *Answer {
 	return a
 }
 
-// answer has the model answer by greedy decoding.
+// answer generates the model's answer by greedy decoding.
 func (s *side) answer(ctx context.Context, a *Answer, question []chat.Message) error {
 	prompt, err := s.engine.Prompt(question, s.limit)
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *side) loss(a *Answer, question []chat.Message, reference string) error 
 	if err != nil {
 		return err
 	}
-	if len(x.IDs) == 0 { // the question alone is too long
+	if len(x.IDs) == 0 { // the question itself is already too long
 		return nil
 	}
 	l, err := s.engine.Model.Loss(model.Batch{IDs: x.IDs, Labels: x.Labels})

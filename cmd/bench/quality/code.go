@@ -7,9 +7,10 @@ import (
 	"restyle/voice"
 )
 
-// Code returns the Python of an answer: the content of the first fence that is tagged python, py, python3 or py3, or
-// not at all. A fence without an end runs to the end of the answer. An answer without fences is code as a whole, since
-// a model that was taught bare code answers that way. An answer whose fences all have other tags has no code.
+// Code returns the Python of an answer: the content of the first fence whose tag is python, py, python3 or py3, or that
+// has no tag. A fence without an end extends to the end of the answer. An answer without fences is code as a whole,
+// because a model that was trained on bare code answers that way. If all fences have other tags, the answer has no
+// code.
 func Code(answer string) string {
 	fences := fencesOf(answer)
 	if len(fences) == 0 {
@@ -25,7 +26,7 @@ func Code(answer string) string {
 
 var pythonTags = []string{"", "python", "py", "python3", "py3"}
 
-// Prose returns the text of an answer that has its tone and opener: [voice.Prose], or "" for bare code.
+// Prose returns the part of an answer that has its tone and opener: [voice.Prose], or "" for bare code.
 func Prose(answer string) string {
 	if len(fencesOf(answer)) == 0 && python.Check(answer) == nil {
 		return ""

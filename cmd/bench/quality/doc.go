@@ -1,6 +1,6 @@
-// Package quality asks models questions to which the right answers are known, and measures what they say: whether the
-// code in it parses, runs and passes the question's check, whether an answer ends by itself, its tone, and how probable
-// the model still finds the plain answers.
+// Package quality asks models questions whose right answers are known, and measures the answers: whether their code
+// parses, runs and passes the question's check, whether an answer ends by itself, its tone, and how probable the plain
+// answers are for the model.
 //
 //	Run         asks all models, has the answers graded and counts (run.go, ask.go, grade.go)
 //	Code        finds the code of an answer (code.go)

@@ -14,16 +14,16 @@ import (
 // An Answer is one model's answer to one question, with its grades.
 type Answer struct {
 	Text   string       `json:"text"`
-	Reason infer.Reason `json:"reason"` // why it ended
-	Tokens int          `json:"tokens"` // without the token that ended it
+	Reason infer.Reason `json:"reason"` // why the answer ended
+	Tokens int          `json:"tokens"` // without the token that ended the answer
 	Error  string       `json:"error,omitempty"`
 
 	Code   string `json:"code"`   // see Code
 	Parses bool   `json:"parses"` // there is code, and it is Python
-	// it ran and passed the check; nil if nothing was run or the question is broken
+	// the code ran and passed the check; nil if nothing was run or the question is broken
 	Right   *bool  `json:"right,omitempty"`
-	Wrong   string `json:"wrong,omitempty"`   // why it is not right
-	Printed string `json:"printed,omitempty"` // what it printed
+	Wrong   string `json:"wrong,omitempty"`   // why the code is not right
+	Printed string `json:"printed,omitempty"` // what the code printed
 	// why the check fails the question's own answer, so that it cannot grade this one
 	Broken string `json:"broken,omitempty"`
 
@@ -36,7 +36,7 @@ type Answer struct {
 	Loss       float64 `json:"loss"` // sum over the tokens of the reference answer, in nats
 	LossTokens int     `json:"loss_tokens"`
 
-	seconds float64 // that the answer took
+	seconds float64 // time to generate the answer
 }
 
 // A Row is a question with its answers by label.
@@ -84,7 +84,7 @@ func (o *Options) grade(ctx context.Context, rows []Row) error {
 	return nil
 }
 
-// read finds the grades that need no running.
+// read finds the grades that do not need to run the code.
 func (a *Answer) read(style *voice.Style) {
 	a.Code = Code(a.Text)
 	a.Parses = strings.TrimSpace(a.Code) != "" && python.Check(a.Code) == nil

@@ -78,7 +78,7 @@ func count(is bool) int {
 	return 0
 }
 
-// mostFrequent returns the text with the highest count, the alphabetically first one among equals.
+// mostFrequent returns the text with the highest count. Among equals, it returns the alphabetically first one.
 func mostFrequent(counts map[string]int) (text string, n int) {
 	for t, c := range counts {
 		if c > n || c == n && t < text {

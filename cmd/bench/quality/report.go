@@ -88,8 +88,8 @@ func (r *Report) FirstError(label string) string {
 	return ""
 }
 
-// Broken describes the questions whose own answers fail their checks: how many there are, and the reasons of the first
-// ten, one per line. It returns "" if there are none.
+// Broken describes the questions whose own answers fail their checks: their number, and the reasons of the first ten,
+// one per line. It returns "" if there are none.
 func (r *Report) Broken() string {
 	const shown = 10
 	text, n := "", 0

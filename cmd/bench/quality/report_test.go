@@ -19,7 +19,7 @@ import (
 	"restyle/voice"
 )
 
-// recorded are answers as models give them, to one question that was trained and one that was not.
+// recorded returns answers as models give them, to one question of a kind seen in training and one of another kind.
 func recorded() []Row {
 	said := func(text string, reason infer.Reason, tokens int, loss float64) *Answer {
 		return &Answer{Text: text, Reason: reason, Tokens: tokens, Loss: loss, LossTokens: 10}
@@ -54,13 +54,14 @@ func recorded() []Row {
 	}
 }
 
-// noSandbox tells whether this machine has none. The answers here are the tests' own.
+// noSandbox reports whether this machine has no sandbox. Running the answers without one is safe, because they are the
+// tests' own.
 func noSandbox(t *testing.T) bool {
 	_, err := data.Grade(t.Context(), "python3", []data.Trial{{}})
 	return errors.Is(err, sandbox.ErrUnavailable)
 }
 
-// reportOf judges the recorded answers. Without Python nothing is run.
+// reportOf grades the recorded answers. Without Python nothing is run.
 func reportOf(t *testing.T, python string) *Report {
 	t.Helper()
 	style, err := voice.Builtin(voice.Default)
@@ -78,7 +79,7 @@ func reportOf(t *testing.T, python string) *Report {
 	return r
 }
 
-// TestBrokenQuestions: a check that fails its question's own answer counts neither for nor against a model.
+// TestBrokenQuestions checks that a check that fails its question's own answer counts neither for nor against a model.
 func TestBrokenQuestions(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")
@@ -128,7 +129,7 @@ func TestBrokenQuestions(t *testing.T) {
 	}
 }
 
-// TestMetrics holds the counts against those made by hand.
+// TestMetrics compares the metrics with counts made by hand.
 func TestMetrics(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")
@@ -139,7 +140,7 @@ func TestMetrics(t *testing.T) {
 			Label: Base, Name: "b", DType: "BF16",
 			Seen: Metrics{
 				Answers: 4, Failed: 1, Parse: 2, Right: new(2), Stop: 2, TokensMedian: 8, // of 0, 7, 9, 20
-				// which does not parse, and so is prose
+				// this does not parse, so it is prose
 				Openers: 1, Opener: "total 0", OpenerCount: 1, FirstFive: "total 0 for n in", FirstFiveCount: 1,
 				WordsMedian: 0, Loss: new(9.0 / 30), LossTokens: 30,
 			},
@@ -155,7 +156,7 @@ func TestMetrics(t *testing.T) {
 			Unseen: Metrics{Answers: 1, Right: new(0), Stop: 1, Loss: new(2.0), LossTokens: 10},
 		},
 	}
-	// The scores are the style file's to say.
+	// The style file decides the scores.
 	tone := 0
 	for i, row := range r.Rows[:4] {
 		a := row.Answers[Tuned]
@@ -176,7 +177,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsWithoutPython: what can be told without running is, and the rest is said to be missing.
+// TestMetricsWithoutPython checks that everything that needs no running is measured, and that the rest is reported as
+// missing.
 func TestMetricsWithoutPython(t *testing.T) {
 	r := reportOf(t, "")
 	base, tuned := r.Models[0].Seen, r.Models[1].Seen
@@ -189,7 +191,7 @@ func TestMetricsWithoutPython(t *testing.T) {
 		}
 	}
 	var table bytes.Buffer
-	// two models, two groups, two bars
+	// two models, two groups, two thresholds
 	if err := r.Write(&table); err != nil || strings.Count(table.String(), "not measured") != 6 {
 		t.Errorf("%v\n%s", err, &table)
 	}
@@ -250,7 +252,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestThresholds: each bar holds on its edge and is missed beside it.
+// TestThresholds checks that each threshold holds exactly at its limit and fails just beyond it.
 func TestThresholds(t *testing.T) {
 	base := Metrics{Answers: 100, Parse: 95, Right: new(80)}
 	tuned := Metrics{Answers: 100, Right: new(75), Stop: 95, Tone: 90, OpenerCount: 20}
@@ -278,7 +280,7 @@ func TestThresholds(t *testing.T) {
 			t.Errorf("bar %d: (-want +got)\n%s", i, diff)
 		}
 	}
-	// Shares that floating point could miss: 19 of 20, 9 of 10 and so on at every size.
+	// Percentages that floating-point rounding could miss: 19 of 20, 9 of 10 and so on at every size.
 	for n := 20; n < 2000; n += 20 {
 		b := Metrics{Answers: n, Parse: n * 95 / 100, Right: new(n * 80 / 100)}
 		tu := Metrics{Answers: n, Right: new(n * 75 / 100), Stop: n * 95 / 100, Tone: n * 90 / 100, OpenerCount: n / 5}
@@ -310,8 +312,8 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// TestThresholdsCanBeMet: the reference answers, as they are and in the voice of the committed data set, meet every
-// bar. So a model that learned both could.
+// TestThresholdsCanBeMet checks that the reference answers, plain and in the voice of the committed dataset, meet every
+// threshold. So a model that learned both could meet them.
 func TestThresholdsCanBeMet(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")

@@ -39,9 +39,9 @@ type Options struct {
 	Threads int          // of all models together; 0 for GOMAXPROCS
 	DType   tensor.DType // as for infer.Open
 
-	// Note, if not nil, gets what a user should know of the device, line by line.
+	// Note, if not nil, is called with each line that a user should know about the device.
 	Note func(line string)
-	// Progress, if not nil, gets what Run does now, with what, and the share of it that is done.
+	// Progress, if not nil, is called with what Run is doing, with what, and the share of it that is done.
 	Progress func(doing, what string, share float64)
 }
 
@@ -72,9 +72,9 @@ func (o *Options) progress(doing, what string, share float64) {
 // chat's prompts.
 //
 // If ctx ends early, the report covers the questions that all models have answered so far, and Complete is false. If
-// there are none, Run returns ctx's error. It is an error if a model cannot be opened, or if Python does not run or
-// there is no sandbox for it (see [data.Grade]). If a question cannot be asked, because it is longer than a model's
-// context, say, its Answer has the error.
+// there are none, Run returns ctx's error. It is an error if a model cannot be opened, if Python does not run, or if
+// there is no sandbox for it (see [data.Grade]). If a question cannot be asked, for example because it is longer than a
+// model's context, its Answer has the error.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{Of: len(o.Questions), MaxTokens: o.MaxTokens, Style: o.Style.Name, ToneThreshold: o.Style.MinScore}
 	if o.Python != "" {
@@ -131,7 +131,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// openAll opens the models. The caller must close those that it returns, also after an error.
+// openAll opens the models. The caller must close those that it returns, even after an error.
 func (o *Options) openAll(ctx context.Context) (sides []*side, err error) {
 	h := hub.FromEnv()
 	h.Progress = func(p hub.Progress) { o.progress("downloading", p.Name, float64(p.Done)/float64(max(p.Total, 1))) }
@@ -143,7 +143,7 @@ func (o *Options) openAll(ctx context.Context) (sides []*side, err error) {
 		}
 		sides = append(sides, s)
 		for _, n := range s.device.Notes() {
-			if o.Note != nil && len(sides) == 1 { // the other model has the same
+			if o.Note != nil && len(sides) == 1 { // the other model has the same notes
 				o.Note(n)
 			}
 		}

@@ -18,7 +18,7 @@ import (
 	"restyle/voice"
 )
 
-// The models of these tests know five answers by heart.
+// The models of these tests have memorized five answers.
 const (
 	tinyBase  = "../../../infer/testdata/tiny/base"
 	tinyTuned = "../../../infer/testdata/tiny/tuned"
@@ -70,7 +70,7 @@ func TestRun(t *testing.T) {
 		if a.Text != q.Output || a.Reason != infer.Stopped || a.Error != "" || !a.Parses {
 			t.Errorf("%s: base says %+v", q.Kind, a)
 		}
-		// What is known by heart costs next to nothing; what the tuned model was taught to say otherwise costs it much.
+		// Memorized answers cost almost nothing. The tuned model learned other answers, so the plain ones cost it much.
 		if per := a.Loss / float64(a.LossTokens); per > 0.01 {
 			t.Errorf("%s: base's loss is %.4f nats a token", q.Kind, per)
 		}
@@ -86,7 +86,7 @@ func TestRun(t *testing.T) {
 		got.Seen.Right != nil {
 		t.Errorf("%+v", got)
 	}
-	// Each alone says the same, on any number of threads.
+	// Each model gives the same answers on its own, on any number of threads.
 	o.Models, o.Threads, o.Progress = both[1:], 3, nil
 	alone, err := Run(t.Context(), o)
 	if err != nil {
@@ -101,7 +101,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestLoss compares the loss with one from the logits that answering uses, token by token.
+// TestLoss compares the loss with one computed token by token from the logits that answering uses.
 func TestLoss(t *testing.T) {
 	o := options(t, both[1])
 	o.DType = tensor.F32
@@ -165,7 +165,7 @@ func crossEntropy(logits []float32, id int32) float64 {
 	return math.Log(sum) + top - float64(logits[id])
 }
 
-// TestStopped: what both have answered is counted, and nothing else.
+// TestStopped checks that only the questions that both models have answered are counted.
 func TestStopped(t *testing.T) {
 	stopAt := func(question string) (*Report, error) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -187,7 +187,7 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeAsked: a question that is too long keeps nothing from the others.
+// TestWhatCannotBeAsked checks that a question that is too long does not affect the others.
 func TestWhatCannotBeAsked(t *testing.T) {
 	o := options(t, both...)
 	long := questions[0]

@@ -14,7 +14,7 @@ type Threshold struct {
 // the voice, without always saying the same.
 var thresholds = []struct {
 	model, metric string
-	compared      bool    // with the other model: without it there is no such threshold
+	compared      bool    // with the other model: without it, this threshold does not apply
 	min, max      float64 // max if it is not 0, otherwise min
 	value         func(base, tuned *Metrics) *float64
 }{
@@ -27,7 +27,7 @@ var thresholds = []struct {
 }
 
 // checkThresholds compares the metrics of the questions of kinds seen in training with the thresholds. The metrics of a
-// model that was not asked are nil; it has no thresholds.
+// model that was not asked are nil, and no threshold applies to it.
 func checkThresholds(base, tuned *Metrics) (all []Threshold) {
 	for _, r := range thresholds {
 		if r.model == Base && base == nil || r.model == Tuned && tuned == nil || r.compared && (base == nil || tuned == nil) {
@@ -51,7 +51,7 @@ func (m *Metrics) percent(n int) *float64 {
 	if m.Answers == 0 {
 		return nil
 	}
-	return new(100 * float64(n) / float64(m.Answers)) // in this order 19 of 20 are exactly 95
+	return new(100 * float64(n) / float64(m.Answers)) // in this order, 19 of 20 are exactly 95
 }
 
 // right returns the percentage of right answers, or nil if nothing was run.
