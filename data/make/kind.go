@@ -15,39 +15,40 @@ import (
 //
 // # Writing a kind
 //
-//   - The files are txtar archives (golang.org/x/tools/txtar): a line "-- NAME/ask --" begins the section Ask of the
-//     kind NAME. The sections are ask, held and derived, of which each line is one item, input, code.py, check.py, and
-//     wrong1.py, wrong2.py and so on. The texts stand there as they are, without quotes and escapes; empty lines around
+//   - The files are txtar archives (golang.org/x/tools/txtar): a line "-- NAME/ask --" starts the section Ask of the
+//     kind NAME. The sections are ask, held and derived, with one item per line, input, code.py, check.py, and
+//     wrong1.py, wrong2.py and so on. The texts are written as they are, without quotes and escapes; empty lines around
 //     them do not count.
 //   - A slot is $name (lower-case letters, then digits). Ask, Held, Input, Code, Check and Wrong may all use the slots
-//     that Draw returns. Values are written as Python writes them: 7, 2.5, True, [3, 1], ["oak", "elm"]; a Go string is
-//     written as it is, without quotes, so Code says "$word" where Python needs a string. A $ before anything but a
-//     lower-case letter stays a $.
+//     that Draw returns. Values are written as in Python: 7, 2.5, True, [3, 1], ["oak", "elm"]; a Go string is written
+//     as it is, without quotes, so Code has "$word" where Python needs a string. A $ before anything but a lower-case
+//     letter stays a $.
 //   - Ask and Held may use {a|b|} choices, which are resolved at random: "{Write|Create} a {|Python }function". Choices
-//     come on top of hand-written variety: at least 10 Ask lines a kind, better 12 to 16, that differ in verb, clause
-//     order and wording, with some questions ("How do I …?") and some statements ("I need …"). Held are three more that
-//     resemble none of them too closely.
-//   - A line that begins with an imperative verb (see verbs in phrase.go) is sometimes turned into "Please …", "In
-//     Python, …" or "Can you …?" by the generator, so lines should not say "please" or "can you" themselves. One
-//     sentence is best, two are fine; the first must end in a full stop or question mark.
-//   - Every slot that Code uses must stand in every Ask and Held line or in Input, so that answering is copying, never
-//     guessing. Slots that follow from others (a singular from a plural) are listed in Derived. Never compute a result
-//     into Code.
-//   - Draw must be able to give at least 150 different Codes (the generator tries and says so): the answer of a
-//     held-out question may not be a training answer, so Code must contain the parameters. Keep numbers to one to three
-//     digits, lists to three to seven items, words short and plain. A count that stands before a noun must not be 1.
-//   - Code is 40 to 600 characters, PEP 8, 4 spaces, no comments, double quotes. A question that asks for a function is
-//     answered by the function alone, a question about given data by code that prints the result. Nothing random, no
-//     time, files, input().
+//     do not replace hand-written variety: write at least 10 Ask lines per kind, preferably 12 to 16, that differ in
+//     verb, clause order and wording, with some questions ("How do I …?") and some statements ("I need …"). Held are
+//     three more lines, none of which resembles an Ask line too closely.
+//   - The generator sometimes turns a line that starts with an imperative verb (see verbs in phrase.go) into "Please
+//     …", "In Python, …" or "Can you …?", so lines should not say "please" or "can you" themselves. One sentence is
+//     best, two are fine; the first must end in a full stop or question mark.
+//   - Every slot in Code must also be in every Ask and Held line or in Input, so that answering is copying, never
+//     guessing. List slots that follow from others (a singular from a plural) in Derived. Never compute a result into
+//     Code.
+//   - Draw must be able to give at least 150 different Codes (the generator checks this): no answer of a held-out
+//     question may be a training answer, so Code must contain the parameters. Use numbers of one to three digits, lists
+//     of three to seven items, and short, plain words. A count before a noun must not be 1.
+//   - Code has 40 to 600 characters, PEP 8, 4 spaces, no comments, double quotes. If the question asks for a function,
+//     Code is only the function; if the question gives data, Code prints the result. Code uses nothing random, no time,
+//     no files and no input().
 //   - Check runs after the answer, in its namespace, with printed (everything that the answer printed, one string) and
-//     functions (the functions and classes that it defined, in order). It raises or fails an assert when the answer is
-//     wrong. It must accept every reasonable right answer (compare printed.split(), or numbers with a tolerance; take a
-//     returned or a printed value where the question leaves it open; call functions[-1] where the question gives no
-//     name) and catch wrong ones: several arguments, edges such as empty lists where the question covers them, results
-//     found by another method than Code's. Import what Check uses; a line "#include NAME" puts a text of
-//     kinds/checks.txtar, which has common beginnings, in its place.
-//   - Wrong holds plausible wrong answers of this kind, templates like Code, for kinds where mutating Code generically
-//     (changed constants, operators, methods, dropped statements: see mutate.go) does not yield three.
+//     functions (the functions and classes that it defined, in order). It raises or fails an assert if the answer is
+//     wrong. It must accept every reasonable right answer (compare printed.split(), or numbers with a tolerance; accept
+//     a returned or a printed value if the question leaves that open; call functions[-1] if the question gives no
+//     name). It must catch wrong answers: try several arguments, edge cases such as empty lists if the question covers
+//     them, and compare with results found by another method than Code's. Import what Check uses; a line "#include
+//     NAME" is replaced with a text of kinds/checks.txtar, which has common beginnings.
+//   - Wrong holds plausible wrong answers of this kind, templates like Code. It is for kinds for which generic
+//     mutations of Code (changed constants, operators, methods, dropped statements: see mutate.go) yield fewer than
+//     three.
 type Kind struct {
 	Name    string             // snake_case, unique
 	Ask     []string           // training phrasings; none: the kind is never in the training data ("unseen")

@@ -48,7 +48,7 @@ func create(t tree, name string, perm fs.FileMode) (*Pending, error) {
 		f.Close()
 		if err != nil && !errors.Is(err, ErrLocked) {
 			return nil, errors.Join(fmt.Errorf("%s: %w", temp, err), t.Remove(temp))
-		} // else another process took it for abandoned, before it was locked
+		} // otherwise another process removed the file as abandoned before it was locked
 	}
 }
 

@@ -98,7 +98,7 @@ func compareFull(f *folder) (err error) {
 	return nil
 }
 
-// describe compares what follows from the configuration and the seed alone.
+// describe compares what follows from only the configuration and the seed.
 func (m *fullFolder) describe() error {
 	j := m.j
 	for _, note := range []string{"about", "adamw.not_decayed", "inputs.rows", "inputs.labels", "inputs.logit_positions",

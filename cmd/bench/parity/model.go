@@ -120,7 +120,7 @@ func (m *modelFolder) open(o model.Options) (*model.Model, error) {
 	return l, nil
 }
 
-// configuration compares what follows from config.json alone.
+// configuration compares what follows from only config.json.
 func (m *modelFolder) configuration() {
 	for _, note := range []string{"about", "variant", "seed"} {
 		m.j.strike(note, input)

@@ -88,7 +88,8 @@ func needMemory(t *testing.T, gib int) {
 	}
 }
 
-// TestReference compares all small models, tokenizers, chat templates and distributions of the reference folder.
+// TestReference compares all small models, tokenizers, chat templates and distributions of the reference
+// directory.
 func TestReference(t *testing.T) {
 	root := reference(t)
 	entries, err := os.ReadDir(root)

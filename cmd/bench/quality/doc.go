@@ -2,8 +2,8 @@
 // parses, runs and passes the question's check, whether an answer ends by itself, its tone, and how probable the plain
 // answers are for the model.
 //
-//	Run         asks all models, has the answers graded and counts (run.go, ask.go, grade.go)
+//	Run         asks all models, grades their answers and counts (run.go, ask.go, grade.go)
 //	Code        finds the code of an answer (code.go)
-//	Metrics     are what is counted, and Thresholds what they must meet (metrics.go, thresholds.go)
-//	Report      is all of it, as a table, as JSON, and every answer beside the others' (report.go)
+//	Metrics     are the counts, and Thresholds the limits that they must meet (metrics.go, thresholds.go)
+//	Report      has all results: as a table, as JSON, and with the answers side by side (report.go)
 package quality
