@@ -12,8 +12,9 @@ import (
 	"restyle/tensor"
 )
 
-// BenchmarkAdamW reports what a step of each form must move at least, in GB/s, and its share of what a copy of 8 KiB
-// rows moves that reads and writes as much: the best of each, taken in turns. Run it with -cpu 1 for one thread.
+// BenchmarkAdamW reports the GB/s that a step of each form must move at least, and their share of what a copy of 8 KiB
+// rows moves that reads and writes as many bytes: the best of each, measured in turns. Run it with -cpu 1 for one
+// thread.
 //
 //	go test ./kernels -run '^$' -bench 'AdamW/BF16_split8_8' -benchtime 40x
 func BenchmarkAdamW(b *testing.B) {
@@ -27,12 +28,12 @@ func BenchmarkAdamW(b *testing.B) {
 			rng := rand.New(rand.NewPCG(1, 2))
 			x := f.stepper(b, d, filled(n, func(int) float64 { return 0.02 * rng.NormFloat64() }))
 			d.Upload(x.g, filled(n, func(int) float64 { return 1e-3 * rng.NormFloat64() }))
-			bytes := float64(x.g.Bytes() + 2*x.w.Bytes()) // the gradient is read, all else read and written
+			bytes := float64(x.g.Bytes() + 2*x.w.Bytes()) // the gradient is read; everything else is read and written
 			for _, y := range x.state() {
 				bytes += float64(2 * y.Bytes())
 			}
 			if f.master == tensor.F32 {
-				bytes -= float64(x.w.Bytes()) // whose rounding is written alone
+				bytes -= float64(x.w.Bytes()) // the rounded weight is only written
 			}
 			rows := int(bytes) / (8 * width)
 			a := arena(b, d, kernels.SizeOf(func(a *kernels.Arena) {
@@ -44,7 +45,7 @@ func BenchmarkAdamW(b *testing.B) {
 				index.I32()[i] = int32(i)
 			}
 			duplicate := func() { cpu.Gather(from.Slice(rows, 2*rows), from.Slice(0, rows), index) }
-			duplicate() // touches its pages
+			duplicate() // touches the pages
 			step, copied := math.Inf(1), math.Inf(1)
 			for b.Loop() {
 				x.c.Step++
@@ -63,7 +64,7 @@ func BenchmarkAdamW(b *testing.B) {
 	}
 }
 
-// BenchmarkAddSquares reports GB/s beside those of a plain read of the same bytes, which adds them up as integers.
+// BenchmarkAddSquares reports GB/s next to those of a plain read of the same bytes, which adds them up as integers.
 func BenchmarkAddSquares(b *testing.B) {
 	for _, t := range cases.Types {
 		b.Run(t.String(), func(b *testing.B) {

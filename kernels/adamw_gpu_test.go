@@ -10,8 +10,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestAdamWOnGPU takes the same steps on the CPU and on a GPU, in every form. Codes and their scales have the same
-// bits; elsewhere a product may be joined with a sum or not.
+// TestAdamWOnGPU takes the same steps on the CPU and on a GPU, in every form. Codes and their scales must have the same
+// bits. Other results may differ because a multiplication and an addition may be fused.
 func TestAdamWOnGPU(t *testing.T) {
 	const n = 5*kernels.QuantBlockSize + 77
 	gpu := kernels.Emulated(t, kernels.Options{})
@@ -24,7 +24,7 @@ func TestAdamWOnGPU(t *testing.T) {
 		a, b := f.stepper(t, d, w), f.stepper(t, gpu, w)
 		for _, x := range []*stepper{a, b} {
 			x.number, x.first, x.noDecay = 3, 1<<33+512, i%2 == 1
-			x.c.Decay = 100 // a tenth
+			x.c.Decay = 100 // times the learning rate: a tenth
 		}
 		for range 3 {
 			g := gradients(n, a.c.Step)
@@ -93,8 +93,8 @@ func TestAdamWHalfGradients(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, run)
 }
 
-// TestAdamWAll wants a list to be what its tensors are one by one: of several forms, sizes, numbers, some of them
-// still, ranges among them, with a control that scales the gradient and one that takes no step.
+// TestAdamWAll checks that a step of a list of tensors equals steps of its tensors one by one. The tensors differ in
+// form, size and number, and some are ranges of a tensor. One control scales the gradient and one skips the step.
 func TestAdamWAll(t *testing.T) {
 	run := func(t *testing.T, d *kernels.Device) {
 		var one, all []*stepper
@@ -151,7 +151,7 @@ func TestAdamWAll(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, run)
 }
 
-// record is what a control says.
+// record returns a control's record.
 func record(t *testing.T, d *kernels.Device, c kernels.Control) kernels.Record {
 	t.Helper()
 	r, err := d.Record(c)
@@ -161,8 +161,8 @@ func record(t *testing.T, d *kernels.Device, c kernels.Control) kernels.Record {
 	return r
 }
 
-// TestAdamWAnywhere wants a step of a tensor that begins where no vector does, as its gradient and its state do, to be
-// what it is of the same tensor at the front of its memory.
+// TestAdamWAnywhere checks that a step of an unaligned tensor, with unaligned gradient and state, equals the step of
+// the same tensor at the start of its memory.
 func TestAdamWAnywhere(t *testing.T) {
 	const n = 3*kernels.QuantBlockSize + 6
 	run := func(t *testing.T, d *kernels.Device) {
@@ -194,7 +194,7 @@ func TestAdamWAnywhere(t *testing.T) {
 			if !bytes.Equal(all[0], all[1]) {
 				t.Errorf("%s: the bits depend on where the tensor lies", f.name)
 			}
-			// Where the terms of a sum lie decides their order, and so the last bits of a float64.
+			// The alignment of a sum's terms decides their order, and so the last bits of a float64.
 			if a, b := norm[0], norm[1]; math.Abs(a-b) > 1e-13*a {
 				t.Errorf("%s: the norm is %v, and %v one element further on", f.name, a, b)
 			}

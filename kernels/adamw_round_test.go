@@ -11,8 +11,8 @@ import (
 	"restyle/tensor"
 )
 
-// rounded is a weight after a step whose exact result is x: w, m and v begin as nothing, m loses half of itself, a rate
-// of 2 makes up for it, and the denominator is 1.
+// rounded returns a weight after a step whose exact result is x: w, m and v start at 0, m loses half of itself, a rate
+// of 2 compensates for it, and the denominator is 1.
 func rounded(t *testing.T, d *kernels.Device, f form, x []float32, edit func(*stepper)) *stepper {
 	t.Helper()
 	s := f.stepper(t, d, make([]float32, len(x)))
@@ -29,8 +29,8 @@ func rounded(t *testing.T, d *kernels.Device, f form, x []float32, edit func(*st
 	return s
 }
 
-// awkward are float32 about everything that rounding to 16 and 24 bits has corners at, of both signs: ties, carries
-// into the exponent, subnormal numbers, the largest, infinity, NaN; and any others.
+// awkward returns float32 values at every corner case of rounding to 16 and 24 bits, of both signs: ties, carries into
+// the exponent, subnormal numbers, the largest, infinity and NaN. It adds some others.
 func awkward() (x []float32) {
 	for _, high := range []uint32{0x0000, 0x0001, 0x007F, 0x0080, 0x3F7F, 0x3F80, 0x3F81, 0x7EFF, 0x7F00, 0x7F7F} {
 		for _, low := range []uint32{0, 2, 0x7E, 0x80, 0x82, 0xFE, 0x100, 0x102, 0x180, 0x7F00, 0x7F7E, 0x7F80, 0x7F82,
@@ -46,12 +46,12 @@ func awkward() (x []float32) {
 		x = append(x, float32(rng.NormFloat64()*math.Pow(10, float64(rng.IntN(60)-30))))
 	}
 	inf := float32(math.Inf(1))
-	full := math.Float32frombits(0x7FFFFFFF) // a NaN that a carry would make a zero
+	full := math.Float32frombits(0x7FFFFFFF) // a NaN that a carry would turn into a zero
 	return append(x, inf, -inf, float32(math.NaN()), full, -full, 0)
 }
 
-// TestSplit8 compares the 24 bits that are kept of any result with their definition on integers, and wants them to come
-// back, and to stay, when nothing more happens.
+// TestSplit8 compares the 24 bits that are kept of any result with their definition on integers. It checks that the
+// bits can be read back, and that they stay the same if nothing else changes.
 func TestSplit8(t *testing.T) {
 	f := form{name: "split8", weight: tensor.BF16, master: tensor.U8}
 	x := awkward()
@@ -88,8 +88,8 @@ func TestSplit8(t *testing.T) {
 	})
 }
 
-// TestStochasticNeighbors: a result becomes one of the two BF16 beside it, itself where it is one, and what is
-// infinite or no number stays so; with the same bits at every level.
+// TestStochasticNeighbors checks that a result becomes one of the two adjacent BF16 numbers, or itself if it is a BF16
+// number, that infinities and NaN are kept, and that the bits are the same at every level.
 func TestStochasticNeighbors(t *testing.T) {
 	f := form{name: "stochastic", weight: tensor.BF16, stochastic: true}
 	x := awkward()
@@ -112,7 +112,7 @@ func TestStochasticNeighbors(t *testing.T) {
 			if seed > 0 {
 				continue
 			}
-			if all := fmt.Sprint(floats(t, d, s.w)); first == "" { // a NaN is one, whatever its bits
+			if all := fmt.Sprint(floats(t, d, s.w)); first == "" { // all NaN are equal, whatever their bits
 				first = all
 			} else if all != first {
 				t.Error("another level rounds in another way")
@@ -121,7 +121,7 @@ func TestStochasticNeighbors(t *testing.T) {
 	})
 }
 
-// swapped is x with each element in the place of the one whose index differs in one bit.
+// swapped returns x with each pair of elements whose indices differ only in the given bit exchanged.
 func swapped(x []float64, bit int) (y []float64) {
 	for i := range x {
 		y = append(y, x[i^bit])
@@ -129,8 +129,8 @@ func swapped(x []float64, bit int) (y []float64) {
 	return y
 }
 
-// TestStochasticUnbiased: the share that is rounded up is the distance from below, and rounding one element says
-// nothing about others, about other tensors, seeds and steps.
+// TestStochasticUnbiased checks that the share of elements rounded up is the distance from the lower number, and that
+// the rounding of one element is independent of that of other elements, tensors, seeds and steps.
 func TestStochasticUnbiased(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
 	if err != nil {
@@ -138,7 +138,7 @@ func TestStochasticUnbiased(t *testing.T) {
 	}
 	f := form{name: "stochastic", weight: tensor.BF16, stochastic: true}
 	const n = 1 << 18
-	// ups says which elements are rounded up, all of the same value between 1 and the next BF16, 1 + 2⁻⁷.
+	// ups returns which elements are rounded up, all of the same value between 1 and the next BF16, 1 + 2⁻⁷.
 	ups := func(share float64, edit func(*stepper)) []float64 {
 		x := filled(n, func(int) float64 { return 1 + share*0x1p-7 })
 		w := floats(t, d, rounded(t, d, f, x, edit).w)
@@ -152,7 +152,7 @@ func TestStochasticUnbiased(t *testing.T) {
 		for _, up := range ups(share, nil) {
 			sum += up
 		}
-		// Five deviations of a binomial.
+		// The limit is five standard deviations of a binomial distribution.
 		if limit := 5 * math.Sqrt(share*(1-share)/n); math.Abs(sum/n-share) > limit {
 			t.Errorf("of %v, %v are rounded up; limit %v", share, sum/n, limit)
 		}
@@ -169,7 +169,7 @@ func TestStochasticUnbiased(t *testing.T) {
 		"2048 elements on":       append(first[2048:n:n], first[:2048]...),
 		"65536 elements on":      append(first[65536:n:n], first[:65536]...),
 		"every second, twice":    swapped(first, 1),
-		"the block's other half": swapped(first, kernels.QuantBlockSize/2), // which shares random numbers of 32 bits
+		"the block's other half": swapped(first, kernels.QuantBlockSize/2), // the two halves share 32-bit random numbers
 	} {
 		var both float64
 		for i := range first {
@@ -179,7 +179,7 @@ func TestStochasticUnbiased(t *testing.T) {
 			t.Errorf("%s goes along with this one: correlation %v", name, both)
 		}
 	}
-	// Runs of four: all sixteen patterns as often.
+	// Runs of four: all sixteen patterns must be equally frequent.
 	var patterns [16]float64
 	for i := 0; i < n; i += 4 {
 		patterns[int(first[i])+2*int(first[i+1])+4*int(first[i+2])+8*int(first[i+3])]++

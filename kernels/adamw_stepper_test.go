@@ -10,7 +10,7 @@ import (
 	"restyle/tensor"
 )
 
-// A form is one of AdamW's: how moments are kept, and what is behind the weight.
+// A form is a form of AdamW: how moments are kept, and what follows the weight.
 type form struct {
 	name       string
 	weight     tensor.DType
@@ -38,7 +38,7 @@ var forms = []form{
 	{name: "BF16 bnb 8 bits", weight: tensor.BF16, codes: true, bnb: true},
 }
 
-// halfGradients are forms whose gradients are BF16.
+// halfGradients are forms with BF16 gradients.
 var halfGradients = []form{
 	{name: "BF16 nearest, gradient BF16", weight: tensor.BF16, gradient: tensor.BF16},
 	{name: "BF16 split8 8 bits, gradient BF16", weight: tensor.BF16, codes: true, master: tensor.U8,
@@ -62,7 +62,7 @@ type stepper struct {
 	guard   []tensor.Tensor
 }
 
-// stepper places a tensor of n elements, its state zero, with guards behind all of them.
+// stepper places a tensor of n elements with zero state and a guard after each operand.
 func (f form) stepper(t testing.TB, d *kernels.Device, w []float32) *stepper {
 	t.Helper()
 	n := len(w)
@@ -112,7 +112,7 @@ func (x *stepper) state() (list []tensor.Tensor) {
 	return list
 }
 
-// bytes are those of the weight and everything behind it.
+// bytes returns the bytes of the weight and its state.
 func (x *stepper) bytes(t testing.TB) (all []byte) {
 	for _, y := range append(x.state(), x.w) {
 		all = append(all, bytesOf(t, x.d, y)...)
@@ -126,13 +126,13 @@ func (x *stepper) step(g []float32) {
 	x.d.AdamW(x.tensor(), x.c)
 }
 
-// tensor is what AdamW moves.
+// tensor returns the tensor that AdamW updates.
 func (x *stepper) tensor() kernels.AdamWTensor {
 	return kernels.AdamWTensor{W: x.w, G: x.g, State: x.s, Number: x.number, First: x.first, NoDecay: x.noDecay,
 		Stochastic: x.f.stochastic, BNB: x.f.bnb}
 }
 
-// weights are the weights with all that is known of them.
+// weights returns the weights at the full precision that is kept of them.
 func (x *stepper) weights(t testing.TB) []float64 {
 	switch x.f.master {
 	case tensor.F32:
@@ -148,7 +148,7 @@ func (x *stepper) weights(t testing.TB) []float64 {
 	return floats(t, x.d, x.w)
 }
 
-// moments are m and √v as they are kept.
+// moments returns m and √v as they are kept.
 func (x *stepper) moments(t testing.TB) (m, root []float64) {
 	if !x.f.codes {
 		m, root = floats(t, x.d, x.s.M), floats(t, x.d, x.s.V)

@@ -14,7 +14,7 @@ import (
 	"restyle/tensor"
 )
 
-// gradients of a step: zeros, ordinary ones, and blocks that span many decades.
+// gradients returns the gradients of a step: zeros, ordinary ones, and blocks that span many decades.
 func gradients(n, step int) []float32 {
 	rng := rand.New(rand.NewPCG(uint64(n), uint64(step)))
 	return filled(n, func(i int) float64 {
@@ -35,10 +35,10 @@ func gradients(n, step int) []float32 {
 
 var oddSizes = []int{1, 255, 256, 257, 8977}
 
-// TestAdamWForms compares one step after the other with the formula in float64, each from the state that the one before
-// it left.
+// TestAdamWForms compares each step with the formula in float64, starting from the state that the previous step left.
 func TestAdamWForms(t *testing.T) {
-	// The largest relative error of a weight, beside that of the update: how it is rounded; in float32, after decay too.
+	// The largest relative error of a weight, in addition to that of the update: from rounding and, in float32, from decay
+	// too.
 	rounding := map[tensor.DType]float64{tensor.F32: 0x1p-22, tensor.BF16: 0x1p-8 + 0x1p-23}
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		for _, f := range forms {
@@ -57,7 +57,7 @@ func TestAdamWForms(t *testing.T) {
 					case f.master == tensor.F32:
 						off = 0x1p-22
 					case f.master == tensor.U8:
-						off = 0x1p-16 // half of the last of 16 bits, and the float32 before
+						off = 0x1p-16 // half of the last of 16 bits, and the float32 rounding before it
 					case f.stochastic:
 						off *= 2
 					}
@@ -66,7 +66,7 @@ func TestAdamWForms(t *testing.T) {
 						w1, m1, v1 := cases.AdamW(w[i], m[i], root[i]*root[i], float64(g[i]), x.c)
 						exactM, exactRoot = append(exactM, m1), append(exactRoot, math.Sqrt(v1))
 						limit := off*math.Abs(w1) + 2e-6*math.Abs(w1-w[i])
-						if f.bnb { // 1 − 0.999 in float32 is 4.7e-5 more, its root half of that; and it rounds twice
+						if f.bnb { // 1 − 0.999 in float32 is larger by 4.7e-5, its root by half of that; and bitsandbytes rounds twice
 							limit += off*math.Abs(w1) + 1e-4*math.Abs(w1-w[i])
 						}
 						if math.Abs(moved[i]-w1) > limit {
@@ -82,7 +82,7 @@ func TestAdamWForms(t *testing.T) {
 						if e := math.Abs(newM[i] - exactM[i]); e > 3e-7*(math.Abs(m[i])+math.Abs(float64(g[i]))) {
 							t.Fatalf("%s: m[%d] is %v, want %v", f.name, i, newM[i], exactM[i])
 						}
-						// as above, in bnb; below, v is subnormal
+						// The relative limit is as for bnb above; the absolute one is for subnormal v.
 						if e := math.Abs(newRoot[i] - exactRoot[i]); e > 3e-5*exactRoot[i]+1e-22 {
 							t.Fatalf("%s: √v[%d] is %v, want %v", f.name, i, newRoot[i], exactRoot[i])
 						}
@@ -98,8 +98,8 @@ func TestAdamWForms(t *testing.T) {
 	})
 }
 
-// checkCodes wants each moment at the nearest number of its map, scales that are the blocks' largest, and no √v that
-// became nothing.
+// checkCodes checks that each moment has the nearest number of its map, that scales are the blocks' largest magnitudes,
+// and that no nonzero √v became 0.
 func (x *stepper) checkCodes(t *testing.T, exactM, exactRoot, m, root []float64) {
 	t.Helper()
 	mapM, mapV := kernels.DynamicMap(true), kernels.DynamicMap(false)
@@ -136,7 +136,7 @@ func (x *stepper) checkCodes(t *testing.T, exactM, exactRoot, m, root []float64)
 				for _, number := range c.numbers {
 					best = min(best, math.Abs(float64(number)*c.scale-c.exact))
 				}
-				// A sign rule takes the nearest of its sign; a v that must not be 0 the least that is not.
+				// A sign rule takes the nearest number of the same sign; a v that must not be 0 takes the smallest nonzero number.
 				if x.f.bnb && c.what == "m" || c.code == 1 {
 					best = max(best, 5.5e-7*c.scale)
 				}
@@ -177,7 +177,7 @@ func TestAdamWThreads(t *testing.T) {
 	}
 }
 
-// TestAdamWAtRest has gradients of zero from the first step on: nothing but decay happens, and no 0/0.
+// TestAdamWAtRest checks that gradients of zero from the first step on cause only decay, and no 0/0.
 func TestAdamWAtRest(t *testing.T) {
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		for _, f := range forms {
@@ -200,8 +200,8 @@ func TestAdamWAtRest(t *testing.T) {
 	})
 }
 
-// TestAdamWEnd has moments that become nothing in a block that the tensor ends in. What lies beyond the end counts for
-// nothing, but in bitsandbytes, which takes it for elements of code 128.
+// TestAdamWEnd has moments that become 0 in the block in which the tensor ends. What follows the end must not count,
+// except in bitsandbytes, which treats it as elements of code 128.
 func TestAdamWEnd(t *testing.T) {
 	const n = kernels.QuantBlockSize + 1
 	zero, scales := bytes.Repeat([]byte{127}, n), []float32{1, 1}
@@ -225,7 +225,8 @@ func TestAdamWEnd(t *testing.T) {
 	})
 }
 
-// TestAdamWSpoiled: a gradient that is not finite shows, within two steps, in all of its block; bitsandbytes hides it.
+// TestAdamWSpoiled checks that a gradient that is not finite shows in all of its block within two steps. bitsandbytes
+// hides it.
 func TestAdamWSpoiled(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for _, f := range forms {
@@ -302,8 +303,8 @@ func TestAdamWContract(t *testing.T) {
 		func() { d.NewAdamWList(codes, []x{{W: f32, G: f32, State: eight}}) })
 }
 
-// TestAdamWLevels wants the same state from every level where it is codes: also from gradients whose squares are
-// infinite, and from ones that are no numbers.
+// TestAdamWLevels checks that every level gives the same state if it is codes, also from gradients whose squares are
+// infinite, and from NaN.
 func TestAdamWLevels(t *testing.T) {
 	const n = 5*kernels.QuantBlockSize + 77
 	first := map[string][]byte{}
@@ -325,7 +326,7 @@ func TestAdamWLevels(t *testing.T) {
 				all = append(all, bytesOf(t, d, y)...)
 			}
 			for _, y := range []tensor.Tensor{x.s.MScale, x.s.VScale} {
-				for _, scale := range floats(t, d, y) { // a NaN is one, whatever its bits
+				for _, scale := range floats(t, d, y) { // all NaN are equal, whatever their bits
 					all = append(all, fmt.Sprint(scale, " ")...)
 				}
 			}

@@ -10,7 +10,7 @@ import (
 	"restyle/tensor"
 )
 
-// answer has a test say what memory there is.
+// answer makes the system report the given amount of memory for the length of a test.
 func answer(t *testing.T, free int, whose string, resident int) {
 	t.Helper()
 	f, r := freeMemory, residentMemory
@@ -19,8 +19,8 @@ func answer(t *testing.T, free int, whose string, resident int) {
 	residentMemory = func() int { return resident }
 }
 
-// TestArenaRefused has more memory be wanted than there is, and than is left of it where arenas that nobody has touched
-// yet were promised some.
+// TestArenaRefused requests more memory than there is, and more than is left of it after arenas whose memory is still
+// untouched.
 func TestArenaRefused(t *testing.T) {
 	d, err := Open("cpu", Options{Threads: 1})
 	if err != nil {
@@ -32,7 +32,7 @@ func TestArenaRefused(t *testing.T) {
 	answer(t, 10*mib, "control group /a", before)
 	want := func(bytes int, message string) {
 		t.Helper()
-		// What the device says is free is what an arena may have.
+		// An arena may have as much as the device says is free.
 		free, whose, known := d.Free()
 		if known && (whose != "control group /a" || (bytes <= free) != (message == "")) {
 			t.Errorf("%d MiB free of %s, known %t, and %d MiB wanted for %q", free/mib, whose, known, bytes/mib, message)
@@ -54,10 +54,10 @@ func TestArenaRefused(t *testing.T) {
 	}
 	want(4*mib, "")
 	want(5*mib, "memory for weights: 5.0 MiB on cpu: control group /a has only 4.0 MiB left")
-	answer(t, 4*mib, "control group /a", before+6*mib) // now it is touched, and taken off what is free
+	answer(t, 4*mib, "control group /a", before+6*mib) // now it is touched, and no longer free
 	want(4*mib, "")
 	want(5*mib, "has only 4.0 MiB left")
-	answer(t, 4*mib, "control group /a", before+60*mib) // as is much else
+	answer(t, 4*mib, "control group /a", before+60*mib) // other memory is in use too
 	want(4*mib, "")
 	want(5*mib, "has only 4.0 MiB left")
 	answer(t, 1*mib, "control group /a", before)
@@ -67,7 +67,7 @@ func TestArenaRefused(t *testing.T) {
 	}
 	want(mib, "")
 
-	answer(t, 0, "", 0) // nobody knows
+	answer(t, 0, "", 0) // unknown
 	if _, _, known := d.Free(); known {
 		t.Error("what nobody knows is known")
 	}
@@ -77,7 +77,7 @@ func TestArenaRefused(t *testing.T) {
 	}
 }
 
-// TestArenaBeyondTheMachine wants 64 TiB of this machine, which maps them if it promises more than it has.
+// TestArenaBeyondTheMachine requests 64 TiB of this machine, which maps them if it promises more memory than it has.
 func TestArenaBeyondTheMachine(t *testing.T) {
 	d, err := Open("cpu", Options{Threads: 1})
 	if err != nil {
@@ -93,8 +93,8 @@ func TestArenaBeyondTheMachine(t *testing.T) {
 	}
 }
 
-// TestArena cuts tensors at multiples of align, gives back down to a mark, and knows its peak; SizeOf is the same
-// arithmetic.
+// TestArena checks that tensors start at multiples of align, that memory is released down to a mark, and that the peak
+// is right. SizeOf must give the same sizes.
 func TestArena(t *testing.T) {
 	d, err := Open("cpu", Options{Threads: 1})
 	if err != nil {
@@ -164,10 +164,11 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestEmulatedNeighbors has a kernel leave a tensor for the one beside it in its arena, for one that was released, and
-// go on to the end of one: what touches memory that belongs to no tensor is named, and nothing else is.
+// TestEmulatedNeighbors has a kernel write past a tensor into the next one in its arena, into one that was released,
+// and past the end of an arena. The emulated GPU must name accesses to memory that belongs to no tensor, and only
+// those.
 func TestEmulatedNeighbors(t *testing.T) {
-	const n = 128 // of F32: a tensor ends where the next would begin
+	const n = 128 // of F32: a tensor ends where the next would start
 	longer := func(x tensor.Tensor) tensor.Tensor { x.Shape = []int{n + 1}; return x }
 	for name, c := range map[string]struct {
 		add  func(d *Device, a *Arena, x, y, z tensor.Tensor)

@@ -12,7 +12,7 @@ import (
 	"restyle/tensor"
 )
 
-// packed is n rows of sequences of 20 to 200 tokens.
+// packed returns the offsets of n rows of sequences of 20 to 200 tokens.
 func packed(n int32) []int32 {
 	at, seqs := int32(0), []int32{0}
 	for i := int32(0); at < n; i++ {
@@ -22,9 +22,9 @@ func packed(n int32) []int32 {
 	return seqs
 }
 
-// BenchmarkAttention reports GFLOP/s of what causal attention needs at least, half of each sequence's square, 2
-// products forward and 5 backward; and what share this is of the ceiling, measured before and after. The median run
-// counts.
+// BenchmarkAttention reports the GFLOP/s of what causal attention needs at least: half of each sequence's square, 2
+// products forward and 5 backward. It also reports their share of the ceiling, measured before and after. The median
+// run counts.
 func BenchmarkAttention(b *testing.B) {
 	for _, m := range []kernels.AttentionSpec{
 		{CuSeqlens: []int32{0, 512}, Heads: 8, KVHeads: 4, HeadDim: 32},
@@ -77,8 +77,8 @@ func BenchmarkAttention(b *testing.B) {
 	}
 }
 
-// BenchmarkAttentionCached reports GB/s of keys and values read for one token that follows 2,048, in as many layers as
-// no cache holds, and what share this is of what a copy reads and writes.
+// BenchmarkAttentionCached reports the GB/s of keys and values read for one token after 2,048, in so many layers that
+// no cache holds them, and their share of what a copy reads and writes.
 func BenchmarkAttentionCached(b *testing.B) {
 	const start, layers = 2048, 32
 	m := kernels.AttentionSpec{Heads: 32, KVHeads: 8, HeadDim: 64}

@@ -7,13 +7,13 @@ import (
 	"restyle/tensor"
 )
 
-// TestEagerLaunches wants a product of all heads to be one launch, but for those that are added up over the heads that
-// share a key head.
+// TestEagerLaunches checks that a product of all heads is one launch, except for products that are added up over the
+// heads that share a key head.
 func TestEagerLaunches(t *testing.T) {
 	for _, test := range []struct {
 		name                        string
 		heads, kvHeads              int
-		forward, backward, products int // of a sequence; and products of the backward
+		forward, backward, products int // of one sequence; products are the backward pass's
 	}{
 		{"GQA", 32, 8, 3, 4 + 3 + 2*4, 3 + 2*4}, {"as many key heads", 12, 12, 3, 4 + 5, 5},
 		{"one key head", 6, 1, 3, 4 + 3 + 2*6, 3 + 2*6},

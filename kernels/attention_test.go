@@ -16,9 +16,10 @@ import (
 	"restyle/tensor"
 )
 
-// attentionShapes are many more, for which differences would take too long: the gradients' formula is compared.
+// attentionShapes returns so many shapes that numerical differences would take too long; the test compares the
+// gradients with the formula.
 func attentionShapes() (list []kernels.AttentionSpec) {
-	if testing.Short() { // where each instruction is played, a long sequence takes minutes
+	if testing.Short() { // on the emulated GPU a long sequence takes minutes
 		defer func() {
 			list = slices.DeleteFunc(list, func(s kernels.AttentionSpec) bool { return s.CuSeqlens[len(s.CuSeqlens)-1] > 601 })
 		}()
@@ -36,15 +37,15 @@ func attentionShapes() (list []kernels.AttentionSpec) {
 		list = append(list, kernels.AttentionSpec{CuSeqlens: []int32{0, 0, 1, 150, 151, 151, 229}, Heads: 4, KVHeads: 2,
 			HeadDim: 16, Window: window})
 	}
-	for _, n := range []int32{1, 2, 17, 65, 130, 300, 600} { // from 257 on, several chunks of keys
+	for _, n := range []int32{1, 2, 17, 65, 130, 300, 600} { // from 257 on, several key blocks
 		list = append(list, kernels.AttentionSpec{CuSeqlens: []int32{0, 0, n, 2*n + 1}, Heads: 4, KVHeads: 2, HeadDim: 16,
 			Bidirectional: true})
 	}
 	return append(list,
-		kernels.AttentionSpec{CuSeqlens: []int32{0}, Heads: 2, KVHeads: 1, HeadDim: 16}, // no sequence at all
+		kernels.AttentionSpec{CuSeqlens: []int32{0}, Heads: 2, KVHeads: 1, HeadDim: 16}, // no sequence
 		kernels.AttentionSpec{CuSeqlens: []int32{0, 0, 0}, Heads: 2, KVHeads: 1, HeadDim: 16},
 		kernels.AttentionSpec{CuSeqlens: []int32{0, 0, 1, 3, 60, 61, 200, 200}, Heads: 8, KVHeads: 4, HeadDim: 32},
-		kernels.AttentionSpec{CuSeqlens: []int32{0, 600, 601}, Heads: 2, KVHeads: 1, HeadDim: 16}, // several chunks of keys
+		kernels.AttentionSpec{CuSeqlens: []int32{0, 600, 601}, Heads: 2, KVHeads: 1, HeadDim: 16}, // several key blocks
 		kernels.AttentionSpec{CuSeqlens: []int32{0, 30, 1130}, Heads: 1, KVHeads: 1, HeadDim: 8, Window: 300},
 	)
 }
@@ -88,8 +89,8 @@ func TestAttentionShapes(t *testing.T) {
 								t.Errorf("%s, fused %v: %s", c.ID(), fused, fault)
 							}
 						}
-						// Terms may be larger than their sum. In each, the weight is rounded, and y, which dy·y has, and the score's
-						// gradient.
+						// Terms may be larger than their sum. In each term, the weight, y (part of dy·y) and the score's gradient are
+						// rounded.
 						term := 2 * c.Tolerance
 						if dt == tensor.BF16 {
 							term = 2 * 0x1p-8
@@ -112,7 +113,7 @@ func TestAttentionShapes(t *testing.T) {
 	})
 }
 
-// TestAttentionThreads checks that any number of threads gives the same bytes, with work for more threads than that.
+// TestAttentionThreads checks that any number of threads gives the same bytes, even if there is work for more of them.
 func TestAttentionThreads(t *testing.T) {
 	m := kernels.AttentionSpec{CuSeqlens: []int32{0, 90, 700}, Heads: 4, KVHeads: 2, HeadDim: 16}
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
@@ -143,7 +144,7 @@ func TestAttentionThreads(t *testing.T) {
 
 func roundToBF16(x float64) float64 { return float64(tensor.RoundBF16(float32(x))) }
 
-// TestAttentionBF16 checks that the error is at most twice that of a chain of operations that each round to bfloat16.
+// TestAttentionBF16 checks that the error is at most twice that of a chain of operations that each round to bf16.
 func TestAttentionBF16(t *testing.T) {
 	m := kernels.AttentionSpec{CuSeqlens: []int32{0, 100, 161}, Heads: 4, KVHeads: 2, HeadDim: 32}
 	var y, dx, chainY, chainDX []float64
@@ -172,10 +173,10 @@ func TestAttentionBF16(t *testing.T) {
 	})
 }
 
-// TestAttentionHugeScores uses scores of about ±10⁴ and ±10⁹: weights are 0 and 1, and gradients finite.
+// TestAttentionHugeScores uses scores of about ±10⁴ and ±10⁹ and checks that weights are 0 and 1, and gradients finite.
 func TestAttentionHugeScores(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
-		eachAttention(d, []int{16, 24, 32}, func(dt tensor.DType, headDim int) { // 1/√16 is exact, the others' are not
+		eachAttention(d, []int{16, 24, 32}, func(dt tensor.DType, headDim int) { // 1/√16 is exact, the others are not
 			m := kernels.AttentionSpec{CuSeqlens: []int32{0, 20, 75}, Heads: 4, KVHeads: 2, HeadDim: headDim, Window: 33}
 			for _, spread := range []float64{50, 1.5e4} {
 				c := cases.AttentionCase(dt, m, spread)
@@ -195,8 +196,8 @@ func TestAttentionHugeScores(t *testing.T) {
 	})
 }
 
-// eachAttention calls f for both types, unfused and fused, with each head dimension, of which the last has kernels on
-// tensor cores; for a GPU that is only played, with the last in BF16 and fused.
+// eachAttention calls f for both types, unfused and fused, with each head dimension, the last of which has tensor-core
+// kernels. On the emulated GPU it calls f only with the last dimension, in BF16 and fused.
 func eachAttention(d *kernels.Device, headDims []int, f func(dt tensor.DType, headDim int)) {
 	for _, dt := range cases.Types {
 		for _, fused := range []bool{false, true} {
@@ -210,8 +211,8 @@ func eachAttention(d *kernels.Device, headDims []int, f func(dt tensor.DType, he
 	}
 }
 
-// TestAttentionOneKey has every query see itself alone: y is its value, whatever the score, and only values have
-// gradients.
+// TestAttentionOneKey has every query see only itself and checks that y is its value, whatever the score, and that only
+// values have gradients.
 func TestAttentionOneKey(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		eachAttention(d, []int{16, 64}, func(dt tensor.DType, headDim int) {
@@ -220,9 +221,9 @@ func TestAttentionOneKey(t *testing.T) {
 			r := place(t, d, c)
 			c.Forward(d, r.X)
 			c.Backward(d, r.X)
-			columns, values := m.Width(), 4*headDim // those of qkv, and the first of values
+			columns, values := m.Width(), 4*headDim // of qkv, and the index of the first value
 			y, dqkv := floats(t, d, r.X["y"]), floats(t, d, r.X["dqkv"])
-			near := func(got, want float64) bool { return math.Abs(got-want) <= 2e-5*math.Abs(want) } // e⁰, of scores up to 100
+			near := func(got, want float64) bool { return math.Abs(got-want) <= 2e-5*math.Abs(want) } // e⁰, for scores up to 100
 			for i, x := range r.At["qkv"] {
 				row, column := i/columns, i%columns-values
 				if at := row*2*headDim + column; column < 0 {
@@ -270,8 +271,8 @@ func TestAttentionWideWindow(t *testing.T) {
 	})
 }
 
-// TestAttentionNeighbors checks that a sequence's results do not depend, to the last bit, on what is next to it, even
-// NaN.
+// TestAttentionNeighbors checks that a sequence's results do not depend, to the last bit, on the adjacent sequences,
+// even if they are NaN.
 func TestAttentionNeighbors(t *testing.T) {
 	const n, before, after = 77, 31, 40
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
@@ -325,8 +326,8 @@ func toF32(x []float64) []float32 {
 	return v
 }
 
-// TestAttentionMemory has the fused kernels' working memory grow with the length at most, and stay far below one matrix
-// of scores.
+// TestAttentionMemory checks that the fused kernels' scratch grows at most linearly with the length, and stays far
+// below one matrix of scores.
 func TestAttentionMemory(t *testing.T) {
 	const n = 4096
 	m := kernels.AttentionSpec{CuSeqlens: []int32{0, n}, Heads: 4, KVHeads: 1, HeadDim: 8}

@@ -10,7 +10,7 @@ import (
 	"restyle/tensor"
 )
 
-// cacheRun is one sequence, qkv of which goes through caches in pieces.
+// cacheRun is one sequence whose qkv goes through caches in chunks.
 type cacheRun struct {
 	d         *kernels.Device
 	m         kernels.AttentionSpec
@@ -41,7 +41,7 @@ func newCacheRun(t *testing.T, d *kernels.Device, dt tensor.DType, m kernels.Att
 	return r, from.At["qkv"]
 }
 
-// pieces has the rows from start on go through the caches, so many at a time, and returns y.
+// pieces sends the rows from start on through the caches, atOnce at a time, and returns y.
 func (r *cacheRun) pieces(t *testing.T, start, atOnce int) []float64 {
 	t.Helper()
 	rows := r.qkv.Rows()
@@ -61,13 +61,12 @@ func (r *cacheRun) pieces(t *testing.T, start, atOnce int) []float64 {
 	return floats(t, r.d, r.y.Slice(start, rows))
 }
 
-// TestAttentionCached has the same come out whether a sequence goes through at once or in pieces, with caches or
-// without.
+// TestAttentionCached checks that a sequence gives the same results at once or in chunks, with or without caches.
 func TestAttentionCached(t *testing.T) {
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		d.SetFused(kernels.All())
 		for _, dt := range cases.Types {
-			// In F32 only the order of sums differs. In BF16 the weights are rounded beside other maxima.
+			// In F32 only the order of sums differs. In BF16 the weights are rounded relative to other maxima.
 			limit := map[tensor.DType]float64{tensor.F32: 1e-6, tensor.BF16: 4e-3}[dt]
 			for _, m := range []kernels.AttentionSpec{
 				{Heads: 4, KVHeads: 2, HeadDim: 16},
@@ -92,8 +91,8 @@ func TestAttentionCached(t *testing.T) {
 	})
 }
 
-// TestAttentionCachedLong has few queries follow many keys, which are then worked on in chunks, beside the formula; and
-// the same bytes for any number of threads.
+// TestAttentionCachedLong compares a few queries after many keys, which are processed in chunks, with the formula, and
+// checks that any number of threads gives the same bytes.
 func TestAttentionCachedLong(t *testing.T) {
 	const rows, start = 1300, 1290
 	formulas := map[string][]float64{}
@@ -126,7 +125,7 @@ func TestAttentionCachedLong(t *testing.T) {
 	})
 }
 
-// TestAppendKV checks that rows are stored in their places, and nothing else changes.
+// TestAppendKV checks that rows are stored at their positions, and that nothing else changes.
 func TestAppendKV(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for _, dt := range cases.Types {
@@ -162,7 +161,7 @@ func TestAppendKV(t *testing.T) {
 					}
 				}
 			}
-			// Up to the last row, and no further.
+			// Up to the last row is allowed, but no further.
 			d.AppendKV(k, v, qkv, heads, kvHeads, capacity-rows)
 			for at, message := range map[int]string{
 				capacity - rows + 1: "AppendKV: rows 7 to 10 of k", capacity: "AppendKV: rows 9 to 12 of k",

@@ -17,7 +17,7 @@ import (
 // it. The error is that of the call, and no work is done after it.
 func TestEveryCallFails(t *testing.T) {
 	run := func(call, result int) ([]string, error) { return cudatest.Fail(t, call, result, everyCall) }
-	if _, err := run(-1, 0); err != nil { // compiles
+	if _, err := run(-1, 0); err != nil { // compiles the kernels
 		t.Fatal(err)
 	}
 	all, err := run(-1, 0)
@@ -31,8 +31,8 @@ func TestEveryCallFails(t *testing.T) {
 			t.Errorf("%s is not called", call)
 		}
 	}
-	// These are called when work is over, and so after a failure too, with what asks how much memory is left where it did
-	// not suffice, and whether the GPU has failed where another library did.
+	// These are called after the work is over, and so after a failure too. So are the calls that ask how much memory is
+	// left after an allocation fails, and whether the GPU has failed after another library fails.
 	last := []string{"cuMemFree_v2", "cuMemFreeHost", "cuEventDestroy_v2", "cuStreamDestroy_v2",
 		"cuDevicePrimaryCtxRelease_v2", "cuCtxSetCurrent", "cuMemGetInfo_v2",
 		"cuStreamEndCapture", "cuGraphDestroy", "cublasLtDestroy", "cublasLtMatmulDescDestroy", "cublasLtMatrixLayoutDestroy",
@@ -52,7 +52,7 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
-// TestEveryCallOfTheCompilerFails has each call of NVRTC fail, one a run, where nothing is compiled yet.
+// TestEveryCallOfTheCompilerFails makes each call of NVRTC fail, one per run, with nothing compiled before.
 func TestEveryCallOfTheCompilerFails(t *testing.T) {
 	compile := func() (err error) {
 		d, err := Open("emulated", Options{OwnProducts: true})
@@ -94,7 +94,7 @@ func TestEveryCallOfTheCompilerFails(t *testing.T) {
 	}
 }
 
-// emptyCache is a folder for what is compiled that has the emulated GPU, and nothing else.
+// emptyCache returns a directory for compiled code that contains only the library of the emulated GPU.
 func emptyCache(t *testing.T) string {
 	t.Helper()
 	cudatest.Set(t, "FAIL=0")

@@ -43,9 +43,9 @@ func testCase(t *testing.T, d *kernels.Device, c *cases.Case, fused bool) {
 	}
 }
 
-// What tests use that run operations themselves.
+// The functions below are for tests that run operations themselves.
 
-// place has a case's operands in memory.
+// place allocates a case's operands.
 func place(t testing.TB, d *kernels.Device, c *cases.Case) *cases.Run {
 	t.Helper()
 	r, err := c.Place(d)
@@ -55,7 +55,7 @@ func place(t testing.TB, d *kernels.Device, c *cases.Case) *cases.Run {
 	return r
 }
 
-// arena is one that is closed when the test ends.
+// arena returns an arena that is closed when the test ends.
 func arena(t testing.TB, d *kernels.Device, bytes int) *kernels.Arena {
 	t.Helper()
 	a, err := d.NewArena("test", bytes)
@@ -78,7 +78,7 @@ func filled(n int, f func(i int) float64) []float32 {
 	return x
 }
 
-// bytesOf is a tensor's memory, read back.
+// bytesOf returns a tensor's bytes, read back from the device.
 func bytesOf(t testing.TB, d *kernels.Device, x tensor.Tensor) []byte {
 	t.Helper()
 	b := make([]byte, x.Bytes())

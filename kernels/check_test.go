@@ -9,8 +9,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestGuardScratch writes before and beyond scratch memory, and wants both to be reported when it is released, with its
-// name, and nothing after the guards are gone.
+// TestGuardScratch writes before and after scratch memory, and checks that both writes are reported by name when it is
+// released, and nothing once the guards are removed.
 func TestGuardScratch(t *testing.T) {
 	d, err := Open("cpu", Options{Threads: 1})
 	if err != nil {

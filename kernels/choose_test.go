@@ -41,7 +41,7 @@ func TestFastest(t *testing.T) {
 	}
 }
 
-// chooser opens the emulated GPU, whose cuBLASLt has these algorithms, with a folder for what is chosen.
+// chooser opens the emulated GPU, whose cuBLASLt has these algorithms, with a directory for its choices.
 func chooser(t *testing.T, algorithms, dir string, o Options) *Device {
 	t.Helper()
 	cudatest.Set(t, "PRODUCTS="+algorithms)
@@ -62,8 +62,8 @@ func chooser(t *testing.T, algorithms, dir string, o Options) *Device {
 	return d
 }
 
-// layer is a linear layer with a bias, forward and backward, of sizes that cuBLASLt takes. It returns the numbers of
-// results, unless d only rehearses.
+// layer runs a linear layer with a bias, forward and backward, of sizes that cuBLASLt takes. It appends the results,
+// unless d only rehearses.
 func layer(d *Device, results *[]float32) error {
 	a, err := d.NewArena("operands", 1<<20)
 	if err != nil {
@@ -89,8 +89,7 @@ func layer(d *Device, results *[]float32) error {
 	return err
 }
 
-// chosen has d choose, and returns which algorithm each product has then, how often something was timed, and the
-// results.
+// chosen has d choose algorithms, and returns the algorithm of each product, how often one was timed, and the results.
 func chosen(t *testing.T, d *Device) (which []int, timed int, results []float32) {
 	t.Helper()
 	if err := d.Precompile(t.Context(), func(d *Device) error { return layer(d, nil) }, nil); err != nil {
@@ -128,8 +127,8 @@ func TestChooseProducts(t *testing.T) {
 	for _, c := range []struct {
 		algorithms string
 		o          Options
-		want       int // among those that are offered
-		order      int // in which the sums are made
+		want       int // index among the algorithms that are offered
+		order      int // the order of the sums
 	}{
 		{"100", Options{}, 0, 0},
 		{"100,98", Options{}, 0, 0},
@@ -139,8 +138,8 @@ func TestChooseProducts(t *testing.T) {
 		{"100,x50", Options{}, 0, 0},
 		{"x50,100,98", Options{}, 1, 1},
 		{"x50,100,90", Options{}, 2, 2},
-		{"100,o50,90", Options{}, 1, 2},                    // one that rounds parts is not offered
-		{"100,98,97.5,98,99,99,99,99,50", Options{}, 0, 0}, // there are eight at most
+		{"100,o50,90", Options{}, 1, 2},                    // an algorithm that rounds partial sums is not offered
+		{"100,98,97.5,98,99,99,99,99,50", Options{}, 0, 0}, // at most eight are tried
 	} {
 		which, timed, results := chosen(t, chooser(t, c.algorithms, t.TempDir(), c.o))
 		if !slices.Equal(which, []int{c.want, c.want}) {
@@ -158,7 +157,7 @@ func TestChooseProducts(t *testing.T) {
 	}
 }
 
-// TestChooseNone makes every algorithm fail: the run itself reports that.
+// TestChooseNone makes every algorithm fail, and checks that the run itself reports that.
 func TestChooseNone(t *testing.T) {
 	d := chooser(t, "x1,x2", t.TempDir(), Options{})
 	if err := d.Precompile(t.Context(), func(d *Device) error { return layer(d, nil) }, nil); err != nil {
@@ -172,8 +171,8 @@ func TestChooseNone(t *testing.T) {
 	}
 }
 
-// TestChoicesKept wants choices found again by the same library on the same GPU, and by no other, nor from a file that
-// is damaged.
+// TestChoicesKept checks that the same library on the same GPU finds its choices again, that any other does not, and
+// that a damaged file is not used.
 func TestChoicesKept(t *testing.T) {
 	whole := t.TempDir()
 	if which, timed, _ := chosen(t, chooser(t, "100,90", whole, Options{})); timed != 2 ||
@@ -183,7 +182,7 @@ func TestChoicesKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(t *testing.T, file string, d *Device)
 		timed  int
-		want   int // once all algorithms take the same time
+		want   int // index after all algorithms take the same time
 	}{
 		"nothing":         {func(*testing.T, string, *Device) {}, 0, 1},
 		"another library": {func(_ *testing.T, _ string, d *Device) { d.gpu.blas.Version++ }, 2, 0},
@@ -243,7 +242,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// say has the file of choices say something else of one product, or of all.
+// say edits the file of choices, for one product or for all.
 func say(d *Device, choice string, all bool) {
 	b := d.gpu.blas.BLAS
 	known := d.gpu.cache.Choices(b)
@@ -256,7 +255,8 @@ func say(d *Device, choice string, all bool) {
 	d.gpu.cache.KeepChoices(b, known)
 }
 
-// TestKeepChoices has a run go on with what it began with, whatever is faster now, and with nothing else.
+// TestKeepChoices checks that a run keeps the choices that it started with, even if others are faster now, and accepts
+// no others.
 func TestKeepChoices(t *testing.T) {
 	first := chooser(t, "100,90", t.TempDir(), Options{})
 	_, _, want := chosen(t, first)
@@ -288,7 +288,7 @@ func TestKeepChoices(t *testing.T) {
 	}
 }
 
-// TestChooseStopped wants a choice that is ended early to say so, and what was timed by then to be kept.
+// TestChooseStopped checks that choosing reports if it is stopped early, and keeps what was timed by then.
 func TestChooseStopped(t *testing.T) {
 	dir := t.TempDir()
 	d := chooser(t, "100,90", dir, Options{})
@@ -303,12 +303,12 @@ func TestChooseStopped(t *testing.T) {
 	if n := len(d.gpu.cache.Choices(d.gpu.blas.BLAS)); n != 1 {
 		t.Errorf("%d are kept", n)
 	}
-	if len(d.arenas) != 1 { // the workspace
+	if len(d.arenas) != 1 { // only the workspace
 		t.Errorf("%d arenas", len(d.arenas))
 	}
 }
 
-// TestProducts checks that Products distinguishes everything that multiplies.
+// TestProducts checks that Products distinguishes all different products.
 func TestProducts(t *testing.T) {
 	library, own := chooser(t, "1", t.TempDir(), Options{}), chooser(t, "1", t.TempDir(), Options{OwnProducts: true})
 	if got := library.Products(); !strings.Contains(got, "emulated GPU (2 multiprocessors) with cuBLASLt 130001 (") {

@@ -2,7 +2,7 @@ package kernels
 
 import "testing"
 
-// TestColumnGrid checks that there is a share for every 128 rows, and at most 128 shares.
+// TestColumnGrid checks that there is a partial for every 128 rows, and at most 128 partials.
 func TestColumnGrid(t *testing.T) {
 	for _, test := range [][4]int{
 		{1, 1, 1, 128}, {128, 32, 1, 128}, {129, 33, 2, 128}, {16384, 64, 128, 128}, {16385, 64, 128, 129},

@@ -12,8 +12,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestAddSquares compares with the sum in float64, over elements whose squares overflow float32 and vanish in it, and
-// wants the same bits from any number of threads.
+// TestAddSquares compares with the sum in float64, over elements whose squares overflow or underflow float32, and
+// checks that any number of threads gives the same bits.
 func TestAddSquares(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for _, typ := range cases.Types {
@@ -23,7 +23,7 @@ func TestAddSquares(t *testing.T) {
 				rng := rand.New(rand.NewPCG(6, 7))
 				a := arena(t, d, 1<<20)
 				for i, n := range []int{1, 5, 100, 100003, 70001} {
-					odd := 5 * (i % 2) // some begin between vectors
+					odd := 5 * (i % 2) // some are unaligned
 					x := a.New("x", typ, odd+n).Slice(odd, odd+n)
 					d.Upload(x, filled(n, func(int) float64 { return scale * rng.NormFloat64() }))
 					for _, v := range floats(t, d, x) {
@@ -32,7 +32,7 @@ func TestAddSquares(t *testing.T) {
 					xs = append(xs, x)
 				}
 				got := sumSquares(t, d, xs...)
-				if math.Abs(got-want) > 1e-13*want { // both are float64; their orders differ
+				if math.Abs(got-want) > 1e-13*want { // both are float64, in different orders
 					t.Errorf("%v: %v, want %v", typ, got, want)
 				}
 				if !d.IsCPU() {
@@ -68,7 +68,7 @@ func TestAddSquaresBad(t *testing.T) {
 	})
 }
 
-// sumSquares adds up the squares of some tensors.
+// sumSquares adds up the squares of several tensors.
 func sumSquares(t *testing.T, d *kernels.Device, xs ...tensor.Tensor) float64 {
 	t.Helper()
 	c := control(t, d)
@@ -89,7 +89,7 @@ func control(t testing.TB, d *kernels.Device) kernels.Control {
 	return c
 }
 
-// TestDecide clips and decides by the formula.
+// TestDecide compares clipping and the decision with the formula.
 func TestDecide(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		clipped := func(norm float64) float64 { return 1 / (norm + 1e-6) }

@@ -39,7 +39,7 @@ func TestCrossEntropyGradient(t *testing.T) {
 				up, down := run(i, h, false)[i/vocab], run(i, -h, false)[i/vocab]
 				numeric = append(numeric, (up-down)/(2*h))
 			}
-			// Differences err by h²/6 of the third derivative, 1e-5, and by the rounding of the losses over h, 2e-5.
+			// The differences err by h²/6 of the third derivative, 1e-5, and by the rounding of the losses divided by h, 2e-5.
 			if e := cases.Distance(gradient, numeric); e > 1e-4 {
 				t.Errorf("fused %v: off by %.3g", fused, e)
 			}
@@ -79,7 +79,7 @@ func TestCrossEntropyRounds(t *testing.T) {
 	})
 }
 
-// TestCrossEntropyLimits has logits of −∞ (one chunk of the row is nothing else), a NaN, a target that cannot be, and
+// TestCrossEntropyLimits has logits of −∞ (one chunk of the row has no others), a NaN, a target of probability 0, and
 // one that is no column.
 func TestCrossEntropyLimits(t *testing.T) {
 	const vocab = 2100
@@ -142,9 +142,9 @@ func TestCrossEntropyLimits(t *testing.T) {
 	})
 }
 
-// TestCrossEntropyEnds has rows that end within a vector, of logits so far below zero that one of 0 beside them, as
-// vectors have it beyond the end of a row, would be all of the sum; and of ones so far above that it would be the
-// least.
+// TestCrossEntropyEnds has rows that end within a vector. In some, the logits are so far below zero that a 0 in the
+// vector after the end of the row would make up the whole sum. In others, they are so far above zero that it would be
+// the smallest.
 func TestCrossEntropyEnds(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for _, typ := range cases.Types {
@@ -160,7 +160,7 @@ func TestCrossEntropyEnds(t *testing.T) {
 						d.Upload(logits, filled(2*vocab, func(i int) float64 { return level + float64(i%5) }))
 						wantLoss, want := cases.CrossEntropy(floats(t, d, logits), []float64{0, last}, vocab, 1)
 						d.CrossEntropy(loss, logits, logits, targets, 1)
-						// Logits have an ulp of 2⁻¹⁵ at most, which log-softmax rounds to.
+						// Logits have an ulp of at most 2⁻¹⁵, to which log-softmax rounds.
 						for i, got := range floats(t, d, loss) {
 							if math.Abs(got-wantLoss[i]) > 1e-6*wantLoss[i]+1e-4 {
 								t.Errorf("%v, %d about %v, fused %v: loss %v, want %v", typ, vocab, level, fused, got, wantLoss[i])
@@ -178,8 +178,8 @@ func TestCrossEntropyEnds(t *testing.T) {
 	})
 }
 
-// TestCrossEntropySmallLoss has targets that are nearly certain. The loss is the logarithm of a sum just above 1 and no
-// more exact than this, 2⁻²³; but the target's gradient, e^−loss − 1, is as exact as the loss itself.
+// TestCrossEntropySmallLoss has targets that are nearly certain. The loss is the logarithm of a sum just above 1, and
+// so has an absolute error of 2⁻²³. The target's gradient, e^−loss − 1, is as accurate as the loss itself.
 func TestCrossEntropySmallLoss(t *testing.T) {
 	const vocab, scale = 3, 0.25
 	var x []float32
@@ -205,7 +205,7 @@ func TestCrossEntropySmallLoss(t *testing.T) {
 					t.Errorf("fused %v: with a loss of %v, the target's gradient is %v, want %v", fused, l[r], g[r*vocab], want)
 				}
 			}
-			// A logit of 40 above the others has a loss of e⁻⁴⁰ or nothing, whatever the logits' size.
+			// A logit of 40 above the others has a loss of e⁻⁴⁰ or 0, whatever the magnitude of the logits.
 			d.Upload(logits.Slice(0, 1), []float32{1e4, 1e4 - 40, 1e4 - 50})
 			d.CrossEntropy(loss, tensor.Tensor{}, logits, targets, scale)
 			if got := floats(t, d, loss)[0]; got < 0 || got > 1e-17 {
@@ -215,7 +215,8 @@ func TestCrossEntropySmallLoss(t *testing.T) {
 	})
 }
 
-// TestCrossEntropyRoundsTarget has a target that cannot be: its gradient is −scale, rounded to nearest, ties to even.
+// TestCrossEntropyRoundsTarget has a target of probability 0, whose gradient must be −scale, rounded to nearest, ties
+// to even.
 func TestCrossEntropyRoundsTarget(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		a := arena(t, d, 1<<12)

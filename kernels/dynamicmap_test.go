@@ -12,7 +12,7 @@ import (
 	"restyle/tensor"
 )
 
-// TestDynamicMap compares the maps with bitsandbytes 0.50.2's create_dynamic_map, all bits of them.
+// TestDynamicMap compares all bits of the maps with those of bitsandbytes 0.50.2's create_dynamic_map.
 func TestDynamicMap(t *testing.T) {
 	for signed, want := range map[bool]string{
 		true:  "e732639a65f497b4ad684bb166a4467708255edd5207757de8b8f0c7e1fda89c",
@@ -28,8 +28,8 @@ func TestDynamicMap(t *testing.T) {
 	}
 }
 
-// search is the nearest code as bitsandbytes finds it: seven halvings from code 127, and then the neighbour on x's side
-// if x is beyond the midpoint.
+// search returns the nearest code as bitsandbytes finds it: seven halvings from code 127, and then the neighbor on x's
+// side if x is beyond the midpoint.
 func search(x float32, code []float32, signed bool) byte {
 	pivot, lowerPivot, upperPivot := 127, 0, 255
 	lower, upper := float32(0), float32(1)
@@ -54,8 +54,8 @@ func search(x float32, code []float32, signed bool) byte {
 	return byte(pivot)
 }
 
-// TestQuantize wants the code that a search finds for numbers about every midpoint and every number of the maps, where
-// one unit in the last place decides, and for others; and the way back.
+// TestQuantize compares with a search, for numbers around every midpoint and every number of the maps, where one unit
+// in the last place decides, and for other numbers. It also checks dequantizing.
 func TestQuantize(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for _, signed := range []bool{true, false} {
@@ -78,7 +78,7 @@ func TestQuantize(t *testing.T) {
 				x = append(x, float32(math.Pow(10, -8*rng.Float64()))*float32(1-2*rng.IntN(2)))
 			}
 			for bits := uint32(0); bits < math.Float32bits(1); bits += 7919 { // a prime: no bit keeps its value
-				x = append(x, math.Float32frombits(bits|bits<<31)) // every second below zero
+				x = append(x, math.Float32frombits(bits|bits<<31)) // every second one is negative
 			}
 			x = append(x, 0, float32(math.Copysign(0, -1)), 1, -1, 1e-38, 1e-45, -1e-45, math.Nextafter32(1, 0),
 				math.Nextafter32(-1, 0))
@@ -87,7 +87,7 @@ func TestQuantize(t *testing.T) {
 					x[i] = 0.25
 				}
 			}
-			// Each block begins with its largest, 1, so that nothing is scaled.
+			// Each quantization block starts with its largest magnitude, 1, so that nothing is scaled.
 			var in []float32
 			for i := 0; i < len(x); i += kernels.QuantBlockSize - 1 {
 				in = append(append(in, 1), x[i:min(len(x), i+kernels.QuantBlockSize-1)]...)
@@ -146,7 +146,7 @@ func TestQuantizeBlocks(t *testing.T) {
 		}
 		for i, v := range in {
 			b := i / kernels.QuantBlockSize
-			// The widest part of the map is 9/2⁶ of the decade, half of that away, and −1 is not there.
+			// The widest step of the map is 9/2⁶ of the decade, and the error at most half of that. −1 is not in the map.
 			if b != 3 && math.Abs(y[i]-float64(v)) > s[b]*0.0071 {
 				t.Fatalf("element %d, %v, came back as %v", i, v, y[i])
 			}

@@ -8,7 +8,7 @@ import (
 	"restyle/tensor"
 )
 
-// TestEmbeddingPad leaves the padding's row of the gradient as it is.
+// TestEmbeddingPad checks that the padding token's row of the gradient is not changed.
 func TestEmbeddingPad(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for _, typ := range cases.Types {
@@ -27,7 +27,7 @@ func TestEmbeddingPad(t *testing.T) {
 			}
 			kernels.MustPanic(t, "an id beyond the table", "Embedding: ids[3] is 3: must be from 0 to 2", func() {
 				d.UploadI32(ids, []int32{2, 1, 2, 3})
-				d.Embedding(dtable, dtable, ids.Slice(0, 3)) // these are fine
+				d.Embedding(dtable, dtable, ids.Slice(0, 3)) // these are valid
 				y := a.New("y", tensor.F32, 4, 2)
 				d.Embedding(y, dtable, ids)
 			})
@@ -35,8 +35,8 @@ func TestEmbeddingPad(t *testing.T) {
 	})
 }
 
-// TestEmbeddingBackwardAll has more rows than are sorted or added up at a time: of the padding, of one id, and of many
-// others, the last of a large vocabulary among them. Their elements are whole numbers, whose sums are exact in any
+// TestEmbeddingBackwardAll has more rows than are sorted or added up at a time: of the padding token, of one id, and of
+// many others, including the last of a large vocabulary. The elements are whole numbers, whose sums are exact in any
 // order.
 func TestEmbeddingBackwardAll(t *testing.T) {
 	const rows, vocab, pad = 4500, 128257, 70000
@@ -71,7 +71,7 @@ func TestEmbeddingBackwardAll(t *testing.T) {
 	})
 }
 
-// TestEmbeddingBackwardOrder has rows of one id, far from each other, whose sum tells in which order they were added.
+// TestEmbeddingBackwardOrder has rows of one id, far from each other, whose sum reveals the order of addition.
 func TestEmbeddingBackwardOrder(t *testing.T) {
 	const rows = 5000
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {

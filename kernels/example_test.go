@@ -7,7 +7,7 @@ import (
 	"restyle/tensor"
 )
 
-// One operation on tensors of one's own: a device, memory on it, values in, the operation, values out.
+// One operation on your own tensors: open a device, allocate, upload values, run the operation, read the result.
 func Example() {
 	d, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All()})
 	if err != nil {

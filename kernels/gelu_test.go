@@ -9,8 +9,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestGELURange goes through the tails, in which nothing cancels, overflows or becomes NaN that is none. Results lie in
-// the place of their inputs.
+// TestGELURange checks that in the tails nothing cancels or overflows, and that only NaN gives NaN. Results overwrite
+// their inputs.
 func TestGELURange(t *testing.T) {
 	var xs []float64
 	for x := 1.0 / 64; x < 20; x += 1.0 / 16 {
@@ -44,7 +44,7 @@ func TestGELURange(t *testing.T) {
 				y := floats(t, d, x)
 				for i, v := range at[:finite] {
 					want, wantSlope := cases.GELU(v, tanh)
-					// An exponent of size a is known to 2⁻²⁴ of itself; exp for BF16 is good to 4e-6.
+					// An exponent of magnitude a has a relative error of 2⁻²⁴; exp for BF16 is accurate to 4e-6.
 					a := min(v*v, 200)
 					if tanh {
 						a = math.Abs(1.6*v + 0.07*v*v*v)

@@ -9,7 +9,7 @@ import (
 	"restyle/tensor"
 )
 
-// An adamWForm is what there is of a tensor beside its elements' number.
+// An adamWForm is the form of a tensor: everything except its number of elements.
 type adamWForm struct {
 	name                    string
 	weight, gradient        tensor.DType
@@ -17,8 +17,8 @@ type adamWForm struct {
 	master                  tensor.DType // 0: none
 }
 
-// operands are those of a tensor of that form: the weight, its gradient, both moments, their scales if they are codes,
-// and what is behind the weight.
+// operands returns the operands of a tensor of that form: the weight, its gradient, both moments, their scales if they
+// are codes, and the master weight.
 func (f adamWForm) operands(n int) []gpuOperand {
 	moment := gpuOperand{tensor.F32, []int{n}, 2}
 	if f.codes {
@@ -26,7 +26,7 @@ func (f adamWForm) operands(n int) []gpuOperand {
 	}
 	list := []gpuOperand{{f.weight, []int{n}, 2}, {f.gradient, []int{n}, 1}, moment, moment}
 	if f.master == tensor.F32 {
-		list[0].moved = 1 // it is written alone
+		list[0].moved = 1 // it is only written
 	}
 	if f.codes {
 		scale := gpuOperand{tensor.F32, []int{QuantBlocks(n)}, 2}
@@ -38,7 +38,7 @@ func (f adamWForm) operands(n int) []gpuOperand {
 	return list
 }
 
-// of is a tensor with these operands.
+// of returns the AdamWTensor with these operands.
 func (f adamWForm) of(x []tensor.Tensor, number int) AdamWTensor {
 	t := AdamWTensor{W: x[0], G: x[1], State: AdamWState{M: x[2], V: x[3]}, Number: number, Stochastic: f.stochastic,
 		BNB: f.bits}
@@ -51,7 +51,7 @@ func (f adamWForm) of(x []tensor.Tensor, number int) AdamWTensor {
 	return t
 }
 
-// adamWForms are those of weights in BF16, beside gradients of both types.
+// adamWForms are those of BF16 weights, with gradients of both types.
 var adamWForms = []adamWForm{
 	{name: "split8", weight: tensor.BF16, codes: true, master: tensor.U8},
 	{name: "sr", weight: tensor.BF16, codes: true, stochastic: true},
@@ -59,7 +59,7 @@ var adamWForms = []adamWForm{
 	{name: "32 bits", weight: tensor.BF16, master: tensor.F32},
 }
 
-// optimizerCases are steps, quantizing and dequantizing.
+// optimizerCases returns the cases of steps, quantizing and dequantizing.
 func optimizerCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 	n := rows * dim
 	var forms []adamWForm
@@ -96,7 +96,7 @@ func optimizerCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 	return cases
 }
 
-// llama is how many elements the parameters of Llama-3.2-1B have, without its norms: 1.236 billion in all.
+// llama returns the sizes of Llama-3.2-1B's parameters, without its norms: 1.236 billion elements in all.
 func llama() (sizes []int) {
 	const dim, inner, kv = 2048, 8192, 512
 	sizes = append(sizes, 128256*dim)
@@ -106,8 +106,8 @@ func llama() (sizes []int) {
 	return sizes
 }
 
-// BenchmarkGPUAdamW times a step of all of Llama-3.2-1B's matrices, in each form and beside gradients of both types,
-// and what it moves as a share of a copy's bandwidth: by one launch, and by one a tensor.
+// BenchmarkGPUAdamW times a step of all of Llama-3.2-1B's matrices, in each form and with gradients of both types, and
+// reports what it moves as a share of a copy's bandwidth: with a single launch, and with one per tensor.
 //
 //	go test ./kernels -run '^$' -bench GPUAdamW -benchtime 1x
 func BenchmarkGPUAdamW(b *testing.B) {

@@ -9,7 +9,8 @@ import (
 	"restyle/tensor"
 )
 
-// attentionCases are attention with the head dimensions that most models have, or, where dim is odd, with others.
+// attentionCases returns cases of attention with the head dimensions that most models have or, if dim is odd, with
+// others.
 func attentionCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 	headDims := []int{64, 128}
 	if dim%2 != 0 {
@@ -44,9 +45,9 @@ func attentionCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 	return cases
 }
 
-// BenchmarkGPUAttention reports TFLOP/s of what causal attention of random values needs at least, half of each
-// sequence's square, 2 products forward and 5 backward. -benchtime is of no effect: each is the median of batches of
-// launches.
+// BenchmarkGPUAttention reports the TFLOP/s of what causal attention of random values needs at least: half of each
+// sequence's square, 2 products forward and 5 backward. -benchtime has no effect, because each result is the median of
+// batches of launches.
 //
 //	go test ./kernels -run '^$' -bench GPUAttention -benchtime 1x
 func BenchmarkGPUAttention(b *testing.B) {
@@ -72,7 +73,7 @@ func BenchmarkGPUAttention(b *testing.B) {
 	}
 }
 
-// BenchmarkGPUAttentionCuttings is BenchmarkGPUAttention with 8 sequences of 2048 and other cuttings of the scores.
+// BenchmarkGPUAttentionCuttings is BenchmarkGPUAttention with 8 sequences of 2048 and other ways to tile the scores.
 //
 //	go test ./kernels -run '^$' -bench GPUAttentionCuttings -benchtime 1x
 func BenchmarkGPUAttentionCuttings(b *testing.B) {
@@ -145,7 +146,7 @@ type attentionRun struct {
 	s                            AttentionSpec
 	arena                        *Arena
 	y, lse, qkv, dy, dqkv, delta tensor.Tensor
-	product                      float64 // operations of one
+	product                      float64 // operations of one product
 }
 
 func newAttentionRun(d *Device, s AttentionSpec, sequences, length int) (*attentionRun, error) {
@@ -179,7 +180,7 @@ func (r *attentionRun) backward() { r.d.AttentionBackward(r.dqkv, r.dy, r.y, r.l
 func (r *attentionRun) time(b *testing.B, products float64, f func()) {
 	const batch, batches = 8, 11
 	var times []time.Duration
-	f() // compiles, and wakes the clocks
+	f() // compiles the kernels and raises the clocks
 	for range batches {
 		t, err := r.d.gpu.Time(func() {
 			for range batch {

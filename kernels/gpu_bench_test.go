@@ -11,28 +11,27 @@ import (
 	"restyle/tensor"
 )
 
-// A gpuCase is an operation timed on a GPU, on operands that are cut from one piece of memory.
+// A gpuCase is an operation timed on a GPU, with operands allocated in one piece of memory.
 type gpuCase struct {
 	name     string
 	operands []gpuOperand
 	run      func(d *Device, x []tensor.Tensor)
 }
 
-// A gpuOperand is moved so many times, each time whole: 1 for what is read or written, 2 for both.
+// A gpuOperand is moved as a whole, moved times: 1 if it is read or written, 2 for both.
 type gpuOperand struct {
 	t     tensor.DType
 	shape []int
 	moved int
 }
 
-// gpuCases are the operations that run on a GPU. What they launch, fused and unfused, is also what TestCompile
-// compiles.
+// gpuCases returns the operations that run on a GPU. TestCompile compiles what they launch, fused and unfused.
 func gpuCases(t tensor.DType, rows, dim int) []gpuCase {
 	full := func(moved int) gpuOperand { return gpuOperand{t, []int{rows, dim}, moved} }
 	pair := gpuOperand{t, []int{rows, 2 * dim}, 1}
 	rstd, w, dw := gpuOperand{tensor.F32, []int{rows}, 1}, gpuOperand{t, []int{dim}, 1}, gpuOperand{tensor.F32, []int{dim},
 		2}
-	// of heads of 64
+	// The heads have 64 elements.
 	positions, angles := gpuOperand{tensor.I32, []int{rows}, 1}, gpuOperand{tensor.F32, []int{rows, 32}, 1}
 	cases := []gpuCase{
 		{"rmsnorm forward", []gpuOperand{full(1), rstd, full(1), w}, func(d *Device, x []tensor.Tensor) {
@@ -78,10 +77,10 @@ func gpuCases(t tensor.DType, rows, dim int) []gpuCase {
 	return cases
 }
 
-// BenchmarkGPU reports the bandwidth of each operation at the bytes that it must move, and the share that this is of a
-// copy of as many bytes within the GPU's memory, timed in turns with it. Data are random, and several sets of operands
-// take turns, so that no set is found in a cache. -benchtime is of no effect: each is the median of batches of
-// launches.
+// BenchmarkGPU reports each operation's bandwidth, counting the bytes that it must move, and its share of the bandwidth
+// of a copy of as many bytes within the GPU's memory, timed in turns with it. Data are random, and several sets of
+// operands take turns, so that no set is found in a cache. -benchtime has no effect, because each result is the median
+// of batches of launches.
 //
 //	go test ./kernels -run '^$' -bench GPU -benchtime 1x
 func BenchmarkGPU(b *testing.B) {
@@ -145,7 +144,7 @@ func (c gpuCase) time(b *testing.B, d *Device) {
 		slices.Sort(times)
 		return times[batches/2]
 	}
-	// How fast a copy is depends on how far apart its halves lie: the fastest of three counts.
+	// The speed of a copy depends on the distance between its halves: the fastest of three counts.
 	copySome := func(apart int) func(i int) {
 		return func(i int) {
 			from := a.base + uintptr(i*2*apart)
@@ -153,13 +152,13 @@ func (c gpuCase) time(b *testing.B, d *Device) {
 		}
 	}
 	run := func(i int) { c.run(d, x[i]) }
-	median(run) // compiles, and wakes the clocks
+	median(run) // compiles the kernels and raises the clocks
 	copied, ran := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
 	for _, apart := range []int{moved / 2 &^ 255, moved/2&^(1<<21-1) + 1<<21, moved/2&^(1<<21-1) + 3<<20} {
 		copied = min(copied, median(copySome(apart)))
 		for i := range x {
 			for _, t := range x[i] {
-				if t.DType == tensor.I32 { // the copies went over it
+				if t.DType == tensor.I32 { // the copies overwrote it
 					randomise(d, t)
 				}
 			}
@@ -177,9 +176,9 @@ func (c gpuCase) time(b *testing.B, d *Device) {
 	b.ReportMetric(100*rate/ceiling, "%copy")
 }
 
-// randomise fills a tensor with normal values: a block of them, again and again.
+// randomise fills a tensor with normal values: one block of them, repeated.
 func randomise(d *Device, t tensor.Tensor) {
-	if t.DType == tensor.I32 { // the number of a row
+	if t.DType == tensor.I32 { // a row index
 		rows := make([]int32, t.Len())
 		for i := range rows {
 			rows[i] = int32(i)

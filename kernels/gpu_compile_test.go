@@ -21,20 +21,20 @@ import (
 
 var update = flags.Bool("update", false, "have TestCompile write "+registersFile)
 
-// archs are the generations of GPU that TestCompile compiles for.
+// archs are the GPU architectures that TestCompile compiles for.
 var archs = []string{"sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120"}
 
-// A target is a build, the kernels that are launched of it, and the architectures that it is compiled for.
+// A target is a build, the kernels of it that are launched, and the architectures that it is compiled for.
 type target struct {
 	build
 	kernels, archs []string
-	odd            bool // rows of which no 16 bytes are whole elements are slow anyway: kernels may spill
+	odd            bool // rows that are no multiple of 16 bytes are slow anyway: their kernels may spill
 }
 
-// targets are what TestCompile compiles, each build once. The first form of each source is compiled for every
-// generation that has BF16, and the first for another length of rows that models have for those that differ most. One
-// generation is enough for further forms, and for rows of which no 16 bytes are whole elements. F32 is compiled for the
-// generation that has nothing else.
+// targets returns what TestCompile compiles, each build once. The first form of each source is compiled for every
+// architecture with BF16. The first form for another row length that models have is compiled for the architectures that
+// differ most. One architecture is enough for further forms, and for rows that are no multiple of 16 bytes. F32 is
+// compiled for the architecture that has nothing else.
 func targets() (list []*target) {
 	found, sources, lengths := map[build]*target{}, map[string]bool{}, map[string]bool{}
 	for _, group := range []struct {
@@ -81,22 +81,22 @@ func targets() (list []*target) {
 	return list
 }
 
-// line names a kernel of a build in the table: "gelu BLOCK_DIM=256 BF16=1 WIDTH=8".
+// line returns the table's name of a kernel of a build: "gelu BLOCK_DIM=256 BF16=1 WIDTH=8".
 func (b build) line(kernel string) string {
 	return kernel + " " + strings.ReplaceAll(strings.Join(b.options(), " "), "-D", "")
 }
 
-// A usage is what a thread of a kernel takes: registers and bytes of them that are spilled, and the block's bytes of
+// A usage is what a thread of a kernel uses: registers and bytes of spilled registers, and the thread block's bytes of
 // static shared memory.
 type usage struct{ registers, spilled, shared int }
 
-// usages reads what ptxas says about each kernel.
+// usages parses what ptxas prints about each kernel.
 func usages(log string) map[string]usage {
 	all := map[string]usage{}
 	for _, m := range ptxasText.FindAllStringSubmatch(log, -1) {
 		var n [3]int
 		for i := range n {
-			n[i], _ = strconv.Atoi(m[2+i]) // "" is no shared memory
+			n[i], _ = strconv.Atoi(m[2+i]) // "" means no shared memory
 		}
 		all[m[1]] = usage{n[1], n[0], n[2]}
 	}
@@ -106,9 +106,9 @@ func usages(log string) map[string]usage {
 var ptxasText = regexp.MustCompile(`Compiling entry function '(\w+)' for '\w+'` +
 	`[^']*?(\d+) bytes spill stores[^']*?Used (\d+) registers(?:.*?(\d+) bytes smem)?`)
 
-// within says what a kernel takes more of than the table's line allows: another version of NVRTC gives it a few
-// registers more or less. A kernel that does not keep its row in registers would be right but slow: none may spill more
-// than what a compiler's moods make of a few.
+// within returns an error if a kernel uses more than the table's line allows, apart from the few registers by which
+// versions of NVRTC differ. A kernel that does not keep its row in registers would be right but slow, so none may spill
+// more than what compiler versions make of a few registers.
 func (u usage) within(limit usage) (err error) {
 	if u.registers > limit.registers+8 {
 		err = fmt.Errorf("takes %d registers, and the table has %d", u.registers, limit.registers)
@@ -122,7 +122,7 @@ func (u usage) within(limit usage) (err error) {
 	return err
 }
 
-// A place in the table is a kernel with its macros, as line has it, and an architecture.
+// A place in the table is a kernel with its macros, as line returns it, and an architecture.
 type place struct{ line, arch string }
 
 const (
@@ -133,7 +133,7 @@ const (
 `
 )
 
-// tableText is the table that readTable reads, a line for each kernel and build.
+// tableText returns the table that readTable reads, a line for each kernel and build.
 func tableText(table map[place]usage) string {
 	lines := map[string]string{}
 	for at := range table {
@@ -189,7 +189,7 @@ func readTable(text string) (map[place]usage, error) {
 	return table, nil
 }
 
-// table is what the file says.
+// table returns the contents of the table's file.
 func table(t *testing.T) map[place]usage {
 	t.Helper()
 	text, err := os.ReadFile(registersFile)
@@ -203,7 +203,7 @@ func table(t *testing.T) map[place]usage {
 	return table
 }
 
-// TestUsages checks what is read from ptxas about each kernel, and that limits are kept.
+// TestUsages checks the parsing of ptxas's output for each kernel, and that limits are enforced.
 func TestUsages(t *testing.T) {
 	got := usages(ptxasSays)
 	want := map[string]usage{"adamw": {80, 4, 40964}, "adamw_range": {21, 0, 0}}
@@ -245,8 +245,8 @@ ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loa
 ptxas info    : Used 21 registers, 448 bytes cmem[0]
 `
 
-// TestTable wants every kernel to be among the targets, and a place in the table for each that is, and no other. No
-// compiler is needed.
+// TestTable checks that every kernel is among the targets, and that the table has an entry for each target and no
+// other. It needs no compiler.
 func TestTable(t *testing.T) {
 	if *update {
 		t.Skip("TestCompile writes it")
@@ -274,7 +274,7 @@ func TestTable(t *testing.T) {
 }
 
 // TestCompile compiles every source, with the macros that it is launched with, for the architectures of targets, and
-// compares what its kernels take with the table.
+// compares the usage of its kernels with the table.
 func TestCompile(t *testing.T) {
 	c, err := cuda.OpenCompiler(cuda.Properties{})
 	if err != nil {
@@ -341,7 +341,7 @@ func TestCompile(t *testing.T) {
 		}
 	})
 	t.Run("headers", func(t *testing.T) {
-		for _, m := range []macros{{}, {{"BF16", 1}}, {{"F32", 1}, {"WIDTH", 4}}} { // no more than a source needs
+		for _, m := range []macros{{}, {{"BF16", 1}}, {{"F32", 1}, {"WIDTH", 4}}} { // the minimum that a source needs
 			p := program(build{"add.cu", m, 256})
 			p.Source = `#include "common.cuh"`
 			compile(t, p, "sm_80")

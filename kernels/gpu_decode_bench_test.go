@@ -2,7 +2,7 @@ package kernels
 
 import "restyle/tensor"
 
-// decodeCases are what a token of an answer launches.
+// decodeCases returns the cases that one token of an answer launches.
 func decodeCases(t tensor.DType, dim int) []gpuCase {
 	row := func(n int) gpuOperand { return gpuOperand{t, []int{1, n}, 1} }
 	norm, w := gpuOperand{t, []int{dim}, 1}, gpuOperand{t, []int{4 * dim, dim}, 1}

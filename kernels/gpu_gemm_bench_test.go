@@ -10,9 +10,9 @@ import (
 	"restyle/tensor"
 )
 
-// productCases are what TestCompile compiles of products: a layer's output with a bias, the gradients of what goes in
-// and of the weight, the outputs of one row and of few rows of many columns, where k is cut, and every tile in one of
-// the layouts.
+// productCases returns the products that TestCompile compiles: a layer's output with a bias, the gradients of its input
+// and of its weight, the outputs of one row and of few rows of many columns, for which k is split, and every tile in
+// one of the layouts.
 func productCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 	add := func(rows, in int, run func(d *Device, p [3]cpu.Product)) {
 		x, w, y := gpuOperand{t, []int{rows, in}, 1}, gpuOperand{t, []int{dim, in}, 1}, gpuOperand{t, []int{rows, dim}, 1}
@@ -33,14 +33,14 @@ func productCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 	add(32, 8*dim, first)
 	for i, tile := range tensorTiles {
 		if t != tensor.BF16 || dim%8 > 0 {
-			break // no tensor cores, or none but the smallest is chosen
+			break // there are no tensor cores, or only the smallest tile is ever chosen
 		}
 		add(rows, dim, func(d *Device, p [3]cpu.Product) { d.tiled(p[i%3], tile, 1) })
 	}
 	return cases
 }
 
-// layerProducts are those of a layer: y, dx and dw, where dx takes the place of x and dy that of y.
+// layerProducts returns the products of a layer: y, dx and dw. dx uses the memory of x, and dy that of y.
 func layerProducts(x, w, y, dw tensor.Tensor) [3]cpu.Product {
 	return [3]cpu.Product{
 		{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true},
@@ -49,14 +49,14 @@ func layerProducts(x, w, y, dw tensor.Tensor) [3]cpu.Product {
 	}
 }
 
-// The layers of Llama-3.2-1B.
+// llamaLayers are the linear layers of Llama-3.2-1B.
 var llamaLayers = []struct {
 	name    string
 	in, out int
 }{{"qkv", 2048, 3072}, {"o", 2048, 2048}, {"gateUp", 2048, 16384}, {"down", 8192, 2048}, {"head", 2048, 128256}}
 
-// BenchmarkGPUProduct reports the TFLOP/s of every product of Llama-3.2-1B, of our own kernels and, in turns, of
-// cuBLASLt where it is there. Data are random, and several sets of operands take turns.
+// BenchmarkGPUProduct reports the TFLOP/s of every product of Llama-3.2-1B with our own kernels and, in turns, with
+// cuBLASLt if it is installed. Data are random, and several sets of operands take turns.
 //
 //	go test ./kernels -run '^$' -bench 'GPUProduct$' -benchtime 1x
 func BenchmarkGPUProduct(b *testing.B) {
@@ -77,8 +77,8 @@ func BenchmarkGPUProduct(b *testing.B) {
 	})
 }
 
-// BenchmarkGPUTiles reports the TFLOP/s of every product at 2,048 rows with each of the tiles, from which their rates
-// follow.
+// BenchmarkGPUTiles reports the TFLOP/s of every product at 2,048 rows with each of the tiles; the tiles' rates are
+// derived from them.
 //
 //	go test ./kernels -run '^$' -bench 'GPUTiles$' -benchtime 1x
 func BenchmarkGPUTiles(b *testing.B) {
@@ -94,8 +94,8 @@ func BenchmarkGPUTiles(b *testing.B) {
 	})
 }
 
-// BenchmarkGPUMatVec reports how fast a few rows read the weights of each layer of Llama-3.2-1B, in GB/s, and as a
-// share of a copy, what it reads and what it writes.
+// BenchmarkGPUMatVec reports how fast products of a few rows read the weights of each layer of Llama-3.2-1B, in GB/s,
+// and as a share of what a copy reads and writes.
 //
 //	go test ./kernels -run '^$' -bench 'GPUMatVec$' -benchtime 1x
 func BenchmarkGPUMatVec(b *testing.B) {
@@ -114,8 +114,8 @@ func BenchmarkGPUMatVec(b *testing.B) {
 	})
 }
 
-// benchmarkProducts calls f with every product of every layer in BF16, of which there are so many sets of operands that
-// no cache holds them: f's argument says which.
+// benchmarkProducts calls f with every product of every layer in BF16. There are so many sets of operands that no cache
+// holds them; the argument of f's function selects one.
 func benchmarkProducts(b *testing.B, rows []int, f func(b *testing.B, d *Device, of func(i int) cpu.Product)) {
 	d, err := Open("cuda", Options{})
 	if err != nil {
@@ -146,7 +146,7 @@ func benchmarkProducts(b *testing.B, rows []int, f func(b *testing.B, d *Device,
 					for _, x := range filled {
 						randomise(d, x)
 					}
-					for b.Loop() { // it forgets what was reported before
+					for b.Loop() { // b.Loop resets what was reported before
 					}
 					b.ReportMetric(0, "ns/op")
 					f(b, d, func(set int) cpu.Product { return sets[set%len(sets)][i] })
@@ -162,8 +162,8 @@ func benchmarkProducts(b *testing.B, rows []int, f func(b *testing.B, d *Device,
 	}
 }
 
-// inTurns is how long each of several things takes, which are given the number of a run: the median of batches that
-// take turns.
+// inTurns returns how long each of several functions takes: the median of batches that take turns. Each function gets
+// the number of its run.
 func (d *Device) inTurns(b *testing.B, runs ...func(i int)) []time.Duration {
 	const batches = 7
 	times, n := make([][]time.Duration, len(runs)), make([]int, len(runs))
@@ -179,7 +179,7 @@ func (d *Device) inTurns(b *testing.B, runs ...func(i int)) []time.Duration {
 		return t
 	}
 	for i := range runs {
-		batch(i, 3) // compiles, and wakes the clocks
+		batch(i, 3) // compiles the kernels and raises the clocks
 		n[i] = 1 + int(10*time.Millisecond/max(time.Microsecond, batch(i, 1)))
 	}
 	for range batches {

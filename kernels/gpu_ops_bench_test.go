@@ -2,7 +2,7 @@ package kernels
 
 import "restyle/tensor"
 
-// opsCases are those of the loss, of the step's control and of what moves rows.
+// opsCases returns the cases of the loss, of the step's control and of operations that move rows.
 func opsCases(t tensor.DType, rows, dim int) []gpuCase {
 	full := func(moved int) gpuOperand { return gpuOperand{t, []int{rows, dim}, moved} }
 	pieces := []int{(rows + 3) / 4, 128256 + dim%2} // of logits
@@ -10,7 +10,7 @@ func opsCases(t tensor.DType, rows, dim int) []gpuCase {
 	targets, dlogits := gpuOperand{tensor.I32, pieces[:1], 1}, gpuOperand{t, pieces, 1}
 	control := gpuOperand{tensor.F64, []int{4}, 2}
 	perRow := gpuOperand{tensor.F32, []int{rows}, 1}
-	many := []int{max(rows, 2*embeddingPiece), dim}                                    // more than a block adds up
+	many := []int{max(rows, 2*embeddingPiece), dim}                                    // more than a thread block adds up
 	ids, table := gpuOperand{tensor.I32, many[:1], 1}, gpuOperand{tensor.F32, many, 2} // all ids are different
 	bias := gpuOperand{t, []int{dim}, 2}
 	cases := []gpuCase{

@@ -24,7 +24,7 @@ var (
 	commentText = regexp.MustCompile(`//[^\n]*`)
 )
 
-// signature is what the parameters of a kernel are made by.
+// signature returns the functions that make the parameters of a kernel.
 func signature(parameters string) (kinds []string, err error) {
 	for p := range strings.SplitSeq(parameters, ",") {
 		switch words := strings.Fields(p); {
@@ -41,7 +41,8 @@ func signature(parameters string) (kinds []string, err error) {
 	return kinds, nil
 }
 
-// declarations are the kernels of all sources, by "rmsnorm.cu rmsnorm", with what their parameters are made by.
+// declarations returns the kernels of all sources, by "rmsnorm.cu rmsnorm", with the functions that make their
+// parameters.
 func declarations(t *testing.T) map[string][]string {
 	t.Helper()
 	declared := map[string][]string{}
@@ -64,8 +65,8 @@ func declarations(t *testing.T) map[string][]string {
 	return declared
 }
 
-// TestLaunches compares the arguments of every launch with the parameters of the kernel, in number and kind: nobody
-// else does, neither the compilers nor CUDA. And it wants every kernel to be launched.
+// TestLaunches compares the arguments of every launch with the parameters of the kernel, in number and kind, because
+// neither the compilers nor CUDA compare them. It also checks that every kernel is launched.
 func TestLaunches(t *testing.T) {
 	declared := declarations(t)
 	made := map[string]string{
@@ -124,7 +125,7 @@ func TestLaunches(t *testing.T) {
 	}
 }
 
-// maker is the function that makes an argument: addr of addr(x).moves(n).
+// maker returns the name of the function that makes an argument: addr of addr(x).moves(n).
 func maker(arg ast.Expr) string {
 	call, ok := arg.(*ast.CallExpr)
 	if !ok {
@@ -139,7 +140,7 @@ func maker(arg ast.Expr) string {
 	return ""
 }
 
-// literal is the value of a string in the source, "" if it is none.
+// literal returns the value of a string literal, or "" if e is none.
 func literal(e ast.Expr) string {
 	if l, ok := e.(*ast.BasicLit); ok && l.Kind == token.STRING {
 		s, _ := strconv.Unquote(l.Value)
@@ -148,14 +149,14 @@ func literal(e ast.Expr) string {
 	return ""
 }
 
-// A launched is what a kernel was launched with.
+// A launched is a kernel and what it was launched with.
 type launched struct {
 	kernel
 	grid
 }
 
-// launches is what each operation that runs on a GPU of 132 multiprocessors launches for so many rows, fused and
-// unfused. There is no GPU: nothing runs.
+// launches returns what each operation launches on a GPU of 132 multiprocessors for the given rows, fused and unfused.
+// It needs no GPU, because nothing runs.
 func launches(t tensor.DType, rows, dim int) (all []launched) {
 	d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}},
 		room: new(Arena)}}
@@ -227,7 +228,7 @@ func TestVectors(t *testing.T) {
 func TestOnePerVector(t *testing.T) {
 	const rows, dim = 130, 264
 	for _, l := range launches(tensor.BF16, rows, dim) {
-		// 130 · 33 vectors
+		// There are 130 · 33 vectors.
 		if slices.Contains([]string{"add.cu", "gelu.cu", "swiglu.cu"}, l.source) && l.grid != line(17, 256) {
 			t.Errorf("%v", l)
 		}
@@ -262,7 +263,7 @@ func BenchmarkLookup(b *testing.B) {
 	}
 }
 
-// lookup finds the module that the norm's gradient is compiled to, which takes the most macros.
+// lookup looks up the module of the norm's gradient, which has the most macros.
 func lookup(t testing.TB) func() {
 	d := &Device{gpu: &gpu{GPU: new(cuda.GPU), modules: map[build]*cuda.Module{}}}
 	x := tensor.Tensor{Addr: align, DType: tensor.BF16, Shape: []int{1, 2048}}
@@ -304,8 +305,8 @@ func TestArguments(t *testing.T) {
 	MustPanic(t, "a large int", "launch: 2147483648: must fit", func() { i32(1 << 31) })
 }
 
-// TestSquaresGrid wants a block for every 256 threads that read eight vectors each, and no more of them than the second
-// kernel adds up fast.
+// TestSquaresGrid checks for a thread block for every 256 threads that read eight vectors each, but no more thread
+// blocks than the second kernel adds up fast.
 func TestSquaresGrid(t *testing.T) {
 	for bytes, blocks := range map[int]int{0: 0, 1: 1, 32 << 10: 1, 32<<10 + 1: 2, 128 << 20: 4096, 5 << 30: 4096} {
 		if got := squaresGrid(bytes); got != line(blocks, 256) {

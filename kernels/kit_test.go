@@ -10,11 +10,11 @@ import (
 	"restyle/kernels/cuda/cudatest"
 )
 
-// What the tests of the package's inside and those of its operations, which are in kernels_test as they use the list of
-// cases, have in common.
+// This file has what the internal tests of the package share with the tests of its operations. The latter are in
+// kernels_test because they use the list of cases.
 
-// EachDevice runs f on every device and instruction set that there is. With RESTYLE_TEST_DEVICE set, on that one alone,
-// which has to be there.
+// EachDevice runs f on every available device and instruction set. With RESTYLE_TEST_DEVICE set, it runs f only on that
+// device, which must exist.
 func EachDevice(t *testing.T, f func(t *testing.T, d *Device)) {
 	t.Helper()
 	if name := os.Getenv("RESTYLE_TEST_DEVICE"); name != "" {
@@ -26,8 +26,7 @@ func EachDevice(t *testing.T, f func(t *testing.T, d *Device)) {
 	}
 }
 
-// EachDeviceAndEmulated is EachDevice for operations that have a kernel for a GPU: f runs on the one that the CPU
-// plays, too.
+// EachDeviceAndEmulated is EachDevice for operations that have a GPU kernel: it runs f on the emulated GPU, too.
 func EachDeviceAndEmulated(t *testing.T, f func(t *testing.T, d *Device)) {
 	t.Helper()
 	EachDevice(t, f)
@@ -36,7 +35,7 @@ func EachDeviceAndEmulated(t *testing.T, f func(t *testing.T, d *Device)) {
 	}
 }
 
-// Emulated opens the GPU that the CPU plays, until the test ends.
+// Emulated opens the emulated GPU, and closes it when the test ends.
 func Emulated(t testing.TB, o Options) *Device {
 	t.Helper()
 	d, err := Open("emulated", o)
@@ -71,7 +70,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// MustPanic wants a panic whose message begins so.
+// MustPanic checks that f panics with a message that starts with message.
 func MustPanic(t *testing.T, what, message string, f func()) {
 	t.Helper()
 	defer func() {

@@ -11,8 +11,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestLate has a GPU do what is queued at the last moment that is allowed, and at once. Either way memory comes out as
-// it went in, also where it takes more pieces than there are, and operations compute the same.
+// TestLate has a GPU do queued work at the last permitted moment, and at once. Either way memory must be read back as
+// it was written, even if it takes more pieces than there are slots, and operations must give the same results.
 func TestLate(t *testing.T) {
 	const rows, dim = 7, 64
 	results := map[string][]byte{}
@@ -35,7 +35,7 @@ func TestLate(t *testing.T) {
 				}
 				d.Upload(x, values[:rows*dim])
 				d.Upload(w, values)
-				values[0] = 1e6 // it has been read
+				values[0] = 1e6 // Upload has copied the values
 				d.Linear(y, x, w, tensor.Tensor{})
 				d.Add(x, x, y)
 				graph := d.Capture(func() { d.Add(y, y, x) })
@@ -54,7 +54,7 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// readAll is a tensor's bytes, read.
+// readAll returns a tensor's bytes.
 func readAll(t *testing.T, d *Device, x tensor.Tensor) (all []byte) {
 	t.Helper()
 	if err := d.Read(x, func(piece []byte) error { all = append(all, piece...); return nil }); err != nil {
@@ -63,7 +63,7 @@ func readAll(t *testing.T, d *Device, x tensor.Tensor) (all []byte) {
 	return all
 }
 
-// moveBytes goes there and back with more than the pinned memory has room for, and with an end that is no whole piece.
+// moveBytes writes and reads back more than the pinned memory holds, with a last piece that is not full.
 func moveBytes(t *testing.T, d *Device, a *Arena) {
 	defer a.Release(a.Mark())
 	x := a.New("x", tensor.U8, 10*cuda.ReadChunk+1001)
@@ -80,7 +80,7 @@ func moveBytes(t *testing.T, d *Device, a *Arena) {
 	if err := d.DownloadBytes(got, x); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("downloaded: %v, the same %v", err, bytes.Equal(got, want))
 	}
-	// What is uploaded meanwhile goes elsewhere.
+	// What is uploaded in the meantime uses other memory.
 	y, at := a.New("y", tensor.U8, 8*cuda.ReadChunk), 0
 	if err := d.Read(x, func(piece []byte) error {
 		if at == 0 {
@@ -100,7 +100,7 @@ func moveBytes(t *testing.T, d *Device, a *Arena) {
 	}
 }
 
-// TestRead checks that every device gives the same, also a GPU without pinned memory.
+// TestRead checks that every device reads the same bytes, including a GPU without pinned memory.
 func TestRead(t *testing.T) {
 	read := func(t *testing.T, d *Device) {
 		a, err := d.NewArena("test", 40<<20)

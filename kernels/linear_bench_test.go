@@ -26,8 +26,8 @@ var layers = []struct {
 	{"1B", "head", 2048, 128256},
 }
 
-// clock is the time that the calling thread has computed, where operations run on it alone: others that use the machine
-// do not count. Where they run on several threads it is the time of day.
+// clock returns the CPU time of the calling thread if operations run only on it, so that other users of the machine do
+// not count. If they run on several threads, it returns the wall-clock time.
 func clock() time.Duration {
 	if cpu.Threads() > 1 {
 		return time.Duration(time.Now().UnixNano())
@@ -39,8 +39,8 @@ func clock() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// BenchmarkLinear reports GFLOP/s of the fastest run, packing included, and beside it the ceiling, that of a loop that
-// never leaves the registers, measured before and after in the same minute. Run it with -cpu 1 for one thread.
+// BenchmarkLinear reports the GFLOP/s of the fastest run, packing included, and next to it the ceiling: that of a loop
+// that never leaves the registers, measured before and after in the same minute. Run it with -cpu 1 for one thread.
 //
 //	go test ./kernels -run '^$' -bench Linear -benchtime 0.2s
 //	go test ./kernels -run '^$' -bench 'Linear/BF16/1B_gateUp/300'
@@ -49,7 +49,7 @@ func BenchmarkLinear(b *testing.B) {
 		for _, l := range layers {
 			for _, rows := range []int{2048, 300} {
 				if l.out > 100_000 && rows > 300 {
-					continue // the head takes its rows in pieces
+					continue // the head processes its rows in logits chunks
 				}
 				b.Run(fmt.Sprintf("%v/%s_%s/%d", t, l.model, l.name, rows), func(b *testing.B) {
 					d, x, done := layer(b, t, rows, l.in, l.out)
@@ -66,13 +66,13 @@ func BenchmarkLinear(b *testing.B) {
 	}
 }
 
-// BenchmarkLinearFew has as few rows as decoding has: a product that only streams the weight. It reports GB/s of the
-// weight and as the ceiling those of a copy, what it reads and what it writes.
+// BenchmarkLinearFew has as few rows as decoding: a product that only streams the weight. It reports the GB/s of the
+// weight and, as the ceiling, what a copy reads and writes.
 func BenchmarkLinearFew(b *testing.B) {
 	for _, t := range cases.Types {
 		for _, l := range layers {
 			if l.model == "5M" {
-				continue // in the cache
+				continue // fits in the cache
 			}
 			for _, rows := range []int{1, 2, 4, 8} {
 				b.Run(fmt.Sprintf("%v/%s_%s/%d", t, l.model, l.name, rows), func(b *testing.B) {
@@ -86,7 +86,7 @@ func BenchmarkLinearFew(b *testing.B) {
 	}
 }
 
-// layer is a device and the operands of a layer.
+// layer returns a device, the operands of a layer, and a function that closes them.
 func layer(b *testing.B, t tensor.DType, rows, in, out int) (*kernels.Device, cases.Tensors, func()) {
 	d, err := kernels.Open("cpu", kernels.Options{})
 	if err != nil {
@@ -121,10 +121,10 @@ func layer(b *testing.B, t tensor.DType, rows, in, out int) (*kernels.Device, ca
 	}
 }
 
-// timed reports work a nanosecond in the fastest run, and its share of the ceiling.
+// timed reports work per nanosecond in the fastest run, and its share of the ceiling.
 func timed(b *testing.B, name string, work float64, ceiling func() float64, run func()) {
 	b.Run(name, func(b *testing.B) {
-		runtime.LockOSThread() // whose time it is that clock tells
+		runtime.LockOSThread() // clock returns this thread's time
 		defer runtime.UnlockOSThread()
 		most := ceiling()
 		run()

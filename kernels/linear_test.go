@@ -8,7 +8,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestLinearGradients has parts of a weight's gradient be those of the whole, overwritten or added to, and dx added to.
+// TestLinearGradients checks that parts of a weight's gradient equal those of the whole, overwritten or added to, and
+// that dx is added to.
 func TestLinearGradients(t *testing.T) {
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		const rows, in, out, from, n = 20, 40, 30, 7, 11
@@ -40,7 +41,7 @@ func TestLinearGradients(t *testing.T) {
 			d.LinearGradient(x["dw"], x["dy"], x["x"], 0, false)
 			same("dw over what was there", floats(t, d, x["dw"]), whole, 0)
 
-			// The sums of a part may be cut differently: they differ in the last bits of float32.
+			// The sums of a part may be split differently: they differ in the last bits of float32.
 			dw := a.New("dw", tensor.F32, n, in)
 			d.LinearGradient(dw, x["dy"], x["x"], from, false)
 			same("dw of some outputs", floats(t, d, dw), whole[from*in:(from+n)*in], 1e-6)
@@ -101,8 +102,8 @@ func TestLinearRefuses(t *testing.T) {
 	}
 }
 
-// TestBiasGradient adds up more rows than a block does, or all blocks do at a time, of some columns that begin
-// anywhere. The elements are whole numbers, whose sums are exact in any order, and small enough for BF16.
+// TestBiasGradient adds up more rows than a thread block does, or all thread blocks do at a time, of some columns at
+// any alignment. The elements are whole numbers, whose sums are exact in any order, and small enough for BF16.
 func TestBiasGradient(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for _, size := range [][4]int{{1, 9, 2, 5}, {127, 40, 8, 24}, {129, 300, 0, 300}, {300, 33, 1, 32}, {20, 40, 4, 32},

@@ -9,7 +9,7 @@ import (
 	"restyle/kernels/cuda"
 )
 
-// mmaSource has kernels of one warp, each from words to words, the operands of a thread next to each other.
+// mmaSource has kernels of one warp. Each reads and writes words, the operands of a thread next to each other.
 const mmaSource = `
 #include "mma.cuh"
 constexpr int LANE = 32;
@@ -100,7 +100,7 @@ func warp(t *testing.T, kernel string, from []uint32, n int) ([]uint32, error) {
 	return words, nil
 }
 
-// expect fails the test where a kernel's words are not those that it should write.
+// expect fails the test if a kernel's words are not those that it should write.
 func expect(t *testing.T, got []uint32, err error, want func(i int) uint32) {
 	t.Helper()
 	if err != nil {
@@ -113,8 +113,8 @@ func expect(t *testing.T, got []uint32, err error, want func(i int) uint32) {
 	}
 }
 
-// mmaProduct compares mma with a sum over the matrices that PTX says its fragments are of. Small whole numbers have no
-// roundings.
+// mmaProduct compares mma with a sum over the matrices that its fragments represent according to PTX. Small whole
+// numbers are not rounded.
 func mmaProduct(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	small := func() float32 { return float32(r.IntN(17) - 8) }
@@ -151,7 +151,7 @@ func mmaProduct(t *testing.T) {
 	})
 }
 
-// mmaMatrices: element (row, column) of matrix m is the number 64m + 8row + column.
+// mmaMatrices uses the number 64m + 8row + column as element (row, column) of matrix m.
 func mmaMatrices(t *testing.T) {
 	var from []uint32
 	for i := range uint32(128) {
@@ -168,7 +168,7 @@ func mmaMatrices(t *testing.T) {
 	})
 }
 
-// mmaCopies: what is waited for is there.
+// mmaCopies checks that asynchronous copies have arrived after the wait.
 func mmaCopies(t *testing.T) {
 	var from []uint32
 	for i := range uint32(128) {

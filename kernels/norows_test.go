@@ -8,7 +8,7 @@ import (
 	"restyle/tensor"
 )
 
-// TestNoRows checks that every operation accepts zero rows, which leave what accumulates as it is.
+// TestNoRows checks that every operation accepts zero rows, and that these do not change what accumulates.
 func TestNoRows(t *testing.T) {
 	const vocab, dim, heads, kvHeads = 5, 64, 2, 1
 	const typ, f32 = tensor.BF16, tensor.F32

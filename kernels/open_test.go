@@ -61,7 +61,7 @@ func TestAuto(t *testing.T) {
 	}
 }
 
-// TestOpenByName checks that a named GPU is opened, or an error says what to do, and never the CPU is used instead.
+// TestOpenByName checks that a named GPU is opened, or that an error says what to do; the CPU must never replace it.
 func TestOpenByName(t *testing.T) {
 	all := []string{"libcuda", "libnvrtc"}
 	for name, test := range map[string]struct {

@@ -11,8 +11,8 @@ import (
 	"restyle/tensor"
 )
 
-// BenchmarkOps reports GB/s of what each operation must read and write at least, in its fastest run, and beside it
-// those of the fastest copy that reads and writes as much. Run it with -cpu 1 for one thread.
+// BenchmarkOps reports the GB/s that each operation must read and write at least, in its fastest run, and next to them
+// those of the fastest copy that reads and writes as many bytes. Run it with -cpu 1 for one thread.
 //
 //	go test ./kernels -run '^$' -bench 'Ops/.*swiglu'
 func BenchmarkOps(b *testing.B) {
@@ -60,7 +60,7 @@ func timeCase(b *testing.B, c *cases.Case, o kernels.Options) {
 	bench("backward", c.BackwardBytes, c.Backward)
 }
 
-// copySpeed is what a copy that reads and writes so many bytes reaches, in the fastest of many tries.
+// copySpeed returns the speed of a copy that reads and writes the given number of bytes: the fastest of many tries.
 func copySpeed(b *testing.B, d *kernels.Device, bytes float64) (best float64) {
 	const width = 2048
 	rows := max(1, int(bytes/2/4/width))

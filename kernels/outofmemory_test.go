@@ -9,8 +9,8 @@ import (
 	"restyle/kernels/cuda/cudatest"
 )
 
-// TestOutOfMemory wants a table of who has a GPU's memory, this process's arenas and others', and that it is an error
-// of the one arena: another that is smaller has room.
+// TestOutOfMemory checks for a table of who uses a GPU's memory, this process's arenas and other processes, and that
+// only that arena fails: a smaller one fits.
 func TestOutOfMemory(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc")
 	t.Setenv("STANDIN_USED", "102400") // of 1 MiB

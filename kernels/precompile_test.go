@@ -13,7 +13,7 @@ import (
 	"restyle/tensor"
 )
 
-// two adds in place and takes the norm of rows, which are two builds.
+// two adds in place and computes the norm of rows, which are two builds.
 func two(d *Device) error {
 	a, err := d.NewArena("operands", 1<<16)
 	if err != nil {
@@ -53,7 +53,7 @@ func TestPrecompile(t *testing.T) {
 	if len(d.gpu.modules) != 0 || len(d.arenas) != 0 || d.Err() != nil {
 		t.Errorf("the device was used: %v, %v, %v", d.gpu.modules, d.arenas, d.Err())
 	}
-	// What is launched then is found: the stand-in numbers what it compiles.
+	// Later launches find what was compiled: the stand-in numbers what it compiles.
 	before, err := os.ReadFile(files[0])
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestPrecompile(t *testing.T) {
 	}
 }
 
-// TestBuilds checks that a rehearsal finds what is launched with the GPU's properties, once each.
+// TestBuilds checks that a rehearsal finds each build that is launched with the GPU's properties, once.
 func TestBuilds(t *testing.T) {
 	var b Builds
 	for range 2 {

@@ -11,15 +11,15 @@ import (
 	"restyle/tensor"
 )
 
-// TestProduct has a GPU multiply matrices of all layouts and types, whose rows may lie apart and begin anywhere, and
-// compares each element with its sum in float64. What lies between the rows of a result has to stay as it was.
+// TestProduct multiplies matrices of all layouts and types on a GPU, with gaps between rows and at any alignment, and
+// compares each element with its sum in float64. The gaps between the rows of a result must not change.
 func TestProduct(t *testing.T) {
 	d := Emulated(t, Options{OwnProducts: true})
 	for _, size := range []struct{ m, n, k, apart, from int }{
 		{1, 1, 1, 0, 0}, {1, 1, 1, 5, 3}, {3, 5, 0, 5, 3}, {0, 5, 8, 0, 0}, {5, 0, 8, 0, 0},
 		{65, 66, 17, 0, 0}, {65, 66, 17, 5, 3}, {130, 7, 70, 5, 3}, {9, 131, 40, 0, 0}, {9, 131, 40, 5, 3},
 		{1100, 9, 8, 0, 0},
-		{24, 17, 33, 7, 0}, {24, 16, 40, 0, 3}, // words of 16 bytes but for the ends of rows, and but for the address
+		{24, 17, 33, 7, 0}, {24, 16, 40, 0, 3}, // 16-byte words except at the ends of rows, and except for the address
 		{1, 70, 33, 0, 0}, {5, 21, 40, 0, 0}, {5, 21, 40, 8, 8}, {8, 20, 2104, 0, 0}, // few rows
 	} {
 		for _, ab := range []tensor.DType{tensor.F32, tensor.BF16} {
@@ -32,8 +32,8 @@ func TestProduct(t *testing.T) {
 	}
 }
 
-// TestTiles has every tile multiply what ends within it and within a step, after more steps than it has stages, with k
-// whole and cut into parts.
+// TestTiles has every tile compute products that end within the tile and within a step, over more steps than it has
+// stages, with k whole and split.
 func TestTiles(t *testing.T) {
 	d := Emulated(t, Options{OwnProducts: true})
 	layouts := [][2]bool{{true, false}, {false, false}, {false, true}}
@@ -48,9 +48,9 @@ func TestTiles(t *testing.T) {
 	}
 }
 
-// TestBatch has batches come out as their products one by one, to the last bit, with matrices behind each other or
-// beside each other in longer rows, the same operand for several, results that are added up, with odd sizes and odd
-// distances.
+// TestBatch checks that batches give the same results as their products one by one, to the last bit. Matrices are one
+// after the other or next to each other in longer rows, several products share an operand, and results are added up.
+// Sizes and distances are odd.
 func TestBatch(t *testing.T) {
 	d := Emulated(t, Options{OwnProducts: true})
 	layouts := [][2]bool{{false, true}, {false, false}, {true, false}}
@@ -59,7 +59,7 @@ func TestBatch(t *testing.T) {
 		gaps           [3]int
 	}{
 		{70, 66, 40, 0, [3]int{}}, {33, 35, 17, 3, [3]int{3, 2, 1}}, {72, 24, 136, 8, [3]int{}},
-		// but for which words are aligned
+		// These differ in which words are aligned.
 		{16, 40, 24, 0, [3]int{4, 0, 0}}, {16, 40, 24, 0, [3]int{0, 4, 0}}, {16, 40, 24, 0, [3]int{0, 0, 2}},
 	} {
 		for i, layout := range layouts {
@@ -81,8 +81,8 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestBatchBLAS is TestBatch with cuBLASLt, and wants it to refuse a batch whose matrices do not all begin where it has
-// them.
+// TestBatchBLAS is TestBatch with cuBLASLt. It also checks that cuBLASLt refuses a batch whose matrices are not all
+// aligned as it expects.
 func TestBatchBLAS(t *testing.T) {
 	d := Emulated(t, Options{})
 	for i, layout := range [][2]bool{{false, true}, {false, false}, {true, false}} {
@@ -108,9 +108,9 @@ func TestBatchBLAS(t *testing.T) {
 	}
 }
 
-// TestTiling wants large products to be whole, few rows of many columns to be cut so that every multiprocessor has a
-// block, a batch of them to have the largest tiles that give every one a block, and no part to be empty or beyond the
-// room that there is.
+// TestTiling checks that large products are not split, and that few rows of many columns are split so that every
+// multiprocessor has a thread block. A batch of them must have the largest tiles that still give every multiprocessor
+// one. No part may be empty or exceed the available memory.
 func TestTiling(t *testing.T) {
 	g := &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}}
 	choose := func(dtype tensor.DType, m, n, k int, batch ...cpu.Batch) (tile, int) {
@@ -151,8 +151,8 @@ func TestTiling(t *testing.T) {
 	}
 }
 
-// A productTest is a product of [m, k] and [k, n], or of their transposes in memory. There are so many elements between
-// two rows, and before the first.
+// A productTest is a product of [m, k] and [k, n], or of their transposes in memory. It gives the number of elements
+// between two rows, and before the first.
 type productTest struct {
 	ab, c          tensor.DType
 	m, n, k        int
@@ -244,14 +244,14 @@ func (c productTest) check(t *testing.T, d *Device, multiply func(cpu.Product)) 
 	}
 }
 
-// A batchTest is 3 times 2 products. Their matrices lie behind each other, or beside each other in rows of a matrix.
-// Along one dimension they have the same a, 0, or b, 1, or are added up, 2.
+// A batchTest is 3 times 2 products. Their matrices are one after the other, or next to each other in the rows of a
+// larger matrix. Along one dimension they share a (0) or b (1), or are added up (2).
 type batchTest struct {
 	productTest
 	beside bool
 	shared int
 	along  int
-	gaps   [3]int // elements between matrices a, b and c that lie behind each other
+	gaps   [3]int // elements between matrices a, b and c that follow each other
 }
 
 func (c batchTest) check(t *testing.T, d *Device, multiply func(cpu.Product)) {

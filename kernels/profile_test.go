@@ -11,7 +11,7 @@ import (
 	"restyle/tensor"
 )
 
-// counting is a GPU of 132 multiprocessors that there is not: what is launched is counted, and nothing runs.
+// counting returns a device that acts as a GPU of 132 multiprocessors: it counts launches, and nothing runs.
 func counting(f Fused) *Device {
 	d := &Device{opts: Options{Fused: f, Sync: true}, counts: map[string]int{}}
 	d.gpu = &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}, room: new(Arena), launched: func(kernel, grid) {}}
@@ -64,8 +64,8 @@ func TestCounted(t *testing.T) {
 		{"cross_entropy", all*(4+2) + rows*(4+4), 0, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
 			d.CrossEntropy(x(tensor.F32, rows), x(tensor.BF16, rows, dim), x(tensor.F32, rows, dim), x(tensor.I32, rows), 1)
 		}},
-		// A weight of 2 bytes, its residual of 1, two codes of 1 and the scales of 256 of them go both ways, the gradient
-		// one.
+		// A weight of 2 bytes, its residual of 1, two codes of 1 and the scales of 256 of them are read and written; the
+		// gradient is only read.
 		{"adamw", 2*all*(2+1+1+1) + all*4 + 2*2*all/256*4 + 4*8, 0,
 			func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
 				scale := x(tensor.F32, all/256)
@@ -73,7 +73,7 @@ func TestCounted(t *testing.T) {
 					V: x(tensor.U8, all), MScale: scale, VScale: scale,
 					Master: x(tensor.U8, all)}}, AdamWStep{Step: 1, Control: Control{x(tensor.F64, 4)}})
 			}},
-		// a sum of every 32 KiB
+		// There is one sum for every 32 KiB.
 		{"adamw_squares", all*2 + 10*8, 0, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
 			m := x(tensor.F32, 2*all)
 			list := d.NewAdamWList(x(tensor.U8, adamWRange), []AdamWTensor{{W: x(tensor.BF16, all), G: x(tensor.BF16, all),
@@ -101,7 +101,7 @@ func TestCounted(t *testing.T) {
 		{"product 4096x512x300", 0, 2 * rows * 4096 * dim, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
 			d.LinearGradient(x(tensor.F32, 4096, dim), x(tensor.F32, rows, 4096), x(tensor.F32, rows, dim), 0, false)
 		}},
-		// what a product came to is not its
+		// The product's bytes and FLOPs do not count as those of the addition.
 		{"add", 3 * all * bf, 0, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
 			y := x(tensor.BF16, rows, dim)
 			d.Linear(y, x(tensor.BF16, rows, 4096), x(tensor.BF16, dim, 4096), tensor.Tensor{})
@@ -139,7 +139,7 @@ func TestCounted(t *testing.T) {
 	}
 }
 
-// attention runs it in BF16, forward or backward.
+// attention returns a function that runs it in BF16, forward or backward.
 func attention(s AttentionSpec, backward bool) func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
 	return func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
 		rows := int(s.CuSeqlens[len(s.CuSeqlens)-1])
@@ -153,15 +153,15 @@ func attention(s AttentionSpec, backward bool) func(d *Device, x func(tensor.DTy
 	}
 }
 
-// TestCountedLikeTimed compares what is counted with what the cases that are timed say of their operands: the rest is
-// scratch memory, which is written once and read once.
+// TestCountedLikeTimed compares what is counted with the operands of the timed cases. The difference is scratch memory,
+// which is written once and read once.
 func TestCountedLikeTimed(t *testing.T) {
 	for _, of := range []tensor.DType{tensor.F32, tensor.BF16} {
 		for _, c := range gpuCases(of, 256, 512) {
 			switch c.name {
-			case "embedding backward", "attention of the next token": // what they move is known to the device alone
+			case "embedding backward", "attention of the next token": // only the device knows what these move
 				continue
-			case "rope": // values, which it leaves alone, are operands too
+			case "rope": // the values are operands too, but rope does not touch them
 				continue
 			}
 			d, least, counted, flops := counting(All()), 0.0, 0.0, 0.0

@@ -17,7 +17,7 @@ func TestQKNormInPlace(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for _, typ := range cases.Types {
 			a := arena(t, d, 1<<16)
-			var x [6]tensor.Tensor // qkv, dy, y, dqkv, and the first two again
+			var x [6]tensor.Tensor // qkv, dy, y and dqkv, and the first two again
 			for i := range x {
 				x[i] = a.New("x", typ, rows, width)
 				d.Upload(x[i], filled(x[i].Len(), func(i int) float64 { return math.Sin(float64(7 * i)) }))

@@ -13,7 +13,7 @@ import (
 
 // TestRange checks that ranges nest and end, and that the goroutine keeps its thread to itself meanwhile.
 func TestRange(t *testing.T) {
-	// what another goroutine does, it does on this thread, unless that is locked
+	// With one processor, another goroutine runs on this thread unless it is locked.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	ranges := cudatest.UseRanges(t)
 	listening, err := cuda.OpenRanges()

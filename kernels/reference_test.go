@@ -13,7 +13,7 @@ import (
 	"restyle/tensor"
 )
 
-// TestReferenceGELU compares with results in 40 digits, at special values and odd sizes, at every instruction set.
+// TestReferenceGELU compares with results of 40 digits, at special values and odd sizes, at every instruction set.
 func TestReferenceGELU(t *testing.T) {
 	eachReference(t, "gelu", func(t *testing.T, d *kernels.Device, a *kernels.Arena, c reference) {
 		read := func(name string) []float32 {
@@ -53,7 +53,7 @@ func TestReferenceGELU(t *testing.T) {
 	})
 }
 
-// A reference is a case of recorded results.
+// A reference is a case with recorded results.
 type reference struct {
 	Name, DType string
 	Params      struct{ Form string }
@@ -61,7 +61,7 @@ type reference struct {
 	file        *hf.Safetensors
 }
 
-// eachReference calls f with every case that was recorded for an operation, at every instruction set.
+// eachReference calls f with every recorded case of an operation, at every instruction set.
 func eachReference(t *testing.T, op string, f func(t *testing.T, d *kernels.Device, a *kernels.Arena, c reference)) {
 	root := os.Getenv("RESTYLE_REFERENCE")
 	if root == "" {

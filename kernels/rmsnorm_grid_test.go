@@ -6,9 +6,9 @@ import (
 	"restyle/tensor"
 )
 
-// TestRMSNormGrids wants rows shared by as many threads as have a vector or two of them each, backward one, and by a
-// whole block if they are longer; and blocks for all rows, backward for no more than a GPU of 132 multiprocessors runs
-// at once.
+// TestRMSNormGrids checks the sizes of launches. A row is shared by as many threads as give each of them one or two
+// vectors (one in the backward pass), and longer rows by a whole thread block. There are thread blocks for all rows,
+// but in the backward pass no more than a GPU of 132 multiprocessors runs at once.
 func TestRMSNormGrids(t *testing.T) {
 	for _, test := range []struct {
 		t                               tensor.DType
@@ -30,7 +30,7 @@ func TestRMSNormGrids(t *testing.T) {
 		}
 		for _, l := range launches(test.t, test.rows, test.dim) {
 			if l.name == "rmsnorm" && l.grid == line(1, 256) && test.blocks > 1 {
-				continue // of a single token
+				continue // the size for a single token
 			}
 			threads := test.threads
 			if l.name != "rmsnorm" && l.name != "add_rmsnorm" {

@@ -12,8 +12,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestRMSNormRange has rows of zeros, where eps alone keeps rstd finite, rows of very large and very small elements,
-// and a NaN that must stay in its row.
+// TestRMSNormRange has rows of zeros, where only eps keeps rstd finite, rows of very large and very small elements, and
+// a NaN that must stay in its row.
 func TestRMSNormRange(t *testing.T) {
 	const dim, eps = 200, 1e-6
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
@@ -50,8 +50,8 @@ func TestRMSNormRange(t *testing.T) {
 	})
 }
 
-// TestRMSNormInPlace wants the same bits whether results have memory of their own or lie in their inputs: y in x, dx in
-// dy, and the sum h in either addend.
+// TestRMSNormInPlace checks that the bits are the same whether results have their own memory or overwrite their inputs:
+// y in x, dx in dy, and the sum h in either addend.
 func TestRMSNormInPlace(t *testing.T) {
 	const rows, dim, eps = 5, 50, 1e-6
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {

@@ -9,8 +9,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestRoPEFar turns by the largest position of Llama 3, whose angles are the table's and not computed in float32, and
-// back.
+// TestRoPEFar rotates by the largest position of Llama 3, whose angles come from the table and are not computed in
+// float32, and back.
 func TestRoPEFar(t *testing.T) {
 	const most, heads, kvHeads, headDim = 131072, 2, 1, 20
 	const width, half = (heads + 2*kvHeads) * headDim, headDim / 2

@@ -8,7 +8,7 @@ import (
 	"restyle/tensor"
 )
 
-// TestScatterNoRows scatters no rows: everything becomes zero.
+// TestScatterNoRows scatters no rows and checks that everything becomes zero.
 func TestScatterNoRows(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		a := arena(t, d, 1<<12)

@@ -6,8 +6,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestScratch grows in the middle of an operation without moving what it has, is one piece afterwards, and does not
-// grow again for the same.
+// TestScratch checks that scratch memory grows in the middle of an operation without moving what is allocated, is a
+// single piece afterwards, and does not grow again for the same operation.
 func TestScratch(t *testing.T) {
 	EachDevice(t, func(t *testing.T, d *Device) {
 		d.GuardScratch(nil)

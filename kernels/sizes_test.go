@@ -10,8 +10,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestScratchOf wants the scratch memory that an operation takes, and that is said of it beforehand, to be the same to
-// the byte, where that operation takes more than any other.
+// TestScratchOf checks that ScratchOf returns exactly the bytes of scratch memory that an operation uses, at sizes
+// where that operation needs more than any other.
 func TestScratchOf(t *testing.T) {
 	const f32, bf16 = tensor.F32, tensor.BF16
 	mask := AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 32}
@@ -36,7 +36,7 @@ func TestScratchOf(t *testing.T) {
 		{false, Sizes{Rows: 10, Longest: 1, Logits: 4, Vocab: 131072, Attention: single}, runCrossEntropy},
 		{false, long, runAttention},
 		{false, longBackward, runAttention},
-		// several chunks of keys
+		// This length has several key blocks.
 		{true, Sizes{Rows: 600, Longest: 600, Dim: 8, Attention: mask, Backward: true}, runAttention},
 		{true, Sizes{Rows: 1200, Longest: 600, Dim: 8, Attention: mask, Backward: true}, runAttention},
 		{true, wide, runAttention},
@@ -86,7 +86,7 @@ func TestScratchOf(t *testing.T) {
 	}
 }
 
-// TestScratchOfGPU is TestScratchOf for what differs on a GPU, of which there is none: nothing runs.
+// TestScratchOfGPU is TestScratchOf for what differs on a GPU. It needs no GPU, because nothing runs.
 func TestScratchOfGPU(t *testing.T) {
 	heads := AttentionSpec{Heads: 32, KVHeads: 8, HeadDim: 64}
 	window := heads
@@ -129,7 +129,7 @@ func TestScratchOfGPU(t *testing.T) {
 	}
 }
 
-// TestMaxNormPartials checks the bound: fewer rows may have more partial sums than more rows.
+// TestMaxNormPartials checks the bound, because fewer rows may have more partials than more rows.
 func TestMaxNormPartials(t *testing.T) {
 	d := new(Device)
 	for _, width := range []int{8, 100, 3000, 100000} {
@@ -196,19 +196,19 @@ func runCached(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.T
 		s.Context-s.Rows, m)
 }
 
-// TestScratchOfThreads wants every thread to have working memory of its own for attention: three have three times as
-// much as one.
+// TestScratchOfThreads checks that every thread has its own scratch memory for attention: three threads have three
+// times as much as one.
 func TestScratchOfThreads(t *testing.T) {
 	defer func() {
 		if err := cpu.SetThreads(1); err != nil {
 			t.Error(err)
 		}
 	}()
-	// one chunk of keys: no sums of several
+	// There is one key block, so no sums of several.
 	m := AttentionSpec{CuSeqlens: []int32{0, 200}, Heads: 4, KVHeads: 2, HeadDim: 32}
 	a := m.sizes()
 	one := a
-	one.CuSeqlens, one.Ahead = []int32{0, 1}, 999 // eight chunks of keys
+	one.CuSeqlens, one.Ahead = []int32{0, 1}, 999 // eight key blocks
 	forward, backward, decode := map[int]int{}, map[int]int{}, map[int]int{}
 	for _, n := range []int{1, 2, 3} {
 		if err := cpu.SetThreads(n); err != nil {
@@ -219,7 +219,8 @@ func TestScratchOfThreads(t *testing.T) {
 	if forward[3] != 3*forward[1] || backward[3] != 3*backward[1] {
 		t.Errorf("forward %v, backward %v", forward, backward)
 	}
-	// The scores of a chunk, each thread its own, and the sums of the chunks, which are there whoever makes them.
+	// Each thread has the scores of a key block of its own. The sums of the key blocks exist once, whichever thread
+	// computes them.
 	const scores, sums = (4*128 + 16) * 4, 8 * (4*32*4 + 64 + 64)
 	for n, got := range decode {
 		if want := sums + n*scores; got != want {

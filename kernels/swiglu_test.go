@@ -9,8 +9,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestSwiGLURange has gates for which e⁻ˣ overflows or vanishes: the result is 0 or the gate itself, never NaN. The
-// gradients lie in the place of their inputs.
+// TestSwiGLURange has gates for which e⁻ˣ overflows or underflows. The result must be 0 or the gate itself, never NaN.
+// The gradients overwrite their inputs.
 func TestSwiGLURange(t *testing.T) {
 	gates := []float64{-3e38, -1e4, -104, -89, -88.5, -87, 0, 17, 88, 1e4, 3e38}
 	n := len(gates)
@@ -42,7 +42,7 @@ func TestSwiGLURange(t *testing.T) {
 	})
 }
 
-// near compares one element: two roundings to the type, and nothing where float32 holds only subnormals.
+// near compares one element: two roundings to the type, and 0 if float32 has only subnormal numbers there.
 func near(t *testing.T, name string, x, got, want float64, typ tensor.DType) {
 	t.Helper()
 	relative := map[tensor.DType]float64{tensor.F32: 1e-6, tensor.BF16: 0x1p-7}[typ]

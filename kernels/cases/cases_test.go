@@ -47,8 +47,9 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// TestEveryKernel wants each kernel that a device counts to be in some case. What a Control adds up and decides is read
-// as a Record, and has tests of its own; what decodes runs in some sizes of its cases, and other kernels in the others.
+// TestEveryKernel checks that each kernel that a device counts is in some case. What a Control adds up and decides is
+// read as a Record, and has its own tests. Decoding kernels run only in some sizes of their cases, and other kernels in
+// the other sizes.
 func TestEveryKernel(t *testing.T) {
 	listed := []string{"add_squares", "add_loss", "decide", "norm_linear", "norm_swiglu", "attention_next"}
 	for _, c := range All() {
@@ -89,7 +90,8 @@ func open(t *testing.T) *kernels.Device {
 	return d
 }
 
-// double is y = 2x, forward and backward, by the host: a right case, which the tests below spoil.
+// double returns the case y = 2x, forward and backward, computed by the host: a correct case, which the tests below
+// spoil.
 func double() *Case {
 	twice := func(y, x tensor.Tensor) {
 		for i, v := range x.F32() {
@@ -112,11 +114,11 @@ func double() *Case {
 	}
 }
 
-// TestCheck spoils a right case in every way that Check looks for, and wants each to be found, in the direction where
-// it is.
+// TestCheck spoils a correct case in every way that Check looks for, and checks that each fault is found, and in the
+// right direction.
 func TestCheck(t *testing.T) {
 	d := open(t)
-	// behind a pass, something else happens.
+	// then makes a pass call more after it.
 	then := func(pass *func(*kernels.Device, Tensors), more func(d *kernels.Device, x Tensors)) {
 		right := *pass
 		*pass = func(d *kernels.Device, x Tensors) { right(d, x); more(d, x) }
@@ -124,7 +126,7 @@ func TestCheck(t *testing.T) {
 	for _, test := range []struct {
 		name              string
 		spoil             func(c *Case)
-		forward, backward string // how the first fault begins, "" for none
+		forward, backward string // start of the first fault, or ""
 	}{
 		{"nothing", func(*Case) {}, "", ""},
 		{"all of the output", func(c *Case) {
@@ -147,7 +149,7 @@ func TestCheck(t *testing.T) {
 		{"an element beyond the output", func(c *Case) {
 			then(&c.Forward, func(_ *kernels.Device, x Tensors) {
 				y := x["y"]
-				y.Addr += 4 * 64 // where the guard begins
+				y.Addr += 4 * 64 // where the guard starts
 				y.F32()[0] = 1
 			})
 		}, "y was written beyond its end", "y was written beyond its end"},
@@ -201,7 +203,7 @@ func TestWorst(t *testing.T) {
 		worst     float64
 	}{
 		{"x", []float64{1, 2.25, 3}, []float64{1, 2, 3}, 0.25 / math.Sqrt(14) / 0.1},
-		{"x", []float64{1, 2.25, 8}, []float64{1, 2, 8}, 0.25 / math.Sqrt(14) / 0.1}, // less than before
+		{"x", []float64{1, 2.25, 8}, []float64{1, 2, 8}, 0.25 / math.Sqrt(14) / 0.1}, // smaller than the one before
 		{"y", []float64{3, 4, 0}, []float64{3, 4, 0}, 0.25 / math.Sqrt(14) / 0.1},
 		{"x", []float64{1.25, 100}, []float64{1, 100}, 1},
 		{"y", []float64{0, 16, 0, 0}, []float64{0, 0, 0, 16}, math.Sqrt2 / 0.1},
@@ -211,12 +213,12 @@ func TestWorst(t *testing.T) {
 			t.Errorf("%v for %v: %v, want %v", test.got, test.want, p.Worst, test.worst)
 		}
 	}
-	if len(p.Faults) != 2 { // the last, of all elements and of the farthest
+	if len(p.Faults) != 2 { // of the last case: one for all elements, one for the farthest
 		t.Errorf("%q", p.Faults)
 	}
 }
 
-// TestCheckSamples has an element of a gradient be no number that differences were not taken of.
+// TestCheckSamples makes an element of a gradient NaN whose numerical difference Check did not compute.
 func TestCheckSamples(t *testing.T) {
 	d := open(t)
 	c := double()
@@ -240,8 +242,8 @@ func TestCheckSamples(t *testing.T) {
 	}
 }
 
-// TestCheckFused wants fused and unfused to be what the device is set to, whatever it was before, and its kernels
-// compared with the list of that form.
+// TestCheckFused checks that Check sets the device to fused and to unfused, whatever it was before, and compares its
+// kernels with the list for that setting.
 func TestCheckFused(t *testing.T) {
 	d := open(t)
 	for _, fused := range []bool{true, false, true} {
@@ -257,15 +259,15 @@ func TestCheckFused(t *testing.T) {
 	}
 }
 
-// TestNoKernel has a device lack a kernel: its operation is named, nothing is compared, and a backward pass whose
-// kernel is there is checked all the same, from what the formula gives.
+// TestNoKernel has a device lack a kernel. The operation must be named and nothing compared, but a backward pass that
+// has a kernel must still be checked, starting from the formula's results.
 func TestNoKernel(t *testing.T) {
 	d := open(t)
 	c := double()
 	c.Kernels[0] = []string{"any"}
 	c.Forward = func(*kernels.Device, Tensors) { panic(kernels.NoKernel{Op: "Double"}) }
 	c.Backward = func(d *kernels.Device, x Tensors) {
-		for i := range x["dx"].F32() { // sees y
+		for i := range x["dx"].F32() { // depends on y
 			x["dx"].F32()[i] = x["dy"].F32()[i] * x["y"].F32()[i] / x["x"].F32()[i]
 		}
 	}

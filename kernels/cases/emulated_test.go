@@ -18,14 +18,14 @@ func TestEmulated(t *testing.T) {
 	}
 }
 
-// TestEmulatedBLAS runs what multiplies matrices by calls of cuBLASLt, attention's batches of them in sequences of a
-// length that it takes and of one that it does not.
+// TestEmulatedBLAS runs everything that multiplies matrices through cuBLASLt, including attention's batched products,
+// in sequences of a length that cuBLASLt takes and of one that it does not.
 func TestEmulatedBLAS(t *testing.T) {
 	m := kernels.AttentionSpec{CuSeqlens: []int32{0, 32, 32, 80, 101}, Heads: 6, KVHeads: 2, HeadDim: 16}
 	checkAll(t, emulated(t, kernels.Options{}), append(Of("linear"), AttentionCase(tensor.BF16, m, 1)))
 }
 
-// emulated opens the GPU that the CPU plays.
+// emulated opens the emulated GPU.
 func emulated(t *testing.T, o kernels.Options) *kernels.Device {
 	t.Helper()
 	if os.Getenv("RESTYLE_CPU") != "" || testing.Short() {
@@ -37,7 +37,7 @@ func emulated(t *testing.T, o kernels.Options) *kernels.Device {
 	return d
 }
 
-// checkAll checks cases, all of which are to run.
+// checkAll checks cases, all of which must run.
 func checkAll(t *testing.T, d *kernels.Device, list []*Case) {
 	for _, c := range list {
 		t.Run(fmt.Sprint(c.Type, " ", c.Name), func(t *testing.T) {

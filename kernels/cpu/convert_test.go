@@ -9,8 +9,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestRoundToBF16 rounds every float32 about the corners of BF16, and of each NaN some, in whole vectors and in parts
-// of one: to nearest, ties to even, a NaN to a NaN.
+// TestRoundToBF16 rounds every float32 near the corner cases of BF16, and some NaN of each kind, in whole and partial
+// vectors: to nearest, ties to even, a NaN to a NaN.
 func TestRoundToBF16(t *testing.T) {
 	var x []float32
 	for high := range uint32(1 << 16) {
@@ -28,7 +28,7 @@ func TestRoundToBF16(t *testing.T) {
 				want, exponent := tensor.BF16FromF32(x[i]), math.Float32bits(x[i])&0x7F800000
 				switch nan := x[i] != x[i]; {
 				case nan && h&0x7F80 == 0x7F80 && h&0x7F != 0, !nan && h == want:
-				case exponent == 0 && h == want&0x8000 && cpu.Current() >= cpu.AVX512BF16: // its instruction takes these for zeros
+				case exponent == 0 && h == want&0x8000 && cpu.Current() >= cpu.AVX512BF16: // the instruction treats these as zeros
 				default:
 					t.Fatalf("in rows of %d, %#08x became %#04x, not %#04x", columns, math.Float32bits(x[i]), h, want)
 				}
@@ -37,12 +37,12 @@ func TestRoundToBF16(t *testing.T) {
 	})
 }
 
-// address is where a slice begins.
+// address returns the address of a slice's first element.
 func address[T any](x []T) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(x))) }
 
-// TestExp compares the exponential, which a gradient of log-softmax gives as it is, with that in float64: in float32 it
-// is off by 2 ulp at most, also where it underflows gradually; what becomes BF16, by 4e-6. Lengths are not those of
-// vectors.
+// TestExp compares the exponential, which a gradient of log-softmax returns directly, with that in float64. In float32
+// it must be within 2 ulp, also in gradual underflow, and for BF16 within 4e-6 before rounding. Lengths are not
+// multiples of a vector.
 func TestExp(t *testing.T) {
 	var x []float32
 	for i := float32(-110); i < 88.7; i += 0x1p-10 {
@@ -50,7 +50,7 @@ func TestExp(t *testing.T) {
 	}
 	inf := float32(math.Inf(1))
 	x = append(x, -104.5, -1e30, -inf, 0, 0, float32(math.NaN()))
-	logp, target := floats(x), []int32{int32(len(x) - 2)} // whose gradient is another
+	logp, target := floats(x), []int32{int32(len(x) - 2)} // the target's gradient differs
 	eachLevel(t, func(t *testing.T) {
 		single, half := make([]float32, len(x)), make([]uint16, len(x))
 		at := tensor.Tensor{DType: tensor.I32, Shape: []int{1}, Addr: address(target)}
@@ -72,7 +72,7 @@ func TestExp(t *testing.T) {
 			if off := math.Abs(float64(single[i]) - want); !(off <= 2*ulp) {
 				t.Fatalf("e^%v is %v, want %v, %.2g ulp", x, single[i], want, off/ulp)
 			}
-			// What is subnormal may become 0.
+			// Subnormal results may become 0.
 			if off := math.Abs(float64(tensor.BF16ToF32(half[i])) - want); !(off <= (0x1p-8+4e-6)*want || want < 0x1p-126 &&
 				off <= 0x1p-126) {
 				t.Fatalf("e^%v is %v in BF16, want %v", x, tensor.BF16ToF32(half[i]), want)
@@ -81,7 +81,7 @@ func TestExp(t *testing.T) {
 	})
 }
 
-// floats is a row of float32.
+// floats returns a float32 row.
 func floats(x []float32) tensor.Tensor {
 	return tensor.Tensor{DType: tensor.F32, Shape: []int{1, len(x)}, Addr: address(x)}
 }

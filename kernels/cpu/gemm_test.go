@@ -27,7 +27,7 @@ func eachLevel(t *testing.T, f func(t *testing.T)) {
 	}
 }
 
-// A fence is memory that ends, or begins, exactly where pages begin that nobody may touch: one byte too far is a fault.
+// A fence is memory that starts and ends exactly at inaccessible pages: one byte too far is a fault.
 type fence struct {
 	mem  []byte
 	data []byte
@@ -59,8 +59,8 @@ func (f fence) free(t testing.TB) {
 	}
 }
 
-// A grid is a matrix of a test: rows stride elements apart, with NaN between them, so that a sum that reads what does
-// not belong to the matrix shows it.
+// A grid is a matrix of a test. Its rows are stride elements apart, with NaN between them, so that a sum that reads
+// anything outside the matrix shows it.
 type grid struct {
 	fence
 	bf16                  bool
@@ -98,7 +98,7 @@ func (g *grid) at(i int) float64 {
 	return float64(*(*float32)(unsafe.Pointer(&g.data[4*i])))
 }
 
-// fill gives every element of the matrix a value.
+// fill sets every element of the matrix to a random value.
 func (g *grid) fill(rng *rand.Rand) *grid {
 	for r := range g.rows {
 		for c := range g.columns {
@@ -108,7 +108,7 @@ func (g *grid) fill(rng *rand.Rand) *grid {
 	return g
 }
 
-// values are the elements in float64; of a transposed one, as it is meant.
+// values returns the elements in float64; if transposed, those of the transpose.
 func (g *grid) values(transposed bool) []float64 {
 	v := make([]float64, 0, g.rows*g.columns)
 	if transposed {
@@ -138,7 +138,7 @@ func dtype(bf16 bool) tensor.DType {
 	return tensor.F32
 }
 
-// A gemmCase is a product and what is special about it.
+// A gemmCase is a product and its special properties.
 type gemmCase struct {
 	m, n, k        int
 	transA, transB bool
@@ -153,7 +153,7 @@ func (c gemmCase) String() string {
 		c.m, c.n, c.k, c.transA, c.transB, c.bf16, c.cBF16, c.add, c.bias, c.gap)
 }
 
-// grids are the operands of a case.
+// grids returns the operands of a case.
 func (c gemmCase) grids(t testing.TB) (p cpu.Product, all []*grid) {
 	rng := rand.New(rand.NewPCG(uint64(c.m), uint64(c.n*1000+c.k)))
 	stored := func(rows, columns int, transposed bool) *grid {
@@ -176,9 +176,9 @@ func (c gemmCase) grids(t testing.TB) (p cpu.Product, all []*grid) {
 	return p, all
 }
 
-// run computes a case and compares it with the sums in float64. A sum of k float32 products, in any order, is off by at
-// most k·2⁻²⁴ times the sum of their sizes (Higham 2002, 4.4); dot products of pairs round twice a step; bias and C are
-// two terms more. A result in bfloat16 is rounded by another 2⁻⁸.
+// run computes a case and compares it with the sums in float64. The error of a sum of k float32 products, in any order,
+// is at most k·2⁻²⁴ times the sum of their magnitudes (Higham 2002, 4.4). Dot products of pairs round twice per step,
+// and bias and C are two more terms. Rounding a result to bf16 adds 2⁻⁸.
 func (c gemmCase) run(t *testing.T) {
 	t.Helper()
 	p, g := c.grids(t)
@@ -221,7 +221,7 @@ func (c gemmCase) run(t *testing.T) {
 	}
 }
 
-// odd are sizes about every size of a vector, a micro-kernel and a group; each comes up in each dimension.
+// odd are sizes around those of vectors, micro-kernels and groups; each occurs in each dimension.
 var odd = []int{1, 2, 3, 7, 8, 9, 13, 15, 17, 31, 33, 63, 65, 100, 129, 257}
 
 func TestGemm(t *testing.T) {
@@ -339,7 +339,7 @@ func TestGemmRows(t *testing.T) {
 	}
 }
 
-// TestGemmNotFinite puts a NaN and an infinity in one row and one column: only these are affected.
+// TestGemmNotFinite puts a NaN and an infinity in one row and one column, and checks that only these are affected.
 func TestGemmNotFinite(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		for kind := range 8 {

@@ -10,8 +10,8 @@ import (
 	"restyle/tensor"
 )
 
-// multiplied is what the emulated GPU's cuBLASLt makes of a product of small whole numbers, with an address that is off
-// by so many bytes.
+// multiplied returns the product of small whole numbers that the emulated GPU's cuBLASLt computes, with an address that
+// is off by off bytes.
 func multiplied(t *testing.T, s Shape, add bool, off int) ([]float32, error) {
 	t.Helper()
 	t.Setenv("RESTYLE_CACHE", cudatest.Dir())
@@ -69,8 +69,7 @@ func multiplied(t *testing.T, s Shape, add bool, off int) ([]float32, error) {
 	return list, nil
 }
 
-// TestBLAS wants every form of a product to mean what Shape says, and of a batch, whose products may have the same A or
-// B.
+// TestBLAS checks that every form of a product means what Shape says, also in a batch, whose products may share A or B.
 func TestBLAS(t *testing.T) {
 	const m, n, k = 3, 4, 5
 	number := func(i int) float32 { return float32(i%7 - 3) }
@@ -115,7 +114,8 @@ func TestBLAS(t *testing.T) {
 	}
 }
 
-// TestBLASErrors has a product that there is no algorithm for, an address that is not what was planned, and no library.
+// TestBLASErrors has a product without an algorithm, an address that differs from the planned one, and a missing
+// library.
 func TestBLASErrors(t *testing.T) {
 	s := Shape{M: 3, N: 4, K: 5, LDA: 4, LDB: 7, LDC: 8}
 	if _, err := multiplied(t, s, false, 0); err == nil ||
@@ -130,7 +130,7 @@ func TestBLASErrors(t *testing.T) {
 	}
 	unsupported, invalid := s, s
 	unsupported.Type, unsupported.Result = tensor.F32, tensor.BF16
-	invalid.Batch = 3 // which all have one C
+	invalid.Batch = 3 // all products would have the same C
 	for _, s := range []Shape{unsupported, invalid} {
 		if p, err := b.Plan(s); p != nil || err != nil {
 			t.Errorf("what there is no algorithm for: %v, %v", p, err)
@@ -141,7 +141,7 @@ func TestBLASErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.Launch(f, Dim3{X: 2}, Dim3{X: 64}, 0, uint64(to)) // beyond the memory's end
+	g.Launch(f, Dim3{X: 2}, Dim3{X: 64}, 0, uint64(to)) // past the end of the memory
 	p.Multiply(0, to, to, to, 0, false, to, 0)
 	if err := g.Err(); !Fault(err) || !strings.HasPrefix(err.Error(),
 		"multiply matrices, at or before kernel place: CUDA_ERROR_LAUNCH_FAILED") {
@@ -153,7 +153,7 @@ func TestBLASErrors(t *testing.T) {
 		t.Error(err)
 	}
 	for _, c := range []struct {
-		a, c uintptr // behind the memory's beginning
+		a, c uintptr // past the start of the memory
 		want string
 	}{{0, 256, "cublasLtMatmul has C where no memory is"}, {256, 0, "cublasLtMatmul has B where no memory is"}} {
 		g, _, from, to := emulated(t, "place", 64)

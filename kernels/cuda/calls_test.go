@@ -11,7 +11,7 @@ import (
 	"restyle/kernels/cuda/cudatest"
 )
 
-// TestOpenGivesBack has each call fail with which a GPU is taken into use: what was taken by then is given back.
+// TestOpenGivesBack makes each call that opens a GPU fail, and checks that everything acquired by then is released.
 func TestOpenGivesBack(t *testing.T) {
 	g, _ := openEmulated(t)
 	g.Close()

@@ -10,8 +10,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestAlgorithms wants an algorithm to be found again by its text, and text that is none, one that is of no use, and
-// one that fails to be errors that do not stick.
+// TestAlgorithms checks that an algorithm is found again by its text. Invalid text, an unusable algorithm and one that
+// fails must give errors that do not stick.
 func TestAlgorithms(t *testing.T) {
 	t.Setenv("RESTYLE_CACHE", cudatest.Dir())
 	t.Setenv("STANDIN_PRODUCTS", "100,x90")
@@ -63,7 +63,7 @@ func TestAlgorithms(t *testing.T) {
 	}
 }
 
-// FuzzChoices reads any bytes as a file of choices: they are valid, or there are none.
+// FuzzChoices reads any bytes as a file of choices: either they are valid, or there are no choices.
 func FuzzChoices(f *testing.F) {
 	for _, text := range []string{"", "null", "{}", `{"a": ""}`, `{"a": "00"}`, `{"a": 1}`, `[]`, `{"a": null}`} {
 		f.Add([]byte(text), true)

@@ -15,7 +15,7 @@ import (
 	"restyle/kernels/cuda/cudatest"
 )
 
-// openStandInCompiler is the stand-in for NVRTC, of version 12.3.
+// openStandInCompiler opens the stand-in for NVRTC, of version 12.3.
 func openStandInCompiler(t testing.TB) *Compiler {
 	t.Helper()
 	c, err := openCompiler([]string{cudatest.Library(t, "libnvrtc")}, Properties{})
@@ -43,8 +43,8 @@ func TestArch(t *testing.T) {
 	}
 }
 
-// TestNewerCompiler wants the first compiler that knows the GPU, so that installing a newer one helps, and else the
-// first.
+// TestNewerCompiler checks for the first compiler that supports the GPU, so that installing a newer one helps, or else
+// the first.
 func TestNewerCompiler(t *testing.T) {
 	older := cudatest.Library(t, "libnvrtc")
 	newer := filepath.Join(t.TempDir(), "newer.so")
@@ -126,7 +126,7 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-// number is how many programs the stand-in had compiled before an image.
+// number returns how many programs the stand-in had compiled before an image.
 func number(image []byte) string { return string(image[:bytes.IndexByte(image, '\n')]) }
 
 func TestCache(t *testing.T) {
@@ -181,8 +181,8 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// TestCacheLinks has a neighbour's link or FIFO where an image is kept: it is neither run, nor waited for, nor written
-// to.
+// TestCacheLinks puts another user's link or FIFO in the place of a cached image, and checks that it is not run, waited
+// for or written to.
 func TestCacheLinks(t *testing.T) {
 	c := openStandInCompiler(t)
 	p := Program{Name: "a.cu", Source: "source"}
@@ -217,7 +217,8 @@ func TestCacheLinks(t *testing.T) {
 	}
 }
 
-// TestCacheDamage truncates, changes or empties files, or puts a directory in their place: each is written again.
+// TestCacheDamage truncates, changes or empties files, or puts a directory in their place, and checks that each is
+// written again.
 func TestCacheDamage(t *testing.T) {
 	c := openStandInCompiler(t)
 	p := Program{Name: "a.cu", Source: "source"}
@@ -260,7 +261,7 @@ func TestCacheDamage(t *testing.T) {
 	}
 }
 
-// TestCacheReadOnly uses a directory that cannot be created, and none.
+// TestCacheReadOnly uses a directory that cannot be created, and no directory.
 func TestCacheReadOnly(t *testing.T) {
 	c := openStandInCompiler(t)
 	file := filepath.Join(t.TempDir(), "file")
@@ -274,7 +275,7 @@ func TestCacheReadOnly(t *testing.T) {
 	}
 }
 
-// TestCacheShared compiles the same program many times at once: all get an intact one.
+// TestCacheShared compiles the same program many times at once, and checks that every caller gets an intact image.
 func TestCacheShared(t *testing.T) {
 	c := openStandInCompiler(t)
 	cache := Cache{t.TempDir()}
@@ -308,7 +309,7 @@ func TestDefaultCache(t *testing.T) {
 	}
 }
 
-// TestCacheFileDamaged puts files that Compile did not write in the place of one that it did.
+// TestCacheFileDamaged replaces a file that Compile wrote with files that it did not write.
 func TestCacheFileDamaged(t *testing.T) {
 	c := openStandInCompiler(t)
 	p := Program{Name: "a.cu", Source: "source"}
@@ -328,7 +329,7 @@ func TestCacheFileDamaged(t *testing.T) {
 	}
 }
 
-// FuzzCacheFile takes any bytes for a cached file, and changes a bit of a good one.
+// FuzzCacheFile uses any bytes as a cached file, and flips a bit of a valid one.
 func FuzzCacheFile(f *testing.F) {
 	f.Add([]byte(nil), uint(0))
 	f.Add(make([]byte, 33), uint(1))

@@ -12,8 +12,8 @@ import (
 	"restyle/kernels/cuda/cudatest"
 )
 
-// TestEmulatedFaults: what a GPU punishes is named, with the kernel, its block, its thread and what it did, and nothing
-// else is.
+// TestEmulatedFaults checks that the emulated GPU names whatever would fail on a GPU, with the kernel, its thread
+// block, its thread and what it did, and nothing else.
 func TestEmulatedFaults(t *testing.T) {
 	source, err := os.ReadFile("testdata/faults.cu")
 	if err != nil {
@@ -55,7 +55,7 @@ func TestEmulatedFaults(t *testing.T) {
 	}
 }
 
-// planted is a kernel of the faults on a GPU of its own, with its operands.
+// planted returns a kernel of the faults on a new GPU, with its operands.
 func planted(t *testing.T, source, kernel string) (g *GPU, f *Function, from, to uintptr) {
 	t.Helper()
 	headers := map[string]string{}

@@ -49,7 +49,7 @@ extern "C" __global__ void arrive(unsigned *to) { to[blockIdx.x + threadIdx.x] =
 extern "C" __global__ void bf16(unsigned *to, const float *from) { to[threadIdx.x] = emulated_bf16(from[threadIdx.x]); }
 `
 
-// emulated is a kernel of emulatedSource on a GPU of its own, with memory for n numbers that are 0, 1, …
+// emulated returns a kernel of emulatedSource on a new GPU, with memory for n numbers that are 0, 1, …
 func emulated(t *testing.T, kernel string, n int) (g *GPU, f *Function, from, to uintptr) {
 	t.Helper()
 	g, c := openEmulated(t)
@@ -207,7 +207,7 @@ func TestUploadPieces(t *testing.T) {
 	}
 }
 
-// TestEmulatedUpdate checks that a library is built again if a newer compiler is in the place of the old one.
+// TestEmulatedUpdate checks that a library is rebuilt if a newer compiler has replaced the old one.
 func TestEmulatedUpdate(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "c++")
 	var keys []string
@@ -222,8 +222,8 @@ func TestEmulatedUpdate(t *testing.T) {
 	}
 }
 
-// TestEmulatedGraph captures launches, which must not happen then but each time that the graph is launched, with the
-// arguments that they were captured with and the memory as it is then. What a graph cannot have is refused.
+// TestEmulatedGraph captures launches and checks that they do not run then, but each time that the graph is launched,
+// with their captured arguments and the current memory. Operations that a graph cannot contain must be refused.
 func TestEmulatedGraph(t *testing.T) {
 	g, f, from, to := emulated(t, "arrive", 64)
 	zeros := make([]byte, 256)

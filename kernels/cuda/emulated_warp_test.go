@@ -29,7 +29,8 @@ extern "C" __global__ void shuffles(unsigned *to) {
 extern "C" __global__ void count(int *to) { to[1 + blockIdx.x * LANE + threadIdx.x] = atomicAdd(to, 2); }
 `
 
-// warp runs a kernel of warpSource with 32 threads a block and 512 bytes of dynamic shared memory, and returns n words.
+// warp runs a kernel of warpSource with 32 threads per block and 512 bytes of dynamic shared memory, and returns n
+// words.
 func warp(t *testing.T, kernel string, blocks, n int) ([]uint32, error) {
 	t.Helper()
 	g, c := openEmulated(t)
@@ -59,7 +60,7 @@ func warp(t *testing.T, kernel string, blocks, n int) ([]uint32, error) {
 	return words(t, g, at, n), nil
 }
 
-// expect fails the test where a kernel's words are not those that it should write.
+// expect fails the test if a kernel's words are not those that it should write.
 func expect(t *testing.T, got []uint32, err error, want func(i int) uint32) {
 	t.Helper()
 	if err != nil {

@@ -92,7 +92,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestOutOfMemory checks that the error is that of the call only: the caller may do with less.
+// TestOutOfMemory checks that the error affects only that call, so that the caller can use less memory.
 func TestOutOfMemory(t *testing.T) {
 	g := openStandIn(t, 0)
 	_, err := g.Alloc(1 << 40)
@@ -132,8 +132,8 @@ func TestLaunch(t *testing.T) {
 	}
 }
 
-// TestLaunchShape wants a launch's sizes to arrive each in its place, and a kernel to have as much dynamic shared
-// memory as any launch of it asked for: one that asks for less must not take it away from another.
+// TestLaunchShape checks that each size of a launch arrives in its place, and that a kernel has as much dynamic shared
+// memory as any of its launches requested: one that requests less must not reduce it for another.
 func TestLaunchShape(t *testing.T) {
 	g := openStandIn(t, 0)
 	p, err := g.Alloc(32)
@@ -231,7 +231,7 @@ func TestErrorsStick(t *testing.T) {
 	}
 }
 
-// TestReopen opens a GPU again whose context has the address that it had before, on threads that had it bound.
+// TestReopen opens a GPU again whose context has the same address as before, on threads that had the old one bound.
 func TestReopen(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -259,7 +259,7 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// TestGoroutines uses two GPUs from goroutines that move between threads, some of which are locked to theirs.
+// TestGoroutines uses two GPUs from goroutines that move between threads, some of them locked to their threads.
 func TestGoroutines(t *testing.T) {
 	gpus := []*GPU{openStandIn(t, 0), openStandIn(t, 1)}
 	puts := []*Function{kernelOf(t, gpus[0], "put"), kernelOf(t, gpus[1], "put")}
@@ -341,7 +341,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// TestLaunchAllocatesNothing guards the path that a training step takes thousands of times.
+// TestLaunchAllocatesNothing checks the path that a training step takes thousands of times.
 func TestLaunchAllocatesNothing(t *testing.T) {
 	g := openStandIn(t, 0)
 	put := kernelOf(t, g, "put")

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestIdle wants what a program asks of a GPU to be answered, with other addresses for each piece of memory, and zeros
-// in it.
+// TestIdle checks that the idle GPU answers every call, with a different address for each allocation, and zeros in it.
 func TestIdle(t *testing.T) {
 	want := Properties{Name: "idle", Major: 9, SMs: 132, Memory: 1 << 37}
 	g, err := OpenIdle(want)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestPaths checks every place of a library, in this order, and that no CUDA newer than the driver's is used.
+// TestPaths checks every path of a library, in order, and that no CUDA newer than the driver's is used.
 func TestPaths(t *testing.T) {
 	dir := t.TempDir()
 	for name, value := range map[string]string{"CUDA_HOME": dir + "/home", "CUDA_PATH": dir + "/path",
@@ -66,8 +66,8 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestNamedLibraries wants a file that a variable names to be the only one, and the loader to be asked first for what
-// comes with the driver.
+// TestNamedLibraries checks that a file that a variable names is the only path, and that the loader comes first for
+// libraries that come with the driver.
 func TestNamedLibraries(t *testing.T) {
 	for variable, l := range map[string]library{"RESTYLE_CUDA": libcuda, "RESTYLE_NVML": libnvml,
 		"RESTYLE_NVRTC": libnvrtc, "RESTYLE_CUBLASLT": libcublasLt} {
@@ -86,7 +86,8 @@ func TestNamedLibraries(t *testing.T) {
 	}
 }
 
-// TestNoCompiler wants the error to name the package that fits the driver: a driver of CUDA 12 passes CUDA 13's over.
+// TestNoCompiler checks that the error names the package that fits the driver: for a driver of CUDA 12, CUDA 13's is
+// skipped.
 func TestNoCompiler(t *testing.T) {
 	t.Setenv("RESTYLE_NVRTC", "/a/file")
 	for driver, command := range map[int]string{0: "pip install nvidia-cuda-nvrtc,",

@@ -15,7 +15,7 @@ import (
 	"restyle/kernels/cuda/cudatest"
 )
 
-// machine has the files of a machine be these while the test runs.
+// machine replaces the machine's files while the test runs.
 func machine(t *testing.T, files fs.FS) {
 	t.Helper()
 	before := root
@@ -162,7 +162,8 @@ func TestNoDriverSays(t *testing.T) {
 	}
 }
 
-// TestFaults wants what a GPU fails with on the way to be known for that, with what to do, and nothing else to be.
+// TestFaults checks that a GPU's failures during a run are recognized as such, with what to do, and that other errors
+// are not.
 func TestFaults(t *testing.T) {
 	for code, want := range map[int]string{
 		700: "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered: a kernel accessed memory outside its " +

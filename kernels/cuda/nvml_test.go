@@ -8,7 +8,7 @@ import (
 	"restyle/kernels/cuda/cudatest"
 )
 
-const secondUUID = "a0a1a2a3-a4a5-a6a7-a8a9-aaabacadae01" // of the stand-ins' second GPU
+const secondUUID = "a0a1a2a3-a4a5-a6a7-a8a9-aaabacadae01" // of the stand-in's second GPU
 
 func TestMonitor(t *testing.T) {
 	cudatest.Use(t, "libnvidia-ml")
@@ -32,7 +32,8 @@ func TestMonitor(t *testing.T) {
 	}
 }
 
-// TestSlice wants the memory of a MIG slice, which is found by its own kind of name, and -1 for what it does not tell.
+// TestSlice checks for the memory of a MIG slice, which has its own kind of name, and for -1 for what a slice does not
+// report.
 func TestSlice(t *testing.T) {
 	cudatest.Use(t, "libnvidia-ml")
 	t.Setenv("STANDIN_SLICED", "1")

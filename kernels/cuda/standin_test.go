@@ -9,7 +9,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(cudatest.Main(m)) }
 
-// openStandIn is a stand-in GPU, closed when the test ends.
+// openStandIn opens a stand-in GPU, which is closed when the test ends.
 func openStandIn(t testing.TB, ordinal int) *GPU {
 	t.Helper()
 	g, err := open([]string{cudatest.Library(t, "libcuda")}, ordinal)
@@ -24,7 +24,7 @@ func openStandIn(t testing.TB, ordinal int) *GPU {
 	return g
 }
 
-// kernelOf is a kernel of the stand-in's only module.
+// kernelOf returns a kernel of the stand-in's only module.
 func kernelOf(t testing.TB, g *GPU, name string) *Function {
 	t.Helper()
 	m, err := g.Load([]byte("kernels\x00"))
