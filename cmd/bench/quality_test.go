@@ -88,8 +88,8 @@ func TestQualityUsage(t *testing.T) {
 	}
 }
 
-// TestQuality checks the way from questions in a file to the table, the files and the last line, with two real, tiny
-// models.
+// TestQuality checks bench quality with two real, tiny models, from questions in a file to the table, the files and the
+// last line.
 func TestQuality(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")

@@ -86,7 +86,7 @@ func (o *stepOptions) flags(out io.Writer) *cli.Flags {
 	return f
 }
 
-// modelFlags adds the flags of the model and its training that bench kernels has too.
+// modelFlags adds the flags of the model and its training, which bench kernels has, too.
 func (o *stepOptions) modelFlags(f *cli.Flags) {
 	f.Add(&o.model, "model", "config.json of the model, a `file`; default: the shape of Llama-3.2-1B")
 	f.Add(&o.fused, "fused", fusedHelp+"; both for none and all")

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nobody is the user that the program runs as if this process runs as root: even without capabilities, the program must
-// not own root's files.
+// nobody is the program's user and group if this process runs as root. As root, even without capabilities, the program
+// could write root's files.
 const nobody = 65534
 
 // refused is the exit status of a process that could not enter the sandbox. The reason is on its standard error.

@@ -188,8 +188,8 @@ func changeJSON(t testing.TB, file, path string) {
 
 var layer = regexp.MustCompile(`layers\.\d+\.`)
 
-// TestEveryFigureCounts changes the values that count as compared, one at a time, and checks that each change fails, so
-// no value counts that does not matter. Of values that differ only in their parameter, it tries every fifth.
+// TestEveryFigureCounts changes the values that count as compared, one at a time, and checks that each change is a
+// failure. Of values that differ only in their parameter, it tries every fifth.
 func TestEveryFigureCounts(t *testing.T) {
 	for _, dir := range []string{"testdata/llama", "testdata/qwen2", "testdata/large"} {
 		clean, f := compareFolder(t, dir)

@@ -1,7 +1,7 @@
 // Package parity compares the results of this module with those that other programs recorded: transformers and PyTorch
 // for models, tokenizers for tokenizers, Jinja2 for chat templates.
 //
-// Each directory of reference outputs has a kind. The files decide it, never the name of the directory, so that anyone
+// Each directory of reference outputs has a kind. Its files decide which one, never its name, so that anyone
 // can check another model by recording a directory of the same form (testdata/make_goldens.py does):
 //
 //	model      config.json, weights, golden.safetensors: forward, all gradients, packing, accumulation, training, greedy

@@ -43,8 +43,8 @@ func (m *modelFolder) greedyRuns() ([]greedyRun, *values, error) {
 	return runs, j, nil
 }
 
-// greedy continues each prompt with a KV cache, token by token, and compares with these the logits of the whole
-// sequence in one pass.
+// greedy continues each prompt with a KV cache, token by token, and compares the logits with those of one pass over the
+// whole sequence.
 func (m *modelFolder) greedy() error {
 	runs, j, err := m.greedyRuns()
 	if err != nil || len(runs) == 0 {

@@ -16,7 +16,7 @@ const (
 	limitFinalKeyBias = 1e-4 // a key bias has almost no gradient, and Adam divides noise by noise: 6e-6
 	limitWayKeyBias   = 1e-2 // the same path, 7e-4
 
-	limitGap         = 1e-4 // of the two largest logits, absolute; right float32 computations differ by 3e-5
+	limitGap         = 1e-4 // of the two largest logits, absolute; correct float32 computations differ by 3e-5
 	limitGapBF16     = 0.5  // BF16 must agree on the next token if the gap is larger; PyTorch's differs up to 0.11
 	limitLossBF16    = 2e-3 // PyTorch's own error is a difference of two numbers, small by luck, and no measure
 	timesBF16        = 2    // times PyTorch's own error; another of its BF16 paths has 0.7 to 1.4 times

@@ -184,7 +184,7 @@ func TestReferenceFullMistakes(t *testing.T) {
 			for row, want := range c.block0 {
 				at := fmt.Sprintf("golden.json forward.rows.%d.hidden.block.0.values", row)
 				i := slices.IndexFunc(r.Rows, func(x Row) bool { return x.At == at && strings.HasPrefix(x.Run, "bf16") })
-				// The error is that of 96 values by the norm of the whole state, and BF16 adds its own 0.01.
+				// Only 96 values of the state are compared by norm, and BF16 adds its own 0.01.
 				if got := float64(r.Rows[i].Error); r.OK || got < 0.5*want || got > 2*math.Hypot(want, 0.01) {
 					t.Errorf("row %d: error %.3g, want about %.3g", row, got, want)
 				}

@@ -96,7 +96,7 @@ func (f *folder) values(file string) (*values, error) {
 	return j, nil
 }
 
-// unmarshal is json.Unmarshal, but numbers keep their digits: a seed may need all 64 bits.
+// unmarshal does what json.Unmarshal does, but keeps the digits of numbers: a seed may need all 64 bits.
 func unmarshal(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
