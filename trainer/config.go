@@ -59,29 +59,29 @@ const (
 	AdamW     Optimizer = 32
 )
 
-// Gradients is how much of the gradients is held at a time.
+// Gradients says how much of the gradients is held at a time.
 type Gradients string
 
 const (
-	// StepGradients holds those of all layers until the step's update.
+	// StepGradients holds the gradients of all layers until the step's update.
 	StepGradients Gradients = "step"
-	// LayerGradients holds those of one layer at a time, and hands them to the optimizer as they become final. For the
-	// norm, the backward pass runs twice, and a step is one pass.
+	// LayerGradients holds the gradients of one layer at a time, and passes them to the optimizer as soon as they are
+	// final. The backward pass runs twice, the first time for the norm, and a step is one pass.
 	LayerGradients Gradients = "block" // as records name it
 )
 
 // GradDType is the type of the gradients of layers' matrices, see model.Options.GradType.
 type GradDType string
 
-// The types of gradients. AutoGrad is BF16 on a GPU if the model is in BF16 and each step is one pass, and F32
-// otherwise.
+// These are the types of gradients. AutoGrad is BF16 on a GPU if the model is in BF16 and each step is one pass.
+// Otherwise it is F32.
 const (
 	AutoGrad GradDType = "auto"
 	BF16Grad GradDType = "bf16"
 	F32Grad  GradDType = "fp32"
 )
 
-// Larger values are typing errors. Within these limits, sums of sizes do not overflow.
+// Larger values are taken for typing errors. Within these limits, sums of sizes do not overflow.
 const (
 	maxTokens     = 1 << 24 // per pass
 	maxAccumulate = 1 << 20
@@ -170,7 +170,7 @@ func (c *Config) Fields() []Field {
 	}
 }
 
-// DefaultConfig returns the default of every field.
+// DefaultConfig returns a Config with the default of every field.
 func DefaultConfig() (c Config) {
 	for _, f := range c.Fields() {
 		f.Reset()
@@ -178,7 +178,7 @@ func DefaultConfig() (c Config) {
 	return c
 }
 
-// Check returns an error for the first field that is out of range, or does not go with another. It begins with the
+// Check returns an error for the first field that is out of range or conflicts with another. The error begins with the
 // field's name.
 func (c Config) Check() error {
 	for _, f := range c.Fields() {
@@ -203,7 +203,7 @@ func (c Config) Check() error {
 	return nil
 }
 
-// AdamW returns the optimizer's part of c.
+// AdamW returns the settings of the optimizer.
 func (c Config) AdamW() optim.Config {
 	o := optim.Config{
 		Beta1: c.Beta1, Beta2: c.Beta2, Eps: c.Eps, Decay: c.WeightDecay, Bits: int(c.Optimizer), Master: c.Master,
@@ -215,7 +215,7 @@ func (c Config) AdamW() optim.Config {
 	return o
 }
 
-// recipe returns the fields that decide bits, by name, in the form in which records keep them.
+// recipe returns the fields that determine the bits of the result, by name, in the form that records use.
 func (c Config) recipe() map[string]string {
 	r := map[string]string{}
 	for _, f := range c.Fields() {
@@ -224,9 +224,9 @@ func (c Config) recipe() map[string]string {
 		}
 	}
 	r["master"] = string(c.AdamW().Master)
-	delete(r, "grad-dtype") // Plan.Recipe has what it came to
+	delete(r, "grad-dtype") // Plan.Recipe has the type that it resolves to
 	if c.Gradients == StepGradients {
-		delete(r, "gradients") // as in runs from before there was a choice
+		delete(r, "gradients") // as in runs that are older than the setting
 	}
 	return r
 }
@@ -244,8 +244,8 @@ func (c Config) patterns() (all []fieldPattern) {
 }
 
 // Trainable reports whether c trains the parameter of this name: TrainOnly matches it or is empty, and Freeze does not
-// match it. A pattern is one of path.Match, with the dots of a name as slashes. It matches a name that contains it as
-// whole parts: "mlp", "layers.0", "*_proj", "q_proj.weight".
+// match it. Patterns are those of path.Match, with the dots of a name as slashes. A pattern matches a name that
+// contains it as whole parts: "mlp", "layers.0", "*_proj", "q_proj.weight".
 func (c Config) Trainable(name string) bool {
 	return (len(c.TrainOnly) == 0 || anyMatches(c.TrainOnly, name)) && !anyMatches(c.Freeze, name)
 }
@@ -266,8 +266,8 @@ func matches(pattern, name string) bool {
 	return ok
 }
 
-// CheckPatterns returns an error for a pattern that matches none of params, and if no parameter is left to train. It
-// begins as Check's does.
+// CheckPatterns returns an error for a pattern that matches none of params, and if no parameter is left to train. Like
+// the error of Check, it begins with the field's name.
 func (c Config) CheckPatterns(params []model.Param) error {
 	for _, x := range c.patterns() {
 		if !slices.ContainsFunc(params, func(p model.Param) bool { return matches(x.pattern, p.Name) }) {

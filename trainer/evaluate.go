@@ -13,15 +13,15 @@ import (
 	"restyle/trainer/report"
 )
 
-// What is due before the next step: State.Pending.
+// These are the values of State.Pending: what is due before the next step.
 const (
 	evaluation    = "evaluation"
 	sampleAnswers = "sample answers"
 )
 
-// evaluate does what is pending after a step, and reports whether it is done. If ctx ends it, all of it stays pending:
-// the state changes only when it is complete. It uses the same memory as a step, so what fits at the beginning fits
-// later.
+// evaluate does what is pending after a step, and reports whether it is complete. If ctx ends it, all of it stays
+// pending: the state changes only when it is complete. It uses the same memory as a step, so a run that fits at its
+// beginning fits later.
 func (r *Run) evaluate(ctx context.Context) (done bool, err error) {
 	if r.state.Pending == "" {
 		return true, nil
@@ -62,7 +62,7 @@ func (r *Run) evaluate(ctx context.Context) (done bool, err error) {
 	return true, record(r, e, r.Hooks.Evaluation)
 }
 
-// updateBest saves the weights if they are the best so far. With a loss that is not finite they never are.
+// updateBest saves the weights if they are the best so far. Weights with a loss that is not finite never are.
 func (r *Run) updateBest(e *Evaluation) error {
 	loss, best := float64(e.Loss), r.state.Best
 	e.Best = !math.IsNaN(loss) && !math.IsInf(loss, 0) && (best == nil || e.Loss < best.Loss)
@@ -71,7 +71,7 @@ func (r *Run) updateBest(e *Evaluation) error {
 		return nil
 	}
 	r.state.Best, r.state.SinceBest = &Best{e.Step, e.Loss, e.Tone}, 0
-	// Those that were the best since the last checkpoint go: a resumed run finds them again.
+	// Delete the weights that became the best after the last checkpoint: a resumed run finds them again.
 	if err := r.removeBest(nil); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (r *Run) sample(ctx context.Context, e *Evaluation) (err error) {
 		if ctx.Err() != nil {
 			return err
 		}
-		// The validation loss and the gradients tell whether such a model is worth training further.
+		// The run continues: the validation loss and the gradients show whether such a model is worth training further.
 		r.notice("after step %d: no samples: %v", e.Step, err)
 		e.Samples = nil
 	}
@@ -107,8 +107,8 @@ func (r *Run) valLoss(ctx context.Context) (float64, error) {
 	return l.Mean(), err
 }
 
-// ValLoss returns the loss of a model over examples: the sum over their target tokens, and how many these are. A pass
-// has at most limit tokens, for which the model must have been opened. If ctx ends, ValLoss returns its error.
+// ValLoss returns the loss of a model over examples, as a sum over their target tokens, and the number of these tokens.
+// A pass has at most limit tokens, for which the model must have been opened. If ctx ends, ValLoss returns its error.
 func ValLoss(
 	ctx context.Context, m *model.Model, examples []training.Example, limit int,
 ) (total model.Loss, err error) {

@@ -9,25 +9,25 @@ import (
 	"strings"
 )
 
-// A Field is one setting: all that flags, errors, records and documentation say about it.
+// A Field describes one setting for flags, errors, records and documentation.
 type Field struct {
 	Name  string // in flags, errors, presets and records
 	Group string // heading in the help
-	// Value is a pointer to the setting, a bool, an int, an int64, a float64, a string or a []string, or a flag.Value that
-	// sets it.
+	// Value is a pointer to the setting (a bool, int, int64, float64, string or []string), or a flag.Value that sets it.
 	Value   any
 	Default any     // nil: the zero value
 	Min     float64 // smallest number accepted
 	Max     float64 // largest number accepted; 0: any finite one
 	Free    bool    // no bit of the result depends on it, so a resumed run may change it
-	// Help has the unit and the special value, and the value's name in backticks. "": only programs set it, no flag.
+	// Help has the unit and the special value, and the value's name in backticks. If Help is empty, the setting has no
+	// flag: only programs set it.
 	Help string
 }
 
 // belowOne is the largest number below 1.
 var belowOne = math.Nextafter(1, 0)
 
-// Range returns the accepted values in words, and "" if all are.
+// Range returns the accepted values in words, or "" if all values are accepted.
 func (f Field) Range() string {
 	switch v := f.Value.(type) {
 	case interface{ Choices() string }:
@@ -48,7 +48,7 @@ func (f Field) Range() string {
 	return fmt.Sprintf("%s to %.0f", low, f.Max)
 }
 
-// Check returns an error if the setting is out of range. It begins with the field's name.
+// Check returns an error if the setting is out of range. The error begins with the field's name.
 func (f Field) Check() error {
 	ok := true
 	switch v := f.Value.(type) {
@@ -92,7 +92,7 @@ func (f Field) Reset() {
 	v.Set(reflect.ValueOf(f.Default).Convert(v.Type()))
 }
 
-// Set sets the setting to the value that text means.
+// Set parses text and sets the setting to its value.
 func (f Field) Set(text string) (err error) {
 	switch v := f.Value.(type) {
 	case *bool:
@@ -116,18 +116,18 @@ func (f Field) Set(text string) (err error) {
 	return nil
 }
 
-// recorded returns the setting as records have it.
+// recorded returns the setting in the form that records use.
 func (f Field) recorded() string { return fmt.Sprint(f.get().Interface()) }
 
-// choice is a setting that has one of a few values, each with a name. It is a flag.Value.
+// A choice is a setting that has one of a few values, each with a name. It is a flag.Value.
 type choice[T comparable] struct {
 	value  *T
 	names  []string
 	values []T
 }
 
-// choose returns the choice between values, whose names have | between them. Of two names for the same value the first
-// is shown.
+// choose returns a choice between values. names has their names, separated by |. If two names have the same value, the
+// first is shown.
 func choose[T comparable](value *T, names string, values ...T) *choice[T] {
 	return &choice[T]{value, strings.Split(names, "|"), values}
 }

@@ -15,15 +15,15 @@ import (
 	"restyle/tensor"
 )
 
-// A Record is what a resumed run compares with the run that it continues, or keeps of it. Both are by name.
+// A Record is what a resumed run compares with the run that it continues, and what it keeps from it. Both are by name.
 type Record struct {
-	Identity  map[string]string `json:"identity"`  // data, model and the settings that decide bits: they must be the same
+	Identity  map[string]string `json:"identity"`  // data, model, settings that determine bits: must be the same
 	Decisions map[string]string `json:"decisions"` // what was chosen for the device
 }
 
-// OpenDevice opens a device as kernels.Open does. For a run that continues it takes the instruction set that was says,
-// if this machine has it, and the algorithms of matrix products, if this is the same device. differs says why the
-// results of the run will differ in their last bits; it is empty if they will not.
+// OpenDevice opens a device as kernels.Open does. If was is the record of a run to resume, the device uses that run's
+// instruction set if this machine has it, and that run's algorithms of matrix products if it is the same device.
+// differs has the reasons why the results of the run will differ in their last bits; it is empty if they will not.
 func OpenDevice(name string, o kernels.Options, was Record) (d *kernels.Device, differs []string, err error) {
 	o.Level = was.Decisions["cpu"]
 	if _, err := cpu.ParseLevel(o.Level); err != nil {
@@ -47,30 +47,30 @@ func OpenDevice(name string, o kernels.Options, was Record) (d *kernels.Device, 
 	return d, differs, nil
 }
 
-// A Job is a run that is planned for a device. All that decides its bits and its memory is known, and nothing is
-// allocated yet.
+// A Job is a run that is planned for a device. Everything that determines its bits and its memory is known, but nothing
+// is allocated yet.
 type Job struct {
 	Plan     *Plan
 	Device   *kernels.Device
 	Base     *hf.Checkpoint    // the model to train
-	Identity map[string]string // begins as Plan.Recipe; add what names data and model
+	Identity map[string]string // begins as Plan.Recipe; callers add what names data and model
 	Memory   Memory            // what Open allocates, to the byte, and an estimate for the process
 
 	opts     JobOptions
-	widening widening // that made the plan's passes; none if a resumed run kept its own
+	widening widening // how the plan's passes were made; none if a resumed run kept its own
 }
 
-// JobOptions are how a job is planned. The zero value plans a new run that starts from the model's weights.
+// JobOptions say how to plan a job. The zero value plans a new run that starts from the model's weights.
 type JobOptions struct {
 	Scratch   bool   // start from random weights; Base has a config and no weights
-	MaxMemory int    // plan as if a GPU had no more than so many bytes; 0: what it has
-	Was       Record // of the run that it continues
-	// Progress, optional, is called while kernels are compiled, matrix products are timed and weights are read. of is in
-	// bytes for Reading.
+	MaxMemory int    // plan as if a GPU had at most this many bytes; 0: all that it has
+	Was       Record // of the run to resume
+	// Progress, if not nil, is called while kernels are compiled, matrix products are timed and weights are read. For
+	// Reading, done and of are in bytes.
 	Progress func(task Task, done, of int64)
 }
 
-// A Task takes some time before the first step.
+// A Task is work before the first step that takes some time.
 type Task string
 
 // The tasks.
@@ -80,8 +80,9 @@ const (
 	Reading   Task = "reading the weights"
 )
 
-// NewJob fits a copy of p to a device: how many tokens share a pass, how passes are padded, how many rows of logits
-// are computed at once, and the type of gradients. On the CPU p says all of that. What Was decided stays.
+// NewJob fits a copy of p to a device. It decides how many tokens share a pass, how passes are padded, how many rows of
+// logits are computed at once, and the type of gradients. On the CPU, p determines all of that. NewJob keeps the
+// decisions of Was.
 func NewJob(d *kernels.Device, base *hf.Checkpoint, p *Plan, o JobOptions) *Job {
 	plan := *p
 	j := &Job{Plan: &plan, Device: d, Base: base, opts: o}
@@ -98,8 +99,8 @@ const (
 	logitsDecision = "in %d bytes"
 )
 
-// Names of decisions: what multiplies matrices on a GPU, and the prefix of those that have another algorithm than its
-// first.
+// products is the name of the decision on what multiplies matrices on a GPU. ofProduct is the prefix of the products
+// that do not use its first algorithm.
 const products, ofProduct = "products", "product "
 
 func (j *Job) decide() {
@@ -116,7 +117,7 @@ func (j *Job) decide() {
 	var passes int
 	if n, _ := fmt.Sscanf(was.Decisions["passes"], passesDecision, &passes); n == 1 {
 		p.Widen(passes)
-	} else if capacity > 0 { // free or not: what a run computes does not depend on who else uses the GPU
+	} else if capacity > 0 { // free or not: results must not depend on who else uses the GPU
 		j.widening = widening{within: d.Capacity() / 10 * 9, half: auto && p.Config.DType == tensor.BF16}
 		if j.opts.MaxMemory > 0 {
 			j.widening.within = min(j.widening.within, j.opts.MaxMemory-d.Overhead())
@@ -131,8 +132,7 @@ func (j *Job) decide() {
 	}
 }
 
-// Decisions returns what was decided for the device. The algorithms of matrix products are among them once a run is
-// open.
+// Decisions returns the decisions for the device. Once a run is open, they include the algorithms of matrix products.
 func (j *Job) Decisions() map[string]string {
 	all := map[string]string{"cpu": j.Device.Level(), "passes": fmt.Sprintf(passesDecision, j.Plan.MaxTokens)}
 	if gpu := j.Device.Model(); gpu != "" {
@@ -153,7 +153,7 @@ func (j *Job) Decisions() map[string]string {
 	return all
 }
 
-// choicesOf returns the algorithms of matrix products among decisions.
+// choicesOf returns the algorithms of matrix products that decisions include.
 func choicesOf(decisions map[string]string) map[string]string {
 	choices := map[string]string{}
 	for name, algorithm := range decisions {
@@ -164,9 +164,9 @@ func choicesOf(decisions map[string]string) map[string]string {
 	return choices
 }
 
-// Open opens the model and its optimizer for a run in directory dir. First it compiles the kernels of a GPU and chooses
-// the algorithms of its matrix products. It reads the weights, unless the run is to continue from a checkpoint. Close
-// the run, but not before everything that uses its model.
+// Open opens the model and its optimizer for a run in directory dir. It first compiles the kernels of a GPU and chooses
+// the algorithms of its matrix products. It reads the weights unless from is a checkpoint to resume from. The caller
+// must close the run, after everything that uses its model.
 func (j *Job) Open(ctx context.Context, dir, from string) (_ *Run, err error) {
 	d, config := j.Device, j.Base.Config
 	if err := j.Plan.Config.CheckPatterns(model.ParamsOf(config, model.Options{})); err != nil {
@@ -189,7 +189,7 @@ func (j *Job) Open(ctx context.Context, dir, from string) (_ *Run, err error) {
 		return nil, err
 	}
 	switch {
-	case from != "": // Start reads those of the checkpoint
+	case from != "": // Start reads the weights of the checkpoint
 	case j.opts.Scratch:
 		r.Model.Init(uint64(j.Plan.Config.Seed), 0.02)
 	default:
@@ -216,14 +216,14 @@ func (j *Job) counting(task Task) func(done, of int) {
 	return func(done, of int) { report(int64(done), int64(of)) }
 }
 
-// Remedies returns the changes that bring the run down to limit bytes: each single change that is enough, or if none
-// is, one remedy of several changes. It returns none if all changes together are not enough.
+// Remedies returns the changes that reduce the run to limit bytes: each single change that is enough, or if none is,
+// one remedy of several changes. It returns none if all changes together are not enough.
 func (j *Job) Remedies(limit int) []Remedy {
 	f := fitting{d: j.Device, model: j.Base.Config, limit: limit, process: j.Memory.Parts[len(j.Memory.Parts)-1].Bytes}
 	return f.remedies(variant{*j.Plan, j.Device.Fused(), j.widening})
 }
 
-// A TooLargeError means that a run takes more memory than there is.
+// A TooLargeError reports that a run takes more memory than there is.
 type TooLargeError struct {
 	Reason   string // how much it takes, and how much there is
 	Busy     bool   // a GPU has room for the run, but other processes use it
@@ -246,8 +246,7 @@ func (e *TooLargeError) Error() string {
 	return e.Reason + ": set " + strings.Join(ways, ", or ")
 }
 
-// CheckMemory returns a *TooLargeError if the run takes more than MaxMemory, or if that is 0, than the memory that is
-// free.
+// CheckMemory returns a *TooLargeError if the run takes more than MaxMemory or, if that is 0, than the free memory.
 func (j *Job) CheckMemory() error {
 	d, total := j.Device, j.Memory.Total()
 	limit, whose := j.opts.MaxMemory, "max-memory"
@@ -258,7 +257,7 @@ func (j *Job) CheckMemory() error {
 		}
 		limit, whose = free, "what "+of+" has free"
 		if !d.IsCPU() {
-			limit += d.Allocated() // what products have already
+			limit += d.Allocated() // what products have already allocated
 		}
 	}
 	if total <= limit {

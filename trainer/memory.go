@@ -14,7 +14,7 @@ type Memory struct {
 	Parts []Part
 }
 
-// A Part of the memory, in bytes.
+// A Part is the memory of one purpose, in bytes.
 type Part struct {
 	What  string
 	Bytes int
@@ -28,7 +28,7 @@ func (m Memory) Total() (bytes int) {
 	return bytes
 }
 
-// ModelOptions returns how the plan's model is opened.
+// ModelOptions returns the options with which to open the plan's model.
 func (p *Plan) ModelOptions(c model.Config) model.Options {
 	return model.Options{
 		DType: p.Config.DType, MaxTokens: p.MaxTokens, Longest: p.Longest, Context: p.Context(c),
@@ -37,8 +37,8 @@ func (p *Plan) ModelOptions(c model.Config) model.Options {
 	}
 }
 
-// Context returns the maximum tokens of a sample with its question: those of an example and an answer, as far as the
-// model has positions. It is 0 if there are no samples.
+// Context returns the maximum tokens of a sample with its question: those of an example plus an answer, but at most the
+// model's positions. It returns 0 if there are no samples.
 func (p *Plan) Context(c model.Config) int {
 	if p.Config.Samples == 0 {
 		return 0
@@ -64,7 +64,7 @@ func MemoryOf(d *kernels.Device, f kernels.Fused, c model.Config, p *Plan) Memor
 
 // DiskOf returns an upper bound on the bytes of a run's directory: the checkpoints that are kept and the one being
 // written, the best weights that each of them refers to, and the result. there is the number of checkpoints that a
-// resumed run has already.
+// resumed run already has.
 func DiskOf(c model.Config, p *Plan, there int) int64 {
 	params := model.ParamsOf(c, p.ModelOptions(c))
 	weights := 0
@@ -74,18 +74,18 @@ func DiskOf(c model.Config, p *Plan, there int) int64 {
 	checkpoints := min(p.Config.Keep+1, there+p.Left(p.Config.SaveEvery, 0))
 	models := 1
 	if len(p.HeldOut) > 0 {
-		models += min(checkpoints, 1+p.Left(p.Config.EvalEvery, 0)) // there is an evaluation before the first step
+		models += min(checkpoints, 1+p.Left(p.Config.EvalEvery, 0)) // plus the evaluation before the first step
 	}
 	return int64(models)*int64(weights) + int64(checkpoints)*int64(weights+optim.SizeOf(params, p.Config.AdamW()))
 }
 
-// maxTogether is the number of tokens that keeps a GPU busy: more at once are no faster.
+// maxTogether is the number of tokens per pass that keeps a GPU busy: more are no faster.
 const maxTogether = 16384
 
-// A widening has several micro-batches of a step share a pass on a GPU. The zero value leaves passes as they are.
+// A widening makes several micro-batches of a step share a pass on a GPU. The zero value leaves passes as they are.
 type widening struct {
-	within int  // bytes: a pass is as wide as the memory of the run may become
-	half   bool // gradients of matrices are BF16 if each step is one pass then, and F32 if not
+	within int  // maximum memory of the run in bytes, which limits the width
+	half   bool // gradients of matrices are BF16 if each step is then one pass, otherwise F32
 }
 
 // apply widens the passes of p, and sets p.GradType if half is set.
@@ -119,25 +119,25 @@ type Change struct {
 	Value   string // "" for fused: all operations
 }
 
-// A Remedy is changes that bring the memory of a run down to Bytes together.
+// A Remedy is a list of changes that together reduce the memory of a run to Bytes.
 type Remedy struct {
 	Changes []Change
 	Bytes   int
 }
 
-// changes are tried in this order: from what leaves the result as it is to what affects it most.
+// changes are in the order in which they are tried: from those that keep the result to those that affect it most.
 var changes = []Change{
 	{"fused", ""}, {"recompute", "attention"}, {"recompute", "layer"}, {"batch", "1"}, {"samples", "0"}, {"dtype", "bf16"},
 	{"optimizer", "adamw8bit"}, {"master", "split8"}, {"master", "sr"}, {"seq", "256"}, {"train-only", "mlp"},
 }
 
-// A fitting looks for the settings with which a run fits into limit bytes.
+// A fitting searches for settings with which a run fits into limit bytes.
 type fitting struct {
 	d       *kernels.Device
 	model   model.Config
-	process int // bytes that the process takes besides
+	process int // bytes that the process takes besides the arenas
 	limit   int
-	wide    int // tokens of a pass that remedies keeps if nothing widens it, or 0
+	wide    int // tokens per pass that remedies keeps if nothing widens passes, or 0
 }
 
 // A variant is a run with some settings changed.
@@ -147,9 +147,8 @@ type variant struct {
 	widening widening
 }
 
-// remedies returns the single changes that are enough, or if none is, one remedy of as many changes as it takes. It
-// returns none if all of them are not enough. It leaves out changes that save nothing or do not go with the other
-// settings.
+// remedies returns the single changes that are enough, or if none is, one remedy of as many changes as necessary. It
+// returns none if all of them are not enough. It leaves out changes that save nothing or conflict with other settings.
 func (f fitting) remedies(now variant) (list []Remedy) {
 	if p := &now.plan; p.MaxTokens > p.passTokens() {
 		f.wide = p.MaxTokens
@@ -183,7 +182,7 @@ func (f fitting) remedies(now variant) (list []Remedy) {
 	return nil
 }
 
-// with returns v with a change, and whether that saves memory and is accepted.
+// with returns v with a change, and reports whether the change saves memory and is valid.
 func (f fitting) with(v variant, c Change) (changed variant, saves bool) {
 	before, config := f.total(v), &v.plan.Config
 	switch {
@@ -192,7 +191,7 @@ func (f fitting) with(v variant, c Change) (changed variant, saves bool) {
 	case c.Setting == "max-memory":
 		limit := f.limit >> 20 << 20
 		v.widening.within, v.plan.HeadBytes = limit-f.process, min(v.plan.HeadBytes, model.HeadBytes(limit))
-	case c.Setting == "train-only" && config.TrainOnly != nil: // as the user chose
+	case c.Setting == "train-only" && config.TrainOnly != nil: // the user's choice stays
 	default:
 		for _, field := range config.Fields() {
 			if field.Name == c.Setting && field.Set(c.Value) != nil {
@@ -204,7 +203,7 @@ func (f fitting) with(v variant, c Change) (changed variant, saves bool) {
 	return v, f.total(v) < before && config.Check() == nil && config.CheckPatterns(names) == nil
 }
 
-// total returns the memory of a variant, with passes as wide as they are then.
+// total returns the memory of a variant, with its passes widened accordingly.
 func (f fitting) total(v variant) int {
 	p := v.plan
 	p.Longest = min(p.Longest, p.Config.Seq)

@@ -14,8 +14,8 @@ import (
 	"restyle/tensor"
 )
 
-// A Plan lays out a run: which examples each step takes, and in what passes they go through the model. [NewPlan] makes
-// it from settings and examples alone; [NewJob] fits it to a device.
+// A Plan lays out a run: which examples each step takes, and in which passes they go through the model. [NewPlan] makes
+// it from settings and examples only; [NewJob] fits it to a device.
 type Plan struct {
 	Config    Config
 	Steps     int                // of the whole run
@@ -23,7 +23,7 @@ type Plan struct {
 	Longest   int                // maximum tokens of an example, held out or not
 	HeldOut   []training.Example // for the validation loss; may be empty
 
-	// These depend on the device, see model.Options. NewPlan leaves them zero, but for a GradType that Config asks for.
+	// These depend on the device, see model.Options. NewPlan leaves them zero, except for a GradType that Config requests.
 	HeadBytes int
 	PadPasses bool
 	GradType  tensor.DType // 0: F32
@@ -31,12 +31,12 @@ type Plan struct {
 	rate     optim.Schedule
 	examples []training.Example
 	ends     []int   // for each epoch, the step after its last one
-	epoch    int     // whose packs these are
-	packs    [][]int // the examples of each pack; one each without packing
+	epoch    int     // of packs
+	packs    [][]int // the examples of each pack; without packing, one each
 }
 
-// Left returns how often something is still due after a step if it is due every so many steps, or with 0 after each
-// epoch, and after the last step.
+// Left returns how often something is still due after a step, if it is due every so many steps (or after each epoch, if
+// every is 0) and after the last step.
 func (p *Plan) Left(every, step int) (times int) {
 	if step >= p.Steps {
 		return 0
@@ -52,8 +52,8 @@ func (p *Plan) Left(every, step int) (times int) {
 	return times
 }
 
-// NewPlan lays out a run over examples; those of heldOut only have to fit. It returns an error if a setting is wrong
-// (see [Config.Check]), if there are no examples, or if the warmup is longer than the run.
+// NewPlan plans a run over examples. Of heldOut, only the lengths matter to the plan. NewPlan returns an error if a
+// setting is wrong (see [Config.Check]), if there are no examples, or if the warmup is longer than the run.
 func NewPlan(c Config, examples, heldOut []training.Example) (*Plan, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func NewPlan(c Config, examples, heldOut []training.Example) (*Plan, error) {
 		p.Longest = max(p.Longest, len(e.IDs))
 	}
 	epochs := c.Epochs
-	if epochs == 0 { // as many as the steps need
+	if epochs == 0 { // as many as the steps require
 		epochs = c.MaxSteps
 	}
 	for e := 0; e < epochs && (c.MaxSteps == 0 || p.Steps < c.MaxSteps); e++ {
@@ -98,8 +98,8 @@ func NewPlan(c Config, examples, heldOut []training.Example) (*Plan, error) {
 	return p, err
 }
 
-// Recipe returns the settings that decide bits of the result, by name, as records keep them and a resumed run compares
-// them.
+// Recipe returns the settings that determine the bits of the result, by name, in the form that records keep and a
+// resumed run compares.
 func (p *Plan) Recipe() map[string]string {
 	r := p.Config.recipe()
 	if p.GradType != 0 {
@@ -165,7 +165,7 @@ func (p *Plan) Epoch(step int) int {
 // EndsEpoch reports whether a step is the last of its epoch.
 func (p *Plan) EndsEpoch(step int) bool { return step+1 == p.ends[p.Epoch(step)] }
 
-// Done returns how many epochs are done before a step.
+// Done returns the number of epochs before a step, including the fraction of the current one.
 func (p *Plan) Done(step int) float64 {
 	e := p.Epoch(step)
 	first := 0
@@ -175,7 +175,7 @@ func (p *Plan) Done(step int) float64 {
 	return float64(e) + float64(step-first)/float64(p.ends[e]-first)
 }
 
-// Step returns the passes of a step, and how many examples they have. The last step of an epoch may have fewer than the
+// Step returns the passes of a step and the number of their examples. The last step of an epoch may have fewer than the
 // others.
 func (p *Plan) Step(step int) (passes []model.Batch, examples int) {
 	e := p.Epoch(step)
@@ -218,8 +218,8 @@ func inPasses(batches []model.Batch, limit int) (passes []model.Batch) {
 	return passes
 }
 
-// Write writes a line of JSON for each step from first on: its learning rate, and for each of its passes the token ids,
-// the labels and where its sequences start. Another program can train the same steps from it.
+// Write writes one line of JSON per step, beginning with step first: its learning rate and, for each of its passes, the
+// token ids, the labels and the starts of its sequences. Another program can train the same steps from it.
 func (p *Plan) Write(w io.Writer, first int) error {
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out)

@@ -7,12 +7,12 @@ import (
 	"restyle/kernels/cpu"
 )
 
-// buffers is what a process takes for reading, asking and saving a model, besides its arenas, once data and tokenizer
-// are there: the difference of getrusage's peaks, as measured. It does not grow with the model.
+// buffers is the memory that a process needs for reading, sampling and saving a model, besides its arenas, once data
+// and tokenizer are loaded: the measured difference of getrusage's peaks. It does not grow with the model.
 const buffers = 20 << 20
 
-// process returns the estimate of what a run takes besides its arenas: on the CPU the program itself, on a GPU the
-// driver.
+// process returns an estimate of the memory that a run takes besides its arenas: on the CPU that of the program itself,
+// on a GPU that of the driver.
 func process(d *kernels.Device) Part {
 	if !d.IsCPU() {
 		return Part{"the driver and its code", d.Overhead()}
@@ -20,7 +20,7 @@ func process(d *kernels.Device) Part {
 	return Part{"the program, data and buffers", int(PeakMemory()) + buffers + cpu.Threads()*cpu.GemmWorkspace()}
 }
 
-// PeakMemory returns the most memory that this process had at a time, in bytes, or 0 if the system does not tell.
+// PeakMemory returns the peak resident memory of this process in bytes, or 0 if the system does not report it.
 func PeakMemory() int64 {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {

@@ -9,9 +9,9 @@ import (
 	"restyle/optim"
 )
 
-// Rehearse does once what the run of a plan repeats: a validation loss, a step over full passes (one for each number of
-// tokens that passes are padded to), and some tokens of a sample. With a device that computes nothing (see
-// kernels.Builds) it shows which kernels the run launches.
+// Rehearse does everything once that the run of a plan repeats: a validation loss, a step over full passes (one for
+// each number of tokens that passes are padded to), and some tokens of a sample. With a device that computes nothing
+// (see kernels.Builds), this shows which kernels the run launches.
 func Rehearse(d *kernels.Device, c model.Config, p *Plan) (err error) {
 	options := p.ModelOptions(c)
 	m, err := model.New(d, c, options)
@@ -36,8 +36,8 @@ func Rehearse(d *kernels.Device, c model.Config, p *Plan) (err error) {
 	return infer.Rehearse(m, p.Context(c))
 }
 
-// full returns a pass of this many tokens. Most sequences are as long as they can be. Some are short, of lengths with
-// other divisors: unfused attention moves as many numbers at once as divide a length.
+// full returns a pass of this many tokens. Most sequences have the maximum length. Some are short, with lengths that
+// have other divisors, because unfused attention moves numbers in groups whose size divides the length.
 func full(tokens, longest int) model.Batch {
 	var of []model.Batch
 	for n, left := 1, tokens; left > 0; n *= 2 {

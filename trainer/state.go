@@ -22,7 +22,8 @@ import (
 	"restyle/trainer/report"
 )
 
-// State is a run between two steps, without its weights and the optimizer's state: state.json of a checkpoint.
+// State is the state of a run between two steps, without the weights and the optimizer's state. A checkpoint has it in
+// state.json.
 type State struct {
 	Format    int           `json:"format"` // of this file: formatNow
 	Step      int           `json:"step"`   // steps taken, including skipped ones
@@ -36,7 +37,7 @@ type State struct {
 	Loss      report.Number `json:"loss"`
 	Best      *Best         `json:"best,omitempty"`
 	SinceBest int           `json:"evaluations_since_best"`
-	// Pending is due before the next step: "evaluation", "sample answers" or nothing.
+	// Pending is what is due before the next step: "evaluation", "sample answers" or nothing.
 	Pending string  `json:"pending,omitempty"`
 	Metrics int64   `json:"metrics_bytes"`          // length of metrics.jsonl
 	Seconds float64 `json:"seconds"`                // spent in steps
@@ -98,7 +99,7 @@ func (r *Run) save() error {
 	return nil
 }
 
-// saveModel writes the weights as they are, in the Hugging Face layout.
+// saveModel writes the current weights in the Hugging Face layout.
 func (r *Run) saveModel(dir string) error {
 	return hf.Save(dir, r.Base, r.Model.Device(), r.Model.Params(), hf.SaveOptions{})
 }
@@ -111,7 +112,7 @@ func (r *Run) download(w io.Writer, t tensor.Tensor) error {
 	})
 }
 
-// inParts calls f with parts of a tensor of a few MB: the offset of the part in the tensor's bytes, the part, and a
+// inParts calls f with parts of a tensor, a few MB each: the offset of the part in the tensor's bytes, the part, and a
 // buffer of its size, which the next part reuses.
 func inParts(t tensor.Tensor, f func(at int64, part tensor.Tensor, bytes []byte) error) error {
 	flat, size := t.View(t.Len()), t.DType.Size()
@@ -281,7 +282,7 @@ func (r *Run) lengthen(s *State) error {
 	return nil
 }
 
-// grows are the entries of an identity that may grow, for a longer run. 0 is no limit.
+// grows are the entries of an identity that may grow, for a longer run. 0 means no limit.
 var grows = []string{"epochs", "max-steps"}
 
 // grown reports whether a limit is now higher.
@@ -291,7 +292,7 @@ func grown(then, now string) bool {
 	return err1 == nil && err2 == nil && a != 0 && (b == 0 || b > a)
 }
 
-// Same returns an error that names every entry in which the identity of a run then differs from what it would be now.
+// Same returns an error that names every entry in which the identity of a run, then, differs from what it would be now.
 // Epochs and max-steps may have grown.
 func Same(then, now map[string]string) error {
 	var faults []string
@@ -306,7 +307,7 @@ func Same(then, now map[string]string) error {
 	return fmt.Errorf("it would not be the same run: %s", strings.Join(faults, "; "))
 }
 
-// inWords returns an entry of an identity for a person: of a hash, enough digits to tell it from others.
+// inWords returns an entry of an identity for people. It shortens a hash to enough digits to tell it from others.
 func inWords(s string) string {
 	const digits = 64
 	if s == "" {

@@ -11,7 +11,7 @@ import (
 
 // step takes one optimizer step: it computes the gradient of the mean loss over all target tokens of the step, clips it
 // to its global norm and updates the weights. The target tokens are counted before anything is computed, so the loss is
-// never a mean of means. A gradient that is not finite updates nothing.
+// never a mean of means. If the gradient is not finite, step updates nothing.
 func (r *Run) step() error {
 	start := time.Now()
 	at := r.state.Step
@@ -51,8 +51,8 @@ func (r *Run) step() error {
 	return nil
 }
 
-// Move takes an optimizer step over passes with learning rate lr: the update of each step of a run. scale multiplies
-// the sum of their losses. Of r it uses Plan.Config, Model and Optimizer.
+// Move takes an optimizer step over passes with learning rate lr, as each step of a run does. scale multiplies the sum
+// of the losses. Of r, Move uses only Plan.Config, Model and Optimizer.
 func (r *Run) Move(passes []model.Batch, scale float32, lr float64) (kernels.Record, error) {
 	defer r.Model.Device().Range("step")()
 	if r.Plan.Config.Gradients == LayerGradients {
@@ -68,9 +68,9 @@ func (r *Run) Move(passes []model.Batch, scale float32, lr float64) (kernels.Rec
 	return r.Optimizer.Step(lr, r.Plan.Config.Clip)
 }
 
-// moveLayers is Move for LayerGradients and a step of one pass. The first backward pass computes the norm and what
-// follows from it. The second updates each layer as soon as its gradients are final: those below it are computed
-// without its weights.
+// moveLayers is Move for LayerGradients, where a step is one pass. The first backward pass computes the norm and what
+// follows from it. The second updates each layer as soon as its gradients are final: those of the layers below it no
+// longer need its weights.
 func (r *Run) moveLayers(pass model.Batch, scale float32, lr float64) (kernels.Record, error) {
 	o := r.Optimizer
 	l, err := r.Model.Gradient(pass, scale, model.Gradients{Overwrite: true, After: o.AddSquares})

@@ -17,10 +17,10 @@ import (
 	"restyle/trainer/report"
 )
 
-// ErrStopped is returned by Run if its context ended it early. The state is in a checkpoint.
+// ErrStopped is the error that Run returns if its context ended it early. The state is in a checkpoint.
 var ErrStopped = errors.New("stopped early, with a checkpoint")
 
-// maxSkipped is the number of steps in a row that may be skipped. With one more, a run gives up.
+// maxSkipped is the number of steps that may be skipped in a row. After one more, a run gives up.
 const maxSkipped = 5
 
 // A Run is one training run with its model open. [Job.Open] makes it.
@@ -28,20 +28,20 @@ type Run struct {
 	Plan      *Plan
 	Model     *model.Model // opened with Plan.ModelOptions
 	Optimizer *optim.AdamW
-	Base      *hf.Checkpoint // whose small files are saved with the weights
+	Base      *hf.Checkpoint // its small files are saved with the weights
 	Dir       string         // has the checkpoints and metrics.jsonl
-	From      string         // the checkpoint's directory that Start resumes from; "": a new run
+	From      string         // directory of the checkpoint that Start resumes from; "": a new run
 
 	// Identity and Decisions are written to every checkpoint, see Record.
 	Identity  map[string]string
 	Decisions map[string]string
 
-	// Ended says that the run of From came to its end and is now longer: the result in Dir has its best weights. If no
+	// Ended means that the run of From was finished and is now longer: the result in Dir has its best weights. If no
 	// others are left, Start returns an error, because this run would replace them.
 	Ended bool
 
-	// GenerateSamples, optional, answers the sample questions with the model as it is and scores the tone of the answers.
-	// It returns ctx's error if that ends it.
+	// GenerateSamples, if not nil, answers the sample questions with the current model and scores the tone of the answers.
+	// If ctx ends it, it returns ctx's error.
 	GenerateSamples func(ctx context.Context) ([]Sample, error)
 	Hooks           Hooks
 
@@ -50,7 +50,7 @@ type Run struct {
 	state        State
 	metrics      *report.Metrics
 	saved        bool // a checkpoint has this state
-	freshMetrics bool // metrics.jsonl was missing: no checkpoint knows of the new one yet
+	freshMetrics bool // metrics.jsonl was missing: no checkpoint refers to the new one yet
 }
 
 // Hooks are called during a run, in the goroutine of Run. Each is optional.
@@ -69,7 +69,7 @@ type Sample struct {
 	Tone     int    `json:"tone"` // the style's score
 }
 
-// Step is what one optimizer step did.
+// Step is the result of one optimizer step.
 type Step struct {
 	Step     int           `json:"step"` // from 1
 	Epoch    float64       `json:"epoch"`
@@ -83,34 +83,34 @@ type Step struct {
 	Seconds  float64       `json:"seconds"`
 }
 
-// Evaluation is the validation loss and the samples between two steps.
+// Evaluation is the result of an evaluation between two steps: the validation loss and the samples.
 type Evaluation struct {
 	Step     int           `json:"step"` // steps done
 	Loss     report.Number `json:"val_loss"`
 	Best     bool          `json:"best"`
-	Measured bool          `json:"-"` // whether there was a validation; else Loss is NaN
+	Measured bool          `json:"-"` // whether there was a validation; if not, Loss is NaN
 	Samples  []Sample      `json:"samples,omitempty"`
 	Tone     *float64      `json:"tone,omitempty"` // mean over Samples
 	Seconds  float64       `json:"seconds"`
 }
 
-// Saved is a checkpoint that was written to the disk.
+// Saved describes a checkpoint that was written to the disk.
 type Saved struct {
 	Step    int
 	Dir     string
 	Seconds float64
 }
 
-// Phase is what a run does from now on: "step 12", "evaluate", Saving or "done".
+// Phase is what a run does next: "step 12", "evaluate", Saving or "done".
 type Phase string
 
-// Saving is the phase of writing a checkpoint. What else is written for the steps before has to be on the disk by then.
+// Saving is the phase of writing a checkpoint. Before it, everything else about the earlier steps must be on the disk.
 const Saving Phase = "save"
 
-// Result is how a run ended.
+// Result is the state in which a run ended.
 type Result struct {
 	State
-	Stopped string // why it ended before its last step; "" if it did not
+	Stopped string // why the run ended before its last step; "" if it did not
 }
 
 // CheckpointsIn returns the directory of a run's checkpoints.
@@ -122,7 +122,7 @@ func bestIn(dir string, step int) string {
 	return filepath.Join(CheckpointsIn(dir), fmt.Sprintf("best-%06d", step))
 }
 
-// Start begins a new run, or continues the one of From.
+// Start begins a new run, or resumes that of From.
 func (r *Run) Start(ctx context.Context) (err error) {
 	if r.validation == nil {
 		r.validation = r.valLoss
@@ -144,14 +144,14 @@ func (r *Run) Start(ctx context.Context) (err error) {
 	if r.From == "" {
 		return nil
 	}
-	return r.prune() // a run that was killed may not have come to it
+	return r.prune() // a run that was killed may not have done it
 }
 
 // State returns the state between two steps.
 func (r *Run) State() State { return r.state }
 
-// Save writes the model with its weights as they are to the run's directory, in the Hugging Face layout. card, its
-// README.md, may be nil.
+// Save writes the model with its current weights to the run's directory, in the Hugging Face layout. card is its
+// README.md, and may be nil.
 func (r *Run) Save(card []byte) error {
 	return hf.Save(r.Dir, r.Base, r.Model.Device(), r.Model.Params(), hf.SaveOptions{Card: card})
 }
@@ -170,9 +170,9 @@ func (r *Run) Close() (err error) {
 	return err
 }
 
-// Run takes all steps that are left. If ctx is done, it finishes the current step, or leaves the current evaluation to
-// the resumed run, saves, and returns ErrStopped. At the end the model has the best weights by validation loss, or the
-// last ones if there was no validation.
+// Run takes all remaining steps. If ctx is done, Run finishes the current step, or leaves the current evaluation to the
+// resumed run, saves, and returns ErrStopped. At the end the model has the best weights by validation loss, or the last
+// ones if there was no validation.
 func (r *Run) Run(ctx context.Context) (Result, error) {
 	if r.freshMetrics {
 		if err := r.save(); err != nil {
@@ -225,8 +225,8 @@ func (r *Run) end() (Result, error) {
 	return res, r.metrics.Sync()
 }
 
-// due reports whether something that is due every n steps, or with 0 after each epoch, is due now. After the last step
-// it always is.
+// due reports whether something is due now: every n steps, or after each epoch if n is 0, and always after the last
+// step.
 func (r *Run) due(n int) bool {
 	switch done := r.state.Step; {
 	case done == r.Plan.Steps:
@@ -267,7 +267,7 @@ func record[T any](r *Run, event T, hook func(T)) error {
 	return nil
 }
 
-// prune deletes the checkpoints beyond Keep, and the best weights that none of the others refers to.
+// prune deletes the checkpoints beyond Keep, and the best weights that no remaining checkpoint refers to.
 func (r *Run) prune() error {
 	if _, err := checkpoint.Keep(CheckpointsIn(r.Dir), r.Plan.Config.Keep); err != nil {
 		return err
@@ -287,7 +287,7 @@ func (r *Run) removeBest(but *Best) error {
 	for _, step := range steps {
 		s, err := readState(checkpoint.Dir(root, step))
 		if of := new(fs.PathError); errors.As(err, &of) && !errors.Is(err, fs.ErrNotExist) {
-			return nil // another time: this one may be intact
+			return nil // try again later: this one may be intact
 		}
 		if err == nil { // no run can continue from a damaged one
 			known = append(known, s.Best)

@@ -170,7 +170,7 @@ func TestKeyInBrokenEnv(t *testing.T) {
 	}
 }
 
-// TestPlaceholderKey has a key that is a word of the answers: gen keeps the answers as they are, and removes the key
+// TestPlaceholderKey uses a key that is a word of the answers: gen keeps the answers as they are, and removes the key
 // only from what it prints to the terminal.
 func TestPlaceholderKey(t *testing.T) {
 	source := fitTasks(t, 20)
@@ -217,7 +217,7 @@ func TestRedacted(t *testing.T) {
 	}
 }
 
-// TestKeyInExtra has a key among the fields of --extra: gen sends it, and writes it nowhere.
+// TestKeyInExtra puts a key among the fields of --extra: gen sends it, and writes it nowhere.
 func TestKeyInExtra(t *testing.T) {
 	source := fitTasks(t, faultRows)
 	must(t, cli.Usage, runArgs(newFolder(t), source, "http://127.0.0.1:1/v1", "--extra", `{"api_key":"`+canary+`"}`)...)

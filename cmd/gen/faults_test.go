@@ -328,7 +328,7 @@ func TestRefusedForWhatItIs(t *testing.T) {
 	}
 }
 
-// TestUnreachable has no server, or one that gen cannot talk to.
+// TestUnreachable runs gen without a server, or with one that gen cannot talk to.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
@@ -566,7 +566,7 @@ func TestAnotherModelAnswers(t *testing.T) {
 	}
 }
 
-// TestUnwritable has output paths that cannot be written: in a read-only directory, or below a file.
+// TestUnwritable uses output paths that cannot be written: in a read-only directory, or below a file.
 func TestUnwritable(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)

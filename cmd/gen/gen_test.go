@@ -232,7 +232,7 @@ func TestLooking(t *testing.T) {
 	}
 }
 
-// TestAgain runs the same command, and others, where a run has finished.
+// TestAgain runs the same command, and others, in the directory of a finished run.
 func TestAgain(t *testing.T) {
 	source := tasks(t, 100)
 	s := newServer(t, nil)
@@ -444,7 +444,7 @@ func TestBatch(t *testing.T) {
 			t.Fatal(o)
 		}
 		if lastLine(t, o)["rows"] != nil {
-			break // there are all answers
+			break // all answers are there
 		}
 		results, requests := answerBatch(t, file, round < 4)
 		if int(lastLine(t, o)["requests"].(float64)) != requests {
@@ -574,7 +574,7 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
-// TestFewRows has a source with too few rows, and one without any.
+// TestFewRows runs gen on a source with too few rows, and on one without any.
 func TestFewRows(t *testing.T) {
 	s := newServer(t, nil)
 	f := newFolder(t)

@@ -32,8 +32,8 @@ type server struct {
 	models  []string                        // the models that it lists
 	good    bool                            // all of its answers are usable
 
-	// fault, if not nil, may handle a request for a completion, the nth with this body (from 0). It returns whether it
-	// has.
+	// fault, if not nil, may handle a request for a completion, the nth with this body (from 0). It reports whether it
+	// did.
 	fault func(c call) bool
 
 	mu       sync.Mutex

@@ -67,7 +67,7 @@ func TestSourceIsNotOverwritten(t *testing.T) {
 	}
 }
 
-// TestRowsWithoutAnswer has rows that lack a part: gen counts and names them, and makes the others.
+// TestRowsWithoutAnswer uses rows that lack a part: gen must count and name them, and make the others.
 func TestRowsWithoutAnswer(t *testing.T) {
 	source := tasks(t, 60)
 	rows := rowsOf(t, source)

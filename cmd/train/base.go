@@ -37,11 +37,11 @@ func (t *train) hub() *hub.Hub {
 	return h
 }
 
-// Special tokens of a new model, the last ones of its vocabulary: the end of a text, and those of ChatML.
+// endOfText, turnStart and turnEnd are the special tokens of a new model, the last ones of its vocabulary: the end of a
+// text, and those of ChatML.
 const endOfText, turnStart, turnEnd = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 
-// newModel returns the files of a new model: the config that was given, and a tokenizer that was given or is made from
-// the data.
+// newModel returns a new model: the given config, and a tokenizer that is given or made from the data.
 func (t *train) newModel(ctx context.Context) (*hf.Checkpoint, error) {
 	path := t.fromScratch
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -82,7 +82,7 @@ func (t *train) newModel(ctx context.Context) (*hf.Checkpoint, error) {
 	return c, nil
 }
 
-// newTokenizer makes a vocabulary of the config's size from the data, and writes the tokens that end a text into the
+// newTokenizer makes a vocabulary of the config's size from the data, and sets the tokens that end a text in the
 // config.
 func (t *train) newTokenizer(ctx context.Context, files map[string][]byte) error {
 	c, err := hf.ParseConfig(files["config.json"])
@@ -114,7 +114,7 @@ func (t *train) newTokenizer(ctx context.Context, files map[string][]byte) error
 	settings := map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": turnEnd, "pad_token": endOfText,
 		"clean_up_tokenization_spaces": false, "model_max_length": c.MaxPositions}
 	ends := []int32{end, text}
-	if len(t.text) > 0 { // it continues texts, and is asked nothing
+	if len(t.text) > 0 { // it continues texts and answers no questions
 		settings["eos_token"], ends = endOfText, []int32{text}
 	} else {
 		chatml, err := chat.ByName("chatml")
@@ -122,7 +122,7 @@ func (t *train) newTokenizer(ctx context.Context, files map[string][]byte) error
 			return err
 		}
 		settings["chat_template"] = chatml.Jinja()
-		files["chat_template.jinja"] = []byte(chatml.Jinja()) // where newer programs look
+		files["chat_template.jinja"] = []byte(chatml.Jinja()) // newer programs look for the template here
 	}
 	var config map[string]any
 	if err := json.Unmarshal(files["config.json"], &config); err != nil {
@@ -142,8 +142,8 @@ func (t *train) newTokenizer(ctx context.Context, files map[string][]byte) error
 	return nil
 }
 
-// texts yields what a vocabulary is made from: the plain text, or all messages of --data and --vocab-data. An error
-// ends it, and is stored in failed.
+// texts yields the texts that a vocabulary is made from: the plain text, or all messages of --data and --vocab-data. An
+// error ends it, and is stored in failed.
 func (t *train) texts(ctx context.Context, failed *error) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, path := range t.text {
@@ -184,11 +184,11 @@ func (t *train) texts(ctx context.Context, failed *error) iter.Seq[string] {
 	}
 }
 
-// sourceOptions returns how a dataset is opened. --columns applies to --data only.
+// sourceOptions returns the options with which a dataset is opened. --columns applies to --data only.
 func (t *train) sourceOptions(spec string) dataset.Options {
 	o := dataset.Options{Split: t.split, Starter: data.Starter, Hub: t.hub()}
 	if spec != t.vocabData && t.columns != "" {
-		o.Columns, _ = dataset.ParseColumns(t.columns) // check has parsed it once
+		o.Columns, _ = dataset.ParseColumns(t.columns) // check has already parsed it
 	}
 	return o
 }

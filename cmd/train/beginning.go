@@ -6,11 +6,11 @@ import (
 	"restyle/trainer"
 )
 
-// A beginning measures the time of a call from when the weights are read to the end of its first step, without
+// A beginning measures the time from when a call has read the weights to the end of its first step, without
 // evaluations.
 type beginning struct {
 	loaded time.Time     // when the weights were read, plus the time of evaluations since
-	took   time.Duration // 0: there was no step
+	took   time.Duration // 0: no step
 }
 
 func (b *beginning) evaluation(e trainer.Evaluation) {

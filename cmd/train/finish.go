@@ -28,11 +28,11 @@ type summary struct {
 	Skipped  int     `json:"skipped_steps"`
 	Examples int64   `json:"examples"`
 	Tokens   int64   `json:"tokens"`
-	Padding  int64   `json:"padding_tokens,omitempty"` // besides those
+	Padding  int64   `json:"padding_tokens,omitempty"` // in addition to Tokens
 	Targets  int64   `json:"trained_tokens"`
 	Seconds  float64 `json:"seconds"`      // in steps
-	Wall     float64 `json:"wall_seconds"` // of this call, with evaluations and saving
-	// FirstStep is from when the weights were read to the end of this call's first step, without evaluations.
+	Wall     float64 `json:"wall_seconds"` // of this call, including evaluations and saving
+	// FirstStep is the time from when the weights were read to the end of this call's first step, without evaluations.
 	FirstStep     float64        `json:"first_step_seconds"`
 	TokensSec     float64        `json:"tokens_per_second"`
 	TargetsSec    float64        `json:"trained_tokens_per_second"`
@@ -56,7 +56,7 @@ func (r *running) finish(res trainer.Result, tone *float64) error {
 	if err != nil {
 		return err
 	}
-	// before the run counts as finished, or a kill between them would lose the row
+	// This comes before the run counts as finished: a kill between them would lose the row.
 	if err := r.logBenchmark(f); err != nil {
 		return fmt.Errorf("--benchmark-log: %w", err)
 	}
@@ -66,14 +66,14 @@ func (r *running) finish(res trainer.Result, tone *float64) error {
 		return err
 	}
 	r.report(res, f)
-	// If the reader or the terminal is gone, run.json has it.
+	// If the reader or the terminal is gone, the result is still in run.json.
 	if _, err = r.stdout.Write(line); errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EIO) {
 		return nil
 	}
 	return err
 }
 
-// report prints what the run came to, and how to ask its model.
+// report prints the results of the run, and how to chat with its model.
 func (r *running) report(res trainer.Result, f summary) {
 	why := "the last ones"
 	if res.Best != nil {
@@ -112,8 +112,8 @@ func (in *inputs) resultOf(was *record) (f summary, err error) {
 	return f, nil
 }
 
-// repeat prints the result of a finished run, how to continue it, and which of its settings differ from those asked for
-// now.
+// repeat prints the result of a finished run, how to continue it, and which of its settings differ from those now
+// requested.
 func (in *inputs) repeat(was *record, result summary) error {
 	if result.Stopped != "" {
 		in.note("the run in %s is finished: it ended after step %d, with %s, and more steps would not "+
@@ -138,7 +138,7 @@ func (in *inputs) repeat(was *record, result summary) error {
 	return err
 }
 
-// summary returns what a run came to. If the weights are those of the best evaluation, so are loss and tone.
+// summary returns the result of the run. If the weights are those of the best evaluation, so are loss and tone.
 func (r *running) summary(res trainer.Result, tone *float64) summary {
 	f := summary{
 		Out: r.out, Steps: res.Step, Skipped: res.Skipped, Examples: res.Examples, Tokens: res.Tokens, Padding: res.Padding,
@@ -147,7 +147,7 @@ func (r *running) summary(res trainer.Result, tone *float64) summary {
 		PlannedMemory: int64(r.Memory.Total()), Tone: tone,
 	}
 	if f.PeakMemory = trainer.PeakMemory(); !r.Device.IsCPU() {
-		f.PeakMemory = int64(r.Device.InUse()) // at the end: it no longer grows
+		f.PeakMemory = int64(r.Device.InUse()) // at the end, when it no longer grows
 	}
 	if res.Seconds > 0 {
 		f.TokensSec, f.TargetsSec = float64(res.Tokens)/res.Seconds, float64(res.Targets)/res.Seconds
@@ -160,7 +160,7 @@ func (r *running) summary(res trainer.Result, tone *float64) summary {
 	return f
 }
 
-// tunedFlag returns the flag that names the result to chat, quoted for a shell.
+// tunedFlag returns the flag with which chat opens the result, quoted for a shell.
 func tunedFlag(out string) string {
 	if out == "out" {
 		return ""
@@ -193,7 +193,7 @@ func (r *running) logBenchmark(f summary) error {
 // flag returns the value of a flag as text.
 func (t *train) flag(name string) string { return t.flags.Lookup(name).Value.String() }
 
-// card returns the model card of the result. chat reads in it which model this one was made from.
+// card returns the model card of the result. chat reads from it which model this one was made from.
 func (r *running) card(res trainer.Result) []byte {
 	c := r.config
 	var b bytes.Buffer
@@ -227,8 +227,7 @@ func (r *running) card(res trainer.Result) []byte {
 	return b.Bytes()
 }
 
-// baseName returns the name by which chat finds the base model, also from another directory: a hub id, or an absolute
-// path.
+// baseName returns the name by which chat finds the base model from any directory: a hub id, or an absolute path.
 func (in *inputs) baseName() string {
 	if info, err := os.Stat(in.model); err == nil && info.IsDir() && in.model != data.StarterName {
 		if abs, err := filepath.Abs(in.model); err == nil {
@@ -238,7 +237,7 @@ func (in *inputs) baseName() string {
 	return in.model
 }
 
-// yaml quotes what would not be a plain scalar.
+// yaml returns s, in quotes unless it is a plain scalar.
 func yaml(s string) string {
 	if strings.ContainsAny(s, ":#'\"{}[]&*!|>%@`\n") || strings.TrimSpace(s) != s {
 		quoted, _ := json.Marshal(s)
@@ -247,7 +246,8 @@ func yaml(s string) string {
 	return s
 }
 
-// checkBatches refuses an existing file of batches for a run that is now longer: it has the old steps.
+// checkBatches returns an error if the file of batches exists but the run is now longer: the file has only the old
+// steps.
 func (in *inputs) checkBatches(was record) error {
 	if in.batchesFile == "" {
 		return nil
@@ -263,7 +263,7 @@ func (in *inputs) checkBatches(was record) error {
 	return nil
 }
 
-// writeBatches writes the batches of every step from first on to --write-batches.
+// writeBatches writes the batches of all steps, beginning with first, to --write-batches.
 func (j *job) writeBatches(first int) error {
 	if j.batchesFile == "" {
 		return nil
@@ -273,7 +273,7 @@ func (j *job) writeBatches(first int) error {
 	switch {
 	case err != nil:
 		how |= os.O_CREATE | os.O_EXCL
-	case info.Mode().IsRegular(): // of the run that continues: it has every step
+	case info.Mode().IsRegular(): // of the run that is resumed: it has every step
 		j.note("--write-batches: %s exists, and stays as it is", j.batchesFile)
 		return nil
 	}

@@ -8,10 +8,10 @@ import (
 	"restyle/kernels"
 )
 
-// A gauge counts what throttles the clocks of a run's device.
+// A gauge counts how often, and why, the clocks of a run's device are throttled.
 type gauge struct {
 	read    func() (kernels.Meters, bool)
-	next    time.Time // of the next look
+	next    time.Time // when to look again
 	looks   int
 	because map[string]int // number of looks that found the clocks throttled, by reason
 }
@@ -20,7 +20,7 @@ func newGauge(read func() (kernels.Meters, bool)) *gauge {
 	return &gauge{read: read, because: map[string]int{}}
 }
 
-// look records what throttles the clocks, at most once a second: reading the meters takes some of a step's time.
+// look records why the clocks are throttled, at most once a second: reading the meters takes some of a step's time.
 func (g *gauge) look(now time.Time) {
 	if now.Before(g.next) {
 		return
@@ -36,7 +36,7 @@ func (g *gauge) look(now time.Time) {
 	}
 }
 
-// held returns what throttled the clocks during the run, in a line; "" if nothing did.
+// held returns one line on what throttled the clocks during the run, or "" if nothing did.
 func (g *gauge) held() string {
 	var found []string
 	for _, why := range []string{"power", "heat", "power and heat", "the hardware"} {

@@ -17,21 +17,21 @@ import (
 	"restyle/voice"
 )
 
-// inputs are what a run is made of, as the flags name it. They do not change.
+// inputs are the parts of a run that the flags name. They do not change.
 type inputs struct {
 	*train
 	dir         string         // --out, absolute and without links
 	base        *hf.Checkpoint // the model to train
 	codec       infer.Codec
-	newTemplate bool // the result has another chat template than base
+	newTemplate bool // the result has another chat template than base has
 	set         *training.Set
 	encoder     *training.Encoder
-	examples    []training.Example // of set, those to train on
+	examples    []training.Example // those of set to train on
 	plan        *trainer.Plan      // as on the CPU
 	style       *voice.Style       // for the tone of samples; nil without samples
 }
 
-// resolve opens what the flags name. It allocates nothing large. Close the base of what it returns.
+// resolve opens what the flags name. It allocates nothing large. The caller must close the base of the result.
 func (t *train) resolve(ctx context.Context) (*inputs, error) {
 	if t.preset != "" {
 		set, ok := presets[t.preset]
@@ -74,7 +74,7 @@ func (t *train) resolve(ctx context.Context) (*inputs, error) {
 	return in, nil
 }
 
-// read settles the flags that depend on the model, reads the data and plans the run.
+// read completes the flags that depend on the model, reads the data and plans the run.
 func (t *train) read(ctx context.Context, base *hf.Checkpoint, dir string, style *voice.Style) (*inputs, error) {
 	if err := t.suit(base); err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (t *train) read(ctx context.Context, base *hf.Checkpoint, dir string, style
 	return &inputs{t, dir, base, codec, changed, set, encoder, examples, plan, style}, nil
 }
 
-// identify adds to a job's identity what a resumed run must find unchanged besides the recipe.
+// identify adds to a job's identity what must be the same in a resumed run, besides the recipe.
 func (j *job) identify() error {
 	id := j.Identity
 	id["data"] = j.set.SHA256

@@ -1,4 +1,4 @@
-// Command train fine-tunes a model on a dataset, or trains one from nothing. See -h.
+// Command train fine-tunes a model on a dataset, or trains one from scratch. See -h.
 package main
 
 import (
@@ -22,7 +22,7 @@ func main() {
 	os.Exit(run(cli.StopContext(cli.StopSignals...), os.Args[1:], os.Stdout, os.Stderr, nil))
 }
 
-// run is the command. It returns the exit code. watch, which may be nil, is called with every phase of the run.
+// run runs the command and returns its exit code. It calls watch, which may be nil, with every phase of the run.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, watch func(trainer.Phase)) int {
 	status := cli.NewStatusLine(stderr)
 	stdout, stderr = cli.CleanWriter(stdout), cli.CleanWriter(status)
@@ -84,8 +84,8 @@ func (t *train) exit(ctx context.Context, err error) int {
 	return cli.Failed
 }
 
-// printFault prints the error of a GPU that failed, and what to do. After it every call fails, also those that close
-// something: the first is the one that matters.
+// printFault prints the error of a GPU that failed, and what to do. After such an error every call fails, including
+// those that close something, so only the first error matters.
 func (t *train) printFault(err error) {
 	how := "run the same command again"
 	if e := (*begun)(nil); t.resume || errors.As(err, &e) {
@@ -100,13 +100,13 @@ func (t *train) printFault(err error) {
 	fmt.Fprintf(t.stderr, "train: %v\nthe GPU failed: %s\n", err, how)
 }
 
-// busy reports whether err goes away when another process has finished with a GPU.
+// busy reports whether err may go away once other processes stop using a GPU.
 func busy(err error) bool {
 	var e *tooLarge
 	return cuda.Busy(err) || errors.As(err, &e) && e.busy
 }
 
-// parts returns the errors that one joins.
+// parts returns the errors that err joins.
 func parts(err error) (list []error) {
 	if e, ok := err.(*begun); ok {
 		err = e.error

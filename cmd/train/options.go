@@ -69,7 +69,7 @@ const (
 	groupDevice, groupOther         = "Device and memory", "Other"
 )
 
-// fields are the flags that are no setting of training.
+// fields returns the flags that are not settings of training.
 func (o *options) fields() []trainer.Field {
 	return []trainer.Field{
 		{Name: "data", Group: groupData, Value: &o.data,
@@ -161,7 +161,7 @@ func (o *options) sources() []string {
 	return o.data
 }
 
-// newOptions returns the defaults, and the flags that set them.
+// newOptions returns options with their defaults, and the flags that set them.
 func newOptions(out io.Writer) (*options, *cli.Flags) {
 	o, f := &options{config: trainer.DefaultConfig()}, cli.New("train", about, out)
 	own := o.fields()
@@ -182,7 +182,7 @@ func newOptions(out io.Writer) (*options, *cli.Flags) {
 	return o, f
 }
 
-// check returns a usage error for flags that are wrong whatever the data and the model are.
+// check returns a usage error for flags that are wrong for all data and models.
 func (o *options) check(given func(flag string) bool) error {
 	for _, f := range o.fields() {
 		if err := f.Check(); err != nil {
@@ -225,8 +225,8 @@ func (o *options) check(given func(flag string) bool) error {
 	return nil
 }
 
-// checkPaths refuses a directory of the result that holds the working directory or what the run reads: a later run
-// would rename it.
+// checkPaths returns an error if the directory of the result contains the working directory or anything that the run
+// reads, because a later run would rename it.
 func (o *options) checkPaths(out string) error {
 	if holds(out, ".") {
 		return cli.Usagef("--out %s: is or contains the working directory, and a later run would rename it: choose a "+
@@ -260,7 +260,7 @@ func (o *options) checkPaths(out string) error {
 	return nil
 }
 
-// knownDevice reports whether --device has a known form. Whether there is such a device shows when it is opened.
+// knownDevice reports whether --device has a known form. Only opening the device shows whether it exists.
 func knownDevice(name string) bool {
 	number, numbered := strings.CutPrefix(name, "cuda:")
 	if numbered {
@@ -270,15 +270,15 @@ func knownDevice(name string) bool {
 	return slices.Contains([]string{"auto", "cpu", "cuda", "emulated"}, name)
 }
 
-// fusedFlag is a set of operations, or all of them if the flag has no value.
+// A fusedFlag is a set of operations, or all of them if the flag has no value.
 type fusedFlag struct{ kernels.Fused }
 
 func (f *fusedFlag) String() string { return f.Fused.String() }
 
-// IsBoolFlag lets --fused have no value.
+// IsBoolFlag returns true, which lets --fused have no value.
 func (f *fusedFlag) IsBoolFlag() bool { return true }
 
-// Set reads the set.
+// Set parses a set of operations.
 func (f *fusedFlag) Set(s string) (err error) {
 	if strings.TrimSpace(s) == "" {
 		return errors.New("it is empty: give a set, none, or the flag without a value")
@@ -287,7 +287,7 @@ func (f *fusedFlag) Set(s string) (err error) {
 	return err
 }
 
-// bytesFlag is a number of bytes, written with a unit.
+// A bytesFlag is a number of bytes, written with a unit.
 type bytesFlag int
 
 func (b *bytesFlag) String() string {
@@ -297,7 +297,7 @@ func (b *bytesFlag) String() string {
 	return kernels.Bytes(int(*b))
 }
 
-// Set reads such as 8GiB, 8GB, 8g, 500MB or a bare number of bytes.
+// Set parses a size such as 8GiB, 8GB, 8g or 500MB, or a bare number of bytes.
 func (b *bytesFlag) Set(s string) error {
 	text := strings.ToLower(strings.TrimSpace(s))
 	unit := 1.0
@@ -319,10 +319,10 @@ func (b *bytesFlag) Set(s string) error {
 	return nil
 }
 
-// maxThreads is the limit of the kernels.
+// maxThreads is the kernels' limit on threads.
 const maxThreads = 1024
 
-// threadCount returns the number of threads that run.
+// threadCount returns the number of threads that the kernels use.
 func (o *options) threadCount() int {
 	if o.threads > 0 {
 		return o.threads

@@ -16,26 +16,26 @@ import (
 	"restyle/voice"
 )
 
-// outputs are what a run shows and writes as it goes on: progress, TensorBoard events, the loss curve.
+// outputs are what a run shows and writes on the way: progress, TensorBoard events, the loss curve.
 type outputs struct {
 	*running
 	events      *report.Events
 	curve       report.Curve
-	recent      []trainer.Step // for the speed and the mean loss that are shown
+	recent      []trainer.Step // for the displayed speed and mean loss
 	tone        *float64       // of the last evaluation
 	evalSeconds float64        // of the last evaluation
 	saveSeconds float64        // of the last checkpoint
 	drawn       time.Time
-	failed      error // of the files: the run continues, and ends with it
+	failed      error // errors of the files: the run continues, and returns them at its end
 }
 
 // redraw is the minimum time between two drawings of the progress.
 const redraw = 100 * time.Millisecond
 
-// openOutputs opens the outputs of a started run, and hooks them to it.
+// openOutputs opens the outputs of a started run, and sets the run's hooks.
 func (r *running) openOutputs() (*outputs, error) {
 	done := r.run.State()
-	first := done.Step + 1 // TensorBoard's later steps are of a run that was killed
+	first := done.Step + 1 // later steps in TensorBoard come from a run that was killed
 	if done.Step == 0 && done.Pending != "" {
 		first = 0
 	}
@@ -44,9 +44,9 @@ func (r *running) openOutputs() (*outputs, error) {
 		return nil, err
 	}
 	o := &outputs{running: r, events: events, curve: report.Curve{Title: "restyle: " + r.title()}}
-	// What a resumed run did before is in its metrics.
+	// The metrics have the steps that a resumed run took before.
 	lines, err := report.ReadMetrics[metricsLine](filepath.Join(r.dir, "metrics.jsonl"))
-	if err != nil { // nothing of the run depends on them
+	if err != nil { // the run does not depend on them
 		r.note("%v: the curve leaves out what cannot be read, and the file stays as it is", err)
 	}
 	for _, l := range lines {
@@ -121,7 +121,7 @@ func (o *outputs) step(s trainer.Step) {
 	}
 }
 
-// progress returns the state of the run, over the last steps, most important first: a narrow terminal cuts off the end.
+// progress describes the run over the last steps, most important first, because a narrow terminal cuts off the end.
 func (o *outputs) progress(s trainer.Step) string {
 	var seconds, tokens, targets, loss float64
 	for _, r := range o.recent {
@@ -138,7 +138,7 @@ func (o *outputs) progress(s trainer.Step) string {
 		float64(s.GradNorm), s.LR)
 }
 
-// short returns a number as people read it: 950, 14.2k.
+// short formats a number for people: 950, 14.2k.
 func short(x float64) string {
 	if x < 1000 {
 		return fmt.Sprintf("%.0f", x)
@@ -152,7 +152,7 @@ func (o *outputs) evaluation(e trainer.Evaluation) {
 	var parts []string
 	line := metricsLine{Step: e.Step, Tone: e.Tone}
 	if loss := e.Loss; e.Measured {
-		if loss == loss { // a number
+		if loss == loss { // not NaN
 			line.ValLoss = &loss
 		}
 		o.events.Scalar(e.Step, report.TagEvalLoss, float64(loss))
@@ -178,7 +178,7 @@ func (o *outputs) evaluation(e trainer.Evaluation) {
 
 func (o *outputs) fail(err error) { o.failed = errors.Join(o.failed, err) }
 
-// draw writes the loss curve.
+// draw writes the loss curve to loss.svg.
 func (o *outputs) draw() error {
 	if len(o.curve.Steps) == 0 {
 		return nil
@@ -195,7 +195,7 @@ func (o *outputs) close() error {
 	return errors.Join(o.draw(), o.events.Close())
 }
 
-// title returns what is trained on what. People publish the files that it is in, so a directory has no path.
+// title returns the names of the model and the data. It is in files that people publish, so a directory has no path.
 func (in *inputs) title() string {
 	return fmt.Sprintf("%s on %s", in.publicName(), in.set.Name)
 }
@@ -214,8 +214,8 @@ func (in *inputs) modelName() string {
 	return in.base.Name
 }
 
-// toneTag returns the tag of the tone score in TensorBoard: the original project's for its voice, and another for other
-// styles.
+// toneTag returns the TensorBoard tag of the tone score: the original project's tag for its voice, another one for
+// other styles.
 func (in *inputs) toneTag() string {
 	if in.style.Name == voice.Default {
 		return report.TagRudeness

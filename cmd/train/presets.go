@@ -17,17 +17,17 @@ import (
 
 // presets are named sets of flags.
 var presets = map[string]map[string]string{
-	// All of a model of a billion parameters on a card of 8 GB.
+	// This trains all of a model of a billion parameters on a card of 8 GB.
 	"8gb": {"batch": "1", "accumulate": "4", "seq": "512", "recompute": "layer", "optimizer": "adamw8bit", "master": "sr",
 		"gradients": "layer", "max-memory": "8GB"},
 }
 
 func presetNames() string { return strings.Join(slices.Sorted(maps.Keys(presets)), ", ") }
 
-// recipeFile is the file of a model with the flags that suit it.
+// recipeFile is the file next to a model that has the flags that suit it.
 const recipeFile = "recipe.json"
 
-// setDefaults sets flags that nothing has set yet, and remembers what set them.
+// setDefaults sets flags that nothing has set yet, and records source as what set them.
 func (t *train) setDefaults(values map[string]string, source string) error {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if t.flags.Lookup(name) == nil {
@@ -44,7 +44,7 @@ func (t *train) setDefaults(values map[string]string, source string) error {
 	return nil
 }
 
-// recipeOf reads the flags that suit a model from the recipe.json next to its weights. Most have none.
+// recipeOf returns the flags in the recipe.json next to a model's weights. Most models have none.
 func recipeOf(c *hf.Checkpoint) (map[string]string, error) {
 	data, err := c.ReadFile(recipeFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,8 +67,8 @@ func recipeOf(c *hf.Checkpoint) (map[string]string, error) {
 }
 
 // suit sets the flags that nothing has set yet to what suits the model: the embedded model's recipe, defaults by the
-// size of a new model, and F32 if any weights are stored in F16, which BF16 would round. It lowers --seq to the model's
-// positions.
+// size of a new model, and F32 if any weights are stored in F16, which BF16 would round. It lowers --seq to the number
+// of the model's positions.
 func (t *train) suit(base *hf.Checkpoint) error {
 	values, source := map[string]string{}, "the model"
 	switch {
@@ -98,8 +98,8 @@ func (t *train) suit(base *hf.Checkpoint) error {
 	return nil
 }
 
-// scratch returns the flags for a new model of this many parameters. A small model tolerates and needs larger steps
-// than fine-tuning, and more passes over its data.
+// scratch returns the flags for a new model with this many parameters. A small model tolerates and needs a higher
+// learning rate than fine-tuning, and more epochs.
 func scratch(params int64) map[string]string {
 	s := map[string]string{"lr": "3e-4", "epochs": "6", "weight-decay": "0.1"}
 	for _, size := range []struct {

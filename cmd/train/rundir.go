@@ -16,20 +16,20 @@ import (
 	"restyle/trainer/checkpoint"
 )
 
-// A runDir is the directory of a run's result, --out, while this process has locked it.
+// A runDir is the directory of a run's result, --out, locked by this process.
 type runDir struct {
 	dir    string
-	was    *record // of the run that was here before; nil if there was none
-	aside  bool    // that run is renamed before this one begins
+	was    *record // of the previous run in dir; nil if there was none
+	aside  bool    // rename the previous run before this one begins
 	begun  bool    // this run has written something
-	exists string  // the part of dir's path that existed already
+	exists string  // the part of dir's path that already existed
 	unlock func() error
 }
 
-// runFile is the file in a run's directory that says what made it.
+// runFile is the file in a run's directory that describes the run.
 const runFile = "run.json"
 
-// record is the contents of runFile.
+// A record is the contents of runFile.
 type record struct {
 	Finished bool              `json:"finished"`
 	Version  string            `json:"version"`
@@ -38,8 +38,8 @@ type record struct {
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
-// realPath returns the absolute path without links, which stays valid if the working directory or a link is renamed.
-// path need not exist.
+// realPath returns path as an absolute path without links, which stays valid if the working directory or a link is
+// renamed. path need not exist.
 func realPath(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -66,8 +66,8 @@ func holds(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// claim locks the directory for this run, and returns an error if what is in it must not be touched. It changes nothing
-// that release does not undo.
+// claim locks the directory for this run, and returns an error if its contents must not be touched. release undoes
+// everything that claim changes.
 func claim(dir string, resume, restart bool) (p *runDir, err error) {
 	p = &runDir{dir: dir, exists: dir}
 	for p.exists != filepath.Dir(p.exists) {
@@ -115,7 +115,7 @@ func (p *runDir) inspect(resume, restart bool) error {
 	}
 	written := p.dir
 	if p.aside = p.was != nil && !resume; p.aside {
-		written = filepath.Dir(p.dir) // in which it is renamed
+		written = filepath.Dir(p.dir) // where the directory is renamed
 	}
 	if err := unix.Access(written, unix.W_OK); err != nil {
 		return fmt.Errorf("--out %s: cannot write in %s: %w: choose another directory", p.dir, written, err)
@@ -127,7 +127,7 @@ func (p *runDir) inspect(resume, restart bool) error {
 func (p *runDir) release() error {
 	if !p.begun && p.was == nil {
 		disk.Tidy(p.dir)
-		// Who waits for the lock sees that the file is gone, and makes a new one.
+		// A process that waits for the lock sees that the file is gone, and makes a new one.
 		_ = os.Remove(filepath.Join(p.dir, ".lock"))
 		for dir := p.dir; dir != p.exists; dir = filepath.Dir(dir) {
 			_ = os.Remove(dir)
@@ -136,7 +136,7 @@ func (p *runDir) release() error {
 	return p.unlock()
 }
 
-// begin renames the run that was here, and writes run.json.
+// begin renames the previous run, and writes run.json.
 func (p *runDir) begin(r record, note func(string, ...any)) error {
 	if p.aside {
 		bak, err := disk.MoveToBackup(p.dir)
@@ -145,7 +145,7 @@ func (p *runDir) begin(r record, note func(string, ...any)) error {
 		}
 		note("the run that was in %s is kept as %s", p.dir, bak)
 		p.begun = true
-		if err := p.unlock(); err != nil { // the lock of the directory that is now called bak
+		if err := p.unlock(); err != nil { // this lock is in the directory that is now called bak
 			return err
 		}
 		if p.unlock, err = checkpoint.Lock(p.dir); err != nil {
@@ -167,7 +167,7 @@ func (p *runDir) write(r record) error {
 	return disk.Write(filepath.Join(p.dir, runFile), append(data, '\n'), 0o666)
 }
 
-// sizeOf returns the bytes of all files below a directory.
+// sizeOf returns the total size of all files below a directory.
 func sizeOf(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {

@@ -14,7 +14,7 @@ import (
 	"restyle/voice"
 )
 
-// A sampler answers a few questions with the model as it is, and scores the tone of the answers.
+// A sampler has the model answer a few questions, and scores the tone of the answers.
 type sampler struct {
 	engine    *infer.Engine
 	style     *voice.Style
@@ -23,8 +23,8 @@ type sampler struct {
 	prompts   [][]int32
 }
 
-// newSampler takes the questions of the first held-out examples, or of the first ones to train on if none is held out.
-// Of plain text it takes the first tokens, which the model continues.
+// newSampler takes the questions from the first held-out examples, or from the first training examples if none is held
+// out. From plain text it takes the first tokens, which the model continues.
 func (in *inputs) newSampler(ctx context.Context, m *model.Model) (*sampler, error) {
 	e, err := infer.NewWithCodec(m, in.codec, in.plan.Context(m.Config()))
 	if err != nil {
@@ -72,9 +72,9 @@ func (a *sampler) add(question string, prompt []int32) {
 	a.questions, a.prompts = append(a.questions, question), append(a.prompts, prompt)
 }
 
-// conversations reads the rows of some examples again, as text.
+// conversations reads the rows of the given examples again, as text.
 func (t *train) conversations(ctx context.Context, of []training.Example) (found []dataset.Conversation, err error) {
-	first := 0 // row of the current dataset
+	first := 0 // number of the current dataset's first row
 	for _, spec := range t.sources() {
 		source, err := dataset.OpenConversations(ctx, spec, t.sourceOptions(spec))
 		if err != nil {
@@ -101,7 +101,7 @@ func (t *train) conversations(ctx context.Context, of []training.Example) (found
 	return found, nil
 }
 
-// generate answers all questions, always with the most probable token. If ctx ends, it returns ctx's error.
+// generate answers all questions, always with the most probable token. If ctx ends, generate returns ctx's error.
 func (a *sampler) generate(ctx context.Context) (samples []trainer.Sample, err error) {
 	a.engine.ResetCache()
 	for i, prompt := range a.prompts {

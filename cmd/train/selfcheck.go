@@ -22,15 +22,15 @@ import (
 	"restyle/trainer"
 )
 
-// A selfcheck checks a device, in about a minute, by doing what users do on it.
+// A selfcheck checks a device in about a minute, by doing what users do on it.
 type selfcheck struct {
 	*train
 	d     *kernels.Device
-	kind  tensor.DType // of weights and activations; with F32 nothing is BF16, which GPUs before Ampere lack
+	kind  tensor.DType // of weights and activations; F32 avoids BF16, which GPUs before Ampere lack
 	wrong []string     // what is wrong, in words
 }
 
-// checkDevice checks --device in --dtype, and prints what it finds.
+// checkDevice checks --device with --dtype, and prints the results.
 func (t *train) checkDevice(ctx context.Context) (err error) {
 	if err := t.check(t.flags.Given); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (c *selfcheck) fault(format string, args ...any) {
 	c.wrong = append(c.wrong, fmt.Sprintf(format, args...))
 }
 
-// operations compares every operation with its formula in float64, forward and backward, fused and unfused.
+// operations compares every operation with its formula in float64: forward and backward, fused and unfused.
 func (c *selfcheck) operations(ctx context.Context) error {
 	all, start := slices.DeleteFunc(cases.All(), func(x *cases.Case) bool {
 		return c.kind == tensor.F32 &&
@@ -113,7 +113,7 @@ func (c *selfcheck) operations(ctx context.Context) error {
 	return nil
 }
 
-// trained runs this command on the embedded model, and returns its summary.
+// trained runs this command on the embedded model, and returns the run's summary.
 func (c *selfcheck) trained(ctx context.Context, out string, watch func(trainer.Phase), more ...string) (f summary,
 	code int, err error) {
 	var said, errs bytes.Buffer
@@ -255,12 +255,12 @@ func (c *selfcheck) speed(ctx context.Context) error {
 		for start, n := time.Now(), 0; n < 3 || time.Since(start) < time.Second && ctx.Err() == nil; n++ {
 			begin := time.Now()
 			f()
-			_ = c.d.Sync() // an error sticks to the device
+			_ = c.d.Sync() // the device keeps any error
 			best = min(best, time.Since(begin))
 		}
 		return best
 	}
-	for _, t := range []tensor.Tensor{x, w, norm} { // zeros draw less power than numbers, and look faster
+	for _, t := range []tensor.Tensor{x, w, norm} { // zeros draw less power than other numbers, and look faster
 		values := make([]float32, t.Len())
 		for i := range values {
 			values[i] = float32(math.Sin(float64(i)))

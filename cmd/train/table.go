@@ -36,7 +36,7 @@ func (t *train) settings() map[string]string {
 	return all
 }
 
-// recorded returns the settings as run.json has them: layer was once called block.
+// recorded returns the settings as run.json has them, where layer is called block, its former name.
 func (t *train) recorded() map[string]string {
 	all := t.settings()
 	for _, name := range []string{"recompute", "gradients"} {
@@ -47,7 +47,7 @@ func (t *train) recorded() map[string]string {
 	return all
 }
 
-// shown returns a flag's value as a person reads it.
+// shown returns a flag's value for people.
 func shown(value string) string {
 	if value == "" || value == "[]" {
 		return "-"
@@ -55,7 +55,7 @@ func shown(value string) string {
 	return value
 }
 
-// print prints what the run is made of, every setting, and the memory by purpose.
+// print prints the parts of the run, every setting, and the memory by purpose.
 func (j *job) print() {
 	j.printRun()
 	j.printSettings()
@@ -121,7 +121,7 @@ func (j *job) printRun() {
 	}
 }
 
-// printSettings prints every setting, and marks what set it.
+// printSettings prints every setting and what set it.
 func (t *train) printSettings() {
 	fmt.Fprintln(t.stdout, "\nsettings (* given, p preset, r chosen for this model)")
 	w := tabwriter.NewWriter(t.stdout, 0, 0, 1, ' ', 0)
@@ -146,12 +146,12 @@ func (t *train) printSettings() {
 	w.Flush()
 }
 
-// params returns the model's parameters, without memory.
+// params returns the model's parameters, without allocating memory for them.
 func (j *job) params() []model.Param {
 	return model.ParamsOf(j.base.Config, j.Plan.ModelOptions(j.base.Config))
 }
 
-// typeRow returns what the training type means for weights that are stored in another; "" if nothing.
+// typeRow describes what the training type means for weights stored in another type. It returns "" if it means nothing.
 func (j *job) typeRow() string {
 	counts := j.base.DTypes()
 	var all int64
@@ -185,7 +185,7 @@ func (j *job) typeRow() string {
 	return ""
 }
 
-// gradientsRow returns how gradients differ from the default.
+// gradientsRow describes how gradients differ from the default.
 func (j *job) gradientsRow() string {
 	row := "F32"
 	if j.Plan.GradType != 0 {
@@ -202,7 +202,7 @@ func (j *job) gradientsRow() string {
 	return row
 }
 
-// productsRow returns which algorithms multiply matrices on a GPU, and "" on the CPU.
+// productsRow names the algorithms that multiply matrices on a GPU. It returns "" on the CPU.
 func (j *job) productsRow() string {
 	with := j.Device.Products()
 	switch {
@@ -216,7 +216,7 @@ func (j *job) productsRow() string {
 	return with + ": its first algorithm for each, or one that is 3% faster"
 }
 
-// where returns the device in words.
+// where describes the device.
 func (j *job) where() string {
 	s := j.Device.Name()
 	if level := j.Device.Level(); level != "" {
@@ -253,7 +253,7 @@ func (in *inputs) warnings() (list []string) {
 	return list
 }
 
-// rowsOf returns the numbers of rows in words, the first few of many.
+// rowsOf names rows by their numbers; if there are many, only the first few.
 func rowsOf(rows []int) string {
 	var names []string
 	for _, r := range rows[:min(5, len(rows))] {

@@ -18,11 +18,11 @@ import (
 	"restyle/trainer/checkpoint"
 )
 
-// train is one call of the command: its flags, and where it prints.
+// train is one call of the command: its flags and its outputs.
 type train struct {
 	*options
 	flags          *cli.Flags
-	cameFrom       map[string]string // what set a flag, if it does not have its default
+	cameFrom       map[string]string // what set each flag that does not have its default
 	stdout, stderr io.Writer
 	status         *cli.StatusLine     // stderr writes through it
 	watch          func(trainer.Phase) // for tests; may be nil
@@ -35,7 +35,7 @@ func newTrain(o *options, f *cli.Flags, stdout, stderr io.Writer, status *cli.St
 	return t
 }
 
-// note prints something that is no error.
+// note prints a message that is no error.
 func (t *train) note(format string, args ...any) { fmt.Fprintf(t.stderr, format+"\n", args...) }
 
 // do runs the command, from the flags to the end of the training run. It changes nothing before job.train.
@@ -51,13 +51,13 @@ func (t *train) do(ctx context.Context) (err error) {
 	case t.dryRun:
 		return in.onDevice(record{}, (*job).checkMemory)
 	}
-	dir, err := claim(in.dir, t.resume, t.restart) // before anything in it is read
+	dir, err := claim(in.dir, t.resume, t.restart) // lock it before anything in it is read
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, dir.release()) }()
 	var from string
-	var was record // of the run that continues
+	var was record // of the run to resume
 	if t.resume {
 		if dir.was.Finished {
 			result, err := in.resultOf(dir.was)
@@ -88,7 +88,7 @@ func (t *train) do(ctx context.Context) (err error) {
 	})
 }
 
-// latest returns the checkpoint that a resumed run continues from; "" if it has not saved one yet.
+// latest returns the checkpoint that a run resumes from, or "" if the run has not saved one yet.
 func (in *inputs) latest() (dir string, err error) {
 	found, err := checkpoint.Latest(trainer.CheckpointsIn(in.dir))
 	for _, s := range found.Skipped {
@@ -106,15 +106,14 @@ func (in *inputs) latest() (dir string, err error) {
 	return "", nil
 }
 
-// A job is a run that is planned for a device, and has not begun.
+// A job is a run that is planned for a device but has not begun.
 type job struct {
 	*inputs
 	*trainer.Job
 }
 
 // onDevice opens the device, plans the run for it, prints settings and memory, and calls f. A resumed run keeps the
-// instruction set that was says, if the machine has it, and the algorithms of its matrix products, if it is the same
-// device.
+// instruction set of was if the machine has it, and the algorithms of its matrix products if the device is the same.
 func (in *inputs) onDevice(was record, f func(*job) error) (err error) {
 	d, differs, err := trainer.OpenDevice(in.deviceName, kernels.Options{
 		Threads: in.threads, Fused: in.fused.Fused, Sync: in.sync, Deterministic: in.deterministic,
@@ -141,7 +140,8 @@ func (in *inputs) onDevice(was record, f func(*job) error) (err error) {
 	return f(j)
 }
 
-// progress shows how far what comes before the first step is. Weights are shown if they take long enough to be watched.
+// progress returns a function that shows the work before the first step. It shows the reading of weights after a
+// second.
 func (t *train) progress() func(task trainer.Task, done, of int64) {
 	began, drawn := time.Now(), time.Time{}
 	return func(task trainer.Task, done, of int64) {
@@ -158,7 +158,7 @@ func (t *train) progress() func(task trainer.Task, done, of int64) {
 	}
 }
 
-// checkMemory returns an error with flags that help if the run does not fit into memory.
+// checkMemory returns an error that names flags that help if the run does not fit into memory.
 func (j *job) checkMemory() error {
 	err := j.CheckMemory()
 	var e *trainer.TooLargeError
@@ -168,13 +168,13 @@ func (j *job) checkMemory() error {
 	return &tooLarge{fmt.Errorf("%s: %s", e.Reason, advice(e.Remedies)), e.Busy}
 }
 
-// tooLarge is the error of a run that does not fit. Busy means that it would, but for other processes on the GPU.
+// tooLarge is the error of a run that does not fit. If busy, it would fit if other processes did not use the GPU.
 type tooLarge struct {
 	error
 	busy bool
 }
 
-// advice names the flags that remedies change.
+// advice describes remedies by the flags that they change.
 func advice(list []trainer.Remedy) string {
 	var ways []string
 	together := "any of these would fit: "
@@ -194,7 +194,7 @@ func advice(list []trainer.Remedy) string {
 	return together + joinOr(ways)
 }
 
-// withAdvice adds flags that take less memory to the error of a GPU that ran out of it during the run.
+// withAdvice adds flags that save memory to the error of a GPU that ran out of memory during the run.
 func (j *job) withAdvice(err error) error {
 	var e *kernels.OutOfMemory
 	if !errors.As(err, &e) {
@@ -203,14 +203,14 @@ func (j *job) withAdvice(err error) error {
 	return fmt.Errorf("%w\n%s", err, advice(j.Remedies(min(e.Reach(), j.Memory.Total()-1))))
 }
 
-// checkDisk returns an error if the disk is too small for the run. What a resumed run has on it already counts.
+// checkDisk returns an error if the disk is too small for the run. What a resumed run already has on it counts.
 func (j *job) checkDisk() error {
 	there, err := checkpoint.Steps(trainer.CheckpointsIn(j.dir))
 	if err != nil {
 		return err
 	}
 	if !j.resume {
-		there = nil // they are renamed
+		there = nil // a new run renames them
 	}
 	need := trainer.DiskOf(j.base.Config, j.Plan, len(there))
 	if j.resume {
@@ -227,12 +227,12 @@ type running struct {
 	*job
 	place     *runDir
 	run       *trainer.Run
-	began     time.Time // when the job did
+	began     time.Time // when job.train began
 	gauge     *gauge
 	beginning *beginning
 }
 
-// train does the run in its directory. Whatever may fail comes before the directory changes.
+// train does the run in directory dir. Everything that may fail comes before the directory changes.
 func (j *job) train(ctx context.Context, dir *runDir, from string) (err error) {
 	began := time.Now()
 	if err := j.identify(); err != nil {
@@ -263,7 +263,7 @@ func (j *job) train(ctx context.Context, dir *runDir, from string) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	// if tee and the like are gone, through the same Ctrl-C or before it, nothing is shown, and all is saved
+	// If a reader such as tee is gone, through the same Ctrl-C or before it, nothing is shown, but everything is saved.
 	signal.Ignore(syscall.SIGPIPE)
 	run.Hooks.Notice = func(notice string) { r.note("%s", notice) }
 	if err := r.start(ctx); err != nil {
@@ -296,7 +296,7 @@ func (r *running) start(ctx context.Context) error {
 	return r.place.begin(r.record(), r.note)
 }
 
-// record returns what run.json says about this run.
+// record returns the contents of run.json for this run.
 func (r *running) record() record {
 	return record{Settings: r.recorded(), Record: trainer.Record{Identity: r.run.Identity, Decisions: r.run.Decisions}}
 }
@@ -323,16 +323,16 @@ func (r *running) steps(ctx context.Context) (err error) {
 	return r.finish(result, out.tone)
 }
 
-// begun is an error after a run has begun.
+// begun is an error that occurs after a run has begun.
 type begun struct{ error }
 
 // Unwrap returns what went wrong.
 func (e *begun) Unwrap() error { return e.error }
 
-// stopped says where a run stopped early.
+// stopped is the error of a run that stopped early.
 type stopped struct{ step, steps int }
 
-// Error says so in words.
+// Error names the step after which the run stopped.
 func (e *stopped) Error() string { return fmt.Sprintf("stopped after step %d of %d", e.step, e.steps) }
 
 // Unwrap returns trainer.ErrStopped.

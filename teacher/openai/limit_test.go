@@ -137,8 +137,8 @@ func batching(busy int) time.Duration {
 	return time.Duration(float64(4*time.Second) * (1 + float64(busy)/64))
 }
 
-// The limit finds the capacity of each kind of server, whether it streams or not and whether its answers have the
-// same length or not, and stays there.
+// TestLimitFindsCapacity checks that the limit finds the capacity of each kind of server and stays there, whether the
+// server streams or not and whether its answers have the same length or not.
 func TestLimitFindsCapacity(t *testing.T) {
 	const n = 3000
 	for _, test := range []struct {
@@ -179,7 +179,8 @@ func TestLimitFindsCapacity(t *testing.T) {
 	}
 }
 
-// The limit follows a server that loses half of its slots, and one that gets them back.
+// TestLimitFollowsChange checks that the limit follows a server that loses half of its slots, and one that gets them
+// back.
 func TestLimitFollowsChange(t *testing.T) {
 	s := simServer{slots: 32, reject: true, service: constant(50 * time.Millisecond),
 		change: map[time.Duration]func(*simServer){
@@ -200,7 +201,7 @@ func TestLimitFollowsChange(t *testing.T) {
 	}
 }
 
-// Too few requests to fill the limit must not raise it.
+// TestLimitNeedsDemand checks that too few requests to fill the limit do not raise it.
 func TestLimitNeedsDemand(t *testing.T) {
 	l := newLimit(0, 256, time.Minute)
 	now := time.Unix(0, 0)
@@ -215,7 +216,7 @@ func TestLimitNeedsDemand(t *testing.T) {
 	}
 }
 
-// The rejections of one moment, however many, at most halve the limit.
+// TestLimitIsCutGently checks that the rejections of one moment, however many, at most halve the limit.
 func TestLimitIsCutGently(t *testing.T) {
 	l := newLimit(0, 256, time.Minute)
 	l.n = 100
@@ -249,7 +250,7 @@ func TestLimitFixed(t *testing.T) {
 	}
 }
 
-// Whatever happens, the limit stays within its bounds.
+// FuzzLimit checks that the limit stays within its bounds, whatever happens.
 func FuzzLimit(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 255, 128}, uint8(9))
 	f.Fuzz(func(t *testing.T, steps []byte, most uint8) {

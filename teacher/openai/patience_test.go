@@ -41,7 +41,8 @@ func among(t *testing.T, p *Pool, body string, pause time.Duration) (Answer, err
 	return a, err
 }
 
-// A request is sent as often as Retries says, and the error has the number of other answers meanwhile.
+// TestRetriesAreCounted checks that a request is sent as often as Retries says, and that the error has the number of
+// other answers meanwhile.
 func TestRetriesAreCounted(t *testing.T) {
 	for _, retries := range []int{-1, 1, 3} {
 		bubble(t, func(t *testing.T, n *network) {
@@ -62,8 +63,8 @@ func TestRetriesAreCounted(t *testing.T) {
 	}
 }
 
-// A request to slow down uses up no retry; but a request that gets only those while others are answered gives up in
-// the end.
+// TestThrottleTimeout checks that a request to slow down uses up no retry, but that a request that gets only those
+// while others are answered gives up in the end.
 func TestThrottleTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		n.serve(host, one("bad", status(429, "")))
@@ -79,7 +80,7 @@ func TestThrottleTimeout(t *testing.T) {
 	})
 }
 
-// A probe uses up no retry.
+// TestProbesAreFree checks that a probe uses up no retry.
 func TestProbesAreFree(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		start := time.Now()
@@ -107,7 +108,7 @@ func TestProbesAreFree(t *testing.T) {
 	})
 }
 
-// Requests go to the endpoint with the lowest load.
+// TestLeastBusyIsNext checks that requests go to the endpoint with the lowest load.
 func TestLeastBusyIsNext(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		var calls [2]atomic.Int64
@@ -135,7 +136,7 @@ func TestLeastBusyIsNext(t *testing.T) {
 	})
 }
 
-// A fatal failure is not retried, and is not counted as a retry.
+// TestFatalIsNotTriedAgain checks that a fatal failure is not retried, and is not counted as a retry.
 func TestFatalIsNotTriedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		n.serve("a.localhost:80", reading(status(401, "")))
@@ -151,7 +152,8 @@ func TestFatalIsNotTriedAgain(t *testing.T) {
 	})
 }
 
-// Stats shows a wait that an endpoint asks for, which is shortened if it exceeds DeadTimeout.
+// TestWaitIsSeen checks that Stats shows a wait that an endpoint asks for, which is shortened if it exceeds
+// DeadTimeout.
 func TestWaitIsSeen(t *testing.T) {
 	for _, c := range []struct {
 		after string
@@ -210,7 +212,7 @@ func TestWaitIsSeen(t *testing.T) {
 	})
 }
 
-// The total timeout applies in every phase, even if the answer began just before it.
+// TestTotalTimeoutHolds checks that the total timeout applies in every phase, even if the answer began just before it.
 func TestTotalTimeoutHolds(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		n.serve(host, reading(wait(14*time.Minute+50*time.Second, then(events(delta("Su")), silence))))
@@ -224,8 +226,8 @@ func TestTotalTimeoutHolds(t *testing.T) {
 	})
 }
 
-// An endpoint that rejects some requests with 503 or 529 while it answers others is overloaded: it gets fewer
-// requests, and does not count as down.
+// TestOverload checks that an endpoint that rejects some requests with 503 or 529 while it answers others counts as
+// overloaded: it gets fewer requests, and does not count as down.
 func TestOverload(t *testing.T) {
 	for _, code := range []int{503, 529} {
 		bubble(t, func(t *testing.T, n *network) {

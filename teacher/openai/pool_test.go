@@ -99,7 +99,7 @@ func TestNoKeyNoHeader(t *testing.T) {
 	})
 }
 
-// Finish reason and model are returned as the endpoint sends them.
+// TestReportedAsSent checks that finish reason and model are returned as the endpoint sends them.
 func TestReportedAsSent(t *testing.T) {
 	for _, reason := range []string{"stop", "length", "content_filter", "tool_calls", "eos_token"} {
 		bubble(t, func(t *testing.T, n *network) {
@@ -116,7 +116,7 @@ func TestReportedAsSent(t *testing.T) {
 	}
 }
 
-// No part of an answer that contains the key is returned.
+// TestEchoedKey checks that no part of an answer that contains the key is returned.
 func TestEchoedKey(t *testing.T) {
 	for _, place := range []string{"whatever.", `"stop"`, `"model":"m"`} {
 		bubble(t, func(t *testing.T, n *network) {
@@ -146,7 +146,7 @@ func TestTimes(t *testing.T) {
 	})
 }
 
-// Waiting for a slot may take longer than any timeout of an attempt.
+// TestQueueIsNotTheTeacher checks that waiting for a slot may take longer than any timeout of an attempt.
 func TestQueueIsNotTheTeacher(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		n.serve(host, reading(wait(9*time.Minute, stream(goodStream))))
@@ -243,7 +243,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// If a request fails at one endpoint, the other answers it at once, and the dead one gets no more requests.
+// TestFailover checks that if a request fails at one endpoint, the other answers it at once, and the dead one gets no
+// more requests.
 func TestFailover(t *testing.T) {
 	for _, how := range []string{"refused", "500", "401", "429", "cut", "redirect"} {
 		t.Run(how, func(t *testing.T) {
@@ -289,7 +290,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// An endpoint that was down is probed after a while, and used again.
+// TestRecovery checks that an endpoint that was down is probed after a while, and used again.
 func TestRecovery(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		var a atomic.Int64
@@ -389,7 +390,7 @@ func TestAllRetired(t *testing.T) {
 	})
 }
 
-// Eight replicas of different speed share the work in proportion to their speed.
+// TestBalance checks that eight replicas of different speed share the work in proportion to their speed.
 func TestBalance(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		var urls []string
@@ -428,7 +429,8 @@ func TestBalance(t *testing.T) {
 	})
 }
 
-// 429 with Retry-After delays all requests, not only the one that got it, which is then sent first.
+// TestPauseIsForAll checks that 429 with Retry-After delays all requests, not only the one that got it, which is then
+// sent first.
 func TestPauseIsForAll(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		var calls atomic.Int64
@@ -463,7 +465,7 @@ func TestPauseIsForAll(t *testing.T) {
 	})
 }
 
-// An endpoint that is down gets one request at a time.
+// TestOneProbe checks that an endpoint that is down gets one request at a time.
 func TestOneProbe(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		var calls, busy atomic.Int64
@@ -497,7 +499,7 @@ func TestOneProbe(t *testing.T) {
 	})
 }
 
-// In a storm of everything that is retried, every request gets its answer once.
+// TestStorm checks that in a storm of everything that is retried, every request gets its answer once.
 func TestStorm(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		bad := []http.HandlerFunc{status(429, "KEY"), status(503, "KEY", "Retry-After", "1"), status(500, ""), cut,
@@ -608,7 +610,7 @@ func TestModelsOfSeveral(t *testing.T) {
 	})
 }
 
-// A server that accepts connections and then sends nothing.
+// TestAcceptThenSilence uses a server that accepts connections and then sends nothing.
 func TestAcceptThenSilence(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		var open []net.Conn

@@ -60,7 +60,7 @@ func expiredCertificate(t *testing.T) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// What needs a real socket: resets, refused connections and TLS.
+// TestSockets checks what needs a real socket: resets, refused connections and TLS.
 func TestSockets(t *testing.T) {
 	quiet := log.New(io.Discard, "", 0)
 	selfSigned := httptest.NewUnstartedServer(http.HandlerFunc(stream(goodStream)))
@@ -116,7 +116,7 @@ func TestSockets(t *testing.T) {
 	}
 }
 
-// The key never reaches the host of a redirect, whatever the redirect's form.
+// TestRedirectKeepsKey checks that the key never reaches the host of a redirect, whatever the redirect's form.
 func TestRedirectKeepsKey(t *testing.T) {
 	var stolen atomic.Int64
 	thief := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { stolen.Add(1) }))
@@ -143,7 +143,7 @@ func TestRedirectKeepsKey(t *testing.T) {
 	}
 }
 
-// Connections are reused: there are as many as concurrent requests, not one per request.
+// TestConnectionsAreReused checks that there are as many connections as concurrent requests, not one per request.
 func TestConnectionsAreReused(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		// The body ends a moment after the stream.

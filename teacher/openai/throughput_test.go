@@ -90,7 +90,7 @@ func flood(t testing.TB, p *Pool, n int) (all, half time.Duration) {
 	return all, all - time.Duration(middle.Load())
 }
 
-// In simulated time only the pool's decisions count, however busy the machine is.
+// TestCapacity measures in simulated time, in which only the pool's decisions count, however busy the machine is.
 func TestCapacity(t *testing.T) {
 	const slots, service, n = 32, 50 * time.Millisecond, 2400
 	for _, reject := range []bool{false, true} {

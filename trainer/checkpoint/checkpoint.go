@@ -29,14 +29,14 @@ import (
 // ErrNone means that there is no checkpoint to resume from.
 var ErrNone = errors.New("no checkpoint")
 
-// Found is what Latest found.
+// Found is the result of Latest.
 type Found struct {
 	Dir     string // the newest checkpoint whose checksums all match
 	Step    int
 	Skipped []Skipped // newer ones that are damaged, the newest first
 }
 
-// Skipped is a checkpoint that cannot be used. It stays where it is.
+// Skipped is a checkpoint that cannot be used. Latest leaves it in place.
 type Skipped struct {
 	Dir string
 	Why error // the damage; it names Dir

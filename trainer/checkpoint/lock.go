@@ -18,7 +18,7 @@ func Lock(dir string) (unlock func() error, err error) {
 	for {
 		err := os.MkdirAll(dir, 0o777)
 		if of := new(fs.PathError); errors.Is(err, fs.ErrExist) && errors.As(err, &of) && movable(of.Path) {
-			continue // it existed, and then it did not
+			continue // it existed, and was then removed
 		}
 		if err != nil {
 			return nil, fmt.Errorf("cannot create %s: %w: choose a directory that can be written", dir, err)

@@ -135,7 +135,7 @@ func settle(dir string) error {
 	return nil
 }
 
-// discard deletes path if it exists. If not, it makes no call that a file system may refuse.
+// discard deletes path if it exists. If not, discard makes no call that a file system may refuse.
 func discard(path string) error {
 	if !exists(path) {
 		return nil

@@ -25,7 +25,7 @@ func Room(dir string, need int64) error {
 	return nil
 }
 
-// failed returns the error of a directory of which only written bytes could be written.
+// failed returns the error of writing a directory of which only written bytes could be written.
 func failed(dir string, written int64, err error) error {
 	err = fmt.Errorf("cannot write checkpoint %s: %w", dir, err)
 	switch {
@@ -42,7 +42,7 @@ func failed(dir string, written int64, err error) error {
 	return err
 }
 
-// size returns the bytes of all files below a directory.
+// size returns the total size of all files below a directory.
 func size(dir string) (n int64) {
 	filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {

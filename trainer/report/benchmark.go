@@ -22,8 +22,8 @@ import (
 	"restyle/internal/disk"
 )
 
-// BenchmarkRow is one measurement for benchmark_log.csv. A value that is 0 or not finite was not measured and leaves
-// its cell empty.
+// BenchmarkRow is one measurement for benchmark_log.csv. A value that is 0 or not finite was not measured, and its cell
+// stays empty.
 type BenchmarkRow struct {
 	Time          time.Time     // the end of the measurement; written as local time, in seconds
 	Mode          string        // standard, fused, torch-eager or torch-compile
@@ -99,7 +99,7 @@ func AppendBenchmark(path string, r BenchmarkRow) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() // and with it the lock
+	defer f.Close() // also releases the lock
 	columns, size, err := benchmarkHeader(f)
 	if err != nil {
 		return fmt.Errorf("benchmark log %s: %w", path, err)
@@ -166,7 +166,7 @@ func CheckBenchmark(path string) error {
 	return nil
 }
 
-// lockPatience is how long AppendBenchmark waits for other processes that write the file, which takes each of them an
+// lockPatience is how long AppendBenchmark waits for other processes that write the file. Each of them takes only an
 // instant.
 const lockPatience = 10 * time.Second
 
@@ -203,7 +203,7 @@ func benchmarkHeader(f *disk.File) (columns []int, size int64, err error) {
 	return columns, info.Size(), err
 }
 
-// parseHeader returns the columns that the beginning of a file names; all columns if it is empty.
+// parseHeader returns the columns that the beginning of a file names, or all columns if it is empty.
 func parseHeader(head []byte) (columns []int, err error) {
 	names := make([]string, len(benchmarkColumns))
 	for i, c := range benchmarkColumns {

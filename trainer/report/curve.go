@@ -37,7 +37,7 @@ const (
 	plotLeft, plotRight         = 72, 932
 	lossTop, lossBottom         = 104, 400
 	rateTop, rateBottom         = 444, 504
-	columns                     = 500 // parts that a long run is thinned to
+	columns                     = 500 // number of parts of a thinned long run
 
 	style = `text{font:13px system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif;fill:#57606a}
 .title{font-size:19px;font-weight:600;fill:#1f2328}.name{font-weight:600;fill:#424a53}
@@ -67,7 +67,7 @@ func (p panel) y(v float64) float64 {
 	return min(max(y, p.top-100), p.bottom+100)
 }
 
-// drawing is the SVG as far as it is written.
+// A drawing is an SVG that is being written.
 type drawing struct{ bytes.Buffer }
 
 func (d *drawing) add(format string, args ...any) { fmt.Fprintf(d, format+"\n", args...) }

@@ -27,10 +27,10 @@ const (
 	TagSpeed        = "Perf/Tokens_Sec"
 )
 
-// Events writes a TensorBoard event file: records of the TFRecord format, each an Event of tensorflow/core/util/
-// event.proto. The few fields that are used are written one by one (proto.go), because TensorBoard's own messages come
-// to Go only with all of TensorFlow's. Only one goroutine may use it. Flush and Close return the first error of all
-// calls.
+// Events writes a TensorBoard event file: records of the TFRecord format, each an Event of
+// tensorflow/core/util/event.proto. It writes the few fields that it uses one by one (proto.go), because Go packages
+// with TensorBoard's own messages include all of TensorFlow's. Only one goroutine may use it. Flush and Close return
+// the first error of all calls.
 type Events struct {
 	file *disk.File
 	w    *bufio.Writer

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// tooLarge is the magnitude from which on a value is not shown.
+// tooLarge is the magnitude from which values are not shown.
 const tooLarge = 1e30
 
 func shown(v float64) bool { return math.Abs(v) < tooLarge } // false for NaN too
@@ -63,7 +63,7 @@ func thin(points []CurvePoint, n int) []CurvePoint {
 		}
 		switch {
 		case low < 0:
-			out = append(out, part[0]) // all of it is a gap
+			out = append(out, part[0]) // the whole part is a gap
 		case low == high:
 			out = append(out, part[low])
 		default:
