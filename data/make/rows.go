@@ -93,8 +93,8 @@ func build(seed uint64, kinds []Kind) (train, held []Row, err error) {
 	return train, append(seen, unseen...), nil
 }
 
-// drawRows returns rows of one kind with new questions and new answers: most rows if Draw varies enough, otherwise at
-// least least. Each phrasing occurs about equally often.
+// drawRows returns rows of one kind with new questions and new answers: most rows if Draw varies enough, otherwise
+// no fewer than least. Each phrasing occurs about equally often.
 func drawRows(d Draw, kind Kind, lines []string, least, most int, used map[string]bool) ([]Row, error) {
 	var rows []Row
 	order := d.Perm(len(lines))

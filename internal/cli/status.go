@@ -100,7 +100,7 @@ func (l *StatusLine) Clear() {
 
 func (l *StatusLine) clear() {
 	if l.drawn {
-		io.WriteString(l.W, " \x1b[J\r") // in column 1 of row 1, tmux would move the row into its history
+		io.WriteString(l.W, " \x1b[J\r") // from column 2: from column 1 of row 1, tmux moves the row into its history
 		l.drawn = false
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tree resolves names. It is either all paths, or an *os.Root, which no name and no link leads out of.
+// tree resolves names: either any path, or names in an *os.Root, which no name and no link leads out of.
 type tree interface {
 	OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error)
 	Stat(name string) (fs.FileInfo, error)

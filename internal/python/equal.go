@@ -77,7 +77,7 @@ type reducer struct {
 	units []unit
 	text  strings.Builder // text of the innermost string, not yet a unit
 	runs  []run           // strings open around the token
-	open  []int           // positions of the tokens after the open brackets
+	open  []int           // offsets after the open brackets
 }
 
 // run is a string made of adjacent literals.
