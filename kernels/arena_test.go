@@ -164,9 +164,9 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestEmulatedNeighbors has a kernel write past a tensor into the next one in its arena, into one that was released,
-// and past the end of an arena. The emulated GPU must name accesses to memory that belongs to no tensor, and only
-// those.
+// TestEmulatedNeighbors has a kernel read and write beyond the end of a tensor, and in tensors that were released,
+// allocated again or overlaid. The emulated GPU must name accesses to memory that belongs to no tensor or that nothing
+// has written, and no others.
 func TestEmulatedNeighbors(t *testing.T) {
 	const n = 128 // of F32: a tensor ends where the next would start
 	longer := func(x tensor.Tensor) tensor.Tensor { x.Shape = []int{n + 1}; return x }

@@ -18,7 +18,7 @@ type gpuCase struct {
 	run      func(d *Device, x []tensor.Tensor)
 }
 
-// A gpuOperand is moved as a whole, moved times: 1 if it is read or written, 2 for both.
+// A gpuOperand is an operand and how often all of it is moved: 1 if it is read or written, 2 for both.
 type gpuOperand struct {
 	t     tensor.DType
 	shape []int

@@ -24,7 +24,7 @@ var (
 	commentText = regexp.MustCompile(`//[^\n]*`)
 )
 
-// signature returns the functions that make the parameters of a kernel.
+// signature returns the kinds of a kernel's parameters: "address", "int" and so on.
 func signature(parameters string) (kinds []string, err error) {
 	for p := range strings.SplitSeq(parameters, ",") {
 		switch words := strings.Fields(p); {
@@ -41,8 +41,7 @@ func signature(parameters string) (kinds []string, err error) {
 	return kinds, nil
 }
 
-// declarations returns the kernels of all sources, by "rmsnorm.cu rmsnorm", with the functions that make their
-// parameters.
+// declarations returns the kernels of all sources, by "rmsnorm.cu rmsnorm", with the kinds of their parameters.
 func declarations(t *testing.T) map[string][]string {
 	t.Helper()
 	declared := map[string][]string{}

@@ -51,7 +51,7 @@ func TestGPU(t *testing.T) {
 				}
 				return r
 			}
-			for _, layer := range []int{0, model.Outside, 5} { // layer 5 does not exist
+			for _, layer := range []int{0, model.Outside, 5} { // layer 5 has no parameters
 				o.AddSquares(layer)
 			}
 			o.Decide(limit)

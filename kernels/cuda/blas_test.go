@@ -153,7 +153,7 @@ func TestBLASErrors(t *testing.T) {
 		t.Error(err)
 	}
 	for _, c := range []struct {
-		a, c uintptr // past the start of the memory
+		a, c uintptr // offsets from the start of the memory
 		want string
 	}{{0, 256, "cublasLtMatmul has C where no memory is"}, {256, 0, "cublasLtMatmul has B where no memory is"}} {
 		g, _, from, to := emulated(t, "place", 64)
