@@ -281,7 +281,7 @@ func checkPreFilters(t *testing.T, text string) {
 			for at := range stated(sentence, s) {
 				fast = append(fast, at)
 			}
-			var all [][3]int // by the pattern alone, at every beginning of a word
+			var all [][3]int // by only the pattern, at every beginning of a word
 			for _, m := range anywhere[i].FindAllStringSubmatchIndex(sentence, -1) {
 				all = append(all, [3]int{m[0], m[2], m[3]})
 			}

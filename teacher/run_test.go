@@ -286,8 +286,8 @@ func (u unlucky) Ask(ctx context.Context, p *Prompt, r Request) (Answer, string,
 	return u.scripted.Ask(ctx, p, r)
 }
 
-// TestRowsWait has rows without an answer: the run continues with the others, asks about no rows in their place, and
-// counts the rows that wait. When resumed, it asks only about those.
+// TestRowsWait checks a run in which some rows have no answer: it continues with the others, asks about no rows in
+// their place, and counts the rows that wait. When resumed, it asks only about those.
 func TestRowsWait(t *testing.T) {
 	path := taskRows(t, 300)
 	want := runOnce(t, t.Context(), path, t.TempDir(), &scripted{}, 40, nil)

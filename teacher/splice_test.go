@@ -116,8 +116,8 @@ func TestUnwrap(t *testing.T) {
 	}
 }
 
-// TestThoughtsThatNameTheStop has the stop sequence end a model's thoughts: the next request must have no stop
-// sequence.
+// TestThoughtsThatNameTheStop checks that after the stop sequence has ended a model's thoughts, the next request has no
+// stop sequence.
 func TestThoughtsThatNameTheStop(t *testing.T) {
 	p := &Prompt{Style: passiveAggressive(t), Question: "How?", Parts: split(sampleCode)}
 	remote := &Remote{Model: "m", MaxTokens: 9}

@@ -339,7 +339,7 @@ func FuzzEncode(f *testing.F) {
 	})
 }
 
-// TestSmallVocabularies has rules that a large vocabulary seldom shows.
+// TestSmallVocabularies checks rules that a large vocabulary seldom shows.
 //
 //nolint:lll // JSON in one piece
 func TestSmallVocabularies(t *testing.T) {

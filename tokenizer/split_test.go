@@ -42,7 +42,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// TestNFC has marks that reach their base, and marks that are blocked by another mark.
+// TestNFC composes marks that reach their base, and marks that another mark blocks.
 func TestNFC(t *testing.T) {
 	for text, want := range map[string]string{
 		"a\u0301":             "\u00e1",

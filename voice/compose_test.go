@@ -332,7 +332,7 @@ func TestComposeErrors(t *testing.T) {
 	}
 }
 
-// TestConditions checks each condition both where it holds and where it does not.
+// TestConditions checks conditions that facts meet, and conditions that they do not.
 func TestConditions(t *testing.T) {
 	f := Facts{Lines: 3, Functions: []string{"a", "b"}, HasInput: true, Calls: []string{"len"}, Has: Loop | Long}
 	for words, want := range map[string]bool{

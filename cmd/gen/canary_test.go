@@ -41,7 +41,8 @@ func TestLeakIsFound(t *testing.T) {
 	}
 }
 
-// TestKeyInAnswers has a server put the key into everything that it sends: texts, names, reasons, headers.
+// TestKeyInAnswers checks that the key does not leak if a server puts it into everything that it sends: texts, names,
+// reasons, headers.
 func TestKeyInAnswers(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
@@ -77,7 +78,8 @@ func TestKeyInAnswers(t *testing.T) {
 	}
 }
 
-// TestKeyInModels has the list of models contain the key. gen shows the list if the model is not in it.
+// TestKeyInModels checks that the key does not leak if it is in the list of models, which gen shows if the model is not
+// in it.
 func TestKeyInModels(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, nil)
@@ -86,7 +88,8 @@ func TestKeyInModels(t *testing.T) {
 	must(t, cli.Usage, "--source", tasks(t, 10), "--out", newFolder(t).out, "--base-url", s.base())
 }
 
-// TestKeyUnasked has a server send unsolicited bytes, which net/http logs with the standard logger.
+// TestKeyUnasked checks that the key does not leak if a server sends unsolicited bytes, which net/http logs with the
+// standard logger.
 func TestKeyUnasked(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -122,7 +125,7 @@ func TestKeyUnasked(t *testing.T) {
 	}
 }
 
-// TestKeyInFlags has a user put the key into other flags.
+// TestKeyInFlags checks that the key does not leak if a user puts it into other flags.
 func TestKeyInFlags(t *testing.T) {
 	source := tasks(t, 10)
 	for _, args := range [][]string{
@@ -197,7 +200,7 @@ func TestPlaceholderKey(t *testing.T) {
 	}
 }
 
-// TestRedacted has a server answer with what earlier versions wrote in place of the key: gen accepts no such row.
+// TestRedacted checks that gen accepts no row with the text that earlier versions wrote in place of the key.
 func TestRedacted(t *testing.T) {
 	f := newFolder(t)
 	s := newServer(t, func(c call) bool {

@@ -196,8 +196,8 @@ var faults = []struct {
 // concern one request.
 func passing(code int) bool { return code == cli.Retry }
 
-// TestPassingFaults has a third of the requests fail once in each way, and checks that the result has the same bytes
-// as without faults.
+// TestPassingFaults checks that if a third of the requests fail once, in each way, the result has the same bytes as
+// without faults.
 func TestPassingFaults(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
@@ -300,8 +300,8 @@ func TestLastingFaults(t *testing.T) {
 	}
 }
 
-// TestRefusedForWhatItIs has a server refuse some requests forever: their rows are given up, and the reason is
-// counted.
+// TestRefusedForWhatItIs checks that if a server always refuses some requests, gen gives up their rows and counts the
+// reason.
 func TestRefusedForWhatItIs(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 3*faultRows)
@@ -455,7 +455,7 @@ func TestServerComesBack(t *testing.T) {
 	}
 }
 
-// TestRedirect has the server redirect to another host, which must get neither the key nor the questions.
+// TestRedirect checks that another host to which the server redirects gets neither the key nor the questions.
 func TestRedirect(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
@@ -519,7 +519,7 @@ func TestEndlessAnswer(t *testing.T) {
 	}
 }
 
-// TestContentFilter has the teacher's own filter end answers: gen accepts none, and asks once more for each.
+// TestContentFilter checks that gen accepts no answer that the teacher's own filter ended, and asks once more for each.
 func TestContentFilter(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
@@ -542,8 +542,8 @@ func TestContentFilter(t *testing.T) {
 	}
 }
 
-// TestAnotherModelAnswers has the server answer as another model than the one requested: the certificates must name
-// it.
+// TestAnotherModelAnswers checks that the certificates name the model that answered, even if it is not the requested
+// one.
 func TestAnotherModelAnswers(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)

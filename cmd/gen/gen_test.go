@@ -542,7 +542,7 @@ func TestStyleWithoutOpeners(t *testing.T) {
 	}
 }
 
-// TestOutputs checks that every format holds the same rows and can be read as a source.
+// TestOutputs checks that every format has the same rows and can be read as a source.
 func TestOutputs(t *testing.T) {
 	source := tasks(t, 60)
 	s := newServer(t, nil)

@@ -126,7 +126,7 @@ func TestCertificatesOfTwoOutputs(t *testing.T) {
 	}
 }
 
-// TestReportFails reports on rows some of which are bad.
+// TestReportFails reports on a dataset with some bad rows.
 func TestReportFails(t *testing.T) {
 	f := newFolder(t)
 	must(t, cli.Done, "--source", tasks(t, 60), "--rows", "20", "--teacher", "builtin", "--out", f.out)
