@@ -1,6 +1,6 @@
 package main
 
-// adamWMutants are faults of the optimiser on a GPU, and of its codes.
+// adamWMutants are faults of the optimizer on a GPU, and of its codes.
 var adamWMutants = []mutant{
 	{"adamw/a-nan-is-carried", "kernels/adamw.cu", "if (sum != sum) {", "if (false) {", "./kernels -run Split8|StochasticN"},
 	{"adamw/ties-of-24-bits", "kernels/adamw.cu", "bits[j] += 0x807F + (bits[j] >> 8 & 1);", "bits[j] += 0x807F;", "./kernels -run Split8"},
