@@ -91,12 +91,14 @@ func (r *Run) sample(ctx context.Context, e *Evaluation) (err error) {
 		r.notice("after step %d: no samples: %v", e.Step, err)
 		e.Samples = nil
 	}
-	sum := 0.0
+	sum, scored := 0, 0
 	for _, s := range e.Samples {
-		sum += float64(s.Tone)
+		if s.Tone != nil {
+			sum, scored = sum+*s.Tone, scored+1
+		}
 	}
-	if len(e.Samples) > 0 {
-		mean := sum / float64(len(e.Samples))
+	if scored > 0 {
+		mean := float64(sum) / float64(scored)
 		e.Tone = &mean
 	}
 	return nil

@@ -32,7 +32,8 @@ func TestStoppedEvaluations(t *testing.T) {
 			})
 			r.GenerateSamples = func(ctx context.Context) ([]Sample, error) {
 				at("answers", r.State().Step)
-				return []Sample{{"q", "a", r.State().Step % 5}}, ctx.Err()
+				tone := r.State().Step % 5
+				return []Sample{{"q", "a", &tone}, {"q", "a", nil}}, ctx.Err()
 			}
 		})
 	}

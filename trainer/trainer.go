@@ -66,7 +66,7 @@ type Hooks struct {
 type Sample struct {
 	Question string `json:"question"`
 	Answer   string `json:"answer"`
-	Tone     int    `json:"tone"` // the style's score
+	Tone     *int   `json:"tone,omitempty"` // the style's score; nil if the answer was not scored
 }
 
 // Step is the result of one optimizer step.

@@ -703,7 +703,7 @@ func TestSamplesAlone(t *testing.T) {
 		}
 		r.GenerateSamples = func(context.Context) ([]Sample, error) {
 			answered = append(answered, r.state.Step)
-			return []Sample{{"q", "a", 1}}, nil
+			return []Sample{{Question: "q", Answer: "a"}}, nil
 		}
 	})
 	if !slices.Equal(measured, []int{0, 4, 8, 10}) || !slices.Equal(answered, []int{0, 3, 4, 6, 8, 9, 10}) {

@@ -494,7 +494,7 @@ func TestFromScratch(t *testing.T) {
 			args := append([]string{"--from-scratch", config, "--out", out, "--seq", "64", "--lr", "1e-2", "--epochs", "3",
 				"--benchmark-log", "", "--fused"}, data...)
 			f := summaryOf(t, must(t, cli.Done, args...))
-			if f.ValLoss == nil || float64(*f.ValLoss) > 4 {
+			if f.ValLoss == nil || float64(*f.ValLoss) > 4 || (f.Tone == nil) != (name == "text") {
 				t.Errorf("summary %+v", f)
 			}
 			tuned := summaryOf(t, must(t, cli.Done, "--model", out, "--data", rows(t, 10), "--out", out+"-tuned", "--seq", "64",

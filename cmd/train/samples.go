@@ -17,8 +17,8 @@ import (
 // A sampler has the model answer a few questions, and scores the tone of the answers.
 type sampler struct {
 	engine    *infer.Engine
-	style     *voice.Style
-	tokens    int // maximum per answer
+	style     *voice.Style // nil for plain text, which has no tone
+	tokens    int          // maximum per answer
 	questions []string
 	prompts   [][]int32
 }
@@ -37,6 +37,7 @@ func (in *inputs) newSampler(ctx context.Context, m *model.Model) (*sampler, err
 	}
 	from = from[:min(in.config.Samples, len(from))]
 	if len(in.text) > 0 {
+		a.style = nil
 		for _, e := range from {
 			a.add(in.codec.Tokenizer.Decode(e.IDs[:min(8, len(e.IDs))], true), e.IDs[:min(8, len(e.IDs))])
 		}
@@ -109,8 +110,12 @@ func (a *sampler) generate(ctx context.Context) (samples []trainer.Sample, err e
 		if err != nil {
 			return nil, err
 		}
-		samples = append(samples, trainer.Sample{Question: a.questions[i], Answer: text,
-			Tone: a.style.Tone(voice.Read(text)).Score})
+		sample := trainer.Sample{Question: a.questions[i], Answer: text}
+		if a.style != nil {
+			score := a.style.Tone(voice.Read(text)).Score
+			sample.Tone = &score
+		}
+		samples = append(samples, sample)
 	}
 	return samples, nil
 }
