@@ -182,9 +182,21 @@ func (d *Device) InUse() int {
 	return d.gpu.Memory - free
 }
 
+// driverContext is roughly the memory that the driver takes when a process opens a GPU, and driverCode what it takes
+// later for kernels, cuBLASLt's and graphs. On an H200 both together were 0.5 to 0.6 GiB.
+const driverContext, driverCode = 435 << 20, 128 << 20
+
+// Context returns roughly how many bytes of a GPU's memory the driver took when this process opened the GPU. They are
+// part of Overhead, and Free does not count them. It is 0 on the CPU and on the emulated GPU.
+func (d *Device) Context() int {
+	if d.gpu == nil || d.name == "emulated" {
+		return 0
+	}
+	return driverContext
+}
+
 // Overhead returns roughly how many bytes of a GPU this process uses on top of what it allocates: the partial sums of
-// matrix products, the driver's context and the code of kernels, including cuBLASLt's. On an H200 it was 0.5 to 0.6
-// GiB. It is 0 on the CPU.
+// matrix products, the driver's context and the code of kernels, including cuBLASLt's. It is 0 on the CPU.
 func (d *Device) Overhead() int {
 	switch {
 	case d.gpu == nil:
@@ -192,7 +204,7 @@ func (d *Device) Overhead() int {
 	case d.name == "emulated":
 		return productRoom
 	}
-	return productRoom + 563<<20
+	return productRoom + driverContext + driverCode
 }
 
 // Bandwidth returns the peak memory bandwidth of a GPU in bytes per second, and 0 if it is not known, as on the CPU.

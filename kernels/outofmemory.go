@@ -14,11 +14,13 @@ type OutOfMemory struct {
 	Want        int            // bytes requested
 	Arenas      map[string]int // bytes of this process's arenas, by name
 	Free, Total int            // bytes as the driver counts them; the rest is used by other processes and the driver
+	Context     int            // bytes of the driver's part that are this process's: Device.Context
 	cause       error
 }
 
 func (d *Device) outOfMemory(name string, bytes int, cause error) error {
-	e := &OutOfMemory{Device: d.name, For: name, Want: bytes, Arenas: map[string]int{}, cause: cause}
+	e := &OutOfMemory{Device: d.name, For: name, Want: bytes, Arenas: map[string]int{}, Context: d.Context(),
+		cause: cause}
 	for a := range d.arenas {
 		e.Arenas[a.name] += a.size
 	}
@@ -32,9 +34,11 @@ func (d *Device) outOfMemory(name string, bytes int, cause error) error {
 // Unwrap returns the driver's error.
 func (e *OutOfMemory) Unwrap() error { return e.cause }
 
-// Reach returns the bytes that this process could have: what it has plus what is free.
-func (e *OutOfMemory) Reach() int {
-	n := e.Free
+// Reach returns the bytes that this process could have, Device.Overhead included: what it has plus what is free.
+func (e *OutOfMemory) Reach() int { return min(e.Total, e.Free+e.arenas()+e.Context) }
+
+// arenas returns the bytes of all arenas.
+func (e *OutOfMemory) arenas() (n int) {
 	for _, bytes := range e.Arenas {
 		n += bytes
 	}
@@ -50,7 +54,7 @@ func (e *OutOfMemory) Error() string {
 	for _, name := range slices.SortedFunc(maps.Keys(e.Arenas), largest) {
 		row(name, e.Arenas[name])
 	}
-	row("other processes, the driver", e.Total-e.Reach())
+	row("other processes, the driver", e.Total-e.Free-e.arenas())
 	row("free", e.Free)
 	row("in all", e.Total)
 	return b.String()

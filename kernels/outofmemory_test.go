@@ -28,7 +28,7 @@ func TestOutOfMemory(t *testing.T) {
 	}
 	_, err = d.NewArena("gradients", 500<<10)
 	var e *OutOfMemory
-	if !errors.As(err, &e) || e.Reach() != 924<<10 || e.Want != 500<<10 || e.Free != 424<<10 || e.Total != 1<<20 {
+	if !errors.As(err, &e) || e.Reach() != 1<<20 || e.Want != 500<<10 || e.Free != 424<<10 || e.Total != 1<<20 {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	var cause *cuda.Error

@@ -246,7 +246,8 @@ func (e *TooLargeError) Error() string {
 	return e.Reason + ": set " + strings.Join(ways, ", or ")
 }
 
-// CheckMemory returns a *TooLargeError if the run takes more than MaxMemory or, if that is 0, than the free memory.
+// CheckMemory returns a *TooLargeError if the run takes more than MaxMemory or, if that is 0, than the free memory. On a
+// GPU this process already has some of what the run takes, which counts like free memory.
 func (j *Job) CheckMemory() error {
 	d, total := j.Device, j.Memory.Total()
 	limit, whose := j.opts.MaxMemory, "max-memory"
@@ -257,7 +258,9 @@ func (j *Job) CheckMemory() error {
 		}
 		limit, whose = free, "what "+of+" has free"
 		if !d.IsCPU() {
-			limit += d.Allocated() // what products have already allocated
+			whose = "what it can have of " + of
+			// The total includes the driver's context and what products have already allocated.
+			limit = min(limit+d.Context()+d.Allocated(), d.Capacity())
 		}
 	}
 	if total <= limit {
@@ -266,9 +269,9 @@ func (j *Job) CheckMemory() error {
 	e := &TooLargeError{Remedies: j.Remedies(limit)}
 	e.Reason = fmt.Sprintf("this run takes %s, more than %s, %s", kernels.Bytes(total), whose, kernels.Bytes(limit))
 	if e.Busy = j.opts.MaxMemory == 0 && total <= d.Capacity(); e.Busy {
-		e.Reason = fmt.Sprintf("this run takes %s, and of the %s of %s only %s are free, as other processes use the rest "+
+		e.Reason = fmt.Sprintf("this run takes %s, and can have only %s of the %s of %s, as other processes use the rest "+
 			"(nvidia-smi lists them): wait for them, use another GPU, or make the run smaller",
-			kernels.Bytes(total), kernels.Bytes(d.Capacity()), d.Name(), kernels.Bytes(limit))
+			kernels.Bytes(total), kernels.Bytes(limit), kernels.Bytes(d.Capacity()), d.Name())
 	}
 	return e
 }

@@ -38,8 +38,8 @@ func TestGPUThatCannotBeUsed(t *testing.T) {
 		"exclusive":     {all, "MODE=3", cli.Retry, "another process uses the GPU exclusively"},
 		"before Ampere": {all, "CAPABILITY=75", cli.Failed, "bfloat16 needs 8.0 (Ampere) or newer: use fp32, or the CPU"},
 		"filled": {all, "MEMORY=17179869184 USED=17178820608", cli.Retry,
-			"and of the 16.0 GiB of cuda:0 only 1.0 MiB are free, as other processes use the rest"},
-		"small": {all, "", cli.Failed, "more than what cuda:0 has free, 1.0 MiB: "},
+			"and can have only 436.0 MiB of the 16.0 GiB of cuda:0, as other processes use the rest"},
+		"small": {all, "", cli.Failed, "more than what it can have of cuda:0, 1.0 MiB: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cudatest.Use(t, test.libraries...)
@@ -332,15 +332,16 @@ func TestGPURanges(t *testing.T) {
 	}
 }
 
-// TestGPUAdvice has other processes fill a GPU except for the memory of a run with one micro-batch per pass. The flags
-// that train names must fit, including --max-memory, which makes passes smaller.
+// TestGPUAdvice has other processes fill a GPU except for the memory of a run with one micro-batch per pass, of which
+// 435 MiB are the driver's context. The flags that train names must fit, including --max-memory, which makes passes
+// smaller.
 func TestGPUAdvice(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc")
 	t.Setenv("RESTYLE_CACHE", t.TempDir())
 	out := filepath.Join(t.TempDir(), "out")
 	args := small(t, out, "--samples", "0", "--val", "0", "--max-steps", "2", "--device", "cuda", "--accumulate", "400",
 		"--data", rows(t, 400))
-	const memory, free = 8 << 30, 603 << 20
+	const memory, free = 8 << 30, (603 - 435) << 20
 	cudatest.Set(t, fmt.Sprintf("IDLE=1 MEMORY=%d USED=%d", memory, memory-free))
 	o := must(t, cli.Retry, args...)
 	_, advice, found := strings.Cut(o.stderr, "any of these would fit: ")
