@@ -243,13 +243,17 @@ racecheck() { sanitize racecheck; }
 initcheck() { sanitize initcheck; }
 synccheck() { sanitize synccheck; }
 
-# sanitize TOOL runs one operation after the other, and prints what it found by kernel.
+# sanitize TOOL runs the operations under a tool, all at the same time, and prints what it found by kernel.
 sanitize() {
-  local op failed=''
+  local op job jobs=() failed=''
   compute-sanitizer --version >/dev/null 2>&1 || { echo "there is no compute-sanitizer"; return 0; }
   for op in $checked; do
-    RESTYLE_TEST_DEVICE=$device once "$1-$op" timeout 180 compute-sanitizer --tool "$1" --error-exitcode 1 --print-limit 1000 \
-      "$bin/kernels.test" -test.run "^TestOps\$/^$op\$" >"$OUT/failed.txt" || failed=1
+    RESTYLE_TEST_DEVICE=$device once "$1-$op" timeout 300 compute-sanitizer --tool "$1" --error-exitcode 1 --print-limit 1000 \
+      "$bin/kernels.test" -test.run "^TestOps\$/^$op\$" >"$OUT/$1-$op.failed" &
+    jobs+=($!)
+  done
+  for job in "${jobs[@]}"; do wait "$job" || { [ $? != 75 ] || exit 75; failed=1; }; done
+  for op in $checked; do
     if grep -q 'Device not supported' "$OUT/$1-$op.log"; then echo "compute-sanitizer does not run on this machine"; return 0; fi
     printf '%-14s %s; %s\n' "$op" "$(grep -oE '(ERROR|RACECHECK) SUMMARY: .*' "$OUT/$1-$op.log" || echo "it did not come to its end")" \
       "$(grep -oE '\bat [A-Za-z_0-9]+(\([^)]*\))?\+0x' "$OUT/$1-$op.log" | sed -E 's/^at ([A-Za-z_0-9]+).*/\1/' | sort | uniq -c | sort -rn | tr -s ' \n' ' ')"
