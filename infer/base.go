@@ -2,15 +2,24 @@ package infer
 
 import (
 	"bufio"
+	"encoding/json"
 	"path/filepath"
 	"strings"
 
 	"restyle/internal/disk"
 )
 
-// BaseOf returns the base model of a tuned model: base_model in the front matter of its model card, README.md, where
-// the hub looks for it, too. It is empty if the card does not say.
+// BaseOf returns the base model of the tuned model in dir: base_model in the run.json that train writes, or else in the
+// front matter of the model card, README.md, where the hub looks for it, too. It returns "" if neither names one.
 func BaseOf(dir string) string {
+	if data, err := disk.ReadInput(filepath.Join(dir, "run.json")); err == nil {
+		var run struct {
+			Base string `json:"base_model"`
+		}
+		if json.Unmarshal(data, &run) == nil && run.Base != "" {
+			return run.Base
+		}
+	}
 	f, err := disk.OpenInput(filepath.Join(dir, "README.md"))
 	if err != nil {
 		return ""

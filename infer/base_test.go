@@ -25,6 +25,20 @@ func TestBaseOf(t *testing.T) {
 			t.Errorf("%q names %q, want %q", text, got, want)
 		}
 	}
+	// run.json comes first if it names a base model; those of earlier versions do not.
+	run := filepath.Join(dir, "run.json")
+	for text, want := range map[string]string{
+		`{"base_model": "/models/llama", "settings": {}}`: "/models/llama", `{"settings": {}}`: "a/b", `{"base_model": 1}`: "a/b",
+		"": "a/b",
+	} {
+		if err := errors.Join(os.WriteFile(card, []byte("---\nbase_model: a/b\n---\n"), 0o644),
+			os.WriteFile(run, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		if got := BaseOf(dir); got != want {
+			t.Errorf("run.json %q names %q, want %q", text, got, want)
+		}
+	}
 	// A pipe without a writer is no card, and is not waited for.
 	if err := errors.Join(os.Remove(card), syscall.Mkfifo(card, 0o600)); err != nil {
 		t.Fatal(err)

@@ -193,13 +193,14 @@ func (r *running) logBenchmark(f summary) error {
 // flag returns the value of a flag as text.
 func (t *train) flag(name string) string { return t.flags.Lookup(name).Value.String() }
 
-// card returns the model card of the result. chat reads from it which model this one was made from.
+// card returns the model card of the result. It may be published, so it names a base model that is a directory
+// without its path; run.json has the path.
 func (r *running) card(res trainer.Result) []byte {
 	c := r.config
 	var b bytes.Buffer
 	fmt.Fprintln(&b, "---")
-	if r.fromScratch == "" {
-		fmt.Fprintf(&b, "base_model: %s\n", yaml(r.baseName()))
+	if base := r.baseName(); base != "" && !filepath.IsAbs(base) {
+		fmt.Fprintf(&b, "base_model: %s\n", yaml(base))
 	}
 	fmt.Fprintf(&b, "library_name: transformers\npipeline_tag: text-generation\ntags:\n- restyle\n---\n\n# %s\n\n",
 		filepath.Base(r.dir))
@@ -227,8 +228,12 @@ func (r *running) card(res trainer.Result) []byte {
 	return b.Bytes()
 }
 
-// baseName returns the name by which chat finds the base model from any directory: a hub id, or an absolute path.
+// baseName returns the name by which chat finds the base model from any directory: a hub id, the name of the embedded
+// model, or an absolute path. It is "" for a model trained from scratch.
 func (in *inputs) baseName() string {
+	if in.fromScratch != "" {
+		return ""
+	}
 	if info, err := os.Stat(in.model); err == nil && info.IsDir() && in.model != data.StarterName {
 		if abs, err := filepath.Abs(in.model); err == nil {
 			return abs

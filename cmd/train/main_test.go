@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"restyle/dataset"
+	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/kernels/cuda/cudatest"
 	"restyle/trainer"
@@ -218,12 +219,13 @@ func TestRun(t *testing.T) {
 		}
 	}
 	card, err := os.ReadFile(filepath.Join(out, "README.md"))
-	if err != nil || !strings.Contains(string(card), "\nbase_model: /") {
-		t.Errorf("the model card says %s, %v", card, err)
+	path, err2 := filepath.Abs(tinyBase)
+	if got := infer.BaseOf(out); errors.Join(err, err2) != nil || got != path {
+		t.Errorf("chat finds the base model %q, want %s; %v", got, path, errors.Join(err, err2))
 	}
-	// Published texts name the base model without its local path; the field that chat reads has the path.
+	// Published texts name the base model without its local path; run.json has the path.
 	if plot := readFile(t, filepath.Join(out, "loss.svg")); !strings.Contains(string(card), "\nbase, fine-tuned by") ||
-		!strings.Contains(string(plot), "restyle: base on") {
+		strings.Contains(string(card), "base_model") || !strings.Contains(string(plot), "restyle: base on") {
 		t.Errorf("a path is in the model card or in the plot: %s\n%.600s", card, plot)
 	}
 	row, err := os.ReadFile(log)

@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"restyle/data"
 	"restyle/internal/disk"
 	"restyle/trainer"
 	"restyle/trainer/report"
@@ -201,8 +199,8 @@ func (in *inputs) title() string {
 }
 
 func (in *inputs) publicName() string {
-	if info, err := os.Stat(in.model); err == nil && info.IsDir() && in.fromScratch == "" && in.model != data.StarterName {
-		return filepath.Base(in.baseName())
+	if base := in.baseName(); filepath.IsAbs(base) {
+		return filepath.Base(base)
 	}
 	return in.modelName()
 }

@@ -33,6 +33,7 @@ const runFile = "run.json"
 type record struct {
 	Finished bool              `json:"finished"`
 	Version  string            `json:"version"`
+	Base     string            `json:"base_model,omitempty"` // see baseName; chat and bench quality read it
 	Settings map[string]string `json:"settings"`
 	trainer.Record
 	Result json.RawMessage `json:"result,omitempty"`

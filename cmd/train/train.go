@@ -298,7 +298,8 @@ func (r *running) start(ctx context.Context) error {
 
 // record returns the contents of run.json for this run.
 func (r *running) record() record {
-	return record{Settings: r.recorded(), Record: trainer.Record{Identity: r.run.Identity, Decisions: r.run.Decisions}}
+	return record{Base: r.baseName(), Settings: r.recorded(),
+		Record: trainer.Record{Identity: r.run.Identity, Decisions: r.run.Decisions}}
 }
 
 // steps takes the steps of a started run, and saves the result.
