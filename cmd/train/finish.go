@@ -77,12 +77,12 @@ func (r *running) finish(res trainer.Result, tone *float64) error {
 func (r *running) report(res trainer.Result, f summary) {
 	why := "the last ones"
 	if res.Best != nil {
-		why = fmt.Sprintf("the best of %d steps by validation loss, %.4f", res.Step, float64(res.Best.Loss))
+		why = fmt.Sprintf("those with the lowest validation loss, %.4f", float64(res.Best.Loss))
 	}
 	if res.Stopped != "" {
 		r.note("ended after step %d of %d: %s", res.Step, r.Plan.Steps, res.Stopped)
 	}
-	r.note("%s has the weights after step %d, %s", r.out, f.WeightsOfStep, why)
+	r.note("%s has the weights after step %d of %d, %s", r.out, f.WeightsOfStep, res.Step, why)
 	r.note("%s tokens in %s: %s tok/s, %s target tokens/s", thousands(res.Tokens),
 		time.Duration(res.Seconds*float64(time.Second)).Round(time.Second/10), short(f.TokensSec), short(f.TargetsSec))
 	if held := r.gauge.held(); held != "" {

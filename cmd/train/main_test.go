@@ -206,7 +206,8 @@ func TestRun(t *testing.T) {
 			t.Errorf("%q is not in %v", want, o)
 		}
 	}
-	for _, want := range []string{"step 1/18", "step 10/18", "validation loss", "has the weights after step"} {
+	for _, want := range []string{"step 1/18", "step 10/18", "validation loss", fmt.Sprintf(
+		"has the weights after step %d of 18, those with the lowest validation loss, %.4f", f.WeightsOfStep, *f.ValLoss)} {
 		if !strings.Contains(o.stderr, want) {
 			t.Errorf("%q is not in %v", want, o)
 		}
