@@ -6,12 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"restyle/internal/expect"
 )
 
 // golden is one rendering by Jinja2, from testdata/make.py or from the reference data.
@@ -132,21 +133,12 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// reference returns the path of a part of the reference data, or skips the test.
-func reference(t testing.TB, parts ...string) string {
-	root := os.Getenv("RESTYLE_REFERENCE")
-	if root == "" {
-		t.Skip("needs the reference data: set RESTYLE_REFERENCE to its folder")
-	}
-	return filepath.Join(append([]string{root}, parts...)...)
-}
-
 func TestReferenceGoldens(t *testing.T) {
 	for _, f := range templates {
 		if f.Name == "raw" || f.Name == "qwen3" { // not in the reference data
 			continue
 		}
-		for _, g := range readGoldens(t, reference(t, "golden", "chat", f.Name+".jsonl")) {
+		for _, g := range readGoldens(t, expect.Reference(t, "golden", "chat", f.Name+".jsonl")) {
 			t.Run(f.Name+"/"+g.Name, func(t *testing.T) {
 				r, ok := g.check(t, f)
 				if !ok {
@@ -189,7 +181,7 @@ func TestReferenceTemplates(t *testing.T) {
 		if f.Name == "raw" || f.Name == "qwen3" { // not in the reference data
 			continue
 		}
-		data, err := os.ReadFile(reference(t, "golden", "chat", "templates", f.Name+".jinja"))
+		data, err := os.ReadFile(expect.Reference(t, "golden", "chat", "templates", f.Name+".jinja"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +200,7 @@ func TestReferenceTemplates(t *testing.T) {
 
 // TestReferenceStrip compares strip with Python's str.strip on every code point.
 func TestReferenceStrip(t *testing.T) {
-	data, err := os.ReadFile(reference(t, "golden", "tokenizer", "unicode_classes.json"))
+	data, err := os.ReadFile(expect.Reference(t, "golden", "tokenizer", "unicode_classes.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"restyle/internal/expect"
 	"slices"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -103,7 +104,7 @@ func TestReadCertificates(t *testing.T) {
 		{"a check without a result", `{"row":0,"sha256":"` + sum + `","checks":[{"id":"A1"}]}`, 1, nil},
 		{"words for a result", `{"row":0,"sha256":"` + sum + `","checks":[{"id":"A1","pass":"yes"}]}`, 0, []string{"pass"}},
 	} {
-		got, err := ReadCertificates(write(t, "x.certificates.jsonl", c.content))
+		got, err := ReadCertificates(expect.File(t, "x.certificates.jsonl", c.content))
 		if c.words != nil {
 			if err == nil {
 				t.Errorf("%s: accepted", c.name)

@@ -9,11 +9,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"restyle/internal/expect"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"restyle/internal/expect"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -210,7 +211,7 @@ func TestClosingEarlyEndsTheChild(t *testing.T) {
 // TestMemoryBombs reads files that claim far more memory than they have bytes. The parquet library by itself would
 // allocate it.
 func TestMemoryBombs(t *testing.T) {
-	good := []byte(read(t, "testdata/codec_zstd.parquet"))
+	good := []byte(expect.Read(t, "testdata/codec_zstd.parquet"))
 	for _, c := range []struct {
 		name string
 		file []byte
@@ -228,7 +229,7 @@ func TestMemoryBombs(t *testing.T) {
 		{"a schema of 2^31-1 columns", withFooter(t, good,
 			func(m *format.FileMetaData) { m.Schema[0].NumChildren.V = 1<<31 - 1 })},
 	} {
-		rows, _, err := all(write(t, "x.parquet", string(c.file)), Options{})
+		rows, _, err := all(expect.File(t, "x.parquet", string(c.file)), Options{})
 		t.Logf("%s: %d rows, %v", c.name, len(rows), err)
 		if err == nil && cmp.Diff(sampleRows(), rows) != "" {
 			t.Errorf("%s: accepted", c.name)

@@ -137,7 +137,7 @@ func TestConversationForms(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			said, format, err := conversations(write(t, "rows.json", c.content), Options{Columns: columns})
+			said, format, err := conversations(expect.File(t, "rows.json", c.content), Options{Columns: columns})
 			if got := strings.Join(said, ";"); got != c.want {
 				t.Errorf("conversations %q, want %q", got, c.want)
 			}
@@ -152,7 +152,7 @@ func TestConversationForms(t *testing.T) {
 
 func TestConversationsErrorIsFinal(t *testing.T) {
 	c, err := OpenConversations(context.Background(),
-		write(t, "x.jsonl", `{"messages":[]}`+"\n"+`{"messages":[{"role":"user","content":"a"}]}`), Options{})
+		expect.File(t, "x.jsonl", `{"messages":[]}`+"\n"+`{"messages":[{"role":"user","content":"a"}]}`), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestRealConversations(t *testing.T) {
 		{"parquet/curator_camel_gt_dataset.parquet", 27, "columns question, answer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			said, format, err := conversations(reference(t, c.name), Options{})
+			said, format, err := conversations(expect.Reference(t, "data", c.name), Options{})
 			if err != nil || len(said) != c.rows || format != c.format {
 				t.Errorf("%d rows as %q, want %d as %q; %v", len(said), format, c.rows, c.format, err)
 			}

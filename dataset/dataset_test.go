@@ -2,11 +2,9 @@ package dataset
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"testing"
 )
 
@@ -20,25 +18,6 @@ func TestMain(m *testing.M) {
 		os.Exit(mutations())
 	}
 	os.Exit(m.Run())
-}
-
-// write writes a file to a temporary directory and returns its path.
-func write(t testing.TB, name, content string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-func read(t testing.TB, path string) string {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
 }
 
 // all reads a source to its end.
@@ -58,20 +37,6 @@ func all(spec string, o Options) (rows []Row, s *Source, err error) {
 		}
 		rows = append(rows, row)
 	}
-}
-
-// reference returns the path of a real file that is not part of the module.
-func reference(t testing.TB, name string) string {
-	t.Helper()
-	dir := os.Getenv("RESTYLE_REFERENCE")
-	if dir == "" {
-		t.Skip("RESTYLE_REFERENCE is not set: no real files to read")
-	}
-	path := filepath.Join(dir, "data", name)
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		t.Skipf("%s is not there", path)
-	}
-	return path
 }
 
 // sampleRows returns the rows that testdata/make.py writes.

@@ -8,9 +8,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"restyle/internal/expect"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 func TestJSONForms(t *testing.T) {
@@ -107,7 +108,7 @@ func TestJSONForms(t *testing.T) {
 			[]string{"row 1", "the rows before have"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			rows, _, err := all(write(t, "rows.json", c.content), Options{})
+			rows, _, err := all(expect.File(t, "rows.json", c.content), Options{})
 			var got []string
 			for i, r := range rows {
 				if r.Index != i {
@@ -128,7 +129,7 @@ func TestJSONForms(t *testing.T) {
 }
 
 func TestErrorIsFinal(t *testing.T) {
-	s, err := Open(context.Background(), write(t, "x.jsonl",
+	s, err := Open(context.Background(), expect.File(t, "x.jsonl",
 		"{\"instruction\":\"a\",\"output\":\"b\"}\nx\n{\"instruction\":\"a\",\"output\":\"b\"}\n"), Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +162,7 @@ func TestLongRecords(t *testing.T) {
 		{"no line end at all", "{" + strings.Repeat(" ", maxRecord+10), true},
 		{"space in an array", "[" + strings.Repeat(" ", maxRecord+(1<<20)), true},
 	} {
-		rows, _, err := all(write(t, "x.json", c.content), Options{})
+		rows, _, err := all(expect.File(t, "x.json", c.content), Options{})
 		if c.bad {
 			if err == nil {
 				t.Errorf("%s: accepted", c.name)

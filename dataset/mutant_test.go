@@ -10,12 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"restyle/internal/expect"
 	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"restyle/internal/expect"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -106,7 +107,7 @@ func TestMutants(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file := []byte(read(t, path))
+		file := []byte(expect.Read(t, path))
 		for next := 0; next < mutantsOfAFile; {
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			cmd := exec.CommandContext(ctx, os.Args[0])
@@ -128,7 +129,7 @@ func TestMutants(t *testing.T) {
 						t.Errorf("%s: mutant %d does not end", name, i)
 					}
 					var alone error
-					if x := write(t, "x.parquet", string(mutant(file, i))); holdsTalk(name) {
+					if x := expect.File(t, "x.parquet", string(mutant(file, i))); holdsTalk(name) {
 						_, _, alone = conversations(x, Options{})
 					} else {
 						_, _, alone = all(x, Options{})

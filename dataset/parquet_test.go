@@ -8,9 +8,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"restyle/internal/expect"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
@@ -71,7 +72,7 @@ func TestParquetRefused(t *testing.T) {
 }
 
 func TestStarterIsReadInProcess(t *testing.T) {
-	o := Options{Starter: []byte(read(t, "testdata/codec_zstd.parquet"))}
+	o := Options{Starter: []byte(expect.Read(t, "testdata/codec_zstd.parquet"))}
 	rows, s, err := all(StarterSpec, o)
 	if err != nil || cmp.Diff(sampleRows(), rows) != "" || s.Name != "starter" || s.Rows() != 40 {
 		t.Errorf("%d rows, %v, %+v", len(rows), err, s)
@@ -135,7 +136,7 @@ func TestParquetAllNull(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		rows, _, err := all(write(t, "x.parquet", b.String()), Options{})
+		rows, _, err := all(expect.File(t, "x.parquet", b.String()), Options{})
 		if c.words != "" {
 			expect.Error(t, err, c.words, "all 2 values are empty")
 		} else if err != nil || len(rows) != 2 {
@@ -166,7 +167,7 @@ func TestParquetEmptyGroup(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	rows, _, err := all(write(t, "x.parquet", b.String()), Options{})
+	rows, _, err := all(expect.File(t, "x.parquet", b.String()), Options{})
 	if err != nil || len(rows) != 6 || rows[0].Output != "a" || rows[2].Output != "" || rows[3].Output != "" ||
 		rows[5].Output != "a" {
 		t.Errorf("%v, %v", rows, err)
@@ -189,7 +190,7 @@ func TestParquetNullInput(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	rows, _, err := all(write(t, "x.parquet", b.String()), Options{})
+	rows, _, err := all(expect.File(t, "x.parquet", b.String()), Options{})
 	if err != nil || len(rows) != 3 || rows[2].Instruction != "q" || rows[2].Input != "" || rows[2].Output != "a" {
 		t.Errorf("%v, %v", rows, err)
 	}
@@ -197,7 +198,7 @@ func TestParquetNullInput(t *testing.T) {
 
 // TestHostileParquet checks that each hostile file gives one clear error, in bounded time and memory.
 func TestHostileParquet(t *testing.T) {
-	good := read(t, "testdata/codec_zstd.parquet")
+	good := expect.Read(t, "testdata/codec_zstd.parquet")
 	footer := func(n uint32) string {
 		b := []byte(good)
 		binary.LittleEndian.PutUint32(b[len(b)-8:], n)
@@ -221,7 +222,7 @@ func TestHostileParquet(t *testing.T) {
 		{"encrypted footer", good[:len(good)-4] + "PARE", []string{"encrypted"}},
 		{"encrypted", "PARE" + good[4:], []string{"encrypted"}},
 	} {
-		rows, _, err := all(write(t, "x.parquet", c.content), Options{})
+		rows, _, err := all(expect.File(t, "x.parquet", c.content), Options{})
 		if c.name == "twice" && err == nil && cmp.Diff(sampleRows(), rows) == "" {
 			continue // the offsets lead into the first copy, which is the same
 		}
@@ -235,7 +236,7 @@ func TestHostileParquet(t *testing.T) {
 
 // TestParquetFooterLies changes single numbers in a good footer.
 func TestParquetFooterLies(t *testing.T) {
-	good := []byte(read(t, "testdata/codec_zstd.parquet"))
+	good := []byte(expect.Read(t, "testdata/codec_zstd.parquet"))
 	for _, c := range []struct {
 		name  string
 		lie   func(*format.FileMetaData)
@@ -285,7 +286,7 @@ func TestParquetFooterLies(t *testing.T) {
 		{"no schema", func(m *format.FileMetaData) { m.Schema = nil }, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			rows, _, err := all(write(t, "x.parquet", string(withFooter(t, good, c.lie))), Options{})
+			rows, _, err := all(expect.File(t, "x.parquet", string(withFooter(t, good, c.lie))), Options{})
 			if err == nil && (c.words != "" || cmp.Diff(sampleRows(), rows) != "") {
 				t.Errorf("accepted, with %d rows", len(rows))
 			} else if err != nil && (c.name == "nothing" || !strings.Contains(err.Error(), c.words) ||
@@ -317,7 +318,7 @@ func TestRealParquet(t *testing.T) {
 		{"parquet-testing_datapage_v2.snappy.parquet", "instruction=a,output=e", 0, "", `column "e" is nested`},
 		{"parquet-testing_datapage_v2.snappy.parquet", "instruction=a,output=b", 0, "", `column "b" has the type`},
 	} {
-		path := reference(t, "parquet/"+c.name)
+		path := expect.Reference(t, "data", "parquet/"+c.name)
 		columns, err := ParseColumns(c.columns)
 		if err != nil {
 			t.Fatal(err)

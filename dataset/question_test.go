@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"restyle/internal/expect"
 )
 
 func TestQuestion(t *testing.T) {
@@ -95,7 +97,7 @@ func FuzzQuestion(f *testing.F) {
 func TestQuestionOnRealRows(t *testing.T) {
 	for name, least := range map[string]int{"gpteacher_codegen-instruct.json": 3500, "torchtune_alpaca_tiny.json": 44,
 		"original_passive_aggressive_data.json": 300} {
-		rows, _, err := all(reference(t, "instruct/"+name), Options{})
+		rows, _, err := all(expect.Reference(t, "data", "instruct/"+name), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

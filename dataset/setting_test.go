@@ -3,6 +3,8 @@ package dataset
 import (
 	"errors"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // TestSettingErrors checks that an error that another setting would avoid names the setting, even if the child process
@@ -17,10 +19,10 @@ func TestSettingErrors(t *testing.T) {
 		{"testdata/other_columns.parquet", Options{}, "columns"},
 		{"testdata/nested.parquet", Options{}, "columns"},
 		{"testdata/answers_empty.parquet", Options{}, "columns"},
-		{write(t, "x.json", `[{"instruction":"a","output":"b","response":"c"}]`), Options{}, "columns"},
-		{write(t, "x.jsonl", `{"a":"b"}`), Options{Columns: Columns{Output: "c"}}, "columns"},
+		{expect.File(t, "x.json", `[{"instruction":"a","output":"b","response":"c"}]`), Options{}, "columns"},
+		{expect.File(t, "x.jsonl", `{"a":"b"}`), Options{Columns: Columns{Output: "c"}}, "columns"},
 		{"owner/name", Options{Hub: named}, "split"},
-		{write(t, "x.json", `[{"instruction":7,"output":"b"}]`), Options{}, ""},
+		{expect.File(t, "x.json", `[{"instruction":7,"output":"b"}]`), Options{}, ""},
 	} {
 		_, _, err := all(c.spec, c.o)
 		var setting *SettingError

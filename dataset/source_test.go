@@ -28,7 +28,7 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		{dir, []string{"is a directory", ".parquet"}},
 		{pipe, []string{"not a regular file"}}, // it must not wait for a writer
-		{write(t, "x.json", ""), []string{"is empty"}},
+		{expect.File(t, "x.json", ""), []string{"is empty"}},
 		{filepath.Join(dir, "none.json"), []string{"not exist", "hub id"}}, // the extension shows that a file is meant
 		{"none/rows.parquet", []string{"not exist"}},
 		{"none", []string{"not exist", "starter"}},
@@ -52,12 +52,12 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func TestOpenByContentNotByName(t *testing.T) {
-	parquet := read(t, "testdata/codec_zstd.parquet")
+	parquet := expect.Read(t, "testdata/codec_zstd.parquet")
 	for name, content := range map[string]string{
 		"x.json": parquet, "x.txt": parquet, "x.parquet": `[{"instruction":"a","output":"b"}]`,
 		"y.json": `{"instruction":"a","output":"b"}`, "x.jsonl": "[\n" + `{"instruction":"a","output":"b"}]`,
 	} {
-		rows, s, err := all(write(t, name, content), Options{})
+		rows, s, err := all(expect.File(t, name, content), Options{})
 		if err != nil || len(rows) == 0 || s.Name != name {
 			t.Errorf("%s: %d rows, %v", name, len(rows), err)
 		}
@@ -65,7 +65,7 @@ func TestOpenByContentNotByName(t *testing.T) {
 }
 
 func TestColumnsAreSaid(t *testing.T) {
-	path := write(t, "x.jsonl", `{"question":"a","answer":"b","hint":"c"}`)
+	path := expect.File(t, "x.jsonl", `{"question":"a","answer":"b","hint":"c"}`)
 	_, s, err := all(path, Options{})
 	if err != nil || s.Columns.String() != "instruction=question,output=answer" || s.Rows() != -1 {
 		t.Errorf("%v, %v", s.Columns, err)
@@ -86,16 +86,17 @@ func TestRealJSON(t *testing.T) {
 		{"torchtune_alpaca_tiny.json", "instruction=instruction,input=input,output=output", 100},
 		{"original_passive_aggressive_data.json", "instruction=instruction,input=input,output=output_original", 576},
 	} {
-		rows, s, err := all(reference(t, "instruct/"+c.name), Options{})
+		rows, s, err := all(expect.Reference(t, "data", "instruct/"+c.name), Options{})
 		if err != nil || len(rows) != c.rows || s.Columns.String() != c.columns {
 			t.Errorf("%s: %d rows, %v, %v", c.name, len(rows), s.Columns, err)
 		}
 	}
-	rewritten, err := ReadRewritten(context.Background(), reference(t, "instruct/original_passive_aggressive_data.json"))
+	rewritten, err := ReadRewritten(context.Background(),
+		expect.Reference(t, "data", "instruct/original_passive_aggressive_data.json"))
 	if err != nil || len(rewritten) != 576 || rewritten[575].OutputPassiveAggressive == "" {
 		t.Errorf("%d rows, %v", len(rewritten), err)
 	}
-	_, err = ReadRewritten(context.Background(), reference(t, "instruct/torchtune_alpaca_tiny.json"))
+	_, err = ReadRewritten(context.Background(), expect.Reference(t, "data", "instruct/torchtune_alpaca_tiny.json"))
 	expect.Error(t, err, `no column "output_original"`, `"text"`)
 }
 
@@ -158,7 +159,7 @@ func hubCache(t *testing.T, files map[string]string) *hub.Hub {
 }
 
 func TestHub(t *testing.T) {
-	parquet := read(t, "testdata/codec_zstd.parquet")
+	parquet := expect.Read(t, "testdata/codec_zstd.parquet")
 	hub := hubCache(t, map[string]string{
 		"README.md": "", "data/train-00000-of-00002.parquet": parquet, "data/train-00001-of-00002.parquet": parquet,
 		"data/test.parquet": "PAR1 damaged PAR1",

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
@@ -173,10 +174,7 @@ func TestRecordedModels(t *testing.T) {
 
 // TestReferenceModels opens and loads every model of the reference directory.
 func TestReferenceModels(t *testing.T) {
-	root := os.Getenv("RESTYLE_REFERENCE")
-	if root == "" {
-		t.Skip("RESTYLE_REFERENCE is not set")
-	}
+	root := expect.Reference(t)
 	configs, err := filepath.Glob(filepath.Join(root, "golden/model/*/config.json"))
 	if err != nil || len(configs) < 10 {
 		t.Fatal(configs, err)

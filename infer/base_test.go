@@ -28,8 +28,9 @@ func TestBaseOf(t *testing.T) {
 	// run.json comes first if it names a base model; those of earlier versions do not.
 	run := filepath.Join(dir, "run.json")
 	for text, want := range map[string]string{
-		`{"base_model": "/models/llama", "settings": {}}`: "/models/llama", `{"settings": {}}`: "a/b", `{"base_model": 1}`: "a/b",
-		"": "a/b",
+		`{"base_model": "/models/llama", "settings": {}}`: "/models/llama", `{"settings": {}}`: "a/b",
+		`{"base_model": 1}`: "a/b",
+		"":                  "a/b",
 	} {
 		if err := errors.Join(os.WriteFile(card, []byte("---\nbase_model: a/b\n---\n"), 0o644),
 			os.WriteFile(run, []byte(text), 0o644)); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"restyle/chat"
 	"restyle/hf"
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
@@ -127,7 +128,7 @@ func TestRecordedAnswers(t *testing.T) {
 
 // TestReferenceAnswers decodes with the story model, which has no tokenizer.json.
 func TestReferenceAnswers(t *testing.T) {
-	dir := reference(t, "golden/model/stories260k")
+	dir := expect.Reference(t, "golden/model/stories260k")
 	dev := cpu(t)
 	c, err := hf.OpenModel(dir)
 	if err != nil {

@@ -8,9 +8,10 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // vector is one line of recorded sampling: logits, and the tokens that remain under several settings.
@@ -64,16 +65,6 @@ func readVectors(t *testing.T, path string) (all []vector) {
 	return all
 }
 
-// reference returns the path of recorded outputs of other programs, which are not part of the repository.
-func reference(t testing.TB, elem ...string) string {
-	t.Helper()
-	dir := os.Getenv("RESTYLE_REFERENCE")
-	if dir == "" {
-		t.Skip("RESTYLE_REFERENCE is not set")
-	}
-	return filepath.Join(append([]string{dir}, elem...)...)
-}
-
 func TestRecordedSampling(t *testing.T) {
 	if cases := compareVectors(t, readVectors(t, "testdata/sampling.jsonl")); cases < 80 {
 		t.Errorf("only %d cases were compared", cases)
@@ -81,7 +72,7 @@ func TestRecordedSampling(t *testing.T) {
 }
 
 func TestReferenceSampling(t *testing.T) {
-	if cases := compareVectors(t, readVectors(t, reference(t, "golden/infer/sampling.jsonl"))); cases != 439 {
+	if cases := compareVectors(t, readVectors(t, expect.Reference(t, "golden/infer/sampling.jsonl"))); cases != 439 {
 		t.Errorf("%d cases were compared, there are 439", cases)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"restyle/hf"
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/kernels/cpu"
 	"restyle/tensor"
@@ -63,10 +64,7 @@ type reference struct {
 
 // eachReference calls f with every recorded case of an operation, at every instruction set.
 func eachReference(t *testing.T, op string, f func(t *testing.T, d *kernels.Device, a *kernels.Arena, c reference)) {
-	root := os.Getenv("RESTYLE_REFERENCE")
-	if root == "" {
-		t.Skip("RESTYLE_REFERENCE is not set")
-	}
+	root := expect.Reference(t)
 	path := filepath.Join(root, "golden-next/ops", op)
 	text, err := os.ReadFile(path + ".json")
 	if os.IsNotExist(err) {

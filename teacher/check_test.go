@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"testing"
 
 	"restyle/dataset"
+	"restyle/internal/expect"
 	"restyle/voice"
 )
 
@@ -358,11 +358,7 @@ func FuzzAudit(f *testing.F) {
 // TestOriginal runs the checks on the 576 rows that the first implementation of the idea made. It compares six
 // conditions with counts measured by other means (CPython's ast, patterns, reading).
 func TestOriginal(t *testing.T) {
-	dir := os.Getenv("RESTYLE_REFERENCE")
-	if dir == "" {
-		t.Skip("RESTYLE_REFERENCE is not set: the original's rows are not part of the repository")
-	}
-	b, err := os.ReadFile(filepath.Join(dir, "data/instruct/original_passive_aggressive_data.json"))
+	b, err := os.ReadFile(expect.Reference(t, "data/instruct/original_passive_aggressive_data.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,13 +4,15 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // The benchmarks need the Llama-3 tokenizer and the texts of the reference directory. bench_peers.py in this directory
 // times tiktoken and Hugging Face tokenizers on the same texts.
 
 func llama3(b testing.TB) *Tokenizer {
-	tok, err := Load(reference(b, "golden", "tokenizer", "llama3", "tokenizer.json"))
+	tok, err := Load(expect.Reference(b, "golden", "tokenizer", "llama3", "tokenizer.json"))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -26,7 +28,7 @@ func benchTexts(b testing.TB) map[string]string {
 		"oz":          {"data", "text", "wonderful_wizard_of_oz_pg55.txt"},
 		"code":        {"data", "instruct", "gpteacher_codegen-instruct.json"},
 	} {
-		data, err := os.ReadFile(reference(b, path...))
+		data, err := os.ReadFile(expect.Reference(b, path...))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -51,7 +53,7 @@ func documents(text string) []string {
 }
 
 func BenchmarkLoad(b *testing.B) {
-	data, err := os.ReadFile(reference(b, "golden", "tokenizer", "llama3", "tokenizer.json"))
+	data, err := os.ReadFile(expect.Reference(b, "golden", "tokenizer", "llama3", "tokenizer.json"))
 	if err != nil {
 		b.Fatal(err)
 	}

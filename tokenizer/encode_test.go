@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"unicode/utf8"
+
+	"restyle/internal/expect"
 )
 
 // TestMergeIsThePlainRule compares both ways of merging with a loop that searches for the best pair each time.
@@ -235,7 +237,7 @@ func TestSkipNormalizedSpecial(t *testing.T) {
 }
 
 func TestReferenceClasses(t *testing.T) {
-	data, err := os.ReadFile(reference(t, "golden", "tokenizer", "unicode_classes.json"))
+	data, err := os.ReadFile(expect.Reference(t, "golden", "tokenizer", "unicode_classes.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,20 +5,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
-)
 
-// reference returns the path of a file of the reference directory, or skips the test.
-func reference(t testing.TB, path ...string) string {
-	t.Helper()
-	root := os.Getenv("RESTYLE_REFERENCE")
-	if root == "" {
-		t.Skip("RESTYLE_REFERENCE is not set: it names the folder of reference outputs")
-	}
-	return filepath.Join(append([]string{root}, path...)...)
-}
+	"restyle/internal/expect"
+)
 
 // eachLine calls check with each line of a JSONL file.
 func eachLine[T any](t *testing.T, path string, check func(line int, row T)) {
@@ -128,17 +119,17 @@ func TestReferenceVectors(t *testing.T) {
 			"vectors.jsonl"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			tok, err := Load(reference(t, test.json...))
+			tok, err := Load(expect.Reference(t, test.json...))
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkVectors(t, tok, reference(t, test.want...))
+			checkVectors(t, tok, expect.Reference(t, test.want...))
 		})
 	}
 }
 
 func TestReferenceStream(t *testing.T) {
-	tok, err := Load(reference(t, "golden", "tokenizer", "llama3", "tokenizer.json"))
+	tok, err := Load(expect.Reference(t, "golden", "tokenizer", "llama3", "tokenizer.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +143,7 @@ func TestReferenceStream(t *testing.T) {
 		Tail        string
 		Decoded     string
 	}
-	eachLine(t, reference(t, "golden", "tokenizer", "stream.jsonl"), func(line int, r row) {
+	eachLine(t, expect.Reference(t, "golden", "tokenizer", "stream.jsonl"), func(line int, r row) {
 		s := tok.Stream(r.SkipSpecial)
 		var raw []byte
 		for i, id := range r.IDs {
@@ -212,12 +203,12 @@ func TestReferenceChat(t *testing.T) {
 		{"qwen2.5", "qwen2-tiny"}, {"smollm2", "qwen2-tiny"},
 	} {
 		t.Run(test.family, func(t *testing.T) {
-			tok, err := Load(reference(t, "golden", "tokenizer", test.tokenizer, "tokenizer.json"))
+			tok, err := Load(expect.Reference(t, "golden", "tokenizer", test.tokenizer, "tokenizer.json"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			safe := 0
-			eachLine(t, reference(t, "golden", "chat", test.family+".jsonl"), func(line int, r row) {
+			eachLine(t, expect.Reference(t, "golden", "chat", test.family+".jsonl"), func(line int, r row) {
 				if r.Error != "" {
 					return
 				}

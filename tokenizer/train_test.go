@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // mergesOf returns the merges of a tokenizer.json, each as "left right".
@@ -103,7 +105,7 @@ func TestTrainIsThePlainRule(t *testing.T) {
 }
 
 func TestReferenceTraining(t *testing.T) {
-	data, err := os.ReadFile(reference(t, "golden", "tokenizer", "bpe-train", "corpus.txt"))
+	data, err := os.ReadFile(expect.Reference(t, "golden", "tokenizer", "bpe-train", "corpus.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +117,7 @@ func TestReferenceTraining(t *testing.T) {
 		{"merges_whole.txt", []string{corpus}},
 		{"merges_lines.txt", strings.SplitAfter(corpus, "\n")},
 	} {
-		want, err := os.ReadFile(reference(t, "golden", "tokenizer", "bpe-train", test.file))
+		want, err := os.ReadFile(expect.Reference(t, "golden", "tokenizer", "bpe-train", test.file))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,8 +129,8 @@ func TestReferenceTraining(t *testing.T) {
 			t.Errorf("%s: %q, want %q", test.file, mergesOf(t, got), lines)
 		}
 		if test.file == "merges_whole.txt" {
-			checkWords(t, corpus, reference(t, "golden", "tokenizer", "bpe-train", "words_whole.tsv"))
-			checkSameVocabulary(t, got, reference(t, "golden", "tokenizer", "bpe-train", "tokenizer.json"))
+			checkWords(t, corpus, expect.Reference(t, "golden", "tokenizer", "bpe-train", "words_whole.tsv"))
+			checkSameVocabulary(t, got, expect.Reference(t, "golden", "tokenizer", "bpe-train", "tokenizer.json"))
 		}
 	}
 }

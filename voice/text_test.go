@@ -3,13 +3,13 @@ package voice
 import (
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"restyle/internal/expect"
 	"restyle/internal/linear"
 )
 
@@ -194,11 +194,7 @@ type referenceRow struct {
 // reference reads a dataset, or skips the test if there is none.
 func reference(t *testing.T, name string) []referenceRow {
 	t.Helper()
-	dir := os.Getenv("RESTYLE_REFERENCE")
-	if dir == "" {
-		t.Skip("RESTYLE_REFERENCE is not set: it names the directory of the reference data")
-	}
-	src, err := os.ReadFile(filepath.Join(dir, "data", "instruct", name))
+	src, err := os.ReadFile(expect.Reference(t, "data", "instruct", name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"restyle/internal/disk"
+	"restyle/internal/expect"
 )
 
 // TestRecordIsSynced checks that a question is synced before it is answered, and an entry before the record says that
@@ -70,7 +71,8 @@ func TestRecordEveryCallFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.close()
-		if entries := strings.Count(readFile(t, md), "### Query"); asked && entries-recovered > 1 || asked && entries == 0 {
+		if entries := strings.Count(expect.Read(t, md), "### Query"); asked && entries-recovered > 1 || asked &&
+			entries == 0 {
 			t.Errorf("call %d fails: %d entries, %d of them recovered", fail, entries, recovered)
 		}
 		if n < fail {
@@ -167,7 +169,7 @@ func TestRecordThroughLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	was := readFile(t, filepath.Join(outside, "log.md")) + readFile(t, filepath.Join(outside, "log.jsonl"))
+	was := expect.Read(t, filepath.Join(outside, "log.md")) + expect.Read(t, filepath.Join(outside, "log.jsonl"))
 	if os.Geteuid() == 0 { // only root can act as another user
 		if err := os.Chmod(dir, 0o777|fs.ModeSticky); err != nil {
 			t.Fatal(err)
@@ -183,8 +185,8 @@ func TestRecordThroughLinks(t *testing.T) {
 			os.Lchown(path, 0, -1)
 		}
 	}
-	if got := readFile(t, filepath.Join(outside, "log.md")) +
-		readFile(t, filepath.Join(outside, "log.jsonl")); got != was {
+	if got := expect.Read(t, filepath.Join(outside, "log.md")) +
+		expect.Read(t, filepath.Join(outside, "log.jsonl")); got != was {
 		t.Errorf("written through another user's link: %q", got)
 	}
 	pipe := filepath.Join(outside, "pipe.md")

@@ -19,6 +19,7 @@ import (
 	"restyle/hf"
 	"restyle/internal/cli"
 	"restyle/internal/disk"
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/kernels/cuda/cudatest"
 	"restyle/model"
@@ -124,7 +125,7 @@ tuned │ [34 tokens]
 	md := "### Query: *\"How do I reverse a list?\"*\n\n**Base Model:**\n> A slice does it:\n> \n> ```python\n> " +
 		"xs[::-1]\n> ```\n\n" +
 		"**My Custom Model:**\n> Oh joy, a list. Backwards:\n> \n> ```python\n> xs[::-1]\n> ```\n\n---\n\n"
-	if text := readFile(t, log); text != md {
+	if text := expect.Read(t, log); text != md {
 		t.Errorf("the log is\n%s", text)
 	}
 	answers := map[string]*answer{}
@@ -144,7 +145,7 @@ func TestOnly(t *testing.T) {
 	if o := invoke(t, "", args...); o.code != cli.Done || o.stdout != "Obviously: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10.\n" {
 		t.Errorf("%v", o)
 	}
-	if text := readFile(t, log); strings.Contains(text, "Base Model") || !strings.Contains(text, "> Obviously") {
+	if text := expect.Read(t, log); strings.Contains(text, "Base Model") || !strings.Contains(text, "> Obviously") {
 		t.Errorf("%s", text)
 	}
 	// A missing tuned model is no error with --only base.
@@ -186,7 +187,7 @@ func TestBatch(t *testing.T) {
 		!strings.Contains(o.stderr, "question 2 of 2: Count to ten.") {
 		t.Errorf("%v", o)
 	}
-	if text := readFile(t, log); strings.Count(text, "### Query") != 2 {
+	if text := expect.Read(t, log); strings.Count(text, "### Query") != 2 {
 		t.Errorf("%s", text)
 	}
 	// Each question is a conversation of its own, also on standard input.
@@ -205,7 +206,7 @@ func TestBatchGoesOn(t *testing.T) {
 		strings.Count(o.stderr, "chat: ") != 1 {
 		t.Errorf("%v", o)
 	}
-	if text := readFile(t, log); strings.Count(text, "### Query") != 2 {
+	if text := expect.Read(t, log); strings.Count(text, "### Query") != 2 {
 		t.Errorf("%s", text)
 	}
 }
@@ -274,7 +275,7 @@ func TestSession(t *testing.T) {
 			Messages []struct{ Role, Content string }
 		}
 	}
-	if err := json.Unmarshal([]byte(readFile(t, saved)), &talk); err != nil || len(talk.Tuned.Messages) != 3 ||
+	if err := json.Unmarshal([]byte(expect.Read(t, saved)), &talk); err != nil || len(talk.Tuned.Messages) != 3 ||
 		talk.Tuned.Messages[0].Content != "Be brief." {
 		t.Errorf("%+v, %v", talk, err)
 	}
@@ -328,7 +329,7 @@ func TestCutAnswersSaySo(t *testing.T) {
 	if o := invoke(t, "", args...); !strings.Contains(o.stdout, "[cut at 3 tokens (--max-tokens)") {
 		t.Errorf("%v", o)
 	}
-	if text := readFile(t, log); strings.Count(text, "*(cut at 3 tokens)*") != 2 {
+	if text := expect.Read(t, log); strings.Count(text, "*(cut at 3 tokens)*") != 2 {
 		t.Errorf("%s", text)
 	}
 	args, _ = both(t, "--prompt", "Count to ten.", "--context", "40", "--max-tokens", "1000")
@@ -361,7 +362,8 @@ func withGemmaTokens(t *testing.T) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "tokenizer.json")
-	text := strings.NewReplacer(`"<|endoftext|>"`, `"<bos>"`, `"<|im_end|>"`, `"<end_of_turn>"`).Replace(readFile(t, path))
+	text := strings.NewReplacer(`"<|endoftext|>"`, `"<bos>"`, `"<|im_end|>"`, `"<end_of_turn>"`).Replace(expect.Read(t,
+		path))
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 )
 
 // console is a terminal for one command: keys go in, and a screen shows what comes out.
@@ -144,7 +145,7 @@ func TestTerminal(t *testing.T) {
 			if code := exitCode(cmd.Wait()); code != cli.Done {
 				t.Errorf("exit code %d\n%s\n%s", code, c.text(), stderr.String())
 			}
-			if text := readFile(t, log); !strings.Contains(text, "```\nhello two\nlines\n```") {
+			if text := expect.Read(t, log); !strings.Contains(text, "```\nhello two\nlines\n```") {
 				t.Errorf("%s", text)
 			}
 			after, err := term.GetState(int(c.tty.Fd()))
@@ -213,7 +214,7 @@ func TestKill(t *testing.T) {
 				t.Errorf("%s showed\n%q, the record has\n%q", label, want, kept[label])
 			}
 		}
-		if text := readFile(t, log); strings.Count(text, "### Query") != i+1 ||
+		if text := expect.Read(t, log); strings.Count(text, "### Query") != i+1 ||
 			strings.Count(text, "the program was killed") != 2*(i+1) {
 			t.Errorf("after %d kills:\n%s", i+1, text)
 		}

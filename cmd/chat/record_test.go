@@ -11,16 +11,8 @@ import (
 	"testing"
 
 	"restyle/internal/disk"
+	"restyle/internal/expect"
 )
-
-func readFile(t testing.TB, path string) string {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
 
 func readEvents(t testing.TB, path string) (events []event) {
 	t.Helper()
@@ -92,14 +84,14 @@ func TestRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := strings.Count(readFile(t, md), "### Query: *\"q &lt;b>\"*"); n != 2 {
-		t.Errorf("%d entries:\n%s", n, readFile(t, md))
+	if n := strings.Count(expect.Read(t, md), "### Query: *\"q &lt;b>\"*"); n != 2 {
+		t.Errorf("%d entries:\n%s", n, expect.Read(t, md))
 	}
 	if events := readEvents(t, jsonlPath(md)); len(events) != 8 || events[0].Question != "q <b>" ||
 		events[3].Event != "logged" {
 		t.Errorf("%+v", events)
 	}
-	if text := readFile(t, jsonlPath(md)); !strings.Contains(text, `"question":"q <b>"`) {
+	if text := expect.Read(t, jsonlPath(md)); !strings.Contains(text, `"question":"q <b>"`) {
 		t.Errorf("the record is hard to read:\n%s", text)
 	}
 }
@@ -125,7 +117,7 @@ func TestRecordIsOurs(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := readFile(t, jsonlPath(md)); !strings.HasPrefix(got, text) || !ours && got != text {
+		if got := expect.Read(t, jsonlPath(md)); !strings.HasPrefix(got, text) || !ours && got != text {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
@@ -152,7 +144,7 @@ func TestRecover(t *testing.T) {
 		}
 	}
 	r.close()
-	whole := readFile(t, jsonlPath(md))
+	whole := expect.Read(t, jsonlPath(md))
 	ask := strings.Index(whole, "\n") + 1
 	parts := strings.LastIndex(whole, `{"event":"part"`)
 	for n := 0; n <= len(whole); n++ {
@@ -178,7 +170,7 @@ func TestRecover(t *testing.T) {
 					recovered, want)
 			}
 		}
-		text := readFile(t, md)
+		text := expect.Read(t, md)
 		switch {
 		case n < ask-1:
 			if text != "" {
@@ -231,7 +223,7 @@ func TestTornMarkdown(t *testing.T) {
 	}
 	r.log(&entry{id: "1", question: "q", answers: map[string]*answer{"base": {Text: "a"}}})
 	r.close()
-	if text := readFile(t, md); !strings.HasPrefix(text, "### Query: *\"to\n### Query: *\"q\"*\n") {
+	if text := expect.Read(t, md); !strings.HasPrefix(text, "### Query: *\"to\n### Query: *\"q\"*\n") {
 		t.Errorf("%q", text)
 	}
 }
@@ -261,7 +253,7 @@ func TestRecordErrors(t *testing.T) {
 			t.Errorf("a full disk: %v", err)
 		}
 	}
-	if err := r.log(&entry{id: "1"}); err == nil || readFile(t, md) != "" {
+	if err := r.log(&entry{id: "1"}); err == nil || expect.Read(t, md) != "" {
 		t.Error("after a failure nothing more is written")
 	}
 }

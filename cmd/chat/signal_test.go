@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 )
 
 func exitCode(err error) int {
@@ -35,7 +36,7 @@ func TestInterruptOfOneQuestion(t *testing.T) {
 	if code := exitCode(cmd.Wait()); code != cli.Stopped {
 		t.Errorf("exit code %d\n%s", code, stderr.String())
 	}
-	if text := readFile(t, log); strings.Count(text, "stopped by the user after") != 2 {
+	if text := expect.Read(t, log); strings.Count(text, "stopped by the user after") != 2 {
 		t.Errorf("%s", text)
 	}
 	if !strings.Contains(stdout.String(), "stopped by the user") || !strings.Contains(stderr.String(), "chat: stopped") {
@@ -74,7 +75,7 @@ func TestInterruptInASession(t *testing.T) {
 	if code := exitCode(cmd.Wait()); code != cli.Stopped {
 		t.Errorf("exit code %d\n%s", code, stderr.String())
 	}
-	if text := readFile(t, log); strings.Count(text, "### Query") != 2 {
+	if text := expect.Read(t, log); strings.Count(text, "### Query") != 2 {
 		t.Errorf("%s", text)
 	}
 }
@@ -90,7 +91,7 @@ func TestTerminate(t *testing.T) {
 	if code := exitCode(cmd.Wait()); code != cli.Stopped {
 		t.Errorf("exit code %d", code)
 	}
-	if text := readFile(t, log); strings.Count(text, "stopped by the user after") != 2 {
+	if text := expect.Read(t, log); strings.Count(text, "stopped by the user after") != 2 {
 		t.Errorf("%s", text)
 	}
 }

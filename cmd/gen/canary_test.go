@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 )
 
 // Every test of this package runs with a key in the environment; invoke searches for it in what is printed, and
@@ -214,7 +215,7 @@ func TestRedacted(t *testing.T) {
 	})
 	must(t, cli.Done, runArgs(f, tasks(t, 2*faultRows), s.base())...)
 	f.sound(t, faultRows)
-	if journal := read(t, filepath.Join(f.out+".work", "journal.log")); !strings.Contains(journal, "[redacted]") ||
+	if journal := expect.Read(t, filepath.Join(f.out+".work", "journal.log")); !strings.Contains(journal, "[redacted]") ||
 		strings.Contains(f.result(t), "[redacted]") {
 		t.Error("gen never printed it, or accepted it")
 	}
@@ -234,7 +235,7 @@ func TestKeyInExtra(t *testing.T) {
 		s.set(func() { s.good = true })
 		args := runArgs(f, source, s.base(), "--extra", c.extra)
 		must(t, cli.Done, args...)
-		journal := read(t, filepath.Join(f.out+".work", "journal.log"))
+		journal := expect.Read(t, filepath.Join(f.out+".work", "journal.log"))
 		if c.secret != "" && strings.Contains(journal, c.secret) || !strings.Contains(journal, c.kept) {
 			t.Errorf("%s: the journal has %.600s", c.extra, journal)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 )
 
 // TestReadOnly runs gen on a read-only file system.
@@ -48,7 +49,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	s.outlive(t)
 	before, _ := s.counts()
-	kept := len(answers([]byte(read(t, filepath.Join(dir, "work", "journal.log")))))
+	kept := len(answers([]byte(expect.Read(t, filepath.Join(dir, "work", "journal.log")))))
 	if kept == 0 {
 		t.Error("the journal is empty")
 	}
@@ -84,7 +85,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	s.outlive(t)
 	before, _ = s.counts()
-	kept = len(answers([]byte(read(t, filepath.Join(f.out+".work", "journal.log")))))
+	kept = len(answers([]byte(expect.Read(t, filepath.Join(f.out+".work", "journal.log")))))
 	must(t, cli.Done, args...)
 	if small.result(t) != want {
 		t.Error("the result differs from that on a large disk")

@@ -20,6 +20,7 @@ import (
 
 	"restyle/dataset"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 )
 
 const faultRows = 24
@@ -280,7 +281,7 @@ func TestLastingFaults(t *testing.T) {
 				s.outlive(t)
 				broken.Store(false)
 				before, _ := s.counts()
-				kept := len(answers([]byte(read(t, filepath.Join(f.out+".work", "journal.log")))))
+				kept := len(answers([]byte(expect.Read(t, filepath.Join(f.out+".work", "journal.log")))))
 				if good > 0 && kept == 0 {
 					t.Error("the journal is empty")
 				}
@@ -321,7 +322,7 @@ func TestRefusedForWhatItIs(t *testing.T) {
 			if given := lastLine(t, o)["given_up"].(map[string]any)["A1"]; given == nil || given.(float64) < 2 {
 				t.Errorf("given up by A1: %v", given)
 			}
-			if !strings.Contains(read(t, filepath.Join(f.out+".work", "journal.log")), "this is too much for me") {
+			if !strings.Contains(expect.Read(t, filepath.Join(f.out+".work", "journal.log")), "this is too much for me") {
 				t.Error("the reason is not in the journal")
 			}
 		})
@@ -625,7 +626,7 @@ func TestTornJournal(t *testing.T) {
 	args := runArgs(f, source, s.base())
 	must(t, cli.Done, args...)
 	path := filepath.Join(f.out+".work", "journal.log")
-	whole := read(t, path)
+	whole := expect.Read(t, path)
 	lines := strings.SplitAfter(strings.TrimRight(whole, "\n"), "\n")
 	body := strings.Join(lines[:len(lines)-1], "") // without the record of the run's end
 	flip := []byte(body)

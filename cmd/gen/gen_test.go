@@ -18,6 +18,7 @@ import (
 
 	"restyle/dataset"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 )
 
 func TestUsage(t *testing.T) {
@@ -223,7 +224,7 @@ func TestLooking(t *testing.T) {
 		last["clean"].(float64) != 20 {
 		t.Errorf("--report: %v", o)
 	}
-	if svg := read(t, filepath.Join(f.out+".work", "tone.svg")); !strings.HasPrefix(svg, "<svg") &&
+	if svg := expect.Read(t, filepath.Join(f.out+".work", "tone.svg")); !strings.HasPrefix(svg, "<svg") &&
 		!strings.HasPrefix(svg, "<?xml") {
 		t.Errorf("the plot is no SVG: %.80s", svg)
 	}
@@ -269,7 +270,7 @@ func TestAgain(t *testing.T) {
 	if f.result(t) == first || !strings.Contains(o.stderr, ".bak") {
 		t.Errorf("another seed: %v", o)
 	}
-	if read(t, f.out+".bak")+"\n"+read(t, dataset.CertificatePath(f.out)+".bak") != first {
+	if expect.Read(t, f.out+".bak")+"\n"+expect.Read(t, dataset.CertificatePath(f.out)+".bak") != first {
 		t.Error("the files before are not the .bak")
 	}
 
@@ -279,7 +280,7 @@ func TestAgain(t *testing.T) {
 		f.result(t) != first {
 		t.Errorf("--restart: %v", o)
 	}
-	read(t, filepath.Join(f.out+".work", "journal.log.bak"))
+	expect.Read(t, filepath.Join(f.out+".work", "journal.log.bak"))
 }
 
 // TestOtherSettings changes the settings of an unfinished run: gen must refuse them and name each, until --restart.
@@ -378,7 +379,7 @@ func answerBatch(t testing.TB, path string, spoil bool) (results string, request
 	t.Helper()
 	var lines []string
 	random := rand.New(rand.NewPCG(5, 6))
-	scanner := bufio.NewScanner(strings.NewReader(read(t, path)))
+	scanner := bufio.NewScanner(strings.NewReader(expect.Read(t, path)))
 	scanner.Buffer(nil, 1<<20)
 	for scanner.Scan() {
 		requests++
@@ -467,7 +468,7 @@ func TestBatch(t *testing.T) {
 			t.Errorf("round %d, again: %v", round, o)
 		}
 	}
-	if read(t, f.out) != read(t, live.out) {
+	if expect.Read(t, f.out) != expect.Read(t, live.out) {
 		t.Error("the batch made other rows than the live run")
 	}
 	f.sound(t, 40)
@@ -488,7 +489,7 @@ func TestJudge(t *testing.T) {
 	s.set(func() { s.models = append(s.models, "judge") })
 	must(t, cli.Done, args(plain, s)...)
 	must(t, cli.Done, args(judged, s, "--judge", "judge")...)
-	if read(t, plain.out) != read(t, judged.out) {
+	if expect.Read(t, plain.out) != expect.Read(t, judged.out) {
 		t.Error("the judge changed the rows")
 	}
 	certs, err := dataset.ReadCertificates(dataset.CertificatePath(judged.out))
@@ -506,7 +507,7 @@ func TestJudge(t *testing.T) {
 	})
 	deaf.set(func() { deaf.models = []string{"judge"} })
 	o := must(t, cli.Done, args(failing, s, "--judge", "judge", "--judge-url", deaf.base())...)
-	if read(t, plain.out) != read(t, failing.out) || lastLine(t, o)["judge_failed"].(float64) != 20 {
+	if expect.Read(t, plain.out) != expect.Read(t, failing.out) || lastLine(t, o)["judge_failed"].(float64) != 20 {
 		t.Errorf("a judge that says nothing: %v", o)
 	}
 }
@@ -518,7 +519,7 @@ func TestComments(t *testing.T) {
 		"--model", "fake", "--comments")
 	f.sound(t, 20)
 	// The server's standard answer, which may be accepted once or twice, has none.
-	made := read(t, f.out)
+	made := expect.Read(t, f.out)
 	if n, none := strings.Count(made, " of it, obviously\\n"),
 		strings.Count(made, "the same words for everybody"); n < 20-none || none > 2 {
 		t.Errorf("%d remarks in the code of 20 rows, %d of which have none", n, none)
@@ -564,7 +565,7 @@ func TestOutputs(t *testing.T) {
 		if !slices.Equal(rows, want) {
 			t.Errorf("%s holds other rows", ext)
 		}
-		if text := read(t, card); !strings.HasPrefix(text, "---\n") || !strings.Contains(text, "tasks.json") ||
+		if text := expect.Read(t, card); !strings.HasPrefix(text, "---\n") || !strings.Contains(text, "tasks.json") ||
 			!strings.Contains(text, "20 rows") {
 			t.Errorf("the card: %s", text)
 		}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"restyle/dataset"
+	"restyle/internal/expect"
 	"restyle/teacher"
 	"restyle/teacher/openai"
 )
@@ -120,7 +121,7 @@ func besiege(t *testing.T, live bool) *siege {
 	g.through(r)
 	g.length, g.control = time.Since(start), r.result(t)
 	g.larger = max(fileSize(t, r.out), fileSize(t, dataset.CertificatePath(r.out)))
-	journal := read(t, r.journal())
+	journal := expect.Read(t, r.journal())
 	g.first, g.needed = int64(strings.IndexByte(journal, '\n')+1), len(answers([]byte(journal)))
 	if g.s != nil {
 		if calls, distinct := g.s.counts(); calls != g.needed || distinct != g.needed {
@@ -197,7 +198,7 @@ func (g *siege) killAt(r *besieged, p point) {
 	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != want {
 		t.Fatalf("%s: it ended with %v instead of %v\n%s%s", p.name, cmd.ProcessState, want, stdout, stderr)
 	}
-	b := read(t, r.journal())
+	b := expect.Read(t, r.journal())
 	if torn := !strings.HasSuffix(b, "\n"); p.size+p.more > 0 && (!torn || int64(len(b)) != limit) {
 		t.Errorf("%s: the journal has %d bytes, want %d and half a line at its end", p.name, len(b), limit)
 	}

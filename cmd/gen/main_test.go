@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"restyle/dataset"
+	"restyle/internal/expect"
 	"restyle/teacher"
 	"restyle/voice"
 )
@@ -169,16 +170,7 @@ func newFolder(t testing.TB) folder {
 // result returns the two files of a finished run.
 func (f folder) result(t testing.TB) string {
 	t.Helper()
-	return read(t, f.out) + "\n" + read(t, dataset.CertificatePath(f.out))
-}
-
-func read(t testing.TB, path string) string {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
+	return expect.Read(t, f.out) + "\n" + expect.Read(t, dataset.CertificatePath(f.out))
 }
 
 // files returns the names of all files in the directory, except those of the work directory.

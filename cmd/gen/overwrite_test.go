@@ -9,6 +9,7 @@ import (
 
 	"restyle/dataset"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 )
 
 // TestEmitBatchKeepsAFile checks that --emit-batch keeps a file of results that was named by mistake.
@@ -23,7 +24,7 @@ func TestEmitBatchKeepsAFile(t *testing.T) {
 	for range 2 { // the same requests again: nothing to keep
 		must(t, cli.Done, args...)
 	}
-	if got := read(t, batch+".bak"); got != "paid answers\n" {
+	if got := expect.Read(t, batch+".bak"); got != "paid answers\n" {
 		t.Errorf("kept is %q", got)
 	}
 	if _, err := os.Stat(batch + ".bak.2"); err == nil {

@@ -10,13 +10,14 @@ import (
 
 	"restyle/dataset"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 	"restyle/teacher"
 )
 
 // rowsOf reads a source that tasks wrote.
 func rowsOf(t testing.TB, path string) (rows []map[string]any) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(read(t, path)), &rows); err != nil {
+	if err := json.Unmarshal([]byte(expect.Read(t, path)), &rows); err != nil {
 		t.Fatal(err)
 	}
 	return rows
@@ -37,7 +38,7 @@ func writeRows(t testing.TB, path string, rows []map[string]any) {
 func TestSourceIsNotOverwritten(t *testing.T) {
 	dir := t.TempDir()
 	source := filepath.Join(dir, "rows.json")
-	b := read(t, tasks(t, 20))
+	b := expect.Read(t, tasks(t, 20))
 	if err := os.WriteFile(source, []byte(b), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func TestRowsWithoutAnswer(t *testing.T) {
 // TestDamageIsFoundFirst damages a source far after the rows that are needed.
 func TestDamageIsFoundFirst(t *testing.T) {
 	source := tasks(t, 200)
-	whole := read(t, source)
+	whole := expect.Read(t, source)
 	if err := os.WriteFile(source, []byte(whole[:len(whole)-20]), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -166,9 +167,9 @@ func TestBatchWithoutOne(t *testing.T) {
 	file := filepath.Join(f.dir, "batch.jsonl")
 	o := must(t, cli.Done, append(args(f), "--emit-batch", file)...)
 	results, requests := answerBatch(t, file, false)
-	lines := strings.Split(read(t, results), "\n")
+	lines := strings.Split(expect.Read(t, results), "\n")
 	// The first line of the batch belongs to the first row.
-	first, _, _ := strings.Cut(read(t, file), "\n")
+	first, _, _ := strings.Cut(expect.Read(t, file), "\n")
 	var id struct {
 		CustomID string `json:"custom_id"`
 	}
@@ -203,14 +204,14 @@ func TestBatchWithoutOne(t *testing.T) {
 		for round := 0; ; round++ {
 			o := invoke(t, append(args(f), "--ingest-batch", results)...)
 			if o.code == cli.Done {
-				return read(t, f.out)
+				return expect.Read(t, f.out)
 			}
 			if round > 4 {
 				t.Fatal(o)
 			}
 			file := filepath.Join(f.dir, "more.jsonl")
 			if o := must(t, cli.Done, append(args(f), "--emit-batch", file)...); lastLine(t, o)["rows"] != nil {
-				return read(t, f.out)
+				return expect.Read(t, f.out)
 			}
 			results, _ = answerBatch(t, file, false)
 		}

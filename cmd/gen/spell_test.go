@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 )
 
 var (
@@ -83,12 +84,12 @@ func TestBadSpell(t *testing.T) {
 				if o.code != code {
 					t.Fatalf("spell %d: want exit code %d, got %v", i, code, o)
 				}
-				kept := len(answers([]byte(read(t, journal))))
+				kept := len(answers([]byte(expect.Read(t, journal))))
 				// A row whose answer resembles others too much may wait for a second answer.
 				if n := number(waiting, o.stderr); code == cli.Retry && (n < rows-kept || n > rows-number(accepted, o.stderr)) {
 					t.Errorf("%d answers are there, %d rows wait: %v", kept, n, o)
 				}
-				if text := read(t, journal); strings.Contains(text, `"finish":"refused"`) {
+				if text := expect.Read(t, journal); strings.Contains(text, `"finish":"refused"`) {
 					t.Errorf("a failure is recorded as an answer:\n%s", text)
 				}
 			}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"restyle/data"
+	"restyle/internal/expect"
 )
 
 func needPython(t *testing.T) {
@@ -312,11 +312,7 @@ func TestCommittedPageIsTheDescribedOne(t *testing.T) {
 }
 
 func TestAlpacaPromptsAreTheReferences(t *testing.T) {
-	root := os.Getenv("RESTYLE_REFERENCE")
-	if root == "" {
-		t.Skip("RESTYLE_REFERENCE is not set")
-	}
-	text, err := os.ReadFile(filepath.Join(root, "data/instruct/torchtune_alpaca_tiny.json"))
+	text, err := os.ReadFile(expect.Reference(t, "data/instruct/torchtune_alpaca_tiny.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

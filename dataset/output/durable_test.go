@@ -12,6 +12,7 @@ import (
 
 	"restyle/dataset"
 	"restyle/internal/disk"
+	"restyle/internal/expect"
 )
 
 // watchCalls records the calls that change the disk, except writes, with TEMP in place of random names. It fails the
@@ -112,8 +113,8 @@ func TestNeighboursLinks(t *testing.T) {
 			if refused := strings.HasSuffix(name, ".lock"); refused != (err != nil) {
 				t.Errorf("%s: %v", name, err)
 			}
-			if read(t, victim) != "mine" || len(folder(t, outside)) != 1 {
-				t.Errorf("%s: the victim has %q, and there is %q", name, read(t, victim), folder(t, outside))
+			if expect.Read(t, victim) != "mine" || len(folder(t, outside)) != 1 {
+				t.Errorf("%s: the victim has %q, and there is %q", name, expect.Read(t, victim), folder(t, outside))
 			}
 			if link, err := os.Readlink(filepath.Join(dir, name)); link != target {
 				t.Errorf("%s: the link is gone: %v", name, err)
@@ -129,7 +130,7 @@ func TestDanglingLink(t *testing.T) {
 	if err := errors.Join(os.Mkdir(filepath.Dir(target), 0o777), os.Symlink("there/x.json", link)); err != nil {
 		t.Fatal(err)
 	}
-	if o, err := WriteFile(link, []byte("new")); err != nil || o.State != disk.Written || read(t, target) != "new" {
+	if o, err := WriteFile(link, []byte("new")); err != nil || o.State != disk.Written || expect.Read(t, target) != "new" {
 		t.Fatal(o, err)
 	}
 	if to, err := os.Readlink(link); err != nil || to != "there/x.json" {

@@ -5,12 +5,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"restyle/dataset"
-	"restyle/internal/disk"
-	"restyle/internal/expect"
 	"slices"
 	"testing"
 	"time"
+
+	"restyle/dataset"
+	"restyle/internal/disk"
+	"restyle/internal/expect"
 )
 
 func TestOutcomes(t *testing.T) {
@@ -20,7 +21,7 @@ func TestOutcomes(t *testing.T) {
 	if d := save(t, path, someRows(5)); d.Data.State != disk.Written || d.Certificates.State != disk.Written {
 		t.Errorf("first: %+v", d)
 	}
-	first := read(t, path)
+	first := expect.Read(t, path)
 	old := time.Now().Add(-time.Hour).Truncate(time.Second)
 	if err := errors.Join(os.Chtimes(path, old, old), os.Chtimes(certs, old, old)); err != nil {
 		t.Fatal(err)
@@ -36,12 +37,12 @@ func TestOutcomes(t *testing.T) {
 	if d := save(t, path, someRows(6)); d.Data.State != disk.Replaced || d.Certificates.State != disk.Replaced {
 		t.Errorf("other rows: %+v", d)
 	}
-	if read(t, path+".bak") != first {
+	if expect.Read(t, path+".bak") != first {
 		t.Error("the .bak is not the file before")
 	}
-	second := read(t, path)
-	if d := save(t, path, someRows(7)); d.Data.State != disk.Replaced || read(t, path+".bak.2") != second ||
-		read(t, path+".bak") != first {
+	second := expect.Read(t, path)
+	if d := save(t, path, someRows(7)); d.Data.State != disk.Replaced || expect.Read(t, path+".bak.2") != second ||
+		expect.Read(t, path+".bak") != first {
 		t.Errorf("the .bak.2 is not the file just before: %+v", d)
 	}
 	// The file has the same length but other bytes.
@@ -123,7 +124,7 @@ func TestFullDisk(t *testing.T) {
 	for _, ext := range []string{".json", ".jsonl", ".parquet"} {
 		path := filepath.Join(t.TempDir(), "out"+ext)
 		save(t, path, someRows(2))
-		was := read(t, path)
+		was := expect.Read(t, path)
 		o, err := Create(path)
 		if err != nil {
 			t.Fatal(err)
@@ -140,7 +141,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		_, err = o.Commit()
 		expect.Error(t, err, "no space left")
-		if read(t, path) != was || len(folder(t, filepath.Dir(path))) != 2 {
+		if expect.Read(t, path) != was || len(folder(t, filepath.Dir(path))) != 2 {
 			t.Errorf("%s: the old file is not as it was, or something is left behind: %q", ext, folder(t, filepath.Dir(path)))
 		}
 	}
@@ -158,7 +159,7 @@ func TestLinksStay(t *testing.T) {
 	if o, err := WriteFile(link, []byte("new")); err != nil || o.State != disk.Replaced {
 		t.Fatal(o, err)
 	}
-	if info, err := os.Lstat(link); err != nil || info.Mode()&fs.ModeSymlink == 0 || read(t, target) != "new" {
+	if info, err := os.Lstat(link); err != nil || info.Mode()&fs.ModeSymlink == 0 || expect.Read(t, target) != "new" {
 		t.Errorf("the link is gone: %v, %v", info.Mode(), err)
 	}
 }
@@ -175,10 +176,11 @@ func TestWriteFile(t *testing.T) {
 		{"", disk.Unchanged, []string{"one", "two"}}, {"two", disk.Replaced, []string{"one", "two", ""}},
 		{"", disk.Replaced, []string{"one", "two", ""}}} {
 		got, err := WriteFile(path, []byte(c.data))
-		if err != nil || got.State != c.want || (got.Kept != "") != (c.want == disk.Replaced) || read(t, path) != c.data {
+		if err != nil || got.State != c.want || (got.Kept != "") != (c.want == disk.Replaced) ||
+			expect.Read(t, path) != c.data {
 			t.Errorf("%q: %v, %v", c.data, got, err)
 		}
-		if c.want == disk.Replaced && (read(t, got.Kept) != old ||
+		if c.want == disk.Replaced && (expect.Read(t, got.Kept) != old ||
 			got.String() != "replaced, the old file is kept as "+got.Kept) {
 			t.Errorf("%q: %v, and the old file had %q", c.data, got, old)
 		}
@@ -188,8 +190,8 @@ func TestWriteFile(t *testing.T) {
 		}
 		for i, want := range c.kept {
 			bak := path + []string{".bak", ".bak.2", ".bak.3"}[i]
-			if read(t, bak) != want {
-				t.Errorf("%q: %s has %q, want %q", c.data, bak, read(t, bak), want)
+			if expect.Read(t, bak) != want {
+				t.Errorf("%q: %s has %q, want %q", c.data, bak, expect.Read(t, bak), want)
 			}
 		}
 	}

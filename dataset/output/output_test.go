@@ -35,15 +35,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func read(t testing.TB, path string) string {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
 func rewritten(instruction, input, original, answer string) dataset.Rewritten {
 	return dataset.Rewritten{
 		Instruction: instruction, Input: input, OutputOriginal: original, OutputPassiveAggressive: answer,
@@ -191,7 +182,7 @@ func TestBytes(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "out"+ext)
 		save(t, path, []dataset.Rewritten{rewritten("a <b> & é\n", "", "\"\\", "🙂"), {Input: "x"}})
-		if got := read(t, path); got != want {
+		if got := expect.Read(t, path); got != want {
 			t.Errorf("%s:\n%s", ext, cmp.Diff(want, got))
 		}
 	}
@@ -201,7 +192,7 @@ func TestBytes(t *testing.T) {
 		`","source":"starter","source_revision":"r","source_row":0,"teacher":"builtin","model":"rules",` +
 		`"style":"passive-aggressive","style_sha256":"s","prompt_sha256":"p","seed":1152921504606846976,"attempt":1,` +
 		`"checks":[{"id":"A1","pass":true,"value":"stop"},{"id":"A5","pass":true,"value":"0.25 <&>"}]}` + "\n"
-	if got := read(t, dataset.CertificatePath(path)); got != want {
+	if got := expect.Read(t, dataset.CertificatePath(path)); got != want {
 		t.Error(cmp.Diff(want, got))
 	}
 }
@@ -211,7 +202,8 @@ func TestSameRowsSameBytes(t *testing.T) {
 		a, b := filepath.Join(t.TempDir(), "a"+ext), filepath.Join(t.TempDir(), "b"+ext)
 		save(t, a, someRows(1500))
 		save(t, b, someRows(1500))
-		if read(t, a) != read(t, b) || read(t, dataset.CertificatePath(a)) != read(t, dataset.CertificatePath(b)) {
+		if expect.Read(t, a) != expect.Read(t, b) || expect.Read(t, dataset.CertificatePath(a)) != expect.Read(t,
+			dataset.CertificatePath(b)) {
 			t.Errorf("%s: the same rows give other bytes", ext)
 		}
 	}
@@ -404,7 +396,7 @@ func TestCommitAs(t *testing.T) {
 	dir := t.TempDir()
 	path, other := filepath.Join(dir, "out.json"), filepath.Join(dir, "out.partial.json")
 	save(t, path, someRows(5))
-	whole := read(t, path)
+	whole := expect.Read(t, path)
 	o, err := Create(path)
 	if err != nil {
 		t.Fatal(err)
@@ -413,7 +405,7 @@ func TestCommitAs(t *testing.T) {
 		t.Fatal(err)
 	}
 	done, err := o.CommitAs(other)
-	if err != nil || done.DataPath != other || done.Data.State != disk.Written || read(t, path) != whole {
+	if err != nil || done.DataPath != other || done.Data.State != disk.Written || expect.Read(t, path) != whole {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	if rows, err := dataset.ReadRewritten(context.Background(), other); err != nil || !slices.Equal(rows, someRows(1)) {

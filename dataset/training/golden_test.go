@@ -2,25 +2,20 @@ package training
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"restyle/chat"
 	"restyle/dataset"
+	"restyle/internal/expect"
 	"restyle/tokenizer"
 )
 
 // real returns a tokenizer that is not part of the module.
 func real(t testing.TB, name string) *tokenizer.Tokenizer {
 	t.Helper()
-	dir := os.Getenv("RESTYLE_REFERENCE")
-	if dir == "" {
-		t.Skip("RESTYLE_REFERENCE is not set: no real tokenizers")
-	}
-	tok, err := tokenizer.Load(filepath.Join(dir, "golden", "tokenizer", name, "tokenizer.json"))
+	tok, err := tokenizer.Load(expect.Reference(t, "golden", "tokenizer", name, "tokenizer.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +59,7 @@ func TestGoldenMasks(t *testing.T) {
 			}
 			e := &Encoder{Tokenizer: tokenizers[c.tokenizer], Template: family, Seq: 1 << 20}
 			compared := 0
-			for line := range strings.Lines(read(t, filepath.Join(os.Getenv("RESTYLE_REFERENCE"), "golden", "chat",
-				c.family+".jsonl"))) {
+			for line := range strings.Lines(expect.Read(t, expect.Reference(t, "golden", "chat", c.family+".jsonl"))) {
 				var g golden
 				if err := json.Unmarshal([]byte(line), &g); err != nil {
 					t.Fatal(err)
@@ -113,7 +107,8 @@ func TestGoldenMasks(t *testing.T) {
 // TestPromptIsWhatChatAsksForReal is like TestPromptIsWhatChatAsks, but with large vocabularies and real questions and
 // answers.
 func TestPromptIsWhatChatAsksForReal(t *testing.T) {
-	source, err := dataset.Open(t.Context(), reference(t, "instruct/gpteacher_codegen-instruct.json"), dataset.Options{})
+	source, err := dataset.Open(t.Context(), expect.Reference(t, "data", "instruct/gpteacher_codegen-instruct.json"),
+		dataset.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

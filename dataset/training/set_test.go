@@ -29,7 +29,7 @@ func load(t testing.TB, e *Encoder, rows any) (*Set, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Load(context.Background(), write(t, "rows.json", string(data)), dataset.Options{}, e)
+	return Load(context.Background(), expect.File(t, "rows.json", string(data)), dataset.Options{}, e)
 }
 
 type task struct {
@@ -156,7 +156,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"nothing", chatml, `[]`, []string{"no rows"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, err := Load(context.Background(), write(t, "rows.json", c.content), dataset.Options{}, c.e)
+			s, err := Load(context.Background(), expect.File(t, "rows.json", c.content), dataset.Options{}, c.e)
 			expect.Error(t, err, c.want...)
 			if s != nil {
 				t.Error("a set beside an error")
@@ -169,7 +169,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Load(ctx, write(t, "rows.json", `[{"instruction":"a","output":"b"}]`), dataset.Options{},
+	if _, err := Load(ctx, expect.File(t, "rows.json", `[{"instruction":"a","output":"b"}]`), dataset.Options{},
 		chatml); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
@@ -194,7 +194,7 @@ func TestUncertified(t *testing.T) {
 	if _, err := out.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	rows := read(t, path)
+	rows := expect.Read(t, path)
 	put := func(path, content string) {
 		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
 			t.Fatal(err)
@@ -219,7 +219,7 @@ func TestUncertified(t *testing.T) {
 		}
 	}
 	certificates := dataset.CertificatePath(path)
-	lines := strings.SplitAfter(read(t, certificates), "\n")
+	lines := strings.SplitAfter(expect.Read(t, certificates), "\n")
 	put(certificates, lines[0])
 	put(path, rows)
 	s, err := Load(context.Background(), path, dataset.Options{}, e)
@@ -264,7 +264,7 @@ func TestLoadText(t *testing.T) {
 	text := strings.Repeat("What is it? <|eot_id|>\n", 30)
 	for _, seq := range []int{2, 3, 7, 64, 100000} {
 		e.Seq = seq
-		s, err := LoadText(context.Background(), write(t, "book.txt", "\ufeff"+text), e)
+		s, err := LoadText(context.Background(), expect.File(t, "book.txt", "\ufeff"+text), e)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -302,7 +302,7 @@ func TestLoadText(t *testing.T) {
 		{"seq", "a", 1, "seq 1"},
 	} {
 		e.Seq = c.seq
-		_, err := LoadText(context.Background(), write(t, "x.txt", c.content), e)
+		_, err := LoadText(context.Background(), expect.File(t, "x.txt", c.content), e)
 		expect.Error(t, err, c.want)
 	}
 	e.Seq = 10
@@ -405,7 +405,7 @@ func BenchmarkTokenizerAlone(b *testing.B) {
 func benchmarked(b *testing.B) (e *Encoder, path string) {
 	e = encoderOf(b, "llama3.2")
 	e.Tokenizer, e.Seq = real(b, "llama3"), 512
-	return e, reference(b, "instruct/gpteacher_codegen-instruct.json")
+	return e, expect.Reference(b, "data", "instruct/gpteacher_codegen-instruct.json")
 }
 
 // TestJoin checks that the numbers of rows, and all other counts, continue from one set to the next.

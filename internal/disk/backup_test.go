@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 func TestBackup(t *testing.T) {
@@ -22,7 +24,7 @@ func TestBackup(t *testing.T) {
 		}
 		list := calls(t, nil)
 		bak, err := Backup(path)
-		if err != nil || bak != path+c.want || read(t, bak) != c.text || read(t, path) != c.text {
+		if err != nil || bak != path+c.want || expect.Read(t, bak) != c.text || expect.Read(t, path) != c.text {
 			t.Errorf("%s: %s, %v", c.text, bak, err)
 		}
 		if n := len(*list); c.text == "two" && ((*list)[n-2] != "link x x.bak.3" ||
@@ -31,13 +33,13 @@ func TestBackup(t *testing.T) {
 		}
 	}
 	list := calls(t, nil)
-	if bak, err := MoveToBackup(path); err != nil || bak != path+".bak.4" || read(t, bak) != "one" {
+	if bak, err := MoveToBackup(path); err != nil || bak != path+".bak.4" || expect.Read(t, bak) != "one" {
 		t.Error(bak, err)
 	}
 	if want := []string{"rename x x.bak.4", "syncdir " + filepath.Base(dir)}; !slices.Equal(*list, want) {
 		t.Errorf("%q, want %q", *list, want)
 	}
-	if got := read(t, path+".bak"); got != "somebody else's" {
+	if got := expect.Read(t, path+".bak"); got != "somebody else's" {
 		t.Errorf("the first .bak has %q", got)
 	}
 	if _, err := Backup(path); !errors.Is(err, fs.ErrNotExist) {
@@ -46,7 +48,7 @@ func TestBackup(t *testing.T) {
 	// Without hard links.
 	put(t, path, "three")
 	calls(t, map[string]error{"link x x.bak": syscall.EPERM})
-	if bak, err := Backup(path); err != nil || bak != path+".bak.5" || read(t, bak) != "three" {
+	if bak, err := Backup(path); err != nil || bak != path+".bak.5" || expect.Read(t, bak) != "three" {
 		t.Error(bak, err)
 	}
 	calls(t, nil)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // TestSyncFailureIsFinal checks that a second sync does not hide what a failed one has lost.
@@ -63,8 +65,8 @@ func TestHalfAWrite(t *testing.T) {
 	if _, err := f.ReadFrom(strings.NewReader("ghij")); !errors.Is(err, syscall.ENOSPC) {
 		t.Error("a copy passes by the watcher:", err)
 	}
-	if err := f.Truncate(0); !errors.Is(err, syscall.EIO) || read(t, path) != "abcgh" {
-		t.Errorf("%v, %q", err, read(t, path))
+	if err := f.Truncate(0); !errors.Is(err, syscall.EIO) || expect.Read(t, path) != "abcgh" {
+		t.Errorf("%v, %q", err, expect.Read(t, path))
 	}
 }
 
@@ -94,8 +96,8 @@ func TestNothingThroughLinks(t *testing.T) {
 		if err == nil || errors.Is(err, ErrLocked) {
 			t.Errorf("%s: %v", what, err)
 		}
-		if read(t, victim) != "mine" || len(folder(t, dir)) != 2 {
-			t.Errorf("%s: the victim has %q, there is %q", what, read(t, victim), folder(t, dir))
+		if expect.Read(t, victim) != "mine" || len(folder(t, dir)) != 2 {
+			t.Errorf("%s: the victim has %q, there is %q", what, expect.Read(t, victim), folder(t, dir))
 		}
 		os.Remove(path)
 	}
@@ -108,8 +110,8 @@ func TestNothingThroughLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if read(t, victim) != "mine" {
-		t.Errorf("the victim has %q", read(t, victim))
+	if expect.Read(t, victim) != "mine" {
+		t.Errorf("the victim has %q", expect.Read(t, victim))
 	}
 }
 
@@ -177,7 +179,7 @@ func TestNeighbour(t *testing.T) {
 		if _, err := Follow(link); (err == nil) != c.followed {
 			t.Errorf("%v: the link: %v", c.mode, err)
 		} else if err != nil {
-			wantError(t, err, link, "user 4321", "choose another name")
+			expect.Error(t, err, link, "user 4321", "choose another name")
 		}
 		for path, want := range map[string]bool{file: c.opened, both: c.both} {
 			f, err := Open(path, os.O_RDWR, 0)
@@ -189,7 +191,7 @@ func TestNeighbour(t *testing.T) {
 			}
 		}
 	}
-	if got := read(t, file); got != "theirs" {
+	if got := expect.Read(t, file); got != "theirs" {
 		t.Errorf("it has %q", got)
 	}
 }

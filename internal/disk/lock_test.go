@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"restyle/internal/expect"
 )
 
 // TestLock checks that only one process has the lock, that the next one is told which process that is, and that a
@@ -25,7 +27,7 @@ func TestLock(t *testing.T) {
 	if !errors.Is(err, ErrLocked) {
 		t.Fatal(err)
 	}
-	wantError(t, err, path, "process", host, "since 2")
+	expect.Error(t, err, path, "process", host, "since 2")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	_, err = LockWait(ctx, path)
@@ -37,11 +39,11 @@ func TestLock(t *testing.T) {
 	if err != nil {
 		t.Fatal("after kill -9:", err)
 	}
-	if text := read(t, path); !strings.HasPrefix(text, "process") {
+	if text := expect.Read(t, path); !strings.HasPrefix(text, "process") {
 		t.Errorf("a lock that was waited for wrote %q", text)
 	}
 	said, end = other(t, "lock", path)
-	wantError(t, errors.New(said), ErrLocked.Error())
+	expect.Error(t, errors.New(said), ErrLocked.Error())
 	end()
 	f.Close()
 	put(t, path, strings.Repeat("what a longer name has left\n", 10))
@@ -49,9 +51,9 @@ func TestLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintf("process %d on %s since", os.Getpid(), host); !strings.HasPrefix(read(t, path), want) ||
-		strings.Count(read(t, path), "\n") != 1 {
-		t.Errorf("it says %q", read(t, path))
+	if want := fmt.Sprintf("process %d on %s since", os.Getpid(), host); !strings.HasPrefix(expect.Read(t, path), want) ||
+		strings.Count(expect.Read(t, path), "\n") != 1 {
+		t.Errorf("it says %q", expect.Read(t, path))
 	}
 	if err := f.Remove(); err != nil || len(folder(t, filepath.Dir(path))) != 0 {
 		t.Error(err)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // TestWriteOrder checks that the bytes are on the disk before the file gets its name, and that the name is synced after
@@ -36,7 +38,7 @@ func TestWriteOrder(t *testing.T) {
 		if !slices.Equal(*list, want) {
 			t.Errorf("%s: %q, want %q", name, *list, want)
 		}
-		if got := folder(t, dir); len(got) != 1 || read(t, filepath.Join(dir, "x")) != "new" {
+		if got := folder(t, dir); len(got) != 1 || expect.Read(t, filepath.Join(dir, "x")) != "new" {
 			t.Errorf("%s: there is %q", name, got)
 		}
 	}
@@ -56,8 +58,8 @@ func TestWriteFails(t *testing.T) {
 		if err := Write(path, []byte("new"), 0o666); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("%s: %v", call, err)
 		}
-		if got := folder(t, dir); len(got) != 1 || read(t, path) != "old" {
-			t.Errorf("%s: there is %q, %q", call, got, read(t, path))
+		if got := folder(t, dir); len(got) != 1 || expect.Read(t, path) != "old" {
+			t.Errorf("%s: there is %q, %q", call, got, expect.Read(t, path))
 		}
 	}
 	// A file system that cannot sync a directory is no error; one that can, and fails, is an error.
@@ -167,8 +169,9 @@ func TestTakenName(t *testing.T) {
 		})
 		err := Write(filepath.Join(dir, "x"), []byte("new"), 0o666)
 		stop()
-		if err != nil || read(t, victim) != "mine" || read(t, filepath.Join(dir, "x")) != "new" || len(folder(t, dir)) != 3 {
-			t.Errorf("%v, the victim has %q, there is %q", err, read(t, victim), folder(t, dir))
+		if err != nil || expect.Read(t, victim) != "mine" || expect.Read(t, filepath.Join(dir, "x")) != "new" ||
+			len(folder(t, dir)) != 3 {
+			t.Errorf("%v, the victim has %q, there is %q", err, expect.Read(t, victim), folder(t, dir))
 		}
 		os.Remove(taken)
 	}
@@ -196,12 +199,12 @@ func TestResume(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := folder(t, dir); len(got) != 1 || read(t, filepath.Join(dir, "x")) != "onetwo" {
+	if got := folder(t, dir); len(got) != 1 || expect.Read(t, filepath.Join(dir, "x")) != "onetwo" {
 		t.Errorf("there is %q", got)
 	}
 	if err := os.Symlink("x", filepath.Join(dir, "y.part")); err != nil {
 		t.Fatal(err)
 	}
 	_, err = Resume(root, "y.part", "y", 0o666)
-	wantError(t, err, "y.part", "link")
+	expect.Error(t, err, "y.part", "link")
 }

@@ -6,9 +6,10 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 //go:embed testdata/oracle.py
@@ -90,20 +91,16 @@ func programs(t testing.TB) (names, sources []string) {
 // other answers, only some of which are Python.
 func reference(t *testing.T) (sources, rewrites, others []string) {
 	t.Helper()
-	dir := os.Getenv("RESTYLE_REFERENCE")
-	if dir == "" {
-		t.Skip("RESTYLE_REFERENCE is not set: no reference data")
-	}
 	var rows []struct {
 		Source  string `json:"output_original"`
 		Rewrite string `json:"output_passive_aggressive"`
 	}
-	readJSON(t, filepath.Join(dir, "data/instruct/original_passive_aggressive_data.json"), &rows)
+	readJSON(t, expect.Reference(t, "data/instruct/original_passive_aggressive_data.json"), &rows)
 	for _, r := range rows {
 		sources, rewrites = append(sources, r.Source), append(rewrites, r.Rewrite)
 	}
 	var more []struct{ Response string }
-	readJSON(t, filepath.Join(dir, "data/instruct/gpteacher_codegen-instruct.json"), &more)
+	readJSON(t, expect.Reference(t, "data/instruct/gpteacher_codegen-instruct.json"), &more)
 	for _, r := range more {
 		others = append(others, r.Response)
 	}

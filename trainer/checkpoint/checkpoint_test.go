@@ -9,8 +9,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -86,19 +87,6 @@ func names(t *testing.T, dir string) []string {
 		found = append(found, e.Name())
 	}
 	return found
-}
-
-func wantError(t *testing.T, err error, words ...string) {
-	t.Helper()
-	if err == nil {
-		t.Error("no error")
-		return
-	}
-	for _, word := range words {
-		if !strings.Contains(err.Error(), word) {
-			t.Errorf("the error does not say %q: %v", word, err)
-		}
-	}
 }
 
 func TestWrite(t *testing.T) {
@@ -182,7 +170,7 @@ func TestWriteFails(t *testing.T) {
 			root := t.TempDir()
 			write(t, root, 5)
 			err := Write(root, 5, c.fill)
-			wantError(t, err, c.want...)
+			expect.Error(t, err, c.want...)
 			if c.name == "fill fails" && !errors.Is(err, mine) {
 				t.Error("the cause is lost")
 			}
@@ -194,7 +182,7 @@ func TestWriteFails(t *testing.T) {
 			}
 		})
 	}
-	wantError(t, Write(t.TempDir(), -1, filler(content(0))), "-1")
+	expect.Error(t, Write(t.TempDir(), -1, filler(content(0))), "-1")
 }
 
 func TestLatestSkips(t *testing.T) {
@@ -231,15 +219,15 @@ func TestLatestSkips(t *testing.T) {
 		found.Skipped[2].Dir != Dir(root, 3) {
 		t.Fatalf("skipped %+v", found.Skipped)
 	}
-	wantError(t, found.Skipped[0].Why, Dir(root, 6), "not a directory")
-	wantError(t, found.Skipped[1].Why, Dir(root, 4), "state.json", "damaged")
+	expect.Error(t, found.Skipped[0].Why, Dir(root, 6), "not a directory")
+	expect.Error(t, found.Skipped[1].Why, Dir(root, 4), "state.json", "damaged")
 	damage(2)
 	damage(1)
 	found, err = Latest(root)
 	if !errors.Is(err, ErrNone) || len(found.Skipped) != 5 || found.Dir != "" {
 		t.Errorf("found %+v, %v", found, err)
 	}
-	wantError(t, err, Dir(root, 1), Dir(root, 4))
+	expect.Error(t, err, Dir(root, 1), Dir(root, 4))
 	if diff := cmp.Diff(before, names(t, root)); diff != "" {
 		t.Error("something was removed:", diff)
 	}
@@ -282,7 +270,7 @@ func TestKeep(t *testing.T) {
 			}
 			removed, err := Keep(root, c.n)
 			if c.err != "" {
-				wantError(t, err, c.err)
+				expect.Error(t, err, c.err)
 			} else if err != nil {
 				t.Fatal(err)
 			}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // TestBitFlips flips single bits in every file, including SHA256SUMS, and checks that each flip is found and the
@@ -187,10 +189,10 @@ func TestStrangeFiles(t *testing.T) {
 			if err := c.spoil(Dir(root, 1)); err != nil {
 				t.Fatal(err)
 			}
-			wantError(t, Open(Dir(root, 1)), Dir(root, 1), c.want)
+			expect.Error(t, Open(Dir(root, 1)), Dir(root, 1), c.want)
 		})
 	}
-	wantError(t, Open(filepath.Join(t.TempDir(), "none")), "none", "no such file")
+	expect.Error(t, Open(filepath.Join(t.TempDir(), "none")), "none", "no such file")
 }
 
 func TestParseSums(t *testing.T) {

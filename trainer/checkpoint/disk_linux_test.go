@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"restyle/internal/disk"
+	"restyle/internal/expect"
 )
 
 // mount mounts a file system over an empty directory.
@@ -34,7 +35,7 @@ func TestFullDisk(t *testing.T) {
 	if !errors.Is(err, syscall.ENOSPC) {
 		t.Error(err)
 	}
-	wantError(t, err, Dir(root, 2), "no space left", "the disk was full after", " MiB are free", "free some space")
+	expect.Error(t, err, Dir(root, 2), "no space left", "the disk was full after", " MiB are free", "free some space")
 	if got := names(t, root); len(got) != 1 {
 		t.Error("there is", got)
 	}
@@ -50,15 +51,16 @@ func TestFullDisk(t *testing.T) {
 	if err := Room(root, free); err != nil {
 		t.Error(err)
 	}
-	wantError(t, Room(root, 1<<30), root, "needs 1024.0 MiB", inMiB(free)+" are free", "free some space")
+	expect.Error(t, Room(root, 1<<30), root, "needs 1024.0 MiB", inMiB(free)+" are free", "free some space")
 }
 
 func TestReadOnly(t *testing.T) {
 	root := mount(t, syscall.MS_RDONLY, "")
-	wantError(t, Write(filepath.Join(root, "checkpoints"), 1, filler(content(1))), root, "read-only", "choose a directory")
-	wantError(t, Write(root, 1, filler(content(1))), root, "read-only", "choose a directory")
+	expect.Error(t, Write(filepath.Join(root, "checkpoints"), 1, filler(content(1))), root, "read-only",
+		"choose a directory")
+	expect.Error(t, Write(root, 1, filler(content(1))), root, "read-only", "choose a directory")
 	_, err := Lock(root)
-	wantError(t, err, root, "read-only", "choose a directory")
+	expect.Error(t, err, root, "read-only", "choose a directory")
 	if _, err := Latest(root); !errors.Is(err, ErrNone) {
 		t.Error(err)
 	}
@@ -69,11 +71,11 @@ func TestNoDirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	overwrite(t, file, nil)
 	for _, root := range []string{file, filepath.Join(file, "checkpoints")} {
-		wantError(t, Write(root, 1, filler(content(1))), file, "not a directory")
+		expect.Error(t, Write(root, 1, filler(content(1))), file, "not a directory")
 		_, err := Latest(root)
-		wantError(t, err, file, "not a directory")
+		expect.Error(t, err, file, "not a directory")
 		_, err = Keep(root, 1)
-		wantError(t, err, file, "not a directory")
+		expect.Error(t, err, file, "not a directory")
 	}
 	if data, err := os.ReadFile(file); err != nil || len(data) != 0 {
 		t.Error(err)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"restyle/internal/disk"
+	"restyle/internal/expect"
 )
 
 // The test binary is also the process that is killed and the one that tries to lock: childJob names the job, childDir
@@ -120,7 +121,7 @@ func TestLockRace(t *testing.T) {
 		t.Fatal(err)
 	}
 	host, _ := os.Hostname()
-	wantError(t, err, "process", host, time.Now().Format("2006-"))
+	expect.Error(t, err, "process", host, time.Now().Format("2006-"))
 
 	if err := cmds[winner].Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -182,20 +183,20 @@ func TestLockFile(t *testing.T) {
 	file := filepath.Join(dir, "file")
 	overwrite(t, file, nil)
 	_, err := Lock(filepath.Join(file, "run"))
-	wantError(t, err, "cannot create", "choose a directory")
+	expect.Error(t, err, "cannot create", "choose a directory")
 	nowhere := filepath.Join(dir, "nowhere")
 	if err := os.Symlink("missing", nowhere); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{nowhere, filepath.Join(nowhere, "run")} {
 		_, err = Lock(dir)
-		wantError(t, err, "cannot create", "choose a directory")
+		expect.Error(t, err, "cannot create", "choose a directory")
 	}
 	if err := os.Mkdir(filepath.Join(dir, ".lock"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	_, err = Lock(dir)
-	wantError(t, err, "cannot write in "+dir)
+	expect.Error(t, err, "cannot write in "+dir)
 
 	dir = t.TempDir()
 	unlock, err := Lock(dir)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"restyle/internal/disk"
+	"restyle/internal/expect"
 )
 
 // watch records the calls that change the disk as "op NAME" or "rename FROM TO", with names relative to root, and fails
@@ -162,7 +163,7 @@ func TestNeighboursLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := Lock(root)
-		wantError(t, err, ".lock", "not a regular file")
+		expect.Error(t, err, ".lock", "not a regular file")
 		if data, err := os.ReadFile(victim); err != nil || string(data) != "mine" {
 			t.Errorf("the victim has %q, %v", data, err)
 		}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"restyle/internal/expect"
 )
 
 var benchmarkRow = BenchmarkRow{
@@ -58,7 +60,7 @@ func TestAppendBenchmark(t *testing.T) {
 			if err := AppendBenchmark(path, benchmarkRow); err != nil {
 				t.Fatal(err)
 			}
-			if got := readFile(t, path); got != c.after {
+			if got := expect.Read(t, path); got != c.after {
 				t.Errorf("got\n%s\nwant\n%s", got, c.after)
 			}
 		})
@@ -78,7 +80,7 @@ func TestBenchmarkUnmeasured(t *testing.T) {
 		}
 	}
 	// ReadAll checks that the rows are as long as the header.
-	rows, err := csv.NewReader(strings.NewReader(readFile(t, path))).ReadAll()
+	rows, err := csv.NewReader(strings.NewReader(expect.Read(t, path))).ReadAll()
 	if err != nil || len(rows) != 3 || rows[0][0] != "Timestamp" {
 		t.Fatal(rows, err)
 	}
@@ -107,24 +109,24 @@ func TestBenchmarkRefuses(t *testing.T) {
 	} {
 		writeFile(t, path, c.text)
 		for _, err := range []error{CheckBenchmark(path), AppendBenchmark(path, benchmarkRow)} {
-			wantError(t, err, path, c.want, "choose another")
+			expect.Error(t, err, path, c.want, "choose another")
 			if err != nil && len(err.Error()) > 500 {
 				t.Error("a very long error")
 			}
 		}
-		if readFile(t, path) != c.text {
+		if expect.Read(t, path) != c.text {
 			t.Error("the file was changed")
 		}
 	}
 	for _, bad := range []string{dir, filepath.Join(path, "b.csv"), filepath.Join(dir, "none", "b.csv")} {
-		wantError(t, CheckBenchmark(bad), bad, "choose another")
-		wantError(t, AppendBenchmark(bad, benchmarkRow), bad, "choose another")
+		expect.Error(t, CheckBenchmark(bad), bad, "choose another")
+		expect.Error(t, AppendBenchmark(bad, benchmarkRow), bad, "choose another")
 	}
 	pipe := filepath.Join(dir, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, AppendBenchmark(pipe, benchmarkRow), "not a regular file")
+	expect.Error(t, AppendBenchmark(pipe, benchmarkRow), "not a regular file")
 }
 
 // TestBenchmarkAtOnce has many concurrent writers of a new file and checks for one header and only complete rows.
@@ -144,7 +146,7 @@ func TestBenchmarkAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	all, err := csv.NewReader(strings.NewReader(readFile(t, path))).ReadAll()
+	all, err := csv.NewReader(strings.NewReader(expect.Read(t, path))).ReadAll()
 	if err != nil || len(all) != 1+writers*rows || all[0][18] != "Label" {
 		t.Fatal(len(all), err)
 	}

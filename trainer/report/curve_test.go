@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 var keepCurves = flag.String("curves", "", "a directory to keep the curves that the test draws, to be looked at")
@@ -284,7 +286,7 @@ type brokenWriter struct{}
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("the disk is full") }
 
 func TestLossSVGError(t *testing.T) {
-	wantError(t, LossSVG(brokenWriter{}, run(3, 3)), "the disk is full")
+	expect.Error(t, LossSVG(brokenWriter{}, run(3, 3)), "the disk is full")
 }
 
 func FuzzLossSVG(f *testing.F) {

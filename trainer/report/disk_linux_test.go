@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // fullDisk returns a directory on a file system of a few KiB.
@@ -33,14 +35,14 @@ func TestMetricsFullDisk(t *testing.T) {
 	if !errors.Is(err, syscall.ENOSPC) {
 		t.Error(err)
 	}
-	wantError(t, err, path, "free some space")
+	expect.Error(t, err, path, "free some space")
 	if again := m.Write(stepLine{}); again != err {
 		t.Error("a later write says", again)
 	}
 	if m.Close() == nil {
 		t.Error("Close has forgotten the error")
 	}
-	text := readFile(t, path)
+	text := expect.Read(t, path)
 	if int64(len(text)) != m.Offset() || !strings.HasSuffix(text, "\n") {
 		t.Errorf("%d bytes in the file, %d in whole lines", len(text), m.Offset())
 	}
@@ -58,12 +60,12 @@ func TestEventsFullDisk(t *testing.T) {
 	for step := range 5000 {
 		e.Scalar(step, TagLoss, 1)
 	}
-	wantError(t, e.Flush(), "event file", "no space left")
+	expect.Error(t, e.Flush(), "event file", "no space left")
 	if e.Close() == nil {
 		t.Error("Close has forgotten the error")
 	}
 	_, err = Create(filepath.Join(dir, "none", "\x00"), 0)
-	wantError(t, err, "event file")
+	expect.Error(t, err, "event file")
 }
 
 func TestBenchmarkFullDisk(t *testing.T) {
@@ -72,11 +74,11 @@ func TestBenchmarkFullDisk(t *testing.T) {
 	for range 1000 {
 		before, _ := os.ReadFile(path)
 		if err = AppendBenchmark(path, benchmarkRow); err != nil {
-			if readFile(t, path) != string(before) {
-				t.Errorf("%d bytes became %d: %v", len(before), len(readFile(t, path)), err)
+			if expect.Read(t, path) != string(before) {
+				t.Errorf("%d bytes became %d: %v", len(before), len(expect.Read(t, path)), err)
 			}
 			break
 		}
 	}
-	wantError(t, err, "no space left")
+	expect.Error(t, err, "no space left")
 }

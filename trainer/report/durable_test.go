@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"restyle/internal/disk"
+	"restyle/internal/expect"
 )
 
 // watch records the calls that change the disk and fails the one named fail.
@@ -42,7 +43,7 @@ func TestNothingRunsInASpreadsheet(t *testing.T) {
 		if err := AppendBenchmark(path, r); err != nil {
 			t.Fatal(err)
 		}
-		rows, err := csv.NewReader(strings.NewReader(readFile(t, path))).ReadAll()
+		rows, err := csv.NewReader(strings.NewReader(expect.Read(t, path))).ReadAll()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,12 +61,12 @@ func TestBenchmarkHalfARow(t *testing.T) {
 	if err := AppendBenchmark(path, benchmarkRow); err != nil {
 		t.Fatal(err)
 	}
-	whole := readFile(t, path)
+	whole := expect.Read(t, path)
 	watch(t, "write b.csv")
 	if err := AppendBenchmark(path, benchmarkRow); !errors.Is(err, syscall.ENOSPC) {
 		t.Error(err)
 	}
-	if got := readFile(t, path); got != whole {
+	if got := expect.Read(t, path); got != whole {
 		t.Errorf("%q", got)
 	}
 }
@@ -98,7 +99,7 @@ func TestMetricsDisk(t *testing.T) {
 				t.Errorf("%s: %v", call, err)
 			}
 		}
-		if got := readFile(t, path); call == "write m.jsonl" && got != "1\n" {
+		if got := expect.Read(t, path); call == "write m.jsonl" && got != "1\n" {
 			t.Errorf("%s: %q", call, got)
 		}
 	}
@@ -127,7 +128,7 @@ func TestEventsTakeNoFile(t *testing.T) {
 		}
 		return nil
 	})()
-	if _, err := Create(t.TempDir(), 0); !errors.Is(err, fs.ErrExist) || readFile(t, theirs) != "theirs" {
+	if _, err := Create(t.TempDir(), 0); !errors.Is(err, fs.ErrExist) || expect.Read(t, theirs) != "theirs" {
 		t.Error(err)
 	}
 }
@@ -156,29 +157,29 @@ func TestNeighboursLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := OpenMetrics(path, -1)
-		wantError(t, err, path, "not a regular file")
+		expect.Error(t, err, path, "not a regular file")
 	}
 	link, log := filepath.Join(dir, "b.csv"), filepath.Join(outside, "b.csv")
 	if err := os.Symlink(log, link); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(CheckBenchmark(link), AppendBenchmark(link, benchmarkRow), CheckBenchmark(link)); err != nil ||
-		readFile(t, log) == "" {
+		expect.Read(t, log) == "" {
 		t.Error(err)
 	}
 	if os.Geteuid() == 0 { // only root can act as another user
-		was := readFile(t, log)
+		was := expect.Read(t, log)
 		if err := errors.Join(os.Chmod(dir, 0o777|os.ModeSticky), os.Lchown(link, 4321, -1)); err != nil {
 			t.Skip("this root can play nobody: ", err)
 		}
 		for _, err := range []error{CheckBenchmark(link), AppendBenchmark(link, benchmarkRow)} {
-			wantError(t, err, "user 4321", "choose another")
+			expect.Error(t, err, "user 4321", "choose another")
 		}
-		if readFile(t, log) != was {
+		if expect.Read(t, log) != was {
 			t.Error("written through another user's link")
 		}
 	}
-	if readFile(t, victim) != "mine" {
-		t.Errorf("the victim has %q", readFile(t, victim))
+	if expect.Read(t, victim) != "mine" {
+		t.Errorf("the victim has %q", expect.Read(t, victim))
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"restyle/internal/expect"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -103,7 +105,7 @@ func eventFile(t *testing.T, dir string) []byte {
 	if err != nil || len(found) != 1 {
 		t.Fatal(found, err)
 	}
-	return []byte(readFile(t, found[0]))
+	return []byte(expect.Read(t, found[0]))
 }
 
 func TestEventsRoundTrip(t *testing.T) {
@@ -181,7 +183,7 @@ func TestEventBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := records(t, eventFile(t, dir))
-	want := records(t, []byte(readFile(t, "testdata/events.bin")))
+	want := records(t, []byte(expect.Read(t, "testdata/events.bin")))
 	if len(got) != len(want) {
 		t.Fatalf("%d events, want %d", len(got), len(want))
 	}
@@ -248,7 +250,7 @@ func TestTensorBoard(t *testing.T) {
 	write(0, 0, 0) // killed before it had a checkpoint
 	write(0, 7, 0)
 	torn, _ := filepath.Glob(filepath.Join(dir, "*"))
-	data := readFile(t, torn[1])
+	data := expect.Read(t, torn[1])
 	writeFile(t, torn[1], data[:len(data)-9])
 	write(4, 9, 4) // from the checkpoint of step 3
 

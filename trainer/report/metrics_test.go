@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -15,28 +17,6 @@ type stepLine struct {
 	Step int    `json:"step"`
 	Loss Number `json:"loss"`
 	Note string `json:"note,omitempty"`
-}
-
-func wantError(t *testing.T, err error, words ...string) {
-	t.Helper()
-	if err == nil {
-		t.Error("no error")
-		return
-	}
-	for _, word := range words {
-		if !strings.Contains(err.Error(), word) {
-			t.Errorf("the error does not say %q: %v", word, err)
-		}
-	}
-}
-
-func readFile(t *testing.T, path string) string {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
 }
 
 func writeFile(t *testing.T, path, text string) {
@@ -76,7 +56,7 @@ func TestMetricsResume(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	want := readFile(t, whole)
+	want := expect.Read(t, whole)
 	if strings.Count(want, "\n") != 6 || !strings.HasPrefix(want, `{"step":1,"loss":1}`+"\n") {
 		t.Fatal(want)
 	}
@@ -95,7 +75,7 @@ func TestMetricsResume(t *testing.T) {
 		if err := m.Sync(); err != nil {
 			t.Error(err)
 		}
-		if got := readFile(t, killed); got != want {
+		if got := expect.Read(t, killed); got != want {
 			t.Errorf("from step %d: %q", at, got)
 		}
 		if err := m.Close(); err != nil {
@@ -129,8 +109,8 @@ func TestOpenMetrics(t *testing.T) {
 		writeFile(t, path, c.text)
 		m, err := OpenMetrics(path, c.offset)
 		if c.err != "" {
-			wantError(t, err, path, c.err)
-			if readFile(t, path) != c.text {
+			expect.Error(t, err, path, c.err)
+			if expect.Read(t, path) != c.text {
 				t.Error("a file that was refused was changed")
 			}
 			continue
@@ -140,14 +120,14 @@ func TestOpenMetrics(t *testing.T) {
 			continue
 		}
 		m.Close()
-		if got := readFile(t, path); got != c.want {
+		if got := expect.Read(t, path); got != c.want {
 			t.Errorf("%.20q at %d: kept %.20q", c.text, c.offset, got)
 		}
 	}
 	_, err := OpenMetrics(t.TempDir(), 0)
-	wantError(t, err, "not a regular file")
+	expect.Error(t, err, "not a regular file")
 	_, err = OpenMetrics(filepath.Join(path, "metrics.jsonl"), 0)
-	wantError(t, err, "not a directory")
+	expect.Error(t, err, "not a directory")
 }
 
 func TestMetricsNumbers(t *testing.T) {
@@ -166,7 +146,7 @@ func TestMetricsNumbers(t *testing.T) {
 		}
 	}
 	// A float that JSON cannot represent is an error and leaves the file unchanged.
-	wantError(t, m.Write(struct{ Loss float64 }{math.NaN()}), path, "NaN")
+	expect.Error(t, m.Write(struct{ Loss float64 }{math.NaN()}), path, "NaN")
 	if err := m.Write(stepLine{Step: 4}); err != nil {
 		t.Error(err)
 	}
@@ -174,8 +154,8 @@ func TestMetricsNumbers(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Error(err)
 	}
-	if !strings.HasPrefix(readFile(t, path), `{"step":1,"loss":null,"note":"<&>"}`) {
-		t.Error(readFile(t, path))
+	if !strings.HasPrefix(expect.Read(t, path), `{"step":1,"loss":null,"note":"<&>"}`) {
+		t.Error(expect.Read(t, path))
 	}
 	got, err := ReadMetrics[stepLine](path)
 	if err != nil {
@@ -204,7 +184,7 @@ func TestReadMetrics(t *testing.T) {
 		writeFile(t, path, c.text)
 		got, err := ReadMetrics[stepLine](path)
 		if c.err != "" {
-			wantError(t, err, path, c.err)
+			expect.Error(t, err, path, c.err)
 		} else if err != nil {
 			t.Errorf("%q: %v", c.text, err)
 		}
@@ -213,7 +193,7 @@ func TestReadMetrics(t *testing.T) {
 		}
 	}
 	_, err := ReadMetrics[stepLine](path + "none")
-	wantError(t, err, "no such file")
+	expect.Error(t, err, "no such file")
 }
 
 func FuzzLineEnd(f *testing.F) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/model"
 )
@@ -76,7 +77,7 @@ func TestReferenceTraps(t *testing.T) {
 	var folders []string
 	for _, name := range []string{"llama_gqa_tied_rope3", "llama_headdim24_rope3", "llama_pad_in_text", "mistral_window8",
 		"qwen2", "qwen3"} {
-		folders = append(folders, reference(t, "model", name))
+		folders = append(folders, expect.Reference(t, "golden", "model", name))
 	}
 	checkTraps(t, folders...)
 }
@@ -163,7 +164,7 @@ func TestTrapsOfLarge(t *testing.T) {
 func TestReferenceFullMistakes(t *testing.T) {
 	long(t)
 	needMemory(t, 8)
-	folder := reference(t, "full")
+	folder := expect.Reference(t, "golden", "full")
 	for _, c := range []struct {
 		name    string
 		mistake mistake

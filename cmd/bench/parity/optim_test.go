@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"restyle/hf"
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/optim"
@@ -102,13 +103,13 @@ func TestEveryOptimFigureCounts(t *testing.T) {
 		"n4096.step50.absmax1", "n4096.bf16.step10.absmax2", "n4095.step10.state1", "n4096/fp32/0.001/0.step2.p",
 		"n8977/bf16/2e-05/0.01.step50.p", "nonfinite.step2.state1", "nonfinite.step3.absmax2", "nonfinite.step3.p",
 	} {
-		try(reference(t, "optim"), "bnb_adamw8bit.safetensors", figure)
+		try(expect.Reference(t, "golden", "optim"), "bnb_adamw8bit.safetensors", figure)
 	}
 }
 
 // TestOptimMistakes checks that each of these mistakes, made on purpose, exceeds a limit.
 func TestOptimMistakes(t *testing.T) {
-	dir := reference(t, "optim")
+	dir := expect.Reference(t, "golden", "optim")
 	for name, edit := range map[string]func(*optim.Config){
 		"our own update":  func(c *optim.Config) { c.BNB = false },
 		"another β₁":      func(c *optim.Config) { c.Beta1 = 0.901 },
@@ -183,7 +184,7 @@ func TestOptimIncomplete(t *testing.T) {
 
 // TestReferenceNoExplosion checks the gradients with which bitsandbytes makes updates of 300 to 2.6 million lr.
 func TestReferenceNoExplosion(t *testing.T) {
-	st, err := hf.OpenSafetensors(filepath.Join(reference(t, "optim"), "bnb_adamw8bit.safetensors"))
+	st, err := hf.OpenSafetensors(filepath.Join(expect.Reference(t, "golden", "optim"), "bnb_adamw8bit.safetensors"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/internal/memory"
 	"restyle/kernels"
 )
@@ -70,16 +71,6 @@ func TestOwnSampling(t *testing.T) {
 	}
 }
 
-// reference returns a path in the directory of reference outputs that are not in the repository.
-func reference(t *testing.T, elem ...string) string {
-	t.Helper()
-	root := os.Getenv("RESTYLE_REFERENCE")
-	if root == "" {
-		t.Skip("RESTYLE_REFERENCE is not set: it names the folder of reference outputs")
-	}
-	return filepath.Join(append([]string{root, "golden"}, elem...)...)
-}
-
 // needMemory skips the test if a model at full size would not fit.
 func needMemory(t *testing.T, gib int) {
 	t.Helper()
@@ -91,7 +82,7 @@ func needMemory(t *testing.T, gib int) {
 // TestReference compares all small models, tokenizers, chat templates and distributions of the reference
 // directory.
 func TestReference(t *testing.T) {
-	root := reference(t)
+	root := expect.Reference(t, "golden")
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +105,7 @@ func TestReferenceFull(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a model of 1.2 billion parameters")
 	}
-	root := reference(t, "full")
+	root := expect.Reference(t, "golden", "full")
 	needMemory(t, 8)
 	must(t, Options{Quick: true, Fused: []kernels.Fused{kernels.All()}}, root)
 }
@@ -131,7 +122,7 @@ func long(t *testing.T) {
 func TestReferenceFullWhole(t *testing.T) {
 	long(t)
 	needMemory(t, 15)
-	if r := must(t, Options{}, reference(t, "full")); r.Partial {
+	if r := must(t, Options{}, expect.Reference(t, "golden", "full")); r.Partial {
 		t.Error("it was only a part")
 	}
 }
