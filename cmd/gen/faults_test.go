@@ -695,7 +695,7 @@ func TestTwoRuns(t *testing.T) {
 			"--restart"),
 	} {
 		o := must(t, cli.Failed, second...)
-		if !strings.Contains(o.stderr, "another") || !strings.Contains(o.stderr, "wait for it") {
+		if !strings.Contains(o.stderr, "wait for it, or set another --out or --work for this run") {
 			t.Errorf("%s: %v", name, o)
 		}
 	}

@@ -34,7 +34,7 @@ type pending struct {
 func createPending(path string) (*pending, error) {
 	path, err := disk.Follow(path) // a link stays a link
 	if err != nil {
-		return nil, fmt.Errorf("output: %w", err)
+		return nil, fmt.Errorf("output: %w: choose another name", err)
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("output: %s: not a regular file (%s): choose another name", path, info.Mode().Type())
@@ -44,11 +44,10 @@ func createPending(path string) (*pending, error) {
 	}
 	lock, err := disk.Lock(path + ".lock")
 	if errors.Is(err, disk.ErrLocked) {
-		return nil, fmt.Errorf("output: %s: another process is writing it: wait for it or choose another name (%w)", path,
-			err)
+		return nil, fmt.Errorf("output: %w: wait for it", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("output: %w", err)
+		return nil, fmt.Errorf("output: %w: choose another name", err)
 	}
 	f, err := disk.Create(path, 0o666)
 	if err != nil {

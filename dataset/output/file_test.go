@@ -67,7 +67,7 @@ func TestTwoWriters(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Create(path)
-	expect.Error(t, err, "another process is writing", path)
+	expect.Error(t, err, "another run is at work", path)
 	if _, err := a.Commit(); err != nil {
 		t.Fatal(err)
 	}

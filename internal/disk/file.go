@@ -21,7 +21,7 @@ type File struct {
 // Open opens a file that keeps its name, such as a lock, a journal or a log, as [os.OpenFile] does. It opens only
 // regular files and never waits for the other end of a FIFO. It does not follow a link at path itself: if the user's
 // own links are welcome, call [Follow] first. In a directory that several users can write to, such as /tmp, it refuses
-// another user's file.
+// another user's file. The error names no remedy, because only the caller knows whether another path would do.
 func Open(path string, flag int, perm fs.FileMode) (*File, error) {
 	return open(paths{}, path, flag, perm)
 }
@@ -35,8 +35,7 @@ func open(t tree, name string, flag int, perm fs.FileMode) (*File, error) {
 	f, err := t.OpenFile(name, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK, perm)
 	// The path is a link, a FIFO or socket without its other end, or a directory.
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EISDIR) {
-		return nil, &fs.PathError{Op: "open", Path: name,
-			Err: errors.New("it is not a regular file: remove it or choose another name")}
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("it is not a regular file")}
 	}
 	if err != nil {
 		return nil, err
@@ -45,7 +44,7 @@ func open(t tree, name string, flag int, perm fs.FileMode) (*File, error) {
 	switch {
 	case err != nil:
 	case !info.Mode().IsRegular():
-		err = fmt.Errorf("it is not a regular file (%s): remove it or choose another name", info.Mode().Type())
+		err = fmt.Errorf("it is not a regular file (%s)", info.Mode().Type())
 	default:
 		err = trust(t, name, info)
 	}
@@ -101,8 +100,7 @@ func trust(t tree, name string, info fs.FileInfo) error {
 	if !ok || !ok2 || (int(of.Uid) == os.Geteuid() || of.Uid == owner.Uid) && (link || of.Nlink == 1) {
 		return nil
 	}
-	return fmt.Errorf("%s belongs to user %d or has a second name, in a directory that others write in: choose another "+
-		"name", name, of.Uid)
+	return fmt.Errorf("%s belongs to user %d or has a second name, in a directory that others write in", name, of.Uid)
 }
 
 // Write writes b.

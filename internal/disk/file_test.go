@@ -179,7 +179,7 @@ func TestNeighbour(t *testing.T) {
 		if _, err := Follow(link); (err == nil) != c.followed {
 			t.Errorf("%v: the link: %v", c.mode, err)
 		} else if err != nil {
-			expect.Error(t, err, link, "user 4321", "choose another name")
+			expect.Error(t, err, link, "user 4321", "others write in")
 		}
 		for path, want := range map[string]bool{file: c.opened, both: c.both} {
 			f, err := Open(path, os.O_RDWR, 0)

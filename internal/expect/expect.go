@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Error fails the test unless err contains all the words. The text must be one line of at most 1,500 bytes.
+// Error fails the test unless err contains all the words. The text must be one line of at most 1,500 bytes, and must not
+// tell the reader twice what to choose, as it does if a function adds a remedy to an error that has one.
 func Error(t testing.TB, err error, words ...string) {
 	t.Helper()
 	if err == nil {
@@ -19,6 +20,9 @@ func Error(t testing.TB, err error, words ...string) {
 		if !strings.Contains(text, w) {
 			t.Errorf("error %q does not contain %q", text, w)
 		}
+	}
+	if strings.Count(text, "choose") > 1 {
+		t.Errorf("error gives two remedies: %q", text)
 	}
 	if len(text) > 1500 || strings.Contains(text, "\n") {
 		t.Errorf("error is not one short line: %q", text)

@@ -163,7 +163,7 @@ func TestNeighboursLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := Lock(root)
-		expect.Error(t, err, ".lock", "not a regular file")
+		expect.Error(t, err, ".lock", "not a regular file", "choose a directory")
 		if data, err := os.ReadFile(victim); err != nil || string(data) != "mine" {
 			t.Errorf("the victim has %q, %v", data, err)
 		}

@@ -126,7 +126,7 @@ func TestBenchmarkRefuses(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	expect.Error(t, AppendBenchmark(pipe, benchmarkRow), "not a regular file")
+	expect.Error(t, AppendBenchmark(pipe, benchmarkRow), "not a regular file", "choose another file")
 }
 
 // TestBenchmarkAtOnce has many concurrent writers of a new file and checks for one header and only complete rows.
