@@ -72,6 +72,7 @@ func gpuCases(t tensor.DType, rows, dim int) []gpuCase {
 			}})
 	}
 	cases = append(cases, opsCases(t, rows, dim)...)
+	cases = append(cases, rowCases(t, rows, dim)...)
 	cases = append(cases, optimizerCases(t, rows, dim)...)
 	cases = append(cases, decodeCases(t, dim)...)
 	return cases

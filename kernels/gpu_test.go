@@ -228,7 +228,7 @@ func TestOnePerVector(t *testing.T) {
 	const rows, dim = 130, 264
 	for _, l := range launches(tensor.BF16, rows, dim) {
 		// There are 130 · 33 vectors.
-		if slices.Contains([]string{"add.cu", "gelu.cu", "swiglu.cu"}, l.source) && l.grid != line(17, 256) {
+		if slices.Contains([]string{"add.cu", "gelu.cu", "mul.cu", "swiglu.cu"}, l.source) && l.grid != line(17, 256) {
 			t.Errorf("%v", l)
 		}
 	}

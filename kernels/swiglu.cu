@@ -25,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	store(dGateUp, from + VECTORS, each([&](int i) { return d[i] * gate[i] * sigmoid(gate[i]); }));
 }
 
-// The steps. Their operands are matrices of DIM columns, with a constant distance between rows.
+// The steps, apart from mul.cu. Their operands are matrices of DIM columns, with a constant distance between rows.
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) silu(T *y, int yRow, const T *x, int xRow, int rows) {
 	const long long at = thread(), row = at / VECTORS, column = at % VECTORS;
@@ -43,12 +43,4 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 		const float s = sigmoid(v[i]);
 		return d[i] * s * (1 + v[i] * (1 - s));
 	}));
-}
-
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
-	mul(T *y, int yRow, const T *a, int aRow, const T *b, int bRow, int rows) {
-	const long long at = thread(), row = at / VECTORS, column = at % VECTORS;
-	if (row >= rows) return;
-	const Vector u = loadStreaming(a + row * aRow, column), v = loadStreaming(b + row * bRow, column);
-	store(y + row * yRow, column, each([&](int i) { return u[i] * v[i]; }));
 }

@@ -95,16 +95,6 @@ func (d *Device) siluBackward(dx, dy, x tensor.Matrix) {
 		addrOf(dx), i32(dx.Stride), addrOf(dy), i32(dy.Stride), addrOf(x), i32(x.Stride), i32(dx.Rows))
 }
 
-func (d *Device) mul(y, a, b tensor.Matrix) {
-	d.ran("mul")
-	if d.gpu == nil {
-		cpu.Mul(y, a, b)
-		return
-	}
-	d.launch(kernel{"swiglu.cu", "mul", rowsOf(y)}, each(vectors(y)),
-		addrOf(y), i32(y.Stride), addrOf(a), i32(a.Stride), addrOf(b), i32(b.Stride), i32(y.Rows))
-}
-
 // halves returns the gate and the up of every row.
 func halves(gateUp tensor.Tensor) (gate, up tensor.Matrix) {
 	inner := gateUp.Dim(-1) / 2

@@ -92,6 +92,8 @@ var operations = []struct {
 	{decodeCases, nil},
 	{swiGLUCases, swiGLUTimed},
 	{geluCases, geluTimed},
+	{mulCases, mulTimed},
+	{softmaxCases, softmaxTimed},
 	{rowsCases, rowsTimed},
 	{crossEntropyCases, crossEntropyTimed},
 	{adamWCases, adamWTimed},

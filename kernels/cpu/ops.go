@@ -10,15 +10,6 @@ package cpu
 void cpu_add(tensor y, tensor a, tensor b);
 #cgo noescape cpu_add
 #cgo nocallback cpu_add
-void cpu_attention_softmax(tensor weights, matrix lse, tensor scores, int64_t window, bool causal, float scale);
-#cgo noescape cpu_attention_softmax
-#cgo nocallback cpu_attention_softmax
-void cpu_attention_softmax_from_lse(tensor weights, matrix lse, tensor scores, int64_t window, bool causal, float scale);
-#cgo noescape cpu_attention_softmax_from_lse
-#cgo nocallback cpu_attention_softmax_from_lse
-void cpu_attention_softmax_backward(tensor weights, tensor delta, tensor scores, int64_t window, bool causal, float scale);
-#cgo noescape cpu_attention_softmax_backward
-#cgo nocallback cpu_attention_softmax_backward
 void cpu_head_dots(tensor y, tensor a, tensor b);
 #cgo noescape cpu_head_dots
 #cgo nocallback cpu_head_dots
@@ -43,6 +34,12 @@ void cpu_nll(tensor loss, tensor logp, tensor targets);
 void cpu_nll_backward(tensor dlogits, tensor logp, tensor targets, float scale);
 #cgo noescape cpu_nll_backward
 #cgo nocallback cpu_nll_backward
+void cpu_mul(matrix y, matrix a, matrix b);
+#cgo noescape cpu_mul
+#cgo nocallback cpu_mul
+void cpu_mul_backward(tensor da, tensor db, tensor dy, tensor a, tensor b);
+#cgo noescape cpu_mul_backward
+#cgo nocallback cpu_mul_backward
 void cpu_rmsnorm(tensor y, tensor rstd, tensor x, tensor w, float eps);
 #cgo noescape cpu_rmsnorm
 #cgo nocallback cpu_rmsnorm
@@ -79,9 +76,21 @@ void cpu_scatter(tensor dx, tensor dy, tensor index);
 void cpu_embedding_backward(tensor dtable, tensor dy, tensor ids, int64_t pad);
 #cgo noescape cpu_embedding_backward
 #cgo nocallback cpu_embedding_backward
-void cpu_mul(matrix y, matrix a, matrix b);
-#cgo noescape cpu_mul
-#cgo nocallback cpu_mul
+void cpu_softmax(tensor y, matrix lse, tensor x);
+#cgo noescape cpu_softmax
+#cgo nocallback cpu_softmax
+void cpu_softmax_backward(tensor dx, tensor dy, tensor y);
+#cgo noescape cpu_softmax_backward
+#cgo nocallback cpu_softmax_backward
+void cpu_attention_softmax(tensor weights, matrix lse, tensor scores, int64_t window, bool causal, float scale);
+#cgo noescape cpu_attention_softmax
+#cgo nocallback cpu_attention_softmax
+void cpu_attention_softmax_from_lse(tensor weights, matrix lse, tensor scores, int64_t window, bool causal, float scale);
+#cgo noescape cpu_attention_softmax_from_lse
+#cgo nocallback cpu_attention_softmax_from_lse
+void cpu_attention_softmax_backward(tensor weights, tensor delta, tensor scores, int64_t window, bool causal, float scale);
+#cgo noescape cpu_attention_softmax_backward
+#cgo nocallback cpu_attention_softmax_backward
 void cpu_silu(matrix y, matrix x);
 #cgo noescape cpu_silu
 #cgo nocallback cpu_silu
@@ -102,23 +111,6 @@ import "restyle/tensor"
 // Add computes y = a + b.
 func Add(y, a, b tensor.Tensor) {
 	C.cpu_add(c(y.Matrix()), c(a.Matrix()), c(b.Matrix()))
-}
-
-// AttentionSoftmax computes weights [heads, len, len] and lse [heads, len] from the scores, which it overwrites. Keys
-// that are not seen get weight 0.
-func AttentionSoftmax(weights tensor.Tensor, lse tensor.Matrix, scores tensor.Tensor, window int, causal bool, scale float32) {
-	C.cpu_attention_softmax(c(weights.Matrix()), c(lse), c(scores.Matrix()), C.int64_t(window), C.bool(causal), C.float(scale))
-}
-
-// AttentionSoftmaxFromLSE computes weights from the scores and lse.
-func AttentionSoftmaxFromLSE(weights tensor.Tensor, lse tensor.Matrix, scores tensor.Tensor, window int, causal bool, scale float32) {
-	C.cpu_attention_softmax_from_lse(c(weights.Matrix()), c(lse), c(scores.Matrix()), C.int64_t(window), C.bool(causal), C.float(scale))
-}
-
-// AttentionSoftmaxBackward turns the weights into the gradients of the scores. scores holds the gradients of the
-// weights, and delta [heads, len] holds Σ dy·y.
-func AttentionSoftmaxBackward(weights, delta, scores tensor.Tensor, window int, causal bool, scale float32) {
-	C.cpu_attention_softmax_backward(c(weights.Matrix()), c(delta.Matrix()), c(scores.Matrix()), C.int64_t(window), C.bool(causal), C.float(scale))
 }
 
 // HeadDots computes y[h, i] = the product of head h of row i of a and b, [len, heads·dim]; y is [heads, len], F32.
@@ -159,6 +151,16 @@ func NLL(loss, logp, targets tensor.Tensor) {
 // NLLBackward computes dlogits = (exp(logp) − [i = target]) · scale.
 func NLLBackward(dlogits, logp, targets tensor.Tensor, scale float32) {
 	C.cpu_nll_backward(c(dlogits.Matrix()), c(logp.Matrix()), c(targets.Matrix()), C.float(scale))
+}
+
+// Mul computes y = a · b.
+func Mul(y, a, b tensor.Matrix) {
+	C.cpu_mul(c(y), c(a), c(b))
+}
+
+// MulBackward computes da = dy · b and db = dy · a.
+func MulBackward(da, db, dy, a, b tensor.Tensor) {
+	C.cpu_mul_backward(c(da.Matrix()), c(db.Matrix()), c(dy.Matrix()), c(a.Matrix()), c(b.Matrix()))
 }
 
 // RMSNorm computes the norm of every row of x.
@@ -223,9 +225,31 @@ func EmbeddingBackward(dtable, dy, ids tensor.Tensor, pad int) {
 	C.cpu_embedding_backward(c(dtable.Matrix()), c(dy.Matrix()), c(ids.Matrix()), C.int64_t(pad))
 }
 
-// Mul computes y = a · b, element by element.
-func Mul(y, a, b tensor.Matrix) {
-	C.cpu_mul(c(y), c(a), c(b))
+// Softmax computes y = eˣ / Σ eˣ for each row and, if lse is a matrix, lse = log Σ eˣ.
+func Softmax(y tensor.Tensor, lse tensor.Matrix, x tensor.Tensor) {
+	C.cpu_softmax(c(y.Matrix()), c(lse), c(x.Matrix()))
+}
+
+// SoftmaxBackward computes the gradient of Softmax, dx = y · (dy - Σ dy·y).
+func SoftmaxBackward(dx, dy, y tensor.Tensor) {
+	C.cpu_softmax_backward(c(dx.Matrix()), c(dy.Matrix()), c(y.Matrix()))
+}
+
+// AttentionSoftmax computes weights [heads, len, len] and lse [heads, len] from the scores, which it overwrites. Keys
+// that are not seen get weight 0.
+func AttentionSoftmax(weights tensor.Tensor, lse tensor.Matrix, scores tensor.Tensor, window int, causal bool, scale float32) {
+	C.cpu_attention_softmax(c(weights.Matrix()), c(lse), c(scores.Matrix()), C.int64_t(window), C.bool(causal), C.float(scale))
+}
+
+// AttentionSoftmaxFromLSE computes weights from the scores and lse.
+func AttentionSoftmaxFromLSE(weights tensor.Tensor, lse tensor.Matrix, scores tensor.Tensor, window int, causal bool, scale float32) {
+	C.cpu_attention_softmax_from_lse(c(weights.Matrix()), c(lse), c(scores.Matrix()), C.int64_t(window), C.bool(causal), C.float(scale))
+}
+
+// AttentionSoftmaxBackward turns the weights into the gradients of the scores. scores holds the gradients of the
+// weights, and delta [heads, len] holds Σ dy·y.
+func AttentionSoftmaxBackward(weights, delta, scores tensor.Tensor, window int, causal bool, scale float32) {
+	C.cpu_attention_softmax_backward(c(weights.Matrix()), c(delta.Matrix()), c(scores.Matrix()), C.int64_t(window), C.bool(causal), C.float(scale))
 }
 
 // SiLU computes y = x / (1 + e⁻ˣ).

@@ -5,14 +5,10 @@
 #define EACH_LEVEL "ops_swiglu.c"
 #include "each_level.h"
 
-TASKS(mul);
 TASKS(silu);
 TASKS(silu_backward);
 TASKS(swiglu);
 TASKS(swiglu_backward);
-
-// Mul computes y = a · b, element by element.
-void cpu_mul(matrix y, matrix a, matrix b) { each_row(mul, (elements){.y = y, .a = a, .b = b}, 3); }
 
 // SiLU computes y = x / (1 + e⁻ˣ).
 void cpu_silu(matrix y, matrix x) { each_row(silu, (elements){.y = y, .a = x}, 2); }
@@ -32,14 +28,6 @@ void cpu_swiglu_backward(matrix dgate, matrix dup, matrix dy, matrix gate, matri
 
 #else
 #include "ops_loops.h"
-
-BODY(mul, elements) {
-	for (int64_t r = lo; r < hi; r++) {
-		void *y = row(o->y, r, type), *a = row(o->a, r, type), *b = row(o->b, r, type);
-		EACH(i, n, 0, o->y.cols, { st(y, i, n, ld(a, i, n, type) * ld(b, i, n, type), type); });
-	}
-}
-BOTH_TYPES(mul)
 
 BODY(silu, elements) {
 	for (int64_t r = lo; r < hi; r++) {

@@ -1,0 +1,100 @@
+// Softmax of rows and its gradient. The formulas are in softmax.go.
+//
+//   THREADS   threads that share a row: a power of two, at most BLOCK_DIM
+//   KEPT      vectors of the row that each of them keeps in registers; 0: the row is too long, and read twice
+#include "common.cuh"
+#include "row.cuh"
+
+constexpr int AT_ONCE = KEPT ? KEPT : 4; // vectors that a thread has in registers
+
+// A Part is a thread's part of its row: the vectors lane, lane + THREADS and so on.
+struct Part {
+	int lane, row, rows, vectors;
+
+	Part(int rows, int vectors)
+		: lane(threadIdx.x % THREADS), row(blockIdx.x * ROWS + threadIdx.x / THREADS), rows(rows), vectors(vectors) {}
+	bool inside(int k) const { return row < rows && k * THREADS + lane < vectors; }
+	long long at(int k) const { return (long long)row * vectors + k * THREADS + lane; }
+	// turns is how often the thread has AT_ONCE of the vectors.
+	int turns() const { return KEPT ? 1 : (vectors + AT_ONCE * THREADS - 1) / (AT_ONCE * THREADS); }
+	void read(Vector (&v)[AT_ONCE], const T *from, int turn) const {
+#pragma unroll
+		for (int k = 0; k < AT_ONCE; k++) {
+			const int n = turn * AT_ONCE + k;
+			v[k] = !inside(n) ? Vector() : KEPT ? loadStreaming(from, at(n)) : loadCached(from, at(n));
+		}
+	}
+};
+
+// base returns what is subtracted from elements of which top is the largest: nothing if all are −∞, whose difference
+// is NaN.
+inline float base(float top) { return top == -INFINITY ? 0 : top; }
+
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) softmax(T *y, float *lse, const T *x, int rows, int vectors) {
+	const Part part(rows, vectors);
+	Vector v[AT_ONCE];
+	float top = -INFINITY, total = 0;
+	for (int turn = 0; turn < part.turns(); turn++) {
+		part.read(v, x, turn);
+		const float before = top;
+#pragma unroll
+		for (int k = 0; k < AT_ONCE; k++) {
+			if (!part.inside(turn * AT_ONCE + k)) continue;
+#pragma unroll
+			for (int i = 0; i < WIDTH; i++) top = fmaxf(top, v[k][i]);
+		}
+		if (KEPT) break; // the exponentials wait for the row's maximum
+		total *= expf(before - base(top));
+#pragma unroll
+		for (int k = 0; k < AT_ONCE; k++) {
+			if (!part.inside(turn * AT_ONCE + k)) continue;
+#pragma unroll
+			for (int i = 0; i < WIDTH; i++) total += expf(v[k][i] - base(top));
+		}
+	}
+	const float rowTop = joined(top, 0, [](float a, float b) { return fmaxf(a, b); }), from = base(rowTop);
+	if (KEPT) {
+#pragma unroll
+		for (int k = 0; k < AT_ONCE; k++) {
+			if (!part.inside(k)) continue;
+#pragma unroll
+			for (int i = 0; i < WIDTH; i++) total += expf(v[k][i] - from);
+		}
+	} else {
+		total *= expf(base(top) - from);
+	}
+	total = sum(total, 1);
+	if (lse && part.lane == 0 && part.row < rows) lse[part.row] = rowTop == INFINITY ? rowTop : from + logf(total);
+	for (int turn = 0; turn < part.turns(); turn++) {
+		if (!KEPT) part.read(v, x, turn);
+#pragma unroll
+		for (int k = 0; k < AT_ONCE; k++) {
+			const int n = turn * AT_ONCE + k;
+			if (part.inside(n)) store(y, part.at(n), each([&](int i) { return expf(v[k][i] - from) / total; }));
+		}
+	}
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
+	softmax_backward(T *dx, const T *dy, const T *y, int rows, int vectors) {
+	const Part part(rows, vectors);
+	Vector p[AT_ONCE], d[AT_ONCE];
+	float dot = 0;
+	for (int turn = 0; turn < part.turns(); turn++) {
+		part.read(p, y, turn), part.read(d, dy, turn);
+#pragma unroll
+		for (int k = 0; k < AT_ONCE; k++) {
+#pragma unroll
+			for (int i = 0; i < WIDTH; i++) dot += p[k][i] * d[k][i];
+		}
+	}
+	dot = sum(dot, 0);
+	for (int turn = 0; turn < part.turns(); turn++) {
+		if (!KEPT) part.read(p, y, turn), part.read(d, dy, turn);
+#pragma unroll
+		for (int k = 0; k < AT_ONCE; k++) {
+			const int n = turn * AT_ONCE + k;
+			if (part.inside(n)) store(dx, part.at(n), each([&](int i) { return p[k][i] * (d[k][i] - dot); }));
+		}
+	}
+}
