@@ -6,5 +6,5 @@ import "slices"
 func mutants() []mutant {
 	return slices.Concat(trainerMutants, usersMutants, kernelsMutants, modelsMutants, filesMutants, serverMutants,
 		gendataMutants, sandboxMutants, diskMutants, filterMutants, emulatedMutants, productMutants, gpuMutants,
-		decodeMutants, adamWMutants, driverMutants, attentionMutants, blasMutants, stepMutants)
+		decodeMutants, adamWMutants, driverMutants, attentionMutants, blasMutants, stepMutants, opsMutants)
 }

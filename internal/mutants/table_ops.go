@@ -1,0 +1,38 @@
+package main
+
+// opsMutants are the faults of softmax, of products element by element, of batched products, top-k and of what follows a
+// product.
+var opsMutants = []mutant{
+	{"ops/softmax-scaled", "kernels/cpu/ops_softmax.c",
+		"top == INFINITY ? top :",
+		"top == -INFINITY ? top :",
+		"./kernels -run SoftmaxRange"},
+	{"ops/softmax-all-masked", "kernels/cpu/ops_softmax.c",
+		"top > -INFINITY ? top * scale : 0",
+		"top * scale",
+		"./kernels -run SoftmaxRange"},
+	{"ops/softmax-tail", "kernels/cpu/ops_softmax.c",
+		"else for (int k = 0; k < n; k++) top = v[k] > top ? v[k] : top;",
+		"",
+		"./kernels -run SoftmaxRange"},
+	{"ops/softmax-slope", "kernels/cpu/ops_softmax.c",
+		"(ld(dy, i, n, type) - sum)",
+		"(ld(dy, i, n, type) + sum)",
+		"./kernels -run TestOps/softmax"},
+	{"ops/softmax-long-rescaled", "kernels/softmax.cu",
+		"total *= expf(before - base(top));",
+		"",
+		"./kernels/cases -run TestEmulated/softmax"},
+	{"ops/softmax-lanes", "kernels/softmax.cu",
+		"total *= expf(base(top) - from);",
+		"",
+		"./kernels/cases -run TestEmulated/softmax"},
+	{"ops/softmax-vectors", "kernels/softmax.go",
+		"for most*threads < n {",
+		"for 2*most*threads < n {",
+		"./kernels/cases -run TestEmulated/softmax"},
+	{"ops/mul-gradients-swapped", "kernels/mul.cu",
+		"store(da, at, each([&](int i) { return d[i] * v[i]; }));",
+		"store(da, at, each([&](int i) { return d[i] * u[i]; }));",
+		"./kernels/cases -run TestEmulated/mul"},
+}
