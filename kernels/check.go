@@ -27,8 +27,3 @@ func floating(op, operand string, x tensor.Tensor) {
 		panic(fmt.Sprintf("%s: %s is %v: must be F32 or BF16", op, operand, x))
 	}
 }
-
-// NoKernel is the value that an operation panics with, before it does anything, on a device that has no kernel for it.
-type NoKernel struct{ Op string }
-
-func (n NoKernel) Error() string { return n.Op + ": there is no kernel for a GPU yet" }

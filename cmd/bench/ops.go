@@ -20,7 +20,6 @@ bench ops runs the cases of every operation on a device and prints what the devi
 per operation, forward and backward, with a cell for each type, unfused and fused.
 
   ok 41%     correct: the largest error is 41% of its limit
-  no kernel  the device has no kernel for it
   FAIL 2/16  2 of 16 cases are wrong; the reasons are below the table
   -          the operation has no such form
 

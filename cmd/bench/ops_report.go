@@ -19,22 +19,20 @@ type opsReport struct {
 	Threads int       `json:"threads,omitempty"` // of the CPU
 	OK      bool      `json:"ok"`                // no case is wrong
 	Cases   int       `json:"cases"`
-	Failed  int       `json:"failed"`              // cells of the table with a wrong case
-	Missing []string  `json:"no_kernel,omitempty"` // operations for which the device has no kernel
+	Failed  int       `json:"failed"` // cells of the table with a wrong case
 	Rows    []*opsRow `json:"rows,omitempty"`
 	Times   []opsTime `json:"times,omitempty"`
 }
 
 // An opsRow is one cell of the table: one operation in one direction, with one type, fused or not.
 type opsRow struct {
-	Op      string     `json:"op"`
-	Pass    string     `json:"pass"` // forward or backward
-	Type    string     `json:"type"`
-	Fused   bool       `json:"fused"`
-	Cases   int        `json:"cases"`
-	Missing int        `json:"no_kernel,omitempty"` // cases for which the device has no kernel
-	Worst   float64    `json:"worst"`               // the largest error of the correct cases, as a fraction of its limit
-	Faults  []opsFault `json:"faults,omitempty"`
+	Op     string     `json:"op"`
+	Pass   string     `json:"pass"` // forward or backward
+	Type   string     `json:"type"`
+	Fused  bool       `json:"fused"`
+	Cases  int        `json:"cases"`
+	Worst  float64    `json:"worst"` // the largest error of the correct cases, as a fraction of its limit
+	Faults []opsFault `json:"faults,omitempty"`
 }
 
 // An opsFault is a wrong case.
@@ -83,11 +81,6 @@ func (r *opsReport) add(c *cases.Case, fused bool, result cases.Result) {
 				r.Failed++
 			}
 			row.Faults = append(row.Faults, opsFault{c.ID(), p.Faults})
-		case p.NoKernel != "":
-			row.Missing++
-			if !slices.Contains(r.Missing, p.NoKernel) {
-				r.Missing = append(r.Missing, p.NoKernel)
-			}
 		default:
 			row.Worst = max(row.Worst, p.Worst)
 		}
@@ -133,10 +126,6 @@ func (r *opsReport) text() string {
 			}
 		}
 	}
-	if len(r.Missing) > 0 {
-		b.WriteString("\n")
-		wrap(&b, fmt.Sprintf("%s has no kernel for %s", r.Device, strings.Join(r.Missing, ", ")))
-	}
 	for _, row := range r.Rows {
 		for i, f := range row.Faults {
 			if i == 0 {
@@ -172,10 +161,6 @@ func (row *opsRow) cell() string {
 		return "-"
 	case len(row.Faults) > 0:
 		return fmt.Sprintf("FAIL %d/%d", len(row.Faults), row.Cases)
-	case row.Missing == row.Cases:
-		return "no kernel"
-	case row.Missing > 0:
-		return fmt.Sprintf("ok%3.0f%%, not all", 100*row.Worst)
 	}
 	return fmt.Sprintf("ok%3.0f%%", 100*row.Worst)
 }

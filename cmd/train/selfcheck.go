@@ -98,9 +98,6 @@ func (c *selfcheck) operations(ctx context.Context) error {
 				if p.Worst > worst {
 					worst, of = p.Worst, x.ID()
 				}
-				if p.NoKernel != "" {
-					c.fault("%s has no kernel", p.NoKernel)
-				}
 				for _, f := range p.Faults {
 					c.fault("%s computes %s", x.ID(), f)
 				}

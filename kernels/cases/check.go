@@ -19,30 +19,24 @@ type Result struct{ Forward, Backward Pass }
 
 // A Pass is what Check found out about one direction of a case.
 type Pass struct {
-	Ran      bool     // false if the case has no such pass or the device has no kernel for it
-	NoKernel string   // the operation for which the device has no kernel, or ""
-	Worst    float64  // the largest error of a tensor or element, as a multiple of its limit
-	Faults   []string // what is wrong, with the values; empty if nothing is
+	Ran    bool     // false if the case has no such pass, or it panicked
+	Worst  float64  // the largest error of a tensor or element, as a multiple of its limit
+	Faults []string // what is wrong, with the values; empty if nothing is
 }
 
 func (p *Pass) fault(format string, args ...any) {
 	p.Faults = append(p.Faults, fmt.Sprintf(format, args...))
 }
 
-// run runs one direction. An operation without a kernel on the device panics with NoKernel before it does anything; any
-// other panic is a fault.
+// run runs one direction. A panic is a fault.
 func (p *Pass) run(pass func(d *kernels.Device, x Tensors), r *Run) {
 	defer func() {
-		switch why := recover().(type) {
-		case nil:
-			p.Ran = true
-		case kernels.NoKernel:
-			p.NoKernel = why.Op
-		default:
+		if why := recover(); why != nil {
 			p.fault("panic: %v", why)
 		}
 	}()
 	pass(r.d, r.X)
+	p.Ran = true
 }
 
 // A formula holds the results of a case's formula, which are the same for every device: the outputs, and samples of the
@@ -58,7 +52,8 @@ type sample struct {
 	values []float64
 }
 
-// Check runs a case, fused or unfused, and makes all its checks. The error is the device's, or that of allocating
+// Check runs a case, fused or unfused, and makes all its checks. It runs no backward pass after a forward pass that
+// panicked. The error is the device's, or that of allocating
 // memory; res is meaningless then. Check sets which operations the device fuses, and ends the guarding of its scratch
 // memory.
 func (c *Case) Check(d *kernels.Device, fused bool) (res Result, err error) {
@@ -80,23 +75,19 @@ func (c *Case) Check(d *kernels.Device, fused bool) (res Result, err error) {
 		}
 	}
 	last := &res.Forward
-	if c.Backward != nil {
+	if c.Backward != nil && res.Forward.Ran {
 		last = &res.Backward
-		if !res.Forward.Ran {
-			c.storeOutputs(r)
-		}
 		maps.Copy(ran, c.check(last, c.Backward, r))
 		if last.Ran {
 			c.compareGradients(last, r)
 		}
 	}
-	whole := res.Forward.Ran && last.Ran
-	if names := c.Kernels[index(fused)]; names != nil && whole {
+	if names := c.Kernels[index(fused)]; names != nil && last.Ran {
 		if got, want := slices.Sorted(maps.Keys(ran)), slices.Sorted(slices.Values(names)); !slices.Equal(got, want) {
 			last.fault("the kernels %s ran, not %s", strings.Join(got, ", "), strings.Join(want, ", "))
 		}
 	}
-	if d.IsCPU() && whole {
+	if d.IsCPU() && last.Ran {
 		err = c.compareThreads(&res, r)
 	}
 	if e := r.Close(); err == nil {
@@ -112,18 +103,6 @@ func (c *Case) check(p *Pass, pass func(d *kernels.Device, x Tensors), r *Run) m
 	p.run(pass, r)
 	p.Faults = append(p.Faults, r.Beyond()...)
 	return r.d.Counts()
-}
-
-// storeOutputs stores the formula's results in the outputs, for a backward pass whose forward pass the device cannot
-// run.
-func (c *Case) storeOutputs(r *Run) {
-	for name, v := range c.formula.outputs {
-		f := make([]float32, len(v))
-		for i := range v {
-			f[i] = float32(v[i])
-		}
-		r.d.Upload(r.X[name], f)
-	}
 }
 
 // compareGradients compares gradients with central differences of the formula in float64, L = Σ dy·y over the outputs
