@@ -182,7 +182,7 @@ func parseResult(line []byte) (key string, a Answer, failure string, err error) 
 	case r.Body.Choices[0].FinishReason == "":
 		return key, a, "no finish_reason: the answer may be incomplete", nil
 	default:
-		a = Answer{Finish: string(r.Body.Choices[0].FinishReason), Model: r.Body.Model, Endpoint: batchEndpoint}
+		a = Answer{Finish: r.Body.Choices[0].FinishReason, Model: r.Body.Model, Endpoint: batchEndpoint}
 		if message := r.Body.Choices[0].Message; message != nil {
 			if a.Text, err = message.Text(); err != nil {
 				return "", a, "", fmt.Errorf("not a batch result: %w", err)

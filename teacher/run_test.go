@@ -575,7 +575,7 @@ func TestIngestContent(t *testing.T) {
 		`{"content":[{"type":"thinking","text":"hm"},{"type":"text","text":"x"}]}`: "x",
 	} {
 		line := `{"custom_id":"` + key(1) + `","response":{"body":{"created":1.5,"choices":[{"message":` + message +
-			`,"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":4}}}}`
+			`,"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":"7"}}}}`
 		answers, _, in, err := readResults(strings.NewReader(line), secret.Secret{})
 		if a := answers[key(1)]; err != nil || a.Text != want || a.Finish != "stop" || a.PromptTokens != 3 ||
 			a.CompletionTokens != 4 {

@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	goopenai "github.com/sashabaranov/go-openai"
 )
 
 // An assembly assembles the events of one answer. It refuses events that cannot
@@ -20,34 +18,45 @@ type assembly struct {
 	text    strings.Builder
 	written int // bytes of text and reasoning
 	finish  string
-	usage   goopenai.Usage
+	usage   Usage
 	events  int
 	choices int
 
 	firstToken, latency time.Duration
 }
 
-// A Completion is one event of a stream, or a whole answer that was not streamed. It is go-openai's type but for the
-// fields in which servers differ.
+// A Completion is one event of a stream, or a whole answer that was not streamed. It has only the fields that are read:
+// go-openai's type would refuse an answer because of the type of any other field, such as a date with a fraction or a
+// sum of tokens in quotes.
 type Completion struct {
-	goopenai.ChatCompletionStreamResponse
-	Created json.RawMessage `json:"created"` // not read; some servers send fractions
+	ID      string          `json:"id"`
+	Object  string          `json:"object"`
+	Model   string          `json:"model"`
 	Choices []Choice        `json:"choices"`
+	Usage   *Usage          `json:"usage"`
 	Error   json.RawMessage `json:"error"` // sent with status 200
 }
 
 // Choice is the text of a [Completion].
 type Choice struct {
-	goopenai.ChatCompletionStreamChoice
-	Delta   *Content `json:"delta"`   // of a stream
-	Message *Content `json:"message"` // of an answer that was not streamed
+	Index        int      `json:"index"`
+	Delta        *Content `json:"delta"`   // of a stream
+	Message      *Content `json:"message"` // of an answer that was not streamed
+	FinishReason string   `json:"finish_reason"`
 }
 
 // Content is what a [Choice] adds to the answer.
 type Content struct {
-	goopenai.ChatCompletionStreamChoiceDelta
-	Content   json.RawMessage `json:"content"`   // a string, null, or a list of parts
-	Reasoning json.RawMessage `json:"reasoning"` // another name of reasoning_content
+	Content          json.RawMessage `json:"content"` // a string, null, or a list of parts
+	Refusal          string          `json:"refusal"`
+	ReasoningContent string          `json:"reasoning_content"`
+	Reasoning        json.RawMessage `json:"reasoning"` // another name of reasoning_content
+}
+
+// Usage is the number of tokens of a request and its answer.
+type Usage struct {
+	PromptTokens     int `json:"prompt_tokens"`
+	CompletionTokens int `json:"completion_tokens"`
 }
 
 // damaged returns the failure of a damaged stream.
@@ -101,7 +110,7 @@ func (a *assembly) add(event []byte) *failure {
 				a.written += len(content.Reasoning) - len(`""`)
 			}
 		}
-		reason := string(choice.FinishReason)
+		reason := choice.FinishReason
 		if a.finish != "" {
 			// Some servers repeat the reason with the usage.
 			if text != "" || reason != "" && (reason != a.finish || c.Usage == nil) {

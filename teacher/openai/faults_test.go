@@ -189,6 +189,11 @@ var scenes = []struct {
 		` whatever."},"logprobs":null,"content_filter_results":{}}],"usage":null}`, finishStop,
 		`{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2,"prompt_tokens_details":null,"queue_time":0.5}}`,
 		done)), answers, goodText, 0},
+	{"unread fields of other types", stream(events(`{"id":"c1","created":"today","object":"chat.completion.chunk",`+
+		`"system_fingerprint":{},"choices":[{"index":0,"delta":{"role":1,"tool_calls":"none","content":"Sure, whatever."},`+
+		`"logprobs":[],"content_filter_results":"clean"}]}`, finishStop, `{"choices":[],"usage":{"prompt_tokens":1,`+
+		`"completion_tokens":2,"total_tokens":"3","prompt_tokens_details":"none","completion_tokens_details":[]}}`, done)),
+		answers, goodText, 0},
 	{"refusal", stream(events(`{"choices":[{"index":0,"delta":{"refusal":"I will not."},"finish_reason":"stop"}]}`, done)),
 		answers, "I will not.", 0},
 	{"finish repeated beside usage", stream(events(delta(goodText), finishStop, strings.Replace(finishStop, "{",
@@ -309,6 +314,10 @@ var scenes = []struct {
 	{"invalid plain JSON", stream("{\n\"id\": KEY"), retries, "damaged answer", 0},
 	{"wrong types", stream(events(`{"choices":"KEY"}`)), retries, "damaged answer", 0},
 	{"content a number", stream(events(`{"choices":[{"index":0,"delta":{"content":7}}]}`)), retries, "damaged answer", 0},
+	{"usage a text", stream(events(delta("Su"), `{"choices":[],"usage":{"prompt_tokens":"7"}}`, finishStop)), retries,
+		"damaged answer", 0},
+	{"finish reason a number", stream(events(`{"choices":[{"index":0,"delta":{"content":"Su"},"finish_reason":1}]}`)),
+		retries, "damaged answer", 0},
 	{"HTML", stream("<!doctype html><html><title>Login</title>KEY</html>"), dies, notAnAnswer, 0},
 	{"error, 200", stream(openaiError("oops", "server_error", "")), retries, "error in answer", 0},
 	{"error, 200, refused", stream(openaiError("too long", "invalid_request_error", "context_length_exceeded")), refuses,
