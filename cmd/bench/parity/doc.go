@@ -9,6 +9,7 @@
 //	tokenizer  vectors*.jsonl with tokenizer*.json, stream.jsonl, unicode_classes.json, or corpus.txt with merges
 //	chat       one <family>.jsonl per chat template: conversations and their renderings
 //	infer      sampling.jsonl: logits and the distributions after filtering
+//	ops        OP.json with OP.safetensors for each operation: inputs at odd sizes and values, exact results, gradients
 //	optim      a safetensors file with bitsandbytes' dynamic maps: its 8-bit AdamW on CUDA, PyTorch's AdamW on the CPU
 //
 // A ledger has an entry for every recorded value. Run marks an entry when it compares the value, or uses it as an input

@@ -31,6 +31,10 @@ const (
 	limitWayBNB     = 3e-4 // of the distance that weights moved; 8e-5. The same for PyTorch's AdamW, 7e-5
 	limitWayBNBBF16 = 0.02 // 6.3e-3: one weight that rounded the other way, where a step is about an ulp
 	limitOther      = 0.01 // fraction of BF16 weights that differ; 0.004
+
+	// Single operations are compared with exact results.
+	limitSoftmax = 1e-6 // PyTorch 2.7e-7
+	limitOpBF16  = 4e-3 // float32 inside, rounded once
 )
 
 // At full size, rows are longer, there are more layers, and the noise is about five times that of the small models.

@@ -60,6 +60,7 @@ var kinds = []kind{
 	{"infer", isInfer, compareInfer, []string{"sampling.jsonl"}},
 	{"optim", isOptim, compareOptim, []string{"*.safetensors", "*.txt"}},
 	{"tokenizer", isTokenizer, compareTokenizer, tokenizerFiles},
+	{"ops", isOps, compareOps, []string{"*.json", "*.safetensors"}},
 }
 
 // A folder is a directory of reference outputs.

@@ -100,6 +100,19 @@ func TestReference(t *testing.T) {
 	}
 }
 
+// TestReferenceOps compares the recorded results of single operations.
+func TestReferenceOps(t *testing.T) {
+	r := must(t, Options{}, expect.Reference(t, "golden-next", "ops"))
+	if r.Partial || r.Counts.Compared < 50 {
+		t.Errorf("%+v", r.Counts)
+	}
+	for name := range operations {
+		if !slices.ContainsFunc(r.Rows, func(row Row) bool { return strings.HasPrefix(row.At, name+".safetensors ") }) {
+			t.Errorf("nothing of %s was compared", name)
+		}
+	}
+}
+
 // TestReferenceFull checks the quick part of the model at full size.
 func TestReferenceFull(t *testing.T) {
 	if testing.Short() {

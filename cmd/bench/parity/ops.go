@@ -1,0 +1,256 @@
+package parity
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"restyle/kernels"
+	"restyle/tensor"
+)
+
+// operations compare a recorded case of the operation that its file names. A file of any other operation is not supported
+// yet.
+var operations = map[string]func(c *opCase){
+	"gelu":    compareGELU,
+	"softmax": compareSoftmax,
+}
+
+// An opCase is a recorded case of one operation. Its tensors are called CASE.TENSOR.
+type opCase struct {
+	*tensors
+	json   *values
+	at     string // path of the case in the JSON file
+	name   string
+	typ    tensor.DType // of the inputs
+	params struct {
+		Form       string
+		Activation string
+		Eps        float64
+		K          int
+		TransposeA bool `json:"transpose_a"`
+		TransposeB bool `json:"transpose_b"`
+		Alpha      float32
+	}
+	inputs, outputs map[string][]int // shapes
+	d               *kernels.Device
+	arena           *kernels.Arena
+}
+
+// isOps reports whether each JSON file of a directory names an operation, and has tensors beside it.
+func isOps(f *folder) bool {
+	found := 0
+	for _, file := range f.files {
+		if name, ok := strings.CutSuffix(file, ".json"); ok {
+			var head struct{ Op string }
+			data, err := os.ReadFile(f.path(file))
+			if err != nil || json.Unmarshal(data, &head) != nil || head.Op != name || !f.hasFile(name+".safetensors") {
+				return false
+			}
+			found++
+		}
+	}
+	return found > 0
+}
+
+func compareOps(f *folder) error {
+	for _, file := range f.files {
+		if op, ok := strings.CutSuffix(file, ".json"); ok {
+			if err := f.compareOp(op); err != nil {
+				return fmt.Errorf("%s: %w", file, err)
+			}
+		}
+	}
+	return nil
+}
+
+// compareOp compares all cases of an operation.
+func (f *folder) compareOp(op string) error {
+	t, err := f.tensors(op + ".safetensors")
+	if err != nil {
+		return err
+	}
+	defer t.st.Close()
+	j, err := f.values(op + ".json")
+	if err != nil {
+		return err
+	}
+	for path := range j.values {
+		if strings.Contains(path, ".torch_error.") {
+			j.strike(path, yardstick)
+		}
+	}
+	compare := operations[op]
+	if compare == nil {
+		f.strikeAll(t.file+" ", unsupported)
+	}
+	var all struct {
+		Cases []struct {
+			Name, DType     string
+			Params          json.RawMessage
+			Inputs, Outputs map[string][]int
+			Errors          []struct{ N, K int }
+		}
+	}
+	data, err := os.ReadFile(f.path(j.file))
+	if err == nil {
+		err = json.Unmarshal(data, &all)
+	}
+	for i, one := range all.Cases {
+		if compare == nil || err != nil {
+			break
+		}
+		c := &opCase{tensors: t, json: j, at: fmt.Sprintf("cases.%d.", i), name: one.Name, inputs: one.Inputs,
+			outputs: one.Outputs, d: f.d}
+		if one.Inputs == nil {
+			continue
+		}
+		if err = json.Unmarshal(one.Params, &c.params); err == nil {
+			c.typ, err = tensor.ParseDType(one.DType)
+		}
+		if err == nil {
+			err = c.run(compare)
+		}
+		if err != nil {
+			err = fmt.Errorf("case %s: %w", one.Name, err)
+		}
+	}
+	f.strikeAll(j.file+" ", input)
+	return errors.Join(err, t.err)
+}
+
+// run places a case's operands and compares its results.
+func (c *opCase) run(compare func(c *opCase)) (err error) {
+	size := 1 << 16
+	for _, list := range []map[string][]int{c.inputs, c.outputs} {
+		for name, shape := range list {
+			n := 1
+			for _, d := range shape {
+				n *= d
+			}
+			info, ok := c.st.Tensor(c.name + "." + name)
+			if !ok || !slices.Equal(info.Shape, shape) {
+				return fmt.Errorf("%s is %v in the safetensors file, and %v in the JSON file", name, info.Shape, shape)
+			}
+			size += 4 * (4*n + 1024)
+		}
+	}
+	if c.arena, err = c.d.NewArena("case", size); err != nil {
+		return err
+	}
+	// A shape that an operation does not take is a fault of the file.
+	defer func() {
+		if why := recover(); why != nil {
+			err = fmt.Errorf("%v", why)
+		}
+		err = errors.Join(err, c.arena.Close())
+	}()
+	c.f.run = strings.ToLower(c.typ.String())
+	compare(c)
+	return c.d.Err()
+}
+
+// floats returns a tensor of the case.
+func (c *opCase) floats(name string) []float32 { return c.tensors.floats(c.name + "." + name) }
+
+// input places an input of the case, or returns the zero Tensor if it has none of that name.
+func (c *opCase) input(name string) tensor.Tensor {
+	shape, ok := c.inputs[name]
+	if !ok {
+		return tensor.Tensor{}
+	}
+	x := c.arena.New(name, c.typ, shape...)
+	c.d.Upload(x, c.floats(name))
+	c.f.strike(c.key(c.name+"."+name), input)
+	return x
+}
+
+// output returns a tensor of the shape of an output, of the type of the inputs.
+func (c *opCase) output(name string) tensor.Tensor {
+	return c.arena.New(name, c.typ, c.outputs[name]...)
+}
+
+// sums returns a tensor of zeros, of the shape of an output, in F32.
+func (c *opCase) sums(name string) tensor.Tensor {
+	x := c.arena.New(name, tensor.F32, c.outputs[name]...)
+	c.d.Zero(x)
+	return x
+}
+
+// compare compares a result by its norm: with the limit in F32, and rounded once in BF16. What is not finite must be at
+// the same places.
+func (c *opCase) compare(name string, x tensor.Tensor, limit float64) {
+	got, err := c.d.Floats(x)
+	want := c.floats(name)
+	if x.DType == tensor.BF16 {
+		limit = limitOpBF16
+	}
+	off := math.Inf(1)
+	if err == nil && sameWhereNotFinite(got, want) {
+		if off = byNorm(got, want); norm(want) == 0 {
+			off = norm(got)
+		}
+	}
+	c.f.compare(strings.TrimSuffix(filepath.Base(c.file), ".safetensors")+" "+name, c.key(c.name+"."+name), off, limit)
+}
+
+// compareEach compares each element of a result with a limit of its own in F32, and in BF16 with ten times that and an
+// ulp. The error is a multiple of the limit.
+func (c *opCase) compareEach(name string, x tensor.Tensor, limit func(i int) float64) {
+	got, err := c.d.Floats(x)
+	want := c.floats(name)
+	off := math.Inf(1)
+	if err == nil && sameWhereNotFinite(got, want) {
+		off = 0
+		for i, w := range want {
+			l := limit(i)
+			if x.DType == tensor.BF16 {
+				l = 10*l + 0x1p-8*math.Abs(float64(w))
+			}
+			off = max(off, math.Abs(float64(got[i])-float64(w))/l)
+		}
+	}
+	c.f.compare(strings.TrimSuffix(filepath.Base(c.file), ".safetensors")+" "+name, c.key(c.name+"."+name), off, 1)
+}
+
+// sameWhereNotFinite reports whether two lists have NaN and infinities at the same places, and then sets these to 0 in
+// both.
+func sameWhereNotFinite(got, want []float32) bool {
+	if len(got) != len(want) {
+		return false
+	}
+	for i, w := range want {
+		g := got[i]
+		if finite := w-w == 0; finite != (g-g == 0) || !finite && g != w && (g == g || w == w) {
+			return false
+		} else if !finite {
+			got[i], want[i] = 0, 0
+		}
+	}
+	return true
+}
+
+func compareGELU(c *opCase) {
+	tanh := c.params.Form == "tanh"
+	xs, dys := c.floats("x"), c.floats("dy")
+	x, dy, y, dx := c.input("x"), c.input("dy"), c.output("y"), c.output("dx")
+	c.d.GELU(y, x, tanh)
+	c.d.GELUBackward(dx, dy, x, tanh)
+	c.compareEach("y", y, func(i int) float64 { return 1e-6 + 1e-6*math.Abs(float64(xs[i])) })
+	c.compareEach("dx", dx, func(i int) float64 { return 3e-6 * max(1, math.Abs(float64(dys[i]))) })
+}
+
+// compareSoftmax computes the gradient from the result as it is stored.
+func compareSoftmax(c *opCase) {
+	x, dy, y, dx, lse := c.input("x"), c.input("dy"), c.output("y"), c.output("dx"), c.sums("lse")
+	c.d.Softmax(y, lse, x)
+	c.d.SoftmaxBackward(dx, dy, y)
+	c.compare("y", y, limitSoftmax)
+	c.compare("lse", lse, limitSoftmax)
+	c.compare("dx", dx, limitSoftmax)
+}
