@@ -8,8 +8,9 @@ import (
 	"restyle/model"
 )
 
-// Rehearse runs a prompt and one token of its answer through a model, tokens tokens in all. On a device that only
-// records (see kernels.Builds) this tells which kernels an Engine launches.
+// Rehearse runs prompts of less than tokens tokens through a model. On a device that only records (see kernels.Builds)
+// this tells which kernels an Engine launches, for a prompt and an answer of any length. Only the products of the
+// longest prompt are recorded for kernels.Device.ChooseProducts.
 func Rehearse(m *model.Model, tokens int) error {
 	if tokens < 2 {
 		return nil
@@ -18,12 +19,30 @@ func Rehearse(m *model.Model, tokens int) error {
 	if err != nil {
 		return err
 	}
-	for _, n := range []int{tokens - 1, 1} {
-		if _, e := m.Extend(cache, make([]int32, n)); err == nil {
-			err = e
-		}
+	_, err = m.Extend(cache, make([]int32, tokens-1))
+	err = errors.Join(err, cache.Close())
+	m.Device().Untimed(func() { err = errors.Join(err, rehearseLengths(m, min(tokens-1, prefillChunk))) })
+	return err
+}
+
+// rehearseLengths runs a prompt of every length up to longest, because the number of rows decides which kernels compute
+// products, and how they are compiled. One layer is enough: all launch the same kernels.
+func rehearseLengths(m *model.Model, longest int) error {
+	cfg := m.Config()
+	cfg.Layers = 1
+	one, err := model.New(m.Device(), cfg, model.Options{DType: m.DType()})
+	if err != nil {
+		return err
 	}
-	return errors.Join(err, cache.Close())
+	cache, err := one.NewKVCache(longest)
+	if err != nil {
+		return errors.Join(err, one.Close())
+	}
+	for n := 1; n <= longest && err == nil; n++ {
+		cache.Trim(0)
+		_, _, err = one.Greedy(cache, make([]int32, n))
+	}
+	return errors.Join(err, cache.Close(), one.Close())
 }
 
 // precompile compiles the kernels of an engine in parallel, before it is opened.

@@ -1,12 +1,19 @@
 package infer
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
+	"restyle/hf"
 	"restyle/kernels"
+	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
+	"restyle/model"
+	"restyle/tensor"
 )
 
 func TestMain(m *testing.M) { os.Exit(cudatest.Main(m)) }
@@ -31,5 +38,122 @@ func TestPrecompile(t *testing.T) {
 		if files, _ := filepath.Glob(filepath.Join(cache, source+"-sm_90a-*.cubin")); files == nil {
 			t.Errorf("%s is not compiled, %v", source, err)
 		}
+	}
+}
+
+// TestAnswersCompileNothing asks an engine questions of every length up to its context, greedily and by sampling, some
+// after an earlier question. No answer may compile a kernel: that would be a pause of seconds in a conversation. Nor do
+// questions of all these lengths add to the products that are timed. The driver is a stand-in whose kernels do nothing.
+func TestAnswersCompileNothing(t *testing.T) {
+	const context = 80
+	for _, libraries := range [][]string{{"libcuda", "libnvrtc"}, {"libcuda", "libnvrtc", "libcublasLt"}} {
+		for _, fused := range []kernels.Fused{nil, kernels.All()} {
+			for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16} {
+				cudatest.Use(t, libraries...)
+				cudatest.Set(t, "MEMORY=1073741824 IDLE=1")
+				cache := t.TempDir()
+				t.Setenv("RESTYLE_CACHE", cache)
+				dev, err := kernels.Open("cuda", kernels.Options{Fused: fused})
+				if err != nil {
+					t.Fatal(err)
+				}
+				e, err := Open(t.Context(), dev, "testdata/tiny/base", OpenOptions{DType: dtype, Context: context})
+				if err != nil {
+					t.Fatal(err)
+				}
+				compiled := func() int {
+					files, err := filepath.Glob(filepath.Join(cache, "*.cubin"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					return len(files)
+				}
+				ahead, timed := compiled(), 0
+				if err := dev.ChooseProducts(t.Context(), func(_, of int) { timed = of }); err != nil {
+					t.Fatal(err)
+				}
+				if most := 4 * (len(libraries) - 2); timed != most {
+					t.Errorf("%v: %d products are timed, not the %d of the longest prompt", libraries, timed, most)
+				}
+				for n := 1; n < context-2; n++ {
+					for _, temperature := range []float64{0, 1} {
+						if n%2 > 0 {
+							e.ResetCache()
+						}
+						g, err := e.Start(make([]int32, n), Options{Sampling: Sampling{Temperature: temperature}, MaxTokens: 2,
+							IgnoreEnd: true})
+						if err != nil {
+							t.Fatal(err)
+						}
+						for g.Next(t.Context()) {
+						}
+						if g.Err() != nil {
+							t.Fatal(g.Err())
+						}
+						if now := compiled(); now != ahead || now == 0 {
+							t.Fatalf("%v, fused %v, %v: a prompt of %d tokens compiles %d kernels after %d", libraries, fused,
+								dtype, n, now-ahead, ahead)
+						}
+					}
+				}
+				if err := errors.Join(e.Close(), dev.Close()); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+}
+
+// TestRehearse compares a rehearsal with prompts of all lengths and answers at all positions, for a model whose
+// products use every tile, on GPUs of different sizes. The rehearsal must find every kernel.
+func TestRehearse(t *testing.T) {
+	c, err := hf.ParseConfig([]byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 1000,
+		"hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 2, "num_attention_heads": 14,
+		"num_key_value_heads": 2, "head_dim": 64, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const context = 1200
+	tiles := map[string]bool{}
+	for _, multiprocessors := range []int{8, 24, 132} {
+		for _, fused := range []kernels.Fused{nil, kernels.All()} {
+			var b kernels.Builds
+			record := func(f func(m *model.Model) error) string {
+				t.Helper()
+				err := b.Rehearse(cuda.Properties{Major: 9, SMs: multiprocessors, Memory: 1 << 37},
+					kernels.Options{Fused: fused}, func(d *kernels.Device) error {
+						m, err := model.New(d, c, model.Options{DType: tensor.BF16})
+						if err != nil {
+							return err
+						}
+						return errors.Join(f(m), m.Close())
+					})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return b.String()
+			}
+			ahead := record(func(m *model.Model) error { return Rehearse(m, context) })
+			all := record(func(m *model.Model) error {
+				cache, err := m.NewKVCache(context)
+				for n := 1; n < 600 && err == nil; n++ {
+					cache.Trim(0)
+					_, err = m.Extend(cache, make([]int32, n%5*100+1))
+					if _, _, e := m.Greedy(cache, make([]int32, n)); err == nil {
+						err = e
+					}
+				}
+				return errors.Join(err, cache.Close())
+			})
+			if more, found := strings.CutPrefix(all, ahead); !found || more != "" {
+				t.Errorf("%d multiprocessors, fused %v: the rehearsal lacks\n%s", multiprocessors, fused, more)
+			}
+			for _, tile := range regexp.MustCompile(`TILE_M=\d+ -DTILE_N=\d+`).FindAllString(all, -1) {
+				tiles[tile] = true
+			}
+		}
+	}
+	if len(tiles) != 3 {
+		t.Errorf("the products use the tiles %v", tiles)
 	}
 }

@@ -62,6 +62,15 @@ func (b *Builds) Rehearse(p cuda.Properties, o Options, f func(*Device) error) (
 	return errors.Join(f(d), d.Sync())
 }
 
+// Untimed runs f. During a rehearsal, the products of f are not recorded for ChooseProducts.
+func (d *Device) Untimed(f func()) {
+	if d.gpu != nil && d.gpu.blas != nil && d.gpu.blas.rehearsed != nil {
+		defer func(record func(cuda.Shape)) { d.gpu.blas.rehearsed = record }(d.gpu.blas.rehearsed)
+		d.gpu.blas.rehearsed = func(cuda.Shape) {}
+	}
+	f()
+}
+
 // Precompile compiles the kernels that f launches, ahead of time and in parallel, and records the products of cuBLASLt
 // for ChooseProducts. If progress is not nil, Precompile calls it with the number of builds that are done and their
 // total. On the CPU it does nothing. If ctx ends early, Precompile returns ctx's error.

@@ -101,3 +101,25 @@ func TestBuilds(t *testing.T) {
 		t.Errorf("%s", b.String())
 	}
 }
+
+// TestUntimed checks that products of Untimed are not recorded, and those before and after it are.
+func TestUntimed(t *testing.T) {
+	b := Builds{blas: true}
+	if err := b.Rehearse(cuda.Properties{Major: 9, SMs: 132}, Options{}, func(d *Device) error {
+		product := func(n int) {
+			x := func(rows, cols int) tensor.Tensor {
+				return tensor.Tensor{Addr: align, DType: tensor.BF16, Shape: []int{rows, cols}}
+			}
+			d.Linear(x(n, 32), x(n, 64), x(32, 64), tensor.Tensor{})
+		}
+		product(100)
+		d.Untimed(func() { product(200) })
+		product(300)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(b.shapes) != 2 || b.shapes[0].M != 100 || b.shapes[1].M != 300 {
+		t.Errorf("%v", b.shapes)
+	}
+}
