@@ -128,7 +128,7 @@ func TestAdamWAll(t *testing.T) {
 				d.AddSquares(apart, x.G)
 			}
 			d.AddSquaresAll(together, l)
-			if a, b := record(t, d, apart).Norm, record(t, d, together).Norm; math.Abs(a-b) > 1e-13*a {
+			if a, b := result(t, d, apart).Norm, result(t, d, together).Norm; math.Abs(a-b) > 1e-13*a {
 				t.Errorf("step %d: the norm of all is %v, and %v tensor by tensor", step, b, a)
 			}
 			d.Decide(c, 0.3)
@@ -151,10 +151,10 @@ func TestAdamWAll(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, run)
 }
 
-// record returns a control's record.
-func record(t *testing.T, d *kernels.Device, c kernels.Control) kernels.Record {
+// result returns what a control decided.
+func result(t *testing.T, d *kernels.Device, c kernels.Control) kernels.StepResult {
 	t.Helper()
-	r, err := d.Record(c)
+	r, err := d.Result(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestAdamWAnywhere(t *testing.T) {
 				c := control(t, d)
 				d.AddSquaresAll(c, d.NewAdamWList(arena(t, d, 256).New("list", tensor.U8, kernels.AdamWListSize(1)),
 					[]kernels.AdamWTensor{y}))
-				norm[skip] = record(t, d, c).Norm
+				norm[skip] = result(t, d, c).Norm
 				for _, z := range []tensor.Tensor{y.W, y.State.M, y.State.V, y.State.Master, y.State.MScale, y.State.VScale} {
 					if z.Ok() {
 						all[skip] = append(all[skip], bytesOf(t, d, z)...)

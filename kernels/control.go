@@ -8,13 +8,13 @@ import (
 )
 
 // A Control holds, on the device, what decides a training step: the sums of losses and squares, and from them the
-// gradient's scale and whether the step is taken. So the host waits only once per step, for its Record.
+// gradient's scale and whether the step is taken. So the host waits only once per step, for its StepResult.
 type Control struct {
 	x tensor.Tensor // F64: loss, squares, scale, and 1 if the step is taken
 }
 
-// A Record is the result of a step.
-type Record struct {
+// A StepResult is the result of a step.
+type StepResult struct {
 	Loss  float64 // sum of the added losses
 	Norm  float64 // global norm of the gradient before clipping
 	Scale float64 // clip factor of the gradient: less than 1 if it was clipped
@@ -71,9 +71,9 @@ func (d *Device) Decide(c Control, limit float64) {
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// Record waits for the step and returns its result, or the device's first error.
-func (d *Device) Record(c Control) (Record, error) {
+// Result waits for the step and returns its result, or the device's first error.
+func (d *Device) Result(c Control) (StepResult, error) {
 	var x [4]float64
 	err := d.DownloadBytes(unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), c.x.Bytes()), c.x)
-	return Record{Loss: x[0], Norm: math.Sqrt(x[1]), Scale: x[2], Taken: x[3] == 1}, err
+	return StepResult{Loss: x[0], Norm: math.Sqrt(x[1]), Scale: x[2], Taken: x[3] == 1}, err
 }

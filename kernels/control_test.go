@@ -75,7 +75,7 @@ func sumSquares(t *testing.T, d *kernels.Device, xs ...tensor.Tensor) float64 {
 	for _, x := range xs {
 		d.AddSquares(c, x)
 	}
-	r, err := d.Record(c)
+	r, err := d.Result(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,15 +97,15 @@ func TestDecide(t *testing.T) {
 		for _, x := range []struct {
 			loss, g []float32
 			limit   float64
-			want    kernels.Record
+			want    kernels.StepResult
 		}{
-			{[]float32{1, 0.5}, []float32{6, 8}, 1, kernels.Record{1.5, 10, clipped(10), true}},
-			{[]float32{2}, []float32{0.375, 0.5}, 1, kernels.Record{2, 0.625, 1, true}},
-			{[]float32{2}, []float32{6, 8}, 0, kernels.Record{2, 10, 1, true}},
-			{[]float32{2}, []float32{0, 0}, 1, kernels.Record{2, 0, 1, true}},
-			{[]float32{inf}, []float32{0, 1}, 1, kernels.Record{math.Inf(1), 1, clipped(1), false}},
-			{[]float32{nan}, []float32{0, 1}, 0, kernels.Record{math.NaN(), 1, 1, false}},
-			{[]float32{1}, []float32{0, inf}, 1, kernels.Record{1, math.Inf(1), 0, false}},
+			{[]float32{1, 0.5}, []float32{6, 8}, 1, kernels.StepResult{1.5, 10, clipped(10), true}},
+			{[]float32{2}, []float32{0.375, 0.5}, 1, kernels.StepResult{2, 0.625, 1, true}},
+			{[]float32{2}, []float32{6, 8}, 0, kernels.StepResult{2, 10, 1, true}},
+			{[]float32{2}, []float32{0, 0}, 1, kernels.StepResult{2, 0, 1, true}},
+			{[]float32{inf}, []float32{0, 1}, 1, kernels.StepResult{math.Inf(1), 1, clipped(1), false}},
+			{[]float32{nan}, []float32{0, 1}, 0, kernels.StepResult{math.NaN(), 1, 1, false}},
+			{[]float32{1}, []float32{0, inf}, 1, kernels.StepResult{1, math.Inf(1), 0, false}},
 		} {
 			a, c := arena(t, d, 1<<12), control(t, d)
 			loss, g := a.New("loss", tensor.F32, len(x.loss)), a.New("g", tensor.F32, 2)
@@ -114,7 +114,7 @@ func TestDecide(t *testing.T) {
 			d.AddLoss(c, loss)
 			d.AddSquares(c, g)
 			d.Decide(c, x.limit)
-			got, err := d.Record(c)
+			got, err := d.Result(c)
 			if err != nil || fmt.Sprint(got) != fmt.Sprint(x.want) {
 				t.Errorf("losses %v, gradient %v, limit %v: %v, %v; want %v", x.loss, x.g, x.limit, got, err, x.want)
 			}

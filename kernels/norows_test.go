@@ -91,7 +91,7 @@ func TestNoRows(t *testing.T) {
 		if got := floats(t, d, table); slices.Max(got) != 0 {
 			t.Errorf("scattered from no rows: %v", got)
 		}
-		if r, err := d.Record(c); err != nil || r.Loss != 0 || r.Norm != 0 {
+		if r, err := d.Result(c); err != nil || r.Loss != 0 || r.Norm != 0 {
 			t.Errorf("%+v, %v", r, err)
 		}
 	})

@@ -184,11 +184,11 @@ func alloc(arena *kernels.Arena, params []model.Param, cfg Config) ([]kernels.Ad
 
 // list builds the lists that AdamW's kernel takes, in memory: one of all parameters, and one of each layer's.
 func (o *AdamW) list(memory tensor.Tensor) {
-	all, blocks := make([]kernels.AdamWTensor, len(o.params)), map[int][]kernels.AdamWTensor{}
+	all, layers := make([]kernels.AdamWTensor, len(o.params)), map[int][]kernels.AdamWTensor{}
 	for i, p := range o.params {
 		all[i] = kernels.AdamWTensor{W: p.W, G: p.Grad, State: o.state[i], Number: i, NoDecay: !p.Decay, BNB: o.cfg.BNB,
 			Stochastic: o.cfg.Master == Stochastic && p.W.DType == tensor.BF16 && !o.state[i].Master.Ok()}
-		blocks[p.Layer] = append(blocks[p.Layer], all[i])
+		layers[p.Layer] = append(layers[p.Layer], all[i])
 	}
 	at := 0
 	next := func(list []kernels.AdamWTensor) *kernels.AdamWList {
@@ -197,8 +197,8 @@ func (o *AdamW) list(memory tensor.Tensor) {
 		return o.dev.NewAdamWList(part, list)
 	}
 	o.all, o.layers = next(all), map[int]*kernels.AdamWList{}
-	for _, block := range slices.Sorted(maps.Keys(blocks)) {
-		o.layers[block] = next(blocks[block])
+	for _, layer := range slices.Sorted(maps.Keys(layers)) {
+		o.layers[layer] = next(layers[layer])
 	}
 }
 
@@ -219,23 +219,23 @@ func (o *AdamW) AddLoss(losses tensor.Tensor) { o.dev.AddLoss(o.control, losses)
 // learning rate lr. With an lr of 0 the moments advance but the weights stay. If the norm, or the sum of the losses
 // added since the last step, is not finite, nothing changes and the step does not count. The device decides that. Step
 // waits for it, and returns its error.
-func (o *AdamW) Step(lr, limit float64) (kernels.Record, error) {
+func (o *AdamW) Step(lr, limit float64) (kernels.StepResult, error) {
 	defer o.dev.Range("optimizer")()
 	o.dev.AddSquaresAll(o.control, o.all)
 	o.dev.Decide(o.control, limit)
-	o.move(o.all, lr, o.control)
+	o.update(o.all, lr, o.control)
 	return o.End()
 }
 
-// Move is Step without a norm and without a decision: it uses the gradients as they are, as bitsandbytes does even if
+// Update is Step without a norm and without a decision: it uses the gradients as they are, as bitsandbytes does even if
 // an element is not finite. It does not wait.
-func (o *AdamW) Move(lr float64) {
-	o.move(o.all, lr, kernels.Control{})
+func (o *AdamW) Update(lr float64) {
+	o.update(o.all, lr, kernels.Control{})
 	o.step++
 }
 
-// move updates the parameters of a list, as the next step, unless control says that the step is skipped.
-func (o *AdamW) move(list *kernels.AdamWList, lr float64, control kernels.Control) {
+// update updates the parameters of a list, as the next step, unless control says that the step is skipped.
+func (o *AdamW) update(list *kernels.AdamWList, lr float64, control kernels.Control) {
 	o.dev.AdamWAll(list, kernels.AdamWStep{LR: lr, Beta1: o.cfg.Beta1, Beta2: o.cfg.Beta2, Eps: o.cfg.Eps,
 		Decay: o.cfg.Decay, GradScale: 1,
 		Control: control, Step: o.step + 1, Seed: o.cfg.Seed})

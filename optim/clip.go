@@ -22,6 +22,6 @@ func Norm(dev *kernels.Device, params []model.Param) (norm float64, err error) {
 			dev.AddSquares(c, p.Grad)
 		}
 	}
-	r, err := dev.Record(c)
+	r, err := dev.Result(c)
 	return r.Norm, err
 }

@@ -40,7 +40,7 @@ func TestGPU(t *testing.T) {
 		cpu, _ := place(t, tensor.BF16)
 		params, onCPU := start(cpu)
 		others, onGPU := start(gpu)
-		step := func(dev *kernels.Device, o *AdamW, params []model.Param, layers bool) kernels.Record {
+		step := func(dev *kernels.Device, o *AdamW, params []model.Param, layers bool) kernels.StepResult {
 			for i, p := range params {
 				dev.Upload(p.Grad, normal(uint64(100*o.Steps()+i), p.W.Len(), 1e-3))
 			}
@@ -56,7 +56,7 @@ func TestGPU(t *testing.T) {
 			}
 			o.Decide(limit)
 			for _, layer := range []int{model.Outside, 5, 0} {
-				o.MoveLayer(layer, 1e-3)
+				o.UpdateLayer(layer, 1e-3)
 			}
 			r, err := o.End()
 			if err != nil || !r.Taken || r.Scale > 0.9 {

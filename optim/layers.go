@@ -3,13 +3,13 @@ package optim
 import "restyle/kernels"
 
 // A step may also be taken layer by layer, with only one layer's gradients in memory at a time: AddSquares for each
-// layer, Decide, then MoveLayer for each layer, whose gradients must be computed again, and End. Layers are those of
+// layer, Decide, then UpdateLayer for each layer, whose gradients must be computed again, and End. Layers are those of
 // model.Param, and model.Outside.
 
 // AddSquares adds the squares of a layer's gradients to the square of the global norm.
-func (o *AdamW) AddSquares(block int) {
+func (o *AdamW) AddSquares(layer int) {
 	defer o.dev.Range("optimizer")()
-	if list := o.layers[block]; list != nil {
+	if list := o.layers[layer]; list != nil {
 		o.dev.AddSquaresAll(o.control, list)
 	}
 }
@@ -17,17 +17,17 @@ func (o *AdamW) AddSquares(block int) {
 // Decide decides whether the step is taken, and how far it is clipped: see Step.
 func (o *AdamW) Decide(limit float64) { o.dev.Decide(o.control, limit) }
 
-// MoveLayer updates the parameters of a layer, if the step is taken.
-func (o *AdamW) MoveLayer(block int, lr float64) {
+// UpdateLayer updates the parameters of a layer, if the step is taken.
+func (o *AdamW) UpdateLayer(layer int, lr float64) {
 	defer o.dev.Range("optimizer")()
-	if list := o.layers[block]; list != nil {
-		o.move(list, lr, o.control)
+	if list := o.layers[layer]; list != nil {
+		o.update(list, lr, o.control)
 	}
 }
 
 // End waits for the step and returns its result.
-func (o *AdamW) End() (kernels.Record, error) {
-	r, err := o.dev.Record(o.control)
+func (o *AdamW) End() (kernels.StepResult, error) {
+	r, err := o.dev.Result(o.control)
 	o.dev.Begin(o.control)
 	if r.Taken {
 		o.step++

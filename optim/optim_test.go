@@ -141,7 +141,7 @@ func TestStepNotTaken(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				once := func() kernels.Record {
+				once := func() kernels.StepResult {
 					o.AddLoss(loss)
 					r, err := o.Step(1e-2, 0.1)
 					if err != nil {

@@ -159,7 +159,7 @@ func TestSameMayGrow(t *testing.T) {
 		{"max-steps", "0", "500", false}, {"max-steps", "", "5", false}, {"batch", "1", "2", false},
 		{"seed", "1", "2", false},
 	} {
-		err := Same(map[string]string{c.name: c.then}, map[string]string{c.name: c.now})
+		err := CheckIdentity(map[string]string{c.name: c.then}, map[string]string{c.name: c.now})
 		if (err == nil) != c.same {
 			t.Errorf("%s was %q and is now %q: %v", c.name, c.then, c.now, err)
 		}

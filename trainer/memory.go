@@ -62,16 +62,16 @@ func MemoryOf(d *kernels.Device, f kernels.Fused, c model.Config, p *Plan) Memor
 	}}
 }
 
-// DiskOf returns an upper bound on the bytes of a run's directory: the checkpoints that are kept and the one being
-// written, the best weights that each of them refers to, and the result. there is the number of checkpoints that a
+// MaxDisk returns an upper bound on the bytes of a run's directory: the checkpoints that are kept and the one being
+// written, the best weights that each of them refers to, and the result. saved is the number of checkpoints that a
 // resumed run already has.
-func DiskOf(c model.Config, p *Plan, there int) int64 {
+func MaxDisk(c model.Config, p *Plan, saved int) int64 {
 	params := model.ParamsOf(c, p.ModelOptions(c))
 	weights := 0
 	for _, x := range params {
 		weights += x.W.Bytes()
 	}
-	checkpoints := min(p.Config.Keep+1, there+p.Left(p.Config.SaveEvery, 0))
+	checkpoints := min(p.Config.Keep+1, saved+p.Left(p.Config.SaveEvery, 0))
 	models := 1
 	if len(p.HeldOut) > 0 {
 		models += min(checkpoints, 1+p.Left(p.Config.EvalEvery, 0)) // plus the evaluation before the first step

@@ -275,7 +275,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestOneWait checks that a step of several passes gives each of them to the device once, and waits once for the record
+// TestOneWait checks that a step of several passes gives each of them to the device once, and waits once for the result
 // of all, with all losses.
 func TestOneWait(t *testing.T) {
 	s := tinySettings()

@@ -393,12 +393,12 @@ func TestDisk(t *testing.T) {
 		}
 		size += info.Size()
 	}
-	disk := func(c Config, evaluated bool, there int) int64 {
+	disk := func(c Config, evaluated bool, saved int) int64 {
 		p := *r.Plan
 		if p.Config = c; !evaluated {
 			p.HeldOut = nil
 		}
-		return DiskOf(r.Model.Config(), &p, there)
+		return MaxDisk(r.Model.Config(), &p, saved)
 	}
 	weights := model.MemoryOf(r.Model.Device(), nil, r.Model.Config(), r.Plan.ModelOptions(r.Model.Config())).Weights
 	// The best weights that each checkpoint may refer to, and the result.
@@ -425,7 +425,7 @@ func TestDisk(t *testing.T) {
 // TestSameIsShort checks that a message does not fill the screen with hashes.
 func TestSameIsShort(t *testing.T) {
 	a, b := strings.Repeat("0123456789abcdef", 4), strings.Repeat("fedcba9876543210", 4)
-	err := Same(map[string]string{"data": a, "model": "new " + a}, map[string]string{"data": b, "model": "new " + b})
+	err := CheckIdentity(map[string]string{"data": a, "model": "new " + a}, map[string]string{"data": b, "model": "new " + b})
 	if err == nil || !strings.HasSuffix(err.Error(),
 		"data was 0123456789ab and is now fedcba987654; model was new 0123456789ab and is now new fedcba987654") {
 		t.Error(err)

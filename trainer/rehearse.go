@@ -29,7 +29,7 @@ func Rehearse(d *kernels.Device, c model.Config, p *Plan) (err error) {
 	}
 	r := &Run{Plan: p, Model: m, Optimizer: o}
 	for _, tokens := range options.PassSizes() {
-		if _, err := r.Move([]model.Batch{full(tokens, p.Longest)}, 1, 0); err != nil {
+		if _, err := r.Update([]model.Batch{full(tokens, p.Longest)}, 1, 0); err != nil {
 			return err
 		}
 	}

@@ -151,7 +151,7 @@ func (r *Run) restore(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := Same(s.Identity, r.Identity); err != nil {
+	if err := CheckIdentity(s.Identity, r.Identity); err != nil {
 		return err
 	}
 	if err := r.lengthen(&s); err != nil {
@@ -292,9 +292,9 @@ func grown(then, now string) bool {
 	return err1 == nil && err2 == nil && a != 0 && (b == 0 || b > a)
 }
 
-// Same returns an error that names every entry in which the identity of a run, then, differs from what it would be now.
-// Epochs and max-steps may have grown.
-func Same(then, now map[string]string) error {
+// CheckIdentity returns an error that names every entry in which the identity of a run, then, differs from what it would
+// be now. Epochs and max-steps may have grown.
+func CheckIdentity(then, now map[string]string) error {
 	var faults []string
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if then[name] != now[name] && !(slices.Contains(grows, name) && grown(then[name], now[name])) {

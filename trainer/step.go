@@ -23,13 +23,13 @@ func (r *Run) step() error {
 		r.state.Padding += int64(r.Model.Rows(len(b.IDs)) - len(b.IDs))
 		s.Targets += b.Targets()
 	}
-	rec, err := r.Move(passes, float32(1/float64(s.Targets)), s.LR)
+	res, err := r.Update(passes, float32(1/float64(s.Targets)), s.LR)
 	if err != nil {
 		return fmt.Errorf("step %d: %w", at+1, err)
 	}
-	s.Loss, s.GradNorm = report.Number(rec.Loss/float64(s.Targets)), report.Number(rec.Norm)
+	s.Loss, s.GradNorm = report.Number(res.Loss/float64(s.Targets)), report.Number(res.Norm)
 	r.state.InARow++
-	if s.Skipped = !rec.Taken; s.Skipped {
+	if s.Skipped = !res.Taken; s.Skipped {
 		r.state.Skipped++
 	} else {
 		r.state.InARow = 0
@@ -51,37 +51,37 @@ func (r *Run) step() error {
 	return nil
 }
 
-// Move takes an optimizer step over passes with learning rate lr, as each step of a run does. scale multiplies the sum
-// of the losses. Of r, Move uses only Plan.Config, Model and Optimizer.
-func (r *Run) Move(passes []model.Batch, scale float32, lr float64) (kernels.Record, error) {
+// Update takes an optimizer step over passes with learning rate lr, as each step of a run does. scale multiplies the sum
+// of the losses. Of r, Update uses only Plan.Config, Model and Optimizer.
+func (r *Run) Update(passes []model.Batch, scale float32, lr float64) (kernels.StepResult, error) {
 	defer r.Model.Device().Range("step")()
 	if r.Plan.Config.Gradients == LayerGradients {
-		return r.moveLayers(passes[0], scale, lr)
+		return r.updateLayers(passes[0], scale, lr)
 	}
 	for i, b := range passes {
 		l, err := r.Model.Gradient(b, scale, model.Gradients{Overwrite: i == 0})
 		if err != nil {
-			return kernels.Record{}, err
+			return kernels.StepResult{}, err
 		}
 		r.Optimizer.AddLoss(l.Each)
 	}
 	return r.Optimizer.Step(lr, r.Plan.Config.Clip)
 }
 
-// moveLayers is Move for LayerGradients, where a step is one pass. The first backward pass computes the norm and what
+// updateLayers is Update for LayerGradients, where a step is one pass. The first backward pass computes the norm and what
 // follows from it. The second updates each layer as soon as its gradients are final: those of the layers below it no
 // longer need its weights.
-func (r *Run) moveLayers(pass model.Batch, scale float32, lr float64) (kernels.Record, error) {
+func (r *Run) updateLayers(pass model.Batch, scale float32, lr float64) (kernels.StepResult, error) {
 	o := r.Optimizer
 	l, err := r.Model.Gradient(pass, scale, model.Gradients{Overwrite: true, After: o.AddSquares})
 	if err != nil {
-		return kernels.Record{}, err
+		return kernels.StepResult{}, err
 	}
 	o.AddLoss(l.Each)
 	o.Decide(r.Plan.Config.Clip)
 	if _, err := r.Model.Gradient(pass, scale, model.Gradients{Overwrite: true,
-		After: func(layer int) { o.MoveLayer(layer, lr) }}); err != nil {
-		return kernels.Record{}, err
+		After: func(layer int) { o.UpdateLayer(layer, lr) }}); err != nil {
+		return kernels.StepResult{}, err
 	}
 	return o.End()
 }

@@ -326,7 +326,7 @@ func (l *stepLine) time(ctx context.Context, o *stepOptions, run *trainer.Run, p
 	for _, p := range passes {
 		targets += p.Targets()
 	}
-	var last kernels.Record
+	var last kernels.StepResult
 	var before kernels.Meters
 	var lasting float64
 	for i := 0; i < o.warmup+o.steps || lasting < o.seconds; i++ {
@@ -338,7 +338,7 @@ func (l *stepLine) time(ctx context.Context, o *stepOptions, run *trainer.Run, p
 			before, _ = d.Meters()
 		}
 		start := time.Now()
-		if last, err = run.Move(passes, float32(1/float64(targets)), 1e-5); err != nil {
+		if last, err = run.Update(passes, float32(1/float64(targets)), 1e-5); err != nil {
 			return r, err
 		}
 		if took := time.Since(start).Seconds(); i >= o.warmup {

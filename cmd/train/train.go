@@ -212,7 +212,7 @@ func (j *job) checkDisk() error {
 	if !j.resume {
 		there = nil // a new run renames them
 	}
-	need := trainer.DiskOf(j.base.Config, j.Plan, len(there))
+	need := trainer.MaxDisk(j.base.Config, j.Plan, len(there))
 	if j.resume {
 		need -= sizeOf(j.dir)
 	}
@@ -239,7 +239,7 @@ func (j *job) train(ctx context.Context, dir *runDir, from string) (err error) {
 		return err
 	}
 	if j.resume {
-		if err := trainer.Same(dir.was.Identity, j.Identity); err != nil {
+		if err := trainer.CheckIdentity(dir.was.Identity, j.Identity); err != nil {
 			return fmt.Errorf("--resume: %w: give the flags that it began with (--epochs and --max-steps may be larger), or "+
 				"start over with --restart", err)
 		}

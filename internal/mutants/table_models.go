@@ -87,7 +87,7 @@ var modelsMutants = []mutant{
 	{"models/norm-of-last", "kernels/addsquares.go", "c.x.F64()[1] += cpu", "c.x.F64()[1] = cpu", "./optim"},
 	{"models/step-not-taken-counts", "optim/layers.go", "if r.Taken {", "{", "./optim"},
 	{"models/step-not-taken-moves", "kernels/adamw.go", "if control.F64()[3] != 1 {", "if false {", "./optim"},
-	{"models/losses-of-before", "optim/layers.go", "r, err := o.dev.Record(o.control)\n\to.dev.Begin(o.control)", "r, err := o.dev.Record(o.control)", "./optim"},
+	{"models/losses-of-before", "optim/layers.go", "r, err := o.dev.Result(o.control)\n\to.dev.Begin(o.control)", "r, err := o.dev.Result(o.control)", "./optim"},
 	{"models/warmup-one-late", "optim/schedule.go", "if step < warmup {", "if step <= warmup {", "./optim"},
 	{"models/linear-total", "optim/schedule.go", "float64(total-step)/math.Max(1, float64(total-warmup))", "float64(total-step)/math.Max(1, float64(total))", "./optim"},
 	{"models/cosine-from-zero", "optim/schedule.go", "fraction(step, warmup, total)", "fraction(step, 0, total)", "./optim"},

@@ -241,7 +241,7 @@ func (o *optimFile) steps(name, dtype string, rate, decay float64, snapshots []i
 	}
 	for s.step = 1; s.step <= slices.Max(snapshots); s.step++ {
 		d.Upload(p.Grad, grads[(s.step-1)*n:][:n])
-		opt.Move(rate)
+		opt.Update(rate)
 		if slices.Contains(snapshots, s.step) {
 			if err := compare(s); err != nil {
 				return err
