@@ -40,7 +40,7 @@ func (o *decodeOptions) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.tokens, "tokens", "timed tokens; the result is the median")
 	f.Add(&o.warmup, "warmup", "tokens before the timed ones")
 	f.Add(&o.fused, "fused", fusedHelp)
-	f.Add(&o.dtype, "dtype", dtypeHelp)
+	f.Add(&o.dtype, "dtype", "type of weights and activations, `bf16|fp32`")
 
 	f.Group("Device")
 	f.Add(&o.device, "device", cli.DeviceHelp)
@@ -78,6 +78,15 @@ type decodeLine struct {
 	name   string
 	fused  kernels.Fused
 	dtype  tensor.DType
+}
+
+// benchDType returns the type that --dtype names.
+func benchDType(name string) (tensor.DType, error) {
+	t, ok := map[string]tensor.DType{"bf16": tensor.BF16, "fp32": tensor.F32}[name]
+	if !ok {
+		return t, fmt.Errorf("--dtype %q: must be bf16 or fp32", name)
+	}
+	return t, nil
 }
 
 // line returns the measurement that the flags ask for.

@@ -53,9 +53,8 @@ func (o *kernelOptions) flags(out io.Writer) *cli.Flags {
 }
 
 func runKernels(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o := &kernelOptions{stepOptions: stepOptions{shapes: "1x512x4,4x512,8x2048", fused: "both", recompute: "none",
-		dtype:     "bf16",
-		optimizer: "adamw8bit", master: "split8", gradients: "step", steps: 1}}
+	o := &kernelOptions{stepOptions: newStepOptions()}
+	o.shapes, o.fused = "1x512x4,4x512,8x2048", "both"
 	flags := o.flags(stderr)
 	if code, done := flags.Parse(args); done {
 		return code

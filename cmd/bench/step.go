@@ -46,13 +46,21 @@ var llama1B []byte
 
 // stepOptions are the flags.
 type stepOptions struct {
-	model, shapes, fused, trainOnly, recompute, optimizer, master, dtype, gradients string
-	steps, warmup, headRows                                                         int
-	device, log, label                                                              string
-	threads                                                                         int
-	own, deterministic, sync, apart, check                                          bool
-	seconds                                                                         float64
-	beside                                                                          cli.Paths // commands, unchanged
+	settings                               trainer.Config
+	model, shapes, fused                   string
+	steps, warmup, headRows                int
+	device, log, label                     string
+	threads                                int
+	own, deterministic, sync, apart, check bool
+	seconds                                float64
+	beside                                 cli.Paths // commands, unchanged
+}
+
+// newStepOptions returns options with the default settings of training, except that clipping and samples are off.
+func newStepOptions() stepOptions {
+	o := stepOptions{settings: trainer.DefaultConfig(), steps: 10, warmup: 3, device: "auto"}
+	o.settings.Clip, o.settings.Samples = 0, 0
+	return o
 }
 
 func (o *stepOptions) flags(out io.Writer) *cli.Flags {
@@ -60,7 +68,6 @@ func (o *stepOptions) flags(out io.Writer) *cli.Flags {
 	f.Group("Step")
 	f.Add(&o.shapes, "shapes", "the `shapes`, separated by commas")
 	o.modelFlags(f)
-	f.Add(&o.gradients, "gradients", "gradients to keep at a time, `step|layer`, as in train")
 	f.Add(&o.headRows, "head-rows", "rows of logits computed at a time; 0 for as many as train computes on the device")
 	f.Add(&o.apart, "apart", "run the passes of a step through a GPU one after another, not together as train does")
 
@@ -86,29 +93,30 @@ func (o *stepOptions) flags(out io.Writer) *cli.Flags {
 	return f
 }
 
-// modelFlags adds the flags of the model and its training, which bench kernels has, too.
+// modelFlags adds the flags of the model and its training, which bench kernels has, too. The help of a setting is that of
+// train up to the semicolon: the rest is about training a model that exists.
 func (o *stepOptions) modelFlags(f *cli.Flags) {
 	f.Add(&o.model, "model", "config.json of the model, a `file`; default: the shape of Llama-3.2-1B")
 	f.Add(&o.fused, "fused", fusedHelp+"; both for none and all")
-	f.Add(&o.trainOnly, "train-only", "`patterns` of the trainable parameters, such as mlp; default all")
-	f.Add(&o.recompute, "recompute", "what the backward pass recomputes to save memory, `none|attention|layer`")
-	f.Add(&o.dtype, "dtype", dtypeHelp)
-	f.Add(&o.optimizer, "optimizer", "optimizer and size of its state, `adamw8bit|adamw`")
-	f.Add(&o.master, "master", "how bf16 weights keep updates below their precision, `split8|sr|fp32|none`")
+	for _, x := range o.settings.Fields() {
+		switch x.Name {
+		case "train-only", "recompute", "dtype", "optimizer", "master", "gradients":
+			help, _, _ := strings.Cut(x.Help, ";")
+			f.Add(x.Value, x.Name, help)
+		}
+	}
 }
 
 // The help of flags that several measurements have.
 const (
 	fusedHelp   = "fused operations: none, all, or a `set` such as rmsnorm,swiglu"
-	dtypeHelp   = "type of weights and activations, `bf16|fp32`"
 	syncHelp    = "on a GPU, wait for every kernel and print how long each took; slower in all"
 	threadsHelp = "CPU threads; 0 for all"
 )
 
 func runStep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o := &stepOptions{shapes: "1x512x4", fused: "all", recompute: "none", dtype: "bf16", optimizer: "adamw8bit",
-		master: "split8", gradients: "step",
-		steps: 10, warmup: 3, device: "auto"}
+	o := newStepOptions()
+	o.shapes, o.fused = "1x512x4", "all"
 	flags := o.flags(stderr)
 	if code, done := flags.Parse(args); done {
 		return code
@@ -118,17 +126,17 @@ func runStep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "bench step: %v\nsee bench step -h\n", err)
 		return cli.Usage
 	}
-	table := &stepTable{out: stdout, log: o.log, label: o.label, dtype: o.dtype}
+	table := &stepTable{out: stdout, log: o.log, label: o.label, dtype: flags.Lookup("dtype").Value.String()}
 	notes := stderr
 	for _, l := range lines {
 		if l.command != "" {
-			if failed := l.runBeside(ctx, o, table); failed != nil { // the other lines are still useful
+			if failed := l.runBeside(ctx, &o, table); failed != nil { // the other lines are still useful
 				fmt.Fprintf(stderr, "bench step: %v\n", failed)
 				err = errors.Join(err, failed)
 			}
 			continue
 		}
-		if failed := l.run(ctx, o, table, notes); failed != nil {
+		if failed := l.run(ctx, &o, table, notes); failed != nil {
 			fmt.Fprintf(stderr, "bench step: %v\n", failed)
 			return cli.Failed
 		}
@@ -177,15 +185,6 @@ func benchModel(path string) (c model.Config, file []byte, name string, err erro
 	return c, file, name, nil
 }
 
-// benchDType returns the type that --dtype names.
-func benchDType(name string) (tensor.DType, error) {
-	t, ok := map[string]tensor.DType{"bf16": tensor.BF16, "fp32": tensor.F32}[name]
-	if !ok {
-		return t, fmt.Errorf("--dtype %q: must be bf16 or fp32", name)
-	}
-	return t, nil
-}
-
 // lines returns the measurements that the flags ask for.
 func (o *stepOptions) lines() (list []stepLine, err error) {
 	var l stepLine
@@ -196,23 +195,8 @@ func (o *stepOptions) lines() (list []stepLine, err error) {
 		return nil, fmt.Errorf("--steps %d, --seconds %v, --warmup %d: must be at least 0, and --steps at least 1",
 			o.steps, o.seconds, o.warmup)
 	}
-	l.settings = trainer.DefaultConfig()
-	s := &l.settings
-	s.Clip, s.Samples = 0, 0
-	set := map[string]string{
-		"master": o.master, "gradients": o.gradients, "optimizer": o.optimizer, "recompute": o.recompute, "dtype": o.dtype,
-	}
-	for _, f := range s.Fields() {
-		if value, ok := set[f.Name]; ok {
-			if err := f.Set(value); err != nil {
-				return nil, fmt.Errorf("--%w", err)
-			}
-		}
-	}
-	if o.trainOnly != "" {
-		s.TrainOnly = strings.Split(o.trainOnly, ",")
-	}
-	if err := s.CheckPatterns(model.ParamsOf(l.config, model.Options{})); err != nil {
+	l.settings = o.settings
+	if err := l.settings.CheckPatterns(model.ParamsOf(l.config, model.Options{})); err != nil {
 		return nil, fmt.Errorf("--%w", err)
 	}
 	sets := []kernels.Fused{{}, kernels.All()}
@@ -358,7 +342,7 @@ func (l *stepLine) time(ctx context.Context, o *stepOptions, run *trainer.Run, p
 // ceiling.
 func (l *stepLine) runBeside(ctx context.Context, o *stepOptions, table *stepTable) error {
 	r, err := beside(ctx, l.command, besideStep{
-		Config: l.file, Batch: l.batch, Seq: l.seq, Accumulate: l.accumulate, Trained: l.settings.TrainOnly, DType: o.dtype,
+		Config: l.file, Batch: l.batch, Seq: l.seq, Accumulate: l.accumulate, Trained: l.settings.TrainOnly, DType: table.dtype,
 		Device: table.device, Warmup: o.warmup, Steps: o.steps, Lasting: o.seconds,
 	})
 	if err != nil {
