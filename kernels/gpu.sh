@@ -41,7 +41,7 @@ all=(ops parity runs bits warm losses tune table products attention decode profi
 small=(--samples 0 --val 0 --save-every 10) brief=20 long=200 tests='^TestGPU'
 model=() large=() llama=cmd/bench/llama-3.2-1b.json timed=(--seconds 3) few=(--steps 5)
 new=(--tokenizer "$OUT/tokenizer") shape=4x512 contexts=(128 2000 8000) tokens=(--tokens 200)
-shapes=(1x512x4 4x512 8x2048 1x2048x4) tried=. checked='attention cached crossentropy adamw embedding linear rmsnorm qknorm swiglu rope rows'
+shapes=(1x512x4 4x512 8x2048 1x2048x4) tried=. checked='attention cached crossentropy adamw embedding linear rmsnorm layernorm qknorm swiglu rope rows'
 recorded=(cmd/bench/parity/testdata)
 [ -z "${RESTYLE_REFERENCE:-}" ] || recorded+=("$RESTYLE_REFERENCE/golden")
 if [ "$device" = emulated ]; then # which computes on the CPU

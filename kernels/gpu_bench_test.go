@@ -71,6 +71,7 @@ func gpuCases(t tensor.DType, rows, dim int) []gpuCase {
 				d.RoPE(x[0], x[1], x[2], x[3], dim/64-2, 1)
 			}})
 	}
+	cases = append(cases, layerNormCases(t, rows, dim)...)
 	cases = append(cases, opsCases(t, rows, dim)...)
 	cases = append(cases, rowCases(t, rows, dim)...)
 	cases = append(cases, optimizerCases(t, rows, dim)...)

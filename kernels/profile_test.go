@@ -44,6 +44,12 @@ func TestCounted(t *testing.T) {
 			d.AddRMSNormBackward(x(tensor.BF16, rows, dim), tensor.Tensor{}, x(tensor.BF16, rows, dim),
 				x(tensor.BF16, rows, dim), x(tensor.BF16, dim), x(tensor.F32, rows))
 		}},
+		{"add_layernorm", 4*all*bf + 2*rows*f32 + 2*dim*bf, 0,
+			func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
+				h, w := x(tensor.BF16, rows, dim), x(tensor.BF16, dim)
+				d.AddLayerNorm(x(tensor.BF16, rows, dim), x(tensor.F32, rows), x(tensor.F32, rows), h, h,
+					x(tensor.BF16, rows, dim), w, w, 1)
+			}},
 		{"swiglu", 3 * all * bf, 0, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
 			d.SwiGLU(x(tensor.BF16, rows, dim), x(tensor.BF16, rows, 2*dim))
 		}},

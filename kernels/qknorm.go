@@ -49,11 +49,7 @@ func (d *Device) QKNormBackward(dqkv, dwq, dwk, dy, qkv, wq, wk, rstd tensor.Ten
 		d.launch(kernel{"qknorm.cu", "qknorm_backward", m}, g, addr(dqkv), addr(partials), addr(dy), addr(qkv), addr(wq),
 			addr(wk),
 			addr(rstd), i32(dqkv.Rows()), i32(heads), i32(kvHeads))
-		for i, dw := range []tensor.Tensor{dwq, dwk} {
-			if dw.Ok() {
-				d.addColumnSums(dw, partials.Columns(i*wq.Len(), (i+1)*wq.Len()))
-			}
-		}
+		d.addPartials(partials, dwq, dwk)
 		return
 	}
 	if dwq.Ok() || dwk.Ok() {

@@ -137,8 +137,16 @@ func (d *Device) normBackward(dx, dw, dy, x, w, rstd tensor.Tensor, add bool) {
 	}
 	d.launch(kernel{"rmsnorm.cu", "rmsnorm_backward", m}, g,
 		addr(dx).twice(add), addr(partials), addr(dy), addr(x), addr(w), addr(rstd), i32(dx.Rows()), flag(add))
-	if dw.Ok() {
-		d.addColumnSums(dw, partials.Matrix())
+	d.addPartials(partials, dw)
+}
+
+// addPartials adds the column sums of partials, on a GPU: those of its first columns to the first gradient, and so on.
+// All gradients are of one length; a zero Tensor leaves out its columns.
+func (d *Device) addPartials(partials tensor.Tensor, gradients ...tensor.Tensor) {
+	for i, dw := range gradients {
+		if n := dw.Len(); dw.Ok() {
+			d.addColumnSums(dw, partials.Columns(i*n, (i+1)*n))
+		}
 	}
 }
 

@@ -50,17 +50,37 @@ func TestRMSNormRange(t *testing.T) {
 	})
 }
 
-// TestRMSNormInPlace checks that the bits are the same whether results have their own memory or overwrite their inputs:
-// y in x, dx in dy, and the sum h in either addend.
+// TestRMSNormInPlace checks RMSNorm with checkInPlace.
 func TestRMSNormInPlace(t *testing.T) {
-	const rows, dim, eps = 5, 50, 1e-6
+	const eps = 1e-6
+	checkInPlace(t, "rmsnorm", func(d *kernels.Device, w, mean, rstd tensor.Tensor) inPlaceNorm {
+		return inPlaceNorm{
+			forward:  func(y, x tensor.Tensor) { d.RMSNorm(y, rstd, x, w, eps) },
+			add:      func(y, h, a, b tensor.Tensor) { d.AddRMSNorm(y, rstd, h, a, b, w, eps) },
+			backward: func(dx, dy, x tensor.Tensor) { d.RMSNormBackward(dx, tensor.Tensor{}, dy, x, w, rstd) },
+		}
+	})
+}
+
+// An inPlaceNorm runs a norm whose other operands are set.
+type inPlaceNorm struct {
+	forward  func(y, x tensor.Tensor)
+	add      func(y, h, a, b tensor.Tensor)
+	backward func(dx, dy, x tensor.Tensor)
+}
+
+// checkInPlace checks that the bits are the same whether results have their own memory or overwrite their inputs: y in
+// x, dx in dy, and the sum h in either addend.
+func checkInPlace(t *testing.T, op string, with func(d *kernels.Device, w, mean, rstd tensor.Tensor) inPlaceNorm) {
+	const rows, dim = 5, 50
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		for _, typ := range cases.Types {
 			for _, fused := range []bool{false, true} {
-				d.SetFused(kernels.Fused{"rmsnorm": fused})
+				d.SetFused(kernels.Fused{op: fused})
 				a := arena(t, d, 1<<16)
 				rng := rand.New(rand.NewPCG(4, 5))
-				w, rstd, none := a.New("w", typ, dim), a.New("rstd", tensor.F32, rows), tensor.Tensor{}
+				w, mean, rstd := a.New("w", typ, dim), a.New("mean", tensor.F32, rows), a.New("rstd", tensor.F32, rows)
+				n := with(d, w, mean, rstd)
 				fill := func(x tensor.Tensor) tensor.Tensor {
 					d.Upload(x, filled(x.Len(), func(int) float64 { return rng.NormFloat64() }))
 					return x
@@ -81,25 +101,25 @@ func TestRMSNormInPlace(t *testing.T) {
 				x, b := fill(empty()), fill(empty())
 
 				y, in := empty(), copied(x)
-				d.RMSNorm(y, rstd, x, w, eps)
-				d.RMSNorm(in, rstd, in, w, eps)
+				n.forward(y, x)
+				n.forward(in, in)
 				same("y", y, in)
 
 				dx, dy := empty(), copied(b)
-				d.RMSNormBackward(dx, none, b, x, w, rstd)
-				d.RMSNormBackward(dy, none, dy, x, w, rstd)
+				n.backward(dx, b, x)
+				n.backward(dy, dy, x)
 				same("dx", dx, dy)
 
 				h, sum, y2 := empty(), empty(), empty()
 				d.Add(sum, x, b)
-				d.AddRMSNorm(y, rstd, h, x, b, w, eps)
+				n.add(y, h, x, b)
 				same("h", h, sum)
-				d.RMSNorm(y2, rstd, sum, w, eps)
+				n.forward(y2, sum)
 				same("the norm of h", y, y2)
 				for i, in := range []tensor.Tensor{copied(x), copied(b)} {
 					addends := [2]tensor.Tensor{x, b}
 					addends[i] = in
-					d.AddRMSNorm(y2, rstd, in, addends[0], addends[1], w, eps)
+					n.add(y2, in, addends[0], addends[1])
 					same("h in an addend", h, in)
 					same("y with h in an addend", y, y2)
 				}

@@ -3,26 +3,45 @@
 
 constexpr int ROWS = BLOCK_DIM / THREADS; // per thread block
 
-// joined joins x of the THREADS adjacent threads that share a row, and returns the result to all of them. In a loop,
-// turn must alternate between 0 and 1, so that no thread overwrites what a slower one still reads.
-template <typename F> inline float joined(float x, int turn, F join) {
+// joinEach joins each x of the THREADS adjacent threads that share a row, and returns the results to all of them. Between
+// two calls with the same turn, 0 or 1, there must be one with the other, so that no thread overwrites what a slower one
+// still reads.
+template <int N, typename F> inline void joinEach(float (&x)[N], int turn, F join) {
 #pragma unroll
-	for (int i = 1; i < THREADS && i < 32; i *= 2) x = join(x, __shfl_xor_sync(~0u, x, i));
+	for (int n = 0; n < N; n++) {
+#pragma unroll
+		for (int i = 1; i < THREADS && i < 32; i *= 2) x[n] = join(x[n], __shfl_xor_sync(~0u, x[n], i));
+	}
 	if constexpr (THREADS > 32) {
 		constexpr int WARPS = (THREADS + 31) / 32;
-		__shared__ float parts[2][BLOCK_DIM / 32];
+		__shared__ float parts[2][N][BLOCK_DIM / 32];
 		const int warp = threadIdx.x / 32, first = warp - warp % WARPS;
-		if (threadIdx.x % 32 == 0) parts[turn][warp] = x;
-		__syncthreads();
-		x = parts[turn][first];
+		if (threadIdx.x % 32 == 0) {
 #pragma unroll
-		for (int i = 1; i < WARPS; i++) x = join(x, parts[turn][first + i]);
+			for (int n = 0; n < N; n++) parts[turn][n][warp] = x[n];
+		}
+		__syncthreads();
+#pragma unroll
+		for (int n = 0; n < N; n++) {
+			x[n] = parts[turn][n][first];
+#pragma unroll
+			for (int i = 1; i < WARPS; i++) x[n] = join(x[n], parts[turn][n][first + i]);
+		}
 	}
-	return x;
+}
+template <typename F> inline float joined(float x, int turn, F join) {
+	float one[1] = {x};
+	joinEach(one, turn, join);
+	return one[0];
 }
 
+template <int N> inline void sums(float (&x)[N], int turn) {
+	joinEach(x, turn, [](float a, float b) { return a + b; });
+}
 inline float sum(float x, int turn) {
-	return joined(x, turn, [](float a, float b) { return a + b; });
+	float one[1] = {x};
+	sums(one, turn);
+	return one[0];
 }
 
 #ifdef DIM

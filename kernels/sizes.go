@@ -12,6 +12,7 @@ type Sizes struct {
 	Dim, Inner, Vocab int
 	Biased            int           // outputs of the widest layer with a bias; 0 if no layer has one
 	Attention         AttentionSpec // heads and window; its sequences are not used
+	LayerNorm         bool          // the norms are LayerNorm instead of RMSNorm
 	QKNorm, Backward  bool
 	Context           int // positions of the KV cache that rows, or single tokens, are appended to; 0 without one
 }
@@ -34,10 +35,14 @@ func (d *Device) ScratchOf(f Fused, s Sizes) int {
 	}
 	if s.Backward {
 		atLeast(func(cut cut) {
-			if !f["rmsnorm"] {
+			op, weights := "rmsnorm", s.Dim
+			if s.LayerNorm {
+				op, weights = "layernorm", 2*s.Dim
+			}
+			if !f[op] {
 				addNormScratch(cut, s.Type, s.Rows, s.Dim)
 			}
-			normScratch(cut, d.maxNormPartials(s.Rows, s.Dim), s.Dim)
+			normScratch(cut, d.maxNormPartials(s.Rows, s.Dim), weights)
 		})
 	}
 	if s.Backward && d.gpu != nil {

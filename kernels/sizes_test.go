@@ -17,6 +17,8 @@ func TestScratchOf(t *testing.T) {
 	mask := AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 32}
 	single := AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 2}
 	norms := Sizes{Rows: 64, Longest: 1, Dim: 8192, Attention: single, Backward: true}
+	layerNorms := norms
+	layerNorms.LayerNorm = true
 	long := Sizes{Rows: 600, Longest: 300, Dim: 8, Attention: mask}
 	wide := Sizes{Rows: 40, Longest: 20, Dim: 8, Attention: AttentionSpec{Heads: 2, KVHeads: 1, HeadDim: 1024}}
 	longBackward, wideBackward := long, wide
@@ -28,6 +30,8 @@ func TestScratchOf(t *testing.T) {
 	}{
 		{false, norms, runNormBackward},
 		{true, norms, runNormBackward},
+		{false, layerNorms, runLayerNormBackward},
+		{true, layerNorms, runLayerNormBackward},
 		{false, Sizes{Rows: 30, Longest: 1, Dim: 16384, Attention: single, Backward: true}, runNormBackward},
 		{false, Sizes{Rows: 64, Longest: 1, Dim: 8, Attention: AttentionSpec{Heads: 2, KVHeads: 1, HeadDim: 4096},
 			QKNorm: true, Backward: true}, runQKNormBackward},
@@ -103,6 +107,8 @@ func TestScratchOfGPU(t *testing.T) {
 		{true, Sizes{Rows: 1, Longest: 1, Attention: window, Context: 40000}, runCached},
 		{false, Sizes{Rows: 3000, Longest: 1, Dim: 2048, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 2},
 			Backward: true}, runNormBackward},
+		{false, Sizes{Rows: 3000, Longest: 1, Dim: 2048, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 2},
+			LayerNorm: true, Backward: true}, runLayerNormBackward},
 		{true, Sizes{Rows: 100000, Longest: 1, Dim: 64, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 2},
 			Backward: true}, runEmbeddingBackward},
 		{true, Sizes{Rows: 3000, Longest: 1, Dim: 8, Biased: 16384, Attention: AttentionSpec{Heads: 1, KVHeads: 1,
@@ -147,6 +153,12 @@ func TestMaxNormPartials(t *testing.T) {
 func runNormBackward(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {
 	full := func() tensor.Tensor { return x(s.Type, s.Rows, s.Dim) }
 	d.AddRMSNormBackward(full(), x(tensor.F32, s.Dim), full(), full(), x(s.Type, s.Dim), x(tensor.F32, s.Rows))
+}
+
+func runLayerNormBackward(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {
+	full := func() tensor.Tensor { return x(s.Type, s.Rows, s.Dim) }
+	d.AddLayerNormBackward(full(), x(tensor.F32, s.Dim), x(tensor.F32, s.Dim), full(), full(), x(s.Type, s.Dim),
+		x(tensor.F32, s.Rows), x(tensor.F32, s.Rows))
 }
 
 func runEmbeddingBackward(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {

@@ -84,6 +84,7 @@ var operations = []struct {
 	{embeddingCases, embeddingTimed},
 	{addCases, addTimed},
 	{rmsNormCases, rmsNormTimed},
+	{layerNormCases, layerNormTimed},
 	{linearCases, nil},
 	{qkNormCases, qkNormTimed},
 	{ropeCases, ropeTimed},

@@ -46,6 +46,12 @@ void cpu_rmsnorm(tensor y, tensor rstd, tensor x, tensor w, float eps);
 void cpu_add_rmsnorm(tensor y, tensor rstd, tensor h, tensor a, tensor b, tensor w, float eps);
 #cgo noescape cpu_add_rmsnorm
 #cgo nocallback cpu_add_rmsnorm
+void cpu_layer_norm(tensor y, tensor mean, tensor rstd, tensor x, tensor w, tensor bias, float eps);
+#cgo noescape cpu_layer_norm
+#cgo nocallback cpu_layer_norm
+void cpu_add_layer_norm(tensor y, tensor mean, tensor rstd, tensor h, tensor a, tensor b, tensor w, tensor bias, float eps);
+#cgo noescape cpu_add_layer_norm
+#cgo nocallback cpu_add_layer_norm
 void cpu_qknorm(tensor y, tensor rstd, tensor qkv, tensor wq, tensor wk, int64_t heads, int64_t kv_heads, float eps);
 #cgo noescape cpu_qknorm
 #cgo nocallback cpu_qknorm
@@ -55,6 +61,9 @@ int64_t cpu_norm_partials(int64_t rows, int64_t width);
 void cpu_rmsnorm_backward(tensor dx, tensor dw, tensor dy, tensor x, tensor w, tensor rstd, tensor partials, bool add);
 #cgo noescape cpu_rmsnorm_backward
 #cgo nocallback cpu_rmsnorm_backward
+void cpu_layer_norm_backward(tensor dx, tensor dw, tensor db, tensor dy, tensor x, tensor w, tensor mean, tensor rstd, tensor partials, bool add);
+#cgo noescape cpu_layer_norm_backward
+#cgo nocallback cpu_layer_norm_backward
 void cpu_qknorm_backward(tensor dqkv, tensor dwq, tensor dwk, tensor dy, tensor qkv, tensor wq, tensor wk, tensor rstd, tensor partials, int64_t heads, int64_t kv_heads);
 #cgo noescape cpu_qknorm_backward
 #cgo nocallback cpu_qknorm_backward
@@ -173,6 +182,16 @@ func AddRMSNorm(y, rstd, h, a, b, w tensor.Tensor, eps float32) {
 	C.cpu_add_rmsnorm(c(y.Matrix()), c(rstd.Matrix()), c(h.Matrix()), c(a.Matrix()), c(b.Matrix()), c(w.Matrix()), C.float(eps))
 }
 
+// LayerNorm computes the norm of every row of x. bias may be the zero Tensor.
+func LayerNorm(y, mean, rstd, x, w, bias tensor.Tensor, eps float32) {
+	C.cpu_layer_norm(c(y.Matrix()), c(mean.Matrix()), c(rstd.Matrix()), c(x.Matrix()), c(w.Matrix()), c(bias.Matrix()), C.float(eps))
+}
+
+// AddLayerNorm computes h = a + b, and the norm of every row of h. bias may be the zero Tensor.
+func AddLayerNorm(y, mean, rstd, h, a, b, w, bias tensor.Tensor, eps float32) {
+	C.cpu_add_layer_norm(c(y.Matrix()), c(mean.Matrix()), c(rstd.Matrix()), c(h.Matrix()), c(a.Matrix()), c(b.Matrix()), c(w.Matrix()), c(bias.Matrix()), C.float(eps))
+}
+
 // QKNorm computes the norm of every head of q and k.
 func QKNorm(y, rstd, qkv, wq, wk tensor.Tensor, heads, kvHeads int, eps float32) {
 	C.cpu_qknorm(c(y.Matrix()), c(rstd.Matrix()), c(qkv.Matrix()), c(wq.Matrix()), c(wk.Matrix()), C.int64_t(heads), C.int64_t(kvHeads), C.float(eps))
@@ -187,6 +206,13 @@ func NormPartials(rows, width int) int {
 // dim), dim], or the zero Tensor if there is no dw.
 func RMSNormBackward(dx, dw, dy, x, w, rstd, partials tensor.Tensor, add bool) {
 	C.cpu_rmsnorm_backward(c(dx.Matrix()), c(dw.Matrix()), c(dy.Matrix()), c(x.Matrix()), c(w.Matrix()), c(rstd.Matrix()), c(partials.Matrix()), C.bool(add))
+}
+
+// LayerNormBackward computes the gradient of LayerNorm, and adds it to dx if add is true. partials are
+// [NormPartials(rows, dim), 2·dim], for dw and db, or [NormPartials(rows, dim), dim] if there is no db, or the zero
+// Tensor if there is neither.
+func LayerNormBackward(dx, dw, db, dy, x, w, mean, rstd, partials tensor.Tensor, add bool) {
+	C.cpu_layer_norm_backward(c(dx.Matrix()), c(dw.Matrix()), c(db.Matrix()), c(dy.Matrix()), c(x.Matrix()), c(w.Matrix()), c(mean.Matrix()), c(rstd.Matrix()), c(partials.Matrix()), C.bool(add))
 }
 
 // QKNormBackward computes the gradient of QKNorm. partials are [NormPartials(rows, elements of a row), 2·headDim], or

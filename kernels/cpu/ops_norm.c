@@ -1,4 +1,5 @@
-// RMSNorm, AddRMSNorm and QKNorm; kernels/rmsnorm.go and qknorm.go have the formulas.
+// RMSNorm, LayerNorm, both with an addition before, and QKNorm; kernels/rmsnorm.go, layernorm.go and qknorm.go have the
+// formulas.
 #ifndef LEVEL
 #include "ops.h"
 
@@ -6,6 +7,8 @@
 typedef struct {
 	void *y, *h, *x, *b, *dy;
 	const void *w, *wk; // wk: the weight for key heads if w is that for query heads
+	const void *bias;   // of LayerNorm, or NULL
+	float *mean;        // of LayerNorm
 	float *rstd, *dw, *partials;
 	int64_t dim, heads, kv_heads;
 	int64_t rows_per_partial, partial_count, width; // width: floats per partial
@@ -21,8 +24,11 @@ static inline void *part(const void *x, int64_t i, dtype type) { return (char *)
 
 TASKS(rmsnorm);
 TASKS(add_rmsnorm);
+TASKS(layernorm);
+TASKS(add_layernorm);
 TASKS(qknorm);
 TASKS(rmsnorm_backward);
+TASKS(layernorm_backward);
 TASKS(qknorm_backward);
 static const cpu_task sum_partials[CPU_LEVELS] = AT_EACH_LEVEL(sum_partials);
 
@@ -38,6 +44,21 @@ void cpu_add_rmsnorm(tensor y, tensor rstd, tensor h, tensor a, tensor b, tensor
 	norm o = {.y = (void *)y.at, .h = (void *)h.at, .x = (void *)a.at, .b = (void *)b.at, .w = (void *)w.at,
 		.rstd = (float *)rstd.at, .dim = y.cols, .eps = eps};
 	cpu_parallel(add_rmsnorm[y.type][cpu_level()], &o, y.rows, grain(y.cols * 4 * size_of(y.type)));
+}
+
+// LayerNorm computes the norm of every row of x. bias may be the zero Tensor.
+void cpu_layer_norm(tensor y, tensor mean, tensor rstd, tensor x, tensor w, tensor bias, float eps) {
+	norm o = {.y = (void *)y.at, .x = (void *)x.at, .w = (void *)w.at, .bias = (void *)bias.at, .mean = (float *)mean.at,
+		.rstd = (float *)rstd.at, .dim = y.cols, .eps = eps};
+	cpu_parallel(layernorm[y.type][cpu_level()], &o, y.rows, grain(y.cols * 2 * size_of(y.type)));
+}
+
+// AddLayerNorm computes h = a + b, and the norm of every row of h. bias may be the zero Tensor.
+void cpu_add_layer_norm(tensor y, tensor mean, tensor rstd, tensor h, tensor a, tensor b, tensor w, tensor bias,
+    float eps) {
+	norm o = {.y = (void *)y.at, .h = (void *)h.at, .x = (void *)a.at, .b = (void *)b.at, .w = (void *)w.at,
+		.bias = (void *)bias.at, .mean = (float *)mean.at, .rstd = (float *)rstd.at, .dim = y.cols, .eps = eps};
+	cpu_parallel(add_layernorm[y.type][cpu_level()], &o, y.rows, grain(y.cols * 4 * size_of(y.type)));
 }
 
 // QKNorm computes the norm of every head of q and k.
@@ -67,13 +88,31 @@ static void backward(const cpu_task tasks[][CPU_LEVELS], norm *o, tensor dx, int
 	cpu_parallel(tasks[dx.type][cpu_level()], o, dx.rows, o->rows_per_partial);
 }
 
+// sum_all_partials adds the first dim columns of the partials to dw, and the next to dw2. Either may be NULL.
+static void sum_all_partials(norm *o, float *dw, float *dw2) {
+	float *const sums[] = {dw, dw2};
+	for (int i = 0; i < 2; i++, o->partials += o->dim)
+		if ((o->dw = sums[i])) cpu_parallel(sum_partials[cpu_level()], o, o->dim, grain(o->partial_count * 4));
+}
+
 // RMSNormBackward computes the gradient of RMSNorm, and adds it to dx if add is true. partials are [NormPartials(rows,
 // dim), dim], or the zero Tensor if there is no dw.
 void cpu_rmsnorm_backward(tensor dx, tensor dw, tensor dy, tensor x, tensor w, tensor rstd, tensor partials, bool add) {
 	norm o = {.y = (void *)dx.at, .dw = (float *)dw.at, .dy = (void *)dy.at, .x = (void *)x.at, .w = (void *)w.at,
 		.rstd = (float *)rstd.at, .partials = (float *)partials.at, .dim = dx.cols, .add = add};
 	backward(rmsnorm_backward, &o, dx, dx.cols);
-	if (partials.at) cpu_parallel(sum_partials[cpu_level()], &o, dx.cols, grain(o.partial_count * 4));
+	sum_all_partials(&o, o.dw, NULL);
+}
+
+// LayerNormBackward computes the gradient of LayerNorm, and adds it to dx if add is true. partials are
+// [NormPartials(rows, dim), 2·dim], for dw and db, or [NormPartials(rows, dim), dim] if there is no db, or the zero
+// Tensor if there is neither.
+void cpu_layer_norm_backward(tensor dx, tensor dw, tensor db, tensor dy, tensor x, tensor w, tensor mean, tensor rstd,
+	tensor partials, bool add) {
+	norm o = {.y = (void *)dx.at, .dy = (void *)dy.at, .x = (void *)x.at, .w = (void *)w.at, .mean = (float *)mean.at,
+		.rstd = (float *)rstd.at, .partials = (float *)partials.at, .dim = dx.cols, .add = add};
+	backward(layernorm_backward, &o, dx, db.at ? 2 * dx.cols : dx.cols);
+	sum_all_partials(&o, (float *)dw.at, (float *)db.at);
 }
 
 // QKNormBackward computes the gradient of QKNorm. partials are [NormPartials(rows, elements of a row), 2·headDim], or
@@ -84,9 +123,7 @@ void cpu_qknorm_backward(tensor dqkv, tensor dwq, tensor dwk, tensor dy, tensor 
 	norm o = {.y = (void *)dqkv.at, .dy = (void *)dy.at, .x = (void *)qkv.at, .w = (void *)wq.at, .wk = (void *)wk.at,
 		.rstd = (float *)rstd.at, .partials = (float *)partials.at, .dim = dim, .heads = heads, .kv_heads = kv_heads};
 	backward(qknorm_backward, &o, dqkv, 2 * dim);
-	float *const dw[] = {(float *)dwq.at, (float *)dwk.at};
-	for (int i = 0; i < 2; i++, o.partials += dim)
-		if ((o.dw = dw[i])) sum_partials[cpu_level()](&o, 0, dim);
+	sum_all_partials(&o, (float *)dwq.at, (float *)dwk.at);
 }
 
 #else
@@ -104,10 +141,13 @@ void cpu_qknorm_backward(tensor dqkv, tensor dwq, tensor dwk, tensor dy, tensor 
 	} while (0)
 #endif
 
+// first_lanes returns x with zeros instead of all lanes but the first n.
+INLINE vec AT_LEVEL(first_lanes)(vec x, int64_t n) { return n == VLEN ? x : vload_part((const float *)&x, n); }
+
 // forward_group normalizes g rows of dim elements from x on. If h is not NULL, it first becomes x + b, and the norm is
-// that of the sum as it is stored.
-INLINE void AT_LEVEL(forward_group)(void *y, void *h, const void *x, const void *b, const void *w, float *rstd,
-	int64_t dim, float eps, const dtype type, const int g) {
+// that of the sum as it is stored. If centered is not 0, the norm is LayerNorm, and bias may be NULL.
+INLINE void AT_LEVEL(forward_group)(void *y, void *h, const void *x, const void *b, const void *w, const void *bias,
+	float *mean, float *rstd, int64_t dim, float eps, const int centered, const dtype type, const int g) {
 	vec s[GROUP] = {0};
 	EACH(i, n, 0, dim, {
 		for (int k = 0; k < g; k++) {
@@ -116,69 +156,112 @@ INLINE void AT_LEVEL(forward_group)(void *y, void *h, const void *x, const void 
 				v = stored(v + ld(b, k * dim + i, n, type), type);
 				st(h, k * dim + i, n, v, type);
 			}
-			s[k] += v * v;
+			s[k] += centered ? v : v * v;
 		}
 	});
-	for (int k = 0; k < g; k++) rstd[k] = 1.0f / sqrtf(vsum(s[k]) / (float)dim + eps);
 	if (h) x = h;
+	float off[GROUP] = {0}; // how far the first mean is from the mean, because its sum was rounded
+	if (centered) {
+		vec rest[GROUP] = {0};
+		for (int k = 0; k < g; k++) {
+			mean[k] = vsum(s[k]) / (float)dim;
+			s[k] = vzero();
+		}
+		EACH(i, n, 0, dim, {
+			for (int k = 0; k < g; k++) {
+				vec v = AT_LEVEL(first_lanes)(ld(x, k * dim + i, n, type) - mean[k], n);
+				s[k] += v * v;
+				rest[k] += v;
+			}
+		});
+		for (int k = 0; k < g; k++) mean[k] += off[k] = vsum(rest[k]) / (float)dim;
+	}
+	for (int k = 0; k < g; k++) {
+		float square = vsum(s[k]) / (float)dim;
+		if (centered) square = fmaxf(0, square - off[k] * off[k]);
+		rstd[k] = 1.0f / sqrtf(square + eps);
+	}
 	EACH(i, n, 0, dim, {
 		vec weight = ld(w, i, n, type);
-		for (int k = 0; k < g; k++) st(y, k * dim + i, n, ld(x, k * dim + i, n, type) * rstd[k] * weight, type);
+		vec shift = centered && bias ? ld(bias, i, n, type) : vzero();
+		for (int k = 0; k < g; k++) {
+			vec v = ld(x, k * dim + i, n, type);
+			st(y, k * dim + i, n, centered ? (v - mean[k]) * rstd[k] * weight + shift : v * rstd[k] * weight, type);
+		}
 	});
 }
 
-// backward_group computes the gradient of g rows. dw, unless it is NULL, are sums to which the rows' contributions are
-// added. If add is not 0, the gradient is added to dx.
-INLINE void AT_LEVEL(backward_group)(void *dx, float *dw, const void *dy, const void *x, const void *w,
-	const float *rstd, int64_t dim, const int add, const dtype type, const int g) {
-	vec s[GROUP] = {0};
+// backward_group computes the gradient of g rows. dw and, for LayerNorm, db are sums to which the rows' contributions
+// are added, unless they are NULL. If add is not 0, the gradient is added to dx.
+INLINE void AT_LEVEL(backward_group)(void *dx, float *dw, float *db, const void *dy, const void *x, const void *w,
+	const float *mean, const float *rstd, int64_t dim, const int add, const int centered, const dtype type,
+	const int g) {
+	vec s[GROUP] = {0}, s2[GROUP] = {0};
 	EACH(i, n, 0, dim, {
 		vec weight = ld(w, i, n, type);
-		for (int k = 0; k < g; k++) s[k] += ld(dy, k * dim + i, n, type) * weight * (ld(x, k * dim + i, n, type) * rstd[k]);
-	});
-	float mean[GROUP];
-	for (int k = 0; k < g; k++) mean[k] = vsum(s[k]) / (float)dim;
-	EACH(i, n, 0, dim, {
-		vec weight = ld(w, i, n, type);
-		vec sum = dw ? ld(dw, i, n, F32) : vzero();
 		for (int k = 0; k < g; k++) {
-			vec d = ld(dy, k * dim + i, n, type);
-			vec xhat = ld(x, k * dim + i, n, type) * rstd[k];
-			vec gradient = rstd[k] * (d * weight - xhat * mean[k]);
+			vec v = ld(x, k * dim + i, n, type), gradient = ld(dy, k * dim + i, n, type) * weight;
+			s[k] += gradient * ((centered ? v - mean[k] : v) * rstd[k]);
+			if (centered) s2[k] += gradient;
+		}
+	});
+	float of_xhat[GROUP], of_one[GROUP]; // means of the gradient's products with x̂ and with 1
+	for (int k = 0; k < g; k++) {
+		of_xhat[k] = vsum(s[k]) / (float)dim;
+		if (centered) of_one[k] = vsum(s2[k]) / (float)dim;
+	}
+	EACH(i, n, 0, dim, {
+		vec weight = ld(w, i, n, type);
+		vec sum = dw ? ld(dw, i, n, F32) : vzero(), sum2 = db ? ld(db, i, n, F32) : vzero();
+		for (int k = 0; k < g; k++) {
+			vec d = ld(dy, k * dim + i, n, type), v = ld(x, k * dim + i, n, type);
+			vec xhat = (centered ? v - mean[k] : v) * rstd[k];
+			vec gradient = rstd[k] * (centered ? d * weight - of_one[k] - xhat * of_xhat[k] : d * weight - xhat * of_xhat[k]);
 			if (add) gradient += ld(dx, k * dim + i, n, type);
 			st(dx, k * dim + i, n, gradient, type);
 			sum += d * xhat;
+			if (centered) sum2 += d;
 		}
 		if (dw) st(dw, i, n, sum, F32);
+		if (centered && db) st(db, i, n, sum2, F32);
 	});
 }
 
 // forward_rows and backward_rows do the same for any number of rows.
-INLINE void AT_LEVEL(forward_rows)(void *y, void *h, const void *x, const void *b, const void *w, float *rstd,
-	int64_t rows, int64_t dim, float eps, const dtype type) {
+INLINE void AT_LEVEL(forward_rows)(void *y, void *h, const void *x, const void *b, const void *w, const void *bias,
+	float *mean, float *rstd, int64_t rows, int64_t dim, float eps, const int centered, const dtype type) {
 	IN_GROUPS(r, rows, forward_group, part(y, r * dim, type), h ? part(h, r * dim, type) : NULL, part(x, r * dim, type),
-		h ? part(b, r * dim, type) : NULL, w, rstd + r, dim, eps, type);
+		h ? part(b, r * dim, type) : NULL, w, bias, centered ? mean + r : NULL,
+		rstd + r, dim, eps, centered, type);
 }
 
-INLINE void AT_LEVEL(backward_rows)(void *dx, float *dw, const void *dy, const void *x, const void *w,
-	const float *rstd, int64_t rows, int64_t dim, const int add, const dtype type) {
-	IN_GROUPS(r, rows, backward_group, part(dx, r * dim, type), dw, part(dy, r * dim, type), part(x, r * dim, type), w,
-		rstd + r, dim, add, type);
+INLINE void AT_LEVEL(backward_rows)(void *dx, float *dw, float *db, const void *dy, const void *x, const void *w,
+	const float *mean, const float *rstd, int64_t rows, int64_t dim, const int add, const int centered,
+	const dtype type) {
+	IN_GROUPS(r, rows, backward_group, part(dx, r * dim, type), dw, db, part(dy, r * dim, type), part(x, r * dim, type), w,
+		centered ? mean + r : NULL, rstd + r, dim, add, centered, type);
 }
 
-BODY(rmsnorm, norm) {
+// norm_forward computes rows lo to hi of a norm, of x or, if add is not 0, of h = x + b.
+INLINE void AT_LEVEL(norm_forward)(
+	const norm *o, int64_t lo, int64_t hi, const int add, const int centered, const dtype type) {
 	int64_t at = lo * o->dim;
-	AT_LEVEL(forward_rows)(part(o->y, at, type), NULL, part(o->x, at, type), NULL, o->w, o->rstd + lo, hi - lo, o->dim,
-		o->eps, type);
+	AT_LEVEL(forward_rows)(part(o->y, at, type), add ? part(o->h, at, type) : NULL, part(o->x, at, type),
+		add ? part(o->b, at, type) : NULL, o->w, o->bias, centered ? o->mean + lo : NULL, o->rstd + lo, hi - lo, o->dim,
+		o->eps, centered, type);
 }
+
+BODY(rmsnorm, norm) { AT_LEVEL(norm_forward)(o, lo, hi, 0, 0, type); }
 BOTH_TYPES(rmsnorm)
 
-BODY(add_rmsnorm, norm) {
-	int64_t at = lo * o->dim;
-	AT_LEVEL(forward_rows)(part(o->y, at, type), part(o->h, at, type), part(o->x, at, type), part(o->b, at, type), o->w,
-		o->rstd + lo, hi - lo, o->dim, o->eps, type);
-}
+BODY(add_rmsnorm, norm) { AT_LEVEL(norm_forward)(o, lo, hi, 1, 0, type); }
 BOTH_TYPES(add_rmsnorm)
+
+BODY(layernorm, norm) { AT_LEVEL(norm_forward)(o, lo, hi, 0, 1, type); }
+BOTH_TYPES(layernorm)
+
+BODY(add_layernorm, norm) { AT_LEVEL(norm_forward)(o, lo, hi, 1, 1, type); }
+BOTH_TYPES(add_layernorm)
 
 // The heads of a row follow each other, as rows do.
 BODY(qknorm, norm) {
@@ -186,25 +269,32 @@ BODY(qknorm, norm) {
 	for (int64_t r = lo; r < hi; r++) {
 		int64_t q = r * width, k = q + o->heads * o->dim, v = q + normed * o->dim;
 		float *rstd = o->rstd + r * normed;
-		AT_LEVEL(forward_rows)(part(o->y, q, type), NULL, part(o->x, q, type), NULL, o->w, rstd, o->heads, o->dim,
-			o->eps, type);
-		AT_LEVEL(forward_rows)(part(o->y, k, type), NULL, part(o->x, k, type), NULL, o->wk, rstd + o->heads, o->kv_heads,
-			o->dim, o->eps, type);
+		AT_LEVEL(forward_rows)(part(o->y, q, type), NULL, part(o->x, q, type), NULL, o->w, NULL, NULL, rstd, o->heads,
+			o->dim, o->eps, 0, type);
+		AT_LEVEL(forward_rows)(part(o->y, k, type), NULL, part(o->x, k, type), NULL, o->wk, NULL, NULL, rstd + o->heads,
+			o->kv_heads, o->dim, o->eps, 0, type);
 		if (o->y != o->x) memcpy(part(o->y, v, type), part(o->x, v, type), (size_t)(o->kv_heads * o->dim * size_of(type)));
 	}
 }
 BOTH_TYPES(qknorm)
 
-// Each partial is the weights' gradient of its own rows.
-BODY(rmsnorm_backward, norm) {
-	float *dw = o->partials ? o->partials + lo / o->rows_per_partial * o->dim : NULL;
-	if (dw) memset(dw, 0, (size_t)o->dim * sizeof *dw);
+// norm_backward computes rows lo to hi of a norm's gradient. Each partial is the weights' gradient of its own rows.
+INLINE void AT_LEVEL(norm_backward)(const norm *o, int64_t lo, int64_t hi, const int centered, const dtype type) {
+	float *dw = o->partials ? o->partials + lo / o->rows_per_partial * o->width : NULL;
+	float *db = centered && dw && o->width > o->dim ? dw + o->dim : NULL;
+	if (dw) memset(dw, 0, (size_t)o->width * sizeof *dw);
 	int64_t at = lo * o->dim;
 	void *dx = part(o->y, at, type), *dy = part(o->dy, at, type), *x = part(o->x, at, type);
-	if (o->add) AT_LEVEL(backward_rows)(dx, dw, dy, x, o->w, o->rstd + lo, hi - lo, o->dim, 1, type);
-	else AT_LEVEL(backward_rows)(dx, dw, dy, x, o->w, o->rstd + lo, hi - lo, o->dim, 0, type);
+	const float *mean = centered ? o->mean + lo : NULL, *rstd = o->rstd + lo;
+	if (o->add) AT_LEVEL(backward_rows)(dx, dw, db, dy, x, o->w, mean, rstd, hi - lo, o->dim, 1, centered, type);
+	else AT_LEVEL(backward_rows)(dx, dw, db, dy, x, o->w, mean, rstd, hi - lo, o->dim, 0, centered, type);
 }
+
+BODY(rmsnorm_backward, norm) { AT_LEVEL(norm_backward)(o, lo, hi, 0, type); }
 BOTH_TYPES(rmsnorm_backward)
+
+BODY(layernorm_backward, norm) { AT_LEVEL(norm_backward)(o, lo, hi, 1, type); }
+BOTH_TYPES(layernorm_backward)
 
 BODY(qknorm_backward, norm) {
 	int64_t normed = o->heads + o->kv_heads, width = (normed + o->kv_heads) * o->dim;
@@ -214,10 +304,10 @@ BODY(qknorm_backward, norm) {
 	for (int64_t r = lo; r < hi; r++) {
 		int64_t q = r * width, k = q + o->heads * o->dim, v = q + normed * o->dim;
 		const float *rstd = o->rstd + r * normed;
-		AT_LEVEL(backward_rows)(part(o->y, q, type), dwq, part(o->dy, q, type), part(o->x, q, type), o->w, rstd, o->heads,
-			o->dim, 0, type);
-		AT_LEVEL(backward_rows)(part(o->y, k, type), dwk, part(o->dy, k, type), part(o->x, k, type), o->wk, rstd + o->heads,
-			o->kv_heads, o->dim, 0, type);
+		AT_LEVEL(backward_rows)(part(o->y, q, type), dwq, NULL, part(o->dy, q, type), part(o->x, q, type), o->w, NULL, rstd,
+			o->heads, o->dim, 0, 0, type);
+		AT_LEVEL(backward_rows)(part(o->y, k, type), dwk, NULL, part(o->dy, k, type), part(o->x, k, type), o->wk, NULL,
+			rstd + o->heads, o->kv_heads, o->dim, 0, 0, type);
 		if (o->y != o->dy) memcpy(part(o->y, v, type), part(o->dy, v, type), (size_t)(o->kv_heads * o->dim * size_of(type)));
 	}
 }
