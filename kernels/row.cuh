@@ -3,9 +3,9 @@
 
 constexpr int ROWS = BLOCK_DIM / THREADS; // per thread block
 
-// joinEach joins each x of the THREADS adjacent threads that share a row, and returns the results to all of them. Between
-// two calls with the same turn, 0 or 1, there must be one with the other, so that no thread overwrites what a slower one
-// still reads.
+// joinEach joins each x of the THREADS adjacent threads that share a row, and returns the results to all of them.
+// Between two calls with the same turn, 0 or 1, there must be one with the other, so that no thread overwrites what a
+// slower one still reads.
 template <int N, typename F> inline void joinEach(float (&x)[N], int turn, F join) {
 #pragma unroll
 	for (int n = 0; n < N; n++) {

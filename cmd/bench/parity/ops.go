@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -17,8 +18,9 @@ import (
 // operations compare a recorded case of the operation that its file names. A file of any other operation is not supported
 // yet.
 var operations = map[string]func(c *opCase){
-	"gelu":    compareGELU,
-	"softmax": compareSoftmax,
+	"gelu":      compareGELU,
+	"layernorm": compareLayerNorm,
+	"softmax":   compareSoftmax,
 }
 
 // An opCase is a recorded case of one operation. Its tensors are called CASE.TENSOR.
@@ -243,6 +245,32 @@ func compareGELU(c *opCase) {
 	c.d.GELUBackward(dx, dy, x, tanh)
 	c.compareEach("y", y, func(i int) float64 { return 1e-6 + 1e-6*math.Abs(float64(xs[i])) })
 	c.compareEach("dx", dx, func(i int) float64 { return 3e-6 * max(1, math.Abs(float64(dys[i]))) })
+}
+
+// compareLayerNorm computes a norm without weight as one whose weight is 1. An F32 case whose inputs have few
+// digits themselves may be off twice as far as PyTorch is.
+func compareLayerNorm(c *opCase) {
+	x, dy, w, b := c.input("x"), c.input("dy"), c.input("w"), c.input("b")
+	if !w.Ok() {
+		w = c.arena.New("w", c.typ, x.Dim(-1))
+		c.d.Upload(w, slices.Repeat([]float32{1}, w.Len()))
+	}
+	results := map[string]tensor.Tensor{"y": c.output("y"), "dx": c.output("dx")}
+	for _, name := range []string{"mean", "rstd", "dw", "db"} {
+		if _, ok := c.outputs[name]; ok {
+			results[name] = c.sums(name)
+		}
+	}
+	mean, rstd := results["mean"].View(x.Rows()), results["rstd"].View(x.Rows())
+	c.d.LayerNorm(results["y"], mean, rstd, x, w, b, float32(c.params.Eps))
+	c.d.LayerNormBackward(results["dx"], results["dw"], results["db"], dy, x, w, mean, rstd)
+	for _, name := range slices.Sorted(maps.Keys(results)) {
+		limit := limitLayerNorm
+		if c.typ == tensor.F32 {
+			limit = max(limit, 2*c.json.limit(c.at+"torch_error."+name))
+		}
+		c.compare(name, results[name], limit)
+	}
 }
 
 // compareSoftmax computes the gradient from the result as it is stored.
