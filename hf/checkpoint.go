@@ -62,11 +62,11 @@ func (c *Checkpoint) Tensor(name string) (Info, bool) {
 	if c.weights == nil {
 		return Info{}, false
 	}
-	s, ok := c.weights.where[name]
-	if !ok {
+	s, stored := c.weights.find(name)
+	if s == nil {
 		return Info{}, false
 	}
-	return s.Tensor(name)
+	return s.Tensor(stored)
 }
 
 // Digest returns a sha256 over config.json and all files of weights, and reads all of them. In a directory without
@@ -93,13 +93,30 @@ func (c *Checkpoint) ReadF32(name string) ([]float32, []int, error) {
 	if _, ok := c.Tensor(name); !ok {
 		return nil, nil, fmt.Errorf("%s has no weight %.100q", c.label, name)
 	}
-	return c.weights.where[name].ReadF32(name)
+	s, stored := c.weights.find(name)
+	return s.ReadF32(stored)
 }
 
-const (
-	embedding = "model.embed_tokens.weight"
-	head      = "lm_head.weight"
-)
+const head = "lm_head.weight"
+
+// fileShape returns the shape of a parameter in files.
+func fileShape(p model.Param) []int {
+	if p.Transposed {
+		return []int{p.W.Dim(1), p.W.Dim(0)}
+	}
+	return p.W.Shape
+}
+
+// follows reports whether a tensor that is not a parameter follows from the configuration, as do the frequencies of
+// RoPE and the causal masks of GPT-2 in old files.
+func follows(name string) bool {
+	for _, end := range []string{"rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias"} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return false
+}
 
 // check compares the weights with those that the configuration needs.
 func (c *Checkpoint) check() error {
@@ -111,21 +128,23 @@ func (c *Checkpoint) check() error {
 	var missing, wrong, unknown, faults []string
 	known := map[string]bool{}
 	for _, spec := range c.Config.Params() {
-		known[spec.Name] = true
+		if s, stored := c.weights.find(spec.Name); s != nil {
+			known[stored] = true
+		}
 		info, ok := c.Tensor(spec.Name)
 		switch {
 		case !ok:
 			missing = append(missing, spec.Name)
-		case !slices.Equal(info.Shape, spec.W.Shape):
+		case !slices.Equal(info.Shape, fileShape(spec)):
 			wrong = append(wrong, fmt.Sprintf("%s has shape %s, but must have %v", spec.Name, shape(info.Shape),
-				spec.W.Shape))
+				fileShape(spec)))
 		case info.DType != "F32" && info.DType != "F16" && info.DType != "BF16":
 			wrong = append(wrong, fmt.Sprintf("%s is of type %s where only F32, F16 and BF16 are read", spec.Name, info.DType))
 		}
 	}
 	for name := range have {
-		// Old files contain the frequencies of RoPE, which follow from the configuration. A tied head may be stored twice.
-		if !known[name] && !strings.HasSuffix(name, "rotary_emb.inv_freq") && !(c.Config.Tied && name == head) {
+		// A tied head may be stored twice.
+		if !known[name] && !follows(name) && !(c.Config.Tied && name == head) {
 			unknown = append(unknown, name)
 		}
 	}

@@ -23,6 +23,8 @@ import (
 	"restyle/tensor"
 )
 
+const embedding = "model.embed_tokens.weight"
+
 // weight is a tensor of a model that a test makes.
 type weight struct {
 	dtype tensor.DType
@@ -43,7 +45,7 @@ func newWeights(t testing.TB, config string, dtype tensor.DType) map[string]weig
 	}
 	all, next := map[string]weight{}, float32(0)
 	for _, s := range c.Params() {
-		w := weight{dtype, s.W.Shape, nil}
+		w := weight{dtype, fileShape(s), nil}
 		for range count(s.W.Shape) {
 			next += 0.25
 			w.data = append(w.data, next)
@@ -108,7 +110,7 @@ func newParams(t testing.TB, c model.Config, dtype tensor.DType) (*kernels.Devic
 	t.Cleanup(func() { a.Close() })
 	var params []model.Param
 	for _, s := range c.Params() {
-		p := model.Param{Name: s.Name, W: a.New(s.Name, dtype, s.W.Shape...)}
+		p := model.Param{Name: s.Name, W: a.New(s.Name, dtype, s.W.Shape...), Transposed: s.Transposed}
 		d.Upload(p.W, slices.Repeat([]float32{float32(math.NaN())}, p.W.Len()))
 		params = append(params, p)
 	}

@@ -23,6 +23,7 @@ type family struct {
 	qkNorm       bool
 	window       int  // of sliding_window; 0: there is no such key
 	windowSwitch bool // sliding_window counts only with use_sliding_window, and only from layer max_window_layers on
+	gpt          bool // it is a GPT-2: see object.gpt
 }
 
 var families = map[string]family{
@@ -35,7 +36,14 @@ var families = map[string]family{
 		kvHeads: 32, qkvBias: true, window: 4096, windowSwitch: true},
 	"qwen3": {class: "Qwen3ForCausalLM", vocab: 151936, inner: 22016, positions: 32768,
 		kvHeads: 32, headDim: 128, hasBias: true, qkNorm: true, window: 4096, windowSwitch: true},
+	"gpt2": {class: "GPT2LMHeadModel", vocab: 50257, positions: 1024, bos: []int32{50256}, eos: []int32{50256},
+		gpt: true},
+	"nanogpt": {class: "GPT", vocab: 50304, positions: 1024, gpt: true},
 }
+
+// activations has the values of activation_function, of GPT-2's, that are supported.
+var activations = map[string]model.GELU{"gelu_new": model.GELUTanh, "gelu_pytorch_tanh": model.GELUTanh,
+	"gelu_fast": model.GELUTanh, "gelu": model.GELUExact}
 
 // unsupported has keys that change what a model computes: the values that have no effect (null never has), and what to
 // do about other values.
@@ -51,6 +59,10 @@ var unsupported = []struct {
 	{"is_encoder_decoder", []string{"false"}, "only decoders are supported"},
 	{"per_layer_config", nil, "layers that differ are not supported"},
 	{"attention_chunk_size", nil, "attention in chunks is not supported"},
+	{"add_cross_attention", []string{"false"}, "only decoders are supported"},
+	{"scale_attn_weights", []string{"true"}, "attention whose scores are not divided by the root of the head's width is " +
+		"not " +
+		"supported"},
 }
 
 // ParseConfig reads a config.json. Absent and null keys mean what they mean to transformers 5.23. RoPE may have its
@@ -71,6 +83,9 @@ func ParseConfig(data []byte) (model.Config, error) {
 
 func (o *object) config() model.Config {
 	f := o.family()
+	if f.gpt {
+		return o.gpt(f)
+	}
 	c := model.Config{
 		Family:       optional(o, "model_type", ""),
 		Vocab:        get(o, "vocab_size", f.vocab),
@@ -105,9 +120,48 @@ func (o *object) config() model.Config {
 	return c
 }
 
+// gpt returns the configuration of a GPT-2: as transformers has it, or of nanogpt, whose files store matrices as
+// [out, in], whose biases can be left out, and whose GELU is exact. Like transformers, it takes Llama's names of some
+// keys, too.
+func (o *object) gpt(f family) model.Config {
+	name := optional(o, "model_type", "")
+	c := model.Config{
+		Family:           name,
+		Vocab:            get(o, "vocab_size", f.vocab),
+		Dim:              get(o, "n_embd", get(o, "hidden_size", 768)),
+		Layers:           get(o, "n_layer", get(o, "num_hidden_layers", 12)),
+		Heads:            get(o, "n_head", get(o, "num_attention_heads", 12)),
+		MaxPositions:     get(o, "n_positions", get(o, "max_position_embeddings", f.positions)),
+		LearnedPositions: true,
+		NormEps:          float32(get(o, "layer_norm_epsilon", 1e-5)),
+		LayerNorm:        true,
+		Tied:             get(o, "tie_word_embeddings", true),
+		ByLayer:          get(o, "scale_attn_by_inverse_layer_idx", false),
+		PadID:            -1, // the padding token's row gets a gradient like any other
+		BOS:              o.ids("bos_token_id", f.bos),
+		EOS:              o.ids("eos_token_id", f.eos),
+	}
+	biased, activation := true, "gelu_new"
+	if name == "nanogpt" {
+		biased, activation = get(o, "bias", true), "gelu"
+	}
+	c.NormBias, c.QKVBias, c.OutBias, c.MLPBias = biased, biased, biased, biased
+	activation = get(o, "activation_function", activation)
+	if c.GELU = activations[activation]; c.GELU == "" {
+		o.fail("activation_function %.60q: only gelu and gelu_new are supported", activation)
+	}
+	c.Inner = optional(o, "n_inner", 4*c.Dim)
+	if c.KVHeads = c.Heads; o.err == nil && c.Heads > 0 {
+		if c.HeadDim = c.Dim / c.Heads; c.Dim%c.Heads != 0 {
+			o.fail("n_embd %d is no multiple of the %d attention heads", c.Dim, c.Heads)
+		}
+	}
+	return c
+}
+
 // family returns the model's family, and refuses other models.
 func (o *object) family() family {
-	const supported = "llama, mistral, qwen2 and qwen3 are supported"
+	const supported = "llama, mistral, qwen2, qwen3 and gpt2 are supported"
 	name := optional(o, "model_type", "")
 	f, ok := families[name]
 	classes := optional(o, "architectures", []string(nil))

@@ -73,6 +73,26 @@ func convert(dst []byte, to tensor.DType, src []byte, from tensor.DType) error {
 	return nil
 }
 
+// transposed returns the numbers of a matrix of rows rows in the order of its columns.
+func transposed(matrix []byte, rows int, t tensor.DType) []byte {
+	out := make([]byte, len(matrix))
+	if t == tensor.F32 {
+		transpose(numbers[float32](out), numbers[float32](matrix), rows)
+	} else {
+		transpose(numbers[uint16](out), numbers[uint16](matrix), rows)
+	}
+	return out
+}
+
+func transpose[T any](to, from []T, rows int) {
+	cols := len(from) / rows
+	for c := range cols {
+		for r := range rows {
+			to[c*rows+r] = from[r*cols+c]
+		}
+	}
+}
+
 // unfit is a number that cannot be converted.
 type unfit struct {
 	at   int

@@ -30,8 +30,8 @@ func (c *Checkpoint) Load(ctx context.Context, d *kernels.Device, params []model
 		if !ok {
 			return fmt.Errorf("%s has no weight %s", c.label, p.Name)
 		}
-		if !slices.Equal(info.Shape, p.W.Shape) {
-			return fmt.Errorf("%s: %s has shape %s: the model needs %v", c.label, p.Name, shape(info.Shape), p.W.Shape)
+		if !slices.Equal(info.Shape, fileShape(p)) {
+			return fmt.Errorf("%s: %s has shape %s: the model needs %v", c.label, p.Name, shape(info.Shape), fileShape(p))
 		}
 		total += info.Bytes
 	}
@@ -83,7 +83,11 @@ func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model
 	}
 	for i := range params {
 		p := &params[i]
-		for at := 0; at < p.W.Len(); at += chunkElements {
+		size := chunkElements
+		if p.Transposed { // a row of it is spread over the whole file's matrix
+			size = p.W.Len()
+		}
+		for at := 0; at < p.W.Len(); at += size {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -96,7 +100,7 @@ func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model
 				}
 				k, queue = queue[0], queue[1:]
 			}
-			k.param, k.at, k.n = p, at, min(chunkElements, p.W.Len()-at)
+			k.param, k.at, k.n = p, at, min(size, p.W.Len()-at)
 			queue = append(queue, k)
 			todo <- k
 		}
@@ -112,8 +116,8 @@ func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model
 // readChunk reads and converts a chunk.
 func (c *Checkpoint) readChunk(k *chunk) error {
 	name := k.param.Name
-	s := c.weights.where[name]
-	info, _ := s.Tensor(name)
+	s, stored := c.weights.find(name)
+	info, _ := s.Tensor(stored)
 	from, err := tensor.ParseDType(info.DType)
 	if err != nil {
 		return err
@@ -121,10 +125,14 @@ func (c *Checkpoint) readChunk(k *chunk) error {
 	to := k.param.W.DType
 	k.raw = slices.Grow(k.raw[:0], k.n*from.Size())[:k.n*from.Size()]
 	k.out = slices.Grow(k.out[:0], k.n*to.Size())[:k.n*to.Size()]
-	if err := s.ReadAt(name, k.raw, int64(k.at)*int64(from.Size())); err != nil {
+	if err := s.ReadAt(stored, k.raw, int64(k.at)*int64(from.Size())); err != nil {
 		return err
 	}
-	return named(name, k.at, convert(k.out, to, k.raw, from))
+	if err := named(name, k.at, convert(k.out, to, k.raw, from)); err != nil || !k.param.Transposed {
+		return err
+	}
+	k.out = transposed(k.out, k.param.W.Dim(1), to)
+	return nil
 }
 
 // named adds the weight's name to an error of convert, and counts the element from the start of the weight.
@@ -142,7 +150,9 @@ func (c *Checkpoint) checkTied() error {
 	if !ok || !c.Config.Tied {
 		return nil
 	}
+	embedding := c.Config.Params()[0].Name
 	e, _ := c.Tensor(embedding)
+	file, stored := c.weights.find(embedding)
 	same := h.DType == e.DType && slices.Equal(h.Shape, e.Shape)
 	a, b := make([]byte, chunkElements), make([]byte, chunkElements)
 	for at := int64(0); same && at < e.Bytes; at += chunkElements {
@@ -150,7 +160,7 @@ func (c *Checkpoint) checkTied() error {
 		if err := c.weights.where[head].ReadAt(head, a[:n], at); err != nil {
 			return err
 		}
-		if err := c.weights.where[embedding].ReadAt(embedding, b[:n], at); err != nil {
+		if err := file.ReadAt(stored, b[:n], at); err != nil {
 			return err
 		}
 		same = bytes.Equal(a[:n], b[:n])

@@ -121,8 +121,20 @@ func outputs(d *kernels.Device, params []model.Param, to tensor.DType) (list []T
 		if t == 0 {
 			t = p.W.DType
 		}
-		list = append(list, TensorData{p.Name, t, p.W.Shape, func(w io.Writer) error {
+		list = append(list, TensorData{p.Name, t, fileShape(p), func(w io.Writer) error {
 			at := 0
+			var whole []byte // of a matrix that is stored transposed
+			write := func(out []byte) error {
+				if !p.Transposed {
+					_, err := w.Write(out)
+					return err
+				}
+				if whole = append(whole, out...); len(whole) < p.W.Len()*t.Size() {
+					return nil
+				}
+				_, err := w.Write(transposed(whole, p.W.Dim(0), t))
+				return err
+			}
 			return d.Read(p.W, func(raw []byte) error {
 				n := len(raw) / p.W.DType.Size()
 				out = slices.Grow(out[:0], n*t.Size())[:n*t.Size()]
@@ -134,8 +146,7 @@ func outputs(d *kernels.Device, params []model.Param, to tensor.DType) (list []T
 					return err
 				}
 				at += n
-				_, err := w.Write(out)
-				return err
+				return write(out)
 			})
 		}})
 		total += int64(p.W.Len()) * int64(t.Size())

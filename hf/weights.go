@@ -23,6 +23,16 @@ type weights struct {
 	where  map[string]*Safetensors
 }
 
+// find returns the file of a tensor, and its name there. GPT-2's files may leave out the prefix "transformer." of all
+// names, as openai-community/gpt2 does.
+func (w *weights) find(name string) (s *Safetensors, stored string) {
+	if s := w.where[name]; s != nil {
+		return s, name
+	}
+	stored = strings.TrimPrefix(name, "transformer.")
+	return w.where[stored], stored
+}
+
 // openWeights opens model.safetensors, or the shards of the index. If both are there it takes the single file, as
 // transformers does.
 func openWeights(files source) (*weights, error) {

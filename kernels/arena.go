@@ -115,8 +115,13 @@ func (a *Arena) Release(mark int) {
 	a.used = mark
 }
 
-// Size returns the number of bytes that were allocated for the arena.
-func (a *Arena) Size() int { return a.size }
+// Size returns the number of bytes that were allocated for the arena; a nil Arena has none.
+func (a *Arena) Size() int {
+	if a == nil {
+		return 0
+	}
+	return a.size
+}
 
 // Peak returns the largest number of bytes that were in use.
 func (a *Arena) Peak() int { return a.peak }

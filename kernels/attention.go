@@ -21,6 +21,8 @@ type AttentionSpec struct {
 	// Window is the maximum number of keys that a query sees: the last ones, including its own (Beltagy et al. 2020). 0:
 	// all.
 	Window int
+	// Divisor is what the products of queries and keys are divided by. 0: √HeadDim.
+	Divisor float64
 	// Bidirectional lets a query see the keys after its position too. It cannot be combined with Window.
 	Bidirectional bool
 }
@@ -34,8 +36,8 @@ const widestWindow = 1 << 30
 // checked returns s with a window of at most widestWindow. It panics with the operation's name unless the sizes fit
 // each other.
 func (s AttentionSpec) checked(op string) AttentionSpec {
-	if s.Heads < 1 || s.KVHeads < 1 || s.Heads%s.KVHeads != 0 || s.HeadDim < 2 || s.HeadDim%2 != 0 ||
-		s.Window < 0 || s.Bidirectional && s.Window > 0 {
+	if s.Heads < 1 || s.KVHeads < 1 || s.Heads%s.KVHeads != 0 || s.HeadDim < 1 ||
+		s.Window < 0 || !(s.divisor() > 0) || s.Bidirectional && s.Window > 0 {
 		panic(fmt.Sprintf("%s: %d heads, %d key/value heads, head dimension %d, window %d, bidirectional %t", op, s.Heads,
 			s.KVHeads, s.HeadDim, s.Window, s.Bidirectional))
 	}
@@ -58,7 +60,7 @@ func (d *Device) checkSequences(op string, s AttentionSpec, rows int) {
 // Attention computes attention within each of several sequences that are laid end to end in qkv [rows,
 // (heads+2·kvHeads)·headDim]. RoPE has been applied to qkv already.
 //
-//	s[i,j] = q[i]·k[j] / √headDim         for the j that i sees
+//	s[i,j] = q[i]·k[j] / divisor          for the j that i sees
 //	y[i]   = Σⱼ exp(s[i,j] - lse[i]) v[j],  lse[i] = log Σⱼ exp(s[i,j])
 //
 // y is [rows, heads·headDim] of the same type. lse is [heads, rows] F32, kept for the backward pass.
@@ -98,7 +100,7 @@ func attentionScratch(cut cut, bytes int) uintptr { return cut("attention", tens
 func (s AttentionSpec) sizes() cpu.AttentionArgs {
 	return cpu.AttentionArgs{
 		CuSeqlens: s.CuSeqlens, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim, Causal: !s.Bidirectional,
-		Window: s.Window,
+		Window: s.Window, Divisor: s.divisor(),
 	}
 }
 
@@ -127,7 +129,7 @@ func (s AttentionSpec) columns(x tensor.Tensor, h, n int) tensor.Matrix {
 //	p[i,j]  = exp(s[i,j] - lse[i])
 //	dv[j]   = Σᵢ p[i,j] dy[i]
 //	ds[i,j] = p[i,j] (dy[i]·v[j] - dy[i]·y[i])
-//	dq[i]   = Σⱼ ds[i,j] k[j] / √headDim,  dk[j] = Σᵢ ds[i,j] q[i] / √headDim
+//	dq[i]   = Σⱼ ds[i,j] k[j] / divisor,  dk[j] = Σᵢ ds[i,j] q[i] / divisor
 //
 // The sums for k and v also run over the query heads that share them. dy, y and dqkv have the type of qkv.
 //

@@ -8,7 +8,14 @@ import (
 )
 
 // scale returns the factor by which products of queries and keys are multiplied.
-func (s AttentionSpec) scale() float32 { return float32(1 / math.Sqrt(float64(s.HeadDim))) }
+func (s AttentionSpec) scale() float32 { return float32(1 / s.divisor()) }
+
+func (s AttentionSpec) divisor() float64 {
+	if s.Divisor == 0 {
+		return math.Sqrt(float64(s.HeadDim))
+	}
+	return s.Divisor
+}
 
 // share returns the number of query heads that share a key head.
 func (s AttentionSpec) share() int { return s.Heads / s.KVHeads }

@@ -6,10 +6,10 @@ import (
 
 // Sizes are the sizes of the largest operations of a pass through a model, for ScratchOf.
 type Sizes struct {
-	Type              tensor.DType // of weights and activations
-	Rows, Longest     int          // tokens of a batch, and of its longest sequence
-	Logits            int          // rows of logits computed at once
-	Dim, Inner, Vocab int
+	Type              tensor.DType  // of weights and activations
+	Rows, Longest     int           // tokens of a batch, and of its longest sequence
+	Logits            int           // rows of logits computed at once
+	Dim, Inner, Vocab int           // Inner is that of SwiGLU; 0 without it
 	Biased            int           // outputs of the widest layer with a bias; 0 if no layer has one
 	Attention         AttentionSpec // heads and window; its sequences are not used
 	LayerNorm         bool          // the norms are LayerNorm instead of RMSNorm

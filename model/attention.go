@@ -1,19 +1,23 @@
 package model
 
 import (
+	"math"
+
 	"restyle/kernels"
 	"restyle/tensor"
 )
 
 // attention is the first half of a layer:
 //
-//	h += O(Attention(RoPE(QKV(RMSNorm(h)))))
+//	h += O(Attention(RoPE(QKV(Norm(h)))))
+//
+// With learned positions there is no RoPE.
 type attention struct {
 	norm norm
 	qkv  linear
 	// The weights of the RMSNorms over each head of q and of k, [headDim] (Qwen3). Other families have zero tensors here.
 	qNorm, kNorm weight
-	rotary       rotary
+	rotary       *rotary // nil if positions are learned
 	o            linear
 
 	cfg   Config
@@ -22,15 +26,18 @@ type attention struct {
 
 func newAttention(cfg Config, b *builder) attention {
 	q, kv := cfg.Heads*cfg.HeadDim, cfg.KVHeads*cfg.HeadDim
-	a := attention{cfg: cfg, layer: b.layer, rotary: rotary{cfg.Heads, cfg.KVHeads}}
-	a.norm = norm{b.norm("input_layernorm", cfg.Dim), cfg.NormEps}
-	a.qkv = b.linear(cfg.Dim, cfg.QKVBias, rows{"self_attn.q_proj", q}, rows{"self_attn.k_proj", kv},
-		rows{"self_attn.v_proj", kv})
-	if cfg.QKNorm {
-		a.qNorm = b.norm("self_attn.q_norm", cfg.HeadDim)
-		a.kNorm = b.norm("self_attn.k_norm", cfg.HeadDim)
+	names := cfg.names()
+	a := attention{cfg: cfg, layer: b.layer}
+	if !cfg.LearnedPositions {
+		a.rotary = &rotary{cfg.Heads, cfg.KVHeads}
 	}
-	a.o = b.linear(q, cfg.OutBias, rows{"self_attn.o_proj", cfg.Dim})
+	a.norm = b.norm(cfg, names.norm1)
+	a.qkv = b.linear(cfg.Dim, cfg.QKVBias, split(names.qkv, q, kv, kv)...)
+	if cfg.QKNorm {
+		a.qNorm = b.scale("self_attn.q_norm", cfg.HeadDim)
+		a.kNorm = b.scale("self_attn.k_norm", cfg.HeadDim)
+	}
+	a.o = b.linear(q, cfg.OutBias, rows{names.o, cfg.Dim})
 	return a
 }
 
@@ -48,8 +55,7 @@ func (c Config) qkvDim() int { return (c.Heads + 2*c.KVHeads) * c.HeadDim }
 
 // allocAttention allocates all of attentionActs except h, the residual stream.
 func allocAttention(arena *kernels.Arena, cfg Config, t tensor.DType, rows int) (acts attentionActs) {
-	acts.rstd = arena.New("rstd1", tensor.F32, rows)
-	acts.x = arena.New("x1", t, rows, cfg.Dim)
+	acts.normActs = allocNorm(arena, cfg, t, rows, "1")
 	if cfg.QKNorm {
 		acts.raw = arena.New("raw", t, rows, cfg.qkvDim())
 		acts.rstdQ = arena.New("rstdQ", tensor.F32, rows, cfg.Heads+cfg.KVHeads)
@@ -76,14 +82,16 @@ func (l *attention) attend(p *pass, acts *attentionActs, s stream) {
 	} else {
 		l.qkv.forward(dev, acts.qkv, acts.x)
 	}
-	l.rotary.forward(p, acts.qkv)
+	if l.rotary != nil {
+		l.rotary.forward(p, acts.qkv)
+	}
 	if cache := p.cache; cache != nil {
 		k, v := cache.k[l.layer], cache.v[l.layer]
 		dev.AppendKV(k, v, acts.qkv, cfg.Heads, cfg.KVHeads, cache.n)
-		dev.AttentionCached(acts.y, acts.qkv, k, v, cache.n, cfg.spec())
+		dev.AttentionCached(acts.y, acts.qkv, k, v, cache.n, l.spec())
 		return
 	}
-	dev.Attention(acts.y, acts.lse, acts.qkv, p.spec(cfg))
+	dev.Attention(acts.y, acts.lse, acts.qkv, l.specOf(p))
 }
 
 // backward expects the gradient of the half's output in p.dh. If below is true, it replaces that with the gradient of
@@ -91,8 +99,10 @@ func (l *attention) attend(p *pass, acts *attentionActs, s stream) {
 func (l *attention) backward(p *pass, acts *attentionActs, below bool) {
 	dev, cfg, g := p.dev, l.cfg, p.actGrads
 	l.o.backward(dev, g.dy, false, p.dh, acts.y, p.overwrite)
-	dev.AttentionBackward(g.dqkv, g.dy, acts.y, acts.lse, acts.qkv, p.spec(cfg))
-	l.rotary.backward(p, g.dqkv)
+	dev.AttentionBackward(g.dqkv, g.dy, acts.y, acts.lse, acts.qkv, l.specOf(p))
+	if l.rotary != nil {
+		l.rotary.backward(p, g.dqkv)
+	}
 	if cfg.QKNorm {
 		l.qNorm.zeroIf(dev, p.overwrite)
 		l.kNorm.zeroIf(dev, p.overwrite)
@@ -126,9 +136,18 @@ func (c Config) spec() kernels.AttentionSpec {
 	return kernels.AttentionSpec{Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim, Window: c.Window}
 }
 
-// spec returns the attention spec of the pass.
-func (p *pass) spec(cfg Config) kernels.AttentionSpec {
-	s := cfg.spec()
+// spec returns the attention spec of the layer without the sequences.
+func (l *attention) spec() kernels.AttentionSpec {
+	s := l.cfg.spec()
+	if l.cfg.ByLayer {
+		s.Divisor = math.Sqrt(float64(s.HeadDim)) * float64(l.layer+1)
+	}
+	return s
+}
+
+// specOf returns the attention spec of the layer in a pass.
+func (l *attention) specOf(p *pass) kernels.AttentionSpec {
+	s := l.spec()
 	s.CuSeqlens, s.Offsets = p.cuSeqlens, p.offsets
 	return s
 }

@@ -6,11 +6,11 @@ import (
 	"math"
 )
 
-// Config describes a model of the Llama family: Llama, Mistral, Qwen2, Qwen3. Every field has its effective value:
-// package hf, which reads config.json, fills in what the file leaves out.
+// Config describes a model of the Llama family (Llama, Mistral, Qwen2, Qwen3) or a GPT-2. Every field has its effective
+// value: package hf, which reads config.json, fills in what the file leaves out.
 type Config struct {
-	// Family is "llama", "mistral", "qwen2" or "qwen3", for messages only. The other fields describe how the families
-	// differ.
+	// Family is "llama", "mistral", "qwen2", "qwen3", "gpt2" or "nanogpt". It decides which names files give to
+	// parameters, and whether they store matrices transposed. The other fields describe how the models differ.
 	Family string
 
 	Vocab   int // rows of the embedding
@@ -21,10 +21,19 @@ type Config struct {
 	KVHeads int // key and value heads; query head h reads key head h / (Heads / KVHeads)
 	HeadDim int // width of a head, often but not always Dim / Heads
 
-	// MaxPositions is the longest sequence that the model was made for. It does not affect how much memory New allocates.
+	// MaxPositions is the longest sequence that the model was made for. It does not affect how much memory New allocates,
+	// unless positions are learned.
 	MaxPositions int
 
-	NormEps float32 // added to the mean square in every RMSNorm
+	// LearnedPositions adds a row of a table of MaxPositions to each embedding. Without it, positions come from RoPE.
+	LearnedPositions bool
+
+	NormEps   float32 // added to the mean square, or to the variance, in every norm
+	LayerNorm bool    // norms are LayerNorm; without it, RMSNorm
+	NormBias  bool    // norms have biases; only LayerNorm can
+
+	// GELU makes the MLP Down(GELU(Up(x))). "": it is Down(SwiGLU(GateUp(x))).
+	GELU GELU
 
 	RoPETheta   float64        // base of the rotary frequencies
 	RoPEScaling *Llama3Scaling // nil if there is none
@@ -33,11 +42,21 @@ type Config struct {
 	QKVBias  bool // q_proj, k_proj and v_proj have biases
 	OutBias  bool // o_proj has a bias
 	MLPBias  bool // gate_proj, up_proj and down_proj have biases
+	ByLayer  bool // layer i divides attention's scores by i+1, too (GPT-2's scale_attn_by_inverse_layer_idx)
 	QKNorm   bool // RMSNorm over each head of q and of k before RoPE, one weight of HeadDim for all heads (Qwen3)
 	Window   int  // sliding window of every layer: a position attends to itself and the Window-1 before it; 0 for no limit
 	PadID    int  // this row of the embedding gets no gradient from the input side, as in PyTorch; -1 if there is none
 	BOS, EOS []int32
 }
+
+// GELU is a form of the Gaussian error linear unit.
+type GELU string
+
+// The forms of kernels.Device.GELU.
+const (
+	GELUExact GELU = "exact"
+	GELUTanh  GELU = "tanh"
+)
 
 // Llama3Scaling stretches the rotary frequencies of Llama 3.1 and later for contexts longer than in pretraining.
 // With wavelength w = 2π/f, a frequency f becomes
@@ -78,19 +97,23 @@ func (c Config) Validate() error {
 		{"max_position_embeddings", c.MaxPositions, maxPositions},
 	} {
 		if size.value < 1 || size.value > size.max {
-			return fmt.Errorf("%s %d: must be 1 to %d", size.name, size.value, size.max)
+			return fmt.Errorf("%s %d: must be 1 to %d", c.Key(size.name), size.value, size.max)
 		}
 	}
 	switch {
+	case c.GELU != "" && c.GELU != GELUExact && c.GELU != GELUTanh:
+		return fmt.Errorf("GELU %q: must be %s or %s", c.GELU, GELUExact, GELUTanh)
+	case c.NormBias && !c.LayerNorm:
+		return errors.New("norms with biases: only LayerNorm has them")
 	case c.Heads%c.KVHeads != 0:
 		return fmt.Errorf("num_attention_heads %d: must be a multiple of num_key_value_heads %d", c.Heads, c.KVHeads)
-	case c.HeadDim%2 != 0:
+	case c.HeadDim%2 != 0 && !c.LearnedPositions:
 		return fmt.Errorf("head_dim %d: must be even, because RoPE rotates pairs", c.HeadDim)
 	case c.Heads*c.HeadDim > maxWidth:
 		return fmt.Errorf("num_attention_heads %d times head_dim %d: must be at most %d", c.Heads, c.HeadDim, maxWidth)
 	case !(c.NormEps >= 0) || math.IsInf(float64(c.NormEps), 0):
-		return fmt.Errorf("rms_norm_eps %v: must be 0 or a small positive number", c.NormEps)
-	case !(c.RoPETheta > 0) || math.IsInf(c.RoPETheta, 0):
+		return fmt.Errorf("%s %v: must be 0 or a small positive number", c.Key("rms_norm_eps"), c.NormEps)
+	case !c.LearnedPositions && (!(c.RoPETheta > 0) || math.IsInf(c.RoPETheta, 0)):
 		return fmt.Errorf("rope_theta %v: must be positive", c.RoPETheta)
 	case c.Window < 0:
 		return fmt.Errorf("sliding_window %d: must be positive, or absent", c.Window)

@@ -1,11 +1,14 @@
-// Package model computes models of the Llama family by hand, without automatic differentiation: configuration,
-// parameters, forward and backward pass.
+// Package model computes models of the Llama family and GPT-2 by hand, without automatic differentiation:
+// configuration, parameters, forward and backward pass. A Llama is
 //
 //	h = embed[ids]
 //	for each layer:
 //	    h += O(Attention(RoPE(QKV(RMSNorm(h)))))
 //	    h += Down(SwiGLU(GateUp(RMSNorm(h))))
 //	loss = CrossEntropy(Head(RMSNorm(h)))
+//
+// and a GPT-2 has LayerNorm instead of RMSNorm, GELU(Up(…)) instead of SwiGLU(GateUp(…)), and learned positions that
+// are added to the embedding instead of RoPE.
 //
 // Start reading at [Model] and its passes in step.go, then go through a layer: layer.go, attention.go, mlp.go. The file
 // of a part holds its tensors, its activations, forward, and below it backward, which undoes forward line by line.

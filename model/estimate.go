@@ -22,17 +22,21 @@ func MemoryOf(dev *kernels.Device, f kernels.Fused, cfg Config, opts Options) Me
 	s.Weights = kernels.SizeOf(func(w *kernels.Arena) {
 		s.Gradients = kernels.SizeOf(func(g *kernels.Arena) { newParts(cfg, opts.builder(cfg, w, g), opts.ReuseGradients) })
 	})
-	if n := opts.positions(); n > 0 {
+	if n := opts.positions(); n > 0 && !cfg.LearnedPositions {
 		s.Angles = kernels.SizeOf(func(arena *kernels.Arena) { ropeTensors(arena, ropeRows(n), cfg.HeadDim/2) })
 	}
 	if opts.Context > 0 {
 		s.KVCache = kernels.SizeOf(func(arena *kernels.Arena) { m.allocCache(arena, opts.Context) }) +
 			kernels.SizeOf(func(arena *kernels.Arena) { m.allocExtend(arena, min(prefillChunk, cfg.MaxPositions)) })
 	}
+	swiGLU := cfg.Inner
+	if cfg.GELU != "" {
+		swiGLU = 0
+	}
 	sizes := kernels.Sizes{
 		Type: opts.DType, Rows: opts.MaxTokens, Longest: opts.Longest, Logits: opts.logitsChunk(cfg, opts.MaxTokens),
-		Dim: cfg.Dim, Inner: cfg.Inner, Vocab: cfg.Vocab, Biased: cfg.widestBias(),
-		Attention: cfg.spec(), QKNorm: cfg.QKNorm, Backward: opts.Train,
+		Dim: cfg.Dim, Inner: swiGLU, Vocab: cfg.Vocab, Biased: cfg.widestBias(),
+		Attention: cfg.spec(), LayerNorm: cfg.LayerNorm, QKNorm: cfg.QKNorm, Backward: opts.Train,
 	}
 	if opts.MaxTokens > 0 {
 		s.Activations = kernels.SizeOf(func(arena *kernels.Arena) {
@@ -58,7 +62,7 @@ func (c Config) widestBias() (widest int) {
 		widest = max(widest, c.Dim)
 	}
 	if c.MLPBias {
-		widest = max(widest, 2*c.Inner, c.Dim)
+		widest = max(widest, c.gateUpDim(), c.Dim)
 	}
 	return widest
 }

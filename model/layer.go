@@ -16,7 +16,7 @@ type parts struct {
 
 func newParts(cfg Config, b *builder, reuse bool) (p parts) {
 	b.layer = Outside
-	p.embed = embedding{b.linear(cfg.Dim, false, rows{"model.embed_tokens", cfg.Vocab}).weight, cfg.Tied, cfg.PadID}
+	p.embed = newEmbedding(cfg, b)
 	below := p.embed.trainable()
 	add := func(i int) {
 		p.layers = append(p.layers, newLayer(cfg, b, i))
@@ -34,7 +34,7 @@ func newParts(cfg Config, b *builder, reuse bool) (p parts) {
 			add(i)
 		}
 	}
-	p.norm = norm{b.norm("model.norm", cfg.Dim), cfg.NormEps}
+	p.norm = b.norm(cfg, cfg.names().norm)
 	if p.head = (linear{weight: p.embed.weight}); !cfg.Tied {
 		b.matrices = b.headType
 		p.head = b.linear(cfg.Dim, false, rows{"lm_head", cfg.Vocab})
@@ -51,8 +51,9 @@ type layer struct {
 }
 
 func newLayer(cfg Config, b *builder, i int) layer {
-	b.layer, b.prefix, b.matrices = i, fmt.Sprintf("model.layers.%d.", i), b.gradType
-	defer func() { b.layer, b.prefix, b.matrices = Outside, "", tensor.F32 }()
+	names := cfg.names()
+	b.layer, b.prefix, b.matrices, b.transpose = i, fmt.Sprintf(names.layer, i), b.gradType, names.transposed
+	defer func() { b.layer, b.prefix, b.matrices, b.transpose = Outside, "", tensor.F32, false }()
 	return layer{attention: newAttention(cfg, b), mlp: newMLP(cfg, b)}
 }
 

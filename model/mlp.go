@@ -7,31 +7,48 @@ import (
 
 // mlp is the second half of a layer:
 //
-//	h += Down(SwiGLU(GateUp(RMSNorm(h))))
+//	h += Down(SwiGLU(GateUp(Norm(h))))
+//
+// or, with GELU, h += Down(GELU(Up(Norm(h)))).
 type mlp struct {
 	norm         norm
-	gateUp, down linear
+	gateUp, down linear // with GELU, gateUp is only up
+	gelu         GELU
 }
 
 func newMLP(cfg Config, b *builder) (l mlp) {
-	l.norm = norm{b.norm("post_attention_layernorm", cfg.Dim), cfg.NormEps}
-	l.gateUp = b.linear(cfg.Dim, cfg.MLPBias, rows{"mlp.gate_proj", cfg.Inner}, rows{"mlp.up_proj", cfg.Inner})
-	l.down = b.linear(cfg.Inner, cfg.MLPBias, rows{"mlp.down_proj", cfg.Dim})
+	names := cfg.names()
+	l.gelu = cfg.GELU
+	l.norm = b.norm(cfg, names.norm2)
+	if cfg.GELU == "" {
+		l.gateUp = b.linear(cfg.Dim, cfg.MLPBias, split(names.gateUp, cfg.Inner, cfg.Inner)...)
+	} else {
+		l.gateUp = b.linear(cfg.Dim, cfg.MLPBias, rows{names.gateUp[len(names.gateUp)-1], cfg.Inner})
+	}
+	l.down = b.linear(cfg.Inner, cfg.MLPBias, rows{names.down, cfg.Dim})
 	return l
+}
+
+// gateUpDim returns the number of outputs of gateUp.
+func (c Config) gateUpDim() int {
+	if c.GELU == "" {
+		return 2 * c.Inner
+	}
+	return c.Inner
 }
 
 // mlpActs holds the activations that the backward pass needs.
 type mlpActs struct {
 	normActs
-	gateUp tensor.Tensor // [rows, 2·inner]
-	act    tensor.Tensor // [rows, inner], output of SwiGLU
+	gateUp tensor.Tensor // [rows, gateUpDim]
+	act    tensor.Tensor // [rows, inner], output of SwiGLU or GELU
 }
 
 func allocMLP(arena *kernels.Arena, cfg Config, t tensor.DType, rows int) (acts mlpActs) {
-	acts.h = arena.New("mid", t, rows, cfg.Dim)
-	acts.rstd = arena.New("rstd2", tensor.F32, rows)
-	acts.x = arena.New("x2", t, rows, cfg.Dim)
-	acts.gateUp = arena.New("gateUp", t, rows, 2*cfg.Inner)
+	h := arena.New("mid", t, rows, cfg.Dim)
+	acts.normActs = allocNorm(arena, cfg, t, rows, "2")
+	acts.h = h
+	acts.gateUp = arena.New("gateUp", t, rows, cfg.gateUpDim())
 	acts.act = arena.New("act", t, rows, cfg.Inner)
 	return acts
 }
@@ -46,6 +63,10 @@ func (l *mlp) forward(p *pass, acts *mlpActs, s stream) stream {
 func (l *mlp) activate(p *pass, acts *mlpActs, s stream) {
 	l.norm.forward(p.dev, acts.normActs, s)
 	l.gateUp.forward(p.dev, acts.gateUp, acts.x)
+	if l.gelu != "" {
+		p.dev.GELU(acts.act, acts.gateUp, l.gelu == GELUTanh)
+		return
+	}
 	p.dev.SwiGLU(acts.act, acts.gateUp)
 }
 
@@ -54,7 +75,11 @@ func (l *mlp) activate(p *pass, acts *mlpActs, s stream) {
 func (l *mlp) backward(p *pass, acts *mlpActs, below bool) {
 	dev, g := p.dev, p.actGrads
 	l.down.backward(dev, g.dact, false, p.dh, acts.act, p.overwrite)
-	dev.SwiGLUBackward(g.dgateUp, g.dact, acts.gateUp)
+	if l.gelu != "" {
+		dev.GELUBackward(g.dgateUp, g.dact, acts.gateUp, l.gelu == GELUTanh)
+	} else {
+		dev.SwiGLUBackward(g.dgateUp, g.dact, acts.gateUp)
+	}
 	l.norm.backwardThrough(p, l.gateUp, g.dgateUp, acts.normActs, below)
 }
 

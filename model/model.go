@@ -7,7 +7,7 @@ import (
 	"restyle/tensor"
 )
 
-// A Model is a model of the Llama family on one device.
+// A Model is a model on one device.
 type Model struct {
 	cfg  Config
 	opts Options

@@ -25,6 +25,11 @@ var shapes = map[string]Config{
 	"qwen3, window": {Family: "qwen3", Vocab: 31, Dim: 16, Inner: 12, Layers: 3, Heads: 4, KVHeads: 1, HeadDim: 10,
 		MaxPositions: 64,
 		NormEps:      1e-6, RoPETheta: 10000, Tied: true, QKNorm: true, Window: 4, PadID: -1},
+	"gpt2": {Family: "gpt2", Vocab: 33, Dim: 21, Inner: 26, Layers: 2, Heads: 3, KVHeads: 3, HeadDim: 7, MaxPositions: 64,
+		LearnedPositions: true, LayerNorm: true, NormBias: true, GELU: GELUTanh, NormEps: 1e-5, Tied: true, QKVBias: true,
+		OutBias: true, MLPBias: true, PadID: -1},
+	"nanogpt, untied": {Family: "nanogpt", Vocab: 27, Dim: 16, Inner: 24, Layers: 3, Heads: 2, KVHeads: 2, HeadDim: 8,
+		MaxPositions: 64, LearnedPositions: true, LayerNorm: true, GELU: GELUExact, NormEps: 1e-5, ByLayer: true, PadID: -1},
 }
 
 func device(t testing.TB, o kernels.Options) *kernels.Device {
@@ -61,7 +66,7 @@ func open(t testing.TB, dev *kernels.Device, cfg Config, opts Options) *Model {
 			switch {
 			case p.Decay:
 				x[i] = float32(rng.NormFloat64() * 1.5 / math.Sqrt(float64(p.W.Dim(-1))))
-			case strings.Contains(p.Name, "norm"):
+			case p.Norm:
 				x[i] = float32(1 + 0.3*rng.NormFloat64())
 			default:
 				x[i] = float32(0.3 * rng.NormFloat64())
@@ -287,8 +292,8 @@ func TestFrozen(t *testing.T) {
 					want := grads(nil)
 					parts := map[string]func(string) bool{
 						"MLPs":       func(n string) bool { return strings.Contains(n, ".mlp.") },
-						"last layer": func(n string) bool { return strings.Contains(n, fmt.Sprintf("layers.%d.", cfg.Layers-1)) },
-						"norms":      func(n string) bool { return strings.Contains(n, "norm") },
+						"last layer": func(n string) bool { return strings.Contains(n, fmt.Sprintf(".%d.", cfg.Layers-1)) },
+						"norms":      func(n string) bool { return strings.Contains(n, "norm") || strings.Contains(n, "ln_") },
 						"biases":     func(n string) bool { return strings.HasSuffix(n, ".bias") },
 						"nothing":    func(string) bool { return false },
 					}
@@ -674,7 +679,7 @@ func TestInit(t *testing.T) {
 					mean += float64(x) / float64(p.W.Len())
 					squares += float64(x) * float64(x) / float64(p.W.Len())
 				}
-				norm, bias := strings.Contains(p.Name, "norm"), strings.HasSuffix(p.Name, ".bias")
+				norm, bias := p.Norm, strings.HasSuffix(p.Name, ".bias")
 				if p.Decay == (norm || bias) {
 					t.Errorf("%s, %s: it decays: %v", name, p.Name, p.Decay)
 				}

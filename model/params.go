@@ -21,8 +21,10 @@ type Param struct {
 	Layer int
 	// Decay reports whether weight decay applies: to matrices, but not to norms and biases.
 	Decay bool
-	// Norm reports whether W is the weight of an RMSNorm.
+	// Norm reports whether W is the weight of a norm.
 	Norm bool
+	// Transposed reports whether files store W, a matrix, as [in, out] instead of [out, in].
+	Transposed bool
 }
 
 // Outside is the Layer of parameters that belong to no layer.
@@ -43,6 +45,7 @@ type builder struct {
 	trainable func(name string) bool
 	layer     int    // that is being built
 	prefix    string // of its parameters' names
+	transpose bool   // files store its matrices as [in, out]
 
 	params []Param
 }
@@ -55,16 +58,25 @@ type rows struct {
 
 // linear builds a linear layer with in inputs. Its outputs may belong to several parameters.
 func (b *builder) linear(in int, bias bool, parts ...rows) (l linear) {
-	l.weight = b.weight(".weight", Param{Decay: true}, parts, in)
+	l.weight = b.weight(".weight", Param{Decay: true, Transposed: b.transpose}, parts, in)
 	if bias {
 		l.bias = b.weight(".bias", Param{}, parts)
 	}
 	return l
 }
 
-// norm builds the weight of an RMSNorm.
-func (b *builder) norm(name string, size int) weight {
+// scale builds the weight of a norm over size elements.
+func (b *builder) scale(name string, size int) weight {
 	return b.weight(".weight", Param{Norm: true}, []rows{{name, size}})
+}
+
+// norm builds a norm of the residual stream.
+func (b *builder) norm(cfg Config, name string) norm {
+	n := norm{weight: b.scale(name, cfg.Dim), centered: cfg.LayerNorm, eps: cfg.NormEps}
+	if cfg.NormBias {
+		n.bias = b.weight(".bias", Param{}, []rows{{name, cfg.Dim}})
+	}
+	return n
 }
 
 // weight builds one tensor whose rows, each of shape inner, belong to several parameters. Their names end in suffix,

@@ -28,7 +28,7 @@ func TestStaged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := p.spec(cfg)
+		s := m.layers[0].attention.specOf(p)
 		if !slices.Equal(s.CuSeqlens, test.want) || !slices.Equal(s.Offsets.I32(), test.want) {
 			t.Errorf("%v: %v, on the device %v, not %v", test.starts, s.CuSeqlens, s.Offsets.I32(), test.want)
 		}

@@ -54,9 +54,12 @@ type ropeTable struct {
 	arena    *kernels.Arena
 }
 
-// ropeFor makes sure that the table has at least positions positions.
+// ropeFor makes sure that the table has at least positions positions. With learned positions there is no table.
 func (m *Model) ropeFor(positions int) error {
 	t := &m.rope
+	if m.cfg.LearnedPositions {
+		return nil
+	}
 	if t.cos.Ok() && t.cos.Dim(0) >= positions {
 		return nil
 	}

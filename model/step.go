@@ -43,7 +43,8 @@ func (m *Model) allocPass(arena *kernels.Arena, e extent) *pass {
 		}
 		p.layers = append(p.layers, b)
 	}
-	p.last = normActs{h: h[cfg.Layers], rstd: arena.New("rstd", tensor.F32, rows), x: arena.New("x", t, rows, cfg.Dim)}
+	p.last = allocNorm(arena, cfg, t, rows, "")
+	p.last.h = h[cfg.Layers]
 	p.branch = arena.New("branch", t, rows, cfg.Dim)
 	if keep {
 		p.dh = arena.New("dh", t, rows, cfg.Dim)
@@ -59,7 +60,7 @@ func (m *Model) allocPass(arena *kernels.Arena, e extent) *pass {
 			p.actGrads.dx = arena.New("dx", t, rows, cfg.Dim)
 			arena.Overlay( // the halves of a layer never run at the same time
 				func() {
-					p.actGrads.dgateUp = arena.New("dgateUp", t, rows, 2*cfg.Inner)
+					p.actGrads.dgateUp = arena.New("dgateUp", t, rows, cfg.gateUpDim())
 					p.actGrads.dact = arena.New("dact", t, rows, cfg.Inner)
 				},
 				func() {
@@ -93,15 +94,16 @@ func (m *Model) newPass(b Batch) (*pass, error) {
 // forward runs all layers and the last norm, and leaves its output in p.last.x.
 func (m *Model) forward(p *pass) {
 	defer m.dev.Range("forward")()
-	s := stream{h: p.layers[0].attention.h}
-	m.embed.forward(p, s.h)
-	m.watch("embed", s.h)
+	s := m.embed.forward(p, p.layers[0].attention.h)
 	for i := range m.layers {
 		acts := &p.layers[i]
 		end := m.layerRange(i)
 		s = m.layers[i].forward(p, acts, s)
 		end()
-		if i > 0 { // the norm that layer i starts with has added the branch of layer i-1
+		// The norm that a layer starts with has added the branch of the layer before, or the positions' of the embedding.
+		if i == 0 {
+			m.watch("embed", acts.attention.h)
+		} else {
 			m.watch(fmt.Sprintf("block.%d", i-1), acts.attention.h)
 		}
 	}

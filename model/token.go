@@ -39,7 +39,8 @@ func (c *KVCache) reachOf(n int) int {
 
 // decodes reports whether the device has kernels for decoding single tokens of this model.
 func (m *Model) decodes() bool {
-	return m.dev.Decodes(m.opts.DType, m.cfg.Dim, m.cfg.Inner, m.cfg.Heads*m.cfg.HeadDim)
+	return !m.cfg.LayerNorm && m.cfg.GELU == "" && !m.cfg.LearnedPositions && !m.cfg.ByLayer &&
+		m.dev.Decodes(m.opts.DType, m.cfg.Dim, m.cfg.Inner, m.cfg.Heads*m.cfg.HeadDim)
 }
 
 // decode computes the logits of one more token, and chooses the token after it.

@@ -17,6 +17,9 @@ func Attention(m kernels.AttentionSpec, x, dy []float64, round func(float64) flo
 	y, lse, dx = make([]float64, rows*m.Heads*n), make([]float64, m.Heads*rows), make([]float64, len(x))
 	sizes = make([]float64, len(x))
 	scale := 1 / math.Sqrt(float64(n))
+	if m.Divisor > 0 {
+		scale = 1 / m.Divisor
+	}
 	p := make([]float64, rows)
 	for s, first := range m.CuSeqlens[:len(m.CuSeqlens)-1] {
 		begin, end := int(first), int(m.CuSeqlens[s+1])
@@ -126,6 +129,9 @@ func AttentionCase(t tensor.DType, m kernels.AttentionSpec, spread float64) *Cas
 	if m.Bidirectional {
 		c.Name += " unmasked"
 	}
+	if m.Divisor > 0 {
+		c.Name += fmt.Sprintf(" over %g", m.Divisor)
+	}
 	each := attentionLimit(t, c.Tolerance)
 	c.Elements = map[string]Limit{"y": each, "dqkv": each}
 	return c
@@ -169,6 +175,7 @@ func attentionCases() (cases []*Case) {
 			{CuSeqlens: []int32{0, 3, 3, 4, 13}, Heads: 3, KVHeads: 3, HeadDim: 10, Window: 4},
 			{CuSeqlens: []int32{0, 20, 41}, Heads: 6, KVHeads: 2, HeadDim: 24},
 			{CuSeqlens: []int32{0, 3, 3, 4, 21}, Heads: 4, KVHeads: 2, HeadDim: 10, Bidirectional: true},
+			{CuSeqlens: []int32{0, 3, 3, 21}, Heads: 3, KVHeads: 3, HeadDim: 11, Divisor: 7},
 		} {
 			cases = append(cases, AttentionCase(t, m, 1))
 		}
@@ -179,6 +186,7 @@ func attentionCases() (cases []*Case) {
 		{CuSeqlens: []int32{0, 150, 151}, Heads: 2, KVHeads: 1, HeadDim: 96, Window: 66},
 		{CuSeqlens: []int32{0, 63, 200}, Heads: 1, KVHeads: 1, HeadDim: 128},
 		{CuSeqlens: []int32{0, 70, 72}, Heads: 1, KVHeads: 1, HeadDim: 64, Bidirectional: true},
+		{CuSeqlens: []int32{0, 40}, Heads: 2, KVHeads: 2, HeadDim: 32, Divisor: 12},
 	} {
 		cases = append(cases, AttentionCase(tensor.BF16, m, 1))
 	}

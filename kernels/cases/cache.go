@@ -59,7 +59,8 @@ func cachedAttentionCases() (cases []*Case) {
 			for _, start := range []int{0, 7, 300} { // from 257 keys on, several chunks
 				cases = append(cases,
 					cachedAttentionCase(t, start, rows, kernels.AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 16}),
-					cachedAttentionCase(t, start, rows, kernels.AttentionSpec{Heads: 3, KVHeads: 1, HeadDim: 10, Window: 5}))
+					cachedAttentionCase(t, start, rows, kernels.AttentionSpec{Heads: 3, KVHeads: 1, HeadDim: 10, Window: 5}),
+					cachedAttentionCase(t, start, rows, kernels.AttentionSpec{Heads: 2, KVHeads: 2, HeadDim: 11, Divisor: 5}))
 			}
 		}
 	}

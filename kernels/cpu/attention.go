@@ -36,6 +36,7 @@ type AttentionArgs struct {
 	Heads, KVHeads, HeadDim int
 	Causal                  bool // a query sees no key after its own position
 	Window                  int  // maximum number of keys that a query sees, if Causal; 0: all
+	Divisor                 float64
 }
 
 func (a *AttentionArgs) c(scratch uintptr) C.cpu_attention {
@@ -45,6 +46,7 @@ func (a *AttentionArgs) c(scratch uintptr) C.cpu_attention {
 		rows: C.int64_t(a.CuSeqlens[len(a.CuSeqlens)-1]), n_seqs: C.int32_t(len(a.CuSeqlens) - 1),
 		heads: C.int32_t(a.Heads), kv_heads: C.int32_t(a.KVHeads), head_dim: C.int32_t(a.HeadDim),
 		causal: C.int32_t(flag(a.Causal)), window: C.int32_t(a.Window),
+		divisor: C.double(a.Divisor),
 	}
 }
 

@@ -17,6 +17,7 @@ typedef struct {
 	int64_t ahead;
 	int32_t n_seqs, heads, kv_heads, head_dim;
 	int32_t causal; // a query sees no key after its own position
+	double divisor; // of the products of queries and keys
 	int32_t window; // maximum number of keys that a query sees, if causal; 0: all
 	uintptr_t scratch; // as many bytes as cpu_attention_…_scratch returns, at a multiple of 64
 } cpu_attention;

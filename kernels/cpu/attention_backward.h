@@ -41,7 +41,7 @@ INLINE void backward_block(
 	int pair, dtype type, const cpu_attention *a, const struct block *b, struct backward *f, int64_t lo, int64_t hi) {
 	const int64_t dim = f->dim, padded = round_up(dim, GROUP), words = pair ? dim / 2 : dim, ldk = round_up(words, GROUP);
 	const int64_t vectors = round_up(dim, VLEN) / VLEN, step = pair ? 2 : 1;
-	const float scale = (float)(1.4426950408889634 / sqrt((double)dim));
+	const float scale = (float)(1.4426950408889634 / a->divisor);
 	const int lanes = b->groups * GROUP;
 	const void *q[LANES], *dy[LANES];
 	lane_rows(q, a, &a->q, b);
@@ -88,7 +88,7 @@ INLINE void backward_block(
 INLINE void backward_chunk(int pair, dtype type, const cpu_attention *a, struct backward *f, int64_t row, int64_t len,
                            int kv_head, int64_t lo, int64_t hi, float *slab) {
 	const int64_t dim = f->dim, padded = round_up(dim, GROUP), words = pair ? dim / 2 : dim, ldk = round_up(words, GROUP);
-	const float scale = (float)(1 / sqrt((double)dim));
+	const float scale = (float)(1 / a->divisor);
 	struct block b;
 	block_at(&b, a, row, len, kv_head, 0);
 	for (int64_t key = lo; key < hi; key += KEYS) {
@@ -124,7 +124,8 @@ INLINE void backward_chunk(int pair, dtype type, const cpu_attention *a, struct 
 static void AT_LEVEL(attend_back)(const cpu_attention *a, struct backward *f, int64_t row, int64_t len, int kv_head,
                                   int64_t lo, int64_t hi, float *slab) {
 	if (a->q.type == F32) backward_chunk(0, F32, a, f, row, len, kv_head, lo, hi, slab);
-	else backward_chunk(BF16_DOT, BF16, a, f, row, len, kv_head, lo, hi, slab);
+	else if (pairs(a, BF16_DOT)) backward_chunk(BF16_DOT, BF16, a, f, row, len, kv_head, lo, hi, slab);
+	else backward_chunk(0, BF16, a, f, row, len, kv_head, lo, hi, slab);
 }
 
 // sum_row stores the sum of n rows, which are a constant number of floats apart.
@@ -132,5 +133,5 @@ static void AT_LEVEL(sum_row)(const cpu_attention *a, void *row, float *first, i
 	for (int64_t i = 1; i < n; i++)
 		for (int64_t e = 0; e < round_up(a->head_dim, GROUP); e += VLEN)
 			vstore(first + e, vload(first + e) + vload(first + i * apart + e));
-	store_row(a->q.type, row, first, (float)(1 / sqrt((double)a->head_dim)), a->head_dim);
+	store_row(a->q.type, row, first, (float)(1 / a->divisor), a->head_dim);
 }

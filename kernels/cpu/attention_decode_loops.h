@@ -130,9 +130,10 @@ INLINE void chunk_values(dtype type, const cpu_attention *a, float *out, const f
 
 static void AT_LEVEL(decode_chunk)(
 	const cpu_attention *a, const struct part *p, float *scores, int64_t lo, int64_t hi) {
-	if (a->q.type == BF16) chunk_scores(BF16_DOT, BF16, a, scores, lo, hi);
-	else chunk_scores(0, F32, a, scores, lo, hi);
-	const float scale = (float)(1 / sqrt((double)a->head_dim));
+	if (a->q.type == F32) chunk_scores(0, F32, a, scores, lo, hi);
+	else if (pairs(a, BF16_DOT)) chunk_scores(BF16_DOT, BF16, a, scores, lo, hi);
+	else chunk_scores(0, BF16, a, scores, lo, hi);
+	const float scale = (float)(1 / a->divisor);
 	for (int64_t h = 0; h < a->heads; h++) {
 		float *s = scores + h * CHUNK;
 		vec tops = vset(-INFINITY), sums = vzero();

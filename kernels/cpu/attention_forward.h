@@ -93,7 +93,7 @@ INLINE int softmax_group(
 INLINE void forward_keys(
 	int pair, dtype type, const cpu_attention *a, const struct block *b, struct forward *f, int64_t lo, int64_t hi) {
 	const int64_t dim = f->dim, padded = round_up(dim, GROUP), words = pair ? dim / 2 : dim, ldk = round_up(words, GROUP);
-	const float scale = (float)(1.4426950408889634 / sqrt((double)dim));
+	const float scale = (float)(1.4426950408889634 / a->divisor);
 	const void *rows[LANES];
 	lane_rows(rows, a, &a->q, b);
 	pack_lanes(pair, type, f->queries, rows, b->groups * GROUP, words);
@@ -129,13 +129,14 @@ INLINE void forward_keys(
 static void AT_LEVEL(attend_keys)(
 	const cpu_attention *a, const struct block *b, struct forward *f, int64_t lo, int64_t hi) {
 	if (a->q.type == F32) forward_keys(0, F32, a, b, f, lo, hi);
-	else forward_keys(BF16_DOT, BF16, a, b, f, lo, hi);
+	else if (pairs(a, BF16_DOT)) forward_keys(BF16_DOT, BF16, a, b, f, lo, hi);
+	else forward_keys(0, BF16, a, b, f, lo, hi);
 }
 
 // finish_forward divides by the sums and stores the results.
 static void AT_LEVEL(finish_forward)(const cpu_attention *a, const struct block *b, const struct forward *f) {
 	const int64_t padded = round_up(f->dim, GROUP);
-	const double scale = 1 / sqrt((double)f->dim);
+	const double scale = 1 / a->divisor;
 	for (int i = 0; i < b->lanes; i++) {
 		float r = 1 / f->sum[i];
 		void *y = (void *)lane_row(a, &a->y, b, i);

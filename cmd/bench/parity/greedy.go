@@ -21,8 +21,8 @@ type greedyRun struct {
 	ids, gaps, texts, smallest string // their names in the ledger
 }
 
-func (m *modelFolder) greedyRuns() ([]greedyRun, *values, error) {
-	j, err := m.values("greedy.json")
+func (m *modelFolder) greedyRuns(file string) ([]greedyRun, *values, error) {
+	j, err := m.values(file)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -33,10 +33,12 @@ func (m *modelFolder) greedyRuns() ([]greedyRun, *values, error) {
 			texts: j.key(at + "text"), smallest: j.key(at + "smallest_gap")}
 		j.get(at+"prompt", &r.prompt)
 		j.get(at+"continuation", &r.continuation)
-		j.get(at+"text", &r.text)
+		if j.has(at + "text") { // without a vocabulary there is none
+			j.get(at+"text", &r.text)
+		}
 		j.strike(at+"prompt", input)
 		if len(r.prompt) == 0 || len(r.continuation) == 0 {
-			return nil, nil, fmt.Errorf("greedy.json: run %d has no prompt or no continuation", i)
+			return nil, nil, fmt.Errorf("%s: run %d has no prompt or no continuation", file, i)
 		}
 		runs = append(runs, r)
 	}
@@ -46,7 +48,7 @@ func (m *modelFolder) greedyRuns() ([]greedyRun, *values, error) {
 // greedy continues each prompt with a KV cache, token by token, and compares the logits with those of one pass over the
 // whole sequence.
 func (m *modelFolder) greedy() error {
-	runs, j, err := m.greedyRuns()
+	runs, j, err := m.greedyRuns("greedy.json")
 	if err != nil || len(runs) == 0 {
 		return err
 	}
@@ -73,13 +75,7 @@ func (m *modelFolder) greedy() error {
 			ids, gaps = append(ids, best), append(gaps, gap)
 			logits, err = l.Extend(c, ids[len(ids)-1:])
 		}
-		m.compare("greedy ids", r.ids, differing(ids, r.continuation), exact)
-		m.compare("greedy gaps", r.gaps, farthest(gaps, r.gap), limitGap)
-		m.compare("greedy gaps", r.smallest, math.Abs(slices.Min(gaps)-j.number(r.at+"smallest_gap")), limitGap)
-		if pieces != nil {
-			m.compare("greedy text", r.texts, differ(pieces.text(append(slices.Clone(r.prompt), ids...)) == r.text), exact)
-		}
-
+		m.compareRun(r, j, pieces, ids, gaps)
 		at := len(r.prompt) - 1
 		var all []float64
 		var tops []int32
@@ -99,6 +95,54 @@ func (m *modelFolder) greedy() error {
 	return nil
 }
 
+// compareRun compares one continuation, and the gaps between the two largest logits.
+func (m *modelFolder) compareRun(r greedyRun, j *values, pieces *pieces, ids []int32, gaps []float64) {
+	m.compare("greedy ids", r.ids, differing(ids, r.continuation), exact)
+	m.compare("greedy gaps", r.gaps, farthest(gaps, r.gap), limitGap)
+	m.compare("greedy gaps", r.smallest, math.Abs(slices.Min(gaps)-j.number(r.at+"smallest_gap")), limitGap)
+	if pieces != nil {
+		m.compare("greedy text", r.texts, differ(pieces.text(append(slices.Clone(r.prompt), ids...)) == r.text), exact)
+	}
+}
+
+// greedyBeyond continues prompts beyond the positions of the model: each token comes from a pass over the last block
+// tokens, whose positions begin at 0.
+func (m *modelFolder) greedyBeyond() error {
+	runs, j, err := m.greedyRuns("greedy_beyond.json")
+	if err != nil {
+		return err
+	}
+	j.compare("block", "block", float64(m.c.MaxPositions), exact)
+	pieces, err := m.pieces()
+	if err != nil {
+		return err
+	}
+	l, err := m.open(model.Options{DType: tensor.F32, MaxTokens: m.c.MaxPositions})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	for _, r := range runs {
+		all := slices.Clone(r.prompt)
+		var gaps []float64
+		for range r.continuation {
+			window := all[max(0, len(all)-m.c.MaxPositions):]
+			var best int32
+			var gap float64
+			if err := l.Logits(model.OneSequence(window), func(position int, logits []float32) {
+				if position == len(window)-1 {
+					best, gap = topTwo(logits)
+				}
+			}); err != nil {
+				return err
+			}
+			all, gaps = append(all, best), append(gaps, gap)
+		}
+		m.compareRun(r, j, pieces, all[len(r.prompt):], gaps)
+	}
+	return nil
+}
+
 // differing counts the ids that differ.
 func differing(ids, want []int32) float64 {
 	if len(ids) != len(want) {
@@ -113,7 +157,7 @@ func differing(ids, want []int32) float64 {
 
 // greedyBF16 feeds the recorded continuation. BF16 need not agree where two tokens are close.
 func (m *modelFolder) greedyBF16() error {
-	runs, _, err := m.greedyRuns()
+	runs, _, err := m.greedyRuns("greedy.json")
 	if err != nil || len(runs) == 0 {
 		return err
 	}
@@ -183,8 +227,9 @@ func topTwo(logits []float32) (best int32, gap float64) {
 	return best, float64(first) - float64(second)
 }
 
-// pieces are the texts of a vocabulary in llama2.c's form.
+// pieces are the texts of a vocabulary in llama2.c's form, or of one whose tokens are characters.
 type pieces struct {
+	Chars      []string
 	BOS        int32
 	BytePieces struct {
 		First int32 `json:"first_id"`
@@ -211,6 +256,10 @@ func (m *modelFolder) pieces() (*pieces, error) {
 		p.strikeAll("", input)
 	}
 	p := &pieces{}
+	if j.has("chars") {
+		j.get("chars", &p.Chars)
+		return p, nil
+	}
 	j.get("bos", &p.BOS)
 	j.get("byte_pieces.first_id", &p.BytePieces.First)
 	j.get("byte_pieces.last_id", &p.BytePieces.Last)
@@ -221,6 +270,13 @@ func (m *modelFolder) pieces() (*pieces, error) {
 // text returns ids as llama2.c prints them: without a <bos> at the beginning and the space that follows it. Each
 // sequence that is not UTF-8 is replaced.
 func (p *pieces) text(ids []int32) string {
+	if p.Chars != nil {
+		text := ""
+		for _, id := range ids {
+			text += p.Chars[id]
+		}
+		return text
+	}
 	previous := int32(-1)
 	if ids[0] == p.BOS {
 		previous, ids = ids[0], ids[1:]

@@ -113,6 +113,14 @@ func TestReferenceOps(t *testing.T) {
 	}
 }
 
+// TestReferenceGPT compares GPT-2 models.
+func TestReferenceGPT(t *testing.T) {
+	r := must(t, Options{}, expect.Reference(t, "golden-next", "gpt"))
+	if r.Partial || r.Counts.LeftOut > 0 || r.Counts.Unsupported > 0 {
+		t.Errorf("%+v", r.Counts)
+	}
+}
+
 // TestReferenceFull checks the quick part of the model at full size.
 func TestReferenceFull(t *testing.T) {
 	if testing.Short() {
