@@ -80,6 +80,38 @@ inline unsigned loadShared(Shared p) {
 }
 #endif
 
+// Programmatic dependent launch: an early kernel of a graph may start as soon as all thread blocks of the previous
+// kernel have called launchDependents or ended. Each thread of an early kernel calls waitForPrerequisites before it
+// reads what an earlier kernel writes, before it writes what an earlier kernel reads or writes, and in any case before
+// it ends. So a kernel that waits for this one has waited for all earlier ones. If a kernel is not launched early,
+// waitForPrerequisites returns at once. Before sm_90 no kernel is.
+inline void launchDependents() {
+#if !defined EMULATED && __CUDA_ARCH__ >= 900
+	asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+inline void waitForPrerequisites() {
+#ifdef EMULATED
+	emulated.wait_prerequisites();
+#elif __CUDA_ARCH__ >= 900
+	asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// isLastBlock tells all threads of a thread block whether it is the last of n blocks to reach the counter. The last
+// block may read what the others wrote before their calls. The counter is 0 before the first call and after the last.
+inline bool isLastBlock(unsigned *counter, int n) {
+	__shared__ bool last;
+	__threadfence();
+	__syncthreads();
+	if (threadIdx.x == 0) {
+		last = atomicInc(counter, n - 1) == n - 1;
+		__threadfence();
+	}
+	__syncthreads();
+	return last;
+}
+
 // thread returns the number of this thread in a one-dimensional grid.
 inline long long thread() { return (long long)blockIdx.x * BLOCK_DIM + threadIdx.x; }
 

@@ -25,6 +25,7 @@
 	X(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8) \
 	X(CU_STREAM_NON_BLOCKING, 1) \
 	X(CU_STREAM_CAPTURE_MODE_RELAXED, 2) \
+	X(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6) \
 	X(CU_EVENT_DEFAULT, 0) \
 	X(CU_EVENT_DISABLE_TIMING, 2) \
 	X(NVRTC_SUCCESS, 0) \
@@ -52,7 +53,25 @@ typedef int CUresult;
 typedef int CUdevice_attribute;
 typedef int CUfunction_attribute;
 typedef int CUstreamCaptureMode;
+typedef int CUlaunchAttributeID;
 typedef int nvrtcResult;
+
+// The parameters of cuLaunchKernelEx. Only the attribute for programmatic dependent launch is used.
+typedef union {
+	char bytes[64];
+	unsigned long long aligned;
+	int programmaticStreamSerializationAllowed;
+} CUlaunchAttributeValue;
+typedef struct {
+	CUlaunchAttributeID id;
+	CUlaunchAttributeValue value;
+} CUlaunchAttribute;
+typedef struct {
+	unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+	CUstream hStream;
+	CUlaunchAttribute *attrs;
+	unsigned int numAttrs;
+} CUlaunchConfig;
 
 enum {
 #define VALUE(name, value) name = value,
@@ -94,6 +113,7 @@ enum {
 	X(cuLaunchKernel, (CUfunction function, unsigned int gridX, unsigned int gridY, unsigned int gridZ, \
 		unsigned int blockX, unsigned int blockY, unsigned int blockZ, unsigned int shared, CUstream stream, \
 		void **parameters, void **extra)) \
+	X(cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra)) \
 	X(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode)) \
 	X(cuStreamEndCapture, (CUstream stream, CUgraph *graph)) \
 	X(cuGraphInstantiateWithFlags, (CUgraphExec *exec, CUgraph graph, unsigned long long flags)) \

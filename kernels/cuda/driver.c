@@ -25,6 +25,10 @@ typedef struct {
 	CUevent sent[BUFFERS];
 	int slot; // the next
 	// The chunks for copies to the host come after the slots.
+
+	// for cuda_start_download: pinned memory after the chunks, or unpinned if there is none
+	char *downloaded, unpinned[CUDA_DOWNLOAD_BYTES];
+	CUevent download_done;
 } gpu;
 
 uintptr_t cuda_open_driver(const char *path, int *version, char *message, int size) {
@@ -118,13 +122,15 @@ static CUresult start(gpu *g, int ordinal, cuda_device *out) {
 	g->serial = atomic_fetch_add(&serial, 1) + 1;
 	if ((r = bind(g)) == CUDA_SUCCESS) r = d->cuStreamCreate(&g->stream, CU_STREAM_NON_BLOCKING);
 	if (r == CUDA_SUCCESS) {
-		r = d->cuMemHostAlloc((void **)&g->slots, BUFFERS * SLOT_BYTES, 0);
+		r = d->cuMemHostAlloc((void **)&g->slots, BUFFERS * SLOT_BYTES + CUDA_DOWNLOAD_BYTES, 0);
 		if (r == CUDA_ERROR_OUT_OF_MEMORY) g->slots = NULL, r = CUDA_SUCCESS; // a system without pinned memory
 	}
 	for (int i = 0; i < BUFFERS && r == CUDA_SUCCESS; i++) {
 		r = d->cuEventCreate(&g->sent[i], CU_EVENT_DISABLE_TIMING);
 		if (r == CUDA_SUCCESS) r = d->cuEventRecord(g->sent[i], g->stream);
 	}
+	g->downloaded = g->slots ? g->slots + BUFFERS * SLOT_BYTES : g->unpinned;
+	if (r == CUDA_SUCCESS) r = d->cuEventCreate(&g->download_done, CU_EVENT_DISABLE_TIMING);
 	return r;
 }
 
@@ -143,6 +149,7 @@ static CUresult give_back(gpu *g) {
 		for (int i = 0; i < BUFFERS; i++) {
 			if (g->sent[i]) AND(d->cuEventDestroy_v2(g->sent[i]));
 		}
+		if (g->download_done) AND(d->cuEventDestroy_v2(g->download_done));
 		if (g->slots) AND(d->cuMemFreeHost(g->slots));
 		AND(d->cuDevicePrimaryCtxRelease_v2(g->device));
 	}
@@ -280,6 +287,22 @@ cuda_status cuda_fetched(uintptr_t gpu_, int chunk) {
 	return OK;
 }
 
+cuda_status cuda_start_download(uintptr_t gpu_, uint64_t from, uint64_t bytes) {
+	gpu *g = (gpu *)gpu_;
+	TRY(bind(g));
+	TRY(g->api->cuMemcpyDtoHAsync_v2(g->downloaded, from, bytes, g->stream));
+	TRY(g->api->cuEventRecord(g->download_done, g->stream));
+	return OK;
+}
+
+cuda_status cuda_finish_download(uintptr_t gpu_, void *to, uint64_t bytes) {
+	gpu *g = (gpu *)gpu_;
+	TRY(bind(g));
+	TRY(g->api->cuEventSynchronize(g->download_done));
+	memcpy(to, g->downloaded, bytes);
+	return OK;
+}
+
 cuda_status cuda_copy(uintptr_t gpu_, uint64_t to, uint64_t from, uint64_t bytes) {
 	gpu *g = (gpu *)gpu_;
 	TRY(bind(g));
@@ -327,11 +350,18 @@ cuda_status cuda_allow_shared(uintptr_t gpu_, uintptr_t function, uint32_t bytes
 }
 
 cuda_status cuda_launch(uintptr_t gpu_, uintptr_t function, uint32_t gridX, uint32_t gridY, uint32_t gridZ,
-	uint32_t blockX, uint32_t blockY, uint32_t blockZ, uint32_t shared, const uint64_t *args, int count) {
+	uint32_t blockX, uint32_t blockY, uint32_t blockZ, uint32_t shared, int early, const uint64_t *args, int count) {
 	gpu *g = (gpu *)gpu_;
 	void *parameters[CUDA_MAX_ARGS]; // for each, the driver reads as many bytes as the kernel's parameter has
 	for (int i = 0; i < count; i++) parameters[i] = (void *)&args[i];
 	TRY(bind(g));
+	if (early) {
+		CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+			.value.programmaticStreamSerializationAllowed = 1};
+		CUlaunchConfig config = {gridX, gridY, gridZ, blockX, blockY, blockZ, shared, g->stream, &attribute, 1};
+		TRY(g->api->cuLaunchKernelEx(&config, (CUfunction)function, parameters, NULL));
+		return OK;
+	}
 	TRY(g->api->cuLaunchKernel((CUfunction)function, gridX, gridY, gridZ, blockX, blockY, blockZ, shared, g->stream,
 		parameters, NULL));
 	return OK;

@@ -28,6 +28,8 @@ struct emulated_runtime {
 	void (*copy_async)(void *shared, const void *global, bool there);
 	void (*copy_commit)();
 	void (*copy_wait)(int groups);
+	void (*fence)();
+	void (*wait_prerequisites)(); // for the earlier kernels, if this one was launched early
 	void (*fault)(const char *what); // ends the thread
 };
 enum { EMULATED_READ, EMULATED_WRITE, EMULATED_ATOMIC };
@@ -171,7 +173,7 @@ __attribute__((const, noinline)) inline EMULATED_UNSEEN void *emulated_dynamic()
 #define gridDim (emulated_gridDim())
 
 inline EMULATED_UNSEEN void __syncthreads(int line = __builtin_LINE()) { emulated.sync_block(line); }
-inline void __threadfence() {}
+inline EMULATED_UNSEEN void __threadfence() { emulated.fence(); }
 
 // The lanes of a warp.
 
@@ -224,6 +226,11 @@ inline int __all_sync(unsigned mask, int x) { return __ballot_sync(mask, !x) == 
 template <typename T> inline EMULATED_UNSEEN T emulated_add(T *p, T x) {
 	emulated_seen(p, sizeof x, EMULATED_ATOMIC);
 	return *p += x, *p - x;
+}
+inline EMULATED_UNSEEN unsigned atomicInc(unsigned *p, unsigned limit) {
+	emulated_seen(p, sizeof *p, EMULATED_ATOMIC);
+	const unsigned before = *p;
+	return *p = before >= limit ? 0 : before + 1, before;
 }
 inline int atomicAdd(int *p, int x) { return emulated_add(p, x); }
 inline unsigned atomicAdd(unsigned *p, unsigned x) { return emulated_add(p, x); }

@@ -93,6 +93,7 @@ static std::vector<CUmod_st *> modules;
 struct captured_launch {
 	CUfunction function;
 	unsigned int gx, gy, gz, bx, by, bz, shared;
+	bool early;
 	std::vector<uint64_t> arguments;
 };
 struct CUgraph_st {
@@ -454,7 +455,7 @@ static char *share(const emulated_module &m, size_t bytes) {
 
 // launch runs a kernel.
 static CUresult launch(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
-	unsigned int by, unsigned int bz, unsigned int shared, void **parameters) {
+	unsigned int by, unsigned int bz, unsigned int shared, bool is_early, void **parameters) {
 	if (situation.idle || failed) return CUDA_SUCCESS;
 	const emulated_module &m = f->module->given;
 	char *const dynamic = share(m, shared);
@@ -469,18 +470,21 @@ static CUresult launch(CUfunction f, unsigned int gx, unsigned int gy, unsigned 
 	if (!prepare_stacks()) return CUDA_ERROR_OUT_OF_MEMORY;
 	runtime = m.runtime;
 	*runtime = {{}, {}, {bx, by, bz}, {gx, gy, gz}, (uintptr_t)stacks, (size_t)MAX_THREADS * STACK, dynamic, access_of,
-		misaligned, sync_block, sync_warp, meet, mma, ldmatrix, copy_async, copy_commit, copy_wait,
+		misaligned, sync_block, sync_warp, meet, mma, ldmatrix, copy_async, copy_commit, copy_wait, fence, wait_prerequisites,
 		[](const char *what) { end_with(what); }};
 	struct sigaction mine = {};
 	mine.sa_sigaction = on_fault, mine.sa_flags = SA_SIGINFO | SA_ONSTACK;
 	sigaction(SIGSEGV, &mine, &before_segv), sigaction(SIGBUS, &mine, &before_bus);
 	launching = true;
 	next_epoch(), launch_begin = epoch, blocks_begun.clear();
+	early = is_early, published.clear();
+	if (!early) chain_begin = launch_begin;
 	const uint64_t blocks = (uint64_t)gx * gy * gz;
 	for (uint64_t n = 0; n < blocks && !failed; n++) {
 		const uint64_t i = backwards ? blocks - 1 - n : n;
 		const uint3 at = runtime->blockIdx = {(unsigned)(i % gx), (unsigned)(i / gx % gy), (unsigned)(i / gx / gy)};
 		next_epoch(), block_begin = epoch, blocks_begun.push_back({epoch, at});
+		acquired.clear(), unfenced.clear(), fenced.clear();
 		memset(m.shared, NAN_BYTE, m.shared_end - m.shared);
 		memset(dynamic, NAN_BYTE, shared);
 		const std::string wrong = run_block();
@@ -496,19 +500,34 @@ static CUresult launch(CUfunction f, unsigned int gx, unsigned int gy, unsigned 
 static CUresult launch(captured_launch l) {
 	std::vector<void *> parameters;
 	for (auto &argument : l.arguments) parameters.push_back(&argument);
-	return launch(l.function, l.gx, l.gy, l.gz, l.bx, l.by, l.bz, l.shared, parameters.data());
+	return launch(l.function, l.gx, l.gy, l.gz, l.bx, l.by, l.bz, l.shared, l.early, parameters.data());
 }
 
-EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
-	unsigned int by, unsigned int bz, unsigned int shared, CUstream, void **parameters, void **extra) {
-	CALLED;
+static CUresult queue_launch(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
+	unsigned int by, unsigned int bz, unsigned int shared, bool early, void **parameters, void **extra) {
 	if (!gx || !gy || gy > 65535 || !gz || gz > 65535 || !bx || !by || !bz || (uint64_t)bx * by * bz > MAX_THREADS ||
 		(int)shared > f->shared || extra)
 		return INVALID_VALUE;
-	captured_launch l = {f, gx, gy, gz, bx, by, bz, shared, {}};
+	captured_launch l = {f, gx, gy, gz, bx, by, bz, shared, early, {}};
 	for (int i = 0; i < f->count; i++) l.arguments.push_back(*(uint64_t *)parameters[i]);
 	if (!capturing) return queue([=] { return launch(l); });
 	return capturing->launches.push_back(l), CUDA_SUCCESS;
+}
+EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
+	unsigned int by, unsigned int bz, unsigned int shared, CUstream, void **parameters, void **extra) {
+	CALLED;
+	return queue_launch(f, gx, gy, gz, bx, by, bz, shared, false, parameters, extra);
+}
+EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **parameters, void **extra) {
+	CALLED;
+	bool early = false;
+	for (unsigned i = 0; i < c->numAttrs; i++) {
+		if (c->attrs[i].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) return INVALID_VALUE;
+		early = c->attrs[i].value.programmaticStreamSerializationAllowed;
+	}
+	return queue_launch(f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY, c->blockDimZ,
+		c->sharedMemBytes,
+		early, parameters, extra);
 }
 EXPORT CUresult cuStreamBeginCapture_v2(CUstream, CUstreamCaptureMode) {
 	CALLED;
@@ -535,6 +554,8 @@ EXPORT CUresult cuGraphDestroy(CUgraph graph) {
 EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream) {
 	CALLED;
 	NOT_CAPTURED;
+	// a graph starts after everything queued before it
+	if (const CUresult r = queue([] { return chain_begin = epoch + 1, CUDA_SUCCESS; })) return r;
 	for (const captured_launch &l : exec->graph.launches)
 		if (const CUresult r = queue([=] { return launch(l); })) return r;
 	return CUDA_SUCCESS;

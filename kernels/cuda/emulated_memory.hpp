@@ -37,14 +37,74 @@ static stamp now() {
 	return (stamp)epoch << 32 | clock << CLOCK_AT | running;
 }
 
+// Thread blocks are ordered by atomic operations and fences: what a block did before a fence and then an atomic
+// operation happened before what another block does after an atomic operation at the same address and then a fence. A
+// publication is what a block had fenced when it made an atomic operation: everything in epochs from begin to until,
+// and of each thread what it did up to the epoch of its last fence.
+struct publication {
+	uint32_t begin, until;
+	std::vector<uint32_t> fenced;
+};
+struct acquisition {
+	const publication *of;
+	uint32_t epoch; // of the fence: it holds for the whole block in later epochs
+	int thread;     // it holds for this thread from the fence on
+};
+static std::map<uintptr_t, std::vector<std::unique_ptr<publication>>> published; // by address, in this launch
+static std::vector<acquisition> acquired;                                       // by this block
+static std::vector<std::pair<int, const publication *>> unfenced; // by threads of this block that have not fenced since
+static std::vector<uint32_t> fenced; // for each thread of this block, the epoch of its last fence; empty: none
+
+static void fence() {
+	fenced.resize(MAX_THREADS);
+	fenced[running] = epoch;
+	for (const auto &u : unfenced) {
+		if (u.first == running) acquired.push_back({u.second, epoch, running});
+	}
+	unfenced.erase(std::remove_if(unfenced.begin(), unfenced.end(), [](const auto &u) { return u.first == running; }),
+		unfenced.end());
+}
+
+static void record_atomic(uintptr_t p) {
+	auto &here = published[p];
+	for (const auto &one : here) {
+		if (one->begin != block_begin) unfenced.push_back({running, one.get()});
+	}
+	publication own = {block_begin, 0, fenced};
+	for (size_t i = 0; i < own.fenced.size(); i++) {
+		if (own.fenced[i] == epoch && (int)i != running) own.fenced[i] = 0; // no barrier since that thread's fence
+		own.until = std::max(own.until, own.fenced[i]);
+	}
+	if (own.until > 0) here.push_back(std::make_unique<publication>(own));
+}
+
+static bool published_by(const publication &p, stamp s) {
+	const uint32_t e = epoch_of(s);
+	return e >= p.begin && (e < p.until || p.fenced[thread_of(s)] >= e);
+}
+
 // happened reports whether an access of this launch is over for the running thread: whether a barrier is in between.
 static bool happened(stamp s, int kind) {
 	const uint32_t e = epoch_of(s), clock = s >> CLOCK_AT & ((1 << CLOCK_BITS) - 1);
-	if (e < block_begin) return false; // in another thread block
+	if (e < block_begin) { // in another thread block
+		for (const acquisition &a : acquired) {
+			if ((a.thread == running || a.epoch < epoch) && published_by(*a.of, s)) return true;
+		}
+		return false;
+	}
 	if (e < epoch || thread_of(s) == running) return true;
 	const meetings &w = warps[running / 32];
 	return thread_of(s) / 32 == running / 32 &&
 		clock <= std::max(w.all[kind], w.lane[kind][running % 32][thread_of(s) % 32]);
+}
+
+// A kernel that was launched early may run concurrently with those of its chain: the last one that was not launched
+// early and the early ones after it. Until a thread has waited for them, it must not read what they write, nor write
+// what they read or write.
+static bool early, waited[MAX_THREADS];
+static uint32_t chain_begin;
+static bool concurrent(stamp s) {
+	return early && !waited[running] && epoch_of(s) >= chain_begin && epoch_of(s) < launch_begin;
 }
 
 struct cell {
@@ -181,6 +241,9 @@ struct visit {
 		if (!watched) return;
 		for (size_t i = 0; i < n; i++) {
 			const stamp w = c[i].write, r = c[i].read;
+			if (!shared && concurrent(w)) end_with(text() + ", which an earlier kernel writes, without waiting for it");
+			if (!shared && concurrent(r) && kind != EMULATED_READ)
+				end_with(text() + ", which an earlier kernel reads, without waiting for it");
 			if (epoch_of(w) >= since) {
 				if (w & NOT_WAITED_FOR) end_with(text() + ", which an asynchronous copy writes that is not waited for");
 				if (!happened(w, WRITES) && !(kind == EMULATED_ATOMIC && w & ATOMIC)) race(w, "writes");
@@ -235,6 +298,7 @@ static void access_of(const void *address, size_t bytes, int kind) {
 		last_of = allocations_changed, last = &in->second, last_from = in->first, last_bytes = in->second.bytes;
 	}
 	const size_t i = p - last_from;
+	if (kind == EMULATED_ATOMIC && watched) record_atomic(p);
 	if (bytes > last_bytes - i) end_with(v.text() + ", " + std::to_string(last_bytes - i) + " before the memory ends");
 	const bool writes = kind == EMULATED_WRITE;
 	if (writes || !last->written.all(i, bytes)) { // what belongs to nothing is unwritten too

@@ -88,6 +88,7 @@ static void wait_in(fiber_state s) {
 
 static void fiber_main() {
 	entry(entry_parameters);
+	if (early && !waited[running]) end_with("ends without waiting for the earlier kernels");
 	wait_in(ENDED);
 }
 
@@ -115,6 +116,7 @@ static void prepare(int thread) {
 	void **const frame = (void **)stack_end(thread) - FRAME;
 	memset(frame, 0, FRAME * sizeof *frame);
 	frame[RETURN] = (void *)fiber_main;
+	waited[thread] = false;
 	f.sp = frame, f.state = READY, f.copies.clear(), f.groups = 0;
 	const int x = (int)runtime->blockDim.x, y = (int)runtime->blockDim.y;
 	f.index = {(unsigned)(thread % x), (unsigned)(thread / x % y), (unsigned)(thread / x / y)};
@@ -134,6 +136,8 @@ static const emulated_lanes *meet(uint32_t mask, const uint32_t *given, int word
 }
 
 static void sync_warp(uint32_t mask) { meet(mask, NULL, -1); }
+
+static void wait_prerequisites() { waited[running] = true; }
 
 static float element(uint32_t pair, int i) {
 	const uint32_t bits = i ? pair & 0xFFFF0000 : pair << 16;

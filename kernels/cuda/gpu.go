@@ -21,6 +21,9 @@ package cuda
 #cgo nocallback cuda_read_chunk
 #cgo nocallback cuda_fetch
 #cgo nocallback cuda_fetched
+#cgo nocallback cuda_start_download
+#cgo noescape cuda_finish_download
+#cgo nocallback cuda_finish_download
 #cgo nocallback cuda_copy
 #cgo nocallback cuda_fill
 #cgo nocallback cuda_sync
@@ -43,11 +46,13 @@ import (
 // A GPU is an NVIDIA GPU that this process has opened.
 type GPU struct {
 	Properties
-	handle  C.uintptr_t
-	guards  bool
-	reading sync.Mutex
-	failed  atomic.Pointer[error]    // the first error
-	last    atomic.Pointer[Function] // the last kernel launched, for the text of errors that surface later
+	handle   C.uintptr_t
+	guards   bool
+	reading  sync.Mutex
+	failed   atomic.Pointer[error]    // the first error
+	last     atomic.Pointer[Function] // the last kernel launched, for the text of errors that surface later
+	early    bool                     // LaunchEarly launches early: a graph is being captured
+	notEarly bool                     // the driver refused a graph of early launches
 }
 
 // Open opens the GPU with a number, from 0. The numbers are nvidia-smi's, unless CUDA_DEVICE_ORDER or
@@ -237,6 +242,30 @@ func (g *GPU) readUnpinned(from uintptr, bytes int, f func(chunk []byte) error) 
 		}
 	}
 	return g.Err()
+}
+
+// StartDownload queues a copy of up to 64 bytes to host memory, for FinishDownload.
+func (g *GPU) StartDownload(from uintptr, bytes int) {
+	if g.failed.Load() != nil {
+		return
+	}
+	if bytes > C.CUDA_DOWNLOAD_BYTES {
+		panic(fmt.Sprintf("download %d bytes: must be at most %d", bytes, C.CUDA_DOWNLOAD_BYTES))
+	}
+	if s := C.cuda_start_download(g.handle, C.uint64_t(from), C.uint64_t(bytes)); s.code != 0 {
+		g.fail(s, "download %d bytes from %#x%v", bytes, from, g.after())
+	}
+}
+
+// FinishDownload waits for the last StartDownload, but not for anything queued after it, and stores the bytes in to.
+func (g *GPU) FinishDownload(to []byte) error {
+	if err := g.Err(); err != nil {
+		return err
+	}
+	if s := C.cuda_finish_download(g.handle, unsafe.Pointer(&to[0]), C.uint64_t(len(to))); s.code != 0 {
+		return g.fail(s, "finish the download of %d bytes%v", len(to), g.after())
+	}
+	return nil
 }
 
 // Copy queues a copy within the GPU's memory.

@@ -11,6 +11,11 @@ package cuda
 */
 import "C"
 
+import (
+	"errors"
+	"slices"
+)
+
 // A Graph is a list of launches, with their arguments, that are queued together. It is valid until its GPU is closed,
 // or until Close.
 type Graph struct {
@@ -24,6 +29,20 @@ func (g *GPU) Capture(f func()) (*Graph, error) {
 	if err := g.Err(); err != nil {
 		return nil, err
 	}
+	const withEarly = 12030 // the first CUDA whose graphs support programmatic dependent launch
+	g.early = g.Major >= 9 && g.Driver >= withEarly && !g.notEarly
+	defer func() { g.early = false }()
+	graph, err := g.capture(f)
+	var e *Error
+	if g.early && errors.As(err, &e) && slices.Contains(earlyRefused, e.Code) {
+		g.early, g.notEarly = false, true
+		g.failed.Store(nil)
+		return g.capture(f)
+	}
+	return graph, err
+}
+
+func (g *GPU) capture(f func()) (*Graph, error) {
 	if s := C.cuda_begin_capture(g.handle); s.code != 0 {
 		return nil, g.fail(s, "begin a graph%v", g.after())
 	}

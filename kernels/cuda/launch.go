@@ -101,6 +101,22 @@ func (d Dim3) Count() int { return d.X * max(d.Y, 1) * max(d.Z, 1) }
 // Each argument is a word whose low bytes are the parameter: an address, an integer, or the bits of a float. Neither
 // Launch nor CUDA checks their number and types. An error sticks, and the next call that returns an error returns it.
 func (g *GPU) Launch(f *Function, grid, block Dim3, shared int, args ...uint64) {
+	g.launch(f, grid, block, shared, 0, args)
+}
+
+// LaunchEarly is Launch of a kernel that may start before the previous kernel has ended (programmatic dependent
+// launch). It does so only in graphs, and only if the GPU and the driver support it; otherwise LaunchEarly is Launch.
+// Every thread of the kernel must wait for the earlier kernels itself (griddepcontrol.wait). Before that, the kernel
+// must not read what an earlier kernel of the graph writes, nor write what one reads or writes.
+func (g *GPU) LaunchEarly(f *Function, grid, block Dim3, shared int, args ...uint64) {
+	early := C.int(0)
+	if g.early {
+		early = 1
+	}
+	g.launch(f, grid, block, shared, early, args)
+}
+
+func (g *GPU) launch(f *Function, grid, block Dim3, shared int, early C.int, args []uint64) {
 	if g.failed.Load() != nil {
 		return
 	}
@@ -112,7 +128,7 @@ func (g *GPU) Launch(f *Function, grid, block Dim3, shared int, args ...uint64) 
 	}
 	g.last.Store(f)
 	s := C.cuda_launch(g.handle, f.handle, C.uint32_t(grid.X), C.uint32_t(max(grid.Y, 1)), C.uint32_t(max(grid.Z, 1)),
-		C.uint32_t(block.X), C.uint32_t(max(block.Y, 1)), C.uint32_t(max(block.Z, 1)), C.uint32_t(shared),
+		C.uint32_t(block.X), C.uint32_t(max(block.Y, 1)), C.uint32_t(max(block.Z, 1)), C.uint32_t(shared), early,
 		(*C.uint64_t)(unsafe.SliceData(args)), C.int(len(args)))
 	if s.code != 0 {
 		g.fail(s, "launch %s, grid %v, block %v, shared memory %d", f.name, grid, block, shared)

@@ -37,6 +37,10 @@ const (
 const kernelFailed = "a kernel failed: if it fails again at the same place, that is a bug in restyle: " +
 	"docs/gpu.md says how to find the kernel"
 
+// earlyRefused has the results of a driver that cannot capture early launches: invalid value, not supported, and of a
+// capture: unsupported, invalidated, unjoined and isolation.
+var earlyRefused = []int{1, 801, 900, 901, 904, 905}
+
 // cures has the remedies for results of the driver, if they do not depend on the machine.
 var cures = map[int]string{
 	stubLibrary: "this libcuda is CUDA's stub, which exists only for linking: remove its directory from " +

@@ -66,6 +66,12 @@ const void *cuda_read_chunk(uintptr_t gpu, int chunk);
 cuda_status cuda_fetch(uintptr_t gpu, int chunk, uint64_t from, uint64_t bytes);
 cuda_status cuda_fetched(uintptr_t gpu, int chunk);
 
+// cuda_start_download queues a copy of a few bytes to the host. cuda_finish_download waits only for that copy, not for
+// what is queued after it.
+enum { CUDA_DOWNLOAD_BYTES = 64 };
+cuda_status cuda_start_download(uintptr_t gpu, uint64_t from, uint64_t bytes);
+cuda_status cuda_finish_download(uintptr_t gpu, void *to, uint64_t bytes);
+
 cuda_status cuda_copy(uintptr_t gpu, uint64_t to, uint64_t from, uint64_t bytes);
 cuda_status cuda_fill(uintptr_t gpu, uint64_t address, uint8_t value, uint64_t bytes);
 cuda_status cuda_sync(uintptr_t gpu);
@@ -76,9 +82,10 @@ cuda_status cuda_allow_shared(uintptr_t gpu, uintptr_t function, uint32_t bytes)
 
 enum { CUDA_MAX_ARGS = 64 };
 
-// cuda_launch queues a kernel. Each argument is eight bytes; smaller ones are in the low bytes.
+// cuda_launch queues a kernel. Each argument is eight bytes; smaller ones are in the low bytes. If early, the kernel
+// may start before the previous kernel has ended, if that one allows it, and waits for it itself.
 cuda_status cuda_launch(uintptr_t gpu, uintptr_t function, uint32_t gridX, uint32_t gridY, uint32_t gridZ,
-	uint32_t blockX, uint32_t blockY, uint32_t blockZ, uint32_t shared, const uint64_t *args, int count);
+	uint32_t blockX, uint32_t blockY, uint32_t blockZ, uint32_t shared, int early, const uint64_t *args, int count);
 
 // Launches between cuda_begin_capture and cuda_end_capture do not run but become a graph, which runs them whenever it
 // is launched. If graph is NULL, they are dropped.

@@ -280,3 +280,78 @@ extern "C" __global__ void unseen_beyond(unsigned *to, const unsigned *from) {
 extern "C" __global__ void unseen_beyond_dynamic(unsigned *to, const unsigned *from) {
 	to[0] = unseen((unsigned *)vectors + 128);
 }
+// right
+extern "C" __global__ void right_last(unsigned *to, unsigned *from) {
+	__shared__ bool last;
+	if (threadIdx.x < 32) to[32 * blockIdx.x + threadIdx.x] = 1;
+	__threadfence();
+	__syncthreads();
+	if (threadIdx.x == 0) {
+		last = atomicInc(from, 1) == 1;
+		__threadfence();
+	}
+	__syncthreads();
+	if (last && to[63 - threadIdx.x] == 2) to[0] = 3;
+}
+// right
+extern "C" __global__ void right_last_fence(unsigned *to, unsigned *from) {
+	__shared__ bool last;
+	if (threadIdx.x < 32) to[32 * blockIdx.x + threadIdx.x] = 1;
+	__syncthreads();
+	if (threadIdx.x == 0) {
+		__threadfence();
+		last = atomicInc(from, 1) == 1;
+		__threadfence();
+	}
+	__syncthreads();
+	if (last && to[63 - threadIdx.x] == 2) to[0] = 3;
+}
+// block 1,0,0: thread 32: reads 4 bytes at TO+124, a race with thread 31 of block 0,0,0, which writes it
+extern "C" __global__ void last_without_fence(unsigned *to, unsigned *from) {
+	__shared__ bool last;
+	if (threadIdx.x < 32) to[32 * blockIdx.x + threadIdx.x] = 1;
+	__syncthreads();
+	if (threadIdx.x == 0) {
+		last = atomicInc(from, 1) == 1;
+		__threadfence();
+	}
+	__syncthreads();
+	if (last && to[63 - threadIdx.x] == 2) to[0] = 3;
+}
+// block 1,0,0: thread 32: reads 4 bytes at TO+124, a race with thread 31 of block 0,0,0, which writes it
+extern "C" __global__ void last_without_fence_after(unsigned *to, unsigned *from) {
+	__shared__ bool last;
+	if (threadIdx.x < 32) to[32 * blockIdx.x + threadIdx.x] = 1;
+	__threadfence();
+	__syncthreads();
+	if (threadIdx.x == 0) {
+		last = atomicInc(from, 1) == 1;
+	}
+	__syncthreads();
+	if (last && to[63 - threadIdx.x] == 2) to[0] = 3;
+}
+// block 1,0,0: thread 32: reads 4 bytes at TO+124, a race with thread 31 of block 0,0,0, which writes it
+extern "C" __global__ void last_with_a_fence_of_one(unsigned *to, unsigned *from) {
+	__shared__ bool last;
+	if (threadIdx.x < 32) to[32 * blockIdx.x + threadIdx.x] = 1;
+	if (threadIdx.x == 0) __threadfence();
+	__syncthreads();
+	if (threadIdx.x == 0) {
+		last = atomicInc(from, 1) == 1;
+		__threadfence();
+	}
+	__syncthreads();
+	if (last && to[63 - threadIdx.x] == 2) to[0] = 3;
+}
+// block 1,0,0: thread 32: reads 4 bytes at TO+124, a race with thread 31 of block 0,0,0, which writes it
+extern "C" __global__ void last_without_barrier(unsigned *to, unsigned *from) {
+	__shared__ bool last;
+	if (threadIdx.x < 32) to[32 * blockIdx.x + threadIdx.x] = 1;
+	__threadfence();
+	if (threadIdx.x == 0) {
+		last = atomicInc(from, 1) == 1;
+		__threadfence();
+	}
+	__syncthreads();
+	if (last && to[63 - threadIdx.x] == 2) to[0] = 3;
+}
