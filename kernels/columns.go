@@ -6,9 +6,10 @@ import "restyle/tensor"
 const columnThreads = 512
 
 // columnGrid returns a grid with thread blocks for all vectors of a row, and cuts the rows into shares of share rows:
-// as many as the threads of a block load at a time, or more, so that there are few enough shares to add up fast.
+// as many as the threads of a block load at a time, or more, so that there are no more shares than keep a large GPU
+// busy. While a thread block adds up the sums of its warps, none of them loads, so fewer and longer shares are faster.
 func columnGrid(rows, vectors int) (g grid, share int) {
-	const minShare, maxShares = 8 * columnThreads / 32, 128
+	const minShare, maxShares = 8 * columnThreads / 32, 32
 	share = max(minShare, blocks(rows, maxShares))
 	g = line(blocks(vectors, 32), columnThreads)
 	g.blocks.Y = max(1, blocks(rows, share))
