@@ -161,8 +161,24 @@ func (d *Device) multiplies(s AttentionSpec, ahead, products int) {
 	d.next.flops = float64(products) * 2 * float64(s.HeadDim) * float64(s.Heads) * float64(pairs)
 }
 
-// decodeBlockDim is the number of cached keys per thread block if there is one query.
-const decodeBlockDim = 128
+// If there is one query, a thread block has decodeBlockDim threads and a span of at least decodeMinSpan cached keys.
+// The span is longer only if a head would otherwise have more thread blocks than decodePartsLimit, the most that one
+// thread block can combine.
+const (
+	decodeBlockDim   = 128
+	decodeMinSpan    = 64
+	decodePartsLimit = 64
+)
+
+// decodeSpan returns the number of keys per thread block, of a number of keys.
+func decodeSpan(keys int) int {
+	return decodeMinSpan * max(1, blocks(keys, decodeMinSpan*decodePartsLimit))
+}
+
+// decodeParts returns the number of thread blocks per head that have keys. It is not monotonic; maxDecodeParts returns
+// its maximum for up to that many keys.
+func decodeParts(keys int) int    { return blocks(keys, decodeSpan(keys)) }
+func maxDecodeParts(keys int) int { return min(decodePartsLimit, blocks(keys, decodeMinSpan)) }
 
 // seen returns the first and the last key that a query at a position sees.
 func (s AttentionSpec) seen(position int) (first, last int) {
@@ -175,7 +191,7 @@ func (s AttentionSpec) seen(position int) (first, last int) {
 // attentionParts lays out the results of the key blocks that a query at a position sees.
 func (s AttentionSpec) attentionParts(cut cut, position int) tensor.Tensor {
 	first, last := s.seen(position)
-	return cut("attention parts", tensor.F32, s.Heads, blocks(last-first+1, decodeBlockDim), s.HeadDim+2)
+	return cut("attention parts", tensor.F32, s.Heads, maxDecodeParts(last-first+1), s.HeadDim+2)
 }
 
 // attentionDecodeGPU computes AttentionCached for a single query.
@@ -183,20 +199,19 @@ func (d *Device) attentionDecodeGPU(y, qkv, k, v tensor.Tensor, position int, s 
 	defer d.release(d.mark())
 	parts := s.attentionParts(d.scratch, position)
 	first, last := s.seen(position)
-	m, g := s.decoding(qkv, parts.Dim(1))
+	m, g := s.decoding(qkv, decodeParts(last-first+1))
 	seen := k.Slice(first, last+1).Bytes()
 	d.launch(kernel{"attention_decode.cu", "attention_decode", m}, g,
-		addr(parts), addr(qkv), addr(k).moves(seen), addr(v).moves(seen), i32(first), i32(last), i32(k.Dim(-1)),
-		i32(s.share()), f32(s.scale()))
-	d.launch(kernel{"attention_decode.cu", "attention_combine", m}, line(s.Heads, decodeBlockDim), addr(y), addr(parts),
-		i32(parts.Dim(1)),
-		addr(tensor.Tensor{}), i32(s.Window))
+		addr(parts), addr(qkv), addr(k).moves(seen), addr(v).moves(seen), i32(first), i32(last),
+		i32(decodeSpan(last-first+1)), i32(k.Dim(-1)), i32(s.share()), f32(s.scale()))
+	d.launch(kernel{"attention_decode.cu", "attention_combine", m}, line(g.blocks.Y, decodeBlockDim), addr(y), addr(parts),
+		i32(g.blocks.X))
 }
 
 // decoding returns the macros and the grid for attention of a single query, with a number of thread blocks per head.
 func (s AttentionSpec) decoding(qkv tensor.Tensor, parts int) (macros, grid) {
-	heads := 8 // per thread block: their sums are in registers
-	for s.share()%heads != 0 {
+	heads := 8 // per thread block: their sums are in registers, and in shared memory
+	for s.share()%heads != 0 || heads > 1 && heads*s.HeadDim > 1024 {
 		heads--
 	}
 	return rowsOf(s.heads(qkv, s.Heads)).with("HEADS", heads), grid{

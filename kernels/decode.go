@@ -3,6 +3,7 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"restyle/kernels/cpu"
 	"restyle/tensor"
@@ -55,6 +56,17 @@ func (d *Device) NormSwiGLU(y, x, norm, w, bias tensor.Tensor, eps float32) {
 	gateUp := d.scratch("gate and up", x.DType, x.Rows(), w.Rows())
 	d.Linear(gateUp, d.normed(x, norm, eps), w, bias)
 	d.SwiGLU(y, gateUp)
+}
+
+// LinearAddBefore is LinearAdd followed by a layer with the weights next. While LinearAdd waits for its input, a GPU
+// prefetches them into its L2 cache, up to a quarter of it. Only weights in BF16 are prefetched.
+func (d *Device) LinearAddBefore(next, h, x, w, bias tensor.Tensor) {
+	if d.gpu != nil && x.Rows() == 1 && next.DType == tensor.BF16 {
+		next = next.View(next.Len())
+		d.prefetch = next.Slice(0, min(next.Len(), d.gpu.L2/4/next.DType.Size()))
+	}
+	d.LinearAdd(h, x, w, bias)
+	d.prefetch = tensor.Tensor{}
 }
 
 // LinearAdd adds a linear layer's output to the residual stream:
@@ -112,10 +124,15 @@ func (d *Device) checkNormLinear(op string, x, norm, w, bias tensor.Tensor) {
 
 // NextParts returns the shape of AttentionNext's scratch memory for tokens at positions less than reach.
 func (s AttentionSpec) NextParts(reach int) []int {
+	return []int{s.Heads, maxDecodeParts(s.visible(reach)), s.HeadDim + 2}
+}
+
+// visible returns how many of the last keys a query sees.
+func (s AttentionSpec) visible(keys int) int {
 	if s.Window > 0 {
-		reach = min(reach, s.Window)
+		return min(keys, s.Window)
 	}
-	return []int{s.Heads, blocks(reach, decodeBlockDim), s.HeadDim + 2}
+	return keys
 }
 
 // AttentionNext is RoPE, AppendKV and AttentionCached for one token, at the given position:
@@ -126,10 +143,11 @@ func (s AttentionSpec) NextParts(reach int) []int {
 //
 // qkv is [1, (heads+2·kvHeads)·headDim] and y [1, heads·headDim]; k and v are [capacity, kvHeads·headDim], all of one
 // type. position is [1] I32. It is read from memory, so a Graph that has captured this operation serves for all
-// positions that parts has room for. parts is F32, of the shape NextParts(reach); cos and sin are RoPE's. qkv is
-// undefined afterwards. A position for which the caches or parts have no room is a programming error, which goes
-// undetected on a GPU.
-func (d *Device) AttentionNext(y, qkv, k, v, position, cos, sin, parts tensor.Tensor, s AttentionSpec) {
+// positions less than reach. parts is F32, of the shape NextParts(reach). counters is [heads] I32, all 0 before and
+// after. cos and sin are RoPE's. qkv is undefined afterwards. A position that is not less than reach, or for which the
+// caches have no room, is a programming error, which goes undetected on a GPU.
+func (d *Device) AttentionNext(y, qkv, k, v, position, cos, sin, parts, counters tensor.Tensor, reach int,
+	s AttentionSpec) {
 	const op = "AttentionNext"
 	s = s.checked(op)
 	width := s.KVHeads * s.HeadDim
@@ -139,9 +157,10 @@ func (d *Device) AttentionNext(y, qkv, k, v, position, cos, sin, parts tensor.Te
 	want(op, "k", k, qkv.DType, k.Rows(), width)
 	want(op, "v", v, qkv.DType, k.Rows(), width)
 	d.checkRoPE(op, qkv, position, cos, sin, s.Heads, s.KVHeads)
-	if parts.DType != tensor.F32 || len(parts.Shape) != 3 || parts.Dim(0) != s.Heads || parts.Dim(2) != s.HeadDim+2 {
-		panic(fmt.Sprintf("%s: parts is %v: must be [%d, …, %d]", op, parts, s.Heads, s.HeadDim+2))
+	if parts.DType != tensor.F32 || !slices.Equal(parts.Shape, s.NextParts(reach)) {
+		panic(fmt.Sprintf("%s: parts is %v: must be F32 %v", op, parts, s.NextParts(reach)))
 	}
+	want(op, "counters", counters, tensor.I32, s.Heads)
 	if s.Bidirectional {
 		panic(op + ": Bidirectional attention needs keys that the cache does not hold yet")
 	}
@@ -153,25 +172,36 @@ func (d *Device) AttentionNext(y, qkv, k, v, position, cos, sin, parts tensor.Te
 		return
 	}
 	d.ran("attention_next")
-	m, g := s.decoding(qkv, parts.Dim(1))
-	d.launch(kernel{"attention_decode.cu", "attention_next", m}, g, addr(parts), addr(qkv), addr(k).movesSome(),
-		addr(v).movesSome(), addr(position), addr(cos), addr(sin),
-		i32(s.Heads), i32(s.KVHeads), i32(s.Window), f32(s.scale()))
-	d.launch(kernel{"attention_decode.cu", "attention_combine", m}, line(s.Heads, decodeBlockDim), addr(y),
-		addr(parts).movesSome(), i32(parts.Dim(1)),
-		addr(position), i32(s.Window))
+	m, g := s.decoding(qkv, decodeParts(s.visible(reach)))
+	g.early = true
+	d.launch(kernel{"attention_decode.cu", "attention_next", m}, g, addr(y), addr(parts).movesSome(), addr(counters),
+		addr(qkv), addr(k).movesSome(), addr(v).movesSome(), addr(position), addr(cos), addr(sin), i32(s.Heads),
+		i32(s.KVHeads), i32(s.Window), i32(decodeSpan(s.visible(reach))), f32(s.scale()))
 }
 
-// ChooseNext advances to the next token. next [2] I32 is a token and its position: it becomes the token with the
-// highest logit, the first of equal ones, and the next position. If a logit is NaN or +Inf, or all are -Inf, the token
-// becomes -1. logits is F32.
-func (d *Device) ChooseNext(next, logits tensor.Tensor) {
+// chooseBlockDim is the number of threads of a thread block of choose_next, and the maximum number of thread blocks,
+// because the threads of the last block combine one result each. A result has three words.
+const chooseBlockDim = 256
+
+// ChooseScratch is the number of elements of ChooseNext's scratch memory.
+const ChooseScratch = 1 + 3*chooseBlockDim
+
+// ChooseNext advances to the next token. next [3] I32 is a token, its position and the choice. The choice becomes the
+// token with the highest logit, the first of equal ones, and so does the token; the position becomes the next one. If a
+// logit is NaN or +Inf, or all are -Inf, the choice becomes -1, and the token 0, because the next step needs a valid
+// id. logits is F32. scratch is [ChooseScratch] I32; its first element is 0 before and after.
+func (d *Device) ChooseNext(next, logits, scratch tensor.Tensor) {
 	const op = "ChooseNext"
-	want(op, "next", next, tensor.I32, 2)
+	want(op, "next", next, tensor.I32, 3)
+	want(op, "scratch", scratch, tensor.I32, ChooseScratch)
 	want(op, "logits", logits, tensor.F32, logits.Len())
 	d.ran("choose_next")
 	if d.gpu != nil {
-		d.launch(kernel{"argmax.cu", "choose_next", macros{}}, line(1, 1024), addr(next), addr(logits), i32(logits.Len()))
+		g := line(min(chooseBlockDim, blocks(logits.Len(), 4*chooseBlockDim)), chooseBlockDim)
+		g.early = true
+		counter, bests := address(scratch.Addr), address(scratch.Part(1, 3*chooseBlockDim).Addr) // both stay in the L2 cache
+		d.launch(kernel{"argmax.cu", "choose_next", macros{}}, g, addr(next), counter, bests, addr(logits),
+			i32(logits.Len()))
 		return
 	}
 	at, highest, inf := int32(-1), float32(math.Inf(-1)), float32(math.Inf(1))
@@ -185,6 +215,7 @@ func (d *Device) ChooseNext(next, logits tensor.Tensor) {
 		}
 	}
 	to := next.I32()
-	to[0] = at
+	to[0] = max(at, 0)
 	to[1]++
+	to[2] = at
 }

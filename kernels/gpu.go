@@ -72,10 +72,12 @@ func width(t tensor.DType, dim int) int {
 // vectors returns the number of vectors of that width in x.
 func vectors(x tensor.Matrix) int { return x.Rows * x.Cols / width(x.DType, x.Cols) }
 
-// A grid is the number of thread blocks of a launch, and the threads and bytes of dynamic shared memory of each.
+// A grid is the number of thread blocks of a launch, and the threads and bytes of dynamic shared memory of each. If
+// early, the kernel calls waitForPrerequisites, so in a graph it may start before the previous kernel has ended.
 type grid struct {
 	blocks, threads cuda.Dim3
 	shared          int
+	early           bool
 }
 
 // line returns a one-dimensional grid without dynamic shared memory.
@@ -122,6 +124,10 @@ func (d *Device) launch(k kernel, g grid, args ...argument) {
 	f, err := d.gpu.function(k, g.threads.Count())
 	if err != nil {
 		d.fail(err)
+		return
+	}
+	if t == nil && g.early {
+		d.gpu.LaunchEarly(f, g.blocks, g.threads, g.shared, words...)
 		return
 	}
 	if t == nil {

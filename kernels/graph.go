@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"restyle/kernels/cuda"
+	"restyle/tensor"
 )
 
 // A Graph is a list of operations on a GPU that are queued together, which saves the time to launch each. Close it
@@ -19,12 +20,40 @@ func (d *Device) Capture(f func()) *Graph {
 	if d.gpu == nil || d.opts.Sync || d.err != nil {
 		return nil
 	}
-	graph, err := d.gpu.Capture(f)
+	graph, err := d.gpu.Capture(func() {
+		d.err = nil // from the first try, if the driver refused its early launches and this is the second
+		f()
+	})
 	d.fail(err)
 	if graph == nil {
 		return nil
 	}
 	return &Graph{d, graph}
+}
+
+// Post queues a copy of x, at most 64 bytes, for FinishDownload.
+func (d *Device) StartDownload(x tensor.Tensor) {
+	if d.gpu == nil {
+		copy(d.downloaded[:], x.Raw())
+		return
+	}
+	if d.err == nil {
+		d.gpu.StartDownload(x.Addr, x.Bytes())
+	}
+}
+
+// FinishDownload waits for the last StartDownload, but not for what was queued after it, and stores the bytes in to.
+func (d *Device) FinishDownload(to []byte) error {
+	if d.gpu == nil {
+		copy(to, d.downloaded[:])
+		return nil
+	}
+	if err := d.Err(); err != nil {
+		return err
+	}
+	err := d.gpu.FinishDownload(to)
+	d.fail(err)
+	return err
 }
 
 // Launch queues the operations of the graph.

@@ -50,7 +50,7 @@ inline void normalize(const bf16 *a, const bf16 *norm, int depth, float eps) {
 // that they gate. Two thread blocks per multiprocessor, of 512 threads, keep memory busy while one of them adds up.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, BLOCK_DIM < 64 ? 16 : 1024 / BLOCK_DIM)
 	matvec(C *c, long long cRow, const bf16 *a, long long aRow, const bf16 *b, long long bRow, const bf16 *bias,
-		const bf16 *norm, float eps, int m, int n, int depth, int add) {
+		const bf16 *norm, float eps, int m, int n, int depth, int add, const bf16 *next, int lines) {
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, first = blockIdx.x * (GATED ? 8 : OUTPUTS);
 	const int lowRow = first + g, highRow = GATED ? n + lowRow : lowRow + 8;
 	const bool lowThere = lowRow < n, highThere = GATED ? lowThere : highRow < n;
@@ -66,12 +66,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, BLOCK_DIM < 64 ? 16 : 10
 		}
 	};
 	const int begin = warp * AHEAD * 32;
+	read(begin); // weights, which no kernel of a graph writes
+	// the weights of the next layer, while memory is idle
+	for (long long i = thread(); i < lines; i += gridDim.x * BLOCK_DIM) prefetchLine(next + 64 * i);
+	launchDependents();
+	waitForPrerequisites();
 #if NORMED
-	read(begin);
 	normalize(a, norm, depth, eps); // while the weights are on their way
 #endif
 	for (int k = begin; k < depth; k += WARPS * AHEAD * 32) {
-		if (!NORMED || k > begin) read(k);
+		if (k > begin) read(k);
 		Eight x[AHEAD]; // of row g of a
 #pragma unroll
 		for (int i = 0; i < AHEAD; i++) {

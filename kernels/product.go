@@ -88,6 +88,7 @@ func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool) {
 		each = 8
 	}
 	g := line(blocks(p.C.Cols, each), 32*max(1, min(16, blocks(k, 128))))
+	g.early = true
 	if n.w.Ok() {
 		g.shared = k * tensor.BF16.Size()
 	}
@@ -95,7 +96,8 @@ func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool) {
 	d.launch(kernel{"matvec.cu", "matvec", macros{result(p.C)}.with("NORMED", number(n.w.Ok())).with("GATED",
 		number(gated))}, g,
 		addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), i64(p.B.Stride),
-		address(p.Bias), addr(n.w), f32(n.eps), i32(p.C.Rows), i32(p.C.Cols), i32(k), flag(p.Add))
+		address(p.Bias), addr(n.w), f32(n.eps), i32(p.C.Rows), i32(p.C.Cols), i32(k), flag(p.Add),
+		address(d.prefetch.Addr), i32(d.prefetch.Bytes()/128))
 }
 
 // A tile is the m × n part of c that a thread block computes, in steps of depth along k. stages steps of BF16 are in

@@ -90,7 +90,7 @@ func TestCounted(t *testing.T) {
 			func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
 				d.Linear(x(tensor.F32, 1, 4096), x(tensor.BF16, 1, dim), x(tensor.BF16, 4096, dim), tensor.Tensor{})
 			}},
-		{"attention_decode", 2*101*kvHeads*headDim*bf + (heads+2*kvHeads)*headDim*bf + heads*1*(headDim+2)*f32, 0,
+		{"attention_decode", 2*101*kvHeads*headDim*bf + (heads+2*kvHeads)*headDim*bf + heads*2*(headDim+2)*f32, 0,
 			func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
 				k := x(tensor.BF16, 4096, kvHeads*headDim)
 				d.AttentionCached(x(tensor.BF16, 1, heads*headDim), x(tensor.BF16, 1, (heads+2*kvHeads)*headDim), k, k, 100, cached)
@@ -99,7 +99,7 @@ func TestCounted(t *testing.T) {
 			k, angles := x(tensor.BF16, 4096, kvHeads*headDim), x(tensor.F32, 4096, headDim/2)
 			d.AttentionNext(x(tensor.BF16, 1, heads*headDim), x(tensor.BF16, 1, (heads+2*kvHeads)*headDim), k, k,
 				x(tensor.I32, 1), angles, angles,
-				x(tensor.F32, cached.NextParts(128)...), cached)
+				x(tensor.F32, cached.NextParts(128)...), x(tensor.I32, heads), 128, cached)
 		}},
 		{"gemm 300x4096x512", 0, 2 * rows * 4096 * dim, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
 			d.Linear(x(tensor.BF16, rows, 4096), x(tensor.BF16, rows, dim), x(tensor.BF16, 4096, dim), tensor.Tensor{})

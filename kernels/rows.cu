@@ -4,6 +4,7 @@
 // gather_rows has a thread per vector.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gather_rows(T *y, const T *x, const int *index, int rows) {
 	const long long at = thread(), row = at / VECTORS;
+	launchDependents();
 	if (row >= rows) return;
 	store(y, at, loadCached(x, (long long)index[row] * VECTORS + at % VECTORS));
 }

@@ -93,7 +93,8 @@ func TestScratchOf(t *testing.T) {
 // TestScratchOfGPU is TestScratchOf for what differs on a GPU. It needs no GPU, because nothing runs.
 func TestScratchOfGPU(t *testing.T) {
 	heads := AttentionSpec{Heads: 32, KVHeads: 8, HeadDim: 64}
-	window := heads
+	many := AttentionSpec{Heads: 96, KVHeads: 8, HeadDim: 64}
+	window := many
 	window.Window = 30000
 	for _, c := range []struct {
 		fused bool
@@ -103,7 +104,7 @@ func TestScratchOfGPU(t *testing.T) {
 		{false, Sizes{Rows: 600, Longest: 300, Attention: heads}, runAttention},
 		{false, Sizes{Rows: 600, Longest: 300, Dim: 8, Attention: heads, Backward: true}, runAttention},
 		{true, Sizes{Rows: 10000, Longest: 5000, Dim: 8, Attention: heads, Backward: true}, runAttention},
-		{false, Sizes{Rows: 1, Longest: 1, Attention: heads, Context: 40000}, runCached},
+		{false, Sizes{Rows: 1, Longest: 1, Attention: many, Context: 40000}, runCached},
 		{true, Sizes{Rows: 1, Longest: 1, Attention: window, Context: 40000}, runCached},
 		{false, Sizes{Rows: 3000, Longest: 1, Dim: 2048, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 2},
 			Backward: true}, runNormBackward},

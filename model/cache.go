@@ -38,6 +38,10 @@ func (m *Model) NewKVCache(capacity int) (*KVCache, error) {
 		return nil, err
 	}
 	c.k, c.v, c.tokenGraph = m.allocCache(c.arena, capacity)
+	m.dev.Zero(c.chooseScratch)
+	if c.counters.Ok() {
+		m.dev.Zero(c.counters)
+	}
 	return c, nil
 }
 
@@ -46,9 +50,11 @@ func (m *Model) allocCache(arena *kernels.Arena, capacity int) (k, v []tensor.Te
 		k = append(k, arena.New(fmt.Sprintf("keys %d", i), m.opts.DType, capacity, m.cfg.KVHeads*m.cfg.HeadDim))
 		v = append(v, arena.New(fmt.Sprintf("values %d", i), m.opts.DType, capacity, m.cfg.KVHeads*m.cfg.HeadDim))
 	}
-	s.token = arena.New("token", tensor.I32, 2)
+	s.token, s.chooseScratch = arena.New("token", tensor.I32, 3), arena.New("choice scratch", tensor.I32,
+		kernels.ChooseScratch)
 	if !m.dev.IsCPU() {
 		s.parts = arena.New("attention parts", tensor.F32, m.cfg.spec().NextParts(capacity)...)
+		s.counters = arena.New("attention counters", tensor.I32, m.cfg.Heads)
 	}
 	return k, v, s
 }
@@ -79,7 +85,7 @@ func (m *Model) allocExtend(arena *kernels.Arena, rows int) *pass {
 // the cache overwrites the slice.
 func (m *Model) Extend(c *KVCache, ids []int32) ([]float32, error) {
 	defer m.tokenRange(ids)()
-	logits, err := m.extendBy(c, ids)
+	logits, err := m.extendBy(c, ids, false)
 	if err != nil {
 		return nil, err
 	}
@@ -96,8 +102,9 @@ func (m *Model) tokenRange(ids []int32) (end func()) {
 	return m.dev.Range("prompt")
 }
 
-// extendBy is Extend, but leaves the logits on the device.
-func (m *Model) extendBy(c *KVCache, ids []int32) (logits tensor.Tensor, err error) {
+// extendBy is Extend, but leaves the logits on the device. If choiceOnly, it may leave only the model's choice there,
+// see decode.
+func (m *Model) extendBy(c *KVCache, ids []int32, choiceOnly bool) (logits tensor.Tensor, err error) {
 	if err := OneSequence(ids).check(m.cfg, max(len(ids), 1)); err != nil {
 		return logits, err
 	}
@@ -122,9 +129,9 @@ func (m *Model) extendBy(c *KVCache, ids []int32) (logits tensor.Tensor, err err
 		p := m.extendPass
 		logits = p.head.logits
 		if n == 1 && m.decodes() {
-			m.decode(c, p, ids[0])
+			m.decode(c, p, ids[0], choiceOnly)
 		} else {
-			p.cache, c.done = c, false
+			p.cache, c.done, c.ahead = c, false, false
 			positions := make([]int32, n)
 			for i := range positions {
 				positions[i] = int32(c.n + i)

@@ -13,11 +13,17 @@ import (
 
 // tokenGraph is what a KVCache needs for that.
 type tokenGraph struct {
-	token tensor.Tensor // I32 [2]: the next token and its position; the model's choice until the host uploads another
-	parts tensor.Tensor // partial results of attention
-	last  [2]int32      // contents of token, if known
-	known bool          // last is valid
-	done  bool          // the last Extend chose a token
+	// I32 [3]: the next token and its position, the model's choice until the host uploads another; and the choice itself
+	token    tensor.Tensor
+	parts    tensor.Tensor // partial results of attention
+	counters tensor.Tensor // of attention's thread blocks, 0 between kernels
+
+	chooseScratch tensor.Tensor
+
+	last  [2]int32 // token and position of the last choice
+	known bool     // token holds last
+	done  bool     // the last Extend chose a token
+	ahead bool     // the step for last is already queued
 
 	graph  *kernels.Graph // nil until it is captured
 	reach  int            // it serves positions below this
@@ -43,13 +49,24 @@ func (m *Model) decodes() bool {
 		m.dev.Decodes(m.opts.DType, m.cfg.Dim, m.cfg.Inner, m.cfg.Heads*m.cfg.HeadDim)
 }
 
-// decode computes the logits of one more token, and chooses the token after it.
-func (m *Model) decode(c *KVCache, p *pass, id int32) {
-	if token := [2]int32{id, int32(c.n)}; !c.known || c.last != token {
-		m.dev.UploadI32(c.token, token[:])
+// captured reports whether the cache's graph serves its next position.
+func (m *Model) captured(c *KVCache) bool {
+	return c.graph != nil && c.n < c.reach && c.angles == m.rope.cos.Addr
+}
+
+// decode computes the logits of one more token, and chooses the token after it. If the step was queued ahead and
+// choiceOnly, decode does nothing: the choice is there, but another pass may have overwritten the logits since.
+func (m *Model) decode(c *KVCache, p *pass, id int32, choiceOnly bool) {
+	token := [2]int32{id, int32(c.n)}
+	if c.done = true; choiceOnly && c.ahead && c.last == token {
+		return
 	}
-	c.known, c.done = false, true
-	if c.graph != nil && c.n < c.reach && c.angles == m.rope.cos.Addr {
+	c.ahead = false
+	if !c.known || c.last != token {
+		m.dev.UploadI32(c.token.Part(0, 2), token[:])
+	}
+	c.known = false
+	if m.captured(c) {
 		c.graph.Launch()
 		return
 	}
@@ -65,18 +82,18 @@ func (m *Model) launch(c *KVCache, p *pass, reach int) {
 	dev.Embedding(h, m.embed.w, c.token.Part(0, 1))
 	for i := range m.layers {
 		layer, acts := &m.layers[i], &p.layers[i]
-		layer.attention.decode(dev, c, &m.rope, &acts.attention, h, reach)
+		layer.attention.decode(dev, c, &m.rope, &acts.attention, h, layer.mlp.gateUp.weight.w, reach)
 		dev.NormSwiGLU(acts.mlp.act, h, layer.mlp.norm.w, layer.mlp.gateUp.weight.w, layer.mlp.gateUp.bias.w,
 			layer.mlp.norm.eps)
 		dev.LinearAdd(h, acts.mlp.act, layer.mlp.down.weight.w, layer.mlp.down.bias.w)
 	}
 	dev.NormLinear(p.head.logits, h, m.norm.w, m.head.weight.w, m.head.bias.w, m.norm.eps)
-	dev.ChooseNext(c.token, p.head.logits)
+	dev.ChooseNext(c.token, p.head.logits, c.chooseScratch)
 }
 
-// decode is forward for one token, in place.
-func (l *attention) decode(dev *kernels.Device, cache *KVCache, rope *ropeTable, acts *attentionActs, h tensor.Tensor,
-	reach int) {
+// decode is forward for one token, in place. next holds the weights of the next layer, which a GPU prefetches.
+func (l *attention) decode(dev *kernels.Device, cache *KVCache, rope *ropeTable, acts *attentionActs,
+	h, next tensor.Tensor, reach int) {
 	cfg, qkv := l.cfg, acts.qkv
 	if cfg.QKNorm {
 		qkv = acts.raw
@@ -86,8 +103,8 @@ func (l *attention) decode(dev *kernels.Device, cache *KVCache, rope *ropeTable,
 		dev.QKNorm(acts.qkv, acts.rstdQ, acts.raw, l.qNorm.w, l.kNorm.w, cfg.Heads, cfg.KVHeads, cfg.NormEps)
 	}
 	dev.AttentionNext(acts.y, acts.qkv, cache.k[l.layer], cache.v[l.layer], cache.token.Part(1, 1), rope.cos, rope.sin,
-		cache.parts.Part(0, cfg.spec().NextParts(reach)...), cfg.spec())
-	dev.LinearAdd(h, acts.y, l.o.weight.w, l.o.bias.w)
+		cache.parts.Part(0, cfg.spec().NextParts(reach)...), cache.counters, reach, cfg.spec())
+	dev.LinearAddBefore(next, h, acts.y, l.o.weight.w, l.o.bias.w)
 }
 
 // Greedy is Extend followed by the choice of the most likely token: the highest logit, and the lowest id among equals.
@@ -95,25 +112,45 @@ func (l *attention) decode(dev *kernels.Device, cache *KVCache, rope *ropeTable,
 // NaN or +Inf or all are -Inf: then id is -1 and logits are as from Extend.
 func (m *Model) Greedy(c *KVCache, ids []int32) (id int32, logits []float32, err error) {
 	defer m.tokenRange(ids)()
-	x, err := m.extendBy(c, ids)
+	x, err := m.extendBy(c, ids, true)
 	if err != nil {
 		return -1, nil, err
 	}
 	if !c.done {
 		c.known = false
-		m.dev.UploadI32(c.token, []int32{0, int32(c.n - 1)})
-		m.dev.ChooseNext(c.token, x)
+		m.dev.UploadI32(c.token, []int32{0, int32(c.n - 1), 0})
+		m.dev.ChooseNext(c.token, x, c.chooseScratch)
 	}
-	token := make([]byte, c.token.Bytes())
-	if err := m.dev.DownloadBytes(token, c.token); err != nil {
+	wasAhead := c.ahead
+	m.dev.StartDownload(c.token)
+	m.queueAhead(c)
+	var token [12]byte
+	if err := m.dev.FinishDownload(token[:]); err != nil {
 		return -1, nil, err
 	}
-	if id = int32(binary.NativeEndian.Uint32(token)); id < 0 {
+	if id = int32(binary.NativeEndian.Uint32(token[8:])); id < 0 {
+		if wasAhead || c.ahead { // another step may have overwritten the logits
+			c.n--
+			if x, err = m.extendBy(c, ids[len(ids)-1:], false); err != nil {
+				return -1, nil, err
+			}
+		}
 		if err := m.dev.Download(c.next, x); err != nil {
 			return -1, nil, err
 		}
 		return -1, c.next, nil
 	}
-	c.last, c.known = [2]int32{id, int32(c.n)}, true
+	c.last, c.known = [2]int32{id, int32(c.n)}, !c.ahead
 	return id, nil, nil
+}
+
+// queueAhead queues the step for the token that the GPU chooses, before the host knows which one that is. So the GPU
+// does not wait for the host between two tokens. If the answer continues with another token, the step does no harm: the
+// cache's length does not include its keys and values, and the next step overwrites them.
+func (m *Model) queueAhead(c *KVCache) {
+	// After a prompt the activations are laid out for its length, not as the graph has them.
+	c.ahead = m.captured(c) && m.extendPass.rows == 1
+	if c.ahead {
+		c.graph.Launch()
+	}
 }

@@ -121,7 +121,7 @@ func TestGreedy(t *testing.T) {
 				if err != nil || id != want || none != nil {
 					t.Fatalf("after %d tokens: %d, %v, %v, not %d", free.Len(), id, none, err, want)
 				}
-				if got, err := m.dev.Floats(m.extendPass.head.logits); err != nil || !slices.Equal(got, logits) {
+				if got, err := m.dev.Floats(m.extendPass.head.logits); err != nil || !free.ahead && !slices.Equal(got, logits) {
 					t.Fatalf("after %d tokens it is chosen from other logits, %v", free.Len(), err)
 				}
 				return id
@@ -148,6 +148,57 @@ func TestGreedy(t *testing.T) {
 			free.Trim(0)
 			check(check(check(5)) + 1)
 		})
+	}
+}
+
+// TestGreedyAhead checks steps that are queued ahead: two caches of a model take turns, and now and then a cache
+// returns logits that the other has overwritten, or continues with another token than it chose. Choices and logits must
+// equal those of caches that never choose.
+func TestGreedyAhead(t *testing.T) {
+	before := minReach
+	minReach = 64 // the keys of one thread block
+	defer func() { minReach = before }()
+	c := stepShapes["llama"]
+	m := open(t, emulated(t, kernels.Options{Fused: kernels.All()}), c, Options{DType: tensor.BF16})
+	plain := open(t, emulated(t, kernels.Options{Fused: kernels.All()}), c, Options{DType: tensor.BF16})
+	var chosen, forced [2]*KVCache
+	var ids [2]int32
+	for i := range chosen {
+		chosen[i], forced[i], ids[i] = newCache(t, m, 100), newCache(t, plain, 100), int32(3*i+1)
+		prompt := sequence(c, 5+uint64(i), 49).IDs
+		extend(t, m, chosen[i], prompt...)
+		extend(t, plain, forced[i], prompt...)
+	}
+	ahead := 0
+	for n := range 36 {
+		for i := range chosen {
+			if n%7 == 5 { // another token than it chose
+				ids[i] = (ids[i] + 1) % int32(c.Vocab)
+			}
+			logits := extend(t, plain, forced[i], ids[i])
+			want := int32(slices.Index(logits, slices.Max(logits)))
+			if n%5 == 3 {
+				if got := extend(t, m, chosen[i], ids[i]); !slices.Equal(got, logits) {
+					t.Fatalf("cache %d, token %d: different logits", i, n)
+				}
+			} else if got, _, err := m.Greedy(chosen[i], ids[i:i+1]); err != nil || got != want {
+				t.Fatalf("cache %d, token %d: chose %d, %v, not %d", i, n, got, err, want)
+			}
+			if chosen[i].ahead {
+				ahead++
+			}
+			ids[i] = want
+			if n == 20 {
+				at := forced[i].Len() - 2 // reach the same position and token through others
+				chosen[i].Trim(at)
+				forced[i].Trim(at)
+				extend(t, m, chosen[i], 7, 8)
+				extend(t, plain, forced[i], 7, 8)
+			}
+		}
+	}
+	if ahead < 20 {
+		t.Errorf("%d steps were queued ahead: want at least 20", ahead)
 	}
 }
 

@@ -91,14 +91,18 @@ func attentionNextCase(t tensor.DType, position, reach int, m kernels.AttentionS
 	at := Operand{Name: "position", Type: tensor.I32, Shape: []int{1},
 		Fill: func(*rand.Rand, int) float64 { return float64(position) }}
 	parts := Operand{Name: "parts", Type: tensor.F32, Shape: m.NextParts(reach)}
+	counters := Operand{Name: "counters", Type: tensor.I32, Shape: []int{m.Heads},
+		Fill: func(*rand.Rand, int) float64 { return 0 }}
 	return &Case{
 		Op: "decode", Type: t,
 		Name: fmt.Sprintf("attention at %d of %d heads %d/%d x%d window %d", position, reach, m.Heads, m.KVHeads, m.HeadDim,
 			m.Window),
-		In:  []Operand{plain("qkv", t, 1, m.Width()), k, v, at, table("cos", math.Cos), table("sin", math.Sin), parts},
+		In: []Operand{plain("qkv", t, 1, m.Width()), k, v, at, table("cos", math.Cos), table("sin", math.Sin), parts,
+			counters},
 		Out: []Operand{plain("y", t, 1, m.Heads*m.HeadDim), k, v},
 		Forward: func(d *kernels.Device, x Tensors) {
-			d.AttentionNext(x["y"], x["qkv"], x["k"], x["v"], x["position"], x["cos"], x["sin"], x["parts"], m)
+			d.AttentionNext(x["y"], x["qkv"], x["k"], x["v"], x["position"], x["cos"], x["sin"], x["parts"], x["counters"],
+				reach, m)
 		},
 		Want: func(x Values) Values {
 			x = maps.Clone(x)
@@ -115,17 +119,19 @@ func chooseNextCase(n int, odd map[int]float64, want int) *Case {
 	return &Case{
 		Op: "decode", Type: tensor.F32, Name: fmt.Sprintf("the choice of %d, %v", n, odd),
 		In: []Operand{
-			{Name: "next", Type: tensor.I32, Shape: []int{2}, Fill: func(*rand.Rand, int) float64 { return 5 }},
+			{Name: "next", Type: tensor.I32, Shape: []int{3}, Fill: func(*rand.Rand, int) float64 { return 5 }},
 			{Name: "logits", Type: tensor.F32, Shape: []int{n}, Fill: func(r *rand.Rand, i int) float64 {
 				if x, ok := odd[i]; ok {
 					return x
 				}
 				return -1 - r.Float64()
 			}},
+			{Name: "scratch", Type: tensor.I32, Shape: []int{kernels.ChooseScratch},
+				Fill: func(*rand.Rand, int) float64 { return 0 }},
 		},
-		Out:     []Operand{{Name: "next", Type: tensor.I32, Shape: []int{2}}},
-		Forward: func(d *kernels.Device, x Tensors) { d.ChooseNext(x["next"], x["logits"]) },
-		Want:    func(Values) Values { return Values{"next": {float64(want), 6}} },
+		Out:     []Operand{{Name: "next", Type: tensor.I32, Shape: []int{3}}},
+		Forward: func(d *kernels.Device, x Tensors) { d.ChooseNext(x["next"], x["logits"], x["scratch"]) },
+		Want:    func(Values) Values { return Values{"next": {max(float64(want), 0), 6, float64(want)}} },
 		Kernels: [2][]string{{"choose_next"}, {"choose_next"}},
 	}
 }
@@ -143,8 +149,13 @@ func decodeCases() (cases []*Case) {
 				attentionNextCase(t, at[0], at[1], kernels.AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 16}),
 				attentionNextCase(t, at[0], at[1], kernels.AttentionSpec{Heads: 3, KVHeads: 1, HeadDim: 10, Window: 130}))
 		}
-		// two thread blocks have the token's key
-		cases = append(cases, attentionNextCase(t, 140, 150, kernels.AttentionSpec{Heads: 10, KVHeads: 1, HeadDim: 64}))
+		cases = append(cases,
+			// two thread blocks have the token's key
+			attentionNextCase(t, 140, 150, kernels.AttentionSpec{Heads: 10, KVHeads: 1, HeadDim: 64}),
+			// a thread has several vectors of a key
+			attentionNextCase(t, 150, 151, kernels.AttentionSpec{Heads: 2, KVHeads: 2, HeadDim: 264}),
+			// a thread block has two tiles
+			attentionNextCase(t, 4160, 4200, kernels.AttentionSpec{Heads: 2, KVHeads: 1, HeadDim: 8}))
 	}
 	inf := math.Inf(1)
 	return append(cases,
