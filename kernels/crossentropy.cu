@@ -50,9 +50,23 @@ inline Sums sumsOfRow(const T *row, int vocab) {
 	return fold(s, join);
 }
 
-// put stores f of a row's elements, from the last to the first: what was read last is still cached.
-template <typename E, typename F> inline void put(E *row, int vocab, F f) {
-	for (int at = vocab / WIDTH - 1 - (int)threadIdx.x; at >= 0; at -= BLOCK_DIM) store(row, at, f(at));
+// put stores f of the vectors of row from, [vocab], in row to, from the last vector to the first: what was read last is
+// still cached. It reads several vectors before it stores the first, because to may be from: no load passes a store.
+template <typename E, typename S, typename F> inline void put(E *to, const S *from, int vocab, F f) {
+	constexpr int AGAIN = 16 / WIDTH;
+	for (int first = vocab / WIDTH - 1 - (int)threadIdx.x; first >= 0; first -= AGAIN * BLOCK_DIM) {
+		Vec<S, WIDTH> v[AGAIN];
+#pragma unroll
+		for (int k = 0; k < AGAIN; k++) {
+			const int at = first - k * BLOCK_DIM;
+			v[k] = at >= 0 ? loadStreaming(from, at) : Vec<S, WIDTH>();
+		}
+#pragma unroll
+		for (int k = 0; k < AGAIN; k++) {
+			const int at = first - k * BLOCK_DIM;
+			if (at >= 0) store(to, at, f(at, v[k]));
+		}
+	}
 }
 
 // cross_entropy has a thread block per row, which reads it twice: for the sums, and for the gradient.
@@ -66,8 +80,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	if (threadIdx.x == 0) losses[blockIdx.x] = loss;
 	if (!dlogits) return;
 	const float share = scale / s.sum, ofTarget = scale * expm1f(-loss);
-	put(dlogits + (long long)blockIdx.x * vocab, vocab, [&](int at) {
-		const Vector v = loadStreaming(row, at);
+	put(dlogits + (long long)blockIdx.x * vocab, row, vocab, [&](int at, const Vector &v) {
 		return ::each<To>([&](int i) { return at * WIDTH + i == target ? ofTarget : share * exponential(v[i] - base); });
 	});
 }
@@ -76,8 +89,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) log_softmax(float *y, co
 	const long long at = (long long)blockIdx.x * vocab;
 	const Sums s = sumsOfRow(logits + at, vocab);
 	const float base = s.base(), log = logf(s.sum);
-	put(y + at, vocab, [&](int k) {
-		const Vector v = loadStreaming(logits + at, k);
+	put(y + at, logits + at, vocab, [&](int, const Vector &v) {
 		return each<float>([&](int i) { return v[i] - base - log; });
 	});
 }
@@ -94,8 +106,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	const long long at = (long long)blockIdx.x * vocab;
 	const int target = targets[blockIdx.x];
 	const float ofTarget = scale * expm1f(logp[at + target]);
-	put(dlogits + at, vocab, [&](int k) {
-		const Vec<float, WIDTH> v = loadStreaming(logp + at, k);
+	put(dlogits + at, logp + at, vocab, [&](int k, const Vec<float, WIDTH> &v) {
 		return each<To>([&](int i) { return k * WIDTH + i == target ? ofTarget : scale * exponential(v[i]); });
 	});
 }
