@@ -1,10 +1,10 @@
-"""Times training steps of transformers' Llama on a GPU, for `bench step --beside`:
+"""Times training steps of transformers' Llama on a GPU or a CPU, for `bench step --beside`:
 
     bench step --device cuda --beside "python3 docs/bench/step_pytorch.py --mode compile"
 
 The step comes as JSON on standard input (cmd/bench/beside.go says what it has), and one line of JSON goes out. Weights are random,
 weights, activations and gradients in the type that the step names, and with it the gradient is clipped to a norm of 1. The
-optimiser is torch's fused AdamW, its states in the type of the weights, or with --bitsandbytes AdamW in 8 bits.
+optimizer is torch's fused AdamW, its states in the type of the weights, or with --bitsandbytes AdamW in 8 bits.
 """
 
 import argparse
@@ -64,9 +64,9 @@ def main():
     if a.bitsandbytes:
         import bitsandbytes
 
-        optimiser, label = bitsandbytes.optim.AdamW8bit(trained, lr=1e-5), f"bitsandbytes {bitsandbytes.__version__} AdamW8bit"
+        optimizer, label = bitsandbytes.optim.AdamW8bit(trained, lr=1e-5), f"bitsandbytes {bitsandbytes.__version__} AdamW8bit"
     else:
-        optimiser, label = torch.optim.AdamW(trained, lr=1e-5, fused=True), "fused AdamW"
+        optimizer, label = torch.optim.AdamW(trained, lr=1e-5, fused=True), "fused AdamW"
     forward = torch.compile(model, dynamic=False) if a.mode == "compile" else model
     passes = [torch.randint(0, step["config"]["vocab_size"], (step["batch"], step["seq"]), device=device) for _ in range(step["accumulate"])]
 
@@ -77,8 +77,8 @@ def main():
             loss.backward()
             total += loss.detach()
         torch.nn.utils.clip_grad_norm_(trained, 1.0)
-        optimiser.step()
-        optimiser.zero_grad(set_to_none=True)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
         return total
 
     for _ in range(max(3, step["warmup"])):  # the first compiles, the third has all memory that there will be
