@@ -13,7 +13,7 @@
 //   - [Rendered.Targets], what an assistant has to generate: its answers, each with its end-of-turn token. Only these
 //     may count in a training loss.
 //   - [Rendered.Contents], the content of each message.
-//   - [Rendered.BOS], whether the template wrote the BOS token, so that nobody adds a second one.
+//   - [Rendered.BOS], whether the template wrote the BOS token, so that the caller does not add a second one.
 //
 // # Models without a template
 //

@@ -73,7 +73,7 @@ var errPointer = errors.New("it is a Git LFS pointer, not the file itself: get t
 // pointerStart is the start of a Git LFS pointer.
 const pointerStart = "version https://git-lfs."
 
-// DirFS returns the regular files of a model's directory, which may be somebody else's work. The small files are copied
+// DirFS returns the regular files of a model's directory, which someone else may have made. The small files are copied
 // when the model is saved, so links must not lead to other files of the user: a small file may be linked only from
 // inside the directory or from the blobs of a hub cache. Weights may be linked from anywhere, such as a larger disk,
 // because files that are not safetensors are refused.

@@ -194,7 +194,7 @@ func (g *Generation) next(ctx context.Context) Reason {
 // choose runs the model on feed, and chooses the next token.
 func (g *Generation) choose(ctx context.Context) (id int32, err error) {
 	e := g.e
-	after := func(err error) error { return fmt.Errorf("after %d tokens: %w", len(e.cached), err) }
+	after := func(err error) error { return fmt.Errorf("after token %d: %w", len(e.cached), err) }
 	var logits []float32
 	for ids := range slices.Chunk(g.feed, prefillChunk) {
 		if ctx.Err() != nil {

@@ -289,7 +289,7 @@ func TestGenerateErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.Next(t.Context()) || !errors.Is(g.Err(), m.fail) || !strings.Contains(fmt.Sprint(g.Err()), "after 2 tokens") {
+	if g.Next(t.Context()) || !errors.Is(g.Err(), m.fail) || !strings.Contains(fmt.Sprint(g.Err()), "after token 2") {
 		t.Errorf("a failing model: %v", g.Err())
 	}
 	if len(e.cached) != 0 || len(m.held) != 0 {

@@ -69,7 +69,7 @@ func TestArenaRefused(t *testing.T) {
 
 	answer(t, 0, "", 0) // unknown
 	if _, _, known := d.Free(); known {
-		t.Error("what nobody knows is known")
+		t.Error("free memory is known if the device does not tell it")
 	}
 	want(mib, "")
 	if promised.bytes != before {
@@ -181,11 +181,11 @@ func TestEmulatedNeighbors(t *testing.T) {
 			"reads 4 bytes at 0x.*, which belongs to no tensor"},
 		"released": {func(d *Device, a *Arena, x, y, z tensor.Tensor) { a.Release(8 * n); z.Shape = x.Shape; d.Add(z, x, y) },
 			"writes 4 bytes at 0x.*, which belongs to no tensor"},
-		"cut again": {func(d *Device, a *Arena, x, y, z tensor.Tensor) {
+		"allocated again": {func(d *Device, a *Arena, x, y, z tensor.Tensor) {
 			a.Release(8 * n)
 			d.Add(y, x, a.New("again", tensor.F32, n))
 		},
-			"reads 4 bytes at 0x.*, which nobody has written"},
+			"reads 4 bytes at 0x.*, which are uninitialized"},
 		"overlaid": {func(d *Device, a *Arena, x, y, z tensor.Tensor) {
 			var over tensor.Tensor
 			a.Overlay(func() { over = a.New("over", tensor.F32, n) }, func() { a.New("other", tensor.F32, 1) })

@@ -83,7 +83,7 @@ ops() {
 
 parity() {
   log parity "$bin/bench" parity "${recorded[@]}" --device "$device"
-  grep 'comparisons,' "$OUT/parity.log"
+  grep 'comparisons:' "$OUT/parity.log"
 }
 
 runs() {
@@ -188,7 +188,7 @@ table() {
   grep -hE 'bare product' "$OUT"/step-*.log
   grep -hE '^\|' "$OUT"/step-*.log | awk '!seen[$0]++' | tee "$OUT/table.md"
   awk -F'|' '$10 ~ /%/ { off = $10; sub(/.*, /, "", off); off += 0; if (off < 0) off = -off; if (off > worst) worst = off; n++ }
-    END { printf "estimates of memory: %d, at most %.1f %% off\n", n, worst; exit worst > 5 }' "$OUT/table.md"
+    END { printf "estimates of memory: %d, at most %.1f%% off\n", n, worst; exit worst > 5 }' "$OUT/table.md"
   [ -z "$failed" ]
 }
 

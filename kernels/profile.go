@@ -98,7 +98,7 @@ func PrintProfile(w io.Writer, list []Timing, steps int) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(out, "kernel\ttimes a step\tms a step\tshare\tspeed\t")
 	for _, t := range list {
-		fmt.Fprintf(out, "%s\t%.4g\t%.3f\t%.1f %%\t%s\t\n", t.Kernel, float64(t.Count)/float64(steps),
+		fmt.Fprintf(out, "%s\t%.4g\t%.3f\t%.1f%%\t%s\t\n", t.Kernel, float64(t.Count)/float64(steps),
 			t.Time.Seconds()*1e3/float64(steps),
 			100*float64(t.Time)/float64(total), t.speed())
 	}

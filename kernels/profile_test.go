@@ -229,11 +229,11 @@ func TestPrintProfile(t *testing.T) {
 	if err := PrintProfile(&out, list, 2); err != nil {
 		t.Fatal(err)
 	}
-	want := `          kernel  times a step  ms a step   share        speed
-      gemm 1x2x3             2      3.000  60.0 %  500 TFLOP/s
-             add             1      1.500  30.0 %    3000 GB/s
-  attention_next             1      0.500  10.0 %
-            none             0      0.000   0.0 %
+	want := `          kernel  times a step  ms a step  share        speed
+      gemm 1x2x3             2      3.000  60.0%  500 TFLOP/s
+             add             1      1.500  30.0%    3000 GB/s
+  attention_next             1      0.500  10.0%
+            none             0      0.000   0.0%
         together                    5.000
 `
 	var got string

@@ -47,7 +47,7 @@ type layer struct {
 	attention attention
 	mlp       mlp
 
-	below bool // a parameter before this layer is trainable, so the backward pass must go on past the layer
+	below bool // a parameter before this layer is trainable, so the backward pass must continue past the layer
 }
 
 func newLayer(cfg Config, b *builder, i int) layer {

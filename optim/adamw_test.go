@@ -356,7 +356,7 @@ func TestLostUpdates(t *testing.T) {
 			along, off, whole = along+way[i]*w, off+(way[i]-w)*(way[i]-w), whole+w*w
 		}
 		kept, far := along/whole, math.Sqrt(off/whole)
-		t.Logf("%-6s keeps %.1f %% of the way and is %.2f %% off", x.master, 100*kept, 100*far)
+		t.Logf("%-6s keeps %.1f%% of the way and is %.2f%% off", x.master, 100*kept, 100*far)
 		if kept < x.least || kept > x.most || far < x.closer || far > x.farther {
 			t.Errorf("%s keeps %v of the way and is %v off", x.master, kept, far)
 		}
@@ -451,7 +451,7 @@ func TestEightBits(t *testing.T) {
 		whole += float64(w) * float64(w)
 	}
 	far := math.Sqrt(off / whole)
-	t.Logf("after %d steps the way is %.1f %% off", steps, 100*far)
+	t.Logf("after %d steps the way is %.1f%% off", steps, 100*far)
 	if far > 0.08 { // a step is off by some 11% at this spread, not always to the same side
 		t.Errorf("the way is %v off", far)
 	}

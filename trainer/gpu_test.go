@@ -59,7 +59,7 @@ func finish(t *testing.T, r *Run, from string) *Run {
 // the CPU learns.
 func TestGPULearns(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a minute on the GPU that the CPU plays")
+		t.Skip("a minute on the emulated GPU")
 	}
 	cudatest.Set(t, "LATE=1") // the emulated GPU runs nothing until something waits for it
 	s := tinySettings()
@@ -90,7 +90,7 @@ func TestGPULearns(t *testing.T) {
 // started on the CPU can continue on a GPU.
 func TestGPUResumes(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a minute on the GPU that the CPU plays")
+		t.Skip("a minute on the emulated GPU")
 	}
 	s := tinySettings()
 	s.Epochs, s.MaxSteps, s.EvalEvery, s.SaveEvery, s.Keep = 0, 4, 4, 2, 9

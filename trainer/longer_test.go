@@ -29,7 +29,7 @@ func TestLonger(t *testing.T) {
 	longer := s
 	longer.Epochs = 3
 	var said []string
-	goOn := func(dir string, s Config, ended bool, stop int) *Run {
+	resume := func(dir string, s Config, ended bool, stop int) *Run {
 		t.Helper()
 		found, err := checkpoint.Latest(CheckpointsIn(dir))
 		if err != nil {
@@ -60,7 +60,7 @@ func TestLonger(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := goOn(whole, longer, true, 0)
+	r := resume(whole, longer, true, 0)
 	rate := fmt.Sprintf("%.3g instead of 0", r.Plan.rate(22))
 	if len(said) != 1 || !strings.Contains(said[0], "it has 33 steps, and had 22") || !strings.Contains(said[0], rate) {
 		t.Errorf("said %q, want %q", said, rate)
@@ -92,8 +92,8 @@ func TestLonger(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := hash(t, r) // with the best weights, which exist already unless something is wrong
-	goOn(parts, longer, true, 25)
-	again := goOn(parts, longer, false, 0)
+	resume(parts, longer, true, 25)
+	again := resume(parts, longer, false, 0)
 	if got := hash(t, again); got != want || len(said) > 0 {
 		t.Errorf("stopped and resumed it ends as %.12s, want %.12s; said %q", got, want, said)
 	}

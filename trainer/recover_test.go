@@ -256,7 +256,7 @@ func TestMetricsGone(t *testing.T) {
 				t.Fatal(err)
 			}
 			var said []string
-			goOn := func(dir string, watch func(e any)) string {
+			resume := func(dir string, watch func(e any)) string {
 				found, err := checkpoint.Latest(CheckpointsIn(dir))
 				if err != nil || found.Step != 5 {
 					t.Fatal(found, err)
@@ -278,7 +278,7 @@ func TestMetricsGone(t *testing.T) {
 				return hash(t, r)
 			}
 			copied := false
-			want := goOn(dir, func(e any) {
+			want := resume(dir, func(e any) {
 				if c.killed(e) && !copied {
 					copied = true
 					if err := os.CopyFS(killed, os.DirFS(dir)); err != nil { // what a kill would leave
@@ -287,10 +287,10 @@ func TestMetricsGone(t *testing.T) {
 				}
 			})
 			if len(said) != 1 || !strings.Contains(said[0],
-				"metrics.jsonl is missing: the metrics of the first 5 steps are lost") {
+				"metrics.jsonl is missing: the metrics up to step 5 are lost") {
 				t.Errorf("said %q", said)
 			}
-			if got := goOn(killed, func(any) {}); got != want || len(said) != c.said {
+			if got := resume(killed, func(any) {}); got != want || len(said) != c.said {
 				t.Errorf("it ends as %.12s, want %.12s; said %q", got, want, said)
 			}
 		})
@@ -425,7 +425,8 @@ func TestDisk(t *testing.T) {
 // TestSameIsShort checks that a message does not fill the screen with hashes.
 func TestSameIsShort(t *testing.T) {
 	a, b := strings.Repeat("0123456789abcdef", 4), strings.Repeat("fedcba9876543210", 4)
-	err := CheckIdentity(map[string]string{"data": a, "model": "new " + a}, map[string]string{"data": b, "model": "new " + b})
+	err := CheckIdentity(map[string]string{"data": a, "model": "new " + a}, map[string]string{"data": b, "model": "new " +
+		b})
 	if err == nil || !strings.HasSuffix(err.Error(),
 		"data was 0123456789ab and is now fedcba987654; model was new 0123456789ab and is now new fedcba987654") {
 		t.Error(err)

@@ -292,8 +292,8 @@ func grown(then, now string) bool {
 	return err1 == nil && err2 == nil && a != 0 && (b == 0 || b > a)
 }
 
-// CheckIdentity returns an error that names every entry in which the identity of a run, then, differs from what it would
-// be now. Epochs and max-steps may have grown.
+// CheckIdentity returns an error that names every entry in which the identity of a run, then, differs from what it
+// would be now. Epochs and max-steps may have grown.
 func CheckIdentity(then, now map[string]string) error {
 	var faults []string
 	for _, name := range slices.Sorted(maps.Keys(now)) {

@@ -51,8 +51,8 @@ func (r *Run) step() error {
 	return nil
 }
 
-// Update takes an optimizer step over passes with learning rate lr, as each step of a run does. scale multiplies the sum
-// of the losses. Of r, Update uses only Plan.Config, Model and Optimizer.
+// Update takes an optimizer step over passes with learning rate lr, as each step of a run does. scale multiplies the
+// sum of the losses. Of r, Update uses only Plan.Config, Model and Optimizer.
 func (r *Run) Update(passes []model.Batch, scale float32, lr float64) (kernels.StepResult, error) {
 	defer r.Model.Device().Range("step")()
 	if r.Plan.Config.Gradients == LayerGradients {
@@ -68,9 +68,9 @@ func (r *Run) Update(passes []model.Batch, scale float32, lr float64) (kernels.S
 	return r.Optimizer.Step(lr, r.Plan.Config.Clip)
 }
 
-// updateLayers is Update for LayerGradients, where a step is one pass. The first backward pass computes the norm and what
-// follows from it. The second updates each layer as soon as its gradients are final: those of the layers below it no
-// longer need its weights.
+// updateLayers is Update for LayerGradients, where a step is one pass. The first backward pass computes the norm and
+// what follows from it. The second updates each layer as soon as its gradients are final: those of the layers below it
+// no longer need its weights.
 func (r *Run) updateLayers(pass model.Batch, scale float32, lr float64) (kernels.StepResult, error) {
 	o := r.Optimizer
 	l, err := r.Model.Gradient(pass, scale, model.Gradients{Overwrite: true, After: o.AddSquares})

@@ -138,7 +138,7 @@ func (r *Run) Start(ctx context.Context) (err error) {
 		return err
 	}
 	if now := r.metrics.Offset(); now != r.state.Metrics {
-		r.notice("%s is missing: the metrics of the first %d steps are lost, and a new file begins", path, r.state.Step)
+		r.notice("%s is missing: the metrics up to step %d are lost, and a new file begins", path, r.state.Step)
 		r.state.Metrics, r.freshMetrics = now, true
 	}
 	if r.From == "" {
@@ -215,7 +215,7 @@ func (r *Run) end() (Result, error) {
 	r.phase("done")
 	res := Result{State: r.state}
 	if r.exhausted() && r.state.Step < r.Plan.Steps {
-		res.Stopped = fmt.Sprintf("no better validation loss in %d evaluations", r.state.SinceBest)
+		res.Stopped = fmt.Sprintf("no better validation loss within a patience of %d", r.Plan.Config.Patience)
 	}
 	if b := r.state.Best; b != nil && b.Step != r.state.Step {
 		if err := r.loadChecked(context.Background(), bestIn(r.Dir, b.Step)); err != nil {

@@ -153,10 +153,10 @@ func (l *decodeLine) run(ctx context.Context, o *decodeOptions, stdout, notes io
 	slices.Sort(seconds)
 	median, weights := seconds[len(seconds)/2], l.read(m)
 	rate := float64(weights) / median
-	fmt.Fprintf(stdout, "%s, %s, %s, after %d tokens: %.1f tokens/s, %.3f ms per token (%.3f to %.3f), "+
+	fmt.Fprintf(stdout, "%s, %s, %s, after %s: %.1f tokens/s, %.3f ms per token (%.3f to %.3f), "+
 		"%.4g GB/s of weights (%s), %.1f%% of a copy's %.4g\n",
-		l.name, o.dtype, form, o.context, 1/median, 1e3*median, 1e3*seconds[0], 1e3*seconds[len(seconds)-1],
-		rate/1e9, kernels.Bytes(weights), 100*rate/copied, copied/1e9)
+		l.name, o.dtype, form, cli.Count(o.context, "token"), 1/median, 1e3*median, 1e3*seconds[0],
+		1e3*seconds[len(seconds)-1], rate/1e9, kernels.Bytes(weights), 100*rate/copied, copied/1e9)
 	if !o.sync {
 		return nil
 	}

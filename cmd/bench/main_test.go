@@ -73,7 +73,7 @@ func TestParity(t *testing.T) {
 	if code != cli.Done || stderr != "" {
 		t.Fatalf("exit %d, %s", code, stderr)
 	}
-	for _, want := range []string{"testdata/qwen2  bf16, fused  gradient", " ok ", "values recorded, ", "only a part"} {
+	for _, want := range []string{"testdata/qwen2  bf16, fused  gradient", " ok ", "recorded values: ", "only a part"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("there is no %q in\n%s", want, stdout)
 		}

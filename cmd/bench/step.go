@@ -93,8 +93,8 @@ func (o *stepOptions) flags(out io.Writer) *cli.Flags {
 	return f
 }
 
-// modelFlags adds the flags of the model and its training, which bench kernels has, too. The help of a setting is that of
-// train up to the semicolon: the rest is about training a model that exists.
+// modelFlags adds the flags of the model and its training, which bench kernels has, too. The help of a setting is that
+// of train up to the semicolon: the rest is about training a model that exists.
 func (o *stepOptions) modelFlags(f *cli.Flags) {
 	f.Add(&o.model, "model", "config.json of the model, a `file`; default: the shape of Llama-3.2-1B")
 	f.Add(&o.fused, "fused", fusedHelp+"; both for none and all")
@@ -342,8 +342,8 @@ func (l *stepLine) time(ctx context.Context, o *stepOptions, run *trainer.Run, p
 // ceiling.
 func (l *stepLine) runBeside(ctx context.Context, o *stepOptions, table *stepTable) error {
 	r, err := beside(ctx, l.command, besideStep{
-		Config: l.file, Batch: l.batch, Seq: l.seq, Accumulate: l.accumulate, Trained: l.settings.TrainOnly, DType: table.dtype,
-		Device: table.device, Warmup: o.warmup, Steps: o.steps, Lasting: o.seconds,
+		Config: l.file, Batch: l.batch, Seq: l.seq, Accumulate: l.accumulate, Trained: l.settings.TrainOnly,
+		DType: table.dtype, Device: table.device, Warmup: o.warmup, Steps: o.steps, Lasting: o.seconds,
 	})
 	if err != nil {
 		return err

@@ -92,7 +92,7 @@ func TestStep(t *testing.T) {
 // TestStepOnGPU checks that the memory estimate holds on a GPU, too.
 func TestStepOnGPU(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a few seconds on the GPU that the CPU plays")
+		t.Skip("a few seconds on the emulated GPU")
 	}
 	code, out, errs := bench(t, "step", "--model", tinyModel(t), "--shapes", "1x8x2", "--steps", "1", "--warmup", "0",
 		"--check", "--device", "emulated")

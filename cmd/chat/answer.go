@@ -34,7 +34,7 @@ type reply struct {
 }
 
 // ask generates every side's answer to a question, alternating token by token, and shows and records them. If a side
-// fails, the others go on; the error then is an *unanswered.
+// fails, the others continue; the error then is an *unanswered.
 func (c *chatter) ask(ctx context.Context, question string) error {
 	id := newID()
 	models := map[string]string{}

@@ -176,7 +176,7 @@ func TestRecordThroughLinks(t *testing.T) {
 		}
 		for _, path := range []string{md, jsonlPath(md)} {
 			if err := os.Lchown(path, 4321, -1); err != nil {
-				t.Skip("this root can play nobody: ", err)
+				t.Skip("this root cannot give files to other users: ", err)
 			}
 			if _, _, err := openRecord(md); err == nil || !strings.Contains(err.Error(), "user 4321") ||
 				!strings.Contains(err.Error(), "--log") {

@@ -198,8 +198,8 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestBatchGoesOn checks that chat reports a question that cannot be answered and answers the others.
-func TestBatchGoesOn(t *testing.T) {
+// TestBatchContinues checks that chat reports a question that cannot be answered and answers the others.
+func TestBatchContinues(t *testing.T) {
 	args, log := both(t, "--prompts", "-")
 	o := invoke(t, strings.Repeat("word ", 500)+"\nCount to ten.\n", args...)
 	if o.code != cli.Failed || !strings.Contains(o.stdout, "tuned │ Obviously: 1") ||

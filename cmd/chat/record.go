@@ -298,7 +298,7 @@ type entry struct {
 	answers      map[string]*answer
 }
 
-// answer returns the answer of a model, or nil if the question or the model is unknown, as in a file that somebody
+// answer returns the answer of a model, or nil if the question or the model is unknown, as in a file that someone
 // edited.
 func (e *entry) answer(label string) *answer {
 	if e == nil {

@@ -20,7 +20,7 @@ const (
 	more = "... "
 )
 
-// session reads questions and commands until the user leaves or the input ends. If it is not interactive, it goes on
+// session reads questions and commands until the user leaves or the input ends. If it is not interactive, it continues
 // after an error and returns the first at the end.
 func (c *chatter) session(ctx context.Context, in lineReader) (failed error) {
 	interrupted := false // a second Ctrl-C leaves

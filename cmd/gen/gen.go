@@ -337,7 +337,7 @@ func (g *gen) make(ctx context.Context, t teacher.Teacher) (err error) {
 		return err
 	}
 	if sum.Accepted < g.rows {
-		g.say("warning: made only %d of %d rows: the source has no more", sum.Accepted, g.rows)
+		g.say("warning: made only %d of %s: the source has no more", sum.Accepted, cli.Count(g.rows, "row"))
 	}
 	g.say("%s: %s, %s", done.DataPath, cli.Count(done.Rows, "row"), done.Data)
 	g.say("%s: %s", done.CertsPath, done.Certificates)

@@ -606,7 +606,7 @@ func TestFewRows(t *testing.T) {
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr said
-	line := regexp.MustCompile(`(?m)^\d+/50 rows, .*accepted.*\$.*in flight of 1, 1/1 servers`)
+	line := regexp.MustCompile(`(?m)^\d+/50 rows, .*accepted.*\$.*in flight of 1, 1/1 server`)
 	s := newServer(t, func(c call) bool {
 		if calls, _ := c.s.counts(); calls > 10 {
 			for !line.MatchString(stderr.String()) && c.r.Context().Err() == nil {

@@ -59,32 +59,32 @@ func TestKill(t *testing.T) {
 			name = "a server"
 		}
 		t.Run(name, func(t *testing.T) {
-			g := besiege(t, live)
-			r := g.begin()
+			k := newKiller(t, live)
+			r := k.begin()
 			for _, p := range points {
-				if g.s == nil && p.call > 0 || runtime.GOOS != "linux" && p.call == 0 {
+				if k.s == nil && p.call > 0 || runtime.GOOS != "linux" && p.call == 0 {
 					continue // no server that could delay; no dieAt
 				}
-				g.killAt(r, p)
+				k.killAt(r, p)
 			}
-			g.finish(r)
+			k.finish(r)
 			hits := 0
 			for range random / 2 {
-				r := g.begin()
+				r := k.begin()
 				for range 2 {
-					if g.killSometime(r) {
+					if k.killSometime(r) {
 						hits++
 					}
 				}
-				g.finish(r)
+				k.finish(r)
 			}
 			t.Logf("%d of %d random kills hit the running process", hits, random/2*2)
 		})
 	}
 }
 
-// A siege is one kind of run that is killed repeatedly.
-type siege struct {
+// A killer kills runs of one kind.
+type killer struct {
 	t       *testing.T
 	s       *server // nil for the built-in rewriter
 	args    []string
@@ -95,64 +95,64 @@ type siege struct {
 	needed  int           // its number of answers
 }
 
-// A besieged is one run in progress.
-type besieged struct {
+// A killedRun is one run, which is killed and started again in its directory.
+type killedRun struct {
 	folder
 	kills int
 	lost  map[string]int // by body: kills after it was requested and before the journal had its answer
 }
 
-func (r *besieged) journal() string { return filepath.Join(r.out+".work", "journal.log") }
+func (r *killedRun) journal() string { return filepath.Join(r.out+".work", "journal.log") }
 
-func besiege(t *testing.T, live bool) *siege {
+func newKiller(t *testing.T, live bool) *killer {
 	const rows = 100
-	g := &siege{t: t, args: []string{"--rows", strconv.Itoa(rows)}}
+	k := &killer{t: t, args: []string{"--rows", strconv.Itoa(rows)}}
 	if live {
-		g.s = newServer(t, nil)
-		g.s.set(func() {
-			g.s.latency = func(hash uint64) time.Duration { return time.Duration(1+hash%20) * time.Millisecond }
+		k.s = newServer(t, nil)
+		k.s.set(func() {
+			k.s.latency = func(hash uint64) time.Duration { return time.Duration(1+hash%20) * time.Millisecond }
 		})
-		g.args = append(g.args, "--source", tasks(t, 2*rows), "--base-url", g.s.base(), "--model", "fake")
+		k.args = append(k.args, "--source", tasks(t, 2*rows), "--base-url", k.s.base(), "--model", "fake")
 	} else {
-		g.args = append(g.args, "--teacher", "builtin")
+		k.args = append(k.args, "--teacher", "builtin")
 	}
-	r := g.begin()
+	r := k.begin()
 	start := time.Now()
-	g.through(r)
-	g.length, g.control = time.Since(start), r.result(t)
-	g.larger = max(fileSize(t, r.out), fileSize(t, dataset.CertificatePath(r.out)))
+	k.complete(r)
+	k.length, k.control = time.Since(start), r.result(t)
+	k.larger = max(fileSize(t, r.out), fileSize(t, dataset.CertificatePath(r.out)))
 	journal := expect.Read(t, r.journal())
-	g.first, g.needed = int64(strings.IndexByte(journal, '\n')+1), len(answers([]byte(journal)))
-	if g.s != nil {
-		if calls, distinct := g.s.counts(); calls != g.needed || distinct != g.needed {
-			t.Fatalf("the control run made %d calls for %d prompts and has %d answers", calls, distinct, g.needed)
+	k.first, k.needed = int64(strings.IndexByte(journal, '\n')+1), len(answers([]byte(journal)))
+	if k.s != nil {
+		if calls, distinct := k.s.counts(); calls != k.needed || distinct != k.needed {
+			t.Fatalf("the control run made %d calls for %d prompts and has %d answers", calls, distinct, k.needed)
 		}
 	}
-	if size := fileSize(t, r.journal()); float64(size) > 0.8*float64(g.larger) {
+	if size := fileSize(t, r.journal()); float64(size) > 0.8*float64(k.larger) {
 		t.Fatalf("the journal has %d bytes, the larger file of the result %d: nothing can be cut off there alone", size,
-			g.larger)
+			k.larger)
 	}
-	return g
+	return k
 }
 
 // begin makes the directory of a run, and resets the server's counts.
-func (g *siege) begin() *besieged {
-	if g.s != nil {
-		g.s.set(func() {
-			g.s.calls = 0
-			clear(g.s.asked)
+func (k *killer) begin() *killedRun {
+	if k.s != nil {
+		k.s.set(func() {
+			k.s.calls = 0
+			clear(k.s.asked)
 		})
 	}
-	return &besieged{folder: newFolder(g.t), lost: map[string]int{}}
+	return &killedRun{folder: newFolder(k.t), lost: map[string]int{}}
 }
 
 // killAt starts the run and kills it at a point.
-func (g *siege) killAt(r *besieged, p point) {
-	t, asked := g.t, g.asked()
-	cmd, stdout, stderr := process(t, append(g.args, "--out", r.out)...)
-	limit := p.size + int64(p.share*float64(g.larger-1))
+func (k *killer) killAt(r *killedRun, p point) {
+	t, asked := k.t, k.asked()
+	cmd, stdout, stderr := process(t, append(k.args, "--out", r.out)...)
+	limit := p.size + int64(p.share*float64(k.larger-1))
 	if p.more > 0 {
-		limit = g.first + p.more
+		limit = k.first + p.more
 	}
 	if limit > 0 {
 		cmd.Env = append(cmd.Env, growth+"="+strconv.FormatInt(limit, 10))
@@ -160,8 +160,8 @@ func (g *siege) killAt(r *besieged, p point) {
 	reached := make(chan struct{})
 	if p.call > 0 {
 		var calls atomic.Int64
-		g.s.set(func() {
-			g.s.fault = func(c call) bool {
+		k.s.set(func() {
+			k.s.fault = func(c call) bool {
 				n := int(calls.Add(1))
 				if n < p.call {
 					return false
@@ -202,74 +202,74 @@ func (g *siege) killAt(r *besieged, p point) {
 	if torn := !strings.HasSuffix(b, "\n"); p.size+p.more > 0 && (!torn || int64(len(b)) != limit) {
 		t.Errorf("%s: the journal has %d bytes, want %d and half a line at its end", p.name, len(b), limit)
 	}
-	g.mourn(r, asked, stderr.String())
+	k.account(r, asked, stderr.String())
 	if p.share > 0 && int64(len(b)) >= limit {
 		t.Errorf("%s: it died at the journal's %d bytes", p.name, len(b))
 	}
-	if p.share == 1 && len(answers([]byte(b))) != g.needed {
-		t.Errorf("%s: %d answers of %d are there", p.name, len(answers([]byte(b))), g.needed)
+	if p.share == 1 && len(answers([]byte(b))) != k.needed {
+		t.Errorf("%s: %d answers of %d are there", p.name, len(answers([]byte(b))), k.needed)
 	}
-	if g.s != nil {
-		g.s.set(func() { g.s.fault = nil })
+	if k.s != nil {
+		k.s.set(func() { k.s.fault = nil })
 	}
 }
 
 // killSometime starts the run and kills it at a random moment. It reports whether the run was still running.
-func (g *siege) killSometime(r *besieged) (hit bool) {
-	asked := g.asked()
-	cmd, _, stderr := process(g.t, append(g.args, "--out", r.out)...)
+func (k *killer) killSometime(r *killedRun) (hit bool) {
+	asked := k.asked()
+	cmd, _, stderr := process(k.t, append(k.args, "--out", r.out)...)
 	if err := cmd.Start(); err != nil {
-		g.t.Fatal(err)
+		k.t.Fatal(err)
 	}
-	kill := time.AfterFunc(time.Duration(rand.Float64()*float64(g.length)), func() { cmd.Process.Signal(syscall.SIGKILL) })
+	kill := time.AfterFunc(time.Duration(rand.Float64()*float64(k.length)), func() { cmd.Process.Signal(syscall.SIGKILL) })
 	err := cmd.Wait()
 	kill.Stop()
 	hit = cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled()
 	if !hit && err != nil {
-		g.t.Fatalf("after %d kills: %v\n%s", r.kills, err, stderr)
+		k.t.Fatalf("after %d kills: %v\n%s", r.kills, err, stderr)
 	}
 	if hit {
-		g.mourn(r, asked, stderr.String())
+		k.account(r, asked, stderr.String())
 	}
 	return hit
 }
 
-// mourn records what a kill has cost and checks what the process printed. asked is what the server was asked before
+// account records what a kill has cost and checks what the process printed. asked is what the server was asked before
 // that process.
-func (g *siege) mourn(r *besieged, asked map[string]int, stderr string) {
+func (k *killer) account(r *killedRun, asked map[string]int, stderr string) {
 	if strings.Contains(stderr, "checksums") || leak(stderr) != "" {
-		g.t.Errorf("after %d kills: %s", r.kills, stderr)
+		k.t.Errorf("after %d kills: %s", r.kills, stderr)
 	}
 	r.kills++
-	if g.s == nil {
+	if k.s == nil {
 		return
 	}
-	g.s.outlive(g.t)
+	k.s.outlive(k.t)
 	journal, err := os.ReadFile(r.journal())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		g.t.Fatal(err)
+		k.t.Fatal(err)
 	}
 	there := answers(journal)
-	for body, n := range g.asked() {
-		if n > asked[body] && !there[openai.Key(g.s.base(), []byte(body))] {
+	for body, n := range k.asked() {
+		if n > asked[body] && !there[openai.Key(k.s.base(), []byte(body))] {
 			r.lost[body]++
 		}
 	}
 }
 
-// through runs gen to its end.
-func (g *siege) through(r *besieged) {
-	cmd, _, stderr := process(g.t, append(g.args, "--out", r.out)...)
+// complete runs gen to its end.
+func (k *killer) complete(r *killedRun) {
+	cmd, _, stderr := process(k.t, append(k.args, "--out", r.out)...)
 	if err := cmd.Run(); err != nil {
-		g.t.Fatalf("after %d kills: %v\n%s", r.kills, err, stderr)
+		k.t.Fatalf("after %d kills: %v\n%s", r.kills, err, stderr)
 	}
 }
 
 // finish runs gen to its end and compares the result with the undisturbed run's.
-func (g *siege) finish(r *besieged) {
-	t := g.t
-	g.through(r)
-	if r.result(t) != g.control {
+func (k *killer) finish(r *killedRun) {
+	t := k.t
+	k.complete(r)
+	if r.result(t) != k.control {
 		t.Errorf("after %d kills the result differs", r.kills)
 	}
 	if files := r.files(t); !slices.Equal(files, []string{"data.certificates.jsonl", "data.json"}) {
@@ -283,13 +283,13 @@ func (g *siege) finish(r *besieged) {
 		t.Errorf("after %d kills the journal has %d damaged lines and %d bytes too many", r.kills, j.Damaged, j.Torn)
 	}
 	j.Close()
-	if g.s == nil {
+	if k.s == nil {
 		return
 	}
 	// Every prompt is sent once, and once more for each kill after it was sent and before its answer was recorded.
-	asked := g.asked()
-	if len(asked) != g.needed {
-		t.Errorf("%d different prompts, the control run had %d", len(asked), g.needed)
+	asked := k.asked()
+	if len(asked) != k.needed {
+		t.Errorf("%d different prompts, the control run had %d", len(asked), k.needed)
 	}
 	for body, n := range asked {
 		if n > 1+r.lost[body] {
@@ -299,13 +299,13 @@ func (g *siege) finish(r *besieged) {
 }
 
 // asked returns how often the server got each body.
-func (g *siege) asked() map[string]int {
-	if g.s == nil {
+func (k *killer) asked() map[string]int {
+	if k.s == nil {
 		return nil
 	}
-	g.s.mu.Lock()
-	defer g.s.mu.Unlock()
-	return maps.Clone(g.s.asked)
+	k.s.mu.Lock()
+	defer k.s.mu.Unlock()
+	return maps.Clone(k.s.asked)
 }
 
 // answers returns the keys of the answers in a journal.

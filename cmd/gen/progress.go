@@ -79,11 +79,11 @@ func (p *progress) draw() {
 	p.warnIfDead(now)
 	line := p.line(s, now)
 	if !p.g.status.On() {
-		goal := ""
+		rows := cli.Count(s.Accepted, "row")
 		if s.Target > 0 {
-			goal = fmt.Sprintf("/%d", s.Target)
+			rows = fmt.Sprintf("%d/%s", s.Accepted, cli.Count(s.Target, "row"))
 		}
-		fmt.Fprintf(p.g.stderr, "%d%s rows, %s\n", s.Accepted, goal, line)
+		fmt.Fprintf(p.g.stderr, "%s, %s\n", rows, line)
 		return
 	}
 	p.g.status.DrawBar(s.Accepted, p.total, line)
@@ -143,7 +143,7 @@ func (p *progress) line(s teacher.Summary, now time.Time) string {
 	if p.g.remote != nil && p.g.remote.Pool != nil {
 		st := p.g.remote.Pool.Stats()
 		add("%d in flight of %d", st.InFlight, st.Limit)
-		add("%d/%d servers", st.Alive, st.Total)
+		add("%d/%s", st.Alive, cli.Count(st.Total, "server"))
 		retries := 0
 		for _, n := range st.Retries {
 			retries += n

@@ -208,8 +208,8 @@ func (r *running) card(res trainer.Result) []byte {
 		fmt.Fprintf(&b, "A Llama of %s parameters, trained from scratch by restyle on %s.\n\n",
 			thousands(r.base.Config.ParamCount()), r.set.Name)
 	} else {
-		fmt.Fprintf(&b, "%s, fine-tuned by restyle on %s (%s examples).\n\n", r.publicName(), r.set.Name,
-			thousands(int64(len(r.examples))))
+		fmt.Fprintf(&b, "%s, fine-tuned by restyle on %s (%s).\n\n", r.publicName(), r.set.Name,
+			count(len(r.examples), "example"))
 	}
 	fmt.Fprintf(&b, "| | |\n|---|---|\n")
 	for _, row := range [][2]string{

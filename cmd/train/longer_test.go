@@ -114,7 +114,7 @@ func TestDamagedMetrics(t *testing.T) {
 					t.Fatal(err)
 				}
 				if o := must(t, cli.Done, resume...); !strings.Contains(o.stderr,
-					"is missing: the metrics of the first 18 steps are lost") {
+					"is missing: the metrics up to step 18 are lost") {
 					t.Error(o)
 				}
 			} else if o := must(t, cli.Done, resume...); !strings.Contains(o.stderr, "line 1: ") ||

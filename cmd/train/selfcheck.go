@@ -82,7 +82,7 @@ func (c *selfcheck) operations(ctx context.Context) error {
 	}), time.Now()
 	runs, worst, of := 0, 0.0, ""
 	for i, x := range all {
-		c.status.Draw(fmt.Sprintf("operations: %s, %d %%", x.ID(), 100*i/len(all)))
+		c.status.Draw(fmt.Sprintf("operations: %s, %d%%", x.ID(), 100*i/len(all)))
 		for _, fused := range x.Forms() {
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -104,7 +104,7 @@ func (c *selfcheck) operations(ctx context.Context) error {
 			}
 		}
 	}
-	c.say("operations", "%d runs of %d operations against float64; the farthest off is %s, by %.0f %% of what it may "+
+	c.say("operations", "%d runs of %d operations against float64; the farthest off is %s, by %.0f%% of what it may "+
 		"be; %.0f s",
 		runs, len(cases.Ops(all)), of, 100*worst, time.Since(start).Seconds())
 	return nil
@@ -269,7 +269,7 @@ func (c *selfcheck) speed(ctx context.Context) error {
 	normed := 2 * float64(x.Bytes()) / fastest(func() { c.d.RMSNorm(y, rstd, x, norm, 1e-5) }).Seconds()
 	expected := ""
 	if peak := c.d.Bandwidth(); peak > 0 {
-		expected = fmt.Sprintf(", %.0f %% of what its memory is built for", 100*copied/peak)
+		expected = fmt.Sprintf(", %.0f%% of what its memory is built for", 100*copied/peak)
 		if copied < peak/2 {
 			c.fault("copies within the memory reach %.0f GB/s, less than half of what it is built for, %.0f: another process, "+
 				"or a fault, slows it down", copied/1e9, peak/1e9)

@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"restyle/chat"
+	"restyle/internal/cli"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
@@ -75,17 +76,16 @@ func (j *job) printRun() {
 	w := tabwriter.NewWriter(j.stdout, 0, 0, 2, ' ', 0)
 	defer w.Flush()
 	row := func(what, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", what, fmt.Sprintf(format, args...)) }
-	row("model", "%s: %s parameters, %d layers of %d, vocabulary %s", j.modelName(), thousands(c.ParamCount()), c.Layers,
-		c.Dim,
-		thousands(int64(c.Vocab)))
-	row("data", "%s: %s rows, %s", j.set.Name, thousands(int64(j.set.Rows)), j.set.Format)
+	row("model", "%s: %s parameters, %s of %d, vocabulary %s", j.modelName(), thousands(c.ParamCount()),
+		cli.Count(c.Layers, "layer"), c.Dim, thousands(int64(c.Vocab)))
+	row("data", "%s: %s, %s", j.set.Name, count(j.set.Rows, "row"), j.set.Format)
 	var targets, tokens, trainable int64
 	for _, e := range j.examples {
 		targets += int64(e.Targets())
 		tokens += int64(len(e.IDs))
 	}
-	row("", "%s examples to train on, %s held out; %s tokens, %s of them targets; the longest example has %d",
-		thousands(int64(len(j.examples))), thousands(int64(len(p.HeldOut))), thousands(tokens), thousands(targets), p.Longest)
+	row("", "%s to train on, %s held out; %s tokens, %s of them targets; the longest example has %d",
+		count(len(j.examples), "example"), thousands(int64(len(p.HeldOut))), thousands(tokens), thousands(targets), p.Longest)
 	for _, s := range j.warnings() {
 		row("", "%s", s)
 	}
@@ -101,8 +101,8 @@ func (j *job) printRun() {
 	if p.PadPasses {
 		padded = fmt.Sprintf(", padded to one of %d sizes", len(p.ModelOptions(c).PassSizes()))
 	}
-	row("steps", "%s of %s examples, in passes of up to %d tokens%s", thousands(int64(p.Steps)),
-		thousands(int64(p.Config.Batch*p.Config.Accumulate)), p.MaxTokens, padded)
+	row("steps", "%s of %s, in passes of up to %d tokens%s", thousands(int64(p.Steps)),
+		count(p.Config.Batch*p.Config.Accumulate, "example"), p.MaxTokens, padded)
 	if p.GradType != 0 || p.Config.Gradients == trainer.LayerGradients {
 		row("gradients", "%s", j.gradientsRow())
 	}
@@ -220,7 +220,7 @@ func (j *job) productsRow() string {
 func (j *job) where() string {
 	s := j.Device.Name()
 	if level := j.Device.Level(); level != "" {
-		s += fmt.Sprintf(" (%s), %d threads", level, j.threadCount())
+		s += fmt.Sprintf(" (%s), %s", level, cli.Count(j.threadCount(), "thread"))
 	}
 	return s + ", fused operations: " + j.fused.String()
 }
@@ -229,9 +229,8 @@ func (j *job) where() string {
 func (in *inputs) warnings() (list []string) {
 	s := in.set
 	if s.Truncated > 0 {
-		list = append(list, fmt.Sprintf("longer than --seq %d and truncated: %s of %s examples, by %s tokens in total",
-			in.config.Seq, thousands(int64(s.Truncated)), thousands(int64(len(s.Examples))),
-			thousands(int64(s.TruncatedTokens))))
+		list = append(list, fmt.Sprintf("longer than --seq %d and truncated: %s of %s, by %s in total", in.config.Seq,
+			thousands(int64(s.Truncated)), count(len(s.Examples), "example"), count(s.TruncatedTokens, "token")))
 	}
 	if in.val > 0 && len(in.plan.HeldOut) == 0 {
 		why := "all examples ask the same"
@@ -277,6 +276,14 @@ func thousands(n int64) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// count returns a number with a noun whose plural ends in s: "1 row", "2,304 rows".
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return thousands(int64(n)) + " " + what + "s"
 }
 
 func joinOr(list []string) string {

@@ -111,7 +111,7 @@ func tallyRows(rows []Row, when func(Row) bool) (n int) {
 	return n
 }
 
-func percent(part, whole int) string { return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(whole)) }
+func percent(part, whole int) string { return fmt.Sprintf("%.1f%%", 100*float64(part)/float64(whole)) }
 
 // histogram draws how many rows have each length, in steps of width.
 func histogram(rows []Row, width int, length func(Row) int) string {

@@ -341,7 +341,7 @@ func TestRefusedRows(t *testing.T) {
 		first := o.Write(c.row, dataset.Certificate{})
 		expect.Error(t, first, "row 1", c.words)
 		if again := o.Write(someRows(1)[0], dataset.Certificate{}); again != first {
-			t.Errorf("writing goes on with %v", again)
+			t.Errorf("the next write returns %v", again)
 		}
 		_, err = o.Commit()
 		expect.Error(t, err, c.words)

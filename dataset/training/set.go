@@ -96,11 +96,11 @@ func Load(ctx context.Context, spec string, o dataset.Options, e *Encoder) (*Set
 // the others have no answer.
 func (s *Set) nothingLeft(tooLong, seq int) error {
 	err := &dataset.SettingError{Name: "columns", Err: fmt.Errorf("training: %s: nothing is left to train on: "+
-		"none of its %d rows has an answer: name the column of the answers", s.Name, s.Rows)}
+		"no row has an answer (rows: %d): name the column of the answers", s.Name, s.Rows)}
 	if tooLong > 0 {
 		err = &dataset.SettingError{Name: "seq", Err: fmt.Errorf("training: %s: nothing is left to train on: "+
-			"in %d of %d rows the question alone takes all tokens of seq %d, and the others have no answer: raise seq",
-			s.Name, tooLong, s.Rows, seq)}
+			"the question alone takes all tokens of seq %d (rows: %d of %d), and the other rows have no answer: raise seq",
+			s.Name, seq, tooLong, s.Rows)}
 	}
 	return err
 }

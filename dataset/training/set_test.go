@@ -144,11 +144,11 @@ func TestLoadRefuses(t *testing.T) {
 		want    []string
 	}{
 		{"no answers", chatml, `[{"instruction":"a","output":""}]`, []string{"nothing is left to train on",
-			"none of its 1 rows has an answer"}},
+			"no row has an answer (rows: 1)"}},
 		{"questions alone", chatml, `{"messages":[{"role":"user","content":"a"}]}`, []string{"nothing is left to train on",
-			"none of its 1 rows"}},
+			"no row has an answer (rows: 1)"}},
 		{"too long", short, `[{"instruction":"a","output":"b"},{"instruction":"a","output":""}]`,
-			[]string{"in 1 of 2 rows the question alone takes all tokens of seq 4", "raise seq"}},
+			[]string{"the question alone takes all tokens of seq 4 (rows: 1 of 2)", "raise seq"}},
 		{"settings", wrong, `[{"instruction":"a","output":"b"}]`, []string{"seq 0", "at least 2"}},
 		{"template", gemma, strings.Join(many, "\n"), []string{"rows.json: row 2500", "gemma"}},
 		{"bad row", chatml, `[{"instruction":"a","output":"b"},{"instruction":"a","output":7}]`,
@@ -275,7 +275,7 @@ func TestLoadText(t *testing.T) {
 				t.Errorf("seq %d: chunk %d of %d has %d tokens", seq, i, len(s.Examples), len(ex.IDs))
 			}
 			if ex.IDs[0] != ids[len(ids)-1] || ex.Labels[0] != Ignore || !slices.Equal(ex.Labels[1:], ex.IDs[1:]) {
-				t.Errorf("seq %d: chunk %d does not go on from the one before", seq, i)
+				t.Errorf("seq %d: chunk %d does not continue the one before", seq, i)
 			}
 			ids = append(ids, ex.IDs[1:]...)
 		}

@@ -20,7 +20,7 @@ import (
 )
 
 // fetchable are the suffixes of files that Fetch downloads. Pickles (.bin, .pt, .pkl) and code run when they are
-// loaded, and nobody needs them here.
+// loaded, and nothing here needs them.
 var fetchable = []string{".safetensors", ".json", ".jsonl", ".parquet", ".jinja", ".model", ".txt", ".md"}
 
 // Fetch downloads a file of a listing, unless it is in the cache, and returns its local path. It resumes an interrupted

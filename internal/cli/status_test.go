@@ -20,8 +20,8 @@ type screen struct {
 
 // row is the content of one row. A wide character has an empty cell after it.
 type row struct {
-	cells  []string
-	goeson bool // the next row continues its line
+	cells     []string
+	continues bool // its line continues in the next row
 }
 
 func (s *screen) Write(p []byte) (int, error) {
@@ -45,7 +45,7 @@ func (s *screen) Write(p []byte) (int, error) {
 		case "\x1b[J":
 			s.rows = s.rows[:s.y+1]
 			s.rows[s.y].cells = s.rows[s.y].cells[:min(s.x, len(s.rows[s.y].cells))]
-			s.rows[s.y].goeson = false
+			s.rows[s.y].continues = false
 		case "\x1b[?7l":
 			s.clips = true
 		case "\x1b[?7h":
@@ -69,7 +69,7 @@ func (s *screen) put(c string) {
 		if s.clips {
 			s.x = s.width - n
 		} else {
-			s.rows[s.y].goeson = true
+			s.rows[s.y].continues = true
 			s.Write([]byte("\n"))
 		}
 	}
@@ -102,7 +102,7 @@ func (s *screen) resize(width int) {
 				s.put(c)
 			}
 		}
-		if i < len(old)-1 && !r.goeson {
+		if i < len(old)-1 && !r.continues {
 			s.Write([]byte("\n"))
 		}
 	}

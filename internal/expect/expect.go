@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Error fails the test unless err contains all the words. The text must be one line of at most 1,500 bytes, and must not
-// tell the reader twice what to choose, as it does if a function adds a remedy to an error that has one.
+// Error fails the test unless err contains all the words. The text must be one line of at most 1,500 bytes, and must
+// not tell the reader twice what to choose, as it does if a function adds a remedy to an error that has one.
 func Error(t testing.TB, err error, words ...string) {
 	t.Helper()
 	if err == nil {

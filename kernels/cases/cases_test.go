@@ -48,8 +48,8 @@ func TestAll(t *testing.T) {
 }
 
 // TestEveryKernel checks that each kernel that a device counts is in some case. What a Control adds up and decides is
-// read as a StepResult, and has its own tests. Decoding kernels run only in some sizes of their cases, and other kernels in
-// the other sizes.
+// read as a StepResult, and has its own tests. Decoding kernels run only in some sizes of their cases, and other
+// kernels in the other sizes.
 func TestEveryKernel(t *testing.T) {
 	listed := []string{"add_squares", "add_loss", "decide", "norm_linear", "norm_swiglu", "attention_next"}
 	for _, c := range All() {

@@ -279,7 +279,7 @@ static void access_of(const void *address, size_t bytes, int kind) {
 		if (p < s.at || p + bytes > s.at + s.bytes) end_with(v.text() + ", which has " + std::to_string(s.bytes));
 		cell *c = &s.cells[p - s.from];
 		for (size_t i = 0; i < bytes; i++) {
-			if (kind != EMULATED_WRITE && epoch_of(c[i].write) < block_begin) end_with(v.text() + ", which nobody has written");
+			if (kind != EMULATED_WRITE && epoch_of(c[i].write) < block_begin) end_with(v.text() + ", which are uninitialized");
 		}
 		return v.meet(c, bytes, block_begin);
 	}
@@ -303,7 +303,7 @@ static void access_of(const void *address, size_t bytes, int kind) {
 	const bool writes = kind == EMULATED_WRITE;
 	if (writes || !last->written.all(i, bytes)) { // what belongs to nothing is unwritten too
 		if (!last->belongs_all(i, bytes)) end_with(v.text() + ", which belongs to no tensor");
-		if (!writes) end_with(v.text() + ", which nobody has written");
+		if (!writes) end_with(v.text() + ", which are uninitialized");
 		last->written.set(i, bytes, true);
 	}
 	for (size_t done = 0, part; watched && done < bytes; done += part) {

@@ -169,7 +169,7 @@ func (a *assembly) unfinished(r *eventReader) *failure {
 		return damaged("the answer has no choices")
 	}
 	return &failure{kind: broken, status: http.StatusOK, reason: "cut off",
-		message: fmt.Sprintf("the stream ended after %d events without a finish reason", a.events)}
+		message: fmt.Sprintf("the stream ended after event %d without a finish reason", a.events)}
 }
 
 // excerpt returns the beginning of received bytes, for a message.

@@ -108,7 +108,7 @@ func TestLockRace(t *testing.T) {
 		}
 	}
 	if winner < 0 {
-		t.Fatal("nobody has the lock:", told[0])
+		t.Fatal("no process has the lock:", told[0])
 	}
 	for _, line := range told {
 		if !strings.Contains(line, dir) || !strings.Contains(line, disk.ErrLocked.Error()) ||

@@ -135,7 +135,7 @@ func TestEveryCallFails(t *testing.T) {
 			t.Errorf("%s fails (%v, %v): found %+v, %v", (*events)[fail], err, err2, found, e)
 		}
 		if strings.HasPrefix((*events)[fail], "sync") && !errors.Is(err, syscall.EIO) && !errors.Is(err2, syscall.EIO) {
-			t.Errorf("%s fails, and nobody hears of it: %v, %v", (*events)[fail], err, err2)
+			t.Errorf("%s fails, and no error says so: %v, %v", (*events)[fail], err, err2)
 		}
 	}
 }

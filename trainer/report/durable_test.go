@@ -170,7 +170,7 @@ func TestNeighboursLinks(t *testing.T) {
 	if os.Geteuid() == 0 { // only root can act as another user
 		was := expect.Read(t, log)
 		if err := errors.Join(os.Chmod(dir, 0o777|os.ModeSticky), os.Lchown(link, 4321, -1)); err != nil {
-			t.Skip("this root can play nobody: ", err)
+			t.Skip("this root cannot give files to other users: ", err)
 		}
 		for _, err := range []error{CheckBenchmark(link), AppendBenchmark(link, benchmarkRow)} {
 			expect.Error(t, err, "user 4321", "choose another")

@@ -157,7 +157,8 @@ func (r *Report) Write(w io.Writer, rows []Row) error {
 		return err
 	}
 	c := r.Counts
-	lines := []string{"", fmt.Sprintf("%d directories, %d comparisons, %d failed", len(r.Folders), len(r.Rows), r.Failed)}
+	lines := []string{"", fmt.Sprintf("directories: %d, comparisons: %d, failed: %d", len(r.Folders), len(r.Rows),
+		r.Failed)}
 	for _, part := range []struct {
 		count int
 		what  string
@@ -168,13 +169,13 @@ func (r *Report) Write(w io.Writer, rows []Row) error {
 		{c.LeftOut, "were left out", r.LeftOut},
 	} {
 		if part.count > 0 {
-			lines = append(lines, fmt.Sprintf("%d values %s: %s", part.count, part.what, strings.Join(part.names, ", ")))
+			lines = append(lines, fmt.Sprintf("values that %s (%d): %s", part.what, part.count, strings.Join(part.names, ", ")))
 		}
 	}
 	if r.Partial {
 		lines = append(lines, "this was only a part: flags left something out")
 	}
-	lines = append(lines, fmt.Sprintf("%d values recorded, %d compared, %d used as limits, %d not yet supported, %d "+
+	lines = append(lines, fmt.Sprintf("recorded values: %d: %d compared, %d used as limits, %d not yet supported, %d "+
 		"left out, %d passed over",
 		c.Present, c.Compared, c.Limits, c.Unsupported, c.LeftOut, c.Open))
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))

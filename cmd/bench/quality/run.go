@@ -10,6 +10,7 @@ import (
 
 	"restyle/data"
 	"restyle/hf/hub"
+	"restyle/internal/cli"
 	"restyle/internal/sidebyside"
 	"restyle/tensor"
 	"restyle/voice"
@@ -119,7 +120,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	r.AskSeconds = time.Since(start).Seconds()
 	start = time.Now()
-	o.progress("grading", fmt.Sprintf("%d answers", r.Questions*len(sides)), 0)
+	o.progress("grading", cli.Count(r.Questions*len(sides), "answer"), 0)
 	if err := o.grade(context.WithoutCancel(ctx), r.Rows); err != nil {
 		return nil, err
 	}

@@ -83,23 +83,23 @@ extern "C" __global__ void one_more_barrier(unsigned *to, const unsigned *from) 
 	for (int i = threadIdx.x / 32; i < 2; i++) __syncthreads();
 }
 
-// block 0,0,0: thread 0: reads 4 bytes at +… of static shared memory, which nobody has written
+// block 0,0,0: thread 0: reads 4 bytes at +… of static shared memory, which are uninitialized
 extern "C" __global__ void unwritten_static(unsigned *to, const unsigned *from) {
 	__shared__ unsigned there[64];
 	to[threadIdx.x] = there[threadIdx.x];
 	there[threadIdx.x] = 0;
 }
-// block 0,0,0: thread 0: reads 16 bytes at +16 of dynamic shared memory, which nobody has written
+// block 0,0,0: thread 0: reads 16 bytes at +16 of dynamic shared memory, which are uninitialized
 extern "C" __global__ void unwritten_dynamic(unsigned *to, const unsigned *from) {
 	vectors[0] = vectors[1];
 }
-// block 1,0,0: thread 0: reads 4 bytes at +0 of dynamic shared memory, which nobody has written
+// block 1,0,0: thread 0: reads 4 bytes at +0 of dynamic shared memory, which are uninitialized
 extern "C" __global__ void left_by_a_block(unsigned *to, const unsigned *from) {
 	extern __shared__ unsigned words[];
 	if (blockIdx.x == 0) words[threadIdx.x] = 0;
 	else to[threadIdx.x] = words[threadIdx.x];
 }
-// block 0,0,0: thread 0: reads 4 bytes at TO+4, which nobody has written
+// block 0,0,0: thread 0: reads 4 bytes at TO+4, which are uninitialized
 extern "C" __global__ void unwritten_global(unsigned *to, const unsigned *from) {
 	to[0] = to[1];
 }

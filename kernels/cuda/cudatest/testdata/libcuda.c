@@ -45,7 +45,7 @@ enum { FAULT = 700, INVALID_VALUE = 1, INVALID_CONTEXT = 201, STUB_LIBRARY = 34,
 struct CUctx_st {
 	int users;
 	int generation; // raised when it is destroyed, so that threads which had it bound notice
-	CUresult pending, failed; // a fault that nobody has seen yet, and one that somebody has
+	CUresult pending, failed; // a fault that no call has returned yet, and one that a call has
 	struct {
 		char *at;
 		size_t bytes;

@@ -1,7 +1,7 @@
 // A stand-in for NVTX, with a profiler that writes down ranges.
 //
 //   STANDIN_RANGES  the file that it writes, a line for each beginning, "begin THREAD NAME", and each end, "end THREAD"; without it
-//                   nobody listens
+//                   no profiler listens
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
