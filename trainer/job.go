@@ -246,8 +246,8 @@ func (e *TooLargeError) Error() string {
 	return e.Reason + ": set " + strings.Join(ways, ", or ")
 }
 
-// CheckMemory returns a *TooLargeError if the run takes more than MaxMemory or, if that is 0, than the free memory. On a
-// GPU this process already has some of what the run takes, which counts like free memory.
+// CheckMemory returns a *TooLargeError if the run takes more than MaxMemory or, if that is 0, than the free memory. On
+// a GPU this process already has some of what the run takes, which counts like free memory.
 func (j *Job) CheckMemory() error {
 	d, total := j.Device, j.Memory.Total()
 	limit, whose := j.opts.MaxMemory, "max-memory"

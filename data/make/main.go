@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("make", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	seed := flags.Uint64("seed", defaultSeed, "what the rows are drawn from; the same seed gives the same files")
-	out := flags.String("out", "data", "folder to write starter.parquet, heldout.jsonl and README.md into")
+	out := flags.String("out", "data", "directory to write starter.parquet, heldout.jsonl and README.md into")
 	kind := flags.String("kind", "", "show rows of the kinds with this text in their names, with their checks and "+
 		"mutants, and write nothing; all shows every kind")
 	rows := flags.Int("rows", 3, "with --kind: rows to show of each kind")

@@ -15,8 +15,8 @@ import (
 	"restyle/tensor"
 )
 
-// operations compare a recorded case of the operation that its file names. A file of any other operation is not supported
-// yet.
+// operations compare a recorded case of the operation that its file names. A file of any other operation is not
+// supported yet.
 var operations = map[string]func(c *opCase){
 	"gelu":      compareGELU,
 	"layernorm": compareLayerNorm,
