@@ -5,6 +5,7 @@ package infer
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"restyle/chat"
 	"restyle/hf"
@@ -56,6 +57,7 @@ type Engine struct {
 	extend func(ids []int32) (logits []float32, err error)
 	greedy func(ids []int32) (id int32, logits []float32, err error) // see model.Model.Greedy; may be nil
 	trim   func(n int)
+	slides bool                                                       // a full context is continued in a part of it: see Generation.slide
 	stream func() (decode func(id int32) string, flush func() string) // nil if there is no tokenizer
 	close  func() error
 
@@ -121,6 +123,7 @@ func New(m *model.Model, context int, ends []int32) (*Engine, error) {
 		Context: context, Model: m, vocab: m.Config().Vocab, ends: map[int32]bool{},
 		extend: func(ids []int32) ([]float32, error) { return m.Extend(cache, ids) },
 		trim:   cache.Trim,
+		slides: m.Config().LearnedPositions,
 		close:  cache.Close,
 	}
 	if !m.Device().IsCPU() { // downloading all logits takes longer than downloading one id
@@ -169,11 +172,16 @@ type Prompt struct {
 
 // Prompt renders a conversation up to the start of the answer. It keeps room for an answer of answer tokens, at most a
 // quarter of the context; 0 means a quarter. It drops the oldest turns until the rest fits. Only text that the template
-// itself wrote can become special tokens. It is an error if the template refuses the conversation, or if the last turn
-// alone is too long.
+// itself wrote can become special tokens. It is an error if the template refuses the conversation, if the vocabulary
+// lacks a character, or if the last turn alone is too long.
 func (e *Engine) Prompt(messages []chat.Message, answer int) (Prompt, error) {
 	if e.Tokenizer == nil {
 		return Prompt{}, errors.New("this engine has no tokenizer: give it token ids")
+	}
+	for _, m := range messages {
+		if err := e.Tokenizer.CheckText(m.Content); err != nil {
+			return Prompt{}, fmt.Errorf("the prompt: %w", err)
+		}
 	}
 	var p Prompt
 	var err error

@@ -11,7 +11,8 @@ import (
 // Options configure one answer.
 type Options struct {
 	Sampling
-	// MaxTokens is the maximum number of tokens of the answer. 0: until the context is full.
+	// MaxTokens is the maximum number of tokens of the answer. 0: until the context is full. If it is greater, a model with
+	// learned positions continues when the context is full: it forgets all but the last half of the tokens.
 	MaxTokens int
 	// Stop lists texts that end the answer. They are not part of it.
 	Stop []string
@@ -158,6 +159,10 @@ func (g *Generation) next(ctx context.Context) Reason {
 	var id int32
 	var err error
 	full := len(e.cached)+len(g.feed) > e.Context
+	if full && e.slides && g.o.MaxTokens > 0 {
+		g.slide()
+		full = false
+	}
 	if !full {
 		id, err = g.choose(ctx)
 	}
@@ -219,6 +224,14 @@ func (g *Generation) choose(ctx context.Context) (id int32, err error) {
 		return 0, after(err)
 	}
 	return id, nil
+}
+
+// slide moves the window of a model with learned positions to the last half of the tokens, which the model reads again:
+// keys in the cache depend on the positions that their tokens had. A window of half a context makes that rare.
+func (g *Generation) slide() {
+	all := append(slices.Clone(g.e.cached), g.feed...)
+	g.feed = all[len(all)-max(1, g.e.Context/2):]
+	g.e.ResetCache()
 }
 
 // finish releases the text that was held back: an incomplete character, and what could have become a stop string.

@@ -54,7 +54,7 @@ func Train(texts iter.Seq[string], o TrainOptions) ([]byte, error) {
 	tr := newTrainer(countWords(texts, splits))
 	for len(tr.tokens) < size && tr.round() {
 	}
-	return writeTokenizer(tr.tokens, tr.merges, o)
+	return writeTokenizer(tr.tokens, tr.merges, o, layout{preTokenizer(o), byteLevel(true), alphabet().write})
 }
 
 // countWords counts the words of texts.

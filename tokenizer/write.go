@@ -44,8 +44,14 @@ func postProcessor(bos string, id int) any {
 		"special_tokens": object{bos: object{"id": bos, "ids": []int{id}, "tokens": []string{bos}}}}
 }
 
-// writeTokenizer writes a trained vocabulary, with its tokens as bytes, as a tokenizer.json.
-func writeTokenizer(tokens []string, merges []pair, o TrainOptions) ([]byte, error) {
+// A layout says how a tokenizer.json splits and joins texts, and how it spells tokens.
+type layout struct {
+	preTokenizer, decoder any // nil for none
+	spell                 func(token string) string
+}
+
+// writeTokenizer writes a vocabulary as a tokenizer.json.
+func writeTokenizer(tokens []string, merges []pair, o TrainOptions, l layout) ([]byte, error) {
 	added := []object{}
 	for i, content := range o.Special {
 		added = append(added, object{"id": len(tokens) + i, "content": content, "single_word": false, "lstrip": false,
@@ -74,9 +80,9 @@ func writeTokenizer(tokens []string, merges []pair, o TrainOptions) ([]byte, err
 	field("padding", nil)
 	field("added_tokens", added)
 	field("normalizer", nil)
-	field("pre_tokenizer", preTokenizer(o))
+	field("pre_tokenizer", l.preTokenizer)
 	field("post_processor", postProcessor(o.BOS, len(tokens)+slices.Index(o.Special, o.BOS)))
-	field("decoder", byteLevel(true))
+	field("decoder", l.decoder)
 	out.WriteString(`  "model": {"type": "BPE", "dropout": null, "unk_token": null,` +
 		` "continuing_subword_prefix": null, "end_of_word_suffix": null,` +
 		` "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,` + "\n    \"vocab\": {\n")
@@ -88,14 +94,14 @@ func writeTokenizer(tokens []string, merges []pair, o TrainOptions) ([]byte, err
 	}
 	for id, token := range tokens {
 		out.WriteString("      ")
-		value(alphabet().write(token))
+		value(l.spell(token))
 		fmt.Fprintf(&out, ": %d", id)
 		separate(id, len(tokens))
 	}
 	out.WriteString("    },\n    \"merges\": [\n")
 	for i, m := range merges {
 		out.WriteString("      ")
-		value(alphabet().write(tokens[m.left]) + " " + alphabet().write(tokens[m.right]))
+		value(l.spell(tokens[m.left]) + " " + l.spell(tokens[m.right]))
 		separate(i, len(merges))
 	}
 	out.WriteString("    ]\n  }\n}\n")

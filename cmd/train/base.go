@@ -8,9 +8,11 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"restyle/chat"
 	"restyle/data"
@@ -70,7 +72,7 @@ func (t *train) newModel(ctx context.Context) (*hf.Checkpoint, error) {
 			return nil, fmt.Errorf("--tokenizer: there is no tokenizer.json in %s", where)
 		}
 	}
-	if files["tokenizer.json"] == nil {
+	if files["tokenizer.json"] == nil || t.vocab == "chars" {
 		if err := t.newTokenizer(ctx, files); err != nil {
 			return nil, err
 		}
@@ -88,6 +90,9 @@ func (t *train) newTokenizer(ctx context.Context, files map[string][]byte) error
 	c, err := hf.ParseConfig(files["config.json"])
 	if err != nil {
 		return fmt.Errorf("--from-scratch %s: %w", t.fromScratch, err)
+	}
+	if t.vocab == "chars" {
+		return t.newCharacters(ctx, files, c.MaxPositions)
 	}
 	t.note("making a vocabulary of %d tokens from the data", c.Vocab)
 	special := []string{endOfText, turnStart, turnEnd}
@@ -124,21 +129,54 @@ func (t *train) newTokenizer(ctx context.Context, files map[string][]byte) error
 		settings["chat_template"] = chatml.Jinja()
 		files["chat_template.jinja"] = []byte(chatml.Jinja()) // newer programs look for the template here
 	}
-	var config map[string]any
-	if err := json.Unmarshal(files["config.json"], &config); err != nil {
+	files["tokenizer.json"] = file
+	return settle(files, map[string]any{"bos_token_id": nil, "eos_token_id": ends[0], "pad_token_id": text},
+		settings, map[string]any{"eos_token_id": ends, "pad_token_id": text})
+}
+
+// newCharacters makes a vocabulary of the characters of the text, without special tokens: nothing ends an answer.
+func (t *train) newCharacters(ctx context.Context, files map[string][]byte, positions int) error {
+	var failed error
+	file, err := tokenizer.Characters(func(yield func(string) bool) {
+		for text := range t.texts(ctx, &failed) {
+			if !yield(strings.TrimPrefix(text, "\ufeff")) { // a byte-order mark is no character
+				return
+			}
+		}
+	})
+	if err := errors.Join(failed, err); err != nil {
 		return err
 	}
-	config["bos_token_id"], config["eos_token_id"], config["pad_token_id"] = nil, ends[0], text
-	for name, v := range map[string]any{
-		"config.json": config, "tokenizer_config.json": settings,
-		"generation_config.json": map[string]any{"eos_token_id": ends, "pad_token_id": text},
-	} {
-		if files[name], err = json.MarshalIndent(v, "", "  "); err != nil {
+	tok, err := tokenizer.Parse(file)
+	if err != nil {
+		return err
+	}
+	t.note("a vocabulary of %d characters", tok.VocabSize())
+	files["tokenizer.json"] = file
+	delete(files, "special_tokens_map.json")
+	delete(files, "chat_template.jinja")
+	return settle(files, map[string]any{"vocab_size": tok.VocabSize(), "bos_token_id": nil, "eos_token_id": nil,
+		"pad_token_id": nil},
+		map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": false,
+			"model_max_length": positions},
+		map[string]any{"eos_token_id": nil})
+}
+
+// settle sets keys of config.json, and writes tokenizer_config.json and generation_config.json.
+func settle(files map[string][]byte, config, settings, generation map[string]any) error {
+	var whole map[string]any
+	if err := json.Unmarshal(files["config.json"], &whole); err != nil {
+		return err
+	}
+	maps.Copy(whole, config)
+	for name, v := range map[string]any{"config.json": whole, "tokenizer_config.json": settings,
+		"generation_config.json": generation} {
+		data, err := json.MarshalIndent(v, "", "  ")
+		if err != nil {
 			return err
 		}
-		files[name] = append(files[name], '\n')
+		files[name] = append(data, '\n')
 	}
-	files["tokenizer.json"] = file
 	return nil
 }
 

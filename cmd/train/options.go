@@ -44,6 +44,7 @@ type options struct {
 	showExample, offline bool
 
 	model, fromScratch, tokenizer, vocabData string
+	vocab                                    string
 	out                                      string
 	resume, restart, sameBits                bool
 
@@ -98,6 +99,9 @@ func (o *options) fields() []trainer.Field {
 		{Name: "tokenizer", Group: groupModel, Value: &o.tokenizer,
 			Help: "with --from-scratch: the tokenizer.json to use, a `file` or its directory; the default is the one next to " +
 				"the config, and if there is none, one made from the data"},
+		{Name: "vocab", Group: groupModel, Value: &o.vocab, Default: "bpe",
+			Help: "with --from-scratch: vocabulary to make from the data, `bpe|chars`: merged bytes, or the characters of --text, " +
+				"whose number then becomes the config's vocab_size"},
 		{Name: "vocab-data", Group: groupModel, Value: &o.vocabData,
 			Help: "with --from-scratch: more `data` for making the vocabulary; it is not trained on"},
 		{Name: "offline", Group: groupModel, Value: &o.offline,
@@ -202,6 +206,12 @@ func (o *options) check(given func(flag string) bool) error {
 		return cli.Usagef("--from-scratch makes a new model and --model fine-tunes one: leave one out")
 	case o.fromScratch == "" && (o.tokenizer != "" || o.vocabData != ""):
 		return cli.Usagef("--tokenizer and --vocab-data need --from-scratch: a model to fine-tune has its own tokenizer")
+	case o.vocab != "bpe" && o.vocab != "chars":
+		return cli.Usagef("--vocab %q: must be bpe or chars", o.vocab)
+	case o.vocab == "chars" && (o.fromScratch == "" || len(o.text) == 0):
+		return cli.Usagef("--vocab chars needs --from-scratch and --text: it is made of the characters of a text")
+	case o.vocab == "chars" && o.tokenizer != "":
+		return cli.Usagef("--vocab chars makes a vocabulary and --tokenizer gives one: leave one out")
 	case o.trainOn != "responses" && o.trainOn != "all":
 		return cli.Usagef("--train-on %q: must be responses or all", o.trainOn)
 	case !knownDevice(o.deviceName):

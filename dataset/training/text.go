@@ -30,6 +30,9 @@ func LoadText(ctx context.Context, path string, e *Encoder) (*Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("training: %w", err)
 	}
+	if err := e.Tokenizer.CheckText(strings.TrimPrefix(text, "\ufeff")); err != nil {
+		return nil, fmt.Errorf("training: %s: %w", path, err)
+	}
 	sum := sha256.Sum256([]byte(text))
 	s := &Set{Name: filepath.Base(path), Revision: hex.EncodeToString(sum[:]), Format: "plain text"}
 	ids := beginning(e.Tokenizer).IDs

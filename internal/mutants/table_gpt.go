@@ -28,4 +28,12 @@ var gptMutants = []mutant{
 	{"gpt/masks-are-unknown", "hf/checkpoint.go", "\"rotary_emb.inv_freq\", \".attn.bias\", ", "\"rotary_emb.inv_freq\", ", "./hf"},
 	{"gpt/nanogpt-transposed", "model/names.go", "case \"nanogpt\":\n\t\treturn nanoGPTNames", "case \"nanogpt\":\n\t\tn := nanoGPTNames\n\t\tn.transposed = true\n\t\treturn n", "./hf"},
 	{"gpt/inner-of-null", "hf/config.go", "optional(o, \"n_inner\", 4*c.Dim)", "optional(o, \"n_inner\", 3072)", "./hf"},
+	{"gpt/window-of-everything", "infer/generate.go", "max(1, g.e.Context/2)", "g.e.Context", "./infer -run Window"},
+	{"gpt/window-keeps-cache", "infer/generate.go", "\tg.e.ResetCache()\n}\n\n// finish", "}\n\n// finish", "./infer -run Window"},
+	{"gpt/window-for-rope", "infer/engine.go", "slides: m.Config().LearnedPositions", "slides: true", "./infer -run Window"},
+	{"gpt/window-without-limit", "infer/generate.go", "e.slides && g.o.MaxTokens > 0", "e.slides", "./infer -timeout 60s -run Window"},
+	{"gpt/characters-unsorted", "tokenizer/chars.go", "slices.Sorted(maps.Keys(found))", "slices.Collect(maps.Keys(found))", "./tokenizer -run Characters"},
+	{"gpt/missing-after-the-first", "tokenizer/chars.go", "if !seen[r] &&", "if seen[r] &&", "./tokenizer -run Characters"},
+	{"gpt/text-unchecked", "dataset/training/text.go", "e.Tokenizer.CheckText(strings.TrimPrefix(text, \"\\ufeff\")); err != nil", "e.Tokenizer.CheckText(\"\"); err != nil", "./cmd/train -run Characters"},
+	{"gpt/byte-order-mark-is-a-character", "cmd/train/base.go", "yield(strings.TrimPrefix(text, \"\\ufeff\"))", "yield(text)", "./cmd/train -run Characters"},
 }
