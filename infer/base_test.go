@@ -41,7 +41,7 @@ func TestBaseOf(t *testing.T) {
 		}
 	}
 	// A pipe without a writer is no card, and is not waited for.
-	if err := errors.Join(os.Remove(card), syscall.Mkfifo(card, 0o600)); err != nil {
+	if err := errors.Join(os.Remove(run), os.Remove(card), syscall.Mkfifo(card, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if got := BaseOf(dir); got != "" {
