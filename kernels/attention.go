@@ -63,6 +63,9 @@ func (d *Device) checkSequences(op string, s AttentionSpec, rows int) {
 //	s[i,j] = q[i]·k[j] / divisor          for the j that i sees
 //	y[i]   = Σⱼ exp(s[i,j] - lse[i]) v[j],  lse[i] = log Σⱼ exp(s[i,j])
 //
+// A key with the score -∞ has weight 0. In a row with a NaN or an infinite largest score, y is NaN. Scores may be as
+// large as F32 allows; if they are over 10⁷, only y and lse are accurate, and gradients are merely finite.
+//
 // y is [rows, heads·headDim] of the same type. lse is [heads, rows] F32, kept for the backward pass.
 //
 // Fused ("attention") it is one kernel, an online softmax over key blocks (Dao et al. 2022): only one key block of the

@@ -29,6 +29,11 @@ template <typename F> inline float across(float x, F f) {
 	return x;
 }
 
+// below returns s·scale - top, which is 0 for the score that top comes from, if that is huge.
+inline float below(float s, float scale, float top) {
+	return fabsf(top) < HUGE_SCORE ? fmaf(s, scale, -top) : __fmul_rn(s, scale) - top;
+}
+
 // weigh stores f of each score that is seen.
 template <typename F> inline void weigh(T *weights, const float *scores, const Row &r, F f) {
 	for (int k = threadIdx.x; k < r.vectors; k += BLOCK_DIM) {
@@ -52,18 +57,18 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_softmax(
 		const float before = top;
 #pragma unroll
 		for (int i = 0; i < WIDTH; i++) {
-			if (seen(i)) top = fmaxf(top, s[i] * scale);
+			if (seen(i)) top = fmaxf(top, __fmul_rn(s[i], scale));
 		}
 		total *= expf(before - top);
 #pragma unroll
 		for (int i = 0; i < WIDTH; i++) {
-			if (seen(i)) total += expf(s[i] * scale - top);
+			if (seen(i)) total += expf(below(s[i], scale, top));
 		}
 	}
 	const float rowMax = across(top, [](float a, float b) { return fmaxf(a, b); });
 	total = across(total > 0 ? total * expf(top - rowMax) : 0, [](float a, float b) { return a + b; });
 	if (threadIdx.x == 0) lse[r.head * lseRow + blockIdx.x] = rowMax + logf(total);
-	weigh(weights, scores, r, [&](float s) { return expf(s * scale - rowMax) / total; });
+	weigh(weights, scores, r, [&](float s) { return expf(below(s, scale, rowMax)) / total; });
 }
 
 // attention_softmax_from_lse computes weights from the scores and lse.
@@ -71,7 +76,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_softmax_from_l
 	T *weights, const float *lse, int lseRow, const float *scores, int len, int window, int causal, float scale) {
 	const Row r = row(len, window, causal);
 	const float of = lse[r.head * lseRow + blockIdx.x];
-	weigh(weights, scores, r, [&](float s) { return expf(s * scale - of); });
+	weigh(weights, scores, r, [&](float s) { return expf(below(s, scale, of)); });
 }
 
 // attention_softmax_backward turns weights into gradients of scores, given the gradients of the weights.

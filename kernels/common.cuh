@@ -12,6 +12,12 @@
 
 #define INFINITY __uint_as_float(0x7F800000)
 
+// An exponent is a score times a scale, minus the largest such product of the row. With an fma, which subtracts a
+// rounded product from an exact one, even the exponent of the largest score is off by up to half an ulp of the product.
+// All exponents of the row share that, and dividing by their sum removes it, unless it is so large that powers of it
+// overflow. From HUGE_SCORE on, the exponents are computed without an fma.
+constexpr float HUGE_SCORE = 1 << 24;
+
 // exp2Rough returns 2^x, off by 2^-22, reciprocal 1/x and rootRough √x, both off by an ulp: one instruction each.
 // Subnormal numbers count as 0.
 #ifdef EMULATED

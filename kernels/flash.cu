@@ -107,13 +107,18 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 		for (int i = 0; i < TILES; i++) {
 #pragma unroll
 			for (int e = 0; e < 2; e++) {
-				const float base = top[i][e] > -INFINITY ? top[i][e] * steps : 0; // of a row that has seen nothing yet
+				float base = top[i][e] > -INFINITY ? top[i][e] * steps : 0; // of a row that has seen nothing yet
+				if (fabsf(base) >= HUGE_SCORE) {
+					base = 0;
+#pragma unroll
+					for (int n = 0; n < KEYS / 8; n++) p.at[i][n][e * 2] -= top[i][e], p.at[i][n][e * 2 + 1] -= top[i][e];
+				}
 #pragma unroll
 				for (int n = 0; n < KEYS / 8; n++) {
 #pragma unroll
 					for (int c = 0; c < 2; c++) {
 						float &x = p.at[i][n][e * 2 + c];
-						x = exp2Rough(x * steps - base);
+						x = exp2Rough(fmaf(x, steps, -base));
 						sum[i][e] += x;
 					}
 				}

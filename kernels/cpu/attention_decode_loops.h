@@ -139,9 +139,10 @@ static void AT_LEVEL(decode_chunk)(
 		vec tops = vset(-INFINITY), sums = vzero();
 		int64_t n = hi - lo;
 		for (int64_t i = 0; i < n; i += VLEN) tops = vmax(vload(s + i), tops);
-		float top = vhmax(tops) * scale;
+		const float most = vhmax(tops), top = most * scale;
+		const float base = fabsf(top) < HUGE_SCORE ? 0 : most, above = base == 0 ? top : 0;
 		for (int64_t i = 0; i < n; i += VLEN) {
-			vec e = vexp(vload(s + i) * scale - top);
+			vec e = vexp((vload(s + i) - base) * scale - above);
 			vstore(s + i, e);
 			sums += vload_part(s + i, n - i < VLEN ? n - i : VLEN);
 		}

@@ -66,6 +66,11 @@ INLINE int softmax_group(
 		// If no key was seen yet, the largest score is -inf: exponents are then relative to 0, and all exponentials are
 		// 2^-inf = 0.
 		vec above = vselect(top > vset(-INFINITY), top * scale, vzero());
+		vec base = vselect(vmax(above, -above) >= vset(HUGE_SCORE), top, vzero());
+		if (vhmax(vmax(base, -base)) > 0) { // subtract the base before scaling
+			above = vselect(base == vzero(), above, vzero()), before -= base;
+			for (int n = w->from[g] * TILE; n < w->to[g] * TILE; n++) vstore(s + n * LANES, vload(s + n * LANES) - base);
+		}
 		vec factor = exp2_for(type, before * scale - above);
 		vec sum = vload(f->sum + lane) * factor, sum1 = vzero();
 		float *p = pair ? f->weights + lane : s;

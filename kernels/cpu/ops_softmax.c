@@ -93,17 +93,18 @@ INLINE void softmax_of(const void *x, const dtype from, float *kept, void *p, co
 	});
 	const float of_vectors = vhmax(tops);
 	if (of_vectors > top) top = of_vectors;
-	const float above = top > -INFINITY ? top * scale : 0;
+	const float most = top > -INFINITY ? top * scale : 0;
+	const float base = fabsf(most) < HUGE_SCORE ? 0 : top, above = base == 0 ? most : 0;
 	EACH(i, n, lo, hi, {
-		vec e = vexp(ld(x, i, n, from) * scale - above);
+		vec e = vexp((ld(x, i, n, from) - base) * scale - above);
 		if (kept) st(kept, i, n, e, F32);
 		if (n == VLEN) sums += e;
 		else for (int k = 0; k < n; k++) sum += e[k];
 	});
 	sum += vsum(sums);
-	*lse = top == INFINITY ? top : above + logf(sum);
+	*lse = top == INFINITY ? top : most + logf(sum);
 	EACH(i, n, lo, hi, {
-		vec e = kept ? ld(kept, i, n, F32) : vexp(ld(x, i, n, from) * scale - above);
+		vec e = kept ? ld(kept, i, n, F32) : vexp((ld(x, i, n, from) - base) * scale - above);
 		st(p, i, n, e * (1 / sum), to);
 	});
 }
@@ -135,7 +136,8 @@ static void AT_LEVEL(softmax_row)(float *s, void *p, float *lse, int64_t lo, int
 
 static void AT_LEVEL(softmax_row_from_lse)(
 	float *s, void *p, float *lse, int64_t lo, int64_t hi, float scale, dtype type) {
-	EACH(i, n, lo, hi, st(p, i, n, vexp(ld(s, i, n, F32) * scale - *lse), type););
+	// Apart from rounding an exponent is at most 0. For huge scores rounding can make it some hundred.
+	EACH(i, n, lo, hi, st(p, i, n, vexp(vmin(vset(1), ld(s, i, n, F32) * scale - *lse)), type););
 }
 
 static void AT_LEVEL(softmax_row_backward)(

@@ -236,6 +236,12 @@ INLINE vec vpow2(vec x, vec n) {
 #endif
 }
 
+// An exponent is a score times a scale, minus the largest such product of the row. Compilers make that one
+// instruction, which subtracts a rounded product from an exact one, so that even the exponent of the largest score is
+// off by up to half an ulp of the product. All exponents of the row share that, and dividing by their sum removes it,
+// unless it is so large that powers of it overflow. From HUGE_SCORE on, the largest score is subtracted before scaling.
+#define HUGE_SCORE 0x1p24f
+
 // vexp returns e^x, off by less than 2 ulp: with n = x·log₂e rounded, e^x = 2ⁿ·e^r, |r| ≤ ln 2 / 2. It overflows to
 // +inf and underflows gradually to 0; a NaN stays one.
 INLINE vec vexp(vec x) {
