@@ -59,7 +59,8 @@ func CodecOf(c *hf.Checkpoint, template string) (codec Codec, err error) {
 func (codec *Codec) checkTemplate(model, template string) error {
 	if codec.Template.Name == chat.Raw().Name {
 		codec.Template.BOS = ""
-		if first := codec.Tokenizer.Encode("a", tokenizer.EncodeOptions{AddSpecial: true}); len(first.Ends) > 0 && first.Ends[0] == 0 {
+		first := codec.Tokenizer.Encode("a", tokenizer.EncodeOptions{AddSpecial: true})
+		if len(first.Ends) > 0 && first.Ends[0] == 0 {
 			codec.Template.BOS = codec.Tokenizer.Token(first.IDs[0])
 		}
 		return nil

@@ -57,7 +57,7 @@ type Engine struct {
 	extend func(ids []int32) (logits []float32, err error)
 	greedy func(ids []int32) (id int32, logits []float32, err error) // see model.Model.Greedy; may be nil
 	trim   func(n int)
-	slides bool                                                       // a full context is continued in a part of it: see Generation.slide
+	slides bool                                                       // see Generation.slide
 	stream func() (decode func(id int32) string, flush func() string) // nil if there is no tokenizer
 	close  func() error
 

@@ -11,8 +11,8 @@ import (
 // Options configure one answer.
 type Options struct {
 	Sampling
-	// MaxTokens is the maximum number of tokens of the answer. 0: until the context is full. If it is greater, a model with
-	// learned positions continues when the context is full: it forgets all but the last half of the tokens.
+	// MaxTokens is the maximum number of tokens of the answer. 0: until the context is full. If it is greater, a model
+	// with learned positions continues when the context is full: it forgets all but the last half of the tokens.
 	MaxTokens int
 	// Stop lists texts that end the answer. They are not part of it.
 	Stop []string

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCharacters makes a vocabulary of characters of one to four bytes, among them line ends and a space: ids are in the
-// order of code points, every text of these characters comes back, and any other character is missing.
+// TestCharacters makes a vocabulary of characters of one to four bytes, among them line ends and a space: ids are in
+// the order of code points, every text of these characters comes back, and any other character is missing.
 func TestCharacters(t *testing.T) {
 	texts := []string{"b\r\n“a ä", "😀ab\n"}
 	file, err := Characters(slices.Values(texts))

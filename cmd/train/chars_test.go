@@ -14,14 +14,16 @@ import (
 // could be, and continues the run. Then it names a character of another text that the vocabulary lacks.
 func TestFromScratchCharacters(t *testing.T) {
 	dir := t.TempDir()
-	config, text, other := filepath.Join(dir, "config.json"), filepath.Join(dir, "text.txt"), filepath.Join(dir, "other.txt")
+	config, text, other := filepath.Join(dir, "config.json"), filepath.Join(dir, "text.txt"),
+		filepath.Join(dir, "other.txt")
 	writeFile(t, config, `{"model_type": "nanogpt", "n_embd": 32, "n_layer": 1, "n_head": 2, "n_positions": 32,
 		"tie_word_embeddings": true}`)
 	const line = "“To be, or not to be”: that is the question.\r\n"
 	writeFile(t, text, "\ufeff"+strings.Repeat(line, 100))
 	writeFile(t, other, strings.Repeat(line, 100)+"To bé.\n")
 	out := filepath.Join(dir, "out")
-	args := []string{"--from-scratch", config, "--text", text, "--vocab", "chars", "--out", out, "--seq", "32", "--lr", "1e-2",
+	args := []string{"--from-scratch", config, "--text", text, "--vocab", "chars", "--out", out, "--seq", "32", "--lr",
+		"1e-2",
 		"--epochs", "3", "--benchmark-log", "", "--fused"}
 	f := summaryOf(t, must(t, cli.Done, args...))
 	if f.ValLoss == nil || float64(*f.ValLoss) > 1 {
@@ -60,6 +62,17 @@ func TestFromScratchCharacters(t *testing.T) {
 	} {
 		if o := must(t, cli.Usage, append(args, "--out", out+"3")...); !strings.Contains(o.stderr, want) {
 			t.Errorf("%q: %s", args, o.stderr)
+		}
+	}
+}
+
+// TestScratch checks the models that data/scratch describes, on the text there.
+func TestScratch(t *testing.T) {
+	for config, want := range map[string]string{"gpt": "810,752 parameters", "llama": "10,649,472 parameters"} {
+		o := must(t, cli.Done, "--from-scratch", "../../data/scratch/"+config+".json", "--text", "../../data/scratch/oz.txt",
+			"--vocab", "chars", "--seq", "64", "--dry-run", "--out", filepath.Join(t.TempDir(), "out"))
+		if !strings.Contains(o.stdout, want) || !strings.Contains(o.stdout, "vocabulary 72") {
+			t.Errorf("%s: %s", config, o.stdout)
 		}
 	}
 }

@@ -100,8 +100,7 @@ func (o *options) fields() []trainer.Field {
 			Help: "with --from-scratch: the tokenizer.json to use, a `file` or its directory; the default is the one next to " +
 				"the config, and if there is none, one made from the data"},
 		{Name: "vocab", Group: groupModel, Value: &o.vocab, Default: "bpe",
-			Help: "with --from-scratch: vocabulary to make from the data, `bpe|chars`: merged bytes, or the characters of --text, " +
-				"whose number then becomes the config's vocab_size"},
+			Help: "with --from-scratch: tokens of a new vocabulary, `bpe|chars`: merged bytes, or characters of --text"},
 		{Name: "vocab-data", Group: groupModel, Value: &o.vocabData,
 			Help: "with --from-scratch: more `data` for making the vocabulary; it is not trained on"},
 		{Name: "offline", Group: groupModel, Value: &o.offline,
