@@ -23,8 +23,7 @@ func (d *Device) eager(qkv, lse tensor.Tensor, s AttentionSpec, begin, end int) 
 		lse: lse.View(s.Heads, qkv.Rows()).Columns(begin, end),
 	}
 	e.scores, e.weights = s.eagerScratch(d.scratch, qkv.DType, end-begin)
-	e.products("attention_scores", e.squares(e.scores), e.queries(e.qkv), e.keys(e.qkv, s.Heads),
-		cpu.Product{TransB: true})
+	e.products("attention_scores", e.squares(e.scores), e.queries(e.qkv), e.keys(e.qkv, s.Heads).T())
 	return e
 }
 
@@ -39,38 +38,31 @@ func (s AttentionSpec) eagerBackwardScratch(cut cut, n int) (sums, delta tensor.
 	return cut("gradients of keys and values", tensor.F32, n, 2*s.KVHeads*s.HeadDim), cut("dy·y", tensor.F32, s.Heads, n)
 }
 
-// A headed is an operand of a product per query head: the operand of the first head, and the distances in elements to
-// the next head and to the next group. A group is the query heads that share a key head.
-type headed struct {
-	tensor.Matrix
-	head, group int
-}
+// The operands of a product per query head: their outer axis is the groups, the query heads that share a key head, and
+// their inner axis the heads of a group.
 
 // queries returns an operand with columns for each query head: queries, y or their gradients.
-func (s AttentionSpec) queries(x tensor.Tensor) headed {
-	return headed{s.columns(x, 0, 1), s.HeadDim, s.share() * s.HeadDim}
+func (s AttentionSpec) queries(x tensor.Tensor) Matrices {
+	return Matrices{First: s.columns(x, 0, 1), Count: [2]int{s.KVHeads, s.share()},
+		Apart: [2]int{s.share() * s.HeadDim, s.HeadDim}}
 }
 
 // keys returns an operand with columns for each group, the first of which are head number head of x: keys, values or
 // their gradients.
-func (s AttentionSpec) keys(x tensor.Tensor, head int) headed {
-	return headed{s.columns(x, head, 1), 0, s.HeadDim}
+func (s AttentionSpec) keys(x tensor.Tensor, head int) Matrices {
+	return Matrices{First: s.columns(x, head, 1), Count: [2]int{s.KVHeads, 1}, Apart: [2]int{s.HeadDim, 0}}
 }
 
 // squares returns the scores or the weights as an operand.
-func (s AttentionSpec) squares(x tensor.Tensor) headed {
-	m := x.Slice(0, 1).Matrix()
-	return headed{m, m.Rows * m.Cols, s.share() * m.Rows * m.Cols}
+func (s AttentionSpec) squares(x tensor.Tensor) Matrices {
+	return MatricesOf(x.View(s.KVHeads, s.share(), x.Dim(-2), x.Dim(-1)))
 }
 
 // products computes a product for every query head; together they are one step. If the heads of a group share c, c gets
 // their sum.
-func (e eager) products(step string, c, a, b headed, form cpu.Product) {
+func (e eager) products(step string, c, a, b Matrices) {
 	e.d.ran(step)
-	form.C, form.A, form.B = c.Matrix, a.Matrix, b.Matrix
-	form.Batch = [2]cpu.Batch{{N: e.KVHeads, A: a.group, B: b.group, C: c.group},
-		{N: e.share(), A: a.head, B: b.head, C: c.head}}
-	e.d.product(form)
+	e.d.products(c, a, b, 1, false)
 }
 
 // attentionEager computes Attention in steps: scores, softmax, values.
@@ -81,7 +73,7 @@ func (d *Device) attentionEager(y, lse, qkv tensor.Tensor, s AttentionSpec) {
 		y := y.View(qkv.Rows(), s.Heads*s.HeadDim).Slice(begin, end)
 		d.ran("attention_softmax")
 		e.softmax()
-		e.products("attention_values", e.queries(y), e.squares(e.weights), e.keys(e.qkv, s.Heads+s.KVHeads), cpu.Product{})
+		e.products("attention_values", e.queries(y), e.squares(e.weights), e.keys(e.qkv, s.Heads+s.KVHeads))
 	})
 }
 
@@ -98,16 +90,14 @@ func (d *Device) attentionEagerBackward(dqkv, dy, y, lse, qkv tensor.Tensor, s A
 
 		d.ran("attention_weights")
 		e.softmaxFromLSE()
-		e.products("attention_dvalues", e.keys(sums, s.KVHeads), e.squares(e.weights), e.queries(dy),
-			cpu.Product{TransA: true})
-		e.products("attention_dweights", e.squares(e.scores), e.queries(dy), e.keys(e.qkv, s.Heads+s.KVHeads),
-			cpu.Product{TransB: true})
+		e.products("attention_dvalues", e.keys(sums, s.KVHeads), e.squares(e.weights).T(), e.queries(dy))
+		e.products("attention_dweights", e.squares(e.scores), e.queries(dy), e.keys(e.qkv, s.Heads+s.KVHeads).T())
 		d.ran("attention_delta")
 		d.headDots(delta, dy, y, s)
 		d.ran("attention_dscores")
 		e.softmaxBackward(delta)
-		e.products("attention_dqueries", e.queries(dqkv), e.squares(e.weights), e.keys(e.qkv, s.Heads), cpu.Product{})
-		e.products("attention_dkeys", e.keys(sums, 0), e.squares(e.weights), e.queries(e.qkv), cpu.Product{TransA: true})
+		e.products("attention_dqueries", e.queries(dqkv), e.squares(e.weights), e.keys(e.qkv, s.Heads))
+		e.products("attention_dkeys", e.keys(sums, 0), e.squares(e.weights).T(), e.queries(e.qkv))
 		d.ran("attention_store")
 		d.storeRows(s.columns(dqkv, s.Heads, 2*s.KVHeads), sums)
 	})

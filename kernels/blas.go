@@ -62,7 +62,7 @@ func (b *blas) multiply(d *Device, p cpu.Product) bool {
 		M: p.C.Rows, N: p.C.Cols, K: p.A.Cols, LDA: p.A.Stride, LDB: p.B.Stride, LDC: p.C.Stride, TransA: p.TransA,
 		TransB: p.TransB, Batch: inner.N, NextA: inner.A, NextB: inner.B, NextC: inner.C, Bias: p.Bias != 0, Type: p.A.DType,
 		Result: p.C.DType, AlignA: alignment(p.A, outer.A, inner.A), AlignB: alignment(p.B, outer.B, inner.B),
-		AlignC: alignment(p.C, outer.C, inner.C), Workspace: productRoom,
+		AlignC: alignment(p.C, outer.C, inner.C), Workspace: productRoom, Alpha: p.Alpha,
 	}
 	if p.TransA {
 		s.K = p.A.Rows

@@ -6,6 +6,7 @@
 //   TILE_M, TILE_N       rows and columns of c per thread block
 //   DEPTH                of a step along k
 //   STAGES               steps in shared memory at a time: one is multiplied, the others are on their way
+//   SCALED               1: sums are multiplied by alpha, which is 1 otherwise
 #include "mma.cuh"
 
 // rows of tiles of thread blocks that run at the same time, so that they share what they read through the cache
@@ -127,7 +128,8 @@ inline void storeFour(C *to, int left, const float (&sums)[4]) {
 // A thread block has a tile of a product of a batch: along y and z, operands are a constant number of elements apart.
 // Parts of k are a batch, of which the last may be shorter; if part is 0, k is not divided.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gemm(C *c, long long cRow, const bf16 *a, long long aRow,
-	const bf16 *b, long long bRow, const bf16 *bias, int m, int n, int depth, int part, int add, long long outerA,
+	const bf16 *b, long long bRow, const bf16 *bias, float alpha, int m, int n, int depth, int part, int add,
+	long long outerA,
 	long long outerB, long long outerC, long long innerA, long long innerB, long long innerC) {
 	extern __shared__ uint4 memory[];
 	char *const stages = (char *)memory;
@@ -166,6 +168,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gemm(C *c, long long cRo
 
 	// Sums start with the bias and c: these are read while the first steps are on their way.
 	const int lane = threadIdx.x % 32, top = row + warpRow + lane / 4, edge = column + warpColumn;
+	const float inverse = SCALED ? 1 / alpha : 1, factor = SCALED ? alpha : 1;
 	float sums[BLOCKS_M][BLOCKS_N][4] = {};
 	if (bias || add) {
 #pragma unroll
@@ -176,7 +179,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gemm(C *c, long long cRo
 				Vec<C, 2> was;
 				if (add && r < m) was = loadTwo(c + r * cRow + s, n - s);
 #pragma unroll
-				for (int e = 0; e < 2; e++) sums[i / 2][j][i % 2 * 2 + e] = was[e] + (bias && s + e < n ? value(bias[s + e]) : 0);
+				for (int e = 0; e < 2; e++)
+					sums[i / 2][j][i % 2 * 2 + e] = (was[e] + (bias && s + e < n ? value(bias[s + e]) : 0)) * inverse;
 			}
 		}
 	}
@@ -220,8 +224,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gemm(C *c, long long cRo
 			for (int e = 0; e < 2; e++) {
 				const float one = sums[i / 2][j][i % 2 * 2 + e], other = sums[i / 2][j + 1][i % 2 * 2 + e];
 				const float got = __shfl_xor_sync(~0u, odd ? one : other, 1);
-				out[e] = odd ? got : one;
-				out[2 + e] = odd ? other : got;
+				out[e] = factor * (odd ? got : one);
+				out[2 + e] = factor * (odd ? other : got);
 			}
 			if (top + 8 * i < m) storeFour(to + 8 * j, n - four - 8 * j, out);
 		}

@@ -37,7 +37,7 @@ type kernel struct {
 
 // macros are those that common.cuh and a source use, except BLOCK_DIM, which follows from the launch. They are an array
 // so that they can be part of a map key.
-type macros [10]macro
+type macros [12]macro
 
 type macro struct {
 	name  string // "" after the last

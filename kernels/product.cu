@@ -36,7 +36,7 @@ inline int place(int thread, int i) { return i / 4 * 4 * SIDE + thread * 4 + i %
 
 // A thread block has one tile of a product of a batch, as in gemm.cu.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 2) product(C *c, long long cRow, const T *a, long long aRow,
-	const T *b, long long bRow, const T *bias, int m, int n, int depth, int part, int add, long long outerA,
+	const T *b, long long bRow, const T *bias, float alpha, int m, int n, int depth, int part, int add, long long outerA,
 	long long outerB, long long outerC, long long innerA, long long innerB, long long innerC) {
 	__shared__ __align__(16) Panel left[2], right[2];
 	const int across = (n + TILE - 1) / TILE, row = blockIdx.x / across * TILE, column = blockIdx.x % across * TILE;
@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 2) product(C *c, long lo
 #pragma unroll
 		for (int j = 0; j < EACH; j++) {
 			const int r = row + place(y, i), s = column + place(x, j);
-			if (r < m && s < n) put(c + r * cRow + s, sums[i][j], bias, s, add);
+			if (r < m && s < n) put(c + r * cRow + s, alpha * sums[i][j], bias, s, add);
 		}
 	}
 }

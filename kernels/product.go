@@ -53,7 +53,7 @@ func (d *Device) product(p cpu.Product) {
 // fewRows reports whether matvec computes a product: up to eight rows times the transpose of a matrix, in BF16, in
 // 16-byte words, without a batch.
 func fewRows(p cpu.Product) bool {
-	return batch(p) == 1 && p.A.DType == tensor.BF16 && !p.TransA && p.TransB && p.A.Rows <= 8 && aligned(p)
+	return batch(p) == 1 && p.Factor() == 1 && p.A.DType == tensor.BF16 && !p.TransA && p.TransB && p.A.Rows <= 8 && aligned(p)
 }
 
 // batch returns the number of products of p.
@@ -186,7 +186,7 @@ func (d *Device) tiled(p cpu.Product, t tile, parts int) {
 			return
 		}
 		p.C = tensor.Matrix{Addr: d.gpu.room.base, Rows: parts * m, Cols: n, Stride: n, DType: tensor.F32}
-		p.Bias, p.Add = 0, false
+		p.Bias, p.Add, p.Alpha = 0, false, 0
 		part = t.part(k, parts)
 		p.Batch[1] = cpu.Batch{N: parts, A: part, B: part, C: m * n}
 		if p.TransA {
@@ -205,7 +205,7 @@ func (d *Device) tiled(p cpu.Product, t tile, parts int) {
 	if p.A.DType == tensor.F32 {
 		d.launch(kernel{"product.cu", "product", how.with("F32", 1).with("TILE", t.m)}, g,
 			addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), i64(p.B.Stride),
-			address(p.Bias), i32(m), i32(n), i32(k), i32(part), flag(p.Add),
+			address(p.Bias), f32(p.Factor()), i32(m), i32(n), i32(k), i32(part), flag(p.Add),
 			i64(outer.A), i64(outer.B), i64(outer.C), i64(inner.A), i64(inner.B), i64(inner.C))
 	} else {
 		g.shared = t.shared()
@@ -214,15 +214,15 @@ func (d *Device) tiled(p cpu.Product, t tile, parts int) {
 			width = 4
 		}
 		how = how.with("ALIGNED", number(words)).with("C_WIDTH", width)
-		how = how.with("TILE_M", t.m).with("TILE_N", t.n).with("DEPTH", t.depth).with("STAGES", t.stages)
+		how = how.with("SCALED", number(p.Factor() != 1)).with("TILE_M", t.m).with("TILE_N", t.n).with("DEPTH", t.depth).with("STAGES", t.stages)
 		d.launch(kernel{"gemm.cu", "gemm", how}, g,
 			addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), i64(p.B.Stride),
-			address(p.Bias), i32(m), i32(n), i32(k), i32(part), flag(p.Add),
+			address(p.Bias), f32(p.Factor()), i32(m), i32(n), i32(k), i32(part), flag(p.Add),
 			i64(outer.A), i64(outer.B), i64(outer.C), i64(inner.A), i64(inner.B), i64(inner.C))
 	}
 	if parts > 1 {
 		d.launch(kernel{"parts.cu", "sum_parts", macros{result(all.C), {p.A.DType.String(), 1}}}, each(m*n),
-			addrOf(all.C).twice(all.Add), i64(all.C.Stride), addrOf(p.C), address(all.Bias), i32(m), i32(n), i32(parts),
+			addrOf(all.C).twice(all.Add), i64(all.C.Stride), addrOf(p.C), address(all.Bias), f32(all.Factor()), i32(m), i32(n), i32(parts),
 			flag(all.Add))
 	}
 }

@@ -86,6 +86,7 @@ var operations = []struct {
 	{rmsNormCases, rmsNormTimed},
 	{layerNormCases, layerNormTimed},
 	{linearCases, nil},
+	{batchedCases, batchedTimed},
 	{qkNormCases, qkNormTimed},
 	{ropeCases, ropeTimed},
 	{attentionCases, nil},

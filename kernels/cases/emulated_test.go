@@ -3,6 +3,7 @@ package cases
 import (
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
 	"restyle/kernels"
@@ -22,7 +23,8 @@ func TestEmulated(t *testing.T) {
 // in sequences of a length that cuBLASLt takes and of one that it does not.
 func TestEmulatedBLAS(t *testing.T) {
 	m := kernels.AttentionSpec{CuSeqlens: []int32{0, 32, 32, 80, 101}, Heads: 6, KVHeads: 2, HeadDim: 16}
-	checkAll(t, emulated(t, kernels.Options{}), append(Of("linear"), AttentionCase(tensor.BF16, m, 1)))
+	checkAll(t, emulated(t, kernels.Options{}), slices.Concat(Of("linear"), Of("batched_product"),
+		[]*Case{AttentionCase(tensor.BF16, m, 1)}))
 }
 
 // emulated opens the emulated GPU.

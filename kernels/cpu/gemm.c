@@ -162,10 +162,10 @@ static gemm_target target(const plan *p, workspace *w, step s, int64_t column, i
 	int last = s.block == p->blocks - 1;
 	float *partial = g->c_type == BF16 && p->blocks > 1 ? w->partial + column : NULL;
 	if (partial && !last)
-		return (gemm_target){.c = (char *)partial, .stride = 4 * PARTIAL_STRIDE, .type = F32, .add = s.block > 0};
+		return (gemm_target){.c = (char *)partial, .stride = 4 * PARTIAL_STRIDE, .type = F32, .add = s.block > 0, .alpha = g->alpha};
 	gemm_target to = {
 		.c = (char *)g->c + (m * g->ldc + n) * p->c_size, .stride = g->ldc * p->c_size,
-		.type = g->c_type, .add = g->accumulate || (!partial && s.block > 0),
+		.type = g->c_type, .add = g->accumulate || (!partial && s.block > 0), .alpha = g->alpha,
 		.partial = partial, .partial_stride = partial ? PARTIAL_STRIDE : 0,
 	};
 	if (g->bias && last) {
@@ -286,7 +286,7 @@ static void sum_columns(void *arg, int64_t lo, int64_t hi) {
 	const int64_t size = size_of(j->x.type), sum_size = size_of(j->sums.type);
 	float sums[SUMS] __attribute__((aligned(64))) = {0};
 	l->sum_columns(sums, (const char *)j->x.at + lo * size, j->x.stride * size, j->x.type, j->x.rows, hi - lo);
-	gemm_target to = {.c = (char *)j->sums.at + lo * sum_size, .type = j->sums.type, .add = 1};
+	gemm_target to = {.c = (char *)j->sums.at + lo * sum_size, .type = j->sums.type, .add = 1, .alpha = 1};
 	for (int64_t i = 0; i < hi - lo; i += l->columns, to.c += l->columns * sum_size)
 		l->store(sums + i, to, 1, min(l->columns, hi - lo - i));
 }

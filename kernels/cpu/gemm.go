@@ -13,6 +13,7 @@ package cpu
 import "C"
 
 import (
+	"cmp"
 	"fmt"
 	"syscall"
 	"time"
@@ -20,13 +21,14 @@ import (
 	"restyle/tensor"
 )
 
-// A Product is a product that Gemm computes: C = A·B (+ Bias) (+ C), where A is [m, k], B is [k, n] and C is [m, n]. Or
+// A Product is a product that Gemm computes: C = Alpha·A·B (+ Bias) (+ C), where A is [m, k], B is [k, n] and C is [m, n]. Or
 // it is a batch of such products; then the matrices are those of the first.
 type Product struct {
 	C, A, B        tensor.Matrix // F32 or BF16, A and B alike; C must not overlap them
 	TransA, TransB bool          // the operand is stored transposed: A as [k, m], B as [n, k]
 	Bias           uintptr       // address of n elements of A's type that are added to each row; 0: none
 	Add            bool          // add to C instead of overwriting it
+	Alpha          float32       // 0: 1
 	Batch          [2]Batch      // in two dimensions, the second within the first; the zero value is a single product
 }
 
@@ -34,6 +36,9 @@ type Product struct {
 // elements from one product to the next. If A or B is 0, all share that operand. If C is 0, the products are added up,
 // one after the other.
 type Batch struct{ N, A, B, C int }
+
+// Factor returns Alpha, or 1 if it is not set.
+func (p Product) Factor() float32 { return cmp.Or(p.Alpha, 1) }
 
 // Along calls f with each product along one dimension of p's batch, in turn.
 func (p Product) Along(dimension int, f func(Product)) {
@@ -91,6 +96,7 @@ func Gemm(p Product) {
 		lda: C.int64_t(p.A.Stride), ldb: C.int64_t(p.B.Stride), ldc: C.int64_t(p.C.Stride),
 		trans_a: flag(p.TransA), trans_b: flag(p.TransB),
 		_type: C.dtype(p.A.DType), c_type: C.dtype(p.C.DType), accumulate: flag(p.Add),
+		alpha: C.float(p.Factor()),
 	}
 	if errno := C.cpu_gemm(&args); errno != 0 {
 		panic(fmt.Sprintf("cpu.Gemm: [%d, %d]·[%d, %d]: %v", m, k, k, n, syscall.Errno(errno)))

@@ -6,7 +6,7 @@
 
 #include "tensor.h"
 
-// A cpu_gemm_args is one product: C = A·B (+ bias) (+ C). A is [m, k], B is [k, n], C is [m, n], row-major; their rows
+// A cpu_gemm_args is one product: C = alpha·A·B (+ bias) (+ C). A is [m, k], B is [k, n], C is [m, n], row-major; their rows
 // are lda, ldb and ldc elements apart. With trans_a A is stored as [k, m], with trans_b B as [n, k].
 typedef struct {
 	int64_t m, n, k;
@@ -17,6 +17,7 @@ typedef struct {
 	dtype type;        // of A, B and bias: F32 or BF16
 	dtype c_type;      // of C: the same two
 	int accumulate;    // add to C
+	float alpha;
 } cpu_gemm_args;
 
 // cpu_gemm computes a product on the threads of the pool. Sums are in fp32 whatever the types are. Their order depends
@@ -79,12 +80,13 @@ static inline void gemm_step(gemm_walk *w) {
 	w->done = 0, w->at += w->stride, w->lines--;
 }
 
-// A gemm_target says what becomes of the sums of a micro-kernel: C = sums + partial + bias + C.
+// A gemm_target says what becomes of the sums of a micro-kernel: C = alpha · sums + partial + bias + C.
 typedef struct {
 	char *c;
 	int64_t stride; // bytes
 	dtype type;     // of C
 	int add;        // add C
+	float alpha;
 	const float *partial;
 	int64_t partial_stride; // floats
 	const float *bias;

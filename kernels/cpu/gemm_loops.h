@@ -101,7 +101,7 @@ INLINE void store_as(const float *sums, gemm_target to, int64_t rows, int64_t wi
 		uint16_t *h = (uint16_t *)to.c;
 		int64_t j = 0;
 		for (; j + VLEN <= width; j += VLEN) {
-			vec x = vload(sums + j);
+			vec x = vload(sums + j) * to.alpha;
 			if (partial) x += vload(to.partial + j);
 			if (bias) x += vload(to.bias + j);
 			if (add) x += type == BF16 ? vload_bf16(h + j) : vload(c + j);
@@ -110,7 +110,7 @@ INLINE void store_as(const float *sums, gemm_target to, int64_t rows, int64_t wi
 		}
 		int64_t n = width - j;
 		if (n == 0) continue;
-		vec x = vload_part(sums + j, n);
+		vec x = vload_part(sums + j, n) * to.alpha;
 		if (partial) x += vload_part(to.partial + j, n);
 		if (bias) x += vload_part(to.bias + j, n);
 		if (add) x += type == BF16 ? vload_bf16_part(h + j, n) : vload_part(c + j, n);
@@ -174,7 +174,7 @@ static void AT_LEVEL(few)(const cpu_gemm_args *g, int64_t lo, int64_t hi) {
 		else { DOTS(1) }
 #undef DOTS
 		for (int64_t m = 0; m < g->m; m++) {
-			float x = out[m], *c = (float *)g->c + m * g->ldc + n;
+			float x = out[m] * g->alpha, *c = (float *)g->c + m * g->ldc + n;
 			uint16_t *h = (uint16_t *)g->c + m * g->ldc + n;
 			if (g->bias) x += g->type == BF16 ? bf16_to_f32(((uint16_t *)g->bias)[n]) : ((float *)g->bias)[n];
 			if (g->accumulate) x += g->c_type == BF16 ? bf16_to_f32(*h) : *c;

@@ -26,6 +26,7 @@ typedef struct {
 	blas *blas;
 	cublasLtMatmulDesc_t desc;
 	cublasLtMatrixLayout_t a, b, c;
+	float alpha;
 	cublasLtMatmulHeuristicResult_t algorithms[CUDA_MAX_ALGORITHMS];
 } plan;
 
@@ -162,7 +163,7 @@ static void discard(plan *p) {
 cuda_status cuda_plan(uintptr_t gpu, uintptr_t blas_, const cuda_product *product, uintptr_t *out, int *count) {
 	BIND(gpu);
 	plan *p = calloc(1, sizeof *p);
-	p->blas = (blas *)blas_;
+	p->blas = (blas *)blas_, p->alpha = product->alpha;
 	library *l = p->blas->api;
 	cublasStatus_t r = describe(p, product);
 	*count = 0;
@@ -199,12 +200,12 @@ cuda_status cuda_multiply(uintptr_t gpu, uintptr_t plan_, int algorithm, uint64_
 	uint64_t bias, int add, uint64_t workspace, uint64_t bytes) {
 	plan *p = (plan *)plan_;
 	library *l = p->blas->api;
-	const float one = 1, beta = add ? 1 : 0;
+	const float beta = add ? 1 : 0;
 	cublasStatus_t r = CUBLAS_STATUS_SUCCESS;
 	BIND(gpu);
 	if (bias) r = l->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
 	if (!r) {
-		r = l->cublasLtMatmul(p->blas->handle, p->desc, &one, (void *)b, p->b, (void *)a, p->a, &beta, (void *)c, p->c,
+		r = l->cublasLtMatmul(p->blas->handle, p->desc, &p->alpha, (void *)b, p->b, (void *)a, p->a, &beta, (void *)c, p->c,
 			(void *)c, p->c, &p->algorithms[algorithm].algo, (void *)workspace, bytes, cuda_stream(gpu));
 	}
 	return result(gpu, l, r);

@@ -21,6 +21,7 @@ package cuda
 import "C"
 
 import (
+	"cmp"
 	"fmt"
 	"unsafe"
 
@@ -72,7 +73,7 @@ func (b *BLAS) Close() error {
 	return nil
 }
 
-// A Shape has all that a plan for a product depends on: C = A·B, or with Bias C = A·B + bias on every row, of row-major
+// A Shape has all that a plan for a product depends on: C = Alpha·A·B, or with Bias C = Alpha·A·B + bias on every row, of row-major
 // matrices C [M, N], A [M, K], or [K, M] with TransA, B [K, N], or [N, K] with TransB; or a batch of such products.
 type Shape struct {
 	M, N, K                int
@@ -83,6 +84,7 @@ type Shape struct {
 	Type, Result           tensor.DType // of A, B and bias; of C: F32 or BF16
 	AlignA, AlignB, AlignC int          // powers of two up to 256 that divide the addresses
 	Workspace              int          // bytes that Multiply will get
+	Alpha                  float32      // 0 means 1
 }
 
 // A Plan is a product for which cuBLASLt has algorithms.
@@ -104,7 +106,7 @@ func (b *BLAS) Plan(s Shape) (*Plan, error) {
 		next_c: C.int64_t(s.NextC), trans_a: flag(s.TransA), trans_b: flag(s.TransB), bias: flag(s.Bias),
 		bf16: flag(s.Type == tensor.BF16), c_bf16: flag(s.Result == tensor.BF16),
 		align_a: C.uint32_t(s.AlignA), align_b: C.uint32_t(s.AlignB), align_c: C.uint32_t(s.AlignC),
-		workspace: C.uint64_t(s.Workspace),
+		workspace: C.uint64_t(s.Workspace), alpha: C.float(cmp.Or(s.Alpha, 1)),
 	}
 	var count C.int
 	if r := C.cuda_plan(b.gpu.handle, b.handle, &product, &p.handle, &count); r.code != 0 {

@@ -111,7 +111,7 @@ uintptr_t cuda_open_blas(const char *path, cuda_blas *blas, char *message, int s
 cuda_status cuda_blas_start(uintptr_t gpu, uintptr_t library, uintptr_t *blas);
 cuda_status cuda_blas_stop(uintptr_t gpu, uintptr_t blas);
 
-// cuda_product is a row-major matrix product C = A·B + bias: C [m, n], A [m, k] or, transposed, [k, m], B [k, n] or [n,
+// cuda_product is a row-major matrix product C = alpha·A·B + bias: C [m, n], A [m, k] or, transposed, [k, m], B [k, n] or [n,
 // k]; or a batch of products.
 typedef struct {
 	uint64_t m, n, k;
@@ -122,6 +122,7 @@ typedef struct {
 	int bf16, c_bf16;                  // whether A and B are BF16, and C is; otherwise F32
 	uint32_t align_a, align_b, align_c; // the power of two, in bytes, that each address is a multiple of, at most 256
 	uint64_t workspace;                // bytes that it may use
+	float alpha;
 } cuda_product;
 
 enum { CUDA_MAX_ALGORITHMS = 8 };

@@ -34,6 +34,7 @@ const (
 
 	// Single operations are compared with exact results.
 	limitSoftmax   = 1e-6 // PyTorch 2.7e-7
+	limitProduct   = 2e-6 // PyTorch 6e-7
 	limitLayerNorm = 1e-5 // PyTorch 1e-7
 	limitOpBF16    = 4e-3 // float32 inside, rounded once
 )

@@ -18,6 +18,7 @@ import (
 // operations compare a recorded case of the operation that its file names. A file of any other operation is not
 // supported yet.
 var operations = map[string]func(c *opCase){
+	"bmm":       compareBatched,
 	"gelu":      compareGELU,
 	"layernorm": compareLayerNorm,
 	"softmax":   compareSoftmax,
@@ -281,4 +282,23 @@ func compareSoftmax(c *opCase) {
 	c.compare("y", y, limitSoftmax)
 	c.compare("lse", lse, limitSoftmax)
 	c.compare("dx", dx, limitSoftmax)
+}
+
+// compareBatched compares batched products. The results are views of the same shapes: what has no batch axes, or only one,
+// has one matrix along the others.
+func compareBatched(c *opCase) {
+	a, b := kernels.MatricesOf(c.input("a")), kernels.MatricesOf(c.input("b"))
+	a.Trans, b.Trans = c.params.TransposeA, c.params.TransposeB
+	y := c.output("y")
+	if x := c.input("c"); x.Ok() {
+		c.d.Copy(y, x)
+	}
+	c.d.BatchedProduct(kernels.MatricesOf(y), a, b, c.params.Alpha, c.inputs["c"] != nil)
+	da, db := c.output("da"), c.output("db")
+	dA, dB := kernels.MatricesOf(da), kernels.MatricesOf(db)
+	dA.Trans, dB.Trans = a.Trans, b.Trans
+	c.d.BatchedProductBackward(dA, dB, kernels.MatricesOf(c.input("dy")), a, b, c.params.Alpha)
+	c.compare("y", y, limitProduct)
+	c.compare("da", da, limitProduct)
+	c.compare("db", db, limitProduct)
 }
