@@ -2,7 +2,6 @@ package kernels
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"restyle/kernels/cpu"
@@ -184,10 +183,10 @@ func (d *Device) AttentionNext(y, qkv, k, v, position, cos, sin, parts, counters
 const chooseBlockDim = 256
 
 // ChooseScratch is the number of elements of ChooseNext's scratch memory.
-const ChooseScratch = 1 + 3*chooseBlockDim
+const ChooseScratch = 2 + 2*chooseBlockDim
 
 // ChooseNext advances to the next token. next [3] I32 is a token, its position and the choice. The choice becomes the
-// token with the highest logit, the first of equal ones, and so does the token; the position becomes the next one. If a
+// token with the highest logit, as Argmax finds it, and so does the token; the position becomes the next one. If a
 // logit is NaN or +Inf, or all are -Inf, the choice becomes -1, and the token 0, because the next step needs a valid
 // id. logits is F32. scratch is [ChooseScratch] I32; its first element is 0 before and after.
 func (d *Device) ChooseNext(next, logits, scratch tensor.Tensor) {
@@ -199,23 +198,16 @@ func (d *Device) ChooseNext(next, logits, scratch tensor.Tensor) {
 	if d.gpu != nil {
 		g := line(min(chooseBlockDim, blocks(logits.Len(), 4*chooseBlockDim)), chooseBlockDim)
 		g.early = true
-		counter, bests := address(scratch.Addr), address(scratch.Part(1, 3*chooseBlockDim).Addr) // both stay in the L2 cache
+		counter, bests := address(scratch.Addr), address(scratch.Part(2, 2*chooseBlockDim).Addr) // both stay in the L2 cache
 		d.launch(kernel{"argmax.cu", "choose_next", macros{}}, g, addr(next), counter, bests, addr(logits),
 			i32(logits.Len()))
 		return
 	}
-	at, highest, inf := int32(-1), float32(math.Inf(-1)), float32(math.Inf(1))
-	for i, x := range logits.F32() {
-		if !(x < inf) {
-			at = -1
-			break
-		}
-		if x > highest {
-			at, highest = int32(i), x
-		}
-	}
 	to := next.I32()
-	to[0] = max(at, 0)
+	cpu.TopK(tensor.Tensor{}, next.Slice(2, 3), logits.View(1, logits.Len()), 1)
+	if x := logits.F32()[to[2]]; x-x != 0 { // a NaN or an infinity comes first
+		to[2] = -1
+	}
+	to[0] = max(to[2], 0)
 	to[1]++
-	to[2] = at
 }

@@ -214,7 +214,8 @@ func (d *Device) tiled(p cpu.Product, t tile, parts int) {
 			width = 4
 		}
 		how = how.with("ALIGNED", number(words)).with("C_WIDTH", width)
-		how = how.with("SCALED", number(p.Factor() != 1)).with("TILE_M", t.m).with("TILE_N", t.n).with("DEPTH", t.depth).with("STAGES", t.stages)
+		how = how.with("SCALED", number(p.Factor() != 1))
+		how = how.with("TILE_M", t.m).with("TILE_N", t.n).with("DEPTH", t.depth).with("STAGES", t.stages)
 		d.launch(kernel{"gemm.cu", "gemm", how}, g,
 			addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), i64(p.B.Stride),
 			address(p.Bias), f32(p.Factor()), i32(m), i32(n), i32(k), i32(part), flag(p.Add),

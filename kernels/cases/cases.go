@@ -95,6 +95,7 @@ var operations = []struct {
 	{swiGLUCases, swiGLUTimed},
 	{geluCases, geluTimed},
 	{mulCases, mulTimed},
+	{topKCases, topKTimed},
 	{softmaxCases, softmaxTimed},
 	{rowsCases, rowsTimed},
 	{crossEntropyCases, crossEntropyTimed},

@@ -112,6 +112,12 @@ void cpu_swiglu(matrix y, matrix gate, matrix up);
 void cpu_swiglu_backward(matrix dgate, matrix dup, matrix dy, matrix gate, matrix up);
 #cgo noescape cpu_swiglu_backward
 #cgo nocallback cpu_swiglu_backward
+void cpu_topk(tensor values, tensor indices, tensor x, int64_t k);
+#cgo noescape cpu_topk
+#cgo nocallback cpu_topk
+void cpu_topk_backward(tensor dx, tensor dvalues, tensor indices, int64_t k);
+#cgo noescape cpu_topk_backward
+#cgo nocallback cpu_topk_backward
 */
 import "C"
 
@@ -296,4 +302,14 @@ func SwiGLU(y, gate, up tensor.Matrix) {
 // SwiGLUBackward computes the gradient of SwiGLU.
 func SwiGLUBackward(dgate, dup, dy, gate, up tensor.Matrix) {
 	C.cpu_swiglu_backward(c(dgate), c(dup), c(dy), c(gate), c(up))
+}
+
+// TopK finds the indices of the k largest elements of each row in falling order and, if values is a tensor, copies them.
+func TopK(values, indices, x tensor.Tensor, k int) {
+	C.cpu_topk(c(values.Matrix()), c(indices.Matrix()), c(x.Matrix()), C.int64_t(k))
+}
+
+// TopKBackward copies dvalues to where the values came from in dx, and stores 0 elsewhere.
+func TopKBackward(dx, dvalues, indices tensor.Tensor, k int) {
+	C.cpu_topk_backward(c(dx.Matrix()), c(dvalues.Matrix()), c(indices.Matrix()), C.int64_t(k))
 }

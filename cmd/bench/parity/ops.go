@@ -1,6 +1,7 @@
 package parity
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ var operations = map[string]func(c *opCase){
 	"gelu":      compareGELU,
 	"layernorm": compareLayerNorm,
 	"softmax":   compareSoftmax,
+	"topk":      compareTopK,
 }
 
 // An opCase is a recorded case of one operation. Its tensors are called CASE.TENSOR.
@@ -97,7 +99,7 @@ func (f *folder) compareOp(op string) error {
 			Name, DType     string
 			Params          json.RawMessage
 			Inputs, Outputs map[string][]int
-			Errors          []struct{ N, K int }
+			Errors          []recordedError
 		}
 	}
 	data, err := os.ReadFile(f.path(j.file))
@@ -110,6 +112,9 @@ func (f *folder) compareOp(op string) error {
 		}
 		c := &opCase{tensors: t, json: j, at: fmt.Sprintf("cases.%d.", i), name: one.Name, inputs: one.Inputs,
 			outputs: one.Outputs, d: f.d}
+		for n, e := range one.Errors {
+			j.compareError(fmt.Sprintf("%serrors.%d.", c.at, n), e, f.d)
+		}
 		if one.Inputs == nil {
 			continue
 		}
@@ -301,4 +306,46 @@ func compareBatched(c *opCase) {
 	c.compare("y", y, limitProduct)
 	c.compare("da", da, limitProduct)
 	c.compare("db", db, limitProduct)
+}
+
+// A recordedError is a length of a row and a number of elements that it does not have.
+type recordedError struct{ N, K int }
+
+// compareError checks that such a number is an error.
+func (j *values) compareError(at string, e recordedError, d *kernels.Device) {
+	defer func() {
+		text := fmt.Sprint(recover())
+		found := strings.Contains(text, fmt.Sprint(e.N)) && strings.Contains(text, fmt.Sprint(e.K))
+		j.f.compare("topk error", j.key(at+"k"), differ(found), exact)
+	}()
+	x := tensor.Tensor{Addr: 1, DType: tensor.F32, Shape: []int{1, e.N}}
+	d.TopK(tensor.Tensor{}, tensor.Tensor{}, x, e.K)
+}
+
+func compareTopK(c *opCase) {
+	x, values := c.input("x"), c.output("values")
+	indices := c.arena.New("indices", tensor.I32, c.outputs["indices"]...)
+	largest := c.arena.New("argmax", tensor.I32, c.outputs["argmax"]...)
+	c.d.TopK(values, indices, x, c.params.K)
+	c.d.Argmax(largest, x)
+	got, err := c.d.Floats(values)
+	c.f.compare("topk values", c.key(c.name+".values"), differ(err == nil && sameFloats(got, c.floats("values"))), exact)
+	c.compareIndices("indices", indices)
+	c.compareIndices("argmax", largest)
+}
+
+// sameFloats reports whether two lists are equal, with NaN where the other has NaN.
+func sameFloats(got, want []float32) bool {
+	return sameWhereNotFinite(got, want) && slices.Equal(got, want)
+}
+
+func (c *opCase) compareIndices(name string, x tensor.Tensor) {
+	got := make([]byte, x.Bytes())
+	err := c.d.DownloadBytes(got, x)
+	want, _ := c.ints(c.name + "." + name)
+	same := err == nil && len(want) == x.Len()
+	for i := range want {
+		same = same && int64(int32(binary.NativeEndian.Uint32(got[4*i:]))) == want[i]
+	}
+	c.f.compare("topk "+name, c.key(c.name+"."+name), differ(same), exact)
 }
