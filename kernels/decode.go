@@ -198,9 +198,9 @@ func (d *Device) ChooseNext(next, logits, scratch tensor.Tensor) {
 	if d.gpu != nil {
 		g := line(min(chooseBlockDim, blocks(logits.Len(), 4*chooseBlockDim)), chooseBlockDim)
 		g.early = true
-		counter, bests := address(scratch.Addr), address(scratch.Part(2, 2*chooseBlockDim).Addr) // both stay in the L2 cache
-		d.launch(kernel{"argmax.cu", "choose_next", macros{}}, g, addr(next), counter, bests, addr(logits),
-			i32(logits.Len()))
+		bests := scratch.Part(2, 2*chooseBlockDim) // like the counter, they stay in the L2 cache
+		d.launch(kernel{"argmax.cu", "choose_next", macros{}}, g, addr(next), address(scratch.Addr), address(bests.Addr),
+			addr(logits), i32(logits.Len()))
 		return
 	}
 	to := next.I32()
