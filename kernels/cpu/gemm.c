@@ -162,7 +162,8 @@ static gemm_target target(const plan *p, workspace *w, step s, int64_t column, i
 	int last = s.block == p->blocks - 1;
 	float *partial = g->c_type == BF16 && p->blocks > 1 ? w->partial + column : NULL;
 	if (partial && !last)
-		return (gemm_target){.c = (char *)partial, .stride = 4 * PARTIAL_STRIDE, .type = F32, .add = s.block > 0, .alpha = g->alpha};
+		return (gemm_target){.c = (char *)partial, .stride = 4 * PARTIAL_STRIDE, .type = F32, .add = s.block > 0,
+			.alpha = g->alpha};
 	gemm_target to = {
 		.c = (char *)g->c + (m * g->ldc + n) * p->c_size, .stride = g->ldc * p->c_size,
 		.type = g->c_type, .add = g->accumulate || (!partial && s.block > 0), .alpha = g->alpha,

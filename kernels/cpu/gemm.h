@@ -6,8 +6,8 @@
 
 #include "tensor.h"
 
-// A cpu_gemm_args is one product: C = alpha·A·B (+ bias) (+ C). A is [m, k], B is [k, n], C is [m, n], row-major; their rows
-// are lda, ldb and ldc elements apart. With trans_a A is stored as [k, m], with trans_b B as [n, k].
+// A cpu_gemm_args is one product: C = alpha·A·B (+ bias) (+ C). A is [m, k], B is [k, n], C is [m, n], row-major; their
+// rows are lda, ldb and ldc elements apart. With trans_a A is stored as [k, m], with trans_b B as [n, k].
 typedef struct {
 	int64_t m, n, k;
 	uintptr_t a, b, c; // addresses; C must not overlap A and B

@@ -304,7 +304,8 @@ func SwiGLUBackward(dgate, dup, dy, gate, up tensor.Matrix) {
 	C.cpu_swiglu_backward(c(dgate), c(dup), c(dy), c(gate), c(up))
 }
 
-// TopK finds the indices of the k largest elements of each row in falling order and, if values is a tensor, copies them.
+// TopK finds the indices of the k largest elements of each row in falling order and copies them to values, if there is
+// such a tensor.
 func TopK(values, indices, x tensor.Tensor, k int) {
 	C.cpu_topk(c(values.Matrix()), c(indices.Matrix()), c(x.Matrix()), C.int64_t(k))
 }

@@ -56,7 +56,8 @@ static void topk(void *arg, int64_t lo, int64_t hi) {
 	}
 }
 
-// TopK finds the indices of the k largest elements of each row in falling order and, if values is a tensor, copies them.
+// TopK finds the indices of the k largest elements of each row in falling order and copies them to values, if there is
+// such a tensor.
 void cpu_topk(tensor values, tensor indices, tensor x, int64_t k) {
 	topk_operands o = {values, indices, x, k};
 	if (k > 0) cpu_parallel(topk, &o, x.rows, grain(x.cols * 4));

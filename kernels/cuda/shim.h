@@ -111,8 +111,8 @@ uintptr_t cuda_open_blas(const char *path, cuda_blas *blas, char *message, int s
 cuda_status cuda_blas_start(uintptr_t gpu, uintptr_t library, uintptr_t *blas);
 cuda_status cuda_blas_stop(uintptr_t gpu, uintptr_t blas);
 
-// cuda_product is a row-major matrix product C = alpha·A·B + bias: C [m, n], A [m, k] or, transposed, [k, m], B [k, n] or [n,
-// k]; or a batch of products.
+// cuda_product is a row-major matrix product C = alpha·A·B + bias: C [m, n], A [m, k] or, transposed, [k, m], B [k, n]
+// or [n, k]; or a batch of products.
 typedef struct {
 	uint64_t m, n, k;
 	int64_t lda, ldb, ldc;             // elements from one row to the next
