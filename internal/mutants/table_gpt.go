@@ -35,5 +35,5 @@ var gptMutants = []mutant{
 	{"gpt/characters-unsorted", "tokenizer/chars.go", "slices.Sorted(maps.Keys(found))", "slices.Collect(maps.Keys(found))", "./tokenizer -run Characters"},
 	{"gpt/missing-after-the-first", "tokenizer/chars.go", "if !seen[r] &&", "if seen[r] &&", "./tokenizer -run Characters"},
 	{"gpt/text-unchecked", "dataset/training/text.go", "e.Tokenizer.CheckText(strings.TrimPrefix(text, \"\\ufeff\")); err != nil", "e.Tokenizer.CheckText(\"\"); err != nil", "./cmd/train -run Characters"},
-	{"gpt/byte-order-mark-is-a-character", "cmd/train/base.go", "yield(strings.TrimPrefix(text, \"\\ufeff\"))", "yield(text)", "./cmd/train -run Characters"},
+	{"gpt/byte-order-mark-is-a-character", "cmd/train/base.go", "yield(strings.TrimPrefix(text, \"\\ufeff\"))", "yield(strings.TrimPrefix(text, \"\"))", "./cmd/train -run Characters"},
 }

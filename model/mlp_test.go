@@ -1,0 +1,45 @@
+package model
+
+import (
+	"testing"
+
+	"restyle/kernels"
+	"restyle/kernels/cases"
+	"restyle/tensor"
+)
+
+// TestGELUForm checks that the MLP computes the form of GELU that its configuration names. The two differ by less than
+// gradients can show.
+func TestGELUForm(t *testing.T) {
+	for _, form := range []GELU{GELUExact, GELUTanh} {
+		cfg := shapes["gpt2"]
+		cfg.GELU = form
+		dev := device(t, kernels.Options{})
+		m := open(t, dev, cfg, Options{DType: tensor.F32, MaxTokens: 20})
+		p, err := m.newPass(sequence(cfg, 1, 20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.forward(p)
+		acts := p.layers[cfg.Layers-1].mlp
+		x, err := dev.Floats(acts.gateUp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := dev.Floats(acts.act)
+		if err != nil {
+			t.Fatal(err)
+		}
+		off := func(tanh bool) float64 {
+			want := make([]float32, len(x))
+			for i, v := range x {
+				y, _ := cases.GELU(float64(v), tanh)
+				want[i] = float32(y)
+			}
+			return distance(got, want)
+		}
+		if own, other := off(form == GELUTanh), off(form != GELUTanh); own > 1e-6 || other < 1e-5 {
+			t.Errorf("%s: off by %g from its form and by %g from the other", form, own, other)
+		}
+	}
+}
