@@ -97,7 +97,7 @@ func (c Config) Validate() error {
 		{"max_position_embeddings", c.MaxPositions, maxPositions},
 	} {
 		if size.value < 1 || size.value > size.max {
-			return fmt.Errorf("%s %d: must be 1 to %d", c.Key(size.name), size.value, size.max)
+			return fmt.Errorf("%s %d: must be 1 to %d", c.key(size.name), size.value, size.max)
 		}
 	}
 	switch {
@@ -112,7 +112,7 @@ func (c Config) Validate() error {
 	case c.Heads*c.HeadDim > maxWidth:
 		return fmt.Errorf("num_attention_heads %d times head_dim %d: must be at most %d", c.Heads, c.HeadDim, maxWidth)
 	case !(c.NormEps >= 0) || math.IsInf(float64(c.NormEps), 0):
-		return fmt.Errorf("%s %v: must be 0 or a small positive number", c.Key("rms_norm_eps"), c.NormEps)
+		return fmt.Errorf("%s %v: must be 0 or a small positive number", c.key("rms_norm_eps"), c.NormEps)
 	case !c.LearnedPositions && (!(c.RoPETheta > 0) || math.IsInf(c.RoPETheta, 0)):
 		return fmt.Errorf("rope_theta %v: must be positive", c.RoPETheta)
 	case c.Window < 0:

@@ -36,10 +36,10 @@ func (c Config) names() names {
 	return llamaNames
 }
 
-// Key returns the family's key in config.json for a setting of Llama's name, such as n_embd for hidden_size.
-func (c Config) Key(llama string) string {
-	if key := c.names().keys[llama]; key != "" {
-		return key
+// key returns the family's key in config.json for a setting of Llama's name, such as n_embd for hidden_size.
+func (c Config) key(llama string) string {
+	if name := c.names().keys[llama]; name != "" {
+		return name
 	}
 	return llama
 }
