@@ -52,9 +52,7 @@ func (d *Device) NormSwiGLU(y, x, norm, w, bias tensor.Tensor, eps float32) {
 		return
 	}
 	defer d.release(d.mark())
-	gateUp := d.scratch("gate and up", x.DType, x.Rows(), w.Rows())
-	d.Linear(gateUp, d.normed(x, norm, eps), w, bias)
-	d.SwiGLU(y, gateUp)
+	d.LinearSwiGLU(y, d.normed(x, norm, eps), w, bias)
 }
 
 // LinearAddBefore is LinearAdd followed by a layer with the weights next. While LinearAdd waits for its input, a GPU

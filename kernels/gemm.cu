@@ -6,8 +6,14 @@
 //   TILE_M, TILE_N       rows and columns of c per thread block
 //   DEPTH                of a step along k
 //   STAGES               steps in shared memory at a time: one is multiplied, the others are on their way
+//   ACT                  if it is defined: the activation that follows, numbered as in package cpu
 //   SCALED               1: sums are multiplied by alpha, which is 1 otherwise
 #include "mma.cuh"
+#ifdef ACT
+#include "activation.cuh"
+
+inline float activated(float x) { return ACT < 3 ? geluOf(x, ACT == 2) : x * sigmoid(x); }
+#endif
 
 // rows of tiles of thread blocks that run at the same time, so that they share what they read through the cache
 constexpr int GROUP = 16;
@@ -128,7 +134,7 @@ inline void storeFour(C *to, int left, const float (&sums)[4]) {
 // A thread block has a tile of a product of a batch: along y and z, operands are a constant number of elements apart.
 // Parts of k are a batch, of which the last may be shorter; if part is 0, k is not divided.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gemm(C *c, long long cRow, const bf16 *a, long long aRow,
-	const bf16 *b, long long bRow, const bf16 *bias, float alpha, int m, int n, int depth, int part, int add,
+	const bf16 *b, long long bRow, const bf16 *bias, C *pre, float alpha, int m, int n, int depth, int part, int add,
 	long long outerA,
 	long long outerB, long long outerC, long long innerA, long long innerB, long long innerC) {
 	extern __shared__ uint4 memory[];
@@ -227,7 +233,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gemm(C *c, long long cRo
 				out[e] = factor * (odd ? got : one);
 				out[2 + e] = factor * (odd ? other : got);
 			}
-			if (top + 8 * i < m) storeFour(to + 8 * j, n - four - 8 * j, out);
+			if (top + 8 * i >= m) continue;
+#ifdef ACT
+			if (pre) storeFour(pre + (long long)(top + 8 * i) * n + four + 8 * j, n - four - 8 * j, out);
+#pragma unroll
+			for (float &x : out) x = activated(x);
+#endif
+			storeFour(to + 8 * j, n - four - 8 * j, out);
 		}
 	}
 }

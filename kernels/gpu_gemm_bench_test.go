@@ -29,6 +29,15 @@ func productCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 			d.product(p)
 		}
 	})
+	add(rows, dim, func(d *Device, p [3]cpu.Product) {
+		for act := range SiLU {
+			p[0].Act = act + 1
+			d.product(p[0])
+		}
+		if t == tensor.BF16 && dim%8 == 0 {
+			d.tiled(p[0], tensorTiles[0], 1)
+		}
+	})
 	add(1, dim, first)
 	add(32, 8*dim, first)
 	for i, tile := range tensorTiles {

@@ -41,6 +41,8 @@ func (d *Device) product(p cpu.Product) {
 	}
 	switch {
 	case p.C.Rows == 0 || p.C.Cols == 0: // nothing to compute
+	case p.Act != cpu.NoActivation:
+		d.productActivated(p)
 	case fewRows(p):
 		d.matvec(p, rowNorm{}, false)
 	case d.err == nil && d.gpu.blas.multiply(d, p): // queued
@@ -48,6 +50,35 @@ func (d *Device) product(p cpu.Product) {
 		t, parts := d.gpu.tiling(p)
 		d.tiled(p, t, parts)
 	}
+}
+
+// productActivated computes a product that an activation follows: in one kernel if it is BF16 on tensor cores, without
+// cuBLASLt, and not divided into parts.
+func (d *Device) productActivated(p cpu.Product) {
+	t, parts := d.gpu.tiling(p)
+	if d.gpu.blas == nil && !fewRows(p) && parts == 1 && p.A.DType == tensor.BF16 && p.C.DType == tensor.BF16 {
+		d.tiled(p, t, 1)
+		return
+	}
+	act, y, x := p.Act, p.C, p.C
+	if p.Pre != 0 {
+		x.Addr, x.Stride = p.Pre, p.C.Cols
+		p.C = x
+	}
+	p.Act, p.Pre = cpu.NoActivation, 0
+	d.product(p)
+	d.activate(y, x, act)
+}
+
+// activate computes y = act(x) on a GPU. Rows of y follow each other.
+func (d *Device) activate(y, x tensor.Matrix, act cpu.Activation) {
+	if act == cpu.ActSiLU {
+		d.launch(kernel{"swiglu.cu", "silu", rowsOf(y)}, each(vectors(y)),
+			addrOf(y), i32(y.Stride), addrOf(x), i32(x.Stride), i32(y.Rows))
+		return
+	}
+	n := vectors(y)
+	d.launch(kernel{"gelu.cu", "gelu", vectorsOf(y)}, each(n), addrOf(y), addrOf(x), i64(n), flag(act == cpu.ActGELUTanh))
 }
 
 // fewRows reports whether matvec computes a product: up to eight rows times the transpose of a matrix, in BF16, in
@@ -213,12 +244,15 @@ func (d *Device) tiled(p cpu.Product, t tile, parts int) {
 		if words && wide(p.C, 4, outer.C, inner.C) {
 			width = 4
 		}
+		if p.Act != cpu.NoActivation {
+			how = how.with("ACT", int(p.Act))
+		}
 		how = how.with("ALIGNED", number(words)).with("C_WIDTH", width)
 		how = how.with("SCALED", number(p.Factor() != 1))
 		how = how.with("TILE_M", t.m).with("TILE_N", t.n).with("DEPTH", t.depth).with("STAGES", t.stages)
 		d.launch(kernel{"gemm.cu", "gemm", how}, g,
 			addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), i64(p.B.Stride),
-			address(p.Bias), f32(p.Factor()), i32(m), i32(n), i32(k), i32(part), flag(p.Add),
+			address(p.Bias), address(p.Pre), f32(p.Factor()), i32(m), i32(n), i32(k), i32(part), flag(p.Add),
 			i64(outer.A), i64(outer.B), i64(outer.C), i64(inner.A), i64(inner.B), i64(inner.C))
 	}
 	if parts > 1 {

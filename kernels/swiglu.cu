@@ -1,8 +1,6 @@
 // SwiGLU and its gradient, fused and in steps. The formulas are in swiglu.go. DIM is inner: rows of gateUp have 2·DIM
 // elements.
-#include "common.cuh"
-
-inline float sigmoid(float x) { return __fdividef(1, 1 + expf(-x)); }
+#include "activation.cuh"
 
 // Each thread has one vector of the result.
 

@@ -87,6 +87,7 @@ var operations = []struct {
 	{layerNormCases, layerNormTimed},
 	{linearCases, nil},
 	{batchedCases, batchedTimed},
+	{linearActivationCases, nil},
 	{qkNormCases, qkNormTimed},
 	{ropeCases, ropeTimed},
 	{attentionCases, nil},

@@ -169,6 +169,10 @@ static gemm_target target(const plan *p, workspace *w, step s, int64_t column, i
 		.type = g->c_type, .add = g->accumulate || (!partial && s.block > 0), .alpha = g->alpha,
 		.partial = partial, .partial_stride = partial ? PARTIAL_STRIDE : 0,
 	};
+	if (last) {
+		to.act = g->act, to.pre_stride = g->n * p->c_size;
+		if (g->pre) to.pre = (char *)g->pre + (m * g->n + n) * p->c_size;
+	}
 	if (g->bias && last) {
 		for (int64_t i = 0; i < width; i++) {
 			uint32_t bits = g->type == BF16 ? (uint32_t)((uint16_t *)g->bias)[n + i] << 16 : ((uint32_t *)g->bias)[n + i];
@@ -217,6 +221,7 @@ static void run(plan *p) {
 				l->store(w->sums, to, rows, width);
 				to.c += l->rows * to.stride;
 				if (to.partial) to.partial += l->rows * to.partial_stride;
+				if (to.pre) to.pre += l->rows * to.pre_stride;
 			}
 			in_b = !in_b;
 		}

@@ -29,6 +29,8 @@ type Product struct {
 	Bias           uintptr       // address of n elements of A's type that are added to each row; 0: none
 	Add            bool          // add to C instead of overwriting it
 	Alpha          float32       // 0: 1
+	Act            Activation    // C = Act(…) of what it would be; Add must be false
+	Pre            uintptr       // address of rows of n elements of C's type that get what Act gets; 0: none
 	Batch          [2]Batch      // in two dimensions, the second within the first; the zero value is a single product
 }
 
@@ -36,6 +38,17 @@ type Product struct {
 // elements from one product to the next. If A or B is 0, all share that operand. If C is 0, the products are added up,
 // one after the other.
 type Batch struct{ N, A, B, C int }
+
+// An Activation may follow a product.
+type Activation int
+
+// The activations, as in C.
+const (
+	NoActivation Activation = iota
+	ActGELU
+	ActGELUTanh
+	ActSiLU
+)
 
 // Factor returns Alpha, or 1 if it is not set.
 func (p Product) Factor() float32 { return cmp.Or(p.Alpha, 1) }
@@ -96,7 +109,7 @@ func Gemm(p Product) {
 		lda: C.int64_t(p.A.Stride), ldb: C.int64_t(p.B.Stride), ldc: C.int64_t(p.C.Stride),
 		trans_a: flag(p.TransA), trans_b: flag(p.TransB),
 		_type: C.dtype(p.A.DType), c_type: C.dtype(p.C.DType), accumulate: flag(p.Add),
-		alpha: C.float(p.Factor()),
+		alpha: C.float(p.Factor()), act: C.activation(p.Act), pre: C.uintptr_t(p.Pre),
 	}
 	if errno := C.cpu_gemm(&args); errno != 0 {
 		panic(fmt.Sprintf("cpu.Gemm: [%d, %d]·[%d, %d]: %v", m, k, k, n, syscall.Errno(errno)))

@@ -18,6 +18,8 @@ typedef struct {
 	dtype c_type;      // of C: the same two
 	int accumulate;    // add to C
 	float alpha;
+	activation act;    // what is stored is act of all that; accumulate must be 0
+	uintptr_t pre;     // what act gets is stored here, rows of n elements of c_type; 0: not stored
 } cpu_gemm_args;
 
 // cpu_gemm computes a product on the threads of the pool. Sums are in fp32 whatever the types are. Their order depends
@@ -90,6 +92,9 @@ typedef struct {
 	const float *partial;
 	int64_t partial_stride; // floats
 	const float *bias;
+	activation act; // C = act of all that, and pre gets what act does, unless NULL
+	char *pre;
+	int64_t pre_stride; // bytes
 } gemm_target;
 
 // A gemm_level holds a product's inner loops for one level.

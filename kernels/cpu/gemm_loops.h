@@ -8,6 +8,7 @@
 #define smallest_kernel AT_LEVEL(smallest_kernel)
 #define store_as AT_LEVEL(store_as)
 #define dots AT_LEVEL(dots)
+#define store_activated AT_LEVEL(store_activated)
 
 enum { AHEAD = 8192 }; // bytes that products with few rows prefetch ahead
 
@@ -20,6 +21,7 @@ enum { AHEAD = 8192 }; // bytes that products with few rows prefetch ahead
 #define ROWS 6
 #endif
 
+#include "activation_loops.h"
 #include "gemm_pack_loops.h"
 
 // add_product returns sum + a·b; for pairs, it adds both products.
@@ -119,7 +121,26 @@ INLINE void store_as(const float *sums, gemm_target to, int64_t rows, int64_t wi
 	}
 }
 
+// store_activated is store for a product that an activation follows.
+static void store_activated(const float *sums, gemm_target to, int64_t rows, int64_t width) {
+	for (int64_t i = 0; i < rows; i++, sums += 2 * VLEN, to.c += to.stride, to.partial += to.partial_stride) {
+		EACH(j, n, 0, width, {
+			vec x = ld(sums, j, n, F32) * to.alpha;
+			if (to.partial_stride) x += ld(to.partial, j, n, F32);
+			if (to.bias) x += ld(to.bias, j, n, F32);
+			if (to.add) x += ld(to.c, j, n, to.type);
+			if (to.pre) st(to.pre, j, n, x, to.type);
+			st(to.c, j, n, activated(x, to.act, to.type), to.type);
+		});
+		if (to.pre) to.pre += to.pre_stride;
+	}
+}
+
 static void AT_LEVEL(store)(const float *sums, gemm_target to, int64_t rows, int64_t width) {
+	if (to.act != NO_ACTIVATION) {
+		store_activated(sums, to, rows, width);
+		return;
+	}
 	int choice = (to.partial ? 2 : 0) + (to.add ? 1 : 0);
 	if (to.bias) store_as(sums, to, rows, width, to.type, to.add, to.partial != NULL, 1);
 	else if (to.type == F32 && choice == 0) store_as(sums, to, rows, width, F32, 0, 0, 0);
@@ -177,6 +198,12 @@ static void AT_LEVEL(few)(const cpu_gemm_args *g, int64_t lo, int64_t hi) {
 			float x = out[m] * g->alpha, *c = (float *)g->c + m * g->ldc + n;
 			uint16_t *h = (uint16_t *)g->c + m * g->ldc + n;
 			if (g->bias) x += g->type == BF16 ? bf16_to_f32(((uint16_t *)g->bias)[n]) : ((float *)g->bias)[n];
+			if (g->act != NO_ACTIVATION) {
+				uint16_t *half = (uint16_t *)g->pre + m * g->n + n;
+				if (g->pre && g->c_type == BF16) *half = f32_to_bf16(x);
+				else if (g->pre) ((float *)g->pre)[m * g->n + n] = x;
+				x = activated(vset(x), g->act, g->c_type)[0];
+			}
 			if (g->accumulate) x += g->c_type == BF16 ? bf16_to_f32(*h) : *c;
 			if (g->c_type == BF16) *h = f32_to_bf16(x);
 			else *c = x;

@@ -19,11 +19,12 @@ import (
 // operations compare a recorded case of the operation that its file names. A file of any other operation is not
 // supported yet.
 var operations = map[string]func(c *opCase){
-	"bmm":       compareBatched,
-	"gelu":      compareGELU,
-	"layernorm": compareLayerNorm,
-	"softmax":   compareSoftmax,
-	"topk":      compareTopK,
+	"bmm":        compareBatched,
+	"gelu":       compareGELU,
+	"layernorm":  compareLayerNorm,
+	"linear_act": compareLinearActivation,
+	"softmax":    compareSoftmax,
+	"topk":       compareTopK,
 }
 
 // An opCase is a recorded case of one operation. Its tensors are called CASE.TENSOR.
@@ -348,4 +349,103 @@ func (c *opCase) compareIndices(name string, x tensor.Tensor) {
 		same = same && int64(int32(binary.NativeEndian.Uint32(got[4*i:]))) == want[i]
 	}
 	c.f.compare("topk "+name, c.key(c.name+"."+name), differ(same), exact)
+}
+
+// compareLinearActivation compares layers and what follows them: one layer and its activation, a Llama's gate and up, and
+// a GPT-2's feed-forward layer.
+func compareLinearActivation(c *opCase) {
+	switch {
+	case c.inputs["wg"] != nil:
+		c.compareGated()
+	case c.inputs["w1"] != nil:
+		c.compareFeedForward()
+	default:
+		x, w, b, dy := c.input("x"), c.input("w"), c.input("b"), c.input("dy")
+		y, pre, dpre := c.output("y"), c.output("pre"), c.output("pre")
+		c.d.LinearActivation(y, pre, x, w, b, c.activation())
+		c.d.ActivationBackward(dpre, dy, pre, c.activation())
+		c.compare("pre", pre, limitProduct)
+		c.compareRounded("y", y)
+		c.compareLayer(dpre, x, w, "dx", "dw", "db")
+	}
+}
+
+func (c *opCase) activation() kernels.Activation {
+	return map[string]kernels.Activation{
+		"gelu_erf": kernels.GELUExact, "gelu_tanh": kernels.GELUTanh, "silu": kernels.SiLU,
+	}[c.params.Activation]
+}
+
+// compareLayer compares the gradients of a linear layer, given that of its result. One that has no name, or that was not
+// recorded, is left out.
+func (c *opCase) compareLayer(dy, x, w tensor.Tensor, dx, dw, db string) {
+	if c.outputs[dx] != nil {
+		g := c.output(dx)
+		c.d.LinearBackward(g, dy, w, false)
+		c.compareRounded(dx, g)
+	}
+	if c.outputs[dw] != nil {
+		g := c.sums(dw)
+		c.d.LinearGradient(g, dy, x, 0, true)
+		c.compareRounded(dw, g)
+	}
+	if c.outputs[db] != nil {
+		g := c.sums(db)
+		c.d.BiasGradient(g, dy, 0)
+		c.compareRounded(db, g)
+	}
+}
+
+// compareRounded compares a result behind one that may be rounded: in BF16 with twice PyTorch's error, at least that of one
+// rounding.
+func (c *opCase) compareRounded(name string, x tensor.Tensor) {
+	limit := float64(limitProduct)
+	if c.typ == tensor.BF16 {
+		limit = max(limitOpBF16, timesBF16*c.json.number(c.at+"torch_error."+name))
+	}
+	got, err := c.d.Floats(x)
+	off := math.Inf(1)
+	if err == nil {
+		off = byNorm(got, c.floats(name))
+	}
+	c.f.compare("linear_act "+name, c.key(c.name+"."+name), off, limit)
+}
+
+// compareGated computes gates and ups by one product, as a model does.
+func (c *opCase) compareGated() {
+	d, x, dy := c.d, c.input("x"), c.input("dy")
+	n := c.inputs["wg"]
+	w := c.arena.New("gate and up", c.typ, 2*n[0], n[1])
+	d.Copy(w.Slice(0, n[0]), c.input("wg"))
+	d.Copy(w.Slice(n[0], 2*n[0]), c.input("wu"))
+	rows := x.Rows()
+	gateUp, dGateUp := c.arena.New("gateUp", c.typ, rows, 2*n[0]), c.arena.New("dGateUp", c.typ, rows, 2*n[0])
+	y, whole := c.output("y"), c.output("y")
+	d.Linear(gateUp, x, w, tensor.Tensor{})
+	d.SwiGLU(y, gateUp)
+	d.LinearSwiGLU(whole, x, w, tensor.Tensor{})
+	d.SwiGLUBackward(dGateUp, dy, gateUp)
+	c.compareRounded("y", y)
+	c.compareRounded("y", whole)
+	dw := c.arena.New("dw", tensor.F32, w.Shape...)
+	d.Zero(dw)
+	d.LinearGradient(dw, dGateUp, x, 0, true)
+	c.compareRounded("dwg", dw.Slice(0, n[0]))
+	c.compareRounded("dwu", dw.Slice(n[0], 2*n[0]))
+	c.compareLayer(dGateUp, x, w, "dx", "", "")
+}
+
+func (c *opCase) compareFeedForward() {
+	d, x, dy := c.d, c.input("x"), c.input("dy")
+	w1, w2 := c.input("w1"), c.input("w2")
+	shape := []int{x.Rows(), c.inputs["w1"][0]}
+	inner := func(name string) tensor.Tensor { return c.arena.New(name, c.typ, shape...) }
+	act, pre, dact, y := inner("act"), inner("pre"), inner("dact"), c.output("y")
+	d.LinearActivation(act, pre, x, w1, c.input("b1"), c.activation())
+	d.Linear(y, act, w2, c.input("b2"))
+	d.LinearBackward(dact, dy, w2, false)
+	d.ActivationBackward(dact, dact, pre, c.activation())
+	c.compareRounded("y", y)
+	c.compareLayer(dy, act, w2, "", "dw2", "db2")
+	c.compareLayer(dact, x, w1, "dx", "dw1", "db1")
 }

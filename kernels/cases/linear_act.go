@@ -1,0 +1,99 @@
+package cases
+
+import (
+	"math"
+
+	"restyle/kernels"
+	"restyle/tensor"
+)
+
+var activations = map[kernels.Activation]string{
+	kernels.GELUExact: "gelu", kernels.GELUTanh: "gelu tanh", kernels.SiLU: "silu",
+}
+
+// activation is the formula.
+func activation(x float64, act kernels.Activation) float64 {
+	if act == kernels.SiLU {
+		return x / (1 + math.Exp(-x))
+	}
+	y, _ := GELU(x, act == kernels.GELUTanh)
+	return y
+}
+
+// linearActivationCase is a layer with a bias, and its activation. The backward pass needs what the activation gets.
+func linearActivationCase(t tensor.DType, rows, in, out int, act kernels.Activation, backward bool) *Case {
+	c := LinearCase(t, rows, in, out, true)
+	layer := c.Backward
+	c.Op, c.Name = "linear_activation", label(rows, in, out)+" "+activations[act]
+	c.Forward = func(d *kernels.Device, x Tensors) {
+		d.LinearActivation(x["y"], x["pre"], x["x"], x["w"], x["bias"], act)
+	}
+	c.Want = func(x Values) Values {
+		pre := linear(x["x"], x["w"], x["bias"], rows, in, out)
+		y := make([]float64, len(pre))
+		for i, v := range pre {
+			y[i] = activation(v, act)
+		}
+		return Values{"y": y, "pre": pre}
+	}
+	// What the activation gets may be rounded to BF16 before.
+	c.Tolerance = map[tensor.DType]float64{tensor.F32: 4e-6, tensor.BF16: 1e-2}[t]
+	c.Elements = map[string]Limit{"y": normProductLimit[t]}
+	c.Kernels = [2][]string{}
+	if !backward {
+		c.Backward = nil
+		c.Want = func(want func(x Values) Values) func(x Values) Values {
+			return func(x Values) Values { return Values{"y": want(x)["y"]} }
+		}(c.Want)
+		for i := range c.In {
+			c.In[i].Grad = NoGradient
+		}
+		c.Out[0].Grad = NoGradient
+		c.Name += " alone"
+		return c
+	}
+	c.Out = append(c.Out, plain("pre", t, rows, out), plain("dpre", t, rows, out))
+	c.Backward = func(d *kernels.Device, x Tensors) {
+		d.ActivationBackward(x["dpre"], x["dy"], x["pre"], act)
+		of := Tensors{"dx": x["dx"], "dw": x["dw"], "dbias": x["dbias"], "x": x["x"], "w": x["w"], "dy": x["dpre"]}
+		layer(d, of)
+	}
+	gradient := map[tensor.DType]Limit{tensor.F32: {0x1p-19, 0x1p-16}, tensor.BF16: {0x1p-5, 0x1p-4}}[t]
+	c.Elements["dx"], c.Elements["dw"], c.Elements["dbias"] = gradient, gradient, gradient
+	return c
+}
+
+// linearSwiGLUCase is a layer of gates and ups, and SwiGLU.
+func linearSwiGLUCase(t tensor.DType, rows, in, inner int, bias bool) *Case {
+	c := &Case{
+		Op: "swiglu", Type: t, Name: label(rows, in, inner) + " of a layer",
+		In:      []Operand{plain("x", t, rows, in), plain("w", t, 2*inner, in)},
+		Out:     []Operand{plain("y", t, rows, inner)},
+		Forward: func(d *kernels.Device, x Tensors) { d.LinearSwiGLU(x["y"], x["x"], x["w"], x["bias"]) },
+		Want: func(x Values) Values {
+			return Values{"y": gate(linear(x["x"], x["w"], x["bias"], rows, in, 2*inner), rows, inner)}
+		},
+		Tolerance: map[tensor.DType]float64{tensor.F32: 4e-6, tensor.BF16: 1e-2}[t],
+		Elements:  map[string]Limit{"y": normProductLimit[t]},
+		Kernels:   [2][]string{{"linear", "silu", "mul"}, {"linear", "swiglu"}},
+	}
+	if bias {
+		c.In = append(c.In, plain("bias", t, 2*inner))
+	}
+	return c
+}
+
+func linearActivationCases() (cases []*Case) {
+	for _, t := range Types {
+		for i, size := range [][3]int{{1, 1, 1}, {2, 3, 1}, {1, 64, 48}, {7, 33, 17}, {9, 16, 129}, {33, 40, 64}, {70, 20, 33},
+			{5, 600, 20}, {40, 600, 24}} {
+			act := kernels.GELUExact + kernels.Activation(i%3)
+			cases = append(cases, linearActivationCase(t, size[0], size[1], size[2], act, i%4 > 0))
+		}
+		for act := range kernels.SiLU {
+			cases = append(cases, linearActivationCase(t, 32, 64, 80, act+1, true))
+		}
+		cases = append(cases, linearSwiGLUCase(t, 2051, 3, 2, true), linearSwiGLUCase(t, 17, 33, 31, false))
+	}
+	return cases
+}
