@@ -18,16 +18,23 @@
 // overflow. From HUGE_SCORE on, the exponents are computed without an fma.
 constexpr float HUGE_SCORE = 1 << 24;
 
-// exp2Rough returns 2^x, off by 2^-22, reciprocal 1/x and rootRough √x, both off by an ulp: one instruction each.
+// exp2Rough returns 2^x, off by 2^-22, tanhRough tanh x, off by 2^-11 of it, reciprocal 1/x and rootRough √x, both off
+// by an ulp: one instruction each.
 // Subnormal numbers count as 0.
 #ifdef EMULATED
 inline float exp2Rough(float x) { return exp2f(x); }
+inline float tanhRough(float x) { return __uint_as_float((__float_as_uint(tanhf(x)) + 0x800) & ~0xFFFu); }
 inline float reciprocal(float x) { return 1 / x; }
 inline float rootRough(float x) { return sqrtf(x); }
 #else
 inline float exp2Rough(float x) {
 	float y;
 	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}
+inline float tanhRough(float x) {
+	float y;
+	asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
 	return y;
 }
 inline float reciprocal(float x) {

@@ -74,3 +74,33 @@ func TestGELURange(t *testing.T) {
 		}
 	})
 }
+
+// TestGELUTanhApprox checks the error that the instruction may cause, and reports the largest.
+func TestGELUTanhApprox(t *testing.T) {
+	const n = 2001
+	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
+		for _, typ := range cases.Types {
+			a := arena(t, d, 1<<15)
+			x, y := a.New("x", typ, n), a.New("y", typ, n)
+			d.Upload(x, filled(n, func(i int) float64 { return float64(i-n/2) / 100 }))
+			at := floats(t, d, x)
+			d.GELUTanhApprox(y, x)
+			worst := 0.0
+			for i, got := range floats(t, d, y) {
+				want, _ := cases.GELU(at[i], true)
+				off := math.Abs(got - want)
+				limit := 2.5e-4 * math.Abs(at[i])
+				if typ == tensor.BF16 {
+					limit += 0x1p-8 * math.Abs(want)
+				}
+				if at[i] != 0 {
+					worst = max(worst, off/math.Abs(at[i]))
+				}
+				if !(off <= limit) {
+					t.Errorf("%v: y at %v is %v, want %v", typ, at[i], got, want)
+				}
+			}
+			t.Logf("%v: off by up to %.2g·|x|", typ, worst)
+		}
+	})
+}

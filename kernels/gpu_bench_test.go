@@ -57,6 +57,8 @@ func gpuCases(t tensor.DType, rows, dim int) []gpuCase {
 		}},
 		{"gelu tanh forward", []gpuOperand{full(1), full(1)},
 			func(d *Device, x []tensor.Tensor) { d.GELU(x[0], x[1], true) }},
+		{"gelu tanh.approx forward", []gpuOperand{full(1), full(1)},
+			func(d *Device, x []tensor.Tensor) { d.GELUTanhApprox(x[0], x[1]) }},
 		{"gelu tanh backward", []gpuOperand{full(1), full(1), full(1)}, func(d *Device, x []tensor.Tensor) {
 			d.GELUBackward(x[0], x[1], x[2], true)
 		}},

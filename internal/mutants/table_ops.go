@@ -103,4 +103,8 @@ var opsMutants = []mutant{
 		"x.Slice(from, to), w, bias)",
 		"x.Slice(0, to-from), w, bias)",
 		"./kernels -run TestOps/swiglu"},
+	{"ops/gelu-approx-cubed", "kernels/gelu.cu",
+		"0.0356774081f * from16 * from16",
+		"0.0356774081f * from16",
+		"./kernels -run TestGELUTanhApprox"},
 }
