@@ -102,7 +102,7 @@ var opsMutants = []mutant{
 	{"ops/gates-of-first-rows", "kernels/linear_act.go",
 		"x.Slice(from, to), w, bias)",
 		"x.Slice(0, to-from), w, bias)",
-		"./kernels -run TestOps/swiglu"},
+		"./kernels -run TestOps/linear_swiglu"},
 	{"ops/gelu-approx-cubed", "kernels/gelu.cu",
 		"0.0356774081f * from16 * from16",
 		"0.0356774081f * from16",

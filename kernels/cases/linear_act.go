@@ -66,7 +66,7 @@ func linearActivationCase(t tensor.DType, rows, in, out int, act kernels.Activat
 // linearSwiGLUCase is a layer of gates and ups, and SwiGLU.
 func linearSwiGLUCase(t tensor.DType, rows, in, inner int, bias bool) *Case {
 	c := &Case{
-		Op: "swiglu", Type: t, Name: label(rows, in, inner) + " of a layer",
+		Op: "linear_swiglu", Type: t, Name: label(rows, in, inner),
 		In:      []Operand{plain("x", t, rows, in), plain("w", t, 2*inner, in)},
 		Out:     []Operand{plain("y", t, rows, inner)},
 		Forward: func(d *kernels.Device, x Tensors) { d.LinearSwiGLU(x["y"], x["x"], x["w"], x["bias"]) },
@@ -75,7 +75,7 @@ func linearSwiGLUCase(t tensor.DType, rows, in, inner int, bias bool) *Case {
 		},
 		Tolerance: map[tensor.DType]float64{tensor.F32: 4e-6, tensor.BF16: 1e-2}[t],
 		Elements:  map[string]Limit{"y": normProductLimit[t]},
-		Kernels:   [2][]string{{"linear", "silu", "mul"}, {"linear", "swiglu"}},
+		Kernels:   [2][]string{{"linear", "silu", "mul"}},
 	}
 	if bias {
 		c.In = append(c.In, plain("bias", t, 2*inner))
