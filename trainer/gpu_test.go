@@ -27,7 +27,12 @@ import (
 // testGPU returns a GPU for a run: the one that RESTYLE_TEST_DEVICE names, or the emulated one.
 func testGPU(t *testing.T, o kernels.Options) *kernels.Device {
 	t.Helper()
-	d, err := kernels.Open(cmp.Or(os.Getenv("RESTYLE_TEST_DEVICE"), "emulated"), o)
+	return openGPU(t, cmp.Or(os.Getenv("RESTYLE_TEST_DEVICE"), "emulated"), o)
+}
+
+func openGPU(t *testing.T, name string, o kernels.Options) *kernels.Device {
+	t.Helper()
+	d, err := kernels.Open(name, o)
 	if errors.Is(err, cuda.ErrNoCompiler) {
 		t.Skip(err)
 	}
@@ -122,8 +127,8 @@ func TestGPUResumes(t *testing.T) {
 	}
 }
 
-// TestGPUMemory compares the memory table with what a run on a GPU has allocated at its end. Launches do no work, so
-// the test is quick.
+// TestGPUMemory compares the memory table with what a run on a GPU has allocated at its end. The GPU is emulated: of a
+// real one the table counts what its driver takes, too. Launches do no work, so the test is quick.
 func TestGPUMemory(t *testing.T) {
 	cudatest.Set(t, "IDLE=1")
 	for name, change := range map[string]func(*Config){
@@ -136,8 +141,8 @@ func TestGPUMemory(t *testing.T) {
 		s := tinySettings()
 		s.Epochs, s.MaxSteps, s.EvalEvery, s.SaveEvery = 0, 2, 1, 1
 		change(&s)
-		r := finish(t, tinyOn(t, testGPU(t, kernels.Options{Fused: kernels.All(), OwnProducts: name == "step"}), tinyConfig,
-			t.TempDir(), s), "")
+		r := finish(t, tinyOn(t, openGPU(t, "emulated", kernels.Options{Fused: kernels.All(), OwnProducts: name == "step"}),
+			tinyConfig, t.TempDir(), s), "")
 		d := r.Model.Device()
 		if got, want := d.Allocated(), MemoryOf(d, d.Fused(), r.Model.Config(), r.Plan).Total()+d.Overhead(); got != want {
 			t.Errorf("%s: %d bytes are allocated, and the table says %d", name, got, want)
@@ -146,8 +151,8 @@ func TestGPUMemory(t *testing.T) {
 }
 
 // TestGPUMemoryStays has a run take steps, validate, generate samples and save. After the first step, the memory that
-// the driver counts must stay constant, and nothing more may be allocated or loaded. Launches do no work, so the test
-// is quick.
+// the driver counts must stay constant, and nothing more may be allocated or loaded. On the emulated GPU launches do no
+// work, so the test is quick.
 func TestGPUMemoryStays(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"step": func(*Config) {},
@@ -160,7 +165,7 @@ func TestGPUMemoryStays(t *testing.T) {
 			cudatest.Set(t, "IDLE=1 CALLS="+file)
 			calls := func() []string {
 				text, err := os.ReadFile(file)
-				if err != nil {
+				if err != nil && os.Getenv("RESTYLE_TEST_DEVICE") == "" { // no other driver writes it
 					t.Fatal(err)
 				}
 				return strings.Fields(string(text))
