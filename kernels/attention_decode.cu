@@ -80,7 +80,7 @@ inline void attend(float *parts, int blocks, const T *q, Tile &t, const Rows &ro
 				}
 #pragma unroll
 				for (int j = 1; j < LANES; j *= 2) s += __shfl_xor_sync(~0u, s, j);
-				score[h][p] = i < n ? s * scale : -INFINITY;
+				score[h][p] = i < n ? __fmul_rn(s, scale) : -INFINITY; // without an fma below: see HUGE_SCORE
 			}
 		}
 #pragma unroll
