@@ -71,7 +71,7 @@ func (d *Device) LinearAddBefore(next, h, x, w, bias tensor.Tensor) {
 //	h += Linear(x, w, bias)
 //
 // h is [rows, out], x [rows, in], w [out, in] and bias [out] or the zero Tensor, all of one type. The sum is rounded
-// once.
+// once, except by cuBLASLt, which rounds a BF16 layer's output before it adds it.
 func (d *Device) LinearAdd(h, x, w, bias tensor.Tensor) {
 	const op = "LinearAdd"
 	checkLinear(op, h, x, w)

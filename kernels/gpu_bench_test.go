@@ -206,6 +206,9 @@ func randomise(d *Device, t tensor.Tensor) {
 		values := make([]float32, block.Len())
 		for i := range values {
 			values[i] = float32(rng.NormFloat64())
+			if len(t.Shape) == 1 { // such as scales and second moments, which are never negative
+				values[i] = float32(math.Abs(float64(values[i])))
+			}
 		}
 		d.Upload(block, values)
 	}

@@ -87,6 +87,9 @@ func (s batch) Case(t tensor.DType) *Case {
 	if s.add { // c is updated: its gradient is that of the result
 		c.In, c.Out[0] = append(c.In, plain("c", t, c.Out[0].Shape...)), plain("c", t, c.Out[0].Shape...)
 		c.Backward = nil
+		if t == tensor.BF16 { // the product may be rounded too, by up to 2⁻⁹ of, at most, five times the root mean square
+			c.Elements = map[string]Limit{"c": {0x1p-8 + 0x1p-14, 5 * 0x1p-9}}
+		}
 		for i := range c.In {
 			c.In[i].Grad = NoGradient
 		}
