@@ -32,13 +32,13 @@ func (d *Device) GELU(y, x tensor.Tensor, tanh bool) {
 // below -2, where 1 + tanh u cancels. On the CPU it is GELU with tanh. y and x are as in GELU; the gradient is
 // GELUBackward's with tanh.
 func (d *Device) GELUTanhApprox(y, x tensor.Tensor) {
-	if d.gpu == nil {
-		d.GELU(y, x, true)
-		return
-	}
 	floating("GELUTanhApprox", "x", x)
 	want("GELUTanhApprox", "y", y, x.DType, x.Len())
 	d.ran("gelu_tanh_approx")
+	if d.gpu == nil {
+		cpu.GELU(y.View(x.Shape...), x, true)
+		return
+	}
 	n := vectors(x.Matrix())
 	d.launch(kernel{"gelu.cu", "gelu_tanh_approx", vectorsOf(x.Matrix())}, each(n), addr(y), addr(x), i64(n))
 }

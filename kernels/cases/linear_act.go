@@ -50,6 +50,7 @@ func linearActivationCase(t tensor.DType, rows, in, out int, act kernels.Activat
 		}
 		c.Out[0].Grad = NoGradient
 		c.Name += " alone"
+		c.Kernels = [2][]string{{"linear_activation"}}
 		return c
 	}
 	c.Out = append(c.Out, plain("pre", t, rows, out), plain("dpre", t, rows, out))
