@@ -27,9 +27,9 @@ func (d *Device) GELU(y, x tensor.Tensor, tanh bool) {
 	cpu.GELU(y.View(x.Shape...), x, tanh)
 }
 
-// GELUTanhApprox is GELU with tanh, computed on a GPU with the instruction tanh.approx, which is off by up to 2⁻¹¹ of its
-// result: y is off by up to 2.5e-4·|x|. That is less than half an ulp of BF16 for x above 0, but more than an ulp for x
-// below -2, where 1 + tanh u cancels. On the CPU it is GELU with tanh. y and x are as in GELU; the gradient is
+// GELUTanhApprox is GELU with tanh, computed on a GPU with the instruction tanh.approx, which is off by up to 2⁻¹¹ of
+// its result: y is off by up to 2.5e-4·|x|. That is less than half an ulp of BF16 for x above 0, but more than an ulp
+// for x below -2, where 1 + tanh u cancels. On the CPU it is GELU with tanh. y and x are as in GELU; the gradient is
 // GELUBackward's with tanh.
 func (d *Device) GELUTanhApprox(y, x tensor.Tensor) {
 	floating("GELUTanhApprox", "x", x)

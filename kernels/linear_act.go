@@ -22,12 +22,12 @@ const (
 //	pre = x·wᵀ + bias
 //	y = act(pre)
 //
-// x is [rows, in], w [out, in], bias [out] or the zero Tensor, and y [rows, out], all of one type. pre is of the shape of
-// y, or the zero Tensor if no backward pass needs it.
+// x is [rows, in], w [out, in], bias [out] or the zero Tensor, and y [rows, out], all of one type. pre is of the shape
+// of y, or the zero Tensor if no backward pass needs it.
 //
-// On the CPU, and on a GPU in BF16 with restyle's own products of more than a few rows, it is one kernel that rounds y once.
-// Otherwise it is two, and pre is rounded to the type between them. For the backward pass, see ActivationBackward,
-// LinearBackward, LinearGradient and BiasGradient.
+// On the CPU, and on a GPU in BF16 with restyle's own products of more than a few rows, it is one kernel that rounds y
+// once. Otherwise it is two, and pre is rounded to the type between them. For the backward pass, see
+// ActivationBackward, LinearBackward, LinearGradient and BiasGradient.
 func (d *Device) LinearActivation(y, pre, x, w, bias tensor.Tensor, act Activation) {
 	const op = "LinearActivation"
 	in, out := checkLinear(op, y, x, w)
@@ -47,8 +47,8 @@ func (d *Device) LinearActivation(y, pre, x, w, bias tensor.Tensor, act Activati
 		Pre: pre.Addr})
 }
 
-// ActivationBackward computes the gradient of an activation, dpre = dy · act′(pre). All are of the same type and length;
-// dpre may be dy or pre.
+// ActivationBackward computes the gradient of an activation, dpre = dy · act′(pre). All are of the same type and
+// length; dpre may be dy or pre.
 func (d *Device) ActivationBackward(dpre, dy, pre tensor.Tensor, act Activation) {
 	if act != SiLU {
 		d.GELUBackward(dpre, dy, pre, act == GELUTanh)
@@ -68,8 +68,8 @@ const maxGateUpRows = 2048
 //
 //	y = SwiGLU(Linear(x, w, bias))
 //
-// x is [rows, in], w [2·inner, in], bias [2·inner] or the zero Tensor, y [rows, inner], all of one type. Gates and ups are
-// one product, which reads x once. They are in scratch memory for at most 2,048 rows at a time.
+// x is [rows, in], w [2·inner, in], bias [2·inner] or the zero Tensor, y [rows, inner], all of one type. Gates and ups
+// are one product, which reads x once. They are in scratch memory for at most 2,048 rows at a time.
 func (d *Device) LinearSwiGLU(y, x, w, bias tensor.Tensor) {
 	const op = "LinearSwiGLU"
 	floating(op, "x", x)

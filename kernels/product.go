@@ -84,7 +84,8 @@ func (d *Device) activate(y, x tensor.Matrix, act cpu.Activation) {
 // fewRows reports whether matvec computes a product: up to eight rows times the transpose of a matrix, in BF16, in
 // 16-byte words, without a batch.
 func fewRows(p cpu.Product) bool {
-	return batch(p) == 1 && p.Factor() == 1 && p.A.DType == tensor.BF16 && !p.TransA && p.TransB && p.A.Rows <= 8 && aligned(p)
+	return batch(p) == 1 && p.Factor() == 1 && p.A.DType == tensor.BF16 && !p.TransA && p.TransB && p.A.Rows <= 8 &&
+		aligned(p)
 }
 
 // batch returns the number of products of p.
@@ -257,7 +258,7 @@ func (d *Device) tiled(p cpu.Product, t tile, parts int) {
 	}
 	if parts > 1 {
 		d.launch(kernel{"parts.cu", "sum_parts", macros{result(all.C), {p.A.DType.String(), 1}}}, each(m*n),
-			addrOf(all.C).twice(all.Add), i64(all.C.Stride), addrOf(p.C), address(all.Bias), f32(all.Factor()), i32(m), i32(n), i32(parts),
-			flag(all.Add))
+			addrOf(all.C).twice(all.Add), i64(all.C.Stride), addrOf(p.C), address(all.Bias), f32(all.Factor()), i32(m), i32(n),
+			i32(parts), flag(all.Add))
 	}
 }

@@ -12,9 +12,10 @@ import (
 //
 // x is [rows, dim]; y has its type and length, and may be x. lse is [rows] F32.
 //
-// An element of −∞ gives 0, and its gradient is 0. A row has a result only if its largest element is finite: in any other
-// row, and in one with a NaN, all of y is NaN, as in PyTorch. lse is +∞ for a row with +∞, −∞ for a row of −∞, and NaN for
-// any other row with a NaN. Attention, which must give 0 for a query that sees no key, does so by its mask and not by this operation.
+// An element of −∞ gives 0, and its gradient is 0. A row has a result only if its largest element is finite: in any
+// other row, and in one with a NaN, all of y is NaN, as in PyTorch. lse is +∞ for a row with +∞, −∞ for a row of −∞,
+// and NaN for any other row with a NaN. Attention, which must give 0 for a query that sees no key, does so by its mask
+// and not by this operation.
 func (d *Device) Softmax(y, lse, x tensor.Tensor) {
 	const op = "Softmax"
 	floating(op, "x", x)

@@ -9,8 +9,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestSoftmaxRange checks rows that have no softmax, or whose elements are so large that a difference overflows. Results
-// overwrite their inputs: x, then dy.
+// TestSoftmaxRange checks rows that have no softmax, or whose elements are so large that a difference overflows.
+// Results overwrite their inputs: x, then dy.
 func TestSoftmaxRange(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
 	const dim = 19 // whole vectors and a part of one

@@ -11,8 +11,8 @@ import (
 //
 //	values[r,i] = x[r, indices[r,i]]
 //
-// x is [rows, n], indices [rows, k] I32; values is [rows, k] of x's type, or the zero Tensor. It must not overlap x. k is
-// from 0 to n.
+// x is [rows, n], indices [rows, k] I32; values is [rows, k] of x's type, or the zero Tensor. It must not overlap x. k
+// is from 0 to n.
 //
 // NaN comes first, then the elements by value. Among equals, of which −0 and 0 are two and NaN and NaN too, the lower
 // index comes first.

@@ -22,8 +22,8 @@ func (s batch) counts() (n [2]int) {
 	return n
 }
 
-// element returns the index of element [i,j,r,c] of an operand with count matrices of rows by cols, stored transposed or not.
-// Where there is one matrix, it is that one.
+// element returns the index of element [i,j,r,c] of an operand with count matrices of rows by cols, stored transposed
+// or not. Where there is one matrix, it is that one.
 func element(count [2]int, i, j, rows, cols, r, c int, transposed bool) int {
 	i, j = i%count[0], j%count[1]
 	if transposed {
@@ -128,6 +128,7 @@ func batchedCases() (cases []*Case) {
 }
 
 func batchedTimed(t tensor.DType) []*Case {
-	return []*Case{batch{"32 heads of 128, 512 tokens: scores", [2]int{1, 32}, [2]int{1, 32}, 512, 128, 512, false, true, 1,
-		false}.Case(t)}
+	return []*Case{
+		batch{"32 heads of 128, 512 tokens: scores", [2]int{1, 32}, [2]int{1, 32}, 512, 128, 512, false, true, 1, false}.Case(t),
+	}
 }

@@ -86,8 +86,8 @@ func linearSwiGLUCase(t tensor.DType, rows, in, inner int, bias bool) *Case {
 
 func linearActivationCases() (cases []*Case) {
 	for _, t := range Types {
-		for i, size := range [][3]int{{1, 1, 1}, {2, 3, 1}, {1, 64, 48}, {7, 33, 17}, {9, 16, 129}, {33, 40, 64}, {70, 20, 33},
-			{5, 600, 20}, {40, 600, 24}} {
+		for i, size := range [][3]int{{1, 1, 1}, {2, 3, 1}, {1, 64, 48}, {7, 33, 17}, {9, 16, 129}, {33, 40, 64},
+			{70, 20, 33}, {5, 600, 20}, {40, 600, 24}} {
 			act := kernels.GELUExact + kernels.Activation(i%3)
 			cases = append(cases, linearActivationCase(t, size[0], size[1], size[2], act, i%4 > 0))
 		}

@@ -24,7 +24,8 @@ func softmax(y, x []float64) (lse float64) {
 	return top + math.Log(total)
 }
 
-// softmaxCase has elements with a standard deviation of 3, of which some are -1e30 if masked: differences of −∞ are NaN.
+// softmaxCase has elements with a standard deviation of 3, of which some are -1e30 if masked: differences of −∞ are
+// NaN.
 func softmaxCase(t tensor.DType, rows, dim int, masked bool) *Case {
 	x := act("x", t, rows, dim)
 	x.Fill = func(r *rand.Rand, i int) float64 {

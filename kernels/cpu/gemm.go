@@ -21,8 +21,8 @@ import (
 	"restyle/tensor"
 )
 
-// A Product is a product that Gemm computes: C = Alpha·A·B (+ Bias) (+ C), where A is [m, k], B is [k, n] and C is [m, n]. Or
-// it is a batch of such products; then the matrices are those of the first.
+// A Product is a product that Gemm computes: C = Alpha·A·B (+ Bias) (+ C), where A is [m, k], B is [k, n] and C is [m,
+// n]. Or it is a batch of such products; then the matrices are those of the first.
 type Product struct {
 	C, A, B        tensor.Matrix // F32 or BF16, A and B alike; C must not overlap them
 	TransA, TransB bool          // the operand is stored transposed: A as [k, m], B as [n, k]

@@ -73,8 +73,9 @@ func (b *BLAS) Close() error {
 	return nil
 }
 
-// A Shape has all that a plan for a product depends on: C = Alpha·A·B, or with Bias C = Alpha·A·B + bias on every row, of row-major
-// matrices C [M, N], A [M, K], or [K, M] with TransA, B [K, N], or [N, K] with TransB; or a batch of such products.
+// A Shape has all that a plan for a product depends on: C = Alpha·A·B, or with Bias C = Alpha·A·B + bias on every row,
+// of row-major matrices C [M, N], A [M, K], or [K, M] with TransA, B [K, N], or [N, K] with TransB; or a batch of such
+// products.
 type Shape struct {
 	M, N, K                int
 	LDA, LDB, LDC          int // elements from one row to the next

@@ -290,8 +290,8 @@ func compareSoftmax(c *opCase) {
 	c.compare("dx", dx, limitSoftmax)
 }
 
-// compareBatched compares batched products. The results are views of the same shapes: what has no batch axes, or only one,
-// has one matrix along the others.
+// compareBatched compares batched products. The results are views of the same shapes: what has no batch axes, or only
+// one, has one matrix along the others.
 func compareBatched(c *opCase) {
 	a, b := kernels.MatricesOf(c.input("a")), kernels.MatricesOf(c.input("b"))
 	a.Trans, b.Trans = c.params.TransposeA, c.params.TransposeB
@@ -351,8 +351,8 @@ func (c *opCase) compareIndices(name string, x tensor.Tensor) {
 	c.f.compare("topk "+name, c.key(c.name+"."+name), differ(same), exact)
 }
 
-// compareLinearActivation compares layers and what follows them: one layer and its activation, a Llama's gate and up, and
-// a GPT-2's feed-forward layer.
+// compareLinearActivation compares layers and what follows them: one layer and its activation, a Llama's gate and up,
+// and a GPT-2's feed-forward layer.
 func compareLinearActivation(c *opCase) {
 	switch {
 	case c.inputs["wg"] != nil:
@@ -376,8 +376,8 @@ func (c *opCase) activation() kernels.Activation {
 	}[c.params.Activation]
 }
 
-// compareLayer compares the gradients of a linear layer, given that of its result. One that has no name, or that was not
-// recorded, is left out.
+// compareLayer compares the gradients of a linear layer, given that of its result. One that has no name, or that was
+// not recorded, is left out.
 func (c *opCase) compareLayer(dy, x, w tensor.Tensor, dx, dw, db string) {
 	if c.outputs[dx] != nil {
 		g := c.output(dx)
@@ -396,8 +396,8 @@ func (c *opCase) compareLayer(dy, x, w tensor.Tensor, dx, dw, db string) {
 	}
 }
 
-// compareRounded compares a result behind one that may be rounded: in BF16 with twice PyTorch's error, at least that of one
-// rounding.
+// compareRounded compares a result behind one that may be rounded: in BF16 with twice PyTorch's error, at least that of
+// one rounding.
 func (c *opCase) compareRounded(name string, x tensor.Tensor) {
 	limit := float64(limitProduct)
 	if c.typ == tensor.BF16 {

@@ -57,10 +57,12 @@ func TestOps(t *testing.T) {
 		}
 	}
 	for want, spoil := range map[string]func(t *testing.T, dir string){
-		"":                                     func(*testing.T, string) {},
-		"gelu y gelu.safetensors one.y":        edit(func(list map[string]*rawTensor) { list["one.y"].change() }),
-		"gelu dx gelu.safetensors one.dx":      edit(func(list map[string]*rawTensor) { list["one.dx"].change() }),
-		"passed over gelu.safetensors one.z":   edit(func(list map[string]*rawTensor) { list["one.z"] = list["one.y"].clone() }),
+		"":                                func(*testing.T, string) {},
+		"gelu y gelu.safetensors one.y":   edit(func(list map[string]*rawTensor) { list["one.y"].change() }),
+		"gelu dx gelu.safetensors one.dx": edit(func(list map[string]*rawTensor) { list["one.dx"].change() }),
+		"passed over gelu.safetensors one.z": edit(func(list map[string]*rawTensor) {
+			list["one.z"] = list["one.y"].clone()
+		}),
 		"case one: y is [] in the safetensors": edit(func(list map[string]*rawTensor) { delete(list, "one.y") }),
 		"case one: x is [2 1] in the safetensor": edit(func(list map[string]*rawTensor) {
 			list["one.x"].Shape = []int{2,
