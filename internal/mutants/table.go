@@ -5,6 +5,6 @@ import "slices"
 // mutants returns the faults of all areas.
 func mutants() []mutant {
 	return slices.Concat(trainerMutants, usersMutants, kernelsMutants, modelsMutants, gptMutants, filesMutants,
-		serverMutants, gendataMutants, sandboxMutants, diskMutants, filterMutants, emulatedMutants, productMutants, gpuMutants,
-		decodeMutants, adamWMutants, driverMutants, attentionMutants, blasMutants, stepMutants, opsMutants)
+		serverMutants, gendataMutants, sandboxMutants, diskMutants, filterMutants, emulatedMutants, productMutants,
+		gpuMutants, decodeMutants, adamWMutants, driverMutants, attentionMutants, blasMutants, stepMutants, opsMutants)
 }
