@@ -129,5 +129,6 @@ func batchedCases() (cases []*Case) {
 
 func batchedTimed(t tensor.DType) []*Case {
 	heads := [2]int{1, 32}
-	return []*Case{batch{"32 heads of 128, 512 tokens: scores", heads, heads, 512, 128, 512, false, true, 1, false}.Case(t)}
+	scores := batch{"32 heads of 128, 512 tokens: scores", heads, heads, 512, 128, 512, false, true, 1, false}
+	return []*Case{scores.Case(t)}
 }
