@@ -1,0 +1,204 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+)
+
+func near(a, b float64) bool {
+	return math.Abs(a-b) <= 1e-12*math.Abs(b) || math.IsNaN(a) && math.IsNaN(b)
+}
+
+func TestSample(t *testing.T) {
+	nan := math.NaN()
+	var hundred []float64
+	for i := range 101 {
+		hundred = append(hundred, float64(100+(i*37)%101)) // 100 to 200, mixed
+	}
+	for _, c := range []struct {
+		seconds                  []float64
+		median, low, high, noise float64
+	}{
+		{nil, nan, nan, nan, nan},
+		{[]float64{3}, 3, 3, 3, nan},
+		{[]float64{3, 1}, 2, 1.5, 2.5, 0.5},
+		{[]float64{4, 1, 2}, 2, 1.5, 3, 0.75},
+		{[]float64{5, 1, 2, 3, 4}, 3, 2, 4, 2.0 / 3},
+		{hundred, 150, 125, 175, 10.0 / 150}, // 1.96 standard deviations of 5 are 9.85 ranks
+	} {
+		s := Sample{slices.Clone(c.seconds)}
+		low, high := s.Quartiles()
+		if !near(s.Median(), c.median) || !near(low, c.low) || !near(high, c.high) || !near(s.Noise(), c.noise) {
+			t.Errorf("%v: median %v, %v to %v, noise %v", c.seconds, s.Median(), low, high, s.Noise())
+		}
+		if !slices.Equal(s.Seconds, c.seconds) {
+			t.Error("the times were put in another order")
+		}
+	}
+}
+
+func TestRatio(t *testing.T) {
+	nan := math.NaN()
+	for _, c := range []struct {
+		before, beforeNoise, now, nowNoise float64
+		want                               string
+		clear                              bool
+	}{
+		{1.43, 0.012, 1, 0.016, "1.43 times as fast, ±2%", true},
+		{1, 0.003, 2, 0.004, "0.5 times as fast, ±0.5%", true},
+		{1, 0.03, 1.02, 0.04, "the same within ±5%", false},
+		{1, 0, 1, 0, "the same within ±0.0%", false},
+		{3, nan, 1, 0.01, "3 times as fast, noise unknown", false},
+		{nan, 0.1, 1, 0.1, "no comparison", false},
+		{1, 0.1, 0, 0.1, "no comparison", true},
+	} {
+		r := RatioOf(c.before, c.beforeNoise, c.now, c.nowNoise)
+		if r.String() != c.want || r.Clear() != c.clear {
+			t.Errorf("%+v: %q, clear %v", c, r, r.Clear())
+		}
+	}
+	slow, fast := Sample{[]float64{2, 2, 2}}, Sample{[]float64{1, 1, 1}}
+	if r := fast.Faster(slow); r.Times != 2 || r.Noise != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestCeiling(t *testing.T) {
+	c := Ceiling{Bytes: 100, FLOPs: 1000}
+	for _, x := range []struct{ bytes, flops, seconds, share float64 }{
+		{200, 1000, 4, 0.5}, {50, 1000, 4, 0.25}, {200, 0, 1, 2},
+	} {
+		if got := c.Share(x.bytes, x.flops, x.seconds); got != x.share {
+			t.Errorf("%+v: %v", x, got)
+		}
+	}
+}
+
+// TestTurns checks that forms take turns, each first as often as the other, after their warm-up.
+func TestTurns(t *testing.T) {
+	var order string
+	form := func(name string) Work {
+		return Repeat(func() { order += name }, func() error { order += "."; return nil })
+	}
+	samples, err := Turns(t.Context(), Options{Warmup: 2, Iterations: 3}, form("a"), form("b"))
+	if err != nil || order != "a.a.b.b.a.b.b.a.a.b." {
+		t.Errorf("%q, %v", order, err)
+	}
+	for _, s := range samples {
+		if len(s.Seconds) != 3 || slices.Min(s.Seconds) < 0 {
+			t.Errorf("%+v", s)
+		}
+	}
+	order = ""
+	if s, err := Run(t.Context(), Options{}, form("a")); err != nil || order != "a." || len(s.Seconds) != 1 {
+		t.Errorf("%q, %v, %v", order, s, err)
+	}
+}
+
+// ticking makes the package's clock stand still, and returns a function that advances it.
+func ticking(t *testing.T) func(time.Duration) {
+	at := time.Now()
+	now = func() time.Time { return at }
+	t.Cleanup(func() { now = time.Now })
+	return func(d time.Duration) { at = at.Add(d) }
+}
+
+// TestBudget checks that an exceeded budget ends the warm-up, and the timings after the least number.
+func TestBudget(t *testing.T) {
+	advance := ticking(t)
+	n := 0
+	work := func(int) error { n++; advance(time.Second); return nil }
+	for _, c := range []struct {
+		Options
+		timings, runs int
+	}{
+		{Options{Warmup: 9, Iterations: 50, Budget: 8 * time.Second}, 8, 10},
+		{Options{Warmup: 9, Iterations: 50, Budget: 8 * time.Second, Least: 20}, 20, 22},
+		{Options{Warmup: 9, Iterations: 5, Budget: 1, Least: 20}, 5, 6},
+		{Options{Warmup: 1, Iterations: 50}, 50, 51},
+	} {
+		n = 0
+		s, err := Run(t.Context(), c.Options, work)
+		if err != nil || len(s.Seconds) != c.timings || n != c.runs {
+			t.Errorf("%+v: %d timings, %d runs, %v", c, len(s.Seconds), n, err)
+		}
+	}
+}
+
+// TestShortest checks that fast work runs several times in a timing, and that its time is that of one run.
+func TestShortest(t *testing.T) {
+	advance := ticking(t)
+	for _, each := range []time.Duration{10 * time.Microsecond, time.Nanosecond, time.Second, 0} {
+		var all []int
+		s, err := Run(t.Context(), Options{Iterations: 2, Shortest: time.Millisecond}, func(times int) error {
+			all = append(all, times)
+			advance(time.Duration(times) * each)
+			return nil
+		})
+		last := all[len(all)-1]
+		enough := time.Duration(last)*each >= time.Millisecond || last == 1<<16
+		tooMany := last > 1 && last < 1<<16 && time.Duration(last)*each > 2*time.Millisecond
+		if err != nil || all[0] != 1 || !enough || tooMany || all[len(all)-2] != last || !near(s.Seconds[1], each.Seconds()) {
+			t.Errorf("%v: %v, %v, %v", each, all, s, err)
+		}
+	}
+}
+
+func TestTurnsError(t *testing.T) {
+	broken := errors.New("broken")
+	if _, err := Run(t.Context(), Options{Warmup: 1}, func(int) error { return broken }); err != broken {
+		t.Error(err)
+	}
+	n := 0
+	_, err := Turns(t.Context(), Options{Iterations: 5}, func(int) error { n++; return nil }, func(int) error {
+		if n == 3 {
+			return broken
+		}
+		return nil
+	})
+	if err != broken || n != 3 {
+		t.Errorf("%d runs, %v", n, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := Run(ctx, Options{Iterations: 5}, func(int) error { cancel(); return nil }); err != context.Canceled {
+		t.Error(err)
+	}
+}
+
+// The work is a product of two small matrices, in two forms.
+func ExampleTurns() {
+	const n = 48
+	var a, b, c [n][n]float64
+	byRows := func() {
+		for i := range n {
+			for k := range n {
+				for j := range n {
+					c[i][j] += a[i][k] * b[k][j]
+				}
+			}
+		}
+	}
+	byColumns := func() {
+		for j := range n {
+			for k := range n {
+				for i := range n {
+					c[i][j] += a[i][k] * b[k][j]
+				}
+			}
+		}
+	}
+	o := Options{Warmup: 2, Iterations: 20, Shortest: time.Millisecond}
+	s, err := Turns(context.Background(), o, Repeat(byColumns, nil), Repeat(byRows, nil))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	rate := 2 * n * n * n / s[1].Median() // floating-point operations per second
+	fmt.Println(len(s[0].Seconds), "timings of each,", rate > 0, s[1].Faster(s[0]).Times > 0)
+	// Output: 20 timings of each, true true
+}
