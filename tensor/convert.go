@@ -17,6 +17,17 @@ func BF16ToF32(bits uint16) float32 { return math.Float32frombits(uint32(bits) <
 // RoundBF16 rounds f to a bfloat16: it returns what is left of f after storing it as one.
 func RoundBF16(f float32) float32 { return BF16ToF32(BF16FromF32(f)) }
 
+// Round rounds f to a type that operations compute in: it returns what is left of f after storing it.
+func Round(f float32, t DType) float32 {
+	switch t {
+	case BF16:
+		return RoundBF16(f)
+	case F16:
+		return F16ToF32(F16FromF32(f))
+	}
+	return f
+}
+
 // F16ToF32 returns the value of the IEEE binary16 with these bits. Each is a float32, including subnormal ones.
 func F16ToF32(bits uint16) float32 {
 	sign := uint32(bits&0x8000) << 16

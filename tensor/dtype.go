@@ -8,20 +8,25 @@ type DType uint8
 // The types of weights, activations, token ids and optimizer state.
 const (
 	F32  DType = iota + 1 // IEEE binary32
-	F16                   // IEEE binary16; only read from files, never computed with
+	F16                   // IEEE binary16
 	BF16                  // the upper half of an F32
 	I64
 	I32
 	U8
 	F64 // sums over a whole step
+
+	INT8 // quantized weights: see Quantized
+	INT4
+	INT4Z
 )
 
 var dtypes = [...]struct {
 	name string
 	size int
-}{F32: {"F32", 4}, F16: {"F16", 2}, BF16: {"BF16", 2}, I64: {"I64", 8}, I32: {"I32", 4}, U8: {"U8", 1}, F64: {"F64", 8}}
+}{F32: {"F32", 4}, F16: {"F16", 2}, BF16: {"BF16", 2}, I64: {"I64", 8}, I32: {"I32", 4}, U8: {"U8", 1}, F64: {"F64", 8},
+	INT8: {"INT8", 0}, INT4: {"INT4", 0}, INT4Z: {"INT4Z", 0}}
 
-// Size returns the size of an element in bytes, 0 for an invalid type.
+// Size returns the size of an element in bytes, 0 for an invalid or a quantized type.
 func (t DType) Size() int {
 	if int(t) >= len(dtypes) {
 		return 0
@@ -29,9 +34,15 @@ func (t DType) Size() int {
 	return dtypes[t].size
 }
 
+// Computes reports whether operations compute in the type: F32, BF16 or F16.
+func (t DType) Computes() bool { return t == F32 || t.Half() }
+
+// Half reports whether the type is a float of 16 bits: BF16 or F16.
+func (t DType) Half() bool { return t == BF16 || t == F16 }
+
 // String returns the type's name in safetensors files, such as "BF16".
 func (t DType) String() string {
-	if t.Size() == 0 {
+	if t.Size() == 0 && !t.Quantized() {
 		return fmt.Sprintf("DType(%d)", uint8(t))
 	}
 	return dtypes[t].name

@@ -31,7 +31,12 @@ func (t Tensor) Len() int {
 }
 
 // Bytes returns the number of bytes.
-func (t Tensor) Bytes() int { return t.Len() * t.DType.Size() }
+func (t Tensor) Bytes() int {
+	if t.DType.Quantized() {
+		return t.Rows() * t.DType.RowBytes(t.Dim(-1))
+	}
+	return t.Len() * t.DType.Size()
+}
 
 // Dim returns the size of axis i; a negative i counts from the last.
 func (t Tensor) Dim(i int) int {
@@ -55,11 +60,9 @@ func (t Tensor) Slice(lo, hi int) Tensor {
 	if lo < 0 || hi < lo || hi > t.Shape[0] {
 		panic(fmt.Sprintf("tensor: rows %d to %d of %v: out of range", lo, hi, t))
 	}
-	row := t.DType.Size()
-	for _, d := range t.Shape[1:] {
-		row *= d
-	}
-	t.Addr += uintptr(lo * row)
+	row := t
+	row.Shape = append([]int{1}, t.Shape[1:]...)
+	t.Addr += uintptr(lo * row.Bytes())
 	t.Shape = append([]int{hi - lo}, t.Shape[1:]...)
 	return t
 }

@@ -1,0 +1,282 @@
+// Package quant quantizes the weights of linear layers to 8 and 4 bits, and back. Package tensor has the layout of what
+// it writes, and package kernels multiplies by it.
+//
+// Every step is one float32 operation, rounded once, so that results are the same bits everywhere. A weight is divided
+// by the scale as it is stored, so that the codes follow from it.
+package quant
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"restyle/tensor"
+)
+
+// A Rule says how codes and scales follow from weights. Codes are rounded to nearest, ties to even.
+type Rule string
+
+const (
+	// INT8 has a float32 scale per row, max|w| / 127, and codes from -127 to 127.
+	INT8 Rule = "int8"
+	// INT4Sym7 has an F16 scale per group of 128, max|w| / 7.
+	INT4Sym7 Rule = "int4_sym7"
+	// INT4Sym8 has an F16 scale per group, m / -8, where m is the element of largest magnitude, with its sign, and the
+	// first of several. It uses all 16 codes; the scale may be negative.
+	INT4Sym8 Rule = "int4_sym8"
+	// INT4Asym has an F16 scale per group, (max - min) / 15, and a zero point. The range from min to max includes 0.
+	INT4Asym Rule = "int4_asym"
+)
+
+// Rules are all rules, in the order in which listings have them.
+var Rules = []Rule{INT8, INT4Sym7, INT4Sym8, INT4Asym}
+
+// DType returns the type of what the rule writes, or 0 if there is no such rule.
+func (r Rule) DType() tensor.DType {
+	switch r {
+	case INT8:
+		return tensor.INT8
+	case INT4Sym7, INT4Sym8:
+		return tensor.INT4
+	case INT4Asym:
+		return tensor.INT4Z
+	}
+	return 0
+}
+
+// Quantize quantizes a matrix with rows of in weights: a layer in one call. dst gets RowBytes(in) bytes per row of the
+// rule's type. It is an error if a weight is NaN or infinite, or if a scale is too large for F16.
+func (r Rule) Quantize(dst []byte, w []float32, in int) error {
+	t := r.DType()
+	if t == 0 {
+		return fmt.Errorf("quantization rule %q: must be one of %v", r, Rules)
+	}
+	size := t.RowBytes(in)
+	if in < 1 || len(w)%in != 0 || len(dst) != len(w)/in*size {
+		return fmt.Errorf("quantization of %d weights in rows of %d into %d bytes: sizes do not agree", len(w), in, len(dst))
+	}
+	for i := range len(w) / in {
+		row := Row{t, in, dst[i*size:][:size]}
+		clear(row.Bytes)
+		if err := row.set(r, w[i*in:][:in]); err != nil {
+			return fmt.Errorf("row %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// Dequantize computes the values of quantized rows, each of in weights. It is an error if the sizes do not agree.
+func Dequantize(dst []float32, src []byte, t tensor.DType, in int) error {
+	if !t.Quantized() || in < 1 || len(dst)%in != 0 || len(src) != len(dst)/in*t.RowBytes(in) {
+		return fmt.Errorf("%d bytes of %v as %d weights in rows of %d: sizes do not agree", len(src), t, len(dst), in)
+	}
+	size := t.RowBytes(in)
+	for i := range len(dst) / in {
+		row := Row{t, in, src[i*size:][:size]}
+		out := dst[i*in:][:in]
+		for g := range row.Groups() {
+			lo, hi := row.Group(g)
+			scale, zero := row.Scale(g), row.Zero(g)
+			for j := lo; j < hi; j++ {
+				out[j] = float32(row.Code(j)-zero) * scale
+			}
+		}
+	}
+	return nil
+}
+
+// set quantizes one row. All its bytes are 0 before.
+func (r Row) set(rule Rule, w []float32) error {
+	for g := range r.Groups() {
+		lo, hi := r.Group(g)
+		scale, zero, err := rule.Scale(w[lo:hi])
+		if err != nil {
+			return fmt.Errorf("elements %d to %d: %w", lo, hi-1, err)
+		}
+		r.SetScale(g, scale, zero)
+		for i, x := range w[lo:hi] {
+			r.SetCode(lo+i, rule.Code(x, scale, zero))
+		}
+	}
+	return nil
+}
+
+// Scale returns the scale of a group of weights, as it is stored, and its zero point: the code of 0. INT8's groups are
+// whole rows.
+func (r Rule) Scale(w []float32) (scale float32, zero int, err error) {
+	var lo, hi, largest float32 // of w and 0; the weight of largest magnitude
+	for _, x := range w {
+		if x-x != 0 {
+			return 0, 0, fmt.Errorf("a weight is %v: must be finite", x)
+		}
+		lo, hi = min(lo, x), max(hi, x)
+		if abs(x) > abs(largest) {
+			largest = x
+		}
+	}
+	switch r {
+	case INT8:
+		return abs(largest) / 127, 0, nil
+	case INT4Sym7:
+		scale = abs(largest) / 7
+	case INT4Sym8:
+		scale = largest / -8
+	case INT4Asym:
+		scale = (hi - lo) / 15
+	}
+	if scale = tensor.F16ToF32(tensor.F16FromF32(scale)); scale-scale != 0 {
+		return 0, 0, fmt.Errorf("weights from %v to %v: their scale is too large for F16", lo, hi)
+	}
+	if zero = 8; r == INT4Asym {
+		if zero = 0; scale != 0 {
+			zero = int(min(15, max(0, rint(-lo/scale))))
+		}
+	}
+	return scale, zero, nil
+}
+
+// Code returns the code of a weight.
+func (r Rule) Code(x, scale float32, zero int) int {
+	if scale == 0 {
+		return zero
+	}
+	if r == INT8 {
+		return int(min(127, max(-127, rint(x/scale)))) // beyond only if the scale is subnormal
+	}
+	return int(min(15, max(0, rint(x/scale)+float32(zero))))
+}
+
+// rint rounds to the nearest integer, ties to even.
+func rint(x float32) float32 { return float32(math.RoundToEven(float64(x))) }
+
+func abs(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) }
+
+// A Row is a quantized row of In weights, in the layout of tensor.DType.Quantized.
+type Row struct {
+	DType tensor.DType
+	In    int
+	Bytes []byte // RowBytes(In)
+}
+
+// Groups returns the number of groups that have a scale each.
+func (r Row) Groups() int { return r.DType.Groups(r.In) }
+
+// Group returns the weights of a group: from lo to hi-1.
+func (r Row) Group(g int) (lo, hi int) {
+	if r.DType == tensor.INT8 {
+		return 0, r.In
+	}
+	return g * tensor.GroupSize, min(r.In, (g+1)*tensor.GroupSize)
+}
+
+// Scale returns the scale of a group.
+func (r Row) Scale(g int) float32 {
+	if r.DType == tensor.INT8 {
+		return math.Float32frombits(binary.LittleEndian.Uint32(r.Bytes))
+	}
+	return tensor.F16ToF32(binary.LittleEndian.Uint16(r.Bytes[2*g:]))
+}
+
+// Zero returns the zero point of a group.
+func (r Row) Zero(g int) int {
+	switch r.DType {
+	case tensor.INT8:
+		return 0
+	case tensor.INT4Z:
+		return int(r.Bytes[r.zeros()+g])
+	}
+	return 8
+}
+
+// zeros returns where the zero points start.
+func (r Row) zeros() int { return tensor.INT4.HeadBytes(r.In) }
+
+// SetScale stores a group's scale and zero point, and the code of zero for all of its weights and of its padding.
+func (r Row) SetScale(g int, scale float32, zero int) {
+	if r.DType == tensor.INT8 {
+		binary.LittleEndian.PutUint32(r.Bytes, math.Float32bits(scale))
+		return
+	}
+	binary.LittleEndian.PutUint16(r.Bytes[2*g:], tensor.F16FromF32(scale))
+	if r.DType == tensor.INT4Z {
+		r.Bytes[r.zeros()+g] = byte(zero)
+	}
+	codes := r.Bytes[r.DType.HeadBytes(r.In)+g*tensor.GroupSize/2:][:tensor.GroupSize/2]
+	for i := range codes {
+		codes[i] = byte(zero | zero<<4)
+	}
+}
+
+// Code returns the code of a weight: from -127 to 127 in INT8, from 0 to 15 otherwise.
+func (r Row) Code(i int) int {
+	if r.DType == tensor.INT8 {
+		return int(int8(r.Bytes[r.DType.HeadBytes(r.In)+i]))
+	}
+	at, shift := r.nibble(i)
+	return int(r.Bytes[at] >> shift & 15)
+}
+
+// SetCode stores the code of a weight. SetScale of its group comes before.
+func (r Row) SetCode(i, code int) {
+	if r.DType == tensor.INT8 {
+		r.Bytes[r.DType.HeadBytes(r.In)+i] = byte(code)
+		return
+	}
+	at, shift := r.nibble(i)
+	r.Bytes[at] = r.Bytes[at]&^(15<<shift) | byte(code)<<shift
+}
+
+// nibble returns the byte of a 4-bit code, and its lowest bit in there.
+func (r Row) nibble(i int) (at, shift int) {
+	const half = tensor.GroupSize / 2
+	return r.DType.HeadBytes(r.In) + i/tensor.GroupSize*half + i%half, i % tensor.GroupSize / half * 4
+}
+
+// Check reports whether rows, each of in weights, are as Quantize writes them: scales finite, those of INT8 not
+// negative, codes and zero points in range, and padding as it must be.
+func Check(rows []byte, t tensor.DType, in int) error {
+	if !t.Quantized() || in < 1 || len(rows)%t.RowBytes(in) != 0 {
+		return fmt.Errorf("%d bytes as rows of %d weights in %v: sizes do not agree", len(rows), in, t)
+	}
+	for i := 0; len(rows) > 0; i++ {
+		if err := (Row{t, in, rows[:t.RowBytes(in)]}).check(); err != nil {
+			return fmt.Errorf("row %d: %w", i, err)
+		}
+		rows = rows[t.RowBytes(in):]
+	}
+	return nil
+}
+
+func (r Row) check() error {
+	same := Row{r.DType, r.In, make([]byte, len(r.Bytes))} // what these scales and codes look like
+	for g := range r.Groups() {
+		scale, zero := r.Scale(g), r.Zero(g)
+		if scale-scale != 0 || r.DType == tensor.INT8 && scale < 0 {
+			return fmt.Errorf("scale %d is %v", g, scale)
+		}
+		if zero > 15 {
+			return fmt.Errorf("zero point %d is %d: must be at most 15", g, zero)
+		}
+		same.SetScale(g, scale, zero)
+		lo, hi := r.Group(g)
+		for i := lo; i < hi; i++ {
+			code := r.Code(i)
+			if code == -128 {
+				return fmt.Errorf("code %d is -128: must be at least -127", i)
+			}
+			same.SetCode(i, code)
+		}
+	}
+	for i, b := range r.Bytes {
+		if b != same.Bytes[i] {
+			return fmt.Errorf("byte %d is %d: must be padding, %d", i, b, same.Bytes[i])
+		}
+	}
+	return nil
+}
+
+// RuleFor returns the rule by which weights get a quantized type if nothing else is said: of the rules that round each
+// weight to nearest, the one with the smallest error.
+func RuleFor(t tensor.DType) Rule {
+	return map[tensor.DType]Rule{tensor.INT8: INT8, tensor.INT4: INT4Sym8, tensor.INT4Z: INT4Asym}[t]
+}

@@ -1,0 +1,233 @@
+package quant
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"restyle/tensor"
+)
+
+// quantized returns a matrix quantized by a rule.
+func quantized(t testing.TB, r Rule, w []float32, in int) []byte {
+	t.Helper()
+	rows := make([]byte, len(w)/in*r.DType().RowBytes(in))
+	if err := r.Quantize(rows, w, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := Check(rows, r.DType(), in); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func codes(r Row) (list []int) {
+	for i := range r.In {
+		list = append(list, r.Code(i))
+	}
+	return list
+}
+
+func TestTiesGoToEven(t *testing.T) {
+	w := []float32{127, 0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 126.5}
+	row := Row{tensor.INT8, len(w), quantized(t, INT8, w, len(w))}
+	if want := []int{127, 0, 2, 2, 0, -2, -2, 126}; !slices.Equal(codes(row), want) || row.Scale(0) != 1 {
+		t.Errorf("int8: codes %v, scale %v: want %v and 1", codes(row), row.Scale(0), want)
+	}
+	w = []float32{7, 0.5, 1.5, -0.5, -1.5, -7}
+	row = Row{tensor.INT4, len(w), quantized(t, INT4Sym7, w, len(w))}
+	if want := []int{15, 8, 10, 8, 6, 1}; !slices.Equal(codes(row), want) {
+		t.Errorf("int4_sym7: codes %v: want %v", codes(row), want)
+	}
+	w = []float32{8, 0.5, 1.5, -2.5, 7, -8} // the first of two largest: the scale is negative
+	row = Row{tensor.INT4, len(w), quantized(t, INT4Sym8, w, len(w))}
+	if want := []int{0, 8, 6, 10, 1, 15}; !slices.Equal(codes(row), want) || row.Scale(0) != -1 {
+		t.Errorf("int4_sym8: codes %v, scale %v: want %v and -1", codes(row), row.Scale(0), want)
+	}
+	w = []float32{-2.5, 12.5, 0.5, 1.5}
+	row = Row{tensor.INT4Z, len(w), quantized(t, INT4Asym, w, len(w))}
+	if want := []int{0, 14, 2, 4}; !slices.Equal(codes(row), want) || row.Zero(0) != 2 {
+		t.Errorf("int4_asym: codes %v, zero point %d: want %v and 2", codes(row), row.Zero(0), want)
+	}
+}
+
+// TestOneSided has a group without positive weights: its range ends at 0.
+func TestOneSided(t *testing.T) {
+	w := []float32{-15, -0.5, -1.5}
+	row := Row{tensor.INT4Z, len(w), quantized(t, INT4Asym, w, len(w))}
+	if want := []int{0, 15, 13}; !slices.Equal(codes(row), want) || row.Zero(0) != 15 || row.Scale(0) != 1 {
+		t.Errorf("codes %v, zero point %d, scale %v: want %v, 15 and 1", codes(row), row.Zero(0), row.Scale(0), want)
+	}
+}
+
+// TestDivisionByTheStoredScale has a weight whose code differs if it is divided by the scale before that is rounded to
+// F16, and one whose code differs if it is multiplied by the scale's reciprocal.
+func TestDivisionByTheStoredScale(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	unrounded, reciprocal := 0, 0
+	for range 3000 {
+		w := make([]float32, 128)
+		for i := range w {
+			w[i] = float32(random.IntN(255) - 127)
+		}
+		row := Row{tensor.INT4, 128, quantized(t, INT4Sym7, w, 128)}
+		scale := row.Scale(0)
+		for i, x := range w {
+			want := int(rint(x/scale)) + 8
+			if got := row.Code(i); got != min(15, want) {
+				t.Fatalf("code of %v with scale %v: %d, want %d", x, scale, got, want)
+			}
+			var largest float32
+			for _, y := range w {
+				largest = max(largest, abs(y))
+			}
+			if int(rint(x/(largest/7)))+8 != want {
+				unrounded++
+			}
+		}
+		eight := Row{tensor.INT8, 128, quantized(t, INT8, w, 128)}
+		for i, x := range w {
+			if int(rint(x*(1/eight.Scale(0)))) != eight.Code(i) {
+				reciprocal++
+			}
+		}
+	}
+	if unrounded == 0 || reciprocal == 0 {
+		t.Errorf("of the weights, %d and %d tell the divisors apart: want some of each", unrounded, reciprocal)
+	}
+}
+
+func TestZeroScale(t *testing.T) {
+	tiny := math.Float32frombits(1)
+	for _, r := range Rules {
+		for _, w := range [][]float32{{0, 0, 0}, {tiny, -tiny, 0}, {float32(math.Copysign(0, -1)), 0, 0}} {
+			rows := quantized(t, r, w, 3)
+			back := make([]float32, 3)
+			if err := Dequantize(back, rows, r.DType(), 3); err != nil {
+				t.Fatal(err)
+			}
+			row := Row{r.DType(), 3, rows}
+			for i, x := range back {
+				if x != 0 || r != INT8 && row.Scale(0) == 0 && row.Code(i) != row.Zero(0) {
+					t.Errorf("%s: weight %d of %v is %v, with code %d", r, i, w, x, row.Code(i))
+				}
+			}
+		}
+	}
+}
+
+// TestLayout fixes the bytes of a row.
+func TestLayout(t *testing.T) {
+	w := make([]float32, 130)
+	for i := range w {
+		w[i] = float32(i%15 - 7)
+	}
+	rows := quantized(t, INT4Sym7, w, 130)
+	if len(rows) != 16+64+64 || !bytes.Equal(rows[:2], []byte{0x00, 0x3C}) { // 1 in F16
+		t.Errorf("a row of %d bytes starts with % x", len(rows), rows[:2])
+	}
+	// Elements 0 and 64 are -7 and 64%15-7 = -3: codes 1 and 5.
+	if rows[16] != 0x51 {
+		t.Errorf("the first codes are %#x: want 0x51", rows[16])
+	}
+	if rows[16+64+2] != 0x88 || rows[len(rows)-1] != 0x88 {
+		t.Errorf("padding is %#x and %#x: want 0x88", rows[16+64+2], rows[len(rows)-1])
+	}
+	for _, r := range Rules {
+		if n := r.DType().RowBytes(130); n%16 != 0 {
+			t.Errorf("%s: a row has %d bytes: want a multiple of 16", r, n)
+		}
+	}
+}
+
+// TestGroupsDoNotMix quantizes odd sizes: each group as if it were a matrix of its own.
+func TestGroupsDoNotMix(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for _, in := range []int{1, 2, 15, 63, 64, 65, 127, 128, 129, 255, 300} {
+		const out = 3
+		w := make([]float32, in*out)
+		for i := range w {
+			w[i] = float32(random.NormFloat64())
+		}
+		for _, r := range Rules {
+			row, back := r.DType().RowBytes(in), make([]float32, len(w))
+			rows := quantized(t, r, w, in)
+			if err := Dequantize(back, rows, r.DType(), in); err != nil {
+				t.Fatal(err)
+			}
+			for o := range out {
+				for g := range r.DType().Groups(in) {
+					lo, hi := Row{r.DType(), in, rows[o*row:][:row]}.Group(g)
+					part := w[o*in+lo : o*in+hi]
+					alone := make([]float32, hi-lo)
+					if err := Dequantize(alone, quantized(t, r, part, hi-lo), r.DType(), hi-lo); err != nil {
+						t.Fatal(err)
+					}
+					if !slices.Equal(alone, back[o*in+lo:o*in+hi]) {
+						t.Fatalf("%s: row %d of %d, group %d differs from the group alone", r, o, in, g)
+					}
+					steps := map[Rule]float64{INT8: 254, INT4Sym7: 14, INT4Sym8: 15, INT4Asym: 15}[r]
+					for i, x := range part {
+						bound := 1.1 * float64(2*slices.MaxFunc(part, byMagnitude)) / steps
+						if off := math.Abs(float64(alone[i] - x)); off > math.Abs(bound) {
+							t.Errorf("%s: weight %v became %v: more than a step away", r, x, alone[i])
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func byMagnitude(a, b float32) int { return int(math.Copysign(1, float64(abs(a)-abs(b)))) }
+
+func TestRefusals(t *testing.T) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	for _, r := range Rules {
+		dst := make([]byte, r.DType().RowBytes(2))
+		for _, w := range [][]float32{{1, inf}, {nan, 1}} {
+			if r.Quantize(dst, w, 2) == nil {
+				t.Errorf("%s took %v", r, w)
+			}
+		}
+		if r.Quantize(dst[1:], []float32{1, 2}, 2) == nil || r.Quantize(dst, []float32{1, 2, 3}, 2) == nil {
+			t.Errorf("%s took sizes that do not agree", r)
+		}
+		if err := r.Quantize(dst, []float32{3e38, 1}, 2); (err == nil) != (r == INT8) {
+			t.Errorf("%s and 3e38: %v", r, err)
+		}
+	}
+	if Rule("int5").Quantize(nil, nil, 1) == nil {
+		t.Error("there is no rule int5")
+	}
+}
+
+// FuzzCheck changes a byte of quantized rows. Either Check reports it, or the values are still finite.
+func FuzzCheck(f *testing.F) {
+	f.Add(uint8(0), uint16(5), uint16(0), uint8(255))
+	f.Add(uint8(3), uint16(130), uint16(17), uint8(16))
+	f.Fuzz(func(t *testing.T, rule uint8, in, at uint16, value uint8) {
+		n := int(in)%300 + 1
+		w := make([]float32, n)
+		for i := range w {
+			w[i] = float32((i*i)%17) - 5
+		}
+		r := Rules[int(rule)%len(Rules)]
+		rows := quantized(t, r, w, n)
+		rows[int(at)%len(rows)] = value
+		if Check(rows, r.DType(), n) != nil {
+			return
+		}
+		back := make([]float32, n)
+		if err := Dequantize(back, rows, r.DType(), n); err != nil {
+			t.Fatal(err)
+		}
+		for i, x := range back {
+			if x-x != 0 {
+				t.Fatalf("weight %d is %v", i, x)
+			}
+		}
+	})
+}
