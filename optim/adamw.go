@@ -1,5 +1,5 @@
-// Package optim updates parameters: AdamW with 8-bit or 32-bit state and master weights behind BF16, clipping by the
-// global norm of the gradients, and learning rate schedules.
+// Package optim updates parameters: AdamW with 8-bit or 32-bit state and master weights behind BF16 and F16, clipping
+// by the global norm of the gradients, the scaling of losses, and learning rate schedules.
 package optim
 
 import (
@@ -14,8 +14,8 @@ import (
 	"restyle/tensor"
 )
 
-// A Master is how a BF16 weight keeps updates that are smaller than its last place. See kernels.AdamW for each. F32
-// weights need no master and ignore it.
+// A Master is how a BF16 or F16 weight keeps updates that are smaller than its last place. See kernels.AdamW for each.
+// F32 weights need no master and ignore it.
 type Master string
 
 // The kinds of master.
@@ -88,6 +88,11 @@ func (c Config) keeps32Bit(p model.Param) bool {
 
 // AdamW is the optimizer of a list of parameters, with its state.
 type AdamW struct {
+	// Scaler has the factor by which the caller multiplies losses before it computes gradients: see LossScale. Step and
+	// Decide divide gradients by it, before they clip them, and End updates it. Default: NewScaler if any weight is F16,
+	// otherwise nil, and gradients are those of the losses.
+	Scaler *Scaler
+
 	cfg     Config
 	dev     *kernels.Device
 	params  []model.Param // the trainable ones
@@ -112,6 +117,9 @@ func New(dev *kernels.Device, params []model.Param, cfg Config) (*AdamW, error) 
 	}
 	var lists tensor.Tensor
 	o.state, lists, o.control = alloc(o.arena, o.params, cfg)
+	if slices.ContainsFunc(o.params, func(p model.Param) bool { return p.W.DType == tensor.F16 }) {
+		o.Scaler = NewScaler()
+	}
 	o.list(lists)
 	dev.Begin(o.control)
 	for i, p := range o.params {
@@ -128,7 +136,7 @@ func New(dev *kernels.Device, params []model.Param, cfg Config) (*AdamW, error) 
 	return o, nil
 }
 
-// widen copies BF16 values to F32 in chunks, to need little extra memory.
+// widen copies BF16 or F16 values to F32 in chunks, to need little extra memory.
 func widen(dev *kernels.Device, dst, src tensor.Tensor) error {
 	const chunk = 1 << 20
 	for at, n := 0, src.Len(); at < n; at += chunk {
@@ -172,7 +180,7 @@ func alloc(arena *kernels.Arena, params []model.Param, cfg Config) ([]kernels.Ad
 			s.V = arena.New(p.Name+".v", tensor.F32, n)
 		}
 		switch {
-		case p.W.DType != tensor.BF16 || cfg.Master == NoMaster:
+		case !p.W.DType.Half() || cfg.Master == NoMaster:
 		case cfg.Master == FP32 || cfg.keeps32Bit(p):
 			s.Master = arena.New(p.Name+".master", tensor.F32, n)
 		case cfg.Master == Split8:
@@ -187,7 +195,7 @@ func (o *AdamW) list(memory tensor.Tensor) {
 	all, layers := make([]kernels.AdamWTensor, len(o.params)), map[int][]kernels.AdamWTensor{}
 	for i, p := range o.params {
 		all[i] = kernels.AdamWTensor{W: p.W, G: p.Grad, State: o.state[i], Number: i, NoDecay: !p.Decay, BNB: o.cfg.BNB,
-			Stochastic: o.cfg.Master == Stochastic && p.W.DType == tensor.BF16 && !o.state[i].Master.Ok()}
+			Stochastic: o.cfg.Master == Stochastic && p.W.DType.Half() && !o.state[i].Master.Ok()}
 		layers[p.Layer] = append(layers[p.Layer], all[i])
 	}
 	at := 0
@@ -222,7 +230,7 @@ func (o *AdamW) AddLoss(losses tensor.Tensor) { o.dev.AddLoss(o.control, losses)
 func (o *AdamW) Step(lr, limit float64) (kernels.StepResult, error) {
 	defer o.dev.Range("optimizer")()
 	o.dev.AddSquaresAll(o.control, o.all)
-	o.dev.Decide(o.control, limit)
+	o.Decide(limit)
 	o.update(o.all, lr, o.control)
 	return o.End()
 }

@@ -15,7 +15,7 @@ func (o *AdamW) AddSquares(layer int) {
 }
 
 // Decide decides whether the step is taken, and how far it is clipped: see Step.
-func (o *AdamW) Decide(limit float64) { o.dev.Decide(o.control, limit) }
+func (o *AdamW) Decide(limit float64) { o.dev.Decide(o.control, limit, o.Scaler.unscale()) }
 
 // UpdateLayer updates the parameters of a layer, if the step is taken.
 func (o *AdamW) UpdateLayer(layer int, lr float64) {
@@ -25,12 +25,15 @@ func (o *AdamW) UpdateLayer(layer int, lr float64) {
 	}
 }
 
-// End waits for the step and returns its result.
+// End waits for the step and returns its result. It tells the Scaler, if there is one, whether the step was taken.
 func (o *AdamW) End() (kernels.StepResult, error) {
 	r, err := o.dev.Result(o.control)
 	o.dev.Begin(o.control)
 	if r.Taken {
 		o.step++
+	}
+	if o.Scaler != nil && err == nil {
+		o.Scaler.Update(!r.Taken)
 	}
 	return r, err
 }
