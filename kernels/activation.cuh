@@ -8,9 +8,12 @@ inline float atLeast(float x) { return x < -16 ? -16 : x; }
 inline float limited(float x) { return x > 16 ? 16 : atLeast(x); }
 
 // erfc(a/√2) / 2 = e^(-a²/2) · t · p(t), with t = 1 / (1 + SCALE·a) and a polynomial p with these coefficients, highest
-// power first. Its relative error is 1e-6 for BF16, whose gradient cancels near 0, and 3e-8 for F32. erfcf takes so
-// many instructions that BF16 would be limited by them instead of by memory.
-#if defined BF16 || defined C_BF16
+// power first. Its relative error is 1e-6 for BF16 and F16, whose gradient cancels near 0, and 3e-8 for F32. erfcf
+// takes so many instructions that BF16 would be limited by them instead of by memory.
+#if defined BF16 || defined F16 || defined C_BF16 || defined C_F16
+#define ROUGH
+#endif
+#ifdef ROUGH
 constexpr float SCALE = 0.36f;
 constexpr float P[] = {
 	0.04603951043f, -0.1762784901f, 0.176215098f, 0.02979668516f, 0.1385444648f, 0.1419837413f, 0.143698368f};
@@ -20,9 +23,9 @@ constexpr float P[] = {0x1.a7fe8ap-6f, -0x1.034ba2p-3f, 0x1.ae9bb4p-3f, -0x1.34e
 	0x1.9a497p-6f, 0x1.6c0372p-4f, 0x1.6b4606p-4f, 0x1.88c168p-4f, 0x1.882728p-4f};
 #endif
 
-// power returns e^(x·c). BF16 needs less precision than expf has.
+// power returns e^(x·c). BF16 and F16 need less precision than expf has.
 inline float power(float x, float c) {
-#if defined BF16 || defined C_BF16
+#ifdef ROUGH
 	return exp2Rough(x * (1.442695041f * c));
 #else
 	return expf(x * c);

@@ -3,17 +3,19 @@
 //
 //   WEIGHT          what the step does with the weight: one of the numbers below
 //   CODES           1: moments are 8-bit codes, 0: they are F32
-//   G_F32 or G_BF16 the type of gradients
+//   G_F32, G_BF16 or G_F16  the type of gradients
 #include "codes.cuh"
 #include "block.cuh"
 
 // as on the CPU
-enum { WEIGHT_F32, WEIGHT_BF16, WEIGHT_MASTER, WEIGHT_SPLIT8, WEIGHT_STOCHASTIC, WEIGHT_BNB_F32, WEIGHT_BNB_BF16 };
+enum { WEIGHT_ROUNDED, WEIGHT_MASTER, WEIGHT_SPLIT8, WEIGHT_STOCHASTIC, WEIGHT_BNB };
 
-constexpr bool BNB = WEIGHT >= WEIGHT_BNB_F32, HAS_MASTER = WEIGHT == WEIGHT_MASTER || WEIGHT == WEIGHT_SPLIT8;
+constexpr bool BNB = WEIGHT == WEIGHT_BNB, HAS_MASTER = WEIGHT == WEIGHT_MASTER || WEIGHT == WEIGHT_SPLIT8;
 
 #ifdef G_BF16
 typedef bf16 Gradient;
+#elif defined G_F16
+typedef f16 Gradient;
 #else
 typedef float Gradient;
 #endif
@@ -24,7 +26,7 @@ __shared__ Map<false> vMap;
 #else
 typedef float Moment;
 #endif
-typedef Words<WEIGHT == 3 ? 1 : 4>::type Master; // a residual or, as its bits, a master
+typedef Words<WEIGHT == WEIGHT_SPLIT8 ? 1 : 4>::type Master; // a residual or, as its bits, a master
 
 // A Range is a tensor of the list, or part of one.
 struct Range {
@@ -98,9 +100,9 @@ template <bool WHOLE> inline Part state(const Range &r, const Factors &f, unsign
 			const float s = g[i] * f.gradScale, m1 = x.m[i] * mScale, v1 = x.v[i] * vScale;
 			const bool finite = s - s == 0;
 			x.m[i] = finite ? fmaf(s, f.oneMinusBeta1, m1 * f.beta1) : 0;
-			x.v[i] = !finite                ? 0
-				: WEIGHT == WEIGHT_BNB_BF16 ? fmaf(v1, f.beta2, f.oneMinusBeta2 * s * s)
-											: fmaf(s, f.oneMinusBeta2 * s, v1 * f.beta2);
+			x.v[i] = !finite ? 0
+				: IsBF16<T> ? fmaf(v1, f.beta2, f.oneMinusBeta2 * s * s)
+							: fmaf(s, f.oneMinusBeta2 * s, v1 * f.beta2);
 			x.u[i] = finite ? x.m[i] * (1 / fmaf(f.root, f.eps, sqrtf(x.v[i]))) : __uint_as_float(0x7FC00000);
 		}
 #else
@@ -163,17 +165,35 @@ inline unsigned long long mix64(unsigned long long x) {
 	return x ^ x >> 31;
 }
 
-inline float rounded(float x) {
-	if constexpr (WEIGHT != WEIGHT_BNB_BF16) return x;
+inline float stored(float x) {
 	const float in[1] = {x};
-	bf16 out[1];
+	T out[1];
 	narrow(out, in);
 	return value(out[0]);
 }
 
+// aligned returns bits of x whose upper 16 are those of T, cut off, and joined the float that has such bits. The CPU's
+// functions of these names say how.
+inline unsigned aligned(float x) {
+#ifdef F16
+	const unsigned magnitude = __float_as_uint(fabsf(x) * 0x1p-112f), sign = __float_as_uint(x) >> 31;
+	return x != x ? 0x7E000000 : min(magnitude, 0x0F800000u) << 3 | sign << 31;
+#else
+	return __float_as_uint(x);
+#endif
+}
+inline float joined(unsigned bits) {
+#ifdef F16
+	const unsigned magnitude = (bits & 0x7FFFFFFF) >> 3, scaled = __float_as_uint(__uint_as_float(magnitude) * 0x1p112f);
+	return __uint_as_float((magnitude < 0x0F800000 ? scaled : magnitude | 0x7F800000) | (bits & 0x80000000));
+#else
+	return __uint_as_float(bits);
+#endif
+}
+
 // upper returns four weights made of the upper halves of words.
-inline Vec<bf16, 4> upper(const unsigned *x) {
-	Vec<bf16, 4> v;
+template <typename E = T> inline Vec<E, 4> upper(const unsigned *x) {
+	Vec<E, 4> v;
 	v.words[0] = {permute(x[0], x[1], 0x7632), permute(x[2], x[3], 0x7632)};
 	return v;
 }
@@ -191,12 +211,12 @@ inline void weights(const Range &r, const Factors &f, const Part &x, unsigned bl
 	for (int i = 0; i < EACH; i++) {
 		float from = WEIGHT == WEIGHT_MASTER ? __uint_as_float(master.at(i)) : w[i];
 		if constexpr (BNB) {
-			to[i] = rounded(rounded(fmaf(f.stepSize, x.u[i], from)) * f.decayFactor);
+			to[i] = stored(stored(fmaf(f.stepSize, x.u[i], from)) * f.decayFactor);
 			if (CODES && x.u[i] != x.u[i]) to[i] = from;
 			continue;
 		}
 		if constexpr (WEIGHT == WEIGHT_SPLIT8) // residual plus 128 is not negative
-			from = __uint_as_float((__float_as_uint(from) | (master.at(i) ^ 0x80) << 8) - 0x8000);
+			from = joined(((unsigned)w.at(i).bits << 16 | (master.at(i) ^ 0x80) << 8) - 0x8000);
 		to[i] = fmaf(from, f.decayFactor, -x.u[i]);
 		sum += to[i];
 	}
@@ -211,8 +231,8 @@ inline void weights(const Range &r, const Factors &f, const Part &x, unsigned bl
 #pragma unroll
 		for (int i = 0; i < EACH / 2; i++) {
 			const int j = i + EACH / 2;
-			bits[i] = __float_as_uint(to[i]);
-			bits[j] = __float_as_uint(to[j]);
+			bits[i] = aligned(to[i]);
+			bits[j] = aligned(to[j]);
 			if constexpr (WEIGHT == WEIGHT_STOCHASTIC) { // a 32-bit number serves two elements, one of either half
 				const unsigned random = mixed((unsigned)first + 4 * lane() + element(i), seed);
 				bits[i] += random & 0xFFFF;

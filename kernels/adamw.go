@@ -16,8 +16,9 @@ type AdamWState struct {
 	M, V tensor.Tensor
 	// MScale and VScale are the scales of the codes, [QuantBlocks(n)] F32. They are zero Tensors if M and V are F32.
 	MScale, VScale tensor.Tensor
-	// Master holds what a BF16 weight cannot, and has its length. F32: the weight itself, which w rounds. U8: the residual
-	// of a 24-bit weight, zero if w is exact; see AdamW. The zero Tensor: there is no master, as for every F32 weight.
+	// Master holds what a BF16 or F16 weight cannot, and has its length. F32: the weight itself, which w rounds. U8: the
+	// residual of a 24-bit weight, zero if w is exact; see AdamW. The zero Tensor: there is no master, as for every F32
+	// weight.
 	Master tensor.Tensor
 }
 
@@ -33,8 +34,8 @@ type AdamWTensor struct {
 	First int
 	// NoDecay exempts the weight from weight decay.
 	NoDecay bool
-	// Stochastic rounds a BF16 weight without a master up or down at random. The random number depends only on Seed, Step,
-	// Number and the element.
+	// Stochastic rounds a BF16 or F16 weight without a master up or down at random. The random number depends only on
+	// Seed, Step, Number and the element.
 	Stochastic bool
 	// BNB computes bitsandbytes' update; see AdamW.
 	BNB bool
@@ -77,19 +78,20 @@ type AdamWStep struct {
 //	v ← β₂ · v + (1 − β₂) · g²
 //	w ← w − LR / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + Eps)
 //
-// w is F32 or BF16; g is F32 or BF16, has w's length, and is not changed. Everything is computed in float32, except the
+// w and g are F32, BF16 or F16; g has w's length, and is not changed. Everything is computed in float32, except the
 // factors shared by all elements, which are computed in float64. w is rounded once. A fine-tuning update is often less
-// than half a unit in the last place of a BF16 weight, so plain rounding would lose it. Master decides what becomes of
-// it:
+// than half a unit in the last place of a BF16 or F16 weight, so plain rounding would lose it. Master decides what
+// becomes of it:
 //
-//   - F32: a master weight. It takes the update, and w is the BF16 nearest to it.
+//   - F32: a master weight. It takes the update, and w is the BF16 or F16 nearest to it.
 //   - U8: a residual, as in FlashOptim (arXiv 2602.23349). With the bits of a float32 read as integers, f₂₄ is its
 //     upper 24 of 32 bits, rounded to nearest, ties to even; w is (f₂₄ + 128) >> 8 and the residual is f₂₄ − (w << 8),
 //     from −128 to 127. So the next step starts from f₂₄ = (w << 8) + residual: a 24-bit master in 3 bytes. w is the
-//     BF16 nearest to it, ties away from zero. If that is infinite, f₂₄ may still be finite; a NaN stays a NaN.
-//   - none, with Stochastic: w is one of the two BF16 next to the result. The nearer one is likelier, so that on
+//     BF16 nearest to it, ties away from zero. If that is infinite, f₂₄ may still be finite; a NaN stays a NaN. For
+//     an F16 weight, f₂₄ is an F16 with 8 more bits of mantissa: subnormal below 2⁻¹⁴, and infinite from 2¹⁶ on.
+//   - none, with Stochastic: w is one of the two next to the result. The nearer one is likelier, so that on
 //     average w is the result itself.
-//   - none, without Stochastic: w is the nearest BF16, ties to even.
+//   - none, without Stochastic: w is the nearest, ties to even.
 //
 // With 8-bit state (Dettmers et al. 2022, arXiv 2110.02861) the update uses m and √v before they are coded. The scales
 // of a quantization block and GradScale are folded into the factors β and 1 − β: fewer multiplications, but other
@@ -102,7 +104,8 @@ type AdamWStep struct {
 // BNB computes the update of bitsandbytes 0.50 instead, as its CUDA kernels do, with exact square roots and
 // reciprocals: v itself is coded; 1 − β is computed in float32; w is rounded after the update and again after decay,
 // which comes last; an element of m whose code has another sign takes the next code; in 8 bits the state of an element
-// whose gradient is not finite becomes 0, and its weight stays as it is. BNB allows no master, and rounds to nearest.
+// whose gradient is not finite becomes 0, and its weight stays as it is. BNB allows no F16 weight and no master, and
+// rounds to nearest.
 //
 // No result depends on the number of threads. On a GPU, roots and quotients of 8-bit moments are off by an ulp, and
 // quantization blocks whose largest m is below 2⁻¹²⁶ are zeros.
@@ -291,8 +294,8 @@ func checkAdamW(x AdamWTensor) cpu.Weight {
 		panic(fmt.Sprintf("%s: first element %d: must be a multiple of %d", op, x.First, QuantBlockSize))
 	}
 	if s.Master.Ok() {
-		if w.DType != tensor.BF16 || x.BNB || x.Stochastic {
-			panic(fmt.Sprintf("%s: %v has master %v: only a BF16 weight without BNB and Stochastic may have one", op, w,
+		if !w.DType.Half() || x.BNB || x.Stochastic {
+			panic(fmt.Sprintf("%s: %v has master %v: only a BF16 or F16 weight without BNB and Stochastic may have one", op, w,
 				s.Master))
 		}
 		if s.Master.DType == tensor.U8 {
@@ -305,17 +308,16 @@ func checkAdamW(x AdamWTensor) cpu.Weight {
 	if x.BNB && x.Stochastic {
 		panic(op + ": BNB rounds to nearest, not stochastically")
 	}
-	switch half := w.DType == tensor.BF16; {
-	case x.BNB && half:
-		return cpu.WeightBNBBF16
-	case x.BNB:
-		return cpu.WeightBNBF32
-	case half && x.Stochastic:
-		return cpu.WeightStochastic
-	case half:
-		return cpu.WeightBF16
+	if x.BNB && w.DType == tensor.F16 {
+		panic(op + ": BNB updates F32 and BF16 weights only")
 	}
-	return cpu.WeightF32
+	switch {
+	case x.BNB:
+		return cpu.WeightBNB
+	case w.DType.Half() && x.Stochastic:
+		return cpu.WeightStochastic
+	}
+	return cpu.WeightRounded
 }
 
 // adamWFactors returns the factors of a step; each tensor derives its own Seed from this one.

@@ -36,10 +36,10 @@ func TestAdamWOnGPU(t *testing.T) {
 					differ++
 				}
 			}
-			if f.weight == tensor.BF16 && differ > n/100 {
+			if f.weight.Half() && differ > n/100 {
 				t.Errorf("%s, step %d: %d of %d weights are others on the GPU", f.name, a.c.Step, differ, n)
 			}
-			limit := map[bool]float64{true: 0x1p-7, false: 0x1p-15}[f.weight == tensor.BF16 && f.master == 0]
+			limit := map[bool]float64{true: 0x1p-7, false: 0x1p-15}[f.weight.Half() && f.master == 0]
 			other := b.weights(t)
 			for i, w := range a.weights(t) {
 				if math.Abs(w-other[i]) > limit*math.Abs(w)+1e-9 {
@@ -68,7 +68,7 @@ func TestAdamWOnGPU(t *testing.T) {
 	}
 }
 
-// TestAdamWHalfGradients checks that BF16 gradients give the same results as the same numbers in F32.
+// TestAdamWHalfGradients checks that gradients of 16 bits give the same results as the same numbers in F32.
 func TestAdamWHalfGradients(t *testing.T) {
 	const n = 3*kernels.QuantBlockSize + 77
 	run := func(t *testing.T, d *kernels.Device) {
@@ -80,7 +80,7 @@ func TestAdamWHalfGradients(t *testing.T) {
 			for range 2 {
 				g := gradients(n, a.c.Step)
 				for i := range g {
-					g[i] = tensor.RoundBF16(g[i])
+					g[i] = tensor.Round(g[i], f.gradient)
 				}
 				a.step(g)
 				b.step(g)
@@ -131,7 +131,7 @@ func TestAdamWAll(t *testing.T) {
 			if a, b := result(t, d, apart).Norm, result(t, d, together).Norm; math.Abs(a-b) > 1e-13*a {
 				t.Errorf("step %d: the norm of all is %v, and %v tensor by tensor", step, b, a)
 			}
-			d.Decide(c, 0.3)
+			d.Decide(c, 0.3, 1)
 			for _, x := range one {
 				x.c.Control, x.c.Step = c, step+1
 				d.AdamW(x.tensor(), x.c)

@@ -88,6 +88,89 @@ func TestSplit8(t *testing.T) {
 	})
 }
 
+// TestSplit8F16 checks the same for F16, by values: the 24 bits have the nearest number, ties to even, and w is the
+// nearest F16 to that, ties away from zero. All from 65,536 on is infinite.
+func TestSplit8F16(t *testing.T) {
+	f := form{name: "split8", weight: tensor.F16, master: tensor.U8}
+	var x []float32
+	for _, v := range awkward() { // over F16's range, with its subnormal numbers
+		x = append(x, v, float32(math.Mod(math.Log(1+math.Abs(float64(v))), 1)*0x1p-13), v*0x1p-24, v*0x1p-100)
+	}
+	for _, v := range []float32{0x1p16, 0x1.fffffep15, 0x1.ffff0p15, 65519, 65520, 65504, 0x1p-14, 0x1p-24, 0x1p-32,
+		0x1p-33} {
+		for _, by := range []int32{-2, 0, 2} { // even, so that half of it is exact
+			x = append(x, math.Float32frombits(uint32(int32(math.Float32bits(v))&^1+by)))
+		}
+	}
+	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
+		s := rounded(t, d, f, x, nil)
+		w, residual := make([]uint16, len(x)), bytesOf(t, d, s.s.Master)
+		for i, b := range bytesOf(t, d, s.w) {
+			w[i/2] |= uint16(b) << (8 * (i % 2))
+		}
+		for i, v := range x {
+			bits := int32(w[i])<<8 + int32(int8(residual[i]))
+			switch magnitude := math.Abs(float64(v)); {
+			case v != v:
+				if w[i]&0x7FFF <= 0x7C00 {
+					t.Fatalf("NaN became %#04x", w[i])
+				}
+			case magnitude >= 65536-0x1p-4: // half of the last place of 24 bits
+				if w[i]&0x7FFF != 0x7C00 || residual[i] != 0 {
+					t.Fatalf("%v became %#04x and %d", v, w[i], int8(residual[i]))
+				}
+			default:
+				_, e := math.Frexp(max(magnitude, 0x1p-14))
+				last := math.Ldexp(1, e-19) // of 18 bits of mantissa
+				got, want := f16and8(bits), math.RoundToEven(float64(v)/last)*last
+				// Below 2⁻¹⁴, v is rounded to a multiple of 2⁻³⁷ before.
+				if got != want && !(e <= -13 && math.Abs(got-float64(v)) <= last/2+0x1p-38) {
+					t.Fatalf("%v became %#04x and %d, which is %v, not %v", v, w[i], int8(residual[i]), got, want)
+				}
+			}
+		}
+		before := append(bytesOf(t, d, s.w), residual...)
+		d.Zero(s.s.M)
+		s.step(make([]float32, len(x)))
+		if !bytes.Equal(append(bytesOf(t, d, s.w), bytesOf(t, d, s.s.Master)...), before) {
+			t.Error("a step of nothing changes weights")
+		}
+	})
+}
+
+// TestStochasticF16 checks that a result becomes one of the two adjacent F16 numbers, in proportion to how near they
+// are, also among the subnormal ones.
+func TestStochasticF16(t *testing.T) {
+	f := form{name: "stochastic", weight: tensor.F16, stochastic: true}
+	const n = 1 << 14
+	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
+		for _, c := range []struct{ down, last, share float64 }{
+			{1, 0x1p-10, 0.25}, {0x1p-14, 0x1p-24, 0.5}, {3 * 0x1p-24, 0x1p-24, 0.75}, {-0x1p-24, -0x1p-24, 0.5},
+			{2, 0x1p-9, 0},
+		} {
+			x := filled(n, func(int) float64 { return c.down + c.share*c.last })
+			ups := 0.0
+			for _, got := range floats(t, d, rounded(t, d, f, x, nil).w) {
+				switch got {
+				case c.down + c.last:
+					ups++
+				case c.down:
+				default:
+					t.Fatalf("%v became %v", x[0], got)
+				}
+			}
+			if limit := 5 * math.Sqrt(c.share*(1-c.share)/n); math.Abs(ups/n-c.share) > limit { // five standard deviations
+				t.Errorf("of %v, %v are rounded away from 0; limit %v", x[0], ups/n, limit)
+			}
+		}
+		inf := float32(math.Inf(1))
+		got := floats(t, d, rounded(t, d, f, []float32{inf, -inf, float32(math.NaN()), 0x1p17}, nil).w)
+		if !math.IsInf(got[0], 1) || !math.IsInf(got[1], -1) || got[2] == got[2] || !math.IsInf(got[3], 1) {
+			t.Errorf("infinities, NaN and 2¹⁷ became %v", got)
+		}
+	})
+}
+
 // TestStochasticNeighbors checks that a result becomes one of the two adjacent BF16 numbers, or itself if it is a BF16
 // number, that infinities and NaN are kept, and that the bits are the same at every level.
 func TestStochasticNeighbors(t *testing.T) {

@@ -32,17 +32,23 @@ var forms = []form{
 	{name: "BF16 stochastic 8 bits", weight: tensor.BF16, codes: true, stochastic: true},
 	{name: "BF16 split8 8 bits", weight: tensor.BF16, codes: true, master: tensor.U8},
 	{name: "BF16 master 8 bits", weight: tensor.BF16, codes: true, master: tensor.F32},
+	{name: "F16 nearest 8 bits", weight: tensor.F16, codes: true},
+	{name: "F16 stochastic", weight: tensor.F16, stochastic: true},
+	{name: "F16 split8", weight: tensor.F16, master: tensor.U8},
+	{name: "F16 master", weight: tensor.F16, master: tensor.F32},
+	{name: "F16 split8 8 bits", weight: tensor.F16, codes: true, master: tensor.U8},
 	{name: "F32 bnb", weight: tensor.F32, bnb: true},
 	{name: "BF16 bnb", weight: tensor.BF16, bnb: true},
 	{name: "F32 bnb 8 bits", weight: tensor.F32, codes: true, bnb: true},
 	{name: "BF16 bnb 8 bits", weight: tensor.BF16, codes: true, bnb: true},
 }
 
-// halfGradients are forms with BF16 gradients.
+// halfGradients are forms with gradients of 16 bits.
 var halfGradients = []form{
 	{name: "BF16 nearest, gradient BF16", weight: tensor.BF16, gradient: tensor.BF16},
 	{name: "BF16 split8 8 bits, gradient BF16", weight: tensor.BF16, codes: true, master: tensor.U8,
 		gradient: tensor.BF16},
+	{name: "F16 split8 8 bits, gradient F16", weight: tensor.F16, codes: true, master: tensor.U8, gradient: tensor.F16},
 	{name: "F32 bnb 8 bits, gradient BF16", weight: tensor.F32, codes: true, bnb: true, gradient: tensor.BF16},
 }
 
@@ -140,12 +146,28 @@ func (x *stepper) weights(t testing.TB) []float64 {
 	case tensor.U8:
 		residual, w := bytesOf(t, x.d, x.s.Master), floats(t, x.d, x.w)
 		for i, r := range residual {
+			if x.f.weight == tensor.F16 {
+				w[i] = f16and8(int32(tensor.F16FromF32(float32(w[i])))<<8 + int32(int8(r)))
+				continue
+			}
 			f24 := int32(math.Float32bits(float32(w[i]))>>16)<<8 + int32(int8(r))
 			w[i] = float64(math.Float32frombits(uint32(f24) << 8))
 		}
 		return w
 	}
 	return floats(t, x.d, x.w)
+}
+
+// f16and8 returns the value of a float that is an F16 with 8 more bits of mantissa.
+func f16and8(bits int32) float64 {
+	exponent, mantissa := bits>>18&31, float64(bits&(1<<18-1))
+	if exponent == 31 {
+		return float64(tensor.F16ToF32(uint16(bits >> 8)))
+	}
+	if exponent > 0 {
+		mantissa += 1 << 18
+	}
+	return math.Copysign(math.Ldexp(mantissa, int(max(1, exponent))-15-18), float64(1-2*(bits>>23&1)))
 }
 
 // moments returns m and √v as they are kept.

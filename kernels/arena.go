@@ -90,7 +90,7 @@ func (a *Arena) Counting() bool { return a.d == nil }
 // same arithmetic.
 func (a *Arena) New(name string, t tensor.DType, shape ...int) tensor.Tensor {
 	x := tensor.Tensor{Name: name, DType: t, Shape: slices.Clone(shape), Addr: a.base + uintptr(a.at(a.used))}
-	if len(shape) == 0 || slices.Min(shape) < 0 || t.Size() == 0 {
+	if len(shape) == 0 || slices.Min(shape) < 0 || t.Size() == 0 && !t.Quantized() {
 		panic(fmt.Sprintf("arena %s: invalid tensor %v", a.name, x))
 	}
 	used := a.used + x.Bytes()

@@ -32,8 +32,8 @@ type cutting struct{ warps, tiles, columns, resident, held int }
 
 func (c cutting) rows() int { return c.warps * c.tiles * 16 }
 
-// flashForward has the head dimensions for which there are tensor-core kernels, in BF16. For others the operands would
-// not fit the registers, or heads would not start at multiples of 16 bytes.
+// flashForward has the head dimensions for which there are tensor-core kernels, in BF16 and F16. For others the
+// operands would not fit the registers, or heads would not start at multiples of 16 bytes.
 var flashForward = map[int]cutting{
 	32: {4, 2, 64, 2, 1}, 64: {4, 2, 64, 2, 1}, 96: {4, 2, 64, 2, 0}, 128: {4, 2, 64, 2, 0},
 }
@@ -44,10 +44,28 @@ var (
 	flashKeys    = map[int]cutting{32: {4, 2, 64, 2, 0}, 64: {4, 2, 32, 2, 0}, 96: {4, 1, 32, 2, 0}, 128: {8, 1, 32, 1, 0}}
 )
 
-// flash reports whether there are tensor-core kernels for queries, keys and values like these.
-func (s AttentionSpec) flash(qkv tensor.Tensor) bool {
+// flash reports whether there are tensor-core kernels for queries, keys and values like these, and the GPU has the
+// shared memory that they take.
+func (d *Device) flash(s AttentionSpec, qkv tensor.Tensor) bool {
 	_, ok := flashForward[s.HeadDim]
-	return ok && qkv.DType == tensor.BF16
+	return ok && qkv.DType.Half() && max(s.sharedForward(), s.sharedQueries(), s.sharedKeys()) <= d.gpu.MaxShared()
+}
+
+// sharedForward, sharedQueries and sharedKeys return the bytes of shared memory of a thread block of each tensor-core
+// kernel: rows of its own, two tiles of keys and values or of queries and dy, and what the last needs of each query.
+func (s AttentionSpec) sharedForward() int {
+	c := flashForward[s.HeadDim]
+	return (c.rows() + 4*c.columns) * s.HeadDim * 2
+}
+
+func (s AttentionSpec) sharedQueries() int {
+	c := flashQueries[s.HeadDim]
+	return (2*c.rows() + 4*c.columns) * s.HeadDim * 2
+}
+
+func (s AttentionSpec) sharedKeys() int {
+	c := flashKeys[s.HeadDim]
+	return (2*c.rows()+4*c.columns)*s.HeadDim*2 + 4*c.columns*4
 }
 
 // cut returns the macros of a tensor-core kernel.
@@ -72,9 +90,9 @@ func (s AttentionSpec) tiles(c cutting, heads, shared int) grid {
 func (d *Device) attentionGPU(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, ahead int, s AttentionSpec) {
 	rows := qkv.Rows()
 	d.multiplies(s, ahead, 2)
-	if s.flash(qkv) {
+	if d.flash(s, qkv) {
 		c := flashForward[s.HeadDim]
-		d.launch(kernel{"flash.cu", "flash", s.cut(qkv, c, "KEYS")}, s.tiles(c, s.Heads, (c.rows()+4*c.columns)*s.HeadDim*2),
+		d.launch(kernel{"flash.cu", "flash", s.cut(qkv, c, "KEYS")}, s.tiles(c, s.Heads, s.sharedForward()),
 			addr(y), addr(lse), addr(qkv), addrOf(k), addrOf(v), addr(s.Offsets), i32(rows), i32(s.Heads),
 			i32(s.Width()), i32(k.Stride), i32(s.share()), i32(ahead), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
 		return
@@ -102,10 +120,10 @@ func (d *Device) attentionBackwardGPU(dqkv, dy, y, lse, qkv tensor.Tensor, s Att
 func (d *Device) attentionQueries(dqkv, dy, lse, delta, qkv tensor.Tensor, s AttentionSpec) {
 	q, k, v := s.parts(qkv)
 	d.multiplies(s, 0, 3)
-	if s.flash(qkv) {
+	if d.flash(s, qkv) {
 		c := flashQueries[s.HeadDim]
 		d.launch(kernel{"flash_dq.cu", "flash_dq", s.cut(qkv, c, "KEYS")},
-			s.tiles(c, s.Heads, (2*c.rows()+4*c.columns)*s.HeadDim*2),
+			s.tiles(c, s.Heads, s.sharedQueries()),
 			addr(dqkv), addr(dy), addr(lse), addr(delta), addrOf(q), addrOf(k), addrOf(v), addr(s.Offsets),
 			i32(q.Rows), i32(s.Heads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
 		return
@@ -121,10 +139,9 @@ func (d *Device) attentionKeys(dqkv, dy, lse, delta, qkv tensor.Tensor, s Attent
 	q, k, v := s.parts(qkv)
 	_, dk, dv := s.parts(dqkv)
 	d.multiplies(s, 0, 4)
-	if s.flash(qkv) {
+	if d.flash(s, qkv) {
 		c := flashKeys[s.HeadDim]
-		shared := (2*c.rows()+4*c.columns)*s.HeadDim*2 + 4*c.columns*4
-		d.launch(kernel{"flash_dkv.cu", "flash_dkv", s.cut(qkv, c, "QUERIES")}, s.tiles(c, s.KVHeads, shared),
+		d.launch(kernel{"flash_dkv.cu", "flash_dkv", s.cut(qkv, c, "QUERIES")}, s.tiles(c, s.KVHeads, s.sharedKeys()),
 			addrOf(dk), addrOf(dv), addr(dy), addr(lse), addr(delta), addrOf(q), addrOf(k), addrOf(v),
 			addr(s.Offsets), i32(q.Rows), i32(s.KVHeads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Bidirectional),
 			f32(s.scale()))

@@ -29,6 +29,13 @@ template <typename E, typename F> inline E fold(E x, F join) {
 	return x;
 }
 
+// lanes returns the sum of the values of a warp's lanes, to all of them.
+inline float lanes(float x) {
+#pragma unroll
+	for (int i = 1; i < 32; i *= 2) x += __shfl_xor_sync(~0u, x, i);
+	return x;
+}
+
 inline double blockSum(double x) {
 	return fold(x, [](double a, double b) { return a + b; });
 }

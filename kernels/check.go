@@ -21,9 +21,24 @@ func want(op, operand string, x tensor.Tensor, t tensor.DType, shape ...int) {
 	}
 }
 
-// floating panics with the operation's name unless x is F32 or BF16.
+// floating panics with the operation's name unless x is F32, BF16 or F16.
 func floating(op, operand string, x tensor.Tensor) {
-	if !x.Ok() || x.DType != tensor.F32 && x.DType != tensor.BF16 {
-		panic(fmt.Sprintf("%s: %s is %v: must be F32 or BF16", op, operand, x))
+	if !x.Ok() || !x.DType.Computes() {
+		panic(fmt.Sprintf("%s: %s is %v: must be F32, BF16 or F16", op, operand, x))
+	}
+}
+
+// wantWeights panics with the operation's name unless w is [out, in] of type t or of a quantized type.
+func wantWeights(op string, w tensor.Tensor, t tensor.DType, out, in int) {
+	if w.DType.Quantized() && len(w.Shape) > 0 && w.Dim(-1) == in {
+		t = w.DType
+	}
+	want(op, "w", w, t, out, in)
+}
+
+// wantQuantized panics with the operation's name unless x is of a quantized type.
+func wantQuantized(op, operand string, x tensor.Tensor) {
+	if !x.Ok() || !x.DType.Quantized() {
+		panic(fmt.Sprintf("%s: %s is %v: must be INT8, INT4 or INT4Z", op, operand, x))
 	}
 }

@@ -22,7 +22,7 @@ func columnScratch(cut cut, rows, columns int) tensor.Tensor {
 	return cut("sums of columns", tensor.F32, g.blocks.Y, columns)
 }
 
-// columnSums adds the sums of x's columns to to, which is F32 or BF16, on a GPU.
+// columnSums adds the sums of x's columns to to, which is F32, BF16 or F16, on a GPU.
 func (d *Device) columnSums(to tensor.Tensor, x tensor.Matrix) {
 	defer d.release(d.mark())
 	sums := columnScratch(d.scratch, x.Rows, x.Cols)
@@ -36,8 +36,8 @@ func (d *Device) columnSums(to tensor.Tensor, x tensor.Matrix) {
 // addColumnSums adds the column sums of partials, F32, to to, on a GPU.
 func (d *Device) addColumnSums(to tensor.Tensor, partials tensor.Matrix) {
 	m := macros{{"F32", 1}, {"WIDTH", 1}}
-	if to.DType == tensor.BF16 {
-		m = m.with("TO_BF16", 1)
+	if to.DType.Half() {
+		m = m.with("TO_"+to.DType.String(), 1)
 	}
 	d.launch(kernel{"columns.cu", "add_column_sums", m}, line(blocks(partials.Cols, 32), columnThreads),
 		addr(to).twice(true), addrOf(partials), i32(partials.Stride), i32(partials.Cols), i32(partials.Rows))

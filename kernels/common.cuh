@@ -3,10 +3,10 @@
 // A source is compiled once for each set of macros that it is launched with. These mean the same in all sources:
 //
 //   BLOCK_DIM     threads per block, defined for every source
-//   BF16 or F32   the type T of activations and weights
-//   TO_BF16       the type To of what is written, if it may differ: BF16, or else F32
+//   BF16, F16 or F32  the type T of activations and weights
+//   TO_BF16, TO_F16   the type To of what is written, if it may differ; without either it is F32
 //   WIDTH         elements that a thread loads and stores at once, a Vector
-//   C_BF16, C_F32 the type C of a product's result
+//   C_BF16, C_F16, C_F32  the type C of a product's result
 //   DIM           elements of a row, so that loops over a row have a constant length and the row stays in registers
 #pragma once
 
@@ -131,30 +131,66 @@ inline long long thread() { return (long long)blockIdx.x * BLOCK_DIM + threadIdx
 struct bf16 {
 	unsigned short bits;
 };
+struct f16 {
+	unsigned short bits;
+};
 inline float value(bf16 x) { return __uint_as_float((unsigned)x.bits << 16); }
 inline float value(float x) { return x; }
+inline float value(f16 x) {
+#ifdef EMULATED
+	return emulated_of_f16(x.bits);
+#else
+	float y;
+	asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+	return y;
+#endif
+}
+
+// rounded returns the bits of the nearest value of the type, ties to even, and pairRounded those of two, lo in the
+// lower half.
+template <typename E> constexpr bool IsBF16 = false;
+template <> constexpr bool IsBF16<bf16> = true;
+#ifdef EMULATED
+inline unsigned short rounded(bf16, float x) { return emulated_bf16(x); }
+inline unsigned short rounded(f16, float x) { return emulated_f16(x); }
+template <typename E> inline unsigned pairRounded(E type, float lo, float hi) {
+	return rounded(type, lo) | (unsigned)rounded(type, hi) << 16;
+}
+#else
+template <typename E> inline unsigned short rounded(E, float x) {
+	unsigned short y;
+	if constexpr (IsBF16<E>) asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
+	else asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
+	return y;
+}
+template <typename E> inline unsigned pairRounded(E type, float lo, float hi) {
+	unsigned pair;
+	if constexpr (IsBF16<E>) asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(hi), "f"(lo));
+#if __CUDA_ARCH__ >= 800
+	else asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(hi), "f"(lo));
+#else
+	else pair = rounded(type, lo) | (unsigned)rounded(type, hi) << 16;
+#endif
+	return pair;
+}
+#endif
 
 // narrow rounds n floats to the nearest value of the type, ties to even.
 template <int N> inline void narrow(float (&to)[N], const float (&from)[N]) {
 #pragma unroll
 	for (int i = 0; i < N; i++) to[i] = from[i];
 }
-template <int N> inline void narrow(bf16 (&to)[N], const float (&from)[N]) {
-#ifdef EMULATED
-	for (int i = 0; i < N; i++) to[i].bits = emulated_bf16(from[i]);
-#else
+template <typename E, int N> inline void narrow(E (&to)[N], const float (&from)[N]) {
 	if constexpr (N == 1) {
-		asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(to[0].bits) : "f"(from[0]));
+		to[0].bits = rounded(E(), from[0]);
 	} else {
 #pragma unroll
 		for (int i = 0; i < N; i += 2) {
-			unsigned pair;
-			asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(from[i + 1]), "f"(from[i]));
+			const unsigned pair = pairRounded(E(), from[i], from[i + 1]);
 			to[i].bits = pair;
 			to[i + 1].bits = pair >> 16;
 		}
 	}
-#endif
 }
 
 template <int BYTES> struct Words { typedef uint4 type; };
@@ -201,16 +237,27 @@ inline void prefetchLine(const void *line) {
 
 #ifdef BF16
 typedef bf16 T;
+#elif defined F16
+typedef f16 T;
 #elif defined F32
 typedef float T;
 #endif
 #ifdef C_BF16
 typedef bf16 C;
+#elif defined C_F16
+typedef f16 C;
 #elif defined C_F32
 typedef float C;
 #endif
 
-#if defined C_BF16 || defined C_F32
+// Half is the type of 16 bits of sources that tensor cores multiply in.
+#ifdef F16
+typedef f16 Half;
+#else
+typedef bf16 Half;
+#endif
+
+#if defined C_BF16 || defined C_F16 || defined C_F32
 // put stores an element of a result, plus element i of the bias, plus the old value if add is set.
 template <typename E> inline void put(C *at, float sum, const E *bias, long long i, int add) {
 	const float out[1] = {sum + (bias ? value(bias[i]) : 0) + (add ? value(*at) : 0)};
@@ -222,6 +269,8 @@ template <typename E> inline void put(C *at, float sum, const E *bias, long long
 
 #ifdef TO_BF16
 typedef bf16 To;
+#elif defined TO_F16
+typedef f16 To;
 #else
 typedef float To;
 #endif

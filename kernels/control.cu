@@ -21,9 +21,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) add_sums(double *control
 
 inline bool finite(double x) { return x - x == 0; }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM) decide(double *control, double limit) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) decide(double *control, double limit, double unscale) {
 	if (threadIdx.x > 0) return;
+	control[1] *= unscale * unscale;
 	const double loss = control[0], norm = sqrt(control[1]), scale = limit / (norm + 1e-6);
-	control[2] = limit <= 0 || scale > 1 ? 1 : scale; // a NaN stays a NaN
+	control[2] = limit <= 0 || scale > 1 ? unscale : unscale * scale; // a NaN stays a NaN
 	control[3] = finite(loss) && finite(norm);
 }

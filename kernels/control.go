@@ -17,7 +17,7 @@ type Control struct {
 type StepResult struct {
 	Loss  float64 // sum of the added losses
 	Norm  float64 // global norm of the gradient before clipping
-	Scale float64 // clip factor of the gradient: less than 1 if it was clipped
+	Scale float64 // factor of the gradient: less than unscale if it was clipped
 	Taken bool    // whether the weights were updated: loss and norm are finite
 }
 
@@ -46,23 +46,26 @@ func (d *Device) AddLoss(c Control, losses tensor.Tensor) {
 	c.x.F64()[0] += sum
 }
 
-// Decide decides a step from the gradient's norm, the root of the sum of squares, and the norm to clip to (Pascanu et
-// al. 2013), 0 for no clipping:
+// Decide decides a step from the gradient's norm and the norm to clip to (Pascanu et al. 2013), 0 for no clipping:
 //
-//	scale = min(1, limit / (norm + 1e-6))
+//	norm = unscale · √(sum of squares)
+//	scale = unscale · min(1, limit / (norm + 1e-6))
 //
-// as torch.nn.utils.clip_grad_norm_ computes it. The step is taken if loss and norm are finite.
-func (d *Device) Decide(c Control, limit float64) {
+// as torch.nn.utils.clip_grad_norm_ computes it. unscale is one over the factor that the loss was multiplied by,
+// usually
+// 1. The step is taken if loss and norm are finite. Then norm² replaces the sum of squares.
+func (d *Device) Decide(c Control, limit, unscale float64) {
 	d.ran("decide")
 	if d.gpu != nil {
-		d.launch(kernel{"control.cu", "decide", macros{}}, line(1, controlThreads), addr(c.x), f64(limit))
+		d.launch(kernel{"control.cu", "decide", macros{}}, line(1, controlThreads), addr(c.x), f64(limit), f64(unscale))
 		return
 	}
 	x := c.x.F64()
+	x[1] *= unscale * unscale
 	norm := math.Sqrt(x[1])
-	x[2], x[3] = 1, 0
+	x[2], x[3] = unscale, 0
 	if limit > 0 {
-		x[2] = math.Min(1, limit/(norm+1e-6))
+		x[2] *= math.Min(1, limit/(norm+1e-6))
 	}
 	if finite(x[0]) && finite(norm) {
 		x[3] = 1

@@ -89,6 +89,29 @@ func control(t testing.TB, d *kernels.Device) kernels.Control {
 	return c
 }
 
+// decideScaled returns the result of a step whose gradient is scaled by 1,024, with the factor of the unscaled one.
+func decideScaled(t *testing.T, d *kernels.Device, loss, g []float32, limit float64) kernels.StepResult {
+	t.Helper()
+	const scale = 1024
+	a, c := arena(t, d, 1<<12), control(t, d)
+	x, y := a.New("loss", tensor.F32, len(loss)), a.New("g", tensor.F32, len(g))
+	scaled := make([]float32, len(g))
+	for i, v := range g {
+		scaled[i] = scale * v
+	}
+	d.Upload(x, loss)
+	d.Upload(y, scaled)
+	d.AddLoss(c, x)
+	d.AddSquares(c, y)
+	d.Decide(c, limit, 1.0/scale)
+	r, err := d.Result(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Scale *= scale
+	return r
+}
+
 // TestDecide compares clipping and the decision with the formula.
 func TestDecide(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
@@ -113,8 +136,11 @@ func TestDecide(t *testing.T) {
 			d.Upload(g, x.g)
 			d.AddLoss(c, loss)
 			d.AddSquares(c, g)
-			d.Decide(c, x.limit)
+			d.Decide(c, x.limit, 1)
 			got, err := d.Result(c)
+			if scaled := decideScaled(t, d, x.loss, x.g, x.limit); fmt.Sprint(scaled) != fmt.Sprint(got) {
+				t.Errorf("losses %v, gradient %v, limit %v: scaled by 1,024 %v, not %v", x.loss, x.g, x.limit, scaled, got)
+			}
 			if err != nil || fmt.Sprint(got) != fmt.Sprint(x.want) {
 				t.Errorf("losses %v, gradient %v, limit %v: %v, %v; want %v", x.loss, x.g, x.limit, got, err, x.want)
 			}

@@ -12,8 +12,8 @@ import (
 //	dlogits[r,i] = (p[i] − [i = t]) · scale
 //
 // logits is [rows, vocab], loss is [rows] F32, targets is [rows] I32. scale applies only to the gradient, not to the
-// loss: usually one over the number of target tokens. dlogits is F32 or BF16, whatever the type of the logits, and is
-// rounded once. It may be the logits themselves, which it then overwrites, or the zero Tensor to skip the gradient.
+// loss: usually one over the number of target tokens. dlogits is F32, BF16 or F16, whatever the type of the logits, and
+// is rounded once. It may be the logits themselves, which it then overwrites, or the zero Tensor to skip the gradient.
 // Logits of −∞ are impossible tokens; a NaN makes the row's loss and gradient NaN. A target that is not a column is a
 // programming error.
 //
@@ -89,9 +89,9 @@ const lossThreads = 1024
 // another: the vector width is that of the smaller type.
 func lossMacros(from, to tensor.Tensor) macros {
 	m := vectorsOf(from.Matrix())
-	if to.DType == tensor.BF16 {
+	if to.DType.Half() {
 		m[1].value = width(to.DType, from.Dim(-1))
-		m = m.with("TO_BF16", 1)
+		m = m.with("TO_"+to.DType.String(), 1)
 	}
 	return m
 }

@@ -85,7 +85,7 @@ func TestCrossEntropyLimits(t *testing.T) {
 	const vocab = 2100
 	inf := math.Inf(1)
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
-		for _, typ := range cases.Types {
+		for _, typ := range wideTypes {
 			for _, fused := range []bool{false, true} {
 				t.Run(fmt.Sprint(typ, fused), func(t *testing.T) {
 					d.SetFused(kernels.Fused{"crossentropy": fused})

@@ -56,11 +56,10 @@ func (d *Device) NormSwiGLU(y, x, norm, w, bias tensor.Tensor, eps float32) {
 }
 
 // LinearAddBefore is LinearAdd followed by a layer with the weights next. While LinearAdd waits for its input, a GPU
-// prefetches them into its L2 cache, up to a quarter of it. Only weights in BF16 are prefetched.
+// prefetches them into its L2 cache, up to a quarter of it. Weights in F32 are not prefetched.
 func (d *Device) LinearAddBefore(next, h, x, w, bias tensor.Tensor) {
-	if d.gpu != nil && x.Rows() == 1 && next.DType == tensor.BF16 {
-		next = next.View(next.Len())
-		d.prefetch = next.Slice(0, min(next.Len(), d.gpu.L2/4/next.DType.Size()))
+	if d.gpu != nil && x.Rows() == 1 && (next.DType.Half() || next.DType.Quantized()) {
+		d.prefetch = tensor.Tensor{DType: tensor.U8, Shape: []int{min(next.Bytes(), d.gpu.L2/4)}, Addr: next.Addr}
 	}
 	d.LinearAdd(h, x, w, bias)
 	d.prefetch = tensor.Tensor{}
@@ -75,7 +74,7 @@ func (d *Device) LinearAddBefore(next, h, x, w, bias tensor.Tensor) {
 func (d *Device) LinearAdd(h, x, w, bias tensor.Tensor) {
 	const op = "LinearAdd"
 	checkLinear(op, h, x, w)
-	want(op, "w", w, x.DType, h.Dim(-1), x.Dim(-1))
+	wantWeights(op, w, x.DType, h.Dim(-1), x.Dim(-1))
 	want(op, "h", h, x.DType, h.Len())
 	if bias.Ok() {
 		want(op, "bias", bias, x.DType, h.Dim(-1))
@@ -99,7 +98,7 @@ func (d *Device) Decodes(t tensor.DType, dim int, others ...int) bool {
 	for _, n := range others {
 		all |= n
 	}
-	return d.gpu != nil && d.fused("rmsnorm") && d.fused("attention") && d.fused("swiglu") && t == tensor.BF16 &&
+	return d.gpu != nil && d.fused("rmsnorm") && d.fused("attention") && d.fused("swiglu") && t.Half() &&
 		all%8 == 0 && dim <= maxNormedRow
 }
 
@@ -113,7 +112,7 @@ func (d *Device) normed(x, norm tensor.Tensor, eps float32) tensor.Tensor {
 func (d *Device) checkNormLinear(op string, x, norm, w, bias tensor.Tensor) {
 	floating(op, "x", x)
 	want(op, "norm", norm, x.DType, x.Dim(-1))
-	want(op, "w", w, x.DType, w.Rows(), x.Dim(-1))
+	wantWeights(op, w, x.DType, w.Rows(), x.Dim(-1))
 	if bias.Ok() {
 		want(op, "bias", bias, x.DType, w.Rows())
 	}

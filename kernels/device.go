@@ -5,9 +5,9 @@
 //
 //   - Gradients of parameters accumulate (dw += …), so that a step may have several micro-batches. Gradients of
 //     activations overwrite (dx = …), unless a name says Add.
-//   - Activations and weights are all F32 or all BF16. Sums, norm statistics, softmax, RoPE angles and losses are
-//     computed in float32 either way; a result is rounded once, when it is stored. Gradients of weights are F32, or
-//     BF16 for matrices.
+//   - Activations and weights are all F32, all BF16 or all F16. Sums, norm statistics, softmax, RoPE angles and losses
+//     are computed in float32 either way; a result is rounded once, when it is stored. Gradients of weights are F32, or
+//     the weights' type for matrices.
 //   - A wrong shape or type is a programming error: the operation panics with its name and the operands.
 //   - A GPU error sticks to the Device; Sync, Download and Err return it.
 //   - If an operation joins several, its comment says which. Options.Fused chooses whether it runs as one kernel, or as
@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 	"unsafe"
 
 	"restyle/kernels/cpu"
@@ -46,7 +47,8 @@ type Options struct {
 	Deterministic bool
 	// NoBF16 promises that nothing will be BF16, so that a GPU older than Ampere, which has no BF16, serves too.
 	NoBF16 bool
-	// Sync waits for every kernel and times it: see Device.Profile. An error then belongs to the kernel it names. Slow.
+	// Sync times every kernel: see Device.Profile. On a GPU it waits for each, so an error belongs to the kernel that it
+	// names, and all of it is slower.
 	Sync bool
 }
 
@@ -60,6 +62,8 @@ type Device struct {
 	moved      Transfers
 	arenas     map[*Arena]bool
 	profile    map[string]*Timing // with Options.Sync
+	running    *Timing            // the operation that the CPU computes, with Options.Sync
+	began      time.Time          // when it began to
 	next       work               // what the profile records for the next launch, apart from the bytes of its arguments
 	notes      []string
 	prefetch   tensor.Tensor // what the next matvec prefetches
@@ -88,7 +92,13 @@ func (d *Device) Fused() Fused { return d.opts.Fused }
 func (d *Device) fused(op string) bool { return d.opts.Fused[op] }
 
 // ran counts a run of a kernel under its name, so that tests can check what really ran.
-func (d *Device) ran(kernel string) { d.counts[kernel]++ }
+func (d *Device) ran(kernel string) {
+	d.counts[kernel]++
+	if d.opts.Sync && d.gpu == nil {
+		d.stopTiming()
+		d.running, d.began = d.counted(kernel, work{}), time.Now()
+	}
+}
 
 // Counts returns how often each kernel has run since the last call. It proves that a fused kernel did run.
 func (d *Device) Counts() map[string]int {
@@ -125,6 +135,7 @@ func (d *Device) Err() error {
 // Sync waits until all queued work is done, and returns the device's first error.
 func (d *Device) Sync() error {
 	d.moved.Waits++
+	d.stopTiming()
 	if d.gpu != nil {
 		d.fail(d.gpu.Sync())
 	}

@@ -11,14 +11,25 @@ import (
 //
 //	y[r] = table[ids[r]]
 //
-// table is [vocab, dim], ids is [rows] I32, y is [rows, dim] of the table's type. An id that is not a row of the table
-// is a programming error.
+// table is [vocab, dim], ids is [rows] I32, y is [rows, dim] of the table's type. If the table is quantized, y is F32
+// or BF16, and gets the values of the rows as DequantizeWeights computes them. An id that is not a row of the table is
+// a programming error.
 func (d *Device) Embedding(y, table, ids tensor.Tensor) {
-	floating("Embedding", "table", table)
+	t := table.DType
+	if t.Quantized() {
+		t = y.DType
+		floating("Embedding", "y", y)
+	} else {
+		floating("Embedding", "table", table)
+	}
 	want("Embedding", "ids", ids, tensor.I32, ids.Len())
-	want("Embedding", "y", y, table.DType, ids.Len(), table.Dim(-1))
+	want("Embedding", "y", y, t, ids.Len(), table.Dim(-1))
 	d.within("Embedding", "ids", ids, table.Rows())
 	d.ran("embedding")
+	if table.DType.Quantized() {
+		d.dequantizeRows(y, table.Matrix(), ids)
+		return
+	}
 	d.gather(y, table, ids)
 }
 

@@ -12,7 +12,7 @@
 constexpr int QUERIES = BLOCK_DIM / 32 * TILES * 16;
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
-	flash(bf16 *y, float *lse, const bf16 *q, const bf16 *k, const bf16 *v, const int *offsets, int rows, int heads,
+	flash(Half *y, float *lse, const Half *q, const Half *k, const Half *v, const int *offsets, int rows, int heads,
 		int qRow, int kvRow, int share, int ahead, int window, int causal, float scale) {
 	extern __shared__ __align__(128) char tiles[]; // queries, and two of keys and values
 	const int head = blockIdx.x % heads, sequence = blockIdx.x / heads;

@@ -19,7 +19,7 @@ inline int turned(int row, int within) { return within ^ (SPAN == 128 ? row & 7 
 inline int place(int row, int chunk) { return row * ROW + chunk * 16 / SPAN * SPAN + turned(row, chunk * 16 % SPAN); }
 
 // bring starts copying ROWS rows that are stride elements apart to a tile. Rows from n on become zeros.
-template <int ROWS> inline void bring(char *tile, const bf16 *rows, int stride, int n) {
+template <int ROWS> inline void bring(char *tile, const Half *rows, int stride, int n) {
 	static_assert(ROWS * CHUNKS % BLOCK_DIM == 0, "");
 	int row = threadIdx.x / CHUNKS, chunk = threadIdx.x % CHUNKS;
 	rows += row * stride + chunk * 8;
@@ -150,7 +150,7 @@ template <int M, int N, typename F> inline void hide(Sum<M, N> &scores, int row,
 // weight returns 2^x, where x is the exponent of a score minus that of its row's sum: at most 0, apart from rounding.
 // For huge scores rounding can make it some hundred, so x is limited to keep gradients finite. A NaN stays a NaN.
 inline float weight(float x) {
-#ifdef EMULATED
+#if defined EMULATED || __CUDA_ARCH__ < 800
 	return exp2Rough(x > 1 ? 1 : x);
 #else
 	float y;
@@ -162,7 +162,7 @@ inline float weight(float x) {
 // finish writes a warp's sum, each row times its scale, to n rows that are stride elements apart. It overwrites this
 // warp's rows of the tile, which must not be needed any more.
 template <int M, typename F>
-inline void finish(bf16 *rows, int stride, int n, Sum<M, DIM / 8> &sum, char *tile, F scale) {
+inline void finish(Half *rows, int stride, int n, Sum<M, DIM / 8> &sum, char *tile, F scale) {
 	const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 	__syncwarp(); // all lanes have read it
 #pragma unroll

@@ -21,7 +21,7 @@ func TestGELURange(t *testing.T) {
 	xs = append(xs, math.Inf(1), math.Inf(-1), math.NaN())
 	n := len(xs)
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
-		for _, typ := range cases.Types {
+		for _, typ := range wideTypes {
 			for _, tanh := range []bool{false, true} {
 				a := arena(t, d, 1<<15)
 				x, dy := a.New("x", typ, 1, n), a.New("dy", typ, 1, n)
@@ -90,8 +90,9 @@ func TestGELUTanhApprox(t *testing.T) {
 				want, _ := cases.GELU(at[i], true)
 				off := math.Abs(got - want)
 				limit := 2.5e-4 * math.Abs(at[i])
-				if typ == tensor.BF16 {
-					limit += 0x1p-8 * math.Abs(want)
+				limit += map[tensor.DType]float64{tensor.BF16: 0x1p-8, tensor.F16: 0x1p-11}[typ] * math.Abs(want)
+				if typ == tensor.F16 {
+					limit += 0x1p-25
 				}
 				if at[i] != 0 {
 					worst = max(worst, off/math.Abs(at[i]))

@@ -1,5 +1,6 @@
-// A product of BF16 matrices on tensor cores, of any sizes and layouts. product.go describes it, and chooses:
+// A product of matrices on tensor cores, of any sizes and layouts. product.go describes it, and chooses:
 //
+//   F16                  if it is defined, operands are F16, otherwise BF16
 //   TRANS_A, TRANS_B     1: the operand is stored transposed
 //   ALIGNED              1: eight adjacent elements of a and of b are 16 aligned bytes
 //   C_WIDTH              elements of c stored at once: 4, or 1 if that many are not aligned
@@ -8,7 +9,9 @@
 //   STAGES               steps in shared memory at a time: one is multiplied, the others are on their way
 //   ACT                  if it is defined: the activation that follows, numbered as in package cpu
 //   SCALED               1: sums are multiplied by alpha, which is 1 otherwise
+//   GROUPED              if it is defined: the products are those of experts, see group.cuh
 #include "mma.cuh"
+#include "group.cuh"
 #ifdef ACT
 #include "activation.cuh"
 
@@ -25,9 +28,9 @@ static_assert(
 	"");
 
 // copy copies eight or fewer elements, and pads them with zeros.
-inline void copy(char *to, const bf16 *from, int count) {
+inline void copy(char *to, const Half *from, int count) {
 	if (ALIGNED) return copyAsync(to, from, count > 0);
-	Vec<bf16, 8> v;
+	Vec<Half, 8> v;
 #pragma unroll
 	for (int i = 0; i < 8; i++) {
 		if (i < count) v.at[i] = from[i];
@@ -49,11 +52,11 @@ template <int OUTER, bool ALONG> struct Panel {
 
 	static int order(int row) { return WORDS == 4 ? row % 8 / 2 : row % 8; }
 
-	const bf16 *from; // what this thread copies next, in the first row
+	const Half *from; // what this thread copies next, in the first row
 	long long stride;
 	int to, row, rows, column, columns;
 
-	Panel(const bf16 *x, long long stride, int outer, int outers, int end) : stride(stride) {
+	Panel(const Half *x, long long stride, int outer, int outers, int end) : stride(stride) {
 		const int i = threadIdx.x / WORDS, j = threadIdx.x % WORDS;
 		to = (i * WORDS + (j ^ order(i))) * 16;
 		row = (ALONG ? outer : 0) + i, column = (ALONG ? 0 : outer) + j * 8;
@@ -133,10 +136,11 @@ inline void storeFour(C *to, int left, const float (&sums)[4]) {
 
 // A thread block has a tile of a product of a batch: along y and z, operands are a constant number of elements apart.
 // Parts of k are a batch, of which the last may be shorter; if part is 0, k is not divided.
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gemm(C *c, long long cRow, const bf16 *a, long long aRow,
-	const bf16 *b, long long bRow, const bf16 *bias, C *pre, float alpha, int m, int n, int depth, int part, int add,
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gemm(C *c, long long cRow, const Half *a, long long aRow,
+	const Half *b, long long bRow, const Half *bias, C *pre, float alpha, int m, int n, int depth, int part, int add,
 	long long outerA,
-	long long outerB, long long outerC, long long innerA, long long innerB, long long innerC) {
+	long long outerB, long long outerC, long long innerA, long long innerB, long long innerC,
+	const int *offsets) {
 	extern __shared__ uint4 memory[];
 	char *const stages = (char *)memory;
 	constexpr int STAGE = Left::BYTES + Right::BYTES;
@@ -145,6 +149,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gemm(C *c, long long cRo
 	const int group = GROUP * across, number = blockIdx.x % group;
 	const int first = blockIdx.x / group * GROUP, rows = min(down - first, GROUP);
 	const int row = (first + number % rows) * TILE_M, column = number / rows * TILE_N;
+	FIND_GROUP
 	const int end = part ? min(depth - (int)blockIdx.y * part, part) : depth, steps = (end + DEPTH - 1) / DEPTH;
 	const int warp = threadIdx.x / 32, warpRow = warp / WARPS_N * WARP_M, warpColumn = warp % WARPS_N * WARP_N;
 

@@ -154,7 +154,9 @@ func addr(x tensor.Tensor) argument {
 	return address(x.Addr).moves(x.Bytes())
 }
 
-func addrOf(x tensor.Matrix) argument { return address(x.Addr).moves(x.Rows * x.Cols * x.DType.Size()) }
+func addrOf(x tensor.Matrix) argument {
+	return address(x.Addr).moves(x.Rows * x.DType.RowBytes(x.Cols))
+}
 
 // address passes an address through which the kernel moves nothing, or whose bytes are counted elsewhere.
 func address(place uintptr) argument { return argument{word: uint64(place)} }

@@ -14,6 +14,8 @@
 #   bits      ten runs of 20 steps, every second one waiting after each kernel: all end with the same bits
 #   warm      a model of Llama-3.2-1B's size: the first step within 3 s of reading it from disk, and the same bits twice
 #   losses    the losses of 200 steps, on the CPU too and, if PYTHON has torch and transformers, in PyTorch in float32
+#   scratch   models from nothing: the losses of whole runs, and in PyTorch, if PYTHON has it, on the same weights and batches;
+#             with SHAKESPEARE, a file, also a model of that text
 #   tune      the default fine-tuning, and the quality of its result
 #   table     whole training steps of Llama-3.2-1B with random weights, in turns with PyTorch's; the slowest rows last
 #   products  steps with cuBLASLt's first algorithm for each product, and with those that are faster when timed
@@ -36,7 +38,7 @@ device=${DEVICE:-cuda} python=${PYTHON:-python3} bin=$PWD/.bin
 mkdir -p "$OUT/done"
 OUT=$(realpath "$OUT")
 
-all=(ops parity runs bits warm losses tune table products attention decode profile kernels memcheck racecheck initcheck synccheck)
+all=(ops parity runs bits warm losses scratch tune table products attention decode profile kernels memcheck racecheck initcheck synccheck)
 # What is run: a small model and a large one, and steps of the large one, by how much they are asked for.
 small=(--samples 0 --val 0 --save-every 10) brief=20 long=200 tests='^TestGPU'
 model=() large=() llama=cmd/bench/llama-3.2-1b.json timed=(--seconds 3) few=(--steps 5)
@@ -155,6 +157,31 @@ losses() {
     log losses-$on "$python" docs/bench/loss_pytorch.py --model data/starter-llama --batches "$OUT/batches.jsonl" --metrics "$OUT/on-$on/metrics.jsonl"
     echo "on the $on: $(tail -1 "$OUT/losses-$on.log")"
   done
+}
+
+# beside NAME FLAG... trains a new model, and PyTorch's with the weights that it began with, and compares their losses.
+beside() {
+  local name=$1
+  shift
+  rm -rf "$OUT/$name" "$OUT/$name-first"
+  # A step that moves nothing leaves the weights that the run begins with.
+  log "$name-first" train "$@" --samples 0 --max-steps 1 --lr 1e-30 --warmup 0 --weight-decay 0 --dtype fp32 --out "$OUT/$name-first"
+  log "$name" train "$@" --samples 0 --out "$OUT/$name" --write-batches "$OUT/$name.jsonl"
+  grep -o '"val_loss":[0-9.]*' "$OUT/$name.log" | tail -1
+  log "$name-losses" "$python" docs/bench/loss_pytorch.py --model "$OUT/$name-first" --batches "$OUT/$name.jsonl" \
+    --metrics "$OUT/$name/metrics.jsonl" --window 50 --device cuda
+  cat "$OUT/$name-losses.log"
+}
+
+scratch() {
+  real && has "torch, transformers" || return 0
+  local gpt=(--from-scratch data/scratch/gpt.json --vocab chars --seq 64 --batch 16 --accumulate 1 --max-steps 1000 --val 0.1)
+  local llama=(--from-scratch "$OUT/llama.json" --seq 192 --batch 8 --accumulate 1 --lr 3e-4 --epochs 40 --val 0.1)
+  sed 's/"model_type"/"vocab_size": 4096, &/' data/scratch/llama.json >"$OUT/llama.json"
+  beside gpt-fp32 "${gpt[@]}" --text data/scratch/oz.txt --dtype fp32 --optimizer adamw --lr 3e-4 --schedule constant --warmup 0 \
+    --weight-decay 0.01
+  beside gpt "${gpt[@]}" --text data/scratch/oz.txt --lr 3e-4 --weight-decay 0.01
+  [ -z "${SHAKESPEARE:-}" ] || beside shakespeare "${llama[@]}" --text "$SHAKESPEARE" --max-steps 1500 --warmup 100 --weight-decay 0.01
 }
 
 tune() {

@@ -51,7 +51,7 @@ func (f adamWForm) of(x []tensor.Tensor, number int) AdamWTensor {
 	return t
 }
 
-// adamWForms are those of BF16 weights, with gradients of both types.
+// adamWForms are those of weights of 16 bits, with gradients of both types.
 var adamWForms = []adamWForm{
 	{name: "split8", weight: tensor.BF16, codes: true, master: tensor.U8},
 	{name: "sr", weight: tensor.BF16, codes: true, stochastic: true},
@@ -63,14 +63,16 @@ var adamWForms = []adamWForm{
 func optimizerCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 	n := rows * dim
 	var forms []adamWForm
-	if t == tensor.BF16 {
+	if t.Half() {
 		for i, f := range adamWForms {
-			f.gradient = []tensor.DType{tensor.F32, tensor.BF16}[i%2]
+			f.weight, f.gradient = t, []tensor.DType{tensor.F32, t}[i%2]
 			forms = append(forms, f)
 		}
 	}
-	forms = append(forms, adamWForm{name: "8 bits", weight: t, gradient: t, codes: true}, adamWForm{name: "bitsandbytes",
-		weight: t, gradient: t, codes: true, bits: true})
+	forms = append(forms, adamWForm{name: "8 bits", weight: t, gradient: t, codes: true})
+	if t != tensor.F16 {
+		forms = append(forms, adamWForm{name: "bitsandbytes", weight: t, gradient: t, codes: true, bits: true})
+	}
 	for _, f := range forms {
 		cases = append(cases, gpuCase{fmt.Sprintf("adamw %s, gradient %v", f.name, f.gradient), f.operands(n),
 			func(d *Device, x []tensor.Tensor) {

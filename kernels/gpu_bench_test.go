@@ -77,7 +77,9 @@ func gpuCases(t tensor.DType, rows, dim int) []gpuCase {
 	cases = append(cases, opsCases(t, rows, dim)...)
 	cases = append(cases, rowCases(t, rows, dim)...)
 	cases = append(cases, optimizerCases(t, rows, dim)...)
+	cases = append(cases, expertCases(t, rows, dim)...)
 	cases = append(cases, decodeCases(t, dim)...)
+	cases = append(cases, quantizedCases(t, dim)...)
 	return cases
 }
 
@@ -162,7 +164,7 @@ func (c gpuCase) time(b *testing.B, d *Device) {
 		copied = min(copied, median(copySome(apart)))
 		for i := range x {
 			for _, t := range x[i] {
-				if t.DType == tensor.I32 { // the copies overwrote it
+				if t.DType == tensor.I32 || len(t.Shape) == 1 { // the copies overwrote indices, and made scales negative
 					randomise(d, t)
 				}
 			}
@@ -189,6 +191,9 @@ func randomise(d *Device, t tensor.Tensor) {
 		}
 		d.UploadI32(t, rows)
 		return
+	}
+	if t.DType.Quantized() {
+		t = tensor.Tensor{DType: tensor.U8, Shape: []int{t.Bytes()}, Addr: t.Addr}
 	}
 	if t.DType == tensor.F64 { // a sum
 		d.Zero(t)

@@ -33,8 +33,8 @@ type target struct {
 
 // targets returns what TestCompile compiles, each build once. The first form of each source is compiled for every
 // architecture with BF16. The first form for another row length that models have is compiled for the architectures that
-// differ most. One architecture is enough for further forms, and for rows that are no multiple of 16 bytes. F32 is
-// compiled for the architecture that has nothing else.
+// differ most. One architecture is enough for further forms, and for rows that are no multiple of 16 bytes. F32 and
+// F16 are compiled for the architecture that has nothing else.
 func targets() (list []*target) {
 	found, sources, lengths := map[build]*target{}, map[string]bool{}, map[string]bool{}
 	for _, group := range []struct {
@@ -44,6 +44,7 @@ func targets() (list []*target) {
 	}{
 		{tensor.BF16, 2048, []string{"sm_80", "sm_90a", "sm_100a", "sm_120"}, []string{"sm_90a"}},
 		{tensor.F32, 2048, []string{"sm_75"}, []string{"sm_75"}},
+		{tensor.F16, 2048, []string{"sm_75", "sm_80"}, []string{"sm_75"}},
 		{tensor.BF16, 63, []string{"sm_80"}, []string{"sm_80"}},
 	} {
 		for _, l := range launches(group.t, 1000, group.dim) {
@@ -63,6 +64,9 @@ func targets() (list []*target) {
 					t.archs = slices.Clone(group.length)
 				default:
 					t.archs = slices.Clone(group.further)
+				}
+				if group.t == tensor.F16 && l.shared > (cuda.Properties{Major: 7}).MaxShared() {
+					t.archs = slices.Clone(archs[1:2]) // it is not launched before
 				}
 				sources[b.source], lengths[length] = true, true
 			}

@@ -34,14 +34,14 @@ func productCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 			p[0].Act = act + 1
 			d.product(p[0])
 		}
-		if t == tensor.BF16 && dim%8 == 0 {
+		if t.Half() && dim%8 == 0 {
 			d.tiled(p[0], tensorTiles[0], 1)
 		}
 	})
 	add(1, dim, first)
 	add(32, 8*dim, first)
 	for i, tile := range tensorTiles {
-		if t != tensor.BF16 || dim%8 > 0 {
+		if !t.Half() || dim%8 > 0 {
 			break // there are no tensor cores, or only the smallest tile is ever chosen
 		}
 		add(rows, dim, func(d *Device, p [3]cpu.Product) { d.tiled(p[i%3], tile, 1) })

@@ -23,7 +23,7 @@ func opsCases(t tensor.DType, rows, dim int) []gpuCase {
 		}},
 		{"decide", []gpuOperand{control, perRow}, func(d *Device, x []tensor.Tensor) {
 			d.AddLoss(Control{x[0]}, x[1])
-			d.Decide(Control{x[0]}, 1)
+			d.Decide(Control{x[0]}, 1, 1)
 		}},
 		{"cross-entropy", []gpuOperand{loss, dlogits, logits, targets}, func(d *Device, x []tensor.Tensor) {
 			d.CrossEntropy(x[0], x[1], x[2], x[3], 1)

@@ -11,12 +11,12 @@ import (
 //
 //	y = x·wᵀ + bias
 //
-// x is [rows, in], w [out, in], bias [out] or the zero Tensor, all of one type; y is [rows, out], F32 or BF16. Sums are
-// in float32, and each is rounded once.
+// x is [rows, in], w [out, in], bias [out] or the zero Tensor, all of one type; y is [rows, out], F32 or BF16. w may be
+// quantized instead. Sums are in float32, and each is rounded once.
 func (d *Device) Linear(y, x, w, bias tensor.Tensor) {
 	const op = "Linear"
 	in, out := checkLinear(op, y, x, w)
-	want(op, "w", w, x.DType, out, in)
+	wantWeights(op, w, x.DType, out, in)
 	if bias.Ok() {
 		want(op, "bias", bias, x.DType, out)
 	}
@@ -83,7 +83,9 @@ func outputs(op string, dy tensor.Tensor, from, n int) tensor.Matrix {
 // agree.
 func checkLinear(op string, y, x, w tensor.Tensor) (in, out int) {
 	for _, t := range []tensor.Tensor{y, x, w} {
-		floating(op, "an operand", t)
+		if !t.DType.Quantized() {
+			floating(op, "an operand", t)
+		}
 	}
 	in, out = x.Dim(-1), y.Dim(-1)
 	if y.Rows() != x.Rows() || w.Rows() != out || w.Dim(-1) != in {

@@ -74,7 +74,7 @@ func (d *Device) LinearSwiGLU(y, x, w, bias tensor.Tensor) {
 	const op = "LinearSwiGLU"
 	floating(op, "x", x)
 	rows := x.Rows()
-	want(op, "w", w, x.DType, w.Rows(), x.Dim(-1))
+	wantWeights(op, w, x.DType, w.Rows(), x.Dim(-1))
 	want(op, "y", y, x.DType, rows, w.Rows()/2)
 	defer d.release(d.mark())
 	gateUp := gateUpScratch(d.scratch, x.DType, rows, w.Rows())

@@ -123,9 +123,7 @@ func TestBiasGradient(t *testing.T) {
 					}
 					d.BiasGradient(dbias, dy, from)
 					for i, got := range floats(t, d, dbias) {
-						if to == tensor.BF16 {
-							want[i] = float64(tensor.RoundBF16(float32(want[i])))
-						}
+						want[i] = float64(tensor.Round(float32(want[i]), to))
 						if got != want[i] {
 							t.Fatalf("%v to %v, %v: column %d is %v, not %v", typ, to, size, i, got, want[i])
 						}

@@ -1,7 +1,7 @@
 // Products on tensor cores, and asynchronous copies.
 //
 // All lanes of a warp call mma, ldmatrix and ldmatrixTransposed together. With g = lane / 4 and t = lane % 4, a lane
-// holds these elements of a matrix, two BF16 per word, the one of the lower column or row in the lower half:
+// holds these elements of a matrix, two Half per word, the one of the lower column or row in the lower half:
 //
 //   a [16, 16]   rows g, g+8, g, g+8 at columns 2t, 2t, 2t+8, 2t+8 and the next
 //   b [16, 8]    column g at rows 2t and 2t+8 and the next
@@ -9,20 +9,31 @@
 #pragma once
 #include "common.cuh"
 
-// mma adds a·b to d, in float.
+// mma adds a·b to d, in float. Before sm_80, it takes two products of half the depth.
 inline void mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
 #ifdef EMULATED
-	emulated.mma(d, a, b);
-#else
+	emulated.mma(d, a, b, !IsBF16<Half>);
+#elif !defined F16
 	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
 		"{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
 		: "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
 		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#elif __CUDA_ARCH__ >= 800
+	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
+		"{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+		: "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+#pragma unroll
+	for (int k = 0; k < 2; k++)
+		asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+			: "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+			: "r"(a[2 * k]), "r"(a[2 * k + 1]), "r"(b[k]));
 #endif
 }
 
-// ldmatrix loads four matrices of 8 rows of 8 BF16 from shared memory. Lane i passes row i % 8 of matrix i / 8, at a
-// multiple of 16 bytes. Word i of r is row g of matrix i, columns 2t and 2t+1.
+// ldmatrix loads four matrices of 8 rows of 8 elements from shared memory. Lane i passes row i % 8 of matrix i / 8, at
+// a multiple of 16 bytes. Word i of r is row g of matrix i, columns 2t and 2t+1.
 inline void ldmatrix(unsigned (&r)[4], const void *row) {
 #ifdef EMULATED
 	emulated.ldmatrix(r, row, false);
@@ -43,9 +54,12 @@ inline void ldmatrixTransposed(unsigned (&r)[4], const void *row) {
 }
 
 // copyAsync starts copying 16 bytes to shared memory, or zeros if there is false. Both addresses are multiples of 16.
+// Before sm_80, which copies asynchronously, it has copied them when it returns, and there is nothing to wait for.
 inline void copyAsync(void *to, const void *global, bool there) {
 #ifdef EMULATED
 	emulated.copy_async(to, global, there);
+#elif __CUDA_ARCH__ < 800
+	*(uint4 *)to = there ? *(const uint4 *)global : uint4();
 #else
 	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared(to)), "l"(global), "r"(there ? 16 : 0)
 		: "memory");
@@ -56,7 +70,7 @@ inline void copyAsync(void *to, const void *global, bool there) {
 inline void copyCommit() {
 #ifdef EMULATED
 	emulated.copy_commit();
-#else
+#elif __CUDA_ARCH__ >= 800
 	asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
@@ -65,18 +79,10 @@ inline void copyCommit() {
 template <int N> inline void copyWait() {
 #ifdef EMULATED
 	emulated.copy_wait(N);
-#else
+#elif __CUDA_ARCH__ >= 800
 	asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 #endif
 }
 
-// pack returns two floats, each rounded to the nearest BF16.
-inline unsigned pack(float lo, float hi) {
-#ifdef EMULATED
-	return emulated_bf16(lo) | (unsigned)emulated_bf16(hi) << 16;
-#else
-	unsigned pair;
-	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(hi), "f"(lo));
-	return pair;
-#endif
-}
+// pack returns two floats, each rounded to the nearest Half.
+inline unsigned pack(float lo, float hi) { return pairRounded(Half(), lo, hi); }

@@ -16,15 +16,13 @@ inline void forward(
 	auto inside = [&](int k) { return row < rows && k * THREADS + lane < VECTORS; };
 	auto at = [&](int k) { return (long long)row * VECTORS + k * THREADS + lane; };
 
-	Vector v[EACH], added[EACH], weight[EACH], shift[EACH];
+	Vector v[EACH], added[EACH];
 #pragma unroll
 	for (int k = 0; k < EACH; k++) {
-		v[k] = added[k] = weight[k] = shift[k] = Vector();
+		v[k] = added[k] = Vector();
 		if (!inside(k)) continue;
 		v[k] = loadStreaming(x, at(k));
 		if (ADD) added[k] = loadStreaming(b, at(k));
-		weight[k] = loadCached(w, k * THREADS + lane);
-		if (CENTER && bias) shift[k] = loadCached(bias, k * THREADS + lane);
 	}
 	float total = 0, squares[CENTER ? 2 : 1] = {}; // with CENTER the second is the sum itself
 #pragma unroll
@@ -61,17 +59,20 @@ inline void forward(
 #pragma unroll
 	for (int k = 0; k < EACH; k++) {
 		if (!inside(k)) continue;
+		// Read this late, they take no registers while the row is summed, and more rows are in progress.
+		const Vector weight = loadCached(w, k * THREADS + lane);
+		const Vector shift = CENTER && bias ? loadCached(bias, k * THREADS + lane) : Vector();
 		const Vector out = each([&](int i) {
-			if (CENTER) return (v[k][i] - center) * scale * weight[k][i] + shift[k][i];
-			return v[k][i] * scale * weight[k][i];
+			if (CENTER) return (v[k][i] - center) * scale * weight[i] + shift[i];
+			return v[k][i] * scale * weight[i];
 		});
 		if (ADD) store(h, at(k), v[k]);
 		store(y, at(k), out);
 	}
 }
 
-// Two thread blocks of backward per multiprocessor hide each other's barriers, as long as a row fits them.
-constexpr int RESIDENT = VECTORS <= BLOCK_DIM ? 2 : 1;
+// Two thread blocks of backward per multiprocessor hide each other's barriers, unless a row takes too many registers.
+constexpr int RESIDENT = VECTORS <= 512 ? 2 : 1;
 
 // backward writes dx, or adds to it, and, if there are partials, writes the thread block's part of dw into its row of
 // partials [grid, DIM]; if biased, that of db after it [grid, 2·DIM]. Thread blocks process the rows in strides of the

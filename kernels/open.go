@@ -107,7 +107,8 @@ func (d *Device) openEmulated() error {
 func (d *Device) useGPU(name string, device *cuda.GPU, compiler *cuda.Compiler) error {
 	arch, err := compiler.Arch(device.Major, device.Minor)
 	if !device.HasBF16() && !d.opts.NoBF16 {
-		err = fmt.Errorf("%s has compute capability %d.%d, and bfloat16 needs 8.0 (Ampere) or newer: use fp32, or the CPU",
+		err = fmt.Errorf("%s has compute capability %d.%d, and bfloat16 needs 8.0 (Ampere) or newer: "+
+			"use --dtype fp16 or fp32, or the CPU",
 			device.Name, device.Major, device.Minor)
 	}
 	if err != nil {

@@ -75,7 +75,7 @@ func TestOpenByName(t *testing.T) {
 				"pip install nvidia-cuda-nvrtc-cu12, "},
 		"before Ampere": {all, "cuda:0", "CAPABILITY=75",
 			`device "cuda:0": Stand-in 0 has compute capability 7.5, and bfloat16 needs 8.0 ` +
-				"(Ampere) or newer: use fp32, or the CPU"},
+				"(Ampere) or newer: use --dtype fp16 or fp32, or the CPU"},
 		"too old":      {all, "cuda:0", "CAPABILITY=70", "compute capability 7.0"},
 		"exclusive":    {all, "cuda", "MODE=3", `device "cuda": open GPU 0: CUDA_ERROR_DEVICE_UNAVAILABLE`},
 		"not a number": {all, "cuda:x", "", `device "cuda:x": must end with the number of a GPU`},

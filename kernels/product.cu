@@ -2,7 +2,9 @@
 //
 //   TRANS_A, TRANS_B   1: the operand is stored transposed
 //   TILE               rows and columns of c per thread block
+//   GROUPED            if it is defined: the products are those of experts, see group.cuh
 #include "common.cuh"
+#include "group.cuh"
 
 constexpr int DEPTH = 8, SIDE = 16, EACH = TILE / SIDE; // a block has SIDE by SIDE threads, a thread EACH by EACH sums
 constexpr int LOADS = TILE * DEPTH / BLOCK_DIM;
@@ -37,9 +39,11 @@ inline int place(int thread, int i) { return i / 4 * 4 * SIDE + thread * 4 + i %
 // A thread block has one tile of a product of a batch, as in gemm.cu.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 2) product(C *c, long long cRow, const T *a, long long aRow,
 	const T *b, long long bRow, const T *bias, float alpha, int m, int n, int depth, int part, int add, long long outerA,
-	long long outerB, long long outerC, long long innerA, long long innerB, long long innerC) {
+	long long outerB, long long outerC, long long innerA, long long innerB, long long innerC,
+	const int *offsets) {
 	__shared__ __align__(16) Panel left[2], right[2];
 	const int across = (n + TILE - 1) / TILE, row = blockIdx.x / across * TILE, column = blockIdx.x % across * TILE;
+	FIND_GROUP
 	const int end = part ? min(depth - (int)blockIdx.y * part, part) : depth, x = threadIdx.x % SIDE,
 			  y = threadIdx.x / SIDE;
 	a += blockIdx.z * outerA + blockIdx.y * innerA, b += blockIdx.z * outerB + blockIdx.y * innerB,

@@ -24,12 +24,19 @@ func (d *Device) makeRoom() (err error) {
 // product computes a matrix product; all operations use it.
 //
 // On a GPU, a kernel for few rows computes products for which cuBLASLt has nothing better, and cuBLASLt, if installed,
-// computes all others that it supports. restyle's own kernels compute the rest: BF16 on tensor cores, F32 without them.
-// Sums are in float32; their order depends only on the sizes and on the GPU's number of multiprocessors. A batch is one
-// launch, or one for each product if the products are added up; cuBLASLt, which supports one batch dimension, needs a
-// launch for each index of the shorter one.
+// computes all others that it supports. restyle's own kernels compute the rest: BF16 and F16 on tensor cores, F32
+// without them. Sums are in float32; their order depends only on the sizes and on the GPU's number of multiprocessors.
+// A batch is one launch, or one for each product if the products are added up; cuBLASLt, which supports one batch
+// dimension, needs a launch for each index of the shorter one.
 func (d *Device) product(p cpu.Product) {
+	if p.B.DType.Quantized() {
+		d.productQuantized(p)
+		return
+	}
 	if d.gpu == nil {
+		if d.running != nil {
+			d.running.FLOPs += operations(p)
+		}
 		cpu.Gemm(p)
 		return
 	}
@@ -52,11 +59,11 @@ func (d *Device) product(p cpu.Product) {
 	}
 }
 
-// productActivated computes a product that an activation follows: in one kernel if it is BF16 on tensor cores, without
+// productActivated computes a product that an activation follows: in one kernel if tensor cores compute it, without
 // cuBLASLt, and not divided into parts.
 func (d *Device) productActivated(p cpu.Product) {
 	t, parts := d.gpu.tiling(p)
-	if d.gpu.blas == nil && !fewRows(p) && parts == 1 && p.A.DType == tensor.BF16 && p.C.DType == tensor.BF16 {
+	if d.gpu.blas == nil && !fewRows(p) && parts == 1 && p.A.DType.Half() && p.C.DType == p.A.DType {
 		d.tiled(p, t, 1)
 		return
 	}
@@ -81,11 +88,16 @@ func (d *Device) activate(y, x tensor.Matrix, act cpu.Activation) {
 	d.launch(kernel{"gelu.cu", "gelu", vectorsOf(y)}, each(n), addrOf(y), addrOf(x), i64(n), flag(act == cpu.ActGELUTanh))
 }
 
-// fewRows reports whether matvec computes a product: up to eight rows times the transpose of a matrix, in BF16, in
-// 16-byte words, without a batch.
+// fewRows reports whether matvec computes a product: up to eight rows times the transpose of a matrix, in BF16 or F16,
+// in 16-byte words, without a batch.
 func fewRows(p cpu.Product) bool {
-	return batch(p) == 1 && p.Factor() == 1 && p.A.DType == tensor.BF16 && !p.TransA && p.TransB && p.A.Rows <= 8 &&
-		aligned(p)
+	words := false // operands consist of 16-byte words
+	if p.B.DType.Quantized() {
+		words = p.A.DType == tensor.BF16 && wide(p.A, 8, 0, 0)
+	} else {
+		words = p.A.DType.Half() && aligned(p)
+	}
+	return batch(p) == 1 && p.Factor() == 1 && !p.TransA && p.TransB && p.A.Rows <= 8 && words
 }
 
 // batch returns the number of products of p.
@@ -104,6 +116,14 @@ func wide(x tensor.Matrix, n, outer, inner int) bool {
 
 // result returns the macro that names the type of c.
 func result(c tensor.Matrix) macro { return macro{"C_" + c.DType.String(), 1} }
+
+// halfOf adds the macro for tensor cores that multiply F16 instead of BF16.
+func halfOf(p cpu.Product, m macros) macros {
+	if p.A.DType == tensor.F16 {
+		return m.with("F16", 1)
+	}
+	return m
+}
 
 // A rowNorm is the RMSNorm that a single row gets before it is multiplied. The zero value is none.
 type rowNorm struct {
@@ -125,8 +145,19 @@ func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool) {
 		g.shared = k * tensor.BF16.Size()
 	}
 	d.sized(p.A.Rows, p.B.Rows, k)
-	d.launch(kernel{"matvec.cu", "matvec", macros{result(p.C)}.with("NORMED", number(n.w.Ok())).with("GATED",
-		number(gated))}, g,
+	if t := p.B.DType; t.Quantized() {
+		step := 64 * 8 / bits(t) // weights that four lanes load at once
+		g.threads.X = 32 * max(1, min(16, blocks(k, 4*step)))
+		how := macros{result(p.C)}.with("NORMED", number(n.w.Ok())).with("GATED", number(gated)).with("BITS",
+			bits(t)).with("ZEROS", number(t == tensor.INT4Z))
+		d.launch(kernel{"matvec_quantized.cu", "matvec_quantized", how}, g,
+			addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), address(p.Bias),
+			addr(n.w), f32(n.eps), i32(p.C.Rows), i32(p.C.Cols), i32(k), flag(p.Add), address(d.prefetch.Addr),
+			i32(d.prefetch.Bytes()/128))
+		return
+	}
+	how := halfOf(p, macros{result(p.C)}.with("NORMED", number(n.w.Ok())).with("GATED", number(gated)))
+	d.launch(kernel{"matvec.cu", "matvec", how}, g,
 		addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), i64(p.B.Stride),
 		address(p.Bias), addr(n.w), f32(n.eps), i32(p.C.Rows), i32(p.C.Cols), i32(k), flag(p.Add),
 		address(d.prefetch.Addr), i32(d.prefetch.Bytes()/128))
@@ -164,7 +195,7 @@ func tilesFor(p cpu.Product) []tile {
 	return tensorTiles
 }
 
-// aligned reports whether both operands, in BF16, consist of 16-byte words.
+// aligned reports whether both operands, of 16-bit elements, consist of 16-byte words.
 func aligned(p cpu.Product) bool {
 	outer, inner := p.Batch[0], p.Batch[1]
 	return wide(p.A, 8, outer.A, inner.A) && wide(p.B, 8, outer.B, inner.B)
@@ -209,7 +240,10 @@ func depth(p cpu.Product) int {
 
 // tiled computes a product, or a batch, tile by tile. If k is divided into parts, the parts are a batch whose sums go
 // to the workspace first; the last part may be shorter.
-func (d *Device) tiled(p cpu.Product, t tile, parts int) {
+func (d *Device) tiled(p cpu.Product, t tile, parts int) { d.tiledGroups(p, t, parts, groups{}) }
+
+// tiledGroups is tiled for a product whose outer batch may be one of groups.
+func (d *Device) tiledGroups(p cpu.Product, t tile, parts int, of groups) {
 	m, n, k, all := p.C.Rows, p.C.Cols, depth(p), p
 	part := 0
 	if parts > 1 {
@@ -233,12 +267,19 @@ func (d *Device) tiled(p cpu.Product, t tile, parts int) {
 	g.blocks.Y, g.blocks.Z = max(1, inner.N), max(1, outer.N)
 	d.sized(m, n, k)
 	d.next.flops = operations(all)
+	if of.flops > 0 {
+		d.next.flops = of.flops
+	}
 	how := macros{result(p.C)}.with("TRANS_A", number(p.TransA)).with("TRANS_B", number(p.TransB))
+	if of.kind > 0 {
+		how = how.with("GROUPED", int(of.kind))
+	}
 	if p.A.DType == tensor.F32 {
 		d.launch(kernel{"product.cu", "product", how.with("F32", 1).with("TILE", t.m)}, g,
 			addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), i64(p.B.Stride),
 			address(p.Bias), f32(p.Factor()), i32(m), i32(n), i32(k), i32(part), flag(p.Add),
-			i64(outer.A), i64(outer.B), i64(outer.C), i64(inner.A), i64(inner.B), i64(inner.C))
+			i64(outer.A), i64(outer.B), i64(outer.C), i64(inner.A), i64(inner.B), i64(inner.C),
+			addr(of.offsets))
 	} else {
 		g.shared = t.shared()
 		width, words := 1, aligned(p)
@@ -251,10 +292,11 @@ func (d *Device) tiled(p cpu.Product, t tile, parts int) {
 		how = how.with("ALIGNED", number(words)).with("C_WIDTH", width)
 		how = how.with("SCALED", number(p.Factor() != 1))
 		how = how.with("TILE_M", t.m).with("TILE_N", t.n).with("DEPTH", t.depth).with("STAGES", t.stages)
-		d.launch(kernel{"gemm.cu", "gemm", how}, g,
+		d.launch(kernel{"gemm.cu", "gemm", halfOf(p, how)}, g,
 			addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), i64(p.B.Stride),
 			address(p.Bias), address(p.Pre), f32(p.Factor()), i32(m), i32(n), i32(k), i32(part), flag(p.Add),
-			i64(outer.A), i64(outer.B), i64(outer.C), i64(inner.A), i64(inner.B), i64(inner.C))
+			i64(outer.A), i64(outer.B), i64(outer.C), i64(inner.A), i64(inner.B), i64(inner.C),
+			addr(of.offsets))
 	}
 	if parts > 1 {
 		d.launch(kernel{"parts.cu", "sum_parts", macros{result(all.C), {p.A.DType.String(), 1}}}, each(m*n),

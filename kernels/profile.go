@@ -75,9 +75,18 @@ func (d *Device) timed(t *Timing, queue func()) {
 	t.Time += took
 }
 
-// Profile returns the time of each kernel since the last call, the longest first. It is empty except on a GPU with
-// Options.Sync.
+// stopTiming ends the time of the operation that the CPU computes.
+func (d *Device) stopTiming() {
+	if d.running != nil {
+		d.running.Time += time.Since(d.began)
+		d.running = nil
+	}
+}
+
+// Profile returns the time of each kernel since the last call, the longest first. It is empty without Options.Sync. On
+// the CPU a kernel's time lasts until the next one begins, or until Sync; of the speeds it has those of products.
 func (d *Device) Profile() (list []Timing) {
+	d.stopTiming()
 	for t := range maps.Values(d.profile) {
 		list = append(list, *t)
 	}

@@ -109,14 +109,17 @@ func normForward(y, w tensor.Tensor) (macros, grid) {
 	return rowsOf(row).with("THREADS", threads), line(blocks(y.Rows()*threads, blockDim), blockDim)
 }
 
-// normBackwardGrid returns a grid with as many thread blocks as run at once, or fewer if there are few rows.
-func (d *Device) normBackwardGrid(dx, w tensor.Tensor) (macros, grid) {
-	const blockDim = 512
-	row := w.Matrix()
-	threads, resident := normThreads(row, 1, blockDim), d.gpu.SMs
+// normBackwardGrid returns a grid with as many thread blocks as run at once, or fewer if there are few rows. If
+// centered, the norm is LayerNorm, which sums more in registers: half as many threads have twice as many of them.
+func (d *Device) normBackwardGrid(dx, w tensor.Tensor, centered bool) (macros, grid) {
+	row, blockDim, each, resident := w.Matrix(), 512, 1, d.gpu.SMs
 	if vectors(row) <= blockDim {
 		resident *= 2
+		if centered {
+			blockDim, each = 256, 2
+		}
 	}
+	threads := normThreads(row, each, blockDim)
 	return rowsOf(row).with("THREADS", threads), line(min(resident, blocks(dx.Rows()*threads, blockDim)), blockDim)
 }
 
@@ -131,7 +134,7 @@ func (d *Device) normBackward(dx, dw, dy, x, w, rstd tensor.Tensor, add bool) {
 		cpu.RMSNormBackward(dx, dw, dy, x, w, rstd, partials, add)
 		return
 	}
-	m, g := d.normBackwardGrid(dx, w)
+	m, g := d.normBackwardGrid(dx, w, false)
 	if dw.Ok() {
 		partials = normScratch(d.scratch, g.blocks.X, dim)
 	}

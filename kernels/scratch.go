@@ -93,6 +93,12 @@ func (d *Device) ReserveScratch(bytes int) error {
 // ScratchPeak returns the largest number of bytes of scratch memory that operations used at a time.
 func (d *Device) ScratchPeak() int { return d.scratchPeak }
 
+// TrimScratch frees the scratch memory. ScratchPeak counts from 0 again. Call it between operations.
+func (d *Device) TrimScratch() error {
+	d.scratchPeak = 0
+	return d.closeScratch()
+}
+
 // minScratch is the minimum size of an arena of scratch memory in bytes.
 const minScratch = 1 << 20
 

@@ -1,6 +1,8 @@
 package kernels
 
 import (
+	"math"
+
 	"restyle/tensor"
 )
 
@@ -10,6 +12,8 @@ type Sizes struct {
 	Rows, Longest     int           // tokens of a batch, and of its longest sequence
 	Logits            int           // rows of logits computed at once
 	Dim, Inner, Vocab int           // Inner is that of SwiGLU; 0 without it
+	Pairs, Expert     int           // pairs of a row and an expert, and the width inside an expert; 0 without a mixture
+	Quantized         int           // most inputs of a layer with quantized weights; 0 without any
 	Biased            int           // outputs of the widest layer with a bias; 0 if no layer has one
 	Attention         AttentionSpec // heads and window; its sequences are not used
 	LayerNorm         bool          // the norms are LayerNorm instead of RMSNorm
@@ -27,8 +31,13 @@ func (d *Device) ScratchOf(f Fused, s Sizes) int {
 	need := minScratch
 	atLeast := func(lay func(cut cut)) { need = max(need, SizeOf(func(a *Arena) { lay(a.New) })) }
 	s.attention(d.gpu != nil, f, atLeast)
+	if s.Quantized > 0 {
+		atLeast(func(cut cut) { dequantizedScratch(cut, s.Type, math.MaxInt32, s.Quantized) })
+		atLeast(func(cut cut) { fewRowsScratch(cut, tensor.F32, maxFewRows, s.Quantized) })
+	}
 	if !f["swiglu"] {
 		atLeast(func(cut cut) { swiGLUScratch(cut, s.Type, s.Rows, s.Inner, s.Backward) })
+		atLeast(func(cut cut) { swiGLUScratch(cut, s.Type, s.Pairs, s.Expert, s.Backward) })
 	}
 	if !f["crossentropy"] && s.Logits > 0 {
 		atLeast(func(cut cut) { crossEntropyScratch(cut, s.Logits, s.Vocab) })

@@ -30,6 +30,15 @@ struct Part {
 // is NaN.
 inline float base(float top) { return top == -INFINITY ? 0 : top; }
 
+// exponential returns e^x for x up to 0, as exact as the type needs. In BF16, expf would take longer than memory.
+inline float exponential(float x) {
+	if constexpr (sizeof(T) == 2) return exp2Rough(x * 0x1.715476p+0f);
+	else return expf(x);
+}
+
+// The exponentials of a row stay in registers if there are few, and are computed twice if not.
+constexpr bool HELD = KEPT > 0 && KEPT * WIDTH <= 32;
+
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) softmax(T *y, float *lse, const T *x, int rows, int vectors) {
 	const Part part(rows, vectors);
 	Vector v[AT_ONCE];
@@ -44,33 +53,42 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) softmax(T *y, float *lse
 			for (int i = 0; i < WIDTH; i++) top = fmaxf(top, v[k][i]);
 		}
 		if (KEPT) break; // the exponentials wait for the row's maximum
-		total *= expf(before - base(top));
+		total *= exponential(before - base(top));
 #pragma unroll
 		for (int k = 0; k < AT_ONCE; k++) {
 			if (!part.inside(turn * AT_ONCE + k)) continue;
 #pragma unroll
-			for (int i = 0; i < WIDTH; i++) total += expf(v[k][i] - base(top));
+			for (int i = 0; i < WIDTH; i++) total += exponential(v[k][i] - base(top));
 		}
 	}
 	const float rowTop = joined(top, 0, [](float a, float b) { return fmaxf(a, b); }), from = base(rowTop);
+	float held[HELD ? AT_ONCE : 1][WIDTH];
 	if (KEPT) {
 #pragma unroll
 		for (int k = 0; k < AT_ONCE; k++) {
 			if (!part.inside(k)) continue;
 #pragma unroll
-			for (int i = 0; i < WIDTH; i++) total += expf(v[k][i] - from);
+			for (int i = 0; i < WIDTH; i++) {
+				const float e = exponential(v[k][i] - from);
+				if (HELD) held[HELD ? k : 0][i] = e;
+				total += e;
+			}
 		}
 	} else {
-		total *= expf(base(top) - from);
+		total *= exponential(base(top) - from);
 	}
 	total = sum(total, 1);
+	const float inverse = 1 / total;
 	if (lse && part.lane == 0 && part.row < rows) lse[part.row] = rowTop == INFINITY ? rowTop : from + logf(total);
 	for (int turn = 0; turn < part.turns(); turn++) {
 		if (!KEPT) part.read(v, x, turn);
 #pragma unroll
 		for (int k = 0; k < AT_ONCE; k++) {
 			const int n = turn * AT_ONCE + k;
-			if (part.inside(n)) store(y, part.at(n), each([&](int i) { return expf(v[k][i] - from) / total; }));
+			if (!part.inside(n)) continue;
+			store(y, part.at(n), each([&](int i) {
+				return (HELD ? held[HELD ? k : 0][i] : exponential(v[k][i] - from)) * inverse;
+			}));
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cases"
 	"restyle/tensor"
 )
 
@@ -38,7 +37,7 @@ func TestSoftmaxRange(t *testing.T) {
 		{row(-1e4, 1e4), 0, 1, 1e4},
 	}
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
-		for _, typ := range cases.Types {
+		for _, typ := range wideTypes {
 			a := arena(t, d, 1<<15)
 			x, dy := a.New("x", typ, len(rows), dim), a.New("dy", typ, len(rows), dim)
 			lse := a.New("lse", tensor.F32, len(rows))

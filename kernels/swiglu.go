@@ -73,6 +73,13 @@ func swiGLUScratch(cut cut, t tensor.DType, rows, inner int, backward bool) (a, 
 	return a, da
 }
 
+// SiLU computes y = x / (1 + e⁻ˣ). Both are of one type and length; y may be x.
+func (d *Device) SiLU(y, x tensor.Tensor) {
+	floating("SiLU", "x", x)
+	want("SiLU", "y", y, x.DType, x.Len())
+	d.silu(y.View(x.Shape...).Matrix(), x.Matrix())
+}
+
 // The steps of the unfused forms.
 
 func (d *Device) silu(y, x tensor.Matrix) {

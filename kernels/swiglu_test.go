@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cases"
 	"restyle/tensor"
 )
 
@@ -15,7 +14,7 @@ func TestSwiGLURange(t *testing.T) {
 	gates := []float64{-3e38, -1e4, -104, -89, -88.5, -87, 0, 17, 88, 1e4, 3e38}
 	n := len(gates)
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
-		for _, typ := range cases.Types {
+		for _, typ := range wideTypes {
 			for _, fused := range []bool{false, true} {
 				d.SetFused(kernels.Fused{"swiglu": fused})
 				a := arena(t, d, 1<<14)

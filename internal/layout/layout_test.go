@@ -26,14 +26,15 @@ var layers = [][]string{
 	{"optim"},
 	{"model", "kernels/cases"},
 	{"kernels"},
-	{"kernels/cuda", "kernels/cpu"},
+	{"kernels/cuda", "kernels/cpu", "quant"},
 	{"tensor", "hf/hub"},
-	{"data", "internal"},
+	{"data", "internal", "measure"},
 	{"internal/sandbox"},
 }
 
 // alone are the packages that import no other package of the module.
-var alone = []string{"voice", "tensor", "tokenizer", "chat", "internal/python", "internal/cli", "internal/disk",
+var alone = []string{"voice", "measure", "tensor", "tokenizer", "chat", "internal/python", "internal/cli",
+	"internal/disk",
 	"internal/sandbox", "internal/secret"}
 
 func layer(t *testing.T, path string) (int, string) {

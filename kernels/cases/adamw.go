@@ -9,7 +9,7 @@ import (
 	"restyle/tensor"
 )
 
-// adamWCase has F32 moments and, if master is true, an F32 master for a BF16 weight.
+// adamWCase has F32 moments and, if master is true, an F32 master for a weight of 16 bits.
 func adamWCase(t tensor.DType, n, step int, master bool) *Case {
 	c := kernels.AdamWStep{LR: 0.3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 0.01, GradScale: 0.25, Step: step}
 	state := func(name string) Operand {
@@ -43,7 +43,7 @@ func adamWCase(t tensor.DType, n, step int, master bool) *Case {
 			}
 			return Values{"w": w, "m": m, "v": v}
 		},
-		Tolerance: map[tensor.DType]float64{tensor.F32: 5e-7, tensor.BF16: 0x1p-8}[t], // one rounding; m and v are F32
+		Tolerance: tolerance(t, 5e-7, 0x1p-8), // one rounding; m and v are F32
 		Kernels:   [2][]string{{"adamw"}},
 	}
 	k.ForwardBytes = k.bytes("w", "w", "m", "m", "v", "v", "g")
@@ -68,13 +68,11 @@ func AdamW(w, m, v, g float64, c kernels.AdamWStep) (w1, m1, v1 float64) {
 func adamWCases() (cases []*Case) {
 	for _, n := range []int{1, 7, 64, 255, 256, 257, 5003} {
 		for _, step := range []int{1, 10, 100000} {
-			cases = append(cases, adamWCase(tensor.F32, n, step, false), adamWCase(tensor.BF16, n, step, false),
-				adamWCase(tensor.BF16, n, step, true))
+			cases = append(cases, adamWCase(tensor.F32, n, step, false))
+			for _, t := range []tensor.DType{tensor.BF16, tensor.F16} {
+				cases = append(cases, adamWCase(t, n, step, false), adamWCase(t, n, step, true))
+			}
 		}
 	}
 	return cases
-}
-
-func adamWTimed(t tensor.DType) []*Case {
-	return []*Case{adamWCase(t, 4<<20, 10, false), adamWCase(t, 256*688, 10, false)}
 }

@@ -35,7 +35,3 @@ func addCases() (cases []*Case) {
 	}
 	return cases
 }
-
-func addTimed(t tensor.DType) []*Case {
-	return []*Case{addCase(t, 2048*2048), addCase(t, 512*256)}
-}

@@ -144,27 +144,20 @@ func at(m kernels.AttentionSpec, x Tensors) kernels.AttentionSpec {
 }
 
 // attentionLimit returns how far an element of y or of a gradient may be off: more than the average over all. In BF16
-// it is rounded, and so are the weights and score gradients that it is a sum of.
-func attentionLimit(t tensor.DType, tolerance float64) Limit {
-	each := Limit{ElementLimits[t].Relative, 4 * tolerance}
-	if t == tensor.BF16 {
-		each.RMS = 0x1p-6
-	}
-	return each
+// and F16 it is rounded, and so are the weights and score gradients that it is a sum of.
+func attentionLimit(t tensor.DType, off float64) Limit {
+	return Limit{ElementLimits[t].Relative, tolerance(t, 4*off, 0x1p-6)}
 }
 
 // attentionTolerance returns the limit for y and the gradients. In F32 the exponents matter: scores of size s have an
 // ulp of s·2⁻²³, which is the relative error of their exponentials; 3e-6 for a spread of 1, four roundings of scores up
 // to 60 for a spread of 4. In BF16 the weights and the score gradients are rounded to 2⁻⁹ each, and a gradient also
-// depends on dy·y of the rounded y: twice the error of one rounding.
+// depends on dy·y of the rounded y: twice the error of one rounding. In F16 all that is an eighth.
 func attentionTolerance(t tensor.DType, spread float64) float64 {
-	if t == tensor.BF16 {
-		return 1.2e-2
-	}
 	if spread > 1 {
-		return 1.5e-5
+		return tolerance(t, 1.5e-5, 1.2e-2)
 	}
-	return 3e-6
+	return tolerance(t, 3e-6, 1.2e-2)
 }
 
 func attentionCases() (cases []*Case) {
@@ -188,7 +181,7 @@ func attentionCases() (cases []*Case) {
 		{CuSeqlens: []int32{0, 70, 72}, Heads: 1, KVHeads: 1, HeadDim: 64, Bidirectional: true},
 		{CuSeqlens: []int32{0, 40}, Heads: 2, KVHeads: 2, HeadDim: 32, Divisor: 12},
 	} {
-		cases = append(cases, AttentionCase(tensor.BF16, m, 1))
+		cases = append(cases, AttentionCase(tensor.BF16, m, 1), AttentionCase(tensor.F16, m, 1))
 	}
 	return cases
 }

@@ -87,8 +87,8 @@ func (s batch) Case(t tensor.DType) *Case {
 	if s.add { // c is updated: its gradient is that of the result
 		c.In, c.Out[0] = append(c.In, plain("c", t, c.Out[0].Shape...)), plain("c", t, c.Out[0].Shape...)
 		c.Backward = nil
-		if t == tensor.BF16 { // the product may be rounded too, by up to 2⁻⁹ of, at most, five times the root mean square
-			c.Elements = map[string]Limit{"c": {0x1p-8 + 0x1p-14, 5 * 0x1p-9}}
+		if t != tensor.F32 { // the product may be rounded too, by up to 2⁻⁹ of, at most, five times the root mean square
+			c.Elements = map[string]Limit{"c": {ElementLimits[t].Relative, tolerance(t, 0, 5*0x1p-9)}}
 		}
 		for i := range c.In {
 			c.In[i].Grad = NoGradient
@@ -125,10 +125,4 @@ func batchedCases() (cases []*Case) {
 		}
 	}
 	return cases
-}
-
-func batchedTimed(t tensor.DType) []*Case {
-	heads := [2]int{1, 32}
-	scores := batch{"32 heads of 128, 512 tokens: scores", heads, heads, 512, 128, 512, false, true, 1, false}
-	return []*Case{scores.Case(t)}
 }

@@ -66,9 +66,11 @@ func cachedAttentionCases() (cases []*Case) {
 	}
 	// On tensor cores. In the second case, scores of later tiles are so much larger that earlier sums have to be scaled
 	// down.
-	cases = append(cases,
-		cachedAttentionCase(tensor.BF16, 50, 70, kernels.AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 64}),
-		cachedAttentionCase(tensor.BF16, 130, 130, kernels.AttentionSpec{Heads: 2, KVHeads: 1, HeadDim: 32, Window: 70}))
-	cases[len(cases)-1].In[0].Fill = func(r *rand.Rand, _ int) float64 { return 4 * r.NormFloat64() }
+	for _, t := range []tensor.DType{tensor.BF16, tensor.F16} {
+		cases = append(cases,
+			cachedAttentionCase(t, 50, 70, kernels.AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 64}),
+			cachedAttentionCase(t, 130, 130, kernels.AttentionSpec{Heads: 2, KVHeads: 1, HeadDim: 32, Window: 70}))
+		cases[len(cases)-1].In[0].Fill = func(r *rand.Rand, _ int) float64 { return 4 * r.NormFloat64() }
+	}
 	return cases
 }

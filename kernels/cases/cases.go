@@ -1,5 +1,6 @@
 // Package cases lists the cases by which every operation of package kernels is checked and timed, on every device. Each
-// operation has a file with its formula in float64. The tests and bench ops use the same list.
+// operation has a file with its formula in float64. The tests and bench use the same lists: [All] has the cases to
+// check, [Timings] those to time.
 //
 // A case tells how to run an operation and what its results should be. [Case.Check] derives all checks from it: the
 // outputs against the formula, the gradients against finite differences of the formula, fused and unfused, the kernels
@@ -73,52 +74,40 @@ const (
 )
 
 // Types are the types that operations compute in.
-var Types = []tensor.DType{tensor.F32, tensor.BF16}
+var Types = []tensor.DType{tensor.F32, tensor.BF16, tensor.F16}
 
-// operations lists the cases in the order in which a model runs the operations: cases to check, with odd sizes, and
-// cases to time, of one type. Linear layers and attention have benchmarks of their own.
-var operations = []struct {
-	checked func() []*Case
-	timed   func(t tensor.DType) []*Case
-}{
-	{embeddingCases, embeddingTimed},
-	{addCases, addTimed},
-	{rmsNormCases, rmsNormTimed},
-	{layerNormCases, layerNormTimed},
-	{linearCases, nil},
-	{batchedCases, batchedTimed},
-	{linearActivationCases, nil},
-	{qkNormCases, qkNormTimed},
-	{ropeCases, ropeTimed},
-	{attentionCases, nil},
-	{cachedAttentionCases, nil},
-	{decodeCases, nil},
-	{swiGLUCases, swiGLUTimed},
-	{geluCases, geluTimed},
-	{mulCases, mulTimed},
-	{topKCases, topKTimed},
-	{softmaxCases, softmaxTimed},
-	{rowsCases, rowsTimed},
-	{crossEntropyCases, crossEntropyTimed},
-	{adamWCases, adamWTimed},
-	{quantizeCases, nil},
+// operations lists the cases to check, with odd sizes, in the order in which a model runs the operations. The cases
+// that are timed are in timed_list.go.
+var operations = []func() []*Case{
+	embeddingCases,
+	addCases,
+	rmsNormCases,
+	layerNormCases,
+	linearCases,
+	quantizedCases,
+	batchedCases,
+	linearActivationCases,
+	expertCases,
+	qkNormCases,
+	ropeCases,
+	attentionCases,
+	cachedAttentionCases,
+	decodeCases,
+	swiGLUCases,
+	geluCases,
+	mulCases,
+	topKCases,
+	softmaxCases,
+	rowsCases,
+	crossEntropyCases,
+	adamWCases,
+	quantizeCases,
 }
 
 // All returns the cases to check. Each remembers the results of its formula.
 func All() (all []*Case) {
-	for _, o := range operations {
-		all = append(all, o.checked()...)
-	}
-	return all
-}
-
-// Timed returns the cases to time, with the sizes of Llama-3.2-1B and of a model with five million parameters: memory
-// limits the speed of the first, caches that of the second.
-func Timed(t tensor.DType) (all []*Case) {
-	for _, o := range operations {
-		if o.timed != nil {
-			all = append(all, o.timed(t)...)
-		}
+	for _, list := range operations {
+		all = append(all, list()...)
 	}
 	return all
 }

@@ -38,13 +38,6 @@ func TestAll(t *testing.T) {
 			t.Errorf("the name %q", op)
 		}
 	}
-	for _, typ := range Types {
-		for _, c := range Timed(typ) {
-			if !slices.Contains(ops, c.Op) || c.ForwardBytes == 0 || (c.Backward == nil) != (c.BackwardBytes == 0) {
-				t.Errorf("%s is timed for %v and %v bytes", c.ID(), c.ForwardBytes, c.BackwardBytes)
-			}
-		}
-	}
 }
 
 // TestEveryKernel checks that each kernel that a device counts is in some case. What a Control adds up and decides is

@@ -90,7 +90,3 @@ func crossEntropyCases() (cases []*Case) {
 	}
 	return cases
 }
-
-func crossEntropyTimed(t tensor.DType) []*Case {
-	return []*Case{crossEntropyCase(t, 300, 128256, nil, true), crossEntropyCase(t, 512, 4096, nil, true)}
-}

@@ -42,7 +42,3 @@ func embeddingCases() (cases []*Case) {
 	}
 	return cases
 }
-
-func embeddingTimed(t tensor.DType) []*Case {
-	return []*Case{embeddingCase(t, 2048, 20000, 2048, 20000), embeddingCase(t, 512, 4096, 256, 4096)}
-}

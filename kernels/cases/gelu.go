@@ -52,7 +52,7 @@ func geluApproxCase(t tensor.DType, rows, dim int) *Case {
 	c.Forward = func(d *kernels.Device, x Tensors) { d.GELUTanhApprox(x["y"], x["x"]) }
 	c.Backward, c.BackwardBytes, c.Kernels = nil, 0, [2][]string{{"gelu_tanh_approx"}}
 	c.In[0].Grad, c.Out[0].Grad = NoGradient, NoGradient
-	c.Tolerance = map[tensor.DType]float64{tensor.F32: 0x1p-10, tensor.BF16: 8e-3}[t]
+	c.Tolerance = tolerance(t, 0x1p-10, 8e-3)
 	c.Elements = map[string]Limit{"y": {ElementLimits[t].Relative, 0x1p-8}}
 	return c
 }
@@ -67,11 +67,4 @@ func geluCases() (cases []*Case) {
 		}
 	}
 	return cases
-}
-
-func geluTimed(t tensor.DType) []*Case {
-	return []*Case{
-		geluCase(t, 2048, 8192, false), geluCase(t, 512, 688, false),
-		geluCase(t, 2048, 8192, true), geluCase(t, 512, 688, true),
-	}
 }

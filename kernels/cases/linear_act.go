@@ -37,8 +37,8 @@ func linearActivationCase(t tensor.DType, rows, in, out int, act kernels.Activat
 		return Values{"y": y, "pre": pre}
 	}
 	// What the activation gets may be rounded to BF16 before.
-	c.Tolerance = map[tensor.DType]float64{tensor.F32: 4e-6, tensor.BF16: 1e-2}[t]
-	c.Elements = map[string]Limit{"y": normProductLimit[t]}
+	c.Tolerance = tolerance(t, 4e-6, 1e-2)
+	c.Elements = map[string]Limit{"y": normProductLimit(t)}
 	c.Kernels = [2][]string{}
 	if !backward {
 		c.Backward = nil
@@ -59,7 +59,7 @@ func linearActivationCase(t tensor.DType, rows, in, out int, act kernels.Activat
 		of := Tensors{"dx": x["dx"], "dw": x["dw"], "dbias": x["dbias"], "x": x["x"], "w": x["w"], "dy": x["dpre"]}
 		layer(d, of)
 	}
-	gradient := map[tensor.DType]Limit{tensor.F32: {0x1p-19, 0x1p-16}, tensor.BF16: {0x1p-5, 0x1p-4}}[t]
+	gradient := limit(t, Limit{0x1p-19, 0x1p-16}, Limit{0x1p-5, 0x1p-4})
 	c.Elements["dx"], c.Elements["dw"], c.Elements["dbias"] = gradient, gradient, gradient
 	return c
 }
@@ -74,8 +74,8 @@ func linearSwiGLUCase(t tensor.DType, rows, in, inner int, bias bool) *Case {
 		Want: func(x Values) Values {
 			return Values{"y": gate(linear(x["x"], x["w"], x["bias"], rows, in, 2*inner), rows, inner)}
 		},
-		Tolerance: map[tensor.DType]float64{tensor.F32: 4e-6, tensor.BF16: 1e-2}[t],
-		Elements:  map[string]Limit{"y": normProductLimit[t]},
+		Tolerance: tolerance(t, 4e-6, 1e-2),
+		Elements:  map[string]Limit{"y": normProductLimit(t)},
 		Kernels:   [2][]string{{"linear", "silu", "mul"}},
 	}
 	if bias {

@@ -34,5 +34,3 @@ func mulCases() (cases []*Case) {
 	}
 	return cases
 }
-
-func mulTimed(t tensor.DType) []*Case { return []*Case{mulCase(t, 2048, 2048), mulCase(t, 512, 256)} }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"restyle/kernels"
+	"restyle/quant"
 	"restyle/tensor"
 )
 
@@ -97,6 +98,9 @@ func (c *Case) placements() (all []placement) {
 
 // store fills x and returns its values as they are stored.
 func (o Operand) store(d *kernels.Device, x tensor.Tensor, rng *rand.Rand) []float64 {
+	if o.Type.Quantized() {
+		return o.storeQuantized(d, x, rng)
+	}
 	v := make([]float64, x.Len())
 	f32, i32 := make([]float32, len(v)), make([]int32, len(v))
 	for i := range v {
@@ -106,9 +110,7 @@ func (o Operand) store(d *kernels.Device, x tensor.Tensor, rng *rand.Rand) []flo
 			v[i] = rng.NormFloat64()
 		}
 		f32[i], i32[i] = float32(v[i]), int32(v[i])
-		if o.Type == tensor.BF16 {
-			f32[i] = tensor.RoundBF16(f32[i])
-		}
+		f32[i] = tensor.Round(f32[i], o.Type)
 		if o.Type != tensor.I32 {
 			v[i] = float64(f32[i])
 		}
@@ -118,6 +120,28 @@ func (o Operand) store(d *kernels.Device, x tensor.Tensor, rng *rand.Rand) []flo
 	} else {
 		d.Upload(x, f32)
 	}
+	return v
+}
+
+// storeQuantized fills x with quantized normal numbers. INT4 has scales of both signs.
+func (o Operand) storeQuantized(d *kernels.Device, x tensor.Tensor, rng *rand.Rand) []float64 {
+	rule := map[tensor.DType]quant.Rule{tensor.INT8: quant.INT8, tensor.INT4: quant.INT4Sym8,
+		tensor.INT4Z: quant.INT4Asym}[o.Type]
+	w, v, rows := make([]float32, x.Len()), make([]float64, x.Len()), make([]byte, x.Bytes())
+	for i := range w {
+		w[i] = float32(rng.NormFloat64() + 0.1) // INT4Z's zero points differ from 8
+	}
+	err := rule.Quantize(rows, w, x.Dim(-1))
+	if err == nil {
+		err = quant.Dequantize(w, rows, o.Type, x.Dim(-1))
+	}
+	if err != nil {
+		panic(err) // the sizes agree, and the numbers are finite
+	}
+	for i := range w {
+		v[i] = float64(w[i])
+	}
+	d.UploadBytes(x, rows)
 	return v
 }
 

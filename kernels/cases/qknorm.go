@@ -61,7 +61,3 @@ func qkNormCases() (cases []*Case) {
 	}
 	return cases
 }
-
-func qkNormTimed(t tensor.DType) []*Case {
-	return []*Case{qkNormCase(t, 2048, 32, 8, 64), qkNormCase(t, 512, 8, 4, 32)}
-}

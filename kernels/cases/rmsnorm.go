@@ -56,11 +56,11 @@ func rmsNormCase(t tensor.DType, rows, dim int) *Case {
 	return c
 }
 
-// addends returns the operands of the addition before a norm. In BF16 their sum is a BF16 too, because a norm's formula
-// does not round it. TestRMSNormInPlace and TestLayerNormInPlace have sums that are rounded.
+// addends returns the operands of the addition before a norm. In BF16 and F16 their sum is one too, because a norm's
+// formula does not round it. TestRMSNormInPlace and TestLayerNormInPlace have sums that are rounded.
 func addends(t tensor.DType, rows, dim int) (h, b Operand) {
 	h, b = act("h", t, rows, dim), plain("b", t, rows, dim)
-	if t == tensor.BF16 {
+	if t != tensor.F32 {
 		sixteenths := func(r *rand.Rand, _ int) float64 { return min(max(math.Round(16*r.NormFloat64())/16, -7), 7) }
 		h.Fill, b.Fill = sixteenths, sixteenths
 	}
@@ -90,9 +90,10 @@ func addRMSNormCase(t tensor.DType, rows, dim int) *Case {
 			{"add_rmsnorm", "add_rmsnorm_backward"},
 		},
 	}
-	if t == tensor.BF16 {
-		// Unfused, the norm's gradient is rounded before it is added: by 2⁻⁸ of up to four times the root mean square.
-		c.Elements = map[string]Limit{"dh": {0x1p-8, 0x1p-6}}
+	if t != tensor.F32 {
+		// Unfused, the norm's gradient is rounded before it is added: in BF16 by 2⁻⁸ of up to four times the root mean
+		// square.
+		c.Elements = map[string]Limit{"dh": limit(t, Limit{}, Limit{0x1p-8, 0x1p-6})}
 	}
 	c.ForwardBytes = c.bytes("h", "b", "h", "y")
 	c.BackwardBytes = c.bytes("h", "h", "h", "y")
@@ -107,11 +108,4 @@ func rmsNormCases() (cases []*Case) {
 		}
 	}
 	return cases
-}
-
-func rmsNormTimed(t tensor.DType) []*Case {
-	return []*Case{
-		rmsNormCase(t, 2048, 2048), rmsNormCase(t, 512, 256),
-		addRMSNormCase(t, 2048, 2048), addRMSNormCase(t, 512, 256),
-	}
 }

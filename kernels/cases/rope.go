@@ -72,7 +72,3 @@ func ropeCases() (cases []*Case) {
 	}
 	return cases
 }
-
-func ropeTimed(t tensor.DType) []*Case {
-	return []*Case{ropeCase(t, 2048, 32, 8, 64), ropeCase(t, 512, 8, 4, 32)}
-}

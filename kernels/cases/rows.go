@@ -50,11 +50,3 @@ func rowsCases() (cases []*Case) {
 	}
 	return cases
 }
-
-func rowsTimed(t tensor.DType) []*Case {
-	index := make([]int, 1024)
-	for i := range index {
-		index[i] = 2 * i
-	}
-	return []*Case{rowsCase(t, 2048, 2048, index)}
-}

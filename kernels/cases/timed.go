@@ -1,45 +1,250 @@
 package cases
 
 import (
+	"errors"
+	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
-	"time"
 
 	"restyle/kernels"
+	"restyle/tensor"
 )
 
-// TimedForms returns Forms without the fused one, if it runs the same kernels.
-func (c *Case) TimedForms() []bool {
-	if slices.Equal(c.Kernels[0], c.Kernels[1]) {
-		return []bool{false}
-	}
-	return c.Forms()
+// A Timing is an operation, or a few in a row, in one direction and at the size of a model.
+type Timing struct {
+	Source string // the model or the program that the size is from
+	Op     string
+	Pass   string // forward or backward
+	Shape  string
+	Type   tensor.DType // of activations and weights
+	// Bytes and FLOPs are the least that any form has to move and to compute. An exponential counts as one operation.
+	Bytes, FLOPs float64
+	// Forms are the ways to compute it: the standard one and the fused one, or the only one.
+	Forms []Form
+
+	c         *Case
+	reference reference
 }
 
-// Time returns how long the fastest run of each direction took until its results were ready. It makes as many runs as
-// fit into about budget, at least three after one warm-up. The time is 0 for a direction that the case
-// does not have. The error is the device's.
-func (c *Case) Time(d *kernels.Device, fused bool, budget time.Duration) (forward, backward time.Duration, err error) {
-	setFused(d, fused)
-	r, err := c.Place(d)
-	if err != nil {
-		return 0, 0, err
-	}
-	fastest := func(pass func(d *kernels.Device, x Tensors)) time.Duration {
-		if pass == nil {
-			return 0
-		}
-		pass(d, r.X)
-		best := time.Duration(math.MaxInt64)
-		_ = d.Sync() // an error sticks to the device
-		for start, n := time.Now(), 0; n < 3 || time.Since(start) < budget; n++ {
-			begin := time.Now()
-			pass(d, r.X)
-			_ = d.Sync()
-			best = min(best, time.Since(begin))
-		}
-		return best
-	}
-	forward, backward = fastest(c.Forward), fastest(c.Backward)
-	return forward, backward, r.Close()
+// A Form is a way to compute something.
+type Form struct {
+	Name    string    // standard, fused or only
+	Fused   bool      // operations of kernels.FusedOps run as one kernel
+	Between []Operand // intermediate results, which other forms do not keep in memory
+	run     func(d *kernels.Device, x Tensors)
 }
+
+// A reference computes some of a timing's results in float64.
+type reference struct {
+	inputs map[string]int                   // how many elements it needs of operands, from their beginning
+	want   func(x Values) map[string]sample // by the name of the result
+}
+
+// ID returns the timing's unique name.
+func (t *Timing) ID() string {
+	return t.Source + " " + t.Op + " " + t.Pass + " " + t.Type.String() + " " + t.Shape
+}
+
+// firstRows is the reference of a direction of a case through the same case with fewer rows, or fewer outputs: what the
+// operands begin with.
+func firstRows(few *Case, backward bool) reference {
+	r := reference{inputs: map[string]int{}}
+	for _, p := range few.placements() {
+		if p.given && (backward || !few.gradient(p.Name)) {
+			r.inputs[p.Name] = tensor.Tensor{DType: p.Type, Shape: p.Shape}.Len()
+		}
+	}
+	r.want = func(x Values) map[string]sample {
+		all := map[string]sample{}
+		if !backward {
+			for name, values := range few.Want(x) {
+				s := sample{values: values}
+				for i := range values {
+					s.at = append(s.at, i)
+				}
+				all[name] = s
+			}
+			return all
+		}
+		for _, o := range few.In {
+			if o.Grad == Overwritten { // those of parameters are sums over all rows
+				all["d"+o.Name] = few.differences(x, o.Name)
+			}
+		}
+		return all
+	}
+	return r
+}
+
+// A TimedRun is a timing with its operands in memory.
+type TimedRun struct {
+	t     *Timing
+	d     *kernels.Device
+	sets  []Tensors
+	arena *kernels.Arena
+	next  int
+	each  int // bytes of a set, without what lies between the steps of a form
+}
+
+// Runs take turns with as many sets of operands as it takes so that no cache holds them, up to a number.
+const (
+	setsBytes = 256 << 20
+	maxSets   = 16
+)
+
+// Place stores the operands of a timing: random values, or those that the case gives. The error is that of allocating
+// memory.
+func (t *Timing) Place(d *kernels.Device) (*TimedRun, error) {
+	r := &TimedRun{t: t, d: d}
+	place := func(a *kernels.Arena, between bool) Tensors {
+		x := Tensors{}
+		for _, p := range t.c.placements() {
+			if t.Pass == "forward" && t.c.gradient(p.Name) {
+				continue
+			}
+			x[p.Name] = a.New(p.Name, p.Type, p.Shape...)
+		}
+		for _, f := range t.Forms {
+			for _, o := range f.Between {
+				if between {
+					x[o.Name] = a.New(o.Name, o.Type, o.Shape...)
+				}
+			}
+		}
+		return x
+	}
+	r.each = kernels.SizeOf(func(a *kernels.Arena) { place(a, false) })
+	full := kernels.SizeOf(func(a *kernels.Arena) { place(a, true) })
+	n := min(max(setsBytes/full, 1), maxSets)
+	cut := func(a *kernels.Arena) {
+		r.sets = nil
+		for range n {
+			r.sets = append(r.sets, place(a, true))
+		}
+	}
+	var err error
+	if r.arena, err = d.NewArena("timed operands", kernels.SizeOf(cut)); err != nil {
+		return nil, err
+	}
+	cut(r.arena)
+	for _, x := range r.sets { // a page that is touched for the first time costs more than all that is timed
+		for _, name := range slices.Sorted(maps.Keys(x)) {
+			d.Zero(x[name])
+		}
+	}
+	r.fill()
+	if t.Pass == "backward" {
+		for _, x := range r.sets {
+			t.c.Forward(d, x)
+		}
+	}
+	return r, nil
+}
+
+// fill stores the given operands' values in all sets.
+func (r *TimedRun) fill() {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, p := range r.t.c.placements() {
+		x, ok := r.sets[0][p.Name]
+		if !ok || !p.given {
+			continue
+		}
+		n := x.Len()
+		if p.Type != tensor.I32 {
+			n = min(n, 1<<20) // a block, which is repeated
+		}
+		flat := x.View(x.Len())
+		block := p.Operand
+		block.store(r.d, flat.Slice(0, n), rng)
+		for ; n < x.Len(); n *= 2 {
+			more := min(n, x.Len()-n)
+			r.d.Copy(flat.Slice(n, n+more), flat.Slice(0, more))
+		}
+		for _, other := range r.sets[1:] {
+			r.d.Copy(other[p.Name].View(x.Len()), flat)
+		}
+	}
+}
+
+// Work runs a form a number of times and waits for it.
+func (r *TimedRun) Work(f Form) func(times int) error {
+	return func(times int) error {
+		setFused(r.d, f.Fused)
+		for range times {
+			f.run(r.d, r.sets[r.next])
+			r.next = (r.next + 1) % len(r.sets)
+		}
+		return r.d.Sync()
+	}
+}
+
+// Memory returns the bytes that a form takes: operands, what it keeps between its steps, and scratch memory.
+func (r *TimedRun) Memory(f Form) (bytes int, err error) {
+	if err := r.d.TrimScratch(); err != nil {
+		return 0, err
+	}
+	setFused(r.d, f.Fused)
+	f.run(r.d, r.sets[0])
+	bytes = r.each + r.d.ScratchPeak() + kernels.SizeOf(func(a *kernels.Arena) {
+		for _, o := range f.Between {
+			a.New(o.Name, o.Type, o.Shape...)
+		}
+	})
+	return bytes, r.d.Sync()
+}
+
+// Errors returns the greatest and the mean error of a form's results next to the formula in float64, each relative to
+// the root mean square of the result. It compares what the formula can compute in an instant: the results of the first
+// rows, or of some queries. Both are NaN if there are none, as for gradients of parameters, which are sums over all
+// rows.
+func (r *TimedRun) Errors(f Form) (greatest, mean float64, err error) {
+	x := r.sets[0]
+	setFused(r.d, f.Fused)
+	r.fill()
+	at := Values{}
+	for name, n := range r.t.reference.inputs {
+		if at[name], err = r.first(x[name], n); err != nil {
+			return 0, 0, err
+		}
+	}
+	if r.t.Pass == "backward" {
+		r.t.c.Forward(r.d, x)
+	}
+	f.run(r.d, x)
+	count := 0
+	for name, s := range r.t.reference.want(at) {
+		got, err := r.first(x[name], slices.Max(s.at)+1)
+		if err != nil {
+			return 0, 0, err
+		}
+		rms := 0.0
+		for _, v := range s.values {
+			rms += v * v / float64(len(s.values))
+		}
+		if rms = math.Sqrt(rms); rms == 0 {
+			rms = 1
+		}
+		for k, i := range s.at {
+			off := math.Abs(got[i]-s.values[k]) / rms
+			if math.IsNaN(off) {
+				off = math.Inf(1)
+			}
+			greatest, mean, count = max(greatest, off), mean+off, count+1
+		}
+	}
+	if count == 0 {
+		return math.NaN(), math.NaN(), nil
+	}
+	return greatest, mean / float64(count), nil
+}
+
+// first returns the first elements of an operand.
+func (r *TimedRun) first(x tensor.Tensor, n int) ([]float64, error) {
+	part := Run{d: r.d, X: Tensors{"": x.View(x.Len()).Slice(0, n)}}
+	v := part.Floats("")
+	return v, r.d.Err()
+}
+
+// Close frees the operands' memory.
+func (r *TimedRun) Close() error { return errors.Join(r.arena.Close(), r.d.Err()) }

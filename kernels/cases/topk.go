@@ -79,7 +79,3 @@ func topKCases() (cases []*Case) {
 	}
 	return cases
 }
-
-func topKTimed(t tensor.DType) []*Case {
-	return []*Case{topKCase(t, 4096, 64, 8, true), topKCase(t, 8, 128256, 50, true)}
-}

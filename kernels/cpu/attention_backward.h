@@ -23,8 +23,8 @@ INLINE void gradient_group(
 					if (!all) p[i] = vselect(seen(position, w->key + n + i, w->window), p[i], vzero());
 					ds[i] = p[i] * (vload(f->dscores + at) - delta);
 					if (pair) {
-						vstore_bf16((uint16_t *)f->weights + at, p[i]);
-						vstore_bf16((uint16_t *)f->dweights + at, ds[i]);
+						st(f->weights, at, VLEN, p[i], BF16);
+						st(f->dweights, at, VLEN, ds[i], BF16);
 					} else {
 						vstore(f->scores + at, p[i]);
 						vstore(f->dscores + at, ds[i]);
@@ -123,9 +123,8 @@ INLINE void backward_chunk(int pair, dtype type, const cpu_attention *a, struct 
 
 static void AT_LEVEL(attend_back)(const cpu_attention *a, struct backward *f, int64_t row, int64_t len, int kv_head,
                                   int64_t lo, int64_t hi, float *slab) {
-	if (a->q.type == F32) backward_chunk(0, F32, a, f, row, len, kv_head, lo, hi, slab);
-	else if (pairs(a, BF16_DOT)) backward_chunk(BF16_DOT, BF16, a, f, row, len, kv_head, lo, hi, slab);
-	else backward_chunk(0, BF16, a, f, row, len, kv_head, lo, hi, slab);
+	if (pairs(a, BF16_DOT)) backward_chunk(BF16_DOT, BF16, a, f, row, len, kv_head, lo, hi, slab);
+	else FOR_TYPE(a->q.type, backward_chunk(0, type, a, f, row, len, kv_head, lo, hi, slab))
 }
 
 // sum_row stores the sum of n rows, which are a constant number of floats apart.

@@ -81,39 +81,35 @@ CALLED void product(int pair, float *c, int64_t ldc, const float *a, int64_t lda
 // load_words returns words at to at+VLEN of a row of n words, with zeros after its end.
 INLINE vec load_words(int pair, dtype type, const void *row, int64_t at, int64_t n) {
 	int64_t left = n - at;
-	if (type == BF16 && !pair) {
-		const uint16_t *p = (const uint16_t *)row + at;
-		return left >= VLEN ? vload_bf16(p) : vload_bf16_part(p, left);
-	}
-	const float *p = (const float *)row + at;
-	return left >= VLEN ? vload(p) : vload_part(p, left);
+	return ld(row, at, left >= VLEN ? VLEN : left, pair ? F32 : type);
 }
 
-// copy_rows copies n rows of a number of words to out [n][ld]. A NULL row is zeros.
-INLINE void copy_rows(int pair, dtype type, float *out, int64_t ld, const void *const *rows, int64_t n, int64_t words) {
+// copy_rows copies n rows of a number of words to out [n][apart]. A NULL row is zeros.
+INLINE void copy_rows(int pair, dtype type, float *out, int64_t apart, const void *const *rows, int64_t n,
+    int64_t words) {
 	for (int64_t i = 0; i < n; i++)
 		for (int64_t at = 0; at < words; at += VLEN)
-			vstore(out + i * ld + at, rows[i] ? load_words(pair, type, rows[i], at, words) : vzero());
+			vstore(out + i * apart + at, rows[i] ? load_words(pair, type, rows[i], at, words) : vzero());
 }
 
-CALLED void pack_rows(int pair, dtype type, float *out, int64_t ld, const void *const *rows,
-                                                int64_t n, int64_t words) {
-	if (type == BF16 && !pair) copy_rows(0, BF16, out, ld, rows, n, words);
-	else copy_rows(0, F32, out, ld, rows, n, words);
+CALLED void pack_rows(int pair, dtype of, float *out, int64_t apart, const void *const *rows, int64_t n,
+	int64_t words) {
+	FOR_TYPE(pair ? F32 : of, copy_rows(0, type, out, apart, rows, n, words))
 }
 
-// pack_depth copies n rows of dim elements for a product that sums over rows: out is [n][ld] floats, or pairs of rows,
-// [n/2][ld].
-CALLED void pack_depth(int pair, dtype type, float *out, int64_t ld, const void *const *rows, int64_t n, int64_t dim) {
+// pack_depth copies n rows of dim elements for a product that sums over rows: out is [n][apart] floats, or pairs of
+// rows, [n/2][apart].
+CALLED void pack_depth(int pair, dtype type, float *out, int64_t apart, const void *const *rows, int64_t n,
+    int64_t dim) {
 	if (!pair) {
-		pack_rows(0, type, out, ld, rows, n, dim);
+		pack_rows(0, type, out, apart, rows, n, dim);
 		return;
 	}
 	for (int64_t i = 0; i < n; i += 2)
 		for (int64_t at = 0; at < dim; at += VLEN) { // a bfloat16 is the upper half of its float
 			vec even = rows[i] ? load_words(0, BF16, rows[i], at, dim) : vzero();
 			vec odd = rows[i + 1] ? load_words(0, BF16, rows[i + 1], at, dim) : vzero();
-			vstore(out + i / 2 * ld + at, (vec)((vecuns)even >> 16 | (vecuns)odd));
+			vstore(out + i / 2 * apart + at, (vec)((vecuns)even >> 16 | (vecuns)odd));
 		}
 }
 
@@ -175,33 +171,18 @@ INLINE void copy_lanes(int pair, dtype type, float *out, const void *const *rows
 		}
 }
 
-CALLED void pack_lanes(int pair, dtype type, float *out, const void *const *rows, int64_t n,
-                                                 int64_t words) {
-	if (type == BF16 && !pair) copy_lanes(0, BF16, out, rows, n, words);
-	else copy_lanes(0, F32, out, rows, n, words);
+CALLED void pack_lanes(int pair, dtype of, float *out, const void *const *rows, int64_t n, int64_t words) {
+	FOR_TYPE(pair ? F32 : of, copy_lanes(0, type, out, rows, n, words))
 }
 
 // dot_rows returns the product of two rows in memory, summed in float.
-CALLED float dot_rows(dtype type, const void *a, const void *b, int64_t dim) {
+CALLED float dot_rows(dtype of, const void *a, const void *b, int64_t dim) {
 	vec sum = vzero();
-	for (int64_t at = 0; at < dim; at += VLEN)
-		sum += load_words(0, type, a, at, dim) * load_words(0, type, b, at, dim);
+	FOR_TYPE(of, EACH(i, n, 0, dim, { sum += ld(a, i, n, type) * ld(b, i, n, type); }))
 	return vsum(sum);
 }
 
-// store_row stores f·x, rounded once if the row is bfloat16.
-CALLED void store_row(dtype type, void *row, const float *x, float f, int64_t dim) {
-	for (int64_t at = 0; at < dim; at += VLEN) {
-		vec y = vload(x + at) * f;
-		int64_t left = dim - at;
-		if (type == BF16) {
-			uint16_t *p = (uint16_t *)row + at;
-			if (left >= VLEN) vstore_bf16(p, y);
-			else vstore_bf16_part(p, y, left);
-		} else {
-			float *p = (float *)row + at;
-			if (left >= VLEN) vstore(p, y);
-			else vstore_part(p, y, left);
-		}
-	}
+// store_row stores f·x, rounded once.
+CALLED void store_row(dtype of, void *row, const float *x, float f, int64_t dim) {
+	FOR_TYPE(of, EACH(i, n, 0, dim, { st(row, i, n, ld(x, i, n, F32) * f, type); }))
 }

@@ -130,9 +130,8 @@ INLINE void chunk_values(dtype type, const cpu_attention *a, float *out, const f
 
 static void AT_LEVEL(decode_chunk)(
 	const cpu_attention *a, const struct part *p, float *scores, int64_t lo, int64_t hi) {
-	if (a->q.type == F32) chunk_scores(0, F32, a, scores, lo, hi);
-	else if (pairs(a, BF16_DOT)) chunk_scores(BF16_DOT, BF16, a, scores, lo, hi);
-	else chunk_scores(0, BF16, a, scores, lo, hi);
+	if (pairs(a, BF16_DOT)) chunk_scores(BF16_DOT, BF16, a, scores, lo, hi);
+	else FOR_TYPE(a->q.type, chunk_scores(0, type, a, scores, lo, hi))
 	const float scale = (float)(1 / a->divisor);
 	for (int64_t h = 0; h < a->heads; h++) {
 		float *s = scores + h * CHUNK;
@@ -148,8 +147,7 @@ static void AT_LEVEL(decode_chunk)(
 		}
 		p->top[h] = top, p->sum[h] = vsum(sums);
 	}
-	if (a->q.type == BF16) chunk_values(BF16, a, p->out, scores, lo, hi);
-	else chunk_values(F32, a, p->out, scores, lo, hi);
+	FOR_TYPE(a->q.type, chunk_values(type, a, p->out, scores, lo, hi))
 }
 
 // add_part adds another part's sums of a head to this part's: both are first scaled to the larger of the two largest

@@ -7,7 +7,7 @@
 #define softmax_group AT_LEVEL(softmax_group)
 #define forward_keys AT_LEVEL(forward_keys)
 
-INLINE vec exp2_for(dtype type, vec x) { return type == BF16 ? vexp2_rough(x) : vexp2(x); }
+INLINE vec exp2_for(dtype type, vec x) { return type == F32 ? vexp2(x) : vexp2_rough(x); }
 
 // pair_up interleaves the lanes of a and b, in bfloat16.
 INLINE vec pair_up(vec a, vec b) {
@@ -129,13 +129,12 @@ INLINE void forward_keys(
 	}
 }
 
-// Each is compiled for the three kinds of operands: floats, bfloat16 converted to floats, and bfloat16 with bfloat16
-// dot products.
+// Each is compiled for every kind of operands: floats, BF16 and F16 converted to floats, and BF16 with dot products of
+// BF16.
 static void AT_LEVEL(attend_keys)(
 	const cpu_attention *a, const struct block *b, struct forward *f, int64_t lo, int64_t hi) {
-	if (a->q.type == F32) forward_keys(0, F32, a, b, f, lo, hi);
-	else if (pairs(a, BF16_DOT)) forward_keys(BF16_DOT, BF16, a, b, f, lo, hi);
-	else forward_keys(0, BF16, a, b, f, lo, hi);
+	if (pairs(a, BF16_DOT)) forward_keys(BF16_DOT, BF16, a, b, f, lo, hi);
+	else FOR_TYPE(a->q.type, forward_keys(0, type, a, b, f, lo, hi))
 }
 
 // finish_forward divides by the sums and stores the results.

@@ -20,9 +20,11 @@ static inline const void *row_of(const cpu_attention *a, const matrix *m, int64_
 	return (const char *)m->at + (row * m->stride + head * a->head_dim) * size_of(m->type);
 }
 
-// pairs reports whether products take two bfloat16 at once, if the level has such dot products: heads must be made of
-// whole pairs.
-static inline int pairs(const cpu_attention *a, int bf16_dot) { return bf16_dot && a->head_dim % 2 == 0; }
+// pairs reports whether products take two bfloat16 at once, if the level has such dot products: rows must be BF16,
+// and heads made of whole pairs.
+static inline int pairs(const cpu_attention *a, int bf16_dot) { 
+	return bf16_dot && a->q.type == BF16 && a->head_dim % 2 == 0;
+ }
 
 // position_of returns the last key that a row of a sequence of len rows sees.
 static inline int64_t position_of(const cpu_attention *a, int64_t len, int64_t row) {

@@ -37,6 +37,49 @@ func TestRoundToBF16(t *testing.T) {
 	})
 }
 
+// TestF16 rounds every float32 next to an F16 or halfway between two, in whole and partial vectors, and widens every
+// F16.
+func TestF16(t *testing.T) {
+	var x []float32
+	for h := range uint32(1 << 16) {
+		u := math.Float32bits(tensor.F16ToF32(uint16(h)))
+		for _, by := range []uint32{0, 1, 0xFFF, 0x1000, 0x1001, 0x1FFF} {
+			x = append(x, math.Float32frombits(u+by))
+		}
+		if h&0x7FFF <= 0x400 { // subnormal ones are 2⁻²⁴ apart
+			half := tensor.F16ToF32(uint16(h)) + float32(math.Copysign(0x1p-25, float64(int16(h))))
+			for _, by := range []uint32{math.MaxUint32, 0, 1} {
+				x = append(x, math.Float32frombits(math.Float32bits(half)+by))
+			}
+		}
+	}
+	all := make([]uint16, 1<<16)
+	for i := range all {
+		all[i] = uint16(i)
+	}
+	eachLevel(t, func(t *testing.T) {
+		for _, columns := range []int{64, 3, 5, 15} {
+			rows := len(x) / columns
+			got := make([]uint16, rows*columns)
+			cpu.StoreRows(tensor.Matrix{Addr: address(got), Rows: rows, Cols: columns, Stride: columns, DType: tensor.F16},
+				tensor.Tensor{Addr: address(x), DType: tensor.F32, Shape: []int{rows, columns}})
+			for i, h := range got {
+				if nan := x[i] != x[i]; nan != (h&0x7FFF > 0x7C00) || !nan && h != tensor.F16FromF32(x[i]) {
+					t.Fatalf("in rows of %d, %#08x became %#04x, not %#04x", columns, math.Float32bits(x[i]), h,
+						tensor.F16FromF32(x[i]))
+				}
+			}
+		}
+		wide := make([]float32, len(all))
+		cpu.ColumnSums(floats(wide), tensor.Matrix{Addr: address(all), Rows: 1, Cols: len(all), DType: tensor.F16})
+		for i, got := range wide {
+			if want := tensor.F16ToF32(uint16(i)); got != want && (got == got || want == want) {
+				t.Fatalf("%#04x became %v, not %v", i, got, want)
+			}
+		}
+	})
+}
+
 // address returns the address of a slice's first element.
 func address[T any](x []T) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(x))) }
 

@@ -15,6 +15,7 @@
 // so on, so that the levels do not clash. Long loops are in a file of their own, which EACH_LEVEL then names: a .h
 // file, because the go command compiles every .c file by itself too.
 #include "level.h"
+#include "tensor.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -22,6 +23,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #define PASTE_(a, b) a##b

@@ -31,7 +31,7 @@ typedef struct {
 	gemm_unit b[2][GEMM_DEPTH * GEMM_COLUMNS];
 	float sums[32 * GEMM_COLUMNS];
 	float bias[GEMM_COLUMNS];
-	float partial[TILE_ROWS * PARTIAL_STRIDE]; // sums over the k-blocks so far, if C is bf16
+	float partial[TILE_ROWS * PARTIAL_STRIDE]; // sums over the k-blocks so far, if C is not F32
 } workspace;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -160,7 +160,7 @@ static gemm_target target(const plan *p, workspace *w, step s, int64_t column, i
 	const cpu_gemm_args *g = &p->g;
 	int64_t m = s.tile % p->down * p->rows, n = s.tile / p->down * p->columns + column;
 	int last = s.block == p->blocks - 1;
-	float *partial = g->c_type == BF16 && p->blocks > 1 ? w->partial + column : NULL;
+	float *partial = g->c_type != F32 && p->blocks > 1 ? w->partial + column : NULL;
 	if (partial && !last)
 		return (gemm_target){.c = (char *)partial, .stride = 4 * PARTIAL_STRIDE, .type = F32, .add = s.block > 0,
 			.alpha = g->alpha};
@@ -174,10 +174,7 @@ static gemm_target target(const plan *p, workspace *w, step s, int64_t column, i
 		if (g->pre) to.pre = (char *)g->pre + (m * g->n + n) * p->c_size;
 	}
 	if (g->bias && last) {
-		for (int64_t i = 0; i < width; i++) {
-			uint32_t bits = g->type == BF16 ? (uint32_t)((uint16_t *)g->bias)[n + i] << 16 : ((uint32_t *)g->bias)[n + i];
-			memcpy(&w->bias[i], &bits, 4);
-		}
+		for (int64_t i = 0; i < width; i++) w->bias[i] = element((void *)g->bias, n + i, g->type);
 		to.bias = w->bias;
 	}
 	return to;
@@ -240,7 +237,7 @@ static void run_item(void *arg, int64_t lo, int64_t hi) {
 static void cut(plan *p, int64_t threads) {
 	const gemm_level *l = p->level;
 	double min_cost = 0;
-	int64_t m = p->g.m, n = p->g.n, max_columns = p->g.c_type == BF16 && p->blocks > 1 ? PARTIAL_COLUMNS : TILE_COLUMNS;
+	int64_t m = p->g.m, n = p->g.n, max_columns = p->g.c_type != F32 && p->blocks > 1 ? PARTIAL_COLUMNS : TILE_COLUMNS;
 	int64_t down = parts(m, TILE_ROWS), across = parts(n, max_columns);
 	for (int64_t d = down; d < down + 4; d++)
 		for (int64_t a = across; a < across + 2 * threads; a++) {

@@ -24,7 +24,7 @@ import (
 // A Product is a product that Gemm computes: C = Alpha·A·B (+ Bias) (+ C), where A is [m, k], B is [k, n] and C is [m,
 // n]. Or it is a batch of such products; then the matrices are those of the first.
 type Product struct {
-	C, A, B        tensor.Matrix // F32 or BF16, A and B alike; C must not overlap them
+	C, A, B        tensor.Matrix // F32, BF16 or F16, A and B alike; C must not overlap them
 	TransA, TransB bool          // the operand is stored transposed: A as [k, m], B as [n, k]
 	Bias           uintptr       // address of n elements of A's type that are added to each row; 0: none
 	Add            bool          // add to C instead of overwriting it
@@ -116,9 +116,10 @@ func Gemm(p Product) {
 	}
 }
 
-// valid reports whether a matrix can be multiplied: its type is F32 or BF16, and it has an address unless it is empty.
+// valid reports whether a matrix can be multiplied: its type is F32, BF16 or F16, and it has an address unless it is
+// empty.
 func valid(x tensor.Matrix) bool {
-	return (x.DType == tensor.F32 || x.DType == tensor.BF16) && x.Rows >= 0 && x.Cols >= 0 &&
+	return x.DType.Computes() && x.Rows >= 0 && x.Cols >= 0 &&
 		(x.Rows < 2 || x.Stride >= x.Cols) && (x.Addr != 0 || x.Rows == 0 || x.Cols == 0)
 }
 
@@ -129,12 +130,12 @@ func flag(b bool) C.int {
 	return 0
 }
 
-// ColumnSums adds to each of sums the sum of a column of x: the gradient of a bias. Each is F32 or BF16. The sums are
-// computed in float32 and rounded once.
+// ColumnSums adds to each of sums the sum of a column of x: the gradient of a bias. Each is F32, BF16 or F16. The
+// sums are computed in float32 and rounded once.
 func ColumnSums(sums tensor.Tensor, x tensor.Matrix) { C.cpu_column_sums(c(sums.Matrix()), c(x)) }
 
 // Peak returns the floating-point operations per second that all threads reach in a loop that stays in registers, with
-// the instructions of F32 or BF16 products at the current level: the ceiling of Gemm. It is the best of the runs that
+// the instructions of products of that type at the current level: the ceiling of Gemm. It is the best of the runs that
 // fit into the time.
 func Peak(t tensor.DType, d time.Duration) float64 {
 	return float64(C.cpu_gemm_peak(C.dtype(t), C.double(d.Seconds())))

@@ -14,8 +14,8 @@ typedef struct {
 	uintptr_t bias;    // n elements of A's and B's type, added to each row of C; 0: none
 	int64_t lda, ldb, ldc;
 	int trans_a, trans_b;
-	dtype type;        // of A, B and bias: F32 or BF16
-	dtype c_type;      // of C: the same two
+	dtype type;        // of A, B and bias: F32, BF16 or F16
+	dtype c_type;      // of C: one of the same
 	int accumulate;    // add to C
 	float alpha;
 	activation act;    // what is stored is act of all that; accumulate must be 0
@@ -100,7 +100,7 @@ typedef struct {
 // A gemm_level holds a product's inner loops for one level.
 typedef struct {
 	int rows, columns; // of a micro-kernel
-	int pairs;         // bf16 is packed as pairs; otherwise it becomes fp32
+	int pairs;         // bf16 is packed as pairs; otherwise it becomes fp32, as fp16 always does
 	int packing;       // cost of packing a line of one operand, in products with a line of the other
 	// pack_a writes row-major, GEMM_STRIDE units between rows; pack_b k-major, columns units between units of k.
 	void (*pack_a)(gemm_unit *dst, gemm_source src, dtype type);

@@ -1,5 +1,5 @@
-// The AMX micro-kernel: 32 × 32 sums of bf16 products in four tiles. Everything else, and all of fp32, is as without
-// tiles.
+// The AMX micro-kernel: 32 × 32 sums of bf16 products in four tiles. Everything else, and all of fp32 and fp16, is as
+// without tiles.
 
 BEGIN_TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-tile,amx-bf16")
 
@@ -28,7 +28,7 @@ static void end_amx(void) { _tile_release(); }
 
 static void multiply_amx(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
 	int64_t rows, int64_t width, dtype type, gemm_walk walks[GEMM_WALKS]) {
-	if (type == F32) {
+	if (type != BF16) {
 		for (int64_t i = 0; i < rows; i += gemm_avx512bf16.rows) {
 			int64_t high = rows - i < gemm_avx512bf16.rows ? rows - i : gemm_avx512bf16.rows;
 			multiply_avx512bf16(sums + i * GEMM_COLUMNS, a + i * GEMM_STRIDE, b, units, high, width, F32, walks);
@@ -58,7 +58,7 @@ static void multiply_amx(float *sums, const gemm_unit *a, const gemm_unit *b, in
 }
 
 static double peak_amx(int64_t rounds, dtype type) {
-	if (type == F32) return peak_avx512bf16(rounds, F32);
+	if (type != BF16) return peak_avx512bf16(rounds, type);
 	begin_amx();
 	for (int64_t k = 0; k < rounds; k++) {
 		_tile_dpbf16ps(0, 4, 6);

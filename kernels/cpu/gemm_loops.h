@@ -99,25 +99,13 @@ static double AT_LEVEL(peak)(int64_t rounds, dtype type) {
 INLINE void store_as(const float *sums, gemm_target to, int64_t rows, int64_t width,
 	const dtype type, const int add, const int partial, const int bias) {
 	for (int64_t i = 0; i < rows; i++, sums += 2 * VLEN, to.c += to.stride, to.partial += to.partial_stride) {
-		float *c = (float *)to.c;
-		uint16_t *h = (uint16_t *)to.c;
-		int64_t j = 0;
-		for (; j + VLEN <= width; j += VLEN) {
-			vec x = vload(sums + j) * to.alpha;
-			if (partial) x += vload(to.partial + j);
-			if (bias) x += vload(to.bias + j);
-			if (add) x += type == BF16 ? vload_bf16(h + j) : vload(c + j);
-			if (type == BF16) vstore_bf16(h + j, x);
-			else vstore(c + j, x);
-		}
-		int64_t n = width - j;
-		if (n == 0) continue;
-		vec x = vload_part(sums + j, n) * to.alpha;
-		if (partial) x += vload_part(to.partial + j, n);
-		if (bias) x += vload_part(to.bias + j, n);
-		if (add) x += type == BF16 ? vload_bf16_part(h + j, n) : vload_part(c + j, n);
-		if (type == BF16) vstore_bf16_part(h + j, x, n);
-		else vstore_part(c + j, x, n);
+		EACH(j, n, 0, width, {
+			vec x = ld(sums, j, n, F32) * to.alpha;
+			if (partial) x += ld(to.partial, j, n, F32);
+			if (bias) x += ld(to.bias, j, n, F32);
+			if (add) x += ld(to.c, j, n, type);
+			st(to.c, j, n, x, type);
+		});
 	}
 }
 
@@ -141,30 +129,28 @@ static void AT_LEVEL(store)(const float *sums, gemm_target to, int64_t rows, int
 		store_activated(sums, to, rows, width);
 		return;
 	}
-	int choice = (to.partial ? 2 : 0) + (to.add ? 1 : 0);
-	if (to.bias) store_as(sums, to, rows, width, to.type, to.add, to.partial != NULL, 1);
-	else if (to.type == F32 && choice == 0) store_as(sums, to, rows, width, F32, 0, 0, 0);
-	else if (to.type == F32) store_as(sums, to, rows, width, F32, 1, 0, 0); // only BF16 has partial sums
-	else if (choice == 0) store_as(sums, to, rows, width, BF16, 0, 0, 0);
-	else if (choice == 1) store_as(sums, to, rows, width, BF16, 1, 0, 0);
-	else if (choice == 2) store_as(sums, to, rows, width, BF16, 0, 1, 0);
-	else store_as(sums, to, rows, width, BF16, 1, 1, 0);
+	const int add = to.add, partial = to.partial != NULL;
+	if (to.bias) store_as(sums, to, rows, width, to.type, add, partial, 1);
+	else if (add && partial) FOR_TYPE(to.type, store_as(sums, to, rows, width, type, 1, 1, 0))
+	else if (partial) FOR_TYPE(to.type, store_as(sums, to, rows, width, type, 0, 1, 0))
+	else if (add) FOR_TYPE(to.type, store_as(sums, to, rows, width, type, 1, 0, 0))
+	else FOR_TYPE(to.type, store_as(sums, to, rows, width, type, 0, 0, 0))
 }
 
 // dots computes the dot products of one line with count others, each in two vectors of sums, in an order that depends
 // only on the length. The last vector is padded with zeros.
 INLINE void dots(float *out, const char *line, const char *const *others, int64_t bytes,
-	const int count, const int widened, const int pairs) {
-	const int step = widened ? 2 * VLEN : 4 * VLEN;
+	const int count, const dtype type, const int pairs) {
+	const int step = (int)size_of(type) * VLEN;
 	vec sum[GEMM_FEW][2];
 	UNROLL for (int i = 0; i < count; i++) sum[i][0] = sum[i][1] = vzero();
 	int64_t x = 0;
 	for (; x + 2 * step <= bytes; x += 2 * step) {
 		UNROLL for (int j = 0; j < 2; j++) {
 			__builtin_prefetch(line + x + j * step + AHEAD, 0, 3);
-			vecuns one = load_units(line + x + j * step, widened);
+			vecuns one = load_units(line + x + j * step, type);
 			UNROLL for (int i = 0; i < count; i++)
-				sum[i][j] = add_product(sum[i][j], load_units(others[i] + x + j * step, widened), one, pairs);
+				sum[i][j] = add_product(sum[i][j], load_units(others[i] + x + j * step, type), one, pairs);
 		}
 	}
 	for (; x < bytes; x += step) {
@@ -173,7 +159,7 @@ INLINE void dots(float *out, const char *line, const char *const *others, int64_
 		memcpy(one, line + x, n);
 		UNROLL for (int i = 0; i < count; i++) {
 			memcpy(other, others[i] + x, n);
-			sum[i][0] = add_product(sum[i][0], load_units(other, widened), load_units(one, widened), pairs);
+			sum[i][0] = add_product(sum[i][0], load_units(other, type), load_units(one, type), pairs);
 		}
 	}
 	UNROLL for (int i = 0; i < count; i++) out[i] = vsum(sum[i][0] + sum[i][1]);
@@ -187,39 +173,30 @@ static void AT_LEVEL(few)(const cpu_gemm_args *g, int64_t lo, int64_t hi) {
 		float out[GEMM_FEW];
 		int64_t bytes = g->k * size;
 #define DOTS(count) \
-	if (g->type == BF16) dots(out, line, rows, bytes, count, !BF16_DOT, BF16_DOT); \
-	else dots(out, line, rows, bytes, count, 0, 0);
+	if (BF16_DOT && g->type == BF16) dots(out, line, rows, bytes, count, F32, BF16_DOT); \
+	else FOR_TYPE(g->type, dots(out, line, rows, bytes, count, type, 0))
 		if (g->m > 4) { DOTS(8) }
 		else if (g->m > 2) { DOTS(4) }
 		else if (g->m > 1) { DOTS(2) }
 		else { DOTS(1) }
 #undef DOTS
 		for (int64_t m = 0; m < g->m; m++) {
-			float x = out[m] * g->alpha, *c = (float *)g->c + m * g->ldc + n;
-			uint16_t *h = (uint16_t *)g->c + m * g->ldc + n;
-			if (g->bias) x += g->type == BF16 ? bf16_to_f32(((uint16_t *)g->bias)[n]) : ((float *)g->bias)[n];
+			float x = out[m] * g->alpha;
+			if (g->bias) x += element((void *)g->bias, n, g->type);
 			if (g->act != NO_ACTIVATION) {
-				uint16_t *half = (uint16_t *)g->pre + m * g->n + n;
-				if (g->pre && g->c_type == BF16) *half = f32_to_bf16(x);
-				else if (g->pre) ((float *)g->pre)[m * g->n + n] = x;
+				if (g->pre) set_element((void *)g->pre, m * g->n + n, x, g->c_type);
 				x = activated(vset(x), g->act, g->c_type)[0];
 			}
-			if (g->accumulate) x += g->c_type == BF16 ? bf16_to_f32(*h) : *c;
-			if (g->c_type == BF16) *h = f32_to_bf16(x);
-			else *c = x;
+			if (g->accumulate) x += element((void *)g->c, m * g->ldc + n, g->c_type);
+			set_element((void *)g->c, m * g->ldc + n, x, g->c_type);
 		}
 	}
 }
 
 static void AT_LEVEL(sum_columns)(
-	float *sums, const char *matrix, int64_t stride, dtype type, int64_t rows, int64_t columns) {
+	float *sums, const char *matrix, int64_t stride, dtype of, int64_t rows, int64_t columns) {
 	for (int64_t i = 0; i < rows; i++, matrix += stride) {
-		const uint16_t *h = (const uint16_t *)matrix;
-		const float *f = (const float *)matrix;
-		int64_t j = 0;
-		for (; j + VLEN <= columns; j += VLEN)
-			vstore(sums + j, vload(sums + j) + (type == BF16 ? vload_bf16(h + j) : vload(f + j)));
-		for (; j < columns; j++) sums[j] += type == BF16 ? bf16_to_f32(h[j]) : f[j];
+		FOR_TYPE(of, EACH(j, n, 0, columns, { st(sums, j, n, ld(sums, j, n, F32) + ld(matrix, j, n, type), F32); }))
 	}
 }
 

@@ -62,49 +62,47 @@ INLINE void transpose(vecuns r[VLEN]) {
 #endif
 }
 
-// load_units loads VLEN units as they are, or converts as many bf16 to them. Packing counts bytes: pairs of bf16 along
-// k are units.
-INLINE vecuns load_units(const char *at, const int widened) {
-	return widened ? (vecuns)vload_bf16((const uint16_t *)at) : (vecuns)vload((const float *)at);
-}
+// load_units loads VLEN units as they are, if type is F32, or converts as many BF16 or F16 to them. Packing counts
+// bytes: pairs of BF16 along k are units.
+INLINE vecuns load_units(const char *at, const dtype type) { return (vecuns)ld(at, 0, VLEN, type); }
 
 // pack_lines packs n lines as lines.
 INLINE void pack_lines(gemm_unit *dst, int64_t dst_stride, const char *at, int64_t stride, int64_t n, int64_t bytes,
-	const int widened) {
-	const int step = widened ? 2 * VLEN : 4 * VLEN;
+	const dtype type) {
+	const int step = (int)size_of(type) * VLEN;
 	for (int64_t i = 0; i < n; i++, dst += dst_stride, at += stride) {
 		gemm_unit *to = dst;
 		int64_t x = 0;
-		for (; x + step <= bytes; x += step, to += VLEN) *(vecuns *)to = load_units(at + x, widened);
+		for (; x + step <= bytes; x += step, to += VLEN) *(vecuns *)to = load_units(at + x, type);
 		if (x == bytes) continue;
 		char rest[4 * VLEN] = {0};
 		memcpy(rest, at + x, bytes - x);
-		*(vecuns *)to = load_units(rest, widened);
+		*(vecuns *)to = load_units(rest, type);
 	}
 }
 
-INLINE void turn_block(gemm_unit *dst, int64_t dst_stride, const char *at, int64_t stride, const int widened) {
+INLINE void turn_block(gemm_unit *dst, int64_t dst_stride, const char *at, int64_t stride, const dtype type) {
 	vecuns r[VLEN];
-	UNROLL for (int i = 0; i < VLEN; i++) r[i] = load_units(at + i * stride, widened);
+	UNROLL for (int i = 0; i < VLEN; i++) r[i] = load_units(at + i * stride, type);
 	transpose(r);
 	UNROLL for (int i = 0; i < VLEN; i++) *(vecuns *)(dst + i * dst_stride) = r[i];
 }
 
 // pack_turned packs n lines as columns.
 INLINE void pack_turned(gemm_unit *dst, int64_t dst_stride, const char *at, int64_t stride, int64_t n, int64_t bytes,
-	const int widened) {
-	const int step = widened ? 2 * VLEN : 4 * VLEN;
+	const dtype type) {
+	const int step = (int)size_of(type) * VLEN;
 	for (int64_t i = 0; i < n; i += VLEN, at += VLEN * stride) {
 		gemm_unit *to = dst + i;
 		for (int64_t x = 0; x < bytes; x += step, to += VLEN * dst_stride) {
 			if (i + VLEN <= n && x + step <= bytes) {
-				turn_block(to, dst_stride, at + x, stride, widened);
+				turn_block(to, dst_stride, at + x, stride, type);
 				continue;
 			}
 			char edge[VLEN][4 * VLEN] = {{0}};
 			for (int64_t y = 0; y < VLEN && i + y < n; y++)
 				memcpy(edge[y], at + y * stride + x, bytes - x < step ? bytes - x : step);
-			turn_block(to, dst_stride, edge[0], sizeof edge[0], widened);
+			turn_block(to, dst_stride, edge[0], sizeof edge[0], type);
 		}
 	}
 }
@@ -167,23 +165,20 @@ static void zip_turned(gemm_unit *dst, int64_t dst_stride, gemm_source src) {
 }
 #endif
 
-INLINE void pack(gemm_unit *dst, int64_t dst_stride, int stay, gemm_source src, dtype type) {
-	int64_t n = gemm_lines(&src), bytes = gemm_length(&src) * size_of(type);
+INLINE void pack(gemm_unit *dst, int64_t dst_stride, int stay, gemm_source src, dtype from) {
+	int64_t n = gemm_lines(&src), bytes = gemm_length(&src) * size_of(from);
+	if (BF16_DOT && from == BF16) {
 #if BF16_DOT
-	if (type == BF16 && !src.along_k) {
-		if (stay) zip_lines(dst, dst_stride, src);
-		else zip_turned(dst, dst_stride, src);
-		return;
-	}
-#else
-	if (type == BF16) {
-		if (stay) pack_lines(dst, dst_stride, src.at, src.stride, n, bytes, 1);
-		else pack_turned(dst, dst_stride, src.at, src.stride, n, bytes, 1);
-		return;
-	}
+		if (!src.along_k) {
+			if (stay) zip_lines(dst, dst_stride, src);
+			else zip_turned(dst, dst_stride, src);
+			return;
+		}
 #endif
-	if (stay) pack_lines(dst, dst_stride, src.at, src.stride, n, bytes, 0);
-	else pack_turned(dst, dst_stride, src.at, src.stride, n, bytes, 0);
+		from = F32; // the pairs are units as they are
+	}
+	if (stay) FOR_TYPE(from, pack_lines(dst, dst_stride, src.at, src.stride, n, bytes, type))
+	else FOR_TYPE(from, pack_turned(dst, dst_stride, src.at, src.stride, n, bytes, type))
 }
 
 static void AT_LEVEL(pack_a)(gemm_unit *dst, gemm_source src, dtype type) {

@@ -1,6 +1,7 @@
 package cpu_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -63,12 +64,12 @@ func (f fence) free(t testing.TB) {
 // anything outside the matrix shows it.
 type grid struct {
 	fence
-	bf16                  bool
+	dtype                 tensor.DType
 	rows, columns, stride int
 }
 
-func newGrid(t testing.TB, bf16 bool, rows, columns, gap int, atEnd bool) *grid {
-	g := &grid{bf16: bf16, rows: rows, columns: columns, stride: columns + gap}
+func newGrid(t testing.TB, dtype tensor.DType, rows, columns, gap int, atEnd bool) *grid {
+	g := &grid{dtype: cmp.Or(dtype, tensor.F32), rows: rows, columns: columns, stride: columns + gap}
 	g.fence = newFence(t, max(0, (rows-1)*g.stride+columns)*g.size(), atEnd)
 	for i := range len(g.data) / g.size() {
 		g.put(i, math.NaN())
@@ -76,26 +77,29 @@ func newGrid(t testing.TB, bf16 bool, rows, columns, gap int, atEnd bool) *grid 
 	return g
 }
 
-func (g *grid) size() int {
-	if g.bf16 {
-		return 2
-	}
-	return 4
-}
+func (g *grid) size() int { return g.dtype.Size() }
 
 func (g *grid) put(i int, x float64) {
-	if g.bf16 {
-		*(*uint16)(unsafe.Pointer(&g.data[2*i])) = tensor.BF16FromF32(float32(x))
-	} else {
-		*(*float32)(unsafe.Pointer(&g.data[4*i])) = float32(x)
+	at := unsafe.Pointer(&g.data[g.size()*i])
+	switch g.dtype {
+	case tensor.BF16:
+		*(*uint16)(at) = tensor.BF16FromF32(float32(x))
+	case tensor.F16:
+		*(*uint16)(at) = tensor.F16FromF32(float32(x))
+	default:
+		*(*float32)(at) = float32(x)
 	}
 }
 
 func (g *grid) at(i int) float64 {
-	if g.bf16 {
-		return float64(tensor.BF16ToF32(*(*uint16)(unsafe.Pointer(&g.data[2*i]))))
+	at := unsafe.Pointer(&g.data[g.size()*i])
+	switch g.dtype {
+	case tensor.BF16:
+		return float64(tensor.BF16ToF32(*(*uint16)(at)))
+	case tensor.F16:
+		return float64(tensor.F16ToF32(*(*uint16)(at)))
 	}
-	return float64(*(*float32)(unsafe.Pointer(&g.data[4*i])))
+	return float64(*(*float32)(at))
 }
 
 // fill sets every element of the matrix to a random value.
@@ -128,29 +132,28 @@ func (g *grid) values(transposed bool) []float64 {
 }
 
 func (g *grid) matrix() tensor.Matrix {
-	return tensor.Matrix{Addr: address(g.data), Rows: g.rows, Cols: g.columns, Stride: g.stride, DType: dtype(g.bf16)}
+	return tensor.Matrix{Addr: address(g.data), Rows: g.rows, Cols: g.columns, Stride: g.stride, DType: g.dtype}
 }
 
-func dtype(bf16 bool) tensor.DType {
-	if bf16 {
-		return tensor.BF16
-	}
-	return tensor.F32
-}
+// floatTypes are the types of operands.
+var floatTypes = []tensor.DType{tensor.F32, tensor.BF16, tensor.F16}
+
+// roundedBy is the largest relative error of rounding to a type.
+var roundedBy = map[tensor.DType]float64{tensor.BF16: 0x1p-8, tensor.F16: 0x1p-11}
 
 // A gemmCase is a product and its special properties.
 type gemmCase struct {
 	m, n, k        int
 	transA, transB bool
-	bf16, cBF16    bool
+	dtype, result  tensor.DType
 	add, bias      bool
 	gap            int
 	atEnd          bool
 }
 
 func (c gemmCase) String() string {
-	return fmt.Sprintf("%dx%dx%d transposed %v %v bf16 %v %v add %v bias %v gap %d",
-		c.m, c.n, c.k, c.transA, c.transB, c.bf16, c.cBF16, c.add, c.bias, c.gap)
+	return fmt.Sprintf("%dx%dx%d transposed %v %v %v to %v add %v bias %v gap %d",
+		c.m, c.n, c.k, c.transA, c.transB, c.dtype, c.result, c.add, c.bias, c.gap)
 }
 
 // grids returns the operands of a case.
@@ -160,17 +163,17 @@ func (c gemmCase) grids(t testing.TB) (p cpu.Product, all []*grid) {
 		if transposed {
 			rows, columns = columns, rows
 		}
-		return newGrid(t, c.bf16, rows, columns, c.gap, c.atEnd).fill(rng)
+		return newGrid(t, c.dtype, rows, columns, c.gap, c.atEnd).fill(rng)
 	}
 	a, b := stored(c.m, c.k, c.transA), stored(c.k, c.n, c.transB)
-	y := newGrid(t, c.cBF16, c.m, c.n, c.gap, c.atEnd)
+	y := newGrid(t, c.result, c.m, c.n, c.gap, c.atEnd)
 	if c.add {
 		y.fill(rng)
 	}
 	p = cpu.Product{C: y.matrix(), A: a.matrix(), TransA: c.transA, B: b.matrix(), TransB: c.transB, Add: c.add}
 	all = []*grid{a, b, y}
 	if c.bias {
-		all = append(all, newGrid(t, c.bf16, 1, c.n, 0, c.atEnd).fill(rng))
+		all = append(all, newGrid(t, c.dtype, 1, c.n, 0, c.atEnd).fill(rng))
 		p.Bias = all[3].matrix().Addr
 	}
 	return p, all
@@ -178,7 +181,8 @@ func (c gemmCase) grids(t testing.TB) (p cpu.Product, all []*grid) {
 
 // run computes a case and compares it with the sums in float64. The error of a sum of k float32 products, in any order,
 // is at most k·2⁻²⁴ times the sum of their magnitudes (Higham 2002, 4.4). Dot products of pairs round twice per step,
-// and bias and C are two more terms. Rounding a result to bf16 adds 2⁻⁸.
+// and bias and C are two more terms. Rounding a result to bf16 adds 2⁻⁸, and to fp16
+// 2⁻¹¹, or 2⁻²⁵ if that is more.
 func (c gemmCase) run(t *testing.T) {
 	t.Helper()
 	p, g := c.grids(t)
@@ -206,8 +210,9 @@ func (c gemmCase) run(t *testing.T) {
 				want, sizes = want+x, sizes+math.Abs(x)
 			}
 			limit := 2 * float64(c.k+2) * 0x1p-24 * sizes
-			if c.cBF16 {
-				limit += 0x1p-8 * (math.Abs(want) + limit)
+			limit += roundedBy[c.result] * (math.Abs(want) + limit)
+			if c.result == tensor.F16 {
+				limit += 0x1p-25
 			}
 			if e := math.Abs(got[i*c.n+j] - want); !(e <= limit) {
 				t.Fatalf("%v: element %d, %d is %g, not %g: off by %g, limit %g", c, i, j, got[i*c.n+j], want, e, limit)
@@ -233,10 +238,10 @@ func TestGemm(t *testing.T) {
 		count := 0
 		for shift := range 3 {
 			for i, m := range odd {
-				for kind := range 16 {
+				for kind := range 36 {
 					c := gemmCase{
 						m: m, n: odd[(5*i+3*shift+kind)%len(odd)], k: odd[(7*i+5*shift+3*kind)%len(odd)],
-						transA: kind&1 != 0, transB: kind&2 != 0, bf16: kind&4 != 0, cBF16: kind&8 != 0,
+						transA: kind&1 != 0, transB: kind&2 != 0, dtype: floatTypes[kind/4%3], result: floatTypes[kind/12],
 					}
 					c.add, c.bias = count%2 == 0, count%3 == 0
 					c.gap, c.atEnd = []int{0, 1, 5, 64}[count%4], count/4%2 == 0
@@ -256,10 +261,10 @@ func TestGemmBlocks(t *testing.T) {
 	}
 	eachLevel(t, func(t *testing.T) {
 		for _, size := range [][3]int{{17, 65, 1100}, {330, 40, 600}, {315, 515, 37}, {9, 1030, 515}} {
-			for kind := range 16 {
+			for kind := range 36 {
 				gemmCase{
 					m: size[0], n: size[1], k: size[2],
-					transA: kind&1 != 0, transB: kind&2 != 0, bf16: kind&4 != 0, cBF16: kind&8 != 0,
+					transA: kind&1 != 0, transB: kind&2 != 0, dtype: floatTypes[kind/4%3], result: floatTypes[kind/12],
 					add: kind&3 == 1, bias: kind&3 == 2, atEnd: true,
 				}.run(t)
 			}
@@ -271,10 +276,11 @@ func TestGemmBlocks(t *testing.T) {
 func TestGemmThreads(t *testing.T) {
 	defer cpu.SetThreads(cpu.Threads())
 	cases := []gemmCase{
-		{m: 300, n: 200, k: 700, transB: true, bf16: true, cBF16: true},
-		{m: 700, n: 130, k: 300, transA: true, bf16: true, add: true},
+		{m: 300, n: 200, k: 700, transB: true, dtype: tensor.BF16, result: tensor.BF16},
+		{m: 700, n: 130, k: 300, transA: true, dtype: tensor.BF16, add: true},
 		{m: 90, n: 600, k: 513, add: true},
-		{m: 3, n: 999, k: 300, transB: true, bf16: true, cBF16: true},
+		{m: 3, n: 999, k: 300, transB: true, dtype: tensor.BF16, result: tensor.BF16},
+		{m: 90, n: 600, k: 513, transB: true, dtype: tensor.F16, result: tensor.F16},
 	}
 	eachLevel(t, func(t *testing.T) {
 		for _, c := range cases {
@@ -315,11 +321,11 @@ func TestGemmRows(t *testing.T) {
 	const n, k = 70, 333
 	for _, most := range []int{8, 50} {
 		eachLevel(t, func(t *testing.T) {
-			for _, bf16 := range []bool{false, true} {
-				a, b := newGrid(t, bf16, most, k, 0, true).fill(rng), newGrid(t, bf16, n, k, 0, true).fill(rng)
+			for _, dtype := range floatTypes {
+				a, b := newGrid(t, dtype, most, k, 0, true).fill(rng), newGrid(t, dtype, n, k, 0, true).fill(rng)
 				var whole []float64
 				for m := most; m > most-8; m-- {
-					y := newGrid(t, false, m, n, 0, true)
+					y := newGrid(t, tensor.F32, m, n, 0, true)
 					x := a.matrix()
 					x.Rows = m
 					cpu.Gemm(cpu.Product{C: y.matrix(), A: x, B: b.matrix(), TransB: true})
@@ -328,7 +334,7 @@ func TestGemmRows(t *testing.T) {
 						whole = v
 					}
 					if !slices.Equal(v, whole[:m*n]) {
-						t.Errorf("bf16 %v: rows are others when there are %d", bf16, m)
+						t.Errorf("%v: rows are others when there are %d", dtype, m)
 					}
 					y.free(t)
 				}
@@ -342,9 +348,9 @@ func TestGemmRows(t *testing.T) {
 // TestGemmNotFinite puts a NaN and an infinity in one row and one column, and checks that only these are affected.
 func TestGemmNotFinite(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
-		for kind := range 8 {
+		for kind := range 12 {
 			for _, m := range []int{5, 31} {
-				c := gemmCase{m: m, n: 33, k: 35, transA: kind&1 != 0, transB: kind&2 != 0, bf16: kind&4 != 0, gap: 1}
+				c := gemmCase{m: m, n: 33, k: 35, transA: kind&1 != 0, transB: kind&2 != 0, dtype: floatTypes[kind/4%3], gap: 1}
 				p, g := c.grids(t)
 				put := func(g *grid, transposed bool, row, column int, x float64) {
 					if transposed {
@@ -373,8 +379,8 @@ func TestGemmNotFinite(t *testing.T) {
 func TestGemmNothing(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		for _, m := range []int{3, 30} {
-			for _, c := range []gemmCase{{}, {cBF16: true}, {add: true}, {bias: true, transB: true},
-				{bias: true, add: true, bf16: true, transA: true}} {
+			for _, c := range []gemmCase{{}, {result: tensor.BF16}, {add: true}, {bias: true, transB: true},
+				{bias: true, add: true, dtype: tensor.BF16, transA: true}, {bias: true, dtype: tensor.F16, result: tensor.F16}} {
 				c.m, c.n = m, 40
 				c.run(t)
 			}
@@ -419,12 +425,12 @@ func TestColumnSums(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	eachLevel(t, func(t *testing.T) {
 		for _, n := range append([]int{600, 1025}, odd...) {
-			for kind := range 4 {
+			for kind := range 9 {
 				const rows = 19
-				x := newGrid(t, kind&1 != 0, rows, n, 3, true).fill(rng)
-				sums := newGrid(t, kind&2 != 0, 1, n, 0, true).fill(rng)
+				x := newGrid(t, floatTypes[kind%3], rows, n, 3, true).fill(rng)
+				sums := newGrid(t, floatTypes[kind/3], 1, n, 0, true).fill(rng)
 				before := sums.values(false)
-				cpu.ColumnSums(tensor.Tensor{Addr: address(sums.data), DType: dtype(sums.bf16), Shape: []int{n}}, x.matrix())
+				cpu.ColumnSums(tensor.Tensor{Addr: address(sums.data), DType: sums.dtype, Shape: []int{n}}, x.matrix())
 				v := x.values(false)
 				for j, got := range sums.values(false) {
 					want, sizes := before[j], math.Abs(before[j])
@@ -432,9 +438,7 @@ func TestColumnSums(t *testing.T) {
 						want, sizes = want+v[i*n+j], sizes+math.Abs(v[i*n+j])
 					}
 					limit := (rows + 1) * 0x1p-24 * sizes
-					if sums.bf16 {
-						limit += 0x1p-8 * (math.Abs(want) + limit)
-					}
+					limit += roundedBy[sums.dtype] * (math.Abs(want) + limit)
 					if e := math.Abs(got - want); !(e <= limit) {
 						t.Fatalf("column %d of %d is %g, not %g", j, n, got, want)
 					}

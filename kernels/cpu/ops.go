@@ -16,6 +16,24 @@ void cpu_head_dots(tensor y, tensor a, tensor b);
 void cpu_store_rows(matrix y, tensor a);
 #cgo noescape cpu_store_rows
 #cgo nocallback cpu_store_rows
+void cpu_route(tensor experts, tensor weights, tensor lse, tensor logits, bool normalize);
+#cgo noescape cpu_route
+#cgo nocallback cpu_route
+void cpu_group_pairs(tensor place, tensor rows, tensor offsets, tensor experts);
+#cgo noescape cpu_group_pairs
+#cgo nocallback cpu_group_pairs
+void cpu_add_balance(tensor balance, tensor experts, tensor logits, tensor lse, int64_t live);
+#cgo noescape cpu_add_balance
+#cgo nocallback cpu_add_balance
+void cpu_route_backward(tensor dlogits, tensor dweights, tensor experts, tensor weights, tensor logits, tensor lse, matrix balance, int64_t live, float scale, bool normalize);
+#cgo noescape cpu_route_backward
+#cgo nocallback cpu_route_backward
+void cpu_combine(tensor y, tensor x, matrix weights, tensor place);
+#cgo noescape cpu_combine
+#cgo nocallback cpu_combine
+void cpu_weigh_pairs(tensor dweights, tensor y, tensor x, tensor weights, tensor place);
+#cgo noescape cpu_weigh_pairs
+#cgo nocallback cpu_weigh_pairs
 void cpu_gelu(tensor y, tensor x, bool tanh);
 #cgo noescape cpu_gelu
 #cgo nocallback cpu_gelu
@@ -73,6 +91,12 @@ double cpu_sum_squares(tensor x);
 void cpu_read(tensor x);
 #cgo noescape cpu_read
 #cgo nocallback cpu_read
+void cpu_few_quantized(matrix y, tensor x, tensor w, tensor bias, tensor room, bool add);
+#cgo noescape cpu_few_quantized
+#cgo nocallback cpu_few_quantized
+void cpu_dequantize_rows(tensor y, tensor w, tensor index);
+#cgo noescape cpu_dequantize_rows
+#cgo nocallback cpu_dequantize_rows
 void cpu_rope(tensor qkv, tensor positions, tensor cos, tensor sin, int64_t heads, int64_t kv_heads, bool back);
 #cgo noescape cpu_rope
 #cgo nocallback cpu_rope
@@ -136,6 +160,36 @@ func HeadDots(y, a, b tensor.Tensor) {
 // StoreRows computes y = a, which is F32, rounded to the type of y.
 func StoreRows(y tensor.Matrix, a tensor.Tensor) {
 	C.cpu_store_rows(c(y), c(a.Matrix()))
+}
+
+// Route sorts the experts of each row, which TopK has chosen, by index, and computes weights and lse.
+func Route(experts, weights, lse, logits tensor.Tensor, normalize bool) {
+	C.cpu_route(c(experts.Matrix()), c(weights.Matrix()), c(lse.Matrix()), c(logits.Matrix()), C.bool(normalize))
+}
+
+// GroupPairs sorts the pairs of a row and one of its experts by expert, then by row: a counting sort.
+func GroupPairs(place, rows, offsets, experts tensor.Tensor) {
+	C.cpu_group_pairs(c(place.Matrix()), c(rows.Matrix()), c(offsets.Matrix()), c(experts.Matrix()))
+}
+
+// AddBalance adds to balance, for each expert, how many of the first rows chose it, and the sum of its probabilities.
+func AddBalance(balance, experts, logits, lse tensor.Tensor, live int) {
+	C.cpu_add_balance(c(balance.Matrix()), c(experts.Matrix()), c(logits.Matrix()), c(lse.Matrix()), C.int64_t(live))
+}
+
+// RouteBackward computes the gradient of Route's weights, plus scale times that of Σ counts · Σ p for the first rows.
+func RouteBackward(dlogits, dweights, experts, weights, logits, lse tensor.Tensor, balance tensor.Matrix, live int, scale float32, normalize bool) {
+	C.cpu_route_backward(c(dlogits.Matrix()), c(dweights.Matrix()), c(experts.Matrix()), c(weights.Matrix()), c(logits.Matrix()), c(lse.Matrix()), c(balance), C.int64_t(live), C.float(scale), C.bool(normalize))
+}
+
+// Combine adds up what the experts of a row computed: y[r] = Σ weights[r,s] · x[place[r,s]], or without weights.
+func Combine(y, x tensor.Tensor, weights tensor.Matrix, place tensor.Tensor) {
+	C.cpu_combine(c(y.Matrix()), c(x.Matrix()), c(weights), c(place.Matrix()))
+}
+
+// WeighPairs computes dweights[r,s] = y[p] · x[p] with p = place[r,s], and multiplies y[p] and x[p] by weights[r,s].
+func WeighPairs(dweights, y, x, weights, place tensor.Tensor) {
+	C.cpu_weigh_pairs(c(dweights.Matrix()), c(y.Matrix()), c(x.Matrix()), c(weights.Matrix()), c(place.Matrix()))
 }
 
 // GELU computes y = x · Φ(x), or with tanh x times its approximation of Φ.
@@ -235,6 +289,18 @@ func SumSquares(x tensor.Tensor) float64 {
 // Read reads a large tensor, except its end, and does nothing with it: it shows how fast memory can be read.
 func Read(x tensor.Tensor) {
 	C.cpu_read(c(x.Matrix()))
+}
+
+// FewQuantized computes y = x·wᵀ + bias, or adds it to y, for up to eight rows of x and quantized w. x is copied to
+// room, which is BF16 if x is and the level has dot products of BF16, and F32 otherwise. A row of it has the inputs,
+// padded to whole groups, and in F32 their sums.
+func FewQuantized(y tensor.Matrix, x, w, bias, room tensor.Tensor, add bool) {
+	C.cpu_few_quantized(c(y), c(x.Matrix()), c(w.Matrix()), c(bias.Matrix()), c(room.Matrix()), C.bool(add))
+}
+
+// DequantizeRows computes the values of rows of w, rounded to the type of y: of those that index lists, or of all.
+func DequantizeRows(y, w, index tensor.Tensor) {
+	C.cpu_dequantize_rows(c(y.Matrix()), c(w.Matrix()), c(index.Matrix()))
 }
 
 // RoPE rotates the heads of q and k, or rotates them back.

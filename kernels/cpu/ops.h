@@ -27,9 +27,9 @@ static inline int64_t grain(int64_t item_bytes) {
 // MAX_NORM_PARTIALS is the maximum of NormPartials.
 enum { MAX_NORM_PARTIALS = 64 };
 
-// TASKS is the table, by type and level, of a task that its loops define with BOTH_TYPES.
-#define TASKS(name) \
-	static const cpu_task name[][CPU_LEVELS] = {[F32] = AT_EACH_LEVEL(name##_f32), [BF16] = AT_EACH_LEVEL(name##_bf16)}
+// TASKS is the table, by type and level, of a task that its loops define with EACH_TYPE.
+#define TASKS(name) static const cpu_task name[][CPU_LEVELS] = {EACH_FLOAT_TYPE(TASKS_, name)}
+#define TASKS_(T, suffix, name) [T] = AT_EACH_LEVEL(name##_##suffix),
 
 // The operands of an elementwise operation: results y and y2, inputs a and b, the gradient dy of the result.
 typedef struct {

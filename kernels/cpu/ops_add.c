@@ -20,5 +20,5 @@ BODY(add, elements) {
 	void *y = (void *)o->y.at, *a = (void *)o->a.at, *b = (void *)o->b.at;
 	EACH(i, n, lo, hi, { st(y, i, n, ld(a, i, n, type) + ld(b, i, n, type), type); });
 }
-BOTH_TYPES(add)
+EACH_TYPE(add)
 #endif

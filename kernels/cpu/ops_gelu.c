@@ -44,20 +44,20 @@ INLINE void gelu_row_backward(const elements *o, int64_t r, const int tanh, cons
 BODY(gelu_erf, elements) {
 	for (int64_t r = lo; r < hi; r++) gelu_row(o, r, 0, type);
 }
-BOTH_TYPES(gelu_erf)
+EACH_TYPE(gelu_erf)
 
 BODY(gelu_tanh, elements) {
 	for (int64_t r = lo; r < hi; r++) gelu_row(o, r, 1, type);
 }
-BOTH_TYPES(gelu_tanh)
+EACH_TYPE(gelu_tanh)
 
 BODY(gelu_erf_backward, elements) {
 	for (int64_t r = lo; r < hi; r++) gelu_row_backward(o, r, 0, type);
 }
-BOTH_TYPES(gelu_erf_backward)
+EACH_TYPE(gelu_erf_backward)
 
 BODY(gelu_tanh_backward, elements) {
 	for (int64_t r = lo; r < hi; r++) gelu_row_backward(o, r, 1, type);
 }
-BOTH_TYPES(gelu_tanh_backward)
+EACH_TYPE(gelu_tanh_backward)
 #endif

@@ -50,8 +50,6 @@ void cpu_nll_backward(tensor dlogits, tensor logp, tensor targets, float scale) 
 #define max_of AT_LEVEL(max_of)
 #define keep AT_LEVEL(keep)
 #define softmax_sum AT_LEVEL(softmax_sum)
-#define element AT_LEVEL(element)
-#define set_element AT_LEVEL(set_element)
 
 // keep returns x with other in the lanes from n on.
 INLINE vec keep(vec x, int64_t n, float other) {
@@ -93,15 +91,6 @@ INLINE double softmax_sum(const void *x, int64_t count, float *base, const dtype
 	return sum;
 }
 
-INLINE float element(const void *x, int64_t i, const dtype type) {
-	return type == BF16 ? bf16_to_f32(((const uint16_t *)x)[i]) : ((const float *)x)[i];
-}
-
-INLINE void set_element(void *x, int64_t i, float v, const dtype type) {
-	if (type == BF16) ((uint16_t *)x)[i] = f32_to_bf16(v);
-	else ((float *)x)[i] = v;
-}
-
 BODY(cross_entropy, loss_operands) {
 	for (int64_t r = lo; r < hi; r++) {
 		void *x = o->logits + r * o->vocab * size_of(type);
@@ -113,12 +102,14 @@ BODY(cross_entropy, loss_operands) {
 		if (!o->dlogits) continue;
 		void *dx = o->dlogits + r * o->vocab * size_of(o->to);
 		float scale = (float)(o->scale / sum);
-		if (o->to == BF16) EACH(i, n, 0, o->vocab, { st(dx, i, n, scale * exp_for(ld(x, i, n, type) - base, BF16), BF16); });
-		else EACH(i, n, 0, o->vocab, { st(dx, i, n, scale * exp_for(ld(x, i, n, type) - base, F32), F32); });
+		const dtype from = type;
+		FOR_TYPE(o->to, EACH(i, n, 0, o->vocab, {
+			st(dx, i, n, scale * exp_for(ld(x, i, n, from) - base, type), type);
+		}));
 		set_element(dx, t, o->scale * expm1f(-loss), o->to);
 	}
 }
-BOTH_TYPES(cross_entropy)
+EACH_TYPE(cross_entropy)
 
 BODY(log_softmax, loss_operands) {
 	for (int64_t r = lo; r < hi; r++) {
@@ -129,7 +120,7 @@ BODY(log_softmax, loss_operands) {
 		EACH(i, n, 0, o->vocab, { st(y, i, n, ld(x, i, n, type) - base - log_sum, F32); });
 	}
 }
-BOTH_TYPES(log_softmax)
+EACH_TYPE(log_softmax)
 
 BODY(nll_backward, loss_operands) {
 	for (int64_t r = lo; r < hi; r++) {
@@ -140,5 +131,5 @@ BODY(nll_backward, loss_operands) {
 		set_element(dx, t, o->scale * expm1f(logp[t]), type);
 	}
 }
-BOTH_TYPES(nll_backward)
+EACH_TYPE(nll_backward)
 #endif

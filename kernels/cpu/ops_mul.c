@@ -25,7 +25,7 @@ BODY(mul, elements) {
 		EACH(i, n, 0, o->y.cols, { st(y, i, n, ld(a, i, n, type) * ld(b, i, n, type), type); });
 	}
 }
-BOTH_TYPES(mul)
+EACH_TYPE(mul)
 
 BODY(mul_backward, elements) {
 	for (int64_t r = lo; r < hi; r++) {
@@ -40,5 +40,5 @@ BODY(mul_backward, elements) {
 		});
 	}
 }
-BOTH_TYPES(mul_backward)
+EACH_TYPE(mul_backward)
 #endif

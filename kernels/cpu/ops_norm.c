@@ -252,16 +252,16 @@ INLINE void AT_LEVEL(norm_forward)(
 }
 
 BODY(rmsnorm, norm) { AT_LEVEL(norm_forward)(o, lo, hi, 0, 0, type); }
-BOTH_TYPES(rmsnorm)
+EACH_TYPE(rmsnorm)
 
 BODY(add_rmsnorm, norm) { AT_LEVEL(norm_forward)(o, lo, hi, 1, 0, type); }
-BOTH_TYPES(add_rmsnorm)
+EACH_TYPE(add_rmsnorm)
 
 BODY(layernorm, norm) { AT_LEVEL(norm_forward)(o, lo, hi, 0, 1, type); }
-BOTH_TYPES(layernorm)
+EACH_TYPE(layernorm)
 
 BODY(add_layernorm, norm) { AT_LEVEL(norm_forward)(o, lo, hi, 1, 1, type); }
-BOTH_TYPES(add_layernorm)
+EACH_TYPE(add_layernorm)
 
 // The heads of a row follow each other, as rows do.
 BODY(qknorm, norm) {
@@ -276,7 +276,7 @@ BODY(qknorm, norm) {
 		if (o->y != o->x) memcpy(part(o->y, v, type), part(o->x, v, type), (size_t)(o->kv_heads * o->dim * size_of(type)));
 	}
 }
-BOTH_TYPES(qknorm)
+EACH_TYPE(qknorm)
 
 // norm_backward computes rows lo to hi of a norm's gradient. Each partial is the weights' gradient of its own rows.
 INLINE void AT_LEVEL(norm_backward)(const norm *o, int64_t lo, int64_t hi, const int centered, const dtype type) {
@@ -291,10 +291,10 @@ INLINE void AT_LEVEL(norm_backward)(const norm *o, int64_t lo, int64_t hi, const
 }
 
 BODY(rmsnorm_backward, norm) { AT_LEVEL(norm_backward)(o, lo, hi, 0, type); }
-BOTH_TYPES(rmsnorm_backward)
+EACH_TYPE(rmsnorm_backward)
 
 BODY(layernorm_backward, norm) { AT_LEVEL(norm_backward)(o, lo, hi, 1, type); }
-BOTH_TYPES(layernorm_backward)
+EACH_TYPE(layernorm_backward)
 
 BODY(qknorm_backward, norm) {
 	int64_t normed = o->heads + o->kv_heads, width = (normed + o->kv_heads) * o->dim;
@@ -311,7 +311,7 @@ BODY(qknorm_backward, norm) {
 		if (o->y != o->dy) memcpy(part(o->y, v, type), part(o->dy, v, type), (size_t)(o->kv_heads * o->dim * size_of(type)));
 	}
 }
-BOTH_TYPES(qknorm_backward)
+EACH_TYPE(qknorm_backward)
 
 // sum_partials adds columns lo to hi of the partials to dw, in their order.
 static void AT_LEVEL(sum_partials)(void *arg, int64_t lo, int64_t hi) {

@@ -24,8 +24,8 @@ typedef struct {
 	int is_signed;
 } quantize_operands;
 
-// The bytes per element of w and of its master, by what a step does with them.
-static const int64_t weight_bytes[] = {4, 2, 2, 2, 2, 4, 2}, master_bytes[] = {0, 0, 4, 1, 0, 0, 0};
+// The bytes per element of a weight's master, by what a step does with the weight.
+static const int64_t master_bytes[] = {[WEIGHT_MASTER] = 4, [WEIGHT_SPLIT8] = 1, [WEIGHT_BNB] = 0};
 
 #define VBMI 0
 #define EACH_LEVEL "ops_optim_loops.h"

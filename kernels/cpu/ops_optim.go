@@ -24,18 +24,16 @@ func size(n int) C.int64_t           { return C.int64_t(n) }
 // QuantBlockSize is the number of elements that share a scale if AdamW's state is 8-bit codes.
 const QuantBlockSize = C.QUANT_BLOCK
 
-// A Weight says what a step of AdamW does with the weight, by its type and its master.
+// A Weight says what a step of AdamW does with the weight.
 type Weight int
 
 // The forms of weights.
 const (
-	WeightF32        Weight = C.WEIGHT_F32
-	WeightBF16       Weight = C.WEIGHT_BF16
-	WeightMaster     Weight = C.WEIGHT_MASTER     // BF16, with an F32 master
-	WeightSplit8     Weight = C.WEIGHT_SPLIT8     // BF16, with an 8-bit residual
-	WeightStochastic Weight = C.WEIGHT_STOCHASTIC // BF16, rounded stochastically
-	WeightBNBF32     Weight = C.WEIGHT_BNB_F32    // bitsandbytes' update
-	WeightBNBBF16    Weight = C.WEIGHT_BNB_BF16
+	WeightRounded    Weight = C.WEIGHT_ROUNDED    // rounded to nearest, if it is not F32
+	WeightMaster     Weight = C.WEIGHT_MASTER     // BF16 or F16, with an F32 master
+	WeightSplit8     Weight = C.WEIGHT_SPLIT8     // BF16 or F16, with an 8-bit residual
+	WeightStochastic Weight = C.WEIGHT_STOCHASTIC // BF16 or F16, rounded stochastically
+	WeightBNB        Weight = C.WEIGHT_BNB        // F32 or BF16, bitsandbytes' update
 )
 
 // AdamWFactors are the factors of a step of AdamW that all elements of a tensor share. kernels.AdamW has the formulas.
@@ -66,7 +64,8 @@ type AdamWTensors struct {
 func AdamW(x AdamWTensors, weight Weight, f AdamWFactors, m, v *DynamicMap) {
 	C.cpu_adamw(&C.adamw_tensors{
 		w: at(x.W), g: at(x.G), m: at(x.M), v: at(x.V), m_scale: at(x.MScale), v_scale: at(x.VScale), master: at(x.Master),
-		n: size(x.W.Len()), first: size(x.First), weight: C.int(weight), half_gradient: flag(x.G.DType == tensor.BF16),
+		n: size(x.W.Len()), first: size(x.First), weight: C.int(weight),
+		_type: C.dtype(x.W.DType), g_type: C.dtype(x.G.DType),
 	}, &C.adamw_factors{
 		grad_scale: C.float(f.GradScale), decay_factor: C.float(f.DecayFactor), beta1: C.float(f.Beta1),
 		one_minus_beta1: C.float(f.OneMinusBeta1), beta2: C.float(f.Beta2), one_minus_beta2: C.float(f.OneMinusBeta2),

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "tensor.h"
+
 // QUANT_BLOCK elements, a quantization block, share a scale if state is 8-bit codes.
 enum { QUANT_BLOCK = 256, DECADES = 7 };
 
@@ -19,8 +21,9 @@ typedef struct {
 	float slope[DECADES], offset[DECADES]; // lines whose minimum, truncated, is the index of x or one less
 } dynamic_map;
 
-// What a step does with the weight, by its master; and bitsandbytes' own update, for either type.
-enum { WEIGHT_F32, WEIGHT_BF16, WEIGHT_MASTER, WEIGHT_SPLIT8, WEIGHT_STOCHASTIC, WEIGHT_BNB_F32, WEIGHT_BNB_BF16 };
+// What the step does with the weight: it rounds it, to nearest or at random, or keeps what rounding loses in a master,
+// of F32 or of 8 bits; or it is bitsandbytes' own update.
+enum { WEIGHT_ROUNDED, WEIGHT_MASTER, WEIGHT_SPLIT8, WEIGHT_STOCHASTIC, WEIGHT_BNB };
 
 typedef struct {
 	float grad_scale, decay_factor, beta1, one_minus_beta1, beta2, one_minus_beta2, step_size, root, eps;
@@ -32,7 +35,8 @@ typedef struct {
 typedef struct {
 	uintptr_t w, g, m, v, m_scale, v_scale, master;
 	int64_t n, first; // elements, and the index of the first within the parameter
-	int weight, half_gradient; // what a step does with w; 1: g is BF16
+	int weight;         // what a step does with w
+	dtype type, g_type; // of w and g: F32, BF16 or F16
 } adamw_tensors;
 
 void cpu_adamw(const adamw_tensors *x, const adamw_factors *f, const dynamic_map *m_map, const dynamic_map *v_map);

@@ -7,6 +7,7 @@
 #define state_bnb_f32 AT_LEVEL(state_bnb_f32)
 #define state_bnb_codes AT_LEVEL(state_bnb_codes)
 #define weight_new AT_LEVEL(weight_new)
+#define aligned AT_LEVEL(aligned)
 #define split AT_LEVEL(split)
 #define joined AT_LEVEL(joined)
 #define mixed AT_LEVEL(mixed)
@@ -85,7 +86,7 @@ static void state_bnb_codes(const adamw_operands *o, const adamw_block *b, float
 		vec g = ld(b->g, i, VLEN, F32) * f.grad_scale, m1 = vload(m + i), v1 = vload(v + i);
 		vecint finite = (vecint)(g - g == 0);
 		m1 = vfma(g, vset(f.one_minus_beta1), m1 * f.beta1);
-		v1 = o->x.weight == WEIGHT_BNB_BF16 ? vfma(v1, vset(f.beta2), f.one_minus_beta2 * g * g)
+		v1 = o->x.type == BF16 ? vfma(v1, vset(f.beta2), f.one_minus_beta2 * g * g)
 											: vfma(g, f.one_minus_beta2 * g, v1 * f.beta2);
 		m1 = vselect(finite, m1, vzero());
 		v1 = vselect(finite, v1, vzero());
@@ -109,18 +110,33 @@ static void state_bnb_codes(const adamw_operands *o, const adamw_block *b, float
 
 INLINE vec weight_new(const adamw_operands *o, vec w, vec u) { return w * o->f.decay_factor - u; }
 
-// joined returns the 24-bit float whose upper 16 bits are a BF16 weight's, rounded, and whose residual is the
-// difference.
-INLINE vec joined(vecint weight, vecint residual) {
-	return (vec)((vecuns)(weight << 16) + (vecuns)((residual << 24) >> 16));
+// aligned returns bits of x whose upper 16 are those of the type, cut off. For BF16 these are x's own. F16 has an
+// exponent of 5 bits; below its smallest normal number, float32 runs out of bits just like it if x is scaled to
+// float32's own smallest, where it is rounded to a multiple of 2⁻³⁷. All from 65,536 on is infinite. A NaN stays a NaN.
+INLINE vecuns aligned(vec x, const dtype type) {
+	vecuns u = (vecuns)x, nan = (vecuns)(x != x);
+	if (type == BF16) return u | (nan & 0x400000);
+	vecuns y = (vecuns)(x * 0x1p-112f) & 0x7FFFFFFF, huge = (vecuns)(y > 0x0F800000);
+	y = (huge & 0x0F800000) | (~huge & y);
+	return (nan & 0x7E000000) | (~nan & (y << 3 | (u & 0x80000000)));
 }
 
-// split reverses joined for any float: it rounds to the nearest of 24 bits, ties to even, and then to the nearest BF16,
-// ties away from zero, because the residual ranges from -128 to 127. Carries run into the exponent, as they should. A
-// NaN stays a NaN, with other bits.
-INLINE vecuns split(vec x) {
-	vecuns u = (vecuns)x, nan = (vecuns)(x != x);
-	u = (nan & 0x7FC00000) | (~nan & u);
+// joined returns the 24-bit float whose upper 16 bits are a BF16's or F16's, rounded, and whose residual is the
+// difference.
+INLINE vec joined(vecint weight, vecint residual, const dtype type) {
+	vecuns f = (vecuns)(weight << 16) + (vecuns)((residual << 24) >> 16);
+	if (type == BF16) return (vec)f;
+	vecuns magnitude = (f & 0x7FFFFFFF) >> 3, special = (vecuns)(magnitude >= 0x0F800000);
+	vecuns y = (vecuns)((vec)magnitude * 0x1p112f);
+	y = (special & (magnitude | 0x7F800000)) | (~special & y);
+	return (vec)(y | (f & 0x80000000));
+}
+
+// split reverses joined for any float: it rounds to the nearest of 24 bits, ties to even, and then to the nearest of
+// 16, ties away from zero, because the residual ranges from -128 to 127. Carries run into the exponent, as they should.
+// A NaN stays a NaN, with other bits.
+INLINE vecuns split(vec x, const dtype type) {
+	vecuns u = aligned(vselect((vecint)(x == x), x, vset(__builtin_nanf(""))), type);
 	return (u + 0x7F + (u >> 8 & 1)) >> 8;
 }
 
@@ -173,17 +189,16 @@ INLINE vecuns mixed(vecuns i, const uint32_t *seed) {
 	return i;
 }
 
-// stochastic returns the bits of a BF16 next to x, the nearer with the higher probability: it adds 16 random bits to
-// those that are cut off. A NaN or infinity stays as it is.
-INLINE vecuns stochastic(vec x, vecuns random) {
-	vecuns u = (vecuns)x, finite = (vecuns)(x - x == 0);
-	u += random & finite;
-	return u >> 16 | ((vecuns)(x != x) & 0x40);
+// stochastic returns the bits of a BF16 or F16 next to x, the nearer with the higher probability: it adds 16 random
+// bits to those that are cut off. A NaN or infinity stays as it is.
+INLINE vecuns stochastic(vec x, vecuns random, const dtype type) {
+	vecuns finite = (vecuns)(x - x == 0);
+	return (aligned(x, type) + (random & finite)) >> 16;
 }
 
 // weight_stochastic updates the weights of WEIGHT_STOCHASTIC. A 32-bit number serves two elements: one of the
 // quantization block's first half, and the one at the same position in its second half.
-static void weight_stochastic(const adamw_operands *o, const adamw_block *b, const float *u) {
+INLINE void weight_stochastic(const adamw_operands *o, const adamw_block *b, const float *u, const dtype type) {
 	vecuns lane;
 	const int64_t first = o->x.first + b->first;
 	for (int i = 0; i < VLEN; i++) lane[i] = (uint32_t)first + i;
@@ -192,7 +207,7 @@ static void weight_stochastic(const adamw_operands *o, const adamw_block *b, con
 		vecuns random = mixed(lane + (uint32_t)i, seed);
 		for (int half = 0; half < 2; half++, random >>= 16) {
 			const int64_t at = i + half * QUANT_BLOCK / 2;
-			vecuns r = stochastic(weight_new(o, ld(b->w, at, VLEN, BF16), vload(u + at)), random & 0xFFFF);
+			vecuns r = stochastic(weight_new(o, ld(b->w, at, VLEN, type), vload(u + at)), random & 0xFFFF, type);
 			vechalf h = __builtin_convertvector(r, vechalf);
 			memcpy(b->w + 2 * at, &h, sizeof h);
 		}
@@ -206,49 +221,48 @@ INLINE vec weight_bnb(const adamw_operands *o, vec w, vec u, dtype type) {
 	return o->x.m_scale ? vselect((vecint)(u == u), moved, w) : moved;
 }
 
-INLINE void weight_loop(const adamw_operands *o, const adamw_block *b, const float *u, const int kind) {
+INLINE void weight_loop(
+	const adamw_operands *o, const adamw_block *b, const float *u, const int kind, const dtype type) {
 	EACH_OF_BLOCK(i) {
 		vec lost = vload(u + i);
 		switch (kind) {
-		case WEIGHT_F32: st(b->w, i, VLEN, weight_new(o, ld(b->w, i, VLEN, F32), lost), F32); break;
-		case WEIGHT_BF16: st(b->w, i, VLEN, weight_new(o, ld(b->w, i, VLEN, BF16), lost), BF16); break;
+		case WEIGHT_ROUNDED: st(b->w, i, VLEN, weight_new(o, ld(b->w, i, VLEN, type), lost), type); break;
 		case WEIGHT_MASTER: {
 			vec w = weight_new(o, ld(b->master, i, VLEN, F32), lost);
 			st(b->master, i, VLEN, w, F32);
-			st(b->w, i, VLEN, w, BF16);
+			st(b->w, i, VLEN, w, type);
 			break;
 		}
 		case WEIGHT_SPLIT8: {
-			vecint high = (vecint)ld(b->w, i, VLEN, BF16) >> 16;
-			vecuns r = split(weight_new(o, joined(high, load_bytes(b->master, i)), lost));
+			vecint high = (vecint)ld(b->w, i, VLEN, BF16) >> 16; // the bits themselves
+			vecuns r = split(weight_new(o, joined(high, load_bytes(b->master, i), type), lost), type);
 			store_bytes(b->master, i, (vecint)r);
 			vechalf h = __builtin_convertvector((r + 0x80) >> 8, vechalf);
 			memcpy(b->w + 2 * i, &h, sizeof h);
 			break;
 		}
-		case WEIGHT_BNB_F32: st(b->w, i, VLEN, weight_bnb(o, ld(b->w, i, VLEN, F32), lost, F32), F32); break;
-		case WEIGHT_BNB_BF16: st(b->w, i, VLEN, weight_bnb(o, ld(b->w, i, VLEN, BF16), lost, BF16), BF16); break;
+		case WEIGHT_BNB: st(b->w, i, VLEN, weight_bnb(o, ld(b->w, i, VLEN, type), lost, type), type); break;
 		}
 	}
 }
 
 static void step_block(const adamw_operands *o, const adamw_block *b) {
 	_Alignas(64) float u[QUANT_BLOCK], m[QUANT_BLOCK], s[QUANT_BLOCK];
-	int bnb = o->x.weight >= WEIGHT_BNB_F32;
+	int bnb = o->x.weight == WEIGHT_BNB;
 	if (o->x.m_scale) bnb ? state_bnb_codes(o, b, u) : state_codes(o, b, m, s, u);
 	else bnb ? state_bnb_f32(o, b, u) : state_f32(o, b, u);
-	switch (o->x.weight) { // each with its kind as a constant
-	case WEIGHT_F32: weight_loop(o, b, u, WEIGHT_F32); break;
-	case WEIGHT_BF16: weight_loop(o, b, u, WEIGHT_BF16); break;
-	case WEIGHT_MASTER: weight_loop(o, b, u, WEIGHT_MASTER); break;
+	switch (o->x.weight) { // each with its kind and type as constants
+	case WEIGHT_ROUNDED: FOR_TYPE(o->x.type, weight_loop(o, b, u, WEIGHT_ROUNDED, type)) break;
+	case WEIGHT_MASTER: FOR_TYPE(o->x.type, weight_loop(o, b, u, WEIGHT_MASTER, type)) break;
+	case WEIGHT_SPLIT8:
 #if VBMI
-	case WEIGHT_SPLIT8: weight_split8(o, b, u); break;
-#else
-	case WEIGHT_SPLIT8: weight_loop(o, b, u, WEIGHT_SPLIT8); break;
+		if (o->x.type == BF16) weight_split8(o, b, u);
+		else
 #endif
-	case WEIGHT_STOCHASTIC: weight_stochastic(o, b, u); break;
-	case WEIGHT_BNB_F32: weight_loop(o, b, u, WEIGHT_BNB_F32); break;
-	case WEIGHT_BNB_BF16: weight_loop(o, b, u, WEIGHT_BNB_BF16); break;
+		FOR_TYPE(o->x.type, weight_loop(o, b, u, WEIGHT_SPLIT8, type))
+		break;
+	case WEIGHT_STOCHASTIC: FOR_TYPE(o->x.type, weight_stochastic(o, b, u, type)) break;
+	case WEIGHT_BNB: FOR_TYPE(o->x.type, weight_loop(o, b, u, WEIGHT_BNB, type)) break;
 	}
 	if (o->x.m_scale && !bnb) keep_codes(o, b, m, s);
 }
@@ -264,16 +278,16 @@ INLINE void prefetch(const void *p, int64_t each) {
 static void AT_LEVEL(adamw)(void *arg, int64_t lo, int64_t hi) {
 	const adamw_operands *o = arg;
 	const adamw_tensors *x = &o->x;
-	const int64_t w = weight_bytes[x->weight], master = master_bytes[x->weight], state = x->m_scale ? 1 : 4,
-				  gradient = x->half_gradient ? 2 : 4;
+	const int64_t w = size_of(x->type), master = master_bytes[x->weight], state = x->m_scale ? 1 : 4,
+				  gradient = size_of(x->g_type);
 	for (int64_t i = lo; i < hi; i += QUANT_BLOCK) {
 		const char *from = (char *)x->g + i * gradient;
 		int64_t n = hi - i;
-		float g[QUANT_BLOCK]; // a BF16 gradient, or the end of the tensor
-		if (x->half_gradient)
-			for (int64_t j = 0; j < (n < QUANT_BLOCK ? n : QUANT_BLOCK); j++) g[j] = bf16_to_f32(((const uint16_t *)from)[j]);
+		float g[QUANT_BLOCK]; // a gradient that is not F32, or the end of the tensor
+		if (x->g_type != F32)
+			FOR_TYPE(x->g_type, EACH(j, k, 0, n < QUANT_BLOCK ? n : QUANT_BLOCK, { st(g, j, k, ld(from, j, k, type), F32); }))
 		adamw_block b = {(char *)x->w + i * w, (char *)x->m + i * state, (char *)x->v + i * state,
-			(char *)x->master + i * master, x->half_gradient ? g : (const float *)from,
+			(char *)x->master + i * master, x->g_type != F32 ? g : (const float *)from,
 			(float *)x->m_scale + i / QUANT_BLOCK, (float *)x->v_scale + i / QUANT_BLOCK, i};
 		if (n >= QUANT_BLOCK) {
 			prefetch(from, gradient);
@@ -287,7 +301,7 @@ static void AT_LEVEL(adamw)(void *arg, int64_t lo, int64_t hi) {
 		// The end of the tensor, with the values that bitsandbytes takes for the elements beyond: their m counts for the
 		// maximum.
 		float fw[QUANT_BLOCK] = {0}, m[QUANT_BLOCK] = {0}, v[QUANT_BLOCK] = {0}, more[QUANT_BLOCK] = {0};
-		if (x->m_scale) memset(m, x->weight >= WEIGHT_BNB_F32 ? 128 : 127, sizeof m);
+		if (x->m_scale) memset(m, x->weight == WEIGHT_BNB ? 128 : 127, sizeof m);
 		adamw_block end = {(char *)fw, (char *)m, (char *)v, (char *)more, g, b.m_scale, b.v_scale, i};
 		if (b.g != g) memcpy(g, b.g, n * 4);
 		memset(g + n, 0, (QUANT_BLOCK - n) * 4);

@@ -80,7 +80,7 @@ BODY(sum_squares, squares_operands) {
 		o->sums[b] = sum;
 	}
 }
-BOTH_TYPES(sum_squares)
+EACH_TYPE(sum_squares)
 
 // The simplest loop that reads everything, to compare the sum of squares with.
 static void AT_LEVEL(read_all)(void *arg, int64_t lo, int64_t hi) {

@@ -43,5 +43,5 @@ BODY(rope, rope_operands) {
 		}
 	}
 }
-BOTH_TYPES(rope)
+EACH_TYPE(rope)
 #endif

@@ -53,16 +53,7 @@ static void embedding_backward(void *arg, int64_t lo, int64_t hi) {
 	for (int64_t r = 0; r < o->rows; r++) {
 		if (o->ids[r] == o->pad) continue;
 		float *restrict to = o->dtable + o->ids[r] * o->dim;
-		if (o->type == BF16) {
-			const uint16_t *restrict from = (const uint16_t *)o->dy + r * o->dim;
-			for (int64_t i = lo; i < hi; i++) {
-				union { uint32_t bits; float f; } x = {.bits = (uint32_t)from[i] << 16};
-				to[i] += x.f;
-			}
-		} else {
-			const float *restrict from = (const float *)o->dy + r * o->dim;
-			for (int64_t i = lo; i < hi; i++) to[i] += from[i];
-		}
+		FOR_TYPE(o->type, for (int64_t i = lo; i < hi; i++) to[i] += element(o->dy, r * o->dim + i, type));
 	}
 }
 

@@ -116,7 +116,7 @@ BODY(softmax, elements) {
 		softmax_of(x, type, type == F32 ? y : NULL, y, type, lse, 0, o->y.cols, 1);
 	}
 }
-BOTH_TYPES(softmax)
+EACH_TYPE(softmax)
 
 BODY(softmax_backward, elements) {
 	for (int64_t r = lo; r < hi; r++) {
@@ -127,7 +127,7 @@ BODY(softmax_backward, elements) {
 		EACH(i, n, 0, o->y.cols, st(dx, i, n, ld(y, i, n, type) * (ld(dy, i, n, type) - sum), type););
 	}
 }
-BOTH_TYPES(softmax_backward)
+EACH_TYPE(softmax_backward)
 
 // softmax_row computes weights from the scores lo to hi, which are seen, and leaves the exponentials in s.
 static void AT_LEVEL(softmax_row)(float *s, void *p, float *lse, int64_t lo, int64_t hi, float scale, dtype type) {

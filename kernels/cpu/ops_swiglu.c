@@ -38,7 +38,7 @@ BODY(silu, elements) {
 		});
 	}
 }
-BOTH_TYPES(silu)
+EACH_TYPE(silu)
 
 BODY(silu_backward, elements) {
 	for (int64_t r = lo; r < hi; r++) {
@@ -50,7 +50,7 @@ BODY(silu_backward, elements) {
 		});
 	}
 }
-BOTH_TYPES(silu_backward)
+EACH_TYPE(silu_backward)
 
 BODY(swiglu, elements) {
 	for (int64_t r = lo; r < hi; r++) {
@@ -61,7 +61,7 @@ BODY(swiglu, elements) {
 		});
 	}
 }
-BOTH_TYPES(swiglu)
+EACH_TYPE(swiglu)
 
 BODY(swiglu_backward, elements) {
 	for (int64_t r = lo; r < hi; r++) {
@@ -78,5 +78,5 @@ BODY(swiglu_backward, elements) {
 		});
 	}
 }
-BOTH_TYPES(swiglu_backward)
+EACH_TYPE(swiglu_backward)
 #endif

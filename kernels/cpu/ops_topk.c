@@ -6,16 +6,13 @@ typedef struct {
 	int64_t k;
 } topk_operands;
 
-static float element(const topk_operands *o, int64_t r, int32_t i) {
-	const char *x = row(o->x, r, o->x.type);
-	if (o->x.type == F32) return ((const float *)x)[i];
-	union { uint32_t bits; float f; } y = {.bits = (uint32_t)((const uint16_t *)x)[i] << 16};
-	return y.f;
+static float at(const topk_operands *o, int64_t r, int32_t i) {
+	return element(row(o->x, r, o->x.type), i, o->x.type);
 }
 
 // before reports whether element i of a row comes before element j.
 static bool before(const topk_operands *o, int64_t r, int32_t i, int32_t j) {
-	float x = element(o, r, i), y = element(o, r, j);
+	float x = at(o, r, i), y = at(o, r, j);
 	if (x != x || y != y) return x != x && (y == y || i < j);
 	return x > y || (x == y && i < j);
 }
@@ -38,13 +35,13 @@ static void topk(void *arg, int64_t lo, int64_t hi) {
 		int32_t *heap = (int32_t *)o->indices.at + r * k;
 		for (int64_t i = 0; i < k; i++) heap[i] = (int32_t)i;
 		for (int64_t i = k / 2 - 1; i >= 0; i--) sift(o, r, heap, i, k);
-		float root = element(o, r, heap[0]);
+		float root = at(o, r, heap[0]);
 		for (int64_t i = k; i < o->x.cols; i++) {
-			float x = element(o, r, (int32_t)i);
+			float x = at(o, r, (int32_t)i);
 			if (!(x > root || (x != x && root == root))) continue; // an equal has a lower index
 			heap[0] = (int32_t)i;
 			sift(o, r, heap, 0, k);
-			root = element(o, r, heap[0]);
+			root = at(o, r, heap[0]);
 		}
 		for (int64_t n = k - 1; n > 0; n--) {
 			int32_t last = heap[0];

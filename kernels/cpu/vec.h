@@ -21,7 +21,7 @@ typedef uint16_t vh16 __attribute__((vector_size(32)));
 #define vec PASTE(v, VLEN)     // floats
 #define vecint PASTE(vi, VLEN) // int32; comparisons yield -1 for true
 #define vecuns PASTE(vu, VLEN) // uint32
-#define vechalf PASTE(vh, VLEN) // bits of bfloat16
+#define vechalf PASTE(vh, VLEN) // bits of BF16 or F16
 
 #define INLINE static inline __attribute__((always_inline, unused))
 
@@ -29,13 +29,15 @@ typedef uint16_t vh16 __attribute__((vector_size(32)));
 #define vzero AT_LEVEL(vzero)
 #define vload AT_LEVEL(vload)
 #define vstore AT_LEVEL(vstore)
-#define vload_bf16 AT_LEVEL(vload_bf16)
-#define vstore_bf16 AT_LEVEL(vstore_bf16)
+#define vwiden AT_LEVEL(vwiden)
+#define vround AT_LEVEL(vround)
+#define vround_bf16 AT_LEVEL(vround_bf16)
+#define vround_f16 AT_LEVEL(vround_f16)
 #define vload_part AT_LEVEL(vload_part)
 #define vstore_part AT_LEVEL(vstore_part)
-#define vload_bf16_part AT_LEVEL(vload_bf16_part)
-#define vstore_bf16_part AT_LEVEL(vstore_bf16_part)
-#define vround_bf16 AT_LEVEL(vround_bf16)
+#define ld AT_LEVEL(ld)
+#define st AT_LEVEL(st)
+#define stored AT_LEVEL(stored)
 #define vselect AT_LEVEL(vselect)
 #define vmax AT_LEVEL(vmax)
 #define vmin AT_LEVEL(vmin)
@@ -48,20 +50,21 @@ typedef uint16_t vh16 __attribute__((vector_size(32)));
 #define vexp2 AT_LEVEL(vexp2)
 #define vexp2_rough AT_LEVEL(vexp2_rough)
 
-// bf16_to_f32 and f32_to_bf16 convert one element; the second rounds to nearest, ties to even.
-INLINE float bf16_to_f32(uint16_t h) {
-	uint32_t u = (uint32_t)h << 16;
-	float f;
-	memcpy(&f, &u, 4);
-	return f;
-}
-
-INLINE uint16_t f32_to_bf16(float f) {
-	uint32_t u;
-	memcpy(&u, &f, 4);
-	if ((u & 0x7FFFFFFF) > 0x7F800000) return (uint16_t)(u >> 16 | 0x40); // rounding could carry a NaN into an infinity
-	return (uint16_t)((u + 0x7FFF + (u >> 16 & 1)) >> 16);
-}
+// EACH runs its body for the vectors that make up the elements from to to: i is where a vector starts, n its number of
+// lanes.
+#define EACH(i, n, from, to, ...)                             \
+	do {                                                      \
+		int64_t i = (from);                                   \
+		const int64_t end_ = (to);                            \
+		for (; i + VLEN <= end_; i += VLEN) {                 \
+			enum { n = VLEN };                                \
+			__VA_ARGS__                                       \
+		}                                                     \
+		if (i < end_) {                                       \
+			const int64_t n = end_ - i;                       \
+			__VA_ARGS__                                       \
+		}                                                     \
+	} while (0)
 
 #endif
 
@@ -77,20 +80,30 @@ INLINE vec vload(const float *p) {
 
 INLINE void vstore(float *p, vec x) { memcpy(p, &x, sizeof x); }
 
-INLINE vec vload_bf16(const uint16_t *p) {
-	vechalf h;
-	memcpy(&h, p, sizeof h);
-#if VLEN == 16
-	return (vec)_mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)h), 16);
-#elif VLEN == 8
-	return (vec)_mm256_slli_epi32(_mm256_cvtepu16_epi32((__m128i)h), 16);
-#else
-	return (vec)(__builtin_convertvector(h, vecuns) << 16);
-#endif
-}
-
 // vselect returns a where mask is -1, and b where it is 0.
 INLINE vec vselect(vecint mask, vec a, vec b) { return (vec)((mask & (vecint)a) | (~mask & (vecint)b)); }
+
+// vwiden returns the values of BF16 or F16. Each is a float. A NaN becomes a quiet one.
+INLINE vec vwiden(vechalf h, const dtype type) {
+#if VLEN == 16
+	if (type == F16) return (vec)_mm512_cvtph_ps((__m256i)h);
+	return (vec)_mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)h), 16);
+#elif VLEN == 8
+	if (type == F16) return (vec)_mm256_cvtph_ps((__m128i)h);
+	return (vec)_mm256_slli_epi32(_mm256_cvtepu16_epi32((__m128i)h), 16);
+#else
+#if defined(__aarch64__)
+	if (type == F16) return (vec)vcvt_f32_f16((float16x4_t)h);
+#endif
+	vecuns u = __builtin_convertvector(h, vecuns);
+	if (type == BF16) return (vec)(u << 16);
+	vecuns magnitude = (u & 0x7FFF) << 13, special = (vecuns)(magnitude >= 0x0F800000); // as in element
+	vecuns quiet = (vecuns)(magnitude > 0x0F800000) & 0x400000;
+	vecuns f = (vecuns)((vec)magnitude * 0x1p112f);
+	f = (special & (magnitude | 0x7F800000 | quiet)) | (~special & f);
+	return (vec)(f | (u & 0x8000) << 16);
+#endif
+}
 
 // vround_bf16 rounds to nearest, ties to even. A NaN stays one. (The instruction treats subnormals as zeros.)
 INLINE vechalf vround_bf16(vec x) {
@@ -112,10 +125,28 @@ INLINE vechalf vround_bf16(vec x) {
 #endif
 }
 
-INLINE void vstore_bf16(uint16_t *p, vec x) {
-	vechalf h = vround_bf16(x);
-	memcpy(p, &h, sizeof h);
+// vround_f16 rounds to nearest, ties to even. A NaN stays one; from 65,520 on, the nearest is infinity.
+INLINE vechalf vround_f16(vec x) {
+#if VLEN == 16
+	return (vechalf)_mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#elif VLEN == 8
+	return (vechalf)_mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#elif defined(__aarch64__)
+	return (vechalf)vcvt_f16_f32((float32x4_t)x);
+#else
+	vecuns u = (vecuns)x, magnitude = u & 0x7FFFFFFF, r; // as in set_element
+	vecuns nan = (vecuns)(magnitude > 0x7F800000), huge = (vecuns)(magnitude >= 0x477FF000);
+	vecuns small = (vecuns)(magnitude < 0x38800000);
+	r = (magnitude - (112 << 23) + 0xFFF + (magnitude >> 13 & 1)) >> 13;
+	r = (small & ((vecuns)((vec)magnitude + 0.5f) - 0x3F000000)) | (~small & r);
+	r = (huge & 0x7C00) | (~huge & r);
+	r = (nan & (0x7E00 | (magnitude >> 13 & 0x3FF))) | (~nan & r);
+	return __builtin_convertvector(r | (u >> 16 & 0x8000), vechalf);
+#endif
 }
+
+// vround rounds to BF16 or F16.
+INLINE vechalf vround(vec x, const dtype type) { return type == F16 ? vround_f16(x) : vround_bf16(x); }
 
 // Only the first n lanes, 0 to VLEN; the others load as 0 and are not stored.
 INLINE vec vload_part(const float *p, int64_t n) {
@@ -136,25 +167,42 @@ INLINE void vstore_part(float *p, vec x, int64_t n) {
 #endif
 }
 
-INLINE vec vload_bf16_part(const uint16_t *p, int64_t n) {
+// ld loads n elements of p from i on. n is VLEN, a constant, except at the end of a row; lanes beyond are 0.
+INLINE vec ld(const void *p, int64_t i, int64_t n, const dtype type) {
+	if (type == F32) {
+		const float *f = (const float *)p + i;
+		return n == VLEN ? vload(f) : vload_part(f, n);
+	}
+	const uint16_t *from = (const uint16_t *)p + i;
+	vechalf h = {0};
+	if (n == VLEN) memcpy(&h, from, sizeof h);
 #if VLEN == 16
-	__m256i h = _mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), p);
-	return (vec)_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16);
+	else h = (vechalf)_mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), from);
 #else
-	uint16_t all[VLEN] = {0};
-	for (int64_t i = 0; i < n; i++) all[i] = p[i];
-	return vload_bf16(all);
+	else for (int64_t j = 0; j < n; j++) h[j] = from[j];
+#endif
+	return vwiden(h, type);
+}
+
+// st stores the first n lanes, rounded to the type, from element i of p on.
+INLINE void st(void *p, int64_t i, int64_t n, vec x, const dtype type) {
+	if (type == F32) {
+		float *f = (float *)p + i;
+		n == VLEN ? vstore(f, x) : vstore_part(f, x, n);
+		return;
+	}
+	uint16_t *to = (uint16_t *)p + i;
+	vechalf h = vround(x, type);
+	if (n == VLEN) memcpy(to, &h, sizeof h);
+#if VLEN == 16
+	else _mm256_mask_storeu_epi16(to, (__mmask16)((1u << n) - 1), (__m256i)h);
+#else
+	else for (int64_t j = 0; j < n; j++) to[j] = h[j];
 #endif
 }
 
-INLINE void vstore_bf16_part(uint16_t *p, vec x, int64_t n) {
-#if VLEN == 16
-	_mm256_mask_storeu_epi16(p, (__mmask16)((1u << n) - 1), (__m256i)vround_bf16(x));
-#else
-	vechalf h = vround_bf16(x);
-	for (int64_t i = 0; i < n; i++) p[i] = h[i];
-#endif
-}
+// stored returns x rounded as st stores it.
+INLINE vec stored(vec x, const dtype type) { return type == F32 ? x : vwiden(vround(x, type), type); }
 
 // vmax and vmin return b where a is NaN, and b where b is.
 INLINE vec vmax(vec a, vec b) {
@@ -272,7 +320,7 @@ INLINE vec vexp2(vec x) {
 	return vpow2(p, n);
 }
 
-// vexp2_rough returns 2^x for x < 128 with a relative error of 4e-6, for results that become bfloat16; exact for
+// vexp2_rough returns 2^x for x < 128 with a relative error of 4e-6, for results that become BF16 or F16; exact for
 // integers x.
 INLINE vec vexp2_rough(vec x) {
 	x = vmax(vset(-152.0f), x);

@@ -136,7 +136,7 @@ static cublasStatus_t describe(plan *p, const cuda_product *c) {
 	library *l = p->blas->api;
 	const int32_t ops[] = {c->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N, c->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N};
 	const int32_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-	const int type = c->bf16 ? CUDA_R_16BF : CUDA_R_32F, result = c->c_bf16 ? CUDA_R_16BF : CUDA_R_32F;
+	const int type = c->type, result = c->c_type;
 	cublasStatus_t r;
 	if ((r = l->cublasLtMatmulDescCreate(&p->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F))) return r;
 	if ((r = l->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &ops[0], sizeof ops[0]))) return r;

@@ -2,6 +2,7 @@ package cuda
 
 /*
 #include <stdlib.h>
+#include "blas.h"
 #include "shim.h"
 
 #cgo noescape cuda_open_blas
@@ -82,7 +83,7 @@ type Shape struct {
 	Batch                  int // number of products; 0 means one
 	NextA, NextB, NextC    int // elements from one product to the next; 0 if all share A or B
 	TransA, TransB, Bias   bool
-	Type, Result           tensor.DType // of A, B and bias; of C: F32 or BF16
+	Type, Result           tensor.DType // of A, B and bias; of C: F32, BF16 or F16
 	AlignA, AlignB, AlignC int          // powers of two up to 256 that divide the addresses
 	Workspace              int          // bytes that Multiply will get
 	Alpha                  float32      // 0 means 1
@@ -95,6 +96,9 @@ type Plan struct {
 	handle     C.uintptr_t
 }
 
+// dataTypes are cuBLASLt's names of types.
+var dataTypes = map[tensor.DType]C.int{tensor.F32: C.CUDA_R_32F, tensor.BF16: C.CUDA_R_16BF, tensor.F16: C.CUDA_R_16F}
+
 // Plan looks for algorithms. It returns nil if there are none for the product. An error sticks.
 func (b *BLAS) Plan(s Shape) (*Plan, error) {
 	if err := b.gpu.Err(); err != nil {
@@ -105,7 +109,7 @@ func (b *BLAS) Plan(s Shape) (*Plan, error) {
 		m: C.uint64_t(s.M), n: C.uint64_t(s.N), k: C.uint64_t(s.K), lda: C.int64_t(s.LDA), ldb: C.int64_t(s.LDB),
 		ldc: C.int64_t(s.LDC), batch: C.int32_t(max(1, s.Batch)), next_a: C.int64_t(s.NextA), next_b: C.int64_t(s.NextB),
 		next_c: C.int64_t(s.NextC), trans_a: flag(s.TransA), trans_b: flag(s.TransB), bias: flag(s.Bias),
-		bf16: flag(s.Type == tensor.BF16), c_bf16: flag(s.Result == tensor.BF16),
+		_type: dataTypes[s.Type], c_type: dataTypes[s.Result],
 		align_a: C.uint32_t(s.AlignA), align_b: C.uint32_t(s.AlignB), align_c: C.uint32_t(s.AlignC),
 		workspace: C.uint64_t(s.Workspace), alpha: C.float(cmp.Or(s.Alpha, 1)),
 	}

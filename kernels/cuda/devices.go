@@ -37,6 +37,15 @@ type Properties struct {
 // HasBF16 reports whether the GPU computes in bfloat16.
 func (p Properties) HasBF16() bool { return p.Major >= 8 }
 
+// MaxShared returns the bytes of shared memory that a thread block may have on every GPU of its generation or newer: 64
+// KiB on Turing, and 99 KiB from Ampere on.
+func (p Properties) MaxShared() int {
+	if p.Major < 8 {
+		return 64 << 10
+	}
+	return 99 << 10
+}
+
 // A Candidate is a GPU that could be opened.
 type Candidate struct {
 	Properties

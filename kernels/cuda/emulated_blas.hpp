@@ -19,7 +19,7 @@ struct cublasLtMatrixLayout {
 	int64_t ld;
 	int32_t batch = 1;
 	int64_t next = 0; // elements from one matrix of the batch to the next
-	uint64_t size() const { return type == CUDA_R_16BF ? 2 : 4; }
+	uint64_t size() const { return type == CUDA_R_32F ? 4 : 2; }
 	uint64_t bytes() const { return ((batch - 1) * next + (cols - 1) * ld + rows) * size(); }
 };
 struct cublasLtMatmulPreference {
@@ -80,7 +80,7 @@ EXPORT cublasStatus_t cublasLtMatmulDescSetAttribute(
 EXPORT cublasStatus_t cublasLtMatrixLayoutCreate(
 	cublasLtMatrixLayout_t *l, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld) {
 	BLAS_CALLED;
-	if ((type != CUDA_R_16BF && type != CUDA_R_32F) || !rows || !cols || ld < (int64_t)rows)
+	if ((type != CUDA_R_16BF && type != CUDA_R_16F && type != CUDA_R_32F) || !rows || !cols || ld < (int64_t)rows)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	return *l = new cublasLtMatrixLayout{type, rows, cols, ld}, CUBLAS_STATUS_SUCCESS;
 }
@@ -167,9 +167,8 @@ EXPORT cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDe
 
 static float blas_element(const void *p, int type, uint64_t i) {
 	if (type == CUDA_R_32F) return ((const float *)p)[i];
-	uint32_t bits = (uint32_t)((const uint16_t *)p)[i] << 16;
-	float f;
-	return memcpy(&f, &bits, 4), f;
+	const uint16_t half = ((const uint16_t *)p)[i];
+	return type == CUDA_R_16F ? emulated_of_f16(half) : __uint_as_float((uint32_t)half << 16);
 }
 
 // blas_rows returns op(X) or its transpose as floats, one row of k after the other.
@@ -232,7 +231,7 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc
 					if (onto != 0) sum += onto * blas_element(C, ld.type, row + i);
 					if (bias) sum += blas_element((const void *)bias, ld.type, i);
 					if (ld.type == CUDA_R_32F) ((float *)D)[row + i] = sum;
-					else ((uint16_t *)D)[row + i] = emulated_bf16(sum);
+					else ((uint16_t *)D)[row + i] = ld.type == CUDA_R_16F ? emulated_f16(sum) : emulated_bf16(sum);
 				}
 				wrote((uintptr_t)D + row * ld.size(), m * ld.size());
 			}

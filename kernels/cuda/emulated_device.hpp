@@ -23,7 +23,7 @@ struct emulated_runtime {
 	void (*sync_block)(int line);
 	void (*sync_warp)(unsigned mask);
 	const emulated_lanes *(*meet)(unsigned mask, const unsigned *given, int words); // waits for the lanes of the mask
-	void (*mma)(float *d, const unsigned *a, const unsigned *b);
+	void (*mma)(float *d, const unsigned *a, const unsigned *b, bool f16);
 	void (*ldmatrix)(unsigned *r, const void *row, bool transposed);
 	void (*copy_async)(void *shared, const void *global, bool there);
 	void (*copy_commit)();
@@ -66,6 +66,21 @@ EMULATED_UNSEEN inline unsigned short emulated_bf16(float x) {
 	const unsigned bits = __float_as_uint(x);
 	if (x != x) return 0x7FFF;
 	return (unsigned short)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+// emulated_f16 is cvt.rn.f16.f32 in the same way, and emulated_of_f16 is cvt.f32.f16.
+EMULATED_UNSEEN inline unsigned short emulated_f16(float x) {
+	const unsigned bits = __float_as_uint(x), magnitude = bits & 0x7FFFFFFF, sign = bits >> 16 & 0x8000;
+	if (x != x) return 0x7FFF;
+	if (magnitude >= 0x477FF000) return (unsigned short)(sign | 0x7C00); // from 65,520 on
+	if (magnitude < 0x38800000) // below 2⁻¹⁴, the last place is that of 0.5
+		return (unsigned short)(sign | (__float_as_uint(__uint_as_float(magnitude) + 0.5f) - 0x3F000000));
+	return (unsigned short)(sign | (magnitude - (112 << 23) + 0xFFF + (magnitude >> 13 & 1)) >> 13);
+}
+EMULATED_UNSEEN inline float emulated_of_f16(unsigned short h) {
+	const unsigned magnitude = (h & 0x7FFFu) << 13, sign = (h & 0x8000u) << 16;
+	if (magnitude >= 0x0F800000) return __uint_as_float(magnitude | 0x7F800000 | sign);
+	return __uint_as_float(__float_as_uint(__uint_as_float(magnitude) * 0x1p112f) | sign);
 }
 
 #ifndef EMULATED_VERSION // the rest is not for the driver
@@ -265,7 +280,11 @@ inline long long min(long long a, long long b) { return a < b ? a : b; }
 inline long long max(long long a, long long b) { return a > b ? a : b; }
 inline float min(float a, float b) { return fminf(a, b); }
 inline float max(float a, float b) { return fmaxf(a, b); }
-inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __popc(unsigned x) { // the compiler's own may be a function of its library, which is not linked
+	int n = 0;
+	for (; x; x &= x - 1) n++;
+	return n;
+}
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __clz(int x) { return x ? __builtin_clz(x) : 32; }
 inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }

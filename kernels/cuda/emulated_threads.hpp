@@ -139,14 +139,14 @@ static void sync_warp(uint32_t mask) { meet(mask, NULL, -1); }
 
 static void wait_prerequisites() { waited[running] = true; }
 
-static float element(uint32_t pair, int i) {
-	const uint32_t bits = i ? pair & 0xFFFF0000 : pair << 16;
-	float x;
-	return memcpy(&x, &bits, 4), x;
+// element returns one of two BF16, or F16.
+static float element(uint32_t pair, int i, bool f16) {
+	const uint32_t bits = i ? pair >> 16 : pair & 0xFFFF;
+	return f16 ? emulated_of_f16(bits) : __uint_as_float(bits << 16);
 }
 
 // mma is m16n8k16, with fragments as in PTX.
-static void mma(float *d, const uint32_t *a, const uint32_t *b) {
+static void mma(float *d, const uint32_t *a, const uint32_t *b, bool f16) {
 	const uint32_t mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
 	const emulated_lanes *all = meet(~0u, mine, 6);
 	const int g = running % 32 / 4, t = running % 4;
@@ -155,7 +155,7 @@ static void mma(float *d, const uint32_t *a, const uint32_t *b) {
 		float sum = 0;
 		for (int k = 0; k < 16; k++) {
 			const uint32_t x = all->given[4 * g + k % 8 / 2][low + k / 8 * 2], y = all->given[4 * column + k % 8 / 2][4 + k / 8];
-			sum += element(x, k % 2) * element(y, k % 2);
+			sum += element(x, k % 2, f16) * element(y, k % 2, f16);
 		}
 		d[i] += sum;
 	}

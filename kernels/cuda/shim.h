@@ -119,7 +119,7 @@ typedef struct {
 	int32_t batch;                     // number of products
 	int64_t next_a, next_b, next_c;    // elements from one product to the next
 	int trans_a, trans_b, bias;        // 1 or 0
-	int bf16, c_bf16;                  // whether A and B are BF16, and C is; otherwise F32
+	int type, c_type;                  // CUDA_R_32F, CUDA_R_16BF or CUDA_R_16F: of A and B, and of C
 	uint32_t align_a, align_b, align_c; // the power of two, in bytes, that each address is a multiple of, at most 256
 	uint64_t workspace;                // bytes that it may use
 	float alpha;

@@ -1,0 +1,124 @@
+package cases
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"restyle/kernels"
+	"restyle/tensor"
+)
+
+// expertsCase is a mixture of experts of one matrix each: the choice of experts, their products and the sum of these.
+func expertsCase(t tensor.DType, rows, dim, out, experts, k int, normalized bool) *Case {
+	pairs := rows * k
+	logits := act("logits", tensor.F32, rows, experts)
+	// The logits of a row are far apart, so that differences change no choice. Some experts are never chosen.
+	logits.Fill = func(r *rand.Rand, i int) float64 {
+		return float64((i/experts*5+i%experts*7919)%experts)/4 - float64(i%experts)/64
+	}
+	c := &Case{
+		Op: "experts", Type: t,
+		Name: fmt.Sprintf("%s, %d of %d, normalized %t", label(rows, dim, out), k, experts, normalized),
+		In:   []Operand{act("x", t, rows, dim), logits, par("w", t, experts*out, dim)},
+		Out: []Operand{act("y", t, rows, out), plain("experts", tensor.I32, rows, k), plain("weights", tensor.F32, rows, k),
+			plain("lse", tensor.F32, rows), plain("place", tensor.I32, rows, k), plain("pairs", tensor.I32, pairs),
+			plain("offsets", tensor.I32, experts+1), plain("sums", tensor.F32, 2, experts), plain("xs", t, pairs, dim),
+			plain("ys", t, pairs, out), plain("dxs", t, pairs, dim), plain("dweights", tensor.F32, pairs)},
+	}
+	routing := func(x Tensors) kernels.Routing {
+		return kernels.Routing{Experts: x["experts"], Weights: x["weights"], LSE: x["lse"], Place: x["place"],
+			Rows: x["pairs"], Offsets: x["offsets"]}
+	}
+	live := rows - rows/4
+	c.Forward = func(d *kernels.Device, x Tensors) {
+		r := routing(x)
+		d.Route(r, x["logits"], normalized)
+		d.Zero(x["sums"])
+		d.AddBalance(kernels.Balance{Sums: x["sums"], Rows: live}, r, x["logits"])
+		d.GatherRows(x["xs"], x["x"], r.Rows)
+		d.GroupedLinear(x["ys"], x["xs"], x["w"], r.Offsets, rows)
+		d.Combine(x["y"], x["ys"], r, true)
+	}
+	c.Backward = func(d *kernels.Device, x Tensors) {
+		r, dys := routing(x), x["ys"]
+		d.GatherRows(dys, x["dy"], r.Rows)
+		d.GroupedLinearBackward(x["dxs"], dys, x["w"], r.Offsets, rows)
+		d.WeighPairs(x["dweights"], x["dxs"], x["xs"], r)
+		d.GroupedLinearGradient(x["dw"], dys, x["xs"], r.Offsets, 0, true)
+		d.Combine(x["dx"], x["dxs"], r, false)
+		d.RouteBackward(x["dlogits"], x["dweights"], r, x["logits"], normalized, kernels.Balance{})
+	}
+	c.Want = func(x Values) Values { return mixture(x, rows, dim, out, experts, k, live, normalized) }
+	c.Tolerance = tolerance(t, 4e-6, 3e-2) // see below
+	// What an expert computes is rounded to BF16 or F16. The gradient of logits is the difference of such numbers.
+	exact := Limit{0, 0}
+	gradient := limit(t, Limit{0x1p-17, 0x1p-14}, Limit{0x1p-4, 0x1p-3})
+	c.Elements = map[string]Limit{"y": gradient, "experts": exact, "place": exact, "pairs": exact, "offsets": exact,
+		"dx": gradient, "dw": gradient, "dlogits": gradient}
+	c.Kernels = [2][]string{{"topk", "route", "add_balance", "gather_rows", "grouped_linear", "combine",
+		"grouped_linear_dx", "weigh_pairs", "grouped_linear_dw", "route_backward"}}
+	c.ForwardBytes = c.bytes("x", "w", "xs", "xs", "ys", "ys", "y")
+	c.BackwardBytes = c.bytes("y", "ys", "ys", "w", "dxs", "dxs", "w", "x")
+	return c
+}
+
+// mixture is the formula.
+func mixture(x Values, rows, dim, out, experts, k, live int, normalized bool) Values {
+	v := Values{"y": make([]float64, rows*out), "sums": make([]float64, 2*experts)}
+	members := make([][]int, experts) // the pairs of each expert
+	for r := range rows {
+		logits := x["logits"][r*experts:][:experts]
+		p, all, some := make([]float64, experts), 0.0, 0.0
+		for e, l := range logits {
+			p[e] = math.Exp(l)
+			all += p[e]
+		}
+		chosen := make([]bool, experts)
+		for _, e := range first(logits, k) {
+			chosen[e] = true
+			some += p[e]
+		}
+		v["lse"] = append(v["lse"], math.Log(all))
+		for e := range experts {
+			if r < live {
+				v["sums"][experts+e] += p[e] / all
+			}
+			if !chosen[e] {
+				continue
+			}
+			if r < live {
+				v["sums"][e]++
+			}
+			w := p[e] / all
+			if normalized {
+				w = p[e] / some
+			}
+			members[e] = append(members[e], len(v["weights"]))
+			v["experts"], v["weights"] = append(v["experts"], float64(e)), append(v["weights"], w)
+			one := linear(x["x"][r*dim:][:dim], x["w"][e*out*dim:][:out*dim], nil, 1, dim, out)
+			for i := range out {
+				v["y"][r*out+i] += w * one[i]
+			}
+		}
+	}
+	v["place"], v["offsets"] = make([]float64, rows*k), []float64{0}
+	for _, pairs := range members {
+		for _, pair := range pairs {
+			v["place"][pair] = float64(len(v["pairs"]))
+			v["pairs"] = append(v["pairs"], float64(pair/k))
+		}
+		v["offsets"] = append(v["offsets"], float64(len(v["pairs"])))
+	}
+	return v
+}
+
+func expertCases() (cases []*Case) {
+	for _, t := range Types {
+		for i, s := range [][5]int{{1, 1, 1, 1, 1}, {7, 5, 3, 4, 2}, {3, 64, 24, 8, 2}, {9, 32, 40, 10, 3},
+			{70, 16, 17, 3, 3}, {300, 24, 70, 16, 2}} {
+			cases = append(cases, expertsCase(t, s[0], s[1], s[2], s[3], s[4], i%2 == 0))
+		}
+	}
+	return cases
+}

@@ -1,0 +1,128 @@
+package cases
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"restyle/kernels"
+	"restyle/tensor"
+)
+
+// TestTimings checks that each timing is unique, and counts what it moves and computes.
+func TestTimings(t *testing.T) {
+	seen := map[string]bool{}
+	ops := map[string]bool{}
+	for _, x := range Timings() {
+		if seen[x.ID()] {
+			t.Errorf("two timings are %s", x.ID())
+		}
+		seen[x.ID()], ops[x.Op] = true, true
+		if !(x.Bytes > 0) || !(x.FLOPs >= 0) || len(x.Forms) == 0 || len(x.reference.inputs) == 0 {
+			t.Errorf("%s: %v bytes, %v FLOPs, %d forms", x.ID(), x.Bytes, x.FLOPs, len(x.Forms))
+		}
+		if len(x.Forms) == 2 && (x.Forms[0].Name != "standard" || x.Forms[1].Name != "fused" || !x.Forms[1].Fused) {
+			t.Errorf("%s: %+v", x.ID(), x.Forms)
+		}
+	}
+	for _, op := range append([]string{"linear", "ffn gelu", "ffn swiglu"}, kernels.FusedOps...) {
+		if !ops[op] {
+			t.Errorf("%s is not timed", op)
+		}
+	}
+}
+
+// small returns timings of each kind of reference, of small sizes.
+func small() (all []*Timing) {
+	const t = tensor.F32
+	m := kernels.AttentionSpec{CuSeqlens: sequences(2, 9), Heads: 4, KVHeads: 2, HeadDim: 8}
+	all = timedAttention("small", t, m)
+	m.Bidirectional = true
+	all = append(all, timedAttention("small", t, m)...)
+	all = append(all, timedCase{"small", addRMSNormCase(t, 9, 16), addRMSNormCase(t, 2, 16), 1, [2]float64{}}.timings()...)
+	all = append(all, timedCase{"small", crossEntropyCase(t, 9, 300, nil, true), crossEntropyCase(t, 2, 300, nil, true), 1,
+		[2]float64{}}.timings()...)
+	return append(all, timedGated("small", t, 3, 24, 40, true), timedGated("small", t, 3, 24, 40, false))
+}
+
+// TestErrors checks that forms of small sizes agree with the formula, and that a wrong result is seen.
+func TestErrors(t *testing.T) {
+	d := open(t)
+	for _, x := range small() {
+		r, err := x.Place(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		for _, x := range r.sets { // a backward pass needs what the forward pass computed
+			if lse := x["lse"]; r.t.Pass == "backward" && lse.Ok() && lse.F32()[0] == 0 {
+				t.Error("there was no forward pass")
+			}
+		}
+		for _, f := range x.Forms {
+			if err := r.Work(f)(3); err != nil {
+				t.Error(err)
+			}
+			greatest, mean, err := r.Errors(f)
+			// In F32 sums of some hundred terms lose a few units of 2⁻²⁴ of the largest; an element may be a few times the root
+			// mean square.
+			if err != nil || !(greatest < 1e-5) || !(mean < 2e-6) || !(greatest >= mean) {
+				t.Errorf("%s %s: %g and %g, %v", x.ID(), f.Name, greatest, mean, err)
+			}
+			right := f.run
+			f.run = func(d *kernels.Device, x Tensors) {
+				right(d, x)
+				for _, name := range []string{"dqkv", "dh", "y", "logits"} {
+					if v := x[name]; v.Ok() && (r.t.Pass == "forward" || name[0] == 'd') {
+						v.F32()[0] = 1.5*v.F32()[0] + 1
+						return
+					}
+				}
+				t.Error("nothing to spoil")
+			}
+			if greatest, _, err := r.Errors(f); err != nil || !(greatest > 1e-5) {
+				t.Errorf("%s %s: a wrong element is off by %g, %v", x.ID(), f.Name, greatest, err)
+			}
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestMemory checks that the standard forms take more memory, by what lies between their steps.
+func TestMemory(t *testing.T) {
+	d := open(t)
+	x := timedGated("small", tensor.F32, 64, 64, 4096, false)
+	r, err := x.Place(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var bytes []int
+	for _, f := range x.Forms {
+		n, err := r.Memory(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bytes = append(bytes, n)
+	}
+	// Gates and ups are in memory either way, and silu(gate) only in the standard form.
+	if least := 4 * 64 * (64 + 2*4096 + 4096); bytes[1] < least || bytes[0]-bytes[1] != 4*64*4096 {
+		t.Errorf("%d bytes", bytes)
+	}
+	if len(r.sets) != maxSets {
+		t.Errorf("%d sets", len(r.sets))
+	}
+	for i, s := range r.sets[1:] {
+		if !slices.Equal(s["x"].F32(), r.sets[0]["x"].F32()) || s["x"].Addr == r.sets[0]["x"].Addr {
+			t.Errorf("set %d is not a copy", i+1)
+		}
+	}
+	if w := r.sets[0]["w"].F32(); slices.ContainsFunc(w, func(v float32) bool {
+		return v == 0 ||
+			math.Abs(float64(v)) > 2
+	}) {
+		t.Error("the weights are not filled")
+	}
+}

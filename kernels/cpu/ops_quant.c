@@ -1,0 +1,322 @@
+// Few rows times quantized weights; kernels/quantized.go has the formulas, and package tensor the layout of the
+// weights.
+#ifndef LEVEL
+#include "ops.h"
+
+enum { GROUP = 128, HALF = 64, MAX_ROWS = 8 }; // weights of a group, and of its low four bits; maximum rows of x
+
+// Operands of a product. x has been copied with rows padded with zeros to whole groups, so that no loop has a rest.
+typedef struct {
+	matrix y, x, w;
+	tensor bias;
+	bool add;
+	const int32_t *index; // of DequantizeRows: rows of w; NULL: all
+} quant_product;
+
+// padded returns bytes, or elements, as whole units.
+static inline int64_t padded(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+static inline int64_t quant_groups(int64_t n) { return padded(n, GROUP) / GROUP; }
+
+// quant_head returns the bytes before the codes of a row of n weights, and quant_row the bytes of the row.
+static inline int64_t quant_head(dtype type, int64_t n) {
+	int64_t groups = quant_groups(n);
+	return type == INT8 ? 16 : padded(2 * groups, 16) + (type == INT4Z ? padded(groups, 16) : 0);
+}
+
+static inline int64_t quant_row(dtype type, int64_t n) {
+	return quant_head(type, n) + (type == INT8 ? padded(n, 16) : quant_groups(n) * HALF);
+}
+
+enum { AHEAD = 4096 }; // bytes of weights that are prefetched ahead
+
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+#define EACH_LEVEL "ops_quant.c"
+#include "each_level.h"
+
+static const cpu_task quant_few[CPU_LEVELS] = AT_EACH_LEVEL(quant_few);
+static const cpu_task dequantize[CPU_LEVELS] = AT_EACH_LEVEL(dequantize);
+
+// copy_padded copies rows of x to room, and pads them with zeros to whole groups. In BF16, the even elements of a group
+// come before the odd ones: see dots4. In F32, the sums of the groups follow.
+static void copy_padded(tensor room, tensor x) {
+	const int64_t size = size_of(x.type), groups = quant_groups(x.cols);
+	for (int64_t r = 0; r < x.rows; r++)
+		for (int64_t g = 0, i = 0; g < groups; g++, i += GROUP) {
+			uint32_t group[GROUP] = {0};
+			const int64_t n = x.cols - i < GROUP ? x.cols - i : GROUP;
+			memcpy(group, (char *)x.at + (r * x.cols + i) * size, n * size);
+			const uint16_t *half = (const uint16_t *)group;
+			if (room.type == BF16) {
+				uint16_t *to = (uint16_t *)room.at + r * room.cols + i;
+				for (int j = 0; j < HALF; j++) to[j] = half[2 * j], to[HALF + j] = half[2 * j + 1];
+				continue;
+			}
+			float *row = (float *)room.at + r * room.cols;
+			double sum = 0; // its error is multiplied by zero points
+			for (int j = 0; j < GROUP; j++) sum += row[i + j] = element(group, j, x.type);
+			row[groups * GROUP + g] = (float)sum;
+		}
+}
+
+// FewQuantized computes y = x·wᵀ + bias, or adds it to y, for up to eight rows of x and quantized w. x is copied to
+// room, which is BF16 if x is and the level has dot products of BF16, and F32 otherwise. A row of it has the inputs,
+// padded to whole groups, and in F32 their sums.
+void cpu_few_quantized(matrix y, tensor x, tensor w, tensor bias, tensor room, bool add) {
+	copy_padded(room, x);
+	quant_product o = {.y = y, .x = room, .w = w, .bias = bias, .add = add};
+	cpu_parallel(quant_few[cpu_level()], &o, w.rows, grain(quant_row(w.type, w.cols)));
+}
+
+// DequantizeRows computes the values of rows of w, rounded to the type of y: of those that index lists, or of all.
+void cpu_dequantize_rows(tensor y, tensor w, tensor index) {
+	quant_product o = {.y = y, .w = w, .index = (const int32_t *)index.at};
+	cpu_parallel(dequantize[cpu_level()], &o, y.rows, grain(quant_row(w.type, w.cols) + w.cols * size_of(y.type)));
+}
+
+#else
+#include "ops_loops.h"
+
+#define code_bytes AT_LEVEL(code_bytes)
+#define signed_bytes AT_LEVEL(signed_bytes)
+#define low_codes AT_LEVEL(low_codes)
+#define high_codes AT_LEVEL(high_codes)
+#define twice AT_LEVEL(twice)
+#define looked_up AT_LEVEL(looked_up)
+#define scales_of AT_LEVEL(scales_of)
+#define dots4 AT_LEVEL(dots4)
+#define dots8 AT_LEVEL(dots8)
+#define few_rows AT_LEVEL(few_rows)
+
+// code_bytes returns VLEN bytes as integers, and signed_bytes VLEN signed ones as floats.
+INLINE vecuns code_bytes(const uint8_t *p) {
+#if VLEN == 16
+	return (vecuns)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
+#elif VLEN == 8
+	return (vecuns)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+#else
+	typedef uint8_t bytes __attribute__((vector_size(VLEN)));
+	bytes b;
+	memcpy(&b, p, VLEN);
+	return __builtin_convertvector(b, vecuns);
+#endif
+}
+
+INLINE vec signed_bytes(const uint8_t *p) {
+#if VLEN == 16
+	return (vec)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
+#elif VLEN == 8
+	return (vec)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)));
+#else
+	typedef int8_t bytes __attribute__((vector_size(VLEN)));
+	bytes b;
+	memcpy(&b, p, VLEN);
+	return __builtin_convertvector(__builtin_convertvector(b, vecint), vec);
+#endif
+}
+
+// low_codes returns the low four bits of each integer as floats: with AVX-512 what table has for them.
+INLINE vec low_codes(vecuns v, vec table) {
+#if VLEN == 16
+	return (vec)_mm512_permutexvar_ps((__m512i)v, (__m512)table);
+#elif VLEN == 8
+	return (vec)_mm256_cvtepi32_ps((__m256i)(v & 15));
+#else
+	return __builtin_convertvector((vecint)(v & 15), vec);
+#endif
+}
+
+// high_codes is low_codes for the upper four bits of a byte.
+INLINE vec high_codes(vecuns v, vec table) {
+#if VLEN == 16
+	return low_codes(v >> 4, table);
+#elif VLEN == 8
+	return (vec)_mm256_cvtepi32_ps((__m256i)(v >> 4));
+#else
+	return __builtin_convertvector((vecint)(v >> 4), vec);
+#endif
+}
+
+#if BF16_DOT
+// The integers from -15 to 15 as BF16. vpermw looks up 32 values by the low five bits of a word. The fifth belongs to
+// another code, so each of 16 values is there twice.
+static const uint16_t integers[31] = {0xC170, 0xC160, 0xC150, 0xC140, 0xC130, 0xC120, 0xC110, 0xC100, 0xC0E0, 0xC0C0,
+	0xC0A0, 0xC080, 0xC040, 0xC000, 0xBF80, 0x0000, 0x3F80, 0x4000, 0x4040, 0x4080, 0x40A0, 0x40C0, 0x40E0, 0x4100,
+	0x4110, 0x4120, 0x4130, 0x4140, 0x4150, 0x4160, 0x4170};
+
+// 16 times the integers from 0 to 7 and from -8 to -1: the high four bits of a signed byte.
+static const uint16_t sixteens[16] = {0x0000, 0x4180, 0x4200, 0x4240, 0x4280, 0x42A0, 0x42C0, 0x42E0, 0xC300, 0xC2E0,
+	0xC2C0, 0xC2A0, 0xC280, 0xC240, 0xC200, 0xC180};
+
+INLINE __m512i twice(const uint16_t *values) {
+	return _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)values));
+}
+
+// looked_up adds the dot product of x and what the table has for the low four bits of each word.
+INLINE vec looked_up(vec sum, __m512i words, __m512i table, const char *x) {
+	return (vec)_mm512_dpbf16_ps(
+		(__m512)sum, (__m512bh)_mm512_permutexvar_epi16(words, table), (__m512bh)_mm512_loadu_si512(x));
+}
+#endif
+
+// scales_of computes n scales as floats.
+INLINE void scales_of(float *to, const uint8_t *head, int64_t n) {
+	EACH(i, m, 0, n, { st(to, i, m, ld(head, i, m, F16), F32); });
+}
+
+// dots4 computes the dot products of a 4-bit row with count rows of x. The codes of a group are multiplied first, and
+// then their sum by the scale, so that no weight is rounded.
+INLINE void dots4(float *out, const uint8_t *head, const dtype type, int64_t in, const char *const *x, const int count,
+	const dtype x_type) {
+	enum { SCALES = 32 };
+	const int64_t groups = quant_groups(in);
+	const uint8_t *codes = head + quant_head(type, in), *zeros = head + padded(2 * groups, 16);
+	float scales[SCALES];
+	vec sum[MAX_ROWS];
+	UNROLL for (int i = 0; i < count; i++) sum[i] = vzero();
+	for (int64_t g = 0; g < groups; g++, codes += HALF) {
+		if (g % SCALES == 0) scales_of(scales, head + 2 * g, groups - g < SCALES ? groups - g : SCALES);
+		const vec scale = vset(scales[g % SCALES]);
+		const int zero = type == INT4Z ? zeros[g] & 15 : 8;
+		__builtin_prefetch(codes + AHEAD, 0, 3);
+		vec part[MAX_ROWS][2];
+		UNROLL for (int i = 0; i < count; i++) part[i][0] = part[i][1] = vzero();
+#if BF16_DOT
+		if (x_type == BF16) {
+			const __m512i v = _mm512_loadu_si512(codes), table = twice(integers + 15 - zero);
+			UNROLL for (int j = 0; j < 4; j++) {
+				const __m512i words = j == 0 ? v : _mm512_srli_epi16(v, 4 * j);
+				UNROLL for (int i = 0; i < count; i++)
+					part[i][0] = looked_up(part[i][0], words, table, x[i] + 2 * (g * GROUP + j * 32));
+			}
+			UNROLL for (int i = 0; i < count; i++) sum[i] += scale * part[i][0];
+			continue;
+		}
+#endif
+		vec table = vzero();
+#if VLEN == 16
+		for (int i = 0; i < 16; i++) table[i] = (float)i;
+		table -= (float)zero;
+#else
+		// The codes are multiplied as they are, and zero times the sum of x is subtracted.
+		UNROLL for (int i = 0; i < count; i++)
+			part[i][0][0] = -(float)zero * ((const float *)x[i])[groups * GROUP + g];
+#endif
+		for (int j = 0; j < HALF; j += VLEN) {
+			const vecuns v = code_bytes(codes + j);
+			const vec low = low_codes(v, table), high = high_codes(v, table);
+			UNROLL for (int i = 0; i < count; i++) {
+				const float *at = (const float *)x[i] + g * GROUP + j;
+				part[i][0] += low * vload(at);
+				part[i][1] += high * vload(at + HALF);
+			}
+		}
+		UNROLL for (int i = 0; i < count; i++) sum[i] += scale * (part[i][0] + part[i][1]);
+	}
+	UNROLL for (int i = 0; i < count; i++) out[i] = vsum(sum[i]);
+}
+
+// dots8 computes the dot products of an 8-bit row with count rows of x.
+INLINE void dots8(float *out, const uint8_t *head, int64_t in, const char *const *x, const int count,
+	const dtype x_type) {
+	const uint8_t *codes = head + 16;
+	const int64_t n = padded(in, 16);
+	float scale;
+	memcpy(&scale, head, 4);
+	vec sum[MAX_ROWS][2];
+	UNROLL for (int i = 0; i < count; i++) sum[i][0] = sum[i][1] = vzero();
+#if BF16_DOT
+	for (int64_t k = 0; x_type == BF16 && k < n; k += HALF) {
+		__builtin_prefetch(codes + k + AHEAD, 0, 3);
+		const __m512i v = n - k >= HALF ? _mm512_loadu_si512(codes + k) :
+			_mm512_maskz_loadu_epi8(((__mmask64)1 << (n - k)) - 1, codes + k);
+		const __m512i low = twice(integers + 15), high = twice(sixteens);
+		UNROLL for (int i = 0; i < count; i++) {
+			const char *even = x[i] + 2 * (k / GROUP * GROUP + k % GROUP / 2), *odd = even + 2 * HALF;
+			sum[i][0] = looked_up(sum[i][0], v, low, even);
+			sum[i][1] = looked_up(sum[i][1], _mm512_srli_epi16(v, 4), high, even);
+			sum[i][0] = looked_up(sum[i][0], _mm512_srli_epi16(v, 8), low, odd);
+			sum[i][1] = looked_up(sum[i][1], _mm512_srli_epi16(v, 12), high, odd);
+		}
+	}
+#endif
+	for (int64_t k = 0; x_type == F32 && k < n; k += 16) {
+		__builtin_prefetch(codes + k + AHEAD, 0, 3);
+		UNROLL for (int j = 0; j < 16; j += VLEN) {
+			const vec w = signed_bytes(codes + k + j);
+			UNROLL for (int i = 0; i < count; i++)
+				sum[i][j / VLEN % 2] += w * vload((const float *)x[i] + k + j);
+		}
+	}
+	UNROLL for (int i = 0; i < count; i++) out[i] = scale * vsum(sum[i][0] + sum[i][1]);
+}
+
+// few_rows computes the outputs lo to hi of the first count rows, or of all if there are fewer.
+INLINE void few_rows(const quant_product *o, int64_t lo, int64_t hi, const int count, const dtype x_type) {
+	const int64_t bytes = quant_row(o->w.type, o->w.cols);
+	const char *x[MAX_ROWS];
+	for (int i = 0; i < count; i++)
+		x[i] = (const char *)o->x.at + (i < o->x.rows ? i : o->x.rows - 1) * o->x.cols * size_of(x_type);
+	for (int64_t n = lo; n < hi; n++) {
+		const uint8_t *head = (const uint8_t *)o->w.at + n * bytes;
+		float out[MAX_ROWS] = {0};
+		if (o->w.type == INT8) dots8(out, head, o->w.cols, x, count, x_type);
+		else if (o->w.type == INT4) dots4(out, head, INT4, o->w.cols, x, count, x_type);
+		else dots4(out, head, INT4Z, o->w.cols, x, count, x_type);
+		for (int64_t i = 0; i < o->y.rows; i++) {
+			void *y = row(o->y, i, o->y.type);
+			if (o->bias.at) out[i] += element((void *)o->bias.at, n, o->bias.type);
+			if (o->add) out[i] += element(y, n, o->y.type);
+			set_element(y, n, out[i], o->y.type);
+		}
+	}
+}
+
+static void AT_LEVEL(quant_few)(void *arg, int64_t lo, int64_t hi) {
+	const quant_product *o = arg;
+	const int64_t rows = o->y.rows;
+#define FEW(count) \
+	if (o->x.type == BF16) few_rows(o, lo, hi, count, BF16); \
+	else few_rows(o, lo, hi, count, F32);
+	if (rows > 4) { FEW(8) }
+	else if (rows > 2) { FEW(4) }
+	else if (rows > 1) { FEW(2) }
+	else { FEW(1) }
+#undef FEW
+}
+
+// A value is one product, code · scale, rounded once more to BF16.
+static void AT_LEVEL(dequantize)(void *arg, int64_t lo, int64_t hi) {
+	const quant_product *o = arg;
+	const int64_t in = o->w.cols, groups = quant_groups(in), size = size_of(o->y.type);
+	const dtype type = o->w.type;
+	for (int64_t n = lo; n < hi; n++) {
+		const int64_t from = o->index ? o->index[n] : n;
+		const uint8_t *head = (const uint8_t *)o->w.at + from * quant_row(type, in), *codes = head + quant_head(type, in);
+		char *y = (char *)o->y.at + n * o->y.stride * size;
+		float all[GROUP], scale;
+		memcpy(&scale, head, 4);
+		for (int64_t g = 0; g < groups; g++, y += GROUP * size) {
+			if (type == INT8) {
+				const int64_t left = padded(in - g * GROUP, 16), end = left < GROUP ? left : GROUP;
+				for (int j = 0; j < end; j += VLEN) vstore(all + j, signed_bytes(codes + g * GROUP + j) * scale);
+			} else {
+				scale = element(head, g, F16);
+				const int zero = type == INT4Z ? head[padded(2 * groups, 16) + g] : 8;
+				for (int j = 0; j < HALF; j += VLEN) {
+					const vecint v = (vecint)code_bytes(codes + g * HALF + j);
+					vstore(all + j, __builtin_convertvector((v & 15) - zero, vec) * scale);
+					vstore(all + j + HALF, __builtin_convertvector((v >> 4) - zero, vec) * scale);
+				}
+			}
+			const int64_t end = in - g * GROUP < GROUP ? in - g * GROUP : GROUP;
+			EACH(j, m, 0, end, { st(y, j, m, ld(all, j, m, F32), o->y.type); });
+		}
+	}
+}
+#endif

@@ -1,0 +1,100 @@
+package kernels
+
+import (
+	"fmt"
+	"testing"
+
+	"restyle/tensor"
+)
+
+// quantizedTypes are the types of quantized weights.
+var quantizedTypes = []tensor.DType{tensor.INT8, tensor.INT4, tensor.INT4Z}
+
+// quantizedCases returns the cases of layers with quantized weights.
+func quantizedCases(t tensor.DType, dim int) (cases []gpuCase) {
+	row := func(n int) gpuOperand { return gpuOperand{t, []int{1, n}, 1} }
+	none, norm := tensor.Tensor{}, gpuOperand{t, []int{dim}, 1}
+	for _, q := range quantizedTypes {
+		w := gpuOperand{q, []int{4 * dim, dim}, 1}
+		cases = append(cases,
+			gpuCase{"layer in " + q.String(), []gpuOperand{row(4 * dim), row(dim), w},
+				func(d *Device, x []tensor.Tensor) { d.Linear(x[0], x[1], x[2], none) }},
+			gpuCase{"norm and layer in " + q.String(), []gpuOperand{row(4 * dim), row(dim), norm, w},
+				func(d *Device, x []tensor.Tensor) { d.NormLinear(x[0], x[1], x[2], x[3], none, 1e-5) }},
+			gpuCase{"norm, layer and SwiGLU in " + q.String(), []gpuOperand{row(2 * dim), row(dim), norm, w},
+				func(d *Device, x []tensor.Tensor) { d.NormSwiGLU(x[0], x[1], x[2], x[3], none, 1e-5) }},
+			gpuCase{"layer onto the stream in " + q.String(), []gpuOperand{{t, []int{1, 4 * dim}, 2}, row(dim), w},
+				func(d *Device, x []tensor.Tensor) { d.LinearAdd(x[0], x[1], x[2], none) }},
+			gpuCase{"weights from " + q.String(), []gpuOperand{{t, []int{4 * dim, dim}, 1}, w},
+				func(d *Device, x []tensor.Tensor) { d.DequantizeWeights(x[0], x[1]) }})
+	}
+	return cases
+}
+
+// BenchmarkGPUQuantized reports how fast one to eight rows times quantized weights read these, for each layer of
+// Llama-3.2-1B, as a share of what a copy reads and writes. The products are a graph, in which each starts while the
+// one before ends, as in decoding, and no cache holds their weights.
+//
+//	go test ./kernels -run '^$' -bench GPUQuantized -benchtime 1x
+func BenchmarkGPUQuantized(b *testing.B) {
+	d, err := Open("cuda", Options{})
+	if err != nil {
+		b.Skip(err)
+	}
+	for _, t := range append([]tensor.DType{tensor.BF16}, quantizedTypes...) {
+		for _, l := range llamaLayers {
+			for _, rows := range []int{1, 2, 4, 8} {
+				b.Run(fmt.Sprintf("%v/%s/%d", t, l.name, rows), func(b *testing.B) {
+					d.benchmarkQuantized(b, t, rows, l.in, l.out)
+				})
+			}
+		}
+	}
+	if err := d.Close(); err != nil {
+		b.Error(err)
+	}
+}
+
+func (d *Device) benchmarkQuantized(b *testing.B, t tensor.DType, rows, in, out int) {
+	var x, y tensor.Tensor
+	var sets []tensor.Tensor
+	lay := func(a *Arena) {
+		x, y, sets = a.New("x", tensor.BF16, rows, in), a.New("y", tensor.BF16, rows, out), nil
+		for bytes := 0; len(sets) < 8 || bytes < 4*d.gpu.L2; bytes += sets[0].Bytes() {
+			sets = append(sets, a.New("w", t, out, in))
+		}
+	}
+	a, err := d.NewArena("benchmark", SizeOf(lay))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer a.Close()
+	lay(a)
+	for _, w := range append(sets, x) {
+		randomise(d, w)
+	}
+	products := func() {
+		for _, w := range sets {
+			d.Linear(y, x, w, tensor.Tensor{})
+		}
+	}
+	products() // compiles
+	graph := d.Capture(products)
+	defer graph.Close()
+	for b.Loop() {
+	}
+	bytes := sets[0].Bytes()
+	half := len(sets) / 2 * bytes
+	times := d.inTurns(b, func(int) { graph.Launch() },
+		func(int) { d.fail(d.gpu.Copy(sets[0].Addr, sets[len(sets)/2].Addr, half)) })
+	if err := d.Err(); err != nil {
+		b.Fatal(err)
+	}
+	rate := float64(len(sets)*bytes) / float64(times[0].Nanoseconds())
+	ceiling := 2 * float64(half) / float64(times[1].Nanoseconds())
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(times[0].Nanoseconds())/1e3/float64(len(sets)), "µs")
+	b.ReportMetric(rate, "GB/s")
+	b.ReportMetric(ceiling, "copy-GB/s")
+	b.ReportMetric(100*rate/ceiling, "%copy")
+}

@@ -1,0 +1,146 @@
+package kernels
+
+import (
+	"fmt"
+
+	"restyle/kernels/cpu"
+	"restyle/tensor"
+)
+
+// GroupedLinear is a linear layer of several experts, without biases. Rows that follow each other belong to the same
+// expert:
+//
+//	y[p] = x[p]·w[e]ᵀ,    offsets[e] ≤ p < offsets[e+1]
+//
+// x is [pairs, in], w [experts·out, in], the experts' matrices one below the other, y [pairs, out], and offsets I32
+// [experts+1], of a Routing. All but y are of one type; y is F32, BF16 or F16. most is the maximum number of rows of an
+// expert.
+func (d *Device) GroupedLinear(y, x, w, offsets tensor.Tensor, most int) {
+	_, out := checkGrouped("GroupedLinear", y, x, w, offsets)
+	d.ran("grouped_linear")
+	d.grouped(cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Slice(0, out).Matrix(), TransB: true},
+		groups{kind: groupRows, offsets: offsets, most: most})
+}
+
+// GroupedLinearBackward computes the gradient of GroupedLinear with respect to x:
+//
+//	dx[p] = dy[p]·w[e]
+//
+// dy is [pairs, out], dx [pairs, in]; the rest is as in GroupedLinear.
+func (d *Device) GroupedLinearBackward(dx, dy, w, offsets tensor.Tensor, most int) {
+	_, out := checkGrouped("GroupedLinearBackward", dy, dx, w, offsets)
+	d.ran("grouped_linear_dx")
+	d.grouped(cpu.Product{C: dx.Matrix(), A: dy.Matrix(), B: w.Slice(0, out).Matrix()},
+		groups{kind: groupRows, offsets: offsets, most: most})
+}
+
+// GroupedLinearGradient computes the gradient of GroupedLinear with respect to rows of w from row from on, or adds it
+// to dw: of whole experts, or of some rows of one. The gradient of an expert without rows is 0.
+//
+//	dw[e] = Σ_p dy[p]ᵀ·x[p]    or    dw[e] += …
+//
+// dy is [pairs, out] and x [pairs, in] of its type; dw is [n, in], F32, BF16 or F16.
+func (d *Device) GroupedLinearGradient(dw, dy, x, offsets tensor.Tensor, from int, add bool) {
+	const op = "GroupedLinearGradient"
+	floating(op, "dy", dy)
+	floating(op, "dw", dw)
+	in, out, n := x.Dim(-1), dy.Dim(-1), dw.Rows()
+	want(op, "x", x, dy.DType, dy.Rows(), in)
+	want(op, "dw", dw, dw.DType, n, in)
+	first, experts, rows, at := from/out, n/out, out, 0
+	if n%out != 0 || from%out != 0 {
+		experts, rows, at = 1, n, from%out
+	}
+	if at+rows > out || first+experts >= offsets.Len() {
+		panic(fmt.Sprintf("%s: rows %d to %d: must be whole experts of %d, or part of one", op, from, from+n, out))
+	}
+	d.ran("grouped_linear_dw")
+	d.grouped(cpu.Product{C: dw.Slice(0, rows).Matrix(), A: dy.Columns(at, at+rows), TransA: true, B: x.Matrix(),
+		Add: add}, groups{kind: groupDepth, offsets: offsets.Part(first, experts+1)})
+}
+
+// checkGrouped returns the sizes of an expert's layer. It panics unless the shapes agree.
+func checkGrouped(op string, y, x, w, offsets tensor.Tensor) (in, out int) {
+	for _, t := range []tensor.Tensor{y, x, w} {
+		floating(op, "an operand", t)
+	}
+	in, out = x.Dim(-1), y.Dim(-1)
+	want(op, "offsets", offsets, tensor.I32, offsets.Len())
+	if y.Rows() != x.Rows() || w.Dim(-1) != in || w.Rows() != (offsets.Len()-1)*out {
+		panic(fmt.Sprintf("%s: shapes do not agree: from %v through %v to %v with %d experts", op, x, w, y, offsets.Len()-1))
+	}
+	return in, out
+}
+
+// groups are the products of experts as a batch: along it, rows of a and c, or the depth, are those of an expert.
+type groups struct {
+	kind    groupKind     // 0: there are none
+	offsets tensor.Tensor // I32 [experts+1]
+	most    int           // rows of an expert, at most
+	flops   float64       // of all
+}
+
+// A groupKind says what the rows of an expert are in its product, numbered as in group.cuh.
+type groupKind int
+
+const (
+	groupRows  groupKind = 1 // rows of a and c; each expert has its own b
+	groupDepth groupKind = 2 // the depth; each expert has its own c
+)
+
+// grouped computes the product of each expert. p has all rows, and the matrix of the first expert, of which the next
+// ones follow. A GPU does it in one launch, in which thread blocks find the rows of their expert: the host does not
+// know how many there are, and launches thread blocks for as many as there can be.
+func (d *Device) grouped(p cpu.Product, of groups) {
+	experts := of.offsets.Len() - 1
+	apart := p.B.Rows * p.B.Cols
+	if of.kind == groupDepth {
+		apart = p.C.Rows * p.C.Cols
+	}
+	if d.gpu == nil {
+		eachGroup(p, of, apart)
+		return
+	}
+	of.flops = 2 * float64(p.C.Rows) * float64(p.C.Cols) * float64(depth(p))
+	mean := p.C.Rows
+	if p.Batch[0] = (cpu.Batch{N: experts, C: apart}); of.kind == groupRows {
+		p.Batch[0] = cpu.Batch{N: experts, B: apart}
+		mean, p.C.Rows = blocks(p.C.Rows, experts), of.most
+	}
+	if p.C.Rows == 0 || p.C.Cols == 0 || experts == 0 {
+		return
+	}
+	tiles := tilesFor(p)
+	t := tiles[len(tiles)-1]
+	for _, larger := range tiles {
+		if larger.m <= mean {
+			t = larger
+			break
+		}
+	}
+	d.tiledGroups(p, t, 1, of)
+}
+
+// eachGroup is grouped on the CPU. apart is how many elements the matrices of two experts are apart.
+func eachGroup(p cpu.Product, of groups, apart int) {
+	rows := func(x tensor.Matrix, lo, hi int) tensor.Matrix {
+		x.Addr += uintptr(lo * x.Stride * x.DType.Size())
+		x.Rows = hi - lo
+		return x
+	}
+	own := func(x tensor.Matrix, e int) tensor.Matrix {
+		x.Addr += uintptr(e * apart * x.DType.Size())
+		return x
+	}
+	at := of.offsets.I32()
+	for e := range len(at) - 1 {
+		q, lo, hi := p, int(at[e]), int(at[e+1])
+		q.A = rows(p.A, lo, hi)
+		if of.kind == groupDepth {
+			q.B, q.C = rows(p.B, lo, hi), own(p.C, e)
+		} else {
+			q.B, q.C = own(p.B, e), rows(p.C, lo, hi)
+		}
+		cpu.Gemm(q)
+	}
+}

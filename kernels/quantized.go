@@ -1,0 +1,118 @@
+package kernels
+
+import (
+	"restyle/kernels/cpu"
+	"restyle/tensor"
+)
+
+// Linear layers of a model for inference may have quantized weights, of type INT8, INT4 or INT4Z: see
+// tensor.DType.Quantized. Linear, LinearAdd, LinearSwiGLU, NormLinear and NormSwiGLU take such a w, and Embedding such
+// a table. Activations, biases and results are as with other weights. package quant makes quantized weights.
+//
+// For up to eight rows, each weight is read once and stays exact: a group's codes are multiplied by the activations,
+// and the float32 sum by the group's scale. For more rows, weights are first rounded to the type of x, some thousand
+// rows of w at a time, and then multiplied as others.
+
+// maxFewRows is the maximum number of rows that are multiplied without dequantizing the weights first.
+const maxFewRows = 8
+
+// dequantizedBytes is the maximum size of dequantized weights in memory, if more than minDequantizedRows rows.
+const dequantizedBytes, minDequantizedRows = 8 << 20, 64
+
+// productQuantized is product for a quantized B.
+func (d *Device) productQuantized(p cpu.Product) {
+	if p.C.Rows == 0 || p.C.Cols == 0 {
+		return
+	}
+	defer d.release(d.mark())
+	if d.gpu == nil && p.A.Rows <= maxFewRows {
+		d.fewQuantized(p)
+		return
+	}
+	if d.gpu != nil && fewRows(p) {
+		d.matvec(p, rowNorm{}, false)
+		return
+	}
+	w := dequantizedScratch(d.scratch, p.A.DType, p.B.Rows, p.B.Cols)
+	for from := 0; from < p.B.Rows; from += w.Rows() {
+		n := min(w.Rows(), p.B.Rows-from)
+		part := p
+		part.B.Addr += uintptr(from * p.B.DType.RowBytes(p.B.Cols))
+		part.B.Rows = n
+		d.dequantizeRows(w.Slice(0, n), part.B, tensor.Tensor{})
+		part.B = w.Slice(0, n).Matrix()
+		part.C.Addr += uintptr(from * p.C.DType.Size())
+		part.C.Cols = n
+		if p.Bias != 0 {
+			part.Bias += uintptr(from * p.A.DType.Size())
+		}
+		d.product(part)
+	}
+}
+
+// dequantizedScratch lays out dequantized rows of w.
+func dequantizedScratch(cut cut, t tensor.DType, rows, in int) tensor.Tensor {
+	return cut("dequantized", t, min(rows, max(minDequantizedRows, dequantizedBytes/(in*t.Size()))), in)
+}
+
+// fewRowsScratch lays out a copy of up to eight rows of x on the CPU: see cpu.FewQuantized.
+func fewRowsScratch(cut cut, t tensor.DType, rows, in int) tensor.Tensor {
+	groups := tensor.INT4.Groups(in)
+	if t == tensor.BF16 && cpu.Current() >= cpu.AVX512BF16 {
+		return cut("padded x", t, rows, groups*tensor.GroupSize)
+	}
+	return cut("padded x", tensor.F32, rows, groups*(tensor.GroupSize+1))
+}
+
+// fewQuantized multiplies few rows on the CPU.
+func (d *Device) fewQuantized(p cpu.Product) {
+	x := tensor.Tensor{DType: p.A.DType, Shape: []int{p.A.Rows, p.A.Cols}, Addr: p.A.Addr}
+	w := tensor.Tensor{DType: p.B.DType, Shape: []int{p.B.Rows, p.B.Cols}, Addr: p.B.Addr}
+	bias := tensor.Tensor{}
+	if p.Bias != 0 {
+		bias = tensor.Tensor{DType: p.A.DType, Shape: []int{p.B.Rows}, Addr: p.Bias}
+	}
+	cpu.FewQuantized(p.C, x, w, bias, fewRowsScratch(d.scratch, x.DType, p.A.Rows, p.A.Cols), p.Add)
+}
+
+// dequantize computes the values of rows of w, rounded to the type of y: of those that index lists, or of all.
+func (d *Device) dequantizeRows(y tensor.Tensor, w tensor.Matrix, index tensor.Tensor) {
+	from := tensor.Tensor{DType: w.DType, Shape: []int{w.Rows, w.Cols}, Addr: w.Addr}
+	if d.gpu == nil {
+		cpu.DequantizeRows(y, from, index)
+		return
+	}
+	in, rows, to := w.Cols, y.Rows(), y.Matrix()
+	width, words := 1, w.DType.Groups(in)*tensor.GroupSize/8
+	if in%4 == 0 {
+		width = 4
+	}
+	if w.DType == tensor.INT8 {
+		words = (w.DType.RowBytes(in) - w.DType.HeadBytes(in)) / 4
+	}
+	how := macros{{to.DType.String(), 1}, {"WIDTH", width}}.with("BITS", bits(w.DType)).with("ZEROS",
+		number(w.DType == tensor.INT4Z))
+	d.launch(kernel{"quantized.cu", "dequantize_rows", how}, each(rows*words),
+		addr(y), address(from.Addr).moves(rows*w.DType.RowBytes(in)), addr(index), i32(rows), i32(in))
+}
+
+// DequantizeWeights computes the values of quantized weights, rounded to the type of y: code · scale is one float32
+// product.
+//
+// w is [out, in] of a quantized type, y is [out, in], F32 or BF16.
+func (d *Device) DequantizeWeights(y, w tensor.Tensor) {
+	const op = "DequantizeWeights"
+	floating(op, "y", y)
+	wantQuantized(op, "w", w)
+	want(op, "y", y, y.DType, w.Rows(), w.Dim(-1))
+	d.ran("dequantize_weights")
+	d.dequantizeRows(y, w.Matrix(), tensor.Tensor{})
+}
+
+// bits returns the bits per code of a quantized type.
+func bits(t tensor.DType) int {
+	if t == tensor.INT8 {
+		return 8
+	}
+	return 4
+}
