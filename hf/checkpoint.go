@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"restyle/model"
+	"restyle/quant"
 	"restyle/tensor"
 )
 
@@ -21,6 +22,8 @@ type Checkpoint struct {
 	// Config is the parsed config.json, ConfigJSON its bytes.
 	Config     model.Config
 	ConfigJSON []byte
+	// Quantization is the types of the weights that are stored quantized.
+	Quantization model.Quantization
 	// Generation is generation_config.json. If that is absent or names no end of an answer, config.json's tokens are used.
 	Generation GenerationConfig
 	// Tokenizer is tokenizer_config.json, with the template of chat_template.jinja, if there is one, instead of its own.
@@ -88,12 +91,22 @@ func (c *Checkpoint) Digest() (string, error) {
 	return hex.EncodeToString(total.Sum(nil)), nil
 }
 
-// ReadF32 reads a whole weight as float32, and returns it with its shape.
+// ReadF32 reads a whole weight as float32, and returns it with its shape. It dequantizes a quantized one.
 func (c *Checkpoint) ReadF32(name string) ([]float32, []int, error) {
 	if _, ok := c.Tensor(name); !ok {
 		return nil, nil, fmt.Errorf("%s has no weight %.100q", c.label, name)
 	}
 	s, stored := c.weights.find(name)
+	for _, p := range c.params() {
+		if p.Name == name && p.W.DType.Quantized() {
+			data, _, err := s.read(stored)
+			values := make([]float32, p.W.Len())
+			if err == nil {
+				err = quant.Dequantize(values, data, p.W.DType, p.W.Dim(-1))
+			}
+			return values, p.W.Shape, err
+		}
+	}
 	return s.ReadF32(stored)
 }
 
@@ -127,7 +140,7 @@ func (c *Checkpoint) check() error {
 	}
 	var missing, wrong, unknown, faults []string
 	known := map[string]bool{}
-	for _, spec := range c.Config.Params() {
+	for _, spec := range c.params() {
 		if s, stored := c.weights.find(spec.Name); s != nil {
 			known[stored] = true
 		}
@@ -135,9 +148,10 @@ func (c *Checkpoint) check() error {
 		switch {
 		case !ok:
 			missing = append(missing, spec.Name)
-		case !slices.Equal(info.Shape, fileShape(spec)):
+		case !slices.Equal(info.Shape, storedShape(spec)):
 			wrong = append(wrong, fmt.Sprintf("%s has shape %s, but must have %v", spec.Name, shape(info.Shape),
-				fileShape(spec)))
+				storedShape(spec)))
+		case spec.W.DType.Quantized() && info.DType == "U8":
 		case info.DType != "F32" && info.DType != "F16" && info.DType != "BF16":
 			wrong = append(wrong, fmt.Sprintf("%s is of type %s where only F32, F16 and BF16 are read", spec.Name, info.DType))
 		}

@@ -1,6 +1,7 @@
 package hf
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -10,20 +11,27 @@ import (
 // family is what a config.json of one model_type means, especially if keys are absent. The values are those of the
 // configuration classes of transformers 5.23. parseConfig has those that all families share.
 type family struct {
-	class        string // in "architectures"
-	vocab        int
-	inner        int
-	kvHeads      int // 0: the same as heads
-	headDim      int // 0: hidden_size / num_attention_heads
-	positions    int
-	bos, eos     []int32
-	hasBias      bool // attention_bias is read, and gives all four projections a bias
-	hasMLPBias   bool // mlp_bias is read
-	qkvBias      bool // q, k and v always have biases, without a key in config.json
-	qkNorm       bool
-	window       int  // of sliding_window; 0: there is no such key
-	windowSwitch bool // sliding_window counts only with use_sliding_window, and only from layer max_window_layers on
-	gpt          bool // it is a GPT-2: see object.gpt
+	class       string // in "architectures"
+	vocab       int
+	dim, layers int // 0: 4096, 32
+	inner       int
+	kvHeads     int // 0: the same as heads
+	headDim     int // 0: hidden_size / num_attention_heads
+	positions   int
+	bos, eos    []int32
+	hasBias     bool // attention_bias is read, and gives all four projections a bias
+	hasMLPBias  bool // mlp_bias is read
+	qkvBias     bool // q, k and v always have biases, without a key in config.json
+	qkNorm      bool
+	// of sliding_window; noWindow: none unless it is given; 0: there is no such key
+	window int
+	// sliding_window counts only with use_sliding_window
+	windowSwitch bool
+	windowFrom   bool                                                  // and only from layer max_window_layers on
+	eps          float64                                               // of the norms; 0: 1e-6
+	theta        float64                                               // of RoPE; 0: 10,000
+	mixture      func(o *object, layers int, inner int) *model.Mixture // nil: there are no experts
+	gpt          bool                                                  // it is a GPT-2: see object.gpt
 }
 
 var families = map[string]family{
@@ -33,13 +41,24 @@ var families = map[string]family{
 		eos:     []int32{2},
 		kvHeads: 8, window: 4096},
 	"qwen2": {class: "Qwen2ForCausalLM", vocab: 151936, inner: 22016, positions: 32768,
-		kvHeads: 32, qkvBias: true, window: 4096, windowSwitch: true},
+		kvHeads: 32, qkvBias: true, window: 4096, windowSwitch: true, windowFrom: true},
 	"qwen3": {class: "Qwen3ForCausalLM", vocab: 151936, inner: 22016, positions: 32768,
-		kvHeads: 32, headDim: 128, hasBias: true, qkNorm: true, window: 4096, windowSwitch: true},
+		kvHeads: 32, headDim: 128, hasBias: true, qkNorm: true, window: 4096, windowSwitch: true, windowFrom: true},
+	"mixtral": {class: "MixtralForCausalLM", vocab: 32000, inner: 14336, positions: 131072, bos: []int32{1},
+		eos:     []int32{2},
+		kvHeads: 8, window: noWindow, eps: 1e-5, theta: 1e6, mixture: (*object).mixtral},
+	"qwen3_moe": {class: "Qwen3MoeForCausalLM", vocab: 151936, dim: 2048, inner: 6144, layers: 24, positions: 32768,
+		kvHeads: 4, hasBias: true, qkNorm: true, window: 4096, windowSwitch: true, mixture: (*object).qwenExperts},
 	"gpt2": {class: "GPT2LMHeadModel", vocab: 50257, positions: 1024, bos: []int32{50256}, eos: []int32{50256},
 		gpt: true},
 	"nanogpt": {class: "GPT", vocab: 50304, positions: 1024, gpt: true},
 }
+
+// maxListed limits the layers that a list of them names; Config.Validate refuses more.
+const maxListed = 1 << 13
+
+// noWindow is a family's window if sliding_window has no default.
+const noWindow = -1
 
 // activations has the values of activation_function, of GPT-2's, that are supported.
 var activations = map[string]model.GELU{"gelu_new": model.GELUTanh, "gelu_pytorch_tanh": model.GELUTanh,
@@ -52,7 +71,6 @@ var unsupported = []struct {
 	fine []string
 	do   string
 }{
-	{"quantization_config", nil, "quantized weights are not supported: use the repository of the original model"},
 	{"compression_config", nil, "compressed weights are not supported: use the repository of the original model"},
 	{"pretraining_tp", []string{"1"}, "products in slices are not supported: set it to 1, which differs only by rounding"},
 	{"partial_rotary_factor", []string{"1", "1.0"}, "RoPE over a part of the head is not supported"},
@@ -89,12 +107,12 @@ func (o *object) config() model.Config {
 	c := model.Config{
 		Family:       optional(o, "model_type", ""),
 		Vocab:        get(o, "vocab_size", f.vocab),
-		Dim:          get(o, "hidden_size", 4096),
+		Dim:          get(o, "hidden_size", cmp.Or(f.dim, 4096)),
 		Inner:        get(o, "intermediate_size", f.inner),
-		Layers:       get(o, "num_hidden_layers", 32),
+		Layers:       get(o, "num_hidden_layers", cmp.Or(f.layers, 32)),
 		Heads:        get(o, "num_attention_heads", 32),
 		MaxPositions: get(o, "max_position_embeddings", f.positions),
-		NormEps:      float32(get(o, "rms_norm_eps", 1e-6)),
+		NormEps:      float32(get(o, "rms_norm_eps", cmp.Or(f.eps, 1e-6))),
 		Tied:         get(o, "tie_word_embeddings", false),
 		OutBias:      f.hasBias && get(o, "attention_bias", false),
 		MLPBias:      f.hasMLPBias && get(o, "mlp_bias", false),
@@ -115,9 +133,44 @@ func (o *object) config() model.Config {
 		c.HeadDim = o.headDim(f, c)
 		c.PadID = o.padID(c.Vocab)
 		c.Window = o.window(f, c.Layers)
-		c.RoPETheta, c.RoPEScaling = o.rope(c.MaxPositions)
+		c.RoPETheta, c.RoPEScaling = o.rope(c.MaxPositions, cmp.Or(f.theta, 10000))
+		if f.mixture != nil {
+			c.Mixture = f.mixture(o, c.Layers, c.Inner)
+		}
 	}
 	return c
+}
+
+// mixtral returns the experts of a Mixtral, which all layers have.
+func (o *object) mixtral(_, inner int) *model.Mixture {
+	return &model.Mixture{
+		Experts:  get(o, "num_local_experts", get(o, "num_experts", 8)),
+		PerToken: get(o, "num_experts_per_tok", 2), Inner: inner, Normalized: true,
+	}
+}
+
+// qwenExperts returns the experts of a Qwen3-MoE, or nil if all layers are dense.
+func (o *object) qwenExperts(layers, _ int) *model.Mixture {
+	m := &model.Mixture{
+		Experts:    get(o, "num_experts", get(o, "num_local_experts", 128)),
+		PerToken:   get(o, "num_experts_per_tok", 8),
+		Inner:      get(o, "moe_intermediate_size", 768),
+		Normalized: get(o, "norm_topk_prob", false),
+	}
+	dense, step := optional(o, "mlp_only_layers", []int(nil)), get(o, "decoder_sparse_step", 1)
+	if step < 1 {
+		o.fail("decoder_sparse_step is %d: it must be positive", step)
+		return nil
+	}
+	for i := range min(layers, maxListed) {
+		if slices.Contains(dense, i) || (i+1)%step != 0 {
+			m.Dense = append(m.Dense, i)
+		}
+	}
+	if m.Experts == 0 || len(m.Dense) == layers {
+		return nil
+	}
+	return m
 }
 
 // gpt returns the configuration of a GPT-2: as transformers has it, or of nanogpt, whose files store matrices as
@@ -161,7 +214,7 @@ func (o *object) gpt(f family) model.Config {
 
 // family returns the model's family, and refuses other models.
 func (o *object) family() family {
-	const supported = "llama, mistral, qwen2, qwen3 and gpt2 are supported"
+	const supported = "llama, mistral, mixtral, qwen2, qwen3, qwen3_moe and gpt2 are supported"
 	name := optional(o, "model_type", "")
 	f, ok := families[name]
 	classes := optional(o, "architectures", []string(nil))
@@ -175,6 +228,7 @@ func (o *object) family() family {
 	case act != "silu" && act != "swish":
 		o.fail("hidden_act %.60q: only silu is supported", act)
 	}
+	o.quantization() // refuses another program's
 	for _, u := range unsupported {
 		if o.has(u.key) && !slices.Contains(u.fine, string(o.keys[u.key])) {
 			o.fail("%s is %.60s: %s", u.key, o.keys[u.key], u.do)
@@ -214,15 +268,17 @@ func (o *object) padID(vocab int) int {
 func (o *object) window(f family, layers int) int {
 	width, first := 0, 0 // first is the first layer that has it
 	switch {
-	case f.window == 0 && o.has("sliding_window"):
+	case f.window == 0 && !o.has("sliding_window"):
+	case f.window == 0:
 		o.fail("sliding_window is %.60s: these models have none; set it to null", o.keys["sliding_window"])
-	case f.windowSwitch && !get(o, "use_sliding_window", false), o.null("sliding_window"):
-	case f.window > 0:
-		width = get(o, "sliding_window", f.window)
+	case f.windowSwitch && !get(o, "use_sliding_window", false), o.null("sliding_window"),
+		f.window == noWindow && !o.has("sliding_window"):
+	default:
+		width = optional(o, "sliding_window", f.window)
 		if width < 1 {
 			o.fail("sliding_window is %d: it must be positive, or null for none", width)
 		}
-		if f.windowSwitch {
+		if f.windowFrom {
 			first = max(get(o, "max_window_layers", 28), 0)
 		}
 	}
@@ -262,7 +318,7 @@ func (o *object) window(f family, layers int) int {
 }
 
 // rope reads the base of RoPE, and its scaling, nil if there is none.
-func (o *object) rope(positions int) (theta float64, scaling *model.Llama3Scaling) {
+func (o *object) rope(positions int, base float64) (theta float64, scaling *model.Llama3Scaling) {
 	key := "rope_parameters"
 	if o.has("rope_scaling") && string(o.keys["rope_scaling"]) != "{}" {
 		key = "rope_scaling" // if both are there, the older key wins
@@ -271,7 +327,7 @@ func (o *object) rope(positions int) (theta float64, scaling *model.Llama3Scalin
 	if o.has(key) {
 		r = parseObject(o.keys[key])
 	}
-	theta = get(r, "rope_theta", get(o, "rope_theta", 10000.0))
+	theta = get(r, "rope_theta", get(o, "rope_theta", base))
 	kind := get(r, "rope_type", get(r, "type", "default"))
 	if part := optional(r, "partial_rotary_factor", 1.0); part != 1 {
 		r.fail("partial_rotary_factor is %v: RoPE over a part of the head is not supported", part)

@@ -54,7 +54,6 @@ var differ = map[string]string{
 	"yarn":                                    `rope_type "yarn"`,
 	"gelu":                                    `hidden_act "gelu"`,
 	"quantised":                               "quantization_config",
-	"mixtral":                                 `model_type "mixtral"`,
 	"gpt2":                                    "", // the script that recorded the cases cannot describe it
 	"qwen2, head_dim null":                    "", // meant as absent, as in the other classes
 	"mistral, key heads null":                 "",

@@ -16,22 +16,35 @@ import (
 const chunkElements = 1 << 20
 
 // Load loads the checkpoint's weights into a model's parameters, converted to their type: F32 to F32 and BF16 and F16
-// to F32 without loss, other combinations rounded to nearest even. It reads a few MB at a time, several parts at once.
-// If a weight is NaN, infinite or too large for the parameter's type, the error names it. A head that is stored in
-// addition to a tied embedding must be equal to it. If ctx is done, Load returns its error.
+// to F32 without loss, other combinations rounded to nearest even. A parameter of a quantized type gets the weights
+// that are stored so, or others by quant.RuleFor; other parameters get the values of weights that are stored quantized.
+// Load reads a few MB at a time, several parts at once. If a weight is NaN, infinite or too large for the parameter's
+// type, the error names it. A head that is stored in addition to a tied embedding must be equal to it. If ctx is done,
+// Load returns its error.
 //
 // Load calls progress, unless it is nil, from its own goroutine with the number of bytes of the weights loaded and of
 // all of them, the last time with both equal.
 func (c *Checkpoint) Load(ctx context.Context, d *kernels.Device, params []model.Param,
 	progress func(done, total int64)) error {
 	var total int64
+	stored := map[string]model.Param{}
+	for _, p := range c.params() {
+		stored[p.Name] = p
+	}
 	for _, p := range params {
 		info, ok := c.Tensor(p.Name)
 		if !ok {
 			return fmt.Errorf("%s has no weight %s", c.label, p.Name)
 		}
-		if !slices.Equal(info.Shape, fileShape(p)) {
-			return fmt.Errorf("%s: %s has shape %s: the model needs %v", c.label, p.Name, shape(info.Shape), fileShape(p))
+		want := fileShape(p)
+		if of := stored[p.Name].W.DType; of.Quantized() {
+			want = []int{p.W.Rows(), of.RowBytes(p.W.Dim(-1))}
+			if err := quantizedAs(p, of); err != nil {
+				return fmt.Errorf("%s: %w", c.label, err)
+			}
+		}
+		if !slices.Equal(info.Shape, want) {
+			return fmt.Errorf("%s: %s has shape %s: the model needs %v", c.label, p.Name, shape(info.Shape), want)
 		}
 		total += info.Bytes
 	}
@@ -39,12 +52,12 @@ func (c *Checkpoint) Load(ctx context.Context, d *kernels.Device, params []model
 		return err
 	}
 	var done int64
-	stored := func(bytes int) {
+	count := func(bytes int) {
 		if done += int64(bytes); progress != nil {
 			progress(done, total)
 		}
 	}
-	if err := c.load(ctx, d, params, stored); err != nil {
+	if err := c.load(ctx, d, params, stored, count); err != nil {
 		return fmt.Errorf("%s: %w", c.label, err)
 	}
 	return d.Err()
@@ -53,14 +66,16 @@ func (c *Checkpoint) Load(ctx context.Context, d *kernels.Device, params []model
 // chunk is part of a weight on its way to the device.
 type chunk struct {
 	param    *model.Param
-	at, n    int // elements
+	from     tensor.DType // a quantized type, if the weight is stored so
+	at, n    int          // elements
 	raw, out []byte
 	done     chan error
 }
 
 // load reads and converts chunks in several goroutines. It stores them in this one, because that owns the device. A few
 // chunks are in progress at a time and reuse their buffers.
-func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model.Param, stored func(bytes int)) error {
+func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model.Param,
+	stored map[string]model.Param, count func(bytes int)) error {
 	workers := min(runtime.GOMAXPROCS(0), 8)
 	todo := make(chan *chunk, 2*workers)
 	defer close(todo)
@@ -77,14 +92,23 @@ func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model
 		if err := <-k.done; err != nil {
 			return err
 		}
-		d.UploadBytes(k.param.W.Part(k.at, k.n), k.out)
-		stored(len(k.raw))
+		to := k.param.W
+		if to.DType.Quantized() {
+			to = to.Slice(k.at/to.Dim(-1), (k.at+k.n)/to.Dim(-1))
+		} else {
+			to = to.Part(k.at, k.n)
+		}
+		d.UploadBytes(to, k.out)
+		count(len(k.raw))
 		return nil
 	}
 	for i := range params {
 		p := &params[i]
-		size := chunkElements
-		if p.Transposed { // a row of it is spread over the whole file's matrix
+		size, from := chunkElements, stored[p.Name].W.DType
+		switch in := p.W.Dim(-1); {
+		case from.Quantized() || p.W.DType.Quantized() && !p.Transposed: // whole rows
+			size = max(1, size/in) * in
+		case p.Transposed: // a row of it is spread over the whole file's matrix
 			size = p.W.Len()
 		}
 		for at := 0; at < p.W.Len(); at += size {
@@ -100,7 +124,7 @@ func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model
 				}
 				k, queue = queue[0], queue[1:]
 			}
-			k.param, k.at, k.n = p, at, min(size, p.W.Len()-at)
+			k.param, k.from, k.at, k.n = p, from, at, min(size, p.W.Len()-at)
 			queue = append(queue, k)
 			todo <- k
 		}
@@ -115,23 +139,50 @@ func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model
 
 // readChunk reads and converts a chunk.
 func (c *Checkpoint) readChunk(k *chunk) error {
-	name := k.param.Name
+	name, w := k.param.Name, k.param.W
 	s, stored := c.weights.find(name)
+	in := w.Dim(-1)
+	if k.from.Quantized() {
+		row := k.from.RowBytes(in)
+		k.raw = slices.Grow(k.raw[:0], k.n/in*row)[:k.n/in*row]
+		err := s.ReadAt(stored, k.raw, int64(k.at/in)*int64(row))
+		switch {
+		case err != nil:
+		case w.DType.Quantized():
+			err = k.toQuantized(k.from)
+		default:
+			err = k.fromQuantized(k.from, w.DType)
+		}
+		if err != nil {
+			err = fmt.Errorf("%s, from row %d: %w", name, k.at/in, err)
+		}
+		return err
+	}
 	info, _ := s.Tensor(stored)
 	from, err := tensor.ParseDType(info.DType)
 	if err != nil {
 		return err
 	}
-	to := k.param.W.DType
+	to := w.DType
+	if to.Quantized() {
+		to = tensor.F32
+	}
 	k.raw = slices.Grow(k.raw[:0], k.n*from.Size())[:k.n*from.Size()]
 	k.out = slices.Grow(k.out[:0], k.n*to.Size())[:k.n*to.Size()]
 	if err := s.ReadAt(stored, k.raw, int64(k.at)*int64(from.Size())); err != nil {
 		return err
 	}
-	if err := named(name, k.at, convert(k.out, to, k.raw, from)); err != nil || !k.param.Transposed {
+	if err := named(name, k.at, convert(k.out, to, k.raw, from)); err != nil {
 		return err
 	}
-	k.out = transposed(k.out, k.param.W.Dim(1), to)
+	if k.param.Transposed {
+		k.out = transposed(k.out, in, to)
+	}
+	if w.DType.Quantized() {
+		if err := k.toQuantized(0); err != nil {
+			return fmt.Errorf("%s, from row %d: %w", name, k.at/in, err)
+		}
+	}
 	return nil
 }
 

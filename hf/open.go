@@ -162,6 +162,7 @@ func (c *Checkpoint) readConfig(data []byte) (err error) {
 		return err
 	}
 	c.ConfigJSON = data
+	c.Quantization = parseObject(data).quantization()
 	c.Generation, err = ParseGenerationConfig([]byte("{}")) // if there is no file
 	return err
 }

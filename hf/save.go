@@ -30,10 +30,11 @@ var companions = []string{"generation_config.json", "tokenizer.json", "tokenizer
 	"chat_template.jinja", "tokenizer.model"}
 
 // Save saves a model in the Hugging Face layout into a directory, which it creates: its parameters as safetensors under
-// their Hugging Face names, from's config.json with only the type of the weights changed, and from's tokenizer and
-// other small files. It removes those that from lacks, because the chat template or tokenizer of another model would be
-// taken for this one's. transformers loads the result as it loads the original. A tied head is not saved. If a
-// parameter is NaN, infinite or too large for the saved type, the error names it.
+// their Hugging Face names, from's config.json with only the type of the weights changed, and how they are quantized,
+// and from's tokenizer and other small files. It removes those that from lacks, because the chat template or tokenizer
+// of another model would be taken for this one's. transformers loads the result as it loads the original, unless it is
+// quantized. A tied head is not saved. If a parameter is NaN, infinite or too large for the saved type, the error names
+// it.
 //
 // A model that is already in the directory stays whole until the new one is on disk. Then the new files get their
 // names. If that is interrupted, the directory holds the old model, the new one, or none that can be opened, but never
@@ -53,7 +54,7 @@ func save(dir string, from *Checkpoint, d *kernels.Device, params []model.Param,
 		return fmt.Errorf("DType %v: weights can be saved as F32, F16 or BF16", o.DType)
 	}
 	tensors, need := outputs(d, params, o.DType)
-	config, err := withDType(from.ConfigJSON, tensors[0].DType)
+	config, err := withDType(from.ConfigJSON, params, o.DType)
 	if err != nil {
 		return err
 	}
@@ -117,6 +118,17 @@ func complete(c model.Config, params []model.Param) error {
 func outputs(d *kernels.Device, params []model.Param, to tensor.DType) (list []TensorData, total int64) {
 	var out []byte
 	for _, p := range params {
+		if p.W.DType.Quantized() {
+			write := func(w io.Writer) error {
+				return d.Read(p.W, func(raw []byte) error {
+					_, err := w.Write(raw)
+					return err
+				})
+			}
+			list = append(list, TensorData{p.Name, tensor.U8, storedShape(p), write})
+			total += int64(p.W.Bytes())
+			continue
+		}
 		t := to
 		if t == 0 {
 			t = p.W.DType
@@ -190,19 +202,30 @@ func makeIndex(shards [][]TensorData, files []string, total int64) []byte {
 // dtypeNames are PyTorch's names of the types of weights.
 var dtypeNames = map[tensor.DType]string{tensor.F32: "float32", tensor.F16: "float16", tensor.BF16: "bfloat16"}
 
-// withDType returns a config.json with only the type of the weights changed.
-func withDType(config []byte, t tensor.DType) ([]byte, error) {
+// withDType returns a config.json with only the type of the weights changed, and how they are quantized.
+func withDType(config []byte, params []model.Param, t tensor.DType) ([]byte, error) {
+	for _, p := range params {
+		if t == 0 && !p.W.DType.Quantized() {
+			t = p.W.DType
+		}
+	}
 	o := parseObject(config)
 	if o.err != nil {
 		return nil, fmt.Errorf("config.json: %w", o.err)
 	}
 	changed := map[string]any{}
+	if q := quantizationOf(params); q != nil {
+		changed[quantizationKey] = q
+	} else if o.has(quantizationKey) {
+		changed[quantizationKey] = json.RawMessage("null")
+	}
+	typed := false
 	for _, name := range []string{"dtype", "torch_dtype"} {
 		if _, ok := o.keys[name]; ok {
-			changed[name] = dtypeNames[t]
+			changed[name], typed = dtypeNames[t], true
 		}
 	}
-	if len(changed) == 0 {
+	if !typed {
 		changed["torch_dtype"] = dtypeNames[t] // every version of transformers reads this name
 	}
 	return edited("config.json", config, changed)

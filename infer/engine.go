@@ -20,9 +20,11 @@ import (
 type OpenOptions struct {
 	// Hub downloads models. Default nil: hub.FromEnv.
 	Hub *hub.Hub
-	// DType is the type of weights and activations, BF16 or F32. Default 0: BF16 if more weights are stored in BF16 than
-	// in F32 and none in F16, which would lose digits in BF16; otherwise F32.
+	// DType is the type of weights and activations, BF16, F16 or F32. Default 0: BF16 if more weights are stored in BF16
+	// than in F32 and none in F16, which would lose digits in BF16; otherwise F32.
 	DType tensor.DType
+	// Quantization is the type of the weights to quantize while they are loaded. Default: those that are stored so.
+	Quantization model.Quantization
 	// Context is the maximum number of tokens of a prompt and its answer together. It sets the size of the KV cache, and
 	// is limited to the model's positions. Default 0: 4096.
 	Context int
@@ -39,7 +41,15 @@ const defaultContext = 4096
 
 // DTypes maps the names of dtypes in settings to types of weights and activations. auto leaves the choice to the
 // model's files.
-var DTypes = map[string]tensor.DType{"auto": 0, "bf16": tensor.BF16, "fp32": tensor.F32}
+var DTypes = map[string]tensor.DType{"auto": 0, "bf16": tensor.BF16, "fp16": tensor.F16, "fp32": tensor.F32}
+
+// Quantizations maps the names of quantizations in settings to the types of weights. Both keep the head in 8 bits, and
+// with it a tied embedding.
+var Quantizations = map[string]model.Quantization{
+	"":     {},
+	"int8": {Layers: tensor.INT8, Head: tensor.INT8},
+	"int4": {Layers: tensor.INT4Z, Head: tensor.INT8},
+}
 
 // An Engine generates answers of a model, one at a time. It is not safe for concurrent use.
 type Engine struct {
@@ -85,7 +95,10 @@ func Open(ctx context.Context, dev *kernels.Device, name string, o OpenOptions) 
 			dtype = tensor.BF16
 		}
 	}
-	options := model.Options{DType: dtype, MaxTokens: o.MaxTokens}
+	options := model.Options{DType: dtype, MaxTokens: o.MaxTokens, Quantization: o.Quantization}
+	if options.Quantization == (model.Quantization{}) {
+		options.Quantization = c.Quantization
+	}
 	if err := precompile(ctx, dev, c.Config, options); err != nil {
 		return nil, err
 	}

@@ -6,11 +6,12 @@ import (
 	"math"
 )
 
-// Config describes a model of the Llama family (Llama, Mistral, Qwen2, Qwen3) or a GPT-2. Every field has its effective
-// value: package hf, which reads config.json, fills in what the file leaves out.
+// Config describes a model of the Llama family (Llama, Mistral, Mixtral, Qwen2, Qwen3, Qwen3-MoE) or a GPT-2. Every
+// field has its effective value: package hf, which reads config.json, fills in what the file leaves out.
 type Config struct {
-	// Family is "llama", "mistral", "qwen2", "qwen3", "gpt2" or "nanogpt". It decides which names files give to
-	// parameters, and whether they store matrices transposed. The other fields describe how the models differ.
+	// Family is "llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "gpt2" or "nanogpt". It decides which names
+	// files give to parameters, and whether they store matrices transposed. The other fields describe how the models
+	// differ.
 	Family string
 
 	Vocab   int // rows of the embedding
@@ -31,6 +32,9 @@ type Config struct {
 	NormEps   float32 // added to the mean square, or to the variance, in every norm
 	LayerNorm bool    // norms are LayerNorm; without it, RMSNorm
 	NormBias  bool    // norms have biases; only LayerNorm can
+
+	// Mixture makes the MLP of most layers a mixture of experts; nil: all layers have an ordinary one.
+	Mixture *Mixture
 
 	// GELU makes the MLP Down(GELU(Up(x))). "": it is Down(SwiGLU(GateUp(x))).
 	GELU GELU
@@ -100,6 +104,11 @@ func (c Config) Validate() error {
 			return fmt.Errorf("%s %d: must be 1 to %d", c.key(size.name), size.value, size.max)
 		}
 	}
+	if m := c.Mixture; m != nil {
+		if err := m.validate(c.Layers); err != nil {
+			return err
+		}
+	}
 	switch {
 	case c.GELU != "" && c.GELU != GELUExact && c.GELU != GELUTanh:
 		return fmt.Errorf("GELU %q: must be %s or %s", c.GELU, GELUExact, GELUTanh)
@@ -154,16 +163,22 @@ func (c Config) TensorCount() (n int) {
 	return n
 }
 
-// eachTensor calls f with every parameter of a model with one layer, and how often the parameter occurs in c.
+// eachTensor calls f with every parameter of a model with one layer of each kind, and how often the parameter occurs in
+// c.
 func (c Config) eachTensor(f func(p Param, times int)) {
-	one := c
-	one.Layers = 1
+	one, times := c, []int{c.Layers}
+	if one.Layers = 1; c.Mixture != nil {
+		kinds := *c.Mixture
+		kinds.Dense, one.Mixture, one.Layers = []int{0}, &kinds, 2
+		times = []int{len(c.Mixture.Dense), c.Layers - len(c.Mixture.Dense)}
+	}
 	for _, p := range ParamsOf(one, Options{}) {
-		times := 1
-		if p.Layer != Outside {
-			times = c.Layers
+		switch {
+		case p.Layer == Outside:
+			f(p, 1)
+		case times[p.Layer] > 0:
+			f(p, times[p.Layer])
 		}
-		f(p, times)
 	}
 }
 

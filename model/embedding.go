@@ -12,7 +12,11 @@ type embedding struct {
 
 func newEmbedding(cfg Config, b *builder) embedding {
 	table := func(name string, n int) weight { return b.linear(cfg.Dim, false, rows{name, n}).weight }
+	if cfg.Tied {
+		b.products = b.quantization.Head
+	}
 	e := embedding{weight: table(cfg.names().embed, cfg.Vocab), tied: cfg.Tied, pad: cfg.PadID}
+	b.products = 0
 	if cfg.LearnedPositions {
 		e.positions = table(cfg.names().positions, cfg.MaxPositions)
 	}

@@ -36,7 +36,11 @@ func MemoryOf(dev *kernels.Device, f kernels.Fused, cfg Config, opts Options) Me
 	sizes := kernels.Sizes{
 		Type: opts.DType, Rows: opts.MaxTokens, Longest: opts.Longest, Logits: opts.logitsChunk(cfg, opts.MaxTokens),
 		Dim: cfg.Dim, Inner: swiGLU, Vocab: cfg.Vocab, Biased: cfg.widestBias(),
+		Pairs: cfg.pairs(opts.MaxTokens), Expert: cfg.expertInner(),
 		Attention: cfg.spec(), LayerNorm: cfg.LayerNorm, QKNorm: cfg.QKNorm, Backward: opts.Train,
+	}
+	if opts.Quantization != (Quantization{}) {
+		sizes.Quantized = cfg.widest()
 	}
 	if opts.MaxTokens > 0 {
 		s.Activations = kernels.SizeOf(func(arena *kernels.Arena) {
@@ -46,11 +50,20 @@ func MemoryOf(dev *kernels.Device, f kernels.Fused, cfg Config, opts Options) Me
 		s.Scratch = dev.ScratchOf(f, sizes)
 	}
 	if opts.Context > 0 { // prefill goes through in chunks
+		sizes.Pairs = cfg.pairs(min(prefillChunk, opts.Context))
 		sizes.Rows, sizes.Longest, sizes.Logits, sizes.Backward, sizes.Context = min(prefillChunk, opts.Context),
 			min(prefillChunk, opts.Context), 0, false, opts.Context
 		s.Scratch = max(s.Scratch, dev.ScratchOf(f, sizes))
 	}
 	return s
+}
+
+// expertInner returns the width inside an expert; 0 without a mixture.
+func (c Config) expertInner() int {
+	if c.Mixture == nil {
+		return 0
+	}
+	return c.Mixture.Inner
 }
 
 // widestBias returns the number of outputs of the widest linear layer that has a bias.

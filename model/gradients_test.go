@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -37,17 +38,23 @@ func TestTrainedAlone(t *testing.T) {
 			want := byName(t, whole)
 			kinds := map[string]bool{}
 			for _, p := range whole.Params() {
-				_, kind, _ := strings.Cut(p.Name, "layers.0.")
-				if kind == "" || kinds[kind] {
+				kind := strings.TrimPrefix(p.Name, fmt.Sprintf(cfg.names().layer, p.Layer))
+				if p.Layer == Outside || kinds[kind] {
 					continue
 				}
 				kinds[kind] = true
+				layers := 0
+				for name := range want {
+					if strings.HasSuffix(name, "."+kind) {
+						layers++
+					}
+				}
 				alone := open(t, dev, cfg, Options{DType: tensor.F32, MaxTokens: 40, Train: true,
-					Trainable: func(n string) bool { return strings.HasSuffix(n, kind) }})
+					Trainable: func(n string) bool { return strings.HasSuffix(n, "."+kind) }})
 				gradient(t, alone, 1, b)
 				got := byName(t, alone)
-				if len(got) != cfg.Layers {
-					t.Errorf("%s: %d gradients for %d layers", kind, len(got), cfg.Layers)
+				if len(got) != layers {
+					t.Errorf("%s: %d gradients for %d layers", kind, len(got), layers)
 				}
 				bytes := 0
 				for name, g := range got {
@@ -58,7 +65,7 @@ func TestTrainedAlone(t *testing.T) {
 					}
 				}
 				// Each size is rounded up to the alignment of tensors.
-				if size := alone.gradArena.Size(); size < bytes || size > bytes+256*cfg.Layers {
+				if size := alone.gradArena.Size(); size < bytes || size > bytes+256*layers {
 					t.Errorf("%s: gradients of %d bytes take %d", kind, bytes, size)
 				}
 			}

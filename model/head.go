@@ -9,8 +9,8 @@ import (
 // more memory than everything else. So only target positions go through the head, in chunks: the logits of a chunk
 // become losses and gradients before those of the next chunk are computed.
 //
-// Logits are F32 even if the model is BF16: a loss is the difference of two of them. Logits of trained models reach 20,
-// where rounding to BF16 is off by up to 0.06.
+// Logits are F32 even if the model is BF16 or F16: a loss is the difference of two of them. Logits of trained models
+// reach 20, where rounding to BF16 is off by up to 0.06.
 
 // headActs holds the memory of the head.
 type headActs struct {

@@ -36,7 +36,7 @@ func newParts(cfg Config, b *builder, reuse bool) (p parts) {
 	}
 	p.norm = b.norm(cfg, cfg.names().norm)
 	if p.head = (linear{weight: p.embed.weight}); !cfg.Tied {
-		b.matrices = b.headType
+		b.matrices, b.products = b.headType, b.quantization.Head
 		p.head = b.linear(cfg.Dim, false, rows{"lm_head", cfg.Vocab})
 	}
 	return p
@@ -46,6 +46,7 @@ func newParts(cfg Config, b *builder, reuse bool) (p parts) {
 type layer struct {
 	attention attention
 	mlp       mlp
+	mixture   *mixture // instead of mlp, if it is not nil
 
 	below bool // a parameter before this layer is trainable, so the backward pass must continue past the layer
 }
@@ -53,28 +54,54 @@ type layer struct {
 func newLayer(cfg Config, b *builder, i int) layer {
 	names := cfg.names()
 	b.layer, b.prefix, b.matrices, b.transpose = i, fmt.Sprintf(names.layer, i), b.gradType, names.transposed
-	defer func() { b.layer, b.prefix, b.matrices, b.transpose = Outside, "", tensor.F32, false }()
-	return layer{attention: newAttention(cfg, b), mlp: newMLP(cfg, b)}
+	b.products = b.quantization.Layers
+	defer func() {
+		b.layer, b.prefix, b.matrices, b.transpose, b.products = Outside, "", tensor.F32, false, 0
+	}()
+	l := layer{attention: newAttention(cfg, b)}
+	if cfg.mixed(i) {
+		l.mixture = newMixture(cfg, b)
+	} else {
+		l.mlp = newMLP(cfg, b)
+	}
+	return l
 }
 
-func (b *layer) trainable() bool { return b.attention.trainable() || b.mlp.trainable() }
+// feedForward is the second half of a layer: an MLP or a mixture of experts.
+type feedForward interface {
+	forward(p *pass, acts *layerActs, s stream) stream
+	activate(p *pass, acts *layerActs, s stream)
+	backward(p *pass, acts *layerActs, below bool)
+	trainable() bool
+	flops(below bool) float64
+}
+
+func (b *layer) feedForward() feedForward {
+	if b.mixture != nil {
+		return b.mixture
+	}
+	return &b.mlp
+}
+
+func (b *layer) trainable() bool { return b.attention.trainable() || b.feedForward().trainable() }
 
 // layerActs holds the activations of a layer that its backward pass needs.
 type layerActs struct {
 	attention attentionActs
 	mlp       mlpActs
+	mixture   mixtureActs // instead of mlp, in a layer with a mixture
 }
 
 func (b *layer) forward(p *pass, acts *layerActs, s stream) stream {
 	s = b.attention.forward(p, &acts.attention, s)
-	return b.mlp.forward(p, &acts.mlp, s)
+	return b.feedForward().forward(p, acts, s)
 }
 
 // backward expects the gradient of the layer's output in p.dh and replaces it with the gradient of the layer's input.
 func (b *layer) backward(p *pass, acts *layerActs) {
 	b.recompute(p, acts)
 	below := b.below || b.attention.trainable()
-	b.mlp.backward(p, &acts.mlp, below)
+	b.feedForward().backward(p, acts, below)
 	if below {
 		b.attention.backward(p, &acts.attention, b.below)
 	}
@@ -87,11 +114,24 @@ func (b *layer) recompute(p *pass, acts *layerActs) {
 	case RecomputeAttention:
 		b.attention.attend(p, &acts.attention, kept)
 	case RecomputeLayer:
-		b.mlp.activate(p, &acts.mlp, b.attention.forward(p, &acts.attention, kept))
+		b.feedForward().activate(p, acts, b.attention.forward(p, &acts.attention, kept))
 	}
 }
 
 func (b *layer) flops(context float64) float64 {
 	below := b.below || b.attention.trainable()
-	return b.attention.flops(b.below, context) + b.mlp.flops(below)
+	return b.attention.flops(b.below, context) + b.feedForward().flops(below)
+}
+
+// inputs calls f, unless it is nil, with the weights of the layer's products and their inputs.
+func (b *layer) inputs(acts *layerActs, f func(w, x tensor.Tensor)) {
+	if f == nil {
+		return
+	}
+	f(b.attention.qkv.weight.w, acts.attention.x)
+	f(b.attention.o.weight.w, acts.attention.y)
+	if b.mixture == nil {
+		f(b.mlp.gateUp.weight.w, acts.mlp.x)
+		f(b.mlp.down.weight.w, acts.mlp.act)
+	}
 }

@@ -53,14 +53,15 @@ func allocMLP(arena *kernels.Arena, cfg Config, t tensor.DType, rows int) (acts 
 	return acts
 }
 
-func (l *mlp) forward(p *pass, acts *mlpActs, s stream) stream {
-	l.activate(p, acts, s)
-	l.down.forward(p.dev, p.branch, acts.act)
-	return stream{acts.h, p.branch}
+func (l *mlp) forward(p *pass, all *layerActs, s stream) stream {
+	l.activate(p, all, s)
+	l.down.forward(p.dev, p.branch, all.mlp.act)
+	return stream{all.mlp.h, p.branch}
 }
 
 // activate is forward without its last product. The backward pass does not need the output of that.
-func (l *mlp) activate(p *pass, acts *mlpActs, s stream) {
+func (l *mlp) activate(p *pass, all *layerActs, s stream) {
+	acts := &all.mlp
 	l.norm.forward(p.dev, acts.normActs, s)
 	l.gateUp.forward(p.dev, acts.gateUp, acts.x)
 	if l.gelu != "" {
@@ -72,8 +73,8 @@ func (l *mlp) activate(p *pass, acts *mlpActs, s stream) {
 
 // backward expects the gradient of the half's output in p.dh. If below is true, it replaces that with the gradient of
 // the half's input.
-func (l *mlp) backward(p *pass, acts *mlpActs, below bool) {
-	dev, g := p.dev, p.actGrads
+func (l *mlp) backward(p *pass, all *layerActs, below bool) {
+	dev, g, acts := p.dev, p.actGrads, &all.mlp
 	l.down.backward(dev, g.dact, false, p.dh, acts.act, p.overwrite)
 	if l.gelu != "" {
 		dev.GELUBackward(g.dgateUp, g.dact, acts.gateUp, l.gelu == GELUTanh)

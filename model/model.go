@@ -24,6 +24,14 @@ type Model struct {
 	// OnHidden, if not nil, is called with the residual stream as Loss, Gradient and Logits compute it: "embed", "block.0"
 	// and so on, and "norm", each [rows, dim]. The tensor is only valid during the call.
 	OnHidden func(name string, h tensor.Tensor)
+
+	// OnInputs, if not nil, is called with the inputs x [rows, in] of each linear layer in the model's layers, and its
+	// weight w, as Loss, Gradient and Logits compute them. Experts and routers are left out. The tensors are only valid
+	// during the call.
+	OnInputs func(w, x tensor.Tensor)
+	// OnRouting, if not nil, is called for each layer with a mixture of experts, with the router's logits, [rows, experts]
+	// F32, and the routing. They are only valid during the call.
+	OnRouting func(layer int, logits tensor.Tensor, r kernels.Routing)
 }
 
 // New allocates a model. The caller must load its weights into Params, or call Init.
@@ -73,6 +81,9 @@ func (m *Model) Device() *kernels.Device { return m.dev }
 
 // DType returns the type of weights and activations.
 func (m *Model) DType() tensor.DType { return m.opts.DType }
+
+// Quantization returns the types of quantized weights.
+func (m *Model) Quantization() Quantization { return m.opts.Quantization }
 
 // Rows returns the number of rows of a pass over tokens tokens: see Options.PadPasses.
 func (m *Model) Rows(tokens int) int { return m.opts.Rows(tokens) }

@@ -7,6 +7,9 @@ type names struct {
 	norm1, norm2           string
 	qkv, gateUp            []string // one name if the file has them in one matrix
 	o, down                string
+	router, expert         string // of a mixture, the second the format of the prefix of an expert's parameters
+	expertGateUp           []string
+	expertDown             string
 	transposed             bool              // files store the matrices in layers as [in, out]
 	keys                   map[string]string // of config.json, where they are not Llama's
 }
@@ -15,7 +18,9 @@ var (
 	llamaNames = names{embed: "model.embed_tokens", norm: "model.norm", layer: "model.layers.%d.",
 		norm1: "input_layernorm", norm2: "post_attention_layernorm",
 		qkv: []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}, o: "self_attn.o_proj",
-		gateUp: []string{"mlp.gate_proj", "mlp.up_proj"}, down: "mlp.down_proj"}
+		gateUp: []string{"mlp.gate_proj", "mlp.up_proj"}, down: "mlp.down_proj",
+		router: "mlp.gate", expert: "mlp.experts.%d.", expertGateUp: []string{"gate_proj", "up_proj"},
+		expertDown: "down_proj"}
 	nanoGPTNames = names{embed: "transformer.wte", positions: "transformer.wpe", norm: "transformer.ln_f",
 		layer: "transformer.h.%d.", norm1: "ln_1", norm2: "ln_2", qkv: []string{"attn.c_attn"}, o: "attn.c_proj",
 		gateUp: []string{"mlp.c_fc"}, down: "mlp.c_proj",
@@ -29,6 +34,11 @@ func (c Config) names() names {
 	case "gpt2":
 		n := nanoGPTNames
 		n.transposed = true
+		return n
+	case "mixtral":
+		n := llamaNames
+		n.router, n.expert = "block_sparse_moe.gate", "block_sparse_moe.experts.%d."
+		n.expertGateUp, n.expertDown = []string{"w1", "w3"}, "w2"
 		return n
 	case "nanogpt":
 		return nanoGPTNames

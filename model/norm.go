@@ -57,17 +57,32 @@ func allocNorm(arena *kernels.Arena, cfg Config, t tensor.DType, rows int, numbe
 // backwardThrough goes back from dy, the output gradient of the layer l after the norm, through both. It adds the
 // result to p.dh, the gradient of the residual stream, unless neither the norm nor anything below is trainable.
 func (n norm) backwardThrough(p *pass, l linear, dy tensor.Tensor, acts normActs, below bool) {
+	dx := n.outputGradient(p, below)
+	l.backward(p.dev, dx, false, dy, acts.x, p.overwrite)
+	n.backward(p, dx, acts)
+}
+
+// outputGradient returns the tensor for the gradient of the norm's output, or the zero Tensor if neither the norm nor
+// anything below is trainable.
+func (n norm) outputGradient(p *pass, below bool) tensor.Tensor {
 	if !below && !n.trainable() {
-		l.backward(p.dev, tensor.Tensor{}, false, dy, acts.x, p.overwrite)
+		return tensor.Tensor{}
+	}
+	return p.actGrads.dx
+}
+
+// backward goes back from dx, the gradient of the norm's output, unless it is the zero Tensor, and adds the result to
+// p.dh.
+func (n norm) backward(p *pass, dx tensor.Tensor, acts normActs) {
+	if !dx.Ok() {
 		return
 	}
-	l.backward(p.dev, p.actGrads.dx, false, dy, acts.x, p.overwrite)
 	n.zeroGradients(p.dev, p.overwrite)
 	if n.centered {
-		p.dev.AddLayerNormBackward(p.dh, n.whole(), n.bias.whole(), p.actGrads.dx, acts.h, n.w, acts.mean, acts.rstd)
+		p.dev.AddLayerNormBackward(p.dh, n.whole(), n.bias.whole(), dx, acts.h, n.w, acts.mean, acts.rstd)
 		return
 	}
-	p.dev.AddRMSNormBackward(p.dh, n.whole(), p.actGrads.dx, acts.h, n.w, acts.rstd)
+	p.dev.AddRMSNormBackward(p.dh, n.whole(), dx, acts.h, n.w, acts.rstd)
 }
 
 // backwardFirst is the backward pass of the last norm, where the residual stream ends: it overwrites dh.

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 
 	"restyle/kernels"
@@ -33,8 +34,10 @@ func ParseRecompute(s string) (Recompute, error) {
 
 // Options configure how a model is held in memory. The zero value is for inference in BF16 by Extend only.
 type Options struct {
-	// DType is the type of weights and activations, BF16 or F32. Default BF16.
+	// DType is the type of weights and activations, BF16, F16 or F32. Default BF16.
 	DType tensor.DType
+	// Quantization is the type of the weights that are quantized. Default: none. A model to be trained has none.
+	Quantization Quantization
 	// MaxTokens is the maximum number of tokens of a batch for Loss, Gradient and Logits. Default 0: these cannot be
 	// called, the model can only extend KV caches.
 	MaxTokens int
@@ -83,8 +86,8 @@ func (o Options) withDefaults(cfg Config) (Options, error) {
 	if o.DType == 0 {
 		o.DType = tensor.BF16
 	}
-	if o.DType != tensor.BF16 && o.DType != tensor.F32 {
-		return o, fmt.Errorf("model: DType %v: must be BF16 or F32", o.DType)
+	if !o.DType.Computes() {
+		return o, fmt.Errorf("model: DType %v: must be BF16, F16 or F32", o.DType)
 	}
 	if o.GradType == 0 {
 		o.GradType = tensor.F32
@@ -98,6 +101,12 @@ func (o Options) withDefaults(cfg Config) (Options, error) {
 	var err error
 	if o.Recompute, err = ParseRecompute(string(o.Recompute)); err != nil {
 		return o, err
+	}
+	if err := o.Quantization.validate(); err != nil {
+		return o, err
+	}
+	if o.Train && o.Quantization != (Quantization{}) {
+		return o, errors.New("model: Train with Quantization: quantized weights have no gradients")
 	}
 	if o.Trainable == nil {
 		o.Trainable = func(string) bool { return true }
@@ -121,7 +130,7 @@ func (o Options) builder(cfg Config, weights, gradients *kernels.Arena) *builder
 		gradients = nil
 	}
 	b := &builder{weights: weights, gradients: gradients, trainable: o.Trainable, layer: Outside,
-		dtype: o.DType, gradType: o.GradType, headType: tensor.F32, matrices: tensor.F32}
+		dtype: o.DType, quantization: o.Quantization, gradType: o.GradType, headType: tensor.F32, matrices: tensor.F32}
 	if o.logitsChunk(cfg, o.MaxTokens) >= o.MaxTokens {
 		b.headType = o.GradType
 	}

@@ -36,16 +36,18 @@ func (p Param) Trainable() bool { return p.Grad.Ok() }
 // builder allocates the tensors of a model's parts and lists them. From that list follow the parameters, their names in
 // files, their sizes and their number.
 type builder struct {
-	weights   *kernels.Arena
-	gradients *kernels.Arena // nil if nothing is trainable
-	dtype     tensor.DType   // of weights
-	gradType  tensor.DType   // of the gradients of matrices in layers
-	headType  tensor.DType   // of the gradient of an untied head
-	matrices  tensor.DType   // of the gradients of the matrices that are being built
-	trainable func(name string) bool
-	layer     int    // that is being built
-	prefix    string // of its parameters' names
-	transpose bool   // files store its matrices as [in, out]
+	weights      *kernels.Arena
+	gradients    *kernels.Arena // nil if nothing is trainable
+	dtype        tensor.DType   // of weights
+	gradType     tensor.DType   // of the gradients of matrices in layers
+	headType     tensor.DType   // of the gradient of an untied head
+	matrices     tensor.DType   // of the gradients of the matrices that are being built
+	products     tensor.DType   // of the matrices that are being built; 0: dtype
+	quantization Quantization
+	trainable    func(name string) bool
+	layer        int    // that is being built
+	prefix       string // of its parameters' names
+	transpose    bool   // files store its matrices as [in, out]
 
 	params []Param
 }
@@ -90,7 +92,11 @@ func (b *builder) weight(suffix string, kind Param, parts []rows, inner ...int) 
 		trainable[i] = b.gradients != nil && b.trainable(names[i])
 		n += r.n
 	}
-	m.w = b.weights.New(names[0], b.dtype, shape(n)...)
+	t := b.dtype
+	if kind.Decay && b.products != 0 {
+		t = b.products
+	}
+	m.w = b.weights.New(names[0], t, shape(n)...)
 	gradType := tensor.F32
 	if kind.Decay {
 		gradType = b.matrices

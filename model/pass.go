@@ -25,6 +25,8 @@ type pass struct {
 	last   normActs      // of the last norm
 	head   headActs
 
+	mixture mixturePass // of layers with experts
+
 	recompute Recompute
 	overwrite bool          // overwrite gradients instead of adding to them
 	dh        tensor.Tensor // [rows, dim] the gradient of the residual stream

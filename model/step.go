@@ -36,16 +36,20 @@ func (m *Model) allocPass(arena *kernels.Arena, e extent) *pass {
 			b.attention = p.layers[0].attention
 		}
 		b.attention.h = h[i]
-		if i == 0 || keepMLP {
+		switch first := cfg.firstLike(i); {
+		case first < i && !keepMLP:
+			b.mlp, b.mixture = p.layers[first].mlp, p.layers[first].mixture
+		case cfg.mixed(i):
+			b.mixture = allocMixture(arena, cfg, t, rows)
+		default:
 			b.mlp = allocMLP(arena, cfg, t, rows)
-		} else {
-			b.mlp = p.layers[0].mlp
 		}
 		p.layers = append(p.layers, b)
 	}
 	p.last = allocNorm(arena, cfg, t, rows, "")
 	p.last.h = h[cfg.Layers]
 	p.branch = arena.New("branch", t, rows, cfg.Dim)
+	p.mixture = allocMixturePass(arena, cfg, t, rows)
 	if keep {
 		p.dh = arena.New("dh", t, rows, cfg.Dim)
 	}
@@ -62,6 +66,7 @@ func (m *Model) allocPass(arena *kernels.Arena, e extent) *pass {
 				func() {
 					p.actGrads.dgateUp = arena.New("dgateUp", t, rows, cfg.gateUpDim())
 					p.actGrads.dact = arena.New("dact", t, rows, cfg.Inner)
+					p.mixture.allocGradients(arena, cfg, t, rows)
 				},
 				func() {
 					p.actGrads.dqkv = arena.New("dqkv", t, rows, cfg.qkvDim())
@@ -80,10 +85,12 @@ func (m *Model) newPass(b Batch) (*pass, error) {
 		return nil, err
 	}
 	m.actArena.Release(0)
+	live := len(b.IDs)
 	b = b.padded(m.opts.Rows(len(b.IDs)), m.opts.Longest, int32(max(0, m.cfg.PadID)))
 	n := len(b.IDs)
 	p := m.allocPass(m.actArena, extent{maxTokens: m.opts.MaxTokens, rows: n, targets: b.Targets(),
 		logits: m.opts.logitsChunk(m.cfg, n), keep: m.opts.Train})
+	p.mixture.live = live
 	p.cuSeqlens = slices.Compact(slices.Clone(b.cuSeqlens())) // without empty sequences there are at most MaxTokens+1
 	p.offsets = p.staged.Part(4*m.opts.MaxTokens, len(p.cuSeqlens))
 	index, targets := b.targets()
@@ -94,12 +101,19 @@ func (m *Model) newPass(b Batch) (*pass, error) {
 // forward runs all layers and the last norm, and leaves its output in p.last.x.
 func (m *Model) forward(p *pass) {
 	defer m.dev.Range("forward")()
+	if m.cfg.Mixture != nil {
+		m.dev.Zero(p.mixture.sums)
+	}
 	s := m.embed.forward(p, p.layers[0].attention.h)
 	for i := range m.layers {
 		acts := &p.layers[i]
 		end := m.layerRange(i)
 		s = m.layers[i].forward(p, acts, s)
 		end()
+		m.layers[i].inputs(acts, m.OnInputs)
+		if m.OnRouting != nil && m.layers[i].mixture != nil {
+			m.OnRouting(i, acts.mixture.logits, acts.mixture.routing)
+		}
 		// The norm that a layer starts with has added the branch of the layer before, or the positions' of the embedding.
 		if i == 0 {
 			m.watch("embed", acts.attention.h)
@@ -147,6 +161,10 @@ type Loss struct {
 	Targets int
 	// Tokens holds the loss of each target position, in order.
 	Tokens []float32
+	// Auxiliary is a mixture's load-balancing loss, experts · Σ f·P with the share f of tokens that chose an expert and
+	// its mean probability P, over all layers together (Fedus et al. 2022): PerToken if all experts are used alike. Only
+	// Loss computes it; 0 without a mixture.
+	Auxiliary float64
 }
 
 // Mean returns the loss per target position, or NaN if there is none.
@@ -165,7 +183,13 @@ func (m *Model) Loss(b Batch) (Loss, error) {
 	}
 	m.forward(p)
 	m.headLoss(p, 0, false)
-	return m.Read(p.losses())
+	l, err := m.Read(p.losses())
+	if m.cfg.Mixture != nil && err == nil {
+		sums := make([]float32, p.mixture.sums.Len())
+		err = m.dev.Download(sums, p.mixture.sums)
+		l.Auxiliary = p.mixture.loss(sums)
+	}
+	return l, err
 }
 
 // Losses holds the losses of a pass on the device. The next pass overwrites them.
@@ -188,6 +212,9 @@ func (m *Model) Read(l Losses) (Loss, error) {
 
 // Gradients says how Gradient treats existing gradients, and who is told when new ones are final. The zero value adds.
 type Gradients struct {
+	// Balance is the factor of a mixture's auxiliary loss, which spreads the tokens over the experts: the gradient is that
+	// of scale · the sum of the losses + Balance · AuxiliaryLoss. Default 0.
+	Balance float32
 	// Overwrite overwrites the gradients, as the first batch of a step should. Otherwise Gradient adds to them.
 	Overwrite bool
 	// After, if not nil, is called when the gradients of a layer are final, the last layer first, and at the end with
@@ -209,7 +236,7 @@ func (m *Model) Gradient(b Batch, scale float32, g Gradients) (Losses, error) {
 	if err != nil {
 		return Losses{}, err
 	}
-	p.overwrite = g.Overwrite
+	p.overwrite, p.mixture.balance = g.Overwrite, g.Balance
 	m.forward(p)
 	m.headLoss(p, scale, true)
 	l := p.losses()

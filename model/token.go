@@ -45,7 +45,7 @@ func (c *KVCache) reachOf(n int) int {
 
 // decodes reports whether the device has kernels for decoding single tokens of this model.
 func (m *Model) decodes() bool {
-	return !m.cfg.LayerNorm && m.cfg.GELU == "" && !m.cfg.LearnedPositions && !m.cfg.ByLayer &&
+	return m.cfg.Mixture == nil && !m.cfg.LayerNorm && m.cfg.GELU == "" && !m.cfg.LearnedPositions && !m.cfg.ByLayer &&
 		m.dev.Decodes(m.opts.DType, m.cfg.Dim, m.cfg.Inner, m.cfg.Heads*m.cfg.HeadDim)
 }
 

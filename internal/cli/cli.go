@@ -298,6 +298,7 @@ func SameFile(a, b string) bool {
 const (
 	DeviceHelp = "device to run on, `auto|cpu|cuda|cuda:N`; auto is the NVIDIA GPU with the most free memory, or the " +
 		"CPU if there is none, and cuda is cuda:0"
-	DTypeHelp = "type of weights and activations, `auto|bf16|fp32`; auto is bf16 if most weights are stored in it and " +
+	DTypeHelp = "type of weights and activations, `auto|bf16|fp16|fp32`; auto is bf16 if most weights are stored in it " +
+		"and " +
 		"none in fp16, else fp32"
 )

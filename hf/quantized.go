@@ -1,0 +1,117 @@
+package hf
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"restyle/model"
+	"restyle/quant"
+	"restyle/tensor"
+)
+
+// A quantized weight is stored as U8 [out, bytes of a row], in the layout of package tensor. config.json tells which
+// weights are, and their types:
+//
+//	"quantization_config": {"quant_method": "restyle", "layers": "INT4Z", "head": "INT8"}
+const quantizationKey, quantMethod = "quantization_config", "restyle"
+
+// quantizedTypes are the types by their names in config.json.
+var quantizedTypes = map[string]tensor.DType{"INT8": tensor.INT8, "INT4": tensor.INT4, "INT4Z": tensor.INT4Z}
+
+// quantization reads quantization_config. Other programs' are an error.
+func (o *object) quantization() (q model.Quantization) {
+	if !o.has(quantizationKey) {
+		return q
+	}
+	var fields map[string]string
+	if json.Unmarshal(o.keys[quantizationKey], &fields) != nil || fields["quant_method"] != quantMethod {
+		o.fail("%s is %.60s: only weights that restyle has quantized are supported: use the repository of the original "+
+			"model", quantizationKey, o.keys[quantizationKey])
+		return q
+	}
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		t, known := quantizedTypes[fields[key]]
+		switch {
+		case key == "quant_method":
+		case !known || key != "layers" && key != "head":
+			o.fail("%s has %.40q: %.40q: must be layers or head, and INT8, INT4 or INT4Z", quantizationKey, key, fields[key])
+		case key == "layers":
+			q.Layers = t
+		default:
+			q.Head = t
+		}
+	}
+	if q == (model.Quantization{}) {
+		o.fail("%s names no quantized weights", quantizationKey)
+	}
+	return q
+}
+
+// quantizationOf returns how parameters are quantized, as config.json has it, or nil if they are not.
+func quantizationOf(params []model.Param) map[string]string {
+	fields := map[string]string{"quant_method": quantMethod}
+	for _, p := range params {
+		if t := p.W.DType; t.Quantized() && p.Layer == model.Outside {
+			fields["head"] = t.String()
+		} else if t.Quantized() {
+			fields["layers"] = t.String()
+		}
+	}
+	if len(fields) == 1 {
+		return nil
+	}
+	return fields
+}
+
+// params lists the model's parameters. The types of quantized ones are those in the files.
+func (c *Checkpoint) params() []model.Param {
+	return model.ParamsOf(c.Config, model.Options{Quantization: c.Quantization})
+}
+
+// storedShape returns the shape of a parameter in files.
+func storedShape(p model.Param) []int {
+	if p.W.DType.Quantized() {
+		return []int{p.W.Rows(), p.W.DType.RowBytes(p.W.Dim(-1))}
+	}
+	return fileShape(p)
+}
+
+// toQuantized makes a chunk's weights from what has been read: from a quantized type if there is one, otherwise from
+// float32, which the type's default rule quantizes.
+func (k *chunk) toQuantized(from tensor.DType) error {
+	w, in := k.param.W, k.param.W.Dim(-1)
+	if from == w.DType {
+		k.out = append(k.out[:0], k.raw...)
+		return quant.Check(k.out, from, in)
+	}
+	values := make([]float32, k.n)
+	widen(values, k.out, tensor.F32)
+	size := k.n / in * w.DType.RowBytes(in)
+	k.out = slices.Grow(k.out[:0], size)[:size]
+	return quant.RuleFor(w.DType).Quantize(k.out, values, in)
+}
+
+// fromQuantized makes a chunk's weights, of type to, from quantized ones.
+func (k *chunk) fromQuantized(from, to tensor.DType) error {
+	in, values := k.param.W.Dim(-1), make([]float32, k.n)
+	if err := quant.Check(k.raw, from, in); err != nil {
+		return err
+	}
+	if err := quant.Dequantize(values, k.raw, from, in); err != nil {
+		return err
+	}
+	k.out = slices.Grow(k.out[:0], k.n*to.Size())[:k.n*to.Size()]
+	narrow(k.out, to, values)
+	return nil
+}
+
+// quantizedAs returns an error if a parameter cannot get its type from that of the file.
+func quantizedAs(p model.Param, stored tensor.DType) error {
+	if stored.Quantized() && p.W.DType.Quantized() && stored != p.W.DType {
+		return fmt.Errorf("%s is quantized to %v: it cannot be quantized to %v: use the original model", p.Name, stored,
+			p.W.DType)
+	}
+	return nil
+}

@@ -1,0 +1,27 @@
+package model
+
+import (
+	"fmt"
+
+	"restyle/tensor"
+)
+
+// A Quantization is the types of a model's quantized weights: tensor.INT8, INT4, INT4Z, or 0 for weights that are not
+// quantized. The zero value quantizes nothing. Everything else keeps its type: norms, biases, an embedding that is not
+// the head, learned positions, routers and experts.
+type Quantization struct {
+	Layers tensor.DType // of the linear layers in the model's layers
+	Head   tensor.DType // of the head, and so of an embedding that is tied to it
+}
+
+func (q Quantization) validate() error {
+	for _, t := range []tensor.DType{q.Layers, q.Head} {
+		if t != 0 && !t.Quantized() {
+			return fmt.Errorf("model: Quantization %v: must be INT8, INT4 or INT4Z", t)
+		}
+	}
+	return nil
+}
+
+// widest returns the most inputs of a linear layer.
+func (c Config) widest() int { return max(c.Dim, c.Inner, c.Heads*c.HeadDim) }
