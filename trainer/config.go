@@ -30,10 +30,10 @@ type Config struct {
 	Eps          float64
 	Clip         float64 // maximum global norm of the gradient; 0: no clipping
 	Optimizer    Optimizer
-	Master       optim.Master // how BF16 weights keep small updates; ignored with BNB
+	Master       optim.Master // how BF16 and F16 weights keep small updates; ignored with BNB
 	BNB          bool         // bitsandbytes' 8-bit AdamW exactly, which has no master weights
 
-	DType     tensor.DType // of weights and activations: BF16 or F32
+	DType     tensor.DType // of weights and activations: BF16, F16 or F32
 	Freeze    []string     // patterns of parameters that are not trained, see Trainable
 	TrainOnly []string     // patterns of parameters that are; none: all
 	GradDType GradDType
@@ -126,14 +126,14 @@ func (c *Config) Fields() []Field {
 			Help:  "AdamW with its state in 8 or in 32 bits, `adamw8bit|adamw`"},
 		{Name: "master", Group: training, Default: optim.Split8,
 			Value: choose(&c.Master, "split8|sr|fp32|none", optim.Split8, optim.Stochastic, optim.FP32, optim.NoMaster),
-			Help: "how bf16 weights keep updates below their precision, `split8|sr|fp32`: 8 extra bits per weight, " +
+			Help: "how bf16 and fp16 weights keep updates below their precision, `split8|sr|fp32`: 8 extra bits per weight, " +
 				"stochastic rounding, or an fp32 copy"},
 		{Name: "bnb", Group: training, Value: &c.BNB,
 			Help: "bitsandbytes' AdamW8bit exactly, which loses small updates; for comparisons"},
 		{Name: "dtype", Group: training, Default: tensor.BF16,
-			Value: choose(&c.DType, "bf16|fp32", tensor.BF16, tensor.F32),
-			Help: "type of weights and activations, `bf16|fp32`; the default is fp32 if any of the model's weights are " +
-				"stored in fp16"},
+			Value: choose(&c.DType, "bf16|fp16|fp32", tensor.BF16, tensor.F16, tensor.F32),
+			Help: "type of weights and activations, `bf16|fp16|fp32`; fp16, with a loss scale that train finds, is for GPUs " +
+				"without bf16; the default is fp32 if any of the model's weights are stored in fp16"},
 		{Name: "freeze", Group: training, Value: &c.Freeze,
 			Help: "parameters not to train: `patterns` of whole parts of their names, such as embed_tokens,layers.0"},
 		{Name: "train-only", Group: training, Value: &c.TrainOnly,
@@ -194,6 +194,12 @@ func (c Config) Check() error {
 	}
 	if c.BNB && c.Optimizer != AdamW8bit {
 		return fmt.Errorf("bnb: bitsandbytes' AdamW keeps its state in 8 bits: set optimizer to adamw8bit")
+	}
+	if c.DType == tensor.F16 && c.BNB {
+		return fmt.Errorf("bnb: it updates no fp16 weights: set dtype to bf16 or fp32")
+	}
+	if c.DType == tensor.F16 && c.GradDType == BF16Grad {
+		return fmt.Errorf("grad-dtype bf16: must be auto or fp32 with dtype fp16")
 	}
 	for _, x := range c.patterns() {
 		if _, err := path.Match(x.pattern, ""); err != nil {

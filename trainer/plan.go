@@ -218,6 +218,9 @@ func inPasses(batches []model.Batch, limit int) (passes []model.Batch) {
 	return passes
 }
 
+// LR returns the learning rate of a step.
+func (p *Plan) LR(step int) float64 { return p.rate(step) }
+
 // Write writes one line of JSON per step, beginning with step first: its learning rate and, for each of its passes, the
 // token ids, the labels and the starts of its sequences. Another program can train the same steps from it.
 func (p *Plan) Write(w io.Writer, first int) error {

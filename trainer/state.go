@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"restyle/hf"
+	"restyle/optim"
 	"restyle/tensor"
 	"restyle/trainer/checkpoint"
 	"restyle/trainer/report"
@@ -34,6 +35,8 @@ type State struct {
 	Examples  int64         `json:"examples"`
 	Skipped   int           `json:"skipped"`
 	InARow    int           `json:"skipped_in_a_row"`
+	Scaler    *optim.Scaler `json:"loss_scaling,omitempty"` // of a run in F16
+	Overflows int           `json:"overflows,omitempty"`    // gradients that overflowed with a larger loss scale
 	Loss      report.Number `json:"loss"`
 	Best      *Best         `json:"best,omitempty"`
 	SinceBest int           `json:"evaluations_since_best"`
@@ -79,7 +82,7 @@ func (r *Run) save() error {
 		if err := hf.WriteSafetensors(filepath.Join(dir, optimizerName), nil, tensors); err != nil {
 			return err
 		}
-		r.state.Format, r.state.Updates = formatNow, r.Optimizer.Steps()
+		r.state.Format, r.state.Updates, r.state.Scaler = formatNow, r.Optimizer.Steps(), r.Optimizer.Scaler
 		data, err := json.MarshalIndent(r.state, "", "  ")
 		if err != nil {
 			return err
@@ -170,6 +173,14 @@ func (r *Run) restore(ctx context.Context, dir string) error {
 	}
 	if err := r.restoreOptimizer(filepath.Join(dir, optimizerName)); err != nil {
 		return fmt.Errorf("checkpoint %s: %w", dir, err)
+	}
+	if scaler := r.Optimizer.Scaler; scaler != nil {
+		if s.Scaler == nil || !(s.Scaler.Scale >= minLossScale) || math.IsInf(float64(s.Scaler.Scale), 0) ||
+			s.Scaler.Good < 0 {
+			return fmt.Errorf("checkpoint %s: its %s has no valid loss scale: remove it to resume from an older one", dir,
+				stateName)
+		}
+		scaler.Scale, scaler.Good = s.Scaler.Scale, s.Scaler.Good
 	}
 	r.Optimizer.SetSteps(s.Updates)
 	s.Decisions = r.Decisions

@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"restyle/kernels"
@@ -11,7 +12,7 @@ import (
 
 // step takes one optimizer step: it computes the gradient of the mean loss over all target tokens of the step, clips it
 // to its global norm and updates the weights. The target tokens are counted before anything is computed, so the loss is
-// never a mean of means. If the gradient is not finite, step updates nothing.
+// never a mean of means. If the gradient is not finite, step updates nothing, and skips these examples.
 func (r *Run) step() error {
 	start := time.Now()
 	at := r.state.Step
@@ -23,7 +24,7 @@ func (r *Run) step() error {
 		r.state.Padding += int64(r.Model.Rows(len(b.IDs)) - len(b.IDs))
 		s.Targets += b.Targets()
 	}
-	res, err := r.Update(passes, float32(1/float64(s.Targets)), s.LR)
+	res, err := r.update(passes, &s)
 	if err != nil {
 		return fmt.Errorf("step %d: %w", at+1, err)
 	}
@@ -45,16 +46,48 @@ func (r *Run) step() error {
 		return err
 	}
 	if r.state.InARow >= maxSkipped {
-		return fmt.Errorf("step %d: the gradient was not finite for %d steps in a row, which updated no weight: "+
-			"lower lr, set dtype to fp32, or look for damaged examples in the data", at+1, r.state.InARow)
+		remedy := "lower lr, set dtype to fp32, or look for damaged examples in the data"
+		if r.Optimizer.Scaler != nil && r.Optimizer.LossScale() == minLossScale {
+			remedy = fmt.Sprintf("with the smallest loss scale, %d, it is too large for fp16: set dtype to bf16 or fp32, or "+
+				"lower lr",
+				minLossScale)
+		}
+		return fmt.Errorf("step %d: the gradient was not finite for %d steps in a row, which updated no weight: %s", at+1,
+			r.state.InARow, remedy)
 	}
 	return nil
 }
 
+// minLossScale is the smallest loss scale: with less, gradients would be smaller than without one.
+const minLossScale = 1
+
+// update takes the step s over passes. If its gradient overflows F16, nothing has moved, and update takes the step
+// again with the smaller loss scale. A loss that is not finite does not depend on the scale.
+func (r *Run) update(passes []model.Batch, s *Step) (res kernels.StepResult, err error) {
+	scaler := r.Optimizer.Scaler
+	for {
+		was := r.Optimizer.LossScale()
+		res, err = r.Update(passes, float32(1/float64(s.Targets)), s.LR)
+		if err != nil || scaler == nil {
+			return res, err
+		}
+		scaler.Scale = max(scaler.Scale, minLossScale)
+		s.LossScale = was
+		if res.Taken || math.IsNaN(res.Loss) || math.IsInf(res.Loss, 0) || was == minLossScale {
+			return res, nil
+		}
+		s.Overflows++
+		r.state.Overflows++
+		r.notice("step %d: the gradient overflows fp16 with a loss scale of %g: the step is taken again with %g", s.Step, was,
+			scaler.Scale)
+	}
+}
+
 // Update takes an optimizer step over passes with learning rate lr, as each step of a run does. scale multiplies the
-// sum of the losses. Of r, Update uses only Plan.Config, Model and Optimizer.
+// sum of the losses, and so does the optimizer's loss scale. Of r, Update uses only Plan.Config, Model and Optimizer.
 func (r *Run) Update(passes []model.Batch, scale float32, lr float64) (kernels.StepResult, error) {
 	defer r.Model.Device().Range("step")()
+	scale *= r.Optimizer.LossScale()
 	if r.Plan.Config.Gradients == LayerGradients {
 		return r.updateLayers(passes[0], scale, lr)
 	}

@@ -80,7 +80,10 @@ type Step struct {
 	Tokens   int           `json:"tokens"`
 	Targets  int           `json:"trained"` // target tokens
 	Skipped  bool          `json:"skipped,omitempty"`
-	Seconds  float64       `json:"seconds"`
+	// In F16: the factor of the loss, and how often the gradient overflowed with a larger one, which moved nothing.
+	LossScale float32 `json:"loss_scale,omitempty"`
+	Overflows int     `json:"overflows,omitempty"`
+	Seconds   float64 `json:"seconds"`
 }
 
 // Evaluation is the result of an evaluation between two steps: the validation loss and the samples.

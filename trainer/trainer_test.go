@@ -286,6 +286,9 @@ func TestResume(t *testing.T) {
 		"fp32, wsd, frozen": {func(s *Config) {
 			s.DType, s.Schedule, s.Freeze, s.EvalEvery = tensor.F32, "wsd", []string{"embed_tokens"}, 0
 		}, func(*Run) {}, []int{1, 12, 19}},
+		"fp16, with a scale that grows and overflows": {func(s *Config) {
+			s.DType = tensor.F16
+		}, growing, []int{1, 5, 10, 17}},
 		"bnb, max-steps, patience": {func(s *Config) {
 			s.BNB, s.Master, s.MaxSteps, s.EvalEvery, s.Patience, s.LR = true, optim.NoMaster, 20, 2, 3, 0.1
 		}, finds(bestAfter(4)), []int{3, 5, 8, 9}}, // the run ends after step 10

@@ -31,12 +31,13 @@ func TestGPUThatCannotBeUsed(t *testing.T) {
 		code      int
 		says      string
 	}{
-		"no driver":     {nil, "", cli.Failed, `device "cuda": no NVIDIA driver: `},
-		"no compiler":   {all[:1], "DRIVER=12080", cli.Failed, "install it with pip install nvidia-cuda-nvrtc-cu12, "},
-		"too old":       {all, "DRIVER=11070", cli.Failed, "NVIDIA's driver is too old"},
-		"not ready":     {all, "INIT=802", cli.Failed, "nvidia-fabricmanager"},
-		"exclusive":     {all, "MODE=3", cli.Retry, "another process uses the GPU exclusively"},
-		"before Ampere": {all, "CAPABILITY=75", cli.Failed, "bfloat16 needs 8.0 (Ampere) or newer: use fp32, or the CPU"},
+		"no driver":   {nil, "", cli.Failed, `device "cuda": no NVIDIA driver: `},
+		"no compiler": {all[:1], "DRIVER=12080", cli.Failed, "install it with pip install nvidia-cuda-nvrtc-cu12, "},
+		"too old":     {all, "DRIVER=11070", cli.Failed, "NVIDIA's driver is too old"},
+		"not ready":   {all, "INIT=802", cli.Failed, "nvidia-fabricmanager"},
+		"exclusive":   {all, "MODE=3", cli.Retry, "another process uses the GPU exclusively"},
+		"before Ampere": {all, "CAPABILITY=75", cli.Failed,
+			"bfloat16 needs 8.0 (Ampere) or newer: use --dtype fp16 or fp32, or the CPU"},
 		"filled": {all, "MEMORY=17179869184 USED=17178820608", cli.Retry,
 			"and can have only 436.0 MiB of the 16.0 GiB of cuda:0, as other processes use the rest"},
 		"small": {all, "", cli.Failed, "more than what it can have of cuda:0, 1.0 MiB: "},

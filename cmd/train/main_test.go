@@ -195,8 +195,17 @@ func summaryOf(t testing.TB, o outcome) (f summary) {
 func TestRun(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	log := filepath.Join(t.TempDir(), "bench.csv")
-	args := small(t, out, "--benchmark-log", log, "--label", "a test")
+	steps := filepath.Join(t.TempDir(), "steps.csv")
+	if err := os.WriteFile(steps, []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := small(t, out, "--benchmark-log", log, "--label", "a test", "--log-csv", steps)
 	o := must(t, cli.Done, args...)
+	table := strings.Split(string(readFile(t, steps)), "\n")
+	if len(table) < 20 || table[0] != "step,train_loss,val_loss,lr" || !strings.HasPrefix(table[len(table)-2], "18,") ||
+		string(readFile(t, steps+".bak")) != "mine" || strings.Count(strings.Join(table, "\n"), ",") != 3*(len(table)-1) {
+		t.Errorf("--log-csv wrote %q", table)
+	}
 	f := summaryOf(t, o)
 	if f.Steps != 18 || f.Examples != 72 || f.ValLoss == nil || f.Tokens < f.Targets || f.Tokens == 0 {
 		t.Errorf("summary %+v", f)

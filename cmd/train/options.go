@@ -60,6 +60,7 @@ type options struct {
 	dryRun, selfcheck, version bool
 	preset                     string
 	label, benchmarkLog        string
+	logCSV                     string
 	batchesFile                string
 }
 
@@ -141,15 +142,15 @@ func (o *options) fields() []trainer.Field {
 		{Name: "selfcheck", Group: groupOther, Value: &o.selfcheck,
 			Help: "check --device in about a minute, in --dtype, and exit: every operation, a resumed run, an answer, and the " +
 				"speed"},
-		{Name: "dry-run", Group: groupOther, Value: &o.dryRun,
-			Help: "print settings and memory, and exit"},
+		{Name: "dry-run", Group: groupOther, Value: &o.dryRun, Help: "print settings and memory, and exit"},
 		{Name: "write-batches", Group: groupOther, Value: &o.batchesFile,
 			Help: "also write the tokens, labels and learning rate of every step to this JSONL `file`, to train the same in " +
 				"another program"},
 		{Name: "benchmark-log", Group: groupOther, Value: &o.benchmarkLog, Default: "benchmark_log.csv",
 			Help: "CSV `file` that gets a row for each finished run; empty for none"},
-		{Name: "label", Group: groupOther, Value: &o.label,
-			Help: "name of this run in that row"},
+		{Name: "log-csv", Group: groupOther, Value: &o.logCSV,
+			Help: "also write step, train_loss, val_loss and lr of every step to this CSV `file`"},
+		{Name: "label", Group: groupOther, Value: &o.label, Help: "name of this run in that row"},
 		{Name: "version", Group: groupOther, Value: &o.version, Help: "print the version"},
 	}
 }

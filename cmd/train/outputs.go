@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -50,6 +51,9 @@ func (r *running) openOutputs() (*outputs, error) {
 	for _, l := range lines {
 		o.plot(l)
 	}
+	if err := o.writeCSV(); err != nil {
+		return nil, errors.Join(err, events.Close())
+	}
 	h := &r.run.Hooks
 	h.Step, h.Evaluation, h.Saved, h.Phase = o.step, o.evaluation, o.checkpoint, o.phase
 	r.status.DrawBar(done.Step, r.Plan.Steps, "")
@@ -73,7 +77,7 @@ func (o *outputs) plot(l metricsLine) {
 		o.curve.Steps = append(o.curve.Steps, report.CurveStep{X: float64(l.Step), Loss: float64(*l.Loss), Rate: l.LR})
 	}
 	if l.ValLoss != nil {
-		o.curve.Validation = append(o.curve.Validation, report.CurvePoint{X: float64(l.Step), Loss: float64(*l.ValLoss)})
+		o.curve.Validation = append(o.curve.Validation, report.CurvePoint{X: float64(l.Step), Y: float64(*l.ValLoss)})
 	}
 }
 
@@ -176,8 +180,33 @@ func (o *outputs) evaluation(e trainer.Evaluation) {
 
 func (o *outputs) fail(err error) { o.failed = errors.Join(o.failed, err) }
 
-// draw writes the loss curve to loss.svg.
+// writeCSV writes the steps so far to the file of --log-csv, completely or not at all. Before it replaces a file that
+// is not the beginning of this run, it backs that up.
+func (o *outputs) writeCSV() error {
+	if o.logCSV == "" {
+		return nil
+	}
+	data := o.curve.CSV()
+	path, err := disk.Follow(o.logCSV)
+	if err != nil {
+		return fmt.Errorf("--log-csv: %w", err)
+	}
+	if old, err := os.ReadFile(path); err == nil && !bytes.HasPrefix(data, old) {
+		if _, err := disk.Backup(path); err != nil {
+			return fmt.Errorf("--log-csv: %w", err)
+		}
+	}
+	if err := disk.Write(path, data, 0o666); err != nil {
+		return fmt.Errorf("--log-csv: %w", err)
+	}
+	return nil
+}
+
+// draw writes the loss curve to loss.svg, and the file of --log-csv.
 func (o *outputs) draw() error {
+	if err := o.writeCSV(); err != nil {
+		return err
+	}
 	if len(o.curve.Steps) == 0 {
 		return nil
 	}

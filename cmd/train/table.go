@@ -179,6 +179,8 @@ func (j *job) typeRow() string {
 	switch {
 	case j.config.DType == tensor.BF16 && lost != nil:
 		return row + ", which loses " + strings.Join(lost, " and ") + "; --dtype fp32 keeps all"
+	case j.config.DType == tensor.F16 && counts[tensor.F16] < all:
+		return row + ", which loses numbers beyond 65,504 and digits of those below 0.0001; --dtype fp32 keeps all"
 	case j.config.DType == tensor.F32 && counts[tensor.F16] > 0:
 		return row + ", which keeps them as they are; --dtype bf16 would lose " + strings.Join(lost, " and ")
 	}

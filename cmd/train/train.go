@@ -117,7 +117,7 @@ type job struct {
 func (in *inputs) onDevice(was record, f func(*job) error) (err error) {
 	d, differs, err := trainer.OpenDevice(in.deviceName, kernels.Options{
 		Threads: in.threads, Fused: in.fused.Fused, Sync: in.sync, Deterministic: in.deterministic,
-		NoBF16: in.config.DType == tensor.F32,
+		NoBF16: in.config.DType != tensor.BF16,
 	}, was.Record)
 	if err != nil {
 		return err

@@ -1,13 +1,14 @@
 package report
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/xml"
 	"fmt"
 	"io"
 	"math"
 	"slices"
+	"strconv"
+
+	"restyle/internal/plot"
 )
 
 // Curve is the input of LossSVG. Values that are not finite are gaps.
@@ -25,11 +26,8 @@ type CurveStep struct {
 	Rate float64 // learning rate
 }
 
-// CurvePoint is one evaluation.
-type CurvePoint struct {
-	X    float64
-	Loss float64
-}
+// CurvePoint is one evaluation: X as of a step, and the loss.
+type CurvePoint = plot.Point
 
 // Sizes of the picture in pixels, and its colors. It has its own background, so it is readable on a dark page.
 const (
@@ -51,26 +49,8 @@ path,.line{fill:none;stroke-linejoin:round;stroke-linecap:round}
 .rate{stroke:#2b8a3e;stroke-width:2}.ratepoint{fill:#2b8a3e}`
 )
 
-// panel maps values to pixels.
-type panel struct {
-	xLow, xHigh, yLow, yHigh float64
-	top, bottom              float64
-}
-
-func (p panel) x(v float64) float64 {
-	return plotLeft + (v-p.xLow)/(p.xHigh-p.xLow)*(plotRight-plotLeft)
-}
-
-// y keeps values near the panel: the rest is clipped anyway, and viewers fail on huge coordinates.
-func (p panel) y(v float64) float64 {
-	y := p.bottom - (v-p.yLow)/(p.yHigh-p.yLow)*(p.bottom-p.top)
-	return min(max(y, p.top-100), p.bottom+100)
-}
-
-// A drawing is an SVG that is being written.
-type drawing struct{ bytes.Buffer }
-
-func (d *drawing) add(format string, args ...any) { fmt.Fprintf(d, format+"\n", args...) }
+// A drawing is the picture while it is drawn.
+type drawing struct{ plot.Drawing }
 
 // LossSVG draws a run as an SVG picture: at the top, the training loss of every step as a thin line and smoothed as a
 // thick one, and the validation loss with the best marked; below, the learning rate. The same curve gives the same
@@ -79,52 +59,52 @@ func LossSVG(w io.Writer, c Curve) error {
 	c.Title, c.XLabel = cmp.Or(c.Title, "Training loss"), cmp.Or(c.XLabel, "step")
 	losses, rates := make([]CurvePoint, 0, len(c.Steps)), make([]CurvePoint, 0, len(c.Steps))
 	for _, s := range c.Steps {
-		if shown(s.X) {
-			losses, rates = append(losses, CurvePoint{s.X, s.Loss}), append(rates, CurvePoint{s.X, s.Rate})
+		if plot.Shown(s.X) {
+			losses, rates = append(losses, CurvePoint{X: s.X, Y: s.Loss}), append(rates, CurvePoint{X: s.X, Y: s.Rate})
 		}
 	}
-	gap := func(p CurvePoint) bool { return !shown(p.X) || !shown(p.Loss) }
+	gap := func(p CurvePoint) bool { return !plot.Shown(p.X) || !plot.Shown(p.Y) }
 	validation := slices.DeleteFunc(slices.Clone(c.Validation), gap)
 
 	var d drawing
-	d.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%d" role="img">`,
+	d.Add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%d" role="img">`,
 		pictureWidth, pictureHeight)
-	d.add("<title>%s</title>", escape(c.Title))
-	d.add("<style>%s</style>", style)
-	d.add(`<clipPath id="plot"><rect x="%d" y="%d" width="%d" height="%d"/></clipPath>`,
+	d.Add("<title>%s</title>", plot.Escape(c.Title))
+	d.Add("<style>%s</style>", style)
+	d.Add(`<clipPath id="plot"><rect x="%d" y="%d" width="%d" height="%d"/></clipPath>`,
 		plotLeft-6, lossTop-6, plotRight-plotLeft+12, lossBottom-lossTop+12)
-	d.add(`<rect x="0.5" y="0.5" width="%d" height="%d" rx="8" fill="#fff" stroke="#d0d7de"/>`, pictureWidth-1,
+	d.Add(`<rect x="0.5" y="0.5" width="%d" height="%d" rx="8" fill="#fff" stroke="#d0d7de"/>`, pictureWidth-1,
 		pictureHeight-1)
-	d.add(`<text class="title" x="24" y="38">%s</text>`, escape(c.Title))
-	d.add(`<text x="24" y="62">%s</text>`, escape(summary(c.XLabel, losses, validation)))
+	d.Add(`<text class="title" x="24" y="38">%s</text>`, plot.Escape(c.Title))
+	d.Add(`<text x="24" y="62">%s</text>`, plot.Escape(summary(c.XLabel, losses, validation)))
 	d.legend(len(losses), len(validation))
 
 	loss, rate := d.axes(c.XLabel, losses, validation, rates)
-	d.add(`<g clip-path="url(#plot)">`)
+	d.Add(`<g clip-path="url(#plot)">`)
 	if len(losses) < fewSteps {
-		d.line("smooth", loss, losses)
-		d.dots("point", 3, loss, losses)
+		d.Line("smooth", loss, losses)
+		d.Dots("point", 3, loss, losses)
 	} else {
-		d.line("step", loss, thin(losses, columns))
+		d.Line("step", loss, plot.Thin(losses, columns))
 		usual := slices.Clone(losses)
 		for i := range usual { // a spike beyond the picture must not pull the thick line with it
-			if shown(usual[i].Loss) {
-				usual[i].Loss = min(usual[i].Loss, loss.yHigh)
+			if plot.Shown(usual[i].Y) {
+				usual[i].Y = min(usual[i].Y, loss.YHigh)
 			}
 		}
-		d.line("smooth", loss, thin(smooth(usual, float64(len(losses))/60), columns))
+		d.Line("smooth", loss, plot.Thin(smooth(usual, float64(len(losses))/60), columns))
 	}
-	d.line("validation", loss, thin(validation, columns))
+	d.Line("validation", loss, plot.Thin(validation, columns))
 	if len(validation) <= 60 {
-		d.dots("dot", 4, loss, validation)
+		d.Dots("dot", 4, loss, validation)
 	}
-	d.add("</g>")
+	d.Add("</g>")
 	d.best(loss, validation)
-	d.line("rate", rate, thin(rates, columns))
+	d.Line("rate", rate, plot.Thin(rates, columns))
 	if len(rates) == 1 {
-		d.dots("ratepoint", 3, rate, rates)
+		d.Dots("ratepoint", 3, rate, rates)
 	}
-	d.add("</svg>")
+	d.Add("</svg>")
 	_, err := w.Write(d.Bytes())
 	return err
 }
@@ -133,98 +113,76 @@ func LossSVG(w io.Writer, c Curve) error {
 const fewSteps = 20
 
 // axes draws both panels without their lines.
-func (d *drawing) axes(xLabel string, losses, validation, rates []CurvePoint) (loss, rate panel) {
+func (d *drawing) axes(xLabel string, losses, validation, rates []CurvePoint) (loss, rate plot.Panel) {
 	var xs []float64
 	for _, p := range slices.Concat(losses, validation) {
 		xs = append(xs, p.X)
 	}
-	xLow, xHigh, _ := span(xs)
+	xLow, xHigh, _ := plot.Span(xs)
 	if flat := !(xHigh-xLow > 1e-9*max(math.Abs(xLow), math.Abs(xHigh))); flat || xLow > 0 && xLow <= xHigh/2 {
-		xLow, xHigh, _ = span(append(xs, 0)) // start at zero
+		xLow, xHigh, _ = plot.Span(append(xs, 0)) // start at zero
 	}
 	if xLow == xHigh {
 		xHigh = xLow + 1
 	}
 	low, high := lossRange(heights(losses), heights(validation))
-	yTicks, yStep := ticks(low, high, 6, 0)
-	_, rateHigh, _ := span(append(heights(rates), 0))
+	yTicks, yStep := plot.Ticks(low, high, 6, 0)
+	_, rateHigh, _ := plot.Span(append(heights(rates), 0))
 	rateTicks := []float64{0, rateHigh}
 	if rateHigh == 0 {
 		rateHigh, rateTicks = 1, []float64{0}
 	}
-	loss = panel{xLow, xHigh, yTicks[0], yTicks[len(yTicks)-1], lossTop, lossBottom}
-	rate = panel{xLow, xHigh, 0, rateHigh * 1.08, rateTop, rateBottom}
+	loss = framed(lossTop, lossBottom, xLow, xHigh, yTicks[0], yTicks[len(yTicks)-1])
+	rate = framed(rateTop, rateBottom, xLow, xHigh, 0, rateHigh*1.08)
 
 	for _, y := range yTicks {
-		d.across(loss.y(y), fixed(y, yStep))
+		d.across(loss.Y(y), plot.Fixed(y, yStep))
 	}
 	for _, y := range rateTicks {
-		d.across(rate.y(y), power(y))
+		d.across(rate.Y(y), plot.Power(y))
 	}
-	xTicks, _ := ticks(xLow, xHigh, 8, 1)
+	xTicks, _ := plot.Ticks(xLow, xHigh, 8, 1)
 	for _, x := range xTicks {
 		if x < xLow || x > xHigh {
 			continue
 		}
-		at := loss.x(x)
-		d.add(`<path class="grid" d="M%.1f %dV%dM%.1[1]f %dV%d"/>`, at, lossTop, lossBottom, rateTop, rateBottom)
-		d.add(`<text class="x" x="%.1f" y="%d">%s</text>`, at, rateBottom+20, short(x))
+		at := loss.X(x)
+		d.Add(`<path class="grid" d="M%.1f %dV%dM%.1[1]f %dV%d"/>`, at, lossTop, lossBottom, rateTop, rateBottom)
+		d.Add(`<text class="x" x="%.1f" y="%d">%s</text>`, at, rateBottom+20, plot.Short(x))
 	}
-	d.add(`<path class="axis" d="M%d %dH%dM%[1]d %[4]dH%[3]d"/>`, plotLeft, lossBottom, plotRight, rateBottom)
-	d.add(`<text class="name" x="%d" y="%d">loss</text>`, plotLeft, lossTop-12)
-	d.add(`<text class="name" x="%d" y="%d">learning rate</text>`, plotLeft, rateTop-10)
-	d.add(`<text class="name x" x="%d" y="%d">%s</text>`, (plotLeft+plotRight)/2, rateBottom+42, escape(xLabel))
-	if _, top, ok := span(heights(losses)); ok && top > loss.yHigh {
-		d.add(`<text class="end" x="%d" y="%d">spikes up to %s leave the picture</text>`, plotRight, lossTop-12,
-			significant(top))
+	d.Add(`<path class="axis" d="M%d %dH%dM%[1]d %[4]dH%[3]d"/>`, plotLeft, lossBottom, plotRight, rateBottom)
+	d.Add(`<text class="name" x="%d" y="%d">loss</text>`, plotLeft, lossTop-12)
+	d.Add(`<text class="name" x="%d" y="%d">learning rate</text>`, plotLeft, rateTop-10)
+	d.Add(`<text class="name x" x="%d" y="%d">%s</text>`, (plotLeft+plotRight)/2, rateBottom+42, plot.Escape(xLabel))
+	if _, top, ok := plot.Span(heights(losses)); ok && top > loss.YHigh {
+		d.Add(`<text class="end" x="%d" y="%d">spikes up to %s leave the picture</text>`, plotRight, lossTop-12,
+			plot.Significant(top))
 	}
 	return loss, rate
 }
 
+// framed returns a panel of the picture's width.
+func framed(top, bottom, xLow, xHigh, yLow, yHigh float64) plot.Panel {
+	return plot.Panel{Left: plotLeft, Right: plotRight, Top: top, Bottom: bottom, XLow: xLow, XHigh: xHigh, YLow: yLow,
+		YHigh: yHigh}
+}
+
 // across draws a line of the grid with its number.
 func (d *drawing) across(y float64, label string) {
-	d.add(`<path class="grid" d="M%d %.1fH%d"/><text class="y" x="%d" y="%.1f">%s</text>`, plotLeft, y, plotRight,
+	d.Add(`<path class="grid" d="M%d %.1fH%d"/><text class="y" x="%d" y="%.1f">%s</text>`, plotLeft, y, plotRight,
 		plotLeft-10, y+4.5, label)
 }
 
-// line draws a line through points, with breaks at gaps. A point between gaps becomes a dot.
-func (d *drawing) line(class string, p panel, points []CurvePoint) {
-	var path bytes.Buffer
-	pen := byte('M')
-	for i, q := range points {
-		if !shown(q.Loss) {
-			pen = 'M'
-			continue
-		}
-		fmt.Fprintf(&path, "%c%.1f %.1f", pen, p.x(q.X), p.y(q.Loss))
-		if alone := pen == 'M' && (i+1 == len(points) || !shown(points[i+1].Loss)); alone {
-			path.WriteString("h0")
-		}
-		pen = 'L'
-	}
-	if path.Len() > 0 {
-		d.add(`<path class="%s" d="%s"/>`, class, path.Bytes())
-	}
-}
-
-func (d *drawing) dots(class string, radius int, p panel, points []CurvePoint) {
-	for _, q := range points {
-		if shown(q.Loss) {
-			d.add(`<circle class="%s" r="%d" cx="%.1f" cy="%.1f"/>`, class, radius, p.x(q.X), p.y(q.Loss))
-		}
-	}
-}
-
 // best marks the lowest validation loss, and writes its value on the side that has room.
-func (d *drawing) best(p panel, validation []CurvePoint) {
+func (d *drawing) best(p plot.Panel, validation []CurvePoint) {
 	i := lowest(validation)
 	if i < 0 {
 		return
 	}
-	x, y := p.x(validation[i].X), p.y(validation[i].Loss)
-	d.add(`<circle class="best" r="6" cx="%.1f" cy="%.1f"/>`, x, y)
+	x, y := p.X(validation[i].X), p.Y(validation[i].Y)
+	d.Add(`<circle class="best" r="6" cx="%.1f" cy="%.1f"/>`, x, y)
 	below, anchor := -14.0, "middle" // the training loss is mostly lower
-	if y+below < p.top+12 {
+	if y+below < p.Top+12 {
 		below = 24
 	}
 	if x > plotRight-60 {
@@ -233,8 +191,8 @@ func (d *drawing) best(p panel, validation []CurvePoint) {
 		x, anchor = plotLeft+4, "start"
 	}
 	for _, class := range []string{"value halo", "value"} { // the first is an outline that separates it from the lines
-		d.add(`<text class="%s" x="%.1f" y="%.1f" text-anchor="%s">best %.4g</text>`, class, x, y+below, anchor,
-			validation[i].Loss)
+		d.Add(`<text class="%s" x="%.1f" y="%.1f" text-anchor="%s">best %.4g</text>`, class, x, y+below, anchor,
+			validation[i].Y)
 	}
 }
 
@@ -252,7 +210,7 @@ func (d *drawing) legend(steps, validation int) {
 		{"step", "each step", 64, steps >= fewSteps},
 	} {
 		if line.there {
-			d.add(`<text class="end" x="%d" y="38">%s</text><path class="%s" d="M%d 33.5h18"/>`, x, line.name, line.class,
+			d.Add(`<text class="end" x="%d" y="38">%s</text><path class="%s" d="M%d 33.5h18"/>`, x, line.name, line.class,
 				x-line.width-24)
 			x -= line.width + 44
 		}
@@ -261,7 +219,7 @@ func (d *drawing) legend(steps, validation int) {
 
 // summary returns the run in one line.
 func summary(xLabel string, losses, validation []CurvePoint) string {
-	known := slices.DeleteFunc(slices.Clone(losses), func(p CurvePoint) bool { return !shown(p.Loss) })
+	known := slices.DeleteFunc(slices.Clone(losses), func(p CurvePoint) bool { return !plot.Shown(p.Y) })
 	if len(known) == 0 && len(validation) == 0 {
 		return "nothing to show yet"
 	}
@@ -271,7 +229,7 @@ func summary(xLabel string, losses, validation []CurvePoint) string {
 		few := min(20, max(1, n/10))
 		s = fmt.Sprintf("%d steps, training loss %.4g to %.4g", len(losses), mean(known[:few]), mean(known[n-few:]))
 		if n == 1 {
-			s = fmt.Sprintf("1 step, training loss %.4g", known[0].Loss)
+			s = fmt.Sprintf("1 step, training loss %.4g", known[0].Y)
 		}
 		if gaps := len(losses) - n; gaps > 0 {
 			s += fmt.Sprintf(", %d without a finite loss", gaps)
@@ -281,7 +239,7 @@ func summary(xLabel string, losses, validation []CurvePoint) string {
 		if s != "" {
 			s += "; "
 		}
-		s += fmt.Sprintf("best validation loss %.4g at %s %s", validation[i].Loss, xLabel, short(validation[i].X))
+		s += fmt.Sprintf("best validation loss %.4g at %s %s", validation[i].Y, xLabel, plot.Short(validation[i].X))
 	}
 	return s
 }
@@ -289,7 +247,7 @@ func summary(xLabel string, losses, validation []CurvePoint) string {
 func lowest(points []CurvePoint) int {
 	best := -1
 	for i, p := range points {
-		if best < 0 || p.Loss < points[best].Loss {
+		if best < 0 || p.Y < points[best].Y {
 			best = i
 		}
 	}
@@ -298,7 +256,7 @@ func lowest(points []CurvePoint) int {
 
 func mean(points []CurvePoint) (m float64) {
 	for _, p := range points {
-		m += p.Loss / float64(len(points))
+		m += p.Y / float64(len(points))
 	}
 	return m
 }
@@ -306,13 +264,42 @@ func mean(points []CurvePoint) (m float64) {
 func heights(points []CurvePoint) []float64 {
 	out := make([]float64, len(points))
 	for i, p := range points {
-		out[i] = p.Loss
+		out[i] = p.Y
 	}
 	return out
 }
 
-func escape(s string) []byte {
-	var b bytes.Buffer
-	xml.EscapeText(&b, []byte(s)) // it writes into memory and cannot fail
-	return b.Bytes()
+// CSV returns the curve as comma-separated values: a line for each step, and for an evaluation before the first step.
+// The columns are step, train_loss, val_loss and lr; val_loss is that of the evaluation after the step. A value that
+// there is not, or that is not finite, is an empty cell.
+func (c Curve) CSV() []byte {
+	b := []byte("step,train_loss,val_loss,lr\n")
+	cell := func(v float64, there bool) {
+		if b = append(b, ','); there && !math.IsNaN(v) && !math.IsInf(v, 0) {
+			b = strconv.AppendFloat(b, v, 'g', -1, 64)
+		}
+	}
+	evaluations := c.Validation
+	line := func(x float64, s CurveStep, taken bool) {
+		b = strconv.AppendFloat(b, x, 'f', -1, 64)
+		cell(s.Loss, taken)
+		var e CurvePoint
+		there := len(evaluations) > 0 && evaluations[0].X == x
+		if there {
+			e, evaluations = evaluations[0], evaluations[1:]
+		}
+		cell(e.Y, there)
+		cell(s.Rate, taken)
+		b = append(b, '\n')
+	}
+	for _, s := range c.Steps {
+		for len(evaluations) > 0 && evaluations[0].X < s.X {
+			line(evaluations[0].X, CurveStep{}, false)
+		}
+		line(s.X, s, true)
+	}
+	for len(evaluations) > 0 {
+		line(evaluations[0].X, CurveStep{}, false)
+	}
+	return b
 }

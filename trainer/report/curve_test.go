@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"restyle/internal/expect"
+	"restyle/internal/plot"
 )
 
 var keepCurves = flag.String("curves", "", "a directory to keep the curves that the test draws, to be looked at")
@@ -32,7 +33,8 @@ func run(steps, evaluations int) Curve {
 	}
 	for i := 0; i <= evaluations && evaluations > 0; i++ {
 		f := float64(i) / float64(evaluations)
-		c.Validation = append(c.Validation, CurvePoint{math.Round(f * float64(steps)), 1 + 1.5*math.Exp(-5*f) + 0.3*f*f})
+		c.Validation = append(c.Validation, CurvePoint{X: math.Round(f * float64(steps)), Y: 1 + 1.5*math.Exp(-5*f) +
+			0.3*f*f})
 	}
 	return c
 }
@@ -130,8 +132,8 @@ func TestLossSVG(t *testing.T) {
 		{"zero", Curve{Steps: []CurveStep{{0, 0, 0}, {0, 0, 0}}}, nil, []string{"e0<"}},
 		{"negative", Curve{Steps: []CurveStep{{-5, -3, -1}, {-4, -8, -1}}}, nil, nil},
 		{"nothing but gaps", Curve{Steps: []CurveStep{{math.NaN(), 1, 1}, {1, math.NaN(), math.NaN()}},
-			Validation: []CurvePoint{{1, inf}}}, []string{"nothing to show yet"}, nil},
-		{"only validation", Curve{Validation: []CurvePoint{{0, 3}}}, []string{"best validation loss 3 at step 0"},
+			Validation: []CurvePoint{{X: 1, Y: inf}}}, []string{"nothing to show yet"}, nil},
+		{"only validation", Curve{Validation: []CurvePoint{{X: 0, Y: 3}}}, []string{"best validation loss 3 at step 0"},
 			[]string{">training"}},
 		{"nothing", Curve{Title: "a < b & \"c\" \x00\xff</title><script>"}, []string{"nothing to show yet", "a &lt; b &amp;"},
 			[]string{"<script"}},
@@ -168,10 +170,10 @@ func TestLossSVGLong(t *testing.T) {
 	}
 	losses := make([]CurvePoint, len(c.Steps))
 	for i, s := range c.Steps {
-		losses[i] = CurvePoint{s.X, s.Loss}
+		losses[i] = CurvePoint{X: s.X, Y: s.Loss}
 	}
-	low, high, _ := span(heights(losses))
-	thinLow, thinHigh, _ := span(heights(thin(losses, columns)))
+	low, high, _ := plot.Span(heights(losses))
+	thinLow, thinHigh, _ := plot.Span(heights(plot.Thin(losses, columns)))
 	if low != thinLow || high != thinHigh || high != 3.2 {
 		t.Error("an extreme is gone:", low, high, thinLow, thinHigh)
 	}
@@ -183,9 +185,9 @@ func TestSmooth(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 3, 17, 100} {
 		points := make([]CurvePoint, n)
 		for i := range points {
-			points[i] = CurvePoint{float64(i), r.NormFloat64()}
+			points[i] = CurvePoint{X: float64(i), Y: r.NormFloat64()}
 			if r.IntN(5) == 0 {
-				points[i].Loss = math.NaN()
+				points[i].Y = math.NaN()
 			}
 		}
 		const tau = 2.5
@@ -193,91 +195,32 @@ func TestSmooth(t *testing.T) {
 		for i := range points {
 			var sum, weight float64
 			for j, p := range points {
-				if shown(p.Loss) {
+				if plot.Shown(p.Y) {
 					w := math.Exp(-math.Abs(float64(i-j)) / tau)
-					sum, weight = sum+w*p.Loss, weight+w
+					sum, weight = sum+w*p.Y, weight+w
 				}
 			}
 			// Both add at most 100 numbers near 1 in 64 bits; their different orders change the sum by some 1e-14.
-			if want := sum / weight; shown(points[i].Loss) && !(math.Abs(got[i].Loss-want) < 1e-12) {
-				t.Errorf("%d points: point %d is %g, want %g", n, i, got[i].Loss, want)
+			if want := sum / weight; plot.Shown(points[i].Y) && !(math.Abs(got[i].Y-want) < 1e-12) {
+				t.Errorf("%d points: point %d is %g, want %g", n, i, got[i].Y, want)
 			}
-			if !shown(points[i].Loss) && shown(got[i].Loss) {
+			if !plot.Shown(points[i].Y) && plot.Shown(got[i].Y) {
 				t.Error("a gap is closed")
 			}
 		}
 	}
 }
 
-func TestTicks(t *testing.T) {
-	for _, c := range []struct {
-		low, high float64
-		n         int
-		least     float64
-		want      string
-	}{
-		{0, 1, 6, 0, "0.0 0.2 0.4 0.6 0.8 1.0"},
-		{0, 3, 8, 1, "0 1 2 3"},
-		{0.31, 2.4, 6, 0, "0.0 0.5 1.0 1.5 2.0 2.5"},
-		{0, 405, 8, 1, "0 100 200 300 400 500"},
-		{2, 2, 6, 0, "1.90 1.95 2.00 2.05 2.10"},
-		{-8, -3, 6, 0, "-8 -7 -6 -5 -4 -3"},
-		{1e6, 1e6 + 1, 6, 0, "1000000.0 1000000.2 1000000.4 1000000.6 1000000.8 1000001.0"},
-	} {
-		at, step := ticks(c.low, c.high, c.n, c.least)
-		var got []string
-		for _, v := range at {
-			got = append(got, fixed(v, step))
-		}
-		if strings.Join(got, " ") != c.want {
-			t.Errorf("ticks(%g, %g): %s, want %s", c.low, c.high, got, c.want)
-		}
-	}
-	for _, c := range []struct{ got, want string }{
-		{power(0), "0"}, {power(2e-5), "2e-5"}, {power(3e-4 * 0.5), "1.5e-4"}, {power(0.1 + 0.2), "3e-1"}, {power(1), "1e0"},
-		{fixed(1.5e6, 2e5), "1.5M"}, {fixed(2e9, 1e9), "2G"}, {fixed(999999, 1), "999999"},
-		{short(0), "0"}, {short(250), "250"}, {short(9999), "9999"}, {short(20000), "20k"}, {short(1.5e6), "1.5M"},
-		{short(2e9), "2G"},
-	} {
-		if c.got != c.want {
-			t.Errorf("%s, want %s", c.got, c.want)
-		}
-	}
-	r := rand.New(rand.NewPCG(11, 12))
-	for range 10_000 { // a handful of ascending ticks enclose any range
-		low := r.NormFloat64() * math.Pow(10, float64(r.IntN(30)-15))
-		high := low + math.Abs(r.NormFloat64())*math.Pow(10, float64(r.IntN(30)-15))
-		at, step := ticks(low, high, 6, 0)
-		last := at[len(at)-1]
-		if len(at) < 2 || len(at) > 25 || at[0] > low+step*1e-6 || last < high-step*1e-6 {
-			t.Fatalf("ticks(%g, %g): %v", low, high, at)
-		}
-	}
-}
-
-// TestLine checks that a line breaks at its gaps.
-func TestLine(t *testing.T) {
-	p := panel{0, 10, 0, 10, 0, 100}
+func TestCurveCSV(t *testing.T) {
 	nan := math.NaN()
-	for _, c := range []struct {
-		losses []float64
-		want   string
-	}{
-		{[]float64{0, 10}, "M72.0 100.0L158.0 0.0"},
-		{[]float64{0, nan, 10}, "M72.0 100.0h0M244.0 0.0h0"},
-		{[]float64{nan, 0, 10, math.Inf(1), nan, 0, 10, nan}, "M158.0 100.0L244.0 0.0M502.0 100.0L588.0 0.0"},
-		{[]float64{nan}, ""},
-		{nil, ""},
-	} {
-		var points []CurvePoint
-		for i, v := range c.losses {
-			points = append(points, CurvePoint{float64(i), v})
-		}
-		var d drawing
-		d.line("a", p, points)
-		if got := d.String(); c.want == "" && got != "" || c.want != "" && got != `<path class="a" d="`+c.want+"\"/>\n" {
-			t.Errorf("%v: %s", c.losses, got)
-		}
+	c := Curve{Steps: []CurveStep{{1, 2.5, 1e-5}, {2, nan, 2e-5}, {3, 2, 0}},
+		Validation: []CurvePoint{{X: 0, Y: 3}, {X: 2, Y: 2.25}, {X: 3, Y: nan}, {X: 9, Y: 1}}}
+	const want = "step,train_loss,val_loss,lr\n0,,3,\n1,2.5,,1e-05\n2,,2.25,2e-05\n3,2,,0\n9,,1,\n"
+	if got := string(c.CSV()); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	if got := string(Curve{}.CSV()); got != want[:strings.Index(want, "\n")+1] {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -305,7 +248,7 @@ func FuzzLossSVG(f *testing.F) {
 				return (float64(b) - 100) * math.Pow(10, float64(scale%80)-40)
 			}
 			c.Steps = append(c.Steps, CurveStep{v(data[i]), v(data[i+1]), v(data[i+2])})
-			c.Validation = append(c.Validation, CurvePoint{v(data[i+1]), v(data[i])})
+			c.Validation = append(c.Validation, CurvePoint{X: v(data[i+1]), Y: v(data[i])})
 		}
 		if strings.Contains(fmt.Sprint(title, label), "NaN") || strings.Contains(title+label, "Inf") ||
 			strings.Contains(title+label, "%!") {

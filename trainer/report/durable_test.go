@@ -4,7 +4,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -130,17 +129,6 @@ func TestEventsTakeNoFile(t *testing.T) {
 	})()
 	if _, err := Create(t.TempDir(), 0); !errors.Is(err, fs.ErrExist) || expect.Read(t, theirs) != "theirs" {
 		t.Error(err)
-	}
-}
-
-// TestShortSeriesKeepsItsGaps checks that a series that is short enough is not thinned.
-func TestShortSeriesKeepsItsGaps(t *testing.T) {
-	points := []CurvePoint{{Loss: 1}, {Loss: math.NaN()}, {Loss: 2}, {Loss: 3}}
-	if got := thin(points, 2); len(got) != 4 {
-		t.Error(got)
-	}
-	if got := thin(points, 1); len(got) != 2 {
-		t.Error(got)
 	}
 }
 
