@@ -159,7 +159,7 @@ func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() er
 		return err
 	}
 	device, err := kernels.Open(c.device, kernels.Options{Threads: c.threads, Fused: kernels.All(),
-		NoBF16: c.dtype == "fp32"})
+		NoBF16: c.dtype == "fp32" || c.dtype == "fp16"})
 	if err != nil {
 		return closeAll, fmt.Errorf("--device %s: %w", c.device, err)
 	}
@@ -176,7 +176,8 @@ func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() er
 		start := time.Now()
 		c.status.Draw(fmt.Sprintf("loading %s …", ref.name))
 		engine, err := infer.Open(ctx, device, ref.name, infer.OpenOptions{Hub: h, DType: infer.DTypes[c.dtype],
-			Context: c.context, Template: c.template, Progress: c.showLoading(ref.name)})
+			Quantization: infer.Quantizations[c.quantize],
+			Context:      c.context, Template: c.template, Progress: c.showLoading(ref.name)})
 		if err != nil {
 			return closeAll, fmt.Errorf("--%s %s: %w", ref.label, ref.name, err)
 		}

@@ -33,8 +33,8 @@ type options struct {
 	settings
 	context int
 
-	device, dtype string
-	threads       int
+	device, dtype, quantize string
+	threads                 int
 
 	log     string
 	version bool
@@ -110,6 +110,8 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Group("Device")
 	f.Add(&o.device, "device", cli.DeviceHelp)
 	f.Add(&o.dtype, "dtype", cli.DTypeHelp)
+	f.Add(&o.quantize, "quantize", "quantize the weights of linear layers to `int8|int4` while the models are loaded; "+
+		"the head, and an embedding tied to it, to int8; everything else keeps its type")
 	f.Add(&o.threads, "threads", "CPU threads; 0 uses GOMAXPROCS")
 
 	f.Group("Log")
@@ -123,6 +125,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 // check reports invalid flags, as far as they are by themselves.
 func (o *options) check() error {
 	_, known := infer.DTypes[o.dtype]
+	_, quantization := infer.Quantizations[o.quantize]
 	switch {
 	case o.only != "" && o.only != baseLabel && o.only != tunedLabel:
 		return cli.Usagef("--only %q: must be base or tuned", o.only)
@@ -137,7 +140,9 @@ func (o *options) check() error {
 	case o.threads < 0:
 		return cli.Usagef("--threads %d: must be a number of threads, or 0 for GOMAXPROCS", o.threads)
 	case !known:
-		return cli.Usagef("--dtype %q: must be auto, bf16 or fp32", o.dtype)
+		return cli.Usagef("--dtype %q: must be auto, bf16, fp16 or fp32", o.dtype)
+	case !quantization:
+		return cli.Usagef("--quantize %q: must be int8 or int4", o.quantize)
 	case strings.EqualFold(filepath.Ext(o.log), ".jsonl"):
 		return cli.Usagef("--log %q: must be the Markdown file: the .jsonl file goes next to it", o.log)
 	case o.log != "" && !slices.Contains([]string{"", ".md", ".markdown", ".txt"}, strings.ToLower(filepath.Ext(o.log))):

@@ -1,0 +1,185 @@
+// Command quantize writes a copy of a model with weights in 8 or 4 bits. See -h.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"restyle/data"
+	"restyle/hf"
+	"restyle/infer"
+	"restyle/internal/cli"
+	"restyle/kernels"
+	"restyle/model"
+	"restyle/tensor"
+)
+
+const about = `
+quantize IN OUT writes a copy of a model whose linear layers have weights in 8 or 4 bits. chat, bench
+and train open it like any other model. IN is a directory, a hub id, or starter, the embedded model.
+
+  go run ./cmd/quantize starter out-int4
+  go run ./cmd/bench quality --base starter --tuned out-int4    what it costs in answers
+
+The head, and an embedding that is tied to it, get 8 bits. An embedding that is not tied, norms,
+biases, learned positions, and the routers and experts of a mixture keep their type. quantize prints
+each matrix with its error, and the perplexity of the reference answers to the held-out questions
+before and after.`
+
+// options are the flags.
+type options struct {
+	weights, rounding string
+	text              int
+	threads           int
+}
+
+func main() {
+	os.Exit(run(cli.StopContext(cli.StopSignals...), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run runs the command and returns its exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	status := cli.NewStatusLine(stderr)
+	notes := cli.CleanWriter(status)
+	if _, ok := cli.LoadEnv("quantize", notes); !ok {
+		return cli.Usage
+	}
+	o := options{weights: "int4", rounding: "gptq", text: 128}
+	f := cli.New("quantize", about, notes)
+	f.Group("Weights")
+	f.Add(&o.weights, "weights", "weights of the linear layers in the model's layers, `int8|int4`")
+	f.Add(&o.rounding, "rounding", "how weights become 4-bit codes, `gptq|nearest`: gptq compensates errors by what a "+
+		"calibration text needs, nearest rounds each weight by itself")
+	f.Add(&o.text, "text", "number of conversations of the starter dataset that gptq is calibrated with")
+	f.Group("Device")
+	f.Add(&o.threads, "threads", "CPU threads; 0 uses GOMAXPROCS")
+	var paths []string
+	for len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		paths, args = append(paths, args[0]), args[1:]
+	}
+	if code, done := f.Parse(args); done {
+		return code
+	}
+	err := o.check(paths)
+	if err == nil {
+		err = o.quantize(ctx, paths[0], paths[1], stdout, status)
+	}
+	status.Clear()
+	var usage *cli.UsageError
+	switch {
+	case err == nil:
+		return cli.Done
+	case errors.As(err, &usage):
+		fmt.Fprintf(notes, "quantize: %v\nsee quantize -h\n", err)
+		return cli.Usage
+	case ctx.Err() != nil:
+		fmt.Fprintln(notes, "quantize: stopped; nothing was written")
+		return cli.Stopped
+	}
+	fmt.Fprintf(notes, "quantize: %v\n", err)
+	return cli.Failed
+}
+
+// check reports invalid arguments.
+func (o options) check(paths []string) error {
+	switch _, known := infer.Quantizations[o.weights]; {
+	case len(paths) != 2:
+		return cli.Usagef("%d paths: must be IN and OUT, before all flags", len(paths))
+	case o.weights == "" || !known:
+		return cli.Usagef("--weights %q: must be int8 or int4", o.weights)
+	case o.rounding != "gptq" && o.rounding != "nearest":
+		return cli.Usagef("--rounding %q: must be gptq or nearest", o.rounding)
+	case o.text < 1 || o.threads < 0:
+		return cli.Usagef("--text %d, --threads %d: must be at least 1 and 0", o.text, o.threads)
+	}
+	if entries, err := os.ReadDir(paths[1]); err == nil && len(entries) > 0 {
+		return cli.Usagef("%s is not empty: name a directory that is empty or does not exist", paths[1])
+	}
+	return nil
+}
+
+// quantize does the work.
+func (o options) quantize(ctx context.Context, in, out string, stdout io.Writer, status *cli.StatusLine) (err error) {
+	c, err := hf.Open(ctx, nil, in)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if c.Quantization != (model.Quantization{}) {
+		return fmt.Errorf("%s is quantized already: use the original model", in)
+	}
+	d, err := kernels.Open("cpu", kernels.Options{Threads: o.threads, Fused: kernels.All()})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	dtype := tensor.F32
+	if n := c.DTypes(); n[tensor.BF16] > n[tensor.F32] && n[tensor.F16] == 0 {
+		dtype = tensor.BF16
+	}
+	open := func(q model.Quantization, doing string) (*model.Model, error) {
+		m, err := model.New(d, c.Config, model.Options{DType: dtype, MaxTokens: maxTokens, Quantization: q})
+		if err != nil {
+			return nil, err
+		}
+		progress := func(done, total int64) {
+			status.Draw(fmt.Sprintf("%s: %.0f%%", doing, 100*float64(done)/float64(total)))
+		}
+		if err := c.Load(ctx, d, m.Params(), progress); err != nil {
+			return nil, errors.Join(err, m.Close())
+		}
+		return m, nil
+	}
+	before, err := open(model.Quantization{}, "loading "+in)
+	if err != nil {
+		return err
+	}
+	defer before.Close()
+	q := infer.Quantizations[o.weights]
+	after, err := open(q, "quantizing")
+	if err != nil {
+		return err
+	}
+	defer after.Close()
+	t, err := newTexts(c)
+	if err != nil {
+		return err
+	}
+	if o.rounding == "gptq" && q.Layers != tensor.INT8 {
+		if err := o.calibrate(ctx, d, c, t, before, after, status); err != nil {
+			return err
+		}
+	}
+	questions, err := data.Questions()
+	if err != nil {
+		return err
+	}
+	status.Draw("measuring perplexity")
+	lossBefore, err := t.perplexity(ctx, before, questions)
+	if err != nil {
+		return err
+	}
+	lossAfter, err := t.perplexity(ctx, after, questions)
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	status.Draw("writing " + out)
+	if err := hf.Save(out, c, d, after.Params(), hf.SaveOptions{}); err != nil {
+		return err
+	}
+	status.Clear()
+	if err := table(stdout, d, c, after); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "\nperplexity of the answers to %d held-out questions: %.4f before, %.4f after, %+.2f%%\n",
+		len(questions), lossBefore, lossAfter, 100*(lossAfter/lossBefore-1))
+	fmt.Fprintf(stdout, "try it: go run ./cmd/chat --tuned %s --only tuned\n", out)
+	return nil
+}
