@@ -44,7 +44,11 @@ func productRate(d *kernels.Device, t tensor.DType) (rate float64, err error) {
 			return 0, err
 		}
 		n := float64(side)
-		rate = batch * 2 * n * n * n / time.Since(began).Seconds()
+		last := batch * 2 * n * n * n / time.Since(began).Seconds()
+		if d.IsCPU() { // other programs disturb it, and its clocks need not settle
+			last = max(last, rate)
+		}
+		rate = last
 		if time.Since(start) >= lasting {
 			return rate, nil
 		}

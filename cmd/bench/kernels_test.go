@@ -1,49 +1,148 @@
 package main
 
 import (
+	"bytes"
+	"encoding/xml"
+	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"restyle/cmd/bench/results"
 	"restyle/internal/cli"
-	"restyle/kernels/cuda/cudatest"
+	"restyle/kernels/cuda"
 )
 
-func TestMain(m *testing.M) {
-	os.Setenv("CUDA_VISIBLE_DEVICES", "") // --device auto is the CPU in these tests, on every machine
-	os.Exit(cudatest.Main(m))
-}
-
-// TestPrecompile checks that the cache has the kernels of a model for each architecture, compiled without a GPU.
-func TestPrecompile(t *testing.T) {
-	cudatest.Use(t, "libnvrtc")
-	cache := t.TempDir()
-	t.Setenv("RESTYLE_CACHE", cache)
-	args := []string{"kernels", "--model", filepath.Join(tinyBase, "config.json"), "--shapes", "1x32", "--precompile"}
-	code, stdout, stderr := bench(t, append(args, "sm_86, sm_90")...)
-	if code != cli.Done || !strings.Contains(stdout, "\n{\"command\":\"kernels\",\"builds\":{\"sm_86\":") {
+// TestKernels checks the rows of a few operations, the pages made of them, and that a second run keeps what the first
+// one measured.
+func TestKernels(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	args := []string{"kernels", "--op", "topk,rmsnorm", "--iterations", "3", "--seconds", "0.001", "--out", dir, "--note",
+		"other programs ran", "--device", "cpu"}
+	code, stdout, stderr := bench(t, args...)
+	if code != cli.Done || stderr != "" || !strings.Contains(stdout, "2048x2048 and add\n  standard ") {
 		t.Fatalf("exit %d, %s\n%s", code, stderr, stdout)
 	}
-	for _, arch := range []string{"sm_86", "sm_90a"} {
-		for _, source := range []string{"rmsnorm", "adamw", "attention", "attention_decode", "gemm"} {
-			if files, _ := filepath.Glob(filepath.Join(cache, source+"-"+arch+"-*.cubin")); files == nil {
-				t.Errorf("%s for %s is not there", source, arch)
+	f, err := results.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := f.Table("kernels")
+	fused := 0
+	for _, r := range table.Rows {
+		names := []string{"time", "noise", "rate", "of_ceiling", "memory", "bytes"}
+		if r["op"] == "rmsnorm" {
+			names = append(names, "tflops", "max_error", "mean_error")
+		}
+		if r["form"] == "fused" {
+			names, fused = append(names, "speedup", "speedup_noise", "saved"), fused+1
+		}
+		for _, name := range names {
+			if !(r.Number(name) >= 0) && name != "saved" || r.Number(name) != r.Number(name) {
+				t.Errorf("%s: %s %v", table.ID(r), name, r[name])
+			}
+		}
+		if e := r.Number("max_error"); e > 0.05 { // a few roundings to BF16, of elements some times the root mean square
+			t.Errorf("%s: off by %v", table.ID(r), e)
+		}
+	}
+	if len(table.Rows) != 2+2+4+3*2 || fused != 2 || f.Machine.Note != "other programs ran" || f.Machine.CPU == "" {
+		t.Errorf("%d rows, %d fused, %+v", len(table.Rows), fused, f.Machine)
+	}
+	for _, name := range []string{"README.md", "index.html", "kernels.csv", "kernels-speedup.svg",
+		"kernels-roofline-f32.svg",
+		"kernels-roofline-bf16.svg"} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || strings.Contains(string(data), "NaN") || strings.Contains(string(data), "%!") {
+			t.Errorf("%s: %v\n%s", name, err, data)
+		}
+		if strings.HasSuffix(name, ".svg") {
+			for d := xml.NewDecoder(bytes.NewReader(data)); err != io.EOF; {
+				if _, err = d.Token(); err != nil && err != io.EOF {
+					t.Fatal(name, err)
+				}
 			}
 		}
 	}
-	for names, want := range map[string]string{"": "is empty", "90": `--precompile "90"`, "sm_x": `"sm_x"`,
-		"sm_90,": `"sm_90,"`, "sm_60": `"sm_60"`} {
-		if code, _, stderr := bench(t, append(args, names)...); code != cli.Usage || !strings.Contains(stderr, want) {
-			t.Errorf("%q: exit %d, %s", names, code, stderr)
+	// A row is lost, as if the run had been interrupted, and another is marked.
+	lost := table.ID(table.Rows[3])
+	table.Rows = slices.Delete(table.Rows, 3, 4)
+	table.Rows[0]["time"] = 12345.0
+	b := results.Book{File: *f, Dir: dir}
+	if err := b.Save(); err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, stderr = bench(t, args...); code != cli.Done || strings.Count(stdout, " ms ±") != 2 {
+		t.Errorf("exit %d, %s\n%s", code, stderr, stdout)
+	}
+	if f, err = results.Load(dir); err != nil || f.Table("kernels").Rows[0]["time"] != 12345.0 ||
+		!slices.ContainsFunc(f.Table("kernels").Rows, func(r results.Row) bool { return table.ID(r) == lost }) {
+		t.Errorf("%v, %+v", err, f)
+	}
+}
+
+// TestRelate checks that all rows of a type have the best of their ceilings.
+func TestRelate(t *testing.T) {
+	row := func(typ string, copied, product, ms float64) results.Row {
+		return results.Row{"type": typ, "copy": copied, "product": product, "time": ms, "bytes": 2e9, "flops": 1e12}
+	}
+	table := &results.Table{Rows: []results.Row{row("F32", 10, 4, 1000), row("F32", 20, 2, 1000), row("BF16", 1, 8, 4000),
+		{"type": "F32", "why": "none"}}}
+	relate(table)
+	for i, want := range []float64{0.25, 0.25, 0.5} {
+		if got := table.Rows[i].Number("of_ceiling"); math.Abs(got-want) > 1e-12 {
+			t.Errorf("row %d: %v, want %v", i, got, want)
 		}
 	}
-	if code, _, stderr := bench(t, args[:5]...); code != cli.Usage || !strings.Contains(stderr, `--precompile ""`) {
-		t.Errorf("exit %d, %s", code, stderr)
+	if r := table.Rows[3]; len(r) != 2 || table.Rows[0]["copy"] != 20.0 || table.Rows[1]["product"] != 4.0 {
+		t.Errorf("%v", table.Rows)
 	}
-	cudatest.Use(t)
-	if code, _, stderr := bench(t, append(args, "sm_90a")...); code != cli.Failed ||
-		!strings.Contains(stderr, "install it with pip install nvidia-cuda-nvrtc,") {
-		t.Errorf("exit %d, %s", code, stderr)
+}
+
+// TestKernelsLeftOut checks that a row says why it was not measured.
+func TestKernelsLeftOut(t *testing.T) {
+	dir := t.TempDir()
+	code, stdout, stderr := bench(t, "kernels", "--op", "swiglu", "--max-time", "1us", "--out", dir, "--device", "cpu")
+	if code != cli.Done {
+		t.Fatalf("exit %d, %s", code, stderr)
+	}
+	f, err := results.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range f.Tables[0].Rows {
+		if !strings.Contains(r.Text("why"), "longer than --max-time 1µs") || r["time"] != nil {
+			t.Errorf("%v\n%s", r, stdout)
+		}
+	}
+}
+
+// TestKernelsOnGPU times an operation on the emulated GPU.
+func TestKernelsOnGPU(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a few seconds on the emulated GPU")
+	}
+	code, stdout, stderr := bench(t, "kernels", "--op", "topk", "--iterations", "1", "--seconds", "0.001", "--device",
+		"emulated")
+	if strings.Contains(stderr, cuda.ErrNoCompiler.Error()) {
+		t.Skip(stderr)
+	}
+	if code != cli.Done || !strings.Contains(stdout, "  only ") {
+		t.Errorf("exit %d, %s\n%s", code, stderr, stdout)
+	}
+}
+
+func TestKernelsUsage(t *testing.T) {
+	for args, want := range map[string]string{
+		"--op warp": `--op "warp": must be parts of embedding, add,`, "--iterations 0": "--iterations 0",
+		"--seconds 0": "--seconds 0", "add": "unexpected argument",
+	} {
+		if code, _, stderr := bench(t, append([]string{"kernels"}, strings.Fields(args)...)...); code != cli.Usage ||
+			!strings.Contains(stderr, want) {
+			t.Errorf("%s: exit %d, %s", args, code, stderr)
+		}
 	}
 }

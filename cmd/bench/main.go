@@ -20,19 +20,35 @@ bench measures. Each measurement has flags of its own: bench parity -h
 
   bench parity PATH...    compare results with recorded reference outputs
   bench ops               check every operation on a device: what it can compute, and the errors of its results
-  bench kernels           compile a model's kernels in advance, also for GPUs that this machine lacks
+  bench all               the next four, into one directory with tables and pictures
+  bench kernels           time every operation, standard and fused: speed, memory, energy, errors; with pictures
+  bench train             train the same steps in several modes, also PyTorch's, in turns: speed, and where losses part
   bench step              time training steps: tokens per second
-  bench decode            time answers: tokens per second, and the share of the memory bandwidth
+  bench layer             time one layer of a model, its parts, and each fused operation with and without
+  bench infer             time answers: with and without the KV cache, prefill, memory; with pictures
+  bench page DIR          write the pages and pictures of a directory with results.json again
+  bench compare A B       compare two files of results: what became faster, and what slower
+  bench precompile        compile a model's kernels in advance, also for GPUs that this machine lacks
   bench quality           grade the answers of a base and a tuned model to held-out questions: code, tone, forgetting`
 
 // commands are the measurements by name.
-var commands = map[string]func(ctx context.Context, args []string, stdout, stderr io.Writer) int{
-	"parity":  runParity,
-	"kernels": runKernels,
-	"ops":     runOps,
-	"step":    runStep,
-	"decode":  runDecode,
-	"quality": runQuality,
+var commands map[string]func(ctx context.Context, args []string, stdout, stderr io.Writer) int
+
+func init() { // all calls the others
+	commands = map[string]func(ctx context.Context, args []string, stdout, stderr io.Writer) int{
+		"all":        runAll,
+		"parity":     runParity,
+		"kernels":    runKernels,
+		"precompile": runPrecompile,
+		"ops":        runOps,
+		"step":       runStep,
+		"infer":      runInfer,
+		"train":      runTrain,
+		"layer":      runLayer,
+		"page":       runPage,
+		"compare":    runCompare,
+		"quality":    runQuality,
+	}
 }
 
 func main() {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -192,4 +193,9 @@ func TestWriteFile(t *testing.T) {
 	if err := writeFile(dir, nil); err == nil {
 		t.Error("a directory was written to")
 	}
+}
+
+// fake returns a measurement that only calls f.
+func fake(f func(args []string) int) func(context.Context, []string, io.Writer, io.Writer) int {
+	return func(_ context.Context, args []string, _, _ io.Writer) int { return f(args) }
 }

@@ -25,7 +25,7 @@ per operation, forward and backward, with a cell for each type, unfused and fuse
 
   bench ops
   bench ops --op rmsnorm,attention --threads 1
-  bench ops --device cuda --time
+  bench ops --device cuda
 
 bench ops compares results with the same formulas in float64, and gradients with finite differences
 of the formulas. The environment variable RESTYLE_CPU selects the CPU's instruction set. The exit
@@ -34,13 +34,11 @@ code is 1 if any case is wrong.`
 // opsOptions are the flags, and the cases that they select from.
 type opsOptions struct {
 	op      string
-	time    bool
 	json    string
 	device  string
 	threads int
 
-	list  []*cases.Case
-	timed []*cases.Case
+	list []*cases.Case
 }
 
 func (o *opsOptions) flags(out io.Writer) *cli.Flags {
@@ -48,9 +46,6 @@ func (o *opsOptions) flags(out io.Writer) *cli.Flags {
 	f.Group("Operations")
 	f.Add(&o.op, "op", "only these operations, `names` separated by commas; default all: "+strings.Join(cases.Ops(o.list),
 		", "))
-	f.Add(&o.time, "time", "also time operations at the sizes of models: the fastest of several runs in milliseconds, "+
-		"and the "+
-		"GB/s that it must read and write; takes a minute or two and 2 GB of memory")
 
 	f.Group("Output")
 	f.Add(&o.json, "json", "also write the table and all errors as JSON to this `file`")
@@ -65,9 +60,6 @@ func (o *opsOptions) flags(out io.Writer) *cli.Flags {
 
 func runOps(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o := &opsOptions{device: "cpu", list: cases.All()}
-	for _, t := range cases.Types {
-		o.timed = append(o.timed, cases.Timed(t)...)
-	}
 	return o.run(ctx, args, stdout, stderr)
 }
 
@@ -117,7 +109,7 @@ func (o *opsOptions) choose() error {
 		names = append(names, name)
 	}
 	other := func(c *cases.Case) bool { return !slices.Contains(names, c.Op) }
-	o.list, o.timed = slices.DeleteFunc(o.list, other), slices.DeleteFunc(o.timed, other)
+	o.list = slices.DeleteFunc(o.list, other)
 	return nil
 }
 
@@ -149,21 +141,6 @@ func (o *opsOptions) measure(ctx context.Context, status *cli.StatusLine) (*opsR
 			r.add(c, fused, result)
 		}
 	}
-	if o.time {
-		for _, c := range o.timed {
-			for _, fused := range c.TimedForms() {
-				if ctx.Err() != nil {
-					return nil, ctx.Err()
-				}
-				status.Draw("timing " + c.ID())
-				forward, backward, err := c.Time(d, fused, 200*time.Millisecond)
-				if err != nil {
-					return nil, fmt.Errorf("timing %s: %w", c.ID(), err)
-				}
-				r.addTimes(c, fused, forward, backward)
-			}
-		}
-	}
 	r.OK = r.Failed == 0
 	r.Seconds = time.Since(start).Round(time.Millisecond).Seconds()
 	return r, nil
@@ -184,6 +161,6 @@ func (o *opsOptions) print(r *opsReport, stdout io.Writer) error {
 		}
 	}
 	last := *r
-	last.Rows, last.Times = nil, nil
+	last.Rows = nil
 	return cli.PrintJSON(stdout, last)
 }

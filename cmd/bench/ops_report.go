@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"restyle/internal/cli"
 	"restyle/kernels/cases"
@@ -21,7 +20,6 @@ type opsReport struct {
 	Cases   int       `json:"cases"`
 	Failed  int       `json:"failed"` // cells of the table with a wrong case
 	Rows    []*opsRow `json:"rows,omitempty"`
-	Times   []opsTime `json:"times,omitempty"`
 }
 
 // An opsRow is one cell of the table: one operation in one direction, with one type, fused or not.
@@ -39,15 +37,6 @@ type opsRow struct {
 type opsFault struct {
 	Case   string   `json:"case"`
 	Faults []string `json:"faults"`
-}
-
-// An opsTime is the time of the fastest run of a case.
-type opsTime struct {
-	Case  string  `json:"case"`
-	Pass  string  `json:"pass"`
-	Fused bool    `json:"fused"`
-	MS    float64 `json:"milliseconds"`
-	GBs   float64 `json:"gb_per_second"`
 }
 
 // row returns a cell, or nil if it does not exist.
@@ -89,16 +78,6 @@ func (r *opsReport) add(c *cases.Case, fused bool, result cases.Result) {
 
 var opsPasses = []string{"forward", "backward"}
 
-// addTimes adds the times of a case. A direction that did not run has no time.
-func (r *opsReport) addTimes(c *cases.Case, fused bool, times ...time.Duration) {
-	bytes := []float64{c.ForwardBytes, c.BackwardBytes}
-	for i, t := range times {
-		if t > 0 {
-			r.Times = append(r.Times, opsTime{c.ID(), opsPasses[i], fused, 1e3 * t.Seconds(), bytes[i] / t.Seconds() / 1e9})
-		}
-	}
-}
-
 // text returns the report for people, with lines of at most 100 columns.
 func (r *opsReport) text() string {
 	var b strings.Builder
@@ -134,7 +113,6 @@ func (r *opsReport) text() string {
 			wrap(&b, f.Case+": "+strings.Join(f.Faults, "; "))
 		}
 	}
-	r.writeTimes(&b)
 	b.WriteString("\n")
 	return b.String()
 }
@@ -165,29 +143,6 @@ func (row *opsRow) cell() string {
 	return fmt.Sprintf("ok%3.0f%%", 100*row.Worst)
 }
 
-// writeTimes adds the table of times, with one line per case and form.
-func (r *opsReport) writeTimes(b *strings.Builder) {
-	var names []string
-	cells := map[string]string{}
-	for _, t := range r.Times {
-		name := t.Case
-		if t.Fused {
-			name += " fused"
-		}
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-		cells[name+t.Pass] = fmt.Sprintf("%8.3f ms%9.1f GB/s", t.MS, t.GBs)
-	}
-	for i, name := range names {
-		if i == 0 {
-			fmt.Fprintf(b, "\n%-50s%-25s%s\n", "fastest run", "forward", "backward")
-		}
-		row := fmt.Sprintf("%-50s%-25s%s", name, cells[name+"forward"], cells[name+"backward"])
-		fmt.Fprintln(b, strings.TrimRight(row, " "))
-	}
-}
-
 func form(fused bool) string {
 	if fused {
 		return "fused"
@@ -199,7 +154,7 @@ func form(fused bool) string {
 func line(b *strings.Builder, cells []string) {
 	text := fmt.Sprintf("%-24s", cells[0])
 	for _, c := range cells[1:] {
-		text += fmt.Sprintf("%-18s", c)
+		text += fmt.Sprintf("%-12s", c)
 	}
 	b.WriteString(strings.TrimRight(text, " ") + "\n")
 }

@@ -170,7 +170,7 @@ func (o *qualityOptions) resolve(given func(flag string) bool) (q quality.Option
 	case o.threads < 0:
 		return q, fmt.Errorf("--threads %d: must be at least 0", o.threads)
 	case !known:
-		return q, fmt.Errorf("--dtype %q: must be auto, bf16 or fp32", o.dtype)
+		return q, fmt.Errorf("--dtype %q: must be auto, bf16, fp16 or fp32", o.dtype)
 	}
 	if err := o.checkFiles(); err != nil {
 		return q, err

@@ -2,18 +2,15 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"restyle/hf"
 	"restyle/internal/cli"
 	"restyle/kernels"
 	"restyle/model"
@@ -29,7 +26,7 @@ built in.
 
   bench step
   bench step --device cuda --shapes 1x512x4,4x512,8x2048 --fused both --log benchmark_log.csv
-  bench step --model path/to/config.json --train-only mlp
+  bench step --config path/to/config.json --train-only mlp
 
 A shape is sequences per pass x tokens per sequence, and optionally x passes per step. The result is
 a table: tokens per second and milliseconds of the median step, its share of the rate of a bare
@@ -39,15 +36,10 @@ them alike:
 
   bench step --device cuda --fused both --seconds 3 --beside "python3 docs/bench/step_pytorch.py --mode compile"`
 
-// llama1B is the shape of Llama-3.2-1B.
-//
-//go:embed llama-3.2-1b.json
-var llama1B []byte
-
 // stepOptions are the flags.
 type stepOptions struct {
 	settings                               trainer.Config
-	model, shapes, fused                   string
+	config, shapes, fused                  string
 	steps, warmup, headRows                int
 	device, log, label                     string
 	threads                                int
@@ -58,7 +50,7 @@ type stepOptions struct {
 
 // newStepOptions returns options with the default settings of training, except that clipping and samples are off.
 func newStepOptions() stepOptions {
-	o := stepOptions{settings: trainer.DefaultConfig(), steps: 10, warmup: 3, device: "auto"}
+	o := stepOptions{settings: trainer.DefaultConfig(), steps: 10, warmup: 3, device: "auto", config: "llama-3.2-1b"}
 	o.settings.Clip, o.settings.Samples = 0, 0
 	return o
 }
@@ -93,10 +85,10 @@ func (o *stepOptions) flags(out io.Writer) *cli.Flags {
 	return f
 }
 
-// modelFlags adds the flags of the model and its training, which bench kernels has, too. The help of a setting is that
-// of train up to the semicolon: the rest is about training a model that exists.
+// modelFlags adds the flags of the model and its training, which bench precompile has, too. The help of a setting is
+// that of train up to the semicolon: the rest is about training a model that exists.
 func (o *stepOptions) modelFlags(f *cli.Flags) {
-	f.Add(&o.model, "model", "config.json of the model, a `file`; default: the shape of Llama-3.2-1B")
+	f.Add(&o.config, "config", strings.Replace(configHelp, "`models`, separated by commas: each a", "`model`: a", 1))
 	f.Add(&o.fused, "fused", fusedHelp+"; both for none and all")
 	for _, x := range o.settings.Fields() {
 		switch x.Name {
@@ -110,7 +102,7 @@ func (o *stepOptions) modelFlags(f *cli.Flags) {
 // The help of flags that several measurements have.
 const (
 	fusedHelp   = "fused operations: none, all, or a `set` such as rmsnorm,swiglu"
-	syncHelp    = "on a GPU, wait for every kernel and print how long each took; slower in all"
+	syncHelp    = "print how long every kernel took; a GPU is waited for after each, and slower in all"
 	threadsHelp = "CPU threads; 0 for all"
 )
 
@@ -169,28 +161,14 @@ type stepLine struct {
 	command                string // another program that times it; "": this program does
 }
 
-// benchModel reads the config.json at path, or Llama-3.2-1B's if path is "". It returns the config, the file's content
-// and a name of the model.
-func benchModel(path string) (c model.Config, file []byte, name string, err error) {
-	if file, name = llama1B, "Llama-3.2-1B, random weights"; path != "" {
-		name = path
-		file, err = os.ReadFile(path)
-	}
-	if err == nil {
-		c, err = hf.ParseConfig(file)
-	}
-	if err != nil {
-		return c, nil, "", fmt.Errorf("--model: %w", err)
-	}
-	return c, file, name, nil
-}
-
 // lines returns the measurements that the flags ask for.
 func (o *stepOptions) lines() (list []stepLine, err error) {
 	var l stepLine
-	if l.config, l.file, l.name, err = benchModel(o.model); err != nil {
+	s, err := shapeOf(o.config)
+	if err != nil {
 		return nil, err
 	}
+	l.config, l.file, l.name = s.config, s.file, s.name
 	if o.steps < 1 || o.warmup < 0 || !(o.seconds >= 0) {
 		return nil, fmt.Errorf("--steps %d, --seconds %v, --warmup %d: must be at least 0, and --steps at least 1",
 			o.steps, o.seconds, o.warmup)
@@ -199,13 +177,9 @@ func (o *stepOptions) lines() (list []stepLine, err error) {
 	if err := l.settings.CheckPatterns(model.ParamsOf(l.config, model.Options{})); err != nil {
 		return nil, fmt.Errorf("--%w", err)
 	}
-	sets := []kernels.Fused{{}, kernels.All()}
-	if o.fused != "both" {
-		f, err := kernels.ParseFused(o.fused)
-		if err != nil {
-			return nil, fmt.Errorf("--fused: %w, or both", err)
-		}
-		sets = []kernels.Fused{f}
+	sets, _, err := fusedSets(o.fused)
+	if err != nil {
+		return nil, err
 	}
 	for shape := range strings.SplitSeq(o.shapes, ",") {
 		if err := l.shape(shape); err != nil {
@@ -248,7 +222,7 @@ func (l *stepLine) shape(s string) error {
 func (l *stepLine) run(ctx context.Context, o *stepOptions, table *stepTable, notes io.Writer) (err error) {
 	d, err := kernels.Open(o.device, kernels.Options{
 		Threads: o.threads, Fused: l.fused, OwnProducts: o.own, Deterministic: o.deterministic, Sync: o.sync,
-		NoBF16: l.settings.DType == tensor.F32,
+		NoBF16: l.settings.DType != tensor.BF16,
 	})
 	if err != nil {
 		return err

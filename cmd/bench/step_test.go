@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -14,6 +15,7 @@ import (
 	"testing"
 
 	"restyle/internal/cli"
+	"restyle/kernels"
 	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
 	"restyle/model"
@@ -54,7 +56,7 @@ func within(share, percent string) bool {
 
 func TestStep(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log.csv")
-	code, out, errs := bench(t, "step", "--model", tinyModel(t), "--shapes", "1x8x2, 2x16", "--fused", "both", "--steps",
+	code, out, errs := bench(t, "step", "--config", tinyModel(t), "--shapes", "1x8x2, 2x16", "--fused", "both", "--steps",
 		"2", "--warmup", "0",
 		"--train-only", "mlp", "--log", log, "--device", "cpu", "--check")
 	if code != cli.Done {
@@ -94,7 +96,7 @@ func TestStepOnGPU(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a few seconds on the emulated GPU")
 	}
-	code, out, errs := bench(t, "step", "--model", tinyModel(t), "--shapes", "1x8x2", "--steps", "1", "--warmup", "0",
+	code, out, errs := bench(t, "step", "--config", tinyModel(t), "--shapes", "1x8x2", "--steps", "1", "--warmup", "0",
 		"--check", "--device", "emulated")
 	if strings.Contains(errs, cuda.ErrNoCompiler.Error()) {
 		t.Skip(errs)
@@ -115,7 +117,7 @@ func TestStepChooses(t *testing.T) {
 	}{{nil, 1}, {[]string{"--deterministic"}, 0}, {[]string{"--own-products"}, 0}} {
 		dir := t.TempDir()
 		t.Setenv("RESTYLE_CACHE", dir)
-		args := append([]string{"step", "--model", tinyModel(t), "--shapes", "1x16x2", "--steps", "1", "--warmup", "0",
+		args := append([]string{"step", "--config", tinyModel(t), "--shapes", "1x16x2", "--steps", "1", "--warmup", "0",
 			"--device", "cuda"}, c.args...)
 		if code, out, errs := bench(t, args...); code != cli.Done {
 			t.Errorf("%v: %d: %s%s", c.args, code, out, errs)
@@ -131,7 +133,7 @@ func TestStepOnFilledGPU(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc")
 	cudatest.Set(t, "IDLE=1 MEMORY=17179869184 USED=5000000000")
 	t.Setenv("RESTYLE_CACHE", t.TempDir())
-	args := []string{"step", "--model", tinyModel(t), "--shapes", "1x8", "--steps", "1", "--warmup", "0", "--device",
+	args := []string{"step", "--config", tinyModel(t), "--shapes", "1x8", "--steps", "1", "--warmup", "0", "--device",
 		"cuda"}
 	if code, out, errs := bench(t, append(args, "--check")...); code != cli.Failed ||
 		!strings.Contains(errs, "1x8x1 fused, all trained: the estimate is ") {
@@ -160,7 +162,7 @@ func TestStepCheck(t *testing.T) {
 
 // TestStepSeconds checks that bench takes more steps than requested until they have lasted long enough.
 func TestStepSeconds(t *testing.T) {
-	code, out, errs := bench(t, "step", "--model", tinyModel(t), "--shapes", "1x8", "--steps", "1", "--warmup", "0",
+	code, out, errs := bench(t, "step", "--config", tinyModel(t), "--shapes", "1x8", "--steps", "1", "--warmup", "0",
 		"--seconds", "0.2", "--device", "cpu")
 	rows := cells(out)
 	if code != cli.Done || len(rows) != 1 {
@@ -191,7 +193,7 @@ echo '{"mode": "torch-eager", "label": "torch 9, AdamW", "seconds": [0.5, 0.25, 
 '"joules": 30, "memory": 3221225472, "loss": 4.5}'
 `)
 	log := filepath.Join(dir, "log.csv")
-	args := []string{"step", "--model", config, "--shapes", "2x8x2", "--steps", "1", "--warmup", "1", "--seconds", "0.01",
+	args := []string{"step", "--config", config, "--shapes", "2x8x2", "--steps", "1", "--warmup", "1", "--seconds", "0.01",
 		"--train-only", "mlp", "--device", "cpu", "--log", log}
 	code, out, errs := bench(t, append(args, "--beside", answer)...)
 	rows := cells(out)
@@ -234,13 +236,44 @@ echo '{"mode": "torch-eager", "label": "torch 9, AdamW", "seconds": [0.5, 0.25, 
 	}
 }
 
-// TestLlama1B checks that the built-in config is that of Llama-3.2-1B.
-func TestLlama1B(t *testing.T) {
-	c, _, _, err := benchModel("")
-	if err != nil || c.ParamCount() != 1_235_814_400 || !c.Tied || c.RoPEScaling == nil || c.RoPEScaling.Factor != 32 ||
+// TestShapes checks that the models that bench knows by name are those.
+func TestShapes(t *testing.T) {
+	for name, params := range map[string]int64{"llama-3.2-1b": 1_235_814_400, "llama-3.1-8b": 8_030_261_248,
+		"Llama-2-7B": 6_738_415_616, "llama-2-13b": 13_015_864_320, "llama-2-70b": 68_976_648_192} {
+		if s, err := shapeOf(name); err != nil || s.config.ParamCount() != params {
+			t.Errorf("%s: %d parameters, %v", name, s.config.ParamCount(), err)
+		}
+	}
+	s, err := shapeOf("llama-3.2-1b")
+	if c := s.config; err != nil || !c.Tied || c.RoPEScaling == nil || c.RoPEScaling.Factor != 32 ||
 		c.MaxPositions != 131072 {
 		t.Errorf("%+v, %v", c, err)
 	}
+	for _, name := range []string{"small", "starter"} {
+		if _, err := shapeOf(name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// newTiny returns a model with random weights on the CPU.
+func newTiny(t *testing.T, c model.Config) *model.Model {
+	t.Helper()
+	d, err := kernels.Open("cpu", kernels.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.New(d, c, model.Options{MaxTokens: 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	randomWeights(m)
+	t.Cleanup(func() {
+		if err := errors.Join(m.Close(), d.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
 }
 
 func TestStepRefuses(t *testing.T) {
@@ -256,7 +289,7 @@ func TestStepRefuses(t *testing.T) {
 		{"--dtype f16", `"f16" for flag -dtype: must be`},
 		{"--recompute all", `"all" for flag -recompute: must be`},
 		{"--train-only nothing", `--train-only "nothing": `},
-		{"--model nowhere", "--model: "},
+		{"--config nowhere", "--config nowhere: "},
 	} {
 		var out, errs strings.Builder
 		if code := run(context.Background(), append([]string{"step"}, strings.Fields(c.args)...), &out,

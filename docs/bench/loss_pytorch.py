@@ -22,6 +22,7 @@ def main() -> None:
     p.add_argument("--weight-decay", type=float, default=0.01)
     p.add_argument("--clip", type=float, default=1.0)
     p.add_argument("--window", type=int, default=10, help="steps of which the mean is compared (default 10)")
+    p.add_argument("--device", default="cpu", help="where PyTorch computes, such as cuda (default cpu)")
     p.add_argument("--json", help="also write the figures to this file")
     a = p.parse_args()
 
@@ -30,8 +31,8 @@ def main() -> None:
         m = json.loads(line)
         if "loss" in m:
             ours[m["step"]] = m["loss"]
-    model = AutoModelForCausalLM.from_pretrained(a.model, dtype=torch.float32, attn_implementation="sdpa")
-    model.train()
+    model = AutoModelForCausalLM.from_pretrained(a.model, dtype=torch.float32, attn_implementation="sdpa").to(a.device)
+    model.eval()  # GPT-2's configurations have dropout by default, which restyle has not
     matrices = [w for w in model.parameters() if w.dim() > 1]
     others = [w for w in model.parameters() if w.dim() <= 1]
     optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": a.weight_decay}, {"params": others, "weight_decay": 0.0}],
@@ -48,13 +49,14 @@ def main() -> None:
         for rows in passes:
             # Padding stands at the end, where no token of a causal model sees it.
             longest = max(len(ids) for ids, _ in rows)
-            ids = torch.tensor([ids + [0] * (longest - len(ids)) for ids, _ in rows])
-            labels = torch.tensor([labels[1:] + [-100] * (longest - len(labels)) for _, labels in rows])
+            ids = torch.tensor([ids + [0] * (longest - len(ids)) for ids, _ in rows], device=a.device)
+            labels = torch.tensor([labels[1:] + [-100] * (longest - len(labels)) for _, labels in rows], device=a.device)
             logits = model(input_ids=ids).logits[:, :-1].float()
             loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=-100, reduction="sum")
             (loss / trained).backward()
             total += loss.item()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), a.clip)
+        if a.clip > 0:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), a.clip)
         for group in optimizer.param_groups:
             group["lr"] = step["lr"]
         optimizer.step()

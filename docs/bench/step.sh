@@ -17,7 +17,7 @@ peer="env PYTHONDONTWRITEBYTECODE=1 $python docs/bench/step_pytorch.py"
 for model in data/starter-llama/config.json "$work/two-layers.json"; do
   for dtype in bf16 fp32; do
     for _ in $(seq "$rounds"); do
-      "$work/bench" step --device cpu --model "$model" --dtype $dtype --shapes 1x512x4 --beside "$peer --mode eager" --beside "$peer --mode compile"
+      "$work/bench" step --device cpu --config "$model" --dtype $dtype --shapes 1x512x4 --beside "$peer --mode eager" --beside "$peer --mode compile"
     done
   done
 done

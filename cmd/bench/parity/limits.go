@@ -16,6 +16,9 @@ const (
 	limitFinalKeyBias = 1e-4 // a key bias has almost no gradient, and Adam divides noise by noise: 6e-6
 	limitWayKeyBias   = 1e-2 // the same path, 7e-4
 
+	limitAuxiliary = 1e-6 // the auxiliary loss of a mixture of experts; PyTorch 1e-7
+	limitMargin    = 1e-4 // relative: the difference of two logits, which is a quarter of them or more
+
 	limitGap         = 1e-4 // of the two largest logits, absolute; correct float32 computations differ by 3e-5
 	limitGapBF16     = 0.5  // BF16 must agree on the next token if the gap is larger; PyTorch's differs up to 0.11
 	limitLossBF16    = 2e-3 // PyTorch's own error is a difference of two numbers, small by luck, and no measure
@@ -23,6 +26,15 @@ const (
 	timesBF16Small   = 3    // for tensors of fewer elements than smallTensor; the same path has 0.6 to 1.65 times
 	smallTensor      = 100
 	limitProbability = 1e-6 // absolute; float32 and float64 differ by 3.2e-7
+
+	// Runs in F16, with a scaled loss.
+	limitLossF16    = 1e-3 // PyTorch's is 1.2e-4 from float32; another of its paths differs by 8e-5 from that
+	limitNormF16    = 5e-3 // of the gradient, 9e-4 and 4.5e-4
+	limitLargestF16 = 0.02 // the largest element of a gradient
+	timesF16Way     = 3    // times PyTorch's own error of the way of the masters; the other path has up to 1.3 times
+	// elements of a matrix whose first gradient is only rounding: Adam moves each by the learning rate, one way or the
+	// other
+	turnedF16 = 2
 
 	// bitsandbytes approximates roots and reciprocals; the same formulas with exact ones differ by the last number of each
 	// comment.
@@ -37,6 +49,8 @@ const (
 	limitProduct   = 2e-6 // PyTorch 6e-7
 	limitLayerNorm = 1e-5 // PyTorch 1e-7
 	limitOpBF16    = 4e-3 // float32 inside, rounded once
+
+	limitQuantBF16 = 0.03 // logits with quantized weights; a model that is not quantized, 0.01
 )
 
 // At full size, rows are longer, there are more layers, and the noise is about five times that of the small models.

@@ -95,7 +95,7 @@ func (f *folder) computedIn(t tensor.DType, fused kernels.Fused) {
 	case "all":
 		name = "fused"
 	}
-	f.run = map[tensor.DType]string{tensor.F32: "fp32", tensor.BF16: "bf16"}[t] + ", " + name
+	f.run = map[tensor.DType]string{tensor.F32: "fp32", tensor.BF16: "bf16", tensor.F16: "fp16"}[t] + ", " + name
 }
 
 func (f *folder) config(c model.Config) model.Config {
@@ -159,18 +159,21 @@ type pass struct {
 	hidden map[string][]float32
 	logits []float32
 	grads  map[string][]float32
+
+	routing map[int]routing // by layer
 }
 
 // compute runs a batch forward and backward, and then again for its logits.
 func (f *folder) compute(l *model.Model, b model.Batch) (*pass, error) {
 	p := &pass{hidden: map[string][]float32{}}
 	l.OnHidden = func(name string, h tensor.Tensor) { p.hidden[name], _ = f.d.Floats(h) } // the device keeps any error
+	f.watchRouting(l, p)
 	losses, err := f.gradient(l, []model.Batch{b})
 	if err != nil {
 		return nil, err
 	}
 	p.loss = losses[0]
-	l.OnHidden = nil
+	l.OnHidden, l.OnRouting = nil, nil
 	if p.grads, err = f.gradients(l); err != nil {
 		return nil, err
 	}
@@ -241,12 +244,13 @@ func (m *modelFolder) forward(t tensor.DType, own *pass) (*pass, error) {
 		}
 		m.property("bits with --recompute", string(r), float64(first.bitsApart(p)), exact)
 	}
+	m.routing(first, t)
 	if t == tensor.BF16 {
 		m.forwardBF16(first, own)
-	} else {
-		m.forwardF32(first, b)
+		return first, nil
 	}
-	return first, nil
+	m.forwardF32(first, b)
+	return first, m.auxiliary(b)
 }
 
 // bitsApart counts the tensors in which the bits of two passes differ.
@@ -332,7 +336,7 @@ func (m *modelFolder) forwardBF16(p, own *pass) {
 		theirs += math.Pow(limit*norm(truth), 2)
 		ours += math.Pow(apart(grad, truth), 2)
 		times := float64(timesBF16)
-		if len(grad) < smallTensor {
+		if len(grad) < smallTensor || strings.Contains(spec.Name, ".experts.") { // an expert may get a single token
 			times = timesBF16Small
 		}
 		m.property("gradient", spec.Name, byNorm(grad, truth), times*limit)

@@ -60,6 +60,10 @@ var kinds = []kind{
 	{"infer", isInfer, compareInfer, []string{"sampling.jsonl"}},
 	{"optim", isOptim, compareOptim, []string{"*.safetensors", "*.txt"}},
 	{"tokenizer", isTokenizer, compareTokenizer, tokenizerFiles},
+	{"scaler", isScaler, compareScaler, []string{"scaler.json"}},
+	{"fp16", isScaling, compareScaling, []string{"config.json", "model.safetensors", "scaling.json",
+		"scaling.safetensors"}},
+	{"quant", isQuant, compareQuant, quantFiles},
 	{"ops", isOps, compareOps, []string{"*.json", "*.safetensors"}},
 }
 

@@ -113,9 +113,25 @@ func TestReferenceOps(t *testing.T) {
 	}
 }
 
+// TestReferenceFP16 compares training in F16 with loss scaling, and the rule of the scale alone.
+func TestReferenceFP16(t *testing.T) {
+	r := must(t, Options{}, expect.Reference(t, "golden-next", "fp16"))
+	if r.Partial || r.Counts.LeftOut > 0 || r.Counts.Unsupported > 0 || len(r.Folders) < 2 {
+		t.Errorf("%+v of %q", r.Counts, r.Folders)
+	}
+}
+
 // TestReferenceGPT compares GPT-2 models.
 func TestReferenceGPT(t *testing.T) {
 	r := must(t, Options{}, expect.Reference(t, "golden-next", "gpt"))
+	if r.Partial || r.Counts.LeftOut > 0 || r.Counts.Unsupported > 0 {
+		t.Errorf("%+v", r.Counts)
+	}
+}
+
+// TestReferenceMoE compares mixtures of experts.
+func TestReferenceMoE(t *testing.T) {
+	r := must(t, Options{}, expect.Reference(t, "golden-next", "moe"))
 	if r.Partial || r.Counts.LeftOut > 0 || r.Counts.Unsupported > 0 {
 		t.Errorf("%+v", r.Counts)
 	}

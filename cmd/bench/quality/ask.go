@@ -35,7 +35,7 @@ type side struct {
 // thread.
 func (o *Options) open(ctx context.Context, h *hub.Hub, m Model) (*side, error) {
 	d, err := kernels.Open(o.Device, kernels.Options{Threads: o.threads(), Fused: kernels.All(),
-		NoBF16: o.DType == tensor.F32})
+		NoBF16: o.DType == tensor.F32 || o.DType == tensor.F16})
 	if err != nil {
 		return nil, err
 	}

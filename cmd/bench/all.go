@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"restyle/internal/cli"
+)
+
+const aboutAll = `
+bench all measures operations, layers, an ablation, answers and training, one after the other, and
+writes their tables and pictures to one directory. Run again, it measures what is missing.
+
+  bench all --out docs/bench/mine
+  bench all --out docs/bench/mine --device cuda --layers llama-2-7b,llama-3.1-8b --seconds 2
+  bench all --out docs/bench/mine --seconds 0.5 --max-time 1s
+
+It runs the other measurements with the flags that its pages name.`
+
+// allOptions are the flags.
+type allOptions struct {
+	pageOptions
+	layers, tokens, answers, lengths, modes string
+	rows                                    int
+	seconds                                 float64
+}
+
+func (o *allOptions) flags(out io.Writer) *cli.Flags {
+	f := cli.New("bench all", aboutAll, out)
+	f.Group("Measurements")
+	f.Add(&o.seconds, "seconds", "at most about this many `seconds` for the timings of an operation or a layer")
+	f.Add(&o.layers, "layers", "the models whose layers are run, as --config of bench layer")
+	f.Add(&o.tokens, "tokens", "lengths of the layers' sequences")
+	f.Add(&o.answers, "answers", "the models that answer, as --config of bench infer")
+	f.Add(&o.lengths, "lengths", "lengths of the answers' contexts")
+	f.Add(&o.modes, "modes", "modes of training, as for bench train")
+	f.Add(&o.rows, "rows", "rows of the epoch that is trained")
+	o.add(f)
+	return f
+}
+
+// parts returns the arguments of the measurements.
+func (o *allOptions) parts() (parts [][]string) {
+	seconds := strconv.FormatFloat(o.seconds, 'g', -1, 64)
+	ablation := "512" // tokens
+	for _, part := range [][]string{
+		{"kernels", "--seconds", seconds},
+		{"layer", "--config", o.layers, "--tokens", o.tokens, "--seconds", seconds},
+		{"layer", "--config", "llama-3.2-1b", "--tokens", ablation, "--ablation", "--passes", "training", "--seconds",
+			seconds},
+		{"infer", "--config", o.answers, "--lengths", o.lengths},
+		{"train", "--modes", o.modes, "--rows", strconv.Itoa(o.rows)},
+	} {
+		part = append(part, "--device", o.device, "--max-time", o.maxTime.String(), "--out", o.out)
+		if o.threads > 0 {
+			part = append(part, "--threads", strconv.Itoa(o.threads))
+		}
+		if o.note != "" {
+			part = append(part, "--note", o.note)
+		}
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+func runAll(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o := &allOptions{pageOptions: newPageOptions(args), layers: "llama-3.2-1b,llama-2-7b", tokens: "512,1024,2048,4096",
+		answers: "small,llama-3.2-1b", lengths: "32,64,128,256,512,1024,2048,4096",
+		modes: "standard,fused,torch-eager,torch-compile", rows: 576, seconds: 5}
+	if code, done := o.flags(stderr).Parse(args); done {
+		return code
+	}
+	if o.out == "" {
+		fmt.Fprintln(stderr, "bench all: --out \"\": name a directory\nsee bench all -h")
+		return cli.Usage
+	}
+	worst := cli.Done
+	for _, part := range o.parts() {
+		if ctx.Err() != nil {
+			return exit(ctx, "all", nil, stderr)
+		}
+		fmt.Fprintf(stdout, "bench %s\n", part[0])
+		worst = max(worst, commands[part[0]](ctx, part[1:], stdout, stderr)) // the other parts are still useful
+	}
+	return worst
+}

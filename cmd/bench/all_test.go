@@ -1,0 +1,95 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"restyle/internal/cli"
+)
+
+// TestAll checks that all measurements get the flags that all of them share, and that a directory is required. The
+// measurements themselves have tests of their own.
+func TestAll(t *testing.T) {
+	before := map[string]func(){}
+	var ran []string
+	for _, name := range []string{"kernels", "layer", "infer", "train"} {
+		old := commands[name]
+		before[name] = func() { commands[name] = old }
+		commands[name] = fake(func(args []string) int {
+			ran = append(ran, name+" "+strings.Join(args, " "))
+			if name == "infer" {
+				return cli.Failed
+			}
+			return cli.Done
+		})
+	}
+	defer func() {
+		for _, restore := range before {
+			restore()
+		}
+	}()
+	dir := t.TempDir()
+	code, stdout, stderr := bench(t, "all", "--out", dir, "--device", "cpu", "--note", "busy", "--threads", "1",
+		"--layers",
+		"llama-2-7b", "--seconds", "0.5", "--max-time", "2s")
+	if code != cli.Failed || len(ran) != 5 || stderr != "" { // the fourth failed, the fifth ran nevertheless
+		t.Fatalf("exit %d, %s\n%s\n%q", code, stderr, stdout, ran)
+	}
+	for _, line := range ran {
+		if !strings.Contains(line, "--device cpu --max-time 2s --out "+dir+" --threads 1 --note busy") {
+			t.Error(line)
+		}
+	}
+	if !strings.HasPrefix(ran[0], "kernels --seconds 0.5 ") ||
+		!strings.Contains(ran[1], "--config llama-2-7b --tokens 512,") ||
+		!strings.Contains(ran[2], "--ablation") {
+		t.Errorf("%q", ran)
+	}
+	if code, _, stderr := bench(t, "all"); code != cli.Usage || !strings.Contains(stderr, "name a directory") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}
+
+func TestQuoted(t *testing.T) {
+	if got := quoted([]string{"a", "b c", "it's", "", "-x=1"}); got != `a 'b c' 'it'\''s' '' -x=1` {
+		t.Error(got)
+	}
+}
+
+// TestCommittedPages checks that the committed pages are those that this program makes of their results.
+func TestCommittedPages(t *testing.T) {
+	files, err := filepath.Glob("../../docs/bench/*/results.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		dir := filepath.Dir(file)
+		again := t.TempDir()
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(again, "results.json"), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, stderr := bench(t, "page", again); code != cli.Done {
+			t.Fatal(stderr)
+		}
+		written, err := os.ReadDir(again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range written {
+			want, err := os.ReadFile(filepath.Join(again, f.Name()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := os.ReadFile(filepath.Join(dir, f.Name())); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s: %v: not what bench page writes: run it on %s", filepath.Join(dir, f.Name()), err, dir)
+			}
+		}
+	}
+}

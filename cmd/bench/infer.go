@@ -1,0 +1,356 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"restyle/cmd/bench/results"
+	"restyle/internal/cli"
+	"restyle/kernels"
+	"restyle/measure"
+	"restyle/model"
+	"restyle/tensor"
+)
+
+const aboutInfer = `
+bench infer times how models with random weights read a prompt and how they answer, at several
+lengths of the context: tokens per second with the KV cache and without it, and the memory, as
+planned and as allocated. It downloads nothing.
+
+  bench infer --config llama-3.2-1b --out docs/bench/mine
+  bench infer --device cuda --lengths 128,2000 --tokens 200 --sync
+  bench infer --config dense.json,moe.json --fused all
+
+Each token reads all weights, so bench infer compares their bytes per second with those of a copy
+within the device's memory, which it measures too. Without the cache, a token costs what reading the
+whole context costs: both are the same measurement.`
+
+// inferOptions are the flags.
+type inferOptions struct {
+	pageOptions
+	config, lengths, fused, dtype string
+	tokens, warmup                int
+	sync                          bool
+
+	shapes []shape
+	sets   []kernels.Fused
+	forms  []string
+	at     []int // lengths
+	t      tensor.DType
+}
+
+func newInferOptions(args []string) *inferOptions {
+	return &inferOptions{pageOptions: newPageOptions(args), config: "llama-3.2-1b",
+		lengths: "32,64,128,256,512,1024,2048,4096", fused: "both", dtype: "bf16", tokens: 20, warmup: 3}
+}
+
+func (o *inferOptions) flags(out io.Writer) *cli.Flags {
+	f := cli.New("bench infer", aboutInfer, out)
+	f.Group("Measurement")
+	f.Add(&o.config, "config", configHelp)
+	f.Add(&o.lengths, "lengths", "tokens of the context, `numbers` separated by commas")
+	f.Add(&o.tokens, "tokens", "timed tokens with the cache at each length; the result is the median")
+	f.Add(&o.warmup, "warmup", "tokens before the timed ones")
+	f.Add(&o.fused, "fused", fusedHelp+"; both for none and all")
+	f.Add(&o.dtype, "dtype", "type of weights and activations, `bf16|fp32`")
+	f.Add(&o.sync, "sync", syncHelp)
+	o.add(f)
+	return f
+}
+
+func runInfer(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o := newInferOptions(append([]string{"infer"}, args...))
+	return runMeasurement(ctx, "infer", o, &o.pageOptions, args, stdout, stderr)
+}
+
+func (o *inferOptions) kernelOptions() kernels.Options {
+	return kernels.Options{Sync: o.sync, NoBF16: o.t != tensor.BF16}
+}
+
+// check parses the flags.
+func (o *inferOptions) check() (err error) {
+	if o.shapes, err = shapesOf(o.config); err != nil {
+		return err
+	}
+	if o.sets, o.forms, err = fusedSets(o.fused); err != nil {
+		return err
+	}
+	if o.t, err = benchDType(o.dtype); err != nil {
+		return err
+	}
+	if o.at, err = numbers("--lengths", o.lengths); err != nil {
+		return err
+	}
+	if o.tokens < 1 || o.warmup < 0 {
+		return fmt.Errorf("--tokens %d, --warmup %d: must be at least 1 and at least 0", o.tokens, o.warmup)
+	}
+	return nil
+}
+
+// numbers parses a list of positive numbers.
+func numbers(flag, list string) (all []int, err error) {
+	for part := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(part))
+		if err != nil || n < 1 || n > 1<<20 {
+			return nil, fmt.Errorf("%s %q: must be numbers from 1 to %d, separated by commas", flag, list, 1<<20)
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+// What is timed at each length.
+const (
+	cached   = "with the cache"
+	uncached = "without it"
+	prefill  = "prefill"
+)
+
+var inferColumns = []results.Column{
+	{Name: "model", Type: results.Text, Role: results.Key},
+	{Name: "type", Type: results.Text, Role: results.Key},
+	{Name: "form", Type: results.Text, Role: results.Key},
+	{Name: "mode", Type: results.Text, Role: results.Key},
+	{Name: "context", Type: results.Integer, Role: results.Key, Unit: "tokens"},
+	{Name: "rate", Type: results.Number, Unit: "tokens/s", About: "tokens of the answer, or of the prompt for prefill"},
+	{Name: "time", Type: results.Number, Role: results.Time, Unit: "ms", About: "median for a token, or for the whole " +
+		"prompt"},
+	{Name: "noise", Type: results.Number, Role: results.Noise, Unit: "%",
+		About: "half the width of the median's 95% confidence interval"},
+	{Name: "timings", Type: results.Integer, About: "number of timings"},
+	{Name: "of_copy", Type: results.Number, Unit: "%", About: "bytes of weights, keys and values per second, as a share " +
+		"of what a copy reaches in the same run"},
+	{Name: "planned", Type: results.Number, Unit: "MiB", About: "memory as planned beforehand"},
+	{Name: "allocated", Type: results.Number, Unit: "MiB", About: "memory as the allocator counts it afterwards"},
+	{Name: "cache", Type: results.Number, Unit: "MiB", About: "the KV cache's part of the planned memory, with its " +
+		"activations"},
+	{Name: "why", Type: results.Text, Role: results.Why, About: "why nothing was measured"},
+}
+
+// measure measures all rows that are missing.
+func (o *inferOptions) measure(ctx context.Context, s *session, d *kernels.Device) error {
+	table := s.table(results.Table{Name: "infer", Title: "Answers", Columns: inferColumns,
+		Settings: fmt.Sprintf("%d tokens after %d", o.tokens, o.warmup)})
+	for _, shape := range o.shapes {
+		for i, fused := range o.sets {
+			for _, length := range o.at {
+				rows := map[string]results.Row{}
+				missing := false
+				for _, mode := range []string{cached, uncached, prefill} {
+					rows[mode] = results.Row{"model": shape.name, "type": o.t.String(), "form": o.forms[i], "mode": mode,
+						"context": float64(length)}
+					missing = missing || !table.Done(rows[mode])
+				}
+				if !missing {
+					continue
+				}
+				s.status.Draw(fmt.Sprintf("%s, %s, %d tokens", shape.name, o.forms[i], length))
+				d.SetFused(fused)
+				err := attempt(func() error { return o.length(ctx, s, d, shape, length, rows) })
+				if ctx.Err() != nil || d.Err() != nil {
+					return err
+				}
+				for _, mode := range []string{cached, uncached, prefill} {
+					r := rows[mode]
+					if err != nil {
+						r["why"] = err.Error()
+					}
+					if err := s.Add(table, r); err != nil {
+						return err
+					}
+					if r["why"] == nil {
+						_, err = fmt.Fprintf(s.stdout, "%s, %s, %s, %d tokens, %-14s %9.4g tokens/s ±%.0f%%, %.4g ms\n", shape.name,
+							r["type"], r["form"], length, mode, r.Number("rate"), 100*r.Number("noise"), r.Number("time"))
+						if err != nil {
+							return err
+						}
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// length measures a model at one length. What cannot be measured is an error that says why.
+func (o *inferOptions) length(ctx context.Context, s *session, d *kernels.Device, shape shape, length int,
+	rows map[string]results.Row) (err error) {
+	cfg, room := shape.config, length+o.warmup+o.tokens
+	if room > cfg.MaxPositions {
+		return fmt.Errorf("%d tokens with the timed ones: the model has %d positions", room, cfg.MaxPositions)
+	}
+	ceiling, err := s.ceilingOf(d, o.t)
+	if err != nil {
+		return err
+	}
+	// Two operations per weight and token, as in model.FLOPs without gradients.
+	flops := 2 * float64(cfg.ParamCount()) * float64(length)
+	if least := flops / ceiling.FLOPs; least > o.maxTime.Seconds() {
+		return fmt.Errorf("reading the context takes %.0f s or more, longer than --max-time %v", least, o.maxTime)
+	}
+	options := model.Options{DType: o.t, Context: room}
+	m := model.MemoryOf(d, d.Fused(), cfg, options)
+	planned := m.Weights + m.Gradients + m.Activations + m.Angles + m.KVCache + m.Scratch
+	if free, whose, known := d.Free(); known && planned > free {
+		return fmt.Errorf("needs %s, but %s has %s", kernels.Bytes(planned), whose, kernels.Bytes(free))
+	}
+	if err := d.TrimScratch(); err != nil {
+		return err
+	}
+	before := d.Allocated()
+	mod, err := model.New(d, cfg, options)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, mod.Close()) }()
+	randomWeights(mod)
+	cache, err := mod.NewKVCache(room)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cache.Close()) }()
+	read, tokens, err := o.time(ctx, mod, cache, length)
+	if err != nil {
+		return err
+	}
+	// The keys and values of a token, of all layers.
+	perToken := float64(2 * cfg.Layers * cfg.KVHeads * cfg.HeadDim * o.t.Size())
+	bytes := float64(weightsRead(mod)) + perToken*float64(length)
+	set := func(mode string, sample measure.Sample, count float64) {
+		r := rows[mode]
+		for name, v := range map[string]float64{"time": 1e3 * sample.Median(), "noise": sample.Noise(),
+			"timings": float64(len(sample.Seconds)), "rate": count / sample.Median(), "planned": mib(planned),
+			"allocated": mib(d.Allocated() - before), "cache": mib(m.KVCache)} {
+			r.Set(name, v)
+		}
+	}
+	set(cached, tokens, 1)
+	set(uncached, read, 1)
+	set(prefill, read, float64(length))
+	rows[cached].Set("of_copy", bytes/tokens.Median()/ceiling.Bytes)
+	if o.sync {
+		return kernels.PrintProfile(s.stdout, d.Profile(), o.tokens)
+	}
+	return nil
+}
+
+func mib(bytes int) float64 { return float64(bytes) / (1 << 20) }
+
+// time returns the times of reading a context, and of tokens that follow it.
+func (o *inferOptions) time(ctx context.Context, m *model.Model, cache *model.KVCache, length int) (read,
+	tokens measure.Sample, err error) {
+	r := rand.New(rand.NewPCG(1, 2))
+	ids := make([]int32, length)
+	for i := range ids {
+		ids[i] = int32(r.IntN(m.Config().Vocab))
+	}
+	read, err = measure.Run(ctx, measure.Options{Warmup: 1, Iterations: 10, Least: 3, Budget: 5 * time.Second},
+		func(int) error {
+			cache.Trim(0)
+			_, err := m.Extend(cache, ids)
+			return err
+		})
+	if err != nil {
+		return read, tokens, err
+	}
+	id := ids[0]
+	for i := range o.warmup + o.tokens {
+		if ctx.Err() != nil {
+			return read, tokens, ctx.Err()
+		}
+		if i == o.warmup {
+			m.Device().Profile() // resets it
+		}
+		start := time.Now()
+		if id, _, err = m.Greedy(cache, []int32{id}); err != nil {
+			return read, tokens, err
+		}
+		if id < 0 {
+			return read, tokens, errors.New("the logits are not finite")
+		}
+		if i >= o.warmup {
+			tokens.Seconds = append(tokens.Seconds, time.Since(start).Seconds())
+		}
+	}
+	return read, tokens, nil
+}
+
+// weightsRead returns how many bytes of weights a token reads: all weights, but only one row of the embedding, unless
+// the embedding is also the head.
+func weightsRead(m *model.Model) (bytes int) {
+	cfg := m.Config()
+	for _, p := range m.Params() {
+		bytes += p.W.Bytes()
+	}
+	if !cfg.Tied {
+		bytes -= (cfg.Vocab - 1) * cfg.Dim * m.DType().Size()
+	}
+	return bytes
+}
+
+// inferSection says what the rows mean, and draws them.
+func inferSection(t *results.Table) (s results.Section) {
+	group := func(r results.Row) string { return fmt.Sprintf("%s, %s, %s", r["model"], r["type"], r["form"]) }
+	var groups []string
+	find := func(g, mode string, context float64) results.Row {
+		i := slices.IndexFunc(t.Rows, func(r results.Row) bool {
+			return group(r) == g && r["mode"] == mode && (r["context"] == context || context < 0)
+		})
+		if i < 0 {
+			return nil
+		}
+		return t.Rows[i]
+	}
+	for _, r := range t.Rows {
+		if g := group(r); !slices.Contains(groups, g) && r.Number("time") > 0 {
+			groups = append(groups, g)
+		}
+	}
+	for _, g := range groups {
+		longest := -1.0
+		for _, r := range t.Rows {
+			if group(r) == g && r["mode"] == cached && r.Number("time") > 0 {
+				longest = max(longest, r.Number("context"))
+			}
+		}
+		with, without := find(g, cached, longest), find(g, uncached, longest)
+		ratio := measure.RatioOf(without.Number("time"), without.Number("noise"), with.Number("time"), with.Number("noise"))
+		s.Words = append(s.Words, fmt.Sprintf("%s, after %.0f tokens: with the cache a token is %v, %.3g instead of %.3g "+
+			"tokens/s.",
+			g, longest, ratio, with.Number("rate"), without.Number("rate")))
+	}
+	chart := func(name, title, y string, logY bool, series func(g string) []plotted) {
+		c := curves(title, y, logY, groups, series)
+		if len(c.Series) > 0 {
+			s.Pictures = append(s.Pictures, results.Picture{Name: name, Alt: title, SVG: c.SVG()})
+		}
+	}
+	points := func(g, mode, column string) (at [][2]float64) {
+		for _, r := range t.Rows {
+			if v := r.Number(column); group(r) == g && r["mode"] == mode && !math.IsNaN(v) {
+				at = append(at, [2]float64{r.Number("context"), v})
+			}
+		}
+		return at
+	}
+	chart("infer-cache", "Tokens of an answer per second", "tokens/s", true, func(g string) []plotted {
+		return []plotted{{g + ", " + cached, points(g, cached, "rate"), false}, {g + ", " + uncached,
+			points(g, uncached, "rate"), true}}
+	})
+	chart("infer-prefill", "Tokens of a prompt per second", "tokens/s", false, func(g string) []plotted {
+		return []plotted{{g, points(g, prefill, "rate"), false}}
+	})
+	chart("infer-memory", "Memory of an answer", "MiB", true, func(g string) []plotted {
+		return []plotted{{g + ", allocated", points(g, cached, "allocated"), false}, {g + ", planned",
+			points(g, cached, "planned"), true}}
+	})
+	return s
+}

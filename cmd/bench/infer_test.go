@@ -1,0 +1,108 @@
+package main
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"restyle/cmd/bench/results"
+	"restyle/internal/cli"
+	"restyle/kernels/cuda"
+	"restyle/kernels/cuda/cudatest"
+)
+
+func TestInfer(t *testing.T) {
+	dir, config := filepath.Join(t.TempDir(), "out"), tinyModel(t)
+	args := []string{"infer", "--config", config, "--lengths", "5,20,100", "--tokens", "3", "--warmup", "1", "--device",
+		"cpu", "--out", dir}
+	code, stdout, stderr := bench(t, args...)
+	if code != cli.Done || stderr != "" {
+		t.Fatalf("exit %d, %s", code, stderr)
+	}
+	f, err := results.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := f.Table("infer")
+	for _, r := range table.Rows {
+		if r["context"] == 100.0 {
+			if r.Text("why") != "104 tokens with the timed ones: the model has 64 positions" || r["time"] != nil {
+				t.Errorf("%v", r)
+			}
+			continue
+		}
+		for _, name := range []string{"time", "rate", "noise", "timings", "planned"} {
+			if !(r.Number(name) >= 0) {
+				t.Errorf("%s: %s %v", table.ID(r), name, r[name])
+			}
+		}
+		if r["planned"] != r["allocated"] { // on the CPU the plan is exact
+			t.Errorf("%s: planned %v, allocated %v", table.ID(r), r["planned"], r["allocated"])
+		}
+		count := map[string]float64{cached: 1, uncached: 1, prefill: r.Number("context")}[r.Text("mode")]
+		if got := r.Number("rate") * r.Number("time") / 1e3; got < 0.999*count || got > 1.001*count {
+			t.Errorf("%s: %v tokens in the time, want %v", table.ID(r), got, count)
+		}
+	}
+	if len(table.Rows) != 2*3*3 || !strings.Contains(stdout, "after 20 tokens: with the cache a token is ") {
+		t.Errorf("%d rows\n%s", len(table.Rows), stdout)
+	}
+	for _, name := range []string{"infer-cache.svg", "infer-prefill.svg", "infer-memory.svg", "infer.csv", "index.html"} {
+		if files, err := filepath.Glob(filepath.Join(dir, name)); err != nil || len(files) != 1 {
+			t.Errorf("%s is not there", name)
+		}
+	}
+	if code, stdout, _ = bench(t, args...); code != cli.Done || strings.Contains(stdout, "tokens/s ±") {
+		t.Errorf("exit %d: measured again:\n%s", code, stdout)
+	}
+}
+
+// TestWeightsRead checks the bytes of a token: 32 of the embedding, 64·32 of the head, 2·(3·32·32 + 3·48·32 + 2·32) of
+// the layers, and 32 of the last norm.
+func TestWeightsRead(t *testing.T) {
+	s, err := shapeOf(tinyModel(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newTiny(t, s.config)
+	if got, want := weightsRead(m), 2*(32+64*32+2*(3*32*32+3*48*32+2*32)+32); got != want {
+		t.Errorf("%d bytes, want %d", got, want)
+	}
+}
+
+func TestInferRefuses(t *testing.T) {
+	for args, want := range map[string]string{
+		"--fused some": "--fused: ", "--tokens 0": "--tokens 0", "--lengths 5,-1": `--lengths "5,-1"`,
+		"--dtype f16": `--dtype "f16"`, "--config nowhere": "--config nowhere: ", "--lengths many": `"many": must be numbers`,
+	} {
+		if code, _, stderr := bench(t, append([]string{"infer"}, strings.Fields(args)...)...); code != cli.Usage ||
+			!strings.Contains(stderr, want) {
+			t.Errorf("%s: %d, %s", args, code, stderr)
+		}
+	}
+}
+
+// TestInferProfile checks that a profile tells products apart by their sizes and has every kernel of a token, and that
+// a profiler can see the tokens.
+func TestInferProfile(t *testing.T) {
+	ranges := cudatest.UseRanges(t)
+	code, stdout, stderr := bench(t, "infer", "--config", tinyModel(t), "--lengths", "2", "--tokens", "2", "--warmup", "0",
+		"--device", "emulated", "--sync", "--fused", "all")
+	if strings.Contains(stderr, cuda.ErrNoCompiler.Error()) {
+		t.Skip(stderr)
+	}
+	if code != cli.Done {
+		t.Fatalf("%d: %s", code, stderr)
+	}
+	for _, want := range []string{
+		"matvec 1x64x32 ", "matvec 1x96x32 ", "matvec 1x32x32 ", "matvec 1x32x48 ", "attention_next ", "choose_next ",
+	} {
+		if !strings.Contains(stdout, " "+want) {
+			t.Errorf("no %s:\n%s", want, stdout)
+		}
+	}
+	if all := ranges(); !slices.Contains(all, "token") {
+		t.Errorf("a profiler sees %q", all)
+	}
+}

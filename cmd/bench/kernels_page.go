@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"restyle/cmd/bench/results"
+	"restyle/internal/plot"
+	"restyle/measure"
+)
+
+// headline are the rows that a reader looks for first: what a serving program is made of.
+var headline = []struct{ op, shape string }{
+	{"attention", "16x512"}, {"linear + gelu tanh", ""}, {"linear + silu", ""}, {"linear INT8", ""}, {"linear INT4", ""},
+}
+
+// kernelSection says what the rows mean, and draws them.
+func kernelSection(t *results.Table) (s results.Section) {
+	s.Words = append(s.Words, "Both forms of an operation ran in turns, so the noise of the machine met both. Operands "+
+		"are "+
+		"in so many copies that caches hold only small ones: a share of the ceiling above 100% is the speed of a cache, or "+
+		"of a moment when other programs left more of the machine than when the ceiling was measured.")
+	if !slices.ContainsFunc(t.Rows, func(r results.Row) bool { return r.Number("energy") > 0 }) {
+		s.Words = append(s.Words, "Energy is not available: the machine shows no counter of it.")
+	}
+	for _, h := range headline {
+		for _, r := range t.Rows {
+			if r["sizes"] == "serving" && r["op"] == h.op && strings.HasPrefix(r.Text("shape"), h.shape) &&
+				r["form"] == "fused" {
+				s.Words = append(s.Words, inWords(r))
+			}
+		}
+	}
+	if bars := speedups(t); len(bars.Bars) > 0 {
+		s.Pictures = append(s.Pictures, results.Picture{Name: "kernels-speedup",
+			Alt: "How many times as fast fused operations are as standard ones", SVG: bars.SVG()})
+	}
+	for _, typ := range []string{"F32", "BF16", "F16"} {
+		if chart := roofline(t, typ); chart != nil {
+			s.Pictures = append(s.Pictures, results.Picture{Name: "kernels-roofline-" + strings.ToLower(typ),
+				Alt: "Roofline of the operations in " + typ, SVG: chart.SVG()})
+		}
+	}
+	return s
+}
+
+// inWords says what a fused row gains.
+func inWords(r results.Row) string {
+	name := fmt.Sprintf("%s %s, %s, %s", r["op"], r["pass"], r["type"], r["shape"])
+	if why := r.Text("why"); why != "" {
+		return fmt.Sprintf("%s: %s.", name, why)
+	}
+	ratio := measure.Ratio{Times: r.Number("speedup"), Noise: r.Number("speedup_noise")}
+	s := fmt.Sprintf("%s: fused is %v, with %.0f%% less memory", name, ratio, 100*r.Number("saved"))
+	if ratio.Times > 0 && !ratio.Clear() && !math.IsNaN(ratio.Noise) {
+		s = fmt.Sprintf("%s: fused is as fast as standard within ±%.0f%%, with %.0f%% less memory", name, 100*ratio.Noise,
+			100*r.Number("saved"))
+	}
+	return s + fmt.Sprintf(" (%.3g ms, %.3g TFLOP/s, %.0f%% of the ceiling).", r.Number("time"), r.Number("tflops"),
+		100*r.Number("of_ceiling"))
+}
+
+// speedups draws the fused rows, the largest gain first.
+func speedups(t *results.Table) *plot.Bars {
+	b := &plot.Bars{Title: "Fused operations next to standard ones", Label: "times as fast as the standard form",
+		Subtitle: "the whisker is the noise of both medians; blue is forward, orange backward"}
+	for _, r := range t.Rows {
+		if v := r.Number("speedup"); v > 0 {
+			color := 0
+			if r["pass"] == "backward" {
+				color = 1
+			}
+			b.Bars = append(b.Bars, plot.Bar{Name: fmt.Sprintf("%s %s, %s", r["op"], r["type"], r["shape"]),
+				Ratio: v, Noise: r.Number("speedup_noise"), Color: color})
+		}
+	}
+	slices.SortStableFunc(b.Bars, func(x, y plot.Bar) int { return int(math.Copysign(1, y.Ratio-x.Ratio)) })
+	return b
+}
+
+// roofline draws the rows of a type below the ceiling, or returns nil if there are none.
+func roofline(t *results.Table, typ string) *plot.Chart {
+	dots := map[string]*plot.Series{}
+	forms := []string{"standard", "fused", "only"}
+	for i, f := range forms {
+		dots[f] = &plot.Series{Name: []string{"standard", "fused", "one form only"}[i], Dots: true}
+	}
+	var product, moved float64
+	low, high := math.Inf(1), 0.0
+	for _, r := range t.Rows {
+		flops, bytes, ms := r.Number("flops"), r.Number("bytes"), r.Number("time")
+		s := dots[r.Text("form")]
+		if r["type"] != typ || s == nil || !(flops > 0) || !(bytes > 0) || !(ms > 0) {
+			continue
+		}
+		x := flops / bytes
+		low, high = min(low, x), max(high, x)
+		product, moved = max(product, r.Number("product")), max(moved, r.Number("copy"))
+		label := ""
+		if r["form"] != "standard" {
+			label = r.Text("op")
+			if r["pass"] == "backward" {
+				label += " ←"
+			}
+		}
+		if slices.Contains(s.Labels, label) {
+			label = "" // one label for the sizes of an operation
+		}
+		s.Points, s.Labels = append(s.Points, plot.Point{X: x, Y: flops / ms / 1e9}), append(s.Labels, label)
+	}
+	if !(product > 0) {
+		return nil
+	}
+	ridge := product * 1e3 / moved // FLOP per byte
+	low, high = min(low, ridge)/1.5, max(high, ridge)*1.5
+	ceiling := plot.Series{Name: fmt.Sprintf("ceiling: a copy of %.3g GB/s, a product of %.3g TFLOP/s", moved, product),
+		Plain: true, Points: []plot.Point{{X: low, Y: low * moved / 1e3}, {X: ridge, Y: product}, {X: high, Y: product}}}
+	c := &plot.Chart{Title: "Roofline, " + typ, Subtitle: "each dot is a row; ← is a backward pass; above the slope, a " +
+		"cache " +
+		"has the operands", X: plot.Axis{Label: "FLOP per byte that must be moved", Log: true},
+		Y: plot.Axis{Label: "TFLOP/s", Log: true}, Series: []plot.Series{ceiling}}
+	for _, f := range forms {
+		if len(dots[f].Points) > 0 {
+			c.Series = append(c.Series, *dots[f])
+		}
+	}
+	return c
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"restyle/cmd/bench/results"
+	"restyle/internal/cli"
+	"restyle/kernels/cuda"
+	"restyle/model"
+)
+
+func TestLayer(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	args := []string{"layer", "--config", tinyModel(t), "--tokens", "16,100", "--iterations", "2", "--ablation",
+		"--device",
+		"cpu", "--out", dir}
+	code, stdout, stderr := bench(t, args...)
+	if code != cli.Done || stderr != "" {
+		t.Fatalf("exit %d, %s", code, stderr)
+	}
+	f, err := results.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sets []string
+	for _, r := range f.Table("layer").Rows {
+		if r["tokens"] == 100.0 {
+			if !strings.Contains(r.Text("why"), "64 positions") {
+				t.Errorf("%v", r)
+			}
+			continue
+		}
+		if r["pass"] == "forward" {
+			sets = append(sets, r.Text("fused"))
+		}
+		for _, name := range []string{"time", "noise", "timings", "rate", "tflops", "of_product", "memory"} {
+			if !(r.Number(name) >= 0) {
+				t.Errorf("%v: %s", r, name)
+			}
+		}
+		if (r["fused"] == "none") != (r["speedup"] == nil) {
+			t.Errorf("%v", r)
+		}
+	}
+	want := "none, all, all but rmsnorm, all but attention, all but swiglu, only rmsnorm, only attention, only swiglu"
+	if got := strings.Join(sets, ", "); got != want {
+		t.Errorf("%s\n%s", got, stdout)
+	}
+	var shares float64
+	var parts []string
+	for _, r := range f.Table("layer-parts").Rows {
+		if r["pass"] == "training" && r["fused"] == "all" {
+			shares += r.Number("share")
+			parts = append(parts, r.Text("part"))
+			if r["part"] == "linear" && (r["count"] != 5.0 || !(r.Number("tflops") > 0)) { // of the head, too
+				t.Errorf("%v", r)
+			}
+		}
+	}
+	for _, part := range []string{"add_rmsnorm", "rope", "attention", "swiglu", "linear", "attention_backward",
+		"linear_dw"} {
+		if !slices.Contains(parts, part) {
+			t.Errorf("no %s among %v", part, parts)
+		}
+	}
+	if shares < 0.999 || shares > 1.001 {
+		t.Errorf("all parts together are %v", shares)
+	}
+}
+
+// TestLayerFLOPs compares what the products of a pass count with model.FLOPs, which counts the head, too.
+func TestLayerFLOPs(t *testing.T) {
+	s, err := shapeOf("llama-2-7b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &layerRun{shape: s, tokens: 64, training: true}
+	c := l.config()
+	head := 6 * float64(c.Vocab*c.Dim)
+	attention := 3 * 4 * float64(c.Heads*c.HeadDim) * 65 / 2 // two products per pair, and twice that backward
+	if got, want := l.flops()/64-attention, model.FLOPs(c, model.Options{Train: true},
+		0)-head; math.Abs(got/want-1) > 1e-12 {
+		t.Errorf("%g, want %g", got, want)
+	}
+}
+
+func TestLayerOnGPU(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a few seconds on the emulated GPU")
+	}
+	code, stdout, stderr := bench(t, "layer", "--config", tinyModel(t), "--tokens", "8", "--iterations", "1", "--seconds",
+		"0.01", "--device", "emulated")
+	if strings.Contains(stderr, cuda.ErrNoCompiler.Error()) {
+		t.Skip(stderr)
+	}
+	if code != cli.Done || strings.Count(stdout, " TFLOP/s") != 4 {
+		t.Errorf("exit %d, %s\n%s", code, stderr, stdout)
+	}
+}
+
+func TestLayerRefuses(t *testing.T) {
+	for args, want := range map[string]string{"--passes backward": `--passes "backward"`, "--tokens 0": `--tokens "0"`,
+		"--config nowhere": "--config nowhere", "--iterations 0": "--iterations 0", "--dtype f16": "--dtype"} {
+		if code, _, stderr := bench(t, append([]string{"layer"}, strings.Fields(args)...)...); code != cli.Usage ||
+			!strings.Contains(stderr, want) {
+			t.Errorf("%s: exit %d, %s", args, code, stderr)
+		}
+	}
+}

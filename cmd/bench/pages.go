@@ -1,0 +1,319 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"restyle/cmd/bench/results"
+	"restyle/internal/cli"
+	"restyle/internal/plot"
+	"restyle/kernels"
+	"restyle/kernels/cpu"
+	"restyle/measure"
+	"restyle/tensor"
+)
+
+// pageOptions are the flags of measurements that write pages.
+type pageOptions struct {
+	device, out, note string
+	threads           int
+	maxTime           time.Duration
+
+	command string // the command line
+}
+
+func (o *pageOptions) add(f *cli.Flags) {
+	f.Group("Output")
+	f.Add(&o.out, "out", "`directory` for results.json, CSV files, pictures, README.md and index.html; rows that its "+
+		"results.json has are not measured again")
+	f.Add(&o.note, "note", "`sentence` about the machine for the page, such as what else ran on it")
+
+	f.Group("Device")
+	f.Add(&o.device, "device", cli.DeviceHelp)
+	f.Add(&o.threads, "threads", threadsHelp)
+	f.Add(&o.maxTime, "max-time", "leave out what takes longer than this for a single run; the page says so")
+}
+
+// newPageOptions returns the defaults.
+func newPageOptions(args []string) pageOptions {
+	return pageOptions{device: "auto", maxTime: 20 * time.Second,
+		command: "go run ./cmd/bench " + quoted(args)}
+}
+
+// quoted returns arguments as a shell reads them.
+func quoted(args []string) string {
+	var words []string
+	for _, a := range args {
+		if a == "" || strings.ContainsAny(a, " \t\n'\"$&|;<>()*?[]{}~#!\\`") {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		words = append(words, a)
+	}
+	return strings.Join(words, " ")
+}
+
+// A measurement is a command that measures on a device and writes pages.
+type measurement interface {
+	flags(out io.Writer) *cli.Flags
+	check() error // of the flags
+	kernelOptions() kernels.Options
+	measure(ctx context.Context, s *session, d *kernels.Device) error
+}
+
+// runMeasurement runs the measurement of a name and returns the exit code. o has its flags for pages.
+func runMeasurement(ctx context.Context, name string, m measurement, o *pageOptions, args []string,
+	stdout, stderr io.Writer) int {
+	if code, done := m.flags(stderr).Parse(args); done {
+		return code
+	}
+	if err := m.check(); err != nil {
+		fmt.Fprintf(stderr, "bench %s: %v\nsee bench %[1]s -h\n", name, err)
+		return cli.Usage
+	}
+	d, err := o.open(m.kernelOptions(), stderr)
+	if err != nil {
+		return exit(ctx, name, err, stderr)
+	}
+	s, err := o.begin(d, stdout, stderr)
+	if err == nil {
+		if err = m.measure(ctx, s, d); err == nil {
+			err = s.finish()
+		}
+		s.status.Clear()
+	}
+	return exit(ctx, name, errors.Join(err, d.Close()), stderr)
+}
+
+// A session is a run of measurements that write to one book.
+type session struct {
+	*results.Book
+	o       pageOptions
+	begun   []string // names of the tables that this session measures
+	stdout  io.Writer
+	status  *cli.StatusLine
+	ceiling map[tensor.DType]measure.Ceiling
+
+	measured map[tensor.DType]time.Time // when the ceilings were
+}
+
+// open opens a device for a measurement. Its notes are printed once.
+func (o *pageOptions) open(more kernels.Options, notes io.Writer) (*kernels.Device, error) {
+	more.Threads = o.threads
+	d, err := kernels.Open(o.device, more)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range d.Notes() {
+		fmt.Fprintf(notes, "bench: %s\n", n)
+	}
+	return d, nil
+}
+
+// begin opens the book of a session for the machine of a device.
+func (o *pageOptions) begin(d *kernels.Device, stdout, stderr io.Writer) (*session, error) {
+	m := results.Machine{Device: d.Name(), CPU: processor(), OS: runtime.GOOS + "/" + runtime.GOARCH,
+		Version: cli.Version(), Memory: int64(d.Capacity()), Note: o.note}
+	if name := d.Model(); name != "" {
+		m.Device = name
+	}
+	if d.IsCPU() {
+		m.Level, m.Threads = d.Level(), cpu.Threads()
+	}
+	b, kept, err := results.Open(o.out, m)
+	if err != nil {
+		return nil, err
+	}
+	if kept != "" {
+		fmt.Fprintf(stderr, "bench: the results of another machine, version or note are now in %s\n", kept)
+	}
+	return &session{Book: b, o: *o, stdout: stdout, status: cli.NewStatusLine(cli.Raw(stderr)),
+		ceiling: map[tensor.DType]measure.Ceiling{}, measured: map[tensor.DType]time.Time{}}, nil
+}
+
+// table begins or continues a table.
+func (s *session) table(t results.Table) *results.Table {
+	t.Command = s.o.command
+	s.begun = append(s.begun, t.Name)
+	table, replaced := s.Begin(t)
+	if replaced {
+		fmt.Fprintf(s.status, "bench: %s: the settings are others than those of the rows there: measuring all again\n",
+			t.Name)
+	}
+	return table
+}
+
+// finish writes the pages, and prints what they say in words.
+func (s *session) finish() error {
+	s.status.Clear()
+	for _, name := range s.begun {
+		for _, w := range section(s.Table(name)).Words {
+			if _, err := fmt.Fprintln(s.stdout, w); err != nil {
+				return err
+			}
+		}
+	}
+	if s.o.out == "" {
+		return nil
+	}
+	if err := writePages(s.Book); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(s.stdout, "%s has the tables and the pictures: open its index.html\n", s.o.out)
+	return err
+}
+
+// writePages writes the pages of a book.
+func writePages(b *results.Book) error {
+	device := b.Machine.Device
+	if device == "cpu" {
+		device = b.Machine.CPU
+	}
+	return b.Pages("Measurements on "+device, section)
+}
+
+const aboutPage = `
+bench page writes the pages, pictures and CSV files of a directory again, from its results.json.
+
+  bench page docs/bench/mine`
+
+func runPage(ctx context.Context, args []string, _, stderr io.Writer) int {
+	flags := cli.New("bench page", aboutPage, stderr)
+	given, dirs := split(flags.FlagSet, args)
+	if code, done := flags.Parse(given); done {
+		return code
+	}
+	if len(dirs) != 1 {
+		fmt.Fprintf(stderr, "bench page: %d directories: name one\nsee bench page -h\n", len(dirs))
+		return cli.Usage
+	}
+	f, err := results.Load(dirs[0])
+	if err == nil {
+		err = writePages(&results.Book{File: *f, Dir: dirs[0]})
+	}
+	return exit(ctx, "page", err, stderr)
+}
+
+// section returns what pages say about a table.
+func section(t *results.Table) results.Section {
+	if f, ok := sections[t.Name]; ok {
+		return f(t)
+	}
+	return results.Section{}
+}
+
+// sections has the words and pictures of each table.
+var sections = map[string]func(t *results.Table) results.Section{
+	"kernels":     kernelSection,
+	"infer":       inferSection,
+	"layer":       layerSection,
+	"train":       trainSection,
+	"train-curve": curveSection,
+}
+
+// ceilingAge is how long a measured ceiling serves. Clocks change, and other programs come and go.
+const ceilingAge = 30 * time.Second
+
+// ceilingOf returns the device's ceiling for a type: the best of what is measured now and then.
+func (s *session) ceilingOf(d *kernels.Device, t tensor.DType) (c measure.Ceiling, err error) {
+	c = s.ceiling[t]
+	if time.Since(s.measured[t]) < ceilingAge {
+		return c, nil
+	}
+	s.status.Draw("measuring a copy and a product")
+	moved, err := d.CopyRate()
+	if err != nil {
+		return c, err
+	}
+	product, err := productRate(d, t)
+	if err != nil {
+		return c, err
+	}
+	c = measure.Ceiling{Bytes: max(c.Bytes, moved), FLOPs: max(c.FLOPs, product)}
+	s.ceiling[t], s.measured[t] = c, time.Now()
+	return c, nil
+}
+
+// processor returns the name of the machine's processor, as far as Linux knows it.
+func processor() string {
+	text, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return fmt.Sprintf("%s, %s", strings.TrimSpace(value), cli.Count(runtime.NumCPU(), "core"))
+		}
+	}
+	return cli.Count(runtime.NumCPU(), "core")
+}
+
+// exit prints how a measurement ended and returns its exit code.
+func exit(ctx context.Context, name string, err error, stderr io.Writer) int {
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintf(stderr, "bench %s: stopped; with the same --out it continues\n", name)
+		return cli.Failed
+	case err != nil:
+		fmt.Fprintf(stderr, "bench %s: %v\n", name, err)
+		return cli.Failed
+	}
+	return cli.Done
+}
+
+// attempt calls f. An operation that lacks memory panics on a CPU; attempt returns that as an error.
+func attempt(f func() error) (err error) {
+	defer func() {
+		if why := recover(); why != nil {
+			err = errors.Join(err, fmt.Errorf("%v", why))
+		}
+	}()
+	return f()
+}
+
+// curveSection draws the losses of all modes.
+func curveSection(t *results.Table) (s results.Section) {
+	c := &plot.Chart{Title: "Loss of each step", Subtitle: "on the same batches; where the lines part, see Training",
+		X: plot.Axis{Label: "step"}, Y: plot.Axis{Label: "loss"}}
+	at := map[string]int{}
+	for _, r := range t.Rows {
+		mode := r.Text("mode")
+		if _, there := at[mode]; !there {
+			at[mode] = len(c.Series)
+			c.Series = append(c.Series, plot.Series{Name: mode, Dashed: len(c.Series)%2 == 1})
+		}
+		x := &c.Series[at[mode]]
+		x.Points = append(x.Points, plot.Point{X: r.Number("step"), Y: r.Number("loss")})
+	}
+	if len(c.Series) > 0 {
+		s.Pictures = []results.Picture{{Name: "train-curve", Alt: c.Title, SVG: c.SVG()}}
+	}
+	return s
+}
+
+// plotted is a series of a picture over numbers of tokens.
+type plotted struct {
+	name   string
+	points [][2]float64
+	dashed bool
+}
+
+// curves returns a picture with the series of each group.
+func curves(title, y string, logY bool, groups []string, series func(group string) []plotted) *plot.Chart {
+	c := &plot.Chart{Title: title, X: plot.Axis{Label: "tokens of context", Log: true},
+		Y: plot.Axis{Label: y, Log: logY, Zero: !logY}}
+	for _, g := range groups {
+		for _, p := range series(g) {
+			s := plot.Series{Name: p.name, Dashed: p.dashed}
+			for _, at := range p.points {
+				s.Points = append(s.Points, plot.Point{X: at[0], Y: at[1]})
+			}
+			if len(s.Points) > 0 {
+				c.Series = append(c.Series, s)
+			}
+		}
+	}
+	return c
+}

@@ -1,0 +1,383 @@
+package parity
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"restyle/hf"
+	"restyle/kernels"
+	"restyle/model"
+	"restyle/quant"
+	"restyle/tensor"
+)
+
+var quantFiles = []string{"quant.json", "quant.safetensors", "config.json", "model.safetensors"}
+
+func isQuant(f *folder) bool { return f.hasFile("quant.safetensors") && f.hasFile("quant.json") }
+
+// A quantFolder has quantized matrices, or a model with such matrices.
+type quantFolder struct {
+	*folder
+	g *tensors // quant.safetensors
+	j *values  // quant.json
+}
+
+func compareQuant(f *folder) (err error) {
+	q := quantFolder{folder: f}
+	if q.g, err = f.tensors("quant.safetensors"); err != nil {
+		return err
+	}
+	defer q.g.st.Close()
+	if q.j, err = f.values("quant.json"); err != nil {
+		return err
+	}
+	q.j.strike("about", input)
+	q.j.strike("seed", input)
+	q.j.strikeAll("libraries.", input)
+	switch {
+	case f.hasFile("config.json"):
+		err = q.models()
+	case q.g.has("table"):
+		err = q.nf4()
+	default:
+		err = q.matrices()
+	}
+	return errors.Join(err, q.g.err)
+}
+
+// cases returns the names of the matrices, which end in .w.
+func (q *quantFolder) cases() (names []string) {
+	for _, name := range q.g.st.Names() {
+		if name, ok := strings.CutSuffix(name, ".w"); ok {
+			names = append(names, name)
+			q.strike(q.g.key(name+".w"), input)
+		}
+	}
+	return names
+}
+
+// matrix returns a tensor of floats with the length of its rows, or an error if it has none.
+func (q *quantFolder) matrix(name string) ([]float32, int, error) {
+	info, _ := q.g.st.Tensor(name)
+	x := q.g.floats(name)
+	if len(info.Shape) != 2 || len(x) == 0 {
+		return nil, 0, fmt.Errorf("%s: shape %v: must be a matrix", name, info.Shape)
+	}
+	return x, info.Shape[1], q.g.err
+}
+
+// same compares a list of bits with the recorded one.
+func same[T comparable](q *quantFolder, figure, name string, got, want []T) {
+	off := 0.0
+	for i := range want {
+		if len(got) != len(want) || got[i] != want[i] {
+			off++
+		}
+	}
+	q.compare(figure, q.g.key(name), off, exact)
+}
+
+func (q *quantFolder) bytes(name string) (list []byte) {
+	v, _ := q.g.ints(name)
+	for _, x := range v {
+		list = append(list, byte(x))
+	}
+	return list
+}
+
+func (q *quantFolder) matrices() error {
+	q.j.strike("group", input)
+	for _, name := range q.cases() {
+		w, in, err := q.matrix(name + ".w")
+		if err != nil {
+			return err
+		}
+		q.strike(q.g.key(name+".x"), input)
+		for _, rule := range quant.Rules {
+			if err := q.rule(name, rule, w, in); err != nil {
+				return fmt.Errorf("%s, %s: %w", name, rule, err)
+			}
+		}
+	}
+	return nil
+}
+
+// rule quantizes a matrix and multiplies by it.
+func (q *quantFolder) rule(name string, rule quant.Rule, w []float32, in int) error {
+	q.run = ""
+	at, t := name+"."+string(rule)+".", rule.DType()
+	size := t.RowBytes(in)
+	rows, back := make([]byte, len(w)/in*size), make([]float32, len(w))
+	err := errors.Join(rule.Quantize(rows, w, in), quant.Check(rows, t, in), quant.Dequantize(back, rows, t, in))
+	if err != nil {
+		return err
+	}
+	var codes, zeros []byte
+	var scales []float32
+	for r := range len(w) / in {
+		row := quant.Row{DType: t, In: in, Bytes: rows[r*size:][:size]}
+		for i := range in {
+			codes = append(codes, byte(row.Code(i)))
+		}
+		for g := range row.Groups() {
+			scales, zeros = append(scales, row.Scale(g)), append(zeros, byte(row.Zero(g)))
+		}
+	}
+	same(q, "quantized codes", at+"codes", codes, q.bytes(at+"codes"))
+	same(q, "quantized scales", at+"scale", scales, q.g.floats(at+"scale"))
+	if rule == quant.INT4Asym {
+		same(q, "quantized zero points", at+"zero", zeros, q.bytes(at+"zero"))
+	}
+	same(q, "dequantized", at+"back", back, q.g.floats(at+"back"))
+	json := "cases." + at
+	q.j.compare("quantization error", json+"error", over(apart(back, w), norm(w)), 1e-5)
+	return q.product(at, json, name, rows, t, in)
+}
+
+// product multiplies all rows of x, and only as many as stream the weights, by the matrix.
+func (q *quantFolder) product(at, json, name string, rows []byte, t tensor.DType, in int) error {
+	all, _, err := q.matrix(name + ".x")
+	if err != nil {
+		return err
+	}
+	want, out := q.g.floats(at+"y"), len(rows)/t.RowBytes(in)
+	if len(all)%in != 0 || len(want) != len(all)/in*out {
+		return fmt.Errorf("x has %d numbers, y %d: sizes do not agree", len(all), len(want))
+	}
+	for _, part := range []struct {
+		typ   tensor.DType
+		limit float64
+	}{{tensor.F32, limitProduct}, {tensor.BF16, 3 * q.j.limit(json+"y_error_bf16_both")}} {
+		for _, few := range []int{len(all) / in, min(8, len(all)/in)} {
+			got, err := q.multiply(all[:few*in], rows, t, part.typ, in)
+			if err != nil {
+				return err
+			}
+			off := over(apart(got, want[:few*out]), norm(want[:few*out]))
+			q.f(part.typ).compare("product by quantized", q.g.key(at+"y"), off, part.limit)
+		}
+	}
+	q.j.strike(json+"y_error_float32", yardstick)
+	q.j.strike(json+"y_error_bf16_weights", yardstick)
+	return nil
+}
+
+// f returns the folder with the type as the run.
+func (q *quantFolder) f(t tensor.DType) *folder {
+	q.run = map[tensor.DType]string{tensor.F32: "fp32", tensor.BF16: "bf16"}[t]
+	return q.folder
+}
+
+func (q *quantFolder) multiply(x []float32, rows []byte, t, typ tensor.DType, in int) (got []float32, err error) {
+	n, out := len(x)/in, len(rows)/t.RowBytes(in)
+	var place, w, y tensor.Tensor
+	cut := func(a *kernels.Arena) {
+		place, w, y = a.New("x", typ, n, in), a.New("w", t, out, in), a.New("y", tensor.F32, n, out)
+	}
+	a, err := q.d.NewArena("product", kernels.SizeOf(cut))
+	if err != nil {
+		return nil, err
+	}
+	cut(a)
+	q.d.Upload(place, x)
+	q.d.UploadBytes(w, rows)
+	q.d.Linear(y, place, w, tensor.Tensor{})
+	got, err = q.d.Floats(y)
+	return got, errors.Join(err, a.Close())
+}
+
+func (q *quantFolder) nf4() error {
+	dynamic := q.g.floats("dynamic_map")
+	same(q, "NF4 values", "table", quant.NF4Values(), q.g.floats("table"))
+	q.compare("dynamic map", q.g.key("dynamic_map"), farthest(kernels.DynamicMap(true), dynamic), exact)
+	packed, _ := quant.NF4(q.g.floats("boundaries.x"))
+	q.strike(q.g.key("boundaries.x"), input)
+	same(q, "NF4 boundaries", "boundaries.codes", unpacked(packed, 2*len(packed)), q.bytes("boundaries.codes"))
+	for _, name := range q.cases() {
+		w, _, err := q.matrix(name + ".w")
+		if err != nil {
+			return err
+		}
+		q.nf4Matrix(name, w, dynamic)
+	}
+	return nil
+}
+
+// unpacked returns n codes, the first in the high four bits of its byte.
+func unpacked(packed []byte, n int) (codes []byte) {
+	for i := range n {
+		codes = append(codes, packed[i/2]>>(4-i%2*4)&15)
+	}
+	return codes
+}
+
+func (q *quantFolder) nf4Matrix(name string, w, dynamic []float32) {
+	packed, absmax := quant.NF4(w)
+	for _, at := range []string{name + ".nf4.", name + ".nf4_double."} {
+		scales := absmax
+		same(q, "NF4 codes", at+"packed", packed, q.bytes(at+"packed"))
+		same(q, "NF4 codes", at+"codes", unpacked(packed, len(w)), q.bytes(at+"codes"))
+		if strings.HasSuffix(at, ".nf4.") {
+			same(q, "NF4 scales", at+"absmax", absmax, q.g.floats(at+"absmax"))
+		} else if offset := q.g.floats(at + "nested_offset"); len(offset) == 1 && len(dynamic) == 256 {
+			q.compare("NF4 offset", q.g.key(at+"nested_offset"),
+				relative(float64(quant.MeanNF4(absmax)), float64(offset[0])), 1e-6)
+			codes, nested := quant.NestNF4(absmax, dynamic, offset[0])
+			same(q, "NF4 nested codes", at+"absmax", codes, q.bytes(at+"absmax"))
+			same(q, "NF4 nested scales", at+"nested_absmax", nested, q.g.floats(at+"nested_absmax"))
+			scales = quant.UnnestNF4(codes, nested, dynamic, offset[0])
+			for _, other := range []string{"cpu_absmax", "cpu_nested_absmax"} { // by a table of 65,536 steps
+				q.strike(q.g.key(at+other), yardstick)
+			}
+			q.j.strike("cases."+at+"cpu_codes_that_differ", yardstick)
+		}
+		back := quant.DequantizeNF4(packed, scales, len(w))
+		same(q, "NF4 values", at+"back", back, q.g.floats(at+"back"))
+		q.j.compare("quantization error", "cases."+at+"error", over(apart(back, w), norm(w)), 1e-5)
+	}
+}
+
+// models compares a model's logits and loss with weights quantized by several schemes.
+func (q *quantFolder) models() error {
+	ck, err := hf.OpenModel(q.dir)
+	if err != nil {
+		return err
+	}
+	defer ck.Close()
+	batches := q.g.rows("")
+	mask, _ := q.g.ints("attention_mask")
+	for _, scheme := range q.schemes() {
+		for _, t := range []tensor.DType{tensor.F32, tensor.BF16} {
+			if err := q.ctx.Err(); err != nil {
+				return err
+			}
+			q.run = strings.ToLower(t.String()) + ", " + scheme
+			if err := q.scheme(ck, scheme, t, batches, mask); err != nil {
+				return fmt.Errorf("%s: %w", scheme, err)
+			}
+		}
+	}
+	return nil
+}
+
+// schemes returns the names below schemes in quant.json.
+func (q *quantFolder) schemes() []string {
+	names := map[string]bool{}
+	for path := range q.j.values {
+		if rest, ok := strings.CutPrefix(path, "schemes."); ok {
+			name, _, _ := strings.Cut(rest, ".")
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// scheme runs the model with one scheme.
+func (q *quantFolder) scheme(ck *hf.Checkpoint, scheme string, t tensor.DType, batches []model.Batch,
+	mask []int64) (err error) {
+	rule := quant.Rule(strings.TrimSuffix(scheme, "_head"))
+	o := model.Options{DType: t, MaxTokens: 64}
+	if rule.DType() != 0 {
+		o.Quantization.Layers = rule.DType()
+		if scheme != string(rule) {
+			o.Quantization.Head = rule.DType()
+		}
+	}
+	m, err := model.New(q.d, ck.Config, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	if err := ck.Load(context.Background(), q.d, m.Params(), nil); err != nil {
+		return err
+	}
+	at := "schemes." + scheme + "."
+	for _, p := range m.Params() {
+		if err := q.weight(ck, m, p, scheme, at); err != nil {
+			return err
+		}
+	}
+	q.j.strike(at+"sha256", input)
+	var got, want []float32
+	var losses []model.Loss
+	recorded := q.g.floats("logits." + scheme)
+	for _, b := range batches {
+		if err := m.Logits(b, func(_ int, logits []float32) { got = append(got, logits...) }); err != nil {
+			return err
+		}
+		loss, err := m.Loss(b)
+		if err != nil {
+			return err
+		}
+		losses = append(losses, loss)
+	}
+	for i, on := range mask {
+		if n := ck.Config.Vocab; on == 1 && (i+1)*n <= len(recorded) {
+			want = append(want, recorded[i*n:][:n]...)
+		}
+	}
+	limit, lossLimit := float64(limitOutput), float64(limitOutput)
+	if t == tensor.BF16 {
+		limit, lossLimit = limitQuantBF16, limitQuantBF16
+	}
+	q.compare("logits", q.g.key("logits."+scheme), byNorm(got, want), limit)
+	q.j.compare("loss", at+"loss", mean(losses), lossLimit)
+	q.j.compare("loss", at+"loss_float64", mean(losses), lossLimit)
+	q.j.strike(at+"logits_error", yardstick)
+	q.j.strike(at+"from_unquantised", yardstick)
+	return nil
+}
+
+// weight quantizes a parameter by the scheme, if there are recorded hashes of it, compares these, and uploads it.
+func (q *quantFolder) weight(ck *hf.Checkpoint, m *model.Model, p model.Param, scheme, at string) error {
+	at += "sha256." + p.Name + "."
+	if !q.j.has(at + "codes") {
+		return nil
+	}
+	w, shape, err := ck.ReadF32(p.Name)
+	if err != nil {
+		return err
+	}
+	in := shape[1]
+	back, codes := make([]float32, len(w)), []byte(nil)
+	rule := quant.Rule(strings.TrimSuffix(scheme, "_head"))
+	if t := rule.DType(); t != 0 {
+		rows := make([]byte, len(w)/in*t.RowBytes(in))
+		if err := errors.Join(rule.Quantize(rows, w, in), quant.Dequantize(back, rows, t, in)); err != nil {
+			return err
+		}
+		for r := range len(w) / in {
+			row := quant.Row{DType: t, In: in, Bytes: rows[r*t.RowBytes(in):][:t.RowBytes(in)]}
+			for i := range in {
+				codes = append(codes, byte(row.Code(i)))
+			}
+		}
+		q.d.UploadBytes(p.W, rows)
+	} else {
+		packed, absmax := quant.NF4(w)
+		if codes = packed; scheme != "nf4" {
+			offset, dynamic := quant.MeanNF4(absmax), kernels.DynamicMap(true)
+			nested, scales := quant.NestNF4(absmax, dynamic, offset)
+			absmax = quant.UnnestNF4(nested, scales, dynamic, offset)
+		}
+		back = quant.DequantizeNF4(packed, absmax, len(w))
+		q.d.Upload(p.W, back)
+	}
+	raw := make([]byte, 0, 4*len(back))
+	for _, x := range back {
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(x))
+	}
+	for path, data := range map[string][]byte{"codes": codes, "back": raw} {
+		var recorded string
+		q.j.get(at+path, &recorded)
+		q.compare("sha256 of "+path, q.j.key(at+path), differ(recorded == fmt.Sprintf("%x", sha256.Sum256(data))), exact)
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package results
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"restyle/internal/expect"
+)
+
+var columns = []Column{
+	{Name: "op", Type: Text, Role: Key}, {Name: "rows", Type: Integer, Role: Key},
+	{Name: "ms", Type: Number, Role: Time, Unit: "ms", About: "the median"},
+	{Name: "noise", Type: Number, Role: Noise, Unit: "%", About: "how far it may be off"},
+	{Name: "raw", Type: Number},
+	{Name: "why", Type: Text, Role: Why, About: "why it is missing"},
+}
+
+func table(rows ...Row) *Table {
+	return &Table{Name: "kernels", Title: "Kernels", Command: "bench kernels", Settings: "100", Columns: columns,
+		Rows: rows}
+}
+
+func row(op string, ms, noise float64) Row {
+	r := Row{"op": op, "rows": 2.0}
+	r.Set("ms", ms)
+	r.Set("noise", noise)
+	return r
+}
+
+// TestResume checks that a book keeps what was measured for the same machine and settings, and only that.
+func TestResume(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	m := Machine{Device: "cpu", Version: "1"}
+	b, kept, err := Open(dir, m)
+	if err != nil || kept != "" {
+		t.Fatal(kept, err)
+	}
+	tab, replaced := b.Begin(*table())
+	if replaced {
+		t.Error("replaced")
+	}
+	for _, op := range []string{"add", "mul"} {
+		if err := b.Add(tab, row(op, 1, 0.1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Add(tab, Row{"op": "add", "rows": 2.0, "why": "no room"}); err != nil || len(tab.Rows) != 2 ||
+		tab.Done(tab.Rows[0]) || !tab.Done(tab.Rows[1]) {
+		t.Errorf("%v, %v", err, tab.Rows)
+	}
+	expect.Error(t, b.Add(tab, Row{"op": "add", "rows": "2"}), "must be of type integer")
+	tab.Rows = tab.Rows[:2]
+	b, kept, err = Open(dir, m)
+	if err != nil || kept != "" {
+		t.Fatal(kept, err)
+	}
+	tab, replaced = b.Begin(*table())
+	if replaced || len(tab.Rows) != 2 || !tab.Done(Row{"op": "mul", "rows": 2.0}) ||
+		tab.Done(Row{"op": "mul", "rows": 3.0}) {
+		t.Errorf("%v, %+v", replaced, tab)
+	}
+	more := *table()
+	more.Command = "bench kernels --op add"
+	for range 2 {
+		if tab, _ = b.Begin(more); tab.Command != "bench kernels\nbench kernels --op add" {
+			t.Errorf("%q", tab.Command)
+		}
+	}
+	other := *table()
+	other.Settings = "200"
+	if tab, replaced = b.Begin(other); !replaced || len(tab.Rows) != 0 || tab.Settings != "200" || len(b.Tables) != 1 {
+		t.Errorf("%v, %+v", replaced, tab)
+	}
+	m.Version = "2"
+	b, kept, err = Open(dir, m)
+	if err != nil || filepath.Base(kept) != "results.json.bak" || len(b.Tables) != 0 {
+		t.Errorf("%q, %v, %+v", kept, err, b)
+	}
+	if old, err := Load(kept); err != nil || len(old.Table("kernels").Rows) != 2 {
+		t.Errorf("%+v, %v", old, err)
+	}
+	if b, _, err = Open("", m); err != nil || b.Add(table(), row("add", 1, 1)) != nil || b.Save() != nil {
+		t.Error(err)
+	}
+	os.WriteFile(filepath.Join(dir, "results.json"), []byte("{"), 0o644)
+	if _, _, err = Open(dir, m); err == nil {
+		t.Error("a damaged file was replaced")
+	}
+}
+
+func TestParse(t *testing.T) {
+	for _, c := range []struct {
+		spoil func(f *File)
+		want  string
+	}{
+		{func(f *File) {}, ""},
+		{func(f *File) { f.Format = 2 }, "format 2: must be 1"},
+		{func(f *File) { f.Tables[0].Name = "../x" }, "unsafe"},
+		{func(f *File) { f.Tables = append(f.Tables, f.Tables[0]) }, "that of another table"},
+		{func(f *File) { f.Tables = append(f.Tables, nil) }, "has no name"},
+		{func(f *File) { f.Tables[0].Columns[1].Name = "op" }, `column "op": is empty or occurs twice`},
+		{func(f *File) { f.Tables[0].Columns[1].Type = "date" }, `type "date": must be text`},
+		{func(f *File) { f.Tables[0].Rows[0]["ms"] = "1" }, `cell "ms": 1: must be of type number`},
+		{func(f *File) { f.Tables[0].Rows[0]["op"] = 1.0 }, `cell "op": 1: must be of type text`},
+		{func(f *File) { f.Tables[0].Rows[0]["ms"] = true }, "must be of type number"},
+		{func(f *File) { f.Tables[0].Rows[0]["rows"] = 1.5 }, `cell "rows": 1.5: must be of type integer`},
+		{func(f *File) { f.Tables[0].Rows[0]["new"] = 1.0 }, `cell "new" has no column`},
+		{func(f *File) { f.Tables[0].Rows = append(f.Tables[0].Rows, f.Tables[0].Rows[0]) }, `two rows "add 2"`},
+	} {
+		tab := table(row("add", 1, 0.1))
+		tab.Columns = append([]Column{}, columns...)
+		f := &File{Format: Format, Tables: []*Table{tab}}
+		c.spoil(f)
+		data, err := json.Marshal(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Parse(data); c.want != "" {
+			expect.Error(t, err, c.want)
+		} else if err != nil || !reflect.DeepEqual(got, f) {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	if _, err := Parse([]byte("[]")); err == nil {
+		t.Error("a list is no file")
+	}
+}
+
+func TestCompare(t *testing.T) {
+	a := &File{Tables: []*Table{table(row("add", 1.43, 0.01), row("mul", 1, 0.02), row("top", 2, 0.03), row("old", 1, 0),
+		row("gone", 1, 0), row("never", math.NaN(), 0), row("alone", 1, math.NaN()))}}
+	b := &File{Tables: []*Table{table(row("add", 1, 0.01), row("mul", 1.06, 0.01), row("top", 2.2, 0.2), row("new", 1, 0),
+		row("gone", math.NaN(), 0), row("alone", 1.2, 0.1))}}
+	c := Compare(a, b)
+	var out strings.Builder
+	if err := c.Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(strings.Fields(out.String()), " ")
+	want := "kernels add 2 1.43 times as fast, ±1% mul 2 0.943 times as fast, ±2% top 2 the same within ±20% " +
+		"alone 2 0.833 times as fast, noise unknown " +
+		"only in the first: kernels: old 2 only in the first: kernels: gone 2 only in the second: kernels: new 2"
+	if got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	for most, want := range map[float64]string{0.05: "mul 2, alone 2", 0.07: "alone 2", 0.3: "", 0: "mul 2, alone 2"} {
+		var failed []string
+		for _, x := range c.Failed(most) {
+			failed = append(failed, x.ID)
+		}
+		if got := strings.Join(failed, ", "); got != want {
+			t.Errorf("%v: %s, want %s", most, got, want)
+		}
+	}
+}
+
+func TestPages(t *testing.T) {
+	dir := t.TempDir()
+	b, _, err := Open(dir, Machine{Device: "H200", CPU: "EPYC", OS: "linux", Version: "1", Memory: 8 << 30,
+		Note: "busy <b>"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab, _ := b.Begin(*table())
+	add := row("a|<dd>", 1234.5678, 0.0123)
+	add["raw"] = 1.0 / 3
+	for _, r := range []Row{add, {"op": "int8", "rows": 2.0, "why": "not yet"}} {
+		if err := b.Add(tab, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	section := Section{Words: []string{"It is <fast>."}, Pictures: []Picture{{"bars", "speed \"up\"", []byte("<svg/>")}}}
+	if err := b.Pages("Title & more", func(*Table) Section { return section }); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]string{
+		"README.md": {"# Title & more", "Device: H200 with 8 GiB", "| op | rows | ms, ms | noise, % |",
+			`| a\|<dd> | 2 | 1235 | 1.2 |`, "Not measured: 1 row<", "- int8 2: not yet", "](bars.svg)", "It is <fast>.",
+			"(kernels.csv)"},
+		"index.html": {"<h1>Title &amp; more", "busy &lt;b&gt;", "a|&lt;dd&gt;", "data:image/svg+xml;base64,PHN2Zy8+",
+			"speed &#34;up&#34;", "<pre>bench kernels</pre>", "not yet", "max-width:100%;"},
+		"kernels.csv": {"op,rows,ms,noise,raw,why\n", "a|<dd>,2,1234.5678,0.0123,0.3333333333333333,\n",
+			"int8,2,,,,not yet\n"},
+		"bars.svg": {"<svg/>"},
+	} {
+		text := expect.Read(t, filepath.Join(dir, name))
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%s has no %q:\n%s", name, w, text)
+			}
+		}
+		if strings.Contains(text, "<dd>") && name == "index.html" || strings.Contains(text, "%!") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	data, _ := json.Marshal(&File{Format: Format, Tables: []*Table{table(row("add", 1, 0.1))}})
+	f.Add(data)
+	f.Add([]byte(`{"format":1,"tables":[{"name":"a","columns":[{"name":"x","type":"text","role":"time"}],` +
+		`"rows":[{"x":"1"},null]}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file, err := Parse(data)
+		if err != nil {
+			return
+		}
+		var out bytes.Buffer
+		c := Compare(file, file)
+		if c.Print(&out) != nil || len(c.Lost) > 0 || len(c.New) > 0 || len(c.Failed(0)) > 0 {
+			t.Errorf("a file differs from itself: %+v", c)
+		}
+		for _, tab := range file.Tables {
+			tab.CSV()
+			tab.Markdown()
+		}
+	})
+}
