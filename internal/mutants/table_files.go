@@ -70,7 +70,7 @@ var filesMutants = []mutant{
 	{"files/index-outside", "hf/weights.go", "strings.ContainsAny(file, `/\\`) ||", "", "./hf"},
 	{"files/index-of-other-weights", "hf/weights.go", "case foreign != nil:", "case false:", "./hf"},
 	{"files/single-file-second", "hf/weights.go", "s, err := openSafetensors(files, singleName)\n", "s, err := openSafetensors(files, \"none.safetensors\")\n", "./hf"},
-	{"files/wrong-shape", "hf/checkpoint.go", "case !slices.Equal(info.Shape, fileShape(spec)):", "case len(info.Shape) != len(spec.W.Shape):", "./hf"},
+	{"files/wrong-shape", "hf/checkpoint.go", "case !slices.Equal(info.Shape, storedShape(spec)):", "case len(info.Shape) != len(spec.W.Shape):", "./hf"},
 	{"files/unknown-tensors", "hf/checkpoint.go", "if unknown != nil {", "if len(unknown) > 1 {", "./hf"},
 	{"files/tied-head-unknown", "hf/checkpoint.go", "!(c.Config.Tied && name == head)", "true", "./hf"},
 	{"files/digest-without-config", "hf/checkpoint.go", "sha256.Sum256(c.ConfigJSON)", "sha256.Sum256(nil)", "./hf"},

@@ -54,7 +54,7 @@ var productMutants = []mutant{
 		"i < count",
 		"i < count - 1",
 		"./kernels -run TestTiles"},
-	{"products/first-warp-left-out", "kernels/matvec.cu",
+	{"products/first-warp-left-out", "kernels/matvec.cuh",
 		"for (int j = 0; j < WARPS; j++)",
 		"for (int j = 1; j < WARPS; j++)",
 		"./kernels -run TestProduct"},

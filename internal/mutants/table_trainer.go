@@ -2,6 +2,20 @@ package main
 
 // trainerMutants are the faults of the training loop, its checkpoints and reports.
 var trainerMutants = []mutant{
+	{"trainer/scale-not-taken-back", "optim/scaler.go", "float64(float32(1 / float64(s.factor())))", "1", "./optim -run Scale"},
+	{"trainer/scale-not-multiplied", "trainer/step.go", "\tscale *= r.Optimizer.LossScale()\n", "", "./trainer -run Scale|Overflow|Resume$/fp16"},
+	{"trainer/scale-good-after-overflow", "optim/scaler.go", "float32(float64(s.Scale)*s.Backoff), 0", "float32(float64(s.Scale)*s.Backoff), s.Good", "./optim -run Scale"},
+	{"trainer/scale-grows-late", "optim/scaler.go", "s.Good < s.Interval", "s.Good <= s.Interval", "./optim -run Scale"},
+	{"trainer/scale-good-after-growth", "optim/scaler.go", "\ts.Good = 0\n", "", "./optim -run Scale"},
+	{"trainer/scale-infinite", "optim/scaler.go", "!math.IsInf(float64(larger), 0)", "larger > 0 || math.IsInf(0, 0)", "./optim -run Scale"},
+	{"trainer/scale-of-overflow-ignored", "optim/layers.go", "o.Scaler.Update(!r.Taken)", "o.Scaler.Update(false)", "./trainer -run Scale|Overflow"},
+	{"trainer/scale-below-its-floor", "trainer/step.go", "scaler.Scale = max(scaler.Scale, minLossScale)", "_ = minLossScale", "./trainer -run Scale|Overflow"},
+	{"trainer/overflow-skips", "trainer/step.go", "if res.Taken || math.IsNaN", "if true || math.IsNaN", "./trainer -run Scale|Overflow"},
+	{"trainer/loss-searches-a-scale", "trainer/step.go", "math.IsNaN(res.Loss) || math.IsInf(res.Loss, 0) || ", "", "./trainer -run Scale|Overflow"},
+	{"trainer/scale-not-saved", "trainer/state.go", ", r.Optimizer.Steps(), r.Optimizer.Scaler", ", r.Optimizer.Steps(), optim.NewScaler()", "./trainer -run Resume$/fp16"},
+	{"trainer/scale-not-restored", "trainer/state.go", "scaler.Scale, scaler.Good = s.Scaler.Scale, s.Scaler.Good", "scaler.Scale = s.Scaler.Scale", "./trainer -run Resume$/fp16"},
+	{"trainer/overflow-counts-step", "optim/layers.go", "\tif r.Taken {\n", "\tif r.Taken || o.Scaler != nil {\n", "./trainer -run Scale|Overflow"},
+	{"trainer/f16-without-scaler", "optim/adamw.go", "return p.W.DType == tensor.F16 }", "return false }", "./trainer -run Scale|Overflow"},
 	{"trainer/patience-one-evaluation-too-long", "trainer/trainer.go",
 		"r.state.SinceBest >= r.Plan.Config.Patience", "r.state.SinceBest > r.Plan.Config.Patience", "./trainer -run Patience"},
 	{"trainer/patience-not-reset-by-a-better-one", "trainer/evaluate.go",

@@ -1,0 +1,30 @@
+package main
+
+// benchMutants are the faults of measuring: times, results, pictures.
+var benchMutants = []mutant{
+	{"bench/turns-first", "measure/measure.go", "i := (n + k) % len(forms)", "i := k % len(forms)", "./measure -timeout 60s"},
+	{"bench/turns-each", "measure/measure.go", "took.Seconds()/float64(times[i])", "took.Seconds()", "./measure -timeout 60s"},
+	{"bench/budget", "measure/measure.go", "n >= least && o.Budget > 0", "n >= least/2 && o.Budget > 0", "./measure -timeout 60s"},
+	{"bench/noise-half", "measure/measure.go", "/ 2 / s.Median()", "/ s.Median()", "./measure -timeout 60s"},
+	{"bench/noise-far", "measure/measure.go", "0.98 * math.Sqrt", "1.96 * math.Sqrt", "./measure -timeout 60s"},
+	{"bench/ratio-sides", "measure/measure.go", "Ratio{before / now,", "Ratio{now / before,", "./measure -timeout 60s"},
+	{"bench/ratio-noise", "measure/measure.go", "math.Hypot(beforeNoise, nowNoise)", "nowNoise", "./measure -timeout 60s"},
+	{"bench/ceiling", "measure/measure.go", "max(bytes/c.Bytes, flops/c.FLOPs)", "min(bytes/c.Bytes, flops/c.FLOPs)",
+		"./measure -timeout 60s"},
+	{"bench/begin-settings", "cmd/bench/results/results.go", "old.Settings == t.Settings && ", "", "./cmd/bench/results -timeout 60s"},
+	{"bench/open-machine", "cmd/bench/results/results.go", "case old.Machine == m:", "case true:", "./cmd/bench/results -timeout 60s"},
+	{"bench/done-why", "cmd/bench/results/results.go", `old != nil && old.Text(t.role(Why)) == ""`, "old != nil",
+		"./cmd/bench/results -timeout 60s"},
+	{"bench/failed-noise", "cmd/bench/results/compare.go", "max(most, noise)", "most", "./cmd/bench/results -timeout 60s"},
+	{"bench/slower", "cmd/bench/results/compare.go", "1/c.Ratio.Times - 1", "c.Ratio.Times - 1", "./cmd/bench/results -timeout 60s"},
+	{"bench/lost", "cmd/bench/compare.go", "len(failed)+len(c.Lost) > 0", "len(failed) > 0", "./cmd/bench -run TestCompare -timeout 60s"},
+	{"bench/timed-forward", "kernels/cases/timed.go", `if t.Pass == "backward" {`, "if false {", "./kernels/cases -run TestErrors -timeout 60s"},
+	{"bench/timed-between", "kernels/cases/timed.go", "bytes = r.each + r.d.ScratchPeak()", "bytes = r.each",
+		"./kernels/cases -run TestMemory -timeout 60s"},
+	{"bench/queries-row", "kernels/cases/timed_list.go", "s.at = append(s.at, row*width+h*n+e)", "s.at = append(s.at, row*width+e*n+h)",
+		"./kernels/cases -run TestErrors -timeout 60s"},
+	{"bench/label-free", "internal/plot/chart.go", "if out || slices.ContainsFunc(taken, b.meets) {", "if out {",
+		"./internal/plot -timeout 60s"},
+	{"bench/bars-left", "internal/plot/bars.go", "min(one, end), y+4", "one, y+4", "./internal/plot -timeout 60s"},
+	{"bench/energy-parts", "kernels/energy.go", `"intel-rapl:?"`, `"intel-rapl:*"`, "./kernels -run TestEnergy -timeout 60s"},
+}

@@ -1,0 +1,30 @@
+package main
+
+// expertMutants are the faults of mixtures of experts: routing, grouped products, their place in the model and in files.
+var expertMutants = []mutant{
+	{"experts/weights-of-chosen-alone", "kernels/cpu/ops_experts.c", "o->normalize ? some : all", "some", "./kernels -run TestOps/experts"},
+	{"experts/not-sorted", "kernels/cpu/ops_experts.c", "		sort(chosen, k);\n", "", "./kernels -run TestOps/experts"},
+	{"experts/lse-without-largest", "kernels/cpu/ops_experts.c", "= largest + logf(all)", "= logf(all)", "./kernels -run TestOps/experts"},
+	{"experts/offsets-not-moved-back", "kernels/cpu/ops_experts.c", "	for (int64_t e = n; e > 0; e--) next[e] = next[e - 1]; // each was where the next expert starts\n	next[0] = 0;\n", "", "./kernels -run TestOps/experts"},
+	{"experts/pairs-for-rows", "kernels/cpu/ops_experts.c", "(int32_t)(i / experts.cols)", "(int32_t)i", "./kernels -run TestOps/experts"},
+	{"experts/padding-counts", "kernels/cpu/ops_experts.c", "for (int64_t r = 0; r < o->live; r++)", "for (int64_t r = 0; r < o->logits.rows; r++)", "./kernels -run TestOps/experts"},
+	{"experts/gradient-without-mean", "kernels/cpu/ops_experts.c", "d = w[s] * (dw[s] - mean)", "d = w[s] * dw[s]", "./kernels -run TestOps/experts"},
+	{"experts/gradient-of-others", "kernels/cpu/ops_experts.c", "o->normalize ? 0 : -p * mean", "0", "./kernels -run TestOps/experts"},
+	{"experts/balance-not-centered", "kernels/cpu/ops_experts.c", "scale * p * (counts[e] - balance)", "scale * p * counts[e]", "./model -run TestAuxiliaryLoss"},
+	{"experts/x-not-weighed", "kernels/cpu/ops_experts.c", "			st(x, i, n, v * w, type);\n", "", "./kernels -run TestOps/experts"},
+	{"experts/combine-unweighted", "kernels/experts.go", "	if weighted {\n", "	if false {\n", "./kernels -run TestOps/experts"},
+	{"experts/gradient-of-first", "kernels/grouped.go", "q.B, q.C = rows(p.B, lo, hi), own(p.C, e)", "q.B, q.C = rows(p.B, lo, hi), own(p.C, 0)", "./kernels -run TestOps/experts"},
+	{"experts/part-of-an-expert", "kernels/grouped.go", "experts, rows, at = 1, n, from%out", "experts, rows, at = 1, n, 0", "./model -run TestFrozen"},
+	{"experts/gpu-order", "kernels/route.cu", "if (w < warp) to += of[w];", "to += of[w];", "./kernels/cases -run TestEmulated/experts"},
+	{"experts/gpu-unguarded-counts", "kernels/route.cu", "		__syncthreads(); // all have read the counts of the last time\n", "", "./kernels/cases -run TestEmulated/experts"},
+	{"experts/gpu-group-of-next", "kernels/group.cuh", "c += first * cRow, m = (int)count;", "c += first * cRow, m = (int)count + 1;", "./kernels/cases -run TestEmulated/experts"},
+	{"experts/gpu-depth-not-cut", "kernels/group.cuh", "b += first * bRow, depth = (int)count;", "b += first * bRow;", "./kernels/cases -run TestEmulated/experts"},
+	{"experts/router-before-norm", "model/mixture.go", "l.router.forward(p.dev, a.logits, a.x)", "l.router.forward(p.dev, a.logits, a.h)", "./model"},
+	{"experts/router-overwrites-dx", "model/mixture.go", "l.router.backward(dev, dx, true, m.dlogits, a.x, p.overwrite)", "l.router.backward(dev, dx, false, m.dlogits, a.x, p.overwrite)", "./model"},
+	{"experts/kinds-share-activations", "model/mixture.go", "if c.mixed(j) == c.mixed(i) {", "if true {", "./model"},
+	{"experts/count-all-layers", "model/config.go", "times = []int{len(c.Mixture.Dense), c.Layers - len(c.Mixture.Dense)}", "times = []int{len(c.Mixture.Dense), c.Layers}", "./model"},
+	{"experts/w1-is-up", "model/names.go", "[]string{\"w1\", \"w3\"}, \"w2\"", "[]string{\"w3\", \"w1\"}, \"w2\"", "./cmd/bench/parity -run TestReferenceMoE"},
+	{"experts/mixtral-not-normalized", "hf/config.go", "Inner: inner, Normalized: true", "Inner: inner", "./cmd/bench/parity -run TestReferenceMoE"},
+	{"experts/only-layers-ignored", "hf/config.go", "slices.Contains(dense, i) || (i+1)%step != 0", "(i+1)%step != 0", "./hf ./cmd/bench/parity -run Config|TestReferenceMoE"},
+	{"experts/step-ignored", "hf/config.go", "slices.Contains(dense, i) || (i+1)%step != 0", "slices.Contains(dense, i)", "./hf"},
+}
