@@ -145,9 +145,12 @@ func (o *object) config() model.Config {
 func (o *object) mixtral(_, inner int) *model.Mixture {
 	return &model.Mixture{
 		Experts:  get(o, "num_local_experts", get(o, "num_experts", 8)),
-		PerToken: get(o, "num_experts_per_tok", 2), Inner: inner, Normalized: true,
+		PerToken: get(o, "num_experts_per_tok", 2), Inner: inner, Normalized: true, Balance: o.balance(),
 	}
 }
+
+// balance returns the factor of the auxiliary loss.
+func (o *object) balance() float64 { return optional(o, "router_aux_loss_coef", 0.001) }
 
 // qwenExperts returns the experts of a Qwen3-MoE, or nil if all layers are dense.
 func (o *object) qwenExperts(layers, _ int) *model.Mixture {
@@ -156,6 +159,7 @@ func (o *object) qwenExperts(layers, _ int) *model.Mixture {
 		PerToken:   get(o, "num_experts_per_tok", 8),
 		Inner:      get(o, "moe_intermediate_size", 768),
 		Normalized: get(o, "norm_topk_prob", false),
+		Balance:    o.balance(),
 	}
 	dense, step := optional(o, "mlp_only_layers", []int(nil)), get(o, "decoder_sparse_step", 1)
 	if step < 1 {

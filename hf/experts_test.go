@@ -1,6 +1,7 @@
 package hf
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,8 +15,8 @@ import (
 func TestExpertsConfig(t *testing.T) {
 	for keys, want := range map[string]*model.Mixture{
 		`"model_type": "mixtral"`: {Experts: 8, PerToken: 2, Inner: 14336, Normalized: true},
-		`"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 3, "intermediate_size": 24`: {
-			Experts: 4, PerToken: 3, Inner: 24, Normalized: true},
+		`"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 3, "intermediate_size": 24,
+			"router_aux_loss_coef": 0.02`: {Experts: 4, PerToken: 3, Inner: 24, Normalized: true, Balance: 0.02},
 		`"model_type": "qwen3_moe", "num_hidden_layers": 3`: {Experts: 128, PerToken: 8, Inner: 768},
 		`"model_type": "qwen3_moe", "num_hidden_layers": 5, "num_experts": 16, "norm_topk_prob": true,
 			"moe_intermediate_size": 20, "mlp_only_layers": [3, 9], "decoder_sparse_step": 2`: {
@@ -27,6 +28,9 @@ func TestExpertsConfig(t *testing.T) {
 			Inner: 768},
 		`"model_type": "qwen3_moe", "num_hidden_layers": 2, "num_local_experts": 9`: {Experts: 9, PerToken: 8, Inner: 768},
 	} {
+		if want != nil {
+			want.Balance = cmp.Or(want.Balance, 0.001)
+		}
 		got, err := ParseConfig([]byte("{" + keys + "}"))
 		if err != nil || fmt.Sprintf("%+v", got.Mixture) != fmt.Sprintf("%+v", want) {
 			t.Errorf("%s: %+v, %v, want %+v", keys, got.Mixture, err, want)

@@ -15,6 +15,8 @@ type Mixture struct {
 	Inner      int   // width inside an expert
 	Normalized bool  // the weights of a token's experts are divided by their sum
 	Dense      []int // layers that have an ordinary MLP instead, ascending
+	// Balance is the factor that training gives the auxiliary loss if nothing else is said: see Gradients.
+	Balance float64
 }
 
 // maxExperts is the maximum number of experts of a layer. All of them together are at most maxWidth wide.
@@ -213,14 +215,23 @@ func (p *mixturePass) balanceOf() kernels.Balance {
 	return kernels.Balance{Sums: p.sums, Rows: p.live, Scale: p.balance * float32(p.sums.Dim(1)) / n / n}
 }
 
-// loss returns the auxiliary loss from the sums.
-func (p *mixturePass) loss(sums []float32) (loss float64) {
+// Auxiliary waits for a pass and returns the mixture's load-balancing loss, as in Loss. It is 0 without a mixture. The
+// next pass overwrites what Auxiliary reads.
+func (m *Model) Auxiliary(l Losses) (loss float64, err error) {
+	if m.cfg.Mixture == nil {
+		return 0, nil
+	}
+	p := l.mixture
+	sums := make([]float32, p.sums.Len())
+	if err := m.dev.Download(sums, p.sums); err != nil {
+		return 0, err
+	}
 	experts := len(sums) / 2
 	n := float64(p.live) * float64(p.layers)
 	for e := range experts {
 		loss += float64(sums[e]) / n * float64(sums[experts+e]) / n
 	}
-	return loss * float64(experts)
+	return loss * float64(experts), nil
 }
 
 // groupedGradients overwrites the gradients of the trainable weights of experts, or adds to them.

@@ -184,10 +184,8 @@ func (m *Model) Loss(b Batch) (Loss, error) {
 	m.forward(p)
 	m.headLoss(p, 0, false)
 	l, err := m.Read(p.losses())
-	if m.cfg.Mixture != nil && err == nil {
-		sums := make([]float32, p.mixture.sums.Len())
-		err = m.dev.Download(sums, p.mixture.sums)
-		l.Auxiliary = p.mixture.loss(sums)
+	if err == nil {
+		l.Auxiliary, err = m.Auxiliary(p.losses())
 	}
 	return l, err
 }
@@ -196,9 +194,10 @@ func (m *Model) Loss(b Batch) (Loss, error) {
 type Losses struct {
 	Targets int           // number of target positions
 	Each    tensor.Tensor // F32 [Targets], in order
+	mixture *mixturePass
 }
 
-func (p *pass) losses() Losses { return Losses{p.index.Len(), p.loss} }
+func (p *pass) losses() Losses { return Losses{p.index.Len(), p.loss, &p.mixture} }
 
 // Read waits for losses and downloads them.
 func (m *Model) Read(l Losses) (Loss, error) {
@@ -213,7 +212,8 @@ func (m *Model) Read(l Losses) (Loss, error) {
 // Gradients says how Gradient treats existing gradients, and who is told when new ones are final. The zero value adds.
 type Gradients struct {
 	// Balance is the factor of a mixture's auxiliary loss, which spreads the tokens over the experts: the gradient is that
-	// of scale · the sum of the losses + Balance · AuxiliaryLoss. Default 0.
+	// of scale · the sum of the losses + Balance · Loss.Auxiliary. A batch without target positions adds neither. Default
+	// 0.
 	Balance float32
 	// Overwrite overwrites the gradients, as the first batch of a step should. Otherwise Gradient adds to them.
 	Overwrite bool

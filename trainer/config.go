@@ -29,6 +29,7 @@ type Config struct {
 	Beta1, Beta2 float64 // decay of AdamW's moments
 	Eps          float64
 	Clip         float64 // maximum global norm of the gradient; 0: no clipping
+	BalanceLoss  float64 // factor of a mixture of experts' auxiliary loss, see model.Gradients; 0: none
 	Optimizer    Optimizer
 	Master       optim.Master // how BF16 and F16 weights keep small updates; ignored with BNB
 	BNB          bool         // bitsandbytes' 8-bit AdamW exactly, which has no master weights
@@ -121,6 +122,9 @@ func (c *Config) Fields() []Field {
 		{Name: "eps", Value: &c.Eps, Default: optim.Default.Eps, Min: math.SmallestNonzeroFloat64},
 		{Name: "clip", Group: training, Value: &c.Clip, Default: 1.0, Max: math.Inf(1),
 			Help: "clip the gradient to this global norm; 0 disables clipping"},
+		{Name: "balance-loss", Group: training, Value: &c.BalanceLoss,
+			Help: "factor of the auxiliary loss that spreads tokens over the experts of a mixture, 0 for none; for a mixture " +
+				"the default is its router_aux_loss_coef, as in transformers with output_router_logits"},
 		{Name: "optimizer", Group: training, Default: AdamW8bit,
 			Value: choose(&c.Optimizer, "adamw8bit|adamw", AdamW8bit, AdamW),
 			Help:  "AdamW with its state in 8 or in 32 bits, `adamw8bit|adamw`"},
@@ -234,6 +238,9 @@ func (c Config) recipe() map[string]string {
 	if c.Gradients == StepGradients {
 		delete(r, "gradients") // as in runs that are older than the setting
 	}
+	if c.BalanceLoss == 0 {
+		delete(r, "balance-loss") // so, too
+	}
 	return r
 }
 
@@ -270,6 +277,15 @@ func matches(pattern, name string) bool {
 	}
 	ok, _ := path.Match(pattern, name) // "*" matches dots here: "model.layers.*.weight"
 	return ok
+}
+
+// CheckModel returns an error for a setting that does not suit a model. Like the error of Check, it begins with the
+// field's name.
+func (c Config) CheckModel(m model.Config) error {
+	if c.BalanceLoss != 0 && m.Mixture == nil {
+		return fmt.Errorf("balance-loss %v: must be 0, as the model has no experts", c.BalanceLoss)
+	}
+	return c.CheckPatterns(model.ParamsOf(m, model.Options{}))
 }
 
 // CheckPatterns returns an error for a pattern that matches none of params, and if no parameter is left to train. Like

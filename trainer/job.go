@@ -169,7 +169,7 @@ func choicesOf(decisions map[string]string) map[string]string {
 // must close the run, after everything that uses its model.
 func (j *Job) Open(ctx context.Context, dir, from string) (_ *Run, err error) {
 	d, config := j.Device, j.Base.Config
-	if err := j.Plan.Config.CheckPatterns(model.ParamsOf(config, model.Options{})); err != nil {
+	if err := j.Plan.Config.CheckModel(config); err != nil {
 		return nil, err
 	}
 	rehearse := func(d *kernels.Device) error { return Rehearse(d, config, j.Plan) }

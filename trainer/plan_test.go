@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"restyle/dataset/training"
@@ -389,5 +390,9 @@ func TestPatterns(t *testing.T) {
 		if err := s.CheckPatterns(params); err == nil {
 			t.Errorf("%+v was taken", s)
 		}
+	}
+	if err := (Config{BalanceLoss: 0.01}).CheckModel(model.Config{}); err == nil ||
+		!strings.Contains(err.Error(), "balance-loss 0.01: must be 0, as the model has no experts") {
+		t.Errorf("an auxiliary loss without experts: %v", err)
 	}
 }

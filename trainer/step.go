@@ -29,6 +29,7 @@ func (r *Run) step() error {
 		return fmt.Errorf("step %d: %w", at+1, err)
 	}
 	s.Loss, s.GradNorm = report.Number(res.Loss/float64(s.Targets)), report.Number(res.Norm)
+	s.Auxiliary = report.Number(res.Auxiliary)
 	r.state.InARow++
 	if s.Skipped = !res.Taken; s.Skipped {
 		r.state.Skipped++
@@ -63,7 +64,7 @@ const minLossScale = 1
 
 // update takes the step s over passes. If its gradient overflows F16, nothing has moved, and update takes the step
 // again with the smaller loss scale. A loss that is not finite does not depend on the scale.
-func (r *Run) update(passes []model.Batch, s *Step) (res kernels.StepResult, err error) {
+func (r *Run) update(passes []model.Batch, s *Step) (res Updated, err error) {
 	scaler := r.Optimizer.Scaler
 	for {
 		was := r.Optimizer.LossScale()
@@ -83,36 +84,51 @@ func (r *Run) update(passes []model.Batch, s *Step) (res kernels.StepResult, err
 	}
 }
 
-// Update takes an optimizer step over passes with learning rate lr, as each step of a run does. scale multiplies the
-// sum of the losses, and so does the optimizer's loss scale. Of r, Update uses only Plan.Config, Model and Optimizer.
-func (r *Run) Update(passes []model.Batch, scale float32, lr float64) (kernels.StepResult, error) {
-	defer r.Model.Device().Range("step")()
-	scale *= r.Optimizer.LossScale()
-	if r.Plan.Config.Gradients == LayerGradients {
-		return r.updateLayers(passes[0], scale, lr)
-	}
-	for i, b := range passes {
-		l, err := r.Model.Gradient(b, scale, model.Gradients{Overwrite: i == 0})
-		if err != nil {
-			return kernels.StepResult{}, err
-		}
-		r.Optimizer.AddLoss(l.Each)
-	}
-	return r.Optimizer.Step(lr, r.Plan.Config.Clip)
+// Updated is the result of an optimizer step.
+type Updated struct {
+	kernels.StepResult
+	Auxiliary float64 // a mixture's auxiliary loss, the mean over the passes; 0 without a mixture
 }
 
-// updateLayers is Update for LayerGradients, where a step is one pass. The first backward pass computes the norm and
-// what follows from it. The second updates each layer as soon as its gradients are final: those of the layers below it
-// no longer need its weights.
-func (r *Run) updateLayers(pass model.Batch, scale float32, lr float64) (kernels.StepResult, error) {
-	o := r.Optimizer
-	l, err := r.Model.Gradient(pass, scale, model.Gradients{Overwrite: true, After: o.AddSquares})
-	if err != nil {
-		return kernels.StepResult{}, err
+// Update takes an optimizer step over passes with learning rate lr, as each step of a run does. scale multiplies the
+// sum of the losses, and so does the optimizer's loss scale. The gradient includes Config.BalanceLoss times the mean of
+// the passes' auxiliary losses. Of r, Update uses only Plan.Config, Model and Optimizer.
+func (r *Run) Update(passes []model.Batch, scale float32, lr float64) (u Updated, err error) {
+	defer r.Model.Device().Range("step")()
+	scale *= r.Optimizer.LossScale()
+	balance := float32(r.Plan.Config.BalanceLoss/float64(len(passes))) * r.Optimizer.LossScale()
+	layers := r.Plan.Config.Gradients == LayerGradients
+	for i, b := range passes {
+		g := model.Gradients{Overwrite: i == 0, Balance: balance}
+		if layers {
+			g.After = r.Optimizer.AddSquares
+		}
+		l, err := r.Model.Gradient(b, scale, g)
+		if err != nil {
+			return u, err
+		}
+		r.Optimizer.AddLoss(l.Each)
+		auxiliary, err := r.Model.Auxiliary(l)
+		if err != nil {
+			return u, err
+		}
+		u.Auxiliary += auxiliary / float64(len(passes))
 	}
-	o.AddLoss(l.Each)
+	if layers {
+		u.StepResult, err = r.updateLayers(passes[0], scale, balance, lr)
+	} else {
+		u.StepResult, err = r.Optimizer.Step(lr, r.Plan.Config.Clip)
+	}
+	return u, err
+}
+
+// updateLayers ends Update for LayerGradients, where a step is one pass. The first backward pass has computed the norm
+// and what follows from it. The second updates each layer as soon as its gradients are final: those of the layers below
+// it no longer need its weights.
+func (r *Run) updateLayers(pass model.Batch, scale, balance float32, lr float64) (kernels.StepResult, error) {
+	o := r.Optimizer
 	o.Decide(r.Plan.Config.Clip)
-	if _, err := r.Model.Gradient(pass, scale, model.Gradients{Overwrite: true,
+	if _, err := r.Model.Gradient(pass, scale, model.Gradients{Overwrite: true, Balance: balance,
 		After: func(layer int) { o.UpdateLayer(layer, lr) }}); err != nil {
 		return kernels.StepResult{}, err
 	}

@@ -83,7 +83,9 @@ type Step struct {
 	// In F16: the factor of the loss, and how often the gradient overflowed with a larger one, which moved nothing.
 	LossScale float32 `json:"loss_scale,omitempty"`
 	Overflows int     `json:"overflows,omitempty"`
-	Seconds   float64 `json:"seconds"`
+	// Auxiliary is a mixture's auxiliary loss, without its factor: the mean over the passes of the step.
+	Auxiliary report.Number `json:"auxiliary_loss,omitempty"`
+	Seconds   float64       `json:"seconds"`
 }
 
 // Evaluation is the result of an evaluation between two steps: the validation loss and the samples.

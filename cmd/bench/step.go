@@ -174,7 +174,7 @@ func (o *stepOptions) lines() (list []stepLine, err error) {
 			o.steps, o.seconds, o.warmup)
 	}
 	l.settings = o.settings
-	if err := l.settings.CheckPatterns(model.ParamsOf(l.config, model.Options{})); err != nil {
+	if err := l.settings.CheckModel(l.config); err != nil {
 		return nil, fmt.Errorf("--%w", err)
 	}
 	sets, _, err := fusedSets(o.fused)
@@ -284,7 +284,7 @@ func (l *stepLine) time(ctx context.Context, o *stepOptions, run *trainer.Run, p
 	for _, p := range passes {
 		targets += p.Targets()
 	}
-	var last kernels.StepResult
+	var last trainer.Updated
 	var before kernels.Meters
 	var lasting float64
 	for i := 0; i < o.warmup+o.steps || lasting < o.seconds; i++ {

@@ -11,7 +11,6 @@ import (
 	"restyle/hf"
 	"restyle/infer"
 	"restyle/internal/cli"
-	"restyle/model"
 	"restyle/trainer"
 	"restyle/trainer/report"
 	"restyle/voice"
@@ -80,7 +79,7 @@ func (t *train) read(ctx context.Context, base *hf.Checkpoint, dir string, style
 		return nil, err
 	}
 	c := base.Config
-	if err := t.config.CheckPatterns(model.ParamsOf(c, model.Options{})); err != nil {
+	if err := t.config.CheckModel(c); err != nil {
 		return nil, cli.Usagef("--%w", err)
 	}
 	template := t.template

@@ -109,6 +109,9 @@ func (o *outputs) step(s trainer.Step) {
 	o.events.Scalar(s.Step, report.TagLoss, float64(s.Loss))
 	o.events.Scalar(s.Step, report.TagLearningRate, s.LR)
 	o.events.Scalar(s.Step, report.TagGradNorm, float64(s.GradNorm))
+	if o.base.Config.Mixture != nil {
+		o.events.Scalar(s.Step, report.TagAuxiliary, float64(s.Auxiliary))
+	}
 	o.events.Scalar(s.Step, report.TagSpeed, float64(s.Tokens)/s.Seconds)
 	if s.Skipped {
 		o.note("step %d: the gradient is not finite: skipped", s.Step)

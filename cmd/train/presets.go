@@ -85,6 +85,11 @@ func (t *train) suit(base *hf.Checkpoint) error {
 	if err := t.setDefaults(values, source); err != nil {
 		return err
 	}
+	if m := base.Config.Mixture; m != nil {
+		if err := t.setDefaults(map[string]string{"balance-loss": fmt.Sprint(m.Balance)}, "the model"); err != nil {
+			return err
+		}
+	}
 	if err := t.check(func(string) bool { return false }); err != nil {
 		return err
 	}

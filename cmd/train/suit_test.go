@@ -183,6 +183,23 @@ func TestScratchDefaults(t *testing.T) {
 	if !hasSetting(o.stdout, "lr", "0.0005") || !strings.Contains(o.stdout, "* lr ") {
 		t.Errorf("a given --lr does not win: %v", o)
 	}
+	var shape map[string]any
+	if err := json.Unmarshal(data, &shape); err != nil {
+		t.Fatal(err)
+	}
+	shape["architectures"], shape["model_type"] = []string{"MixtralForCausalLM"}, "mixtral"
+	for want, stored := range map[string]any{"0.001": nil, "0.02": 0.02} {
+		shape["router_aux_loss_coef"] = stored
+		if data, err = json.Marshal(shape); err == nil {
+			err = os.WriteFile(config, data, 0o666)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o = must(t, cli.Done, dry...); !hasSetting(o.stdout, "balance-loss", want) {
+			t.Errorf("with router_aux_loss_coef %v, --balance-loss %s is not in the table: %v", stored, want, o)
+		}
+	}
 }
 
 // TestTexts checks that training uses all of several texts, and makes the vocabulary from all of them.

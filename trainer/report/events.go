@@ -24,6 +24,7 @@ const (
 	TagLearningRate = "Train/Learning_Rate"
 	TagGradNorm     = "Train/Grad_Norm"
 	TagEvalLoss     = "Eval/Loss"
+	TagAuxiliary    = "Train/Auxiliary_Loss" // of a mixture of experts
 	TagSpeed        = "Perf/Tokens_Sec"
 )
 
