@@ -67,6 +67,50 @@ func TestQuantizedModel(t *testing.T) {
 	damaged(t, d, dir, q)
 }
 
+// TestQuantizedExperts quantizes a mixture of experts, saves it, and opens it dequantized: the logits must be those of
+// the quantized model, up to rounding. The routers stay as they are.
+func TestQuantizedExperts(t *testing.T) {
+	d, err := kernels.Open("cpu", kernels.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	c, err := OpenModel(writeModel(t, smallMixtral, newWeights(t, smallMixtral, tensor.BF16)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	plain := logitsOf(t, d, c, model.Quantization{}, "")
+	for of, limit := range map[tensor.DType]float64{tensor.INT8: 0.03, tensor.INT4: 0.5, tensor.INT4Z: 0.5} {
+		dir := filepath.Join(t.TempDir(), of.String())
+		q := model.Quantization{Layers: of, Head: tensor.INT8}
+		made := logitsOf(t, d, c, q, dir)
+		saved, err := OpenModel(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer saved.Close()
+		quantized := 0
+		for _, p := range saved.params() {
+			is := p.W.DType.Quantized()
+			if strings.Contains(p.Name, "experts") != is && strings.Contains(p.Name, "moe") {
+				t.Errorf("%s is quantized: %t", p.Name, is)
+			} else if is {
+				quantized++
+			}
+		}
+		if want := 2*(4+3*3) + 1; saved.Quantization != q || quantized != want {
+			t.Errorf("%v: %d matrices of %+v are quantized, want %d", of, quantized, saved.Quantization, want)
+		}
+		if off := distance(logitsOf(t, d, saved, model.Quantization{}, ""), made); off > 1e-5 {
+			t.Errorf("%v: logits of the dequantized model are off by %g", of, off)
+		}
+		if off := distance(made, plain); off == 0 || off > limit {
+			t.Errorf("%v: logits are %g away from the original's", of, off)
+		}
+	}
+}
+
 // logitsOf loads a model in F32 and returns logits. If dir is not empty, it saves the model there.
 func logitsOf(t *testing.T, d *kernels.Device, c *Checkpoint, q model.Quantization, dir string) (all []float32) {
 	t.Helper()
@@ -78,7 +122,10 @@ func logitsOf(t *testing.T, d *kernels.Device, c *Checkpoint, q model.Quantizati
 	if err := c.Load(context.Background(), d, m.Params(), nil); err != nil {
 		t.Fatal(err)
 	}
-	ids := []int32{5, 17, 300, 42, 7, 99, 1000, 3, 8, 21, 600}
+	ids := []int32{5, 17, 300, 42, 7, 99, 1000, 3, 8, 21, 600, 4, 9, 250, 13, 6}
+	for i := range ids {
+		ids[i] %= int32(c.Config.Vocab)
+	}
 	if err := m.Logits(model.Batch{IDs: ids}, func(_ int, l []float32) { all = append(all, l...) }); err != nil {
 		t.Fatal(err)
 	}

@@ -13,10 +13,12 @@ import (
 //	y[p] = x[p]·w[e]ᵀ,    offsets[e] ≤ p < offsets[e+1]
 //
 // x is [pairs, in], w [experts·out, in], the experts' matrices one below the other, y [pairs, out], and offsets I32
-// [experts+1], of a Routing. All but y are of one type; y is F32, BF16 or F16. most is the maximum number of rows of an
-// expert.
+// [experts+1], of a Routing. All but y are of one type; y is F32, BF16 or F16. w may be quantized instead. most is the
+// maximum number of rows of an expert.
 func (d *Device) GroupedLinear(y, x, w, offsets tensor.Tensor, most int) {
-	_, out := checkGrouped("GroupedLinear", y, x, w, offsets)
+	const op = "GroupedLinear"
+	in, out := checkGrouped(op, y, x, w, offsets)
+	wantWeights(op, w, x.DType, w.Rows(), in)
 	d.ran("grouped_linear")
 	d.grouped(cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Slice(0, out).Matrix(), TransB: true},
 		groups{kind: groupRows, offsets: offsets, most: most})
@@ -28,7 +30,9 @@ func (d *Device) GroupedLinear(y, x, w, offsets tensor.Tensor, most int) {
 //
 // dy is [pairs, out], dx [pairs, in]; the rest is as in GroupedLinear.
 func (d *Device) GroupedLinearBackward(dx, dy, w, offsets tensor.Tensor, most int) {
-	_, out := checkGrouped("GroupedLinearBackward", dy, dx, w, offsets)
+	const op = "GroupedLinearBackward"
+	_, out := checkGrouped(op, dy, dx, w, offsets)
+	floating(op, "w", w)
 	d.ran("grouped_linear_dx")
 	d.grouped(cpu.Product{C: dx.Matrix(), A: dy.Matrix(), B: w.Slice(0, out).Matrix()},
 		groups{kind: groupRows, offsets: offsets, most: most})
@@ -61,7 +65,7 @@ func (d *Device) GroupedLinearGradient(dw, dy, x, offsets tensor.Tensor, from in
 
 // checkGrouped returns the sizes of an expert's layer. It panics unless the shapes agree.
 func checkGrouped(op string, y, x, w, offsets tensor.Tensor) (in, out int) {
-	for _, t := range []tensor.Tensor{y, x, w} {
+	for _, t := range []tensor.Tensor{y, x} {
 		floating(op, "an operand", t)
 	}
 	in, out = x.Dim(-1), y.Dim(-1)
@@ -97,11 +101,17 @@ func (d *Device) grouped(p cpu.Product, of groups) {
 	if of.kind == groupDepth {
 		apart = p.C.Rows * p.C.Cols
 	}
-	if d.gpu == nil {
-		eachGroup(p, of, apart)
+	switch {
+	case d.gpu == nil:
+		d.eachGroup(p, of, apart)
+		return
+	case p.B.DType.Quantized():
+		d.groupedQuantized(p, of)
 		return
 	}
-	of.flops = 2 * float64(p.C.Rows) * float64(p.C.Cols) * float64(depth(p))
+	if of.flops == 0 {
+		of.flops = 2 * float64(p.C.Rows) * float64(p.C.Cols) * float64(depth(p))
+	}
 	mean := p.C.Rows
 	if p.Batch[0] = (cpu.Batch{N: experts, C: apart}); of.kind == groupRows {
 		p.Batch[0] = cpu.Batch{N: experts, B: apart}
@@ -121,15 +131,61 @@ func (d *Device) grouped(p cpu.Product, of groups) {
 	d.tiledGroups(p, t, 1, of)
 }
 
+// groupedQuantized is grouped for quantized weights on a GPU. For up to eight rows of an expert, each pair streams the
+// rows of its expert's weights. For more, weights are dequantized first: those of some experts, or some rows of one.
+func (d *Device) groupedQuantized(p cpu.Product, of groups) {
+	one := p // pair
+	one.A.Rows, one.C.Rows = 1, 1
+	switch {
+	case p.C.Rows == 0:
+		return
+	case of.most <= maxFewRows && fewRows(one):
+		d.matvecQuantized(one, rowNorm{}, false, p.C.Rows, of.offsets)
+		return
+	}
+	defer d.release(d.mark())
+	experts, out := of.offsets.Len()-1, p.B.Rows
+	w := groupedScratch(d.scratch, p.A.DType, experts*out, p.B.Cols)
+	some := max(1, w.Rows()/out) // experts at a time
+	n := min(out, w.Rows())      // rows of each
+	for first := 0; first < experts; first += some {
+		for from := 0; from < out; from += n {
+			part, group, rows := p, of, min(some, experts-first)*min(n, out-from)
+			part.B.Addr += uintptr((first*out + from) * p.B.DType.RowBytes(p.B.Cols))
+			part.B.Rows = rows
+			d.dequantizeRows(w.Slice(0, rows), part.B, tensor.Tensor{})
+			part.B = w.Slice(0, min(n, out-from)).Matrix()
+			part.C.Addr += uintptr(from * p.C.DType.Size())
+			part.C.Cols = part.B.Rows
+			group.flops = 2 * float64(p.C.Rows) * float64(rows) * float64(p.B.Cols) / float64(experts)
+			group.offsets = of.offsets.Part(first, min(some, experts-first)+1)
+			d.grouped(part, group)
+		}
+	}
+}
+
+// groupedBytes is the maximum size of dequantized weights of experts in memory.
+const groupedBytes = 64 << 20
+
+// groupedScratch lays out dequantized rows of experts' weights on a GPU.
+func groupedScratch(cut cut, t tensor.DType, rows, in int) tensor.Tensor {
+	most := groupedBytes / (in * t.Size()) / minDequantizedRows * minDequantizedRows
+	return cut("dequantized experts", t, min(rows, max(minDequantizedRows, most)), in)
+}
+
 // eachGroup is grouped on the CPU. apart is how many elements the matrices of two experts are apart.
-func eachGroup(p cpu.Product, of groups, apart int) {
+func (d *Device) eachGroup(p cpu.Product, of groups, apart int) {
 	rows := func(x tensor.Matrix, lo, hi int) tensor.Matrix {
 		x.Addr += uintptr(lo * x.Stride * x.DType.Size())
 		x.Rows = hi - lo
 		return x
 	}
 	own := func(x tensor.Matrix, e int) tensor.Matrix {
-		x.Addr += uintptr(e * apart * x.DType.Size())
+		bytes := apart * x.DType.Size()
+		if x.DType.Quantized() {
+			bytes = x.Rows * x.DType.RowBytes(x.Cols)
+		}
+		x.Addr += uintptr(e * bytes)
 		return x
 	}
 	at := of.offsets.I32()
@@ -140,6 +196,10 @@ func eachGroup(p cpu.Product, of groups, apart int) {
 			q.B, q.C = rows(p.B, lo, hi), own(p.C, e)
 		} else {
 			q.B, q.C = own(p.B, e), rows(p.C, lo, hi)
+		}
+		if q.B.DType.Quantized() {
+			d.productQuantized(q)
+			continue
 		}
 		cpu.Gemm(q)
 	}

@@ -4,6 +4,8 @@
 //
 //   NORMED  1: a is one row, and its RMSNorm is multiplied
 //   GATED   1: a is one row, and c is SwiGLU of the sums of b's first n rows and of the n rows after them
+//   GROUPED if it is defined: along y, a thread block has a row of a and c, and the n rows of b of that row's expert,
+//           which has the rows of a from offsets[expert] to offsets[expert + 1]
 #include "mma.cuh"
 #include "matvec.cuh"
 #include "quantized.cuh"
@@ -13,6 +15,11 @@
 
 constexpr int STEP = BITS == 4 ? 128 : 64; // weights in 64 bytes of a row, which four lanes load at once
 constexpr int AHEAD = 4;                   // such steps that are in flight
+#if ZEROS || defined(GROUPED)
+constexpr int RESIDENT = 1; // thread blocks of a multiprocessor, at least: with more, registers would spill
+#else
+constexpr int RESIDENT = BLOCK_DIM < 64 ? 8 : 768 / BLOCK_DIM;
+#endif
 
 // A Part is what a thread has of a row of b: codes, and the scales and zero points of their groups.
 struct Part {
@@ -30,9 +37,20 @@ inline unsigned word(const uint4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y
 
 // A thread block has 16 rows of b, and its warps take turns along them. Each product has 16 by 8 sums. The order of k
 // is not mma's, but the same for both operands: each lane gets the columns that it has loaded.
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM, ZEROS ? 1 : BLOCK_DIM < 64 ? 8 : 768 / BLOCK_DIM)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	matvec_quantized(C *c, long long cRow, const bf16 *a, long long aRow, const unsigned char *b, const bf16 *bias,
-		const bf16 *norm, float eps, int m, int n, int depth, int add, const bf16 *next, int lines) {
+		const bf16 *norm, float eps, int m, int n, int depth, int add, const bf16 *next, int lines,
+		const int *offsets, int experts) {
+#ifdef GROUPED
+	waitForPrerequisites();
+	int expert = 0, end = experts; // the pair's expert is one of these
+	while (end - expert > 1) {
+		const int middle = (expert + end) / 2;
+		if (offsets[middle] <= (int)blockIdx.y) expert = middle;
+		else end = middle;
+	}
+	a += blockIdx.y * aRow, c += blockIdx.y * cRow, b += (long long)expert * n * rowOf(depth);
+#endif
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
 	const int first = blockIdx.x * (GATED ? 8 : OUTPUTS), head = headOf(depth);
 	const int lowRow = first + g, highRow = GATED ? n + lowRow : lowRow + 8;

@@ -6,8 +6,9 @@ import (
 )
 
 // Linear layers of a model for inference may have quantized weights, of type INT8, INT4 or INT4Z: see
-// tensor.DType.Quantized. Linear, LinearAdd, LinearSwiGLU, NormLinear and NormSwiGLU take such a w, and Embedding such
-// a table. Activations, biases and results are as with other weights. package quant makes quantized weights.
+// tensor.DType.Quantized. Linear, LinearAdd, LinearSwiGLU, NormLinear, NormSwiGLU and GroupedLinear take such a w, and
+// Embedding such a table. Activations, biases and results are as with other weights. package quant makes quantized
+// weights.
 //
 // For up to eight rows, each weight is read once and stays exact: a group's codes are multiplied by the activations,
 // and the float32 sum by the group's scale. For more rows, weights are first rounded to the type of x, some thousand

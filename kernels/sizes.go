@@ -35,6 +35,9 @@ func (d *Device) ScratchOf(f Fused, s Sizes) int {
 		atLeast(func(cut cut) { dequantizedScratch(cut, s.Type, math.MaxInt32, s.Quantized) })
 		atLeast(func(cut cut) { fewRowsScratch(cut, tensor.F32, maxFewRows, s.Quantized) })
 	}
+	if s.Quantized > 0 && s.Pairs > 0 && d.gpu != nil {
+		atLeast(func(cut cut) { groupedScratch(cut, s.Type, math.MaxInt32, s.Quantized) })
+	}
 	if !f["swiglu"] {
 		atLeast(func(cut cut) { swiGLUScratch(cut, s.Type, s.Rows, s.Inner, s.Backward) })
 		atLeast(func(cut cut) { swiGLUScratch(cut, s.Type, s.Pairs, s.Expert, s.Backward) })

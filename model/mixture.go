@@ -86,10 +86,12 @@ type mixture struct {
 }
 
 func newMixture(cfg Config, b *builder) *mixture {
-	b.products = 0 // products of experts have no quantized weights
 	names, m := cfg.names(), *cfg.Mixture
 	l := &mixture{spec: m, norm: b.norm(cfg, names.norm2)}
+	products := b.products
+	b.products = 0 // a choice of experts must not depend on how weights are rounded
 	l.router = b.linear(cfg.Dim, false, rows{names.router, m.Experts})
+	b.products = products
 	var gateUp, down []rows
 	for e := range m.Experts {
 		of := func(name string) string { return fmt.Sprintf(names.expert, e) + name }

@@ -26,9 +26,9 @@ and train open it like any other model. IN is a directory, a hub id, or starter,
   go run ./cmd/bench quality --base starter --tuned out-int4    what it costs in answers
 
 The head, and an embedding that is tied to it, get 8 bits. An embedding that is not tied, norms,
-biases, learned positions, and the routers and experts of a mixture keep their type. quantize prints
-each matrix with its error, and the perplexity of the reference answers to the held-out questions
-before and after.`
+biases, learned positions, and the routers of a mixture keep their type. The weights of experts are
+rounded to nearest: GPTQ would need enough inputs of each. quantize prints each matrix with its error,
+and the perplexity of the reference answers to the held-out questions before and after.`
 
 // options are the flags.
 type options struct {

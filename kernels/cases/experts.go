@@ -63,6 +63,39 @@ func expertsCase(t tensor.DType, rows, dim, out, experts, k int, normalized bool
 	return c
 }
 
+// quantizedExpertsCase is the product of experts whose weights are quantized. An expert has up to most rows; some have
+// none.
+func quantizedExpertsCase(weights, t tensor.DType, pairs, dim, out, experts, most int) *Case {
+	at := make([]int, experts+1) // where the rows of each expert start
+	for e := range experts {
+		at[e+1] = min(pairs, at[e]+e*7919%(most+1))
+	}
+	at[experts] = pairs
+	offsets := plain("offsets", tensor.I32, experts+1)
+	offsets.Fill = func(_ *rand.Rand, i int) float64 { return float64(at[i]) }
+	c := &Case{
+		Op: "linear_quantized", Type: t, Name: fmt.Sprintf("%s %v of %d experts", label(pairs, dim, out), weights, experts),
+		In:      []Operand{plain("x", t, pairs, dim), plain("w", weights, experts*out, dim), offsets},
+		Out:     []Operand{plain("y", t, pairs, out)},
+		Forward: func(d *kernels.Device, x Tensors) { d.GroupedLinear(x["y"], x["x"], x["w"], x["offsets"], most) },
+		Want: func(x Values) Values {
+			var y []float64
+			for e := range experts {
+				lo, hi := at[e], at[e+1]
+				y = append(y, linear(x["x"][lo*dim:hi*dim], x["w"][e*out*dim:][:out*dim], nil, hi-lo, dim, out)...)
+			}
+			return Values{"y": y}
+		},
+		Kernels:  [2][]string{{"grouped_linear"}},
+		Elements: map[string]Limit{"y": normProductLimit(t)},
+	}
+	if t == tensor.F16 || t == tensor.BF16 && most > 8 { // weights may be rounded before
+		c.Tolerance = 6e-3
+	}
+	c.ForwardBytes = c.bytes("x", "w", "y")
+	return c
+}
+
 // mixture is the formula.
 func mixture(x Values, rows, dim, out, experts, k, live int, normalized bool) Values {
 	v := Values{"y": make([]float64, rows*out), "sums": make([]float64, 2*experts)}

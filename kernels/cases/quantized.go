@@ -101,6 +101,8 @@ func quantizedCases() (cases []*Case) {
 			cases = append(cases, quantizedLinearCase(w, t, tensor.F32, 1, 200, 70, false, false),
 				quantizedLinearCase(w, t, tensor.F32, 12, 200, 70, true, false), quantizedEmbeddingCase(w, t, 5, 9, 300),
 				dequantizedCase(w, t, 7, 301))
+			cases = append(cases, quantizedExpertsCase(w, t, 5, 136, 19, 6, 5),
+				quantizedExpertsCase(w, t, 40, 130, 21, 5, 24))
 			size := [][3]int{{1, 200, 24}, {1, 4104, 17}, {1, 33, 7}}[(i+j)%3]
 			if t == tensor.BF16 { // the row's length is above that of all warps' first turns
 				size = [3]int{1, 4104, 17}
