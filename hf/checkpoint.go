@@ -151,7 +151,11 @@ func (c *Checkpoint) check() error {
 		case !slices.Equal(info.Shape, storedShape(spec)):
 			wrong = append(wrong, fmt.Sprintf("%s has shape %s, but must have %v", spec.Name, shape(info.Shape),
 				storedShape(spec)))
-		case spec.W.DType.Quantized() && info.DType == "U8":
+		case spec.W.DType.Quantized():
+			if info.DType != "U8" {
+				wrong = append(wrong, fmt.Sprintf("%s is of type %s, but weights in %v, of %s in config.json, are stored as U8",
+					spec.Name, info.DType, spec.W.DType, quantizationKey))
+			}
 		case info.DType != "F32" && info.DType != "F16" && info.DType != "BF16":
 			wrong = append(wrong, fmt.Sprintf("%s is of type %s where only F32, F16 and BF16 are read", spec.Name, info.DType))
 		}

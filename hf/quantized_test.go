@@ -2,6 +2,7 @@ package hf
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"math"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"restyle/kernels"
 	"restyle/model"
+	"restyle/quant"
 	"restyle/tensor"
 )
 
@@ -198,4 +200,100 @@ func TestQuantizedConfig(t *testing.T) {
 	if _, err := ParseConfig([]byte("{" + rest + `{"quant_method": "restyle", "layers": "INT4"}}`)); err != nil {
 		t.Error(err)
 	}
+}
+
+// FuzzQuantized changes a tensor of a quantized model: its type, its shape, its size, a byte of it, or what config.json
+// says about it. Opening and loading it must give one error that names the tensor or the file, or weights that are as
+// Quantize writes them.
+func FuzzQuantized(f *testing.F) {
+	const config = `{"model_type": "llama", "vocab_size": 5, "hidden_size": 6, "intermediate_size": 4,
+		"num_hidden_layers": 1, "num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": 6, "quantization_config": `
+	const good = `{"quant_method": "restyle", "layers": "INT4Z", "head": "INT8"}`
+	types := []string{"U8", "I8", "BF16", "F32", "F16", "I32", "F8_E4M3", "U4", ""}
+	for i, kind := range types {
+		f.Add(good, uint8(i*3), kind, 6, 96, uint16(6*96*[]int{1, 1, 2, 4, 2, 4, 1, 1, 0}[i]), uint16(0), uint8(0))
+		f.Add(good, uint8(1), kind, 6, 96, uint16(6*96*[]int{1, 1, 2, 4, 2, 4, 1, 1, 0}[i]), uint16(0), uint8(0))
+	}
+	f.Add(good, uint8(1), "U8", 6, 96, uint16(576), uint16(1), uint8(0x7C)) // a scale that is infinite
+	f.Add(good, uint8(1), "U8", 6, 95, uint16(570), uint16(0), uint8(0))
+	f.Add(good, uint8(1), "U8", 6, 16, uint16(96), uint16(0), uint8(0)) // scales without codes
+	f.Add(good, uint8(1), "BF16", 6, 6, uint16(72), uint16(0), uint8(0))
+	f.Add(good, uint8(1), "U8", -1, 1<<62, uint16(576), uint16(0), uint8(0))
+	f.Add(`{"quant_method": "restyle", "layers": "INT8"}`, uint8(1), "U8", 6, 32, uint16(192), uint16(3), uint8(0x80))
+	f.Add(`{"quant_method": "gptq"}`, uint8(0), "U8", 0, 0, uint16(0), uint16(0), uint8(0))
+	f.Add(`null`, uint8(1), "U8", 6, 96, uint16(576), uint16(0), uint8(0))
+	d, err := kernels.Open("cpu", kernels.Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { d.Close() })
+	c, err := ParseConfig([]byte(config + good + "}"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	params := model.ParamsOf(c, model.Options{Quantization: model.Quantization{Layers: tensor.INT4Z, Head: tensor.INT8}})
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, quantization string, which uint8, kind string, rows, row int, size, at uint16,
+		flip uint8) {
+		changed := params[int(which)%len(params)].Name
+		header, data := map[string]any{}, []byte{}
+		for _, p := range params {
+			dtype, shape, bytes := "U8", storedShape(p), make([]byte, count(storedShape(p)))
+			if !p.W.DType.Quantized() {
+				dtype, bytes = "F32", make([]byte, 4*p.W.Len())
+			}
+			if p.Name == changed {
+				dtype, shape, bytes = kind, []int{rows, row}, make([]byte, size)
+			}
+			if int(at) < len(bytes) && p.Name == changed {
+				bytes[at] ^= flip
+			}
+			header[p.Name] = map[string]any{"dtype": dtype, "shape": shape,
+				"data_offsets": []int{len(data), len(data) + len(bytes)}}
+			data = append(data, bytes...)
+		}
+		text, err := json.Marshal(header)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := binary.LittleEndian.AppendUint64(nil, uint64(len(text)))
+		write(t, filepath.Join(dir, "config.json"), config+quantization+"}")
+		write(t, filepath.Join(dir, singleName), string(file)+string(text)+string(data))
+		if err := loaded(d, dir); err != nil {
+			if strings.Contains(err.Error(), "\n") || len(err.Error()) > 1000 || !strings.Contains(err.Error(), changed) &&
+				!strings.Contains(err.Error(), "config.json") && !strings.Contains(err.Error(), singleName) {
+				t.Errorf("not one error that says what is wrong: %v", err)
+			}
+		}
+	})
+}
+
+// loaded opens a model and loads it as it is stored. It returns an error of Check for weights that Load has let pass.
+func loaded(d *kernels.Device, dir string) error {
+	c, err := OpenModel(dir)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	m, err := model.New(d, c.Config, model.Options{DType: tensor.F32, Quantization: c.Quantization})
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if err := c.Load(context.Background(), d, m.Params(), nil); err != nil {
+		return err
+	}
+	for _, p := range m.Params() {
+		if !p.W.DType.Quantized() {
+			continue
+		}
+		info, _ := c.Tensor(p.Name)
+		if info.DType != "U8" {
+			panic("loaded " + p.Name + " from " + info.DType)
+		}
+		if err := quant.Check(p.W.Raw(), p.W.DType, p.W.Dim(-1)); err != nil {
+			panic("loaded " + p.Name + ": " + err.Error())
+		}
+	}
+	return nil
 }

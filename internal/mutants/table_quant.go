@@ -37,6 +37,7 @@ var quantMutants = []mutant{
 	{"quant/gpu-negative-byte", "kernels/quantized.cuh", "(codes & 0x00800080) | 0x43004300, 0xBF80BF80",
 		"0x43004300, 0xBF80BF80", "./kernels/cases -run TestEmulated/linear_quantized"},
 	{"quant/tied-table-stays", "model/embedding.go", "b.products = b.quantization.Head", "", "./hf -run Quantized"},
+	{"quant/floats-as-codes", "hf/checkpoint.go", "if info.DType != \"U8\" {", "if info.DType == \"\" {", "./hf -run FuzzQuantized"},
 	{"quant/unchecked-file", "hf/quantized.go", "return quant.Check(k.out, from, in)", "return nil", "./hf -run Quantized"},
 	{"quant/config-without-types", "hf/save.go", "changed[quantizationKey] = q", "_ = q", "./hf -run Quantized"},
 }
