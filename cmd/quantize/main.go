@@ -23,17 +23,19 @@ quantize IN OUT writes a copy of a model whose linear layers have weights in 8 o
 and train open it like any other model. IN is a directory, a hub id, or starter, the embedded model.
 
   go run ./cmd/quantize starter out-int4
-  go run ./cmd/bench quality --base starter --tuned out-int4    what it costs in answers
+  go run ./cmd/quantize starter out-int4 --quality    what it costs in answers, too
 
 The head, and an embedding that is tied to it, get 8 bits. An embedding that is not tied, norms,
 biases, learned positions, and the routers of a mixture keep their type. The weights of experts are
 rounded to nearest: GPTQ would need enough inputs of each. quantize prints each matrix with its error,
-and the perplexity of the reference answers to the held-out questions before and after.`
+and then weights, perplexity of the reference answers to the held-out questions and, with --quality,
+what bench quality counts of the models' own answers, before and after.`
 
 // options are the flags.
 type options struct {
 	weights, rounding string
 	text              int
+	quality           bool
 	threads           int
 }
 
@@ -55,6 +57,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.Add(&o.rounding, "rounding", "how weights become 4-bit codes, `gptq|nearest`: gptq compensates errors by what a "+
 		"calibration text needs, nearest rounds each weight by itself")
 	f.Add(&o.text, "text", "number of conversations of the starter dataset that gptq is calibrated with")
+	f.Add(&o.quality, "quality", "also ask both models the held-out questions, as bench quality does: minutes for the "+
+		"embedded model, hours for a large one")
 	f.Group("Device")
 	f.Add(&o.threads, "threads", "CPU threads; 0 uses GOMAXPROCS")
 	var paths []string
@@ -76,6 +80,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.As(err, &usage):
 		fmt.Fprintf(notes, "quantize: %v\nsee quantize -h\n", err)
 		return cli.Usage
+	case errors.As(err, new(*stopped)):
+		fmt.Fprintf(notes, "quantize: stopped: %v\n", err)
+		return cli.Stopped
 	case ctx.Err() != nil:
 		fmt.Fprintln(notes, "quantize: stopped; nothing was written")
 		return cli.Stopped
@@ -102,19 +109,52 @@ func (o options) check(paths []string) error {
 	return nil
 }
 
-// quantize does the work.
-func (o options) quantize(ctx context.Context, in, out string, stdout io.Writer, status *cli.StatusLine) (err error) {
-	c, err := hf.Open(ctx, nil, in)
+// quantize does the work, from the model in IN to that in OUT, and prints what it costs.
+func (o options) quantize(ctx context.Context, in, out string, stdout io.Writer, status *cli.StatusLine) error {
+	questions, err := data.Questions()
 	if err != nil {
 		return err
+	}
+	c, err := o.write(ctx, in, out, questions, stdout, status)
+	if err != nil {
+		return err
+	}
+	if o.quality {
+		if c.answers, err = o.answers(ctx, in, out, questions, status); err != nil && ctx.Err() == nil {
+			err = fmt.Errorf("%s is complete, but its answers could not be measured: %w", out, err)
+		}
+		status.Clear()
+	}
+	err = errors.Join(err, c.print(stdout))
+	fmt.Fprintf(stdout, "try it: go run ./cmd/chat --tuned %s --only tuned\n", out)
+	if ctx.Err() != nil {
+		return &stopped{out}
+	}
+	return err
+}
+
+// stopped is the error of a command that was interrupted after it had written OUT.
+type stopped struct{ out string }
+
+// Error says what is there.
+func (e *stopped) Error() string {
+	return e.out + " is complete, but not all of its answers are measured"
+}
+
+// write writes the quantized model, and prints its matrices.
+func (o options) write(ctx context.Context, in, out string, questions []data.Question, stdout io.Writer,
+	status *cli.StatusLine) (cost cost, err error) {
+	c, err := hf.Open(ctx, nil, in)
+	if err != nil {
+		return cost, err
 	}
 	defer c.Close()
 	if c.Quantization != (model.Quantization{}) {
-		return fmt.Errorf("%s is quantized already: use the original model", in)
+		return cost, fmt.Errorf("%s is quantized already: use the original model", in)
 	}
 	d, err := kernels.Open("cpu", kernels.Options{Threads: o.threads, Fused: kernels.All()})
 	if err != nil {
-		return err
+		return cost, err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	dtype := tensor.F32
@@ -136,50 +176,38 @@ func (o options) quantize(ctx context.Context, in, out string, stdout io.Writer,
 	}
 	before, err := open(model.Quantization{}, "loading "+in)
 	if err != nil {
-		return err
+		return cost, err
 	}
 	defer before.Close()
 	q := infer.Quantizations[o.weights]
 	after, err := open(q, "quantizing")
 	if err != nil {
-		return err
+		return cost, err
 	}
 	defer after.Close()
 	t, err := newTexts(c)
 	if err != nil {
-		return err
+		return cost, err
 	}
 	if o.rounding == "gptq" && q.Layers != tensor.INT8 {
 		if err := o.calibrate(ctx, d, c, t, before, after, status); err != nil {
-			return err
+			return cost, err
 		}
 	}
-	questions, err := data.Questions()
-	if err != nil {
-		return err
-	}
 	status.Draw("measuring perplexity")
-	lossBefore, err := t.perplexity(ctx, before, questions)
-	if err != nil {
-		return err
-	}
-	lossAfter, err := t.perplexity(ctx, after, questions)
-	if err != nil {
-		return err
+	for i, m := range []*model.Model{before, after} {
+		if cost.perplexity[i], err = t.perplexity(ctx, m, questions); err != nil {
+			return cost, err
+		}
 	}
 	if err := ctx.Err(); err != nil {
-		return err
+		return cost, err
 	}
 	status.Draw("writing " + out)
 	if err := hf.Save(out, c, d, after.Params(), hf.SaveOptions{}); err != nil {
-		return err
+		return cost, err
 	}
 	status.Clear()
-	if err := table(stdout, d, c, after); err != nil {
-		return err
-	}
-	fmt.Fprintf(stdout, "\nperplexity of the answers to %d held-out questions: %.4f before, %.4f after, %+.2f%%\n",
-		len(questions), lossBefore, lossAfter, 100*(lossAfter/lossBefore-1))
-	fmt.Fprintf(stdout, "try it: go run ./cmd/chat --tuned %s --only tuned\n", out)
-	return nil
+	cost.bytes, err = table(stdout, d, c, after)
+	return cost, err
 }

@@ -3,11 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"restyle/cmd/bench/quality"
+	"restyle/data"
 	"restyle/hf"
 	"restyle/internal/cli"
 	"restyle/model"
@@ -21,11 +24,17 @@ func TestQuantize(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, stderr.String())
 	}
 	for _, want := range []string{"model.embed_tokens.weight", "INT8", "model.layers.5.mlp.down_proj.weight", "INT4Z",
-		"13 other parameters", "held-out questions"} {
+		"13 other parameters"} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("the output lacks %q:\n%s", want, stdout.String())
 		}
 	}
+	for _, want := range []string{"before", "9.3 MiB", "3.1 MiB", "-67%", "perplexity of the reference answers"} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("the closing table lacks %q:\n%s", want, stdout.String())
+		}
+	}
+	closing(t, out)
 	c, err := hf.OpenModel(out)
 	if err != nil {
 		t.Fatal(err)
@@ -39,6 +48,47 @@ func TestQuantize(t *testing.T) {
 	if code := run(context.Background(), []string{out, again}, &stdout, &stderr); code != cli.Failed ||
 		!strings.Contains(stderr.String(), "is quantized already") {
 		t.Errorf("a quantized model, quantized again: exit code %d: %s", code, stderr.String())
+	}
+}
+
+// closing asks the model and its original two questions and checks the rows of the closing table, with and without a
+// Python that runs the answers.
+func closing(t *testing.T, out string) {
+	questions, err := data.Questions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := options{}.answers(context.Background(), "starter", out, questions[:2], cli.NewStatusLine(io.Discard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Models) != 2 || r.Models[0].Name != "starter" || r.Models[1].Name != out || r.Questions != 2 {
+		t.Fatalf("the report is of %+v", r.Models)
+	}
+	c := cost{bytes: [2]float64{4 << 20, 1 << 20}, perplexity: [2]float64{4, 5}, answers: r}
+	right := []*int{new(1), new(0)}
+	for i := range r.Models {
+		r.Models[i].Seen = quality.Metrics{Answers: 1, Right: right[i], Parse: 1, Stop: i}
+		r.Models[i].Unseen = quality.Metrics{Answers: 1, Parse: i}
+	}
+	for python, want := range map[string]string{
+		"": "                                     before   after    change\n" +
+			"weights                              4.0 MiB  1.0 MiB  -75%\n" +
+			"perplexity of the reference answers  4.0000   5.0000   +25.00%\n" +
+			"of 2 answers, Python                 1        2        +1\n" +
+			"of 2 answers, ended by the model     0        1        +1\n",
+		"3.11": "                                     before   after    change\n" +
+			"weights                              4.0 MiB  1.0 MiB  -75%\n" +
+			"perplexity of the reference answers  4.0000   5.0000   +25.00%\n" +
+			"of 2 answers, right                  1        0        -1\n" +
+			"of 2 answers, Python                 1        2        +1\n" +
+			"of 2 answers, ended by the model     0        1        +1\n",
+	} {
+		var b bytes.Buffer
+		r.Python = python
+		if err := c.print(&b); err != nil || b.String() != want {
+			t.Errorf("%v, and with a Python %q the closing table is\n%s, want\n%s", err, python, &b, want)
+		}
 	}
 }
 

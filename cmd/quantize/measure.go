@@ -156,8 +156,8 @@ func square(a *kernels.Arena, x tensor.Tensor) tensor.Tensor {
 	return a.New("hessian", tensor.F32, x.Dim(-1), x.Dim(-1))
 }
 
-// table prints each quantized matrix with its error, and the bytes of all weights.
-func table(out io.Writer, d *kernels.Device, c *hf.Checkpoint, m *model.Model) error {
+// table prints each quantized matrix with its error, and returns the bytes of all weights, before and after.
+func table(out io.Writer, d *kernels.Device, c *hf.Checkpoint, m *model.Model) (bytes [2]float64, err error) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "matrix\tshape\ttype\tKiB\terror ‖Ŵ-W‖/‖W‖")
 	was, is, kept := 0, 0, 0
@@ -171,15 +171,15 @@ func table(out io.Writer, d *kernels.Device, c *hf.Checkpoint, m *model.Model) e
 		was += p.W.Len() * m.DType().Size()
 		original, _, err := c.ReadF32(p.Name)
 		if err != nil {
-			return err
+			return bytes, err
 		}
 		var rows []byte
 		if err := d.Read(p.W, func(chunk []byte) error { rows = append(rows, chunk...); return nil }); err != nil {
-			return err
+			return bytes, err
 		}
 		back := make([]float32, len(original))
 		if err := quant.Dequantize(back, rows, p.W.DType, p.W.Dim(-1)); err != nil {
-			return err
+			return bytes, err
 		}
 		off, all := 0.0, 0.0
 		for i, x := range original {
@@ -193,9 +193,6 @@ func table(out io.Writer, d *kernels.Device, c *hf.Checkpoint, m *model.Model) e
 		fmt.Fprintf(w, "%s\t%v\t%v\t%d\t%.4f\n", p.Name, p.W.Shape, p.W.DType, p.W.Bytes()>>10, math.Sqrt(off/all))
 	}
 	fmt.Fprintf(w, "%d other parameters\t\t%v\t\t0\n", kept, m.DType())
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(out, "\nweights: %s before, %s after\n", kernels.Bytes(was), kernels.Bytes(is))
-	return err
+	fmt.Fprintln(w)
+	return [2]float64{float64(was), float64(is)}, w.Flush()
 }

@@ -38,6 +38,7 @@ var quantMutants = []mutant{
 		"0x43004300, 0xBF80BF80", "./kernels/cases -run TestEmulated/linear_quantized"},
 	{"quant/tied-table-stays", "model/embedding.go", "b.products = b.quantization.Head", "", "./hf -run Quantized"},
 	{"quant/floats-as-codes", "hf/checkpoint.go", "if info.DType != \"U8\" {", "if info.DType == \"\" {", "./hf -run FuzzQuantized"},
+	{"quant/cost-after-for-before", "cmd/quantize/quality.go", "n[0], n[1], n[1]-n[0])", "n[1], n[0], n[1]-n[0])", "./cmd/quantize -run TestQuantize"},
 	{"quant/unchecked-file", "hf/quantized.go", "return quant.Check(k.out, from, in)", "return nil", "./hf -run Quantized"},
 	{"quant/config-without-types", "hf/save.go", "changed[quantizationKey] = q", "_ = q", "./hf -run Quantized"},
 }
