@@ -91,6 +91,37 @@ func shapesOf(list string) (all []shape, err error) {
 	return all, nil
 }
 
+// The experts of a mixture that is derived from a dense model, and how many of them a token goes through.
+const derivedExperts, derivedPerToken = 8, 2
+
+// counterpart returns the model of the same active size and the other kind: for a mixture of experts, the dense model
+// that is as wide as the experts of a token together, and for a dense model, a mixture of 8 experts, of which a token
+// goes through two, half as wide each. A token takes the same multiplications in both, but for those of the router.
+func (s shape) counterpart() (other shape, err error) {
+	other = shape{config: s.config}
+	c := &other.config
+	family := map[string]string{"mixtral": "mistral", "qwen3_moe": "qwen3", "llama": "mixtral", "mistral": "mixtral",
+		"qwen2": "mixtral", "qwen3": "qwen3_moe"}[c.Family]
+	switch m := c.Mixture; {
+	case family == "":
+		return other, fmt.Errorf("--moe: %s is a %s, which has no mixture of experts of the same active size", s.name,
+			c.Family)
+	case m != nil:
+		other.name = s.name + ", dense"
+		c.Inner, c.Mixture = m.PerToken*m.Inner, nil
+	default:
+		other.name = fmt.Sprintf("%s, %d of %d experts", s.name, derivedPerToken, derivedExperts)
+		c.Mixture = &model.Mixture{Experts: derivedExperts, PerToken: derivedPerToken, Inner: c.Inner / derivedPerToken,
+			Normalized: true}
+		c.MLPBias = false
+	}
+	c.Family = family
+	if err := c.Validate(); err != nil {
+		return other, fmt.Errorf("--moe: %s: %w", other.name, err)
+	}
+	return other, nil
+}
+
 // fusedSets returns the sets that --fused names, and the names of their forms.
 func fusedSets(list string) (sets []kernels.Fused, forms []string, err error) {
 	if list == "both" {

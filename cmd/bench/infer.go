@@ -27,18 +27,19 @@ planned and as allocated. It downloads nothing.
 
   bench infer --config llama-3.2-1b --out docs/bench/mine
   bench infer --device cuda --lengths 128,2000 --tokens 200 --sync
-  bench infer --config dense.json,moe.json --fused all
+  bench infer --config small --moe --fused all
 
 Each token reads all weights, so bench infer compares their bytes per second with those of a copy
 within the device's memory, which it measures too. Without the cache, a token costs what reading the
-whole context costs: both are the same measurement.`
+whole context costs: both are the same measurement. --moe times a mixture of experts beside each dense
+model, and a dense model beside each mixture, for which a token takes the same multiplications.`
 
 // inferOptions are the flags.
 type inferOptions struct {
 	pageOptions
 	config, lengths, fused, dtype string
 	tokens, warmup                int
-	sync                          bool
+	moe, sync                     bool
 
 	shapes []shape
 	sets   []kernels.Fused
@@ -56,6 +57,8 @@ func (o *inferOptions) flags(out io.Writer) *cli.Flags {
 	f := cli.New("bench infer", aboutInfer, out)
 	f.Group("Measurement")
 	f.Add(&o.config, "config", configHelp)
+	f.Add(&o.moe, "moe", "also time the counterpart of each model with the same active size: of a dense one a mixture of "+
+		"8 experts, 2 per token, and of a mixture of experts a dense one")
 	f.Add(&o.lengths, "lengths", "tokens of the context, `numbers` separated by commas")
 	f.Add(&o.tokens, "tokens", "timed tokens with the cache at each length; the result is the median")
 	f.Add(&o.warmup, "warmup", "tokens before the timed ones")
@@ -79,6 +82,15 @@ func (o *inferOptions) kernelOptions() kernels.Options {
 func (o *inferOptions) check() (err error) {
 	if o.shapes, err = shapesOf(o.config); err != nil {
 		return err
+	}
+	if o.moe {
+		for i := 0; i < len(o.shapes); i += 2 {
+			other, err := o.shapes[i].counterpart()
+			if err != nil {
+				return err
+			}
+			o.shapes = slices.Insert(o.shapes, i+1, other)
+		}
 	}
 	if o.sets, o.forms, err = fusedSets(o.fused); err != nil {
 		return err
@@ -191,8 +203,7 @@ func (o *inferOptions) length(ctx context.Context, s *session, d *kernels.Device
 	if err != nil {
 		return err
 	}
-	// Two operations per weight and token, as in model.FLOPs without gradients.
-	flops := 2 * float64(cfg.ParamCount()) * float64(length)
+	flops := model.FLOPs(cfg, model.Options{}, 0) * float64(length)
 	if least := flops / ceiling.FLOPs; least > o.maxTime.Seconds() {
 		return fmt.Errorf("reading the context takes %.0f s or more, longer than --max-time %v", least, o.maxTime)
 	}
@@ -284,7 +295,7 @@ func (o *inferOptions) time(ctx context.Context, m *model.Model, cache *model.KV
 }
 
 // weightsRead returns how many bytes of weights a token reads: all weights, but only one row of the embedding, unless
-// the embedding is also the head.
+// the embedding is also the head, and only the experts that it goes through.
 func weightsRead(m *model.Model) (bytes int) {
 	cfg := m.Config()
 	for _, p := range m.Params() {
@@ -293,7 +304,25 @@ func weightsRead(m *model.Model) (bytes int) {
 	if !cfg.Tied {
 		bytes -= (cfg.Vocab - 1) * cfg.Dim * m.DType().Size()
 	}
+	if x := cfg.Mixture; x != nil {
+		const matrices = 3 // gate, up and down
+		layers := cfg.Layers - len(x.Dense)
+		bytes -= layers * (x.Experts - x.PerToken) * matrices * x.Inner * cfg.Dim * m.DType().Size()
+	}
 	return bytes
+}
+
+// besideCounterpart compares a token of a derived model with one of the model that it is derived from, by the rows of
+// group g. It returns "" for other models.
+func besideCounterpart(g string, with results.Row, find func(g, mode string, context float64) results.Row) string {
+	model, context := with.Text("model"), with.Number("context")
+	of, _, derived := strings.Cut(model, ", ") // as shape.counterpart names it
+	plain := find(of+strings.TrimPrefix(g, model), cached, context)
+	if !derived || plain == nil || !(plain.Number("time") > 0) {
+		return ""
+	}
+	return fmt.Sprintf("%s, after %.0f tokens: compared with %s, which takes the same multiplications, a token is %v.", g,
+		context, of, measure.RatioOf(plain.Number("time"), plain.Number("noise"), with.Number("time"), with.Number("noise")))
 }
 
 // inferSection says what the rows mean, and draws them.
@@ -326,7 +355,9 @@ func inferSection(t *results.Table) (s results.Section) {
 		s.Words = append(s.Words, fmt.Sprintf("%s, after %.0f tokens: with the cache a token is %v, %.3g instead of %.3g "+
 			"tokens/s.",
 			g, longest, ratio, with.Number("rate"), without.Number("rate")))
+		s.Words = append(s.Words, besideCounterpart(g, with, find))
 	}
+	s.Words = slices.DeleteFunc(s.Words, func(w string) bool { return w == "" })
 	chart := func(name, title, y string, logY bool, series func(g string) []plotted) {
 		c := curves(title, y, logY, groups, series)
 		if len(c.Series) > 0 {

@@ -71,9 +71,48 @@ func TestWeightsRead(t *testing.T) {
 	}
 }
 
+// TestWeightsReadOfExperts checks that a token of a mixture reads what one of its dense counterpart reads, and the
+// routers: [8, 32] in each of two layers.
+func TestWeightsReadOfExperts(t *testing.T) {
+	s, err := shapeOf(tinyModel(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	experts, err := s.counterpart()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dense := weightsRead(newTiny(t, s.config))
+	if got, want := weightsRead(newTiny(t, experts.config)), dense+2*2*8*32; got != want {
+		t.Errorf("%d bytes, want %d", got, want)
+	}
+	back, err := experts.counterpart()
+	if err != nil || back.config.Mixture != nil || back.config.Inner != s.config.Inner || weightsRead(newTiny(t,
+		back.config)) != dense {
+		t.Errorf("the counterpart of the counterpart: %+v, %v", back, err)
+	}
+}
+
+// TestInferMoE times a dense model and its mixture of experts.
+func TestInferMoE(t *testing.T) {
+	code, stdout, stderr := bench(t, "infer", "--config", tinyModel(t), "--moe", "--lengths", "5", "--tokens", "2",
+		"--warmup", "0", "--fused", "all", "--device", "cpu")
+	if code != cli.Done {
+		t.Fatalf("%d: %s", code, stderr)
+	}
+	for _, want := range []string{"config.json, BF16, fused, 5 tokens, with the cache",
+		"config.json, 2 of 8 experts, BF16, fused, 5 tokens, with the cache",
+		", which takes the same multiplications, a token is "} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("the output lacks %q:\n%s", want, stdout)
+		}
+	}
+}
+
 func TestInferRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"--fused some": "--fused: ", "--tokens 0": "--tokens 0", "--lengths 5,-1": `--lengths "5,-1"`,
+		"--moe --config ../../data/scratch/gpt.json": "which has no mixture of experts of the same active size",
 		"--dtype f16": `--dtype "f16"`, "--config nowhere": "--config nowhere: ", "--lengths many": `"many": must be numbers`,
 	} {
 		if code, _, stderr := bench(t, append([]string{"infer"}, strings.Fields(args)...)...); code != cli.Usage ||

@@ -20,6 +20,8 @@ var expertMutants = []mutant{
 	{"experts/quantized-of-first", "kernels/grouped.go", "bytes = x.Rows * x.DType.RowBytes(x.Cols)", "bytes = 0", "./kernels -run TestOps/linear_quantized"},
 	{"experts/gpu-quantized-of-next", "kernels/matvec_quantized.cu", "(int)blockIdx.y) expert = middle;", "(int)blockIdx.y + 1) expert = middle;", "./kernels/cases -run TestEmulated/linear_quantized"},
 	{"experts/gpu-quantized-from-first", "kernels/grouped.go", "uintptr((first*out + from) *", "uintptr(from *", "./kernels/cases -run TestEmulated/linear_quantized"},
+	{"experts/counterpart-twice-as-wide", "cmd/bench/configs.go", "c.Inner / derivedPerToken", "c.Inner", "./cmd/bench -run WeightsRead"},
+	{"experts/reads-all-experts", "cmd/bench/infer.go", "(x.Experts - x.PerToken)", "(x.Experts - x.Experts)", "./cmd/bench -run WeightsRead"},
 	{"experts/x-not-weighed", "kernels/cpu/ops_experts.c", "			st(x, i, n, v * w, type);\n", "", "./kernels -run TestOps/experts"},
 	{"experts/combine-unweighted", "kernels/experts.go", "	if weighted {\n", "	if false {\n", "./kernels -run TestOps/experts"},
 	{"experts/gradient-of-first", "kernels/grouped.go", "q.B, q.C = rows(p.B, lo, hi), own(p.C, e)", "q.B, q.C = rows(p.B, lo, hi), own(p.C, 0)", "./kernels -run TestOps/experts"},
