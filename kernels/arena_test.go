@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"restyle/kernels/cuda"
+	"restyle/kernels/cuda/cudatest"
 	"restyle/tensor"
 )
 
@@ -193,6 +194,7 @@ func TestEmulatedNeighbors(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			cudatest.Once(t)
 			d, err := Open("emulated", Options{OwnProducts: true})
 			if errors.Is(err, cuda.ErrNoCompiler) {
 				t.Skip(err)

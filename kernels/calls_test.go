@@ -16,6 +16,7 @@ import (
 // TestEveryCallFails makes each call of the driver and of cuBLASLt fail, one per run, from opening the GPU to closing
 // it. The error is that of the call, and no work is done after it.
 func TestEveryCallFails(t *testing.T) {
+	cudatest.Once(t)
 	run := func(call, result int) ([]string, error) { return cudatest.Fail(t, call, result, everyCall) }
 	if _, err := run(-1, 0); err != nil { // compiles the kernels
 		t.Fatal(err)
@@ -54,6 +55,7 @@ func TestEveryCallFails(t *testing.T) {
 
 // TestEveryCallOfTheCompilerFails makes each call of NVRTC fail, one per run, with nothing compiled before.
 func TestEveryCallOfTheCompilerFails(t *testing.T) {
+	cudatest.Once(t)
 	compile := func() (err error) {
 		d, err := Open("emulated", Options{OwnProducts: true})
 		if err != nil {

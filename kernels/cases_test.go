@@ -8,38 +8,6 @@ import (
 	"restyle/tensor"
 )
 
-// TestOps checks the cases of every operation on every device.
-func TestOps(t *testing.T) {
-	for _, op := range cases.Ops(cases.All()) {
-		t.Run(op, func(t *testing.T) {
-			list := cases.Of(op)
-			kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
-				for _, c := range list {
-					for _, fused := range c.Forms() {
-						name := c.ID()
-						if fused {
-							name += " fused"
-						}
-						t.Run(name, func(t *testing.T) { testCase(t, d, c, fused) })
-					}
-				}
-			})
-		})
-	}
-}
-
-func testCase(t *testing.T, d *kernels.Device, c *cases.Case, fused bool) {
-	r, err := c.Check(d, fused)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range []cases.Pass{r.Forward, r.Backward} {
-		for _, fault := range p.Faults {
-			t.Error(fault)
-		}
-	}
-}
-
 // The functions below are for tests that run operations themselves.
 
 // place allocates a case's operands.

@@ -44,6 +44,7 @@ func TestFastest(t *testing.T) {
 // chooser opens the emulated GPU, whose cuBLASLt has these algorithms, with a directory for its choices.
 func chooser(t *testing.T, algorithms, dir string, o Options) *Device {
 	t.Helper()
+	cudatest.Once(t)
 	cudatest.Set(t, "PRODUCTS="+algorithms)
 	d, err := Open("emulated", o)
 	if errors.Is(err, cuda.ErrNoCompiler) {

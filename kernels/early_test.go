@@ -19,6 +19,7 @@ import (
 func TestEarlyRefused(t *testing.T) {
 	runtime.LockOSThread() // binding another thread would be one more call
 	defer runtime.UnlockOSThread()
+	cudatest.Once(t)
 	file := filepath.Join(t.TempDir(), "calls")
 	run := func(fail int) (calls []string, next []int32) {
 		cudatest.Set(t, fmt.Sprintf("FAIL=%d RESULT=1 CALLS=%s", fail, file))

@@ -3,7 +3,8 @@
 # and copy the checkout with .bin.
 #
 #   go build -o .bin ./cmd/bench ./cmd/train
-#   go test -c -o .bin/kernels.test ./kernels && go test -c -o .bin/trainer.test ./trainer
+#   go test -c -o .bin/kernels.test ./kernels && go test -c -o .bin/cases.test ./kernels/cases
+#   go test -c -o .bin/trainer.test ./trainer
 #   kernels/gpu.sh [PART...]
 #
 # The parts, all of them if none is named:
@@ -79,7 +80,7 @@ has() { "$python" -c "import $1" 2>/dev/null || { echo "$python has no $1"; retu
 real() { [ "$device" != emulated ] || { echo "not on the emulated GPU"; return 1; }; }
 
 ops() {
-  RESTYLE_TEST_DEVICE=$device log ops "$bin/kernels.test" -test.v -test.run "^TestOps\$/$tried"
+  RESTYLE_TEST_DEVICE=$device log ops "$bin/cases.test" -test.v -test.run "^TestOps\$/$tried"
   grep -E '^    --- ' "$OUT/ops.log"
 }
 
@@ -276,7 +277,7 @@ sanitize() {
   compute-sanitizer --version >/dev/null 2>&1 || { echo "there is no compute-sanitizer"; return 0; }
   for op in $checked; do
     RESTYLE_TEST_DEVICE=$device once "$1-$op" timeout 300 compute-sanitizer --tool "$1" --error-exitcode 1 --print-limit 1000 \
-      "$bin/kernels.test" -test.run "^TestOps\$/^$op\$" >"$OUT/$1-$op.failed" &
+      "$bin/cases.test" -test.run "^TestOps\$/^$op\$" >"$OUT/$1-$op.failed" &
     jobs+=($!)
   done
   for job in "${jobs[@]}"; do wait "$job" || { [ $? != 75 ] || exit 75; failed=1; }; done

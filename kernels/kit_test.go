@@ -31,13 +31,17 @@ func EachDeviceAndEmulated(t *testing.T, f func(t *testing.T, d *Device)) {
 	t.Helper()
 	EachDevice(t, f)
 	if os.Getenv("RESTYLE_TEST_DEVICE") == "" {
-		t.Run("emulated", func(t *testing.T) { on(t, "emulated", Options{}, f) })
+		t.Run("emulated", func(t *testing.T) {
+			cudatest.Once(t)
+			on(t, "emulated", Options{}, f)
+		})
 	}
 }
 
 // Emulated opens the emulated GPU, and closes it when the test ends.
 func Emulated(t testing.TB, o Options) *Device {
 	t.Helper()
+	cudatest.Once(t)
 	d, err := Open("emulated", o)
 	cudatest.Opened(t, d, err)
 	return d
@@ -52,23 +56,7 @@ func on(t *testing.T, name string, o Options, f func(t *testing.T, d *Device)) {
 	f(t, d)
 }
 
-// TestMain lets all tests share what the emulated GPU compiles.
-func TestMain(m *testing.M) {
-	if os.Getenv("RESTYLE_CACHE") != "" {
-		os.Exit(cudatest.Main(m))
-	}
-	dir, err := os.MkdirTemp("", "restyle")
-	if err == nil {
-		err = os.Setenv("RESTYLE_CACHE", dir)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := cudatest.Main(m)
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(cudatest.Main(m)) }
 
 // MustPanic checks that f panics with a message that starts with message.
 func MustPanic(t *testing.T, what, message string, f func()) {

@@ -13,6 +13,7 @@ import (
 // emulated opens the emulated GPU.
 func emulated(t *testing.T, o kernels.Options) *kernels.Device {
 	t.Helper()
+	cudatest.Once(t)
 	dev, err := kernels.Open("emulated", o)
 	cudatest.Opened(t, dev, err)
 	return dev

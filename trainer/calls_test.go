@@ -20,10 +20,7 @@ import (
 // validations, each with a sample answer, and two checkpoints. It must end with that call's error, or report the error
 // if it can continue, and every checkpoint that exists must be complete. Launches do no work, so no step is taken.
 func TestEveryCallOfARunFails(t *testing.T) {
-	if testing.Short() {
-		t.Skip("half a minute")
-	}
-	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	cudatest.Once(t)
 	run := func(call, result int) (names []string, saved int, err error) {
 		dir := t.TempDir()
 		names, err = cudatest.Fail(t, call, result, func() error { return everyCall(dir) })

@@ -32,6 +32,9 @@ func testGPU(t *testing.T, o kernels.Options) *kernels.Device {
 
 func openGPU(t *testing.T, name string, o kernels.Options) *kernels.Device {
 	t.Helper()
+	if name == "emulated" {
+		cudatest.Once(t)
+	}
 	d, err := kernels.Open(name, o)
 	if errors.Is(err, cuda.ErrNoCompiler) {
 		t.Skip(err)

@@ -34,7 +34,7 @@ func element(count [2]int, i, j, rows, cols, r, c int, transposed bool) int {
 
 // want is the formula.
 func (s batch) want(x Values) Values {
-	counts := s.counts()
+	counts, a, b := s.counts(), x["a"], x["b"]
 	y := make([]float64, counts[0]*counts[1]*s.m*s.n)
 	if s.add {
 		copy(y, x["c"])
@@ -45,7 +45,7 @@ func (s batch) want(x Values) Values {
 				for c := range s.n {
 					sum := 0.0
 					for l := range s.k {
-						sum += x["a"][element(s.a, i, j, s.m, s.k, r, l, s.transA)] * x["b"][element(s.b, i, j, s.k, s.n, l, c, s.transB)]
+						sum += a[element(s.a, i, j, s.m, s.k, r, l, s.transA)] * b[element(s.b, i, j, s.k, s.n, l, c, s.transB)]
 					}
 					y[element(counts, i, j, s.m, s.n, r, c, false)] += float64(s.alpha) * sum
 				}

@@ -11,11 +11,9 @@ func linear(x, w, bias []float64, rows, in, out int) []float64 {
 	for r := range rows {
 		for o := range out {
 			if bias != nil {
-				sums[r*out+o] += bias[o]
+				sums[r*out+o] = bias[o]
 			}
-			for i := range in {
-				sums[r*out+o] += x[r*in+i] * w[o*in+i]
-			}
+			sums[r*out+o] += dot(x[r*in:][:in], w[o*in:][:in])
 		}
 	}
 	return sums

@@ -49,6 +49,15 @@ func Opened(t testing.TB, device io.Closer, err error) {
 	})
 }
 
+// Once skips a test of kernels for GPUs where another run of it is enough: they do not depend on the CPU's instruction
+// set.
+func Once(t testing.TB) {
+	t.Helper()
+	if os.Getenv("RESTYLE_CPU") != "" || testing.Short() {
+		t.Skip("kernels for GPUs are tested when neither RESTYLE_CPU nor -short is set")
+	}
+}
+
 // Dir returns a directory that exists until all tests have ended.
 func Dir() string { return builds.dir }
 

@@ -1,0 +1,103 @@
+package cases
+
+import (
+	"os"
+	"slices"
+	"sync"
+	"testing"
+
+	"restyle/kernels"
+	"restyle/kernels/cpu"
+	"restyle/kernels/cuda/cudatest"
+	"restyle/tensor"
+)
+
+func TestMain(m *testing.M) { os.Exit(cudatest.Main(m)) }
+
+// every is All, for the tests that check all cases: each remembers the results of its formula.
+var every = sync.OnceValue(All)
+
+func everyOf(op string) []*Case {
+	return slices.DeleteFunc(slices.Clone(every()), func(c *Case) bool { return c.Op != op })
+}
+
+// TestOps checks the cases of every operation with every instruction set of the machine, or on the device that
+// RESTYLE_TEST_DEVICE names.
+func TestOps(t *testing.T) {
+	for _, op := range Ops(every()) {
+		t.Run(op, func(t *testing.T) {
+			if name := os.Getenv("RESTYLE_TEST_DEVICE"); name != "" {
+				checkOn(t, name, kernels.Options{}, everyOf(op))
+				return
+			}
+			for _, l := range cpu.Levels() {
+				t.Run(l.String(), func(t *testing.T) {
+					checkOn(t, "cpu", kernels.Options{Level: l.String(), Threads: 1}, everyOf(op))
+				})
+			}
+		})
+	}
+}
+
+// TestEmulated runs the GPU kernels, in every case, on the emulated GPU.
+func TestEmulated(t *testing.T) {
+	for _, op := range Ops(every()) {
+		t.Run(op, func(t *testing.T) {
+			cudatest.Once(t)
+			checkOn(t, "emulated", kernels.Options{OwnProducts: true}, everyFifthF16(everyOf(op)))
+		})
+	}
+}
+
+// everyFifthF16 leaves out the other cases of F16: compiling each takes time, and it differs from BF16 only in what
+// every case has, conversions and tensor cores.
+func everyFifthF16(list []*Case) []*Case {
+	n := 0
+	return slices.DeleteFunc(list, func(c *Case) bool {
+		if c.Type != tensor.F16 {
+			return false
+		}
+		n++
+		return n%5 != 1
+	})
+}
+
+// TestEmulatedBLAS runs everything that multiplies matrices through cuBLASLt, including attention's batched products,
+// in sequences of a length that cuBLASLt takes and of one that it does not.
+func TestEmulatedBLAS(t *testing.T) {
+	cudatest.Once(t)
+	m := kernels.AttentionSpec{CuSeqlens: []int32{0, 32, 32, 80, 101}, Heads: 6, KVHeads: 2, HeadDim: 16}
+	checkOn(t, "emulated", kernels.Options{}, slices.Concat(everyFifthF16(everyOf("linear")),
+		everyFifthF16(everyOf("batched_product")),
+		[]*Case{AttentionCase(tensor.BF16, m, 1), AttentionCase(tensor.F16, m, 1)}))
+}
+
+// checkOn checks cases, all of which must run, on a device.
+func checkOn(t *testing.T, device string, o kernels.Options, list []*Case) {
+	d, err := kernels.Open(device, o)
+	cudatest.Opened(t, d, err)
+	for _, c := range list {
+		for _, fused := range c.Forms() {
+			name := c.Type.String() + " " + c.Name
+			if fused {
+				name += " fused"
+			}
+			t.Run(name, func(t *testing.T) { checkCase(t, d, c, fused) })
+		}
+	}
+}
+
+func checkCase(t *testing.T, d *kernels.Device, c *Case, fused bool) {
+	r, err := c.Check(d, fused)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Forward.Ran || c.Backward != nil && !r.Backward.Ran {
+		t.Error("a pass did not run")
+	}
+	for _, p := range []Pass{r.Forward, r.Backward} {
+		for _, fault := range p.Faults {
+			t.Error(fault)
+		}
+	}
+}
