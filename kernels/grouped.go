@@ -165,7 +165,7 @@ func (d *Device) groupedQuantized(p cpu.Product, of groups) {
 }
 
 // groupedBytes is the maximum size of dequantized weights of experts in memory.
-const groupedBytes = 64 << 20
+var groupedBytes = 64 << 20 // tests set it
 
 // groupedScratch lays out dequantized rows of experts' weights on a GPU.
 func groupedScratch(cut cut, t tensor.DType, rows, in int) tensor.Tensor {
