@@ -73,7 +73,6 @@ var unsupported = []struct {
 }{
 	{"compression_config", nil, "compressed weights are not supported: use the repository of the original model"},
 	{"pretraining_tp", []string{"1"}, "products in slices are not supported: set it to 1, which differs only by rounding"},
-	{"partial_rotary_factor", []string{"1", "1.0"}, "RoPE over a part of the head is not supported"},
 	{"is_encoder_decoder", []string{"false"}, "only decoders are supported"},
 	{"per_layer_config", nil, "layers that differ are not supported"},
 	{"attention_chunk_size", nil, "attention in chunks is not supported"},
@@ -321,8 +320,52 @@ func (o *object) window(f family, layers int) int {
 	return 0
 }
 
+// ropeScaling reads the scaling of a kind from r, which belongs to the config o.
+func (o *object) ropeScaling(r *object, kind model.RoPEKind, positions int) *model.RoPEScaling {
+	required := map[model.RoPEKind][]string{
+		model.RoPELinear: {"factor"}, model.RoPEDynamic: {"factor"}, model.RoPEYaRN: {"factor"},
+		model.RoPELong:   {"short_factor", "long_factor"},
+		model.RoPELlama3: {"factor", "low_freq_factor", "high_freq_factor"},
+	}
+	keys, known := required[kind]
+	if !known {
+		r.fail("rope_type %.60q: must be default, linear, dynamic, yarn, longrope or llama3", kind)
+	}
+	for _, k := range keys {
+		if _, there := r.keys[k]; !there {
+			r.fail("%s is missing", k)
+		}
+	}
+	s := &model.RoPEScaling{Kind: kind}
+	// Next to the object it wins over the one inside.
+	original := get(o, "original_max_position_embeddings", get(r, "original_max_position_embeddings", positions))
+	if kind != model.RoPELinear && kind != model.RoPEDynamic {
+		s.OriginalMaxPositions = original
+	}
+	if kind == model.RoPEYaRN || kind == model.RoPELong { // the ratio of the lengths if there is none
+		s.Factor = optional(r, "factor", float64(positions)/float64(max(1, original)))
+		if s.AttentionFactor = optional(r, "attention_factor", 0.0); r.has("attention_factor") && s.AttentionFactor == 0 {
+			r.fail("attention_factor is 0: it must be positive")
+		}
+	} else {
+		s.Factor = get(r, "factor", 0.0)
+	}
+	switch kind {
+	case model.RoPEYaRN:
+		s.BetaFast = cmp.Or(optional(r, "beta_fast", 32.0), 32)
+		s.BetaSlow = cmp.Or(optional(r, "beta_slow", 1.0), 1)
+		s.Untruncated = !optional(r, "truncate", true)
+		s.MScale, s.MScaleAllDim = optional(r, "mscale", 0.0), optional(r, "mscale_all_dim", 0.0)
+	case model.RoPELong:
+		s.Short, s.Long = get(r, "short_factor", []float64(nil)), get(r, "long_factor", []float64(nil))
+	case model.RoPELlama3:
+		s.LowFreqFactor, s.HighFreqFactor = get(r, "low_freq_factor", 0.0), get(r, "high_freq_factor", 0.0)
+	}
+	return s
+}
+
 // rope reads the base of RoPE, and its scaling, nil if there is none.
-func (o *object) rope(positions int, base float64) (theta float64, scaling *model.Llama3Scaling) {
+func (o *object) rope(positions int, base float64) (theta float64, scaling *model.RoPEScaling) {
 	key := "rope_parameters"
 	if o.has("rope_scaling") && string(o.keys["rope_scaling"]) != "{}" {
 		key = "rope_scaling" // if both are there, the older key wins
@@ -332,33 +375,17 @@ func (o *object) rope(positions int, base float64) (theta float64, scaling *mode
 		r = parseObject(o.keys[key])
 	}
 	theta = get(r, "rope_theta", get(o, "rope_theta", base))
-	kind := get(r, "rope_type", get(r, "type", "default"))
-	if part := optional(r, "partial_rotary_factor", 1.0); part != 1 {
-		r.fail("partial_rotary_factor is %v: RoPE over a part of the head is not supported", part)
-	}
 	for _, k := range []string{"full_attention", "sliding_attention"} {
 		if r.has(k) {
 			r.fail("%s: RoPE that differs between layers is not supported", k)
 		}
 	}
-	switch kind {
-	case "default":
-	case "llama3":
-		scaling = &model.Llama3Scaling{
-			Factor:         get(r, "factor", 0.0),
-			LowFreqFactor:  get(r, "low_freq_factor", 0.0),
-			HighFreqFactor: get(r, "high_freq_factor", 0.0),
-			// Next to the object it wins over the one inside.
-			OriginalMaxPositions: get(o, "original_max_position_embeddings", get(r, "original_max_position_embeddings",
-				positions)),
+	if kind := get(r, "rope_type", get(r, "type", "default")); kind != "default" {
+		// Without scaling, the models of these families turn whole heads in spite of it.
+		if part := optional(r, "partial_rotary_factor", optional(o, "partial_rotary_factor", 1.0)); part != 1 {
+			r.fail("partial_rotary_factor is %v: RoPE over a part of the head is not supported", part)
 		}
-		for _, k := range []string{"factor", "low_freq_factor", "high_freq_factor"} {
-			if !r.has(k) {
-				r.fail("%s is missing", k)
-			}
-		}
-	default:
-		r.fail("rope_type %.60q: only default and llama3 are supported", kind)
+		scaling = o.ropeScaling(r, model.RoPEKind(kind), positions)
 	}
 	if r.err != nil {
 		o.fail("%s: %w", key, r.err)

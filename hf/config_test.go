@@ -50,8 +50,8 @@ var differ = map[string]string{
 	"qwen3, switched on from layer 1":         "1 of 2 layers have a sliding window",
 	"mistral, width that heads do not divide": "no multiple of the 4 attention heads",
 	"qwen2, width that heads do not divide":   "no multiple of the 4 attention heads",
-	"linear":                                  `rope_type "linear"`,
-	"yarn":                                    `rope_type "yarn"`,
+	"linear":                                  "", // the script describes no scaling but Llama 3's
+	"yarn":                                    "",
 	"gelu":                                    `hidden_act "gelu"`,
 	"quantised":                               "quantization_config",
 	"gpt2":                                    "", // the script that recorded the cases cannot describe it
@@ -102,7 +102,8 @@ func (r recorded) compare(t *testing.T, c model.Config) {
 	want.NormEps, want.RoPETheta, want.Tied, want.BOS, want.EOS = float32(m.Eps), m.Theta, m.Tied, m.BOS, m.EOS
 	want.RoPEScaling, want.Window, want.PadID = nil, 0, -1
 	if s := m.Scaling; s != nil {
-		want.RoPEScaling = &model.Llama3Scaling{Factor: s.Factor, LowFreqFactor: s.Low, HighFreqFactor: s.High,
+		want.RoPEScaling = &model.RoPEScaling{Kind: model.RoPELlama3,
+			Factor: s.Factor, LowFreqFactor: s.Low, HighFreqFactor: s.High,
 			OriginalMaxPositions: s.Original}
 	}
 	if len(m.Windows) != 1 {
@@ -146,8 +147,16 @@ func TestConfigRefuses(t *testing.T) {
 		{`{"model_type":7}`, "model_type is 7, which is not a string"},
 		{small + `,"architectures":["LlamaForSequenceClassification"]}`, "only LlamaForCausalLM"},
 		{small + `,"pretraining_tp":2}`, "pretraining_tp is 2: products in slices"},
-		{small + `,"partial_rotary_factor":0.5}`, "partial_rotary_factor is 0.5"},
-		{small + `,"rope_parameters":{"partial_rotary_factor":0.5}}`, "rope_parameters: partial_rotary_factor is 0.5"},
+		{small + `,"partial_rotary_factor":0.5,"rope_scaling":{"type":"linear","factor":2}}`,
+			"rope_scaling: partial_rotary_factor is 0.5"},
+		{small + `,"rope_parameters":{"rope_type":"linear","factor":2,"partial_rotary_factor":0.5}}`,
+			"rope_parameters: partial_rotary_factor is 0.5"},
+		{small + `,"rope_scaling":{"type":"linear"}}`, "rope_scaling: factor is missing"},
+		{small + `,"rope_scaling":{"type":"linear","factor":0}}`, "factor 0: must be positive"},
+		{small + `,"rope_scaling":{"type":"yarn","factor":2,"beta_fast":1,"beta_slow":2}}`, "beta_fast 1: must be at least"},
+		{small + `,"rope_scaling":{"type":"yarn","factor":2,"attention_factor":0}}`, "attention_factor is 0"},
+		{small + `,"rope_scaling":{"type":"longrope","short_factor":[1],"long_factor":[2]}}`, "_factor has 1 numbers"},
+		{small + `,"rope_scaling":{"type":"ntk","factor":2}}`, `rope_type "ntk"`},
 		{small + `,"rope_parameters":{"full_attention":{"rope_theta":1}}}`, "RoPE that differs between layers"},
 		{small + `,"rope_parameters":[]}`, "rope_parameters: it is not a JSON object"},
 		{small + `,"rope_scaling":{"rope_type":null}}`, "rope_type is null"},

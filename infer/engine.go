@@ -127,7 +127,7 @@ func New(m *model.Model, context int, ends []int32) (*Engine, error) {
 	if context <= 0 {
 		context = defaultContext
 	}
-	context = min(context, m.Config().MaxPositions)
+	context = min(context, m.Config().Positions())
 	cache, err := m.NewKVCache(context)
 	if err != nil {
 		return nil, err

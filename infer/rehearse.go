@@ -52,6 +52,6 @@ func precompile(ctx context.Context, dev *kernels.Device, c model.Config, o mode
 		if err != nil {
 			return err
 		}
-		return errors.Join(Rehearse(m, min(defaultContext, c.MaxPositions)), m.Close())
+		return errors.Join(Rehearse(m, min(defaultContext, c.Positions())), m.Close())
 	}, nil)
 }

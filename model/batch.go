@@ -107,8 +107,8 @@ func (b Batch) check(cfg Config, limit int) error {
 		return fmt.Errorf("batch: sequence boundaries %v: must ascend from 0 to %d, the number of tokens", s, n)
 	}
 	for i := range len(s) - 1 {
-		if length := int(s[i+1] - s[i]); length > cfg.MaxPositions {
-			return fmt.Errorf("batch: sequence of %d tokens: the model has %d positions", length, cfg.MaxPositions)
+		if length := int(s[i+1] - s[i]); length > cfg.Positions() {
+			return fmt.Errorf("batch: sequence of %d tokens: the model has %d positions", length, cfg.Positions())
 		}
 	}
 	for i, id := range b.IDs {

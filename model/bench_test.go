@@ -23,7 +23,8 @@ var benchModels = []struct {
 	{"llama-3.2-1b-2layers", Config{Family: "llama", Vocab: 4096, Dim: 2048, Inner: 8192, Layers: 2, Heads: 32, KVHeads: 8,
 		HeadDim:      64,
 		MaxPositions: 131072, NormEps: 1e-5, RoPETheta: 500000, Tied: true, PadID: -1,
-		RoPEScaling: &Llama3Scaling{Factor: 32, LowFreqFactor: 1, HighFreqFactor: 4, OriginalMaxPositions: 8192}}},
+		RoPEScaling: &RoPEScaling{Kind: RoPELlama3,
+			Factor: 32, LowFreqFactor: 1, HighFreqFactor: 4, OriginalMaxPositions: 8192}}},
 }
 
 // BenchmarkGradient measures the forward and backward pass of four micro-batches of 512 tokens, all of them targets: a

@@ -25,11 +25,11 @@ const prefillChunk = 512
 
 // NewKVCache allocates a cache for sequences of up to capacity tokens.
 func (m *Model) NewKVCache(capacity int) (*KVCache, error) {
-	if capacity < 1 || capacity > m.cfg.MaxPositions {
-		return nil, fmt.Errorf("KV cache: %d tokens: must be 1 to %d, the model's positions", capacity, m.cfg.MaxPositions)
+	if capacity < 1 || capacity > m.cfg.Positions() {
+		return nil, fmt.Errorf("KV cache: %d tokens: must be 1 to %d, the model's positions", capacity, m.cfg.Positions())
 	}
 	c := &KVCache{m: m, next: make([]float32, m.cfg.Vocab)}
-	if err := m.ropeFor(capacity); err != nil {
+	if err := m.ropeFor(capacity, 0); err != nil {
 		return nil, err
 	}
 	size := kernels.SizeOf(func(arena *kernels.Arena) { m.allocCache(arena, capacity) })
@@ -114,11 +114,14 @@ func (m *Model) extendBy(c *KVCache, ids []int32, choiceOnly bool) (logits tenso
 	}
 	if m.extendArena == nil {
 		arena, err := m.dev.NewArena("activations of Extend",
-			kernels.SizeOf(func(arena *kernels.Arena) { m.allocExtend(arena, min(prefillChunk, m.cfg.MaxPositions)) }))
+			kernels.SizeOf(func(arena *kernels.Arena) { m.allocExtend(arena, min(prefillChunk, m.cfg.Positions())) }))
 		if err != nil {
 			return logits, err
 		}
 		m.extendArena = arena
+	}
+	if err := m.ropeFor(c.Capacity(), c.n+len(ids)); err != nil {
+		return logits, err
 	}
 	for len(ids) > 0 {
 		n := min(len(ids), prefillChunk)

@@ -39,8 +39,8 @@ type Config struct {
 	// GELU makes the MLP Down(GELU(Up(x))). "": it is Down(SwiGLU(GateUp(x))).
 	GELU GELU
 
-	RoPETheta   float64        // base of the rotary frequencies
-	RoPEScaling *Llama3Scaling // nil if there is none
+	RoPETheta   float64      // base of the rotary frequencies
+	RoPEScaling *RoPEScaling // nil if there is none
 
 	Tied     bool // the head's weight is the embedding's
 	QKVBias  bool // q_proj, k_proj and v_proj have biases
@@ -61,18 +61,6 @@ const (
 	GELUExact GELU = "exact"
 	GELUTanh  GELU = "tanh"
 )
-
-// Llama3Scaling stretches the rotary frequencies of Llama 3.1 and later for contexts longer than in pretraining.
-// With wavelength w = 2π/f, a frequency f becomes
-//
-//	f                                if w < OriginalMaxPositions / HighFreqFactor
-//	f / Factor                       if w > OriginalMaxPositions / LowFreqFactor
-//	(1-s) · f/Factor + s · f         otherwise, with
-//	s = (OriginalMaxPositions/w - LowFreqFactor) / (HighFreqFactor - LowFreqFactor)
-type Llama3Scaling struct {
-	Factor, LowFreqFactor, HighFreqFactor float64
-	OriginalMaxPositions                  int
-}
 
 // Upper bounds on sizes. They are far above those of any model, and keep the products of two sizes, the number of
 // parameters and the number of their bytes within 63 bits.
@@ -132,21 +120,9 @@ func (c Config) Validate() error {
 		return fmt.Errorf("%d parameters: more than %d, which no machine can hold", c.ParamCount(), int64(maxParams))
 	}
 	if s := c.RoPEScaling; s != nil {
-		if err := s.validate(); err != nil {
+		if err := s.validate(c); err != nil {
 			return fmt.Errorf("rope_scaling: %w", err)
 		}
-	}
-	return nil
-}
-
-func (s Llama3Scaling) validate() error {
-	for _, f := range []float64{s.Factor, s.LowFreqFactor, s.HighFreqFactor, float64(s.OriginalMaxPositions)} {
-		if !(f > 0) || math.IsInf(f, 0) {
-			return fmt.Errorf("factor or original_max_position_embeddings %v: all must be positive", f)
-		}
-	}
-	if s.LowFreqFactor >= s.HighFreqFactor {
-		return errors.New("low_freq_factor: must be less than high_freq_factor")
 	}
 	return nil
 }

@@ -12,7 +12,9 @@ import (
 // llama1B returns the configuration of Llama-3.2-1B.
 func llama1B() Config {
 	return Config{Family: "llama", Vocab: 128256, Dim: 2048, Inner: 8192, Layers: 16, Heads: 32, KVHeads: 8, HeadDim: 64,
-		MaxPositions: 131072, NormEps: 1e-5, RoPETheta: 500000, RoPEScaling: &Llama3Scaling{32, 1, 4, 8192}, Tied: true,
+		MaxPositions: 131072, NormEps: 1e-5, RoPETheta: 500000, RoPEScaling: &RoPEScaling{Kind: RoPELlama3,
+			Factor: 32, LowFreqFactor: 1,
+			HighFreqFactor: 4, OriginalMaxPositions: 8192}, Tied: true,
 		PadID: -1, BOS: []int32{128000}, EOS: []int32{128001, 128008, 128009}}
 }
 
@@ -89,8 +91,9 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.NormEps = float32(math.NaN()) }, "rms_norm_eps NaN"},
 		{func(c *Config) { c.RoPETheta = 0 }, "rope_theta 0"},
 		{func(c *Config) { c.RoPETheta = math.Inf(1) }, "rope_theta +Inf"},
-		{func(c *Config) { c.RoPEScaling.Factor = math.NaN() },
-			"rope_scaling: factor or original_max_position_embeddings NaN"},
+		{func(c *Config) { c.RoPEScaling.Factor = math.NaN() }, "rope_scaling: factor NaN"},
+		{func(c *Config) { c.RoPEScaling.OriginalMaxPositions = 0 }, "rope_scaling: original_max_position_embeddings 0"},
+		{func(c *Config) { c.RoPEScaling.Kind = "ntk" }, `rope_type "ntk"`},
 		{func(c *Config) { c.RoPEScaling.HighFreqFactor = 1 }, "low_freq_factor: must be less than high_freq_factor"},
 		{func(c *Config) { c.Window = -1 }, "sliding_window -1"},
 		{func(c *Config) { c.PadID = 128256 }, "pad_token_id 128256: outside the vocabulary of 128256"},

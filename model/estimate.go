@@ -27,7 +27,7 @@ func MemoryOf(dev *kernels.Device, f kernels.Fused, cfg Config, opts Options) Me
 	}
 	if opts.Context > 0 {
 		s.KVCache = kernels.SizeOf(func(arena *kernels.Arena) { m.allocCache(arena, opts.Context) }) +
-			kernels.SizeOf(func(arena *kernels.Arena) { m.allocExtend(arena, min(prefillChunk, cfg.MaxPositions)) })
+			kernels.SizeOf(func(arena *kernels.Arena) { m.allocExtend(arena, min(prefillChunk, cfg.Positions())) })
 	}
 	swiGLU := cfg.Inner
 	if cfg.GELU != "" {

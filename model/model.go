@@ -63,7 +63,7 @@ func New(dev *kernels.Device, cfg Config, opts Options) (*Model, error) {
 	m.parts, m.params = newParts(cfg, b, opts.ReuseGradients), b.params
 	m.zeroGradients()
 	if n := opts.positions(); n > 0 {
-		if err := m.ropeFor(n); err != nil {
+		if err := m.ropeFor(n, n); err != nil {
 			return fail(err)
 		}
 	}

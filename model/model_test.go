@@ -17,7 +17,8 @@ import (
 var shapes = map[string]Config{
 	"llama": {Family: "llama", Vocab: 37, Dim: 24, Inner: 20, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 8,
 		MaxPositions: 64,
-		NormEps:      1e-5, RoPETheta: 10000, RoPEScaling: &Llama3Scaling{Factor: 8, LowFreqFactor: 1, HighFreqFactor: 4,
+		NormEps:      1e-5, RoPETheta: 10000, RoPEScaling: &RoPEScaling{Kind: RoPELlama3,
+			Factor: 8, LowFreqFactor: 1, HighFreqFactor: 4,
 			OriginalMaxPositions: 16}, Tied: true, PadID: -1},
 	"biases, untied": {Family: "llama", Vocab: 29, Dim: 16, Inner: 11, Layers: 2, Heads: 3, KVHeads: 3, HeadDim: 6,
 		MaxPositions: 64,

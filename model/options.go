@@ -114,11 +114,11 @@ func (o Options) withDefaults(cfg Config) (Options, error) {
 	if o.HeadBytes <= 0 {
 		o.HeadBytes = defaultHeadBytes
 	}
-	if o.MaxTokens < 0 || o.Longest < 0 || o.Context < 0 || o.Context > cfg.MaxPositions {
+	if o.MaxTokens < 0 || o.Longest < 0 || o.Context < 0 || o.Context > cfg.Positions() {
 		return o, fmt.Errorf("model: MaxTokens %d, Longest %d, Context %d: none may be negative, "+
-			"and Context may not exceed the model's %d positions", o.MaxTokens, o.Longest, o.Context, cfg.MaxPositions)
+			"and Context may not exceed the model's %d positions", o.MaxTokens, o.Longest, o.Context, cfg.Positions())
 	}
-	if limit := min(o.MaxTokens, cfg.MaxPositions); o.Longest == 0 || o.Longest > limit {
+	if limit := min(o.MaxTokens, cfg.Positions()); o.Longest == 0 || o.Longest > limit {
 		o.Longest = limit
 	}
 	return o, nil

@@ -7,36 +7,6 @@ import (
 	"restyle/tensor"
 )
 
-// InvFreq returns the angle by which each pair of elements of a head turns from one position to the next, [headDim/2],
-// with Llama 3's scaling if the model has it:
-//
-//	f[i] = theta^(-2i/headDim)
-//
-// Scaling keeps fast frequencies, divides slow ones by Factor, and interpolates linearly between these (transformers,
-// modeling_rope_utils.py, llama3). All in float64.
-func (c Config) InvFreq() []float64 {
-	f := make([]float64, c.HeadDim/2)
-	for i := range f {
-		f[i] = math.Pow(c.RoPETheta, -2*float64(i)/float64(c.HeadDim))
-	}
-	s := c.RoPEScaling
-	if s == nil {
-		return f
-	}
-	slowest := float64(s.OriginalMaxPositions) / s.LowFreqFactor  // longer wavelengths are divided
-	fastest := float64(s.OriginalMaxPositions) / s.HighFreqFactor // shorter ones stay
-	for i, x := range f {
-		switch wavelength := 2 * math.Pi / x; {
-		case wavelength > slowest:
-			f[i] = x / s.Factor
-		case wavelength >= fastest:
-			keep := (float64(s.OriginalMaxPositions)/wavelength - s.LowFreqFactor) / (s.HighFreqFactor - s.LowFreqFactor)
-			f[i] = (1-keep)*x/s.Factor + keep*x
-		}
-	}
-	return f
-}
-
 // rotary gives attention its positions: it rotates each head of q and k by the position of its token.
 type rotary struct{ heads, kvHeads int }
 
@@ -52,19 +22,43 @@ func (r rotary) backward(p *pass, dqkv tensor.Tensor) {
 type ropeTable struct {
 	cos, sin tensor.Tensor
 	arena    *kernels.Arena
+	length   int // Config.ropeLength of the pass that it is for
 }
 
-// ropeFor makes sure that the table has at least positions positions. With learned positions there is no table.
-func (m *Model) ropeFor(positions int) error {
+// ropeFor makes sure that the table has at least positions positions, as they are in a pass over n. With learned
+// positions there is no table.
+func (m *Model) ropeFor(positions, n int) error {
+	t, length := &m.rope, m.cfg.ropeLength(n)
+	switch {
+	case m.cfg.LearnedPositions:
+		return nil
+	case !t.cos.Ok() || t.cos.Dim(0) < positions:
+		if err := m.allocRoPE(positions); err != nil {
+			return err
+		}
+	case t.length == length:
+		return nil
+	}
+	t.length = length
+	half := t.cos.Dim(1)
+	freq, scale := m.cfg.InvFreq(n), m.cfg.RoPEScaling.Attention()
+	cos, sin := make([]float32, t.cos.Len()), make([]float32, t.cos.Len())
+	for p := range t.cos.Dim(0) {
+		for i, f := range freq {
+			s, c := math.Sincos(float64(p) * f)
+			cos[p*half+i], sin[p*half+i] = float32(c*scale), float32(s*scale)
+		}
+	}
+	m.dev.Upload(t.cos, cos)
+	m.dev.Upload(t.sin, sin)
+	return nil
+}
+
+// allocRoPE replaces the table by one of at least positions positions, to be filled.
+func (m *Model) allocRoPE(positions int) error {
 	t := &m.rope
-	if m.cfg.LearnedPositions {
-		return nil
-	}
-	if t.cos.Ok() && t.cos.Dim(0) >= positions {
-		return nil
-	}
 	if t.cos.Ok() { // at least double, so that a growing cache does not recompute the table at every token
-		positions = max(positions, min(2*t.cos.Dim(0), m.cfg.MaxPositions))
+		positions = max(positions, min(2*t.cos.Dim(0), m.cfg.Positions()))
 	}
 	positions = ropeRows(positions)
 	half := m.cfg.HeadDim / 2
@@ -78,16 +72,6 @@ func (m *Model) ropeFor(positions int) error {
 	}
 	t.arena = arena
 	t.cos, t.sin = ropeTensors(arena, positions, half)
-	freq := m.cfg.InvFreq()
-	cos, sin := make([]float32, positions*half), make([]float32, positions*half)
-	for p := range positions {
-		for i, f := range freq {
-			s, c := math.Sincos(float64(p) * f)
-			cos[p*half+i], sin[p*half+i] = float32(c), float32(s)
-		}
-	}
-	m.dev.Upload(t.cos, cos)
-	m.dev.Upload(t.sin, sin)
 	return nil
 }
 

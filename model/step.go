@@ -81,7 +81,7 @@ func (m *Model) newPass(b Batch) (*pass, error) {
 	if err := b.check(m.cfg, m.opts.MaxTokens); err != nil {
 		return nil, err
 	}
-	if err := m.ropeFor(b.longest()); err != nil {
+	if err := m.ropeFor(b.longest(), b.longest()); err != nil {
 		return nil, err
 	}
 	m.actArena.Release(0)

@@ -46,6 +46,7 @@ func (c *KVCache) reachOf(n int) int {
 // decodes reports whether the device has kernels for decoding single tokens of this model.
 func (m *Model) decodes() bool {
 	return m.cfg.Mixture == nil && !m.cfg.LayerNorm && m.cfg.GELU == "" && !m.cfg.LearnedPositions && !m.cfg.ByLayer &&
+		!m.cfg.ropeByLength() && // the next token is computed ahead, with the table as it is
 		m.dev.Decodes(m.opts.DType, m.cfg.Dim, m.cfg.Inner, m.cfg.Heads*m.cfg.HeadDim)
 }
 

@@ -43,7 +43,7 @@ func (p *Plan) Context(c model.Config) int {
 	if p.Config.Samples == 0 {
 		return 0
 	}
-	return min(c.MaxPositions, p.Config.Seq+p.Config.SampleTokens)
+	return min(c.Positions(), p.Config.Seq+p.Config.SampleTokens)
 }
 
 // MemoryOf returns the memory of a plan's run on a device with these fused operations: exactly the bytes that the run

@@ -196,8 +196,8 @@ func (o *inferOptions) measure(ctx context.Context, s *session, d *kernels.Devic
 func (o *inferOptions) length(ctx context.Context, s *session, d *kernels.Device, shape shape, length int,
 	rows map[string]results.Row) (err error) {
 	cfg, room := shape.config, length+o.warmup+o.tokens
-	if room > cfg.MaxPositions {
-		return fmt.Errorf("%d tokens with the timed ones: the model has %d positions", room, cfg.MaxPositions)
+	if room > cfg.Positions() {
+		return fmt.Errorf("%d tokens with the timed ones: the model has %d positions", room, cfg.Positions())
 	}
 	ceiling, err := s.ceilingOf(d, o.t)
 	if err != nil {

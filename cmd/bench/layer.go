@@ -255,8 +255,8 @@ func (l *layerRun) config() model.Config {
 
 func (l *layerRun) run(ctx context.Context, ceiling measure.Ceiling) (err error) {
 	c := l.config()
-	if l.tokens > c.MaxPositions {
-		return fmt.Errorf("the model has %d positions", c.MaxPositions)
+	if l.tokens > c.Positions() {
+		return fmt.Errorf("the model has %d positions", c.Positions())
 	}
 	flops := l.flops()
 	if least := flops / ceiling.FLOPs; least > l.o.maxTime.Seconds() {

@@ -212,8 +212,8 @@ func (l *stepLine) shape(s string) error {
 		}
 		*sizes[i] = n
 	}
-	if l.seq > l.config.MaxPositions {
-		return fmt.Errorf("%q: more tokens than the model's %d positions: choose a shorter shape", s, l.config.MaxPositions)
+	if l.seq > l.config.Positions() {
+		return fmt.Errorf("%q: more tokens than the model's %d positions: choose a shorter shape", s, l.config.Positions())
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func newTexts(c *hf.Checkpoint) (*texts, error) {
 		return nil, err
 	}
 	return &texts{training.Encoder{Tokenizer: codec.Tokenizer, Template: codec.Template,
-		Seq: min(maxTokens, c.Config.MaxPositions)}}, nil
+		Seq: min(maxTokens, c.Config.Positions())}}, nil
 }
 
 // perplexity returns e to the mean loss of the reference answers.

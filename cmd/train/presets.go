@@ -93,7 +93,7 @@ func (t *train) suit(base *hf.Checkpoint) error {
 	if err := t.check(func(string) bool { return false }); err != nil {
 		return err
 	}
-	if seq, most := &t.config.Seq, base.Config.MaxPositions; *seq > most {
+	if seq, most := &t.config.Seq, base.Config.Positions(); *seq > most {
 		if t.cameFrom["seq"] == "given" {
 			return cli.Usagef("--seq %d: must be at most %d, the model's positions", *seq, most)
 		}

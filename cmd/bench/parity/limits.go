@@ -6,10 +6,12 @@ package parity
 const (
 	exact = 0 // ids, texts, hashes, numbers of things
 
-	limitInvFreq = 1e-6  // each; PyTorch's float32 table is up to 4e-7 from the formula
-	limitOutput  = 1e-5  // float32 logits, hidden states, losses, gradients, norms of gradients
-	limitEach    = 1e-4  // largest single difference over the rms; PyTorch 9e-6
-	limitRate    = 1e-12 // learning rates: the same formula in float64
+	limitInvFreq   = 1e-6  // each; PyTorch's float32 table is up to 4e-7 from the formula
+	limitAttention = 1e-7  // RoPE's factor of attention: float64
+	limitAngle     = 1e-5  // cosines and sines; PyTorch's angles are in float32: 2.3e-6
+	limitOutput    = 1e-5  // float32 logits, hidden states, losses, gradients, norms of gradients
+	limitEach      = 1e-4  // largest single difference over the rms; PyTorch 9e-6
+	limitRate      = 1e-12 // learning rates: the same formula in float64
 
 	limitFinal        = 1e-5 // parameters after ten steps; another float32 path of PyTorch differs by 4e-8
 	limitWay          = 1e-3 // of the distance that they moved, ‖p - reference‖ / ‖reference - start‖; the same path, 2e-5

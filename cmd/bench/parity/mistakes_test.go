@@ -35,15 +35,15 @@ func plainHeads(c model.Config) bool { return c.HeadDim*c.Heads != c.Dim && !c.Q
 var traps = []trap{
 	{"interleaved rotation", mistake{weights: interleave}, "logits", 5e-2, func(c model.Config) bool { return !c.QKNorm }},
 	{"no RoPE scaling", mistake{config: func(c *model.Config) { c.RoPEScaling = nil }}, "logits", 1e-3, scaled},
-	{"another factor of RoPE scaling", mistake{config: scaling(func(s *model.Llama3Scaling) { s.Factor *= 2 })},
+	{"another factor of RoPE scaling", mistake{config: scaling(func(s *model.RoPEScaling) { s.Factor *= 2 })},
 		"inv_freq", 0.1, scaled},
-	{"another low factor", mistake{config: scaling(func(s *model.Llama3Scaling) { s.LowFreqFactor *= 1.5 })}, "inv_freq",
+	{"another low factor", mistake{config: scaling(func(s *model.RoPEScaling) { s.LowFreqFactor *= 1.5 })}, "inv_freq",
 		1e-3, scaled},
-	{"another high factor", mistake{config: scaling(func(s *model.Llama3Scaling) { s.HighFreqFactor *= 1.5 })}, "inv_freq",
+	{"another high factor", mistake{config: scaling(func(s *model.RoPEScaling) { s.HighFreqFactor *= 1.5 })}, "inv_freq",
 		1e-3, scaled},
-	{"another original length", mistake{config: scaling(func(s *model.Llama3Scaling) { s.OriginalMaxPositions *= 2 })},
+	{"another original length", mistake{config: scaling(func(s *model.RoPEScaling) { s.OriginalMaxPositions *= 2 })},
 		"inv_freq", 1e-3, scaled},
-	{"scaled frequencies 0.1 % off", mistake{config: scaling(func(s *model.Llama3Scaling) { s.Factor *= 1.001 })},
+	{"scaled frequencies 0.1 % off", mistake{config: scaling(func(s *model.RoPEScaling) { s.Factor *= 1.001 })},
 		"inv_freq", 9e-4, scaled},
 	{"another base of RoPE", mistake{config: func(c *model.Config) { c.RoPETheta *= 1.1 }}, "logits", 1e-3, always},
 	{"query head h reads key head h mod kvHeads", mistake{weights: wrongKeyHead}, "logits", 5e-2, grouped},
@@ -194,7 +194,7 @@ func TestReferenceFullMistakes(t *testing.T) {
 	}
 }
 
-func scaling(f func(*model.Llama3Scaling)) func(*model.Config) {
+func scaling(f func(*model.RoPEScaling)) func(*model.Config) {
 	return func(c *model.Config) {
 		s := *c.RoPEScaling
 		f(&s)

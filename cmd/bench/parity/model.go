@@ -13,9 +13,13 @@ import (
 	"restyle/tensor"
 )
 
+// longestRecorded is more than the positions in any recorded row of a small model.
+const longestRecorded = 128
+
 var modelFiles = []string{
 	"golden.json", "golden.safetensors", "packing.safetensors", "accumulation.safetensors", "training.safetensors",
-	"greedy.json", "greedy_beyond.json", "vocab.json", "prompts.json", // the last lists the prompts for greedy.json
+	"greedy.json", "greedy_beyond.json", "greedy_cached.json", "rope.safetensors",
+	"vocab.json", "prompts.json", // the last lists the prompts for greedy.json
 	"config.json", "generation_config.json", "model.safetensors", "model-*-of-*.safetensors",
 	"model.safetensors.index.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
 }
@@ -41,10 +45,18 @@ func compareModel(f *folder) (err error) {
 		return err
 	}
 	if m.ck, err = hf.OpenModel(f.dir); err != nil {
+		if m.j.hasAny("rope.") && strings.Contains(err.Error(), "model_type") {
+			f.strikeAll("", unsupported) // a model of another family, which is recorded for its positions
+			return nil
+		}
 		return err
 	}
 	defer m.ck.Close()
 	m.c = f.config(m.ck.Config)
+	if s := m.c.RoPEScaling; !m.c.LearnedPositions && (s == nil || s.Kind == model.RoPELlama3) {
+		// Frequencies do not depend on it, and transformers goes on beyond it.
+		m.c.MaxPositions = max(m.c.MaxPositions, longestRecorded)
+	}
 	m.configuration()
 	parts := []struct {
 		file    string
@@ -55,6 +67,7 @@ func compareModel(f *folder) (err error) {
 		{"training.safetensors", m.training},
 		{"greedy.json", m.greedy},
 		{"greedy_beyond.json", m.greedyBeyond},
+		{"rope.safetensors", m.rope},
 	}
 	for _, fused := range f.o.Fused {
 		if err := f.ctx.Err(); err != nil {
@@ -129,17 +142,24 @@ func (m *modelFolder) configuration() {
 	m.j.strikeAll("libraries.", input)
 	m.j.strikeAll("trained.", input)
 	if !m.c.LearnedPositions {
-		m.compare("inv_freq", m.g.key("rope.inv_freq"), relatives(m.c.InvFreq(), float64s(m.g.floats("rope.inv_freq"))),
-			limitInvFreq)
+		m.compare("inv_freq", m.g.key("rope.inv_freq"),
+			relatives(m.c.InvFreq(m.longestRow()), float64s(m.g.floats("rope.inv_freq"))), limitInvFreq)
 	}
-	if !m.j.hasAny("rope_branches.") {
-		return
+	m.ropeNotes()
+	for _, at := range []string{"rope_branches.", "rope.branches."} {
+		if m.j.hasAny(at) {
+			m.branches(at)
+		}
 	}
+}
+
+// branches compares how many frequencies are kept, divided and blended.
+func (m *modelFolder) branches(at string) {
 	plain := m.c
 	plain.RoPEScaling = nil
 	counts := map[string]int{}
-	for i, f := range m.c.InvFreq() {
-		switch ratio := plain.InvFreq()[i] / f; {
+	for i, f := range m.c.InvFreq(1) {
+		switch ratio := plain.InvFreq(1)[i] / f; {
 		case ratio == 1:
 			counts["kept"]++
 		case m.c.RoPEScaling != nil && relative(ratio, m.c.RoPEScaling.Factor) < 1e-12:
@@ -149,7 +169,7 @@ func (m *modelFolder) configuration() {
 		}
 	}
 	for _, branch := range []string{"kept", "blended", "divided"} {
-		m.j.compare("RoPE branches", "rope_branches."+branch, float64(counts[branch]), exact)
+		m.j.compare("RoPE branches", at+branch, float64(counts[branch]), exact)
 	}
 }
 

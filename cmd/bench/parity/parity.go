@@ -64,6 +64,7 @@ var kinds = []kind{
 	{"fp16", isScaling, compareScaling, []string{"config.json", "model.safetensors", "scaling.json",
 		"scaling.safetensors"}},
 	{"quant", isQuant, compareQuant, quantFiles},
+	{"rope", isRoPE, compareRoPE, []string{"*.jsonl", "variants.json"}},
 	{"ops", isOps, compareOps, []string{"*.json", "*.safetensors"}},
 }
 

@@ -137,6 +137,15 @@ func TestReferenceMoE(t *testing.T) {
 	}
 }
 
+// TestReferenceRoPE compares models with scaled frequencies, frequencies alone, and configurations to refuse. Only
+// Phi-3's, which turns a part of each head, are not supported.
+func TestReferenceRoPE(t *testing.T) {
+	r := must(t, Options{}, expect.Reference(t, "golden-next", "rope"))
+	if r.Partial || r.Counts.LeftOut > 0 || r.Counts.Compared < 600 {
+		t.Errorf("%+v", r.Counts)
+	}
+}
+
 // TestReferenceFull checks the quick part of the model at full size.
 func TestReferenceFull(t *testing.T) {
 	if testing.Short() {

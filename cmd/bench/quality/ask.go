@@ -43,7 +43,7 @@ func (o *Options) open(ctx context.Context, h *hub.Hub, m Model) (*side, error) 
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s model %s: %w", m.Label, m.Name, err), d.Close())
 	}
-	seq := min(longestLoss, e.Model.Config().MaxPositions)
+	seq := min(longestLoss, e.Model.Config().Positions())
 	return &side{
 		Model: m, device: d, engine: e, limit: o.MaxTokens,
 		encoder: &training.Encoder{Tokenizer: e.Tokenizer, Template: e.Template, Seq: seq},

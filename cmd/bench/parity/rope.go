@@ -1,0 +1,270 @@
+package parity
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"restyle/hf"
+	"restyle/model"
+	"restyle/tensor"
+)
+
+func isRoPE(f *folder) bool { return f.hasFile("frequencies.jsonl") }
+
+// compareRoPE compares the frequencies of configurations, and those that have to be refused.
+func compareRoPE(f *folder) error {
+	if f.hasFile("variants.json") {
+		v, err := f.values("variants.json") // what the models beside it were made from
+		if err != nil {
+			return err
+		}
+		v.strikeAll("", input)
+	}
+	err := f.eachLine("frequencies.jsonl", f.frequencies)
+	if err != nil || !f.hasFile("bad.jsonl") {
+		return err
+	}
+	return f.eachLine("bad.jsonl", f.bad)
+}
+
+func (f *folder) frequencies(n int, line []byte) error {
+	const file = "frequencies.jsonl"
+	_, key, err := f.fields(file, n, line, "name", "config", "warnings", "rotary_dim")
+	if err != nil {
+		return err
+	}
+	var v struct {
+		Config    json.RawMessage
+		InvFreq   map[string][]float64 `json:"inv_freq"`
+		Attention float64              `json:"attention_factor"`
+	}
+	if err := json.Unmarshal(line, &v); err != nil {
+		return err
+	}
+	c, err := hf.ParseConfig(v.Config)
+	if err != nil && (strings.Contains(err.Error(), "model_type") || strings.Contains(err.Error(), "phi3")) {
+		f.strike(key("inv_freq"), unsupported)
+		f.strike(key("attention_factor"), unsupported)
+		return nil
+	}
+	if err != nil {
+		f.fail("frequencies", key("inv_freq"), err.Error())
+		return nil
+	}
+	c = f.config(c)
+	worst := 0.0
+	for at, want := range v.InvFreq {
+		length := 1
+		if at != "any" {
+			if length, err = strconv.Atoi(at); err != nil {
+				return err
+			}
+		}
+		worst = max(worst, relatives(c.InvFreq(length), want))
+	}
+	f.compare("inv_freq", key("inv_freq"), worst, limitInvFreq)
+	f.compare("attention factor", key("attention_factor"), relative(c.RoPEScaling.Attention(), v.Attention),
+		limitAttention)
+	return nil
+}
+
+// bad compares what becomes of a mistake: an error that names the key, or the numbers that follow all the same.
+func (f *folder) bad(n int, line []byte) error {
+	const file = "bad.jsonl"
+	_, key, err := f.fields(file, n, line, "name", "config", "key", "fails_at", "error", "unusable", "warnings", "why",
+		"transformers_computes", "rotary_dim")
+	if err != nil {
+		return err
+	}
+	var v struct {
+		Config    json.RawMessage
+		Must, Key string
+		InvFreq   map[string][]float64 `json:"inv_freq"`
+		Attention *float64             `json:"attention_factor"`
+	}
+	if err := json.Unmarshal(line, &v); err != nil {
+		return err
+	}
+	c, err := hf.ParseConfig(v.Config)
+	if v.Must == "refuse" {
+		named := err != nil && (strings.Contains(err.Error(), v.Key) || strings.Contains(err.Error(), "model_type"))
+		f.compare("refused by its key", key("must"), differ(named), exact)
+		for _, k := range []string{"inv_freq", "attention_factor"} { // what transformers computes all the same
+			if f.has(key(k)) {
+				f.strike(key(k), input)
+			}
+		}
+		return nil
+	}
+	f.compare("accepted", key("must"), differ(err == nil), exact)
+	if err != nil {
+		return nil
+	}
+	worst := 0.0
+	for at, want := range v.InvFreq {
+		length, err := strconv.Atoi(at)
+		if err != nil {
+			length = 1
+		}
+		worst = max(worst, relatives(c.InvFreq(length), want))
+	}
+	if v.InvFreq != nil {
+		f.compare("inv_freq", key("inv_freq"), worst, limitInvFreq)
+	}
+	if v.Attention != nil {
+		f.compare("attention factor", key("attention_factor"), relative(c.RoPEScaling.Attention(), *v.Attention),
+			limitAttention)
+	}
+	return nil
+}
+
+// ropeNotes enters what is recorded about RoPE in golden.json.
+func (m *modelFolder) ropeNotes() {
+	if !m.j.hasAny("rope.") {
+		return
+	}
+	for _, note := range []string{"type", "rotary_dim", "border", "cached_prompt"} {
+		m.j.strike("rope."+note, input)
+	}
+	for _, of := range []string{"cached_difference.", "one_pass_difference", "history."} {
+		m.j.strikeAll("rope."+of, yardstick) // how far its own ways of computing are apart
+	}
+	m.j.compare("attention factor", "rope.attention_factor", m.c.RoPEScaling.Attention(), limitAttention)
+}
+
+// longestRow returns the number of positions in the pass of golden.safetensors.
+func (m *modelFolder) longestRow() (n int) {
+	for _, b := range m.g.rows("") {
+		n = max(n, len(b.IDs))
+	}
+	return n
+}
+
+// rope compares the frequencies of passes of several lengths, and logits with and without a cache.
+func (m *modelFolder) rope() error {
+	g, err := m.tensors("rope.safetensors")
+	if err != nil {
+		return err
+	}
+	defer g.st.Close()
+	rows := m.g.rows("")
+	ids, longest := rows[0].IDs, m.longestRow()
+	if g.err != nil || m.g.err != nil {
+		return errors.Join(g.err, m.g.err)
+	}
+	scale := m.c.RoPEScaling.Attention()
+	for _, name := range m.with(open) {
+		if at, ok := strings.CutPrefix(name, g.key("inv_freq.")); ok {
+			name = "inv_freq." + at
+			length, err := strconv.Atoi(at)
+			if err != nil {
+				return err
+			}
+			m.compare("inv_freq", g.key(name), relatives(m.c.InvFreq(length), float64s(g.floats(name))), limitInvFreq)
+		}
+	}
+	m.compare("attention factor", g.key("attention_factor"), relative(scale, float64(g.floats("attention_factor")[0])),
+		limitAttention)
+	var cos, sin []float64
+	for p := range longest {
+		for _, f := range m.c.InvFreq(longest) {
+			s, c := math.Sincos(float64(p) * f)
+			cos, sin = append(cos, c*scale), append(sin, s*scale)
+		}
+	}
+	m.compare("cos", g.key("cos"), farthest(cos, g.floats("cos")), limitAngle)
+	m.compare("sin", g.key("sin"), farthest(sin, g.floats("sin")), limitAngle)
+	if !g.has("uncached.logits") && !g.has("cached.logits") {
+		return g.err
+	}
+	l, err := m.open(model.Options{DType: tensor.F32, MaxTokens: longest})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if g.has("uncached.logits") {
+		var all []float32
+		for n := range ids {
+			last, err := lastLogits(l, ids[:n+1])
+			if err != nil {
+				return err
+			}
+			all = append(all, last...)
+		}
+		m.compare("logits, uncached", g.key("uncached.logits"), byNorm(all, g.floats("uncached.logits")), limitOutput)
+	}
+	if !g.has("cached.logits") {
+		return g.err
+	}
+	all, err := m.cachedLogits(l, ids, int(m.j.input("rope.cached_prompt")))
+	if err != nil {
+		return err
+	}
+	want := g.floats("cached.logits")
+	m.compare("logits, cached", g.key("cached.logits"), byNorm(all, want[len(want)-len(all):]), limitOutput)
+	return g.err
+}
+
+// cachedLogits returns the logits of the last token of the prompt, and of each token after it, with a cache.
+func (m *modelFolder) cachedLogits(l *model.Model, ids []int32, prompt int) (all []float32, err error) {
+	c, err := l.NewKVCache(len(ids))
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	for n := prompt; n <= len(ids); n++ {
+		logits, err := l.Extend(c, ids[c.Len():n])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, logits...)
+	}
+	return all, nil
+}
+
+// lastLogits returns the logits of the last position of a pass.
+func lastLogits(l *model.Model, ids []int32) (last []float32, err error) {
+	err = l.Logits(model.OneSequence(ids), func(position int, logits []float32) {
+		if position == len(ids)-1 {
+			last = slices.Clone(logits)
+		}
+	})
+	return last, err
+}
+
+// greedyUncached continues each prompt by a pass of its own for each token, for a model whose frequencies depend on the
+// length of the pass.
+func (m *modelFolder) greedyUncached() error {
+	runs, j, err := m.greedyRuns("greedy.json")
+	if err != nil || len(runs) == 0 {
+		return err
+	}
+	longest := 0
+	for _, r := range runs {
+		longest = max(longest, len(r.prompt)+len(r.continuation))
+	}
+	l, err := m.open(model.Options{DType: tensor.F32, MaxTokens: longest})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	for _, r := range runs {
+		all := slices.Clone(r.prompt)
+		var gaps []float64
+		for range r.continuation {
+			logits, err := lastLogits(l, all)
+			if err != nil {
+				return fmt.Errorf("%d tokens: %w", len(all), err)
+			}
+			best, gap := topTwo(logits)
+			all, gaps = append(all, best), append(gaps, gap)
+		}
+		m.compareRun(r, j, nil, all[len(r.prompt):], gaps)
+	}
+	return nil
+}
