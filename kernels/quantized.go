@@ -67,13 +67,18 @@ func fewRowsScratch(cut cut, t tensor.DType, rows, in int) tensor.Tensor {
 
 // fewQuantized multiplies few rows on the CPU.
 func (d *Device) fewQuantized(p cpu.Product) {
-	x := tensor.Tensor{DType: p.A.DType, Shape: []int{p.A.Rows, p.A.Cols}, Addr: p.A.Addr}
-	w := tensor.Tensor{DType: p.B.DType, Shape: []int{p.B.Rows, p.B.Cols}, Addr: p.B.Addr}
-	bias := tensor.Tensor{}
+	x, w, bias := operandsOf(p)
+	cpu.FewQuantized(p.C, x, w, bias, fewRowsScratch(d.scratch, x.DType, p.A.Rows, p.A.Cols), p.Add)
+}
+
+// operandsOf returns the operands of a product of quantized weights. Rows of A follow each other.
+func operandsOf(p cpu.Product) (x, w, bias tensor.Tensor) {
+	x = tensor.Tensor{DType: p.A.DType, Shape: []int{p.A.Rows, p.A.Cols}, Addr: p.A.Addr}
+	w = tensor.Tensor{DType: p.B.DType, Shape: []int{p.B.Rows, p.B.Cols}, Addr: p.B.Addr}
 	if p.Bias != 0 {
 		bias = tensor.Tensor{DType: p.A.DType, Shape: []int{p.B.Rows}, Addr: p.Bias}
 	}
-	cpu.FewQuantized(p.C, x, w, bias, fewRowsScratch(d.scratch, x.DType, p.A.Rows, p.A.Cols), p.Add)
+	return x, w, bias
 }
 
 // dequantize computes the values of rows of w, rounded to the type of y: of those that index lists, or of all.

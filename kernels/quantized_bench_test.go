@@ -12,18 +12,26 @@ import (
 	"restyle/tensor"
 )
 
-// BenchmarkQuantizedLinear multiplies one to eight rows by the same layers of Llama-3.2-1B in BF16 and quantized, in
-// turns, and reports the median microseconds of each, how many times as fast as BF16 it is, and the GB/s at which it
-// reads its weights. As in decoding, there are so many copies of the weights that none is in a cache.
+// BenchmarkQuantizedLinear multiplies one to eight rows, and 128, by the same layers of Llama-3.2-1B in BF16, quantized,
+// and in INT8 with INT8 activations, in turns, and reports the median microseconds of each, how many times as fast as
+// BF16 it is, and the GB/s at which it reads its weights. As in decoding, there are so many copies of the weights that
+// none is in a cache.
 //
-//	go test ./kernels -run '^$' -bench QuantizedLinear/1B_head/1 -benchtime 1x
+//	go test ./kernels -run '^$' -bench QuantizedLinear/1B_head/1$ -benchtime 1x
 func BenchmarkQuantizedLinear(b *testing.B) {
-	types := []tensor.DType{tensor.BF16, tensor.INT8, tensor.INT4, tensor.INT4Z}
+	types := []tensor.DType{tensor.BF16, tensor.INT8, tensor.INT4, tensor.INT4Z, tensor.INT8}
+	const int8s = 4 // the way that multiplies by INT8 activations
+	name := func(way int) string {
+		if way == int8s {
+			return "INT8xINT8"
+		}
+		return types[way].String()
+	}
 	for _, l := range layers {
 		if l.model == "5M" {
 			continue
 		}
-		for _, rows := range []int{1, 2, 4, 8} {
+		for _, rows := range []int{1, 2, 4, 8, 128} {
 			b.Run(fmt.Sprintf("%s_%s/%d", l.model, l.name, rows), func(b *testing.B) {
 				d, err := kernels.Open("cpu", kernels.Options{})
 				if err != nil {
@@ -64,7 +72,11 @@ func BenchmarkQuantizedLinear(b *testing.B) {
 					for n := range 24 {
 						for i, list := range copies {
 							start := clock()
-							d.Linear(y, x, list[n%len(list)], tensor.Tensor{})
+							if i == int8s {
+								d.LinearINT8(y, x, list[n%len(list)], tensor.Tensor{}, false)
+							} else {
+								d.Linear(y, x, list[n%len(list)], tensor.Tensor{})
+							}
 							took[i] = append(took[i], clock()-start)
 						}
 					}
@@ -74,12 +86,12 @@ func BenchmarkQuantizedLinear(b *testing.B) {
 					return list[len(list)/2]
 				}
 				base := median(took[0])
-				for i, t := range types {
+				for i := range types {
 					m := median(took[i])
-					b.ReportMetric(float64(m.Nanoseconds())/1e3, "us_"+t.String())
-					b.ReportMetric(float64(copies[i][0].Bytes())/m.Seconds()/1e9, "GB/s_"+t.String())
+					b.ReportMetric(float64(m.Nanoseconds())/1e3, "us_"+name(i))
+					b.ReportMetric(float64(copies[i][0].Bytes())/m.Seconds()/1e9, "GB/s_"+name(i))
 					if i > 0 {
-						b.ReportMetric(base.Seconds()/m.Seconds(), "times_"+t.String())
+						b.ReportMetric(base.Seconds()/m.Seconds(), "times_"+name(i))
 					}
 				}
 				b.ReportMetric(cpu.CopyRate(50*time.Millisecond)/1e9, "GB/s_copy")

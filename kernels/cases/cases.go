@@ -85,6 +85,7 @@ var operations = []func() []*Case{
 	layerNormCases,
 	linearCases,
 	quantizedCases,
+	linearINT8Cases,
 	batchedCases,
 	linearActivationCases,
 	expertCases,

@@ -45,8 +45,8 @@ const (
 	NEON                    // arm64
 	AVX2                    // with FMA and F16C
 	AVX512                  // F, BW, DQ and VL
-	AVX512BF16              // with bfloat16 dot products
-	AMX                     // with bfloat16 tiles
+	AVX512BF16              // with dot products of bfloat16 and of bytes
+	AMX                     // with tiles of bfloat16 and of bytes
 )
 
 var names = []string{"portable", "neon", "avx2", "avx512", "avx512bf16", "amx"}

@@ -38,6 +38,15 @@
 #define AT_EACH_LEVEL(name) {name##_portable, name##_portable}
 #endif
 
+// UNROLL unrolls a loop of at most 16 turns. SHUFFLE returns the listed lanes of a and b, one after the other.
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a)){__VA_ARGS__})
+#endif
+
 // clang has no push_options, and its attribute applies to the functions between push and pop.
 #if defined(__clang__)
 #define TARGET_PRAGMA(x) _Pragma(#x)
@@ -80,7 +89,7 @@ END_TARGET
 
 #define LEVEL avx512bf16
 #define BF16_DOT 1
-BEGIN_TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
+BEGIN_TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16")
 #include "vec.h"
 #include EACH_LEVEL
 END_TARGET

@@ -1,30 +1,11 @@
 // The AMX micro-kernel: 32 × 32 sums of bf16 products in four tiles. Everything else, and all of fp32 and fp16, is as
 // without tiles.
 
-BEGIN_TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-tile,amx-bf16")
+BEGIN_TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16,amx-tile,amx-bf16")
 
-enum { AMX_ROWS = 32, TILE = 16 }; // rows of a tile, and units in each
+#include "tiles.h"
 
-// The intrinsics do not tell the compiler everything that they read: gcc 12's _tile_loadconfig names 8 of the 64 bytes,
-// and _tile_loadd none. So the configuration is a constant, which no optimization takes apart, and what tiles are
-// loaded from is stored in memory before.
-#define IN_MEMORY() __asm__ volatile("" ::: "memory")
-
-// begin_amx sets all eight tiles to the maximum size.
-static void begin_amx(void) {
-	static const struct {
-		uint8_t palette, start, reserved[14];
-		uint16_t row_bytes[16];
-		uint8_t rows[16];
-	} __attribute__((aligned(64))) config = {
-		.palette = 1,
-		.row_bytes = {4 * TILE, 4 * TILE, 4 * TILE, 4 * TILE, 4 * TILE, 4 * TILE, 4 * TILE, 4 * TILE},
-		.rows = {TILE, TILE, TILE, TILE, TILE, TILE, TILE, TILE},
-	};
-	_tile_loadconfig(&config);
-}
-
-static void end_amx(void) { _tile_release(); }
+enum { AMX_ROWS = 2 * TILE };
 
 static void multiply_amx(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
 	int64_t rows, int64_t width, dtype type, gemm_walk walks[GEMM_WALKS]) {

@@ -3,14 +3,6 @@
 
 #include <stddef.h>
 
-#if defined(__clang__)
-#define UNROLL _Pragma("unroll")
-#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a)){__VA_ARGS__})
-#endif
-
 #define EACH_LEVEL "gemm_loops.h"
 #include "each_level.h"
 

@@ -37,8 +37,8 @@ static int find_best(void) {
 	if (a >= 1) __get_cpuid_count(7, 1, &a71, &b, &c, &d);
 	int avx512 = (b7 >> 16 & 1) && (b7 >> 17 & 1) && (b7 >> 30 & 1) && (b7 >> 31 & 1);
 	if (!avx512 || (xcr0() & 0xE6) != 0xE6) return CPU_AVX2;
-	if (!(a71 >> 5 & 1)) return CPU_AVX512;
-	int amx = (d7 >> 22 & 1) && (d7 >> 24 & 1) && (xcr0() & 0x60000) == 0x60000;
+	if (!(a71 >> 5 & 1) || !(c7 >> 11 & 1)) return CPU_AVX512;
+	int amx = (d7 >> 22 & 1) && (d7 >> 24 & 1) && (d7 >> 25 & 1) && (xcr0() & 0x60000) == 0x60000;
 	return amx && amx_allowed() ? CPU_AMX : CPU_AVX512BF16;
 }
 

@@ -8,8 +8,8 @@ enum {
 	CPU_NEON,       // arm64
 	CPU_AVX2,       // with FMA and F16C
 	CPU_AVX512,     // F, BW, DQ, VL
-	CPU_AVX512BF16, // with dot products of bf16
-	CPU_AMX,        // with tiles of bf16
+	CPU_AVX512BF16, // with dot products of bf16 and of bytes (VNNI)
+	CPU_AMX,        // with tiles of bf16 and of bytes
 	CPU_LEVELS
 };
 

@@ -40,6 +40,9 @@ void cpu_gelu(tensor y, tensor x, bool tanh);
 void cpu_gelu_backward(tensor dx, tensor dy, tensor x, bool tanh);
 #cgo noescape cpu_gelu_backward
 #cgo nocallback cpu_gelu_backward
+void cpu_linear_int8(matrix y, tensor x, tensor w, tensor bias, tensor codes, tensor scales, tensor sums, bool add);
+#cgo noescape cpu_linear_int8
+#cgo nocallback cpu_linear_int8
 void cpu_cross_entropy(tensor loss, tensor dlogits, tensor logits, tensor targets, float scale);
 #cgo noescape cpu_cross_entropy
 #cgo nocallback cpu_cross_entropy
@@ -200,6 +203,12 @@ func GELU(y, x tensor.Tensor, tanh bool) {
 // GELUBackward computes the gradient of GELU.
 func GELUBackward(dx, dy, x tensor.Tensor, tanh bool) {
 	C.cpu_gelu_backward(c(dx.Matrix()), c(dy.Matrix()), c(x.Matrix()), C.bool(tanh))
+}
+
+// LinearInt8 computes y = x·wᵀ + bias, or adds it to y, for INT8 w. x is quantized to codes, whose rows are padded to a
+// multiple of 64 bytes, and their number to one of 32, and to a scale and the sum of the codes per row.
+func LinearInt8(y tensor.Matrix, x, w, bias, codes, scales, sums tensor.Tensor, add bool) {
+	C.cpu_linear_int8(c(y), c(x.Matrix()), c(w.Matrix()), c(bias.Matrix()), c(codes.Matrix()), c(scales.Matrix()), c(sums.Matrix()), C.bool(add))
 }
 
 // CrossEntropy computes the loss of each row and, unless dlogits is the zero Tensor, its gradient.

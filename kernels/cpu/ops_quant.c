@@ -1,9 +1,9 @@
 // Few rows times quantized weights; kernels/quantized.go has the formulas, and package tensor the layout of the
 // weights.
 #ifndef LEVEL
-#include "ops.h"
+#include "quant.h"
 
-enum { GROUP = 128, HALF = 64, MAX_ROWS = 8 }; // weights of a group, and of its low four bits; maximum rows of x
+enum { MAX_ROWS = 8 }; // maximum rows of x
 
 // Operands of a product. x has been copied with rows padded with zeros to whole groups, so that no loop has a rest.
 typedef struct {
@@ -13,28 +13,7 @@ typedef struct {
 	const int32_t *index; // of DequantizeRows: rows of w; NULL: all
 } quant_product;
 
-// padded returns bytes, or elements, as whole units.
-static inline int64_t padded(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
-
-static inline int64_t quant_groups(int64_t n) { return padded(n, GROUP) / GROUP; }
-
-// quant_head returns the bytes before the codes of a row of n weights, and quant_row the bytes of the row.
-static inline int64_t quant_head(dtype type, int64_t n) {
-	int64_t groups = quant_groups(n);
-	return type == INT8 ? 16 : padded(2 * groups, 16) + (type == INT4Z ? padded(groups, 16) : 0);
-}
-
-static inline int64_t quant_row(dtype type, int64_t n) {
-	return quant_head(type, n) + (type == INT8 ? padded(n, 16) : quant_groups(n) * HALF);
-}
-
 enum { AHEAD = 4096 }; // bytes of weights that are prefetched ahead
-
-#if defined(__clang__)
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
 
 #define EACH_LEVEL "ops_quant.c"
 #include "each_level.h"

@@ -1,0 +1,58 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+
+	"restyle/kernels/cpu"
+	"restyle/tensor"
+)
+
+// LinearINT8 is a linear layer with INT8 weights and activations, or adds it to y:
+//
+//	scale = max|x of a row| / 127
+//	code  = x / scale, rounded to the nearest integer, ties to even, at most ±127; 0 if scale is 0
+//	y     = Σ code · w's code · (scale · w's scale) + bias
+//
+// It is quantize's rule for INT8 weights, for activations. The sum is an int32, exact, and so the same on every device
+// and instruction set. A row that has a NaN or an infinity becomes NaN. Rounding x moves y by at most half of scale ·
+// Σ|w| of the row of w, and as a rule by 0.5 to 1 % of ‖y‖; one large element in a row makes it more for all others.
+//
+// x is [rows, in], F32, BF16 or F16, w is INT8 [out, in], bias is [out] of x's type or the zero Tensor; y is [rows, out],
+// F32, BF16 or F16. in is at most MaxINT8.
+func (d *Device) LinearINT8(y, x, w, bias tensor.Tensor, add bool) {
+	const op = "LinearINT8"
+	in, out := checkLinear(op, y, x, w)
+	floating(op, "x", x)
+	want(op, "w", w, tensor.INT8, out, in)
+	if bias.Ok() {
+		want(op, "bias", bias, x.DType, out)
+	}
+	if in > MaxINT8 {
+		panic(fmt.Sprintf("%s: %d inputs: must be at most %d", op, in, MaxINT8))
+	}
+	d.ran("linear_int8")
+	d.productINT8(cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr, Add: add})
+}
+
+// MaxINT8 is the maximum number of inputs of LinearINT8: products of so many codes fit an int32 in any case.
+const MaxINT8 = math.MaxInt32 / (127 * 127)
+
+// int8Scratch lays out quantized rows: their codes, padded to whole tiles, their scales and the sums of their codes.
+func int8Scratch(cut cut, rows, in int) (codes, scales, sums tensor.Tensor) {
+	const tileRows, tileBytes = 32, 64
+	up := func(n, unit int) int { return blocks(n, unit) * unit }
+	return cut("codes", tensor.U8, up(rows, tileRows), up(in, tileBytes)), cut("scales", tensor.F32, rows),
+		cut("sums of codes", tensor.I32, rows)
+}
+
+// productINT8 is productQuantized for LinearINT8.
+func (d *Device) productINT8(p cpu.Product) {
+	if p.C.Rows == 0 || p.C.Cols == 0 {
+		return
+	}
+	defer d.release(d.mark())
+	codes, scales, sums := int8Scratch(d.scratch, p.A.Rows, p.A.Cols)
+	x, w, bias := operandsOf(p)
+	cpu.LinearInt8(p.C, x, w, bias, codes, scales, sums, p.Add)
+}
