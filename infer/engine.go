@@ -43,13 +43,17 @@ const defaultContext = 4096
 // model's files.
 var DTypes = map[string]tensor.DType{"auto": 0, "bf16": tensor.BF16, "fp16": tensor.F16, "fp32": tensor.F32}
 
-// Quantizations maps the names of quantizations in settings to the types of weights. Both keep the head in 8 bits, and
-// with it a tied embedding.
+// Quantizations maps the names of quantizations in settings to the types of weights. All keep the head in 8 bits, and
+// with it a tied embedding. INT8x8 stands for activations in 8 bits too: see kernels.Device.SetINT8Activations.
 var Quantizations = map[string]model.Quantization{
 	"":     {},
 	"int8": {Layers: tensor.INT8, Head: tensor.INT8},
+	INT8x8: {Layers: tensor.INT8, Head: tensor.INT8},
 	"int4": {Layers: tensor.INT4Z, Head: tensor.INT8},
 }
+
+// INT8x8 is the name of a quantization in Quantizations.
+const INT8x8 = "int8x8"
 
 // An Engine generates answers of a model, one at a time. It is not safe for concurrent use.
 type Engine struct {

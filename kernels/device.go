@@ -54,20 +54,21 @@ type Options struct {
 
 // A Device is where tensors are stored and operations run: the CPU, or one GPU.
 type Device struct {
-	name       string
-	opts       Options
-	gpu        *gpu // nil on the CPU
-	err        error
-	counts     map[string]int
-	moved      Transfers
-	arenas     map[*Arena]bool
-	profile    map[string]*Timing // with Options.Sync
-	running    *Timing            // the operation that the CPU computes, with Options.Sync
-	began      time.Time          // when it began to
-	next       work               // what the profile records for the next launch, apart from the bytes of its arguments
-	notes      []string
-	prefetch   tensor.Tensor // what the next matvec prefetches
-	downloaded [64]byte      // on the CPU, see StartDownload
+	name            string
+	opts            Options
+	gpu             *gpu // nil on the CPU
+	err             error
+	counts          map[string]int
+	moved           Transfers
+	arenas          map[*Arena]bool
+	profile         map[string]*Timing // with Options.Sync
+	running         *Timing            // the operation that the CPU computes, with Options.Sync
+	began           time.Time          // when it began to
+	next            work               // what the profile records for the next launch, apart from the bytes of its arguments
+	notes           []string
+	int8Activations bool          // see SetINT8Activations
+	prefetch        tensor.Tensor // what the next matvec prefetches
+	downloaded      [64]byte      // on the CPU, see StartDownload
 
 	scratchArenas []*Arena // scratch memory, see scratch.go
 	scratchPeak   int

@@ -12,8 +12,12 @@ var quantizedTypes = []tensor.DType{tensor.INT8, tensor.INT4, tensor.INT4Z}
 
 // quantizedCases returns the cases of layers with quantized weights.
 func quantizedCases(t tensor.DType, dim int) (cases []gpuCase) {
-	row := func(n int) gpuOperand { return gpuOperand{t, []int{1, n}, 1} }
+	rows := func(m, n int) gpuOperand { return gpuOperand{t, []int{m, n}, 1} }
+	row := func(n int) gpuOperand { return rows(1, n) }
 	none, norm := tensor.Tensor{}, gpuOperand{t, []int{dim}, 1}
+	cases = append(cases, gpuCase{"layer in INT8 of INT8 activations",
+		[]gpuOperand{rows(128, 4*dim), rows(128, dim), {tensor.INT8, []int{4 * dim, dim}, 1}},
+		func(d *Device, x []tensor.Tensor) { d.LinearINT8(x[0], x[1], x[2], none, false) }})
 	for _, q := range quantizedTypes {
 		w := gpuOperand{q, []int{4 * dim, dim}, 1}
 		cases = append(cases,

@@ -52,7 +52,26 @@ func (d *Device) productINT8(p cpu.Product) {
 		return
 	}
 	defer d.release(d.mark())
-	codes, scales, sums := int8Scratch(d.scratch, p.A.Rows, p.A.Cols)
-	x, w, bias := operandsOf(p)
-	cpu.LinearInt8(p.C, x, w, bias, codes, scales, sums, p.Add)
+	rows, in, out := p.A.Rows, p.A.Cols, p.B.Rows
+	codes, scales, sums := int8Scratch(d.scratch, rows, in)
+	if d.gpu == nil {
+		x, w, bias := operandsOf(p)
+		cpu.LinearInt8(p.C, x, w, bias, codes, scales, sums, p.Add)
+		return
+	}
+	const tile, threads = 64, 128
+	how := macros{result(p.C), {p.A.DType.String(), 1}}
+	d.launch(kernel{"int8.cu", "quantize_int8", how}, line(blocks(32*rows, threads), threads),
+		addr(codes), addr(scales), addrOf(p.A), i32(rows), i32(in), i32(codes.Dim(-1)))
+	g := line(blocks(out, tile), threads)
+	g.blocks.Y = blocks(rows, tile)
+	d.sized(rows, out, in)
+	d.next.flops = operations(p)
+	d.launch(kernel{"int8.cu", "linear_int8", how}, g, addrOf(p.C).twice(p.Add), i64(p.C.Stride), addr(codes),
+		addr(scales), i64(codes.Dim(-1)), addrOf(p.B), i64(p.B.DType.RowBytes(in)), address(p.Bias), i32(rows), i32(out),
+		flag(p.Add))
 }
+
+// SetINT8Activations sets whether, on a CPU, layers with INT8 weights quantize their activations too: Linear and the
+// others then compute what LinearINT8 does. It is off at first. On a GPU it has no effect.
+func (d *Device) SetINT8Activations(on bool) { d.int8Activations = on }

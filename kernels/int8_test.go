@@ -93,9 +93,8 @@ func TestLinearINT8(t *testing.T) {
 					}
 					want := float32(float32(sum) * float32(scale*w.Scale(0)))
 					y := got[r*out+o]
-					if math.Float32bits(y) != math.Float32bits(want) {
-						t.Fatalf("%v: y[%d, %d] is %v, %#x: must be %v, %#x", size, r, o, y, math.Float32bits(y), want,
-							math.Float32bits(want))
+					if y != want {
+						t.Fatalf("%v: y[%d, %d] is %v: must be %v", size, r, o, y, want)
 					}
 					// float32 rounds three times by 2⁻²⁴; a subnormal scale is rounded by up to half of the smallest float32,
 					// which 127 codes multiply

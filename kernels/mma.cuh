@@ -32,6 +32,25 @@ inline void mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
 #endif
 }
 
+// mmaBytes adds a·b to d for signed bytes: a is [16, 32] and b [32, 8], with four bytes per word, so columns 4t, 4t+16 of
+// a and rows 4t, 4t+16 of b and the next three. Before sm_80, it takes four products of a quarter.
+inline void mmaBytes(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+#ifdef EMULATED
+	emulated.mma_bytes(d, a, b);
+#elif __CUDA_ARCH__ >= 800
+	asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, "
+		"{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+		: "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+#pragma unroll
+	for (int i = 0; i < 4; i++)
+		asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
+			: "+r"(d[i % 2 * 2]), "+r"(d[i % 2 * 2 + 1])
+			: "r"(a[i]), "r"(b[i / 2]));
+#endif
+}
+
 // ldmatrix loads four matrices of 8 rows of 8 elements from shared memory. Lane i passes row i % 8 of matrix i / 8, at
 // a multiple of 16 bytes. Word i of r is row g of matrix i, columns 2t and 2t+1.
 inline void ldmatrix(unsigned (&r)[4], const void *row) {

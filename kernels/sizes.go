@@ -34,6 +34,9 @@ func (d *Device) ScratchOf(f Fused, s Sizes) int {
 	if s.Quantized > 0 {
 		atLeast(func(cut cut) { dequantizedScratch(cut, s.Type, math.MaxInt32, s.Quantized) })
 		atLeast(func(cut cut) { fewRowsScratch(cut, tensor.F32, maxFewRows, s.Quantized) })
+		if d.int8Activations {
+			atLeast(func(cut cut) { int8Scratch(cut, s.Rows, s.Quantized) })
+		}
 	}
 	if s.Quantized > 0 && s.Pairs > 0 && d.gpu != nil {
 		atLeast(func(cut cut) { groupedScratch(cut, s.Type, math.MaxInt32, s.Quantized) })

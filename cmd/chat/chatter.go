@@ -167,6 +167,9 @@ func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() er
 	for _, n := range device.Notes() {
 		c.note("%s", n)
 	}
+	if device.SetINT8Activations(c.quantize == infer.INT8x8); c.quantize == infer.INT8x8 && !device.IsCPU() {
+		c.note("--quantize int8x8 is int8 on a GPU, where activations keep their type")
+	}
 	h := hub.FromEnv()
 	h.Offline = h.Offline || c.offline
 	if c.status.On() {

@@ -110,8 +110,9 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Group("Device")
 	f.Add(&o.device, "device", cli.DeviceHelp)
 	f.Add(&o.dtype, "dtype", cli.DTypeHelp)
-	f.Add(&o.quantize, "quantize", "quantize the weights of linear layers to `int8|int4` while the models are loaded; "+
-		"the head, and an embedding tied to it, to int8; everything else keeps its type")
+	f.Add(&o.quantize, "quantize", "quantize the weights of linear layers to `int8|int8x8|int4` while the models are loaded; "+
+		"the head, and an embedding tied to it, to int8; everything else keeps its type; int8x8 is int8 with activations "+
+		"in 8 bits too, which is faster on CPUs")
 	f.Add(&o.threads, "threads", "CPU threads; 0 uses GOMAXPROCS")
 
 	f.Group("Log")
@@ -142,7 +143,7 @@ func (o *options) check() error {
 	case !known:
 		return cli.Usagef("--dtype %q: must be auto, bf16, fp16 or fp32", o.dtype)
 	case !quantization:
-		return cli.Usagef("--quantize %q: must be int8 or int4", o.quantize)
+		return cli.Usagef("--quantize %q: must be int8, int8x8 or int4", o.quantize)
 	case strings.EqualFold(filepath.Ext(o.log), ".jsonl"):
 		return cli.Usagef("--log %q: must be the Markdown file: the .jsonl file goes next to it", o.log)
 	case o.log != "" && !slices.Contains([]string{"", ".md", ".markdown", ".txt"}, strings.ToLower(filepath.Ext(o.log))):

@@ -93,10 +93,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // check reports invalid arguments.
 func (o options) check(paths []string) error {
-	switch _, known := infer.Quantizations[o.weights]; {
+	switch {
 	case len(paths) != 2:
 		return cli.Usagef("%d paths: must be IN and OUT, before all flags", len(paths))
-	case o.weights == "" || !known:
+	case o.weights != "int8" && o.weights != "int4":
 		return cli.Usagef("--weights %q: must be int8 or int4", o.weights)
 	case o.rounding != "gptq" && o.rounding != "nearest":
 		return cli.Usagef("--rounding %q: must be gptq or nearest", o.rounding)
@@ -200,6 +200,14 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 			return cost, err
 		}
 	}
+	lossINT8 := 0.0
+	if o.weights == "int8" {
+		d.SetINT8Activations(true)
+		lossINT8, err = t.perplexity(ctx, after, questions)
+		if d.SetINT8Activations(false); err != nil {
+			return cost, err
+		}
+	}
 	if err := ctx.Err(); err != nil {
 		return cost, err
 	}
@@ -208,6 +216,9 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 		return cost, err
 	}
 	status.Clear()
-	cost.bytes, err = table(stdout, d, c, after)
+	if cost.bytes, err = table(stdout, d, c, after); err == nil && o.weights == "int8" {
+		_, err = fmt.Fprintf(stdout, "perplexity with INT8 activations too, as in chat --quantize int8x8: %.4f, %+.2f%%\n",
+			lossINT8, 100*(lossINT8/cost.perplexity[0]-1))
+	}
 	return cost, err
 }

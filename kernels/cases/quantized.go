@@ -31,6 +31,10 @@ func quantizedLinearCase(weights, t, to tensor.DType, rows, in, out int, bias, a
 	if t == tensor.F16 || rows > 8 && t == tensor.BF16 { // weights may be rounded before
 		c.Tolerance, c.Elements["y"] = 6e-3, normProductLimit(t)
 	}
+	if t == tensor.BF16 && to == tensor.F32 && rows <= 8 && weights != tensor.INT8 {
+		// CPUs may round activations below a 128th of their group's largest by up to 2⁻¹⁵ of that: of a few of 128
+		c.Tolerance = 1.5e-5
+	}
 	if to != t {
 		c.Name += " to " + to.String()
 	}

@@ -15,6 +15,16 @@ typedef struct {
 
 enum { AHEAD = 4096 }; // bytes of weights that are prefetched ahead
 
+// WORDS is the type of x as word_groups: multiples of a power of two per group, which are multiplied as integers. They
+// lie in the order in which dots4 finds their codes.
+#define WORDS F16
+
+typedef struct {
+	int16_t words[GROUP];
+	int32_t sum;
+	float scale;
+} word_group;
+
 #define EACH_LEVEL "ops_quant.c"
 #include "each_level.h"
 
@@ -43,11 +53,40 @@ static void copy_padded(tensor room, tensor x) {
 		}
 }
 
+// copy_words copies rows of x, which are BF16 or F16, to room as words, padded with zeros to whole groups. The largest
+// number of a group becomes a word of 15 bits, so that BF16 above a 128th of it is exact. A NaN or an infinity makes the
+// group's scale NaN.
+static void copy_words(tensor room, tensor x) {
+	for (int64_t r = 0; r < x.rows; r++) {
+		word_group *to = (word_group *)((char *)room.at + r * room.cols * size_of(WORDS));
+		for (int64_t i = 0; i < x.cols; i += GROUP, to++) {
+			float values[GROUP] = {0}, largest = 0, rest = 0;
+			for (int64_t j = 0; j < GROUP && i + j < x.cols; j++) {
+				values[j] = element((const void *)x.at, r * x.cols + i + j, x.type);
+				largest = fmaxf(largest, fabsf(values[j])), rest += values[j] - values[j];
+			}
+			int exponent = 0;
+			if (rest == 0) frexpf(largest, &exponent);
+			const double unit = ldexp(1, 15 - exponent), round = 0x1.8p52; // to whole numbers
+			to->scale = ldexpf(1, exponent - 15) + rest, to->sum = 0;
+			for (int j = 0; j < GROUP; j++) {
+				const int16_t word = rest == 0 ? (int16_t)(values[j] * unit + round - round) : 0;
+				to->sum += word, to->words[32 * (j % 2 * 2 + j / HALF) + j % HALF / 2] = word;
+			}
+		}
+	}
+}
+
 // FewQuantized computes y = x·wᵀ + bias, or adds it to y, for up to eight rows of x and quantized w. x is copied to
 // room, which is BF16 if x is and the level has dot products of BF16, and F32 otherwise. A row of it has the inputs,
-// padded to whole groups, and in F32 their sums.
+// padded to whole groups, and in F32 their sums, or in its place word_groups.
 void cpu_few_quantized(matrix y, tensor x, tensor w, tensor bias, tensor room, bool add) {
-	copy_padded(room, x);
+	if (room.type == F32 && x.type != F32 && w.type != INT8 && cpu_level() >= CPU_AVX2) {
+		room.type = WORDS, room.cols *= 2; // which need less room
+		copy_words(room, x);
+	} else {
+		copy_padded(room, x);
+	}
 	quant_product o = {.y = y, .x = room, .w = w, .bias = bias, .add = add};
 	cpu_parallel(quant_few[cpu_level()], &o, w.rows, grain(quant_row(w.type, w.cols)));
 }
@@ -63,8 +102,8 @@ void cpu_dequantize_rows(tensor y, tensor w, tensor index) {
 
 #define code_bytes AT_LEVEL(code_bytes)
 #define signed_bytes AT_LEVEL(signed_bytes)
-#define low_codes AT_LEVEL(low_codes)
-#define high_codes AT_LEVEL(high_codes)
+#define word_codes AT_LEVEL(word_codes)
+#define word_dots AT_LEVEL(word_dots)
 #define twice AT_LEVEL(twice)
 #define looked_up AT_LEVEL(looked_up)
 #define scales_of AT_LEVEL(scales_of)
@@ -99,27 +138,26 @@ INLINE vec signed_bytes(const uint8_t *p) {
 #endif
 }
 
-// low_codes returns the low four bits of each integer as floats: with AVX-512 what table has for them.
-INLINE vec low_codes(vecuns v, vec table) {
+#if VLEN > 4
+// word_codes returns one of the four codes of each word, and word_dots the sums of two neighbors' products.
+INLINE vecint word_codes(vecuns v, const int nibble) {
 #if VLEN == 16
-	return (vec)_mm512_permutexvar_ps((__m512i)v, (__m512)table);
-#elif VLEN == 8
-	return (vec)_mm256_cvtepi32_ps((__m256i)(v & 15));
+	const __m512i low = _mm512_srli_epi16((__m512i)v, 4 * nibble);
+	return (vecint)(nibble == 3 ? low : _mm512_and_si512(low, _mm512_set1_epi16(15)));
 #else
-	return __builtin_convertvector((vecint)(v & 15), vec);
+	const __m256i low = _mm256_srli_epi16((__m256i)v, 4 * nibble);
+	return (vecint)(nibble == 3 ? low : _mm256_and_si256(low, _mm256_set1_epi16(15)));
 #endif
 }
 
-// high_codes is low_codes for the upper four bits of a byte.
-INLINE vec high_codes(vecuns v, vec table) {
+INLINE vecint word_dots(vecint codes, const int16_t *x) {
 #if VLEN == 16
-	return low_codes(v >> 4, table);
-#elif VLEN == 8
-	return (vec)_mm256_cvtepi32_ps((__m256i)(v >> 4));
+	return (vecint)_mm512_madd_epi16((__m512i)codes, _mm512_loadu_si512(x));
 #else
-	return __builtin_convertvector((vecint)(v >> 4), vec);
+	return (vecint)_mm256_madd_epi16((__m256i)codes, _mm256_loadu_si256((const __m256i *)x));
 #endif
 }
+#endif
 
 #if BF16_DOT
 // The integers from -15 to 15 as BF16. vpermw looks up 32 values by the low five bits of a word. The fifth belongs to
@@ -163,6 +201,25 @@ INLINE void dots4(float *out, const uint8_t *head, const dtype type, int64_t in,
 		const vec scale = vset(scales[g % SCALES]);
 		const int zero = type == INT4Z ? zeros[g] & 15 : 8;
 		__builtin_prefetch(codes + AHEAD, 0, 3);
+#if VLEN > 4
+		if (x_type == WORDS) {
+			vecint whole[MAX_ROWS];
+			const word_group *at[MAX_ROWS];
+			UNROLL for (int i = 0; i < count; i++)
+				at[i] = (const word_group *)x[i] + g, whole[i] = (vecint){-zero * at[i]->sum};
+			UNROLL for (int j = 0; j < 32; j += 2 * VLEN) {
+				vecuns v;
+				memcpy(&v, codes + 2 * j, sizeof v);
+				UNROLL for (int nibble = 0; nibble < 4; nibble++) {
+					const vecint words = word_codes(v, nibble);
+					UNROLL for (int i = 0; i < count; i++) whole[i] += word_dots(words, at[i]->words + 32 * nibble + j);
+				}
+			}
+			UNROLL for (int i = 0; i < count; i++)
+				sum[i] += __builtin_convertvector(whole[i], vec) * (scale * at[i]->scale);
+			continue;
+		}
+#endif
 		vec part[MAX_ROWS][2];
 		UNROLL for (int i = 0; i < count; i++) part[i][0] = part[i][1] = vzero();
 #if BF16_DOT
@@ -177,18 +234,12 @@ INLINE void dots4(float *out, const uint8_t *head, const dtype type, int64_t in,
 			continue;
 		}
 #endif
-		vec table = vzero();
-#if VLEN == 16
-		for (int i = 0; i < 16; i++) table[i] = (float)i;
-		table -= (float)zero;
-#else
 		// The codes are multiplied as they are, and zero times the sum of x is subtracted.
 		UNROLL for (int i = 0; i < count; i++)
 			part[i][0][0] = -(float)zero * ((const float *)x[i])[groups * GROUP + g];
-#endif
 		for (int j = 0; j < HALF; j += VLEN) {
 			const vecuns v = code_bytes(codes + j);
-			const vec low = low_codes(v, table), high = high_codes(v, table);
+			const vec low = __builtin_convertvector((vecint)(v & 15), vec), high = __builtin_convertvector((vecint)(v >> 4), vec);
 			UNROLL for (int i = 0; i < count; i++) {
 				const float *at = (const float *)x[i] + g * GROUP + j;
 				part[i][0] += low * vload(at);
@@ -261,6 +312,7 @@ static void AT_LEVEL(quant_few)(void *arg, int64_t lo, int64_t hi) {
 	const int64_t rows = o->y.rows;
 #define FEW(count) \
 	if (o->x.type == BF16) few_rows(o, lo, hi, count, BF16); \
+	else if (o->x.type == WORDS) few_rows(o, lo, hi, count, WORDS); \
 	else few_rows(o, lo, hi, count, F32);
 	if (rows > 4) { FEW(8) }
 	else if (rows > 2) { FEW(4) }

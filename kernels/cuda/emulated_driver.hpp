@@ -470,8 +470,8 @@ static CUresult launch(CUfunction f, unsigned int gx, unsigned int gy, unsigned 
 	if (!prepare_stacks()) return CUDA_ERROR_OUT_OF_MEMORY;
 	runtime = m.runtime;
 	*runtime = {{}, {}, {bx, by, bz}, {gx, gy, gz}, (uintptr_t)stacks, (size_t)MAX_THREADS * STACK, dynamic, access_of,
-		misaligned, sync_block, sync_warp, meet, mma, ldmatrix, copy_async, copy_commit, copy_wait, fence, wait_prerequisites,
-		[](const char *what) { end_with(what); }};
+		misaligned, sync_block, sync_warp, meet, mma, mma_bytes, ldmatrix, copy_async, copy_commit, copy_wait, fence,
+		wait_prerequisites, [](const char *what) { end_with(what); }};
 	struct sigaction mine = {};
 	mine.sa_sigaction = on_fault, mine.sa_flags = SA_SIGINFO | SA_ONSTACK;
 	sigaction(SIGSEGV, &mine, &before_segv), sigaction(SIGBUS, &mine, &before_bus);

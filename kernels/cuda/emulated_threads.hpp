@@ -161,6 +161,19 @@ static void mma(float *d, const uint32_t *a, const uint32_t *b, bool f16) {
 	}
 }
 
+// mma_bytes is m16n8k32 of signed bytes.
+static void mma_bytes(int32_t *d, const uint32_t *a, const uint32_t *b) {
+	const uint32_t mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+	const emulated_lanes *all = meet(~0u, mine, 6);
+	const int g = running % 32 / 4, t = running % 4;
+	for (int i = 0; i < 4; i++)
+		for (int k = 0; k < 32; k++) {
+			const uint32_t x = all->given[4 * g + k % 16 / 4][i / 2 + k / 16 * 2];
+			const uint32_t y = all->given[4 * (2 * t + i % 2) + k % 16 / 4][4 + k / 16];
+			d[i] += (int8_t)(x >> k % 4 * 8) * (int8_t)(y >> k % 4 * 8);
+		}
+}
+
 static void ldmatrix(uint32_t *r, const void *row, bool transposed) {
 	if ((uintptr_t)row % 16) end_with("ldmatrix of a row whose address is no multiple of 16");
 	access_of(row, 16, EMULATED_READ);

@@ -1,0 +1,73 @@
+// Activations in 8 bits times weights in 8 bits. The formulas are in int8.go.
+#include "mma.cuh"
+
+// quantize_int8 computes the codes of rows, padded with zeros to stride, and their scales. Each warp has a row.
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
+	quantize_int8(signed char *codes, float *scales, const T *x, int rows, int in, int stride) {
+	const int r = thread() / 32, lane = threadIdx.x % 32;
+	if (r >= rows) return;
+	x += (long long)r * in;
+	codes += (long long)r * stride;
+	constexpr unsigned SPECIAL = 0x7F800000; // the bits of infinity; those of a NaN are above
+	unsigned largest = 0;
+	for (int i = lane; i < in; i += 32) largest = max(largest, __float_as_uint(value(x[i])) & 0x7FFFFFFF);
+	largest = largestOfWarp(largest);
+	const float scale = largest < SPECIAL ? __uint_as_float(largest) / 127 : __uint_as_float(SPECIAL + 0x400000);
+	for (int i = lane; i < stride; i += 32) {
+		const float code = i < in && scale > 0 ? value(x[i]) / scale : 0;
+		codes[i] = (signed char)rintf(fminf(127, fmaxf(-127, code))); // beyond only if the scale is subnormal
+	}
+	if (lane == 0) scales[r] = scale;
+}
+
+constexpr int TILE = 64, STEP = 64, STAGES = 3; // rows and columns of c, and bytes along k of a stage
+constexpr int WORDS = STEP / 16;
+
+// A Stage is a step's part of a tile's rows. With one word more per row, lanes read from all banks.
+typedef uint4 Stage[TILE][WORDS + 1];
+
+// linear_int8 multiplies codes on tensor cores: c = a·bᵀ · scales + bias, or adds that to c. Each of four warps has a
+// quarter of a tile.
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
+	linear_int8(C *c, long long cRow, const signed char *a, const float *scales, long long aRow, const unsigned char *b,
+		long long bRow, const T *bias, int m, int n, int add) {
+	__shared__ Stage as[STAGES], bs[STAGES];
+	const int row = blockIdx.y * TILE, column = blockIdx.x * TILE;
+	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
+	const int warpRow = warp / 2 * 32, warpColumn = warp % 2 * 32;
+	auto copy = [&](int stage, int k) {
+		for (int i = threadIdx.x; i < TILE * WORDS; i += BLOCK_DIM) {
+			const int r = i / WORDS, word = i % WORDS, at = k + 16 * word;
+			copyAsync(&as[stage][r][word], a + (row + r) * aRow + at, row + r < m && at < aRow);
+			copyAsync(&bs[stage][r][word], b + (column + r) * bRow + 16 + at, column + r < n && 16 + at < bRow);
+		}
+		copyCommit();
+	};
+	auto word = [&](const Stage &stage, int r, int k) { return ((const unsigned *)stage[r])[k / 4 + t]; };
+	int sums[2][4][4] = {};
+	for (int i = 0; i < STAGES - 1; i++) copy(i, i * STEP);
+	for (int k = 0, stage = 0; k < aRow; k += STEP, stage = (stage + 1) % STAGES) {
+		copyWait<STAGES - 2>();
+		__syncthreads(); // all have multiplied the stage before, whose memory the next copies need
+		copy((stage + STAGES - 1) % STAGES, k + (STAGES - 1) * STEP);
+#pragma unroll
+		for (int half = 0; half < STEP; half += 32) {
+			unsigned x[2][4], w[4][2];
+#pragma unroll
+			for (int i = 0; i < 8; i++) {
+				x[i / 4][i % 4] = word(as[stage], warpRow + 16 * (i / 4) + g + i % 2 * 8, half + i % 4 / 2 * 16);
+				w[i / 2][i % 2] = word(bs[stage], warpColumn + 8 * (i / 2) + g, half + i % 2 * 16);
+			}
+#pragma unroll
+			for (int i = 0; i < 8; i++) mmaBytes(sums[i / 4][i % 4], x[i / 4], w[i % 4]);
+		}
+	}
+	copyWait<0>();
+#pragma unroll
+	for (int i = 0; i < 32; i++) {
+		const int r = row + warpRow + 16 * (i / 16) + g + i % 4 / 2 * 8, s = column + warpColumn + 8 * (i / 4 % 4) + 2 * t + i % 2;
+		if (r >= m || s >= n) continue;
+		const float scale = scales[r] * *(const float *)(b + s * bRow);
+		put(c + r * cRow + s, (float)sums[i / 16][i / 4 % 4][i % 4] * scale, bias, s, add);
+	}
+}
