@@ -64,7 +64,7 @@ type Device struct {
 	profile         map[string]*Timing // with Options.Sync
 	running         *Timing            // the operation that the CPU computes, with Options.Sync
 	began           time.Time          // when it began to
-	next            work               // what the profile records for the next launch, apart from the bytes of its arguments
+	next            work               // what the profile records for the next launch, apart from its arguments' bytes
 	notes           []string
 	int8Activations bool          // see SetINT8Activations
 	prefetch        tensor.Tensor // what the next matvec prefetches

@@ -65,7 +65,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	copyWait<0>();
 #pragma unroll
 	for (int i = 0; i < 32; i++) {
-		const int r = row + warpRow + 16 * (i / 16) + g + i % 4 / 2 * 8, s = column + warpColumn + 8 * (i / 4 % 4) + 2 * t + i % 2;
+		const int r = row + warpRow + 16 * (i / 16) + g + i % 4 / 2 * 8;
+		const int s = column + warpColumn + 8 * (i / 4 % 4) + 2 * t + i % 2;
 		if (r >= m || s >= n) continue;
 		const float scale = scales[r] * *(const float *)(b + s * bRow);
 		put(c + r * cRow + s, (float)sums[i / 16][i / 4 % 4][i % 4] * scale, bias, s, add);

@@ -18,8 +18,8 @@ import (
 // and instruction set. A row that has a NaN or an infinity becomes NaN. Rounding x moves y by at most half of scale ·
 // Σ|w| of the row of w, and as a rule by 0.5 to 1 % of ‖y‖; one large element in a row makes it more for all others.
 //
-// x is [rows, in], F32, BF16 or F16, w is INT8 [out, in], bias is [out] of x's type or the zero Tensor; y is [rows, out],
-// F32, BF16 or F16. in is at most MaxINT8.
+// x is [rows, in], F32, BF16 or F16, w is INT8 [out, in], bias is [out] of x's type or the zero Tensor; y is
+// [rows, out], F32, BF16 or F16. in is at most MaxINT8.
 func (d *Device) LinearINT8(y, x, w, bias tensor.Tensor, add bool) {
 	const op = "LinearINT8"
 	in, out := checkLinear(op, y, x, w)

@@ -17,8 +17,8 @@ type int8Case struct {
 	codes        []byte    // w's rows
 }
 
-// newINT8 fills operands with normal numbers, the last row of x with zeros, and the row before it, if there is one, with
-// numbers so small that their scale is subnormal.
+// newINT8 fills operands with normal numbers, the last row of x with zeros, and the row before it, if there is one,
+// with numbers so small that their scale is subnormal.
 func newINT8(t *testing.T, d *kernels.Device, rows, in, out int) *int8Case {
 	var c int8Case
 	cut := func(a *kernels.Arena) {

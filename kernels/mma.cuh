@@ -32,8 +32,8 @@ inline void mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
 #endif
 }
 
-// mmaBytes adds a·b to d for signed bytes: a is [16, 32] and b [32, 8], with four bytes per word, so columns 4t, 4t+16 of
-// a and rows 4t, 4t+16 of b and the next three. Before sm_80, it takes four products of a quarter.
+// mmaBytes adds a·b to d for signed bytes: a is [16, 32] and b [32, 8], with four bytes per word, so columns 4t, 4t+16
+// of a and rows 4t, 4t+16 of b and the next three. Before sm_80, it takes four products of a quarter.
 inline void mmaBytes(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
 #ifdef EMULATED
 	emulated.mma_bytes(d, a, b);

@@ -13,8 +13,8 @@ import (
 // For up to eight rows, each weight is read once and stays exact: a group's codes are multiplied by the activations,
 // and the float32 sum by the group's scale. With AVX2, and with AVX-512 for F16 or without BF16, 4-bit codes are
 // multiplied as integers, by the activations of the group as multiples of a power of two: those below a 128th of the
-// largest, an eighth in F16, are rounded by up to 2⁻¹⁵ of that. For more rows, weights are first rounded to the type of x, some thousand
-// rows of w at a time, and then multiplied as others.
+// largest, an eighth in F16, are rounded by up to 2⁻¹⁵ of that. For more rows, weights are first rounded to the type of
+// x, some thousand rows of w at a time, and then multiplied as others.
 
 // maxFewRows is the maximum number of rows that are multiplied without dequantizing the weights first.
 const maxFewRows = 8

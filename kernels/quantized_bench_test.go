@@ -12,10 +12,10 @@ import (
 	"restyle/tensor"
 )
 
-// BenchmarkQuantizedLinear multiplies one to eight rows, and 128, by the same layers of Llama-3.2-1B in BF16, quantized,
-// and in INT8 with INT8 activations, in turns, and reports the median microseconds of each, how many times as fast as
-// BF16 it is, and the GB/s at which it reads its weights. As in decoding, there are so many copies of the weights that
-// none is in a cache.
+// BenchmarkQuantizedLinear multiplies one to eight rows, and 128, by the same layers of Llama-3.2-1B in BF16,
+// quantized, and in INT8 with INT8 activations, in turns, and reports the median microseconds of each, how many
+// times as fast as BF16 it is, and the GB/s at which it reads its weights. As in decoding, there are so many
+// copies of the weights that none is in a cache.
 //
 //	go test ./kernels -run '^$' -bench QuantizedLinear/1B_head/1$ -benchtime 1x
 func BenchmarkQuantizedLinear(b *testing.B) {

@@ -110,9 +110,10 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Group("Device")
 	f.Add(&o.device, "device", cli.DeviceHelp)
 	f.Add(&o.dtype, "dtype", cli.DTypeHelp)
-	f.Add(&o.quantize, "quantize", "quantize the weights of linear layers to `int8|int8x8|int4` while the models are loaded; "+
-		"the head, and an embedding tied to it, to int8; everything else keeps its type; int8x8 is int8 with activations "+
-		"in 8 bits too, which is faster on CPUs")
+	f.Add(&o.quantize, "quantize",
+		"quantize the weights of linear layers to `int8|int8x8|int4` while the models are loaded; the "+
+			"head, and an embedding tied to it, to int8; everything else keeps its type; int8x8 is int8 with activations "+
+			"in 8 bits too, which is faster on CPUs")
 	f.Add(&o.threads, "threads", "CPU threads; 0 uses GOMAXPROCS")
 
 	f.Group("Log")

@@ -25,8 +25,8 @@ func rowsINT8(x []float64, n int) []float64 {
 	return list
 }
 
-// linearINT8Case is a layer with INT8 weights and activations. It has the limits of other layers: of the formula's sums,
-// the float32 product of both scales is rounded, and then that of a sum and a scale.
+// linearINT8Case is a layer with INT8 weights and activations. It has the limits of other layers: of the formula's
+// sums, the float32 product of both scales is rounded, and then that of a sum and a scale.
 func linearINT8Case(t, to tensor.DType, rows, in, out int, bias, add bool) *Case {
 	c := quantizedLinearCase(tensor.INT8, t, to, rows, in, out, bias, add)
 	c.Op, c.Kernels = "linear_int8", [2][]string{{"linear_int8"}}

@@ -9,8 +9,8 @@ enum { BLOCK = 32, FEW = 4 };
 // A panel of x stays in the L2 cache while all of w passes by.
 enum { PANEL_BYTES = 1 << 20 };
 
-// Operands of a product. A row of codes has x's, padded with zeros; if tiled, a unit of four codes is a column of a tile
-// instead, as AMX reads its second operand.
+// Operands of a product. A row of codes has x's, padded with zeros; if tiled, a unit of four codes is a column of a
+// tile instead, as AMX reads its second operand.
 typedef struct {
 	matrix y;
 	tensor x, w, bias, codes, scales, sums; // sums: of each row of codes
@@ -198,8 +198,9 @@ INLINE void finish(
 }
 
 // sums_of adds up the products of the codes of count rows of x, from row r on, and of FEW rows of w, from row n on: a
-// line of BLOCK sums for each of x's. Where there are fewer, the last is multiplied again. vpdpbusd multiplies unsigned bytes by signed ones: 128 is added to the
-// weights, and 128 times the sum of x's codes subtracted. Without it, codes become words.
+// line of BLOCK sums for each of x's. Where there are fewer, the last is multiplied again. vpdpbusd multiplies unsigned
+// bytes by signed ones: 128 is added to the weights, and 128 times the sum of x's codes subtracted. Without it, codes
+// become words.
 INLINE void sums_of(int32_t *sums, const int8_product *o, int64_t n, int64_t r, const int count) {
 	const int64_t length = padded(o->w.cols, 16), ahead = FEW * quant_row(INT8, o->w.cols);
 	const uint8_t *w[FEW];

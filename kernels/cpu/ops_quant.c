@@ -54,8 +54,8 @@ static void copy_padded(tensor room, tensor x) {
 }
 
 // copy_words copies rows of x, which are BF16 or F16, to room as words, padded with zeros to whole groups. The largest
-// number of a group becomes a word of 15 bits, so that BF16 above a 128th of it is exact. A NaN or an infinity makes the
-// group's scale NaN.
+// number of a group becomes a word of 15 bits, so that BF16 above a 128th of it is exact. A NaN or an infinity makes
+// the group's scale NaN.
 static void copy_words(tensor room, tensor x) {
 	for (int64_t r = 0; r < x.rows; r++) {
 		word_group *to = (word_group *)((char *)room.at + r * room.cols * size_of(WORDS));
@@ -239,7 +239,8 @@ INLINE void dots4(float *out, const uint8_t *head, const dtype type, int64_t in,
 			part[i][0][0] = -(float)zero * ((const float *)x[i])[groups * GROUP + g];
 		for (int j = 0; j < HALF; j += VLEN) {
 			const vecuns v = code_bytes(codes + j);
-			const vec low = __builtin_convertvector((vecint)(v & 15), vec), high = __builtin_convertvector((vecint)(v >> 4), vec);
+			const vec low = __builtin_convertvector((vecint)(v & 15), vec);
+			const vec high = __builtin_convertvector((vecint)(v >> 4), vec);
 			UNROLL for (int i = 0; i < count; i++) {
 				const float *at = (const float *)x[i] + g * GROUP + j;
 				part[i][0] += low * vload(at);
