@@ -1,0 +1,15 @@
+// Package jinja runs chat templates: Jinja2 programs as transformers runs them, with trim_blocks, lstrip_blocks,
+// loop controls, {% generation %}, raise_exception, strftime_now and its own tojson.
+//
+// It differs from Jinja2 in what it adds and in what it leaves out:
+//
+//   - It follows every byte of the input into the output. [Output.Given] tells what came from the variables, so that a
+//     tokenizer never takes what a user typed for a special token.
+//   - It ends: the steps, the bytes written, the size of one string or integer and the depth of nesting and of calls
+//     are bounded, each with an error that says which.
+//   - It has no files to include or import, no blocks to extend, and no access to anything but values.
+//
+// [Compile] reads a template once, [Template.Render] runs it. Errors name the line of the template.
+//
+// The package imports nothing but the standard library.
+package jinja

@@ -1,0 +1,648 @@
+package jinja
+
+import (
+	"math"
+	"math/big"
+	"strings"
+)
+
+// args are the arguments of a call.
+type args struct {
+	list   []any
+	named  *Dict
+	caller *Func
+}
+
+// eval computes an expression.
+func (in *interp) eval(n *node, f *frame) any {
+	in.step(1)
+	in.deeper()
+	defer func() { in.depth-- }()
+	if n.line > 0 {
+		in.line = n.line
+	}
+	switch n.op {
+	case "const":
+		return n.value
+	case "name":
+		return f.get(n.name)
+	case "list":
+		return list(in.evalAll(n.args, f)...)
+	case "tuple":
+		return tuple(in.evalAll(n.args, f)...)
+	case "dict":
+		d := &Dict{}
+		for i := 0; i < len(n.args); i += 2 {
+			d.set(in.eval(n.args[i], f), in.eval(n.args[i+1], f))
+		}
+		return d
+	case "slice":
+		return tuple(in.evalAll(n.args, f)...)
+	case "attr":
+		return in.attr(in.eval(n.args[0], f), n.name)
+	case "item":
+		v := in.eval(n.args[0], f)
+		if n.args[1].op == "slice" {
+			return in.slice(v, in.evalAll(n.args[1].args, f))
+		}
+		return in.item(v, in.eval(n.args[1], f))
+	case "call":
+		return in.call(n, f, nil)
+	case "filter":
+		return in.filtered(n, f, nil)
+	case "test":
+		a := in.arguments(n, f)
+		if !hasTest(n.name) {
+			fail("no test named '%s'", n.name)
+		}
+		return in.test(n.name, a.list[0], a.list[1:])
+	}
+	return in.operate(n, f)
+}
+
+func (in *interp) evalAll(all []*node, f *frame) []any {
+	out := make([]any, len(all))
+	for i, a := range all {
+		if a != nil {
+			out[i] = in.eval(a, f)
+		}
+	}
+	return out
+}
+
+func (in *interp) operate(n *node, f *frame) any {
+	switch n.op {
+	case "cond":
+		switch {
+		case truth(in.eval(n.args[0], f)):
+			return in.eval(n.args[1], f)
+		case n.args[2] != nil:
+			return in.eval(n.args[2], f)
+		}
+		return Undefined{"the inline if-expression evaluated to false and no else section was defined"}
+	case "or", "and":
+		v := in.eval(n.args[0], f)
+		if truth(v) == (n.op == "or") {
+			return v
+		}
+		return in.eval(n.args[1], f)
+	case "not":
+		return !truth(in.eval(n.args[0], f))
+	case "compare":
+		a := in.eval(n.args[0], f)
+		for i, op := range n.ops {
+			b := in.eval(n.args[i+1], f)
+			if !in.compare(op, a, b) {
+				return false
+			}
+			a = b
+		}
+		return true
+	case "~":
+		all := make([]Str, len(n.args))
+		for i, a := range n.args {
+			all[i] = in.str(in.eval(a, f))
+		}
+		return in.cat(all...)
+	case "u-", "u+":
+		v := in.eval(n.args[0], f)
+		x, is := number(v)
+		if !is {
+			undefinedFails(v)
+			fail("bad operand type for unary %s: '%s'", n.op[1:], typeName(v))
+		}
+		if n.op == "u+" {
+			return x
+		}
+		if i, is := x.(*big.Int); is {
+			return new(big.Int).Neg(i)
+		}
+		return -x.(float64)
+	}
+	return in.arithmetic(n.op, in.eval(n.args[0], f), in.eval(n.args[1], f))
+}
+
+func undefinedFails(all ...any) {
+	for _, v := range all {
+		if u, is := v.(Undefined); is {
+			u.fail()
+		}
+	}
+}
+
+func (in *interp) compare(op string, a, b any) bool {
+	switch op {
+	case "==":
+		return in.equal(a, b)
+	case "!=":
+		return !in.equal(a, b)
+	case "in":
+		return in.contains(b, a)
+	case "not in":
+		return !in.contains(b, a)
+	case "<":
+		return in.less(a, b, op)
+	case ">":
+		return in.less(b, a, op)
+	case "<=":
+		return in.less(a, b, op) || in.equal(a, b)
+	}
+	return in.less(b, a, op) || in.equal(a, b)
+}
+
+// arithmetic is + - * / // % and **.
+func (in *interp) arithmetic(op string, a, b any) any {
+	undefinedFails(a)
+	if s, is := a.(Str); is && op == "%" {
+		return in.percent(s, b)
+	}
+	undefinedFails(b)
+	x, isX := number(a)
+	y, isY := number(b)
+	if isX && isY {
+		i, isI := x.(*big.Int)
+		j, isJ := y.(*big.Int)
+		if isI && isJ {
+			return integerOp(op, i, j)
+		}
+		return floatOp(op, toFloat(x), toFloat(y))
+	}
+	if op == "+" {
+		return in.plus(a, b)
+	}
+	if i, is := y.(*big.Int); is && op == "*" {
+		if v := in.repeat(a, i); v != nil {
+			return v
+		}
+	}
+	if i, is := x.(*big.Int); is && op == "*" {
+		if v := in.repeat(b, i); v != nil {
+			return v
+		}
+	}
+	fail("unsupported operand type(s) for %s: '%s' and '%s'", op, typeName(a), typeName(b))
+	return nil
+}
+
+func (in *interp) plus(a, b any) any {
+	if s, is := a.(Str); is {
+		if t, is := b.(Str); is {
+			if s.safe || t.safe {
+				out := in.cat(in.escape(s), in.escape(t))
+				out.safe = true
+				return out
+			}
+			return in.cat(s, t)
+		}
+	}
+	if l, is := a.(*List); is {
+		if m, is := b.(*List); is && l.kind == m.kind && (l.kind == "list" || l.kind == "tuple") {
+			in.step(len(l.items) + len(m.items))
+			in.spend(16 * (len(l.items) + len(m.items)))
+			return &List{l.kind, append(l.items[:len(l.items):len(l.items)], m.items...)}
+		}
+	}
+	fail("unsupported operand type(s) for +: '%s' and '%s'", typeName(a), typeName(b))
+	return nil
+}
+
+// repeat is a text or list n times, or nil if v is neither.
+func (in *interp) repeat(v any, n *big.Int) any {
+	times := 0
+	if n.Sign() > 0 {
+		times = maxString + 1
+		if n.IsInt64() {
+			times = int(min(n.Int64(), maxString+1))
+		}
+	}
+	switch v := v.(type) {
+	case Str:
+		if len(v.s)*times > maxString {
+			fail("a text of more than %d bytes", maxString)
+		}
+		b := builder{in: in}
+		if len(v.in) == 0 {
+			b.add(own(strings.Repeat(v.s, times)))
+			times = 0
+		}
+		for range times {
+			b.add(v)
+		}
+		out := b.str()
+		out.safe = v.safe
+		return out
+	case *List:
+		if v.kind != "list" && v.kind != "tuple" {
+			return nil
+		}
+		in.step(min(len(v.items)*times, maxSteps+1))
+		out := &List{kind: v.kind}
+		for range times {
+			if len(v.items) == 0 {
+				break
+			}
+			out.items = append(out.items, v.items...)
+		}
+		return out
+	}
+	return nil
+}
+
+func bounded(n *big.Int) *big.Int {
+	if n.BitLen() > maxBits {
+		fail("an integer of more than %d bits", maxBits)
+	}
+	return n
+}
+
+func integerOp(op string, a, b *big.Int) any {
+	switch op {
+	case "+":
+		return bounded(new(big.Int).Add(a, b))
+	case "-":
+		return bounded(new(big.Int).Sub(a, b))
+	case "*":
+		return bounded(new(big.Int).Mul(a, b))
+	case "/":
+		if b.Sign() == 0 {
+			fail("division by zero")
+		}
+		f, _ := new(big.Rat).SetFrac(a, b).Float64()
+		return f
+	case "**":
+		if b.Sign() < 0 {
+			return floatOp(op, toFloat(a), toFloat(b))
+		}
+		if a.BitLen() > 1 && (!b.IsInt64() || b.Int64() > maxBits || int64(a.BitLen()-1)*b.Int64() > maxBits) {
+			fail("an integer of more than %d bits", maxBits)
+		}
+		if a.BitLen() <= 1 { // -1, 0 or 1: only whether the exponent is zero or odd counts
+			if b.Sign() == 0 {
+				return big.NewInt(1)
+			}
+			return new(big.Int).Exp(a, big.NewInt(2-int64(b.Bit(0))), nil)
+		}
+		return new(big.Int).Exp(a, b, nil)
+	}
+	if b.Sign() == 0 {
+		fail("integer division or modulo by zero")
+	}
+	q, r := new(big.Int).QuoRem(a, b, new(big.Int))
+	if r.Sign() != 0 && r.Sign() != b.Sign() { // rounded down
+		q.Sub(q, big.NewInt(1))
+		r.Add(r, b)
+	}
+	if op == "//" {
+		return q
+	}
+	return r
+}
+
+func floatOp(op string, a, b float64) any {
+	switch op {
+	case "+":
+		return a + b
+	case "-":
+		return a - b
+	case "*":
+		return a * b
+	case "**":
+		switch f := math.Pow(a, b); {
+		case a == 0 && b < 0:
+			fail("0.0 cannot be raised to a negative power")
+		case math.IsInf(f, 0) && !math.IsInf(a, 0) && !math.IsInf(b, 0):
+			fail("the result of ** is too large")
+		case math.IsNaN(f) && !math.IsNaN(a) && !math.IsNaN(b):
+			fail("complex numbers are not supported")
+		default:
+			return f
+		}
+	}
+	if b == 0 {
+		fail("float division by zero")
+	}
+	if op == "/" {
+		return a / b
+	}
+	r := math.Mod(a, b)
+	q := (a - r) / b
+	if r != 0 && r < 0 != (b < 0) {
+		r += b
+		q--
+	}
+	if op == "%" {
+		if r == 0 {
+			return math.Copysign(0, b)
+		}
+		return r
+	}
+	if q == 0 {
+		return math.Copysign(0, a/b)
+	}
+	f := math.Floor(q)
+	if q-f > 0.5 {
+		f++
+	}
+	return f
+}
+
+// attr is v.name: an attribute, or else an item.
+func (in *interp) attr(v any, name string) any {
+	if u, is := v.(Undefined); is {
+		u.fail()
+	}
+	none := Undefined{"'" + typeName(v) + " object' has no attribute '" + name + "'"}
+	if strings.HasPrefix(name, "_") {
+		if d, is := v.(*Dict); is && !strings.HasPrefix(name, "__") {
+			if e, is := d.get(own(name)); is {
+				return e
+			}
+		}
+		return none
+	}
+	if e, is := in.attribute(v, name); is {
+		return e
+	}
+	if d, is := v.(*Dict); is {
+		if e, is := d.get(own(name)); is {
+			return e
+		}
+	}
+	return none
+}
+
+// attribute is a field or method of v.
+func (in *interp) attribute(v any, name string) (any, bool) {
+	switch v := v.(type) {
+	case *loopVar:
+		return v.field(in, name)
+	case *namespace:
+		return v.get(own(name))
+	case *group:
+		switch name {
+		case "grouper":
+			return v.items[0], true
+		case "list":
+			return v.items[1], true
+		}
+		return method(&v.List, name)
+	case *Func:
+		e, is := v.fields[name]
+		if f, is := e.(func() any); is {
+			return f(), true
+		}
+		return e, is
+	case bool, *big.Int, float64:
+		switch name {
+		case "real":
+			n, _ := number(v)
+			return n, true
+		case "imag":
+			return big.NewInt(0), true
+		}
+	}
+	return method(v, name)
+}
+
+// item is v[k].
+func (in *interp) item(v, k any) any {
+	if u, is := v.(Undefined); is {
+		u.fail()
+	}
+	n, isNumber := number(k)
+	i, isInt := n.(*big.Int)
+	none := Undefined{"'" + typeName(v) + " object' has no element " + in.reprText(k)}
+	switch v := v.(type) {
+	case *Dict:
+		if !hashable(k) {
+			return none
+		}
+		if e, is := v.get(k); is {
+			return e
+		}
+	case *namespace:
+		if e, is := v.get(k); is {
+			return e
+		}
+	case Str, *List, *Range, *group:
+		if isNumber && isInt {
+			l := v
+			if g, is := v.(*group); is {
+				l = &g.List
+			}
+			size := in.length(l)
+			if !i.IsInt64() || i.Int64() >= int64(size) || i.Int64() < -int64(size) {
+				return none
+			}
+			at := int(i.Int64())
+			if at < 0 {
+				at += size
+			}
+			return in.at(l, at, none)
+		}
+	}
+	if s, is := k.(Str); is && !strings.HasPrefix(s.s, "_") {
+		if e, is := in.attribute(v, s.s); is {
+			return e
+		}
+	}
+	return none
+}
+
+func (in *interp) at(v any, i int, none any) any {
+	switch v := v.(type) {
+	case Str:
+		in.step(1 + i/64)
+		rest := v.s
+		for at := range rest {
+			if i == 0 {
+				return v.cut(at, at+len(string([]rune(rest[at:min(len(rest), at+4)])[:1])))
+			}
+			i--
+		}
+	case *List:
+		if v.kind == "list" || v.kind == "tuple" {
+			return v.items[i]
+		}
+	case *Range:
+		return big.NewInt(int64(v.start + i*v.step))
+	}
+	return none
+}
+
+func (in *interp) reprText(v any) string {
+	b := builder{in: in}
+	in.repr(&b, v, 0)
+	if b.b.Len() > 100 {
+		return typeName(v)
+	}
+	return b.b.String()
+}
+
+func hashable(v any) bool {
+	switch v := v.(type) {
+	case *Dict, *namespace:
+		return false
+	case *List:
+		for _, e := range v.items {
+			if !hashable(e) {
+				return false
+			}
+		}
+		return v.kind == "tuple"
+	}
+	return true
+}
+
+// slice is v[start:stop:step].
+func (in *interp) slice(v any, bounds []any) any {
+	undefinedFails(v)
+	if g, is := v.(*group); is {
+		v = &g.List
+	}
+	l, isList := v.(*List)
+	_, isStr := v.(Str)
+	_, isRange := v.(*Range)
+	if !isStr && !isRange && (!isList || l.kind != "list" && l.kind != "tuple") {
+		return Undefined{"'" + typeName(v) + " object' has no slices"}
+	}
+	n := in.length(v)
+	step := in.bound(bounds[2], 1)
+	if step == 0 {
+		fail("slice step cannot be zero")
+	}
+	clip := func(b any, from, to int) int {
+		i := in.bound(b, from)
+		if b == nil {
+			return i
+		}
+		if i < 0 {
+			i += n
+		}
+		low, high := 0, n
+		if step < 0 {
+			low, high = -1, n-1
+		}
+		_ = to
+		return min(max(i, low), high)
+	}
+	start, stop := clip(bounds[0], 0, n), clip(bounds[1], n, n)
+	if step < 0 {
+		start, stop = clip(bounds[0], n-1, n), clip(bounds[1], -1, n)
+	}
+	var picked []int
+	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
+		picked = append(picked, i)
+	}
+	in.step(len(picked))
+	if s, is := v.(Str); is {
+		at := points(s.s)
+		if step == 1 {
+			if len(picked) == 0 {
+				return Str{safe: s.safe}
+			}
+			return s.cut(at[start], at[start+len(picked)])
+		}
+		b := builder{in: in}
+		for _, i := range picked {
+			b.add(s.cut(at[i], at[i+1]))
+		}
+		return b.str()
+	}
+	items, _ := in.items(v)
+	out := list()
+	if isList {
+		out.kind = l.kind
+	}
+	for _, i := range picked {
+		out.items = append(out.items, items[i])
+	}
+	return out
+}
+
+// bound is an index as an int, or otherwise if it is None.
+func (in *interp) bound(v any, otherwise int) int {
+	if v == nil {
+		return otherwise
+	}
+	n, _ := number(v)
+	i, is := n.(*big.Int)
+	if !is {
+		undefinedFails(v)
+		fail("slice indices must be integers or None, not %s", typeName(v))
+	}
+	const far = 1 << 40
+	if !i.IsInt64() {
+		return far * i.Sign()
+	}
+	return int(min(max(i.Int64(), -far), far))
+}
+
+// arguments evaluates the arguments of a call, filter or test, with what it is applied to first.
+func (in *interp) arguments(n *node, f *frame) *args {
+	a := &args{named: &Dict{}}
+	for _, e := range n.args {
+		if e == nil {
+			a.list = append(a.list, nil)
+			continue
+		}
+		a.list = append(a.list, in.eval(e, f))
+	}
+	if n.star != nil {
+		a.list = append(a.list, in.iterate(in.eval(n.star, f))...)
+	}
+	for _, e := range n.named {
+		a.named.Set(e.name, in.eval(e.node, f))
+	}
+	if n.pairs != nil {
+		d, is := in.eval(n.pairs, f).(*Dict)
+		if !is {
+			fail("an argument after ** must be a mapping")
+		}
+		for i, k := range d.keys {
+			if _, is := k.(Str); !is {
+				fail("keywords must be strings")
+			}
+			a.named.set(k, d.values[i])
+		}
+	}
+	return a
+}
+
+func (in *interp) call(n *node, f *frame, caller *Func) any {
+	a := in.arguments(n, f)
+	callee := a.list[0]
+	a.list, a.caller = a.list[1:], caller
+	in.line = n.line
+	undefinedFails(callee)
+	switch c := callee.(type) {
+	case *Func:
+		if caller != nil && c.macro == nil {
+			fail("%s has no use for a caller", c.name)
+		}
+		return c.call(in, a)
+	case *loopVar:
+		if c.again == nil {
+			fail("the loop is not recursive")
+		}
+		a.want("loop", 1, "iterable")
+		return c.again(a.list[0])
+	}
+	fail("'%s' object is not callable", typeName(callee))
+	return nil
+}
+
+// filtered applies the filter n. Its innermost operand, where it is nil, is v.
+func (in *interp) filtered(n *node, f *frame, v any) any {
+	if n.args[0] != nil && v != nil {
+		n2 := *n
+		n2.args = append([]*node{{op: "const", value: in.filtered(n.args[0], f, v)}}, n.args[1:]...)
+		n = &n2
+	}
+	a := in.arguments(n, f)
+	if n.args[0] == nil {
+		a.list[0] = v
+	}
+	in.line = n.line
+	return in.filter(n.name, a)
+}

@@ -1,0 +1,444 @@
+package jinja
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// spec is how a value is written into a field.
+type spec struct {
+	fill, align, sign, comma string
+	alt, zero                bool
+	width, precision         int // precision -1: not given
+	kind                     string
+}
+
+// digits reads a number of a format.
+func digits(s string) int {
+	if len(s) > 9 {
+		fail("a field of %.20s characters", s)
+	}
+	n, _ := strconv.Atoi(s)
+	return n
+}
+
+var (
+	percentField = regexp.MustCompile(`(?s)^%(\(([^)]*)\))?([-+ #0]*)(\*|\d*)(\.(\*|\d*))?[hlL]?(.)`)
+	formatSpec   = regexp.MustCompile(`(?s)^((.)?([<>=^]))?([-+ ]?)(#?)(0?)(\d*)([,_]?)(\.(\d+))?([a-zA-Z%]?)$`)
+	formatField  = regexp.MustCompile(`^([^.\[!:{}]*)((?:\.[^.\[!:{}]+|\[[^\]]*\])*)(![rsa])?(:(.*))?$`)
+	fieldStep    = regexp.MustCompile(`\.[^.\[]+|\[[^\]]*\]`)
+)
+
+// percent is Python's s % v.
+func (in *interp) percent(s Str, v any) Str {
+	values := []any{v}
+	if l, is := v.(*List); is && l.kind == "tuple" {
+		values = l.items
+	}
+	mapping, isMapping := v.(*Dict)
+	used := 0
+	next := func() any {
+		if used >= len(values) {
+			fail("not enough arguments for format string")
+		}
+		used++
+		return values[used-1]
+	}
+	b := builder{in: in}
+	for s.s != "" {
+		i := strings.IndexByte(s.s, '%')
+		if i < 0 {
+			b.add(s)
+			break
+		}
+		b.add(s.cut(0, i))
+		s = s.cut(i, len(s.s))
+		m := percentField.FindStringSubmatch(s.s)
+		if m == nil {
+			fail("incomplete format")
+		}
+		s = s.cut(len(m[0]), len(s.s))
+		if m[7] == "%" {
+			b.add(own("%"))
+			continue
+		}
+		p := spec{fill: " ", align: ">", precision: -1, kind: m[7]}
+		p.flags(m[3])
+		star := func(text string) int {
+			if text == "*" {
+				return toInt(next())
+			}
+			return digits(text)
+		}
+		p.width = star(m[4])
+		if p.width < 0 {
+			p.align, p.width = "<", -p.width
+		}
+		if m[5] != "" {
+			p.precision = star(m[6])
+		}
+		value := any(nil)
+		if m[1] != "" {
+			if !isMapping {
+				fail("format requires a mapping")
+			}
+			found := false
+			if value, found = mapping.get(own(m[2])); !found {
+				fail("the format's mapping has no %q", m[2])
+			}
+			used = len(values)
+		} else {
+			value = next()
+		}
+		b.add(in.percentValue(p, value))
+	}
+	if used < len(values) && !isMapping {
+		fail("not all arguments converted during string formatting")
+	}
+	return b.str()
+}
+
+func (p *spec) flags(flags string) {
+	p.alt = strings.Contains(flags, "#")
+	p.zero = strings.Contains(flags, "0")
+	switch {
+	case strings.Contains(flags, "+"):
+		p.sign = "+"
+	case strings.Contains(flags, " "):
+		p.sign = " "
+	}
+	if strings.Contains(flags, "-") {
+		p.align, p.zero = "<", false
+	}
+}
+
+func (in *interp) percentValue(p spec, v any) Str {
+	switch p.kind {
+	case "s":
+		return in.pad(p, in.str(v))
+	case "r", "a":
+		b := builder{in: in}
+		in.repr(&b, v, 0)
+		return in.pad(p, b.str())
+	case "c":
+		if s, is := v.(Str); is && length(s.s) == 1 {
+			return in.pad(p, s)
+		}
+		return in.pad(p, own(string(rune(toInt(v)))))
+	}
+	n, is := number(v)
+	if !is {
+		undefinedFails(v)
+		fail("%%%s format: a real number is required, not %s", p.kind, typeName(v))
+	}
+	if p.kind == "i" || p.kind == "u" {
+		p.kind = "d"
+	}
+	if f, is := n.(float64); is && p.kind == "d" {
+		n = truncated(f)
+	}
+	return in.padNumber(p, in.numberText(p, n))
+}
+
+func truncated(f float64) *big.Int {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		fail("cannot convert float %s to integer", floatText(f))
+	}
+	i, _ := big.NewFloat(f).Int(nil)
+	return i
+}
+
+// numberText is a number with its sign.
+func (in *interp) numberText(p spec, n any) string {
+	sign, text := p.sign, ""
+	if sign == "-" {
+		sign = ""
+	}
+	if i, is := n.(*big.Int); is && strings.Contains("dxXobn", p.kind) {
+		if i.Sign() < 0 {
+			sign = "-"
+		}
+		base := map[string]int{"d": 10, "n": 10, "x": 16, "X": 16, "o": 8, "b": 2}[p.kind]
+		text = new(big.Int).Abs(i).Text(base)
+		if p.alt && base != 10 {
+			sign += "0" + strings.ToLower(p.kind)
+		}
+		if p.kind == "X" {
+			text = strings.ToUpper(text)
+		}
+	} else {
+		f := toFloat(n)
+		if math.Signbit(f) {
+			sign, f = "-", -f
+		}
+		text = floatFormat(p, f)
+	}
+	if p.comma != "" {
+		whole, rest := text, ""
+		if i := strings.IndexAny(text, ".e"); i >= 0 {
+			whole, rest = text[:i], text[i:]
+		}
+		for i := len(whole) - 3; i > 0; i -= 3 {
+			whole = whole[:i] + p.comma + whole[i:]
+		}
+		text = whole + rest
+	}
+	return sign + text
+}
+
+func floatFormat(p spec, f float64) string {
+	precision := p.precision
+	if precision < 0 {
+		precision = 6
+	}
+	if precision > 1000 {
+		fail("a precision of %d: at most 1000", precision)
+	}
+	switch {
+	case math.IsInf(f, 0):
+		return "inf"
+	case math.IsNaN(f):
+		return "nan"
+	}
+	switch kind := strings.ToLower(p.kind); kind {
+	case "f":
+		return strconv.FormatFloat(f, 'f', precision, 64)
+	case "%":
+		return strconv.FormatFloat(f*100, 'f', precision, 64) + "%"
+	case "e":
+		text := strconv.FormatFloat(f, 'e', precision, 64)
+		if p.kind == "E" {
+			text = strings.ToUpper(text)
+		}
+		return text
+	case "", "g", "n":
+		if kind == "" && p.precision < 0 {
+			return floatText(f)
+		}
+		return general(f, max(precision, 1), kind == "")
+	}
+	fail("unknown format code '%s' for a number", p.kind)
+	return ""
+}
+
+// general is format g: precision digits, without zeros at the end.
+func general(f float64, precision int, point bool) string {
+	text := strconv.FormatFloat(f, 'e', precision-1, 64)
+	mantissa, exp, _ := strings.Cut(text, "e")
+	n, _ := strconv.Atoi(exp)
+	strip := func(s string) string {
+		if strings.Contains(s, ".") {
+			s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+		}
+		return s
+	}
+	if n < -4 || n >= precision {
+		return strip(mantissa) + "e" + exp
+	}
+	text = strip(strconv.FormatFloat(f, 'f', precision-1-n, 64))
+	if point && !strings.Contains(text, ".") {
+		text += ".0"
+	}
+	return text
+}
+
+// padNumber fills a field, with zeros behind the sign.
+func (in *interp) padNumber(p spec, text string) Str {
+	if p.zero && p.align != "<" {
+		p.align, p.fill = "=", "0"
+	}
+	if p.align == "=" {
+		sign := len(text) - len(strings.TrimLeft(text, "+- "))
+		n := max(0, p.width-len(text))
+		return in.cat(own(text[:sign]), in.fill(n, own(p.fill)), own(text[sign:]))
+	}
+	p.precision = -1
+	return in.pad(p, own(text))
+}
+
+// pad cuts a text to the precision and fills its field.
+func (in *interp) pad(p spec, s Str) Str {
+	if p.precision >= 0 {
+		s = in.slice(s, []any{nil, integer(p.precision), nil}).(Str)
+	}
+	n := max(0, p.width-length(s.s))
+	before := map[string]int{"<": 0, ">": n, "^": n / 2}[p.align]
+	return in.cat(in.fill(before, own(p.fill)), s, in.fill(n-before, own(p.fill)))
+}
+
+// format is str.format.
+func (in *interp) format(s Str, a *args) Str {
+	b := builder{in: in}
+	auto := 0
+	for s.s != "" {
+		i := strings.IndexAny(s.s, "{}")
+		if i < 0 {
+			b.add(s)
+			break
+		}
+		b.add(s.cut(0, i))
+		c := s.s[i]
+		if i+1 < len(s.s) && s.s[i+1] == c {
+			b.add(s.cut(i, i+1))
+			s = s.cut(i+2, len(s.s))
+			continue
+		}
+		end := strings.IndexByte(s.s[i:], '}')
+		if c == '}' || end < 0 {
+			fail("a single %c in a format string", c)
+		}
+		m := formatField.FindStringSubmatch(s.s[i+1 : i+end])
+		if m == nil {
+			fail("the format field {%.40s} is not supported", s.s[i+1:i+end])
+		}
+		s = s.cut(i+end+1, len(s.s))
+		b.add(in.formatValue(in.field(m, a, &auto), m[3], m[5]))
+	}
+	return b.str()
+}
+
+// field finds what a field of a format names.
+func (in *interp) field(m []string, a *args, auto *int) any {
+	name := m[1]
+	if name == "" {
+		name = strconv.Itoa(*auto)
+		*auto++
+	}
+	var v any
+	if n, err := strconv.Atoi(name); err == nil {
+		if n < 0 || n >= len(a.list) {
+			fail("a format string has no argument %d", n)
+		}
+		v = a.list[n]
+	} else {
+		found := false
+		if v, found = a.named.get(own(name)); !found {
+			fail("a format string has no argument %q", name)
+		}
+	}
+	for _, step := range fieldStep.FindAllString(m[2], -1) {
+		if step[0] == '.' {
+			v = in.attr(v, step[1:])
+		} else if n, err := strconv.Atoi(step[1 : len(step)-1]); err == nil {
+			v = in.item(v, integer(n))
+		} else {
+			v = in.item(v, own(step[1:len(step)-1]))
+		}
+		undefinedFails(v)
+	}
+	return v
+}
+
+func (in *interp) formatValue(v any, conversion, format string) Str {
+	switch conversion {
+	case "!r", "!a":
+		b := builder{in: in}
+		in.repr(&b, v, 0)
+		v = b.str()
+	case "!s":
+		v = in.str(v)
+	}
+	m := formatSpec.FindStringSubmatch(format)
+	if m == nil {
+		fail("the format %.40q is not supported", format)
+	}
+	p := spec{fill: m[2], align: m[3], sign: m[4], alt: m[5] != "", zero: m[6] != "" && m[3] == "", width: digits(m[7]),
+		comma: m[8], precision: -1, kind: m[11]}
+	if p.fill == "" {
+		p.fill = " "
+	}
+	if m[9] != "" {
+		p.precision = digits(m[10])
+	}
+	n, isNumber := number(v)
+	if _, isBool := v.(bool); isBool && format == "" {
+		isNumber = false
+	}
+	if !isNumber {
+		if p.kind != "" && p.kind != "s" {
+			fail("unknown format code '%s' for a %s", p.kind, typeName(v))
+		}
+		if _, is := v.(Str); !is && format != "" {
+			undefinedFails(v)
+			fail("a %s has no format %q", typeName(v), format)
+		}
+		if p.align == "" {
+			p.align = "<"
+		}
+		return in.pad(p, in.str(v))
+	}
+	if p.align == "" {
+		p.align = ">"
+	}
+	if _, is := n.(*big.Int); is && p.kind == "" {
+		p.kind = "d"
+	}
+	return in.padNumber(p, in.numberText(p, n))
+}
+
+// strftime is Python's datetime.strftime, with the names of the C locale.
+func strftime(t time.Time, format string) string {
+	var b strings.Builder
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' || i+1 == len(format) {
+			b.WriteByte(format[i])
+			continue
+		}
+		i++
+		bare := false
+		if format[i] == '-' && i+1 < len(format) {
+			bare = true
+			i++
+		}
+		text := timeField(t, format[i])
+		if bare {
+			if cut := strings.TrimLeft(text, "0 "); cut != "" {
+				text = cut
+			} else {
+				text = "0"
+			}
+		}
+		b.WriteString(text)
+	}
+	return b.String()
+}
+
+func timeField(t time.Time, c byte) string {
+	layouts := map[byte]string{'Y': "2006", 'm': "01", 'd': "02", 'H': "15", 'M': "04", 'S': "05", 'y': "06", 'b': "Jan",
+		'h': "Jan", 'B': "January", 'a': "Mon", 'A': "Monday", 'I': "03", 'p': "PM", 'e': "_2", 'F': "2006-01-02",
+		'T': "15:04:05", 'R': "15:04", 'D': "01/02/06", 'c': "Mon Jan _2 15:04:05 2006", 'x': "01/02/06", 'X': "15:04:05"}
+	if layout, is := layouts[c]; is {
+		return t.Format(layout)
+	}
+	switch c {
+	case 'j':
+		return fmt.Sprintf("%03d", t.YearDay())
+	case 'f':
+		return fmt.Sprintf("%06d", t.Nanosecond()/1000)
+	case 'w':
+		return strconv.Itoa(int(t.Weekday()))
+	case 'u':
+		return strconv.Itoa((int(t.Weekday())+6)%7 + 1)
+	case 'U':
+		return fmt.Sprintf("%02d", (t.YearDay()+6-int(t.Weekday()))/7)
+	case 'W':
+		return fmt.Sprintf("%02d", (t.YearDay()+6-(int(t.Weekday())+6)%7)/7)
+	case 's':
+		return strconv.FormatInt(t.Unix(), 10)
+	case 'z', 'Z':
+		return ""
+	case 'n':
+		return "\n"
+	case 't':
+		return "\t"
+	case '%':
+		return "%"
+	}
+	fail("strftime_now does not know %%%c", c)
+	return ""
+}

@@ -1,0 +1,274 @@
+package jinja
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"restyle/internal/expect"
+)
+
+// vector is a recording of Jinja2: of a template on a conversation, or of an expression.
+type vector struct {
+	Name, Feature, Template, Now string
+	Parts                        [][2]any `json:"template_parts"`
+	Messages, Options, Variables json.RawMessage
+	Text, Error                  *string
+	ErrorType                    string   `json:"error_type"`
+	Spans                        [][2]int `json:"spans_bytes"`
+}
+
+func read(t testing.TB, path string) []vector {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []vector
+	for line := range bytes.Lines(data) {
+		var v vector
+		if err := json.Unmarshal(line, &v); err != nil {
+			t.Fatal(err)
+		}
+		if v.Variables == nil {
+			v.Variables = []byte("{}")
+		}
+		rows = append(rows, v)
+	}
+	return rows
+}
+
+func parse(t testing.TB, data []byte) *Dict {
+	t.Helper()
+	v, err := Parse(data, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.(*Dict)
+}
+
+// conversation makes the variables of a recorded conversation, as transformers does: tools and documents are none where
+// they are not given, and thoughts stand under two names.
+func (v vector) conversation(t *testing.T) (*Dict, time.Time) {
+	all := parse(t, []byte(`{"tools":null,"documents":null,"o":`+string(v.Options)+`,"messages":`+string(v.Messages)+`}`))
+	options, _ := all.get(own("o"))
+	vars := &Dict{}
+	for i, k := range all.keys {
+		if k.(Str).s != "o" {
+			vars.set(k, all.values[i])
+		}
+	}
+	now := "2001-02-03T04:05:06"
+	for i, k := range options.(*Dict).keys {
+		if k.(Str).s == "now" {
+			now = options.(*Dict).values[i].(Str).s
+			continue
+		}
+		vars.set(k, options.(*Dict).values[i])
+	}
+	messages, _ := vars.get(own("messages"))
+	for i, m := range messages.(*List).items {
+		d := m.(*Dict)
+		for _, name := range []string{"reasoning_content", "thinking", "reasoning"} {
+			thoughts, _ := d.get(own(name))
+			if thoughts == nil {
+				continue
+			}
+			with := &Dict{}
+			if _, is := d.get(own("thinking")); !is {
+				with.Set("thinking", thoughts)
+			}
+			for j, k := range d.keys {
+				with.set(k, d.values[j])
+			}
+			with.Set("reasoning_content", thoughts)
+			messages.(*List).items[i] = with
+			break
+		}
+	}
+	return vars, at(t, now)
+}
+
+func at(t *testing.T, now string) time.Time {
+	if now == "" {
+		now = "2001-02-03T04:05:06"
+	}
+	when, err := time.Parse("2006-01-02T15:04:05", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return when
+}
+
+// check runs a template and compares what it gives with v.
+func (v vector) check(t *testing.T, text string, vars *Dict, now time.Time) {
+	t.Helper()
+	var out Output
+	template, err := Compile(text)
+	if err == nil {
+		out, err = template.Render(vars, now)
+	}
+	switch e, _ := AsError(err); {
+	case v.Error == nil && err != nil:
+		t.Errorf("%s: %v, want %q", text[:min(300, len(text))], err, *v.Text)
+	case v.Error == nil && out.Text != *v.Text:
+		t.Errorf("%s\n got %q\nwant %q", text[:min(300, len(text))], out.Text, *v.Text)
+	case v.Error != nil && v.ErrorType == "ValueError" && strings.Contains(*v.Error, "Tools should be"):
+	case v.Error != nil && err == nil:
+		t.Errorf("%s is %q, want the error %s", text[:min(300, len(text))], out.Text, *v.Error)
+	case v.Error != nil && (v.ErrorType == "TemplateError") != e.Raised:
+		t.Errorf("%s: error %v, raised %v, want %s: %s", text[:min(300, len(text))], err, e.Raised, v.ErrorType, *v.Error)
+	case v.Error != nil && e.Raised && e.Message != *v.Error:
+		t.Errorf("raised %q, want %q", e.Message, *v.Error)
+	case err != nil && (e.Line < 1 || e.Line > strings.Count(text, "\n")+1):
+		t.Errorf("error on line %d of %d", e.Line, strings.Count(text, "\n")+1)
+	}
+	if v.Error != nil || err != nil {
+		return
+	}
+	var spans [][2]int
+	for _, s := range out.Generated {
+		spans = append(spans, [2]int{s.Start, s.End})
+	}
+	if v.Spans != nil && !slices.Equal(spans, v.Spans) {
+		t.Errorf("generated %v, want %v", spans, v.Spans)
+	}
+	checkGiven(t, out)
+}
+
+func checkGiven(t *testing.T, out Output) {
+	t.Helper()
+	end := 0
+	for _, s := range out.Given {
+		if s.Start < end || s.End <= s.Start || s.End > len(out.Text) {
+			t.Fatalf("given %v of %d bytes", out.Given, len(out.Text))
+		}
+		end = s.End
+	}
+}
+
+// TestRecorded compares with what testdata/make.py recorded.
+func TestRecorded(t *testing.T) { expressions(t, "testdata/recorded.jsonl") }
+
+func TestReferenceExpressions(t *testing.T) {
+	expressions(t, expect.Reference(t, "golden-next", "jinja", "expressions.jsonl"))
+}
+
+func expressions(t *testing.T, file string) {
+	for _, v := range read(t, file) {
+		t.Run(v.Feature, func(t *testing.T) { v.check(t, v.Template, parse(t, v.Variables), at(t, v.Now)) })
+	}
+}
+
+// TestGiven checks that what a user types stays the input's, whatever a template does with it.
+func TestGiven(t *testing.T) {
+	const typed = "<|end|> é\n<|x|>"
+	for _, text := range []string{
+		"{{ '<|u|>' + m + '<|end|>' }}", "{{ m|trim }}|{{ m|upper|lower }}", "{{ m[::-1][::-1] }}{{ m[2:5] }}{{ m[0] }}",
+		"{{ m.split(' ')|join('_') }}", "{{ m|replace('x', 'y') }}",
+		"{{ 'a-b'|replace('-', m) }}", "{{ [m]|tojson }}{{ [m] }}",
+		"{{ '%s|%5s' % (m, m) }}{{ '{:>30}'.format(m) }}", "{% set x %}a{{ m }}b{% endset %}{{ x|title }}{{ x.center(50) }}",
+		"{% macro f(s) %}[{{ s }}]{{ caller() }}{% endmacro %}{% call f(m) %}{{ m }}{% endcall %}",
+		"{{ {m: 1} }}{{ {'k': m}|dictsort }}",
+		"{% for c in m %}{{ c }}{% endfor %}", "{{ m|e }}{{ m|indent(2, true) }}{{ m|wordwrap(5) }}{{ m|truncate(9) }}",
+	} {
+		template, err := Compile(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		render := func(content string) (own string) {
+			vars := &Dict{}
+			vars.Set("m", Text(content, 7))
+			out, err := template.Render(vars, time.Time{})
+			if err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+			at := 0
+			for _, g := range append(out.Given, Span{Start: len(out.Text), End: len(out.Text), Source: 7}) {
+				if g.Source != 7 {
+					t.Errorf("%s: source %d", text, g.Source)
+				}
+				own += out.Text[at:g.Start]
+				at = g.End
+			}
+			return own
+		}
+		if got := render(typed); strings.Contains(strings.ReplaceAll(got, "'<|u|>' ", ""), "x|>") ||
+			strings.Count(strings.ToLower(got), "<|end|>") != strings.Count(text, "<|end|>") {
+			t.Errorf("%s: the template's own text is %q", text, got)
+		}
+	}
+}
+
+func TestReferenceTemplates(t *testing.T) {
+	files, err := filepath.Glob(expect.Reference(t, "golden-next", "jinja") + "/*/vectors.jsonl")
+	if err != nil || len(files) == 0 {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(filepath.Join(filepath.Dir(file), "template.jinja"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range read(t, file) {
+			t.Run(filepath.Base(filepath.Dir(file))+"/"+v.Name, func(t *testing.T) {
+				vars, now := v.conversation(t)
+				v.check(t, string(text), vars, now)
+			})
+		}
+	}
+}
+
+func TestReferenceHostile(t *testing.T) {
+	for _, v := range read(t, expect.Reference(t, "golden-next", "jinja", "hostile.jsonl")) {
+		t.Run(v.Name, func(t *testing.T) {
+			text := v.Template
+			for _, p := range v.Parts {
+				text += strings.Repeat(p[0].(string), int(p[1].(float64)))
+			}
+			template, err := Compile(text)
+			out := Output{}
+			if err == nil {
+				out, err = template.Render(parse(t, v.Variables), time.Time{})
+			}
+			if e, is := AsError(err); !is || len(err.Error()) > 300 || e.Line < 1 {
+				t.Errorf("%.100q, %.300v; want a short error with a line", out.Text, err)
+			}
+		})
+	}
+}
+
+func FuzzTemplate(f *testing.F) {
+	for _, text := range []string{
+		"{% for m in messages %}{{ m.content|trim }}{% endfor %}", "{{ 'a%5.2f' % 1.5 }}{{ '{:>5}'.format(1) }}",
+		"{% macro m(a, b=2) %}{{ a ~ b }}{{ caller() }}{% endmacro %}{% call m(1) %}x{% endcall %}",
+		"{% set ns = namespace(a=1) %}{% set ns.a = messages[::-1] %}{{ ns.a|tojson(indent=2) }}", "{#- c -#}{% raw %}{{",
+	} {
+		f.Add(text, "<|x|>ß\n")
+	}
+	f.Fuzz(func(t *testing.T, text, typed string) {
+		template, err := Compile(text)
+		if err != nil {
+			return
+		}
+		m := &Dict{}
+		m.Set("role", Text("user", 0))
+		m.Set("content", Text(typed, 0))
+		vars := &Dict{}
+		vars.Set("messages", Items(m))
+		out, err := template.Render(vars, time.Unix(0, 0))
+		if err != nil {
+			return
+		}
+		checkGiven(t, out)
+		if utf8.ValidString(typed) && utf8.ValidString(text) && !utf8.ValidString(out.Text) {
+			t.Errorf("%q of valid text", out.Text)
+		}
+	})
+}

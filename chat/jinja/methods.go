@@ -1,0 +1,312 @@
+package jinja
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// stringMethods are Python's methods of str.
+var stringMethods map[string]func(in *interp, s Str, a *args) any
+
+func init() {
+	stringMethods = map[string]func(in *interp, s Str, a *args) any{
+		"strip":  func(in *interp, s Str, a *args) any { return stripped(s, a, true, true) },
+		"lstrip": func(in *interp, s Str, a *args) any { return stripped(s, a, true, false) },
+		"rstrip": func(in *interp, s Str, a *args) any { return stripped(s, a, false, true) },
+		"split":  func(in *interp, s Str, a *args) any { return in.splitMethod(s, a, false) },
+		"rsplit": func(in *interp, s Str, a *args) any { return in.splitMethod(s, a, true) },
+		"partition": func(in *interp, s Str, a *args) any {
+			sep := a.one("partition")
+			if i := strings.Index(s.s, sep.s); i >= 0 {
+				return tuple(s.cut(0, i), sep, s.cut(i+len(sep.s), len(s.s)))
+			}
+			return tuple(s, Str{}, Str{})
+		},
+		"rpartition": func(in *interp, s Str, a *args) any {
+			sep := a.one("rpartition")
+			if i := strings.LastIndex(s.s, sep.s); i >= 0 {
+				return tuple(s.cut(0, i), sep, s.cut(i+len(sep.s), len(s.s)))
+			}
+			return tuple(Str{}, Str{}, s)
+		},
+		"splitlines": func(in *interp, s Str, a *args) any {
+			a.want("splitlines", 0, "keepends")
+			return list(in.lines(s, truth(a.list[0]))...)
+		},
+		"join": func(in *interp, s Str, a *args) any {
+			a.want("join", 1, "iterable")
+			b := builder{in: in}
+			for i, e := range in.iterate(a.list[0]) {
+				if i > 0 {
+					b.add(s)
+				}
+				b.add(toStr(e))
+			}
+			return b.str()
+		},
+		"replace": func(in *interp, s Str, a *args) any {
+			n := -1
+			if a.want("replace", 2, "old", "new", "count")[2] {
+				n = toInt(a.list[2])
+			}
+			return in.replace(s, toStr(a.list[0]), toStr(a.list[1]), n)
+		},
+		"removeprefix": func(in *interp, s Str, a *args) any {
+			return s.cut(len(s.s)-len(strings.TrimPrefix(s.s, a.one("removeprefix").s)), len(s.s))
+		},
+		"removesuffix": func(in *interp, s Str, a *args) any {
+			return s.cut(0, len(strings.TrimSuffix(s.s, a.one("removesuffix").s)))
+		},
+		"startswith": func(in *interp, s Str, a *args) any { return in.affix(s, a, strings.HasPrefix) },
+		"endswith":   func(in *interp, s Str, a *args) any { return in.affix(s, a, strings.HasSuffix) },
+		"find":       func(in *interp, s Str, a *args) any { return integer(in.find(s, a, strings.Index)) },
+		"rfind":      func(in *interp, s Str, a *args) any { return integer(in.find(s, a, strings.LastIndex)) },
+		"index":      func(in *interp, s Str, a *args) any { return in.found(in.find(s, a, strings.Index)) },
+		"rindex":     func(in *interp, s Str, a *args) any { return in.found(in.find(s, a, strings.LastIndex)) },
+		"count":      func(in *interp, s Str, a *args) any { return integer(strings.Count(s.s, a.one("count").s)) },
+		"format":     func(in *interp, s Str, a *args) any { return in.format(s, a) },
+		"format_map": func(in *interp, s Str, a *args) any {
+			a.want("format_map", 1, "mapping")
+			d, is := a.list[0].(*Dict)
+			if !is {
+				fail("format_map wants a mapping")
+			}
+			return in.format(s, &args{named: d})
+		},
+	}
+}
+
+func init() {
+	maps.Copy(stringMethods, map[string]func(in *interp, s Str, a *args) any{
+		"zfill": func(in *interp, s Str, a *args) any {
+			a.want("zfill", 1, "width")
+			sign := 0
+			if s.s != "" && (s.s[0] == '-' || s.s[0] == '+') {
+				sign = 1
+			}
+			return in.cat(s.cut(0, sign), in.fill(toInt(a.list[0])-length(s.s), own("0")), s.cut(sign, len(s.s)))
+		},
+		"ljust":  func(in *interp, s Str, a *args) any { return in.just(s, a, 0, 1) },
+		"rjust":  func(in *interp, s Str, a *args) any { return in.just(s, a, 1, 0) },
+		"center": func(in *interp, s Str, a *args) any { return in.just(s, a, 1, 1) },
+	})
+	for name, f := range map[string]func(string) string{"upper": upper, "lower": lower, "title": titleMethod,
+		"capitalize": capitalize, "swapcase": swapcase, "casefold": casefold} {
+		stringMethods[name] = func(in *interp, s Str, a *args) any {
+			a.want(name, 0)
+			return in.each(s, f)
+		}
+	}
+	for name, f := range map[string]func(rune) bool{"isdigit": unicode.IsDigit, "isdecimal": unicode.IsDigit,
+		"isnumeric": unicode.IsNumber, "isalpha": unicode.IsLetter, "isspace": isSpace,
+		"isalnum": func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }} {
+		stringMethods[name] = func(_ *interp, s Str, a *args) any {
+			a.want(name, 0)
+			return s.s != "" && strings.IndexFunc(s.s, func(r rune) bool { return !f(r) }) < 0
+		}
+	}
+	stringMethods["isupper"] = func(_ *interp, s Str, a *args) any { return isUpper(s.s) }
+	stringMethods["islower"] = func(_ *interp, s Str, a *args) any { return isLower(s.s) }
+	stringMethods["isascii"] = func(_ *interp, s Str, a *args) any {
+		return strings.IndexFunc(s.s, func(r rune) bool { return r >= 0x80 }) < 0
+	}
+}
+
+// one is the only argument, a string.
+func (a *args) one(name string) Str {
+	a.want(name, 1, "value")
+	return toStr(a.list[0])
+}
+
+func stripped(s Str, a *args, left, right bool) Str {
+	a.want("strip", 0, "chars")
+	if a.list[0] == nil {
+		return s.trim(left, right, isSpace)
+	}
+	chars := toStr(a.list[0]).s
+	return s.trim(left, right, func(r rune) bool { return strings.ContainsRune(chars, r) })
+}
+
+func (in *interp) splitMethod(s Str, a *args, right bool) any {
+	n := -1
+	if a.want("split", 0, "sep", "maxsplit")[1] {
+		n = toInt(a.list[1])
+	}
+	if a.list[0] == nil {
+		return list(in.fields(s, n, right)...)
+	}
+	sep := toStr(a.list[0]).s
+	if sep == "" {
+		fail("empty separator")
+	}
+	return list(in.split(s, sep, n, right)...)
+}
+
+func (in *interp) affix(s Str, a *args, has func(s, t string) bool) any {
+	s, _ = in.part(s, a)
+	if l, is := a.list[0].(*List); is && l.kind == "tuple" {
+		return slices.ContainsFunc(l.items, func(e any) bool { return has(s.s, toStr(e).s) })
+	}
+	return has(s.s, toStr(a.list[0]).s)
+}
+
+// part is the part of s that the arguments start and end of a search leave, and where it begins.
+func (in *interp) part(s Str, a *args) (Str, int) {
+	a.want("search", 1, "sub", "start", "end")
+	if a.list[1] == nil && a.list[2] == nil {
+		return s, 0
+	}
+	at := in.bound(a.list[1], 0)
+	if at < 0 {
+		at = max(0, at+length(s.s))
+	}
+	return in.slice(s, []any{a.list[1], a.list[2], nil}).(Str), at
+}
+
+func (in *interp) find(s Str, a *args, index func(s, t string) int) int {
+	part, at := in.part(s, a)
+	i := index(part.s, toStr(a.list[0]).s)
+	if i < 0 || at > length(s.s) {
+		return -1
+	}
+	return at + length(part.s[:i])
+}
+
+func (in *interp) found(i int) any {
+	if i < 0 {
+		fail("substring not found")
+	}
+	return integer(i)
+}
+
+// fill is n times a character.
+func (in *interp) fill(n int, with Str) Str { return in.repeat(with, integer(n)).(Str) }
+
+func (in *interp) just(s Str, a *args, left, right int) any {
+	with := own(" ")
+	if a.want("just", 1, "width", "fillchar")[1] {
+		if with = toStr(a.list[1]); length(with.s) != 1 {
+			fail("the fill character must be exactly one character long")
+		}
+	}
+	width := toInt(a.list[0])
+	n := max(0, width-length(s.s))
+	before := n * left
+	if left+right == 2 {
+		before = n/2 + n&width&1
+	}
+	return in.cat(in.fill(before, with), s, in.fill(n-before, with))
+}
+
+// Case is Unicode's full mapping: some letters become two, and a sigma at the end of a word is another letter.
+
+var specialUpper = map[rune]string{'ß': "SS", 'ŉ': "ʼN", 'ǰ': "J̌", 'ΐ': "Ϊ́", 'ΰ': "Ϋ́",
+	'և': "ԵՒ", 'ẖ': "H̱", 'ẗ': "T̈",
+	'ẘ': "W̊", 'ẙ': "Y̊", 'ẚ': "Aʾ", 'ﬀ': "FF", 'ﬁ': "FI", 'ﬂ': "FL", 'ﬃ': "FFI", 'ﬄ': "FFL", 'ﬅ': "ST", 'ﬆ': "ST"}
+
+var specialTitle = map[rune]string{'ß': "Ss", 'ﬀ': "Ff", 'ﬁ': "Fi", 'ﬂ': "Fl", 'ﬃ': "Ffi", 'ﬄ': "Ffl",
+	'ﬅ': "St", 'ﬆ': "St"}
+
+func upper(s string) string {
+	return mapRunes(s, func(_ int, r rune) string {
+		if special, is := specialUpper[r]; is {
+			return special
+		}
+		return string(unicode.ToUpper(r))
+	})
+}
+
+func mapRunes(s string, f func(i int, r rune) string) string {
+	var b strings.Builder
+	for i, r := range s {
+		if r == 0xfffd && !strings.HasPrefix(s[i:], "\ufffd") {
+			b.WriteByte(s[i]) // no UTF-8
+			continue
+		}
+		b.WriteString(f(i, r))
+	}
+	return b.String()
+}
+
+func lower(s string) string {
+	return mapRunes(s, func(i int, r rune) string {
+		switch r {
+		case 'İ':
+			return "i̇"
+		case 'Σ':
+			if finalSigma(s, i) {
+				return "ς"
+			}
+		}
+		return string(unicode.ToLower(r))
+	})
+}
+
+// finalSigma tells whether the sigma at s[i:] ends a word.
+func finalSigma(s string, i int) bool {
+	ignored := func(r rune) bool {
+		return unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf, unicode.Lm, unicode.Sk) || strings.ContainsRune("'.:·’", r)
+	}
+	before := []rune(strings.TrimRightFunc(s[:i], ignored))
+	after := []rune(strings.TrimLeftFunc(s[i+len("Σ"):], ignored))
+	return len(before) > 0 && cased(before[len(before)-1]) && (len(after) == 0 || !cased(after[0]))
+}
+
+func cased(r rune) bool { return unicode.IsUpper(r) || unicode.IsLower(r) || unicode.IsTitle(r) }
+
+func title(r rune) string {
+	if special, is := specialTitle[r]; is {
+		return special
+	}
+	return string(unicode.ToTitle(r))
+}
+
+func capitalize(s string) string {
+	low := lower(s)
+	for _, r := range s {
+		first := lower(string(r))
+		return title(r) + strings.TrimPrefix(low, first)
+	}
+	return ""
+}
+
+// titleMethod is str.title: every letter after something that is none is upper case.
+func titleMethod(s string) string {
+	low := lower(s)
+	if length(low) != length(s) {
+		low = strings.ToLower(s)
+	}
+	lows := []rune(low)
+	inWord, n := false, -1
+	return mapRunes(s, func(_ int, r rune) string {
+		n++
+		was := inWord
+		inWord = cased(r)
+		if was {
+			if n < len(lows) {
+				return string(lows[n])
+			}
+			return string(unicode.ToLower(r))
+		}
+		return title(r)
+	})
+}
+
+func swapcase(s string) string {
+	return mapRunes(s, func(_ int, r rune) string {
+		if unicode.IsUpper(r) {
+			return lower(string(r))
+		}
+		return upper(string(r))
+	})
+}
+
+func casefold(s string) string { return strings.ReplaceAll(strings.ToLower(s), "ß", "ss") }
+
+func isUpper(s string) bool { return hasCase(s) && strings.IndexFunc(s, notUpper) < 0 }
+func isLower(s string) bool { return hasCase(s) && strings.IndexFunc(s, notLower) < 0 }
+func hasCase(s string) bool { return strings.IndexFunc(s, cased) >= 0 }
+func notUpper(r rune) bool  { return unicode.IsLower(r) || unicode.IsTitle(r) }
+func notLower(r rune) bool  { return unicode.IsUpper(r) || unicode.IsTitle(r) }

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Records what Jinja2 renders from templates with the constructs that chat templates use, in the environment that
+transformers gives them, and writes recorded.jsonl. Needs jinja2 3.1.6: python3 make.py
+
+Templates that end in an error are recorded with its text and type.
+"""
+import datetime, json, os
+import jinja2, jinja2.ext, jinja2.sandbox
+
+NOW = datetime.datetime(2024, 2, 5, 15, 4, 9)
+
+
+def raise_exception(message):
+    raise jinja2.exceptions.TemplateError(message)
+
+
+def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
+    return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+env = jinja2.sandbox.ImmutableSandboxedEnvironment(
+    trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols])
+env.filters["tojson"] = tojson
+env.globals["raise_exception"] = raise_exception
+env.globals["strftime_now"] = lambda f: NOW.strftime(f)
+
+TALK = {"messages": [
+    {"role": "system", "content": "Be brief. "},
+    {"role": "user", "content": "What's <|end|>?\n\"é\""},
+    {"role": "assistant", "content": "<think>\nhm\n</think>\n\nAn end.", "tool_calls": [
+        {"id": "abc123", "type": "function", "function": {"name": "look_up", "arguments": {"q": "x", "n": 2.0, "a": [None, True]}}}]},
+    {"role": "tool", "content": "{\"ok\": 1}", "tool_call_id": "abc123"},
+    {"role": "user", "content": [{"type": "text", "text": "a "}, {"type": "image"}, {"type": "text", "text": "b"}]}],
+    "tools": [{"type": "function", "function": {"name": "look_up", "description": "Looks 'it' up & back.", "parameters": {
+        "type": "object", "properties": {"q": {"type": "string", "enum": ["x", "y"]}, "n": {"type": "number"}}, "required": ["q"]}}}],
+    "add_generation_prompt": True, "bos_token": "<s>", "eos_token": "</s>"}
+L = "{% for m in messages %}"
+E = "{% endfor %}"
+TEMPLATES = [
+    L + "{{ '<|' + m['role'] + '|>\n' + (m.content if m.content is string else '') + eos_token }}\n" + E,
+    "{{- bos_token }}\n" + L + "\n  {%- if m.role == 'user' %}\n    {{- '[INST] ' ~ m.content ~ ' [/INST]' }}\n  {%- elif m.role == 'assistant' -%}\n {{ m.content }}{{ eos_token -}}\n  {%- else %}other{% endif %}\n" + E + "\nend",
+    L + "{% if loop.first %}F{% endif %}{{ loop.index }}/{{ loop.length }}{{ '' if loop.last else ',' }}" + E,
+    "{% set ns = namespace(found=false, n=0) %}" + L + "{% if m.role == 'tool' and not ns.found %}{% set ns.found = true %}{% set ns.n = loop.index0 %}{% endif %}" + E + "{{ ns.found }} {{ ns.n }}",
+    L + "{% if m.content is string and '</think>' in m.content %}{% set c = m.content.split('</think>')[-1].lstrip('\n') %}{% set r = m.content.split('</think>')[0].rstrip('\n').split('<think>')[-1].lstrip('\n') %}[{{ r }}|{{ c }}]{% endif %}" + E,
+    "{% macro render(c) %}{% if c is string %}{{ c|trim }}{% elif c is iterable %}{% for p in c %}{% if p.type == 'text' %}{{ p.text }}{% else %}<{{ p['type'] }}>{% endif %}{% endfor %}{% endif %}{% endmacro %}" + L + "{{ render(m.content) }};" + E,
+    "{% for t in tools %}{{ t | tojson }}\n{{ t | tojson(indent=4) }}\n{{ t.function | tojson(separators=(',', ':'), sort_keys=true) }}{% endfor %}",
+    "{% for k, v in tools[0].function.parameters.properties.items() %}{{ k }}: {{ v.type }}{% if v.enum %} ({{ v.enum|join('|') }}){% endif %}{{ '; ' if not loop.last }}{% endfor %}",
+    "{% set m = messages|selectattr('role', 'equalto', 'user')|map(attribute='role')|list %}{{ m }} {{ m|length }} {{ messages|rejectattr('tool_calls', 'defined')|list|length }}",
+    "{{ messages[1:]|length }} {{ messages[-1].role }} {{ messages[::-1][0].role }} {{ messages[:2]|map(attribute='role')|join('/') }}",
+    L + "{% for c in m.tool_calls or [] %}{{ c.id[-4:] }} {{ c.function.arguments|tojson }} {{ c.function.arguments|items|list }}{% endfor %}" + E,
+    L + "{% if m.role == 'system' %}{% continue %}{% endif %}{% if loop.index > 3 %}{% break %}{% endif %}{{ m.role }}\n" + E,
+    "{% set x %}\n  {{ messages[0].content }}\n{% endset %}[{{ x }}]{{ x|trim|length }}",
+    "{% set text | replace('e', '3') | upper %}{{ messages[0].content }}{% endset %}{{ text }}",
+    "{% macro box(t) %}<{{ t }}>{{ caller() | trim }}</{{ t }}>{% endmacro %}{% call box('a') %} {{ messages[0].content }} {% endcall %}",
+    "{% macro f(x, y='d', z=none) %}{{ x }}{{ y }}{{ z }}{{ varargs }}{{ kwargs }}{% endmacro %}{{ f(1, 2, 3, 4, k=5) }}{{ f(y=1, x=0) }}",
+    "{% if tools is defined and tools is not none and tools|length > 0 %}T{% endif %}{% if documents is not defined %}N{% endif %}{{ x is defined }}{{ x|default('dd') }}",
+    "{{ strftime_now('%d %b %Y') }} {{ strftime_now('%B %d, %Y %H:%M:%S %p %a %U %W %w %u %e') }}",
+    "{{ raise_exception('Roles must alternate: ' ~ messages[0].role) }}",
+    "{%- set loop_messages = messages[1:] if messages[0]['role'] == 'system' else messages -%}\n{%- for m in loop_messages -%}\n{{ loop.index0 % 2 == 0 }}{{ (m.role == 'user') != (loop.index0 % 2 == 0) }},\n{%- endfor -%}",
+    "{{ 'ab' 'cd' ~ 1 + 2 if false else 'x' * 3 }} {{ [1, 2] + [3] }} {{ (1,) + (2,) }} {{ 7 // 2 }} {{ -7 // 2 }} {{ 7 % 3 }} {{ 2 ** 3 ** 2 }}",
+    "{{ 'Hello World'.replace('o', '0', 1) }} {{ 'a,b'.split(',') }} {{ ' x '.strip() }} {{ 'abc'.startswith(('x', 'a')) }} {{ 'abc'[1:] }} {{ 'abc'[-1] }} {{ 'x'.join(['1', '2']) }} {{ 'aXb'.lower().title() }} {{ 'it\\'s'.title() }} {{ \"it's\"|title }}",
+    "{{ {'a': 1}.get('b', 2) }} {{ {'b': 1, 'a': 2}|dictsort }} {{ {'a': 1}.keys()|list }} {{ {'a': 1}.items()|list }} {{ {'a': {'b': 1}}['a'].b }}",
+    "{{ none }} {{ true and 1 }} {{ [] or 'e' }} {{ not none }} {{ 1 == 1.0 }} {{ 'a' in 'abc' }} {{ 'a' not in ['b'] }} {{ 1 < 2 <= 2 }}",
+    "  {%- if true %}  a\n  {% if true -%}   b   {%- endif %}\n  {%+ if true %}c{% endif %}\n\t{# n #}\n{% endif %}\n  d  {#- e #} f\n",
+    "{% for a in [1, 2] %}{% for b in [3, 4] if b != a + 2 %}{{ a }}{{ b }}{{ loop.index }}{% else %}none{% endfor %}{% endfor %}",
+    "{% set x = 1 %}{% for i in [1, 2] %}{% set x = x + i %}{{ x }}{% endfor %}{{ x }}{% if true %}{% set x = 9 %}{% endif %}{{ x }}",
+    "{% with a = 1, b = 2 %}{{ a + b }}{% endwith %}{{ a is defined }}{% filter upper %}x{{ 'y' }}{% endfilter %}{% raw %}{{ z }}{% endraw %}",
+    "{{ messages[9].role }}", "{{ messages[0].nope.x }}", "{{ nope.x }}", "{{ 'a' + 1 }}", "{% for x in none %}{% endfor %}",
+    "{{ [3, 1, 2]|sort|reverse|list }} {{ ['b', 'A']|sort }} {{ [1, 1, 2]|unique|list }} {{ [1, 2]|sum }} {{ [[1, 2], [3]]|map('length')|list }} {{ range(3)|list }} {{ 'abc'|list }} {{ [1, 2, 3]|batch(2)|list }}",
+    "{{ 'x\ny'|indent(2, true) }} {{ 3.7|int }} {{ '12'|int + 1 }} {{ 2.5|round }} {{ '%s-%02d' % ('a', 5) }} {{ '{:>4}|{}'.format('a', 1.5) }} {{ 'abc'|first }}{{ 'abc'|last }} {{ 'a b c'|wordcount }} {{ '<&>'|e }}",
+    L + "{{ m }}\n" + E, "{{ tools }}", "{{ messages|tojson(indent=2) }}",
+    "{% for m in messages recursive %}{{ loop.depth }}{{ m.role|default('p') }}{% if m.content is not string and m.content is iterable %}({{ loop(m.content) }}){% endif %}{% endfor %}",
+    "{% set a, b = 'x', [1] %}{{ a }}{{ b }}{% set c = a, b %}{{ c }}{% for k, (p, q) in [(1, (2, 3))] %}{{ k }}{{ p }}{{ q }}{% endfor %}",
+    L + "{{ loop.previtem.role if loop.previtem is defined else '-' }}>{{ loop.nextitem.role if not loop.last }}{{ loop.changed(m.role) }}{{ loop.cycle('a', 'b') }} " + E,
+]
+
+if __name__ == "__main__":
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "recorded.jsonl"), "w", encoding="utf-8") as f:
+        for i, text in enumerate(TEMPLATES):
+            row = {"feature": f"{i:02}", "template": text, "variables": TALK, "now": "2024-02-05T15:04:09"}
+            try:
+                row["text"] = env.from_string(text).render(**TALK)
+            except Exception as e:
+                row["error"], row["error_type"] = str(e), type(e).__name__
+            f.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n")
