@@ -29,7 +29,8 @@ func quantizedCases(t tensor.DType, dim int) (cases []gpuCase) {
 				func(d *Device, x []tensor.Tensor) { d.NormSwiGLU(x[0], x[1], x[2], x[3], none, 1e-5) }},
 			gpuCase{"layer onto the stream in " + q.String(), []gpuOperand{{t, []int{1, 4 * dim}, 2}, row(dim), w},
 				func(d *Device, x []tensor.Tensor) { d.LinearAdd(x[0], x[1], x[2], none) }},
-			gpuCase{"layers of 4 experts in " + q.String(), []gpuOperand{row(dim), row(dim), w, {tensor.I32, []int{5}, 1}},
+			gpuCase{"layers of 4 experts in " + q.String(), // one row reads the weights of one of them
+				[]gpuOperand{row(dim), row(dim), {q, w.shape, 0}, {tensor.I32, []int{5}, 1}, {q, []int{dim, dim}, 1}},
 				func(d *Device, x []tensor.Tensor) { d.GroupedLinear(x[0], x[1], x[2], x[3], 1) }},
 			gpuCase{"weights from " + q.String(), []gpuOperand{{t, []int{4 * dim, dim}, 1}, w},
 				func(d *Device, x []tensor.Tensor) { d.DequantizeWeights(x[0], x[1]) }})
