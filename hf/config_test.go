@@ -94,6 +94,33 @@ func TestConfigsAsTransformersReadsThem(t *testing.T) {
 	}
 }
 
+// TestRoPEScaling reads every key of each kind of scaling, and what stands for those that are absent.
+func TestRoPEScaling(t *testing.T) {
+	const small = `{"model_type":"llama","vocab_size":48,"hidden_size":16,"intermediate_size":24,"num_hidden_layers":1,` +
+		`"num_attention_heads":4,"max_position_embeddings":32,`
+	for text, want := range map[string]model.RoPEScaling{
+		`"rope_scaling":{"type":"linear","factor":2.5}`:     {Kind: model.RoPELinear, Factor: 2.5},
+		`"rope_scaling":{"rope_type":"dynamic","factor":3}`: {Kind: model.RoPEDynamic, Factor: 3},
+		`"rope_parameters":{"rope_type":"yarn","factor":4}`: {Kind: model.RoPEYaRN, Factor: 4,
+			OriginalMaxPositions: 32, BetaFast: 32, BetaSlow: 1},
+		`"original_max_position_embeddings":8,"rope_scaling":{"type":"yarn","factor":null,"beta_fast":0,"beta_slow":0.5,` +
+			`"truncate":false,"mscale":0.7,"mscale_all_dim":1,"attention_factor":1.2,"original_max_position_embeddings":16}`: {
+			Kind: model.RoPEYaRN, Factor: 4, OriginalMaxPositions: 8, BetaFast: 32, BetaSlow: 0.5, Untruncated: true,
+			MScale: 0.7, MScaleAllDim: 1, AttentionFactor: 1.2},
+		`"rope_scaling":{"type":"longrope","short_factor":[1,2],"long_factor":[3,4],"original_max_position_embeddings":16}`: {
+			Kind: model.RoPELong, Factor: 2, OriginalMaxPositions: 16, Short: []float64{1, 2}, Long: []float64{3, 4}},
+		`"rope_scaling":{"rope_type":"llama3","factor":8,"low_freq_factor":1,"high_freq_factor":4}`: {
+			Kind: model.RoPELlama3, Factor: 8, LowFreqFactor: 1, HighFreqFactor: 4, OriginalMaxPositions: 32},
+	} {
+		c, err := ParseConfig([]byte(small + text + "}"))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		} else if diff := cmp.Diff(&want, c.RoPEScaling); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
 func (r recorded) compare(t *testing.T, c model.Config) {
 	m := r.Model
 	want := c

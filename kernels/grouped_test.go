@@ -24,19 +24,12 @@ func TestExpertsInParts(t *testing.T) {
 	}
 	defer a.Close()
 	lay(a)
-	values := func(n int) []float32 {
-		list := make([]float32, n)
-		for i := range list {
-			list[i] = float32(math.Sin(float64(i*i%9973 + i)))
-		}
-		return list
-	}
 	raw := make([]byte, w.Bytes())
-	if err := quant.INT4Asym.Quantize(raw, values(experts*out*in), in); err != nil {
+	if err := quant.INT4Asym.Quantize(raw, Waves(experts*out*in), in); err != nil {
 		t.Fatal(err)
 	}
 	d.UploadBytes(w, raw)
-	d.Upload(x, values(pairs*in))
+	d.Upload(x, Waves(pairs*in))
 	d.UploadI32(offsets, []int32{0, 13, 19, pairs})
 	was := groupedBytes
 	defer func() { groupedBytes = was }()

@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -68,4 +69,13 @@ func MustPanic(t *testing.T, what, message string, f func()) {
 		}
 	}()
 	f()
+}
+
+// Waves returns n numbers without a pattern that rounding to groups could hide.
+func Waves(n int) []float32 {
+	list := make([]float32, n)
+	for i := range list {
+		list[i] = float32(math.Sin(float64(i*i%9973 + i)))
+	}
+	return list
 }

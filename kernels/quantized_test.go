@@ -29,20 +29,13 @@ func TestQuantizedPieces(t *testing.T) {
 	}
 	defer a.Close()
 	cut(a)
-	values := func(n int) []float32 {
-		list := make([]float32, n)
-		for i := range list {
-			list[i] = float32(math.Sin(float64(i*i%9973 + i)))
-		}
-		return list
-	}
 	raw := make([]byte, w.Bytes())
-	if err := quant.INT8.Quantize(raw, values(out*in), in); err != nil {
+	if err := quant.INT8.Quantize(raw, kernels.Waves(out*in), in); err != nil {
 		t.Fatal(err)
 	}
 	d.UploadBytes(w, raw)
-	d.Upload(x, values(rows*in))
-	d.Upload(bias, values(out))
+	d.Upload(x, kernels.Waves(rows*in))
+	d.Upload(bias, kernels.Waves(out))
 	d.Linear(many, x, w, bias)
 	d.Linear(few, x.Slice(rows-1, rows), w, bias)
 	for i, want := range few.F32() {

@@ -511,7 +511,7 @@ func (in *interp) slice(v any, bounds []any) any {
 	if step == 0 {
 		fail("slice step cannot be zero")
 	}
-	clip := func(b any, from, to int) int {
+	clip := func(b any, from int) int {
 		i := in.bound(b, from)
 		if b == nil {
 			return i
@@ -523,12 +523,11 @@ func (in *interp) slice(v any, bounds []any) any {
 		if step < 0 {
 			low, high = -1, n-1
 		}
-		_ = to
 		return min(max(i, low), high)
 	}
-	start, stop := clip(bounds[0], 0, n), clip(bounds[1], n, n)
+	start, stop := clip(bounds[0], 0), clip(bounds[1], n)
 	if step < 0 {
-		start, stop = clip(bounds[0], n-1, n), clip(bounds[1], -1, n)
+		start, stop = clip(bounds[0], n-1), clip(bounds[1], -1)
 	}
 	var picked []int
 	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {

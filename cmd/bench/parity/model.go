@@ -45,8 +45,8 @@ func compareModel(f *folder) (err error) {
 		return err
 	}
 	if m.ck, err = hf.OpenModel(f.dir); err != nil {
-		if m.j.hasAny("rope.") && strings.Contains(err.Error(), "model_type") {
-			f.strikeAll("", unsupported) // a model of another family, which is recorded for its positions
+		if m.j.hasAny("rope.") && otherFamily(err) {
+			f.strikeAll("", unsupported)
 			return nil
 		}
 		return err

@@ -2,7 +2,6 @@ package parity
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -32,84 +31,50 @@ func compareRoPE(f *folder) error {
 	return f.eachLine("bad.jsonl", f.bad)
 }
 
+// A ropeLine is a configuration, and what transformers computes from it, or that it is to be refused.
+type ropeLine struct {
+	Config    json.RawMessage
+	Must, Key string
+	InvFreq   map[string][]float64 `json:"inv_freq"` // by the positions of the pass; "any": for every number of them
+	Attention *float64             `json:"attention_factor"`
+}
+
+func (f *folder) ropeLine(file string, n int, line []byte) (v ropeLine, key func(string) string, err error) {
+	_, key, err = f.fields(file, n, line, "name", "config", "key", "fails_at", "error", "unusable", "warnings", "why",
+		"transformers_computes", "rotary_dim")
+	if err == nil {
+		err = json.Unmarshal(line, &v)
+	}
+	return v, key, err
+}
+
+// otherFamily reports whether a model is refused because of its model_type: Phi-3's are recorded for their positions.
+func otherFamily(err error) bool { return err != nil && strings.Contains(err.Error(), "model_type") }
+
 func (f *folder) frequencies(n int, line []byte) error {
-	const file = "frequencies.jsonl"
-	_, key, err := f.fields(file, n, line, "name", "config", "warnings", "rotary_dim")
+	v, key, err := f.ropeLine("frequencies.jsonl", n, line)
 	if err != nil {
 		return err
 	}
-	var v struct {
-		Config    json.RawMessage
-		InvFreq   map[string][]float64 `json:"inv_freq"`
-		Attention float64              `json:"attention_factor"`
-	}
-	if err := json.Unmarshal(line, &v); err != nil {
-		return err
-	}
 	c, err := hf.ParseConfig(v.Config)
-	if err != nil && (strings.Contains(err.Error(), "model_type") || strings.Contains(err.Error(), "phi3")) {
+	switch {
+	case otherFamily(err):
 		f.strike(key("inv_freq"), unsupported)
 		f.strike(key("attention_factor"), unsupported)
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		f.fail("frequencies", key("inv_freq"), err.Error())
 		return nil
 	}
-	c = f.config(c)
-	worst := 0.0
-	for at, want := range v.InvFreq {
-		length := 1
-		if at != "any" {
-			if length, err = strconv.Atoi(at); err != nil {
-				return err
-			}
-		}
-		worst = max(worst, relatives(c.InvFreq(length), want))
-	}
-	f.compare("inv_freq", key("inv_freq"), worst, limitInvFreq)
-	f.compare("attention factor", key("attention_factor"), relative(c.RoPEScaling.Attention(), v.Attention),
-		limitAttention)
-	return nil
+	return f.compareFrequencies(f.config(c), v, key)
 }
 
-// bad compares what becomes of a mistake: an error that names the key, or the numbers that follow all the same.
-func (f *folder) bad(n int, line []byte) error {
-	const file = "bad.jsonl"
-	_, key, err := f.fields(file, n, line, "name", "config", "key", "fails_at", "error", "unusable", "warnings", "why",
-		"transformers_computes", "rotary_dim")
-	if err != nil {
-		return err
-	}
-	var v struct {
-		Config    json.RawMessage
-		Must, Key string
-		InvFreq   map[string][]float64 `json:"inv_freq"`
-		Attention *float64             `json:"attention_factor"`
-	}
-	if err := json.Unmarshal(line, &v); err != nil {
-		return err
-	}
-	c, err := hf.ParseConfig(v.Config)
-	if v.Must == "refuse" {
-		named := err != nil && (strings.Contains(err.Error(), v.Key) || strings.Contains(err.Error(), "model_type"))
-		f.compare("refused by its key", key("must"), differ(named), exact)
-		for _, k := range []string{"inv_freq", "attention_factor"} { // what transformers computes all the same
-			if f.has(key(k)) {
-				f.strike(key(k), input)
-			}
-		}
-		return nil
-	}
-	f.compare("accepted", key("must"), differ(err == nil), exact)
-	if err != nil {
-		return nil
-	}
+func (f *folder) compareFrequencies(c model.Config, v ropeLine, key func(string) string) error {
 	worst := 0.0
 	for at, want := range v.InvFreq {
 		length, err := strconv.Atoi(at)
-		if err != nil {
-			length = 1
+		if err != nil && at != "any" {
+			return err
 		}
 		worst = max(worst, relatives(c.InvFreq(length), want))
 	}
@@ -119,6 +84,32 @@ func (f *folder) bad(n int, line []byte) error {
 	if v.Attention != nil {
 		f.compare("attention factor", key("attention_factor"), relative(c.RoPEScaling.Attention(), *v.Attention),
 			limitAttention)
+	}
+	return nil
+}
+
+// bad compares what becomes of a mistake: an error that names the key, or the numbers that follow all the same.
+func (f *folder) bad(n int, line []byte) error {
+	v, key, err := f.ropeLine("bad.jsonl", n, line)
+	if err != nil {
+		return err
+	}
+	c, err := hf.ParseConfig(v.Config)
+	switch {
+	case otherFamily(err):
+		f.strike(key("must"), unsupported)
+	case v.Must == "refuse":
+		f.compare("refused by its key", key("must"), differ(err != nil && strings.Contains(err.Error(), v.Key)), exact)
+	default:
+		f.compare("accepted", key("must"), differ(err == nil), exact)
+		if err == nil {
+			return f.compareFrequencies(c, v, key)
+		}
+	}
+	for _, k := range []string{"inv_freq", "attention_factor"} { // what transformers computes all the same
+		if f.has(key(k)) {
+			f.strike(key(k), input)
+		}
 	}
 	return nil
 }
@@ -152,12 +143,11 @@ func (m *modelFolder) rope() error {
 		return err
 	}
 	defer g.st.Close()
-	rows := m.g.rows("")
-	ids, longest := rows[0].IDs, m.longestRow()
-	if g.err != nil || m.g.err != nil {
-		return errors.Join(g.err, m.g.err)
+	rows, longest := m.g.rows(""), m.longestRow()
+	if m.g.err != nil || len(rows) == 0 {
+		return m.g.err
 	}
-	scale := m.c.RoPEScaling.Attention()
+	ids, scale := rows[0].IDs, m.c.RoPEScaling.Attention()
 	for _, name := range m.with(open) {
 		if at, ok := strings.CutPrefix(name, g.key("inv_freq.")); ok {
 			name = "inv_freq." + at
@@ -168,8 +158,10 @@ func (m *modelFolder) rope() error {
 			m.compare("inv_freq", g.key(name), relatives(m.c.InvFreq(length), float64s(g.floats(name))), limitInvFreq)
 		}
 	}
-	m.compare("attention factor", g.key("attention_factor"), relative(scale, float64(g.floats("attention_factor")[0])),
-		limitAttention)
+	if factor := g.floats("attention_factor"); factor != nil {
+		m.compare("attention factor", g.key("attention_factor"), relatives([]float64{scale}, float64s(factor)),
+			limitAttention)
+	}
 	var cos, sin []float64
 	for p := range longest {
 		for _, f := range m.c.InvFreq(longest) {
@@ -177,8 +169,11 @@ func (m *modelFolder) rope() error {
 			cos, sin = append(cos, c*scale), append(sin, s*scale)
 		}
 	}
-	m.compare("cos", g.key("cos"), farthest(cos, g.floats("cos")), limitAngle)
-	m.compare("sin", g.key("sin"), farthest(sin, g.floats("sin")), limitAngle)
+	for name, ours := range map[string][]float64{"cos": cos, "sin": sin} {
+		if truth := g.floats(name); truth != nil {
+			m.compare(name, g.key(name), farthest(ours, truth), limitAngle)
+		}
+	}
 	if !g.has("uncached.logits") && !g.has("cached.logits") {
 		return g.err
 	}
@@ -198,20 +193,30 @@ func (m *modelFolder) rope() error {
 		}
 		m.compare("logits, uncached", g.key("uncached.logits"), byNorm(all, g.floats("uncached.logits")), limitOutput)
 	}
-	if !g.has("cached.logits") {
-		return g.err
+	if g.has("cached.logits") {
+		all, err := cachedLogits(l, ids, int(m.j.input("rope.cached_prompt")))
+		if err != nil {
+			return err
+		}
+		m.compare("logits, cached", g.key("cached.logits"), byNorm(all, g.floats("cached.logits")), limitOutput)
 	}
-	all, err := m.cachedLogits(l, ids, int(m.j.input("rope.cached_prompt")))
-	if err != nil {
-		return err
-	}
-	want := g.floats("cached.logits")
-	m.compare("logits, cached", g.key("cached.logits"), byNorm(all, want[len(want)-len(all):]), limitOutput)
 	return g.err
 }
 
-// cachedLogits returns the logits of the last token of the prompt, and of each token after it, with a cache.
-func (m *modelFolder) cachedLogits(l *model.Model, ids []int32, prompt int) (all []float32, err error) {
+// cachedLogits returns the logits of each token, those of the prompt from one pass, and those after it with a cache, a
+// token at a time.
+func cachedLogits(l *model.Model, ids []int32, prompt int) (all []float32, err error) {
+	if prompt < 1 || prompt > len(ids) {
+		return nil, fmt.Errorf("a prompt of %d of %d tokens", prompt, len(ids))
+	}
+	err = l.Logits(model.OneSequence(ids[:prompt]), func(position int, logits []float32) {
+		if position < prompt-1 {
+			all = append(all, logits...)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
 	c, err := l.NewKVCache(len(ids))
 	if err != nil {
 		return nil, err
