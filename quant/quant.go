@@ -116,7 +116,7 @@ func (r Rule) Scale(w []float32) (scale float32, zero int, err error) {
 	}
 	switch r {
 	case INT8:
-		return abs(largest) / 127, 0, nil
+		return min(abs(largest)/127, maxScale), 0, nil
 	case INT4Sym7:
 		scale = abs(largest) / 7
 	case INT4Sym8:
@@ -134,6 +134,9 @@ func (r Rule) Scale(w []float32) (scale float32, zero int, err error) {
 	}
 	return scale, zero, nil
 }
+
+// maxScale is the greatest scale of INT8: the next float32 times 127 is infinite.
+var maxScale = math.Nextafter32(math.MaxFloat32/127, 0)
 
 // Code returns the code of a weight.
 func (r Rule) Code(x, scale float32, zero int) int {
@@ -233,7 +236,7 @@ func (r Row) nibble(i int) (at, shift int) {
 }
 
 // Check reports whether rows, each of in weights, are as Quantize writes them: scales finite, those of INT8 not
-// negative, codes and zero points in range, and padding as it must be.
+// negative nor so large that a weight is infinite, codes and zero points in range, and padding as it must be.
 func Check(rows []byte, t tensor.DType, in int) error {
 	if !t.Quantized() || in < 1 || len(rows)%t.RowBytes(in) != 0 {
 		return fmt.Errorf("%d bytes as rows of %d weights in %v: sizes do not agree", len(rows), in, t)
@@ -251,7 +254,7 @@ func (r Row) check() error {
 	same := Row{r.DType, r.In, make([]byte, len(r.Bytes))} // what these scales and codes look like
 	for g := range r.Groups() {
 		scale, zero := r.Scale(g), r.Zero(g)
-		if scale-scale != 0 || r.DType == tensor.INT8 && scale < 0 {
+		if scale-scale != 0 || r.DType == tensor.INT8 && (scale < 0 || scale > maxScale) {
 			return fmt.Errorf("scale %d is %v", g, scale)
 		}
 		if zero > 15 {

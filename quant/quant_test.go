@@ -195,8 +195,14 @@ func TestRefusals(t *testing.T) {
 		if r.Quantize(dst[1:], []float32{1, 2}, 2) == nil || r.Quantize(dst, []float32{1, 2, 3}, 2) == nil {
 			t.Errorf("%s took sizes that do not agree", r)
 		}
-		if err := r.Quantize(dst, []float32{3e38, 1}, 2); (err == nil) != (r == INT8) {
-			t.Errorf("%s and 3e38: %v", r, err)
+		for _, large := range []float32{3e38, math.MaxFloat32} {
+			err := r.Quantize(dst, []float32{large, 1}, 2)
+			if (err == nil) != (r == INT8) {
+				t.Errorf("%s and %v: %v", r, large, err)
+			}
+			if err == nil && (Check(dst, r.DType(), 2) != nil || math.IsInf(float64(Row{r.DType(), 2, dst}.Scale(0)*127), 0)) {
+				t.Errorf("%s made an infinite weight of %v", r, large)
+			}
 		}
 	}
 	if Rule("int5").Quantize(nil, nil, 1) == nil {
@@ -208,6 +214,7 @@ func TestRefusals(t *testing.T) {
 func FuzzCheck(f *testing.F) {
 	f.Add(uint8(0), uint16(5), uint16(0), uint8(255))
 	f.Add(uint8(3), uint16(130), uint16(17), uint8(16))
+	f.Add(uint8(0), uint16(1), uint16(3), uint8(0x7e)) // a finite scale, and weights that are not
 	f.Fuzz(func(t *testing.T, rule uint8, in, at uint16, value uint8) {
 		n := int(in)%300 + 1
 		w := make([]float32, n)
