@@ -1,17 +1,19 @@
 // Package chat renders conversations as the text that a model was trained on, and tells which bytes of that text came
 // from where.
 //
-// Models come with a chat template, a Jinja program in tokenizer_config.json or chat_template.jinja. Only a few are in
-// wide use, so this package has each as a Go function that renders the same bytes as Jinja2 in transformers, and
-// refuses the same conversations. [Detect] finds the [Template] of a model by the text of its Jinja program, [ByName]
-// by a name. An unknown one is an error, never a guess.
+// Models come with a chat template, a Jinja program in tokenizer_config.json or chat_template.jinja. A few are in wide
+// use; this package has each as a Go function that renders the same bytes as Jinja2 in transformers, and refuses the
+// same conversations. [Detect] finds the [Template] of a model by the text of its program, [ByName] by a name. Any
+// other program is run, by package jinja.
 //
-// Besides the text, [Template.Render] returns what running the Jinja program cannot tell:
+// Besides the text, [Template.Render] returns where it came from:
 //
 //   - [Rendered.Markup], the text that the template itself wrote. A tokenizer may recognize special tokens only there:
 //     if a user types "<|eot_id|>", it is ten characters of text.
 //   - [Rendered.Targets], what an assistant has to generate: its answers, each with its end-of-turn token. Only these
-//     may count in a training loss.
+//     may count in a training loss. Of a program that is run, they are what it marks with {% generation %}. Without
+//     that, an answer is what is rendered with it after the prompt that asks for it. Where that is ambiguous,
+//     [Rendered.NoTargets] says why.
 //   - [Rendered.Contents], the content of each message.
 //   - [Rendered.BOS], whether the template wrote the BOS token, so that the caller does not add a second one.
 //
@@ -30,5 +32,5 @@
 //
 // Tools: reading a message with tool calls from JSON is an error. So are contents that are lists of parts.
 //
-// The package imports nothing but the standard library.
+// The package imports nothing but the standard library and package jinja, which does the same.
 package chat

@@ -50,12 +50,13 @@ func ExampleDetect() {
 	template, err := chat.Detect(chatml.Jinja())
 	fmt.Println(template.Name, template.Stops(), err)
 
-	_, err = chat.Detect("{{ messages }}")
-	reason, _, _ := strings.Cut(err.Error(), ":")
+	_, err = chat.Detect("{{ messages[0].text }}")
+	_, reason, _ := strings.Cut(err.Error(), ": ")
+	reason, _, _ = strings.Cut(reason, ";")
 	fmt.Println(reason)
 	// Output:
 	// chatml [<|im_end|> <|endoftext|>] <nil>
-	// chat template with sha256 f24189f08c85a1eb19a737306c3a13e85462ee33d964f28108d64a2485fa2171 is not supported
+	// it leaves out the question of a user
 }
 
 // ExampleTemplate_Fit drops the oldest turns of a conversation that is too long for a model. Here, words count as

@@ -43,6 +43,10 @@ type Rendered struct {
 	// end-of-turn token, without the header before and the line break after.
 	Targets []Span
 
+	// NoTargets says why Targets are not known, and what to do about it: a program of Jinja may render a conversation so
+	// that it cannot be told which part followed a prompt. It is a [*RefusedError], or nil. Only training needs Targets.
+	NoTargets error
+
 	// Contents has one span for each message: its content, trimmed as the template does and without thoughts, or Dropped.
 	Contents []Span
 }
@@ -135,5 +139,7 @@ func (p *page) prompt(k marks, role string) {
 
 // strip is Jinja's filter trim, that is Python's str.strip. White space is Unicode's and the four ASCII separators.
 func strip(s string) string {
-	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || 0x1c <= r && r <= 0x1f })
+	return strings.TrimFunc(s, isSpace)
 }
+
+func isSpace(r rune) bool { return unicode.IsSpace(r) || 0x1c <= r && r <= 0x1f }

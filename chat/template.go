@@ -23,6 +23,7 @@ type Template struct {
 
 	endOfTurn string   // closes every turn; if empty, EOS does
 	stops     []string // further tokens that end an answer
+	program   *program // of a template that has no function here
 	sha256    []string // of the published texts of the template
 	render    func(*page) error
 }
@@ -42,8 +43,11 @@ const rawBOS = "{{- bos_token -}}\n"
 
 // Jinja returns a chat template in Jinja, written for this package, for the files of a model that uses this template.
 // It makes other programs render the same as Render, and Detect recognizes it. Of tools it handles only results. Raw's
-// starts with bos_token if BOS is set.
+// starts with bos_token if BOS is set. A template that Detect has compiled keeps its own text.
 func (t Template) Jinja() string {
+	if t.program != nil {
+		return t.program.text
+	}
 	text, err := templateFiles.ReadFile("templates/" + t.Name + ".jinja")
 	if err != nil {
 		panic("chat: " + err.Error()) // a template without its file
@@ -153,8 +157,10 @@ func ByName(name string) (Template, error) {
 }
 
 // Detect returns the template with this text, the value of chat_template in tokenizer_config.json or the contents of
-// chat_template.jinja. The text must be a published one or Jinja's, except for the kind of line breaks and one at the
-// end, which Jinja ignores, too. The empty text, a model without a template, is Raw.
+// chat_template.jinja. A text that is published, or what Jinja returns, except for the kind of line breaks and one at
+// the end, which Jinja ignores, too, is the template of that name. The empty text, a model without a template, is Raw.
+// Any other text is compiled, and its Name is "jinja-" and the first eight digits of its sha256. It is an error if it
+// cannot be compiled, or if it refuses or leaves out a question.
 func Detect(text string) (Template, error) {
 	if text == "" {
 		return Raw(), nil
@@ -172,8 +178,12 @@ func Detect(text string) (Template, error) {
 			return Raw(), nil
 		}
 	}
-	return Template{}, fmt.Errorf("chat template with sha256 %s is not supported: if it renders the same as one of "+
-		"these, choose that by its name: %s; raw is without a template", hash(text), strings.Join(Names(), ", "))
+	t, err := newTemplate(text)
+	if err != nil {
+		return Template{}, fmt.Errorf("chat template with sha256 %s cannot be used: %w; choose one that renders the same "+
+			"by its name: %s; raw is without a template", hash(text), err, strings.Join(Names(), ", "))
+	}
+	return t, nil
 }
 
 func hash(text string) string {
@@ -182,7 +192,12 @@ func hash(text string) string {
 }
 
 // EndOfTurn returns the token that closes a turn, the last one of an answer. It is empty for Raw without an EOS.
-func (t Template) EndOfTurn() string { return cmp.Or(t.endOfTurn, t.EOS) }
+func (t Template) EndOfTurn() string {
+	if t.program != nil {
+		return cmp.Or(t.endAfterAnswer(), t.EOS)
+	}
+	return cmp.Or(t.endOfTurn, t.EOS)
+}
 
 // Stops returns the tokens that end an answer, EndOfTurn first. A model's vocabulary may lack some of them, and its
 // generation_config.json may add others.

@@ -17,9 +17,12 @@ func TestDetect(t *testing.T) {
 		{"our own ChatML", chatmlJinja, "chatml"},
 		{"our own ChatML, no line break at the end", strings.TrimSuffix(chatmlJinja, "\n"), "chatml"},
 		{"our own ChatML on Windows", strings.ReplaceAll(chatmlJinja, "\n", "\r\n"), "chatml"},
-		{"our own ChatML, shortened", chatmlJinja[1:], ""},
+		{"our own ChatML, shortened", chatmlJinja[1:], ""}, // no Jinja
+		{"our own ChatML with a space", chatmlJinja + " ", "jinja-" + hash(chatmlJinja + " ")[:8]},
 		{"a line break", "\n", ""},
-		{"another", "{{ messages[0]['content'] }}", ""},
+		{"another", "{{ messages[0]['content'] }}", "jinja-e2ce372d"},
+		{"another that refuses questions", "{{ raise_exception('no') }}", ""},
+		{"another that leaves out the question", "{{ bos_token }}", ""},
 	} {
 		f, err := Detect(c.template)
 		if c.want != "" {

@@ -383,9 +383,9 @@ func TestOpenErrors(t *testing.T) {
 		{"another end", copyOf(func(dir string) {
 			edit(dir, "generation_config.json", `"eos_token_id": 2`, `"eos_token_id": 999`)
 		}), OpenOptions{}, "it lacks token 999"},
-		{"unknown template", copyOf(func(dir string) {
-			edit(dir, "tokenizer_config.json", "assistant", "bot")
-		}), OpenOptions{}, "template"},
+		{"template that is no Jinja", copyOf(func(dir string) {
+			edit(dir, "tokenizer_config.json", "endfor", "end")
+		}), OpenOptions{}, "cannot be used: line"},
 		{"unknown name of a template", "testdata/tiny/base", OpenOptions{Template: "nonsense"}, "nonsense"},
 		{"cut weights", copyOf(func(dir string) {
 			if err := os.Truncate(filepath.Join(dir, "model.safetensors"), 3000); err != nil {

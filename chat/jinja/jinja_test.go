@@ -53,46 +53,18 @@ func parse(t testing.TB, data []byte) *Dict {
 	return v.(*Dict)
 }
 
-// conversation makes the variables of a recorded conversation, as transformers does: tools and documents are none where
-// they are not given, and thoughts stand under two names.
+// conversation makes the variables of a recorded conversation, and reads its clock.
 func (v vector) conversation(t *testing.T) (*Dict, time.Time) {
-	all := parse(t, []byte(`{"tools":null,"documents":null,"o":`+string(v.Options)+`,"messages":`+string(v.Messages)+`}`))
-	options, _ := all.get(own("o"))
-	vars := &Dict{}
-	for i, k := range all.keys {
-		if k.(Str).s != "o" {
-			vars.set(k, all.values[i])
-		}
+	t.Helper()
+	vars, err := Conversation(v.Messages, v.Options)
+	if err != nil {
+		t.Fatal(err)
 	}
-	now := "2001-02-03T04:05:06"
-	for i, k := range options.(*Dict).keys {
-		if k.(Str).s == "now" {
-			now = options.(*Dict).values[i].(Str).s
-			continue
-		}
-		vars.set(k, options.(*Dict).values[i])
+	var o struct{ Now string }
+	if err := json.Unmarshal(v.Options, &o); err != nil {
+		t.Fatal(err)
 	}
-	messages, _ := vars.get(own("messages"))
-	for i, m := range messages.(*List).items {
-		d := m.(*Dict)
-		for _, name := range []string{"reasoning_content", "thinking", "reasoning"} {
-			thoughts, _ := d.get(own(name))
-			if thoughts == nil {
-				continue
-			}
-			with := &Dict{}
-			if _, is := d.get(own("thinking")); !is {
-				with.Set("thinking", thoughts)
-			}
-			for j, k := range d.keys {
-				with.set(k, d.values[j])
-			}
-			with.Set("reasoning_content", thoughts)
-			messages.(*List).items[i] = with
-			break
-		}
-	}
-	return vars, at(t, now)
+	return vars, at(t, o.Now)
 }
 
 func at(t *testing.T, now string) time.Time {

@@ -117,6 +117,9 @@ func (e *Encoder) encode(c dataset.Conversation) (Example, int, error) {
 		}
 	}
 	r, err := e.render(messages)
+	if err == nil && !e.All {
+		err = r.NoTargets
+	}
 	if err != nil {
 		return none, 0, err
 	}
@@ -175,7 +178,7 @@ func (e *Encoder) render(messages []chat.Message) (chat.Rendered, error) {
 	o.AddGenerationPrompt = false
 	r, err := e.Template.Render(messages, o)
 	last := len(messages) - 1
-	if err != nil || last < 1 || messages[last].Role != "assistant" {
+	if err != nil || last < 1 || messages[last].Role != "assistant" || r.NoTargets != nil {
 		return r, err
 	}
 	o.AddGenerationPrompt = true
@@ -184,7 +187,7 @@ func (e *Encoder) render(messages []chat.Message) (chat.Rendered, error) {
 		return r, nil
 	}
 	answer := r.Targets[len(r.Targets)-1]
-	if prompt.Text == r.Text[:answer.Start] {
+	if prompt.Text == r.Text[:answer.Start] || prompt.NoTargets != nil {
 		return r, nil
 	}
 	shift := len(prompt.Text) - answer.Start

@@ -284,6 +284,39 @@ func TestPromptIsWhatChatAsks(t *testing.T) {
 	}
 }
 
+// TestUnknownTemplate trains with a template that is run as a program: as with the function that it stands for, unless
+// nobody can say what its answers are.
+func TestUnknownTemplate(t *testing.T) {
+	e := encoderOf(t, "chatml")
+	known := e.Template
+	messages := talk("sBe brief.", "uSo?<|im_end|>", "aIt is.\n", "uWhy?", "aNo.<|im_end|>")
+	want, _, err := e.Encode(dataset.Conversation{Messages: messages})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ template, reason string }{
+		{known.Jinja() + " ", ""},
+		{"{{ messages|length }}" + known.Jinja(), "training: row 3: chat template jinja-"},
+	} {
+		if e.Template, err = chat.Detect(c.template); err != nil {
+			t.Fatal(err)
+		}
+		e.Template.EOS = known.EOS
+		e.All = false
+		got, _, err := e.Encode(dataset.Conversation{Messages: messages, Row: 3})
+		switch {
+		case c.reason == "" && (err != nil || !slices.Equal(got.IDs, want.IDs) || !slices.Equal(got.Labels, want.Labels)):
+			t.Errorf("%s, %v, want %s", marked(e, got), err, marked(e, want))
+		case c.reason != "" && (err == nil || !strings.HasPrefix(err.Error(), c.reason)):
+			t.Errorf("%v, want %q", err, c.reason)
+		}
+		e.All = true
+		if all, _, err := e.Encode(dataset.Conversation{Messages: messages}); err != nil || all.Targets() != len(all.IDs)-1 {
+			t.Errorf("of everything, %d targets of %d tokens, %v", all.Targets(), len(all.IDs), err)
+		}
+	}
+}
+
 // TestLaterPromptsAreAsked checks the templates that write the beginning of a conversation as they write the same
 // messages in a longer one: every answer must follow the prompt that chat would give, whatever was said before.
 func TestLaterPromptsAreAsked(t *testing.T) {

@@ -33,7 +33,7 @@ var layers = [][]string{
 }
 
 // alone are the packages that import no other package of the module.
-var alone = []string{"voice", "measure", "tensor", "tokenizer", "chat", "internal/python", "internal/cli",
+var alone = []string{"voice", "measure", "tensor", "tokenizer", "chat/jinja", "internal/python", "internal/cli",
 	"internal/disk",
 	"internal/sandbox", "internal/secret"}
 

@@ -56,6 +56,7 @@ type kind struct {
 var kinds = []kind{
 	{"model", isModel, compareModel, modelFiles},
 	{"full", isFull, compareFull, []string{"golden.json", "config.json", "generation_config.json"}},
+	{"jinja", isJinja, compareJinja, []string{"vectors.jsonl", "expressions.jsonl", "hostile.jsonl"}},
 	{"chat", isChat, compareChat, []string{"*.jsonl"}},
 	{"infer", isInfer, compareInfer, []string{"sampling.jsonl"}},
 	{"optim", isOptim, compareOptim, []string{"*.safetensors", "*.txt"}},

@@ -146,6 +146,14 @@ func TestReferenceRoPE(t *testing.T) {
 	}
 }
 
+// TestReferenceJinja compares templates, expressions and templates to refuse.
+func TestReferenceJinja(t *testing.T) {
+	r := must(t, Options{}, expect.Reference(t, "golden-next", "jinja"))
+	if r.Partial || r.Counts.LeftOut > 0 || r.Counts.Unsupported > 0 || r.Counts.Compared < 500 {
+		t.Errorf("%+v", r.Counts)
+	}
+}
+
 // TestReferenceFull checks the quick part of the model at full size.
 func TestReferenceFull(t *testing.T) {
 	if testing.Short() {

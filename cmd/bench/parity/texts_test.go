@@ -131,6 +131,33 @@ func TestStreamCounts(t *testing.T) {
 	}, "bytes", "emit", "held", "tail", "decoded", "well_formed")
 }
 
+// TestRenderingsCount checks the same for programs of Jinja.
+func TestRenderingsCount(t *testing.T) {
+	dir := t.TempDir()
+	const template = "{% generation %}{{ messages[0].content }}{% endgeneration %}{{ strftime_now('%Y') }}"
+	if err := os.WriteFile(filepath.Join(dir, "template.jinja"), []byte(template), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	everyFieldCounts(t, filepath.Join(dir, "vectors.jsonl"), map[string]any{
+		"name": "a test", "messages": []any{map[string]string{"role": "user", "content": "é"}},
+		"options": map[string]any{"now": "2031-01-02T03:04:05"}, "text": "é2031", "spans": [][2]int{{0, 1}},
+		"spans_bytes": [][2]int{{0, 2}},
+	}, "text")
+	everyFieldCounts(t, filepath.Join(t.TempDir(), "expressions.jsonl"), map[string]any{
+		"feature": "a test", "template": "{{ a ~ 1 }}", "variables": map[string]any{"a": 2}, "text": "21",
+	}, "text")
+	everyFieldCounts(t, filepath.Join(t.TempDir(), "expressions.jsonl"), map[string]any{
+		"feature": "a test", "template": "{{ raise_exception('no') }}", "variables": map[string]any{}, "error": "no",
+		"error_type": "TemplateError",
+	})
+	path := filepath.Join(t.TempDir(), "hostile.jsonl")
+	writeLines(t, path, map[string]any{"name": "a test", "template": "harmless", "variables": map[string]any{},
+		"must_end": "error"})
+	if r, _ := compareFolder(t, filepath.Dir(path)); len(failed(r)) != 1 {
+		t.Errorf("a template that ends well: what fails is %q", failed(r))
+	}
+}
+
 // TestConversationsCount checks the same for chat templates.
 func TestConversationsCount(t *testing.T) {
 	tok, data := smallTokenizer(t)

@@ -1,0 +1,230 @@
+package chat
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"restyle/chat/jinja"
+)
+
+// A program is a chat template that this package has no function for: its Jinja program is run.
+type program struct {
+	text string
+	code *jinja.Template
+}
+
+// newTemplate compiles the text of a template, and checks that it writes a question.
+func newTemplate(text string) (Template, error) {
+	code, err := jinja.Compile(text)
+	if err != nil {
+		return Template{}, err
+	}
+	t := Template{Name: "jinja-" + hash(text)[:8], program: &program{text, code}, render: (*page).run}
+	with := t // a model's tokens are not known yet, and a program may fail without
+	with.BOS, with.EOS = "<s>", "</s>"
+	_, question, _, err := with.probe()
+	if err == nil && question == Dropped {
+		err = fmt.Errorf("it leaves out the question of a user")
+	}
+	return t, err
+}
+
+// probe renders a question and its answer, after a system prompt if the template refuses them without one, and returns
+// where they are.
+func (t Template) probe() (text string, question, answer Span, err error) {
+	all := []Message{
+		{Role: "system", Content: "Rules"}, {Role: "user", Content: "Question"}, {Role: "assistant", Content: "Answer"},
+	}
+	p := page{Template: t}
+	out, err := p.execute(all[1:], false)
+	at := 0
+	if err != nil {
+		var again error
+		if out, again = p.execute(all, false); again != nil {
+			return "", Dropped, Dropped, err
+		}
+		at = 1
+	}
+	return out.Text, last(out.Given, at), last(out.Given, at+1), nil
+}
+
+// endAfterAnswer returns what the template writes to end an answer: EOS if it is there, else the first word, or "".
+// Whoever trains checks that it is one token.
+func (t Template) endAfterAnswer() string {
+	text, _, answer, err := t.probe()
+	if err != nil || answer == Dropped {
+		return ""
+	}
+	tail := strip(text[answer.End:])
+	if t.EOS != "" && strings.Contains(tail, t.EOS) {
+		return t.EOS
+	}
+	if i := strings.IndexFunc(tail, isSpace); i >= 0 {
+		tail = tail[:i]
+	}
+	return tail
+}
+
+// run renders a template by running its program.
+func (p *page) run() error {
+	out, err := p.execute(p.messages, p.AddGenerationPrompt)
+	if err != nil {
+		return err
+	}
+	p.text.WriteString(out.Text)
+	at := 0
+	for _, g := range append(out.Given, jinja.Span{Start: len(out.Text), End: len(out.Text)}) {
+		if at < g.Start {
+			p.out.Markup = append(p.out.Markup, Span{at, g.Start})
+		}
+		at = g.End
+	}
+	for i := range p.messages {
+		p.out.Contents[i] = last(out.Given, i)
+	}
+	p.out.BOS = p.BOS != "" && strings.HasPrefix(out.Text, p.BOS) && p.out.Markup[0].Start == 0 &&
+		len(p.BOS) <= p.out.Markup[0].End
+	p.out.Targets, p.out.NoTargets = p.targets(out)
+	return nil
+}
+
+// execute runs the program as transformers does: there are no tools and no documents, and what is missing in a message
+// is undefined.
+func (p *page) execute(messages []Message, prompt bool) (jinja.Output, error) {
+	var all []any
+	for i, m := range messages {
+		d := &jinja.Dict{}
+		if !m.NoRole {
+			d.Set("role", roleOf(m.Role))
+		}
+		if !m.NoContent {
+			d.Set("content", jinja.Text(m.Content, i))
+		}
+		all = append(all, d)
+	}
+	vars := &jinja.Dict{}
+	vars.Set("messages", jinja.Items(all...))
+	vars.Set("tools", nil)
+	vars.Set("documents", nil)
+	vars.Set("add_generation_prompt", prompt)
+	for name, token := range map[string]string{"bos_token": p.BOS, "eos_token": p.EOS} {
+		if token != "" {
+			vars.Set(name, jinja.Own(token))
+		}
+	}
+	if p.DateString != "" {
+		vars.Set("date_string", jinja.Text(p.DateString, jinja.Elsewhere))
+	}
+	now := p.Now
+	if now.IsZero() {
+		now, _ = time.Parse("02 Jan 2006", FixedDate)
+	}
+	out, err := p.program.code.Render(vars, now)
+	if err == nil {
+		return out, nil
+	}
+	reason := err.Error()
+	if e, is := jinja.AsError(err); is && e.Raised {
+		reason = e.Message
+	}
+	return out, &RefusedError{p.Name, -1, "", fmt.Sprintf("%.300s", reason),
+		"change the conversation, or choose another template by its name"}
+}
+
+// roleOf is a role as a value. Templates write "<|" + role + "|>", and that is a token, so the usual roles count as the
+// template's own. Any other one could be something that a user typed.
+func roleOf(role string) any {
+	if slices.Contains([]string{"system", "user", "assistant", "tool"}, role) {
+		return jinja.Own(role)
+	}
+	return jinja.Text(role, jinja.Elsewhere)
+}
+
+// last returns the last piece of what came from a source, or Dropped: an answer comes after its thoughts.
+func last(given []jinja.Span, source int) Span {
+	piece := Dropped
+	for _, g := range given {
+		switch {
+		case g.Source != source:
+		case g.Start == piece.End:
+			piece.End = g.End
+		default:
+			piece = Span{g.Start, g.End}
+		}
+	}
+	return piece
+}
+
+// targets returns the answers: what {% generation %} marks, or what the template writes for an answer after the prompt
+// that asks for it, up to the end of the turn. If a later message changes what stands before, nobody can say which
+// answer followed which prompt, and that is an error.
+func (p *page) targets(whole jinja.Output) ([]Span, error) {
+	unknown := func(i int, reason string) error {
+		return &RefusedError{p.Name, i, p.messages[i].Role, "what of it is the answer is not known: " + reason,
+			"mark answers and their end with {% generation %} in the template, or choose another template by its name"}
+	}
+	var answers []int
+	for i, m := range p.messages {
+		if m.Role == "assistant" {
+			answers = append(answers, i)
+		}
+	}
+	if len(answers) == 0 {
+		return nil, nil
+	}
+	end := p.EndOfTurn()
+	var targets []Span
+	if p.program.code.Generation {
+		if whole.Unplaced || len(whole.Generated) != len(answers) {
+			return nil, unknown(answers[0], fmt.Sprintf("its {%% generation %%} marks %d parts for %d answers",
+				len(whole.Generated), len(answers)))
+		}
+		for _, g := range whole.Generated {
+			targets = append(targets, Span{g.Start, g.End})
+		}
+		// Earlier answers may end in another way, and who types the end has not ended anything.
+		last := targets[len(targets)-1]
+		from := last.Start
+		for _, g := range whole.Given {
+			if g.Start < last.End {
+				from = max(from, g.End)
+			}
+		}
+		if from > last.End || !strings.HasSuffix(strip(whole.Text[from:last.End]), end) {
+			return nil, unknown(answers[len(answers)-1], fmt.Sprintf("its {%% generation %%} does not contain the end, %q", end))
+		}
+		return targets, nil
+	}
+	for _, i := range answers {
+		if i == 0 {
+			return nil, unknown(i, "nothing comes before it that asks for it")
+		}
+		prompt, err := p.execute(p.messages[:i], true)
+		if err != nil {
+			return nil, unknown(i, "the template refuses the messages before it")
+		}
+		through, err := p.execute(p.messages[:i+1], false)
+		if err != nil {
+			return nil, unknown(i, "the template refuses a conversation that ends with it")
+		}
+		if !strings.HasPrefix(through.Text, prompt.Text) {
+			return nil, unknown(i, "the template writes the messages before it in another way once they are answered")
+		}
+		from := len(prompt.Text)
+		if n := len(through.Given); n > 0 {
+			from = max(from, through.Given[n-1].End)
+		}
+		at := strings.Index(through.Text[from:], end)
+		if at < 0 || end == "" {
+			return nil, unknown(i, "the template writes no token after it")
+		}
+		target := Span{len(prompt.Text), from + at + len(end)}
+		if !strings.HasPrefix(whole.Text, through.Text[:target.End]) {
+			return nil, unknown(i, "the template writes it in another way once there are later messages")
+		}
+		targets = append(targets, target)
+	}
+	return targets, nil
+}

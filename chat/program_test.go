@@ -1,0 +1,206 @@
+package chat
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// asProgram returns a template with a function here as a program of Jinja: the same one, in another way.
+func asProgram(t testing.TB, f Template) Template {
+	t.Helper()
+	p, err := newTemplate(f.Jinja())
+	if err != nil {
+		t.Fatalf("%s: %v", f.Name, err)
+	}
+	p.BOS, p.EOS = f.BOS, f.EOS
+	return p
+}
+
+// compareWithProgram renders a conversation in both ways. A program may not know which parts are targets; if it does,
+// they are those of the function.
+func compareWithProgram(t testing.TB, f, p Template, messages []Message, o Options) (known bool) {
+	t.Helper()
+	want, wantErr := f.Render(messages, o)
+	got, err := p.Render(messages, o)
+	if (err != nil) != (wantErr != nil) || err != nil && !errors.As(err, new(*RefusedError)) {
+		t.Fatalf("%s: %v, want %v", f.Name, err, wantErr)
+	}
+	if err != nil {
+		return false
+	}
+	if got.Text != want.Text || got.BOS != want.BOS {
+		t.Fatalf("%s:\n got %q, BOS %v\nwant %q, BOS %v", f.Name, got.Text, got.BOS, want.Text, want.BOS)
+	}
+	for i, c := range want.Contents {
+		if g := got.Contents[i]; g != c && c != Dropped && c.Start != c.End {
+			t.Errorf("%s: content %d at %v, want %v", f.Name, i, g, c)
+		}
+		// Whatever a message says is no markup, not even the parts of it that are not its content, such as thoughts.
+		if overlaps(got.Markup, c) && c != Dropped {
+			t.Errorf("%s: content %d at %v is in the markup %v", f.Name, i, c, got.Markup)
+		}
+	}
+	if got.NoTargets == nil && !slices.Equal(got.Targets, want.Targets) {
+		t.Errorf("%s: targets %v of %q, want %v", f.Name, got.Targets, got.Text, want.Targets)
+	}
+	return got.NoTargets == nil
+}
+
+func TestPrograms(t *testing.T) {
+	known, all := 0, 0
+	for _, f := range templates {
+		if f.Name == "raw" {
+			continue
+		}
+		p := asProgram(t, f)
+		if p.EndOfTurn() != f.EndOfTurn() || p.Jinja() != f.Jinja() || !strings.HasPrefix(p.Name, "jinja-") {
+			t.Errorf("%s as a program: %s ends turns with %q, want %q", f.Name, p.Name, p.EndOfTurn(), f.EndOfTurn())
+		}
+		for _, g := range readGoldens(t, "testdata/goldens.jsonl") {
+			if g.Family == f.Name && g.Error == nil && slices.ContainsFunc(g.Messages, func(m Message) bool {
+				return m.Role == "assistant"
+			}) {
+				all++
+			}
+			if g.Family == f.Name && compareWithProgram(t, f, p, g.Messages, g.options(t)) && len(g.Learn) > 0 {
+				known++
+			}
+		}
+	}
+	// Qwen3 changes answers when others follow, and Mistral moves the system prompt to the last question.
+	if 10*known < 8*all {
+		t.Errorf("the targets of %d conversations of %d are known", known, all)
+	}
+	t.Logf("the targets of %d conversations of %d are known", known, all)
+}
+
+// FuzzProgram compares functions with the programs that they stand for.
+func FuzzProgram(f *testing.F) {
+	f.Add(uint8(0), "system", "You are terse.", "user", " Hello\n", "assistant", "<|eot_id|>", true)
+	f.Add(uint8(5), "user", "a", "assistant", "\n<think>\n b\n</think>\n\n c", "user", "d", false)
+	f.Add(uint8(8), "system", "a", "user", "\u2028", "assistant", "\x1c", false)
+	f.Fuzz(func(t *testing.T, which uint8, r1, c1, r2, c2, r3, c3 string, prompt bool) {
+		of := templates[int(which)%(len(templates)-1)]
+		p := asProgram(t, of)
+		all := []Message{{Role: r1, Content: c1}, {Role: r2, Content: c2}, {Role: r3, Content: c3}}
+		for _, m := range all {
+			if !utf8.ValidString(m.Role + m.Content) {
+				return // Jinja2 has no such strings
+			}
+		}
+		for n := range len(all) + 1 {
+			compareWithProgram(t, of, p, all[:n], Options{AddGenerationPrompt: prompt})
+		}
+	})
+}
+
+const turns = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{{ eos_token }}\n{% endfor %}"
+
+func TestUnknownTemplates(t *testing.T) {
+	conversation := []Message{
+		{Role: "system", Content: "s"}, {Role: "user", Content: "<|user|>"}, {Role: "assistant", Content: " a "},
+		{Role: "user", Content: "q"}, {Role: "assistant", Content: "b</s>"},
+	}
+	prompt := "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+	for _, c := range []struct {
+		name, template string
+		end            string
+		targets        []string // nil if they are not known
+		reason         string
+	}{
+		{"rendering", turns + prompt, "</s>", []string{" a </s>", "b</s></s>"}, ""},
+		{"no prompt", turns, "</s>", []string{"<|assistant|> a </s>", "<|assistant|>b</s></s>"}, ""},
+		{"generation", strings.Replace(turns, "{{ m.content }}{{ eos_token }}",
+			"{% if m.role == 'assistant' %}{% generation %}{{ m.content ~ eos_token }}{% endgeneration %}"+
+				"{% else %}{{ m.content }}{% endif %}", 1), "</s>", []string{" a </s>", "b</s></s>"}, ""},
+		{"another end", strings.ReplaceAll(turns, "{{ eos_token }}", "<end>") + prompt, "<end>",
+			[]string{" a <end>", "b</s><end>"}, ""},
+		{"two tokens", strings.ReplaceAll(turns, "{{ eos_token }}", "<end>{{ eos_token }}") + prompt, "</s>",
+			[]string{" a <end></s>", "b</s><end></s>"}, ""},
+		{"a space before the end", strings.ReplaceAll(turns, "{{ eos_token }}", " {{ eos_token }}") + prompt, "</s>",
+			[]string{" a  </s>", "b</s> </s>"}, ""},
+		{"no end", strings.ReplaceAll(turns, "{{ eos_token }}", "") + prompt, "</s>", nil, "no token after it"},
+		{"generation without the end", strings.Replace(turns, "{{ m.content }}",
+			"{% if m.role == 'assistant' %}{% generation %}{{ m.content }}{% endgeneration %}"+
+				"{% else %}{{ m.content }}{% endif %}", 1), "</s>", nil, "does not contain the end"},
+		{"generation of everything", "{% generation %}" + turns + "{% endgeneration %}", "</s>", nil, "marks 1 parts"},
+		{"only the last answer", strings.Replace(turns, "{{ m.content }}",
+			"{{ m.content if m.role != 'assistant' or loop.last else '…' }}", 1) + prompt, "</s>", nil, "another way"},
+		{"messages counted", "{{ messages|length }}" + turns + prompt, "</s>", nil, "another way"},
+		{"no answers first", turns + prompt +
+			"{% if messages[-1].role == 'assistant' %}{{ raise_exception('no') }}{% endif %}", "</s>", nil, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, err := Detect(c.template)
+			if err != nil {
+				if c.name != "no answers first" || !strings.Contains(err.Error(), "refuses the conversation: no;") {
+					t.Error(err)
+				}
+				return
+			}
+			f.EOS = "</s>"
+			r, err := f.Render(conversation, Options{})
+			if err != nil || f.EndOfTurn() != c.end || f.Stops()[0] != c.end || !slices.Contains(f.Stops(), "</s>") {
+				t.Fatalf("%q, %v: turns end with %q, want %q", r.Text, err, f.Stops(), c.end)
+			}
+			if c.targets == nil {
+				refused := (*RefusedError)(nil)
+				if !errors.As(r.NoTargets, &refused) || !strings.Contains(refused.Reason, c.reason) || r.Targets != nil {
+					t.Errorf("targets %v, %v, want none because of %q", r.Targets, r.NoTargets, c.reason)
+				}
+				return
+			}
+			checkParts(t, f, conversation, Options{}, r)
+			var got []string
+			for _, s := range r.Targets {
+				got = append(got, r.Text[s.Start:s.End])
+			}
+			if r.NoTargets != nil || !slices.Equal(got, c.targets) {
+				t.Errorf("targets %q, %v, want %q", got, r.NoTargets, c.targets)
+			}
+			// <|user|> is a token where the template writes a role, not where somebody typed it.
+			first := strings.Index(r.Text, "<|user|>")
+			typed := first + len("<|user|>")
+			if !overlaps(r.Markup, Span{first, typed}) || overlaps(r.Markup, Span{typed, typed + len("<|user|>")}) {
+				t.Errorf("markup %v of %q", r.Markup, r.Text)
+			}
+		})
+	}
+}
+
+func TestUnknownRoles(t *testing.T) {
+	f, err := Detect(turns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := f.Render([]Message{{Role: "x|><|eot", Content: "y"}}, Options{})
+	if at := strings.Index(r.Text, "x|>"); err != nil || overlaps(r.Markup, Span{at, at + len("x|><|eot")}) {
+		t.Errorf("%q, %v: a role that nobody knows is in the markup %v", r.Text, err, r.Markup)
+	}
+	if _, err := f.Render([]Message{{NoRole: true, NoContent: true}}, Options{}); err != nil {
+		t.Errorf("a message of nothing, which is empty text in Jinja: %v", err)
+	}
+}
+
+func TestProgramDate(t *testing.T) {
+	f, err := Detect("{{ date_string or strftime_now('%d %b %Y') }} {{ messages[0].content }}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	day := time.Date(2031, 3, 7, 23, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{}, FixedDate + " x"}, {Options{Now: day}, "07 Mar 2031 x"}, {Options{DateString: "May", Now: day}, "May x"},
+	} {
+		r, err := f.Render([]Message{{Role: "user", Content: "x"}}, c.o)
+		if err != nil || r.Text != c.want {
+			t.Errorf("%q, %v, want %q", r.Text, err, c.want)
+		}
+	}
+}
