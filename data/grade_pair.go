@@ -23,6 +23,7 @@ import (
 var trialTime = 2 * time.Second
 
 const (
+	busyTime  = 5 * time.Second  // time limit of the second attempt, on a busy machine
 	startTime = 60 * time.Second // time limit for Python to start, on a busy machine
 	longest   = 1 << 20          // bytes of a line: 20,000 printed characters of twelve bytes each, and the rest
 )
@@ -143,10 +144,10 @@ func (s *side) until(ctx context.Context, deadline time.Time) (release func()) {
 	}
 }
 
-// grade grades one trial. again is false if the pair must not be used again, because something of the trial may be left
-// in it.
-func (p *pair) grade(ctx context.Context, t Trial, v *Verdict) (again bool) {
-	deadline := time.Now().Add(trialTime)
+// grade grades one trial, and stops it after limit. again is false if the pair must not be used again, because
+// something of the trial may be left in it. late is true if the limit is what stopped it.
+func (p *pair) grade(ctx context.Context, t Trial, limit time.Duration, v *Verdict) (again, late bool) {
+	deadline := time.Now().Add(limit)
 	defer p.answer.until(ctx, deadline)()
 	defer p.check.until(ctx, deadline)()
 	err := errors.Join(p.answer.give(t.Code), p.check.give(t.Check))
@@ -164,13 +165,13 @@ func (p *pair) grade(ctx context.Context, t Trial, v *Verdict) (again bool) {
 	*v = f.Verdict
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		v.Right, v.Error = false, fmt.Sprintf("ran longer than %.0f s", trialTime.Seconds())
+		v.Right, v.Error, late = false, fmt.Sprintf("ran longer than %.0f s", limit.Seconds()), true
 	case v.Right && f.Left != nil && *f.Left:
 		v.Right, v.Error = false, "left processes behind"
 	case !v.Right && v.Error == "":
 		v.Error = "ended without a result"
 	}
-	return err == nil && f.Clean && p.silent()
+	return err == nil && f.Clean && p.silent(), late
 }
 
 // facts are the messages of the sides about a trial.

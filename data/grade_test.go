@@ -97,6 +97,25 @@ func TestGradeEnds(t *testing.T) {
 	}
 }
 
+// TestGradeBusy checks that a trial that is late because it waits is tried again, and that its second result counts.
+func TestGradeBusy(t *testing.T) {
+	needPython(t)
+	defer data.SetTrialTime(10 * time.Millisecond)()
+	verdicts, err := data.Grade(t.Context(), "python3", []data.Trial{
+		{Code: "import time\ntime.sleep(0.1)\nprint('done')", Check: "assert printed == 'done\\n'"},
+		{Code: "import time\ntime.sleep(0.1)", Check: "assert False"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := verdicts[0]; !v.Right || v.Error != "" || v.Printed != "done\n" {
+		t.Errorf("a late answer that is right: %+v", v)
+	}
+	if v := verdicts[1]; v.Right || v.Error != "ran longer than 0 s" {
+		t.Errorf("a late answer that is wrong: %+v", v)
+	}
+}
+
 // TestGradeKeepsOrder runs more trials than processes, with trials of different length.
 func TestGradeKeepsOrder(t *testing.T) {
 	needPython(t)
