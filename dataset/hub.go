@@ -16,7 +16,7 @@ var extensions = []string{".parquet", ".jsonl", ".json"}
 // looksLikeHubID distinguishes "owner/name" from a path that does not exist.
 func looksLikeHubID(spec string) bool {
 	_, err := hub.ParseRef(hub.Dataset, spec)
-	named := slices.Contains(extensions, strings.ToLower(path.Ext(spec)))
+	named := slices.Contains(append([]string{".csv", ".tsv", ".gz"}, extensions...), strings.ToLower(path.Ext(spec)))
 	return err == nil && strings.Contains(spec, "/") && !named
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"unicode/utf16"
@@ -20,7 +19,7 @@ const (
 )
 
 // openJSON reads an array of objects, one at a time.
-func openJSON(f *os.File, w wanted) (*table, error) {
+func openJSON(f io.ReadCloser, w wanted) (*table, error) {
 	in := &meter{r: f}
 	buffered := bufio.NewReader(in)
 	skipBOM(buffered)
@@ -56,7 +55,7 @@ func openJSON(f *os.File, w wanted) (*table, error) {
 }
 
 // openJSONL reads one object per line. It skips blank lines.
-func openJSONL(f *os.File, w wanted) (*table, error) {
+func openJSONL(f io.ReadCloser, w wanted) (*table, error) {
 	in := bufio.NewReader(f)
 	skipBOM(in)
 	lines := lineReader{r: in}
@@ -65,7 +64,7 @@ func openJSONL(f *os.File, w wanted) (*table, error) {
 
 // records turns raw JSON objects into a table. next returns an object, io.EOF, or an error that includes its position.
 // fail adds the position to an error about the object that next returned last.
-func records(f *os.File, w wanted, next func() ([]byte, error), fail func(error) error) (*table, error) {
+func records(f io.Closer, w wanted, next func() ([]byte, error), fail func(error) error) (*table, error) {
 	t := &table{rows: -1, close: f.Close}
 	t.next = func() ([]string, error) {
 		raw, err := next()

@@ -78,7 +78,7 @@ func TestJSONForms(t *testing.T) {
 		{"cut in the first row", `[{"instruction":"a","outp`, "", []string{"row 0", "truncated"}},
 		{"cut line", `{"instruction":"a","outp`, "", []string{"line 1", "truncated"}},
 		{"only a bracket", "[", "", []string{"truncated"}},
-		{"gzip", "\x1f\x8b\x08rest", "", []string{"gunzip"}},
+		{"gzip, cut", "\x1f\x8b\x08rest", "", []string{"EOF"}},
 		{"zip", "PK\x03\x04rest", "", []string{"zip archive"}},
 		{"LFS pointer", "version https://git-lfs.github.com/spec/v1\noid sha256:00\n", "", []string{"git lfs pull"}},
 		{"UTF-16", "\xff\xfe[\x00", "", []string{"UTF-16"}},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"restyle/chat"
 )
@@ -62,6 +63,10 @@ func parseMessage(raw []byte) (chat.Message, error) {
 	for _, key := range []string{who, what} {
 		switch k := kind(values[key]); k {
 		case "a string":
+		case "an array":
+			if key != what {
+				return chat.Message{}, fmt.Errorf("key %q: expected a string, found %s", key, k)
+			}
 		case "nothing":
 			return chat.Message{}, fmt.Errorf("there is no key %q among %s: "+
 				`a message is {"role": …, "content": …} or {"from": …, "value": …}`, key, list(keys))
@@ -77,9 +82,41 @@ func parseMessage(raw []byte) (chat.Message, error) {
 	if !known {
 		return chat.Message{}, fmt.Errorf("role %.60q: unknown: use system, user or assistant", name)
 	}
-	content, err := text(values[what])
+	content, err := contentOf(values[what])
 	if err != nil {
 		return chat.Message{}, fmt.Errorf("key %q: %w", what, err)
 	}
 	return chat.Message{Role: role, Content: content}, nil
+}
+
+// contentOf reads a content: a string, or a list of parts {"type": "text", "text": …}, which are joined with a line
+// break, as servers of templates do that take only strings.
+func contentOf(raw json.RawMessage) (string, error) {
+	if kind(raw) != "an array" {
+		return text(raw)
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(raw, &items); err != nil {
+		return "", err
+	}
+	parts := make([]string, len(items))
+	for i, item := range items {
+		if kind(item) != "an object" {
+			return "", fmt.Errorf("part %d is %s: expected an object", i, kind(item))
+		}
+		_, values, err := object(item)
+		if err != nil {
+			return "", fmt.Errorf("part %d: %w", i, err)
+		}
+		if is := string(values["type"]); is != `"text"` {
+			return "", fmt.Errorf("part %d is of type %.60s: only text is supported: remove such conversations", i, is)
+		}
+		if k := kind(values["text"]); k != "a string" {
+			return "", fmt.Errorf("part %d: key %q: expected a string, found %s", i, "text", k)
+		}
+		if parts[i], err = text(values["text"]); err != nil {
+			return "", fmt.Errorf("part %d: %w", i, err)
+		}
+	}
+	return strings.Join(parts, "\n"), nil
 }

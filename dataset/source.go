@@ -1,7 +1,9 @@
 package dataset
 
 import (
+	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -64,7 +66,9 @@ type table struct {
 //
 //   - "starter": the embedded dataset, o.Starter;
 //   - a path to a parquet, JSON or JSONL file. Its content decides, not its name. JSON is an array of objects, JSONL
-//     one object per line; other keys than those of the columns are ignored. gen writes all three;
+//     one object per line; other keys than those of the columns are ignored. gen writes all three. A file named .csv or
+//     .tsv has values separated by commas or tabs, and columns named in its first line. All but parquet may be packed
+//     with gzip;
 //   - "owner/name" or "owner/name@revision": a dataset on the Hugging Face hub.
 //
 // Open reads the first row, so that a file without the columns is an error here, which lists the columns that it has.
@@ -283,7 +287,6 @@ func digest(path string) (string, error) {
 
 // foreign lists the first bytes of other formats that people try.
 var foreign = []struct{ magic, what string }{
-	{"\x1f\x8b", "a gzip file: unpack it first (gunzip)"},
 	{"\x28\xb5\x2f\xfd", "a zstd file: unpack it first (zstd -d)"},
 	{"BZh", "a bzip2 file: unpack it first (bunzip2)"},
 	{"PK\x03\x04", "a zip archive: unpack it first"},
@@ -318,15 +321,41 @@ func openByContent(ctx context.Context, f *os.File, w wanted) (*table, error) {
 	if strings.HasPrefix(start, "PAR1") {
 		return openInChild(ctx, f, w)
 	}
+	if !strings.HasPrefix(start, "\x1f\x8b") {
+		return openText(f, start, f.Name(), w)
+	}
+	unpacked, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, err
+	}
+	in := bufio.NewReaderSize(unpacked, len(head))
+	first, err := in.Peek(len(head))
+	if err != nil && err != io.EOF {
+		return nil, fmt.Errorf("unpacking: %w", err)
+	}
+	if strings.HasPrefix(string(first), "PAR1") {
+		return nil, errors.New("this is a parquet file in a gzip file: unpack it first (gunzip)")
+	}
+	return openText(struct {
+		io.Reader
+		io.Closer
+	}{in, f}, string(first), f.Name(), w)
+}
+
+// openText opens what is not parquet. start is the first 512 bytes.
+func openText(f io.ReadCloser, start, name string, w wanted) (*table, error) {
 	for _, k := range foreign {
 		if strings.HasPrefix(start, k.magic) {
 			return nil, fmt.Errorf("this is %s", k.what)
 		}
 	}
 	start = strings.TrimLeft(strings.TrimPrefix(start, "\ufeff"), " \t\r\n")
+	separator := separatorOf(name)
 	switch {
 	case strings.Contains(start[:min(2, len(start))], "\x00"): // the other half of the first character
 		return nil, errors.New("this is UTF-16 or UTF-32 text without a byte-order mark: convert it to UTF-8")
+	case separator != 0:
+		return openCSV(f, separator, w)
 	case strings.HasPrefix(start, "["):
 		return openJSON(f, w)
 	case strings.HasPrefix(start, "{"):
@@ -334,5 +363,6 @@ func openByContent(ctx context.Context, f *os.File, w wanted) (*table, error) {
 	case start == "":
 		return nil, errors.New("the file starts with nothing but white space: must be parquet, a JSON array or JSON lines")
 	}
-	return nil, fmt.Errorf("this is neither parquet nor a JSON array nor JSON lines (it starts with %.20q)", start)
+	return nil, fmt.Errorf("this is neither parquet nor a JSON array nor JSON lines (it starts with %.20q); "+
+		"a file of values separated by commas must be named .csv", start)
 }

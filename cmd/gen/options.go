@@ -80,7 +80,7 @@ func defaults() *options {
 func (o *options) flags(out io.Writer) *cli.Flags {
 	f := cli.New("gen", about, out)
 	f.Group("Input")
-	f.Add(&o.source, "source", "dataset to rewrite: a parquet, JSON or JSONL `file`, a Hugging Face hub dataset as "+
+	f.Add(&o.source, "source", "dataset to rewrite: a parquet, JSON, JSONL or CSV `file`, a Hugging Face hub dataset as "+
 		"owner/name or owner/name@revision, or starter, the embedded dataset")
 	f.Add(&o.split, "split", "split of a hub dataset")
 	f.Add(&o.columns, "columns", "names of the columns, as `instruction=A,input=B,output=C`; needed only if gen does "+

@@ -75,7 +75,7 @@ const (
 func (o *options) fields() []trainer.Field {
 	return []trainer.Field{
 		{Name: "data", Group: groupData, Value: &o.data,
-			Help: "a `file` (JSON, JSONL or parquet: gen's output, Alpaca's columns or chat messages), a hub id " +
+			Help: "a `file` (JSON, JSONL, CSV or parquet: gen's output, Alpaca's columns or chat messages), a hub id " +
 				"(owner/name or owner/name@revision), or starter, the embedded dataset; may be repeated " +
 				"(default " + defaultData + ")"},
 		{Name: "split", Group: groupData, Value: &o.split, Default: "train", Help: "split of a hub dataset"},

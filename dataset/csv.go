@@ -1,0 +1,82 @@
+package dataset
+
+import (
+	"bufio"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// separatorOf returns the separator of a file of values, by its name: CSV cannot be told from text by its content. It
+// is 0 if the name ends in neither .csv nor .tsv, apart from .gz.
+func separatorOf(name string) rune {
+	switch strings.ToLower(filepath.Ext(strings.TrimSuffix(name, ".gz"))) {
+	case ".csv":
+		return ','
+	case ".tsv":
+		return '\t'
+	}
+	return 0
+}
+
+// openCSV reads RFC 4180: the first record names the columns, and a quoted value may span lines.
+func openCSV(f io.ReadCloser, separator rune, w wanted) (*table, error) {
+	in := &meter{r: f}
+	buffered := bufio.NewReader(in)
+	skipBOM(buffered)
+	r := csv.NewReader(buffered)
+	r.Comma = separator
+	fail := func(err error) error {
+		var syntax *csv.ParseError
+		if errors.As(err, &syntax) {
+			return fmt.Errorf("line %d: %w", syntax.Line, syntax.Err)
+		}
+		return err
+	}
+	names, err := r.Read()
+	if err == io.EOF {
+		return nil, errors.New("the file has no line that names the columns")
+	}
+	if err != nil {
+		return nil, fail(err)
+	}
+	for i, name := range names {
+		if !utf8.ValidString(name) {
+			return nil, errors.New("line 1: not valid UTF-8: convert the file to UTF-8")
+		}
+		if slices.Contains(names[:i], name) {
+			return nil, fmt.Errorf("line 1: two columns are named %.60q", name)
+		}
+	}
+	t := &table{rows: -1, close: f.Close}
+	if t.columns, err = w.pick(names); err != nil {
+		return nil, err
+	}
+	t.next = func() ([]string, error) {
+		in.spent = 0
+		values, err := r.Read()
+		if err == io.EOF {
+			return nil, io.EOF
+		}
+		if err != nil {
+			return nil, fail(err)
+		}
+		rec := make([]string, len(t.columns))
+		for i, column := range t.columns {
+			if at := slices.Index(names, column); column != "" {
+				rec[i] = values[at]
+			}
+			if !utf8.ValidString(rec[i]) {
+				line, _ := r.FieldPos(0)
+				return nil, fmt.Errorf("line %d: not valid UTF-8: convert the file to UTF-8", line)
+			}
+		}
+		return rec, nil
+	}
+	return t, nil
+}
