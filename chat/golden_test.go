@@ -192,8 +192,19 @@ func TestReferenceTemplates(t *testing.T) {
 				t.Errorf("%s is detected as %q, %v", f.Name, got.Name, err)
 			}
 		}
-		if got, err := Detect(text + " "); err == nil {
-			t.Errorf("%s with another space is detected as %s", f.Name, got.Name)
+		// Another text is another template, and is run: it renders what the function renders.
+		got, err := Detect(bare + "{# #}")
+		if err != nil || got.Name == f.Name {
+			t.Errorf("%s with a comment is detected as %q, %v", f.Name, got.Name, err)
+			continue
+		}
+		got.BOS, got.EOS = f.BOS, f.EOS
+		for _, g := range readGoldens(t, expect.Reference(t, "golden", "chat", f.Name+".jsonl")) {
+			want, wantErr := f.Render(g.Messages, g.options(t))
+			r, err := got.Render(g.Messages, g.options(t))
+			if (err != nil) != (wantErr != nil) || err == nil && r.Text != want.Text {
+				t.Errorf("%s as a program renders %q, %v, want %q, %v", f.Name, r.Text, err, want.Text, wantErr)
+			}
 		}
 	}
 }

@@ -67,6 +67,36 @@ func (v vector) conversation(t *testing.T) (*Dict, time.Time) {
 	return vars, at(t, o.Now)
 }
 
+// TestConversation checks what a template sees of messages and options.
+func TestConversation(t *testing.T) {
+	template, err := Compile("{% for m in messages %}{{ m|tojson }}{% endfor %}" +
+		"{{ tools }} {{ documents }} {{ a }} {{ now }}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ messages, options, want string }{
+		{"[]", `{"a":1,"now":"x"}`, "None None 1 "},
+		{`[{"role":"user","reasoning":"r"}]`, `{"tools":[2],"documents":3}`,
+			`{"thinking": "r", "role": "user", "reasoning": "r", "reasoning_content": "r"}[2] 3  `},
+		{`[{"thinking":"t","reasoning_content":null}]`, "{}",
+			`{"thinking": "t", "reasoning_content": "t"}None None  `},
+		{`["text"]`, "{}", `"text"None None  `},
+	} {
+		vars, err := Conversation([]byte(c.messages), []byte(c.options))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err := template.Render(vars, time.Time{}); err != nil || out.Text != c.want {
+			t.Errorf("%s is %q, %v, want %q", c.messages, out.Text, err, c.want)
+		}
+	}
+	for _, c := range [][2]string{{"{}", "{}"}, {"[]", "[]"}, {"[", "{}"}, {"[]", ""}} {
+		if _, err := Conversation([]byte(c[0]), []byte(c[1])); err == nil {
+			t.Errorf("%q was read", c)
+		}
+	}
+}
+
 func at(t *testing.T, now string) time.Time {
 	if now == "" {
 		now = "2001-02-03T04:05:06"
