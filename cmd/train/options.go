@@ -37,7 +37,7 @@ it allocates any; --dry-run stops there.`
 type options struct {
 	config trainer.Config
 
-	data, text           cli.Paths
+	data, text           cli.Files
 	split, columns       string
 	trainOn, template    string
 	val                  float64
@@ -76,8 +76,8 @@ func (o *options) fields() []trainer.Field {
 	return []trainer.Field{
 		{Name: "data", Group: groupData, Value: &o.data,
 			Help: "a `file` (JSON, JSONL, CSV or parquet: gen's output, Alpaca's columns or chat messages), a hub id " +
-				"(owner/name or owner/name@revision), or starter, the embedded dataset; may be repeated " +
-				"(default " + defaultData + ")"},
+				"(owner/name or owner/name@revision), or starter, the embedded dataset; may be repeated, " +
+				"or a pattern such as 'data/*.jsonl' (default " + defaultData + ")"},
 		{Name: "split", Group: groupData, Value: &o.split, Default: "train", Help: "split of a hub dataset"},
 		{Name: "columns", Group: groupData, Value: &o.columns,
 			Help: "columns of a row, as `instruction=A,input=B,output=C`, if they are not recognized or others are wanted"},

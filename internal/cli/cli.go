@@ -229,6 +229,28 @@ func (p *Paths) Set(s string) error {
 	return nil
 }
 
+// Files is a flag of paths that may be given several times, each a pattern of path/filepath.Match, too, for shells that
+// leave patterns alone, as those in --flag=pattern.
+type Files []string
+
+func (p *Files) String() string { return fmt.Sprint([]string(*p)) }
+
+// Set adds a path. Unless a file has that name, a pattern adds the files that match it, in the order of their names.
+func (p *Files) Set(s string) error {
+	if _, err := os.Stat(s); err == nil || !strings.ContainsAny(s, "*?[") {
+		return (*Paths)(p).Set(s)
+	}
+	found, err := filepath.Glob(s)
+	if err != nil {
+		return fmt.Errorf("%w: name files, or quote the pattern's characters with a backslash", err)
+	}
+	if len(found) == 0 {
+		return errors.New("no file matches the pattern")
+	}
+	*p = append(*p, found...)
+	return nil
+}
+
 var errEmpty = errors.New("it is empty: give its value, or leave it out")
 
 // List is a flag that may be given several times.

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -92,5 +94,39 @@ func TestFirst(t *testing.T) {
 	if !(0 <= most && most < wait && wait < rows && rows < second) || strings.Count(text, "--wait") != 1 ||
 		strings.Contains(text, "\nFirst\n") {
 		t.Errorf("the help is\n%s", text)
+	}
+}
+
+// TestFiles checks patterns: what matches is added in the order of names, and a file with such a name is that file.
+func TestFiles(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"b.jsonl", "a.jsonl", "c.json", "[x].json", "x.json"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		flag, want, says string
+	}{
+		{"*.jsonl", "a.jsonl b.jsonl", ""},
+		{"[x].json", "[x].json", ""},
+		{"[cx].json", "c.json x.json", ""},
+		{"none.json", "none.json", ""},
+		{"*.csv", "", "no file matches"},
+		{"[a", "", "syntax error in pattern"},
+	} {
+		var files Files
+		err := files.Set(filepath.Join(dir, c.flag))
+		var names []string
+		for _, f := range files {
+			names = append(names, filepath.Base(f))
+		}
+		if got := strings.Join(names, " "); got != c.want || (err != nil) != (c.says != "") ||
+			err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s is %q, %v, want %q, %s", c.flag, got, err, c.want, c.says)
+		}
+	}
+	if err := new(Files).Set(" "); err == nil {
+		t.Error("an empty path was taken")
 	}
 }
