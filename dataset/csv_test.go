@@ -53,12 +53,14 @@ func readNamed(t testing.TB, name, content string) (rows string, err error) {
 func TestCSVAndGzip(t *testing.T) {
 	const lines = `{"instruction":"a","output":"b"}` + "\n" + `{"instruction":"c","output":"d"}`
 	big := strings.Repeat(lines+"\n", 5000)
+	long := strings.Repeat("b", 1<<20)
 	for _, c := range []struct{ name, content, rows, says string }{
 		{"a.csv", "instruction,output\na,b\nc,d\n", "a|b|c|d|", ""},
 		{"a.CSV", "instruction,output\na,b", "a|b|", ""},
 		{"a.csv", "\ufefforder,output,instruction\r\n1,\"b\n\"\"x\"\"\",\" a,a\"\r\n", "a,a|b\n\"x\"|", ""},
 		{"a.tsv", "question\tanswer\na, or\tb\n", "a, or|b|", ""},
 		{"a.csv", "messages\n\"[{\"\"role\"\":\"\"user\"\",\"\"content\"\":\"\"a\"\"}]\"\n", "a|", ""},
+		{"a.csv", "instruction,output\n" + strings.Repeat("a,"+long+"\n", 18), strings.Repeat("a|"+long+"|", 18), ""},
 		{"a.csv.gz", packed(t, "instruction,output\na,b\n"), "a|b|", ""},
 		{"a.jsonl.gz", packed(t, big), strings.Repeat("a|b|c|d|", 5000), ""},
 		{"a.gz", packed(t, "["+strings.ReplaceAll(lines, "\n", ",")+"]"), "a|b|c|d|", ""},

@@ -20,7 +20,7 @@ var templateMutants = []mutant{
 	{"templates/thoughts", "chat/jinja/json.go", `with.Set("reasoning_content", thoughts)`, "", "./chat/jinja"},
 	{"templates/end-of-two", "chat/program.go", "strings.Contains(tail, t.EOS)", "strings.HasPrefix(tail, t.EOS)", "./chat"},
 	{"templates/csv-lines", "dataset/csv.go", "in.spent = 0", "", "./dataset"},
-	{"templates/csv-columns-twice", "dataset/csv.go", "if slices.Contains(names[:i], name) {", "if false {", "./dataset"},
+	{"templates/csv-columns-twice", "dataset/csv.go", "if slices.Contains(names[:i], name) {", "if slices.Contains(names[:i], name) && false {", "./dataset"},
 	{"templates/parts-of-any-type", "dataset/messages.go", "is != `\"text\"`", "is == \"\"", "./dataset"},
 	{"templates/parts-unseparated", "dataset/messages.go", `strings.Join(parts, "\n")`, `strings.Join(parts, "")`, "./dataset"},
 	{"templates/parquet-in-gzip", "dataset/source.go", `if strings.HasPrefix(string(first), "PAR1") {`, "if false {", "./dataset"},
