@@ -84,8 +84,8 @@ func (p *page) run() error {
 	for i := range p.messages {
 		p.out.Contents[i] = last(out.Given, i)
 	}
-	p.out.BOS = p.BOS != "" && strings.HasPrefix(out.Text, p.BOS) && p.out.Markup[0].Start == 0 &&
-		len(p.BOS) <= p.out.Markup[0].End
+	p.out.BOS = p.BOS != "" && strings.HasPrefix(out.Text, p.BOS) && len(p.out.Markup) > 0 &&
+		p.out.Markup[0].Start == 0 && len(p.BOS) <= p.out.Markup[0].End // nobody typed it
 	p.out.Targets, p.out.NoTargets = p.targets(out)
 	return nil
 }

@@ -187,6 +187,30 @@ func TestUnknownRoles(t *testing.T) {
 	}
 }
 
+// TestProgramBOS checks that a BOS counts only if the template writes it.
+func TestProgramBOS(t *testing.T) {
+	for _, c := range []struct {
+		template, content string
+		want              bool
+	}{
+		{"{{ bos_token }}{{ messages[0].content }}", "x", true},
+		{"{{ messages[0].content }}", "<s>", false},
+		{"{{ messages[0].content }}!", "<s>", false},
+		{"<{{ messages[0].content }}", "s>", false},
+		{"{{ messages[0].content }}", "x", false},
+	} {
+		f, err := Detect(c.template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.BOS = "<s>"
+		r, err := f.Render([]Message{{Role: "user", Content: c.content}}, Options{})
+		if err != nil || r.BOS != c.want {
+			t.Errorf("%s with %q: BOS is %v, %v", c.template, c.content, r.BOS, err)
+		}
+	}
+}
+
 func TestProgramDate(t *testing.T) {
 	f, err := Detect("{{ date_string or strftime_now('%d %b %Y') }} {{ messages[0].content }}")
 	if err != nil {
@@ -204,4 +228,54 @@ func TestProgramDate(t *testing.T) {
 			t.Errorf("%q, %v, want %q", r.Text, err, c.want)
 		}
 	}
+}
+
+// FuzzDetect renders a conversation with any text as its template: whatever it does, spans are in order and inside,
+// and nothing that somebody typed is markup.
+func FuzzDetect(f *testing.F) {
+	for _, text := range []string{
+		turns, "{{ messages[0].content }}", "{{ bos_token }}{{ messages }}", "{{ messages[0].content|tojson }}</s>",
+		"{% for m in messages %}{% generation %}{{ m.content }}{{ eos_token }}{% endgeneration %}{% endfor %}",
+		"{% for m in messages %}{{ m.content[::-1] }}{{ m.content|upper }}</s>{% endfor %}{{ strftime_now('%d') }}",
+	} {
+		f.Add(text, "<s>", "b</s>")
+	}
+	f.Fuzz(func(t *testing.T, text, question, answer string) {
+		p, err := Detect(text)
+		if err != nil || p.program == nil {
+			return
+		}
+		p.BOS, p.EOS = "<s>", "</s>"
+		for _, o := range []Options{{}, {AddGenerationPrompt: true}} {
+			r, err := p.Render([]Message{{Role: "user", Content: question}, {Role: "assistant", Content: answer}}, o)
+			if err != nil {
+				if !errors.As(err, new(*RefusedError)) {
+					t.Error(err)
+				}
+				continue
+			}
+			at := 0
+			for _, s := range r.Markup {
+				if s.Start < at || s.End <= s.Start || s.End > len(r.Text) {
+					t.Fatalf("markup %v of %d bytes", r.Markup, len(r.Text))
+				}
+				at = s.End
+			}
+			at = 0
+			for _, s := range r.Targets {
+				if s.Start < at || s.End < s.Start || s.End > len(r.Text) || r.NoTargets != nil {
+					t.Fatalf("targets %v of %d bytes, %v", r.Targets, len(r.Text), r.NoTargets)
+				}
+				at = s.End
+			}
+			if r.NoTargets == nil && len(r.Targets) != 1 {
+				t.Errorf("targets %v of one answer", r.Targets)
+			}
+			for _, s := range r.Contents {
+				if s != Dropped && (s.Start < 0 || s.End > len(r.Text) || overlaps(r.Markup, s)) {
+					t.Errorf("contents %v, markup %v", r.Contents, r.Markup)
+				}
+			}
+		}
+	})
 }
