@@ -74,14 +74,32 @@ func (s AttentionSpec) cut(qkv tensor.Tensor, c cutting, columns string) macros 
 	return m.with(columns, c.columns).with("TILES", c.tiles).with("RESIDENT", c.resident).with("HELD", c.held)
 }
 
-// tiles returns a grid with a thread block for each head and each query or key block of every sequence. In sequences
-// shorter than the longest, some thread blocks have nothing to do.
+// tiles returns the grid of a tensor-core kernel.
 func (s AttentionSpec) tiles(c cutting, heads, shared int) grid {
+	g := s.blocksOf(c.rows(), heads, 32*c.warps)
+	g.shared = shared
+	return g
+}
+
+// plain returns the macros and the grid of a kernel without tensor cores that keeps a number of sums of each row of
+// heads. A thread has room for 64 elements of them.
+func (s AttentionSpec) plain(qkv tensor.Tensor, heads, sums int) (macros, grid) {
+	const threads, room = 128, 64
+	mine := 4
+	for mine > 1 && mine*sums*4*blocks(s.HeadDim, 32) > room {
+		mine /= 2
+	}
+	return rowsOf(s.heads(qkv, s.Heads)).with("MINE", mine), s.blocksOf(16*mine, heads, threads)
+}
+
+// blocksOf returns a grid with a thread block for each head and each block of rows of every sequence. In sequences
+// shorter than the longest, some thread blocks have nothing to do.
+func (s AttentionSpec) blocksOf(rows, heads, threads int) grid {
 	longest := 0
 	s.each(func(begin, end int) { longest = max(longest, end-begin) })
 	return grid{
-		blocks:  cuda.Dim3{X: heads * (len(s.CuSeqlens) - 1), Y: blocks(longest, c.rows())},
-		threads: cuda.Dim3{X: 32 * c.warps}, shared: shared,
+		blocks:  cuda.Dim3{X: heads * (len(s.CuSeqlens) - 1), Y: blocks(longest, rows)},
+		threads: cuda.Dim3{X: threads},
 	}
 }
 
@@ -97,9 +115,9 @@ func (d *Device) attentionGPU(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, ahe
 			i32(s.Width()), i32(k.Stride), i32(s.share()), i32(ahead), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
 		return
 	}
-	d.launch(kernel{"attention.cu", "attention", rowsOf(s.heads(qkv, s.Heads))}, warpEach(rows, s.Heads),
-		addr(y), addr(lse), addr(qkv), addrOf(k), addrOf(v), addr(s.Offsets), i32(len(s.CuSeqlens)-1), i32(rows),
-		i32(s.Width()), i32(k.Stride), i32(s.share()), i32(ahead), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
+	m, g := s.plain(qkv, s.Heads, 1)
+	d.launch(kernel{"attention.cu", "attention", m}, g,
+		addr(y), addr(lse), addr(qkv), addrOf(k), addrOf(v), addr(s.Offsets), i32(rows), i32(s.Heads), i32(s.Width()), i32(k.Stride), i32(s.share()), i32(ahead), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
 }
 
 // attentionDelta lays out dy·y for each head and row.
@@ -128,9 +146,10 @@ func (d *Device) attentionQueries(dqkv, dy, lse, delta, qkv tensor.Tensor, s Att
 			i32(q.Rows), i32(s.Heads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
 		return
 	}
-	d.launch(kernel{"attention.cu", "attention_backward_q", rowsOf(s.heads(qkv, s.Heads))}, warpEach(q.Rows, s.Heads),
+	m, g := s.plain(qkv, s.Heads, 1)
+	d.launch(kernel{"attention.cu", "attention_dq", m}, g,
 		addr(dqkv), addr(dy), addr(lse), addr(delta), addrOf(q), addrOf(k), addrOf(v), addr(s.Offsets),
-		i32(len(s.CuSeqlens)-1), i32(q.Rows), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Bidirectional),
+		i32(q.Rows), i32(s.Heads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Bidirectional),
 		f32(s.scale()))
 }
 
@@ -147,16 +166,11 @@ func (d *Device) attentionKeys(dqkv, dy, lse, delta, qkv tensor.Tensor, s Attent
 			f32(s.scale()))
 		return
 	}
-	d.launch(kernel{"attention.cu", "attention_backward_kv", rowsOf(s.heads(qkv, s.Heads))}, warpEach(q.Rows, s.KVHeads),
+	m, g := s.plain(qkv, s.KVHeads, 2)
+	d.launch(kernel{"attention_dkv.cu", "attention_dkv", m}, g,
 		addrOf(dk), addrOf(dv), addr(dy), addr(lse), addr(delta), addrOf(q), addrOf(k), addrOf(v),
-		addr(s.Offsets), i32(len(s.CuSeqlens)-1), i32(q.Rows), i32(s.Width()), i32(s.share()), i32(s.Window),
+		addr(s.Offsets), i32(q.Rows), i32(s.KVHeads), i32(s.Width()), i32(s.share()), i32(s.Window),
 		flag(!s.Bidirectional), f32(s.scale()))
-}
-
-// warpEach returns a grid with a warp for each row of each head.
-func warpEach(rows, heads int) grid {
-	const each = 4
-	return grid{blocks: cuda.Dim3{X: blocks(rows, each), Y: heads}, threads: cuda.Dim3{X: 32 * each}}
 }
 
 // multiplies tells the profile that the next launch computes products matrix products between the queries and the keys

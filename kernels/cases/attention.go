@@ -173,15 +173,19 @@ func attentionCases() (cases []*Case) {
 			cases = append(cases, AttentionCase(t, m, 1))
 		}
 	}
-	for _, m := range []kernels.AttentionSpec{ // head dimensions with tensor-core kernels, and more than one tile of keys
+	for _, m := range []kernels.AttentionSpec{ // more than one tile of keys, most of head dimensions with tensor-core kernels
 		{CuSeqlens: []int32{0, 130}, Heads: 2, KVHeads: 1, HeadDim: 64},
 		{CuSeqlens: []int32{0, 1, 64, 64, 127, 192}, Heads: 2, KVHeads: 2, HeadDim: 32},
 		{CuSeqlens: []int32{0, 150, 151}, Heads: 2, KVHeads: 1, HeadDim: 96, Window: 66},
 		{CuSeqlens: []int32{0, 63, 200}, Heads: 1, KVHeads: 1, HeadDim: 128},
 		{CuSeqlens: []int32{0, 70, 72}, Heads: 1, KVHeads: 1, HeadDim: 64, Bidirectional: true},
 		{CuSeqlens: []int32{0, 40}, Heads: 2, KVHeads: 2, HeadDim: 32, Divisor: 12},
+		{CuSeqlens: []int32{0, 70, 140}, Heads: 2, KVHeads: 1, HeadDim: 80, Window: 30},
+		{CuSeqlens: []int32{0, 67}, Heads: 1, KVHeads: 1, HeadDim: 264},
 	} {
-		cases = append(cases, AttentionCase(tensor.BF16, m, 1), AttentionCase(tensor.F16, m, 1))
+		for _, t := range Types {
+			cases = append(cases, AttentionCase(t, m, 1))
+		}
 	}
 	return cases
 }
