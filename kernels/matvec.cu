@@ -5,6 +5,7 @@
 //   NORMED  1: a is one row, and its RMSNorm is multiplied
 //   GATED   1: a is one row, and c is SwiGLU of the sums of b's first n rows and of the n rows after them
 #include "mma.cuh"
+constexpr int PARITIES = 1;
 #include "matvec.cuh"
 #if NORMED
 #include "normed_row.cuh"

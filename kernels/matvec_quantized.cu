@@ -6,7 +6,9 @@
 //   GATED   1: a is one row, and c is SwiGLU of the sums of b's first n rows and of the n rows after them
 //   GROUPED if it is defined: along y, a thread block has a row of a and c, and the n rows of b of that row's expert,
 //           which has the rows of a from offsets[expert] to offsets[expert + 1]
+//   RESIDENT  thread blocks of a multiprocessor, at least
 #include "mma.cuh"
+constexpr int PARITIES = 2;
 #include "matvec.cuh"
 #include "quantized.cuh"
 #if NORMED
@@ -15,17 +17,17 @@
 
 constexpr int STEP = BITS == 4 ? 128 : 64; // weights in 64 bytes of a row, which four lanes load at once
 constexpr int AHEAD = 4;                   // such steps that are in flight
-#if ZEROS || defined(GROUPED)
-constexpr int RESIDENT = 1; // thread blocks of a multiprocessor, at least: with more, registers would spill
-#else
-constexpr int RESIDENT = BLOCK_DIM < 64 ? 8 : 768 / BLOCK_DIM;
-#endif
+constexpr int EACH = GATED ? 8 : OUTPUTS;  // columns of c in a tile
 
-// A Part is what a thread has of a row of b: codes, and the scales and zero points of their groups.
+// A Part is what a thread has of a row of b: codes, and the scales and zero points of their groups. In INT8 a row has
+// one scale, an F32.
+struct Scales {
+	uint2 four;
+	unsigned zeros;
+};
 struct Part {
 	uint4 codes[AHEAD];
-	uint2 scales;
-	unsigned zeros;
+	Scales scales;
 };
 
 // A word of codes yields pairs that are two bytes apart: even and odd return such pairs of four elements of a.
@@ -35,8 +37,9 @@ inline unsigned odd(unsigned x, unsigned y) { return permute(x, y, 0x7632); }
 inline unsigned scale(uint2 four, int i) { return (i < 2 ? four.x : four.y) >> i % 2 * 16 & 0xFFFF; }
 inline unsigned word(const uint4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
 
-// A thread block has 16 rows of b, and its warps take turns along them. Each product has 16 by 8 sums. The order of k
-// is not mma's, but the same for both operands: each lane gets the columns that it has loaded.
+// A thread block has tiles of 16 rows of b, and its warps take turns along them. Each product has 16 by 8 sums. The
+// order of k is not mma's, but the same for both operands: each lane gets the columns that it has loaded. As soon as it
+// has multiplied a word of codes, it loads the one that comes AHEAD steps later, or that of its next tile.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	matvec_quantized(C *c, long long cRow, const bf16 *a, long long aRow, const unsigned char *b, const bf16 *bias,
 		const bf16 *norm, float eps, int m, int n, int depth, int add, const bf16 *next, int lines,
@@ -52,35 +55,39 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	a += blockIdx.y * aRow, c += blockIdx.y * cRow, b += (long long)expert * n * rowOf(depth);
 #endif
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
-	const int first = blockIdx.x * (GATED ? 8 : OUTPUTS), head = headOf(depth);
-	const int lowRow = first + g, highRow = GATED ? n + lowRow : lowRow + 8;
-	const bool lowThere = lowRow < n, highThere = GATED ? lowThere : highRow < n;
-	const unsigned char *const lowFrom = b + lowRow * rowOf(depth), *const highFrom = b + highRow * rowOf(depth);
-	float sums[4] = {};
-	Part low, high; // rows g and g + 8 of the thread block's
-	auto readRow = [&](Part &to, const unsigned char *from, bool there, int step) {
-#pragma unroll
-		for (int i = 0; i < AHEAD; i++) {
-			const bool inside = (step + i) * STEP + (BITS == 8 ? 16 * t : 0) < depth;
-			to.codes[i] = inside && there ? __ldcs((const uint4 *)(from + head + (step + i) * 64 + 16 * t)) : uint4();
-		}
-		if constexpr (BITS == 4) {
-			const bool inside = step * STEP < depth && there;
-			to.scales = inside ? __ldcs((const uint2 *)(from + 2 * step)) : uint2();
+	const int tiles = (n + EACH - 1) / EACH, head = headOf(depth), steps = (depth + STEP - 1) / STEP;
+
+	// what is loaded: steps from step on, of two rows
+	int step = warp * AHEAD, tile = blockIdx.x;
+	const unsigned char *lowFrom, *highFrom;
+	auto turn = [&]() { // rows that do not exist are the last one again: nothing reads their sums
+		const int lowRow = min(tile * EACH + g, n - 1), highRow = GATED ? n + lowRow : min(lowRow + 8, n - 1);
+		lowFrom = b + lowRow * rowOf(depth), highFrom = b + highRow * rowOf(depth);
+	};
+	auto readCodes = [&](uint4 &to, const unsigned char *from, int i) {
+		const bool inside = tile < tiles && (step + i) * STEP + (BITS == 8 ? 16 * t : 0) < depth;
+		to = inside ? __ldcs((const uint4 *)(from + head + (step + i) * 64 + 16 * t)) : uint4();
+	};
+	auto readScales = [&](Scales &to, const unsigned char *from) {
+		const bool inside = tile < tiles && step * STEP < depth;
+		if constexpr (BITS == 8) {
+			to.four.x = inside ? *(const unsigned *)from : 0;
+		} else {
+			to.four = inside ? __ldcs((const uint2 *)(from + 2 * step)) : uint2();
 			if constexpr (ZEROS) {
-				const unsigned char *zeros = from + padded(2 * groupsOf(depth));
-				to.zeros = inside ? __ldcs((const unsigned *)(zeros + step)) : 0;
+				to.zeros = inside ? __ldcs((const unsigned *)(from + padded(2 * groupsOf(depth)) + step)) : 0;
 			}
 		}
 	};
-	auto read = [&](int step) {
-		readRow(low, lowFrom, lowThere, step);
-		readRow(high, highFrom, highThere, step);
-	};
-	const int begin = warp * AHEAD, steps = (depth + STEP - 1) / STEP;
-	read(begin); // weights, which no kernel of a graph writes
-	const float lowScale = BITS == 8 && lowThere ? *(const float *)lowFrom : 0;
-	const float highScale = BITS == 8 && highThere ? *(const float *)highFrom : 0;
+	Part low, high; // rows g and g + 8 of the tile
+	turn();
+#pragma unroll
+	for (int i = 0; i < AHEAD; i++) { // weights, which no kernel of a graph writes
+		readCodes(low.codes[i], lowFrom, i);
+		readCodes(high.codes[i], highFrom, i);
+	}
+	readScales(low.scales, lowFrom);
+	readScales(high.scales, highFrom);
 	// the weights of the next layer, while memory is idle
 	for (long long i = thread(); i < lines; i += gridDim.x * BLOCK_DIM) prefetchLine(next + 64 * i);
 	launchDependents();
@@ -96,43 +103,65 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 		return loadCachedOf<8>(a + g * aRow + k, 0).words[0];
 #endif
 	};
-	for (int step = begin; step < steps; step += WARPS * AHEAD) {
-		if (step > begin) read(step);
+	for (int parity = 0; tile < tiles; parity ^= 1) {
+		const int first = tile * EACH;
+		float sums[4] = {};
+		for (bool more = true; more;) {
+			const int from = step;
+			const Scales lowScales = low.scales, highScales = high.scales;
+			step += WARPS * AHEAD;
+			more = step < steps;
+			if (!more) {
+				step = warp * AHEAD;
+				tile += gridDim.x;
+				turn();
+			}
+			readScales(low.scales, lowFrom);
+			readScales(high.scales, highFrom);
 #pragma unroll
-		for (int i = 0; i < AHEAD; i++) {
-			const int k = (step + i) * STEP + 16 * t;
-			const uint4 xs[2] = {eight(k), eight(k + 8)};
-			if constexpr (BITS == 8) {
+			for (int i = 0; i < AHEAD; i++) {
+				const uint4 lowCodes = low.codes[i], highCodes = high.codes[i];
+				readCodes(low.codes[i], lowFrom, i);
+				readCodes(high.codes[i], highFrom, i);
+				const int k = (from + i) * STEP + 16 * t;
+				const uint4 xs[2] = {eight(k), eight(k + 8)};
+				if constexpr (BITS == 8) {
+#pragma unroll
+					for (int j = 0; j < 4; j++) {
+						const unsigned u = word(lowCodes, j), v = word(highCodes, j);
+						const unsigned x = word(xs[j / 2], j % 2 * 2), y = word(xs[j / 2], j % 2 * 2 + 1);
+						mma(sums, {pair8(u), pair8(v), pair8(u >> 8), pair8(v >> 8)}, {even(x, y), odd(x, y)});
+					}
+					continue;
+				}
+				const uint4 far[2] = {eight(k + 64), eight(k + 72)};
+				const unsigned lowMinus = minusZero(ZEROS ? lowScales.zeros >> 8 * i & 15 : 8);
+				const unsigned highMinus = minusZero(ZEROS ? highScales.zeros >> 8 * i & 15 : 8);
+				float group[4] = {};
 #pragma unroll
 				for (int j = 0; j < 4; j++) {
-					const unsigned u = word(low.codes[i], j), v = word(high.codes[i], j);
+					const unsigned u = word(lowCodes, j), v = word(highCodes, j);
 					const unsigned x = word(xs[j / 2], j % 2 * 2), y = word(xs[j / 2], j % 2 * 2 + 1);
-					mma(sums, {pair8(u), pair8(v), pair8(u >> 8), pair8(v >> 8)}, {even(x, y), odd(x, y)});
+					const unsigned p = word(far[j / 2], j % 2 * 2), q = word(far[j / 2], j % 2 * 2 + 1);
+					mma(group, {pair4(u, lowMinus), pair4(v, highMinus), pair4(u >> 4, lowMinus), pair4(v >> 4, highMinus)},
+						{even(x, y), even(p, q)});
+					mma(group,
+						{pair4(u >> 8, lowMinus), pair4(v >> 8, highMinus), pair4(u >> 12, lowMinus),
+							pair4(v >> 12, highMinus)},
+						{odd(x, y), odd(p, q)});
 				}
-				continue;
+				const float s = f16Value(scale(lowScales.four, i)), r = f16Value(scale(highScales.four, i));
+				sums[0] += s * group[0];
+				sums[1] += s * group[1];
+				sums[2] += r * group[2];
+				sums[3] += r * group[3];
 			}
-			const uint4 far[2] = {eight(k + 64), eight(k + 72)};
-			const unsigned lowMinus = minusZero(ZEROS ? low.zeros >> 8 * i & 15 : 8);
-			const unsigned highMinus = minusZero(ZEROS ? high.zeros >> 8 * i & 15 : 8);
-			float group[4] = {};
-#pragma unroll
-			for (int j = 0; j < 4; j++) {
-				const unsigned u = word(low.codes[i], j), v = word(high.codes[i], j);
-				const unsigned x = word(xs[j / 2], j % 2 * 2), y = word(xs[j / 2], j % 2 * 2 + 1);
-				const unsigned p = word(far[j / 2], j % 2 * 2), q = word(far[j / 2], j % 2 * 2 + 1);
-				mma(group, {pair4(u, lowMinus), pair4(v, highMinus), pair4(u >> 4, lowMinus), pair4(v >> 4, highMinus)},
-					{even(x, y), even(p, q)});
-				mma(group,
-					{pair4(u >> 8, lowMinus), pair4(v >> 8, highMinus), pair4(u >> 12, lowMinus), pair4(v >> 12, highMinus)},
-					{odd(x, y), odd(p, q)});
+			if constexpr (BITS == 8) {
+				if (more) continue;
+				const float s = __uint_as_float(lowScales.four.x), r = __uint_as_float(highScales.four.x);
+				sums[0] *= s, sums[1] *= s, sums[2] *= r, sums[3] *= r;
 			}
-			const float s = f16Value(scale(low.scales, i)), r = f16Value(scale(high.scales, i));
-			sums[0] += s * group[0];
-			sums[1] += s * group[1];
-			sums[2] += r * group[2];
-			sums[3] += r * group[3];
 		}
+		finish(c, cRow, bias, sums, first, m, n, add, parity);
 	}
-	if constexpr (BITS == 8) sums[0] *= lowScale, sums[1] *= lowScale, sums[2] *= highScale, sums[3] *= highScale;
-	finish(c, cRow, bias, sums, first, m, n, add);
 }

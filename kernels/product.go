@@ -164,6 +164,10 @@ func (d *Device) matvecGrid(p cpu.Product, n rowNorm, gated bool) grid {
 	return g
 }
 
+// quantizedWarps is how many warps of matvecQuantized a multiprocessor has at once. Thread blocks stay: each computes
+// several tiles of 16 rows and loads the next while it multiplies the one before.
+var quantizedWarps = 16
+
 // matvecQuantized is matvec with quantized weights. If offsets is there, p is the first product of pairs of a row and
 // an expert, see GroupedLinear, and a thread block finds the expert of its pair.
 func (d *Device) matvecQuantized(p cpu.Product, n rowNorm, gated bool, pairs int, offsets tensor.Tensor) {
@@ -171,8 +175,10 @@ func (d *Device) matvecQuantized(p cpu.Product, n rowNorm, gated bool, pairs int
 	g := d.matvecGrid(p, n, gated)
 	step := 64 * 8 / bits(t) // weights that four lanes load at once
 	g.threads.X = 32 * max(1, min(16, blocks(k, 4*step)))
+	resident := max(1, quantizedWarps/(g.threads.X/32))
 	how := macros{result(p.C)}.with("NORMED", number(n.w.Ok())).with("GATED", number(gated)).with("BITS",
-		bits(t)).with("ZEROS", number(t == tensor.INT4Z))
+		bits(t)).with("ZEROS", number(t == tensor.INT4Z)).with("RESIDENT", resident)
+	g.blocks.X = min(g.blocks.X, resident*d.gpu.SMs)
 	if offsets.Ok() {
 		g.blocks.Y, experts = pairs, offsets.Len()-1
 		how = how.with("GROUPED", 1)

@@ -28,17 +28,20 @@ func first(row []float64, k int) []int {
 }
 
 // topKCase has elements that are whole numbers if tied: many are equal. The others are so far apart that differences in
-// the gradient change no order.
-func topKCase(t tensor.DType, rows, n, k int, tied bool) *Case {
+// the gradient change no order. If crowded, the largest are those that few threads of a GPU read.
+func topKCase(t tensor.DType, rows, n, k int, tied, crowded bool) *Case {
 	x := act("x", t, rows, n)
 	x.Fill = func(r *rand.Rand, i int) float64 {
 		if tied {
 			return float64(r.IntN(5) - 2)
 		}
+		if crowded && i%256 < 16 {
+			return float64(n + i)
+		}
 		return float64(i%n*7919%n)/64 - 1 // each value once, if 7919 does not divide n
 	}
 	c := &Case{
-		Op: "topk", Type: t, Name: fmt.Sprintf("%s of %s, tied %t", label(k), label(rows, n), tied),
+		Op: "topk", Type: t, Name: fmt.Sprintf("%s of %s, tied %t, crowded %t", label(k), label(rows, n), tied, crowded),
 		In:       []Operand{x},
 		Out:      []Operand{act("values", t, rows, k), plain("indices", tensor.I32, rows, k)},
 		Forward:  func(d *kernels.Device, x Tensors) { d.TopK(x["values"], x["indices"], x["x"], k) },
@@ -69,13 +72,15 @@ func topKCase(t tensor.DType, rows, n, k int, tied bool) *Case {
 
 func topKCases() (cases []*Case) {
 	for _, t := range Types {
-		for _, s := range [][3]int{{1, 1, 1}, {3, 7, 3}, {2, 16, 16}, {64, 8, 2}, {5, 63, 4}, {2, 2050, 6}} {
+		for _, s := range [][3]int{
+			{1, 1, 1}, {3, 7, 3}, {2, 16, 16}, {64, 8, 2}, {5, 63, 4}, {2, 1024, 5}, {2, 2050, 6}, {1, 2060, 200}, {1, 1040, 300},
+		} {
 			for _, tied := range []bool{false, true} {
 				if t == tensor.F32 || tied || s[1] < 256 { // BF16 has too few values that are far apart
-					cases = append(cases, topKCase(t, s[0], s[1], s[2], tied))
+					cases = append(cases, topKCase(t, s[0], s[1], s[2], tied, false))
 				}
 			}
 		}
 	}
-	return cases
+	return append(cases, topKCase(tensor.F32, 2, 1024, 2, false, true))
 }
