@@ -4,7 +4,7 @@
 
 // attention has queries whose rows are qRow elements apart, and keys and values whose rows are kvRow apart: ahead of
 // them before the first query's own. lse is NULL if it is not wanted.
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	attention(T *to, float *lse, const T *q, const T *k, const T *v, const int *offsets, int rows, int heads, int qRow,
 		int kvRow, int share, int ahead, int window, int causal, float scale) {
 	__shared__ __align__(16) Staged a[ROWS], b[COLUMNS];
@@ -63,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 }
 
 // attention_dq computes the gradient of the queries.
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	attention_dq(T *dq, const T *dy, const float *lse, const float *delta, const T *q, const T *k, const T *v,
 		const int *offsets, int rows, int heads, int stride, int share, int window, int causal, float scale) {
 	__shared__ __align__(16) Staged a[ROWS], b[COLUMNS];

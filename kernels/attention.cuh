@@ -6,7 +6,8 @@
 // elements at a time, so they may be of any length. Threads are in 16 rows of 8: thread (x, y) computes the products of
 // rows y, y + 16, … and columns x, x + 8, …, and elements 4x to 4x + 3 of each chunk of the sums over all columns.
 //
-//   MINE   rows per thread, a sixteenth of the block's
+//   MINE      rows per thread, a sixteenth of the block's
+//   RESIDENT  thread blocks per multiprocessor, at least
 #pragma once
 #include "common.cuh"
 
@@ -51,7 +52,7 @@ inline void multiply(Products &products, Staged *a, Staged *b, const T *rows, in
 		stage<ROWS>(a, rows, stride, n, chunk);
 		stage<COLUMNS>(b, others, otherStride, m, chunk);
 		__syncthreads();
-#pragma unroll 2
+#pragma unroll 1
 		for (int k = 0; k < CHUNK / 4; k++) {
 			Four left[MINE], right[EACH];
 #pragma unroll

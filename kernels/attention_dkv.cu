@@ -3,7 +3,7 @@
 #include "attention.cuh"
 
 // attention_dkv computes them over all query heads that share them.
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	attention_dkv(T *dk, T *dv, const T *dy, const float *lse, const float *delta, const T *q, const T *k,
 		const T *v, const int *offsets, int rows, int kvHeads, int stride, int share, int window, int causal, float scale) {
 	__shared__ __align__(16) Staged a[ROWS], b[COLUMNS];

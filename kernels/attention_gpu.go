@@ -81,15 +81,21 @@ func (s AttentionSpec) tiles(c cutting, heads, shared int) grid {
 	return g
 }
 
-// plain returns the macros and the grid of a kernel without tensor cores that keeps a number of sums of each row of
-// heads. A thread has room for 64 elements of them.
-func (s AttentionSpec) plain(qkv tensor.Tensor, heads, sums int) (macros, grid) {
-	const threads, room = 128, 64
-	mine := 4
-	for mine > 1 && mine*sums*4*blocks(s.HeadDim, 32) > room {
+// plain returns the macros and the grid of a kernel without tensor cores that computes a number of products of its rows
+// and others, and keeps a number of sums of each row. A thread has as many rows as leave room for their sums, and a
+// multiprocessor three thread blocks if their registers suffice.
+func (s AttentionSpec) plain(qkv tensor.Tensor, heads, products, sums int) (macros, grid) {
+	const threads, room, columns = 128, 64, 8
+	mine, each := 4, sums*4*blocks(s.HeadDim, 32)
+	for mine > 1 && mine*each > room {
 		mine /= 2
 	}
-	return rowsOf(s.heads(qkv, s.Heads)).with("MINE", mine), s.blocksOf(16*mine, heads, threads)
+	resident := 2
+	if mine*(products*columns+each) <= 96 {
+		resident = 3
+	}
+	m := rowsOf(s.heads(qkv, s.Heads)).with("MINE", mine).with("RESIDENT", resident)
+	return m, s.blocksOf(16*mine, heads, threads)
 }
 
 // blocksOf returns a grid with a thread block for each head and each block of rows of every sequence. In sequences
@@ -115,7 +121,7 @@ func (d *Device) attentionGPU(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, ahe
 			i32(s.Width()), i32(k.Stride), i32(s.share()), i32(ahead), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
 		return
 	}
-	m, g := s.plain(qkv, s.Heads, 1)
+	m, g := s.plain(qkv, s.Heads, 1, 1)
 	d.launch(kernel{"attention.cu", "attention", m}, g,
 		addr(y), addr(lse), addr(qkv), addrOf(k), addrOf(v), addr(s.Offsets), i32(rows), i32(s.Heads), i32(s.Width()), i32(k.Stride), i32(s.share()), i32(ahead), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
 }
@@ -146,7 +152,7 @@ func (d *Device) attentionQueries(dqkv, dy, lse, delta, qkv tensor.Tensor, s Att
 			i32(q.Rows), i32(s.Heads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
 		return
 	}
-	m, g := s.plain(qkv, s.Heads, 1)
+	m, g := s.plain(qkv, s.Heads, 2, 1)
 	d.launch(kernel{"attention.cu", "attention_dq", m}, g,
 		addr(dqkv), addr(dy), addr(lse), addr(delta), addrOf(q), addrOf(k), addrOf(v), addr(s.Offsets),
 		i32(q.Rows), i32(s.Heads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Bidirectional),
@@ -166,7 +172,7 @@ func (d *Device) attentionKeys(dqkv, dy, lse, delta, qkv tensor.Tensor, s Attent
 			f32(s.scale()))
 		return
 	}
-	m, g := s.plain(qkv, s.KVHeads, 2)
+	m, g := s.plain(qkv, s.KVHeads, 2, 2)
 	d.launch(kernel{"attention_dkv.cu", "attention_dkv", m}, g,
 		addrOf(dk), addrOf(dv), addr(dy), addr(lse), addr(delta), addrOf(q), addrOf(k), addrOf(v),
 		addr(s.Offsets), i32(q.Rows), i32(s.KVHeads), i32(s.Width()), i32(s.share()), i32(s.Window),

@@ -56,16 +56,18 @@ func BenchmarkGPUAttention(b *testing.B) {
 		b.Skip(err)
 	}
 	b.Logf("%+v, NVRTC %d.%d, code for %s", d.gpu.Properties, d.gpu.compiler.Major, d.gpu.compiler.Minor, d.gpu.arch)
-	for _, headDim := range []int{64, 128} {
-		for _, n := range [][2]int{{8, 2048}, {2, 8192}, {32, 512}} {
-			r, err := newAttentionRun(d, AttentionSpec{Heads: 32, KVHeads: 8, HeadDim: headDim}, n[0], n[1])
-			if err != nil {
-				b.Fatal(err)
+	for _, t := range []tensor.DType{tensor.BF16, tensor.F32} {
+		for _, headDim := range []int{64, 128} {
+			for _, n := range [][2]int{{8, 2048}, {2, 8192}, {32, 512}} {
+				r, err := newAttentionRun(d, t, AttentionSpec{Heads: 32, KVHeads: 8, HeadDim: headDim}, n[0], n[1])
+				if err != nil {
+					b.Fatal(err)
+				}
+				name := fmt.Sprintf("%v d%d %dx%d", t, headDim, n[0], n[1])
+				b.Run(name+" forward", func(b *testing.B) { r.time(b, 2, r.forward) })
+				b.Run(name+" backward", func(b *testing.B) { r.time(b, 5, r.backward) })
+				r.arena.Close()
 			}
-			name := fmt.Sprintf("d%d %dx%d", headDim, n[0], n[1])
-			b.Run(name+" forward", func(b *testing.B) { r.time(b, 2, r.forward) })
-			b.Run(name+" backward", func(b *testing.B) { r.time(b, 5, r.backward) })
-			r.arena.Close()
 		}
 	}
 	if err := d.Close(); err != nil {
@@ -82,7 +84,7 @@ func BenchmarkGPUAttentionCuttings(b *testing.B) {
 		b.Skip(err)
 	}
 	for _, headDim := range []int{64, 128} {
-		r, err := newAttentionRun(d, AttentionSpec{Heads: 32, KVHeads: 8, HeadDim: headDim}, 8, 2048)
+		r, err := newAttentionRun(d, tensor.BF16, AttentionSpec{Heads: 32, KVHeads: 8, HeadDim: headDim}, 8, 2048)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -149,7 +151,7 @@ type attentionRun struct {
 	product                      float64 // operations of one product
 }
 
-func newAttentionRun(d *Device, s AttentionSpec, sequences, length int) (*attentionRun, error) {
+func newAttentionRun(d *Device, t tensor.DType, s AttentionSpec, sequences, length int) (*attentionRun, error) {
 	rows := sequences * length
 	for i := range sequences + 1 {
 		s.CuSeqlens = append(s.CuSeqlens, int32(i*length))
@@ -159,8 +161,8 @@ func newAttentionRun(d *Device, s AttentionSpec, sequences, length int) (*attent
 		r.s.Offsets = a.New("offsets", tensor.I32, sequences+1)
 		r.lse = a.New("lse", tensor.F32, s.Heads, rows)
 		r.delta = r.s.attentionDelta(a.New, rows)
-		r.y, r.dy = a.New("y", tensor.BF16, rows, s.Heads*s.HeadDim), a.New("dy", tensor.BF16, rows, s.Heads*s.HeadDim)
-		r.qkv, r.dqkv = a.New("qkv", tensor.BF16, rows, s.Width()), a.New("dqkv", tensor.BF16, rows, s.Width())
+		r.y, r.dy = a.New("y", t, rows, s.Heads*s.HeadDim), a.New("dy", t, rows, s.Heads*s.HeadDim)
+		r.qkv, r.dqkv = a.New("qkv", t, rows, s.Width()), a.New("dqkv", t, rows, s.Width())
 	}
 	var err error
 	if r.arena, err = d.NewArena("benchmark", SizeOf(cut)); err != nil {

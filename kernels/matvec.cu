@@ -43,7 +43,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, BLOCK_DIM < 64 ? 16 : 10
 	launchDependents();
 	waitForPrerequisites();
 #if NORMED
-	normalize(a, norm, depth, eps); // while the weights are on their way
+	normalize(a, norm, depth, eps, [](int k, uint4 eight) { row[k / 8] = eight; }); // while the weights are on their way
+	__syncthreads();
 #endif
 	for (int k = begin; k < depth; k += WARPS * AHEAD * 32) {
 		if (k > begin) read(k);
