@@ -62,29 +62,6 @@ func BenchmarkGPUQuantized(b *testing.B) {
 	}
 }
 
-// BenchmarkGPUQuantizedWarps is BenchmarkGPUQuantized of one row with other numbers of warps per multiprocessor.
-//
-//	go test ./kernels -run '^$' -bench GPUQuantizedWarps -benchtime 1x
-func BenchmarkGPUQuantizedWarps(b *testing.B) {
-	d, err := Open("cuda", Options{})
-	if err != nil {
-		b.Skip(err)
-	}
-	defer func(warps int) { quantizedWarps = warps }(quantizedWarps)
-	for _, t := range quantizedTypes {
-		for _, l := range llamaLayers {
-			for _, quantizedWarps = range []int{16, 24, 32} {
-				b.Run(fmt.Sprintf("%v/%s/%d warps", t, l.name, quantizedWarps), func(b *testing.B) {
-					d.benchmarkQuantized(b, t, 1, l.in, l.out)
-				})
-			}
-		}
-	}
-	if err := d.Close(); err != nil {
-		b.Error(err)
-	}
-}
-
 func (d *Device) benchmarkQuantized(b *testing.B, t tensor.DType, rows, in, out int) {
 	var x, y tensor.Tensor
 	var sets []tensor.Tensor

@@ -266,10 +266,10 @@ func BenchmarkLookup(b *testing.B) {
 func lookup(t testing.TB) func() {
 	d := &Device{gpu: &gpu{GPU: new(cuda.GPU), modules: map[build]*cuda.Module{}}}
 	x := tensor.Tensor{Addr: align, DType: tensor.BF16, Shape: []int{1, 2048}}
-	m, g := d.normBackwardGrid(x, x, rmsNormCuts)
+	m, g := d.normBackwardGrid(x, x, false)
 	d.gpu.modules[build{"rmsnorm.cu", m, g.threads.Count()}] = new(cuda.Module)
 	return func() {
-		m, g := d.normBackwardGrid(x, x, rmsNormCuts)
+		m, g := d.normBackwardGrid(x, x, false)
 		if _, err := d.gpu.module(build{"rmsnorm.cu", m, g.threads.Count()}); err != nil {
 			t.Error(err)
 		}

@@ -110,7 +110,7 @@ func (d *Device) layerNormBackward(dx, dw, db, dy, x, w, mean, rstd tensor.Tenso
 		cpu.LayerNormBackward(dx, dw, db, dy, x, w, mean, rstd, partials, add)
 		return
 	}
-	m, g := d.normBackwardGrid(dx, w, layerNormCuts)
+	m, g := d.normBackwardGrid(dx, w, true)
 	if dw.Ok() || db.Ok() {
 		partials = normScratch(d.scratch, g.blocks.X, width)
 	}

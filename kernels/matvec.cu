@@ -5,7 +5,6 @@
 //   NORMED  1: a is one row, and its RMSNorm is multiplied
 //   GATED   1: a is one row, and c is SwiGLU of the sums of b's first n rows and of the n rows after them
 #include "mma.cuh"
-constexpr int PARITIES = 1;
 #include "matvec.cuh"
 #if NORMED
 #include "normed_row.cuh"
@@ -43,8 +42,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, BLOCK_DIM < 64 ? 16 : 10
 	launchDependents();
 	waitForPrerequisites();
 #if NORMED
-	normalize(a, norm, depth, eps, [](int k, uint4 eight) { row[k / 8] = eight; }); // while the weights are on their way
-	__syncthreads();
+	normalize(a, norm, depth, eps); // while the weights are on their way
 #endif
 	for (int k = begin; k < depth; k += WARPS * AHEAD * 32) {
 		if (k > begin) read(k);

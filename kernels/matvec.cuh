@@ -1,21 +1,18 @@
 // The end of a product of few rows, in matvec.cu and matvec_quantized.cu: a thread block has OUTPUTS rows of b, and its
 // warps have sums over different parts of them.
 //
-//   PARITIES  2 if a thread block has several tiles
 //   GATED   1: a is one row; the first half of the outputs are gates, and the others the values that they gate
 #pragma once
 
 constexpr int WARPS = BLOCK_DIM / 32, OUTPUTS = 16, MAX_ROWS = 8; // per thread block; and maximum rows of a
 
 // finish adds up what the warps have and stores it. Each lane has mma's sums for rows lane / 4 and lane / 4 + 8 of b
-// and two of the rows of a. first is the tile's first column of c. parity changes from one tile to the next of a thread
-// block: some threads still add up the one while others write the next.
+// and two of the rows of a. first is the thread block's first column of c.
 template <typename E>
 inline void finish(
-	C *c, long long cRow, const E *bias, const float (&sums)[4], int first, int m, int n, int add, int parity = 0) {
+	C *c, long long cRow, const E *bias, const float (&sums)[4], int first, int m, int n, int add) {
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-	__shared__ float both[PARITIES][WARPS][MAX_ROWS][OUTPUTS];
-	auto &parts = both[parity];
+	__shared__ float parts[WARPS][MAX_ROWS][OUTPUTS];
 #pragma unroll
 	for (int i = 0; i < 4; i++) parts[warp][lane % 4 * 2 + i % 2][lane / 4 + i / 2 * 8] = sums[i];
 	__syncthreads();

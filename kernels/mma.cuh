@@ -85,16 +85,6 @@ inline void copyAsync(void *to, const void *global, bool there) {
 #endif
 }
 
-// copyWord is copyAsync of 4 bytes.
-inline void copyWord(void *to, const void *global, bool there) {
-#if defined EMULATED || __CUDA_ARCH__ < 800
-	*(unsigned *)to = there ? *(const unsigned *)global : 0;
-#else
-	asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared(to)), "l"(global), "r"(there ? 4 : 0)
-		: "memory");
-#endif
-}
-
 // copyCommit puts the copies that this thread started since the last call into a group.
 inline void copyCommit() {
 #ifdef EMULATED

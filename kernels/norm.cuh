@@ -4,7 +4,6 @@
 // A row is read once: the threads that share it keep it in registers while they sum over it.
 //
 //   THREADS   threads that share a row: a power of two, at most BLOCK_DIM
-//   RESIDENT  thread blocks of backward per multiprocessor, at least: two hide each other's barriers
 #pragma once
 #include "common.cuh"
 #include "row.cuh"
@@ -71,6 +70,9 @@ inline void forward(
 		store(y, at(k), out);
 	}
 }
+
+// Two thread blocks of backward per multiprocessor hide each other's barriers, unless a row takes too many registers.
+constexpr int RESIDENT = VECTORS <= 512 ? 2 : 1;
 
 // backward writes dx, or adds to it, and, if there are partials, writes the thread block's part of dw into its row of
 // partials [grid, DIM]; if biased, that of db after it [grid, 2·DIM]. Thread blocks process the rows in strides of the

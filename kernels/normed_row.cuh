@@ -3,11 +3,9 @@
 #pragma once
 #include "common.cuh"
 
-extern __shared__ uint4 row[]; // a, as the product needs it
+extern __shared__ uint4 row[]; // the norm of a
 
-// normalize passes eight elements at a time to put, with the number of the first.
-template <typename E, typename F>
-inline void normalize(const E *a, const E *norm, int depth, float eps, F put) {
+template <typename E> inline void normalize(const E *a, const E *norm, int depth, float eps) {
 	constexpr int WARPS = BLOCK_DIM / 32;
 	__shared__ float parts[WARPS];
 	float squares = 0;
@@ -31,6 +29,7 @@ inline void normalize(const E *a, const E *norm, int depth, float eps, F put) {
 		for (int i = 0; i < 8; i++) out[i] = x[i] * scale * w[i];
 		Vec<E, 8> y;
 		narrow(y.at, out);
-		put(8 * k, y.words[0]);
+		row[k] = y.words[0];
 	}
+	__syncthreads();
 }

@@ -164,27 +164,15 @@ func (d *Device) matvecGrid(p cpu.Product, n rowNorm, gated bool) grid {
 	return g
 }
 
-// quantizedWarps is how many warps of matvecQuantized a multiprocessor has at once. Thread blocks stay: each computes
-// several tiles of 16 rows and loads the next while it multiplies the one before.
-var quantizedWarps = 24
-
 // matvecQuantized is matvec with quantized weights. If offsets is there, p is the first product of pairs of a row and
 // an expert, see GroupedLinear, and a thread block finds the expert of its pair.
 func (d *Device) matvecQuantized(p cpu.Product, n rowNorm, gated bool, pairs int, offsets tensor.Tensor) {
 	k, t, experts := p.A.Cols, p.B.DType, 0
 	g := d.matvecGrid(p, n, gated)
 	step := 64 * 8 / bits(t) // weights that four lanes load at once
-	held, perWarp := quantizedShared(k, t)
-	one := p.A.Rows == 1 && held+perWarp <= d.gpu.MaxShared()
-	if !one {
-		held = 0
-	}
-	warps := max(1, min(16, blocks(k, 4*step), (d.gpu.MaxShared()-held)/perWarp))
-	g.threads.X, g.shared = 32*warps, held+warps*perWarp
-	resident := max(1, quantizedWarps/warps)
-	how := macros{result(p.C)}.with("ONE", number(one)).with("NORMED", number(n.w.Ok())).with("GATED", number(gated)).with(
-		"BITS", bits(t)).with("ZEROS", number(t == tensor.INT4Z)).with("RESIDENT", resident)
-	g.blocks.X = min(g.blocks.X, resident*d.gpu.SMs)
+	g.threads.X = 32 * max(1, min(16, blocks(k, 4*step)))
+	how := macros{result(p.C)}.with("NORMED", number(n.w.Ok())).with("GATED", number(gated)).with("BITS",
+		bits(t)).with("ZEROS", number(t == tensor.INT4Z))
 	if offsets.Ok() {
 		g.blocks.Y, experts = pairs, offsets.Len()-1
 		how = how.with("GROUPED", 1)
@@ -193,21 +181,6 @@ func (d *Device) matvecQuantized(p cpu.Product, n rowNorm, gated bool, pairs int
 		addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), address(p.Bias),
 		addr(n.w), f32(n.eps), i32(p.C.Rows), i32(p.C.Cols), i32(k), flag(p.Add), address(d.prefetch.Addr),
 		i32(d.prefetch.Bytes()/128), addr(offsets), i32(experts))
-}
-
-// quantizedShared returns the bytes of shared memory that matvecQuantized needs for a row of k elements: for the row,
-// with padding and in INT4 with the sums of its groups, and for each warp's stages of weights.
-func quantizedShared(k int, t tensor.DType) (row, warp int) {
-	const stages = 2
-	steps := blocks(k, 64*8/bits(t))
-	switch row, warp = steps*128, 4*512+2*128; t {
-	case tensor.INT4Z:
-		warp += 2 * 128
-		fallthrough
-	case tensor.INT4:
-		row += steps * (128 + 4)
-	}
-	return blocks(row, 16) * 16, stages * warp
 }
 
 // A tile is the m × n part of c that a thread block computes, in steps of depth along k. stages steps of BF16 are in

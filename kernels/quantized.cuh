@@ -39,11 +39,9 @@ inline unsigned addPairs(unsigned a, unsigned b, unsigned c) {
 
 // pair4 returns the low four bits of both halves, minus the zero points, as BF16. minus is minusZero of these: the bits
 // of 128 with a code in the lowest bits are those of 128 + code.
-// pairAbove returns 128 plus them.
-inline unsigned pairAbove(unsigned codes) { return (codes & 0x000F000F) | 0x43004300; }
 inline unsigned minusZero(unsigned zero) { return (0xC300 | zero) * 0x10001u; }
 inline unsigned pair4(unsigned codes, unsigned minus) {
-	return addPairs(pairAbove(codes), 0x3F803F80, minus);
+	return addPairs((codes & 0x000F000F) | 0x43004300, 0x3F803F80, minus);
 }
 
 // pair8 returns the signed bytes at the lower ends of both halves as BF16: (128 + low seven bits) - (128, or 256 if the

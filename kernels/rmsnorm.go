@@ -106,26 +106,21 @@ func normForward(y, w tensor.Tensor) (macros, grid) {
 	const blockDim = 256
 	row := w.Matrix()
 	threads := normThreads(row, 2, blockDim)
-	return rowsOf(row).with("THREADS", threads).with("RESIDENT", 1), line(blocks(y.Rows()*threads, blockDim), blockDim)
+	return rowsOf(row).with("THREADS", threads), line(blocks(y.Rows()*threads, blockDim), blockDim)
 }
 
-// A normCut says how the gradient of a norm is divided: into thread blocks of blockDim threads, resident of them per
-// multiprocessor, and rows into each vectors per thread, or more if a thread block has too few threads.
-type normCut struct{ blockDim, each, resident int }
-
-// The cuts are for rows of up to 512 vectors, and for longer ones. LayerNorm sums more in registers than RMSNorm.
-var (
-	rmsNormCuts   = [2]normCut{{512, 1, 2}, {512, 1, 1}}
-	layerNormCuts = [2]normCut{{256, 2, 2}, {512, 1, 1}}
-)
-
-// normBackwardGrid returns a grid with as many thread blocks as run at once, or fewer if there are few rows.
-func (d *Device) normBackwardGrid(dx, w tensor.Tensor, cuts [2]normCut) (macros, grid) {
-	row := w.Matrix()
-	c := cuts[number(vectors(row) > 512)]
-	threads := normThreads(row, c.each, c.blockDim)
-	return rowsOf(row).with("THREADS", threads).with("RESIDENT", c.resident),
-		line(min(c.resident*d.gpu.SMs, blocks(dx.Rows()*threads, c.blockDim)), c.blockDim)
+// normBackwardGrid returns a grid with as many thread blocks as run at once, or fewer if there are few rows. If
+// centered, the norm is LayerNorm, which sums more in registers: half as many threads have twice as many of them.
+func (d *Device) normBackwardGrid(dx, w tensor.Tensor, centered bool) (macros, grid) {
+	row, blockDim, each, resident := w.Matrix(), 512, 1, d.gpu.SMs
+	if vectors(row) <= blockDim {
+		resident *= 2
+		if centered {
+			blockDim, each = 256, 2
+		}
+	}
+	threads := normThreads(row, each, blockDim)
+	return rowsOf(row).with("THREADS", threads), line(min(resident, blocks(dx.Rows()*threads, blockDim)), blockDim)
 }
 
 // normBackward computes both gradients. dw is first summed into partials in scratch memory, unless w is frozen.
@@ -139,7 +134,7 @@ func (d *Device) normBackward(dx, dw, dy, x, w, rstd tensor.Tensor, add bool) {
 		cpu.RMSNormBackward(dx, dw, dy, x, w, rstd, partials, add)
 		return
 	}
-	m, g := d.normBackwardGrid(dx, w, rmsNormCuts)
+	m, g := d.normBackwardGrid(dx, w, false)
 	if dw.Ok() {
 		partials = normScratch(d.scratch, g.blocks.X, dim)
 	}
