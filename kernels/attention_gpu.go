@@ -153,7 +153,7 @@ func (d *Device) attentionQueries(dqkv, dy, lse, delta, qkv tensor.Tensor, s Att
 		return
 	}
 	m, g := s.plain(qkv, s.Heads, 2, 1)
-	d.launch(kernel{"attention.cu", "attention_dq", m}, g,
+	d.launch(kernel{"attention_dq.cu", "attention_dq", m}, g,
 		addr(dqkv), addr(dy), addr(lse), addr(delta), addrOf(q), addrOf(k), addrOf(v), addr(s.Offsets),
 		i32(q.Rows), i32(s.Heads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Bidirectional),
 		f32(s.scale()))

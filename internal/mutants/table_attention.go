@@ -146,7 +146,7 @@ var attentionMutants = []mutant{
 		"row < n && chunk * CHUNK + k * WIDTH < DIM",
 		"row < n",
 		"./kernels/cases -run TestEmulated$/^attention$/F32_.0_70_140"},
-	{"attention/plain-scores-fused", "kernels/attention.cu",
+	{"attention/plain-scores-fused", "kernels/attention_dq.cu",
 		"expf(__fmul_rn(p[i][j], scale) - base[i])",
 		"expf(fmaf(p[i][j], scale, -base[i]))",
 		"./kernels -run TestAttention"},
