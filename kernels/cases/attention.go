@@ -173,7 +173,8 @@ func attentionCases() (cases []*Case) {
 			cases = append(cases, AttentionCase(t, m, 1))
 		}
 	}
-	for _, m := range []kernels.AttentionSpec{ // more than one tile of keys, most of head dimensions with tensor-core kernels
+	// More than one tile of keys, most of head dimensions with tensor-core kernels.
+	for _, m := range []kernels.AttentionSpec{
 		{CuSeqlens: []int32{0, 130}, Heads: 2, KVHeads: 1, HeadDim: 64},
 		{CuSeqlens: []int32{0, 1, 64, 64, 127, 192}, Heads: 2, KVHeads: 2, HeadDim: 32},
 		{CuSeqlens: []int32{0, 150, 151}, Heads: 2, KVHeads: 1, HeadDim: 96, Window: 66},

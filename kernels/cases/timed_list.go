@@ -48,7 +48,8 @@ func Timings() (all []*Timing) {
 			n(512, 128256), [2]float64{7, 0}},
 		{llama1B, softmaxCase(bf16, 4096, 2048, false), softmaxCase(bf16, 2, 2048, false), n(4096, 2048), exp},
 		{llama1B, mulCase(bf16, 2048, 8192), mulCase(bf16, 2, 8192), n(2048, 8192), [2]float64{1, 2}},
-		{llama1B, topKCase(bf16, 8, 128256, 50, true, false), topKCase(bf16, 2, 128256, 50, true, false), n(8, 128256), [2]float64{1, 0}},
+		{llama1B, topKCase(bf16, 8, 128256, 50, true, false), topKCase(bf16, 2, 128256, 50, true, false), n(8, 128256),
+			[2]float64{1, 0}},
 		{llama1B, adamWCase(bf16, 4<<20, 10, false), adamWCase(bf16, 4096, 10, false), 4 << 20, [2]float64{14, 0}},
 		{fromText, rmsNormCase(f32, 16*256, 512), rmsNormCase(f32, 2, 512), n(16*256, 512), norm},
 		{fromText, rmsNormCase(f32, 16*256, 1024), rmsNormCase(f32, 2, 1024), n(16*256, 1024), norm},
@@ -62,7 +63,8 @@ func Timings() (all []*Timing) {
 		{characters, geluCase(f32, 1024, 512, false), geluCase(f32, 2, 512, false), n(1024, 512), [2]float64{5, 9}},
 		{characters, softmaxCase(f32, 16*4*64, 64, false), softmaxCase(f32, 2, 64, false), n(16*4*64, 64), exp},
 		{characters, mulCase(f32, 1024, 128), mulCase(f32, 2, 128), n(1024, 128), [2]float64{1, 2}},
-		{characters, topKCase(f32, 1024, 8, 2, true, false), topKCase(f32, 2, 8, 2, true, false), n(1024, 8), [2]float64{1, 0}},
+		{characters, topKCase(f32, 1024, 8, 2, true, false), topKCase(f32, 2, 8, 2, true, false), n(1024, 8),
+			[2]float64{1, 0}},
 	}
 	for _, c := range list {
 		all = append(all, c.timings()...)

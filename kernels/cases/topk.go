@@ -73,7 +73,8 @@ func topKCase(t tensor.DType, rows, n, k int, tied, crowded bool) *Case {
 func topKCases() (cases []*Case) {
 	for _, t := range Types {
 		for _, s := range [][3]int{
-			{1, 1, 1}, {3, 7, 3}, {2, 16, 16}, {64, 8, 2}, {5, 63, 4}, {2, 1024, 5}, {2, 2050, 6}, {1, 2060, 200}, {1, 1040, 300},
+			{1, 1, 1}, {3, 7, 3}, {2, 16, 16}, {64, 8, 2}, {5, 63, 4}, {2, 1024, 5}, {2, 2050, 6}, {1, 2060, 200},
+			{1, 1040, 300},
 		} {
 			for _, tied := range []bool{false, true} {
 				if t == tensor.F32 || tied || s[1] < 256 { // BF16 has too few values that are far apart
