@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func packed(t testing.TB, text string) string {
@@ -110,7 +111,8 @@ func FuzzCSV(f *testing.F) {
 		if w.WriteAll([][]string{{"instruction", "output"}, {"x" + a, b}, {"x" + c, d}}) != nil {
 			return
 		}
-		clean := strings.ToValidUTF8(a+b+c+d, "") == a+b+c+d && !strings.Contains(a+b+c+d, "\r") // CSV changes \r\n
+		fields := strings.Join([]string{a, b, c, d}, "|")                    // two halves of a character do not become one
+		clean := utf8.ValidString(fields) && !strings.Contains(fields, "\r") // CSV changes \r\n
 		rows, err := readNamed(t, name, text.String())
 		want := Question("x"+a, "") + "|" + b + "|" + Question("x"+c, "") + "|" + d + "|"
 		if clean && (err != nil || rows != want) {
