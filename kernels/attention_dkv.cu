@@ -1,5 +1,5 @@
-// The gradients of attention's keys and values, without tensor cores. The formulas are in attention.go, and what a thread
-// block computes is in attention.cuh.
+// The gradients of attention's keys and values, without tensor cores. The formulas are in attention.go, and what a
+// thread block computes is in attention.cuh.
 #include "attention.cuh"
 
 // attention_dkv computes them over all query heads that share them.

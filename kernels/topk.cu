@@ -18,8 +18,9 @@ inline Rank best(const T *row, int n, Rank below) {
 	return most;
 }
 
-// GROUPS groups of adjacent lanes have a largest rank each. At least k elements are not below the kth largest of these,
-// and hardly more in a row that is in no order: they are found in one more reading of the row if there is ROOM for them.
+// GROUPS groups of adjacent lanes have a largest rank each. At least k elements are not below the kth largest of
+// these, and hardly more in a row that is in no order: they are found in one more reading of the row if there is ROOM
+// for them.
 constexpr int LANES = 4, GROUPS = BLOCK_DIM / LANES, ROOM = 2 * BLOCK_DIM;
 
 struct Found {
