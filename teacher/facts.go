@@ -198,7 +198,7 @@ func (r *codeReader) name(i int) {
 		}
 	case t.Text == "elif" && r.beginning, t.Text == "if" && depth == 0:
 		f.Has |= voice.Conditional
-	case t.Text == "for" && depth > 0:
+	case t.Text == "for" && depth > 0 && r.brackets[depth-1] != "(": // in parentheses it is a generator expression
 		f.Has |= voice.Comprehension
 	case t.Text == "lambda":
 		f.Has |= voice.Lambda

@@ -117,6 +117,7 @@ type writer struct {
 	conditions []*condition
 	slots      uint32
 	marks      []bool
+	named      []string // what the draft has said in backticks
 	pool, best []*phrase
 }
 
@@ -124,6 +125,7 @@ type writer struct {
 func (w *writer) draft(skeleton []string, opener string, placeholders []string) string {
 	w.used, w.conditions, w.slots = w.used[:0], w.conditions[:0], 0
 	clear(w.marks)
+	w.named = w.named[:0]
 	var b strings.Builder
 	gap := ""
 	for _, word := range skeleton {
@@ -152,12 +154,13 @@ func (w *writer) draft(skeleton []string, opener string, placeholders []string) 
 	return b.String()
 }
 
-// choose chooses a phrase whose condition holds, whose slots have values and that this draft has not used. It prefers
-// one that repeats no slot, condition or marked word. If no phrase fits, it chooses one without slots and conditions.
+// choose chooses a phrase whose condition holds, whose slots have values, that this draft has not used, and that names
+// nothing in backticks that it has named: one remark about a name is enough. It prefers one that repeats no slot,
+// condition or marked word. If no phrase fits, it chooses one without slots and conditions.
 func (w *writer) choose(pool []*phrase) *phrase {
 	w.pool, w.best = w.pool[:0], w.best[:0]
 	for _, p := range pool {
-		if p.slots&^w.filled != 0 || !p.condition.holds(w.has, w.calls) || slices.Contains(w.used, p) {
+		if p.slots&^w.filled != 0 || !p.condition.holds(w.has, w.calls) || slices.Contains(w.used, p) || w.names(p) {
 			continue
 		}
 		w.pool = append(w.pool, p)
@@ -185,7 +188,23 @@ func (w *writer) choose(pool []*phrase) *phrase {
 	for _, m := range p.marks {
 		w.marks[m] = true
 	}
+	w.named = append(w.named, p.names...)
+	for _, part := range p.parts {
+		if part.slot >= 0 {
+			w.named = append(w.named, w.values[part.slot])
+		}
+	}
 	return p
+}
+
+// names reports whether a phrase has in backticks what the draft has named already.
+func (w *writer) names(p *phrase) bool {
+	for _, part := range p.parts {
+		if part.slot >= 0 && strings.HasPrefix(w.values[part.slot], "`") && slices.Contains(w.named, w.values[part.slot]) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.names, func(name string) bool { return slices.Contains(w.named, name) })
 }
 
 // marked reports whether the draft has a marked word of a phrase already.

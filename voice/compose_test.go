@@ -155,7 +155,25 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-var inlineCode = regexp.MustCompile("`[^`]*`")
+// remarked returns the names that more than one sentence of a text mentions with others between them, so that the text
+// seems to come back to them: sentences of one phrase may share a name.
+func remarked(text string, names []string) []string {
+	var again []string
+	sentences := Read(Prose(text)).Sentences()
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		last := -1
+		for i, sentence := range sentences {
+			if !strings.Contains(sentence, name) {
+				continue
+			}
+			if last >= 0 && i > last+1 {
+				again = append(again, name)
+			}
+			last = i
+		}
+	}
+	return again
+}
 
 // pythonWords are the keywords and builtins that phrases mention.
 var pythonWords = strings.Fields("def return if for while with yield lambda try raise import class self in print len " +
@@ -186,6 +204,9 @@ func checkAnswer(t *testing.T, s *Style, f Facts, d Assignment, text string) {
 	}
 	if m := metaWords.FindString(text); m != "" {
 		fail("%q in the text", m)
+	}
+	if names := inlineCode.FindAllString(Prose(text), -1); len(remarked(text, names)) > 0 {
+		fail("several remarks about %v", remarked(text, names))
 	}
 	at := 0
 	for _, p := range f.Placeholders {

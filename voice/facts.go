@@ -32,7 +32,7 @@ const (
 	Loop          Feature = 1 << iota // a for or while statement (not a comprehension)
 	While                             // a while statement
 	Nested                            // a loop inside a loop
-	Comprehension                     // a list, set or dict comprehension or a generator expression
+	Comprehension                     // a list, set or dict comprehension; a generator expression is none
 	Recursion                         // a function that calls itself by name
 	List                              // a list display: [1, 2], []
 	Dict                              // a dict display: {1: 2}, {}

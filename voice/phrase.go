@@ -2,6 +2,7 @@ package voice
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -12,8 +13,9 @@ import (
 type phrase struct {
 	parts     []part
 	condition *condition
-	slots     uint32 // bits of the slots that it has
-	marks     []int  // its marked words, whose repetition in an answer readers notice
+	slots     uint32   // bits of the slots that it has
+	marks     []int    // its marked words, whose repetition in an answer readers notice
+	names     []string // what it says in backticks, with them, apart from its slots
 }
 
 // A part is a slot, or text if slot is negative.
@@ -106,8 +108,11 @@ func parsePhrase(line string) (*phrase, error) {
 		p.slots |= 1 << slot
 		rest = rest[end+1:]
 	}
+	p.names = inlineCode.FindAllString(p.literal(), -1)
 	return p, nil
 }
+
+var inlineCode = regexp.MustCompile("`[^`]+`")
 
 // literal returns the text of a phrase without its slots.
 func (p *phrase) literal() string {
