@@ -116,11 +116,13 @@ var kernelColumns = []results.Column{
 	{Name: "tflops", Type: results.Number, Unit: "TFLOP/s", About: "of the operations that any form must compute"},
 	{Name: "of_ceiling", Type: results.Number, Unit: "%", About: "the time that a copy of these bytes or a product of " +
 		"these operations takes at best in the same run, as a share of the time"},
-	{Name: "speedup", Type: results.Number, Unit: "×", About: "how many times as fast as the standard form"},
+	{Name: "speedup", Type: results.Number, Unit: "×", About: "how many times as fast as the standard form, or as " +
+		"with BF16 weights"},
 	{Name: "speedup_noise", Type: results.Number, Unit: "%"},
 	{Name: "memory", Type: results.Number, Unit: "MiB", About: "operands, intermediate results and scratch memory, as " +
 		"the allocator counts them"},
-	{Name: "saved", Type: results.Number, Unit: "%", About: "memory that the standard form takes and this one does not"},
+	{Name: "saved", Type: results.Number, Unit: "%", About: "memory that the standard form, or BF16 weights, take and " +
+		"this one does not"},
 	{Name: "energy", Type: results.Number, Unit: "mJ", About: "of the device for one run, by its own counter"},
 	{Name: "max_error", Type: results.Number, About: "greatest error next to the formula in float64, relative to the " +
 		"result's root mean square"},
@@ -174,15 +176,6 @@ func (o *kernelOptions) measure(ctx context.Context, s *session, d *kernels.Devi
 		}
 	}
 	relate(table)
-	if o.op == "" { // the rows of the headline that are not in the list yet
-		for _, op := range []string{"linear INT8", "linear INT4"} {
-			r := results.Row{"sizes": "serving", "op": op, "pass": "forward", "type": "BF16", "shape": "128x4096x11008",
-				"form": "fused", "why": "bench kernels does not time it yet"}
-			if err := s.Add(table, r); err != nil {
-				return err
-			}
-		}
-	}
 	return nil
 }
 
@@ -304,9 +297,9 @@ func printKernel(w io.Writer, r results.Row, form int) (err error) {
 	switch {
 	case err != nil:
 	case r.Text("why") != "":
-		_, err = fmt.Fprintf(w, "  %-9s %s\n", r["form"], r["why"])
+		_, err = fmt.Fprintf(w, "  %-11s %s\n", r["form"], r["why"])
 	default:
-		_, err = fmt.Fprintf(w, "  %-9s %9.4g ms ±%2.0f%% %8.4g GB/s %8.4g TFLOP/s %4.0f%% of the ceiling", r["form"],
+		_, err = fmt.Fprintf(w, "  %-11s %9.4g ms ±%2.0f%% %8.4g GB/s %8.4g TFLOP/s %4.0f%% of the ceiling", r["form"],
 			r.Number("time"), 100*r.Number("noise"), r.Number("rate"), r.Number("tflops"), 100*r.Number("of_ceiling"))
 		if x := r.Number("speedup"); x > 0 && err == nil {
 			_, err = fmt.Fprintf(w, ", %v", measure.Ratio{Times: x, Noise: r.Number("speedup_noise")})

@@ -13,8 +13,12 @@ import (
 
 // headline are the rows that a reader looks for first: what a serving program is made of.
 var headline = []struct{ op, shape string }{
-	{"attention", "16x512"}, {"linear + gelu tanh", ""}, {"linear + silu", ""}, {"linear INT8", ""}, {"linear INT4", ""},
+	{"attention", "16x512"}, {"linear + gelu tanh", ""}, {"linear + silu", ""}, {"linear INT8", ""},
+	{"linear INT8 × INT8", ""}, {"linear INT4", ""},
 }
+
+// isBase reports whether a row is of the form that others are compared with.
+func isBase(r results.Row) bool { return r["form"] == "standard" || r["form"] == r["type"] }
 
 // kernelSection says what the rows mean, and draws them.
 func kernelSection(t *results.Table) (s results.Section) {
@@ -27,15 +31,14 @@ func kernelSection(t *results.Table) (s results.Section) {
 	}
 	for _, h := range headline {
 		for _, r := range t.Rows {
-			if r["sizes"] == "serving" && r["op"] == h.op && strings.HasPrefix(r.Text("shape"), h.shape) &&
-				r["form"] == "fused" {
+			if r["sizes"] == "serving" && r["op"] == h.op && strings.HasPrefix(r.Text("shape"), h.shape) && !isBase(r) {
 				s.Words = append(s.Words, inWords(r))
 			}
 		}
 	}
 	if bars := speedups(t); len(bars.Bars) > 0 {
 		s.Pictures = append(s.Pictures, results.Picture{Name: "kernels-speedup",
-			Alt: "How many times as fast fused operations are as standard ones", SVG: bars.SVG()})
+			Alt: "How many times as fast fused operations are as standard ones, and quantized weights as BF16", SVG: bars.SVG()})
 	}
 	for _, typ := range []string{"F32", "BF16", "F16"} {
 		if chart := roofline(t, typ); chart != nil {
@@ -53,10 +56,10 @@ func inWords(r results.Row) string {
 		return fmt.Sprintf("%s: %s.", name, why)
 	}
 	ratio := measure.Ratio{Times: r.Number("speedup"), Noise: r.Number("speedup_noise")}
-	s := fmt.Sprintf("%s: fused is %v, with %.0f%% less memory", name, ratio, 100*r.Number("saved"))
+	s := fmt.Sprintf("%s: %s is %v, with %.0f%% less memory", name, r["form"], ratio, 100*r.Number("saved"))
 	if ratio.Times > 0 && !ratio.Clear() && !math.IsNaN(ratio.Noise) {
-		s = fmt.Sprintf("%s: fused is as fast as standard within ±%.0f%%, with %.0f%% less memory", name, 100*ratio.Noise,
-			100*r.Number("saved"))
+		s = fmt.Sprintf("%s: %s is as fast as the other form within ±%.0f%%, with %.0f%% less memory", name, r["form"],
+			100*ratio.Noise, 100*r.Number("saved"))
 	}
 	return s + fmt.Sprintf(" (%.3g ms, %.3g TFLOP/s, %.0f%% of the ceiling).", r.Number("time"), r.Number("tflops"),
 		100*r.Number("of_ceiling"))
@@ -64,7 +67,8 @@ func inWords(r results.Row) string {
 
 // speedups draws the fused rows, the largest gain first.
 func speedups(t *results.Table) *plot.Bars {
-	b := &plot.Bars{Title: "Fused operations next to standard ones", Label: "times as fast as the standard form",
+	b := &plot.Bars{Title: "Fused operations next to standard ones, quantized weights next to BF16",
+		Label:    "times as fast",
 		Subtitle: "the whisker is the noise of both medians; blue is forward, orange backward"}
 	for _, r := range t.Rows {
 		if v := r.Number("speedup"); v > 0 {
@@ -83,15 +87,18 @@ func speedups(t *results.Table) *plot.Bars {
 // roofline draws the rows of a type below the ceiling, or returns nil if there are none.
 func roofline(t *results.Table, typ string) *plot.Chart {
 	dots := map[string]*plot.Series{}
-	forms := []string{"standard", "fused", "only"}
+	forms := []string{"standard", "fused", "only", "quantized"}
 	for i, f := range forms {
-		dots[f] = &plot.Series{Name: []string{"standard", "fused", "one form only"}[i], Dots: true}
+		dots[f] = &plot.Series{Name: []string{"standard", "fused", "one form only", "quantized weights"}[i], Dots: true}
 	}
 	var product, moved float64
 	low, high := math.Inf(1), 0.0
 	for _, r := range t.Rows {
 		flops, bytes, ms := r.Number("flops"), r.Number("bytes"), r.Number("time")
 		s := dots[r.Text("form")]
+		if strings.Contains(r.Text("form"), "INT") {
+			s = dots["quantized"]
+		}
 		if r["type"] != typ || s == nil || !(flops > 0) || !(bytes > 0) || !(ms > 0) {
 			continue
 		}
@@ -99,7 +106,7 @@ func roofline(t *results.Table, typ string) *plot.Chart {
 		low, high = min(low, x), max(high, x)
 		product, moved = max(product, r.Number("product")), max(moved, r.Number("copy"))
 		label := ""
-		if r["form"] != "standard" {
+		if !isBase(r) {
 			label = r.Text("op")
 			if r["pass"] == "backward" {
 				label += " ←"

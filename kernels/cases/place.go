@@ -172,6 +172,20 @@ func (r *Run) Floats(name string) []float64 {
 	return v
 }
 
+// dequantized returns the current values of quantized weights.
+func (r *Run) dequantized(name string) ([]float64, error) {
+	x := r.X[name]
+	f := make([]float32, x.Len())
+	if err := quant.Dequantize(f, r.bytes(x), x.DType, x.Dim(-1)); err != nil {
+		return nil, err
+	}
+	v := make([]float64, len(f))
+	for i := range f {
+		v[i] = float64(f[i])
+	}
+	return v, r.d.Err()
+}
+
 // bytes reads back a tensor's memory.
 func (r *Run) bytes(x tensor.Tensor) []byte {
 	b := make([]byte, x.Bytes())

@@ -24,14 +24,16 @@ type Timing struct {
 	Forms []Form
 
 	c         *Case
+	prepare   func(d *kernels.Device, x Tensors) // if there is one, makes operands of others
 	reference reference
 }
 
 // A Form is a way to compute something.
 type Form struct {
-	Name    string    // standard, fused or only
+	Name    string    // standard, fused or only; of quantized weights their type, and BF16
 	Fused   bool      // operations of kernels.FusedOps run as one kernel
-	Between []Operand // intermediate results, which other forms do not keep in memory
+	Between []Operand // intermediate results and what is prepared, which other forms do not keep in memory
+	Unused  []string  // operands that only other forms read
 	run     func(d *kernels.Device, x Tensors)
 }
 
@@ -150,21 +152,35 @@ func (r *TimedRun) fill() {
 		if !ok || !p.given {
 			continue
 		}
-		n := x.Len()
+		x = divisible(x)
+		all := x.Dim(0)
+		n := all
 		if p.Type != tensor.I32 {
-			n = min(n, 1<<20) // a block, which is repeated
+			n = min(n, max(1, all<<20/x.Len())) // a block, which is repeated
 		}
-		flat := x.View(x.Len())
 		block := p.Operand
-		block.store(r.d, flat.Slice(0, n), rng)
-		for ; n < x.Len(); n *= 2 {
-			more := min(n, x.Len()-n)
-			r.d.Copy(flat.Slice(n, n+more), flat.Slice(0, more))
+		block.store(r.d, x.Slice(0, n), rng)
+		for ; n < all; n *= 2 {
+			more := min(n, all-n)
+			r.d.Copy(x.Slice(n, n+more), x.Slice(0, more))
 		}
 		for _, other := range r.sets[1:] {
-			r.d.Copy(other[p.Name].View(x.Len()), flat)
+			r.d.Copy(divisible(other[p.Name]), x)
 		}
 	}
+	if r.t.prepare != nil {
+		for _, x := range r.sets {
+			r.t.prepare(r.d, x)
+		}
+	}
+}
+
+// divisible returns x as a list of what can be sliced: elements, or rows of quantized weights.
+func divisible(x tensor.Tensor) tensor.Tensor {
+	if x.DType.Quantized() {
+		return x
+	}
+	return x.View(x.Len())
 }
 
 // Work runs a form a number of times and waits for it.
@@ -191,6 +207,9 @@ func (r *TimedRun) Memory(f Form) (bytes int, err error) {
 			a.New(o.Name, o.Type, o.Shape...)
 		}
 	})
+	for _, name := range f.Unused {
+		bytes -= r.sets[0][name].Bytes()
+	}
 	return bytes, r.d.Sync()
 }
 
@@ -241,7 +260,11 @@ func (r *TimedRun) Errors(f Form) (greatest, mean float64, err error) {
 
 // first returns the first elements of an operand.
 func (r *TimedRun) first(x tensor.Tensor, n int) ([]float64, error) {
-	part := Run{d: r.d, X: Tensors{"": x.View(x.Len()).Slice(0, n)}}
+	x = divisible(x)
+	part := Run{d: r.d, X: Tensors{"": x.Slice(0, n*x.Dim(0)/x.Len())}}
+	if x.DType.Quantized() {
+		return part.dequantized("")
+	}
 	v := part.Floats("")
 	return v, r.d.Err()
 }

@@ -92,7 +92,15 @@ func Timings() (all []*Timing) {
 		timedLinear(llama1B, 1, 2048, 128256), timedLinear(llama1B, 2048, 2048, 16384), timedLinear(serving, 128, 4096,
 			11008),
 		timedActivation(128, 4096, 16384, kernels.GELUTanh), timedActivation(128, 4096, 11008, kernels.SiLU),
-		timedGated(serving, bf16, 128, 4096, 11008, false), timedGated(llama1B, bf16, 2048, 2048, 8192, false))
+		timedGated(serving, bf16, 128, 4096, 11008, false), timedGated(llama1B, bf16, 2048, 2048, 8192, false),
+		timedQuantized(serving, tensor.INT8, bf16, 128, 4096, 11008), timedINT8(serving, bf16, 128, 4096, 11008),
+		timedQuantized(serving, tensor.INT4, bf16, 128, 4096, 11008),
+		timedQuantized(llama1B, tensor.INT8, bf16, 1, 2048, 128256),
+		timedQuantized(llama1B, tensor.INT4, bf16, 1, 2048, 128256),
+		timedQuantized(llama1B, tensor.INT8, bf16, 1, 2048, 16384),
+		timedQuantized(llama1B, tensor.INT4, bf16, 1, 2048, 16384),
+		timedQuantized(llama1B, tensor.INT8, bf16, 1, 8192, 2048),
+		timedQuantized(llama1B, tensor.INT4, bf16, 1, 8192, 2048))
 }
 
 // timings returns both directions of a case.
@@ -222,6 +230,32 @@ const fewOutputs = 256
 func timedLinear(source string, rows, in, out int) *Timing {
 	c, few := LinearCase(tensor.BF16, rows, in, out, false), LinearCase(tensor.BF16, 1, in, fewOutputs, false)
 	return one(source, "linear", c, few, 2*float64(rows)*float64(in)*float64(out), Form{Name: "only", run: c.Forward})
+}
+
+// timedQuantized is a linear layer with weights as they are quantized, and in 16 or 32 bits.
+func timedQuantized(source string, weights, t tensor.DType, rows, in, out int) *Timing {
+	c := quantizedLinearCase(weights, t, t, rows, in, out, false, false)
+	return dequantizedToo(source, weights.String(), c)
+}
+
+// timedINT8 is a linear layer with INT8 weights and activations, and with both in 16 or 32 bits. Its error is that of
+// quantizing the activations.
+func timedINT8(source string, t tensor.DType, rows, in, out int) *Timing {
+	return dequantizedToo(source, "INT8 × INT8", linearINT8Case(t, t, rows, in, out, false, false))
+}
+
+// dequantizedToo returns a timing of a layer with quantized weights next to the same layer with these in its own type.
+func dequantizedToo(source, form string, c *Case) *Timing {
+	const plainW = "w, dequantized"
+	rows, in, out := c.In[0].Shape[0], c.In[0].Shape[1], c.In[1].Shape[0]
+	few := quantizedLinearCase(c.In[1].Type, c.Type, c.Type, 1, in, min(out, fewOutputs), false, false)
+	c.Name = label(rows, in, out)
+	t := one(source, "linear "+form, c, few, 2*float64(rows)*float64(in)*float64(out),
+		Form{Name: c.Type.String(), Between: []Operand{plain(plainW, c.Type, out, in)}, Unused: []string{"w"},
+			run: func(d *kernels.Device, x Tensors) { d.Linear(x["y"], x["x"], x[plainW], tensor.Tensor{}) }},
+		Form{Name: form, run: c.Forward})
+	t.prepare = func(d *kernels.Device, x Tensors) { d.DequantizeWeights(x[plainW], x["w"]) }
+	return t
 }
 
 // timedActivation is a linear layer and its activation, in two steps and in one.
