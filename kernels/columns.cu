@@ -30,10 +30,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	}
 }
 
-// add_column_sums adds the column sums of partials, which has count rows, to dw.
+// add_column_sums adds the column sums of partials, which has count rows, to dw; along y, those of the next columns to
+// next.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
-	add_column_sums(To *dw, const float *partials, int apart, int columns, int count) {
+	add_column_sums(To *dw, To *next, const float *partials, int apart, int columns, int count) {
 	const int column = blockIdx.x * 32 + threadIdx.x % 32;
+	if (blockIdx.y) dw = next, partials += columns;
 	float sum[1] = {};
 	if (column < columns) {
 #pragma unroll 8

@@ -30,15 +30,18 @@ func (d *Device) columnSums(to tensor.Tensor, x tensor.Matrix) {
 	g, share := columnGrid(x.Rows, x.Cols/wide)
 	d.launch(kernel{"columns.cu", "column_sums", macros{{x.DType.String(), 1}, {"WIDTH", wide}}}, g,
 		addr(sums), addrOf(x), i64(x.Stride), i32(x.Rows), i32(x.Cols), i32(share))
-	d.addColumnSums(to, sums.Matrix())
+	d.addColumnSums(to, tensor.Tensor{}, sums.Matrix())
 }
 
-// addColumnSums adds the column sums of partials, F32, to to, on a GPU.
-func (d *Device) addColumnSums(to tensor.Tensor, partials tensor.Matrix) {
+// addColumnSums adds the column sums of partials, F32, to to, on a GPU. If next is there, partials has twice as many
+// columns as to, and the sums of the second half are added to next.
+func (d *Device) addColumnSums(to, next tensor.Tensor, partials tensor.Matrix) {
 	m := macros{{"F32", 1}, {"WIDTH", 1}}
 	if to.DType.Half() {
 		m = m.with("TO_"+to.DType.String(), 1)
 	}
-	d.launch(kernel{"columns.cu", "add_column_sums", m}, line(blocks(partials.Cols, 32), columnThreads),
-		addr(to).twice(true), addrOf(partials), i32(partials.Stride), i32(partials.Cols), i32(partials.Rows))
+	g := line(blocks(to.Len(), 32), columnThreads)
+	g.blocks.Y = 1 + number(next.Ok())
+	d.launch(kernel{"columns.cu", "add_column_sums", m}, g, addr(to).twice(true), addr(next).twice(true),
+		addrOf(partials), i32(partials.Stride), i32(to.Len()), i32(partials.Rows))
 }

@@ -15,11 +15,8 @@
 
 constexpr int STEP = BITS == 4 ? 128 : 64; // weights in 64 bytes of a row, which four lanes load at once
 constexpr int AHEAD = 4;                   // such steps that are in flight
-#if ZEROS || defined(GROUPED)
-constexpr int RESIDENT = 1; // thread blocks of a multiprocessor, at least: with more, registers would spill
-#else
-constexpr int RESIDENT = BLOCK_DIM < 64 ? 8 : 768 / BLOCK_DIM;
-#endif
+// Thread blocks of a multiprocessor, at least. With fewer registers, less of a turn is loaded before it is multiplied.
+constexpr int RESIDENT = BLOCK_DIM < 64 ? 8 : 512 / BLOCK_DIM;
 
 // A Part is what a thread has of a row of b: codes, and the scales and zero points of their groups.
 struct Part {
@@ -32,7 +29,7 @@ struct Part {
 inline unsigned even(unsigned x, unsigned y) { return permute(x, y, 0x5410); }
 inline unsigned odd(unsigned x, unsigned y) { return permute(x, y, 0x7632); }
 
-inline unsigned scale(uint2 four, int i) { return (i < 2 ? four.x : four.y) >> i % 2 * 16 & 0xFFFF; }
+inline f16 scale(uint2 four, int i) { return {(unsigned short)((i < 2 ? four.x : four.y) >> i % 2 * 16)}; }
 inline unsigned word(const uint4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
 
 // A thread block has 16 rows of b, and its warps take turns along them. Each product has 16 by 8 sums. The order of k
@@ -53,84 +50,92 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 #endif
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
 	const int first = blockIdx.x * (GATED ? 8 : OUTPUTS), head = headOf(depth);
-	const int lowRow = first + g, highRow = GATED ? n + lowRow : lowRow + 8;
-	const bool lowThere = lowRow < n, highThere = GATED ? lowThere : highRow < n;
+	// Rows of a and b that do not exist are read as the last ones that do: nobody needs their sums.
+	const int lowRow = min(first + g, n - 1), highRow = GATED ? n + lowRow : min(first + g + 8, n - 1);
 	const unsigned char *const lowFrom = b + lowRow * rowOf(depth), *const highFrom = b + highRow * rowOf(depth);
 	float sums[4] = {};
 	Part low, high; // rows g and g + 8 of the thread block's
-	auto readRow = [&](Part &to, const unsigned char *from, bool there, int step) {
+	auto readRow = [&](Part &to, const unsigned char *from, int step) {
 #pragma unroll
 		for (int i = 0; i < AHEAD; i++) {
 			const bool inside = (step + i) * STEP + (BITS == 8 ? 16 * t : 0) < depth;
-			to.codes[i] = inside && there ? __ldcs((const uint4 *)(from + head + (step + i) * 64 + 16 * t)) : uint4();
+			if (inside) to.codes[i] = __ldcs((const uint4 *)(from + head + (step + i) * 64 + 16 * t));
+			else if (BITS == 8) to.codes[i] = uint4();
 		}
 		if constexpr (BITS == 4) {
-			const bool inside = step * STEP < depth && there;
-			to.scales = inside ? __ldcs((const uint2 *)(from + 2 * step)) : uint2();
-			if constexpr (ZEROS) {
-				const unsigned char *zeros = from + padded(2 * groupsOf(depth));
-				to.zeros = inside ? __ldcs((const unsigned *)(zeros + step)) : 0;
-			}
+			if (step * STEP >= depth) return;
+			to.scales = __ldcs((const uint2 *)(from + 2 * step));
+			if constexpr (ZEROS) to.zeros = __ldcs((const unsigned *)(from + padded(2 * groupsOf(depth)) + step));
 		}
 	};
 	auto read = [&](int step) {
-		readRow(low, lowFrom, lowThere, step);
-		readRow(high, highFrom, highThere, step);
+		readRow(low, lowFrom, step);
+		readRow(high, highFrom, step);
 	};
 	const int begin = warp * AHEAD, steps = (depth + STEP - 1) / STEP;
 	read(begin); // weights, which no kernel of a graph writes
-	const float lowScale = BITS == 8 && lowThere ? *(const float *)lowFrom : 0;
-	const float highScale = BITS == 8 && highThere ? *(const float *)highFrom : 0;
+	const float lowScale = BITS == 8 ? *(const float *)lowFrom : 0, highScale = BITS == 8 ? *(const float *)highFrom : 0;
 	// the weights of the next layer, while memory is idle
 	for (long long i = thread(); i < lines; i += gridDim.x * BLOCK_DIM) prefetchLine(next + 64 * i);
 	launchDependents();
 	waitForPrerequisites();
 #if NORMED
 	normalize(a, norm, depth, eps); // while the weights are on their way
-#endif
-	auto eight = [&](int k) { // elements of row g of a from k on
-		if (k >= depth || g >= m) return uint4();
-#if NORMED
-		return row[k / 8];
 #else
-		return loadCachedOf<8>(a + g * aRow + k, 0).words[0];
+	a += min(g, m - 1) * aRow;
 #endif
+	constexpr int XS = BITS == 4 ? 4 : 2; // words of a that a lane's codes of a step are multiplied by
+	struct Xs { uint4 at[XS]; };
+	auto load = [&](int step, bool whole) {
+		Xs xs;
+#pragma unroll
+		for (int j = 0; j < XS; j++) {
+			const int k = step * STEP + 16 * t + j / 2 * 64 + j % 2 * 8;
+			xs.at[j] = uint4();
+			if (!whole && k >= depth) continue;
+#if NORMED
+			xs.at[j] = row[k / 8];
+#else
+			xs.at[j] = loadCachedOf<8>(a + k, 0).words[0];
+#endif
+		}
+		return xs;
+	};
+	const Masks is(depth);
+	// multiply adds up the products of a step's weights, in two sums, of which one need not wait for the other.
+	auto multiply = [&](const uint4 &lows, const uint4 &highs, const Xs &xs, int i) {
+		float half[2][4] = {};
+		const unsigned lowMinus = minusZero(ZEROS ? low.zeros >> 8 * i & 15 : 8);
+		const unsigned highMinus = minusZero(ZEROS ? high.zeros >> 8 * i & 15 : 8);
+#pragma unroll
+		for (int j = 0; j < 4; j++) {
+			const unsigned u = word(lows, j), v = word(highs, j);
+			const unsigned x = word(xs.at[j / 2], j % 2 * 2), y = word(xs.at[j / 2], j % 2 * 2 + 1);
+			if constexpr (BITS == 8) {
+				mma(half[j % 2], {pair8(u, is), pair8(v, is), pair8(u >> 8, is), pair8(v >> 8, is)}, {even(x, y), odd(x, y)});
+				continue;
+			}
+			const uint4 &far = xs.at[XS / 2 + j / 2];
+			const unsigned p = word(far, j % 2 * 2), q = word(far, j % 2 * 2 + 1);
+			mma(half[0], {pair4(u, lowMinus, is), pair4(v, highMinus, is), pair4(u >> 4, lowMinus, is),
+				pair4(v >> 4, highMinus, is)}, {even(x, y), even(p, q)});
+			mma(half[1], {pair4(u >> 8, lowMinus, is), pair4(v >> 8, highMinus, is), pair4(u >> 12, lowMinus, is),
+				pair4(v >> 12, highMinus, is)}, {odd(x, y), odd(p, q)});
+		}
+		const float s = BITS == 4 ? value(scale(low.scales, i)) : 1, r = BITS == 4 ? value(scale(high.scales, i)) : 1;
+#pragma unroll
+		for (int e = 0; e < 4; e++) sums[e] += (e < 2 ? s : r) * (half[0][e] + half[1][e]);
 	};
 	for (int step = begin; step < steps; step += WARPS * AHEAD) {
 		if (step > begin) read(step);
+		if ((step + AHEAD) * STEP <= depth) { // nothing to check, so all loads can start early
+#pragma unroll
+			for (int i = 0; i < AHEAD; i++) multiply(low.codes[i], high.codes[i], load(step + i, true), i);
+			continue;
+		}
 #pragma unroll
 		for (int i = 0; i < AHEAD; i++) {
-			const int k = (step + i) * STEP + 16 * t;
-			const uint4 xs[2] = {eight(k), eight(k + 8)};
-			if constexpr (BITS == 8) {
-#pragma unroll
-				for (int j = 0; j < 4; j++) {
-					const unsigned u = word(low.codes[i], j), v = word(high.codes[i], j);
-					const unsigned x = word(xs[j / 2], j % 2 * 2), y = word(xs[j / 2], j % 2 * 2 + 1);
-					mma(sums, {pair8(u), pair8(v), pair8(u >> 8), pair8(v >> 8)}, {even(x, y), odd(x, y)});
-				}
-				continue;
-			}
-			const uint4 far[2] = {eight(k + 64), eight(k + 72)};
-			const unsigned lowMinus = minusZero(ZEROS ? low.zeros >> 8 * i & 15 : 8);
-			const unsigned highMinus = minusZero(ZEROS ? high.zeros >> 8 * i & 15 : 8);
-			float group[4] = {};
-#pragma unroll
-			for (int j = 0; j < 4; j++) {
-				const unsigned u = word(low.codes[i], j), v = word(high.codes[i], j);
-				const unsigned x = word(xs[j / 2], j % 2 * 2), y = word(xs[j / 2], j % 2 * 2 + 1);
-				const unsigned p = word(far[j / 2], j % 2 * 2), q = word(far[j / 2], j % 2 * 2 + 1);
-				mma(group, {pair4(u, lowMinus), pair4(v, highMinus), pair4(u >> 4, lowMinus), pair4(v >> 4, highMinus)},
-					{even(x, y), even(p, q)});
-				mma(group,
-					{pair4(u >> 8, lowMinus), pair4(v >> 8, highMinus), pair4(u >> 12, lowMinus), pair4(v >> 12, highMinus)},
-					{odd(x, y), odd(p, q)});
-			}
-			const float s = f16Value(scale(low.scales, i)), r = f16Value(scale(high.scales, i));
-			sums[0] += s * group[0];
-			sums[1] += s * group[1];
-			sums[2] += r * group[2];
-			sums[3] += r * group[3];
+			if ((step + i) * STEP < depth) multiply(low.codes[i], high.codes[i], load(step + i, false), i);
 		}
 	}
 	if constexpr (BITS == 8) sums[0] *= lowScale, sums[1] *= lowScale, sums[2] *= highScale, sums[3] *= highScale;

@@ -83,6 +83,8 @@ inline void backward(T *dx, float *partials, const T *dy, const T *x, const T *w
 	int rows, int add, int biased) {
 	const int lane = threadIdx.x % THREADS, group = threadIdx.x / THREADS, stride = gridDim.x * ROWS;
 	constexpr bool AHEAD = EACH <= 2; // with more, the registers of a second row would be spilled
+	// Widening and normalizing an element takes more time than any other part of it, so its values are kept.
+	constexpr bool KEEP = EACH * WIDTH <= 16;
 	auto inside = [&](int k) { return k * THREADS + lane < VECTORS; };
 	auto at = [&](int row, int k) { return (long long)row * VECTORS + k * THREADS + lane; };
 
@@ -135,31 +137,34 @@ inline void backward(T *dx, float *partials, const T *dy, const T *x, const T *w
 		if (AHEAD) read(row + stride);
 		prefetchRow(row + 2 * stride);
 
-		auto centered = [&](int k, int i) { return CENTER ? nowX[k][i] - center : nowX[k][i]; };
-		float dots[CENTER ? 2 : 1] = {}; // of dy · w with the centered x and with 1
+		float hat[KEEP ? EACH : 1][WIDTH], g[KEEP ? EACH : 1][WIDTH];
+		auto normed = [&](int k, int i) { return (CENTER ? nowX[k][i] - center : nowX[k][i]) * scale; };
+		auto weighted = [&](int k, int i) { return nowDy[k][i] * weight[k][i]; };
+		float dots[CENTER ? 2 : 1] = {}; // of dy · w with the normalized x and with 1
 #pragma unroll
 		for (int k = 0; k < EACH; k++) {
 #pragma unroll
 			for (int i = 0; i < WIDTH; i++) {
-				dots[0] += nowDy[k][i] * weight[k][i] * centered(k, i);
-				dw[k][i] += nowDy[k][i] * scale * centered(k, i);
+				const float h = normed(k, i), by = weighted(k, i);
+				if (KEEP) hat[k][i] = h, g[k][i] = by;
+				dots[0] += by * h;
+				dw[k][i] += nowDy[k][i] * h;
 				if constexpr (CENTER) {
-					dots[1] += nowDy[k][i] * weight[k][i];
+					dots[1] += by;
 					db[k][i] += nowDy[k][i];
 				}
 			}
 		}
 		sums(dots, turn);
-		const float along = dots[0] * scale * scale / DIM; // the mean of g · x̂, times rstd
-		float shift = 0;                                   // the mean of g
-		if constexpr (CENTER) shift = dots[1] / DIM;
+		const float along = dots[0] * scale / DIM; // the mean of g · x̂, times rstd
+		float shift = 0;                           // the mean of g, times rstd
+		if constexpr (CENTER) shift = dots[1] * scale / DIM;
 #pragma unroll
 		for (int k = 0; k < EACH; k++) {
 			if (row >= rows || !inside(k)) continue;
 			store(dx, at(row, k), each([&](int i) {
-				const float g = nowDy[k][i] * weight[k][i];
-				if (CENTER) return scale * (g - shift - centered(k, i) * along) + before[k][i];
-				return scale * (g - nowX[k][i] * along) + before[k][i];
+				const float h = KEEP ? hat[k][i] : normed(k, i), by = KEEP ? g[k][i] : weighted(k, i);
+				return fmaf(by, scale, fmaf(-h, along, before[k][i] - shift));
 			}));
 		}
 	}

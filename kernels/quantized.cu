@@ -32,7 +32,7 @@ extern "C" __global__ void dequantize_rows(T *y, const unsigned char *w, const i
 		return;
 	}
 	const int g = word / 16, at = g * 128 + word % 16 * 4;
-	const float scale = f16Value(((const unsigned short *)row)[g]);
+	const float scale = value(((const f16 *)row)[g]);
 	const int zero = ZEROS ? row[padded(2 * groupsOf(in)) + g] : 8;
 	for (int k = 0; k < 4; k++) x[k] = (float)((int)(codes >> 8 * k & 15) - zero) * scale;
 	put(at, x);

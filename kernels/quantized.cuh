@@ -15,12 +15,6 @@ inline int headOf(int depth) {
 }
 inline long long rowOf(int depth) { return headOf(depth) + (BITS == 8 ? padded(depth) : 64 * groupsOf(depth)); }
 
-// f16Value returns the value of an F16, subnormal or not. It is finite.
-inline float f16Value(unsigned h) {
-	const float x = __uint_as_float((h & 0x7FFF) << 13) * 0x1p112f;
-	return h & 0x8000 ? -x : x;
-}
-
 // addPairs returns a·b + c for pairs of BF16 for which it is exact.
 inline unsigned addPairs(unsigned a, unsigned b, unsigned c) {
 #ifdef EMULATED
@@ -37,15 +31,23 @@ inline unsigned addPairs(unsigned a, unsigned b, unsigned c) {
 #endif
 }
 
+// Masks are constants in registers: an instruction has room for one immediate constant. So that the compiler does not
+// load them again for each instruction, they depend on a number that is never negative.
+struct Masks {
+	unsigned four, one, seven; // of both halves: the low four bits, the highest of the low eight, and the others
+	inline Masks(int positive)
+		: four(0x000F000F | positive >> 31), one(0x00800080 | positive >> 31), seven(0x007F007F | positive >> 31) {}
+};
+
 // pair4 returns the low four bits of both halves, minus the zero points, as BF16. minus is minusZero of these: the bits
 // of 128 with a code in the lowest bits are those of 128 + code.
 inline unsigned minusZero(unsigned zero) { return (0xC300 | zero) * 0x10001u; }
-inline unsigned pair4(unsigned codes, unsigned minus) {
-	return addPairs((codes & 0x000F000F) | 0x43004300, 0x3F803F80, minus);
+inline unsigned pair4(unsigned codes, unsigned minus, Masks is) {
+	return addPairs((codes & is.four) | 0x43004300, 0x3F803F80, minus);
 }
 
 // pair8 returns the signed bytes at the lower ends of both halves as BF16: (128 + low seven bits) - (128, or 256 if the
 // sign is set).
-inline unsigned pair8(unsigned codes) {
-	return addPairs((codes & 0x00800080) | 0x43004300, 0xBF80BF80, (codes & 0x007F007F) | 0x43004300);
+inline unsigned pair8(unsigned codes, Masks is) {
+	return addPairs((codes & is.one) | 0x43004300, 0xBF80BF80, (codes & is.seven) | 0x43004300);
 }

@@ -140,16 +140,17 @@ func (d *Device) normBackward(dx, dw, dy, x, w, rstd tensor.Tensor, add bool) {
 	}
 	d.launch(kernel{"rmsnorm.cu", "rmsnorm_backward", m}, g,
 		addr(dx).twice(add), addr(partials), addr(dy), addr(x), addr(w), addr(rstd), i32(dx.Rows()), flag(add))
-	d.addPartials(partials, dw)
+	d.addPartials(partials, dw, tensor.Tensor{})
 }
 
-// addPartials adds the column sums of partials, on a GPU: those of its first columns to the first gradient, and so on.
-// All gradients are of one length; a zero Tensor leaves out its columns.
-func (d *Device) addPartials(partials tensor.Tensor, gradients ...tensor.Tensor) {
-	for i, dw := range gradients {
-		if n := dw.Len(); dw.Ok() {
-			d.addColumnSums(dw, partials.Columns(i*n, (i+1)*n))
-		}
+// addPartials adds the column sums of partials, on a GPU: to dw those of the first columns, and to db those of as many
+// after them. A zero Tensor leaves out its columns.
+func (d *Device) addPartials(partials, dw, db tensor.Tensor) {
+	switch n := max(dw.Len(), db.Len()); {
+	case dw.Ok():
+		d.addColumnSums(dw, db, partials.Matrix())
+	case db.Ok():
+		d.addColumnSums(db, tensor.Tensor{}, partials.Columns(n, 2*n))
 	}
 }
 
