@@ -6,37 +6,74 @@ import (
 	"strings"
 )
 
-// Columns names the columns (parquet) or keys (JSON) that hold the parts of a row. Input is empty if the source has
-// none.
+// Columns names the columns (parquet) or keys (JSON) that hold the parts of a row. Input and System are empty if the
+// source has none. Text is the only part of a row that is plain text. System and Text are for training alone.
 type Columns struct {
 	Instruction string `json:"instruction,omitempty"`
 	Input       string `json:"input,omitempty"`
 	Output      string `json:"output,omitempty"`
+	System      string `json:"system,omitempty"`
+	Text        string `json:"text,omitempty"`
+}
+
+// role is a part of a row by its name for people.
+type role struct {
+	name   string
+	column *string
+}
+
+// roles returns the parts of a row. The first four are in the order of a record's values.
+func (c *Columns) roles() []role {
+	return []role{{"instruction", &c.Instruction}, {"input", &c.Input}, {"output", &c.Output}, {"system", &c.System},
+		{"text", &c.Text}}
+}
+
+// The values of a record that is a row, and their number. The input and the system prompt may be missing or always
+// empty.
+const (
+	instructionAt, inputAt, outputAt, systemAt = 0, 1, 2, 3
+	rowWidth                                   = 4
+)
+
+func isOptional(at int) bool { return at == inputAt || at == systemAt }
+
+// record returns the columns of the values of a record.
+func (c Columns) record() []string { return []string{c.Instruction, c.Input, c.Output, c.System} }
+
+// columnsOf returns the columns of a record that is a row.
+func columnsOf(record []string) (c Columns) {
+	for i, name := range record {
+		*c.roles()[i].column = name
+	}
+	return c
 }
 
 // String returns the form that ParseColumns reads: "instruction=question,output=answer".
 func (c Columns) String() string {
 	var parts []string
-	for _, p := range []struct{ role, name string }{{"instruction", c.Instruction}, {"input", c.Input},
-		{"output", c.Output}} {
-		if p.name != "" {
-			parts = append(parts, p.role+"="+p.name)
+	for _, r := range c.roles() {
+		if *r.column != "" {
+			parts = append(parts, r.name+"="+*r.column)
 		}
 	}
 	return strings.Join(parts, ",")
 }
 
 // ParseColumns reads "instruction=question,input=context,output=answer". A part that is left out has its Alpaca name
-// (instruction, input, output), the input only if the source has such a column. The empty string gives the zero
-// Columns, with which Open recognizes known column names itself. It is an error to name an unknown part, a part twice,
-// or one column for two parts.
+// (instruction, input, output), the input only if the source has such a column; there is a system prompt only if
+// "system=NAME" names it. "text=NAME" alone names a column of plain text. The empty string gives the zero Columns, with
+// which Open recognizes known column names itself. It is an error to name an unknown part, a part twice, or one column
+// for two parts.
 func ParseColumns(s string) (Columns, error) {
 	var c Columns
 	if strings.TrimSpace(s) == "" {
 		return c, nil
 	}
 	form := `write it as "instruction=NAME,input=NAME,output=NAME"`
-	roles := map[string]*string{"instruction": &c.Instruction, "input": &c.Input, "output": &c.Output}
+	roles := map[string]*string{}
+	for _, r := range c.roles() {
+		roles[r.name] = r.column
+	}
 	used := map[string]string{}
 	for _, part := range strings.Split(s, ",") {
 		role, name, ok := strings.Cut(part, "=")
@@ -54,63 +91,131 @@ func ParseColumns(s string) (Columns, error) {
 		}
 		*target, used[name] = name, role
 	}
+	if c.Text != "" && c != (Columns{Text: c.Text}) {
+		return Columns{}, fmt.Errorf("columns: text=%s is plain text, which has no other parts: leave one out", c.Text)
+	}
 	return c, nil
 }
 
-// known lists the column names in use, grouped by the column that holds the question. Alpaca, Dolly, GPTeacher, gsm8k,
-// camel, MetaMath and gen's own files are among them. "text" and, next to an instruction, "prompt" hold a rendered
-// template, not a question.
-var known = []struct {
+// A pair is columns in use, grouped by the one that holds the question.
+type pair struct {
 	instruction     string
 	inputs, outputs []string
-}{
-	{"instruction", []string{"input", "context"}, []string{"output", "response", "answer", "completion", originalOutput,
-		rewrittenOutput}},
-	{"question", []string{"input", "context"}, []string{"answer", "response", "output"}},
-	{"query", []string{"input", "context"}, []string{"response", "answer"}},
-	{"problem", nil, []string{"solution"}},
-	{"prompt", nil, []string{"completion"}},
 }
 
-// recognize finds the columns of a row among there. It ignores the column other, which holds a second answer.
-func recognize(there []string, other string) (Columns, error) {
-	var found []Columns
-	for _, k := range known {
-		if !slices.Contains(there, k.instruction) {
-			continue
+// known lists the column names in use. Alpaca, Dolly, GPTeacher, gsm8k, OpenOrca, MetaMath, Magicoder, OpenMathInstruct
+// and gen's own files are among them.
+var known = []pair{
+	{"instruction", []string{"input", "context"}, []string{"output", "response", "answer", "completion", originalOutput,
+		rewrittenOutput}},
+	{"question", []string{"input", "context"}, []string{"answer", "response", "output", "solution",
+		"generated_solution", "completion"}},
+	{"query", []string{"input", "context"}, []string{"response", "answer", "output"}},
+	{"problem", nil, []string{"solution", "generated_solution"}},
+}
+
+// others are names that hold a question if no column of known does. Next to an instruction, "prompt" holds a rendered
+// template, and "input" what the instruction refers to. CAMEL and FLAN are among them.
+var others = []pair{
+	{"prompt", []string{"context"}, []string{"completion", "response", "answer", "output"}},
+	{"input", nil, []string{"output", "response", "answer", "target"}},
+	{"inputs", nil, []string{"targets"}},
+	{"user", nil, []string{"assistant"}},
+	{"human", nil, []string{"assistant"}},
+	{"message_1", nil, []string{"message_2"}},
+}
+
+// systemColumns are the names of a column that holds a system prompt.
+var systemColumns = []string{"system", "system_prompt"}
+
+// textColumn holds plain text, if a row has no question: next to one it holds a rendered template.
+const textColumn = "text"
+
+// spelling returns the column of this name, or the only one that differs from it by case alone, or "".
+func spelling(name string, there []string) string {
+	if slices.Contains(there, name) {
+		return name
+	}
+	found := slices.DeleteFunc(slices.Clone(there), func(n string) bool { return !strings.EqualFold(n, name) })
+	if len(found) != 1 {
+		return ""
+	}
+	return found[0]
+}
+
+// pairs finds the columns of a row among there, in every way that they can be read.
+func pairs(of []pair, there []string, w wanted, other string) (found []Columns) {
+	orNone := func(names []string) []string {
+		if names = present(names, there); len(names) == 0 {
+			return []string{""}
 		}
-		inputs := present(k.inputs, there)
-		if len(inputs) == 0 {
-			inputs = []string{""}
+		return names
+	}
+	systems := []string{""}
+	if w.Training {
+		systems = orNone(systemColumns)
+	}
+	for _, k := range of {
+		question := spelling(k.instruction, there)
+		if question == "" {
+			continue
 		}
 		for _, out := range present(k.outputs, there) {
 			if out == other {
 				continue
 			}
-			for _, in := range inputs {
-				found = append(found, Columns{k.instruction, in, out})
+			for _, in := range orNone(k.inputs) {
+				for _, system := range systems {
+					found = append(found, Columns{Instruction: question, Input: in, Output: out, System: system})
+				}
 			}
 		}
+	}
+	return found
+}
+
+// recognize finds the columns of a row among there. It ignores the column other, which holds a second answer.
+func (w wanted) recognize(there []string, other string) (Columns, error) {
+	found := pairs(known, there, w, other)
+	if len(found) == 0 {
+		found = pairs(others, there, w, other)
 	}
 	switch len(found) {
 	case 1:
 		return found[0], nil
 	case 0:
+		forms := "instruction=NAME,output=NAME"
+		if w.Training {
+			forms += ", or plain text as text=NAME"
+		}
 		return Columns{}, columnsErrorf("no known pair of question and answer among the columns %s: "+
-			"name the columns as instruction=NAME,output=NAME", list(there))
+			"name the columns as %s", list(there), forms)
 	}
 	return Columns{}, columnsErrorf("the columns %s can be read in more than one way (as %s or as %s): name the columns",
 		list(there), found[0], found[1])
 }
 
-func present(names, there []string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !slices.Contains(there, n) })
+// present returns the columns of these names, in their spelling.
+func present(names, there []string) (found []string) {
+	for _, n := range names {
+		if n = spelling(n, there); n != "" {
+			found = append(found, n)
+		}
+	}
+	return found
 }
 
-// describe returns the chosen columns for an error: as ParseColumns reads them, or the column of a conversation.
+// asks reports whether a column has a name that holds a question.
+func asks(there []string) bool {
+	return slices.ContainsFunc(slices.Concat(known, others), func(p pair) bool {
+		return spelling(p.instruction, there) != ""
+	})
+}
+
+// describe returns the chosen columns for an error: as ParseColumns reads them, or those of a conversation or text.
 func describe(chosen []string) string {
-	if len(chosen) == 3 {
-		return Columns{chosen[0], chosen[1], chosen[2]}.String()
+	if len(chosen) == rowWidth {
+		return columnsOf(chosen).String()
 	}
 	return list(chosen)
 }
@@ -141,15 +246,38 @@ func list(names []string) string {
 type wanted struct {
 	Columns Columns  `json:"columns"`           // the parts of a Row; zero: recognize
 	Exactly []string `json:"exactly,omitempty"` // or these, all of them
-	// recognize what a model is trained on: a conversation, as JSON, or a Row
+	// recognize what a model is trained on: a conversation, as JSON, plain text, or a Row
 	Training bool `json:"training,omitempty"`
 }
 
-// conversationColumns are the columns that hold a whole conversation.
+// conversationColumns are the columns that hold a whole conversation, whatever else there is.
 var conversationColumns = []string{"messages", "conversations"}
 
-// conversation reports whether the chosen columns are a conversation, which a record holds as JSON.
-func (w wanted) conversation(chosen []string) bool { return w.Training && len(chosen) == 1 }
+// conversationColumn holds a whole conversation if there is no pair of question and answer.
+const conversationColumn = "conversation"
+
+// document reports whether the chosen columns are plain text.
+func (w wanted) document(chosen []string) bool {
+	return w.Training && len(chosen) == 1 && (w.Columns.Text != "" || strings.EqualFold(chosen[0], textColumn))
+}
+
+// conversation reports whether the chosen columns are a conversation, which a record holds as JSON: whole, or as a
+// prompt and its completion.
+func (w wanted) conversation(chosen []string) bool {
+	return w.Training && len(chosen) < rowWidth && !w.document(chosen)
+}
+
+// halves returns the columns of a conversation that is a prompt and its completion, both lists of messages, from those
+// of a row whose question turned out to be a list.
+func halves(chosen []string) ([]string, error) {
+	for at, name := range chosen {
+		if isOptional(at) && name != "" {
+			return nil, columnsErrorf("the column %q is a list of messages, which have no place for the column %q: "+
+				"name the columns", chosen[instructionAt], name)
+		}
+	}
+	return []string{chosen[instructionAt], chosen[outputAt]}, nil
+}
 
 // pick chooses among the columns there. It returns a name for each value of a record, "" for a value that is always
 // empty.
@@ -162,45 +290,68 @@ func (w wanted) pick(there []string) ([]string, error) {
 		}
 		return w.Exactly, nil
 	}
+	if w.Columns == (Columns{}) {
+		return w.pickKnown(there)
+	}
+	return w.pickNamed(there)
+}
+
+// pickKnown chooses columns by known names.
+func (w wanted) pickKnown(there []string) ([]string, error) {
+	if w.Training {
+		if names := present(conversationColumns, there); len(names) > 0 {
+			return names[:1], nil
+		}
+	}
+	// gen rewrites the original one of its two answers; train learns the rewritten one.
+	other := rewrittenOutput
+	if w.Training && slices.Contains(there, rewrittenOutput) {
+		other = originalOutput
+	}
+	c, err := w.recognize(there, other)
+	if err == nil {
+		return c.record(), nil
+	}
+	if w.Training && len(pairs(slices.Concat(known, others), there, w, other)) == 0 {
+		if names := present([]string{conversationColumn}, there); len(names) > 0 {
+			return names, nil
+		}
+		if names := present([]string{textColumn}, there); len(names) > 0 && !asks(there) {
+			return names, nil
+		}
+	}
+	return nil, err
+}
+
+// pickNamed checks the columns that were named, and chooses Alpaca's for parts that were not.
+func (w wanted) pickNamed(there []string) ([]string, error) {
 	c := w.Columns
-	if c == (Columns{}) {
-		if w.Training {
-			for _, name := range conversationColumns {
-				if slices.Contains(there, name) {
-					return []string{name}, nil
-				}
-			}
-		}
-		// gen rewrites the original one of its two answers; train learns the rewritten one.
-		other := rewrittenOutput
-		if w.Training && slices.Contains(there, rewrittenOutput) {
-			other = originalOutput
-		}
-		var err error
-		if c, err = recognize(there, other); err != nil {
-			return nil, err
-		}
-		return []string{c.Instruction, c.Input, c.Output}, nil
+	if !w.Training && (c.System != "" || c.Text != "") {
+		return nil, columnsErrorf("columns %s: a system prompt or plain text is only for training: "+
+			"name an instruction, an input and an output", c)
 	}
 	inputNamed := c.Input != ""
-	for _, p := range []struct {
-		name   *string
-		byName string
-	}{{&c.Instruction, "instruction"}, {&c.Input, "input"}, {&c.Output, "output"}} {
-		if *p.name == "" {
-			*p.name = p.byName
+	if c.Text == "" {
+		for _, r := range c.roles()[:outputAt+1] {
+			if *r.column == "" {
+				*r.column = r.name
+			}
 		}
 	}
-	if !slices.Contains(there, c.Input) && !inputNamed || c.Input == c.Instruction || c.Input == c.Output {
+	if !slices.Contains(there, c.Input) && !inputNamed ||
+		slices.Contains([]string{c.Instruction, c.Output, c.System}, c.Input) {
 		c.Input = ""
 	}
-	for _, n := range []string{c.Instruction, c.Input, c.Output} {
+	for _, n := range append(c.record(), c.Text) {
 		if n != "" && !slices.Contains(there, n) {
 			return nil, columnsErrorf("there is no column %q, only %s: name other columns", n, list(there))
 		}
 	}
+	if c.Text != "" {
+		return []string{c.Text}, nil
+	}
 	if c.Instruction == c.Output {
 		return nil, columnsErrorf("the column %q cannot be both question and answer: name a column for each", c.Output)
 	}
-	return []string{c.Instruction, c.Input, c.Output}, nil
+	return c.record(), nil
 }

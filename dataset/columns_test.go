@@ -14,9 +14,9 @@ func TestParseColumns(t *testing.T) {
 	}{
 		{"", Columns{}, ""},
 		{"  ", Columns{}, ""},
-		{"instruction=question,output=answer", Columns{"question", "", "answer"}, ""},
-		{" input = ctx , output = a b ", Columns{"", "ctx", "a b"}, ""},
-		{"output=a=b", Columns{"", "", "a=b"}, ""},
+		{"instruction=question,output=answer", Columns{Instruction: "question", Output: "answer"}, ""},
+		{" input = ctx , output = a b ", Columns{Input: "ctx", Output: "a b"}, ""},
+		{"output=a=b", Columns{Output: "a=b"}, ""},
 		{"question", Columns{}, `"question" names no column`},
 		{"instruction=", Columns{}, "names no column"},
 		{"instruction=a,", Columns{}, "names no column"},
@@ -24,6 +24,9 @@ func TestParseColumns(t *testing.T) {
 		{"=a", Columns{}, `"" is not a part of a row`},
 		{"output=a,output=b", Columns{}, "output is given twice"},
 		{"instruction=a,output=a", Columns{}, "given for both instruction and output"},
+		{"system=s,output=a", Columns{System: "s", Output: "a"}, ""},
+		{"text=body", Columns{Text: "body"}, ""},
+		{"text=body,output=a", Columns{}, "text=body is plain text"},
 	} {
 		got, err := ParseColumns(c.in)
 		if c.err != "" {
@@ -66,7 +69,23 @@ func TestPick(t *testing.T) {
 		{"", "query response type", "query  response"},
 		{"", "prompt completion", "prompt  completion"},
 		{"", "problem solution", "problem  solution"},
-		{"", "prompt output", "error: no known pair"},
+		{"", "prompt label", "error: no known pair"},
+		{"", "Question Complex_CoT Response", "Question  Response"}, // as medical-o1-reasoning-SFT
+		{"", "QUESTION Question answer", "error: no known pair"},
+		{"", "question Question answer Answer", "question  answer"},
+		{"", "prompt response", "prompt  response"},
+		{"", "prompt context answer", "prompt context answer"},
+		{"", "instruction prompt response", "instruction  response"}, // as self-oss-instruct
+		{"", "prompt completion response", "error: more than one way"},
+		{"", "input output", "input  output"},
+		{"", "inputs targets", "inputs  targets"},
+		{"", "role_1 topic message_1 message_2", "message_1  message_2"},
+		{"", "user assistant", "user  assistant"},
+		{"", "question generated_solution expected_answer", "question  generated_solution"},
+		{"", "problem solution answer", "problem  solution"},
+		{"", "system_prompt question response", "question  response"}, // gen's rows have no system prompt
+		{"system=s,instruction=q,output=a", "s q a", "error: only for training"},
+		{"text=t", "t", "error: only for training"},
 		{"", "text", `error: no known pair of question and answer among the columns "text"`},
 		{"", "", "error: (none)"},
 		{"", "instruction output response", "error: more than one way (as instruction=instruction,output=output or as " +
@@ -86,6 +105,44 @@ func TestPick(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := wanted{Columns: columns}.pick(strings.Fields(c.there))
+		if words, isError := strings.CutPrefix(c.want, "error: "); isError {
+			expect.Error(t, err, words)
+		} else if err != nil || strings.TrimRight(strings.Join(got, " "), " ") != c.want {
+			t.Errorf("%q among %q: %q, %v; want %q", c.columns, c.there, got, err, c.want)
+		}
+	}
+}
+
+// TestPickForTraining chooses what only training reads: conversations, plain text and system prompts.
+func TestPickForTraining(t *testing.T) {
+	for _, c := range []struct {
+		columns, there, want string
+	}{
+		{"", "id system_prompt question response", "question  response system_prompt"}, // as OpenOrca
+		{"", "instruction input output system", "instruction input output system"},
+		{"", "system system_prompt question answer", "error: more than one way"},
+		{"instruction=question,output=response", "system_prompt question response", "question  response "},
+		{"system=s,instruction=q,output=a", "s q a", "q  a s"},
+		{"system=s,instruction=q,output=a", "q a", `error: no column "s"`},
+		{"", "prompt messages", "messages"},
+		{"", "messages conversations question answer", "messages"},
+		{"", "conversation model", "conversation"},
+		{"", "conversation question answer", "question  answer "},
+		{"", "text", "text"},
+		{"", "id url title Text", "Text"},
+		{"", "text label", "text"},
+		{"", "instruction output text", "instruction  output "},
+		{"", "prompt text", "error: no known pair"}, // the text may be a template around the prompt
+		{"", "instruction output response text", "error: more than one way"},
+		{"", "body", "error: or plain text as text=NAME"},
+		{"text=body", "body messages question answer", "body"},
+		{"text=body", "text", `error: no column "body"`},
+	} {
+		columns, err := ParseColumns(c.columns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := wanted{Columns: columns, Training: true}.pick(strings.Fields(c.there))
 		if words, isError := strings.CutPrefix(c.want, "error: "); isError {
 			expect.Error(t, err, words)
 		} else if err != nil || strings.Join(got, " ") != c.want {

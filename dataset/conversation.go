@@ -5,14 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strings"
 
 	"restyle/chat"
 )
 
-// A Conversation is one row to train on: messages with the roles of package chat.
+// A Conversation is one row to train on: messages with the roles of package chat, or a document of plain text.
 type Conversation struct {
 	Messages []chat.Message
-	Row      int // index in the source, from 0, counted over all its files
+	Prompt   int    // the first Prompt messages are only the prompt: the answers among them are not to be learned
+	Text     string // the document, if Conversations.Text
+	Row      int    // index in the source, from 0, counted over all its files
 }
 
 // Conversations reads the conversations of a dataset in order. It is not safe for concurrent use. The caller must close
@@ -21,10 +25,11 @@ type Conversations struct {
 	Name     string // the file's base name, the hub id, or "starter"
 	Revision string // identifies the content: the commit on the hub, or the SHA-256 of the file in hex
 	Format   string // what was recognized, for people: "Alpaca columns instruction, input, output"
+	Text     bool   // the rows are documents of plain text
 
 	spec   string
 	source *Source
-	whole  bool // records are whole conversations as JSON
+	whole  bool // records are conversations as JSON
 	err    error
 }
 
@@ -33,11 +38,14 @@ type Conversations struct {
 //   - a row of gen's output. The answer is the rewritten one, or the original one if the columns are
 //     "output=output_original";
 //   - a question and an answer, in the columns of Alpaca (instruction, input, output) or others in use, or in those
-//     that o.Columns names. [Question] joins instruction and input;
+//     that o.Columns names. [Question] joins instruction and input. A column system or system_prompt is the system
+//     prompt. If question and answer are lists of messages (TRL's prompt and completion), only the answers of the second
+//     are to be learned;
 //   - a whole conversation in the column messages, a list of {"role": …, "content": …}, or in the column conversations,
-//     a list of {"from": …, "value": …} (ShareGPT). In parquet the list may also be JSON in a string.
+//     a list of {"from": …, "value": …} (ShareGPT). In parquet and CSV the list may also be JSON in a string;
+//   - plain text in the column text, each row a document, if there is no column that usually holds a question.
 //
-// A conversation takes precedence over all other columns. OpenConversations reads the first row.
+// The columns messages and conversations take precedence over all others. OpenConversations reads the first row.
 func OpenConversations(ctx context.Context, spec string, o Options) (*Conversations, error) {
 	s, err := open(ctx, spec, o, wanted{Columns: o.Columns, Training: true})
 	if err != nil {
@@ -45,7 +53,7 @@ func OpenConversations(ctx context.Context, spec string, o Options) (*Conversati
 	}
 	return &Conversations{
 		Name: s.Name, Revision: s.Revision, Format: formatOf(s),
-		spec: spec, source: s, whole: s.want.conversation(s.names),
+		Text: s.want.document(s.names), spec: spec, source: s, whole: s.want.conversation(s.names),
 	}, nil
 }
 
@@ -53,21 +61,21 @@ func OpenConversations(ctx context.Context, spec string, o Options) (*Conversati
 func formatOf(s *Source) string {
 	c := s.Columns
 	switch {
+	case s.want.document(s.names):
+		return fmt.Sprintf("plain text, each row a document (%s)", s.names[0])
 	case s.want.conversation(s.names):
-		return fmt.Sprintf("chat messages (%s)", s.names[0])
+		return fmt.Sprintf("chat messages (%s)", strings.Join(s.names, ", "))
 	case c.Output == rewrittenOutput:
 		return fmt.Sprintf("gen's rewritten answers (%s)", c.Output)
 	case c.Output == originalOutput:
 		return fmt.Sprintf("gen's original answers (%s)", c.Output)
 	}
-	text := "columns " + c.Instruction
+	names := slices.DeleteFunc([]string{c.System, c.Instruction, c.Input, c.Output}, func(n string) bool { return n == "" })
+	text := "columns " + strings.Join(names, ", ")
 	if c.Instruction == "instruction" && c.Output == "output" {
 		text = "Alpaca " + text
 	}
-	if c.Input != "" {
-		text += ", " + c.Input
-	}
-	return text + ", " + c.Output
+	return text
 }
 
 // Next returns the next conversation, or io.EOF after the last. Any other error names the file and the row or line and
@@ -82,23 +90,41 @@ func (c *Conversations) Next() (Conversation, error) {
 		c.err = err
 		return Conversation{}, err
 	}
-	messages, err := c.messages(rec)
-	if err != nil {
+	next := Conversation{Row: row}
+	if err := c.read(rec, &next); err != nil {
 		c.err = fmt.Errorf("dataset: %s: row %d: %w", c.Name, row, err)
 		return Conversation{}, c.err
 	}
-	return Conversation{Messages: messages, Row: row}, nil
+	return next, nil
 }
 
-func (c *Conversations) messages(rec []string) ([]chat.Message, error) {
-	if c.whole {
-		return parseMessages([]byte(rec[0]))
+// read reads a record into next.
+func (c *Conversations) read(rec []string, next *Conversation) error {
+	switch {
+	case c.Text:
+		next.Text = rec[0]
+		return nil
+	case c.whole:
+		for _, half := range rec {
+			messages, err := parseMessages([]byte(half))
+			if err != nil {
+				return err
+			}
+			next.Prompt = len(next.Messages) // of a whole conversation, 0
+			next.Messages = append(next.Messages, messages...)
+		}
+		return nil
 	}
-	question := Question(rec[0], rec[1])
+	question := Question(rec[instructionAt], rec[inputAt])
 	if question == "" {
-		return nil, errors.New("the question is empty: fill it in or remove the row")
+		return errors.New("the question is empty: fill it in or remove the row")
 	}
-	return []chat.Message{{Role: "user", Content: question}, {Role: "assistant", Content: rec[2]}}, nil
+	if strings.TrimSpace(rec[systemAt]) != "" {
+		next.Messages = append(next.Messages, chat.Message{Role: "system", Content: rec[systemAt]})
+	}
+	next.Messages = append(next.Messages, chat.Message{Role: "user", Content: question},
+		chat.Message{Role: "assistant", Content: rec[outputAt]})
+	return nil
 }
 
 // Close closes the dataset. Next must not be called after it.

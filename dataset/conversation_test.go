@@ -14,7 +14,8 @@ import (
 	"restyle/internal/expect"
 )
 
-// conversations reads a dataset to its end. It returns each conversation as "role: content | role: content".
+// conversations reads a dataset to its end. It returns each conversation as "role: content | role: content", with the
+// roles of a prompt in parentheses, and a document as "text: content".
 func conversations(spec string, o Options) (said []string, format string, err error) {
 	c, err := OpenConversations(context.Background(), spec, o)
 	if err != nil {
@@ -31,6 +32,12 @@ func conversations(spec string, o Options) (said []string, format string, err er
 		}
 		if next.Row != len(said) {
 			return said, c.Format, fmt.Errorf("row %d has the number %d", len(said), next.Row)
+		}
+		if c.Text {
+			next.Messages = []chat.Message{{Role: "text", Content: next.Text}}
+		}
+		for i := range next.Messages[:next.Prompt] {
+			next.Messages[i].Role = "(" + next.Messages[i].Role + ")"
 		}
 		said = append(said, wordings(next.Messages))
 	}
@@ -90,7 +97,30 @@ func TestConversationForms(t *testing.T) {
 			`{"role":"assistant","content":[]}`), "", "chat messages (messages)", "user: a\nb | assistant: ", nil},
 		{"contents that look like markup", message(`{"role":"user","content":"<|eot_id|>\u0000"}`), "",
 			"chat messages (messages)", "user: <|eot_id|>\x00", nil},
+		{"plain text", `{"text":"a\nb","id":1}` + "\n" + `{"text":null}`, "", "plain text, each row a document (text)",
+			"text: a\nb;text: ", nil},
+		{"named plain text", `[{"content":"<s>a","text":"b"}]`, "text=content", "plain text, each row a document (content)",
+			"text: <s>a", nil},
+		{"OpenOrca", `{"id":"x","system_prompt":"s","question":"a","response":"b"}` + "\n" +
+			`{"system_prompt":"","question":"a","response":"b"}`, "", "columns system_prompt, question, response",
+			"system: s | user: a | assistant: b;user: a | assistant: b", nil},
+		{"prompt and completion", `{"prompt":"a","completion":"b"}`, "", "columns prompt, completion",
+			"user: a | assistant: b", nil},
+		{"prompt and completion as messages", `{"prompt":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},` +
+			`{"role":"user","content":"c"}],"completion":[{"role":"assistant","content":"d"}]}`, "",
+			"chat messages (prompt, completion)", "(user): a | (assistant): b | (user): c | assistant: d", nil},
 		// These are errors.
+		{"a prompt of messages and a completion of text", `{"prompt":[{"role":"user","content":"a"}],"completion":"b"}`, "",
+			"", "", []string{"row 0", "the conversation is a string"}},
+		{"a prompt of messages with a context", `{"prompt":[],"context":"x","completion":[]}`, "", "", "",
+			[]string{"line 1", `no place for the column "context"`}},
+		{"a prompt of text, then of messages", `{"prompt":"a","completion":"b"}` + "\n" + `{"prompt":[],"completion":[]}`,
+			"", "", "user: a | assistant: b", []string{"line 2", `"prompt", "completion"`, "instruction=prompt"}},
+		{"a completion without messages", `{"prompt":[{"role":"user","content":"a"}],"completion":[]}`, "", "", "",
+			[]string{"row 0", "no messages"}},
+		{"text, then a pair", `{"text":"a"}` + "\n" + `{"question":"a","answer":"b"}`, "", "", "text: a",
+			[]string{"line 2", `"text"`, "instruction=question"}},
+		{"text that is no string", `{"text":["a"]}`, "", "", "", []string{"line 1", `"text"`, "found an array"}},
 		{"no question", `{"instruction":" ","input":"N/A","output":"c"}`, "", "", "", []string{"row 0", "question is empty"}},
 		{"no question later", `{"instruction":"a","output":"c"}` + "\n" + `{"instruction":"","output":"c"}`, "", "",
 			"user: a | assistant: c", []string{"row 1", "question is empty"}},
@@ -193,6 +223,9 @@ func TestParquetConversations(t *testing.T) {
 		{"messages_more_fields", 1, nil},
 		{"messages_text", 1, nil},
 		{"conversations", 1, nil},
+		{"messages_parts_null", 0, []string{"row 0", "message 1", `"content"`, "null"}},
+		{"messages_parts_image", 0, []string{"row 0", "message 0", `part 1 is of type "image"`}},
+		{"messages_parts_null_part", 0, []string{"row 0", "part 0 is of type null"}},
 		{"messages_empty_list", 1, []string{"row 3", "no messages"}},
 		{"messages_null_list", 1, []string{"row 3", "no messages"}},
 		{"messages_null_turn", 1, []string{"row 3", "message 0", "null"}},
@@ -221,6 +254,33 @@ func TestParquetConversations(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestParquetParts reads contents in parts, a prompt and a completion of messages, and plain text.
+func TestParquetParts(t *testing.T) {
+	parts := []string{
+		"user: a\nb\nc | assistant: d\ne",
+		"user: Hi? | assistant: Grüße 🙂",
+		"system: Be brief. | user: 1+1? | assistant: 2 | user: 2+2? | assistant: 4",
+		"user: Say nothing. | assistant: ",
+	}
+	for name, want := range map[string][]string{
+		"messages_parts": parts, "messages_parts_required": parts,
+		"prompt_completion": {
+			"(user): Hi? | assistant: Grüße 🙂",
+			"(system): Be brief. | (user): 1+1? | (assistant): 2 | (user): 2+2? | assistant: 4",
+			"(user): Say nothing. | assistant: ",
+		},
+		"text": {"text: a\nb", "text: ", "text: <s>c"},
+	} {
+		got, _, err := conversations("testdata/"+name+".parquet", Options{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
 	}
 }
 

@@ -93,6 +93,11 @@ func (t *table) record(raw []byte, w wanted) ([]string, error) {
 			return nil, err
 		}
 	}
+	if w.Training && len(names) == rowWidth && kind(values[names[instructionAt]]) == "an array" {
+		if names, err = halves(names); err != nil {
+			return nil, err
+		}
+	}
 	if t.columns == nil {
 		t.columns = slices.Clone(names)
 	}
@@ -126,7 +131,7 @@ func (t *table) record(raw []byte, w wanted) ([]string, error) {
 // those that it lacks: a row without an answer counts as a row whose answer is empty or null. For any other object it
 // returns nil.
 func (t *table) incomplete(keys []string) []string {
-	if len(t.columns) != 3 || !slices.ContainsFunc(t.columns, func(c string) bool {
+	if len(t.columns) != rowWidth || !slices.ContainsFunc(t.columns, func(c string) bool {
 		return c != "" &&
 			slices.Contains(keys, c)
 	}) {

@@ -11,9 +11,6 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// inputAt is the index of the input in a record. Only the input may be empty in every row of a good file.
-const inputAt = 1
-
 // readable lists the compressions that the library decodes correctly. From LZ4_RAW pages whose compressed size is more
 // than a third it returns zero bytes.
 var readable = map[format.CompressionCodec]bool{
@@ -31,14 +28,14 @@ func openParquet(r io.ReaderAt, size int64, w wanted) (t *table, err error) {
 	if err != nil {
 		return nil, err
 	}
-	leaves, names, turns, err := stringColumns(f, w)
+	leaves, names, talks, err := stringColumns(f, w)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkSizes(f, leaves, turns); err != nil {
+	if err := checkSizes(f, leaves, talks); err != nil {
 		return nil, err
 	}
-	p := &parquetRows{file: f, leaves: leaves, turns: turns, filled: make([]bool, len(leaves))}
+	p := &parquetRows{file: f, leaves: leaves, talks: talks, filled: make([]bool, len(leaves))}
 	return &table{
 		columns: names,
 		rows:    int(f.NumRows()),
@@ -81,8 +78,9 @@ func checkEnds(r io.ReaderAt, size int64) error {
 }
 
 // stringColumns returns the leaf indices and names of the wanted columns, with leaf -1 for a value that is always
-// empty. All must be flat and of type string. Only a conversation may be a list; its parts are then the leaves.
-func stringColumns(f *parquet.File, w wanted) (leaves []int, names []string, turns *turns, err error) {
+// empty. All must be flat and of type string. Only conversations may be lists, one or a prompt and its completion; their
+// parts are then the leaves.
+func stringColumns(f *parquet.File, w wanted) (leaves []int, names []string, talks []*turns, err error) {
 	byName := map[string]*parquet.Column{}
 	var there []string
 	for _, c := range f.Root().Columns() {
@@ -95,17 +93,26 @@ func stringColumns(f *parquet.File, w wanted) (leaves []int, names []string, tur
 	if names, err = w.pick(there); err != nil {
 		return nil, nil, nil, err
 	}
-	if w.conversation(names) && !byName[names[0]].Leaf() {
-		if turns, err = listColumn(byName[names[0]]); err != nil {
+	if w.Training && !byName[names[0]].Leaf() && len(names) == rowWidth {
+		if names, err = halves(names); err != nil {
 			return nil, nil, nil, err
 		}
-		for _, leaf := range turns.leaves {
-			leaves = append(leaves, leaf.Index())
+	}
+	if w.conversation(names) && !byName[names[0]].Leaf() {
+		for _, name := range names {
+			turns, err := listColumn(byName[name])
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			talks = append(talks, turns)
+			for _, leaf := range turns.leaves {
+				leaves = append(leaves, leaf.Index())
+			}
 		}
-		return leaves, names, turns, nil
+		return leaves, names, talks, nil
 	}
 	for i, name := range names {
-		if name == "" || i == inputAt && byName[name].Leaf() && isNull(byName[name].Type()) {
+		if name == "" || isOptional(i) && byName[name].Leaf() && isNull(byName[name].Type()) {
 			leaves = append(leaves, -1)
 			continue
 		}
@@ -146,8 +153,8 @@ func isNull(t parquet.Type) bool {
 }
 
 // checkSizes compares the numbers of the footer with each other and with the size of the file.
-func checkSizes(f *parquet.File, leaves []int, turns *turns) error {
-	if turns != nil {
+func checkSizes(f *parquet.File, leaves []int, talks []*turns) error {
+	for _, turns := range talks {
 		if err := turns.check(f); err != nil {
 			return err
 		}
@@ -188,7 +195,7 @@ func checkSizes(f *parquet.File, leaves []int, turns *turns) error {
 				return fmt.Errorf("the compression %s is not read: write the file again with snappy or zstd", m.Codec)
 			case group.Columns[leaf].FilePath != "":
 				return fmt.Errorf("row group %d is in another file (%.60q)", g, group.Columns[leaf].FilePath)
-			case m.NumValues < group.NumRows || m.NumValues > group.NumRows && turns == nil:
+			case m.NumValues < group.NumRows || m.NumValues > group.NumRows && talks == nil:
 				return fmt.Errorf("damaged parquet file (row group %d: %d values for %d rows)", g, m.NumValues, group.NumRows)
 			case start < 4 || m.TotalCompressedSize < 0 || m.TotalUncompressedSize < 0 || start > f.Size()-m.TotalCompressedSize:
 				return fmt.Errorf("damaged parquet file (row group %d: %d bytes at %d in a file of %d)",
@@ -206,7 +213,7 @@ func checkSizes(f *parquet.File, leaves []int, turns *turns) error {
 type parquetRows struct {
 	file    *parquet.File
 	leaves  []int
-	turns   *turns    // nil if rows are flat
+	talks   []*turns  // nil if rows are flat
 	group   int       // the next group
 	left    int64     // rows of the group
 	cursors []*cursor // nil for a value that is always empty
@@ -237,18 +244,14 @@ func (p *parquetRows) next() (rec []string, err error) {
 					pages:    groups[p.group].ColumnChunks()[leaf].Pages(),
 					meta:     meta,
 					rows:     p.left,
-					mayEmpty: i == inputAt || p.turns != nil,
+					mayEmpty: isOptional(i) || p.talks != nil,
 				}
 			}
 			p.cursors = append(p.cursors, c)
 		}
 		p.group++
 	}
-	if p.turns != nil {
-		rec, err = p.turns.record(p.cursors)
-	} else {
-		rec, err = record(p.cursors)
-	}
+	rec, err = p.record()
 	if err != nil {
 		return nil, fmt.Errorf("row %d, %w", p.row, err)
 	}
@@ -257,10 +260,21 @@ func (p *parquetRows) next() (rec []string, err error) {
 	return rec, nil
 }
 
-// record reads the next value of each column.
-func record(cursors []*cursor) (rec []string, err error) {
-	rec = make([]string, len(cursors))
-	for i, c := range cursors {
+// record reads the next conversations, or else the next value of each column.
+func (p *parquetRows) record() (rec []string, err error) {
+	if p.talks != nil {
+		cursors := p.cursors
+		for _, turns := range p.talks {
+			text, err := turns.record(cursors[:len(turns.leaves)])
+			if err != nil {
+				return nil, err
+			}
+			rec, cursors = append(rec, text), cursors[len(turns.leaves):]
+		}
+		return rec, nil
+	}
+	rec = make([]string, len(p.cursors))
+	for i, c := range p.cursors {
 		if c == nil {
 			continue
 		}
@@ -288,9 +302,9 @@ func (p *parquetRows) finishGroup() error {
 
 // end returns io.EOF, or what is wrong with the file as a whole.
 func (p *parquetRows) end() error {
-	if p.turns == nil && p.row > 0 {
+	if p.talks == nil && p.row > 0 {
 		for i, leaf := range p.leaves {
-			if i != inputAt && leaf >= 0 && !p.filled[i] {
+			if !isOptional(i) && leaf >= 0 && !p.filled[i] {
 				name := strings.Join(p.file.Metadata().RowGroups[0].Columns[leaf].MetaData.PathInSchema, ".")
 				return columnsErrorf("column %q: all %d values are empty: name other columns", name, p.row)
 			}

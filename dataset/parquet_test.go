@@ -35,7 +35,7 @@ func TestParquetForms(t *testing.T) {
 			t.Errorf("%s: -want +got\n%s", name, diff)
 		}
 		if s.Rows() != 40 || s.Name != name+".parquet" || len(s.Revision) != 64 ||
-			s.Columns != (Columns{"instruction", "input", "output"}) {
+			s.Columns != (Columns{Instruction: "instruction", Input: "input", Output: "output"}) {
 			t.Errorf("%s: %d rows, name %q, revision %q, columns %v", name, s.Rows(), s.Name, s.Revision, s.Columns)
 		}
 	}

@@ -126,7 +126,7 @@ func (s *Source) Next() (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
-	return Row{Instruction: rec[0], Input: rec[1], Output: rec[2], Index: s.index - 1}, nil
+	return Row{Instruction: rec[instructionAt], Input: rec[inputAt], Output: rec[outputAt], Index: s.index - 1}, nil
 }
 
 // take returns the next record. newSource has read the first one already.
@@ -188,8 +188,8 @@ func (s *Source) step() ([]string, error) {
 			if now := s.cur.columns; !sameColumns(s.names, now) {
 				return nil, columnsErrorf("dataset: %s: its columns (%s) are not those of the files before (%s): name the columns",
 					name, describe(now), describe(s.names))
-			} else if s.names = now; len(now) == 3 {
-				s.Columns = Columns{now[0], now[1], now[2]}
+			} else if s.names = now; len(now) == rowWidth {
+				s.Columns = columnsOf(now)
 			}
 			return rec, nil
 		}
@@ -204,8 +204,8 @@ func (s *Source) step() ([]string, error) {
 	}
 }
 
-// sameColumns reports whether the columns now are those of old, or old is nil. Only the input may be missing from some
-// files.
+// sameColumns reports whether the columns now are those of old, or old is nil. Only optional ones may be missing from
+// some files.
 func sameColumns(old, now []string) bool {
 	if old == nil {
 		return true
@@ -214,7 +214,7 @@ func sameColumns(old, now []string) bool {
 		return false
 	}
 	for i := range old {
-		if i != inputAt && old[i] != now[i] {
+		if !isOptional(i) && old[i] != now[i] {
 			return false
 		}
 	}

@@ -83,3 +83,26 @@ write("messages_nested_lists", pa.table({"messages": pa.array([[said[0]]], pa.li
 write("messages_strings", pa.table({"messages": [["a", "b"]]}))
 write("messages_struct", pa.table({"messages": [said[0][0]]}))
 write("conversations", pa.table({"conversations": [[{"from": names_of[m["role"]], "value": m["content"]} for m in c] for c in said]}))
+
+# Contents in parts. The lines of a content are its parts; the empty one has none.
+part = pa.struct([("text", pa.string()), ("type", pa.string())])
+
+
+def parts(c):
+    return [dict(m, content=[{"type": "text", "text": t} for t in m["content"].split("\n") if t]) for m in c]
+
+
+in_parts = pa.struct([("content", pa.list_(part)), ("role", pa.string())])
+lines = [[{"role": "user", "content": "a\nb\nc"}, {"role": "assistant", "content": "d\ne"}], *said]
+write("messages_parts", conversations([parts(c) for c in lines], in_parts), data_page_size=64)
+write("messages_parts_required", conversations([parts(c) for c in lines], pa.struct([
+    pa.field("content", pa.list_(pa.field("element", part, nullable=False)), nullable=False), pa.field("role", pa.string(), nullable=False)])),
+    data_page_version="2.0")
+write("messages_parts_null", conversations([[*parts(said[0])[:1], {"role": "user"}]], in_parts))
+write("messages_parts_image", conversations([[{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image"}]}]], in_parts))
+write("messages_parts_null_part", conversations([[{"role": "user", "content": [None]}]], in_parts))
+
+# A prompt and its completion as lists of messages, and documents of plain text.
+write("prompt_completion", pa.table({"prompt": pa.array([c[:-1] for c in said], pa.list_(turn)),
+                                     "completion": pa.array([c[-1:] for c in said], pa.list_(turn))}), row_group_size=2)
+write("text", pa.table({"id": [0, 1, 2], "text": ["a\nb", "", "<s>c"]}))
