@@ -129,8 +129,8 @@ func (p *page) execute(messages []Message, prompt bool) (jinja.Output, error) {
 	if e, is := jinja.AsError(err); is && e.Raised {
 		reason = e.Message
 	}
-	return out, &RefusedError{p.Name, -1, "", fmt.Sprintf("%.300s", reason),
-		"change the conversation, or choose another template by its name"}
+	return out, &RefusedError{Template: p.Name, Message: -1, Reason: fmt.Sprintf("%.300s", reason),
+		Advice: "change the conversation, or choose another template by its name"}
 }
 
 // roleOf is a role as a value. Templates write "<|" + role + "|>", and that is a token, so the usual roles count as the
@@ -159,72 +159,89 @@ func last(given []jinja.Span, source int) Span {
 
 // targets returns the answers: what {% generation %} marks, or what the template writes for an answer after the prompt
 // that asks for it, up to the end of the turn. If a later message changes what stands before, nobody can say which
-// answer followed which prompt, and that is an error.
+// answer followed which prompt, and that is an error. Before Options.From, spans are empty where they are not needed.
 func (p *page) targets(whole jinja.Output) ([]Span, error) {
-	unknown := func(i int, reason string) error {
-		return &RefusedError{p.Name, i, p.messages[i].Role, "what of it is the answer is not known: " + reason,
-			"mark answers and their end with {% generation %} in the template, or choose another template by its name"}
+	asked := answers(p.messages)
+	if len(asked) == 0 || asked[len(asked)-1] < p.From {
+		return make([]Span, len(asked)), nil
 	}
-	var answers []int
-	for i, m := range p.messages {
-		if m.Role == "assistant" {
-			answers = append(answers, i)
-		}
-	}
-	if len(answers) == 0 {
-		return nil, nil
-	}
-	end := p.EndOfTurn()
-	var targets []Span
 	if p.program.code.Generation {
-		if whole.Unplaced || len(whole.Generated) != len(answers) {
-			return nil, unknown(answers[0], fmt.Sprintf("its {%% generation %%} marks %d parts for %d answers",
-				len(whole.Generated), len(answers)))
-		}
-		for _, g := range whole.Generated {
-			targets = append(targets, Span{g.Start, g.End})
-		}
-		// Earlier answers may end in another way, and who types the end has not ended anything.
-		last := targets[len(targets)-1]
-		from := last.Start
-		for _, g := range whole.Given {
-			if g.Start < last.End {
-				from = max(from, g.End)
-			}
-		}
-		if from > last.End || !strings.HasSuffix(strip(whole.Text[from:last.End]), end) {
-			return nil, unknown(answers[len(answers)-1], fmt.Sprintf("its {%% generation %%} does not contain the end, %q", end))
-		}
-		return targets, nil
+		return p.generated(whole, asked)
 	}
-	for _, i := range answers {
-		if i == 0 {
-			return nil, unknown(i, "nothing comes before it that asks for it")
+	targets := make([]Span, len(asked))
+	for k, i := range asked {
+		if i < p.From {
+			continue
 		}
-		prompt, err := p.execute(p.messages[:i], true)
-		if err != nil {
-			return nil, unknown(i, "the template refuses the messages before it")
+		var err error
+		if targets[k], err = p.answer(whole, i); err != nil {
+			return nil, err
 		}
-		through, err := p.execute(p.messages[:i+1], false)
-		if err != nil {
-			return nil, unknown(i, "the template refuses a conversation that ends with it")
-		}
-		if !strings.HasPrefix(through.Text, prompt.Text) {
-			return nil, unknown(i, "the template writes the messages before it in another way once they are answered")
-		}
-		from := len(prompt.Text)
-		if n := len(through.Given); n > 0 {
-			from = max(from, through.Given[n-1].End)
-		}
-		at := strings.Index(through.Text[from:], end)
-		if at < 0 || end == "" {
-			return nil, unknown(i, "the template writes no token after it")
-		}
-		target := Span{len(prompt.Text), from + at + len(end)}
-		if !strings.HasPrefix(whole.Text, through.Text[:target.End]) {
-			return nil, unknown(i, "the template writes it in another way once there are later messages")
-		}
-		targets = append(targets, target)
 	}
 	return targets, nil
+}
+
+// unknown returns the error for an answer of which it is not known where it is.
+func (p *page) unknown(i int, reason string) *RefusedError {
+	return &RefusedError{Template: p.Name, Message: i, Role: p.messages[i].Role,
+		Reason: "what of it is the answer is not known: " + reason,
+		Advice: "mark answers and their end with {% generation %} in the template, or choose another template by its name"}
+}
+
+// generated returns what {% generation %} marks.
+func (p *page) generated(whole jinja.Output, asked []int) (targets []Span, err error) {
+	end := p.EndOfTurn()
+	if whole.Unplaced || len(whole.Generated) != len(asked) {
+		return nil, p.unknown(asked[0], fmt.Sprintf("its {%% generation %%} marks %d parts for %d answers",
+			len(whole.Generated), len(asked)))
+	}
+	for _, g := range whole.Generated {
+		targets = append(targets, Span{g.Start, g.End})
+	}
+	// Earlier answers may end in another way, and who types the end has not ended anything.
+	last := targets[len(targets)-1]
+	from := last.Start
+	for _, g := range whole.Given {
+		if g.Start < last.End {
+			from = max(from, g.End)
+		}
+	}
+	if from > last.End || !strings.HasSuffix(strip(whole.Text[from:last.End]), end) {
+		return nil, p.unknown(asked[len(asked)-1], fmt.Sprintf("its {%% generation %%} does not contain the end, %q", end))
+	}
+	return targets, nil
+}
+
+// answer returns what the template writes for message i after the prompt that asks for it.
+func (p *page) answer(whole jinja.Output, i int) (Span, error) {
+	if i == 0 {
+		return Dropped, p.unknown(i, "nothing comes before it that asks for it")
+	}
+	prompt, err := p.execute(p.messages[:i], true)
+	if err != nil {
+		return Dropped, p.unknown(i, "the template refuses the messages before it")
+	}
+	through, err := p.execute(p.messages[:i+1], false)
+	if err != nil {
+		return Dropped, p.unknown(i, "the template refuses a conversation that ends with it")
+	}
+	if !strings.HasPrefix(through.Text, prompt.Text) {
+		return Dropped, p.unknown(i, "the template writes the messages before it in another way once they are answered")
+	}
+	from := len(prompt.Text)
+	if n := len(through.Given); n > 0 {
+		from = max(from, through.Given[n-1].End)
+	}
+	end := p.EndOfTurn()
+	at := strings.Index(through.Text[from:], end)
+	if at < 0 || end == "" {
+		return Dropped, p.unknown(i, "the template writes no token after it")
+	}
+	target := Span{len(prompt.Text), from + at + len(end)}
+	if !strings.HasPrefix(whole.Text, through.Text[:target.End]) {
+		err := p.unknown(i, "the template writes it in another way once there are later messages")
+		err.Rewritten = true
+		return Dropped, err
+	}
+	return target, nil
 }

@@ -9,6 +9,10 @@ type RefusedError struct {
 	Role     string // of that message
 	Reason   string // in the template's own words, if it has any
 	Advice   string // what to do about it
+
+	// Rewritten tells that the answer would be known if the conversation ended with it: a template that writes an answer in
+	// another way once there are later messages, as one does that leaves out earlier thoughts.
+	Rewritten bool
 }
 
 // Error returns one line: the template, the message, counted from one, the reason and the advice.
@@ -21,13 +25,13 @@ func (e *RefusedError) Error() string {
 }
 
 func (p *page) refuse(i int, reason, advice string) error {
-	return &RefusedError{p.Name, i, p.messages[i].Role, reason, advice}
+	return &RefusedError{Template: p.Name, Message: i, Role: p.messages[i].Role, Reason: reason, Advice: advice}
 }
 
 // needMessages refuses a conversation without messages, for the templates that look at the first.
 func (p *page) needMessages() error {
 	if len(p.messages) == 0 {
-		return &RefusedError{p.Name, -1, "", "it has no messages", "add at least one question"}
+		return &RefusedError{Template: p.Name, Message: -1, Reason: "it has no messages", Advice: "add at least one question"}
 	}
 	return nil
 }

@@ -18,6 +18,9 @@ type Options struct {
 	// if that is not zero. Otherwise the date is FixedDate.
 	DateString string
 	Now        time.Time
+
+	// From is the index of the first message whose answer Rendered.Targets has: 0 for all answers.
+	From int
 }
 
 // A Span is the bytes [Start, End) of a text.
@@ -39,8 +42,8 @@ type Rendered struct {
 	// tokens only inside these spans. Otherwise it must ignore their ends, because words and line breaks cross them.
 	Markup []Span
 
-	// Targets lists what a training loss may count, in order: of each message with the role "assistant" the answer and the
-	// end-of-turn token, without the header before and the line break after.
+	// Targets lists what a training loss may count, in order: of each message with the role "assistant", from Options.From
+	// on, the answer and the end-of-turn token, without the header before and the line break after.
 	Targets []Span
 
 	// NoTargets says why Targets are not known, and what to do about it: a program of Jinja may render a conversation so
@@ -63,7 +66,20 @@ func (t Template) Render(messages []Message, o Options) (Rendered, error) {
 		return Rendered{}, err
 	}
 	p.out.Text = p.text.String()
+	if p.out.NoTargets == nil {
+		p.out.Targets = p.out.Targets[len(answers(messages[:min(o.From, len(messages))])):]
+	}
 	return p.out, nil
+}
+
+// answers returns the indices of the answers.
+func answers(messages []Message) (at []int) {
+	for i, m := range messages {
+		if m.Role == "assistant" {
+			at = append(at, i)
+		}
+	}
+	return at
 }
 
 // page is a rendering in progress.

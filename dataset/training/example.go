@@ -3,6 +3,7 @@ package training
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,13 +16,13 @@ import (
 // Ignore is the label of a token that does not count in the loss.
 const Ignore = -100
 
-// An Example is a conversation, or a chunk of text, as tokens to train on.
+// An Example is a conversation, its part up to one answer, or a chunk of text, as tokens to train on.
 type Example struct {
 	IDs []int32
 	// Labels has the length of IDs and is not shifted: Labels[t] is IDs[t] if the model learns to predict that token from
 	// the ones before it, otherwise Ignore. Labels[0] is always Ignore.
 	Labels []int32
-	// Row is the conversation's row in its source, or the index of a chunk of text.
+	// Row is the row of the conversation or document in its source, or the index of a chunk of a text file.
 	Row int
 
 	question uint64 // equal for rows that ask the same question; 0 if there is no question
@@ -54,19 +55,31 @@ type Encoder struct {
 // answer from the prompt that it will follow. Some templates render the last prompt differently once it is answered
 // (Mistral v0.3 drops the system prompt); Encode renders it as chat does.
 //
-// The targets are each answer and the token that ends it. An answer without text is no target, nor is its end. With
-// All, every token but the first is a target. Encode drops the tokens after the last target, since the loss ignores
-// them.
+// The targets are each answer after c.Prompt and the token that ends it. An answer without text is no target, nor is its
+// end. With All, every token but the first is a target. Encode drops the tokens after the last target, since the loss
+// ignores them.
+//
+// A document has no template: it is its text, after the token that starts a sequence if the tokenizer has one, and before
+// Template.EOS if it is a token. No special tokens are recognized in it. All its tokens but the first are targets.
 //
 // Encode truncates an example of more than Seq tokens at the end and returns the number of tokens that it dropped. The
 // rest of a truncated answer stays a target, without a token that ends it, so that the model does not learn to stop
 // there. If the prompt alone takes Seq tokens, there are no targets. An example without targets has no IDs.
 //
 // Encode returns an error that names the row if the template rejects the conversation, and an error if no model could
-// learn to end an answer with these settings.
+// learn to end an answer with these settings. Of a template that writes earlier answers in another way once there are
+// later messages, it is a [*chat.RefusedError] that says so. [Load] makes several examples of such a conversation, and of
+// a document that is too long.
 func (e *Encoder) Encode(c dataset.Conversation) (ex Example, truncated int, err error) {
-	if err := e.check(); err != nil {
+	if err := e.check(c.Text != ""); err != nil {
 		return Example{}, 0, fmt.Errorf("training: %w", err)
+	}
+	if c.Text != "" {
+		chunks := e.document(c)
+		for _, more := range chunks[min(1, len(chunks)):] {
+			truncated += more.Targets()
+		}
+		return append(chunks, Example{Row: c.Row})[0], truncated, nil
 	}
 	ex, truncated, err = e.encode(c)
 	if err != nil {
@@ -75,9 +88,9 @@ func (e *Encoder) Encode(c dataset.Conversation) (ex Example, truncated int, err
 	return ex, truncated, nil
 }
 
-// check returns an error for settings with which no conversation can be encoded.
-func (e *Encoder) check() error {
-	if err := e.checkSeq(); err != nil {
+// check returns an error for settings with which no conversation, or no plain text, can be encoded.
+func (e *Encoder) check(text bool) error {
+	if err := e.checkSeq(); err != nil || text {
 		return err
 	}
 	end := e.Template.EndOfTurn()
@@ -104,19 +117,75 @@ func seqErrorf(format string, args ...any) error {
 	return &dataset.SettingError{Name: "seq", Err: fmt.Errorf(format, args...)}
 }
 
+// A row is what one row of a dataset becomes.
+type row struct {
+	examples  []Example // those with targets
+	truncated []int     // tokens that each lost
+	apart     bool      // each answer is an example of its own
+	tooLong   bool      // there are no targets, because the prompt alone takes Seq tokens
+}
+
+// row encodes a row. If the template writes earlier answers in another way once there are later messages, it makes one
+// example for each answer, of the conversation up to there: what the model is asked when it has to give that answer.
+func (e *Encoder) row(c dataset.Conversation) (r row, err error) {
+	add := func(ex Example, truncated int) {
+		if len(ex.IDs) > 0 {
+			r.examples, r.truncated = append(r.examples, ex), append(r.truncated, truncated)
+		} else if truncated > 0 {
+			r.tooLong = true
+		}
+	}
+	if c.Text != "" {
+		for _, chunk := range e.document(c) {
+			add(chunk, 0)
+		}
+		return r, nil
+	}
+	ex, truncated, err := e.encode(c)
+	if refused, is := errors.AsType[*chat.RefusedError](err); !is || !refused.Rewritten {
+		add(ex, truncated)
+		return r, err
+	}
+	r.apart = true
+	for i, m := range c.Messages {
+		if m.Role != "assistant" || i < c.Prompt || strings.TrimSpace(m.Content) == "" {
+			continue
+		}
+		ex, truncated, err := e.encode(dataset.Conversation{Messages: c.Messages[:i+1], Prompt: i, Row: c.Row})
+		if err != nil {
+			return row{}, err
+		}
+		ex.question = asked(c.Messages) // validation must not have half of a conversation
+		add(ex, truncated)
+	}
+	return r, nil
+}
+
+// document encodes a row of plain text in chunks of Seq tokens.
+func (e *Encoder) document(c dataset.Conversation) []Example {
+	ids := e.plain(c.Text)
+	if end := e.Tokenizer.Encode(e.Template.EOS, tokenizer.EncodeOptions{Special: tokenizer.Everywhere}).IDs; len(end) == 1 {
+		ids = append(ids, end...)
+	}
+	return e.chunks(ids, func(int) int { return c.Row })
+}
+
 func (e *Encoder) encode(c dataset.Conversation) (Example, int, error) {
 	none := Example{Row: c.Row}
 	messages := c.Messages
+	if len(messages) == 0 {
+		return none, 0, nil
+	}
 	if !e.All {
 		last := len(messages)
 		for last > 0 && messages[last-1].Role != "assistant" {
 			last--
 		}
-		if messages = messages[:last]; last == 0 {
+		if messages = messages[:last]; last <= c.Prompt {
 			return none, 0, nil
 		}
 	}
-	r, err := e.render(messages)
+	r, err := e.render(messages, c.Prompt)
 	if err == nil && !e.All {
 		err = r.NoTargets
 	}
@@ -132,7 +201,7 @@ func (e *Encoder) encode(c dataset.Conversation) (Example, int, error) {
 	if e.All {
 		copy(labels, ids)
 	} else {
-		e.label(labels, tokens, r, messages)
+		e.label(labels, tokens, r, messages[c.Prompt:])
 	}
 	if n > 0 {
 		labels[0] = Ignore
@@ -154,12 +223,12 @@ func lastTarget(labels []int32) int {
 	return n
 }
 
-// label marks the answers that have text as targets.
+// label marks the answers that have text as targets. messages are those from the first that may be one.
 func (e *Encoder) label(labels []int32, tokens tokenizer.Encoding, r chat.Rendered, messages []chat.Message) {
 	for i := range labels {
 		labels[i] = Ignore
 	}
-	answer := 0 // Learn has a span for each message of an assistant
+	answer := 0 // Targets has a span for each message of an assistant
 	for _, m := range messages {
 		if m.Role != "assistant" {
 			continue
@@ -172,31 +241,32 @@ func (e *Encoder) label(labels []int32, tokens tokenizer.Encoding, r chat.Render
 	}
 }
 
-// render renders a conversation. The text before its last answer is exactly that of the prompt.
-func (e *Encoder) render(messages []chat.Message) (chat.Rendered, error) {
+// render renders a conversation whose targets are the answers after the first prompt messages. The text before its last
+// answer is exactly that of the prompt that chat gives.
+func (e *Encoder) render(messages []chat.Message, prompt int) (chat.Rendered, error) {
 	o := e.Chat
-	o.AddGenerationPrompt = false
+	o.AddGenerationPrompt, o.From = false, prompt
 	r, err := e.Template.Render(messages, o)
 	last := len(messages) - 1
 	if err != nil || last < 1 || messages[last].Role != "assistant" || r.NoTargets != nil {
 		return r, err
 	}
 	o.AddGenerationPrompt = true
-	prompt, err := e.Template.Render(messages[:last], o)
+	p, err := e.Template.Render(messages[:last], o)
 	if err != nil { // the answer cannot have followed a prompt
 		return r, nil
 	}
 	answer := r.Targets[len(r.Targets)-1]
-	if prompt.Text == r.Text[:answer.Start] || prompt.NoTargets != nil {
+	if p.Text == r.Text[:answer.Start] || p.NoTargets != nil {
 		return r, nil
 	}
-	shift := len(prompt.Text) - answer.Start
+	shift := len(p.Text) - answer.Start
 	for _, s := range within(r.Markup, answer.Start, len(r.Text)) {
-		prompt.Markup = append(prompt.Markup, chat.Span{Start: s.Start + len(prompt.Text), End: s.End + len(prompt.Text)})
+		p.Markup = append(p.Markup, chat.Span{Start: s.Start + len(p.Text), End: s.End + len(p.Text)})
 	}
-	prompt.Targets = append(prompt.Targets, chat.Span{Start: answer.Start + shift, End: answer.End + shift})
-	prompt.Text += r.Text[answer.Start:]
-	return prompt, nil
+	p.Targets = append(p.Targets, chat.Span{Start: answer.Start + shift, End: answer.End + shift})
+	p.Text += r.Text[answer.Start:]
+	return p, nil
 }
 
 // within returns the parts of spans in [from, to), with offsets from from.

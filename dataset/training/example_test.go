@@ -317,6 +317,88 @@ func TestUnknownTemplate(t *testing.T) {
 	}
 }
 
+// forgetful is a template that writes thoughts only of the last answer, as Qwen3's does.
+const forgetful = "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' %}" +
+	"{% set said = m.content.split('</think>') %}{% if loop.last %}<think>{{ said[0] if said|length > 1 }}</think>{% endif %}" +
+	"{{ said[-1] }}{% else %}{{ m.content }}{% endif %}<|im_end|>\n{% endfor %}" +
+	"{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+
+// TestAnswersApart trains with a template that rewrites earlier answers: each answer is an example of its own, exactly
+// as chat asks for it and as the template writes it when it is the last.
+func TestAnswersApart(t *testing.T) {
+	e := encoderOf(t, "chatml")
+	template, err := chat.Detect(forgetful)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template.EOS = "<|im_end|>"
+	e.Template = template
+	const a, u = "<|im_start|>assistant\n", "<|im_start|>user\n"
+	first := u + "So?<|im_end|>\n" + a + "⟦<think>x</think>It is.<|im_end|>⟧"
+	second := u + "So?<|im_end|>\n" + a + "It is.<|im_end|>\n" + u + "Is it?<|im_end|>\n" + a + "⟦<think></think>Yes.<|im_end|>⟧"
+	talked := talk("uSo?", "ax</think>It is.", "uIs it?", "aYes.")
+	for _, c := range []struct {
+		name  string
+		of    dataset.Conversation
+		seq   int
+		want  []string
+		apart bool
+	}{
+		{"one answer", dataset.Conversation{Messages: talked[:2]}, 500, []string{first}, false},
+		{"two answers", dataset.Conversation{Messages: talked}, 500, []string{first, second}, true},
+		{"and a question", dataset.Conversation{Messages: append(talked[:4:4], talk("uWhy?")...)}, 500, []string{first, second},
+			true},
+		{"an answer in the prompt", dataset.Conversation{Messages: talked, Prompt: 3}, 500, []string{second}, false},
+		{"nothing but a prompt", dataset.Conversation{Messages: talked, Prompt: 4}, 500, nil, false},
+		{"an empty answer", dataset.Conversation{Messages: talk("uSo?", "a ", "uIs it?", "aYes.")}, 500, []string{
+			u + "So?<|im_end|>\n" + a + " <|im_end|>\n" + u + "Is it?<|im_end|>\n" + a + "⟦<think></think>Yes.<|im_end|>⟧"}, true},
+		{"room for one", dataset.Conversation{Messages: talked}, 27, []string{first}, true},
+	} {
+		e.Seq = c.seq
+		c.of.Row = 5
+		r, err := e.row(c.of)
+		var got []string
+		for _, ex := range r.examples {
+			got = append(got, marked(e, ex))
+			if ex.Row != 5 || ex.question == 0 || ex.question != r.examples[0].question {
+				t.Errorf("%s: row %d, question %d", c.name, ex.Row, ex.question)
+			}
+		}
+		if err != nil || !slices.Equal(got, c.want) || r.apart != c.apart {
+			t.Errorf("%s: %v, apart %v, %v\n got %q\nwant %q", c.name, err, r.apart, r.truncated, got, c.want)
+		}
+	}
+	e.Seq = 500
+	_, _, err = e.Encode(dataset.Conversation{Messages: talked, Row: 5})
+	expect.Error(t, err, "training: row 5: ", "another way once there are later messages")
+	s, err := load(t, e, []any{map[string]any{"messages": talked}, map[string]any{"messages": talked[:2]}})
+	if err != nil || s.Rows != 2 || s.Apart != 1 || s.AnswersApart != 2 || len(s.Examples) != 3 || s.Examples[2].Row != 1 {
+		t.Errorf("%v, %+v", err, s)
+	}
+	if train, val := s.Split(0.4, 0); len(train) != 2 || len(val) != 1 {
+		t.Errorf("a conversation is in both parts: %d and %d examples", len(train), len(val))
+	}
+}
+
+// TestPromptIsNotLearned checks every template: the answers of a prompt are context.
+func TestPromptIsNotLearned(t *testing.T) {
+	messages := talk("uSo?", "aIt is.", "uIs it?", "aYes.")
+	for _, family := range chat.Names() {
+		e := encoderOf(t, family)
+		whole, _, err := e.Encode(dataset.Conversation{Messages: messages})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ex, _, err := e.Encode(dataset.Conversation{Messages: messages, Prompt: 3})
+		text := marked(e, ex)
+		before, after, _ := strings.Cut(text, "⟦")
+		if err != nil || !strings.Contains(before, "It is.") || !strings.Contains(after, "Yes.") ||
+			ex.Targets() >= whole.Targets() || strings.Count(text, "⟦") != 1 {
+			t.Errorf("%s: %v, %q", family, err, text)
+		}
+	}
+}
+
 // TestLaterPromptsAreAsked checks the templates that write the beginning of a conversation as they write the same
 // messages in a longer one: every answer must follow the prompt that chat would give, whatever was said before.
 func TestLaterPromptsAreAsked(t *testing.T) {

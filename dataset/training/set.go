@@ -21,7 +21,11 @@ type Set struct {
 
 	Name, Revision, Format string // as of dataset.Conversations
 
-	Rows            int   // rows that were read
+	Rows int // rows that were read
+	// Apart is the number of rows that became one example for each answer, and AnswersApart that of these examples: the
+	// template writes earlier answers in another way once there are later messages.
+	Apart, AnswersApart int
+
 	Truncated       int   // Examples that were truncated to Encoder.Seq tokens,
 	TruncatedTokens int   // and the tokens that they lost
 	Empty           []int // rows without targets: there is no answer, or the prompt alone takes Encoder.Seq tokens
@@ -40,7 +44,7 @@ const encodeChunk = 2048
 // number. spec and o are those of [dataset.OpenConversations]. If gen's certificates are next to its output, the result
 // lists the rows that they do not vouch for. It is an error if no example has targets.
 func Load(ctx context.Context, spec string, o dataset.Options, e *Encoder) (*Set, error) {
-	if err := e.check(); err != nil {
+	if err := e.checkSeq(); err != nil {
 		return nil, fmt.Errorf("training: %w", err)
 	}
 	source, err := dataset.OpenConversations(ctx, spec, o)
@@ -48,6 +52,9 @@ func Load(ctx context.Context, spec string, o dataset.Options, e *Encoder) (*Set
 		return nil, err
 	}
 	defer source.Close()
+	if err := e.check(source.Text); err != nil {
+		return nil, fmt.Errorf("training: %w", err)
+	}
 	s := &Set{Name: source.Name, Revision: source.Revision, Format: source.Format}
 	tooLong := 0 // of the empty rows
 	for end := false; !end; {
@@ -62,24 +69,15 @@ func Load(ctx context.Context, spec string, o dataset.Options, e *Encoder) (*Set
 			}
 			conversations = append(conversations, c)
 		}
-		examples, truncated, err := e.encodeAll(ctx, conversations)
+		rows, err := e.encodeAll(ctx, conversations)
 		if err != nil {
 			return nil, fmt.Errorf("training: %s: %w", s.Name, err)
 		}
-		for i, ex := range examples {
-			s.Rows++
-			switch {
-			case len(ex.IDs) > 0:
-				s.Examples = append(s.Examples, ex)
-				if truncated[i] > 0 {
-					s.Truncated++
-					s.TruncatedTokens += truncated[i]
-				}
-				continue
-			case truncated[i] > 0:
+		for i, r := range rows {
+			s.add(conversations[i].Row, r)
+			if r.tooLong && len(r.examples) == 0 {
 				tooLong++
 			}
-			s.Empty = append(s.Empty, ex.Row)
 		}
 	}
 	if len(s.Examples) == 0 {
@@ -90,6 +88,25 @@ func Load(ctx context.Context, spec string, o dataset.Options, e *Encoder) (*Set
 	}
 	s.count()
 	return s, nil
+}
+
+// add adds what a row became.
+func (s *Set) add(number int, r row) {
+	s.Rows++
+	s.Examples = append(s.Examples, r.examples...)
+	for _, tokens := range r.truncated {
+		if tokens > 0 {
+			s.Truncated++
+			s.TruncatedTokens += tokens
+		}
+	}
+	if r.apart {
+		s.Apart++
+		s.AnswersApart += len(r.examples)
+	}
+	if len(r.examples) == 0 {
+		s.Empty = append(s.Empty, number)
+	}
 }
 
 // nothingLeft returns the error for a set without targets. In tooLong of its rows the question alone takes seq tokens;
@@ -106,10 +123,8 @@ func (s *Set) nothingLeft(tooLong, seq int) error {
 }
 
 // encodeAll encodes conversations on all threads. If several fail, it returns the error of the first row.
-func (e *Encoder) encodeAll(ctx context.Context, conversations []dataset.Conversation) (
-	examples []Example, truncated []int, err error) {
-	examples, truncated = make([]Example, len(conversations)), make([]int, len(conversations))
-	errs := make([]error, len(conversations))
+func (e *Encoder) encodeAll(ctx context.Context, conversations []dataset.Conversation) ([]row, error) {
+	rows, errs := make([]row, len(conversations)), make([]error, len(conversations))
 	var next atomic.Int64
 	var all sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(conversations)) {
@@ -119,20 +134,20 @@ func (e *Encoder) encodeAll(ctx context.Context, conversations []dataset.Convers
 				if i >= len(conversations) {
 					return
 				}
-				examples[i], truncated[i], errs[i] = e.encode(conversations[i])
+				rows[i], errs[i] = e.row(conversations[i])
 			}
 		})
 	}
 	all.Wait()
 	if err := ctx.Err(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for i, err := range errs {
 		if err != nil {
-			return nil, nil, fmt.Errorf("row %d: %w", conversations[i].Row, err)
+			return nil, fmt.Errorf("row %d: %w", conversations[i].Row, err)
 		}
 	}
-	return examples, truncated, nil
+	return rows, nil
 }
 
 // count sets the fields that follow from the examples.
@@ -178,6 +193,8 @@ func Join(sets ...*Set) *Set {
 			formats = append(formats, s.Format)
 		}
 		all.Rows += s.Rows
+		all.Apart += s.Apart
+		all.AnswersApart += s.AnswersApart
 		all.Truncated += s.Truncated
 		all.TruncatedTokens += s.TruncatedTokens
 		all.Tokens += s.Tokens

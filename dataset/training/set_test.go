@@ -259,6 +259,57 @@ func TestCommittedSet(t *testing.T) {
 	}
 }
 
+// TestLoadDocuments loads rows of plain text: whatever is typed there is no special token, and nothing is lost.
+func TestLoadDocuments(t *testing.T) {
+	e := encoderOf(t, "raw") // EOS is <|end_of_text|>
+	long := strings.Repeat("What is it? ", 20)
+	rows := []map[string]string{{"text": "So?"}, {"text": ""}, {"text": "<|eot_id|>" + long}}
+	for _, seq := range []int{2, 9, 1000} {
+		e.Seq = seq
+		s, err := load(t, e, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents := map[int][]int32{}
+		for _, ex := range s.Examples {
+			if ex.Labels[0] != Ignore || !slices.Equal(ex.Labels[1:], ex.IDs[1:]) || len(ex.IDs) > seq {
+				t.Errorf("seq %d: row %d has the labels %v of %v", seq, ex.Row, ex.Labels, ex.IDs)
+			}
+			if ids := documents[ex.Row]; ids == nil {
+				documents[ex.Row] = slices.Clone(ex.IDs)
+			} else if ids[len(ids)-1] != ex.IDs[0] {
+				t.Errorf("seq %d: a chunk of row %d does not continue the one before", seq, ex.Row)
+			} else {
+				documents[ex.Row] = append(ids, ex.IDs[1:]...)
+			}
+		}
+		for row, r := range rows {
+			var special []int32
+			for _, id := range documents[row] {
+				if e.Tokenizer.IsSpecial(id) {
+					special = append(special, id)
+				}
+			}
+			want, ends := "<|begin_of_text|>"+r["text"]+"<|end_of_text|>", 2
+			if r["text"] == "" {
+				want, ends = "", 0
+			}
+			if got := e.Tokenizer.Decode(documents[row], false); got != want || len(special) != ends {
+				t.Errorf("seq %d: row %d is %q with %d special tokens, want %q", seq, row, got, len(special), want)
+			}
+		}
+		if s.Rows != 3 || !slices.Equal(s.Empty, []int{1}) || s.Format != "plain text, each row a document (text)" || s.Truncated != 0 {
+			t.Errorf("%d rows as %q, %d truncated", s.Rows, s.Format, s.Truncated)
+		}
+	}
+	e.Template.EOS = "" // a model without one
+	e.Seq = 1000
+	s, err := load(t, e, rows)
+	if err != nil || e.Tokenizer.Decode(s.Examples[0].IDs, false) != "<|begin_of_text|>So?" || len(s.Empty) != 1 {
+		t.Errorf("%v, %+v", err, s)
+	}
+}
+
 func TestLoadText(t *testing.T) {
 	e := encoderOf(t, "raw")
 	text := strings.Repeat("What is it? <|eot_id|>\n", 30)

@@ -35,23 +35,32 @@ func LoadText(ctx context.Context, path string, e *Encoder) (*Set, error) {
 	}
 	sum := sha256.Sum256([]byte(text))
 	s := &Set{Name: filepath.Base(path), Revision: hex.EncodeToString(sum[:]), Format: "plain text"}
-	ids := beginning(e.Tokenizer).IDs
-	ids = append(ids, e.Tokenizer.Encode(strings.TrimPrefix(text, "\ufeff"), tokenizer.EncodeOptions{}).IDs...)
+	ids := e.plain(strings.TrimPrefix(text, "\ufeff"))
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("training: %s: %w", path, err)
 	}
-	for from := 0; from+1 < len(ids); from += e.Seq - 1 {
-		to := min(from+e.Seq, len(ids))
-		labels := slices.Clone(ids[from:to])
-		labels[0] = Ignore
-		s.Examples = append(s.Examples, Example{IDs: ids[from:to:to], Labels: labels, Row: s.Rows})
-		s.Rows++
-	}
-	if s.Rows == 0 {
+	s.Examples = e.chunks(ids, func(chunk int) int { return chunk })
+	if s.Rows = len(s.Examples); s.Rows == 0 {
 		return nil, fmt.Errorf("training: %s: a text of %d tokens: nothing is left to train on", path, len(ids))
 	}
 	s.count()
 	return s, nil
+}
+
+// plain encodes plain text, after the token that starts a sequence. It recognizes no special tokens in it.
+func (e *Encoder) plain(text string) []int32 {
+	return append(beginning(e.Tokenizer).IDs, e.Tokenizer.Encode(text, tokenizer.EncodeOptions{}).IDs...)
+}
+
+// chunks cuts plain text as LoadText says. row returns the row of each chunk.
+func (e *Encoder) chunks(ids []int32, row func(chunk int) int) (list []Example) {
+	for from := 0; from+1 < len(ids); from += e.Seq - 1 {
+		to := min(from+e.Seq, len(ids))
+		labels := slices.Clone(ids[from:to])
+		labels[0] = Ignore
+		list = append(list, Example{IDs: ids[from:to:to], Labels: labels, Row: row(len(list))})
+	}
+	return list
 }
 
 func readText(path string) (string, error) {
