@@ -10,14 +10,27 @@ import (
 	"restyle/hf/hub"
 )
 
-// extensions are those of data files, the preferred ones first.
-var extensions = []string{".parquet", ".jsonl", ".json"}
+// extensions are those of data files, the preferred ones first. All but parquet may be packed, with .gz after it.
+var extensions = []string{".parquet", ".jsonl", ".json", ".csv", ".tsv"}
+
+// extension returns the extension of a data file in lower case, without .gz, or "" if it is none. A file that is packed
+// with gzip and does not say what it is may be one.
+func extension(name string) string {
+	name = strings.ToLower(name)
+	bare := strings.TrimSuffix(name, ".gz")
+	switch ext := path.Ext(bare); {
+	case slices.Contains(extensions, ext) && (bare == name || ext != ".parquet"):
+		return ext
+	case bare != name:
+		return ".gz"
+	}
+	return ""
+}
 
 // looksLikeHubID distinguishes "owner/name" from a path that does not exist.
 func looksLikeHubID(spec string) bool {
 	_, err := hub.ParseRef(hub.Dataset, spec)
-	named := slices.Contains(append([]string{".csv", ".tsv", ".gz"}, extensions...), strings.ToLower(path.Ext(spec)))
-	return err == nil && strings.Contains(spec, "/") && !named
+	return err == nil && strings.Contains(spec, "/") && extension(spec) == ""
 }
 
 // openHub reads the files of one split in the order of their names. It fetches each file only when the reader reaches
@@ -65,7 +78,8 @@ var splitWords = []string{"train", "training", "test", "testing", "validation", 
 
 // splitFiles returns the files of a split. split may also be the path of a file, or "directory/split". A file belongs
 // to a split if its path contains the split's name as a word (data/train-00000-of-00001.parquet). If no file names a
-// split, all belong to "train". splitFiles prefers parquet to JSONL and JSONL to JSON, and does not mix formats.
+// split, all belong to "train". splitFiles prefers parquet to JSONL, JSONL to JSON, JSON to CSV and CSV to TSV, packed with
+// gzip or not, and does not mix formats.
 func splitFiles(paths []string, split string) ([]string, error) {
 	if split == "" {
 		split = "train"
@@ -77,7 +91,7 @@ func splitFiles(paths []string, split string) ([]string, error) {
 	var data []string
 	for _, ext := range extensions {
 		for _, p := range paths {
-			if strings.HasPrefix(p, dir) && strings.EqualFold(path.Ext(p), ext) && !slices.Contains(notData, path.Base(p)) {
+			if strings.HasPrefix(p, dir) && extension(p) == ext && !slices.Contains(notData, path.Base(p)) {
 				data = append(data, p)
 			}
 		}
@@ -86,7 +100,7 @@ func splitFiles(paths []string, split string) ([]string, error) {
 		}
 	}
 	if data == nil {
-		return nil, fmt.Errorf("the repository has no parquet, JSONL or JSON file%s (it has %s): convert it, or name another",
+		return nil, fmt.Errorf("the repository has no parquet, JSONL, JSON or CSV file%s (it has %s): convert it, or name another",
 			in(dir), list(paths))
 	}
 	named := slices.DeleteFunc(slices.Clone(data), func(p string) bool {

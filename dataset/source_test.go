@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"compress/gzip"
 	"context"
 	"fmt"
 	"os"
@@ -123,9 +124,16 @@ func TestSplitFiles(t *testing.T) {
 		{"restraint.json testing.json", "", `error: no file belongs to the split "train"`},
 		{"default/train/0000.parquet default/test/0000.parquet", "", "default/train/0000.parquet"},
 		{"DATA/Train.PARQUET", "", "DATA/Train.PARQUET"},
-		{"README.md rows.csv", "", `error: no parquet, JSONL or JSON file (it has "README.md", "rows.csv")`},
-		{"", "", "error: no parquet, JSONL or JSON file"},
-		{"x/train.parquet", "y/train", "error: no parquet, JSONL or JSON file in y/"},
+		{"README.md rows.csv", "", "rows.csv"},
+		{"train.tsv test.tsv", "", "train.tsv"},
+		{"train.csv train.json.gz train.tsv", "", "train.json.gz"},
+		{"a-train.00000-of-00002.json.gz a-train.00001-of-00002.json.gz a-validation.json.gz", "", // as C4
+			"a-train.00000-of-00002.json.gz a-train.00001-of-00002.json.gz"},
+		{"train.csv.gz train.CSV", "", "train.CSV train.csv.gz"},
+		{"train.parquet.gz train.csv", "", "train.csv"}, // gzip in parquet is not read
+		{"README.md rows.xlsx", "", `error: no parquet, JSONL, JSON or CSV file (it has "README.md", "rows.xlsx")`},
+		{"", "", "error: no parquet, JSONL, JSON or CSV file"},
+		{"x/train.parquet", "y/train", "error: no parquet, JSONL, JSON or CSV file in y/"},
 	} {
 		got, err := splitFiles(strings.Fields(c.paths), c.split)
 		if words, isError := strings.CutPrefix(c.want, "error: "); isError {
@@ -180,6 +188,26 @@ func TestHub(t *testing.T) {
 	expect.Error(t, err, "data/test.parquet: ", "parquet")
 	_, _, err = all("owner/other", Options{Hub: hub})
 	expect.Error(t, err, "no file owner/other, and on the hub", "hub")
+}
+
+// TestHubForms reads CSV and packed files of a hub dataset, whose local names are those of the repository.
+func TestHubForms(t *testing.T) {
+	var packed strings.Builder
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write([]byte("question,answer\na,b\n")); err != nil {
+		t.Fatal(err)
+	}
+	z.Close()
+	for _, files := range []map[string]string{
+		{"data/train.csv": "question,answer\na,b\n", "data/test.csv": "x\n"},
+		{"train-0.csv.gz": packed.String(), "README.md": ""},
+		{"train.tsv": "question\tanswer\na\tb\n"},
+	} {
+		rows, _, err := all("owner/name", Options{Hub: hubCache(t, files)})
+		if err != nil || !slices.Equal(rows, []Row{{"a", "", "b", 0}}) {
+			t.Errorf("%v: %v, %v", files, rows, err)
+		}
+	}
 }
 
 func TestHubFilesMustAgree(t *testing.T) {

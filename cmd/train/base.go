@@ -11,7 +11,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"restyle/chat"
@@ -119,7 +118,7 @@ func (t *train) newTokenizer(ctx context.Context, files map[string][]byte) error
 	settings := map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": turnEnd, "pad_token": endOfText,
 		"clean_up_tokenization_spaces": false, "model_max_length": c.MaxPositions}
 	ends := []int32{end, text}
-	if len(t.text) > 0 { // it continues texts and answers no questions
+	if t.onlyText { // it continues texts and answers no questions
 		settings["eos_token"], ends = endOfText, []int32{text}
 	} else {
 		chatml, err := chat.ByName("chatml")
@@ -193,19 +192,19 @@ func (t *train) texts(ctx context.Context, failed *error) iter.Seq[string] {
 		if len(t.text) > 0 {
 			return
 		}
-		specs := t.sources()
+		sources := t.sources()
 		if t.vocabData != "" {
-			specs = append(slices.Clone(specs), t.vocabData)
+			sources = append(sources, source{spec: t.vocabData})
 		}
-		for _, spec := range specs {
-			source, err := dataset.OpenConversations(ctx, spec, t.sourceOptions(spec))
+		for _, s := range sources {
+			source, err := t.open(ctx, s)
 			for err == nil {
 				var c dataset.Conversation
 				if c, err = source.Next(); err != nil {
 					break
 				}
-				for _, m := range c.Messages {
-					if !yield(m.Content) {
+				for _, m := range append(c.Messages, chat.Message{Content: c.Text}) {
+					if m.Content != "" && !yield(m.Content) {
 						err = io.EOF
 						break
 					}
@@ -222,13 +221,32 @@ func (t *train) texts(ctx context.Context, failed *error) iter.Seq[string] {
 	}
 }
 
-// sourceOptions returns the options with which a dataset is opened. --columns applies to --data only.
-func (t *train) sourceOptions(spec string) dataset.Options {
-	o := dataset.Options{Split: t.split, Starter: data.Starter, Hub: t.hub()}
-	if spec != t.vocabData && t.columns != "" {
-		o.Columns, _ = dataset.ParseColumns(t.columns) // check has already parsed it
+// sourceOptions returns the options with which a dataset is opened.
+func (t *train) sourceOptions(s source) dataset.Options {
+	return dataset.Options{Split: t.split, Columns: s.columns, Starter: data.Starter, Hub: t.hub()}
+}
+
+// open opens a dataset.
+func (t *train) open(ctx context.Context, s source) (*dataset.Conversations, error) {
+	return dataset.OpenConversations(ctx, s.spec, t.sourceOptions(s))
+}
+
+// holdsText reports whether all data is plain text. Reading it reports whatever is wrong with it.
+func (t *train) holdsText(ctx context.Context) bool {
+	if len(t.text) > 0 {
+		return true
 	}
-	return o
+	for _, s := range t.sources() {
+		c, err := t.open(ctx, s)
+		if err != nil {
+			return false
+		}
+		c.Close()
+		if !c.Text {
+			return false
+		}
+	}
+	return true
 }
 
 // readData reads and encodes the data.
@@ -246,10 +264,10 @@ func (t *train) readData(ctx context.Context, codec infer.Codec) (*training.Set,
 	if len(sets) > 0 {
 		return training.Join(sets...), e, nil
 	}
-	for _, spec := range t.sources() {
-		s, err := training.Load(ctx, spec, t.sourceOptions(spec), e)
+	for _, of := range t.sources() {
+		s, err := training.Load(ctx, of.spec, t.sourceOptions(of), e)
 		if err != nil {
-			if len(t.data) == 0 && errors.Is(err, fs.ErrNotExist) {
+			if len(t.data.Files) == 0 && errors.Is(err, fs.ErrNotExist) {
 				err = fmt.Errorf("%w: make it with go run ./cmd/gen, or name another dataset with --data", err)
 			}
 			return nil, nil, err

@@ -91,7 +91,7 @@ func (r *running) report(res trainer.Result, f summary) {
 	switch flag := tunedFlag(r.out); {
 	case r.fromScratch == "":
 		r.note("ask it: go run ./cmd/chat%s", flag)
-	case len(r.text) > 0:
+	case r.onlyText:
 		r.note("have it continue a text: go run ./cmd/chat%s --only tuned --raw --prompt TEXT", flag)
 	default:
 		r.note("ask it: go run ./cmd/chat%s --only tuned", flag)

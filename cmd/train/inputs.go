@@ -62,6 +62,7 @@ func (t *train) resolve(ctx context.Context) (*inputs, error) {
 			return nil, fmt.Errorf("--benchmark-log: %w", err)
 		}
 	}
+	t.onlyText = t.holdsText(ctx)
 	base, err := t.openBase(ctx)
 	if err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ func (t *train) read(ctx context.Context, base *hf.Checkpoint, dir string, style
 		return nil, cli.Usagef("--%w", err)
 	}
 	template := t.template
-	if len(t.text) > 0 {
+	if len(t.text) > 0 || t.onlyText && template == "" {
 		template = "raw"
 	}
 	codec, err := infer.CodecOf(base, template)
@@ -120,7 +121,7 @@ func (j *job) identify() error {
 	id := j.Identity
 	id["data"] = j.set.SHA256
 	id["train-on"] = j.trainOn
-	id["columns"] = j.columns
+	id["columns"] = j.columns.String()
 	id["val"] = fmt.Sprint(j.val)
 	id["template"] = j.codec.Template.Name
 	id["fused"] = j.fused.String()

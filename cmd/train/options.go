@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -37,8 +38,10 @@ it allocates any; --dry-run stops there.`
 type options struct {
 	config trainer.Config
 
-	data, text           cli.Files
-	split, columns       string
+	data                 dataFlag
+	columns              columnsFlag
+	text                 cli.Files
+	split                string
 	trainOn, template    string
 	val                  float64
 	showExample, offline bool
@@ -75,12 +78,13 @@ const (
 func (o *options) fields() []trainer.Field {
 	return []trainer.Field{
 		{Name: "data", Group: groupData, Value: &o.data,
-			Help: "a `file` (JSON, JSONL, CSV or parquet: gen's output, Alpaca's columns or chat messages), a hub id " +
-				"(owner/name or owner/name@revision), or starter, the embedded dataset; may be repeated, " +
+			Help: "a `file` (JSON, JSONL, CSV or parquet: gen's output, questions and answers, chat messages or plain " +
+				"text), a hub id (owner/name or owner/name@revision), or starter, the embedded dataset; may be repeated, " +
 				"or a pattern such as 'data/*.jsonl' (default " + defaultData + ")"},
 		{Name: "split", Group: groupData, Value: &o.split, Default: "train", Help: "split of a hub dataset"},
 		{Name: "columns", Group: groupData, Value: &o.columns,
-			Help: "columns of a row, as `instruction=A,input=B,output=C`, if they are not recognized or others are wanted"},
+			Help: "columns of a row, as `instruction=A,input=B,output=C`, with system=D or only text=E, if they are not " +
+				"recognized or others are wanted: after a --data, its own; before the first, those of all others"},
 		{Name: "text", Group: groupData, Value: &o.text,
 			Help: "plain text instead of --data: a `file` whose every token is a target; may be repeated"},
 		{Name: "train-on", Group: groupData, Value: &o.trainOn, Default: "responses",
@@ -157,12 +161,90 @@ func (o *options) fields() []trainer.Field {
 
 const defaultData = "data/passive_aggressive_data.json"
 
-// sources returns the datasets to train on.
-func (o *options) sources() []string {
-	if len(o.data) == 0 {
-		return []string{defaultData}
+// A dataFlag is --data: datasets, and the --columns that each has of its own.
+type dataFlag struct {
+	cli.Files
+	columns []string // by dataset; "" for those of all
+	last    int      // index of the first dataset of the last --data
+}
+
+// Set adds a dataset, or those that match a pattern.
+func (d *dataFlag) Set(s string) error {
+	d.last = len(d.Files)
+	err := d.Files.Set(s)
+	d.columns = append(d.columns, make([]string, len(d.Files)-len(d.columns))...)
+	return err
+}
+
+// A columnsFlag is --columns: before the first --data those of all datasets, and after one its own.
+type columnsFlag struct {
+	of  *dataFlag
+	all string
+}
+
+func (c *columnsFlag) String() string {
+	if c.of == nil || len(c.of.Files) == 0 {
+		return c.all
 	}
-	return o.data
+	each := make([]string, len(c.of.Files))
+	for i := range each {
+		each[i] = cmp.Or(c.of.columns[i], c.all)
+	}
+	if different := slices.Compact(slices.Clone(each)); len(different) == 1 {
+		return each[0]
+	}
+	for i, s := range each {
+		each[i] = cmp.Or(s, "-")
+	}
+	return strings.Join(each, "; ")
+}
+
+// Set checks columns and sets them for the last --data, or for all.
+func (c *columnsFlag) Set(s string) error {
+	if _, err := dataset.ParseColumns(s); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "columns: "))
+	}
+	if strings.TrimSpace(s) == "" {
+		return errors.New("it is empty: name columns, or leave it out")
+	}
+	if len(c.of.Files) == 0 {
+		if c.all != "" {
+			return errors.New("it is given twice before the first --data: leave one out, or put it after its --data")
+		}
+		c.all = s
+		return nil
+	}
+	for i := c.of.last; i < len(c.of.Files); i++ {
+		if c.of.columns[i] != "" {
+			return fmt.Errorf("--data %s has it twice: leave one out, or put it before all --data for all of them",
+				c.of.Files[i])
+		}
+		c.of.columns[i] = s
+	}
+	return nil
+}
+
+// A source is a dataset to train on, and the columns of its rows.
+type source struct {
+	spec    string
+	columns dataset.Columns
+}
+
+// sources returns the datasets to train on.
+func (o *options) sources() []source {
+	if len(o.data.Files) == 0 {
+		return []source{newSource(defaultData, o.columns.all)}
+	}
+	var list []source
+	for i, spec := range o.data.Files {
+		list = append(list, newSource(spec, cmp.Or(o.data.columns[i], o.columns.all)))
+	}
+	return list
+}
+
+func newSource(spec, columns string) source {
+	c, _ := dataset.ParseColumns(columns) // columnsFlag.Set has already parsed it
+	return source{spec, c}
 }
 
 // newOptions returns options with their defaults, and the flags that set them.
@@ -172,6 +254,7 @@ func newOptions(out io.Writer) (*options, *cli.Flags) {
 	for _, x := range own {
 		x.Reset()
 	}
+	o.columns.of = &o.data
 	all := append(o.config.Fields(), own...)
 	for _, group := range []string{groupData, groupModel, groupTraining, groupEvaluations, groupDevice, groupOther} {
 		f.Group(group)
@@ -181,7 +264,7 @@ func newOptions(out io.Writer) (*options, *cli.Flags) {
 			}
 		}
 	}
-	f.First("Most used", "data", "model", "out", "fused", "epochs", "lr", "seq", "device", "resume", "dry-run")
+	f.First("Most used", "data", "model", "out", "fused", "device")
 	f.MayBeEmpty("benchmark-log", "label")
 	return o, f
 }
@@ -198,9 +281,9 @@ func (o *options) check(given func(flag string) bool) error {
 		return cli.Usagef("--same-bits needs --resume: it is about continuing a run")
 	case o.resume && o.restart:
 		return cli.Usagef("--resume continues a run and --restart starts over: leave one out")
-	case len(o.text) > 0 && len(o.data) > 0:
+	case len(o.text) > 0 && len(o.data.Files) > 0:
 		return cli.Usagef("--text and --data exclude each other: leave one out")
-	case len(o.text) > 0 && o.columns != "":
+	case len(o.text) > 0 && o.columns.all != "":
 		return cli.Usagef("--columns names those of a dataset, and --text has none: leave one out")
 	case o.fromScratch != "" && given("model"):
 		return cli.Usagef("--from-scratch makes a new model and --model fine-tunes one: leave one out")
@@ -225,9 +308,6 @@ func (o *options) check(given func(flag string) bool) error {
 		if _, err := chat.ByName(o.template); err != nil {
 			return cli.Usagef("--template: %v", err)
 		}
-	}
-	if _, err := dataset.ParseColumns(o.columns); o.columns != "" && err != nil {
-		return cli.Usagef("--columns: %v", err)
 	}
 	if err := o.config.Check(); err != nil {
 		return cli.Usagef("--%w", err)
@@ -259,7 +339,10 @@ func (o *options) checkPaths(out string) error {
 	}
 	read := map[string][]string{"model": {o.model}, "from-scratch": {o.fromScratch}, "tokenizer": {o.tokenizer},
 		"text":       o.text,
-		"vocab-data": {o.vocabData}, "data": o.sources()}
+		"vocab-data": {o.vocabData}}
+	for _, s := range o.sources() {
+		read["data"] = append(read["data"], s.spec)
+	}
 	for _, flag := range slices.Sorted(maps.Keys(read)) {
 		for _, path := range read[flag] {
 			if _, err := os.Stat(path); err == nil && path != data.StarterName && holds(out, path) {

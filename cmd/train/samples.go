@@ -36,7 +36,7 @@ func (in *inputs) newSampler(ctx context.Context, m *model.Model) (*sampler, err
 		from = in.examples
 	}
 	from = from[:min(in.config.Samples, len(from))]
-	if len(in.text) > 0 {
+	if in.onlyText {
 		a.style = nil
 		for _, e := range from {
 			a.add(in.codec.Tokenizer.Decode(e.IDs[:min(8, len(e.IDs))], true), e.IDs[:min(8, len(e.IDs))])
@@ -76,8 +76,8 @@ func (a *sampler) add(question string, prompt []int32) {
 // conversations reads the rows of the given examples again, as text.
 func (t *train) conversations(ctx context.Context, of []training.Example) (found []dataset.Conversation, err error) {
 	first := 0 // number of the current dataset's first row
-	for _, spec := range t.sources() {
-		source, err := dataset.OpenConversations(ctx, spec, t.sourceOptions(spec))
+	for _, s := range t.sources() {
+		source, err := t.open(ctx, s)
 		if err != nil {
 			return nil, err
 		}

@@ -31,7 +31,7 @@ func (t *train) settings() map[string]string {
 			all[f.Name] = f.Value.String()
 		}
 	})
-	if len(t.data) == 0 && len(t.text) == 0 {
+	if len(t.data.Files) == 0 && len(t.text) == 0 {
 		all["data"] = defaultData
 	}
 	return all
@@ -112,7 +112,7 @@ func (j *job) printRun() {
 	switch raw := j.codec.Template.Name == chat.Raw().Name; {
 	case j.newTemplate:
 		row("template", "%s, which the result is saved with in place of the model's own", j.codec.Template.Name)
-	case len(j.text) == 0 && j.template == "" && raw:
+	case !j.onlyText && j.template == "" && raw:
 		row("template", "none: the model has none, so nothing marks who speaks; choose one with --template, such as chatml")
 	}
 	row("device", "%s", j.where())
@@ -234,6 +234,10 @@ func (in *inputs) warnings() (list []string) {
 		list = append(list, fmt.Sprintf("longer than --seq %d and truncated: %s of %s, by %s in total", in.config.Seq,
 			thousands(int64(s.Truncated)), count(len(s.Examples), "example"), count(s.TruncatedTokens, "token")))
 	}
+	if s.Apart > 0 {
+		list = append(list, fmt.Sprintf("the template writes earlier answers in another way once there are later messages, so "+
+			"%s with several answers became %s, one for each answer", count(s.Apart, "row"), count(s.AnswersApart, "example")))
+	}
 	if in.val > 0 && len(in.plan.HeldOut) == 0 {
 		why := "all examples ask the same"
 		if len(s.Examples) == 1 {
@@ -242,7 +246,7 @@ func (in *inputs) warnings() (list []string) {
 		list = append(list, "nothing can be held out for a validation loss: "+why)
 	}
 	if n := len(s.Empty); n > 0 {
-		list = append(list, fmt.Sprintf("no target tokens in %s: no answer, or a question that fills --seq", rowsOf(s.Empty)))
+		list = append(list, fmt.Sprintf("no target tokens in %s: no answer, no text, or a question that fills --seq", rowsOf(s.Empty)))
 	}
 	if n := len(s.Uncertified); n > 0 {
 		rows := make([]int, n)

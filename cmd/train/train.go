@@ -26,11 +26,13 @@ type train struct {
 	stdout, stderr io.Writer
 	status         *cli.StatusLine     // stderr writes through it
 	watch          func(trainer.Phase) // for tests; may be nil
+	onlyText       bool                // all data is plain text: it is continued, and nothing is asked
 }
 
 func newTrain(o *options, f *cli.Flags, stdout, stderr io.Writer, status *cli.StatusLine,
 	watch func(trainer.Phase)) *train {
-	t := &train{o, f, map[string]string{}, stdout, stderr, status, watch}
+	t := &train{options: o, flags: f, cameFrom: map[string]string{}, stdout: stdout, stderr: stderr, status: status,
+		watch: watch}
 	f.Visit(func(x *flag.Flag) { t.cameFrom[x.Name] = "given" })
 	return t
 }

@@ -352,7 +352,8 @@ func TestAnswersApart(t *testing.T) {
 		{"nothing but a prompt", dataset.Conversation{Messages: talked, Prompt: 4}, 500, nil, false},
 		{"an empty answer", dataset.Conversation{Messages: talk("uSo?", "a ", "uIs it?", "aYes.")}, 500, []string{
 			u + "So?<|im_end|>\n" + a + " <|im_end|>\n" + u + "Is it?<|im_end|>\n" + a + "⟦<think></think>Yes.<|im_end|>⟧"}, true},
-		{"room for one", dataset.Conversation{Messages: talked}, 27, []string{first}, true},
+		{"room for one", dataset.Conversation{Messages: append(talked[:2:2],
+			talk("u"+strings.Repeat("Is it? ", 40), "aYes.")...)}, 60, []string{first}, true},
 	} {
 		e.Seq = c.seq
 		c.of.Row = 5

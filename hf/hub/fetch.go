@@ -21,7 +21,12 @@ import (
 
 // fetchable are the suffixes of files that Fetch downloads. Pickles (.bin, .pt, .pkl) and code run when they are
 // loaded, and nothing here needs them.
-var fetchable = []string{".safetensors", ".json", ".jsonl", ".parquet", ".jinja", ".model", ".txt", ".md"}
+var fetchable = []string{".safetensors", ".json", ".jsonl", ".parquet", ".csv", ".tsv", ".jinja", ".model", ".txt", ".md"}
+
+// mayFetch reports whether Fetch downloads a file of this name: one that is fetchable, or packed with gzip.
+func mayFetch(name string) bool {
+	return slices.Contains(fetchable, path.Ext(strings.TrimSuffix(strings.ToLower(name), ".gz")))
+}
 
 // Fetch downloads a file of a listing, unless it is in the cache, and returns its local path. It resumes an interrupted
 // download, also one of another process. The file gets its name only if its size and hash match the listing. If several
@@ -44,8 +49,9 @@ func (h *Hub) Fetch(ctx context.Context, l Listing, name string) (local string, 
 		return "", fmt.Errorf("commit %.50q of the listing: must be 40 hex digits", l.Commit)
 	case wrongPath(name) != "":
 		return "", fmt.Errorf("not a file name: %s", wrongPath(name))
-	case !slices.Contains(fetchable, strings.ToLower(path.Ext(name))):
-		return "", fmt.Errorf("not downloaded: only %s files are, never pickles or code", strings.Join(fetchable, " "))
+	case !mayFetch(name):
+		return "", fmt.Errorf("not downloaded: only %s files are, and those with .gz after it, never pickles or code",
+			strings.Join(fetchable, " "))
 	}
 	if err := l.Ref.check(); err != nil {
 		return "", err

@@ -683,6 +683,8 @@ func TestFetchRefuses(t *testing.T) {
 			{"not listed", "no such file", File{Path: "other.json", BlobID: git}, nil},
 			{"pickle", "never pickles or code", File{Path: "x.bin", BlobID: git}, nil},
 			{"code", "never pickles or code", File{Path: "a/x.PY", BlobID: git}, nil},
+			{"packed pickle", "never pickles or code", File{Path: "x.pkl.gz", BlobID: git}, nil},
+			{"packed, without saying what", "never pickles or code", File{Path: "x.gz", BlobID: git}, nil},
 			{"evil name", "not a file name", File{Path: "../../x.json", BlobID: git}, nil},
 			{"evil hash", "sha256", File{Path: "x.json", BlobID: git, SHA256: "../../x"}, nil},
 			{"evil commit", "must be 40 hex digits", File{Path: "x.json", BlobID: git}, func(l *Listing) { l.Commit = "../.." }},
@@ -782,4 +784,15 @@ func TestReadOnlyAndBrokenCaches(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestMayFetch(t *testing.T) {
+	for name, want := range map[string]bool{
+		"a/train.csv": true, "train.TSV": true, "train.jsonl.gz": true, "train.csv.GZ": true, "model.safetensors": true,
+		"x.gz.gz": false, "csv": false, "x.tar.gz": false, "x.csv.bin": false,
+	} {
+		if got := mayFetch(name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
 }
