@@ -11,10 +11,10 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// readable lists the compressions that the library decodes correctly. From LZ4_RAW pages whose compressed size is more
-// than a third it returns zero bytes.
+// readable lists the compressions that the library decodes correctly, and LZ4, which unpackLZ4 decodes.
 var readable = map[format.CompressionCodec]bool{
 	format.Uncompressed: true, format.Snappy: true, format.Gzip: true, format.Brotli: true, format.Zstd: true,
+	format.Lz4: true, format.Lz4Raw: true,
 }
 
 // openParquet reads the wanted columns of a parquet file in this process. On some damaged files the library panics or
@@ -33,6 +33,9 @@ func openParquet(r io.ReaderAt, size int64, w wanted) (t *table, err error) {
 		return nil, err
 	}
 	if err := checkSizes(f, leaves, talks); err != nil {
+		return nil, err
+	}
+	if f, err = unpackLZ4(f, r, leaves); err != nil {
 		return nil, err
 	}
 	p := &parquetRows{file: f, leaves: leaves, talks: talks, filled: make([]bool, len(leaves))}
@@ -160,6 +163,7 @@ func checkSizes(f *parquet.File, leaves []int, talks []*turns) error {
 		}
 	}
 	meta := f.Metadata()
+	codecs := map[int]*format.CompressionCodec{} // by leaf
 	var sum int64
 	for g, group := range meta.RowGroups {
 		if group.NumRows < 0 || group.NumRows > meta.NumRows-sum {
@@ -186,13 +190,16 @@ func checkSizes(f *parquet.File, leaves []int, talks []*turns) error {
 				continue
 			}
 			m := group.Columns[leaf].MetaData
-			start := m.DataPageOffset
-			if m.DictionaryPageOffset > 0 {
-				start = min(start, m.DictionaryPageOffset)
+			start := firstPage(&m)
+			if codecs[leaf] == nil {
+				codecs[leaf] = &m.Codec
 			}
 			switch {
 			case !readable[m.Codec]:
 				return fmt.Errorf("the compression %s is not read: write the file again with snappy or zstd", m.Codec)
+			case m.Codec != *codecs[leaf]: // the library takes that of the first for all
+				return fmt.Errorf("row group %d has the compression %s, and one before it %s: write the file again with one", g,
+					m.Codec, *codecs[leaf])
 			case group.Columns[leaf].FilePath != "":
 				return fmt.Errorf("row group %d is in another file (%.60q)", g, group.Columns[leaf].FilePath)
 			case m.NumValues < group.NumRows || m.NumValues > group.NumRows && talks == nil:

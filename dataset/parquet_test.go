@@ -3,11 +3,13 @@ package dataset
 import (
 	"bytes"
 	"context"
+	"crypto/sha512"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
 	"github.com/parquet-go/parquet-go/format"
+	"github.com/pierrec/lz4/v4"
 )
 
 // TestParquetForms reads files from another writer, in every supported form.
@@ -24,7 +27,7 @@ func TestParquetForms(t *testing.T) {
 	for _, name := range []string{
 		"codec_none", "codec_snappy", "codec_gzip", "codec_brotli", "codec_zstd", "plain", "no_statistics",
 		"delta_byte_array", "delta_length_byte_array", "pages_v2", "row_groups", "checksums", "required", "binary",
-		"large_string",
+		"large_string", "codec_lz4", "lz4_pages", "lz4_plain", "lz4_hadoop", "lz4_block", "lz4_frame",
 	} {
 		rows, s, err := all("testdata/"+name+".parquet", Options{})
 		if err != nil {
@@ -41,12 +44,90 @@ func TestParquetForms(t *testing.T) {
 	}
 }
 
+// TestLZ4 reads text that hardly compresses, and lists.
+func TestLZ4(t *testing.T) {
+	said, _, err := conversations("testdata/lz4_text.parquet", Options{})
+	if err != nil || len(said) != 60 {
+		t.Fatalf("%d rows, %v", len(said), err)
+	}
+	for i, s := range said {
+		if want := fmt.Sprintf("text: %x", sha512.Sum512([]byte(strconv.Itoa(i)))); s != want {
+			t.Errorf("row %d is %.40q, want %.40q", i, s, want)
+		}
+	}
+	said, _, err = conversations("testdata/lz4_messages.parquet", Options{})
+	if err != nil || len(said) != 3 || said[0] != "user: Hi? | assistant: Grüße 🙂" {
+		t.Errorf("%q, %v", said, err)
+	}
+}
+
+// TestLZ4Pages decodes pages of each form, and damaged ones.
+func TestLZ4Pages(t *testing.T) {
+	text := []byte(strings.Repeat("abcabcabd", 30))
+	block := make([]byte, lz4.CompressBlockBound(len(text)))
+	n, err := lz4.CompressBlock(text, block, nil)
+	if err != nil || n == 0 {
+		t.Fatal(n, err)
+	}
+	block = block[:n]
+	sized := func(whole, packed int, block []byte) []byte {
+		return append(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(whole)), uint32(packed)),
+			block...)
+	}
+	one := sized(len(text), n, block)
+	for _, c := range []struct {
+		name  string
+		codec format.CompressionCodec
+		page  []byte
+		size  int
+		ok    bool
+	}{
+		{"a block", format.Lz4Raw, block, len(text), true},
+		{"a block in LZ4", format.Lz4, block, len(text), true},
+		{"Hadoop", format.Lz4, one, len(text), true},
+		{"two of Hadoop", format.Lz4, append(bytes.Clone(one), one...), 2 * len(text), true},
+		{"Hadoop in LZ4_RAW", format.Lz4Raw, one, len(text), false},
+		{"nothing", format.Lz4Raw, nil, 0, true},
+		{"a block of nothing", format.Lz4Raw, []byte{0}, 0, true},
+		{"nothing of Hadoop", format.Lz4, nil, 0, true},
+		{"a larger page", format.Lz4Raw, block, len(text) + 1, false},
+		{"a smaller page", format.Lz4Raw, block, len(text) - 1, false},
+		{"cut", format.Lz4Raw, block[:n-1], len(text), false},
+		{"nothing where there is text", format.Lz4Raw, nil, len(text), false},
+		{"text where there is nothing", format.Lz4Raw, block, 0, false},
+		{"a size that lies", format.Lz4, sized(1<<31, n, block), len(text), false},
+		{"a packed size that lies", format.Lz4, sized(len(text), 1<<31, block), len(text), false},
+		{"half of Hadoop", format.Lz4, one, 2 * len(text), false},
+	} {
+		out := make([]byte, c.size)
+		ok := decodeLZ4(out, c.page, c.codec)
+		if ok != c.ok || ok && string(out) != strings.Repeat(string(text), c.size/len(text)) {
+			t.Errorf("%s: %v", c.name, ok)
+		}
+	}
+}
+
+// FuzzLZ4Page decodes any bytes as pages: it must not fail.
+func FuzzLZ4Page(f *testing.F) {
+	f.Add([]byte("\x1fa\x01\x00\x50abcde"), uint16(24), true)
+	f.Add([]byte{0, 0, 0, 1, 0, 0, 0, 2, 0x10, 'a'}, uint16(1), true)
+	f.Add([]byte("\x04\x22\x4d\x18"), uint16(3), true)
+	f.Fuzz(func(t *testing.T, page []byte, size uint16, old bool) {
+		out := make([]byte, size)
+		codec := format.Lz4Raw
+		if old {
+			codec = format.Lz4
+		}
+		decodeLZ4(out, page, codec)
+	})
+}
+
 func TestParquetRefused(t *testing.T) {
 	for _, c := range []struct {
 		name, columns string
 		words         []string
 	}{
-		{"codec_lz4", "", []string{"LZ4_RAW", "zstd"}},
+		{"codec_lzo", "", []string{"compression LZO", "zstd"}},
 		{"nested", "", []string{`"output"`, "nested"}},
 		{"list", "", []string{`"output"`, "nested"}},
 		{"numbers", "", []string{`"output"`, "type", "INT"}},

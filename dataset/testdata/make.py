@@ -1,10 +1,14 @@
-"""Writes the parquet files of this folder: python3 make.py (needs pyarrow; made with 26.0.1).
+"""Writes the parquet files of this folder: python3 make.py (needs pyarrow, pandas and fastparquet; made
+with 26.0.1, 3.1.1 and 2026.9.0).
 
 The same 40 rows in every compression, encoding and page layout that files in the wild have, and some files with
 columns that are not plain strings. The rows are made by rows() in parquet_test.go too.
 """
+import hashlib
 import json
+import struct
 
+import fastparquet
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -106,3 +110,33 @@ write("messages_parts_null_part", conversations([[{"role": "user", "content": [N
 write("prompt_completion", pa.table({"prompt": pa.array([c[:-1] for c in said], pa.list_(turn)),
                                      "completion": pa.array([c[-1:] for c in said], pa.list_(turn))}), row_group_size=2)
 write("text", pa.table({"id": [0, 1, 2], "text": ["a\nb", "", "<s>c"]}))
+
+# LZ4_RAW in other layouts, among them pages of text that hardly compresses and row groups without a dictionary.
+write("lz4_pages", compression="lz4", data_page_version="2.0", data_page_size=200, write_page_checksum=True, row_group_size=17)
+write("lz4_plain", compression="lz4", use_dictionary=False, data_page_size=300, write_page_checksum=True)
+hashes = [hashlib.sha512(b"%d" % i).hexdigest() for i in range(60)]
+write("lz4_text", pa.table({"text": hashes}), compression="lz4", use_dictionary=False)
+write("lz4_messages", conversations(said), compression="lz4")
+
+# The older LZ4, as Hadoop frames it and as others wrote it, and a codec that is not read. fastparquet lays out the file,
+# pyarrow compresses, and pyarrow reads it again.
+frame = table.to_pandas()
+
+
+def hadoop(page):
+    half = len(page) // 2  # two blocks
+    blocks = [page[:half], page[half:]]
+    packed = [pa.compress(b, codec="lz4_raw", asbytes=True) for b in blocks]
+    return b"".join(struct.pack(">II", len(b), len(p)) + p for b, p in zip(blocks, packed))
+
+
+for name, codec, pack in [
+    ("lz4_hadoop", "LZ4", hadoop),
+    ("lz4_block", "LZ4", lambda page: pa.compress(page, codec="lz4_raw", asbytes=True)),
+    ("lz4_frame", "LZ4", lambda page: pa.compress(page, codec="lz4", asbytes=True)),
+    ("codec_lzo", "LZO", bytes),
+]:
+    fastparquet.compression.compressions[codec] = lambda page, *_, pack=pack: pack(bytes(page))
+    fastparquet.write(name + ".parquet", frame, compression=codec, row_group_offsets=[0, 23], write_index=False)
+    if pack not in (bytes,) and name != "lz4_frame":  # pyarrow reads no frames any more
+        assert pq.read_table(name + ".parquet").to_pandas().equals(frame)
