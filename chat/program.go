@@ -2,6 +2,7 @@ package chat
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -109,8 +110,10 @@ func (p *page) execute(messages []Message, prompt bool) (jinja.Output, error) {
 	vars.Set("tools", nil)
 	vars.Set("documents", nil)
 	vars.Set("add_generation_prompt", prompt)
-	for name, token := range map[string]string{"bos_token": p.BOS, "eos_token": p.EOS} {
-		if token != "" {
+	tokens := map[string]string{"bos_token": p.BOS, "eos_token": p.EOS}
+	maps.Copy(tokens, p.Tokens)
+	for name, token := range tokens {
+		if token != "" && !slices.Contains([]string{"messages", "tools", "documents", "add_generation_prompt"}, name) {
 			vars.Set(name, jinja.Own(token))
 		}
 	}

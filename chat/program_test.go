@@ -211,6 +211,19 @@ func TestProgramBOS(t *testing.T) {
 	}
 }
 
+// TestProgramTokens checks that all tokens of a model are variables, and the template's own text.
+func TestProgramTokens(t *testing.T) {
+	f, err := Detect("{{ unk_token }}{{ image_token }}{{ pad_token is defined }}{{ messages[0].content }}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Tokens = map[string]string{"unk_token": "<unk>", "image_token": "<img>", "messages": "x"}
+	r, err := f.Render([]Message{{Role: "user", Content: "<unk>"}}, Options{})
+	if err != nil || r.Text != "<unk><img>False<unk>" || !slices.Equal(r.Markup, []Span{{0, 15}}) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 func TestProgramDate(t *testing.T) {
 	f, err := Detect("{{ date_string or strftime_now('%d %b %Y') }} {{ messages[0].content }}")
 	if err != nil {

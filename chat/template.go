@@ -21,6 +21,10 @@ type Template struct {
 	// token that the tokenizer prepends to every text; only Jinja uses it.
 	BOS, EOS string
 
+	// Tokens are the values of other variables that are tokens, by their names, such as unk_token. Only a template that
+	// Detect has compiled reads them.
+	Tokens map[string]string
+
 	endOfTurn string   // closes every turn; if empty, EOS does
 	stops     []string // further tokens that end an answer
 	program   *program // of a template that has no function here

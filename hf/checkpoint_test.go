@@ -427,7 +427,7 @@ func TestSmallFiles(t *testing.T) {
 	}
 	c := open()
 	want := GenerationConfig{BOS: []int32{1}, EOS: []int32{2}, Temperature: 1, TopK: 50, TopP: 1, RepetitionPenalty: 1}
-	if diff := cmp.Diff(want, c.Generation); diff != "" || c.Tokenizer != (TokenizerConfig{}) {
+	if diff := cmp.Diff(want, c.Generation); diff != "" || !cmp.Equal(c.Tokenizer, TokenizerConfig{}) {
 		t.Errorf("%+v %s", c, diff)
 	}
 	write(t, filepath.Join(dir, "generation_config.json"), `{"eos_token_id":[3,4],"temperature":0.5}`)
@@ -445,7 +445,7 @@ func TestSmallFiles(t *testing.T) {
 		t.Errorf("%+v %s", c, diff)
 	}
 	write(t, filepath.Join(dir, "chat_template.jinja"), "new\n")
-	if c = open(); c.Tokenizer != (TokenizerConfig{"new\n", "<s>", ""}) {
+	if c = open(); !cmp.Equal(c.Tokenizer, TokenizerConfig{ChatTemplate: "new\n", BOS: "<s>"}) {
 		t.Errorf("%+v", c.Tokenizer)
 	}
 	if string(c.ConfigJSON) != smallConfig {

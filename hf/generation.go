@@ -3,7 +3,9 @@ package hf
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"strings"
 )
 
 // GenerationConfig is a generation_config.json: how the model's authors want it to be sampled.
@@ -54,16 +56,50 @@ type TokenizerConfig struct {
 	ChatTemplate string
 	// BOS and EOS are the values of bos_token and eos_token in templates, "" if there are none.
 	BOS, EOS string
+	// Tokens are the other tokens that templates know, by their names: unk_token, pad_token, image_token …
+	Tokens map[string]string
 }
 
 // ParseTokenizerConfig reads a tokenizer_config.json.
 func ParseTokenizerConfig(data []byte) (TokenizerConfig, error) {
 	o := parseObject(data)
-	c := TokenizerConfig{ChatTemplate: o.template("chat_template"), BOS: o.token("bos_token"), EOS: o.token("eos_token")}
+	c := TokenizerConfig{ChatTemplate: o.template("chat_template"), BOS: o.token("bos_token"), EOS: o.token("eos_token"),
+		Tokens: tokens(o.keys)}
 	if o.err != nil {
 		return TokenizerConfig{}, fmt.Errorf("tokenizer_config.json: %w", o.err)
 	}
 	return c, nil
+}
+
+// tokens returns the tokens under keys that end in _token, and those in extra_special_tokens, as transformers gives them to
+// templates.
+func tokens(keys map[string]json.RawMessage) map[string]string {
+	var extra, found map[string]json.RawMessage
+	_ = json.Unmarshal(keys["extra_special_tokens"], &extra) // which may be a list of tokens without names
+	found = maps.Clone(extra)
+	for key, raw := range keys {
+		if strings.HasSuffix(key, "_token") && key != "bos_token" && key != "eos_token" {
+			if found == nil {
+				found = map[string]json.RawMessage{}
+			}
+			found[key] = raw
+		}
+	}
+	var named map[string]string
+	for key, raw := range found {
+		var text string
+		var t struct{ Content *string }
+		if json.Unmarshal(raw, &t) == nil && t.Content != nil {
+			text = *t.Content
+		} else if json.Unmarshal(raw, &text) != nil || text == "" {
+			continue // null, or a switch such as add_bos_token
+		}
+		if named == nil {
+			named = map[string]string{}
+		}
+		named[key] = text
+	}
+	return named
 }
 
 // template reads a template, or a list of named templates.

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 //nolint:lll // JSON in one piece
@@ -35,7 +37,7 @@ func TestSetTemplate(t *testing.T) {
 			t.Errorf("%s is %q, %v, want %q", name, got, err, want)
 		}
 	}
-	if want := (TokenizerConfig{ChatTemplate: "{{ '<new>' }}\n", BOS: "<s>", EOS: "</x>"}); c.Tokenizer != want {
+	if want := (TokenizerConfig{ChatTemplate: "{{ '<new>' }}\n", BOS: "<s>", EOS: "</x>"}); !cmp.Equal(c.Tokenizer, want) {
 		t.Errorf("%+v", c.Tokenizer)
 	}
 	if !slices.Equal(c.Generation.EOS, []int32{7, 5}) || c.Generation.Temperature != 0.7 {

@@ -127,6 +127,7 @@ func pickTemplate(c *hf.Checkpoint, name string) (template chat.Template, err er
 	if c.Tokenizer.EOS != "" {
 		template.EOS = c.Tokenizer.EOS
 	}
+	template.Tokens = c.Tokenizer.Tokens
 	return template, nil
 }
 

@@ -70,6 +70,10 @@ func init() {
 	for name, call := range map[string]func(in *interp, a *args) any{
 		"range": rangeOf, "dict": dictOf, "joiner": joiner, "cycler": cycler,
 		"namespace": func(in *interp, a *args) any { return &namespace{*dictOf(in, a).(*Dict)} },
+		"lipsum": func(*interp, *args) any {
+			fail("lipsum gives another text each time: a model learns one prompt and is asked with another")
+			return nil
+		},
 		"raise_exception": func(in *interp, a *args) any {
 			a.want("raise_exception", 1, "message")
 			panic(&Error{Message: in.str(a.list[0]).s, Raised: true, Line: in.line})

@@ -118,6 +118,10 @@ func init() {
 			}
 			return Undefined{"no attribute '" + name + "'"}
 		},
+		"pprint": pretty, "urlize": urlize, "random": func(*interp, *args) any {
+			fail("the filter random gives another text each time: a model learns one prompt and is asked with another")
+			return nil
+		},
 		"truncate": truncate, "wordwrap": wordwrap, "xmlattr": xmlattr, "filesizeformat": filesize,
 		"urlencode": func(in *interp, a *args) any {
 			s := in.str(a.list[0])
