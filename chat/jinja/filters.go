@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 )
 
 // group is what groupby gives: a tuple with names.
@@ -382,8 +381,16 @@ func groupby(in *interp, a *args) any {
 	return out
 }
 
+// some returns the items of v, none of what counts as false, such as none.
+func (in *interp) some(v any) []any {
+	if !truth(v) {
+		return nil
+	}
+	return slices.Clone(in.iterate(v))
+}
+
 func mapFilter(in *interp, a *args) any {
-	items := slices.Clone(in.iterate(a.list[0]))
+	items := in.some(a.list[0])
 	if attribute, is := a.named.get(own("attribute")); is {
 		otherwise, has := a.named.get(own("default"))
 		get := in.getter(attribute, otherwise, has)
@@ -409,7 +416,7 @@ func selecting(keep, byAttribute bool) filter {
 			get = in.getter(rest[0], nil, false)
 			rest = rest[1:]
 		}
-		return &generator{slices.Clone(in.iterate(a.list[0])), func(e any) (any, bool) {
+		return &generator{in.some(a.list[0]), func(e any) (any, bool) {
 			if len(rest) == 0 {
 				return e, truth(get(e)) == keep
 			}
@@ -678,40 +685,6 @@ func truncate(in *interp, a *args) any {
 		}
 	}
 	return in.cat(cut, end)
-}
-
-// wordwrap breaks lines between words, and words that are longer than a line.
-func wordwrap(in *interp, a *args) any {
-	width := 79
-	if a.want("wordwrap", 1, "s", "width")[1] {
-		width = toInt(a.list[1])
-	}
-	if width < 1 {
-		fail("wordwrap wants a width of at least 1")
-	}
-	s := in.str(a.list[0])
-	var out []string
-	for _, l := range in.lines(s, false) {
-		line := ""
-		for _, word := range strings.FieldsFunc(l.(Str).s, unicode.IsSpace) {
-			in.step(1)
-			if line != "" && length(line)+1+length(word) > width {
-				out = append(out, line)
-				line = ""
-			}
-			if line != "" {
-				line += " "
-			}
-			line += word
-			for length(line) > width {
-				at := points(line)
-				out = append(out, line[:at[width]])
-				line = line[at[width]:]
-			}
-		}
-		out = append(out, line)
-	}
-	return from(strings.Join(out, "\n"), s)
 }
 
 func xmlattr(in *interp, a *args) any {

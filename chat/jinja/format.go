@@ -411,7 +411,8 @@ func strftime(t time.Time, format string) string {
 func timeField(t time.Time, c byte) string {
 	layouts := map[byte]string{'Y': "2006", 'm': "01", 'd': "02", 'H': "15", 'M': "04", 'S': "05", 'y': "06", 'b': "Jan",
 		'h': "Jan", 'B': "January", 'a': "Mon", 'A': "Monday", 'I': "03", 'p': "PM", 'e': "_2", 'F': "2006-01-02",
-		'T': "15:04:05", 'R': "15:04", 'D': "01/02/06", 'c': "Mon Jan _2 15:04:05 2006", 'x': "01/02/06", 'X': "15:04:05"}
+		'T': "15:04:05", 'R': "15:04", 'D': "01/02/06", 'c': "Mon Jan _2 15:04:05 2006", 'x': "01/02/06", 'X': "15:04:05",
+		'P': "pm", 'r': "03:04:05 PM"}
 	if layout, is := layouts[c]; is {
 		return t.Format(layout)
 	}
@@ -428,6 +429,21 @@ func timeField(t time.Time, c byte) string {
 		return fmt.Sprintf("%02d", (t.YearDay()+6-int(t.Weekday()))/7)
 	case 'W':
 		return fmt.Sprintf("%02d", (t.YearDay()+6-(int(t.Weekday())+6)%7)/7)
+	case 'V':
+		_, week := t.ISOWeek()
+		return fmt.Sprintf("%02d", week)
+	case 'G', 'g':
+		year, _ := t.ISOWeek()
+		if c == 'g' {
+			return fmt.Sprintf("%02d", year%100)
+		}
+		return strconv.Itoa(year)
+	case 'C':
+		return fmt.Sprintf("%02d", t.Year()/100)
+	case 'k':
+		return fmt.Sprintf("%2d", t.Hour())
+	case 'l':
+		return fmt.Sprintf("%2d", (t.Hour()+11)%12+1)
 	case 's':
 		return strconv.FormatInt(t.Unix(), 10)
 	case 'z', 'Z':

@@ -158,6 +158,45 @@ func checkGiven(t *testing.T, out Output) {
 // TestRecorded compares with what testdata/make.py recorded.
 func TestRecorded(t *testing.T) { expressions(t, "testdata/recorded.jsonl") }
 
+// TestTemplates renders whole templates on conversations as testdata/make_templates.py recorded it.
+func TestTemplates(t *testing.T) {
+	conversations := map[string]vector{}
+	for _, v := range read(t, "testdata/conversations.jsonl") {
+		conversations[v.Name] = v
+	}
+	rows := read(t, "testdata/templates.jsonl")
+	if files, err := filepath.Glob("testdata/templates/*.jinja"); err != nil || len(rows) != len(files)*len(conversations) {
+		t.Fatalf("%d templates, %d conversations, %d rows: run testdata/make_templates.py", len(files), len(conversations),
+			len(rows))
+	}
+	for _, v := range rows {
+		t.Run(v.Feature+"/"+v.Name, func(t *testing.T) {
+			text := expect.Read(t, "testdata/templates/"+v.Feature+".jinja")
+			vars, now := conversations[v.Name].conversation(t)
+			v.check(t, text, vars, now)
+		})
+	}
+}
+
+// TestNotRepeatable refuses what gives another text each time, when it is reached.
+func TestNotRepeatable(t *testing.T) {
+	for text, want := range map[string]string{
+		"{{ [1, 2]|random }}": "random gives another text", "\n{{ lipsum() }}": "lipsum gives another text",
+		"{% if lipsum is defined and 'random' is filter %}x{% else %}{{ lipsum(2) }}{% endif %}": "",
+	} {
+		template, err := Compile(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := template.Render(&Dict{}, time.Time{})
+		if want != "" {
+			expect.Error(t, err, want)
+		} else if err != nil || out.Text != "x" {
+			t.Errorf("%s: %q, %v", text, out.Text, err)
+		}
+	}
+}
+
 func TestReferenceExpressions(t *testing.T) {
 	expressions(t, expect.Reference(t, "golden-next", "jinja", "expressions.jsonl"))
 }
@@ -179,6 +218,7 @@ func TestGiven(t *testing.T) {
 		"{% macro f(s) %}[{{ s }}]{{ caller() }}{% endmacro %}{% call f(m) %}{{ m }}{% endcall %}",
 		"{{ {m: 1} }}{{ {'k': m}|dictsort }}",
 		"{% for c in m %}{{ c }}{% endfor %}", "{{ m|e }}{{ m|indent(2, true) }}{{ m|wordwrap(5) }}{{ m|truncate(9) }}",
+		"{{ m|pprint }}{{ {m: [m * 9]}|pprint }}{{ m|safe|urlize }}{{ ('http://a.com ' ~ m)|safe|urlize(3) }}",
 	} {
 		template, err := Compile(text)
 		if err != nil {

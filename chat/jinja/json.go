@@ -76,9 +76,7 @@ func withThoughts(m *Dict) *Dict {
 			continue
 		}
 		with := &Dict{}
-		if _, is := m.get(own("thinking")); !is {
-			with.Set("thinking", thoughts)
-		}
+		with.Set("thinking", thoughts) // in front, even if it is there
 		for j, k := range m.keys {
 			with.set(k, m.values[j])
 		}

@@ -72,6 +72,11 @@ TEMPLATES = [
     "{% for m in messages recursive %}{{ loop.depth }}{{ m.role|default('p') }}{% if m.content is not string and m.content is iterable %}({{ loop(m.content) }}){% endif %}{% endfor %}",
     "{% set a, b = 'x', [1] %}{{ a }}{{ b }}{% set c = a, b %}{{ c }}{% for k, (p, q) in [(1, (2, 3))] %}{{ k }}{{ p }}{{ q }}{% endfor %}",
     L + "{{ loop.previtem.role if loop.previtem is defined else '-' }}>{{ loop.nextitem.role if not loop.last }}{{ loop.changed(m.role) }}{{ loop.cycle('a', 'b') }} " + E,
+    "{{ messages|pprint }}\n{{ tools|pprint }}\n{{ ({'b': (1,), 'a': 'x y ' * 30, 3: none},)|pprint }}",
+    "{{ ('line one of some length\n' * 3 ~ 'word ' * 20 ~ 'w' * 90 ~ ' \"q\" it\\'s')|pprint }} {{ ''|pprint }} {{ [[''] * 40]|pprint }}",
+    "{{ strftime_now('%V %G %g %C %l|%k|%r|%P %-l %-V %h %D %R %F %j %n%t%%') }}",
+    "{{ 'see (http://a.com/x_(y)), www.b.org. c.info/?q=1&r=<2> me@d.org mailto:e@f.net, 1.2.3.4 https://1.2.3.4:80/ @g@h.com'|urlize }}",
+    "{{ 'http://example.com/long/path tel:123 x@y.zz'|urlize(12, true, target='_b', rel='z a', extra_schemes=['tel:']) }}",
 ]
 
 if __name__ == "__main__":
