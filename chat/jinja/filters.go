@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"html"
 	"maps"
 	"math"
 	"math/big"
@@ -128,7 +129,7 @@ func init() {
 		},
 		"striptags": func(in *interp, a *args) any {
 			s := in.str(a.list[0])
-			return from(strings.Join(strings.Fields(tags.ReplaceAllString(s.s, "")), " "), s)
+			return from(html.UnescapeString(strings.Join(strings.Fields(tags.ReplaceAllString(s.s, "")), " ")), s)
 		},
 	})
 }
@@ -136,7 +137,7 @@ func init() {
 var (
 	words     = regexp.MustCompile(`[\pL\pN_]+`)
 	tags      = regexp.MustCompile(`(?s)<!--.*?-->|<.*?>`)
-	titleWord = regexp.MustCompile(`[-\s({\[<]+|[^-\s({\[<]+`)
+	titleWord = regexp.MustCompile(`[-\s\v\x1c-\x1f\x{85}\pZ({\[<]+|[^-\s\v\x1c-\x1f\x{85}\pZ({\[<]+`)
 )
 
 func titleFilter(s string) string {

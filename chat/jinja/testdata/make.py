@@ -75,6 +75,8 @@ TEMPLATES = [
     "{{ messages|pprint }}\n{{ tools|pprint }}\n{{ ({'b': (1,), 'a': 'x y ' * 30, 3: none},)|pprint }}",
     "{{ ('line one of some length\n' * 3 ~ 'word ' * 20 ~ 'w' * 90 ~ ' \"q\" it\\'s')|pprint }} {{ ''|pprint }} {{ [[''] * 40]|pprint }}",
     "{{ strftime_now('%V %G %g %C %l|%k|%r|%P %-l %-V %h %D %R %F %j %n%t%%') }}",
+    "{{ '<b>a</b> &amp; b&lt;'|striptags }} {{ 'a\x1cb c\u00a0d-e'|title }} {{ none|map('upper')|list }} {{ none|select|list }}",
+    "{{ 'a well-known e-mail-list -- x--y (foo) antidisestablishmentarianism, it\'s 3-4 -5'|wordwrap(9) }}|{{ 'aaaa-bbbb  cc'|wordwrap(3, false, '/', false) }}",
     "{{ 'see (http://a.com/x_(y)), www.b.org. c.info/?q=1&r=<2> me@d.org mailto:e@f.net, 1.2.3.4 https://1.2.3.4:80/ @g@h.com'|urlize }}",
     "{{ 'http://example.com/long/path tel:123 x@y.zz'|urlize(12, true, target='_b', rel='z a', extra_schemes=['tel:']) }}",
 ]
