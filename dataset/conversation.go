@@ -39,8 +39,8 @@ type Conversations struct {
 //     "output=output_original";
 //   - a question and an answer, in the columns of Alpaca (instruction, input, output) or others in use, or in those
 //     that o.Columns names. [Question] joins instruction and input. A column system or system_prompt is the system
-//     prompt. If question and answer are lists of messages (TRL's prompt and completion), only the answers of the second
-//     are to be learned;
+//     prompt. If question and answer are lists of messages (TRL's prompt and completion), only the answers of the
+//     second are to be learned;
 //   - a whole conversation in the column messages, a list of {"role": …, "content": …}, or in the column conversations,
 //     a list of {"from": …, "value": …} (ShareGPT). In parquet and CSV the list may also be JSON in a string;
 //   - plain text in the column text, each row a document, if there is no column that usually holds a question.
@@ -70,7 +70,8 @@ func formatOf(s *Source) string {
 	case c.Output == originalOutput:
 		return fmt.Sprintf("gen's original answers (%s)", c.Output)
 	}
-	names := slices.DeleteFunc([]string{c.System, c.Instruction, c.Input, c.Output}, func(n string) bool { return n == "" })
+	names := slices.DeleteFunc([]string{c.System, c.Instruction, c.Input, c.Output},
+		func(n string) bool { return n == "" })
 	text := "columns " + strings.Join(names, ", ")
 	if c.Instruction == "instruction" && c.Output == "output" {
 		text = "Alpaca " + text

@@ -78,8 +78,8 @@ var splitWords = []string{"train", "training", "test", "testing", "validation", 
 
 // splitFiles returns the files of a split. split may also be the path of a file, or "directory/split". A file belongs
 // to a split if its path contains the split's name as a word (data/train-00000-of-00001.parquet). If no file names a
-// split, all belong to "train". splitFiles prefers parquet to JSONL, JSONL to JSON, JSON to CSV and CSV to TSV, packed with
-// gzip or not, and does not mix formats.
+// split, all belong to "train". splitFiles prefers parquet to JSONL, JSONL to JSON, JSON to CSV and CSV to TSV, packed
+// with gzip or not, and does not mix formats.
 func splitFiles(paths []string, split string) ([]string, error) {
 	if split == "" {
 		split = "train"
@@ -100,8 +100,8 @@ func splitFiles(paths []string, split string) ([]string, error) {
 		}
 	}
 	if data == nil {
-		return nil, fmt.Errorf("the repository has no parquet, JSONL, JSON or CSV file%s (it has %s): convert it, or name another",
-			in(dir), list(paths))
+		return nil, fmt.Errorf("the repository has no parquet, JSONL, JSON or CSV file%s (it has %s): convert it, or name "+
+			"another", in(dir), list(paths))
 	}
 	named := slices.DeleteFunc(slices.Clone(data), func(p string) bool {
 		return !hasWord(strings.TrimPrefix(p, dir),

@@ -81,8 +81,8 @@ func checkEnds(r io.ReaderAt, size int64) error {
 }
 
 // stringColumns returns the leaf indices and names of the wanted columns, with leaf -1 for a value that is always
-// empty. All must be flat and of type string. Only conversations may be lists, one or a prompt and its completion; their
-// parts are then the leaves.
+// empty. All must be flat and of type string. Only conversations may be lists, one or a prompt and its completion;
+// their parts are then the leaves.
 func stringColumns(f *parquet.File, w wanted) (leaves []int, names []string, talks []*turns, err error) {
 	byName := map[string]*parquet.Column{}
 	var there []string

@@ -84,8 +84,8 @@ func firstPage(m *format.ColumnMetaData) int64 {
 	return m.DataPageOffset
 }
 
-// ReadAt reads from the file, from a column or from the footer: nothing reads across their borders. A column ends before
-// its room does.
+// ReadAt reads from the file, from a column or from the footer: nothing reads across their borders. A column ends
+// before its room does.
 func (u *unpacked) ReadAt(p []byte, at int64) (int, error) {
 	if at >= u.at {
 		return bytes.NewReader(u.footer).ReadAt(p, at-u.at)

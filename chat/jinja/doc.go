@@ -8,6 +8,7 @@
 //   - It ends: the steps, the bytes written, the size of one string or integer and the depth of nesting and of calls
 //     are bounded, each with an error that says which.
 //   - It has no files to include or import, no blocks to extend, and no access to anything but values.
+//   - It has nothing that writes another text each time: random and lipsum are errors where they are reached.
 //
 // [Compile] reads a template once, [Template.Render] runs it. Errors name the line of the template.
 //

@@ -165,7 +165,8 @@ func TestTemplates(t *testing.T) {
 		conversations[v.Name] = v
 	}
 	rows := read(t, "testdata/templates.jsonl")
-	if files, err := filepath.Glob("testdata/templates/*.jinja"); err != nil || len(rows) != len(files)*len(conversations) {
+	files, err := filepath.Glob("testdata/templates/*.jinja")
+	if err != nil || len(rows) != len(files)*len(conversations) {
 		t.Fatalf("%d templates, %d conversations, %d rows: run testdata/make_templates.py", len(files), len(conversations),
 			len(rows))
 	}

@@ -125,8 +125,8 @@ func (w wrapper) chunks(text []rune) (chunks [][2]int) {
 		}
 		return end
 	}
-	// inside reports whether the hyphen at i is in a word: two letters before it, perhaps with a hyphen in between, and two
-	// behind it.
+	// inside reports whether the hyphen at i is in a word: two letters before it, perhaps with a hyphen in between, and
+	// two behind it.
 	inside := func(i int) bool {
 		before := is(isLetter, i-2) && is(isLetter, i-1) || is(isLetter, i-3) && is(hyphen, i-2) && is(isLetter, i-1)
 		behind := is(isLetter, i+1) && (is(isLetter, i+2) || is(hyphen, i+2) && is(isLetter, i+3))

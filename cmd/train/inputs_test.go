@@ -79,7 +79,8 @@ func TestDataForms(t *testing.T) {
 	}
 	z.Close()
 	for name, content := range map[string]string{
-		"1.csv": "question,answer\n\"So,\nwhat?\",Yes.\n", "2.csv.gz": packed.String(), "3.tsv": "prompt\tresponse\nWhy?\tNo.\n",
+		"1.csv": "question,answer\n\"So,\nwhat?\",Yes.\n", "2.csv.gz": packed.String(),
+		"3.tsv": "prompt\tresponse\nWhy?\tNo.\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o666); err != nil {
 			t.Fatal(err)
@@ -106,7 +107,8 @@ func TestTextColumn(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	o := must(t, cli.Done, "--model", tinyBase, "--data", data, "--out", out, "--benchmark-log", "", "--seq", "64",
 		"--max-steps", "2", "--samples", "1")
-	for _, want := range []string{"40 rows, plain text, each row a document (text)", "raw, which the result is saved with"} {
+	for _, want := range []string{"40 rows, plain text, each row a document (text)",
+		"raw, which the result is saved with"} {
 		if !strings.Contains(o.stdout, want) {
 			t.Errorf("no %q in\n%v", want, o)
 		}

@@ -83,8 +83,8 @@ func (o *options) fields() []trainer.Field {
 				"or a pattern such as 'data/*.jsonl' (default " + defaultData + ")"},
 		{Name: "split", Group: groupData, Value: &o.split, Default: "train", Help: "split of a hub dataset"},
 		{Name: "columns", Group: groupData, Value: &o.columns,
-			Help: "columns of a row, as `instruction=A,input=B,output=C`, with system=D or only text=E, if they are not " +
-				"recognized or others are wanted: after a --data, its own; before the first, those of all others"},
+			Help: "columns of a row, as `instruction=A,input=B,output=C`, with system=D, or text=E alone, if others are " +
+				"wanted than those recognized: after a --data, its own; before the first, those of all others"},
 		{Name: "text", Group: groupData, Value: &o.text,
 			Help: "plain text instead of --data: a `file` whose every token is a target; may be repeated"},
 		{Name: "train-on", Group: groupData, Value: &o.trainOn, Default: "responses",
@@ -124,8 +124,7 @@ func (o *options) fields() []trainer.Field {
 		{Name: "log-every", Group: groupEvaluations, Value: &o.logEvery, Default: 10, Min: 1,
 			Help: "steps between progress lines if there is no terminal"},
 
-		{Name: "device", Group: groupDevice, Value: &o.deviceName, Default: "auto",
-			Help: cli.DeviceHelp},
+		{Name: "device", Group: groupDevice, Value: &o.deviceName, Default: "auto", Help: cli.DeviceHelp},
 		{Name: "fused", Group: groupDevice, Value: &o.fused,
 			Help: "use fused kernels: all of them (--fused), or a `set` such as --fused=rmsnorm,swiglu or " +
 				"--fused=all,-attention; of " +

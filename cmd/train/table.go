@@ -235,8 +235,9 @@ func (in *inputs) warnings() (list []string) {
 			thousands(int64(s.Truncated)), count(len(s.Examples), "example"), count(s.TruncatedTokens, "token")))
 	}
 	if s.Apart > 0 {
-		list = append(list, fmt.Sprintf("the template writes earlier answers in another way once there are later messages, so "+
-			"%s with several answers became %s, one for each answer", count(s.Apart, "row"), count(s.AnswersApart, "example")))
+		list = append(list, fmt.Sprintf("the template writes earlier answers in another way once there are later messages, "+
+			"so %s with several answers became %s, one for each answer", count(s.Apart, "row"),
+			count(s.AnswersApart, "example")))
 	}
 	if in.val > 0 && len(in.plan.HeldOut) == 0 {
 		why := "all examples ask the same"
@@ -246,7 +247,8 @@ func (in *inputs) warnings() (list []string) {
 		list = append(list, "nothing can be held out for a validation loss: "+why)
 	}
 	if n := len(s.Empty); n > 0 {
-		list = append(list, fmt.Sprintf("no target tokens in %s: no answer, no text, or a question that fills --seq", rowsOf(s.Empty)))
+		list = append(list, fmt.Sprintf("no target tokens in %s: no answer, no text, or a question that fills --seq",
+			rowsOf(s.Empty)))
 	}
 	if n := len(s.Uncertified); n > 0 {
 		rows := make([]int, n)

@@ -55,12 +55,13 @@ type Encoder struct {
 // answer from the prompt that it will follow. Some templates render the last prompt differently once it is answered
 // (Mistral v0.3 drops the system prompt); Encode renders it as chat does.
 //
-// The targets are each answer after c.Prompt and the token that ends it. An answer without text is no target, nor is its
-// end. With All, every token but the first is a target. Encode drops the tokens after the last target, since the loss
-// ignores them.
+// The targets are each answer after c.Prompt and the token that ends it. An answer without text is no target, nor is
+// its end. With All, every token but the first is a target. Encode drops the tokens after the last target, since the
+// loss ignores them.
 //
-// A document has no template: it is its text, after the token that starts a sequence if the tokenizer has one, and before
-// Template.EOS if it is a token. No special tokens are recognized in it. All its tokens but the first are targets.
+// A document has no template: it is its text, after the token that starts a sequence if the tokenizer has one, and
+// before Template.EOS if it is a token. No special tokens are recognized in it. All its tokens but the first are
+// targets.
 //
 // Encode truncates an example of more than Seq tokens at the end and returns the number of tokens that it dropped. The
 // rest of a truncated answer stays a target, without a token that ends it, so that the model does not learn to stop
@@ -68,8 +69,8 @@ type Encoder struct {
 //
 // Encode returns an error that names the row if the template rejects the conversation, and an error if no model could
 // learn to end an answer with these settings. Of a template that writes earlier answers in another way once there are
-// later messages, it is a [*chat.RefusedError] that says so. [Load] makes several examples of such a conversation, and of
-// a document that is too long.
+// later messages, it is a [*chat.RefusedError] that says so. [Load] makes several examples of such a conversation, and
+// of a document that is too long.
 func (e *Encoder) Encode(c dataset.Conversation) (ex Example, truncated int, err error) {
 	if err := e.check(c.Text != ""); err != nil {
 		return Example{}, 0, fmt.Errorf("training: %w", err)
@@ -164,7 +165,8 @@ func (e *Encoder) row(c dataset.Conversation) (r row, err error) {
 // document encodes a row of plain text in chunks of Seq tokens.
 func (e *Encoder) document(c dataset.Conversation) []Example {
 	ids := e.plain(c.Text)
-	if end := e.Tokenizer.Encode(e.Template.EOS, tokenizer.EncodeOptions{Special: tokenizer.Everywhere}).IDs; len(end) == 1 {
+	end := e.Tokenizer.Encode(e.Template.EOS, tokenizer.EncodeOptions{Special: tokenizer.Everywhere}).IDs
+	if len(end) == 1 {
 		ids = append(ids, end...)
 	}
 	return e.chunks(ids, func(int) int { return c.Row })
@@ -248,7 +250,7 @@ func (e *Encoder) render(messages []chat.Message, prompt int) (chat.Rendered, er
 	o.AddGenerationPrompt, o.From = false, prompt
 	r, err := e.Template.Render(messages, o)
 	last := len(messages) - 1
-	if err != nil || last < 1 || messages[last].Role != "assistant" || r.NoTargets != nil {
+	if err != nil || last < 1 || messages[last].Role != "assistant" || r.NoTargets != nil || last < prompt {
 		return r, err
 	}
 	o.AddGenerationPrompt = true

@@ -319,7 +319,8 @@ func TestUnknownTemplate(t *testing.T) {
 
 // forgetful is a template that writes thoughts only of the last answer, as Qwen3's does.
 const forgetful = "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' %}" +
-	"{% set said = m.content.split('</think>') %}{% if loop.last %}<think>{{ said[0] if said|length > 1 }}</think>{% endif %}" +
+	"{% set said = m.content.split('</think>') %}{% if loop.last %}<think>{{ said[0] if said|length > 1 }}</think>" +
+	"{% endif %}" +
 	"{{ said[-1] }}{% else %}{{ m.content }}{% endif %}<|im_end|>\n{% endfor %}" +
 	"{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 
@@ -335,7 +336,8 @@ func TestAnswersApart(t *testing.T) {
 	e.Template = template
 	const a, u = "<|im_start|>assistant\n", "<|im_start|>user\n"
 	first := u + "So?<|im_end|>\n" + a + "⟦<think>x</think>It is.<|im_end|>⟧"
-	second := u + "So?<|im_end|>\n" + a + "It is.<|im_end|>\n" + u + "Is it?<|im_end|>\n" + a + "⟦<think></think>Yes.<|im_end|>⟧"
+	second := u + "So?<|im_end|>\n" + a + "It is.<|im_end|>\n" + u + "Is it?<|im_end|>\n" + a +
+		"⟦<think></think>Yes.<|im_end|>⟧"
 	talked := talk("uSo?", "ax</think>It is.", "uIs it?", "aYes.")
 	for _, c := range []struct {
 		name  string
@@ -346,12 +348,13 @@ func TestAnswersApart(t *testing.T) {
 	}{
 		{"one answer", dataset.Conversation{Messages: talked[:2]}, 500, []string{first}, false},
 		{"two answers", dataset.Conversation{Messages: talked}, 500, []string{first, second}, true},
-		{"and a question", dataset.Conversation{Messages: append(talked[:4:4], talk("uWhy?")...)}, 500, []string{first, second},
-			true},
+		{"and a question", dataset.Conversation{Messages: append(talked[:4:4], talk("uWhy?")...)}, 500,
+			[]string{first, second}, true},
 		{"an answer in the prompt", dataset.Conversation{Messages: talked, Prompt: 3}, 500, []string{second}, false},
 		{"nothing but a prompt", dataset.Conversation{Messages: talked, Prompt: 4}, 500, nil, false},
 		{"an empty answer", dataset.Conversation{Messages: talk("uSo?", "a ", "uIs it?", "aYes.")}, 500, []string{
-			u + "So?<|im_end|>\n" + a + " <|im_end|>\n" + u + "Is it?<|im_end|>\n" + a + "⟦<think></think>Yes.<|im_end|>⟧"}, true},
+			u + "So?<|im_end|>\n" + a + " <|im_end|>\n" + u + "Is it?<|im_end|>\n" + a +
+				"⟦<think></think>Yes.<|im_end|>⟧"}, true},
 		{"room for one", dataset.Conversation{Messages: append(talked[:2:2],
 			talk("u"+strings.Repeat("Is it? ", 40), "aYes.")...)}, 60, []string{first}, true},
 	} {

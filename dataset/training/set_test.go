@@ -298,7 +298,8 @@ func TestLoadDocuments(t *testing.T) {
 				t.Errorf("seq %d: row %d is %q with %d special tokens, want %q", seq, row, got, len(special), want)
 			}
 		}
-		if s.Rows != 3 || !slices.Equal(s.Empty, []int{1}) || s.Format != "plain text, each row a document (text)" || s.Truncated != 0 {
+		if s.Rows != 3 || !slices.Equal(s.Empty, []int{1}) || s.Truncated != 0 ||
+			s.Format != "plain text, each row a document (text)" {
 			t.Errorf("%d rows as %q, %d truncated", s.Rows, s.Format, s.Truncated)
 		}
 	}

@@ -56,7 +56,7 @@ var gendataMutants = []mutant{
 	{"gendata/docstring-unread", "internal/python/equal.go", "if t.Kind == String {\n\t\t\t\t\t\tif", "if false {\n\t\t\t\t\t\tif", "./internal/python -run TestEqual"},
 	{"gendata/string-kind", "internal/python/equal.go", "run.bytes = run.bytes || s.bytes", "", "./internal/python -run TestEqual"},
 	{"gendata/number-underscore", "internal/python/equal.go", "strings.ReplaceAll(t.Text, \"_\", \"\")", "t.Text", "./internal/python -run TestEqual"},
-	{"gendata/lacking-unknown", "dataset/json.go", "len(t.columns) != 3 || !slices.ContainsFunc", "len(t.columns) != 3 || false && !slices.ContainsFunc", "./dataset -run TestJSONForms"},
+	{"gendata/lacking-unknown", "dataset/json.go", "len(t.columns) != rowWidth || !slices.ContainsFunc", "len(t.columns) != rowWidth || false && !slices.ContainsFunc", "./dataset -run TestJSONForms"},
 	{"gendata/utf16-unmarked", "dataset/source.go", "start[:min(2, len(start))]", "start[:min(1, len(start))]", "./dataset -run TestJSONForms"},
 	{"gendata/field-limit", "dataset/row.go", "len(f) > maxField", "len(f) > 2*maxField", "./dataset/output -run TestRefusedRows"},
 	{"gendata/kind-line", "data/make/kinds.go", "line += 1 + bytes.Count", "line += bytes.Count", "./data/make -run TestMistakesInKinds"},
