@@ -133,3 +133,28 @@ func TestTextColumn(t *testing.T) {
 		t.Error(o)
 	}
 }
+
+// TestAnswersApart trains a model whose template leaves out earlier thoughts: the run says that rows were split.
+func TestAnswersApart(t *testing.T) {
+	base := filepath.Join(t.TempDir(), "base")
+	if err := os.CopyFS(base, os.DirFS(tinyBase)); err != nil {
+		t.Fatal(err)
+	}
+	template := "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ '<think></think>' if m.role == 'assistant' and " +
+		"loop.last }}{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+	if err := os.WriteFile(filepath.Join(base, "chat_template.jinja"), []byte(template), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	turn := func(question, answer string) string {
+		return `{"role":"user","content":"` + question + `"},{"role":"assistant","content":"` + answer + `"}`
+	}
+	data := expect.File(t, "rows.jsonl", `{"messages":[`+turn("So?", "It is.")+`,`+turn("Is it?", "Yes.")+`]}`+"\n"+
+		`{"messages":[`+turn("What?", "It.")+`]}`+"\n")
+	o := must(t, cli.Done, "--model", base, "--data", data, "--dry-run", "--val", "0", "--out", filepath.Join(base, "out"))
+	for _, want := range []string{"2 rows, chat messages (messages)", "3 examples to train on",
+		"so 1 row with several answers became 2 examples, one for each answer"} {
+		if !strings.Contains(o.stdout, want) {
+			t.Errorf("no %q in\n%v", want, o)
+		}
+	}
+}
