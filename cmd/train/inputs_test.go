@@ -108,7 +108,7 @@ func TestTextColumn(t *testing.T) {
 	o := must(t, cli.Done, "--model", tinyBase, "--data", data, "--out", out, "--benchmark-log", "", "--seq", "64",
 		"--max-steps", "2", "--samples", "1")
 	for _, want := range []string{"40 rows, plain text, each row a document (text)",
-		"raw, which the result is saved with"} {
+		"raw, which the result is saved with", "written out in 20 rows (1, 3, 5, 7, 9, …; the first is 0)"} {
 		if !strings.Contains(o.stdout, want) {
 			t.Errorf("no %q in\n%v", want, o)
 		}

@@ -250,6 +250,10 @@ func (in *inputs) warnings() (list []string) {
 		list = append(list, fmt.Sprintf("no target tokens in %s: no answer, no text, or a question that fills --seq",
 			rowsOf(s.Empty)))
 	}
+	if len(s.Typed) > 0 {
+		list = append(list, fmt.Sprintf("special tokens are written out in %s: the model learns their characters, not the "+
+			"tokens", rowsOf(s.Typed)))
+	}
 	if n := len(s.Uncertified); n > 0 {
 		rows := make([]int, n)
 		for i, u := range s.Uncertified {

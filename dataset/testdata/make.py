@@ -116,7 +116,7 @@ write("lz4_pages", compression="lz4", data_page_version="2.0", data_page_size=20
 write("lz4_plain", compression="lz4", use_dictionary=False, data_page_size=300, write_page_checksum=True)
 hashes = [hashlib.sha512(b"%d" % i).hexdigest() for i in range(60)]
 write("lz4_text", pa.table({"text": hashes}), compression="lz4", use_dictionary=False)
-write("lz4_messages", conversations(said), compression="lz4")
+write("lz4_messages", conversations(said), compression="lz4", data_page_version="2.0")
 
 # The older LZ4, as Hadoop frames it and as others wrote it, and a codec that is not read. fastparquet lays out the file,
 # pyarrow compresses, and pyarrow reads it again.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 )
 
 // A Set is a dataset as examples to train on.
@@ -25,6 +26,8 @@ type Set struct {
 	// Apart is the number of rows that became one example for each answer, and AnswersApart that of these examples: the
 	// template writes earlier answers in another way once there are later messages.
 	Apart, AnswersApart int
+	// Typed lists the documents in which a special token is written out. They learn its characters, not the token.
+	Typed []int
 
 	Truncated       int   // Examples that were truncated to Encoder.Seq tokens,
 	TruncatedTokens int   // and the tokens that they lost
@@ -56,6 +59,7 @@ func Load(ctx context.Context, spec string, o dataset.Options, e *Encoder) (*Set
 		return nil, fmt.Errorf("training: %w", err)
 	}
 	s := &Set{Name: source.Name, Revision: source.Revision, Format: source.Format}
+	typed := e.typed()
 	tooLong := 0 // of the empty rows
 	for end := false; !end; {
 		conversations := make([]dataset.Conversation, 0, encodeChunk)
@@ -75,6 +79,9 @@ func Load(ctx context.Context, spec string, o dataset.Options, e *Encoder) (*Set
 		}
 		for i, r := range rows {
 			s.add(conversations[i].Row, r)
+			if source.Text && typed(conversations[i].Text) {
+				s.Typed = append(s.Typed, conversations[i].Row)
+			}
 			if r.tooLong && len(r.examples) == 0 {
 				tooLong++
 			}
@@ -88,6 +95,23 @@ func Load(ctx context.Context, spec string, o dataset.Options, e *Encoder) (*Set
 	}
 	s.count()
 	return s, nil
+}
+
+// typed returns a function that reports whether a special token is written out in a text.
+func (e *Encoder) typed() func(text string) bool {
+	var tokens []string
+	starts := ""
+	for _, id := range e.Tokenizer.SpecialIDs() {
+		if token := e.Tokenizer.Token(id); token != "" {
+			tokens = append(tokens, token)
+			first, _ := utf8.DecodeRuneInString(token)
+			starts += string(first)
+		}
+	}
+	return func(text string) bool {
+		return strings.ContainsAny(text, starts) &&
+			slices.ContainsFunc(tokens, func(token string) bool { return strings.Contains(text, token) })
+	}
 }
 
 // add adds what a row became.
@@ -184,6 +208,9 @@ func Join(sets ...*Set) *Set {
 		}
 		for _, row := range s.Empty {
 			all.Empty = append(all.Empty, all.Rows+row)
+		}
+		for _, row := range s.Typed {
+			all.Typed = append(all.Typed, all.Rows+row)
 		}
 		for _, u := range s.Uncertified {
 			all.Uncertified = append(all.Uncertified, dataset.Uncertified{Row: all.Rows + u.Row, Why: u.Why})

@@ -298,7 +298,7 @@ func TestLoadDocuments(t *testing.T) {
 				t.Errorf("seq %d: row %d is %q with %d special tokens, want %q", seq, row, got, len(special), want)
 			}
 		}
-		if s.Rows != 3 || !slices.Equal(s.Empty, []int{1}) || s.Truncated != 0 ||
+		if s.Rows != 3 || !slices.Equal(s.Empty, []int{1}) || !slices.Equal(s.Typed, []int{2}) || s.Truncated != 0 ||
 			s.Format != "plain text, each row a document (text)" {
 			t.Errorf("%d rows as %q, %d truncated", s.Rows, s.Format, s.Truncated)
 		}
@@ -466,7 +466,7 @@ func TestJoin(t *testing.T) {
 		{IDs: []int32{3}, Row: 2}}, Empty: []int{1}, Tokens: 3, Targets: 2, MaxID: 3, SHA256: "s"}
 	b := &Set{Name: "b", Format: "x", Rows: 2, Examples: []Example{{IDs: []int32{9}, Row: 1}}, Empty: []int{0},
 		Uncertified: []dataset.Uncertified{{Row: 1, Why: "why"}}, Truncated: 1, TruncatedTokens: 7, Tokens: 1, MaxID: 9,
-		SHA256: "r"}
+		SHA256: "r", Typed: []int{1}, Apart: 1, AnswersApart: 3}
 	if Join(a) != a {
 		t.Error("a set of one is another")
 	}
@@ -474,7 +474,7 @@ func TestJoin(t *testing.T) {
 	if j.Name != "a and b" || j.Format != "x" || j.Rows != 5 || len(j.Examples) != 3 || j.Examples[2].Row != 4 ||
 		b.Examples[0].Row != 1 ||
 		len(j.Empty) != 2 || j.Empty[1] != 3 || j.Uncertified[0].Row != 4 || j.Truncated != 1 || j.TruncatedTokens != 7 ||
-		j.Tokens != 4 || j.Targets != 2 || j.MaxID != 9 {
+		!slices.Equal(j.Typed, []int{4}) || j.Apart != 1 || j.AnswersApart != 3 || j.Tokens != 4 || j.Targets != 2 || j.MaxID != 9 {
 		t.Errorf("%+v", j)
 	}
 	if k := Join(b, a); k.SHA256 == j.SHA256 || j.SHA256 == "" {
