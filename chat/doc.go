@@ -13,8 +13,8 @@
 //   - [Rendered.Targets], what an assistant has to generate: its answers, each with its end-of-turn token. Only these
 //     may count in a training loss. Of a program that is run, they are what it marks with {% generation %}. Without
 //     that, an answer is what is rendered with it after the prompt that asks for it. Where that is ambiguous,
-//     [Rendered.NoTargets] says why. If only later messages are the reason, the same conversation up to the answer, with
-//     [Options.From], gives it.
+//     [Rendered.NoTargets] says why. If only later messages are the reason, the same conversation up to the answer,
+//     with [Options.From], gives it.
 //   - [Rendered.Contents], the content of each message.
 //   - [Rendered.BOS], whether the template wrote the BOS token, so that the caller does not add a second one.
 //

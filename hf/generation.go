@@ -71,8 +71,8 @@ func ParseTokenizerConfig(data []byte) (TokenizerConfig, error) {
 	return c, nil
 }
 
-// tokens returns the tokens under keys that end in _token, and those in extra_special_tokens, as transformers gives them
-// to templates.
+// tokens returns the tokens under keys that end in _token, and those in extra_special_tokens, as transformers gives
+// them to templates.
 func tokens(keys map[string]json.RawMessage) map[string]string {
 	var extra, found map[string]json.RawMessage
 	_ = json.Unmarshal(keys["extra_special_tokens"], &extra) // which may be a list of tokens without names

@@ -474,7 +474,8 @@ func TestJoin(t *testing.T) {
 	if j.Name != "a and b" || j.Format != "x" || j.Rows != 5 || len(j.Examples) != 3 || j.Examples[2].Row != 4 ||
 		b.Examples[0].Row != 1 ||
 		len(j.Empty) != 2 || j.Empty[1] != 3 || j.Uncertified[0].Row != 4 || j.Truncated != 1 || j.TruncatedTokens != 7 ||
-		!slices.Equal(j.Typed, []int{4}) || j.Apart != 1 || j.AnswersApart != 3 || j.Tokens != 4 || j.Targets != 2 || j.MaxID != 9 {
+		!slices.Equal(j.Typed, []int{4}) || j.Apart != 1 || j.AnswersApart != 3 || j.Tokens != 4 ||
+		j.Targets != 2 || j.MaxID != 9 {
 		t.Errorf("%+v", j)
 	}
 	if k := Join(b, a); k.SHA256 == j.SHA256 || j.SHA256 == "" {
