@@ -14,7 +14,6 @@ var inputsMutants = []mutant{
 	{"inputs/null-content-is-empty", "dataset/parquet_list.go", "case v.DefinitionLevel() == part-1:", "default:", "./dataset -run TestParquetConversations"},
 	{"inputs/lz4-checksum", "dataset/parquet_lz4.go", "h.CRC != 0 && crc32", "false && crc32", "./dataset -run TestMutants"},
 	{"inputs/lz4-short-page", "dataset/parquet_lz4.go", "return err == nil && n == len(out)", "return err == nil && n <= len(out)", "./dataset -run TestLZ4Pages"},
-	{"inputs/lz4-levels", "dataset/parquet_lz4.go", "levels = int(def + rep)", "levels = int(def)", "./dataset -run TestParquetForms|TestLZ4"},
 	{"inputs/lz4-hadoop", "dataset/parquet_lz4.go", "		if hadoop(out, page) {", "		if false {", "./dataset -run TestLZ4Pages"},
 	{"inputs/documents-joined", "dataset/training/example.go", "	if len(end) == 1 {\n		ids = append", "	if false {\n		ids = append", "./dataset/training -run TestLoadDocuments"},
 	{"inputs/chunk-forgets", "dataset/training/text.go", "from += e.Seq - 1", "from += e.Seq", "./dataset/training -run TestLoadDocuments|TestLoadText"},
