@@ -264,7 +264,7 @@ func (w wanted) document(chosen []string) bool {
 // conversation reports whether the chosen columns are a conversation, which a record holds as JSON: whole, or as a
 // prompt and its completion.
 func (w wanted) conversation(chosen []string) bool {
-	return w.Training && len(chosen) < rowWidth && !w.document(chosen)
+	return w.Exactly == nil && len(chosen) < rowWidth && !w.document(chosen)
 }
 
 // halves returns the columns of a conversation that is a prompt and its completion, both lists of messages, from those
@@ -311,6 +311,9 @@ func (w wanted) pickKnown(there []string) ([]string, error) {
 	c, err := w.recognize(there, other)
 	if err == nil {
 		return c.record(), nil
+	}
+	if names := present(conversationColumns, there); len(names) > 0 {
+		return names[:1], nil
 	}
 	if w.Training && len(pairs(slices.Concat(known, others), there, w, other)) == 0 {
 		if names := present([]string{conversationColumn}, there); len(names) > 0 {

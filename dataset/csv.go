@@ -63,6 +63,9 @@ func openCSV(f io.ReadCloser, separator rune, w wanted) (*table, error) {
 		if err == io.EOF {
 			return nil, io.EOF
 		}
+		if errors.Is(err, csv.ErrFieldCount) { // after any other error the next record is not sure to begin a line
+			return nil, &unreadable{fail(err)}
+		}
 		if err != nil {
 			return nil, fail(err)
 		}
@@ -73,7 +76,7 @@ func openCSV(f io.ReadCloser, separator rune, w wanted) (*table, error) {
 			}
 			if !utf8.ValidString(rec[i]) {
 				line, _ := r.FieldPos(0)
-				return nil, fmt.Errorf("line %d: not valid UTF-8: convert the file to UTF-8", line)
+				return nil, &unreadable{fmt.Errorf("line %d: not valid UTF-8: convert the file to UTF-8", line)}
 			}
 		}
 		return rec, nil

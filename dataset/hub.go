@@ -66,7 +66,7 @@ func openHub(ctx context.Context, spec string, o Options, w wanted) (*Source, er
 			return openFile(ctx, local, w)
 		}})
 	}
-	return newSource(ref.ID, listing.Commit, w, parts)
+	return newSource(ref.ID, listing.Commit, o, w, parts)
 }
 
 // notData are files that describe a repository and hold no rows.

@@ -73,7 +73,7 @@ func records(f io.Closer, w wanted, next func() ([]byte, error), fail func(error
 		}
 		rec, err := t.record(raw, w)
 		if err != nil {
-			return nil, fail(err)
+			return nil, &unreadable{fail(err)}
 		}
 		return rec, nil
 	}

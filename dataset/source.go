@@ -29,6 +29,9 @@ type Options struct {
 	Columns Columns  // the columns that hold a row; zero: recognize known names
 	Starter []byte   // the parquet file that StarterSpec names
 	Hub     *hub.Hub // fetches hub ids; nil: hub.FromEnv()
+
+	// SkipBad has Next go on after a row that it cannot read, for which it returns a [BadRow].
+	SkipBad bool
 }
 
 // Source reads the rows of a dataset in order. It is not safe for concurrent use. The caller must close it.
@@ -41,7 +44,9 @@ type Source struct {
 	names []string // the columns of the records, as found in the files so far
 	parts []part   // the files still to be read, in order
 	cur   *table   // the file being read, nil between files
+	skip  bool     // bad rows
 	first []string // the first record, until it is returned
+	bad   error    // or why it cannot be read
 	rows  int
 	index int
 	err   error
@@ -71,6 +76,9 @@ type table struct {
 //     with gzip;
 //   - "owner/name" or "owner/name@revision": a dataset on the Hugging Face hub.
 //
+// A source without known columns for a question and an answer may have whole conversations in the column messages or
+// conversations, as [OpenConversations] reads them. A row is then the first question and the answer to it.
+//
 // Open reads the first row, so that a file without the columns is an error here, which lists the columns that it has.
 // ctx must stay valid while the source is in use.
 func Open(ctx context.Context, spec string, o Options) (*Source, error) {
@@ -84,7 +92,7 @@ func open(ctx context.Context, spec string, o Options, w wanted) (*Source, error
 			return nil, errors.New("dataset: this program has no starter dataset: name a file or a hub id")
 		}
 		sum := sha256.Sum256(o.Starter)
-		return newSource(StarterSpec, hex.EncodeToString(sum[:]), w, []part{{StarterSpec, func(w wanted) (*table, error) {
+		return newSource(StarterSpec, hex.EncodeToString(sum[:]), o, w, []part{{StarterSpec, func(w wanted) (*table, error) {
 			return openParquet(bytes.NewReader(o.Starter), int64(len(o.Starter)), w)
 		}}})
 	}
@@ -95,16 +103,19 @@ func open(ctx context.Context, spec string, o Options, w wanted) (*Source, error
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
 	}
-	return newSource(filepath.Base(spec), sum, w, []part{filePart(ctx, spec)})
+	return newSource(filepath.Base(spec), sum, o, w, []part{filePart(ctx, spec)})
 }
 
 // newSource makes a source of files and reads its first row.
-func newSource(name, revision string, w wanted, parts []part) (*Source, error) {
-	s := &Source{Name: name, Revision: revision, want: w, parts: parts, rows: -1}
+func newSource(name, revision string, o Options, w wanted, parts []part) (*Source, error) {
+	s := &Source{Name: name, Revision: revision, want: w, parts: parts, rows: -1, skip: o.SkipBad}
 	if len(parts) == 1 {
 		s.rows = 0 // step sets it when it opens the file
 	}
 	first, err := s.record()
+	if bad, ok := errors.AsType[*BadRow](err); ok && bad.Skipped {
+		s.bad, err = bad, nil
+	}
 	if err != nil {
 		s.Close()
 		if err == io.EOF {
@@ -120,22 +131,25 @@ func newSource(name, revision string, w wanted, parts []part) (*Source, error) {
 func (s *Source) Rows() int { return s.rows }
 
 // Next returns the next row, or io.EOF after the last. Any other error names the file and the row or line and is final:
-// the rest of the file is not trusted.
+// the rest of the file is not trusted. Only after a [BadRow] that is Skipped Next goes on.
 func (s *Source) Next() (Row, error) {
 	rec, err := s.take()
 	if err != nil {
 		return Row{}, err
+	}
+	if s.want.conversation(s.names) {
+		return s.exchange(rec[0])
 	}
 	return Row{Instruction: rec[instructionAt], Input: rec[inputAt], Output: rec[outputAt], Index: s.index - 1}, nil
 }
 
 // take returns the next record. newSource has read the first one already.
 func (s *Source) take() ([]string, error) {
-	rec, err := s.first, error(nil)
-	if s.first = nil; rec == nil {
+	rec, err := s.first, s.bad
+	if s.first, s.bad = nil, nil; rec == nil && err == nil {
 		rec, err = s.record()
 	}
-	if err == nil {
+	if bad, ok := errors.AsType[*BadRow](err); err == nil || ok && bad.Skipped {
 		s.index++
 	}
 	return rec, err
@@ -161,6 +175,9 @@ func (s *Source) record() ([]string, error) {
 		return nil, s.err
 	}
 	rec, err := s.step()
+	if _, ok := errors.AsType[*unreadable](err); ok {
+		return nil, s.badRow(s.index, err)
+	}
 	if err != nil {
 		s.err = err
 	}

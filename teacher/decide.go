@@ -39,6 +39,7 @@ type decider struct {
 	seen     map[[16]byte]bool // hashes of the rows read
 	noAnswer error             // why the first row that waits until the run is resumed has no answer
 	out      []*accepted       // in the order of the source
+	rejects  []rejected        // in the order of the source
 }
 
 func (d *decider) run(ctx context.Context) error {
@@ -140,6 +141,12 @@ func (d *decider) read(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		bad, unreadable := errors.AsType[*dataset.BadRow](err)
+		if unreadable && bad.Skipped {
+			d.sum.Source++
+			d.unfit(dataset.Row{Index: bad.Index}, dataset.Check{ID: unreadableRow, Value: bad.Error()})
+			continue
+		}
 		if err != nil || d.MaxAsked > 0 && d.assigner.rows == d.MaxAsked {
 			d.ended = true
 			if err != nil && err != io.EOF {
@@ -149,8 +156,7 @@ func (d *decider) read(ctx context.Context) error {
 		}
 		d.sum.Source++
 		if d.repeated(row) {
-			d.sum.Unfit["S4"]++
-			d.refused(row.Index, 0, dataset.Check{ID: "S4", Value: "an earlier row has the same question and answer"})
+			d.unfit(row, dataset.Check{ID: "S4", Value: "an earlier row has the same question and answer"})
 			continue
 		}
 		turn := d.assigner.rows
@@ -159,8 +165,7 @@ func (d *decider) read(ctx context.Context) error {
 			return err
 		}
 		if unfit != nil {
-			d.sum.Unfit[unfit.ID]++
-			d.refused(row.Index, 0, *unfit)
+			d.unfit(row, *unfit)
 			continue
 		}
 		t.turn = turn
@@ -268,7 +273,7 @@ func (d *decider) decide(ctx context.Context, t *task) error {
 	case onlyThis(t.err):
 		d.sum.Waiting++
 		if d.noAnswer == nil {
-			d.noAnswer = fmt.Errorf("row %d: %w", t.prompt.Row.Index, t.err)
+			d.noAnswer = fmt.Errorf("%s: %w", d.Source.Place(t.prompt.Row.Index), t.err)
 		}
 		return nil
 	case t.err != nil:
@@ -332,6 +337,7 @@ func (d *decider) settle(t *task) {
 	if t.failed != nil {
 		t.refusals = append(t.refusals, *t.failed)
 		d.sum.GivenUp[t.failed.ID]++
+		d.reject(t.prompt.Row, *t.failed, len(t.refusals), t.answer.Text)
 	}
 	for i, c := range t.refusals {
 		d.sum.Refused[c.ID]++
@@ -342,7 +348,7 @@ func (d *decider) settle(t *task) {
 // refused reports a refused attempt to Refuse; attempt 0 is the source row itself.
 func (d *decider) refused(row, attempt int, c dataset.Check) {
 	if _, ok := d.sum.First[c.ID]; !ok {
-		d.sum.First[c.ID] = fmt.Sprintf("row %d: %s", row, c.Value)
+		d.sum.First[c.ID] = d.Source.Place(row) + ": " + c.Value
 	}
 	if d.Refuse != nil {
 		d.Refuse(row, attempt, c)
@@ -355,11 +361,13 @@ func (d *decider) accept(ctx context.Context, t *task) {
 	d.failures = 0
 	p := &t.prompt
 	prompt := sha256.Sum256(t.request.Body)
+	source, at := d.Source.Origin(p.Row.Index)
 	a := &accepted{
+		index: p.Row.Index,
 		row: dataset.Rewritten{Instruction: p.Row.Instruction, Input: p.Row.Input,
 			OutputOriginal: p.Row.Output, OutputPassiveAggressive: t.text},
 		cert: dataset.Certificate{
-			SourceName: d.Source.Name, SourceRevision: d.Source.Revision, SourceRow: p.Row.Index,
+			SourceName: source.Name, SourceRevision: source.Revision, SourceRow: at,
 			Teacher: d.Teacher.Name(), Model: t.answer.Model,
 			Style: d.Style.Name, StyleSHA256: d.Style.SHA256, PromptSHA256: hex.EncodeToString(prompt[:]),
 			Seed: int64(d.Seed), Attempt: p.Attempt,
@@ -369,10 +377,8 @@ func (d *decider) accept(ctx context.Context, t *task) {
 		},
 		judged: make(chan struct{}),
 	}
-	at, _ := slices.BinarySearchFunc(d.out, a, func(a, b *accepted) int {
-		return cmp.Compare(a.cert.SourceRow, b.cert.SourceRow)
-	})
-	d.out = slices.Insert(d.out, at, a)
+	place, _ := slices.BinarySearchFunc(d.out, a, func(a, b *accepted) int { return cmp.Compare(a.index, b.index) })
+	d.out = slices.Insert(d.out, place, a)
 	if d.Judge == nil {
 		close(a.judged)
 		return
@@ -404,7 +410,10 @@ func (d *decider) flush(ctx context.Context) error {
 	for _, t := range d.deferred {
 		undecided = min(undecided, t.prompt.Row.Index)
 	}
-	for len(d.out) > 0 && d.out[0].cert.SourceRow < undecided {
+	if err := d.passRejects(undecided); err != nil {
+		return err
+	}
+	for len(d.out) > 0 && d.out[0].index < undecided {
 		a := d.out[0]
 		if len(d.window) > 0 && len(d.out) < lookAhead {
 			select {

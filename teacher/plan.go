@@ -2,7 +2,10 @@ package teacher
 
 import (
 	"context"
+	"errors"
 	"io"
+
+	"restyle/dataset"
 )
 
 // A Plan is what a run would ask, as far as that is known before it.
@@ -25,6 +28,11 @@ func (r *Run) Plan(ctx context.Context) (Plan, error) {
 		row, err := r.Source.Next()
 		if err == io.EOF {
 			break
+		}
+		if bad, ok := errors.AsType[*dataset.BadRow](err); ok && bad.Skipped {
+			plan.Source++
+			plan.Unfit[unreadableRow]++
+			continue
 		}
 		if err == nil {
 			err = context.Cause(ctx)

@@ -34,7 +34,7 @@ const (
 type Run struct {
 	Style    *voice.Style
 	Teacher  Teacher
-	Source   *dataset.Source
+	Source   *dataset.Sources
 	Journal  *Journal
 	Seed     uint64
 	Rows     int  // rows to make; 0 for all that the source has
@@ -54,6 +54,9 @@ type Run struct {
 
 	// Emit is called with each accepted row and its certificate, in the source's order.
 	Emit func(dataset.Rewritten, dataset.Certificate) error
+
+	// Reject, if not nil, is called with each row that was read and from which none was made, in the source's order.
+	Reject func(dataset.Reject) error
 
 	// Pending is called with each request that needs an answer from a batch, in the order of the rows.
 	Pending func(key string, body []byte) error
@@ -107,6 +110,7 @@ type task struct {
 
 // An accepted row waits for the rows before it, and for the judge if there is one.
 type accepted struct {
+	index  int // of its row, over all sources
 	row    dataset.Rewritten
 	cert   dataset.Certificate
 	judged chan struct{}

@@ -144,7 +144,7 @@ func runOnce(t testing.TB, ctx context.Context, path, dir string, teacher Teache
 	if err != nil {
 		t.Fatal(err)
 	}
-	src, err := dataset.Open(ctx, path, dataset.Options{})
+	src, err := dataset.OpenAll(ctx, []string{path}, dataset.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -293,7 +293,7 @@ func TestLastingFaults(t *testing.T) {
 				if asked := after - before; asked > distinct-kept {
 					t.Errorf("%d requests for %d missing answers", asked, distinct-kept)
 				}
-				if files := f.files(t); !slices.Equal(files, []string{"data.certificates.jsonl", "data.json"}) {
+				if files := f.files(t); !slices.Equal(files, finished) {
 					t.Errorf("there are %v", files)
 				}
 			})

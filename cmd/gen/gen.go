@@ -39,8 +39,9 @@ type gen struct {
 	drawn          time.Time // when a download's progress was last shown
 
 	voice      *voice.Style
-	src        *dataset.Source
-	sourceRows int             // -1 if not known
+	src        *dataset.Sources
+	counts     []int           // rows of each source; -1 if not known
+	sourceRows int             // that will be read if all are needed; -1 if not known
 	remote     *teacher.Remote // nil for the built-in rewriter
 }
 
@@ -61,15 +62,12 @@ func (g *gen) do(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if g.src, err = g.open(ctx); err != nil {
+	if g.src, err = g.open(ctx, g.sources...); err != nil {
 		return err
 	}
 	defer g.src.Close()
-	g.sourceRows = g.src.Rows()
-	if paid := g.remote != nil && g.preview == 0; g.sourceRows < 0 && (paid || g.rows == 0) {
-		if err := g.survey(ctx); err != nil {
-			return err
-		}
+	if err := g.survey(ctx); err != nil {
+		return err
 	}
 	g.showSettings(t)
 	switch {
@@ -81,48 +79,85 @@ func (g *gen) do(ctx context.Context) (err error) {
 	return g.make(ctx, t)
 }
 
-func (g *gen) open(ctx context.Context) (*dataset.Source, error) {
+func (g *gen) open(ctx context.Context, specs ...string) (*dataset.Sources, error) {
 	columns, err := dataset.ParseColumns(g.columns)
 	if err != nil {
 		return nil, cli.Usagef("%w", err)
 	}
 	h := hub.FromEnv()
 	h.Progress = g.showDownload
-	return dataset.Open(ctx, g.source, dataset.Options{Split: g.split, Columns: columns, Starter: data.Starter, Hub: h})
+	return dataset.OpenAll(ctx, specs, dataset.Options{
+		Split: g.split, Columns: columns, Starter: data.Starter, Hub: h, SkipBad: g.skipBad,
+	})
 }
 
-// survey reads a local file that does not state its number of rows to its end, to count the rows and to find damage
-// before any request is paid for. It skips files of the hub, which are downloaded only as far as they are needed.
+// survey finds out how many rows the sources have, and draws the sample. It reads local files that do not state their
+// number of rows to their ends, which finds damage before any request is paid for. It skips files of the hub, which are
+// downloaded only as far as they are needed, unless a sample needs their number of rows.
 func (g *gen) survey(ctx context.Context) error {
-	if !exists(g.source) {
-		return nil
+	paid := g.remote != nil && g.preview == 0
+	needed := g.src.Rows() < 0 && (paid || g.rows == 0 || g.sample > 0)
+	for i, src := range g.src.List {
+		n := src.Rows()
+		if n < 0 && needed && (g.sample > 0 || exists(g.sources[i])) {
+			var err error
+			if n, err = g.count(ctx, g.sources[i]); err != nil {
+				return err
+			}
+		}
+		g.counts = append(g.counts, n)
+		g.sourceRows += n
 	}
-	src, err := g.open(ctx)
+	if slices.Contains(g.counts, -1) {
+		g.sourceRows = -1
+	}
+	if g.sample > 0 {
+		if g.sample > g.sourceRows {
+			g.say("warning: --sample %d: there are only %s", g.sample, cli.Count(g.sourceRows, "row"))
+		}
+		g.src.Sample(g.sample, g.sourceRows, uint64(g.seed))
+		g.sourceRows = min(g.sample, g.sourceRows)
+	}
+	return nil
+}
+
+// count reads a source to its end and returns the number of its rows.
+func (g *gen) count(ctx context.Context, spec string) (int, error) {
+	src, err := g.open(ctx, spec)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer src.Close()
 	for n := 0; ; n++ {
-		switch _, err := src.Next(); {
-		case err == io.EOF:
-			g.sourceRows = n
-			return nil
-		case err != nil:
-			return err
+		_, err := src.Next()
+		if err == io.EOF {
+			return n, nil
+		}
+		if bad, ok := errors.AsType[*dataset.BadRow](err); err != nil && !(ok && bad.Skipped) {
+			return 0, err
 		}
 		if err := context.Cause(ctx); err != nil {
-			return err
+			return 0, err
 		}
 	}
+}
+
+// each joins what f returns of every source.
+func (g *gen) each(f func(*dataset.Source) string) string {
+	var parts []string
+	for _, src := range g.src.List {
+		parts = append(parts, f(src))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // settings returns what the result depends on besides the source and the teacher's answers.
 func (g *gen) settings(t teacher.Teacher) []teacher.Setting {
 	s := []teacher.Setting{
-		{Name: "source", Value: g.src.Name},
-		{Name: "revision", Value: g.src.Revision},
+		{Name: "source", Value: g.each(func(s *dataset.Source) string { return s.Name })},
+		{Name: "revision", Value: g.each(func(s *dataset.Source) string { return s.Revision })},
 		{Name: "split", Value: g.split},
-		{Name: "columns", Value: g.src.Columns.String()},
+		{Name: "columns", Value: g.each((*dataset.Source).Describe)},
 		{Name: "rows", Value: strconv.Itoa(g.rows)},
 		{Name: "teacher", Value: t.Name()},
 		{Name: "style", Value: g.voice.Name},
@@ -131,6 +166,13 @@ func (g *gen) settings(t teacher.Teacher) []teacher.Setting {
 		{Name: "comments", Value: strconv.FormatBool(g.comments)},
 		{Name: "python", Value: g.python},
 		{Name: "judge", Value: g.judge},
+	}
+	// What earlier versions did not have stands here only if it is on, so that their journals can be resumed.
+	if g.sample > 0 {
+		s = append(s, teacher.Setting{Name: "sample", Value: strconv.Itoa(g.sample)})
+	}
+	if g.skipBad {
+		s = append(s, teacher.Setting{Name: "skip bad rows", Value: "true"})
 	}
 	if g.remote != nil {
 		s = append(s,
@@ -179,11 +221,13 @@ func (g *gen) extraSetting() string {
 }
 
 func (g *gen) showSettings(t teacher.Teacher) {
-	rows := ""
-	if n := g.sourceRows; n >= 0 {
-		rows = ", " + cli.Count(n, "row")
+	for i, src := range g.src.List {
+		rows := ""
+		if n := g.counts[i]; n >= 0 {
+			rows = ", " + cli.Count(n, "row")
+		}
+		g.say("source      %s (%.12s%s), %s", src.Name, src.Revision, rows, src.Describe())
 	}
-	g.say("source      %s (%.12s%s), %s", g.src.Name, g.src.Revision, rows, g.src.Columns)
 	who := "the built-in rewriter: rules and a phrase bank, no language model"
 	if g.remote != nil {
 		who = fmt.Sprintf("%s, temperature %g, at most %d tokens", g.remote.Model, g.temperature, g.maxTokens)
@@ -202,6 +246,7 @@ func (g *gen) showSettings(t teacher.Teacher) {
 		on   bool
 		text string
 	}{
+		{g.sample > 0, fmt.Sprintf("of %s drawn", cli.Count(g.sourceRows, "row"))},
 		{g.comments, "comments in the code"},
 		{g.python != "", "sources parsed by " + g.python},
 		{g.judge != "", "judged by " + g.judge},
@@ -279,6 +324,11 @@ func (g *gen) make(ctx context.Context, t teacher.Teacher) (err error) {
 		return err
 	}
 	defer out.Discard()
+	rejects, err := output.CreateRejects(dataset.RejectsPath(g.out))
+	if err != nil {
+		return err
+	}
+	defer rejects.Discard()
 	j, err := g.openJournal(t)
 	if err != nil {
 		return err
@@ -300,7 +350,7 @@ func (g *gen) make(ctx context.Context, t teacher.Teacher) (err error) {
 			return err
 		}
 	}
-	r.Emit = out.Write
+	r.Emit, r.Reject = out.Write, rejects.Write
 	pending := func(string, []byte) error { return nil }
 	var batch *batchFile
 	if g.emit != "" {
@@ -321,12 +371,12 @@ func (g *gen) make(ctx context.Context, t teacher.Teacher) (err error) {
 		g.savePartial(out, sum)
 		return g.waitForBatch(batch, sum)
 	}
+	if err := g.commitRejects(rejects); err != nil {
+		return err
+	}
 	if sum.Accepted == 0 {
-		if err := j.Finish(sum); err != nil {
-			return err
-		}
-		return errors.New("no row passed the checks, so gen wrote no dataset: " +
-			"--preview 3 shows what happens to the first rows; the journal keeps the answers, and --restart asks again")
+		return errors.Join(j.Finish(sum), errors.New("no row passed the checks, so gen wrote no dataset: "+
+			"--preview 3 shows what happens to the first rows; the journal keeps the answers, and --restart asks again"))
 	}
 	done, err := out.Commit()
 	if err != nil {
@@ -347,6 +397,21 @@ func (g *gen) make(ctx context.Context, t teacher.Teacher) (err error) {
 		}
 	}
 	return g.finish(t, sum, done)
+}
+
+// commitRejects puts the rejected rows next to the output.
+func (g *gen) commitRejects(rejects *output.Rejects) error {
+	outcome, err := rejects.Commit()
+	if err != nil {
+		return err
+	}
+	path := dataset.RejectsPath(g.out)
+	if counts := rejects.String(); counts != "" {
+		g.say("%s: %s; rejected rows by check: %s", path, outcome, counts)
+	} else if outcome.Kept != "" {
+		g.say("renamed the earlier %s to %s: no row was rejected", path, outcome.Kept)
+	}
+	return nil
 }
 
 // answer does the run, shows its progress, and prints a summary.
@@ -459,9 +524,10 @@ func (g *gen) writeCard(t teacher.Teacher, sum teacher.Summary) error {
 	c := output.Card{
 		Title: fmt.Sprintf("%s answers to programming questions", g.voice.Name), Language: []string{"en"},
 		Tags: []string{"code", "style-transfer", "synthetic"}, Rows: sum.Accepted,
-		Source: fmt.Sprintf("%s, revision %s", g.src.Name, g.src.Revision), Made: made,
+		Source: g.each(func(s *dataset.Source) string { return fmt.Sprintf("%s, revision %s", s.Name, s.Revision) }),
+		Made:   made,
 	}
-	if g.source == dataset.StarterSpec {
+	if slices.Equal(g.sources, []string{dataset.StarterSpec}) {
 		c.License = "mit"
 	}
 	outcome, err := output.WriteFile(g.card, []byte(c.Markdown()))

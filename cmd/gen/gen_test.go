@@ -243,7 +243,7 @@ func TestAgain(t *testing.T) {
 	first := f.result(t)
 	calls, _ := s.counts()
 	times := func() (all []time.Time) {
-		for _, path := range []string{f.out, dataset.CertificatePath(f.out)} {
+		for _, path := range []string{f.out, dataset.CertificatePath(f.out), dataset.RejectsPath(f.out)} {
 			info, err := os.Stat(path)
 			if err != nil {
 				t.Fatal(err)
@@ -270,7 +270,8 @@ func TestAgain(t *testing.T) {
 	if f.result(t) == first || !strings.Contains(o.stderr, ".bak") {
 		t.Errorf("another seed: %v", o)
 	}
-	if expect.Read(t, f.out+".bak")+"\n"+expect.Read(t, dataset.CertificatePath(f.out)+".bak") != first {
+	if expect.Read(t, f.out+".bak")+"\n"+expect.Read(t, dataset.CertificatePath(f.out)+".bak")+"\n"+
+		expect.Read(t, dataset.RejectsPath(f.out)+".bak") != first {
 		t.Error("the files before are not the .bak")
 	}
 
@@ -678,7 +679,7 @@ func TestInterrupt(t *testing.T) {
 		if after, _ := s.counts(); after-before > 30 {
 			t.Errorf("%v: asked %d times after the stop", sent, after-before)
 		}
-		if files := f.files(t); !slices.Equal(files, []string{"data.certificates.jsonl", "data.json"}) {
+		if files := f.files(t); !slices.Equal(files, finished) {
 			t.Errorf("%v: there are %v", sent, files)
 		}
 	}

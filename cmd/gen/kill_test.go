@@ -272,7 +272,7 @@ func (k *killer) finish(r *killedRun) {
 	if r.result(t) != k.control {
 		t.Errorf("after %d kills the result differs", r.kills)
 	}
-	if files := r.files(t); !slices.Equal(files, []string{"data.certificates.jsonl", "data.json"}) {
+	if files := r.files(t); !slices.Equal(files, finished) {
 		t.Errorf("after %d kills there are %v", r.kills, files)
 	}
 	j, err := teacher.OpenJournal(r.out + ".work")

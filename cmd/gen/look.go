@@ -36,19 +36,29 @@ func (g *gen) showPreview(ctx context.Context, t teacher.Teacher) error {
 	r.Rows, r.MaxAsked = g.preview, g.preview
 	r.Emit = func(row dataset.Rewritten, c dataset.Certificate) error {
 		rule := strings.Repeat("─", 100)
-		fmt.Fprintf(g.stdout, "%s\nrow %d of the source\n\n%s\n\n── before\n%s\n\n── after\n%s\n\n── checks\n",
-			rule, c.SourceRow, dataset.Question(row.Instruction, row.Input), row.OutputOriginal, row.OutputPassiveAggressive)
+		fmt.Fprintf(g.stdout, "%s\n%s\n\n%s\n\n── before\n%s\n\n── after\n%s\n\n── checks\n",
+			rule, g.place(c.SourceName, c.SourceRow), dataset.Question(row.Instruction, row.Input), row.OutputOriginal,
+			row.OutputPassiveAggressive)
 		for _, k := range c.Checks {
 			fmt.Fprintf(g.stdout, "%-4s %s\n", k.ID, k.Value)
 		}
 		return nil
 	}
 	r.Refuse = func(row, attempt int, c dataset.Check) {
-		fmt.Fprintf(g.stdout, "row %d of the source, attempt %d, refused by %s: %s\n", row, attempt, c.ID, c.Value)
+		src, at := g.src.Origin(row)
+		fmt.Fprintf(g.stdout, "%s, attempt %d, refused by %s: %s\n", g.place(src.Name, at), attempt, c.ID, c.Value)
 	}
 	sum, err := r.Do(ctx)
 	teacher.WriteSummary(g.stderr, sum)
 	return err
+}
+
+// place returns where a row of the source with this name is, for people.
+func (g *gen) place(source string, row int) string {
+	if len(g.src.List) == 1 {
+		source = "the source"
+	}
+	return fmt.Sprintf("row %d of %s", row, source)
 }
 
 // rehearse shows what a run would send, without sending anything.
@@ -63,7 +73,8 @@ func (g *gen) rehearse(ctx context.Context, t teacher.Teacher) error {
 		return err
 	}
 	if plan.First != nil {
-		fmt.Fprintf(g.stdout, "the first request, for row %d of the source:\n", plan.First.Row.Index)
+		src, at := g.src.Origin(plan.First.Row.Index)
+		fmt.Fprintf(g.stdout, "the first request, for %s:\n", g.place(src.Name, at))
 		if g.remote == nil {
 			fmt.Fprintf(g.stdout, "%s\n", t.Request(plan.First).Body)
 		} else {

@@ -100,11 +100,14 @@ func (g *gen) exit(ctx context.Context, err error) int {
 func remedy(err error) string {
 	var different *teacher.DifferentRun
 	var unsuitable *teacher.Unsuitable
+	var bad *dataset.BadRow
 	switch {
 	case errors.As(err, &different):
 		return ", or start over with --restart"
 	case errors.As(err, &unsuitable):
 		return "; --preview 1 shows what the teacher is asked and what it answers, --restart asks again"
+	case errors.As(err, &bad):
+		return ": correct it, or leave out all rows that cannot be read with --skip-bad"
 	case errors.Is(err, disk.ErrLocked):
 		return ", or set another --out or --work for this run"
 	case errors.Is(err, voice.ErrNoBank):

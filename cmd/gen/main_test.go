@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -167,10 +168,30 @@ func newFolder(t testing.TB) folder {
 	return folder{dir, filepath.Join(dir, "data.json")}
 }
 
-// result returns the two files of a finished run.
+// finished are the files of a finished run that rejected a row.
+var finished = []string{"data.certificates.jsonl", "data.json", "data.rejects.jsonl"}
+
+// result returns the files of a finished run.
 func (f folder) result(t testing.TB) string {
 	t.Helper()
-	return expect.Read(t, f.out) + "\n" + expect.Read(t, dataset.CertificatePath(f.out))
+	rejects, err := os.ReadFile(dataset.RejectsPath(f.out))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return expect.Read(t, f.out) + "\n" + expect.Read(t, dataset.CertificatePath(f.out)) + "\n" + string(rejects)
+}
+
+// rejects returns the rejected rows of a finished run.
+func (f folder) rejects(t testing.TB) (rows []dataset.Reject) {
+	t.Helper()
+	for line := range strings.Lines(expect.Read(t, dataset.RejectsPath(f.out))) {
+		var r dataset.Reject
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, r)
+	}
+	return rows
 }
 
 // files returns the names of all files in the directory, except those of the work directory.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,8 +28,10 @@ certificate for each row. The same command resumes a run that was stopped or kil
 
 // options are the flags.
 type options struct {
-	source, split, columns string
-	rows                   int
+	sources        cli.Files
+	split, columns string
+	skipBad        bool
+	rows, sample   int
 
 	out, work, card string
 	restart         bool
@@ -68,7 +71,7 @@ const builtinRows = 2304
 
 func defaults() *options {
 	return &options{
-		source: dataset.StarterSpec, split: "train", rows: 576,
+		split: "train", rows: 576,
 		out:     "data/passive_aggressive_data.json",
 		teacher: "auto", temperature: 0.8, maxTokens: 512,
 		connectTimeout: 10 * time.Second, firstTimeout: 5 * time.Minute, stallTimeout: time.Minute,
@@ -80,17 +83,22 @@ func defaults() *options {
 func (o *options) flags(out io.Writer) *cli.Flags {
 	f := cli.New("gen", about, out)
 	f.Group("Input")
-	f.Add(&o.source, "source", "dataset to rewrite: a parquet, JSON, JSONL or CSV `file`, a Hugging Face hub dataset as "+
-		"owner/name or owner/name@revision, or starter, the embedded dataset")
-	f.Add(&o.split, "split", "split of a hub dataset")
+	f.Add(&o.sources, "source", "dataset to rewrite: a parquet, JSON, JSONL, CSV or TSV `file` of questions and answers "+
+		"or of chat messages, a Hugging Face hub dataset as owner/name or owner/name@revision, or starter, the embedded "+
+		"dataset; repeat it for several, which are read in this order (default starter)")
+	f.Add(&o.split, "split", "split of the hub datasets")
 	f.Add(&o.columns, "columns", "names of the columns, as `instruction=A,input=B,output=C`; needed only if gen does "+
 		"not recognize them")
 	f.Add(&o.rows, "rows", "rows to make; 0 for all that the source has. The built-in rewriter, which costs nothing, "+
 		"makes "+strconv.Itoa(builtinRows)+" if this is not given")
+	f.Add(&o.sample, "sample", "use only `N` rows of the source, drawn by --seed, in the source's order. gen makes all "+
+		"of them that pass the checks, or as many as --rows says if it is given too")
+	f.Add(&o.skipBad, "skip-bad", "skip rows that cannot be read, such as a line that is not JSON, and list them among "+
+		"the rejects; without it they are errors")
 
 	f.Group("Output")
-	f.Add(&o.out, "out", "dataset to write, as .json, .jsonl or .parquet, with its certificates next to it. An existing "+
-		"`file` that differs is renamed to .bak, .bak.2 and so on")
+	f.Add(&o.out, "out", "dataset to write, as .json, .jsonl or .parquet, with its certificates and the rejected rows "+
+		"next to it. An existing `file` that differs is renamed to .bak, .bak.2 and so on")
 	f.Add(&o.card, "card", "also write a dataset card in Markdown, as the hub shows it, to this `file`")
 	f.Add(&o.work, "work", "`directory` of the journal, which holds every answer ever received; <out>.work if not given")
 	f.Add(&o.restart, "restart", "start over: rename the journal of an earlier run to journal.log.bak")
@@ -159,6 +167,8 @@ func (o *options) check() error {
 		return cli.Usagef("only one of --preview, --dry-run, --report, --emit-batch and --ingest-batch can be given")
 	case o.rows < 0:
 		return cli.Usagef("--rows %d: must be 0 or more; 0 makes all rows of the source", o.rows)
+	case o.sample < 0:
+		return cli.Usagef("--sample %d: must be 1 or more; leave it out to use all rows", o.sample)
 	case o.preview < 0:
 		return cli.Usagef("--preview %d: must be 0 or more", o.preview)
 	case o.teacher != "auto" && o.teacher != "builtin" && o.teacher != "openai":
@@ -177,30 +187,23 @@ func (o *options) check() error {
 		return cli.Usagef("--price-in and --price-out: must be 0 or more")
 	case o.teacher == "builtin" && (o.emit != "" || o.ingest != ""):
 		return cli.Usagef("--teacher builtin: a batch needs a model that answers it: set --model instead")
-	case o.work == "":
+	}
+	if o.work == "" {
 		o.work = o.out + ".work"
+	}
+	if len(o.sources) == 0 {
+		o.sources = cli.Files{dataset.StarterSpec}
+	}
+	if o.sample > 0 && !o.rowsGiven {
+		o.rows, o.rowsGiven = 0, true
 	}
 	switch ext := strings.ToLower(filepath.Ext(o.out)); ext {
 	case ".json", ".jsonl", ".parquet":
 	default:
 		return cli.Usagef("--out %s: unknown extension %q: use .json, .jsonl or .parquet", o.out, ext)
 	}
-	outputs := []struct{ flag, path string }{
-		{"out", o.out}, {"out", dataset.CertificatePath(o.out)}, {"card", o.card}, {"emit-batch", o.emit},
-	}
-	for i, file := range outputs {
-		for _, before := range outputs[:i] {
-			if file.path != "" && cli.SameFile(file.path, before.path) {
-				return cli.Usagef("--%s and --%s write the same file, %s: give each its own", file.flag, before.flag, file.path)
-			}
-		}
-		switch {
-		case o.report || file.path == "":
-		case cli.SameFile(file.path, o.source):
-			return cli.Usagef("--%s would overwrite %s, which is --source: choose another name", file.flag, file.path)
-		case o.ingest != "" && cli.SameFile(file.path, o.ingest):
-			return cli.Usagef("--%s would overwrite %s, which is --ingest-batch: choose another name", file.flag, file.path)
-		}
+	if err := o.checkFiles(); err != nil {
+		return err
 	}
 	if o.extra != "" {
 		extra := map[string]any{}
@@ -216,6 +219,37 @@ func (o *options) check() error {
 	if o.python != "" {
 		if _, err := exec.LookPath(o.python); err != nil {
 			return cli.Usagef("--python: %v", err)
+		}
+	}
+	return nil
+}
+
+// checkFiles returns which two flags name the same file, though each needs its own.
+func (o *options) checkFiles() error {
+	for i, source := range o.sources {
+		for _, before := range o.sources[:i] {
+			if source == before || cli.SameFile(source, before) {
+				return cli.Usagef("--source %s: given twice", source)
+			}
+		}
+	}
+	outputs := []struct{ flag, path string }{
+		{"out", o.out}, {"out", dataset.CertificatePath(o.out)}, {"out", dataset.RejectsPath(o.out)}, {"card", o.card},
+		{"emit-batch", o.emit},
+	}
+	for i, file := range outputs {
+		for _, before := range outputs[:i] {
+			if file.path != "" && cli.SameFile(file.path, before.path) {
+				return cli.Usagef("--%s and --%s write the same file, %s: give each its own", file.flag, before.flag, file.path)
+			}
+		}
+		isSource := func(source string) bool { return cli.SameFile(file.path, source) }
+		switch {
+		case o.report || file.path == "":
+		case slices.ContainsFunc(o.sources, isSource):
+			return cli.Usagef("--%s would overwrite %s, which is --source: choose another name", file.flag, file.path)
+		case o.ingest != "" && cli.SameFile(file.path, o.ingest):
+			return cli.Usagef("--%s would overwrite %s, which is --ingest-batch: choose another name", file.flag, file.path)
 		}
 	}
 	return nil

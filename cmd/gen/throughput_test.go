@@ -154,7 +154,7 @@ func manyTasks(b *testing.B, n int) string {
 	defer file.Close()
 	enc := json.NewEncoder(file)
 	for written, round := 0, 0; written < n; round++ {
-		src, err := dataset.Open(b.Context(), dataset.StarterSpec, dataset.Options{Starter: data.Starter})
+		src, err := dataset.OpenAll(b.Context(), []string{dataset.StarterSpec}, dataset.Options{Starter: data.Starter})
 		if err != nil {
 			b.Fatal(err)
 		}

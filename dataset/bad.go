@@ -1,0 +1,76 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+
+	"restyle/chat"
+)
+
+// A BadRow is the error for a row that cannot be read, although it is clear where the next one begins: a line that is
+// not JSON, a value of another type, a conversation without an answer.
+type BadRow struct {
+	Index   int  // as of a Row
+	Skipped bool // Options.SkipBad is set: the next call of Next returns the row after it
+	Err     error
+}
+
+func (e *BadRow) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *BadRow) Unwrap() error { return e.Err }
+
+// unreadable is the error of a table for a row that cannot be read, after which it can read the next.
+type unreadable struct{ error }
+
+func (e *unreadable) Unwrap() error { return e.error }
+
+// badRow returns the error of a row that cannot be read. It is final unless bad rows are to be skipped.
+func (s *Source) badRow(index int, err error) error {
+	bad := &BadRow{Index: index, Skipped: s.skip, Err: err}
+	if !s.skip {
+		s.err = bad
+	}
+	return bad
+}
+
+// exchange returns the row that the conversation read last makes.
+func (s *Source) exchange(conversation string) (Row, error) {
+	at := s.index - 1
+	messages, err := parseMessages([]byte(conversation))
+	if err == nil {
+		var question, answer string
+		if question, answer, err = firstExchange(messages); err == nil {
+			return Row{Instruction: question, Output: answer, Index: at}, nil
+		}
+	}
+	return Row{}, s.badRow(at, fmt.Errorf("dataset: %s: row %d: %w", s.Name, at, err))
+}
+
+// firstExchange returns the first question of a conversation and the answer to it. It leaves out what comes before,
+// such as a system prompt, and all later turns: they may be about an answer in another voice.
+func firstExchange(messages []chat.Message) (question, answer string, err error) {
+	for i, m := range messages {
+		if m.Role != "user" {
+			continue
+		}
+		if i+1 == len(messages) {
+			return "", "", errors.New("the conversation ends with its first question")
+		}
+		next := messages[i+1]
+		if next.Role != "assistant" {
+			return "", "", fmt.Errorf("a message of the role %q follows the first question, not an answer", next.Role)
+		}
+		return m.Content, next.Content, nil
+	}
+	return "", "", errors.New("the conversation has no question")
+}
+
+// Describe returns what the rows are read from, for people: the columns, as [ParseColumns] reads them, or the column of
+// the conversations.
+func (s *Source) Describe() string {
+	if s.want.conversation(s.names) {
+		return fmt.Sprintf("chat messages (%s)", s.names[0])
+	}
+	return s.Columns.String()
+}
