@@ -162,6 +162,18 @@ func TestBadRows(t *testing.T) {
 			if strict == nil || ok != (c.bad != "") || ok && bad.Skipped {
 				t.Errorf("without SkipBad: %#v", strict)
 			}
+			if src, err := Open(t.Context(), path, Options{SkipBad: true}); err == nil && c.bad != "" {
+				for i := range c.rows + 1 {
+					row, err := src.Next()
+					if bad, ok := errors.AsType[*BadRow](err); ok {
+						row.Index = bad.Index
+					}
+					if row.Index != i {
+						t.Errorf("row %d has the index %d", i, row.Index)
+					}
+				}
+				src.Close()
+			}
 			rows, _, err := readSources(t, Options{SkipBad: true}, 0, 0, path)
 			if c.bad == "" {
 				if err == nil || len(rows) != c.rows {

@@ -28,11 +28,11 @@ func (g *Judge) Opinion(
 ) (opinion *dataset.Judge, spent Answer, err error) {
 	r := g.render(openai.Request{
 		Model: g.Model, MaxTokens: g.MaxTokens, Seed: 1, Extra: g.Extra, // temperature 0
-		Messages: []openai.Message{
+		Messages: g.fold([]openai.Message{
 			{Role: "system", Content: fmt.Sprintf(judgePrompt, p.Style.About)},
 			{Role: "user", Content: fmt.Sprintf("<question>\n%s\n</question>\n<first>\n%s\n</first>\n<second>\n%s\n</second>",
 				p.Question, p.Row.Output, text)},
-		},
+		}),
 	})
 	a, found := j.Find(r.Keys)
 	if !found {

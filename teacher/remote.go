@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"runtime"
+	"slices"
 
 	"restyle/teacher/openai"
 )
@@ -20,6 +21,10 @@ type Remote struct {
 	// run asked.
 	Endpoints []string
 	Extra     map[string]any // more fields of the request's body
+
+	// FoldSystem puts the system prompt at the beginning of the first user message, for models whose chat template
+	// refuses the role.
+	FoldSystem bool
 }
 
 // batchEndpoint is the endpoint of batch answers, in keys and records.
@@ -31,7 +36,7 @@ func (t *Remote) Name() string { return t.Model }
 // Request renders the prompt as the body of a chat completion.
 func (t *Remote) Request(p *Prompt) Request {
 	r := openai.Request{
-		Model: t.Model, Messages: p.Messages(), Temperature: t.Temperature, MaxTokens: t.MaxTokens,
+		Model: t.Model, Messages: t.Messages(p), Temperature: t.Temperature, MaxTokens: t.MaxTokens,
 		Seed: int64(p.Seed >> 33), // 31 bits, which every server accepts
 		Stop: []string{stopSequence}, Extra: t.Extra,
 	}
@@ -48,6 +53,20 @@ func (t *Remote) Request(p *Prompt) Request {
 		r.Stop = nil // the tag in its thoughts ended the answer
 	}
 	return t.render(r)
+}
+
+// Messages returns the messages of the prompt as t sends them.
+func (t *Remote) Messages(p *Prompt) []openai.Message { return t.fold(p.Messages()) }
+
+// fold folds the system prompt into the user's message if FoldSystem is set. messages begin with both roles, or the
+// user's alone.
+func (t *Remote) fold(messages []openai.Message) []openai.Message {
+	if !t.FoldSystem || messages[0].Role != "system" {
+		return messages
+	}
+	folded := slices.Clone(messages[1:])
+	folded[0].Content = messages[0].Content + "\n\n" + folded[0].Content
+	return folded
 }
 
 // render renders a request. If that fails, the result has no Body and the error as its key, with which Ask refuses it.

@@ -46,7 +46,8 @@ func (g *gen) pickTeacher(ctx context.Context) (teacher.Teacher, error) {
 	if batch && g.model == "" {
 		return nil, cli.Usagef("a batch needs a model that answers it: set --model")
 	}
-	g.remote = &teacher.Remote{Model: g.model, Temperature: g.temperature, MaxTokens: g.maxTokens}
+	g.remote = &teacher.Remote{Model: g.model, Temperature: g.temperature, MaxTokens: g.maxTokens,
+		FoldSystem: g.foldSystem}
 	if g.key.In(g.extra) {
 		return nil, cli.Usagef("--extra: contains OPENAI_API_KEY, which gen sends in a header of every request: leave it out")
 	}
@@ -149,7 +150,7 @@ func (g *gen) pickJudge(ctx context.Context) (*teacher.Judge, error) {
 	if err != nil {
 		return nil, fmt.Errorf("judge: %w", err)
 	}
-	judge := &teacher.Judge{Remote: teacher.Remote{Pool: pool, Model: model, MaxTokens: 512}}
+	judge := &teacher.Judge{Remote: teacher.Remote{Pool: pool, Model: model, MaxTokens: 512, FoldSystem: g.foldSystem}}
 	for _, e := range pool.Stats().Endpoints {
 		judge.Endpoints = append(judge.Endpoints, e.URL)
 	}

@@ -174,6 +174,9 @@ func (g *gen) settings(t teacher.Teacher) []teacher.Setting {
 	if g.skipBad {
 		s = append(s, teacher.Setting{Name: "skip bad rows", Value: "true"})
 	}
+	if g.foldSystem {
+		s = append(s, teacher.Setting{Name: "fold system", Value: "true"})
+	}
 	if g.remote != nil {
 		s = append(s,
 			teacher.Setting{Name: "temperature", Value: strconv.FormatFloat(g.temperature, 'g', -1, 64)},

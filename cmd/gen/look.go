@@ -78,7 +78,7 @@ func (g *gen) rehearse(ctx context.Context, t teacher.Teacher) error {
 		if g.remote == nil {
 			fmt.Fprintf(g.stdout, "%s\n", t.Request(plan.First).Body)
 		} else {
-			for _, m := range plan.First.Messages() {
+			for _, m := range g.remote.Messages(plan.First) {
 				fmt.Fprintf(g.stdout, "── %s\n%s\n", m.Role, m.Content)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"regexp"
 	"syscall"
 	"time"
 
@@ -89,7 +90,7 @@ func (g *gen) exit(ctx context.Context, err error) int {
 		fmt.Fprintln(g.stderr, "gen: stopped; run the same command again to resume")
 		return cli.Stopped
 	case errors.As(err, &unavailable), hub.Retryable(err):
-		fmt.Fprintf(g.stderr, "gen: %v\nthe answers so far are kept; run the same command again later\n", err)
+		fmt.Fprintf(g.stderr, "gen: %v%s\nthe answers so far are kept; run the same command again later\n", err, remedy(err))
 		return cli.Retry
 	}
 	fmt.Fprintf(g.stderr, "gen: %v%s\n", err, remedy(err))
@@ -106,6 +107,8 @@ func remedy(err error) string {
 		return ", or start over with --restart"
 	case errors.As(err, &unsuitable):
 		return "; --preview 1 shows what the teacher is asked and what it answers, --restart asks again"
+	case noSystem.MatchString(err.Error()):
+		return "; if the model takes no system prompt, put it into the user's message with --fold-system"
 	case errors.As(err, &bad):
 		return ": correct it, or leave out all rows that cannot be read with --skip-bad"
 	case errors.Is(err, disk.ErrLocked):
@@ -115,6 +118,11 @@ func remedy(err error) string {
 	}
 	return ""
 }
+
+// noSystem matches what servers and chat templates say of a system prompt that they do not take.
+var noSystem = regexp.MustCompile(`(?i)system (?:role|message|prompt|instruction)s?\b[^.]{0,30} not (?:be )?` +
+	`(?:supported|allowed|enabled)|developer instruction is not enabled|not support '?(?:the )?system\b|` +
+	`only user\b[^.]{0,40} roles are supported|: conversation roles must alternate`)
 
 // errIncomplete ends a run whose missing answers have to come from a batch, which the run has already printed.
 var errIncomplete = errors.New("incomplete")

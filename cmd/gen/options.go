@@ -42,6 +42,7 @@ type options struct {
 	temperature float64
 	maxTokens   int
 	extra       string
+	foldSystem  bool
 	concurrency int
 
 	connectTimeout, firstTimeout, stallTimeout, totalTimeout, deadTimeout time.Duration
@@ -115,6 +116,8 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.maxTokens, "max-tokens", "maximum tokens per answer; doubled once for an answer that was truncated")
 	f.Add(&o.extra, "extra", "more fields for the request's body, as a `JSON` object such as {\"top_k\": 40}; null "+
 		"omits a field")
+	f.Add(&o.foldSystem, "fold-system", "put the system prompt into the first user message, for models that refuse the "+
+		"role, such as Gemma 2 and older Mistral models")
 	f.Add(&o.concurrency, "concurrency", "concurrent requests; 0 adapts to what the servers can handle")
 	f.Add(&o.connectTimeout, "connect-timeout", "time limit for connecting to a server")
 	f.Add(&o.firstTimeout, "first-token-timeout", "time limit for the first token of an answer")

@@ -231,8 +231,8 @@ func parseQuery(body []byte) (q query, err error) {
 	if err := json.Unmarshal(body, &q); err != nil {
 		return q, fmt.Errorf("the body is not JSON: %w", err)
 	}
-	if len(q.Messages) < 2 {
-		return q, fmt.Errorf("messages: too few")
+	if len(q.Messages) == 0 {
+		return q, fmt.Errorf("messages: none")
 	}
 	return q, nil
 }
