@@ -153,6 +153,10 @@ func Audit(style *voice.Style, r dataset.Rewritten) []dataset.Check {
 }
 
 func sourceIsPython(c *candidate) (bool, string) {
+	if found := strayFence.FindString(c.parts.Text); found != "" { // its code would be lost with the prose
+		return false, fmt.Sprintf("%q: a fence behind the mark of a list or a quotation is not read: "+
+			"begin a line with it", strings.TrimSpace(found))
+	}
 	if c.parts.Other != "" {
 		return false, fmt.Sprintf("the answer has a block of %s", c.parts.Other)
 	}

@@ -89,10 +89,7 @@ func fence(code string) string {
 	for strings.Contains(code, ticks) {
 		ticks += "`"
 	}
-	if !strings.HasSuffix(code, "\n") {
-		code += "\n"
-	}
-	return ticks + "python\n" + code + ticks
+	return ticks + "python\n" + code + "\n" + ticks
 }
 
 var placeholders = regexp.MustCompile(`(?i)\[\[\s*code[\s_-]*\d*\s*\]\]`)
@@ -108,17 +105,38 @@ type piece struct {
 	text   string // of a block the content, without the last newline
 }
 
-// splitFences splits Markdown at its fences.
+// splitFences splits Markdown at its fences. The lines of a block lose the indent of its fence, as far as they have it
+// (CommonMark 0.31, section 4.5): it belongs to the list around the block, not to the code.
 func splitFences(text string) (out []piece) {
 	for p := range voice.NestedPieces(text + "\n") {
 		text := p.Text
 		if p.Code {
-			text = strings.TrimSuffix(text, "\n")
+			text = strings.TrimSuffix(dedent(text, p.Indent), "\n")
 		}
 		out = append(out, piece{code: p.Code, closed: p.Closed, tag: strings.ToLower(p.Info), text: text})
 	}
 	return out
 }
+
+// dedent removes from each line what it has in common with an indent.
+func dedent(text, indent string) string {
+	if indent == "" {
+		return text
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		n := 0
+		for n < min(len(line), len(indent)) && line[n] == indent[n] {
+			n++
+		}
+		b.WriteString(line[n:])
+	}
+	return b.String()
+}
+
+// strayFence matches a fence that does not begin its line, behind the mark of a list item or a quotation. splitFences
+// does not see it.
+var strayFence = regexp.MustCompile("(?m)^[ \\t]*(?:(?:[-*+>]|\\d{1,9}[.)])[ \\t]*)+(?:```|~~~)[^`\n]*$")
 
 func isPythonTag(tag string) bool {
 	switch tag {

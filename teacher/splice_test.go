@@ -84,7 +84,7 @@ func FuzzJoin(f *testing.F) {
 			t.Fatalf("%d blocks became %d in %q", len(p.Blocks), len(blocks), text)
 		}
 		for i := range blocks {
-			if blocks[i] != strings.TrimSuffix(p.Blocks[i], "\n") {
+			if blocks[i] != p.Blocks[i] {
 				t.Fatalf("block %q became %q", p.Blocks[i], blocks[i])
 			}
 		}

@@ -10,6 +10,7 @@ type Piece struct {
 	Code   bool
 	Closed bool   // the block has a closing fence
 	Info   string // text after the block's opening fence, such as "python"
+	Indent string // white space before the block's opening fence
 	Text   string // its lines; of a block, without the fences
 }
 
@@ -24,13 +25,15 @@ func (p Piece) Tag() string {
 // of the text.
 func Pieces(text string) iter.Seq[Piece] { return pieces(text, 3) }
 
-// NestedPieces is like Pieces, but a fence may be indented by any white space, as it is in a list.
+// NestedPieces is like Pieces, but an opening fence may be indented by any white space, as it is in a list, and a
+// closing one by at most three characters more.
 func NestedPieces(text string) iter.Seq[Piece] { return pieces(text, len(text)) }
 
 func pieces(text string, indent int) iter.Seq[Piece] {
 	return func(yield func(Piece) bool) {
 		var now Piece
 		fence, start, end := "", 0, 0 // fence is the run that opened the current block, "" outside of blocks
+		limit := indent               // of the next fence
 		cut := func(from int, next Piece) bool {
 			now.Text = text[start:end]
 			more := !now.Code && start == end || yield(now)
@@ -39,15 +42,16 @@ func pieces(text string, indent int) iter.Seq[Piece] {
 		}
 		for line := range strings.Lines(text) {
 			after := end + len(line)
-			run, info := fenceRun(line, indent)
+			run, info := fenceRun(line, limit)
 			switch {
 			case fence == "" && run != "":
-				fence = run
-				if !cut(after, Piece{Code: true, Info: info}) {
+				before, _, _ := strings.Cut(line, run)
+				fence, limit = run, min(indent, len(before)+3)
+				if !cut(after, Piece{Code: true, Info: info, Indent: before}) {
 					return
 				}
 			case fence != "" && strings.HasPrefix(run, fence) && info == "":
-				fence, now.Closed = "", true
+				fence, limit, now.Closed = "", indent, true
 				if !cut(after, Piece{}) {
 					return
 				}

@@ -10,6 +10,7 @@ import (
 func TestPieces(t *testing.T) {
 	prose := func(text string) Piece { return Piece{Text: text} }
 	block := func(info, text string) Piece { return Piece{Code: true, Closed: true, Info: info, Text: text} }
+	indented := func(by, text string) Piece { return Piece{Code: true, Closed: true, Indent: by, Text: text} }
 	open := func(info, text string) Piece { return Piece{Code: true, Info: info, Text: text} }
 	for _, c := range []struct {
 		name, text string
@@ -25,8 +26,10 @@ func TestPieces(t *testing.T) {
 		{"a run with words closes nothing", "```\n``` x\n```", []Piece{block("", "``` x\n")}, nil},
 		{"a span of code", "```a`b\n", []Piece{prose("```a`b\n")}, nil},
 		{"a tilde's info may have one", "~~~a`b\nc\n~~~", []Piece{block("a`b", "c\n")}, nil},
-		{"three spaces", "   ```\na\n   ```\r\n", []Piece{block("", "a\n")}, nil},
-		{"in a list", "    ```\n    a\n\t```\n", []Piece{prose("    ```\n    a\n\t```\n")}, []Piece{block("", "    a\n")}},
+		{"three spaces", "   ```\na\n   ```\r\n", []Piece{indented("   ", "a\n")}, nil},
+		{"a closing fence that is indented more", "  ```\na\n      ```\n   ```",
+			[]Piece{indented("  ", "a\n      ```\n")}, nil},
+		{"in a list", "    ```\n    a\n\t```\n", []Piece{prose("    ```\n    a\n\t```\n")}, []Piece{indented("    ", "    a\n")}},
 	} {
 		if got := slices.Collect(Pieces(c.text)); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)

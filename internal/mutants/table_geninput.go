@@ -19,5 +19,9 @@ var geninputMutants = []mutant{
 	{"geninput/sources-unset", "cmd/gen/gen.go", "{Name: \"source\", Value: g.each(func(s *dataset.Source) string { return s.Name })},", "", "./cmd/gen -run TestOtherSources"},
 	{"geninput/fold-judge", "teacher/judge.go", "g.fold([]openai.Message{", "([]openai.Message{", "./cmd/gen -run TestFoldSystem"},
 	{"geninput/fold-lost", "teacher/remote.go", "messages[0].Content + \"\\n\\n\" + ", "", "./cmd/gen -run TestFoldedMessages"},
+	{"geninput/indent-kept", "teacher/splice.go", "dedent(text, p.Indent)", "text", "./teacher -run TestSplitFences"},
+	{"geninput/indent-all", "teacher/splice.go", "line[n] == indent[n]", "line[n] <= ' '", "./teacher -run TestSplitFences|FuzzSplit"},
+	{"geninput/stray-unseen", "teacher/splice.go", "[-*+>]|", "[-*+]|", "./teacher -run TestStrayFences"},
+	{"geninput/closed-early", "voice/fences.go", "min(indent, len(before)+3)", "indent", "./teacher ./voice -run TestSplitFences|TestPieces"},
 	{"geninput/sample-unset", "cmd/gen/gen.go", "if g.sample > 0 {\n\t\ts = append", "if false {\n\t\ts = append", "./cmd/gen -run TestOtherSources"},
 }

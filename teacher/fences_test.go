@@ -1,0 +1,105 @@
+package teacher
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestSplitFences has fences in all places where Markdown allows them.
+func TestSplitFences(t *testing.T) {
+	for _, c := range []struct {
+		name, answer string
+		blocks       []string
+		text         string
+	}{
+		{"in a list", "1. Do:\n\n   ```python\n   if x:\n       y()\n\n   ```\n2. Then:\n\n\t~~~\n\tz()\n\t~~~",
+			[]string{"if x:\n    y()\n", "z()"}, "1. Do:\n\n[[CODE_1]]\n2. Then:\n\n[[CODE_2]]\n"},
+		{"less indented than its fence", "a\n    ```\n  b\nc\n      d\n    ```", []string{"b\nc\n  d"}, "a\n[[CODE_1]]\n"},
+		{"a fence in a docstring",
+			"So:\n```python\ndef f():\n    \"\"\"\n    ```\n    x\n    ```\n    \"\"\"\n```\nDone.",
+			[]string{"def f():\n    \"\"\"\n    ```\n    x\n    ```\n    \"\"\""}, "So:\n[[CODE_1]]\nDone.\n"},
+		{"a closing fence that is longer", "a\n~~~~\nb\n~~~\n````\n~~~~~~  \nc", []string{"b\n~~~\n````"},
+			"a\n[[CODE_1]]\nc\n"},
+		{"an empty block", "a\n```\n```\nb", []string{""}, "a\n[[CODE_1]]\nb\n"},
+		{"line ends of Windows", "a\r\n```py\r\nb\r\nc\r\n```\r\n", []string{"b\r\nc\r"}, "a\r\n[[CODE_1]]\n"},
+		{"a closing fence that is indented more", "a\n  ```\n  b\n     ```\nc", []string{"b"}, "a\n[[CODE_1]]\nc\n"},
+	} {
+		p := split(c.answer)
+		if !slices.Equal(p.Blocks, c.blocks) || strings.TrimRight(p.Text, "\n") != strings.TrimRight(c.text, "\n") {
+			t.Errorf("%s: got %q, text %q", c.name, p.Blocks, p.Text)
+		}
+	}
+}
+
+// FuzzSplit puts code into an answer in every way that Markdown has for fences, and checks that it comes back byte for
+// byte, and that it does so again from the rewrite.
+func FuzzSplit(f *testing.F) {
+	f.Add("if x:\n    y()", "z = '''\n```\n'''", 3, uint8(0))
+	f.Add("a\r\n\tb\n", "", 1, uint8(1))
+	f.Add("~~~\n    ~~~~\n", "```python\nx\n```", 6, uint8(2))
+	f.Add("\n\n", " ```", 0, uint8(7))
+	f.Fuzz(func(t *testing.T, first, second string, spaces int, form uint8) {
+		indent := strings.Repeat(" ", (spaces%13+13)%13)
+		if form&4 != 0 {
+			indent = "\t" + indent
+		}
+		codes := []string{first, second}
+		var answer strings.Builder
+		answer.WriteString("The words before, which are no code:\n")
+		for i, code := range codes {
+			mark := "```"
+			if form>>i&1 != 0 {
+				mark = "~~~"
+			}
+			for strings.Contains(code, mark) {
+				mark += mark[:1]
+			}
+			answer.WriteString("- and\n\n" + indent + mark + "python\n")
+			for line := range strings.Lines(code + "\n") {
+				answer.WriteString(indent + line)
+			}
+			answer.WriteString(indent + mark + "\n")
+		}
+		p := split(answer.String() + "The end, of the words too.")
+		if !slices.Equal(p.Blocks, codes) || p.Other != "" {
+			t.Fatalf("%q became %q in %q", codes, p.Blocks, answer.String())
+		}
+		text, err := p.join("So.\n\n[[CODE_1]]\n\nAnd.\n\n[[CODE_2]]\n\nThere.")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kept []string
+		for _, piece := range splitFences(text) {
+			if piece.code {
+				kept = append(kept, piece.text)
+			}
+		}
+		if !slices.Equal(kept, codes) {
+			t.Fatalf("%q became %q in the rewrite %q", codes, kept, text)
+		}
+	})
+}
+
+// TestStrayFences has fences that do not begin their lines: their code would be lost, so the row is unfit.
+func TestStrayFences(t *testing.T) {
+	const code = "```python\ndef longer_than_forty(characters):\n    return characters\n```\n"
+	for _, c := range []struct {
+		answer string
+		stray  bool
+	}{
+		{"So:\n" + code, false},
+		{"So:\n- ```python\n  x = 1\n  ```\n" + code, true},
+		{"So:\n" + code + "> ~~~\n> x = 1\n> ~~~\n", true},
+		{"So:\n" + code + "1. ```\n   x = 1\n   ```\n", true},
+		{"So:\n" + code + "- a\n  > - ```js\n", true},
+		{"So:\n" + code + "- ``` is a fence, `x` is a name\n", false},
+		{"So:\n" + code + "- a ``` in a line\n", false},
+	} {
+		candidate := newCandidate(passiveAggressive(t), "Why?", split(c.answer), "")
+		pass, why := sourceIsPython(candidate)
+		if pass == c.stray || c.stray && !strings.Contains(why, "behind the mark") {
+			t.Errorf("%q: %v, %s", c.answer, pass, why)
+		}
+	}
+}
