@@ -91,6 +91,11 @@ func (c *candidate) isName(name string) bool {
 		c.known = map[string]bool{}
 		for _, b := range c.parts.Blocks {
 			maps.Copy(c.known, python.Identifiers(b))
+			if !c.parts.isPython() {
+				for _, name := range names.FindAllString(b, -1) {
+					c.known[name] = true
+				}
+			}
 		}
 	}
 	return c.known[name]
@@ -108,14 +113,14 @@ type check struct {
 // A2's placeholders and A10 (the dataset stays varied) need more than the row: see checkAnswer, Parts.join and ledger.
 var (
 	sourceChecks = []check{
-		{"S1", "the source is Python", sourceIsPython},
+		{"S1", "the source is in the language", sourceIsCode},
 		{"S2", "the source is neither too short nor too long", sourceLength},
 		{"S3", "the source is not in the voice already", sourcePlain},
 	}
 	textChecks = []check{
-		{"A2", "code is in closed fences tagged python", fencesClosed},
+		{"A2", "code is in closed fences tagged with its language", fencesClosed},
 		{"A3", "the code is the source's", codeKept},
-		{"A4", "names in backticks are the code's or Python's", namesKnown},
+		{"A4", "names in backticks are the code's or the language's", namesKnown},
 		{"A5", "no talk about the task of rewriting", noMeta},
 		{"A6", "no refusal", noRefusal},
 		{"A7", "the tone is strong enough", toneThere},
@@ -138,13 +143,15 @@ func run(checks []check, c *candidate) (verdicts []dataset.Check, failed *datase
 	return verdicts, failed
 }
 
-// Audit makes every check that is possible on a finished row from any source: S1 to A12 without A10. Since the finish
-// reason is unknown, it judges A1 by the end of the text.
-func Audit(style *voice.Style, r dataset.Rewritten) []dataset.Check {
+// Audit makes every check that is possible on a finished row from any source, whose code is in a language as
+// [Run.Language] names it: S1 to A12 without A10. Since the finish reason is unknown, it judges A1 by the end of the
+// text.
+func Audit(style *voice.Style, language string, r dataset.Rewritten) []dataset.Check {
 	if failed := tooLong(r.Instruction, r.Input, r.OutputOriginal+r.OutputPassiveAggressive); failed != nil {
 		return []dataset.Check{*failed}
 	}
-	c := newCandidate(style, dataset.Question(r.Instruction, r.Input), split(r.OutputOriginal), r.OutputPassiveAggressive)
+	c := newCandidate(style, dataset.Question(r.Instruction, r.Input), splitIn(language, r.OutputOriginal),
+		r.OutputPassiveAggressive)
 	verdicts, _ := run(sourceChecks, c)
 	whole, value := endsWhole(c)
 	verdicts = append(verdicts, dataset.Check{ID: "A1", Pass: whole, Value: value})
@@ -152,7 +159,7 @@ func Audit(style *voice.Style, r dataset.Rewritten) []dataset.Check {
 	return append(verdicts, rest...)
 }
 
-func sourceIsPython(c *candidate) (bool, string) {
+func sourceIsCode(c *candidate) (bool, string) {
 	if found := strayFence.FindString(c.parts.Text); found != "" { // its code would be lost with the prose
 		return false, fmt.Sprintf("%q: a fence behind the mark of a list or a quotation is not read: "+
 			"begin a line with it", strings.TrimSpace(found))
@@ -160,13 +167,25 @@ func sourceIsPython(c *candidate) (bool, string) {
 	if c.parts.Other != "" {
 		return false, fmt.Sprintf("the answer has a block of %s", c.parts.Other)
 	}
-	for _, b := range c.parts.Blocks {
+	if c.parts.open {
+		return false, "a fence is not closed"
+	}
+	for i, b := range c.parts.Blocks {
+		if c.parts.tag(i) != Python {
+			if c.parts.whole && !looksLikeCode(b) {
+				return false, "it has no fenced code and does not look like " + c.parts.tag(i)
+			}
+			continue
+		}
 		if err := python.Check(b); err != nil {
 			return false, err.Error()
 		}
 		if err := python.LooksLikePython(b); err != nil {
 			return false, err.Error()
 		}
+	}
+	if !c.parts.isPython() {
+		return true, strings.Join(c.parts.Tags, ", ")
 	}
 	return true, "python"
 }
@@ -220,7 +239,7 @@ func codeKept(c *candidate) (bool, string) {
 				continue
 			}
 			verbatim = false
-			if ok, where := python.Equal(b, fenced[i]); !ok {
+			if ok, where := c.parts.same(i, fenced[i]); !ok {
 				equal, difference = false, where
 				break
 			}
@@ -232,7 +251,7 @@ func codeKept(c *candidate) (bool, string) {
 			return true, "equal"
 		}
 	}
-	if len(c.parts.Blocks) == 1 && len(fenced) > 1 {
+	if len(c.parts.Blocks) == 1 && len(fenced) > 1 && c.parts.isPython() {
 		for _, f := range fenced {
 			if ok, _ := python.Equal(c.parts.Blocks[0], f); ok {
 				return true, "equal in one fence of several"
@@ -267,7 +286,7 @@ func namesKnown(c *candidate) (bool, string) {
 // knows reports whether namesKnown accepts a snippet of inline code.
 func (c *candidate) knows(snippet string) bool {
 	tokens, err := python.Tokenize(snippet)
-	if err != nil {
+	if err != nil || !c.parts.isPython() && strings.Contains(c.source, snippet) {
 		return c.has(snippet)
 	}
 	for _, t := range tokens {

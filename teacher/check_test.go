@@ -126,7 +126,7 @@ func TestChecks(t *testing.T) {
 		row := sample(c.change)
 		var failed []string
 		var values []string
-		for _, k := range Audit(passiveAggressive(t), row) {
+		for _, k := range Audit(passiveAggressive(t), Python, row) {
 			if !k.Pass {
 				failed = append(failed, k.ID)
 				values = append(values, k.ID+": "+k.Value)
@@ -164,7 +164,7 @@ func TestSentences(t *testing.T) {
 			r.OutputPassiveAggressive += " " + c.text
 		})
 		var failed []string
-		for _, k := range Audit(passiveAggressive(t), row) {
+		for _, k := range Audit(passiveAggressive(t), Python, row) {
 			if !k.Pass {
 				failed = append(failed, k.ID)
 			}
@@ -344,7 +344,7 @@ func FuzzAudit(f *testing.F) {
 	}
 	f.Add("", "x = '\\n' - -5", "It prints `` ` `` and [`'\\n'`], (-5, 1).")
 	f.Fuzz(func(t *testing.T, question, source, text string) {
-		Audit(style, dataset.Rewritten{Instruction: question, OutputOriginal: source, OutputPassiveAggressive: text})
+		Audit(style, Python, dataset.Rewritten{Instruction: question, OutputOriginal: source, OutputPassiveAggressive: text})
 		checkPreFilters(t, text)
 		c := newCandidate(style, question, split(source), text)
 		for _, s := range append(c.parts.Blocks, question) {
@@ -399,7 +399,7 @@ func original(t *testing.T, rows []dataset.Rewritten, parse func(string) error) 
 			row.OutputPassiveAggressive)
 		checkPreFilters(t, row.OutputPassiveAggressive)
 		verdict := func(f func(*candidate) (bool, string)) bool { ok, _ := f(c); return ok }
-		parses := verdict(sourceIsPython) && parse(row.OutputOriginal) == nil
+		parses := verdict(sourceIsCode) && parse(row.OutputOriginal) == nil
 		fenced, unclosed := false, false
 		for _, p := range c.pieces {
 			fenced = fenced || p.code
@@ -427,7 +427,7 @@ func original(t *testing.T, rows []dataset.Rewritten, parse func(string) error) 
 			counts["meta or leak"]++
 		}
 		ok := true
-		for _, k := range Audit(style, row) {
+		for _, k := range Audit(style, Python, row) {
 			if !k.Pass {
 				all[k.ID]++
 				ok = false
@@ -444,7 +444,7 @@ func original(t *testing.T, rows []dataset.Rewritten, parse func(string) error) 
 			if known.row != i {
 				continue
 			}
-			for _, k := range Audit(style, row) {
+			for _, k := range Audit(style, Python, row) {
 				if k.ID == known.id && k.Pass {
 					t.Errorf("row %d passes %s", i, k.ID)
 				}
@@ -488,7 +488,7 @@ func TestLongSources(t *testing.T) {
 		}
 	}
 	rewritten := sample(func(r *dataset.Rewritten) { r.OutputPassiveAggressive += code })
-	if v := Audit(r.Style, rewritten); len(v) != 1 || v[0].Pass || v[0].ID != "S2" {
+	if v := Audit(r.Style, Python, rewritten); len(v) != 1 || v[0].Pass || v[0].ID != "S2" {
 		t.Errorf("%+v", v)
 	}
 	runtime.ReadMemStats(&after)

@@ -204,10 +204,13 @@ func (r *Run) examine(row dataset.Row, assigner *assigner) (t *task, unfit *data
 		return nil, unfit, nil
 	}
 	question := dataset.Question(row.Instruction, row.Input)
-	c := newCandidate(r.Style, question, split(row.Output), "")
+	c := newCandidate(r.Style, question, splitIn(r.Language, row.Output), "")
 	verdicts, unfit := run(sourceChecks, c)
 	if unfit == nil && r.Parse != nil {
-		for _, b := range c.parts.Blocks {
+		for i, b := range c.parts.Blocks {
+			if c.parts.tag(i) != Python {
+				continue
+			}
 			said, err := r.Parse(b)
 			if err != nil {
 				return nil, nil, err
@@ -221,7 +224,8 @@ func (r *Run) examine(row dataset.Row, assigner *assigner) (t *task, unfit *data
 		return nil, unfit, nil
 	}
 	return &task{source: verdicts, prompt: Prompt{
-		Style: r.Style, Row: row, Question: question, Parts: c.parts, Comments: r.Comments,
+		Style: r.Style, Row: row, Question: question, Parts: c.parts,
+		Comments: r.Comments && c.parts.isPython(), Language: r.Language,
 		Assignment: assigner.next(question),
 	}}, nil, nil
 }

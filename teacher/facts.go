@@ -21,7 +21,9 @@ func factsOf(p *Prompt) voice.Facts {
 	}
 	for i, block := range p.Parts.Blocks {
 		f.Placeholders = append(f.Placeholders, placeholder(i+1))
-		readCode(&f, block)
+		if p.Parts.tag(i) == Python {
+			readCode(&f, block)
+		}
 	}
 	return f
 }

@@ -97,7 +97,7 @@ func TestStrayFences(t *testing.T) {
 		{"So:\n" + code + "- a ``` in a line\n", false},
 	} {
 		candidate := newCandidate(passiveAggressive(t), "Why?", split(c.answer), "")
-		pass, why := sourceIsPython(candidate)
+		pass, why := sourceIsCode(candidate)
 		if pass == c.stray || c.stray && !strings.Contains(why, "behind the mark") {
 			t.Errorf("%q: %v, %s", c.answer, pass, why)
 		}

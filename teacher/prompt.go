@@ -18,6 +18,7 @@ type Prompt struct {
 	Assignment Assignment
 	Seed       uint64 // of this attempt
 	Comments   bool   // ask for remarks on lines of code too
+	Language   string // as Run.Language
 
 	Attempt  int    // from 1
 	Previous string // answer of the attempt before, if there was one
@@ -51,6 +52,9 @@ func (p *Prompt) Messages() (messages []openai.Message) {
 		messages = append(messages, openai.Message{Role: role, Content: content})
 	}
 	system := strings.TrimSpace(p.Style.System) + protocol
+	if p.Language != "" && p.Language != Python {
+		system = strings.Replace(system, "for Python keywords", "for keywords of its language", 1)
+	}
 	if p.Comments {
 		system += commentProtocol
 	}

@@ -62,8 +62,8 @@ const toneBuckets = 21
 
 // NewReport makes every check again, on rows from any source, and counts what the rows have in common. A row fails A10
 // if it says something that more rows of the whole dataset say than the diversity budget allows, or nearly repeats an
-// earlier row. If certs is nil, certificates are not checked.
-func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Certificate) Report {
+// earlier row. The code is in a language as [Run.Language] names it. If certs is nil, certificates are not checked.
+func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Certificate, language string) Report {
 	r := Report{Rows: len(rows), Failed: map[string]int{}, Tone: make([]int, toneBuckets)}
 	openers, firsts, sentences, devices := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
 	ledger := newLedger()
@@ -85,7 +85,7 @@ func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Cer
 		if !ledger.texts.admit(said.shingles, said.bands) && excess == "" {
 			excess = nearCopy
 		}
-		for _, c := range append(Audit(style, row), dataset.Check{ID: "A10", Pass: excess == "", Value: excess}) {
+		for _, c := range append(Audit(style, language, row), dataset.Check{ID: "A10", Pass: excess == "", Value: excess}) {
 			if !c.Pass {
 				r.Failed[c.ID]++
 				fail(c.ID, c.Value)

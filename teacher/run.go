@@ -39,7 +39,11 @@ type Run struct {
 	Seed     uint64
 	Rows     int  // rows to make; 0 for all that the source has
 	MaxAsked int  // rows to ask about; 0 for as many as necessary
-	Comments bool // ask for remarks on lines of code too
+	Comments bool // ask for remarks on lines of code too, if it is Python
+
+	// Language is what the code has to be written in: Python (or ""), AnyLanguage, or the tag of another language, as
+	// LanguageOf returns it.
+	Language string
 
 	// Spare is how many more rows than are missing may be asked about. With 0 no answer is paid for in vain; with a batch,
 	// of which each round takes hours, a few spare rows make up for those that will be refused.

@@ -380,7 +380,7 @@ func TestRunKeepsCode(t *testing.T) {
 	runOnce(t, t.Context(), taskRows(t, 200), t.TempDir(), &scripted{}, 80, func(r *Run) {
 		r.Comments = true
 		r.Emit = func(row dataset.Rewritten, c dataset.Certificate) error {
-			for _, k := range Audit(r.Style, row) {
+			for _, k := range Audit(r.Style, Python, row) {
 				if !k.Pass {
 					t.Errorf("row %d fails %s: %s", c.SourceRow, k.ID, k.Value)
 				}

@@ -17,7 +17,11 @@ import (
 type Parts struct {
 	Blocks []string // the code blocks, exactly as the source has them
 	Text   string   // the answer with [[CODE_1]], [[CODE_2]] … in the places of the blocks
-	Other  string   // tag of the first fenced block that is not Python, "" if there is none
+	Other  string   // tag of the first fenced block in another language than the Run's, "" if there is none
+	Tags   []string // the language of each block; nil if all are Python
+
+	whole bool // the answer had no fence
+	open  bool // a fence in the answer is not closed; not set for Python, whose grammar finds prose in code
 }
 
 // split separates an answer into code and prose. Without a fence the whole answer is one block of code, as in the
@@ -30,7 +34,11 @@ func split(answer string) Parts {
 	if len(pieces) == 1 && !pieces[0].code || python.Check(answer) == nil {
 		return Parts{Blocks: []string{strings.Trim(answer, "\r\n")}, Text: placeholder(1)}
 	}
-	var p Parts
+	return separate(pieces)
+}
+
+// separate makes Parts of an answer with fences, for Python.
+func separate(pieces []piece) (p Parts) {
 	var text strings.Builder
 	for _, piece := range pieces {
 		if !piece.code {
@@ -52,9 +60,9 @@ func (p Parts) Prose() string {
 	return strings.TrimSpace(placeholders.ReplaceAllString(p.Text, ""))
 }
 
-// join replaces the placeholders of a rewrite with the blocks, each in a fence tagged python. The rewrite must have
-// every placeholder exactly once, in order, and on its own line; join tolerates a fence or emphasis around it, a colon
-// after it and lower-case letters.
+// join replaces the placeholders of a rewrite with the blocks, each in a fence tagged with its language. The rewrite
+// must have every placeholder exactly once, in order, and on its own line; join tolerates a fence or emphasis around it,
+// a colon after it and lower-case letters.
 func (p Parts) join(rewrite string) (string, error) {
 	var bare strings.Builder
 	for _, piece := range splitFences(rewrite) {
@@ -74,7 +82,7 @@ func (p Parts) join(rewrite string) (string, error) {
 			return "", fmt.Errorf("%s stands where %s alone on its line is due (the answer has %d code blocks)",
 				strings.TrimSpace(line), placeholder(want), len(p.Blocks))
 		}
-		lines[i] = fence(p.Blocks[want-1])
+		lines[i] = fence(p.tag(want-1), p.Blocks[want-1])
 		want++
 	}
 	if want <= len(p.Blocks) {
@@ -84,12 +92,12 @@ func (p Parts) join(rewrite string) (string, error) {
 }
 
 // fence puts code in a Markdown fence that is longer than any run of backticks in the code.
-func fence(code string) string {
+func fence(tag, code string) string {
 	ticks := "```"
 	for strings.Contains(code, ticks) {
 		ticks += "`"
 	}
-	return ticks + "python\n" + code + "\n" + ticks
+	return ticks + tag + "\n" + code + "\n" + ticks
 }
 
 var placeholders = regexp.MustCompile(`(?i)\[\[\s*code[\s_-]*\d*\s*\]\]`)
@@ -112,11 +120,18 @@ func splitFences(text string) (out []piece) {
 		text := p.Text
 		if p.Code {
 			text = strings.TrimSuffix(dedent(text, p.Indent), "\n")
+			if at := lateClosing.FindStringIndex(text); !p.Closed && at != nil {
+				text, p.Closed = text[:at[0]], true
+			}
 		}
 		out = append(out, piece{code: p.Code, closed: p.Closed, tag: strings.ToLower(p.Info), text: text})
 	}
 	return out
 }
+
+// lateClosing matches a closing fence at the end of a block that is indented too far to be one, as some datasets have
+// it.
+var lateClosing = regexp.MustCompile("\n[ \\t]+(?:```+|~~~+)\\s*$")
 
 // dedent removes from each line what it has in common with an indent.
 func dedent(text, indent string) string {
@@ -188,8 +203,8 @@ func fencesClosed(c *candidate) (bool, string) {
 			}
 		case !p.closed:
 			return false, "a fence is not closed"
-		case p.tag != "python":
-			return false, fmt.Sprintf("a fence is tagged %q, not python", p.tag)
+		case p.tag != c.parts.tag(blocks):
+			return false, fmt.Sprintf("a fence is tagged %q, not %s", p.tag, c.parts.tag(blocks))
 		default:
 			blocks++
 		}

@@ -174,6 +174,9 @@ func (g *gen) settings(t teacher.Teacher) []teacher.Setting {
 	if g.skipBad {
 		s = append(s, teacher.Setting{Name: "skip bad rows", Value: "true"})
 	}
+	if g.language != teacher.Python {
+		s = append(s, teacher.Setting{Name: "language", Value: g.language})
+	}
 	if g.foldSystem {
 		s = append(s, teacher.Setting{Name: "fold system", Value: "true"})
 	}
@@ -251,6 +254,7 @@ func (g *gen) showSettings(t teacher.Teacher) {
 	}{
 		{g.sample > 0, fmt.Sprintf("of %s drawn", cli.Count(g.sourceRows, "row"))},
 		{g.comments, "comments in the code"},
+		{g.language != teacher.Python, "code in language: " + g.language},
 		{g.python != "", "sources parsed by " + g.python},
 		{g.judge != "", "judged by " + g.judge},
 	} {
@@ -306,6 +310,7 @@ func (g *gen) openJournal(t teacher.Teacher) (*teacher.Journal, error) {
 func (g *gen) newRun(t teacher.Teacher, j *teacher.Journal) (r *teacher.Run, end func(), err error) {
 	r = &teacher.Run{
 		Style: g.voice, Teacher: t, Source: g.src, Journal: j, Seed: uint64(g.seed), Rows: g.rows, Comments: g.comments,
+		Language: g.language,
 	}
 	end = func() {}
 	if g.python != "" {

@@ -112,7 +112,7 @@ func (g *gen) showReport(ctx context.Context) error {
 			return err
 		}
 	}
-	report := teacher.NewReport(g.voice, rows, certs)
+	report := teacher.NewReport(g.voice, rows, certs, g.language)
 	if _, err := report.WriteTo(g.stdout); err != nil {
 		return err
 	}

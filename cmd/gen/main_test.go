@@ -236,7 +236,7 @@ func (f folder) sound(t testing.TB, rows int) {
 	}
 	seen := map[string]bool{}
 	for i, r := range made {
-		for _, c := range teacher.Audit(style, r) {
+		for _, c := range teacher.Audit(style, teacher.Python, r) {
 			if !c.Pass {
 				t.Errorf("row %d fails %s: %s", i, c.ID, c.Value)
 			}

@@ -13,6 +13,7 @@ import (
 
 	"restyle/dataset"
 	"restyle/internal/cli"
+	"restyle/teacher"
 	"restyle/voice"
 )
 
@@ -52,6 +53,7 @@ type options struct {
 	comments bool
 	seed     int64
 	python   string
+	language string
 
 	judge        string
 	judgeURLs    cli.List
@@ -77,7 +79,7 @@ func defaults() *options {
 		teacher: "auto", temperature: 0.8, maxTokens: 512,
 		connectTimeout: 10 * time.Second, firstTimeout: 5 * time.Minute, stallTimeout: time.Minute,
 		totalTimeout: 15 * time.Minute, deadTimeout: 2 * time.Minute, retries: 5,
-		style: voice.Default,
+		style: voice.Default, language: teacher.Python,
 	}
 }
 
@@ -132,6 +134,8 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 		strings.Join(voice.Names(), ", ")))
 	f.Add(&o.comments, "comments", "also add remarks to the code, as comments")
 	f.Add(&o.seed, "seed", "seed of all random choices")
+	f.Add(&o.language, "language", "language of the code, as the `tag` of its fences: python; any, for fenced code of "+
+		"all languages; or another, such as sql, which code without a fence is then taken for")
 	f.Add(&o.python, "python", "also parse the source answers with this Python `program`, as a second check that they "+
 		"are Python")
 	f.Add(&o.judge, "judge", "`model` that rates each row; its opinion goes into the certificate and decides nothing")
@@ -190,6 +194,9 @@ func (o *options) check() error {
 		return cli.Usagef("--price-in and --price-out: must be 0 or more")
 	case o.teacher == "builtin" && (o.emit != "" || o.ingest != ""):
 		return cli.Usagef("--teacher builtin: a batch needs a model that answers it: set --model instead")
+	}
+	if o.language = teacher.LanguageOf(o.language); o.language == "" {
+		return cli.Usagef("--language: must be python, any or the tag of a language, such as sql")
 	}
 	if o.work == "" {
 		o.work = o.out + ".work"

@@ -23,5 +23,10 @@ var geninputMutants = []mutant{
 	{"geninput/indent-all", "teacher/splice.go", "line[n] == indent[n]", "line[n] <= ' '", "./teacher -run TestSplitFences|FuzzSplit"},
 	{"geninput/stray-unseen", "teacher/splice.go", "[-*+>]|", "[-*+]|", "./teacher -run TestStrayFences"},
 	{"geninput/closed-early", "voice/fences.go", "min(indent, len(before)+3)", "indent", "./teacher ./voice -run TestSplitFences|TestPieces"},
+	{"geninput/language-equal", "teacher/language.go", "if p.tag(n) == Python {\n\t\treturn python.Equal", "if true {\n\t\treturn python.Equal", "./teacher -run TestOtherLanguages"},
+	{"geninput/language-open", "teacher/language.go", "p.open || !piece.closed", "p.open", "./teacher -run TestOtherLanguages"},
+	{"geninput/language-prose", "teacher/language.go", "2*code >= all && ", "", "./teacher -run TestOtherLanguages"},
+	{"geninput/language-tag", "teacher/splice.go", "p.tag != c.parts.tag(blocks)", "p.tag == \"\"", "./teacher ./cmd/gen -run TestChecks|TestLanguages"},
+	{"geninput/closed-late", "teacher/splice.go", "!p.Closed && at != nil", "false", "./teacher -run TestSplitIn"},
 	{"geninput/sample-unset", "cmd/gen/gen.go", "if g.sample > 0 {\n\t\ts = append", "if false {\n\t\ts = append", "./cmd/gen -run TestOtherSources"},
 }
