@@ -88,8 +88,10 @@ func (t *table) record(raw []byte, w wanted) ([]string, error) {
 		return nil, err
 	}
 	names, err := w.pick(keys)
-	if err != nil {
-		if names = t.incomplete(keys); names == nil {
+	if err != nil || t.has(names) { // without its question, a row may look like one of another form
+		if known := t.incomplete(keys); known != nil {
+			names = known
+		} else if err != nil {
 			return nil, err
 		}
 	}
@@ -125,6 +127,11 @@ func (t *table) record(raw []byte, w wanted) ([]string, error) {
 		}
 	}
 	return rec, nil
+}
+
+// has reports whether the columns of a row are among those of the rows before it.
+func (t *table) has(names []string) bool {
+	return !slices.ContainsFunc(names, func(n string) bool { return n != "" && !slices.Contains(t.columns, n) })
 }
 
 // incomplete returns the columns of an object that has some but not all columns of the rows before it, with "" for
