@@ -164,12 +164,9 @@ func (d *Device) groupedQuantized(p cpu.Product, of groups) {
 	}
 }
 
-// groupedBytes is the maximum size of dequantized weights of experts in memory.
-var groupedBytes = 64 << 20 // tests set it
-
 // groupedScratch lays out dequantized rows of experts' weights on a GPU.
 func groupedScratch(cut cut, t tensor.DType, rows, in int) tensor.Tensor {
-	most := groupedBytes / (in * t.Size()) / minDequantizedRows * minDequantizedRows
+	most := gpuDequantizedBytes / (in * t.Size()) / minDequantizedRows * minDequantizedRows
 	return cut("dequantized experts", t, min(rows, max(minDequantizedRows, most)), in)
 }
 

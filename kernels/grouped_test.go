@@ -31,11 +31,11 @@ func TestExpertsInParts(t *testing.T) {
 	d.UploadBytes(w, raw)
 	d.Upload(x, Waves(pairs*in))
 	d.UploadI32(offsets, []int32{0, 13, 19, pairs})
-	was := groupedBytes
-	defer func() { groupedBytes = was }()
+	was := gpuDequantizedBytes
+	defer func() { gpuDequantizedBytes = was }()
 	var whole []float32
 	for _, rows := range []int{experts * out, 2 * out, 64} {
-		groupedBytes = rows * in * tensor.F32.Size()
+		gpuDequantizedBytes = rows * in * tensor.F32.Size()
 		d.Zero(y)
 		d.GroupedLinear(y, x, w, offsets, 16)
 		got, err := d.Floats(y)

@@ -19,8 +19,11 @@ import (
 // maxFewRows is the maximum number of rows that are multiplied without dequantizing the weights first.
 const maxFewRows = 8
 
-// dequantizedBytes is the maximum size of dequantized weights in memory, if more than minDequantizedRows rows.
+// dequantizedBytes is the maximum size of dequantized weights in memory, if more than minDequantizedRows rows: what a
+// CPU's caches hold. A GPU has gpuDequantizedBytes, as only a large product keeps it busy.
 const dequantizedBytes, minDequantizedRows = 8 << 20, 64
+
+var gpuDequantizedBytes = 64 << 20 // tests set it
 
 // productQuantized is product for a quantized B.
 func (d *Device) productQuantized(p cpu.Product) {
@@ -40,7 +43,7 @@ func (d *Device) productQuantized(p cpu.Product) {
 		d.matvec(p, rowNorm{}, false)
 		return
 	}
-	w := dequantizedScratch(d.scratch, p.A.DType, p.B.Rows, p.B.Cols)
+	w := d.dequantizedScratch(d.scratch, p.A.DType, p.B.Rows, p.B.Cols)
 	for from := 0; from < p.B.Rows; from += w.Rows() {
 		n := min(w.Rows(), p.B.Rows-from)
 		part := p
@@ -58,8 +61,12 @@ func (d *Device) productQuantized(p cpu.Product) {
 }
 
 // dequantizedScratch lays out dequantized rows of w.
-func dequantizedScratch(cut cut, t tensor.DType, rows, in int) tensor.Tensor {
-	return cut("dequantized", t, min(rows, max(minDequantizedRows, dequantizedBytes/(in*t.Size()))), in)
+func (d *Device) dequantizedScratch(cut cut, t tensor.DType, rows, in int) tensor.Tensor {
+	bytes := dequantizedBytes
+	if d.gpu != nil {
+		bytes = gpuDequantizedBytes
+	}
+	return cut("dequantized", t, min(rows, max(minDequantizedRows, bytes/(in*t.Size()))), in)
 }
 
 // fewRowsScratch lays out a copy of up to eight rows of x on the CPU: see cpu.FewQuantized.

@@ -32,7 +32,7 @@ func (d *Device) ScratchOf(f Fused, s Sizes) int {
 	atLeast := func(lay func(cut cut)) { need = max(need, SizeOf(func(a *Arena) { lay(a.New) })) }
 	s.attention(d.gpu != nil, f, atLeast)
 	if s.Quantized > 0 {
-		atLeast(func(cut cut) { dequantizedScratch(cut, s.Type, math.MaxInt32, s.Quantized) })
+		atLeast(func(cut cut) { d.dequantizedScratch(cut, s.Type, math.MaxInt32, s.Quantized) })
 		atLeast(func(cut cut) { fewRowsScratch(cut, tensor.F32, maxFewRows, s.Quantized) })
 		if d.int8Activations {
 			atLeast(func(cut cut) { int8Scratch(cut, s.Rows, s.Quantized) })

@@ -61,8 +61,8 @@ func (p Parts) Prose() string {
 }
 
 // join replaces the placeholders of a rewrite with the blocks, each in a fence tagged with its language. The rewrite
-// must have every placeholder exactly once, in order, and on its own line; join tolerates a fence or emphasis around it,
-// a colon after it and lower-case letters.
+// must have every placeholder exactly once, in order, and on its own line; join tolerates a fence or emphasis around
+// it, a colon after it and lower-case letters.
 func (p Parts) join(rewrite string) (string, error) {
 	var bare strings.Builder
 	for _, piece := range splitFences(rewrite) {

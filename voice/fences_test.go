@@ -29,7 +29,8 @@ func TestPieces(t *testing.T) {
 		{"three spaces", "   ```\na\n   ```\r\n", []Piece{indented("   ", "a\n")}, nil},
 		{"a closing fence that is indented more", "  ```\na\n      ```\n   ```",
 			[]Piece{indented("  ", "a\n      ```\n")}, nil},
-		{"in a list", "    ```\n    a\n\t```\n", []Piece{prose("    ```\n    a\n\t```\n")}, []Piece{indented("    ", "    a\n")}},
+		{"in a list", "    ```\n    a\n\t```\n", []Piece{prose("    ```\n    a\n\t```\n")},
+			[]Piece{indented("    ", "    a\n")}},
 	} {
 		if got := slices.Collect(Pieces(c.text)); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
