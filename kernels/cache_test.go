@@ -2,6 +2,7 @@ package kernels_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"restyle/kernels"
@@ -87,6 +88,38 @@ func TestAttentionCached(t *testing.T) {
 					t.Error(err)
 				}
 			}
+		}
+	})
+}
+
+// TestAttentionCachedStale checks that attention of a token does not depend on what other operations left in scratch
+// memory: codes of 127, which as floats are larger than any score.
+func TestAttentionCachedStale(t *testing.T) {
+	const rows, codes, in = 37, 64, 4096
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
+		d.GuardScratch(nil) // which fills it with NaN: the largest score is that of numbers
+		m := kernels.AttentionSpec{Heads: 8, KVHeads: 2, HeadDim: 16}
+		r, _ := newCacheRun(t, d, tensor.F32, m, rows)
+		defer r.a.Close()
+		var x, w, y tensor.Tensor
+		cut := func(a *kernels.Arena) {
+			x, w, y = a.New("x", tensor.F32, codes, in), a.New("w", tensor.INT8, 1, in), a.New("y", tensor.F32, codes, 1)
+		}
+		a, err := d.NewArena("layer", kernels.SizeOf(cut))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		cut(a)
+		d.Zero(w)
+		d.Upload(x, slices.Repeat([]float32{1}, x.Len()))
+		want := r.pieces(t, 1, 1)
+		for i := 1; i < rows; i++ {
+			d.LinearINT8(y, x, w, tensor.Tensor{}, false)
+			d.AttentionCached(r.y.Slice(i, i+1), r.qkv.Slice(i, i+1), r.k, r.v, i, m)
+		}
+		if got := floats(t, d, r.y.Slice(1, rows)); !slices.Equal(got, want) {
+			t.Error("the results differ after LinearINT8")
 		}
 	})
 }

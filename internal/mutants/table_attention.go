@@ -162,6 +162,8 @@ var attentionMutants = []mutant{
 		"n = min(span, last - from + 1);",
 		"n = span;",
 		"./kernels/cases -run TestEmulated$/^cached$/F32_.*[+]1_heads"},
+	{"attention/decode-stale", "kernels/cpu/attention_decode_loops.h",
+		"for (int64_t i = n; i % VLEN; i++) s[i] = -INFINITY;", "", "./kernels -run TestAttentionCachedStale"},
 	{"attention/decode-window", "kernels/attention_gpu.go",
 		"position-s.Window+1",
 		"position-s.Window",

@@ -137,6 +137,7 @@ static void AT_LEVEL(decode_chunk)(
 		float *s = scores + h * CHUNK;
 		vec tops = vset(-INFINITY), sums = vzero();
 		int64_t n = hi - lo;
+		for (int64_t i = n; i % VLEN; i++) s[i] = -INFINITY; // what other operations left there is no score
 		for (int64_t i = 0; i < n; i += VLEN) tops = vmax(vload(s + i), tops);
 		const float most = vhmax(tops), top = most * scale;
 		const float base = fabsf(top) < HUGE_SCORE ? 0 : most, above = base == 0 ? top : 0;
