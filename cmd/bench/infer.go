@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"restyle/cmd/bench/results"
+	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/kernels"
 	"restyle/measure"
@@ -28,6 +30,7 @@ planned and as allocated. It downloads nothing.
   bench infer --config llama-3.2-1b --out docs/bench/mine
   bench infer --device cuda --lengths 128,2000 --tokens 200 --sync
   bench infer --config small --moe --fused all
+  bench infer --quantize int8,int4 --lengths 128,2000
 
 Each token reads all weights, so bench infer compares their bytes per second with those of a copy
 within the device's memory, which it measures too. Without the cache, a token costs what reading the
@@ -37,15 +40,16 @@ model, and a dense model beside each mixture, for which a token takes the same m
 // inferOptions are the flags.
 type inferOptions struct {
 	pageOptions
-	config, lengths, fused, dtype string
-	tokens, warmup                int
-	moe, sync                     bool
+	config, lengths, fused, dtype, quantize string
+	tokens, warmup                          int
+	moe, sync                               bool
 
-	shapes []shape
-	sets   []kernels.Fused
-	forms  []string
-	at     []int // lengths
-	t      tensor.DType
+	shapes  []shape
+	sets    []kernels.Fused
+	forms   []string
+	weights []string // how they are quantized: names of infer.Quantizations, the first is ""
+	at      []int    // lengths
+	t       tensor.DType
 }
 
 func newInferOptions(args []string) *inferOptions {
@@ -64,6 +68,8 @@ func (o *inferOptions) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.warmup, "warmup", "tokens before the timed ones")
 	f.Add(&o.fused, "fused", fusedHelp+"; both for none and all")
 	f.Add(&o.dtype, "dtype", "type of weights and activations, `bf16|fp32`")
+	f.Add(&o.quantize, "quantize", "also time the models with quantized weights: `int8|int8x8|int4`, or several, separated "+
+		"by commas; int8x8 quantizes activations too, on a CPU")
 	f.Add(&o.sync, "sync", syncHelp)
 	o.add(f)
 	return f
@@ -100,6 +106,15 @@ func (o *inferOptions) check() (err error) {
 	}
 	if o.at, err = numbers("--lengths", o.lengths); err != nil {
 		return err
+	}
+	o.weights = []string{""}
+	if o.quantize != "" {
+		o.weights = append(o.weights, strings.Split(o.quantize, ",")...)
+	}
+	for i, name := range o.weights {
+		if _, known := infer.Quantizations[name]; !known || slices.Contains(o.weights[:i], name) {
+			return fmt.Errorf("--quantize %q: must be int8, int8x8 or int4, or several of them, separated by commas", o.quantize)
+		}
 	}
 	if o.tokens < 1 || o.warmup < 0 {
 		return fmt.Errorf("--tokens %d, --warmup %d: must be at least 1 and at least 0", o.tokens, o.warmup)
@@ -153,37 +168,11 @@ func (o *inferOptions) measure(ctx context.Context, s *session, d *kernels.Devic
 		Settings: fmt.Sprintf("%d tokens after %d", o.tokens, o.warmup)})
 	for _, shape := range o.shapes {
 		for i, fused := range o.sets {
-			for _, length := range o.at {
-				rows := map[string]results.Row{}
-				missing := false
-				for _, mode := range []string{cached, uncached, prefill} {
-					rows[mode] = results.Row{"model": shape.name, "type": o.t.String(), "form": o.forms[i], "mode": mode,
-						"context": float64(length)}
-					missing = missing || !table.Done(rows[mode])
-				}
-				if !missing {
-					continue
-				}
-				s.status.Draw(fmt.Sprintf("%s, %s, %d tokens", shape.name, o.forms[i], length))
-				d.SetFused(fused)
-				err := attempt(func() error { return o.length(ctx, s, d, shape, length, rows) })
-				if ctx.Err() != nil || d.Err() != nil {
-					return err
-				}
-				for _, mode := range []string{cached, uncached, prefill} {
-					r := rows[mode]
-					if err != nil {
-						r["why"] = err.Error()
-					}
-					if err := s.Add(table, r); err != nil {
+			for _, weights := range o.weights {
+				for _, length := range o.at {
+					d.SetFused(fused)
+					if err := o.answers(ctx, s, table, d, shape, o.forms[i], weights, length); err != nil {
 						return err
-					}
-					if r["why"] == nil {
-						_, err = fmt.Fprintf(s.stdout, "%s, %s, %s, %d tokens, %-14s %9.4g tokens/s ±%.0f%%, %.4g ms\n", shape.name,
-							r["type"], r["form"], length, mode, r.Number("rate"), 100*r.Number("noise"), r.Number("time"))
-						if err != nil {
-							return err
-						}
 					}
 				}
 			}
@@ -192,9 +181,58 @@ func (o *inferOptions) measure(ctx context.Context, s *session, d *kernels.Devic
 	return nil
 }
 
+// answers measures the rows of a model at one length, unless the table has them.
+func (o *inferOptions) answers(ctx context.Context, s *session, table *results.Table, d *kernels.Device, shape shape,
+	form, weights string, length int) error {
+	modes := []string{cached, uncached, prefill}
+	rows := map[string]results.Row{}
+	missing := false
+	for _, mode := range modes {
+		rows[mode] = results.Row{"model": shape.name, "type": o.typeOf(weights), "form": form, "mode": mode,
+			"context": float64(length)}
+		missing = missing || !table.Done(rows[mode])
+	}
+	if !missing {
+		return nil
+	}
+	s.status.Draw(fmt.Sprintf("%s, %s, %s, %d tokens", shape.name, o.typeOf(weights), form, length))
+	err := attempt(func() error { return o.length(ctx, s, d, shape, weights, length, rows) })
+	if ctx.Err() != nil || d.Err() != nil {
+		return err
+	}
+	for _, mode := range modes {
+		r := rows[mode]
+		if err != nil {
+			r["why"] = err.Error()
+		}
+		if err := s.Add(table, r); err != nil {
+			return err
+		}
+		if r["why"] == nil {
+			_, err = fmt.Fprintf(s.stdout, "%s, %s, %s, %d tokens, %-14s %9.4g tokens/s ±%.0f%%, %.4g ms\n", shape.name,
+				r["type"], r["form"], length, mode, r.Number("rate"), 100*r.Number("noise"), r.Number("time"))
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// typeOf returns what a row's type says: the type of weights and activations, or how the weights are quantized.
+func (o *inferOptions) typeOf(weights string) string {
+	if weights == "" {
+		return o.t.String()
+	}
+	return weights
+}
+
 // length measures a model at one length. What cannot be measured is an error that says why.
-func (o *inferOptions) length(ctx context.Context, s *session, d *kernels.Device, shape shape, length int,
-	rows map[string]results.Row) (err error) {
+func (o *inferOptions) length(ctx context.Context, s *session, d *kernels.Device, shape shape, weights string,
+	length int, rows map[string]results.Row) (err error) {
+	if d.SetINT8Activations(weights == infer.INT8x8); weights == infer.INT8x8 && !d.IsCPU() {
+		return errors.New("a GPU keeps the type of activations")
+	}
 	cfg, room := shape.config, length+o.warmup+o.tokens
 	if room > cfg.Positions() {
 		return fmt.Errorf("%d tokens with the timed ones: the model has %d positions", room, cfg.Positions())
@@ -207,7 +245,7 @@ func (o *inferOptions) length(ctx context.Context, s *session, d *kernels.Device
 	if least := flops / ceiling.FLOPs; least > o.maxTime.Seconds() {
 		return fmt.Errorf("reading the context takes %.0f s or more, longer than --max-time %v", least, o.maxTime)
 	}
-	options := model.Options{DType: o.t, Context: room}
+	options := model.Options{DType: o.t, Context: room, Quantization: infer.Quantizations[weights]}
 	m := model.MemoryOf(d, d.Fused(), cfg, options)
 	planned := m.Weights + m.Gradients + m.Activations + m.Angles + m.KVCache + m.Scratch
 	if free, whose, known := d.Free(); known && planned > free {
@@ -305,9 +343,11 @@ func weightsRead(m *model.Model) (bytes int) {
 		bytes -= (cfg.Vocab - 1) * cfg.Dim * m.DType().Size()
 	}
 	if x := cfg.Mixture; x != nil {
-		const matrices = 3 // gate, up and down
+		t := cmp.Or(m.Quantization().Layers, m.DType())
+		gateUp := tensor.Tensor{DType: t, Shape: []int{2 * x.Inner, cfg.Dim}}
+		down := tensor.Tensor{DType: t, Shape: []int{cfg.Dim, x.Inner}}
 		layers := cfg.Layers - len(x.Dense)
-		bytes -= layers * (x.Experts - x.PerToken) * matrices * x.Inner * cfg.Dim * m.DType().Size()
+		bytes -= layers * (x.Experts - x.PerToken) * (gateUp.Bytes() + down.Bytes())
 	}
 	return bytes
 }

@@ -15,7 +15,7 @@ import (
 func TestInfer(t *testing.T) {
 	dir, config := filepath.Join(t.TempDir(), "out"), tinyModel(t)
 	args := []string{"infer", "--config", config, "--lengths", "5,20,100", "--tokens", "3", "--warmup", "1", "--device",
-		"cpu", "--out", dir}
+		"cpu", "--quantize", "int8,int8x8,int4", "--out", dir}
 	code, stdout, stderr := bench(t, args...)
 	if code != cli.Done || stderr != "" {
 		t.Fatalf("exit %d, %s", code, stderr)
@@ -33,6 +33,9 @@ func TestInfer(t *testing.T) {
 			continue
 		}
 		for _, name := range []string{"time", "rate", "noise", "timings", "planned"} {
+			if r.Text("why") != "" {
+				t.Fatalf("%s: %s", table.ID(r), r["why"])
+			}
 			if !(r.Number(name) >= 0) {
 				t.Errorf("%s: %s %v", table.ID(r), name, r[name])
 			}
@@ -45,7 +48,7 @@ func TestInfer(t *testing.T) {
 			t.Errorf("%s: %v tokens in the time, want %v", table.ID(r), got, count)
 		}
 	}
-	if len(table.Rows) != 2*3*3 || !strings.Contains(stdout, "after 20 tokens: with the cache a token is ") {
+	if len(table.Rows) != 4*2*3*3 || !strings.Contains(stdout, "after 20 tokens: with the cache a token is ") {
 		t.Errorf("%d rows\n%s", len(table.Rows), stdout)
 	}
 	for _, name := range []string{"infer-cache.svg", "infer-prefill.svg", "infer-memory.svg", "infer.csv", "index.html"} {
@@ -55,6 +58,16 @@ func TestInfer(t *testing.T) {
 	}
 	if code, stdout, _ = bench(t, args...); code != cli.Done || strings.Contains(stdout, "tokens/s ±") {
 		t.Errorf("exit %d: measured again:\n%s", code, stdout)
+	}
+}
+
+// TestInferQuantizations checks that other names of quantizations are usage errors.
+func TestInferQuantizations(t *testing.T) {
+	for _, list := range []string{"int2", "int8,", ",int4", "INT8", "int8,int8"} {
+		if code, _, stderr := bench(t, "infer", "--config", tinyModel(t), "--quantize", list); code != cli.Usage ||
+			!strings.Contains(stderr, "--quantize") {
+			t.Errorf("%q: exit %d, %s", list, code, stderr)
+		}
 	}
 }
 

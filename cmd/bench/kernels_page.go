@@ -56,11 +56,15 @@ func inWords(r results.Row) string {
 		return fmt.Sprintf("%s: %s.", name, why)
 	}
 	ratio := measure.Ratio{Times: r.Number("speedup"), Noise: r.Number("speedup_noise")}
-	s := fmt.Sprintf("%s: %s is %v, with %.0f%% less memory", name, r["form"], ratio, 100*r.Number("saved"))
-	if ratio.Times > 0 && !ratio.Clear() && !math.IsNaN(ratio.Noise) {
-		s = fmt.Sprintf("%s: %s is as fast as the other form within ±%.0f%%, with %.0f%% less memory", name, r["form"],
-			100*ratio.Noise, 100*r.Number("saved"))
+	memory, saved := "less", math.Round(100*r.Number("saved"))
+	if saved < 0 {
+		memory, saved = "more", -saved
 	}
+	s := fmt.Sprintf("%s: %s is %v", name, r["form"], ratio)
+	if ratio.Times > 0 && !ratio.Clear() && !math.IsNaN(ratio.Noise) {
+		s = fmt.Sprintf("%s: %s is as fast as the other form within ±%.0f%%", name, r["form"], 100*ratio.Noise)
+	}
+	s += fmt.Sprintf(", with %.0f%% %s memory", saved+0, memory) // +0: not -0
 	return s + fmt.Sprintf(" (%.3g ms, %.3g TFLOP/s, %.0f%% of the ceiling).", r.Number("time"), r.Number("tflops"),
 		100*r.Number("of_ceiling"))
 }

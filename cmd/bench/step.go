@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/optim"
+	"restyle/quant"
 	"restyle/tensor"
 	"restyle/trainer"
 )
@@ -346,10 +348,29 @@ func (l *stepLine) passes() (passes []model.Batch) {
 func randomWeights(m *model.Model) {
 	values, ones := normalValues(0.02), slices.Repeat([]float32{1}, 1<<14)
 	for _, p := range m.Params() {
-		if p.Norm {
+		switch {
+		case p.W.DType.Quantized():
+			fillQuantized(m.Device(), p.W, values)
+		case p.Norm:
 			fill(m.Device(), p.W, ones)
-		} else {
+		default:
 			fill(m.Device(), p.W, values)
 		}
+	}
+}
+
+// fillQuantized fills rows of quantized weights with what some values become, again and again.
+func fillQuantized(d *kernels.Device, w tensor.Tensor, values []float32) {
+	in := w.Dim(-1)
+	row := make([]byte, w.DType.RowBytes(in))
+	if err := quant.RuleFor(w.DType).Quantize(row, slices.Repeat(values, in/len(values)+1)[:in], in); err != nil {
+		panic(err) // the sizes agree, and the values are finite
+	}
+	all := w.Rows()
+	rows := bytes.Repeat(row, min(all, 1+1<<20/len(row)))
+	whole := tensor.Tensor{DType: tensor.U8, Shape: []int{w.Bytes()}, Addr: w.Addr}
+	for from := 0; from < w.Bytes(); from += len(rows) {
+		to := min(from+len(rows), w.Bytes())
+		d.UploadBytes(whole.Slice(from, to), rows[:to-from])
 	}
 }
