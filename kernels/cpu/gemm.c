@@ -31,6 +31,7 @@ typedef struct {
 	gemm_unit b[2][GEMM_DEPTH * GEMM_COLUMNS];
 	float sums[32 * GEMM_COLUMNS];
 	float bias[GEMM_COLUMNS];
+	gemm_ahead ahead;
 	float partial[TILE_ROWS * PARTIAL_STRIDE]; // sums over the k-blocks so far, if C is not F32
 } workspace;
 
@@ -104,6 +105,22 @@ static gemm_source b_source(const plan *p, step s, int64_t column) {
 	};
 }
 
+// A walk goes through memory that will be needed, one cache line after the other.
+typedef struct {
+	const char *at;
+	int64_t stride, length, lines; // bytes between lines, bytes of a line, number of lines left
+	int64_t done;                  // bytes of this line
+} walk;
+
+// list adds what is left of a walk to the cache lines that are prefetched next, up to a number of them.
+static void list(gemm_ahead *ahead, walk *w, int64_t most) {
+	while (w->lines > 0 && ahead->count < most) {
+		ahead->line[ahead->count++] = w->at + w->done;
+		w->done += 64;
+		if (w->done >= w->length) w->done = 0, w->at += w->stride, w->lines--;
+	}
+}
+
 // A feed packs a source little by little, over a number of turns.
 typedef struct {
 	const plan *p;
@@ -113,13 +130,13 @@ typedef struct {
 	int64_t lines, group;       // of the source; packed at once
 	int64_t asked, due, packed; // lines
 	int64_t turns, credit;
-	gemm_walk *walk;
+	walk *ahead;
 } feed;
 
-static feed begin(const plan *p, gemm_source src, gemm_unit *dst, int is_b, int64_t turns, gemm_walk *walk) {
-	*walk = (gemm_walk){.at = src.at, .stride = src.stride, .length = gemm_length(&src) * p->size};
+static feed begin(const plan *p, gemm_source src, gemm_unit *dst, int is_b, int64_t turns, walk *ahead) {
+	*ahead = (walk){.at = src.at, .stride = src.stride, .length = gemm_length(&src) * p->size};
 	return (feed){
-		.p = p, .src = src, .dst = dst, .is_b = is_b, .turns = turns, .walk = walk,
+		.p = p, .src = src, .dst = dst, .is_b = is_b, .turns = turns, .ahead = ahead,
 		.lines = gemm_lines(&src), .group = GEMM_GROUP * (src.along_k ? 1 : p->per_unit),
 	};
 }
@@ -142,15 +159,15 @@ static void turn(feed *f) {
 	if (f->packed == f->lines) return;
 	for (f->credit += f->lines; f->credit >= f->turns; f->credit -= f->turns) f->due++;
 	int64_t ask = min(f->due + f->group, f->lines);
-	f->walk->lines += ask - f->asked;
+	f->ahead->lines += ask - f->asked;
 	f->asked = ask;
 	pack_to(f, f->due == f->lines ? f->lines : f->due / f->group * f->group);
 }
 
 // fill packs a whole source at once.
 static void fill(const plan *p, gemm_source src, gemm_unit *dst, int is_b) {
-	gemm_walk walk;
-	feed f = begin(p, src, dst, is_b, 1, &walk);
+	walk ahead;
+	feed f = begin(p, src, dst, is_b, 1, &ahead);
 	pack_to(&f, f.lines);
 }
 
@@ -182,6 +199,33 @@ static gemm_target target(const plan *p, workspace *w, step s, int64_t column, i
 
 static step claim(plan *p) { return (step){.tile = atomic_fetch_add(&p->claimed, 1)}; }
 
+// multiply_panel multiplies a packed panel of B by all rows of packed A, and lets both feeds take a turn every few
+// micro-kernels.
+static void multiply_panel(const plan *p, workspace *w, int64_t lanes, const gemm_unit *a, const gemm_unit *b,
+	int64_t units, int64_t width, gemm_target to, feed *next_a, feed *next_b) {
+	const gemm_level *l = p->level;
+	const int64_t step = l->rows * l->kernels, most = min(units / AHEAD_UNITS * AHEAD_LINES * l->kernels, GEMM_AHEAD);
+	for (int64_t i = 0; i < lanes; i += step) {
+		int64_t end = min(i + step, lanes);
+		turn(next_a);
+		turn(next_b);
+		walk c = {.at = to.c, .stride = to.stride, .length = width * size_of(to.type), .lines = end - i};
+		w->ahead.next = w->ahead.count = 0;
+		list(&w->ahead, &c, most);
+		list(&w->ahead, next_b->ahead, most);
+		list(&w->ahead, next_a->ahead, most);
+		while (w->ahead.count % AHEAD_LINES > 0) w->ahead.line[w->ahead.count++] = to.c;
+		for (int64_t j = i; j < end; j += l->rows) {
+			int64_t rows = min(l->rows, end - j);
+			l->multiply(w->sums, a + j * GEMM_STRIDE, b, units, rows, width, p->g.type, &w->ahead);
+			l->store(w->sums, &to, rows, width);
+			to.c += l->rows * to.stride;
+			if (to.partial) to.partial += l->rows * to.partial_stride;
+			if (to.pre) to.pre += l->rows * to.pre_stride;
+		}
+	}
+}
+
 // run executes steps until no tile is left.
 static void run(plan *p) {
 	const gemm_level *l = p->level;
@@ -196,30 +240,20 @@ static void run(plan *p) {
 	for (;;) {
 		int64_t n = now.tile / p->down * p->columns, columns = min(p->columns, p->g.n - n);
 		gemm_source a = a_source(p, now);
-		int64_t units = parts(a.k, p->per_unit), kernels = parts(a.lanes, l->rows);
+		int64_t units = parts(a.k, p->per_unit), turns = parts(a.lanes, l->rows * l->kernels);
 		step next = now.block + 1 < p->blocks ? (step){now.tile, now.block + 1} : claim(p);
 		int more = next.tile < p->tiles;
-		gemm_walk walks[GEMM_WALKS];
+		walk a_walk, b_walk;
 		feed next_a = begin(p, more ? a_source(p, next) : (gemm_source){0}, w->a[!in_a], 0,
-			kernels * parts(columns, l->columns), &walks[0]);
+			turns * parts(columns, l->columns), &a_walk);
 		for (int64_t column = 0; column < columns; column += l->columns) {
 			int64_t width = min(l->columns, columns - column);
 			gemm_source b = {0};
 			if (column + l->columns < columns) b = b_source(p, now, column + l->columns);
 			else if (more) b = b_source(p, next, 0);
-			feed next_b = begin(p, b, w->b[!in_b], 1, kernels, &walks[1]);
+			feed next_b = begin(p, b, w->b[!in_b], 1, turns, &b_walk);
 			gemm_target to = target(p, w, now, column, width);
-			for (int64_t i = 0; i < a.lanes; i += l->rows) {
-				int64_t rows = min(l->rows, a.lanes - i);
-				turn(&next_a);
-				turn(&next_b);
-				walks[2] = (gemm_walk){.at = to.c, .stride = to.stride, .length = width * size_of(to.type), .lines = rows};
-				l->multiply(w->sums, w->a[in_a] + i * GEMM_STRIDE, w->b[in_b], units, rows, width, p->g.type, walks);
-				l->store(w->sums, to, rows, width);
-				to.c += l->rows * to.stride;
-				if (to.partial) to.partial += l->rows * to.partial_stride;
-				if (to.pre) to.pre += l->rows * to.pre_stride;
-			}
+			multiply_panel(p, w, a.lanes, w->a[in_a], w->b[in_b], units, width, to, &next_a, &next_b);
 			in_b = !in_b;
 		}
 		if (!more) break;
@@ -291,7 +325,7 @@ static void sum_columns(void *arg, int64_t lo, int64_t hi) {
 	l->sum_columns(sums, (const char *)j->x.at + lo * size, j->x.stride * size, j->x.type, j->x.rows, hi - lo);
 	gemm_target to = {.c = (char *)j->sums.at + lo * sum_size, .type = j->sums.type, .add = 1, .alpha = 1};
 	for (int64_t i = 0; i < hi - lo; i += l->columns, to.c += l->columns * sum_size)
-		l->store(sums + i, to, 1, min(l->columns, hi - lo - i));
+		l->store(sums + i, &to, 1, min(l->columns, hi - lo - i));
 }
 
 void cpu_column_sums(tensor sums, matrix x) {

@@ -49,6 +49,9 @@ enum {
 	// units between rows of packed A; a power of two would put all rows in one set of the L1 cache
 	GEMM_STRIDE = GEMM_DEPTH + 16,
 	GEMM_COLUMNS = 32,             // maximum columns of a panel of packed B
+	AHEAD_LINES = 3,               // cache lines that are prefetched every AHEAD_UNITS
+	AHEAD_UNITS = 4,
+	GEMM_AHEAD = GEMM_DEPTH / AHEAD_UNITS * AHEAD_LINES,
 	GEMM_FEW = 8,                  // packing B is not worthwhile for this many rows or fewer
 };
 
@@ -65,21 +68,19 @@ static inline int64_t gemm_lines(const gemm_source *s) { return s->along_k ? s->
 
 static inline int64_t gemm_length(const gemm_source *s) { return s->along_k ? s->k : s->lanes; }
 
-// A gemm_walk prefetches memory that will be needed, one cache line per step.
+// A gemm_ahead lists cache lines to prefetch while a micro-kernel multiplies: AHEAD_LINES every four units, as
+// prefetching all at once would hold up the loads that are needed now. The list is made beforehand, so that the
+// micro-kernel spends two instructions on each.
 typedef struct {
-	const char *at;
-	int64_t stride, length, lines; // bytes between lines, bytes of a line, number of lines left
-	int64_t done;                  // bytes of this line
-} gemm_walk;
+	int64_t next, count; // of lines; count is a multiple of AHEAD_LINES
+	const char *line[GEMM_AHEAD];
+} gemm_ahead;
 
-enum { GEMM_WALKS = 3 }; // walks of a micro-kernel while it multiplies: through A, B and C
-
-static inline void gemm_step(gemm_walk *w) {
-	if (w->lines <= 0) return;
-	__builtin_prefetch(w->at + w->done, 0, 2);
-	w->done += 64;
-	if (w->done < w->length) return;
-	w->done = 0, w->at += w->stride, w->lines--;
+// gemm_prefetch prefetches the next AHEAD_LINES lines, if any are left.
+static inline __attribute__((always_inline)) void gemm_prefetch(gemm_ahead *ahead) {
+	if (ahead->next >= ahead->count) return;
+	for (int i = 0; i < AHEAD_LINES; i++) __builtin_prefetch(ahead->line[ahead->next + i], 0, 2);
+	ahead->next += AHEAD_LINES;
 }
 
 // A gemm_target says what becomes of the sums of a micro-kernel: C = alpha · sums + partial + bias + C.
@@ -100,6 +101,7 @@ typedef struct {
 // A gemm_level holds a product's inner loops for one level.
 typedef struct {
 	int rows, columns; // of a micro-kernel
+	int kernels;       // micro-kernels from one turn of packing to the next
 	int pairs;         // bf16 is packed as pairs; otherwise it becomes fp32, as fp16 always does
 	int packing;       // cost of packing a line of one operand, in products with a line of the other
 	// pack_a writes row-major, GEMM_STRIDE units between rows; pack_b k-major, columns units between units of k.
@@ -107,8 +109,8 @@ typedef struct {
 	void (*pack_b)(gemm_unit *dst, gemm_source src, dtype type);
 	// multiply writes the sums of rows × width products of packed A and B, columns apart.
 	void (*multiply)(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
-		int64_t rows, int64_t width, dtype type, gemm_walk walks[GEMM_WALKS]);
-	void (*store)(const float *sums, gemm_target to, int64_t rows, int64_t width);
+		int64_t rows, int64_t width, dtype type, gemm_ahead *ahead);
+	void (*store)(const float *sums, const gemm_target *to, int64_t rows, int64_t width);
 	// few computes columns lo to hi of a product with at most GEMM_FEW rows and transposed B.
 	void (*few)(const cpu_gemm_args *g, int64_t lo, int64_t hi);
 	void (*sum_columns)(float *sums, const char *matrix, int64_t stride, dtype type, int64_t rows, int64_t columns);

@@ -8,11 +8,11 @@ BEGIN_TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512
 enum { AMX_ROWS = 2 * TILE };
 
 static void multiply_amx(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
-	int64_t rows, int64_t width, dtype type, gemm_walk walks[GEMM_WALKS]) {
+	int64_t rows, int64_t width, dtype type, gemm_ahead *ahead) {
 	if (type != BF16) {
 		for (int64_t i = 0; i < rows; i += gemm_avx512bf16.rows) {
 			int64_t high = rows - i < gemm_avx512bf16.rows ? rows - i : gemm_avx512bf16.rows;
-			multiply_avx512bf16(sums + i * GEMM_COLUMNS, a + i * GEMM_STRIDE, b, units, high, width, F32, walks);
+			multiply_avx512bf16(sums + i * GEMM_COLUMNS, a + i * GEMM_STRIDE, b, units, high, width, F32, ahead);
 		}
 		return;
 	}
@@ -22,7 +22,7 @@ static void multiply_amx(float *sums, const gemm_unit *a, const gemm_unit *b, in
 	_tile_zero(2);
 	_tile_zero(3);
 	for (int64_t k = 0; k < units; k += TILE) {
-		for (int i = 0; i < 4 * GEMM_WALKS; i++) gemm_step(&walks[i % GEMM_WALKS]);
+		for (int i = 0; i < TILE; i += AHEAD_UNITS) gemm_prefetch(ahead);
 		_tile_loadd(4, a + k, 4 * GEMM_STRIDE);
 		_tile_loadd(5, a + k + TILE * GEMM_STRIDE, 4 * GEMM_STRIDE);
 		_tile_loadd(6, b + k * GEMM_COLUMNS, 4 * GEMM_COLUMNS);
@@ -52,7 +52,7 @@ static double peak_amx(int64_t rounds, dtype type) {
 }
 
 static const gemm_level gemm_amx = {
-	.rows = AMX_ROWS, .columns = GEMM_COLUMNS, .pairs = 1, .packing = 64,
+	.rows = AMX_ROWS, .columns = GEMM_COLUMNS, .kernels = 1, .pairs = 1, .packing = 64,
 	.pack_a = pack_a_avx512bf16, .pack_b = pack_b_avx512bf16, .multiply = multiply_amx, .store = store_avx512bf16,
 	.few = few_avx512bf16, .sum_columns = sum_columns_avx512bf16, .peak = peak_amx,
 	.begin = begin_amx, .end = end_amx,

@@ -4,6 +4,7 @@
 #define RESTYLE_GEMM_LOOPS
 
 #define add_product AT_LEVEL(add_product)
+#define add_products AT_LEVEL(add_products)
 #define micro_kernel AT_LEVEL(micro_kernel)
 #define smallest_kernel AT_LEVEL(smallest_kernel)
 #define store_as AT_LEVEL(store_as)
@@ -32,47 +33,51 @@ INLINE vec add_product(vec sum, vecuns a, vecuns b, const int pairs) {
 	return sum + (vec)a * (vec)b;
 }
 
-// micro_kernel multiplies. Its sums, rows × vectors, stay in registers until the end. It prefetches later memory every
-// four units: prefetching all at once would hold up the loads that are needed now.
+// add_products adds the products of one unit of k.
+INLINE void add_products(vec sum[ROWS][2], const gemm_unit *a, const gemm_unit *b, const int rows, const int vectors,
+	const int pairs) {
+	vecuns line[2];
+	UNROLL for (int j = 0; j < vectors; j++) line[j] = *(const vecuns *)(b + j * VLEN);
+	UNROLL for (int i = 0; i < rows; i++) {
+		vecuns one = a[i * GEMM_STRIDE] + (vecuns){0};
+		UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = add_product(sum[i][j], one, line[j], pairs);
+	}
+}
+
+// micro_kernel multiplies. Its sums, rows × vectors, stay in registers until the end.
 INLINE void micro_kernel(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
-	gemm_walk walks[GEMM_WALKS], const int rows, const int vectors, const int pairs) {
+	gemm_ahead *ahead, const int rows, const int vectors, const int pairs) {
 	vec sum[ROWS][2];
 	UNROLL for (int i = 0; i < rows; i++)
 		UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = vzero();
-	for (int64_t k = 0; k < units;) {
-		UNROLL for (int i = 0; i < GEMM_WALKS; i++) gemm_step(&walks[i]);
-		for (int64_t end = units - k < 4 ? units : k + 4; k < end; k++, b += 2 * VLEN) {
-			vecuns line[2];
-			UNROLL for (int j = 0; j < vectors; j++) line[j] = *(const vecuns *)(b + j * VLEN);
-			UNROLL for (int i = 0; i < rows; i++) {
-				vecuns one = a[i * GEMM_STRIDE + k] + (vecuns){0};
-				UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = add_product(sum[i][j], one, line[j], pairs);
-			}
-		}
+	for (; units >= AHEAD_UNITS; units -= AHEAD_UNITS, a += AHEAD_UNITS, b += AHEAD_UNITS * 2 * VLEN) {
+		gemm_prefetch(ahead);
+		UNROLL for (int k = 0; k < AHEAD_UNITS; k++) add_products(sum, a + k, b + k * 2 * VLEN, rows, vectors, pairs);
 	}
+	for (; units > 0; units--, a++, b += 2 * VLEN) add_products(sum, a, b, rows, vectors, pairs);
 	UNROLL for (int i = 0; i < rows; i++)
 		UNROLL for (int j = 0; j < vectors; j++) *(vec *)(sums + i * 2 * VLEN + j * VLEN) = sum[i][j];
 }
 
 // smallest_kernel runs the smallest micro-kernel that is large enough, so that edges cost less.
 INLINE void smallest_kernel(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
-	gemm_walk walks[GEMM_WALKS], int64_t rows, const int vectors, const int pairs) {
-	if (rows > 2 * ROWS / 3) micro_kernel(sums, a, b, units, walks, ROWS, vectors, pairs);
-	else if (rows > ROWS / 3) micro_kernel(sums, a, b, units, walks, 2 * ROWS / 3, vectors, pairs);
-	else micro_kernel(sums, a, b, units, walks, ROWS / 3, vectors, pairs);
+	gemm_ahead *ahead, int64_t rows, const int vectors, const int pairs) {
+	if (rows > 2 * ROWS / 3) micro_kernel(sums, a, b, units, ahead, ROWS, vectors, pairs);
+	else if (rows > ROWS / 3) micro_kernel(sums, a, b, units, ahead, 2 * ROWS / 3, vectors, pairs);
+	else micro_kernel(sums, a, b, units, ahead, ROWS / 3, vectors, pairs);
 }
 
 static void AT_LEVEL(multiply)(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
-	int64_t rows, int64_t width, dtype type, gemm_walk walks[GEMM_WALKS]) {
+	int64_t rows, int64_t width, dtype type, gemm_ahead *ahead) {
 #if BF16_DOT
 	if (type == BF16) {
-		if (width > VLEN) smallest_kernel(sums, a, b, units, walks, rows, 2, 1);
-		else smallest_kernel(sums, a, b, units, walks, rows, 1, 1);
+		if (width > VLEN) smallest_kernel(sums, a, b, units, ahead, rows, 2, 1);
+		else smallest_kernel(sums, a, b, units, ahead, rows, 1, 1);
 		return;
 	}
 #endif
-	if (width > VLEN) smallest_kernel(sums, a, b, units, walks, rows, 2, 0);
-	else smallest_kernel(sums, a, b, units, walks, rows, 1, 0);
+	if (width > VLEN) smallest_kernel(sums, a, b, units, ahead, rows, 2, 0);
+	else smallest_kernel(sums, a, b, units, ahead, rows, 1, 0);
 }
 
 static double AT_LEVEL(peak)(int64_t rounds, dtype type) {
@@ -124,7 +129,8 @@ static void store_activated(const float *sums, gemm_target to, int64_t rows, int
 	}
 }
 
-static void AT_LEVEL(store)(const float *sums, gemm_target to, int64_t rows, int64_t width) {
+static void AT_LEVEL(store)(const float *sums, const gemm_target *target, int64_t rows, int64_t width) {
+	const gemm_target to = *target;
 	if (to.act != NO_ACTIVATION) {
 		store_activated(sums, to, rows, width);
 		return;
@@ -201,7 +207,7 @@ static void AT_LEVEL(sum_columns)(
 }
 
 static const gemm_level AT_LEVEL(gemm) = {
-	.rows = ROWS, .columns = 2 * VLEN, .pairs = BF16_DOT, .packing = 8,
+	.rows = ROWS, .columns = 2 * VLEN, .kernels = 24 / ROWS, .pairs = BF16_DOT, .packing = 8,
 	.pack_a = AT_LEVEL(pack_a), .pack_b = AT_LEVEL(pack_b), .multiply = AT_LEVEL(multiply), .store = AT_LEVEL(store),
 	.few = AT_LEVEL(few), .sum_columns = AT_LEVEL(sum_columns), .peak = AT_LEVEL(peak),
 };
