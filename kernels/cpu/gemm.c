@@ -113,12 +113,16 @@ typedef struct {
 } walk;
 
 // list adds what is left of a walk to the cache lines that are prefetched next, up to a number of them.
-static void list(gemm_ahead *ahead, walk *w, int64_t most) {
-	while (w->lines > 0 && ahead->count < most) {
-		ahead->line[ahead->count++] = w->at + w->done;
-		w->done += 64;
-		if (w->done >= w->length) w->done = 0, w->at += w->stride, w->lines--;
+static void list(gemm_ahead *ahead, walk *from, int64_t most) {
+	walk w = *from; // copies can stay in registers
+	int64_t count = ahead->count;
+	while (w.lines > 0 && count < most) {
+		ahead->line[count++] = w.at + w.done;
+		w.done += 64;
+		if (w.done >= w.length) w.done = 0, w.at += w.stride, w.lines--;
 	}
+	ahead->count = count;
+	*from = w;
 }
 
 // A feed packs a source little by little, over a number of turns.
