@@ -68,8 +68,8 @@ func (o *inferOptions) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.warmup, "warmup", "tokens before the timed ones")
 	f.Add(&o.fused, "fused", fusedHelp+"; both for none and all")
 	f.Add(&o.dtype, "dtype", "type of weights and activations, `bf16|fp32`")
-	f.Add(&o.quantize, "quantize", "also time the models with quantized weights: `int8|int8x8|int4`, or several, separated "+
-		"by commas; int8x8 quantizes activations too, on a CPU")
+	f.Add(&o.quantize, "quantize", "also time the models with quantized weights: `int8|int8x8|int4`, or several, "+
+		"separated by commas; int8x8 quantizes activations too, on a CPU")
 	f.Add(&o.sync, "sync", syncHelp)
 	o.add(f)
 	return f
