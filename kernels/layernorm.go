@@ -32,8 +32,8 @@ func (d *Device) LayerNorm(y, mean, rstd, x, w, b tensor.Tensor, eps float32) {
 //	dw[i] += Σᵣ dy[r,i] · x̂[r,i]
 //	db[i] += Σᵣ dy[r,i]
 //
-// dx, dy and x are [rows, dim] of one type; dw and db are [dim] F32, or the zero Tensor if that parameter is frozen or
-// does not exist. dx may be dy.
+// dx, dy and x are [rows, dim] of one type; dw and db are [dim] F32, apart from each other, or the zero Tensor if that
+// parameter is frozen or does not exist. dx may be dy.
 func (d *Device) LayerNormBackward(dx, dw, db, dy, x, w, mean, rstd tensor.Tensor) {
 	checkLayerNorm("LayerNormBackward", "dx", dx, mean, rstd, x, w, tensor.Tensor{})
 	checkNormGradient("LayerNormBackward", dw, dy, x, w)

@@ -29,7 +29,8 @@ func TestNoRows(t *testing.T) {
 		}
 		norm, table, w, angles := ones("norm", typ, dim), ones("table", typ, vocab, dim), ones("w", typ, dim, dim),
 			ones("angles", f32, 8, dim/2)
-		dnorm, dtable, dw, k, v := ones("dnorm", f32, dim), ones("dtable", f32, vocab, dim), ones("dw", f32, dim, dim),
+		dnorm, dbias, dtable := ones("dnorm", f32, dim), ones("dbias", f32, dim), ones("dtable", f32, vocab, dim)
+		dw, k, v := ones("dw", f32, dim, dim),
 			ones("k", typ, 8, dim), ones("v", typ, 8, dim)
 		offsets := a.New("offsets", tensor.I32, 3)
 		d.Zero(offsets)
@@ -46,9 +47,9 @@ func TestNoRows(t *testing.T) {
 		d.AddRMSNorm(y, rstd, x, x, x, norm, 1e-5)
 		d.AddRMSNormBackward(y, dnorm, x, x, norm, rstd)
 		d.LayerNorm(y, rstd, rstd, x, norm, norm, 1e-5)
-		d.LayerNormBackward(y, dnorm, dnorm, x, x, norm, rstd, rstd)
+		d.LayerNormBackward(y, dnorm, dbias, x, x, norm, rstd, rstd)
 		d.AddLayerNorm(y, rstd, rstd, x, x, x, norm, norm, 1e-5)
-		d.AddLayerNormBackward(y, dnorm, dnorm, x, x, norm, rstd, rstd)
+		d.AddLayerNormBackward(y, dnorm, dbias, x, x, norm, rstd, rstd)
 		d.Linear(x, y, w, none)
 		d.LinearBackward(x, y, w, false)
 		d.LinearGradient(dw, x, y, 0, true)
@@ -57,7 +58,7 @@ func TestNoRows(t *testing.T) {
 		d.NormSwiGLU(row(typ, dim/2), y, norm, w, none, 1e-5)
 		d.LinearAdd(x, y, w, none)
 		d.QKNorm(qkv, rstds, qkv, norm, norm, heads, kvHeads, 1e-5)
-		d.QKNormBackward(qkv, dnorm, dnorm, qkv, qkv, norm, norm, rstds, heads, kvHeads)
+		d.QKNormBackward(qkv, dnorm, dbias, qkv, qkv, norm, norm, rstds, heads, kvHeads)
 		d.RoPE(qkv, ids, angles, angles, heads, kvHeads)
 		d.RoPEBackward(qkv, ids, angles, angles, heads, kvHeads)
 		for _, fused := range []bool{false, true} {
@@ -87,7 +88,7 @@ func TestNoRows(t *testing.T) {
 		d.Quantize(codes, rstd, rstd, true)
 		d.Dequantize(rstd, codes, rstd, true)
 		d.Copy(x, y)
-		for _, same := range []tensor.Tensor{dnorm, dtable, dw, k, v} {
+		for _, same := range []tensor.Tensor{dnorm, dbias, dtable, dw, k, v} {
 			for i, got := range floats(t, d, same) {
 				if got != 1 {
 					t.Fatalf("%s[%d] was changed to %v", same.Name, i, got)
