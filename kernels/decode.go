@@ -52,7 +52,7 @@ func (d *Device) NormSwiGLU(y, x, norm, w, bias tensor.Tensor, eps float32) {
 		return
 	}
 	defer d.release(d.mark())
-	d.LinearSwiGLU(y, d.normed(x, norm, eps), w, bias)
+	d.LinearSwiGLU(y, tensor.Tensor{}, d.normed(x, norm, eps), w, bias)
 }
 
 // LinearAddBefore is LinearAdd followed by a layer with the weights next. While LinearAdd waits for its input, a GPU

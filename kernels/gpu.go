@@ -109,9 +109,14 @@ func (d *Device) launch(k kernel, g grid, args ...argument) {
 		return
 	}
 	words := make([]uint64, 0, 64) // of constant capacity, so that it stays on the stack
+	var maps []cuda.TileMap
 	for _, a := range args {
-		words = append(words, a.word)
 		what.bytes += a.bytes
+		if a.tiles != nil {
+			maps = append(maps, *a.tiles)
+		} else {
+			words = append(words, a.word)
+		}
 	}
 	var t *Timing
 	if d.opts.Sync {
@@ -131,18 +136,19 @@ func (d *Device) launch(k kernel, g grid, args ...argument) {
 		return
 	}
 	if t == nil {
-		d.gpu.Launch(f, g.blocks, g.threads, g.shared, words...)
+		d.gpu.LaunchTiles(f, g.blocks, g.threads, g.shared, maps, words...)
 		return
 	}
 	words = slices.Clone(words)
-	d.timed(t, func() { d.gpu.Launch(f, g.blocks, g.threads, g.shared, words...) })
+	d.timed(t, func() { d.gpu.LaunchTiles(f, g.blocks, g.threads, g.shared, maps, words...) })
 }
 
 // An argument is a kernel parameter, in the low bytes of word, and the number of bytes that the kernel reads or writes
-// through it.
+// through it. Parameters that are maps of tiles come first.
 type argument struct {
 	word  uint64
 	bytes float64
+	tiles *cuda.TileMap // instead of the word
 }
 
 // addr and addrOf pass the address of an operand that the kernel reads or writes once, as a whole. The address of the
@@ -162,15 +168,29 @@ func addrOf(x tensor.Matrix) argument {
 func address(place uintptr) argument { return argument{word: uint64(place)} }
 
 // moves returns the argument with the number of bytes moved, for part of an operand.
-func (a argument) moves(bytes int) argument { return argument{a.word, float64(bytes)} }
+func (a argument) moves(bytes int) argument {
+	a.bytes = float64(bytes)
+	return a
+}
 
 // movesSome returns the argument for an operand of which numbers in the device's memory decide how many bytes are
 // moved.
-func (a argument) movesSome() argument { return argument{a.word, math.NaN()} }
+func (a argument) movesSome() argument {
+	a.bytes = math.NaN()
+	return a
+}
 
 // twice returns the argument for an operand that is read, and also written if both is true.
 func (a argument) twice(both bool) argument {
-	return argument{a.word, a.bytes * float64(1+number(both))}
+	a.bytes *= float64(1 + number(both))
+	return a
+}
+
+// tiles passes the map of an operand that the kernel reads or writes once, as a whole.
+func tiles(m cuda.TileMap, x tensor.Matrix) argument {
+	a := addrOf(x)
+	a.tiles = &m
+	return a
 }
 
 // i32, i64, f32, f64 and flag pass numbers.

@@ -46,6 +46,24 @@ func productCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 		}
 		add(rows, dim, func(d *Device, p [3]cpu.Product) { d.tiled(p[i%3], tile, 1) })
 	}
+	for i, tile := range wgmmaTiles {
+		if !t.Half() || dim%8 > 0 {
+			break
+		}
+		add(rows, dim, func(d *Device, p [3]cpu.Product) {
+			if d.gpu.Major != 9 && d.gpu.launched == nil {
+				return
+			}
+			tile.turns = i%2 > 0
+			p[0].Act = []cpu.Activation{SiLU, GELUTanh, SiLU, GELUExact}[i]
+			d.wgmmaTiled(p[0], p[0].C, i%2 > 0, false, tile)
+			if _, atOnce := tile.out(true); atOnce > 0 {
+				tile.turns, p[0].Act = !tile.turns, cpu.NoActivation
+				p[0].C.Cols /= 2
+				d.wgmmaTiled(p[0], p[0].A, i%2 > 0, true, tile)
+			}
+		})
+	}
 	return cases
 }
 

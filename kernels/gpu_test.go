@@ -28,6 +28,8 @@ var (
 func signature(parameters string) (kinds []string, err error) {
 	for p := range strings.SplitSeq(parameters, ",") {
 		switch words := strings.Fields(p); {
+		case strings.Contains(p, "TileMap"):
+			kinds = append(kinds, "tiles")
 		case strings.Contains(p, "*"):
 			kinds = append(kinds, "address")
 		case len(words) == 2 && slices.Contains([]string{"int", "float", "double"}, words[0]):
@@ -70,7 +72,7 @@ func TestLaunches(t *testing.T) {
 	declared := declarations(t)
 	made := map[string]string{
 		"addr": "address", "addrOf": "address", "address": "address", "i32": "int", "flag": "int", "i64": "long long",
-		"f32": "float", "f64": "double",
+		"f32": "float", "f64": "double", "tiles": "tiles",
 	}
 	launched := map[string]bool{}
 	goFiles, err := filepath.Glob("*.go")

@@ -59,9 +59,16 @@ func (d *Device) product(p cpu.Product) {
 	}
 }
 
-// productActivated computes a product that an activation follows: in one kernel if tensor cores compute it, without
-// cuBLASLt, and not divided into parts.
+// productActivated computes a product that an activation follows: in one kernel on compute capability 9.0, or if tensor
+// cores compute it, without cuBLASLt, and not divided into parts.
 func (d *Device) productActivated(p cpu.Product) {
+	if !fewRows(p) {
+		pre := p.C
+		pre.Addr, pre.Stride = p.Pre, p.C.Cols
+		if d.wgmma(p, pre, false) {
+			return
+		}
+	}
 	t, parts := d.gpu.tiling(p)
 	if d.gpu.blas == nil && !fewRows(p) && parts == 1 && p.A.DType.Half() && p.C.DType == p.A.DType {
 		d.tiled(p, t, 1)
@@ -88,6 +95,9 @@ func (d *Device) activate(y, x tensor.Matrix, act cpu.Activation) {
 	d.launch(kernel{"gelu.cu", "gelu", vectorsOf(y)}, each(n), addrOf(y), addrOf(x), i64(n), flag(act == cpu.ActGELUTanh))
 }
 
+// maxMatvecRows is the maximum number of rows that matvec multiplies.
+const maxMatvecRows = 8
+
 // fewRows reports whether matvec computes a product: up to eight rows times the transpose of a matrix, in BF16 or F16,
 // in 16-byte words, without a batch.
 func fewRows(p cpu.Product) bool {
@@ -97,7 +107,7 @@ func fewRows(p cpu.Product) bool {
 	} else {
 		words = p.A.DType.Half() && aligned(p)
 	}
-	return batch(p) == 1 && p.Factor() == 1 && !p.TransA && p.TransB && p.A.Rows <= 8 && words
+	return batch(p) == 1 && p.Factor() == 1 && !p.TransA && p.TransB && p.A.Rows <= maxMatvecRows && words
 }
 
 // batch returns the number of products of p.

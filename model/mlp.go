@@ -63,12 +63,12 @@ func (l *mlp) forward(p *pass, all *layerActs, s stream) stream {
 func (l *mlp) activate(p *pass, all *layerActs, s stream) {
 	acts := &all.mlp
 	l.norm.forward(p.dev, acts.normActs, s)
-	l.gateUp.forward(p.dev, acts.gateUp, acts.x)
 	if l.gelu != "" {
+		l.gateUp.forward(p.dev, acts.gateUp, acts.x)
 		p.dev.GELU(acts.act, acts.gateUp, l.gelu == GELUTanh)
 		return
 	}
-	p.dev.SwiGLU(acts.act, acts.gateUp)
+	p.dev.LinearSwiGLU(acts.act, acts.gateUp, acts.x, l.gateUp.weight.w, l.gateUp.bias.w)
 }
 
 // backward expects the gradient of the half's output in p.dh. If below is true, it replaces that with the gradient of

@@ -64,22 +64,27 @@ func linearActivationCase(t tensor.DType, rows, in, out int, act kernels.Activat
 	return c
 }
 
-// linearSwiGLUCase is a layer of gates and ups, and SwiGLU.
-func linearSwiGLUCase(t tensor.DType, rows, in, inner int, bias bool) *Case {
+// linearSwiGLUCase is a layer of gates and ups, and SwiGLU. If keep is true, the gates and ups are kept.
+func linearSwiGLUCase(t tensor.DType, rows, in, inner int, bias, keep bool) *Case {
 	c := &Case{
-		Op: "linear_swiglu", Type: t, Name: label(rows, in, inner),
+		Op: "swiglu", Type: t, Name: "linear " + label(rows, in, inner),
 		In:      []Operand{plain("x", t, rows, in), plain("w", t, 2*inner, in)},
 		Out:     []Operand{plain("y", t, rows, inner)},
-		Forward: func(d *kernels.Device, x Tensors) { d.LinearSwiGLU(x["y"], x["x"], x["w"], x["bias"]) },
+		Forward: func(d *kernels.Device, x Tensors) { d.LinearSwiGLU(x["y"], x["gateUp"], x["x"], x["w"], x["bias"]) },
 		Want: func(x Values) Values {
-			return Values{"y": gate(linear(x["x"], x["w"], x["bias"], rows, in, 2*inner), rows, inner)}
+			gateUp := linear(x["x"], x["w"], x["bias"], rows, in, 2*inner)
+			return Values{"y": gate(gateUp, rows, inner), "gateUp": gateUp}
 		},
 		Tolerance: tolerance(t, 4e-6, 1e-2),
-		Elements:  map[string]Limit{"y": normProductLimit(t)},
-		Kernels:   [2][]string{{"linear", "silu", "mul"}},
+		Elements:  map[string]Limit{"y": normProductLimit(t), "gateUp": normProductLimit(t)},
+		Kernels:   [2][]string{{"linear", "silu", "mul"}}, // fused, it depends on the device
 	}
 	if bias {
 		c.In = append(c.In, plain("bias", t, 2*inner))
+	}
+	if keep {
+		c.Name += " kept"
+		c.Out = append(c.Out, plain("gateUp", t, rows, 2*inner))
 	}
 	return c
 }
@@ -87,14 +92,17 @@ func linearSwiGLUCase(t tensor.DType, rows, in, inner int, bias bool) *Case {
 func linearActivationCases() (cases []*Case) {
 	for _, t := range Types {
 		for i, size := range [][3]int{{1, 1, 1}, {2, 3, 1}, {1, 64, 48}, {7, 33, 17}, {9, 16, 129}, {33, 40, 64},
-			{70, 20, 33}, {5, 600, 20}, {40, 600, 24}} {
+			{70, 20, 33}, {5, 600, 20}, {40, 600, 24}, {150, 200, 392}} {
 			act := kernels.GELUExact + kernels.Activation(i%3)
 			cases = append(cases, linearActivationCase(t, size[0], size[1], size[2], act, i%4 > 0))
 		}
 		for act := range kernels.SiLU {
 			cases = append(cases, linearActivationCase(t, 32, 64, 80, act+1, true))
 		}
-		cases = append(cases, linearSwiGLUCase(t, 2051, 3, 2, true), linearSwiGLUCase(t, 17, 33, 31, false))
+		cases = append(cases, linearSwiGLUCase(t, 2051, 3, 2, true, false),
+			linearSwiGLUCase(t, 17, 33, 31, false, true), linearSwiGLUCase(t, 9, 8, 8, false, false),
+			linearSwiGLUCase(t, 9, 8, 8, false, true), linearSwiGLUCase(t, 140, 328, 200, true, false),
+			linearSwiGLUCase(t, 140, 328, 224, true, true))
 	}
 	return cases
 }

@@ -339,7 +339,7 @@ func timedGated(source string, t tensor.DType, rows, dim, inner int, whole bool)
 				y = x["y"]
 			}
 			if fused {
-				d.LinearSwiGLU(y, x["x"], x["w"], tensor.Tensor{})
+				d.LinearSwiGLU(y, tensor.Tensor{}, x["x"], x["w"], tensor.Tensor{})
 			} else {
 				d.Linear(x["pair"], x["x"], x["w"], tensor.Tensor{})
 				d.SwiGLU(y, x["pair"])

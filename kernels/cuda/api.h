@@ -26,6 +26,12 @@
 	X(CU_STREAM_NON_BLOCKING, 1) \
 	X(CU_STREAM_CAPTURE_MODE_RELAXED, 2) \
 	X(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6) \
+	X(CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 9) \
+	X(CU_TENSOR_MAP_INTERLEAVE_NONE, 0) \
+	X(CU_TENSOR_MAP_SWIZZLE_64B, 2) \
+	X(CU_TENSOR_MAP_SWIZZLE_128B, 3) \
+	X(CU_TENSOR_MAP_L2_PROMOTION_L2_256B, 3) \
+	X(CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE, 0) \
 	X(CU_EVENT_DEFAULT, 0) \
 	X(CU_EVENT_DISABLE_TIMING, 2) \
 	X(NVRTC_SUCCESS, 0) \
@@ -48,12 +54,23 @@ typedef struct {
 	char bytes[16];
 } CUuuid;
 
+typedef unsigned long long cuuint64_t;
+typedef unsigned int cuuint32_t;
+typedef struct __attribute__((aligned(64))) {
+	cuuint64_t opaque[16];
+} CUtensorMap;
+
 // Enumerations are passed as int, which has their size.
 typedef int CUresult;
 typedef int CUdevice_attribute;
 typedef int CUfunction_attribute;
 typedef int CUstreamCaptureMode;
 typedef int CUlaunchAttributeID;
+typedef int CUtensorMapDataType;
+typedef int CUtensorMapInterleave;
+typedef int CUtensorMapSwizzle;
+typedef int CUtensorMapL2promotion;
+typedef int CUtensorMapFloatOOBfill;
 typedef int nvrtcResult;
 
 // The parameters of cuLaunchKernelEx. Only the attribute for programmatic dependent launch is used.
@@ -114,6 +131,10 @@ enum {
 		unsigned int blockX, unsigned int blockY, unsigned int blockZ, unsigned int shared, CUstream stream, \
 		void **parameters, void **extra)) \
 	X(cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra)) \
+	X(cuTensorMapEncodeTiled, (CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address, \
+		const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *box, const cuuint32_t *steps, \
+		CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion, \
+		CUtensorMapFloatOOBfill fill)) \
 	X(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode)) \
 	X(cuStreamEndCapture, (CUstream stream, CUgraph *graph)) \
 	X(cuGraphInstantiateWithFlags, (CUgraphExec *exec, CUgraph graph, unsigned long long flags)) \

@@ -349,11 +349,25 @@ cuda_status cuda_allow_shared(uintptr_t gpu_, uintptr_t function, uint32_t bytes
 	return OK;
 }
 
+cuda_status cuda_tile_map(uintptr_t gpu_, const cuda_tiles *t, void *map) {
+	gpu *g = (gpu *)gpu_;
+	const cuuint64_t dims[] = {t->columns, t->rows}, strides[] = {t->stride};
+	const cuuint32_t box[] = {t->tile_columns, t->tile_rows}, steps[] = {1, 1};
+	CUtensorMap made;
+	TRY(g->api->cuTensorMapEncodeTiled(&made, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, (void *)t->address, dims, strides, box,
+		steps, CU_TENSOR_MAP_INTERLEAVE_NONE, t->tile_columns == 64 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
+		CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+	memcpy(map, &made, sizeof made);
+	return OK;
+}
+
 cuda_status cuda_launch(uintptr_t gpu_, uintptr_t function, uint32_t gridX, uint32_t gridY, uint32_t gridZ,
-	uint32_t blockX, uint32_t blockY, uint32_t blockZ, uint32_t shared, int early, const uint64_t *args, int count) {
+	uint32_t blockX, uint32_t blockY, uint32_t blockZ, uint32_t shared, int early, const void *maps, int map_count,
+	const uint64_t *args, int count) {
 	gpu *g = (gpu *)gpu_;
 	void *parameters[CUDA_MAX_ARGS]; // for each, the driver reads as many bytes as the kernel's parameter has
-	for (int i = 0; i < count; i++) parameters[i] = (void *)&args[i];
+	for (int i = 0; i < map_count; i++) parameters[i] = (char *)maps + i * CUDA_MAP_BYTES;
+	for (int i = 0; i < count; i++) parameters[map_count + i] = (void *)&args[i];
 	TRY(bind(g));
 	if (early) {
 		CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,

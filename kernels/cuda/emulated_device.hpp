@@ -30,6 +30,20 @@ struct emulated_runtime {
 	void (*copy_commit)();
 	void (*copy_wait)(int groups);
 	void (*fence)();
+	// what emulated_tiles.hpp has: see wgmma.cuh
+	void (*barrier_init)(void *b, int arrivals);
+	void (*barrier_arrive)(void *b, int bytes);
+	void (*barrier_wait)(void *b, int parity);
+	void (*tile_load)(void *to, const void *map, int row, int column, void *b);
+	void (*tile_store)(const void *map, int row, int column, const void *from);
+	void (*tile_fence)();
+	void (*tile_commit)();
+	void (*tile_wait)(int groups);
+	void (*sync_some)(int barrier, int threads);
+	void (*stmatrix)(void *row, const unsigned *r);
+	void (*group_multiply)(float *d, int columns, const void *a, const void *b, bool add, bool f16);
+	void (*group_commit)();
+	void (*group_wait)(int groups);
 	void (*wait_prerequisites)(); // for the earlier kernels, if this one was launched early
 	void (*fault)(const char *what); // ends the thread
 };
@@ -89,6 +103,7 @@ EMULATED_UNSEEN inline float emulated_of_f16(unsigned short h) {
 #define __global__
 #define __device__
 #define __launch_bounds__(...)
+#define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
 // There is one for all thread blocks, which never run at the same time. Uninitialized static data is in the section
 // .bss, and nothing else is: the linker tells where that starts and ends.
@@ -313,9 +328,16 @@ template <typename... A> inline EMULATED_UNSEEN void emulated_launch(void (*kern
 	emulated_call(kernel, parameters, typename emulated_up_to<sizeof...(A)>::type());
 }
 template <typename... A> constexpr int emulated_count(void (*)(A...)) { return sizeof...(A); }
+template <typename... A> constexpr int emulated_bytes(void (*)(A...), int i) {
+	const int bytes[] = {sizeof(A)..., 0};
+	return bytes[i];
+}
 #define EMULATED_KERNEL(name)                                                                                   \
 	extern "C" __attribute__((visibility("default"))) EMULATED_UNSEEN int emulated_count_##name() {             \
 		return emulated_count(name);                                                                            \
+	}                                                                                                           \
+	extern "C" __attribute__((visibility("default"))) EMULATED_UNSEEN int emulated_bytes_##name(int i) {        \
+		return emulated_bytes(name, i);                                                                         \
 	}                                                                                                           \
 	extern "C" __attribute__((visibility("default"))) EMULATED_UNSEEN void emulated_##name(void **parameters) { \
 		emulated_launch(name, parameters);                                                                      \

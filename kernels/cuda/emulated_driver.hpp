@@ -60,6 +60,7 @@ enum {
 };
 #include "emulated_memory.hpp"
 #include "emulated_threads.hpp"
+#include "emulated_tiles.hpp"
 
 struct CUctx_st {};
 struct CUstream_st {};
@@ -74,6 +75,7 @@ struct CUfunc_st {
 	std::string name;
 	void (*launch)(void **);
 	int count; // number of parameters
+	int (*bytes)(int parameter);
 	int shared;
 	const CUmod_st *module;
 	long launches;
@@ -89,12 +91,15 @@ struct CUmod_st {
 
 static std::vector<CUmod_st *> modules;
 
-// A graph is a list of launches with copies of their arguments, eight bytes each.
+// A graph is a list of launches with copies of their arguments.
+struct alignas(64) argument {
+	uint64_t words[16];
+};
 struct captured_launch {
 	CUfunction function;
 	unsigned int gx, gy, gz, bx, by, bz, shared;
 	bool early;
-	std::vector<uint64_t> arguments;
+	std::vector<argument> arguments;
 };
 struct CUgraph_st {
 	std::vector<captured_launch> launches;
@@ -433,8 +438,9 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)
 	CALLED;
 	auto launch = (void (*)(void **))dlsym(m->library, (std::string("emulated_") + name).c_str());
 	auto count = (int (*)())dlsym(m->library, (std::string("emulated_count_") + name).c_str());
-	if (!launch || !count) return NOT_FOUND;
-	return *f = &(m->functions[name] = {name, launch, count(), 48 << 10, m, 0}), CUDA_SUCCESS;
+	auto bytes = (int (*)(int))dlsym(m->library, (std::string("emulated_bytes_") + name).c_str());
+	if (!launch || !count || !bytes) return NOT_FOUND;
+	return *f = &(m->functions[name] = {name, launch, count(), bytes, 48 << 10, m, 0}), CUDA_SUCCESS;
 }
 EXPORT CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int value) {
 	CALLED;
@@ -471,7 +477,8 @@ static CUresult launch(CUfunction f, unsigned int gx, unsigned int gy, unsigned 
 	runtime = m.runtime;
 	*runtime = {{}, {}, {bx, by, bz}, {gx, gy, gz}, (uintptr_t)stacks, (size_t)MAX_THREADS * STACK, dynamic, access_of,
 		misaligned, sync_block, sync_warp, meet, mma, mma_bytes, ldmatrix, copy_async, copy_commit, copy_wait, fence,
-		wait_prerequisites, [](const char *what) { end_with(what); }};
+		barrier_init, barrier_arrive, barrier_wait, tile_load, tile_store, tile_fence, tile_commit, tile_wait, sync_some,
+		stmatrix, group_multiply, group_commit, group_wait, wait_prerequisites, [](const char *what) { end_with(what); }};
 	struct sigaction mine = {};
 	mine.sa_sigaction = on_fault, mine.sa_flags = SA_SIGINFO | SA_ONSTACK;
 	sigaction(SIGSEGV, &mine, &before_segv), sigaction(SIGBUS, &mine, &before_bus);
@@ -487,6 +494,7 @@ static CUresult launch(CUfunction f, unsigned int gx, unsigned int gy, unsigned 
 		acquired.clear(), unfenced.clear(), fenced.clear();
 		memset(m.shared, NAN_BYTE, m.shared_end - m.shared);
 		memset(dynamic, NAN_BYTE, shared);
+		start_tiles();
 		const std::string wrong = run_block();
 		if (wrong.empty()) continue;
 		why = "kernel " + f->name + ", block " + text_of(at) + ": " + wrong;
@@ -509,9 +517,24 @@ static CUresult queue_launch(CUfunction f, unsigned int gx, unsigned int gy, uns
 		(int)shared > f->shared || extra)
 		return INVALID_VALUE;
 	captured_launch l = {f, gx, gy, gz, bx, by, bz, shared, early, {}};
-	for (int i = 0; i < f->count; i++) l.arguments.push_back(*(uint64_t *)parameters[i]);
+	for (int i = 0; i < f->count; i++) {
+		argument one = {};
+		memcpy(one.words, parameters[i], f->bytes(i));
+		l.arguments.push_back(one);
+	}
 	if (!capturing) return queue([=] { return launch(l); });
 	return capturing->launches.push_back(l), CUDA_SUCCESS;
+}
+EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address,
+	const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *box, const cuuint32_t *steps,
+	CUtensorMapInterleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
+	CALLED;
+	const unsigned wide = swizzle == CU_TENSOR_MAP_SWIZZLE_128B ? 64 : 32;
+	if (type != CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 || rank != 2 || (uintptr_t)address % 16 || strides[0] % 16 ||
+		box[0] != wide || box[1] < 1 || box[1] > 256 || steps[0] != 1 || steps[1] != 1 || !dims[0] || !dims[1])
+		return INVALID_VALUE;
+	const tile_map made = {(uintptr_t)address, dims[1], dims[0], strides[0], box[1], box[0]};
+	return memset(map, 0, sizeof *map), memcpy(map, &made, sizeof made), CUDA_SUCCESS;
 }
 EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
 	unsigned int by, unsigned int bz, unsigned int shared, CUstream, void **parameters, void **extra) {

@@ -1,6 +1,6 @@
 // The threads of the emulated GPU: fibers, of which one runs until it waits for others.
 
-enum fiber_state { READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, ENDED };
+enum fiber_state { READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, ASLEEP, ENDED };
 enum { STACK = 128 << 10 };
 
 // A started copy of 16 bytes. It is done when the thread waits for it: until then its target is NaN, and its source may
@@ -86,8 +86,29 @@ static void wait_in(fiber_state s) {
 	abort(); // a fiber that has ended does not continue
 }
 
+// Threads that are asleep wait for something other than a barrier of all threads; what they may wait for changed this
+// often.
+static uint64_t changes;
+template <typename F> static void sleep_until(F done) {
+	while (!done()) wait_in(ASLEEP);
+}
+
+// wake lets threads that are asleep look again if something has changed.
+static bool wake() {
+	static uint64_t seen;
+	bool any = false;
+	for (int i = 0; i < threads && seen != changes; i++) {
+		if (fibers[i].state == ASLEEP) fibers[i].state = READY, any = true;
+	}
+	seen = changes;
+	return any;
+}
+
+static void check_stores(); // in emulated_tiles.hpp
+
 static void fiber_main() {
 	entry(entry_parameters);
+	check_stores();
 	if (early && !waited[running]) end_with("ends without waiting for the earlier kernels");
 	wait_in(ENDED);
 }
@@ -286,6 +307,8 @@ static std::string thread_text(int i) { return "thread " + std::to_string(i); }
 static bool release_block(std::string *wrong) {
 	int at = -1, elsewhere = -1;
 	for (int i = 0; i < threads; i++) {
+		if (fibers[i].state == ASLEEP)
+			return *wrong = thread_text(i) + " waits for a phase, a product or other threads, which never come", false;
 		if (fibers[i].state == AT_WARP_BARRIER)
 			return *wrong = thread_text(i) + " waits for lanes of its warp that never come", false;
 		if (fibers[i].state == AT_BLOCK_BARRIER && at < 0) at = i;
@@ -346,6 +369,6 @@ static std::string run_block() {
 			run_warp(32 * (backwards ? warps - 1 - n : n));
 			if (!fault.empty()) return thread_text(running) + ": " + std::exchange(fault, "");
 		}
-	} while (release_block(&wrong));
+	} while (wake() || release_block(&wrong));
 	return wrong;
 }

@@ -11,6 +11,8 @@ package cuda
 #cgo nocallback cuda_allow_shared
 #cgo noescape cuda_launch
 #cgo nocallback cuda_launch
+#cgo noescape cuda_tile_map
+#cgo nocallback cuda_tile_map
 */
 import "C"
 
@@ -101,7 +103,37 @@ func (d Dim3) Count() int { return d.X * max(d.Y, 1) * max(d.Z, 1) }
 // Each argument is a word whose low bytes are the parameter: an address, an integer, or the bits of a float. Neither
 // Launch nor CUDA checks their number and types. An error sticks, and the next call that returns an error returns it.
 func (g *GPU) Launch(f *Function, grid, block Dim3, shared int, args ...uint64) {
-	g.launch(f, grid, block, shared, 0, args)
+	g.launch(f, grid, block, shared, 0, nil, args)
+}
+
+// A TileMap describes to a kernel a matrix of 16-bit elements, and the tiles of it that the kernel copies to and from
+// shared memory as a whole. It is what CUDA calls a tensor map.
+type TileMap [16]uint64
+
+// Tiles are the matrix and the size of the tiles of a TileMap. The address and the stride, in bytes, are multiples of
+// 16. A tile has up to 256 rows, of 64 or 32 columns, which in shared memory are swizzled by 128 or 64 bytes.
+type Tiles struct {
+	Address               uintptr
+	Rows, Columns, Stride int
+	TileRows, TileColumns int
+}
+
+// TileMap returns the map of a matrix. Only GPUs from compute capability 9.0 on have use for it.
+func (g *GPU) TileMap(t Tiles) (m TileMap, err error) {
+	if err := g.Err(); err != nil {
+		return m, err
+	}
+	c := C.cuda_tiles{C.uint64_t(t.Address), C.uint64_t(t.Rows), C.uint64_t(t.Columns), C.uint64_t(t.Stride),
+		C.uint32_t(t.TileRows), C.uint32_t(t.TileColumns)}
+	if s := C.cuda_tile_map(g.handle, &c, unsafe.Pointer(&m)); s.code != 0 {
+		return m, newError(fmt.Sprintf("map tiles %+v", t), s)
+	}
+	return m, nil
+}
+
+// LaunchTiles is Launch of a kernel whose first parameters are maps of tiles.
+func (g *GPU) LaunchTiles(f *Function, grid, block Dim3, shared int, maps []TileMap, args ...uint64) {
+	g.launch(f, grid, block, shared, 0, maps, args)
 }
 
 // LaunchEarly is Launch of a kernel that may start before the previous kernel has ended (programmatic dependent
@@ -113,15 +145,16 @@ func (g *GPU) LaunchEarly(f *Function, grid, block Dim3, shared int, args ...uin
 	if g.early {
 		early = 1
 	}
-	g.launch(f, grid, block, shared, early, args)
+	g.launch(f, grid, block, shared, early, nil, args)
 }
 
-func (g *GPU) launch(f *Function, grid, block Dim3, shared int, early C.int, args []uint64) {
+func (g *GPU) launch(f *Function, grid, block Dim3, shared int, early C.int, maps []TileMap,
+	args []uint64) {
 	if g.failed.Load() != nil {
 		return
 	}
-	if len(args) > C.CUDA_MAX_ARGS {
-		panic(fmt.Sprintf("launch %s: %d arguments, at most %d", f.name, len(args), C.CUDA_MAX_ARGS))
+	if len(maps)+len(args) > C.CUDA_MAX_ARGS {
+		panic(fmt.Sprintf("launch %s: %d arguments, at most %d", f.name, len(maps)+len(args), C.CUDA_MAX_ARGS))
 	}
 	if shared > 0 && g.allow(f, shared) != nil {
 		return
@@ -129,7 +162,7 @@ func (g *GPU) launch(f *Function, grid, block Dim3, shared int, early C.int, arg
 	g.last.Store(f)
 	s := C.cuda_launch(g.handle, f.handle, C.uint32_t(grid.X), C.uint32_t(max(grid.Y, 1)), C.uint32_t(max(grid.Z, 1)),
 		C.uint32_t(block.X), C.uint32_t(max(block.Y, 1)), C.uint32_t(max(block.Z, 1)), C.uint32_t(shared), early,
-		(*C.uint64_t)(unsafe.SliceData(args)), C.int(len(args)))
+		unsafe.Pointer(unsafe.SliceData(maps)), C.int(len(maps)), (*C.uint64_t)(unsafe.SliceData(args)), C.int(len(args)))
 	if s.code != 0 {
 		g.fail(s, "launch %s, grid %v, block %v, shared memory %d", f.name, grid, block, shared)
 	}

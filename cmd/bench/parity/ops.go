@@ -423,7 +423,7 @@ func (c *opCase) compareGated() {
 	y, whole := c.output("y"), c.output("y")
 	d.Linear(gateUp, x, w, tensor.Tensor{})
 	d.SwiGLU(y, gateUp)
-	d.LinearSwiGLU(whole, x, w, tensor.Tensor{})
+	d.LinearSwiGLU(whole, tensor.Tensor{}, x, w, tensor.Tensor{})
 	d.SwiGLUBackward(dGateUp, dy, gateUp)
 	c.compareRounded("y", y)
 	c.compareRounded("y", whole)

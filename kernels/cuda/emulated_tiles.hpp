@@ -1,0 +1,248 @@
+// What only sm_90 has, on the emulated GPU: barriers with phases, copies of tiles, and products of a warpgroup. All of them
+// happen as late as they may, so that a kernel that does not wait for them computes something else.
+
+// The driver fills a tensor map with this.
+struct tile_map {
+	uintptr_t address;
+	uint64_t rows, columns, stride;
+	uint32_t tile_rows, tile_columns;
+	int row_bytes() const { return (int)tile_columns * 2; }
+	// place returns where a word of 16 bytes of a tile's row is. Real addresses count, not those from the tile's start.
+	char *place(char *tile, int row, int word) const {
+		const uintptr_t p = (uintptr_t)tile + row * row_bytes() + 16 * word;
+		return (char *)(p ^ (row_bytes() == 128 ? p >> 7 & 7 : p >> 7 & 3) << 4);
+	}
+	// inside returns the bytes of a row of a tile that are in the matrix, which may be none.
+	int inside(int64_t row, int64_t column) const {
+		if (row < 0 || row >= (int64_t)rows || column < 0) return 0;
+		return 2 * (int)std::max<int64_t>(0, std::min<int64_t>(tile_columns, (int64_t)columns - column));
+	}
+	char *at(int64_t row, int64_t column) const { return (char *)address + row * stride + 2 * column; }
+};
+static_assert(sizeof(tile_map) <= sizeof(CUtensorMap), "");
+
+// A tile_copy is a started copy of a tile. A tile that a thread stores is read when the thread waits for it.
+struct tile_copy {
+	tile_map map;
+	int row, column;
+	char *shared;
+	int group;
+};
+
+// A product that a thread's warpgroup has started. It is computed when a thread waits for it.
+struct group_product {
+	float *d;
+	int columns;
+	const char *a, *b;
+	bool add, f16;
+	int group;
+	bool operator==(const group_product &o) const {
+		return columns == o.columns && a == o.a && b == o.b && add == o.add && f16 == o.f16 && group == o.group;
+	}
+};
+
+// What each thread has started, and the number of groups of each kind so far.
+static struct {
+	std::vector<tile_copy> stores;
+	std::vector<uintptr_t> unfenced; // words of 16 bytes that it wrote since its last fence
+	std::vector<group_product> products;
+	int store_groups, product_groups;
+} started[MAX_THREADS];
+
+struct phased {
+	int arrivals, missing; // of each phase, and still missing in this one
+	int64_t bytes;         // announced and still missing
+	int phase;
+};
+static std::map<uintptr_t, phased> barriers;
+struct tile_coming {
+	tile_copy copy;
+	uintptr_t barrier;
+};
+static std::vector<tile_coming> coming;
+static struct {
+	int here, threads;
+	uint64_t round;
+} some[16];
+
+static void start_tiles() {
+	barriers.clear(), coming.clear();
+	memset(some, 0, sizeof some);
+	for (int i = 0; i < threads; i++) started[i] = {};
+}
+
+static void check_stores() {
+	if (!started[running].stores.empty()) end_with("ends without waiting for the tiles that it stores");
+}
+
+static phased &barrier_at(void *b) {
+	const auto found = barriers.find((uintptr_t)b);
+	if (found == barriers.end()) end_with("uses a barrier that is not initialized");
+	return found->second;
+}
+
+static void end_phase(phased &p) {
+	if (p.missing || p.bytes) return;
+	p.missing = p.arrivals, p.phase++, changes++;
+}
+
+static void check_shared(const void *p, size_t bytes, size_t multiple) {
+	const shared_part &s = shared_parts[1];
+	if ((uintptr_t)p < s.at || (uintptr_t)p + bytes > s.at + s.bytes) end_with("a tile that is not in dynamic shared memory");
+	if ((uintptr_t)p % multiple) end_with("a tile whose address is no multiple of " + std::to_string(multiple));
+}
+
+static void barrier_init(void *b, int arrivals) {
+	check_shared(b, 8, 8);
+	barriers[(uintptr_t)b] = {arrivals, arrivals, 0, 0};
+}
+
+static void barrier_arrive(void *b, int bytes) {
+	phased &p = barrier_at(b);
+	if (p.missing == 0) end_with("arrives at a barrier at which all have arrived");
+	p.missing--, p.bytes += bytes;
+	end_phase(p);
+}
+
+static void tile_load(void *to, const void *map_, int row, int column, void *b) {
+	const tile_map map = *(const tile_map *)map_;
+	const size_t bytes = map.row_bytes() * map.tile_rows;
+	check_shared(to, bytes, map.row_bytes() * 8), barrier_at(b);
+	for (int r = 0; r < (int)map.tile_rows; r++) {
+		if (const int n = map.inside(row + r, column)) access_of(map.at(row + r, column), n, EMULATED_READ);
+	}
+	memset(to, NAN_BYTE, bytes);
+	coming.push_back({{map, row, column, (char *)to, 0}, (uintptr_t)b}), changes++;
+}
+
+// arrived does the copies of a barrier.
+static void arrived(void *b) {
+	phased &p = barrier_at(b);
+	for (size_t i = 0; i < coming.size();) {
+		if (coming[i].barrier != (uintptr_t)b) {
+			i++;
+			continue;
+		}
+		const tile_copy c = coming[i].copy;
+		coming.erase(coming.begin() + i);
+		for (int r = 0; r < (int)c.map.tile_rows; r++) {
+			char line[128] = {};
+			if (const int n = c.map.inside(c.row + r, c.column)) memcpy(line, c.map.at(c.row + r, c.column), n);
+			for (int w = 0; w < c.map.row_bytes() / 16; w++) memcpy(c.map.place(c.shared, r, w), line + 16 * w, 16);
+		}
+		p.bytes -= c.map.row_bytes() * c.map.tile_rows;
+		if (p.bytes < 0) end_with("copies more bytes than a barrier expects");
+		end_phase(p);
+	}
+}
+
+static void barrier_wait(void *b, int parity) {
+	sleep_until([&] {
+		if ((barrier_at(b).phase & 1) == parity) arrived(b);
+		return (barrier_at(b).phase & 1) != parity;
+	});
+}
+
+static void stmatrix(void *row, const uint32_t *r) {
+	if ((uintptr_t)row % 16) end_with("stmatrix to a row whose address is no multiple of 16");
+	access_of(row, 16, EMULATED_WRITE);
+	const emulated_lanes *all = meet(~0u, r, 4);
+	const int lane = running % 32;
+	for (int t = 0; t < 4; t++) memcpy((char *)row + 4 * t, &all->given[lane % 8 * 4 + t][lane / 8], 4);
+	started[running].unfenced.push_back((uintptr_t)row);
+}
+
+static void tile_fence() { started[running].unfenced.clear(); }
+
+static void tile_store(const void *map_, int row, int column, const void *from) {
+	const tile_map map = *(const tile_map *)map_;
+	const size_t bytes = map.row_bytes() * map.tile_rows;
+	check_shared(from, bytes, map.row_bytes() * 8);
+	for (int i = 0; i < threads; i++) {
+		for (const uintptr_t p : started[i].unfenced) {
+			if (p - (uintptr_t)from < bytes) end_with("stores a tile that " + thread_text(i) + " wrote to without a fence since");
+		}
+	}
+	for (int r = 0; r < (int)map.tile_rows; r++) {
+		if (const int n = map.inside(row + r, column)) access_of(map.at(row + r, column), n, EMULATED_WRITE);
+	}
+	started[running].stores.push_back({map, row, column, (char *)from, started[running].store_groups});
+}
+static void tile_commit() { started[running].store_groups++; }
+static void tile_wait(int newest) {
+	auto &f = started[running];
+	size_t n = 0;
+	for (; n < f.stores.size() && f.stores[n].group < f.store_groups - newest; n++) {
+		const tile_copy &c = f.stores[n];
+		for (int r = 0; r < (int)c.map.tile_rows; r++) {
+			char line[128];
+			for (int w = 0; w < c.map.row_bytes() / 16; w++) memcpy(line + 16 * w, c.map.place(c.shared, r, w), 16);
+			if (const int bytes = c.map.inside(c.row + r, c.column)) memcpy(c.map.at(c.row + r, c.column), line, bytes);
+		}
+	}
+	f.stores.erase(f.stores.begin(), f.stores.begin() + n);
+}
+
+static void sync_some(int barrier, int count) {
+	auto &s = some[barrier];
+	if (s.here && s.threads != count) end_with("waits at a barrier for another number of threads than others");
+	s.threads = count;
+	if (++s.here == count) {
+		s.here = 0, s.round++, changes++;
+		return;
+	}
+	sleep_until([&, round = s.round] { return s.round != round; });
+}
+
+static void group_multiply(float *d, int columns, const void *a, const void *b, bool add, bool f16) {
+	auto &f = started[running];
+	f.products.push_back({d, columns, (const char *)a, (const char *)b, add, f16, f.product_groups});
+}
+static void group_commit() { started[running].product_groups++, changes++; }
+
+// operand reads 16 elements of each of some rows of a tile.
+static void operand(std::vector<float> &to, int rows, const char *from, bool f16) {
+	to.resize(16 * rows);
+	for (int r = 0; r < rows; r++) {
+		for (int w = 0; w < 2; w++) {
+			uintptr_t p = (uintptr_t)from + r * 128 + 16 * w;
+			p ^= (p >> 7 & 7) << 4;
+			check_shared((void *)p, 16, 16);
+			uint32_t words[4];
+			memcpy(words, (void *)p, 16);
+			for (int i = 0; i < 8; i++) to[16 * r + 8 * w + i] = element(words[i / 2], i % 2, f16);
+		}
+	}
+}
+
+// multiply computes the first product of a warpgroup, for all of its threads.
+static void multiply(int first_thread) {
+	auto *const group = started + first_thread;
+	static std::vector<float> a, b;
+	const group_product first = group->products[0];
+	operand(a, 64, first.a, first.f16);
+	operand(b, first.columns, first.b, first.f16);
+	for (int t = 0; t < 128; t++) {
+		if (group[t].products.empty() || !(group[t].products[0] == first)) end_with("threads of a warpgroup multiply differently");
+		float *const d = group[t].products[0].d;
+		for (int i = 0; i < first.columns / 2; i++) {
+			const float *x = &a[16 * (t / 32 * 16 + t % 32 / 4 + i / 2 % 2 * 8)], *y = &b[16 * (t % 4 * 2 + i % 2 + i / 4 * 8)];
+			float sum = 0;
+			for (int k = 0; k < 16; k++) sum += x[k] * y[k];
+			d[i] = first.add ? d[i] + sum : sum;
+		}
+		group[t].products.erase(group[t].products.begin());
+	}
+}
+
+static void group_wait(int newest) {
+	auto *const group = started + running / 128 * 128;
+	const int until = started[running].product_groups - newest;
+	sleep_until([&] {
+		for (int t = 0; t < 128; t++) {
+			if (group[t].product_groups < until) return false;
+		}
+		return true;
+	});
+	while (!group->products.empty() && group->products[0].group < until) multiply(running / 128 * 128);
+}

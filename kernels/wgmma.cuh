@@ -1,0 +1,222 @@
+// Products of a warpgroup, and copies of whole tiles between global and shared memory, as only sm_90 has them.
+//
+// A warpgroup is four warps, the first of which has a number that is a multiple of four. A tile in shared memory is
+// rows of 64 Half, 128 bytes, and starts at a multiple of 1,024 bytes. The order of the eight words of 16 bytes in a row
+// differs from row to row, so that a column of words is in different banks: see swizzled.
+#pragma once
+#include "mma.cuh"
+
+// A TileMap describes a matrix in global memory, and the tile of it that is copied at once. The driver makes it.
+struct alignas(64) TileMap {
+	unsigned long long opaque[16];
+};
+
+// swizzled returns where the byte at an offset from the start of a tile is, for rows of 128 bytes or of 64.
+constexpr int swizzled(int offset, int row) { return offset ^ (row == 128 ? offset >> 7 & 7 : offset >> 7 & 3) << 4; }
+
+// A Barrier in shared memory has phases. One ends when all arrivals, and all bytes that were announced, have come.
+typedef unsigned long long Barrier;
+
+inline void barrierInit(Barrier *b, int arrivals) {
+#ifdef EMULATED
+	emulated.barrier_init(b, arrivals);
+#else
+	asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared(b)), "r"(arrivals) : "memory");
+#endif
+}
+
+// barrierFence shows initialized barriers to tile copies. A barrier of the thread block follows.
+inline void barrierFence() {
+#ifndef EMULATED
+	asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
+
+inline void barrierArrive(Barrier *b) {
+#ifdef EMULATED
+	emulated.barrier_arrive(b, 0);
+#else
+	asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared(b)) : "memory");
+#endif
+}
+
+// barrierExpect arrives and announces bytes that tile copies will write.
+inline void barrierExpect(Barrier *b, int bytes) {
+#ifdef EMULATED
+	emulated.barrier_arrive(b, bytes);
+#else
+	asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared(b)), "r"(bytes) : "memory");
+#endif
+}
+
+// barrierWait waits until a phase has ended: the first one has parity 0, the next one 1, and so on in turns. Before any
+// has ended, waiting for parity 1 returns at once.
+inline void barrierWait(Barrier *b, int parity) {
+#ifdef EMULATED
+	emulated.barrier_wait(b, parity);
+#else
+	unsigned ended;
+	do {
+		asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+			: "=r"(ended) : "r"(shared(b)), "r"(parity) : "memory");
+	} while (!ended);
+#endif
+}
+
+// tileLoad starts copying the tile whose first element is at a row and a column of the matrix to shared memory. What is
+// outside of the matrix becomes zeros, and counts as bytes of the barrier too.
+inline void tileLoad(void *to, const TileMap *map, int row, int column, Barrier *b) {
+#ifdef EMULATED
+	emulated.tile_load(to, map, row, column, b);
+#else
+	asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+		::"r"(shared(to)), "l"(map), "r"(column), "r"(row), "r"(shared(b)) : "memory");
+#endif
+}
+
+// tileStore starts copying a tile from shared memory. What is outside of the matrix is dropped. Every thread that wrote
+// to the tile has called tileFence before, and a barrier came between.
+inline void tileStore(const TileMap *map, int row, int column, const void *from) {
+#ifdef EMULATED
+	emulated.tile_store(map, row, column, from);
+#else
+	asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];"
+		::"l"(map), "r"(column), "r"(row), "r"(shared(from)) : "memory");
+#endif
+}
+inline void tileFence() {
+#ifdef EMULATED
+	emulated.tile_fence();
+#else
+	asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+// tileCommit puts the stores that this thread started since the last call into a group. tileWait waits until the groups
+// of this thread, except the last N, have read shared memory. A thread ends only after tileWait<0>.
+inline void tileCommit() {
+#ifdef EMULATED
+	emulated.tile_commit();
+#else
+	asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+#endif
+}
+template <int N> inline void tileWait() {
+#ifdef EMULATED
+	emulated.tile_wait(N);
+#else
+	asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
+#endif
+}
+
+// syncSome waits for a number of threads, whole warps, that wait at the barrier of that number, 1 to 15.
+inline void syncSome(int barrier, int threads) {
+#ifdef EMULATED
+	emulated.sync_some(barrier, threads);
+#else
+	asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+#endif
+}
+
+// takeRegisters and giveRegisters set the number of registers of the warpgroup's threads: takeRegisters waits until
+// others have given enough.
+template <int N> inline void takeRegisters() {
+#ifndef EMULATED
+	asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
+#endif
+}
+template <int N> inline void giveRegisters() {
+#ifndef EMULATED
+	asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
+#endif
+}
+
+// stmatrix is the reverse of ldmatrix: lane i passes the address of row i % 8 of matrix i / 8.
+inline void stmatrix(void *row, const unsigned (&r)[4]) {
+#ifdef EMULATED
+	emulated.stmatrix(row, r);
+#else
+	asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared(row)), "r"(r[0]),
+		"r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
+#endif
+}
+
+// Products of a warpgroup. Those that start one after the other are added up in order; groupCommit puts them into a
+// group, and groupWait waits for all groups except the last N. Before that, no thread reads the sums, and the tiles stay
+// as they are. groupFence comes before the first product after sums were set.
+inline void groupFence() {
+#ifndef EMULATED
+	asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+inline void groupCommit() {
+#ifdef EMULATED
+	emulated.group_commit();
+#else
+	asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
+template <int N> inline void groupWait() {
+#ifdef EMULATED
+	emulated.group_wait(N);
+#else
+	asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
+#endif
+}
+
+#ifdef TILE_N
+// The registers of the sums of a product of TILE_N columns, as operands 0 and on of the instruction, and its further
+// operands.
+#define TEN(tens) "%" #tens "0, %" #tens "1, %" #tens "2, %" #tens "3, %" #tens "4, %" #tens "5, %" #tens "6, %" #tens \
+	"7, %" #tens "8, %" #tens "9"
+#define THIRTY TEN() ", " TEN(1) ", " TEN(2)
+#define SIXTY THIRTY ", " TEN(3) ", " TEN(4) ", " TEN(5)
+#define EIGHT(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
+	"+f"(d[i + 6]), "+f"(d[i + 7])
+#define THIRTY_TWO(i) EIGHT(i), EIGHT(i + 8), EIGHT(i + 16), EIGHT(i + 24)
+#if TILE_N == 64
+#define GROUP_N "n64"
+#define GROUP_SUMS THIRTY ", %30, %31"
+#define GROUP_OPERANDS "%32, %33", "%34"
+#define GROUP_D THIRTY_TWO(0)
+#elif TILE_N == 96
+#define GROUP_N "n96"
+#define GROUP_SUMS THIRTY ", " TEN(3) ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define GROUP_OPERANDS "%48, %49", "%50"
+#define GROUP_D THIRTY_TWO(0), EIGHT(32), EIGHT(40)
+#elif TILE_N == 128
+#define GROUP_N "n128"
+#define GROUP_SUMS SIXTY ", %60, %61, %62, %63"
+#define GROUP_OPERANDS "%64, %65", "%66"
+#define GROUP_D THIRTY_TWO(0), THIRTY_TWO(32)
+#elif TILE_N == 192
+#define GROUP_N "n192"
+#define GROUP_SUMS SIXTY ", " TEN(6) ", " TEN(7) ", " TEN(8) ", %90, %91, %92, %93, %94, %95"
+#define GROUP_OPERANDS "%96, %97", "%98"
+#define GROUP_D THIRTY_TWO(0), THIRTY_TWO(32), THIRTY_TWO(64)
+#endif
+#ifdef F16
+#define GROUP_TYPE "f16"
+#else
+#define GROUP_TYPE "bf16"
+#endif
+#define GROUP_PRODUCT(operands, add)                                                                             \
+	"{\n.reg .pred p;\nsetp.ne.b32 p, " add ", 0;\nwgmma.mma_async.sync.aligned.m64" GROUP_N "k16.f32." GROUP_TYPE \
+	"." GROUP_TYPE " {" GROUP_SUMS "}, " operands ", p, 1, 1, 0, 0;\n}"
+#define GROUP_PRODUCT_OF(both) GROUP_PRODUCT(both)
+
+// groupMultiply starts d = a·bᵀ, or d += a·bᵀ if add is set, for 64 rows of a and TILE_N rows of b, of 16 elements each.
+// Both point into the first row of a tile. Thread t of the warpgroup has element i of d in row
+// t/32·16 + t%32/4 + i/2%2·8 and column t%4·2 + i%2 + i/4·8.
+inline void groupMultiply(float (&d)[TILE_N / 2], const char *a, const char *b, int add) {
+#ifdef EMULATED
+	emulated.group_multiply(d, TILE_N, a, b, add, !IsBF16<Half>);
+#else
+	// addresses and, between groups of eight rows, 1,024 bytes, each in words of 16 bytes; rows are swizzled by 128 bytes
+	constexpr unsigned long long LAYOUT = 1ull << 62 | (1024ull >> 4) << 32;
+	const unsigned long long descriptorA = LAYOUT | (shared(a) & 0x3FFFF) >> 4, descriptorB = LAYOUT |
+		(shared(b) & 0x3FFFF) >> 4;
+	asm volatile(GROUP_PRODUCT_OF(GROUP_OPERANDS) : GROUP_D : "l"(descriptorA), "l"(descriptorB), "r"(add) : "memory");
+#endif
+}
+#endif
