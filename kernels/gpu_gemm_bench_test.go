@@ -54,13 +54,14 @@ func productCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 			if d.gpu.Major != 9 && d.gpu.launched == nil {
 				return
 			}
-			tile.turns = i%2 > 0
+			gated := p[0]
+			gated.C.Cols /= 2
 			p[0].Act = []cpu.Activation{SiLU, GELUTanh, SiLU, GELUExact}[i]
-			d.wgmmaTiled(p[0], p[0].C, i%2 > 0, false, tile)
-			if _, atOnce := tile.out(true); atOnce > 0 {
-				tile.turns, p[0].Act = !tile.turns, cpu.NoActivation
-				p[0].C.Cols /= 2
-				d.wgmmaTiled(p[0], p[0].A, i%2 > 0, true, tile)
+			for _, tile.turns = range []bool{false, true}[:1+number(tile.columns <= maxInTurns)] {
+				d.wgmmaTiled(p[0], p[0].C, true, false, tile)
+				if _, atOnce := tile.out(true); atOnce > 0 {
+					d.wgmmaTiled(gated, p[0].A, true, true, tile)
+				}
 			}
 		})
 	}

@@ -11,11 +11,14 @@ import (
 const wgmmaRows, wgmmaDepth, wgmmaThreads = 128, 64, 384
 
 // A wgmmaTile is what a thread block of wgmma.cu computes at a time: columns of the product, of which so many steps are
-// in shared memory at a time as fit. In turns, its two warpgroups compute different tiles.
+// in shared memory at a time as fit. In turns, its two warpgroups compute different tiles, if both sums have room in
+// registers.
 type wgmmaTile struct {
 	columns, stages int
 	turns           bool
 }
+
+const maxInTurns = 128 // columns
 
 var wgmmaTiles = []wgmmaTile{{columns: 64, stages: 8}, {columns: 96, stages: 6}, {columns: 128, stages: 6},
 	{columns: 192, stages: 4}}
@@ -36,9 +39,10 @@ func (t wgmmaTile) out(gated bool) (columns, atOnce int) {
 }
 
 // shared returns the bytes of shared memory that a tile needs: its stages, which start at a multiple of 1,024 bytes,
-// two buffers for results of each of two warpgroups, two barriers per stage, and two for turns.
-func (t wgmmaTile) shared(atOnce int) int {
-	return 1024 + t.stages*((wgmmaRows+t.columns)*wgmmaDepth*2+16) + 2*2*64*atOnce*2
+// two or more buffers for the results of 64 rows of each of two warpgroups, two barriers per stage, and two for turns.
+func (t wgmmaTile) shared(gated bool) int {
+	columns, atOnce := t.out(gated)
+	return 1024 + t.stages*((wgmmaRows+t.columns)*wgmmaDepth*2+16) + 2*64*max(columns, 2*atOnce)*2
 }
 
 // wgmmaTiling chooses the tile of a product of m rows and n columns, or of n gates and as many ups, to minimize an
@@ -49,10 +53,10 @@ func (g *gpu) wgmmaTiling(m, n int, gated bool) (best wgmmaTile) {
 	least := 0
 	for _, t := range wgmmaTiles {
 		columns, atOnce := t.out(gated)
-		if atOnce == 0 {
+		tiles := blocks(m, wgmmaRows) * blocks(n, columns)
+		if atOnce == 0 || tiles > g.SMs && t.columns > maxInTurns {
 			continue
 		}
-		tiles := blocks(m, wgmmaRows) * blocks(n, columns)
 		clocks := max(44*t.columns/10, 2*(wgmmaRows+t.columns)) * blocks(tiles, g.SMs)
 		if least == 0 || clocks < least {
 			least, best = clocks, t
@@ -69,7 +73,7 @@ func (g *gpu) wgmmaTiling(m, n int, gated bool) (best wgmmaTile) {
 func (d *Device) wgmma(p cpu.Product, keep tensor.Matrix, gated bool) bool {
 	half := p.A.DType.Half() && p.C.DType == p.A.DType && p.B.DType == p.A.DType
 	if d.gpu.Major != 9 || d.gpu.Minor != 0 || !half || p.TransA || !p.TransB || p.Add || batch(p) > 1 ||
-		p.Factor() != 1 || p.Bias%4 != 0 || min(p.C.Rows, p.C.Cols, p.A.Cols) == 0 {
+		p.Factor() != 1 || p.Bias%4 != 0 || !gated && p.Act == cpu.NoActivation || min(p.C.Rows, p.C.Cols, p.A.Cols) == 0 {
 		return false
 	}
 	kept := keep.Addr != 0
@@ -99,7 +103,7 @@ func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool,
 		how = how.with("ACT", int(p.Act))
 	}
 	g := line(min(d.gpu.SMs, blocks(m, wgmmaRows)*blocks(n, columns)), wgmmaThreads)
-	g.shared = t.shared(atOnce)
+	g.shared = t.shared(gated)
 	d.sized(m, p.B.Rows, p.A.Cols)
 	d.next.flops = 2 * float64(m) * float64(p.B.Rows) * float64(p.A.Cols)
 	d.launch(kernel{"wgmma.cu", "product_wgmma", halfOf(p, how)}, g,

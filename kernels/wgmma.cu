@@ -7,7 +7,7 @@
 //   TURNS      1: the two take tiles in turns, so that one finishes its tile while the other multiplies; 0: each
 //              computes half of the rows of a tile
 //   GATED      1: half of a tile's columns are gates, the others what they gate, and c is SwiGLU of them
-//   ACT        if it is defined: the activation that follows, numbered as in package cpu
+//   ACT        otherwise: the activation that follows, numbered as in package cpu
 #include "wgmma.cuh"
 #include "activation.cuh"
 
@@ -16,11 +16,13 @@ constexpr int HALVES = TURNS ? 2 : 1; // 64 rows each, of those that a warpgroup
 constexpr int A_BYTES = TILE_M * DEPTH * 2, B_BYTES = TILE_N * DEPTH * 2, STAGE = A_BYTES + B_BYTES;
 constexpr int COLUMNS = GATED ? TILE_N / 2 : TILE_N; // of c per tile
 constexpr int OUT_N = COLUMNS % 64 ? 32 : 64;        // of these, stored at once
-constexpr int OUT_BYTES = 64 * OUT_N * 2;            // of what is stored at once: each of the two has two such buffers
+constexpr int OUT_BYTES = 64 * OUT_N * 2;            // of what is stored at once
+constexpr int BUFFERS = COLUMNS > OUT_N ? COLUMNS / OUT_N : 2; // for that, of each of the two
 // rows of tiles of thread blocks that run at the same time, so that they share what they read through the cache
 constexpr int BAND = 8;
 static_assert(BLOCK_DIM == 3 * 128 && COLUMNS % OUT_N == 0 && A_BYTES % 1024 == 0 && B_BYTES % 2048 == 0, "");
 
+// activated applies ACT, or SiLU to a gate.
 inline float activated(float x) {
 #ifdef ACT
 	if (ACT < 3) return geluOf(x, ACT == 2);
@@ -53,7 +55,7 @@ struct Ring {
 // first reports whether this is the first thread of its warpgroup.
 inline bool first() { return threadIdx.x % 128 == 0; }
 
-// An Output writes results of a warpgroup, 64 rows and OUT_N columns at a time, through one of two buffers in turns.
+// An Output writes results of a warpgroup, 64 rows and OUT_N columns at a time, through buffers in turns.
 struct Output {
 	char *buffers;
 	int barrier, turn, at; // at: where this lane's rows of the first 16 columns are in a buffer
@@ -64,8 +66,8 @@ struct Output {
 	// put writes pairs of elements: pair(j, i) returns pair i of this thread's four of 16 columns, 16j and on.
 	template <typename F> void put(const TileMap *map, int row, int column, F pair) {
 		char *const buffer = buffers + turn * OUT_BYTES;
-		turn ^= 1;
-		if (first()) tileWait<1>(); // for the store before the last, from this buffer
+		if (++turn == BUFFERS) turn = 0;
+		if (first()) tileWait<BUFFERS - 1>(); // for the last store from this buffer
 		syncSome(barrier, 128);
 #pragma unroll
 		for (int j = 0; j < OUT_N / 16; j++) {
@@ -81,17 +83,24 @@ struct Output {
 	}
 };
 
-// addBias adds the bias to the sums of 64 rows, whose first column in c is given.
-inline void addBias(float (&sums)[TILE_N / 2], const Half *bias, int column, int n) {
+// A Bias is that of a thread's columns, or 0. It is loaded before the product, so that nothing waits for it.
+struct Bias {
+	Vec<Half, 2> pairs[TILE_N / 8];
+
+	Bias(const Half *bias, int left, int n) {
+		if (!bias) return;
 #pragma unroll
-	for (int i = 0; i < TILE_N / 2; i += 4) {
-		const bool up = GATED && i >= COLUMNS / 2;
-		const int at = column + threadIdx.x % 4 * 2 + i * 2 - (up ? COLUMNS : 0);
-		if (at >= n) continue;
-		const Vec<Half, 2> v = loadCachedOf<2>(bias + (up ? n : 0) + at, 0);
-		sums[i] += v[0], sums[i + 1] += v[1], sums[i + 2] += v[0], sums[i + 3] += v[1];
+		for (int i = 0; i < TILE_N / 8; i++) {
+			const bool up = GATED && i >= COLUMNS / 8;
+			const int column = left + threadIdx.x % 4 * 2 + i * 8 - (up ? COLUMNS : 0);
+			if (column < n) pairs[i] = loadCachedOf<2>(bias + (up ? n : 0) + column, 0);
+		}
 	}
-}
+	void add(float (&sums)[TILE_N / 2]) const {
+#pragma unroll
+		for (int i = 0; i < TILE_N / 2; i++) sums[i] += pairs[i / 4][i % 2];
+	}
+};
 
 // write writes what follows from the sums of 64 rows to c, and, if keep is set, the sums themselves to pre.
 inline void write(Output &out, const float (&sums)[TILE_N / 2], const TileMap *c, const TileMap *pre, int row,
@@ -124,9 +133,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 	char *const stages = (char *)memory + (1024 - (size_t)shared(memory) % 1024) % 1024, *const outputs =
 		stages + STAGES * STAGE;
 	// full: a stage is there; empty: it has been multiplied; turns: a warpgroup may multiply
-	Barrier *const full = (Barrier *)(outputs + 4 * OUT_BYTES), *const empty = full + STAGES, *const turns =
+	Barrier *const full = (Barrier *)(outputs + 2 * BUFFERS * OUT_BYTES), *const empty = full + STAGES, *const turns =
 		empty + STAGES;
 	if (threadIdx.x == 0) {
+		prefetchMap(&a), prefetchMap(&b), prefetchMap(&c), prefetchMap(&pre);
 #pragma unroll
 		for (int i = 0; i < STAGES; i++) barrierInit(full + i, 1), barrierInit(empty + i, TURNS ? 1 : 2);
 		barrierInit(turns, 1), barrierInit(turns + 1, 1);
@@ -157,14 +167,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 	}
 
 	takeRegisters<232>();
-	Output out(outputs + group * 2 * OUT_BYTES, 1 + group);
+	Output out(outputs + group * BUFFERS * OUT_BYTES, 1 + group);
 	const int skipped = TURNS ? steps : 0; // the steps of the other one's tile
 	if (group == 1) ring.skip(skipped);
 	int turn = 1 - group; // its parity
 	for (int tile = blockIdx.x + (TURNS ? group * gridDim.x : 0); tile < tiles; tile += (TURNS ? 2 : 1) * gridDim.x) {
+		const Place at(tile, down, across);
+		const Bias biases(bias, at.column, n);
+		float sums[HALVES][TILE_N / 2];
 		// A thread may wait for a phase only after the one before the last has ended, so not earlier than its turn.
 		if (TURNS) barrierWait(turns + group, turn), turn ^= 1;
-		float sums[HALVES][TILE_N / 2];
 		int before = 0; // the stage of the step before
 		for (int step = 0; step < steps; step++, ring.next()) {
 			const char *const left = stages + ring.stage * STAGE + (TURNS ? 0 : group * 64 * DEPTH * 2);
@@ -187,10 +199,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 		if (first()) barrierArrive(empty + before);
 		ring.skip(skipped);
 
-		const Place at(tile, down, across);
 #pragma unroll
 		for (int h = 0; h < HALVES; h++) {
-			if (bias) addBias(sums[h], bias, at.column, n);
+			biases.add(sums[h]);
 			write(out, sums[h], &c, &pre, at.row + 64 * (TURNS ? h : group), at.column, n, keep);
 		}
 	}

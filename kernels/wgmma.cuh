@@ -14,6 +14,13 @@ struct alignas(64) TileMap {
 // swizzled returns where the byte at an offset from the start of a tile is, for rows of 128 bytes or of 64.
 constexpr int swizzled(int offset, int row) { return offset ^ (row == 128 ? offset >> 7 & 7 : offset >> 7 & 3) << 4; }
 
+// prefetchMap prefetches a map, which would otherwise be read when the first tile is copied.
+inline void prefetchMap(const TileMap *map) {
+#ifndef EMULATED
+	asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+#endif
+}
+
 // A Barrier in shared memory has phases. One ends when all arrivals, and all bytes that were announced, have come.
 typedef unsigned long long Barrier;
 
@@ -177,22 +184,26 @@ template <int N> inline void groupWait() {
 #if TILE_N == 64
 #define GROUP_N "n64"
 #define GROUP_SUMS THIRTY ", %30, %31"
-#define GROUP_OPERANDS "%32, %33", "%34"
+#define GROUP_OPERANDS "%32, %33"
+#define GROUP_ADD "%34"
 #define GROUP_D THIRTY_TWO(0)
 #elif TILE_N == 96
 #define GROUP_N "n96"
 #define GROUP_SUMS THIRTY ", " TEN(3) ", %40, %41, %42, %43, %44, %45, %46, %47"
-#define GROUP_OPERANDS "%48, %49", "%50"
+#define GROUP_OPERANDS "%48, %49"
+#define GROUP_ADD "%50"
 #define GROUP_D THIRTY_TWO(0), EIGHT(32), EIGHT(40)
 #elif TILE_N == 128
 #define GROUP_N "n128"
 #define GROUP_SUMS SIXTY ", %60, %61, %62, %63"
-#define GROUP_OPERANDS "%64, %65", "%66"
+#define GROUP_OPERANDS "%64, %65"
+#define GROUP_ADD "%66"
 #define GROUP_D THIRTY_TWO(0), THIRTY_TWO(32)
 #elif TILE_N == 192
 #define GROUP_N "n192"
 #define GROUP_SUMS SIXTY ", " TEN(6) ", " TEN(7) ", " TEN(8) ", %90, %91, %92, %93, %94, %95"
-#define GROUP_OPERANDS "%96, %97", "%98"
+#define GROUP_OPERANDS "%96, %97"
+#define GROUP_ADD "%98"
 #define GROUP_D THIRTY_TWO(0), THIRTY_TWO(32), THIRTY_TWO(64)
 #endif
 #ifdef F16
@@ -200,10 +211,9 @@ template <int N> inline void groupWait() {
 #else
 #define GROUP_TYPE "bf16"
 #endif
-#define GROUP_PRODUCT(operands, add)                                                                             \
-	"{\n.reg .pred p;\nsetp.ne.b32 p, " add ", 0;\nwgmma.mma_async.sync.aligned.m64" GROUP_N "k16.f32." GROUP_TYPE \
-	"." GROUP_TYPE " {" GROUP_SUMS "}, " operands ", p, 1, 1, 0, 0;\n}"
-#define GROUP_PRODUCT_OF(both) GROUP_PRODUCT(both)
+#define GROUP_PRODUCT                                                                                            \
+	"{\n.reg .pred p;\nsetp.ne.b32 p, " GROUP_ADD ", 0;\nwgmma.mma_async.sync.aligned.m64" GROUP_N "k16.f32." \
+	GROUP_TYPE "." GROUP_TYPE " {" GROUP_SUMS "}, " GROUP_OPERANDS ", p, 1, 1, 0, 0;\n}"
 
 // groupMultiply starts d = a·bᵀ, or d += a·bᵀ if add is set, for 64 rows of a and TILE_N rows of b, of 16 elements each.
 // Both point into the first row of a tile. Thread t of the warpgroup has element i of d in row
@@ -216,7 +226,7 @@ inline void groupMultiply(float (&d)[TILE_N / 2], const char *a, const char *b, 
 	constexpr unsigned long long LAYOUT = 1ull << 62 | (1024ull >> 4) << 32;
 	const unsigned long long descriptorA = LAYOUT | (shared(a) & 0x3FFFF) >> 4, descriptorB = LAYOUT |
 		(shared(b) & 0x3FFFF) >> 4;
-	asm volatile(GROUP_PRODUCT_OF(GROUP_OPERANDS) : GROUP_D : "l"(descriptorA), "l"(descriptorB), "r"(add) : "memory");
+	asm volatile(GROUP_PRODUCT : GROUP_D : "l"(descriptorA), "l"(descriptorB), "r"(add) : "memory");
 #endif
 }
 #endif

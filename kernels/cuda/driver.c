@@ -354,6 +354,7 @@ cuda_status cuda_tile_map(uintptr_t gpu_, const cuda_tiles *t, void *map) {
 	const cuuint64_t dims[] = {t->columns, t->rows}, strides[] = {t->stride};
 	const cuuint32_t box[] = {t->tile_columns, t->tile_rows}, steps[] = {1, 1};
 	CUtensorMap made;
+	TRY(bind(g));
 	TRY(g->api->cuTensorMapEncodeTiled(&made, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, (void *)t->address, dims, strides, box,
 		steps, CU_TENSOR_MAP_INTERLEAVE_NONE, t->tile_columns == 64 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
 		CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
