@@ -191,6 +191,13 @@ func (p *page) unknown(i int, reason string) *RefusedError {
 		Advice: "mark answers and their end with {% generation %} in the template, or choose another template by its name"}
 }
 
+// rewritten is unknown for an answer that would be known if the conversation ended with it.
+func (p *page) rewritten(i int, reason string) *RefusedError {
+	err := p.unknown(i, reason)
+	err.Rewritten = true
+	return err
+}
+
 // generated returns what {% generation %} marks.
 func (p *page) generated(whole jinja.Output, asked []int) (targets []Span, err error) {
 	end := p.EndOfTurn()
@@ -228,10 +235,19 @@ func (p *page) answer(whole jinja.Output, i int) (Span, error) {
 	if err != nil {
 		return Dropped, p.unknown(i, "the template refuses a conversation that ends with it")
 	}
+	start := len(prompt.Text)
 	if !strings.HasPrefix(through.Text, prompt.Text) {
-		return Dropped, p.unknown(i, "the template writes the messages before it in another way once they are answered")
+		start = opening(prompt)
+		switch {
+		case start < 0 || !strings.HasPrefix(through.Text, prompt.Text[:start]) ||
+			strings.HasPrefix(strip(through.Text[start:]), "<think>"):
+			return Dropped, p.unknown(i, "the template writes the messages before it in another way once they are answered")
+		case i < len(p.messages)-1:
+			return Dropped, p.rewritten(i, "the prompt begins thoughts, which the template leaves out of an answer")
+		}
+		p.think(through.Text[start:])
 	}
-	from := len(prompt.Text)
+	from := start
 	if n := len(through.Given); n > 0 {
 		from = max(from, through.Given[n-1].End)
 	}
@@ -240,11 +256,31 @@ func (p *page) answer(whole jinja.Output, i int) (Span, error) {
 	if at < 0 || end == "" {
 		return Dropped, p.unknown(i, "the template writes no token after it")
 	}
-	target := Span{len(prompt.Text), from + at + len(end)}
+	target := Span{start, from + at + len(end)}
 	if !strings.HasPrefix(whole.Text, through.Text[:target.End]) {
-		err := p.unknown(i, "the template writes it in another way once there are later messages")
-		err.Rewritten = true
-		return Dropped, err
+		return Dropped, p.rewritten(i, "the template writes it in another way once there are later messages")
 	}
 	return target, nil
+}
+
+// opening returns where a prompt begins thoughts at its end, or -1.
+func opening(prompt jinja.Output) int {
+	at := strings.LastIndex(prompt.Text, "<think>")
+	if at < 0 || strip(prompt.Text[at:]) != "<think>" {
+		return -1
+	}
+	if n := len(prompt.Given); n > 0 && prompt.Given[n-1].End > at {
+		return -1 // somebody typed it
+	}
+	return at
+}
+
+// think sets the thoughts with which the last message begins, before what the template writes of it.
+func (p *page) think(rest string) {
+	thoughts, _ := think(p.messages[len(p.messages)-1].Content)
+	p.out.ThoughtsEnd = len(thoughts)
+	p.out.Thoughts = thoughts + "\n</think>"
+	if !strings.HasPrefix(rest, "\n") {
+		p.out.Thoughts += "\n\n"
+	}
 }

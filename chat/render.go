@@ -46,6 +46,13 @@ type Rendered struct {
 	// on, the answer and the end-of-turn token, without the header before and the line break after.
 	Targets []Span
 
+	// Thoughts is what an answer that ends the conversation begins with, after the prompt that asks for it, though the
+	// template leaves it out. Some programs end the prompt with <think>, which begins thoughts, and write an answer
+	// without any, as DeepSeek-R1's does. Then Thoughts are those in the message, which may be none, and the end of
+	// thoughts, from the byte ThoughtsEnd on. The last of Targets then begins after Thoughts.
+	Thoughts    string
+	ThoughtsEnd int
+
 	// NoTargets says why Targets are not known, and what to do about it: a program of Jinja may render a conversation so
 	// that it cannot be told which part followed a prompt. It is a [*RefusedError], or nil. Only training needs Targets.
 	NoTargets error

@@ -262,8 +262,9 @@ func TestTokenizerConfig(t *testing.T) {
 		{`{"chat_template":"{{ x }}","bos_token":"<s>","eos_token":{"content":"</s>","lstrip":false}}`,
 			TokenizerConfig{ChatTemplate: "{{ x }}", BOS: "<s>", EOS: "</s>"}, ""},
 		{`{"chat_template":[{"name":"tool_use","template":"a"},{"name":"default","template":"b"}]}`,
-			TokenizerConfig{ChatTemplate: "b"}, ""},
-		{`{"chat_template":[{"name":"rag","template":"a"}]}`, TokenizerConfig{}, ""},
+			TokenizerConfig{ChatTemplate: "b", ChatTemplates: map[string]string{"tool_use": "a", "default": "b"}}, ""},
+		{`{"chat_template":[{"name":"rag","template":"a"}]}`,
+			TokenizerConfig{ChatTemplates: map[string]string{"rag": "a"}}, ""},
 		{`{"unk_token":"<unk>","pad_token":{"content":"<pad>"},"sep_token":null,"add_bos_token":true,"mask_token":"",` +
 			`"extra_special_tokens":{"image_token":"<img>","audio":{"content":"<a>"}},"x":"y"}`,
 			TokenizerConfig{Tokens: map[string]string{"unk_token": "<unk>", "pad_token": "<pad>", "image_token": "<img>",

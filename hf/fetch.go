@@ -34,7 +34,13 @@ func fetchModel(ctx context.Context, h *hub.Hub, l hub.Listing) (dir string, err
 	if err != nil {
 		return "", err
 	}
-	for _, name := range companions {
+	small := slices.Clone(companions)
+	for _, f := range l.Files {
+		if isMoreTemplate(f.Path) {
+			small = append(small, f.Path)
+		}
+	}
+	for _, name := range small {
 		if _, ok := l.File(name); !ok {
 			continue
 		}

@@ -54,6 +54,8 @@ func (o *object) within(key string, absent, lo, hi float64) float64 {
 type TokenizerConfig struct {
 	// ChatTemplate is the Jinja source, "" if there is none. Of several named ones it is the one named "default".
 	ChatTemplate string
+	// ChatTemplates are all templates by their names, such as "default", "tool_use" and "rag", if they have names.
+	ChatTemplates map[string]string
 	// BOS and EOS are the values of bos_token and eos_token in templates, "" if there are none.
 	BOS, EOS string
 	// Tokens are the other tokens that templates know, by their names: unk_token, pad_token, image_token …
@@ -63,8 +65,8 @@ type TokenizerConfig struct {
 // ParseTokenizerConfig reads a tokenizer_config.json.
 func ParseTokenizerConfig(data []byte) (TokenizerConfig, error) {
 	o := parseObject(data)
-	c := TokenizerConfig{ChatTemplate: o.template("chat_template"), BOS: o.token("bos_token"), EOS: o.token("eos_token"),
-		Tokens: tokens(o.keys)}
+	c := TokenizerConfig{BOS: o.token("bos_token"), EOS: o.token("eos_token"), Tokens: tokens(o.keys)}
+	c.ChatTemplate, c.ChatTemplates = o.templates("chat_template")
 	if o.err != nil {
 		return TokenizerConfig{}, fmt.Errorf("tokenizer_config.json: %w", o.err)
 	}
@@ -102,18 +104,29 @@ func tokens(keys map[string]json.RawMessage) map[string]string {
 	return named
 }
 
-// template reads a template, or a list of named templates.
-func (o *object) template(key string) string {
+// templates reads a template, or a list of named templates.
+func (o *object) templates(key string) (text string, named map[string]string) {
 	var list []struct{ Name, Template string }
 	if !o.has(key) || json.Unmarshal(o.keys[key], &list) != nil {
-		return optional(o, key, "")
+		return optional(o, key, ""), nil
 	}
+	named = map[string]string{}
 	for _, t := range list {
-		if t.Name == "default" {
-			return t.Template
-		}
+		named[t.Name] = t.Template
 	}
-	return ""
+	return named[DefaultTemplate], named
+}
+
+// DefaultTemplate is the name of the chat template that is used unless another is named.
+const DefaultTemplate = "default"
+
+// Template returns the chat template of that name. A model whose template has no name has only a default one.
+func (c TokenizerConfig) Template(name string) (text string, ok bool) {
+	if name == DefaultTemplate && c.ChatTemplate != "" {
+		return c.ChatTemplate, true
+	}
+	text, ok = c.ChatTemplates[name]
+	return text, ok
 }
 
 // token reads the text of a token, which may be inside an object with its other properties.

@@ -66,7 +66,7 @@ func OpenModel(dir string) (*Checkpoint, error) {
 // as those of an embed.FS are.
 func OpenModelFS(fsys fs.FS, name string) (*Checkpoint, error) {
 	files := source{fsys, name}
-	c, err := newCheckpoint(name, files.readText)
+	c, err := newCheckpoint(name, files.readText, files.moreTemplates())
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,8 @@ func OpenConfig(dir string) (*Checkpoint, error) {
 	if err := checkDirectory(dir); err != nil {
 		return nil, err
 	}
-	return newCheckpoint(dir, directory(dir).readText)
+	files := directory(dir)
+	return newCheckpoint(dir, files.readText, files.moreTemplates())
 }
 
 // NewModel returns a model without weights, to be trained from scratch. files has the contents of config.json and of
@@ -97,7 +98,7 @@ func NewModel(files map[string][]byte) (*Checkpoint, error) {
 			return nil, &fs.PathError{Op: "open", Path: file, Err: fs.ErrNotExist}
 		}
 		return data, nil
-	})
+	}, nil)
 }
 
 func checkDirectory(dir string) error {
@@ -109,8 +110,8 @@ func checkDirectory(dir string) error {
 	return nil
 }
 
-// newCheckpoint reads the small files.
-func newCheckpoint(name string, read func(file string) ([]byte, error)) (*Checkpoint, error) {
+// newCheckpoint reads the small files. more are the files of further chat templates.
+func newCheckpoint(name string, read func(file string) ([]byte, error), more []string) (*Checkpoint, error) {
 	c := &Checkpoint{Name: name, label: name, read: read}
 	for _, file := range []struct {
 		name string
@@ -127,7 +128,10 @@ func newCheckpoint(name string, read func(file string) ([]byte, error)) (*Checkp
 				err = ParseTokenizerConfig(data)
 			return err
 		}},
-		{"chat_template.jinja", func(data []byte) error { c.Tokenizer.ChatTemplate = string(data); return nil }},
+		{"chat_template.jinja", func(data []byte) error {
+			c.Tokenizer.ChatTemplate, c.Tokenizer.ChatTemplates = string(data), nil
+			return nil
+		}},
 	} {
 		data, err := read(file.name)
 		switch {
@@ -142,6 +146,9 @@ func newCheckpoint(name string, read func(file string) ([]byte, error)) (*Checkp
 		if err != nil {
 			return nil, fmt.Errorf("model %s: %w", name, err)
 		}
+	}
+	if err := c.readTemplates(more); err != nil {
+		return nil, fmt.Errorf("model %s: %w", name, err)
 	}
 	for _, file := range companions { // find files that Save could not copy before a training, not after it
 		if _, err := read(file); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -4,8 +4,50 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
+	"strings"
 )
+
+// moreTemplatesDir is the directory of the chat templates that are not the default one: NAME.jinja.
+const moreTemplatesDir = "additional_chat_templates"
+
+// isMoreTemplate reports whether a file of a model is a further chat template.
+func isMoreTemplate(file string) bool {
+	is, _ := path.Match(moreTemplatesDir+"/*.jinja", file)
+	return is
+}
+
+// moreTemplates returns the files of further chat templates.
+func (s source) moreTemplates() []string {
+	files, _ := fs.Glob(s.fsys, moreTemplatesDir+"/*.jinja")
+	return files
+}
+
+// readTemplates reads further chat templates. As in transformers, templates in files replace all of
+// tokenizer_config.json's, and the one in chat_template.jinja is the default.
+func (c *Checkpoint) readTemplates(files []string) error {
+	if len(files) == 0 {
+		return nil
+	}
+	named := map[string]string{}
+	for _, file := range append([]string{"chat_template.jinja"}, files...) {
+		data, err := c.read(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		name := DefaultTemplate
+		if isMoreTemplate(file) {
+			name = strings.TrimSuffix(path.Base(file), ".jinja")
+		}
+		named[name] = string(data)
+	}
+	c.Tokenizer.ChatTemplate, c.Tokenizer.ChatTemplates = named[DefaultTemplate], named
+	return nil
+}
 
 // ChatTemplate is a chat template for the small files of a model.
 type ChatTemplate struct {
@@ -49,7 +91,7 @@ func (c *Checkpoint) SetTemplate(t ChatTemplate) error {
 			return data, nil
 		}
 		return below(file)
-	})
+	}, nil)
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,11 @@
 package hf
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -70,5 +72,64 @@ func TestSetTemplateWithoutFiles(t *testing.T) {
 	}
 	if !slices.Equal(c.Generation.EOS, []int32{2, 3, 4}) {
 		t.Errorf("%v", c.Generation.EOS)
+	}
+}
+
+// TestNamedTemplates checks that templates in files replace all of tokenizer_config.json's, as in transformers 5.24.
+func TestNamedTemplates(t *testing.T) {
+	const listed = `{"chat_template":[{"name":"rag","template":"old rag"},{"name":"default","template":"old"}]}`
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		text  string // of the default
+		named map[string]string
+	}{
+		{"a list", map[string]string{"tokenizer_config.json": listed}, "old",
+			map[string]string{"rag": "old rag", "default": "old"}},
+		{"a file", map[string]string{"tokenizer_config.json": listed, "chat_template.jinja": "new"}, "new", nil},
+		{"more files", map[string]string{"tokenizer_config.json": listed, "chat_template.jinja": "new",
+			"additional_chat_templates/tool_use.jinja": "tools", "additional_chat_templates/notes.txt": "x",
+			"additional_chat_templates/deep/er.jinja": "x"}, "new", map[string]string{"default": "new", "tool_use": "tools"}},
+		{"more files alone", map[string]string{"tokenizer_config.json": listed,
+			"additional_chat_templates/tool_use.jinja": "tools"}, "", map[string]string{"tool_use": "tools"}},
+	} {
+		fsys := fstest.MapFS{"config.json": {Data: []byte(smallConfig)}}
+		for name, text := range c.files {
+			fsys[name] = &fstest.MapFile{Data: []byte(text)}
+		}
+		files := source{fsys, "here"}
+		m, err := newCheckpoint("m", files.readText, files.moreTemplates())
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if m.Tokenizer.ChatTemplate != c.text || !maps.Equal(m.Tokenizer.ChatTemplates, c.named) {
+			t.Errorf("%s: %+v", c.name, m.Tokenizer)
+		}
+		if text, ok := m.Tokenizer.Template(DefaultTemplate); ok != (c.text != "") || text != c.text {
+			t.Errorf("%s: the default is %q, %v", c.name, text, ok)
+		}
+		for name, want := range c.named {
+			if text, ok := m.Tokenizer.Template(name); !ok || text != want {
+				t.Errorf("%s: %s is %q, %v", c.name, name, text, ok)
+			}
+		}
+		if _, ok := m.Tokenizer.Template("none"); ok {
+			t.Errorf("%s: a template that is not there", c.name)
+		}
+	}
+}
+
+// TestNamedTemplatesFromHub checks that further templates are downloaded.
+func TestNamedTemplatesFromHub(t *testing.T) {
+	r := repositoryOf(t, "testdata/tied")
+	r.files["additional_chat_templates/tool_use.jinja"] = []byte("tools")
+	c, err := Open(t.Context(), r.open(t), "owner/name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if text, ok := c.Tokenizer.Template("tool_use"); !ok || text != "tools" {
+		t.Errorf("%+v", c.Tokenizer)
 	}
 }

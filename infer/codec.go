@@ -1,9 +1,12 @@
 package infer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 
 	"restyle/chat"
@@ -19,8 +22,9 @@ type Codec struct {
 }
 
 // CodecOf returns the codec of a model, from its files: tokenizer.json, the chat template, and the tokens that end an
-// answer. If template is not empty, it is the name of a chat template (chat.Names) to use instead of the model's. A
-// tokenizer that belongs to another model is an error.
+// answer. If template is not empty, it is the name of a chat template to use instead of the model's default: one of
+// chat.Names, or one of the model's own. If neither has it, the error is an [*UnknownTemplate]. A tokenizer that
+// belongs to another model is an error.
 func CodecOf(c *hf.Checkpoint, template string) (codec Codec, err error) {
 	if codec.Template, err = pickTemplate(c, template); err != nil {
 		return codec, err
@@ -111,12 +115,41 @@ func (codec Codec) Apply(c *hf.Checkpoint) (changed bool, err error) {
 		End: end})
 }
 
-// pickTemplate returns the template of that name, or the model's own.
+// UnknownTemplate is the error for a chat template that neither the model nor package chat has.
+type UnknownTemplate struct {
+	Name  string   // "" if the model has several and none is the default
+	Model string   // the model's name
+	Own   []string // names of the model's own templates
+}
+
+func (e *UnknownTemplate) Error() string {
+	own := "no chat template with a name"
+	if len(e.Own) > 0 {
+		own = "the chat templates " + strings.Join(e.Own, ", ")
+	}
+	what := fmt.Sprintf("chat template %q: unknown", e.Name)
+	if e.Name == "" {
+		what = "none of the chat templates is the default"
+	}
+	return fmt.Sprintf("%s: %s has %s; choose one of these or of %s",
+		what, e.Model, own, strings.Join(chat.Names(), ", "))
+}
+
+// pickTemplate returns the template of that name, which package chat or the model has, or the model's default.
 func pickTemplate(c *hf.Checkpoint, name string) (template chat.Template, err error) {
+	own := slices.Sorted(maps.Keys(c.Tokenizer.ChatTemplates))
+	if len(own) == 0 && c.Tokenizer.ChatTemplate != "" {
+		own = []string{hf.DefaultTemplate}
+	}
 	if name != "" {
 		template, err = chat.ByName(name)
-	} else {
-		template, err = chat.Detect(c.Tokenizer.ChatTemplate)
+	}
+	if name == "" || err != nil {
+		text, ok := c.Tokenizer.Template(cmp.Or(name, hf.DefaultTemplate))
+		if !ok && (name != "" || len(own) > 0) {
+			return template, &UnknownTemplate{name, c.Name, own}
+		}
+		template, err = chat.Detect(text)
 	}
 	if err != nil {
 		return template, err

@@ -3,6 +3,7 @@ package infer
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -171,5 +172,53 @@ func TestStoredType(t *testing.T) {
 				t.Errorf("weights in %v, %s in config.json: asked in %v, want %v", stored, said, got, want)
 			}
 		}
+	}
+}
+
+// TestNamedTemplate checks that one of a model's own templates can be chosen by name, and what is said if it is not
+// there.
+func TestNamedTemplate(t *testing.T) {
+	const tools = "{% for m in messages %}[{{ m.role }}] {{ m.content }}{{ eos_token }}{% endfor %}" +
+		"{% if add_generation_prompt %}[assistant] {% endif %}"
+	c := withTokens(t, "<|endoftext|>", "<|im_end|>")
+	c.Tokenizer.EOS = "<|im_end|>"
+	chatml, err := chat.ByName("chatml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Tokenizer.ChatTemplate = chatml.Jinja()
+	c.Tokenizer.ChatTemplates = map[string]string{"default": chatml.Jinja(), "tool_use": tools}
+	for name, want := range map[string]string{"": "chatml", "default": "chatml", "tool_use": "jinja-"} {
+		codec, err := CodecOf(c, name)
+		if err != nil || !strings.HasPrefix(codec.Template.Name, want) {
+			t.Errorf("%q: %s, %v", name, codec.Template.Name, err)
+		}
+		if changed, err := codec.Apply(c); err != nil || changed != (name == "tool_use") {
+			t.Errorf("%q: changed %v, %v", name, changed, err)
+		}
+		if asked, err := CodecOf(c, ""); err != nil || asked.Template.Name != codec.Template.Name {
+			t.Errorf("%q: asked as %s, %v", name, asked.Template.Name, err)
+		}
+		c.Tokenizer.ChatTemplate = chatml.Jinja()
+		c.Tokenizer.ChatTemplates = map[string]string{"default": chatml.Jinja(), "tool_use": tools}
+	}
+	_, err = CodecOf(c, "rag")
+	var unknown *UnknownTemplate
+	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), `"rag"`) ||
+		!strings.Contains(err.Error(), "default, tool_use") || !strings.Contains(err.Error(), "llama3, ") {
+		t.Error(err)
+	}
+	c.Tokenizer.ChatTemplate = ""
+	delete(c.Tokenizer.ChatTemplates, "default")
+	if _, err := CodecOf(c, ""); !errors.As(err, &unknown) || !strings.Contains(err.Error(), "tool_use") ||
+		!strings.Contains(err.Error(), "none of the chat templates") {
+		t.Error(err)
+	}
+	if _, err := CodecOf(c, "tool_use"); err != nil {
+		t.Error(err)
+	}
+	c.Tokenizer.ChatTemplates = nil
+	if codec, err := CodecOf(c, ""); err != nil || codec.Template.Name != "raw" {
+		t.Errorf("none: %s, %v", codec.Template.Name, err)
 	}
 }

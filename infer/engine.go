@@ -30,7 +30,8 @@ type OpenOptions struct {
 	Context int
 	// Progress, if not nil, is called with the number of bytes of the weights loaded, and of all. See hf.Checkpoint.Load.
 	Progress func(done, total int64)
-	// Template is the name of a chat template (chat.Names) to use instead of the model's own; "raw" uses none.
+	// Template is the name of a chat template (chat.Names, or one of the model's own) to use instead of its default one;
+	// "raw" uses none.
 	Template string
 	// MaxTokens is the maximum number of tokens of a batch for Model.Loss and Model.Logits; it sets the size of
 	// activations. Default 0: these cannot be called, which is enough for answers.

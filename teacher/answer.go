@@ -21,7 +21,7 @@ func (d *decider) attempt(ctx context.Context, t *task) {
 	}
 	p.Attempt++
 	p.Seed = attemptSeed(d.Seed, p.Row.Index, p.Attempt)
-	t.failed, t.verdicts = nil, nil
+	t.failed, t.verdicts, t.unrated = nil, nil, false
 	t.request = d.Teacher.Request(p)
 	if t.err = context.Cause(ctx); t.err != nil {
 		return
@@ -38,6 +38,9 @@ func (d *decider) attempt(ctx context.Context, t *task) {
 		d.mu.Unlock()
 	}
 	d.checkAnswer(t)
+	if t.failed == nil && d.Judge != nil && d.Judge.MinTone > 0 {
+		d.judge(ctx, t)
+	}
 }
 
 // ask asks the teacher and records its answer or refusal in the journal.

@@ -89,7 +89,7 @@ func (d *decider) waiting() int {
 	answered, open := 0, d.sum.Waiting
 	for _, t := range d.window {
 		// Without an error, the run may have ended before the task looked into the journal.
-		if _, found := d.Journal.Find(t.request.Keys); found || t.err == nil {
+		if _, found := d.Journal.Find(t.request.Keys); t.err == nil || found && !t.unrated {
 			answered++
 		} else {
 			open++
@@ -359,7 +359,8 @@ func (d *decider) refused(row, attempt int, c dataset.Check) {
 	}
 }
 
-// accept puts the task's row into out, and has it judged if there is a judge.
+// accept puts the task's row into out, and has it judged if there is a judge, whose answer may be in the
+// journal.
 func (d *decider) accept(ctx context.Context, t *task) {
 	d.sum.Accepted++
 	d.failures = 0
@@ -391,16 +392,10 @@ func (d *decider) accept(ctx context.Context, t *task) {
 	go func() {
 		defer d.wg.Done()
 		defer close(a.judged)
-		opinion, spent, err := d.Judge.Opinion(ctx, d.Journal, p, t.text)
-		a.cert.Judge = opinion
-		d.count(func(s *Summary) {
-			s.In += spent.PromptTokens
-			s.Out += spent.CompletionTokens
-			if err != nil {
-				s.JudgeFailed++
-				s.JudgeError = err.Error()
-			}
-		})
+		var err error
+		if a.cert.Judge, err = d.opinion(ctx, p, t.text); err != nil {
+			d.noOpinion(err)
+		}
 	}()
 }
 

@@ -3,16 +3,32 @@ package teacher
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"restyle/dataset"
 	"restyle/teacher/openai"
 )
 
-// Judge asks a second model to rate accepted rows. Its opinion goes into the certificate and decides nothing: nothing
+// Judge asks a second model to rate rows. Its opinion goes into the certificate. By default it decides nothing: nothing
 // sways language models more than style, and style is what changed.
-type Judge struct{ Remote }
+type Judge struct {
+	Remote
+
+	// MinTone is the lowest tone, of 1 to 5, that an answer may have. One that the judge rates lower, or about which it
+	// says nothing, fails check A13. 0 refuses no answer, and the judge rates only accepted rows.
+	MinTone int
+
+	answered atomic.Bool // it has answered a request other than by a refusal
+}
+
+// toneJudged is the check that an answer fails if the judge rates it too low.
+const toneJudged = "A13"
+
+// noOpinion is the error for an answer of the judge that is no opinion: asking again would not help.
+type noOpinion struct{ error }
 
 //nolint:lll // a prompt
 const judgePrompt = `You compare two answers to the same programming question. The code in both is the same; only the words around it differ. Judge the words of the second answer. Reply with one JSON object and nothing else:
@@ -37,7 +53,13 @@ func (g *Judge) Opinion(
 	a, found := j.Find(r.Keys)
 	if !found {
 		var key string
-		if a, key, err = g.Ask(ctx, p, r); err != nil {
+		a, key, err = g.Ask(ctx, p, r)
+		var refused *Refused
+		if errors.As(err, &refused) && g.MinTone > 0 && g.answered.Load() {
+			// It decides about a row, so it is recorded. Before the first answer a setting may be wrong, as with a teacher.
+			a, err = Answer{Finish: refusedFinish, Text: refused.Reason, Status: refused.Status}, nil
+		}
+		if err != nil {
 			return nil, spent, err
 		}
 		spent = a
@@ -45,8 +67,12 @@ func (g *Judge) Opinion(
 			return nil, spent, err
 		}
 	}
+	if a.Finish == refusedFinish {
+		return nil, spent, noOpinion{fmt.Errorf("the judge refuses the request: %s", a.Text)}
+	}
+	g.answered.Store(true)
 	if opinion, err = parseOpinion(a.Text); err != nil {
-		return nil, spent, err
+		return nil, spent, noOpinion{err}
 	}
 	opinion.Model = g.Model
 	return opinion, spent, nil
@@ -70,4 +96,44 @@ func parseOpinion(text string) (*dataset.Judge, error) {
 		o.Wrong = []string{}
 	}
 	return &o, nil
+}
+
+// judge asks the judge about the task's answer, which passed all other checks of attempt, and refuses it if its tone is
+// rated too low. An answer of the judge that is no opinion refuses it too: no row is in the dataset unrated.
+func (d *decider) judge(ctx context.Context, t *task) {
+	opinion, err := d.opinion(ctx, &t.prompt, t.text)
+	var none noOpinion
+	switch {
+	case errors.As(err, &none):
+		d.noOpinion(err)
+		t.failed = &dataset.Check{ID: toneJudged, Value: "the judge gives no opinion of it"} // the teacher reads this
+	case ctx.Err() != nil:
+		t.err, t.unrated = context.Cause(ctx), true
+	case err != nil:
+		t.err, t.unrated = fmt.Errorf("judge: %w", err), true
+	case opinion.Tone < d.Judge.MinTone:
+		t.failed = &dataset.Check{ID: toneJudged, Value: fmt.Sprintf(
+			"a reader rates the tone %d of 5, wanted is at least %d: use more of the voice", opinion.Tone, d.Judge.MinTone)}
+	default:
+		value := fmt.Sprintf("tone %d of 5", opinion.Tone)
+		t.verdicts = append(t.verdicts, dataset.Check{ID: toneJudged, Pass: true, Value: value})
+	}
+}
+
+// noOpinion counts an answer about which the judge gives no opinion.
+func (d *decider) noOpinion(err error) {
+	d.count(func(s *Summary) {
+		s.JudgeFailed++
+		s.JudgeError = err.Error()
+	})
+}
+
+// opinion returns the judge's opinion of a rewrite, and counts the tokens that it cost.
+func (d *decider) opinion(ctx context.Context, p *Prompt, text string) (*dataset.Judge, error) {
+	opinion, spent, err := d.Judge.Opinion(ctx, d.Journal, p, text)
+	d.count(func(s *Summary) {
+		s.In += spent.PromptTokens
+		s.Out += spent.CompletionTokens
+	})
+	return opinion, err
 }

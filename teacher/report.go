@@ -178,13 +178,13 @@ func WriteSummary(w io.Writer, s Summary) {
 	fmt.Fprintf(w, "source rows %d, accepted %d, calls %d, answers from the journal %d\n", s.Source, s.Accepted, s.Calls,
 		s.Replayed)
 	if s.JudgeFailed > 0 {
-		fmt.Fprintf(w, "rows without the judge's opinion %d; the last error: %s\n", s.JudgeFailed, s.JudgeError)
+		fmt.Fprintf(w, "answers without the judge's opinion %d; the last error: %s\n", s.JudgeFailed, s.JudgeError)
 	}
 	if len(s.Unfit)+len(s.Refused) == 0 {
 		return
 	}
 	fmt.Fprintf(w, "  %-4s %8s %8s %8s\n", "", "unfit", "refused", "given up")
-	for _, c := range checkNames() {
+	for _, c := range append(checkNames(), [2]string{toneJudged, "the judge rates the tone high enough"}) {
 		if u, r, g := s.Unfit[c[0]], s.Refused[c[0]], s.GivenUp[c[0]]; u+r+g > 0 {
 			fmt.Fprintf(w, "  %-4s %8d %8d %8d  %s; first: %s\n", c[0], u, r, g, c[1], s.First[c[0]])
 		}

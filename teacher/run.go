@@ -53,7 +53,8 @@ type Run struct {
 	// wrong with the code, "" if nothing is. An error ends the run.
 	Parse func(code string) (wrong string, err error)
 
-	// Judge adds its opinion to the certificate of each accepted row; nil for no judge.
+	// Judge adds its opinion to the certificate of each accepted row, and refuses answers if its MinTone is set; nil for
+	// no judge.
 	Judge *Judge
 
 	// Emit is called with each accepted row and its certificate, in the source's order.
@@ -89,7 +90,7 @@ type Summary struct {
 	In       int               `json:"prompt_tokens"`
 	Out      int               `json:"completion_tokens"`
 
-	JudgeFailed int    `json:"judge_failed,omitempty"` // rows without a usable opinion of the judge
+	JudgeFailed int    `json:"judge_failed,omitempty"` // answers without a usable opinion of the judge
 	JudgeError  string `json:"judge_error,omitempty"`  // the last reason
 }
 
@@ -110,6 +111,7 @@ type task struct {
 	failed   *dataset.Check  // the check that it failed, nil if none
 	refusals []dataset.Check // of earlier attempts
 	err      error           // why there is no answer
+	unrated  bool            // err is why there is no answer of the judge
 }
 
 // An accepted row waits for the rows before it, and for the judge if there is one.

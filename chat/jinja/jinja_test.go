@@ -219,6 +219,8 @@ func TestGiven(t *testing.T) {
 		"{% macro f(s) %}[{{ s }}]{{ caller() }}{% endmacro %}{% call f(m) %}{{ m }}{% endcall %}",
 		"{{ {m: 1} }}{{ {'k': m}|dictsort }}",
 		"{% for c in m %}{{ c }}{% endfor %}", "{{ m|e }}{{ m|indent(2, true) }}{{ m|wordwrap(5) }}{{ m|truncate(9) }}",
+		"{{ (m ~ '\t' ~ m).expandtabs() }}{{ ('a\t' ~ m).expandtabs(m|length) }}{{ m.translate({60: m, 120: none}) }}",
+		"{{ 'ab'.translate({97: m, 98: '<'}) }}{{ 'a'.translate('a'.maketrans({'a': m})) }}",
 		"{{ m|pprint }}{{ {m: [m * 9]}|pprint }}{{ m|safe|urlize }}{{ ('http://a.com ' ~ m)|safe|urlize(3) }}",
 	} {
 		template, err := Compile(text)

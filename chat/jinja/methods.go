@@ -65,8 +65,14 @@ func init() {
 		"rfind":      func(in *interp, s Str, a *args) any { return integer(in.find(s, a, strings.LastIndex)) },
 		"index":      func(in *interp, s Str, a *args) any { return in.found(in.find(s, a, strings.Index)) },
 		"rindex":     func(in *interp, s Str, a *args) any { return in.found(in.find(s, a, strings.LastIndex)) },
-		"count":      func(in *interp, s Str, a *args) any { return integer(strings.Count(s.s, a.one("count").s)) },
-		"format":     func(in *interp, s Str, a *args) any { return in.format(s, a) },
+		"count": func(in *interp, s Str, a *args) any {
+			part, at := in.part(s, a)
+			if at > length(s.s) {
+				return integer(0)
+			}
+			return integer(strings.Count(part.s, toStr(a.list[0]).s))
+		},
+		"format": func(in *interp, s Str, a *args) any { return in.format(s, a) },
 		"format_map": func(in *interp, s Str, a *args) any {
 			a.want("format_map", 1, "mapping")
 			d, is := a.list[0].(*Dict)
@@ -88,9 +94,10 @@ func init() {
 			}
 			return in.cat(s.cut(0, sign), in.fill(toInt(a.list[0])-length(s.s), own("0")), s.cut(sign, len(s.s)))
 		},
-		"ljust":  func(in *interp, s Str, a *args) any { return in.just(s, a, 0, 1) },
-		"rjust":  func(in *interp, s Str, a *args) any { return in.just(s, a, 1, 0) },
-		"center": func(in *interp, s Str, a *args) any { return in.just(s, a, 1, 1) },
+		"ljust":      func(in *interp, s Str, a *args) any { return in.just(s, a, 0, 1) },
+		"rjust":      func(in *interp, s Str, a *args) any { return in.just(s, a, 1, 0) },
+		"center":     func(in *interp, s Str, a *args) any { return in.just(s, a, 1, 1) },
+		"expandtabs": expandTabs, "translate": translate, "maketrans": makeTrans,
 	})
 	for name, f := range map[string]func(string) string{"upper": upper, "lower": lower, "title": titleMethod,
 		"capitalize": capitalize, "swapcase": swapcase, "casefold": casefold} {
@@ -105,6 +112,13 @@ func init() {
 		stringMethods[name] = func(_ *interp, s Str, a *args) any {
 			a.want(name, 0)
 			return s.s != "" && strings.IndexFunc(s.s, func(r rune) bool { return !f(r) }) < 0
+		}
+	}
+	for name, f := range map[string]func(string) bool{"istitle": isTitle, "isidentifier": isIdentifier,
+		"isprintable": isPrintable} {
+		stringMethods[name] = func(_ *interp, s Str, a *args) any {
+			a.want(name, 0)
+			return f(s.s)
 		}
 	}
 	stringMethods["isupper"] = func(_ *interp, s Str, a *args) any { return isUpper(s.s) }
@@ -254,7 +268,7 @@ func finalSigma(s string, i int) bool {
 	return len(before) > 0 && cased(before[len(before)-1]) && (len(after) == 0 || !cased(after[0]))
 }
 
-func cased(r rune) bool { return unicode.IsUpper(r) || unicode.IsLower(r) || unicode.IsTitle(r) }
+func cased(r rune) bool { return notUpper(r) || notLower(r) }
 
 func title(r rune) string {
 	if special, is := specialTitle[r]; is {
@@ -308,5 +322,5 @@ func casefold(s string) string { return strings.ReplaceAll(strings.ToLower(s), "
 func isUpper(s string) bool { return hasCase(s) && strings.IndexFunc(s, notUpper) < 0 }
 func isLower(s string) bool { return hasCase(s) && strings.IndexFunc(s, notLower) < 0 }
 func hasCase(s string) bool { return strings.IndexFunc(s, cased) >= 0 }
-func notUpper(r rune) bool  { return unicode.IsLower(r) || unicode.IsTitle(r) }
-func notLower(r rune) bool  { return unicode.IsUpper(r) || unicode.IsTitle(r) }
+func notUpper(r rune) bool  { return unicode.In(r, unicode.Ll, unicode.Other_Lowercase, unicode.Lt) }
+func notLower(r rune) bool  { return unicode.In(r, unicode.Lu, unicode.Other_Uppercase, unicode.Lt) }

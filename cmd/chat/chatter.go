@@ -181,6 +181,9 @@ func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() er
 		engine, err := infer.Open(ctx, device, ref.name, infer.OpenOptions{Hub: h, DType: infer.DTypes[c.dtype],
 			Quantization: infer.Quantizations[c.quantize],
 			Context:      c.context, Template: c.template, Progress: c.showLoading(ref.name)})
+		if unknown, is := errors.AsType[*infer.UnknownTemplate](err); is {
+			return closeAll, cli.Usagef("--template: %w", unknown)
+		}
 		if err != nil {
 			return closeAll, fmt.Errorf("--%s %s: %w", ref.label, ref.name, err)
 		}

@@ -150,7 +150,10 @@ func (g *gen) pickJudge(ctx context.Context) (*teacher.Judge, error) {
 	if err != nil {
 		return nil, fmt.Errorf("judge: %w", err)
 	}
-	judge := &teacher.Judge{Remote: teacher.Remote{Pool: pool, Model: model, MaxTokens: 512, FoldSystem: g.foldSystem}}
+	judge := &teacher.Judge{
+		Remote:  teacher.Remote{Pool: pool, Model: model, MaxTokens: 512, FoldSystem: g.foldSystem},
+		MinTone: g.minTone,
+	}
 	for _, e := range pool.Stats().Endpoints {
 		judge.Endpoints = append(judge.Endpoints, e.URL)
 	}

@@ -180,6 +180,9 @@ func (g *gen) settings(t teacher.Teacher) []teacher.Setting {
 	if g.foldSystem {
 		s = append(s, teacher.Setting{Name: "fold system", Value: "true"})
 	}
+	if g.minTone > 0 {
+		s = append(s, teacher.Setting{Name: "min tone", Value: strconv.Itoa(g.minTone)})
+	}
 	if g.remote != nil {
 		s = append(s,
 			teacher.Setting{Name: "temperature", Value: strconv.FormatFloat(g.temperature, 'g', -1, 64)},
@@ -257,6 +260,7 @@ func (g *gen) showSettings(t teacher.Teacher) {
 		{g.language != teacher.Python, "code in language: " + g.language},
 		{g.python != "", "sources parsed by " + g.python},
 		{g.judge != "", "judged by " + g.judge},
+		{g.minTone > 0, fmt.Sprintf("tone at least %d", g.minTone)},
 	} {
 		if e.on {
 			extras += ", " + e.text

@@ -55,6 +55,9 @@ func TestUsage(t *testing.T) {
 		{"--base-url ftp://127.0.0.1/v1 --model m", "http"},
 		{"--base-url http://127.0.0.1:1/v1,http://127.0.0.1:1/v1/ --model m", "twice"},
 		{"--judge m --teacher builtin", "--judge-url"},
+		{"--min-tone 3", "--judge"},
+		{"--judge m --judge-url http://127.0.0.1:1/v1 --min-tone 6", "1 to 5"},
+		{"--judge m --judge-url http://127.0.0.1:1/v1 --min-tone -1", "1 to 5"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			args := append([]string{"--source", tasks(t, 10), "--out", f.out}, strings.Fields(c.args)...)

@@ -33,6 +33,11 @@ func (g *gen) showPreview(ctx context.Context, t teacher.Teacher) error {
 		return err
 	}
 	defer end()
+	if g.minTone > 0 {
+		if r.Judge, err = g.pickJudge(ctx); err != nil {
+			return err
+		}
+	}
 	r.Rows, r.MaxAsked = g.preview, g.preview
 	r.Emit = func(row dataset.Rewritten, c dataset.Certificate) error {
 		rule := strings.Repeat("─", 100)

@@ -57,6 +57,7 @@ type options struct {
 
 	judge        string
 	judgeURLs    cli.List
+	minTone      int
 	priceIn      float64
 	priceOut     float64
 	preview      int
@@ -138,8 +139,11 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 		"all languages; or another, such as sql, which code without a fence is then taken for")
 	f.Add(&o.python, "python", "also parse the source answers with this Python `program`, as a second check that they "+
 		"are Python")
-	f.Add(&o.judge, "judge", "`model` that rates each row; its opinion goes into the certificate and decides nothing")
+	f.Add(&o.judge, "judge", "`model` that rates each row; its opinion goes into the certificate, and decides "+
+		"nothing without --min-tone")
 	f.Add(&o.judgeURLs, "judge-url", "base `URL` of the judge's server; the teacher's if not given")
+	f.Add(&o.minTone, "min-tone", "refuse an answer whose tone the judge rates below this, of 1 to 5, and ask once more; "+
+		"0 refuses none")
 
 	f.Group("Preview and report")
 	f.Add(&o.preview, "preview", "show the first `N` rows before and after, with their checks; write nothing")
@@ -182,6 +186,10 @@ func (o *options) check() error {
 		return cli.Usagef("--teacher %q: must be auto, builtin or openai", o.teacher)
 	case !(o.temperature >= 0 && o.temperature <= 2):
 		return cli.Usagef("--temperature %v: must be 0 to 2", o.temperature)
+	case o.minTone < 0 || o.minTone > 5:
+		return cli.Usagef("--min-tone %d: must be 1 to 5, or 0 to refuse no answer", o.minTone)
+	case o.minTone > 0 && o.judge == "":
+		return cli.Usagef("--min-tone %d: needs a judge that rates the tone: set --judge", o.minTone)
 	case o.maxTokens < 1:
 		return cli.Usagef("--max-tokens %d: must be at least 1", o.maxTokens)
 	case o.concurrency < 0:

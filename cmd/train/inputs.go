@@ -88,6 +88,9 @@ func (t *train) read(ctx context.Context, base *hf.Checkpoint, dir string, style
 		template = "raw"
 	}
 	codec, err := infer.CodecOf(base, template)
+	if unknown, is := errors.AsType[*infer.UnknownTemplate](err); is {
+		return nil, cli.Usagef("--template: %w", unknown)
+	}
 	if err != nil {
 		return nil, err
 	}

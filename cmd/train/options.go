@@ -74,6 +74,11 @@ const (
 	groupDevice, groupOther         = "Device and memory", "Other"
 )
 
+// templateNames lists the chat templates that --template takes.
+func templateNames() string {
+	return "another of the model's own, such as tool_use, or " + strings.Join(chat.Names(), ", ")
+}
+
 // fields returns the flags that are not settings of training.
 func (o *options) fields() []trainer.Field {
 	return []trainer.Field{
@@ -90,7 +95,7 @@ func (o *options) fields() []trainer.Field {
 		{Name: "train-on", Group: groupData, Value: &o.trainOn, Default: "responses",
 			Help: "tokens that count in the loss, `responses|all`: the answers only, or prompts and template too"},
 		{Name: "template", Group: groupData, Value: &o.template,
-			Help: "chat template to use instead of the model's own, by its `name`: " + strings.Join(chat.Names(), ", ")},
+			Help: "chat template to use instead of the model's default, by its `name`: " + templateNames()},
 		{Name: "val", Group: groupData, Value: &o.val, Default: 0.05, Max: math.Nextafter(1, 0),
 			Help: "fraction of the examples to hold out for the validation loss; 0 for none"},
 		{Name: "show-example", Group: groupData, Value: &o.showExample,
@@ -302,11 +307,6 @@ func (o *options) check(given func(flag string) bool) error {
 		return cli.Usagef("--patience waits for a better validation loss, and --val 0 measures none: leave one out")
 	case o.config.BNB && given("master"):
 		return cli.Usagef("--bnb has no master weights: leave --master out")
-	}
-	if o.template != "" {
-		if _, err := chat.ByName(o.template); err != nil {
-			return cli.Usagef("--template: %v", err)
-		}
 	}
 	if err := o.config.Check(); err != nil {
 		return cli.Usagef("--%w", err)

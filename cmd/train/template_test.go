@@ -76,3 +76,40 @@ func TestTemplateNeedsTokens(t *testing.T) {
 		t.Error("the directory was made")
 	}
 }
+
+// TestNamedTemplate trains with one of the base model's own templates, by its name.
+func TestNamedTemplate(t *testing.T) {
+	base := filepath.Join(t.TempDir(), "base")
+	if err := os.CopyFS(base, os.DirFS(tinyBase)); err != nil {
+		t.Fatal(err)
+	}
+	const short = "{% for m in messages %}[{{ m.role }}]{{ m.content }}<|im_end|>{% endfor %}" +
+		"{% if add_generation_prompt %}[assistant]{% endif %}"
+	file := filepath.Join(base, "additional_chat_templates", "short.jinja")
+	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(short), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	want, err := chat.Detect(short)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	args := append(small(t, out, "--max-steps", "1", "--samples", "0"), "--model", base)
+	must(t, cli.Done, append(args, "--template", "short")...)
+	m, err := hf.Open(t.Context(), nil, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if l, err := infer.CodecOf(m, ""); err != nil || l.Template.Name != want.Name {
+		t.Errorf("asked as %q, %v, want %q", l.Template.Name, err, want.Name)
+	}
+	o := must(t, cli.Usage, append(args, "--template", "long")...)
+	if !strings.Contains(o.stderr, "--template: ") || !strings.Contains(o.stderr, "short") ||
+		!strings.Contains(o.stderr, "chatml") {
+		t.Error(o)
+	}
+}

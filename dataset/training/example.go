@@ -53,7 +53,9 @@ type Encoder struct {
 // The tokens before an answer are those of the prompt that chat gives the model, even if the tokenizer would join the
 // end of the question and the start of the answer into one token: Encode splits the text there. So the model learns an
 // answer from the prompt that it will follow. Some templates render the last prompt differently once it is answered
-// (Mistral v0.3 drops the system prompt); Encode renders it as chat does.
+// (Mistral v0.3 drops the system prompt); Encode renders it as chat does. If the prompt begins thoughts that the
+// template leaves out of an answer, as DeepSeek-R1's does, the answer is a target with its thoughts, or with the end of
+// none.
 //
 // The targets are each answer after c.Prompt and the token that ends it. An answer without text is no target, nor is
 // its end. With All, every token but the first is a target. Encode drops the tokens after the last target, since the
@@ -262,13 +264,26 @@ func (e *Encoder) render(messages []chat.Message, prompt int) (chat.Rendered, er
 	if p.Text == r.Text[:answer.Start] || p.NoTargets != nil {
 		return r, nil
 	}
-	shift := len(p.Text) - answer.Start
-	for _, s := range within(r.Markup, answer.Start, len(r.Text)) {
-		p.Markup = append(p.Markup, chat.Span{Start: s.Start + len(p.Text), End: s.End + len(p.Text)})
-	}
-	p.Targets = append(p.Targets, chat.Span{Start: answer.Start + shift, End: answer.End + shift})
+	begin := len(p.Text)
+	p.Markup = shifted(p.Markup, begin, chat.Span{Start: r.ThoughtsEnd, End: len(r.Thoughts)})
+	p.Text += r.Thoughts
+	p.Markup = shifted(p.Markup, len(p.Text), within(r.Markup, answer.Start, len(r.Text))...)
+	p.Targets = append(p.Targets, chat.Span{Start: begin, End: len(p.Text) + answer.End - answer.Start})
 	p.Text += r.Text[answer.Start:]
 	return p, nil
+}
+
+// shifted appends to spans others, moved by some bytes. It joins those that touch, and leaves out empty ones.
+func shifted(spans []chat.Span, by int, others ...chat.Span) []chat.Span {
+	for _, s := range others {
+		s.Start, s.End = s.Start+by, s.End+by
+		if last := len(spans) - 1; last >= 0 && spans[last].End == s.Start {
+			spans[last].End = s.End
+		} else if s.Start < s.End {
+			spans = append(spans, s)
+		}
+	}
+	return spans
 }
 
 // within returns the parts of spans in [from, to), with offsets from from.

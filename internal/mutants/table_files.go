@@ -75,10 +75,10 @@ var filesMutants = []mutant{
 	{"files/tied-head-unknown", "hf/checkpoint.go", "!(c.Config.Tied && name == head)", "true", "./hf"},
 	{"files/digest-without-config", "hf/checkpoint.go", "sha256.Sum256(c.ConfigJSON)", "sha256.Sum256(nil)", "./hf"},
 	{"files/eos-of-config", "hf/open.go", "c.Generation.EOS = c.Config.EOS", "_ = c.Config.EOS", "./hf"},
-	{"files/template-of-jinja-file", "hf/open.go", "c.Tokenizer.ChatTemplate = string(data); return nil", "_ = data; return nil", "./hf"},
+	{"files/template-of-jinja-file", "hf/open.go", "c.Tokenizer.ChatTemplate, c.Tokenizer.ChatTemplates = string(data), nil", "_ = data", "./hf"},
 	{"files/text-of-any-size", "hf/files.go", "if size > maxText {", "if false {", "./hf"},
 	{"files/top-k-default", "hf/generation.go", "o.within(\"top_k\", 50,", "o.within(\"top_k\", 0,", "./hf"},
-	{"files/template-first-of-list", "hf/generation.go", "if t.Name == \"default\" {", "{", "./hf"},
+	{"files/template-first-of-list", "hf/generation.go", "return named[DefaultTemplate], named", "return list[0].Template, named", "./hf"},
 
 	{"files/role-becomes-special", "chat/render.go", "p.given(role)", "p.own(role)", "./chat"},
 	{"files/date-becomes-special", "chat/llama.go", "p.given(date)", "p.own(date)", "./chat"},

@@ -120,7 +120,8 @@ static feed begin(const plan *p, gemm_source src, gemm_unit *dst, int is_b, int6
 	*walk = (gemm_walk){.at = src.at, .stride = src.stride, .length = gemm_length(&src) * p->size};
 	return (feed){
 		.p = p, .src = src, .dst = dst, .is_b = is_b, .turns = turns, .walk = walk,
-		.lines = gemm_lines(&src), .group = GEMM_GROUP * (src.along_k ? 1 : p->per_unit),
+		.lines = gemm_lines(&src),
+		.group = !src.along_k ? GEMM_GROUP * p->per_unit : is_b ? GEMM_GROUP : p->level->group,
 	};
 }
 
@@ -133,7 +134,7 @@ static void pack_to(feed *f, int64_t line) {
 	if (s.along_k) lane = f->packed, s.lanes = line - f->packed;
 	else unit = f->packed / f->p->per_unit, s.k = line - f->packed;
 	if (f->is_b) l->pack_b(f->dst + unit * l->columns + lane, s, f->p->g.type);
-	else l->pack_a(f->dst + lane * GEMM_STRIDE + unit, s, f->p->g.type);
+	else l->pack_a(f->dst + lane * GEMM_STRIDE + unit * l->side, s, f->p->g.type);
 	f->packed = line;
 }
 

@@ -99,10 +99,13 @@ typedef struct {
 
 // A gemm_level holds a product's inner loops for one level.
 typedef struct {
-	int rows, columns; // of a micro-kernel
+	int rows, columns; // that multiply handles at most
+	int side;          // rows of packed A that lie side by side, unit by unit, instead of one after the other
+	int group;         // rows of A that are packed at once; a multiple of side
 	int pairs;         // bf16 is packed as pairs; otherwise it becomes fp32, as fp16 always does
 	int packing;       // cost of packing a line of one operand, in products with a line of the other
-	// pack_a writes row-major, GEMM_STRIDE units between rows; pack_b k-major, columns units between units of k.
+	// pack_a writes row-major, GEMM_STRIDE units between rows, or side rows in the memory of as many; pack_b k-major,
+	// columns units between units of k.
 	void (*pack_a)(gemm_unit *dst, gemm_source src, dtype type);
 	void (*pack_b)(gemm_unit *dst, gemm_source src, dtype type);
 	// multiply writes the sums of rows × width products of packed A and B, columns apart.

@@ -52,7 +52,7 @@ static double peak_amx(int64_t rounds, dtype type) {
 }
 
 static const gemm_level gemm_amx = {
-	.rows = AMX_ROWS, .columns = GEMM_COLUMNS, .pairs = 1, .packing = 64,
+	.rows = AMX_ROWS, .columns = GEMM_COLUMNS, .side = 1, .group = GEMM_GROUP, .pairs = 1, .packing = 64,
 	.pack_a = pack_a_avx512bf16, .pack_b = pack_b_avx512bf16, .multiply = multiply_amx, .store = store_avx512bf16,
 	.few = few_avx512bf16, .sum_columns = sum_columns_avx512bf16, .peak = peak_amx,
 	.begin = begin_amx, .end = end_amx,

@@ -6,6 +6,7 @@
 #define add_product AT_LEVEL(add_product)
 #define micro_kernel AT_LEVEL(micro_kernel)
 #define smallest_kernel AT_LEVEL(smallest_kernel)
+#define store_rows AT_LEVEL(store_rows)
 #define store_as AT_LEVEL(store_as)
 #define dots AT_LEVEL(dots)
 #define store_activated AT_LEVEL(store_activated)
@@ -21,6 +22,15 @@ enum { AHEAD = 8192 }; // bytes that products with few rows prefetch ahead
 #define ROWS 6
 #endif
 
+// SIDE is how many rows of packed A lie side by side, KERNELS how many micro-kernels multiply runs.
+#if VLEN == 8
+#define SIDE ROWS
+#define KERNELS 4
+#else
+#define SIDE 1
+#define KERNELS 1
+#endif
+
 #include "activation_loops.h"
 #include "gemm_pack_loops.h"
 
@@ -32,6 +42,9 @@ INLINE vec add_product(vec sum, vecuns a, vecuns b, const int pairs) {
 	return sum + (vec)a * (vec)b;
 }
 
+#if VLEN == 8
+#include "gemm_avx2.h"
+#else
 // micro_kernel multiplies. Its sums, rows × vectors, stay in registers until the end. It prefetches later memory every
 // four units: prefetching all at once would hold up the loads that are needed now.
 INLINE void micro_kernel(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
@@ -53,6 +66,7 @@ INLINE void micro_kernel(float *sums, const gemm_unit *a, const gemm_unit *b, in
 	UNROLL for (int i = 0; i < rows; i++)
 		UNROLL for (int j = 0; j < vectors; j++) *(vec *)(sums + i * 2 * VLEN + j * VLEN) = sum[i][j];
 }
+#endif
 
 // smallest_kernel runs the smallest micro-kernel that is large enough, so that edges cost less.
 INLINE void smallest_kernel(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
@@ -71,6 +85,13 @@ static void AT_LEVEL(multiply)(float *sums, const gemm_unit *a, const gemm_unit 
 		return;
 	}
 #endif
+	if (KERNELS > 1) {
+		for (; rows > 0; rows -= ROWS, sums += ROWS * 2 * VLEN, a += ROWS * GEMM_STRIDE) {
+			if (width > VLEN) smallest_kernel(sums, a, b, units, walks, rows, 2, 0);
+			else smallest_kernel(sums, a, b, units, walks, rows, 1, 0);
+		}
+		return;
+	}
 	if (width > VLEN) smallest_kernel(sums, a, b, units, walks, rows, 2, 0);
 	else smallest_kernel(sums, a, b, units, walks, rows, 1, 0);
 }
@@ -95,8 +116,8 @@ static double AT_LEVEL(peak)(int64_t rounds, dtype type) {
 	return 2.0 * ROWS * 2 * VLEN * (type == BF16 && BF16_DOT ? 2 : 1) * (double)rounds;
 }
 
-// store_as is store for one combination of what becomes of the sums.
-INLINE void store_as(const float *sums, gemm_target to, int64_t rows, int64_t width,
+// store_rows is store for one combination of what becomes of the sums.
+INLINE void store_rows(const float *sums, gemm_target to, int64_t rows, int64_t width,
 	const dtype type, const int add, const int partial, const int bias) {
 	for (int64_t i = 0; i < rows; i++, sums += 2 * VLEN, to.c += to.stride, to.partial += to.partial_stride) {
 		EACH(j, n, 0, width, {
@@ -107,6 +128,13 @@ INLINE void store_as(const float *sums, gemm_target to, int64_t rows, int64_t wi
 			st(to.c, j, n, x, type);
 		});
 	}
+}
+
+// store_as calls store_rows. At AVX2 a branch that a loop over two vectors mispredicts is worth avoiding.
+INLINE void store_as(const float *sums, gemm_target to, int64_t rows, int64_t width,
+	const dtype type, const int add, const int partial, const int bias) {
+	if (VLEN == 8 && width == 2 * VLEN) store_rows(sums, to, rows, 2 * VLEN, type, add, partial, bias);
+	else store_rows(sums, to, rows, width, type, add, partial, bias);
 }
 
 // store_activated is store for a product that an activation follows.
@@ -201,9 +229,12 @@ static void AT_LEVEL(sum_columns)(
 }
 
 static const gemm_level AT_LEVEL(gemm) = {
-	.rows = ROWS, .columns = 2 * VLEN, .pairs = BF16_DOT, .packing = 8,
+	.rows = KERNELS * ROWS, .columns = 2 * VLEN, .side = SIDE, .group = SIDE > 1 ? 2 * SIDE : GEMM_GROUP,
+	.pairs = BF16_DOT, .packing = 8,
 	.pack_a = AT_LEVEL(pack_a), .pack_b = AT_LEVEL(pack_b), .multiply = AT_LEVEL(multiply), .store = AT_LEVEL(store),
 	.few = AT_LEVEL(few), .sum_columns = AT_LEVEL(sum_columns), .peak = AT_LEVEL(peak),
 };
 
 #undef ROWS
+#undef SIDE
+#undef KERNELS

@@ -138,9 +138,11 @@ INLINE void pack(gemm_unit *dst, int64_t dst_stride, int stay, gemm_source src, 
 	else FOR_TYPE(from, pack_turned(dst, dst_stride, src.at, src.stride, n, bytes, type))
 }
 
+#if VLEN != 8 // gemm_avx2.h has its own
 static void AT_LEVEL(pack_a)(gemm_unit *dst, gemm_source src, dtype type) {
 	pack(dst, GEMM_STRIDE, src.along_k, src, type);
 }
+#endif
 
 static void AT_LEVEL(pack_b)(gemm_unit *dst, gemm_source src, dtype type) {
 	pack(dst, 2 * VLEN, !src.along_k, src, type);

@@ -79,6 +79,14 @@ TEMPLATES = [
     "{{ 'a well-known e-mail-list -- x--y (foo) antidisestablishmentarianism, it\'s 3-4 -5'|wordwrap(9) }}|{{ 'aaaa-bbbb  cc'|wordwrap(3, false, '/', false) }}",
     "{{ 'see (http://a.com/x_(y)), www.b.org. c.info/?q=1&r=<2> me@d.org mailto:e@f.net, 1.2.3.4 https://1.2.3.4:80/ @g@h.com'|urlize }}",
     "{{ 'http://example.com/long/path tel:123 x@y.zz'|urlize(12, true, target='_b', rel='z a', extra_schemes=['tel:']) }}",
+    "{{ 'a\tbc\t|\n\td\r\te'.expandtabs() }}{{ 'a\tb\t\té\t|'.expandtabs(4) }}{{ '\ta'.expandtabs(0) }}{{ 'a\tb'.expandtabs(tabsize=1) }}{{ 'a\tb'.expandtabs(-1) }}",
+    "{% for s in ['', 'A', 'a', 'Ab Cd', 'AB', 'It\\'S', 'It\\'s', '1A b', 'ǅ', 'ǅx', '1', 'Ⅷ', 'Ⓐⓑ', 'ªb', 'ⅷ'] %}{{ s.istitle() }}{{ s.isupper() }}{{ s.islower() }} {{ s.title() }} {% endfor %}",
+    "{% for s in ['', 'a', '_', '1a', 'a1', 'é', 'a-b', 'a b', 'Ⅷ', 'a·', '℘', '_\u0301', 'class'] %}{{ s.isidentifier() }} {% endfor %}",
+    "{% for s in ['', ' ', 'a\n', '\u00a0', 'é', '\u200b', '\u0301', '😀', '\x7f', '\ue000', '\ud7ff'] %}{{ s.isprintable() }} {% endfor %}",
+    "{{ 'abcabc'.translate({97: 'xy', 98: none, 99: 100}) }} {{ 'abc'.translate({}) }} {{ 'é😀'.translate({233: 'e', 128512: ':)'}) }}",
+    "{{ 'hello'.translate('hello'.maketrans('el', 'ip')) }} {{ 'a-b'.translate(''.maketrans('ab', 'xy', '-')) }} {{ 'ab'.translate(''.maketrans({'a': 'AA', 98: none})) }} {{ ''.maketrans('ab', 'éz', 'q') }}",
+    "{{ 'a'.translate(3) }}", "{{ 'a'.translate({97: 1114112}) }}", "{{ ''.maketrans('a', 'bc') }}", "{{ ''.maketrans({'ab': 1}) }}", "{{ ''.maketrans('ab') }}",
+    "{{ 'ananas'.count('an', 1) }} {{ 'ananas'.count('a', 1, -1) }} {{ 'abc'.count('') }} {{ 'abc'.count('', 3) }} {{ 'abc'.count('', 4) }} {{ 'abc'.count('b', 5) }}",
 ]
 
 if __name__ == "__main__":

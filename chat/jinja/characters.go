@@ -1,0 +1,151 @@
+// Methods of str that go through its characters.
+
+package jinja
+
+import (
+	"math/big"
+	"strings"
+	"unicode"
+)
+
+// expandTabs puts spaces in place of tabs, up to the next multiple of a width. They come from where the tab does.
+func expandTabs(in *interp, s Str, a *args) any {
+	width := 8
+	if a.want("expandtabs", 0, "tabsize")[0] {
+		width = toInt(a.list[0])
+	}
+	b := builder{in: in}
+	from, column := 0, 0
+	for i, r := range s.s {
+		switch r {
+		default:
+			column++
+		case '\n', '\r':
+			column = 0
+		case '\t':
+			b.add(s.cut(from, i))
+			from = i + 1
+			if width > 0 {
+				n := width - column%width
+				b.add(in.fill(n, in.each(s.cut(i, from), func(string) string { return " " })))
+				column += n
+			}
+		}
+	}
+	b.add(s.cut(from, len(s.s)))
+	return b.str()
+}
+
+// translate replaces each character by what a table has for its code point: another one, a text, or none.
+func translate(in *interp, s Str, a *args) any {
+	a.want("translate", 1, "table")
+	table, is := a.list[0].(*Dict)
+	if !is {
+		fail("translate wants a mapping, not %s", typeName(a.list[0]))
+	}
+	in.step(length(s.s))
+	b := builder{in: in}
+	from := 0
+	for i, r := range s.s {
+		v, is := table.get(big.NewInt(int64(r)))
+		if !is {
+			continue
+		}
+		n := len(string(r))
+		b.add(s.cut(from, i))
+		from = i + n
+		switch v := v.(type) {
+		case nil:
+		case Str:
+			b.add(v)
+		default:
+			b.add(own(string(character(v))))
+		}
+	}
+	b.add(s.cut(from, len(s.s)))
+	return b.str()
+}
+
+// character is the character of a code point.
+func character(v any) rune {
+	n := toInt(v)
+	if n < 0 || n > unicode.MaxRune {
+		fail("character mapping must be in range(0x110000)")
+	}
+	return rune(n)
+}
+
+// makeTrans makes a table for translate: of a mapping whose keys are characters, or of texts of equal lengths, and of
+// one whose characters go.
+func makeTrans(in *interp, _ Str, a *args) any {
+	has := a.want("maketrans", 1, "x", "y", "z")
+	table := &Dict{}
+	code := func(r rune) any { return big.NewInt(int64(r)) }
+	if !has[1] {
+		d, is := a.list[0].(*Dict)
+		if !is {
+			fail("if you give only one argument to maketrans it must be a dict")
+		}
+		in.step(len(d.keys))
+		for i, k := range d.keys {
+			if s, is := k.(Str); is {
+				if length(s.s) != 1 {
+					fail("string keys in translate table must be of length 1")
+				}
+				k = code([]rune(s.s)[0])
+			}
+			table.set(k, d.values[i])
+		}
+		return table
+	}
+	x, y := []rune(toStr(a.list[0]).s), []rune(toStr(a.list[1]).s)
+	if len(x) != len(y) {
+		fail("the first two maketrans arguments must have equal length")
+	}
+	in.step(len(x))
+	for i := range x {
+		table.set(code(x[i]), code(y[i]))
+	}
+	if has[2] {
+		for _, r := range toStr(a.list[2]).s {
+			table.set(code(r), nil)
+		}
+	}
+	return table
+}
+
+// isTitle tells whether upper case letters begin words and lower case ones go on, with at least one of them.
+func isTitle(s string) bool {
+	inWord, found := false, false
+	for _, r := range s {
+		switch {
+		case notLower(r):
+			if inWord {
+				return false
+			}
+			inWord, found = true, true
+		case notUpper(r):
+			if !inWord {
+				return false
+			}
+			found = true
+		default:
+			inWord = false
+		}
+	}
+	return found
+}
+
+func isIdentifier(s string) bool {
+	for i, r := range s {
+		begins := r == '_' || unicode.IsLetter(r) || unicode.In(r, unicode.Nl, unicode.Other_ID_Start)
+		if !begins && (i == 0 || !unicode.In(r, unicode.Mn, unicode.Mc, unicode.Nd, unicode.Pc, unicode.Other_ID_Continue)) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func isPrintable(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+}
