@@ -86,8 +86,8 @@ func (d *Device) wgmma(p cpu.Product, keep tensor.Matrix, gated bool) bool {
 		}
 	}
 	t := d.gpu.wgmmaTiling(p.C.Rows, p.C.Cols, gated)
-	if _, atOnce := t.out(gated); gated && kept && p.C.Cols%atOnce != 0 { // the last gates would be stored over the first ups
-		return false
+	if _, atOnce := t.out(gated); gated && kept && p.C.Cols%atOnce != 0 {
+		return false // the last gates would be stored over the first ups
 	}
 	d.wgmmaTiled(p, keep, kept, gated, t)
 	return true
@@ -109,7 +109,8 @@ func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool,
 	d.launch(kernel{"wgmma.cu", "product_wgmma", halfOf(p, how)}, g,
 		tiles(d.tileMap(p.A, wgmmaRows, wgmmaDepth), p.A),
 		tiles(d.tileMap(p.B, min(t.columns, columns), wgmmaDepth), p.B),
-		tiles(d.tileMap(p.C, 64, atOnce), p.C), tiles(d.tileMap(keep, 64, atOnce), keep).moves(number(kept)*keep.Rows*keep.DType.RowBytes(keep.Cols)),
+		tiles(d.tileMap(p.C, 64, atOnce), p.C),
+		tiles(d.tileMap(keep, 64, atOnce), keep).moves(number(kept)*keep.Rows*keep.DType.RowBytes(keep.Cols)),
 		address(p.Bias), i32(m), i32(n), i32(p.A.Cols), flag(kept))
 }
 

@@ -1,8 +1,8 @@
 // Products of a warpgroup, and copies of whole tiles between global and shared memory, as only sm_90 has them.
 //
 // A warpgroup is four warps, the first of which has a number that is a multiple of four. A tile in shared memory is
-// rows of 64 Half, 128 bytes, and starts at a multiple of 1,024 bytes. The order of the eight words of 16 bytes in a row
-// differs from row to row, so that a column of words is in different banks: see swizzled.
+// rows of 64 Half, 128 bytes, and starts at a multiple of 1,024 bytes. The order of the eight words of 16 bytes in a
+// row differs from row to row, so that a column of words is in different banks: see swizzled.
 #pragma once
 #include "mma.cuh"
 
@@ -149,8 +149,8 @@ inline void stmatrix(void *row, const unsigned (&r)[4]) {
 }
 
 // Products of a warpgroup. Those that start one after the other are added up in order; groupCommit puts them into a
-// group, and groupWait waits for all groups except the last N. Before that, no thread reads the sums, and the tiles stay
-// as they are. groupFence comes before the first product after sums were set.
+// group, and groupWait waits for all groups except the last N. Before that, no thread reads the sums, and the tiles
+// stay as they are. groupFence comes before the first product after sums were set.
 inline void groupFence() {
 #ifndef EMULATED
 	asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -215,8 +215,8 @@ template <int N> inline void groupWait() {
 	"{\n.reg .pred p;\nsetp.ne.b32 p, " GROUP_ADD ", 0;\nwgmma.mma_async.sync.aligned.m64" GROUP_N "k16.f32." \
 	GROUP_TYPE "." GROUP_TYPE " {" GROUP_SUMS "}, " GROUP_OPERANDS ", p, 1, 1, 0, 0;\n}"
 
-// groupMultiply starts d = a·bᵀ, or d += a·bᵀ if add is set, for 64 rows of a and TILE_N rows of b, of 16 elements each.
-// Both point into the first row of a tile. Thread t of the warpgroup has element i of d in row
+// groupMultiply starts d = a·bᵀ, or d += a·bᵀ if add is set, for 64 rows of a and TILE_N rows of b, of 16 elements
+// each. Both point into the first row of a tile. Thread t of the warpgroup has element i of d in row
 // t/32·16 + t%32/4 + i/2%2·8 and column t%4·2 + i%2 + i/4·8.
 inline void groupMultiply(float (&d)[TILE_N / 2], const char *a, const char *b, int add) {
 #ifdef EMULATED

@@ -18,7 +18,7 @@ const wgmmaSource = `
 #include "wgmma.cuh"
 extern __shared__ uint4 memory[];
 
-// product writes the sums of a·bᵀ to d, those of one row next to each other, and their pairs to c through shared memory.
+// product writes the sums of a·bᵀ to d, those of one row next to each other, and rounded to c through shared memory.
 extern "C" __global__ void product(const __grid_constant__ TileMap a, const __grid_constant__ TileMap b,
 	const __grid_constant__ TileMap c, float *d, int how) {
 	char *const tiles = (char *)memory + (1024 - (size_t)shared(memory) % 1024) % 1024;

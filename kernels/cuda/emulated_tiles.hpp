@@ -1,5 +1,5 @@
-// What only sm_90 has, on the emulated GPU: barriers with phases, copies of tiles, and products of a warpgroup. All of them
-// happen as late as they may, so that a kernel that does not wait for them computes something else.
+// What only sm_90 has, on the emulated GPU: barriers with phases, copies of tiles, and products of a warpgroup. All of
+// them happen as late as they may, so that a kernel that does not wait for them computes something else.
 
 // The driver fills a tensor map with this.
 struct tile_map {
@@ -88,7 +88,8 @@ static void end_phase(phased &p) {
 
 static void check_shared(const void *p, size_t bytes, size_t multiple) {
 	const shared_part &s = shared_parts[1];
-	if ((uintptr_t)p < s.at || (uintptr_t)p + bytes > s.at + s.bytes) end_with("a tile that is not in dynamic shared memory");
+	if ((uintptr_t)p < s.at || (uintptr_t)p + bytes > s.at + s.bytes)
+		end_with("a tile that is not in dynamic shared memory");
 	if ((uintptr_t)p % multiple) end_with("a tile whose address is no multiple of " + std::to_string(multiple));
 }
 
@@ -160,7 +161,8 @@ static void tile_store(const void *map_, int row, int column, const void *from) 
 	check_shared(from, bytes, map.row_bytes() * 8);
 	for (int i = 0; i < threads; i++) {
 		for (const uintptr_t p : started[i].unfenced) {
-			if (p - (uintptr_t)from < bytes) end_with("stores a tile that " + thread_text(i) + " wrote to without a fence since");
+			if (p - (uintptr_t)from < bytes)
+				end_with("stores a tile that " + thread_text(i) + " wrote to without a fence since");
 		}
 	}
 	for (int r = 0; r < (int)map.tile_rows; r++) {
@@ -223,7 +225,8 @@ static void multiply(int first_thread) {
 	operand(a, 64, first.a, first.f16);
 	operand(b, first.columns, first.b, first.f16);
 	for (int t = 0; t < 128; t++) {
-		if (group[t].products.empty() || !(group[t].products[0] == first)) end_with("threads of a warpgroup multiply differently");
+		if (group[t].products.empty() || !(group[t].products[0] == first))
+			end_with("threads of a warpgroup multiply differently");
 		float *const d = group[t].products[0].d;
 		for (int i = 0; i < first.columns / 2; i++) {
 			const float *x = &a[16 * (t / 32 * 16 + t % 32 / 4 + i / 2 % 2 * 8)], *y = &b[16 * (t % 4 * 2 + i % 2 + i / 4 * 8)];

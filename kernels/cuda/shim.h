@@ -80,8 +80,8 @@ cuda_status cuda_load(uintptr_t gpu, const void *image, uintptr_t *module);
 cuda_status cuda_function(uintptr_t gpu, uintptr_t module, const char *name, uintptr_t *function);
 cuda_status cuda_allow_shared(uintptr_t gpu, uintptr_t function, uint32_t bytes);
 
-// cuda_tile_map describes a matrix of 16-bit elements, and the tiles of it that a kernel copies, in CUDA_MAP_BYTES bytes.
-// Tiles have 64 or 32 columns, and in shared memory their rows are swizzled by 128 or 64 bytes.
+// cuda_tile_map describes a matrix of 16-bit elements, and the tiles of it that a kernel copies, in CUDA_MAP_BYTES
+// bytes. Tiles have 64 or 32 columns, and in shared memory their rows are swizzled by 128 or 64 bytes.
 typedef struct {
 	uint64_t address, rows, columns, stride; // stride: bytes from one row to the next
 	uint32_t tile_rows, tile_columns;
@@ -91,8 +91,8 @@ cuda_status cuda_tile_map(uintptr_t gpu, const cuda_tiles *tiles, void *map);
 
 enum { CUDA_MAX_ARGS = 64 };
 
-// cuda_launch queues a kernel. Its first parameters are maps, if there are any. Each argument that follows is eight bytes;
-// smaller ones are in the low bytes. If early, the kernel
+// cuda_launch queues a kernel. Its first parameters are maps, if there are any. Each argument that follows is eight
+// bytes; smaller ones are in the low bytes. If early, the kernel
 // may start before the previous kernel has ended, if that one allows it, and waits for it itself.
 cuda_status cuda_launch(uintptr_t gpu, uintptr_t function, uint32_t gridX, uint32_t gridY, uint32_t gridZ,
 	uint32_t blockX, uint32_t blockY, uint32_t blockZ, uint32_t shared, int early, const void *maps, int map_count,
