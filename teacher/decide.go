@@ -255,7 +255,7 @@ func (d *decider) start(ctx context.Context, t *task) {
 		defer close(t.done)
 		for {
 			d.attempt(ctx, t)
-			if t.err != nil || t.failed == nil || t.prompt.Attempt == attempts || t.answer.Finish == refusedFinish {
+			if t.err != nil || t.failed == nil || t.prompt.Attempt == d.attempts() || t.answer.Finish == refusedFinish {
 				return
 			}
 		}
@@ -289,7 +289,7 @@ func (d *decider) decide(ctx context.Context, t *task) error {
 	}
 	if refusal := d.ledger.admit(t.said); refusal != "" {
 		t.failed = &dataset.Check{ID: "A10", Value: refusal}
-		if t.prompt.Attempt == attempts {
+		if t.prompt.Attempt == d.attempts() {
 			d.settle(t)
 			return d.unsuitable(t)
 		}

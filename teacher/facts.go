@@ -19,6 +19,7 @@ func factsOf(p *Prompt) voice.Facts {
 		IsQuestion: strings.Contains(p.Row.Instruction, "?"),
 		HasInput:   !dataset.NoInput(p.Row.Input),
 	}
+	readQuestion(&f, p.Row.Instruction, p.Row.Input, p.Parts.Blocks)
 	for i, block := range p.Parts.Blocks {
 		f.Placeholders = append(f.Placeholders, placeholder(i+1))
 		if p.Parts.tag(i) == Python {
@@ -69,6 +70,7 @@ func readCode(f *voice.Facts, src string) {
 	for i := range r.tokens {
 		r.read(i)
 	}
+	readDeeds(f, src, r.tokens)
 }
 
 // A codeReader reads the tokens of a block of code once and adds what they prove to f.
@@ -88,6 +90,7 @@ type codeReader struct {
 type block struct {
 	loop, class bool
 	function    string
+	name        string // of the class
 }
 
 // at returns the ith token, the zero token if there is none.

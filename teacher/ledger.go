@@ -9,28 +9,31 @@ import (
 
 // The diversity budget: the largest share of the accepted rows that may have the same …
 const (
-	openerShare   = 0.10 // … first two words, or the same device
-	firstShare    = 0.05 // … first five words
-	sentenceShare = 0.03 // … sentence of the prose
-	shingleShare  = 0.08 // … five words in a row, anywhere in the prose
+	openerShare  = 0.10 // … first two words, or the same device
+	firstShare   = 0.05 // … first five words
+	shingleShare = 0.08 // … five words in a row, anywhere in the prose
+	// The style sets how many may have the same sentence, or eight words in a row.
 )
 
 // A ledger counts what the accepted rows say. It refuses a row that would make the dataset say something too often, or
 // that nearly repeats one row. Shares are of the rows accepted so far, so that they hold whenever the run ends; among
-// the first rows, where a share means nothing, two or three uses are free. The time and memory that a row takes do not
-// depend on the number of rows before it. A ledger must not be used by several goroutines at once: its verdicts depend
-// on the order of the rows.
+// the first rows, where a share means nothing, two or three uses are free, and up to ten of a sentence or a run of
+// eight words as long as those are at most 3% of the rows. The time and memory that a row takes do not depend on the
+// number of rows before it. A ledger must not be used by several goroutines at once: its verdicts depend on the order
+// of the rows.
 type ledger struct {
-	rows                                          int
-	openers, devices, firsts, sentences, shingles tally
-	texts                                         copies
+	rows                                                int
+	sentenceShare, runShare                             float64
+	openers, devices, firsts, sentences, shingles, runs tally
+	texts                                               copies
 }
 
-// newLedger returns an empty ledger.
-func newLedger() *ledger {
+// newLedger returns an empty ledger for rows in a style.
+func newLedger(s *voice.Style) *ledger {
 	return &ledger{
+		sentenceShare: s.Repeat[0] / 100, runShare: s.Repeat[1] / 100,
 		openers: newTally(maxTallied), devices: newTally(maxTallied), firsts: newTally(maxTallied),
-		sentences: newTally(maxTallied), shingles: newTally(maxTallied),
+		sentences: newTally(maxTallied), shingles: newTally(maxTallied), runs: newTally(maxTallied),
 	}
 }
 
@@ -42,6 +45,7 @@ type said struct {
 	opener, device, first string
 	sentences             []string // distinct
 	shingles              []uint64 // distinct, in ascending order
+	runs                  []uint64 // of eight words, distinct
 	bands                 [bands]uint32
 }
 
@@ -49,7 +53,7 @@ type said struct {
 func saidIn(prose voice.Text, device string) said {
 	s := said{
 		opener: prose.Opener(), device: device, first: prose.FirstFive(),
-		sentences: distinct(prose.Sentences()), shingles: prose.Shingles(5),
+		sentences: distinct(prose.Sentences()), shingles: prose.Shingles(5), runs: distinct(prose.Shingles(8)),
 	}
 	slices.Sort(s.shingles)
 	s.shingles = slices.Compact(s.shingles)
@@ -87,9 +91,15 @@ func (l *ledger) excess(s said, added int) string {
 	if over(&l.firsts, hashOf(s.first), firstShare, 2) {
 		return fmt.Sprintf("too many answers already begin %q", s.first)
 	}
+	free := min(10, budget(0.03, l.rows+added, 2))
 	for _, sentence := range s.sentences {
-		if over(&l.sentences, hashOf(sentence), sentenceShare, 2) {
+		if over(&l.sentences, hashOf(sentence), l.sentenceShare, free) {
 			return fmt.Sprintf("too many answers already contain the sentence %q", sentence)
+		}
+	}
+	for _, run := range s.runs {
+		if over(&l.runs, run, l.runShare, free) {
+			return "too many answers already share a run of eight words with this one"
 		}
 	}
 	for _, shingle := range s.shingles {
@@ -111,6 +121,9 @@ func (l *ledger) record(s said) {
 	}
 	for _, shingle := range s.shingles {
 		l.shingles.add(shingle)
+	}
+	for _, run := range s.runs {
+		l.runs.add(run)
 	}
 }
 

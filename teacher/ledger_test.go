@@ -45,7 +45,7 @@ func TestLedgerNearCopy(t *testing.T) {
 		sentences = append(sentences, fmt.Sprintf("Here p%[1]d says q%[1]d and r%[1]d while s%[1]d waits for t%[1]d and "+
 			"u%[1]d.", i))
 	}
-	l := newLedger()
+	l := newLedger(&voice.Style{Repeat: [2]float64{3, 3}})
 	if refusal := l.admit(saidIn(voice.Read("First of all. "+strings.Join(sentences, " ")), "")); refusal != "" {
 		t.Fatal(refusal)
 	}
@@ -144,7 +144,7 @@ func randomProse(rng *rand.Rand) string {
 // TestLedgerBudget admits random rows and recounts the accepted ones by brute force.
 func TestLedgerBudget(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	l := newLedger()
+	l := newLedger(&voice.Style{Repeat: [2]float64{3, 3}})
 	var rows []string
 	refusals := map[string]int{}
 	for range 3000 {
@@ -189,7 +189,7 @@ func TestLedgerBudget(t *testing.T) {
 		check("first five "+o, c, firstShare)
 	}
 	for o, c := range sentences {
-		check("sentence "+o, c, sentenceShare)
+		check("sentence "+o, c, 0.03)
 	}
 	for o, c := range shingles {
 		check(fmt.Sprint("shingle ", o), c, shingleShare)
@@ -213,7 +213,7 @@ func TestLedgerBudget(t *testing.T) {
 }
 
 func TestLedgerRefusalRecordsNothing(t *testing.T) {
-	l := newLedger()
+	l := newLedger(&voice.Style{Repeat: [2]float64{3, 3}})
 	a := "Oh good, another question about lists that nobody has ever asked before today."
 	if r := l.admit(saidIn(voice.Read(a), "x")); r != "" {
 		t.Fatal(r)
@@ -240,14 +240,16 @@ func TestBudgetBounds(t *testing.T) {
 		"device":   {func(s *said) { s.device = "same" }, 10, 3},
 		"first":    {func(s *said) { s.first = "same" }, 5, 2},
 		"sentence": {func(s *said) { s.sentences = append(s.sentences, "same") }, 3, 2},
+		"run":      {func(s *said) { s.runs = append(s.runs, 7) }, 3, 2},
 		"shingle":  {func(s *said) { s.shingles = append(s.shingles, 7) }, 8, 3},
 	} {
 		for rows, limit := range map[int]int{100: c.hundred, 10: c.ten} {
-			l := newLedger()
+			l := newLedger(&voice.Style{Repeat: [2]float64{3, 3}})
 			row := func(i int) said {
 				word := fmt.Sprint(i)
 				return said{opener: word, device: "d" + word, first: word, sentences: []string{word},
-					shingles: []uint64{uint64(i) + 1000}}
+					shingles: []uint64{uint64(i) + 1000},
+					runs:     []uint64{uint64(i) + 1000}}
 			}
 			for i := range rows - 1 {
 				s := row(i)

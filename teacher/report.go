@@ -66,7 +66,7 @@ const toneBuckets = 21
 func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Certificate, language string) Report {
 	r := Report{Rows: len(rows), Failed: map[string]int{}, Tone: make([]int, toneBuckets)}
 	openers, firsts, sentences, devices := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
-	ledger := newLedger()
+	ledger := newLedger(style)
 	says := func(row dataset.Rewritten) said { return saidIn(voice.Read(row.OutputPassiveAggressive), "") }
 	for _, row := range rows {
 		ledger.record(says(row))

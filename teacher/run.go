@@ -10,7 +10,10 @@ import (
 )
 
 const (
-	attempts  = 2    // per row; the second names the reason why the first was refused
+	// Attempts per row. A model is told why its first answer was refused. Builtin is told nothing, but costs nothing.
+	attempts        = 2
+	builtinAttempts = 24
+
 	lookAhead = 1024 // rows that may be in progress before the next decision
 
 	// A row that the ledger refuses is asked about again and decided this many rows later. It is a number of rows, not a
@@ -130,7 +133,8 @@ func (r *Run) Do(ctx context.Context) (Summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 
-	d := &decider{Run: r, wg: &wg, ledger: newLedger(), assigner: newAssigner(r.Style, r.Seed), seen: map[[16]byte]bool{}}
+	d := &decider{Run: r, wg: &wg, ledger: newLedger(r.Style), assigner: newAssigner(r.Style, r.Seed),
+		seen: map[[16]byte]bool{}}
 	d.sum = Summary{
 		Target: r.Rows, Unfit: map[string]int{}, Refused: map[string]int{}, GivenUp: map[string]int{},
 		First: map[string]string{},
@@ -155,4 +159,12 @@ func varied(s *voice.Style) error {
 			s.Name, len(s.Openers), minOpeners, 100*openerShare)
 	}
 	return nil
+}
+
+// attempts returns how many attempts a row gets.
+func (r *Run) attempts() int {
+	if _, ok := r.Teacher.(Builtin); ok {
+		return builtinAttempts
+	}
+	return attempts
 }

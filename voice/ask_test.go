@@ -160,6 +160,7 @@ func TestEnglish(t *testing.T) {
 	for ask, want := range map[string]string{
 		"write a loop and print it":        "",
 		"write a function to add and show": "writing a function to add and show",
+		"write one that adds and print it": "",
 		"sort, print and save a list":      "",
 		"sort a list":                      "sorting a list",
 		"":                                 "",

@@ -45,10 +45,12 @@ func (s *Style) Compose(f Facts, a Assignment) (string, error) {
 	pick := func(n int) int { return int(rng.Uint64() % uint64(n)) }
 	w := &writer{style: s, pick: pick, has: f.features(), calls: f.Calls, marks: make([]bool, s.marks)}
 	w.values = f.slots(pick)
+	w.inline = make([][]string, len(w.values))
 	for i, v := range w.values {
 		if v != "" {
 			w.filled |= 1 << i
 		}
+		w.inline[i] = inlineCode.FindAllString(v, -1)
 	}
 	var last error
 	for range drafts {
@@ -109,16 +111,18 @@ type writer struct {
 	has    Feature
 	calls  []string
 	values []string
-	filled uint32 // slots that have a value
+	inline [][]string // what each value has in backticks, with them
+	filled uint64     // slots that have a value
 
 	particular bool // a phrase about this question or this code was available
 
 	used       []*phrase
 	conditions []*condition
-	slots      uint32
+	slots      uint64
 	marks      []bool
 	named      []string // what the draft has said in backticks
 	pool, best []*phrase
+	otherwise  []*phrase // fit if nothing else does
 }
 
 // draft writes a text along the skeleton.
@@ -156,11 +160,16 @@ func (w *writer) draft(skeleton []string, opener string, placeholders []string) 
 
 // choose chooses a phrase whose condition holds, whose slots have values, that this draft has not used, and that names
 // nothing in backticks that it has named: one remark about a name is enough. It prefers one that repeats no slot,
-// condition or marked word. If no phrase fits, it chooses one without slots and conditions.
+// condition or marked word. If none fits but those for such a case, it chooses among those, and at last one without
+// slots and conditions.
 func (w *writer) choose(pool []*phrase) *phrase {
-	w.pool, w.best = w.pool[:0], w.best[:0]
+	w.pool, w.best, w.otherwise = w.pool[:0], w.best[:0], w.otherwise[:0]
 	for _, p := range pool {
 		if p.slots&^w.filled != 0 || !p.condition.holds(w.has, w.calls) || slices.Contains(w.used, p) || w.names(p) {
+			continue
+		}
+		if p.condition.otherwise {
+			w.otherwise = append(w.otherwise, p)
 			continue
 		}
 		w.pool = append(w.pool, p)
@@ -170,12 +179,15 @@ func (w *writer) choose(pool []*phrase) *phrase {
 		}
 		w.best = append(w.best, p)
 		if !plain(p) {
-			w.best = append(w.best, p) // a phrase about this answer is twice as likely
+			w.best = append(w.best, p, p, p) // a phrase about this answer is four times as likely
 		}
 	}
 	from := w.best
 	if len(from) == 0 {
 		from = w.pool
+	}
+	if len(from) == 0 {
+		from = w.otherwise
 	}
 	if len(from) == 0 {
 		// The parser has checked that there are some.
@@ -184,14 +196,14 @@ func (w *writer) choose(pool []*phrase) *phrase {
 	p := from[w.pick(len(from))]
 	w.used = append(w.used, p)
 	w.conditions = append(w.conditions, p.condition)
-	w.slots |= p.slots
+	w.slots |= p.slots | sameSubject(p.slots)
 	for _, m := range p.marks {
 		w.marks[m] = true
 	}
 	w.named = append(w.named, p.names...)
 	for _, part := range p.parts {
 		if part.slot >= 0 {
-			w.named = append(w.named, w.values[part.slot])
+			w.named = append(w.named, w.inline[part.slot]...)
 		}
 	}
 	return p
@@ -199,12 +211,13 @@ func (w *writer) choose(pool []*phrase) *phrase {
 
 // names reports whether a phrase has in backticks what the draft has named already.
 func (w *writer) names(p *phrase) bool {
+	said := func(name string) bool { return slices.Contains(w.named, name) }
 	for _, part := range p.parts {
-		if part.slot >= 0 && strings.HasPrefix(w.values[part.slot], "`") && slices.Contains(w.named, w.values[part.slot]) {
+		if part.slot >= 0 && slices.ContainsFunc(w.inline[part.slot], said) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(p.names, func(name string) bool { return slices.Contains(w.named, name) })
+	return slices.ContainsFunc(p.names, said)
 }
 
 // marked reports whether the draft has a marked word of a phrase already.

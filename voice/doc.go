@@ -20,6 +20,7 @@
 //	cues: 2                 minimum number of distinct cues
 //	density: 2 40           cues per 100 words, minimum and maximum
 //	words: 25 220           words of prose, minimum and maximum
+//	repeat: 3 8             percentages of rows that may share a sentence, and eight words in a row
 //
 // All settings but the name have defaults. Then come sections, each with a header in square brackets:
 //
@@ -71,6 +72,28 @@
 //	             a name from the code: defined, defined, imported, called, assigned
 //	{lines}      a number from two on: eleven lines
 //	{functions}  likewise: two functions
+//	{number}     a number that the question states
+//	{word}       a word that question and code have as text, in quotation marks: "walrus"
+//
+// Other slots say what a statement of the code does, in the code's own words and in backticks. Those on one line are
+// filled together, and only if the statement is the only one of its kind, so that a sentence may say "the loop":
+//
+//	{returner} {returned}  a function, and the expression that it returns
+//	{taker} {taken}        a function, and its parameters, none of which has a default
+//	{optional} {default}   a parameter, and its default
+//	{target} {value}       a variable, and the expression that it is set to
+//	{starter} {start}      a variable that is set again later, and the number that it is first set to
+//	{constant} {figure}    a variable that is set once, and the number that it is set to
+//	{step}                 an augmented assignment in a loop: total += price
+//	{each} {over}          the variable of a for statement, and what it iterates over
+//	{awaited}              the condition of a while statement
+//	{tested}               the condition of an if statement
+//	{printed}              the argument of a print()
+//	{said}                 a string that a print() shows; there may be others
+//	{appended} {appendee}  what is appended, and to what
+//	{raised} {caught}      exceptions, each filled alone
+//	{derived} {base}       a class, and its base
+//	{keeper} {kept}        a class, and an attribute that its __init__ sets, or a field of a dataclass
 //
 // A section can have a condition; the composer uses its phrases only if the condition holds. It lists what the code
 // must have, or with "not" must not have; a name with () must be called in the code:
@@ -84,10 +107,12 @@
 // set, string, format, sort, print, conditional, try, raise, lambda, function, class, method, return, import, slice,
 // range, arithmetic, file, with, generator, decorator, docstring and comment; and short (one to four lines), long
 // (fifteen or more), several (functions), input (the question has input data) and question (it has a question mark). A
-// section may occur again, with the same condition or another. Every block needs at least one phrase without slots and
-// conditions; a few dozen keep answers from repeating each other.
+// section may occur again, with the same condition or another. The phrases of [remark otherwise] are for answers that
+// no other phrase of the block fits. A phrase fits only if the answer has not named yet, in backticks, what it names.
+// Every block needs at least one phrase without slots and conditions; a few dozen keep answers from repeating each
+// other.
 //
-// gen lets no first two words open more than 10% of its rows, and no sentence occur in more than 3%. So a style needs
-// at least 13 different openers, and at least 34 phrases in each block that every answer has. With fewer, rows are
-// given up.
+// gen lets no first two words open more than 10% of its rows, and no sentence occur in more than the setting repeat
+// allows. So a style that repeats 3% needs at least 13 different openers, and at least 34 phrases in each block that
+// every answer has; one that repeats 1% needs a hundred. With fewer, rows are given up.
 package voice

@@ -138,7 +138,7 @@ func gerundClause(ask string) string {
 	words := strings.Fields(rest)
 	infinitive := false
 	for i, w := range words {
-		if w == "that" || w == "which" || w == "who" || w == "to" && i+1 < len(words) && imperatives[words[i+1]] {
+		if w == "to" && i+1 < len(words) && imperatives[words[i+1]] {
 			infinitive = true // later verbs depend on this one: "writing a function to find and print it"
 		}
 		if i > 1 && imperatives[w] && words[i-1] == "and" && strings.HasSuffix(words[i-2], ",") {

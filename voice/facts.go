@@ -1,6 +1,8 @@
 package voice
 
 import (
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -20,6 +22,10 @@ type Facts struct {
 	Calls     []string // builtins and methods that it calls but does not define, without dots: "len", "append"
 	Names     []string // other names that it assigns to: variables and parameters
 	Has       Feature  // what else the code contains
+
+	// Deeds are what the code does, one statement each, by kind; see deedSlots. Of each the two parts are as the code
+	// writes them; a kind of one part leaves the second empty.
+	Deeds map[string][][2]string
 
 	Placeholders []string // [[CODE_1]] and so on, in order; at least one
 }
@@ -96,7 +102,47 @@ func (f *Facts) features() Feature {
 
 // slotNames are the slots that a phrase can have. The index of a slot is its bit in phrase.slots.
 var slotNames = []string{"ask", "asking", "keyword", "keywords", "function", "class", "module", "call", "name", "lines",
-	"functions"}
+	"functions",
+	"returner", "returned", "each", "over", "target", "value", "starter", "start", "appended", "appendee", "taker",
+	"taken", "optional", "default", "derived", "base", "tested", "awaited", "step", "printed", "raised", "caught",
+	"number", "keeper", "kept", "said", "word", "constant", "figure"}
+
+// deedSlots are the slots that the two parts of a deed fill, by kind.
+var deedSlots = map[string][2]string{
+	"return":  {"returner", "returned"}, // a function, and the expression that it returns
+	"loop":    {"each", "over"},         // the variable of a for statement, and what it iterates over
+	"assign":  {"target", "value"},      // a variable, and the expression that it is set to
+	"start":   {"starter", "start"},     // a variable that is set again later, and the number that it is first set to
+	"fix":     {"constant", "figure"},   // a variable that is set once, and the number that it is set to
+	"append":  {"appended", "appendee"}, // what is appended, and to what
+	"take":    {"taker", "taken"},       // a function, and its parameters
+	"default": {"optional", "default"},  // a parameter, and its default value
+	"derive":  {"derived", "base"},      // a class, and its base
+	"test":    {"tested"},               // the condition of an if statement
+	"await":   {"awaited"},              // the condition of a while statement
+	"step":    {"step"},                 // an augmented assignment
+	"print":   {"printed"},              // the one argument of a print()
+	"raise":   {"raised"},               // an exception
+	"catch":   {"caught"},               // an exception
+	"number":  {"number"},               // a number that the question states
+	"word":    {"word"},                 // a word that question and code have as text
+	"keep":    {"keeper", "kept"},       // a class, and an attribute that its __init__ sets, or a field of a dataclass
+	"say":     {"said"},                 // a string that a print() shows, among other things
+}
+
+// sameSubject returns the slots that say what these slots say, in another form.
+func sameSubject(slots uint64) uint64 {
+	const ask, keyword = 0b0011, 0b1100 // {ask} and {asking}, {keyword} and {keywords}
+	switch {
+	case slots&ask != 0 && slots&keyword != 0:
+		return ask | keyword
+	case slots&ask != 0:
+		return ask
+	case slots&keyword != 0:
+		return keyword
+	}
+	return 0
+}
 
 // slots returns the value of every slot, "" for a slot that cannot be filled. pick(n) returns a number below n, which
 // chooses among several candidates.
@@ -120,7 +166,7 @@ func (f *Facts) slots(pick func(int) int) []string {
 	if strings.Trim(keyword, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ- ") != "" || len(keyword) > 30 {
 		keyword = ""
 	}
-	return []string{
+	values := []string{
 		ask,
 		gerundClause(ask),
 		keyword,
@@ -133,6 +179,37 @@ func (f *Facts) slots(pick func(int) int) []string {
 		count(f.Lines, "lines"),
 		count(len(f.Functions), "functions"),
 	}
+	values = append(values, make([]string, len(slotNames)-len(values))...)
+	for _, kind := range slices.Sorted(maps.Keys(f.Deeds)) {
+		var fit [][2]string
+		for _, d := range f.Deeds[kind] {
+			if printableCode(d[0]) && (deedSlots[kind][1] == "" || kind == "take" || printableCode(d[1])) {
+				fit = append(fit, d)
+			}
+		}
+		if len(fit) == 0 {
+			continue
+		}
+		deed := fit[pick(len(fit))]
+		for part, slot := range deedSlots[kind] {
+			switch i := slices.Index(slotNames, slot); {
+			case i < 0:
+			case kind == "number" || kind == "take" && part == 1:
+				values[i] = deed[part]
+			case kind == "word":
+				values[i] = `"` + deed[part] + `"`
+			default:
+				values[i] = "`" + deed[part] + "`"
+			}
+		}
+	}
+	return values
+}
+
+// printableCode reports whether an expression can stand in a sentence: short, on one line, and in no backticks.
+func printableCode(s string) bool {
+	return s != "" && len(s) <= 60 && s == cleanLine(s) && !strings.Contains(s, "`") &&
+		!strings.HasPrefix(s, "_")
 }
 
 // count returns a number of things in words, "" if n is less than 2, so that phrases can rely on a plural.

@@ -20,7 +20,7 @@ const maxProblems = 25
 var headers = []string{"system", "devices", "example", "skeletons", "lexicon", "banned"}
 
 // keys are the settings at the beginning of a file.
-var keys = []string{"name", "about", "score", "cues", "density", "words"}
+var keys = []string{"name", "about", "score", "cues", "density", "words", "repeat"}
 
 // Parse parses a style file, whose form the package documentation describes. Its error joins all problems, up to 25,
 // each in the form name:line: problem.
@@ -33,6 +33,7 @@ func Parse(name string, src []byte) (*Style, error) {
 			MinCues:  2,
 			Density:  [2]float64{0.5, 40},
 			Words:    [2]int{25, 220},
+			Repeat:   [2]float64{3, 8},
 			lexicon:  lexicon{},
 			banned:   lexicon{},
 			pools:    map[string][]*phrase{},
@@ -197,6 +198,11 @@ func (p *parser) setting(text string) {
 		} else {
 			s.MinCues = int(n)
 		}
+	case "repeat":
+		copy(s.Repeat[:], p.numbers(key, value, 2))
+		if slices.Min(s.Repeat[:]) <= 0 || slices.Max(s.Repeat[:]) > 100 {
+			p.fail("repeat %q: both must be above 0 and at most 100", clip(value))
+		}
 	case "density":
 		copy(s.Density[:], p.numbers(key, value, 2))
 	case "words":
@@ -234,8 +240,9 @@ func (p *parser) start(header string) {
 	}
 	name := words[0]
 	if len(words) > 1 {
-		if words[1] != "if" {
-			p.fail("section [%s]: only \"if\" and a condition may follow the name", clip(header))
+		otherwise := len(words) == 2 && words[1] == "otherwise"
+		if words[1] != "if" && !otherwise {
+			p.fail("section [%s]: only \"if\" and a condition, or \"otherwise\", may follow the name", clip(header))
 			return
 		}
 		if slices.Contains(headers, name) {
@@ -243,7 +250,10 @@ func (p *parser) start(header string) {
 			return
 		}
 		c, err := parseCondition(words[2:])
-		if err != nil {
+		switch {
+		case otherwise:
+			c = &condition{otherwise: true}
+		case err != nil:
 			p.fail("section [%s]: %w", clip(header), err)
 			return
 		}

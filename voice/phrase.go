@@ -13,7 +13,7 @@ import (
 type phrase struct {
 	parts     []part
 	condition *condition
-	slots     uint32   // bits of the slots that it has
+	slots     uint64   // bits of the slots that it has
 	marks     []int    // its marked words, whose repetition in an answer readers notice
 	names     []string // what it says in backticks, with them, apart from its slots
 }
@@ -29,6 +29,7 @@ type part struct {
 type condition struct {
 	with, without Feature
 	calls         []string // names that the code must call
+	otherwise     bool     // only if no other phrase of the block fits
 }
 
 // holds reports whether the code has what the condition requires.

@@ -23,6 +23,7 @@ type Style struct {
 	MinScore int        // minimum tone score in the voice; default 3
 	MinCues  int        // minimum number of distinct cues; default 2
 	Density  [2]float64 // cues per 100 words, minimum and maximum; default 0.5 and 40
+	Repeat   [2]float64 // percentages of rows that may share a sentence, and eight words in a row; default 3 and 8
 	Words    [2]int     // words of prose in an answer, minimum and maximum; default 25 and 220
 
 	System    string    // the system prompt for a teacher model

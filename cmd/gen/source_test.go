@@ -136,7 +136,7 @@ func TestReportFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows[3].OutputPassiveAggressive += "\n\nAs an AI language model I cannot say more."
-	rows[7] = rows[5]
+	rows[19] = rows[10]
 	b, err := json.Marshal(rows)
 	if err != nil {
 		t.Fatal(err)
@@ -145,14 +145,14 @@ func TestReportFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := must(t, cli.Failed, "--report", "--out", f.out)
-	for _, want := range []string{"row 3, A6: it refuses", "row 3, certificate: it was changed", "row 7, A10: "} {
+	for _, want := range []string{"row 3, A6: it refuses", "row 3, certificate: it was changed", "row 19, A10: "} {
 		if !strings.Contains(o.stdout, want) {
 			t.Errorf("missing %q in %v", want, o)
 		}
 	}
-	// With what rows 5 and 7 say, two more rows that say a part of it are too many.
-	if v := lastLine(t, o); v["clean"].(float64) != 16 || v["certified"].(float64) != 19 ||
-		!strings.Contains(o.stderr, "4 of 20 rows fail") {
+	// No other row says what row 10 says. It is said twice now, which so few rows may: only the copy fails.
+	if v := lastLine(t, o); v["clean"].(float64) != 18 || v["certified"].(float64) != 19 ||
+		!strings.Contains(o.stderr, "2 of 20 rows fail") {
 		t.Error(o)
 	}
 }
