@@ -302,7 +302,7 @@ CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) {
 CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int value) {
 	ENTER
 	if (!r && (a != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value > 228 << 10)) r = INVALID_VALUE;
-	if (!r) f->shared = value;
+	if (!r && (f != &idle || value > f->shared)) f->shared = value; // all kernels of an idle GPU are one
 	LEAVE
 }
 CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
@@ -334,6 +334,14 @@ CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned
 CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **p, void **extra) {
 	return cuLaunchKernel(f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY, c->blockDimZ,
 		c->sharedMemBytes, c->hStream, p, extra);
+}
+
+CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address,
+	const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *box, const cuuint32_t *steps,
+	CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+	CUtensorMapFloatOOBfill fill) {
+	ENTER memset(map, 0, sizeof *map);
+	LEAVE
 }
 
 // An event is a millisecond after the one before it.
