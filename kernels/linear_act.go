@@ -94,7 +94,8 @@ func (d *Device) LinearSwiGLU(y, gateUp, x, w, bias tensor.Tensor) {
 			keep = gateUp.View(rows, w.Rows()).Matrix()
 		}
 		if d.wgmma(p, keep, true) {
-			d.ran("linear_swiglu")
+			d.ran("linear")
+			d.ran("swiglu")
 			return
 		}
 	}

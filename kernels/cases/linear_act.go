@@ -77,7 +77,7 @@ func linearSwiGLUCase(t tensor.DType, rows, in, inner int, bias, keep bool) *Cas
 		},
 		Tolerance: tolerance(t, 4e-6, 1e-2),
 		Elements:  map[string]Limit{"y": normProductLimit(t), "gateUp": normProductLimit(t)},
-		Kernels:   [2][]string{{"linear", "silu", "mul"}}, // fused, it depends on the device
+		Kernels:   [2][]string{{"linear", "silu", "mul"}, {"linear", "swiglu"}},
 	}
 	if bias {
 		c.In = append(c.In, plain("bias", t, 2*inner))
