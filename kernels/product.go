@@ -62,26 +62,23 @@ func (d *Device) product(p cpu.Product) {
 // productActivated computes a product that an activation follows: in one kernel on compute capability 9.0, or if tensor
 // cores compute it, without cuBLASLt, and not divided into parts.
 func (d *Device) productActivated(p cpu.Product) {
-	if !fewRows(p) {
-		pre := p.C
-		pre.Addr, pre.Stride = p.Pre, p.C.Cols
-		if d.wgmma(p, pre, false) {
-			return
-		}
+	pre := p.C // what the activation gets
+	pre.Addr, pre.Stride = p.Pre, p.C.Cols
+	if !fewRows(p) && d.wgmma(p, pre, false) {
+		return
 	}
 	t, parts := d.gpu.tiling(p)
 	if d.gpu.blas == nil && !fewRows(p) && parts == 1 && p.A.DType.Half() && p.C.DType == p.A.DType {
 		d.tiled(p, t, 1)
 		return
 	}
-	act, y, x := p.Act, p.C, p.C
-	if p.Pre != 0 {
-		x.Addr, x.Stride = p.Pre, p.C.Cols
-		p.C = x
+	act, y := p.Act, p.C
+	if p.Pre == 0 {
+		pre = y
 	}
-	p.Act, p.Pre = cpu.NoActivation, 0
+	p.C, p.Act, p.Pre = pre, cpu.NoActivation, 0
 	d.product(p)
-	d.activate(y, x, act)
+	d.activate(y, pre, act)
 }
 
 // activate computes y = act(x) on a GPU. Rows of y follow each other.

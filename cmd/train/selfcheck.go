@@ -22,7 +22,8 @@ import (
 	"restyle/trainer"
 )
 
-// A selfcheck checks a device in about a minute, by doing what users do on it.
+// A selfcheck checks a device in about a minute, by doing what users do on it. On a GPU, it takes some minutes more to
+// compile every kernel the first time.
 type selfcheck struct {
 	*train
 	d     *kernels.Device

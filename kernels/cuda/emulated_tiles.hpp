@@ -68,7 +68,10 @@ static struct {
 static void start_tiles() {
 	barriers.clear(), coming.clear();
 	memset(some, 0, sizeof some);
-	for (int i = 0; i < threads; i++) started[i] = {};
+	for (int i = 0; i < threads; i++) {
+		auto &f = started[i];
+		f.stores.clear(), f.unfenced.clear(), f.products.clear(), f.store_groups = f.product_groups = 0;
+	}
 }
 
 static void check_stores() {
