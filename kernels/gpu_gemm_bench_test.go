@@ -46,21 +46,29 @@ func productCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 		}
 		add(rows, dim, func(d *Device, p [3]cpu.Product) { d.tiled(p[i%3], tile, 1) })
 	}
-	for i, tile := range wgmmaTiles {
+	for i, tile := range slices.Concat(wgmmaTiles, wgmmaQuantizedTiles) {
 		if !t.Half() || dim%8 > 0 {
 			break
 		}
 		add(rows, dim, func(d *Device, p [3]cpu.Product) {
-			if d.gpu.Major != 9 && d.gpu.launched == nil {
+			if d.gpu.Major != 9 && d.gpu.launched == nil || tile.pieces > 0 && t != tensor.BF16 {
 				return
+			}
+			if tile.pieces > 0 { // quantized weights take less memory, and any bits are a number
+				p[0].B.DType = quantizedTypes[i%3]
 			}
 			gated := p[0]
 			gated.C.Cols /= 2
-			p[0].Act = []cpu.Activation{SiLU, GELUTanh, SiLU, GELUExact}[i]
-			for _, tile.turns = range []bool{false, true}[:1+number(tile.columns <= maxInTurns)] {
+			p[0].Act = []cpu.Activation{SiLU, GELUTanh, cpu.NoActivation, GELUExact}[i%4]
+			for _, tile.turns = range []bool{false, true}[:1+number(tile.inTurns())] {
 				d.wgmmaTiled(p[0], p[0].C, true, false, tile)
 				if _, atOnce := tile.out(true); atOnce > 0 {
 					d.wgmmaTiled(gated, p[0].A, true, true, tile)
+				}
+				for _, q := range p[1:] {
+					if tile.pieces == 0 && tile.columns%64 == 0 {
+						d.wgmmaTiled(q, q.C, false, false, tile)
+					}
 				}
 			}
 		})
@@ -88,9 +96,12 @@ var llamaLayers = []struct {
 //
 //	go test ./kernels -run '^$' -bench 'GPUProduct$' -benchtime 1x
 func BenchmarkGPUProduct(b *testing.B) {
-	benchmarkProducts(b, []int{512, 2048, 16384}, func(b *testing.B, d *Device, of func(i int) cpu.Product) {
+	benchmarkProducts(b, []int{128, 512, 2048, 16384}, func(b *testing.B, d *Device, of func(i int) cpu.Product) {
 		own := func(i int) {
 			p := of(i)
+			if d.wgmma(p, tensor.Matrix{}, false) {
+				return
+			}
 			t, parts := d.gpu.tiling(p)
 			d.tiled(p, t, parts)
 		}

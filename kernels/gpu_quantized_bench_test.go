@@ -2,8 +2,10 @@ package kernels
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
+	"restyle/kernels/cpu"
 	"restyle/tensor"
 )
 
@@ -104,4 +106,62 @@ func (d *Device) benchmarkQuantized(b *testing.B, t tensor.DType, rows, in, out 
 	b.ReportMetric(rate, "GB/s")
 	b.ReportMetric(ceiling, "copy-GB/s")
 	b.ReportMetric(100*rate/ceiling, "%copy")
+}
+
+// BenchmarkGPUQuantizedRows reports how fast products of quantized weights and many rows are: in one kernel, of weights
+// that are dequantized first, and, for comparison, of BF16 weights.
+//
+//	go test ./kernels -run '^$' -bench GPUQuantizedRows -benchtime 1x
+func BenchmarkGPUQuantizedRows(b *testing.B) {
+	d, err := Open("cuda", Options{})
+	if err != nil {
+		b.Skip(err)
+	}
+	for _, size := range [][2]int{{4096, 11008}, {11008, 4096}, {2048, 16384}, {2048, 3072}} {
+		for _, t := range quantizedTypes {
+			for _, rows := range []int{16, 128, 256, 512, 2048} {
+				b.Run(fmt.Sprintf("%v/%dx%d/%d", t, size[1], size[0], rows), func(b *testing.B) {
+					d.benchmarkQuantizedRows(b, t, rows, size[0], size[1])
+				})
+			}
+		}
+	}
+	if err := d.Close(); err != nil {
+		b.Error(err)
+	}
+}
+
+func (d *Device) benchmarkQuantizedRows(b *testing.B, t tensor.DType, rows, in, out int) {
+	var x, y tensor.Tensor
+	var sets, plain []tensor.Tensor
+	lay := func(a *Arena) {
+		x, y, sets, plain = a.New("x", tensor.BF16, rows, in), a.New("y", tensor.BF16, rows, out), nil, nil
+		for bytes := 0; len(sets) < 2 || bytes < 4*d.gpu.L2; bytes += sets[0].Bytes() {
+			sets, plain = append(sets, a.New("w", t, out, in)), append(plain, a.New("plain", tensor.BF16, out, in))
+		}
+	}
+	a, err := d.NewArena("benchmark", SizeOf(lay))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer a.Close()
+	lay(a)
+	for _, w := range slices.Concat(sets, plain, []tensor.Tensor{x}) {
+		randomise(d, w)
+	}
+	product := func(w tensor.Tensor) cpu.Product {
+		return cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true}
+	}
+	for b.Loop() {
+	}
+	times := d.inTurns(b, func(i int) { d.product(product(sets[i%len(sets)])) },
+		func(i int) { d.productDequantized(product(sets[i%len(sets)])) },
+		func(i int) { d.product(product(plain[i%len(plain)])) })
+	if err := d.Err(); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(0, "ns/op")
+	for i, name := range []string{"µs", "µs-dequantized", "µs-BF16"} {
+		b.ReportMetric(float64(times[i].Nanoseconds())/1e3, name)
+	}
 }

@@ -24,10 +24,11 @@ func (d *Device) makeRoom() (err error) {
 // product computes a matrix product; all operations use it.
 //
 // On a GPU, a kernel for few rows computes products for which cuBLASLt has nothing better, and cuBLASLt, if installed,
-// computes all others that it supports. restyle's own kernels compute the rest: BF16 and F16 on tensor cores, F32
-// without them. Sums are in float32; their order depends only on the sizes and on the GPU's number of multiprocessors.
-// A batch is one launch, or one for each product if the products are added up; cuBLASLt, which supports one batch
-// dimension, needs a launch for each index of the shorter one.
+// computes all others that it supports. restyle's own kernels compute the rest: BF16 and F16 on tensor cores, with the
+// instructions that only compute capability 9.0 has where they can be used, and F32 without them. Sums are in float32;
+// their order depends only on the sizes and on the GPU's number of multiprocessors. A batch is one launch, or one for
+// each product if the products are added up; cuBLASLt, which supports one batch dimension, needs a launch for each index
+// of the shorter one.
 func (d *Device) product(p cpu.Product) {
 	if p.B.DType.Quantized() {
 		d.productQuantized(p)
@@ -53,6 +54,7 @@ func (d *Device) product(p cpu.Product) {
 	case fewRows(p):
 		d.matvec(p, rowNorm{}, false)
 	case d.err == nil && d.gpu.blas.multiply(d, p): // queued
+	case d.wgmma(p, tensor.Matrix{}, false): // queued
 	default:
 		t, parts := d.gpu.tiling(p)
 		d.tiled(p, t, parts)
@@ -265,6 +267,23 @@ func depth(p cpu.Product) int {
 	return p.A.Cols
 }
 
+// parts returns room for the sums of the parts of a product, [m, n] each.
+func (d *Device) parts(m, n, count int) tensor.Matrix {
+	if err := d.makeRoom(); err != nil {
+		d.fail(err)
+		return tensor.Matrix{}
+	}
+	return tensor.Matrix{Addr: d.gpu.room.base, Rows: count * m, Cols: n, Stride: n, DType: tensor.F32}
+}
+
+// sumParts adds up the parts of a product.
+func (d *Device) sumParts(p cpu.Product, parts tensor.Matrix) {
+	m, n := p.C.Rows, p.C.Cols
+	d.launch(kernel{"parts.cu", "sum_parts", macros{result(p.C), {p.A.DType.String(), 1}}}, each(m*n),
+		addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(parts), address(p.Bias), f32(p.Factor()), i32(m), i32(n),
+		i32(parts.Rows/m), flag(p.Add))
+}
+
 // tiled computes a product, or a batch, tile by tile. If k is divided into parts, the parts are a batch whose sums go
 // to the workspace first; the last part may be shorter.
 func (d *Device) tiled(p cpu.Product, t tile, parts int) { d.tiledGroups(p, t, parts, groups{}) }
@@ -274,11 +293,7 @@ func (d *Device) tiledGroups(p cpu.Product, t tile, parts int, of groups) {
 	m, n, k, all := p.C.Rows, p.C.Cols, depth(p), p
 	part := 0
 	if parts > 1 {
-		if err := d.makeRoom(); err != nil {
-			d.fail(err)
-			return
-		}
-		p.C = tensor.Matrix{Addr: d.gpu.room.base, Rows: parts * m, Cols: n, Stride: n, DType: tensor.F32}
+		p.C = d.parts(m, n, parts)
 		p.Bias, p.Add, p.Alpha = 0, false, 0
 		part = t.part(k, parts)
 		p.Batch[1] = cpu.Batch{N: parts, A: part, B: part, C: m * n}
@@ -326,8 +341,6 @@ func (d *Device) tiledGroups(p cpu.Product, t tile, parts int, of groups) {
 			addr(of.offsets))
 	}
 	if parts > 1 {
-		d.launch(kernel{"parts.cu", "sum_parts", macros{result(all.C), {p.A.DType.String(), 1}}}, each(m*n),
-			addrOf(all.C).twice(all.Add), i64(all.C.Stride), addrOf(p.C), address(all.Bias), f32(all.Factor()), i32(m), i32(n),
-			i32(parts), flag(all.Add))
+		d.sumParts(all, p.C)
 	}
 }

@@ -8,20 +8,30 @@ import (
 
 // The kernel in wgmma.cu, for compute capability 9.0: its tiles have wgmmaRows rows, and are multiplied in steps of
 // wgmmaDepth along k.
-const wgmmaRows, wgmmaDepth, wgmmaThreads = 128, 64, 384
+const wgmmaRows, wgmmaDepth = 128, 64
 
-// A wgmmaTile is what a thread block of wgmma.cu computes at a time: columns of the product, of which so many steps are
-// in shared memory at a time as fit. In turns, its two warpgroups compute different tiles, if both sums have room in
-// registers.
+// A wgmmaTile is what a thread block of wgmma.cu computes at a time: columns of the product, of which so many steps,
+// and of quantized weights so many pieces, each of 64 bytes per row, are in shared memory at a time as fit. In turns,
+// its two warpgroups compute different tiles, if both sums have room in registers.
 type wgmmaTile struct {
-	columns, stages int
-	turns           bool
+	columns, stages, pieces int
+	turns                   bool
+	partSteps               int // of each of the parts that k is divided into; 0: it is not divided
 }
-
-const maxInTurns = 128 // columns
 
 var wgmmaTiles = []wgmmaTile{{columns: 64, stages: 8}, {columns: 96, stages: 6}, {columns: 128, stages: 6},
 	{columns: 192, stages: 4}}
+
+var wgmmaQuantizedTiles = []wgmmaTile{{columns: 64, stages: 6, pieces: 8}, {columns: 96, stages: 5, pieces: 8},
+	{columns: 128, stages: 4, pieces: 8}}
+
+const maxInTurns = 128 // columns
+
+// threads returns the number of threads of a thread block: three warpgroups or, for quantized weights, five.
+func (t wgmmaTile) threads() int { return 128 * (3 + 2*number(t.pieces > 0)) }
+
+// inTurns reports whether its warpgroups can take turns. With quantized weights, registers are fewer.
+func (t wgmmaTile) inTurns() bool { return t.columns <= maxInTurns && t.pieces == 0 }
 
 // out returns the number of columns of the result of a tile, and how many of them are stored at once, or 0 if the tile
 // does not suit.
@@ -39,53 +49,85 @@ func (t wgmmaTile) out(gated bool) (columns, atOnce int) {
 }
 
 // shared returns the bytes of shared memory that a tile needs: its stages, which start at a multiple of 1,024 bytes,
-// two or more buffers for the results of 64 rows of each of two warpgroups, two barriers per stage, and two for turns.
+// its pieces, two or more buffers for the results of 64 rows of each of two warpgroups, two barriers per stage and per
+// piece, and two for turns.
 func (t wgmmaTile) shared(gated bool) int {
 	columns, atOnce := t.out(gated)
-	return 1024 + t.stages*((wgmmaRows+t.columns)*wgmmaDepth*2+16) + 2*64*max(columns, 2*atOnce)*2
+	return 1024 + t.stages*((wgmmaRows+t.columns)*wgmmaDepth*2+16) + t.pieces*(t.columns*64+16) +
+		2*64*max(columns, 2*atOnce)*2
 }
 
-// wgmmaTiling chooses the tile of a product of m rows and n columns, or of n gates and as many ups, to minimize an
-// estimate of the time of a step: that of the tiles that a multiprocessor computes one after the other. Of each, a step
-// takes the tensor cores' time, which was measured on an H200, or that of its bytes, of which 64 come from the cache in
-// a clock. If there is a tile for each multiprocessor at most, its warpgroups share it.
-func (g *gpu) wgmmaTiling(m, n int, gated bool) (best wgmmaTile) {
+// wgmmaTiling chooses the tile of a product and, unless it must stay whole, divides k, to minimize an estimate of the
+// time, in clocks: that of the tiles that a multiprocessor computes one after the other. A step takes the tensor cores'
+// time, which was measured on an H200, or that of its bytes, of which 64 come from the cache in a clock. If there is a
+// tile for each multiprocessor at most, its warpgroups share it.
+func (g *gpu) wgmmaTiling(p cpu.Product, gated, whole bool) (best wgmmaTile) {
+	m, n, k := p.C.Rows, p.C.Cols, depth(p)
+	of, bytes := wgmmaTiles, 2*wgmmaDepth // of a step, per column
+	if p.B.DType.Quantized() {
+		of, bytes = wgmmaQuantizedTiles, wgmmaDepth
+	}
 	least := 0
-	for _, t := range wgmmaTiles {
+	for _, t := range of {
 		columns, atOnce := t.out(gated)
 		tiles := blocks(m, wgmmaRows) * blocks(n, columns)
-		if atOnce == 0 || tiles > g.SMs && t.columns > maxInTurns {
+		if atOnce == 0 || tiles > g.SMs && t.columns > maxInTurns || !p.TransB && t.columns%64 > 0 {
 			continue
 		}
-		clocks := max(44*t.columns/10, 2*(wgmmaRows+t.columns)) * blocks(tiles, g.SMs)
-		if least == 0 || clocks < least {
-			least, best = clocks, t
-			best.turns = tiles > g.SMs
+		step := max(44*t.columns/10, (2*wgmmaDepth*wgmmaRows+bytes*t.columns)/64)
+		t.turns = tiles > g.SMs && t.inTurns()
+		all := 2 * blocks(k, 2*wgmmaDepth)
+		for parts := 1; parts == 1 || !whole && parts*tiles <= g.SMs && parts*minPartSteps <= all; parts++ {
+			steps, size := 2*blocks(all, 2*parts), parts*m*n*4
+			if parts > 1 && size > productRoom {
+				break
+			}
+			clocks := step * blocks(tiles, g.SMs) * (steps + 4)
+			if parts > 1 {
+				t.partSteps = steps
+				clocks += 5000 + size/1000 // a launch, and what is written and read at 3.5 TB/s
+			}
+			if least == 0 || clocks < least {
+				least, best = clocks, t
+			}
 		}
 	}
 	return best
 }
 
-// wgmma computes the product of a matrix and a transposed one, and what follows it, on the tensor cores of compute
-// capability 9.0: p's activation or, if it is gated, SwiGLU of gates and ups, the rows of p.B, of which p.C has half as
-// many columns. keep gets the product before that, if it is not the zero Matrix. wgmma reports whether it could: for
-// BF16 and F16, without a batch, if rows consist of 16-byte words.
+// maxConvertedRows is the maximum number of rows of a product with quantized weights: each tile of rows computes the
+// values of all weights. From 512 on, it was faster to do so once, and to store them.
+const maxConvertedRows = 3 * wgmmaRows
+
+// minPartSteps is the minimum number of steps of a part of k.
+const minPartSteps = 8
+
+// wgmma computes a product, and what follows it, on the tensor cores of compute capability 9.0: p's activation or, if
+// it is gated, SwiGLU of gates and ups, the rows of p.B, of which p.C has half as many columns. keep gets the product
+// before that, if it is not the zero Matrix. wgmma reports whether it could: for BF16, with quantized weights too, and
+// F16, without a batch, if rows consist of 16-byte words. If nothing follows the product, p.C may be F32.
 func (d *Device) wgmma(p cpu.Product, keep tensor.Matrix, gated bool) bool {
-	half := p.A.DType.Half() && p.C.DType == p.A.DType && p.B.DType == p.A.DType
-	if d.gpu.Major != 9 || d.gpu.Minor != 0 || !half || p.TransA || !p.TransB || p.Add || batch(p) > 1 ||
-		p.Factor() != 1 || p.Bias%4 != 0 || !gated && p.Act == cpu.NoActivation || min(p.C.Rows, p.C.Cols, p.A.Cols) == 0 {
+	quantized := p.B.DType.Quantized()
+	if quantized && p.A.Rows > maxConvertedRows {
 		return false
 	}
 	kept := keep.Addr != 0
+	follows := gated || kept || p.Act != cpu.NoActivation
+	types := p.A.DType.Half() && (p.B.DType == p.A.DType || quantized && p.A.DType == tensor.BF16) &&
+		(p.C.DType == p.A.DType || p.C.DType == tensor.F32 && !follows)
+	if d.gpu.Major != 9 || d.gpu.Minor != 0 || !types || p.Add && follows || batch(p) > 1 || p.Factor() != 1 ||
+		p.Bias%4 != 0 || min(p.C.Rows, p.C.Cols, depth(p)) == 0 {
+		return false
+	}
 	if !kept {
 		keep = p.C
 	}
-	for _, x := range []tensor.Matrix{p.A, p.B, p.C, keep} {
+	for _, x := range []tensor.Matrix{p.A, wgmmaWeights(p.B), p.C, keep} {
 		if !wide(x, 8, 0, 0) {
 			return false
 		}
 	}
-	t := d.gpu.wgmmaTiling(p.C.Rows, p.C.Cols, gated)
+	t := d.gpu.wgmmaTiling(p, gated, follows)
 	if _, atOnce := t.out(gated); gated && kept && p.C.Cols%atOnce != 0 {
 		return false // the last gates would be stored over the first ups
 	}
@@ -95,23 +137,59 @@ func (d *Device) wgmma(p cpu.Product, keep tensor.Matrix, gated bool) bool {
 
 // wgmmaTiled is wgmma with a tile. If nothing is kept, keep is any matrix.
 func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool, t wgmmaTile) {
-	m, n := p.C.Rows, p.C.Cols
+	m, n, k := p.C.Rows, p.C.Cols, depth(p)
 	columns, atOnce := t.out(gated)
 	how := macros{result(p.C)}.with("TILE_N", t.columns).with("STAGES", t.stages).with("TURNS", number(t.turns)).with(
-		"GATED", number(gated))
-	if p.Act != cpu.NoActivation {
+		"GATED", number(gated)).with("TRANS_A", number(p.TransA)).with("TRANS_B", number(p.TransB))
+	if !gated {
 		how = how.with("ACT", int(p.Act))
 	}
-	g := line(min(d.gpu.SMs, blocks(m, wgmmaRows)*blocks(n, columns)), wgmmaThreads)
+	a := d.tileMap(p.A, min(wgmmaRows, blocks(m, 8)*8), wgmmaDepth)
+	if p.TransA {
+		a = d.tileMap(p.A, wgmmaDepth, 64)
+	}
+	var b, c, pre cuda.TileMap
+	var quantized uintptr
+	switch {
+	case !p.TransB:
+		b = d.tileMap(p.B, wgmmaDepth, 64)
+	case !p.B.DType.Quantized():
+		b = d.tileMap(p.B, min(t.columns, columns), wgmmaDepth)
+	default:
+		how = how.with("BITS", bits(p.B.DType)).with("ZEROS", number(p.B.DType == tensor.INT4Z)).with("PIECES", t.pieces)
+		b, quantized = d.tileMap(wgmmaWeights(p.B), min(t.columns, columns), 32), p.B.Addr
+	}
+	if p.C.DType != tensor.F32 {
+		c, pre = d.tileMap(p.C, 64, atOnce), d.tileMap(keep, 64, atOnce)
+	}
+	steps := blocks(k, wgmmaDepth)
+	count, partSteps, parts := 1, steps+1, tensor.Matrix{}
+	if t.partSteps > 0 {
+		count, partSteps = blocks(steps, t.partSteps), t.partSteps
+		parts = d.parts(m, n, count)
+	}
+	g := line(min(d.gpu.SMs, count*blocks(m, wgmmaRows)*blocks(n, columns)), t.threads())
 	g.shared = t.shared(gated)
-	d.sized(m, p.B.Rows, p.A.Cols)
-	d.next.flops = 2 * float64(m) * float64(p.B.Rows) * float64(p.A.Cols)
+	d.sized(m, n*(1+number(gated)), k)
+	d.next.flops = operations(p) * float64(1+number(gated))
 	d.launch(kernel{"wgmma.cu", "product_wgmma", halfOf(p, how)}, g,
-		tiles(d.tileMap(p.A, wgmmaRows, wgmmaDepth), p.A),
-		tiles(d.tileMap(p.B, min(t.columns, columns), wgmmaDepth), p.B),
-		tiles(d.tileMap(p.C, 64, atOnce), p.C),
-		tiles(d.tileMap(keep, 64, atOnce), keep).moves(number(kept)*keep.Rows*keep.DType.RowBytes(keep.Cols)),
-		address(p.Bias), i32(m), i32(n), i32(p.A.Cols), flag(kept))
+		tiles(a, p.A), tiles(b, p.B), tiles(c, p.C).twice(p.Add),
+		tiles(pre, keep).moves(number(kept)*keep.Rows*keep.DType.RowBytes(keep.Cols)),
+		address(p.C.Addr), i64(p.C.Stride), address(p.Bias), address(quantized), addrOf(parts), i32(m), i32(n), i32(k),
+		i32(partSteps), flag(kept), flag(p.Add))
+	if count > 1 {
+		d.sumParts(p, parts)
+	}
+}
+
+// wgmmaWeights returns what is copied of weights: if they are quantized, their codes, two bytes as one element.
+func wgmmaWeights(w tensor.Matrix) tensor.Matrix {
+	if !w.DType.Quantized() {
+		return w
+	}
+	row, head := w.DType.RowBytes(w.Cols), w.DType.HeadBytes(w.Cols)
+	return tensor.Matrix{Addr: w.Addr + uintptr(head), Rows: w.Rows, Cols: (row - head) / 2, Stride: row / 2,
+		DType: tensor.BF16}
 }
 
 // tileMap describes tiles of a matrix. If launches are only recorded, there is no driver that could.

@@ -15,7 +15,7 @@ inline int headOf(int depth) {
 }
 inline long long rowOf(int depth) { return headOf(depth) + (BITS == 8 ? padded(depth) : 64 * groupsOf(depth)); }
 
-// addPairs returns a·b + c for pairs of BF16 for which it is exact.
+// addPairs returns a·b + c for pairs of BF16, rounded once. It is exact in float32.
 inline unsigned addPairs(unsigned a, unsigned b, unsigned c) {
 #ifdef EMULATED
 	unsigned y = 0;

@@ -14,7 +14,9 @@ import (
 // and the float32 sum by the group's scale. With AVX2, and with AVX-512 for F16 or without BF16, 4-bit codes are
 // multiplied as integers, by the activations of the group as multiples of a power of two: those below a 128th of the
 // largest, an eighth in F16, are rounded by up to 2⁻¹⁵ of that. For more rows, weights are first rounded to the type of
-// x, some thousand rows of w at a time, and then multiplied as others.
+// x, some thousand rows of w at a time, and then multiplied as others. For up to 384 rows in BF16, a GPU of compute
+// capability 9.0 does both in one kernel, which does not store them; codes of 8 bits stay exact there, and their scales
+// multiply the sums.
 
 // maxFewRows is the maximum number of rows that are multiplied without dequantizing the weights first.
 const maxFewRows = 8
@@ -27,22 +29,23 @@ var gpuDequantizedBytes = 64 << 20 // tests set it
 
 // productQuantized is product for a quantized B.
 func (d *Device) productQuantized(p cpu.Product) {
-	if p.C.Rows == 0 || p.C.Cols == 0 {
-		return
-	}
-	if d.int8Activations && d.gpu == nil && p.B.DType == tensor.INT8 && p.A.Cols <= MaxINT8 {
+	switch {
+	case p.C.Rows == 0 || p.C.Cols == 0: // nothing to compute
+	case d.int8Activations && d.gpu == nil && p.B.DType == tensor.INT8 && p.A.Cols <= MaxINT8:
 		d.productINT8(p)
-		return
-	}
-	defer d.release(d.mark())
-	if d.gpu == nil && p.A.Rows <= maxFewRows {
+	case d.gpu == nil && p.A.Rows <= maxFewRows:
 		d.fewQuantized(p)
-		return
-	}
-	if d.gpu != nil && fewRows(p) {
+	case d.gpu != nil && fewRows(p):
 		d.matvec(p, rowNorm{}, false)
-		return
+	case d.gpu != nil && d.wgmma(p, tensor.Matrix{}, false): // queued
+	default:
+		d.productDequantized(p)
 	}
+}
+
+// productDequantized computes the weights first, some rows at a time.
+func (d *Device) productDequantized(p cpu.Product) {
+	defer d.release(d.mark())
 	w := d.dequantizedScratch(d.scratch, p.A.DType, p.B.Rows, p.B.Cols)
 	for from := 0; from < p.B.Rows; from += w.Rows() {
 		n := min(w.Rows(), p.B.Rows-from)
@@ -80,6 +83,7 @@ func fewRowsScratch(cut cut, t tensor.DType, rows, in int) tensor.Tensor {
 
 // fewQuantized multiplies few rows on the CPU.
 func (d *Device) fewQuantized(p cpu.Product) {
+	defer d.release(d.mark())
 	x, w, bias := operandsOf(p)
 	cpu.FewQuantized(p.C, x, w, bias, fewRowsScratch(d.scratch, x.DType, p.A.Rows, p.A.Cols), p.Add)
 }

@@ -1,17 +1,33 @@
-// A product of matrices on the tensor cores of sm_90, c = a·bᵀ, and what follows it. One warpgroup copies tiles of a
-// and b to shared memory, far ahead of two others, which multiply them. product_wgmma.go chooses:
+// A product of matrices on the tensor cores of sm_90, c = a·b, and what follows it. One warpgroup copies tiles of a
+// and b to shared memory, far ahead of two others, which multiply them. If b is quantized, it copies codes, and two
+// more compute their values. product_wgmma.go chooses:
 //
 //   F16        if it is defined, operands are F16, otherwise BF16
+//   TRANS_A, TRANS_B   1: the operand is stored transposed
 //   TILE_N     columns of the product per tile, which has 128 rows
 //   STAGES     steps of 64 along k in shared memory at a time
 //   TURNS      1: the two take tiles in turns, so that one finishes its tile while the other multiplies; 0: each
 //              computes half of the rows of a tile
 //   GATED      1: half of a tile's columns are gates, the others what they gate, and c is SwiGLU of them
-//   ACT        otherwise: the activation that follows, numbered as in package cpu
+//   ACT        otherwise: the activation that follows, or 0, numbered as in package cpu
+//   BITS       if b is quantized, and transposed: bits per code; with ZEROS, and
+//   PIECES     pieces of codes in shared memory at a time, each of 64 bytes per row of b in the tile
 #include "wgmma.cuh"
 #include "activation.cuh"
+#ifdef BITS
+#include "quantized.cuh"
+#else
+#define BITS 0
+#define PIECES 1
+#endif
 
 constexpr int TILE_M = 128, DEPTH = 64;
+constexpr int BLOCK = DEPTH * 128; // bytes of a copy of 64 columns, of an operand whose rows are along k
+#ifdef C_F32
+constexpr bool DIRECT = true; // results are written from registers
+#else
+constexpr bool DIRECT = false;
+#endif
 constexpr int HALVES = TURNS ? 2 : 1; // 64 rows each, of those that a warpgroup computes
 constexpr int A_BYTES = TILE_M * DEPTH * 2, B_BYTES = TILE_N * DEPTH * 2, STAGE = A_BYTES + B_BYTES;
 constexpr int COLUMNS = GATED ? TILE_N / 2 : TILE_N; // of c per tile
@@ -20,35 +36,55 @@ constexpr int OUT_BYTES = 64 * OUT_N * 2;            // of what is stored at onc
 constexpr int BUFFERS = COLUMNS > OUT_N ? COLUMNS / OUT_N : 2; // for that, of each of the two
 // rows of tiles of thread blocks that run at the same time, so that they share what they read through the cache
 constexpr int BAND = 8;
-static_assert(BLOCK_DIM == 3 * 128 && COLUMNS % OUT_N == 0 && A_BYTES % 1024 == 0 && B_BYTES % 2048 == 0, "");
+constexpr int CONVERTERS = BITS ? 2 : 0;                // warpgroups, which take pieces in turns
+constexpr int PIECE = BITS ? TILE_N * 64 : 0, PIECE_STEPS = BITS == 8 ? 1 : 2;
+static_assert(BLOCK_DIM == (3 + CONVERTERS) * 128 && COLUMNS % OUT_N == 0, "");
+static_assert(TRANS_B || TILE_N % 64 == 0 && !GATED && !BITS, "");
+static_assert(A_BYTES % 1024 == 0 && B_BYTES % 2048 == 0 && PIECE % 1024 == 0, "");
 
 // activated applies ACT, or SiLU to a gate.
 inline float activated(float x) {
 #ifdef ACT
+	if (ACT == 0) return x;
 	if (ACT < 3) return geluOf(x, ACT == 2);
 #endif
 	return x * reciprocal(1 + exp2Rough(-1.442695041f * x));
 }
 
-// A Place is where a tile is in c.
+// Tiles are those of c, in each of the parts that k is divided into: of so many steps, or fewer in the last one.
+struct Tiles {
+	int down, across, steps, partSteps;
+
+	Tiles(int m, int n, int depth, int partSteps)
+		: down((m + TILE_M - 1) / TILE_M), across((n + COLUMNS - 1) / COLUMNS), steps((depth + DEPTH - 1) / DEPTH),
+		  partSteps(partSteps) {
+		if (BITS) steps = (steps + PIECE_STEPS - 1) / PIECE_STEPS * PIECE_STEPS; // beyond depth, a is 0
+	}
+	int count() const { return down * across * ((steps + partSteps - 1) / partSteps); }
+};
+
+// A Place is where a tile is in c, and which steps it has.
 struct Place {
-	int row, column;
-	Place(int tile, int down, int across) {
-		const int band = BAND * across, first = tile / band * BAND, rows = min(down - first, BAND), number = tile % band;
+	int row, column, part, begin, steps;
+	Place(int tile, const Tiles &all) {
+		part = tile / (all.down * all.across), tile %= all.down * all.across;
+		begin = part * all.partSteps, steps = min(all.steps - begin, all.partSteps);
+		const int band = BAND * all.across, first = tile / band * BAND, rows = min(all.down - first, BAND);
+		const int number = tile % band;
 		row = (first + number % rows) * TILE_M, column = number / rows * COLUMNS;
 	}
 };
 
-// A Ring counts steps: the stage of the next one, and the parity of that stage's phase.
-struct Ring {
+// A Ring counts steps, or pieces: the stage of the next one, and the parity of that stage's phase.
+template <int N> struct Ring {
 	int stage = 0, parity = 0;
 	void skip(int steps) {
 		stage += steps;
-		parity ^= stage / STAGES & 1;
-		stage %= STAGES;
+		parity ^= stage / N & 1;
+		stage %= N;
 	}
 	void next() {
-		if (++stage == STAGES) stage = 0, parity ^= 1;
+		if (++stage == N) stage = 0, parity ^= 1;
 	}
 };
 
@@ -83,24 +119,132 @@ struct Output {
 	}
 };
 
+// rowOfB returns the row of b that a row of the tile at a column of c is, or a last one instead of those beyond.
+inline int rowOfB(int column, int row, int n) {
+	const bool up = GATED && row >= COLUMNS;
+	return (up ? n : 0) + min(column + row - (up ? COLUMNS : 0), n - 1);
+}
+
 // A Bias is that of a thread's columns, or 0. It is loaded before the product, so that nothing waits for it.
 struct Bias {
 	Vec<Half, 2> pairs[TILE_N / 8];
 
-	Bias(const Half *bias, int left, int n) {
+	Bias(const Half *bias, int column, int n) {
 		if (!bias) return;
 #pragma unroll
-		for (int i = 0; i < TILE_N / 8; i++) {
-			const bool up = GATED && i >= COLUMNS / 8;
-			const int column = left + threadIdx.x % 4 * 2 + i * 8 - (up ? COLUMNS : 0);
-			if (column < n) pairs[i] = loadCachedOf<2>(bias + (up ? n : 0) + column, 0);
-		}
+		for (int i = 0; i < TILE_N / 8; i++) // n is even
+			pairs[i] = loadCachedOf<2>(bias + (rowOfB(column, threadIdx.x % 4 * 2 + i * 8, n) & ~1), 0);
 	}
 	void add(float (&sums)[TILE_N / 2]) const {
 #pragma unroll
 		for (int i = 0; i < TILE_N / 2; i++) sums[i] += pairs[i / 4][i % 2];
 	}
 };
+
+// Scales are those of a thread's columns if b has codes of 8 bits: a row of b has one, so it follows the product. They
+// are loaded while the last steps are multiplied.
+struct Scales {
+#if BITS == 8
+	float at[TILE_N / 4];
+
+	Scales(const unsigned char *w, int column, int n, int depth) {
+#pragma unroll
+		for (int i = 0; i < TILE_N / 4; i++)
+			at[i] = *(const float *)(w + rowOfB(column, threadIdx.x % 4 * 2 + i / 2 * 8 + i % 2, n) * rowOf(depth));
+	}
+	void multiply(float (&sums)[TILE_N / 2]) const {
+#pragma unroll
+		for (int i = 0; i < TILE_N / 2; i++) sums[i] *= at[i / 4 * 2 + i % 2];
+	}
+#else
+	Scales(const unsigned char *, int, int, int) {}
+	void multiply(float (&)[TILE_N / 2]) const {}
+#endif
+};
+
+// eachPair calls f for each pair of a thread's sums of 64 rows that is in [m, n], with its first index, row and column.
+template <typename F> inline void eachPair(int m, int n, int row, int column, F f) {
+	row += threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4, column += threadIdx.x % 4 * 2;
+#pragma unroll
+	for (int i = 0; i < TILE_N / 2; i += 2) {
+		const int r = row + i / 2 % 2 * 8, s = column + i / 4 * 8; // n is even
+		if (r < m && s < n) f(i, r, s);
+	}
+}
+
+// putPair stores sums i and i + 1.
+template <typename E> inline void putPair(E *to, const float (&sums)[TILE_N / 2], int i) {
+	const float pair[2] = {sums[i], sums[i + 1]};
+	Vec<E, 2> v;
+	narrow(v.at, pair);
+	store(to, 0, v);
+}
+
+#if BITS
+// A Converter is a thread of the warpgroup that computes values of b from codes, in each step those of eight codes of
+// some rows of a tile. 4-bit codes are multiplied by their scales, and the products rounded. 8-bit codes are exact.
+struct Converter {
+	static constexpr int ROWS = TILE_N / 16;
+	const unsigned char *const w;
+	const int depth, n;
+	const int lane = threadIdx.x % 128;
+	int column = 0;
+	// 4 bits: the parts of the rows' scales, of eight bits and of the others, twice; and the zero points of the codes
+	unsigned high[ROWS], low[ROWS], minus[ROWS];
+	f16 scale[ROWS]; // of the next group
+	unsigned char zero[ROWS];
+	unsigned codes[ROWS][2];
+
+	Converter(const unsigned char *w, int depth, int n) : w(w), depth(depth), n(n) {}
+
+	// fetch starts loading the scales of a group, if it is there, and take makes them those of the codes.
+	void fetch(int group) {
+		if constexpr (BITS == 8) return;
+		if (group >= groupsOf(depth)) return;
+#pragma unroll
+		for (int i = 0; i < ROWS; i++) {
+			const unsigned char *const head = w + rowOfB(column, lane / 8 + 16 * i, n) * rowOf(depth);
+			scale[i] = ((const f16 *)head)[group];
+			zero[i] = ZEROS ? head[padded(2 * groupsOf(depth)) + group] : 8;
+		}
+	}
+	void take() {
+#pragma unroll
+		for (int i = 0; i < ROWS; i++) {
+			const unsigned bits = __float_as_uint(value(scale[i]));
+			const float rest = value(scale[i]) - __uint_as_float(bits & 0xFFFF0000);
+			high[i] = permute(bits, 0, 0x3232), low[i] = permute(__float_as_uint(rest), 0, 0x3232);
+			minus[i] = minusZero(zero[i]);
+		}
+	}
+	// pair returns the values of two codes of row i of its rows, which x has at the lower ends of both halves, with 0x43
+	// above: the bits of 128 + a code of 4 bits, or of the low seven of a signed code of 8 bits. Those of the highest bit
+	// are then 128, or 256 if it is set.
+	unsigned pair(unsigned x, int i) const {
+		if (BITS == 8) return addPairs(x & 0xFF80FF80, 0xBF80BF80, x & 0xFF7FFF7F);
+		const unsigned code = addPairs(x & 0xFF0FFF0F, 0x3F803F80, minus[i]);
+		return addPairs(code, high[i], addPairs(code, low[i], 0));
+	}
+	// read reads the codes of a step, and write writes their values. half: which bits they are, the low or the high ones
+	void read(const char *piece) {
+#pragma unroll
+		for (int i = 0; i < ROWS; i++) tileRead(codes[i], piece + swizzled(lane * 8, 64) + 16 * 64 * i);
+	}
+	void write(char *to, int half) const {
+#pragma unroll
+		for (int i = 0; i < ROWS; i++) {
+			unsigned pairs[4];
+#pragma unroll
+			for (int j = 0; j < 4; j++) {
+				const unsigned four = codes[i][j / 2] >> (BITS == 4 ? 4 * half : 0);
+				pairs[j] = pair(permute(four, 0x43434343, j % 2 ? 0x4342 : 0x4140), i);
+			}
+			tileWrite(to + swizzled(lane * 16, 128) + 16 * 128 * i, pairs);
+		}
+		tileFence();
+	}
+};
+#endif
 
 // write writes what follows from the sums of 64 rows to c, and, if keep is set, the sums themselves to pre.
 inline void write(Output &out, const float (&sums)[TILE_N / 2], const TileMap *c, const TileMap *pre, int row,
@@ -124,61 +268,115 @@ inline void write(Output &out, const float (&sums)[TILE_N / 2], const TileMap *c
 	}
 }
 
-// a is [m, depth], b [n, depth] and c [m, n]. If GATED, b is [2n, depth], the gates first. If keep is set, pre gets the
-// product before what follows it, [m, n] or [m, 2n].
+// a is [m, depth], b [depth, n] and c [m, n]. If GATED, b is [depth, 2n], the gates first. If b is quantized, it maps
+// the codes of w. If keep is set, pre gets the product before what follows it, [m, n] or [m, 2n]. If add is set, the
+// product is added to c. If parts is not 0, it gets the products of each partSteps steps, [m, n] each.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const __grid_constant__ TileMap a,
-	const __grid_constant__ TileMap b, const __grid_constant__ TileMap c, const __grid_constant__ TileMap pre,
-	const Half *bias, int m, int n, int depth, int keep) {
+	const __grid_constant__ TileMap b, const __grid_constant__ TileMap cMap, const __grid_constant__ TileMap pre,
+	C *c, long long cRow, const Half *bias, const unsigned char *w, float *parts, int m, int n, int depth, int partSteps,
+	int keep, int add) {
 	extern __shared__ uint4 memory[];
-	char *const stages = (char *)memory + (1024 - (size_t)shared(memory) % 1024) % 1024, *const outputs =
-		stages + STAGES * STAGE;
-	// full: a stage is there; empty: it has been multiplied; turns: a warpgroup may multiply
-	Barrier *const full = (Barrier *)(outputs + 2 * BUFFERS * OUT_BYTES), *const empty = full + STAGES, *const turns =
-		empty + STAGES;
+	char *const stages = (char *)memory + (1024 - (size_t)shared(memory) % 1024) % 1024;
+	char *const pieces = stages + STAGES * STAGE, *const outputs = pieces + PIECES * PIECE;
+	// full: a stage is there; empty: it has been multiplied; turns: a warpgroup may multiply; come: a piece is there;
+	// gone: it has been converted
+	Barrier *const full = (Barrier *)(outputs + 2 * BUFFERS * OUT_BYTES), *const empty = full + STAGES;
+	Barrier *const turns = empty + STAGES, *const come = turns + 2, *const gone = come + PIECES;
 	if (threadIdx.x == 0) {
-		prefetchMap(&a), prefetchMap(&b), prefetchMap(&c), prefetchMap(&pre);
+		prefetchMap(&a), prefetchMap(&b), prefetchMap(&cMap), prefetchMap(&pre);
 #pragma unroll
-		for (int i = 0; i < STAGES; i++) barrierInit(full + i, 1), barrierInit(empty + i, TURNS ? 1 : 2);
+		for (int i = 0; i < STAGES; i++) barrierInit(full + i, BITS ? 5 : 1), barrierInit(empty + i, TURNS ? 1 : 2);
 		barrierInit(turns, 1), barrierInit(turns + 1, 1);
+#pragma unroll
+		for (int i = 0; BITS && i < PIECES; i++) barrierInit(come + i, 1), barrierInit(gone + i, 4);
 		barrierFence();
 	}
 	__syncthreads();
 
-	const int down = (m + TILE_M - 1) / TILE_M, across = (n + COLUMNS - 1) / COLUMNS, tiles = down * across;
-	const int steps = (depth + DEPTH - 1) / DEPTH;
+	const Tiles all(m, n, depth, partSteps);
+	const int tiles = all.count();
 	const int group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0); // the compiler must see that it is the warp's
-	Ring ring;
-	if (group == 2) {
-		giveRegisters<40>();
-		if (!first()) return;
-		for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-			const Place at(tile, down, across);
-			for (int step = 0; step < steps; step++, ring.next()) {
+	Ring<STAGES> ring;
+	Ring<PIECES> piece;
+	if (group == 2 + CONVERTERS) {
+		giveRegisters<BITS ? 32 : 40>();
+		// Two threads copy, so that codes do not wait for room for a. Of fewer rows of a, a tile is only these: beyond the
+		// matrix, a copy is slow.
+		const bool copiesA = threadIdx.x % 128 == 0, copiesB = BITS ? threadIdx.x % 128 == 32 : copiesA;
+		const int aBytes = TRANS_A ? A_BYTES : min(TILE_M, (m + 7) / 8 * 8) * DEPTH * 2;
+		for (int tile = blockIdx.x; tile < tiles && (copiesA || copiesB); tile += gridDim.x) {
+			const Place at(tile, all);
+			auto loadB = [&](char *to, int bytes, int k, Barrier *there) {
+#pragma unroll
+				for (int i = 0; !TRANS_B && i < TILE_N / 64; i++) tileLoad(to + i * BLOCK, &b, k, at.column + i * 64, there);
+				if (TRANS_B) tileLoad(to, &b, at.column, k, there);
+				if (GATED) tileLoad(to + bytes / 2, &b, n + at.column, k, there);
+			};
+			for (int step = 0; copiesA && step < at.steps; step++, ring.next()) {
 				char *const to = stages + ring.stage * STAGE;
 				Barrier *const there = full + ring.stage;
 				barrierWait(empty + ring.stage, ring.parity ^ 1);
-				barrierExpect(there, STAGE);
-				tileLoad(to, &a, at.row, step * DEPTH, there);
-				tileLoad(to + A_BYTES, &b, at.column, step * DEPTH, there);
-				if (GATED) tileLoad(to + A_BYTES + B_BYTES / 2, &b, n + at.column, step * DEPTH, there);
+				barrierExpect(there, aBytes + (BITS ? 0 : B_BYTES));
+				const int k = (at.begin + step) * DEPTH;
+#pragma unroll
+				for (int i = 0; TRANS_A && i < TILE_M / 64; i++) tileLoad(to + i * BLOCK, &a, k, at.row + i * 64, there);
+				if (!TRANS_A) tileLoad(to, &a, at.row, k, there);
+				if (!BITS) loadB(to + A_BYTES, B_BYTES, k, there);
+			}
+			for (int step = 0; BITS && copiesB && step < at.steps; step += PIECE_STEPS, piece.next()) {
+				Barrier *const there = come + piece.stage;
+				barrierWait(gone + piece.stage, piece.parity ^ 1);
+				barrierExpect(there, PIECE);
+				loadB(pieces + piece.stage * PIECE, PIECE, (at.begin + step) / PIECE_STEPS * 32, there);
 			}
 		}
 		return;
 	}
+#if BITS
+	if (group >= 2) {
+		giveRegisters<88>();
+		Converter converter(w, depth, n);
+		int next = group - 2; // piece: each of the two has every second one
+		ring.skip(next * PIECE_STEPS), piece.skip(next);
+		for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+			const Place at(tile, all);
+			const int end = at.steps / PIECE_STEPS, begin = at.begin / PIECE_STEPS;
+			converter.column = at.column;
+			converter.fetch(begin + next);
+			for (; next < end; next += 2, piece.skip(2)) {
+				if (BITS == 4) converter.take();
+				converter.fetch(begin + next + 2);
+				barrierWait(come + piece.stage, piece.parity);
+				converter.read(pieces + piece.stage * PIECE);
+#pragma unroll
+				for (int half = 0; half < PIECE_STEPS; half++, ring.next()) {
+					barrierWait(empty + ring.stage, ring.parity ^ 1);
+					converter.write(stages + ring.stage * STAGE + A_BYTES, half);
+					__syncwarp();
+					if (threadIdx.x % 32 == 0) barrierArrive(full + ring.stage);
+				}
+				if (threadIdx.x % 32 == 0) barrierArrive(gone + piece.stage);
+				ring.skip(PIECE_STEPS);
+			}
+			next -= end;
+		}
+		return;
+	}
+#endif
 
-	takeRegisters<232>();
+	takeRegisters<BITS ? 136 : 232>();
 	Output out(outputs + group * BUFFERS * OUT_BYTES, 1 + group);
-	const int skipped = TURNS ? steps : 0; // the steps of the other one's tile
+	const int skipped = TURNS ? all.steps : 0; // the steps of the other one's tile
 	if (group == 1) ring.skip(skipped);
 	int turn = 1 - group; // its parity
 	for (int tile = blockIdx.x + (TURNS ? group * gridDim.x : 0); tile < tiles; tile += (TURNS ? 2 : 1) * gridDim.x) {
-		const Place at(tile, down, across);
+		const Place at(tile, all);
 		const Bias biases(bias, at.column, n);
 		float sums[HALVES][TILE_N / 2];
 		// A thread may wait for a phase only after the one before the last has ended, so not earlier than its turn.
 		if (TURNS) barrierWait(turns + group, turn), turn ^= 1;
 		int before = 0; // the stage of the step before
-		for (int step = 0; step < steps; step++, ring.next()) {
+		for (int step = 0; step < at.steps; step++, ring.next()) {
 			const char *const left = stages + ring.stage * STAGE + (TURNS ? 0 : group * 64 * DEPTH * 2);
 			const char *const right = stages + ring.stage * STAGE + A_BYTES;
 			barrierWait(full + ring.stage, ring.parity);
@@ -187,7 +385,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 			for (int k = 0; k < DEPTH / 16; k++) {
 #pragma unroll
 				for (int h = 0; h < HALVES; h++)
-					groupMultiply(sums[h], left + h * 64 * DEPTH * 2 + 32 * k, right + 32 * k, step + k > 0);
+					groupMultiply(sums[h], left + h * 64 * DEPTH * 2 + groupStep(TRANS_A) * k, right + groupStep(!TRANS_B) * k,
+						step + k > 0);
 			}
 			groupCommit();
 			groupWait<1>();
@@ -195,14 +394,32 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 			before = ring.stage;
 		}
 		if (TURNS && first()) barrierArrive(turns + 1 - group);
+		const Scales scales(w, at.column, n, depth);
 		groupWait<0>();
 		if (first()) barrierArrive(empty + before);
 		ring.skip(skipped);
 
 #pragma unroll
 		for (int h = 0; h < HALVES; h++) {
+			const int row = at.row + 64 * (TURNS ? h : group);
+			scales.multiply(sums[h]);
+			if (parts) {
+				eachPair(m, n, row, at.column, [&](int i, int r, int s) {
+					putPair(parts + ((long long)at.part * m + r) * n + s, sums[h], i);
+				});
+				continue;
+			}
 			biases.add(sums[h]);
-			write(out, sums[h], &c, &pre, at.row + 64 * (TURNS ? h : group), at.column, n, keep);
+			if (add) {
+				eachPair(m, n, row, at.column, [&](int i, int r, int s) {
+					const Vec<C, 2> old = loadCachedOf<2>(c + r * cRow + s, 0);
+					sums[h][i] += old[0], sums[h][i + 1] += old[1];
+				});
+			}
+			if constexpr (DIRECT)
+				eachPair(m, n, row, at.column, [&](int i, int r, int s) { putPair(c + r * cRow + s, sums[h], i); });
+			else
+				write(out, sums[h], &cMap, &pre, row, at.column, n, keep);
 		}
 	}
 	if (first()) tileWait<0>();

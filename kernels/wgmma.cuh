@@ -99,6 +99,24 @@ inline void tileFence() {
 #endif
 }
 
+// tileRead reads eight bytes of a tile that has come, and tileWrite writes 16 bytes of a tile that is multiplied or
+// stored: tileFence comes before.
+inline void tileRead(unsigned (&to)[2], const char *from) {
+#ifdef EMULATED
+	emulated.tile_read(to, from);
+#else
+	asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(shared(from)));
+#endif
+}
+inline void tileWrite(char *to, const unsigned (&from)[4]) {
+#ifdef EMULATED
+	emulated.tile_write(to, from);
+#else
+	asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(shared(to)), "r"(from[0]), "r"(from[1]), "r"(from[2]),
+		"r"(from[3]) : "memory");
+#endif
+}
+
 // tileCommit puts the stores that this thread started since the last call into a group. tileWait waits until the groups
 // of this thread, except the last N, have read shared memory. A thread ends only after tileWait<0>.
 inline void tileCommit() {
@@ -206,6 +224,23 @@ template <int N> inline void groupWait() {
 #define GROUP_ADD "%98"
 #define GROUP_D THIRTY_TWO(0), THIRTY_TWO(32), THIRTY_TWO(64)
 #endif
+// An operand's tile is rows of 64 elements along k, or if it is transposed, blocks of 64 rows of 64 elements across k.
+#ifndef TRANS_A
+#define TRANS_A 0
+#define TRANS_B 1
+#endif
+#if TRANS_A
+#define GROUP_TRANSPOSED_A "1"
+#else
+#define GROUP_TRANSPOSED_A "0"
+#endif
+#if TRANS_B
+#define GROUP_TRANSPOSED_B "0"
+#else
+#define GROUP_TRANSPOSED_B "1"
+#endif
+// groupStep returns the bytes from 16 elements along k to the next in a tile of an operand.
+constexpr int groupStep(bool transposed) { return transposed ? 16 * 128 : 16 * 2; }
 #ifdef F16
 #define GROUP_TYPE "f16"
 #else
@@ -213,17 +248,19 @@ template <int N> inline void groupWait() {
 #endif
 #define GROUP_PRODUCT                                                                                            \
 	"{\n.reg .pred p;\nsetp.ne.b32 p, " GROUP_ADD ", 0;\nwgmma.mma_async.sync.aligned.m64" GROUP_N "k16.f32." \
-	GROUP_TYPE "." GROUP_TYPE " {" GROUP_SUMS "}, " GROUP_OPERANDS ", p, 1, 1, 0, 0;\n}"
+	GROUP_TYPE "." GROUP_TYPE " {" GROUP_SUMS "}, " GROUP_OPERANDS ", p, 1, 1, " \
+	GROUP_TRANSPOSED_A ", " GROUP_TRANSPOSED_B ";\n}"
 
-// groupMultiply starts d = a·bᵀ, or d += a·bᵀ if add is set, for 64 rows of a and TILE_N rows of b, of 16 elements
-// each. Both point into the first row of a tile. Thread t of the warpgroup has element i of d in row
+// groupMultiply starts d = a·b, or d += a·b if add is set, for 64 rows of a and TILE_N columns of b, of 16 elements
+// each. Both point into a tile, see groupStep. Thread t of the warpgroup has element i of d in row
 // t/32·16 + t%32/4 + i/2%2·8 and column t%4·2 + i%2 + i/4·8.
 inline void groupMultiply(float (&d)[TILE_N / 2], const char *a, const char *b, int add) {
 #ifdef EMULATED
-	emulated.group_multiply(d, TILE_N, a, b, add, !IsBF16<Half>);
+	emulated.group_multiply(d, TILE_N, a, b, add | TRANS_A << 1 | !TRANS_B << 2 | !IsBF16<Half> << 3);
 #else
-	// addresses and, between groups of eight rows, 1,024 bytes, each in words of 16 bytes; rows are swizzled by 128 bytes
-	constexpr unsigned long long LAYOUT = 1ull << 62 | (1024ull >> 4) << 32;
+	// addresses and, between groups of eight rows, 1,024 bytes, and between blocks 64 rows, each in words of 16 bytes; rows
+	// are swizzled by 128 bytes
+	constexpr unsigned long long LAYOUT = 1ull << 62 | (1024ull >> 4) << 32 | (64 * 128ull >> 4) << 16;
 	const unsigned long long descriptorA = LAYOUT | (shared(a) & 0x3FFFF) >> 4, descriptorB = LAYOUT |
 		(shared(b) & 0x3FFFF) >> 4;
 	asm volatile(GROUP_PRODUCT : GROUP_D : "l"(descriptorA), "l"(descriptorB), "r"(add) : "memory");

@@ -99,6 +99,17 @@ func quantizedCases() (cases []*Case) {
 	for i, w := range quantized {
 		for j, t := range Types {
 			sizes := [][3]int{{1, 1, 1}, {2, 130, 3}, {8, 127, 33}, {3, 392, 31}, {9, 129, 16}}
+			if t == tensor.BF16 { // rows of whole words, as tensor cores with tiles take them
+				sizes = append(sizes, [3]int{12, 200, 72}, [3]int{130, 72, 200}, [3]int{9, 648, 136},
+					[3]int{20, 328, 80}, [3]int{9, 4168, 24}) // of the last, k is divided
+				for _, c := range []*Case{linearSwiGLUCase(t, 140, 328, 200, true, false),
+					linearSwiGLUCase(t, 9, 72, 96, false, false)} {
+					// Weights may be rounded before. What that makes of an up is multiplied by its gate, up to five times the
+					// root mean square.
+					c.Elements["y"] = Limit{0x1.2p-7, 0x1p-4}
+					cases = append(cases, withQuantized(c, w))
+				}
+			}
 			for k, size := range sizes {
 				cases = append(cases, quantizedLinearCase(w, t, t, size[0], size[1], size[2], k%3 == 2, k%4 == 3))
 			}

@@ -36,12 +36,14 @@ struct emulated_runtime {
 	void (*barrier_wait)(void *b, int parity);
 	void (*tile_load)(void *to, const void *map, int row, int column, void *b);
 	void (*tile_store)(const void *map, int row, int column, const void *from);
+	void (*tile_read)(unsigned *to, const void *from);
+	void (*tile_write)(void *to, const unsigned *from);
 	void (*tile_fence)();
 	void (*tile_commit)();
 	void (*tile_wait)(int groups);
 	void (*sync_some)(int barrier, int threads);
 	void (*stmatrix)(void *row, const unsigned *r);
-	void (*group_multiply)(float *d, int columns, const void *a, const void *b, bool add, bool f16);
+	void (*group_multiply)(float *d, int columns, const void *a, const void *b, int how); // how: see group_product
 	void (*group_commit)();
 	void (*group_wait)(int groups);
 	void (*wait_prerequisites)(); // for the earlier kernels, if this one was launched early

@@ -29,15 +29,17 @@ struct tile_copy {
 	int group;
 };
 
+enum { ADD = 1, TRANSPOSED_A = 2, TRANSPOSED_B = 4, OF_F16 = 8 };
+
 // A product that a thread's warpgroup has started. It is computed when a thread waits for it.
 struct group_product {
 	float *d;
 	int columns;
 	const char *a, *b;
-	bool add, f16;
+	int how; // ADD and others
 	int group;
 	bool operator==(const group_product &o) const {
-		return columns == o.columns && a == o.a && b == o.b && add == o.add && f16 == o.f16 && group == o.group;
+		return columns == o.columns && a == o.a && b == o.b && how == o.how && group == o.group;
 	}
 };
 
@@ -156,18 +158,34 @@ static void stmatrix(void *row, const uint32_t *r) {
 	started[running].unfenced.push_back((uintptr_t)row);
 }
 
+// Nothing checks which thread wrote what these read and write, but a tile that has not come is NaN.
+static void tile_read(uint32_t *to, const void *from) {
+	check_shared(from, 8, 8);
+	memcpy(to, from, 8);
+}
+static void tile_write(void *to, const uint32_t *from) {
+	check_shared(to, 16, 16);
+	memcpy(to, from, 16);
+	started[running].unfenced.push_back((uintptr_t)to);
+}
+
 static void tile_fence() { started[running].unfenced.clear(); }
+
+// check_fenced checks that no thread has written to a tile since its last fence.
+static void check_fenced(const char *does, const void *tile, size_t bytes) {
+	for (int i = 0; i < threads; i++) {
+		for (const uintptr_t p : started[i].unfenced) {
+			if (p - (uintptr_t)tile < bytes)
+				end_with(does + (" a tile that " + thread_text(i)) + " wrote to without a fence since");
+		}
+	}
+}
 
 static void tile_store(const void *map_, int row, int column, const void *from) {
 	const tile_map map = *(const tile_map *)map_;
 	const size_t bytes = map.row_bytes() * map.tile_rows;
 	check_shared(from, bytes, map.row_bytes() * 8);
-	for (int i = 0; i < threads; i++) {
-		for (const uintptr_t p : started[i].unfenced) {
-			if (p - (uintptr_t)from < bytes)
-				end_with("stores a tile that " + thread_text(i) + " wrote to without a fence since");
-		}
-	}
+	check_fenced("stores", from, bytes);
 	for (int r = 0; r < (int)map.tile_rows; r++) {
 		if (const int n = map.inside(row + r, column)) access_of(map.at(row + r, column), n, EMULATED_WRITE);
 	}
@@ -199,23 +217,30 @@ static void sync_some(int barrier, int count) {
 	sleep_until([&, round = s.round] { return s.round != round; });
 }
 
-static void group_multiply(float *d, int columns, const void *a, const void *b, bool add, bool f16) {
+static void group_multiply(float *d, int columns, const void *a, const void *b, int how) {
 	auto &f = started[running];
-	f.products.push_back({d, columns, (const char *)a, (const char *)b, add, f16, f.product_groups});
+	f.products.push_back({d, columns, (const char *)a, (const char *)b, how, f.product_groups});
 }
 static void group_commit() { started[running].product_groups++, changes++; }
 
-// operand reads 16 elements of each of some rows of a tile.
-static void operand(std::vector<float> &to, int rows, const char *from, bool f16) {
+// operand reads 16 elements of each of some rows of a tile. If it is transposed, these are 16 rows in memory, of blocks
+// of 64 elements.
+static void operand(std::vector<float> &to, int rows, const char *from, bool transposed, bool f16) {
 	to.resize(16 * rows);
-	for (int r = 0; r < rows; r++) {
-		for (int w = 0; w < 2; w++) {
-			uintptr_t p = (uintptr_t)from + r * 128 + 16 * w;
+	const int lines = transposed ? rows / 64 * 16 : rows, words = transposed ? 8 : 2;
+	for (int l = 0; l < lines; l++) {
+		const char *const line = from + (transposed ? l / 16 * 8192 + l % 16 * 128 : l * 128);
+		check_fenced("multiplies", (const void *)((uintptr_t)line & -128ul), 128);
+		for (int w = 0; w < words; w++) {
+			uintptr_t p = (uintptr_t)line + 16 * w;
 			p ^= (p >> 7 & 7) << 4;
 			check_shared((void *)p, 16, 16);
-			uint32_t words[4];
-			memcpy(words, (void *)p, 16);
-			for (int i = 0; i < 8; i++) to[16 * r + 8 * w + i] = element(words[i / 2], i % 2, f16);
+			uint32_t word[4];
+			memcpy(word, (void *)p, 16);
+			for (int i = 0; i < 8; i++) {
+				const int at = transposed ? (l / 16 * 64 + 8 * w + i) * 16 + l % 16 : 16 * l + 8 * w + i;
+				to[at] = element(word[i / 2], i % 2, f16);
+			}
 		}
 	}
 }
@@ -225,8 +250,8 @@ static void multiply(int first_thread) {
 	auto *const group = started + first_thread;
 	static std::vector<float> a, b;
 	const group_product first = group->products[0];
-	operand(a, 64, first.a, first.f16);
-	operand(b, first.columns, first.b, first.f16);
+	operand(a, 64, first.a, first.how & TRANSPOSED_A, first.how & OF_F16);
+	operand(b, first.columns, first.b, first.how & TRANSPOSED_B, first.how & OF_F16);
 	for (int t = 0; t < 128; t++) {
 		if (group[t].products.empty() || !(group[t].products[0] == first))
 			end_with("threads of a warpgroup multiply differently");
@@ -235,7 +260,7 @@ static void multiply(int first_thread) {
 			const float *x = &a[16 * (t / 32 * 16 + t % 32 / 4 + i / 2 % 2 * 8)], *y = &b[16 * (t % 4 * 2 + i % 2 + i / 4 * 8)];
 			float sum = 0;
 			for (int k = 0; k < 16; k++) sum += x[k] * y[k];
-			d[i] = first.add ? d[i] + sum : sum;
+			d[i] = first.how & ADD ? d[i] + sum : sum;
 		}
 		group[t].products.erase(group[t].products.begin());
 	}
