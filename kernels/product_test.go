@@ -50,9 +50,11 @@ func TestTiles(t *testing.T) {
 
 // TestBatch checks that batches give the same results as their products one by one, to the last bit. Matrices are one
 // after the other or next to each other in longer rows, several products share an operand, and results are added up.
-// Sizes and distances are odd.
+// Sizes and distances are odd. The kernel that only compute capability 9.0 has adds up in another order, and has no
+// batches, so the GPU is an older one.
 func TestBatch(t *testing.T) {
 	d := Emulated(t, Options{OwnProducts: true})
+	d.gpu.Major = 8
 	layouts := [][2]bool{{false, true}, {false, false}, {true, false}}
 	for number, size := range []struct {
 		m, n, k, apart int

@@ -258,8 +258,8 @@ inline void groupMultiply(float (&d)[TILE_N / 2], const char *a, const char *b, 
 #ifdef EMULATED
 	emulated.group_multiply(d, TILE_N, a, b, add | TRANS_A << 1 | !TRANS_B << 2 | !IsBF16<Half> << 3);
 #else
-	// addresses and, between groups of eight rows, 1,024 bytes, and between blocks 64 rows, each in words of 16 bytes; rows
-	// are swizzled by 128 bytes
+	// addresses and, between groups of eight rows, 1,024 bytes, and between blocks 64 rows, each in words of 16 bytes;
+	// rows are swizzled by 128 bytes
 	constexpr unsigned long long LAYOUT = 1ull << 62 | (1024ull >> 4) << 32 | (64 * 128ull >> 4) << 16;
 	const unsigned long long descriptorA = LAYOUT | (shared(a) & 0x3FFFF) >> 4, descriptorB = LAYOUT |
 		(shared(b) & 0x3FFFF) >> 4;
