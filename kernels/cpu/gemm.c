@@ -1,6 +1,7 @@
-// A product is divided into tiles of C, which threads claim one after the other, and k into k-blocks; a step is one
-// k-block of one tile. During a step, A's k-block is packed in the L2 cache, and B's comes in panels, as wide as a
-// micro-kernel, that are packed in the L1 cache: each panel is multiplied by all rows of A.
+// A product is divided into tiles of C, which threads claim one after the other, a tile into strips of rows, and k into
+// k-blocks; a step is one k-block of one strip. During a step, A's k-block is packed in the L2 cache, and B's comes in
+// panels, as wide as a micro-kernel, that fit into the L1 cache: each panel is multiplied by all rows of A. The first
+// strip packs the panels, and the tile's others use them again, from the L2 or L3 cache, before the next k-block.
 //
 // While a step multiplies, it packs what comes next little by little: the next panel of B, and A's k-block of the next
 // step. It prefetches each part a while before it packs it. So the multiplier never waits for memory, and no prefetched
@@ -18,20 +19,22 @@
 
 enum {
 	// maximum: twice as many packed rows fit into an L2 cache of 1 MiB together with everything else
-	TILE_ROWS = 312,
-	TILE_COLUMNS = 2048,   // maximum: enough to make packing A a small part of the work
-	PARTIAL_COLUMNS = 512, // maximum, if partial sums of earlier k-blocks are kept
-	PARTIAL_STRIDE = PARTIAL_COLUMNS + 16,
+	STRIP_ROWS = 312,
+	TILE_ROWS = 8 * STRIP_ROWS, // maximum: enough to make packing B a small part of the work
+	TILE_COLUMNS = 2048,        // maximum: enough to make packing A a small part of the work
+	PARTIAL_ROWS = 624,         // maximum, if partial sums of earlier k-blocks are kept
+	PARTIAL_GAP = 16,           // between their rows; a power of two would put a column in one set of a cache
+	PARTIAL = PARTIAL_ROWS * (512 + PARTIAL_GAP),
 	LARGE_PAGE = 2 << 20,
 };
 
-// A workspace is the memory of a thread. There are two of each buffer: one is packed while the other is used.
+// A workspace is the memory of a thread.
 typedef struct {
-	gemm_unit a[2][(TILE_ROWS + 32) * GEMM_STRIDE]; // whole micro-kernels and vectors
-	gemm_unit b[2][GEMM_DEPTH * GEMM_COLUMNS];
+	gemm_unit a[2][(STRIP_ROWS + 16) * GEMM_STRIDE]; // whole micro-kernels and vectors; one is packed meanwhile
+	gemm_unit b[(TILE_COLUMNS + GEMM_COLUMNS) * GEMM_DEPTH]; // one panel is packed meanwhile
 	float sums[32 * GEMM_COLUMNS];
 	float bias[GEMM_COLUMNS];
-	float partial[TILE_ROWS * PARTIAL_STRIDE]; // sums over the k-blocks so far, if C is not F32
+	float partial[PARTIAL]; // sums over the k-blocks so far, if C is not F32
 } workspace;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -71,22 +74,28 @@ typedef struct {
 	int64_t per_unit;      // elements along k
 	int64_t blocks, depth; // of k: number of k-blocks, and elements of each but the last
 	int64_t rows, columns; // of a tile
+	int64_t strip, panels; // rows of a strip; panels of B that have places
 	int64_t down, tiles;
 	_Atomic int64_t claimed;
 } plan;
 
-// A step is a k-block of a tile.
+// A step is a k-block of a strip.
 typedef struct {
-	int64_t tile, block;
+	int64_t tile, block, strip;
 } step;
+
+// tile_rows returns the rows of a step's tile from its strip on.
+static int64_t tile_rows(const plan *p, step s) {
+	return min(p->rows, p->g.m - s.tile % p->down * p->rows) - s.strip * p->strip;
+}
 
 static gemm_source a_source(const plan *p, step s) {
 	const cpu_gemm_args *g = &p->g;
-	int64_t m = s.tile % p->down * p->rows, k = s.block * p->depth;
+	int64_t m = s.tile % p->down * p->rows + s.strip * p->strip, k = s.block * p->depth;
 	return (gemm_source){
 		.at = (const char *)g->a + (g->trans_a ? k * g->lda + m : m * g->lda + k) * p->size,
 		.stride = g->lda * p->size,
-		.lanes = min(p->rows, g->m - m), .k = min(p->depth, g->k - k),
+		.lanes = min(p->strip, tile_rows(p, s)), .k = min(p->depth, g->k - k),
 		.along_k = !g->trans_a,
 	};
 }
@@ -155,20 +164,23 @@ static void fill(const plan *p, gemm_source src, gemm_unit *dst, int is_b) {
 	pack_to(&f, f.lines);
 }
 
-// target returns where the sums of a panel go: to C or, if C cannot hold them exactly, to the sums of the k-blocks so
-// far.
+// keeps_partial says whether C cannot hold the sums of the k-blocks so far exactly.
+static int keeps_partial(const plan *p) { return p->g.c_type != F32 && p->blocks > 1; }
+
+// target returns where the sums of a panel go: to C, or to the partial sums.
 static gemm_target target(const plan *p, workspace *w, step s, int64_t column, int64_t width) {
 	const cpu_gemm_args *g = &p->g;
-	int64_t m = s.tile % p->down * p->rows, n = s.tile / p->down * p->columns + column;
+	int64_t m = s.tile % p->down * p->rows + s.strip * p->strip, n = s.tile / p->down * p->columns + column;
 	int last = s.block == p->blocks - 1;
-	float *partial = g->c_type != F32 && p->blocks > 1 ? w->partial + column : NULL;
+	int64_t stride = p->columns + PARTIAL_GAP;
+	float *partial = keeps_partial(p) ? w->partial + s.strip * p->strip * stride + column : NULL;
 	if (partial && !last)
-		return (gemm_target){.c = (char *)partial, .stride = 4 * PARTIAL_STRIDE, .type = F32, .add = s.block > 0,
+		return (gemm_target){.c = (char *)partial, .stride = 4 * stride, .type = F32, .add = s.block > 0,
 			.alpha = g->alpha};
 	gemm_target to = {
 		.c = (char *)g->c + (m * g->ldc + n) * p->c_size, .stride = g->ldc * p->c_size,
 		.type = g->c_type, .add = g->accumulate || (!partial && s.block > 0), .alpha = g->alpha,
-		.partial = partial, .partial_stride = partial ? PARTIAL_STRIDE : 0,
+		.partial = partial, .partial_stride = partial ? stride : 0,
 	};
 	if (last) {
 		to.act = g->act, to.pre_stride = g->n * p->c_size;
@@ -183,6 +195,24 @@ static gemm_target target(const plan *p, workspace *w, step s, int64_t column, i
 
 static step claim(plan *p) { return (step){.tile = atomic_fetch_add(&p->claimed, 1)}; }
 
+static step after(plan *p, step s) {
+	if (tile_rows(p, s) > p->strip) return (step){s.tile, s.block, s.strip + 1};
+	if (s.block + 1 < p->blocks) return (step){s.tile, s.block + 1, 0};
+	return claim(p);
+}
+
+// panel returns the place of a panel of B, counted over all k-blocks.
+static gemm_unit *panel(const plan *p, workspace *w, int64_t i) {
+	return w->b + i % p->panels * p->level->columns * GEMM_DEPTH;
+}
+
+// next_panel returns what is packed while the panel at a column is multiplied: nothing if the strips before have.
+static gemm_source next_panel(const plan *p, step now, step next, int64_t column) {
+	if (column < min(p->columns, p->g.n - now.tile / p->down * p->columns))
+		return now.strip == 0 ? b_source(p, now, column) : (gemm_source){0};
+	return next.tile < p->tiles && next.strip == 0 ? b_source(p, next, 0) : (gemm_source){0};
+}
+
 // run executes steps until no tile is left.
 static void run(plan *p) {
 	const gemm_level *l = p->level;
@@ -191,39 +221,40 @@ static void run(plan *p) {
 	step now = claim(p);
 	if (now.tile >= p->tiles) return;
 	if (l->begin) l->begin();
-	int in_a = 0, in_b = 0; // which of the two buffers is in use
+	int in_a = 0;      // which of the two buffers is in use
+	int64_t first = 0; // panel of this k-block
 	fill(p, a_source(p, now), w->a[in_a], 0);
-	fill(p, b_source(p, now, 0), w->b[in_b], 1);
+	fill(p, b_source(p, now, 0), panel(p, w, first), 1);
 	for (;;) {
-		int64_t n = now.tile / p->down * p->columns, columns = min(p->columns, p->g.n - n);
+		int64_t n = now.tile / p->down * p->columns, columns = min(p->columns, p->g.n - n), in_b = first;
 		gemm_source a = a_source(p, now);
 		int64_t units = parts(a.k, p->per_unit), kernels = parts(a.lanes, l->rows);
-		step next = now.block + 1 < p->blocks ? (step){now.tile, now.block + 1} : claim(p);
+		step next = after(p, now);
 		int more = next.tile < p->tiles;
 		gemm_walk walks[GEMM_WALKS];
 		feed next_a = begin(p, more ? a_source(p, next) : (gemm_source){0}, w->a[!in_a], 0,
 			kernels * parts(columns, l->columns), &walks[0]);
-		for (int64_t column = 0; column < columns; column += l->columns) {
+		for (int64_t column = 0; column < columns; column += l->columns, in_b++) {
 			int64_t width = min(l->columns, columns - column);
-			gemm_source b = {0};
-			if (column + l->columns < columns) b = b_source(p, now, column + l->columns);
-			else if (more) b = b_source(p, next, 0);
-			feed next_b = begin(p, b, w->b[!in_b], 1, kernels, &walks[1]);
+			feed next_b = begin(p, next_panel(p, now, next, column + l->columns), panel(p, w, in_b + 1), 1, kernels,
+				&walks[1]);
+			if (now.strip > 0 && column + l->columns < columns)
+				walks[1] = (gemm_walk){.at = (char *)panel(p, w, in_b + 1), .length = 4 * l->columns * units, .lines = 1};
 			gemm_target to = target(p, w, now, column, width);
 			for (int64_t i = 0; i < a.lanes; i += l->rows) {
 				int64_t rows = min(l->rows, a.lanes - i);
 				turn(&next_a);
 				turn(&next_b);
 				walks[2] = (gemm_walk){.at = to.c, .stride = to.stride, .length = width * size_of(to.type), .lines = rows};
-				l->multiply(w->sums, w->a[in_a] + i * GEMM_STRIDE, w->b[in_b], units, rows, width, p->g.type, walks);
+				l->multiply(w->sums, w->a[in_a] + i * GEMM_STRIDE, panel(p, w, in_b), units, rows, width, p->g.type, walks);
 				l->store(w->sums, to, rows, width);
 				to.c += l->rows * to.stride;
 				if (to.partial) to.partial += l->rows * to.partial_stride;
 				if (to.pre) to.pre += l->rows * to.pre_stride;
 			}
-			in_b = !in_b;
 		}
 		if (!more) break;
+		if (next.strip == 0) first = in_b;
 		in_a = !in_a;
 		now = next;
 	}
@@ -234,21 +265,28 @@ static void run_item(void *arg, int64_t lo, int64_t hi) {
 	for (int64_t i = lo; i < hi; i++) run(arg);
 }
 
-// cut chooses the tiles: a few large ones pack least, but every thread needs its share. No sum depends on it.
+// cut chooses the tiles: a few large ones pack least, but every thread needs its share. It tries few of the ways to cut
+// both rows and columns into many. No sum depends on it.
 static void cut(plan *p, int64_t threads) {
 	const gemm_level *l = p->level;
+	const int partial = keeps_partial(p);
 	double min_cost = 0;
-	int64_t m = p->g.m, n = p->g.n, max_columns = p->g.c_type != F32 && p->blocks > 1 ? PARTIAL_COLUMNS : TILE_COLUMNS;
-	int64_t down = parts(m, TILE_ROWS), across = parts(n, max_columns);
-	for (int64_t d = down; d < down + 4; d++)
-		for (int64_t a = across; a < across + 2 * threads; a++) {
-			int64_t rows = up(parts(m, d), l->rows), columns = up(parts(n, a), l->columns);
-			if (rows > TILE_ROWS) rows = TILE_ROWS;
+	int64_t m = p->g.m, n = p->g.n, max_rows = partial ? PARTIAL_ROWS : TILE_ROWS, down = parts(m, max_rows);
+	for (int64_t d = down; d < down + 4 * threads; d += 1 + (d - down) / 4) {
+		int64_t rows = min(up(parts(m, d), l->rows), max_rows), max_columns = TILE_COLUMNS;
+		if (partial) max_columns = min(max_columns, (PARTIAL / rows - PARTIAL_GAP) / GEMM_COLUMNS * GEMM_COLUMNS);
+		int64_t across = parts(n, max_columns);
+		for (int64_t a = across; a <= across + 2 * threads / (d - down + 1); a++) {
+			int64_t columns = up(parts(n, a), l->columns);
 			int64_t rounds = parts(parts(m, rows) * parts(n, columns), threads);
 			double cost = (double)rounds * ((double)rows * columns + l->packing * (rows + columns));
 			if (min_cost > 0 && cost >= min_cost) continue;
 			min_cost = cost, p->rows = rows, p->columns = columns;
 		}
+	}
+	// If a tile is one strip, its panels need not be kept.
+	p->strip = up(parts(p->rows, parts(p->rows, STRIP_ROWS)), l->rows);
+	p->panels = p->strip < p->rows ? parts(p->columns, l->columns) + 1 : 2;
 	p->down = parts(m, p->rows);
 	p->tiles = p->down * parts(n, p->columns);
 }

@@ -78,7 +78,7 @@ func GemmWorkspace() int { return int(C.cpu_gemm_workspace()) }
 // of its own. A NaN or an infinity affects only the elements of C that it takes part in. At levels with bfloat16 dot
 // products, subnormal numbers count as zero.
 //
-// Gemm panics if the operands do not fit each other, or if there is no memory for packed operands, about 2 MB per
+// Gemm panics if the operands do not fit each other, or if there is no memory for packed operands, about 4 MB per
 // thread.
 func Gemm(p Product) {
 	for dimension, b := range p.Batch {

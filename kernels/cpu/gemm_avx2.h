@@ -33,20 +33,26 @@ INLINE void side_rows(gemm_unit *dst, gemm_source src, const dtype type) {
 	}
 }
 
-// side_columns packs lines along the lanes, in the same way.
+// side_columns packs lines along the lanes in the same way. It takes a few lines at a time: if they are a power of two
+// apart, they are all in one set of the L1 cache.
 INLINE void side_columns(gemm_unit *dst, gemm_source src, const dtype type) {
-	const int size = (int)size_of(type);
-	for (int64_t i = 0; i < src.lanes; i += ROWS, dst += ROWS * GEMM_STRIDE, src.at += ROWS * size) {
-		const int64_t bytes = (src.lanes - i) * size;
-		const char *at = src.at;
+	enum { FEW = 4 };
+	const int64_t size = size_of(type);
+	for (; src.k > 0; src.k -= FEW, src.at += FEW * src.stride, dst += FEW * ROWS) {
 		gemm_unit *to = dst;
-		for (int64_t k = 0; k < src.k; k++, at += src.stride, to += ROWS) {
-			char edge[4 * VLEN] = {0};
-			int whole = bytes >= VLEN * size;
-			if (!whole) memcpy(edge, at, bytes);
-			vecuns r = load_units(whole ? at : edge, type);
-			memcpy(to, &r, sizeof r);
-		}
+		const char *at = src.at;
+		int64_t left = src.lanes;
+		if (src.k >= FEW)
+			for (; left >= VLEN; left -= ROWS, to += ROWS * GEMM_STRIDE, at += ROWS * size)
+				UNROLL for (int y = 0; y < FEW; y++) {
+					vecuns r = load_units(at + y * src.stride, type);
+					memcpy(to + y * ROWS, &r, sizeof r);
+				}
+		for (; left > 0; left -= ROWS, to += ROWS * GEMM_STRIDE, at += ROWS * size)
+			for (int y = 0; y < FEW && y < src.k; y++) {
+				vec r = ld(at + y * src.stride, 0, left < VLEN ? left : VLEN, type);
+				memcpy(to + y * ROWS, &r, sizeof r);
+			}
 	}
 }
 

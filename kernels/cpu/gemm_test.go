@@ -277,7 +277,8 @@ func TestGemmThreads(t *testing.T) {
 	defer cpu.SetThreads(cpu.Threads())
 	cases := []gemmCase{
 		{m: 300, n: 200, k: 700, transB: true, dtype: tensor.BF16, result: tensor.BF16},
-		{m: 700, n: 130, k: 300, transA: true, dtype: tensor.BF16, add: true},
+		{m: 650, n: 200, k: 700, transB: true, dtype: tensor.BF16, result: tensor.BF16}, // one thread's tiles have strips
+		{m: 700, n: 130, k: 600, transA: true, dtype: tensor.BF16, add: true},
 		{m: 90, n: 600, k: 513, add: true},
 		{m: 3, n: 999, k: 300, transB: true, dtype: tensor.BF16, result: tensor.BF16},
 		{m: 90, n: 600, k: 513, transB: true, dtype: tensor.F16, result: tensor.F16},
