@@ -283,7 +283,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 	Barrier *const full = (Barrier *)(outputs + 2 * BUFFERS * OUT_BYTES), *const empty = full + STAGES;
 	Barrier *const turns = empty + STAGES, *const come = turns + 2, *const gone = come + PIECES;
 	if (threadIdx.x == 0) {
-		prefetchMap(&a), prefetchMap(&b), prefetchMap(&cMap), prefetchMap(&pre);
+		prefetchMap(&a), prefetchMap(&b);
+		if (!DIRECT) prefetchMap(&cMap), prefetchMap(&pre);
 #pragma unroll
 		for (int i = 0; i < STAGES; i++) barrierInit(full + i, BITS ? 5 : 1), barrierInit(empty + i, TURNS ? 1 : 2);
 		barrierInit(turns, 1), barrierInit(turns + 1, 1);

@@ -60,8 +60,8 @@ func linearCases() (cases []*Case) {
 		if t == tensor.BF16 { // k is so long that it is divided
 			cases = append(cases, LinearCase(t, 9, 4168, 24, true))
 		}
-		for _, rows := range []int{1, 30} { // logits in float32, from bfloat16 too
-			const in, out = 70, 50
+		for _, size := range [][3]int{{1, 70, 50}, {30, 70, 50}, {30, 72, 56}} { // logits in float32, from bfloat16 too
+			rows, in, out := size[0], size[1], size[2]
 			cases = append(cases, &Case{
 				Op: "linear", Type: t, Name: label(rows, in, out) + " to F32",
 				In:      []Operand{plain("x", t, rows, in), plain("w", t, out, in)},
