@@ -157,7 +157,7 @@ func TestRehearse(t *testing.T) {
 			}
 		}
 	}
-	if len(tiles) < 4 {
+	if len(tiles) != 6 {
 		t.Errorf("the products use the tiles %v", tiles)
 	}
 }

@@ -36,7 +36,7 @@ constexpr int OUT_BYTES = 64 * OUT_N * 2;            // of what is stored at onc
 constexpr int BUFFERS = COLUMNS > OUT_N ? COLUMNS / OUT_N : 2; // for that, of each of the two
 // rows of tiles of thread blocks that run at the same time, so that they share what they read through the cache
 constexpr int BAND = 8;
-constexpr int CONVERTERS = BITS ? 2 : 0;                // warpgroups, which take pieces in turns
+constexpr int CONVERTERS = BITS ? 2 : 0; // warpgroups, which take pieces in turns
 constexpr int PIECE = BITS ? TILE_N * 64 : 0, PIECE_STEPS = BITS == 8 ? 1 : 2;
 static_assert(BLOCK_DIM == (3 + CONVERTERS) * 128 && COLUMNS % OUT_N == 0, "");
 static_assert(TRANS_B || TILE_N % 64 == 0 && !GATED && !BITS, "");
@@ -219,7 +219,7 @@ struct Converter {
 	}
 	// pair returns the values of two codes of row i of its rows, which x has at the lower ends of both halves, with 0x43
 	// above: the bits of 128 + a code of 4 bits, or of the low seven of a signed code of 8 bits. Those of the highest bit
-	// are then 128, or 256 if it is set.
+	// are then 128, or 256 if it is set. pair4 and pair8 do so without the 0x43, for codes that stay two bytes apart.
 	unsigned pair(unsigned x, int i) const {
 		if (BITS == 8) return addPairs(x & 0xFF80FF80, 0xBF80BF80, x & 0xFF7FFF7F);
 		const unsigned code = addPairs(x & 0xFF0FFF0F, 0x3F803F80, minus[i]);
@@ -286,7 +286,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 		prefetchMap(&a), prefetchMap(&b);
 		if (!DIRECT) prefetchMap(&cMap), prefetchMap(&pre);
 #pragma unroll
-		for (int i = 0; i < STAGES; i++) barrierInit(full + i, BITS ? 5 : 1), barrierInit(empty + i, TURNS ? 1 : 2);
+		for (int i = 0; i < STAGES; i++) { // full: the thread that copies, and the warps of a converting warpgroup
+			barrierInit(full + i, BITS ? 1 + 4 : 1), barrierInit(empty + i, TURNS ? 1 : 2);
+		}
 		barrierInit(turns, 1), barrierInit(turns + 1, 1);
 #pragma unroll
 		for (int i = 0; BITS && i < PIECES; i++) barrierInit(come + i, 1), barrierInit(gone + i, 4);

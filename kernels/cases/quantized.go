@@ -106,7 +106,7 @@ func quantizedCases() (cases []*Case) {
 					linearSwiGLUCase(t, 9, 72, 96, false, false)} {
 					// Weights may be rounded before. What that makes of an up is multiplied by its gate, up to five times the
 					// root mean square.
-					c.Elements["y"] = Limit{0x1.2p-7, 0x1p-4}
+					c.Elements["y"] = Limit{0x1.2p-7, 0x1p-5}
 					cases = append(cases, withQuantized(c, w))
 				}
 			}
