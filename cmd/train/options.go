@@ -148,9 +148,8 @@ func (o *options) fields() []trainer.Field {
 		{Name: "preset", Group: groupOther, Value: &o.preset,
 			Help: "a named set of other flags, each of which can still be given: " + presetNames()},
 		{Name: "selfcheck", Group: groupOther, Value: &o.selfcheck,
-			Help: "check --device in about a minute (the first time on a GPU, some minutes more, to compile kernels), " +
-				"in --dtype, and exit: every operation, a resumed run, an answer, and the " +
-				"speed"},
+			Help: "check --device in about a minute (the first time on a GPU, some minutes more, to compile kernels), in " +
+				"--dtype, and exit: every operation, a resumed run, an answer, and the speed"},
 		{Name: "dry-run", Group: groupOther, Value: &o.dryRun, Help: "print settings and memory, and exit"},
 		{Name: "write-batches", Group: groupOther, Value: &o.batchesFile,
 			Help: "also write the tokens, labels and learning rate of every step to this JSONL `file`, to train the same in " +
