@@ -3,12 +3,16 @@ package kernels_test
 import (
 	"fmt"
 	"math"
+	"os"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"restyle/internal/blas"
 	"restyle/kernels"
 	"restyle/kernels/cases"
 	"restyle/kernels/cpu"
@@ -40,10 +44,13 @@ func clock() time.Duration {
 }
 
 // BenchmarkLinear reports the GFLOP/s of the fastest run, packing included, and next to it the ceiling: that of a loop
-// that never leaves the registers, measured before and after in the same minute. Run it with -cpu 1 for one thread.
+// that never leaves the registers, measured before and after in the same minute. Run it with -cpu 1 for one thread. With
+// RESTYLE_BLAS, the file of OpenBLAS or MKL, it runs that library's product in float32 after each of its own, and reports
+// its GFLOP/s, and how many times as fast it was itself: the median over the runs.
 //
 //	go test ./kernels -run '^$' -bench Linear -benchtime 0.2s
 //	go test ./kernels -run '^$' -bench 'Linear/BF16/1B_gateUp/300'
+//	RESTYLE_BLAS=/usr/lib/libopenblas.so go test ./kernels -run '^$' -cpu 1 -bench 'Linear$' -benchtime 0.3s
 func BenchmarkLinear(b *testing.B) {
 	for _, t := range cases.Types {
 		for _, l := range layers {
@@ -57,9 +64,10 @@ func BenchmarkLinear(b *testing.B) {
 					none := tensor.Tensor{}
 					flops := 2 * float64(rows) * float64(l.in) * float64(l.out)
 					ceiling := func() float64 { return cpu.Peak(t, 5*time.Millisecond) }
-					timed(b, "y", flops, ceiling, func() { d.Linear(x["y"], x["x"], x["w"], none) })
-					timed(b, "dx", flops, ceiling, func() { d.LinearBackward(x["dx"], x["y"], x["w"], false) })
-					timed(b, "dw", flops, ceiling, func() { d.LinearGradient(x["dw"], x["y"], x["x"], 0, true) })
+					peer := library(b, rows, l.in, l.out)
+					timed(b, "y", flops, ceiling, func() { d.Linear(x["y"], x["x"], x["w"], none) }, peer("y"))
+					timed(b, "dx", flops, ceiling, func() { d.LinearBackward(x["dx"], x["y"], x["w"], false) }, peer("dx"))
+					timed(b, "dw", flops, ceiling, func() { d.LinearGradient(x["dw"], x["y"], x["x"], 0, true) }, peer("dw"))
 				})
 			}
 		}
@@ -79,7 +87,8 @@ func BenchmarkLinearFew(b *testing.B) {
 					d, x, done := layer(b, t, rows, l.in, l.out)
 					defer done()
 					ceiling := func() float64 { return cpu.CopyRate(50 * time.Millisecond) }
-					timed(b, "y", float64(x["w"].Bytes()), ceiling, func() { d.Linear(x["y"], x["x"], x["w"], tensor.Tensor{}) })
+					timed(b, "y", float64(x["w"].Bytes()), ceiling, func() { d.Linear(x["y"], x["x"], x["w"], tensor.Tensor{}) },
+						nil)
 				})
 			}
 		}
@@ -121,23 +130,68 @@ func layer(b *testing.B, t tensor.DType, rows, in, out int) (*kernels.Device, ca
 	}
 }
 
-// timed reports work per nanosecond in the fastest run, and its share of the ceiling.
-func timed(b *testing.B, name string, work float64, ceiling func() float64, run func()) {
+// other is the library that RESTYLE_BLAS names, opened once; it cannot be closed.
+var other *blas.Library
+
+// library returns the products of a layer by the library that RESTYLE_BLAS names, by what they compute: nil if it names
+// none.
+func library(b *testing.B, rows, in, out int) func(string) func() {
+	file := os.Getenv("RESTYLE_BLAS")
+	if file == "" {
+		return func(string) func() { return nil }
+	}
+	if other == nil {
+		var err error
+		if other, err = blas.Open(file, cpu.Threads()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	m := map[string][]float32{"x": make([]float32, rows*in), "y": make([]float32, rows*out), "w": make([]float32, in*out)}
+	at := func(name string) uintptr { return uintptr(unsafe.Pointer(&m[name][0])) }
+	for _, name := range []string{"x", "w"} {
+		for i := range m[name] {
+			m[name][i] = float32(math.Sin(float64(i % in)))
+		}
+	}
+	products := map[string]func(){
+		"y":  func() { other.Multiply(rows, out, in, at("x"), false, at("w"), true, at("y")) },
+		"dx": func() { other.Multiply(rows, in, out, at("y"), false, at("w"), false, at("x")) },
+		"dw": func() { other.Multiply(out, in, rows, at("y"), true, at("x"), false, at("w")) },
+	}
+	return func(name string) func() { return products[name] }
+}
+
+// timed reports work per nanosecond in the fastest run, and its share of the ceiling. If there is a peer, it runs after each
+// run.
+func timed(b *testing.B, name string, work float64, ceiling func() float64, run, peer func()) {
 	b.Run(name, func(b *testing.B) {
 		runtime.LockOSThread() // clock returns this thread's time
 		defer runtime.UnlockOSThread()
 		most := ceiling()
 		run()
-		best := time.Duration(math.MaxInt64)
+		best, peers := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
+		var times []float64 // as fast as the peer, in each run
 		for b.Loop() {
 			begin := clock()
 			run()
-			best = min(best, clock()-begin)
+			end := clock()
+			best = min(best, end-begin)
+			if peer != nil {
+				peer()
+				took := clock() - end
+				peers = min(peers, took)
+				times = append(times, float64(took)/float64(end-begin))
+			}
 		}
 		most = max(most, ceiling()) / 1e9
 		rate := work / float64(best)
 		b.ReportMetric(rate, "G/s")
 		b.ReportMetric(most, "ceiling-G/s")
 		b.ReportMetric(100*rate/most, "%")
+		if peer != nil {
+			slices.Sort(times)
+			b.ReportMetric(work/float64(peers), "BLAS-G/s")
+			b.ReportMetric(times[len(times)/2], "xBLAS")
+		}
 	})
 }

@@ -246,11 +246,8 @@ static void run(plan *p) {
 				turn(&next_a);
 				turn(&next_b);
 				walks[2] = (gemm_walk){.at = to.c, .stride = to.stride, .length = width * size_of(to.type), .lines = rows};
-				l->multiply(w->sums, w->a[in_a] + i * GEMM_STRIDE, panel(p, w, in_b), units, rows, width, p->g.type, walks);
-				l->store(w->sums, to, rows, width);
-				to.c += l->rows * to.stride;
-				if (to.partial) to.partial += l->rows * to.partial_stride;
-				if (to.pre) to.pre += l->rows * to.pre_stride;
+				l->product(w->sums, to, w->a[in_a] + i * GEMM_STRIDE, panel(p, w, in_b), units, rows, width, walks);
+				to = gemm_below(to, l->rows);
 			}
 		}
 		if (!more) break;
@@ -291,10 +288,13 @@ static void cut(plan *p, int64_t threads) {
 	p->tiles = p->down * parts(n, p->columns);
 }
 
-static void few(void *arg, int64_t lo, int64_t hi) { gemm_level_now()->few(arg, lo, hi); }
+static void few(void *arg, int64_t lo, int64_t hi) {
+	const cpu_gemm_args *g = arg;
+	gemm_level_for(g->type)->few(g, lo, hi);
+}
 
 int cpu_gemm(const cpu_gemm_args *args) {
-	plan p = {.g = *args, .level = gemm_level_now()};
+	plan p = {.g = *args, .level = gemm_level_for(args->type)};
 	if (p.g.m <= 0 || p.g.n <= 0) return 0;
 	p.size = size_of(p.g.type), p.c_size = size_of(p.g.c_type);
 	if (p.g.m <= GEMM_FEW && !p.g.trans_a && p.g.trans_b) {
@@ -303,7 +303,7 @@ int cpu_gemm(const cpu_gemm_args *args) {
 		return 0;
 	}
 	if (!my_workspace()) return ENOMEM;
-	p.per_unit = p.g.type == BF16 && p.level->pairs ? 2 : 1;
+	p.per_unit = p.level->pairs ? 2 : 1;
 	int64_t units = parts(p.g.k, p.per_unit);
 	p.blocks = units > GEMM_DEPTH ? parts(units, GEMM_DEPTH) : 1;
 	p.depth = up(parts(units, p.blocks), GEMM_GROUP) * p.per_unit;
@@ -324,7 +324,7 @@ enum { SUMS = 512 }; // columns summed at once
 // At most SUMS columns from lo on.
 static void sum_columns(void *arg, int64_t lo, int64_t hi) {
 	const sums_job *j = arg;
-	const gemm_level *l = gemm_level_now();
+	const gemm_level *l = gemm_level_for(j->x.type);
 	const int64_t size = size_of(j->x.type), sum_size = size_of(j->sums.type);
 	float sums[SUMS] __attribute__((aligned(64))) = {0};
 	l->sum_columns(sums, (const char *)j->x.at + lo * size, j->x.stride * size, j->x.type, j->x.rows, hi - lo);

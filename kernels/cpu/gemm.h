@@ -97,30 +97,38 @@ typedef struct {
 	int64_t pre_stride; // bytes
 } gemm_target;
 
-// A gemm_level holds a product's inner loops for one level.
+// gemm_below returns the target of the sums that many rows below.
+static inline gemm_target gemm_below(gemm_target to, int64_t rows) {
+	to.c += rows * to.stride;
+	if (to.partial) to.partial += rows * to.partial_stride;
+	if (to.pre) to.pre += rows * to.pre_stride;
+	return to;
+}
+
+// A gemm_level holds a product's inner loops for one level: those with dot products or tiles of bf16 only for bf16.
 typedef struct {
-	int rows, columns; // that multiply handles at most
+	int rows, columns; // that product handles at most
 	int side;          // rows of packed A that lie side by side, unit by unit, instead of one after the other
 	int group;         // rows of A that are packed at once; a multiple of side
-	int pairs;         // bf16 is packed as pairs; otherwise it becomes fp32, as fp16 always does
+	int pairs;         // bf16 is packed as pairs; otherwise all types become fp32
 	int packing;       // cost of packing a line of one operand, in products with a line of the other
 	// pack_a writes row-major, GEMM_STRIDE units between rows, or side rows in the memory of as many; pack_b k-major,
 	// columns units between units of k.
 	void (*pack_a)(gemm_unit *dst, gemm_source src, dtype type);
 	void (*pack_b)(gemm_unit *dst, gemm_source src, dtype type);
-	// multiply writes the sums of rows × width products of packed A and B, columns apart.
-	void (*multiply)(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
-		int64_t rows, int64_t width, dtype type, gemm_walk walks[GEMM_WALKS]);
+	// product stores rows × width products of packed A and B; sums has room for them.
+	void (*product)(float *sums, gemm_target to, const gemm_unit *a, const gemm_unit *b, int64_t units, int64_t rows,
+		int64_t width, gemm_walk walks[GEMM_WALKS]);
 	void (*store)(const float *sums, gemm_target to, int64_t rows, int64_t width);
 	// few computes columns lo to hi of a product with at most GEMM_FEW rows and transposed B.
 	void (*few)(const cpu_gemm_args *g, int64_t lo, int64_t hi);
 	void (*sum_columns)(float *sums, const char *matrix, int64_t stride, dtype type, int64_t rows, int64_t columns);
 	// peak runs the loop of multiply without memory and returns the number of operations.
-	double (*peak)(int64_t rounds, dtype type);
+	double (*peak)(int64_t rounds);
 	void (*begin)(void), (*end)(void); // before and after all multiplications of a thread; NULL: nothing
 } gemm_level;
 
-// gemm_level_now returns the current level's loops.
-const gemm_level *gemm_level_now(void);
+// gemm_level_for returns the current level's loops for operands of a type.
+const gemm_level *gemm_level_for(dtype type);
 
 #endif

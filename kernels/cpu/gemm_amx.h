@@ -1,5 +1,4 @@
-// The AMX micro-kernel: 32 × 32 sums of bf16 products in four tiles. Everything else, and all of fp32 and fp16, is as
-// without tiles.
+// The AMX micro-kernel: 32 × 32 sums of bf16 products in four tiles. Everything else is as without tiles.
 
 BEGIN_TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16,amx-tile,amx-bf16")
 
@@ -7,15 +6,8 @@ BEGIN_TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512
 
 enum { AMX_ROWS = 2 * TILE };
 
-static void multiply_amx(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
-	int64_t rows, int64_t width, dtype type, gemm_walk walks[GEMM_WALKS]) {
-	if (type != BF16) {
-		for (int64_t i = 0; i < rows; i += gemm_avx512bf16.rows) {
-			int64_t high = rows - i < gemm_avx512bf16.rows ? rows - i : gemm_avx512bf16.rows;
-			multiply_avx512bf16(sums + i * GEMM_COLUMNS, a + i * GEMM_STRIDE, b, units, high, width, F32, walks);
-		}
-		return;
-	}
+static void product_amx(float *sums, gemm_target to, const gemm_unit *a, const gemm_unit *b, int64_t units,
+	int64_t rows, int64_t width, gemm_walk walks[GEMM_WALKS]) {
 	IN_MEMORY();
 	_tile_zero(0);
 	_tile_zero(1);
@@ -36,10 +28,10 @@ static void multiply_amx(float *sums, const gemm_unit *a, const gemm_unit *b, in
 	_tile_stored(1, sums + TILE, 4 * GEMM_COLUMNS);
 	_tile_stored(2, sums + TILE * GEMM_COLUMNS, 4 * GEMM_COLUMNS);
 	_tile_stored(3, sums + TILE * GEMM_COLUMNS + TILE, 4 * GEMM_COLUMNS);
+	store_avx512bf16(sums, to, rows, width);
 }
 
-static double peak_amx(int64_t rounds, dtype type) {
-	if (type != BF16) return peak_avx512bf16(rounds, type);
+static double peak_amx(int64_t rounds) {
 	begin_amx();
 	for (int64_t k = 0; k < rounds; k++) {
 		_tile_dpbf16ps(0, 4, 6);
@@ -53,7 +45,7 @@ static double peak_amx(int64_t rounds, dtype type) {
 
 static const gemm_level gemm_amx = {
 	.rows = AMX_ROWS, .columns = GEMM_COLUMNS, .side = 1, .group = GEMM_GROUP, .pairs = 1, .packing = 64,
-	.pack_a = pack_a_avx512bf16, .pack_b = pack_b_avx512bf16, .multiply = multiply_amx, .store = store_avx512bf16,
+	.pack_a = pack_a_avx512bf16, .pack_b = pack_b_avx512bf16, .product = product_amx, .store = store_avx512bf16,
 	.few = few_avx512bf16, .sum_columns = sum_columns_avx512bf16, .peak = peak_amx,
 	.begin = begin_amx, .end = end_amx,
 };

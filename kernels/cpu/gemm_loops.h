@@ -4,6 +4,7 @@
 #define RESTYLE_GEMM_LOOPS
 
 #define add_product AT_LEVEL(add_product)
+#define add_products AT_LEVEL(add_products)
 #define micro_kernel AT_LEVEL(micro_kernel)
 #define smallest_kernel AT_LEVEL(smallest_kernel)
 #define store_rows AT_LEVEL(store_rows)
@@ -22,10 +23,10 @@ enum { AHEAD = 8192 }; // bytes that products with few rows prefetch ahead
 #define ROWS 6
 #endif
 
-// SIDE is how many rows of packed A lie side by side, KERNELS how many micro-kernels multiply runs.
-#if VLEN == 8
+// SIDE is how many rows of packed A lie side by side, KERNELS how many micro-kernels product runs.
+#if VLEN == 8 || (VLEN == 16 && !BF16_DOT)
 #define SIDE ROWS
-#define KERNELS 4
+#define KERNELS (24 / ROWS)
 #else
 #define SIDE 1
 #define KERNELS 1
@@ -34,86 +35,107 @@ enum { AHEAD = 8192 }; // bytes that products with few rows prefetch ahead
 #include "activation_loops.h"
 #include "gemm_pack_loops.h"
 
-// add_product returns sum + a·b; for pairs, it adds both products.
-INLINE vec add_product(vec sum, vecuns a, vecuns b, const int pairs) {
+// add_product returns sum + a·b; of pairs, it adds both products.
+INLINE vec add_product(vec sum, vecuns a, vecuns b) {
 #if BF16_DOT
-	if (pairs) return (vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
-#endif
+	return (vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
+#else
 	return sum + (vec)a * (vec)b;
+#endif
 }
 
-#if VLEN == 8
-#include "gemm_avx2.h"
+// add_products adds the products of one unit of k. Where rows lie side by side, the instruction is written out: left to
+// itself, gcc copies sums from register to register. AVX-512's can broadcast from memory by itself, which saves an
+// instruction but costs a load: with two rows of three, a core of two loads and two multiply-adds a cycle is held up by
+// neither.
+INLINE void add_products(vec sum[ROWS][2], const gemm_unit *a, const gemm_unit *b, const int rows, const int vectors) {
+	vecuns line[2];
+	UNROLL for (int j = 0; j < vectors; j++) line[j] = *(const vecuns *)(b + j * VLEN);
+	UNROLL for (int i = 0; i < rows; i++) {
+#if SIDE > 1 && VLEN == 16
+		if (i % 3 < 2) {
+			UNROLL for (int j = 0; j < vectors; j++)
+				__asm__("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(sum[i][j]) : "v"(line[j]), "m"(a[i]));
+			continue;
+		}
+#endif
+		vecuns one = a[SIDE > 1 ? i : i * GEMM_STRIDE] + (vecuns){0};
+		UNROLL for (int j = 0; j < vectors; j++)
+#if SIDE > 1
+			__asm__("vfmadd231ps %2, %1, %0" : "+v"(sum[i][j]) : "v"(line[j]), "v"(one));
 #else
-// micro_kernel multiplies. Its sums, rows × vectors, stay in registers until the end. It prefetches later memory every
-// four units: prefetching all at once would hold up the loads that are needed now.
-INLINE void micro_kernel(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
-	gemm_walk walks[GEMM_WALKS], const int rows, const int vectors, const int pairs) {
+			sum[i][j] = add_product(sum[i][j], one, line[j]);
+#endif
+	}
+}
+
+// micro_kernel multiplies. Its sums, rows × vectors, stay in registers until the end; then they are stored as lines of
+// c, or added to what is there. It prefetches later memory every few units: prefetching all at once would hold up the
+// loads that are needed now.
+INLINE void micro_kernel(char *c, int64_t stride, const gemm_unit *a, const gemm_unit *b, int64_t units,
+	gemm_walk walks[GEMM_WALKS], const int rows, const int vectors, const dtype type, const int add) {
+	enum { TURN = SIDE > 1 ? 8 : 4, UNIT = SIDE > 1 ? ROWS : 1, LINE = 2 * VLEN };
 	vec sum[ROWS][2];
 	UNROLL for (int i = 0; i < rows; i++)
 		UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = vzero();
-	for (int64_t k = 0; k < units;) {
-		UNROLL for (int i = 0; i < GEMM_WALKS; i++) gemm_step(&walks[i]);
-		for (int64_t end = units - k < 4 ? units : k + 4; k < end; k++, b += 2 * VLEN) {
-			vecuns line[2];
-			UNROLL for (int j = 0; j < vectors; j++) line[j] = *(const vecuns *)(b + j * VLEN);
-			UNROLL for (int i = 0; i < rows; i++) {
-				vecuns one = a[i * GEMM_STRIDE + k] + (vecuns){0};
-				UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = add_product(sum[i][j], one, line[j], pairs);
-			}
-		}
+	for (; units >= TURN; units -= TURN) {
+		for (int i = 0; i < GEMM_WALKS; i++) gemm_step(&walks[i]);
+		if (SIDE > 1 && VLEN == 16) gemm_step(&walks[2]); // each row of C is in two cache lines
+		for (int n = 0; n < TURN; n += 4, a += 4 * UNIT, b += 4 * LINE)
+			UNROLL for (int k = 0; k < 4; k++) add_products(sum, a + k * UNIT, b + k * LINE, rows, vectors);
 	}
-	UNROLL for (int i = 0; i < rows; i++)
-		UNROLL for (int j = 0; j < vectors; j++) *(vec *)(sums + i * 2 * VLEN + j * VLEN) = sum[i][j];
+	for (; units > 0; units--, a += UNIT, b += LINE) add_products(sum, a, b, rows, vectors);
+	UNROLL for (int i = 0; i < rows; i++, c += stride)
+		UNROLL for (int j = 0; j < vectors; j++) {
+			if (add) sum[i][j] += ld(c, j * VLEN, VLEN, type);
+			st(c, j * VLEN, VLEN, sum[i][j], type);
+		}
 }
-#endif
 
 // smallest_kernel runs the smallest micro-kernel that is large enough, so that edges cost less.
 INLINE void smallest_kernel(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
-	gemm_walk walks[GEMM_WALKS], int64_t rows, const int vectors, const int pairs) {
-	if (rows > 2 * ROWS / 3) micro_kernel(sums, a, b, units, walks, ROWS, vectors, pairs);
-	else if (rows > ROWS / 3) micro_kernel(sums, a, b, units, walks, 2 * ROWS / 3, vectors, pairs);
-	else micro_kernel(sums, a, b, units, walks, ROWS / 3, vectors, pairs);
+	gemm_walk walks[GEMM_WALKS], int64_t rows, const int vectors) {
+	char *c = (char *)sums;
+	const int64_t stride = 2 * VLEN * sizeof *sums;
+	if (rows > 2 * ROWS / 3) micro_kernel(c, stride, a, b, units, walks, ROWS, vectors, F32, 0);
+	else if (rows > ROWS / 3) micro_kernel(c, stride, a, b, units, walks, 2 * ROWS / 3, vectors, F32, 0);
+	else micro_kernel(c, stride, a, b, units, walks, ROWS / 3, vectors, F32, 0);
 }
 
-static void AT_LEVEL(multiply)(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
-	int64_t rows, int64_t width, dtype type, gemm_walk walks[GEMM_WALKS]) {
-#if BF16_DOT
-	if (type == BF16) {
-		if (width > VLEN) smallest_kernel(sums, a, b, units, walks, rows, 2, 1);
-		else smallest_kernel(sums, a, b, units, walks, rows, 1, 1);
-		return;
-	}
-#endif
-	if (KERNELS > 1) {
-		for (; rows > 0; rows -= ROWS, sums += ROWS * 2 * VLEN, a += ROWS * GEMM_STRIDE) {
-			if (width > VLEN) smallest_kernel(sums, a, b, units, walks, rows, 2, 0);
-			else smallest_kernel(sums, a, b, units, walks, rows, 1, 0);
+static void AT_LEVEL(store)(const float *sums, gemm_target to, int64_t rows, int64_t width);
+
+static void AT_LEVEL(product)(float *sums, gemm_target to, const gemm_unit *a, const gemm_unit *b, int64_t units,
+	int64_t rows, int64_t width, gemm_walk walks[GEMM_WALKS]) {
+	const int direct = width == 2 * VLEN && to.alpha == 1 && !to.partial && !to.bias && to.act == NO_ACTIVATION;
+	for (; rows > 0; rows -= ROWS, a += ROWS * GEMM_STRIDE) {
+		int64_t high = rows < ROWS ? rows : ROWS;
+		if (direct && high == ROWS && to.type == F32 && to.add) {
+			micro_kernel(to.c, to.stride, a, b, units, walks, ROWS, 2, F32, 1);
+		} else if (direct && high == ROWS && to.type == F32) {
+			micro_kernel(to.c, to.stride, a, b, units, walks, ROWS, 2, F32, 0);
+		} else if (direct && high == ROWS && to.type == BF16 && !to.add) {
+			micro_kernel(to.c, to.stride, a, b, units, walks, ROWS, 2, BF16, 0);
+		} else {
+			if (width > VLEN) smallest_kernel(sums, a, b, units, walks, high, 2);
+			else smallest_kernel(sums, a, b, units, walks, high, 1);
+			AT_LEVEL(store)(sums, to, high, width);
 		}
-		return;
+		to = gemm_below(to, ROWS);
 	}
-	if (width > VLEN) smallest_kernel(sums, a, b, units, walks, rows, 2, 0);
-	else smallest_kernel(sums, a, b, units, walks, rows, 1, 0);
 }
 
-static double AT_LEVEL(peak)(int64_t rounds, dtype type) {
+static double AT_LEVEL(peak)(int64_t rounds) {
 	vec sum[ROWS][2];
 	vecuns one = (vecuns)vset(1e-3f);
 	UNROLL for (int i = 0; i < ROWS; i++) // no two alike, or the compiler would compute them once
 		UNROLL for (int j = 0; j < 2; j++) sum[i][j] = vset(2 * i + j);
-	if (type == BF16 && BF16_DOT) {
-		for (int64_t k = 0; k < rounds; k++)
-			UNROLL for (int i = 0; i < ROWS; i++)
-				UNROLL for (int j = 0; j < 2; j++) sum[i][j] = add_product(sum[i][j], one, one, 1);
-	} else {
-		for (int64_t k = 0; k < rounds; k++)
-			UNROLL for (int i = 0; i < ROWS; i++)
-				UNROLL for (int j = 0; j < 2; j++) sum[i][j] = add_product(sum[i][j], one, one, 0);
-	}
+	for (int64_t k = 0; k < rounds; k++)
+		UNROLL for (int i = 0; i < ROWS; i++)
+			UNROLL for (int j = 0; j < 2; j++) sum[i][j] = add_product(sum[i][j], one, one);
 	volatile float kept; // so that the compiler does not drop the sums
 	UNROLL for (int i = 0; i < ROWS; i++) kept = sum[i][0][0] + sum[i][1][0];
 	(void)kept;
-	return 2.0 * ROWS * 2 * VLEN * (type == BF16 && BF16_DOT ? 2 : 1) * (double)rounds;
+	return 2.0 * ROWS * 2 * VLEN * (BF16_DOT ? 2 : 1) * (double)rounds;
 }
 
 // store_rows is store for one combination of what becomes of the sums.
@@ -168,7 +190,7 @@ static void AT_LEVEL(store)(const float *sums, gemm_target to, int64_t rows, int
 // dots computes the dot products of one line with count others, each in two vectors of sums, in an order that depends
 // only on the length. The last vector is padded with zeros.
 INLINE void dots(float *out, const char *line, const char *const *others, int64_t bytes,
-	const int count, const dtype type, const int pairs) {
+	const int count, const dtype type) {
 	const int step = (int)size_of(type) * VLEN;
 	vec sum[GEMM_FEW][2];
 	UNROLL for (int i = 0; i < count; i++) sum[i][0] = sum[i][1] = vzero();
@@ -178,7 +200,7 @@ INLINE void dots(float *out, const char *line, const char *const *others, int64_
 			__builtin_prefetch(line + x + j * step + AHEAD, 0, 3);
 			vecuns one = load_units(line + x + j * step, type);
 			UNROLL for (int i = 0; i < count; i++)
-				sum[i][j] = add_product(sum[i][j], load_units(others[i] + x + j * step, type), one, pairs);
+				sum[i][j] = add_product(sum[i][j], load_units(others[i] + x + j * step, type), one);
 		}
 	}
 	for (; x < bytes; x += step) {
@@ -187,7 +209,7 @@ INLINE void dots(float *out, const char *line, const char *const *others, int64_
 		memcpy(one, line + x, n);
 		UNROLL for (int i = 0; i < count; i++) {
 			memcpy(other, others[i] + x, n);
-			sum[i][0] = add_product(sum[i][0], load_units(other, type), load_units(one, type), pairs);
+			sum[i][0] = add_product(sum[i][0], load_units(other, type), load_units(one, type));
 		}
 	}
 	UNROLL for (int i = 0; i < count; i++) out[i] = vsum(sum[i][0] + sum[i][1]);
@@ -200,9 +222,7 @@ static void AT_LEVEL(few)(const cpu_gemm_args *g, int64_t lo, int64_t hi) {
 	for (int64_t n = lo; n < hi; n++, line += g->ldb * size) {
 		float out[GEMM_FEW];
 		int64_t bytes = g->k * size;
-#define DOTS(count) \
-	if (BF16_DOT && g->type == BF16) dots(out, line, rows, bytes, count, F32, BF16_DOT); \
-	else FOR_TYPE(g->type, dots(out, line, rows, bytes, count, type, 0))
+#define DOTS(count) FOR_TYPE(BF16_DOT ? F32 : g->type, dots(out, line, rows, bytes, count, type)) // pairs are units
 		if (g->m > 4) { DOTS(8) }
 		else if (g->m > 2) { DOTS(4) }
 		else if (g->m > 1) { DOTS(2) }
@@ -229,9 +249,10 @@ static void AT_LEVEL(sum_columns)(
 }
 
 static const gemm_level AT_LEVEL(gemm) = {
-	.rows = KERNELS * ROWS, .columns = 2 * VLEN, .side = SIDE, .group = SIDE > 1 ? 2 * SIDE : GEMM_GROUP,
+	.rows = KERNELS * ROWS, .columns = 2 * VLEN, .side = SIDE,
+	.group = SIDE > 1 ? 2 * SIDE : GEMM_GROUP,
 	.pairs = BF16_DOT, .packing = 8,
-	.pack_a = AT_LEVEL(pack_a), .pack_b = AT_LEVEL(pack_b), .multiply = AT_LEVEL(multiply), .store = AT_LEVEL(store),
+	.pack_a = AT_LEVEL(pack_a), .pack_b = AT_LEVEL(pack_b), .product = AT_LEVEL(product), .store = AT_LEVEL(store),
 	.few = AT_LEVEL(few), .sum_columns = AT_LEVEL(sum_columns), .peak = AT_LEVEL(peak),
 };
 

@@ -8,6 +8,7 @@ typedef uint16_t vs16 __attribute__((vector_size(64)));
 
 #define load_units AT_LEVEL(load_units)
 #define pack_lines AT_LEVEL(pack_lines)
+#define half_of AT_LEVEL(half_of)
 #define turn_block AT_LEVEL(turn_block)
 #define pack_turned AT_LEVEL(pack_turned)
 #define zip_lines AT_LEVEL(zip_lines)
@@ -38,20 +39,27 @@ INLINE void pack_lines(gemm_unit *dst, int64_t dst_stride, const char *at, int64
 	}
 }
 
+// half_of returns the first or second bf16 of pairs, as fp32.
+INLINE vecuns half_of(vecuns pairs, const int half) { return half ? pairs & 0xFFFF0000 : pairs << 16; }
+
+// turn_block packs VLEN lines as columns. Lines of bf16 are turned as pairs, which are then taken apart.
 INLINE void turn_block(gemm_unit *dst, int64_t dst_stride, const char *at, int64_t stride, const dtype type) {
+	const int halves = type == BF16 ? 2 : 1;
 	vecuns r[VLEN];
-	UNROLL for (int i = 0; i < VLEN; i++) r[i] = load_units(at + i * stride, type);
+	UNROLL for (int i = 0; i < VLEN; i++) r[i] = load_units(at + i * stride, type == BF16 ? F32 : type);
 	transpose(r);
-	UNROLL for (int i = 0; i < VLEN; i++) *(vecuns *)(dst + i * dst_stride) = r[i];
+	UNROLL for (int i = 0; i < VLEN; i++)
+		UNROLL for (int half = 0; half < halves; half++, dst += dst_stride)
+			*(vecuns *)dst = halves == 1 ? r[i] : half_of(r[i], half);
 }
 
 // pack_turned packs n lines as columns.
 INLINE void pack_turned(gemm_unit *dst, int64_t dst_stride, const char *at, int64_t stride, int64_t n, int64_t bytes,
 	const dtype type) {
-	const int step = (int)size_of(type) * VLEN;
+	const int size = (int)size_of(type), step = type == BF16 ? 4 * VLEN : size * VLEN;
 	for (int64_t i = 0; i < n; i += VLEN, at += VLEN * stride) {
 		gemm_unit *to = dst + i;
-		for (int64_t x = 0; x < bytes; x += step, to += VLEN * dst_stride) {
+		for (int64_t x = 0; x < bytes; x += step, to += step / size * dst_stride) {
 			if (i + VLEN <= n && x + step <= bytes) {
 				turn_block(to, dst_stride, at + x, stride, type);
 				continue;
@@ -124,25 +132,30 @@ static void zip_turned(gemm_unit *dst, int64_t dst_stride, gemm_source src) {
 
 INLINE void pack(gemm_unit *dst, int64_t dst_stride, int stay, gemm_source src, dtype from) {
 	int64_t n = gemm_lines(&src), bytes = gemm_length(&src) * size_of(from);
-	if (BF16_DOT && from == BF16) {
 #if BF16_DOT
-		if (!src.along_k) {
-			if (stay) zip_lines(dst, dst_stride, src);
-			else zip_turned(dst, dst_stride, src);
-			return;
-		}
-#endif
-		from = F32; // the pairs are units as they are
+	if (!src.along_k) {
+		if (stay) zip_lines(dst, dst_stride, src);
+		else zip_turned(dst, dst_stride, src);
+		return;
 	}
+	from = F32; // the pairs are units as they are
+#endif
 	if (stay) FOR_TYPE(from, pack_lines(dst, dst_stride, src.at, src.stride, n, bytes, type))
 	else FOR_TYPE(from, pack_turned(dst, dst_stride, src.at, src.stride, n, bytes, type))
 }
 
-#if VLEN != 8 // gemm_avx2.h has its own
-static void AT_LEVEL(pack_a)(gemm_unit *dst, gemm_source src, dtype type) {
-	pack(dst, GEMM_STRIDE, src.along_k, src, type);
-}
+#if SIDE > 1
+#include "gemm_side.h"
 #endif
+
+static void AT_LEVEL(pack_a)(gemm_unit *dst, gemm_source src, dtype from) {
+#if SIDE > 1
+	if (src.along_k) FOR_TYPE(from, side_rows(dst, src, type))
+	else FOR_TYPE(from, side_columns(dst, src, type))
+#else
+	pack(dst, GEMM_STRIDE, src.along_k, src, from);
+#endif
+}
 
 static void AT_LEVEL(pack_b)(gemm_unit *dst, gemm_source src, dtype type) {
 	pack(dst, 2 * VLEN, !src.along_k, src, type);

@@ -25,7 +25,7 @@ typedef struct {
 
 static void spin(void *arg, int64_t lo, int64_t hi) {
 	job *j = arg;
-	for (; lo < hi; lo++) j->operations[lo] = gemm_level_now()->peak(j->rounds, j->type);
+	for (; lo < hi; lo++) j->operations[lo] = gemm_level_for(j->type)->peak(j->rounds);
 }
 
 double cpu_gemm_peak(dtype type, double seconds) {
