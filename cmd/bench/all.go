@@ -2,16 +2,19 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"restyle/internal/cli"
 )
 
 const aboutAll = `
-bench all measures operations, layers, an ablation, answers and training, one after the other, and
-writes their tables and pictures to one directory. Run again, it measures what is missing.
+bench all measures operations, layers, an ablation, answers, answers with quantized weights and of
+mixtures of experts, and training, one after the other, and writes their tables and pictures to one
+directory. Run again, it measures what is missing.
 
   bench all --out docs/bench/mine
   bench all --out docs/bench/mine --device cuda --layers llama-2-7b,llama-3.1-8b --seconds 2
@@ -25,6 +28,8 @@ type allOptions struct {
 	layers, tokens, answers, lengths, modes string
 	rows                                    int
 	seconds                                 float64
+
+	moe bool // each of the answers' models has a counterpart
 }
 
 func (o *allOptions) flags(out io.Writer) *cli.Flags {
@@ -41,16 +46,34 @@ func (o *allOptions) flags(out io.Writer) *cli.Flags {
 	return f
 }
 
+// check checks the names of models, before anything is measured.
+func (o *allOptions) check() error {
+	if o.out == "" {
+		return errors.New(`--out "": name a directory`)
+	}
+	if _, err := shapesOf("--layers", o.layers); err != nil {
+		return err
+	}
+	shapes, err := shapesOf("--answers", o.answers)
+	o.moe = !slices.ContainsFunc(shapes, func(s shape) bool {
+		_, err := s.counterpart()
+		return err != nil
+	})
+	return err
+}
+
 // parts returns the arguments of the measurements.
 func (o *allOptions) parts() (parts [][]string) {
 	seconds := strconv.FormatFloat(o.seconds, 'g', -1, 64)
-	ablation := "512" // tokens
+	ablation, quantized := "512", "128" // tokens
 	for _, part := range [][]string{
 		{"kernels", "--seconds", seconds},
 		{"layer", "--config", o.layers, "--tokens", o.tokens, "--seconds", seconds},
 		{"layer", "--config", "llama-3.2-1b", "--tokens", ablation, "--ablation", "--passes", "training", "--seconds",
 			seconds},
 		{"infer", "--config", o.answers, "--lengths", o.lengths},
+		{"infer", "--config", o.answers, "--lengths", quantized, "--quantize", "int8,int4", "--fused", "all",
+			"--moe=" + strconv.FormatBool(o.moe)},
 		{"train", "--modes", o.modes, "--rows", strconv.Itoa(o.rows)},
 	} {
 		part = append(part, "--device", o.device, "--max-time", o.maxTime.String(), "--out", o.out)
@@ -72,8 +95,8 @@ func runAll(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if code, done := o.flags(stderr).Parse(args); done {
 		return code
 	}
-	if o.out == "" {
-		fmt.Fprintln(stderr, "bench all: --out \"\": name a directory\nsee bench all -h")
+	if err := o.check(); err != nil {
+		fmt.Fprintf(stderr, "bench all: %v\nsee bench all -h\n", err)
 		return cli.Usage
 	}
 	worst := cli.Done

@@ -35,7 +35,7 @@ func TestAll(t *testing.T) {
 	code, stdout, stderr := bench(t, "all", "--out", dir, "--device", "cpu", "--note", "busy", "--threads", "1",
 		"--layers",
 		"llama-2-7b", "--seconds", "0.5", "--max-time", "2s")
-	if code != cli.Failed || len(ran) != 5 || stderr != "" { // the fourth failed, the fifth ran nevertheless
+	if code != cli.Failed || len(ran) != 6 || stderr != "" { // the fourth and the fifth failed, the sixth ran nevertheless
 		t.Fatalf("exit %d, %s\n%s\n%q", code, stderr, stdout, ran)
 	}
 	for _, line := range ran {
@@ -45,11 +45,22 @@ func TestAll(t *testing.T) {
 	}
 	if !strings.HasPrefix(ran[0], "kernels --seconds 0.5 ") ||
 		!strings.Contains(ran[1], "--config llama-2-7b --tokens 512,") ||
-		!strings.Contains(ran[2], "--ablation") {
+		!strings.Contains(ran[2], "--ablation") || strings.Contains(ran[3], "--quantize") ||
+		!strings.Contains(ran[4], "--config small,llama-3.2-1b --lengths 128 --quantize int8,int4 --fused all --moe=true") {
 		t.Errorf("%q", ran)
 	}
-	if code, _, stderr := bench(t, "all"); code != cli.Usage || !strings.Contains(stderr, "name a directory") {
-		t.Errorf("exit %d, %s", code, stderr)
+	// A GPT has no counterpart.
+	ran = nil
+	bench(t, "all", "--out", dir, "--answers", "small,../../data/scratch/gpt.json")
+	if len(ran) != 6 || !strings.Contains(ran[4], "--moe=false") {
+		t.Errorf("%q", ran)
+	}
+	for args, want := range map[string]string{"": "name a directory", "--out x --layers nowhere": "--layers nowhere: ",
+		"--out x --answers small,": "--answers : "} {
+		code, _, stderr := bench(t, append([]string{"all"}, strings.Fields(args)...)...)
+		if code != cli.Usage || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit %d, %s", args, code, stderr)
+		}
 	}
 }
 

@@ -61,8 +61,8 @@ type shape struct {
 	file   []byte // its config.json
 }
 
-// shapeOf returns the model that a name or the path of a config.json means.
-func shapeOf(name string) (s shape, err error) {
+// shapeOf returns the model that a name or the path of a config.json in a flag means.
+func shapeOf(flag, name string) (s shape, err error) {
 	s.name = name
 	if known, ok := modelShapes[strings.ToLower(name)]; ok {
 		s.file, err = known()
@@ -74,15 +74,15 @@ func shapeOf(name string) (s shape, err error) {
 		s.config, err = hf.ParseConfig(s.file)
 	}
 	if err != nil {
-		return s, fmt.Errorf("--config %s: %w", name, err)
+		return s, fmt.Errorf("%s %s: %w", flag, name, err)
 	}
 	return s, nil
 }
 
-// shapesOf returns the models of a list.
-func shapesOf(list string) (all []shape, err error) {
+// shapesOf returns the models of a list in a flag.
+func shapesOf(flag, list string) (all []shape, err error) {
 	for name := range strings.SplitSeq(list, ",") {
-		s, err := shapeOf(strings.TrimSpace(name))
+		s, err := shapeOf(flag, strings.TrimSpace(name))
 		if err != nil {
 			return nil, err
 		}

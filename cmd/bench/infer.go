@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -86,7 +85,7 @@ func (o *inferOptions) kernelOptions() kernels.Options {
 
 // check parses the flags.
 func (o *inferOptions) check() (err error) {
-	if o.shapes, err = shapesOf(o.config); err != nil {
+	if o.shapes, err = shapesOf("--config", o.config); err != nil {
 		return err
 	}
 	if o.moe {
@@ -350,78 +349,4 @@ func weightsRead(m *model.Model) (bytes int) {
 		bytes -= layers * (x.Experts - x.PerToken) * (gateUp.Bytes() + down.Bytes())
 	}
 	return bytes
-}
-
-// besideCounterpart compares a token of a derived model with one of the model that it is derived from, by the rows of
-// group g. It returns "" for other models.
-func besideCounterpart(g string, with results.Row, find func(g, mode string, context float64) results.Row) string {
-	model, context := with.Text("model"), with.Number("context")
-	of, _, derived := strings.Cut(model, ", ") // as shape.counterpart names it
-	plain := find(of+strings.TrimPrefix(g, model), cached, context)
-	if !derived || plain == nil || !(plain.Number("time") > 0) {
-		return ""
-	}
-	return fmt.Sprintf("%s, after %.0f tokens: compared with %s, which takes the same multiplications, a token is %v.", g,
-		context, of, measure.RatioOf(plain.Number("time"), plain.Number("noise"), with.Number("time"), with.Number("noise")))
-}
-
-// inferSection says what the rows mean, and draws them.
-func inferSection(t *results.Table) (s results.Section) {
-	group := func(r results.Row) string { return fmt.Sprintf("%s, %s, %s", r["model"], r["type"], r["form"]) }
-	var groups []string
-	find := func(g, mode string, context float64) results.Row {
-		i := slices.IndexFunc(t.Rows, func(r results.Row) bool {
-			return group(r) == g && r["mode"] == mode && (r["context"] == context || context < 0)
-		})
-		if i < 0 {
-			return nil
-		}
-		return t.Rows[i]
-	}
-	for _, r := range t.Rows {
-		if g := group(r); !slices.Contains(groups, g) && r.Number("time") > 0 {
-			groups = append(groups, g)
-		}
-	}
-	for _, g := range groups {
-		longest := -1.0
-		for _, r := range t.Rows {
-			if group(r) == g && r["mode"] == cached && r.Number("time") > 0 {
-				longest = max(longest, r.Number("context"))
-			}
-		}
-		with, without := find(g, cached, longest), find(g, uncached, longest)
-		ratio := measure.RatioOf(without.Number("time"), without.Number("noise"), with.Number("time"), with.Number("noise"))
-		s.Words = append(s.Words, fmt.Sprintf("%s, after %.0f tokens: with the cache a token is %v, %.3g instead of %.3g "+
-			"tokens/s.",
-			g, longest, ratio, with.Number("rate"), without.Number("rate")))
-		s.Words = append(s.Words, besideCounterpart(g, with, find))
-	}
-	s.Words = slices.DeleteFunc(s.Words, func(w string) bool { return w == "" })
-	chart := func(name, title, y string, logY bool, series func(g string) []plotted) {
-		c := curves(title, y, logY, groups, series)
-		if len(c.Series) > 0 {
-			s.Pictures = append(s.Pictures, results.Picture{Name: name, Alt: title, SVG: c.SVG()})
-		}
-	}
-	points := func(g, mode, column string) (at [][2]float64) {
-		for _, r := range t.Rows {
-			if v := r.Number(column); group(r) == g && r["mode"] == mode && !math.IsNaN(v) {
-				at = append(at, [2]float64{r.Number("context"), v})
-			}
-		}
-		return at
-	}
-	chart("infer-cache", "Tokens of an answer per second", "tokens/s", true, func(g string) []plotted {
-		return []plotted{{g + ", " + cached, points(g, cached, "rate"), false}, {g + ", " + uncached,
-			points(g, uncached, "rate"), true}}
-	})
-	chart("infer-prefill", "Tokens of a prompt per second", "tokens/s", false, func(g string) []plotted {
-		return []plotted{{g, points(g, prefill, "rate"), false}}
-	})
-	chart("infer-memory", "Memory of an answer", "MiB", true, func(g string) []plotted {
-		return []plotted{{g + ", allocated", points(g, cached, "allocated"), false}, {g + ", planned",
-			points(g, cached, "planned"), true}}
-	})
-	return s
 }

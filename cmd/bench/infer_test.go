@@ -51,7 +51,14 @@ func TestInfer(t *testing.T) {
 	if len(table.Rows) != 4*2*3*3 || !strings.Contains(stdout, "after 20 tokens: with the cache a token is ") {
 		t.Errorf("%d rows\n%s", len(table.Rows), stdout)
 	}
-	for _, name := range []string{"infer-cache.svg", "infer-prefill.svg", "infer-memory.svg", "infer.csv", "index.html"} {
+	for _, want := range []string{", int8, fused, after 20 tokens: compared with BF16 weights, a token is ",
+		", int8x8, standard, after 20 tokens: compared with BF16 weights, a token is ", "% of the memory."} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("the output lacks %q:\n%s", want, stdout)
+		}
+	}
+	for _, name := range []string{"infer-quantized.svg", "infer-cache.svg", "infer-prefill.svg", "infer-memory.svg",
+		"infer.csv", "index.html"} {
 		if files, err := filepath.Glob(filepath.Join(dir, name)); err != nil || len(files) != 1 {
 			t.Errorf("%s is not there", name)
 		}
@@ -74,7 +81,7 @@ func TestInferQuantizations(t *testing.T) {
 // TestWeightsRead checks the bytes of a token: 32 of the embedding, 64·32 of the head, 2·(3·32·32 + 3·48·32 + 2·32) of
 // the layers, and 32 of the last norm.
 func TestWeightsRead(t *testing.T) {
-	s, err := shapeOf(tinyModel(t))
+	s, err := shapeOf("--config", tinyModel(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +94,7 @@ func TestWeightsRead(t *testing.T) {
 // TestWeightsReadOfExperts checks that a token of a mixture reads what one of its dense counterpart reads, and the
 // routers: [8, 32] in each of two layers.
 func TestWeightsReadOfExperts(t *testing.T) {
-	s, err := shapeOf(tinyModel(t))
+	s, err := shapeOf("--config", tinyModel(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,5 +163,43 @@ func TestInferProfile(t *testing.T) {
 	}
 	if all := ranges(); !slices.Contains(all, "token") {
 		t.Errorf("a profiler sees %q", all)
+	}
+}
+
+// TestInferSection checks what a page says of quantized weights, and that only groups of several lengths are lines.
+func TestInferSection(t *testing.T) {
+	table := &results.Table{Name: "infer", Columns: inferColumns}
+	for _, r := range []struct {
+		kind    string
+		context float64
+		time    float64
+		memory  float64
+	}{{"BF16", 64, 8, 200}, {"BF16", 128, 10, 200}, {"int8", 128, 5, 120}, {"int4", 128, 4, 80}} {
+		for _, mode := range []string{cached, uncached, prefill} {
+			table.Rows = append(table.Rows, results.Row{"model": "m", "type": r.kind, "form": "fused", "mode": mode,
+				"context": r.context, "time": r.time, "noise": 0.03, "rate": 1e3 / r.time, "allocated": r.memory,
+				"planned": r.memory})
+		}
+	}
+	s := inferSection(table)
+	words := strings.Join(s.Words, "\n")
+	for _, want := range []string{
+		"m, int8, fused, after 128 tokens: compared with BF16 weights, a token is 2 times as fast, ±4%, with 60% of ",
+		"m, int4, fused, after 128 tokens: compared with BF16 weights, a token is 2.5 times as fast, ±4%, with 40% of ",
+	} {
+		if strings.Count(words, want) != 1 {
+			t.Errorf("the page lacks %q:\n%s", want, words)
+		}
+	}
+	if strings.Contains(words, "m, BF16, fused, after 128 tokens: compared") {
+		t.Errorf("a comparison of weights with themselves:\n%s", words)
+	}
+	for _, p := range s.Pictures {
+		if has := strings.Contains(string(p.SVG), "m, int8"); has != (p.Name == "infer-quantized") {
+			t.Errorf("%s: has int8: %v", p.Name, has)
+		}
+	}
+	if len(s.Pictures) != 4 {
+		t.Errorf("%d pictures", len(s.Pictures))
 	}
 }

@@ -75,7 +75,7 @@ func (o *layerOptions) kernelOptions() kernels.Options {
 
 // check parses the flags.
 func (o *layerOptions) check() (err error) {
-	if o.shapes, err = shapesOf(o.config); err != nil {
+	if o.shapes, err = shapesOf("--config", o.config); err != nil {
 		return err
 	}
 	if o.at, err = numbers("--tokens", o.tokens); err != nil {

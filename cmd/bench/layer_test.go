@@ -74,7 +74,7 @@ func TestLayer(t *testing.T) {
 
 // TestLayerFLOPs compares what the products of a pass count with model.FLOPs, which counts the head, too.
 func TestLayerFLOPs(t *testing.T) {
-	s, err := shapeOf("llama-2-7b")
+	s, err := shapeOf("--config", "llama-2-7b")
 	if err != nil {
 		t.Fatal(err)
 	}

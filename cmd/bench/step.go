@@ -166,7 +166,7 @@ type stepLine struct {
 // lines returns the measurements that the flags ask for.
 func (o *stepOptions) lines() (list []stepLine, err error) {
 	var l stepLine
-	s, err := shapeOf(o.config)
+	s, err := shapeOf("--config", o.config)
 	if err != nil {
 		return nil, err
 	}

@@ -240,17 +240,17 @@ echo '{"mode": "torch-eager", "label": "torch 9, AdamW", "seconds": [0.5, 0.25, 
 func TestShapes(t *testing.T) {
 	for name, params := range map[string]int64{"llama-3.2-1b": 1_235_814_400, "llama-3.1-8b": 8_030_261_248,
 		"Llama-2-7B": 6_738_415_616, "llama-2-13b": 13_015_864_320, "llama-2-70b": 68_976_648_192} {
-		if s, err := shapeOf(name); err != nil || s.config.ParamCount() != params {
+		if s, err := shapeOf("--config", name); err != nil || s.config.ParamCount() != params {
 			t.Errorf("%s: %d parameters, %v", name, s.config.ParamCount(), err)
 		}
 	}
-	s, err := shapeOf("llama-3.2-1b")
+	s, err := shapeOf("--config", "llama-3.2-1b")
 	if c := s.config; err != nil || !c.Tied || c.RoPEScaling == nil || c.RoPEScaling.Factor != 32 ||
 		c.MaxPositions != 131072 {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for _, name := range []string{"small", "starter"} {
-		if _, err := shapeOf(name); err != nil {
+		if _, err := shapeOf("--config", name); err != nil {
 			t.Error(err)
 		}
 	}
