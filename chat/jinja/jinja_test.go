@@ -179,6 +179,21 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
+// TestEncode names the one method of Python's strings that makes what is no text.
+func TestEncode(t *testing.T) {
+	template, err := Compile("{% if messages %}{{ 'é'.encode('utf-8') }}{% endif %}x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	vars := &Dict{}
+	if out, err := template.Render(vars, time.Time{}); err != nil || out.Text != "x" {
+		t.Errorf("not reached: %q, %v", out.Text, err)
+	}
+	vars.Set("messages", true)
+	_, err = template.Render(vars, time.Time{})
+	expect.Error(t, err, "the string method encode makes bytes")
+}
+
 // TestNotRepeatable refuses what gives another text each time, when it is reached.
 func TestNotRepeatable(t *testing.T) {
 	for text, want := range map[string]string{

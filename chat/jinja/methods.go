@@ -72,6 +72,10 @@ func init() {
 			}
 			return integer(strings.Count(part.s, toStr(a.list[0]).s))
 		},
+		"encode": func(*interp, Str, *args) any {
+			fail("the string method encode makes bytes, which this interpreter does not have: leave it out of the template")
+			return nil
+		},
 		"format": func(in *interp, s Str, a *args) any { return in.format(s, a) },
 		"format_map": func(in *interp, s Str, a *args) any {
 			a.want("format_map", 1, "mapping")

@@ -49,6 +49,7 @@ TALK = {
                said("tool", "{\"ok\": 1}", tool_call_id="abc123def"), said("tool", "second"), said("assistant", "Found."), said("user", "Thanks.")],
               {"tools": TOOLS, "add_generation_prompt": True}),
     "text arguments": ([said("user", "Time?"), said("assistant", None, tool_calls=[TEXT_CALL, CALL])], {"tools": TOOLS[1:]}),
+    "one call": ([said("user", "Time?"), said("assistant", None, tool_calls=[TEXT_CALL]), said("tool", "12:00"), said("assistant", "Noon.")], {}),
     "parts": ([said("user", [{"type": "text", "text": "What is "}, {"type": "image"}, {"type": "video", "video": "v"}, {"type": "text", "text": "this?"}]),
                said("assistant", "A 🙂.")], {"add_vision_id": True}),
     "documents": ([said("user", "Where?", name="Ann"), said("assistant", "In <b>Köln</b>.", name=None), said("user", "When?")],
