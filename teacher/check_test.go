@@ -78,6 +78,7 @@ func TestChecks(t *testing.T) {
 			r.OutputPassiveAggressive = r.OutputPassiveAggressive[:strings.LastIndex(r.OutputPassiveAggressive, "```")]
 		}, "A1 A2"},
 		{"untagged fence", after("```python", "```"), "A2"},
+		{"a fence of another language", after("```python", "```javascript"), "A2"},
 		{"placeholder left", add("[[CODE_1]] is above."), "A2 A5"},
 		{"a placeholder in small letters", add("There is [[code_2]] too."), "A2 A5"},
 		{"an indented block", add("There:\n\n    print(total(prices))\n\nFine."), "A2"},
