@@ -87,6 +87,7 @@ TEMPLATES = [
     "{{ 'hello'.translate('hello'.maketrans('el', 'ip')) }} {{ 'a-b'.translate(''.maketrans('ab', 'xy', '-')) }} {{ 'ab'.translate(''.maketrans({'a': 'AA', 98: none})) }} {{ ''.maketrans('ab', 'éz', 'q') }}",
     "{{ 'a'.translate(3) }}", "{{ 'a'.translate({97: 1114112}) }}", "{{ ''.maketrans('a', 'bc') }}", "{{ ''.maketrans({'ab': 1}) }}", "{{ ''.maketrans('ab') }}",
     "{{ 'ananas'.count('an', 1) }} {{ 'ananas'.count('a', 1, -1) }} {{ 'abc'.count('') }} {{ 'abc'.count('', 3) }} {{ 'abc'.count('', 4) }} {{ 'abc'.count('b', 5) }}",
+    "{{ 'ab-c a-bc ab-cd 12-34 ab-12 a-b-cd ab-c-d'|wordwrap(4, false) }}|{{ 'ab-c12-34ab-cd'|wordwrap(3) }}",
 ]
 
 if __name__ == "__main__":
