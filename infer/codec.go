@@ -115,6 +115,12 @@ func (codec Codec) Apply(c *hf.Checkpoint) (changed bool, err error) {
 		End: end})
 }
 
+// TemplateHelp is the help of a flag whose value is the template of CodecOf.
+func TemplateHelp() string {
+	return "chat template to use instead of the model's default, by its `name`: another of the model's own, such as " +
+		"tool_use, or " + strings.Join(chat.Names(), ", ")
+}
+
 // UnknownTemplate is the error for a chat template that neither the model nor package chat has.
 type UnknownTemplate struct {
 	Name  string   // "" if the model has several and none is the default

@@ -252,7 +252,11 @@ func processor() string {
 
 // exit prints how a measurement ended and returns its exit code.
 func exit(ctx context.Context, name string, err error, stderr io.Writer) int {
+	var usage *cli.UsageError
 	switch {
+	case errors.As(err, &usage):
+		fmt.Fprintf(stderr, "bench %s: %v\nsee bench %[1]s -h\n", name, usage)
+		return cli.Usage
 	case ctx.Err() != nil:
 		fmt.Fprintf(stderr, "bench %s: stopped; with the same --out it continues\n", name)
 		return cli.Failed

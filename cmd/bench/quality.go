@@ -47,7 +47,7 @@ far.`
 
 // qualityOptions are the flags.
 type qualityOptions struct {
-	base, tuned, only string
+	base, tuned, only, template string
 
 	questions string
 	limit     int
@@ -71,6 +71,7 @@ func (o *qualityOptions) flags(out io.Writer) *cli.Flags {
 		"model that the tuned model was made from")
 	f.Add(&o.tuned, "tuned", "tuned model: a `directory` or a hub id")
 	f.Add(&o.only, "only", "ask only one of them, `base|tuned`")
+	f.Add(&o.template, "template", infer.TemplateHelp())
 
 	f.Group("Questions and grading")
 	f.Add(&o.questions, "questions", "a `file` of questions, one JSON object per line with instruction, input, output, "+
@@ -132,10 +133,14 @@ func runQuality(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	if err == nil {
 		err = o.print(report, time.Since(start), stdout, stderr)
 	}
+	var unknown *infer.UnknownTemplate
 	switch {
 	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		fmt.Fprintln(stderr, "bench quality: stopped before the first answer")
 		return cli.Stopped
+	case errors.As(err, &unknown):
+		fmt.Fprintf(stderr, "bench quality: --template: %v\nsee bench quality -h\n", unknown)
+		return cli.Usage
 	case hub.Retryable(err), cuda.Fault(err), cuda.Busy(err):
 		fmt.Fprintf(stderr, "bench quality: %v\nrun the same command again later\n", err)
 		return cli.Retry
@@ -175,7 +180,8 @@ func (o *qualityOptions) resolve(given func(flag string) bool) (q quality.Option
 	if err := o.checkFiles(); err != nil {
 		return q, err
 	}
-	q = quality.Options{Unprotected: o.unsafe, MaxTokens: o.maxTokens, Device: o.device, Threads: o.threads, DType: dtype}
+	q = quality.Options{Unprotected: o.unsafe, MaxTokens: o.maxTokens, Device: o.device, Threads: o.threads, DType: dtype,
+		Template: o.template}
 	if q.Models, err = o.models(); err != nil {
 		return q, err
 	}
@@ -281,7 +287,8 @@ type qualityResult struct {
 // print writes the table, the files and the result line. If a file cannot be written, print still writes the rest.
 func (o *qualityOptions) print(r *quality.Report, took time.Duration, stdout, stderr io.Writer) error {
 	for _, m := range r.Models {
-		fmt.Fprintf(stdout, "%-6s %s, %s, %.0f tokens/s\n", m.Label, m.Name, m.DType, m.TokensPerSecond)
+		fmt.Fprintf(stdout, "%-6s %s, %s, template %s, %.0f tokens/s\n", m.Label, m.Name, m.DType, m.Template,
+			m.TokensPerSecond)
 	}
 	with := "nothing was run"
 	if r.Python != "" {

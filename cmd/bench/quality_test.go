@@ -88,6 +88,43 @@ func TestQualityUsage(t *testing.T) {
 	}
 }
 
+// TestTemplate asks and trains a model that has a chat template with a name, and none that is the default.
+func TestTemplate(t *testing.T) {
+	model := t.TempDir()
+	if err := os.CopyFS(model, os.DirFS(tinyBase)); err != nil {
+		t.Fatal(err)
+	}
+	config := `{"eos_token": "<|im_end|>", "chat_template": [{"name": "short", "template": "{% for m in messages %}` +
+		"[{{ m.role }}]{{ m.content }}<|im_end|>{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}" + `"}]}`
+	if err := os.WriteFile(filepath.Join(model, "tokenizer_config.json"), []byte(config), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"quality", "--base", model, "--only", "base", "--python", "", "--limit", "1", "--max-tokens", "4"},
+		{"train", "--model", model, "--modes", "fused", "--rows", "8", "--steps", "1", "--seq", "64"},
+	} {
+		args = append(args, "--device", "cpu")
+		for _, c := range []struct {
+			more []string
+			want string
+		}{
+			{nil, "none of the chat templates is the default"},
+			{[]string{"--template", "long"}, `chat template "long": unknown`},
+		} {
+			code, _, stderr := bench(t, append(args, c.more...)...)
+			if code != cli.Usage || !strings.HasPrefix(stderr, "bench "+args[0]+": --template: "+c.want) {
+				t.Errorf("%s %v: exit %d, %s", args[0], c.more, code, stderr)
+			}
+		}
+		for _, name := range []string{"short", "chatml"} {
+			code, stdout, stderr := bench(t, append(args, "--template", name)...)
+			if code != cli.Done || args[0] == "quality" && name == "chatml" && !strings.Contains(stdout, "template chatml,") {
+				t.Errorf("%s %s: exit %d, %s\n%s", args[0], name, code, stderr, stdout)
+			}
+		}
+	}
+}
+
 // TestQuality checks bench quality with two real, tiny models, from questions in a file to the table, the files and the
 // last line.
 func TestQuality(t *testing.T) {

@@ -41,6 +41,7 @@ type trainOptions struct {
 	pageOptions
 	settings             trainer.Config
 	model, modes, python string
+	template             string
 	rows, steps          int
 }
 
@@ -56,6 +57,7 @@ func (o *trainOptions) flags(out io.Writer) *cli.Flags {
 	f.Group("Training")
 	f.Add(&o.modes, "modes", "`modes`, separated by commas: standard, fused, torch-eager, torch-compile")
 	f.Add(&o.model, "model", "the model to fine-tune, a `directory`, hub id or "+data.StarterName)
+	f.Add(&o.template, "template", infer.TemplateHelp())
 	f.Add(&o.rows, "rows", "rows of the embedded dataset; one epoch of them is measured")
 	f.Add(&o.steps, "steps", "stop after this many steps; 0: after the epoch")
 	for _, x := range o.settings.Fields() {
@@ -157,6 +159,9 @@ type trainMode struct {
 // measure trains all modes, unless all of them were measured.
 func (o *trainOptions) measure(ctx context.Context, s *session) (err error) {
 	settings := fmt.Sprintf("%d rows, %d steps, %v", o.rows, o.steps, o.settings.Seed)
+	if o.template != "" {
+		settings += ", template " + o.template
+	}
 	table := s.table(results.Table{Name: "train", Title: "Training", Columns: trainColumns, Settings: settings})
 	row := func(mode string) results.Row {
 		return results.Row{"mode": mode, "model": o.model, "type": o.settings.DType.String()}
@@ -232,7 +237,10 @@ func (o *trainOptions) measure(ctx context.Context, s *session) (err error) {
 
 // plan plans one epoch of the rows.
 func (o *trainOptions) plan(ctx context.Context, base *hf.Checkpoint) (*trainer.Plan, error) {
-	codec, err := infer.CodecOf(base, "")
+	codec, err := infer.CodecOf(base, o.template)
+	if unknown, is := errors.AsType[*infer.UnknownTemplate](err); is {
+		return nil, cli.Usagef("--template: %w", unknown)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -80,8 +80,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 		"embedded one; if empty, the base model that the tuned model's card names")
 	f.Add(&o.tuned, "tuned", "tuned model: a `directory`, a hub id or starter")
 	f.Add(&o.only, "only", "ask only one of the models, `base|tuned`")
-	f.Add(&o.template, "template", "chat template to use instead of the models' default: a `name` of their own, such as "+
-		"tool_use, or of "+strings.Join(chat.Names(), ", "))
+	f.Add(&o.template, "template", infer.TemplateHelp())
 	f.Add(&o.raw, "raw", "use no chat template: the models continue the text of the question")
 	f.Add(&o.offline, "offline", "use only hub models that are in the cache")
 

@@ -33,10 +33,10 @@ what bench quality counts of the models' own answers, before and after.`
 
 // options are the flags.
 type options struct {
-	weights, rounding string
-	text              int
-	quality           bool
-	threads           int
+	weights, rounding, template string
+	text                        int
+	quality                     bool
+	threads                     int
 }
 
 func main() {
@@ -57,6 +57,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.Add(&o.rounding, "rounding", "how weights become 4-bit codes, `gptq|nearest`: gptq compensates errors by what a "+
 		"calibration text needs, nearest rounds each weight by itself")
 	f.Add(&o.text, "text", "number of conversations of the starter dataset that gptq is calibrated with")
+	f.Add(&o.template, "template", infer.TemplateHelp()+"; the copy keeps its default")
 	f.Add(&o.quality, "quality", "also ask both models the held-out questions, as bench quality does: minutes for the "+
 		"embedded model, hours for a large one")
 	f.Group("Device")
@@ -152,6 +153,10 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 	if c.Quantization != (model.Quantization{}) {
 		return cost, fmt.Errorf("%s is quantized already: use the original model", in)
 	}
+	t, err := o.texts(c)
+	if err != nil {
+		return cost, err
+	}
 	d, err := kernels.Open("cpu", kernels.Options{Threads: o.threads, Fused: kernels.All()})
 	if err != nil {
 		return cost, err
@@ -185,10 +190,6 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 		return cost, err
 	}
 	defer after.Close()
-	t, err := newTexts(c)
-	if err != nil {
-		return cost, err
-	}
 	if o.rounding == "gptq" && q.Layers != tensor.INT8 {
 		if err := o.calibrate(ctx, d, c, t, before, after, status); err != nil {
 			return cost, err

@@ -112,6 +112,47 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// TestTemplate quantizes a model that has a chat template with a name, and none that is the default.
+func TestTemplate(t *testing.T) {
+	in, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
+	if err := os.CopyFS(in, os.DirFS("../../infer/testdata/tiny/base")); err != nil {
+		t.Fatal(err)
+	}
+	config := `{"eos_token": "<|im_end|>", "chat_template": [{"name": "short", "template": "{% for m in messages %}` +
+		"[{{ m.role }}]{{ m.content }}<|im_end|>{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}" + `"}]}`
+	if err := os.WriteFile(filepath.Join(in, "tokenizer_config.json"), []byte(config), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	perplexities := map[string]bool{}
+	for _, c := range []struct {
+		name string
+		code int
+	}{{"", cli.Usage}, {"long", cli.Usage}, {"short", cli.Done}, {"chatml", cli.Done}} {
+		var stdout, stderr bytes.Buffer
+		args := []string{in, filepath.Join(out, c.name), "--rounding", "nearest"}
+		if c.name != "" {
+			args = append(args, "--template", c.name)
+		}
+		code := run(context.Background(), args, &stdout, &stderr)
+		if code != c.code || (c.code == cli.Usage) != strings.Contains(stderr.String(), "quantize: --template: ") {
+			t.Errorf("%q: exit code %d: %s", c.name, code, stderr.String())
+		}
+		_, text, _ := strings.Cut(stdout.String(), "perplexity of the reference answers")
+		perplexities[text] = true
+	}
+	if len(perplexities) != 3 { // one is of those that printed none
+		t.Errorf("the templates make no difference: %v", perplexities)
+	}
+	c, err := hf.OpenModel(filepath.Join(out, "chatml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if len(c.Tokenizer.ChatTemplates) != 1 || c.Tokenizer.ChatTemplate != "" {
+		t.Errorf("the copy has the templates %v", c.Tokenizer.ChatTemplates)
+	}
+}
+
 // TestStopped checks that an interrupted run writes nothing.
 func TestStopped(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())

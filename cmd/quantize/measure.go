@@ -27,8 +27,11 @@ const maxTokens = 1024
 // texts encodes conversations for a model.
 type texts struct{ encoder training.Encoder }
 
-func newTexts(c *hf.Checkpoint) (*texts, error) {
-	codec, err := infer.CodecOf(c, "")
+func (o options) texts(c *hf.Checkpoint) (*texts, error) {
+	codec, err := infer.CodecOf(c, o.template)
+	if unknown, is := errors.AsType[*infer.UnknownTemplate](err); is {
+		return nil, cli.Usagef("--template: %w", unknown)
+	}
 	if err != nil {
 		return nil, err
 	}

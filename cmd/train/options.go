@@ -14,9 +14,9 @@ import (
 	"strconv"
 	"strings"
 
-	"restyle/chat"
 	"restyle/data"
 	"restyle/dataset"
+	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/kernels"
 	"restyle/trainer"
@@ -74,11 +74,6 @@ const (
 	groupDevice, groupOther         = "Device and memory", "Other"
 )
 
-// templateNames lists the chat templates that --template takes.
-func templateNames() string {
-	return "another of the model's own, such as tool_use, or " + strings.Join(chat.Names(), ", ")
-}
-
 // fields returns the flags that are not settings of training.
 func (o *options) fields() []trainer.Field {
 	return []trainer.Field{
@@ -94,8 +89,7 @@ func (o *options) fields() []trainer.Field {
 			Help: "plain text instead of --data: a `file` whose every token is a target; may be repeated"},
 		{Name: "train-on", Group: groupData, Value: &o.trainOn, Default: "responses",
 			Help: "tokens that count in the loss, `responses|all`: the answers only, or prompts and template too"},
-		{Name: "template", Group: groupData, Value: &o.template,
-			Help: "chat template to use instead of the model's default, by its `name`: " + templateNames()},
+		{Name: "template", Group: groupData, Value: &o.template, Help: infer.TemplateHelp()},
 		{Name: "val", Group: groupData, Value: &o.val, Default: 0.05, Max: math.Nextafter(1, 0),
 			Help: "fraction of the examples to hold out for the validation loss; 0 for none"},
 		{Name: "show-example", Group: groupData, Value: &o.showExample,

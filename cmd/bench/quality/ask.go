@@ -39,7 +39,8 @@ func (o *Options) open(ctx context.Context, h *hub.Hub, m Model) (*side, error) 
 	if err != nil {
 		return nil, err
 	}
-	e, err := infer.Open(ctx, d, m.Name, infer.OpenOptions{Hub: h, DType: o.DType, MaxTokens: longestLoss})
+	e, err := infer.Open(ctx, d, m.Name, infer.OpenOptions{Hub: h, DType: o.DType, Template: o.Template,
+		MaxTokens: longestLoss})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s model %s: %w", m.Label, m.Name, err), d.Close())
 	}

@@ -35,9 +35,11 @@ type Report struct {
 
 // A ModelReport has the metrics of one model, for the question kinds seen in training and for the other kinds.
 type ModelReport struct {
-	Label  string  `json:"label"`
-	Name   string  `json:"name"`
-	DType  string  `json:"dtype"`
+	Label    string `json:"label"`
+	Name     string `json:"name"`
+	DType    string `json:"dtype"`
+	Template string `json:"template"` // the chat template's name
+
 	Seen   Metrics `json:"seen"`
 	Unseen Metrics `json:"unseen"`
 

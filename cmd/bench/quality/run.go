@@ -40,6 +40,8 @@ type Options struct {
 	Threads int          // of all models together; 0 for GOMAXPROCS
 	DType   tensor.DType // as for infer.Open
 
+	Template string // as for infer.Open
+
 	// Note, if not nil, is called with each line that a user should know about the device.
 	Note func(line string)
 	// Progress, if not nil, is called with what Run is doing, with what, and the share of it that is done.
@@ -126,7 +128,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	r.GradeSeconds = time.Since(start).Seconds()
 	for _, s := range sides {
-		r.Models = append(r.Models, ModelReport{Label: s.Label, Name: s.engine.Name, DType: s.engine.DType().String()})
+		r.Models = append(r.Models, ModelReport{Label: s.Label, Name: s.engine.Name, DType: s.engine.DType().String(),
+			Template: s.engine.Template.Name})
 	}
 	r.count()
 	return r, nil
