@@ -67,8 +67,11 @@ func firstExchange(messages []chat.Message) (question, answer string, err error)
 }
 
 // Describe returns what the rows are read from, for people: the columns, as [ParseColumns] reads them, or the column of
-// the conversations.
+// the conversations. If the first row could not be read, they are not known yet.
 func (s *Source) Describe() string {
+	if s.bad != nil {
+		return "columns not known, since its first row cannot be read"
+	}
 	if s.want.conversation(s.names) {
 		return fmt.Sprintf("chat messages (%s)", s.names[0])
 	}

@@ -163,6 +163,9 @@ func TestBadRows(t *testing.T) {
 				t.Errorf("without SkipBad: %#v", strict)
 			}
 			if src, err := Open(t.Context(), path, Options{SkipBad: true}); err == nil && c.bad != "" {
+				if says := src.Describe(); strings.Contains(says, "not known") != (bad.Index == 0) {
+					t.Errorf("described as %q", says)
+				}
 				for i := range c.rows + 1 {
 					row, err := src.Next()
 					if bad, ok := errors.AsType[*BadRow](err); ok {
