@@ -79,6 +79,8 @@ func TestCSVAndGzip(t *testing.T) {
 		{"a.csv", "\xff\xfei\x00", "", "UTF-16"},
 		{"a.txt", "instruction,output\na,b\n", "", "must be named .csv"},
 		{"a.jsonl.gz", packed(t, big)[:200], "", "EOF"},
+		{"a.jsonl.gz", packed(t, lines)[:2], "", "unexpected EOF: the file is damaged or cut short"},
+		{"a.jsonl.gz", packed(t, lines)[:12], "", "unexpected EOF: the file is damaged or cut short"},
 		{"a.jsonl.gz", packed(t, lines)[:40] + "\x00\x00" + packed(t, lines)[42:], "", "corrupt input"},
 		{"a.jsonl.gz", packed(t, lines)[:len(packed(t, lines))-5] + "\x00\x00\x00\x00\x00", "", "invalid checksum"},
 		{"a.gz", packed(t, "PAR1"), "", "a parquet file in a gzip file"},

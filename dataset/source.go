@@ -341,14 +341,17 @@ func openByContent(ctx context.Context, f *os.File, w wanted) (*table, error) {
 	if !strings.HasPrefix(start, "\x1f\x8b") {
 		return openText(f, start, f.Name(), w)
 	}
+	damaged := func(err error) error {
+		return fmt.Errorf("gzip cannot unpack it: %w: the file is damaged or cut short: get it again", err)
+	}
 	unpacked, err := gzip.NewReader(f)
 	if err != nil {
-		return nil, err
+		return nil, damaged(err)
 	}
 	in := bufio.NewReaderSize(unpacked, len(head))
 	first, err := in.Peek(len(head))
 	if err != nil && err != io.EOF {
-		return nil, fmt.Errorf("unpacking: %w", err)
+		return nil, damaged(err)
 	}
 	if strings.HasPrefix(string(first), "PAR1") {
 		return nil, errors.New("this is a parquet file in a gzip file: unpack it first (gunzip)")

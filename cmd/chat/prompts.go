@@ -18,7 +18,7 @@ func openPrompts(path string, stdin io.Reader) ([]string, error) {
 	}
 	f, err := disk.OpenInput(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--prompts: %w", err)
 	}
 	defer f.Close()
 	return readPrompts(f, path)

@@ -6,11 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"restyle/data"
 	"restyle/hf"
+	"restyle/hf/hub"
 	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/kernels"
@@ -71,6 +76,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	err := o.check(paths)
 	if err == nil {
+		err = probe(paths[1])
+	}
+	if err == nil {
 		err = o.quantize(ctx, paths[0], paths[1], stdout, status)
 	}
 	status.Clear()
@@ -87,6 +95,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case ctx.Err() != nil:
 		fmt.Fprintln(notes, "quantize: stopped; nothing was written")
 		return cli.Stopped
+	case hub.Retryable(err):
+		fmt.Fprintf(notes, "quantize: %v\nrun the same command again later\n", err)
+		return cli.Retry
 	}
 	fmt.Fprintf(notes, "quantize: %v\n", err)
 	return cli.Failed
@@ -106,6 +117,29 @@ func (o options) check(paths []string) error {
 	}
 	if entries, err := os.ReadDir(paths[1]); err == nil && len(entries) > 0 {
 		return cli.Usagef("%s is not empty: name a directory that is empty or does not exist", paths[1])
+	}
+	return nil
+}
+
+// probe returns an error if the directory cannot be made or written, before work that takes long. It leaves no trace.
+func probe(dir string) error {
+	dir = filepath.Clean(dir)
+	exists := dir
+	for {
+		if _, err := os.Lstat(exists); !errors.Is(err, fs.ErrNotExist) || exists == filepath.Dir(exists) {
+			break
+		}
+		exists = filepath.Dir(exists)
+	}
+	err := os.MkdirAll(dir, 0o777)
+	if err == nil {
+		err = unix.Access(dir, unix.W_OK)
+	}
+	for made := dir; made != exists; made = filepath.Dir(made) {
+		_ = os.Remove(made)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write in %s: %w: choose a directory that can be written", dir, err)
 	}
 	return nil
 }

@@ -112,6 +112,30 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// TestProbe checks that a directory that cannot be written is an error before the work, and that probing leaves nothing.
+func TestProbe(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range []string{file, filepath.Join(file, "below")} {
+		var stderr bytes.Buffer
+		code := run(context.Background(), []string{"no/such/model", out}, &stderr, &stderr)
+		if code != cli.Failed || !strings.Contains(stderr.String(), "not a directory: choose a directory that can be ") {
+			t.Errorf("%s: exit code %d: %s", out, code, stderr.String())
+		}
+	}
+	for _, out := range []string{filepath.Join(dir, "a"), filepath.Join(dir, "a", "b", "c"), dir} {
+		if err := probe(out); err != nil {
+			t.Error(err)
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
 // TestTemplate quantizes a model that has a chat template with a name, and none that is the default.
 func TestTemplate(t *testing.T) {
 	in, out := t.TempDir(), filepath.Join(t.TempDir(), "out")

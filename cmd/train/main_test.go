@@ -449,6 +449,11 @@ func TestRefused(t *testing.T) {
 		"a pipe of text": {cli.Failed, []string{"--from-scratch", config, "--text", pipe, "--out", out},
 			"not a file but a named pipe"},
 		"a style from a pipe": {cli.Usage, small(t, out, "--style", pipe), "not a regular file"},
+		"a log in no directory": {cli.Failed, small(t, out, "--log-csv", filepath.Join(dir, "none", "log.csv")),
+			"no such file or directory: choose a file in a directory that can be written"},
+		"a log that is a directory": {cli.Failed, small(t, out, "--log-csv", full), "it is a directory"},
+		"a log far inside": {cli.Failed, small(t, out, "--log-csv", filepath.Join(out, "none", "log.csv")),
+			"choose a file in a directory"},
 		"a model's own tokenizer": {cli.Failed, []string{"--from-scratch", file("config.json", "{}"), "--data", rows(t, 3),
 			"--out", out}, "config.json"},
 	} {

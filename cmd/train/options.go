@@ -14,10 +14,13 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"restyle/data"
 	"restyle/dataset"
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/disk"
 	"restyle/kernels"
 	"restyle/trainer"
 	"restyle/voice"
@@ -308,6 +311,24 @@ func (o *options) check(given func(flag string) bool) error {
 	return nil
 }
 
+// checkCSV returns an error if the file of --log-csv cannot be written, so that a run fails before it begins.
+func (o *options) checkCSV(out string) error {
+	if o.logCSV == "" || holds(out, o.logCSV) && !holds(out, filepath.Dir(filepath.Dir(o.logCSV))) {
+		return nil // nothing to write, or right in the directory that the run makes
+	}
+	path, err := disk.Follow(o.logCSV)
+	if err == nil {
+		err = unix.Access(filepath.Dir(path), unix.W_OK)
+		if info, missing := os.Stat(path); missing == nil && info.IsDir() {
+			err = errors.New("it is a directory")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("--log-csv %s: %w: choose a file in a directory that can be written", o.logCSV, err)
+	}
+	return nil
+}
+
 // checkPaths returns an error if the directory of the result contains the working directory or anything that the run
 // reads, because a later run would rename it.
 func (o *options) checkPaths(out string) error {
@@ -329,6 +350,9 @@ func (o *options) checkPaths(out string) error {
 		if _, err := os.Stat(filepath.Dir(o.batchesFile)); err != nil {
 			return fmt.Errorf("--write-batches: %w: choose a file in an existing directory", err)
 		}
+	}
+	if err := o.checkCSV(out); err != nil {
+		return err
 	}
 	read := map[string][]string{"model": {o.model}, "from-scratch": {o.fromScratch}, "tokenizer": {o.tokenizer},
 		"text":       o.text,
