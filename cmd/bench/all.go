@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,10 +47,18 @@ func (o *allOptions) flags(out io.Writer) *cli.Flags {
 	return f
 }
 
-// check checks the names of models, before anything is measured.
+// check checks the flags, before anything is measured.
 func (o *allOptions) check() error {
 	if o.out == "" {
 		return errors.New(`--out "": name a directory`)
+	}
+	if !(o.seconds > 0) || o.rows < 1 {
+		return fmt.Errorf("--seconds %v, --rows %d: must be more than 0 and at least 1", o.seconds, o.rows)
+	}
+	_, tokens := numbers("--tokens", o.tokens)
+	_, lengths := numbers("--lengths", o.lengths)
+	if err := cmp.Or(o.checkPage(), checkModes(o.modes), tokens, lengths); err != nil {
+		return err
 	}
 	if _, err := shapesOf("--layers", o.layers); err != nil {
 		return err

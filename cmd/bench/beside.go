@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -38,7 +39,7 @@ func beside(ctx context.Context, command string, step besideStep) (r stepResult,
 	c := exec.CommandContext(ctx, words[0], words[1:]...)
 	c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(input), &out, &errs
 	if err := c.Run(); err != nil {
-		return r, fmt.Errorf("%s: %w: %s", command, err, endOf(errs.String()))
+		return r, fmt.Errorf("%s: %w: %s", command, err, cmp.Or(endOf(errs.String()), "it printed no error"))
 	}
 	line := endOf(out.String())
 	if err := json.Unmarshal([]byte(line), &r); err != nil {

@@ -207,15 +207,19 @@ func (o *inferOptions) answers(ctx context.Context, s *session, table *results.T
 		if err := s.Add(table, r); err != nil {
 			return err
 		}
-		if r["why"] == nil {
-			_, err = fmt.Fprintf(s.stdout, "%s, %s, %s, %d tokens, %-14s %9.4g tokens/s ±%.0f%%, %.4g ms\n", shape.name,
-				r["type"], r["form"], length, mode, r.Number("rate"), 100*r.Number("noise"), r.Number("time"))
-			if err != nil {
-				return err
-			}
+		if err != nil {
+			continue
+		}
+		_, printed := fmt.Fprintf(s.stdout, "%s, %s, %s, %d tokens, %-14s %9.4g tokens/s ±%.0f%%, %.4g ms\n", shape.name,
+			r["type"], r["form"], length, mode, r.Number("rate"), 100*r.Number("noise"), r.Number("time"))
+		if printed != nil {
+			return printed
 		}
 	}
-	return nil
+	if err != nil {
+		_, err = fmt.Fprintf(s.stdout, "%s, %s, %s, %d tokens: %v\n", shape.name, o.typeOf(weights), form, length, err)
+	}
+	return err
 }
 
 // typeOf returns what a row's type says: the type of weights and activations, or how the weights are quantized.

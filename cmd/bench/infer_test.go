@@ -51,7 +51,7 @@ func TestInfer(t *testing.T) {
 	if len(table.Rows) != 4*2*3*3 || !strings.Contains(stdout, "after 20 tokens: with the cache a token is ") {
 		t.Errorf("%d rows\n%s", len(table.Rows), stdout)
 	}
-	for _, want := range []string{", int8, fused, after 20 tokens: compared with BF16 weights, a token is ",
+	for _, want := range []string{", BF16, fused, 100 tokens: 104 tokens with the timed ones", ", int8, fused, after 20 tokens: compared with BF16 weights, a token is ",
 		", int8x8, standard, after 20 tokens: compared with BF16 weights, a token is ", "% of the memory."} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("the output lacks %q:\n%s", want, stdout)
@@ -133,6 +133,7 @@ func TestInferRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"--fused some": "--fused: ", "--tokens 0": "--tokens 0", "--lengths 5,-1": `--lengths "5,-1"`,
 		"--moe --config ../../data/scratch/gpt.json": "which has no mixture of experts of the same active size",
+		"--max-time -1s": "--max-time -1s: must be more than 0", "--out infer.go": "--out infer.go: not a directory",
 		"--dtype f16": `--dtype "f16"`, "--config nowhere": "--config nowhere: ", "--lengths many": `"many": must be numbers`,
 	} {
 		if code, _, stderr := bench(t, append([]string{"infer"}, strings.Fields(args)...)...); code != cli.Usage ||

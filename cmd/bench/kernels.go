@@ -70,9 +70,8 @@ func (o *kernelOptions) kernelOptions() kernels.Options { return kernels.Options
 
 // check checks the flags, and keeps only the operations that --op names.
 func (o *kernelOptions) check() error {
-	if o.iterations < 1 || !(o.seconds > 0) || o.threads < 0 {
-		return fmt.Errorf("--iterations %d, --seconds %v, --threads %d: must be at least 1, more than 0, and at least 0",
-			o.iterations, o.seconds, o.threads)
+	if o.iterations < 1 || !(o.seconds > 0) {
+		return fmt.Errorf("--iterations %d, --seconds %v: must be at least 1 and more than 0", o.iterations, o.seconds)
 	}
 	if o.op == "" {
 		return nil

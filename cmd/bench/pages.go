@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,6 +47,20 @@ func newPageOptions(args []string) pageOptions {
 		command: "go run ./cmd/bench " + quoted(args)}
 }
 
+// checkPage checks the flags.
+func (o *pageOptions) checkPage() error {
+	if info, err := os.Stat(o.out); err == nil && !info.IsDir() {
+		return fmt.Errorf("--out %s: not a directory: name another", o.out)
+	}
+	if o.threads < 0 {
+		return fmt.Errorf("--threads %d: must be at least 0", o.threads)
+	}
+	if o.maxTime <= 0 {
+		return fmt.Errorf("--max-time %v: must be more than 0", o.maxTime)
+	}
+	return nil
+}
+
 // quoted returns arguments as a shell reads them.
 func quoted(args []string) string {
 	var words []string
@@ -72,7 +87,7 @@ func runMeasurement(ctx context.Context, name string, m measurement, o *pageOpti
 	if code, done := m.flags(stderr).Parse(args); done {
 		return code
 	}
-	if err := m.check(); err != nil {
+	if err := cmp.Or(o.checkPage(), m.check()); err != nil {
 		fmt.Fprintf(stderr, "bench %s: %v\nsee bench %[1]s -h\n", name, err)
 		return cli.Usage
 	}
@@ -127,7 +142,7 @@ func (o *pageOptions) begin(d *kernels.Device, stdout, stderr io.Writer) (*sessi
 	}
 	b, kept, err := results.Open(o.out, m)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--out: %w", err)
 	}
 	if kept != "" {
 		fmt.Fprintf(stderr, "bench: the results of another machine, version or note are now in %s\n", kept)

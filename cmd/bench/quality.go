@@ -205,10 +205,14 @@ func (o *qualityOptions) checkFiles() error {
 	for _, file := range []struct{ flag, path string }{
 		{"questions", o.questions}, {"json", o.json}, {"answers", o.answers}, {"markdown", o.markdown},
 	} {
-		if info, err := os.Stat(file.path); file.path == "" || err == nil && !info.Mode().IsRegular() {
+		info, err := os.Stat(file.path)
+		if file.path == "" || err == nil && !info.IsDir() && !info.Mode().IsRegular() {
 			continue
 		}
-		_, err := os.Stat(filepath.Dir(file.path))
+		if err == nil && info.IsDir() {
+			return fmt.Errorf("--%s %s: it is a directory: choose a file", file.flag, file.path)
+		}
+		_, err = os.Stat(filepath.Dir(file.path))
 		path := file.path
 		if err == nil {
 			path, err = filepath.Abs(file.path)

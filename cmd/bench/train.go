@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,7 +78,7 @@ func runTrain(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 	if code, done := o.flags(stderr).Parse(args); done {
 		return code
 	}
-	if err := o.check(); err != nil {
+	if err := cmp.Or(o.checkPage(), o.check()); err != nil {
 		fmt.Fprintf(stderr, "bench train: %v\nsee bench train -h\n", err)
 		return cli.Usage
 	}
@@ -97,11 +98,18 @@ func runTrain(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 
 var trainModes = []string{"standard", "fused", "torch-eager", "torch-compile"}
 
-func (o *trainOptions) check() error {
-	for m := range strings.SplitSeq(o.modes, ",") {
+func checkModes(list string) error {
+	for m := range strings.SplitSeq(list, ",") {
 		if !slices.Contains(trainModes, m) {
 			return fmt.Errorf("--modes %q: must be of %s", m, strings.Join(trainModes, ", "))
 		}
+	}
+	return nil
+}
+
+func (o *trainOptions) check() error {
+	if err := checkModes(o.modes); err != nil {
+		return err
 	}
 	if o.rows < 1 || o.steps < 0 {
 		return fmt.Errorf("--rows %d, --steps %d: must be at least 1 and at least 0", o.rows, o.steps)
