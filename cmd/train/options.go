@@ -319,8 +319,8 @@ func (o *options) checkCSV(out string) error {
 	path, err := disk.Follow(o.logCSV)
 	if err == nil {
 		err = unix.Access(filepath.Dir(path), unix.W_OK)
-		if info, missing := os.Stat(path); missing == nil && info.IsDir() {
-			err = errors.New("it is a directory")
+		if info, missing := os.Stat(path); missing == nil && !info.Mode().IsRegular() {
+			err = errors.New("it is not a regular file")
 		}
 	}
 	if err != nil {

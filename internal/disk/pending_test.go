@@ -149,6 +149,22 @@ func TestPending(t *testing.T) {
 	}
 }
 
+// TestNoFileReplaced checks that what is no file, such as a device that a user names as an output, is not replaced.
+func TestNoFileReplaced(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := Write(pipe, []byte("x"), 0o600)
+	expect.Error(t, err, "it is a named pipe")
+	if info, err := os.Lstat(pipe); err != nil || info.Mode().Type() != fs.ModeNamedPipe {
+		t.Errorf("the pipe is now %v, %v", info, err)
+	}
+	if files, err := os.ReadDir(filepath.Dir(pipe)); err != nil || len(files) != 1 {
+		t.Errorf("left over: %v, %v", files, err)
+	}
+}
+
 // TestTakenName checks that a file that already has the random name stays unchanged.
 func TestTakenName(t *testing.T) {
 	dir := t.TempDir()
