@@ -20,12 +20,12 @@ bench measures. Each measurement has flags of its own: bench parity -h
 
   bench parity PATH...    compare results with recorded reference outputs
   bench ops               check every operation on a device: what it can compute, and the errors of its results
-  bench all               the next four, into one directory with tables and pictures
+  bench all               kernels, layer, infer and train, into one directory with tables and pictures
   bench kernels           time every operation, standard and fused: speed, memory, energy, errors; with pictures
-  bench train             train the same steps in several modes, also PyTorch's, in turns: speed, and where losses part
-  bench step              time training steps: tokens per second
   bench layer             time one layer of a model, its parts, and each fused operation with and without
   bench infer             time answers: with and without the KV cache, prefill, memory; with pictures
+  bench train             train the same steps in several modes, also PyTorch's, in turns: speed, and where losses part
+  bench step              time training steps: tokens per second
   bench page DIR          write the pages and pictures of a directory with results.json again
   bench compare A B       compare two files of results: what became faster, and what slower
   bench precompile        compile a model's kernels in advance, also for GPUs that this machine lacks
