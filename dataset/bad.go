@@ -67,9 +67,9 @@ func firstExchange(messages []chat.Message) (question, answer string, err error)
 }
 
 // Describe returns what the rows are read from, for people: the columns, as [ParseColumns] reads them, or the column of
-// the conversations. If the first row could not be read, they are not known yet.
+// the conversations. They are not known before the first row that can be read.
 func (s *Source) Describe() string {
-	if s.bad != nil {
+	if s.names == nil {
 		return "columns not known, since its first row cannot be read"
 	}
 	if s.want.conversation(s.names) {
