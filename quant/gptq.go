@@ -95,15 +95,21 @@ func inverseFactor(hessian []float32, n int) ([]float64, error) {
 			}
 		}
 	}
-	u := make([]float64, n*n)
+	u := make([]float64, n*n) // transposed at first, so that sums read rows
 	for j := range n {
-		u[j*n+j] = 1 / v[j*n+j]
+		column := u[j*n:][:n]
+		column[j] = 1 / v[j*n+j]
 		for i := j - 1; i >= 0; i-- {
 			sum := 0.0
 			for k := i + 1; k <= j; k++ {
-				sum -= float64(v[i*n+k] * u[k*n+j])
+				sum -= float64(v[i*n+k] * column[k])
 			}
-			u[i*n+j] = sum / v[i*n+i]
+			column[i] = sum / v[i*n+i]
+		}
+	}
+	for j := range n {
+		for i := range j {
+			u[i*n+j], u[j*n+i] = u[j*n+i], 0
 		}
 	}
 	return u, nil
