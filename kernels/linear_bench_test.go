@@ -44,9 +44,10 @@ func clock() time.Duration {
 }
 
 // BenchmarkLinear reports the GFLOP/s of the fastest run, packing included, and next to it the ceiling: that of a loop
-// that never leaves the registers, measured before and after in the same minute. Run it with -cpu 1 for one thread. With
-// RESTYLE_BLAS, the file of OpenBLAS or MKL, it runs that library's product in float32 after each of its own, and reports
-// its GFLOP/s, and how many times as fast it was itself: the median over the runs.
+// that never leaves the registers, measured before and after in the same minute. Run it with -cpu 1 for one thread.
+//
+// With RESTYLE_BLAS, the file of OpenBLAS or MKL, it runs that library's product in float32 after each of its own, and
+// reports its GFLOP/s, and how many times as fast it was itself: the median over the runs.
 //
 //	go test ./kernels -run '^$' -bench Linear -benchtime 0.2s
 //	go test ./kernels -run '^$' -bench 'Linear/BF16/1B_gateUp/300'
@@ -161,8 +162,8 @@ func library(b *testing.B, rows, in, out int) func(string) func() {
 	return func(name string) func() { return products[name] }
 }
 
-// timed reports work per nanosecond in the fastest run, and its share of the ceiling. If there is a peer, it runs after each
-// run.
+// timed reports work per nanosecond in the fastest run, and its share of the ceiling. If there is a peer, it runs after
+// each run.
 func timed(b *testing.B, name string, work float64, ceiling func() float64, run, peer func()) {
 	b.Run(name, func(b *testing.B) {
 		runtime.LockOSThread() // clock returns this thread's time

@@ -56,7 +56,8 @@ func TestAll(t *testing.T) {
 		t.Errorf("%q", ran)
 	}
 	for args, want := range map[string]string{"": "name a directory", "--out x --layers nowhere": "--layers nowhere: ",
-		"--out x --answers small,": "--answers : ", "--out x --threads -1": "--threads -1", "--out x --seconds 0": "--seconds 0",
+		"--out x --answers small,": "--answers : ",
+		"--out x --threads -1":     "--threads -1", "--out x --seconds 0": "--seconds 0",
 		"--out x --rows 0": "--rows 0", "--out x --modes torch": `--modes "torch"`, "--out x --tokens 5,a": "--tokens",
 		"--out x --lengths 0": "--lengths", "--out all.go": "not a directory", "--out x --max-time 0s": "--max-time 0s"} {
 		code, _, stderr := bench(t, append([]string{"all"}, strings.Fields(args)...)...)

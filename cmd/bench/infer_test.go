@@ -51,7 +51,8 @@ func TestInfer(t *testing.T) {
 	if len(table.Rows) != 4*2*3*3 || !strings.Contains(stdout, "after 20 tokens: with the cache a token is ") {
 		t.Errorf("%d rows\n%s", len(table.Rows), stdout)
 	}
-	for _, want := range []string{", BF16, fused, 100 tokens: 104 tokens with the timed ones", ", int8, fused, after 20 tokens: compared with BF16 weights, a token is ",
+	for _, want := range []string{", BF16, fused, 100 tokens: 104 tokens with the timed ones",
+		", int8, fused, after 20 tokens: compared with BF16 weights, a token is ",
 		", int8x8, standard, after 20 tokens: compared with BF16 weights, a token is ", "% of the memory."} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("the output lacks %q:\n%s", want, stdout)

@@ -112,7 +112,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestProbe checks that a directory that cannot be written is an error before the work, and that probing leaves nothing.
+// TestProbe checks that a directory that cannot be written is an error before the work, and that probing leaves
+// nothing.
 func TestProbe(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")

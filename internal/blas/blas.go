@@ -1,5 +1,5 @@
-// Package blas multiplies matrices with another library, OpenBLAS or Intel's MKL, for benchmarks to compare with. It opens
-// the library at run time; no command imports this package.
+// Package blas multiplies matrices with another library, OpenBLAS or Intel's MKL, for benchmarks to compare with. It
+// opens the library at run time; no command imports this package.
 package blas
 
 /*
@@ -74,8 +74,8 @@ func Open(file string, threads int) (*Library, error) {
 	return nil, fmt.Errorf("%s has no cblas_sgemm", file)
 }
 
-// Multiply computes C = A·B in float32, where A is [m, k], B is [k, n] and C is [m, n], all without gaps between rows, at
-// the addresses a, b and c. With transA, A is stored as [k, m], with transB B as [n, k].
+// Multiply computes C = A·B in float32, where A is [m, k], B is [k, n] and C is [m, n], all without gaps between rows,
+// at the addresses a, b and c. With transA, A is stored as [k, m], with transB B as [n, k].
 func (l *Library) Multiply(m, n, k int, a uintptr, transA bool, b uintptr, transB bool, c uintptr) {
 	C.multiply(l.sgemm, l.wide, flag(transA), flag(transB), C.int64_t(m), C.int64_t(n), C.int64_t(k), C.uintptr_t(a),
 		C.uintptr_t(b), C.uintptr_t(c))
