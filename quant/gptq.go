@@ -1,116 +1,236 @@
 package quant
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"sync"
+
+	"restyle/kernels/cpu"
+	"restyle/tensor"
 )
 
 // dampening is the share of the mean of the Hessian's diagonal that is added to it, as in the paper.
 const dampening = 0.01
 
+// Columns are handled block by block, and within a block strip by strip: plain loops do a strip, and products of
+// matrices do what it means for all other columns. A block is a group of 4-bit codes. The bits do not depend on either.
+const (
+	block = tensor.GroupSize
+	strip = 16
+)
+
 // GPTQ quantizes a matrix so that its products with typical inputs change little (Frantar et al. 2022): column by
 // column, each error is compensated by the columns to its right. hessian is [in, in], the sum of x·xᵀ over the inputs x
 // of a calibration text. Codes and scales follow r, from the weights as they are compensated when their group begins.
-// Rows are independent of each other, and the result does not depend on the number of threads.
-func (r Rule) GPTQ(dst []byte, w []float32, in int, hessian []float32) error {
+//
+// The paper compensates by a factor of the Hessian's inverse. Here it is a factor of the Hessian itself, times the
+// differences from the original weights, which is the same (Chen et al. 2025, GPTQ as Babai's nearest plane algorithm):
+// with h = u·d·uᵀ and a unit upper triangular u, column k becomes w[k] + Σ (w[i] - ŵ[i])·u[i, k] over the columns i
+// before it.
+//
+// It runs on the threads of package cpu, and the result does not depend on their number. It returns ctx's error soon
+// after ctx is done.
+func (r Rule) GPTQ(ctx context.Context, dst []byte, w []float32, in int, hessian []float32) error {
 	t := r.DType()
 	if t == 0 || in < 1 || len(w)%in != 0 || len(dst) != len(w)/in*t.RowBytes(in) || len(hessian) != in*in {
 		return fmt.Errorf("GPTQ of %d weights in rows of %d by %q: sizes do not agree", len(w), in, r)
 	}
-	u, err := inverseFactor(hessian, in)
+	u, err := factor(ctx, hessian, in)
 	if err != nil {
 		return err
 	}
-	rows, size := len(w)/in, t.RowBytes(in)
-	errs := make([]error, rows)
-	var wait sync.WaitGroup
-	workers := runtime.GOMAXPROCS(0)
-	for first := range workers {
-		wait.Go(func() {
-			for i := first; i < rows; i += workers {
-				row := Row{t, in, dst[i*size:][:size]}
-				clear(row.Bytes)
-				errs[i] = row.compensated(r, w[i*in:][:in], u)
-			}
-		})
+	m := compensated{rule: r, w: w, u: u, rows: make([]Row, len(w)/in), now: matrix(len(w)/in, in),
+		off: matrix(len(w)/in, block)}
+	for i := range m.rows {
+		m.rows[i] = Row{t, in, dst[i*t.RowBytes(in):][:t.RowBytes(in)]}
 	}
-	wait.Wait()
-	return errors.Join(errs...)
-}
-
-// compensated quantizes one row by GPTQ. u is an upper triangular matrix.
-func (r Row) compensated(rule Rule, weights []float32, u []float64) error {
-	w := make([]float64, r.In)
-	for i, x := range weights {
-		w[i] = float64(x)
+	clear(dst)
+	for i, x := range w {
+		m.now.X[i] = float64(x)
 	}
-	now := make([]float32, r.In)
-	for g := range r.Groups() {
-		lo, hi := r.Group(g)
-		for i := lo; i < hi; i++ {
-			now[i] = float32(w[i])
-		}
-		scale, zero, err := rule.Scale(now[lo:hi])
-		if err != nil {
+	for lo := 0; lo < in; lo += block {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
-		r.SetScale(g, scale, zero)
-		for i := lo; i < hi; i++ {
-			code := rule.Code(float32(w[i]), scale, zero)
-			r.SetCode(i, code)
-			line := u[i*r.In:][:r.In]
-			off := (w[i] - float64(float32(code-zero)*scale)) / line[i]
-			for k := i + 1; k < r.In; k++ {
-				w[k] -= float64(off * line[k])
-			}
+		if err := m.round(lo, min(lo+block, in)); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// inverseFactor returns the upper triangular u with uᵀ·u = h⁻¹, after dampening h.
-func inverseFactor(hessian []float32, n int) ([]float64, error) {
-	// With rows and columns in reverse order, h = l·lᵀ gives h = v·vᵀ with an upper triangular v, and u = v⁻¹.
+// matrix returns a matrix of zeros.
+func matrix(rows, columns int) cpu.Float64s {
+	return cpu.Float64s{X: make([]float64, rows*columns), Stride: columns}
+}
+
+// parallel calls f with ranges that make up the numbers below n, on as many threads as package cpu uses.
+func parallel(n int, f func(from, to int)) {
+	var wait sync.WaitGroup
+	threads := cpu.Threads()
+	for i := range threads {
+		wait.Go(func() { f(n*i/threads, n*(i+1)/threads) })
+	}
+	wait.Wait()
+}
+
+// compensated is a matrix that GPTQ quantizes.
+type compensated struct {
+	rule Rule
+	w    []float32    // the original weights
+	u    cpu.Float64s // the factor of the Hessian
+	rows []Row        // quantized
+	now  cpu.Float64s // weights, compensated for the columns that are quantized
+	off  cpu.Float64s // quantized minus original weights, in the columns of one block
+}
+
+// round quantizes the columns lo to hi-1, which are a block, and compensates the columns behind them.
+func (m *compensated) round(lo, hi int) error {
+	in := m.now.Stride
+	shape := Row{DType: m.rule.DType(), In: in}
+	g := min(lo/block, shape.Groups()-1)
+	if first, last := shape.Group(g); first == lo {
+		if err := m.scale(g, lo, last); err != nil {
+			return err
+		}
+	}
+	m.sweep(m.now.At(0, lo), lo, hi, func(row, i int, x float64) float64 {
+		r := m.rows[row]
+		scale, zero := r.Scale(g), r.Zero(g)
+		code := m.rule.Code(float32(x), scale, zero)
+		r.SetCode(i, code)
+		return float64(float32(code-zero) * scale)
+	})
+	if hi < in {
+		cpu.SubtractProduct(len(m.rows), in-hi, hi-lo, m.now.At(0, hi), m.off, m.u.At(lo, hi), false)
+	}
+	return nil
+}
+
+// scale sets the scales of group g, which is the columns lo to hi-1.
+func (m *compensated) scale(g, lo, hi int) error {
+	group := matrix(len(m.rows), hi-lo)
+	for i := range m.rows {
+		copy(group.X[i*group.Stride:][:hi-lo], m.now.X[i*m.now.Stride+lo:])
+	}
+	if lo > 0 { // what a column makes up for the columns before lo changes those behind it, even before it is rounded
+		m.sweep(group, lo, hi, func(_, _ int, x float64) float64 { return x })
+	}
+	errs := make([]error, len(m.rows))
+	parallel(len(m.rows), func(from, to int) {
+		now := make([]float32, hi-lo)
+		for row := from; row < to; row++ {
+			for i := range now {
+				now[i] = float32(group.X[row*group.Stride+i])
+			}
+			scale, zero, err := m.rule.Scale(now)
+			if errs[row] = err; err == nil {
+				m.rows[row].SetScale(g, scale, zero)
+			}
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// sweep goes through the columns lo to hi-1, whose compensated weights are in now. What value returns takes the place
+// of a weight, and the columns behind it, up to hi-1, are compensated for that.
+func (m *compensated) sweep(now cpu.Float64s, lo, hi int, value func(row, i int, x float64) float64) {
+	for from := lo; from < hi; from += strip {
+		to := min(from+strip, hi)
+		parallel(len(m.rows), func(first, end int) {
+			for row := first; row < end; row++ {
+				x := now.X[row*now.Stride:][:to-lo]
+				off := m.off.X[row*m.off.Stride:][:to-lo]
+				for i := from; i < to; i++ {
+					d := value(row, i, x[i-lo]) - float64(m.w[row*m.u.Stride+i])
+					off[i-lo] = d
+					line := m.u.X[i*m.u.Stride:][:to]
+					for k := i + 1; k < to; k++ {
+						x[k-lo] -= float64(d * line[k])
+					}
+				}
+			}
+		})
+		if to < hi {
+			off, u := m.off.At(0, from-lo), m.u.At(from, to)
+			cpu.SubtractProduct(len(m.rows), hi-to, to-from, now.At(0, to-lo), off, u, false)
+		}
+	}
+}
+
+// factor returns the unit upper triangular u and the diagonal d with u·d·uᵀ = h, after dampening h. The diagonal of the
+// result is d, and what is below it is undefined.
+func factor(ctx context.Context, hessian []float32, n int) (cpu.Float64s, error) {
+	u := matrix(n, n)
 	mean := 0.0
+	for i, x := range hessian {
+		u.X[i] = float64(x)
+		if i%(n+1) == 0 {
+			mean += float64(x) / float64(n)
+		}
+	}
 	for i := range n {
-		mean += float64(hessian[i*n+i]) / float64(n)
+		u.X[i*n+i] += float64(dampening*mean) + math.SmallestNonzeroFloat32
 	}
-	v := make([]float64, n*n)
-	for j := n - 1; j >= 0; j-- {
-		for i := j; i >= 0; i-- {
-			sum := float64(hessian[i*n+j])
-			if i == j {
-				sum += dampening*mean + math.SmallestNonzeroFloat32
-			}
-			for k := j + 1; k < n; k++ {
-				sum -= float64(v[i*n+k] * v[j*n+k])
-			}
-			if i < j {
-				v[i*n+j] = sum / v[j*n+j]
-			} else if v[j*n+j] = math.Sqrt(sum); !(sum > 0) {
-				return nil, errors.New("GPTQ: the calibration text gives no positive definite Hessian: use a longer text")
-			}
+	// Columns are eliminated from the last to the first: h[i, j] -= u[i, k]·d[k] · u[j, k] for all i ≤ j < k. These are
+	// both factors, for the columns of a block, the last one first.
+	left, right := matrix(n, block), matrix(block, n)
+	for hi := n; hi > 0; hi = (hi - 1) / block * block {
+		if err := ctx.Err(); err != nil {
+			return u, err
 		}
-	}
-	u := make([]float64, n*n) // transposed at first, so that sums read rows
-	for j := range n {
-		column := u[j*n:][:n]
-		column[j] = 1 / v[j*n+j]
-		for i := j - 1; i >= 0; i-- {
-			sum := 0.0
-			for k := i + 1; k <= j; k++ {
-				sum -= float64(v[i*n+k] * column[k])
+		lo := (hi - 1) / block * block
+		for to := hi; to > lo; {
+			from := max(to-strip, lo)
+			s := eliminated{from: from, to: to}
+			for i := to - 1; i >= from; i-- {
+				row := u.X[i*n:][:n]
+				s.row(i, row)
+				if s.d[i-from] = row[i]; !(row[i] > 0) {
+					return u, errors.New("GPTQ: the calibration text gives no positive definite Hessian: use a longer text")
+				}
 			}
-			column[i] = sum / v[i*n+i]
+			parallel(from, func(first, end int) {
+				for i := first; i < end; i++ {
+					row := u.X[i*n:][:n]
+					s.row(i, row)
+					for k := from; k < to; k++ {
+						left.X[i*block+hi-1-k] = row[k] * s.d[k-from]
+						right.X[(hi-1-k)*n+i] = row[k]
+					}
+				}
+			})
+			if from > lo {
+				cpu.SubtractProduct(from, from-lo, to-from, u.At(0, lo), left.At(0, hi-to), right.At(hi-to, lo), false)
+			}
+			to = from
 		}
-	}
-	for j := range n {
-		for i := range j {
-			u[i*n+j], u[j*n+i] = u[j*n+i], 0
-		}
+		cpu.SubtractProduct(lo, lo, hi-lo, u, left, right, true)
 	}
 	return u, nil
+}
+
+// eliminated is a strip of columns, from from to to-1.
+type eliminated struct {
+	from, to int
+	d        [strip]float64
+	u        [strip][strip]float64 // transposed
+}
+
+// row computes row i of u in the strip. It needs d and the rows below i that are in the strip.
+func (s *eliminated) row(i int, row []float64) {
+	x := row[s.from:s.to]
+	i -= s.from
+	for k := len(x) - 1; k > max(i, -1); k-- {
+		x[k] /= s.d[k]
+		if i >= 0 {
+			s.u[k][i] = x[k]
+		}
+		p := float64(x[k] * s.d[k])
+		for j := max(i, 0); j < k; j++ {
+			x[j] -= float64(p * s.u[k][j])
+		}
+	}
 }

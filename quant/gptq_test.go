@@ -1,9 +1,15 @@
 package quant
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"restyle/kernels/cpu"
 )
 
 // TestGPTQ quantizes a matrix for correlated inputs. Its products must be closer to the exact ones than those of
@@ -37,8 +43,8 @@ func TestGPTQ(t *testing.T) {
 	for _, r := range Rules {
 		size := len(w) / in * r.DType().RowBytes(in)
 		nearest, gptq, plain := make([]byte, size), make([]byte, size), make([]byte, size)
-		for _, err := range []error{r.Quantize(nearest, w, in), r.GPTQ(gptq, w, in, hessian),
-			r.GPTQ(plain, w, in, identity), Check(gptq, r.DType(), in)} {
+		for _, err := range []error{r.Quantize(nearest, w, in), r.GPTQ(t.Context(), gptq, w, in, hessian),
+			r.GPTQ(t.Context(), plain, w, in, identity), Check(gptq, r.DType(), in)} {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,5 +71,231 @@ func TestGPTQ(t *testing.T) {
 		if a, b := off(gptq), off(nearest); a > 0.8*b {
 			t.Errorf("%s: GPTQ's products are off by %.3g, those of rounding to nearest by %.3g", r, a, b)
 		}
+	}
+}
+
+// hessianOf returns the sum of x·xᵀ over random inputs x, whose elements are correlated with their neighbors. With
+// fewer inputs than elements it is singular until it is dampened.
+func hessianOf(random *rand.Rand, n, inputs int) []float32 {
+	h, x := make([]float32, n*n), make([]float64, n)
+	for range inputs {
+		for i := range x {
+			x[i] = random.NormFloat64()
+			if i > 0 {
+				x[i] += float64(0.9 * x[i-1])
+			}
+		}
+		for i := range n {
+			for j := range n {
+				h[i*n+j] += float32(x[i] * x[j])
+			}
+		}
+	}
+	return h
+}
+
+// plainGPTQ is GPTQ as the paper has it, with a factor of the Hessian's inverse, in plain loops.
+func plainGPTQ(t *testing.T, r Rule, w []float32, n int, h []float32) []byte {
+	u, d := plainFactor(h, n)
+	inverse := make([]float64, n*n) // uᵀ·u is the inverse of h
+	for j := range n {
+		inverse[j*n+j] = 1
+		for i := j - 1; i >= 0; i-- {
+			for k := i + 1; k <= j; k++ {
+				inverse[i*n+j] -= float64(u[i*n+k] * inverse[k*n+j])
+			}
+		}
+	}
+	for i := range n {
+		for j := range n {
+			inverse[i*n+j] /= math.Sqrt(d[i])
+		}
+	}
+	size := r.DType().RowBytes(n)
+	dst := make([]byte, len(w)/n*size)
+	for i := range len(w) / n {
+		row, now := Row{r.DType(), n, dst[i*size:][:size]}, make([]float64, n)
+		for k := range now {
+			now[k] = float64(w[i*n+k])
+		}
+		for g := range row.Groups() {
+			lo, hi := row.Group(g)
+			group := make([]float32, hi-lo)
+			for k := range group {
+				group[k] = float32(now[lo+k])
+			}
+			scale, zero, err := r.Scale(group)
+			if err != nil {
+				t.Fatal(err)
+			}
+			row.SetScale(g, scale, zero)
+			for k := lo; k < hi; k++ {
+				code := r.Code(float32(now[k]), scale, zero)
+				row.SetCode(k, code)
+				off := (now[k] - float64(float32(code-zero)*scale)) / inverse[k*n+k]
+				for l := k + 1; l < n; l++ {
+					now[l] -= float64(off * inverse[k*n+l])
+				}
+			}
+		}
+	}
+	return dst
+}
+
+// plainFactor is factor in plain loops.
+func plainFactor(h []float32, n int) (u, d []float64) {
+	u, d = make([]float64, n*n), make([]float64, n)
+	mean := 0.0
+	for i := range n {
+		mean += float64(h[i*n+i]) / float64(n)
+	}
+	for i := range u {
+		u[i] = float64(h[i])
+		if i%(n+1) == 0 {
+			u[i] += float64(dampening*mean) + math.SmallestNonzeroFloat32
+		}
+	}
+	for k := n - 1; k >= 0; k-- {
+		d[k], u[k*n+k] = u[k*n+k], 1
+		for i := range k {
+			u[i*n+k] /= d[k]
+		}
+		for i := range k {
+			for j := i; j < k; j++ {
+				u[i*n+j] -= float64(float64(u[i*n+k]*d[k]) * u[j*n+k])
+			}
+		}
+	}
+	return u, d
+}
+
+// TestGPTQPlain compares the factor with one from plain loops, bit by bit, and with the Hessian, and the quantized rows
+// with those of the paper's algorithm, for several sizes and numbers of threads.
+func TestGPTQPlain(t *testing.T) {
+	defer func(n int) { _ = cpu.SetThreads(n) }(cpu.Threads())
+	random := rand.New(rand.NewPCG(7, 8))
+	const rows = 7
+	for _, n := range []int{1, 2, 15, 16, 17, 63, 64, 65, 127, 128, 130, 300} {
+		for name, h := range map[string][]float32{"definite": hessianOf(random, n, 2*n),
+			"nearly singular": hessianOf(random, n, 1), "zero": make([]float32, n*n)} {
+			w := make([]float32, rows*n)
+			for i := range w {
+				w[i] = float32(random.NormFloat64())
+			}
+			wantU, wantD := plainFactor(h, n)
+			want := map[Rule][]byte{}
+			for _, r := range Rules {
+				want[r] = plainGPTQ(t, r, w, n, h)
+			}
+			for _, threads := range []int{1, 2, 5} {
+				if err := cpu.SetThreads(threads); err != nil {
+					t.Fatal(err)
+				}
+				u, err := factor(t.Context(), h, n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range n {
+					if u.X[i*n+i] != wantD[i] || !slices.Equal(u.X[i*n:][i+1:n], wantU[i*n:][i+1:n]) {
+						t.Fatalf("%s, %d inputs, %d threads: row %d differs from the plain loop's", name, n, threads, i)
+					}
+				}
+				for r, want := range want {
+					got := make([]byte, len(want))
+					if err := r.GPTQ(t.Context(), got, w, n, h); err != nil {
+						t.Fatal(err)
+					}
+					if !slices.Equal(got, want) {
+						t.Errorf("%s, %s, %d inputs, %d threads: not what the paper's algorithm gives", r, name, n, threads)
+					}
+				}
+			}
+			for i := range n { // u·d·uᵀ is h with a larger diagonal
+				for j := i; j < n; j++ {
+					sum, size := 0.0, 0.0
+					for k := j; k < n; k++ {
+						x := wantU[i*n+k] * wantD[k] * wantU[j*n+k]
+						sum, size = sum+x, size+math.Abs(x)
+					}
+					if i != j && math.Abs(sum-float64(h[i*n+j])) > 1e-13*float64(n)*(size+math.Abs(float64(h[i*n+j]))) {
+						t.Fatalf("%s, %d inputs: element %d, %d of the product is %v: want %v", name, n, i, j, sum, h[i*n+j])
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestGPTQErrors checks that a Hessian that is not positive definite is an error.
+func TestGPTQErrors(t *testing.T) {
+	const n = 130
+	h := make([]float32, n*n)
+	for i := range n {
+		h[i*n+i] = 1
+	}
+	h[3*n+3] = -1
+	err := INT8.GPTQ(t.Context(), make([]byte, INT8.DType().RowBytes(n)), make([]float32, n), n, h)
+	if err == nil {
+		t.Error("a Hessian with a negative element on its diagonal is no error")
+	}
+}
+
+// countdown is a context that is done once it was asked a number of times.
+type countdown struct {
+	context.Context
+	left int
+}
+
+func (c *countdown) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestGPTQStops checks that GPTQ stops between any two blocks.
+func TestGPTQStops(t *testing.T) {
+	const n, blocks = 300, 3
+	random := rand.New(rand.NewPCG(9, 10))
+	w, h := make([]float32, n), hessianOf(random, n, n)
+	for left := range 2*blocks + 1 {
+		err := INT4Asym.GPTQ(&countdown{t.Context(), left}, make([]byte, INT4Asym.DType().RowBytes(n)), w, n, h)
+		if done := left == 2*blocks; errors.Is(err, context.Canceled) == done || done && err != nil {
+			t.Errorf("canceled after %d of %d blocks: %v", left, 2*blocks, err)
+		}
+	}
+}
+
+// BenchmarkGPTQ times both parts of GPTQ on all threads of package cpu: the factor of a Hessian, and all of it for a
+// matrix of 2048 rows.
+func BenchmarkGPTQ(b *testing.B) {
+	for _, n := range []int{1024, 2048, 4096, 8192} {
+		random := rand.New(rand.NewPCG(1, 2))
+		h, w := make([]float32, n*n), make([]float32, 2048*n)
+		for i := range n {
+			for j := range i {
+				h[i*n+j] = random.Float32() / float32(n)
+				h[j*n+i] = h[i*n+j]
+			}
+			h[i*n+i] = 3
+		}
+		for i := range w {
+			w[i] = float32(random.NormFloat64())
+		}
+		b.Run(fmt.Sprintf("factor/%d", n), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := factor(b.Context(), h, n); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("matrix/%d", n), func(b *testing.B) {
+			dst := make([]byte, 2048*INT4Asym.DType().RowBytes(n))
+			for b.Loop() {
+				if err := INT4Asym.GPTQ(b.Context(), dst, w, n, h); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -88,7 +88,7 @@ func (o options) calibrate(ctx context.Context, d *kernels.Device, c *hf.Checkpo
 			return err
 		}
 		rows := make([]byte, p.W.Bytes())
-		if err := rule.GPTQ(rows, w, p.W.Dim(-1), h.F32()); err != nil {
+		if err := rule.GPTQ(ctx, rows, w, p.W.Dim(-1), h.F32()); err != nil {
 			return fmt.Errorf("%s: %w", p.Name, err)
 		}
 		d.UploadBytes(p.W, rows)
