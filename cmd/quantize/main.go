@@ -151,18 +151,23 @@ func (o options) quantize(ctx context.Context, in, out string, stdout io.Writer,
 		return err
 	}
 	c, err := o.write(ctx, in, out, questions, stdout, status)
-	if err != nil {
+	if c == nil {
 		return err
 	}
-	if o.quality {
-		if c.answers, err = o.answers(ctx, in, out, questions, status); err != nil && ctx.Err() == nil {
-			err = fmt.Errorf("%s is complete, but its answers could not be measured: %w", out, err)
-		}
-		status.Clear()
+	if err == nil && o.quality {
+		c.answers, err = o.answers(ctx, in, out, questions, status)
+	}
+	status.Clear()
+	stop := ctx.Err() != nil
+	if stop {
+		err = nil
+	}
+	if err != nil {
+		err = fmt.Errorf("%s is complete, but could not be measured: %w", out, err)
 	}
 	err = errors.Join(err, c.print(stdout))
 	fmt.Fprintf(stdout, "try it: go run ./cmd/chat --tuned %s --only tuned\n", out)
-	if ctx.Err() != nil {
+	if stop {
 		return &stopped{out}
 	}
 	return err
@@ -173,27 +178,28 @@ type stopped struct{ out string }
 
 // Error says what is there.
 func (e *stopped) Error() string {
-	return e.out + " is complete, but not all of its answers are measured"
+	return e.out + " is complete, but not everything is measured"
 }
 
-// write writes the quantized model, and prints its matrices.
+// write writes the quantized model, prints its matrices, and measures perplexity. It returns nil if nothing was
+// written.
 func (o options) write(ctx context.Context, in, out string, questions []data.Question, stdout io.Writer,
-	status *cli.StatusLine) (cost cost, err error) {
+	status *cli.StatusLine) (written *cost, err error) {
 	c, err := hf.Open(ctx, nil, in)
 	if err != nil {
-		return cost, err
+		return nil, err
 	}
 	defer c.Close()
 	if c.Quantization != (model.Quantization{}) {
-		return cost, fmt.Errorf("%s is quantized already: use the original model", in)
+		return nil, fmt.Errorf("%s is quantized already: use the original model", in)
 	}
 	t, err := o.texts(c)
 	if err != nil {
-		return cost, err
+		return nil, err
 	}
 	d, err := kernels.Open("cpu", kernels.Options{Threads: o.threads, Fused: kernels.All()})
 	if err != nil {
-		return cost, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	dtype := tensor.F32
@@ -215,45 +221,56 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 	}
 	before, err := open(model.Quantization{}, "loading "+in)
 	if err != nil {
-		return cost, err
+		return nil, err
 	}
 	defer before.Close()
 	q := infer.Quantizations[o.weights]
 	after, err := open(q, "quantizing")
 	if err != nil {
-		return cost, err
+		return nil, err
 	}
 	defer after.Close()
 	if o.rounding == "gptq" && q.Layers != tensor.INT8 {
 		if err := o.calibrate(ctx, d, c, t, before, after, status); err != nil {
-			return cost, err
-		}
-	}
-	status.Draw("measuring perplexity")
-	for i, m := range []*model.Model{before, after} {
-		if cost.perplexity[i], err = t.perplexity(ctx, m, questions); err != nil {
-			return cost, err
-		}
-	}
-	lossINT8 := 0.0
-	if o.weights == "int8" {
-		d.SetINT8Activations(true)
-		lossINT8, err = t.perplexity(ctx, after, questions)
-		if d.SetINT8Activations(false); err != nil {
-			return cost, err
+			return nil, err
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return cost, err
+		return nil, err
 	}
 	status.Draw("writing " + out)
 	if err := hf.Save(out, c, d, after.Params(), hf.SaveOptions{}); err != nil {
-		return cost, err
+		return nil, err
 	}
 	status.Clear()
-	if cost.bytes, err = table(stdout, d, c, after); err == nil && o.weights == "int8" {
-		_, err = fmt.Fprintf(stdout, "perplexity with INT8 activations too, as in chat --quantize int8x8: %.4f, %+.2f%%\n",
-			lossINT8, 100*(lossINT8/cost.perplexity[0]-1))
+	bytes, err := table(stdout, d, c, after)
+	written = &cost{bytes: bytes}
+	if err == nil {
+		written.perplexity, err = o.perplexities(ctx, d, t, before, after, questions, stdout, status)
 	}
-	return cost, err
+	return written, err
+}
+
+// perplexities measures the perplexity before and after, and prints that with INT8 activations.
+func (o options) perplexities(ctx context.Context, d *kernels.Device, t *texts, before, after *model.Model,
+	questions []data.Question, stdout io.Writer, status *cli.StatusLine) (of [2]float64, err error) {
+	status.Draw("measuring perplexity")
+	for i, m := range []*model.Model{before, after} {
+		if of[i], err = t.perplexity(ctx, m, questions); err != nil {
+			return of, err
+		}
+	}
+	if o.weights != "int8" {
+		return of, nil
+	}
+	d.SetINT8Activations(true)
+	lossINT8, err := t.perplexity(ctx, after, questions)
+	d.SetINT8Activations(false)
+	if err != nil {
+		return of, err
+	}
+	status.Clear()
+	_, err = fmt.Fprintf(stdout, "perplexity with INT8 activations too, as in chat --quantize int8x8: %.4f, %+.2f%%\n",
+		lossINT8, 100*(lossINT8/of[0]-1))
+	return of, err
 }

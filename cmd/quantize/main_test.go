@@ -191,3 +191,40 @@ func TestStopped(t *testing.T) {
 		t.Error("an interrupted run made the directory")
 	}
 }
+
+// whileMeasuring is a context that is done once a file exists.
+type whileMeasuring struct {
+	context.Context
+	file string
+}
+
+func (c whileMeasuring) Err() error {
+	if _, err := os.Stat(c.file); err == nil {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestStoppedMeasuring checks that a run that is interrupted while it measures leaves a complete model.
+func TestStoppedMeasuring(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	ctx := whileMeasuring{t.Context(), filepath.Join(out, "model.safetensors")}
+	var stdout, stderr bytes.Buffer
+	code := run(ctx, []string{"starter", out, "--text", "1"}, &stdout, &stderr)
+	if code != cli.Stopped || !strings.Contains(stderr.String(), out+" is complete, but not everything ") {
+		t.Errorf("exit code %d: %s", code, stderr.String())
+	}
+	for want, times := range map[string]int{"INT4Z": 42, "\nweights ": 1, "perplexity": 0, "try it: ": 1} {
+		if n := strings.Count(stdout.String(), want); n != times {
+			t.Errorf("the output has %q %d times: want %d:\n%s", want, n, times, stdout.String())
+		}
+	}
+	c, err := hf.OpenModel(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if want := (model.Quantization{Layers: tensor.INT4Z, Head: tensor.INT8}); c.Quantization != want {
+		t.Errorf("the model has %+v: want %+v", c.Quantization, want)
+	}
+}

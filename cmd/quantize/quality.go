@@ -42,12 +42,16 @@ func (o options) answers(ctx context.Context, in, out string, questions []data.Q
 
 // A cost is what a model is before and after its weights are quantized.
 type cost struct {
-	bytes, perplexity [2]float64
-	answers           *quality.Report // of both models; nil if they were not asked
+	bytes      [2]float64      // 0 if they were not counted
+	perplexity [2]float64      // 0 if it was not measured
+	answers    *quality.Report // of both models; nil if they were not asked
 }
 
-// print prints the closing table.
+// print prints the closing table, of what is known.
 func (c cost) print(out io.Writer) error {
+	if c.bytes[0] == 0 {
+		return nil
+	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\tbefore\tafter\tchange")
 	row := func(what, format string, of [2]float64) {
@@ -55,7 +59,9 @@ func (c cost) print(out io.Writer) error {
 	}
 	fmt.Fprintf(w, "weights\t%s\t%s\t%+.0f%%\n", kernels.Bytes(int(c.bytes[0])), kernels.Bytes(int(c.bytes[1])),
 		100*(c.bytes[1]/c.bytes[0]-1))
-	row("perplexity of the reference answers", "%.4f", c.perplexity)
+	if c.perplexity[1] > 0 {
+		row("perplexity of the reference answers", "%.4f", c.perplexity)
+	}
 	if c.answers == nil {
 		return w.Flush()
 	}
