@@ -67,8 +67,8 @@ func Resume(root *os.Root, temp, name string, perm fs.FileMode) (*Pending, error
 }
 
 // Commit syncs the file, renames it to its name, replacing any file of that name, and makes the name survive a power
-// failure. If the old file's permissions are narrower, the new file gets those. What is no file, such as a device, is
-// not replaced, but an error. If an error occurs before the rename, Commit discards the file.
+// failure. If the old file's permissions are narrower, the new file gets those. A device is not replaced, but an error. If
+// an error occurs before the rename, Commit discards the file.
 func (p *Pending) Commit() error { return p.CommitAs(p.name) }
 
 // CommitAs does what Commit does, with another name on the same file system.
@@ -81,8 +81,8 @@ func (p *Pending) CommitAs(name string) error {
 		return err
 	}
 	old, err := p.tree.Lstat(name)
-	if err == nil && old.Mode()&(fs.ModeDevice|fs.ModeNamedPipe|fs.ModeSocket) != 0 {
-		return &fs.PathError{Op: "replace", Path: name, Err: errors.New("it is " + kind(old.Mode()))}
+	if err == nil && old.Mode()&fs.ModeDevice != 0 {
+		return &fs.PathError{Op: "replace", Path: name, Err: errors.New("it is a device")}
 	}
 	if err == nil && old.Mode().IsRegular() {
 		mine, err := p.Stat()
