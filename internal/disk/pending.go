@@ -67,8 +67,8 @@ func Resume(root *os.Root, temp, name string, perm fs.FileMode) (*Pending, error
 }
 
 // Commit syncs the file, renames it to its name, replacing any file of that name, and makes the name survive a power
-// failure. If the old file's permissions are narrower, the new file gets those. A device is not replaced, but an error. If
-// an error occurs before the rename, Commit discards the file.
+// failure. If the old file's permissions are narrower, the new file gets those. A device is not replaced, but an error.
+// If an error occurs before the rename, Commit discards the file.
 func (p *Pending) Commit() error { return p.CommitAs(p.name) }
 
 // CommitAs does what Commit does, with another name on the same file system.

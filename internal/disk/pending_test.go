@@ -149,8 +149,8 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// TestDeviceStays checks that a device that a user names as an output is not replaced. The file is on another file system,
-// so that not even a faulty Commit could.
+// TestDeviceStays checks that a device that a user names as an output is not replaced. The file is on another file
+// system, so that not even a faulty Commit could.
 func TestDeviceStays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	p, err := Create(path, 0o600)
