@@ -147,13 +147,14 @@ type gemmCase struct {
 	transA, transB bool
 	dtype, result  tensor.DType
 	add, bias      bool
+	alpha          float32 // 0: 1
 	gap            int
 	atEnd          bool
 }
 
 func (c gemmCase) String() string {
-	return fmt.Sprintf("%dx%dx%d transposed %v %v %v to %v add %v bias %v gap %d",
-		c.m, c.n, c.k, c.transA, c.transB, c.dtype, c.result, c.add, c.bias, c.gap)
+	return fmt.Sprintf("%dx%dx%d transposed %v %v %v to %v add %v bias %v alpha %v gap %d",
+		c.m, c.n, c.k, c.transA, c.transB, c.dtype, c.result, c.add, c.bias, c.alpha, c.gap)
 }
 
 // grids returns the operands of a case.
@@ -170,7 +171,8 @@ func (c gemmCase) grids(t testing.TB) (p cpu.Product, all []*grid) {
 	if c.add {
 		y.fill(rng)
 	}
-	p = cpu.Product{C: y.matrix(), A: a.matrix(), TransA: c.transA, B: b.matrix(), TransB: c.transB, Add: c.add}
+	p = cpu.Product{C: y.matrix(), A: a.matrix(), TransA: c.transA, B: b.matrix(), TransB: c.transB, Add: c.add,
+		Alpha: c.alpha}
 	all = []*grid{a, b, y}
 	if c.bias {
 		all = append(all, newGrid(t, c.dtype, 1, c.n, 0, c.atEnd).fill(rng))
@@ -181,7 +183,7 @@ func (c gemmCase) grids(t testing.TB) (p cpu.Product, all []*grid) {
 
 // run computes a case and compares it with the sums in float64. The error of a sum of k float32 products, in any order,
 // is at most k·2⁻²⁴ times the sum of their magnitudes (Higham 2002, 4.4). Dot products of pairs round twice per step,
-// and bias and C are two more terms. Rounding a result to bf16 adds 2⁻⁸, and to fp16
+// and alpha, bias and C are a few more. Rounding a result to bf16 adds 2⁻⁸, and to fp16
 // 2⁻¹¹, or 2⁻²⁵ if that is more.
 func (c gemmCase) run(t *testing.T) {
 	t.Helper()
@@ -198,7 +200,7 @@ func (c gemmCase) run(t *testing.T) {
 		for j := range c.n {
 			var want, sizes float64
 			for k := range c.k {
-				x := a[i*c.k+k] * b[k*c.n+j]
+				x := float64(cmp.Or(c.alpha, 1)) * a[i*c.k+k] * b[k*c.n+j]
 				want, sizes = want+x, sizes+math.Abs(x)
 			}
 			if c.bias {
@@ -243,7 +245,7 @@ func TestGemm(t *testing.T) {
 						m: m, n: odd[(5*i+3*shift+kind)%len(odd)], k: odd[(7*i+5*shift+3*kind)%len(odd)],
 						transA: kind&1 != 0, transB: kind&2 != 0, dtype: floatTypes[kind/4%3], result: floatTypes[kind/12],
 					}
-					c.add, c.bias = count%2 == 0, count%3 == 0
+					c.add, c.bias, c.alpha = count%2 == 0, count%3 == 0, []float32{0, 0.3}[count/2%2]
 					c.gap, c.atEnd = []int{0, 1, 5, 64}[count%4], count/4%2 == 0
 					c.run(t)
 					count++
