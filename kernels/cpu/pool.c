@@ -20,17 +20,23 @@ static pthread_mutex_t one_job = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t bed = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t alarm_clock = PTHREAD_COND_INITIALIZER;
 static _Atomic int sleepers;
+static _Atomic int running; // whether a job is not done
 static _Atomic int threads = 1;
 static int started = 1; // number of threads, including the caller
 
 static __thread int in_task;
 static __thread int number;
 
-// A worker looks for the next job for about 50 µs before it sleeps: waking a sleeper takes about as long, and the
-// operations of a small model follow each other faster than that.
+// A worker does not sleep while others finish a job, and looks for the next one for about 50 µs after that: waking a
+// sleeper takes about as long, and the operations of a small model follow each other faster than that. Whoever has
+// waited for as long as that lets other programs have the core.
 enum { LOOKS = 2000 };
 
-static inline void rest(void) {
+static inline void rest(int looks) {
+	if (looks >= LOOKS) {
+		sched_yield();
+		return;
+	}
 #if defined(__x86_64__) || defined(__i386__)
 	__builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -58,13 +64,15 @@ static void work(void) {
 
 static void *worker(void *arg) {
 	number = (int)(intptr_t)arg;
-	for (int looks = 0;; looks++) {
-		if ((uint32_t)atomic_load(&board) > 0 && number < atomic_load(&threads)) {
+	for (int looks = 0, idle = 0;; looks++, idle++) {
+		int wanted = number < atomic_load(&threads);
+		if (wanted && (uint32_t)atomic_load(&board) > 0) {
 			work();
 			looks = 0;
 		}
-		if (looks < LOOKS) {
-			rest();
+		if (wanted && atomic_load(&running)) idle = 0;
+		if (idle < LOOKS) {
+			rest(looks);
 			continue;
 		}
 		pthread_mutex_lock(&bed);
@@ -73,7 +81,7 @@ static void *worker(void *arg) {
 			pthread_cond_wait(&alarm_clock, &bed);
 		atomic_fetch_sub(&sleepers, 1);
 		pthread_mutex_unlock(&bed);
-		looks = 0;
+		looks = idle = 0;
 	}
 	return NULL;
 }
@@ -96,6 +104,7 @@ void cpu_parallel(cpu_task fn, void *arg, int64_t items, int64_t grain) {
 	}
 	job_fn = fn, job_arg = arg, job_items = items, job_grain = grain, job_chunks = chunks;
 	atomic_store(&job_done, 0);
+	atomic_store(&running, 1);
 	uint64_t before = atomic_load(&board);
 	atomic_store(&board, ((before >> 32) + 1) << 32 | (uint64_t)chunks);
 	if (atomic_load(&sleepers) > 0) {
@@ -104,10 +113,8 @@ void cpu_parallel(cpu_task fn, void *arg, int64_t items, int64_t grain) {
 		pthread_mutex_unlock(&bed);
 	}
 	work();
-	for (int looks = 0; atomic_load(&job_done) < chunks; looks++) {
-		if (looks < LOOKS) rest();
-		else sched_yield(); // the thread with the last chunk may wait for this core
-	}
+	for (int looks = 0; atomic_load(&job_done) < chunks; looks++) rest(looks);
+	atomic_store(&running, 0);
 	pthread_mutex_unlock(&one_job);
 }
 
