@@ -71,6 +71,8 @@ func newLayer(cfg Config, b *builder, i int) layer {
 type feedForward interface {
 	forward(p *pass, acts *layerActs, s stream) stream
 	activate(p *pass, acts *layerActs, s stream)
+	first() tensor.Tensor
+	decode(p *pass, acts *layerActs, h tensor.Tensor)
 	backward(p *pass, acts *layerActs, below bool)
 	trainable() bool
 	flops(below bool) float64

@@ -161,11 +161,17 @@ func (p *mixturePass) allocGradients(arena *kernels.Arena, cfg Config, t tensor.
 
 func (l *mixture) forward(p *pass, acts *layerActs, s stream) stream {
 	l.activate(p, acts, s)
+	a := &acts.mixture
+	p.dev.AddBalance(kernels.Balance{Sums: p.mixture.sums, Rows: p.mixture.live}, a.routing, a.logits)
+	l.combine(p, acts)
+	return stream{a.h, p.branch}
+}
+
+// combine is the last product of the experts, whose weighted sum it stores in p.branch.
+func (l *mixture) combine(p *pass, acts *layerActs) {
 	a, r := &acts.mixture, acts.mixture.routing
-	p.dev.AddBalance(kernels.Balance{Sums: p.mixture.sums, Rows: p.mixture.live}, r, a.logits)
 	p.dev.GroupedLinear(p.mixture.pairs, a.act, l.down.weight.w, r.Offsets, p.rows)
 	p.dev.Combine(p.branch, p.mixture.pairs, r, true)
-	return stream{a.h, p.branch}
 }
 
 // activate is forward without its last product. The backward pass does not need the output of that.

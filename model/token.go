@@ -45,9 +45,9 @@ func (c *KVCache) reachOf(n int) int {
 
 // decodes reports whether the device has kernels for decoding single tokens of this model.
 func (m *Model) decodes() bool {
-	return m.cfg.Mixture == nil && !m.cfg.LayerNorm && m.cfg.GELU == "" && !m.cfg.LearnedPositions && !m.cfg.ByLayer &&
+	return !m.cfg.LayerNorm && m.cfg.GELU == "" && !m.cfg.LearnedPositions && !m.cfg.ByLayer && m.OnRouting == nil &&
 		!m.cfg.ropeByLength() && // the next token is computed ahead, with the table as it is
-		m.dev.Decodes(m.opts.DType, m.cfg.Dim, m.cfg.Inner, m.cfg.Heads*m.cfg.HeadDim)
+		m.dev.Decodes(m.opts.DType, m.cfg.Dim, m.cfg.Inner, m.cfg.expertInner(), m.cfg.Heads*m.cfg.HeadDim)
 }
 
 // captured reports whether the cache's graph serves its next position.
@@ -83,10 +83,9 @@ func (m *Model) launch(c *KVCache, p *pass, reach int) {
 	dev.Embedding(h, m.embed.w, c.token.Part(0, 1))
 	for i := range m.layers {
 		layer, acts := &m.layers[i], &p.layers[i]
-		layer.attention.decode(dev, c, &m.rope, &acts.attention, h, layer.mlp.gateUp.weight.w, reach)
-		dev.NormSwiGLU(acts.mlp.act, h, layer.mlp.norm.w, layer.mlp.gateUp.weight.w, layer.mlp.gateUp.bias.w,
-			layer.mlp.norm.eps)
-		dev.LinearAdd(h, acts.mlp.act, layer.mlp.down.weight.w, layer.mlp.down.bias.w)
+		second := layer.feedForward()
+		layer.attention.decode(dev, c, &m.rope, &acts.attention, h, second.first(), reach)
+		second.decode(p, acts, h)
 	}
 	dev.NormLinear(p.head.logits, h, m.norm.w, m.head.weight.w, m.head.bias.w, m.norm.eps)
 	dev.ChooseNext(c.token, p.head.logits, c.chooseScratch)
@@ -106,6 +105,26 @@ func (l *attention) decode(dev *kernels.Device, cache *KVCache, rope *ropeTable,
 	dev.AttentionNext(acts.y, acts.qkv, cache.k[l.layer], cache.v[l.layer], cache.token.Part(1, 1), rope.cos, rope.sin,
 		cache.parts.Part(0, cfg.spec().NextParts(reach)...), cache.counters, reach, cfg.spec())
 	dev.LinearAddBefore(next, h, acts.y, l.o.weight.w, l.o.bias.w)
+}
+
+// first returns the weights that decode reads first.
+func (l *mlp) first() tensor.Tensor { return l.gateUp.weight.w }
+
+// decode is forward for one token, in place.
+func (l *mlp) decode(p *pass, acts *layerActs, h tensor.Tensor) {
+	y := acts.mlp.act
+	p.dev.NormSwiGLU(y, h, l.norm.w, l.gateUp.weight.w, l.gateUp.bias.w, l.norm.eps)
+	p.dev.LinearAdd(h, y, l.down.weight.w, l.down.bias.w)
+}
+
+// first returns the weights that decode reads first.
+func (l *mixture) first() tensor.Tensor { return l.router.weight.w }
+
+// decode is forward for one token, in place. The GPU chooses the experts, so one graph serves for all tokens.
+func (l *mixture) decode(p *pass, acts *layerActs, h tensor.Tensor) {
+	l.activate(p, acts, stream{h: h})
+	l.combine(p, acts)
+	p.dev.Add(h, h, p.branch)
 }
 
 // Greedy is Extend followed by the choice of the most likely token: the highest logit, and the lowest id among equals.

@@ -30,6 +30,11 @@ var stepShapes = map[string]Config{
 	"qwen3, window": {Family: "qwen3", Vocab: 31, Dim: 16, Inner: 16, Layers: 3, Heads: 4, KVHeads: 1, HeadDim: 10,
 		MaxPositions: 400,
 		NormEps:      1e-6, RoPETheta: 10000, Tied: true, QKNorm: true, Window: 4, PadID: -1},
+	// The router's logits of an expert that is chosen and one that is not differ by 0.3 or more: rounding decides nothing.
+	"experts": {Family: "qwen3_moe", Vocab: 48, Dim: 16, Inner: 24, Layers: 3, Heads: 4, KVHeads: 2, HeadDim: 8,
+		MaxPositions: 400,
+		NormEps:      1e-6, RoPETheta: 10000, QKNorm: true, PadID: -1,
+		Mixture: &Mixture{Experts: 3, PerToken: 2, Inner: 8, Normalized: true, Dense: []int{1}}},
 }
 
 func newCache(t *testing.T, m *Model, capacity int) *KVCache {

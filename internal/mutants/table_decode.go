@@ -8,6 +8,7 @@ var decodeMutants = []mutant{
 	{"decode/known-for-ever", "model/token.go", "c.known = false\n\tif m.captured(c) {", "if m.captured(c) {", "./model -run Greedy"},
 	{"decode/broken-is-known", "model/token.go", "binary.NativeEndian.Uint32(token[8:])); id < 0", "binary.NativeEndian.Uint32(token[8:])); id < -1", "./model -run Greedy"},
 	{"decode/graph-beyond-reach", "model/token.go", "c.n < c.reach && c.angles", "c.angles", "./model -run StepCaches"},
+	{"decode/experts-not-added", "model/token.go", "p.dev.Add(h, h, p.branch)", "p.dev.Add(h, p.branch, p.branch)", "./model -run TestStep"},
 	{"decode/graph-of-other-angles", "model/token.go", "c.n < c.reach && c.angles == m.rope.cos.Addr", "c.n < c.reach", "./model -run StepCaches"},
 	{"decode/reach-too-small", "model/token.go", "m.launch(c, p, c.reachOf(c.n+1))", "m.launch(c, p, c.reachOf(c.n))", "./model -run StepCaches"},
 	{"decode/position-before-choice", "model/token.go", "[]int32{0, int32(c.n - 1), 0}", "[]int32{0, int32(c.n), 0}", "./model -run Greedy"},
