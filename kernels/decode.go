@@ -25,7 +25,7 @@ func (d *Device) NormLinear(y, x, norm, w, bias tensor.Tensor, eps float32) {
 	p := cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr}
 	if d.oneRow(p) {
 		d.ran("norm_linear")
-		d.matvec(p, rowNorm{norm, eps}, false)
+		d.matvec(p, rowNorm{norm, eps}, false, expertRows{})
 		return
 	}
 	defer d.release(d.mark())
@@ -48,7 +48,7 @@ func (d *Device) NormSwiGLU(y, x, norm, w, bias tensor.Tensor, eps float32) {
 	p := cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr}
 	if d.oneRow(p) {
 		d.ran("norm_swiglu")
-		d.matvec(p, rowNorm{norm, eps}, true)
+		d.matvec(p, rowNorm{norm, eps}, true, expertRows{})
 		return
 	}
 	defer d.release(d.mark())

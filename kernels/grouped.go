@@ -94,16 +94,22 @@ const (
 
 // grouped computes the product of each expert. p has all rows, and the matrix of the first expert, of which the next
 // ones follow. A GPU does it in one launch, in which thread blocks find the rows of their expert: the host does not
-// know how many there are, and launches thread blocks for as many as there can be.
+// know how many there are, and launches thread blocks for as many as there can be. If an expert has up to eight rows,
+// each of them streams the expert's weights, which is fast for those of one token.
 func (d *Device) grouped(p cpu.Product, of groups) {
 	experts := of.offsets.Len() - 1
 	apart := p.B.Rows * p.B.Cols
 	if of.kind == groupDepth {
 		apart = p.C.Rows * p.C.Cols
 	}
+	one := p // row
+	one.A.Rows, one.C.Rows = 1, 1
 	switch {
 	case d.gpu == nil:
 		d.eachGroup(p, of, apart)
+		return
+	case p.C.Rows > 0 && of.kind == groupRows && of.most <= maxFewRows && fewRows(one):
+		d.matvec(one, rowNorm{}, false, expertRows{p.C.Rows, of.offsets})
 		return
 	case p.B.DType.Quantized():
 		d.groupedQuantized(p, of)
@@ -131,16 +137,10 @@ func (d *Device) grouped(p cpu.Product, of groups) {
 	d.tiledGroups(p, t, 1, of)
 }
 
-// groupedQuantized is grouped for quantized weights on a GPU. For up to eight rows of an expert, each pair streams the
-// rows of its expert's weights. For more, weights are dequantized first: those of some experts, or some rows of one.
+// groupedQuantized is grouped for quantized weights on a GPU, which are dequantized first: those of some experts, or
+// some rows of one.
 func (d *Device) groupedQuantized(p cpu.Product, of groups) {
-	one := p // pair
-	one.A.Rows, one.C.Rows = 1, 1
-	switch {
-	case p.C.Rows == 0:
-		return
-	case of.most <= maxFewRows && fewRows(one):
-		d.matvecQuantized(one, rowNorm{}, false, p.C.Rows, of.offsets)
+	if p.C.Rows == 0 {
 		return
 	}
 	defer d.release(d.mark())

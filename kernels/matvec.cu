@@ -20,7 +20,13 @@ typedef Vec<Half, 8> Eight;
 // that they gate. Two thread blocks per multiprocessor, of 512 threads, keep memory busy while one of them adds up.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, BLOCK_DIM < 64 ? 16 : 1024 / BLOCK_DIM)
 	matvec(C *c, long long cRow, const Half *a, long long aRow, const Half *b, long long bRow, const Half *bias,
-		const Half *norm, float eps, int m, int n, int depth, int add, const Half *next, int lines) {
+		const Half *norm, float eps, int m, int n, int depth, int add, const Half *next, int lines,
+		const int *offsets, int experts) {
+#ifdef GROUPED
+	waitForPrerequisites();
+	a += blockIdx.y * aRow, c += blockIdx.y * cRow;
+	b += (long long)expertOf(blockIdx.y, offsets, experts) * n * bRow;
+#endif
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, first = blockIdx.x * (GATED ? 8 : OUTPUTS);
 	const int lowRow = first + g, highRow = GATED ? n + lowRow : lowRow + 8;
 	const bool lowThere = lowRow < n, highThere = GATED ? lowThere : highRow < n;

@@ -2,9 +2,22 @@
 // warps have sums over different parts of them.
 //
 //   GATED   1: a is one row; the first half of the outputs are gates, and the others the values that they gate
+//   GROUPED if it is defined: along y, a thread block has a row of a and c, and the n rows of b of that row's expert,
+//           which has the rows of a from offsets[expert] to offsets[expert + 1]
 #pragma once
 
 constexpr int WARPS = BLOCK_DIM / 32, OUTPUTS = 16, MAX_ROWS = 8; // per thread block; and maximum rows of a
+
+// expertOf returns the expert of a row of a.
+inline int expertOf(int row, const int *offsets, int experts) {
+	int expert = 0, end = experts;
+	while (end - expert > 1) {
+		const int middle = (expert + end) / 2;
+		if (offsets[middle] <= row) expert = middle;
+		else end = middle;
+	}
+	return expert;
+}
 
 // finish adds up what the warps have and stores it. Each lane has mma's sums for rows lane / 4 and lane / 4 + 8 of b
 // and two of the rows of a. first is the thread block's first column of c.

@@ -4,8 +4,6 @@
 //
 //   NORMED  1: a is one row, and its RMSNorm is multiplied
 //   GATED   1: a is one row, and c is SwiGLU of the sums of b's first n rows and of the n rows after them
-//   GROUPED if it is defined: along y, a thread block has a row of a and c, and the n rows of b of that row's expert,
-//           which has the rows of a from offsets[expert] to offsets[expert + 1]
 #include "mma.cuh"
 #include "matvec.cuh"
 #include "quantized.cuh"
@@ -40,13 +38,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 		const int *offsets, int experts) {
 #ifdef GROUPED
 	waitForPrerequisites();
-	int expert = 0, end = experts; // the pair's expert is one of these
-	while (end - expert > 1) {
-		const int middle = (expert + end) / 2;
-		if (offsets[middle] <= (int)blockIdx.y) expert = middle;
-		else end = middle;
-	}
-	a += blockIdx.y * aRow, c += blockIdx.y * cRow, b += (long long)expert * n * rowOf(depth);
+	a += blockIdx.y * aRow, c += blockIdx.y * cRow;
+	b += (long long)expertOf(blockIdx.y, offsets, experts) * n * rowOf(depth);
 #endif
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
 	const int first = blockIdx.x * (GATED ? 8 : OUTPUTS), head = headOf(depth);

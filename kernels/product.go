@@ -52,7 +52,7 @@ func (d *Device) product(p cpu.Product) {
 	case p.Act != cpu.NoActivation:
 		d.productActivated(p)
 	case fewRows(p):
-		d.matvec(p, rowNorm{}, false)
+		d.matvec(p, rowNorm{}, false, expertRows{})
 	case d.err == nil && d.gpu.blas.multiply(d, p): // queued
 	case d.wgmma(p, tensor.Matrix{}, false): // queued
 	default:
@@ -140,56 +140,47 @@ type rowNorm struct {
 	eps float32
 }
 
-// matvec computes a product of few rows: each thread block computes 16 rows of b; its warps take turns, 128 elements
-// each. With a norm, or gated, there is one row. If gated, the sums of b's first half are gates and those of its second
-// half are the values that they gate.
-func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool) {
-	k := p.A.Cols
-	g := d.matvecGrid(p, n, gated)
-	g.threads.X = 32 * max(1, min(16, blocks(k, 128)))
-	if p.B.DType.Quantized() {
-		d.matvecQuantized(p, n, gated, 0, tensor.Tensor{})
-		return
-	}
-	how := halfOf(p, macros{result(p.C)}.with("NORMED", number(n.w.Ok())).with("GATED", number(gated)))
-	d.launch(kernel{"matvec.cu", "matvec", how}, g,
-		addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), i64(p.B.Stride),
-		address(p.Bias), addr(n.w), f32(n.eps), i32(p.C.Rows), i32(p.C.Cols), i32(k), flag(p.Add),
-		address(d.prefetch.Addr), i32(d.prefetch.Bytes()/128))
+// expertRows are rows of which each is multiplied by the weights of its expert; see GroupedLinear. The zero value is
+// none.
+type expertRows struct {
+	n       int
+	offsets tensor.Tensor // I32 [experts+1]
 }
 
-// matvecGrid returns the thread blocks of a product of few rows.
-func (d *Device) matvecGrid(p cpu.Product, n rowNorm, gated bool) grid {
-	each := 16
-	if gated {
-		each = 8
+// matvec computes a product of few rows: each thread block computes 16 rows of b; its warps take turns, 128 elements
+// each, or more of quantized ones. With a norm, or gated, there is one row. If gated, the sums of b's first half are
+// gates and those of its second half are the values that they gate. With experts, p is the product of the first row and
+// the first expert, and a thread block finds the expert of its row.
+func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool, of expertRows) {
+	k, t, outputs, word, experts := p.A.Cols, p.B.DType, 16, 32, 0 // word: weights that four lanes load at once
+	how := macros{result(p.C)}.with("NORMED", number(n.w.Ok())).with("GATED", number(gated))
+	if t.Quantized() {
+		how, word = how.with("BITS", bits(t)).with("ZEROS", number(t == tensor.INT4Z)), 64*8/bits(t)
 	}
-	g := line(blocks(p.C.Cols, each), 0)
+	if gated {
+		outputs = 8
+	}
+	g := line(blocks(p.C.Cols, outputs), 32*max(1, min(16, blocks(k, 4*word))))
 	g.early = true
 	if n.w.Ok() {
-		g.shared = p.A.Cols * tensor.BF16.Size()
+		g.shared = k * tensor.BF16.Size()
 	}
-	d.sized(p.A.Rows, p.B.Rows, p.A.Cols)
-	return g
-}
-
-// matvecQuantized is matvec with quantized weights. If offsets is there, p is the first product of pairs of a row and
-// an expert, see GroupedLinear, and a thread block finds the expert of its pair.
-func (d *Device) matvecQuantized(p cpu.Product, n rowNorm, gated bool, pairs int, offsets tensor.Tensor) {
-	k, t, experts := p.A.Cols, p.B.DType, 0
-	g := d.matvecGrid(p, n, gated)
-	step := 64 * 8 / bits(t) // weights that four lanes load at once
-	g.threads.X = 32 * max(1, min(16, blocks(k, 4*step)))
-	how := macros{result(p.C)}.with("NORMED", number(n.w.Ok())).with("GATED", number(gated)).with("BITS",
-		bits(t)).with("ZEROS", number(t == tensor.INT4Z))
-	if offsets.Ok() {
-		g.blocks.Y, experts = pairs, offsets.Len()-1
+	if of.offsets.Ok() {
+		g.blocks.Y, experts = of.n, of.offsets.Len()-1
 		how = how.with("GROUPED", 1)
 	}
-	d.launch(kernel{"matvec_quantized.cu", "matvec_quantized", how}, g,
-		addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), address(p.Bias),
-		addr(n.w), f32(n.eps), i32(p.C.Rows), i32(p.C.Cols), i32(k), flag(p.Add), address(d.prefetch.Addr),
-		i32(d.prefetch.Bytes()/128), addr(offsets), i32(experts))
+	d.sized(p.A.Rows, p.B.Rows, k)
+	if t.Quantized() {
+		d.launch(kernel{"matvec_quantized.cu", "matvec_quantized", how}, g,
+			addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), address(p.Bias),
+			addr(n.w), f32(n.eps), i32(p.C.Rows), i32(p.C.Cols), i32(k), flag(p.Add), address(d.prefetch.Addr),
+			i32(d.prefetch.Bytes()/128), addr(of.offsets), i32(experts))
+		return
+	}
+	d.launch(kernel{"matvec.cu", "matvec", halfOf(p, how)}, g,
+		addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), i64(p.B.Stride),
+		address(p.Bias), addr(n.w), f32(n.eps), i32(p.C.Rows), i32(p.C.Cols), i32(k), flag(p.Add),
+		address(d.prefetch.Addr), i32(d.prefetch.Bytes()/128), addr(of.offsets), i32(experts))
 }
 
 // A tile is the m × n part of c that a thread block computes, in steps of depth along k. stages steps of BF16 are in

@@ -36,7 +36,7 @@ func (d *Device) productQuantized(p cpu.Product) {
 	case d.gpu == nil && p.A.Rows <= maxFewRows:
 		d.fewQuantized(p)
 	case d.gpu != nil && fewRows(p):
-		d.matvec(p, rowNorm{}, false)
+		d.matvec(p, rowNorm{}, false, expertRows{})
 	case d.gpu != nil && d.wgmma(p, tensor.Matrix{}, false): // queued
 	default:
 		d.productDequantized(p)

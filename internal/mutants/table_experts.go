@@ -18,7 +18,7 @@ var expertMutants = []mutant{
 	{"experts/balance-not-read", "hf/config.go", "\"router_aux_loss_coef\"", "\"aux_loss_coef\"", "./hf -run Experts"},
 	{"experts/quantized-router", "model/mixture.go", "	b.products = 0 // a choice", "	_ = 0 // a choice", "./hf -run QuantizedExperts"},
 	{"experts/quantized-of-first", "kernels/grouped.go", "bytes = x.Rows * x.DType.RowBytes(x.Cols)", "bytes = 0", "./kernels/cases -run TestOps/linear_quantized"},
-	{"experts/gpu-quantized-of-next", "kernels/matvec_quantized.cu", "(int)blockIdx.y) expert = middle;", "(int)blockIdx.y + 1) expert = middle;", "./kernels/cases -run TestEmulated/linear_quantized"},
+	{"experts/gpu-row-of-next", "kernels/matvec.cuh", "offsets[middle] <= row)", "offsets[middle] <= row + 1)", "./kernels/cases -run TestEmulated/experts"},
 	{"experts/gpu-quantized-from-first", "kernels/grouped.go", "uintptr((first*out + from) *", "uintptr(from *", "./kernels -run TestExpertsInParts"},
 	{"experts/gpu-quantized-first-rows", "kernels/grouped.go", "part.C.Addr += uintptr(from * p.C.DType.Size())", "", "./kernels -run TestExpertsInParts"},
 	{"experts/counterpart-twice-as-wide", "cmd/bench/configs.go", "c.Inner / derivedPerToken", "c.Inner", "./cmd/bench -run WeightsRead"},
