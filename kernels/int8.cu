@@ -35,7 +35,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 constexpr int TILE = 64, STEP = 64, STAGES = 3; // rows and columns of c, and bytes along k of a stage
 constexpr int WORDS = STEP / 16;
 
-// A Stage is a step's part of a tile's rows. With one word more per row, lanes read from all banks.
+// A Stage is a step's part of a tile's rows. With one word more per row, eight rows are in different
+// banks.
 typedef uint4 Stage[TILE][WORDS + 1];
 
 // linear_int8 multiplies codes on tensor cores: c = a·bᵀ · scales + bias, or adds that to c. Each of four warps has a
@@ -55,7 +56,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 		}
 		copyCommit();
 	};
-	auto word = [&](const Stage &stage, int r, int k) { return ((const unsigned *)stage[r])[k / 4 + t]; };
 	int sums[2][4][4] = {};
 	for (int i = 0; i < STAGES - 1; i++) copy(i, i * STEP);
 	for (int k = 0, stage = 0; k < aRow; k += STEP, stage = (stage + 1) % STAGES) {
@@ -64,14 +64,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 		copy((stage + STAGES - 1) % STAGES, k + (STAGES - 1) * STEP);
 #pragma unroll
 		for (int half = 0; half < STEP; half += 32) {
-			unsigned x[2][4], w[4][2];
+			unsigned x[2][4], w[2][4]; // of w, the words of two operands
 #pragma unroll
-			for (int i = 0; i < 8; i++) {
-				x[i / 4][i % 4] = word(as[stage], warpRow + 16 * (i / 4) + g + i % 2 * 8, half + i % 4 / 2 * 16);
-				w[i / 2][i % 2] = word(bs[stage], warpColumn + 8 * (i / 2) + g, half + i % 2 * 16);
+			for (int i = 0; i < 2; i++) {
+				ldmatrix(x[i], &as[stage][warpRow + 16 * i + lane % 16][half / 16 + lane / 16]);
+				ldmatrix(w[i], &bs[stage][warpColumn + 16 * i + lane / 16 * 8 + lane % 8][half / 16 + lane / 8 % 2]);
 			}
 #pragma unroll
-			for (int i = 0; i < 8; i++) mmaBytes(sums[i / 4][i % 4], x[i / 4], w[i % 4]);
+			for (int i = 0; i < 8; i++)
+				mmaBytes(sums[i / 4][i % 4], x[i / 4], {w[i % 4 / 2][i % 2 * 2], w[i % 4 / 2][i % 2 * 2 + 1]});
 		}
 	}
 	copyWait<0>();

@@ -23,7 +23,7 @@ var quantMutants = []mutant{
 	{"quant/int8-sum-without-offset", "kernels/cpu/ops_int8.c", "-= 128 *", "-= 127 *", "./kernels -run LinearINT8"},
 	{"quant/int8-second-panel", "kernels/cpu/ops_int8.c", "part.codes.at += o.from * codes.cols;", "",
 		"./kernels -run LinearINT8Panels"},
-	{"quant/int8-gpu-other-half", "kernels/int8.cu", "half + i % 2 * 16);\n\t\t\t}", "half);\n\t\t\t}",
+	{"quant/int8-gpu-other-half", "kernels/int8.cu", "half / 16 + lane / 8 % 2]", "half / 16]",
 		"./kernels/cases -run TestEmulated/linear_int8"},
 	{"quant/int8-row-scale-of-first-half", "kernels/wgmma.cu", "(rows[2 * half + i / 2 % 2]", "(rows[i / 2 % 2]",
 		"./kernels/cases -run TestEmulated/linear_int8"},
