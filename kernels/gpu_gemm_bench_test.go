@@ -57,23 +57,39 @@ func productCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 			if tile.pieces > 0 { // quantized weights take less memory, and any bits are a number
 				p[0].B.DType = quantizedTypes[i%3]
 			}
+			c := codedOf(p)
 			gated := p[0]
 			gated.C.Cols /= 2
 			p[0].Act = []cpu.Activation{SiLU, GELUTanh, cpu.NoActivation, GELUExact}[i%4]
 			for _, tile.turns = range []bool{false, true}[:1+number(tile.inTurns())] {
-				d.wgmmaTiled(p[0], p[0].C, true, false, tile)
+				d.wgmmaTiled(p[0], p[0].C, true, false, tile, coded{})
+				if tile.pieces == 0 {
+					tile.partSteps = blocks(c.A.Cols, 4*wgmmaDepth) // half of the steps
+					d.wgmmaTiled(c.pairs(), c.C, false, false, tile, c)
+					tile.partSteps = 0
+				}
 				if _, atOnce := tile.out(true); atOnce > 0 {
-					d.wgmmaTiled(gated, p[0].A, true, true, tile)
+					d.wgmmaTiled(gated, p[0].A, true, true, tile, coded{})
 				}
 				for _, q := range p[1:] {
 					if tile.pieces == 0 && tile.columns%64 == 0 {
-						d.wgmmaTiled(q, q.C, false, false, tile)
+						d.wgmmaTiled(q, q.C, false, false, tile, coded{})
 					}
 				}
 			}
 		})
 	}
 	return cases
+}
+
+// codedOf returns the product of a layer's output in codes: any bits are codes, and they take less memory than x, w and
+// dw.
+func codedOf(p [3]cpu.Product) coded {
+	c := coded{Product: p[0]}
+	c.B.DType = tensor.INT8
+	c.codes = tensor.Tensor{DType: tensor.U8, Shape: []int{c.A.Rows, c.A.Cols}, Addr: c.A.Addr}
+	c.scales = tensor.Tensor{DType: tensor.F32, Shape: []int{c.A.Rows}, Addr: p[2].C.Addr}
+	return c
 }
 
 // layerProducts returns the products of a layer: y, dx and dw. dx uses the memory of x, and dy that of y.

@@ -109,7 +109,7 @@ func (d *Device) benchmarkQuantized(b *testing.B, t tensor.DType, rows, in, out 
 }
 
 // BenchmarkGPUQuantizedRows reports how fast products of quantized weights and many rows are: in one kernel, of weights
-// that are dequantized first, and, for comparison, of BF16 weights.
+// that are dequantized first, and, for comparison, of BF16 weights; those of INT8 weights also with INT8 activations.
 //
 //	go test ./kernels -run '^$' -bench GPUQuantizedRows -benchtime 1x
 func BenchmarkGPUQuantizedRows(b *testing.B) {
@@ -154,14 +154,18 @@ func (d *Device) benchmarkQuantizedRows(b *testing.B, t tensor.DType, rows, in, 
 	}
 	for b.Loop() {
 	}
-	times := d.inTurns(b, func(i int) { d.product(product(sets[i%len(sets)])) },
+	runs := []func(i int){func(i int) { d.product(product(sets[i%len(sets)])) },
 		func(i int) { d.productDequantized(product(sets[i%len(sets)])) },
-		func(i int) { d.product(product(plain[i%len(plain)])) })
+		func(i int) { d.product(product(plain[i%len(plain)])) }}
+	if t == tensor.INT8 {
+		runs = append(runs, func(i int) { d.productINT8(product(sets[i%len(sets)])) })
+	}
+	times := d.inTurns(b, runs...)
 	if err := d.Err(); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportMetric(0, "ns/op")
-	for i, name := range []string{"µs", "µs-dequantized", "µs-BF16"} {
+	for i, name := range []string{"µs", "µs-dequantized", "µs-BF16", "µs-INT8-activations"}[:len(times)] {
 		b.ReportMetric(float64(times[i].Nanoseconds())/1e3, name)
 	}
 }

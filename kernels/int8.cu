@@ -1,29 +1,42 @@
 // Activations in 8 bits times weights in 8 bits. The formulas are in int8.go.
 #include "mma.cuh"
+#include "block.cuh"
 
-// quantize_int8 computes the codes of rows, padded with zeros to stride, and their scales. Each warp has a row.
+// quantize_int8 computes the codes of rows, padded with zeros to stride, and their scales. Each thread block has a row.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
-	quantize_int8(signed char *codes, float *scales, const T *x, int rows, int in, int stride) {
-	const int r = thread() / 32, lane = threadIdx.x % 32;
-	if (r >= rows) return;
-	x += (long long)r * in;
-	codes += (long long)r * stride;
+	quantize_int8(signed char *codes, float *scales, const T *x, int in, int stride) {
+	typedef Vec<signed char, WIDTH> Codes;
+	x += (long long)blockIdx.x * in;
+	codes += (long long)blockIdx.x * stride;
 	constexpr unsigned SPECIAL = 0x7F800000; // the bits of infinity; those of a NaN are above
 	unsigned largest = 0;
-	for (int i = lane; i < in; i += 32) largest = max(largest, __float_as_uint(value(x[i])) & 0x7FFFFFFF);
-	largest = largestOfWarp(largest);
-	const float scale = largest < SPECIAL ? __uint_as_float(largest) / 127 : __uint_as_float(SPECIAL + 0x400000);
-	for (int i = lane; i < stride; i += 32) {
-		const float code = i < in && scale > 0 ? value(x[i]) / scale : 0;
-		codes[i] = (signed char)rintf(fminf(127, fmaxf(-127, code))); // beyond only if the scale is subnormal
+#pragma unroll 4
+	for (int i = threadIdx.x; i < in / WIDTH; i += BLOCK_DIM) {
+		const Vector v = loadCached(x, i);
+#pragma unroll
+		for (int j = 0; j < WIDTH; j++) largest = max(largest, __float_as_uint(v[j]) & 0x7FFFFFFF);
 	}
-	if (lane == 0) scales[r] = scale;
+	largest = fold(largest, [](unsigned a, unsigned b) { return max(a, b); });
+	const float scale = largest < SPECIAL ? __uint_as_float(largest) / 127 : __uint_as_float(SPECIAL + 0x400000);
+#pragma unroll 4
+	for (int i = threadIdx.x; i < stride / WIDTH; i += BLOCK_DIM) {
+		Codes c;
+		if (i < in / WIDTH && scale > 0) {
+			const Vector v = loadCached(x, i);
+#pragma unroll
+			for (int j = 0; j < WIDTH; j++) // beyond 127 only if the scale is subnormal
+				c.at[j] = (signed char)rintf(fminf(127, fmaxf(-127, v[j] / scale)));
+		}
+		((Codes::Word *)codes)[i] = c.words[0];
+	}
+	if (threadIdx.x == 0) scales[blockIdx.x] = scale;
 }
 
 constexpr int TILE = 64, STEP = 64, STAGES = 3; // rows and columns of c, and bytes along k of a stage
 constexpr int WORDS = STEP / 16;
 
-// A Stage is a step's part of a tile's rows. With one word more per row, lanes read from all banks.
+// A Stage is a step's part of a tile's rows. With one word more per row, eight rows are in different
+// banks.
 typedef uint4 Stage[TILE][WORDS + 1];
 
 // linear_int8 multiplies codes on tensor cores: c = a·bᵀ · scales + bias, or adds that to c. Each of four warps has a
@@ -43,7 +56,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 		}
 		copyCommit();
 	};
-	auto word = [&](const Stage &stage, int r, int k) { return ((const unsigned *)stage[r])[k / 4 + t]; };
 	int sums[2][4][4] = {};
 	for (int i = 0; i < STAGES - 1; i++) copy(i, i * STEP);
 	for (int k = 0, stage = 0; k < aRow; k += STEP, stage = (stage + 1) % STAGES) {
@@ -52,14 +64,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 		copy((stage + STAGES - 1) % STAGES, k + (STAGES - 1) * STEP);
 #pragma unroll
 		for (int half = 0; half < STEP; half += 32) {
-			unsigned x[2][4], w[4][2];
+			unsigned x[2][4], w[2][4]; // of w, the words of two operands
 #pragma unroll
-			for (int i = 0; i < 8; i++) {
-				x[i / 4][i % 4] = word(as[stage], warpRow + 16 * (i / 4) + g + i % 2 * 8, half + i % 4 / 2 * 16);
-				w[i / 2][i % 2] = word(bs[stage], warpColumn + 8 * (i / 2) + g, half + i % 2 * 16);
+			for (int i = 0; i < 2; i++) {
+				ldmatrix(x[i], &as[stage][warpRow + 16 * i + lane % 16][half / 16 + lane / 16]);
+				ldmatrix(w[i], &bs[stage][warpColumn + 16 * i + lane / 16 * 8 + lane % 8][half / 16 + lane / 8 % 2]);
 			}
 #pragma unroll
-			for (int i = 0; i < 8; i++) mmaBytes(sums[i / 4][i % 4], x[i / 4], w[i % 4]);
+			for (int i = 0; i < 8; i++)
+				mmaBytes(sums[i / 4][i % 4], x[i / 4], {w[i % 4 / 2][i % 2 * 2], w[i % 4 / 2][i % 2 * 2 + 1]});
 		}
 	}
 	copyWait<0>();
@@ -71,4 +84,17 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 		const float scale = scales[r] * *(const float *)(b + s * bRow);
 		put(c + r * cRow + s, (float)sums[i / 16][i / 4 % 4][i % 4] * scale, bias, s, add);
 	}
+}
+
+// sum_int8 adds up the sums of the parts that k was divided into, each [m, n], for the same result.
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
+	sum_int8(C *c, long long cRow, const int *parts, const float *scales, const unsigned char *b, long long bRow,
+		const T *bias, int m, int n, int count, int add) {
+	const long long at = thread(), size = (long long)m * n, r = at / n, s = at % n;
+	if (at >= size) return;
+	int sum = 0;
+#pragma unroll 4
+	for (int i = 0; i < count; i++) sum += parts[i * size + at];
+	const float scale = scales[r] * *(const float *)(b + s * bRow);
+	put(c + r * cRow + s, (float)sum * scale, bias, s, add);
 }

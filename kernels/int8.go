@@ -59,17 +59,59 @@ func (d *Device) productINT8(p cpu.Product) {
 		cpu.LinearInt8(p.C, x, w, bias, codes, scales, sums, p.Add)
 		return
 	}
-	const tile, threads = 64, 128
-	how := macros{result(p.C), {p.A.DType.String(), 1}}
-	d.launch(kernel{"int8.cu", "quantize_int8", how}, line(blocks(32*rows, threads), threads),
-		addr(codes), addr(scales), addrOf(p.A), i32(rows), i32(in), i32(codes.Dim(-1)))
-	g := line(blocks(out, tile), threads)
-	g.blocks.Y = blocks(rows, tile)
+	const tile = 64
+	d.launch(kernel{"int8.cu", "quantize_int8", int8Macros(p)}, line(rows, int8Threads),
+		addr(codes), addr(scales), addrOf(p.A), i32(in), i32(codes.Dim(-1)))
 	d.sized(rows, out, in)
 	d.next.flops = operations(p)
-	d.launch(kernel{"int8.cu", "linear_int8", how}, g, addrOf(p.C).twice(p.Add), i64(p.C.Stride), addr(codes),
+	if d.wgmmaINT8(coded{p, codes, scales}) {
+		return
+	}
+	g := line(blocks(out, tile), int8Threads)
+	g.blocks.Y = blocks(rows, tile)
+	d.launch(kernel{"int8.cu", "linear_int8", int8Macros(p)}, g, addrOf(p.C).twice(p.Add), i64(p.C.Stride), addr(codes),
 		addr(scales), i64(codes.Dim(-1)), addrOf(p.B), i64(p.B.DType.RowBytes(in)), address(p.Bias), i32(rows), i32(out),
 		flag(p.Add))
+}
+
+// int8Threads is the number of threads of a thread block of int8.cu, and int8Macros are its macros.
+const int8Threads = 128
+
+func int8Macros(p cpu.Product) macros {
+	return macros{result(p.C), {p.A.DType.String(), 1}, {"WIDTH", width(p.A.DType, p.A.Cols)}}
+}
+
+// A coded product is one of LinearINT8, with the codes of A's rows and their scales.
+type coded struct {
+	cpu.Product
+	codes, scales tensor.Tensor
+}
+
+// pairs returns the product as wgmma.cu sees it: two codes are an element of A's type.
+func (c coded) pairs() cpu.Product {
+	p := c.Product
+	p.B = wgmmaWeights(p.B)
+	p.B.DType = p.A.DType
+	p.A = tensor.Matrix{Addr: c.codes.Addr, Rows: p.A.Rows, Cols: p.B.Cols, Stride: c.codes.Dim(-1) / 2, DType: p.A.DType}
+	return p
+}
+
+// wgmmaINT8 is wgmma for LinearINT8, of BF16 and F16.
+func (d *Device) wgmmaINT8(c coded) bool {
+	p := c.pairs()
+	if !d.wgmmaTakes(p, p.C, false) {
+		return false
+	}
+	d.wgmmaTiled(p, p.C, false, false, d.gpu.wgmmaTiling(p, false, false), c)
+	return true
+}
+
+// sumINT8 is sumParts for LinearINT8.
+func (d *Device) sumINT8(c coded, parts tensor.Matrix) {
+	p, m, n := c.Product, c.C.Rows, c.C.Cols
+	d.launch(kernel{"int8.cu", "sum_int8", int8Macros(p)}, line(blocks(m*n, int8Threads), int8Threads),
+		addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(parts), addr(c.scales), address(p.B.Addr),
+		i64(p.B.DType.RowBytes(p.B.Cols)), address(p.Bias), i32(m), i32(n), i32(parts.Rows/m), flag(p.Add))
 }
 
 // SetINT8Activations sets whether, on a CPU, layers with INT8 weights quantize their activations too: Linear and the

@@ -17,12 +17,15 @@ type int8Case struct {
 	codes        []byte    // w's rows
 }
 
-// newINT8 fills operands with normal numbers, the last row of x with zeros, and the row before it, if there is one,
-// with numbers so small that their scale is subnormal.
-func newINT8(t *testing.T, d *kernels.Device, rows, in, out int) *int8Case {
+// int8Types are types of x. On a GPU, they lead to different kernels.
+var int8Types = []tensor.DType{tensor.F32, tensor.BF16}
+
+// newINT8 fills operands with normal numbers, the last row of x, which is of a type, with zeros, and the row before it,
+// if there is one, with numbers so small that their scale is subnormal, or 0 in BF16.
+func newINT8(t *testing.T, d *kernels.Device, of tensor.DType, rows, in, out int) *int8Case {
 	var c int8Case
 	cut := func(a *kernels.Arena) {
-		c.x, c.w = a.New("x", tensor.F32, rows, in), a.New("w", tensor.INT8, out, in)
+		c.x, c.w = a.New("x", of, rows, in), a.New("w", tensor.INT8, out, in)
 		c.y = a.New("y", tensor.F32, rows, out)
 	}
 	cut(arena(t, d, kernels.SizeOf(cut)))
@@ -45,6 +48,11 @@ func newINT8(t *testing.T, d *kernels.Device, rows, in, out int) *int8Case {
 	}
 	d.Upload(c.x, c.values)
 	d.UploadBytes(c.w, c.codes)
+	rounded, err := d.Floats(c.x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.values = rounded
 	return &c
 }
 
@@ -74,9 +82,10 @@ func quantizedRow(t *testing.T, x []float32) (scale float32, codes []int32) {
 // every instruction set. The rounding of x, and nothing else, is within the bound that LinearINT8 states.
 func TestLinearINT8(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
-		for _, size := range [][3]int{{1, 1, 1}, {2, 63, 5}, {4, 320, 33}, {9, 65, 64}, {35, 144, 31}, {66, 100, 70}} {
+		for i, size := range [][3]int{{1, 1, 1}, {2, 63, 5}, {4, 320, 33}, {9, 65, 64}, {35, 144, 31}, {66, 100, 70},
+			{130, 300, 136}, {3, 3600, 8}} {
 			rows, in, out := size[0], size[1], size[2]
-			c := newINT8(t, d, rows, in, out)
+			c := newINT8(t, d, int8Types[i/6], rows, in, out)
 			got := c.run(t, d)
 			for r := range rows {
 				x := c.values[r*in:][:in]
@@ -113,7 +122,7 @@ func TestLinearINT8(t *testing.T) {
 func TestLinearINT8Panels(t *testing.T) {
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		const rows, in, out = 167, 8192, 3
-		c := newINT8(t, d, rows, in, out)
+		c := newINT8(t, d, tensor.F32, rows, in, out)
 		all := c.run(t, d)
 		for _, r := range []int{0, 159, 160, 164} {
 			one := *c
@@ -131,14 +140,14 @@ func TestLinearINT8Panels(t *testing.T) {
 // products.
 func TestLinearINT8LargestSums(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
-		const in = 4096
-		for _, rows := range []int{1, 40} {
-			c := newINT8(t, d, rows, in, 2)
+		const in, out = 4096, 8
+		for i, rows := range []int{1, 40} {
+			c := newINT8(t, d, int8Types[i], rows, in, out)
 			for i := range c.values {
 				c.values[i] = 127
 			}
-			for i := range 2 * in {
-				c.list[i] = 127 * float32(1-i/in*2)
+			for i := range out * in {
+				c.list[i] = 127 * float32(1-i/in%2*2)
 			}
 			if err := quant.INT8.Quantize(c.codes, c.list, in); err != nil {
 				t.Fatal(err)
@@ -157,9 +166,9 @@ func TestLinearINT8LargestSums(t *testing.T) {
 // TestLinearINT8Special has a NaN or an infinity in one row. It becomes NaN, and the others stay as they are.
 func TestLinearINT8Special(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
-		for _, rows := range []int{3, 20} {
-			const in, out = 70, 5
-			c := newINT8(t, d, rows, in, out)
+		for i, rows := range []int{3, 20} {
+			const in, out = 70, 8
+			c := newINT8(t, d, int8Types[i], rows, in, out)
 			want := c.run(t, d)
 			for _, special := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 				c.values[in+69] = float32(special)

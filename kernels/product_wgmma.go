@@ -107,36 +107,48 @@ const minPartSteps = 8
 // before that, if it is not the zero Matrix. wgmma reports whether it could: for BF16, with quantized weights too, and
 // F16, without a batch, if rows consist of 16-byte words. If nothing follows the product, p.C may be F32.
 func (d *Device) wgmma(p cpu.Product, keep tensor.Matrix, gated bool) bool {
-	quantized := p.B.DType.Quantized()
-	if quantized && p.A.Rows > maxConvertedRows {
+	if p.B.DType.Quantized() && p.A.Rows > maxConvertedRows {
 		return false
 	}
 	kept := keep.Addr != 0
 	follows := gated || kept || p.Act != cpu.NoActivation
+	if !kept {
+		keep = p.C
+	}
+	if !d.wgmmaTakes(p, keep, follows) {
+		return false
+	}
+	t := d.gpu.wgmmaTiling(p, gated, follows)
+	if _, atOnce := t.out(gated); gated && kept && p.C.Cols%atOnce != 0 {
+		return false // the last gates would be stored over the first ups
+	}
+	d.sized(p.C.Rows, p.C.Cols*(1+number(gated)), depth(p))
+	d.next.flops = operations(p) * float64(1+number(gated))
+	d.wgmmaTiled(p, keep, kept, gated, t, coded{})
+	return true
+}
+
+// wgmmaTakes reports whether wgmma.cu can compute a product and what follows it, if anything does, and keep the product
+// in a matrix.
+func (d *Device) wgmmaTakes(p cpu.Product, keep tensor.Matrix, follows bool) bool {
+	quantized := p.B.DType.Quantized()
 	types := p.A.DType.Half() && (p.B.DType == p.A.DType || quantized && p.A.DType == tensor.BF16) &&
 		(p.C.DType == p.A.DType || p.C.DType == tensor.F32 && !follows)
 	if d.gpu.Major != 9 || d.gpu.Minor != 0 || !types || p.Add && follows || batch(p) > 1 || p.Factor() != 1 ||
 		p.Bias%4 != 0 || min(p.C.Rows, p.C.Cols, depth(p)) == 0 {
 		return false
 	}
-	if !kept {
-		keep = p.C
-	}
 	for _, x := range []tensor.Matrix{p.A, wgmmaWeights(p.B), p.C, keep} {
 		if !wide(x, 8, 0, 0) {
 			return false
 		}
 	}
-	t := d.gpu.wgmmaTiling(p, gated, follows)
-	if _, atOnce := t.out(gated); gated && kept && p.C.Cols%atOnce != 0 {
-		return false // the last gates would be stored over the first ups
-	}
-	d.wgmmaTiled(p, keep, kept, gated, t)
 	return true
 }
 
-// wgmmaTiled is wgmma with a tile. If nothing is kept, keep is any matrix.
-func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool, t wgmmaTile) {
+// wgmmaTiled is wgmma with a tile. If nothing is kept, keep is any matrix. If p is the pairs of a coded product, that is
+// of; otherwise of is the zero value.
+func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool, t wgmmaTile, of coded) {
 	m, n, k := p.C.Rows, p.C.Cols, depth(p)
 	columns, atOnce := t.out(gated)
 	how := macros{result(p.C)}.with("TILE_N", t.columns).with("STAGES", t.stages).with("TURNS", number(t.turns)).with(
@@ -144,12 +156,15 @@ func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool,
 	if !gated {
 		how = how.with("ACT", int(p.Act))
 	}
+	if of.scales.Ok() {
+		how = how.with("INT8", 1)
+	}
 	a := d.tileMap(p.A, min(wgmmaRows, blocks(m, 8)*8), wgmmaDepth)
 	if p.TransA {
 		a = d.tileMap(p.A, wgmmaDepth, 64)
 	}
 	var b, c, pre cuda.TileMap
-	var quantized uintptr
+	quantized := of.B.Addr
 	switch {
 	case !p.TransB:
 		b = d.tileMap(p.B, wgmmaDepth, 64)
@@ -170,14 +185,16 @@ func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool,
 	}
 	g := line(min(d.gpu.SMs, count*blocks(m, wgmmaRows)*blocks(n, columns)), t.threads())
 	g.shared = t.shared(gated)
-	d.sized(m, n*(1+number(gated)), k)
-	d.next.flops = operations(p) * float64(1+number(gated))
 	d.launch(kernel{"wgmma.cu", "product_wgmma", halfOf(p, how)}, g,
 		tiles(a, p.A), tiles(b, p.B), tiles(c, p.C).twice(p.Add),
 		tiles(pre, keep).moves(number(kept)*keep.Rows*keep.DType.RowBytes(keep.Cols)),
 		address(p.C.Addr), i64(p.C.Stride), address(p.Bias), address(quantized), addrOf(parts), i32(m), i32(n), i32(k),
-		i32(partSteps), flag(kept), flag(p.Add))
-	if count > 1 {
+		i32(partSteps), flag(kept), flag(p.Add), addr(of.scales))
+	switch {
+	case count == 1: // p.C has the result
+	case of.scales.Ok():
+		d.sumINT8(of, parts)
+	default:
 		d.sumParts(p, parts)
 	}
 }

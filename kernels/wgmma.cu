@@ -12,6 +12,7 @@
 //   ACT        otherwise: the activation that follows, or 0, numbered as in package cpu
 //   BITS       if b is quantized, and transposed: bits per code; with ZEROS, and
 //   PIECES     pieces of codes in shared memory at a time, each of 64 bytes per row of b in the tile
+//   INT8       if it is defined, pairs of codes of 8 bits are the elements of both operands, see wgmma.cuh
 #include "wgmma.cuh"
 #include "activation.cuh"
 #ifdef BITS
@@ -19,6 +20,10 @@
 #else
 #define BITS 0
 #define PIECES 1
+#endif
+#if INT8
+// rowOf returns the number of bytes of a row of b, with its scale.
+inline long long rowOf(int depth) { return 16 + 2 * depth; }
 #endif
 
 constexpr int TILE_M = 128, DEPTH = 64;
@@ -40,6 +45,7 @@ constexpr int CONVERTERS = BITS ? 2 : 0; // warpgroups, which take pieces in tur
 constexpr int PIECE = BITS ? TILE_N * 64 : 0, PIECE_STEPS = BITS == 8 ? 1 : 2;
 static_assert(BLOCK_DIM == (3 + CONVERTERS) * 128 && COLUMNS % OUT_N == 0, "");
 static_assert(TRANS_B || TILE_N % 64 == 0 && !GATED && !BITS, "");
+static_assert(!INT8 || TRANS_B && !TRANS_A && !GATED && !BITS, "");
 static_assert(A_BYTES % 1024 == 0 && B_BYTES % 2048 == 0 && PIECE % 1024 == 0, "");
 
 // activated applies ACT, or SiLU to a gate.
@@ -135,30 +141,54 @@ struct Bias {
 		for (int i = 0; i < TILE_N / 8; i++) // n is even
 			pairs[i] = loadCachedOf<2>(bias + (rowOfB(column, threadIdx.x % 4 * 2 + i * 8, n) & ~1), 0);
 	}
-	void add(float (&sums)[TILE_N / 2]) const {
+	void add(float (&y)[TILE_N / 2]) const {
 #pragma unroll
-		for (int i = 0; i < TILE_N / 2; i++) sums[i] += pairs[i / 4][i % 2];
+		for (int i = 0; i < TILE_N / 2; i++) y[i] += pairs[i / 4][i % 2];
 	}
 };
 
 // Scales are those of a thread's columns if b has codes of 8 bits: a row of b has one, so it follows the product. They
-// are loaded while the last steps are multiplied.
+// are loaded while the last steps are multiplied. multiply returns the products of the sums of a half, which may be in
+// sums or in y. If a has codes too, there are the scales of the thread's rows, and lane i has those of columns 2i and
+// 2i + 1 of each 64, as registers are too few for all that it needs.
 struct Scales {
 #if BITS == 8
 	float at[TILE_N / 4];
 
-	Scales(const unsigned char *w, int column, int n, int depth) {
+	Scales(const unsigned char *w, const float *, int, int column, int, int n, int depth) {
 #pragma unroll
 		for (int i = 0; i < TILE_N / 4; i++)
 			at[i] = *(const float *)(w + rowOfB(column, threadIdx.x % 4 * 2 + i / 2 * 8 + i % 2, n) * rowOf(depth));
 	}
-	void multiply(float (&sums)[TILE_N / 2]) const {
+	float (&multiply(float (&sums)[TILE_N / 2], float (&)[TILE_N / 2], int) const)[TILE_N / 2] {
 #pragma unroll
 		for (int i = 0; i < TILE_N / 2; i++) sums[i] *= at[i / 4 * 2 + i % 2];
+		return sums;
+	}
+#elif INT8
+	static constexpr int EACH = (TILE_N + 63) / 64 * 2;
+	float rows[2 * HALVES], columns[EACH];
+
+	Scales(const unsigned char *w, const float *x, int row, int column, int m, int n, int depth) {
+		const int lane = threadIdx.x % 32;
+		row += threadIdx.x / 32 % 4 * 16 + lane / 4;
+#pragma unroll
+		for (int i = 0; i < 2 * HALVES; i++) rows[i] = x[min(row + i / 2 * 64 + i % 2 * 8, m - 1)];
+#pragma unroll
+		for (int i = 0; i < EACH; i++)
+			columns[i] = *(const float *)(w + rowOfB(column, i / 2 * 64 + 2 * lane + i % 2, n) * rowOf(depth));
+	}
+	float (&multiply(int (&sums)[TILE_N / 2], float (&y)[TILE_N / 2], int half) const)[TILE_N / 2] {
+#pragma unroll
+		for (int i = 0; i < TILE_N / 2; i++) {
+			const float column = __shfl_sync(~0u, columns[i / 32 * 2 + i % 2], i / 4 % 8 * 4 + threadIdx.x % 4);
+			y[i] = sums[i] * (rows[2 * half + i / 2 % 2] * column);
+		}
+		return y;
 	}
 #else
-	Scales(const unsigned char *, int, int, int) {}
-	void multiply(float (&)[TILE_N / 2]) const {}
+	Scales(const unsigned char *, const float *, int, int, int, int, int) {}
+	float (&multiply(float (&sums)[TILE_N / 2], float (&)[TILE_N / 2], int) const)[TILE_N / 2] { return sums; }
 #endif
 };
 
@@ -177,6 +207,11 @@ template <typename E> inline void putPair(E *to, const float (&sums)[TILE_N / 2]
 	const float pair[2] = {sums[i], sums[i + 1]};
 	Vec<E, 2> v;
 	narrow(v.at, pair);
+	store(to, 0, v);
+}
+inline void putPair(int *to, const int (&sums)[TILE_N / 2], int i) {
+	Vec<int, 2> v;
+	v.at[0] = sums[i], v.at[1] = sums[i + 1];
 	store(to, 0, v);
 }
 
@@ -270,11 +305,12 @@ inline void write(Output &out, const float (&sums)[TILE_N / 2], const TileMap *c
 
 // a is [m, depth], b [depth, n] and c [m, n]. If GATED, b is [depth, 2n], the gates first. If b is quantized, it maps
 // the codes of w. If keep is set, pre gets the product before what follows it, [m, n] or [m, 2n]. If add is set, the
-// product is added to c. If parts is not 0, it gets the products of each partSteps steps, [m, n] each.
+// product is added to c. If parts is not 0, it gets the products of each partSteps steps, [m, n] each. With INT8,
+// these are sums of codes, whole numbers; w are the rows of b with their scales, and scales those of the rows of a.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const __grid_constant__ TileMap a,
 	const __grid_constant__ TileMap b, const __grid_constant__ TileMap cMap, const __grid_constant__ TileMap pre,
 	C *c, long long cRow, const Half *bias, const unsigned char *w, float *parts, int m, int n, int depth, int partSteps,
-	int keep, int add) {
+	int keep, int add, const float *scales) {
 	extern __shared__ uint4 memory[];
 	char *const stages = (char *)memory + (1024 - (size_t)shared(memory) % 1024) % 1024;
 	char *const pieces = stages + STAGES * STAGE, *const outputs = pieces + PIECES * PIECE;
@@ -375,7 +411,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 	for (int tile = blockIdx.x + (TURNS ? group * gridDim.x : 0); tile < tiles; tile += (TURNS ? 2 : 1) * gridDim.x) {
 		const Place at(tile, all);
 		const Bias biases(bias, at.column, n);
-		float sums[HALVES][TILE_N / 2];
+		Sum sums[HALVES][TILE_N / 2];
 		// A thread may wait for a phase only after the one before the last has ended, so not earlier than its turn.
 		if (TURNS) barrierWait(turns + group, turn), turn ^= 1;
 		int before = 0; // the stage of the step before
@@ -397,7 +433,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 			before = ring.stage;
 		}
 		if (TURNS && first()) barrierArrive(turns + 1 - group);
-		const Scales scales(w, at.column, n, depth);
+		const Scales factors(w, scales, at.row + (TURNS ? 0 : 64 * group), at.column, m, n, depth);
 		groupWait<0>();
 		if (first()) barrierArrive(empty + before);
 		ring.skip(skipped);
@@ -405,24 +441,31 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 #pragma unroll
 		for (int h = 0; h < HALVES; h++) {
 			const int row = at.row + 64 * (TURNS ? h : group);
-			scales.multiply(sums[h]);
-			if (parts) {
+			auto putPart = [&](auto *to, auto &values) {
 				eachPair(m, n, row, at.column, [&](int i, int r, int s) {
-					putPair(parts + ((long long)at.part * m + r) * n + s, sums[h], i);
+					putPair(to + ((long long)at.part * m + r) * n + s, values, i);
 				});
+			};
+			if (INT8 && parts) {
+				putPart((Sum *)parts, sums[h]);
 				continue;
 			}
-			biases.add(sums[h]);
+			float room[TILE_N / 2], (&y)[TILE_N / 2] = factors.multiply(sums[h], room, h);
+			if (parts) {
+				putPart(parts, y);
+				continue;
+			}
+			biases.add(y);
 			if (add) {
 				eachPair(m, n, row, at.column, [&](int i, int r, int s) {
 					const Vec<C, 2> old = loadCachedOf<2>(c + r * cRow + s, 0);
-					sums[h][i] += old[0], sums[h][i + 1] += old[1];
+					y[i] += old[0], y[i + 1] += old[1];
 				});
 			}
 			if constexpr (DIRECT)
-				eachPair(m, n, row, at.column, [&](int i, int r, int s) { putPair(c + r * cRow + s, sums[h], i); });
+				eachPair(m, n, row, at.column, [&](int i, int r, int s) { putPair(c + r * cRow + s, y, i); });
 			else
-				write(out, sums[h], &cMap, &pre, row, at.column, n, keep);
+				write(out, y, &cMap, &pre, row, at.column, n, keep);
 		}
 	}
 	if (first()) tileWait<0>();

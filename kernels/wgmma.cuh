@@ -196,8 +196,8 @@ template <int N> inline void groupWait() {
 	"7, %" #tens "8, %" #tens "9"
 #define THIRTY TEN() ", " TEN(1) ", " TEN(2)
 #define SIXTY THIRTY ", " TEN(3) ", " TEN(4) ", " TEN(5)
-#define EIGHT(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
-	"+f"(d[i + 6]), "+f"(d[i + 7])
+#define SUM(i) GROUP_REGISTER(d[i])
+#define EIGHT(i) SUM(i), SUM(i + 1), SUM(i + 2), SUM(i + 3), SUM(i + 4), SUM(i + 5), SUM(i + 6), SUM(i + 7)
 #define THIRTY_TWO(i) EIGHT(i), EIGHT(i + 8), EIGHT(i + 16), EIGHT(i + 24)
 #if TILE_N == 64
 #define GROUP_N "n64"
@@ -241,22 +241,35 @@ template <int N> inline void groupWait() {
 #endif
 // groupStep returns the bytes from 16 elements along k to the next in a tile of an operand.
 constexpr int groupStep(bool transposed) { return transposed ? 16 * 128 : 16 * 2; }
-#ifdef F16
-#define GROUP_TYPE "f16"
-#else
-#define GROUP_TYPE "bf16"
+// With INT8, two signed bytes take the place of an element, and sums are whole numbers. Neither operand is transposed.
+#ifndef INT8
+#define INT8 0
 #endif
-#define GROUP_PRODUCT                                                                                            \
-	"{\n.reg .pred p;\nsetp.ne.b32 p, " GROUP_ADD ", 0;\nwgmma.mma_async.sync.aligned.m64" GROUP_N "k16.f32." \
-	GROUP_TYPE "." GROUP_TYPE " {" GROUP_SUMS "}, " GROUP_OPERANDS ", p, 1, 1, " \
-	GROUP_TRANSPOSED_A ", " GROUP_TRANSPOSED_B ";\n}"
+#if INT8
+typedef int Sum;
+#define GROUP_REGISTER "+r"
+#define GROUP_TYPES "k32.s32.s8.s8"
+#define GROUP_HOW ""
+#else
+typedef float Sum;
+#define GROUP_REGISTER "+f"
+#ifdef F16
+#define GROUP_TYPES "k16.f32.f16.f16"
+#else
+#define GROUP_TYPES "k16.f32.bf16.bf16"
+#endif
+#define GROUP_HOW ", 1, 1, " GROUP_TRANSPOSED_A ", " GROUP_TRANSPOSED_B
+#endif
+#define GROUP_PRODUCT                                                                               \
+	"{\n.reg .pred p;\nsetp.ne.b32 p, " GROUP_ADD ", 0;\nwgmma.mma_async.sync.aligned.m64" GROUP_N \
+	GROUP_TYPES " {" GROUP_SUMS "}, " GROUP_OPERANDS ", p" GROUP_HOW ";\n}"
 
 // groupMultiply starts d = a·b, or d += a·b if add is set, for 64 rows of a and TILE_N columns of b, of 16 elements
 // each. Both point into a tile, see groupStep. Thread t of the warpgroup has element i of d in row
 // t/32·16 + t%32/4 + i/2%2·8 and column t%4·2 + i%2 + i/4·8.
-inline void groupMultiply(float (&d)[TILE_N / 2], const char *a, const char *b, int add) {
+inline void groupMultiply(Sum (&d)[TILE_N / 2], const char *a, const char *b, int add) {
 #ifdef EMULATED
-	emulated.group_multiply(d, TILE_N, a, b, add | TRANS_A << 1 | !TRANS_B << 2 | !IsBF16<Half> << 3);
+	emulated.group_multiply(d, TILE_N, a, b, add | TRANS_A << 1 | !TRANS_B << 2 | !IsBF16<Half> << 3 | INT8 << 4);
 #else
 	// addresses and, between groups of eight rows, 1,024 bytes, and between blocks 64 rows, each in words of 16 bytes;
 	// rows are swizzled by 128 bytes

@@ -3,6 +3,7 @@ package kernels
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ extern __shared__ uint4 memory[];
 
 // product writes the sums of a·bᵀ to d, those of one row next to each other, and rounded to c through shared memory.
 extern "C" __global__ void product(const __grid_constant__ TileMap a, const __grid_constant__ TileMap b,
-	const __grid_constant__ TileMap c, float *d, int how) {
+	const __grid_constant__ TileMap c, Sum *d, int how) {
 	char *const tiles = (char *)memory + (1024 - (size_t)shared(memory) % 1024) % 1024;
 	Barrier *const there = (Barrier *)(tiles + 3 * 8192);
 	if (threadIdx.x == 0) {
@@ -35,7 +36,7 @@ extern "C" __global__ void product(const __grid_constant__ TileMap a, const __gr
 		if (how != 6) tileLoad(tiles + 8192, &b, 0, 0, there);
 	}
 	barrierWait(there, 0);
-	float sums[32] = {};
+	Sum sums[32] = {};
 	groupFence();
 	for (int k = 0; k < 4; k++)
 		groupMultiply(sums, tiles + 32 * k + (how == 7 && threadIdx.x == 9 ? 32 : 0), tiles + 8192 + 32 * k, k > 0);
@@ -46,13 +47,14 @@ extern "C" __global__ void product(const __grid_constant__ TileMap a, const __gr
 	char *const out = tiles + 2 * 8192;
 	const int at = (threadIdx.x / 32 * 16 + threadIdx.x % 16) * 128 + threadIdx.x % 32 / 16 * 16;
 	for (int j = 0; j < 4; j++) {
-		const float *s = sums + 8 * j;
+		const Sum *s = sums + 8 * j;
 		const unsigned r[4] = {pack(s[0], s[1]), pack(s[2], s[3]), pack(s[4], s[5]), pack(s[6], s[7])};
 		stmatrix(out + swizzled(at + 32 * j, 128), r);
 	}
 	if (how != 9) tileFence();
 	if (how != 10) syncSome(1, how == 11 && threadIdx.x / 32 == 3 ? 96 : 128);
 	else syncSome(1, 160);
+	if (how == 13 && threadIdx.x % 64 == 0) d[0] += 1;
 	if (threadIdx.x) return;
 	tileStore(&c, 0, 0, out);
 	tileCommit();
@@ -61,13 +63,14 @@ extern "C" __global__ void product(const __grid_constant__ TileMap a, const __gr
 `
 
 // TestWGMMA multiplies tiles that end within the matrices, on the emulated GPU, and checks that it reports misuse. The
-// numbers are small and whole, so every sum is exact, and each element of the operands shows in it.
+// numbers are small and whole, so every sum is exact, and each element of the operands shows in it. The last product is
+// of pairs of bytes.
 func TestWGMMA(t *testing.T) {
 	t.Setenv("RESTYLE_CACHE", t.TempDir())
 	for how, wrong := range []string{"", "a barrier that is not initialized", "never come",
 		"more bytes than", "at which all have arrived", "no multiple of 1024", "never come", "multiply differently",
-		"d", "without a fence since", "never come", "another number of threads", "without waiting for the tiles"} {
-		d, c, want, err := wgmmaRun(t, how)
+		"d", "without a fence since", "never come", "another number of threads", "without waiting for the tiles", "a race", ""} {
+		d, c, want, err := wgmmaRun(t, how, how == 14)
 		switch {
 		case wrong == "d": // what is read too early is not the product
 			if err != nil || slices.Equal(d, want) {
@@ -99,8 +102,9 @@ const (
 	wgmmaResult, wgmmaStride = 48, 64
 )
 
-// wgmmaRun runs the kernel of wgmmaSource and returns the sums, what it stored, and what the sums should be.
-func wgmmaRun(t *testing.T, how int) (sums, stored, want []float32, err error) {
+// wgmmaRun runs the kernel of wgmmaSource, of BF16 or of bytes, and returns the sums, what it stored, and what the sums
+// should be.
+func wgmmaRun(t *testing.T, how int, bytes bool) (sums, stored, want []float32, err error) {
 	t.Helper()
 	d, err := Open("emulated", Options{})
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -114,7 +118,7 @@ func wgmmaRun(t *testing.T, how int) (sums, stored, want []float32, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Name, p.Source = "wgmma_test.cu", wgmmaSource
+	p.Name, p.Source = "wgmma_test.cu", fmt.Sprintf("#define INT8 %d\n", number(bytes))+wgmmaSource
 	image, err := cuda.DefaultCache().Compile(d.gpu.compiler, p, d.gpu.arch)
 	if err != nil {
 		t.Fatal(err)
@@ -128,23 +132,29 @@ func wgmmaRun(t *testing.T, how int) (sums, stored, want []float32, err error) {
 		t.Fatal(err)
 	}
 	value := func(row, column, by int) float32 { return float32((row*by+column*3)%11 - 5) }
-	matrix := func(rows, columns int, of func(row, column int) float32) tensor.Matrix {
+	element := func(row, column, by int) uint16 {
+		if bytes {
+			return uint16(byte(int(value(row, 2*column, by)))) | uint16(byte(int(value(row, 2*column+1, by))))<<8
+		}
+		return tensor.BF16FromF32(value(row, column, by))
+	}
+	matrix := func(rows, columns int, of func(row, column int) uint16) tensor.Matrix {
 		at, err := d.gpu.Alloc(2 * rows * columns)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var b []byte
 		for i := range rows * columns {
-			b = binary.LittleEndian.AppendUint16(b, tensor.BF16FromF32(of(i/columns, i%columns)))
+			b = binary.LittleEndian.AppendUint16(b, of(i/columns, i%columns))
 		}
 		if err := d.gpu.Upload(at, b); err != nil {
 			t.Fatal(err)
 		}
 		return tensor.Matrix{Addr: at, Rows: rows, Cols: columns, Stride: columns, DType: tensor.BF16}
 	}
-	a := matrix(wgmmaM, wgmmaK, func(row, column int) float32 { return value(row, column, 5) })
-	b := matrix(wgmmaN, wgmmaK, func(row, column int) float32 { return value(row, column, 7) })
-	c := matrix(wgmmaStride, wgmmaStride, func(int, int) float32 { return -1 })
+	a := matrix(wgmmaM, wgmmaK, func(row, column int) uint16 { return element(row, column, 5) })
+	b := matrix(wgmmaN, wgmmaK, func(row, column int) uint16 { return element(row, column, 7) })
+	c := matrix(wgmmaStride, wgmmaStride, func(int, int) uint16 { return tensor.BF16FromF32(-1) })
 	whole := c
 	c.Rows, c.Cols = wgmmaResult, wgmmaResult
 	at, err := d.gpu.Alloc(64 * 64 * 4)
@@ -165,11 +175,15 @@ func wgmmaRun(t *testing.T, how int) (sums, stored, want []float32, err error) {
 	}
 	for i := range 64 * 64 {
 		var sum float32
-		for k := 0; k < wgmmaK && i/64 < wgmmaM && i%64 < wgmmaN; k++ {
+		for k := 0; k < wgmmaK*(1+number(bytes)) && i/64 < wgmmaM && i%64 < wgmmaN; k++ {
 			sum += value(i/64, k, 5) * value(i%64, k, 7)
 		}
 		want = append(want, sum)
-		sums = append(sums, math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:])))
+		if bits := binary.LittleEndian.Uint32(raw[4*i:]); bytes {
+			sums = append(sums, float32(int32(bits)))
+		} else {
+			sums = append(sums, math.Float32frombits(bits))
+		}
 		stored = append(stored, tensor.BF16ToF32(binary.LittleEndian.Uint16(half[2*i:])))
 	}
 	return sums, stored, want, nil

@@ -43,7 +43,7 @@ struct emulated_runtime {
 	void (*tile_wait)(int groups);
 	void (*sync_some)(int barrier, int threads);
 	void (*stmatrix)(void *row, const unsigned *r);
-	void (*group_multiply)(float *d, int columns, const void *a, const void *b, int how); // how: see group_product
+	void (*group_multiply)(void *d, int columns, const void *a, const void *b, int how); // how: see group_product
 	void (*group_commit)();
 	void (*group_wait)(int groups);
 	void (*wait_prerequisites)(); // for the earlier kernels, if this one was launched early

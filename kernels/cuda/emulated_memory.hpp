@@ -23,12 +23,13 @@ static std::vector<std::pair<uint32_t, uint3>> blocks_begun; // thread blocks of
 // before. What a lane wrote before is visible to the others only after a barrier of the warp. A warp's meetings in an
 // epoch are numbered, and a stamp's clock is the number of the next one. For both kinds, READS and WRITES, this keeps
 // the last meeting of all lanes, and for each lane the last meeting of some lanes that was over for another lane when
-// it met this one.
+// it met this one. For each warp, it keeps how many meetings that had had when both waited at a barrier of some threads.
 enum { READS, WRITES };
 struct meetings {
 	uint32_t next, all[2];
 	bool partial; // whether lane is used
 	uint32_t lane[2][32][32];
+	uint32_t warp[32];
 };
 static meetings warps[MAX_THREADS / 32];
 
@@ -94,7 +95,7 @@ static bool happened(stamp s, int kind) {
 	}
 	if (e < epoch || thread_of(s) == running) return true;
 	const meetings &w = warps[running / 32];
-	return thread_of(s) / 32 == running / 32 &&
+	return clock <= w.warp[thread_of(s) / 32] || thread_of(s) / 32 == running / 32 &&
 		clock <= std::max(w.all[kind], w.lane[kind][running % 32][thread_of(s) % 32]);
 }
 

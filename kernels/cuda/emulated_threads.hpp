@@ -243,6 +243,7 @@ static void next_epoch() {
 	for (int i = 0; i * 32 < threads; i++) {
 		meetings &w = warps[i];
 		w.next = 1, w.all[READS] = w.all[WRITES] = 0;
+		memset(w.warp, 0, sizeof w.warp);
 		if (std::exchange(w.partial, false)) memset(w.lane, 0, sizeof w.lane);
 	}
 }

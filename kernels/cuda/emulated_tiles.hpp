@@ -29,11 +29,11 @@ struct tile_copy {
 	int group;
 };
 
-enum { ADD = 1, TRANSPOSED_A = 2, TRANSPOSED_B = 4, OF_F16 = 8 };
+enum { ADD = 1, TRANSPOSED_A = 2, TRANSPOSED_B = 4, OF_F16 = 8, OF_BYTES = 16 };
 
 // A product that a thread's warpgroup has started. It is computed when a thread waits for it.
 struct group_product {
-	float *d;
+	void *d; // float, or int32_t of bytes
 	int columns;
 	const char *a, *b;
 	int how; // ADD and others
@@ -64,6 +64,7 @@ struct tile_coming {
 static std::vector<tile_coming> coming;
 static struct {
 	int here, threads;
+	uint32_t warps;
 	uint64_t round;
 } some[16];
 
@@ -206,27 +207,38 @@ static void tile_wait(int newest) {
 	f.stores.erase(f.stores.begin(), f.stores.begin() + n);
 }
 
+// note_some records that what threads of these warps did is over for each of them.
+static void note_some(uint32_t some_warps) {
+	for (int i = 0; i < 32; i++) {
+		for (int k = 0; k < 32 && some_warps >> i & 1; k++) {
+			if (some_warps >> k & 1) warps[i].warp[k] = warps[k].next;
+		}
+	}
+	for (int i = 0; i < 32; i++) warps[i].next += some_warps >> i & 1;
+}
+
 static void sync_some(int barrier, int count) {
 	auto &s = some[barrier];
 	if (s.here && s.threads != count) end_with("waits at a barrier for another number of threads than others");
-	s.threads = count;
+	s.threads = count, s.warps |= 1u << running / 32;
 	if (++s.here == count) {
-		s.here = 0, s.round++, changes++;
+		note_some(s.warps);
+		s.here = 0, s.warps = 0, s.round++, changes++;
 		return;
 	}
 	sleep_until([&, round = s.round] { return s.round != round; });
 }
 
-static void group_multiply(float *d, int columns, const void *a, const void *b, int how) {
+static void group_multiply(void *d, int columns, const void *a, const void *b, int how) {
 	auto &f = started[running];
 	f.products.push_back({d, columns, (const char *)a, (const char *)b, how, f.product_groups});
 }
 static void group_commit() { started[running].product_groups++, changes++; }
 
-// operand reads 16 elements of each of some rows of a tile. If it is transposed, these are 16 rows in memory, of blocks
-// of 64 elements.
-static void operand(std::vector<float> &to, int rows, const char *from, bool transposed, bool f16) {
-	to.resize(16 * rows);
+// operand reads 16 elements, or 32 signed bytes, of each of some rows of a tile. If it is transposed, these are 16 rows
+// in memory, of blocks of 64 elements.
+static void operand(std::vector<float> &to, int rows, const char *from, bool transposed, int how) {
+	to.resize((how & OF_BYTES ? 32 : 16) * rows);
 	const int lines = transposed ? rows / 64 * 16 : rows, words = transposed ? 8 : 2;
 	for (int l = 0; l < lines; l++) {
 		const char *const line = from + (transposed ? l / 16 * 8192 + l % 16 * 128 : l * 128);
@@ -237,30 +249,35 @@ static void operand(std::vector<float> &to, int rows, const char *from, bool tra
 			check_shared((void *)p, 16, 16);
 			uint32_t word[4];
 			memcpy(word, (void *)p, 16);
-			for (int i = 0; i < 8; i++) {
+			for (int i = 0; how & OF_BYTES && i < 16; i++) to[32 * l + 16 * w + i] = (int8_t)(word[i / 4] >> i % 4 * 8);
+			for (int i = 0; !(how & OF_BYTES) && i < 8; i++) {
 				const int at = transposed ? (l / 16 * 64 + 8 * w + i) * 16 + l % 16 : 16 * l + 8 * w + i;
-				to[at] = element(word[i / 2], i % 2, f16);
+				to[at] = element(word[i / 2], i % 2, how & OF_F16);
 			}
 		}
 	}
 }
+
+template <typename T> static void add_to(T *d, T sum, bool add) { *d = add ? *d + sum : sum; }
 
 // multiply computes the first product of a warpgroup, for all of its threads.
 static void multiply(int first_thread) {
 	auto *const group = started + first_thread;
 	static std::vector<float> a, b;
 	const group_product first = group->products[0];
-	operand(a, 64, first.a, first.how & TRANSPOSED_A, first.how & OF_F16);
-	operand(b, first.columns, first.b, first.how & TRANSPOSED_B, first.how & OF_F16);
+	operand(a, 64, first.a, first.how & TRANSPOSED_A, first.how);
+	operand(b, first.columns, first.b, first.how & TRANSPOSED_B, first.how);
+	const int depth = first.how & OF_BYTES ? 32 : 16;
 	for (int t = 0; t < 128; t++) {
 		if (group[t].products.empty() || !(group[t].products[0] == first))
 			end_with("threads of a warpgroup multiply differently");
-		float *const d = group[t].products[0].d;
+		void *const d = group[t].products[0].d;
 		for (int i = 0; i < first.columns / 2; i++) {
-			const float *x = &a[16 * (t / 32 * 16 + t % 32 / 4 + i / 2 % 2 * 8)], *y = &b[16 * (t % 4 * 2 + i % 2 + i / 4 * 8)];
-			float sum = 0;
-			for (int k = 0; k < 16; k++) sum += x[k] * y[k];
-			d[i] = first.how & ADD ? d[i] + sum : sum;
+			const int row = t / 32 * 16 + t % 32 / 4 + i / 2 % 2 * 8, column = t % 4 * 2 + i % 2 + i / 4 * 8;
+			float sum = 0; // exact for bytes
+			for (int k = 0; k < depth; k++) sum += a[depth * row + k] * b[depth * column + k];
+			if (first.how & OF_BYTES) add_to((int32_t *)d + i, (int32_t)sum, first.how & ADD);
+			else add_to((float *)d + i, sum, first.how & ADD);
 		}
 		group[t].products.erase(group[t].products.begin());
 	}
