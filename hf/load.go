@@ -19,8 +19,8 @@ const chunkElements = 1 << 20
 // to F32 without loss, other combinations rounded to nearest even. A parameter of a quantized type gets the weights
 // that are stored so, or others by quant.RuleFor; other parameters get the values of weights that are stored quantized.
 // Load reads a few MB at a time, several parts at once. If a weight is NaN, infinite or too large for the parameter's
-// type, the error names it. A head that is stored in addition to a tied embedding must be equal to it. If ctx is done,
-// Load returns its error.
+// type, the error names it. A head that is stored in addition to a tied embedding must be equal to it; Load checks that
+// when it loads the embedding. If ctx is done, Load returns its error.
 //
 // Load calls progress, unless it is nil, from its own goroutine with the number of bytes of the weights loaded and of
 // all of them, the last time with both equal.
@@ -48,8 +48,11 @@ func (c *Checkpoint) Load(ctx context.Context, d *kernels.Device, params []model
 		}
 		total += info.Bytes
 	}
-	if err := c.checkTied(); err != nil {
-		return err
+	embedding := c.Config.Params()[0].Name
+	if slices.ContainsFunc(params, func(p model.Param) bool { return p.Name == embedding }) {
+		if err := c.checkTied(); err != nil {
+			return err
+		}
 	}
 	var done int64
 	count := func(bytes int) {

@@ -20,7 +20,7 @@ func MemoryOf(dev *kernels.Device, f kernels.Fused, cfg Config, opts Options) Me
 	m := &Model{cfg: cfg, opts: opts, dev: dev}
 	var s Memory
 	s.Weights = kernels.SizeOf(func(w *kernels.Arena) {
-		s.Gradients = kernels.SizeOf(func(g *kernels.Arena) { newParts(cfg, opts.builder(cfg, w, g), opts.ReuseGradients) })
+		s.Gradients = kernels.SizeOf(func(g *kernels.Arena) { newParts(cfg, opts.builder(cfg, w, g), opts) })
 	})
 	if n := opts.positions(); n > 0 && !cfg.LearnedPositions {
 		s.Angles = kernels.SizeOf(func(arena *kernels.Arena) { ropeTensors(arena, ropeRows(n), cfg.HeadDim/2) })
@@ -115,7 +115,7 @@ func (o Options) count(cfg Config, f func(parts, *builder)) {
 	kernels.SizeOf(func(w *kernels.Arena) {
 		kernels.SizeOf(func(g *kernels.Arena) {
 			b := o.builder(cfg, w, g)
-			f(newParts(cfg, b, o.ReuseGradients), b)
+			f(newParts(cfg, b, o), b)
 		})
 	})
 }

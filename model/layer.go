@@ -14,24 +14,26 @@ type parts struct {
 	head   linear // [vocab, dim]; if tied, the weight is the embedding's
 }
 
-func newParts(cfg Config, b *builder, reuse bool) (p parts) {
+func newParts(cfg Config, b *builder, o Options) (p parts) {
 	b.layer = Outside
 	p.embed = newEmbedding(cfg, b)
 	below := p.embed.trainable()
-	add := func(i int) {
-		p.layers = append(p.layers, newLayer(cfg, b, i))
-		p.layers[i].below = below
-		below = below || p.layers[i].trainable()
+	var each []func()
+	for i := range cfg.Layers {
+		each = append(each, func() {
+			p.layers = append(p.layers, newLayer(cfg, b, i))
+			p.layers[i].below = below
+			below = below || p.layers[i].trainable()
+		})
 	}
-	if reuse && b.gradients != nil {
-		var each []func()
-		for i := range cfg.Layers {
-			each = append(each, func() { add(i) })
-		}
+	switch {
+	case o.ReuseWeights:
+		b.weights.Overlay(each...)
+	case o.ReuseGradients && b.gradients != nil:
 		b.gradients.Overlay(each...)
-	} else {
-		for i := range cfg.Layers {
-			add(i)
+	default:
+		for _, add := range each {
+			add()
 		}
 	}
 	p.norm = b.norm(cfg, cfg.names().norm)

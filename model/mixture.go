@@ -212,6 +212,13 @@ func (l *mixture) backward(p *pass, acts *layerActs, below bool) {
 	l.norm.backward(p, dx, a.normActs)
 }
 
+// zeroBalance sets to zero what the mixtures of a pass add to.
+func (m *Model) zeroBalance(p *pass) {
+	if m.cfg.Mixture != nil {
+		m.dev.Zero(p.mixture.sums)
+	}
+}
+
 // balanceOf returns the balance for the backward pass. The auxiliary loss is experts · Σ f·P (Fedus et al. 2022), with
 // the share f of tokens that chose an expert and its mean probability P, over n = live·layers tokens of all layers: its
 // gradient is that of experts/n² · Σ counts · Σ p.

@@ -26,7 +26,7 @@ type Model struct {
 	OnHidden func(name string, h tensor.Tensor)
 
 	// OnInputs, if not nil, is called with the inputs x [rows, in] of each linear layer in the model's layers, and its
-	// weight w, as Loss, Gradient and Logits compute them. Experts and routers are left out. The tensors are only valid
+	// weight w, as Loss, LossByLayer, Gradient and Logits compute them. Experts and routers are left out. The tensors are only valid
 	// during the call.
 	OnInputs func(w, x tensor.Tensor)
 	// OnRouting, if not nil, is called for each layer with a mixture of experts, with the router's logits, [rows, experts]
@@ -60,7 +60,7 @@ func New(dev *kernels.Device, cfg Config, opts Options) (*Model, error) {
 		}
 	}
 	b := opts.builder(cfg, m.weightArena, m.gradArena)
-	m.parts, m.params = newParts(cfg, b, opts.ReuseGradients), b.params
+	m.parts, m.params = newParts(cfg, b, opts), b.params
 	m.zeroGradients()
 	if n := opts.positions(); n > 0 {
 		if err := m.ropeFor(n, n); err != nil {

@@ -55,6 +55,9 @@ type Options struct {
 	// ReuseGradients gives the gradients of all layers the same memory, one layer's at a time. The caller must use them in
 	// Gradients.After. Default false: each has its own.
 	ReuseGradients bool
+	// ReuseWeights gives the weights of all layers the same memory, one layer's at a time. Only LossByLayer can run such a
+	// model, and its step must load each layer. Default false: each has its own.
+	ReuseWeights bool
 	// GradType is the type of the gradients of matrices that a batch writes only once, F32 or BF16. BF16 halves their
 	// memory and suits a step of one batch. They are the matrices in layers, and that of an untied head if MaxTokens rows
 	// of logits are one chunk (see HeadBytes). All other gradients are sums and stay F32. Default F32.
@@ -107,6 +110,9 @@ func (o Options) withDefaults(cfg Config) (Options, error) {
 	}
 	if o.Train && o.Quantization != (Quantization{}) {
 		return o, errors.New("model: Train with Quantization: quantized weights have no gradients")
+	}
+	if o.Train && o.ReuseWeights {
+		return o, errors.New("model: Train with ReuseWeights: the backward pass needs the weights of all layers")
 	}
 	if o.Trainable == nil {
 		o.Trainable = func(string) bool { return true }

@@ -101,19 +101,14 @@ func (m *Model) newPass(b Batch) (*pass, error) {
 // forward runs all layers and the last norm, and leaves its output in p.last.x.
 func (m *Model) forward(p *pass) {
 	defer m.dev.Range("forward")()
-	if m.cfg.Mixture != nil {
-		m.dev.Zero(p.mixture.sums)
+	if m.opts.ReuseWeights {
+		panic("model: with ReuseWeights only LossByLayer can run: the weights of other layers share the memory")
 	}
+	m.zeroBalance(p)
 	s := m.embed.forward(p, p.layers[0].attention.h)
 	for i := range m.layers {
 		acts := &p.layers[i]
-		end := m.layerRange(i)
-		s = m.layers[i].forward(p, acts, s)
-		end()
-		m.layers[i].inputs(acts, m.OnInputs)
-		if m.OnRouting != nil && m.layers[i].mixture != nil {
-			m.OnRouting(i, acts.mixture.logits, acts.mixture.routing)
-		}
+		s = m.forwardLayer(p, i, s)
 		// The norm that a layer starts with has added the branch of the layer before, or the positions' of the embedding.
 		if i == 0 {
 			m.watch("embed", acts.attention.h)
@@ -124,6 +119,19 @@ func (m *Model) forward(p *pass) {
 	m.norm.forward(m.dev, p.last, s)
 	m.watch(fmt.Sprintf("block.%d", len(m.layers)-1), p.last.h)
 	m.watch("norm", p.last.x)
+}
+
+// forwardLayer runs layer i.
+func (m *Model) forwardLayer(p *pass, i int, s stream) stream {
+	acts := &p.layers[i]
+	end := m.layerRange(i)
+	s = m.layers[i].forward(p, acts, s)
+	end()
+	m.layers[i].inputs(acts, m.OnInputs)
+	if m.OnRouting != nil && m.layers[i].mixture != nil {
+		m.OnRouting(i, acts.mixture.logits, acts.mixture.routing)
+	}
+	return s
 }
 
 // backward goes back from dx, the gradient of the last norm's output, through that norm and all layers.

@@ -22,26 +22,21 @@ const (
 )
 
 // GPTQ quantizes a matrix so that its products with typical inputs change little (Frantar et al. 2022): column by
-// column, each error is compensated by the columns to its right. hessian is [in, in], the sum of x·xᵀ over the inputs x
-// of a calibration text. Codes and scales follow r, from the weights as they are compensated when their group begins.
+// column, each error is compensated by the columns to its right, by a factor of the Hessian. Codes and scales follow r,
+// from the weights as they are compensated when their group begins.
 //
 // The paper compensates by a factor of the Hessian's inverse. Here it is a factor of the Hessian itself, times the
 // differences from the original weights, which is the same (Chen et al. 2025, GPTQ as Babai's nearest plane algorithm):
-// with h = u·d·uᵀ and a unit upper triangular u, column k becomes w[k] + Σ (w[i] - ŵ[i])·u[i, k] over the columns i
-// before it.
+// column k becomes w[k] + Σ (w[i] - ŵ[i])·u[i, k] over the columns i before it.
 //
 // It runs on the threads of package cpu, and the result does not depend on their number. It returns ctx's error soon
 // after ctx is done.
-func (r Rule) GPTQ(ctx context.Context, dst []byte, w []float32, in int, hessian []float32) error {
-	t := r.DType()
-	if t == 0 || in < 1 || len(w)%in != 0 || len(dst) != len(w)/in*t.RowBytes(in) || len(hessian) != in*in {
+func (r Rule) GPTQ(ctx context.Context, dst []byte, w []float32, f *Factor) error {
+	t, in := r.DType(), f.u.Stride
+	if t == 0 || len(w)%in != 0 || len(dst) != len(w)/in*t.RowBytes(in) {
 		return fmt.Errorf("GPTQ of %d weights in rows of %d by %q: sizes do not agree", len(w), in, r)
 	}
-	u, err := factor(ctx, hessian, in)
-	if err != nil {
-		return err
-	}
-	m := compensated{rule: r, w: w, u: u, rows: make([]Row, len(w)/in), now: matrix(len(w)/in, in),
+	m := compensated{rule: r, w: w, u: f.u, rows: make([]Row, len(w)/in), now: matrix(len(w)/in, in),
 		off: matrix(len(w)/in, block)}
 	for i := range m.rows {
 		m.rows[i] = Row{t, in, dst[i*t.RowBytes(in):][:t.RowBytes(in)]}
@@ -80,7 +75,7 @@ func parallel(n int, f func(from, to int)) {
 type compensated struct {
 	rule Rule
 	w    []float32    // the original weights
-	u    cpu.Float64s // the factor of the Hessian
+	u    cpu.Float64s // of the Factor
 	rows []Row        // quantized
 	now  cpu.Float64s // weights, compensated for the columns that are quantized
 	off  cpu.Float64s // quantized minus original weights, in the columns of one block
@@ -160,9 +155,16 @@ func (m *compensated) sweep(now cpu.Float64s, lo, hi int, value func(row, i int,
 	}
 }
 
-// factor returns the unit upper triangular u and the diagonal d with u·d·uᵀ = h, after dampening h. The diagonal of the
-// result is d, and what is below it is undefined.
-func factor(ctx context.Context, hessian []float32, n int) (cpu.Float64s, error) {
+// A Factor is the unit upper triangular u of a Hessian h = u·d·uᵀ with a diagonal d. All matrices with the same inputs
+// share it.
+type Factor struct{ u cpu.Float64s } // the diagonal is d, and what is below it is undefined
+
+// NewFactor factors a Hessian, [n, n], after dampening it: the sum of x·xᵀ over the inputs x of a calibration text. It
+// does not change hessian, and runs and stops as GPTQ does.
+func NewFactor(ctx context.Context, hessian []float32, n int) (*Factor, error) {
+	if n < 1 || len(hessian) != n*n {
+		return nil, fmt.Errorf("GPTQ with a Hessian of %d numbers for %d inputs: sizes do not agree", len(hessian), n)
+	}
 	u := matrix(n, n)
 	mean := 0.0
 	for i, x := range hessian {
@@ -179,7 +181,7 @@ func factor(ctx context.Context, hessian []float32, n int) (cpu.Float64s, error)
 	left, right := matrix(n, block), matrix(block, n)
 	for hi := n; hi > 0; hi = (hi - 1) / block * block {
 		if err := ctx.Err(); err != nil {
-			return u, err
+			return nil, err
 		}
 		lo := (hi - 1) / block * block
 		for to := hi; to > lo; {
@@ -189,7 +191,7 @@ func factor(ctx context.Context, hessian []float32, n int) (cpu.Float64s, error)
 				row := u.X[i*n:][:n]
 				s.row(i, row)
 				if s.d[i-from] = row[i]; !(row[i] > 0) {
-					return u, errors.New("GPTQ: the calibration text gives no positive definite Hessian: use a longer text")
+					return nil, errors.New("GPTQ: the calibration text gives no positive definite Hessian: use a longer text")
 				}
 			}
 			parallel(from, func(first, end int) {
@@ -209,7 +211,7 @@ func factor(ctx context.Context, hessian []float32, n int) (cpu.Float64s, error)
 		}
 		cpu.SubtractProduct(lo, lo, hi-lo, u, left, right, true)
 	}
-	return u, nil
+	return &Factor{u}, nil
 }
 
 // eliminated is a strip of columns, from from to to-1.

@@ -12,6 +12,15 @@ import (
 	"restyle/kernels/cpu"
 )
 
+// gptqOf quantizes a matrix by GPTQ with a Hessian.
+func gptqOf(ctx context.Context, r Rule, dst []byte, w []float32, in int, hessian []float32) error {
+	f, err := NewFactor(ctx, hessian, in)
+	if err != nil {
+		return err
+	}
+	return r.GPTQ(ctx, dst, w, f)
+}
+
 // TestGPTQ quantizes a matrix for correlated inputs. Its products must be closer to the exact ones than those of
 // weights that are rounded to nearest, and with uncorrelated inputs the codes must be the nearest.
 func TestGPTQ(t *testing.T) {
@@ -43,8 +52,8 @@ func TestGPTQ(t *testing.T) {
 	for _, r := range Rules {
 		size := len(w) / in * r.DType().RowBytes(in)
 		nearest, gptq, plain := make([]byte, size), make([]byte, size), make([]byte, size)
-		for _, err := range []error{r.Quantize(nearest, w, in), r.GPTQ(t.Context(), gptq, w, in, hessian),
-			r.GPTQ(t.Context(), plain, w, in, identity), Check(gptq, r.DType(), in)} {
+		for _, err := range []error{r.Quantize(nearest, w, in), gptqOf(t.Context(), r, gptq, w, in, hessian),
+			gptqOf(t.Context(), r, plain, w, in, identity), Check(gptq, r.DType(), in)} {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -191,18 +200,18 @@ func TestGPTQPlain(t *testing.T) {
 				if err := cpu.SetThreads(threads); err != nil {
 					t.Fatal(err)
 				}
-				u, err := factor(t.Context(), h, n)
+				f, err := NewFactor(t.Context(), h, n)
 				if err != nil {
 					t.Fatal(err)
 				}
 				for i := range n {
-					if u.X[i*n+i] != wantD[i] || !slices.Equal(u.X[i*n:][i+1:n], wantU[i*n:][i+1:n]) {
+					if f.u.X[i*n+i] != wantD[i] || !slices.Equal(f.u.X[i*n:][i+1:n], wantU[i*n:][i+1:n]) {
 						t.Fatalf("%s, %d inputs, %d threads: row %d differs from the plain loop's", name, n, threads, i)
 					}
 				}
 				for r, want := range want {
 					got := make([]byte, len(want))
-					if err := r.GPTQ(t.Context(), got, w, n, h); err != nil {
+					if err := r.GPTQ(t.Context(), got, w, f); err != nil {
 						t.Fatal(err)
 					}
 					if !slices.Equal(got, want) {
@@ -226,7 +235,7 @@ func TestGPTQPlain(t *testing.T) {
 	}
 }
 
-// TestGPTQErrors checks that a Hessian that is not positive definite is an error.
+// TestGPTQErrors checks that a Hessian that is not positive definite is an error, and so are sizes that do not agree.
 func TestGPTQErrors(t *testing.T) {
 	const n = 130
 	h := make([]float32, n*n)
@@ -234,9 +243,19 @@ func TestGPTQErrors(t *testing.T) {
 		h[i*n+i] = 1
 	}
 	h[3*n+3] = -1
-	err := INT8.GPTQ(t.Context(), make([]byte, INT8.DType().RowBytes(n)), make([]float32, n), n, h)
+	_, err := NewFactor(t.Context(), h, n)
 	if err == nil {
 		t.Error("a Hessian with a negative element on its diagonal is no error")
+	}
+	if _, err := NewFactor(t.Context(), h, n+1); err == nil {
+		t.Error("a Hessian of another size is no error")
+	}
+	f, err := NewFactor(t.Context(), make([]float32, n*n), n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := INT8.GPTQ(t.Context(), make([]byte, INT8.DType().RowBytes(n)), make([]float32, n+1), f); err == nil {
+		t.Error("a matrix of another size than its factor is no error")
 	}
 }
 
@@ -259,7 +278,7 @@ func TestGPTQStops(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	w, h := make([]float32, n), hessianOf(random, n, n)
 	for left := range 2*blocks + 1 {
-		err := INT4Asym.GPTQ(&countdown{t.Context(), left}, make([]byte, INT4Asym.DType().RowBytes(n)), w, n, h)
+		err := gptqOf(&countdown{t.Context(), left}, INT4Asym, make([]byte, INT4Asym.DType().RowBytes(n)), w, n, h)
 		if done := left == 2*blocks; errors.Is(err, context.Canceled) == done || done && err != nil {
 			t.Errorf("canceled after %d of %d blocks: %v", left, 2*blocks, err)
 		}
@@ -284,7 +303,7 @@ func BenchmarkGPTQ(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("factor/%d", n), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := factor(b.Context(), h, n); err != nil {
+				if _, err := NewFactor(b.Context(), h, n); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -292,7 +311,7 @@ func BenchmarkGPTQ(b *testing.B) {
 		b.Run(fmt.Sprintf("matrix/%d", n), func(b *testing.B) {
 			dst := make([]byte, 2048*INT4Asym.DType().RowBytes(n))
 			for b.Loop() {
-				if err := INT4Asym.GPTQ(b.Context(), dst, w, n, h); err != nil {
+				if err := gptqOf(b.Context(), INT4Asym, dst, w, n, h); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -77,12 +77,12 @@ func runParity(ctx context.Context, args []string, stdout, stderr io.Writer) int
 		return cli.Usage
 	}
 	start := time.Now()
-	show := &progress{status: cli.NewStatusLine(cli.Raw(stderr)), start: start}
+	show := cli.Progress{Line: cli.NewStatusLine(cli.Raw(stderr))}
 	report, err := parity.Run(ctx, paths, parity.Options{
-		Device: o.device, Threads: o.threads, Fused: fused, Quick: o.quick, Only: o.only, Progress: show.step,
+		Device: o.device, Threads: o.threads, Fused: fused, Quick: o.quick, Only: o.only, Progress: show.Draw,
 		Note: func(line string) { fmt.Fprintf(stderr, "bench parity: %s\n", line) },
 	})
-	show.status.Clear()
+	show.Line.Clear()
 	if err == nil {
 		err = o.print(report, time.Since(start), stdout)
 	}
@@ -144,24 +144,4 @@ func (o *parityOptions) print(report *parity.Report, took time.Duration, stdout 
 		}
 	}
 	return cli.PrintJSON(stdout, r)
-}
-
-// progress shows the progress of a command on a terminal.
-type progress struct {
-	status *cli.StatusLine
-	start  time.Time
-	task   string
-}
-
-// step shows what the command is doing, and how long the rest of the task will take.
-func (p *progress) step(task, what string, done float64) {
-	if task != p.task {
-		p.task, p.start = task, time.Now()
-	}
-	line := fmt.Sprintf("%s: %s, %.0f%%", task, what, 100*done)
-	if done > 0.05 {
-		took := time.Since(p.start)
-		line += fmt.Sprintf(", %v left", time.Duration(float64(took)*(1-done)/done).Round(time.Second))
-	}
-	p.status.Draw(line)
 }

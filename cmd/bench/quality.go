@@ -112,16 +112,17 @@ func runQuality(ctx context.Context, args []string, stdout, stderr io.Writer) in
 		fmt.Fprintf(stderr, "bench quality: %v\nsee bench quality -h\n", err)
 		return cli.Usage
 	}
-	show := &progress{status: cli.NewStatusLine(cli.Raw(stderr))}
+	show := cli.Progress{Line: cli.NewStatusLine(cli.Raw(stderr))}
+	var task string
 	var drawn time.Time
 	options.Progress = func(doing, what string, share float64) {
-		if now := time.Now(); doing != show.task || now.Sub(drawn) > 100*time.Millisecond {
-			drawn = now
-			show.step(doing, what, share)
+		if now := time.Now(); doing != task || now.Sub(drawn) > 100*time.Millisecond {
+			task, drawn = doing, now
+			show.Draw(doing, what, share)
 		}
 	}
 	options.Note = func(line string) {
-		show.status.Clear()
+		show.Line.Clear()
 		fmt.Fprintf(stderr, "bench quality: %s\n", line)
 	}
 	if options.Python == "" && o.python != "" {
@@ -129,7 +130,7 @@ func runQuality(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	}
 	start := time.Now()
 	report, err := quality.Run(ctx, options)
-	show.status.Clear()
+	show.Line.Clear()
 	if err == nil {
 		err = o.print(report, time.Since(start), stdout, stderr)
 	}

@@ -32,9 +32,11 @@ and train open it like any other model. IN is a directory, a hub id, or starter,
 
 The head, and an embedding that is tied to it, get 8 bits. An embedding that is not tied, norms,
 biases, learned positions, and the routers of a mixture keep their type. The weights of experts are
-rounded to nearest: GPTQ would need enough inputs of each. quantize prints each matrix with its error,
-and then weights, perplexity of the reference answers to the held-out questions and, with --quality,
-what bench quality counts of the models' own answers, before and after.`
+rounded to nearest: GPTQ would need enough inputs of each.
+
+In memory are the quantized model, and of the original one layer at a time. quantize prints each
+matrix with its error, and then weights, perplexity of the reference answers to the held-out questions
+and, with --quality, what bench quality counts of the models' own answers, before and after.`
 
 // options are the flags.
 type options struct {
@@ -202,36 +204,23 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	dtype := tensor.F32
-	if n := c.DTypes(); n[tensor.BF16] > n[tensor.F32] && n[tensor.F16] == 0 {
-		dtype = tensor.BF16
-	}
-	open := func(q model.Quantization, doing string) (*model.Model, error) {
-		m, err := model.New(d, c.Config, model.Options{DType: dtype, MaxTokens: maxTokens, Quantization: q})
-		if err != nil {
-			return nil, err
-		}
-		progress := func(done, total int64) {
-			status.Draw(fmt.Sprintf("%s: %.0f%%", doing, 100*float64(done)/float64(total)))
-		}
-		if err := c.Load(ctx, d, m.Params(), progress); err != nil {
-			return nil, errors.Join(err, m.Close())
-		}
-		return m, nil
-	}
-	before, err := open(model.Quantization{}, "loading "+in)
-	if err != nil {
-		return nil, err
-	}
-	defer before.Close()
-	q := infer.Quantizations[o.weights]
-	after, err := open(q, "quantizing")
+	show := &cli.Progress{Line: status}
+	after, err := o.nearest(ctx, d, c, show)
 	if err != nil {
 		return nil, err
 	}
 	defer after.Close()
-	if o.rounding == "gptq" && q.Layers != tensor.INT8 {
-		if err := o.calibrate(ctx, d, c, t, before, after, status); err != nil {
+	before, err := openOriginal(ctx, d, c)
+	if err != nil {
+		return nil, err
+	}
+	defer before.Close()
+	if o.rounding == "gptq" && after.Quantization().Layers != tensor.INT8 {
+		text, err := t.calibration(ctx, o.text)
+		if err == nil {
+			err = calibrate(ctx, before, after, text, show)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -242,35 +231,56 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 	if err := hf.Save(out, c, d, after.Params(), hf.SaveOptions{}); err != nil {
 		return nil, err
 	}
-	status.Clear()
-	bytes, err := table(stdout, d, c, after)
-	written = &cost{bytes: bytes}
-	if err == nil {
-		written.perplexity, err = o.perplexities(ctx, d, t, before, after, questions, stdout, status)
+	written = &cost{bytes: weightBytes(after)}
+	if err := table(ctx, stdout, before, after, show); err != nil {
+		return written, err
 	}
+	written.perplexity, err = o.perplexities(ctx, t, before, after, questions, stdout, show)
 	return written, err
 }
 
+// nearest returns the model with each weight rounded by itself.
+func (o options) nearest(ctx context.Context, d *kernels.Device, c *hf.Checkpoint, show *cli.Progress) (*model.Model,
+	error) {
+	m, err := model.New(d, c.Config, model.Options{DType: dtypeOf(c), MaxTokens: maxTokens,
+		Quantization: infer.Quantizations[o.weights]})
+	if err != nil {
+		return nil, err
+	}
+	err = c.Load(ctx, d, m.Params(), func(done, total int64) {
+		show.Draw("rounding to nearest", "", float64(done)/float64(total))
+	})
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
 // perplexities measures the perplexity before and after, and prints that with INT8 activations.
-func (o options) perplexities(ctx context.Context, d *kernels.Device, t *texts, before, after *model.Model,
-	questions []data.Question, stdout io.Writer, status *cli.StatusLine) (of [2]float64, err error) {
-	status.Draw("measuring perplexity")
-	for i, m := range []*model.Model{before, after} {
-		if of[i], err = t.perplexity(ctx, m, questions); err != nil {
-			return of, err
-		}
+func (o options) perplexities(ctx context.Context, t *texts, before *original, after *model.Model,
+	questions []data.Question, stdout io.Writer, show *cli.Progress) (of [2]float64, err error) {
+	answers, err := t.answers(questions)
+	if err != nil {
+		return of, err
 	}
-	if o.weights != "int8" {
-		return of, nil
+	measure := func(task string, m *model.Model, load func(context.Context, int) error) (float64, error) {
+		return perplexity(ctx, m, load, answers, func(what string, share float64) { show.Draw(task, what, share) })
 	}
+	if of[0], err = measure("perplexity before", before.Model, before.load); err != nil {
+		return of, err
+	}
+	if of[1], err = measure("perplexity after", after, nil); err != nil || o.weights != "int8" {
+		return of, err
+	}
+	d := after.Device()
 	d.SetINT8Activations(true)
-	lossINT8, err := t.perplexity(ctx, after, questions)
+	ofINT8, err := measure("perplexity with INT8 activations", after, nil)
 	d.SetINT8Activations(false)
 	if err != nil {
 		return of, err
 	}
-	status.Clear()
+	show.Line.Clear()
 	_, err = fmt.Fprintf(stdout, "perplexity with INT8 activations too, as in chat --quantize int8x8: %.4f, %+.2f%%\n",
-		lossINT8, 100*(lossINT8/of[0]-1))
+		ofINT8, 100*(ofINT8/of[0]-1))
 	return of, err
 }

@@ -39,163 +39,147 @@ func (o options) texts(c *hf.Checkpoint) (*texts, error) {
 		Seq: min(maxTokens, c.Config.Positions())}}, nil
 }
 
-// perplexity returns e to the mean loss of the reference answers.
-func (t *texts) perplexity(ctx context.Context, m *model.Model, questions []data.Question) (float64, error) {
-	sum, targets := 0.0, 0
-	for _, q := range questions {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		messages := []chat.Message{{Role: "user", Content: dataset.Question(q.Instruction, q.Input)},
-			{Role: "assistant", Content: q.Output}}
-		x, _, err := t.encoder.Encode(dataset.Conversation{Messages: messages})
-		if err != nil {
-			return 0, err
-		}
-		if len(x.IDs) == 0 {
-			continue
-		}
-		l, err := m.Loss(model.Batch{IDs: x.IDs, Labels: x.Labels})
-		if err != nil {
-			return 0, err
-		}
-		sum, targets = sum+l.Sum, targets+l.Targets
-	}
-	return math.Exp(sum / float64(targets)), nil
-}
-
-// calibrate quantizes the linear layers in after's layers by GPTQ, for the inputs that they have in before.
-func (o options) calibrate(ctx context.Context, d *kernels.Device, c *hf.Checkpoint, t *texts,
-	before, after *model.Model, status *cli.StatusLine) (err error) {
-	hessians, arena, err := o.hessians(ctx, d, t, before, status)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, arena.Close()) }()
-	rule := quant.RuleFor(after.Quantization().Layers)
-	originals := before.Params()
-	for i, p := range after.Params() {
-		h, ok := hessians(originals[i].W)
-		if !ok {
-			continue
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		status.Draw(fmt.Sprintf("rounding %s", p.Name))
-		w, err := d.Floats(originals[i].W)
-		if err != nil {
-			return err
-		}
-		rows := make([]byte, p.W.Bytes())
-		if err := rule.GPTQ(ctx, rows, w, p.W.Dim(-1), h.F32()); err != nil {
-			return fmt.Errorf("%s: %w", p.Name, err)
-		}
-		d.UploadBytes(p.W, rows)
-	}
-	return d.Err()
-}
-
-// hessians runs the calibration text through a model, and returns the sum of x·xᵀ over the inputs of each matrix.
-func (o options) hessians(ctx context.Context, d *kernels.Device, t *texts, m *model.Model,
-	status *cli.StatusLine) (find func(w tensor.Tensor) (tensor.Tensor, bool), arena *kernels.Arena, err error) {
+// calibration returns the first conversations of the starter dataset, as many as are not empty of n.
+func (t *texts) calibration(ctx context.Context, n int) (text []model.Batch, err error) {
 	source, err := dataset.OpenConversations(ctx, dataset.StarterSpec, dataset.Options{Starter: data.Starter})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	type sum struct{ w, h tensor.Tensor }
-	var sums []sum
-	size := 0
-	m.OnInputs = func(w, x tensor.Tensor) { size += kernels.SizeOf(func(a *kernels.Arena) { square(a, x) }) + 256 }
-	defer func() { m.OnInputs = nil }()
-	if _, err := m.Loss(model.Batch{IDs: []int32{0}}); err != nil {
-		return nil, nil, err
-	}
-	if arena, err = d.NewArena("sums of inputs", size); err != nil {
-		return nil, nil, err
-	}
-	at := 0
-	m.OnInputs = func(w, x tensor.Tensor) {
-		if len(sums) <= at {
-			sums = append(sums, sum{w, square(arena, x)})
-			d.Zero(sums[at].h)
-		}
-		d.LinearGradient(sums[at].h, x, x, 0, true)
-		at++
-	}
-	for n := 0; n < o.text; n++ {
-		if err := ctx.Err(); err != nil {
-			return nil, nil, errors.Join(err, arena.Close())
-		}
-		status.Draw(fmt.Sprintf("calibrating: %d of %d conversations", n, o.text))
+	for range n {
 		conversation, err := source.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		x, _, err2 := t.encoder.Encode(conversation)
 		if err := errors.Join(err, err2); err != nil {
-			return nil, nil, errors.Join(err, arena.Close())
+			return nil, err
 		}
-		at = 0
 		if len(x.IDs) > 0 {
-			_, err = m.Loss(model.Batch{IDs: x.IDs, Labels: x.Labels})
-		}
-		if err != nil {
-			return nil, nil, errors.Join(err, arena.Close())
+			text = append(text, model.Batch{IDs: x.IDs})
 		}
 	}
-	return func(w tensor.Tensor) (tensor.Tensor, bool) {
-		for _, s := range sums {
-			if w.Addr >= s.w.Addr && w.Addr < s.w.Addr+uintptr(s.w.Bytes()) {
-				return s.h, true
-			}
+	if len(text) == 0 {
+		return nil, fmt.Errorf("no conversation of the calibration text fits the model's %d positions: use --rounding nearest",
+			t.encoder.Seq)
+	}
+	return text, nil
+}
+
+// answers returns questions with their reference answers, which are the targets.
+func (t *texts) answers(questions []data.Question) (list []model.Batch, err error) {
+	for _, q := range questions {
+		messages := []chat.Message{{Role: "user", Content: dataset.Question(q.Instruction, q.Input)},
+			{Role: "assistant", Content: q.Output}}
+		x, _, err := t.encoder.Encode(dataset.Conversation{Messages: messages})
+		if err != nil {
+			return nil, err
 		}
-		return tensor.Tensor{}, false
-	}, arena, nil
+		if len(x.IDs) > 0 {
+			list = append(list, model.Batch{IDs: x.IDs, Labels: x.Labels})
+		}
+	}
+	return list, nil
 }
 
-// square allocates the sum of x·xᵀ over the rows x.
-func square(a *kernels.Arena, x tensor.Tensor) tensor.Tensor {
-	return a.New("hessian", tensor.F32, x.Dim(-1), x.Dim(-1))
+// tokens returns the number of tokens of batches.
+func tokens(batches []model.Batch) (n int) {
+	for _, b := range batches {
+		n += len(b.IDs)
+	}
+	return n
 }
 
-// table prints each quantized matrix with its error, and returns the bytes of all weights, before and after.
-func table(out io.Writer, d *kernels.Device, c *hf.Checkpoint, m *model.Model) (bytes [2]float64, err error) {
+// perplexity returns e to the mean loss of answers. It calls load, unless it is nil, before it uses a layer.
+func perplexity(ctx context.Context, m *model.Model, load func(ctx context.Context, layer int) error,
+	answers []model.Batch, progress func(what string, share float64)) (float64, error) {
+	layers, all := m.Config().Layers, tokens(answers)
+	losses, err := m.LossByLayer(answers, func(layer, i int) error {
+		where := "head"
+		if layer < layers {
+			where = fmt.Sprintf("layer %d of %d", layer+1, layers)
+		}
+		progress(fmt.Sprintf("%s, question %d of %d", where, i+1, len(answers)),
+			float64(layer*all+tokens(answers[:i]))/float64((layers+1)*all))
+		if load != nil && i == 0 && layer < layers {
+			return load(ctx, layer)
+		}
+		return ctx.Err()
+	})
+	sum, targets := 0.0, 0
+	for _, l := range losses {
+		sum, targets = sum+l.Sum, targets+l.Targets
+	}
+	return math.Exp(sum / float64(targets)), err
+}
+
+// weightBytes returns the bytes of all weights, before and after they are quantized.
+func weightBytes(m *model.Model) (of [2]float64) {
+	for _, p := range m.Params() {
+		was := p.W.Bytes()
+		if p.W.DType.Quantized() {
+			was = p.W.Len() * m.DType().Size()
+		}
+		of[0], of[1] = of[0]+float64(was), of[1]+float64(p.W.Bytes())
+	}
+	return of
+}
+
+// table prints each quantized matrix with its error.
+func table(ctx context.Context, out io.Writer, before *original, after *model.Model, show *cli.Progress) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "matrix\tshape\ttype\tKiB\terror ‖Ŵ-W‖/‖W‖")
-	was, is, kept := 0, 0, 0
-	for _, p := range m.Params() {
-		is += p.W.Bytes()
+	kept, layer := 0, model.Outside
+	originals := before.Params()
+	for i, p := range after.Params() {
 		if !p.W.DType.Quantized() {
-			was += p.W.Bytes()
 			kept++
 			continue
 		}
-		was += p.W.Len() * m.DType().Size()
-		original, _, err := c.ReadF32(p.Name)
-		if err != nil {
-			return bytes, err
-		}
-		var rows []byte
-		if err := d.Read(p.W, func(chunk []byte) error { rows = append(rows, chunk...); return nil }); err != nil {
-			return bytes, err
-		}
-		back := make([]float32, len(original))
-		if err := quant.Dequantize(back, rows, p.W.DType, p.W.Dim(-1)); err != nil {
-			return bytes, err
-		}
-		off, all := 0.0, 0.0
-		for i, x := range original {
-			j := i
-			if p.Transposed { // files store the matrix as [in, out]
-				j = i%p.W.Rows()*p.W.Dim(-1) + i/p.W.Rows()
+		show.Draw("comparing matrices", "", float64(i)/float64(len(originals)))
+		if p.Layer != model.Outside && p.Layer != layer {
+			layer = p.Layer
+			if err := before.load(ctx, layer); err != nil {
+				return err
 			}
-			off += math.Pow(float64(back[j])-float64(x), 2)
-			all += float64(x) * float64(x)
 		}
-		fmt.Fprintf(w, "%s\t%v\t%v\t%d\t%.4f\n", p.Name, p.W.Shape, p.W.DType, p.W.Bytes()>>10, math.Sqrt(off/all))
+		e, err := distance(ctx, after.Device(), p.W, originals[i].W)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%s\t%v\t%v\t%d\t%.4f\n", p.Name, p.W.Shape, p.W.DType, p.W.Bytes()>>10, e)
 	}
-	fmt.Fprintf(w, "%d other parameters\t\t%v\t\t0\n", kept, m.DType())
+	fmt.Fprintf(w, "%d other parameters\t\t%v\t\t0\n", kept, after.DType())
 	fmt.Fprintln(w)
-	return [2]float64{float64(was), float64(is)}, w.Flush()
+	show.Line.Clear()
+	return w.Flush()
+}
+
+// distance returns ‖Ŵ-W‖/‖W‖ of a quantized matrix Ŵ. It takes a few rows at a time.
+func distance(ctx context.Context, d *kernels.Device, quantized, original tensor.Tensor) (float64, error) {
+	in := original.Dim(-1)
+	off, all := 0.0, 0.0
+	rows := max(1, 1<<20/in)
+	for lo := 0; lo < original.Rows(); lo += rows {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		hi := min(lo+rows, original.Rows())
+		w, err := d.Floats(original.Slice(lo, hi))
+		if err != nil {
+			return 0, err
+		}
+		part := quantized.Slice(lo, hi)
+		codes, back := make([]byte, part.Bytes()), make([]float32, len(w))
+		if err := d.DownloadBytes(codes, part); err != nil {
+			return 0, err
+		}
+		if err := quant.Dequantize(back, codes, part.DType, in); err != nil {
+			return 0, err
+		}
+		for i, x := range w {
+			e := float64(back[i]) - float64(x)
+			off, all = off+e*e, all+float64(x)*float64(x)
+		}
+	}
+	return math.Sqrt(off / all), nil
 }

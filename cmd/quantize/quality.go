@@ -31,7 +31,7 @@ func (o options) answers(ctx context.Context, in, out string, questions []data.Q
 	q := quality.Options{Questions: questions, MaxTokens: answerTokens, Style: style, Python: python, Device: "cpu",
 		Template: o.template,
 		Models:   []quality.Model{{Label: quality.Base, Name: in}, {Label: quality.Tuned, Name: out}},
-		Threads:  o.threads, Progress: func(doing, what string, _ float64) { status.Draw(doing + " " + what) }}
+		Threads:  o.threads, Progress: (&cli.Progress{Line: status}).Draw}
 	r, err := quality.Run(ctx, q)
 	if errors.Is(err, sandbox.ErrUnavailable) {
 		q.Python = ""

@@ -64,6 +64,10 @@ var quantMutants = []mutant{
 	{"quant/tied-table-stays", "model/embedding.go", "b.products = b.quantization.Head", "", "./hf -run Quantized"},
 	{"quant/floats-as-codes", "hf/checkpoint.go", "if info.DType != \"U8\" {", "if info.DType == \"\" {", "./hf -run FuzzQuantized"},
 	{"quant/cost-after-for-before", "cmd/quantize/quality.go", "n[0], n[1], n[1]-n[0])", "n[1], n[0], n[1]-n[0])", "./cmd/quantize -run TestQuantize"},
+	{"quant/first-layer-for-all", "cmd/quantize/calibrate.go", "return before.load(ctx, layer)", "return before.load(ctx, 0)",
+		"./cmd/quantize -run TestCalibrate"},
+	{"quant/factor-of-first-inputs", "cmd/quantize/calibrate.go", "one.sum.F32(), one", "h.all[0].sum.F32(), one",
+		"./cmd/quantize -run TestCalibrate"},
 	{"quant/unchecked-file", "hf/quantized.go", "return quant.Check(k.out, from, in)", "return nil", "./hf -run Quantized"},
 	{"quant/config-without-types", "hf/save.go", "changed[quantizationKey] = q", "_ = q", "./hf -run Quantized"},
 }

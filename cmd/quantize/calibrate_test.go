@@ -1,0 +1,281 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"restyle/hf"
+	"restyle/internal/cli"
+	"restyle/kernels"
+	"restyle/model"
+	"restyle/quant"
+	"restyle/tensor"
+)
+
+// configs are small models of each kind. Their layers have matrices of different sizes, and the last has a layer with a
+// mixture between two without.
+var configs = map[string]string{
+	"llama": `{"model_type": "llama", "vocab_size": 64, "hidden_size": 48, "intermediate_size": 136, "num_hidden_layers": 3,
+		"num_attention_heads": 6, "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
+		"tie_word_embeddings": true}`,
+	"gpt2": `{"model_type": "gpt2", "vocab_size": 64, "n_embd": 40, "n_layer": 2, "n_head": 4, "n_positions": 64,
+		"layer_norm_epsilon": 1e-5}`,
+	"qwen3_moe": `{"model_type": "qwen3_moe", "vocab_size": 64, "hidden_size": 32, "intermediate_size": 64,
+		"moe_intermediate_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
+		"head_dim": 16, "num_experts": 4, "num_experts_per_tok": 2, "mlp_only_layers": [0, 2], "decoder_sparse_step": 1,
+		"max_position_embeddings": 64, "rms_norm_eps": 1e-6, "tie_word_embeddings": false}`,
+}
+
+// saved saves a model with random weights and opens it.
+func saved(t *testing.T, d *kernels.Device, config string) *hf.Checkpoint {
+	t.Helper()
+	c, err := hf.NewModel(map[string][]byte{"config.json": []byte(config)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.New(d, c.Config, model.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, p := range m.Params() {
+		x := make([]float32, p.W.Len())
+		for i := range x {
+			x[i] = float32(0.3 * random.NormFloat64())
+			if p.Norm {
+				x[i]++
+			}
+		}
+		d.Upload(p.W, x)
+	}
+	dir := t.TempDir()
+	if err := hf.Save(dir, c, d, m.Params(), hf.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if c, err = hf.OpenModel(dir); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// wholeGPTQ returns the bytes of each matrix in layers that gets GPTQ, with Hessians of whole passes through a model
+// that is all in memory, and a factor for each matrix.
+func wholeGPTQ(t *testing.T, d *kernels.Device, c *hf.Checkpoint, text []model.Batch) map[string][]byte {
+	t.Helper()
+	m, err := model.New(d, c.Config, model.Options{DType: dtypeOf(c), MaxTokens: maxTokens})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if err := c.Load(t.Context(), d, m.Params(), nil); err != nil {
+		t.Fatal(err)
+	}
+	arena, err := d.NewArena("Hessians", 1<<24)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer arena.Close()
+	type sum struct{ w, h tensor.Tensor }
+	sums := map[string]sum{}
+	m.OnInputs = func(w, x tensor.Tensor) {
+		if _, ok := sums[w.Name]; !ok {
+			sums[w.Name] = sum{w, arena.New("h", tensor.F32, x.Dim(-1), x.Dim(-1))}
+			d.Zero(sums[w.Name].h)
+		}
+		d.LinearGradient(sums[w.Name].h, x, x, 0, true)
+	}
+	for _, b := range text {
+		if _, err := m.Loss(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := map[string][]byte{}
+	for _, p := range m.Params() {
+		for _, s := range sums {
+			if p.W.Addr < s.w.Addr || p.W.Addr >= s.w.Addr+uintptr(s.w.Bytes()) {
+				continue
+			}
+			w, err := d.Floats(p.W)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := quant.NewFactor(t.Context(), s.h.F32(), p.W.Dim(-1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[p.Name] = make([]byte, p.W.Rows()*tensor.INT4Z.RowBytes(p.W.Dim(-1)))
+			if err := quant.INT4Asym.GPTQ(t.Context(), all[p.Name], w, f); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return all
+}
+
+// TestCalibrate compares what calibrate writes with GPTQ of whole passes, byte by byte. Experts stay as they were.
+func TestCalibrate(t *testing.T) {
+	for name, config := range configs {
+		t.Run(name, func(t *testing.T) {
+			d, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			c := saved(t, d, config)
+			random := rand.New(rand.NewPCG(3, 4))
+			var text []model.Batch
+			for _, n := range []int{20, 1, 64, 33} {
+				var b model.Batch
+				for range n {
+					b.IDs = append(b.IDs, int32(random.IntN(64)))
+				}
+				text = append(text, b)
+			}
+			want := wholeGPTQ(t, d, c, text)
+			show := &cli.Progress{Line: cli.NewStatusLine(io.Discard)}
+			after, err := options{weights: "int4"}.nearest(t.Context(), d, c, show)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer after.Close()
+			nearest := bytesOf(t, d, after)
+			before, err := openOriginal(t.Context(), d, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer before.Close()
+			memory := d.InUse()
+			if err := calibrate(t.Context(), before, after, text, show); err != nil {
+				t.Fatal(err)
+			}
+			if n := d.InUse(); n != memory {
+				t.Errorf("%d bytes are in use afterwards, %d before", n, memory)
+			}
+			differ := 0
+			for name, got := range bytesOf(t, d, after) {
+				expected, ok := want[name]
+				if !ok {
+					expected = nearest[name]
+				} else if !bytes.Equal(got, nearest[name]) {
+					differ++
+				}
+				if !bytes.Equal(got, expected) {
+					t.Errorf("%s differs", name)
+				}
+			}
+			if differ < len(want)/2 || len(want) < 4*c.Config.Layers {
+				t.Errorf("GPTQ changed %d of %d matrices", differ, len(want))
+			}
+		})
+	}
+}
+
+// bytesOf returns the bytes of each parameter.
+func bytesOf(t *testing.T, d *kernels.Device, m *model.Model) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	for _, p := range m.Params() {
+		all[p.Name] = make([]byte, p.W.Bytes())
+		if err := d.DownloadBytes(all[p.Name], p.W); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// drawn collects what is drawn on a status line, and calls found when that contains text for the first time.
+type drawn struct {
+	bytes.Buffer
+	text  string
+	found func()
+}
+
+func (d *drawn) Write(p []byte) (int, error) {
+	if d.found != nil && strings.Contains(string(p), d.text) {
+		d.found()
+		d.found = nil
+	}
+	return d.Buffer.Write(p)
+}
+
+// TestProgress checks what the status line of a terminal says.
+func TestProgress(t *testing.T) {
+	var lines drawn
+	status := &cli.StatusLine{W: &lines, Width: func() int { return 80 }}
+	o := options{weights: "int4", rounding: "gptq", text: 2}
+	err := o.quantize(t.Context(), "starter", filepath.Join(t.TempDir(), "out"), io.Discard, status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`rounding to nearest: 100%, \d+s left`,
+		`GPTQ: layer 1 of 6, conversation 1 of 2, 0%`, `GPTQ: layer 1 of 6, conversation 2 of 2, \d+%`,
+		`GPTQ: layer 1 of 6, matrix 1 of 7, \d+%`, `GPTQ: layer 6 of 6, matrix 7 of 7, 9\d%, \d+s left`,
+		`writing `, `comparing matrices: \d+%`,
+		`perplexity before: layer 1 of 6, question 1 of \d+, 0%`, `perplexity before: head, question \d+ of \d+, 100%, \d+s left`,
+		`perplexity after: layer 6 of 6, question 120 of \d+, \d+%, \d+s left`,
+	} {
+		if !regexp.MustCompile(want).Match(lines.Bytes()) {
+			t.Errorf("no line is like %s", want)
+		}
+	}
+}
+
+// TestReadingShare checks the estimate for a layer of Llama-3.2-1B, half of which is reading with 7,500 tokens.
+func TestReadingShare(t *testing.T) {
+	var params []model.Param
+	for _, shape := range [][2]int{{2048, 2048}, {512, 2048}, {512, 2048}, {2048, 2048}, {8192, 2048}, {8192, 2048},
+		{2048, 8192}} {
+		params = append(params, model.Param{W: tensor.Tensor{DType: tensor.INT4Z, Shape: shape[:]}})
+	}
+	params = append(params, model.Param{W: tensor.Tensor{DType: tensor.BF16, Shape: []int{2048}}})
+	for tokens, want := range map[int]float64{1000: 0.1, 7500: 0.5, 67000: 0.9} {
+		if got := readingShare(params, tokens); math.Abs(got-want) > 0.02 {
+			t.Errorf("%d tokens: %.3f, want %.2f", tokens, got, want)
+		}
+	}
+}
+
+// TestInterrupted interrupts a run at each stage: before the model is written there is no directory, and afterwards it
+// is complete.
+func TestInterrupted(t *testing.T) {
+	for stage, written := range map[string]bool{
+		"rounding to nearest": false, "layer 3 of 6, conversation 2": false, "layer 2 of 6, matrix 3": false,
+		"comparing matrices": true, "perplexity before: layer 2": true,
+	} {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		out := filepath.Join(t.TempDir(), "out")
+		status := &cli.StatusLine{W: &drawn{text: stage, found: stop}, Width: func() int { return 80 }}
+		err := options{weights: "int4", rounding: "gptq", text: 2}.quantize(ctx, "starter", out, io.Discard, status)
+		if ctx.Err() == nil {
+			t.Errorf("%s: the status line never says that", stage)
+		}
+		if !written {
+			if _, missing := os.Stat(out); !errors.Is(err, context.Canceled) || missing == nil {
+				t.Errorf("%s: %v, and the directory: %v", stage, err, missing)
+			}
+			continue
+		}
+		if !errors.As(err, new(*stopped)) {
+			t.Errorf("%s: %v", stage, err)
+		}
+		c, err := hf.OpenModel(out)
+		if err != nil {
+			t.Errorf("%s: %v", stage, err)
+			continue
+		}
+		_ = c.Close()
+	}
+}
