@@ -146,8 +146,8 @@ func (d *Device) wgmmaTakes(p cpu.Product, keep tensor.Matrix, follows bool) boo
 	return true
 }
 
-// wgmmaTiled is wgmma with a tile. If nothing is kept, keep is any matrix. If p is the pairs of a coded product, that is
-// of; otherwise of is the zero value.
+// wgmmaTiled is wgmma with a tile. If nothing is kept, keep is any matrix. If p is the pairs of a coded product, that
+// is of; otherwise of is the zero value.
 func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool, t wgmmaTile, of coded) {
 	m, n, k := p.C.Rows, p.C.Cols, depth(p)
 	columns, atOnce := t.out(gated)

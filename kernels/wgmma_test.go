@@ -69,7 +69,8 @@ func TestWGMMA(t *testing.T) {
 	t.Setenv("RESTYLE_CACHE", t.TempDir())
 	for how, wrong := range []string{"", "a barrier that is not initialized", "never come",
 		"more bytes than", "at which all have arrived", "no multiple of 1024", "never come", "multiply differently",
-		"d", "without a fence since", "never come", "another number of threads", "without waiting for the tiles", "a race", ""} {
+		"d", "without a fence since", "never come", "another number of threads", "without waiting for the tiles",
+		"a race", ""} {
 		d, c, want, err := wgmmaRun(t, how, how == 14)
 		switch {
 		case wrong == "d": // what is read too early is not the product

@@ -28,8 +28,8 @@ func recorded(t *testing.T, m *Model, f func()) map[string][]float32 {
 	return all
 }
 
-// TestLossByLayer compares batches that go through a model layer by layer, with the weights of only one layer in memory,
-// with whole passes, bit by bit: the inputs of every linear layer, the logits of routers, and the losses.
+// TestLossByLayer compares batches that go through a model layer by layer, with the weights of only one layer in
+// memory, with whole passes, bit by bit: the inputs of every linear layer, the logits of routers, and the losses.
 func TestLossByLayer(t *testing.T) {
 	for name, cfg := range shapes {
 		for _, opts := range []Options{{DType: tensor.F32}, {DType: tensor.BF16}, {DType: tensor.F32, PadPasses: true}} {

@@ -26,8 +26,8 @@ type Model struct {
 	OnHidden func(name string, h tensor.Tensor)
 
 	// OnInputs, if not nil, is called with the inputs x [rows, in] of each linear layer in the model's layers, and its
-	// weight w, as Loss, LossByLayer, Gradient and Logits compute them. Experts and routers are left out. The tensors are only valid
-	// during the call.
+	// weight w, as Loss, LossByLayer, Gradient and Logits compute them. Experts and routers are left out. The
+	// tensors are only valid during the call.
 	OnInputs func(w, x tensor.Tensor)
 	// OnRouting, if not nil, is called for each layer with a mixture of experts, with the router's logits, [rows, experts]
 	// F32, and the routing. They are only valid during the call.

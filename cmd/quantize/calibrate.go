@@ -56,8 +56,8 @@ func calibrate(ctx context.Context, before *original, after *model.Model, text [
 	return err
 }
 
-// readingShare estimates the share of a layer's time that it takes to read the text; the rest is rounding. A token takes
-// one unit per weight, and rounding, which computes in float64, two per weight and input of its matrix.
+// readingShare estimates the share of a layer's time that it takes to read the text; the rest is rounding. A token
+// takes one unit per weight, and rounding, which computes in float64, two per weight and input of its matrix.
 func readingShare(params []model.Param, tokens int) float64 {
 	reading, rounding := 0.0, 0.0
 	for _, p := range params {

@@ -24,8 +24,8 @@ import (
 // configs are small models of each kind. Their layers have matrices of different sizes, and the last has a layer with a
 // mixture between two without.
 var configs = map[string]string{
-	"llama": `{"model_type": "llama", "vocab_size": 64, "hidden_size": 48, "intermediate_size": 136, "num_hidden_layers": 3,
-		"num_attention_heads": 6, "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
+	"llama": `{"model_type": "llama", "vocab_size": 64, "hidden_size": 48, "intermediate_size": 136,
+		"num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
 		"tie_word_embeddings": true}`,
 	"gpt2": `{"model_type": "gpt2", "vocab_size": 64, "n_embd": 40, "n_layer": 2, "n_head": 4, "n_positions": 64,
 		"layer_norm_epsilon": 1e-5}`,
@@ -223,7 +223,8 @@ func TestProgress(t *testing.T) {
 		`GPTQ: layer 1 of 6, conversation 1 of 2, 0%`, `GPTQ: layer 1 of 6, conversation 2 of 2, \d+%`,
 		`GPTQ: layer 1 of 6, matrix 1 of 7, \d+%`, `GPTQ: layer 6 of 6, matrix 7 of 7, 9\d%, \d+s left`,
 		`writing `, `comparing matrices: \d+%`,
-		`perplexity before: layer 1 of 6, question 1 of \d+, 0%`, `perplexity before: head, question \d+ of \d+, 100%, \d+s left`,
+		`perplexity before: layer 1 of 6, question 1 of \d+, 0%`,
+		`perplexity before: head, question \d+ of \d+, 100%, \d+s left`,
 		`perplexity after: layer 6 of 6, question 120 of \d+, \d+%, \d+s left`,
 	} {
 		if !regexp.MustCompile(want).Match(lines.Bytes()) {

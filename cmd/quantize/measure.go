@@ -59,8 +59,8 @@ func (t *texts) calibration(ctx context.Context, n int) (text []model.Batch, err
 		}
 	}
 	if len(text) == 0 {
-		return nil, fmt.Errorf("no conversation of the calibration text fits the model's %d positions: use --rounding nearest",
-			t.encoder.Seq)
+		return nil, fmt.Errorf("no conversation of the calibration text fits the model's %d positions: use "+
+			"--rounding nearest", t.encoder.Seq)
 	}
 	return text, nil
 }
