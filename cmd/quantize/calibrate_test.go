@@ -25,8 +25,8 @@ import (
 // mixture between two without.
 var configs = map[string]string{
 	"llama": `{"model_type": "llama", "vocab_size": 64, "hidden_size": 48, "intermediate_size": 136,
-		"num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
-		"tie_word_embeddings": true}`,
+		"num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2, "max_position_embeddings": 64,
+		"rms_norm_eps": 1e-5, "tie_word_embeddings": true}`,
 	"gpt2": `{"model_type": "gpt2", "vocab_size": 64, "n_embd": 40, "n_layer": 2, "n_head": 4, "n_positions": 64,
 		"layer_norm_epsilon": 1e-5}`,
 	"qwen3_moe": `{"model_type": "qwen3_moe", "vocab_size": 64, "hidden_size": 32, "intermediate_size": 64,
