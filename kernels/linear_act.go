@@ -25,9 +25,9 @@ const (
 // x is [rows, in], w [out, in], bias [out] or the zero Tensor, and y [rows, out], all of one type. pre is of the shape
 // of y, or the zero Tensor if no backward pass needs it.
 //
-// On the CPU, and on a GPU in BF16 with restyle's own products of more than a few rows, it is one kernel that rounds y
-// once. Otherwise it is two, and pre is rounded to the type between them. For the backward pass, see
-// ActivationBackward, LinearBackward, LinearGradient and BiasGradient.
+// Fused ("linear_activation"), on the CPU, and on a GPU in BF16 with restyle's own products of more than a few rows, it
+// is one kernel that rounds y once. Otherwise it is two, and pre is rounded to the type between them. For the backward
+// pass, see ActivationBackward, LinearBackward, LinearGradient and BiasGradient.
 func (d *Device) LinearActivation(y, pre, x, w, bias tensor.Tensor, act Activation) {
 	const op = "LinearActivation"
 	in, out := checkLinear(op, y, x, w)
@@ -39,12 +39,33 @@ func (d *Device) LinearActivation(y, pre, x, w, bias tensor.Tensor, act Activati
 	if pre.Ok() {
 		want(op, "pre", pre, y.DType, y.Len())
 	}
-	if act < GELUExact || act > SiLU {
-		panic(fmt.Sprintf("%s: activation %d: must be GELUExact, GELUTanh or SiLU", op, act))
+	checkActivation(op, act)
+	if !d.fused("linear_activation") {
+		if !pre.Ok() {
+			pre = y
+		}
+		d.Linear(pre.View(y.Shape...), x, w, bias)
+		d.activation(y, pre, act)
+		return
 	}
 	d.ran("linear_activation")
 	d.product(cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr, Act: act,
 		Pre: pre.Addr})
+}
+
+func checkActivation(op string, act Activation) {
+	if act < GELUExact || act > SiLU {
+		panic(fmt.Sprintf("%s: activation %d: must be GELUExact, GELUTanh or SiLU", op, act))
+	}
+}
+
+// activation computes y = act(pre).
+func (d *Device) activation(y, pre tensor.Tensor, act Activation) {
+	if act == SiLU {
+		d.SiLU(y, pre)
+		return
+	}
+	d.GELU(y, pre, act == GELUTanh)
 }
 
 // ActivationBackward computes the gradient of an activation, dpre = dy · act′(pre). All are of the same type and
@@ -61,7 +82,8 @@ func (d *Device) ActivationBackward(dpre, dy, pre tensor.Tensor, act Activation)
 	d.siluBackward(dpre.View(pre.Shape...).Matrix(), dy.View(pre.Shape...).Matrix(), pre.Matrix())
 }
 
-// maxGateUpRows is the maximum number of rows of gates and ups that LinearSwiGLU has in memory at a time.
+// maxGateUpRows is the maximum number of rows of gates and ups, or of gradients of activations, that are in scratch
+// memory at a time.
 const maxGateUpRows = 2048
 
 // LinearSwiGLU is a linear layer of gates and ups, and SwiGLU behind it:
@@ -116,4 +138,135 @@ func (d *Device) LinearSwiGLU(y, gateUp, x, w, bias tensor.Tensor) {
 // gateUpScratch lays out the gates and ups of some of the rows.
 func gateUpScratch(cut cut, t tensor.DType, rows, outputs int) tensor.Tensor {
 	return cut("gate and up", t, min(rows, maxGateUpRows), outputs)
+}
+
+// ActivationLinearBackward computes the gradient of a linear layer behind an activation, Linear(act(pre), w), with
+// respect to pre:
+//
+//	dact = dy·w
+//	dpre = dact · act′(pre)
+//
+// dy is [rows, out], w [out, in], and dpre and pre [rows, in], all of one type. dpre must not overlap the others.
+//
+// Fused ("linear_activation"), on the CPU, and on a GPU of compute capability 9.0 in BF16 and F16, it is one kernel,
+// which does not round dact. Otherwise it is two, and at most 2,048 rows of dact are in scratch memory at a time.
+func (d *Device) ActivationLinearBackward(dpre, dy, w, pre tensor.Tensor, act Activation) {
+	const op = "ActivationLinearBackward"
+	in, out := checkLinear(op, dy, dpre, w)
+	want(op, "w", w, dy.DType, out, in)
+	want(op, "dpre", dpre, dy.DType, dpre.Len())
+	want(op, "pre", pre, dy.DType, dpre.Len())
+	checkActivation(op, act)
+	pre, dpre, dy = pre.View(dy.Rows(), in), dpre.View(dy.Rows(), in), dy.View(dy.Rows(), out)
+	p := cpu.Product{C: dpre.Matrix(), A: dy.Matrix(), B: w.Matrix(), Act: act, Pre: pre.Addr, Gradient: true}
+	if d.fused("linear_activation") {
+		d.ran("activation_linear_backward")
+		d.productGradient(p, dpre)
+		return
+	}
+	d.inputGradients(p, func(dact tensor.Tensor, from, to int) {
+		d.LinearBackward(dact, dy.Slice(from, to), w, false)
+		d.ActivationBackward(dpre.Slice(from, to), dact, pre.Slice(from, to), act)
+	})
+}
+
+// SwiGLULinearBackward computes the gradient of a linear layer behind SwiGLU, Linear(SwiGLU(gateUp), w), with respect
+// to gateUp:
+//
+//	dact = dy·w
+//	dGateUp = SwiGLUBackward(dact, gateUp)
+//
+// dy is [rows, out], w [out, inner], and dGateUp and gateUp [rows, 2·inner], all of one type. dGateUp must not overlap
+// the others.
+//
+// Fused ("swiglu"), on the CPU, and on a GPU of compute capability 9.0 in BF16 and F16, it is one kernel, which does
+// not round dact. Otherwise at most 2,048 rows of dact are in scratch memory at a time.
+func (d *Device) SwiGLULinearBackward(dGateUp, dy, w, gateUp tensor.Tensor) {
+	const op = "SwiGLULinearBackward"
+	floating(op, "dy", dy)
+	rows, out, inner := dy.Rows(), dy.Dim(-1), w.Dim(-1)
+	want(op, "w", w, dy.DType, out, inner)
+	want(op, "dGateUp", dGateUp, dy.DType, rows, 2*inner)
+	want(op, "gateUp", gateUp, dy.DType, rows, 2*inner)
+	gateUp, dGateUp, dy = gateUp.View(rows, 2*inner), dGateUp.View(rows, 2*inner), dy.View(rows, out)
+	dgate, _ := halves(dGateUp)
+	p := cpu.Product{C: dgate, A: dy.Matrix(), B: w.Matrix(), Act: cpu.ActSwiGLU, Pre: gateUp.Addr, Gradient: true}
+	if d.fused("swiglu") {
+		d.ran("swiglu_linear_backward")
+		d.productGradient(p, dGateUp)
+		return
+	}
+	d.inputGradients(p, func(dact tensor.Tensor, from, to int) {
+		d.LinearBackward(dact, dy.Slice(from, to), w, false)
+		d.SwiGLUBackward(dGateUp.Slice(from, to), dact, gateUp.Slice(from, to))
+	})
+}
+
+// productGradient computes a product and the gradient of the activation before it, all of which is dx: as one kernel if
+// it can.
+func (d *Device) productGradient(p cpu.Product, dx tensor.Tensor) {
+	var dup tensor.Matrix
+	if p.Act == cpu.ActSwiGLU {
+		_, dup = halves(dx)
+	}
+	if d.gpu == nil {
+		d.product(p)
+		return
+	}
+	if p.C.Rows > maxMatvecRows && d.wgmma(p, dup, false) {
+		return
+	}
+	pre := tensor.Tensor{DType: dx.DType, Shape: dx.Shape, Addr: p.Pre}
+	d.inputGradients(p, func(dact tensor.Tensor, from, to int) {
+		q := cpu.Product{C: dact.Matrix(), A: p.A, B: p.B}
+		q.A.Addr, q.A.Rows = q.A.Addr+uintptr(from*q.A.Stride*q.A.DType.Size()), to-from
+		d.product(q)
+		d.activationGradient(dx.Slice(from, to), dact, pre.Slice(from, to), p.Act)
+	})
+}
+
+// activationGradient computes the gradient of an activation on a GPU.
+func (d *Device) activationGradient(dx, dy, x tensor.Tensor, act cpu.Activation) {
+	switch act {
+	case cpu.ActSwiGLU:
+		d.launch(kernel{"swiglu.cu", "swiglu_backward", rowsOf(dy.Matrix())}, each(vectors(dy.Matrix())),
+			addr(dx), addr(dy), addr(x), i32(dy.Rows()))
+	case cpu.ActSiLU:
+		d.siluGradient(dx.Matrix(), dy.Matrix(), x.Matrix())
+	default:
+		n := vectors(x.Matrix())
+		d.launch(kernel{"gelu.cu", "gelu_backward", vectorsOf(x.Matrix())}, each(n),
+			addr(dx), addr(dy), addr(x), i64(n), flag(act == cpu.ActGELUTanh))
+	}
+}
+
+// inputGradients calls f with scratch memory for what p computes before the gradient of the activation, of some rows at
+// a time.
+func (d *Device) inputGradients(p cpu.Product, f func(dact tensor.Tensor, from, to int)) {
+	defer d.release(d.mark())
+	rows := p.C.Rows
+	dact := inputGradientScratch(d.scratch, p.C.DType, rows, p.C.Cols)
+	for from := 0; from < rows; from += maxGateUpRows {
+		to := min(from+maxGateUpRows, rows)
+		f(dact.Slice(0, to-from), from, to)
+	}
+}
+
+// inputGradientRows returns for how many rows, at most, a product and the gradient of the activation before it need
+// scratch memory.
+func (d *Device) inputGradientRows(fused bool, t tensor.DType, rows, dim, inner int) int {
+	switch {
+	case !fused:
+		return rows
+	case d.gpu == nil:
+		return 0
+	case d.gpu.Major == 9 && d.gpu.Minor == 0 && t.Half() && (dim|inner)%8 == 0:
+		return min(rows, maxMatvecRows)
+	}
+	return rows
+}
+
+// inputGradientScratch lays out the gradients of what an activation returned, of some of the rows.
+func inputGradientScratch(cut cut, t tensor.DType, rows, inner int) tensor.Tensor {
+	return cut("gradient of the activation", t, min(rows, maxGateUpRows), inner)
 }

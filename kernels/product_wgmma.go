@@ -105,7 +105,8 @@ const minPartSteps = 8
 // wgmma computes a product, and what follows it, on the tensor cores of compute capability 9.0: p's activation or, if
 // it is gated, SwiGLU of gates and ups, the rows of p.B, of which p.C has half as many columns. keep gets the product
 // before that, if it is not the zero Matrix. wgmma reports whether it could: for BF16, with quantized weights too, and
-// F16, without a batch, if rows consist of 16-byte words. If nothing follows the product, p.C may be F32.
+// F16, without a batch, if rows consist of 16-byte words. If nothing follows the product, p.C may be F32. If the
+// gradient of SwiGLU follows, p.C is that of gates, and keep gets that of ups.
 func (d *Device) wgmma(p cpu.Product, keep tensor.Matrix, gated bool) bool {
 	quantized := p.B.DType.Quantized()
 	if quantized && p.A.Rows > maxConvertedRows {
@@ -116,7 +117,7 @@ func (d *Device) wgmma(p cpu.Product, keep tensor.Matrix, gated bool) bool {
 	types := p.A.DType.Half() && (p.B.DType == p.A.DType || quantized && p.A.DType == tensor.BF16) &&
 		(p.C.DType == p.A.DType || p.C.DType == tensor.F32 && !follows)
 	if d.gpu.Major != 9 || d.gpu.Minor != 0 || !types || p.Add && follows || batch(p) > 1 || p.Factor() != 1 ||
-		p.Bias%4 != 0 || min(p.C.Rows, p.C.Cols, depth(p)) == 0 {
+		(p.Bias|p.Pre)%4 != 0 || min(p.C.Rows, p.C.Cols, depth(p)) == 0 {
 		return false
 	}
 	if !kept {
@@ -143,6 +144,12 @@ func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool,
 		"GATED", number(gated)).with("TRANS_A", number(p.TransA)).with("TRANS_B", number(p.TransB))
 	if !gated {
 		how = how.with("ACT", int(p.Act))
+	}
+	inputs := tensor.Matrix{DType: p.C.DType}
+	if p.Gradient {
+		how = how.with("GRADIENT", 1)
+		inputs = tensor.Matrix{Addr: p.Pre, Rows: m, Cols: n * (1 + number(p.Act == cpu.ActSwiGLU)), DType: p.C.DType}
+		inputs.Stride = inputs.Cols
 	}
 	a := d.tileMap(p.A, min(wgmmaRows, blocks(m, 8)*8), wgmmaDepth)
 	if p.TransA {
@@ -176,7 +183,7 @@ func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool,
 		tiles(a, p.A), tiles(b, p.B), tiles(c, p.C).twice(p.Add),
 		tiles(pre, keep).moves(number(kept)*keep.Rows*keep.DType.RowBytes(keep.Cols)),
 		address(p.C.Addr), i64(p.C.Stride), address(p.Bias), address(quantized), addrOf(parts), i32(m), i32(n), i32(k),
-		i32(partSteps), flag(kept), flag(p.Add))
+		i32(partSteps), flag(kept), flag(p.Add), addrOf(inputs), i64(inputs.Stride))
 	if count > 1 {
 		d.sumParts(p, parts)
 	}
