@@ -22,7 +22,7 @@
 #define PIECES 1
 #endif
 
-constexpr int TILE_M = 128, DEPTH = 64, SWIGLU = 4;
+constexpr int TILE_M = 128, DEPTH = 64;
 constexpr int BLOCK = DEPTH * 128; // bytes of a copy of 64 columns, of an operand whose rows are along k
 #ifdef C_F32
 constexpr bool DIRECT = true; // results are written from registers
@@ -274,7 +274,7 @@ inline void write(Output &out, const float (&sums)[TILE_N / 2], const TileMap *c
 #ifdef GRADIENT
 // Inputs are what the activation got whose gradient follows. With SwiGLU, they are gates, and n columns further are ups.
 struct Inputs {
-	static constexpr int PAIRS = OUT_N / 4;
+	static constexpr int SWIGLU = 4, PAIRS = OUT_N / 4;
 	const Half *const at;
 	const long long stride;
 	const int m, n;
@@ -438,10 +438,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 	int turn = 1 - group; // its parity
 	for (int tile = blockIdx.x + (TURNS ? group * gridDim.x : 0); tile < tiles; tile += (TURNS ? 2 : 1) * gridDim.x) {
 		const Place at(tile, all);
-		const Bias biases(bias, at.column, n);
 #ifdef GRADIENT
 		const Inputs got{inputs, inputsRow, m, n};
 		got.fetch(at.row + (TURNS ? 0 : 64 * group), TURNS ? TILE_M : 64, at.column);
+#else
+		const Bias biases(bias, at.column, n);
 #endif
 		float sums[HALVES][TILE_N / 2];
 		// A thread may wait for a phase only after the one before the last has ended, so not earlier than its turn.
@@ -474,6 +475,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 		for (int h = 0; h < HALVES; h++) {
 			const int row = at.row + 64 * (TURNS ? h : group);
 			scales.multiply(sums[h]);
+#ifdef GRADIENT
+			got.write(out, sums[h], &cMap, &pre, row, at.column);
+#else
 			if (parts) {
 				eachPair(m, n, row, at.column, [&](int i, int r, int s) {
 					putPair(parts + ((long long)at.part * m + r) * n + s, sums[h], i);
@@ -487,9 +491,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 					sums[h][i] += old[0], sums[h][i + 1] += old[1];
 				});
 			}
-#ifdef GRADIENT
-			got.write(out, sums[h], &cMap, &pre, row, at.column);
-#else
 			if constexpr (DIRECT)
 				eachPair(m, n, row, at.column, [&](int i, int r, int s) { putPair(c + r * cRow + s, sums[h], i); });
 			else
