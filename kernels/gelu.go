@@ -59,16 +59,10 @@ func (d *Device) GELUBackward(dx, dy, x tensor.Tensor, tanh bool) {
 	want(op, "dx", dx, x.DType, x.Len())
 	d.ran("gelu_backward")
 	if d.gpu != nil {
-		d.activationGradient(dx, dy, x, geluForm(tanh))
+		n := vectors(x.Matrix())
+		d.launch(kernel{"gelu.cu", "gelu_backward", vectorsOf(x.Matrix())}, each(n),
+			addr(dx), addr(dy), addr(x), i64(n), flag(tanh))
 		return
 	}
 	cpu.GELUBackward(dx.View(x.Shape...), dy.View(x.Shape...), x, tanh)
-}
-
-// geluForm returns the activation that GELU is.
-func geluForm(tanh bool) cpu.Activation {
-	if tanh {
-		return cpu.ActGELUTanh
-	}
-	return cpu.ActGELU
 }

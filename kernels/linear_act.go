@@ -148,8 +148,9 @@ func gateUpScratch(cut cut, t tensor.DType, rows, outputs int) tensor.Tensor {
 //
 // dy is [rows, out], w [out, in], and dpre and pre [rows, in], all of one type. dpre must not overlap the others.
 //
-// Fused ("linear_activation"), on the CPU, and on a GPU of compute capability 9.0 in BF16 and F16, it is one kernel,
-// which does not round dact. Otherwise it is two, and at most 2,048 rows of dact are in scratch memory at a time.
+// Fused ("linear_activation"), on a GPU of compute capability 9.0, in BF16 and F16, it is one kernel, which does not
+// round dact. Otherwise it is two, and at most 2,048 rows of dact are in scratch memory at a time. That is so on the CPU
+// too: the tiles of a product would read and write pre and dpre in short pieces, which took longer than dact does.
 func (d *Device) ActivationLinearBackward(dpre, dy, w, pre tensor.Tensor, act Activation) {
 	const op = "ActivationLinearBackward"
 	in, out := checkLinear(op, dy, dpre, w)
@@ -158,14 +159,19 @@ func (d *Device) ActivationLinearBackward(dpre, dy, w, pre tensor.Tensor, act Ac
 	want(op, "pre", pre, dy.DType, dpre.Len())
 	checkActivation(op, act)
 	pre, dpre, dy = pre.View(dy.Rows(), in), dpre.View(dy.Rows(), in), dy.View(dy.Rows(), out)
-	p := cpu.Product{C: dpre.Matrix(), A: dy.Matrix(), B: w.Matrix(), Act: act, Pre: pre.Addr, Gradient: true}
-	if d.fused("linear_activation") {
-		d.ran("activation_linear_backward")
-		d.productGradient(p, dpre)
-		return
+	if d.gpu != nil && d.fused("linear_activation") && dy.Rows() > maxMatvecRows {
+		p := cpu.Product{C: dpre.Matrix(), A: dy.Matrix(), B: w.Matrix(), Act: act, Pre: pre.Addr}
+		if d.wgmmaFollowed(p, tensor.Matrix{}, false, true) {
+			d.ran("linear_dx")
+			if act == SiLU {
+				d.ran("silu_backward")
+			} else {
+				d.ran("gelu_backward")
+			}
+			return
+		}
 	}
-	d.inputGradients(p, func(dact tensor.Tensor, from, to int) {
-		d.LinearBackward(dact, dy.Slice(from, to), w, false)
+	d.inputGradients(dy, w, func(dact tensor.Tensor, from, to int) {
 		d.ActivationBackward(dpre.Slice(from, to), dact, pre.Slice(from, to), act)
 	})
 }
@@ -179,8 +185,8 @@ func (d *Device) ActivationLinearBackward(dpre, dy, w, pre tensor.Tensor, act Ac
 // dy is [rows, out], w [out, inner], and dGateUp and gateUp [rows, 2·inner], all of one type. dGateUp must not overlap
 // the others.
 //
-// Fused ("swiglu"), on the CPU, and on a GPU of compute capability 9.0 in BF16 and F16, it is one kernel, which does
-// not round dact. Otherwise at most 2,048 rows of dact are in scratch memory at a time.
+// Fused ("swiglu"), it is one kernel where ActivationLinearBackward is. Otherwise at most 2,048 rows of dact are in
+// scratch memory at a time.
 func (d *Device) SwiGLULinearBackward(dGateUp, dy, w, gateUp tensor.Tensor) {
 	const op = "SwiGLULinearBackward"
 	floating(op, "dy", dy)
@@ -189,84 +195,41 @@ func (d *Device) SwiGLULinearBackward(dGateUp, dy, w, gateUp tensor.Tensor) {
 	want(op, "dGateUp", dGateUp, dy.DType, rows, 2*inner)
 	want(op, "gateUp", gateUp, dy.DType, rows, 2*inner)
 	gateUp, dGateUp, dy = gateUp.View(rows, 2*inner), dGateUp.View(rows, 2*inner), dy.View(rows, out)
-	dgate, _ := halves(dGateUp)
-	p := cpu.Product{C: dgate, A: dy.Matrix(), B: w.Matrix(), Act: cpu.ActSwiGLU, Pre: gateUp.Addr, Gradient: true}
-	if d.fused("swiglu") {
-		d.ran("swiglu_linear_backward")
-		d.productGradient(p, dGateUp)
-		return
+	if d.gpu != nil && d.fused("swiglu") && rows > maxMatvecRows {
+		dgate, dup := halves(dGateUp)
+		p := cpu.Product{C: dgate, A: dy.Matrix(), B: w.Matrix(), Act: actSwiGLU, Pre: gateUp.Addr}
+		if d.wgmmaFollowed(p, dup, false, true) {
+			d.ran("linear_dx")
+			d.ran("swiglu_backward")
+			return
+		}
 	}
-	d.inputGradients(p, func(dact tensor.Tensor, from, to int) {
-		d.LinearBackward(dact, dy.Slice(from, to), w, false)
+	d.inputGradients(dy, w, func(dact tensor.Tensor, from, to int) {
 		d.SwiGLUBackward(dGateUp.Slice(from, to), dact, gateUp.Slice(from, to))
 	})
 }
 
-// productGradient computes a product and the gradient of the activation before it, all of which is dx: as one kernel if
-// it can.
-func (d *Device) productGradient(p cpu.Product, dx tensor.Tensor) {
-	var dup tensor.Matrix
-	if p.Act == cpu.ActSwiGLU {
-		_, dup = halves(dx)
-	}
-	if d.gpu == nil {
-		d.product(p)
-		return
-	}
-	if p.C.Rows > maxMatvecRows && d.wgmma(p, dup, false) {
-		return
-	}
-	pre := tensor.Tensor{DType: dx.DType, Shape: dx.Shape, Addr: p.Pre}
-	d.inputGradients(p, func(dact tensor.Tensor, from, to int) {
-		q := cpu.Product{C: dact.Matrix(), A: p.A, B: p.B}
-		q.A.Addr, q.A.Rows = q.A.Addr+uintptr(from*q.A.Stride*q.A.DType.Size()), to-from
-		d.product(q)
-		d.activationGradient(dx.Slice(from, to), dact, pre.Slice(from, to), p.Act)
-	})
-}
-
-// activationGradient computes the gradient of an activation on a GPU.
-func (d *Device) activationGradient(dx, dy, x tensor.Tensor, act cpu.Activation) {
-	switch act {
-	case cpu.ActSwiGLU:
-		d.launch(kernel{"swiglu.cu", "swiglu_backward", rowsOf(dy.Matrix())}, each(vectors(dy.Matrix())),
-			addr(dx), addr(dy), addr(x), i32(dy.Rows()))
-	case cpu.ActSiLU:
-		d.siluGradient(dx.Matrix(), dy.Matrix(), x.Matrix())
-	default:
-		n := vectors(x.Matrix())
-		d.launch(kernel{"gelu.cu", "gelu_backward", vectorsOf(x.Matrix())}, each(n),
-			addr(dx), addr(dy), addr(x), i64(n), flag(act == cpu.ActGELUTanh))
-	}
-}
-
-// inputGradients calls f with scratch memory for what p computes before the gradient of the activation, of some rows at
-// a time.
-func (d *Device) inputGradients(p cpu.Product, f func(dact tensor.Tensor, from, to int)) {
+// inputGradients calls f with the gradient of the input of a linear layer, in scratch memory, of some rows at a time.
+func (d *Device) inputGradients(dy, w tensor.Tensor, f func(dx tensor.Tensor, from, to int)) {
 	defer d.release(d.mark())
-	rows := p.C.Rows
-	dact := inputGradientScratch(d.scratch, p.C.DType, rows, p.C.Cols)
+	rows := dy.Rows()
+	dx := inputGradientScratch(d.scratch, dy.DType, rows, w.Dim(-1))
 	for from := 0; from < rows; from += maxGateUpRows {
 		to := min(from+maxGateUpRows, rows)
-		f(dact.Slice(0, to-from), from, to)
+		d.LinearBackward(dx.Slice(0, to-from), dy.Slice(from, to), w, false)
+		f(dx.Slice(0, to-from), from, to)
 	}
 }
 
-// inputGradientRows returns for how many rows, at most, a product and the gradient of the activation before it need
-// scratch memory.
+// inputGradientRows returns for how many rows, at most, inputGradients runs in a pass.
 func (d *Device) inputGradientRows(fused bool, t tensor.DType, rows, dim, inner int) int {
-	switch {
-	case !fused:
-		return rows
-	case d.gpu == nil:
-		return 0
-	case d.gpu.Major == 9 && d.gpu.Minor == 0 && t.Half() && (dim|inner)%8 == 0:
+	if fused && d.gpu != nil && d.gpu.Major == 9 && d.gpu.Minor == 0 && t.Half() && (dim|inner)%8 == 0 {
 		return min(rows, maxMatvecRows)
 	}
 	return rows
 }
 
-// inputGradientScratch lays out the gradients of what an activation returned, of some of the rows.
+// inputGradientScratch lays out the gradient of the input of a layer, of some of the rows.
 func inputGradientScratch(cut cut, t tensor.DType, rows, inner int) tensor.Tensor {
 	return cut("gradient of the activation", t, min(rows, maxGateUpRows), inner)
 }

@@ -16,7 +16,8 @@ const wgmmaRows, wgmmaDepth = 128, 64
 type wgmmaTile struct {
 	columns, stages, pieces int
 	turns                   bool
-	partSteps               int // of each of the parts that k is divided into; 0: it is not divided
+	partSteps               int  // of each of the parts that k is divided into; 0: it is not divided
+	gradient                bool // what follows is the gradient of the activation, where it got p.Pre
 }
 
 var wgmmaTiles = []wgmmaTile{{columns: 64, stages: 8}, {columns: 96, stages: 6}, {columns: 128, stages: 6},
@@ -105,9 +106,17 @@ const minPartSteps = 8
 // wgmma computes a product, and what follows it, on the tensor cores of compute capability 9.0: p's activation or, if
 // it is gated, SwiGLU of gates and ups, the rows of p.B, of which p.C has half as many columns. keep gets the product
 // before that, if it is not the zero Matrix. wgmma reports whether it could: for BF16, with quantized weights too, and
-// F16, without a batch, if rows consist of 16-byte words. If nothing follows the product, p.C may be F32. If the
-// gradient of SwiGLU follows, p.C is that of gates, and keep gets that of ups.
+// F16, without a batch, if rows consist of 16-byte words. If nothing follows the product, p.C may be F32.
 func (d *Device) wgmma(p cpu.Product, keep tensor.Matrix, gated bool) bool {
+	return d.wgmmaFollowed(p, keep, gated, false)
+}
+
+// actSwiGLU is an activation whose gradient may follow a product, numbered as in wgmma.cu.
+const actSwiGLU = cpu.ActSiLU + 1
+
+// wgmmaFollowed is wgmma or, with gradient, a product times the derivative of p.Act where that got p.Pre, which is as
+// wide as p.C. Of SwiGLU, p.Pre has gates and ups, p.C is the gradient of gates, and keep gets that of ups.
+func (d *Device) wgmmaFollowed(p cpu.Product, keep tensor.Matrix, gated, gradient bool) bool {
 	quantized := p.B.DType.Quantized()
 	if quantized && p.A.Rows > maxConvertedRows {
 		return false
@@ -129,6 +138,7 @@ func (d *Device) wgmma(p cpu.Product, keep tensor.Matrix, gated bool) bool {
 		}
 	}
 	t := d.gpu.wgmmaTiling(p, gated, follows)
+	t.gradient = gradient
 	if _, atOnce := t.out(gated); gated && kept && p.C.Cols%atOnce != 0 {
 		return false // the last gates would be stored over the first ups
 	}
@@ -146,9 +156,9 @@ func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool,
 		how = how.with("ACT", int(p.Act))
 	}
 	inputs := tensor.Matrix{DType: p.C.DType}
-	if p.Gradient {
+	if t.gradient {
 		how = how.with("GRADIENT", 1)
-		inputs = tensor.Matrix{Addr: p.Pre, Rows: m, Cols: n * (1 + number(p.Act == cpu.ActSwiGLU)), DType: p.C.DType}
+		inputs = tensor.Matrix{Addr: p.Pre, Rows: m, Cols: n * (1 + number(p.Act == actSwiGLU)), DType: p.C.DType}
 		inputs.Stride = inputs.Cols
 	}
 	a := d.tileMap(p.A, min(wgmmaRows, blocks(m, 8)*8), wgmmaDepth)

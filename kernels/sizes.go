@@ -80,17 +80,14 @@ func (d *Device) activationsScratch(f Fused, s Sizes, atLeast func(lay func(cut 
 	if !s.Backward {
 		return
 	}
-	if rows := d.inputGradientRows(f["swiglu"], s.Type, s.Rows, s.Dim, s.Inner); rows > 0 {
-		atLeast(func(cut cut) {
-			inputGradientScratch(cut, s.Type, rows, s.Inner)
-			if !f["swiglu"] {
-				swiGLUScratch(cut, s.Type, min(rows, maxGateUpRows), s.Inner, true)
-			}
-		})
-	}
-	if rows := d.inputGradientRows(f["linear_activation"], s.Type, s.Rows, s.Dim, s.GELU); rows > 0 {
-		atLeast(func(cut cut) { inputGradientScratch(cut, s.Type, rows, s.GELU) })
-	}
+	rows := func(op string, inner int) int { return d.inputGradientRows(f[op], s.Type, s.Rows, s.Dim, inner) }
+	atLeast(func(cut cut) {
+		inputGradientScratch(cut, s.Type, rows("swiglu", s.Inner), s.Inner)
+		if !f["swiglu"] {
+			swiGLUScratch(cut, s.Type, min(s.Rows, maxGateUpRows), s.Inner, true)
+		}
+	})
+	atLeast(func(cut cut) { inputGradientScratch(cut, s.Type, rows("linear_activation", s.GELU), s.GELU) })
 }
 
 // attention is ScratchOf for attention: for the sequences that need most, which are as many of the longest as there are

@@ -49,7 +49,8 @@ func (d *Device) SwiGLUBackward(dGateUp, dy, gateUp tensor.Tensor) {
 	if d.fused("swiglu") {
 		d.ran("swiglu_backward")
 		if d.gpu != nil {
-			d.activationGradient(dGateUp, dy, gateUp, cpu.ActSwiGLU)
+			d.launch(kernel{"swiglu.cu", "swiglu_backward", rowsOf(dy.Matrix())}, each(vectors(dy.Matrix())),
+				addr(dGateUp), addr(dy), addr(gateUp), i32(dy.Rows()))
 			return
 		}
 		cpu.SwiGLUBackward(dgate, dup, dy.Matrix(), gate, up)
@@ -97,11 +98,6 @@ func (d *Device) siluBackward(dx, dy, x tensor.Matrix) {
 		cpu.SiLUBackward(dx, dy, x)
 		return
 	}
-	d.siluGradient(dx, dy, x)
-}
-
-// siluGradient is siluBackward on a GPU.
-func (d *Device) siluGradient(dx, dy, x tensor.Matrix) {
 	d.launch(kernel{"swiglu.cu", "silu_backward", rowsOf(dx)}, each(vectors(dx)),
 		addrOf(dx), i32(dx.Stride), addrOf(dy), i32(dy.Stride), addrOf(x), i32(x.Stride), i32(dx.Rows))
 }

@@ -78,8 +78,9 @@ func behindCase(t tensor.DType, rows, inner, out int, of kernels.Activation) *Ca
 	c := &Case{Op: "linear_activation", Type: t, Name: label(rows, inner, out) + " behind " + activations[of],
 		In:  []Operand{act("pre", t, rows, inner), plain("w", t, out, inner)},
 		Out: []Operand{act("y", t, rows, out), plain("act", t, rows, inner)}}
-	own, name := alone[of], "activation_linear_backward"
-	c.Kernels = [2][]string{{own[0], "linear", own[1], "linear_dx"}, {own[0], "linear", name}}
+	own := alone[of]
+	c.Kernels[0] = []string{own[0], "linear", own[1], "linear_dx"}
+	c.Kernels[1] = c.Kernels[0]
 	value := func(pre []float64) []float64 {
 		y := make([]float64, len(pre))
 		for i, v := range pre {
@@ -100,7 +101,7 @@ func behindCase(t tensor.DType, rows, inner, out int, of kernels.Activation) *Ca
 	if of == cpu.NoActivation {
 		c.Op, c.Name, c.In[0].Shape[1] = "swiglu", label(rows, inner, out)+" behind", 2*inner
 		c.Kernels = [2][]string{{"silu", "mul", "linear", "linear_dx", "silu_backward"},
-			{"swiglu", "linear", "swiglu_linear_backward"}}
+			{"swiglu", "linear", "linear_dx", "swiglu_backward"}}
 		value = func(pre []float64) []float64 { return gate(pre, rows, inner) }
 		forward = func(d *kernels.Device, x Tensors) { d.SwiGLU(x["act"], x["pre"]) }
 		c.Backward = func(d *kernels.Device, x Tensors) { d.SwiGLULinearBackward(x["dpre"], x["dy"], x["w"], x["pre"]) }
@@ -111,8 +112,8 @@ func behindCase(t tensor.DType, rows, inner, out int, of kernels.Activation) *Ca
 	}
 	c.Want = func(x Values) Values { return Values{"y": linear(value(x["pre"]), x["w"], nil, rows, inner, out)} }
 	c.BackwardBytes = c.bytes("pre", "pre", "w", "y")
-	// The layer's input is rounded before the sums. Backward, fused, the result is rounded once. Unfused, the product is
-	// rounded before it is multiplied, and the gradients of SwiGLU twice more.
+	// The layer's input is rounded before the sums. Backward, one kernel rounds the result once; two round the product
+	// before it is multiplied too, and those of unfused SwiGLU twice more.
 	c.Tolerance = tolerance(t, 4e-6, 1e-2)
 	c.Elements = map[string]Limit{"y": limit(t, Limit{0x1p-19, 0x1p-16}, Limit{0x1p-6, 0x1p-6}),
 		"dpre": limit(t, Limit{0x1p-19, 0x1p-16}, Limit{0x1.2p-6, 0x1p-16})}

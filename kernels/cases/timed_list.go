@@ -64,7 +64,7 @@ func Timings() (all []*Timing) {
 			[2]float64{8, 12}},
 		{characters, geluCase(f32, 1024, 512, true), geluCase(f32, 2, 512, true), n(1024, 512), [2]float64{9, 15}},
 		{characters, geluCase(f32, 1024, 512, false), geluCase(f32, 2, 512, false), n(1024, 512), [2]float64{5, 9}},
-		{characters, behindCase(f32, 1024, 512, 128, kernels.GELUTanh), behindCase(f32, 2, 512, 128, kernels.GELUTanh),
+		{characters, behindCase(bf16, 1024, 512, 128, kernels.GELUTanh), behindCase(bf16, 2, 512, 128, kernels.GELUTanh),
 			n(1024, 512), [2]float64{0, 2*128 + 15}},
 		{characters, softmaxCase(f32, 16*4*64, 64, false), softmaxCase(f32, 2, 64, false), n(16*4*64, 64), exp},
 		{characters, mulCase(f32, 1024, 128), mulCase(f32, 2, 128), n(1024, 128), [2]float64{1, 2}},
@@ -111,7 +111,8 @@ func Timings() (all []*Timing) {
 // timings returns both directions of a case.
 func (t timedCase) timings() (all []*Timing) {
 	forms := func(run func(d *kernels.Device, x Tensors)) []Form {
-		if same := fmt.Sprint(t.c.Kernels[0]) == fmt.Sprint(t.c.Kernels[1]); same || len(t.c.Forms()) == 1 {
+		same := fmt.Sprint(t.c.Kernels[0]) == fmt.Sprint(t.c.Kernels[1]) && t.c.Op != "linear_activation"
+		if same || len(t.c.Forms()) == 1 {
 			return []Form{{Name: "only", run: run}}
 		}
 		return []Form{{Name: "standard", run: run}, {Name: "fused", Fused: true, run: run}}

@@ -6,10 +6,6 @@
 #define phi AT_LEVEL(phi)
 #define gelu_of AT_LEVEL(gelu_of)
 #define activated AT_LEVEL(activated)
-#define gelu_slope AT_LEVEL(gelu_slope)
-#define silu_slope AT_LEVEL(silu_slope)
-#define slope_of AT_LEVEL(slope_of)
-#define swiglu_gradient AT_LEVEL(swiglu_gradient)
 
 // Below -16 either Φ is 0, and above 16 it is 1. x is limited to these, so that nothing overflows. A NaN stays one.
 INLINE vec at_least(vec x) { return vmax(vset(-16.0f), x); }
@@ -56,33 +52,4 @@ INLINE vec activated(vec x, activation act, dtype type) {
 	case SILU: return x * sigmoid(x, type);
 	default: return x;
 	}
-}
-
-INLINE vec gelu_slope(vec x, const int tanh, dtype type) {
-	vec slope;
-	x = limited(x);
-	vec p = phi(x, &slope, tanh, type);
-	return p + x * slope;
-}
-
-INLINE vec silu_slope(vec x, dtype type) {
-	vec s = sigmoid(x, type);
-	return s * (1.0f + x * (1.0f - s));
-}
-
-// slope_of returns the derivative of an activation.
-INLINE vec slope_of(vec x, activation act, dtype type) {
-	switch (act) {
-	case GELU_EXACT: return gelu_slope(x, 0, type);
-	case GELU_TANH: return gelu_slope(x, 1, type);
-	default: return silu_slope(x, type);
-	}
-}
-
-// swiglu_gradient returns the gradient of a gate, from that of SwiGLU, and stores that of what it gates.
-INLINE vec swiglu_gradient(vec dy, vec gate, vec up, vec *dup, dtype type) {
-	vec s = sigmoid(gate, type);
-	vec ds = dy * s;
-	*dup = ds * gate;
-	return ds * up * (1.0f + gate * (1.0f - s));
 }

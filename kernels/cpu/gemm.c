@@ -183,9 +183,8 @@ static gemm_target target(const plan *p, workspace *w, step s, int64_t column, i
 		.partial = partial, .partial_stride = partial ? stride : 0,
 	};
 	if (last) {
-		to.act = g->act, to.gradient = g->gradient, to.ups = g->n * p->c_size;
-		to.pre_stride = g->act == SWIGLU ? 2 * to.ups : to.ups;
-		if (g->pre) to.pre = (char *)g->pre + m * to.pre_stride + n * p->c_size;
+		to.act = g->act, to.pre_stride = g->n * p->c_size;
+		if (g->pre) to.pre = (char *)g->pre + (m * g->n + n) * p->c_size;
 	}
 	if (g->bias && last) {
 		for (int64_t i = 0; i < width; i++) w->bias[i] = element((void *)g->bias, n + i, g->type);

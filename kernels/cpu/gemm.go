@@ -31,7 +31,6 @@ type Product struct {
 	Alpha          float32       // 0: 1
 	Act            Activation    // C = Act(…) of what it would be; Add must be false
 	Pre            uintptr       // address of rows of n elements of C's type that get what Act gets; 0: none
-	Gradient       bool          // C = … · Act′(Pre), Pre as it is; without TransB, Add and Bias
 	Batch          [2]Batch      // in two dimensions, the second within the first; the zero value is a single product
 }
 
@@ -49,7 +48,6 @@ const (
 	ActGELU
 	ActGELUTanh
 	ActSiLU
-	ActSwiGLU // only with Gradient: C and Pre are gates, and as many columns as C has further are ups
 )
 
 // Factor returns Alpha, or 1 if it is not set.
@@ -102,7 +100,7 @@ func Gemm(p Product) {
 		bRows, bCols = bCols, bRows
 	}
 	if m < 0 || n < 0 || rows != m || bRows != k || bCols != n || p.A.DType != p.B.DType || !valid(p.A) || !valid(p.B) ||
-		!valid(p.C) || p.Gradient && (p.Pre == 0 || p.TransB || p.Add || p.Bias != 0) {
+		!valid(p.C) {
 		panic(fmt.Sprintf("cpu.Gemm: %+v", p))
 	}
 	args := C.cpu_gemm_args{
@@ -111,7 +109,7 @@ func Gemm(p Product) {
 		lda: C.int64_t(p.A.Stride), ldb: C.int64_t(p.B.Stride), ldc: C.int64_t(p.C.Stride),
 		trans_a: flag(p.TransA), trans_b: flag(p.TransB),
 		_type: C.dtype(p.A.DType), c_type: C.dtype(p.C.DType), accumulate: flag(p.Add),
-		alpha: C.float(p.Factor()), act: C.activation(p.Act), pre: C.uintptr_t(p.Pre), gradient: flag(p.Gradient),
+		alpha: C.float(p.Factor()), act: C.activation(p.Act), pre: C.uintptr_t(p.Pre),
 	}
 	if errno := C.cpu_gemm(&args); errno != 0 {
 		panic(fmt.Sprintf("cpu.Gemm: [%d, %d]·[%d, %d]: %v", m, k, k, n, syscall.Errno(errno)))

@@ -20,9 +20,6 @@ typedef struct {
 	float alpha;
 	activation act;    // what is stored is act of all that; accumulate must be 0
 	uintptr_t pre;     // what act gets is stored here, rows of n elements of c_type; 0: not stored
-	// What is stored is all that times act's derivative where act got pre, which is read. Of SWIGLU, C and pre are gates,
-	// and n elements further are ups. C must not overlap pre.
-	int gradient;
 } cpu_gemm_args;
 
 // cpu_gemm computes a product on the threads of the pool. Sums are in fp32 whatever the types are. Their order depends
@@ -96,8 +93,6 @@ typedef struct {
 	int64_t partial_stride; // floats
 	const float *bias;
 	activation act; // C = act of all that, and pre gets what act does, unless NULL
-	int64_t ups;    // with gradient, bytes from gates to ups
-	int gradient;   // C = all that times act's derivative where it got pre
 	char *pre;
 	int64_t pre_stride; // bytes
 } gemm_target;

@@ -11,7 +11,6 @@
 #define store_as AT_LEVEL(store_as)
 #define dots AT_LEVEL(dots)
 #define store_activated AT_LEVEL(store_activated)
-#define store_gradient AT_LEVEL(store_gradient)
 
 enum { AHEAD = 8192 }; // bytes that products with few rows prefetch ahead
 
@@ -175,31 +174,7 @@ static void store_activated(const float *sums, gemm_target to, int64_t rows, int
 	}
 }
 
-// store_gradient is store for a product that the gradient of an activation follows.
-INLINE void store_gradient(const float *sums, gemm_target to, int64_t rows, int64_t width, const dtype type) {
-	const int64_t ups = to.ups / size_of(type);
-	for (int64_t i = 0; i < rows; i++, sums += 2 * VLEN, to.c += to.stride, to.pre += to.pre_stride) {
-		EACH(j, n, 0, width, {
-			vec d = ld(sums, j, n, F32) * to.alpha;
-			if (to.partial_stride) d += ld(to.partial, j, n, F32);
-			if (to.add) d += ld(to.c, j, n, type);
-			vec x = ld(to.pre, j, n, type);
-			if (to.act == SWIGLU) {
-				vec dup;
-				d = swiglu_gradient(d, x, ld(to.pre, ups + j, n, type), &dup, type);
-				st(to.c, ups + j, n, dup, type);
-			} else d *= slope_of(x, to.act, type);
-			st(to.c, j, n, d, type);
-		});
-		to.partial += to.partial_stride;
-	}
-}
-
 static void AT_LEVEL(store)(const float *sums, gemm_target to, int64_t rows, int64_t width) {
-	if (to.gradient) {
-		FOR_TYPE(to.type, store_gradient(sums, to, rows, width, type))
-		return;
-	}
 	if (to.act != NO_ACTIVATION) {
 		store_activated(sums, to, rows, width);
 		return;

@@ -34,7 +34,10 @@ INLINE void gelu_row(const elements *o, int64_t r, const int tanh, const dtype t
 INLINE void gelu_row_backward(const elements *o, int64_t r, const int tanh, const dtype type) {
 	void *dx = row(o->y, r, type), *dy = row(o->dy, r, type), *a = row(o->a, r, type);
 	EACH(i, n, 0, o->y.cols, {
-		st(dx, i, n, ld(dy, i, n, type) * gelu_slope(ld(a, i, n, type), tanh, type), type);
+		vec x = limited(ld(a, i, n, type));
+		vec slope;
+		vec p = phi(x, &slope, tanh, type);
+		st(dx, i, n, ld(dy, i, n, type) * (p + x * slope), type);
 	});
 }
 

@@ -27,7 +27,7 @@ void cpu_swiglu_backward(matrix dgate, matrix dup, matrix dy, matrix gate, matri
 }
 
 #else
-#include "activation_loops.h"
+#include "ops_loops.h"
 
 BODY(silu, elements) {
 	for (int64_t r = lo; r < hi; r++) {
@@ -68,10 +68,13 @@ BODY(swiglu_backward, elements) {
 		void *dgate = row(o->y, r, type), *dup = row(o->y2, r, type), *dy = row(o->dy, r, type);
 		void *gate = row(o->a, r, type), *up = row(o->b, r, type);
 		EACH(i, n, 0, o->y.cols, {
-			vec d;
-			vec dg = swiglu_gradient(ld(dy, i, n, type), ld(gate, i, n, type), ld(up, i, n, type), &d, type);
-			st(dgate, i, n, dg, type);
-			st(dup, i, n, d, type);
+			vec g = ld(gate, i, n, type);
+			vec u = ld(up, i, n, type);
+			vec d = ld(dy, i, n, type);
+			vec s = sigmoid(g, type);
+			vec ds = d * s;
+			st(dgate, i, n, ds * u * (1.0f + g * (1.0f - s)), type);
+			st(dup, i, n, ds * g, type);
 		});
 	}
 }

@@ -78,8 +78,8 @@ typedef struct {
 	dtype type;
 } matrix;
 
-// The activations that may follow a product, and SwiGLU, whose gradient may, numbered as in package cpu.
-typedef enum { NO_ACTIVATION, GELU_EXACT, GELU_TANH, SILU, SWIGLU } activation;
+// The activations that may follow a product, numbered as in package cpu.
+typedef enum { NO_ACTIVATION, GELU_EXACT, GELU_TANH, SILU } activation;
 
 // A tensor is a matrix without gaps between rows, which are the rows of its last axis.
 typedef matrix tensor;
