@@ -60,4 +60,14 @@ inline float geluOf(float x, int tanh) {
 	return from16 * phi(from16, tanh, slope);
 }
 
+// geluSlope is the derivative of geluOf.
+inline float geluSlope(float x, int tanh) {
+	float slope;
+	const float at16 = limited(x), p = phi(at16, tanh, slope);
+	return p + at16 * slope;
+}
+
+// siluSlope is the derivative of SiLU, with s = sigmoid(x).
+inline float siluSlope(float x, float s) { return s * (1 + x * (1 - s)); }
+
 inline float sigmoid(float x) { return __fdividef(1, 1 + expf(-x)); }

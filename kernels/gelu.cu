@@ -26,9 +26,5 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	const long long at = thread();
 	if (at >= vectors) return;
 	const Vector v = loadStreaming(x, at), d = loadStreaming(dy, at);
-	float slope;
-	store(dx, at, each([&](int i) {
-		const float at16 = limited(v[i]), p = phi(at16, tanh, slope);
-		return d[i] * (p + at16 * slope);
-	}));
+	store(dx, at, each([&](int i) { return d[i] * geluSlope(v[i], tanh); }));
 }

@@ -76,6 +76,17 @@ func productCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 						d.wgmmaTiled(q, q.C, false, false, tile, coded{})
 					}
 				}
+				if q := p[1]; tile.pieces == 0 && tile.columns%64 == 0 {
+					of := tile
+					of.gradient, q.Pre = true, p[0].C.Addr // of the size of C
+					q.Act = []cpu.Activation{GELUExact, GELUTanh, GELUTanh, SiLU}[i%4]
+					d.wgmmaTiled(q, q.C, false, false, of, coded{})
+					q.Act, q.C.Cols = actSwiGLU, q.C.Cols/2&^7
+					q.B.Cols = q.C.Cols
+					ups := q.C
+					ups.Addr += uintptr(ups.Cols * ups.DType.Size())
+					d.wgmmaTiled(q, ups, false, false, of, coded{})
+				}
 			}
 		})
 	}

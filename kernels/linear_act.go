@@ -25,9 +25,9 @@ const (
 // x is [rows, in], w [out, in], bias [out] or the zero Tensor, and y [rows, out], all of one type. pre is of the shape
 // of y, or the zero Tensor if no backward pass needs it.
 //
-// On the CPU, and on a GPU in BF16 with restyle's own products of more than a few rows, it is one kernel that rounds y
-// once. Otherwise it is two, and pre is rounded to the type between them. For the backward pass, see
-// ActivationBackward, LinearBackward, LinearGradient and BiasGradient.
+// Fused ("linear_activation"), on the CPU, and on a GPU in BF16 with restyle's own products of more than a few rows, it
+// is one kernel that rounds y once. Otherwise it is two, and pre is rounded to the type between them. For the backward
+// pass, see ActivationBackward, LinearBackward, LinearGradient and BiasGradient.
 func (d *Device) LinearActivation(y, pre, x, w, bias tensor.Tensor, act Activation) {
 	const op = "LinearActivation"
 	in, out := checkLinear(op, y, x, w)
@@ -39,12 +39,33 @@ func (d *Device) LinearActivation(y, pre, x, w, bias tensor.Tensor, act Activati
 	if pre.Ok() {
 		want(op, "pre", pre, y.DType, y.Len())
 	}
-	if act < GELUExact || act > SiLU {
-		panic(fmt.Sprintf("%s: activation %d: must be GELUExact, GELUTanh or SiLU", op, act))
+	checkActivation(op, act)
+	if !d.fused("linear_activation") {
+		if !pre.Ok() {
+			pre = y
+		}
+		d.Linear(pre.View(y.Shape...), x, w, bias)
+		d.activation(y, pre, act)
+		return
 	}
 	d.ran("linear_activation")
 	d.product(cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr, Act: act,
 		Pre: pre.Addr})
+}
+
+func checkActivation(op string, act Activation) {
+	if act < GELUExact || act > SiLU {
+		panic(fmt.Sprintf("%s: activation %d: must be GELUExact, GELUTanh or SiLU", op, act))
+	}
+}
+
+// activation computes y = act(pre).
+func (d *Device) activation(y, pre tensor.Tensor, act Activation) {
+	if act == SiLU {
+		d.SiLU(y, pre)
+		return
+	}
+	d.GELU(y, pre, act == GELUTanh)
 }
 
 // ActivationBackward computes the gradient of an activation, dpre = dy · act′(pre). All are of the same type and
@@ -61,7 +82,8 @@ func (d *Device) ActivationBackward(dpre, dy, pre tensor.Tensor, act Activation)
 	d.siluBackward(dpre.View(pre.Shape...).Matrix(), dy.View(pre.Shape...).Matrix(), pre.Matrix())
 }
 
-// maxGateUpRows is the maximum number of rows of gates and ups that LinearSwiGLU has in memory at a time.
+// maxGateUpRows is the maximum number of rows of gates and ups, or of gradients of activations, that are in scratch
+// memory at a time.
 const maxGateUpRows = 2048
 
 // LinearSwiGLU is a linear layer of gates and ups, and SwiGLU behind it:
@@ -116,4 +138,98 @@ func (d *Device) LinearSwiGLU(y, gateUp, x, w, bias tensor.Tensor) {
 // gateUpScratch lays out the gates and ups of some of the rows.
 func gateUpScratch(cut cut, t tensor.DType, rows, outputs int) tensor.Tensor {
 	return cut("gate and up", t, min(rows, maxGateUpRows), outputs)
+}
+
+// ActivationLinearBackward computes the gradient of a linear layer behind an activation, Linear(act(pre), w), with
+// respect to pre:
+//
+//	dact = dy·w
+//	dpre = dact · act′(pre)
+//
+// dy is [rows, out], w [out, in], and dpre and pre [rows, in], all of one type. dpre must not overlap the others.
+//
+// Fused ("linear_activation"), on a GPU of compute capability 9.0, in BF16 and F16, it is one kernel, which does not
+// round dact. Otherwise it is two, and at most 2,048 rows of dact are in scratch memory at a time. That is so on the CPU
+// too: the tiles of a product would read and write pre and dpre in short pieces, which took longer than dact does.
+func (d *Device) ActivationLinearBackward(dpre, dy, w, pre tensor.Tensor, act Activation) {
+	const op = "ActivationLinearBackward"
+	in, out := checkLinear(op, dy, dpre, w)
+	want(op, "w", w, dy.DType, out, in)
+	want(op, "dpre", dpre, dy.DType, dpre.Len())
+	want(op, "pre", pre, dy.DType, dpre.Len())
+	checkActivation(op, act)
+	pre, dpre, dy = pre.View(dy.Rows(), in), dpre.View(dy.Rows(), in), dy.View(dy.Rows(), out)
+	if d.gpu != nil && d.fused("linear_activation") && dy.Rows() > maxMatvecRows {
+		p := cpu.Product{C: dpre.Matrix(), A: dy.Matrix(), B: w.Matrix(), Act: act, Pre: pre.Addr}
+		if d.wgmmaFollowed(p, tensor.Matrix{}, false, true) {
+			d.ran("linear_dx")
+			if act == SiLU {
+				d.ran("silu_backward")
+			} else {
+				d.ran("gelu_backward")
+			}
+			return
+		}
+	}
+	d.inputGradients(dy, w, func(dact tensor.Tensor, from, to int) {
+		d.ActivationBackward(dpre.Slice(from, to), dact, pre.Slice(from, to), act)
+	})
+}
+
+// SwiGLULinearBackward computes the gradient of a linear layer behind SwiGLU, Linear(SwiGLU(gateUp), w), with respect
+// to gateUp:
+//
+//	dact = dy·w
+//	dGateUp = SwiGLUBackward(dact, gateUp)
+//
+// dy is [rows, out], w [out, inner], and dGateUp and gateUp [rows, 2·inner], all of one type. dGateUp must not overlap
+// the others.
+//
+// Fused ("swiglu"), it is one kernel where ActivationLinearBackward is. Otherwise at most 2,048 rows of dact are in
+// scratch memory at a time.
+func (d *Device) SwiGLULinearBackward(dGateUp, dy, w, gateUp tensor.Tensor) {
+	const op = "SwiGLULinearBackward"
+	floating(op, "dy", dy)
+	rows, out, inner := dy.Rows(), dy.Dim(-1), w.Dim(-1)
+	want(op, "w", w, dy.DType, out, inner)
+	want(op, "dGateUp", dGateUp, dy.DType, rows, 2*inner)
+	want(op, "gateUp", gateUp, dy.DType, rows, 2*inner)
+	gateUp, dGateUp, dy = gateUp.View(rows, 2*inner), dGateUp.View(rows, 2*inner), dy.View(rows, out)
+	if d.gpu != nil && d.fused("swiglu") && rows > maxMatvecRows {
+		dgate, dup := halves(dGateUp)
+		p := cpu.Product{C: dgate, A: dy.Matrix(), B: w.Matrix(), Act: actSwiGLU, Pre: gateUp.Addr}
+		if d.wgmmaFollowed(p, dup, false, true) {
+			d.ran("linear_dx")
+			d.ran("swiglu_backward")
+			return
+		}
+	}
+	d.inputGradients(dy, w, func(dact tensor.Tensor, from, to int) {
+		d.SwiGLUBackward(dGateUp.Slice(from, to), dact, gateUp.Slice(from, to))
+	})
+}
+
+// inputGradients calls f with the gradient of the input of a linear layer, in scratch memory, of some rows at a time.
+func (d *Device) inputGradients(dy, w tensor.Tensor, f func(dx tensor.Tensor, from, to int)) {
+	defer d.release(d.mark())
+	rows := dy.Rows()
+	dx := inputGradientScratch(d.scratch, dy.DType, rows, w.Dim(-1))
+	for from := 0; from < rows; from += maxGateUpRows {
+		to := min(from+maxGateUpRows, rows)
+		d.LinearBackward(dx.Slice(0, to-from), dy.Slice(from, to), w, false)
+		f(dx.Slice(0, to-from), from, to)
+	}
+}
+
+// inputGradientRows returns for how many rows, at most, inputGradients runs in a pass.
+func (d *Device) inputGradientRows(fused bool, t tensor.DType, rows, dim, inner int) int {
+	if fused && d.gpu != nil && d.gpu.Major == 9 && d.gpu.Minor == 0 && t.Half() && (dim|inner)%8 == 0 {
+		return min(rows, maxMatvecRows)
+	}
+	return rows
+}
+
+// inputGradientScratch lays out the gradient of the input of a layer, of some of the rows.
+func inputGradientScratch(cut cut, t tensor.DType, rows, inner int) tensor.Tensor {
+	return cut("gradient of the activation", t, min(rows, maxGateUpRows), inner)
 }

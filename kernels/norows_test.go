@@ -71,6 +71,8 @@ func TestNoRows(t *testing.T) {
 		d.AttentionCached(heads2, qkv, k, v, 3, s)
 		d.SwiGLU(x, gateUp)
 		d.SwiGLUBackward(gateUp, x, gateUp)
+		d.SwiGLULinearBackward(gateUp, x, w, row(typ, 2*dim))
+		d.ActivationLinearBackward(x, y, w, row(typ, dim), kernels.SiLU)
 		d.GELU(x, y, true)
 		d.GELUBackward(x, y, y, true)
 		d.Mul(x, x, y)

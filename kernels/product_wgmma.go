@@ -16,7 +16,8 @@ const wgmmaRows, wgmmaDepth = 128, 64
 type wgmmaTile struct {
 	columns, stages, pieces int
 	turns                   bool
-	partSteps               int // of each of the parts that k is divided into; 0: it is not divided
+	partSteps               int  // of each of the parts that k is divided into; 0: it is not divided
+	gradient                bool // what follows is the gradient of the activation, where it got p.Pre
 }
 
 var wgmmaTiles = []wgmmaTile{{columns: 64, stages: 8}, {columns: 96, stages: 6}, {columns: 128, stages: 6},
@@ -107,6 +108,15 @@ const minPartSteps = 8
 // before that, if it is not the zero Matrix. wgmma reports whether it could: for BF16, with quantized weights too, and
 // F16, without a batch, if rows consist of 16-byte words. If nothing follows the product, p.C may be F32.
 func (d *Device) wgmma(p cpu.Product, keep tensor.Matrix, gated bool) bool {
+	return d.wgmmaFollowed(p, keep, gated, false)
+}
+
+// actSwiGLU is an activation whose gradient may follow a product, numbered as in wgmma.cu.
+const actSwiGLU = cpu.ActSiLU + 1
+
+// wgmmaFollowed is wgmma or, with gradient, a product times the derivative of p.Act where that got p.Pre, which is as
+// wide as p.C. Of SwiGLU, p.Pre has gates and ups, p.C is the gradient of gates, and keep gets that of ups.
+func (d *Device) wgmmaFollowed(p cpu.Product, keep tensor.Matrix, gated, gradient bool) bool {
 	if p.B.DType.Quantized() && p.A.Rows > maxConvertedRows {
 		return false
 	}
@@ -119,6 +129,7 @@ func (d *Device) wgmma(p cpu.Product, keep tensor.Matrix, gated bool) bool {
 		return false
 	}
 	t := d.gpu.wgmmaTiling(p, gated, follows)
+	t.gradient = gradient
 	if _, atOnce := t.out(gated); gated && kept && p.C.Cols%atOnce != 0 {
 		return false // the last gates would be stored over the first ups
 	}
@@ -135,7 +146,7 @@ func (d *Device) wgmmaTakes(p cpu.Product, keep tensor.Matrix, follows bool) boo
 	types := p.A.DType.Half() && (p.B.DType == p.A.DType || quantized && p.A.DType == tensor.BF16) &&
 		(p.C.DType == p.A.DType || p.C.DType == tensor.F32 && !follows)
 	if d.gpu.Major != 9 || d.gpu.Minor != 0 || !types || p.Add && follows || batch(p) > 1 || p.Factor() != 1 ||
-		p.Bias%4 != 0 || min(p.C.Rows, p.C.Cols, depth(p)) == 0 {
+		(p.Bias|p.Pre)%4 != 0 || min(p.C.Rows, p.C.Cols, depth(p)) == 0 {
 		return false
 	}
 	for _, x := range []tensor.Matrix{p.A, wgmmaWeights(p.B), p.C, keep} {
@@ -158,6 +169,12 @@ func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool,
 	}
 	if of.scales.Ok() {
 		how = how.with("INT8", 1)
+	}
+	inputs := tensor.Matrix{DType: p.C.DType}
+	if t.gradient {
+		how = how.with("GRADIENT", 1)
+		inputs = tensor.Matrix{Addr: p.Pre, Rows: m, Cols: n * (1 + number(p.Act == actSwiGLU)), DType: p.C.DType}
+		inputs.Stride = inputs.Cols
 	}
 	a := d.tileMap(p.A, min(wgmmaRows, blocks(m, 8)*8), wgmmaDepth)
 	if p.TransA {
@@ -189,7 +206,7 @@ func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool,
 		tiles(a, p.A), tiles(b, p.B), tiles(c, p.C).twice(p.Add),
 		tiles(pre, keep).moves(number(kept)*keep.Rows*keep.DType.RowBytes(keep.Cols)),
 		address(p.C.Addr), i64(p.C.Stride), address(p.Bias), address(quantized), addrOf(parts), i32(m), i32(n), i32(k),
-		i32(partSteps), flag(kept), flag(p.Add), addr(of.scales))
+		i32(partSteps), flag(kept), flag(p.Add), addr(of.scales), addrOf(inputs), i64(inputs.Stride))
 	switch {
 	case count == 1: // p.C has the result
 	case of.scales.Ok():

@@ -12,6 +12,7 @@ type Sizes struct {
 	Rows, Longest     int           // tokens of a batch, and of its longest sequence
 	Logits            int           // rows of logits computed at once
 	Dim, Inner, Vocab int           // Inner is that of SwiGLU; 0 without it
+	GELU              int           // width of layers with GELU instead; 0 without any
 	Pairs, Expert     int           // pairs of a row and an expert, and the width inside an expert; 0 without a mixture
 	Quantized         int           // most inputs of a layer with quantized weights; 0 without any
 	Biased            int           // outputs of the widest layer with a bias; 0 if no layer has one
@@ -41,10 +42,7 @@ func (d *Device) ScratchOf(f Fused, s Sizes) int {
 	if s.Quantized > 0 && s.Pairs > 0 && d.gpu != nil {
 		atLeast(func(cut cut) { groupedScratch(cut, s.Type, math.MaxInt32, s.Quantized) })
 	}
-	if !f["swiglu"] {
-		atLeast(func(cut cut) { swiGLUScratch(cut, s.Type, s.Rows, s.Inner, s.Backward) })
-		atLeast(func(cut cut) { swiGLUScratch(cut, s.Type, s.Pairs, s.Expert, s.Backward) })
-	}
+	d.activationsScratch(f, s, atLeast)
 	if !f["crossentropy"] && s.Logits > 0 {
 		atLeast(func(cut cut) { crossEntropyScratch(cut, s.Logits, s.Vocab) })
 	}
@@ -71,6 +69,25 @@ func (d *Device) ScratchOf(f Fused, s Sizes) int {
 		atLeast(func(cut cut) { normScratch(cut, d.maxNormPartials(s.Rows, s.Attention.Width()), 2*s.Attention.HeadDim) })
 	}
 	return need
+}
+
+// activationsScratch is ScratchOf for activations, and the gradients of layers behind them.
+func (d *Device) activationsScratch(f Fused, s Sizes, atLeast func(lay func(cut cut))) {
+	if !f["swiglu"] {
+		atLeast(func(cut cut) { swiGLUScratch(cut, s.Type, s.Rows, s.Inner, false) })
+		atLeast(func(cut cut) { swiGLUScratch(cut, s.Type, s.Pairs, s.Expert, s.Backward) })
+	}
+	if !s.Backward {
+		return
+	}
+	rows := func(op string, inner int) int { return d.inputGradientRows(f[op], s.Type, s.Rows, s.Dim, inner) }
+	atLeast(func(cut cut) {
+		inputGradientScratch(cut, s.Type, rows("swiglu", s.Inner), s.Inner)
+		if !f["swiglu"] {
+			swiGLUScratch(cut, s.Type, min(s.Rows, maxGateUpRows), s.Inner, true)
+		}
+	})
+	atLeast(func(cut cut) { inputGradientScratch(cut, s.Type, rows("linear_activation", s.GELU), s.GELU) })
 }
 
 // attention is ScratchOf for attention: for the sequences that need most, which are as many of the longest as there are

@@ -37,6 +37,8 @@ func TestScratchOf(t *testing.T) {
 			QKNorm: true, Backward: true}, runQKNormBackward},
 		{false, Sizes{Rows: 70, Longest: 1, Dim: 8, Inner: 8192, Attention: single}, runSwiGLU},
 		{false, Sizes{Rows: 70, Longest: 1, Dim: 8, Inner: 8192, Attention: single, Backward: true}, runSwiGLU},
+		{false, Sizes{Rows: 2100, Longest: 1, Dim: 2, Inner: 320, Attention: single, Backward: true}, runSwiGLU},
+		{false, Sizes{Rows: 2100, Longest: 1, Dim: 2, GELU: 640, Attention: single, Backward: true}, runGELU},
 		{false, Sizes{Rows: 10, Longest: 1, Logits: 4, Vocab: 131072, Attention: single}, runCrossEntropy},
 		{false, long, runAttention},
 		{false, longBackward, runAttention},
@@ -114,6 +116,8 @@ func TestScratchOfGPU(t *testing.T) {
 			Backward: true}, runEmbeddingBackward},
 		{true, Sizes{Rows: 3000, Longest: 1, Dim: 8, Biased: 16384, Attention: AttentionSpec{Heads: 1, KVHeads: 1,
 			HeadDim: 2}, Backward: true}, runBiasGradient},
+		{true, Sizes{Rows: 3000, Longest: 1, Dim: 8, Inner: 4096, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 2},
+			Backward: true}, runSwiGLU},
 		{false, Sizes{Rows: 90, Longest: 1, Logits: 90, Vocab: 128256, Attention: AttentionSpec{Heads: 1, KVHeads: 1,
 			HeadDim: 2}}, runCrossEntropy},
 	} {
@@ -181,8 +185,13 @@ func runQKNormBackward(d *Device, s Sizes, x func(t tensor.DType, shape ...int) 
 func runSwiGLU(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {
 	y, both := x(s.Type, s.Rows, s.Inner), x(s.Type, s.Rows, 2*s.Inner)
 	if d.SwiGLU(y, both); s.Backward {
-		d.SwiGLUBackward(both, y, both)
+		d.SwiGLULinearBackward(x(s.Type, s.Rows, 2*s.Inner), x(s.Type, s.Rows, s.Dim), x(s.Type, s.Dim, s.Inner), both)
 	}
+}
+
+func runGELU(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {
+	full := func() tensor.Tensor { return x(s.Type, s.Rows, s.GELU) }
+	d.ActivationLinearBackward(full(), x(s.Type, s.Rows, s.Dim), x(s.Type, s.Dim, s.GELU), full(), GELUTanh)
 }
 
 func runCrossEntropy(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {

@@ -18,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	const Vector gate = loadStreaming(gateUp, from), up = loadStreaming(gateUp, from + VECTORS), d = loadStreaming(dy, at);
 	store(dGateUp, from, each([&](int i) {
 		const float s = sigmoid(gate[i]);
-		return d[i] * up[i] * s * (1 + gate[i] * (1 - s));
+		return d[i] * up[i] * siluSlope(gate[i], s);
 	}));
 	store(dGateUp, from + VECTORS, each([&](int i) { return d[i] * gate[i] * sigmoid(gate[i]); }));
 }
@@ -39,6 +39,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	const Vector v = loadStreaming(x + row * xRow, column), d = loadStreaming(dy + row * dyRow, column);
 	store(dx + row * dxRow, column, each([&](int i) {
 		const float s = sigmoid(v[i]);
-		return d[i] * s * (1 + v[i] * (1 - s));
+		return d[i] * siluSlope(v[i], s);
 	}));
 }

@@ -10,6 +10,7 @@
 //              computes half of the rows of a tile
 //   GATED      1: half of a tile's columns are gates, the others what they gate, and c is SwiGLU of them
 //   ACT        otherwise: the activation that follows, or 0, numbered as in package cpu
+//   GRADIENT   if it is defined, the gradient of ACT follows instead
 //   BITS       if b is quantized, and transposed: bits per code; with ZEROS, and
 //   PIECES     pieces of codes in shared memory at a time, each of 64 bytes per row of b in the tile
 //   INT8       if it is defined, pairs of codes of 8 bits are the elements of both operands, see wgmma.cuh
@@ -48,13 +49,15 @@ static_assert(TRANS_B || TILE_N % 64 == 0 && !GATED && !BITS, "");
 static_assert(!INT8 || TRANS_B && !TRANS_A && !GATED && !BITS, "");
 static_assert(A_BYTES % 1024 == 0 && B_BYTES % 2048 == 0 && PIECE % 1024 == 0, "");
 
+inline float roughSigmoid(float x) { return reciprocal(1 + exp2Rough(-1.442695041f * x)); }
+
 // activated applies ACT, or SiLU to a gate.
 inline float activated(float x) {
 #ifdef ACT
 	if (ACT == 0) return x;
 	if (ACT < 3) return geluOf(x, ACT == 2);
 #endif
-	return x * reciprocal(1 + exp2Rough(-1.442695041f * x));
+	return x * roughSigmoid(x);
 }
 
 // Tiles are those of c, in each of the parts that k is divided into: of so many steps, or fewer in the last one.
@@ -303,14 +306,76 @@ inline void write(Output &out, const float (&sums)[TILE_N / 2], const TileMap *c
 	}
 }
 
+#ifdef GRADIENT
+// Inputs are what the activation got whose gradient follows. With SwiGLU, they are gates, and n columns further are ups.
+struct Inputs {
+	static constexpr int SWIGLU = 4, PAIRS = OUT_N / 4;
+	const Half *const at;
+	const long long stride;
+	const int m, n;
+
+	// pair returns pair i of this thread's of 64 rows and OUT_N columns, which start at a row and a column.
+	Vec<Half, 2> pair(int row, int column, int i, int right) const {
+		const int r = row + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4 + i % 2 * 8;
+		const int s = column + threadIdx.x % 4 * 2 + i / 2 * 8; // n is even
+		return r < m && s < n ? loadCachedOf<2>(at + r * stride + right + s, 0) : Vec<Half, 2>{};
+	}
+	// fetch starts to bring those of some rows of a tile into the L2 cache, before the product, so that nothing waits long.
+	void fetch(int row, int rows, int column) const {
+		constexpr int LINES = COLUMNS / 64;
+		for (int i = threadIdx.x % 128; i < rows * LINES; i += 128) {
+			const int r = row + i / LINES, s = column + i % LINES * 64;
+			if (r >= m || s >= n) continue;
+			prefetchLine(at + r * stride + s);
+			if (ACT == SWIGLU) prefetchLine(at + r * stride + n + s);
+		}
+	}
+	// write writes the sums of 64 rows times the derivative of ACT to c or, with SwiGLU, the gradients of gates to c and
+	// those of ups to other.
+	void write(Output &out, const float (&sums)[TILE_N / 2], const TileMap *c, const TileMap *other, int row, int column)
+		const {
+#pragma unroll
+		for (int part = 0; part < COLUMNS; part += OUT_N) {
+			if (column + part >= n) continue;
+			Vec<Half, 2> x[PAIRS], up[PAIRS];
+			unsigned dx[PAIRS], dup[PAIRS];
+#pragma unroll
+			for (int i = 0; i < PAIRS; i++) {
+				x[i] = pair(row, column + part, i, 0);
+				if (ACT == SWIGLU) up[i] = pair(row, column + part, i, n);
+			}
+#pragma unroll
+			for (int i = 0; i < PAIRS; i++) {
+				float d[2], u[2];
+#pragma unroll
+				for (int e = 0; e < 2; e++) {
+					const float dy = sums[part / 2 + 2 * i + e], at = x[i][e];
+					if (ACT < 3) d[e] = dy * geluSlope(at, ACT == 2);
+					if (ACT < 3) continue;
+					const float s = roughSigmoid(at);
+					d[e] = dy * siluSlope(at, s);
+					if (ACT == SWIGLU) d[e] *= up[i][e], u[e] = dy * at * s;
+				}
+				dx[i] = pack(d[0], d[1]);
+				if (ACT == SWIGLU) dup[i] = pack(u[0], u[1]);
+			}
+			out.put(c, row, column + part, [&](int j, int i) { return dx[4 * j + i]; });
+			if (ACT == SWIGLU) out.put(other, row, column + part, [&](int j, int i) { return dup[4 * j + i]; });
+		}
+	}
+};
+#endif
+
 // a is [m, depth], b [depth, n] and c [m, n]. If GATED, b is [depth, 2n], the gates first. If b is quantized, it maps
 // the codes of w. If keep is set, pre gets the product before what follows it, [m, n] or [m, 2n]. If add is set, the
 // product is added to c. If parts is not 0, it gets the products of each partSteps steps, [m, n] each. With INT8,
-// these are sums of codes, whole numbers; w are the rows of b with their scales, and scales those of the rows of a.
+// these are sums of codes, whole numbers; w are the rows of b with their scales, and scales those of the rows of a. With
+// GRADIENT, inputs is what the activation got, [m, n] or with SwiGLU [m, 2n], and then pre gets the gradient of ups,
+// [m, n].
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const __grid_constant__ TileMap a,
 	const __grid_constant__ TileMap b, const __grid_constant__ TileMap cMap, const __grid_constant__ TileMap pre,
 	C *c, long long cRow, const Half *bias, const unsigned char *w, float *parts, int m, int n, int depth, int partSteps,
-	int keep, int add, const float *scales) {
+	int keep, int add, const float *scales, const Half *inputs, long long inputsRow) {
 	extern __shared__ uint4 memory[];
 	char *const stages = (char *)memory + (1024 - (size_t)shared(memory) % 1024) % 1024;
 	char *const pieces = stages + STAGES * STAGE, *const outputs = pieces + PIECES * PIECE;
@@ -410,7 +475,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 	int turn = 1 - group; // its parity
 	for (int tile = blockIdx.x + (TURNS ? group * gridDim.x : 0); tile < tiles; tile += (TURNS ? 2 : 1) * gridDim.x) {
 		const Place at(tile, all);
+#ifdef GRADIENT
+		const Inputs got{inputs, inputsRow, m, n};
+		got.fetch(at.row + (TURNS ? 0 : 64 * group), TURNS ? TILE_M : 64, at.column);
+#else
 		const Bias biases(bias, at.column, n);
+#endif
 		Sum sums[HALVES][TILE_N / 2];
 		// A thread may wait for a phase only after the one before the last has ended, so not earlier than its turn.
 		if (TURNS) barrierWait(turns + group, turn), turn ^= 1;
@@ -441,6 +511,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 #pragma unroll
 		for (int h = 0; h < HALVES; h++) {
 			const int row = at.row + 64 * (TURNS ? h : group);
+#ifdef GRADIENT
+			got.write(out, sums[h], &cMap, &pre, row, at.column);
+#else
 			auto putPart = [&](auto *to, auto &values) {
 				eachPair(m, n, row, at.column, [&](int i, int r, int s) {
 					putPair(to + ((long long)at.part * m + r) * n + s, values, i);
@@ -466,6 +539,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 				eachPair(m, n, row, at.column, [&](int i, int r, int s) { putPair(c + r * cRow + s, y, i); });
 			else
 				write(out, y, &cMap, &pre, row, at.column, n, keep);
+#endif
 		}
 	}
 	if (first()) tileWait<0>();

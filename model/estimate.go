@@ -29,13 +29,13 @@ func MemoryOf(dev *kernels.Device, f kernels.Fused, cfg Config, opts Options) Me
 		s.KVCache = kernels.SizeOf(func(arena *kernels.Arena) { m.allocCache(arena, opts.Context) }) +
 			kernels.SizeOf(func(arena *kernels.Arena) { m.allocExtend(arena, min(prefillChunk, cfg.Positions())) })
 	}
-	swiGLU := cfg.Inner
+	swiGLU, gelu := cfg.Inner, 0
 	if cfg.GELU != "" {
-		swiGLU = 0
+		swiGLU, gelu = 0, cfg.Inner
 	}
 	sizes := kernels.Sizes{
 		Type: opts.DType, Rows: opts.MaxTokens, Longest: opts.Longest, Logits: opts.logitsChunk(cfg, opts.MaxTokens),
-		Dim: cfg.Dim, Inner: swiGLU, Vocab: cfg.Vocab, Biased: cfg.widestBias(),
+		Dim: cfg.Dim, Inner: swiGLU, GELU: gelu, Vocab: cfg.Vocab, Biased: cfg.widestBias(),
 		Pairs: cfg.pairs(opts.MaxTokens), Expert: cfg.expertInner(),
 		Attention: cfg.spec(), LayerNorm: cfg.LayerNorm, QKNorm: cfg.QKNorm, Backward: opts.Train,
 	}

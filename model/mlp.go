@@ -64,8 +64,7 @@ func (l *mlp) activate(p *pass, all *layerActs, s stream) {
 	acts := &all.mlp
 	l.norm.forward(p.dev, acts.normActs, s)
 	if l.gelu != "" {
-		l.gateUp.forward(p.dev, acts.gateUp, acts.x)
-		p.dev.GELU(acts.act, acts.gateUp, l.gelu == GELUTanh)
+		p.dev.LinearActivation(acts.act, acts.gateUp, acts.x, l.gateUp.weight.w, l.gateUp.bias.w, l.gelu.activation())
 		return
 	}
 	p.dev.LinearSwiGLU(acts.act, acts.gateUp, acts.x, l.gateUp.weight.w, l.gateUp.bias.w)
@@ -75,13 +74,21 @@ func (l *mlp) activate(p *pass, all *layerActs, s stream) {
 // the half's input.
 func (l *mlp) backward(p *pass, all *layerActs, below bool) {
 	dev, g, acts := p.dev, p.actGrads, &all.mlp
-	l.down.backward(dev, g.dact, false, p.dh, acts.act, p.overwrite)
+	l.down.backward(dev, tensor.Tensor{}, false, p.dh, acts.act, p.overwrite)
 	if l.gelu != "" {
-		dev.GELUBackward(g.dgateUp, g.dact, acts.gateUp, l.gelu == GELUTanh)
+		dev.ActivationLinearBackward(g.dgateUp, p.dh, l.down.weight.w, acts.gateUp, l.gelu.activation())
 	} else {
-		dev.SwiGLUBackward(g.dgateUp, g.dact, acts.gateUp)
+		dev.SwiGLULinearBackward(g.dgateUp, p.dh, l.down.weight.w, acts.gateUp)
 	}
 	l.norm.backwardThrough(p, l.gateUp, g.dgateUp, acts.normActs, below)
+}
+
+// activation returns the form as an activation of a linear layer.
+func (g GELU) activation() kernels.Activation {
+	if g == GELUTanh {
+		return kernels.GELUTanh
+	}
+	return kernels.GELUExact
 }
 
 func (l *mlp) trainable() bool {

@@ -39,7 +39,6 @@ type actGrads struct {
 	dqkv    tensor.Tensor
 	dy      tensor.Tensor // [rows, heads·headDim]
 	dgateUp tensor.Tensor
-	dact    tensor.Tensor
 }
 
 // extent is the size of a pass.

@@ -65,7 +65,6 @@ func (m *Model) allocPass(arena *kernels.Arena, e extent) *pass {
 			arena.Overlay( // the halves of a layer never run at the same time
 				func() {
 					p.actGrads.dgateUp = arena.New("dgateUp", t, rows, cfg.gateUpDim())
-					p.actGrads.dact = arena.New("dact", t, rows, cfg.Inner)
 					p.mixture.allocGradients(arena, cfg, t, rows)
 				},
 				func() {

@@ -144,7 +144,7 @@ func (o *layerOptions) sets(c model.Config) (sets []kernels.Fused) {
 		for _, op := range kernels.FusedOps {
 			// The loss is not a part of a layer.
 			if op == "crossentropy" || op == "layernorm" && !c.LayerNorm || op == "rmsnorm" && c.LayerNorm ||
-				op == "swiglu" && c.GELU != "" {
+				op == "swiglu" && c.GELU != "" || op == "linear_activation" && c.GELU == "" {
 				continue
 			}
 			set := kernels.Fused{op: true}

@@ -23,7 +23,7 @@ var gptMutants = []mutant{
 	{"gpt/positions-not-zeroed", "model/embedding.go", "e.positions.zeroIf(p.dev, p.overwrite)", "", "./model"},
 	{"gpt/positions-alone", "model/embedding.go", "return e.weight.trainable() || e.positions.trainable()", "return e.weight.trainable()", "./model"},
 	{"gpt/positions-are-ids", "model/embedding.go", "p.dev.EmbeddingBackward(e.positions.whole(), p.dh, p.positions, -1)", "p.dev.EmbeddingBackward(e.positions.whole(), p.dh, p.ids, -1)", "./model"},
-	{"gpt/gelu-other-form", "model/mlp.go", "p.dev.GELU(acts.act, acts.gateUp, l.gelu == GELUTanh)", "p.dev.GELU(acts.act, acts.gateUp, l.gelu != GELUTanh)", "./model"},
+	{"gpt/gelu-other-form", "model/mlp.go", "l.gateUp.bias.w, l.gelu.activation())", "l.gateUp.bias.w, kernels.SiLU)", "./model"},
 	{"gpt/gate-up-always-two", "model/mlp.go", "if c.GELU == \"\" {\n\t\treturn 2 * c.Inner\n\t}\n\treturn c.Inner", "return 2 * c.Inner", "./model"},
 	{"gpt/load-not-transposed", "hf/load.go", "k.out = transposed(k.out, in, to)", "", "./hf"},
 	{"gpt/load-transposed-in-pieces", "hf/load.go", "size = p.W.Len()", "size = 7", "./hf"},

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"restyle/kernels"
+	"restyle/kernels/cpu"
 	"restyle/tensor"
 )
 
@@ -44,6 +45,8 @@ func Timings() (all []*Timing) {
 		{llama1B, qkNormCase(bf16, 2048, 32, 8, 64), qkNormCase(bf16, 2, 32, 8, 64), n(2048, 2560), norm},
 		{llama1B, ropeCase(bf16, 2048, 32, 8, 64), ropeCase(bf16, 2, 32, 8, 64), n(2048, 2560), [2]float64{3, 3}},
 		{llama1B, swiGLUCase(bf16, 2048, 8192), swiGLUCase(bf16, 2, 8192), n(2048, 8192), [2]float64{5, 10}},
+		{llama1B, behindCase(bf16, 2048, 8192, 2048, cpu.NoActivation), behindCase(bf16, 1, 8192, 2048, cpu.NoActivation),
+			n(2048, 8192), [2]float64{0, 2*2048 + 10}},
 		{llama1B, crossEntropyCase(bf16, 512, 128256, nil, true), crossEntropyCase(bf16, 2, 128256, nil, true),
 			n(512, 128256), [2]float64{7, 0}},
 		{llama1B, softmaxCase(bf16, 4096, 2048, false), softmaxCase(bf16, 2, 2048, false), n(4096, 2048), exp},
@@ -61,6 +64,8 @@ func Timings() (all []*Timing) {
 			[2]float64{8, 12}},
 		{characters, geluCase(f32, 1024, 512, true), geluCase(f32, 2, 512, true), n(1024, 512), [2]float64{9, 15}},
 		{characters, geluCase(f32, 1024, 512, false), geluCase(f32, 2, 512, false), n(1024, 512), [2]float64{5, 9}},
+		{characters, behindCase(bf16, 1024, 512, 128, kernels.GELUTanh), behindCase(bf16, 2, 512, 128, kernels.GELUTanh),
+			n(1024, 512), [2]float64{0, 2*128 + 15}},
 		{characters, softmaxCase(f32, 16*4*64, 64, false), softmaxCase(f32, 2, 64, false), n(16*4*64, 64), exp},
 		{characters, mulCase(f32, 1024, 128), mulCase(f32, 2, 128), n(1024, 128), [2]float64{1, 2}},
 		{characters, topKCase(f32, 1024, 8, 2, true, false), topKCase(f32, 2, 8, 2, true, false), n(1024, 8),
@@ -106,13 +111,14 @@ func Timings() (all []*Timing) {
 // timings returns both directions of a case.
 func (t timedCase) timings() (all []*Timing) {
 	forms := func(run func(d *kernels.Device, x Tensors)) []Form {
-		if same := fmt.Sprint(t.c.Kernels[0]) == fmt.Sprint(t.c.Kernels[1]); same || len(t.c.Forms()) == 1 {
+		same := fmt.Sprint(t.c.Kernels[0]) == fmt.Sprint(t.c.Kernels[1]) && t.c.Op != "linear_activation"
+		if same || len(t.c.Forms()) == 1 {
 			return []Form{{Name: "only", run: run}}
 		}
 		return []Form{{Name: "standard", run: run}, {Name: "fused", Fused: true, run: run}}
 	}
 	for i, run := range []func(d *kernels.Device, x Tensors){t.c.Forward, t.c.Backward} {
-		if run != nil {
+		if run != nil && (i > 0 || t.c.ForwardBytes > 0) {
 			all = append(all, &Timing{Source: t.source, Op: t.c.Op, Pass: []string{"forward", "backward"}[i], Shape: t.c.Name,
 				Type: t.c.Type, Bytes: []float64{t.c.ForwardBytes, t.c.BackwardBytes}[i],
 				FLOPs: t.flops[i] * float64(t.elements), Forms: forms(run), c: t.c, reference: firstRows(t.few, i == 1)})
