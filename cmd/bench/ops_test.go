@@ -99,7 +99,7 @@ func TestOpsFail(t *testing.T) {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 	for _, want := range []string{
-		"\nadd                     FAIL 1/5    -", "FAIL 1/12   FAIL 1/12   ok ",
+		"\nadd                     FAIL 1/5    -", "FAIL 1/18   FAIL 1/18   ok ",
 		"\nFAIL swiglu forward, BF16, unfused\nswiglu BF16 3x7: y is off by ",
 		"\nFAIL swiglu forward, BF16, fused\nswiglu BF16 3x7: y is off by ",
 		"\nFAIL add forward, F32, unfused\nadd F32 7: y is off by ",
