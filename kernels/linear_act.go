@@ -149,8 +149,8 @@ func gateUpScratch(cut cut, t tensor.DType, rows, outputs int) tensor.Tensor {
 // dy is [rows, out], w [out, in], and dpre and pre [rows, in], all of one type. dpre must not overlap the others.
 //
 // Fused ("linear_activation"), on a GPU of compute capability 9.0, in BF16 and F16, it is one kernel, which does not
-// round dact. Otherwise it is two, and at most 2,048 rows of dact are in scratch memory at a time. That is so on the CPU
-// too: the tiles of a product would read and write pre and dpre in short pieces, which took longer than dact does.
+// round dact. Otherwise it is two, and at most 2,048 rows of dact are in scratch memory at a time. That is so on the
+// CPU too: the tiles of a product would read and write pre and dpre in short pieces, which took longer than dact does.
 func (d *Device) ActivationLinearBackward(dpre, dy, w, pre tensor.Tensor, act Activation) {
 	const op = "ActivationLinearBackward"
 	in, out := checkLinear(op, dy, dpre, w)
