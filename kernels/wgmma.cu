@@ -307,7 +307,7 @@ inline void write(Output &out, const float (&sums)[TILE_N / 2], const TileMap *c
 }
 
 #ifdef GRADIENT
-// Inputs are what the activation got whose gradient follows. With SwiGLU, they are gates, and n columns further are ups.
+// Inputs are what the activation got whose gradient follows. With SwiGLU, they are gates, and n columns on are ups.
 struct Inputs {
 	static constexpr int SWIGLU = 4, PAIRS = OUT_N / 4;
 	const Half *const at;
@@ -320,7 +320,7 @@ struct Inputs {
 		const int s = column + threadIdx.x % 4 * 2 + i / 2 * 8; // n is even
 		return r < m && s < n ? loadCachedOf<2>(at + r * stride + right + s, 0) : Vec<Half, 2>{};
 	}
-	// fetch starts to bring those of some rows of a tile into the L2 cache, before the product, so that nothing waits long.
+	// fetch starts to bring those of some rows of a tile into the L2 cache, before the product, so that none waits long.
 	void fetch(int row, int rows, int column) const {
 		constexpr int LINES = COLUMNS / 64;
 		for (int i = threadIdx.x % 128; i < rows * LINES; i += 128) {
@@ -369,7 +369,7 @@ struct Inputs {
 // a is [m, depth], b [depth, n] and c [m, n]. If GATED, b is [depth, 2n], the gates first. If b is quantized, it maps
 // the codes of w. If keep is set, pre gets the product before what follows it, [m, n] or [m, 2n]. If add is set, the
 // product is added to c. If parts is not 0, it gets the products of each partSteps steps, [m, n] each. With INT8,
-// these are sums of codes, whole numbers; w are the rows of b with their scales, and scales those of the rows of a. With
+// these are sums of codes, whole numbers; w are the rows of b with their scales, and scales those of rows of a. With
 // GRADIENT, inputs is what the activation got, [m, n] or with SwiGLU [m, 2n], and then pre gets the gradient of ups,
 // [m, n].
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const __grid_constant__ TileMap a,

@@ -23,7 +23,7 @@ static std::vector<std::pair<uint32_t, uint3>> blocks_begun; // thread blocks of
 // before. What a lane wrote before is visible to the others only after a barrier of the warp. A warp's meetings in an
 // epoch are numbered, and a stamp's clock is the number of the next one. For both kinds, READS and WRITES, this keeps
 // the last meeting of all lanes, and for each lane the last meeting of some lanes that was over for another lane when
-// it met this one. For each warp, it keeps how many meetings that had had when both waited at a barrier of some threads.
+// it met this one. For each warp, it keeps how many meetings it had had when both waited at a barrier of some threads.
 enum { READS, WRITES };
 struct meetings {
 	uint32_t next, all[2];
