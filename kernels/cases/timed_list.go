@@ -118,7 +118,8 @@ func (t timedCase) timings() (all []*Timing) {
 		return []Form{{Name: "standard", run: run}, {Name: "fused", Fused: true, run: run}}
 	}
 	for i, run := range []func(d *kernels.Device, x Tensors){t.c.Forward, t.c.Backward} {
-		if run != nil && (i > 0 || t.c.ForwardBytes > 0) {
+		backwardOnly := t.c.ForwardBytes == 0 && t.c.BackwardBytes > 0 // of attention, bytes are counted later
+		if run != nil && (i > 0 || !backwardOnly) {
 			all = append(all, &Timing{Source: t.source, Op: t.c.Op, Pass: []string{"forward", "backward"}[i], Shape: t.c.Name,
 				Type: t.c.Type, Bytes: []float64{t.c.ForwardBytes, t.c.BackwardBytes}[i],
 				FLOPs: t.flops[i] * float64(t.elements), Forms: forms(run), c: t.c, reference: firstRows(t.few, i == 1)})
