@@ -10,8 +10,7 @@ import (
 type Fused map[string]bool
 
 // FusedOps lists the operations that can run as one kernel or as several, in the order in which a layer runs them.
-var FusedOps = []string{"rmsnorm", "layernorm", "attention", "swiglu", "linear_activation",
-	"crossentropy"}
+var FusedOps = []string{"rmsnorm", "layernorm", "attention", "swiglu", "linear_activation", "crossentropy"}
 
 // All returns the set of all fused operations.
 func All() Fused { return parsed(FusedOps) }

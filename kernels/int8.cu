@@ -35,8 +35,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 constexpr int TILE = 64, STEP = 64, STAGES = 3; // rows and columns of c, and bytes along k of a stage
 constexpr int WORDS = STEP / 16;
 
-// A Stage is a step's part of a tile's rows. With one word more per row, eight rows are in different
-// banks.
+// A Stage is a step's part of a tile's rows. With one word more per row, eight rows are in different banks.
 typedef uint4 Stage[TILE][WORDS + 1];
 
 // linear_int8 multiplies codes on tensor cores: c = a·bᵀ · scales + bias, or adds that to c. Each of four warps has a

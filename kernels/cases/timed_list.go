@@ -108,7 +108,7 @@ func Timings() (all []*Timing) {
 		timedQuantized(llama1B, tensor.INT4, bf16, 1, 8192, 2048))
 }
 
-// timings returns both directions of a case.
+// timings returns the directions of a case whose bytes it counts.
 func (t timedCase) timings() (all []*Timing) {
 	forms := func(run func(d *kernels.Device, x Tensors)) []Form {
 		same := fmt.Sprint(t.c.Kernels[0]) == fmt.Sprint(t.c.Kernels[1]) && t.c.Op != "linear_activation"
@@ -118,10 +118,9 @@ func (t timedCase) timings() (all []*Timing) {
 		return []Form{{Name: "standard", run: run}, {Name: "fused", Fused: true, run: run}}
 	}
 	for i, run := range []func(d *kernels.Device, x Tensors){t.c.Forward, t.c.Backward} {
-		backwardOnly := t.c.ForwardBytes == 0 && t.c.BackwardBytes > 0 // of attention, bytes are counted later
-		if run != nil && (i > 0 || !backwardOnly) {
+		if bytes := []float64{t.c.ForwardBytes, t.c.BackwardBytes}[i]; run != nil && bytes > 0 {
 			all = append(all, &Timing{Source: t.source, Op: t.c.Op, Pass: []string{"forward", "backward"}[i], Shape: t.c.Name,
-				Type: t.c.Type, Bytes: []float64{t.c.ForwardBytes, t.c.BackwardBytes}[i],
+				Type: t.c.Type, Bytes: bytes,
 				FLOPs: t.flops[i] * float64(t.elements), Forms: forms(run), c: t.c, reference: firstRows(t.few, i == 1)})
 		}
 	}
@@ -155,10 +154,10 @@ func timedAttention(source string, t tensor.DType, m kernels.AttentionSpec) (all
 		pairs, mask = float64(tokens)*float64(tokens+1)/2, "causal"
 	}
 	c.Name = fmt.Sprintf("%dx%d, %d/%d heads of %d, %s", n, tokens, m.Heads, m.KVHeads, m.HeadDim, mask)
+	c.ForwardBytes, c.BackwardBytes = c.bytes("qkv", "y"), c.bytes("qkv", "qkv", "y", "y")
 	all = timedCase{source, c, c, 1, [2]float64{}}.timings()
 	for i, x := range all {
 		x.FLOPs = []float64{4, 8}[i] * pairs * float64(n*m.Heads*m.HeadDim)
-		x.Bytes = []float64{c.bytes("qkv", "y"), c.bytes("qkv", "qkv", "y", "y")}[i]
 		x.reference = queries(m, tokens, i == 1)
 	}
 	return all

@@ -27,10 +27,11 @@ static int started = 1; // number of threads, including the caller
 static __thread int in_task;
 static __thread int number;
 
-// A worker does not sleep while others finish a job, and looks for the next one for about 50 µs after that: waking a
-// sleeper takes about as long, and the operations of a small model follow each other faster than that. Whoever has
-// waited for as long as that lets other programs have the core.
-enum { LOOKS = 2000 };
+// A worker looks for the next job for about 50 µs after the end of one before it sleeps: waking a sleeper takes about
+// as long, and the operations of a small model follow each other faster than that. It does not sleep while others
+// finish a job either, for some milliseconds: a job that takes longer is worth waking for. Whoever has waited for more
+// than 50 µs lets other programs have the core.
+enum { LOOKS = 2000, PATIENCE = 5 * LOOKS };
 
 static inline void rest(int looks) {
 	if (looks >= LOOKS) {
@@ -70,7 +71,7 @@ static void *worker(void *arg) {
 			work();
 			looks = 0;
 		}
-		if (wanted && atomic_load(&running)) idle = 0;
+		if (wanted && looks < PATIENCE && atomic_load(&running)) idle = 0;
 		if (idle < LOOKS) {
 			rest(looks);
 			continue;
