@@ -19,10 +19,12 @@ type Codec struct {
 	Tokenizer *tokenizer.Tokenizer
 	Template  chat.Template // with the BOS and EOS of the model's tokenizer
 	Ends      []int32       // tokens that end an answer
+	// Suggested is how the model's authors want it to be sampled; nil if they do not say, or want greedy decoding.
+	Suggested *Sampling
 }
 
-// CodecOf returns the codec of a model, from its files: tokenizer.json, the chat template, and the tokens that end an
-// answer. If template is not empty, it is the name of a chat template to use instead of the model's default: one of
+// CodecOf returns the codec of a model, from its files: tokenizer.json, the chat template, and what
+// generation_config.json says: the tokens that end an answer, and how to sample. If template is not empty, it is the name of a chat template to use instead of the model's default: one of
 // chat.Names, or one of the model's own. If neither has it, the error is an [*UnknownTemplate]. A tokenizer that
 // belongs to another model is an error.
 func CodecOf(c *hf.Checkpoint, template string) (codec Codec, err error) {
@@ -53,6 +55,10 @@ func CodecOf(c *hf.Checkpoint, template string) (codec Codec, err error) {
 		if id, ok := codec.Tokenizer.TokenID(text); ok {
 			codec.Ends = append(codec.Ends[:len(codec.Ends):len(codec.Ends)], id)
 		}
+	}
+	if g := c.Generation; g.DoSample {
+		codec.Suggested = &Sampling{Temperature: g.Temperature, TopK: g.TopK, TopP: g.TopP, MinP: g.MinP,
+			RepetitionPenalty: g.RepetitionPenalty}
 	}
 	return codec, nil
 }

@@ -62,10 +62,11 @@ type Engine struct {
 	Name string
 	// Context is the maximum number of tokens of a prompt and its answer together.
 	Context int
-	// Tokenizer and Template are nil and zero in an engine made by New.
+	// Tokenizer, Template and Suggested are nil and zero in an engine made by New.
 	Model     *model.Model
 	Tokenizer *tokenizer.Tokenizer
 	Template  chat.Template
+	Suggested *Sampling // see Codec.Suggested
 
 	vocab  int
 	ends   map[int32]bool // end-of-answer tokens
@@ -160,7 +161,7 @@ func NewWithCodec(m *model.Model, codec Codec, context int) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.Template, e.Tokenizer = codec.Template, codec.Tokenizer
+	e.Template, e.Tokenizer, e.Suggested = codec.Template, codec.Tokenizer, codec.Suggested
 	e.stream = func() (func(int32) string, func() string) {
 		s := codec.Tokenizer.Stream(true)
 		return s.Add, s.Flush

@@ -192,6 +192,11 @@ func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() er
 		c.note("%-6s %s, %s, template %s, context %d, in %.1f s", ref.label, engine.Name, engine.DType(),
 			engine.Template.Name, engine.Context, time.Since(start).Seconds())
 	}
+	first := c.sides[0].engine // whose authors' sampling both models get, so that only their weights differ
+	if err := c.takeSampling(first.Suggested); err != nil {
+		return closeAll, fmt.Errorf("generation_config.json of %s: %w: with --temperature, chat ignores its sampling",
+			first.Name, err)
+	}
 	c.note("device %s, %s", device.Name(), c.settings)
 	if c.system != "" {
 		c.note("system %s", c.system)

@@ -175,6 +175,38 @@ func TestTheBaseOfATunedModel(t *testing.T) {
 	}
 }
 
+// TestSuggestedSampling checks which sampling settings hold: the flags', those of the first model's
+// generation_config.json, or the defaults.
+func TestSuggestedSampling(t *testing.T) {
+	says := `"do_sample": true, "temperature": 0.25, "top_p": 0.5, "min_p": 0.125, "repetition_penalty": 1.5`
+	for _, test := range []struct {
+		config string
+		flags  []string
+		want   string
+	}{
+		{says, nil, "temperature 0.25, top-p 0.5, top-k 50, min-p 0.125, repetition-penalty 1.5"},
+		{says, []string{"--top-k", "7", "--min-p", "0"},
+			"temperature 0.25, top-p 0.5, top-k 7, min-p 0, repetition-penalty 1.5"},
+		{says, []string{"--temperature", "0.75"}, "temperature 0.75, top-p 0.9, top-k 0, min-p 0, repetition-penalty 1"},
+		{strings.Replace(says, "true", "false", 1), nil,
+			"temperature 0.8, top-p 0.9, top-k 0, min-p 0, repetition-penalty 1"},
+		{`"do_sample": true, "top_p": 0`, nil, "generation_config.json of "},
+	} {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(tinyBase)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "generation_config.json"), []byte(`{"eos_token_id": 2, `+test.config+"}"),
+			0o644); err != nil {
+			t.Fatal(err)
+		}
+		args := append([]string{"--base", dir, "--tuned", tinyTuned, "--log", "", "--prompt", "Count to ten."}, test.flags...)
+		if o := invoke(t, "", args...); !strings.Contains(o.stderr, test.want) {
+			t.Errorf("%s, %v: want %s, got %v", test.config, test.flags, test.want, o)
+		}
+	}
+}
+
 func TestBatch(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "questions.jsonl")
 	if err := os.WriteFile(file, []byte(`{"prompt":"How do I print hello world?"}`+"\n"+`{"prompt":"Count to ten."}`+"\n"),

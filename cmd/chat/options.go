@@ -31,6 +31,7 @@ type options struct {
 	prompt, prompts, system string
 
 	settings
+	set     *cli.Flags // which flags the command line sets
 	context int
 
 	device, dtype, quantize string
@@ -94,7 +95,8 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Group("Sampling")
 	f.Add(&o.MaxTokens, "max-tokens", "maximum tokens per answer")
 	f.Add(&o.Temperature, "temperature", "sampling temperature; 0 always takes the most probable token, higher values "+
-		"vary more")
+		"vary more. Without this flag, this and the four below are those of the first model's generation_config.json, "+
+		"if it has some")
 	f.Add(&o.TopP, "top-p", "nucleus sampling: keep the most probable tokens until their probabilities add up to this; "+
 		"1 keeps all")
 	f.Add(&o.TopK, "top-k", "keep only the `K` most probable tokens; 0 keeps all")
@@ -120,6 +122,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 		".jsonl file next to it; empty disables the log")
 	f.Add(&o.version, "version", "print the version")
 	f.MayBeEmpty("log", "system")
+	o.set = f
 	return f
 }
 
@@ -171,6 +174,24 @@ func (s settings) check() error {
 		return fmt.Errorf("top-p 0: must be greater than 0 and at most 1, which keeps all tokens")
 	}
 	return s.sampling(0).Check()
+}
+
+// takeSampling takes the sampling that a model's authors suggest, nil for none, but for what flags set. A --temperature
+// is a choice of one's own: with it, nothing is taken from theirs.
+func (o *options) takeSampling(by *infer.Sampling) error {
+	if by == nil || o.set.Given("temperature") {
+		return nil
+	}
+	for name, value := range map[string]any{"temperature": by.Temperature, "top-k": by.TopK, "top-p": by.TopP,
+		"min-p": by.MinP, "repetition-penalty": by.RepetitionPenalty} {
+		if o.set.Given(name) {
+			continue
+		}
+		if err := o.set.Set(name, fmt.Sprint(value)); err != nil {
+			return err
+		}
+	}
+	return o.settings.check()
 }
 
 // sampling returns the settings for the given attempt to answer a question: each has another seed.
