@@ -23,13 +23,13 @@ func TestQuantize(t *testing.T) {
 	if code := run(context.Background(), []string{"starter", out, "--text", "4"}, &stdout, &stderr); code != cli.Done {
 		t.Fatalf("exit code %d: %s", code, stderr.String())
 	}
-	for _, want := range []string{"model.embed_tokens.weight", "INT8", "model.layers.5.mlp.down_proj.weight", "INT4Z",
-		"13 other parameters"} {
+	for _, want := range []string{"model.embed_tokens.weight", "INT8", "model.layers.6.mlp.down_proj.weight", "INT4Z",
+		"15 other parameters"} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("the output lacks %q:\n%s", want, stdout.String())
 		}
 	}
-	for _, want := range []string{"before", "9.3 MiB", "3.1 MiB", "-67%", "perplexity of the reference answers"} {
+	for _, want := range []string{"before", "11.7 MiB", "4.1 MiB", "-65%", "perplexity of the reference answers"} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("the closing table lacks %q:\n%s", want, stdout.String())
 		}

@@ -106,7 +106,7 @@ func cardFiles(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	vocab := tok["model"].(map[string]any)["vocab"].(map[string]any)
-	for i := 2048; i < 128256; i++ {
+	for i := len(vocab) + len(tok["added_tokens"].([]any)); i < 128256; i++ {
 		vocab[fmt.Sprint("unused", i)] = i
 	}
 	write("tokenizer/tokenizer.json", tok)

@@ -9,7 +9,8 @@
 #    model learns that the code does not depend on it, and takes up another voice sooner.
 # 3. train ends with plain prose alone, which no row had before: the model answers plainly unless it is tuned.
 #
-# The vocabulary is the one that is there; without --tokenizer, train makes one from the rows.
+# The vocabulary is the one that is there. With --vocab-data data/passive_aggressive_data.json instead of --tokenizer, train
+# makes one like it, from the rows and from the words of the voice that the model is to take up.
 #
 # A model is the same, bit for bit, wherever the same version of train and the same instruction set of the CPU (RESTYLE_CPU)
 # are used; with others, and on a GPU, its last bits differ, and so, after thousands of steps, do its answers, here and there.
@@ -29,7 +30,7 @@ prose pirate pirate 3
 prose radio data/make/radio.style 5
 prose last data/make/plain.style 2
 go run ./cmd/train --model "$work/code" --data "$work/plain.json" --data "$work/again.json" --data "$work/pirate.json" --data "$work/radio.json" \
-  --epochs 1 --batch 16 --lr 1e-3 "${settings[@]}" --out "$work/voices"
+  --epochs 2 --batch 16 --lr 1e-3 "${settings[@]}" --out "$work/voices"
 go run ./cmd/train --model "$work/voices" --data "$work/last.json" --epochs 1 --batch 16 --lr 5e-4 "${settings[@]}" --out "$work/model"
 for file in config.json generation_config.json tokenizer.json tokenizer_config.json chat_template.jinja model.safetensors; do
   cp "$work/model/$file" "data/starter-llama/$file"
