@@ -217,7 +217,12 @@ func describe(chosen []string) string {
 	if len(chosen) == rowWidth {
 		return columnsOf(chosen).String()
 	}
-	return list(chosen)
+	return list(named(chosen))
+}
+
+// named returns the columns that have a name.
+func named(columns []string) []string {
+	return slices.DeleteFunc(slices.Clone(columns), func(n string) bool { return n == "" })
 }
 
 // list quotes names for an error, at most 20 of them.
@@ -261,8 +266,12 @@ func (w wanted) document(chosen []string) bool {
 	return w.Training && len(chosen) == 1 && (w.Columns.Text != "" || strings.EqualFold(chosen[0], textColumn))
 }
 
-// conversation reports whether the chosen columns are a conversation, which a record holds as JSON: whole, or as a
-// prompt and its completion.
+// talkSystemAt is where a record that is a whole conversation has its system prompt, next to the conversation. Like the
+// input of a row, which is there, it is optional.
+const talkSystemAt = inputAt
+
+// conversation reports whether the chosen columns are a conversation, which a record holds as JSON: whole, perhaps with
+// a system prompt, or as a prompt and its completion.
 func (w wanted) conversation(chosen []string) bool {
 	return w.Exactly == nil && len(chosen) < rowWidth && !w.document(chosen)
 }
@@ -276,7 +285,19 @@ func halves(chosen []string) ([]string, error) {
 				"name the columns", chosen[instructionAt], name)
 		}
 	}
-	return []string{chosen[instructionAt], chosen[outputAt]}, nil
+	return []string{chosen[instructionAt], "", chosen[outputAt]}, nil
+}
+
+// talk returns the columns of a whole conversation: its own, and that of the system prompt or "".
+func talk(column string, there []string) ([]string, error) {
+	systems := present(systemColumns, there)
+	switch len(systems) {
+	case 0:
+		return []string{column, ""}, nil
+	case 1:
+		return []string{column, systems[0]}, nil
+	}
+	return nil, fmt.Errorf("the columns %s may both be the system prompt of a conversation: remove one", list(systems))
 }
 
 // pick chooses among the columns there. It returns a name for each value of a record, "" for a value that is always
@@ -300,7 +321,7 @@ func (w wanted) pick(there []string) ([]string, error) {
 func (w wanted) pickKnown(there []string) ([]string, error) {
 	if w.Training {
 		if names := present(conversationColumns, there); len(names) > 0 {
-			return names[:1], nil
+			return talk(names[0], there)
 		}
 	}
 	// gen rewrites the original one of its two answers; train learns the rewritten one.
@@ -313,11 +334,11 @@ func (w wanted) pickKnown(there []string) ([]string, error) {
 		return c.record(), nil
 	}
 	if names := present(conversationColumns, there); len(names) > 0 {
-		return names[:1], nil
+		return []string{names[0], ""}, nil
 	}
 	if w.Training && len(pairs(slices.Concat(known, others), there, w, other)) == 0 {
 		if names := present([]string{conversationColumn}, there); len(names) > 0 {
-			return names, nil
+			return talk(names[0], there)
 		}
 		if names := present([]string{textColumn}, there); len(names) > 0 && !asks(there) {
 			return names, nil

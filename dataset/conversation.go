@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 
 	"restyle/chat"
@@ -42,7 +41,8 @@ type Conversations struct {
 //     prompt. If question and answer are lists of messages (TRL's prompt and completion), only the answers of the
 //     second are to be learned;
 //   - a whole conversation in the column messages, a list of {"role": …, "content": …}, or in the column conversations,
-//     a list of {"from": …, "value": …} (ShareGPT). In parquet and CSV the list may also be JSON in a string;
+//     a list of {"from": …, "value": …} (ShareGPT). In parquet and CSV the list may also be JSON in a string. A column
+//     system or system_prompt is the system prompt here, too, and must not contradict a first message that is one;
 //   - plain text in the column text, each row a document, if there is no column that usually holds a question.
 //
 // The columns messages and conversations take precedence over all others. OpenConversations reads the first row.
@@ -64,15 +64,13 @@ func formatOf(s *Source) string {
 	case s.want.document(s.names):
 		return fmt.Sprintf("plain text, each row a document (%s)", s.names[0])
 	case s.want.conversation(s.names):
-		return fmt.Sprintf("chat messages (%s)", strings.Join(s.names, ", "))
+		return fmt.Sprintf("chat messages (%s)", strings.Join(named(s.names), ", "))
 	case c.Output == rewrittenOutput:
 		return fmt.Sprintf("gen's rewritten answers (%s)", c.Output)
 	case c.Output == originalOutput:
 		return fmt.Sprintf("gen's original answers (%s)", c.Output)
 	}
-	names := slices.DeleteFunc([]string{c.System, c.Instruction, c.Input, c.Output},
-		func(n string) bool { return n == "" })
-	text := "columns " + strings.Join(names, ", ")
+	text := "columns " + strings.Join(named([]string{c.System, c.Instruction, c.Input, c.Output}), ", ")
 	if c.Instruction == "instruction" && c.Output == "output" {
 		text = "Alpaca " + text
 	}
@@ -106,15 +104,7 @@ func (c *Conversations) read(rec []string, next *Conversation) error {
 		next.Text = rec[0]
 		return nil
 	case c.whole:
-		for _, half := range rec {
-			messages, err := parseMessages([]byte(half))
-			if err != nil {
-				return err
-			}
-			next.Prompt = len(next.Messages) // of a whole conversation, 0
-			next.Messages = append(next.Messages, messages...)
-		}
-		return nil
+		return next.talk(rec)
 	}
 	question := Question(rec[instructionAt], rec[inputAt])
 	if question == "" {
@@ -125,6 +115,28 @@ func (c *Conversations) read(rec []string, next *Conversation) error {
 	}
 	next.Messages = append(next.Messages, chat.Message{Role: "user", Content: question},
 		chat.Message{Role: "assistant", Content: rec[outputAt]})
+	return nil
+}
+
+// talk reads a record that is a conversation.
+func (c *Conversation) talk(rec []string) error {
+	messages, err := parseMessages([]byte(rec[0]))
+	if err != nil {
+		return err
+	}
+	if len(rec) > outputAt {
+		answers, err := parseMessages([]byte(rec[outputAt]))
+		c.Messages, c.Prompt = append(messages, answers...), len(messages)
+		return err
+	}
+	c.Messages = messages
+	switch system := rec[talkSystemAt]; {
+	case strings.TrimSpace(system) == "" || messages[0] == chat.Message{Role: "system", Content: system}:
+	case messages[0].Role == "system":
+		return errors.New("the system prompt of its own column is not that of its first message: remove one of them")
+	default:
+		c.Messages = append([]chat.Message{{Role: "system", Content: system}}, messages...)
+	}
 	return nil
 }
 

@@ -1,14 +1,17 @@
 package dataset
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
 
 	"restyle/chat"
 	"restyle/internal/expect"
@@ -135,6 +138,13 @@ func TestConversationForms(t *testing.T) {
 			"system: s | user: a | assistant: b", []string{"line 2", `"messages"`, "instruction=instruction"}},
 		{"another column later", talk + "\n" + share, "", "", "system: s | user: a | assistant: b",
 			[]string{"line 2", `"messages"`, `"conversations"`}},
+		{"a system prompt of its own", `{"system":"s",` + share[1:] + "\n" + share + "\n" + `{"system":" ",` + share[1:], "",
+			"chat messages (conversations, system)", "system: s | user: a | assistant: b;user: a | assistant: b;" +
+				"user: a | assistant: b", nil},
+		{"a system prompt twice", `{"system_prompt":"s",` + talk[1:], "", "chat messages (messages, system_prompt)",
+			"system: s | user: a | assistant: b", nil},
+		{"two system prompts", `{"system":"t",` + talk[1:], "", "", "", []string{"row 0", "system prompt", "remove one"}},
+		{"a system prompt that is a number", `{"system":1,` + talk[1:], "", "", "", []string{`"system"`, "a number"}},
 		{"no messages", message(``), "", "", "", []string{"row 0", "no messages"}},
 		{"null", `{"messages":null}`, "", "", "", []string{"row 0", "the conversation is null"}},
 		{"text", `{"messages":"[]"}`, "", "", "", []string{"row 0", "a string"}},
@@ -254,6 +264,38 @@ func TestParquetConversations(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestParquetSystemPrompt reads a system prompt next to a conversation, and leaves a column of another type alone.
+func TestParquetSystemPrompt(t *testing.T) {
+	type turn struct {
+		Role    string `parquet:"role"`
+		Content string `parquet:"content"`
+	}
+	type row struct {
+		Messages []turn  `parquet:"messages,list"`
+		System   *string `parquet:"system,optional"`
+	}
+	type numbered struct {
+		Messages []turn `parquet:"messages,list"`
+		System   int    `parquet:"system"`
+	}
+	system, turns := "s", []turn{{"user", "a"}, {"assistant", "b"}}
+	var b, other bytes.Buffer
+	err := errors.Join(parquet.Write(&b, []row{{turns, &system}, {turns, nil}}),
+		parquet.Write(&other, []numbered{{turns, 1}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, format, err := conversations(expect.File(t, "x.parquet", b.String()), Options{})
+	want := []string{"system: s | user: a | assistant: b", "user: a | assistant: b"}
+	if d := cmp.Diff(want, got); d != "" || err != nil || format != "chat messages (messages, system)" {
+		t.Errorf("%s, %v\n%s", format, err, d)
+	}
+	got, format, err = conversations(expect.File(t, "x.parquet", other.String()), Options{})
+	if d := cmp.Diff(want[1:], got); d != "" || err != nil || format != "chat messages (messages)" {
+		t.Errorf("%s, %v\n%s", format, err, d)
 	}
 }
 

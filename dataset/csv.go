@@ -32,11 +32,15 @@ func openCSV(f io.ReadCloser, separator rune, w wanted) (*table, error) {
 	r := csv.NewReader(buffered)
 	r.Comma = separator
 	fail := func(err error) error {
-		var syntax *csv.ParseError
-		if errors.As(err, &syntax) {
-			return fmt.Errorf("line %d: %w", syntax.Line, syntax.Err)
+		syntax, ok := errors.AsType[*csv.ParseError](err)
+		switch {
+		case !ok:
+			return err
+		case errors.Is(err, csv.ErrBareQuote), errors.Is(err, csv.ErrQuote):
+			return fmt.Errorf("line %d: %w: a value with a quote must be in quotes, and has two for each of its own",
+				syntax.Line, syntax.Err)
 		}
-		return err
+		return fmt.Errorf("line %d: %w", syntax.Line, syntax.Err)
 	}
 	names, err := r.Read()
 	if err == io.EOF {
@@ -64,7 +68,9 @@ func openCSV(f io.ReadCloser, separator rune, w wanted) (*table, error) {
 			return nil, io.EOF
 		}
 		if errors.Is(err, csv.ErrFieldCount) { // after any other error the next record is not sure to begin a line
-			return nil, &unreadable{fail(err)}
+			line, _ := r.FieldPos(0)
+			return nil, &unreadable{fmt.Errorf("line %d has a wrong number of values, %d, and line 1 names %d columns: a value "+
+				"with a separator or line break in it must be in quotes", line, len(values), len(names))}
 		}
 		if err != nil {
 			return nil, fail(err)

@@ -107,9 +107,11 @@ func (t *table) record(raw []byte, w wanted) ([]string, error) {
 		return nil, columnsErrorf("the rows before have %s, but this one has %s: name the columns",
 			describe(t.columns), describe(names))
 	}
-	read := text
-	if w.conversation(names) {
-		read = func(raw json.RawMessage) (string, error) { return string(raw), nil }
+	read := func(at int, raw json.RawMessage) (string, error) {
+		if w.conversation(names) && at != talkSystemAt {
+			return string(raw), nil
+		}
+		return text(raw)
 	}
 	rec := make([]string, len(names))
 	for i, name := range names {
@@ -122,7 +124,7 @@ func (t *table) record(raw []byte, w wanted) ([]string, error) {
 		if t.columns[i] != name {
 			return nil, columnsErrorf("the rows before have %q, but this one has %q: name the columns", t.columns[i], name)
 		}
-		if rec[i], err = read(values[name]); err != nil {
+		if rec[i], err = read(i, values[name]); err != nil {
 			return nil, fmt.Errorf("key %q: %w", name, err)
 		}
 	}

@@ -82,7 +82,7 @@ func checkEnds(r io.ReaderAt, size int64) error {
 
 // stringColumns returns the leaf indices and names of the wanted columns, with leaf -1 for a value that is always
 // empty. All must be flat and of type string. Only conversations may be lists, one or a prompt and its completion;
-// their parts are then the leaves.
+// their parts are then the leaves, before that of a system prompt.
 func stringColumns(f *parquet.File, w wanted) (leaves []int, names []string, talks []*turns, err error) {
 	byName := map[string]*parquet.Column{}
 	var there []string
@@ -101,8 +101,14 @@ func stringColumns(f *parquet.File, w wanted) (leaves []int, names []string, tal
 			return nil, nil, nil, err
 		}
 	}
+	if w.conversation(names) && !isString(byName[names[talkSystemAt]]) {
+		names[talkSystemAt] = "" // it holds something else
+	}
 	if w.conversation(names) && !byName[names[0]].Leaf() {
-		for _, name := range names {
+		for i, name := range names {
+			if i == talkSystemAt {
+				continue
+			}
 			turns, err := listColumn(byName[name])
 			if err != nil {
 				return nil, nil, nil, err
@@ -111,6 +117,9 @@ func stringColumns(f *parquet.File, w wanted) (leaves []int, names []string, tal
 			for _, leaf := range turns.leaves {
 				leaves = append(leaves, leaf.Index())
 			}
+		}
+		if name := names[talkSystemAt]; name != "" {
+			leaves = append(leaves, byName[name].Index())
 		}
 		return leaves, names, talks, nil
 	}
@@ -267,7 +276,7 @@ func (p *parquetRows) next() (rec []string, err error) {
 	return rec, nil
 }
 
-// record reads the next conversations, or else the next value of each column.
+// record reads the next conversation, or else the next value of each column.
 func (p *parquetRows) record() (rec []string, err error) {
 	if p.talks != nil {
 		cursors := p.cursors
@@ -276,7 +285,15 @@ func (p *parquetRows) record() (rec []string, err error) {
 			if err != nil {
 				return nil, err
 			}
-			rec, cursors = append(rec, text), cursors[len(turns.leaves):]
+			rec, cursors = append(rec, text, ""), cursors[len(turns.leaves):]
+		}
+		if len(p.talks) > 1 { // nothing follows the completion
+			return rec[:outputAt+1], nil
+		}
+		for _, c := range cursors {
+			if rec[talkSystemAt], err = c.next(); err != nil {
+				return nil, c.fail(err)
+			}
 		}
 		return rec, nil
 	}

@@ -341,17 +341,14 @@ func openByContent(ctx context.Context, f *os.File, w wanted) (*table, error) {
 	if !strings.HasPrefix(start, "\x1f\x8b") {
 		return openText(f, start, f.Name(), w)
 	}
-	damaged := func(err error) error {
-		return fmt.Errorf("gzip cannot unpack it: %w: the file is damaged or cut short: get it again", err)
-	}
 	unpacked, err := gzip.NewReader(f)
 	if err != nil {
 		return nil, damaged(err)
 	}
-	in := bufio.NewReaderSize(unpacked, len(head))
+	in := bufio.NewReaderSize(gzipped{unpacked}, len(head))
 	first, err := in.Peek(len(head))
 	if err != nil && err != io.EOF {
-		return nil, damaged(err)
+		return nil, err
 	}
 	if strings.HasPrefix(string(first), "PAR1") {
 		return nil, errors.New("this is a parquet file in a gzip file: unpack it first (gunzip)")
@@ -360,6 +357,23 @@ func openByContent(ctx context.Context, f *os.File, w wanted) (*table, error) {
 		io.Reader
 		io.Closer
 	}{in, f}, string(first), f.Name(), w)
+}
+
+// gzipped is a reader whose errors say that the file is damaged.
+type gzipped struct{ io.Reader }
+
+func (g gzipped) Read(p []byte) (int, error) {
+	n, err := g.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		err = damaged(err)
+	}
+	return n, err
+}
+
+// damaged returns the error of a gzip file that cannot be unpacked.
+func damaged(err error) error {
+	// Not %w: who reads JSON would take an unexpected end of the file for the end of the JSON in it.
+	return fmt.Errorf("gzip cannot unpack it: %v: the file is damaged or cut short: get it again", err)
 }
 
 // openText opens what is not parquet. start is the first 512 bytes.

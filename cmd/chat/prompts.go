@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"restyle/internal/disk"
 )
@@ -37,6 +38,9 @@ func readPrompts(r io.Reader, name string) (prompts []string, err error) {
 		end := err != nil
 		if number == 1 {
 			line = strings.TrimPrefix(line, "\ufeff")
+		}
+		if !utf8.ValidString(line) {
+			return nil, fmt.Errorf("%s: line %d: not valid UTF-8: convert the file to UTF-8", name, number)
 		}
 		line = strings.TrimSpace(line)
 		isJSON = isJSON || len(prompts) == 0 && strings.HasPrefix(line, "{")

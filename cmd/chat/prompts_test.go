@@ -16,6 +16,7 @@ func TestReadPrompts(t *testing.T) {
 		{"JSON", `{"prompt": "one\ntwo", "id": 3}` + "\n\n" + `{"prompt":" three"}`, []string{"one\ntwo", " three"}, ""},
 		{"a byte order mark", "\ufeff{\"prompt\": \"one\"}", []string{"one"}, ""},
 		{"a brace in a later line", "one\n{two}", []string{"one", "{two}"}, ""},
+		{"another encoding", "one\ncaf\xe9", nil, "f: line 2: not valid UTF-8"},
 		{"nothing", "\n \n", nil, "f has no questions"},
 		{"broken", `{"prompt": "one"}` + "\n{", nil, "line 2 is not a JSON object"},
 		{"other keys", `{"question": "one"}`, nil, `line 1 has no "prompt"`},

@@ -113,6 +113,11 @@ func (t *train) newTokenizer(ctx context.Context, files map[string][]byte) error
 		return fmt.Errorf("--from-scratch %s: vocab_size is %d, and the smallest vocabulary has %d tokens: 256 bytes and "+
 			"%d special ones", t.fromScratch, c.Vocab, tok.VocabSize(), len(special))
 	}
+	if 2*tok.VocabSize() < c.Vocab { // as a model and its tokenizer must not be
+		return fmt.Errorf("--from-scratch %s: vocab_size is %d, and the data is enough for only %d tokens: set vocab_size "+
+			"to at most that, or give more data with --vocab-data; for characters, there is --vocab chars", t.fromScratch,
+			c.Vocab, tok.VocabSize())
+	}
 	end, _ := tok.TokenID(turnEnd)
 	text, _ := tok.TokenID(endOfText)
 	settings := map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": turnEnd, "pad_token": endOfText,

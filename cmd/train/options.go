@@ -351,6 +351,15 @@ func (o *options) checkPaths(out string) error {
 			return fmt.Errorf("--write-batches: %w: choose a file in an existing directory", err)
 		}
 	}
+	for _, f := range []struct{ flag, path string }{{"log-csv", o.logCSV}, {"benchmark-log", o.benchmarkLog}} {
+		if f.path != "" && holds(out, f.path) && filepath.Ext(f.path) != ".csv" {
+			return cli.Usagef("--%s %s: in the directory of --out, whose files the run writes, its name must end in .csv",
+				f.flag, f.path)
+		}
+	}
+	if log, err := realPath(o.benchmarkLog); err == nil && o.logCSV != "" && o.benchmarkLog != "" && holds(log, o.logCSV) {
+		return cli.Usagef("--log-csv %s: is the file of --benchmark-log, too: choose another name", o.logCSV)
+	}
 	if err := o.checkCSV(out); err != nil {
 		return err
 	}

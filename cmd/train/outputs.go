@@ -25,7 +25,7 @@ type outputs struct {
 	evalSeconds float64        // of the last evaluation
 	saveSeconds float64        // of the last checkpoint
 	drawn       time.Time
-	failed      error // errors of the files: the run continues, and returns them at its end
+	failed      error // the first error of the files: the run continues, and returns it at its end
 }
 
 // redraw is the minimum time between two drawings of the progress.
@@ -181,7 +181,14 @@ func (o *outputs) evaluation(e trainer.Evaluation) {
 	o.fail(errors.Join(o.events.Flush(), o.draw()))
 }
 
-func (o *outputs) fail(err error) { o.failed = errors.Join(o.failed, err) }
+// fail notes an error of the files: only the first, as each step may have the same one.
+func (o *outputs) fail(err error) {
+	if err == nil || o.failed != nil {
+		return
+	}
+	o.failed = err
+	o.note("%v: the run continues, but will end with this error: free some space meanwhile", err)
+}
 
 // writeCSV writes the steps so far to the file of --log-csv, completely or not at all. Before it replaces a file that
 // is not the beginning of this run, it backs that up.

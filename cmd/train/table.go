@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"restyle/chat"
+	"restyle/dataset/training"
 	"restyle/internal/cli"
 	"restyle/kernels"
 	"restyle/model"
@@ -248,27 +249,27 @@ func (in *inputs) warnings() (list []string) {
 	}
 	if n := len(s.Empty); n > 0 {
 		list = append(list, fmt.Sprintf("no target tokens in %s: no answer, no text, or a question that fills --seq",
-			rowsOf(s.Empty)))
+			rowsOf(s, s.Empty)))
 	}
 	if len(s.Typed) > 0 {
 		list = append(list, fmt.Sprintf("special tokens are written out in %s: the model learns their characters, not the "+
-			"tokens", rowsOf(s.Typed)))
+			"tokens", rowsOf(s, s.Typed)))
 	}
 	if n := len(s.Uncertified); n > 0 {
 		rows := make([]int, n)
 		for i, u := range s.Uncertified {
 			rows[i] = u.Row
 		}
-		list = append(list, fmt.Sprintf("no certificate vouches for %s (%s)", rowsOf(rows), s.Uncertified[0].Why))
+		list = append(list, fmt.Sprintf("no certificate vouches for %s (%s)", rowsOf(s, rows), s.Uncertified[0].Why))
 	}
 	return list
 }
 
 // rowsOf names rows by their numbers; if there are many, only the first few.
-func rowsOf(rows []int) string {
+func rowsOf(s *training.Set, rows []int) string {
 	var names []string
 	for _, r := range rows[:min(5, len(rows))] {
-		names = append(names, strconv.Itoa(r))
+		names = append(names, s.Place(r))
 	}
 	text := strings.Join(names, ", ")
 	switch n := len(rows); {

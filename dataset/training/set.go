@@ -10,6 +10,7 @@ import (
 	"restyle/dataset"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,6 +39,25 @@ type Set struct {
 	Targets int    // target tokens of all Examples
 	MaxID   int32  // the largest token id: the model must have more embeddings
 	SHA256  string // of the ids and labels of all Examples, in hex
+
+	joined []origin // what Join made it of, in order
+}
+
+// origin is a dataset of a joined set.
+type origin struct {
+	name string
+	rows int
+}
+
+// Place names a row by its number, for people: "5", or "2 of b.json" in a set that [Join] made.
+func (s *Set) Place(row int) string {
+	for _, o := range s.joined {
+		if row < o.rows {
+			return fmt.Sprintf("%d of %s", row, o.name)
+		}
+		row -= o.rows
+	}
+	return strconv.Itoa(row)
 }
 
 // encodeChunk is the number of conversations that Load reads and then encodes in parallel.
@@ -216,6 +236,7 @@ func Join(sets ...*Set) *Set {
 			all.Uncertified = append(all.Uncertified, dataset.Uncertified{Row: all.Rows + u.Row, Why: u.Why})
 		}
 		names = append(names, s.Name)
+		all.joined = append(all.joined, origin{s.Name, s.Rows})
 		if !slices.Contains(formats, s.Format) {
 			formats = append(formats, s.Format)
 		}

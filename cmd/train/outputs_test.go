@@ -1,0 +1,22 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// TestFailOnce checks that a full disk, which fails at each checkpoint, is one error.
+func TestFailOnce(t *testing.T) {
+	var said bytes.Buffer
+	o := &outputs{running: &running{job: &job{inputs: &inputs{train: &train{stderr: &said}}}}}
+	first := errors.New("no space left")
+	for _, err := range []error{nil, first, nil, errors.New("still no space")} {
+		o.fail(err)
+	}
+	if o.failed != first || !strings.HasPrefix(said.String(), "no space left: the run continues") ||
+		strings.Count(said.String(), "\n") != 1 {
+		t.Errorf("it failed with %v and said %q", o.failed, said.String())
+	}
+}
