@@ -91,15 +91,15 @@ func (d *Device) oneRow(p cpu.Product) bool {
 	return d.gpu != nil && p.A.Rows == 1 && fewRows(p) && p.A.Cols <= maxNormedRow
 }
 
-// Decodes reports whether each operation of a token, with rows of these lengths, dim first, is one kernel, provided it
-// is fused. Then they need no scratch memory, and a Graph can capture them.
-func (d *Device) Decodes(t tensor.DType, dim int, others ...int) bool {
+// Decodes reports whether each operation of a token, with rows of these lengths, dim first, and with quantized weights
+// or not, is one kernel, provided it is fused. Then they need no scratch memory, and a Graph can capture them.
+func (d *Device) Decodes(t tensor.DType, quantized bool, dim int, others ...int) bool {
 	all := dim
 	for _, n := range others {
 		all |= n
 	}
-	return d.gpu != nil && d.fused("rmsnorm") && d.fused("attention") && d.fused("swiglu") && t.Half() &&
-		all%8 == 0 && dim <= maxNormedRow
+	return d.gpu != nil && d.fused("rmsnorm") && d.fused("attention") && d.fused("swiglu") &&
+		(t == tensor.BF16 || t == tensor.F16 && !quantized) && all%8 == 0 && dim <= maxNormedRow
 }
 
 // normed returns the norm of x, in scratch memory.

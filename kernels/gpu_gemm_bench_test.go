@@ -70,6 +70,10 @@ func productCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 				}
 				if _, atOnce := tile.out(true); atOnce > 0 {
 					d.wgmmaTiled(gated, p[0].A, true, true, tile, coded{})
+					if of := c; tile.pieces == 0 {
+						of.C = gated.C
+						d.wgmmaTiled(of.pairs(), p[0].A, true, true, tile, of)
+					}
 				}
 				for _, q := range p[1:] {
 					if tile.pieces == 0 && tile.columns%64 == 0 {

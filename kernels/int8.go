@@ -51,6 +51,9 @@ func (d *Device) productINT8(p cpu.Product) {
 	if p.C.Rows == 0 || p.C.Cols == 0 {
 		return
 	}
+	if d.gpu != nil && d.wgmmaINT8(p, tensor.Matrix{}, false) {
+		return
+	}
 	defer d.release(d.mark())
 	rows, in, out := p.A.Rows, p.A.Cols, p.B.Rows
 	codes, scales, sums := int8Scratch(d.scratch, rows, in)
@@ -60,13 +63,9 @@ func (d *Device) productINT8(p cpu.Product) {
 		return
 	}
 	const tile = 64
-	d.launch(kernel{"int8.cu", "quantize_int8", int8Macros(p)}, line(rows, int8Threads),
-		addr(codes), addr(scales), addrOf(p.A), i32(in), i32(codes.Dim(-1)))
+	d.quantizeINT8(coded{p, codes, scales})
 	d.sized(rows, out, in)
 	d.next.flops = operations(p)
-	if d.wgmmaINT8(coded{p, codes, scales}) {
-		return
-	}
 	g := line(blocks(out, tile), int8Threads)
 	g.blocks.Y = blocks(rows, tile)
 	d.launch(kernel{"int8.cu", "linear_int8", int8Macros(p)}, g, addrOf(p.C).twice(p.Add), i64(p.C.Stride), addr(codes),
@@ -96,14 +95,18 @@ func (c coded) pairs() cpu.Product {
 	return p
 }
 
-// wgmmaINT8 is wgmma for LinearINT8, of BF16 and F16.
-func (d *Device) wgmmaINT8(c coded) bool {
-	p := c.pairs()
-	if !d.wgmmaTakes(p, p.C, false) {
-		return false
-	}
-	d.wgmmaTiled(p, p.C, false, false, d.gpu.wgmmaTiling(p, false, false), c)
-	return true
+// quantizeINT8 computes the codes of A's rows on a GPU.
+func (d *Device) quantizeINT8(c coded) {
+	d.launch(kernel{"int8.cu", "quantize_int8", int8Macros(c.Product)}, line(c.A.Rows, int8Threads),
+		addr(c.codes), addr(c.scales), addrOf(c.A), i32(c.A.Cols), i32(c.codes.Dim(-1)))
+}
+
+// wgmmaINT8 is wgmma for LinearINT8, of BF16 and F16. If it cannot compute the product, it quantizes nothing.
+func (d *Device) wgmmaINT8(p cpu.Product, keep tensor.Matrix, gated bool) bool {
+	defer d.release(d.mark())
+	codes, scales, _ := int8Scratch(d.scratch, p.A.Rows, p.A.Cols)
+	c := coded{p, codes, scales}
+	return d.wgmmaOf(c.pairs(), keep, gated, false, c)
 }
 
 // sumINT8 is sumParts for LinearINT8.
@@ -114,6 +117,13 @@ func (d *Device) sumINT8(c coded, parts tensor.Matrix) {
 		i64(p.B.DType.RowBytes(p.B.Cols)), address(p.Bias), i32(m), i32(n), i32(parts.Rows/m), flag(p.Add))
 }
 
-// SetINT8Activations sets whether, on a CPU, layers with INT8 weights quantize their activations too: Linear and the
-// others then compute what LinearINT8 does. It is off at first. On a GPU it has no effect.
+// SetINT8Activations sets whether layers with INT8 weights quantize their activations too: Linear and the others then
+// compute what LinearINT8 does. It is off at first. On a GPU, activations keep their type where that is faster, as the
+// weights are what takes time: for up to eight rows in BF16, which are the tokens of an answer. So do those of experts
+// there. Set it before memory is planned, with ScratchOf or Precompile.
 func (d *Device) SetINT8Activations(on bool) { d.int8Activations = on }
+
+// codesActivations reports whether a product that fewRows does not compute on a GPU quantizes A's rows.
+func (d *Device) codesActivations(p cpu.Product) bool {
+	return d.int8Activations && p.B.DType == tensor.INT8 && p.A.Cols <= MaxINT8
+}

@@ -3,6 +3,7 @@ package kernels_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"restyle/kernels"
@@ -111,6 +112,37 @@ func TestLinearINT8(t *testing.T) {
 					if off := math.Abs(float64(y) - exact); off > limit {
 						t.Fatalf("%v: y[%d, %d] is %v away from the exact product: must be at most %v", size, r, o, off, limit)
 					}
+				}
+			}
+		}
+	})
+}
+
+// TestINT8Activations checks that a device that is set to quantize activations does, bit for bit, what LinearINT8 does,
+// except that a GPU does not quantize up to eight rows of BF16.
+func TestINT8Activations(t *testing.T) {
+	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
+		for _, of := range int8Types {
+			for _, rows := range []int{3, 8, 9, 40} { // the last two may be zero
+				c := newINT8(t, d, of, rows, 72, 24)
+				linear := func(on bool) []float32 {
+					d.SetINT8Activations(on)
+					defer d.SetINT8Activations(false)
+					d.Linear(c.y, c.x, c.w, tensor.Tensor{})
+					y, err := d.Floats(c.y)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return y
+				}
+				want, got, plain := c.run(t, d), linear(true), linear(false)
+				if !d.IsCPU() && of == tensor.BF16 && rows <= 8 {
+					want = plain
+				} else if slices.Equal(want, plain) {
+					t.Errorf("%v, %d rows: quantizing activations changes nothing", of, rows)
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("%v, %d rows: other bits", of, rows)
 				}
 			}
 		}

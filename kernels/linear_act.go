@@ -115,7 +115,11 @@ func (d *Device) LinearSwiGLU(y, gateUp, x, w, bias tensor.Tensor) {
 		if gateUp.Ok() {
 			keep = gateUp.View(rows, w.Rows()).Matrix()
 		}
-		if d.wgmma(p, keep, true) {
+		product := d.wgmma
+		if d.codesActivations(p) {
+			product = d.wgmmaINT8
+		}
+		if product(p, keep, true) {
 			d.ran("linear")
 			d.ran("swiglu")
 			return
@@ -223,7 +227,7 @@ func (d *Device) inputGradients(dy, w tensor.Tensor, f func(dx tensor.Tensor, fr
 
 // inputGradientRows returns for how many rows, at most, inputGradients runs in a pass.
 func (d *Device) inputGradientRows(fused bool, t tensor.DType, rows, dim, inner int) int {
-	if fused && d.gpu != nil && d.gpu.Major == 9 && d.gpu.Minor == 0 && t.Half() && (dim|inner)%8 == 0 {
+	if fused && d.hasWGMMA() && t.Half() && (dim|inner)%8 == 0 {
 		return min(rows, maxMatvecRows)
 	}
 	return rows

@@ -79,7 +79,11 @@ func (d *Device) Precompile(ctx context.Context, f func(*Device) error, progress
 		return nil
 	}
 	b := Builds{blas: d.gpu.blas != nil}
-	if err := b.Rehearse(d.gpu.Properties, d.opts, f); err != nil {
+	err := b.Rehearse(d.gpu.Properties, d.opts, func(idle *Device) error {
+		idle.SetINT8Activations(d.int8Activations)
+		return f(idle)
+	})
+	if err != nil {
 		return err
 	}
 	if b.blas {

@@ -102,6 +102,23 @@ func TestBuilds(t *testing.T) {
 	}
 }
 
+// TestPrecompileINT8 checks that a rehearsal quantizes activations if the device does.
+func TestPrecompileINT8(t *testing.T) {
+	d := idle(cuda.Properties{Major: 9, SMs: 132})
+	for _, on := range []bool{false, true} {
+		d.SetINT8Activations(on)
+		stop := errors.New("rehearsed")
+		if err := d.Precompile(t.Context(), func(d *Device) error {
+			if d.int8Activations != on {
+				t.Errorf("set to %t, and rehearsed with %t", on, d.int8Activations)
+			}
+			return stop
+		}, nil); !errors.Is(err, stop) {
+			t.Error(err)
+		}
+	}
+}
+
 // TestUntimed checks that products of Untimed are not recorded, and those before and after it are.
 func TestUntimed(t *testing.T) {
 	b := Builds{blas: true}

@@ -117,6 +117,11 @@ const actSwiGLU = cpu.ActSiLU + 1
 // wgmmaFollowed is wgmma or, with gradient, a product times the derivative of p.Act where that got p.Pre, which is as
 // wide as p.C. Of SwiGLU, p.Pre has gates and ups, p.C is the gradient of gates, and keep gets that of ups.
 func (d *Device) wgmmaFollowed(p cpu.Product, keep tensor.Matrix, gated, gradient bool) bool {
+	return d.wgmmaOf(p, keep, gated, gradient, coded{})
+}
+
+// wgmmaOf is wgmmaFollowed for p or, if p is the pairs of a coded product, for that, of which it computes the codes.
+func (d *Device) wgmmaOf(p cpu.Product, keep tensor.Matrix, gated, gradient bool, of coded) bool {
 	if p.B.DType.Quantized() && p.A.Rows > maxConvertedRows {
 		return false
 	}
@@ -133,11 +138,19 @@ func (d *Device) wgmmaFollowed(p cpu.Product, keep tensor.Matrix, gated, gradien
 	if _, atOnce := t.out(gated); gated && kept && p.C.Cols%atOnce != 0 {
 		return false // the last gates would be stored over the first ups
 	}
-	d.sized(p.C.Rows, p.C.Cols*(1+number(gated)), depth(p))
-	d.next.flops = operations(p) * float64(1+number(gated))
-	d.wgmmaTiled(p, keep, kept, gated, t, coded{})
+	whole := p
+	if of.scales.Ok() {
+		d.quantizeINT8(of)
+		whole = of.Product
+	}
+	d.sized(p.C.Rows, p.C.Cols*(1+number(gated)), depth(whole))
+	d.next.flops = operations(whole) * float64(1+number(gated))
+	d.wgmmaTiled(p, keep, kept, gated, t, of)
 	return true
 }
+
+// hasWGMMA reports whether this is a GPU that wgmma.cu is for.
+func (d *Device) hasWGMMA() bool { return d.gpu != nil && d.gpu.Major == 9 && d.gpu.Minor == 0 }
 
 // wgmmaTakes reports whether wgmma.cu can compute a product and what follows it, if anything does, and keep the product
 // in a matrix.
@@ -145,7 +158,7 @@ func (d *Device) wgmmaTakes(p cpu.Product, keep tensor.Matrix, follows bool) boo
 	quantized := p.B.DType.Quantized()
 	types := p.A.DType.Half() && (p.B.DType == p.A.DType || quantized && p.A.DType == tensor.BF16) &&
 		(p.C.DType == p.A.DType || p.C.DType == tensor.F32 && !follows)
-	if d.gpu.Major != 9 || d.gpu.Minor != 0 || !types || p.Add && follows || batch(p) > 1 || p.Factor() != 1 ||
+	if !d.hasWGMMA() || !types || p.Add && follows || batch(p) > 1 || p.Factor() != 1 ||
 		(p.Bias|p.Pre)%4 != 0 || min(p.C.Rows, p.C.Cols, depth(p)) == 0 {
 		return false
 	}

@@ -16,7 +16,7 @@ import (
 // largest, an eighth in F16, are rounded by up to 2⁻¹⁵ of that. For more rows, weights are first rounded to the type of
 // x, some thousand rows of w at a time, and then multiplied as others. For up to 384 rows in BF16, a GPU of compute
 // capability 9.0 does both in one kernel, which does not store them; codes of 8 bits stay exact there, and their scales
-// multiply the sums.
+// multiply the sums. SetINT8Activations replaces some of these products by those of LinearINT8.
 
 // maxFewRows is the maximum number of rows that are multiplied without dequantizing the weights first.
 const maxFewRows = 8
@@ -31,12 +31,12 @@ var gpuDequantizedBytes = 64 << 20 // tests set it
 func (d *Device) productQuantized(p cpu.Product) {
 	switch {
 	case p.C.Rows == 0 || p.C.Cols == 0: // nothing to compute
-	case d.int8Activations && d.gpu == nil && p.B.DType == tensor.INT8 && p.A.Cols <= MaxINT8:
+	case d.gpu != nil && fewRows(p):
+		d.matvec(p, rowNorm{}, false, expertRows{})
+	case d.codesActivations(p):
 		d.productINT8(p)
 	case d.gpu == nil && p.A.Rows <= maxFewRows:
 		d.fewQuantized(p)
-	case d.gpu != nil && fewRows(p):
-		d.matvec(p, rowNorm{}, false, expertRows{})
 	case d.gpu != nil && d.wgmma(p, tensor.Matrix{}, false): // queued
 	default:
 		d.productDequantized(p)

@@ -15,6 +15,7 @@ type Sizes struct {
 	GELU              int           // width of layers with GELU instead; 0 without any
 	Pairs, Expert     int           // pairs of a row and an expert, and the width inside an expert; 0 without a mixture
 	Quantized         int           // most inputs of a layer with quantized weights; 0 without any
+	INT8              bool          // all quantized weights are INT8
 	Biased            int           // outputs of the widest layer with a bias; 0 if no layer has one
 	Attention         AttentionSpec // heads and window; its sequences are not used
 	LayerNorm         bool          // the norms are LayerNorm instead of RMSNorm
@@ -33,14 +34,7 @@ func (d *Device) ScratchOf(f Fused, s Sizes) int {
 	atLeast := func(lay func(cut cut)) { need = max(need, SizeOf(func(a *Arena) { lay(a.New) })) }
 	s.attention(d.gpu != nil, f, atLeast)
 	if s.Quantized > 0 {
-		atLeast(func(cut cut) { d.dequantizedScratch(cut, s.Type, math.MaxInt32, s.Quantized) })
-		atLeast(func(cut cut) { fewRowsScratch(cut, tensor.F32, maxFewRows, s.Quantized) })
-		if d.int8Activations {
-			atLeast(func(cut cut) { int8Scratch(cut, s.Rows, s.Quantized) })
-		}
-	}
-	if s.Quantized > 0 && s.Pairs > 0 && d.gpu != nil {
-		atLeast(func(cut cut) { groupedScratch(cut, s.Type, math.MaxInt32, s.Quantized) })
+		d.quantizedScratch(s, atLeast)
 	}
 	d.activationsScratch(f, s, atLeast)
 	if !f["crossentropy"] && s.Logits > 0 {
@@ -69,6 +63,33 @@ func (d *Device) ScratchOf(f Fused, s Sizes) int {
 		atLeast(func(cut cut) { normScratch(cut, d.maxNormPartials(s.Rows, s.Attention.Width()), 2*s.Attention.HeadDim) })
 	}
 	return need
+}
+
+// quantizedScratch is ScratchOf for layers with quantized weights.
+func (d *Device) quantizedScratch(s Sizes, atLeast func(lay func(cut cut))) {
+	if d.int8Activations {
+		atLeast(func(cut cut) { int8Scratch(cut, s.Rows, s.Quantized) })
+	}
+	coded := d.int8Activations && s.INT8 && s.Quantized <= MaxINT8
+	if !coded && !d.converts(s) {
+		atLeast(func(cut cut) { d.dequantizedScratch(cut, s.Type, math.MaxInt32, s.Quantized) })
+	}
+	switch {
+	case d.gpu == nil:
+		atLeast(func(cut cut) { fewRowsScratch(cut, tensor.F32, maxFewRows, s.Quantized) })
+	case s.Pairs > 0:
+		atLeast(func(cut cut) { groupedScratch(cut, s.Type, math.MaxInt32, s.Quantized) })
+	}
+}
+
+// converts reports whether wgmma computes the values of quantized weights in all products of these sizes with more
+// than a few rows.
+func (d *Device) converts(s Sizes) bool {
+	lengths := s.Dim | s.Inner | s.Attention.Width() | s.Attention.Heads*s.Attention.HeadDim
+	if s.Logits > 0 {
+		lengths |= s.Vocab
+	}
+	return d.hasWGMMA() && s.Type == tensor.BF16 && s.Rows <= maxConvertedRows && lengths%8 == 0
 }
 
 // activationsScratch is ScratchOf for activations, and the gradients of layers behind them.

@@ -122,10 +122,7 @@ func TestScratchOfGPU(t *testing.T) {
 			HeadDim: 2}}, runCrossEntropy},
 	} {
 		for _, c.s.Type = range []tensor.DType{tensor.F32, tensor.BF16} {
-			d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}},
-				room: new(Arena)}}
-			d.gpu.launched = func(kernel, grid) {}
-			d.scratchArenas = []*Arena{{d: d, base: align, size: math.MaxInt}}
+			d := idle(cuda.Properties{SMs: 132})
 			if c.fused {
 				d.opts.Fused = All()
 			}
@@ -138,6 +135,49 @@ func TestScratchOfGPU(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestScratchOfQuantized checks that ScratchOf counts what layers with quantized weights use on a GPU with wgmma.cu,
+// and no dequantized weights where there are none. Nothing runs.
+func TestScratchOfQuantized(t *testing.T) {
+	for _, c := range []struct {
+		t, w        tensor.DType
+		rows, out   int
+		activations bool
+		none        bool // no scratch memory is used
+	}{
+		{tensor.BF16, tensor.INT8, 600, 8192, true, false}, {tensor.F32, tensor.INT8, 600, 8192, true, false},
+		{tensor.BF16, tensor.INT4, 600, 8192, true, false}, {tensor.BF16, tensor.INT8, 600, 8192, false, false},
+		{tensor.F32, tensor.INT8, 1, 8192, false, false}, {tensor.F16, tensor.INT4Z, 20, 8192, false, false},
+		{tensor.BF16, tensor.INT8, 384, 8192, false, true}, {tensor.BF16, tensor.INT4, 8, 8192, false, true},
+		{tensor.BF16, tensor.INT8, 385, 8192, false, false}, {tensor.BF16, tensor.INT4Z, 100, 8190, false, false},
+		{tensor.BF16, tensor.INT8, 8, 8192, true, true},
+	} {
+		const in = 8192
+		d := idle(cuda.Properties{SMs: 132, Major: 9})
+		d.SetINT8Activations(c.activations)
+		s := Sizes{Type: c.t, Rows: c.rows, Longest: 1, Logits: 1, Dim: in, Vocab: c.out, Quantized: in,
+			INT8: c.w == tensor.INT8, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 8}}
+		SizeOf(func(a *Arena) {
+			d.Linear(a.New("y", c.t, c.rows, c.out), a.New("x", c.t, c.rows, in), a.New("w", c.w, c.out, in), tensor.Tensor{})
+		})
+		whole := func(n int) int { return (n + align - 1) / align * align }
+		got, want := whole(d.scratchPeak), whole(d.ScratchOf(nil, s))
+		if c.none {
+			want -= minScratch
+		}
+		if got != want {
+			t.Errorf("%+v: %d bytes were taken, and %d said", c, got, want)
+		}
+	}
+}
+
+// idle returns a GPU on which nothing runs, and whose scratch memory has no end.
+func idle(p cuda.Properties) *Device {
+	d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: p}, room: new(Arena)}}
+	d.gpu.launched = func(kernel, grid) {}
+	d.scratchArenas = []*Arena{{d: d, base: align, size: math.MaxInt}}
+	return d
 }
 
 // TestMaxNormPartials checks the bound, because fewer rows may have more partials than more rows.

@@ -46,7 +46,7 @@ constexpr int CONVERTERS = BITS ? 2 : 0; // warpgroups, which take pieces in tur
 constexpr int PIECE = BITS ? TILE_N * 64 : 0, PIECE_STEPS = BITS == 8 ? 1 : 2;
 static_assert(BLOCK_DIM == (3 + CONVERTERS) * 128 && COLUMNS % OUT_N == 0, "");
 static_assert(TRANS_B || TILE_N % 64 == 0 && !GATED && !BITS, "");
-static_assert(!INT8 || TRANS_B && !TRANS_A && !GATED && !BITS, "");
+static_assert(!INT8 || TRANS_B && !TRANS_A && !BITS, "");
 static_assert(A_BYTES % 1024 == 0 && B_BYTES % 2048 == 0 && PIECE % 1024 == 0, "");
 
 inline float roughSigmoid(float x) { return reciprocal(1 + exp2Rough(-1.442695041f * x)); }

@@ -40,7 +40,7 @@ func MemoryOf(dev *kernels.Device, f kernels.Fused, cfg Config, opts Options) Me
 		Attention: cfg.spec(), LayerNorm: cfg.LayerNorm, QKNorm: cfg.QKNorm, Backward: opts.Train,
 	}
 	if opts.Quantization != (Quantization{}) {
-		sizes.Quantized = cfg.widest()
+		sizes.Quantized, sizes.INT8 = cfg.widest(), opts.Quantization.onlyINT8()
 	}
 	if opts.MaxTokens > 0 {
 		s.Activations = kernels.SizeOf(func(arena *kernels.Arena) {

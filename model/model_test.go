@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"restyle/kernels"
+	"restyle/quant"
 	"restyle/tensor"
 )
 
@@ -79,7 +80,15 @@ func open(t testing.TB, dev *kernels.Device, cfg Config, opts Options) *Model {
 				x[i] = float32(0.3 * rng.NormFloat64())
 			}
 		}
-		dev.Upload(p.W, x)
+		if !p.W.DType.Quantized() {
+			dev.Upload(p.W, x)
+			continue
+		}
+		codes := make([]byte, p.W.Bytes())
+		if err := quant.RuleFor(p.W.DType).Quantize(codes, x, p.W.Dim(-1)); err != nil {
+			t.Fatal(err)
+		}
+		dev.UploadBytes(p.W, codes)
 	}
 	return m
 }

@@ -23,5 +23,10 @@ func (q Quantization) validate() error {
 	return nil
 }
 
+// onlyINT8 reports whether all quantized weights are INT8.
+func (q Quantization) onlyINT8() bool {
+	return (q.Layers == tensor.INT8 || q.Layers == 0) && (q.Head == tensor.INT8 || q.Head == 0)
+}
+
 // widest returns the most inputs of a linear layer.
 func (c Config) widest() int { return max(c.Dim, c.Inner, c.expertInner(), c.Heads*c.HeadDim) }

@@ -47,7 +47,8 @@ func (c *KVCache) reachOf(n int) int {
 func (m *Model) decodes() bool {
 	return !m.cfg.LayerNorm && m.cfg.GELU == "" && !m.cfg.LearnedPositions && !m.cfg.ByLayer && m.OnRouting == nil &&
 		!m.cfg.ropeByLength() && // the next token is computed ahead, with the table as it is
-		m.dev.Decodes(m.opts.DType, m.cfg.Dim, m.cfg.Inner, m.cfg.expertInner(), m.cfg.Heads*m.cfg.HeadDim)
+		m.dev.Decodes(m.opts.DType, m.opts.Quantization != (Quantization{}), m.cfg.Dim, m.cfg.Inner, m.cfg.expertInner(),
+			m.cfg.Heads*m.cfg.HeadDim)
 }
 
 // captured reports whether the cache's graph serves its next position.

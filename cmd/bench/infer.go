@@ -68,7 +68,7 @@ func (o *inferOptions) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.fused, "fused", fusedHelp+"; both for none and all")
 	f.Add(&o.dtype, "dtype", "type of weights and activations, `bf16|fp32`")
 	f.Add(&o.quantize, "quantize", "also time the models with quantized weights: `int8|int8x8|int4`, or several, "+
-		"separated by commas; int8x8 quantizes activations too, on a CPU")
+		"separated by commas; int8x8 quantizes activations too, on a GPU those of more than eight rows")
 	f.Add(&o.sync, "sync", syncHelp)
 	o.add(f)
 	return f
@@ -233,9 +233,7 @@ func (o *inferOptions) typeOf(weights string) string {
 // length measures a model at one length. What cannot be measured is an error that says why.
 func (o *inferOptions) length(ctx context.Context, s *session, d *kernels.Device, shape shape, weights string,
 	length int, rows map[string]results.Row) (err error) {
-	if d.SetINT8Activations(weights == infer.INT8x8); weights == infer.INT8x8 && !d.IsCPU() {
-		return errors.New("a GPU keeps the type of activations")
-	}
+	d.SetINT8Activations(weights == infer.INT8x8)
 	cfg, room := shape.config, length+o.warmup+o.tokens
 	if room > cfg.Positions() {
 		return fmt.Errorf("%d tokens with the timed ones: the model has %d positions", room, cfg.Positions())

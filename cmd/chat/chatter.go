@@ -168,7 +168,7 @@ func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() er
 		c.note("%s", n)
 	}
 	if device.SetINT8Activations(c.quantize == infer.INT8x8); c.quantize == infer.INT8x8 && !device.IsCPU() {
-		c.note("--quantize int8x8 is int8 on a GPU, where activations keep their type")
+		c.note("--quantize int8x8: a GPU quantizes the activations of prompts, and in bf16 not those of answers")
 	}
 	h := hub.FromEnv()
 	h.Offline = h.Offline || c.offline

@@ -114,7 +114,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.quantize, "quantize",
 		"quantize the weights of linear layers to `int8|int8x8|int4` while the models are loaded; the "+
 			"head, and an embedding tied to it, to int8; everything else keeps its type; int8x8 is int8 with activations "+
-			"in 8 bits too, which is faster on CPUs")
+			"in 8 bits too, which is faster on CPUs, and for prompts on an H100 or H200")
 	f.Add(&o.threads, "threads", "CPU threads; 0 uses GOMAXPROCS")
 
 	f.Group("Log")

@@ -1,6 +1,8 @@
 package cases
 
 import (
+	"maps"
+
 	"restyle/kernels"
 	"restyle/quant"
 	"restyle/tensor"
@@ -32,15 +34,48 @@ func linearINT8Case(t, to tensor.DType, rows, in, out int, bias, add bool) *Case
 	c.Op, c.Kernels = "linear_int8", [2][]string{{"linear_int8"}}
 	c.Tolerance, c.Elements = 0, nil
 	c.Forward = func(d *kernels.Device, x Tensors) { d.LinearINT8(x["y"], x["x"], x["w"], x["bias"], add) }
+	c.codeActivations(in)
+	return c
+}
+
+// codeActivations makes the formula quantize x, which has rows of n numbers.
+func (c *Case) codeActivations(n int) {
 	want := c.Want
 	c.Want = func(x Values) Values {
-		coded := Values{"x": rowsINT8(x["x"], in), "w": x["w"], "y": x["y"]}
-		if bias {
-			coded["bias"] = x["bias"]
-		}
+		coded := maps.Clone(x)
+		coded["x"] = rowsINT8(x["x"], n)
 		return want(coded)
 	}
-	return c
+}
+
+// int8ActivationsCases are layers on a device that quantizes the activations of INT8 weights, as LinearINT8 does.
+func int8ActivationsCases(t tensor.DType) (cases []*Case) {
+	add := func(c *Case, in int) {
+		if c.Name += " and activations"; len(c.Forms()) == 1 {
+			c.Op = "linear_int8"
+		}
+		forward := c.Forward
+		c.Forward = func(d *kernels.Device, x Tensors) {
+			d.SetINT8Activations(true)
+			defer d.SetINT8Activations(false)
+			forward(d, x)
+		}
+		c.codeActivations(in)
+		cases = append(cases, c)
+	}
+	sizes := [][3]int{{9, 129, 16}, {40, 328, 72}, {130, 321, 200}}
+	if t != tensor.BF16 { // few rows of BF16 are not quantized on a GPU
+		sizes = append(sizes, [3]int{1, 130, 31}, [3]int{8, 64, 40})
+	}
+	for i, size := range sizes {
+		c := quantizedLinearCase(tensor.INT8, t, t, size[0], size[1], size[2], i%2 == 0, i%3 == 1)
+		c.Tolerance, c.Elements = 0, nil
+		add(c, size[1])
+	}
+	for i, size := range [][3]int{{140, 328, 200}, {9, 72, 96}, {17, 33, 31}, {300, 136, 192}} {
+		add(withQuantized(linearSwiGLUCase(t, size[0], size[1], size[2], i%2 == 0, i > 1), tensor.INT8), size[1])
+	}
+	return cases
 }
 
 func linearINT8Cases() (cases []*Case) {
@@ -56,6 +91,7 @@ func linearINT8Cases() (cases []*Case) {
 			linearINT8Case(t, t, 130, 321, 200, true, true),
 			linearINT8Case(t, tensor.F32, 70, 272, 136, true, true),
 			linearINT8Case(t, t, 5, 3610, 24, true, true))
+		cases = append(cases, int8ActivationsCases(t)...)
 	}
 	return cases
 }

@@ -83,9 +83,11 @@ func dequantizedCase(weights, t tensor.DType, out, in int) *Case {
 	}
 }
 
-// withQuantized returns the case with quantized weights.
+// withQuantized returns the case with quantized weights. It has the forms that it had before.
 func withQuantized(c *Case, weights tensor.DType) *Case {
-	c.Op = "linear_quantized"
+	if len(c.Forms()) == 1 {
+		c.Op = "linear_quantized"
+	}
 	c.Name += " " + weights.String()
 	for i := range c.In {
 		if c.In[i].Name == "w" {

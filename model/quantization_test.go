@@ -1,0 +1,97 @@
+package model
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"restyle/kernels"
+	"restyle/kernels/cuda/cudatest"
+	"restyle/tensor"
+)
+
+// int8Shape is a model whose tokens a GPU computes with a CUDA graph, in BF16.
+var int8Shape = Config{Family: "llama", Vocab: 64, Dim: 64, Inner: 96, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16,
+	MaxPositions: 64, NormEps: 1e-5, RoPETheta: 10000, QKVBias: true, OutBias: true, MLPBias: true, Tied: true, PadID: -1}
+
+// int8Logits returns the logits after a prompt and after each token that follows it, of a model with INT8 weights, and
+// whether a graph computed them. It checks that scratch memory was planned.
+func int8Logits(t *testing.T, dev *kernels.Device, dtype tensor.DType, activations bool, prompt int) (all [][]float32,
+	graph bool) {
+	t.Helper()
+	ids := sequence(int8Shape, 3, 23).IDs
+	dev.SetINT8Activations(activations)
+	opts := Options{DType: dtype, Context: len(ids), Quantization: Quantization{Layers: tensor.INT8, Head: tensor.INT8}}
+	planned := MemoryOf(dev, dev.Fused(), int8Shape, opts).Scratch
+	m := open(t, dev, int8Shape, opts)
+	cache := newCache(t, m, len(ids))
+	all = append(all, extend(t, m, cache, ids[:prompt]...))
+	for _, id := range ids[prompt:] {
+		all = append(all, extend(t, m, cache, id))
+	}
+	if got := dev.ScratchPeak(); got > planned {
+		t.Errorf("%v: operations needed %d bytes of scratch memory, planned %d", dtype, got, planned)
+	}
+	return all, cache.graph != nil
+}
+
+// testGPU opens the GPU that RESTYLE_TEST_DEVICE names, or the emulated one.
+func testGPU(t *testing.T, o kernels.Options) *kernels.Device {
+	t.Helper()
+	name := os.Getenv("RESTYLE_TEST_DEVICE")
+	if !strings.HasPrefix(name, "cuda") {
+		return emulated(t, o)
+	}
+	dev, err := kernels.Open(name, o)
+	cudatest.Opened(t, dev, err)
+	return dev
+}
+
+// TestINT8Activations compares the logits of INT8 weights and activations on a GPU with the CPU's. In F32
+// and F16, both quantize all activations, and differ where rounding before moves a code. In BF16, the GPU quantizes
+// those of the prompt only: the logits after that are as near, and those of answers as near as quantization allows,
+// which is half of each limit. Without a row that is quantized, they are the bits of INT8 weights alone.
+func TestINT8Activations(t *testing.T) {
+	const many, few = 20, 5 // tokens of a prompt, more and fewer than a GPU multiplies without quantizing them
+	for _, c := range []struct {
+		dtype          tensor.DType
+		fused          kernels.Fused
+		prompt, answer float64 // limits
+	}{
+		{tensor.F32, nil, 5e-3, 5e-3}, {tensor.BF16, nil, 3e-2, 0.1}, {tensor.BF16, kernels.All(), 3e-2, 0.1},
+		{tensor.F16, kernels.All(), 3e-2, 3e-2},
+	} {
+		run := func(dev *kernels.Device, activations bool, prompt int) [][]float32 {
+			all, graph := int8Logits(t, dev, c.dtype, activations, prompt)
+			if want := !dev.IsCPU() && c.fused != nil && c.dtype == tensor.BF16; graph != want {
+				t.Errorf("%v on %s: a graph is %t", c.dtype, dev.Name(), graph)
+			}
+			return all
+		}
+		gpu := func() *kernels.Device { return testGPU(t, kernels.Options{Fused: c.fused}) }
+		cpu := device(t, kernels.Options{})
+		got, want, plain := run(gpu(), true, many), run(cpu, true, many), run(cpu, false, many)
+		for i, limit := range []float64{c.prompt, c.answer, c.answer, c.answer} {
+			if off := distance(got[i], want[i]); off > limit {
+				t.Errorf("%v, fused %t, token %d: the GPU's logits are %.2g off", c.dtype, c.fused != nil, i, off)
+			}
+		}
+		if off := distance(got[0], plain[0]); off < c.prompt {
+			t.Errorf("%v, fused %t: the prompt's logits are only %.2g from those with other activations", c.dtype,
+				c.fused != nil, off)
+		}
+		if c.dtype != tensor.BF16 {
+			continue
+		}
+		apart, none := run(gpu(), true, few), run(gpu(), false, few)
+		if !slices.EqualFunc(apart, none, slices.Equal) {
+			t.Errorf("fused %t: few rows are quantized", c.fused != nil)
+		}
+		for i := range got {
+			if off := distance(got[i], apart[many-few+i]); off > c.answer {
+				t.Errorf("fused %t, token %d: the logits of many rows are %.2g from those of few", c.fused != nil, i, off)
+			}
+		}
+	}
+}
