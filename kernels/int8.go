@@ -102,7 +102,7 @@ func (d *Device) wgmmaINT8(c coded) bool {
 	if !d.wgmmaTakes(p, p.C, false) {
 		return false
 	}
-	d.wgmmaTiled(p, p.C, false, false, d.gpu.wgmmaTiling(p, false, false), c)
+	d.wgmmaTiled(p, p.C, false, false, d.gpu.wgmmaTiling(p, blocks(p.C.Rows, wgmmaRows), false, false), c)
 	return true
 }
 
