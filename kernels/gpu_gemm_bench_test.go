@@ -75,6 +75,14 @@ func productCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 						d.wgmmaTiled(of.pairs(), p[0].A, true, true, tile, of)
 					}
 				}
+				if t == tensor.BF16 && tile.pieces == 0 && d.gpu.launched != nil { // there are no numbers of rows
+					q, of := p[0], tile
+					q.Act, of.groups = cpu.NoActivation, groups{kind: groupRows, offsets: tensor.Tensor{Shape: []int{3}}}
+					d.wgmmaTiled(q, q.C, false, false, of, coded{})
+					if _, atOnce := tile.out(true); atOnce > 0 {
+						d.wgmmaTiled(gated, p[0].A, true, true, of, coded{})
+					}
+				}
 				for _, q := range p[1:] {
 					if tile.pieces == 0 && tile.columns%64 == 0 {
 						d.wgmmaTiled(q, q.C, false, false, tile, coded{})

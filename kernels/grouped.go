@@ -24,6 +24,38 @@ func (d *Device) GroupedLinear(y, x, w, offsets tensor.Tensor, most int) {
 		groups{kind: groupRows, offsets: offsets, most: most})
 }
 
+// GroupedSwiGLU is a GroupedLinear of gates and ups, and SwiGLU behind it:
+//
+//	gateUp[p] = x[p]·w[e]ᵀ
+//	y = SwiGLU(gateUp)
+//
+// x is [pairs, in], w [experts·2·inner, in], gateUp [pairs, 2·inner] and y [pairs, inner], all of one type; w may be
+// quantized instead. gateUp is undefined afterwards, unless keep is set.
+//
+// Fused, on a GPU of compute capability 9.0, in BF16 and F16, it is one kernel, which rounds y once, and writes gateUp
+// only to keep it. Otherwise it is two.
+func (d *Device) GroupedSwiGLU(y, gateUp, x, w, offsets tensor.Tensor, most int, keep bool) {
+	const op = "GroupedSwiGLU"
+	in, out := checkGrouped(op, gateUp, x, w, offsets)
+	wantWeights(op, w, x.DType, w.Rows(), in)
+	want(op, "gateUp", gateUp, x.DType, x.Rows(), out)
+	want(op, "y", y, x.DType, x.Rows(), out/2)
+	if d.gpu != nil && d.fused("swiglu") && most > maxFewRows {
+		var kept tensor.Matrix
+		if keep {
+			kept = gateUp.Matrix()
+		}
+		p := cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Slice(0, out).Matrix(), TransB: true}
+		if d.wgmmaGroups(p, kept, true, groups{kind: groupRows, offsets: offsets, most: most}) {
+			d.ran("grouped_linear")
+			d.ran("swiglu")
+			return
+		}
+	}
+	d.GroupedLinear(gateUp, x, w, offsets, most)
+	d.SwiGLU(y, gateUp)
+}
+
 // GroupedLinearBackward computes the gradient of GroupedLinear with respect to x:
 //
 //	dx[p] = dy[p]·w[e]
@@ -81,7 +113,15 @@ type groups struct {
 	kind    groupKind     // 0: there are none
 	offsets tensor.Tensor // I32 [experts+1]
 	most    int           // rows of an expert, at most
-	flops   float64       // of all
+	flops   float64       // of all; 0: those of all rows
+}
+
+// operations returns the FLOPs of the products of p.
+func (of groups) operations(p cpu.Product) float64 {
+	if of.flops > 0 {
+		return of.flops
+	}
+	return operations(p)
 }
 
 // A groupKind says what the rows of an expert are in its product, numbered as in group.cuh.
@@ -94,8 +134,9 @@ const (
 
 // grouped computes the product of each expert. p has all rows, and the matrix of the first expert, of which the next
 // ones follow. A GPU does it in one launch, in which thread blocks find the rows of their expert: the host does not
-// know how many there are, and launches thread blocks for as many as there can be. If an expert has up to eight rows,
-// each of them streams the expert's weights, which is fast for those of one token.
+// know how many there are. If an expert has up to eight rows, each of them streams the expert's weights, which is fast
+// for those of one token. On compute capability 9.0, wgmma.cu computes what it can; elsewhere, there are thread blocks
+// for as many rows of each expert as there can be.
 func (d *Device) grouped(p cpu.Product, of groups) {
 	experts := of.offsets.Len() - 1
 	apart := p.B.Rows * p.B.Cols
@@ -114,10 +155,10 @@ func (d *Device) grouped(p cpu.Product, of groups) {
 	case p.B.DType.Quantized():
 		d.groupedQuantized(p, of)
 		return
+	case d.wgmmaGroups(p, tensor.Matrix{}, false, of): // queued
+		return
 	}
-	if of.flops == 0 {
-		of.flops = 2 * float64(p.C.Rows) * float64(p.C.Cols) * float64(depth(p))
-	}
+	of.flops = of.operations(p)
 	mean := p.C.Rows
 	if p.Batch[0] = (cpu.Batch{N: experts, C: apart}); of.kind == groupRows {
 		p.Batch[0] = cpu.Batch{N: experts, B: apart}

@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"restyle/quant"
@@ -50,5 +51,58 @@ func TestExpertsInParts(t *testing.T) {
 				t.Fatalf("%d rows at a time: element %d is %v, and %v at once", rows, i, got[i], want)
 			}
 		}
+	}
+}
+
+// TestExpertsAsAlone checks on the emulated GPU that experts compute the same bits together as each alone, with SwiGLU
+// behind the products and without it.
+func TestExpertsAsAlone(t *testing.T) {
+	d := Emulated(t, Options{OwnProducts: true, Fused: All()})
+	const in, out = 72, 128
+	at := []int32{0, 130, 130, 139, 209}
+	experts, pairs := len(at)-1, int(at[len(at)-1])
+	var x, w, y, gateUp, act, kept, offsets tensor.Tensor
+	lay := func(a *Arena) {
+		x, w = a.New("x", tensor.BF16, pairs, in), a.New("w", tensor.BF16, experts*out, in)
+		y, gateUp = a.New("y", tensor.BF16, pairs, out), a.New("gateUp", tensor.BF16, pairs, out)
+		act, kept = a.New("act", tensor.BF16, pairs, out/2), a.New("kept", tensor.BF16, pairs, out)
+		offsets = a.New("offsets", tensor.I32, experts+1)
+	}
+	a, err := d.NewArena("test", SizeOf(lay))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	lay(a)
+	d.Upload(x, Waves(pairs*in))
+	d.Upload(w, Waves(experts*out*in))
+	d.UploadI32(offsets, at)
+	all := func() (values []float32) {
+		for _, x := range []tensor.Tensor{y, act, kept} {
+			got, err := d.Floats(x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			values = append(values, got...)
+			d.Zero(x)
+		}
+		return values
+	}
+	d.GroupedLinear(y, x, w, offsets, pairs)
+	d.GroupedSwiGLU(act, kept, x, w, offsets, pairs, true)
+	together := all()
+	for e := range experts {
+		lo, hi, own := int(at[e]), int(at[e+1]), w.Slice(e*out, (e+1)*out)
+		if lo < hi {
+			d.Linear(y.Slice(lo, hi), x.Slice(lo, hi), own, tensor.Tensor{})
+			d.LinearSwiGLU(act.Slice(lo, hi), kept.Slice(lo, hi), x.Slice(lo, hi), own, tensor.Tensor{})
+		}
+	}
+	if !slices.Equal(together, all()) || slices.Max(together) == 0 {
+		t.Error("experts compute other bits together than each alone")
+	}
+	d.GroupedSwiGLU(act, gateUp, x, w, offsets, pairs, false)
+	if got, err := d.Floats(act); err != nil || !slices.Equal(got, together[pairs*out:][:len(got)]) {
+		t.Errorf("%v: SwiGLU differs if gates and ups are not kept", err)
 	}
 }

@@ -31,7 +31,7 @@ const (
 func (d *Device) LinearActivation(y, pre, x, w, bias tensor.Tensor, act Activation) {
 	const op = "LinearActivation"
 	in, out := checkLinear(op, y, x, w)
-	want(op, "w", w, x.DType, out, in)
+	wantWeights(op, w, x.DType, out, in)
 	want(op, "y", y, x.DType, y.Len())
 	if bias.Ok() {
 		want(op, "bias", bias, x.DType, out)
@@ -40,7 +40,7 @@ func (d *Device) LinearActivation(y, pre, x, w, bias tensor.Tensor, act Activati
 		want(op, "pre", pre, y.DType, y.Len())
 	}
 	checkActivation(op, act)
-	if !d.fused("linear_activation") {
+	if !d.fused("linear_activation") || w.DType.Quantized() {
 		if !pre.Ok() {
 			pre = y
 		}

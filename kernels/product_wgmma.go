@@ -16,8 +16,9 @@ const wgmmaRows, wgmmaDepth = 128, 64
 type wgmmaTile struct {
 	columns, stages, pieces int
 	turns                   bool
-	partSteps               int  // of each of the parts that k is divided into; 0: it is not divided
-	gradient                bool // what follows is the gradient of the activation, where it got p.Pre
+	partSteps               int    // of each of the parts that k is divided into; 0: it is not divided
+	gradient                bool   // what follows is the gradient of the activation, where it got p.Pre
+	groups                  groups // the products of experts
 }
 
 var wgmmaTiles = []wgmmaTile{{columns: 64, stages: 8}, {columns: 96, stages: 6}, {columns: 128, stages: 6},
@@ -59,10 +60,10 @@ func (t wgmmaTile) shared(gated bool) int {
 }
 
 // wgmmaTiling chooses the tile of a product and, unless it must stay whole, divides k, to minimize an estimate of the
-// time, in clocks: that of the tiles that a multiprocessor computes one after the other. A step takes the tensor cores'
-// time, which was measured on an H200, or that of its bytes, of which 64 come from the cache in a clock. If there is a
-// tile for each multiprocessor at most, its warpgroups share it.
-func (g *gpu) wgmmaTiling(p cpu.Product, gated, whole bool) (best wgmmaTile) {
+// time, in clocks: that of the tiles, down rows of them, that a multiprocessor computes one after the other. A step
+// takes the tensor cores' time, which was measured on an H200, or that of its bytes, of which 64 come from the cache in
+// a clock. If there is a tile for each multiprocessor at most, its warpgroups share it.
+func (g *gpu) wgmmaTiling(p cpu.Product, down int, gated, whole bool) (best wgmmaTile) {
 	m, n, k := p.C.Rows, p.C.Cols, depth(p)
 	of, bytes := wgmmaTiles, 2*wgmmaDepth // of a step, per column
 	if p.B.DType.Quantized() {
@@ -71,7 +72,7 @@ func (g *gpu) wgmmaTiling(p cpu.Product, gated, whole bool) (best wgmmaTile) {
 	least := 0
 	for _, t := range of {
 		columns, atOnce := t.out(gated)
-		tiles := blocks(m, wgmmaRows) * blocks(n, columns)
+		tiles := down * blocks(n, columns)
 		if atOnce == 0 || tiles > g.SMs && t.columns > maxInTurns || !p.TransB && t.columns%64 > 0 {
 			continue
 		}
@@ -133,10 +134,10 @@ func (d *Device) wgmmaOf(p cpu.Product, keep tensor.Matrix, gated, gradient bool
 	if !d.wgmmaTakes(p, keep, follows) {
 		return false
 	}
-	t := d.gpu.wgmmaTiling(p, gated, follows)
+	t := d.gpu.wgmmaTiling(p, blocks(p.C.Rows, wgmmaRows), gated, follows)
 	t.gradient = gradient
-	if _, atOnce := t.out(gated); gated && kept && p.C.Cols%atOnce != 0 {
-		return false // the last gates would be stored over the first ups
+	if kept && t.overlaps(p, gated) {
+		return false
 	}
 	whole := p
 	if of.scales.Ok() {
@@ -151,6 +152,34 @@ func (d *Device) wgmmaOf(p cpu.Product, keep tensor.Matrix, gated, gradient bool
 
 // hasWGMMA reports whether this is a GPU that wgmma.cu is for.
 func (d *Device) hasWGMMA() bool { return d.gpu != nil && d.gpu.Major == 9 && d.gpu.Minor == 0 }
+
+// overlaps reports whether the last gates would be stored over the first ups.
+func (t wgmmaTile) overlaps(p cpu.Product, gated bool) bool {
+	_, atOnce := t.out(gated)
+	return gated && p.C.Cols%atOnce != 0
+}
+
+// wgmmaGroups is wgmma for products of experts whose rows are groups: see grouped. p.B is the first expert's matrix.
+func (d *Device) wgmmaGroups(p cpu.Product, keep tensor.Matrix, gated bool, of groups) bool {
+	kept := keep.Addr != 0
+	if !kept {
+		keep = p.C
+	}
+	if of.kind != groupRows || !p.TransB || p.B.DType.Quantized() || !d.wgmmaTakes(p, keep, gated) {
+		return false
+	}
+	// Each expert has a last tile, which is half full as a rule.
+	experts := of.offsets.Len() - 1
+	down := max(blocks(2*p.C.Rows+experts*wgmmaRows, 2*wgmmaRows), min(experts, p.C.Rows))
+	t := d.gpu.wgmmaTiling(p, down, gated, true)
+	if t.groups = of; kept && t.overlaps(p, gated) {
+		return false
+	}
+	d.sized(p.C.Rows, p.B.Rows, depth(p))
+	d.next.flops = of.operations(p) * float64(1+number(gated))
+	d.wgmmaTiled(p, keep, kept, gated, t, coded{})
+	return true
+}
 
 // wgmmaTakes reports whether wgmma.cu can compute a product and what follows it, if anything does, and keep the product
 // in a matrix.
@@ -175,6 +204,7 @@ func (d *Device) wgmmaTakes(p cpu.Product, keep tensor.Matrix, follows bool) boo
 func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool, t wgmmaTile, of coded) {
 	m, n, k := p.C.Rows, p.C.Cols, depth(p)
 	columns, atOnce := t.out(gated)
+	rows, down, experts := wgmmaRows, blocks(m, wgmmaRows), 0 // rows of a that are copied at once, and rows of tiles, at most
 	how := macros{result(p.C)}.with("TILE_N", t.columns).with("STAGES", t.stages).with("TURNS", number(t.turns)).with(
 		"GATED", number(gated)).with("TRANS_A", number(p.TransA)).with("TRANS_B", number(p.TransB))
 	if !gated {
@@ -189,7 +219,13 @@ func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool,
 		inputs = tensor.Matrix{Addr: p.Pre, Rows: m, Cols: n * (1 + number(p.Act == actSwiGLU)), DType: p.C.DType}
 		inputs.Stride = inputs.Cols
 	}
-	a := d.tileMap(p.A, min(wgmmaRows, blocks(m, 8)*8), wgmmaDepth)
+	if t.groups.kind > 0 {
+		how, experts = how.with("GROUPED", 1), t.groups.offsets.Len()-1
+		rows, down = wgmmaRows/2, m/wgmmaRows+min(m, experts)
+		p.B.Rows *= experts
+		inputs = tensor.Matrix{Addr: keep.Addr, Stride: keep.Stride, DType: keep.DType} // whose bytes pre counts
+	}
+	a := d.tileMap(p.A, min(rows, blocks(m, 8)*8), wgmmaDepth)
 	if p.TransA {
 		a = d.tileMap(p.A, wgmmaDepth, 64)
 	}
@@ -213,13 +249,14 @@ func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool,
 		count, partSteps = blocks(steps, t.partSteps), t.partSteps
 		parts = d.parts(m, n, count)
 	}
-	g := line(min(d.gpu.SMs, count*blocks(m, wgmmaRows)*blocks(n, columns)), t.threads())
+	g := line(min(d.gpu.SMs, count*down*blocks(n, columns)), t.threads())
 	g.shared = t.shared(gated)
 	d.launch(kernel{"wgmma.cu", "product_wgmma", halfOf(p, how)}, g,
 		tiles(a, p.A), tiles(b, p.B), tiles(c, p.C).twice(p.Add),
 		tiles(pre, keep).moves(number(kept)*keep.Rows*keep.DType.RowBytes(keep.Cols)),
 		address(p.C.Addr), i64(p.C.Stride), address(p.Bias), address(quantized), addrOf(parts), i32(m), i32(n), i32(k),
-		i32(partSteps), flag(kept), flag(p.Add), addr(of.scales), addrOf(inputs), i64(inputs.Stride))
+		i32(partSteps), flag(kept), flag(p.Add), addr(of.scales), addrOf(inputs), i64(inputs.Stride), addr(t.groups.offsets),
+		i32(experts))
 	switch {
 	case count == 1: // p.C has the result
 	case of.scales.Ok():

@@ -14,6 +14,7 @@
 //   BITS       if b is quantized, and transposed: bits per code; with ZEROS, and
 //   PIECES     pieces of codes in shared memory at a time, each of 64 bytes per row of b in the tile
 //   INT8       if it is defined, pairs of codes of 8 bits are the elements of both operands, see wgmma.cuh
+//   GROUPED    if it is defined, rows of a and c are those of one expert after the other, and each has its own b
 #include "wgmma.cuh"
 #include "activation.cuh"
 #ifdef BITS
@@ -21,6 +22,9 @@
 #else
 #define BITS 0
 #define PIECES 1
+#endif
+#ifndef GROUPED
+#define GROUPED 0
 #endif
 #if INT8
 // rowOf returns the number of bytes of a row of b, with its scale.
@@ -47,6 +51,7 @@ constexpr int PIECE = BITS ? TILE_N * 64 : 0, PIECE_STEPS = BITS == 8 ? 1 : 2;
 static_assert(BLOCK_DIM == (3 + CONVERTERS) * 128 && COLUMNS % OUT_N == 0, "");
 static_assert(TRANS_B || TILE_N % 64 == 0 && !GATED && !BITS, "");
 static_assert(!INT8 || TRANS_B && !TRANS_A && !BITS, "");
+static_assert(!GROUPED || TRANS_B && !TRANS_A && !INT8 && !BITS, "");
 static_assert(A_BYTES % 1024 == 0 && B_BYTES % 2048 == 0 && PIECE % 1024 == 0, "");
 
 inline float roughSigmoid(float x) { return reciprocal(1 + exp2Rough(-1.442695041f * x)); }
@@ -60,27 +65,53 @@ inline float activated(float x) {
 	return x * roughSigmoid(x);
 }
 
-// Tiles are those of c, in each of the parts that k is divided into: of so many steps, or fewer in the last one.
+// Tiles are those of c, in each of the parts that k is divided into: of so many steps, or fewer in the last one. With
+// GROUPED, they are those of one expert at a time: of rows from begin to end, after the tiles of all experts before it.
 struct Tiles {
 	int down, across, steps, partSteps;
+	int expert = 0, begin = 0, end, before = 0;
+#if GROUPED
+	const int *const offsets, experts;
+#endif
 
-	Tiles(int m, int n, int depth, int partSteps)
+	Tiles(int m, int n, int depth, int partSteps, const int *offsets, int experts)
 		: down((m + TILE_M - 1) / TILE_M), across((n + COLUMNS - 1) / COLUMNS), steps((depth + DEPTH - 1) / DEPTH),
-		  partSteps(partSteps) {
+		  partSteps(partSteps), end(m)
+#if GROUPED
+		  , offsets(offsets), experts(experts)
+#endif
+	{
 		if (BITS) steps = (steps + PIECE_STEPS - 1) / PIECE_STEPS * PIECE_STEPS; // beyond depth, a is 0
+#if GROUPED
+		begin = offsets[0];
+		take(offsets[1]);
+#endif
 	}
-	int count() const { return down * across * ((steps + partSteps - 1) / partSteps); }
+	int count() const { return down * across * (GROUPED ? 1 : (steps + partSteps - 1) / partSteps); }
+	// has reports whether there is a tile of that number. With GROUPED, its expert is found: numbers must ascend.
+	bool has(int tile) {
+#if GROUPED
+		while (tile >= before + count() && expert < experts - 1) {
+			before += count(), begin = end, expert++;
+			take(offsets[expert + 1]);
+		}
+#endif
+		return tile < before + count();
+	}
+	void take(int to) { end = to, down = (end - begin + TILE_M - 1) / TILE_M; }
 };
 
-// A Place is where a tile is in c, and which steps it has.
+// A Place is where a tile is in c, how many rows and which steps it has, and where the rows of its b start.
 struct Place {
-	int row, column, part, begin, steps;
-	Place(int tile, const Tiles &all) {
+	int row, rows, column, part, begin, steps, b;
+	Place(int tile, const Tiles &all, int n) {
+		tile -= all.before, b = all.expert * (GATED ? 2 * n : n);
 		part = tile / (all.down * all.across), tile %= all.down * all.across;
 		begin = part * all.partSteps, steps = min(all.steps - begin, all.partSteps);
 		const int band = BAND * all.across, first = tile / band * BAND, rows = min(all.down - first, BAND);
 		const int number = tile % band;
-		row = (first + number % rows) * TILE_M, column = number / rows * COLUMNS;
+		row = all.begin + (first + number % rows) * TILE_M, column = number / rows * COLUMNS;
+		this->rows = min(TILE_M, all.end - row);
 	}
 };
 
@@ -97,19 +128,35 @@ template <int N> struct Ring {
 	}
 };
 
+// Halves is how many of its HALVES a warpgroup multiplies. With GROUPED, the last 64 rows of a tile may be those of the
+// next expert: nothing multiplies them.
+template <int N> struct Halves {
+	static constexpr int count = N;
+};
+
 // first reports whether this is the first thread of its warpgroup.
 inline bool first() { return threadIdx.x % 128 == 0; }
 
-// An Output writes results of a warpgroup, 64 rows and OUT_N columns at a time, through buffers in turns.
+// A Result is a matrix to which results go.
+struct Result {
+	const TileMap *map;
+	Half *at;
+	long long stride;
+	int columns;
+};
+
+// An Output writes results of a warpgroup, 64 rows and OUT_N columns at a time, through buffers in turns. With GROUPED,
+// it may have fewer rows, of an expert: those of the next one follow.
 struct Output {
 	char *buffers;
 	int barrier, turn, at; // at: where this lane's rows of the first 16 columns are in a buffer
+	int rows = 64;
 
 	Output(char *buffers, int barrier) : buffers(buffers), barrier(barrier), turn(0) {
 		at = (threadIdx.x / 32 % 4 * 16 + threadIdx.x % 16) * (OUT_N * 2) + threadIdx.x % 32 / 16 * 16;
 	}
 	// put writes pairs of elements: pair(j, i) returns pair i of this thread's four of 16 columns, 16j and on.
-	template <typename F> void put(const TileMap *map, int row, int column, F pair) {
+	template <typename F> void put(const Result &to, int row, int column, F pair) {
 		char *const buffer = buffers + turn * OUT_BYTES;
 		if (++turn == BUFFERS) turn = 0;
 		if (first()) tileWait<BUFFERS - 1>(); // for the last store from this buffer
@@ -121,10 +168,17 @@ struct Output {
 		}
 		tileFence();
 		syncSome(barrier, 128);
-		if (first()) {
-			tileStore(map, row, column, buffer);
-			tileCommit();
+		if (GROUPED && rows < 64) {
+			constexpr int WORDS = OUT_N / 8;
+			for (int i = threadIdx.x % 128; i < rows * WORDS; i += 128) {
+				const int r = i / WORDS, s = column + i % WORDS * 8;
+				const uint4 word = *(const uint4 *)(buffer + swizzled(i * 16, OUT_N * 2));
+				if (s < to.columns) *(uint4 *)(to.at + (row + r) * to.stride + s) = word;
+			}
+		} else if (first()) {
+			tileStore(to.map, row, column, buffer);
 		}
+		if (first()) tileCommit();
 	}
 };
 
@@ -285,8 +339,8 @@ struct Converter {
 #endif
 
 // write writes what follows from the sums of 64 rows to c, and, if keep is set, the sums themselves to pre.
-inline void write(Output &out, const float (&sums)[TILE_N / 2], const TileMap *c, const TileMap *pre, int row,
-	int column, int n, int keep) {
+inline void write(Output &out, const float (&sums)[TILE_N / 2], const Result &c, const Result &pre, int row, int column,
+	int n, int keep) {
 #pragma unroll
 	for (int part = 0; part < COLUMNS; part += OUT_N) {
 		if (column + part >= n) continue;
@@ -332,7 +386,7 @@ struct Inputs {
 	}
 	// write writes the sums of 64 rows times the derivative of ACT to c or, with SwiGLU, the gradients of gates to c and
 	// those of ups to other.
-	void write(Output &out, const float (&sums)[TILE_N / 2], const TileMap *c, const TileMap *other, int row, int column)
+	void write(Output &out, const float (&sums)[TILE_N / 2], const Result &c, const Result &other, int row, int column)
 		const {
 #pragma unroll
 		for (int part = 0; part < COLUMNS; part += OUT_N) {
@@ -370,12 +424,13 @@ struct Inputs {
 // the codes of w. If keep is set, pre gets the product before what follows it, [m, n] or [m, 2n]. If add is set, the
 // product is added to c. If parts is not 0, it gets the products of each partSteps steps, [m, n] each. With INT8,
 // these are sums of codes, whole numbers; w are the rows of b with their scales, and scales those of rows of a. With
-// GRADIENT, inputs is what the activation got, [m, n] or with SwiGLU [m, 2n], and then pre gets the gradient of ups,
-// [m, n].
+// GRADIENT, other is what the activation got, [m, n] or with SwiGLU [m, 2n], and then pre gets the gradient of ups,
+// [m, n]. With GROUPED, b has the rows of one expert after the other, those of a are from offsets[expert] to
+// offsets[expert + 1], and other is where pre is.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const __grid_constant__ TileMap a,
 	const __grid_constant__ TileMap b, const __grid_constant__ TileMap cMap, const __grid_constant__ TileMap pre,
 	C *c, long long cRow, const Half *bias, const unsigned char *w, float *parts, int m, int n, int depth, int partSteps,
-	int keep, int add, const float *scales, const Half *inputs, long long inputsRow) {
+	int keep, int add, const float *scales, Half *other, long long otherRow, const int *offsets, int experts) {
 	extern __shared__ uint4 memory[];
 	char *const stages = (char *)memory + (1024 - (size_t)shared(memory) % 1024) % 1024;
 	char *const pieces = stages + STAGES * STAGE, *const outputs = pieces + PIECES * PIECE;
@@ -397,8 +452,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 	}
 	__syncthreads();
 
-	const Tiles all(m, n, depth, partSteps);
-	const int tiles = all.count();
+	Tiles all(m, n, depth, partSteps, offsets, experts);
 	const int group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0); // the compiler must see that it is the warp's
 	Ring<STAGES> ring;
 	Ring<PIECES> piece;
@@ -407,24 +461,28 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 		// Two threads copy, so that codes do not wait for room for a. Of fewer rows of a, a tile is only these: beyond the
 		// matrix, a copy is slow.
 		const bool copiesA = threadIdx.x % 128 == 0, copiesB = BITS ? threadIdx.x % 128 == 32 : copiesA;
-		const int aBytes = TRANS_A ? A_BYTES : min(TILE_M, (m + 7) / 8 * 8) * DEPTH * 2;
-		for (int tile = blockIdx.x; tile < tiles && (copiesA || copiesB); tile += gridDim.x) {
-			const Place at(tile, all);
+		// With GROUPED, it is copied as two halves, or one if the expert has no further rows.
+		constexpr int ROWS = GROUPED ? TILE_M / 2 : TILE_M;
+		const int aBytes = TRANS_A ? A_BYTES : min(ROWS, (m + 7) / 8 * 8) * DEPTH * 2;
+		for (int tile = blockIdx.x; (copiesA || copiesB) && all.has(tile); tile += gridDim.x) {
+			const Place at(tile, all, n);
+			const bool two = GROUPED && at.rows > ROWS;
 			auto loadB = [&](char *to, int bytes, int k, Barrier *there) {
 #pragma unroll
 				for (int i = 0; !TRANS_B && i < TILE_N / 64; i++) tileLoad(to + i * BLOCK, &b, k, at.column + i * 64, there);
-				if (TRANS_B) tileLoad(to, &b, at.column, k, there);
-				if (GATED) tileLoad(to + bytes / 2, &b, n + at.column, k, there);
+				if (TRANS_B) tileLoad(to, &b, at.b + at.column, k, there);
+				if (GATED) tileLoad(to + bytes / 2, &b, at.b + n + at.column, k, there);
 			};
 			for (int step = 0; copiesA && step < at.steps; step++, ring.next()) {
 				char *const to = stages + ring.stage * STAGE;
 				Barrier *const there = full + ring.stage;
 				barrierWait(empty + ring.stage, ring.parity ^ 1);
-				barrierExpect(there, aBytes + (BITS ? 0 : B_BYTES));
+				barrierExpect(there, (two ? 2 : 1) * aBytes + (BITS ? 0 : B_BYTES));
 				const int k = (at.begin + step) * DEPTH;
 #pragma unroll
 				for (int i = 0; TRANS_A && i < TILE_M / 64; i++) tileLoad(to + i * BLOCK, &a, k, at.row + i * 64, there);
 				if (!TRANS_A) tileLoad(to, &a, at.row, k, there);
+				if (two) tileLoad(to + A_BYTES / 2, &a, at.row + ROWS, k, there);
 				if (!BITS) loadB(to + A_BYTES, B_BYTES, k, there);
 			}
 			for (int step = 0; BITS && copiesB && step < at.steps; step += PIECE_STEPS, piece.next()) {
@@ -442,8 +500,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 		Converter converter(w, depth, n);
 		int next = group - 2; // piece: each of the two has every second one
 		ring.skip(next * PIECE_STEPS), piece.skip(next);
-		for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-			const Place at(tile, all);
+		for (int tile = blockIdx.x; all.has(tile); tile += gridDim.x) {
+			const Place at(tile, all, n);
 			const int end = at.steps / PIECE_STEPS, begin = at.begin / PIECE_STEPS;
 			converter.column = at.column;
 			converter.fetch(begin + next);
@@ -473,10 +531,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 	const int skipped = TURNS ? all.steps : 0; // the steps of the other one's tile
 	if (group == 1) ring.skip(skipped);
 	int turn = 1 - group; // its parity
-	for (int tile = blockIdx.x + (TURNS ? group * gridDim.x : 0); tile < tiles; tile += (TURNS ? 2 : 1) * gridDim.x) {
-		const Place at(tile, all);
+	const Result result{&cMap, (Half *)c, cRow, n}, kept{&pre, other, otherRow, GATED ? 2 * n : n};
+	for (int tile = blockIdx.x + (TURNS ? group * gridDim.x : 0); all.has(tile); tile += (TURNS ? 2 : 1) * gridDim.x) {
+		const Place at(tile, all, n);
+		const int live = GROUPED ? __shfl_sync(~0u, at.rows, 0) : TILE_M; // the compiler must see that it is the warp's
 #ifdef GRADIENT
-		const Inputs got{inputs, inputsRow, m, n};
+		const Inputs got{other, otherRow, m, n};
 		got.fetch(at.row + (TURNS ? 0 : 64 * group), TURNS ? TILE_M : 64, at.column);
 #else
 		const Bias biases(bias, at.column, n);
@@ -485,23 +545,27 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 		// A thread may wait for a phase only after the one before the last has ended, so not earlier than its turn.
 		if (TURNS) barrierWait(turns + group, turn), turn ^= 1;
 		int before = 0; // the stage of the step before
-		for (int step = 0; step < at.steps; step++, ring.next()) {
-			const char *const left = stages + ring.stage * STAGE + (TURNS ? 0 : group * 64 * DEPTH * 2);
-			const char *const right = stages + ring.stage * STAGE + A_BYTES;
-			barrierWait(full + ring.stage, ring.parity);
-			groupFence();
+		auto multiply = [&](auto halves) {
+			for (int step = 0; step < at.steps; step++, ring.next()) {
+				const char *const left = stages + ring.stage * STAGE + (TURNS ? 0 : group * 64 * DEPTH * 2);
+				const char *const right = stages + ring.stage * STAGE + A_BYTES;
+				barrierWait(full + ring.stage, ring.parity);
+				groupFence();
 #pragma unroll
-			for (int k = 0; k < DEPTH / 16; k++) {
+				for (int k = 0; k < DEPTH / 16; k++) {
 #pragma unroll
-				for (int h = 0; h < HALVES; h++)
-					groupMultiply(sums[h], left + h * 64 * DEPTH * 2 + groupStep(TRANS_A) * k, right + groupStep(!TRANS_B) * k,
-						step + k > 0);
+					for (int h = 0; h < halves.count; h++)
+						groupMultiply(sums[h], left + h * 64 * DEPTH * 2 + groupStep(TRANS_A) * k, right + groupStep(!TRANS_B) * k,
+							step + k > 0);
+				}
+				groupCommit();
+				groupWait<1>();
+				if (step > 0 && first()) barrierArrive(empty + before);
+				before = ring.stage;
 			}
-			groupCommit();
-			groupWait<1>();
-			if (step > 0 && first()) barrierArrive(empty + before);
-			before = ring.stage;
-		}
+		};
+		if (!GROUPED || live > 64 * (TURNS ? 1 : group)) multiply(Halves<HALVES>());
+		else multiply(Halves<HALVES - 1>());
 		if (TURNS && first()) barrierArrive(turns + 1 - group);
 		const Scales factors(w, scales, at.row + (TURNS ? 0 : 64 * group), at.column, m, n, depth);
 		groupWait<0>();
@@ -510,12 +574,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 
 #pragma unroll
 		for (int h = 0; h < HALVES; h++) {
-			const int row = at.row + 64 * (TURNS ? h : group);
+			const int row = at.row + 64 * (TURNS ? h : group), end = all.end;
+			if (GROUPED && row >= end) continue;
+			if (GROUPED) out.rows = min(64, end - row);
 #ifdef GRADIENT
-			got.write(out, sums[h], &cMap, &pre, row, at.column);
+			got.write(out, sums[h], result, kept, row, at.column);
 #else
 			auto putPart = [&](auto *to, auto &values) {
-				eachPair(m, n, row, at.column, [&](int i, int r, int s) {
+				eachPair(end, n, row, at.column, [&](int i, int r, int s) {
 					putPair(to + ((long long)at.part * m + r) * n + s, values, i);
 				});
 			};
@@ -530,15 +596,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 			}
 			biases.add(y);
 			if (add) {
-				eachPair(m, n, row, at.column, [&](int i, int r, int s) {
+				eachPair(end, n, row, at.column, [&](int i, int r, int s) {
 					const Vec<C, 2> old = loadCachedOf<2>(c + r * cRow + s, 0);
 					y[i] += old[0], y[i + 1] += old[1];
 				});
 			}
 			if constexpr (DIRECT)
-				eachPair(m, n, row, at.column, [&](int i, int r, int s) { putPair(c + r * cRow + s, y, i); });
+				eachPair(end, n, row, at.column, [&](int i, int r, int s) { putPair(c + r * cRow + s, y, i); });
 			else
-				write(out, y, &cMap, &pre, row, at.column, n, keep);
+				write(out, y, result, kept, row, at.column, n, keep);
 #endif
 		}
 	}

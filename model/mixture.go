@@ -162,7 +162,9 @@ func (p *mixturePass) allocGradients(arena *kernels.Arena, cfg Config, t tensor.
 func (l *mixture) forward(p *pass, acts *layerActs, s stream) stream {
 	l.activate(p, acts, s)
 	a := &acts.mixture
-	p.dev.AddBalance(kernels.Balance{Sums: p.mixture.sums, Rows: p.mixture.live}, a.routing, a.logits)
+	if p.cache == nil { // otherwise there is no loss
+		p.dev.AddBalance(kernels.Balance{Sums: p.mixture.sums, Rows: p.mixture.live}, a.routing, a.logits)
+	}
 	l.combine(p, acts)
 	return stream{a.h, p.branch}
 }
@@ -181,8 +183,8 @@ func (l *mixture) activate(p *pass, acts *layerActs, s stream) {
 	l.router.forward(p.dev, a.logits, a.x)
 	p.dev.Route(a.routing, a.logits, l.spec.Normalized)
 	p.dev.GatherRows(p.mixture.pairs, a.x, a.routing.Rows)
-	p.dev.GroupedLinear(a.gateUp, p.mixture.pairs, l.gateUp.weight.w, a.routing.Offsets, p.rows)
-	p.dev.SwiGLU(a.act, a.gateUp)
+	keep := p.dh.Ok() // a backward pass follows
+	p.dev.GroupedSwiGLU(a.act, a.gateUp, p.mixture.pairs, l.gateUp.weight.w, a.routing.Offsets, p.rows, keep)
 }
 
 // backward expects the gradient of the half's output in p.dh. If below is true, it replaces that with the gradient of

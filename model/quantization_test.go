@@ -95,3 +95,40 @@ func TestINT8Activations(t *testing.T) {
 		}
 	}
 }
+
+// TestQuantizedGPT checks that a model with learned positions, whose feed-forward is a layer and an activation, computes
+// with quantized weights what it does without, as near as they allow, in the scratch memory that was planned.
+func TestQuantizedGPT(t *testing.T) {
+	shape := Config{Family: "gpt2", Vocab: 64, Dim: 64, Inner: 256, Layers: 2, Heads: 4, KVHeads: 4, HeadDim: 16,
+		MaxPositions: 64, LearnedPositions: true, LayerNorm: true, NormBias: true, GELU: GELUTanh, NormEps: 1e-5,
+		QKVBias: true, OutBias: true, MLPBias: true, Tied: true, PadID: -1}
+	ids := sequence(shape, 3, 23).IDs
+	for _, fused := range []kernels.Fused{nil, kernels.All()} {
+		for _, dev := range []*kernels.Device{device(t, kernels.Options{Fused: fused}), testGPU(t, kernels.Options{Fused: fused})} {
+			logits := func(q Quantization) []float32 {
+				opts := Options{DType: tensor.BF16, Context: len(ids), Quantization: q}
+				planned := MemoryOf(dev, dev.Fused(), shape, opts).Scratch
+				m := open(t, dev, shape, opts)
+				cache := newCache(t, m, len(ids))
+				all := extend(t, m, cache, ids[:20]...)
+				for _, id := range ids[20:] {
+					all = append(all, extend(t, m, cache, id)...)
+				}
+				if got := dev.ScratchPeak(); got > planned {
+					t.Errorf("%s, %v: operations needed %d bytes of scratch memory, planned %d", dev.Name(), q, got, planned)
+				}
+				return all
+			}
+			want := logits(Quantization{})
+			// Random weights in 8 and 4 bits are about 0.007 and 0.1 off, and here so are the logits, within a factor.
+			for _, c := range []struct {
+				layers tensor.DType
+				limit  float64
+			}{{tensor.INT8, 0.05}, {tensor.INT4, 0.4}, {tensor.INT4Z, 0.4}} {
+				if off := distance(logits(Quantization{Layers: c.layers, Head: tensor.INT8}), want); off > c.limit || off == 0 {
+					t.Errorf("%s, fused %t, %v: the logits are %.2g off", dev.Name(), fused != nil, c.layers, off)
+				}
+			}
+		}
+	}
+}

@@ -96,6 +96,44 @@ func quantizedExpertsCase(weights, t tensor.DType, pairs, dim, out, experts, mos
 	return c
 }
 
+// groupedCase is the products of experts with so many rows each, as wgmma.cu computes them if there are some: with
+// SwiGLU behind them, of which gates and ups are kept or not, and alone.
+func groupedCase(t, out tensor.DType, counts []int, dim, inner int) *Case {
+	at := []int{0} // where the rows of each expert start
+	for _, n := range counts {
+		at = append(at, at[len(at)-1]+n)
+	}
+	experts, pairs := len(counts), at[len(counts)]
+	offsets := plain("offsets", tensor.I32, experts+1)
+	offsets.Fill = func(_ *rand.Rand, i int) float64 { return float64(at[i]) }
+	c := &Case{
+		Op: "swiglu", Type: t, Name: fmt.Sprintf("experts with %v rows, %dx%d to %v", counts, dim, inner, out),
+		In: []Operand{plain("x", t, pairs, dim), plain("w", t, experts*2*inner, dim), offsets},
+		Out: []Operand{plain("act", t, pairs, inner), plain("kept", t, pairs, 2*inner), plain("alone", t, pairs, inner),
+			plain("gateUp", t, pairs, 2*inner), plain("y", out, pairs, 2*inner)},
+		Forward: func(d *kernels.Device, x Tensors) {
+			d.GroupedSwiGLU(x["act"], x["kept"], x["x"], x["w"], x["offsets"], pairs, true)
+			d.GroupedSwiGLU(x["alone"], x["gateUp"], x["x"], x["w"], x["offsets"], pairs, false)
+			d.GroupedLinear(x["y"], x["x"], x["w"], x["offsets"], pairs)
+		},
+		Want: func(x Values) Values {
+			var y []float64
+			for e, n := range counts {
+				y = append(y, linear(x["x"][at[e]*dim:][:n*dim], x["w"][e*2*inner*dim:][:2*inner*dim], nil, n, dim, 2*inner)...)
+			}
+			act := gate(y, pairs, inner)
+			return Values{"y": y, "kept": y, "act": act, "alone": act}
+		},
+		Tolerance: tolerance(t, 4e-6, 1e-2),
+		Kernels:   [2][]string{{"grouped_linear", "silu", "mul"}, {"grouped_linear", "swiglu"}},
+		Elements:  map[string]Limit{},
+	}
+	for _, name := range []string{"act", "kept", "alone", "y"} {
+		c.Elements[name] = normProductLimit(t)
+	}
+	return c
+}
+
 // mixture is the formula.
 func mixture(x Values, rows, dim, out, experts, k, live int, normalized bool) Values {
 	v := Values{"y": make([]float64, rows*out), "sums": make([]float64, 2*experts)}
@@ -152,6 +190,12 @@ func expertCases() (cases []*Case) {
 			{70, 16, 17, 3, 3}, {300, 24, 70, 16, 2}} {
 			cases = append(cases, expertsCase(t, s[0], s[1], s[2], s[3], s[4], i%2 == 0))
 		}
+		// Tiles of wgmma.cu that are full, half full and nearly empty, and columns that fill none; all rows at one expert;
+		// more experts than rows; and rows that are no whole words.
+		cases = append(cases, groupedCase(t, t, []int{70, 0, 129, 1, 64, 3, 0}, 72, 40),
+			groupedCase(t, tensor.F32, []int{0, 0, 140, 0}, 64, 96), groupedCase(t, t, []int{0, 40}, 136, 64),
+			groupedCase(t, t, []int{0, 1, 0, 0, 2, 0, 1, 1, 0, 0, 0, 3, 0, 1, 0}, 200, 24),
+			groupedCase(t, t, []int{9, 0, 5}, 33, 17))
 	}
 	return cases
 }

@@ -81,6 +81,7 @@ func Timings() (all []*Timing) {
 	all = append(all, timedCase{characters, scores.Case(f32), one.Case(f32), 64 * 64 * 64,
 		[2]float64{64, 128}}.timings()...)
 	all = append(all, timedExperts()...)
+	all = append(all, timedExpertsGated(bf16, timedRows[:], 2048, 4096))
 	all = append(all, timedAttention(llama1B, bf16, kernels.AttentionSpec{CuSeqlens: sequences(4, 512), Heads: 32,
 		KVHeads: 8,
 		HeadDim: 64})...)
@@ -134,6 +135,43 @@ func timedExperts() []*Timing {
 	want := few.Want
 	few.Want = func(x Values) Values { return Values{"y": want(x)["y"]} } // the rest depends on the number of rows
 	return timedCase{experts, c, few, 512 * 2 * 1024 * 1024, [2]float64{2, 4}}.timings()
+}
+
+// timedRows are the rows of the experts of 2,048 tokens that go through 2 of 8 each.
+var timedRows = [8]int{489, 530, 471, 560, 502, 540, 455, 549}
+
+// timedExpertsGated is the feed-forward network of experts with so many rows each.
+func timedExpertsGated(t tensor.DType, counts []int, dim, inner int) *Timing {
+	operands := func(counts []int) *Case {
+		c := groupedCase(t, t, counts, dim, inner)
+		pairs := c.In[0].Shape[0]
+		w2 := plain("w2", t, len(counts)*dim, inner)
+		for _, o := range []*Operand{&c.In[1], &w2} { // the sums stay near 1
+			in := o.Shape[1]
+			o.Fill = func(r *rand.Rand, _ int) float64 { return r.NormFloat64() / math.Sqrt(float64(in)) }
+		}
+		c.In, c.Out = append(c.In, w2), []Operand{plain("y", t, pairs, dim)}
+		want := c.Want
+		c.Want = func(x Values) Values {
+			return Values{"y": linear(want(x)["act"], x["w2"], nil, pairs, inner, dim)} // of one expert
+		}
+		return c
+	}
+	c := operands(counts)
+	pairs := c.In[0].Shape[0]
+	c.Name = label(pairs, dim, inner) + fmt.Sprintf(" of %d experts", len(counts))
+	gateUp, act := plain("gateUp", t, pairs, 2*inner), plain("act", t, pairs, inner)
+	down := func(d *kernels.Device, x Tensors) { d.GroupedLinear(x["y"], x["act"], x["w2"], x["offsets"], pairs) }
+	return one(experts, "ffn experts", c, operands([]int{1}), 6*float64(pairs)*float64(dim)*float64(inner),
+		Form{Name: "standard", Between: []Operand{gateUp, act}, run: func(d *kernels.Device, x Tensors) {
+			d.GroupedLinear(x["gateUp"], x["x"], x["w"], x["offsets"], pairs)
+			d.SwiGLU(x["act"], x["gateUp"])
+			down(d, x)
+		}},
+		Form{Name: "fused", Fused: true, Between: []Operand{gateUp, act}, run: func(d *kernels.Device, x Tensors) {
+			d.GroupedSwiGLU(x["act"], x["gateUp"], x["x"], x["w"], x["offsets"], pairs, false)
+			down(d, x)
+		}})
 }
 
 // sequences returns the offsets of sequences of the same length.
