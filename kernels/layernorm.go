@@ -110,7 +110,7 @@ func (d *Device) layerNormBackward(dx, dw, db, dy, x, w, mean, rstd tensor.Tenso
 		cpu.LayerNormBackward(dx, dw, db, dy, x, w, mean, rstd, partials, add)
 		return
 	}
-	m, g := d.normBackwardGrid(dx, w, true)
+	m, g := d.normRingGrid(dx, w)
 	if dw.Ok() || db.Ok() {
 		partials = normScratch(d.scratch, g.blocks.X, width)
 	}

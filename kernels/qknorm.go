@@ -42,7 +42,7 @@ func (d *Device) QKNormBackward(dqkv, dwq, dwk, dy, qkv, wq, wk, rstd tensor.Ten
 	}
 	d.ran("qknorm_backward")
 	if d.gpu != nil {
-		m, g := d.normBackwardGrid(perHead(dqkv, wq), wq, false)
+		m, g := d.normBackwardGrid(perHead(dqkv, wq), wq)
 		if dwq.Ok() || dwk.Ok() {
 			partials = normScratch(d.scratch, g.blocks.X, 2*wq.Len())
 		}

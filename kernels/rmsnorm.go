@@ -109,18 +109,43 @@ func normForward(y, w tensor.Tensor) (macros, grid) {
 	return rowsOf(row).with("THREADS", threads), line(blocks(y.Rows()*threads, blockDim), blockDim)
 }
 
-// normBackwardGrid returns a grid with as many thread blocks as run at once, or fewer if there are few rows. If
-// centered, the norm is LayerNorm, which sums more in registers: half as many threads have twice as many of them.
-func (d *Device) normBackwardGrid(dx, w tensor.Tensor, centered bool) (macros, grid) {
-	row, blockDim, each, resident := w.Matrix(), 512, 1, d.gpu.SMs
-	if vectors(row) <= blockDim {
-		resident *= 2
-		if centered {
-			blockDim, each = 256, 2
-		}
+// normBlockDim is the number of threads per block of the gradients of norms.
+const normBlockDim = 512
+
+// normResident returns how many thread blocks of a norm's gradient a multiprocessor has the registers for.
+func normResident(row tensor.Matrix) int {
+	if vectors(row) <= normBlockDim {
+		return 2
 	}
-	threads := normThreads(row, each, blockDim)
-	return rowsOf(row).with("THREADS", threads), line(min(resident, blocks(dx.Rows()*threads, blockDim)), blockDim)
+	return 1
+}
+
+// normBackwardGrid returns a grid with as many thread blocks as run at once, or fewer if there are few rows.
+func (d *Device) normBackwardGrid(dx, w tensor.Tensor) (macros, grid) {
+	row := w.Matrix()
+	threads := normThreads(row, 1, normBlockDim)
+	count := min(normResident(row)*d.gpu.SMs, blocks(dx.Rows()*threads, normBlockDim))
+	return rowsOf(row).with("THREADS", threads), line(count, normBlockDim)
+}
+
+// normRingGrid is normBackwardGrid for the gradient of RMSNorm and LayerNorm, which reads rows through a ring in shared
+// memory. The ring has up to three stages, and none if the thread blocks of a multiprocessor have no room for two or
+// the rows have no vectors of 16 bytes.
+func (d *Device) normRingGrid(dx, w tensor.Tensor) (macros, grid) {
+	m, g := d.normBackwardGrid(dx, w)
+	row := w.Matrix()
+	const reserved = 1 << 10  // by CUDA, for each thread block
+	other := reserved + 1<<10 // for the sums of warps
+	if rows := normBlockDim / normThreads(row, 1, normBlockDim); rows > 1 {
+		other += rows * row.Cols * 4 // for sumRows
+	}
+	stage := 3 * 16 * normBlockDim * blocks(vectors(row), normBlockDim) // x, dy and dx
+	stages := min(3, ((d.gpu.MaxShared()+reserved)/normResident(row)-other)/stage)
+	if stages < 2 || width(row.DType, row.Cols)*row.DType.Size() < 16 {
+		stages = 0
+	}
+	g.shared = stages * stage
+	return m.with("STAGES", stages), g
 }
 
 // normBackward computes both gradients. dw is first summed into partials in scratch memory, unless w is frozen.
@@ -134,7 +159,7 @@ func (d *Device) normBackward(dx, dw, dy, x, w, rstd tensor.Tensor, add bool) {
 		cpu.RMSNormBackward(dx, dw, dy, x, w, rstd, partials, add)
 		return
 	}
-	m, g := d.normBackwardGrid(dx, w, false)
+	m, g := d.normRingGrid(dx, w)
 	if dw.Ok() {
 		partials = normScratch(d.scratch, g.blocks.X, dim)
 	}

@@ -11,7 +11,7 @@ var gptMutants = []mutant{
 	{"gpt/layernorm-scratch-of-dw", "kernels/sizes.go", "\"layernorm\", 2*s.Dim", "\"layernorm\", s.Dim", "./kernels -run ScratchOf"},
 	{"gpt/layernorm-gpu-lanes-outside", "kernels/norm.cuh", "			if (!inside(k)) continue;\n#pragma unroll\n			for (int i = 0; i < WIDTH; i++) {\n				squares[0]", "#pragma unroll\n			for (int i = 0; i < WIDTH; i++) {\n				squares[0]", "./kernels/cases -run TestEmulated/layernorm"},
 	{"gpt/layernorm-gpu-same-partials", "kernels/norm.cuh", "sumRows(partials + DIM, db)", "sumRows(partials, db)", "./kernels/cases -run TestEmulated/layernorm"},
-	{"gpt/layernorm-gpu-kept-of-first", "kernels/norm.cuh", "KEEP ? hat[k][i] : normed(k, i)", "KEEP ? hat[0][i] : normed(k, i)", "./kernels/cases -run TestEmulated/layernorm"},
+	{"gpt/layernorm-gpu-kept-of-first", "kernels/norm.cuh", "KEEP ? hat[k][i] : normed(nowX[i])", "KEEP ? hat[0][i] : normed(nowX[i])", "./kernels/cases -run TestEmulated/layernorm"},
 	{"gpt/layernorm-gpu-db-of-dw", "kernels/columns.cu", "dw = next, partials += columns", "dw = next", "./kernels/cases -run TestEmulated/layernorm"},
 	{"gpt/layernorm-gpu-shift", "kernels/norm.cuh", "before[k][i] - shift", "before[k][i]", "./kernels/cases -run TestEmulated/layernorm"},
 	{"gpt/layernorm-gpu-partials-of-dw", "kernels/norm.cuh", "(biased ? 2 : 1)", "1", "./kernels/cases -run TestEmulated/layernorm"},

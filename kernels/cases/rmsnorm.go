@@ -102,8 +102,9 @@ func addRMSNormCase(t tensor.DType, rows, dim int) *Case {
 
 func rmsNormCases() (cases []*Case) {
 	for _, t := range Types {
-		// Shorter than a vector, between vectors, across the partials of dw.
-		for _, s := range [][2]int{{1, 1}, {3, 7}, {1, 16}, {2, 63}, {5, 64}, {2, 257}, {300, 24}, {2, 2048}} {
+		// Shorter than a vector, between vectors, across the partials of dw, more than a vector per thread of a GPU.
+		for _, s := range [][2]int{{1, 1}, {3, 7}, {1, 16}, {2, 63}, {5, 64}, {2, 257}, {300, 24}, {2, 2048},
+			{7, 4104}} {
 			cases = append(cases, rmsNormCase(t, s[0], s[1]), addRMSNormCase(t, s[0], s[1]))
 		}
 	}

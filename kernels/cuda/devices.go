@@ -37,13 +37,18 @@ type Properties struct {
 // HasBF16 reports whether the GPU computes in bfloat16.
 func (p Properties) HasBF16() bool { return p.Major >= 8 }
 
-// MaxShared returns the bytes of shared memory that a thread block may have on every GPU of its generation or newer: 64
-// KiB on Turing, and 99 KiB from Ampere on.
+// MaxShared returns the bytes of shared memory that a thread block may have. A multiprocessor has 1 KiB more, which is
+// what each thread block takes besides.
 func (p Properties) MaxShared() int {
-	if p.Major < 8 {
+	switch {
+	case p.Major < 8:
 		return 64 << 10
+	case p.Major == 8 && (p.Minor == 0 || p.Minor == 7):
+		return 163 << 10
+	case p.Major == 8 || p.Major > 11: // those without much memory bandwidth
+		return 99 << 10
 	}
-	return 99 << 10
+	return 227 << 10
 }
 
 // A Candidate is a GPU that could be opened.

@@ -55,6 +55,12 @@ func TestCandidates(t *testing.T) {
 			t.Errorf("%+v, %v", list, err)
 		}
 	})
+	for capability, kib := range map[[2]int]int{{7, 5}: 64, {8, 0}: 163, {8, 6}: 99, {8, 9}: 99, {9, 0}: 227, {10, 0}: 227,
+		{10, 3}: 227, {12, 0}: 99} {
+		if got := (Properties{Major: capability[0], Minor: capability[1]}).MaxShared(); got != kib<<10 {
+			t.Errorf("sm_%d%d: %d bytes", capability[0], capability[1], got)
+		}
+	}
 	for capability, want := range map[int]bool{7: false, 8: true, 12: true} {
 		if (Properties{Major: capability, Minor: 5}).HasBF16() != want {
 			t.Error(capability)
