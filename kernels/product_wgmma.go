@@ -204,7 +204,8 @@ func (d *Device) wgmmaTakes(p cpu.Product, keep tensor.Matrix, follows bool) boo
 func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool, t wgmmaTile, of coded) {
 	m, n, k := p.C.Rows, p.C.Cols, depth(p)
 	columns, atOnce := t.out(gated)
-	rows, down, experts := wgmmaRows, blocks(m, wgmmaRows), 0 // rows of a that are copied at once, and rows of tiles, at most
+	// Rows of a that are copied at once, and rows of tiles, at most.
+	rows, down, experts := wgmmaRows, blocks(m, wgmmaRows), 0
 	how := macros{result(p.C)}.with("TILE_N", t.columns).with("STAGES", t.stages).with("TURNS", number(t.turns)).with(
 		"GATED", number(gated)).with("TRANS_A", number(p.TransA)).with("TRANS_B", number(p.TransB))
 	if !gated {

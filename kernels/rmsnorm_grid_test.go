@@ -70,8 +70,8 @@ func TestNormStages(t *testing.T) {
 			d := &Device{gpu: &gpu{GPU: &cuda.GPU{Properties: p}}}
 			m, g := d.normRingGrid(tensor.Tensor{Addr: align, DType: test.t, Shape: []int{1000, test.dim}}, w)
 			if !slices.Contains(m[:], macro{"STAGES", test.stages[i]}) || g.shared != test.stages[i]*test.place {
-				t.Errorf("sm_%d%d, %v of %d: %v with %d bytes, not %d stages of %d", p.Major, p.Minor, test.t, test.dim, m, g.shared,
-					test.stages[i], test.place)
+				t.Errorf("sm_%d%d, %v of %d: %v with %d bytes, not %d stages of %d", p.Major, p.Minor, test.t, test.dim, m,
+					g.shared, test.stages[i], test.place)
 			}
 		}
 	}

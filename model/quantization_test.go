@@ -96,15 +96,16 @@ func TestINT8Activations(t *testing.T) {
 	}
 }
 
-// TestQuantizedGPT checks that a model with learned positions, whose feed-forward is a layer and an activation, computes
-// with quantized weights what it does without, as near as they allow, in the scratch memory that was planned.
+// TestQuantizedGPT checks that a model with learned positions, whose feed-forward is a layer and an activation,
+// computes with quantized weights what it does without, as near as they allow, in the scratch memory that was planned.
 func TestQuantizedGPT(t *testing.T) {
 	shape := Config{Family: "gpt2", Vocab: 64, Dim: 64, Inner: 256, Layers: 2, Heads: 4, KVHeads: 4, HeadDim: 16,
 		MaxPositions: 64, LearnedPositions: true, LayerNorm: true, NormBias: true, GELU: GELUTanh, NormEps: 1e-5,
 		QKVBias: true, OutBias: true, MLPBias: true, Tied: true, PadID: -1}
 	ids := sequence(shape, 3, 23).IDs
 	for _, fused := range []kernels.Fused{nil, kernels.All()} {
-		for _, dev := range []*kernels.Device{device(t, kernels.Options{Fused: fused}), testGPU(t, kernels.Options{Fused: fused})} {
+		for _, dev := range []*kernels.Device{
+			device(t, kernels.Options{Fused: fused}), testGPU(t, kernels.Options{Fused: fused})} {
 			logits := func(q Quantization) []float32 {
 				opts := Options{DType: tensor.BF16, Context: len(ids), Quantization: q}
 				planned := MemoryOf(dev, dev.Fused(), shape, opts).Scratch

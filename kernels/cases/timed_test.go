@@ -49,7 +49,8 @@ func small() (all []*Timing) {
 	all = append(all, timedCase{"small", addRMSNormCase(t, 9, 16), addRMSNormCase(t, 2, 16), 1, [2]float64{}}.timings()...)
 	all = append(all, timedCase{"small", crossEntropyCase(t, 9, 300, nil, true), crossEntropyCase(t, 2, 300, nil, true), 1,
 		[2]float64{}}.timings()...)
-	return append(all, timedExpertsGated(t, []int{3, 0, 9}, 24, 40), timedGated("small", t, 3, 24, 40, true), timedGated("small", t, 3, 24, 40, false),
+	return append(all, timedExpertsGated(t, []int{3, 0, 9}, 24, 40), timedGated("small", t, 3, 24, 40, true),
+		timedGated("small", t, 3, 24, 40, false),
 		timedQuantized("small", tensor.INT8, t, 1, 200, 300), timedQuantized("small", tensor.INT4, t, 3, 200, 300),
 		timedINT8("small", t, 3, 200, 300))
 }
