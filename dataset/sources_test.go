@@ -144,7 +144,7 @@ func TestBadRows(t *testing.T) {
 		{"f.jsonl", `{"instruction":"q","output":[]}` + "\n" + good, 1, "expected a string"},
 		{"g.json", "[" + good + ", 7, " + good + "]", 2, "row 1 "},
 		{"h.json", "[" + good + `, {"instruction":{},"output":"a"}, ` + good + "]", 2, "row 1 "},
-		{"i.csv", "instruction,output\nq,a\nq\nq,a\n", 2, "line 3: "},
+		{"i.csv", "instruction,output\nq,a\nq\nq,a\n", 2, "line 3 has a wrong number of values"},
 		{"j.csv", "instruction,output\nq,a\nq,\xff\nq,a\n", 2, "line 3: not valid UTF-8"},
 		{"k.jsonl.gz", packed(t, good+"\n{\n"+good), 2, "line 2: "},
 		{"l.jsonl", talk + talk + `{"messages":[{"role":"user","content":"q"}]}`, 2, "ends with its first question"},

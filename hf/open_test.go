@@ -262,7 +262,7 @@ func TestStarter(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if c.Config.ParamCount() > 5_000_000 || len(c.Generation.EOS) == 0 || c.Tokenizer.ChatTemplate == "" {
+	if c.Config.ParamCount() > 8_000_000 || len(c.Generation.EOS) == 0 || c.Tokenizer.ChatTemplate == "" {
 		t.Errorf("%d parameters, %+v, %+v", c.Config.ParamCount(), c.Generation, c.Tokenizer)
 	}
 }
