@@ -131,7 +131,8 @@ func (c *selfcheck) trained(ctx context.Context, out string, watch func(trainer.
 
 // learned is the loss after the eighth step of that run: on a CPU 0.2428, 0.2449 and 0.2454 in bf16, without
 // vector instructions, with AVX2 and with AVX-512, and 0.2411 in fp32. learnedWithin is the tolerance for other
-// devices: four times the farthest of these, and less than what 2% of the learning rate change. Tests expect another loss.
+// devices: four times the farthest of these, and less than what 2% of the learning rate change. Tests expect another
+// loss.
 var learned, learnedWithin = 0.2433, 0.04
 
 // learns trains the embedded model twice, stops and resumes the second run, and compares the bits.
