@@ -25,8 +25,8 @@ type Codec struct {
 
 // CodecOf returns the codec of a model, from its files: tokenizer.json, the chat template, and what
 // generation_config.json says: the tokens that end an answer, and how to sample. If template is not empty, it is the
-// name of a chat template to use instead of the model's default: one of chat.Names, or one of the model's own. If neither has it, the error is an [*UnknownTemplate]. A tokenizer that
-// belongs to another model is an error.
+// name of a chat template to use instead of the model's default: one of chat.Names, or one of the model's own. If
+// neither has it, the error is an [*UnknownTemplate]. A tokenizer that belongs to another model is an error.
 func CodecOf(c *hf.Checkpoint, template string) (codec Codec, err error) {
 	if codec.Template, err = pickTemplate(c, template); err != nil {
 		return codec, err

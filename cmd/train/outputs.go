@@ -187,7 +187,7 @@ func (o *outputs) fail(err error) {
 		return
 	}
 	o.failed = err
-	o.note("%v: the run continues, but will end with this error: free some space meanwhile", err)
+	o.note("%v: the run continues, but will end with this error; if the disk is full, free some space meanwhile", err)
 }
 
 // writeCSV writes the steps so far to the file of --log-csv, completely or not at all. Before it replaces a file that
