@@ -20,7 +20,6 @@ import (
 	"restyle/internal/cli"
 	"restyle/kernels"
 	"restyle/model"
-	"restyle/tensor"
 )
 
 const about = `
@@ -62,7 +61,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.Group("Weights")
 	f.Add(&o.weights, "weights", "weights of the linear layers in the model's layers, `int8|int4`")
 	f.Add(&o.rounding, "rounding", "how weights become 4-bit codes, `gptq|nearest`: gptq compensates errors by what a "+
-		"calibration text needs, nearest rounds each weight by itself")
+		"calibration text needs, nearest rounds each weight by itself, as 8-bit codes always are")
 	f.Add(&o.text, "text", "number of conversations of the starter dataset that gptq is calibrated with")
 	f.Add(&o.template, "template", infer.TemplateHelp()+"; the copy keeps its default")
 	f.Add(&o.quality, "quality", "also ask both models the held-out questions, as bench quality does: minutes for the "+
@@ -76,7 +75,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if code, done := f.Parse(args); done {
 		return code
 	}
-	err := o.check(paths)
+	err := o.check(paths, f.Given)
 	if err == nil {
 		err = probe(paths[1])
 	}
@@ -105,8 +104,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return cli.Failed
 }
 
-// check reports invalid arguments.
-func (o options) check(paths []string) error {
+// check reports invalid arguments. given reports whether a flag was given.
+func (o options) check(paths []string, given func(flag string) bool) error {
 	switch {
 	case len(paths) != 2:
 		return cli.Usagef("%d paths: must be IN and OUT, before all flags", len(paths))
@@ -116,12 +115,19 @@ func (o options) check(paths []string) error {
 		return cli.Usagef("--rounding %q: must be gptq or nearest", o.rounding)
 	case o.text < 1 || o.threads < 0:
 		return cli.Usagef("--text %d, --threads %d: must be at least 1 and 0", o.text, o.threads)
+	case o.weights == "int8" && o.rounding == "gptq" && given("rounding"):
+		return cli.Usagef("--rounding gptq makes 4-bit codes, and --weights int8 are rounded to nearest: leave one out")
+	case !o.calibrates() && given("text"):
+		return cli.Usagef("--text is for --rounding gptq of --weights int4, and nothing else is calibrated: leave it out")
 	}
 	if entries, err := os.ReadDir(paths[1]); err == nil && len(entries) > 0 {
 		return cli.Usagef("%s is not empty: name a directory that is empty or does not exist", paths[1])
 	}
 	return nil
 }
+
+// calibrates reports whether weights are rounded by GPTQ, which a text calibrates.
+func (o options) calibrates() bool { return o.weights == "int4" && o.rounding == "gptq" }
 
 // probe returns an error if the directory cannot be made or written, before work that takes long. It leaves no trace.
 func probe(dir string) error {
@@ -215,7 +221,7 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 		return nil, err
 	}
 	defer before.Close()
-	if o.rounding == "gptq" && after.Quantization().Layers != tensor.INT8 {
+	if o.calibrates() {
 		text, err := t.calibration(ctx, o.text)
 		if err == nil {
 			err = calibrate(ctx, before, after, text, show)
