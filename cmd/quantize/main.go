@@ -201,7 +201,7 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 	if c.Quantization != (model.Quantization{}) {
 		return nil, fmt.Errorf("%s is quantized already: use the original model", in)
 	}
-	t, err := o.texts(c)
+	t, err := o.texts(ctx, c, questions)
 	if err != nil {
 		return nil, err
 	}
@@ -222,11 +222,7 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 	}
 	defer before.Close()
 	if o.calibrates() {
-		text, err := t.calibration(ctx, o.text)
-		if err == nil {
-			err = calibrate(ctx, before, after, text, show)
-		}
-		if err != nil {
+		if err := calibrate(ctx, before, after, t.calibration, show); err != nil {
 			return nil, err
 		}
 	}
@@ -241,7 +237,11 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 	if err := table(ctx, stdout, before, after, show); err != nil {
 		return written, err
 	}
-	written.perplexity, err = o.perplexities(ctx, t, before, after, questions, stdout, show)
+	if t.unmeasured != nil {
+		_, err := fmt.Fprintf(stdout, "perplexity is not measured: %v\n", t.unmeasured)
+		return written, err
+	}
+	written.perplexity, err = o.perplexities(ctx, t.answers, before, after, stdout, show)
 	return written, err
 }
 
@@ -262,13 +262,9 @@ func (o options) nearest(ctx context.Context, d *kernels.Device, c *hf.Checkpoin
 	return m, nil
 }
 
-// perplexities measures the perplexity before and after, and prints that with INT8 activations.
-func (o options) perplexities(ctx context.Context, t *texts, before *original, after *model.Model,
-	questions []data.Question, stdout io.Writer, show *cli.Progress) (of [2]float64, err error) {
-	answers, err := t.answers(questions)
-	if err != nil {
-		return of, err
-	}
+// perplexities measures the perplexity of answers before and after, and prints that with INT8 activations.
+func (o options) perplexities(ctx context.Context, answers []model.Batch, before *original, after *model.Model,
+	stdout io.Writer, show *cli.Progress) (of [2]float64, err error) {
 	measure := func(task string, m *model.Model, load func(context.Context, int) error) (float64, error) {
 		return perplexity(ctx, m, load, answers, func(what string, share float64) { show.Draw(task, what, share) })
 	}

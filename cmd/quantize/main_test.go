@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,8 +14,10 @@ import (
 	"restyle/data"
 	"restyle/hf"
 	"restyle/internal/cli"
+	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
+	"restyle/tokenizer"
 )
 
 func TestQuantize(t *testing.T) {
@@ -178,6 +181,47 @@ func TestTemplate(t *testing.T) {
 	defer c.Close()
 	if len(c.Tokenizer.ChatTemplates) != 1 || c.Tokenizer.ChatTemplate != "" {
 		t.Errorf("the copy has the templates %v", c.Tokenizer.ChatTemplates)
+	}
+}
+
+// TestUnreadable quantizes a model whose vocabulary lacks characters of the texts: GPTQ and --quality, which need them,
+// are refused before the work, and anything else leaves out the perplexity.
+func TestUnreadable(t *testing.T) {
+	d, err := kernels.Open("cpu", kernels.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	in := saved(t, d, configs["llama"]).Name
+	const characters = "0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnop" // one per embedding
+	vocabulary, err := tokenizer.Characters(slices.Values([]string{characters}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(in, "tokenizer.json"), vocabulary, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	const lacks = "the model's vocabulary lacks the character"
+	for _, c := range []struct {
+		flags string
+		code  int
+		want  string
+	}{
+		{"--text 1", cli.Usage, "--rounding gptq cannot be calibrated with the starter dataset: " + lacks},
+		{"--text 1", cli.Usage, ": use --rounding nearest"},
+		{"--weights int8 --quality", cli.Usage, "--quality: the model cannot be asked the held-out questions: " + lacks},
+		{"--weights int8", cli.Done, "perplexity is not measured: " + lacks},
+		{"--rounding nearest", cli.Done, "perplexity is not measured: " + lacks},
+	} {
+		out := filepath.Join(t.TempDir(), "out")
+		var said bytes.Buffer
+		code := run(t.Context(), append([]string{in, out}, strings.Fields(c.flags)...), &said, &said)
+		if code != c.code || !strings.Contains(said.String(), c.want) {
+			t.Errorf("%s: exit code %d: %s", c.flags, code, &said)
+		}
+		if _, err := os.Stat(filepath.Join(out, "model.safetensors")); (err == nil) != (code == cli.Done) {
+			t.Errorf("%s: exit code %d, and the model: %v", c.flags, code, err)
+		}
 	}
 }
 

@@ -24,10 +24,15 @@ import (
 // maxTokens is the maximum number of tokens of a conversation; longer ones are truncated.
 const maxTokens = 1024
 
-// texts encodes conversations for a model.
-type texts struct{ encoder training.Encoder }
+// texts are conversations as tokens of a model.
+type texts struct {
+	calibration []model.Batch // for GPTQ
+	answers     []model.Batch // questions with their reference answers, which are the targets
+	unmeasured  error         // why there are no answers; nil if there are
+}
 
-func (o options) texts(c *hf.Checkpoint) (*texts, error) {
+// texts encodes what the flags need. The error names the flag to change if the model cannot read that.
+func (o options) texts(ctx context.Context, c *hf.Checkpoint, questions []data.Question) (t *texts, err error) {
 	codec, err := infer.CodecOf(c, o.template)
 	if unknown, is := errors.AsType[*infer.UnknownTemplate](err); is {
 		return nil, cli.Usagef("--template: %w", unknown)
@@ -35,48 +40,82 @@ func (o options) texts(c *hf.Checkpoint) (*texts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &texts{training.Encoder{Tokenizer: codec.Tokenizer, Template: codec.Template,
-		Seq: min(maxTokens, c.Config.Positions())}}, nil
+	e := &encoder{training.Encoder{Tokenizer: codec.Tokenizer, Template: codec.Template,
+		Seq: min(maxTokens, c.Config.Positions())}}
+	t = &texts{}
+	if o.calibrates() {
+		if t.calibration, err = e.calibration(ctx, o.text); err != nil {
+			return nil, err
+		}
+	}
+	t.answers, t.unmeasured = e.answers(questions)
+	if o.quality && t.unmeasured != nil {
+		return nil, cli.Usagef("--quality: the model cannot be asked the held-out questions: %w: leave it out", t.unmeasured)
+	}
+	return t, nil
+}
+
+// encoder encodes conversations for a model.
+type encoder struct{ training.Encoder }
+
+// encode returns a conversation as tokens. It is an error if the vocabulary lacks one of its characters, as that of a
+// model trained with --vocab chars may.
+func (e *encoder) encode(c dataset.Conversation) (training.Example, error) {
+	for _, m := range c.Messages {
+		if r, missing := e.Tokenizer.Missing(m.Content); missing {
+			return training.Example{}, fmt.Errorf("the model's vocabulary lacks the character %q (%U)", r, r)
+		}
+	}
+	x, _, err := e.Encode(c)
+	return x, err
 }
 
 // calibration returns the first conversations of the starter dataset, as many as are not empty of n.
-func (t *texts) calibration(ctx context.Context, n int) (text []model.Batch, err error) {
+func (e *encoder) calibration(ctx context.Context, n int) (text []model.Batch, err error) {
 	source, err := dataset.OpenConversations(ctx, dataset.StarterSpec, dataset.Options{Starter: data.Starter})
 	if err != nil {
 		return nil, err
+	}
+	unfit := func(why error) error {
+		return cli.Usagef("--rounding gptq cannot be calibrated with the starter dataset: %w: use --rounding nearest", why)
 	}
 	for range n {
 		conversation, err := source.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		x, _, err2 := t.encoder.Encode(conversation)
-		if err := errors.Join(err, err2); err != nil {
+		if err != nil {
 			return nil, err
+		}
+		x, err := e.encode(conversation)
+		if err != nil {
+			return nil, unfit(err)
 		}
 		if len(x.IDs) > 0 {
 			text = append(text, model.Batch{IDs: x.IDs})
 		}
 	}
 	if len(text) == 0 {
-		return nil, fmt.Errorf("no conversation of the calibration text fits the model's %d positions: use "+
-			"--rounding nearest", t.encoder.Seq)
+		return nil, unfit(fmt.Errorf("no conversation fits the model's %d positions", e.Seq))
 	}
 	return text, nil
 }
 
-// answers returns questions with their reference answers, which are the targets.
-func (t *texts) answers(questions []data.Question) (list []model.Batch, err error) {
+// answers returns questions with their reference answers.
+func (e *encoder) answers(questions []data.Question) (list []model.Batch, err error) {
 	for _, q := range questions {
 		messages := []chat.Message{{Role: "user", Content: dataset.Question(q.Instruction, q.Input)},
 			{Role: "assistant", Content: q.Output}}
-		x, _, err := t.encoder.Encode(dataset.Conversation{Messages: messages})
+		x, err := e.encode(dataset.Conversation{Messages: messages})
 		if err != nil {
 			return nil, err
 		}
 		if len(x.IDs) > 0 {
 			list = append(list, model.Batch{IDs: x.IDs, Labels: x.Labels})
 		}
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("no reference answer fits the model's %d positions", e.Seq)
 	}
 	return list, nil
 }
