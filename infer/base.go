@@ -9,15 +9,17 @@ import (
 	"restyle/internal/disk"
 )
 
-// BaseOf returns the base model of the tuned model in dir: base_model in the run.json that train writes, or else in the
-// front matter of the model card, README.md, where the hub looks for it, too. It returns "" if neither names one.
+// BaseOf returns the model that the one in dir was made from: base_model in the run.json that train writes or in the
+// quantize.json of quantize, or else in the front matter of the model card, README.md, where the hub looks for it, too.
+// It returns "" if none names one.
 func BaseOf(dir string) string {
-	if data, err := disk.ReadInput(filepath.Join(dir, "run.json")); err == nil {
-		var run struct {
+	for _, name := range []string{"run.json", "quantize.json"} {
+		data, err := disk.ReadInput(filepath.Join(dir, name))
+		var made struct {
 			Base string `json:"base_model"`
 		}
-		if json.Unmarshal(data, &run) == nil && run.Base != "" {
-			return run.Base
+		if err == nil && json.Unmarshal(data, &made) == nil && made.Base != "" {
+			return made.Base
 		}
 	}
 	f, err := disk.OpenInput(filepath.Join(dir, "README.md"))

@@ -40,8 +40,16 @@ func TestBaseOf(t *testing.T) {
 			t.Errorf("run.json %q names %q, want %q", text, got, want)
 		}
 	}
+	// So does quantize.json.
+	if err := os.WriteFile(filepath.Join(dir, "quantize.json"), []byte(`{"base_model": "/models/tuned"}`),
+		0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := BaseOf(dir), "/models/tuned"; got != want {
+		t.Errorf("quantize.json names %q, want %q", got, want)
+	}
 	// A pipe without a writer is no card, and is not waited for.
-	if err := errors.Join(os.Remove(run), os.Remove(card), syscall.Mkfifo(card, 0o600)); err != nil {
+	if err := errors.Join(os.Remove(run), os.Remove(filepath.Join(dir, "quantize.json")), os.Remove(card), syscall.Mkfifo(card, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if got := BaseOf(dir); got != "" {

@@ -173,6 +173,16 @@ func TestTheBaseOfATunedModel(t *testing.T) {
 		""); o.code != cli.Done || !strings.Contains(o.stdout, "base  │ 1, 2, 3") {
 		t.Errorf("%v", o)
 	}
+	// quantize's record comes first, and a directory that is gone is no name of a hub model.
+	gone := filepath.Join(dir, "gone")
+	if err := os.WriteFile(filepath.Join(dir, "quantize.json"), fmt.Appendf(nil, `{"base_model": %q}`, gone),
+		0o644); err != nil {
+		t.Fatal(err)
+	}
+	if o := invoke(t, "", "--tuned", dir, "--prompt", "x", "--log", ""); o.code != cli.Usage ||
+		!strings.Contains(o.stderr, dir+" was made from the model in "+gone+", which is not there: say where it is with --base") {
+		t.Errorf("%v", o)
+	}
 }
 
 // TestSuggestedSampling checks which sampling settings hold: the flags', those of the first model's

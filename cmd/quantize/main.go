@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"restyle/hf/hub"
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/disk"
 	"restyle/kernels"
 	"restyle/model"
 )
@@ -233,6 +235,9 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 	if err := hf.Save(out, c, d, after.Params(), hf.SaveOptions{}); err != nil {
 		return nil, err
 	}
+	if err := o.record(in, out); err != nil {
+		return nil, err
+	}
 	written = &cost{bytes: weightBytes(after)}
 	if err := table(ctx, stdout, before, after, show); err != nil {
 		return written, err
@@ -243,6 +248,29 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 	}
 	written.perplexity, err = o.perplexities(ctx, t.answers, before, after, stdout, show)
 	return written, err
+}
+
+// record writes quantize.json, which says what the model in OUT was made from and how. chat and bench quality read it.
+func (o options) record(in, out string) error {
+	made := struct {
+		Version  string `json:"version"`
+		Base     string `json:"base_model"`
+		Weights  string `json:"weights"`
+		Rounding string `json:"rounding"`
+	}{cli.Version(), in, o.weights, "nearest"}
+	if o.calibrates() {
+		made.Rounding = o.rounding
+	}
+	if info, err := os.Stat(in); err == nil && info.IsDir() && in != data.StarterName {
+		if made.Base, err = filepath.Abs(in); err != nil {
+			return err
+		}
+	}
+	text, err := json.MarshalIndent(made, "", "  ")
+	if err != nil {
+		return err
+	}
+	return disk.Write(filepath.Join(out, "quantize.json"), append(text, '\n'), 0o666)
 }
 
 // nearest returns the model with each weight rounded by itself.

@@ -13,6 +13,7 @@ import (
 	"restyle/cmd/bench/quality"
 	"restyle/data"
 	"restyle/hf"
+	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/kernels"
 	"restyle/model"
@@ -45,6 +46,9 @@ func TestQuantize(t *testing.T) {
 	defer c.Close()
 	if want := (model.Quantization{Layers: tensor.INT4Z, Head: tensor.INT8}); c.Quantization != want {
 		t.Errorf("the model has %+v: want %+v", c.Quantization, want)
+	}
+	if base := infer.BaseOf(out); base != "starter" {
+		t.Errorf("the model says that it was made from %q", base)
 	}
 	stderr.Reset()
 	again := filepath.Join(t.TempDir(), "again")
@@ -221,6 +225,9 @@ func TestUnreadable(t *testing.T) {
 		}
 		if _, err := os.Stat(filepath.Join(out, "model.safetensors")); (err == nil) != (code == cli.Done) {
 			t.Errorf("%s: exit code %d, and the model: %v", c.flags, code, err)
+		}
+		if base := infer.BaseOf(out); code == cli.Done && base != in {
+			t.Errorf("%s: the model says that it was made from %q, not %s", c.flags, base, in)
 		}
 	}
 }
