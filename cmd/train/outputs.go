@@ -26,6 +26,7 @@ type outputs struct {
 	saveSeconds float64        // of the last checkpoint
 	drawn       time.Time
 	failed      error // the first error of the files: the run continues, and returns it at its end
+	unlockCSV   func() error
 }
 
 // redraw is the minimum time between two drawings of the progress.
@@ -51,8 +52,14 @@ func (r *running) openOutputs() (*outputs, error) {
 	for _, l := range lines {
 		o.plot(l)
 	}
+	o.unlockCSV = func() error { return nil }
+	if r.csvInside() {
+		if o.unlockCSV, err = r.lockCSV(); err != nil {
+			return nil, errors.Join(err, events.Close())
+		}
+	}
 	if err := o.writeCSV(); err != nil {
-		return nil, errors.Join(err, events.Close())
+		return nil, errors.Join(err, o.unlockCSV(), events.Close())
 	}
 	h := &r.run.Hooks
 	h.Step, h.Evaluation, h.Saved, h.Phase = o.step, o.evaluation, o.checkpoint, o.phase
@@ -190,6 +197,29 @@ func (o *outputs) fail(err error) {
 	o.note("%v: the run continues, but will end with this error; if the disk is full, free some space meanwhile", err)
 }
 
+// csvInside reports whether the file of --log-csv is in the run's directory.
+func (in *inputs) csvInside() bool { return in.logCSV != "" && holds(in.dir, in.logCSV) }
+
+// lockCSV keeps other runs from writing the file of --log-csv until unlock is called. A run calls it before it begins,
+// or if the file is in its directory, which may yet be renamed, afterwards.
+func (in *inputs) lockCSV() (unlock func() error, err error) {
+	if in.logCSV == "" {
+		return func() error { return nil }, nil
+	}
+	path, err := disk.Follow(in.logCSV)
+	if err != nil {
+		return nil, fmt.Errorf("--log-csv: %w", err)
+	}
+	lock, err := disk.Lock(path + ".lock")
+	switch {
+	case errors.Is(err, disk.ErrLocked):
+		return nil, fmt.Errorf("--log-csv: %w: wait for it or stop it, or choose another file", err)
+	case err != nil:
+		return nil, fmt.Errorf("--log-csv: %w: choose another file", err)
+	}
+	return lock.Remove, nil
+}
+
 // writeCSV writes the steps so far to the file of --log-csv, completely or not at all. Before it replaces a file that
 // is not the beginning of this run, it backs that up.
 func (o *outputs) writeCSV() error {
@@ -229,7 +259,7 @@ func (o *outputs) draw() error {
 
 func (o *outputs) close() error {
 	o.status.Clear()
-	return errors.Join(o.draw(), o.events.Close())
+	return errors.Join(o.draw(), o.unlockCSV(), o.events.Close())
 }
 
 // title returns the names of the model and the data. It is in files that people publish, so a directory has no path.

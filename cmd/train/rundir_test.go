@@ -76,6 +76,40 @@ func TestLockedFirst(t *testing.T) {
 	must(t, cli.Done, append(args, "--resume")...)
 }
 
+// TestOneLog runs two trainings with one file of --log-csv, which is next to the directory of the first or in it. The
+// second is refused and touches nothing.
+func TestOneLog(t *testing.T) {
+	for _, name := range []string{"steps.csv", "a/steps.csv"} {
+		dir := realDir(t)
+		log := filepath.Join(dir, name)
+		var stdout, stderr bytes.Buffer
+		seen := 0
+		code := run(t.Context(), small(t, filepath.Join(dir, "a"), "--log-csv", log), &stdout, &stderr,
+			func(p trainer.Phase) {
+				if p != trainer.Saving || seen > 0 {
+					return
+				}
+				seen++
+				b := filepath.Join(dir, "b")
+				if o := must(t, cli.Failed, small(t, b, "--log-csv", log)...); !strings.Contains(o.stderr,
+					"--log-csv: "+log+".lock: another run is at work there") {
+					t.Errorf("%s: beside a run: %v", name, o)
+				}
+				if _, err := os.Stat(b); err == nil {
+					t.Errorf("%s: the refused run made its directory", name)
+				}
+			})
+		if code != cli.Done || seen == 0 {
+			t.Errorf("%s: exit code %d: %s", name, code, &stderr)
+		}
+		for _, file := range []string{log + ".bak", log + ".lock"} {
+			if _, err := os.Stat(file); err == nil {
+				t.Errorf("%s is left", file)
+			}
+		}
+	}
+}
+
 // TestPlaces names --out in every possible way.
 func TestPlaces(t *testing.T) {
 	dir := realDir(t)

@@ -58,6 +58,13 @@ func (t *train) do(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, dir.release()) }()
+	if !in.csvInside() {
+		unlock, err2 := in.lockCSV()
+		if err2 != nil {
+			return err2
+		}
+		defer func() { err = errors.Join(err, unlock()) }()
+	}
 	var from string
 	var was record // of the run to resume
 	if t.resume {
