@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // group is what groupby gives: a tuple with names.
@@ -451,21 +452,37 @@ func indent(in *interp, a *args) any {
 	return b.str()
 }
 
-// number reads a text as Python's int or float does, without white space and underscores between digits.
-func numeric(s string) (string, bool) {
-	s = strings.TrimFunc(s, isSpace)
+// numeric prepares a text for reading it as Python's int or float does: without white space and underscores between
+// digits, and with ASCII's digits.
+func numeric(s string, digit func(byte) bool) (string, bool) {
+	s = strings.Map(asciiDigit, strings.TrimFunc(s, isSpace))
 	for i := range s {
-		if s[i] == '_' && (i == 0 || i+1 == len(s) || !isDigit(s[i-1]) || !isDigit(s[i+1])) {
+		if s[i] == '_' && (i == 0 || i+1 == len(s) || !digit(s[i-1]) || !digit(s[i+1])) {
 			return "", false
 		}
 	}
-	return strings.ReplaceAll(s, "_", ""), s != "" && !strings.ContainsAny(s, "pP") && len(s) <= maxDigits
+	return strings.ReplaceAll(s, "_", ""), s != "" && len(s) <= maxDigits
 }
 
-func isDigit(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f' }
+// asciiDigit is ASCII's digit in place of any script's, and otherwise r. Each script has its ten digits in a row.
+func asciiDigit(r rune) rune {
+	if !unicode.IsDigit(r) {
+		return r
+	}
+	n := rune(0)
+	for unicode.IsDigit(r - n - 1) {
+		n++
+	}
+	return '0' + n%10
+}
+
+func isDecimal(c byte) bool { return '0' <= c && c <= '9' }
+
+// isDigit tells whether c is a digit in some base, or of the prefix of one.
+func isDigit(c byte) bool { return isDecimal(c) || 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 func parseFloat(s string) (float64, bool) {
-	text, ok := numeric(s)
+	text, ok := numeric(s, isDecimal)
 	if !ok || strings.ContainsAny(text, "xX") {
 		return 0, false
 	}
@@ -498,10 +515,13 @@ func intFilter(in *interp, a *args) any {
 	if !is {
 		return otherwise
 	}
-	if text, ok := numeric(s.s); ok {
-		prefix := map[int]string{2: "0b", 8: "0o", 16: "0x"}[base]
-		if prefix != "" {
-			text = strings.Replace(strings.ToLower(text), prefix, "", 1)
+	if text, ok := numeric(s.s, isDigit); ok {
+		if prefix := map[int]string{2: "0b", 8: "0o", 16: "0x"}[base]; prefix != "" {
+			sign := "+"
+			if text[0] == '-' || text[0] == '+' {
+				sign, text = text[:1], text[1:]
+			}
+			text = sign + strings.TrimPrefix(strings.ToLower(text), prefix)
 		}
 		if base == 0 || base >= 2 && base <= 36 {
 			if i, ok := new(big.Int).SetString(text, base); ok {
@@ -716,6 +736,9 @@ func xmlattr(in *interp, a *args) any {
 func filesize(_ *interp, a *args) any {
 	a.want("filesizeformat", 1, "value", "binary")
 	n, is := number(a.list[0])
+	if s, text := a.list[0].(Str); text {
+		n, is = parseFloat(s.s)
+	}
 	if !is {
 		fail("filesizeformat wants a number")
 	}

@@ -110,8 +110,8 @@ func init() {
 			return in.each(s, f)
 		}
 	}
-	for name, f := range map[string]func(rune) bool{"isdigit": unicode.IsDigit, "isdecimal": unicode.IsDigit,
-		"isnumeric": unicode.IsNumber, "isalpha": unicode.IsLetter, "isspace": isSpace,
+	for name, f := range map[string]func(rune) bool{"isdigit": anyDigit, "isdecimal": unicode.IsDigit,
+		"isnumeric": anyNumber, "isalpha": unicode.IsLetter, "isspace": isSpace,
 		"isalnum": func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }} {
 		stringMethods[name] = func(_ *interp, s Str, a *args) any {
 			a.want(name, 0)
@@ -217,114 +217,3 @@ func (in *interp) just(s Str, a *args, left, right int) any {
 	}
 	return in.cat(in.fill(before, with), s, in.fill(n-before, with))
 }
-
-// Case is Unicode's full mapping: some letters become two, and a sigma at the end of a word is another letter.
-
-var specialUpper = map[rune]string{'ß': "SS", 'ŉ': "ʼN", 'ǰ': "J̌", 'ΐ': "Ϊ́", 'ΰ': "Ϋ́",
-	'և': "ԵՒ", 'ẖ': "H̱", 'ẗ': "T̈",
-	'ẘ': "W̊", 'ẙ': "Y̊", 'ẚ': "Aʾ", 'ﬀ': "FF", 'ﬁ': "FI", 'ﬂ': "FL", 'ﬃ': "FFI", 'ﬄ': "FFL", 'ﬅ': "ST", 'ﬆ': "ST"}
-
-var specialTitle = map[rune]string{'ß': "Ss", 'ﬀ': "Ff", 'ﬁ': "Fi", 'ﬂ': "Fl", 'ﬃ': "Ffi", 'ﬄ': "Ffl",
-	'ﬅ': "St", 'ﬆ': "St"}
-
-func upper(s string) string {
-	return mapRunes(s, func(_ int, r rune) string {
-		if special, is := specialUpper[r]; is {
-			return special
-		}
-		return string(unicode.ToUpper(r))
-	})
-}
-
-func mapRunes(s string, f func(i int, r rune) string) string {
-	var b strings.Builder
-	for i, r := range s {
-		if r == 0xfffd && !strings.HasPrefix(s[i:], "\ufffd") {
-			b.WriteByte(s[i]) // no UTF-8
-			continue
-		}
-		b.WriteString(f(i, r))
-	}
-	return b.String()
-}
-
-func lower(s string) string {
-	return mapRunes(s, func(i int, r rune) string {
-		switch r {
-		case 'İ':
-			return "i̇"
-		case 'Σ':
-			if finalSigma(s, i) {
-				return "ς"
-			}
-		}
-		return string(unicode.ToLower(r))
-	})
-}
-
-// finalSigma tells whether the sigma at s[i:] ends a word.
-func finalSigma(s string, i int) bool {
-	ignored := func(r rune) bool {
-		return unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf, unicode.Lm, unicode.Sk) || strings.ContainsRune("'.:·’", r)
-	}
-	before := []rune(strings.TrimRightFunc(s[:i], ignored))
-	after := []rune(strings.TrimLeftFunc(s[i+len("Σ"):], ignored))
-	return len(before) > 0 && cased(before[len(before)-1]) && (len(after) == 0 || !cased(after[0]))
-}
-
-func cased(r rune) bool { return notUpper(r) || notLower(r) }
-
-func title(r rune) string {
-	if special, is := specialTitle[r]; is {
-		return special
-	}
-	return string(unicode.ToTitle(r))
-}
-
-func capitalize(s string) string {
-	low := lower(s)
-	for _, r := range s {
-		first := lower(string(r))
-		return title(r) + strings.TrimPrefix(low, first)
-	}
-	return ""
-}
-
-// titleMethod is str.title: every letter after something that is none is upper case.
-func titleMethod(s string) string {
-	low := lower(s)
-	if length(low) != length(s) {
-		low = strings.ToLower(s)
-	}
-	lows := []rune(low)
-	inWord, n := false, -1
-	return mapRunes(s, func(_ int, r rune) string {
-		n++
-		was := inWord
-		inWord = cased(r)
-		if was {
-			if n < len(lows) {
-				return string(lows[n])
-			}
-			return string(unicode.ToLower(r))
-		}
-		return title(r)
-	})
-}
-
-func swapcase(s string) string {
-	return mapRunes(s, func(_ int, r rune) string {
-		if unicode.IsUpper(r) {
-			return lower(string(r))
-		}
-		return upper(string(r))
-	})
-}
-
-func casefold(s string) string { return strings.ReplaceAll(strings.ToLower(s), "ß", "ss") }
-
-func isUpper(s string) bool { return hasCase(s) && strings.IndexFunc(s, notUpper) < 0 }
-func isLower(s string) bool { return hasCase(s) && strings.IndexFunc(s, notLower) < 0 }
-func hasCase(s string) bool { return strings.IndexFunc(s, cased) >= 0 }
-func notUpper(r rune) bool  { return unicode.In(r, unicode.Ll, unicode.Other_Lowercase, unicode.Lt) }
-func notLower(r rune) bool  { return unicode.In(r, unicode.Lu, unicode.Other_Uppercase, unicode.Lt) }

@@ -34,6 +34,7 @@ TALK = {"messages": [
     "tools": [{"type": "function", "function": {"name": "look_up", "description": "Looks 'it' up & back.", "parameters": {
         "type": "object", "properties": {"q": {"type": "string", "enum": ["x", "y"]}, "n": {"type": "number"}}, "required": ["q"]}}}],
     "add_generation_prompt": True, "bos_token": "<s>", "eos_token": "</s>"}
+CASES = "ßẞŉǰİıſΐΰ\u1fd3\u1fe3ևẖẗẘẙẚẛὐὒὔὖᾀᾈᾗᾟᾦᾮᾲᾳᾴᾶᾷᾼῂῃῄῆῇῌῒῖῗῢῤῦῧῲῳῴῶῷῼﬀﬁﬂﬃﬄﬅﬆﬓﬔﬕﬖﬗςΣΣΣ.Σ：aΣaǄǅǆǈᲀꭰᏸᎠⅧⅷⓐµÅª\u0345ა"
 L = "{% for m in messages %}"
 E = "{% endfor %}"
 TEMPLATES = [
@@ -88,6 +89,14 @@ TEMPLATES = [
     "{{ 'a'.translate(3) }}", "{{ 'a'.translate({97: 1114112}) }}", "{{ ''.maketrans('a', 'bc') }}", "{{ ''.maketrans({'ab': 1}) }}", "{{ ''.maketrans('ab') }}",
     "{{ 'ananas'.count('an', 1) }} {{ 'ananas'.count('a', 1, -1) }} {{ 'abc'.count('') }} {{ 'abc'.count('', 3) }} {{ 'abc'.count('', 4) }} {{ 'abc'.count('b', 5) }}",
     "{{ 'ab-c a-bc ab-cd 12-34 ab-12 a-b-cd ab-c-d'|wordwrap(4, false) }}|{{ 'ab-c12-34ab-cd'|wordwrap(3) }}",
+    # Characters whose case mappings are no single letters, or depend on what is around them, and what counts as a digit.
+    "{% for c in '" + CASES + "' %}{{ c.upper() }} {{ c.lower() }} {{ c.title() }} {{ c.capitalize() }} {{ c.swapcase() }} {{ c.casefold() }},{% endfor %}",
+    "{{ 'ŉA ßx ǆǆ ﬃﬃ ΑΣ ΑΣ.Β Σ aΣ‘ aΣ：a'|capitalize }} {{ 'ŉA ßx ǆǆ ﬃﬃ ΑΣ İb'.title() }} {{ 'ßx ﬃ-ᾳ'|title }} {{ 'ΑΣ ΑΣ·Β ⅧⓐßǅªΣ'.swapcase() }} {{ 'ﬃ'|upper|length }}",
+    "{% for c in '0٣𝟘²₃①⑽⒈➉🄊½Ⅷ〇一万參億𠀁a゛ªͅ' %}{{ c }}{{ c.isdigit() }}{{ c.isdecimal() }}{{ c.isnumeric() }}{{ c.isalpha() }}{{ c.isalnum() }}{{ c|int }} {% endfor %}",
+    "{% for s in ['', '²', '1²', '1½', '1一', '1a', '-1', '1.0', '1_0', '１２'] %}{{ s.isdigit() }}{{ s.isdecimal() }}{{ s.isnumeric() }} {% endfor %}",
+    "{% for s in ['ͺ', 'aͺ', 'ำ', 'aำ', 'ﾞ', 'aﾞ', '゛', 'a゛', 'ﷺ', 'ⸯ'] %}{{ s.isidentifier() }} {% endfor %}",
+    "{{ '٣_1'|int }} {{ ' 𝟘.٣e1 '|float }} {{ '0x_1f'|int(base=16) }} {{ 'z_p'|int(base=36) }} {{ '20o'|int(base=8) }} {{ '1_a'|int }} {{ '-0b11'|int(base=2) }} {{ '1_000'|float }} {{ '0x-5'|int(9, 16) }} {{ '٣3'|filesizeformat }} {{ ' 1e6 '|filesizeformat(true) }}",
+    "{{ 'x'|filesizeformat }}",
 ]
 
 if __name__ == "__main__":
