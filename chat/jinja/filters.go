@@ -124,10 +124,7 @@ func init() {
 			return nil
 		},
 		"truncate": truncate, "wordwrap": wordwrap, "xmlattr": xmlattr, "filesizeformat": filesize,
-		"urlencode": func(in *interp, a *args) any {
-			s := in.str(a.list[0])
-			return from(strings.NewReplacer("+", "%20", "%2F", "/", "%7E", "~").Replace(url.QueryEscape(s.s)), s)
-		},
+		"urlencode": urlencode,
 		"striptags": func(in *interp, a *args) any {
 			s := in.str(a.list[0])
 			return from(html.UnescapeString(strings.Join(strings.Fields(tags.ReplaceAllString(s.s, "")), " ")), s)
@@ -148,6 +145,38 @@ func titleFilter(s string) string {
 		}
 		return ""
 	})
+}
+
+// urlencode writes a text for the path of a URL, and a mapping or pairs for its query.
+func urlencode(in *interp, a *args) any {
+	a.want("urlencode", 1, "value")
+	pairs, is := in.items(a.list[0])
+	switch v := a.list[0].(type) {
+	case *Dict:
+		pairs = v.pairs()
+	case Str:
+		is = false
+	}
+	if !is {
+		s := in.str(a.list[0])
+		return from(strings.NewReplacer("+", "%20", "%2F", "/").Replace(url.QueryEscape(s.s)), s)
+	}
+	in.step(len(pairs))
+	b := builder{in: in}
+	for i, pair := range pairs {
+		kv := in.iterate(pair)
+		if len(kv) != 2 {
+			fail("urlencode wants pairs of a key and a value, not %d values", len(kv))
+		}
+		if i > 0 {
+			b.add(own("&"))
+		}
+		key, value := in.str(kv[0]), in.str(kv[1])
+		b.add(from(url.QueryEscape(key.s), key))
+		b.add(own("="))
+		b.add(from(url.QueryEscape(value.s), value))
+	}
+	return b.str()
 }
 
 func (in *interp) escape(s Str) Str {

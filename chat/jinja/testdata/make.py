@@ -97,6 +97,8 @@ TEMPLATES = [
     "{% for s in ['ͺ', 'aͺ', 'ำ', 'aำ', 'ﾞ', 'aﾞ', '゛', 'a゛', 'ﷺ', 'ⸯ'] %}{{ s.isidentifier() }} {% endfor %}",
     "{{ '٣_1'|int }} {{ ' 𝟘.٣e1 '|float }} {{ '0x_1f'|int(base=16) }} {{ 'z_p'|int(base=36) }} {{ '20o'|int(base=8) }} {{ '1_a'|int }} {{ '-0b11'|int(base=2) }} {{ '1_000'|float }} {{ '0x-5'|int(9, 16) }} {{ '٣3'|filesizeformat }} {{ ' 1e6 '|filesizeformat(true) }}",
     "{{ 'x'|filesizeformat }}",
+    "{{ {'a b': 'é/ü', 'c&d': 1, '+': none, '~': ['x y']}|urlencode }} {{ [('a', 1), ['b c', '/'], 'xy']|urlencode }} {{ 'a/b +~é'|urlencode }} {{ {}|urlencode }}|{{ nope|urlencode }}|{{ 1.5|urlencode }} {{ {'k': 'v w'}.items()|urlencode }}",
+    "{{ [1]|urlencode }}", "{{ [(1, 2, 3)]|urlencode }}", "{{ range(3)|urlencode }}",
 ]
 
 if __name__ == "__main__":
