@@ -121,7 +121,9 @@ func (in *interp) percentValue(p spec, v any) Str {
 	switch p.kind {
 	case "s":
 		return in.pad(p, in.str(v))
-	case "r", "a":
+	case "a":
+		return in.pad(p, in.ascii(v))
+	case "r":
 		b := builder{in: in}
 		in.repr(&b, v, 0)
 		return in.pad(p, b.str())
@@ -336,7 +338,9 @@ func (in *interp) field(m []string, a *args, auto *int) any {
 
 func (in *interp) formatValue(v any, conversion, format string) Str {
 	switch conversion {
-	case "!r", "!a":
+	case "!a":
+		v = in.ascii(v)
+	case "!r":
 		b := builder{in: in}
 		in.repr(&b, v, 0)
 		v = b.str()

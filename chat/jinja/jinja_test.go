@@ -194,6 +194,17 @@ func TestEncode(t *testing.T) {
 	expect.Error(t, err, "the string method encode makes bytes")
 }
 
+// TestEscapes refuses escapes of strings that this interpreter has no characters for.
+func TestEscapes(t *testing.T) {
+	for text, want := range map[string]string{
+		`{{ '\N{BULLET}' }}`: `line 1: the escape \N in a string is not supported: write the character itself`,
+		`{{ '\ud83d' }}`:     `line 1: an escape in a string is no character: "ud83d"`,
+	} {
+		_, err := Compile(text)
+		expect.Error(t, err, want)
+	}
+}
+
 // TestNotRepeatable refuses what gives another text each time, when it is reached.
 func TestNotRepeatable(t *testing.T) {
 	for text, want := range map[string]string{
@@ -236,6 +247,7 @@ func TestGiven(t *testing.T) {
 		"{% for c in m %}{{ c }}{% endfor %}", "{{ m|e }}{{ m|indent(2, true) }}{{ m|wordwrap(5) }}{{ m|truncate(9) }}",
 		"{{ (m ~ '\t' ~ m).expandtabs() }}{{ ('a\t' ~ m).expandtabs(m|length) }}{{ m.translate({60: m, 120: none}) }}",
 		"{{ 'ab'.translate({97: m, 98: '<'}) }}{{ 'a'.translate('a'.maketrans({'a': m})) }}",
+		"{{ '%a' % m }}{{ '{!a}'.format([m]) }}{{ m.swapcase() }}{{ m.casefold() }}{{ m|capitalize }}",
 		"{{ m|pprint }}{{ {m: [m * 9]}|pprint }}{{ m|safe|urlize }}{{ ('http://a.com ' ~ m)|safe|urlize(3) }}",
 	} {
 		template, err := Compile(text)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // An Error is a template that cannot be read or that ended in an error.
@@ -335,6 +336,13 @@ func (l *lexer) unescape(s string) string {
 				digits++
 			}
 			i--
+		case c == 'N':
+			l.fail(`the escape \N in a string is not supported: write the character itself, or \u and its four digits`)
+		case c >= utf8.RuneSelf: // Jinja2 has made it the text of an escape
+			r, n := utf8.DecodeRuneInString(s[i:])
+			b.WriteString(escapeOf(r))
+			i += n - 1
+			continue
 		default:
 			b.WriteByte('\\')
 			b.WriteByte(c)
@@ -344,7 +352,7 @@ func (l *lexer) unescape(s string) string {
 			l.fail("an escape in a string is too short")
 		}
 		n, err := strconv.ParseUint(s[i+1:i+1+digits], base, 32)
-		if err != nil || n > unicode.MaxRune {
+		if err != nil || !utf8.ValidRune(rune(n)) {
 			l.fail("an escape in a string is no character: %q", s[i:i+1+digits])
 		}
 		b.WriteRune(rune(n))

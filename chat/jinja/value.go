@@ -460,6 +460,31 @@ func (in *interp) reprDict(b *builder, v *Dict, depth int) {
 	b.add(own("}"))
 }
 
+// escapeOf is the escape of a character in a string literal.
+func escapeOf(r rune) string {
+	switch {
+	case r < 0x100:
+		return fmt.Sprintf(`\x%02x`, r)
+	case r < 0x10000:
+		return fmt.Sprintf(`\u%04x`, r)
+	}
+	return fmt.Sprintf(`\U%08x`, r)
+}
+
+// ascii is Python's ascii(v).
+func (in *interp) ascii(v any) Str {
+	b := builder{in: in}
+	in.repr(&b, v, 0)
+	return in.each(b.str(), func(s string) string {
+		return mapRunes(s, func(_ int, r rune) string {
+			if r < utf8.RuneSelf {
+				return string(r)
+			}
+			return escapeOf(r)
+		})
+	})
+}
+
 // quote writes a string as Python's repr does.
 func (in *interp) quote(b *builder, s Str) {
 	mark := "'"
@@ -481,12 +506,8 @@ func (in *interp) quote(b *builder, s Str) {
 			case r == utf8.RuneError, unicode.IsPrint(r):
 				_, w := utf8.DecodeRuneInString(s[i:])
 				b.WriteString(s[i : i+w])
-			case r < 0x100:
-				fmt.Fprintf(&b, `\x%02x`, r)
-			case r < 0x10000:
-				fmt.Fprintf(&b, `\u%04x`, r)
 			default:
-				fmt.Fprintf(&b, `\U%08x`, r)
+				b.WriteString(escapeOf(r))
 			}
 		}
 		return b.String()

@@ -99,6 +99,8 @@ TEMPLATES = [
     "{{ 'x'|filesizeformat }}",
     "{{ {'a b': 'é/ü', 'c&d': 1, '+': none, '~': ['x y']}|urlencode }} {{ [('a', 1), ['b c', '/'], 'xy']|urlencode }} {{ 'a/b +~é'|urlencode }} {{ {}|urlencode }}|{{ nope|urlencode }}|{{ 1.5|urlencode }} {{ {'k': 'v w'}.items()|urlencode }}",
     "{{ [1]|urlencode }}", "{{ [(1, 2, 3)]|urlencode }}", "{{ range(3)|urlencode }}",
+    "{{ '\\é\\€\\😀\\q\\400\\x41\\u00e9\\U0001F600\\\nx' }}", "{{ '\\x4' }}", "{{ '\\u12' }}", "{{ '\\U00110000' }}", "{{ '\\xgg' }}",
+    "{{ '%a %r' % ('é€😀\\x07', 'é') }} {{ '{!a:>9}|{!r}'.format('é', 'é') }}",
 ]
 
 if __name__ == "__main__":
