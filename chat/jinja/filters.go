@@ -127,14 +127,15 @@ func init() {
 		"urlencode": urlencode,
 		"striptags": func(in *interp, a *args) any {
 			s := in.str(a.list[0])
-			return from(html.UnescapeString(strings.Join(strings.Fields(tags.ReplaceAllString(s.s, "")), " ")), s)
+			words := strings.FieldsFunc(tags.ReplaceAllString(s.s, "$1"), isSpace)
+			return from(html.UnescapeString(strings.Join(words, " ")), s)
 		},
 	})
 }
 
 var (
 	words     = regexp.MustCompile(`[\pL\pN_]+`)
-	tags      = regexp.MustCompile(`(?s)<!--.*?-->|<.*?>`)
+	tags      = regexp.MustCompile(`(?s)<!--.*?-->|(<!--.*)|<.*?>`) // what is in the group stays: a comment without end
 	titleWord = regexp.MustCompile(`[-\s\v\x1c-\x1f\x{85}\pZ({\[<]+|[^-\s\v\x1c-\x1f\x{85}\pZ({\[<]+`)
 )
 

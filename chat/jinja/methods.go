@@ -18,14 +18,14 @@ func init() {
 		"split":  func(in *interp, s Str, a *args) any { return in.splitMethod(s, a, false) },
 		"rsplit": func(in *interp, s Str, a *args) any { return in.splitMethod(s, a, true) },
 		"partition": func(in *interp, s Str, a *args) any {
-			sep := a.one("partition")
+			sep := a.separator("partition")
 			if i := strings.Index(s.s, sep.s); i >= 0 {
 				return tuple(s.cut(0, i), sep, s.cut(i+len(sep.s), len(s.s)))
 			}
 			return tuple(s, Str{}, Str{})
 		},
 		"rpartition": func(in *interp, s Str, a *args) any {
-			sep := a.one("rpartition")
+			sep := a.separator("rpartition")
 			if i := strings.LastIndex(s.s, sep.s); i >= 0 {
 				return tuple(s.cut(0, i), sep, s.cut(i+len(sep.s), len(s.s)))
 			}
@@ -66,8 +66,8 @@ func init() {
 		"index":      func(in *interp, s Str, a *args) any { return in.found(in.find(s, a, strings.Index)) },
 		"rindex":     func(in *interp, s Str, a *args) any { return in.found(in.find(s, a, strings.LastIndex)) },
 		"count": func(in *interp, s Str, a *args) any {
-			part, at := in.part(s, a)
-			if at > length(s.s) {
+			part, _, is := in.part(s, a)
+			if !is {
 				return integer(0)
 			}
 			return integer(strings.Count(part.s, toStr(a.list[0]).s))
@@ -138,6 +138,15 @@ func (a *args) one(name string) Str {
 	return toStr(a.list[0])
 }
 
+// separator is the only argument, a string with text.
+func (a *args) separator(name string) Str {
+	sep := a.one(name)
+	if sep.s == "" {
+		fail("empty separator")
+	}
+	return sep
+}
+
 func stripped(s Str, a *args, left, right bool) Str {
 	a.want("strip", 0, "chars")
 	if a.list[0] == nil {
@@ -163,30 +172,45 @@ func (in *interp) splitMethod(s Str, a *args, right bool) any {
 }
 
 func (in *interp) affix(s Str, a *args, has func(s, t string) bool) any {
-	s, _ = in.part(s, a)
+	s, _, is := in.part(s, a)
+	if !is {
+		return false
+	}
 	if l, is := a.list[0].(*List); is && l.kind == "tuple" {
 		return slices.ContainsFunc(l.items, func(e any) bool { return has(s.s, toStr(e).s) })
 	}
 	return has(s.s, toStr(a.list[0]).s)
 }
 
-// part is the part of s that the arguments start and end of a search leave, and where it begins.
-func (in *interp) part(s Str, a *args) (Str, int) {
+// part is the part of s that the arguments start and end of a search leave, and where it begins. If the start is behind
+// the end, there is none, in which not even an empty text is found.
+func (in *interp) part(s Str, a *args) (part Str, at int, is bool) {
 	a.want("search", 1, "sub", "start", "end")
 	if a.list[1] == nil && a.list[2] == nil {
-		return s, 0
+		return s, 0, true
 	}
-	at := in.bound(a.list[1], 0)
-	if at < 0 {
-		at = max(0, at+length(s.s))
+	n := length(s.s)
+	bound := func(v any, otherwise int) int {
+		i := in.bound(v, otherwise)
+		if i < 0 {
+			i = max(0, i+n)
+		}
+		return i
 	}
-	return in.slice(s, []any{a.list[1], a.list[2], nil}).(Str), at
+	start, end := bound(a.list[1], 0), min(n, bound(a.list[2], n))
+	if start > end {
+		return Str{}, 0, false
+	}
+	return in.slice(s, []any{integer(start), integer(end), nil}).(Str), start, true
 }
 
 func (in *interp) find(s Str, a *args, index func(s, t string) int) int {
-	part, at := in.part(s, a)
+	part, at, is := in.part(s, a)
+	if !is {
+		return -1
+	}
 	i := index(part.s, toStr(a.list[0]).s)
-	if i < 0 || at > length(s.s) {
+	if i < 0 {
 		return -1
 	}
 	return at + length(part.s[:i])

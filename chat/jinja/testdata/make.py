@@ -101,6 +101,9 @@ TEMPLATES = [
     "{{ [1]|urlencode }}", "{{ [(1, 2, 3)]|urlencode }}", "{{ range(3)|urlencode }}",
     "{{ '\\é\\€\\😀\\q\\400\\x41\\u00e9\\U0001F600\\\nx' }}", "{{ '\\x4' }}", "{{ '\\u12' }}", "{{ '\\U00110000' }}", "{{ '\\xgg' }}",
     "{{ '%a %r' % ('é€😀\\x07', 'é') }} {{ '{!a:>9}|{!r}'.format('é', 'é') }}",
+    "{{ 'abc'.find('', 4) }} {{ 'abc'.find('', 3) }} {{ 'abc'.find('', 2, 1) }} {{ 'abc'.startswith('', 4) }} {{ 'abc'.endswith('', 3) }} {{ 'abc'.endswith('', 2, 1) }} {{ 'abc'.count('', 2, 1) }} {{ 'abc'.rfind('', -1, 0) }} {{ 'abc'.startswith('b', 1) }}",
+    "{{ 'abc'.index('', 2, 1) }}", "{{ 'abc'.partition('') }}", "{{ 'abc'.rpartition('') }}",
+    "{{ 'a <b>c</b>\x1cd <!-- e > f'|striptags }}|{{ '<!-- a > -->b <!--> c -->d < e'|striptags }}",
 ]
 
 if __name__ == "__main__":
