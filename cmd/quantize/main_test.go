@@ -104,15 +104,16 @@ func TestUsage(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(full, "mine"), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
+	x := filepath.Join(full, "x")
 	for want, args := range map[string][]string{
 		"1 paths":              {"starter"},
-		"must be int8 or int4": {"starter", "x", "--weights", "int5"},
-		"gptq or nearest":      {"starter", "x", "--rounding", "up"},
+		"must be int8 or int4": {"starter", x, "--weights", "int5"},
+		"gptq or nearest":      {"starter", x, "--rounding", "up"},
 		"is not empty":         {"starter", full},
-		"at least 1":           {"starter", "x", "--text", "0"},
-		"gptq makes 4-bit":     {"starter", "x", "--weights", "int8", "--rounding", "gptq"},
-		"is for --rounding":    {"starter", "x", "--weights", "int8", "--text", "8"},
-		"nothing else":         {"starter", "x", "--rounding", "nearest", "--text", "8"},
+		"at least 1":           {"starter", x, "--text", "0"},
+		"gptq makes 4-bit":     {"starter", x, "--weights", "int8", "--rounding", "gptq"},
+		"is for --rounding":    {"starter", x, "--weights", "int8", "--text", "8"},
+		"nothing else":         {"starter", x, "--rounding", "nearest", "--text", "8"},
 	} {
 		var stderr bytes.Buffer
 		if code := run(context.Background(), args, &stderr, &stderr); code != cli.Usage ||
