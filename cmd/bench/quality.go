@@ -51,6 +51,7 @@ type qualityOptions struct {
 
 	questions string
 	limit     int
+	after     int
 	maxTokens int
 	python    string
 	unsafe    bool
@@ -78,6 +79,8 @@ func (o *qualityOptions) flags(out io.Writer) *cli.Flags {
 		"check, "+
 		"kind and seen; default: the embedded held-out questions")
 	f.Add(&o.limit, "limit", "maximum `questions` of kinds seen in training, and of other kinds; 0 for all")
+	f.Add(&o.after, "after", "ask each question in a conversation, after as many `questions` and the model's own "+
+		"answers: those before it in the list; 0: in a new conversation")
 	f.Add(&o.maxTokens, "max-tokens", "maximum tokens of an answer")
 	f.Add(&o.python, "python", "the Python 3 that runs answers, a `name` or path; \"\" only tells whether they parse")
 	f.Add(&o.unsafe, "run-code-unprotected", "run answers without a sandbox if the machine has none: code that a model "+
@@ -171,6 +174,8 @@ func (o *qualityOptions) resolve(given func(flag string) bool) (q quality.Option
 		return q, fmt.Errorf("--only %q: must be base or tuned", o.only)
 	case o.limit < 0:
 		return q, fmt.Errorf("--limit %d: must be at least 0", o.limit)
+	case o.after < 0:
+		return q, fmt.Errorf("--after %d: must be at least 0", o.after)
 	case o.maxTokens < 1:
 		return q, fmt.Errorf("--max-tokens %d: must be at least 1", o.maxTokens)
 	case o.threads < 0:
@@ -181,7 +186,7 @@ func (o *qualityOptions) resolve(given func(flag string) bool) (q quality.Option
 	if err := o.checkFiles(); err != nil {
 		return q, err
 	}
-	q = quality.Options{Unprotected: o.unsafe, MaxTokens: o.maxTokens, Device: o.device, Threads: o.threads, DType: dtype,
+	q = quality.Options{Unprotected: o.unsafe, After: o.after, MaxTokens: o.maxTokens, Device: o.device, Threads: o.threads, DType: dtype,
 		Template: o.template}
 	if q.Models, err = o.models(); err != nil {
 		return q, err
@@ -302,8 +307,12 @@ func (o *qualityOptions) print(r *quality.Report, took time.Duration, stdout, st
 			with += ", unprotected"
 		}
 	}
-	fmt.Fprintf(stdout, "asked  %d of %s, at most %d tokens, greedy; %s; tone of the style %s\n\n",
-		r.Questions, cli.Count(r.Of, "question"), r.MaxTokens, with, r.Style)
+	each := ""
+	if r.After > 0 {
+		each = fmt.Sprintf(", each after %s in one conversation", cli.Count(r.After, "other"))
+	}
+	fmt.Fprintf(stdout, "asked  %d of %s%s, at most %d tokens, greedy; %s; tone of the style %s\n\n",
+		r.Questions, cli.Count(r.Of, "question"), each, r.MaxTokens, with, r.Style)
 	if err := r.Write(stdout); err != nil {
 		return err
 	}

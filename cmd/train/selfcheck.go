@@ -129,11 +129,11 @@ func (c *selfcheck) trained(ctx context.Context, out string, watch func(trainer.
 	return f, code, err
 }
 
-// learned is the loss after the eighth step of that run: on a CPU 0.2428, 0.2449 and 0.2454 in bf16, without
-// vector instructions, with AVX2 and with AVX-512, and 0.2411 in fp32. learnedWithin is the tolerance for other
-// devices: four times the farthest of these, and less than what 2% of the learning rate change. Tests expect another
-// loss.
-var learned, learnedWithin = 0.2433, 0.04
+// learned is the loss after the eighth step of that run: on a CPU 0.3960, 0.3971 and 0.3982 in bf16, without
+// vector instructions, with AVX2 and with AVX-512, and 0.3948 in fp32. learnedWithin is the tolerance for other
+// devices: four times the farthest of these, and less than what 2% of the learning rate change, which is 3%. Tests
+// expect another loss.
+var learned, learnedWithin = 0.3965, 0.02
 
 // learns trains the embedded model twice, stops and resumes the second run, and compares the bits.
 func (c *selfcheck) learns(ctx context.Context) error {

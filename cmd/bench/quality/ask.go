@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"restyle/chat"
@@ -28,7 +29,8 @@ type side struct {
 	device  *kernels.Device
 	engine  *infer.Engine
 	encoder *training.Encoder
-	limit   int // maximum number of tokens of an answer
+	limit   int            // maximum number of tokens of an answer
+	before  []chat.Message // the last After questions, and the model's answers to them
 }
 
 // open opens a model on a device of its own, so that two models can work in parallel: a small model uses only one
@@ -53,20 +55,22 @@ func (o *Options) open(ctx context.Context, h *hub.Hub, m Model) (*side, error) 
 
 func (s *side) close() error { return errors.Join(s.engine.Close(), s.device.Close()) }
 
-// ask asks the model a question, and computes its loss on the reference answer. If ctx ends, ask returns the answer so
-// far.
-func (s *side) ask(ctx context.Context, q data.Question) *Answer {
+// ask asks the model a question, after up to that many others, and computes its loss on the reference answer. If ctx
+// ends, ask returns the answer so far.
+func (s *side) ask(ctx context.Context, q data.Question, after int) *Answer {
 	a := &Answer{}
-	question := []chat.Message{{Role: "user", Content: asked(q)}}
-	if err := errors.Join(s.answer(ctx, a, question), s.loss(a, question, q.Output)); err != nil {
+	conversation := append(s.before, chat.Message{Role: "user", Content: asked(q)})
+	if err := errors.Join(s.answer(ctx, a, conversation), s.loss(a, conversation, q.Output)); err != nil {
 		a.Error = err.Error()
 	}
+	conversation = append(conversation, chat.Message{Role: "assistant", Content: a.Text})
+	s.before = conversation[max(len(conversation)-2*after, 0):]
 	return a
 }
 
 // answer generates the model's answer by greedy decoding.
-func (s *side) answer(ctx context.Context, a *Answer, question []chat.Message) error {
-	prompt, err := s.engine.Prompt(question, s.limit)
+func (s *side) answer(ctx context.Context, a *Answer, conversation []chat.Message) error {
+	prompt, err := s.engine.Prompt(conversation, s.limit)
 	if err != nil {
 		return err
 	}
@@ -84,9 +88,9 @@ func (s *side) answer(ctx context.Context, a *Answer, question []chat.Message) e
 }
 
 // loss computes the model's loss on the reference answer to a question, including the token that ends it.
-func (s *side) loss(a *Answer, question []chat.Message, reference string) error {
-	messages := append(question, chat.Message{Role: "assistant", Content: reference})
-	x, _, err := s.encoder.Encode(dataset.Conversation{Messages: messages})
+func (s *side) loss(a *Answer, conversation []chat.Message, reference string) error {
+	messages := append(slices.Clone(conversation), chat.Message{Role: "assistant", Content: reference})
+	x, _, err := s.encoder.Encode(dataset.Conversation{Messages: messages, Prompt: len(conversation)})
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ type Report struct {
 	Questions int  `json:"questions"` // answered by all models
 	Of        int  `json:"of"`        // of Options
 	Complete  bool `json:"complete"`
+	After     int  `json:"after,omitempty"` // of Options
 
 	Python        string `json:"python,omitempty"` // the version that ran the answers; "" if nothing was run
 	Style         string `json:"style"`

@@ -29,6 +29,7 @@ type Model struct{ Label, Name string }
 type Options struct {
 	Models    []Model         // one or two, with different labels
 	Questions []data.Question // in order
+	After     int             // asked before each in one conversation: the ones before it; 0: each in a new one
 	MaxTokens int             // maximum tokens of an answer, at least 1
 	Style     *voice.Style    // whose tone is scored
 	Python    string          // the Python 3 that runs answers; "" runs none
@@ -79,7 +80,7 @@ func (o *Options) progress(doing, what string, share float64) {
 // there is no sandbox for it (see [data.Grade]). If a question cannot be asked, for example because it is longer than a
 // model's context, its Answer has the error.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	r := &Report{Of: len(o.Questions), MaxTokens: o.MaxTokens, Style: o.Style.Name, ToneThreshold: o.Style.MinScore}
+	r := &Report{Of: len(o.Questions), After: o.After, MaxTokens: o.MaxTokens, Style: o.Style.Name, ToneThreshold: o.Style.MinScore}
 	if o.Python != "" {
 		v, err := o.run(ctx, []data.Trial{{Code: "import sys\nprint(sys.version.split()[0])"}})
 		if err == nil && !v[0].Right {
@@ -105,7 +106,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		answers := make([]*Answer, len(sides))
 		var wait sync.WaitGroup
 		for j, s := range sides {
-			wait.Go(func() { answers[j] = s.ask(ctx, q) })
+			wait.Go(func() { answers[j] = s.ask(ctx, q, o.After) })
 		}
 		wait.Wait()
 		if ctx.Err() != nil {

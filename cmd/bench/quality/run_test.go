@@ -2,9 +2,11 @@ package quality
 
 import (
 	"context"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,6 +100,41 @@ func TestRun(t *testing.T) {
 		if !cmp.Equal(want, got, cmp.AllowUnexported(Answer{})) {
 			t.Errorf("alone it says %+v, and with the other %+v", got, want)
 		}
+	}
+}
+
+// TestAfter checks that each question follows the last ones with the model's own answers to them: asked like that by
+// hand, the model answers the same.
+func TestAfter(t *testing.T) {
+	o := options(t, both[1])
+	o.After = 2
+	o.Questions = append(slices.Clone(questions), questions[0])
+	r, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := o.open(t.Context(), nil, both[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	for i, q := range o.Questions {
+		var conversation []chat.Message
+		for j := max(i-o.After, 0); j < i; j++ {
+			conversation = append(conversation, chat.Message{Role: "user", Content: o.Questions[j].Instruction},
+				chat.Message{Role: "assistant", Content: r.Rows[j].Answers[Tuned].Text})
+		}
+		conversation = append(conversation, chat.Message{Role: "user", Content: q.Instruction})
+		want := &Answer{}
+		if err := errors.Join(s.answer(t.Context(), want, conversation), s.loss(want, conversation, q.Output)); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Rows[i].Answers[Tuned]; got.Text != want.Text || got.Loss != want.Loss || got.LossTokens == 0 {
+			t.Errorf("question %d: %q with a loss of %v; by hand %q, %v", i, got.Text, got.Loss, want.Text, want.Loss)
+		}
+	}
+	if first, last := r.Rows[0].Answers[Tuned], r.Rows[3].Answers[Tuned]; first.Loss == last.Loss {
+		t.Errorf("the conversation before it does not change the loss of an answer, %v", first.Loss)
 	}
 }
 
