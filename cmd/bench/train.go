@@ -164,12 +164,20 @@ type trainMode struct {
 	seconds []float64
 }
 
+// decisive returns the settings that decide what rows mean, other than their keys.
+func (o *trainOptions) decisive() string {
+	c := &o.settings
+	s := fmt.Sprintf("%d rows, %d steps, batch %d, accumulate %d, seq %d, lr %g, AdamW in %d bits, seed %d",
+		o.rows, o.steps, c.Batch, c.Accumulate, c.Seq, c.LR, c.Optimizer, c.Seed)
+	if o.template != "" {
+		s += ", template " + o.template
+	}
+	return s
+}
+
 // measure trains all modes, unless all of them were measured.
 func (o *trainOptions) measure(ctx context.Context, s *session) (err error) {
-	settings := fmt.Sprintf("%d rows, %d steps, %v", o.rows, o.steps, o.settings.Seed)
-	if o.template != "" {
-		settings += ", template " + o.template
-	}
+	settings := o.decisive()
 	table := s.table(results.Table{Name: "train", Title: "Training", Columns: trainColumns, Settings: settings})
 	row := func(mode string) results.Row {
 		return results.Row{"mode": mode, "model": o.model, "type": o.settings.DType.String()}
