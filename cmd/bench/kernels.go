@@ -27,7 +27,7 @@ counts it, and the errors next to the formula in float64.
   bench kernels --op attention,linear --device cuda
   bench kernels --seconds 1 --max-time 2s
 
-A run that was interrupted continues with the same --out.`
+With the same --out, a run that was interrupted measures what is missing.`
 
 type kernelOptions struct {
 	pageOptions

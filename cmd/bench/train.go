@@ -35,7 +35,8 @@ the next. It prints the time of a step and of the epoch, and where the losses pa
   bench train --steps 20
 
 Modes: standard and fused are restyle's. torch-eager and torch-compile are PyTorch's, by
-cmd/bench/train_pytorch.py, and are left out if python3 has no torch and transformers.`
+cmd/bench/train_pytorch.py, and are left out if python3 has no torch and transformers. The modes are
+compared step by step, so a run that was interrupted starts from the first step again.`
 
 // trainOptions are the flags.
 type trainOptions struct {
@@ -84,7 +85,7 @@ func runTrain(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 	}
 	d, err := o.open(kernels.Options{NoBF16: o.settings.DType != tensor.BF16}, stderr)
 	if err != nil {
-		return exit(ctx, "train", err, stderr)
+		return o.exit(ctx, "train", err, stderr)
 	}
 	s, err := o.begin(d, stdout, stderr)
 	if err = errors.Join(err, d.Close()); err == nil { // each mode has a device of its own
@@ -93,7 +94,7 @@ func runTrain(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 		}
 		s.status.Clear()
 	}
-	return exit(ctx, "train", err, stderr)
+	return o.exit(ctx, "train", err, stderr)
 }
 
 var trainModes = []string{"standard", "fused", "torch-eager", "torch-compile"}
