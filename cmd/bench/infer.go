@@ -163,8 +163,11 @@ var inferColumns = []results.Column{
 
 // measure measures all rows that are missing.
 func (o *inferOptions) measure(ctx context.Context, s *session, d *kernels.Device) error {
-	table := s.table(results.Table{Name: "infer", Title: "Answers", Columns: inferColumns,
+	table, err := s.table(results.Table{Name: "infer", Title: "Answers", Columns: inferColumns,
 		Settings: fmt.Sprintf("%d tokens after %d", o.tokens, o.warmup)})
+	if err != nil {
+		return err
+	}
 	for _, shape := range o.shapes {
 		for i, fused := range o.sets {
 			for _, weights := range o.weights {

@@ -135,8 +135,11 @@ var kernelColumns = []results.Column{
 
 // measure measures all rows that are missing.
 func (o *kernelOptions) measure(ctx context.Context, s *session, d *kernels.Device) error {
-	table := s.table(results.Table{Name: "kernels", Title: "Operations", Columns: kernelColumns,
+	table, err := s.table(results.Table{Name: "kernels", Title: "Operations", Columns: kernelColumns,
 		Settings: fmt.Sprintf("%d timings, %g seconds", o.iterations, o.seconds)})
+	if err != nil {
+		return err
+	}
 	for i, t := range o.list {
 		rows := kernelRows(t)
 		if !slices.ContainsFunc(rows, func(r results.Row) bool { return !table.Done(r) }) {

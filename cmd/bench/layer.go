@@ -172,9 +172,15 @@ func setName(f kernels.Fused) string {
 // measure measures all rows that are missing.
 func (o *layerOptions) measure(ctx context.Context, s *session, d *kernels.Device) error {
 	settings := fmt.Sprintf("%d timings, %g seconds", o.iterations, o.seconds)
-	table := s.table(results.Table{Name: "layer", Title: "Layers", Columns: layerColumns, Settings: settings})
-	parts := s.table(results.Table{Name: "layer-parts", Title: "Parts of a layer", Columns: partColumns,
+	table, err := s.table(results.Table{Name: "layer", Title: "Layers", Columns: layerColumns, Settings: settings})
+	if err != nil {
+		return err
+	}
+	parts, err := s.table(results.Table{Name: "layer-parts", Title: "Parts of a layer", Columns: partColumns,
 		Settings: settings})
+	if err != nil {
+		return err
+	}
 	for _, shape := range o.shapes {
 		for _, tokens := range o.at {
 			for pass := range strings.SplitSeq(o.passes, ",") {

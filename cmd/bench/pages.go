@@ -152,15 +152,15 @@ func (o *pageOptions) begin(d *kernels.Device, stdout, stderr io.Writer) (*sessi
 }
 
 // table begins or continues a table.
-func (s *session) table(t results.Table) *results.Table {
+func (s *session) table(t results.Table) (*results.Table, error) {
 	t.Command = s.o.command
 	s.begun = append(s.begun, t.Name)
-	table, replaced := s.Begin(t)
-	if replaced {
-		fmt.Fprintf(s.status, "bench: %s: the settings are others than those of the rows there: measuring all again\n",
-			t.Name)
+	table, kept, err := s.Begin(t)
+	if kept != "" {
+		fmt.Fprintf(s.status, "bench: %s: the settings are others than those of the rows there: measuring all again; "+
+			"the old rows are in %s\n", t.Name, kept)
 	}
-	return table
+	return table, err
 }
 
 // finish writes the pages, and prints what they say in words.

@@ -179,7 +179,10 @@ func (o *trainOptions) decisive() string {
 // measure trains all modes, unless all of them were measured.
 func (o *trainOptions) measure(ctx context.Context, s *session) (err error) {
 	settings := o.decisive()
-	table := s.table(results.Table{Name: "train", Title: "Training", Columns: trainColumns, Settings: settings})
+	table, err := s.table(results.Table{Name: "train", Title: "Training", Columns: trainColumns, Settings: settings})
+	if err != nil {
+		return err
+	}
 	row := func(mode string) results.Row {
 		return results.Row{"mode": mode, "model": o.model, "type": o.settings.DType.String()}
 	}
@@ -229,8 +232,11 @@ func (o *trainOptions) measure(ctx context.Context, s *session) (err error) {
 	if err != nil {
 		return err
 	}
-	curves := s.table(results.Table{Name: "train-curve", Title: "Losses of the steps", Columns: curveColumns,
+	curves, err := s.table(results.Table{Name: "train-curve", Title: "Losses of the steps", Columns: curveColumns,
 		Settings: settings + " " + o.model})
+	if err != nil {
+		return err
+	}
 	curves.Rows = nil
 	for _, m := range modes {
 		r := row(m.name)

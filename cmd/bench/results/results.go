@@ -251,12 +251,17 @@ func Open(dir string, m Machine) (b *Book, kept string, err error) {
 }
 
 // Begin returns the table with the name of t, with the rows that it has if everything else is as in t. Otherwise it is
-// t, without the old rows; replaced tells that there were some.
-func (b *Book) Begin(t Table) (table *Table, replaced bool) {
+// t, without the old rows; if there were some, Begin keeps the old file under another name, which it returns.
+func (b *Book) Begin(t Table) (table *Table, kept string, err error) {
 	if old := b.Table(t.Name); old != nil {
 		same := old.Settings == t.Settings && slices.Equal(old.Columns, t.Columns)
 		if !same {
-			replaced, old.Rows = len(old.Rows) > 0, nil
+			if len(old.Rows) > 0 && b.Dir != "" {
+				if kept, err = disk.Backup(filepath.Join(b.Dir, "results.json")); err != nil {
+					return nil, "", err
+				}
+			}
+			old.Rows = nil
 		}
 		if same && !slices.Contains(strings.Split(old.Command, "\n"), t.Command) { // another command adds rows
 			t.Command = old.Command + "\n" + t.Command
@@ -264,10 +269,10 @@ func (b *Book) Begin(t Table) (table *Table, replaced bool) {
 			t.Command = old.Command
 		}
 		old.Title, old.Command, old.Settings, old.Columns = t.Title, t.Command, t.Settings, t.Columns
-		return old, replaced
+		return old, kept, nil
 	}
 	b.Tables = append(b.Tables, &t)
-	return &t, false
+	return &t, "", nil
 }
 
 // Add adds a row to one of the book's tables, in place of one with the same keys, and saves the book.
