@@ -230,23 +230,35 @@ type Book struct {
 
 // Open continues the results.json of a directory, or begins one. Rows that were measured on another machine or by
 // another version are not mixed with new ones: then Open keeps the old file under another name, which it returns, and
-// begins anew. With dir "", nothing is kept.
+// begins anew. With dir "", nothing is kept. If nothing can be written to dir, Open says so, before anything is measured.
 func Open(dir string, m Machine) (b *Book, kept string, err error) {
 	b = &Book{File{Format: Format, Machine: m}, dir}
 	if dir == "" {
 		return b, "", nil
 	}
+	file := filepath.Join(dir, "results.json")
 	old, err := Load(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return b, "", os.MkdirAll(dir, 0o755)
-	case err != nil:
+	if errors.Is(err, fs.ErrNotExist) {
+		err = os.MkdirAll(dir, 0o755)
+	} else if err != nil {
+		err = fmt.Errorf("%w: move it away, or name another directory", err)
+	}
+	if err != nil {
 		return nil, "", err
+	}
+	if f, err := disk.Create(file, 0o644); err != nil {
+		return nil, "", err
+	} else if err = f.Discard(); err != nil {
+		return nil, "", err
+	}
+	switch {
+	case old == nil:
+		return b, "", nil
 	case old.Machine == m:
 		b.File = *old
 		return b, "", nil
 	}
-	kept, err = disk.MoveToBackup(filepath.Join(dir, "results.json"))
+	kept, err = disk.MoveToBackup(file)
 	return b, kept, err
 }
 

@@ -3,6 +3,7 @@ package results
 import (
 	"bytes"
 	"encoding/json"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/disk"
 	"restyle/internal/expect"
 )
 
@@ -96,9 +98,21 @@ func TestResume(t *testing.T) {
 		t.Error(err)
 	}
 	os.WriteFile(filepath.Join(dir, "results.json"), []byte("{"), 0o644)
-	if _, _, err = Open(dir, m); err == nil {
-		t.Error("a damaged file was replaced")
-	}
+	_, _, err = Open(dir, m)
+	expect.Error(t, err, "results.json: not the results of a measurement", ": move it away, or name another directory")
+}
+
+// TestOpenUnwritable checks that a directory in which nothing can be written is an error at once.
+func TestOpenUnwritable(t *testing.T) {
+	dir := t.TempDir()
+	defer disk.Watch(func(op string, _ ...string) error {
+		if op == "create" {
+			return fs.ErrPermission
+		}
+		return nil
+	})()
+	_, _, err := Open(dir, Machine{})
+	expect.Error(t, err, dir, "permission denied")
 }
 
 func TestParse(t *testing.T) {
