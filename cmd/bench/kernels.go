@@ -12,6 +12,7 @@ import (
 
 	"restyle/cmd/bench/results"
 	"restyle/internal/cli"
+	"restyle/internal/plot"
 	"restyle/kernels"
 	"restyle/kernels/cases"
 	"restyle/measure"
@@ -301,8 +302,9 @@ func printKernel(w io.Writer, r results.Row, form int) (err error) {
 	case r.Text("why") != "":
 		_, err = fmt.Fprintf(w, "  %-11s %s\n", r["form"], r["why"])
 	default:
-		_, err = fmt.Fprintf(w, "  %-11s %9.4g ms ±%2.0f%% %8.4g GB/s %8.4g TFLOP/s %4.0f%% of the ceiling", r["form"],
-			r.Number("time"), 100*r.Number("noise"), r.Number("rate"), r.Number("tflops"), 100*r.Number("of_ceiling"))
+		_, err = fmt.Fprintf(w, "  %-11s %9s ms ±%2.0f%% %8.4g GB/s %8.4g TFLOP/s %4.0f%% of the ceiling", r["form"],
+			plot.Digits(r.Number("time"), 4), 100*r.Number("noise"), r.Number("rate"), r.Number("tflops"),
+			100*r.Number("of_ceiling"))
 		if x := r.Number("speedup"); x > 0 && err == nil {
 			_, err = fmt.Fprintf(w, ", %v", measure.Ratio{Times: x, Noise: r.Number("speedup_noise")})
 		}

@@ -395,8 +395,8 @@ func printLayer(w io.Writer, r results.Row) (err error) {
 		_, err = fmt.Fprintf(w, "%s: %s\n", name, why)
 		return err
 	}
-	_, err = fmt.Fprintf(w, "%-58s %9.4g ms ±%.0f%% %8.4g TFLOP/s", name, r.Number("time"), 100*r.Number("noise"),
-		r.Number("tflops"))
+	_, err = fmt.Fprintf(w, "%-58s %9s ms ±%.0f%% %8.4g TFLOP/s", name, plot.Digits(r.Number("time"), 4),
+		100*r.Number("noise"), r.Number("tflops"))
 	if x := r.Number("speedup"); x > 0 && err == nil {
 		_, err = fmt.Fprintf(w, ", %v", measure.Ratio{Times: x, Noise: r.Number("speedup_noise")})
 	}

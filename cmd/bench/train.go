@@ -20,6 +20,7 @@ import (
 	"restyle/hf"
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/plot"
 	"restyle/kernels"
 	"restyle/measure"
 	"restyle/tensor"
@@ -413,10 +414,9 @@ func trainSection(t *results.Table) (s results.Section) {
 		if n := r.Number("parts"); n > 0 {
 			parts = fmt.Sprintf("by more than a rounding from step %.0f on", n)
 		}
-		s.Words = append(s.Words, fmt.Sprintf("%s next to %s: a step is %v; the epoch takes %.4g s instead of %.4g s. Its "+
-			"loss "+
-			"differs by at most %.2g%%, %s.", r["mode"], first["mode"], ratio, r.Number("epoch"), first.Number("epoch"),
-			100*r.Number("difference"), parts))
+		s.Words = append(s.Words, fmt.Sprintf("%s next to %s: a step is %v; the epoch takes %s s instead of %s s. Its "+
+			"loss differs by at most %.2g%%, %s.", r["mode"], first["mode"], ratio, plot.Digits(r.Number("epoch"), 4),
+			plot.Digits(first.Number("epoch"), 4), 100*r.Number("difference"), parts))
 	}
 	return s
 }
