@@ -84,7 +84,8 @@ func (o *kernelOptions) check() error {
 		}
 	}
 	for part := range strings.SplitSeq(o.op, ",") {
-		if !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, strings.TrimSpace(part)) }) {
+		part = strings.TrimSpace(part)
+		if part == "" || !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, part) }) {
 			return fmt.Errorf("--op %q: must be parts of %s", part, strings.Join(names, ", "))
 		}
 	}
