@@ -59,6 +59,10 @@ func openCSV(f io.ReadCloser, separator rune, w wanted) (*table, error) {
 	}
 	t := &table{rows: -1, close: f.Close}
 	if t.columns, err = w.pick(names); err != nil {
+		if len(names) == 1 && strings.ContainsAny(names[0], ",;\t") {
+			return nil, fmt.Errorf("line 1 names one column, %.60q: commas must separate the values of a .csv file, and tabs "+
+				"those of a .tsv file", names[0])
+		}
 		return nil, err
 	}
 	t.next = func() ([]string, error) {

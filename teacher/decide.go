@@ -428,9 +428,24 @@ func (d *decider) flush(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		if err := d.Emit(a.row, a.cert); err != nil {
+			d.out = nil // whatever receives them takes no more
 			return err
 		}
 		d.out = d.out[1:]
+	}
+	return nil
+}
+
+// emitRest emits, after a run that ended early, the accepted rows that wait for the decision about an earlier row,
+// except those that the judge was still to rate.
+func (d *decider) emitRest() error {
+	for _, a := range d.out {
+		if d.Judge != nil && a.cert.Judge == nil {
+			continue
+		}
+		if err := d.Emit(a.row, a.cert); err != nil {
+			return err
+		}
 	}
 	return nil
 }

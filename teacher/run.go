@@ -2,6 +2,7 @@ package teacher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -60,7 +61,8 @@ type Run struct {
 	// no judge.
 	Judge *Judge
 
-	// Emit is called with each accepted row and its certificate, in the source's order.
+	// Emit is called with each accepted row and its certificate, in the source's order. If the run ends early, rows before
+	// them may be missing.
 	Emit func(dataset.Rewritten, dataset.Certificate) error
 
 	// Reject, if not nil, is called with each row that was read and from which none was made, in the source's order.
@@ -144,6 +146,7 @@ func (r *Run) Do(ctx context.Context) (Summary, error) {
 	wg.Wait()
 	if err != nil {
 		d.sum.Waiting = d.waiting()
+		err = errors.Join(err, d.emitRest())
 	}
 	return d.summary(), err
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -262,6 +263,34 @@ func TestRunResumes(t *testing.T) {
 		if n > 1+s.lost[key] {
 			t.Errorf("%.8s was asked %d times, and was in flight at %d stops", key, n, s.lost[key])
 		}
+	}
+}
+
+// TestRunEmitsAllOfAStop checks that the accepted rows of a stopped run are emitted, also those that wait for the
+// decision about a row before them.
+func TestRunEmitsAllOfAStop(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var rows []int
+	emit := func(_ dataset.Rewritten, c dataset.Certificate) error {
+		rows = append(rows, c.SourceRow)
+		return nil
+	}
+	waited := 0
+	got := runOnce(t, ctx, taskRows(t, 300), t.TempDir(), &scripted{}, 100, func(r *Run) {
+		r.Emit = emit
+		r.Progress = func(s Summary) {
+			if waited == 0 && s.Accepted >= 40 && s.Accepted > len(rows) {
+				waited = s.Accepted - len(rows)
+				stop()
+			}
+		}
+	})
+	if !errors.Is(got.err, context.Canceled) || waited == 0 {
+		t.Fatalf("%v, %d rows waited", got.err, waited)
+	}
+	if len(rows) != got.sum.Accepted || !slices.IsSorted(rows) {
+		t.Errorf("%d rows emitted of %d accepted, %v", len(rows), got.sum.Accepted, rows)
 	}
 }
 

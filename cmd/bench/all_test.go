@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,6 +65,24 @@ func TestAll(t *testing.T) {
 		code, _, stderr := bench(t, append([]string{"all"}, strings.Fields(args)...)...)
 		if code != cli.Usage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit %d, %s", args, code, stderr)
+		}
+	}
+}
+
+// TestStoppedMeasurement checks what a stopped measurement says about what it has measured.
+func TestStoppedMeasurement(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	for _, c := range []struct{ args, want string }{
+		{"kernels --op topk", "bench kernels: stopped; nothing is kept without --out\n"},
+		{"kernels --op topk --out " + t.TempDir(),
+			"bench kernels: stopped; with the same --out it measures what is missing\n"},
+		{"train --rows 2 --modes fused", "bench train: stopped; nothing is kept without --out\n"},
+	} {
+		var out, errs bytes.Buffer
+		code := run(ctx, append(strings.Fields(c.args), "--device", "cpu"), &out, &errs)
+		if code != cli.Failed || out.String() != "" || errs.String() != c.want {
+			t.Errorf("%s: exit %d, %q, %q", c.args, code, out.String(), errs.String())
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"restyle/cmd/bench/results"
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/plot"
 	"restyle/kernels"
 	"restyle/measure"
 	"restyle/model"
@@ -163,8 +164,11 @@ var inferColumns = []results.Column{
 
 // measure measures all rows that are missing.
 func (o *inferOptions) measure(ctx context.Context, s *session, d *kernels.Device) error {
-	table := s.table(results.Table{Name: "infer", Title: "Answers", Columns: inferColumns,
+	table, err := s.table(results.Table{Name: "infer", Title: "Answers", Columns: inferColumns,
 		Settings: fmt.Sprintf("%d tokens after %d", o.tokens, o.warmup)})
+	if err != nil {
+		return err
+	}
 	for _, shape := range o.shapes {
 		for i, fused := range o.sets {
 			for _, weights := range o.weights {
@@ -210,8 +214,9 @@ func (o *inferOptions) answers(ctx context.Context, s *session, table *results.T
 		if err != nil {
 			continue
 		}
-		_, printed := fmt.Fprintf(s.stdout, "%s, %s, %s, %d tokens, %-14s %9.4g tokens/s ±%.0f%%, %.4g ms\n", shape.name,
-			r["type"], r["form"], length, mode, r.Number("rate"), 100*r.Number("noise"), r.Number("time"))
+		_, printed := fmt.Fprintf(s.stdout, "%s, %s, %s, %d tokens, %-14s %9s tokens/s ±%.0f%%, %s ms\n", shape.name,
+			r["type"], r["form"], length, mode, plot.Digits(r.Number("rate"), 4), 100*r.Number("noise"),
+			plot.Digits(r.Number("time"), 4))
 		if printed != nil {
 			return printed
 		}

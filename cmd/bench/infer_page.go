@@ -130,9 +130,9 @@ func inferSection(table *results.Table) (s results.Section) {
 			lines = append(lines, g)
 		}
 		with, without := t.measured(g, cached, longest), t.measured(g, uncached, longest)
-		s.Words = append(s.Words, fmt.Sprintf("%s, after %.0f tokens: with the cache a token is %v, %.3g instead of %.3g "+
+		s.Words = append(s.Words, fmt.Sprintf("%s, after %.0f tokens: with the cache a token is %v, %s instead of %s "+
 			"tokens/s.",
-			g, longest, ratioTo(without, with), with.Number("rate"), without.Number("rate")),
+			g, longest, ratioTo(without, with), plot.Digits(with.Number("rate"), 3), plot.Digits(without.Number("rate"), 3)),
 			t.besideCounterpart(with), t.besideUnquantized(with))
 	}
 	s.Words = slices.DeleteFunc(s.Words, func(w string) bool { return w == "" })

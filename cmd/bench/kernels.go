@@ -12,6 +12,7 @@ import (
 
 	"restyle/cmd/bench/results"
 	"restyle/internal/cli"
+	"restyle/internal/plot"
 	"restyle/kernels"
 	"restyle/kernels/cases"
 	"restyle/measure"
@@ -27,7 +28,7 @@ counts it, and the errors next to the formula in float64.
   bench kernels --op attention,linear --device cuda
   bench kernels --seconds 1 --max-time 2s
 
-A run that was interrupted continues with the same --out.`
+With the same --out, a run that was interrupted measures what is missing.`
 
 type kernelOptions struct {
 	pageOptions
@@ -83,7 +84,8 @@ func (o *kernelOptions) check() error {
 		}
 	}
 	for part := range strings.SplitSeq(o.op, ",") {
-		if !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, strings.TrimSpace(part)) }) {
+		part = strings.TrimSpace(part)
+		if part == "" || !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, part) }) {
 			return fmt.Errorf("--op %q: must be parts of %s", part, strings.Join(names, ", "))
 		}
 	}
@@ -135,8 +137,11 @@ var kernelColumns = []results.Column{
 
 // measure measures all rows that are missing.
 func (o *kernelOptions) measure(ctx context.Context, s *session, d *kernels.Device) error {
-	table := s.table(results.Table{Name: "kernels", Title: "Operations", Columns: kernelColumns,
+	table, err := s.table(results.Table{Name: "kernels", Title: "Operations", Columns: kernelColumns,
 		Settings: fmt.Sprintf("%d timings, %g seconds", o.iterations, o.seconds)})
+	if err != nil {
+		return err
+	}
 	for i, t := range o.list {
 		rows := kernelRows(t)
 		if !slices.ContainsFunc(rows, func(r results.Row) bool { return !table.Done(r) }) {
@@ -298,8 +303,9 @@ func printKernel(w io.Writer, r results.Row, form int) (err error) {
 	case r.Text("why") != "":
 		_, err = fmt.Fprintf(w, "  %-11s %s\n", r["form"], r["why"])
 	default:
-		_, err = fmt.Fprintf(w, "  %-11s %9.4g ms ±%2.0f%% %8.4g GB/s %8.4g TFLOP/s %4.0f%% of the ceiling", r["form"],
-			r.Number("time"), 100*r.Number("noise"), r.Number("rate"), r.Number("tflops"), 100*r.Number("of_ceiling"))
+		_, err = fmt.Fprintf(w, "  %-11s %9s ms ±%2.0f%% %8.4g GB/s %8.4g TFLOP/s %4.0f%% of the ceiling", r["form"],
+			plot.Digits(r.Number("time"), 4), 100*r.Number("noise"), r.Number("rate"), r.Number("tflops"),
+			100*r.Number("of_ceiling"))
 		if x := r.Number("speedup"); x > 0 && err == nil {
 			_, err = fmt.Fprintf(w, ", %v", measure.Ratio{Times: x, Noise: r.Number("speedup_noise")})
 		}

@@ -65,8 +65,8 @@ func inWords(r results.Row) string {
 		s = fmt.Sprintf("%s: %s is as fast as the other form within ±%.0f%%", name, r["form"], 100*ratio.Noise)
 	}
 	s += fmt.Sprintf(", with %.0f%% %s memory", saved+0, memory) // +0: not -0
-	return s + fmt.Sprintf(" (%.3g ms, %.3g TFLOP/s, %.0f%% of the ceiling).", r.Number("time"), r.Number("tflops"),
-		100*r.Number("of_ceiling"))
+	return s + fmt.Sprintf(" (%s ms, %.3g TFLOP/s, %.0f%% of the ceiling).", plot.Digits(r.Number("time"), 3),
+		r.Number("tflops"), 100*r.Number("of_ceiling"))
 }
 
 // speedups draws the fused rows, the largest gain first.
@@ -126,7 +126,8 @@ func roofline(t *results.Table, typ string) *plot.Chart {
 	}
 	ridge := product * 1e3 / moved // FLOP per byte
 	low, high = min(low, ridge)/1.5, max(high, ridge)*1.5
-	ceiling := plot.Series{Name: fmt.Sprintf("ceiling: a copy of %.3g GB/s, a product of %.3g TFLOP/s", moved, product),
+	ceiling := plot.Series{Name: fmt.Sprintf("ceiling: a copy of %s GB/s, a product of %s TFLOP/s", plot.Digits(moved, 3),
+		plot.Digits(product, 3)),
 		Plain: true, Points: []plot.Point{{X: low, Y: low * moved / 1e3}, {X: ridge, Y: product}, {X: high, Y: product}}}
 	c := &plot.Chart{Title: "Roofline, " + typ, Subtitle: "each dot is a row; ← is a backward pass; above the slope, a " +
 		"cache " +

@@ -137,8 +137,9 @@ func TestKernelsOnGPU(t *testing.T) {
 
 func TestKernelsUsage(t *testing.T) {
 	for args, want := range map[string]string{
-		"--op warp": `--op "warp": must be parts of embedding, add,`, "--iterations 0": "--iterations 0",
-		"--seconds 0": "--seconds 0", "add": "unexpected argument",
+		"--op warp": `--op "warp": must be parts of embedding, add,`, "--op topk,": `--op "": must be parts of`,
+		"--iterations 0": "--iterations 0",
+		"--seconds 0":    "--seconds 0", "add": "unexpected argument",
 	} {
 		if code, _, stderr := bench(t, append([]string{"kernels"}, strings.Fields(args)...)...); code != cli.Usage ||
 			!strings.Contains(stderr, want) {

@@ -172,9 +172,15 @@ func setName(f kernels.Fused) string {
 // measure measures all rows that are missing.
 func (o *layerOptions) measure(ctx context.Context, s *session, d *kernels.Device) error {
 	settings := fmt.Sprintf("%d timings, %g seconds", o.iterations, o.seconds)
-	table := s.table(results.Table{Name: "layer", Title: "Layers", Columns: layerColumns, Settings: settings})
-	parts := s.table(results.Table{Name: "layer-parts", Title: "Parts of a layer", Columns: partColumns,
+	table, err := s.table(results.Table{Name: "layer", Title: "Layers", Columns: layerColumns, Settings: settings})
+	if err != nil {
+		return err
+	}
+	parts, err := s.table(results.Table{Name: "layer-parts", Title: "Parts of a layer", Columns: partColumns,
 		Settings: settings})
+	if err != nil {
+		return err
+	}
 	for _, shape := range o.shapes {
 		for _, tokens := range o.at {
 			for pass := range strings.SplitSeq(o.passes, ",") {
@@ -389,8 +395,8 @@ func printLayer(w io.Writer, r results.Row) (err error) {
 		_, err = fmt.Fprintf(w, "%s: %s\n", name, why)
 		return err
 	}
-	_, err = fmt.Fprintf(w, "%-58s %9.4g ms ±%.0f%% %8.4g TFLOP/s", name, r.Number("time"), 100*r.Number("noise"),
-		r.Number("tflops"))
+	_, err = fmt.Fprintf(w, "%-58s %9s ms ±%.0f%% %8.4g TFLOP/s", name, plot.Digits(r.Number("time"), 4),
+		100*r.Number("noise"), r.Number("tflops"))
 	if x := r.Number("speedup"); x > 0 && err == nil {
 		_, err = fmt.Fprintf(w, ", %v", measure.Ratio{Times: x, Noise: r.Number("speedup_noise")})
 	}

@@ -93,7 +93,7 @@ func runMeasurement(ctx context.Context, name string, m measurement, o *pageOpti
 	}
 	d, err := o.open(m.kernelOptions(), stderr)
 	if err != nil {
-		return exit(ctx, name, err, stderr)
+		return o.exit(ctx, name, err, stderr)
 	}
 	s, err := o.begin(d, stdout, stderr)
 	if err == nil {
@@ -102,7 +102,7 @@ func runMeasurement(ctx context.Context, name string, m measurement, o *pageOpti
 		}
 		s.status.Clear()
 	}
-	return exit(ctx, name, errors.Join(err, d.Close()), stderr)
+	return o.exit(ctx, name, errors.Join(err, d.Close()), stderr)
 }
 
 // A session is a run of measurements that write to one book.
@@ -152,15 +152,15 @@ func (o *pageOptions) begin(d *kernels.Device, stdout, stderr io.Writer) (*sessi
 }
 
 // table begins or continues a table.
-func (s *session) table(t results.Table) *results.Table {
+func (s *session) table(t results.Table) (*results.Table, error) {
 	t.Command = s.o.command
 	s.begun = append(s.begun, t.Name)
-	table, replaced := s.Begin(t)
-	if replaced {
-		fmt.Fprintf(s.status, "bench: %s: the settings are others than those of the rows there: measuring all again\n",
-			t.Name)
+	table, kept, err := s.Begin(t)
+	if kept != "" {
+		fmt.Fprintf(s.status, "bench: %s: the settings are others than those of the rows there: measuring all again; "+
+			"the old rows are in %s\n", t.Name, kept)
 	}
-	return table
+	return table, err
 }
 
 // finish writes the pages, and prints what they say in words.
@@ -211,7 +211,7 @@ func runPage(ctx context.Context, args []string, _, stderr io.Writer) int {
 	if err == nil {
 		err = writePages(&results.Book{File: *f, Dir: dirs[0]})
 	}
-	return exit(ctx, "page", err, stderr)
+	return (&pageOptions{out: dirs[0]}).exit(ctx, "page", err, stderr)
 }
 
 // section returns what pages say about a table.
@@ -266,14 +266,17 @@ func processor() string {
 }
 
 // exit prints how a measurement ended and returns its exit code.
-func exit(ctx context.Context, name string, err error, stderr io.Writer) int {
+func (o *pageOptions) exit(ctx context.Context, name string, err error, stderr io.Writer) int {
 	var usage *cli.UsageError
 	switch {
 	case errors.As(err, &usage):
 		fmt.Fprintf(stderr, "bench %s: %v\nsee bench %[1]s -h\n", name, usage)
 		return cli.Usage
+	case ctx.Err() != nil && o.out == "":
+		fmt.Fprintf(stderr, "bench %s: stopped; nothing is kept without --out\n", name)
+		return cli.Failed
 	case ctx.Err() != nil:
-		fmt.Fprintf(stderr, "bench %s: stopped; with the same --out it continues\n", name)
+		fmt.Fprintf(stderr, "bench %s: stopped; with the same --out it measures what is missing\n", name)
 		return cli.Failed
 	case err != nil:
 		fmt.Fprintf(stderr, "bench %s: %v\n", name, err)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"restyle/cmd/bench/quality"
@@ -186,8 +187,8 @@ func (o *qualityOptions) resolve(given func(flag string) bool) (q quality.Option
 	if err := o.checkFiles(); err != nil {
 		return q, err
 	}
-	q = quality.Options{Unprotected: o.unsafe, After: o.after, MaxTokens: o.maxTokens, Device: o.device, Threads: o.threads, DType: dtype,
-		Template: o.template}
+	q = quality.Options{Unprotected: o.unsafe, After: o.after, MaxTokens: o.maxTokens, Device: o.device,
+		Threads: o.threads, DType: dtype, Template: o.template}
 	if q.Models, err = o.models(); err != nil {
 		return q, err
 	}
@@ -240,14 +241,19 @@ func (o *qualityOptions) checkFiles() error {
 // models returns the models that the flags ask for, the base model first.
 func (o *qualityOptions) models() ([]quality.Model, error) {
 	base, tuned := quality.Model{Label: quality.Base, Name: o.base}, quality.Model{Label: quality.Tuned, Name: o.tuned}
+	// Checked before anything is loaded. A name that can be a hub id is left to hf.Open.
+	_, err := os.Stat(o.tuned)
+	known := err == nil || strings.Contains(o.tuned, "/") || o.tuned == data.StarterName
+	if o.only != quality.Base && !known {
+		return nil, noTuned(o.tuned)
+	}
 	if o.only == quality.Tuned {
 		return []quality.Model{tuned}, nil
 	}
 	if base.Name == "" {
 		if base.Name = infer.BaseOf(o.tuned); base.Name == "" {
-			if _, err := os.Stat(o.tuned); err != nil {
-				return nil, fmt.Errorf("there is no tuned model in %s: make one with go run ./cmd/train, or name the models with "+
-					"--base and --tuned", o.tuned)
+			if err != nil {
+				return nil, noTuned(o.tuned)
 			}
 			return nil, fmt.Errorf("--tuned %s: does not say which model it was made from: name that model with --base", o.tuned)
 		}
@@ -256,6 +262,11 @@ func (o *qualityOptions) models() ([]quality.Model, error) {
 		return []quality.Model{base}, nil
 	}
 	return []quality.Model{base, tuned}, nil
+}
+
+func noTuned(dir string) error {
+	return fmt.Errorf("there is no tuned model in %s: make one with go run ./cmd/train, or name the models with --base "+
+		"and --tuned, or ask only a base model, such as the embedded one: --base starter --only base", dir)
 }
 
 // read returns the questions, at most --limit of each group.

@@ -20,6 +20,7 @@ import (
 	"restyle/hf"
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/plot"
 	"restyle/kernels"
 	"restyle/measure"
 	"restyle/tensor"
@@ -35,7 +36,8 @@ the next. It prints the time of a step and of the epoch, and where the losses pa
   bench train --steps 20
 
 Modes: standard and fused are restyle's. torch-eager and torch-compile are PyTorch's, by
-cmd/bench/train_pytorch.py, and are left out if python3 has no torch and transformers.`
+cmd/bench/train_pytorch.py, and are left out if python3 has no torch and transformers. The modes are
+compared step by step, so a run that was interrupted starts from the first step again.`
 
 // trainOptions are the flags.
 type trainOptions struct {
@@ -84,7 +86,7 @@ func runTrain(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 	}
 	d, err := o.open(kernels.Options{NoBF16: o.settings.DType != tensor.BF16}, stderr)
 	if err != nil {
-		return exit(ctx, "train", err, stderr)
+		return o.exit(ctx, "train", err, stderr)
 	}
 	s, err := o.begin(d, stdout, stderr)
 	if err = errors.Join(err, d.Close()); err == nil { // each mode has a device of its own
@@ -93,7 +95,7 @@ func runTrain(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 		}
 		s.status.Clear()
 	}
-	return exit(ctx, "train", err, stderr)
+	return o.exit(ctx, "train", err, stderr)
 }
 
 var trainModes = []string{"standard", "fused", "torch-eager", "torch-compile"}
@@ -164,13 +166,24 @@ type trainMode struct {
 	seconds []float64
 }
 
+// decisive returns the settings that decide what rows mean, other than their keys.
+func (o *trainOptions) decisive() string {
+	c := &o.settings
+	s := fmt.Sprintf("%d rows, %d steps, batch %d, accumulate %d, seq %d, lr %g, AdamW in %d bits, seed %d",
+		o.rows, o.steps, c.Batch, c.Accumulate, c.Seq, c.LR, c.Optimizer, c.Seed)
+	if o.template != "" {
+		s += ", template " + o.template
+	}
+	return s
+}
+
 // measure trains all modes, unless all of them were measured.
 func (o *trainOptions) measure(ctx context.Context, s *session) (err error) {
-	settings := fmt.Sprintf("%d rows, %d steps, %v", o.rows, o.steps, o.settings.Seed)
-	if o.template != "" {
-		settings += ", template " + o.template
+	settings := o.decisive()
+	table, err := s.table(results.Table{Name: "train", Title: "Training", Columns: trainColumns, Settings: settings})
+	if err != nil {
+		return err
 	}
-	table := s.table(results.Table{Name: "train", Title: "Training", Columns: trainColumns, Settings: settings})
 	row := func(mode string) results.Row {
 		return results.Row{"mode": mode, "model": o.model, "type": o.settings.DType.String()}
 	}
@@ -220,8 +233,11 @@ func (o *trainOptions) measure(ctx context.Context, s *session) (err error) {
 	if err != nil {
 		return err
 	}
-	curves := s.table(results.Table{Name: "train-curve", Title: "Losses of the steps", Columns: curveColumns,
+	curves, err := s.table(results.Table{Name: "train-curve", Title: "Losses of the steps", Columns: curveColumns,
 		Settings: settings + " " + o.model})
+	if err != nil {
+		return err
+	}
 	curves.Rows = nil
 	for _, m := range modes {
 		r := row(m.name)
@@ -398,10 +414,9 @@ func trainSection(t *results.Table) (s results.Section) {
 		if n := r.Number("parts"); n > 0 {
 			parts = fmt.Sprintf("by more than a rounding from step %.0f on", n)
 		}
-		s.Words = append(s.Words, fmt.Sprintf("%s next to %s: a step is %v; the epoch takes %.4g s instead of %.4g s. Its "+
-			"loss "+
-			"differs by at most %.2g%%, %s.", r["mode"], first["mode"], ratio, r.Number("epoch"), first.Number("epoch"),
-			100*r.Number("difference"), parts))
+		s.Words = append(s.Words, fmt.Sprintf("%s next to %s: a step is %v; the epoch takes %s s instead of %s s. Its "+
+			"loss differs by at most %.2g%%, %s.", r["mode"], first["mode"], ratio, plot.Digits(r.Number("epoch"), 4),
+			plot.Digits(first.Number("epoch"), 4), 100*r.Number("difference"), parts))
 	}
 	return s
 }

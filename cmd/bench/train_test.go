@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -97,6 +98,29 @@ func TestTrainRefuses(t *testing.T) {
 		if code, _, stderr := bench(t, append([]string{"train"}, strings.Fields(args)...)...); code != cli.Usage ||
 			!strings.Contains(stderr, want) {
 			t.Errorf("%s: exit %d, %s", args, code, stderr)
+		}
+	}
+}
+
+// TestTrainDecisive checks that rows of one run are not taken for those of another one with other flags.
+func TestTrainDecisive(t *testing.T) {
+	of := func(args ...string) string {
+		o := newTrainOptions(nil)
+		if code, done := o.flags(io.Discard).Parse(args); done {
+			t.Fatal(args, code)
+		}
+		return o.decisive()
+	}
+	first := of()
+	for _, flags := range []string{"--rows 8", "--steps 3", "--batch 2", "--accumulate 2", "--seq 64", "--lr 1e-3",
+		"--optimizer adamw", "--seed 7", "--template raw"} {
+		if of(strings.Fields(flags)...) == first {
+			t.Errorf("%s: the settings are those without it: %s", flags, first)
+		}
+	}
+	for _, flags := range []string{"--device cpu", "--modes fused", "--note busy", "--out elsewhere"} {
+		if got := of(strings.Fields(flags)...); got != first {
+			t.Errorf("%s: %s, want %s", flags, got, first)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func TestFullDisk(t *testing.T) {
 	f := newFolder(t)
 	args := runArgs(f, source, s.base(), "--work", filepath.Join(dir, "work"))
 	o := must(t, cli.Failed, args...)
-	if !strings.Contains(o.stderr, "no space left") || !strings.Contains(o.stderr, "free some space") {
+	if !strings.Contains(o.stderr, "no space left") || strings.Count(o.stderr, "free some space") != 1 {
 		t.Error(o)
 	}
 	s.outlive(t)

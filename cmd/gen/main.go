@@ -93,7 +93,7 @@ func (g *gen) exit(ctx context.Context, err error) int {
 		fmt.Fprintf(g.stderr, "gen: %v%s\nthe answers so far are kept; run the same command again later\n", err, remedy(err))
 		return cli.Retry
 	}
-	fmt.Fprintf(g.stderr, "gen: %v%s\n", err, remedy(err))
+	fmt.Fprintf(g.stderr, "gen: %s%s\n", cli.Text(err), remedy(err))
 	return cli.Failed
 }
 

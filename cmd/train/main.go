@@ -80,7 +80,7 @@ func (t *train) exit(ctx context.Context, err error) int {
 		fmt.Fprintf(t.stderr, "train: %v\nrun the same command again later\n", err)
 		return cli.Retry
 	}
-	fmt.Fprintf(t.stderr, "train: %v\n", err)
+	fmt.Fprintf(t.stderr, "train: %s\n", cli.Text(err))
 	return cli.Failed
 }
 

@@ -47,6 +47,18 @@ func NameFlag(err error) error {
 	return err
 }
 
+// Text returns the text of an error without lines that repeat an earlier one. A file that remembers its first error
+// returns it again when it is closed, and then it is in a joined error twice.
+func Text(err error) string {
+	var lines []string
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
 // Flags is a flag set whose help keeps the order and the groups in which flags were added.
 type Flags struct {
 	*flag.FlagSet

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -128,5 +130,21 @@ func TestFiles(t *testing.T) {
 	}
 	if err := new(Files).Set(" "); err == nil {
 		t.Error("an empty path was taken")
+	}
+}
+
+func TestText(t *testing.T) {
+	full := errors.New("disk full")
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{full, "disk full"},
+		{errors.Join(full, errors.New("another"), full), "disk full\nanother"},
+		{errors.Join(fmt.Errorf("log: %w", full), full), "log: disk full\ndisk full"},
+	} {
+		if got := Text(c.err); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package plot
 
 import (
-	"fmt"
 	"math"
 	"unicode/utf8"
 )
@@ -61,14 +60,14 @@ func (b *Bars) SVG() []byte {
 			d.Add(`<text x="%.1f" y="%.1f">not measured</text>`, one+8, middle+4.5)
 			continue
 		}
-		end, value := p.X(bar.Ratio), fmt.Sprintf("%.3g×", bar.Ratio)
+		end, value := p.X(bar.Ratio), Digits(bar.Ratio, 3)+"×"
 		d.Add(`<rect class="f%d" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, bar.Color%len(colors), min(one, end), y+4,
 			max(math.Abs(end-one), 1), barHeight-8)
 		far := max(one, end)
 		if bar.noisy() {
 			low, high := p.X(bar.Ratio/(1+bar.Noise)), p.X(bar.Ratio*(1+bar.Noise))
 			d.Add(`<path class="noise" d="M%.1f %.1fH%.1f"/>`, low, middle, high)
-			far, value = max(far, high), value+fmt.Sprintf(" ±%.2g%%", 100*bar.Noise)
+			far, value = max(far, high), value+" ±"+Digits(100*bar.Noise, 2)+"%"
 		}
 		d.Add(`<text class="name" x="%.1f" y="%.1f">%s</text>`, far+8, middle+4.5, value)
 	}

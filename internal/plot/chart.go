@@ -276,7 +276,11 @@ func (a Axis) ticks(values []float64, n int) (at []float64, text []string) {
 		}
 	}
 	for _, v := range at {
-		text = append(text, Short(v))
+		s := Short(v)
+		if exact := Digits(v, 6); len(s) > len(exact) { // 16384, not 16.384k
+			s = exact
+		}
+		text = append(text, s)
 	}
 	return at, text
 }

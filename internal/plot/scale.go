@@ -106,6 +106,15 @@ func Short(v float64) string {
 // Significant formats a number with at most five significant digits.
 func Significant(v float64) string { return strconv.FormatFloat(v, 'g', 5, 64) }
 
+// Digits formats a number with at most n significant digits, but a large one as an integer, not with an exponent.
+func Digits(v float64, n int) string {
+	s := strconv.FormatFloat(v, 'g', n, 64)
+	if math.Abs(v) < 1e15 && strings.Contains(s, "e+") {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return s
+}
+
 // Power formats a learning rate as people write it: 2e-5.
 func Power(v float64) string {
 	if v == 0 {

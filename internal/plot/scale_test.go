@@ -36,6 +36,8 @@ func TestTicks(t *testing.T) {
 		{Fixed(1.5e6, 2e5), "1.5M"}, {Fixed(2e9, 1e9), "2G"}, {Fixed(999999, 1), "999999"},
 		{Short(0), "0"}, {Short(250), "250"}, {Short(9999), "9999"}, {Short(20000), "20k"}, {Short(1.5e6), "1.5M"},
 		{Short(2e9), "2G"},
+		{Digits(0.12345, 3), "0.123"}, {Digits(12, 3), "12"}, {Digits(999.7, 3), "1000"}, {Digits(4278.6, 3), "4279"},
+		{Digits(-120.4, 2), "-120"}, {Digits(1e-7, 3), "1e-07"}, {Digits(1e20, 3), "1e+20"}, {Digits(math.NaN(), 3), "NaN"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s, want %s", c.got, c.want)

@@ -80,7 +80,8 @@ func (o *Options) progress(doing, what string, share float64) {
 // there is no sandbox for it (see [data.Grade]). If a question cannot be asked, for example because it is longer than a
 // model's context, its Answer has the error.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	r := &Report{Of: len(o.Questions), After: o.After, MaxTokens: o.MaxTokens, Style: o.Style.Name, ToneThreshold: o.Style.MinScore}
+	r := &Report{Of: len(o.Questions), After: o.After, MaxTokens: o.MaxTokens, Style: o.Style.Name,
+		ToneThreshold: o.Style.MinScore}
 	if o.Python != "" {
 		v, err := o.run(ctx, []data.Trial{{Code: "import sys\nprint(sys.version.split()[0])"}})
 		if err == nil && !v[0].Right {

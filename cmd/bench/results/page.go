@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"restyle/internal/cli"
+	"restyle/internal/plot"
 )
 
 // A Section is what a page says about a table besides its rows.
@@ -186,10 +187,8 @@ func (c Column) cell(r Row) string {
 		return strconv.FormatFloat(100*n, 'f', percentDecimals(n), 64)
 	case c.Type == Integer:
 		return strconv.FormatFloat(n, 'f', 0, 64)
-	case math.Abs(n) >= 1000 && math.Abs(n) < 1e15:
-		return strconv.FormatFloat(n, 'f', 0, 64)
 	}
-	return strconv.FormatFloat(n, 'g', 3, 64)
+	return plot.Digits(n, 3)
 }
 
 func percentDecimals(share float64) int {

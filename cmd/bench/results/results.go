@@ -230,33 +230,50 @@ type Book struct {
 
 // Open continues the results.json of a directory, or begins one. Rows that were measured on another machine or by
 // another version are not mixed with new ones: then Open keeps the old file under another name, which it returns, and
-// begins anew. With dir "", nothing is kept.
+// begins anew. With dir "", nothing is kept. If nothing can be written to dir, Open says so, before anything is measured.
 func Open(dir string, m Machine) (b *Book, kept string, err error) {
 	b = &Book{File{Format: Format, Machine: m}, dir}
 	if dir == "" {
 		return b, "", nil
 	}
+	file := filepath.Join(dir, "results.json")
 	old, err := Load(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return b, "", os.MkdirAll(dir, 0o755)
-	case err != nil:
+	if errors.Is(err, fs.ErrNotExist) {
+		err = os.MkdirAll(dir, 0o755)
+	} else if err != nil {
+		err = fmt.Errorf("%w: move it away, or name another directory", err)
+	}
+	if err != nil {
 		return nil, "", err
+	}
+	if f, err := disk.Create(file, 0o644); err != nil {
+		return nil, "", err
+	} else if err = f.Discard(); err != nil {
+		return nil, "", err
+	}
+	switch {
+	case old == nil:
+		return b, "", nil
 	case old.Machine == m:
 		b.File = *old
 		return b, "", nil
 	}
-	kept, err = disk.MoveToBackup(filepath.Join(dir, "results.json"))
+	kept, err = disk.MoveToBackup(file)
 	return b, kept, err
 }
 
 // Begin returns the table with the name of t, with the rows that it has if everything else is as in t. Otherwise it is
-// t, without the old rows; replaced tells that there were some.
-func (b *Book) Begin(t Table) (table *Table, replaced bool) {
+// t, without the old rows; if there were some, Begin keeps the old file under another name, which it returns.
+func (b *Book) Begin(t Table) (table *Table, kept string, err error) {
 	if old := b.Table(t.Name); old != nil {
 		same := old.Settings == t.Settings && slices.Equal(old.Columns, t.Columns)
 		if !same {
-			replaced, old.Rows = len(old.Rows) > 0, nil
+			if len(old.Rows) > 0 && b.Dir != "" {
+				if kept, err = disk.Backup(filepath.Join(b.Dir, "results.json")); err != nil {
+					return nil, "", err
+				}
+			}
+			old.Rows = nil
 		}
 		if same && !slices.Contains(strings.Split(old.Command, "\n"), t.Command) { // another command adds rows
 			t.Command = old.Command + "\n" + t.Command
@@ -264,10 +281,10 @@ func (b *Book) Begin(t Table) (table *Table, replaced bool) {
 			t.Command = old.Command
 		}
 		old.Title, old.Command, old.Settings, old.Columns = t.Title, t.Command, t.Settings, t.Columns
-		return old, replaced
+		return old, kept, nil
 	}
 	b.Tables = append(b.Tables, &t)
-	return &t, false
+	return &t, "", nil
 }
 
 // Add adds a row to one of the book's tables, in place of one with the same keys, and saves the book.

@@ -3,6 +3,7 @@ package results
 import (
 	"bytes"
 	"encoding/json"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/disk"
 	"restyle/internal/expect"
 )
 
@@ -41,9 +43,9 @@ func TestResume(t *testing.T) {
 	if err != nil || kept != "" {
 		t.Fatal(kept, err)
 	}
-	tab, replaced := b.Begin(*table())
-	if replaced {
-		t.Error("replaced")
+	tab, kept, err := b.Begin(*table())
+	if kept != "" || err != nil {
+		t.Error(kept, err)
 	}
 	for _, op := range []string{"add", "mul"} {
 		if err := b.Add(tab, row(op, 1, 0.1)); err != nil {
@@ -60,38 +62,57 @@ func TestResume(t *testing.T) {
 	if err != nil || kept != "" {
 		t.Fatal(kept, err)
 	}
-	tab, replaced = b.Begin(*table())
-	if replaced || len(tab.Rows) != 2 || !tab.Done(Row{"op": "mul", "rows": 2.0}) ||
+	tab, kept, err = b.Begin(*table())
+	if kept != "" || err != nil || len(tab.Rows) != 2 || !tab.Done(Row{"op": "mul", "rows": 2.0}) ||
 		tab.Done(Row{"op": "mul", "rows": 3.0}) {
-		t.Errorf("%v, %+v", replaced, tab)
+		t.Errorf("%q, %v, %+v", kept, err, tab)
 	}
 	more := *table()
 	more.Command = "bench kernels --op add"
 	for range 2 {
-		if tab, _ = b.Begin(more); tab.Command != "bench kernels\nbench kernels --op add" {
+		if tab, _, _ = b.Begin(more); tab.Command != "bench kernels\nbench kernels --op add" {
 			t.Errorf("%q", tab.Command)
 		}
 	}
 	other := *table()
 	other.Settings = "200"
-	if tab, replaced = b.Begin(other); !replaced || len(tab.Rows) != 0 || tab.Settings != "200" || len(b.Tables) != 1 {
-		t.Errorf("%v, %+v", replaced, tab)
+	if tab, kept, err = b.Begin(other); err != nil || filepath.Base(kept) != "results.json.bak" || len(tab.Rows) != 0 ||
+		tab.Settings != "200" || len(b.Tables) != 1 {
+		t.Errorf("%q, %v, %+v", kept, err, tab)
+	}
+	if err := b.Add(tab, row("add", 1, 0.1)); err != nil {
+		t.Fatal(err)
+	}
+	if old, err := Load(kept); err != nil || len(old.Table("kernels").Rows) != 2 {
+		t.Errorf("%+v, %v", old, err)
 	}
 	m.Version = "2"
 	b, kept, err = Open(dir, m)
-	if err != nil || filepath.Base(kept) != "results.json.bak" || len(b.Tables) != 0 {
+	if err != nil || filepath.Base(kept) != "results.json.bak.2" || len(b.Tables) != 0 {
 		t.Errorf("%q, %v, %+v", kept, err, b)
 	}
-	if old, err := Load(kept); err != nil || len(old.Table("kernels").Rows) != 2 {
+	if old, err := Load(kept); err != nil || len(old.Table("kernels").Rows) != 1 {
 		t.Errorf("%+v, %v", old, err)
 	}
 	if b, _, err = Open("", m); err != nil || b.Add(table(), row("add", 1, 1)) != nil || b.Save() != nil {
 		t.Error(err)
 	}
 	os.WriteFile(filepath.Join(dir, "results.json"), []byte("{"), 0o644)
-	if _, _, err = Open(dir, m); err == nil {
-		t.Error("a damaged file was replaced")
-	}
+	_, _, err = Open(dir, m)
+	expect.Error(t, err, "results.json: not the results of a measurement", ": move it away, or name another directory")
+}
+
+// TestOpenUnwritable checks that a directory in which nothing can be written is an error at once.
+func TestOpenUnwritable(t *testing.T) {
+	dir := t.TempDir()
+	defer disk.Watch(func(op string, _ ...string) error {
+		if op == "create" {
+			return fs.ErrPermission
+		}
+		return nil
+	})()
+	_, _, err := Open(dir, Machine{})
+	expect.Error(t, err, dir, "permission denied")
 }
 
 func TestParse(t *testing.T) {
@@ -167,7 +188,10 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tab, _ := b.Begin(*table())
+	tab, _, err := b.Begin(*table())
+	if err != nil {
+		t.Fatal(err)
+	}
 	add := row("a|<dd>", 1234.5678, 0.0123)
 	add["raw"] = 1.0 / 3
 	for _, r := range []Row{add, {"op": "int8", "rows": 2.0, "why": "not yet"}} {
