@@ -70,6 +70,7 @@ type Engine struct {
 
 	vocab  int
 	ends   map[int32]bool // end-of-answer tokens
+	chunk  int            // number of tokens of a prompt that the model reads between two checks of the caller's context
 	extend func(ids []int32) (logits []float32, err error)
 	greedy func(ids []int32) (id int32, logits []float32, err error) // see model.Model.Greedy; may be nil
 	trim   func(n int)
@@ -140,6 +141,7 @@ func New(m *model.Model, context int, ends []int32) (*Engine, error) {
 	}
 	e := &Engine{
 		Context: context, Model: m, vocab: m.Config().Vocab, ends: map[int32]bool{},
+		chunk:  m.PrefillChunk(),
 		extend: func(ids []int32) ([]float32, error) { return m.Extend(cache, ids) },
 		trim:   cache.Trim,
 		slides: m.Config().LearnedPositions,

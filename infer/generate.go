@@ -74,9 +74,6 @@ type Generation struct {
 	over    bool
 }
 
-// prefillChunk is the number of tokens of a prompt that the model reads between two checks of the caller's context.
-const prefillChunk = 512
-
 // Start starts the answer to a prompt. If the prompt starts with tokens that the KV cache still holds, the model reads
 // only the rest. The engine's previous Generation, if it has not ended, fails. A prompt that leaves no room in the
 // context is an error, and so is an id outside the vocabulary.
@@ -201,7 +198,7 @@ func (g *Generation) choose(ctx context.Context) (id int32, err error) {
 	e := g.e
 	after := func(err error) error { return fmt.Errorf("after token %d: %w", len(e.cached), err) }
 	var logits []float32
-	for ids := range slices.Chunk(g.feed, prefillChunk) {
+	for ids := range slices.Chunk(g.feed, e.chunk) {
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}

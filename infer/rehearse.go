@@ -21,7 +21,7 @@ func Rehearse(m *model.Model, tokens int) error {
 	}
 	_, err = m.Extend(cache, make([]int32, tokens-1))
 	err = errors.Join(err, cache.Close())
-	m.Device().Untimed(func() { err = errors.Join(err, rehearseLengths(m, min(tokens-1, prefillChunk))) })
+	m.Device().Untimed(func() { err = errors.Join(err, rehearseLengths(m, min(tokens-1, m.PrefillChunk()))) })
 	return err
 }
 

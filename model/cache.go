@@ -23,6 +23,19 @@ type KVCache struct {
 // busy, few enough to keep their activations small.
 const prefillChunk = 512
 
+// maxPrefillChunk is the maximum for a mixture of experts on a GPU. Each expert gets only some of the tokens, and reading
+// its weights takes as long for a few as for some hundred.
+const maxPrefillChunk = 2048
+
+// PrefillChunk returns the number of tokens of a long prompt that Extend computes at once.
+func (m *Model) PrefillChunk() int {
+	n := prefillChunk
+	if x := m.cfg.Mixture; x != nil && !m.dev.IsCPU() {
+		n = min(maxPrefillChunk, n*x.Experts/x.PerToken)
+	}
+	return min(n, m.cfg.Positions())
+}
+
 // NewKVCache allocates a cache for sequences of up to capacity tokens.
 func (m *Model) NewKVCache(capacity int) (*KVCache, error) {
 	if capacity < 1 || capacity > m.cfg.Positions() {
@@ -114,7 +127,7 @@ func (m *Model) extendBy(c *KVCache, ids []int32, choiceOnly bool) (logits tenso
 	}
 	if m.extendArena == nil {
 		arena, err := m.dev.NewArena("activations of Extend",
-			kernels.SizeOf(func(arena *kernels.Arena) { m.allocExtend(arena, min(prefillChunk, m.cfg.Positions())) }))
+			kernels.SizeOf(func(arena *kernels.Arena) { m.allocExtend(arena, m.PrefillChunk()) }))
 		if err != nil {
 			return logits, err
 		}
@@ -124,7 +137,7 @@ func (m *Model) extendBy(c *KVCache, ids []int32, choiceOnly bool) (logits tenso
 		return logits, err
 	}
 	for len(ids) > 0 {
-		n := min(len(ids), prefillChunk)
+		n := min(len(ids), m.PrefillChunk())
 		if m.extendPass == nil || m.extendPass.rows != n { // decoding has the same n token after token
 			m.extendArena.Release(0)
 			m.extendPass = m.allocExtend(m.extendArena, n)

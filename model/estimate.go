@@ -27,7 +27,7 @@ func MemoryOf(dev *kernels.Device, f kernels.Fused, cfg Config, opts Options) Me
 	}
 	if opts.Context > 0 {
 		s.KVCache = kernels.SizeOf(func(arena *kernels.Arena) { m.allocCache(arena, opts.Context) }) +
-			kernels.SizeOf(func(arena *kernels.Arena) { m.allocExtend(arena, min(prefillChunk, cfg.Positions())) })
+			kernels.SizeOf(func(arena *kernels.Arena) { m.allocExtend(arena, m.PrefillChunk()) })
 	}
 	swiGLU, gelu := cfg.Inner, 0
 	if cfg.GELU != "" {
@@ -50,9 +50,9 @@ func MemoryOf(dev *kernels.Device, f kernels.Fused, cfg Config, opts Options) Me
 		s.Scratch = dev.ScratchOf(f, sizes)
 	}
 	if opts.Context > 0 { // prefill goes through in chunks
-		sizes.Pairs = cfg.pairs(min(prefillChunk, opts.Context))
-		sizes.Rows, sizes.Longest, sizes.Logits, sizes.Backward, sizes.Context = min(prefillChunk, opts.Context),
-			min(prefillChunk, opts.Context), 0, false, opts.Context
+		rows := min(m.PrefillChunk(), opts.Context)
+		sizes.Rows, sizes.Longest, sizes.Pairs = rows, rows, cfg.pairs(rows)
+		sizes.Logits, sizes.Backward, sizes.Context = 0, false, opts.Context
 		s.Scratch = max(s.Scratch, dev.ScratchOf(f, sizes))
 	}
 	return s

@@ -85,6 +85,50 @@ func TestExpertsOfOneToken(t *testing.T) {
 	}
 }
 
+// TestLongPromptOfExperts checks how many tokens of a prompt are read at once, and that a GPU that reads more of them
+// gives the CPU's logits, in the memory that was planned.
+func TestLongPromptOfExperts(t *testing.T) {
+	cfg := shapes["qwen3_moe, every second layer"]
+	cfg.Layers, cfg.MaxPositions = 3, 5000
+	cpu, gpu := device(t, kernels.Options{}), testGPU(t, kernels.Options{Fused: kernels.All()})
+	for _, c := range []struct {
+		experts, perToken, positions int
+		cpu, gpu                     int
+	}{
+		{0, 0, 5000, 512, 512}, {6, 3, 5000, 512, 1024}, {8, 2, 5000, 512, 2048}, {64, 4, 5000, 512, 2048},
+		{6, 5, 5000, 512, 614}, {8, 2, 700, 512, 700}, {8, 2, 100, 100, 100},
+	} {
+		at := cfg
+		if at.MaxPositions, at.Mixture = c.positions, nil; c.experts > 0 {
+			at.Mixture = &Mixture{Experts: c.experts, PerToken: c.perToken}
+		}
+		of := func(d *kernels.Device) int { return (&Model{cfg: at, dev: d}).PrefillChunk() }
+		if of(cpu) != c.cpu || of(gpu) != c.gpu {
+			t.Errorf("%d of %d experts, %d positions: %d and %d tokens at once, want %d and %d", c.perToken, c.experts,
+				c.positions, of(cpu), of(gpu), c.cpu, c.gpu)
+		}
+	}
+	const tokens = 520 // more than 512
+	ids := sequence(cfg, 3, tokens).IDs
+	var of [2][]float32
+	for i, d := range []*kernels.Device{cpu, gpu} {
+		options := Options{DType: tensor.F32, Context: tokens}
+		m := open(t, d, cfg, options)
+		cache, err := m.NewKVCache(tokens)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cache.Close()
+		of[i] = extend(t, m, cache, ids...)
+		if got, planned := d.ScratchPeak(), MemoryOf(d, d.Fused(), cfg, options).Scratch; got > planned {
+			t.Errorf("%s: operations needed %d bytes of scratch memory, planned %d", d.Name(), got, planned)
+		}
+	}
+	if e := distance(of[1], of[0]); e > 1e-5 { // sums of F32 in another order
+		t.Errorf("a GPU's logits are off by %.2g", e)
+	}
+}
+
 // TestAuxiliaryLoss compares the load-balancing loss with its formula, and its gradient with differences: padding does
 // not count.
 func TestAuxiliaryLoss(t *testing.T) {
