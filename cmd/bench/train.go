@@ -104,9 +104,10 @@ func runTrain(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 var trainModes = []string{"standard", "fused", "torch-eager", "torch-compile"}
 
 func checkModes(list string) error {
-	for m := range strings.SplitSeq(list, ",") {
-		if !slices.Contains(trainModes, m) {
-			return fmt.Errorf("--modes %q: must be of %s", m, strings.Join(trainModes, ", "))
+	modes := strings.Split(list, ",")
+	for i, m := range modes {
+		if !slices.Contains(trainModes, m) || slices.Contains(modes[:i], m) {
+			return fmt.Errorf("--modes %q: must be of %s, each once", m, strings.Join(trainModes, ", "))
 		}
 	}
 	return nil
@@ -346,12 +347,15 @@ func (o *trainOptions) train(ctx context.Context, s *session, plan *trainer.Plan
 			continue
 		}
 		s.status.Draw("saving")
-		if err := work.save(modes); err != nil {
+		err := work.save(modes)
+		switch {
+		case stop && err != nil:
 			return 0, 0, stopError{fmt.Errorf("stopped after step %d: %w", work.Steps, err)}
-		}
-		if stop {
+		case stop:
 			return 0, 0, stopError{fmt.Errorf("stopped after step %d of %d: the same command continues", work.Steps,
 				plan.Steps)}
+		case err != nil:
+			fmt.Fprintf(s.status, "bench train: %v: the run goes on\n", err)
 		}
 		saved = time.Now()
 	}

@@ -47,8 +47,11 @@ def main():
     for line in sys.stdin:
         step = json.loads(line)
         if "save" in step:
-            torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, step["save"])
-            answer()
+            try:
+                torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, step["save"])
+                answer()
+            except (OSError, RuntimeError) as e:
+                answer(error=str(e))
             continue
         if "load" in step:
             state = torch.load(step["load"], map_location="cpu", weights_only=True)

@@ -221,7 +221,7 @@ func TestTrainWithoutTorch(t *testing.T) {
 
 func TestTrainRefuses(t *testing.T) {
 	for args, want := range map[string]string{"--modes warp": `--modes "warp": must be of standard`,
-		"--rows 0":  "--rows 0",
+		"--modes fused,fused": "each once", "--rows 0": "--rows 0",
 		"--batch 0": "batch 0", "--steps -1": "--steps -1"} {
 		if code, _, stderr := bench(t, append([]string{"train"}, strings.Fields(args)...)...); code != cli.Usage ||
 			!strings.Contains(stderr, want) {

@@ -113,6 +113,7 @@ type torchAnswer struct {
 	Loss    float64 `json:"loss"`
 	Seconds float64 `json:"seconds"`
 	Memory  int64   `json:"memory"`
+	Error   string  `json:"error"`
 }
 
 // ask sends a line and returns the answer to it.
@@ -126,6 +127,9 @@ func (t *torch) ask(line any) (a torchAnswer, err error) {
 	}
 	if err := json.Unmarshal(text, &a); err != nil {
 		return a, fmt.Errorf("PyTorch's program answered %.200q: %w", text, err)
+	}
+	if a.Error != "" {
+		return a, fmt.Errorf("PyTorch's program: %s", a.Error)
 	}
 	return a, nil
 }
