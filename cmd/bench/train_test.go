@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -267,6 +268,21 @@ func TestPart(t *testing.T) {
 	} {
 		if most, step := part(c.a, c.b, 0x1p-9); math.Abs(most-c.most) > 1e-6 || step != c.step {
 			t.Errorf("%v %v: %v from step %d", c.a, c.b, most, step)
+		}
+	}
+}
+
+// TestTorchAnswers checks the errors of answers that are none.
+func TestTorchAnswers(t *testing.T) {
+	for answer, want := range map[string]string{
+		"":                            "ended: EOF: no memory",
+		"Loading weights\n":           `answered "Loading weights\n"`,
+		`{"error": "no room"}` + "\n": "PyTorch's program: no room",
+	} {
+		p := &torch{in: io.Discard, out: bufio.NewReader(strings.NewReader(answer)),
+			errs: bytes.NewBufferString("Traceback\nno memory\n")}
+		if _, err := p.ask("a step"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", answer, err, want)
 		}
 	}
 }
