@@ -72,7 +72,7 @@ func TestStoppedEvaluations(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			state, err := readState(found.Dir)
+			state, err := ReadState(found.Dir)
 			// If an evaluation has only samples, the phase before them stops the run in them.
 			if err != nil || found.Step != at || state.Pending == "" || late && at != 3 {
 				t.Fatalf("stopped in the %s after step %d: %+v, %+v, %v; went on: %v", what, at, found, state, err, late)
@@ -198,8 +198,8 @@ func TestOlderCheckpoint(t *testing.T) {
 		t.Errorf("there were %d best weights at a time, beside %d checkpoints", most, s.Keep)
 	}
 	newest, older := checkpoint.Dir(CheckpointsIn(dir), 10), checkpoint.Dir(CheckpointsIn(dir), 6)
-	a, err1 := readState(newest)
-	b, err2 := readState(older)
+	a, err1 := ReadState(newest)
+	b, err2 := ReadState(older)
 	if err := errors.Join(err1, err2); err != nil || a.Best.Step == b.Best.Step {
 		t.Fatalf("the best weights are %+v and %+v, which shows nothing: %v", a.Best, b.Best, err)
 	}

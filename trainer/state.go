@@ -70,26 +70,7 @@ func (r *Run) save() error {
 		return err
 	}
 	root := CheckpointsIn(r.Dir)
-	err := checkpoint.Write(root, r.state.Step, func(dir string) error {
-		if err := r.saveModel(dir); err != nil {
-			return err
-		}
-		var tensors []hf.TensorData
-		for _, t := range r.Optimizer.State() {
-			tensors = append(tensors, hf.TensorData{Name: t.Name, DType: t.DType, Shape: t.Shape,
-				Write: func(w io.Writer) error { return r.download(w, t) }})
-		}
-		if err := hf.WriteSafetensors(filepath.Join(dir, optimizerName), nil, tensors); err != nil {
-			return err
-		}
-		r.state.Format, r.state.Updates, r.state.Scaler = formatNow, r.Optimizer.Steps(), r.Optimizer.Scaler
-		data, err := json.MarshalIndent(r.state, "", "  ")
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(dir, stateName), append(data, '\n'), 0o666)
-	})
-	if err != nil {
+	if err := checkpoint.Write(root, r.state.Step, r.fill); err != nil {
 		return err
 	}
 	r.saved, r.freshMetrics = true, false
@@ -100,6 +81,34 @@ func (r *Run) save() error {
 		r.Hooks.Saved(Saved{r.state.Step, checkpoint.Dir(root, r.state.Step), time.Since(start).Seconds()})
 	}
 	return nil
+}
+
+// SaveState writes the state after a number of calls of Update, for callers that take the steps themselves, into a
+// directory. A run that has it as From continues there. Call Start before the first step.
+func (r *Run) SaveState(dir string, steps int) error {
+	r.state.Step = steps
+	return r.fill(dir)
+}
+
+// fill writes the files of a checkpoint.
+func (r *Run) fill(dir string) error {
+	if err := r.saveModel(dir); err != nil {
+		return err
+	}
+	var tensors []hf.TensorData
+	for _, t := range r.Optimizer.State() {
+		tensors = append(tensors, hf.TensorData{Name: t.Name, DType: t.DType, Shape: t.Shape,
+			Write: func(w io.Writer) error { return r.download(w, t) }})
+	}
+	if err := hf.WriteSafetensors(filepath.Join(dir, optimizerName), nil, tensors); err != nil {
+		return err
+	}
+	r.state.Format, r.state.Updates, r.state.Scaler = formatNow, r.Optimizer.Steps(), r.Optimizer.Scaler
+	data, err := json.MarshalIndent(r.state, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, stateName), append(data, '\n'), 0o666)
 }
 
 // saveModel writes the current weights in the Hugging Face layout.
@@ -150,7 +159,7 @@ func (r *Run) loadChecked(ctx context.Context, dir string) error {
 
 // restore reads the state that save wrote.
 func (r *Run) restore(ctx context.Context, dir string) error {
-	s, err := readState(dir)
+	s, err := ReadState(dir)
 	if err != nil {
 		return err
 	}
@@ -240,8 +249,8 @@ func (r *Run) restoreOptimizer(path string) error {
 	return nil
 }
 
-// readState reads the state.json of a checkpoint.
-func readState(dir string) (s State, err error) {
+// ReadState reads the state.json of a checkpoint.
+func ReadState(dir string) (s State, err error) {
 	data, err := os.ReadFile(filepath.Join(dir, stateName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, fmt.Errorf("checkpoint %s has no %s: it is a model, not the state of a run", dir, stateName)

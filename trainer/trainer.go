@@ -290,7 +290,7 @@ func (r *Run) removeBest(but *Best) error {
 	}
 	known := []*Best{but}
 	for _, step := range steps {
-		s, err := readState(checkpoint.Dir(root, step))
+		s, err := ReadState(checkpoint.Dir(root, step))
 		if of := new(fs.PathError); errors.As(err, &of) && !errors.Is(err, fs.ErrNotExist) {
 			return nil // try again later: this one may be intact
 		}

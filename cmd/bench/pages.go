@@ -268,10 +268,14 @@ func processor() string {
 // exit prints how a measurement ended and returns its exit code.
 func (o *pageOptions) exit(ctx context.Context, name string, err error, stderr io.Writer) int {
 	var usage *cli.UsageError
+	var stop stopError
 	switch {
 	case errors.As(err, &usage):
 		fmt.Fprintf(stderr, "bench %s: %v\nsee bench %[1]s -h\n", name, usage)
 		return cli.Usage
+	case errors.As(err, &stop):
+		fmt.Fprintf(stderr, "bench %s: %v\n", name, stop)
+		return cli.Failed
 	case ctx.Err() != nil && o.out == "":
 		fmt.Fprintf(stderr, "bench %s: stopped; nothing is kept without --out\n", name)
 		return cli.Failed

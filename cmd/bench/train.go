@@ -36,8 +36,11 @@ the next. It prints the time of a step and of the epoch, and where the losses pa
   bench train --steps 20
 
 Modes: standard and fused are restyle's. torch-eager and torch-compile are PyTorch's, by
-cmd/bench/train_pytorch.py, and are left out if python3 has no torch and transformers. The modes are
-compared step by step, so a run that was interrupted starts from the first step again.`
+cmd/bench/train_pytorch.py, and are left out if python3 has no torch and transformers.
+
+After Ctrl-C, with --out, it finishes the step of all modes and saves their state in DIR/train.work,
+as it does every ten minutes. The same command continues from there, with the same losses. The time
+of the epoch then includes compiling again.`
 
 // trainOptions are the flags.
 type trainOptions struct {
@@ -101,9 +104,10 @@ func runTrain(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 var trainModes = []string{"standard", "fused", "torch-eager", "torch-compile"}
 
 func checkModes(list string) error {
-	for m := range strings.SplitSeq(list, ",") {
-		if !slices.Contains(trainModes, m) {
-			return fmt.Errorf("--modes %q: must be of %s", m, strings.Join(trainModes, ", "))
+	modes := strings.Split(list, ",")
+	for i, m := range modes {
+		if !slices.Contains(trainModes, m) || slices.Contains(modes[:i], m) {
+			return fmt.Errorf("--modes %q: must be of %s, each once", m, strings.Join(trainModes, ", "))
 		}
 	}
 	return nil
@@ -157,13 +161,13 @@ var curveColumns = []results.Column{
 
 // A trainMode trains one step after another.
 type trainMode struct {
-	name    string
-	with    string // versions of another program
-	step    func(ctx context.Context, step int) (loss, seconds float64, err error)
-	memory  func() int64
-	close   func() error
-	losses  []float64
-	seconds []float64
+	progress
+	name   string
+	with   string // versions of another program
+	step   func(step int) (loss, seconds float64, err error)
+	memory func() int64
+	save   func(dir string, steps int) error // the state after some steps
+	close  func() error
 }
 
 // decisive returns the settings that decide what rows mean, other than their keys.
@@ -179,16 +183,12 @@ func (o *trainOptions) decisive() string {
 
 // measure trains all modes, unless all of them were measured.
 func (o *trainOptions) measure(ctx context.Context, s *session) (err error) {
-	settings := o.decisive()
-	table, err := s.table(results.Table{Name: "train", Title: "Training", Columns: trainColumns, Settings: settings})
+	table, err := s.table(results.Table{Name: "train", Title: "Training", Columns: trainColumns, Settings: o.decisive()})
 	if err != nil {
 		return err
 	}
-	row := func(mode string) results.Row {
-		return results.Row{"mode": mode, "model": o.model, "type": o.settings.DType.String()}
-	}
 	names := strings.Split(o.modes, ",")
-	if !slices.ContainsFunc(names, func(m string) bool { return !table.Done(row(m)) }) {
+	if !slices.ContainsFunc(names, func(m string) bool { return !table.Done(o.row(m)) }) {
 		return nil
 	}
 	base, err := hf.Open(ctx, nil, o.model)
@@ -199,11 +199,15 @@ func (o *trainOptions) measure(ctx context.Context, s *session) (err error) {
 	if err != nil {
 		return err
 	}
-	work, err := os.MkdirTemp("", "bench-train-")
+	temp, err := os.MkdirTemp("", "bench-train-")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
+	work, err := o.openWork(s)
+	if err != nil {
+		return err
+	}
 	var modes []*trainMode
 	var absent []results.Row
 	defer func() {
@@ -213,42 +217,30 @@ func (o *trainOptions) measure(ctx context.Context, s *session) (err error) {
 	}()
 	for _, name := range names {
 		s.status.Draw("opening " + name)
-		var m *trainMode
-		var why error
-		if kind, torch := strings.CutPrefix(name, "torch-"); torch {
-			m, why = o.openTorch(ctx, kind, plan, work)
-		} else if m, err = o.openOwn(ctx, name, base, plan, work); err != nil {
+		m, why, err := o.openMode(ctx, name, base, plan, temp, work)
+		if err != nil {
 			return err
 		}
 		if why != nil {
-			r := row(name)
+			r := o.row(name)
 			r["why"] = cli.Clean(why.Error())
-			absent = append(absent, r)
+			if !table.Done(r) {
+				absent = append(absent, r)
+			}
 			continue
 		}
-		m.name = name
+		m.name, m.progress = name, work.Modes[name]
 		modes = append(modes, m)
 	}
-	tokens, targets, err := o.train(ctx, s, plan, modes)
+	tokens, targets, err := o.train(ctx, s, plan, work, modes)
 	if err != nil {
 		return err
 	}
-	curves, err := s.table(results.Table{Name: "train-curve", Title: "Losses of the steps", Columns: curveColumns,
-		Settings: settings + " " + o.model})
-	if err != nil {
-		return err
-	}
-	curves.Rows = nil
 	for _, m := range modes {
-		r := row(m.name)
+		r := o.row(m.name)
 		o.fill(r, m, modes[0], tokens, targets)
 		if err := s.Add(table, r); err != nil {
 			return err
-		}
-		for i, loss := range m.losses {
-			c := results.Row{"mode": m.name, "step": float64(i + 1), "ms": 1e3 * m.seconds[i], "rate": plan.LR(i)}
-			c.Set("loss", loss)
-			curves.Rows = append(curves.Rows, c)
 		}
 	}
 	for _, r := range absent { // the first row is one that others are compared with
@@ -256,7 +248,53 @@ func (o *trainOptions) measure(ctx context.Context, s *session) (err error) {
 			return err
 		}
 	}
+	if err := o.addCurves(s, plan, modes); err != nil {
+		return err
+	}
+	return work.remove()
+}
+
+// row returns the keys of a mode's row.
+func (o *trainOptions) row(mode string) results.Row {
+	return results.Row{"mode": mode, "model": o.model, "type": o.settings.DType.String()}
+}
+
+// addCurves writes the losses of modes next to those of modes that earlier runs measured.
+func (o *trainOptions) addCurves(s *session, plan *trainer.Plan, modes []*trainMode) error {
+	curves, err := s.table(results.Table{Name: "train-curve", Title: "Losses of the steps", Columns: curveColumns,
+		Settings: fmt.Sprintf("%s, %s in %s", o.decisive(), o.model, o.settings.DType)})
+	if err != nil {
+		return err
+	}
+	for _, m := range modes {
+		curves.Rows = slices.DeleteFunc(curves.Rows, func(c results.Row) bool { return c.Text("mode") == m.name })
+		for i, loss := range m.Losses {
+			c := results.Row{"mode": m.name, "step": float64(i + 1), "ms": 1e3 * m.Seconds[i], "rate": plan.LR(i)}
+			c.Set("loss", loss)
+			curves.Rows = append(curves.Rows, c)
+		}
+	}
 	return s.Save()
+}
+
+// openMode opens a mode, where the unfinished run left it if there is one. why is the reason why a mode is absent.
+func (o *trainOptions) openMode(ctx context.Context, name string, base *hf.Checkpoint, plan *trainer.Plan, temp string,
+	work *trainWork) (m *trainMode, why, err error) {
+	from := work.from(name)
+	kind, torch := strings.CutPrefix(name, "torch-")
+	switch _, saved := work.Modes[name]; {
+	case !torch:
+		m, err = o.openOwn(ctx, name, base, plan, temp, from)
+	case from == "":
+		m, why = o.openTorch(ctx, kind, plan, temp, from)
+	case !saved:
+		why = errors.New("it was absent when the run began")
+	default:
+		if m, err = o.openTorch(ctx, kind, plan, temp, from); err != nil {
+			err = fmt.Errorf("%s: %w: the run in %s has this mode: delete that directory to begin again", name, err, work.dir)
+		}
+	}
+	return m, why, err
 }
 
 // plan plans one epoch of the rows.
@@ -279,49 +317,81 @@ func (o *trainOptions) plan(ctx context.Context, base *hf.Checkpoint) (*trainer.
 	return trainer.NewPlan(o.settings, set.Examples[:o.rows], nil)
 }
 
-// train takes the steps of all modes in turns.
-func (o *trainOptions) train(ctx context.Context, s *session, plan *trainer.Plan, modes []*trainMode) (tokens,
-	targets int, err error) {
+// train takes the steps of all modes in turns. If ctx ends, it saves their state after the step.
+func (o *trainOptions) train(ctx context.Context, s *session, plan *trainer.Plan, work *trainWork,
+	modes []*trainMode) (tokens, targets int, err error) {
+	saved := time.Now()
 	for step := range plan.Steps {
 		passes, _ := plan.Step(step)
 		for _, b := range passes {
 			tokens, targets = tokens+len(b.IDs), targets+b.Targets()
 		}
+		if step < work.Steps {
+			continue
+		}
 		for k := range modes {
-			if err := ctx.Err(); err != nil {
+			if err := ctx.Err(); err != nil && (k == 0 || work.dir == "") {
 				return 0, 0, err
 			}
 			m := modes[(step+k)%len(modes)]
 			s.status.Draw(fmt.Sprintf("step %d of %d, %s", step+1, plan.Steps, m.name))
-			loss, seconds, err := m.step(ctx, step)
+			loss, seconds, err := m.step(step)
 			if err != nil {
 				return 0, 0, fmt.Errorf("%s, step %d: %w", m.name, step+1, err)
 			}
-			m.losses, m.seconds = append(m.losses, loss), append(m.seconds, seconds)
+			m.Losses, m.Seconds, m.Memory = append(m.Losses, loss), append(m.Seconds, seconds), max(m.Memory, m.memory())
 		}
+		work.Steps++
+		stop := ctx.Err() != nil
+		if work.dir == "" || work.Steps == plan.Steps || !stop && time.Since(saved) < saveEvery {
+			continue
+		}
+		s.status.Draw("saving")
+		err := work.save(modes)
+		switch {
+		case stop && err != nil:
+			return 0, 0, stopError{fmt.Errorf("stopped after step %d: %w", work.Steps, err)}
+		case stop:
+			return 0, 0, stopError{fmt.Errorf("stopped after step %d of %d: the same command continues", work.Steps,
+				plan.Steps)}
+		case err != nil:
+			fmt.Fprintf(s.status, "bench train: %v: the run goes on\n", err)
+		}
+		saved = time.Now()
 	}
 	return tokens, targets, nil
 }
 
-// openOwn opens a run of this program.
-func (o *trainOptions) openOwn(ctx context.Context, name string, base *hf.Checkpoint, plan *trainer.Plan, work string) (
-	*trainMode, error) {
+// openOwn opens a run of this program: a new one, or the one whose state is in the directory from.
+func (o *trainOptions) openOwn(ctx context.Context, name string, base *hf.Checkpoint, plan *trainer.Plan,
+	temp, from string) (*trainMode, error) {
 	fused := kernels.Fused{}
 	if name == "fused" {
 		fused = kernels.All()
 	}
-	d, err := kernels.Open(o.device, kernels.Options{Threads: o.threads, Fused: fused,
-		NoBF16: o.settings.DType != tensor.BF16})
+	var was trainer.State
+	if from != "" {
+		var err error
+		if was, err = trainer.ReadState(from); err != nil {
+			return nil, err
+		}
+	}
+	d, _, err := trainer.OpenDevice(o.device, kernels.Options{Threads: o.threads, Fused: fused,
+		NoBF16: o.settings.DType != tensor.BF16}, was.Record)
 	if err != nil {
 		return nil, err
 	}
 	before := d.InUse()
-	run, err := trainer.NewJob(d, base, plan, trainer.JobOptions{}).Open(ctx, work, "")
+	run, err := trainer.NewJob(d, base, plan, trainer.JobOptions{Was: was.Record}).Open(ctx, temp, from)
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
+	end := func() error { return errors.Join(run.Close(), d.Close()) }
+	if err := run.Start(ctx); err != nil {
+		return nil, errors.Join(err, end())
+	}
 	return &trainMode{
-		step: func(_ context.Context, step int) (float64, float64, error) {
+		step: func(step int) (float64, float64, error) {
 			passes, _ := run.Plan.Step(step)
 			targets := 0
 			for _, b := range passes {
@@ -332,7 +402,8 @@ func (o *trainOptions) openOwn(ctx context.Context, name string, base *hf.Checkp
 			return res.Loss / float64(targets), time.Since(start).Seconds(), err
 		},
 		memory: func() int64 { return int64(d.InUse() - before) },
-		close:  func() error { return errors.Join(run.Close(), d.Close()) },
+		save:   run.SaveState,
+		close:  end,
 	}, nil
 }
 
@@ -341,9 +412,9 @@ var rounding = map[tensor.DType]float64{tensor.BF16: 0x1p-9, tensor.F32: 0x1p-24
 
 // fill computes what a mode's steps say.
 func (o *trainOptions) fill(r results.Row, m, first *trainMode, tokens, targets int) {
-	sample := measure.Sample{Seconds: m.seconds}
-	epoch, last := 0.0, m.losses[max(0, len(m.losses)-10):]
-	for _, s := range m.seconds {
+	sample := measure.Sample{Seconds: m.Seconds}
+	epoch, last := 0.0, m.Losses[max(0, len(m.Losses)-10):]
+	for _, s := range m.Seconds {
 		epoch += s
 	}
 	loss := 0.0
@@ -351,8 +422,8 @@ func (o *trainOptions) fill(r results.Row, m, first *trainMode, tokens, targets 
 		loss += l / float64(len(last))
 	}
 	for name, v := range map[string]float64{"time": 1e3 * sample.Median(), "noise": sample.Noise(),
-		"steps": float64(len(m.seconds)), "epoch": epoch, "tokens": float64(tokens), "rate": float64(tokens) / epoch,
-		"target_rate": float64(targets) / epoch, "memory": float64(m.memory()) / (1 << 20), "loss": loss} {
+		"steps": float64(len(m.Seconds)), "epoch": epoch, "tokens": float64(tokens), "rate": float64(tokens) / epoch,
+		"target_rate": float64(targets) / epoch, "memory": float64(m.Memory) / (1 << 20), "loss": loss} {
 		r.Set(name, v)
 	}
 	if m.with != "" {
@@ -361,7 +432,7 @@ func (o *trainOptions) fill(r results.Row, m, first *trainMode, tokens, targets 
 	if m == first {
 		return
 	}
-	most, parts := part(first.losses, m.losses, rounding[o.settings.DType])
+	most, parts := part(first.Losses, m.Losses, rounding[o.settings.DType])
 	r.Set("difference", most)
 	if parts > 0 {
 		r.Set("parts", float64(parts))

@@ -1,5 +1,6 @@
 """Trains the steps of `bench train` with PyTorch. It reads lines of JSON and answers each with one: the first line has the settings, and
-every other line a step, as `train --write-batches` writes them. It does nothing between two lines, so that modes can take turns.
+every other line a step, as `train --write-batches` writes them, or the name of a file to save the state to or to load it from. It does
+nothing between two lines, so that modes can take turns.
 
 Weights and AdamW's state are float32; if the type is bf16, the forward pass runs under autocast. The loss is the mean over the step's
 target tokens, and the gradient is clipped to the same norm.
@@ -35,7 +36,9 @@ def main():
     if s["threads"]:
         torch.set_num_threads(s["threads"])
     torch.manual_seed(0)
-    model = transformers.AutoModelForCausalLM.from_pretrained(s["model"], dtype=torch.float32, attn_implementation="sdpa").to(device).train()
+    # torch_dtype is the name that older versions of transformers know, too.
+    model = transformers.AutoModelForCausalLM.from_pretrained(s["model"], torch_dtype=torch.float32, attn_implementation="sdpa")
+    model.to(device).train()
     model.config.use_cache = False
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, betas=(s["beta1"], s["beta2"]), eps=s["eps"], weight_decay=s["decay"], fused=True)
     forward = torch.compile(model, dynamic=True) if s["mode"] == "compile" else model
@@ -43,6 +46,19 @@ def main():
 
     for line in sys.stdin:
         step = json.loads(line)
+        if "save" in step:
+            try:
+                torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, step["save"])
+                answer()
+            except (OSError, RuntimeError) as e:
+                answer(error=str(e))
+            continue
+        if "load" in step:
+            state = torch.load(step["load"], map_location="cpu", weights_only=True)
+            model.load_state_dict(state["model"])
+            optimizer.load_state_dict(state["optimizer"])
+            answer()
+            continue
         start = time.perf_counter()
         for group in optimizer.param_groups:
             group["lr"] = step["lr"]

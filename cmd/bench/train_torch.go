@@ -14,13 +14,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"restyle/data"
 	"restyle/trainer"
 )
 
-// openTorch starts PyTorch's program. It takes a step for each line that it gets, and answers with a line.
-func (o *trainOptions) openTorch(ctx context.Context, kind string, plan *trainer.Plan, work string) (_ *trainMode,
+// openTorch starts PyTorch's program, which continues where the state in the directory from ends, if that is not "". It
+// takes a step for each line that it gets, and answers with a line.
+func (o *trainOptions) openTorch(ctx context.Context, kind string, plan *trainer.Plan, temp, from string) (_ *trainMode,
 	err error) {
 	probe, err := exec.CommandContext(ctx, o.python, "-c", "import torch, transformers").CombinedOutput()
 	if err != nil {
@@ -32,7 +34,7 @@ func (o *trainOptions) openTorch(ctx context.Context, kind string, plan *trainer
 	}
 	dir := o.model
 	if dir == data.StarterName {
-		dir = filepath.Join(work, "base-"+kind)
+		dir = filepath.Join(temp, "base-"+kind)
 		files, err := data.StarterModel()
 		if err != nil {
 			return nil, err
@@ -41,11 +43,12 @@ func (o *trainOptions) openTorch(ctx context.Context, kind string, plan *trainer
 			return nil, err
 		}
 	}
-	script := filepath.Join(work, "train_pytorch.py")
+	script := filepath.Join(temp, "train_pytorch.py")
 	if err := os.WriteFile(script, trainTorch, 0o600); err != nil {
 		return nil, err
 	}
-	c := exec.CommandContext(ctx, o.python, script)
+	c := exec.CommandContext(context.WithoutCancel(ctx), o.python, script) // after Ctrl-C it still saves its state
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := c.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -64,6 +67,9 @@ func (o *trainOptions) openTorch(ctx context.Context, kind string, plan *trainer
 	about, err := t.ask(map[string]any{"model": dir, "mode": kind, "dtype": strings.ToLower(cfg.DType.String()),
 		"device": o.device, "batch": cfg.Batch, "beta1": cfg.Beta1, "beta2": cfg.Beta2, "eps": cfg.Eps,
 		"decay": cfg.WeightDecay, "clip": cfg.Clip, "threads": o.threads})
+	if err == nil && from != "" {
+		_, err = t.ask(map[string]any{"load": filepath.Join(from, torchState)})
+	}
 	end := func() error {
 		in.Close()
 		return c.Wait()
@@ -74,15 +80,22 @@ func (o *trainOptions) openTorch(ctx context.Context, kind string, plan *trainer
 	memory := int64(0)
 	return &trainMode{
 		with: about.Label,
-		step: func(_ context.Context, step int) (float64, float64, error) {
+		step: func(step int) (float64, float64, error) {
 			a, err := t.ask(json.RawMessage(steps[step]))
 			memory = a.Memory
 			return a.Loss, a.Seconds, err
 		},
 		memory: func() int64 { return memory },
-		close:  end,
+		save: func(dir string, _ int) error {
+			_, err := t.ask(map[string]any{"save": filepath.Join(dir, torchState)})
+			return err
+		},
+		close: end,
 	}, nil
 }
+
+// torchState is the file of the program's state in a mode's directory.
+const torchState = "state.pt"
 
 //go:embed train_pytorch.py
 var trainTorch []byte
@@ -100,6 +113,7 @@ type torchAnswer struct {
 	Loss    float64 `json:"loss"`
 	Seconds float64 `json:"seconds"`
 	Memory  int64   `json:"memory"`
+	Error   string  `json:"error"`
 }
 
 // ask sends a line and returns the answer to it.
@@ -113,6 +127,9 @@ func (t *torch) ask(line any) (a torchAnswer, err error) {
 	}
 	if err := json.Unmarshal(text, &a); err != nil {
 		return a, fmt.Errorf("PyTorch's program answered %.200q: %w", text, err)
+	}
+	if a.Error != "" {
+		return a, fmt.Errorf("PyTorch's program: %s", a.Error)
 	}
 	return a, nil
 }
