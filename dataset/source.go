@@ -276,7 +276,8 @@ func regular(path string) error {
 	case err != nil:
 		return err
 	case info.IsDir():
-		return fmt.Errorf("%s is a directory: name a file in it (.parquet, .json or .jsonl)", path)
+		return fmt.Errorf("%s is a directory: name a file in it (%s)", path,
+			strings.Join(extensions, ", "))
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a regular file (%s): save it to one first", path, info.Mode().Type())
 	case info.Size() == 0:

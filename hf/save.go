@@ -62,7 +62,8 @@ func save(dir string, from *Checkpoint, d *kernels.Device, params []model.Param,
 		return err
 	}
 	if free, err := disk.Free(dir); err == nil && need > free {
-		return fmt.Errorf("it needs %d bytes, but only %d are free: free some space", need, free)
+		return fmt.Errorf("it needs %.1f MiB, but only %.1f MiB are free: free some space", float64(need)/(1<<20),
+			float64(free)/(1<<20))
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -49,7 +49,9 @@ func TestBaseOf(t *testing.T) {
 		t.Errorf("quantize.json names %q, want %q", got, want)
 	}
 	// A pipe without a writer is no card, and is not waited for.
-	if err := errors.Join(os.Remove(run), os.Remove(filepath.Join(dir, "quantize.json")), os.Remove(card), syscall.Mkfifo(card, 0o600)); err != nil {
+	err := errors.Join(os.Remove(run), os.Remove(filepath.Join(dir, "quantize.json")), os.Remove(card),
+		syscall.Mkfifo(card, 0o600))
+	if err != nil {
 		t.Fatal(err)
 	}
 	if got := BaseOf(dir); got != "" {

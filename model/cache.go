@@ -23,8 +23,8 @@ type KVCache struct {
 // busy, few enough to keep their activations small.
 const prefillChunk = 512
 
-// maxPrefillChunk is the maximum for a mixture of experts on a GPU. Each expert gets only some of the tokens, and reading
-// its weights takes as long for a few as for some hundred.
+// maxPrefillChunk is the maximum for a mixture of experts on a GPU. Each expert gets only some of the tokens, and
+// reading its weights takes as long for a few as for some hundred.
 const maxPrefillChunk = 2048
 
 // PrefillChunk returns the number of tokens of a long prompt that Extend computes at once.

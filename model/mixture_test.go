@@ -86,7 +86,7 @@ func TestExpertsOfOneToken(t *testing.T) {
 }
 
 // TestLongPromptOfExperts checks how many tokens of a prompt are read at once, and that a GPU that reads more of them
-// gives the CPU's logits, in the memory that was planned.
+// gives the CPU's logits.
 func TestLongPromptOfExperts(t *testing.T) {
 	cfg := shapes["qwen3_moe, every second layer"]
 	cfg.Layers, cfg.MaxPositions = 3, 5000
@@ -112,17 +112,13 @@ func TestLongPromptOfExperts(t *testing.T) {
 	ids := sequence(cfg, 3, tokens).IDs
 	var of [2][]float32
 	for i, d := range []*kernels.Device{cpu, gpu} {
-		options := Options{DType: tensor.F32, Context: tokens}
-		m := open(t, d, cfg, options)
+		m := open(t, d, cfg, Options{DType: tensor.F32, Context: tokens})
 		cache, err := m.NewKVCache(tokens)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer cache.Close()
 		of[i] = extend(t, m, cache, ids...)
-		if got, planned := d.ScratchPeak(), MemoryOf(d, d.Fused(), cfg, options).Scratch; got > planned {
-			t.Errorf("%s: operations needed %d bytes of scratch memory, planned %d", d.Name(), got, planned)
-		}
 	}
 	if e := distance(of[1], of[0]); e > 1e-5 { // sums of F32 in another order
 		t.Errorf("a GPU's logits are off by %.2g", e)

@@ -144,7 +144,8 @@ var otherDigits = &unicode.RangeTable{
 		{0x24ea, 0x24ea, 1}, {0x24f5, 0x24fd, 1}, {0x24ff, 0x24ff, 1}, {0x2776, 0x277e, 1}, {0x2780, 0x2788, 1},
 		{0x278a, 0x2792, 1},
 	},
-	R32:         []unicode.Range32{{0x10a40, 0x10a43, 1}, {0x10e60, 0x10e68, 1}, {0x11052, 0x1105a, 1}, {0x1f100, 0x1f10a, 1}},
+	R32: []unicode.Range32{{0x10a40, 0x10a43, 1}, {0x10e60, 0x10e68, 1}, {0x11052, 0x1105a, 1},
+		{0x1f100, 0x1f10a, 1}},
 	LatinOffset: 2,
 }
 
@@ -159,8 +160,8 @@ func anyNumber(r rune) bool { return unicode.IsNumber(r) || strings.ContainsRune
 // notIdentifiers are letters of no identifier, because their compatibility forms begin with a space or a mark, and
 // notFirst those that begin none.
 const (
-	notIdentifiers = "\u037a\u2e2f\u309b\u309c\ufc5e\ufc5f\ufc60\ufc61\ufc62\ufc63\ufdfa\ufdfb\ufe70\ufe72\ufe74\ufe76\ufe78\ufe7a" +
-		"\ufe7c\ufe7e"
+	notIdentifiers = "\u037a\u2e2f\u309b\u309c\ufc5e\ufc5f\ufc60\ufc61\ufc62\ufc63\ufdfa\ufdfb\ufe70\ufe72" +
+		"\ufe74\ufe76\ufe78\ufe7a\ufe7c\ufe7e"
 	notFirst = "\u0e33\u0eb3\uff9e\uff9f"
 )
 

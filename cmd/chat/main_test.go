@@ -180,7 +180,8 @@ func TestTheBaseOfATunedModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o := invoke(t, "", "--tuned", dir, "--prompt", "x", "--log", ""); o.code != cli.Usage ||
-		!strings.Contains(o.stderr, dir+" was made from the model in "+gone+", which is not there: say where it is with --base") {
+		!strings.Contains(o.stderr, dir+" was made from the model in "+gone+", which is not there: say where it is with "+
+			"--base") {
 		t.Errorf("%v", o)
 	}
 }

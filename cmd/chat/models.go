@@ -42,8 +42,8 @@ func (c *chatter) models() ([]modelRef, error) {
 			return nil, cli.Usagef("%s does not name its base model: set --base", c.tuned)
 		}
 		if _, err := os.Stat(base); filepath.IsAbs(base) && errors.Is(err, fs.ErrNotExist) {
-			return nil, cli.Usagef("%s was made from the model in %s, which is not there: say where it is with --base, or leave "+
-				"it out with --only tuned", c.tuned, base)
+			return nil, cli.Usagef("%s was made from the model in %s, which is not there: say where it is with --base, or "+
+				"leave it out with --only tuned", c.tuned, base)
 		}
 	}
 	refs := []modelRef{{baseLabel, base}, tuned}

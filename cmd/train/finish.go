@@ -205,8 +205,8 @@ func (r *running) card(res trainer.Result) []byte {
 	fmt.Fprintf(&b, "library_name: transformers\npipeline_tag: text-generation\ntags:\n- restyle\n---\n\n# %s\n\n",
 		filepath.Base(r.dir))
 	if r.fromScratch != "" {
-		fmt.Fprintf(&b, "A Llama of %s parameters, trained from scratch by restyle on %s.\n\n",
-			thousands(r.base.Config.ParamCount()), r.set.Name)
+		fmt.Fprintf(&b, "A model of the family %s with %s parameters, trained from scratch by restyle on %s.\n\n",
+			r.base.Config.Family, thousands(r.base.Config.ParamCount()), r.set.Name)
 	} else {
 		fmt.Fprintf(&b, "%s, fine-tuned by restyle on %s (%s).\n\n", r.publicName(), r.set.Name,
 			count(len(r.examples), "example"))

@@ -230,7 +230,8 @@ type Book struct {
 
 // Open continues the results.json of a directory, or begins one. Rows that were measured on another machine or by
 // another version are not mixed with new ones: then Open keeps the old file under another name, which it returns, and
-// begins anew. With dir "", nothing is kept. If nothing can be written to dir, Open says so, before anything is measured.
+// begins anew. With dir "", nothing is kept. If nothing can be written to dir, Open says so, before anything is
+// measured.
 func Open(dir string, m Machine) (b *Book, kept string, err error) {
 	b = &Book{File{Format: Format, Machine: m}, dir}
 	if dir == "" {
