@@ -15,6 +15,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"slices"
 
 	"restyle/chat"
 	"restyle/dataset"
@@ -61,25 +62,14 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 
 // A conversation is what a line of the file holds.
 type conversation struct {
-	Messages []message `json:"messages"`
-}
-
-type message struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
+	Messages []chat.Message `json:"messages"`
 }
 
 // join makes conversations of one to most rows each, all lengths equally often, of rows in their order.
 func join(rows [][]chat.Message, most int, random *rand.Rand) (all []conversation) {
 	for len(rows) > 0 {
 		n := min(1+random.IntN(most), len(rows))
-		var c conversation
-		for _, row := range rows[:n] {
-			for _, m := range row {
-				c.Messages = append(c.Messages, message{Role: m.Role, Content: m.Content})
-			}
-		}
-		all, rows = append(all, c), rows[n:]
+		all, rows = append(all, conversation{slices.Concat(rows[:n]...)}), rows[n:]
 	}
 	return all
 }
