@@ -46,6 +46,7 @@ static_assert(sizeof(Range) == 88, "adamw.go says how much memory a list takes")
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	adamw_range(Range *list, int i, T *w, const Gradient *g, Moment *m, Moment *v, float *mScale, float *vScale,
 		Master *master, long long n, long long first, int begin, int number, int decays) {
+	waitForPrerequisites();
 	if (threadIdx.x > 0) return;
 	typedef unsigned long long Bits;
 	const Bits aligned = ((Bits)w | (Bits)g | (Bits)m | (Bits)v | (Bits)master) % 16 == 0;
@@ -302,6 +303,7 @@ struct Ahead {
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 3) adamw(const Range *list, int blocks, const double *control,
 	double gradScale, double oneMinusBeta1, double sqrtOneMinusBeta2, float decayFactor, float beta1, float beta2,
 	float oneMinusBeta1f, float oneMinusBeta2, float sqrtBeta2, float stepSize, float root, float eps, long long seed) {
+	waitForPrerequisites();
 	if (control && control[3] != 1) return;
 #if CODES
 	mMap.fill(false);
@@ -332,6 +334,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 3) adamw(const Range *li
 // adamw_squares stores in sums what each thread block adds to the sum of squares of a list's gradients. A warp reads a
 // few adjacent quantization blocks at a time, to have enough loads in flight.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) adamw_squares(double *sums, const Range *list, int blocks) {
+	waitForPrerequisites();
 	constexpr int WIDE = 16 / sizeof(Gradient), VECTORS = 8; // elements of a vector, and vectors in flight per lane
 	constexpr unsigned AT_ONCE = 32 * WIDE * VECTORS / QUANT_BLOCK;
 	double sum[2] = {};

@@ -9,6 +9,7 @@ inline double square(float x) { return (double)x * x; }
 
 // add_squares stores each thread block's share of the sum in sums.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) add_squares(double *sums, const T *x, long long n) {
+	waitForPrerequisites();
 	const long long vectors = n / WIDTH, stride = (long long)gridDim.x * BLOCK_DIM;
 	double sum[2] = {};
 	auto add = [&](Vector v) {

@@ -166,6 +166,7 @@ inline void combine(T *y, const float *parts, int blocks, int n) {
 // attention_decode lets the query see keys first to last, of rows that are kvRow elements apart.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_decode(float *parts, const T *q, const T *k,
 	const T *v, int first, int last, int span, int kvRow, int share, float scale) {
+	waitForPrerequisites();
 	const int head = blockIdx.y * HEADS, from = first + blockIdx.x * span, n = min(span, last - from + 1);
 	const long long at = (long long)from * kvRow + head / share * DIM;
 	const Rows rows = {k + at, v + at, kvRow, -1, nullptr, nullptr};
@@ -176,6 +177,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_decode(float *
 
 // attention_combine computes each head's row from its n parts. A thread block has HEADS heads.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_combine(T *y, const float *parts, int n) {
+	waitForPrerequisites();
 	const int head = blockIdx.x * HEADS;
 	combine(y + head * DIM, parts + (long long)head * n * PART, n, n);
 }

@@ -5,6 +5,7 @@
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	attention_dq(T *dq, const T *dy, const float *lse, const float *delta, const T *q, const T *k, const T *v,
 		const int *offsets, int rows, int heads, int stride, int share, int window, int causal, float scale) {
+	waitForPrerequisites();
 	__shared__ __align__(16) Staged a[ROWS], b[COLUMNS];
 	__shared__ __align__(16) Weighed weights[ROWS];
 	const int head = blockIdx.x % heads;

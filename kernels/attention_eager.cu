@@ -49,6 +49,7 @@ template <typename F> inline void weigh(T *weights, const float *scores, const R
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_softmax(
 	T *weights, float *lse, int lseRow, const float *scores, int len, int window, int causal, float scale) {
+	waitForPrerequisites();
 	const Row r = row(len, window, causal);
 	float top = -INFINITY, total = 0;
 	for (int k = r.lo / WIDTH + threadIdx.x; k * WIDTH < r.hi; k += BLOCK_DIM) {
@@ -74,6 +75,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_softmax(
 // attention_softmax_from_lse computes weights from the scores and lse.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_softmax_from_lse(
 	T *weights, const float *lse, int lseRow, const float *scores, int len, int window, int causal, float scale) {
+	waitForPrerequisites();
 	const Row r = row(len, window, causal);
 	const float of = lse[r.head * lseRow + blockIdx.x];
 	weigh(weights, scores, r, [&](float s) { return expf(below(s, scale, of)); });
@@ -82,6 +84,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_softmax_from_l
 // attention_softmax_backward turns weights into gradients of scores, given the gradients of the weights.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_softmax_backward(
 	T *weights, const float *delta, const float *gradients, int len, int window, int causal, float scale) {
+	waitForPrerequisites();
 	const Row r = row(len, window, causal);
 	const float of = delta[r.number];
 	for (int k = r.lo / WIDTH + threadIdx.x; k * WIDTH < r.hi; k += BLOCK_DIM) {

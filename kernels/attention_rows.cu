@@ -5,6 +5,7 @@
 // row.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	head_dots(float *y, const T *a, const T *b, int rows, int heads) {
+	waitForPrerequisites();
 	constexpr int THREADS = 8;
 	const int lane = thread() % THREADS;
 	const long long number = thread() / THREADS, row = number / heads, head = number % heads;
@@ -21,6 +22,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 
 // store_rows rounds a, [rows, DIM], to y, whose rows are yRow vectors apart.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) store_rows(T *y, int yRow, const float *a, int rows) {
+	waitForPrerequisites();
 	const long long at = thread(), row = at / VECTORS;
 	if (row >= rows) return;
 	const Vec<float, WIDTH> v = loadStreaming(a, at);
@@ -29,6 +31,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) store_rows(T *y, int yRo
 
 // append_kv copies the last 2·DIM elements of each row of qkv, which has qkvRow vectors, to a row of k and a row of v.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) append_kv(T *k, T *v, const T *qkv, int qkvRow, int rows) {
+	waitForPrerequisites();
 	const long long at = thread(), row = at / (2 * VECTORS), column = at % (2 * VECTORS);
 	if (row >= rows) return;
 	const Vector x = loadStreaming(qkv, row * qkvRow + qkvRow - 2 * VECTORS + column);

@@ -7,6 +7,7 @@
 // apart elements apart.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	column_sums(float *partials, const T *x, long long apart, int rows, int columns, int share) {
+	waitForPrerequisites();
 	constexpr int AT_ONCE = 8;
 	const int column = blockIdx.x * 32 + threadIdx.x % 32, vectors = columns / WIDTH;
 	const int from = blockIdx.y * share + threadIdx.x / 32, to = min(rows, (int)(blockIdx.y + 1) * share);
@@ -34,6 +35,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 // next.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	add_column_sums(To *dw, To *next, const float *partials, int apart, int columns, int count) {
+	waitForPrerequisites();
 	const int column = blockIdx.x * 32 + threadIdx.x % 32;
 	if (blockIdx.y) dw = next, partials += columns;
 	float sum[1] = {};

@@ -93,11 +93,11 @@ inline unsigned loadShared(Shared p) {
 }
 #endif
 
-// Programmatic dependent launch: an early kernel of a graph may start as soon as all thread blocks of the previous
-// kernel have called launchDependents or ended. Each thread of an early kernel calls waitForPrerequisites before it
-// reads what an earlier kernel writes, before it writes what an earlier kernel reads or writes, and in any case before
-// it ends. So a kernel that waits for this one has waited for all earlier ones. If a kernel is not launched early,
-// waitForPrerequisites returns at once. Before sm_90 no kernel is.
+// Programmatic dependent launch: a kernel may start as soon as all thread blocks of the previous kernel have called
+// launchDependents or ended. So each thread of every kernel calls waitForPrerequisites before it reads what an earlier
+// kernel writes, before it writes what an earlier kernel reads or writes, and in any case before it ends. A kernel that
+// waits for this one has then waited for all earlier ones. Before sm_90, and where the driver does not support it, the
+// previous kernel has ended, and waitForPrerequisites returns at once.
 inline void launchDependents() {
 #if !defined EMULATED && __CUDA_ARCH__ >= 900
 	asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

@@ -12,16 +12,19 @@ template <typename E> inline void addAll(double *to, const E *x, int n) {
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) add_loss(double *control, const float *losses, int n) {
+	waitForPrerequisites();
 	addAll(&control[0], losses, n);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) add_sums(double *control, const double *sums, int n) {
+	waitForPrerequisites();
 	addAll(&control[1], sums, n);
 }
 
 inline bool finite(double x) { return x - x == 0; }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) decide(double *control, double limit, double unscale) {
+	waitForPrerequisites();
 	if (threadIdx.x > 0) return;
 	control[1] *= unscale * unscale;
 	const double loss = control[0], norm = sqrt(control[1]), scale = limit / (norm + 1e-6);

@@ -72,6 +72,7 @@ template <typename E, typename S, typename F> inline void put(E *to, const S *fr
 // cross_entropy has a thread block per row, which reads it twice: for the sums, and for the gradient.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	cross_entropy(float *losses, To *dlogits, const T *logits, const int *targets, int vocab, float scale) {
+	waitForPrerequisites();
 	const T *row = logits + (long long)blockIdx.x * vocab;
 	const int target = targets[blockIdx.x];
 	const float own = value(row[target]); // dlogits may overwrite it
@@ -86,6 +87,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) log_softmax(float *y, const T *logits, int vocab) {
+	waitForPrerequisites();
 	const long long at = (long long)blockIdx.x * vocab;
 	const Sums s = sumsOfRow(logits + at, vocab);
 	const float base = s.base(), log = logf(s.sum);
@@ -97,12 +99,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) log_softmax(float *y, co
 // nll has a thread per row.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	nll(float *losses, const float *logp, const int *targets, int vocab, int rows) {
+	waitForPrerequisites();
 	const long long row = thread();
 	if (row < rows) losses[row] = -logp[row * vocab + targets[row]];
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	nll_backward(To *dlogits, const float *logp, const int *targets, int vocab, float scale) {
+	waitForPrerequisites();
 	const long long at = (long long)blockIdx.x * vocab;
 	const int target = targets[blockIdx.x];
 	const float ofTarget = scale * expm1f(logp[at + target]);

@@ -169,7 +169,7 @@ func (d *Device) AttentionNext(y, qkv, k, v, position, cos, sin, parts, counters
 	}
 	d.ran("attention_next")
 	m, g := s.decoding(qkv, decodeParts(s.visible(reach)))
-	g.early = true
+	g.ahead = true
 	d.launch(kernel{"attention_decode.cu", "attention_next", m}, g, addr(y), addr(parts).movesSome(), addr(counters),
 		addr(qkv), addr(k).movesSome(), addr(v).movesSome(), addr(position), addr(cos), addr(sin), i32(s.Heads),
 		i32(s.KVHeads), i32(s.Window), i32(decodeSpan(s.visible(reach))), f32(s.scale()))
@@ -194,7 +194,6 @@ func (d *Device) ChooseNext(next, logits, scratch tensor.Tensor) {
 	d.ran("choose_next")
 	if d.gpu != nil {
 		g := line(min(chooseBlockDim, blocks(logits.Len(), 4*chooseBlockDim)), chooseBlockDim)
-		g.early = true
 		bests := scratch.Part(2, 2*chooseBlockDim) // like the counter, they stay in the L2 cache
 		d.launch(kernel{"argmax.cu", "choose_next", macros{}}, g, addr(next), address(scratch.Addr), address(bests.Addr),
 			addr(logits), i32(logits.Len()))

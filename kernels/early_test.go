@@ -15,7 +15,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestEarlyRefused checks that Capture makes a graph without early launches if the driver refuses them.
+// TestEarlyRefused checks that kernels are launched without starting early, in a graph and outside of one, if the driver
+// refuses it.
 func TestEarlyRefused(t *testing.T) {
 	runtime.LockOSThread() // binding another thread would be one more call
 	defer runtime.UnlockOSThread()
@@ -73,15 +74,82 @@ func TestEarlyRefused(t *testing.T) {
 	}
 	run(0) // compile, so that the next run makes the same calls
 	calls, next := run(0)
-	if n := early(calls); n != 4 || !slices.Equal(next, []int32{1, 12}) {
+	if n := early(calls); n != 5 || !slices.Equal(next, []int32{1, 12}) {
 		t.Fatalf("%d early launches, token and position %v", n, next)
 	}
-	at := slices.Index(calls, "cuLaunchKernelEx")
+	outside := slices.Index(calls, "cuLaunchKernelEx")
+	if again, next := run(outside + 1); early(again) != 1 || !slices.Equal(next, []int32{1, 12}) {
+		t.Errorf("the launch fails: %d early launches, token and position %v", early(again), next)
+	}
+	at := outside + 1
 	for _, call := range []string{"cuLaunchKernelEx", "cuStreamEndCapture", "cuGraphInstantiateWithFlags"} {
 		k := at + slices.Index(calls[at:], call)
 		again, next := run(k + 1)
-		if n := early(again); n > 2 || !slices.Equal(next, []int32{1, 12}) {
+		if n := early(again); n > 3 || !slices.Equal(next, []int32{1, 12}) {
 			t.Errorf("%s fails: %d early launches, token and position %v", call, n, next)
 		}
+	}
+}
+
+// TestAheadOutsideGraph has a kernel write the weights of a product of one row, which reads them before it waits for
+// earlier kernels: outside of a graph it must not start early.
+func TestAheadOutsideGraph(t *testing.T) {
+	for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16, tensor.INT8} {
+		t.Run(dtype.String(), func(t *testing.T) {
+			const in, out = 64, 40
+			d := Emulated(t, Options{OwnProducts: true})
+			a, err := d.NewArena("test", 1<<16)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Close()
+			of := dtype
+			if dtype.Quantized() {
+				of = tensor.BF16
+			}
+			x, w, y := a.New("x", of, 1, in), a.New("w", dtype, out, in), a.New("y", of, 1, out)
+			written := w
+			if dtype.Quantized() {
+				written = tensor.Tensor{DType: tensor.BF16, Shape: []int{w.Bytes() / 2}, Addr: w.Addr}
+			}
+			d.Zero(x)
+			d.Zero(w)
+			d.Add(written, written, written)
+			d.Linear(y, x, w, tensor.Tensor{})
+			got, err := d.Floats(y)
+			if err != nil || slices.ContainsFunc(got, func(v float32) bool { return v != 0 }) {
+				t.Errorf("0 times weights: %v, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestEmptyBlocks captures attention of a token that leaves most thread blocks without keys: they wait for earlier
+// kernels too, because the next kernel relies on it.
+func TestEmptyBlocks(t *testing.T) {
+	const reach = 2000
+	d := Emulated(t, Options{Fused: All()})
+	a, err := d.NewArena("test", 1<<22)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	s := AttentionSpec{Heads: 2, KVHeads: 1, HeadDim: 64}
+	qkv, y := a.New("qkv", tensor.BF16, 1, s.Width()), a.New("y", tensor.BF16, 1, 128)
+	k, v := a.New("k", tensor.BF16, reach, 64), a.New("v", tensor.BF16, reach, 64)
+	cos, sin := a.New("cos", tensor.F32, reach, 32), a.New("sin", tensor.F32, reach, 32)
+	position, counters := a.New("position", tensor.I32, 1), a.New("counters", tensor.I32, 2)
+	parts := a.New("parts", tensor.F32, s.NextParts(reach)...)
+	for _, x := range []tensor.Tensor{qkv, k, v, cos, sin, counters} {
+		d.Zero(x)
+	}
+	d.UploadI32(position, []int32{3})
+	run := func() { d.AttentionNext(y, qkv, k, v, position, cos, sin, parts, counters, reach, s) }
+	run()
+	graph := d.Capture(func() { run(); run() })
+	defer graph.Close()
+	graph.Launch()
+	if err := d.Sync(); err != nil {
+		t.Error(err)
 	}
 }

@@ -13,6 +13,7 @@ inline bool ends(const Key *sorted, int i, int n, int id) { return i >= n || i %
 // most runs are one row.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	embedding_backward(float *dtable, float *partials, const T *dy, const Key *sorted, int n) {
+	waitForPrerequisites();
 	const int first = blockIdx.x, id = idOf(sorted[first]);
 	const bool more = first > 0 && idOf(sorted[first - 1]) == id;
 	if (id < 0 || (more && first % PIECE != 0)) return;
@@ -36,6 +37,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 // it is the first that an id has in partials, the block adds up all of them, in 32 columns of vectors.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	embedding_backward_rest(float *dtable, const float *partials, const Key *sorted, int n) {
+	waitForPrerequisites();
 	constexpr int PARTS = BLOCK_DIM / 32;
 	const int first = (blockIdx.x + 1) * PIECE, id = idOf(sorted[first]);
 	auto left = [&](int i) { return i < n && idOf(sorted[i]) == id && idOf(sorted[i - 1]) == id; };

@@ -5,6 +5,7 @@
 // combine has a thread per vector of y.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	combine(T *y, const T *x, const float *weights, const int *place, int rows, int k) {
+	waitForPrerequisites();
 	const long long at = thread(), row = at / VECTORS, column = at % VECTORS;
 	if (row >= rows) return;
 	float sum[WIDTH] = {};
@@ -20,6 +21,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 // weigh_pairs has a warp per pair.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	weigh_pairs(float *dweights, T *dx, T *x, const float *weights, const int *place, int pairs) {
+	waitForPrerequisites();
 	const long long pair = thread() / 32;
 	if (pair >= pairs) return;
 	const long long row = (long long)place[pair] * VECTORS;

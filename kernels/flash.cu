@@ -14,6 +14,7 @@ constexpr int QUERIES = BLOCK_DIM / 32 * TILES * 16;
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	flash(Half *y, float *lse, const Half *q, const Half *k, const Half *v, const int *offsets, int rows, int heads,
 		int qRow, int kvRow, int share, int ahead, int window, int causal, float scale) {
+	waitForPrerequisites();
 	extern __shared__ __align__(128) char tiles[]; // queries, and two of keys and values
 	const int head = blockIdx.x % heads, sequence = blockIdx.x / heads;
 	const int begin = offsets ? offsets[sequence] : 0, length = (offsets ? offsets[sequence + 1] : rows) - begin;

@@ -16,6 +16,7 @@ constexpr int KEYS = BLOCK_DIM / 32 * TILES * 16;
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT) flash_dkv(Half *dk, Half *dv, const Half *dy,
 	const float *lse, const float *delta, const Half *q, const Half *k, const Half *v, const int *offsets, int rows,
 	int kvHeads, int stride, int share, int window, int causal, float scale) {
+	waitForPrerequisites();
 	// keys, values, two of queries and gradients of y, and two of the queries' lse and delta
 	extern __shared__ __align__(128) char tiles[];
 	const int kvHead = blockIdx.x % kvHeads, sequence = blockIdx.x / kvHeads, heads = kvHeads * share;

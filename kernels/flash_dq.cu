@@ -17,6 +17,7 @@ constexpr int QUERIES = BLOCK_DIM / 32 * TILES * 16;
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	flash_dq(Half *dq, const Half *dy, const float *lse, const float *delta, const Half *q, const Half *k, const Half *v,
 	         const int *offsets, int rows, int heads, int stride, int share, int window, int causal, float scale) {
+	waitForPrerequisites();
 	extern __shared__ __align__(128) char tiles[]; // queries, gradients of y, and two of keys and values
 	const int head = blockIdx.x % heads, sequence = blockIdx.x / heads;
 	const int begin = offsets[sequence], length = offsets[sequence + 1] - begin;

@@ -4,6 +4,7 @@
 // Each thread has one vector of the result.
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gelu(T *y, const T *x, long long vectors, int tanh) {
+	waitForPrerequisites();
 	const long long at = thread();
 	if (at >= vectors) return;
 	const Vector v = loadStreaming(x, at);
@@ -12,6 +13,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gelu(T *y, const T *x, l
 
 // gelu_tanh_approx computes the form with tanh by the instruction that is off by 2^-11.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gelu_tanh_approx(T *y, const T *x, long long vectors) {
+	waitForPrerequisites();
 	const long long at = thread();
 	if (at >= vectors) return;
 	const Vector v = loadStreaming(x, at);
@@ -23,6 +25,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gelu_tanh_approx(T *y, c
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	gelu_backward(T *dx, const T *dy, const T *x, long long vectors, int tanh) {
+	waitForPrerequisites();
 	const long long at = thread();
 	if (at >= vectors) return;
 	const Vector v = loadStreaming(x, at), d = loadStreaming(dy, at);

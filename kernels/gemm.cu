@@ -141,6 +141,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gemm(C *c, long long cRo
 	long long outerA,
 	long long outerB, long long outerC, long long innerA, long long innerB, long long innerC,
 	const int *offsets) {
+	waitForPrerequisites();
 	extern __shared__ uint4 memory[];
 	char *const stages = (char *)memory;
 	constexpr int STAGE = Left::BYTES + Right::BYTES;

@@ -73,11 +73,12 @@ func width(t tensor.DType, dim int) int {
 func vectors(x tensor.Matrix) int { return x.Rows * x.Cols / width(x.DType, x.Cols) }
 
 // A grid is the number of thread blocks of a launch, and the threads and bytes of dynamic shared memory of each. If
-// early, the kernel calls waitForPrerequisites, so in a graph it may start before the previous kernel has ended.
+// ahead, the kernel reads weights before it waits for the earlier kernels, so only in a graph it may start before they
+// have ended: no kernel of a graph writes weights.
 type grid struct {
 	blocks, threads cuda.Dim3
 	shared          int
-	early           bool
+	ahead           bool
 }
 
 // line returns a one-dimensional grid without dynamic shared memory.
@@ -131,16 +132,16 @@ func (d *Device) launch(k kernel, g grid, args ...argument) {
 		d.fail(err)
 		return
 	}
-	if t == nil && g.early {
-		d.gpu.LaunchEarly(f, g.blocks, g.threads, g.shared, words...)
-		return
+	start := cuda.Early
+	if g.ahead {
+		start = cuda.EarlyInGraph
 	}
 	if t == nil {
-		d.gpu.LaunchTiles(f, g.blocks, g.threads, g.shared, maps, words...)
+		d.gpu.LaunchAt(start, f, g.blocks, g.threads, g.shared, maps, words...)
 		return
 	}
 	words = slices.Clone(words)
-	d.timed(t, func() { d.gpu.LaunchTiles(f, g.blocks, g.threads, g.shared, maps, words...) })
+	d.timed(t, func() { d.gpu.LaunchAt(start, f, g.blocks, g.threads, g.shared, maps, words...) })
 }
 
 // An argument is a kernel parameter, in the low bytes of word, and the number of bytes that the kernel reads or writes

@@ -5,6 +5,7 @@
 // quantize_int8 computes the codes of rows, padded with zeros to stride, and their scales. Each thread block has a row.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	quantize_int8(signed char *codes, float *scales, const T *x, int in, int stride) {
+	waitForPrerequisites();
 	typedef Vec<signed char, WIDTH> Codes;
 	x += (long long)blockIdx.x * in;
 	codes += (long long)blockIdx.x * stride;
@@ -43,6 +44,7 @@ typedef uint4 Stage[TILE][WORDS + 1];
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	linear_int8(C *c, long long cRow, const signed char *a, const float *scales, long long aRow, const unsigned char *b,
 		long long bRow, const T *bias, int m, int n, int add) {
+	waitForPrerequisites();
 	__shared__ Stage as[STAGES], bs[STAGES];
 	const int row = blockIdx.y * TILE, column = blockIdx.x * TILE;
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
@@ -89,6 +91,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	sum_int8(C *c, long long cRow, const int *parts, const float *scales, const unsigned char *b, long long bRow,
 		const T *bias, int m, int n, int count, int add) {
+	waitForPrerequisites();
 	const long long at = thread(), size = (long long)m * n, r = at / n, s = at % n;
 	if (at >= size) return;
 	int sum = 0;

@@ -4,6 +4,7 @@
 // sum_parts adds up the parts, each [m, n], in their order.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	sum_parts(C *c, long long cRow, const float *parts, const T *bias, float alpha, int m, int n, int count, int add) {
+	waitForPrerequisites();
 	const long long at = thread(), size = (long long)m * n;
 	if (at >= size) return;
 	float sum = 0;

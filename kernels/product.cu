@@ -41,6 +41,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 2) product(C *c, long lo
 	const T *b, long long bRow, const T *bias, float alpha, int m, int n, int depth, int part, int add, long long outerA,
 	long long outerB, long long outerC, long long innerA, long long innerB, long long innerC,
 	const int *offsets) {
+	waitForPrerequisites();
 	__shared__ __align__(16) Panel left[2], right[2];
 	const int across = (n + TILE - 1) / TILE, row = blockIdx.x / across * TILE, column = blockIdx.x % across * TILE;
 	FIND_GROUP

@@ -161,7 +161,7 @@ func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool, of expertRows) {
 		outputs = 8
 	}
 	g := line(blocks(p.C.Cols, outputs), 32*max(1, min(16, blocks(k, 4*word))))
-	g.early = true
+	g.ahead = true
 	if n.w.Ok() {
 		g.shared = k * tensor.BF16.Size()
 	}

@@ -18,6 +18,7 @@ struct Head {
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	qknorm(T *y, float *rstd, const T *qkv, const T *wq, const T *wk, int rows, int heads, int kvHeads, float eps) {
+	waitForPrerequisites();
 	const int lane = threadIdx.x % THREADS, n = blockIdx.x * ROWS + threadIdx.x / THREADS;
 	const Head h(n, rows, heads, kvHeads);
 	auto inside = [&](int i) { return h.there && i * THREADS + lane < VECTORS; };
@@ -51,6 +52,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 // registers.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, EACH == 1 ? 2 : 1) qknorm_backward(T *dqkv, float *partials,
 	const T *dy, const T *qkv, const T *wq, const T *wk, const float *rstd, int rows, int heads, int kvHeads) {
+	waitForPrerequisites();
 	const int lane = threadIdx.x % THREADS, group = threadIdx.x / THREADS, stride = gridDim.x * ROWS;
 	const int count = rows * (heads + 2 * kvHeads);
 	auto inside = [&](int k) { return k * THREADS + lane < VECTORS; };

@@ -17,6 +17,7 @@ template <typename F> inline void eachBlock(long long n, F f) {
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	quantize(byte *codes, float *scale, const float *x, long long n) {
+	waitForPrerequisites();
 	eachBlock(n, [&](long long block, long long mine, int count) {
 		const Elements<float> in = read<false>(x + mine, count);
 		float v[EACH];
@@ -32,6 +33,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	dequantize(float *x, const byte *codes, const float *scale, long long n) {
+	waitForPrerequisites();
 	eachBlock(n, [&](long long block, long long mine, int count) {
 		float v[EACH];
 		map.decode(v, read<false>(codes + mine, count));

@@ -5,6 +5,7 @@
 
 // A thread has four bytes of codes.
 extern "C" __global__ void dequantize_rows(T *y, const unsigned char *w, const int *index, int rows, int in) {
+	waitForPrerequisites();
 	const int words = (BITS == 8 ? padded(in) : 64 * groupsOf(in)) / 4;
 	const long long i = thread();
 	if (i >= (long long)rows * words) return;

@@ -15,6 +15,7 @@ inline void sort(int *x, int n) {
 // route has a thread per row, whose experts topk has chosen.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	route(int *experts, float *weights, float *lse, const float *logits, int rows, int n, int k, int normalized) {
+	waitForPrerequisites();
 	const long long r = thread();
 	if (r >= rows) return;
 	experts += r * k, weights += r * k, logits += r * n;
@@ -31,6 +32,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 // after the other, BLOCK_DIM pairs at a time.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	group_pairs(int *place, int *rows, int *offsets, const int *experts, int pairs, int k) {
+	waitForPrerequisites();
 	const int own = blockIdx.x;
 	__shared__ int of[BLOCK_DIM / 32];
 	int before = 0;
@@ -58,6 +60,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 // add_balance has a thread block per expert.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	add_balance(float *sums, const int *experts, const float *logits, const float *lse, int rows, int n, int k) {
+	waitForPrerequisites();
 	const int own = blockIdx.x;
 	float probability = 0;
 	int count = 0;
@@ -77,6 +80,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) route_backward(T *dlogits, const float *dweights,
 	const int *experts, const float *weights, const float *logits, const float *lse, const float *counts, int live,
 	float scale, int rows, int n, int k, int normalized) {
+	waitForPrerequisites();
 	const long long r = thread() / 32;
 	const int lane = threadIdx.x % 32;
 	if (r >= rows) return;

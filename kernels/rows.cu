@@ -3,6 +3,7 @@
 
 // gather_rows has a thread per vector.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gather_rows(T *y, const T *x, const int *index, int rows) {
+	waitForPrerequisites();
 	const long long at = thread(), row = at / VECTORS;
 	launchDependents();
 	if (row >= rows) return;
@@ -13,6 +14,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gather_rows(T *y, const 
 // for it, or zeros. A thread block has ROWS rows of dx, and searches for the first index among them.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	scatter_rows(T *dx, const T *dy, const int *index, int rows, int n) {
+	waitForPrerequisites();
 	constexpr int AT_ONCE = 4;
 	__shared__ int from[ROWS];
 	const int first = blockIdx.x * ROWS;

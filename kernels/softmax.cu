@@ -40,6 +40,7 @@ inline float exponential(float x) {
 constexpr bool HELD = KEPT > 0 && KEPT * WIDTH <= 32;
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) softmax(T *y, float *lse, const T *x, int rows, int vectors) {
+	waitForPrerequisites();
 	const Part part(rows, vectors);
 	Vector v[AT_ONCE];
 	float top = -INFINITY, total = 0;
@@ -95,6 +96,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) softmax(T *y, float *lse
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	softmax_backward(T *dx, const T *dy, const T *y, int rows, int vectors) {
+	waitForPrerequisites();
 	const Part part(rows, vectors);
 	Vector p[AT_ONCE], d[AT_ONCE];
 	float dot = 0;

@@ -6,6 +6,7 @@
 
 // sort_ids sorts the keys of every TILE rows. The last tile is padded with keys that come after all others.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) sort_ids(Key *tiles, const int *ids, int n, int pad) {
+	waitForPrerequisites();
 	__shared__ Key keys[TILE];
 	const int first = blockIdx.x * TILE;
 	for (int i = threadIdx.x; i < TILE; i += BLOCK_DIM) {
@@ -33,6 +34,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) sort_ids(Key *tiles, con
 // merge_ids puts every key of the sorted tiles into its place among all: after the keys of each tile that are smaller.
 // It searches several tiles at a time, because each step of a search waits for memory.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) merge_ids(Key *sorted, const Key *tiles, int n) {
+	waitForPrerequisites();
 	constexpr int AT_ONCE = 8;
 	const int at = (int)thread(), count = (n + TILE - 1) / TILE;
 	if (at >= count * TILE) return;

@@ -5,6 +5,7 @@
 // Each thread has one vector of the result.
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) swiglu(T *y, const T *gateUp, int rows) {
+	waitForPrerequisites();
 	const long long at = thread(), row = at / VECTORS, from = at + row * VECTORS;
 	if (row >= rows) return;
 	const Vector gate = loadStreaming(gateUp, from), up = loadStreaming(gateUp, from + VECTORS);
@@ -13,6 +14,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) swiglu(T *y, const T *ga
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	swiglu_backward(T *dGateUp, const T *dy, const T *gateUp, int rows) {
+	waitForPrerequisites();
 	const long long at = thread(), row = at / VECTORS, from = at + row * VECTORS;
 	if (row >= rows) return;
 	const Vector gate = loadStreaming(gateUp, from), up = loadStreaming(gateUp, from + VECTORS), d = loadStreaming(dy, at);
@@ -26,6 +28,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 // The steps, apart from mul.cu. Their operands are matrices of DIM columns, with a constant distance between rows.
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) silu(T *y, int yRow, const T *x, int xRow, int rows) {
+	waitForPrerequisites();
 	const long long at = thread(), row = at / VECTORS, column = at % VECTORS;
 	if (row >= rows) return;
 	const Vector v = loadStreaming(x + row * xRow, column);
@@ -34,6 +37,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) silu(T *y, int yRow, con
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	silu_backward(T *dx, int dxRow, const T *dy, int dyRow, const T *x, int xRow, int rows) {
+	waitForPrerequisites();
 	const long long at = thread(), row = at / VECTORS, column = at % VECTORS;
 	if (row >= rows) return;
 	const Vector v = loadStreaming(x + row * xRow, column), d = loadStreaming(dy + row * dyRow, column);

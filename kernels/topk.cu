@@ -63,6 +63,7 @@ inline bool find(Found &found, const T *row, int n, int k) {
 // topk has a thread block per row. Each of the ranks that it has found goes to the place that the number of larger ones
 // tells. Without them, it looks for one element after the other.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) topk(T *values, int *indices, const T *x, int n, int k) {
+	waitForPrerequisites();
 	__shared__ Found found;
 	const T *row = x + (long long)blockIdx.x * n;
 	auto put = [&](int i, Rank r) {
@@ -89,6 +90,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) topk(T *values, int *ind
 // topk_backward has a thread for each vector of dx, which looks for its elements among the k of its row.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	topk_backward(T *dx, const T *dvalues, const int *indices, int n, int k, long long vectors) {
+	waitForPrerequisites();
 	const long long at = thread();
 	if (at >= vectors) return;
 	const long long from = at * WIDTH / n * k;

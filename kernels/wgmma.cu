@@ -451,6 +451,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const _
 		barrierFence();
 	}
 	__syncthreads();
+	waitForPrerequisites();
 
 	Tiles all(m, n, depth, partSteps, offsets, experts);
 	const int group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0); // the compiler must see that it is the warp's

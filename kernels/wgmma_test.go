@@ -166,7 +166,7 @@ func wgmmaRun(t *testing.T, how int, bytes bool) (sums, stored, want []float32, 
 	for _, x := range []tensor.Matrix{a, b, c} {
 		maps = append(maps, d.tileMap(x, 64, 64))
 	}
-	d.gpu.LaunchTiles(f, cuda.Dim3{X: 1}, cuda.Dim3{X: 128}, 4*8192, maps, uint64(at), uint64(how))
+	d.gpu.LaunchAt(cuda.AfterPrevious, f, cuda.Dim3{X: 1}, cuda.Dim3{X: 128}, 4*8192, maps, uint64(at), uint64(how))
 	raw, half := make([]byte, 64*64*4), make([]byte, 2*whole.Rows*whole.Cols)
 	if err := d.gpu.Download(raw, at); err != nil {
 		return nil, nil, nil, err

@@ -99,11 +99,11 @@ func TestEmulatedEarly(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					launch := g.LaunchEarly
+					start := EarlyInGraph
 					if i == 0 && name == "put" {
-						launch = g.Launch
+						start = AfterPrevious
 					}
-					launch(f, Dim3{X: 1}, Dim3{X: 32}, 0, uint64(at[0]), uint64(at[1]))
+					g.LaunchAt(start, f, Dim3{X: 1}, Dim3{X: 32}, 0, nil, uint64(at[0]), uint64(at[1]))
 				}
 			})
 			if err != nil {

@@ -51,8 +51,8 @@ type GPU struct {
 	reading  sync.Mutex
 	failed   atomic.Pointer[error]    // the first error
 	last     atomic.Pointer[Function] // the last kernel launched, for the text of errors that surface later
-	early    bool                     // LaunchEarly launches early: a graph is being captured
-	notEarly bool                     // the driver refused a graph of early launches
+	early    bool                     // kernels may start early: the GPU and the driver can, and did not refuse
+	captures bool                     // a graph is being captured
 }
 
 // Open opens the GPU with a number, from 0. The numbers are nvidia-smi's, unless CUDA_DEVICE_ORDER or
@@ -76,7 +76,10 @@ func use(driver C.uintptr_t, ordinal int) (*GPU, error) {
 	if err := opened(C.cuda_open(driver, C.int(ordinal), &d), ordinal, d); err != nil {
 		return nil, err
 	}
-	return &GPU{handle: d.gpu, guards: C.cuda_guards(d.gpu) != 0, Properties: properties(d)}, nil
+	const withEarly = 12030 // the first CUDA whose graphs support programmatic dependent launch
+	p := properties(d)
+	return &GPU{handle: d.gpu, guards: C.cuda_guards(d.gpu) != 0, Properties: p,
+		early: p.Major >= 9 && p.Driver >= withEarly}, nil
 }
 
 var errClosed = errors.New("GPU: it is closed")

@@ -29,13 +29,10 @@ func (g *GPU) Capture(f func()) (*Graph, error) {
 	if err := g.Err(); err != nil {
 		return nil, err
 	}
-	const withEarly = 12030 // the first CUDA whose graphs support programmatic dependent launch
-	g.early = g.Major >= 9 && g.Driver >= withEarly && !g.notEarly
-	defer func() { g.early = false }()
 	graph, err := g.capture(f)
 	var e *Error
 	if g.early && errors.As(err, &e) && slices.Contains(earlyRefused, e.Code) {
-		g.early, g.notEarly = false, true
+		g.early = false
 		g.failed.Store(nil)
 		return g.capture(f)
 	}
@@ -43,6 +40,8 @@ func (g *GPU) Capture(f func()) (*Graph, error) {
 }
 
 func (g *GPU) capture(f func()) (*Graph, error) {
+	g.captures = true
+	defer func() { g.captures = false }()
 	if s := C.cuda_begin_capture(g.handle); s.code != 0 {
 		return nil, g.fail(s, "begin a graph%v", g.after())
 	}

@@ -18,6 +18,7 @@ import "C"
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"unsafe"
 )
@@ -103,7 +104,7 @@ func (d Dim3) Count() int { return d.X * max(d.Y, 1) * max(d.Z, 1) }
 // Each argument is a word whose low bytes are the parameter: an address, an integer, or the bits of a float. Neither
 // Launch nor CUDA checks their number and types. An error sticks, and the next call that returns an error returns it.
 func (g *GPU) Launch(f *Function, grid, block Dim3, shared int, args ...uint64) {
-	g.launch(f, grid, block, shared, 0, nil, args)
+	g.LaunchAt(AfterPrevious, f, grid, block, shared, nil, args...)
 }
 
 // A TileMap describes to a kernel a matrix of 16-bit elements, and the tiles of it that the kernel copies to and from
@@ -131,39 +132,51 @@ func (g *GPU) TileMap(t Tiles) (m TileMap, err error) {
 	return m, nil
 }
 
-// LaunchTiles is Launch of a kernel whose first parameters are maps of tiles.
-func (g *GPU) LaunchTiles(f *Function, grid, block Dim3, shared int, maps []TileMap, args ...uint64) {
-	g.launch(f, grid, block, shared, 0, maps, args)
-}
+// A Start says when a kernel may start.
+type Start int
 
-// LaunchEarly is Launch of a kernel that may start before the previous kernel has ended (programmatic dependent
-// launch). It does so only in graphs, and only if the GPU and the driver support it; otherwise LaunchEarly is Launch.
-// Every thread of the kernel must wait for the earlier kernels itself (griddepcontrol.wait). Before that, the kernel
-// must not read what an earlier kernel of the graph writes, nor write what one reads or writes.
-func (g *GPU) LaunchEarly(f *Function, grid, block Dim3, shared int, args ...uint64) {
-	early := C.int(0)
-	if g.early {
-		early = 1
+const (
+	// AfterPrevious: after the previous kernel has ended.
+	AfterPrevious Start = iota
+	// Early: it may start before that (programmatic dependent launch), if the GPU and the driver support it, which saves
+	// the pause of about a microsecond between two kernels. Every thread of the kernel itself waits for the earlier
+	// kernels (griddepcontrol.wait) before it reads what they write, or writes what they read or write.
+	Early
+	// EarlyInGraph: like Early in a graph, otherwise like AfterPrevious. So before it waits, the kernel may read what no
+	// kernel of the graph writes.
+	EarlyInGraph
+)
+
+// LaunchAt is Launch with a start, of a kernel whose first parameters are maps of tiles, if there are any.
+func (g *GPU) LaunchAt(start Start, f *Function, grid, block Dim3, shared int, maps []TileMap, args ...uint64) {
+	early := g.early && (start == Early || start == EarlyInGraph && g.captures)
+	s := g.launch(f, grid, block, shared, early, maps, args)
+	if early && !g.captures && slices.Contains(earlyRefused, int(s.code)) {
+		g.early = false
+		s = g.launch(f, grid, block, shared, false, maps, args)
 	}
-	g.launch(f, grid, block, shared, early, nil, args)
+	if s.code != 0 {
+		g.fail(s, "launch %s, grid %v, block %v, shared memory %d", f.name, grid, block, shared)
+	}
 }
 
-func (g *GPU) launch(f *Function, grid, block Dim3, shared int, early C.int, maps []TileMap,
-	args []uint64) {
+func (g *GPU) launch(f *Function, grid, block Dim3, shared int, early bool, maps []TileMap,
+	args []uint64) (s C.cuda_status) {
 	if g.failed.Load() != nil {
-		return
+		return s
 	}
 	if len(maps)+len(args) > C.CUDA_MAX_ARGS {
 		panic(fmt.Sprintf("launch %s: %d arguments, at most %d", f.name, len(maps)+len(args), C.CUDA_MAX_ARGS))
 	}
 	if shared > 0 && g.allow(f, shared) != nil {
-		return
+		return s
 	}
 	g.last.Store(f)
-	s := C.cuda_launch(g.handle, f.handle, C.uint32_t(grid.X), C.uint32_t(max(grid.Y, 1)), C.uint32_t(max(grid.Z, 1)),
-		C.uint32_t(block.X), C.uint32_t(max(block.Y, 1)), C.uint32_t(max(block.Z, 1)), C.uint32_t(shared), early,
-		unsafe.Pointer(unsafe.SliceData(maps)), C.int(len(maps)), (*C.uint64_t)(unsafe.SliceData(args)), C.int(len(args)))
-	if s.code != 0 {
-		g.fail(s, "launch %s, grid %v, block %v, shared memory %d", f.name, grid, block, shared)
+	started := C.int(0)
+	if early {
+		started = 1
 	}
+	return C.cuda_launch(g.handle, f.handle, C.uint32_t(grid.X), C.uint32_t(max(grid.Y, 1)), C.uint32_t(max(grid.Z, 1)),
+		C.uint32_t(block.X), C.uint32_t(max(block.Y, 1)), C.uint32_t(max(block.Z, 1)), C.uint32_t(shared), started,
+		unsafe.Pointer(unsafe.SliceData(maps)), C.int(len(maps)), (*C.uint64_t)(unsafe.SliceData(args)), C.int(len(args)))
 }
