@@ -63,12 +63,9 @@ func (o *pageOptions) checkPage() error {
 
 // quoted returns arguments as a shell reads them.
 func quoted(args []string) string {
-	var words []string
-	for _, a := range args {
-		if a == "" || strings.ContainsAny(a, " \t\n'\"$&|;<>()*?[]{}~#!\\`") {
-			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-		words = append(words, a)
+	words := make([]string, len(args))
+	for i, a := range args {
+		words[i] = cli.ShellQuote(a)
 	}
 	return strings.Join(words, " ")
 }
@@ -199,8 +196,8 @@ bench page writes the pages, pictures and CSV files of a directory again, from i
 
 func runPage(ctx context.Context, args []string, _, stderr io.Writer) int {
 	flags := cli.New("bench page", aboutPage, stderr)
-	given, dirs := split(flags.FlagSet, args)
-	if code, done := flags.Parse(given); done {
+	dirs, code, done := flags.ParsePaths(args)
+	if done {
 		return code
 	}
 	if len(dirs) != 1 {
