@@ -55,6 +55,9 @@ func (o *pageOptions) checkPage() error {
 	if o.threads < 0 {
 		return fmt.Errorf("--threads %d: must be at least 0", o.threads)
 	}
+	if err := cli.CheckDevice(o.device); err != nil {
+		return err
+	}
 	if o.maxTime <= 0 {
 		return fmt.Errorf("--max-time %v: must be more than 0", o.maxTime)
 	}

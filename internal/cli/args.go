@@ -2,6 +2,8 @@ package cli
 
 import (
 	"flag"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -56,4 +58,17 @@ func ShellQuote(word string) string {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// CheckDevice returns an error if no device can have the name of --device. Only opening it shows whether it exists.
+func CheckDevice(name string) error {
+	if number, numbered := strings.CutPrefix(name, "cuda:"); numbered {
+		if _, err := strconv.ParseUint(number, 10, 16); err == nil {
+			return nil
+		}
+	}
+	if slices.Contains([]string{"auto", "cpu", "cuda", "emulated"}, name) {
+		return nil
+	}
+	return Usagef("--device %q: must be auto, cpu, cuda, cuda:N or emulated", name)
 }
