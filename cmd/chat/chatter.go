@@ -203,12 +203,21 @@ func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() er
 	}
 	c.note("device %s, %s", device.Name(), c.settings)
 	if c.system != "" {
-		c.note("system %s", c.system)
+		c.note("system %s", beginning(c.system))
 	}
 	if c.log != "" {
 		c.note("log    %s, %s", c.log, jsonlPath(c.log))
 	}
 	return closeAll, nil
+}
+
+// beginning returns a text, or that of a long one, with its length.
+func beginning(text string) string {
+	const long = 300
+	if runes := []rune(text); len(runes) > long {
+		return fmt.Sprintf("%s… (%d characters)", string(runes[:long]), len(runes))
+	}
+	return text
 }
 
 // showLoading returns a function that shows the progress of loading a model, if that takes more than a second, on the

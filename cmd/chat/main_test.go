@@ -367,6 +367,17 @@ func TestCommandErrors(t *testing.T) {
 	}
 }
 
+// TestLongSystemPrompt checks that chat shows a long system prompt in part before the questions.
+func TestLongSystemPrompt(t *testing.T) {
+	for long, want := range map[int]string{300: "\nsystem " + strings.Repeat("ü", 300) + "\n",
+		301: "\nsystem " + strings.Repeat("ü", 300) + "… (301 characters)\n"} {
+		o := invoke(t, "", "--base", tinyBase, "--only", "base", "--log", "", "--system", strings.Repeat("ü", long))
+		if o.code != cli.Done || !strings.Contains(o.stderr, want) {
+			t.Errorf("%d characters: %v", long, o)
+		}
+	}
+}
+
 func TestCutAnswersSaySo(t *testing.T) {
 	args, log := both(t, "--prompt", "Count to ten.", "--max-tokens", "3")
 	if o := invoke(t, "", args...); !strings.Contains(o.stdout, "[cut at 3 tokens (--max-tokens)") {
