@@ -87,6 +87,28 @@ func TestStoppedMeasurement(t *testing.T) {
 	}
 }
 
+// TestSecondMeasurement checks that a measurement does not write where another one does, changes nothing there, and
+// leaves no lock behind.
+func TestSecondMeasurement(t *testing.T) {
+	dir := t.TempDir()
+	unlock, err := (&pageOptions{out: dir}).lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"kernels", "--op", "add"}, {"train", "--rows", "1"}} {
+		var out, errs bytes.Buffer
+		code := run(t.Context(), append(args, "--device", "cpu", "--out", dir), &out, &errs)
+		if code != cli.Failed || !strings.Contains(errs.String(), "another run is at work there (process ") ||
+			!strings.Contains(errs.String(), "name another directory") || strings.Count(errs.String(), "\n") != 1 {
+			t.Errorf("%s: exit %d, %s%s", args[0], code, &out, &errs)
+		}
+	}
+	unlock()
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
 func TestQuoted(t *testing.T) {
 	if got := quoted([]string{"a", "b c", "it's", "", "-x=1"}); got != `a 'b c' 'it'\''s' '' -x=1` {
 		t.Error(got)

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
 
 	"restyle/cmd/bench/results"
 	"restyle/internal/cli"
+	"restyle/internal/disk"
 	"restyle/internal/plot"
 	"restyle/kernels"
 	"restyle/kernels/cpu"
@@ -91,6 +93,11 @@ func runMeasurement(ctx context.Context, name string, m measurement, o *pageOpti
 		fmt.Fprintf(stderr, "bench %s: %v\nsee bench %[1]s -h\n", name, err)
 		return cli.Usage
 	}
+	unlock, err := o.lock()
+	if err != nil {
+		return o.exit(ctx, name, err, stderr)
+	}
+	defer unlock()
 	d, err := o.open(m.kernelOptions(), stderr)
 	if err != nil {
 		return o.exit(ctx, name, err, stderr)
@@ -103,6 +110,27 @@ func runMeasurement(ctx context.Context, name string, m measurement, o *pageOpti
 		s.status.Clear()
 	}
 	return o.exit(ctx, name, errors.Join(err, d.Close()), stderr)
+}
+
+// lock keeps other measurements from --out until unlock is called or the process ends: each would write its own rows
+// over the other's.
+func (o *pageOptions) lock() (unlock func(), err error) {
+	if o.out == "" {
+		return func() {}, nil
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return nil, fmt.Errorf("--out: %w", err)
+	}
+	f, err := disk.Lock(filepath.Join(o.out, "results.lock"))
+	switch {
+	case errors.Is(err, disk.ErrNoLocks):
+		return func() {}, nil
+	case errors.Is(err, disk.ErrLocked):
+		return nil, fmt.Errorf("--out: %w: wait for it, or name another directory", err)
+	case err != nil:
+		return nil, fmt.Errorf("--out: %w", err)
+	}
+	return func() { _ = f.Remove() }, nil // a file that stays blocks nobody
 }
 
 // A session is a run of measurements that write to one book.
