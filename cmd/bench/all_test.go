@@ -51,11 +51,12 @@ func TestAll(t *testing.T) {
 		!strings.Contains(ran[4], "--config small,llama-3.2-1b --lengths 128 --quantize int8,int4 --fused all --moe=true") {
 		t.Errorf("%q", ran)
 	}
-	// A GPT has no counterpart.
+	// A GPT has no counterpart. auto is chosen once.
 	ran = nil
-	bench(t, "all", "--out", dir, "--answers", "small,../../data/scratch/gpt.json")
-	if len(ran) != 6 || !strings.Contains(ran[4], "--moe=false") {
-		t.Errorf("%q", ran)
+	_, _, stderr = bench(t, "all", "--out", dir, "--answers", "small,../../data/scratch/gpt.json")
+	if len(ran) != 6 || !strings.Contains(ran[4], "--moe=false") || !strings.Contains(ran[5], "--device cpu ") ||
+		!strings.HasPrefix(stderr, "bench all: device auto: using the CPU: ") || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("%q\n%s", ran, stderr)
 	}
 	for args, want := range map[string]string{"": "name a directory", "--out x --layers nowhere": "--layers nowhere: ",
 		"--out x --answers small,": "--answers : ",
