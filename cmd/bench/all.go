@@ -128,8 +128,8 @@ func runAll(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	worst := cli.Done
 	for _, part := range o.parts() {
-		if ctx.Err() != nil {
-			return o.exit(ctx, "all", nil, stderr)
+		if err := ctx.Err(); err != nil {
+			return o.exit(ctx, "all", err, stderr)
 		}
 		fmt.Fprintf(stdout, "bench %s\n", part[0])
 		worst = max(worst, commands[part[0]](ctx, part[1:], stdout, stderr)) // the other parts are still useful

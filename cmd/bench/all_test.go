@@ -86,6 +86,17 @@ func TestStoppedMeasurement(t *testing.T) {
 			t.Errorf("%s: exit %d, %q, %q", c.args, code, out.String(), errs.String())
 		}
 	}
+	// If nothing is missing, it was not stopped.
+	for _, args := range []string{"kernels --op topk --seconds 0.01 --iterations 1",
+		"infer --config small --lengths 1 --tokens 1 --fused all"} {
+		all := append(strings.Fields(args), "--device", "cpu", "--out", t.TempDir())
+		for _, ctx := range []context.Context{t.Context(), ctx} {
+			var out, errs bytes.Buffer
+			if code := run(ctx, all, &out, &errs); code != cli.Done || strings.Contains(errs.String(), "stopped") {
+				t.Errorf("%s: exit %d, %s", args, code, &errs)
+			}
+		}
+	}
 }
 
 // TestSecondMeasurement checks that a measurement does not write where another one does, changes nothing there, and

@@ -298,6 +298,8 @@ func (o *pageOptions) exit(ctx context.Context, name string, err error, stderr i
 	var usage *cli.UsageError
 	var stop stopError
 	switch {
+	case err == nil: // complete, also if Ctrl-C came at the end
+		return cli.Done
 	case errors.As(err, &usage):
 		fmt.Fprintf(stderr, "bench %s: %v\nsee bench %[1]s -h\n", name, usage)
 		return cli.Usage
@@ -310,11 +312,9 @@ func (o *pageOptions) exit(ctx context.Context, name string, err error, stderr i
 	case ctx.Err() != nil:
 		fmt.Fprintf(stderr, "bench %s: stopped; with the same --out it measures what is missing\n", name)
 		return cli.Failed
-	case err != nil:
-		fmt.Fprintf(stderr, "bench %s: %v\n", name, err)
-		return cli.Failed
 	}
-	return cli.Done
+	fmt.Fprintf(stderr, "bench %s: %v\n", name, err)
+	return cli.Failed
 }
 
 // attempt calls f. An operation that lacks memory panics on a CPU; attempt returns that as an error.
