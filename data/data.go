@@ -22,6 +22,14 @@ var Starter []byte
 // StarterName is the name of the embedded base model, which StarterModel opens.
 const StarterName = "starter"
 
+// DirArg returns an argument that means the directory, also if it is called as the embedded model is.
+func DirArg(dir string) string {
+	if dir == StarterName {
+		return "./" + dir
+	}
+	return dir
+}
+
 //go:embed starter-llama
 var starterModel embed.FS
 

@@ -10,6 +10,13 @@ import textwrap
 from xml.sax.saxutils import escape
 
 WIDTH, LINE, PAD, COLUMNS = 460, 19, 18, 54
+CHARACTER = 7.8  # the width that every font gets, so that lines end within their box
+
+
+def text(kind: str, x: int, y: int, line: str) -> str:
+    """A line of text."""
+    width = f' textLength="{CHARACTER * len(line):.1f}"' if line else ""
+    return f'<text class="{kind}" x="{x}" y="{y}"{width}>{escape(line)}</text>'
 
 
 def lines_of(text: str) -> list[tuple[str, str]]:
@@ -41,13 +48,13 @@ def main() -> None:
          '.prose{fill:#c9d1d9}.code{fill:#7ee787}</style>',
          f'<rect width="{total}" height="{height}" rx="10" fill="#0d1117"/>']
     for i, line in enumerate(question):
-        p.append(f'<text class="q" x="{PAD}" y="{PAD + 14 + i * LINE}">{escape(line)}</text>')
+        p.append(text("q", PAD, PAD + 14 + i * LINE, line))
     for i, (name, lines) in enumerate(sides):
         x = PAD + i * (WIDTH + PAD)
         p.append(f'<rect x="{x}" y="{top - 12}" width="{WIDTH}" height="{height - top + 12 - PAD + 4}" rx="8" fill="#161b22"/>')
-        p.append(f'<text class="h" x="{x + 14}" y="{top + 10}">{name}</text>')
+        p.append(text("h", x + 14, top + 10, name))
         for k, (kind, line) in enumerate(lines):
-            p.append(f'<text class="{kind}" x="{x + 14}" y="{top + 38 + k * LINE}">{escape(line)}</text>')
+            p.append(text(kind, x + 14, top + 38 + k * LINE, line))
     p.append("</svg>")
     print("\n".join(p))
 

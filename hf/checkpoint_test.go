@@ -358,7 +358,7 @@ func TestBadDirectories(t *testing.T) {
 			"generation_config.json: it is not a JSON object"},
 		{"tokenizer", func(dir string) { write(t, dir+"/tokenizer_config.json", "[]") },
 			"tokenizer_config.json: it is not a JSON object"},
-		{"no weights", func(dir string) { os.Remove(dir + "/" + singleName) }, "has no weights: neither"},
+		{"no weights", func(dir string) { os.Remove(dir + "/" + singleName) }, "has no weights, neither"},
 		{"a pickle", func(dir string) { os.Rename(dir+"/"+singleName, dir+"/pytorch_model.bin") },
 			"only pytorch_model.bin, a pickle"},
 		{"GGUF", func(dir string) { os.Rename(dir+"/"+singleName, dir+"/model.Q4_K_M.gguf") },

@@ -235,7 +235,7 @@ func TestGenerationConfig(t *testing.T) {
 		{`{}`, plain, ""},
 		{`{"temperature":null,"top_k":null,"eos_token_id":null}`, plain, ""},
 		{`{"bos_token_id":128000,"do_sample":true,"eos_token_id":[128001,128008,128009],"temperature":0.6,"top_p":0.9,"transformers_version":"4.45.0.dev0"}`, llama, ""},
-		{`{"temperature":-1}`, plain, "temperature is -1"},
+		{`{"temperature":-1}`, plain, "temperature is -1: it must be at least 0"},
 		{`{"top_p":1.5}`, plain, "top_p is 1.5: it must be from 0 to 1"},
 		{`{"top_k":"many"}`, plain, "top_k is"},
 		{`[]`, plain, "not a JSON object"},

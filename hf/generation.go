@@ -44,7 +44,10 @@ func ParseGenerationConfig(data []byte) (GenerationConfig, error) {
 // within reads a number from lo to hi.
 func (o *object) within(key string, absent, lo, hi float64) float64 {
 	v := optional(o, key, absent)
-	if v < lo || v > hi {
+	switch {
+	case v < lo && hi == math.MaxFloat64:
+		o.fail("%s is %v: it must be at least %v", key, v, lo)
+	case v < lo || v > hi:
 		o.fail("%s is %v: it must be from %v to %v", key, v, lo, hi)
 	}
 	return v

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"restyle/model"
 	"restyle/quant"
@@ -28,7 +29,7 @@ func (o *object) quantization() (q model.Quantization) {
 	var fields map[string]string
 	if json.Unmarshal(o.keys[quantizationKey], &fields) != nil || fields["quant_method"] != quantMethod {
 		o.fail("%s is %.60s: only weights that restyle has quantized are supported: use the repository of the original "+
-			"model", quantizationKey, o.keys[quantizationKey])
+			"model", quantizationKey, strings.Join(strings.Fields(string(o.keys[quantizationKey])), " "))
 		return q
 	}
 	for _, key := range slices.Sorted(maps.Keys(fields)) {

@@ -188,6 +188,7 @@ func TestQuantizedConfig(t *testing.T) {
 	const rest = `"model_type": "llama", "quantization_config": `
 	for text, want := range map[string]string{
 		`{"quant_method": "gptq", "bits": 4}`:                    "only weights that restyle has quantized",
+		"{\n  \"load_in_4bit\": true,\n  \"bits\": 4\n}":         `is { "load_in_4bit": true, "bits": 4 }: only`,
 		`{"quant_method": "restyle", "bits": "4"}`:               "must be layers or head",
 		`{"quant_method": "restyle", "layers": "INT5"}`:          "must be layers or head",
 		`{"quant_method": "restyle"}`:                            "names no quantized weights",

@@ -50,7 +50,7 @@ func readSafetensors(path string, file io.ReaderAt, size int64) (*Safetensors, e
 	fail := func(err error) (*Safetensors, error) { return nil, fmt.Errorf("%s: %w", path, err) }
 	var length [8]byte
 	if size < 8 {
-		return fail(fmt.Errorf("%d bytes: too few for a safetensors file", size))
+		return fail(fmt.Errorf("%d bytes: too few for a safetensors file: get it again", size))
 	}
 	if _, err := file.ReadAt(length[:], 0); err != nil {
 		return fail(err)

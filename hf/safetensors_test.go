@@ -87,7 +87,7 @@ var badFiles = map[string]struct {
 	data []byte
 	want string
 }{
-	"empty":       {nil, "0 bytes: too few"},
+	"empty":       {nil, "0 bytes: too few for a safetensors file: get it again"},
 	"seven bytes": {make([]byte, 7), "7 bytes: too few"},
 	"header of 2^60": {binary.LittleEndian.AppendUint64(nil, 1<<60),
 		"claims 1152921504606846976 bytes, but at most 100000000"},

@@ -168,7 +168,7 @@ func otherWeights(names []string) error {
 			}
 		}
 	}
-	return fmt.Errorf("has no weights: neither %s nor %s", singleName, indexName)
+	return fmt.Errorf("has no weights, neither %s nor %s: get them from the model's repository", singleName, indexName)
 }
 
 // few lists the first of some names, and the number of others.

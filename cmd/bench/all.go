@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"restyle/internal/cli"
+	"restyle/kernels"
 )
 
 const aboutAll = `
@@ -97,6 +98,20 @@ func (o *allOptions) parts() (parts [][]string) {
 	return parts
 }
 
+// settle chooses the device for all measurements, so that none has to say again which one auto is.
+func (o *allOptions) settle(notes io.Writer) error {
+	if o.device != "auto" {
+		return nil
+	}
+	d, err := kernels.Open(o.device, kernels.Options{})
+	if err != nil {
+		return err
+	}
+	o.device = d.Name()
+	fmt.Fprintf(notes, "bench all: %s\n", d.Notes()[0])
+	return d.Close()
+}
+
 func runAll(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o := &allOptions{pageOptions: newPageOptions(args), layers: "llama-3.2-1b,llama-2-7b", tokens: "512,1024,2048,4096",
 		answers: "small,llama-3.2-1b", lengths: "32,64,128,256,512,1024,2048,4096",
@@ -108,10 +123,13 @@ func runAll(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "bench all: %v\nsee bench all -h\n", err)
 		return cli.Usage
 	}
+	if err := o.settle(stderr); err != nil {
+		return o.exit(ctx, "all", err, stderr)
+	}
 	worst := cli.Done
 	for _, part := range o.parts() {
-		if ctx.Err() != nil {
-			return o.exit(ctx, "all", nil, stderr)
+		if err := ctx.Err(); err != nil {
+			return o.exit(ctx, "all", err, stderr)
 		}
 		fmt.Fprintf(stdout, "bench %s\n", part[0])
 		worst = max(worst, commands[part[0]](ctx, part[1:], stdout, stderr)) // the other parts are still useful

@@ -51,11 +51,12 @@ func TestAll(t *testing.T) {
 		!strings.Contains(ran[4], "--config small,llama-3.2-1b --lengths 128 --quantize int8,int4 --fused all --moe=true") {
 		t.Errorf("%q", ran)
 	}
-	// A GPT has no counterpart.
+	// A GPT has no counterpart. auto is chosen once.
 	ran = nil
-	bench(t, "all", "--out", dir, "--answers", "small,../../data/scratch/gpt.json")
-	if len(ran) != 6 || !strings.Contains(ran[4], "--moe=false") {
-		t.Errorf("%q", ran)
+	_, _, stderr = bench(t, "all", "--out", dir, "--answers", "small,../../data/scratch/gpt.json")
+	if len(ran) != 6 || !strings.Contains(ran[4], "--moe=false") || !strings.Contains(ran[5], "--device cpu ") ||
+		!strings.HasPrefix(stderr, "bench all: device auto: using the CPU: ") || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("%q\n%s", ran, stderr)
 	}
 	for args, want := range map[string]string{"": "name a directory", "--out x --layers nowhere": "--layers nowhere: ",
 		"--out x --answers small,": "--answers : ",
@@ -84,6 +85,39 @@ func TestStoppedMeasurement(t *testing.T) {
 		if code != cli.Failed || out.String() != "" || errs.String() != c.want {
 			t.Errorf("%s: exit %d, %q, %q", c.args, code, out.String(), errs.String())
 		}
+	}
+	// If nothing is missing, it was not stopped.
+	for _, args := range []string{"kernels --op topk --seconds 0.01 --iterations 1",
+		"infer --config small --lengths 1 --tokens 1 --fused all"} {
+		all := append(strings.Fields(args), "--device", "cpu", "--out", t.TempDir())
+		for _, ctx := range []context.Context{t.Context(), ctx} {
+			var out, errs bytes.Buffer
+			if code := run(ctx, all, &out, &errs); code != cli.Done || strings.Contains(errs.String(), "stopped") {
+				t.Errorf("%s: exit %d, %s", args, code, &errs)
+			}
+		}
+	}
+}
+
+// TestSecondMeasurement checks that a measurement does not write where another one does, changes nothing there, and
+// leaves no lock behind.
+func TestSecondMeasurement(t *testing.T) {
+	dir := t.TempDir()
+	unlock, err := (&pageOptions{out: dir}).lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"kernels", "--op", "add"}, {"train", "--rows", "1"}} {
+		var out, errs bytes.Buffer
+		code := run(t.Context(), append(args, "--device", "cpu", "--out", dir), &out, &errs)
+		if code != cli.Failed || !strings.Contains(errs.String(), "another run is at work there (process ") ||
+			!strings.Contains(errs.String(), "name another directory") || strings.Count(errs.String(), "\n") != 1 {
+			t.Errorf("%s: exit %d, %s%s", args[0], code, &out, &errs)
+		}
+	}
+	unlock()
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("%v, %v", entries, err)
 	}
 }
 

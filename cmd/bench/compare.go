@@ -26,8 +26,8 @@ func runCompare(_ context.Context, args []string, stdout, stderr io.Writer) int 
 	flags := cli.New("bench compare", aboutCompare, stderr)
 	flags.Group("Gate")
 	flags.Add(&limit, "max-slowdown", "fail if a row is slower by more than this `share`, such as 5% or 0.05")
-	given, paths := split(flags.FlagSet, args)
-	if code, done := flags.Parse(given); done {
+	paths, code, done := flags.ParsePaths(args)
+	if done {
 		return code
 	}
 	most, err := share(limit)

@@ -200,7 +200,7 @@ func (o *inferOptions) answers(ctx context.Context, s *session, table *results.T
 	}
 	s.status.Draw(fmt.Sprintf("%s, %s, %s, %d tokens", shape.name, o.typeOf(weights), form, length))
 	err := attempt(func() error { return o.length(ctx, s, d, shape, weights, length, rows) })
-	if ctx.Err() != nil || d.Err() != nil {
+	if err != nil && ctx.Err() != nil || d.Err() != nil {
 		return err
 	}
 	for _, mode := range modes {

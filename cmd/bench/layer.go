@@ -199,7 +199,7 @@ func (o *layerOptions) measure(ctx context.Context, s *session, d *kernels.Devic
 					return err
 				}
 				err = attempt(func() error { return l.run(ctx, ceiling) })
-				if ctx.Err() != nil || d.Err() != nil {
+				if err != nil && ctx.Err() != nil || d.Err() != nil {
 					return err
 				}
 				for _, r := range l.rows {

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -95,38 +94,4 @@ func writeFile(path string, data []byte) error {
 	}
 	_, err = f.CommitBackup(path)
 	return err
-}
-
-// split separates flags and their values from paths, so that paths may come before and after flags.
-func split(set *flag.FlagSet, args []string) (flags, paths []string) {
-	for i := 0; i < len(args); i++ {
-		arg := args[i]
-		switch {
-		case arg == "--":
-			return flags, append(paths, args[i+1:]...)
-		case len(arg) < 2 || arg[0] != '-':
-			paths = append(paths, arg)
-			continue
-		}
-		flags = append(flags, arg)
-		if takesNext(set, arg) && i+1 < len(args) {
-			i++
-			flags = append(flags, args[i])
-		}
-	}
-	return flags, paths
-}
-
-// takesNext reports whether a flag's value is the next argument.
-func takesNext(set *flag.FlagSet, arg string) bool {
-	name := arg[1:]
-	if name[0] == '-' {
-		name = name[1:]
-	}
-	f := set.Lookup(name)
-	if f == nil {
-		return false // its value follows an =, or Parse will report that it does not exist
-	}
-	b, ok := f.Value.(interface{ IsBoolFlag() bool })
-	return !ok || !b.IsBoolFlag()
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -142,24 +141,6 @@ func TestStopped(t *testing.T) {
 	if code := run(ctx, []string{"parity", "parity/testdata"}, &out, &errs); code != cli.Failed ||
 		!strings.Contains(errs.String(), "stopped") {
 		t.Errorf("exit %d, %q", code, errs.String())
-	}
-}
-
-func TestSplit(t *testing.T) {
-	set := (&parityOptions{}).flags(&bytes.Buffer{}).FlagSet
-	for _, c := range []struct{ args, flags, paths string }{
-		{"a b", "", "a b"},
-		{"a --quick b", "--quick", "a b"},
-		{"--only x a -threads 2 b", "--only x -threads 2", "a b"},
-		{"--only=x a", "--only=x", "a"},
-		{"a --quick -- --only x", "--quick", "a --only x"},
-		{"- a --only", "--only", "- a"},
-		{"--unknown a", "--unknown", "a"},
-	} {
-		flags, paths := split(set, strings.Fields(c.args))
-		if !slices.Equal(flags, strings.Fields(c.flags)) || !slices.Equal(paths, strings.Fields(c.paths)) {
-			t.Errorf("%s: flags %q, paths %q", c.args, flags, paths)
-		}
 	}
 }
 

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
 
 	"restyle/cmd/bench/results"
 	"restyle/internal/cli"
+	"restyle/internal/disk"
 	"restyle/internal/plot"
 	"restyle/kernels"
 	"restyle/kernels/cpu"
@@ -55,6 +57,9 @@ func (o *pageOptions) checkPage() error {
 	if o.threads < 0 {
 		return fmt.Errorf("--threads %d: must be at least 0", o.threads)
 	}
+	if err := cli.CheckDevice(o.device); err != nil {
+		return err
+	}
 	if o.maxTime <= 0 {
 		return fmt.Errorf("--max-time %v: must be more than 0", o.maxTime)
 	}
@@ -63,12 +68,9 @@ func (o *pageOptions) checkPage() error {
 
 // quoted returns arguments as a shell reads them.
 func quoted(args []string) string {
-	var words []string
-	for _, a := range args {
-		if a == "" || strings.ContainsAny(a, " \t\n'\"$&|;<>()*?[]{}~#!\\`") {
-			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-		words = append(words, a)
+	words := make([]string, len(args))
+	for i, a := range args {
+		words[i] = cli.ShellQuote(a)
 	}
 	return strings.Join(words, " ")
 }
@@ -91,6 +93,11 @@ func runMeasurement(ctx context.Context, name string, m measurement, o *pageOpti
 		fmt.Fprintf(stderr, "bench %s: %v\nsee bench %[1]s -h\n", name, err)
 		return cli.Usage
 	}
+	unlock, err := o.lock()
+	if err != nil {
+		return o.exit(ctx, name, err, stderr)
+	}
+	defer unlock()
 	d, err := o.open(m.kernelOptions(), stderr)
 	if err != nil {
 		return o.exit(ctx, name, err, stderr)
@@ -103,6 +110,27 @@ func runMeasurement(ctx context.Context, name string, m measurement, o *pageOpti
 		s.status.Clear()
 	}
 	return o.exit(ctx, name, errors.Join(err, d.Close()), stderr)
+}
+
+// lock keeps other measurements from --out until unlock is called or the process ends: each would write its own rows
+// over the other's.
+func (o *pageOptions) lock() (unlock func(), err error) {
+	if o.out == "" {
+		return func() {}, nil
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return nil, fmt.Errorf("--out: %w", err)
+	}
+	f, err := disk.Lock(filepath.Join(o.out, "results.lock"))
+	switch {
+	case errors.Is(err, disk.ErrNoLocks):
+		return func() {}, nil
+	case errors.Is(err, disk.ErrLocked):
+		return nil, fmt.Errorf("--out: %w: wait for it, or name another directory", err)
+	case err != nil:
+		return nil, fmt.Errorf("--out: %w", err)
+	}
+	return func() { _ = f.Remove() }, nil // a file that stays blocks nobody
 }
 
 // A session is a run of measurements that write to one book.
@@ -199,8 +227,8 @@ bench page writes the pages, pictures and CSV files of a directory again, from i
 
 func runPage(ctx context.Context, args []string, _, stderr io.Writer) int {
 	flags := cli.New("bench page", aboutPage, stderr)
-	given, dirs := split(flags.FlagSet, args)
-	if code, done := flags.Parse(given); done {
+	dirs, code, done := flags.ParsePaths(args)
+	if done {
 		return code
 	}
 	if len(dirs) != 1 {
@@ -270,6 +298,8 @@ func (o *pageOptions) exit(ctx context.Context, name string, err error, stderr i
 	var usage *cli.UsageError
 	var stop stopError
 	switch {
+	case err == nil: // complete, also if Ctrl-C came at the end
+		return cli.Done
 	case errors.As(err, &usage):
 		fmt.Fprintf(stderr, "bench %s: %v\nsee bench %[1]s -h\n", name, usage)
 		return cli.Usage
@@ -282,11 +312,9 @@ func (o *pageOptions) exit(ctx context.Context, name string, err error, stderr i
 	case ctx.Err() != nil:
 		fmt.Fprintf(stderr, "bench %s: stopped; with the same --out it measures what is missing\n", name)
 		return cli.Failed
-	case err != nil:
-		fmt.Fprintf(stderr, "bench %s: %v\n", name, err)
-		return cli.Failed
 	}
-	return cli.Done
+	fmt.Fprintf(stderr, "bench %s: %v\n", name, err)
+	return cli.Failed
 }
 
 // attempt calls f. An operation that lacks memory panics on a CPU; attempt returns that as an error.

@@ -59,8 +59,8 @@ func (o *parityOptions) flags(out io.Writer) *cli.Flags {
 func runParity(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o := &parityOptions{fused: "both", device: "cpu"}
 	flags := o.flags(stderr)
-	known, paths := split(flags.FlagSet, args)
-	if code, done := flags.Parse(known); done {
+	paths, code, done := flags.ParsePaths(args)
+	if done {
 		return code
 	}
 	fused, err := o.sets()

@@ -47,17 +47,25 @@ func (o *precompileOptions) flags(out io.Writer) *cli.Flags {
 	f.Group("Kernels")
 	f.Add(&o.archs, "arch", "GPU `architectures`, separated by commas: sm_80, sm_86, sm_89, sm_90a, sm_100a, "+
 		"sm_120a and others")
-	f.Add(&o.shapes, "shapes", "`shapes` of steps, as for bench step")
+	f.Add(&o.shapes, "shapes", "`shapes` of steps, as for bench step; the default ones are no longer than the model allows")
 	o.modelFlags(f)
 	return f
 }
 
+// defaultShapes returns the shapes that are compiled for a model with so many positions if none are given.
+func defaultShapes(positions int) string {
+	return fmt.Sprintf("1x%[1]dx4,4x%[1]d,8x%d", min(512, positions), min(2048, positions))
+}
+
 func runPrecompile(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o := &precompileOptions{stepOptions: newStepOptions()}
-	o.shapes, o.fused = "1x512x4,4x512,8x2048", "both"
+	o.shapes, o.fused = defaultShapes(1<<20), "both"
 	flags := o.flags(stderr)
 	if code, done := flags.Parse(args); done {
 		return code
+	}
+	if s, err := shapeOf("--config", o.config); err == nil && !flags.Given("shapes") { // lines reports the error
+		o.shapes = defaultShapes(s.config.Positions())
 	}
 	lines, err := o.lines()
 	var list []cuda.Properties

@@ -38,6 +38,10 @@ func TestPrecompile(t *testing.T) {
 			t.Errorf("%q: exit %d, %s", names, code, stderr)
 		}
 	}
+	// The default shapes are longer than this model's positions.
+	if code, _, stderr := bench(t, append(args[:3:3], "--arch", "sm_86")...); code != cli.Done {
+		t.Errorf("with the default shapes: exit %d, %s", code, stderr)
+	}
 	if code, _, stderr := bench(t, args[:5]...); code != cli.Usage || !strings.Contains(stderr, `--arch ""`) {
 		t.Errorf("exit %d, %s", code, stderr)
 	}

@@ -87,6 +87,11 @@ func runTrain(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 		fmt.Fprintf(stderr, "bench train: %v\nsee bench train -h\n", err)
 		return cli.Usage
 	}
+	unlock, err := o.lock()
+	if err != nil {
+		return o.exit(ctx, "train", err, stderr)
+	}
+	defer unlock()
 	d, err := o.open(kernels.Options{NoBF16: o.settings.DType != tensor.BF16}, stderr)
 	if err != nil {
 		return o.exit(ctx, "train", err, stderr)

@@ -189,8 +189,12 @@ func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() er
 		}
 		opened = append(opened, engine.Close)
 		c.sides = append(c.sides, &side{label: ref.label, engine: engine})
-		c.note("%-6s %s, %s, template %s, context %d, in %.1f s", ref.label, engine.Name, engine.DType(),
-			engine.Template.Name, engine.Context, time.Since(start).Seconds())
+		types := engine.DType().String()
+		if q := engine.Model.Quantization(); q.Layers != 0 {
+			types += " with " + q.Layers.String() + " weights"
+		}
+		c.note("%-6s %s, %s, template %s, context %d, in %.1f s", ref.label, engine.Name, types, engine.Template.Name,
+			engine.Context, time.Since(start).Seconds())
 	}
 	first := c.sides[0].engine // whose authors' sampling both models get, so that only their weights differ
 	if err := c.takeSampling(first.Suggested); err != nil {
@@ -199,12 +203,21 @@ func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() er
 	}
 	c.note("device %s, %s", device.Name(), c.settings)
 	if c.system != "" {
-		c.note("system %s", c.system)
+		c.note("system %s", beginning(c.system))
 	}
 	if c.log != "" {
 		c.note("log    %s, %s", c.log, jsonlPath(c.log))
 	}
 	return closeAll, nil
+}
+
+// beginning returns a text, or that of a long one, with its length.
+func beginning(text string) string {
+	const long = 300
+	if runes := []rune(text); len(runes) > long {
+		return fmt.Sprintf("%s… (%d characters)", string(runes[:long]), len(runes))
+	}
+	return text
 }
 
 // showLoading returns a function that shows the progress of loading a model, if that takes more than a second, on the

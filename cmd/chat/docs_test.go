@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"flag"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"restyle/internal/cli"
 )
 
 var update = flag.Bool("update", false, "write the lists of flags and commands in docs/chat.md again")
@@ -42,5 +46,24 @@ func TestDocs(t *testing.T) {
 	}
 	if err := os.WriteFile(path, []byte(want), 0o666); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestSample checks that the embedded model still begins its answer as docs/chat.md shows it.
+func TestSample(t *testing.T) {
+	page, err := os.ReadFile("../../docs/chat.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const question, answer = `\$ go run ./cmd/chat (--base starter [^"]*) --prompt "([^"]*)"\n`, `\nlog [^\n]*\n(.*?)\n…`
+	sample := regexp.MustCompile("(?s)" + question + ".*?" + answer).FindSubmatch(page)
+	if sample == nil {
+		t.Fatal("docs/chat.md has no answer of the embedded model")
+	}
+	args := append(strings.Fields(string(sample[1])), "--log", "", "--prompt", string(sample[2]))
+	o := invoke(t, "", args...)
+	got, want := strings.Fields(o.stdout), strings.Fields(string(sample[3]))
+	if o.code != cli.Done || len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+		t.Errorf("docs/chat.md shows another answer than\n%s%s", o.stdout, o.stderr)
 	}
 }

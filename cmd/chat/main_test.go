@@ -367,6 +367,17 @@ func TestCommandErrors(t *testing.T) {
 	}
 }
 
+// TestLongSystemPrompt checks that chat shows a long system prompt in part before the questions.
+func TestLongSystemPrompt(t *testing.T) {
+	for long, want := range map[int]string{300: "\nsystem " + strings.Repeat("ü", 300) + "\n",
+		301: "\nsystem " + strings.Repeat("ü", 300) + "… (301 characters)\n"} {
+		o := invoke(t, "", "--base", tinyBase, "--only", "base", "--log", "", "--system", strings.Repeat("ü", long))
+		if o.code != cli.Done || !strings.Contains(o.stderr, want) {
+			t.Errorf("%d characters: %v", long, o)
+		}
+	}
+}
+
 func TestCutAnswersSaySo(t *testing.T) {
 	args, log := both(t, "--prompt", "Count to ten.", "--max-tokens", "3")
 	if o := invoke(t, "", args...); !strings.Contains(o.stdout, "[cut at 3 tokens (--max-tokens)") {
@@ -462,12 +473,14 @@ func TestErrors(t *testing.T) {
 		{"no tuned model", cli.Failed, []string{"--base", tinyBase, "--tuned", "none-here"}, "go run ./cmd/train"},
 		{"no tuned model in a path", cli.Failed, []string{"--base", tinyBase, "--tuned", "./runs/none"},
 			"go run ./cmd/train"},
+		{"no tuned model that names a base", cli.Failed, []string{"--tuned", "none-here", "--only", "base"},
+			"--base starter --only base"},
 		{"no base model", cli.Usage, []string{"--tuned", tinyTuned, "--log", ""}, "set --base"},
 		{"no model there", cli.Failed, []string{"--base", filepath.Join(dir, "none"), "--only", "base", "--log", ""},
 			"no directory"},
 		{"not in the cache", cli.Failed, []string{"--base", "owner/model", "--only", "base", "--log", ""}, "owner/model"},
 		{"no tokenizer", cli.Failed, []string{"--base", noTokenizer, "--only", "base", "--log", ""}, "has no tokenizer.json"},
-		{"device", cli.Failed, append(tiny, "--device", "tpu"), "tpu"},
+		{"device", cli.Usage, append(tiny, "--device", "tpu"), "tpu"},
 		{"an empty question", cli.Usage, append(tiny, "--prompt", " "), "--prompt is empty"},
 		{"an empty name of questions", cli.Usage, append(tiny, "--prompts", ""), "--prompts is empty"},
 		{"no questions", cli.Failed, append(tiny, "--prompts", file), "has no questions"},

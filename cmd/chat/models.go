@@ -24,7 +24,7 @@ func (c *chatter) models() ([]modelRef, error) {
 	// Checked before anything is loaded. A name that can be a hub id is left to hf.Open.
 	_, err := hub.ParseRef(hub.Model, c.tuned)
 	known := c.tuned == data.StarterName || err == nil && strings.Contains(c.tuned, "/")
-	if c.only != baseLabel && !known {
+	if (c.only != baseLabel || c.base == "") && !known {
 		if _, err := os.Stat(c.tuned); err != nil {
 			return nil, fmt.Errorf("there is no tuned model in %s: make one with go run ./cmd/train, or ask only a base "+
 				"model, such as the embedded one: --base starter --only base", c.tuned)

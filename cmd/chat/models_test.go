@@ -66,6 +66,17 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
+// TestQuantizedModel checks that chat says which type quantized weights have.
+func TestQuantizedModel(t *testing.T) {
+	for flag, want := range map[string]string{"int8": "BF16 with INT8 weights, template ", "int4": "BF16 with INT4"} {
+		o := invoke(t, "", "--base", "starter", "--only", "base", "--quantize", flag, "--prompt", "x", "--max-tokens", "1",
+			"--log", "")
+		if _, absent := data.StarterModel(); absent == nil && (o.code != cli.Done || !strings.Contains(o.stderr, want)) {
+			t.Errorf("--quantize %s: %v", flag, o)
+		}
+	}
+}
+
 // TestNoDriver checks that chat says in one line that there is no GPU.
 func TestNoDriver(t *testing.T) {
 	o := invoke(t, "", "--base", tinyBase, "--only", "base", "--device", "cuda", "--prompt", "x", "--log", "")

@@ -143,6 +143,8 @@ func (o *options) check() error {
 		return cli.Usagef("--context %d: must be at least 2 tokens", o.context)
 	case o.threads < 0:
 		return cli.Usagef("--threads %d: must be a number of threads, or 0 for GOMAXPROCS", o.threads)
+	case cli.CheckDevice(o.device) != nil:
+		return cli.CheckDevice(o.device)
 	case !known:
 		return cli.Usagef("--dtype %q: must be auto, bf16, fp16 or fp32", o.dtype)
 	case !quantization:

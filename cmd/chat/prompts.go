@@ -46,11 +46,12 @@ func readPrompts(r io.Reader, name string) (prompts []string, err error) {
 		isJSON = isJSON || len(prompts) == 0 && strings.HasPrefix(line, "{")
 		if line != "" && isJSON {
 			var row struct{ Prompt *string }
-			if err := json.Unmarshal([]byte(line), &row); err != nil {
+			err := json.Unmarshal([]byte(line), &row)
+			if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); err != nil && (!is || wrong.Field == "") {
 				return nil, fmt.Errorf("%s: line %d is not a JSON object: %w", name, number, err)
 			}
 			if row.Prompt == nil || strings.TrimSpace(*row.Prompt) == "" {
-				return nil, fmt.Errorf(`%s: line %d has no "prompt": must be like {"prompt": "How do I …?"}`, name, number)
+				return nil, fmt.Errorf(`%s: line %d has no text as "prompt": must be like {"prompt": "How do I …?"}`, name, number)
 			}
 			line = *row.Prompt
 		}

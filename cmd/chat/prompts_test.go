@@ -19,9 +19,9 @@ func TestReadPrompts(t *testing.T) {
 		{"another encoding", "one\ncaf\xe9", nil, "f: line 2: not valid UTF-8"},
 		{"nothing", "\n \n", nil, "f has no questions"},
 		{"broken", `{"prompt": "one"}` + "\n{", nil, "line 2 is not a JSON object"},
-		{"other keys", `{"question": "one"}`, nil, `line 1 has no "prompt"`},
-		{"an empty one", `{"prompt": " "}`, nil, `line 1 has no "prompt"`},
-		{"a number", `{"prompt": 3}`, nil, "line 1 is not a JSON object"},
+		{"other keys", `{"question": "one"}`, nil, `line 1 has no text as "prompt"`},
+		{"an empty one", `{"prompt": " "}`, nil, `line 1 has no text as "prompt"`},
+		{"a number", `{"prompt": 3}`, nil, `line 1 has no text as "prompt"`},
 	} {
 		got, err := readPrompts(strings.NewReader(c.text), "f")
 		if c.says != "" {

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -70,11 +69,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		"embedded model, hours for a large one")
 	f.Group("Device")
 	f.Add(&o.threads, "threads", "CPU threads; 0 uses GOMAXPROCS")
-	var paths []string
-	for len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		paths, args = append(paths, args[0]), args[1:]
-	}
-	if code, done := f.Parse(args); done {
+	paths, code, done := f.ParsePaths(args)
+	if done {
 		return code
 	}
 	err := o.check(paths, f.Given)
@@ -110,7 +106,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func (o options) check(paths []string, given func(flag string) bool) error {
 	switch {
 	case len(paths) != 2:
-		return cli.Usagef("%d paths: must be IN and OUT, before all flags", len(paths))
+		return cli.Usagef("%s: name two, IN and OUT", cli.Count(len(paths), "path"))
 	case o.weights != "int8" && o.weights != "int4":
 		return cli.Usagef("--weights %q: must be int8 or int4", o.weights)
 	case o.rounding != "gptq" && o.rounding != "nearest":
@@ -176,7 +172,7 @@ func (o options) quantize(ctx context.Context, in, out string, stdout io.Writer,
 		err = fmt.Errorf("%s is complete, but could not be measured: %w", out, err)
 	}
 	err = errors.Join(err, c.print(stdout))
-	fmt.Fprintf(stdout, "try it: go run ./cmd/chat --tuned %s --only tuned\n", out)
+	fmt.Fprintf(stdout, "try it: go run ./cmd/chat --tuned %s --only tuned\n", cli.ShellQuote(data.DirArg(out)))
 	if stop {
 		return &stopped{out}
 	}

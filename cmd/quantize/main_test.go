@@ -106,8 +106,9 @@ func TestUsage(t *testing.T) {
 	}
 	x := filepath.Join(full, "x")
 	for want, args := range map[string][]string{
-		"1 paths":              {"starter"},
-		"must be int8 or int4": {"starter", x, "--weights", "int5"},
+		"1 path:":              {"starter"},
+		"3 paths:":             {"starter", "--threads", "1", x, "y"},
+		"must be int8 or int4": {"--weights", "int5", "starter", x},
 		"gptq or nearest":      {"starter", x, "--rounding", "up"},
 		"is not empty":         {"starter", full},
 		"at least 1":           {"starter", x, "--text", "0"},

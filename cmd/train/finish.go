@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
 
 	"restyle/data"
 	"restyle/internal/cli"
@@ -165,12 +164,7 @@ func tunedFlag(out string) string {
 	if out == "out" {
 		return ""
 	}
-	if strings.ContainsFunc(out, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+=:@%", r)
-	}) {
-		out = "'" + strings.ReplaceAll(out, "'", `'\''`) + "'"
-	}
-	return " --tuned " + out
+	return " --tuned " + cli.ShellQuote(data.DirArg(out))
 }
 
 // logBenchmark adds a row to the benchmark log.

@@ -298,8 +298,8 @@ func (o *options) check(given func(flag string) bool) error {
 		return cli.Usagef("--vocab chars makes a vocabulary and --tokenizer gives one: leave one out")
 	case o.trainOn != "responses" && o.trainOn != "all":
 		return cli.Usagef("--train-on %q: must be responses or all", o.trainOn)
-	case !knownDevice(o.deviceName):
-		return cli.Usagef("--device %q: must be auto, cpu, cuda, cuda:N or emulated", o.deviceName)
+	case cli.CheckDevice(o.deviceName) != nil:
+		return cli.CheckDevice(o.deviceName)
 	case o.config.Patience > 0 && o.val == 0:
 		return cli.Usagef("--patience waits for a better validation loss, and --val 0 measures none: leave one out")
 	case o.config.BNB && given("master"):
@@ -377,16 +377,6 @@ func (o *options) checkPaths(out string) error {
 		}
 	}
 	return nil
-}
-
-// knownDevice reports whether --device has a known form. Only opening the device shows whether it exists.
-func knownDevice(name string) bool {
-	number, numbered := strings.CutPrefix(name, "cuda:")
-	if numbered {
-		_, err := strconv.ParseUint(number, 10, 16)
-		return err == nil
-	}
-	return slices.Contains([]string{"auto", "cpu", "cuda", "emulated"}, name)
 }
 
 // A fusedFlag is a set of operations, or all of them if the flag has no value.

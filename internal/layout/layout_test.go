@@ -121,6 +121,17 @@ func TestGenNeedsNoModel(t *testing.T) {
 	}
 }
 
+// TestNoCompiler checks that a build without a C compiler, for which Go turns cgo off, says in one line what is missing.
+func TestNoCompiler(t *testing.T) {
+	build := exec.Command("go", "build", "-o", os.DevNull, "restyle/cmd/train")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n") // the first names the package
+	if err == nil || len(lines) != 2 || !strings.Contains(lines[1], "needs_a_C_compiler") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // TestNoBuilds checks that no compiler output is committed.
 func TestNoBuilds(t *testing.T) {
 	out, err := exec.Command("git", "-C", "../..", "ls-files", "-z").Output()

@@ -1,9 +1,6 @@
 package plot
 
-import (
-	"math"
-	"unicode/utf8"
-)
+import "math"
 
 // Bars compares things with a baseline: a bar for each ratio, to the right of 1 if it is more and to the left if it is
 // less. The axis is logarithmic, so that twice and half are equally far from 1.
@@ -32,7 +29,7 @@ func (b *Bars) SVG() []byte {
 	var d Drawing
 	names, values := 60.0, []float64{1}
 	for _, bar := range b.Bars {
-		names = max(names, em*float64(utf8.RuneCountInString(bar.Name)))
+		names = max(names, TextWidth(bar.Name))
 		if !bar.measured() {
 			continue
 		}

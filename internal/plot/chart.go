@@ -1,7 +1,6 @@
 package plot
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -38,7 +37,7 @@ const (
 	chartLeft    = 84
 	chartRight   = width - 28
 	chartHeight  = 360  // of the panel
-	em           = 7.1  // roughly the width of a character
+	em           = 7.7  // roughly the width of a character, in a wide font
 	lineHeight   = 22.0 // of the legend
 	headBaseline = 38.0
 )
@@ -69,6 +68,10 @@ func style() string {
 	}
 	return s + "@media (prefers-color-scheme:dark){" + dark + "}"
 }
+
+// TextWidth returns about how wide a text is in the size of names and numbers, in pixels. Browsers have other fonts on
+// every system, so it is that of a wide one.
+func TextWidth(text string) float64 { return em * float64(utf8.RuneCountInString(text)) }
 
 // begin opens a picture with its title.
 func (d *Drawing) begin(height float64, title, subtitle string) {
@@ -104,7 +107,7 @@ func (c *Chart) SVG() []byte {
 	for i, line := range legend {
 		y := 84 + lineHeight*float64(i)
 		for _, entry := range line {
-			d.swatch(c.Series[entry.series], entry.color, entry.x, y)
+			c.swatch(&d, entry.series, entry.x, y)
 			d.Add(`<text x="%.0f" y="%.0f">%s</text>`, entry.x+30, y+4.5, Escape(c.Series[entry.series].Name))
 		}
 	}
@@ -119,7 +122,8 @@ func (c *Chart) SVG() []byte {
 	d.axes(&p, c.X, c.Y, xs, ys)
 	var taken []box
 	for i, s := range c.Series {
-		points, class := c.usable(s), fmt.Sprintf("line s%d", c.color(i))
+		color, form := c.look(i)
+		points, class := c.usable(s), fmt.Sprintf("line s%d", color)
 		if s.Dashed {
 			class += " dashed"
 		}
@@ -130,9 +134,9 @@ func (c *Chart) SVG() []byte {
 			d.Line(class, p, Thin(points, 500))
 		}
 		if !s.Plain && (s.Dots || len(points) <= 40) {
-			d.Dots(fmt.Sprintf("f%d", c.color(i)), 4, p, points)
 			for _, q := range points {
 				if Shown(q.Y) {
+					d.mark(form, color, p.X(q.X), p.Y(q.Y))
 					taken = append(taken, box{p.X(q.X) - 4, p.Y(q.Y) - 4, p.X(q.X) + 4, p.Y(q.Y) + 4})
 				}
 			}
@@ -149,20 +153,34 @@ func (c *Chart) SVG() []byte {
 	return d.Bytes()
 }
 
-// color returns the color of a series: limits have none, so they do not use one up.
-func (c *Chart) color(series int) (color int) {
+// look returns the color of a series, and the form of its points: circles, and if there are more series than colors,
+// squares and then diamonds. Limits have neither, so they do not use any up.
+func (c *Chart) look(series int) (color, form int) {
+	n := 0
 	for _, s := range c.Series[:series] {
 		if !s.Plain {
-			color++
+			n++
 		}
 	}
-	return color % len(colors)
+	return n % len(colors), n / len(colors) % 3
+}
+
+// mark draws a point in one of the three forms.
+func (d *Drawing) mark(form, color int, x, y float64) {
+	switch form {
+	case 0:
+		d.Add(`<circle class="f%d" r="4" cx="%.1f" cy="%.1f"/>`, color, x, y)
+	case 1:
+		d.Add(`<path class="f%d" d="M%.1f %.1fh8v8h-8z"/>`, color, x-4, y-4)
+	default:
+		d.Add(`<path class="f%d" d="M%.1f %.1fl5.5 5.5l-5.5 5.5l-5.5-5.5z"/>`, color, x, y-5.5)
+	}
 }
 
 // An entry of the legend.
 type entry struct {
-	series, color int
-	x             float64
+	series int
+	x      float64
 }
 
 // legend lays the names of the series out in lines.
@@ -172,22 +190,24 @@ func (c *Chart) legend() (lines [][]entry) {
 		if s.Name == "" {
 			continue
 		}
-		wide := 30 + em*float64(utf8.RuneCountInString(s.Name)) + 24
+		wide := 30 + TextWidth(s.Name) + 24
 		if x+wide > chartRight {
 			lines, x = append(lines, nil), 24
 		}
-		lines[len(lines)-1] = append(lines[len(lines)-1], entry{i, c.color(i), x})
+		lines[len(lines)-1] = append(lines[len(lines)-1], entry{i, x})
 		x += wide
 	}
 	return lines
 }
 
-// swatch draws what a line of the legend stands for.
-func (d *Drawing) swatch(s Series, color int, x, y float64) {
+// swatch draws what an entry of the legend stands for.
+func (c *Chart) swatch(d *Drawing, series int, x, y float64) {
+	s := c.Series[series]
+	color, form := c.look(series)
 	class := fmt.Sprintf("line s%d", color)
 	switch {
 	case s.Dots:
-		d.Add(`<circle class="f%d" r="4" cx="%.0f" cy="%.0f"/>`, color, x+11, y)
+		d.mark(form, color, x+11, y)
 		return
 	case s.Plain:
 		class = "limit"
@@ -195,6 +215,9 @@ func (d *Drawing) swatch(s Series, color int, x, y float64) {
 		class += " dashed"
 	}
 	d.Add(`<path class="%s" d="M%.0f %.0fh22"/>`, class, x, y)
+	if form > 0 && !s.Plain {
+		d.mark(form, color, x+11, y)
+	}
 }
 
 // axes chooses the panel's range for values, and draws the grid with its numbers.
@@ -251,9 +274,10 @@ func (a Axis) ticks(values []float64, n int) (at []float64, text []string) {
 		}
 		return at, text
 	}
-	// Steps of 2 if that gives few numbers, as for 32, 64 … 4096; otherwise 1, 2, 5, 10; otherwise powers of ten.
+	// Steps of 2 if that gives few and short numbers, as for 32, 64 … 4096; otherwise 1, 2, 5, 10; otherwise powers of
+	// ten.
 	octaves, first := math.Log2(high/low), math.Floor(math.Log2(low)+1e-9)
-	if octaves <= 12 && cmp.Compare(low, 8) >= 0 {
+	if octaves <= 12 && low >= 8 && high <= 1<<17 {
 		for e := first; e < math.Log2(high)-1e-9 || len(at) < 2; e++ {
 			at = append(at, math.Exp2(e))
 		}

@@ -125,6 +125,29 @@ func TestLabels(t *testing.T) {
 	}
 }
 
+// TestManySeries checks that each of 24 lines looks different, in the picture and in the legend.
+func TestManySeries(t *testing.T) {
+	c := Chart{Title: "Crowded", Series: []Series{{Name: "limit", Plain: true, Points: []Point{{1, 1}, {2, 1}}}}}
+	for i := range 24 {
+		c.Series = append(c.Series, Series{Name: fmt.Sprint("line ", i), Points: []Point{{1, float64(i)}, {2, 3}}})
+	}
+	svg := picture(t, "many", c.SVG)
+	seen := map[[2]int]bool{}
+	for i := range c.Series[1:] {
+		color, form := c.look(1 + i)
+		seen[[2]int{color, form}] = true
+	}
+	if len(seen) != 24 {
+		t.Errorf("24 lines have only %d looks", len(seen))
+	}
+	for form, want := range map[string]int{`<circle class="f0"`: 2, `h8v8h-8z"/>`: 8 * 3,
+		`l5.5 5.5l-5.5 5.5l-5.5-5.5z"/>`: 8 * 3} {
+		if got := strings.Count(svg, form); got != want {
+			t.Errorf("%d times %s, want %d: two points of each line, and the legend", got, form, want)
+		}
+	}
+}
+
 // TestLogTicks checks that the numbers of a logarithmic axis enclose the values, and are few.
 func TestLogTicks(t *testing.T) {
 	for _, c := range []struct {
@@ -134,7 +157,7 @@ func TestLogTicks(t *testing.T) {
 		{32, 4096, "32 64 128 256 512 1024 2048 4096"},
 		{128, 128, "128 256 512"},
 		{8000, 131072, "4096 8192 16384 32768 65536 131072"},
-		{20000, 1 << 21, "16384 32768 65536 131072 262144 524288 1.0486M 2.0972M"},
+		{20000, 1 << 21, "20k 50k 100k 200k 500k 1M 2M 5M"},
 		{1, 1, "1 2"},
 		{0.8, 2.3, "0.5 1 2 5"},
 		{1, 1000, "1 2 5 10 20 50 100 200 500 1000"},

@@ -196,23 +196,22 @@ func (d *drawing) best(p plot.Panel, validation []CurvePoint) {
 	}
 }
 
-// legend explains the lines, from the right edge to the left.
+// legend explains the lines, next to the name of their axis.
 func (d *drawing) legend(steps, validation int) {
-	x := plotRight
+	x := plotLeft + 60.0
 	for _, line := range []struct {
 		class, name string
-		width       int // of the name, approximately
 		there       bool
 	}{
-		{"validation", "validation", 72, validation > 0},
-		{"smooth", "training", 60, steps > 0 && steps < fewSteps},
-		{"smooth", "training, smoothed", 126, steps >= fewSteps},
-		{"step", "each step", 64, steps >= fewSteps},
+		{"step", "each step", steps >= fewSteps},
+		{"smooth", "training, smoothed", steps >= fewSteps},
+		{"smooth", "training", steps > 0 && steps < fewSteps},
+		{"validation", "validation", validation > 0},
 	} {
 		if line.there {
-			d.Add(`<text class="end" x="%d" y="38">%s</text><path class="%s" d="M%d 33.5h18"/>`, x, line.name, line.class,
-				x-line.width-24)
-			x -= line.width + 44
+			d.Add(`<path class="%s" d="M%.0f %.1fh18"/><text x="%.0f" y="%d">%s</text>`, line.class, x, lossTop-16.5, x+24,
+				lossTop-12, line.name)
+			x += 24 + plot.TextWidth(line.name) + 20
 		}
 	}
 }

@@ -180,6 +180,29 @@ func TestLossSVGLong(t *testing.T) {
 }
 
 // TestSmooth compares the smoothed line with the sum that defines it.
+// TestLossSVGLegend checks that a long title has its line for itself, and that the legend's entries keep clear of each
+// other.
+func TestLossSVGLegend(t *testing.T) {
+	c := run(100, 3)
+	c.Title = strings.Repeat("long ", 12)
+	texts := map[string]float64{}
+	for _, m := range regexp.MustCompile(`<text[^>]* x="(\d+)" y="(38|92)">([^<]*)`).FindAllStringSubmatch(draw(t, c),
+		-1) {
+		if m[2] == "38" && m[3] != c.Title {
+			t.Errorf("%q is beside the title", m[3])
+		}
+		texts[m[3]], _ = strconv.ParseFloat(m[1], 64)
+	}
+	end := 0.0
+	for _, name := range []string{"loss", "each step", "training, smoothed", "validation"} {
+		x, ok := texts[name]
+		if !ok || x < end {
+			t.Errorf("%q begins at %g, and the text to its left ends at %g", name, x, end)
+		}
+		end = x + plot.TextWidth(name) + 24 // the line of the next one
+	}
+}
+
 func TestSmooth(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	for _, n := range []int{0, 1, 2, 3, 17, 100} {

@@ -1,0 +1,5 @@
+//go:build !cgo
+
+package cuda
+
+import _ "restyle/tensor" // which does not compile without cgo, and says what is missing
