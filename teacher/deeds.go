@@ -95,9 +95,10 @@ func keepSole(f *voice.Facts, before map[string]int, tokens []python.Token, rebo
 	}
 	// A return that stands on the line of its if has not been read.
 	unread := words["return"] != len(f.Deeds["return"][before["return"]:])
+	otherwise := unread || words["yield"]+words["raise"] > 0
 	leaves := words["break"]+words["continue"] > 0
 	for kind, sole := range map[string]func(d [2]string) bool{
-		"return": func(d [2]string) bool { return returns[d[0]] == 1 && !unread && words["yield"] == 0 && d[1] != "" },
+		"return": func(d [2]string) bool { return returns[d[0]] == 1 && !otherwise && d[1] != "" },
 		"loop":   func([2]string) bool { return words["for"] == 1 && !leaves && words["return"] == 0 },
 		"await": func(d [2]string) bool {
 			return d[0] != "True" && words["while"] == 1 && !leaves && words["return"] == 0
@@ -109,7 +110,7 @@ func keepSole(f *voice.Facts, before map[string]int, tokens []python.Token, rebo
 			first, second, _ := strings.Cut(d[0], ", ")
 			return set[first] == 0 && set[second] == 1 && rebound[first] == 1 && rebound[second] == 1
 		},
-		"start": func(d [2]string) bool { return set[d[0]] == 2 },
+		"start": func(d [2]string) bool { return set[d[0]] == 2 && rebound[d[0]] == 0 },
 		"fix":   func(d [2]string) bool { return set[d[0]] == 1 && rebound[d[0]] == 0 },
 	} {
 		own := f.Deeds[kind][before[kind]:]

@@ -22,6 +22,7 @@ func TestDeeds(t *testing.T) {
 		{"def f(a):\n    if a:\n        return\n    return a\n", "return", deeds{}},
 		{"def f(a):\n    if a: return 1\n    return a\n", "return", deeds{}},
 		{"def f(a): return a\n", "return", deeds{}},
+		{"def f(a):\n    if a:\n        raise B\n    return a\n", "return", deeds{}},
 		{"def f(a):\n    yield a\n    return a\n", "return", deeds{}},
 		{"def f(a):\n    return a\n\ndef g(a):\n    return -a\n", "return", deeds{"return": {{"f", "a"}, {"g", "-a"}}}},
 		{"for a, b in zip(c, d):\n    print(a)\n", "loop", one("loop", "a, b", "zip(c, d)")},

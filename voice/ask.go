@@ -83,7 +83,10 @@ func request(s string) string {
 	s = strings.TrimLeft(s, `"'*-–—:>#0123456789.) `)
 	whole := s
 	s = afterPreposition(s)
-	given := s != whole // what it begins with is not in the clause
+	// What it begins with is not in the clause.
+	given := s != whole && slices.ContainsFunc([]string{"Given", "After"}, func(w string) bool {
+		return strings.HasPrefix(whole, w+" ")
+	})
 	for {
 		rest, ok := dropCourtesy(s)
 		if !ok {
