@@ -83,10 +83,7 @@ func request(s string) string {
 	s = strings.TrimLeft(s, `"'*-–—:>#0123456789.) `)
 	whole := s
 	s = afterPreposition(s)
-	// What it begins with is not in the clause.
-	given := s != whole && slices.ContainsFunc([]string{"Given", "After"}, func(w string) bool {
-		return strings.HasPrefix(whole, w+" ")
-	})
+	given := s != whole && (strings.HasPrefix(whole, "Given ") || strings.HasPrefix(whole, "After "))
 	for {
 		rest, ok := dropCourtesy(s)
 		if !ok {
@@ -100,8 +97,10 @@ func request(s string) string {
 	if !imperatives[first] {
 		return ""
 	}
-	if given && (first == "return" || strings.Contains(rest, " one ") || strings.HasSuffix(rest, " there")) {
-		return "" // "given an age, return the fee" asks for a function
+	if given && (first == "return" || slices.ContainsFunc(strings.Fields(rest), func(w string) bool {
+		return w == "one" || w == "ones" || w == "there"
+	})) {
+		return "" // without what is given, "return the fee" does not ask for a function, nor does "the ones" say of what
 	}
 	whole = strings.TrimSuffix(dropAsides(first+" "+rest), " like this")
 	cut := shorten(whole)
