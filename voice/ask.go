@@ -300,8 +300,8 @@ func clauseAt(s string) bool {
 		return second == "that"
 	case "as":
 		return second == "well"
-	case "then":
-		return comma && imperatives[second]
+	case "then": // a verb follows, or another item of a list
+		return comma && second != "a" && second != "an" && second != "the"
 	case "which", "that", "with", "if", "in", "for", "but", "including", "sorted", "or":
 		return comma
 	}
