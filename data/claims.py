@@ -1804,6 +1804,96 @@ def asked(row, s):
             yield row.asks_for(label) or label not in DATA and test(row.code), f"the question has no {label}"
 
 
+only_line = finder(rf"\b(?:the|that) (?:only )?line (?:with|that has) (?P<x>{CODE})",
+                   rf"\b(?:the|that) (?P<x>{CODE})")
+only_string = finder(r"\b(?:the|that) string (?:in (?:it|there|here)|is|was|has)\b",
+                     rf"{QUOTE}, all (?:alone|by itself)\b")
+
+
+@rule
+def sole(row, s):
+    """The line with `print`, the `print`, the string in it; "walrus", all alone: the code has only one."""
+    for match in only_line(s, guard=False):
+        text = row.value(match.group("x"))
+        if text == "print":
+            prints = sum(row.code.name(k.func) == "print" for k in row.code.all(ast.Call))
+            yield prints == 1, f"calls of print: {prints}"
+        elif "line" in match.group():
+            lines = sum(bare(text) in joined(tokens(line)) for line in row.code.lines)
+            yield lines == 1, f"lines with `{text}`: {lines}"
+    for _ in only_string(s):
+        # What an f-string is made of has no place of its own before Python 3.12.
+        strings = [t for t in tokens(row.code.text) if t.split('"')[0] in ("", "r", "f", "rf", "fr") and '"' in t]
+        yield len(strings) == 1, f"strings: {len(strings)}"
+
+
+rewording = finder(r"\b(?:change|edit|adjust|vary) (?:the )?(?:wording|text|contents?) of (?:the|any|every) strings?\b",
+                   r"\bstrings? to taste\b")
+
+
+@rule
+def wording(row, s):
+    """You may change the wording of the strings: the question prescribes none of them."""
+    for _ in rewording(s):
+        fixed = [n.value for n in row.code.strings if n.value.strip() and n.value in row.question]
+        yield not fixed, f"the question has {fixed[:1]}"
+
+
+verbatim = finder(r"\b(?:strings?|quotes|quotation marks|text) (?:is|are|gets?) taken literally\b")
+
+
+@rule
+def literally(row, s):
+    """What is between the quotes is taken literally: no string of the code has fields to be filled in."""
+    for _ in verbatim(s):
+        yield not has(ast.JoinedStr)(row.code) and not calls("format")(row.code), "the code formats a string"
+
+
+crediting = finder(rf"\b(?:lifting|most of the work|hard part|credit) (?:goes|is left|belongs) to (?P<x>{CODE})",
+                   rf"(?P<x>{CODE}) (?:did|does|gets|deserves) (?:all |most |much )?(?:of )?"
+                   r"the (?:heavy )?(?:lifting|credit)",
+                   rf"\bneeds something, it turns to (?P<x>{CODE})")
+
+
+@rule
+def credit(row, s):
+    """`x` does the heavy lifting: it is not `print`, which works nothing out."""
+    for match in crediting(s):
+        yield row.value(match.group("x")) != "print", "`print` works nothing out"
+
+
+inheriting = finder(rf"(?P<x>{CODE}) (?:gets|has|inherits|keeps) (?:everything|all) (?:that )?(?P<y>{CODE}) has")
+
+
+@rule
+def inherits(row, s):
+    """`A` gets everything that `B` has: `A` defines nothing of it anew."""
+    for match in inheriting(s):
+        bodies = [{getattr(n, "name", None) for n in c.body} - {None} for key in "xy" for c in row.code.classes
+                  if c.name == row.value(match.group(key))]
+        yield len(bodies) == 2 and not bodies[0] & bodies[1], "the class defines some of it anew"
+
+
+AMOUNTS = [(re.compile(words, re.I), test, why) for words, test, why in [
+    (r"\b(?:the|these|those) methods\b", lambda c: len(c.methods) > 1, "fewer than two methods"),
+    (r"(?:\bself\b|" + CODE + r") rather often\b", lambda c: tokens(c.text).count("self") > 2, "`self` is rare"),
+    (r"\bits own state\b", lambda c: any(isinstance(a.ctx, ast.Store) for a in c.all(ast.Attribute)),
+     "no attribute is set"),
+    (r"\b(?:it|the (?:code|program)) looks (?:\w+ )?up\b", lambda c: calls("get", "index", "find", "setdefault")(c)
+     or any(isinstance(n.ctx, ast.Load) for n in c.all(ast.Subscript))
+     or any(isinstance(o, (ast.In, ast.NotIn)) for n in c.all(ast.Compare) for o in n.ops), "nothing is looked up"),
+]]
+
+
+@rule
+def amount(row, s):
+    """The methods; `self` rather often; its own state; it looks things up: there are some, or it does."""
+    for words, test, why in AMOUNTS:
+        for match in words.finditer(s):
+            if said(s, match):
+                yield test(row.code), why
+
+
 # -------------------------------------------------------------------------------------------------------------- report
 
 

@@ -39,6 +39,10 @@ const (
 		"for name, age in sorted(ages.items(), key=lambda p: p[1]):\n    print(name)"
 	ageAsked  = "Please print the names by age, 3 in all!\nages = {\"Ann\": 30, \"Bo\": 25, \"Cy\": 41}"
 	whileCode = "n = 10\nwhile n > 0:\n    print(n)\n    n -= 1"
+	kidCode   = "class Pet:\n    def speak(self):\n        return \"Hm\"\n\n\n" +
+		"class Dog(Pet):\n    def speak(self):\n        return \"Woof\"\n\n\nclass Cat(Pet):\n    lives = 9"
+	signCode  = "if n < 0:\n    print(\"no\")\nelse:\n    print(\"yes\")"
+	signAsked = "Print \"no\" if n is negative, else print \"yes\"."
 	addCode   = "found = []\nfor word in text.split():\n    found.append(word)\nprint(found[::-1])"
 )
 
@@ -52,6 +56,45 @@ var claims = map[string][]claim{
 		{"I wrote this instead of `while`.", sumCode, sumAsked, false},
 		{"That is simply a `def` with no small talk, and too tired for a `class`.", ageCode, ageAsked, false},
 		{"Observe `for number in numbers:` and weep.", sumCode, sumAsked, false},
+	},
+	"sole": {
+		{"The line with `print` is the one to wait for.", sumCode, sumAsked, false},
+		{"The line with `print` is the one to wait for.", signCode, signAsked, true},
+		{"The line with `total` is the one to wait for.", sumCode, sumAsked, true},
+		{"The `print` is for you.", signCode, signAsked, true},
+		{"Any line with `print` will do, and there is a `print`.", signCode, signAsked, false},
+		{"The string in it was typed by hand.", petCode, "", false},
+		{"The string in it was typed by hand.", signCode, signAsked, true},
+		{"Look at \"yes\", all alone in there.", signCode, signAsked, true},
+	},
+	"wording": {
+		{"You may change the wording of the strings.", signCode, "Say whether n is negative.", false},
+		{"You may change the wording of the strings.", signCode, signAsked, true},
+		{"You may not change the wording of the strings.", signCode, signAsked, false},
+		{"You may change the wording of the strings.", ageCode, ageAsked, true},
+	},
+	"literally": {
+		{"Whatever stands between the quotes is taken literally.", signCode, signAsked, false},
+		{"Whatever stands between the quotes is taken literally.", petCode, "", true},
+	},
+	"credit": {
+		{"The heavy lifting goes to `sorted`.", ageCode, ageAsked, false},
+		{"The heavy lifting goes to `print`.", ageCode, ageAsked, true},
+		{"Clearly `print` did the lifting.", ageCode, ageAsked, true},
+	},
+	"inherits": {
+		{"`Cat` gets everything that `Pet` has.", kidCode, "", false},
+		{"`Dog` gets everything that `Pet` has.", kidCode, "", true},
+	},
+	"amount": {
+		{"The methods sit inside.", kidCode, "", false},
+		{"The methods sit inside.", "class Pet:\n    def speak(self):\n        return 1", "", true},
+		{"It says `self` rather often.", petCode, "", false},
+		{"It says `self` rather often.", kidCode, "", true},
+		{"`Pet` minds its own state.", petCode, "", false},
+		{"`Pet` minds its own state.", kidCode, "", true},
+		{"It looks things up.", "print(ages[\"Ann\"])", "Print Ann's of the ages.", false},
+		{"It looks things up.", "print({**first, **second})", "Merge the two.", true},
 	},
 	"links": {
 		{"`total` starts small, and `number` comes out of `numbers`.", sumCode, sumAsked, false},

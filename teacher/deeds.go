@@ -19,7 +19,7 @@ func readDeeds(f *voice.Facts, src string, tokens []python.Token) {
 	for kind, deeds := range f.Deeds {
 		before[kind] = len(deeds)
 	}
-	all, rebound := tokens, map[string]bool{}
+	all, rebound := tokens, map[string]int{}
 	defer func() { keepSole(f, before, all, rebound) }()
 	var around []block // the indented blocks around the statement
 	next := block{}
@@ -71,8 +71,8 @@ func classAround(around []block) string {
 // keepSole drops deeds that are not all that the code does of their kind, so that a sentence may say that a function
 // returns this, and not only that it can: a function with several returns, one of several conditions or prints, a
 // variable that is set twice, a loop that may end early. before has the numbers of deeds of earlier blocks of code,
-// rebound the names that bind has found.
-func keepSole(f *voice.Facts, before map[string]int, tokens []python.Token, rebound map[string]bool) {
+// rebound how often bind has found each name.
+func keepSole(f *voice.Facts, before map[string]int, tokens []python.Token, rebound map[string]int) {
 	words, set, returns := map[string]int{}, map[string]int{}, map[string]int{}
 	for i, t := range tokens {
 		if t.Kind != python.Name {
@@ -95,21 +95,23 @@ func keepSole(f *voice.Facts, before map[string]int, tokens []python.Token, rebo
 	}
 	// A return that stands on the line of its if has not been read.
 	unread := words["return"] != len(f.Deeds["return"][before["return"]:])
+	otherwise := unread || words["yield"]+words["raise"] > 0
 	leaves := words["break"]+words["continue"] > 0
 	for kind, sole := range map[string]func(d [2]string) bool{
-		"return": func(d [2]string) bool { return returns[d[0]] == 1 && !unread && words["yield"] == 0 && d[1] != "" },
+		"return": func(d [2]string) bool { return returns[d[0]] == 1 && !otherwise && d[1] != "" },
 		"loop":   func([2]string) bool { return words["for"] == 1 && !leaves && words["return"] == 0 },
 		"await": func(d [2]string) bool {
 			return d[0] != "True" && words["while"] == 1 && !leaves && words["return"] == 0
 		},
-		"test":  func([2]string) bool { return words["if"]+words["elif"] == 1 },
-		"print": func([2]string) bool { return words["print"] == 1 },
-		"assign": func(d [2]string) bool {
-			first, second, two := strings.Cut(d[0], ", ")
-			return two && set[first] == 0 && set[second] == 1 || set[d[0]] == 1
+		"test":   func([2]string) bool { return words["if"]+words["elif"] == 1 },
+		"print":  func([2]string) bool { return words["print"] == 1 },
+		"assign": func(d [2]string) bool { return set[d[0]] == 1 && rebound[d[0]] == 0 },
+		"unpack": func(d [2]string) bool {
+			first, second, _ := strings.Cut(d[0], ", ")
+			return set[first] == 0 && set[second] == 1 && rebound[first] == 1 && rebound[second] == 1
 		},
-		"start": func(d [2]string) bool { return set[d[0]] == 2 },
-		"fix":   func(d [2]string) bool { return set[d[0]] == 1 && !rebound[d[0]] },
+		"start": func(d [2]string) bool { return set[d[0]] == 2 && rebound[d[0]] == 0 },
+		"fix":   func(d [2]string) bool { return set[d[0]] == 1 && rebound[d[0]] == 0 },
 	} {
 		own := f.Deeds[kind][before[kind]:]
 		kept := append([][2]string(nil), f.Deeds[kind][:before[kind]]...)
@@ -162,8 +164,8 @@ func (s *line) find(text string, from int) int {
 	return len(s.tokens)
 }
 
-// bind adds the names that the line binds in another way than by an assignment to one name.
-func (s *line) bind(names map[string]bool) {
+// bind counts the names that the line binds in another way than by an assignment to one name.
+func (s *line) bind(names map[string]int) {
 	whole := slices.Contains([]string{"def", "global", "nonlocal", "del", "import", "from"}, s.tokens[0].Text)
 	until := "" // the token that ends a list of targets or parameters
 	equals := s.find("=", 0)
@@ -180,7 +182,7 @@ func (s *line) bind(names map[string]bool) {
 			until = "\n"
 		default:
 			if t.Kind == python.Name && (whole || until != "" || several && i < equals) {
-				names[t.Text] = true
+				names[t.Text]++
 			}
 		}
 	}
@@ -243,7 +245,7 @@ func (s *line) read(f *voice.Facts, around []block) (opens block) {
 		s.assign(add)
 	case n > 5 && second == "," && s.tokens[2].Kind == python.Name && s.tokens[3].Text == "=" && s.find("=", 4) == n &&
 		s.find(",", 4) == n:
-		add("assign", s.text(0, 3), s.text(4, n))
+		add("unpack", s.text(0, 3), s.text(4, n))
 	case s.tokens[0].Kind == python.Name && len(second) > 1 && strings.HasSuffix(second, "=") && second != "==":
 		if len(around) > 0 && around[len(around)-1].loop {
 			add("step", s.text(0, n), "")
@@ -303,8 +305,9 @@ func (s *line) define(add func(kind, first, second string)) {
 var (
 	// statedNumber matches a whole number of a question that stands alone.
 	statedNumber = regexp.MustCompile(`(?:^|[\s(])(\d{1,6})(?:[\s,.?;:)]*(?:\s|$))`)
-	// quotedWord matches a word that is text by itself, in a question or in its input.
-	quotedWord = regexp.MustCompile(`"([A-Za-z]{4,14})"`)
+	// quotedWord matches a word that is text by itself, in a question or in its input. A phrase may call a word "it", so
+	// one with a capital, which may be somebody's name, is none.
+	quotedWord = regexp.MustCompile(`"([a-z]{4,14})"`)
 	// bareWord matches a longer word of an input that is plain text.
 	bareWord = regexp.MustCompile(`\b[a-z]{5,14}\b`)
 )

@@ -234,6 +234,9 @@ func (r *codeReader) define(i int) {
 	}
 	r.next.function = r.at(i + 1).Text
 	add(&r.f.Functions, r.next.function)
+	if r.at(i-3).Text == "@" && r.at(i-2).Text == "property" {
+		add(&r.f.Properties, r.next.function)
+	}
 	r.parameters = len(r.brackets)
 }
 

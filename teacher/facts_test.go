@@ -1,6 +1,7 @@
 package teacher
 
 import (
+	"slices"
 	"testing"
 
 	"restyle/voice"
@@ -32,5 +33,15 @@ func TestFacts(t *testing.T) {
 		if got := f.Has&c.bit != 0; got != c.want {
 			t.Errorf("%q: feature %b: %v", c.code, c.bit, got)
 		}
+	}
+}
+
+// TestProperties checks which functions are properties.
+func TestProperties(t *testing.T) {
+	var f voice.Facts
+	readCode(&f, "class A:\n    @property\n    def b(self):\n        return 1\n\n"+
+		"    @staticmethod\n    def c():\n        return 2\n")
+	if !slices.Equal(f.Functions, []string{"b", "c"}) || !slices.Equal(f.Properties, []string{"b"}) {
+		t.Errorf("functions %q, properties %q", f.Functions, f.Properties)
 	}
 }

@@ -22,9 +22,13 @@ func Ask(question string) (ask string, ok bool) {
 		question = question[:4096]
 	}
 	for _, line := range strings.Split(question, "\n") {
-		for _, s := range splitRequests(line) {
-			if ask := request(s); ask != "" {
+		for i, s := range splitRequests(line) {
+			ask := request(s)
+			if ask != "" && (i == 0 || !refersBack(ask)) {
 				return ask, true
+			}
+			if verb, _, _ := strings.Cut(strings.TrimSpace(s), " "); imperatives[strings.ToLower(verb)] {
+				return "", false // what follows are details of this request
 			}
 		}
 		if strings.TrimSpace(line) != "" {
@@ -32,6 +36,14 @@ func Ask(question string) (ask string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// refersBack reports whether a clause refers to an earlier sentence: "print it", "clean a string that way".
+func refersBack(ask string) bool {
+	return strings.HasSuffix(ask, " that way") || strings.Contains(ask, " the check ") ||
+		slices.ContainsFunc(strings.Fields(ask), func(w string) bool {
+			return slices.Contains([]string{"it", "its", "them", "their"}, strings.Trim(w, ","))
+		})
 }
 
 // splitRequests splits a line after each mark that ends a sentence.
@@ -69,7 +81,9 @@ var courtesies = []string{
 func request(s string) string {
 	s = cleanLine(s)
 	s = strings.TrimLeft(s, `"'*-–—:>#0123456789.) `)
+	whole := s
 	s = afterPreposition(s)
+	given := s != whole && (strings.HasPrefix(whole, "Given ") || strings.HasPrefix(whole, "After "))
 	for {
 		rest, ok := dropCourtesy(s)
 		if !ok {
@@ -83,7 +97,12 @@ func request(s string) string {
 	if !imperatives[first] {
 		return ""
 	}
-	whole := dropAsides(first + " " + rest)
+	if given && (first == "return" || slices.ContainsFunc(strings.Fields(rest), func(w string) bool {
+		return w == "one" || w == "ones" || w == "there"
+	})) {
+		return "" // without what is given, "return the fee" does not ask for a function, nor does "the ones" say of what
+	}
+	whole = strings.TrimSuffix(dropAsides(first+" "+rest), " like this")
 	cut := shorten(whole)
 	if rest := strings.TrimLeft(strings.TrimPrefix(whole, cut), ", "); cut != "" && rest != "" {
 		next, _, _ := strings.Cut(rest, " ")
@@ -281,7 +300,9 @@ func clauseAt(s string) bool {
 		return second == "that"
 	case "as":
 		return second == "well"
-	case "which", "that", "with", "then", "if", "in", "for", "but", "including", "sorted", "or":
+	case "then": // a verb follows, or another item of a list
+		return comma && second != "a" && second != "an" && second != "the"
+	case "which", "that", "with", "if", "in", "for", "but", "including", "sorted", "or":
 		return comma
 	}
 	return false
@@ -318,22 +339,23 @@ func exchangePersons(s string) string {
 // imperatives are the verbs that a request for code begins with.
 var imperatives = wordSet(`
 add adjust align alter analyse analyze append apply arrange ask assemble assign average build bundle calculate
-capitalise capitalize center change check chunk clamp classify clean clear close code collate collect combine compare
-compile complete compose compress compute concatenate configure connect construct convert copy correct count craft
-create cut deal debug declare decode decompress decrypt deduplicate define delete demonstrate deploy derive describe
-design detect determine develop devise differentiate display divide do double download draft draw drop edit eliminate
-encode encrypt enumerate estimate evaluate examine exchange execute expand explain export extract fetch figure fill
-filter find fit fix flatten flip fold format generate get give group guess halve handle hash identify illustrate
-implement import improve increment index initialise initialize insert inspect integrate interleave intersect invert
-iterate join keep label launch limit list load locate log loop lower make map mask match measure merge mirror model
-modify monitor move multiply negate normalise normalize obtain open optimise optimize order organise organize output
-overload pad pair parse partition perform permute pick plot port predict prepare prevent print process produce program
-prompt provide prune pull put query raise rank read rearrange recommend record reduce refactor reformat remove rename
-reorder repair repeat replace report represent request retrieve return reverse roll rotate round run sample save scale
-scan schedule scrape search select send separate set show shift shorten shuffle simplify simulate sketch slice solve
-sort split square stack stop store strip subtract suggest sum summarise summarize suppress swap tabulate take tally
-tell test throw toggle tokenise tokenize track train transform translate transpose traverse trim truncate turn unpack
-update use validate verify visualise visualize weigh work wrap write zip come conceive
+capitalise capitalize catch center change check chunk clamp classify clean clear close code collate collect combine
+compare compile complete compose compress compute concatenate configure connect construct convert copy correct count
+craft create cut deal debug declare decode decompress decrypt deduplicate define delete demonstrate deploy derive
+describe design detect determine develop devise differentiate display divide do double download draft draw drop edit
+eliminate encode encrypt enumerate estimate evaluate examine exchange execute expand explain export extend extract
+fetch figure fill filter find fit fix flatten flip fold format generate get give group guess halve handle hash
+identify illustrate implement import improve increment index initialise initialize insert inspect integrate interleave
+intersect invert iterate join keep label launch limit list load locate log loop lower make map mask match measure
+merge mirror model modify monitor move multiply negate normalise normalize obtain open optimise optimize order
+organise organize output overload pad pair parse partition perform permute pick plot port predict prepare prevent
+print process produce program prompt provide prune pull put query raise rank read rearrange recommend record reduce
+refactor reformat remove rename reorder repair repeat replace report represent request retrieve return reverse roll
+rotate round run sample save scale scan schedule scrape search select send separate set show shift shorten shuffle
+simplify simulate sketch slice solve sort split square stack stop store strip subtract suggest sum summarise summarize
+suppress swap tabulate take tally tell test throw toggle tokenise tokenize track train transform translate transpose
+traverse trim truncate turn unpack update use validate verify visualise visualize weigh work wrap write zip come
+conceive
 `)
 
 func wordSet(list string) map[string]bool {

@@ -31,7 +31,21 @@ func TestAsk(t *testing.T) {
 			"write a program that takes a very long list of numbers from the user"},
 		{"Generate a web service with Python and a framework that allows all of its users to create, read, update, and " +
 			"delete records of a data base", ""},
+		{"Extend \"maple\" to length 14. Use \"0\" as the fill character.", "extend \"maple\" to length 14"},
+		{"How do I sum the values of a dictionary like this?", "sum the values of a dictionary"},
+		{"The words are below. Sort the words.", "sort the words"},
 		{"Check if a number, e.g. seven, is prime.", "check if a number, e.g. seven, is prime"},
+
+		{"Let the text be \"silk\". Print how many letters it contains.", ""},
+		{"A list passes if it is long. Write the check as a function.", ""},
+		{"The letter \"p\" is bad. Write a function that cleans a string that way.", ""},
+		{"Build shift_text, which encodes a text by replacing each letter by the one three places later in the alphabet, " +
+			"a after z. Keep the spaces.", ""},
+		{"Given an age, return the entrance fee.", ""},
+		{"Given two numbers, print the larger one with if and else.", ""},
+		{"After each of these values, display the total of all the values up to there.", ""},
+		{"Put a running number that starts with 16, then a full stop and a space, before every item and print all of the " +
+			"lines.", ""},
 
 		{"", ""},
 		{"What is Python?", ""},
@@ -139,6 +153,9 @@ func TestKeyword(t *testing.T) {
 		"Listen to the stringent classes":                  "class",
 		"Say hello\nto a list":                             "",
 		"":                                                 "",
+		"Print \"letter\" for each number":                 "number",
+		"Store the item circle and its price":              "",
+		"Write a function called matrix":                   "function",
 	} {
 		if got := Keyword(question); got != want {
 			t.Errorf("Keyword(%q) = %q, want %q", question, got, want)
@@ -158,12 +175,13 @@ func TestEnglish(t *testing.T) {
 		}
 	}
 	for ask, want := range map[string]string{
-		"write a loop and print it":        "",
-		"write a function to add and show": "writing a function to add and show",
-		"write one that adds and print it": "",
-		"sort, print and save a list":      "",
-		"sort a list":                      "sorting a list",
-		"":                                 "",
+		"write a loop and print it":         "",
+		"write a function to add and show":  "writing a function to add and show",
+		"write one that adds and print it":  "",
+		"sort, print and save a list":       "",
+		"work through them, catch an error": "",
+		"sort a list":                       "sorting a list",
+		"":                                  "",
 	} {
 		if got := gerundClause(ask); got != want {
 			t.Errorf("gerundClause(%q) = %q, want %q", ask, got, want)

@@ -53,6 +53,7 @@ func (s *Style) Compose(f Facts, a Assignment) (string, error) {
 		w.inline[i] = inlineCode.FindAllString(v, -1)
 	}
 	var last error
+	reserve := "" // a text with a phrase that fits every answer, where none about this one was left
 	for range drafts {
 		text := w.draft(s.skeletons[a.Skeleton], a.Opener, f.Placeholders)
 		if w.particular && !slices.ContainsFunc(w.used, func(p *phrase) bool { return !plain(p) }) {
@@ -67,7 +68,15 @@ func (s *Style) Compose(f Facts, a Assignment) (string, error) {
 			last = fmt.Errorf("banned word %q", banned)
 			continue
 		}
-		return text, nil
+		if !w.vague {
+			return text, nil
+		}
+		if reserve == "" {
+			reserve = text
+		}
+	}
+	if reserve != "" {
+		return reserve, nil
 	}
 	return "", fmt.Errorf("style %s: none of %d drafts is in the voice: %w", s.Name, drafts, last)
 }
@@ -123,13 +132,14 @@ type writer struct {
 	named      []string // what the draft has said in backticks
 	pool, best []*phrase
 	otherwise  []*phrase // fit if nothing else does
+	vague      bool      // one of those, which has no slots either, is in the draft
 }
 
 // draft writes a text along the skeleton.
 func (w *writer) draft(skeleton []string, opener string, placeholders []string) string {
 	w.used, w.conditions, w.slots = w.used[:0], w.conditions[:0], 0
 	clear(w.marks)
-	w.named = w.named[:0]
+	w.named, w.vague = w.named[:0], false
 	var b strings.Builder
 	gap := ""
 	for _, word := range skeleton {
@@ -160,8 +170,8 @@ func (w *writer) draft(skeleton []string, opener string, placeholders []string) 
 
 // choose chooses a phrase whose condition holds, whose slots have values, that this draft has not used, and that names
 // nothing in backticks that it has named: one remark about a name is enough. It prefers one that repeats no slot,
-// condition or marked word. If none fits but those for such a case, it chooses among those, and at last one without
-// slots and conditions.
+// condition or marked word. If none fits but those for such a case, it chooses among those, with slots if it can, and
+// at last one without slots and conditions.
 func (w *writer) choose(pool []*phrase) *phrase {
 	w.pool, w.best, w.otherwise = w.pool[:0], w.best[:0], w.otherwise[:0]
 	for _, p := range pool {
@@ -188,6 +198,10 @@ func (w *writer) choose(pool []*phrase) *phrase {
 	}
 	if len(from) == 0 {
 		from = w.otherwise
+		if slots := withSlots(from); len(slots) > 0 {
+			from = slots
+		}
+		w.vague = w.vague || len(from) > 0 && plain(from[0])
 	}
 	if len(from) == 0 {
 		// The parser has checked that there are some.
@@ -207,6 +221,11 @@ func (w *writer) choose(pool []*phrase) *phrase {
 		}
 	}
 	return p
+}
+
+// withSlots returns the phrases that have slots.
+func withSlots(pool []*phrase) []*phrase {
+	return slices.DeleteFunc(slices.Clone(pool), func(p *phrase) bool { return p.slots == 0 })
 }
 
 // names reports whether a phrase has in backticks what the draft has named already.

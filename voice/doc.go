@@ -69,7 +69,7 @@
 //	{keyword}    the subject of the question: palindrome
 //	{keywords}   its plural: palindromes
 //	{function} {class} {module} {call} {name}
-//	             a name from the code: defined, defined, imported, called, assigned
+//	             a name from the code: defined, defined, imported, called, assigned; no property, nor print
 //	{lines}      a number from two on: eleven lines
 //	{functions}  likewise: two functions
 //	{number}     a number that the question states
@@ -82,6 +82,7 @@
 //	{taker} {taken}        a function, and its parameters, none of which has a default
 //	{optional} {default}   a parameter, and its default
 //	{target} {value}       a variable, and the expression that it is set to
+//	{pair} {shared}        two variables, and the expression that is unpacked into them
 //	{starter} {start}      a variable that is set again later, and the number that it is first set to
 //	{constant} {figure}    a variable that is set once, and the number that it is set to
 //	{step}                 an augmented assignment in a loop: total += price

@@ -15,13 +15,14 @@ type Facts struct {
 	IsQuestion bool   // the question has a question mark
 	HasInput   bool   // the question came with input data
 
-	Lines     int      // lines of code that are not blank
-	Functions []string // names of functions and methods that the code defines
-	Classes   []string // names of classes that it defines
-	Imports   []string // modules that it imports
-	Calls     []string // builtins and methods that it calls but does not define, without dots: "len", "append"
-	Names     []string // other names that it assigns to: variables and parameters
-	Has       Feature  // what else the code contains
+	Lines      int      // lines of code that are not blank
+	Functions  []string // names of functions and methods that the code defines
+	Properties []string // those of them that are properties, which nobody calls
+	Classes    []string // names of classes that it defines
+	Imports    []string // modules that it imports
+	Calls      []string // builtins and methods that it calls but does not define, without dots: "len", "append"
+	Names      []string // other names that it assigns to: variables and parameters
+	Has        Feature  // what else the code contains
 
 	// Deeds are what the code does, one statement each, by kind; see deedSlots. Of each the two parts are as the code
 	// writes them; a kind of one part leaves the second empty.
@@ -105,13 +106,14 @@ var slotNames = []string{"ask", "asking", "keyword", "keywords", "function", "cl
 	"functions",
 	"returner", "returned", "each", "over", "target", "value", "starter", "start", "appended", "appendee", "taker",
 	"taken", "optional", "default", "derived", "base", "tested", "awaited", "step", "printed", "raised", "caught",
-	"number", "keeper", "kept", "said", "word", "constant", "figure"}
+	"number", "keeper", "kept", "said", "word", "constant", "figure", "pair", "shared"}
 
 // deedSlots are the slots that the two parts of a deed fill, by kind.
 var deedSlots = map[string][2]string{
 	"return":  {"returner", "returned"}, // a function, and the expression that it returns
 	"loop":    {"each", "over"},         // the variable of a for statement, and what it iterates over
 	"assign":  {"target", "value"},      // a variable, and the expression that it is set to
+	"unpack":  {"pair", "shared"},       // two variables, and the expression that is unpacked into them
 	"start":   {"starter", "start"},     // a variable that is set again later, and the number that it is first set to
 	"fix":     {"constant", "figure"},   // a variable that is set once, and the number that it is set to
 	"append":  {"appended", "appendee"}, // what is appended, and to what
@@ -171,10 +173,10 @@ func (f *Facts) slots(pick func(int) int) []string {
 		gerundClause(ask),
 		keyword,
 		plural(keyword),
-		code(f.Functions),
+		code(without(f.Functions, f.Properties...)),
 		code(f.Classes),
 		code(f.Imports),
-		code(f.Calls),
+		code(without(f.Calls, "print")), // it only shows what something else has worked out
 		code(f.Names),
 		count(f.Lines, "lines"),
 		count(len(f.Functions), "functions"),
@@ -206,9 +208,14 @@ func (f *Facts) slots(pick func(int) int) []string {
 	return values
 }
 
+// without returns the names that are none of others.
+func without(names []string, others ...string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
+}
+
 // printableCode reports whether an expression can stand in a sentence: short, on one line, and in no backticks.
 func printableCode(s string) bool {
-	return s != "" && len(s) <= 60 && s == cleanLine(s) && !strings.Contains(s, "`") &&
+	return s != "" && len(s) <= 75 && s == cleanLine(s) && !strings.Contains(s, "`") &&
 		!strings.HasPrefix(s, "_")
 }
 

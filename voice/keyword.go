@@ -1,6 +1,10 @@
 package voice
 
-import "strings"
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
 
 // Keyword returns the most specific subject of a question: the first entry that the question contains of a fixed list
 // of programming subjects, in which specific ones such as "palindrome" precede general ones such as "list". It returns
@@ -22,7 +26,14 @@ func Keyword(question string) string {
 	return keywords[best]
 }
 
-// padded returns the words of a question's first line in lower case, each between spaces.
+// quoted matches text in quotation marks, which is data and no subject.
+var quoted = regexp.MustCompile("\"[^\"]*\"")
+
+// naming are words before a name, which is no subject either.
+var naming = []string{"called", "named", "item", "method", "what"}
+
+// padded returns the words of a question's first line in lower case, each between spaces, without quoted text and
+// names.
 func padded(question string) string {
 	if len(question) > 4096 {
 		question = question[:4096]
@@ -30,9 +41,13 @@ func padded(question string) string {
 	text, _, _ := strings.Cut(question, "\n") // what follows is input data
 	var b strings.Builder
 	b.WriteByte(' ')
-	for _, t := range tokens(text, -1) {
-		b.WriteString(t.word)
-		b.WriteByte(' ')
+	before := ""
+	for _, t := range tokens(quoted.ReplaceAllString(text, " _ "), -1) {
+		if !slices.Contains(naming, before) {
+			b.WriteString(t.word)
+			b.WriteByte(' ')
+		}
+		before = t.word
 	}
 	return b.String()
 }
@@ -147,7 +162,6 @@ duplicate
 substring
 subsequence
 suffix
-prefix
 digit
 acronym
 punctuation
