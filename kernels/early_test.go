@@ -15,8 +15,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestEarlyRefused checks that kernels are launched without starting early, in a graph and outside of one, if the driver
-// refuses it.
+// TestEarlyRefused checks that kernels are launched to start after the previous one, in a graph and outside of one, if
+// the driver refuses early ones.
 func TestEarlyRefused(t *testing.T) {
 	runtime.LockOSThread() // binding another thread would be one more call
 	defer runtime.UnlockOSThread()

@@ -121,7 +121,8 @@ func TestGenNeedsNoModel(t *testing.T) {
 	}
 }
 
-// TestNoCompiler checks that a build without a C compiler, for which Go turns cgo off, says in one line what is missing.
+// TestNoCompiler checks that a build without a C compiler, for which Go turns cgo off, says in one line what is
+// missing.
 func TestNoCompiler(t *testing.T) {
 	build := exec.Command("go", "build", "-o", os.DevNull, "restyle/cmd/train")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
