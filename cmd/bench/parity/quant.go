@@ -286,7 +286,7 @@ func (q *quantFolder) scheme(ck *hf.Checkpoint, scheme string, t tensor.DType, b
 	o := model.Options{DType: t, MaxTokens: 64}
 	if rule.DType() != 0 {
 		o.Quantization.Layers = rule.DType()
-		if scheme != string(rule) {
+		if scheme != string(rule) && ck.Config.Tied { // the recorded scheme quantizes the embedding, not a head of its own
 			o.Quantization.Head = rule.DType()
 		}
 	}
@@ -359,7 +359,11 @@ func (q *quantFolder) weight(ck *hf.Checkpoint, m *model.Model, p model.Param, s
 				codes = append(codes, byte(row.Code(i)))
 			}
 		}
-		q.d.UploadBytes(p.W, rows)
+		if p.W.DType == t {
+			q.d.UploadBytes(p.W, rows)
+		} else {
+			q.d.Upload(p.W, back)
+		}
 	} else {
 		packed, absmax := quant.NF4(w)
 		if codes = packed; scheme != "nf4" {
