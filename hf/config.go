@@ -62,7 +62,8 @@ const noWindow = -1
 
 // activations has the values of activation_function, of GPT-2's, that are supported.
 var activations = map[string]model.GELU{"gelu_new": model.GELUTanh, "gelu_pytorch_tanh": model.GELUTanh,
-	"gelu_fast": model.GELUTanh, "gelu": model.GELUExact}
+	"gelu_python_tanh": model.GELUTanh, "gelu_fast": model.GELUTanh, "gelu_accurate": model.GELUTanh,
+	"gelu": model.GELUExact, "gelu_python": model.GELUExact}
 
 // unsupported has keys that change what a model computes: the values that have no effect (null never has), and what to
 // do about other values.
@@ -204,7 +205,7 @@ func (o *object) gpt(f family) model.Config {
 	c.NormBias, c.QKVBias, c.OutBias, c.MLPBias = biased, biased, biased, biased
 	activation = get(o, "activation_function", activation)
 	if c.GELU = activations[activation]; c.GELU == "" {
-		o.fail("activation_function %.60q: only gelu and gelu_new are supported", activation)
+		o.fail("activation_function %.60q: only gelu and gelu_new, under any of their names, are supported", activation)
 	}
 	c.Inner = optional(o, "n_inner", 4*c.Dim)
 	if c.KVHeads = c.Heads; o.err == nil && c.Heads > 0 {
