@@ -109,7 +109,7 @@ TEMPLATES = [
     "{{ 7|indent }}", "{{ [1]|indent }}", "{{ 7|wordwrap(5) }}", "{{ 7|truncate(5) }}", "{{ messages|truncate(0, end='') }}", "{{ {'a': 1}|truncate(3) }}",
     "{{ nope|truncate }}{{ 'ab cd ef'|truncate(4, leeway=0, end='') }}", "{{ 'a'|length(1) }}", "{{ 'a'|string('b') }}", "{{ [1]|reverse(true) }}", "{{ 'a'|upper(x=1) }}",
     "{{ -0.0|round(1, 'floor') }} {{ -0.3|round(0, 'ceil') }} {{ 0 / -7 }} {{ 1.5.imag }} {{ 2.imag }} {{ nope is callable }}",
-    "{{ '%G %g %E %F' % (1e20, 1e20, 0.5, 2) }} {{ 'x' % messages }}{{ 'y' % nope }}{{ {'a': 1, 'b': none, 'c': 2}|xmlattr(false) }}|{{ {'a': 1}|xmlattr }}", "{{ 'x' % (1,) }}",
+    "{{ '%G %g %E %F' % (1e20, 1e20, 0.5, 2) }} {{ 'x' % messages }}{{ 'y' % nope }}{{ {'a': 1, 'b': none, 'c': 2}|xmlattr(false) }}|{{ {'a': 1}|xmlattr }}", "{{ 'x' % (1,) }}", "{% filter length %}ab{% endfilter %}",
 ]
 
 if __name__ == "__main__":
