@@ -62,7 +62,8 @@ const noWindow = -1
 
 // activations has the values of activation_function, of GPT-2's, that are supported.
 var activations = map[string]model.GELU{"gelu_new": model.GELUTanh, "gelu_pytorch_tanh": model.GELUTanh,
-	"gelu_fast": model.GELUTanh, "gelu": model.GELUExact}
+	"gelu_python_tanh": model.GELUTanh, "gelu_fast": model.GELUTanh, "gelu_accurate": model.GELUTanh,
+	"gelu": model.GELUExact, "gelu_python": model.GELUExact}
 
 // unsupported has keys that change what a model computes: the values that have no effect (null never has), and what to
 // do about other values.
@@ -143,7 +144,7 @@ func (o *object) config() model.Config {
 // mixtral returns the experts of a Mixtral, which all layers have.
 func (o *object) mixtral(_, inner int) *model.Mixture {
 	return &model.Mixture{
-		Experts:  get(o, "num_local_experts", get(o, "num_experts", 8)),
+		Experts:  get(o, "num_experts", get(o, "num_local_experts", 8)),
 		PerToken: get(o, "num_experts_per_tok", 2), Inner: inner, Normalized: true, Balance: o.balance(),
 	}
 }
@@ -154,7 +155,7 @@ func (o *object) balance() float64 { return optional(o, "router_aux_loss_coef", 
 // qwenExperts returns the experts of a Qwen3-MoE, or nil if all layers are dense.
 func (o *object) qwenExperts(layers, _ int) *model.Mixture {
 	m := &model.Mixture{
-		Experts:    get(o, "num_experts", get(o, "num_local_experts", 128)),
+		Experts:    get(o, "num_local_experts", get(o, "num_experts", 128)),
 		PerToken:   get(o, "num_experts_per_tok", 8),
 		Inner:      get(o, "moe_intermediate_size", 768),
 		Normalized: get(o, "norm_topk_prob", false),
@@ -178,16 +179,16 @@ func (o *object) qwenExperts(layers, _ int) *model.Mixture {
 
 // gpt returns the configuration of a GPT-2: as transformers has it, or of nanogpt, whose files store matrices as
 // [out, in], whose biases can be left out, and whose GELU is exact. Like transformers, it takes Llama's names of some
-// keys, too.
+// keys, too, and prefers them.
 func (o *object) gpt(f family) model.Config {
 	name := optional(o, "model_type", "")
 	c := model.Config{
 		Family:           name,
 		Vocab:            get(o, "vocab_size", f.vocab),
-		Dim:              get(o, "n_embd", get(o, "hidden_size", 768)),
-		Layers:           get(o, "n_layer", get(o, "num_hidden_layers", 12)),
-		Heads:            get(o, "n_head", get(o, "num_attention_heads", 12)),
-		MaxPositions:     get(o, "n_positions", get(o, "max_position_embeddings", f.positions)),
+		Dim:              get(o, "hidden_size", get(o, "n_embd", 768)),
+		Layers:           get(o, "num_hidden_layers", get(o, "n_layer", 12)),
+		Heads:            get(o, "num_attention_heads", get(o, "n_head", 12)),
+		MaxPositions:     get(o, "max_position_embeddings", get(o, "n_positions", f.positions)),
 		LearnedPositions: true,
 		NormEps:          float32(get(o, "layer_norm_epsilon", 1e-5)),
 		LayerNorm:        true,
@@ -204,7 +205,7 @@ func (o *object) gpt(f family) model.Config {
 	c.NormBias, c.QKVBias, c.OutBias, c.MLPBias = biased, biased, biased, biased
 	activation = get(o, "activation_function", activation)
 	if c.GELU = activations[activation]; c.GELU == "" {
-		o.fail("activation_function %.60q: only gelu and gelu_new are supported", activation)
+		o.fail("activation_function %.60q: only gelu and gelu_new, under any of their names, are supported", activation)
 	}
 	c.Inner = optional(o, "n_inner", 4*c.Dim)
 	if c.KVHeads = c.Heads; o.err == nil && c.Heads > 0 {

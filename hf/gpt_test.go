@@ -38,6 +38,10 @@ func TestGPTConfig(t *testing.T) {
 			"pad_token_id": 4`, func(c *model.Config) {
 			c.GELU, c.ByLayer, c.NormEps, c.Tied, c.BOS, c.EOS = model.GELUExact, true, 0.25, false, []int32{1}, []int32{2, 3}
 		}},
+		{`"model_type": "gpt2", "n_layer": 2, "num_hidden_layers": 3, "n_positions": 9, "max_position_embeddings": 8`,
+			func(c *model.Config) { c.Layers, c.MaxPositions = 3, 8 }},
+		{`"model_type": "gpt2", "activation_function": "gelu_python"`, func(c *model.Config) { c.GELU = model.GELUExact }},
+		{`"model_type": "gpt2", "activation_function": "gelu_accurate"`, func(*model.Config) {}},
 		{`"model_type": "nanogpt", "bias": false`, func(c *model.Config) {
 			c.Family, c.Vocab, c.GELU, c.BOS, c.EOS = "nanogpt", 50304, model.GELUExact, nil, nil
 			c.NormBias, c.QKVBias, c.OutBias, c.MLPBias = false, false, false, false

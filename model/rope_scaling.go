@@ -146,11 +146,15 @@ func (c Config) ropeLength(n int) int {
 func (c Config) ropeByLength() bool { return c.ropeLength(1) > 0 }
 
 // Positions returns the longest sequence that the model computes: MaxPositions, or what they become by RoPE's scaling,
-// because some files have the length before it there.
+// because some files have the length before it there. Dynamic scaling has no end, because its base grows with the
+// sequence.
 func (c Config) Positions() int {
 	s := c.RoPEScaling
-	if s == nil || s.Kind == RoPELlama3 {
+	switch {
+	case s == nil || s.Kind == RoPELlama3:
 		return c.MaxPositions
+	case s.Kind == RoPEDynamic:
+		return maxPositions
 	}
 	original := c.MaxPositions
 	if s.OriginalMaxPositions > 0 {

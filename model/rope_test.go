@@ -165,3 +165,23 @@ func near(a, b []float32) bool {
 		return math.Abs(float64(x-y)) <= 1e-5*(1+math.Abs(float64(y)))
 	})
 }
+
+// TestPositions: a scaling that stretches positions gives more of them, and dynamic scaling has no end.
+func TestPositions(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		scaling *RoPEScaling
+		want    int
+	}{
+		{"none", nil, 24},
+		{"linear", &RoPEScaling{Kind: RoPELinear, Factor: 2.5}, 60},
+		{"dynamic", &RoPEScaling{Kind: RoPEDynamic, Factor: 1}, maxPositions},
+		{"yarn, whose positions are already stretched", &RoPEScaling{Kind: RoPEYaRN, Factor: 3, OriginalMaxPositions: 8}, 24},
+		{"yarn", &RoPEScaling{Kind: RoPEYaRN, Factor: 4, OriginalMaxPositions: 24}, 96},
+		{"llama3", &RoPEScaling{Kind: RoPELlama3, Factor: 8, OriginalMaxPositions: 12}, 24},
+	} {
+		if got := (Config{MaxPositions: 24, RoPEScaling: c.scaling}).Positions(); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}

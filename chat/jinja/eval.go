@@ -268,6 +268,9 @@ func integerOp(op string, a, b *big.Int) any {
 			fail("division by zero")
 		}
 		f, _ := new(big.Rat).SetFrac(a, b).Float64()
+		if f == 0 && b.Sign() < 0 && a.Sign() == 0 {
+			return math.Copysign(0, -1)
+		}
 		return f
 	case "**":
 		if b.Sign() < 0 {
@@ -398,6 +401,10 @@ func (in *interp) attribute(v any, name string) (any, bool) {
 			n, _ := number(v)
 			return n, true
 		case "imag":
+			n, _ := number(v)
+			if _, is := n.(float64); is {
+				return 0.0, true
+			}
 			return big.NewInt(0), true
 		}
 	}
@@ -504,7 +511,7 @@ func (in *interp) slice(v any, bounds []any) any {
 	_, isStr := v.(Str)
 	_, isRange := v.(*Range)
 	if !isStr && !isRange && (!isList || l.kind != "list" && l.kind != "tuple") {
-		return Undefined{"'" + typeName(v) + " object' has no slices"}
+		fail("'%s' object is not subscriptable", typeName(v))
 	}
 	n := in.length(v)
 	step := in.bound(bounds[2], 1)

@@ -32,34 +32,39 @@ func (in *interp) filter(name string, a *args) any {
 
 // texts makes a filter of a mapping of texts.
 func texts(f func(string) string) filter {
+	return plain(func(in *interp, a *args) any { return in.each(in.str(a.list[0]), f) })
+}
+
+// plain is a filter that takes nothing but its value.
+func plain(f filter) filter {
 	return func(in *interp, a *args) any {
 		a.want("the filter", 1, "value")
-		return in.each(in.str(a.list[0]), f)
+		return f(in, a)
 	}
 }
 
 func init() {
 	filters = map[string]filter{
 		"upper": texts(upper), "lower": texts(lower), "capitalize": texts(capitalize), "title": texts(titleFilter),
-		"tojson": tojson, "default": defaultOf, "d": defaultOf, "length": lengthOf, "count": lengthOf,
+		"tojson": tojson, "default": defaultOf, "d": defaultOf, "length": plain(lengthOf), "count": plain(lengthOf),
 		"trim": func(in *interp, a *args) any {
 			a.want("trim", 1, "value", "chars")
 			s := in.str(a.list[0])
 			return stripped(s, &args{list: a.list[1:], named: &Dict{}}, true, true)
 		},
-		"string": func(in *interp, a *args) any { return in.str(a.list[0]) },
-		"safe": func(in *interp, a *args) any {
+		"string": plain(func(in *interp, a *args) any { return in.str(a.list[0]) }),
+		"safe": plain(func(in *interp, a *args) any {
 			s := in.str(a.list[0])
 			s.safe = true
 			return s
-		},
-		"e": escapeFilter, "escape": escapeFilter,
-		"forceescape": func(in *interp, a *args) any {
+		}),
+		"e": plain(escapeFilter), "escape": plain(escapeFilter),
+		"forceescape": plain(func(in *interp, a *args) any {
 			s := in.str(a.list[0])
 			s.safe = false
 			return in.escape(s)
-		},
-		"list":   func(in *interp, a *args) any { return list(slices.Clone(in.iterate(a.list[0]))...) },
+		}),
+		"list":   plain(func(in *interp, a *args) any { return list(slices.Clone(in.iterate(a.list[0]))...) }),
 		"join":   join,
 		"first":  func(in *interp, a *args) any { return in.end(a, false) },
 		"last":   func(in *interp, a *args) any { return in.end(a, true) },
@@ -76,7 +81,7 @@ func init() {
 			return in.replace(in.str(a.list[0]), in.str(a.list[1]), in.str(a.list[2]), n)
 		},
 		"indent": indent, "int": intFilter, "float": floatFilter, "round": round,
-		"abs": func(in *interp, a *args) any {
+		"abs": plain(func(in *interp, a *args) any {
 			n, is := number(a.list[0])
 			if !is {
 				undefinedFails(a.list[0])
@@ -86,13 +91,13 @@ func init() {
 				return new(big.Int).Abs(i)
 			}
 			return math.Abs(n.(float64))
-		},
+		}),
 	}
 }
 
 func init() {
 	maps.Copy(filters, map[string]filter{
-		"batch": batch, "slice": sliceFilter, "items": itemsFilter, "reverse": reverse,
+		"batch": batch, "slice": sliceFilter, "items": plain(itemsFilter), "reverse": plain(reverse),
 		"center": func(in *interp, a *args) any {
 			width := 80
 			if a.want("center", 1, "value", "width")[1] {
@@ -100,9 +105,9 @@ func init() {
 			}
 			return in.just(in.str(a.list[0]), &args{list: []any{integer(width)}, named: &Dict{}}, 1, 1)
 		},
-		"wordcount": func(in *interp, a *args) any {
+		"wordcount": plain(func(in *interp, a *args) any {
 			return integer(len(words.FindAllString(in.str(a.list[0]).s, -1)))
-		},
+		}),
 		"format": func(in *interp, a *args) any {
 			s := in.str(a.list[0])
 			if len(a.named.keys) > 0 {
@@ -125,11 +130,11 @@ func init() {
 		},
 		"truncate": truncate, "wordwrap": wordwrap, "xmlattr": xmlattr, "filesizeformat": filesize,
 		"urlencode": urlencode,
-		"striptags": func(in *interp, a *args) any {
+		"striptags": plain(func(in *interp, a *args) any {
 			s := in.str(a.list[0])
 			words := strings.FieldsFunc(tags.ReplaceAllString(s.s, "$1"), isSpace)
 			return from(html.UnescapeString(strings.Join(words, " ")), s)
-		},
+		}),
 	})
 }
 
@@ -467,7 +472,7 @@ func indent(in *interp, a *args) any {
 			by = in.fill(toInt(a.list[1]), own(" "))
 		}
 	}
-	s := in.cat(in.str(a.list[0]), own("\n")) // for an empty last line
+	s := in.cat(toStr(a.list[0]), own("\n")) // for an empty last line
 	b := builder{in: in}
 	for i, e := range in.lines(s, false) {
 		line := e.(Str)
@@ -605,10 +610,10 @@ func round(_ *interp, a *args) any {
 			return roundInt(i, digits)
 		}
 		return roundFloat(n.(float64), digits)
-	case "ceil":
-		return math.Ceil(toFloat(n)*math.Pow(10, float64(digits))) / math.Pow(10, float64(digits))
+	case "ceil": // by way of an integer, which has no negative zero
+		return (math.Ceil(toFloat(n)*math.Pow(10, float64(digits))) + 0) / math.Pow(10, float64(digits))
 	case "floor":
-		return math.Floor(toFloat(n)*math.Pow(10, float64(digits))) / math.Pow(10, float64(digits))
+		return (math.Floor(toFloat(n)*math.Pow(10, float64(digits))) + 0) / math.Pow(10, float64(digits))
 	}
 	fail("method must be common, ceil or floor")
 	return nil
@@ -722,13 +727,13 @@ func truncate(in *interp, a *args) any {
 	if has[4] && a.list[4] != nil {
 		leeway = toInt(a.list[4])
 	}
-	s := in.str(a.list[0])
 	if n < length(end.s) {
 		fail("truncate wants a length of at least %d", length(end.s))
 	}
-	if length(s.s) <= n+leeway {
-		return s
+	if in.length(a.list[0]) <= n+leeway {
+		return a.list[0]
 	}
+	s := toStr(a.list[0])
 	cut := in.slice(s, []any{nil, integer(n - length(end.s)), nil}).(Str)
 	if !truth(a.list[2]) {
 		if i := strings.LastIndexByte(cut.s, ' '); i >= 0 {
@@ -739,10 +744,12 @@ func truncate(in *interp, a *args) any {
 }
 
 func xmlattr(in *interp, a *args) any {
+	has := a.want("xmlattr", 1, "d", "autospace")
 	d, is := a.list[0].(*Dict)
 	if !is {
 		fail("xmlattr wants a mapping")
 	}
+	apart := !has[1] || truth(a.list[1])
 	b := builder{in: in}
 	for i, k := range d.keys {
 		if _, undefined := d.values[i].(Undefined); undefined || d.values[i] == nil {
@@ -752,7 +759,10 @@ func xmlattr(in *interp, a *args) any {
 		if strings.ContainsAny(name.s, " \t\n\f\r/>=") {
 			fail("invalid character in attribute name %q", name.s)
 		}
-		b.add(own(" "))
+		if apart {
+			b.add(own(" "))
+		}
+		apart = true
 		b.add(in.escape(name))
 		b.add(own(`="`))
 		b.add(in.escape(in.str(d.values[i])))

@@ -41,6 +41,9 @@ func (in *interp) percent(s Str, v any) Str {
 		values = l.items
 	}
 	mapping, isMapping := v.(*Dict)
+	_, missing := v.(Undefined)
+	l, isList := v.(*List)
+	spare := isMapping || missing || isList && l.kind == "list" // it has items to ask for, and so need not be used
 	used := 0
 	next := func() any {
 		if used >= len(values) {
@@ -97,7 +100,7 @@ func (in *interp) percent(s Str, v any) Str {
 		}
 		b.add(in.percentValue(p, value))
 	}
-	if used < len(values) && !isMapping {
+	if used < len(values) && !spare {
 		fail("not all arguments converted during string formatting")
 	}
 	return b.str()
@@ -178,11 +181,13 @@ func (in *interp) numberText(p spec, n any) string {
 		if math.Signbit(f) {
 			sign, f = "-", -f
 		}
-		text = floatFormat(p, f)
+		if text = floatFormat(p, f); p.kind == "E" || p.kind == "F" || p.kind == "G" {
+			text = strings.ToUpper(text)
+		}
 	}
 	if p.comma != "" {
 		whole, rest := text, ""
-		if i := strings.IndexAny(text, ".e"); i >= 0 {
+		if i := strings.IndexAny(text, ".eE"); i >= 0 {
 			whole, rest = text[:i], text[i:]
 		}
 		for i := len(whole) - 3; i > 0; i -= 3 {
@@ -213,11 +218,7 @@ func floatFormat(p spec, f float64) string {
 	case "%":
 		return strconv.FormatFloat(f*100, 'f', precision, 64) + "%"
 	case "e":
-		text := strconv.FormatFloat(f, 'e', precision, 64)
-		if p.kind == "E" {
-			text = strings.ToUpper(text)
-		}
-		return text
+		return strconv.FormatFloat(f, 'e', precision, 64)
 	case "", "g", "n":
 		if kind == "" && p.precision < 0 {
 			return floatText(f)

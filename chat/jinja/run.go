@@ -339,7 +339,7 @@ func (in *interp) block(s *stmt, f *frame, out *builder) signal {
 			v = in.filtered(s.expr, f, v)
 		}
 		if s.op == "filter" {
-			out.add(in.str(v))
+			out.add(toStr(v))
 		} else {
 			in.assign(s.target, v, f)
 		}

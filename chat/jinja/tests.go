@@ -80,7 +80,7 @@ func (in *interp) kind(name string, v any) bool {
 		return sequenceTest(name, v)
 	case "callable":
 		_, is := v.(*Func)
-		return is
+		return is || isUndefined
 	case "escaped":
 		return s.safe
 	case "filter":

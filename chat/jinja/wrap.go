@@ -22,7 +22,7 @@ func wordwrap(in *interp, a *args) any {
 		end = toStr(a.list[3])
 	}
 	b := builder{in: in}
-	for i, line := range in.lines(in.str(a.list[0]), false) {
+	for i, line := range in.lines(toStr(a.list[0]), false) {
 		if i > 0 {
 			b.add(end)
 		}

@@ -104,6 +104,12 @@ TEMPLATES = [
     "{{ 'abc'.find('', 4) }} {{ 'abc'.find('', 3) }} {{ 'abc'.find('', 2, 1) }} {{ 'abc'.startswith('', 4) }} {{ 'abc'.endswith('', 3) }} {{ 'abc'.endswith('', 2, 1) }} {{ 'abc'.count('', 2, 1) }} {{ 'abc'.rfind('', -1, 0) }} {{ 'abc'.startswith('b', 1) }}",
     "{{ 'abc'.index('', 2, 1) }}", "{{ 'abc'.partition('') }}", "{{ 'abc'.rpartition('') }}",
     "{{ 'a <b>c</b>\x1cd <!-- e > f'|striptags }}|{{ '<!-- a > -->b <!--> c -->d < e'|striptags }}",
+    # What Python does with values of another type than the filter or the operator wants.
+    "{{ messages[0][:2] }}", "{{ messages[2].tool_calls[0].function.arguments.n[1:] }}", "{% set x = none %}{{ x[:1] is defined }}",
+    "{{ 7|indent }}", "{{ [1]|indent }}", "{{ 7|wordwrap(5) }}", "{{ 7|truncate(5) }}", "{{ messages|truncate(0, end='') }}", "{{ {'a': 1}|truncate(3) }}",
+    "{{ nope|truncate }}{{ 'ab cd ef'|truncate(4, leeway=0, end='') }}", "{{ 'a'|length(1) }}", "{{ 'a'|string('b') }}", "{{ [1]|reverse(true) }}", "{{ 'a'|upper(x=1) }}",
+    "{{ -0.0|round(1, 'floor') }} {{ -0.3|round(0, 'ceil') }} {{ 0 / -7 }} {{ 1.5.imag }} {{ 2.imag }} {{ nope is callable }}",
+    "{{ '%G %g %E %F' % (1e20, 1e20, 0.5, 2) }} {{ 'x' % messages }}{{ 'y' % nope }}{{ {'a': 1, 'b': none, 'c': 2}|xmlattr(false) }}|{{ {'a': 1}|xmlattr }}", "{{ 'x' % (1,) }}", "{% filter length %}ab{% endfilter %}",
 ]
 
 if __name__ == "__main__":

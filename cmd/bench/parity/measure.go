@@ -30,6 +30,16 @@ func apart[F, G float](x []F, truth []G) float64 {
 // byNorm returns ‖x - truth‖ / ‖truth‖.
 func byNorm[F, G float](x []F, truth []G) float64 { return over(apart(x, truth), norm(truth)) }
 
+// besideWhole returns the error of a gradient of a model whose gradients have the norm whole. One of less than a
+// thousandth of that, such as that of a router whose only weight is always 1, is a sum that cancels to rounding, and is
+// measured beside the thousandth. One that is exactly 0 has to be.
+func besideWhole[F, G float](x []F, truth []G, whole float64) float64 {
+	if length := norm(truth); length > 0 {
+		return apart(x, truth) / max(length, whole/1000)
+	}
+	return byNorm(x, truth)
+}
+
 // farthest returns the largest |x - truth|, or +Inf if their lengths differ or they are empty.
 func farthest[F, G float](x []F, truth []G) float64 {
 	if len(x) != len(truth) || len(x) == 0 {

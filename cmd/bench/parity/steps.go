@@ -44,6 +44,9 @@ func (m *modelFolder) packing() error {
 	j.compare("trained tokens", "packing.trained_tokens", float64(one.loss.Targets), exact)
 	m.compareGradients(t, "packed.", one.grads)
 
+	if s := m.c.RoPEScaling; s != nil && (s.Kind == model.RoPEDynamic || s.Kind == model.RoPELong) {
+		rows = []model.Batch{model.Join(rows...)} // one pass, because the longest of them decides how all are turned
+	}
 	losses, err := m.gradient(l, rows)
 	if err != nil {
 		return err
