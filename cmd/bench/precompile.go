@@ -47,7 +47,7 @@ func (o *precompileOptions) flags(out io.Writer) *cli.Flags {
 	f.Group("Kernels")
 	f.Add(&o.archs, "arch", "GPU `architectures`, separated by commas: sm_80, sm_86, sm_89, sm_90a, sm_100a, "+
 		"sm_120a and others")
-	f.Add(&o.shapes, "shapes", "`shapes` of steps, as for bench step; the default ones are no longer than the model allows")
+	f.Add(&o.shapes, "shapes", "`shapes` of steps, as for bench step; by default none is longer than the model allows")
 	o.modelFlags(f)
 	return f
 }

@@ -32,7 +32,8 @@ func TestSplit(t *testing.T) {
 
 // TestShellQuote checks that a shell reads a quoted word as it was, and that a plain one has no quotes.
 func TestShellQuote(t *testing.T) {
-	for _, word := range []string{"out", "runs/out-1", "a b", "it's", "", "~", "$HOME", "a;b", "50%", "ü", "*", "a\nb", "\\"} {
+	words := []string{"out", "runs/out-1", "a b", "it's", "", "~", "$HOME", "a;b", "50%", "ü", "*", "a\nb", "\\"}
+	for _, word := range words {
 		quoted := ShellQuote(word)
 		got, err := exec.Command("sh", "-c", "printf %s "+quoted).Output()
 		if err != nil || string(got) != word {
