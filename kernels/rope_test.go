@@ -2,6 +2,7 @@ package kernels_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"restyle/kernels"
@@ -43,6 +44,9 @@ func TestRoPEFar(t *testing.T) {
 		d.RoPEBackward(x, p, cos, sin, heads, kvHeads)
 		if e := cases.Distance(floats(t, d, x), at); e > 4e-7 {
 			t.Errorf("turned back: off by %.3g", e)
+		}
+		if strings.HasPrefix(d.Name(), "cuda") {
+			return // a GPU does not check positions
 		}
 		kernels.MustPanic(t, "a position beyond the table", "RoPE: positions[0] is 131072", func() {
 			d.UploadI32(p, []int32{most})
