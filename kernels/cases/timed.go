@@ -183,13 +183,31 @@ func divisible(x tensor.Tensor) tensor.Tensor {
 	return x.View(x.Len())
 }
 
+// of returns a form's operands, without what only other forms keep between their steps: one that finds a place for such
+// a result would store it.
+func (r *TimedRun) of(f Form) (sets []Tensors) {
+	for _, x := range r.sets {
+		own := maps.Clone(x)
+		for _, other := range r.t.Forms {
+			for _, o := range other.Between {
+				if !slices.ContainsFunc(f.Between, func(mine Operand) bool { return mine.Name == o.Name }) {
+					delete(own, o.Name)
+				}
+			}
+		}
+		sets = append(sets, own)
+	}
+	return sets
+}
+
 // Work runs a form a number of times and waits for it.
 func (r *TimedRun) Work(f Form) func(times int) error {
+	sets := r.of(f)
 	return func(times int) error {
 		setFused(r.d, f.Fused)
 		for range times {
-			f.run(r.d, r.sets[r.next])
-			r.next = (r.next + 1) % len(r.sets)
+			f.run(r.d, sets[r.next])
+			r.next = (r.next + 1) % len(sets)
 		}
 		return r.d.Sync()
 	}
@@ -201,7 +219,7 @@ func (r *TimedRun) Memory(f Form) (bytes int, err error) {
 		return 0, err
 	}
 	setFused(r.d, f.Fused)
-	f.run(r.d, r.sets[0])
+	f.run(r.d, r.of(f)[0])
 	bytes = r.each + r.d.ScratchPeak() + kernels.SizeOf(func(a *kernels.Arena) {
 		for _, o := range f.Between {
 			a.New(o.Name, o.Type, o.Shape...)
@@ -230,7 +248,7 @@ func (r *TimedRun) Errors(f Form) (greatest, mean float64, err error) {
 	if r.t.Pass == "backward" {
 		r.t.c.Forward(r.d, x)
 	}
-	f.run(r.d, x)
+	f.run(r.d, r.of(f)[0])
 	count := 0
 	for name, s := range r.t.reference.want(at) {
 		got, err := r.first(x[name], slices.Max(s.at)+1)

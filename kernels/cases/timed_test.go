@@ -140,3 +140,27 @@ func TestMemory(t *testing.T) {
 		t.Error("the weights are not filled")
 	}
 }
+
+// TestFormsApart checks that a form does not store what only another form keeps.
+func TestFormsApart(t *testing.T) {
+	d := open(t)
+	x := timedActivation(3, 16, 24, kernels.SiLU)
+	r, err := x.Place(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for _, i := range []int{1, 0} { // fused, standard
+		if err := r.Work(x.Forms[i])(1); err != nil {
+			t.Fatal(err)
+		}
+		pre, err := r.first(r.sets[1-i]["pre"], 3*24)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored := slices.ContainsFunc(pre, func(v float64) bool { return v != 0 })
+		if standard := i == 0; stored != standard {
+			t.Errorf("%s: the product alone is stored: %v", x.Forms[i].Name, stored)
+		}
+	}
+}
