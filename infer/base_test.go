@@ -27,17 +27,18 @@ func TestBaseOf(t *testing.T) {
 	}
 	// run.json comes first if it names a base model; those of earlier versions do not.
 	run := filepath.Join(dir, "run.json")
-	for text, want := range map[string]string{
-		`{"base_model": "/models/llama", "settings": {}}`: "/models/llama", `{"settings": {}}`: "a/b",
-		`{"base_model": 1}`: "a/b",
-		"":                  "a/b",
+	for _, c := range []struct{ text, want string }{
+		{`{"base_model": "/models/llama", "settings": {}}`, "/models/llama"},
+		{`{"settings": {}}`, "a/b"},
+		{`{"base_model": 1}`, "a/b"},
+		{"", "a/b"}, // the last one: what follows needs a run.json that names nothing
 	} {
 		if err := errors.Join(os.WriteFile(card, []byte("---\nbase_model: a/b\n---\n"), 0o644),
-			os.WriteFile(run, []byte(text), 0o644)); err != nil {
+			os.WriteFile(run, []byte(c.text), 0o644)); err != nil {
 			t.Fatal(err)
 		}
-		if got := BaseOf(dir); got != want {
-			t.Errorf("run.json %q names %q, want %q", text, got, want)
+		if got := BaseOf(dir); got != c.want {
+			t.Errorf("run.json %q names %q, want %q", c.text, got, c.want)
 		}
 	}
 	// So does quantize.json.
