@@ -157,7 +157,8 @@ func openInChild(ctx context.Context, f *os.File, w wanted) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return startChild(ctx, cmd, childStall)
+	c := &child{ctx: ctx, cmd: cmd, stall: childStall}
+	return c.start()
 }
 
 // childCommand returns a command that runs this program with f as its standard input.
@@ -179,14 +180,14 @@ func childCommand(ctx context.Context, f *os.File, w wanted) (*exec.Cmd, error) 
 	return cmd, nil
 }
 
-func startChild(ctx context.Context, cmd *exec.Cmd, stall time.Duration) (*table, error) {
-	c := &child{ctx: ctx, cmd: cmd, stall: stall}
-	cmd.Stderr = &c.stderr
-	out, err := cmd.StdoutPipe()
+// start starts the process and waits for its header.
+func (c *child) start() (*table, error) {
+	c.cmd.Stderr = &c.stderr
+	out, err := c.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := c.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting the parquet decoder: %w", err)
 	}
 	c.out = bufio.NewReaderSize(out, 64<<10)

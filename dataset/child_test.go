@@ -136,13 +136,17 @@ func TestChildThatMisbehaves(t *testing.T) {
 	} {
 		t.Run(c.how, func(t *testing.T) {
 			t.Parallel()
-			stall := 10 * time.Second
-			if strings.HasPrefix(c.how, "s") && c.how != "silent" {
-				stall = 300 * time.Millisecond
-			}
+			const short = 300 * time.Millisecond
 			cmd := exec.Command(os.Args[0])
 			cmd.Env = []string{childVariable + "={}", misbehave + "=" + c.how}
-			table, err := startChild(context.Background(), cmd, stall)
+			child := &child{ctx: context.Background(), cmd: cmd, stall: time.Minute} // on a busy machine it starts slowly
+			if c.how == "stall" || c.how == "spin" {
+				child.stall = short // nothing comes at all
+			}
+			table, err := child.start()
+			if c.how == "stall later" {
+				child.stall = short
+			}
 			rows := 0
 			for err == nil {
 				if _, err = table.next(); err == nil {
@@ -177,7 +181,7 @@ func TestChildGetsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd.Env = append(cmd.Env, misbehave+"=environment")
-	_, err = startChild(context.Background(), cmd, 10*time.Second)
+	_, err = (&child{ctx: context.Background(), cmd: cmd, stall: time.Minute}).start()
 	expect.Error(t, err, childVariable)
 	if strings.Contains(err.Error(), "canary") {
 		t.Errorf("the child sees %v", err)
@@ -199,7 +203,7 @@ func TestClosingEarlyEndsTheChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := startChild(context.Background(), cmd, childStall)
+	table, err := (&child{ctx: context.Background(), cmd: cmd, stall: time.Minute}).start()
 	if err != nil {
 		t.Fatal(err)
 	}

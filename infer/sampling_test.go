@@ -136,24 +136,26 @@ func compareVectors(t *testing.T, vectors []vector) (cases int) {
 // TestCut compares cut with a full sort, on scores of every shape that makes the bins uneven.
 func TestCut(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	shapes := map[string]func(i int) float32{
-		"normal":  func(int) float32 { return float32(r.NormFloat64()) },
-		"rounded": func(int) float32 { return float32(math.Round(r.NormFloat64())) },
-		"equal":   func(int) float32 { return 3 },
-		"outlier": func(i int) float32 {
+	for _, c := range []struct { // in this order: they share the random numbers
+		name  string
+		shape func(i int) float32
+	}{
+		{"normal", func(int) float32 { return float32(r.NormFloat64()) }},
+		{"rounded", func(int) float32 { return float32(math.Round(r.NormFloat64())) }},
+		{"equal", func(int) float32 { return 3 }},
+		{"outlier", func(i int) float32 {
 			if i == 17 {
 				return 1e38
 			}
 			return float32(r.NormFloat64())
-		},
-		"both ends": func(i int) float32 { return []float32{-3e38, 3e38, float32(r.NormFloat64())}[i%3] },
-		"steep":     func(i int) float32 { return float32(math.Exp(r.NormFloat64() * 8)) },
-	}
-	for name, shape := range shapes {
+		}},
+		{"both ends", func(i int) float32 { return []float32{-3e38, 3e38, float32(r.NormFloat64())}[i%3] }},
+		{"steep", func(i int) float32 { return float32(math.Exp(r.NormFloat64() * 8)) }},
+	} {
 		for _, n := range []int{1, 2, 63, 64, 65, 66, 1000, 5003} {
 			s := &Sampler{active: make([]int32, n)}
 			for i := range n {
-				s.scores = append(s.scores, shape(i))
+				s.scores = append(s.scores, c.shape(i))
 				s.weights = append(s.weights, r.Float64())
 			}
 			order := make([]int, n)
@@ -175,7 +177,7 @@ func TestCut(t *testing.T) {
 				}
 				score, end := ones(s).cut(float64(k))
 				if want := order[k-1]; end != want || score != s.scores[want] {
-					t.Errorf("%s, %d scores: number %d is %d (%v), want %d (%v)", name, n, k, end, score, want, s.scores[want])
+					t.Errorf("%s, %d scores: number %d is %d (%v), want %d (%v)", c.name, n, k, end, score, want, s.scores[want])
 				}
 				// Now with weights. The limit is in the middle of a weight, so that rounding does not matter.
 				var above float64
@@ -183,11 +185,11 @@ func TestCut(t *testing.T) {
 					above += s.weights[i]
 				}
 				if _, end := s.cut(above + s.weights[order[k-1]]/2); end != order[k-1] {
-					t.Errorf("%s, %d scores: the weights reach the limit at %d, want %d", name, n, end, order[k-1])
+					t.Errorf("%s, %d scores: the weights reach the limit at %d, want %d", c.name, n, end, order[k-1])
 				}
 			}
 			if _, end := s.cut(math.Inf(1)); end != order[n-1] {
-				t.Errorf("%s, %d scores: without reaching the limit all are taken, not up to %d", name, n, end)
+				t.Errorf("%s, %d scores: without reaching the limit all are taken, not up to %d", c.name, n, end)
 			}
 		}
 	}

@@ -185,8 +185,12 @@ func TestGPTQPlain(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	const rows = 7
 	for _, n := range []int{1, 2, 15, 16, 17, 63, 64, 65, 127, 128, 130, 300} {
-		for name, h := range map[string][]float32{"definite": hessianOf(random, n, 2*n),
-			"nearly singular": hessianOf(random, n, 1), "zero": make([]float32, n*n)} {
+		for _, c := range []struct { // in this order: they share the random numbers
+			name string
+			h    []float32
+		}{{"definite", hessianOf(random, n, 2*n)}, {"nearly singular", hessianOf(random, n, 1)},
+			{"zero", make([]float32, n*n)}} {
+			name, h := c.name, c.h
 			w := make([]float32, rows*n)
 			for i := range w {
 				w[i] = float32(random.NormFloat64())

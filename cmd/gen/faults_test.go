@@ -428,30 +428,44 @@ func TestServerComesBack(t *testing.T) {
 	want := clean(t, source)
 	f, s := newFolder(t), newServer(t, nil)
 	s.set(func() { s.latency = func(uint64) time.Duration { return 20 * time.Millisecond } })
-	address := s.Listener.Addr().String()
+	// At an address of its own, because on 127.0.0.1 any server that starts meanwhile may get the port.
+	pid := os.Getpid()
+	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+pid>>16&127, pid>>8&255, pid&255))
+	if err != nil { // macOS has only the one
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	serve := func(l net.Listener) *http.Server {
+		server := &http.Server{Handler: s}
+		t.Cleanup(func() { server.Close() })
+		go server.Serve(l)
+		return server
+	}
+	first := serve(l)
 	var once sync.Once
 	breakOnce := func(c call) bool {
 		if calls, _ := s.counts(); calls < 12 {
 			return false
 		}
 		once.Do(func() {
-			s.Listener.Close()
-			go s.CloseClientConnections()
+			l.Close()
+			go first.Close()
 			time.AfterFunc(time.Second, func() {
 				l, err := net.Listen("tcp", address)
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				again := &http.Server{Handler: s}
-				t.Cleanup(func() { again.Close() })
-				go again.Serve(l)
+				serve(l)
 			})
 		})
 		return false
 	}
 	s.set(func() { s.fault = breakOnce })
-	must(t, cli.Done, runArgs(f, source, s.base())...)
+	must(t, cli.Done, runArgs(f, source, "http://"+address+"/v1")...)
 	if f.result(t) != want {
 		t.Error("the result differs from that without the fault")
 	}

@@ -111,6 +111,7 @@ func TestPlacesThatCannotBeWritten(t *testing.T) {
 	if err := os.Chmod(dir, 0o555); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { os.Chmod(dir, 0o777) }) // so that it can be removed
 	_, err := Create(filepath.Join(dir, "out.json"))
 	if !errors.Is(err, fs.ErrPermission) {
 		t.Error(err)

@@ -8,8 +8,9 @@ import (
 )
 
 // Test fails if f(8·n) takes more than 24 times the CPU time of f(n). A linear function takes 8 times as long, a
-// quadratic one 64 times. Test counts only the CPU time of the thread that runs f, so a busy machine does not matter,
-// and takes the best of three tries. Less than a millisecond counts as one millisecond. f must not start goroutines.
+// quadratic one 64 times. Test counts only the CPU time of the thread that runs f, and of each size the best of three
+// tries, so a busy machine does not matter. Less than a millisecond counts as one millisecond. f must not start
+// goroutines.
 func Test(t testing.TB, what string, n int, f func(n int)) {
 	t.Helper()
 	runtime.LockOSThread()
@@ -17,12 +18,12 @@ func Test(t testing.TB, what string, n int, f func(n int)) {
 	spent := func(n int) time.Duration {
 		begin := threadTime()
 		f(n)
-		return threadTime() - begin
+		return max(threadTime()-begin, time.Millisecond)
 	}
-	var small, large time.Duration
+	small := min(spent(n), spent(n), spent(n))
+	var large time.Duration
 	for range 3 {
-		small, large = max(spent(n), time.Millisecond), spent(8*n)
-		if large <= 24*small {
+		if large = spent(8 * n); large <= 24*small {
 			return
 		}
 	}
