@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"restyle/kernels"
+	"restyle/kernels/cpu"
 	"restyle/quant"
 	"restyle/tensor"
 )
@@ -81,7 +82,17 @@ func quantizedRow(t *testing.T, x []float32) (scale float32, codes []int32) {
 
 // TestLinearINT8 compares results, bit for bit, with int32 sums and three float32 operations, on every device and with
 // every instruction set. The rounding of x, and nothing else, is within the bound that LinearINT8 states.
-func TestLinearINT8(t *testing.T) {
+func TestLinearINT8(t *testing.T) { compareINT8(t) }
+
+// TestLinearINT8WithoutByteDots is TestLinearINT8 as on a machine with AVX-512 that multiplies no bytes.
+func TestLinearINT8WithoutByteDots(t *testing.T) {
+	cpu.UseByteDots(false)
+	defer cpu.UseByteDots(true)
+	compareINT8(t)
+	TestLinearINT8LargestSums(t)
+}
+
+func compareINT8(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for i, size := range [][3]int{{1, 1, 1}, {2, 63, 5}, {4, 320, 33}, {9, 65, 64}, {35, 144, 31}, {66, 100, 70},
 			{130, 300, 136}, {3, 3600, 8}} {

@@ -14,6 +14,7 @@ package cpu
 #cgo noescape cpu_set_threads
 #cgo nocallback cpu_set_threads
 #cgo nocallback cpu_set_level
+#cgo nocallback cpu_use_byte_dots
 */
 import "C"
 
@@ -44,7 +45,7 @@ const (
 	Portable   Level = iota // what the C compiler makes of plain loops
 	NEON                    // arm64
 	AVX2                    // with FMA and F16C
-	AVX512                  // F, BW, DQ and VL
+	AVX512                  // F, BW, DQ and VL; VNNI where the machine has it
 	AVX512BF16              // with dot products of bfloat16 and of bytes
 	AMX                     // with tiles of bfloat16 and of bytes
 )
@@ -99,6 +100,16 @@ func SetLevel(l Level) {
 	if C.cpu_set_level(C.int(l)) == 0 {
 		panic(fmt.Sprintf("cpu: this machine does not have %v", l))
 	}
+}
+
+// UseByteDots sets whether products of INT8 use dot products of bytes (VNNI) at the level AVX512, on machines that have
+// them; they do at first. Results are the same.
+func UseByteDots(use bool) {
+	n := C.int(0)
+	if use {
+		n = 1
+	}
+	C.cpu_use_byte_dots(n)
 }
 
 // SetThreads sets the number of threads that operations use, at least one. All operations share one pool.

@@ -11,9 +11,9 @@
 //	#endif
 //
 // So the loops are included once per level, with LEVEL (the level's name), VLEN (floats per vector), BF16_DOT (1 if
-// there are bfloat16 dot products) and all of vec.h defined. AT_LEVEL(name) names whatever they define: name_avx2 and
-// so on, so that the levels do not clash. Long loops are in a file of their own, which EACH_LEVEL then names: a .h
-// file, because the go command compiles every .c file by itself too.
+// there are bfloat16 dot products), BYTE_DOT (1 if there are those of bytes) and all of vec.h defined. AT_LEVEL(name)
+// names whatever they define: name_avx2 and so on, so that the levels do not clash. Long loops are in a file of their
+// own, which EACH_LEVEL then names: a .h file, because the go command compiles every .c file by itself too.
 #include "level.h"
 #include "tensor.h"
 
@@ -62,6 +62,7 @@
 #define LEVEL portable
 #define VLEN 4
 #define BF16_DOT 0
+#define BYTE_DOT 0
 #include "vec.h"
 #include EACH_LEVEL
 #undef LEVEL
@@ -86,9 +87,11 @@ BEGIN_TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")
 END_TARGET
 #undef LEVEL
 #undef BF16_DOT
+#undef BYTE_DOT
 
 #define LEVEL avx512bf16
 #define BF16_DOT 1
+#define BYTE_DOT 1
 BEGIN_TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16")
 #include "vec.h"
 #include EACH_LEVEL
@@ -98,3 +101,4 @@ END_TARGET
 
 #endif
 #undef BF16_DOT
+#undef BYTE_DOT

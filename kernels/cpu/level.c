@@ -42,13 +42,22 @@ static int find_best(void) {
 	return amx && amx_allowed() ? CPU_AMX : CPU_AVX512BF16;
 }
 
+static int find_byte_dots(void) {
+	unsigned a, b, c, d;
+	return cpu_best() >= CPU_AVX512 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c >> 11 & 1);
+}
+
 #elif defined(__aarch64__)
 static int find_best(void) { return CPU_NEON; }
 #else
 static int find_best(void) { return CPU_PORTABLE; }
 #endif
 
-static _Atomic int best_plus_one, level_plus_one;
+#if !defined(__x86_64__)
+static int find_byte_dots(void) { return 0; }
+#endif
+
+static _Atomic int best_plus_one, level_plus_one, no_byte_dots;
 
 int cpu_best(void) {
 	int b = atomic_load(&best_plus_one);
@@ -69,3 +78,7 @@ int cpu_set_level(int level) {
 	atomic_store(&level_plus_one, level + 1);
 	return 1;
 }
+
+int cpu_byte_dots(void) { return !atomic_load(&no_byte_dots) && find_byte_dots(); }
+
+void cpu_use_byte_dots(int use) { atomic_store(&no_byte_dots, !use); }

@@ -7,7 +7,7 @@ enum {
 	CPU_PORTABLE,   // what any C compiler makes of the loops
 	CPU_NEON,       // arm64
 	CPU_AVX2,       // with FMA and F16C
-	CPU_AVX512,     // F, BW, DQ, VL
+	CPU_AVX512,     // F, BW, DQ, VL; on some machines dot products of bytes (VNNI): see cpu_byte_dots
 	CPU_AVX512BF16, // with dot products of bf16 and of bytes (VNNI)
 	CPU_AMX,        // with tiles of bf16 and of bytes
 	CPU_LEVELS
@@ -18,6 +18,11 @@ int cpu_best(void);
 
 // cpu_level returns the level that operations use: cpu_best() unless cpu_set_level has set another.
 int cpu_level(void);
+
+// cpu_byte_dots returns whether the level AVX512 has dot products of bytes here, as on Cascade Lake and Ice Lake. Sums
+// of integers are the same with and without them. cpu_use_byte_dots sets whether they are used.
+int cpu_byte_dots(void);
+void cpu_use_byte_dots(int use);
 
 // cpu_set_level sets the level of operations. It returns 0 if this machine does not support it.
 int cpu_set_level(int level);

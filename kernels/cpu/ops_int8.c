@@ -2,8 +2,8 @@
 #ifndef LEVEL
 #include "quant.h"
 
-// BLOCK is the number of rows of w that a task multiplies by all rows of x, and FEW that of the rows of w, and the most
-// rows of x, that are multiplied at once without tiles.
+// BLOCK is the number of rows of w that a task multiplies by all rows of x, and FEW that of the rows of w that are
+// multiplied at once without tiles.
 enum { BLOCK = 32, FEW = 4 };
 
 // A panel of x stays in the L2 cache while all of w passes by.
@@ -31,6 +31,22 @@ static inline const uint8_t *weights_of(const int8_product *o, int64_t n) {
 
 #define EACH_LEVEL "ops_int8.c"
 #include "each_level.h"
+
+#if defined(__x86_64__)
+// At the level of AVX-512 without BF16, only some machines have dot products of bytes.
+#define LEVEL avx512vnni
+#define VLEN 16
+#define BF16_DOT 0
+#define BYTE_DOT 1
+BEGIN_TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")
+#include "vec.h"
+#include EACH_LEVEL
+END_TARGET
+#undef LEVEL
+#undef VLEN
+#undef BF16_DOT
+#undef BYTE_DOT
+#endif
 
 static const cpu_task quantize_rows[CPU_LEVELS] = AT_EACH_LEVEL(quantize_rows);
 static const cpu_task int8_rows[CPU_LEVELS] = AT_EACH_LEVEL(int8_rows);
@@ -111,12 +127,13 @@ END_TARGET
 // multiple of 64 bytes, and their number to one of 32, and to a scale and the sum of the codes per row.
 void cpu_linear_int8(matrix y, tensor x, tensor w, tensor bias, tensor codes, tensor scales, tensor sums, bool add) {
 	int8_product o = {.y = y, .x = x, .w = w, .bias = bias, .codes = codes, .scales = scales, .sums = sums, .add = add};
-	cpu_task rows = int8_rows[cpu_level()];
+	cpu_task quantize = quantize_rows[cpu_level()], rows = int8_rows[cpu_level()];
 #if defined(__x86_64__)
+	if (cpu_level() == CPU_AVX512 && cpu_byte_dots()) quantize = quantize_rows_avx512vnni, rows = int8_rows_avx512vnni;
 	o.tiled = cpu_level() == CPU_AMX && x.rows > 2 * FEW;
 	if (o.tiled) rows = int8_tiles;
 #endif
-	cpu_parallel(quantize_rows[cpu_level()], &o, x.rows, grain(x.cols * size_of(x.type)));
+	cpu_parallel(quantize, &o, x.rows, grain(x.cols * size_of(x.type)));
 	const int64_t panel = padded(PANEL_BYTES / codes.cols + 1, BLOCK);
 	for (; o.from < x.rows; o.from += panel) {
 		int8_product part = o;
@@ -197,14 +214,33 @@ INLINE void finish(
 	}))
 }
 
+#if VLEN == 16
+#define sums_of_four AT_LEVEL(sums_of_four)
+
+// sums_of_four adds up the elements of each of four vectors.
+INLINE __m128i sums_of_four(const vecint v[FEW]) {
+	__m512i half[2];
+	for (int i = 0; i < 2; i++) {
+		const __m512i a = (__m512i)v[2 * i], b = (__m512i)v[2 * i + 1];
+		half[i] = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+	}
+	const __m512i all = _mm512_add_epi32(
+		_mm512_unpacklo_epi64(half[0], half[1]), _mm512_unpackhi_epi64(half[0], half[1]));
+	const __m256i two = _mm256_add_epi32(_mm512_castsi512_si256(all), _mm512_extracti64x4_epi64(all, 1));
+	return _mm_add_epi32(_mm256_castsi256_si128(two), _mm256_extracti128_si256(two, 1));
+}
+#endif
+
 // sums_of adds up the products of the codes of count rows of x, from row r on, and of FEW rows of w, from row n on: a
 // line of BLOCK sums for each of x's. Where there are fewer, the last is multiplied again. vpdpbusd multiplies unsigned
 // bytes by signed ones: 128 is added to the weights, and 128 times the sum of x's codes subtracted. Without it, codes
-// become words.
+// become words. MANY is the most rows of x at once: as many as there are registers for sums.
+#define MANY (VLEN == 16 ? 6 : VLEN == 8 ? 2 : 4)
+
 INLINE void sums_of(int32_t *sums, const int8_product *o, int64_t n, int64_t r, const int count) {
 	const int64_t length = padded(o->w.cols, 16), ahead = FEW * quant_row(INT8, o->w.cols);
 	const uint8_t *w[FEW];
-	const int8_t *x[FEW];
+	const int8_t *x[MANY];
 	for (int i = 0; i < FEW; i++) w[i] = weights_of(o, n + i < o->w.rows ? n + i : o->w.rows - 1) + 16;
 	for (int j = 0; j < count; j++) x[j] = code_at(o, r + j < o->x.rows ? r + j : o->x.rows - 1, 0);
 #if VLEN == 4
@@ -216,7 +252,7 @@ INLINE void sums_of(int32_t *sums, const int8_product *o, int64_t n, int64_t r, 
 		}
 	(void)ahead;
 #else
-#if BF16_DOT
+#if BYTE_DOT
 	enum { STEP = 64 };
 #define CODES __m512i
 #define LOAD(p) _mm512_loadu_si512(p)
@@ -238,11 +274,11 @@ INLINE void sums_of(int32_t *sums, const int8_product *o, int64_t n, int64_t r, 
 #define OFFSET(v) v
 #define ADD(sum, w, x) (sum) + (vecint)_mm256_madd_epi16(w, x)
 #endif
-	vecint sum[FEW][FEW];
+	vecint sum[MANY][FEW];
 	UNROLL for (int j = 0; j < count; j++)
 		UNROLL for (int i = 0; i < FEW; i++) sum[j][i] = (vecint){0};
 	for (int64_t k = 0; k < length; k += STEP) {
-		CODES codes[FEW];
+		CODES codes[MANY];
 		UNROLL for (int j = 0; j < count; j++) codes[j] = LOAD(x[j] + k); // padded
 		UNROLL for (int i = 0; i < FEW; i++) {
 			if (r == 0 && k % 64 == 0) __builtin_prefetch(w[i] + k + ahead, 0, 3);
@@ -250,16 +286,21 @@ INLINE void sums_of(int32_t *sums, const int8_product *o, int64_t n, int64_t r, 
 			UNROLL for (int j = 0; j < count; j++) sum[j][i] = ADD(sum[j][i], v, codes[j]);
 		}
 	}
-	UNROLL for (int j = 0; j < count; j++)
-		UNROLL for (int i = 0; i < FEW; i++) {
+	UNROLL for (int j = 0; j < count; j++) {
 #if VLEN == 16
-			sums[j * BLOCK + i] = _mm512_reduce_add_epi32((__m512i)sum[j][i]);
+		__m128i four = sums_of_four(sum[j]);
+		if (BYTE_DOT) {
+			const int32_t codes = ((const int32_t *)o->sums.at)[o->from + (r + j < o->x.rows ? r + j : 0)];
+			four = _mm_sub_epi32(four, _mm_set1_epi32(128 * codes));
+		}
+		_mm_storeu_si128((__m128i *)(sums + j * BLOCK), four);
 #else
+		UNROLL for (int i = 0; i < FEW; i++) {
 			sums[j * BLOCK + i] = 0;
 			UNROLL for (int l = 0; l < VLEN; l++) sums[j * BLOCK + i] += sum[j][i][l];
-#endif
-			if (BF16_DOT) sums[j * BLOCK + i] -= 128 * ((const int32_t *)o->sums.at)[o->from + (r + j < o->x.rows ? r + j : 0)];
 		}
+#endif
+	}
 #undef CODES
 #undef LOAD
 #undef LOAD_PART
@@ -268,20 +309,18 @@ INLINE void sums_of(int32_t *sums, const int8_product *o, int64_t n, int64_t r, 
 #endif
 }
 
-// MANY is the number of rows of x that are multiplied at once: as many as there are registers for sums.
-#define MANY (VLEN == 8 ? 2 : FEW)
-
 // A task is BLOCK rows of w, or the last ones.
 static void AT_LEVEL(int8_rows)(void *arg, int64_t lo, int64_t hi) {
 	const int8_product *o = arg;
-	int32_t sums[FEW][BLOCK];
+	int32_t sums[MANY][BLOCK];
 	float scales[BLOCK];
 	scales_of(scales, o, lo, hi);
 	for (int64_t r = 0; r < o->x.rows; r += MANY) {
 		const int64_t left = o->x.rows - r;
 		for (int64_t n = lo; n < hi; n += FEW) {
 			int32_t *to = sums[0] + (n - lo);
-			if (left > 2) sums_of(to, o, n, r, MANY);
+			if (left > 4) sums_of(to, o, n, r, MANY);
+			else if (left > 2) sums_of(to, o, n, r, MANY < 4 ? MANY : 4);
 			else if (left > 1) sums_of(to, o, n, r, 2);
 			else sums_of(to, o, n, r, 1);
 		}
