@@ -181,6 +181,8 @@ func (o *qualityOptions) resolve(given func(flag string) bool) (q quality.Option
 		return q, fmt.Errorf("--max-tokens %d: must be at least 1", o.maxTokens)
 	case o.threads < 0:
 		return q, fmt.Errorf("--threads %d: must be at least 0", o.threads)
+	case cli.CheckDevice(o.device) != nil:
+		return q, cli.CheckDevice(o.device)
 	case !known:
 		return q, fmt.Errorf("--dtype %q: must be auto, bf16, fp16 or fp32", o.dtype)
 	}

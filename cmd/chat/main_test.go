@@ -378,6 +378,14 @@ func TestLongSystemPrompt(t *testing.T) {
 	}
 }
 
+func TestLongQuestion(t *testing.T) {
+	o := invoke(t, "", "--base", tinyBase, "--only", "base", "--log", "", "--context", "60", "--max-tokens", "10",
+		"--prompt", strings.Repeat("Count to ten. ", 40))
+	if o.code != cli.Failed || !strings.Contains(o.stderr, "or leave less room for the answer (--max-tokens)") {
+		t.Errorf("%v", o)
+	}
+}
+
 func TestCutAnswersSaySo(t *testing.T) {
 	args, log := both(t, "--prompt", "Count to ten.", "--max-tokens", "3")
 	if o := invoke(t, "", args...); !strings.Contains(o.stdout, "[cut at 3 tokens (--max-tokens)") {

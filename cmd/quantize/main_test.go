@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"restyle/cmd/bench/quality"
@@ -15,6 +16,7 @@ import (
 	"restyle/hf"
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/disk"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
@@ -145,6 +147,25 @@ func TestProbe(t *testing.T) {
 		}
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+// TestFull checks that a run whose disk fills up leaves nothing.
+func TestFull(t *testing.T) {
+	dir := t.TempDir()
+	defer disk.Watch(func(op string, _ ...string) error {
+		if op == "write" {
+			return syscall.ENOSPC
+		}
+		return nil
+	})()
+	var stderr bytes.Buffer
+	code := run(t.Context(), []string{"starter", filepath.Join(dir, "a", "b"), "--rounding", "nearest"}, &stderr, &stderr)
+	if code != cli.Failed || !strings.Contains(stderr.String(), ": no space left on device") {
+		t.Errorf("exit code %d: %s", code, stderr.String())
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
 		t.Errorf("%v, %v", entries, err)
 	}
 }
