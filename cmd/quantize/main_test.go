@@ -49,8 +49,8 @@ func TestQuantize(t *testing.T) {
 	if want := (model.Quantization{Layers: tensor.INT4Z, Head: tensor.INT8}); c.Quantization != want {
 		t.Errorf("the model has %+v: want %+v", c.Quantization, want)
 	}
-	if base := infer.BaseOf(out); base != "starter" {
-		t.Errorf("the model says that it was made from %q", base)
+	if base, err := infer.BaseOf(t.Context(), nil, out); base != "starter" || err != nil {
+		t.Errorf("the model says that it was made from %q, %v", base, err)
 	}
 	stderr.Reset()
 	again := filepath.Join(t.TempDir(), "again")
@@ -249,8 +249,8 @@ func TestUnreadable(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(out, "model.safetensors")); (err == nil) != (code == cli.Done) {
 			t.Errorf("%s: exit code %d, and the model: %v", c.flags, code, err)
 		}
-		if base := infer.BaseOf(out); code == cli.Done && base != in {
-			t.Errorf("%s: the model says that it was made from %q, not %s", c.flags, base, in)
+		if base, err := infer.BaseOf(t.Context(), nil, out); code == cli.Done && (base != in || err != nil) {
+			t.Errorf("%s: the model says that it was made from %q, not %s; %v", c.flags, base, in, err)
 		}
 	}
 }
