@@ -189,11 +189,7 @@ func (c *chatter) load(ctx context.Context, h *hub.Hub, refs []modelRef) (closeA
 		}
 		opened = append(opened, engine.Close)
 		c.sides = append(c.sides, &side{label: ref.label, engine: engine})
-		types := engine.DType().String()
-		if q := engine.Model.Quantization(); q.Layers != 0 {
-			types += " with " + q.Layers.String() + " weights"
-		}
-		c.note("%-6s %s, %s, template %s, context %d, in %.1f s", ref.label, engine.Name, types, engine.Template.Name,
+		c.note("%-6s %s, %s, template %s, context %d, in %.1f s", ref.label, engine.Name, engine.Types(), engine.Template.Name,
 			engine.Context, time.Since(start).Seconds())
 	}
 	first := c.sides[0].engine // whose authors' sampling both models get, so that only their weights differ

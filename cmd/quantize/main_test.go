@@ -74,6 +74,9 @@ func closing(t *testing.T, out string) {
 	if len(r.Models) != 2 || r.Models[0].Name != "starter" || r.Models[1].Name != out || r.Questions != 2 {
 		t.Fatalf("the report is of %+v", r.Models)
 	}
+	if was, is := r.Models[0].DType, r.Models[1].DType; was != "BF16" || is != "BF16 with INT4Z weights" {
+		t.Errorf("the models have the types %q and %q", was, is)
+	}
 	c := cost{bytes: [2]float64{4 << 20, 1 << 20}, perplexity: [2]float64{4, 5}, answers: r}
 	right := []*int{new(1), new(0)}
 	for i := range r.Models {
