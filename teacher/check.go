@@ -182,7 +182,7 @@ func sourceIsCode(c *candidate) (bool, string) {
 			err = python.LooksLikePython(b)
 		}
 		switch {
-		case err != nil && c.parts.whole:
+		case err != nil && c.parts.Text == placeholder(1):
 			return false, "it has no fenced code and is not Python: " + err.Error()
 		case err != nil:
 			return false, err.Error()
