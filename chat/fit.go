@@ -25,12 +25,23 @@ func (t Template) Fit(messages []Message, o Options, limit int, measure func(Ren
 		}
 		shorter := withoutOldest(left)
 		if shorter == nil {
-			return nil, 0, fmt.Errorf("prompt of %d tokens: only %d fit, even without earlier turns: shorten the question or "+
-				"the system prompt, or leave less room for the answer", tokens, limit)
+			return nil, 0, &TooLong{tokens, limit}
 		}
 		left = shorter
 	}
 }
+
+// TooLong is the error of a conversation whose last turn alone does not fit.
+type TooLong struct{ Tokens, Limit int }
+
+// Error says what to do.
+func (e *TooLong) Error() string {
+	return fmt.Sprintf("prompt of %d tokens: only %d fit, even without earlier turns: shorten the question or the system "+
+		"prompt, or leave less room for the answer", e.Tokens, e.Limit)
+}
+
+// Setting names the setting that leaves less room for the answer.
+func (e *TooLong) Setting() string { return "max-tokens" }
 
 // withoutOldest returns the messages without the first turn, or nil if it is the last. Assistant messages before the
 // first question belong to the first turn.

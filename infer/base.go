@@ -2,17 +2,66 @@ package infer
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
+	"restyle/hf/hub"
 	"restyle/internal/disk"
 )
 
-// BaseOf returns the model that the one in dir was made from: base_model in the run.json that train writes or in the
-// quantize.json of quantize, or else in the front matter of the model card, README.md, where the hub looks for it, too.
-// It returns "" if none names one.
-func BaseOf(dir string) string {
+// ErrBaseGone is the error of a model that was made from one in a directory that is not there any more.
+var ErrBaseGone = errors.New("which is not there any more")
+
+// BaseOf returns the model that another was made from. In a directory, that is base_model in the run.json that train
+// writes or in the quantize.json of quantize, or else in the front matter of the model card, README.md. Of a model on
+// the hub, h, it is the one that the card names; h may be nil, as for [hf.Open]. BaseOf returns "" if none is named.
+func BaseOf(ctx context.Context, h *hub.Hub, name string) (base string, err error) {
+	dir := name
+	ref, notID := hub.ParseRef(hub.Model, name)
+	if _, absent := os.Stat(name); absent != nil && notID == nil && strings.Contains(name, "/") {
+		if dir, err = cardOf(ctx, h, ref); dir == "" || err != nil {
+			return "", err
+		}
+	}
+	base = baseIn(dir)
+	if _, err := os.Stat(base); filepath.IsAbs(base) && errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%s was made from the model in %s, %w", name, base, ErrBaseGone)
+	}
+	return base, nil
+}
+
+// cardOf returns the directory of the card of a model on the hub, or "" if the model has none. Offline, a card that the
+// cache lacks counts as absent.
+func cardOf(ctx context.Context, h *hub.Hub, ref hub.Ref) (dir string, err error) {
+	if h == nil {
+		h = hub.FromEnv()
+	}
+	const card = "README.md"
+	l, err := h.Resolve(ctx, ref)
+	if err != nil {
+		return "", fmt.Errorf("there is no directory %q, and the hub: %w", ref.ID, err)
+	}
+	if _, there := l.File(card); !there {
+		return "", nil
+	}
+	path, err := h.Fetch(ctx, l, card)
+	switch {
+	case err == nil:
+		return filepath.Dir(path), nil
+	case h.Offline:
+		return "", nil
+	}
+	return "", err
+}
+
+// baseIn returns the base model that the files of a directory name.
+func baseIn(dir string) string {
 	for _, name := range []string{"run.json", "quantize.json"} {
 		data, err := disk.ReadInput(filepath.Join(dir, name))
 		var made struct {

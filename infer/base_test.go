@@ -4,14 +4,17 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+
+	"restyle/hf/hub"
 )
 
-func TestBaseOf(t *testing.T) {
+func TestBaseOfDirectory(t *testing.T) {
 	dir := t.TempDir()
 	card := filepath.Join(dir, "README.md")
-	if got := BaseOf(dir); got != "" {
+	if got := baseIn(dir); got != "" {
 		t.Errorf("no card names %q", got)
 	}
 	for text, want := range map[string]string{
@@ -21,7 +24,7 @@ func TestBaseOf(t *testing.T) {
 		if err := os.WriteFile(card, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if got := BaseOf(dir); got != want {
+		if got := baseIn(dir); got != want {
 			t.Errorf("%q names %q, want %q", text, got, want)
 		}
 	}
@@ -37,7 +40,7 @@ func TestBaseOf(t *testing.T) {
 			os.WriteFile(run, []byte(c.text), 0o644)); err != nil {
 			t.Fatal(err)
 		}
-		if got := BaseOf(dir); got != c.want {
+		if got := baseIn(dir); got != c.want {
 			t.Errorf("run.json %q names %q, want %q", c.text, got, c.want)
 		}
 	}
@@ -46,7 +49,7 @@ func TestBaseOf(t *testing.T) {
 		0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := BaseOf(dir), "/models/tuned"; got != want {
+	if got, want := baseIn(dir), "/models/tuned"; got != want {
 		t.Errorf("quantize.json names %q, want %q", got, want)
 	}
 	// A pipe without a writer is no card, and is not waited for.
@@ -55,7 +58,42 @@ func TestBaseOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := BaseOf(dir); got != "" {
+	if got := baseIn(dir); got != "" {
 		t.Errorf("a pipe names %q", got)
+	}
+}
+
+// TestBaseOf finds the base of models in a directory and on the hub.
+func TestBaseOf(t *testing.T) {
+	dir, cache := t.TempDir(), t.TempDir()
+	const commit = "1111111111111111111111111111111111111111"
+	write := func(path, text string) {
+		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, file := range map[string]string{"with": "README.md", "without": "config.json"} {
+		repo := filepath.Join(cache, "models--owner--"+name)
+		write(filepath.Join(repo, "refs", "main"), commit)
+		write(filepath.Join(repo, "snapshots", commit, file), "---\nbase_model: a/b\n---\n")
+	}
+	write(filepath.Join(dir, "here", "quantize.json"), `{"base_model": "`+dir+`"}`)
+	write(filepath.Join(dir, "gone", "quantize.json"), `{"base_model": "`+dir+`/base"}`)
+	h := &hub.Hub{Cache: cache, Offline: true}
+	for _, c := range []struct{ name, want, err string }{
+		{dir + "/here", dir, ""},
+		{dir + "/gone", "", dir + "/gone was made from the model in " + dir + "/base, which is not there any more"},
+		{dir, "", ""},
+		{"owner/with", "a/b", ""},
+		{"owner/without", "", ""},
+		{"owner/absent", "", `there is no directory "owner/absent", and the hub: `},
+		{"starter", "", ""},
+		{"no-such-directory", "", ""},
+	} {
+		got, err := BaseOf(t.Context(), h, c.name)
+		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: %q, %v", c.name, got, err)
+		}
 	}
 }

@@ -174,6 +174,14 @@ func NewWithCodec(m *model.Model, codec Codec, context int) (*Engine, error) {
 // DType returns the type of the model's weights and activations.
 func (e *Engine) DType() tensor.DType { return e.Model.DType() }
 
+// Types names the type of the model's weights and activations, and that of quantized weights.
+func (e *Engine) Types() string {
+	if q := e.Model.Quantization(); q.Layers != 0 {
+		return e.DType().String() + " with " + q.Layers.String() + " weights"
+	}
+	return e.DType().String()
+}
+
 // Close frees the engine's KV cache, and the model if Open opened it.
 func (e *Engine) Close() error { return e.close() }
 

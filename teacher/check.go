@@ -177,10 +177,14 @@ func sourceIsCode(c *candidate) (bool, string) {
 			}
 			continue
 		}
-		if err := python.Check(b); err != nil {
-			return false, err.Error()
+		err := python.Check(b)
+		if err == nil {
+			err = python.LooksLikePython(b)
 		}
-		if err := python.LooksLikePython(b); err != nil {
+		switch {
+		case err != nil && c.parts.Text == placeholder(1):
+			return false, "it has no fenced code and is not Python: " + err.Error()
+		case err != nil:
 			return false, err.Error()
 		}
 	}

@@ -22,3 +22,18 @@ func TestDeviceAuto(t *testing.T) {
 		}
 	}
 }
+
+// TestDeviceUnknown checks that a device that cannot exist is a mistake in the flags of each measurement.
+func TestDeviceUnknown(t *testing.T) {
+	for name, args := range map[string][]string{
+		"ops": nil, "parity": {"parity/testdata/qwen2"}, "step": {"--config", "small"},
+		"quality": {"--base", tinyBase, "--tuned", tinyTuned}, "all": {"--out", t.TempDir()}, "kernels": nil, "layer": nil,
+		"infer": nil, "train": nil,
+	} {
+		code, _, stderr := bench(t, append([]string{name, "--device", "gpu"}, args...)...)
+		want := `--device "gpu": must be auto, cpu, cuda, cuda:N or emulated` + "\nsee bench " + name + " -h\n"
+		if code != cli.Usage || !strings.HasSuffix(stderr, want) {
+			t.Errorf("%s: exit %d, %s", name, code, stderr)
+		}
+	}
+}

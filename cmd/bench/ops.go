@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -72,7 +73,7 @@ func (o *opsOptions) run(ctx context.Context, args []string, stdout, stderr io.W
 	if err == nil && o.threads < 0 {
 		err = fmt.Errorf("--threads %d: must be at least 0", o.threads)
 	}
-	if err != nil {
+	if err = cmp.Or(err, cli.CheckDevice(o.device)); err != nil {
 		fmt.Fprintf(stderr, "bench ops: %v\nsee bench ops -h\n", err)
 		return cli.Usage
 	}

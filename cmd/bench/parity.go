@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -72,7 +73,7 @@ func runParity(ctx context.Context, args []string, stdout, stderr io.Writer) int
 	case err == nil:
 		_, err = path.Match(o.only, "")
 	}
-	if err != nil {
+	if err = cmp.Or(err, cli.CheckDevice(o.device)); err != nil {
 		fmt.Fprintf(stderr, "bench parity: %v\nsee bench parity -h\n", err)
 		return cli.Usage
 	}

@@ -111,7 +111,11 @@ func runQuality(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	if code, done := flags.Parse(args); done {
 		return code
 	}
-	options, err := o.resolve(flags.Given)
+	options, err := o.resolve(ctx, flags.Given)
+	if hub.Retryable(err) {
+		fmt.Fprintf(stderr, "bench quality: %v\nrun the same command again later\n", err)
+		return cli.Retry
+	}
 	if err != nil {
 		fmt.Fprintf(stderr, "bench quality: %v\nsee bench quality -h\n", err)
 		return cli.Usage
@@ -168,7 +172,8 @@ func runQuality(ctx context.Context, args []string, stdout, stderr io.Writer) in
 }
 
 // resolve turns the flags into options. It finds all errors that can be found without a model.
-func (o *qualityOptions) resolve(given func(flag string) bool) (q quality.Options, err error) {
+func (o *qualityOptions) resolve(ctx context.Context, given func(flag string) bool) (q quality.Options,
+	err error) {
 	dtype, known := infer.DTypes[o.dtype]
 	switch {
 	case o.only != "" && o.only != quality.Base && o.only != quality.Tuned:
@@ -181,6 +186,8 @@ func (o *qualityOptions) resolve(given func(flag string) bool) (q quality.Option
 		return q, fmt.Errorf("--max-tokens %d: must be at least 1", o.maxTokens)
 	case o.threads < 0:
 		return q, fmt.Errorf("--threads %d: must be at least 0", o.threads)
+	case cli.CheckDevice(o.device) != nil:
+		return q, cli.CheckDevice(o.device)
 	case !known:
 		return q, fmt.Errorf("--dtype %q: must be auto, bf16, fp16 or fp32", o.dtype)
 	}
@@ -189,7 +196,7 @@ func (o *qualityOptions) resolve(given func(flag string) bool) (q quality.Option
 	}
 	q = quality.Options{Unprotected: o.unsafe, After: o.after, MaxTokens: o.maxTokens, Device: o.device,
 		Threads: o.threads, DType: dtype, Template: o.template}
-	if q.Models, err = o.models(); err != nil {
+	if q.Models, err = o.models(ctx); err != nil {
 		return q, err
 	}
 	if q.Questions, err = o.read(); err != nil {
@@ -239,7 +246,7 @@ func (o *qualityOptions) checkFiles() error {
 }
 
 // models returns the models that the flags ask for, the base model first.
-func (o *qualityOptions) models() ([]quality.Model, error) {
+func (o *qualityOptions) models(ctx context.Context) ([]quality.Model, error) {
 	base, tuned := quality.Model{Label: quality.Base, Name: o.base}, quality.Model{Label: quality.Tuned, Name: o.tuned}
 	// Checked before anything is loaded. A name that can be a hub id is left to hf.Open.
 	_, err := os.Stat(o.tuned)
@@ -251,10 +258,16 @@ func (o *qualityOptions) models() ([]quality.Model, error) {
 		return []quality.Model{tuned}, nil
 	}
 	if base.Name == "" {
-		if base.Name = infer.BaseOf(o.tuned); base.Name == "" {
-			if err != nil {
-				return nil, noTuned(o.tuned)
-			}
+		var failed error
+		base.Name, failed = infer.BaseOf(ctx, nil, o.tuned)
+		switch {
+		case errors.Is(failed, infer.ErrBaseGone):
+			return nil, fmt.Errorf("%w: say where it is with --base, or leave it out with --only tuned", failed)
+		case failed != nil:
+			return nil, fmt.Errorf("--tuned %s: %w", o.tuned, failed)
+		case base.Name == "" && err != nil && !strings.Contains(o.tuned, "/"):
+			return nil, noTuned(o.tuned)
+		case base.Name == "":
 			return nil, fmt.Errorf("--tuned %s: does not say which model it was made from: name that model with --base", o.tuned)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -180,6 +181,20 @@ func TestQuality(t *testing.T) {
 	if code, _, stderr := bench(t, append(args, "--check")...); code != cli.Failed ||
 		!strings.Contains(stderr, "not every threshold is met") {
 		t.Errorf("--check: exit %d, %s", code, stderr)
+	}
+}
+
+// TestQualityBaseGone checks what is said of a tuned model whose base is not there any more.
+func TestQualityBaseGone(t *testing.T) {
+	dir := t.TempDir()
+	gone := filepath.Join(dir, "base")
+	if err := os.WriteFile(filepath.Join(dir, "run.json"), fmt.Appendf(nil, `{"base_model": %q}`, gone), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := bench(t, "quality", "--tuned", dir)
+	want := dir + " was made from the model in " + gone + ", which is not there any more: say where it is with --base"
+	if code != cli.Usage || !strings.Contains(stderr, want) {
+		t.Errorf("exit %d, %s", code, stderr)
 	}
 }
 

@@ -92,7 +92,7 @@ func (c *chatter) begin(s *side, question string) *reply {
 	s.messages = append(s.messages, chat.Message{Role: "user", Content: question})
 	prompt, err := s.engine.Prompt(c.withSystem(s.messages), c.MaxTokens)
 	if err != nil {
-		r.err = err
+		r.err = cli.NameFlag(err)
 		return r
 	}
 	if r.answer.DroppedTurns = prompt.Dropped; prompt.Dropped > 0 {

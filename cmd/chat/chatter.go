@@ -55,7 +55,9 @@ func (c *chatter) do(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	models, err := c.models()
+	h := hub.FromEnv()
+	h.Offline = h.Offline || c.offline
+	models, err := c.models(ctx, h)
 	if err != nil {
 		return err
 	}
@@ -69,7 +71,7 @@ func (c *chatter) do(ctx context.Context) (err error) {
 			c.note("log: added the missing entries of %s that a kill had interrupted", cli.Count(recovered, "question"))
 		}
 	}
-	close, err := c.load(ctx, models)
+	close, err := c.load(ctx, h, models)
 	defer func() { err = errors.Join(err, close()) }()
 	if err != nil {
 		return err
@@ -150,7 +152,7 @@ func (c *chatter) pickDisplay(w io.Writer, size func() (width, height int)) disp
 }
 
 // load opens the models. The function that it returns closes what was opened, also after an error.
-func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() error, err error) {
+func (c *chatter) load(ctx context.Context, h *hub.Hub, refs []modelRef) (closeAll func() error, err error) {
 	var opened []func() error
 	closeAll = func() (err error) {
 		for i := len(opened) - 1; i >= 0; i-- {
@@ -170,8 +172,6 @@ func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() er
 	if device.SetINT8Activations(c.quantize == infer.INT8x8); c.quantize == infer.INT8x8 && !device.IsCPU() {
 		c.note("--quantize int8x8: a GPU quantizes the activations of prompts, and in bf16 not those of answers")
 	}
-	h := hub.FromEnv()
-	h.Offline = h.Offline || c.offline
 	if c.status.On() {
 		h.Progress = c.showDownload
 	}
@@ -189,11 +189,7 @@ func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() er
 		}
 		opened = append(opened, engine.Close)
 		c.sides = append(c.sides, &side{label: ref.label, engine: engine})
-		types := engine.DType().String()
-		if q := engine.Model.Quantization(); q.Layers != 0 {
-			types += " with " + q.Layers.String() + " weights"
-		}
-		c.note("%-6s %s, %s, template %s, context %d, in %.1f s", ref.label, engine.Name, types, engine.Template.Name,
+		c.note("%-6s %s, %s, template %s, context %d, in %.1f s", ref.label, engine.Name, engine.Types(), engine.Template.Name,
 			engine.Context, time.Since(start).Seconds())
 	}
 	first := c.sides[0].engine // whose authors' sampling both models get, so that only their weights differ

@@ -180,9 +180,24 @@ func TestTheBaseOfATunedModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o := invoke(t, "", "--tuned", dir, "--prompt", "x", "--log", ""); o.code != cli.Usage ||
-		!strings.Contains(o.stderr, dir+" was made from the model in "+gone+", which is not there: say where it is with "+
-			"--base") {
+		!strings.Contains(o.stderr, dir+" was made from the model in "+gone+", which is not there any more: say where it is "+
+			"with --base") {
 		t.Errorf("%v", o)
+	}
+	// The card of a model on the hub names its base, too.
+	repo := filepath.Join(os.Getenv("HF_HOME"), "hub", "models--owner--tuned")
+	commit := strings.Repeat("1", 40)
+	snapshot := filepath.Join(repo, "snapshots", commit)
+	err = errors.Join(os.Remove(filepath.Join(dir, "quantize.json")), os.CopyFS(snapshot, os.DirFS(dir)),
+		os.Mkdir(filepath.Join(repo, "refs"), 0o755), os.WriteFile(filepath.Join(repo, "refs", "main"), []byte(commit), 0o644))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tuned, want := range map[string]string{"owner/tuned": "\nbase   " + base + ", ",
+		"owner/absent": `--tuned owner/absent: there is no directory "owner/absent", and the hub: model owner/absent@main: not `} {
+		if o := invoke(t, "", "--tuned", tuned, "--prompt", "Count to ten.", "--log", ""); !strings.Contains(o.stderr, want) {
+			t.Errorf("%v", o)
+		}
 	}
 }
 
@@ -375,6 +390,14 @@ func TestLongSystemPrompt(t *testing.T) {
 		if o.code != cli.Done || !strings.Contains(o.stderr, want) {
 			t.Errorf("%d characters: %v", long, o)
 		}
+	}
+}
+
+func TestLongQuestion(t *testing.T) {
+	o := invoke(t, "", "--base", tinyBase, "--only", "base", "--log", "", "--context", "60", "--max-tokens", "10",
+		"--prompt", strings.Repeat("Count to ten. ", 40))
+	if o.code != cli.Failed || !strings.Contains(o.stderr, "or leave less room for the answer (--max-tokens)") {
+		t.Errorf("%v", o)
 	}
 }
 

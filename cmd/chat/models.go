@@ -1,10 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,7 +19,7 @@ import (
 type modelRef struct{ label, name string }
 
 // models returns the models that the flags choose, the base model first.
-func (c *chatter) models() ([]modelRef, error) {
+func (c *chatter) models(ctx context.Context, h *hub.Hub) ([]modelRef, error) {
 	tuned := modelRef{tunedLabel, c.tuned}
 	// Checked before anything is loaded. A name that can be a hub id is left to hf.Open.
 	_, err := hub.ParseRef(hub.Model, c.tuned)
@@ -38,12 +38,14 @@ func (c *chatter) models() ([]modelRef, error) {
 	}
 	base := c.base
 	if base == "" {
-		if base = infer.BaseOf(c.tuned); base == "" {
+		base, err = infer.BaseOf(ctx, h, c.tuned)
+		switch {
+		case errors.Is(err, infer.ErrBaseGone):
+			return nil, cli.Usagef("%w: say where it is with --base, or leave it out with --only tuned", err)
+		case err != nil:
+			return nil, fmt.Errorf("--tuned %s: %w", c.tuned, err)
+		case base == "":
 			return nil, cli.Usagef("%s does not name its base model: set --base", c.tuned)
-		}
-		if _, err := os.Stat(base); filepath.IsAbs(base) && errors.Is(err, fs.ErrNotExist) {
-			return nil, cli.Usagef("%s was made from the model in %s, which is not there: say where it is with --base, or "+
-				"leave it out with --only tuned", c.tuned, base)
 		}
 	}
 	refs := []modelRef{{baseLabel, base}, tuned}

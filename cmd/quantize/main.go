@@ -129,25 +129,33 @@ func (o options) calibrates() bool { return o.weights == "int4" && o.rounding ==
 
 // probe returns an error if the directory cannot be made or written, before work that takes long. It leaves no trace.
 func probe(dir string) error {
-	dir = filepath.Clean(dir)
-	exists := dir
-	for {
-		if _, err := os.Lstat(exists); !errors.Is(err, fs.ErrNotExist) || exists == filepath.Dir(exists) {
-			break
-		}
-		exists = filepath.Dir(exists)
-	}
+	made := missing(dir)
 	err := os.MkdirAll(dir, 0o777)
 	if err == nil {
 		err = unix.Access(dir, unix.W_OK)
 	}
-	for made := dir; made != exists; made = filepath.Dir(made) {
-		_ = os.Remove(made)
-	}
+	removeEmpty(made)
 	if err != nil {
 		return fmt.Errorf("cannot write in %s: %w: choose a directory that can be written", dir, err)
 	}
 	return nil
+}
+
+// missing returns which of a directory and its parents do not exist, the innermost first.
+func missing(dir string) (list []string) {
+	for dir = filepath.Clean(dir); ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
+			return list
+		}
+		list = append(list, dir)
+	}
+}
+
+// removeEmpty removes those directories that are empty, the innermost first.
+func removeEmpty(dirs []string) {
+	for _, dir := range dirs {
+		_ = os.Remove(dir)
+	}
 }
 
 // quantize does the work, from the model in IN to that in OUT, and prints what it costs.
@@ -214,6 +222,11 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 		return nil, err
 	}
 	defer after.Close()
+	need := weightBytes(after)[1]
+	if free, err := disk.Free(out); err == nil && need > float64(free) {
+		return nil, fmt.Errorf("%s: it needs %s, but only %s are free: free some space", out, kernels.Bytes(int(need)),
+			kernels.Bytes(int(free)))
+	}
 	before, err := openOriginal(ctx, d, c)
 	if err != nil {
 		return nil, err
@@ -228,7 +241,9 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 		return nil, err
 	}
 	status.Draw("writing " + out)
+	made := missing(out)
 	if err := hf.Save(out, c, d, after.Params(), hf.SaveOptions{}); err != nil {
+		removeEmpty(made)
 		return nil, err
 	}
 	if err := o.record(in, out); err != nil {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"restyle/cmd/bench/quality"
@@ -15,6 +16,7 @@ import (
 	"restyle/hf"
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/disk"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
@@ -47,8 +49,8 @@ func TestQuantize(t *testing.T) {
 	if want := (model.Quantization{Layers: tensor.INT4Z, Head: tensor.INT8}); c.Quantization != want {
 		t.Errorf("the model has %+v: want %+v", c.Quantization, want)
 	}
-	if base := infer.BaseOf(out); base != "starter" {
-		t.Errorf("the model says that it was made from %q", base)
+	if base, err := infer.BaseOf(t.Context(), nil, out); base != "starter" || err != nil {
+		t.Errorf("the model says that it was made from %q, %v", base, err)
 	}
 	stderr.Reset()
 	again := filepath.Join(t.TempDir(), "again")
@@ -71,6 +73,9 @@ func closing(t *testing.T, out string) {
 	}
 	if len(r.Models) != 2 || r.Models[0].Name != "starter" || r.Models[1].Name != out || r.Questions != 2 {
 		t.Fatalf("the report is of %+v", r.Models)
+	}
+	if was, is := r.Models[0].DType, r.Models[1].DType; was != "BF16" || is != "BF16 with INT4Z weights" {
+		t.Errorf("the models have the types %q and %q", was, is)
 	}
 	c := cost{bytes: [2]float64{4 << 20, 1 << 20}, perplexity: [2]float64{4, 5}, answers: r}
 	right := []*int{new(1), new(0)}
@@ -145,6 +150,25 @@ func TestProbe(t *testing.T) {
 		}
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+// TestFull checks that a run whose disk fills up leaves nothing.
+func TestFull(t *testing.T) {
+	dir := t.TempDir()
+	defer disk.Watch(func(op string, _ ...string) error {
+		if op == "write" {
+			return syscall.ENOSPC
+		}
+		return nil
+	})()
+	var stderr bytes.Buffer
+	code := run(t.Context(), []string{"starter", filepath.Join(dir, "a", "b"), "--rounding", "nearest"}, &stderr, &stderr)
+	if code != cli.Failed || !strings.Contains(stderr.String(), ": no space left on device") {
+		t.Errorf("exit code %d: %s", code, stderr.String())
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
 		t.Errorf("%v, %v", entries, err)
 	}
 }
@@ -228,8 +252,8 @@ func TestUnreadable(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(out, "model.safetensors")); (err == nil) != (code == cli.Done) {
 			t.Errorf("%s: exit code %d, and the model: %v", c.flags, code, err)
 		}
-		if base := infer.BaseOf(out); code == cli.Done && base != in {
-			t.Errorf("%s: the model says that it was made from %q, not %s", c.flags, base, in)
+		if base, err := infer.BaseOf(t.Context(), nil, out); code == cli.Done && (base != in || err != nil) {
+			t.Errorf("%s: the model says that it was made from %q, not %s; %v", c.flags, base, in, err)
 		}
 	}
 }

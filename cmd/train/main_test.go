@@ -230,8 +230,8 @@ func TestRun(t *testing.T) {
 	}
 	card, err := os.ReadFile(filepath.Join(out, "README.md"))
 	path, err2 := filepath.Abs(tinyBase)
-	if got := infer.BaseOf(out); errors.Join(err, err2) != nil || got != path {
-		t.Errorf("chat finds the base model %q, want %s; %v", got, path, errors.Join(err, err2))
+	if got, err3 := infer.BaseOf(t.Context(), nil, out); errors.Join(err, err2, err3) != nil || got != path {
+		t.Errorf("chat finds the base model %q, want %s; %v", got, path, errors.Join(err, err2, err3))
 	}
 	// Published texts name the base model without its local path; run.json has the path.
 	if plot := readFile(t, filepath.Join(out, "loss.svg")); !strings.Contains(string(card), "\nbase, fine-tuned by") ||

@@ -39,7 +39,7 @@ func create(t tree, name string, perm fs.FileMode) (*Pending, error) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, ofName(err, name)
 		}
 		err = f.TryLock(false)
 		if (err == nil || errors.Is(err, ErrNoLocks)) && f.named(t, temp) {
@@ -51,6 +51,23 @@ func create(t tree, name string, perm fs.FileMode) (*Pending, error) {
 		} // otherwise another process removed the file as abandoned before it was locked
 	}
 }
+
+// ofName puts a file's name into an error in place of the pending file's, which its user does not know.
+func ofName(err error, name string) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		e.Path = name
+	}
+	return err
+}
+
+// Write writes b.
+func (p *Pending) Write(b []byte) (int, error) {
+	n, err := p.File.Write(b)
+	return n, ofName(err, p.name)
+}
+
+// Sync does what [File.Sync] does.
+func (p *Pending) Sync() error { return ofName(p.File.Sync(), p.name) }
 
 // Resume does what [CreateIn] does, but uses the name temp in the directory of name, and continues a file that exists
 // there. Close keeps that file. Two processes must not resume the same file, so the caller must hold a lock.

@@ -109,6 +109,23 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// TestErrorsNameFile checks that errors about a pending file have the name that its user knows.
+func TestErrorsNameFile(t *testing.T) {
+	for _, op := range []string{"create", "write", "sync"} {
+		path := filepath.Join(t.TempDir(), "x")
+		defer Watch(func(now string, _ ...string) error {
+			if now == op {
+				return syscall.ENOSPC
+			}
+			return nil
+		})()
+		err := Write(path, []byte("text"), 0o666)
+		if want := op + " " + path + ": no space left on device"; err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 // TestPending checks that the name does not exist before Commit, and that nothing is left after Discard.
 func TestPending(t *testing.T) {
 	dir := t.TempDir()

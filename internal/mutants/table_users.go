@@ -56,7 +56,7 @@ var usersMutants = []mutant{
 	{"users/base-of-old-runs", "infer/base.go", ` && made.Base != ""`, "", "./infer -run BaseOf"},
 	{"users/base-of-quantized-unsaid", "cmd/quantize/main.go", `filepath.Join(out, "quantize.json")`, `filepath.Join(out, "made.json")`, "./cmd/quantize -run Unreadable"},
 	{"users/base-of-quantized-relative", "cmd/quantize/main.go", "made.Base, err = filepath.Abs(in); err != nil", "made.Base = filepath.Base(in); err != nil", "./cmd/quantize -run Unreadable"},
-	{"users/base-that-is-gone", "cmd/chat/models.go", "filepath.IsAbs(base) && ", "false && ", "./cmd/chat -run BaseOfATunedModel"},
+	{"users/base-that-is-gone", "infer/base.go", "filepath.IsAbs(base) && ", "false && ", "./infer -run BaseOf"},
 	{"users/rounding-ignored", "cmd/quantize/main.go", `o.rounding == "gptq" && given("rounding"):`, "false:", "./cmd/quantize -run Usage"},
 	{"users/unreadable-after-the-work", "cmd/quantize/measure.go", "if o.quality && t.unmeasured != nil {", "if false {", "./cmd/quantize -run Unreadable"},
 	{"users/log-beside", "cmd/train/train.go", "if !in.csvInside() {", "if false {", "./cmd/train -run OneLog"},

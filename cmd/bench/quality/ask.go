@@ -14,6 +14,7 @@ import (
 	"restyle/dataset/training"
 	"restyle/hf/hub"
 	"restyle/infer"
+	"restyle/internal/cli"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
@@ -72,7 +73,7 @@ func (s *side) ask(ctx context.Context, q data.Question, after int) *Answer {
 func (s *side) answer(ctx context.Context, a *Answer, conversation []chat.Message) error {
 	prompt, err := s.engine.Prompt(conversation, s.limit)
 	if err != nil {
-		return err
+		return cli.NameFlag(err)
 	}
 	g, err := s.engine.Start(prompt.IDs, infer.Options{MaxTokens: s.limit})
 	if err != nil {

@@ -130,7 +130,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	r.GradeSeconds = time.Since(start).Seconds()
 	for _, s := range sides {
-		r.Models = append(r.Models, ModelReport{Label: s.Label, Name: s.engine.Name, DType: s.engine.DType().String(),
+		r.Models = append(r.Models, ModelReport{Label: s.Label, Name: s.engine.Name, DType: s.engine.Types(),
 			Template: s.engine.Template.Name})
 	}
 	r.count()

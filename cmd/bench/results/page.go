@@ -114,11 +114,14 @@ func (t *Table) write(md, page *strings.Builder) {
 const htmlHead = `<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>%s</title><style>
 :root{color-scheme:light dark}
-body{font:15px/1.5 system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif;margin:0;background:#fff;color:#1f2328}
+body{font:15px/1.5 system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif;margin:0;background:#fff;color:#1f2328;
+overflow-wrap:anywhere}
 main{max-width:1180px;margin:0 auto;padding:16px 24px 64px}img{max-width:100%%;display:block;margin:16px 0}
-.scroll{overflow-x:auto}table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}
+.scroll{overflow:auto}@media screen{.scroll{max-height:90vh}}
+table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}
 th,td{padding:3px 10px;text-align:right;border-bottom:1px solid #d0d7de;white-space:nowrap}
-th{position:sticky;top:0;background:#f6f8fa}.l{text-align:left}pre{background:#f6f8fa;padding:10px;overflow-x:auto}
+th{position:sticky;top:0;background:#f6f8fa;white-space:normal;overflow-wrap:normal;vertical-align:bottom}
+.l{text-align:left}pre{background:#f6f8fa;padding:10px;overflow-x:auto}
 tr:hover td{background:#f6f8fa}td.why{white-space:normal;min-width:18em}
 @media (prefers-color-scheme:dark){body{background:#0d1117;color:#e6edf3}th,pre{background:#161b22}
 th,td{border-color:#30363d}tr:hover td{background:#161b22}}
