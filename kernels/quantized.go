@@ -74,11 +74,10 @@ func (d *Device) dequantizedScratch(cut cut, t tensor.DType, rows, in int) tenso
 
 // fewRowsScratch lays out a copy of up to eight rows of x on the CPU: see cpu.FewQuantized.
 func fewRowsScratch(cut cut, t tensor.DType, rows, in int) tensor.Tensor {
-	groups := tensor.INT4.Groups(in)
-	if t == tensor.BF16 && cpu.Current() >= cpu.AVX512BF16 {
-		return cut("padded x", t, rows, groups*tensor.GroupSize)
+	if t != tensor.BF16 || cpu.Current() < cpu.AVX512BF16 {
+		t = tensor.F32
 	}
-	return cut("padded x", tensor.F32, rows, groups*(tensor.GroupSize+1))
+	return cut("padded x", t, rows, tensor.INT4.Groups(in)*tensor.GroupSize)
 }
 
 // fewQuantized multiplies few rows on the CPU.
