@@ -121,7 +121,7 @@ func (d *Device) dequantizeRows(y tensor.Tensor, w tensor.Matrix, index tensor.T
 // DequantizeWeights computes the values of quantized weights, rounded to the type of y: code · scale is one float32
 // product.
 //
-// w is [out, in] of a quantized type, y is [out, in], F32 or BF16.
+// w is [out, in] of a quantized type, y is [out, in], F32, BF16 or F16.
 func (d *Device) DequantizeWeights(y, w tensor.Tensor) {
 	const op = "DequantizeWeights"
 	floating(op, "y", y)
