@@ -4,11 +4,11 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=1 go build -trimpath -ldflags='-s -w' -o /restyle/bin/ ./cmd/gen ./cmd/train ./cmd/chat ./cmd/bench \
+RUN CGO_ENABLED=1 go build -trimpath -ldflags='-s -w' -o /restyle/bin/ ./cmd/... \
  && mkdir /restyle/data && cp data/passive_aggressive_data.json data/passive_aggressive_data.certificates.jsonl /restyle/data/
 
 # NVIDIA's run-time compiler: the CUDA that the driver supports, 13 or 12; none for the CPU alone. With CUBLASLT=1 also
-# cuBLASLt, half a gigabyte: training on a GPU is about twice as fast with it.
+# cuBLASLt, half a gigabyte: docs/docker.md says on which GPUs it is worth that.
 FROM python:3.13-slim-bookworm AS nvidia
 ARG CUDA=13
 ARG CUBLASLT=0

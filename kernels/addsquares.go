@@ -5,8 +5,8 @@ import (
 	"restyle/tensor"
 )
 
-// AddSquares adds the squares of all elements of a tensor, F32 or BF16, to c. Over all gradients, that is the square of
-// their global norm:
+// AddSquares adds the squares of all elements of a tensor, F32, BF16 or F16, to c. Over all gradients, that is the
+// square of their global norm:
 //
 //	Σ x²
 //

@@ -11,8 +11,8 @@ import (
 //
 //	y = x·wᵀ + bias
 //
-// x is [rows, in], w [out, in], bias [out] or the zero Tensor, all of one type; y is [rows, out], F32 or BF16. w may be
-// quantized instead. Sums are in float32, and each is rounded once.
+// x is [rows, in], w [out, in], bias [out] or the zero Tensor, all of one type; y is [rows, out], F32, BF16 or F16. w
+// may be quantized instead. Sums are in float32, and each is rounded once.
 func (d *Device) Linear(y, x, w, bias tensor.Tensor) {
 	const op = "Linear"
 	in, out := checkLinear(op, y, x, w)
@@ -28,7 +28,7 @@ func (d *Device) Linear(y, x, w, bias tensor.Tensor) {
 //
 //	dx = dy·w    or    dx += dy·w
 //
-// dy is [rows, out], w [out, in] of its type, dx [rows, in] F32 or BF16. dx must not overlap dy.
+// dy is [rows, out], w [out, in] of its type, dx [rows, in] F32, BF16 or F16. dx must not overlap dy.
 func (d *Device) LinearBackward(dx, dy, w tensor.Tensor, add bool) {
 	const op = "LinearBackward"
 	in, out := checkLinear(op, dy, dx, w)
@@ -41,7 +41,7 @@ func (d *Device) LinearBackward(dx, dy, w tensor.Tensor, add bool) {
 //
 //	dw = dy[:, from:from+n]ᵀ·x    or    dw += …
 //
-// dy is [rows, out] and x [rows, in] of its type; dw is [n, in], F32 or BF16.
+// dy is [rows, out] and x [rows, in] of its type; dw is [n, in], F32, BF16 or F16.
 func (d *Device) LinearGradient(dw, dy, x tensor.Tensor, from int, add bool) {
 	const op = "LinearGradient"
 	floating(op, "dy", dy)
@@ -57,7 +57,7 @@ func (d *Device) LinearGradient(dw, dy, x tensor.Tensor, from int, add bool) {
 //
 //	dbias += Σ dy[:, from:from+n] over the rows
 //
-// dy is [rows, out], dbias [n]; each is F32 or BF16.
+// dy is [rows, out], dbias [n]; each is F32, BF16 or F16.
 func (d *Device) BiasGradient(dbias, dy tensor.Tensor, from int) {
 	const op = "BiasGradient"
 	floating(op, "dy", dy)

@@ -74,11 +74,10 @@ func (d *Device) dequantizedScratch(cut cut, t tensor.DType, rows, in int) tenso
 
 // fewRowsScratch lays out a copy of up to eight rows of x on the CPU: see cpu.FewQuantized.
 func fewRowsScratch(cut cut, t tensor.DType, rows, in int) tensor.Tensor {
-	groups := tensor.INT4.Groups(in)
-	if t == tensor.BF16 && cpu.Current() >= cpu.AVX512BF16 {
-		return cut("padded x", t, rows, groups*tensor.GroupSize)
+	if t != tensor.BF16 || cpu.Current() < cpu.AVX512BF16 {
+		t = tensor.F32
 	}
-	return cut("padded x", tensor.F32, rows, groups*(tensor.GroupSize+1))
+	return cut("padded x", t, rows, tensor.INT4.Groups(in)*tensor.GroupSize)
 }
 
 // fewQuantized multiplies few rows on the CPU.
@@ -122,7 +121,7 @@ func (d *Device) dequantizeRows(y tensor.Tensor, w tensor.Matrix, index tensor.T
 // DequantizeWeights computes the values of quantized weights, rounded to the type of y: code · scale is one float32
 // product.
 //
-// w is [out, in] of a quantized type, y is [out, in], F32 or BF16.
+// w is [out, in] of a quantized type, y is [out, in], F32, BF16 or F16.
 func (d *Device) DequantizeWeights(y, w tensor.Tensor) {
 	const op = "DequantizeWeights"
 	floating(op, "y", y)

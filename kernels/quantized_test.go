@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"restyle/kernels"
+	"restyle/kernels/cases"
 	"restyle/quant"
 	"restyle/tensor"
 )
@@ -43,4 +44,39 @@ func TestQuantizedPieces(t *testing.T) {
 			t.Fatalf("output %d is %v by dequantized weights, and %v by codes", i, got, want)
 		}
 	}
+}
+
+// TestQuantizedOutliers multiplies a row by 4-bit weights of which one of each group is far larger than the others, whose
+// codes are then next to the zero point: what the zero point contributes must not cost the sum its digits.
+func TestQuantizedOutliers(t *testing.T) {
+	const in, out = 129, 64
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
+		for _, rule := range []quant.Rule{quant.INT4Sym7, quant.INT4Asym} {
+			a := arena(t, d, 1<<17)
+			x, w, y := a.New("x", tensor.F32, 1, in), a.New("w", rule.DType(), out, in), a.New("y", tensor.F32, 1, out)
+			weights := kernels.Waves(out * in)
+			for i := range weights {
+				if i%in%100 == 0 {
+					weights[i] *= 7
+				}
+			}
+			raw := make([]byte, w.Bytes())
+			if err := rule.Quantize(raw, weights, in); err != nil {
+				t.Fatal(err)
+			}
+			d.UploadBytes(w, raw)
+			d.Upload(x, filled(in, func(i int) float64 { return 1 + math.Cos(float64(i*i))/4 }))
+			d.Linear(y, x, w, tensor.Tensor{})
+			at, want := floats(t, d, x), make([]float64, out)
+			for r := range out {
+				row := quant.Row{DType: w.DType, In: in, Bytes: raw[r*w.DType.RowBytes(in):][:w.DType.RowBytes(in)]}
+				for i := range in {
+					want[r] += at[i] * float64(row.Code(i)-row.Zero(i/tensor.GroupSize)) * float64(row.Scale(i/tensor.GroupSize))
+				}
+			}
+			if off := cases.Distance(floats(t, d, y), want); !(off <= 4e-7) {
+				t.Errorf("%v: off by %.2g", rule, off)
+			}
+		}
+	})
 }

@@ -1,11 +1,11 @@
 package tokenizer
 
 import (
-	"errors"
 	"fmt"
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -15,10 +15,11 @@ import (
 func Characters(texts iter.Seq[string]) ([]byte, error) {
 	found := map[rune]bool{}
 	for text := range texts {
-		if !utf8.ValidString(text) {
-			return nil, errors.New("make a vocabulary of characters: a text is not valid UTF-8: convert it")
-		}
-		for _, r := range text {
+		for i, r := range text {
+			if r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)) {
+				return nil, fmt.Errorf("make a vocabulary of characters: a text is not valid UTF-8: line %d has the "+
+					"byte 0x%02x: convert it", 1+strings.Count(text[:i], "\n"), text[i])
+			}
 			found[r] = true
 		}
 	}

@@ -33,7 +33,8 @@ func TestCharacters(t *testing.T) {
 	if err := tok.CheckText("a\nb\nbéa\na"); err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}
-	for text, want := range map[string]string{"": "the texts have 0 different ones", "a\xff": "not valid UTF-8"} {
+	for text, want := range map[string]string{"": "the texts have 0 different ones",
+		"a\n\uFFFD\xff": "not valid UTF-8: line 2 has the byte 0xff"} {
 		if _, err := Characters(slices.Values([]string{text})); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}

@@ -38,9 +38,12 @@ def main():
     torch.manual_seed(0)
     # torch_dtype is the name that older versions of transformers know, too.
     model = transformers.AutoModelForCausalLM.from_pretrained(s["model"], torch_dtype=torch.float32, attn_implementation="sdpa")
-    model.to(device).train()
+    model.to(device).eval()  # GPT-2's configurations have dropout by default, which restyle has not
     model.config.use_cache = False
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, betas=(s["beta1"], s["beta2"]), eps=s["eps"], weight_decay=s["decay"], fused=True)
+    matrices = [w for w in model.parameters() if w.dim() > 1]
+    others = [w for w in model.parameters() if w.dim() <= 1]  # norms and biases do not decay
+    groups = [{"params": matrices, "weight_decay": s["decay"]}, {"params": others, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=1e-5, betas=(s["beta1"], s["beta2"]), eps=s["eps"], fused=True)
     forward = torch.compile(model, dynamic=True) if s["mode"] == "compile" else model
     answer(label=f"torch {torch.__version__}, transformers {transformers.__version__}, float32 AdamW")
 

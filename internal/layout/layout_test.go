@@ -160,3 +160,21 @@ func TestNoBuilds(t *testing.T) {
 		}
 	}
 }
+
+// TestContainers checks that compose.yaml has a service for every command.
+func TestContainers(t *testing.T) {
+	services, err := os.ReadFile("../../compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands, err := filepath.Glob("../../cmd/*/main.go")
+	if err != nil || len(commands) < 5 {
+		t.Fatalf("commands: %q, %v", commands, err)
+	}
+	for _, path := range commands {
+		name := filepath.Base(filepath.Dir(path))
+		if !strings.Contains(string(services), "  "+name+":\n    <<: *restyle\n    entrypoint: ["+name+"]\n") {
+			t.Errorf("compose.yaml has no service %s", name)
+		}
+	}
+}

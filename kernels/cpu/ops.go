@@ -302,7 +302,7 @@ func Read(x tensor.Tensor) {
 
 // FewQuantized computes y = x·wᵀ + bias, or adds it to y, for up to eight rows of x and quantized w. x is copied to
 // room, which is BF16 if x is and the level has dot products of BF16, and F32 otherwise. A row of it has the inputs,
-// padded to whole groups, and in F32 their sums, or in its place word_groups.
+// padded to whole groups, or in its place word_groups.
 func FewQuantized(y tensor.Matrix, x, w, bias, room tensor.Tensor, add bool) {
 	C.cpu_few_quantized(c(y), c(x.Matrix()), c(w.Matrix()), c(bias.Matrix()), c(room.Matrix()), C.bool(add))
 }

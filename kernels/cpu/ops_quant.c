@@ -32,7 +32,7 @@ static const cpu_task quant_few[CPU_LEVELS] = AT_EACH_LEVEL(quant_few);
 static const cpu_task dequantize[CPU_LEVELS] = AT_EACH_LEVEL(dequantize);
 
 // copy_padded copies rows of x to room, and pads them with zeros to whole groups. In BF16, the even elements of a group
-// come before the odd ones: see dots4. In F32, the sums of the groups follow.
+// come before the odd ones: see dots4.
 static void copy_padded(tensor room, tensor x) {
 	const int64_t size = size_of(x.type), groups = quant_groups(x.cols);
 	for (int64_t r = 0; r < x.rows; r++)
@@ -46,10 +46,8 @@ static void copy_padded(tensor room, tensor x) {
 				for (int j = 0; j < HALF; j++) to[j] = half[2 * j], to[HALF + j] = half[2 * j + 1];
 				continue;
 			}
-			float *row = (float *)room.at + r * room.cols;
-			double sum = 0; // its error is multiplied by zero points
-			for (int j = 0; j < GROUP; j++) sum += row[i + j] = element(group, j, x.type);
-			row[groups * GROUP + g] = (float)sum;
+			float *row = (float *)room.at + r * room.cols + i;
+			for (int j = 0; j < GROUP; j++) row[j] = element(group, j, x.type);
 		}
 }
 
@@ -79,7 +77,7 @@ static void copy_words(tensor room, tensor x) {
 
 // FewQuantized computes y = x·wᵀ + bias, or adds it to y, for up to eight rows of x and quantized w. x is copied to
 // room, which is BF16 if x is and the level has dot products of BF16, and F32 otherwise. A row of it has the inputs,
-// padded to whole groups, and in F32 their sums, or in its place word_groups.
+// padded to whole groups, or in its place word_groups.
 void cpu_few_quantized(matrix y, tensor x, tensor w, tensor bias, tensor room, bool add) {
 	if (room.type == F32 && x.type != F32 && w.type != INT8 && cpu_level() >= CPU_AVX2) {
 		room.type = WORDS, room.cols *= 2; // which need less room
@@ -234,13 +232,10 @@ INLINE void dots4(float *out, const uint8_t *head, const dtype type, int64_t in,
 			continue;
 		}
 #endif
-		// The codes are multiplied as they are, and zero times the sum of x is subtracted.
-		UNROLL for (int i = 0; i < count; i++)
-			part[i][0][0] = -(float)zero * ((const float *)x[i])[groups * GROUP + g];
 		for (int j = 0; j < HALF; j += VLEN) {
 			const vecuns v = code_bytes(codes + j);
-			const vec low = __builtin_convertvector((vecint)(v & 15), vec);
-			const vec high = __builtin_convertvector((vecint)(v >> 4), vec);
+			const vec low = __builtin_convertvector((vecint)(v & 15) - zero, vec);
+			const vec high = __builtin_convertvector((vecint)(v >> 4) - zero, vec);
 			UNROLL for (int i = 0; i < count; i++) {
 				const float *at = (const float *)x[i] + g * GROUP + j;
 				part[i][0] += low * vload(at);
