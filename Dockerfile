@@ -4,7 +4,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=1 go build -trimpath -ldflags='-s -w' -o /restyle/bin/ ./cmd/gen ./cmd/train ./cmd/chat ./cmd/bench \
+RUN CGO_ENABLED=1 go build -trimpath -ldflags='-s -w' -o /restyle/bin/ ./cmd/... \
  && mkdir /restyle/data && cp data/passive_aggressive_data.json data/passive_aggressive_data.certificates.jsonl /restyle/data/
 
 # NVIDIA's run-time compiler: the CUDA that the driver supports, 13 or 12; none for the CPU alone. With CUBLASLT=1 also
