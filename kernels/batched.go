@@ -56,11 +56,11 @@ func (m Matrices) String() string {
 //
 //	c[i,j] = alpha · a[i,j]·b[i,j]    or, with add,    c[i,j] += …
 //
-// a is [m, k], b [k, n] and c [m, n], each for the outer and the inner index. a and b are of one type; c is F32, BF16 or
-// F16 and must not overlap them. If an operand has one matrix along an axis and another operand has more, it is that
+// a is [m, k], b [k, n] and c [m, n], each for the outer and the inner index. a and b are of one type; c is F32, BF16
+// or F16 and must not overlap them. If an operand has one matrix along an axis and another operand has more, it is that
 // one for all of them. If c is it, it becomes the sum over that axis, which is computed in float32 and rounded once;
-// with add, c must be F32 then. Sums are in float32. With add and a BF16 c, cuBLASLt rounds alpha · a·b to BF16 before it
-// adds it. alpha must not be 0.
+// with add, c must be F32 then. Sums are in float32. With add and a BF16 c, cuBLASLt rounds alpha · a·b to BF16 before
+// it adds it. alpha must not be 0.
 func (d *Device) BatchedProduct(c, a, b Matrices, alpha float32, add bool) {
 	const op = "BatchedProduct"
 	m, k := a.size()

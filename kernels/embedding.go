@@ -38,8 +38,8 @@ func (d *Device) Embedding(y, table, ids tensor.Tensor) {
 //	dtable[ids[r]] += dy[r]   where ids[r] ≠ pad
 //
 // dtable is [vocab, dim] F32, dy is [rows, dim] F32, BF16 or F16. A pad of -1 means no padding. The rows of one id are
-// added in their order; a GPU adds them in runs of rows that depend only on the ids, and then adds the sums of the runs in
-// their order.
+// added in their order; a GPU adds them in runs of rows that depend only on the ids, and then adds the sums of the runs
+// in their order.
 func (d *Device) EmbeddingBackward(dtable, dy, ids tensor.Tensor, pad int) {
 	floating("EmbeddingBackward", "dy", dy)
 	want("EmbeddingBackward", "ids", ids, tensor.I32, dy.Rows())

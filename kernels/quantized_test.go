@@ -46,8 +46,8 @@ func TestQuantizedPieces(t *testing.T) {
 	}
 }
 
-// TestQuantizedOutliers multiplies a row by 4-bit weights of which one of each group is far larger than the others, whose
-// codes are then next to the zero point: what the zero point contributes must not cost the sum its digits.
+// TestQuantizedOutliers multiplies a row by 4-bit weights of which one of each group is far larger than the others,
+// whose codes are then next to the zero point: what the zero point contributes must not cost the sum its digits.
 func TestQuantizedOutliers(t *testing.T) {
 	const in, out = 129, 64
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {

@@ -188,7 +188,8 @@ func TestQuality(t *testing.T) {
 func TestQualityBaseGone(t *testing.T) {
 	dir := t.TempDir()
 	gone := filepath.Join(dir, "base")
-	if err := os.WriteFile(filepath.Join(dir, "run.json"), fmt.Appendf(nil, `{"base_model": %q}`, gone), 0o644); err != nil {
+	run := fmt.Appendf(nil, `{"base_model": %q}`, gone)
+	if err := os.WriteFile(filepath.Join(dir, "run.json"), run, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	code, _, stderr := bench(t, "quality", "--tuned", dir)

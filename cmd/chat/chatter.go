@@ -189,8 +189,8 @@ func (c *chatter) load(ctx context.Context, h *hub.Hub, refs []modelRef) (closeA
 		}
 		opened = append(opened, engine.Close)
 		c.sides = append(c.sides, &side{label: ref.label, engine: engine})
-		c.note("%-6s %s, %s, template %s, context %d, in %.1f s", ref.label, engine.Name, engine.Types(), engine.Template.Name,
-			engine.Context, time.Since(start).Seconds())
+		c.note("%-6s %s, %s, template %s, context %d, in %.1f s", ref.label, engine.Name, engine.Types(),
+			engine.Template.Name, engine.Context, time.Since(start).Seconds())
 	}
 	first := c.sides[0].engine // whose authors' sampling both models get, so that only their weights differ
 	if err := c.takeSampling(first.Suggested); err != nil {

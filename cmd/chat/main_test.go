@@ -188,13 +188,15 @@ func TestTheBaseOfATunedModel(t *testing.T) {
 	repo := filepath.Join(os.Getenv("HF_HOME"), "hub", "models--owner--tuned")
 	commit := strings.Repeat("1", 40)
 	snapshot := filepath.Join(repo, "snapshots", commit)
+	refs := filepath.Join(repo, "refs")
 	err = errors.Join(os.Remove(filepath.Join(dir, "quantize.json")), os.CopyFS(snapshot, os.DirFS(dir)),
-		os.Mkdir(filepath.Join(repo, "refs"), 0o755), os.WriteFile(filepath.Join(repo, "refs", "main"), []byte(commit), 0o644))
+		os.Mkdir(refs, 0o755), os.WriteFile(filepath.Join(refs, "main"), []byte(commit), 0o644))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for tuned, want := range map[string]string{"owner/tuned": "\nbase   " + base + ", ",
-		"owner/absent": `--tuned owner/absent: there is no directory "owner/absent", and the hub: model owner/absent@main: not `} {
+		"owner/absent": `--tuned owner/absent: there is no directory "owner/absent", and the hub: model owner/absent@main: ` +
+			"not "} {
 		if o := invoke(t, "", "--tuned", tuned, "--prompt", "Count to ten.", "--log", ""); !strings.Contains(o.stderr, want) {
 			t.Errorf("%v", o)
 		}
