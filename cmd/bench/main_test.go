@@ -49,7 +49,7 @@ func TestUsage(t *testing.T) {
 		{"parity x --only [", cli.Usage, "syntax error in pattern"},
 		{"parity x --nothing", cli.Usage, "flag provided but not defined"},
 		{"parity no/such/folder", cli.Failed, "no such file"},
-		{"parity parity/testdata --device tpu", cli.Failed, `device "tpu"`},
+		{"parity parity/testdata --device tpu", cli.Usage, `--device "tpu"`},
 		{"-h", cli.Done, "bench ops "},
 		{"ops -h", cli.Done, "embedding, add, rmsnorm"},
 		{"ops add", cli.Usage, "unexpected argument"},
@@ -57,7 +57,7 @@ func TestUsage(t *testing.T) {
 		{"ops --op", cli.Usage, "flag needs an argument"},
 		{"ops --threads -1", cli.Usage, "--threads -1: must be"},
 		{"ops --threads 5000", cli.Failed, "threads 5000: must be from 1 to 1024"},
-		{"ops --device tpu", cli.Failed, `device "tpu"`},
+		{"ops --device tpu", cli.Usage, `--device "tpu"`},
 	} {
 		code, stdout, stderr := bench(t, strings.Fields(c.args)...)
 		if code != c.code || !strings.Contains(stderr, c.want) || stdout != "" {

@@ -81,7 +81,7 @@ func TestQualityUsage(t *testing.T) {
 		{"--base a/b --tuned c/d --questions " + bad, cli.Usage, "question 4: output"},
 		{"--base a/b --tuned c/d --style no-such-style", cli.Usage, "--style: "},
 		{"--base a/b --tuned c/d --python no-such-python", cli.Usage, "--python: "},
-		{"--only base --base " + tinyBase + " --device tpu", cli.Failed, `device "tpu"`},
+		{"--only base --base " + tinyBase + " --device tpu", cli.Usage, `--device "tpu"`},
 		{"--only base --base no-such-folder", cli.Failed, "base model no-such-folder: "},
 	} {
 		code, stdout, stderr := bench(t, append([]string{"quality"}, strings.Fields(c.args)...)...)
