@@ -57,7 +57,8 @@ static int find_best(void) { return CPU_PORTABLE; }
 static int find_byte_dots(void) { return 0; }
 #endif
 
-static _Atomic int best_plus_one, level_plus_one, no_byte_dots;
+enum { UNKNOWN, NO, YES };
+static _Atomic int best_plus_one, level_plus_one, byte_dots;
 
 int cpu_best(void) {
 	int b = atomic_load(&best_plus_one);
@@ -79,6 +80,13 @@ int cpu_set_level(int level) {
 	return 1;
 }
 
-int cpu_byte_dots(void) { return !atomic_load(&no_byte_dots) && find_byte_dots(); }
+int cpu_byte_dots(void) {
+	int found = atomic_load(&byte_dots);
+	if (found == UNKNOWN) { // asked once: on a virtual machine, the host answers cpuid, which takes microseconds
+		found = find_byte_dots() ? YES : NO;
+		atomic_store(&byte_dots, found);
+	}
+	return found == YES;
+}
 
-void cpu_use_byte_dots(int use) { atomic_store(&no_byte_dots, !use); }
+void cpu_use_byte_dots(int use) { atomic_store(&byte_dots, use ? UNKNOWN : NO); }
