@@ -1,5 +1,5 @@
-// What the attention kernels without tensor cores share: for any type and head dimension, in F32, and for head
-// dimensions that flash.cu has no tiles for. DIM is the head dimension.
+// What the attention kernels without tensor cores share: for any type, for head dimensions that flash.cu has no tiles
+// for, and for GPUs that it does not fit. DIM is the head dimension.
 //
 // As in flash.cu, a thread block has some rows of one head and one sequence: queries, or in attention_dkv.cu keys. It
 // goes through the rows that these see, or that see these, COLUMNS at a time. Heads pass through shared memory CHUNK

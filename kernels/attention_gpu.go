@@ -32,41 +32,47 @@ type cutting struct{ warps, tiles, columns, resident, held int }
 
 func (c cutting) rows() int { return c.warps * c.tiles * 16 }
 
-// flashForward has the head dimensions for which there are tensor-core kernels, in BF16 and F16. For others the
-// operands would not fit the registers, or heads would not start at multiples of 16 bytes.
-var flashForward = map[int]cutting{
-	32: {4, 2, 64, 2, 1}, 64: {4, 2, 64, 2, 1}, 96: {4, 2, 64, 2, 0}, 128: {4, 2, 64, 2, 0},
+// A headShape is what the cuttings depend on: a head's dimension, and the bytes of an element.
+type headShape struct{ dim, bytes int }
+
+func (s AttentionSpec) headShape(t tensor.DType) headShape { return headShape{s.HeadDim, t.Size()} }
+
+// flashForward has the heads for which there are tensor-core kernels. For others the operands would not fit the
+// registers, or heads would not start at multiples of 16 bytes.
+var flashForward = map[headShape]cutting{
+	{32, 2}: {4, 2, 64, 2, 1}, {64, 2}: {4, 2, 64, 2, 1}, {96, 2}: {4, 2, 64, 2, 0}, {128, 2}: {4, 2, 64, 2, 0},
+	{32, 4}: {4, 2, 32, 2, 0}, {64, 4}: {4, 2, 32, 2, 0}, {96, 4}: {4, 1, 32, 2, 0}, {128, 4}: {4, 1, 32, 2, 0},
 }
 
 // flashQueries and flashKeys are the cuttings for the gradients of queries, and of keys and values.
 var (
-	flashQueries = map[int]cutting{32: {4, 2, 64, 2, 1}, 64: {4, 2, 64, 2, 0}, 96: {4, 2, 32, 2, 0}, 128: {4, 2, 32, 2, 0}}
-	flashKeys    = map[int]cutting{32: {4, 2, 64, 2, 0}, 64: {4, 2, 32, 2, 0}, 96: {4, 1, 32, 2, 0}, 128: {8, 1, 32, 1, 0}}
+	flashQueries = map[headShape]cutting{
+		{32, 2}: {4, 2, 64, 2, 1}, {64, 2}: {4, 2, 64, 2, 0}, {96, 2}: {4, 2, 32, 2, 0}, {128, 2}: {4, 2, 32, 2, 0},
+		{32, 4}: {4, 2, 32, 2, 0}, {64, 4}: {4, 1, 64, 2, 0}, {96, 4}: {4, 1, 32, 2, 0}, {128, 4}: {4, 1, 16, 2, 0},
+	}
+	flashKeys = map[headShape]cutting{
+		{32, 2}: {4, 2, 64, 2, 0}, {64, 2}: {4, 2, 32, 2, 0}, {96, 2}: {4, 1, 32, 2, 0}, {128, 2}: {8, 1, 32, 1, 0},
+		{32, 4}: {4, 2, 32, 2, 0}, {64, 4}: {4, 1, 32, 2, 0}, {96, 4}: {4, 1, 16, 2, 0}, {128, 4}: {4, 1, 16, 2, 0},
+	}
 )
 
 // flash reports whether there are tensor-core kernels for queries, keys and values like these, and the GPU has the
-// shared memory that they take.
+// shared memory that they take, and tensor cores for their type.
 func (d *Device) flash(s AttentionSpec, qkv tensor.Tensor) bool {
-	_, ok := flashForward[s.HeadDim]
-	return ok && qkv.DType.Half() && max(s.sharedForward(), s.sharedQueries(), s.sharedKeys()) <= d.gpu.MaxShared()
+	h := s.headShape(qkv.DType)
+	_, ok := flashForward[h]
+	return ok && (qkv.DType.Half() || d.gpu.Major >= 8) &&
+		max(flashForward[h].shared(h, 1), flashQueries[h].shared(h, 2), flashKeys[h].sharedKeys(h)) <= d.gpu.MaxShared()
 }
 
-// sharedForward, sharedQueries and sharedKeys return the bytes of shared memory of a thread block of each tensor-core
-// kernel: rows of its own, two tiles of keys and values or of queries and dy, and what the last needs of each query.
-func (s AttentionSpec) sharedForward() int {
-	c := flashForward[s.HeadDim]
-	return (c.rows() + 4*c.columns) * s.HeadDim * 2
+// shared returns the bytes of shared memory of a thread block: a number of tiles of rows of its own, and two of keys and
+// values, or of queries and dy.
+func (c cutting) shared(h headShape, own int) int {
+	return (own*c.rows() + 4*c.columns) * h.dim * h.bytes
 }
 
-func (s AttentionSpec) sharedQueries() int {
-	c := flashQueries[s.HeadDim]
-	return (2*c.rows() + 4*c.columns) * s.HeadDim * 2
-}
-
-func (s AttentionSpec) sharedKeys() int {
-	c := flashKeys[s.HeadDim]
-	return (2*c.rows()+4*c.columns)*s.HeadDim*2 + 4*c.columns*4
-}
+// sharedKeys is shared of the kernel for the gradients of keys and values, which also has two floats of each query.
+func (c cutting) sharedKeys(h headShape) int { return c.shared(h, 2) + 4*c.columns*4 }
 
 // cut returns the macros of a tensor-core kernel.
 func (s AttentionSpec) cut(qkv tensor.Tensor, c cutting, columns string) macros {
@@ -115,8 +121,9 @@ func (d *Device) attentionGPU(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, ahe
 	rows := qkv.Rows()
 	d.multiplies(s, ahead, 2)
 	if d.flash(s, qkv) {
-		c := flashForward[s.HeadDim]
-		d.launch(kernel{"flash.cu", "flash", s.cut(qkv, c, "KEYS")}, s.tiles(c, s.Heads, s.sharedForward()),
+		h := s.headShape(qkv.DType)
+		c := flashForward[h]
+		d.launch(kernel{"flash.cu", "flash", s.cut(qkv, c, "KEYS")}, s.tiles(c, s.Heads, c.shared(h, 1)),
 			addr(y), addr(lse), addr(qkv), addrOf(k), addrOf(v), addr(s.Offsets), i32(rows), i32(s.Heads),
 			i32(s.Width()), i32(k.Stride), i32(s.share()), i32(ahead), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
 		return
@@ -146,9 +153,9 @@ func (d *Device) attentionQueries(dqkv, dy, lse, delta, qkv tensor.Tensor, s Att
 	q, k, v := s.parts(qkv)
 	d.multiplies(s, 0, 3)
 	if d.flash(s, qkv) {
-		c := flashQueries[s.HeadDim]
-		d.launch(kernel{"flash_dq.cu", "flash_dq", s.cut(qkv, c, "KEYS")},
-			s.tiles(c, s.Heads, s.sharedQueries()),
+		h := s.headShape(qkv.DType)
+		c := flashQueries[h]
+		d.launch(kernel{"flash_dq.cu", "flash_dq", s.cut(qkv, c, "KEYS")}, s.tiles(c, s.Heads, c.shared(h, 2)),
 			addr(dqkv), addr(dy), addr(lse), addr(delta), addrOf(q), addrOf(k), addrOf(v), addr(s.Offsets),
 			i32(q.Rows), i32(s.Heads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
 		return
@@ -166,8 +173,9 @@ func (d *Device) attentionKeys(dqkv, dy, lse, delta, qkv tensor.Tensor, s Attent
 	_, dk, dv := s.parts(dqkv)
 	d.multiplies(s, 0, 4)
 	if d.flash(s, qkv) {
-		c := flashKeys[s.HeadDim]
-		d.launch(kernel{"flash_dkv.cu", "flash_dkv", s.cut(qkv, c, "QUERIES")}, s.tiles(c, s.KVHeads, s.sharedKeys()),
+		h := s.headShape(qkv.DType)
+		c := flashKeys[h]
+		d.launch(kernel{"flash_dkv.cu", "flash_dkv", s.cut(qkv, c, "QUERIES")}, s.tiles(c, s.KVHeads, c.sharedKeys(h)),
 			addrOf(dk), addrOf(dv), addr(dy), addr(lse), addr(delta), addrOf(q), addrOf(k), addrOf(v),
 			addr(s.Offsets), i32(q.Rows), i32(s.KVHeads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Bidirectional),
 			f32(s.scale()))

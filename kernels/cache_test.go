@@ -18,6 +18,7 @@ type cacheRun struct {
 	a         *kernels.Arena
 	qkv, y    tensor.Tensor
 	k, v, lse tensor.Tensor
+	offsets   tensor.Tensor // of the sequence
 }
 
 func newCacheRun(t *testing.T, d *kernels.Device, dt tensor.DType, m kernels.AttentionSpec, rows int) (*cacheRun,
@@ -28,7 +29,7 @@ func newCacheRun(t *testing.T, d *kernels.Device, dt tensor.DType, m kernels.Att
 	cut := func(a *kernels.Arena) {
 		r.qkv, r.y = a.New("qkv", dt, rows, m.Width()), a.New("y", dt, rows, m.Heads*m.HeadDim)
 		r.k, r.v = a.New("k", dt, rows+5, m.KVHeads*m.HeadDim), a.New("v", dt, rows+5, m.KVHeads*m.HeadDim)
-		r.lse = a.New("lse", tensor.F32, m.Heads, rows)
+		r.lse, r.offsets = a.New("lse", tensor.F32, m.Heads, rows), a.New("offsets", tensor.I32, 2)
 	}
 	var err error
 	if r.a, err = d.NewArena("cache", kernels.SizeOf(cut)); err != nil {
@@ -39,6 +40,7 @@ func newCacheRun(t *testing.T, d *kernels.Device, dt tensor.DType, m kernels.Att
 	from := place(t, d, c)
 	defer from.Close()
 	d.Copy(r.qkv, from.X["qkv"])
+	d.Copy(r.offsets, from.X["offsets"])
 	return r, from.At["qkv"]
 }
 
@@ -76,7 +78,9 @@ func TestAttentionCached(t *testing.T) {
 				{Heads: 1, KVHeads: 1, HeadDim: 64, Window: 500},
 			} {
 				r, _ := newCacheRun(t, d, dt, m, 140)
-				d.Attention(r.y, r.lse, r.qkv, r.m)
+				whole := r.m
+				whole.Offsets = r.offsets
+				d.Attention(r.y, r.lse, r.qkv, whole)
 				want := floats(t, d, r.y)
 				for _, n := range []int{1, 7, 64, 140} {
 					if e := cases.Distance(r.pieces(t, 0, n), want); e > limit {

@@ -12,7 +12,7 @@
 constexpr int QUERIES = BLOCK_DIM / 32 * TILES * 16;
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
-	flash(Half *y, float *lse, const Half *q, const Half *k, const Half *v, const int *offsets, int rows, int heads,
+	flash(T *y, float *lse, const T *q, const T *k, const T *v, const int *offsets, int rows, int heads,
 		int qRow, int kvRow, int share, int ahead, int window, int causal, float scale) {
 	waitForPrerequisites();
 	extern __shared__ __align__(128) char tiles[]; // queries, and two of keys and values
@@ -64,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 		if (idle || causal && key > mine + TILES * 16 - 1 || window && key + KEYS <= mine - window + 1) continue;
 
 		Sum<TILES, KEYS / 8> p = {};
-		addRows(p, queries, tile(key, 0));
+		addScores(p, queries, tile(key, 0));
 		if (key + KEYS > total || causal && key + KEYS - 1 > mine || window && key < mine + TILES * 16 - window) {
 			hide(p, mine, key, [&](int position) {
 				return Range{window ? position - window + 1 : 0, causal ? min(position, total - 1) : total - 1};

@@ -8,7 +8,8 @@
 #include "mma.cuh"
 
 constexpr float LOG2E = 1.44269504f;
-constexpr int CHUNKS = DIM / 8, ROW = DIM * 2; // 16-byte chunks per row, and bytes per row
+// Elements of a chunk of 16 bytes, chunks and bytes of a row, and pairs of chunks: the depth of a product in steps.
+constexpr int EACH = 16 / sizeof(T), CHUNKS = DIM / EACH, ROW = DIM * sizeof(T), STEPS = CHUNKS / 2;
 
 // Chunks with the same index in 8 rows would be in the same banks of shared memory, so within SPAN bytes their order
 // differs from row to row.
@@ -19,10 +20,10 @@ inline int turned(int row, int within) { return within ^ (SPAN == 128 ? row & 7 
 inline int place(int row, int chunk) { return row * ROW + chunk * 16 / SPAN * SPAN + turned(row, chunk * 16 % SPAN); }
 
 // bring starts copying ROWS rows that are stride elements apart to a tile. Rows from n on become zeros.
-template <int ROWS> inline void bring(char *tile, const Half *rows, int stride, int n) {
+template <int ROWS> inline void bring(char *tile, const T *rows, int stride, int n) {
 	static_assert(ROWS * CHUNKS % BLOCK_DIM == 0, "");
 	int row = threadIdx.x / CHUNKS, chunk = threadIdx.x % CHUNKS;
-	rows += row * stride + chunk * 8;
+	rows += row * stride + chunk * EACH;
 #pragma unroll
 	for (int i = 0; i < ROWS * CHUNKS; i += BLOCK_DIM) {
 		copyAsync(tile + place(row, chunk), rows, row < n);
@@ -30,7 +31,7 @@ template <int ROWS> inline void bring(char *tile, const Half *rows, int stride, 
 		rows += BLOCK_DIM / CHUNKS * stride;
 		if (BLOCK_DIM % CHUNKS == 0) continue;
 		chunk += BLOCK_DIM % CHUNKS;
-		rows += BLOCK_DIM % CHUNKS * 8;
+		rows += BLOCK_DIM % CHUNKS * EACH;
 		if (chunk < CHUNKS) continue;
 		row++;
 		chunk -= CHUNKS;
@@ -60,7 +61,7 @@ template <int M, int N> struct Sum { float at[M][N][4]; };
 // product reads them.
 template <int M> struct Rows {
 	const char *tile;
-	Left held[HELD ? DIM / 16 : 1][M];
+	Left held[HELD ? STEPS : 1][M];
 
 	inline void read(Left &a, int i, int k) const { ldmatrix(a, tile + i * 16 * ROW + lower(k)); }
 	inline void get(Left &a, int i, int k) const {
@@ -73,57 +74,12 @@ template <int M> struct Rows {
 	}
 	inline void hold() {
 #pragma unroll
-		for (int k = 0; k < DIM / 16 * HELD; k++) {
+		for (int k = 0; k < STEPS * HELD; k++) {
 #pragma unroll
 			for (int i = 0; i < M; i++) read(held[k][i], i, k);
 		}
 	}
 };
-
-// addRows adds a·bᵀ to a sum, where b is a tile of N·8 rows.
-template <int M, int N> inline void addRows(Sum<M, N> &sum, const Rows<M> &rows, const char *b) {
-#pragma unroll
-	for (int k = 0; k < DIM / 16; k++) {
-		Left a[M];
-#pragma unroll
-		for (int i = 0; i < M; i++) rows.get(a[i], i, k);
-#pragma unroll
-		for (int n = 0; n < N; n += 2) {
-			unsigned both[4];
-			ldmatrix(both, b + n * 8 * ROW + beside(k));
-			const Right one = {both[0], both[1]}, other = {both[2], both[3]};
-#pragma unroll
-			for (int i = 0; i < M; i++) {
-				mma(sum.at[i][n], a[i], one);
-				mma(sum.at[i][n + 1], a[i], other);
-			}
-		}
-	}
-}
-
-// addColumns adds p·b to a sum of DIM columns, where p is a sum of N·8 columns, rounded, and b a tile of as many rows.
-template <int M, int N> inline void addColumns(Sum<M, DIM / 8> &sum, const Sum<M, N> &p, const char *b) {
-#pragma unroll
-	for (int k = 0; k < N; k += 2) {
-		Left a[M];
-#pragma unroll
-		for (int i = 0; i < M; i++) {
-#pragma unroll
-			for (int e = 0; e < 4; e++) a[i][e] = pack(p.at[i][k + e / 2][e % 2 * 2], p.at[i][k + e / 2][e % 2 * 2 + 1]);
-		}
-#pragma unroll
-		for (int n = 0; n < DIM / 8; n += 2) {
-			unsigned both[4];
-			ldmatrixTransposed(both, b + k * 8 * ROW + lower(n / 2));
-			const Right one = {both[0], both[1]}, other = {both[2], both[3]};
-#pragma unroll
-			for (int i = 0; i < M; i++) {
-				mma(sum.at[i][n], a[i], one);
-				mma(sum.at[i][n + 1], a[i], other);
-			}
-		}
-	}
-}
 
 // hide sets the scores that are not seen to -∞: in each row those outside the columns that seen returns. row and column
 // are the indices of the first row and column.
@@ -159,28 +115,8 @@ inline float weight(float x) {
 #endif
 }
 
-// finish writes a warp's sum, each row times its scale, to n rows that are stride elements apart. It overwrites this
-// warp's rows of the tile, which must not be needed any more.
-template <int M, typename F>
-inline void finish(Half *rows, int stride, int n, Sum<M, DIM / 8> &sum, char *tile, F scale) {
-	const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-	__syncwarp(); // all lanes have read it
-#pragma unroll
-	for (int i = 0; i < M; i++) {
-#pragma unroll
-		for (int e = 0; e < 2; e++) {
-			const float by = scale(i, e);
-#pragma unroll
-			for (int c = 0; c < DIM / 8; c++) {
-				*(unsigned *)(tile + place(i * 16 + e * 8 + g, c) + t * 4) =
-					pack(sum.at[i][c][e * 2] * by, sum.at[i][c][e * 2 + 1] * by);
-			}
-		}
-	}
-	__syncwarp();
-#pragma unroll
-	for (int at = lane; at < M * 16 * CHUNKS; at += 32) {
-		const int row = at / CHUNKS, chunk = at % CHUNKS;
-		if (row < n) *(uint4 *)(rows + (long long)row * stride + chunk * 8) = *(const uint4 *)(tile + place(row, chunk));
-	}
-}
+#ifdef F32
+#include "flash_float.cuh"
+#else
+#include "flash_half.cuh"
+#endif

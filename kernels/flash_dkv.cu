@@ -13,8 +13,8 @@
 
 constexpr int KEYS = BLOCK_DIM / 32 * TILES * 16;
 
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT) flash_dkv(Half *dk, Half *dv, const Half *dy,
-	const float *lse, const float *delta, const Half *q, const Half *k, const Half *v, const int *offsets, int rows,
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT) flash_dkv(T *dk, T *dv, const T *dy,
+	const float *lse, const float *delta, const T *q, const T *k, const T *v, const int *offsets, int rows,
 	int kvHeads, int stride, int share, int window, int causal, float scale) {
 	waitForPrerequisites();
 	// keys, values, two of queries and gradients of y, and two of the queries' lse and delta
@@ -87,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT) flash_dkv(Half
 		const bool apart = causal && query + QUERIES - 1 < mine || window && query >= mine + TILES * 16 - 1 + window;
 		if (!idle && !apart) {
 			Sum<TILES, QUERIES / 8> p = {}, dp;
-			addRows(p, keys, tile(turn, 0));
+			addScores(p, keys, tile(turn, 0));
 			if (causal && query < mine + TILES * 16 - 1 || window && query + QUERIES - 1 >= mine + window) {
 				hide(p, mine, query, [&](int key) { return Range{key, window ? key + window - 1 : length}; });
 			}

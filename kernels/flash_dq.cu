@@ -15,7 +15,7 @@
 constexpr int QUERIES = BLOCK_DIM / 32 * TILES * 16;
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
-	flash_dq(Half *dq, const Half *dy, const float *lse, const float *delta, const Half *q, const Half *k, const Half *v,
+	flash_dq(T *dq, const T *dy, const float *lse, const float *delta, const T *q, const T *k, const T *v,
 	         const int *offsets, int rows, int heads, int stride, int share, int window, int causal, float scale) {
 	waitForPrerequisites();
 	extern __shared__ __align__(128) char tiles[]; // queries, gradients of y, and two of keys and values
@@ -75,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 		if (idle || causal && key > mine + TILES * 16 - 1 || window && key + KEYS <= mine - window + 1) continue;
 
 		Sum<TILES, KEYS / 8> p = {}, dp;
-		addRows(p, queries, tile(key, 0));
+		addScores(p, queries, tile(key, 0));
 		if (key + KEYS > length || causal && key + KEYS - 1 > mine || window && key < mine + TILES * 16 - window) {
 			hide(p, mine, key, [&](int position) {
 				return Range{window ? position - window + 1 : 0, causal ? min(position, length - 1) : length - 1};

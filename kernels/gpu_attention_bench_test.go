@@ -10,11 +10,13 @@ import (
 )
 
 // attentionCases returns cases of attention with the head dimensions that most models have or, if dim is odd, with
-// others.
+// others. In F32 small models have smaller ones, too.
 func attentionCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 	headDims := []int{64, 128}
 	if dim%2 != 0 {
 		headDims = []int{32, 96, max(dim-1, 2)}
+	} else if t == tensor.F32 {
+		headDims = []int{32, 64, 96, 128}
 	}
 	for _, headDim := range headDims {
 		s := AttentionSpec{CuSeqlens: []int32{0, int32(rows)}, Heads: 4, KVHeads: 1, HeadDim: headDim}
@@ -83,57 +85,74 @@ func BenchmarkGPUAttentionCuttings(b *testing.B) {
 	if err != nil {
 		b.Skip(err)
 	}
-	for _, headDim := range []int{64, 128} {
-		r, err := newAttentionRun(d, tensor.BF16, AttentionSpec{Heads: 32, KVHeads: 8, HeadDim: headDim}, 8, 2048)
+	for _, h := range []headShape{{64, 2}, {128, 2}, {64, 4}, {128, 4}} {
+		t := tensor.BF16
+		if h.bytes == 4 {
+			t = tensor.F32
+		}
+		r, err := newAttentionRun(d, t, AttentionSpec{Heads: 32, KVHeads: 8, HeadDim: h.dim}, 8, 2048)
 		if err != nil {
 			b.Fatal(err)
 		}
 		for _, k := range []struct {
 			name     string
-			cuttings map[int]cutting
+			cuttings map[headShape]cutting
 			products float64
 			run      func()
-			others   map[int][]cutting
+			others   map[headShape][]cutting
 		}{
-			{"forward", flashForward, 2, r.forward, map[int][]cutting{
-				64: {
+			{"forward", flashForward, 2, r.forward, map[headShape][]cutting{
+				{64, 2}: {
 					{4, 2, 64, 2, 0}, {4, 3, 32, 2, 1}, {4, 3, 48, 2, 0}, {4, 1, 64, 4, 1}, {4, 1, 64, 3, 1},
 					{4, 1, 128, 2, 1}, {8, 1, 64, 2, 1}, {8, 1, 128, 1, 1}, {8, 2, 64, 1, 1}, {2, 2, 64, 4, 1},
 				},
-				128: {
+				{128, 2}: {
 					{4, 2, 48, 2, 0}, {4, 2, 32, 2, 0}, {4, 2, 32, 2, 1}, {4, 1, 64, 2, 1}, {4, 1, 64, 2, 0},
 					{4, 1, 32, 3, 0}, {8, 1, 64, 1, 1}, {8, 1, 128, 1, 0}, {8, 2, 64, 1, 0}, {2, 2, 64, 3, 0},
 				},
+				{64, 4}: {
+					{4, 2, 64, 2, 0}, {4, 2, 16, 2, 0}, {4, 1, 32, 3, 0}, {4, 1, 64, 2, 0}, {8, 1, 32, 1, 0}, {4, 1, 16, 4, 0},
+					{2, 2, 32, 3, 0},
+				},
+				{128, 4}: {
+					{4, 2, 32, 1, 0}, {4, 2, 16, 2, 0}, {4, 1, 16, 3, 0}, {8, 1, 32, 1, 0}, {8, 1, 16, 2, 0}, {2, 2, 16, 3, 0},
+				},
 			}},
 			{"queries", flashQueries, 3, func() { d.attentionQueries(r.dqkv, r.dy, r.lse, r.delta, r.qkv, r.s) },
-				map[int][]cutting{
-					64: {
+				map[headShape][]cutting{
+					{64, 2}: {
 						{4, 2, 32, 2, 1}, {4, 2, 32, 2, 0}, {4, 1, 64, 3, 1}, {4, 1, 32, 4, 1}, {4, 1, 64, 3, 0}, {8, 1, 64, 1, 1},
 						{8, 2, 64, 1, 0},
 					},
-					128: {
+					{128, 2}: {
 						{4, 1, 32, 2, 1}, {4, 1, 64, 2, 1}, {4, 1, 64, 2, 0}, {4, 2, 64, 1, 0}, {8, 1, 64, 1, 1}, {8, 2, 32, 1, 0},
 						{2, 2, 32, 3, 0},
 					},
+					{64, 4}:  {{4, 2, 16, 2, 0}, {4, 1, 32, 3, 0}, {4, 1, 64, 2, 0}, {4, 1, 16, 4, 0}, {8, 1, 32, 1, 0}},
+					{128, 4}: {{8, 1, 32, 1, 0}, {4, 2, 16, 1, 0}, {8, 1, 16, 1, 0}, {4, 1, 32, 1, 0}, {2, 1, 16, 4, 0}},
 				}},
 			{"keys and values", flashKeys, 4, func() { d.attentionKeys(r.dqkv, r.dy, r.lse, r.delta, r.qkv, r.s) },
-				map[int][]cutting{
-					64: {
+				map[headShape][]cutting{
+					{64, 2}: {
 						{4, 2, 16, 2, 0}, {4, 1, 32, 3, 1}, {4, 1, 64, 2, 1}, {4, 1, 64, 2, 0},
 						{8, 1, 64, 1, 1}, {8, 2, 32, 1, 0}, {2, 2, 32, 4, 0}, {8, 1, 32, 1, 1},
 					},
-					128: {
+					{128, 2}: {
 						{8, 1, 64, 1, 0}, {8, 1, 32, 1, 1}, {4, 1, 32, 2, 1}, {4, 1, 32, 2, 0}, {4, 1, 64, 2, 0}, {4, 1, 16, 2, 1},
 						{2, 1, 32, 4, 0},
 					},
+					{64, 4}: {
+						{4, 2, 16, 2, 0}, {4, 1, 16, 3, 0}, {4, 1, 16, 4, 0}, {4, 1, 64, 2, 0}, {8, 1, 32, 1, 0}, {4, 1, 32, 3, 0},
+					},
+					{128, 4}: {{8, 1, 32, 1, 0}, {8, 1, 16, 1, 0}, {4, 1, 32, 1, 0}, {4, 2, 16, 1, 0}, {2, 1, 16, 4, 0}},
 				}},
 		} {
-			chosen := k.cuttings[headDim]
-			for _, c := range append([]cutting{chosen}, k.others[headDim]...) {
-				k.cuttings[headDim] = c
-				b.Run(fmt.Sprintf("d%d %s %v", headDim, k.name, c), func(b *testing.B) { r.time(b, k.products, k.run) })
+			chosen := k.cuttings[h]
+			for _, c := range append([]cutting{chosen}, k.others[h]...) {
+				k.cuttings[h] = c
+				b.Run(fmt.Sprintf("%v d%d %s %v", t, h.dim, k.name, c), func(b *testing.B) { r.time(b, k.products, k.run) })
 			}
-			k.cuttings[headDim] = chosen
+			k.cuttings[h] = chosen
 		}
 		r.arena.Close()
 	}

@@ -35,20 +35,22 @@ type target struct {
 // targets returns what TestCompile compiles, each build once. The first form of each source is compiled for every
 // architecture with BF16. The first form for another row length that models have is compiled for the architectures that
 // differ most. One architecture is enough for further forms, and for rows that are no multiple of 16 bytes. F32 and
-// F16 are compiled for the architecture that has nothing else.
+// F16 are compiled for the architecture that has nothing else, and what later ones do with F32 for some of those.
 func targets() (list []*target) {
 	found, sources, lengths := map[build]*target{}, map[string]bool{}, map[string]bool{}
 	for _, group := range []struct {
+		major           int
 		t               tensor.DType
 		dim             int
 		length, further []string
 	}{
-		{tensor.BF16, 2048, []string{"sm_80", "sm_90a", "sm_100a", "sm_120"}, []string{"sm_90a"}},
-		{tensor.F32, 2048, []string{"sm_75"}, []string{"sm_75"}},
-		{tensor.F16, 2048, []string{"sm_75", "sm_80"}, []string{"sm_75"}},
-		{tensor.BF16, 63, []string{"sm_80"}, []string{"sm_80"}},
+		{8, tensor.BF16, 2048, []string{"sm_80", "sm_90a", "sm_100a", "sm_120"}, []string{"sm_90a"}},
+		{7, tensor.F32, 2048, []string{"sm_75"}, []string{"sm_75"}},
+		{8, tensor.F32, 2048, []string{"sm_80", "sm_90a", "sm_120"}, []string{"sm_80", "sm_90a", "sm_120"}},
+		{8, tensor.F16, 2048, []string{"sm_75", "sm_80"}, []string{"sm_75"}},
+		{8, tensor.BF16, 63, []string{"sm_80"}, []string{"sm_80"}},
 	} {
-		for _, l := range launches(group.t, 1000, group.dim) {
+		for _, l := range launches(group.major, group.t, 1000, group.dim) {
 			b := build{l.source, l.macros, l.threads.Count()}
 			t := found[b]
 			if t == nil {
@@ -74,7 +76,7 @@ func targets() (list []*target) {
 				sources[b.source], lengths[length] = true, true
 			}
 			t.kernels = append(t.kernels, l.name)
-			if group.t == tensor.F32 {
+			if group.major == 7 {
 				t.archs = append(t.archs, archs[0])
 			}
 		}
@@ -390,6 +392,7 @@ extern "C" __global__ void every(float *to, const uint4 *from) {
 	ldmatrix(a, room + 16 * threadIdx.x);
 	ldmatrixTransposed(b, room + 16 * threadIdx.x);
 	mma(d, a, {b[0], pack(d[0], to[0])});
+	mmaTF32(d, a, {b[2], b[3]});
 	to[threadIdx.x] = d[threadIdx.x % 4];
 }
 `

@@ -156,13 +156,10 @@ type launched struct {
 	grid
 }
 
-// launches returns what each operation launches on a GPU of 132 multiprocessors for the given rows, fused and unfused.
-// It needs no GPU, because nothing runs.
-func launches(t tensor.DType, rows, dim int) (all []launched) {
-	p := cuda.Properties{SMs: 132, Major: 8}
-	if t == tensor.F32 {
-		p.Major = 7 // the only one that TestCompile compiles F32 for
-	}
+// launches returns what each operation launches on a GPU of 132 multiprocessors and a compute capability for the given
+// rows, fused and unfused. It needs no GPU, because nothing runs.
+func launches(major int, t tensor.DType, rows, dim int) (all []launched) {
+	p := cuda.Properties{SMs: 132, Major: major}
 	d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: p}, room: new(Arena)}}
 	d.gpu.launched = func(k kernel, g grid) { all = append(all, launched{k, g}) }
 	d.scratchArenas = []*Arena{{d: d, base: align, size: math.MaxInt}}
@@ -193,7 +190,7 @@ func sourceFiles(t *testing.T) []string {
 // TestCases checks that the cases that are timed and compiled launch every kernel.
 func TestCases(t *testing.T) {
 	missing := declarations(t)
-	for _, l := range append(launches(tensor.F32, 3, 192), launches(tensor.BF16, 3, 192)...) {
+	for _, l := range append(launches(7, tensor.F32, 3, 192), launches(8, tensor.BF16, 3, 192)...) {
 		delete(missing, l.source+" "+l.name)
 	}
 	if len(missing) > 0 {
@@ -231,7 +228,7 @@ func TestVectors(t *testing.T) {
 // TestOnePerVector checks that operations with a thread per vector launch one for each vector of the result.
 func TestOnePerVector(t *testing.T) {
 	const rows, dim = 130, 264
-	for _, l := range launches(tensor.BF16, rows, dim) {
+	for _, l := range launches(8, tensor.BF16, rows, dim) {
 		// There are 130 · 33 vectors.
 		if slices.Contains([]string{"add.cu", "gelu.cu", "mul.cu", "swiglu.cu"}, l.source) && l.grid != line(17, 256) {
 			t.Errorf("%v", l)

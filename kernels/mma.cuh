@@ -32,6 +32,20 @@ inline void mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
 #endif
 }
 
+// mmaTF32 adds a·b to d for TF32, of whose words the low 13 bits do not count: a is [16, 8] and b [8, 8], with one
+// element per word, so rows g, g+8, g, g+8 of a at columns t, t, t+4, t+4, and column g of b at rows t and t+4. From
+// sm_80 on.
+inline void mmaTF32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+#ifdef EMULATED
+	emulated.mma_tf32(d, a, b);
+#else
+	asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
+		"{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+		: "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
 // mmaBytes adds a·b to d for signed bytes: a is [16, 32] and b [32, 8], with four bytes per word, so columns 4t, 4t+16
 // of a and rows 4t, 4t+16 of b and the next three. Before sm_80, it takes four products of a quarter.
 inline void mmaBytes(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {

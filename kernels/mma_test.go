@@ -20,6 +20,13 @@ extern "C" __global__ void product(float *to, const unsigned *from) { // a in fo
 	mma(d, a, b);
 	for (int i = 0; i < 4; i++) to[4 * threadIdx.x + i] = d[i];
 }
+extern "C" __global__ void product_tf32(float *to, const unsigned *from) {
+	const unsigned *x = from + 10 * threadIdx.x;
+	const unsigned a[4] = {x[0], x[1], x[2], x[3]}, b[2] = {x[4], x[5]};
+	float d[4] = {__uint_as_float(x[6]), __uint_as_float(x[7]), __uint_as_float(x[8]), __uint_as_float(x[9])};
+	mmaTF32(d, a, b);
+	for (int i = 0; i < 4; i++) to[4 * threadIdx.x + i] = d[i];
+}
 extern "C" __global__ void matrices(unsigned *to, const unsigned *from) {
 	extern __shared__ __align__(16) unsigned char shared[];
 	unsigned *words = (unsigned *)shared;
@@ -52,6 +59,7 @@ extern "C" __global__ void packed(unsigned *to, const float *from) {
 func TestMMA(t *testing.T) {
 	t.Setenv("RESTYLE_CACHE", t.TempDir())
 	t.Run("product", mmaProduct)
+	t.Run("product of TF32", mmaProductTF32)
 	t.Run("matrices", mmaMatrices)
 	t.Run("copies", mmaCopies)
 	t.Run("pack", mmaPack)
@@ -145,6 +153,40 @@ func mmaProduct(t *testing.T) {
 		row, column := i/4/4+8*(i%4/2), 2*(i/4%4)+i%2
 		sum := d[row][column]
 		for k := range 16 {
+			sum += a[row][k] * b[k][column]
+		}
+		return math.Float32bits(sum)
+	})
+}
+
+// mmaProductTF32 is mmaProduct for TF32. The words' low bits, which do not count, are random.
+func mmaProductTF32(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	small := func() float32 { return float32(r.IntN(17) - 8) }
+	var a [16][8]float32
+	var b [8][8]float32
+	var d [16][8]float32
+	for i := range 16 {
+		for k := range 8 {
+			a[i][k], b[i%8][k], d[i][k] = small(), small(), small()
+		}
+	}
+	word := func(x float32) uint32 { return math.Float32bits(x) | r.Uint32N(1<<13) }
+	var from []uint32
+	for lane := range 32 {
+		g, t := lane/4, lane%4
+		for _, x := range []float32{a[g][t], a[g+8][t], a[g][t+4], a[g+8][t+4], b[t][g], b[t+4][g]} {
+			from = append(from, word(x))
+		}
+		for _, x := range []float32{d[g][2*t], d[g][2*t+1], d[g+8][2*t], d[g+8][2*t+1]} {
+			from = append(from, math.Float32bits(x))
+		}
+	}
+	got, err := warp(t, "product_tf32", from, 128)
+	expect(t, got, err, func(i int) uint32 {
+		row, column := i/4/4+8*(i%4/2), 2*(i/4%4)+i%2
+		sum := d[row][column]
+		for k := range 8 {
 			sum += a[row][k] * b[k][column]
 		}
 		return math.Float32bits(sum)

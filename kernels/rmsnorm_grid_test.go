@@ -30,7 +30,7 @@ func TestRMSNormGrids(t *testing.T) {
 			"rmsnorm": line(test.blocks, 256), "add_rmsnorm": line(test.blocks, 256),
 			"rmsnorm_backward": line(test.backwardBlocks, 512),
 		}
-		for _, l := range launches(test.t, test.rows, test.dim) {
+		for _, l := range launches(8, test.t, test.rows, test.dim) {
 			l.grid.shared = 0 // TestNormStages checks it
 			if l.name == "rmsnorm" && l.grid == line(1, 256) && test.blocks > 1 {
 				continue // the size for a single token

@@ -24,6 +24,7 @@ struct emulated_runtime {
 	void (*sync_warp)(unsigned mask);
 	const emulated_lanes *(*meet)(unsigned mask, const unsigned *given, int words); // waits for the lanes of the mask
 	void (*mma)(float *d, const unsigned *a, const unsigned *b, bool f16);
+	void (*mma_tf32)(float *d, const unsigned *a, const unsigned *b);
 	void (*mma_bytes)(int *d, const unsigned *a, const unsigned *b);
 	void (*ldmatrix)(unsigned *r, const void *row, bool transposed);
 	void (*copy_async)(void *shared, const void *global, bool there);

@@ -182,6 +182,22 @@ static void mma(float *d, const uint32_t *a, const uint32_t *b, bool f16) {
 	}
 }
 
+// mma_tf32 is m16n8k8.
+static void mma_tf32(float *d, const uint32_t *a, const uint32_t *b) {
+	const uint32_t mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+	const emulated_lanes *all = meet(~0u, mine, 6);
+	const int g = running % 32 / 4, t = running % 4;
+	for (int i = 0; i < 4; i++) {
+		float sum = 0;
+		for (int k = 0; k < 8; k++) {
+			const uint32_t x = all->given[4 * g + k % 4][i / 2 + k / 4 * 2];
+			const uint32_t y = all->given[4 * (2 * t + i % 2) + k % 4][4 + k / 4];
+			sum += __uint_as_float(x & ~0x1FFFu) * __uint_as_float(y & ~0x1FFFu);
+		}
+		d[i] += sum;
+	}
+}
+
 // mma_bytes is m16n8k32 of signed bytes.
 static void mma_bytes(int32_t *d, const uint32_t *a, const uint32_t *b) {
 	const uint32_t mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
