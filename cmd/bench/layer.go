@@ -443,8 +443,11 @@ func layerSection(t *results.Table) (s results.Section) {
 		{"layer-memory", "Memory of one layer", "memory", "MiB"},
 	} {
 		c := curves(p.title, p.unit, true, groups, func(g string) []plotted {
-			return []plotted{{g + ", fused", points(g, "all", p.column), false}, {g + ", standard", points(g, "none", p.column),
-				true}}
+			fused := plotted{g + ", fused", points(g, "all", p.column), false}
+			if len(groups) > 6 { // more than three models: too many to tell apart
+				return []plotted{fused}
+			}
+			return []plotted{fused, {g + ", standard", points(g, "none", p.column), true}}
 		})
 		c.X.Label = "tokens of the sequence"
 		if len(c.Series) > 0 {

@@ -71,6 +71,10 @@ func (b *Book) Pages(title string, section func(t *Table) Section) error {
 	return b.write("index.html", []byte(page.String()))
 }
 
+// mostRows is how many rows of a table people may want to scroll past: README.md leaves those of a longer one to other
+// files, and index.html unfolds them.
+const mostRows = 200
+
 // shown reports whether the page has the table's rows: some column besides the keys is described.
 func (t *Table) shown() bool {
 	return slices.ContainsFunc(t.Columns, func(c Column) bool { return c.About != "" && c.Role != Key })
@@ -89,8 +93,13 @@ func (t *Table) write(md, page *strings.Builder) {
 		}
 	}
 	head, rows, left := measured.cells()
-	md.WriteString(markdown(head, rows, left))
-	page.WriteString(htmlTable(head, rows, left))
+	if n := cli.Count(len(rows), "row"); len(rows) > mostRows {
+		fmt.Fprintf(md, "Its %s are in [%s.csv](%[2]s.csv), and in index.html.\n", n, t.Name)
+		fmt.Fprintf(page, "<details><summary>%s</summary>%s</details>\n", n, htmlTable(head, rows, left))
+	} else {
+		md.WriteString(markdown(head, rows, left))
+		page.WriteString(htmlTable(head, rows, left))
+	}
 	var about []string
 	for _, c := range t.Columns {
 		if c.About != "" && c.Role != Key && c.Role != Why {

@@ -3,6 +3,7 @@ package results
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -221,6 +222,40 @@ func TestPages(t *testing.T) {
 		}
 		if strings.Contains(text, "<dd>") && name == "index.html" || strings.Contains(text, "%!") {
 			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
+// TestPagesFold checks that README.md leaves the rows of a long table to the other files.
+func TestPagesFold(t *testing.T) {
+	dir := t.TempDir()
+	b, _, err := Open(dir, Machine{Device: "cpu"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab, _, err := b.Begin(*table())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows, folded := range []bool{mostRows: false, mostRows + 1: true} {
+		if rows < mostRows {
+			continue
+		}
+		for len(tab.Rows) < rows {
+			tab.Rows = append(tab.Rows, row(fmt.Sprintf("op %d", len(tab.Rows)), 1, 0.1))
+		}
+		if err := b.Pages("Title", func(*Table) Section { return Section{} }); err != nil {
+			t.Fatal(err)
+		}
+		if md := expect.Read(t, filepath.Join(dir, "README.md")); strings.Contains(md, "| op 7 |") == folded {
+			t.Errorf("%d rows: README.md has them: %t", rows, folded)
+		}
+		page := expect.Read(t, filepath.Join(dir, "index.html"))
+		if strings.Contains(page, "<summary>201 rows</summary>") != folded || !strings.Contains(page, "op 7") {
+			t.Errorf("%d rows: index.html folds them: %t", rows, !folded)
+		}
+		if csv := expect.Read(t, filepath.Join(dir, "kernels.csv")); strings.Count(csv, "\nop ") != rows {
+			t.Errorf("%d rows: kernels.csv has %d", rows, strings.Count(csv, "\nop "))
 		}
 	}
 }
