@@ -117,7 +117,7 @@ func runStep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return code
 	}
 	lines, err := o.lines()
-	if err = cmp.Or(err, cli.CheckDevice(o.device)); err != nil {
+	if err = cmp.Or(err, cli.CheckThreads(o.threads), cli.CheckDevice(o.device)); err != nil {
 		fmt.Fprintf(stderr, "bench step: %v\nsee bench step -h\n", err)
 		return cli.Usage
 	}
