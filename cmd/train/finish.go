@@ -183,7 +183,8 @@ func (r *running) logBenchmark(f summary) error {
 	return report.AppendBenchmark(r.benchmarkLog, report.BenchmarkRow{
 		Time: time.Now(), Mode: mode, Wall: time.Duration(f.Seconds * float64(time.Second)), TotalTokens: f.Tokens,
 		TrainedTokens: f.Targets, PaddedTokens: f.Tokens + f.Padding, PeakMemory: f.PeakMemory, TFLOPS: f.TFLOPS,
-		Joules: joules, Device: r.where(), DType: r.flag("dtype"), Model: r.modelName(), Batch: r.config.Batch, Seq: r.config.Seq,
+		Joules: joules, Device: r.where(), DType: r.flag("dtype"), Model: r.modelName(),
+		Batch: r.config.Batch, Seq: r.config.Seq,
 		Accumulate: r.config.Accumulate, Label: r.label, Version: cli.Version(),
 	})
 }
