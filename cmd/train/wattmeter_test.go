@@ -58,7 +58,7 @@ func TestWattmeter(t *testing.T) {
 // TestJoules checks that the benchmark log has the energy if, and only if, the machine counts it.
 func TestJoules(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log.csv")
-	must(t, cli.Done, small(t, filepath.Join(t.TempDir(), "out"), "--max-steps", "3", "--benchmark-log", log)...)
+	must(t, cli.Done, small(t, filepath.Join(t.TempDir(), "out"), "--max-steps", "50", "--benchmark-log", log)...)
 	table, err := csv.NewReader(bytes.NewReader(readFile(t, log))).ReadAll()
 	if err != nil || len(table) != 2 {
 		t.Fatalf("%q, %v", table, err)
