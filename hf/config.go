@@ -78,9 +78,6 @@ var unsupported = []struct {
 	{"per_layer_config", nil, "layers that differ are not supported"},
 	{"attention_chunk_size", nil, "attention in chunks is not supported"},
 	{"add_cross_attention", []string{"false"}, "only decoders are supported"},
-	{"scale_attn_weights", []string{"true"}, "attention whose scores are not divided by the root of the head's width is " +
-		"not " +
-		"supported"},
 }
 
 // ParseConfig reads a config.json. Absent and null keys mean what they mean to transformers 5.23. RoPE may have its
@@ -193,6 +190,7 @@ func (o *object) gpt(f family) model.Config {
 		NormEps:          float32(get(o, "layer_norm_epsilon", 1e-5)),
 		LayerNorm:        true,
 		Tied:             get(o, "tie_word_embeddings", true),
+		Unscaled:         !get(o, "scale_attn_weights", true),
 		ByLayer:          get(o, "scale_attn_by_inverse_layer_idx", false),
 		PadID:            -1, // the padding token's row gets a gradient like any other
 		BOS:              o.ids("bos_token_id", f.bos),

@@ -13,7 +13,7 @@ import (
 )
 
 const smallGPT = `{"model_type": "gpt2", "vocab_size": 12, "n_embd": 6, "n_layer": 2, "n_head": 2, "n_inner": 10,
-	"n_positions": 9, "tie_word_embeddings": true}`
+	"n_positions": 9, "tie_word_embeddings": true, "scale_attn_weights": false}`
 
 // TestGPTConfig checks what a config.json of a GPT-2 means: all its fields, and what is absent.
 func TestGPTConfig(t *testing.T) {
@@ -42,6 +42,8 @@ func TestGPTConfig(t *testing.T) {
 			func(c *model.Config) { c.Layers, c.MaxPositions = 3, 8 }},
 		{`"model_type": "gpt2", "activation_function": "gelu_python"`, func(c *model.Config) { c.GELU = model.GELUExact }},
 		{`"model_type": "gpt2", "activation_function": "gelu_accurate"`, func(*model.Config) {}},
+		{`"model_type": "gpt2", "scale_attn_weights": false`, func(c *model.Config) { c.Unscaled = true }},
+		{`"model_type": "gpt2", "scale_attn_weights": true`, func(*model.Config) {}},
 		{`"model_type": "nanogpt", "bias": false`, func(c *model.Config) {
 			c.Family, c.Vocab, c.GELU, c.BOS, c.EOS = "nanogpt", 50304, model.GELUExact, nil, nil
 			c.NormBias, c.QKVBias, c.OutBias, c.MLPBias = false, false, false, false
@@ -62,7 +64,7 @@ func TestGPTConfig(t *testing.T) {
 		`"n_inner": 0`:                   "n_inner 0: must be 1 to",
 		`"layer_norm_epsilon": -1`:       "layer_norm_epsilon -1: must be 0",
 		`"add_cross_attention": true`:    "only decoders",
-		`"scale_attn_weights": false`:    "scale_attn_weights is false",
+		`"scale_attn_weights": 0`:        "scale_attn_weights",
 		`"architectures": ["GPT2Model"]`: "only GPT2LMHeadModel is supported",
 	} {
 		if _, err := ParseConfig([]byte(`{"model_type": "gpt2", ` + keys + "}")); err == nil ||
@@ -135,6 +137,11 @@ func TestGPTFiles(t *testing.T) {
 			if err := Save(dir, c, d, params, SaveOptions{}); err != nil {
 				t.Fatal(err)
 			}
+			again, err := OpenModel(dir)
+			if err != nil || !again.Config.Unscaled || fmt.Sprint(again.Config) != fmt.Sprint(c.Config) {
+				t.Fatalf("%+v was saved as %+v, %v", c.Config, again, err)
+			}
+			defer again.Close()
 			saved, err := OpenSafetensors(filepath.Join(dir, singleName))
 			if err != nil {
 				t.Fatal(err)

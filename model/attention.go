@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"math"
 
 	"restyle/kernels"
@@ -133,14 +134,18 @@ func (l *attention) flops(below bool, context float64) float64 {
 
 // spec returns the model's attention spec without the sequences.
 func (c Config) spec() kernels.AttentionSpec {
-	return kernels.AttentionSpec{Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim, Window: c.Window}
+	s := kernels.AttentionSpec{Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim, Window: c.Window}
+	if c.Unscaled {
+		s.Divisor = 1
+	}
+	return s
 }
 
 // spec returns the attention spec of the layer without the sequences.
 func (l *attention) spec() kernels.AttentionSpec {
 	s := l.cfg.spec()
 	if l.cfg.ByLayer {
-		s.Divisor = math.Sqrt(float64(s.HeadDim)) * float64(l.layer+1)
+		s.Divisor = cmp.Or(s.Divisor, math.Sqrt(float64(s.HeadDim))) * float64(l.layer+1)
 	}
 	return s
 }

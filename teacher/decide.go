@@ -144,7 +144,7 @@ func (d *decider) read(ctx context.Context) error {
 		bad, unreadable := errors.AsType[*dataset.BadRow](err)
 		if unreadable && bad.Skipped {
 			d.sum.Source++
-			d.unfit(dataset.Row{Index: bad.Index}, dataset.Check{ID: unreadableRow, Value: bad.Error()})
+			d.unfit(dataset.Row{Index: bad.Index}, dataset.Check{ID: UnreadableRow, Value: bad.Error()})
 			continue
 		}
 		if err != nil || d.MaxAsked > 0 && d.assigner.rows == d.MaxAsked {
@@ -352,7 +352,9 @@ func (d *decider) settle(t *task) {
 // refused reports a refused attempt to Refuse; attempt 0 is the source row itself.
 func (d *decider) refused(row, attempt int, c dataset.Check) {
 	if _, ok := d.sum.First[c.ID]; !ok {
-		d.sum.First[c.ID] = d.Source.Place(row) + ": " + c.Value
+		if d.sum.First[c.ID] = c.Value; c.ID != UnreadableRow {
+			d.sum.First[c.ID] = d.Source.Place(row) + ": " + c.Value
+		}
 	}
 	if d.Refuse != nil {
 		d.Refuse(row, attempt, c)

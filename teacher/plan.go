@@ -31,7 +31,7 @@ func (r *Run) Plan(ctx context.Context) (Plan, error) {
 		}
 		if bad, ok := errors.AsType[*dataset.BadRow](err); ok && bad.Skipped {
 			plan.Source++
-			plan.Unfit[unreadableRow]++
+			plan.Unfit[UnreadableRow]++
 			continue
 		}
 		if err == nil {

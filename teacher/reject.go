@@ -7,8 +7,9 @@ import (
 	"restyle/dataset"
 )
 
-// unreadableRow is the check that a row of the source fails if it cannot be read.
-const unreadableRow = "S0"
+// UnreadableRow is the check that a row of the source fails if it cannot be read. What it says names the
+// row.
+const UnreadableRow = "S0"
 
 // A rejected row waits for the rows before it.
 type rejected struct {

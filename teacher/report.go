@@ -14,7 +14,7 @@ import (
 
 // checkNames returns the ID of each check and what it requires, in the order of a report.
 func checkNames() [][2]string {
-	names := [][2]string{{unreadableRow, "the source row can be read"}}
+	names := [][2]string{{UnreadableRow, "the source row can be read"}}
 	for _, c := range sourceChecks {
 		names = append(names, [2]string{c.id, c.what})
 	}

@@ -56,7 +56,9 @@ func TestUsage(t *testing.T) {
 		{"ops --op add,warp", cli.Usage, `"warp": must be one of embedding, add,`},
 		{"ops --op", cli.Usage, "flag needs an argument"},
 		{"ops --threads -1", cli.Usage, "--threads -1: must be"},
-		{"ops --threads 5000", cli.Failed, "threads 5000: must be from 1 to 1024"},
+		{"ops --threads 5000", cli.Usage, "threads 5000: must be from 1 to 1024"},
+		{"parity x --threads 1025", cli.Usage, "threads 1025: must be from 1 to 1024"},
+		{"step --threads 1025", cli.Usage, "threads 1025: must be from 1 to 1024"},
 		{"ops --device tpu", cli.Usage, `--device "tpu"`},
 	} {
 		code, stdout, stderr := bench(t, strings.Fields(c.args)...)

@@ -69,11 +69,7 @@ func (o *opsOptions) run(ctx context.Context, args []string, stdout, stderr io.W
 	if code, done := flags.Parse(args); done {
 		return code
 	}
-	err := o.choose()
-	if err == nil && o.threads < 0 {
-		err = fmt.Errorf("--threads %d: must be at least 0", o.threads)
-	}
-	if err = cmp.Or(err, cli.CheckDevice(o.device)); err != nil {
+	if err := cmp.Or(o.choose(), cli.CheckThreads(o.threads), cli.CheckDevice(o.device)); err != nil {
 		fmt.Fprintf(stderr, "bench ops: %v\nsee bench ops -h\n", err)
 		return cli.Usage
 	}

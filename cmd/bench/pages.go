@@ -54,10 +54,7 @@ func (o *pageOptions) checkPage() error {
 	if info, err := os.Stat(o.out); err == nil && !info.IsDir() {
 		return fmt.Errorf("--out %s: not a directory: name another", o.out)
 	}
-	if o.threads < 0 {
-		return fmt.Errorf("--threads %d: must be at least 0", o.threads)
-	}
-	if err := cli.CheckDevice(o.device); err != nil {
+	if err := cmp.Or(cli.CheckThreads(o.threads), cli.CheckDevice(o.device)); err != nil {
 		return err
 	}
 	if o.maxTime <= 0 {

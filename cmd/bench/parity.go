@@ -68,12 +68,10 @@ func runParity(ctx context.Context, args []string, stdout, stderr io.Writer) int
 	switch {
 	case err == nil && len(paths) == 0:
 		err = fmt.Errorf("no path: name the directory of the reference outputs")
-	case err == nil && o.threads < 0:
-		err = fmt.Errorf("--threads %d: must be at least 0", o.threads)
 	case err == nil:
 		_, err = path.Match(o.only, "")
 	}
-	if err = cmp.Or(err, cli.CheckDevice(o.device)); err != nil {
+	if err = cmp.Or(err, cli.CheckThreads(o.threads), cli.CheckDevice(o.device)); err != nil {
 		fmt.Fprintf(stderr, "bench parity: %v\nsee bench parity -h\n", err)
 		return cli.Usage
 	}

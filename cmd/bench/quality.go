@@ -184,8 +184,8 @@ func (o *qualityOptions) resolve(ctx context.Context, given func(flag string) bo
 		return q, fmt.Errorf("--after %d: must be at least 0", o.after)
 	case o.maxTokens < 1:
 		return q, fmt.Errorf("--max-tokens %d: must be at least 1", o.maxTokens)
-	case o.threads < 0:
-		return q, fmt.Errorf("--threads %d: must be at least 0", o.threads)
+	case cli.CheckThreads(o.threads) != nil:
+		return q, cli.CheckThreads(o.threads)
 	case cli.CheckDevice(o.device) != nil:
 		return q, cli.CheckDevice(o.device)
 	case !known:

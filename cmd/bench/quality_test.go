@@ -66,6 +66,7 @@ func TestQualityUsage(t *testing.T) {
 		{"--limit -1", cli.Usage, "--limit -1: must be"},
 		{"--max-tokens 0", cli.Usage, "--max-tokens 0: must be"},
 		{"--threads -2", cli.Usage, "--threads -2: must be"},
+		{"--threads 1025", cli.Usage, "--threads 1025: must be"},
 		{"--dtype fp8", cli.Usage, `"fp8": must be`},
 		{"--json no/such/folder/a.json", cli.Usage, "--json: stat no/such/folder"},
 		{"--json " + bad + " --questions " + bad, cli.Usage, "--questions and --json "},

@@ -34,8 +34,8 @@ built in.
 A shape is sequences per pass x tokens per sequence, and optionally x passes per step. The result is
 a table: tokens per second and milliseconds of the median step, its share of the rate of a bare
 product of large matrices (timed just before), the memory in use, the error of the memory estimate,
-and the energy of the whole card. bench step can have another program time the same steps, and logs
-them alike:
+and the energy of the whole card or of the processors. bench step can have another program time the
+same steps, and logs them alike:
 
   bench step --device cuda --fused both --seconds 3 --beside "python3 docs/bench/step_pytorch.py --mode compile"`
 
@@ -117,7 +117,7 @@ func runStep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return code
 	}
 	lines, err := o.lines()
-	if err = cmp.Or(err, cli.CheckDevice(o.device)); err != nil {
+	if err = cmp.Or(err, cli.CheckThreads(o.threads), cli.CheckDevice(o.device)); err != nil {
 		fmt.Fprintf(stderr, "bench step: %v\nsee bench step -h\n", err)
 		return cli.Usage
 	}
@@ -288,15 +288,15 @@ func (l *stepLine) time(ctx context.Context, o *stepOptions, run *trainer.Run, p
 		targets += p.Targets()
 	}
 	var last trainer.Updated
-	var before kernels.Meters
-	var lasting float64
+	var before, lasting float64
+	var metered bool
 	for i := 0; i < o.warmup+o.steps || lasting < o.seconds; i++ {
 		if ctx.Err() != nil {
 			return r, ctx.Err()
 		}
 		if i == o.warmup {
 			d.Profile() // resets it
-			before, _ = d.Meters()
+			before, metered = d.Energy()
 		}
 		start := time.Now()
 		if last, err = run.Update(passes, float32(1/float64(targets)), 1e-5); err != nil {
@@ -307,8 +307,8 @@ func (l *stepLine) time(ctx context.Context, o *stepOptions, run *trainer.Run, p
 			lasting += took
 		}
 	}
-	if after, metered := d.Meters(); metered && before.Energy > 0 {
-		r.Joules = float64(after.Energy-before.Energy) / 1e3
+	if after, known := d.Energy(); metered && known {
+		r.Joules = max(after-before, 0) // 0: unknown, because a processor's counter started again
 	}
 	r.Loss = last.Loss / float64(targets)
 	r.Memory = int64(d.InUse())

@@ -185,7 +185,7 @@ func (c *chatter) load(ctx context.Context, h *hub.Hub, refs []modelRef) (closeA
 			return closeAll, cli.Usagef("--template: %w", unknown)
 		}
 		if err != nil {
-			return closeAll, fmt.Errorf("--%s %s: %w", ref.label, ref.name, err)
+			return closeAll, fmt.Errorf("--%s: %w", ref.label, err) // which names the model
 		}
 		opened = append(opened, engine.Close)
 		c.sides = append(c.sides, &side{label: ref.label, engine: engine})

@@ -490,6 +490,7 @@ func TestErrors(t *testing.T) {
 		{"max-tokens", cli.Usage, append(tiny, "--max-tokens", "0"), "max-tokens 0"},
 		{"context", cli.Usage, append(tiny, "--context", "1"), "--context 1: must be"},
 		{"threads", cli.Usage, append(tiny, "--threads", "-1"), "--threads -1: must be"},
+		{"too many threads", cli.Usage, append(tiny, "--threads", "1025"), "--threads 1025: must be"},
 		{"dtype", cli.Usage, append(tiny, "--dtype", "int8"), `--dtype "int8"`},
 		{"log", cli.Usage, append(tiny, "--log", "x.jsonl"), "must be the Markdown file"},
 		{"log of another kind", cli.Usage, append(tiny, "--prompt", "a", "--log", "config.json"), "ends in .md"},

@@ -77,6 +77,15 @@ func TestQuantizedModel(t *testing.T) {
 	}
 }
 
+// TestNamedOnce checks that the error about a model that cannot be loaded names it once.
+func TestNamedOnce(t *testing.T) {
+	dir := t.TempDir()
+	o := invoke(t, "", "--tuned", dir, "--only", "tuned", "--device", "cpu", "--prompt", "x", "--log", "")
+	if o.code != cli.Failed || strings.Count(o.stderr, dir) != 1 || !strings.Contains(o.stderr, "--tuned: model: ") {
+		t.Errorf("%v", o)
+	}
+}
+
 // TestNoDriver checks that chat says in one line that there is no GPU.
 func TestNoDriver(t *testing.T) {
 	o := invoke(t, "", "--base", tinyBase, "--only", "base", "--device", "cuda", "--prompt", "x", "--log", "")

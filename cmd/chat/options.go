@@ -141,8 +141,8 @@ func (o *options) check() error {
 		return cli.Usagef("--raw has no place for a system prompt: put it in front of the question")
 	case o.context < 2:
 		return cli.Usagef("--context %d: must be at least 2 tokens", o.context)
-	case o.threads < 0:
-		return cli.Usagef("--threads %d: must be a number of threads, or 0 for GOMAXPROCS", o.threads)
+	case cli.CheckThreads(o.threads) != nil:
+		return cli.CheckThreads(o.threads)
 	case cli.CheckDevice(o.device) != nil:
 		return cli.CheckDevice(o.device)
 	case !known:

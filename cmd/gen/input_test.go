@@ -271,7 +271,9 @@ func TestSkipBad(t *testing.T) {
 			t.Errorf("%d requests before the row was found", now-calls)
 		}
 		o = must(t, cli.Done, append(args, "--skip-bad")...)
-		if !strings.Contains(o.stderr, "  S0          3        0        0  the source row can be read; first: row 3: ") {
+		const first = "dataset: rows.jsonl: line 4: "
+		if !strings.Contains(o.stderr, "  S0          3        0        0  the source row can be read; first: "+first) ||
+			preview && !strings.Contains(o.stdout, "\nrefused by S0: "+first) {
 			t.Error(o)
 		}
 		if preview {

@@ -50,6 +50,10 @@ func (g *gen) showPreview(ctx context.Context, t teacher.Teacher) error {
 		return nil
 	}
 	r.Refuse = func(row, attempt int, c dataset.Check) {
+		if c.ID == teacher.UnreadableRow {
+			fmt.Fprintf(g.stdout, "refused by %s: %s\n", c.ID, c.Value)
+			return
+		}
 		src, at := g.src.Origin(row)
 		fmt.Fprintf(g.stdout, "%s, attempt %d, refused by %s: %s\n", g.place(src.Name, at), attempt, c.ID, c.Value)
 	}

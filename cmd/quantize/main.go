@@ -111,8 +111,10 @@ func (o options) check(paths []string, given func(flag string) bool) error {
 		return cli.Usagef("--weights %q: must be int8 or int4", o.weights)
 	case o.rounding != "gptq" && o.rounding != "nearest":
 		return cli.Usagef("--rounding %q: must be gptq or nearest", o.rounding)
-	case o.text < 1 || o.threads < 0:
-		return cli.Usagef("--text %d, --threads %d: must be at least 1 and 0", o.text, o.threads)
+	case o.text < 1:
+		return cli.Usagef("--text %d: must be at least 1", o.text)
+	case cli.CheckThreads(o.threads) != nil:
+		return cli.CheckThreads(o.threads)
 	case o.weights == "int8" && o.rounding == "gptq" && given("rounding"):
 		return cli.Usagef("--rounding gptq makes 4-bit codes, and --weights int8 are rounded to nearest: leave one out")
 	case !o.calibrates() && given("text"):

@@ -117,6 +117,7 @@ func TestUsage(t *testing.T) {
 		"gptq or nearest":      {"starter", x, "--rounding", "up"},
 		"is not empty":         {"starter", full},
 		"at least 1":           {"starter", x, "--text", "0"},
+		"from 1 to 1024":       {"starter", x, "--threads", "99999"},
 		"gptq makes 4-bit":     {"starter", x, "--weights", "int8", "--rounding", "gptq"},
 		"is for --rounding":    {"starter", x, "--weights", "int8", "--text", "8"},
 		"nothing else":         {"starter", x, "--rounding", "nearest", "--text", "8"},

@@ -167,7 +167,7 @@ func tunedFlag(out string) string {
 	return " --tuned " + cli.ShellQuote(data.DirArg(out))
 }
 
-// logBenchmark adds a row to the benchmark log.
+// logBenchmark adds a row to the benchmark log. Of a resumed run, only a part of the energy would be known.
 func (r *running) logBenchmark(f summary) error {
 	if r.benchmarkLog == "" {
 		return nil
@@ -176,10 +176,15 @@ func (r *running) logBenchmark(f summary) error {
 	if r.fused.String() != "none" {
 		mode = "fused"
 	}
+	joules := 0.0
+	if r.run.From == "" {
+		joules = r.power.watts() * f.Seconds
+	}
 	return report.AppendBenchmark(r.benchmarkLog, report.BenchmarkRow{
 		Time: time.Now(), Mode: mode, Wall: time.Duration(f.Seconds * float64(time.Second)), TotalTokens: f.Tokens,
 		TrainedTokens: f.Targets, PaddedTokens: f.Tokens + f.Padding, PeakMemory: f.PeakMemory, TFLOPS: f.TFLOPS,
-		Device: r.where(), DType: r.flag("dtype"), Model: r.modelName(), Batch: r.config.Batch, Seq: r.config.Seq,
+		Joules: joules, Device: r.where(), DType: r.flag("dtype"), Model: r.modelName(),
+		Batch: r.config.Batch, Seq: r.config.Seq,
 		Accumulate: r.config.Accumulate, Label: r.label, Version: cli.Version(),
 	})
 }

@@ -131,7 +131,7 @@ func (o *options) fields() []trainer.Field {
 			Help: "use fused kernels: all of them (--fused), or a `set` such as --fused=rmsnorm,swiglu or " +
 				"--fused=all,-attention; of " +
 				strings.Join(kernels.FusedOps, ", ")},
-		{Name: "threads", Group: groupDevice, Value: &o.threads, Max: maxThreads,
+		{Name: "threads", Group: groupDevice, Value: &o.threads, Max: cli.MaxThreads,
 			Help: "CPU threads; 0 for GOMAXPROCS. The result does not depend on it"},
 		{Name: "sync", Group: groupDevice, Value: &o.sync,
 			Help: "on a GPU, wait for every kernel, so that an error names the one that failed, and print the time of each at " +
@@ -427,9 +427,6 @@ func (b *bytesFlag) Set(s string) error {
 	*b = bytesFlag(n * unit)
 	return nil
 }
-
-// maxThreads is the kernels' limit on threads.
-const maxThreads = 1024
 
 // threadCount returns the number of threads that the kernels use.
 func (o *options) threadCount() int {

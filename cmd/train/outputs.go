@@ -89,6 +89,7 @@ func (o *outputs) plot(l metricsLine) {
 }
 
 func (o *outputs) phase(p trainer.Phase) {
+	o.power.phase(p, time.Now())
 	if p == trainer.Saving {
 		o.fail(o.events.Sync())
 	}
@@ -106,6 +107,7 @@ func (o *outputs) checkpoint(s trainer.Saved) {
 func (o *outputs) step(s trainer.Step) {
 	now := time.Now()
 	o.gauge.look(now)
+	o.power.step(now)
 	o.beginning.step(now)
 	loss := s.Loss
 	o.plot(metricsLine{Step: s.Step, Loss: &loss, LR: s.LR})

@@ -238,6 +238,7 @@ type running struct {
 	run       *trainer.Run
 	began     time.Time // when job.train began
 	gauge     *gauge
+	power     *wattmeter
 	beginning *beginning
 }
 
@@ -258,7 +259,8 @@ func (j *job) train(ctx context.Context, dir *runDir, from string) (err error) {
 	if err != nil {
 		return err
 	}
-	r := &running{j, dir, run, began, newGauge(j.Device.Meters), &beginning{loaded: time.Now()}}
+	r := &running{j, dir, run, began, newGauge(j.Device.Meters), &wattmeter{read: j.Device.Energy},
+		&beginning{loaded: time.Now()}}
 	defer func() { err = errors.Join(err, run.Close()) }()
 	run.Ended = j.resume && dir.was.Finished
 	if j.config.Samples > 0 {

@@ -72,3 +72,14 @@ func CheckDevice(name string) error {
 	}
 	return Usagef("--device %q: must be auto, cpu, cuda, cuda:N or emulated", name)
 }
+
+// MaxThreads is the kernels' limit on CPU threads.
+const MaxThreads = 1024
+
+// CheckThreads returns an error if n is no number of --threads.
+func CheckThreads(n int) error {
+	if n < 0 || n > MaxThreads {
+		return Usagef("--threads %d: must be from 1 to %d, or 0 for all", n, MaxThreads)
+	}
+	return nil
+}

@@ -181,6 +181,7 @@ var trainerMutants = []mutant{
 		`if from == "" && was.Finished {`, "if false {", "./cmd/train -run Longer"},
 	{"train/batches-of-a-longer-run-begin-at-the-first", "cmd/train/train.go",
 		"r.writeBatches(s.Longer)", "r.writeBatches(0)", "./cmd/train -run Longer"},
+	{"train/joules-of-evaluations", "cmd/train/wattmeter.go", "if !steps {", "if false {", "./cmd/train -run Wattmeter"},
 	{"report/a-damaged-line-ends-the-reading", "trainer/report/metrics.go",
 		"\t\tdamaged++\n", "\t\treturn all, first\n", "./trainer/report"},
 }

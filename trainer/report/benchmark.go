@@ -33,7 +33,7 @@ type BenchmarkRow struct {
 	PaddedTokens  int64         // including padding
 	PeakMemory    int64         // bytes
 	TFLOPS        float64       // 10^12 floating-point operations per second that the model needs
-	PeakShare     float64       // of the device's peak, from 0 to 1
+	PeakShare     float64       // of the device's peak, from 0 to 1; only bench step measures that
 	Joules        float64       // of the device over Wall
 	Device        string        // such as "NVIDIA H200"
 	DType         string        // such as "bf16"

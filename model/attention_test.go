@@ -1,0 +1,58 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"restyle/kernels"
+	"restyle/tensor"
+)
+
+// TestUnscaled checks that scores that are not divided by √HeadDim are those of queries √HeadDim times as long, divided:
+// of a whole sequence and with a cache, fused and not, on the CPU and on a GPU.
+func TestUnscaled(t *testing.T) {
+	for _, fused := range []kernels.Fused{nil, kernels.All()} {
+		for _, dev := range []*kernels.Device{
+			device(t, kernels.Options{Fused: fused}), testGPU(t, kernels.Options{Fused: fused})} {
+			for _, byLayer := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, fused %t, by layer %t", dev.Name(), fused != nil, byLayer), func(t *testing.T) {
+					cfg := shapes["gpt2"]
+					cfg.Dim, cfg.Heads, cfg.KVHeads, cfg.HeadDim, cfg.ByLayer = 48, 3, 3, 16, byLayer
+					long := unscaledLogits(t, dev, cfg, 4) // = √HeadDim
+					cfg.Unscaled = true
+					if off := distance(unscaledLogits(t, dev, cfg, 1), long); off > 1e-6 {
+						t.Errorf("the logits are off by %.2g", off)
+					}
+				})
+			}
+		}
+	}
+}
+
+// unscaledLogits returns the logits of a sequence, whole and with a cache, if queries are multiplied by a factor.
+func unscaledLogits(t *testing.T, dev *kernels.Device, cfg Config, factor float32) (all []float32) {
+	m := open(t, dev, cfg, Options{DType: tensor.F32, MaxTokens: 9})
+	for _, p := range m.Params() {
+		if strings.Contains(p.Name, "attn.c_attn") {
+			w, err := dev.Floats(p.W)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range w[:len(w)/3] {
+				w[i] *= factor
+			}
+			dev.Upload(p.W, w)
+		}
+	}
+	b := sequence(cfg, 4, 9)
+	if err := m.Logits(b, func(_ int, logits []float32) { all = append(all, logits...) }); err != nil {
+		t.Fatal(err)
+	}
+	cache := newCache(t, m, 9)
+	all = append(all, extend(t, m, cache, b.IDs[:6]...)...)
+	for _, id := range b.IDs[6:] {
+		all = append(all, extend(t, m, cache, id)...)
+	}
+	return all
+}
