@@ -65,8 +65,8 @@ func (d *Device) flash(s AttentionSpec, qkv tensor.Tensor) bool {
 		max(flashForward[h].shared(h, 1), flashQueries[h].shared(h, 2), flashKeys[h].sharedKeys(h)) <= d.gpu.MaxShared()
 }
 
-// shared returns the bytes of shared memory of a thread block: a number of tiles of rows of its own, and two of keys and
-// values, or of queries and dy.
+// shared returns the bytes of shared memory of a thread block: a number of tiles of rows of its own, and two of keys
+// and values, or of queries and dy.
 func (c cutting) shared(h headShape, own int) int {
 	return (own*c.rows() + 4*c.columns) * h.dim * h.bytes
 }
