@@ -48,6 +48,7 @@ template <int M, int ALL, int N> inline void add(Sum<M, ALL> &sum, const Sum<M, 
 // addRows adds a·bᵀ to a sum, where b is a tile of N·8 rows.
 template <int M, int N> inline void addRows(Sum<M, N> &sum, const Rows<M> &rows, const char *b) {
 	constexpr int RUN = 4; // steps of a short sum
+	static_assert(STEPS % RUN == 0, "");
 #pragma unroll
 	for (int first = 0; first < STEPS; first += RUN) {
 		Sum<M, N> part = {};
@@ -100,7 +101,7 @@ template <int M, int N> inline void addScores(Sum<M, N> &sum, const Rows<M> &row
 }
 
 // addColumns adds p·b to a sum of DIM columns, where p is a sum of N·8 columns, and b a tile of as many rows. A lane
-// reads four columns of b at once, so column j of the e-th of four 8 is 4·j + e of these 32. A lane has the columns 2t
+// reads four columns of b at once, so of 32 columns, number j of tile e is 4·j + e. A lane has the columns 2t
 // and 2t+1 of p, which are t and t+4 of the product: so are the rows of b.
 template <int M, int N> inline void addColumns(Sum<M, DIM / 8> &sum, const Sum<M, N> &p, const char *b) {
 	const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;

@@ -13,19 +13,19 @@ import (
 const mmaSource = `
 #include "mma.cuh"
 constexpr int LANE = 32;
-extern "C" __global__ void product(float *to, const unsigned *from) { // a in four words a lane, b in two, d in four
+// a is in four words a lane, b in two, d in four
+template <typename F> void product(float *to, const unsigned *from, F multiply) {
 	const unsigned *x = from + 10 * threadIdx.x;
 	const unsigned a[4] = {x[0], x[1], x[2], x[3]}, b[2] = {x[4], x[5]};
 	float d[4] = {__uint_as_float(x[6]), __uint_as_float(x[7]), __uint_as_float(x[8]), __uint_as_float(x[9])};
-	mma(d, a, b);
+	multiply(d, a, b);
 	for (int i = 0; i < 4; i++) to[4 * threadIdx.x + i] = d[i];
 }
+extern "C" __global__ void product_bf16(float *to, const unsigned *from) {
+	product(to, from, [](float(&d)[4], const unsigned(&a)[4], const unsigned(&b)[2]) { mma(d, a, b); });
+}
 extern "C" __global__ void product_tf32(float *to, const unsigned *from) {
-	const unsigned *x = from + 10 * threadIdx.x;
-	const unsigned a[4] = {x[0], x[1], x[2], x[3]}, b[2] = {x[4], x[5]};
-	float d[4] = {__uint_as_float(x[6]), __uint_as_float(x[7]), __uint_as_float(x[8]), __uint_as_float(x[9])};
-	mmaTF32(d, a, b);
-	for (int i = 0; i < 4; i++) to[4 * threadIdx.x + i] = d[i];
+	product(to, from, [](float(&d)[4], const unsigned(&a)[4], const unsigned(&b)[2]) { mmaTF32(d, a, b); });
 }
 extern "C" __global__ void matrices(unsigned *to, const unsigned *from) {
 	extern __shared__ __align__(16) unsigned char shared[];
@@ -58,8 +58,21 @@ extern "C" __global__ void packed(unsigned *to, const float *from) {
 
 func TestMMA(t *testing.T) {
 	t.Setenv("RESTYLE_CACHE", t.TempDir())
-	t.Run("product", mmaProduct)
-	t.Run("product of TF32", mmaProductTF32)
+	t.Run("product", func(t *testing.T) {
+		pair := func(lo, hi float32) uint32 { return math.Float32bits(lo)>>16 | math.Float32bits(hi)&0xFFFF0000 }
+		mmaProduct(t, "product_bf16", 16, func(a, b *[16][16]float32, g, t int) []uint32 {
+			return []uint32{pair(a[g][2*t], a[g][2*t+1]), pair(a[g+8][2*t], a[g+8][2*t+1]),
+				pair(a[g][2*t+8], a[g][2*t+9]), pair(a[g+8][2*t+8], a[g+8][2*t+9]),
+				pair(b[2*t][g], b[2*t+1][g]), pair(b[2*t+8][g], b[2*t+9][g])}
+		})
+	})
+	t.Run("product of TF32", func(t *testing.T) {
+		r := rand.New(rand.NewPCG(3, 4))
+		word := func(x float32) uint32 { return math.Float32bits(x) | r.Uint32N(1<<13) } // whose low bits do not count
+		mmaProduct(t, "product_tf32", 8, func(a, b *[16][16]float32, g, t int) []uint32 {
+			return []uint32{word(a[g][t]), word(a[g+8][t]), word(a[g][t+4]), word(a[g+8][t+4]), word(b[t][g]), word(b[t+4][g])}
+		})
+	})
 	t.Run("matrices", mmaMatrices)
 	t.Run("copies", mmaCopies)
 	t.Run("pack", mmaPack)
@@ -121,72 +134,29 @@ func expect(t *testing.T, got []uint32, err error, want func(i int) uint32) {
 	}
 }
 
-// mmaProduct compares mma with a sum over the matrices that its fragments represent according to PTX. Small whole
-// numbers are not rounded.
-func mmaProduct(t *testing.T) {
+// mmaProduct compares a kernel's product, of a's first depth columns and b's first depth rows, with a sum over the
+// matrices. fragment returns a lane's words of a and b according to PTX. Small whole numbers are not rounded.
+func mmaProduct(t *testing.T, kernel string, depth int, fragment func(a, b *[16][16]float32, g, t int) []uint32) {
 	r := rand.New(rand.NewPCG(1, 2))
-	small := func() float32 { return float32(r.IntN(17) - 8) }
-	var a [16][16]float32
-	var b [16][8]float32
-	var d [16][8]float32
+	var a, b, d [16][16]float32
 	for i := range 16 {
-		for k := range 16 {
-			a[i][k] = small()
-		}
-		for j := range 8 {
-			b[i][j], d[i][j] = small(), small()
+		for j := range 16 {
+			a[i][j], b[i][j], d[i][j] = float32(r.IntN(17)-8), float32(r.IntN(17)-8), float32(r.IntN(17)-8)
 		}
 	}
-	pair := func(lo, hi float32) uint32 { return math.Float32bits(lo)>>16 | math.Float32bits(hi)&0xFFFF0000 }
 	var from []uint32
 	for lane := range 32 {
 		g, t := lane/4, lane%4
-		from = append(from, pair(a[g][2*t], a[g][2*t+1]), pair(a[g+8][2*t], a[g+8][2*t+1]),
-			pair(a[g][2*t+8], a[g][2*t+9]), pair(a[g+8][2*t+8], a[g+8][2*t+9]),
-			pair(b[2*t][g], b[2*t+1][g]), pair(b[2*t+8][g], b[2*t+9][g]))
+		from = append(from, fragment(&a, &b, g, t)...)
 		for _, x := range []float32{d[g][2*t], d[g][2*t+1], d[g+8][2*t], d[g+8][2*t+1]} {
 			from = append(from, math.Float32bits(x))
 		}
 	}
-	got, err := warp(t, "product", from, 128)
+	got, err := warp(t, kernel, from, 128)
 	expect(t, got, err, func(i int) uint32 {
 		row, column := i/4/4+8*(i%4/2), 2*(i/4%4)+i%2
 		sum := d[row][column]
-		for k := range 16 {
-			sum += a[row][k] * b[k][column]
-		}
-		return math.Float32bits(sum)
-	})
-}
-
-// mmaProductTF32 is mmaProduct for TF32. The words' low bits, which do not count, are random.
-func mmaProductTF32(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	small := func() float32 { return float32(r.IntN(17) - 8) }
-	var a [16][8]float32
-	var b [8][8]float32
-	var d [16][8]float32
-	for i := range 16 {
-		for k := range 8 {
-			a[i][k], b[i%8][k], d[i][k] = small(), small(), small()
-		}
-	}
-	word := func(x float32) uint32 { return math.Float32bits(x) | r.Uint32N(1<<13) }
-	var from []uint32
-	for lane := range 32 {
-		g, t := lane/4, lane%4
-		for _, x := range []float32{a[g][t], a[g+8][t], a[g][t+4], a[g+8][t+4], b[t][g], b[t+4][g]} {
-			from = append(from, word(x))
-		}
-		for _, x := range []float32{d[g][2*t], d[g][2*t+1], d[g+8][2*t], d[g+8][2*t+1]} {
-			from = append(from, math.Float32bits(x))
-		}
-	}
-	got, err := warp(t, "product_tf32", from, 128)
-	expect(t, got, err, func(i int) uint32 {
-		row, column := i/4/4+8*(i%4/2), 2*(i/4%4)+i%2
-		sum := d[row][column]
-		for k := range 8 {
+		for k := range depth {
 			sum += a[row][k] * b[k][column]
 		}
 		return math.Float32bits(sum)
