@@ -144,6 +144,9 @@ static void (*const attend_back[CPU_LEVELS])(const cpu_attention *, struct backw
 static void (*const sum_row[CPU_LEVELS])(const cpu_attention *, void *, float *, int64_t, int64_t) = AT_EACH_LEVEL(
 	sum_row);
 
+// level returns the level whose loops the current one takes. Processors with AMX have slow dot products of bf16.
+static int level(void) { return cpu_level() == CPU_AMX ? CPU_AVX512 : cpu_level(); }
+
 struct job {
 	const cpu_attention *a;
 	const int32_t *seqs;
@@ -167,8 +170,8 @@ static void forward_task(void *arg, int64_t lo, int64_t hi) {
 		block_at(&b, a, row, len, (int)(at % a->kv_heads), (blocks - 1 - at / a->kv_heads) * LANES);
 		int64_t from = 0, to = b.position[b.lanes - 1] + 1;
 		if (a->window > 0 && b.position[0] >= a->window) from = (b.position[0] - a->window + 1) / TILE * TILE;
-		attend_keys[cpu_level()](a, &b, &f, from, to);
-		finish_forward[cpu_level()](a, &b, &f);
+		attend_keys[level()](a, &b, &f, from, to);
+		finish_forward[level()](a, &b, &f);
 	}
 }
 
@@ -239,7 +242,7 @@ static void backward_task(void *arg, int64_t lo, int64_t hi) {
 			row = j->seqs[s], len = j->seqs[s + 1] - row, chunks = chunks_of(len);
 		}
 		int64_t chunk = at / a->kv_heads, from = chunk * chunk_of(len), to = from + chunk_of(len);
-		attend_back[cpu_level()](a, &f, row, len, (int)(at % a->kv_heads), from, to < len ? to : len,
+		attend_back[level()](a, &f, row, len, (int)(at % a->kv_heads), from, to < len ? to : len,
 		                         chunks > 1 ? slabs + chunk * slab_of(a, len) : NULL);
 	}
 }
@@ -254,7 +257,7 @@ static void sum_task(void *arg, int64_t lo, int64_t hi) {
 		for (int64_t row = lo > begin ? lo : begin; slabs_of(a, len) > 0 && row < (hi < end ? hi : end); row++) {
 			int64_t at = row - begin, first = a->window > 0 && at >= a->window ? (at - a->window + 1) / chunk_of(len) : 0;
 			for (int64_t h = 0; h < a->heads; h++)
-				sum_row[cpu_level()](a, (void *)row_of(a, &a->dq, row, h),
+				sum_row[level()](a, (void *)row_of(a, &a->dq, row, h),
 				                     slabs + first * slab_of(a, len) + (at * a->heads + h) * padded,
 				                     position_of(a, len, at) / chunk_of(len) - first + 1, slab_of(a, len));
 		}

@@ -3,6 +3,7 @@
 #define RESTYLE_GEMM_H
 
 #include <stdint.h>
+#include <time.h>
 
 #include "tensor.h"
 
@@ -130,5 +131,16 @@ typedef struct {
 
 // gemm_level_for returns the current level's loops for operands of a type.
 const gemm_level *gemm_level_for(dtype type);
+
+// gemm_dots_pay returns whether dot products of bf16 are faster than multiply-adds of fp32. The machine must have the
+// level AVX512BF16.
+int gemm_dots_pay(void);
+
+// gemm_now returns the seconds since some moment.
+static inline double gemm_now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
 
 #endif

@@ -19,3 +19,18 @@ const gemm_level *gemm_level_for(dtype type) {
 	int level = cpu_level();
 	return levels[type != BF16 && level > CPU_AVX512 ? CPU_AVX512 : level];
 }
+
+// Both loops are timed in turns. Only the fastest run of each counts: other programs can make a run slower but not
+// faster, and a run is shorter than they usually leave a core alone. The rates are far from equal where they are known.
+int gemm_dots_pay(void) {
+	double best[2] = {0};
+#if defined(__x86_64__)
+	enum { RUNS = 8, ROUNDS = 2000 };
+	const gemm_level *both[] = {&gemm_avx512, &gemm_avx512bf16};
+	for (int i = 0; i < 2 * RUNS; i++) {
+		double start = gemm_now(), rate = both[i % 2]->peak(ROUNDS) / (gemm_now() - start);
+		if (rate > best[i % 2]) best[i % 2] = rate;
+	}
+#endif
+	return best[1] > best[0];
+}

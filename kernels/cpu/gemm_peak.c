@@ -4,15 +4,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "pool.h"
-
-static double now(void) {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 enum { PER_THREAD = 4 }; // chunks: a thread that is held up leaves its share to the others
 
@@ -32,10 +25,10 @@ double cpu_gemm_peak(dtype type, double seconds) {
 	job j = {.rounds = 10000, .chunks = PER_THREAD * cpu_threads(), .type = type};
 	j.operations = calloc((size_t)j.chunks, sizeof *j.operations);
 	double best = 0;
-	for (double start = now(); best == 0 || now() - start < seconds;) {
-		double t = now(), sum = 0;
+	for (double start = gemm_now(); best == 0 || gemm_now() - start < seconds;) {
+		double t = gemm_now(), sum = 0;
 		cpu_parallel(spin, &j, j.chunks, 1);
-		t = now() - t;
+		t = gemm_now() - t;
 		for (int64_t i = 0; i < j.chunks; i++) sum += j.operations[i];
 		if (sum / t > best) best = sum / t;
 	}
@@ -54,10 +47,10 @@ double cpu_copy_rate(double seconds) {
 	double best = 0;
 	if (j.to && j.from) {
 		memset(j.to, 1, (size_t)j.bytes), memset(j.from, 2, (size_t)j.bytes);
-		for (double start = now(); best == 0 || now() - start < seconds;) {
-			double t = now();
+		for (double start = gemm_now(); best == 0 || gemm_now() - start < seconds;) {
+			double t = gemm_now();
 			cpu_parallel(copy, &j, j.bytes, 1 << 20);
-			t = now() - t;
+			t = gemm_now() - t;
 			if (2 * (double)j.bytes / t > best) best = 2 * (double)j.bytes / t;
 		}
 	}

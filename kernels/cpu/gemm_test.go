@@ -28,6 +28,20 @@ func eachLevel(t *testing.T, f func(t *testing.T)) {
 	}
 }
 
+// TestFastest checks that the level that operations start with is one that the machine has: the best, or the one without
+// dot products of bf16.
+func TestFastest(t *testing.T) {
+	best, fastest := cpu.Best(), cpu.Fastest()
+	if fastest != best && !(best == cpu.AVX512BF16 && fastest == cpu.AVX512) {
+		t.Errorf("the fastest level is %v, the best %v", fastest, best)
+	}
+	for _, name := range []string{"", "best", fastest.String()} {
+		if l, err := cpu.ParseLevel(name); l != fastest || err != nil {
+			t.Errorf("level %q is %v, %v, want %v", name, l, err, fastest)
+		}
+	}
+}
+
 // A fence is memory that starts and ends exactly at inaccessible pages: one byte too far is a fault.
 type fence struct {
 	mem  []byte

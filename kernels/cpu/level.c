@@ -2,6 +2,8 @@
 
 #include <stdatomic.h>
 
+#include "gemm.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -58,7 +60,7 @@ static int find_byte_dots(void) { return 0; }
 #endif
 
 enum { UNKNOWN, NO, YES };
-static _Atomic int best_plus_one, level_plus_one, byte_dots;
+static _Atomic int best_plus_one, fastest_plus_one, level_plus_one, byte_dots;
 
 int cpu_best(void) {
 	int b = atomic_load(&best_plus_one);
@@ -69,9 +71,19 @@ int cpu_best(void) {
 	return b - 1;
 }
 
+int cpu_fastest(void) {
+	int f = atomic_load(&fastest_plus_one);
+	if (f == 0) {
+		int best = cpu_best();
+		f = 1 + (best == CPU_AVX512BF16 && !gemm_dots_pay() ? CPU_AVX512 : best);
+		atomic_store(&fastest_plus_one, f);
+	}
+	return f - 1;
+}
+
 int cpu_level(void) {
 	int l = atomic_load(&level_plus_one);
-	return l == 0 ? cpu_best() : l - 1;
+	return l == 0 ? cpu_fastest() : l - 1;
 }
 
 int cpu_set_level(int level) {
