@@ -32,9 +32,9 @@ import (
 type Options struct {
 	// Threads is the number of threads for operations on the CPU. 0, the default: GOMAXPROCS.
 	Threads int
-	// Level is the CPU's instruction set: portable, neon, avx2, avx512, avx512bf16, amx or best, the fastest that
-	// the machine has. Empty, the default: the value of the environment variable RESTYLE_CPU, or else best. Results differ in
-	// their last bits.
+	// Level is the CPU's instruction set: portable, neon, avx2, avx512, avx512bf16, amx or best, the fastest that the
+	// machine has. Empty, the default: the value of the environment variable RESTYLE_CPU, or else best. Results differ
+	// in their last bits.
 	Level string
 	// Fused is the set of operations that run as one kernel. Default: none, the baseline.
 	Fused Fused

@@ -81,9 +81,9 @@ func ParseLevel(name string) (Level, error) {
 // Best returns the highest level that this machine and its operating system support.
 func Best() Level { return Level(C.cpu_best()) }
 
-// Fastest returns the level that is the fastest here: Best, or AVX512 where that is AVX512BF16 with dot products that are
-// slower than multiply-adds, which is timed when it is first asked. Intel's processors that have AMX, shown to this program
-// or not, compute dot products of bfloat16 at half the rate of float32, AMD's at twice the rate.
+// Fastest returns the level that is the fastest here: Best, or AVX512 where that is AVX512BF16 with dot products that
+// are slower than multiply-adds, which is timed when it is first asked. Intel's processors that have AMX, shown to this
+// program or not, compute dot products of bfloat16 at half the rate of float32, AMD's at twice the rate.
 func Fastest() Level { return Level(C.cpu_fastest()) }
 
 // Levels returns the levels that this machine supports, in ascending order.

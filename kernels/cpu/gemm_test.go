@@ -28,8 +28,8 @@ func eachLevel(t *testing.T, f func(t *testing.T)) {
 	}
 }
 
-// TestFastest checks that the level that operations start with is one that the machine has: the best, or the one without
-// dot products of bf16.
+// TestFastest checks that the level that operations start with is one that the machine has: the best, or the one
+// without dot products of bf16.
 func TestFastest(t *testing.T) {
 	best, fastest := cpu.Best(), cpu.Fastest()
 	if fastest != best && !(best == cpu.AVX512BF16 && fastest == cpu.AVX512) {

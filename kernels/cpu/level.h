@@ -16,9 +16,9 @@ enum {
 // cpu_best returns the highest level that this machine and its operating system support.
 int cpu_best(void);
 
-// cpu_fastest returns the level that is the fastest here: cpu_best(), or AVX512 where that is AVX512BF16 with dot products
-// that are slower than multiply-adds, which is timed when it is first asked. Intel's processors that have AMX, shown to
-// this program or not, compute dot products of bf16 at half the rate of fp32, AMD's at twice the rate.
+// cpu_fastest returns the level that is the fastest here: cpu_best(), or AVX512 where that is AVX512BF16 with dot
+// products that are slower than multiply-adds, which is timed when it is first asked. Intel's processors that have AMX,
+// shown to this program or not, compute dot products of bf16 at half the rate of fp32, AMD's at twice the rate.
 int cpu_fastest(void);
 
 // cpu_level returns the level that operations use: cpu_fastest() unless cpu_set_level has set another.
