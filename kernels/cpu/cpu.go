@@ -1,5 +1,5 @@
 // Package cpu holds the inner loops of the operations on the CPU, in C. Each is compiled for several instruction sets;
-// the program chooses the best that the machine has when it runs. Package kernels says what each operation computes,
+// the program chooses the fastest that the machine has when it runs. Package kernels says what each operation computes,
 // and checks its operands; package cpu checks nothing.
 //
 // No result depends on the number of threads. It may depend, in its last bits, on the level.
