@@ -22,6 +22,10 @@ var Starter []byte
 // StarterName is the name of the embedded base model, which StarterModel opens.
 const StarterName = "starter"
 
+// StarterScope is the line with which commands say what the embedded base model is, and with it every model that was
+// tuned from it.
+const StarterScope = "the embedded model: 6 million parameters; it knows some kinds of small Python tasks and nothing else"
+
 // DirArg returns an argument that means the directory, also if it is called as the embedded model is.
 func DirArg(dir string) string {
 	if dir == StarterName {

@@ -2,6 +2,7 @@ package data
 
 import (
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"strings"
 	"testing"
@@ -27,5 +28,9 @@ func TestStarterModel(t *testing.T) {
 	info, err := fs.Stat(files, "model.safetensors")
 	if err != nil || info.Size() > 12<<20 {
 		t.Errorf("%+v, %v: the repository is to stay small", info, err)
+	}
+	const bytesPerParameter = 2
+	if size := fmt.Sprintf(" %d million parameters", info.Size()/bytesPerParameter/1e6); !strings.Contains(StarterScope, size) {
+		t.Errorf("%q: the model has%s", StarterScope, size)
 	}
 }
