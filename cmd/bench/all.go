@@ -34,8 +34,8 @@ type allOptions struct {
 	moe bool // each of the answers' models has a counterpart
 }
 
-func (o *allOptions) flags(out io.Writer) *cli.Flags {
-	f := cli.New("bench all", aboutAll, out)
+func (o *allOptions) flags(stdout, stderr io.Writer) *cli.Flags {
+	f := cli.New("bench all", aboutAll, stdout, stderr)
 	f.Group("Measurements")
 	f.Add(&o.seconds, "seconds", "at most about this many `seconds` for the timings of an operation or a layer")
 	f.Add(&o.layers, "layers", "the models whose layers are run, as --config of bench layer")
@@ -116,7 +116,7 @@ func runAll(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o := &allOptions{pageOptions: newPageOptions(args), layers: "llama-3.2-1b,llama-2-7b", tokens: "512,1024,2048,4096",
 		answers: "small,llama-3.2-1b", lengths: "32,64,128,256,512,1024,2048,4096",
 		modes: "standard,fused,torch-eager,torch-compile", rows: 576, seconds: 5}
-	if code, done := o.flags(stderr).Parse(args); done {
+	if code, done := o.flags(stdout, stderr).Parse(args); done {
 		return code
 	}
 	if err := o.check(); err != nil {

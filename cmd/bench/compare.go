@@ -23,7 +23,7 @@ that and by more than its noise, or if the second file lacks a row of the first.
 
 func runCompare(_ context.Context, args []string, stdout, stderr io.Writer) int {
 	limit := ""
-	flags := cli.New("bench compare", aboutCompare, stderr)
+	flags := cli.New("bench compare", aboutCompare, stdout, stderr)
 	flags.Group("Gate")
 	flags.Add(&limit, "max-slowdown", "fail if a row is slower by more than this `share`, such as 5% or 0.05")
 	paths, code, done := flags.ParsePaths(args)

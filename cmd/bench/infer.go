@@ -57,8 +57,8 @@ func newInferOptions(args []string) *inferOptions {
 		lengths: "32,64,128,256,512,1024,2048,4096", fused: "both", dtype: "bf16", tokens: 20, warmup: 3}
 }
 
-func (o *inferOptions) flags(out io.Writer) *cli.Flags {
-	f := cli.New("bench infer", aboutInfer, out)
+func (o *inferOptions) flags(stdout, stderr io.Writer) *cli.Flags {
+	f := cli.New("bench infer", aboutInfer, stdout, stderr)
 	f.Group("Measurement")
 	f.Add(&o.config, "config", configHelp)
 	f.Add(&o.moe, "moe", "also time the counterpart of each model with the same active size: of a dense one a mixture of "+
@@ -67,6 +67,7 @@ func (o *inferOptions) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.tokens, "tokens", "timed tokens with the cache at each length; the result is the median")
 	f.Add(&o.warmup, "warmup", "tokens before the timed ones")
 	f.Add(&o.fused, "fused", fusedHelp+"; both for none and all")
+	f.Optional("fused", "all")
 	f.Add(&o.dtype, "dtype", "type of weights and activations, `bf16|fp32`")
 	f.Add(&o.quantize, "quantize", "also time the models with quantized weights: `int8|int8x8|int4`, or several, "+
 		"separated by commas; int8x8 quantizes activations too, on a GPU those of more than eight rows")

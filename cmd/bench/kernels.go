@@ -38,8 +38,8 @@ type kernelOptions struct {
 	list       []*cases.Timing
 }
 
-func (o *kernelOptions) flags(out io.Writer) *cli.Flags {
-	f := cli.New("bench kernels", aboutKernels, out)
+func (o *kernelOptions) flags(stdout, stderr io.Writer) *cli.Flags {
+	f := cli.New("bench kernels", aboutKernels, stdout, stderr)
 	f.Group("Operations")
 	f.Add(&o.op, "op", "only operations whose name has one of these `parts`, separated by commas")
 	o.timing(f)

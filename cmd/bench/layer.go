@@ -49,8 +49,8 @@ func newLayerOptions(args []string) *layerOptions {
 		dtype: "bf16", passes: "forward,training", iterations: 50, seconds: 10}
 }
 
-func (o *layerOptions) flags(out io.Writer) *cli.Flags {
-	f := cli.New("bench layer", aboutLayer, out)
+func (o *layerOptions) flags(stdout, stderr io.Writer) *cli.Flags {
+	f := cli.New("bench layer", aboutLayer, stdout, stderr)
 	f.Group("Measurement")
 	f.Add(&o.config, "config", configHelp)
 	f.Add(&o.tokens, "tokens", "tokens of the sequence, `numbers` separated by commas")

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"restyle/internal/cli"
@@ -67,11 +69,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if command, ok := commands[args[0]]; ok {
 		return command(ctx, args[1:], stdout, stderr)
 	}
+	if args[0] == "help" {
+		args = []string{"-h"}
+	}
 	if strings.HasPrefix(args[0], "-") { // -h, or an unknown flag
-		code, _ := cli.New("bench", about, stderr).Parse(args[:1])
+		code, _ := cli.New("bench", about, stdout, stderr).Parse(args[:1])
 		return code
 	}
-	fmt.Fprintf(stderr, "bench: unknown measurement %q; see bench -h\n", args[0])
+	meant := cli.Nearest(args[0], slices.Sorted(maps.Keys(commands)))
+	if meant != "" {
+		meant = ": did you mean " + meant + "?"
+	}
+	fmt.Fprintf(stderr, "bench: unknown measurement %q%s\nsee bench -h\n", args[0], meant)
 	return cli.Usage
 }
 

@@ -42,8 +42,8 @@ type opsOptions struct {
 	list []*cases.Case
 }
 
-func (o *opsOptions) flags(out io.Writer) *cli.Flags {
-	f := cli.New("bench ops", aboutOps, out)
+func (o *opsOptions) flags(stdout, stderr io.Writer) *cli.Flags {
+	f := cli.New("bench ops", aboutOps, stdout, stderr)
 	f.Group("Operations")
 	f.Add(&o.op, "op", "only these operations, `names` separated by commas; default all: "+strings.Join(cases.Ops(o.list),
 		", "))
@@ -65,7 +65,7 @@ func runOps(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func (o *opsOptions) run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	flags := o.flags(stderr)
+	flags := o.flags(stdout, stderr)
 	if code, done := flags.Parse(args); done {
 		return code
 	}

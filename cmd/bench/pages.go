@@ -74,7 +74,7 @@ func quoted(args []string) string {
 
 // A measurement is a command that measures on a device and writes pages.
 type measurement interface {
-	flags(out io.Writer) *cli.Flags
+	flags(stdout, stderr io.Writer) *cli.Flags
 	check() error // of the flags
 	kernelOptions() kernels.Options
 	measure(ctx context.Context, s *session, d *kernels.Device) error
@@ -83,7 +83,7 @@ type measurement interface {
 // runMeasurement runs the measurement of a name and returns the exit code. o has its flags for pages.
 func runMeasurement(ctx context.Context, name string, m measurement, o *pageOptions, args []string,
 	stdout, stderr io.Writer) int {
-	if code, done := m.flags(stderr).Parse(args); done {
+	if code, done := m.flags(stdout, stderr).Parse(args); done {
 		return code
 	}
 	if err := cmp.Or(o.checkPage(), m.check()); err != nil {
@@ -222,8 +222,8 @@ bench page writes the pages, pictures and CSV files of a directory again, from i
 
   bench page docs/bench/mine`
 
-func runPage(ctx context.Context, args []string, _, stderr io.Writer) int {
-	flags := cli.New("bench page", aboutPage, stderr)
+func runPage(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := cli.New("bench page", aboutPage, stdout, stderr)
 	dirs, code, done := flags.ParsePaths(args)
 	if done {
 		return code

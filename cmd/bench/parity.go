@@ -37,8 +37,8 @@ type parityOptions struct {
 	threads int
 }
 
-func (o *parityOptions) flags(out io.Writer) *cli.Flags {
-	f := cli.New("bench parity", aboutParity, out)
+func (o *parityOptions) flags(stdout, stderr io.Writer) *cli.Flags {
+	f := cli.New("bench parity", aboutParity, stdout, stderr)
 	f.Group("Comparison")
 	f.Add(&o.only, "only", "only directories whose path, or its last element, matches this `pattern`, such as 'qwen*' "+
 		"or golden/chat")
@@ -59,7 +59,7 @@ func (o *parityOptions) flags(out io.Writer) *cli.Flags {
 
 func runParity(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o := &parityOptions{fused: "both", device: "cpu"}
-	flags := o.flags(stderr)
+	flags := o.flags(stdout, stderr)
 	paths, code, done := flags.ParsePaths(args)
 	if done {
 		return code

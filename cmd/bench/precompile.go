@@ -42,8 +42,8 @@ type precompileOptions struct {
 	archs string
 }
 
-func (o *precompileOptions) flags(out io.Writer) *cli.Flags {
-	f := cli.New("bench precompile", aboutPrecompile, out)
+func (o *precompileOptions) flags(stdout, stderr io.Writer) *cli.Flags {
+	f := cli.New("bench precompile", aboutPrecompile, stdout, stderr)
 	f.Group("Kernels")
 	f.Add(&o.archs, "arch", "GPU `architectures`, separated by commas: sm_80, sm_86, sm_89, sm_90a, sm_100a, "+
 		"sm_120a and others")
@@ -60,7 +60,7 @@ func defaultShapes(positions int) string {
 func runPrecompile(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o := &precompileOptions{stepOptions: newStepOptions()}
 	o.shapes, o.fused = defaultShapes(1<<20), "both"
-	flags := o.flags(stderr)
+	flags := o.flags(stdout, stderr)
 	if code, done := flags.Parse(args); done {
 		return code
 	}

@@ -65,8 +65,8 @@ type qualityOptions struct {
 	json, answers, markdown string
 }
 
-func (o *qualityOptions) flags(out io.Writer) *cli.Flags {
-	f := cli.New("bench quality", aboutQuality, out)
+func (o *qualityOptions) flags(stdout, stderr io.Writer) *cli.Flags {
+	f := cli.New("bench quality", aboutQuality, stdout, stderr)
 	f.Group("Models")
 	f.Add(&o.base, "base", "base model: starter, a `directory` or a hub id, owner/name or owner/name@revision; default: "+
 		"the "+
@@ -107,7 +107,7 @@ func (o *qualityOptions) flags(out io.Writer) *cli.Flags {
 func runQuality(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o := &qualityOptions{tuned: "out", maxTokens: 320, python: "python3", style: voice.Default, device: "auto",
 		dtype: "auto"}
-	flags := o.flags(stderr)
+	flags := o.flags(stdout, stderr)
 	if code, done := flags.Parse(args); done {
 		return code
 	}
@@ -278,8 +278,8 @@ func (o *qualityOptions) models(ctx context.Context) ([]quality.Model, error) {
 }
 
 func noTuned(dir string) error {
-	return fmt.Errorf("there is no tuned model in %s: make one with go run ./cmd/train, or name the models with --base "+
-		"and --tuned, or ask only a base model, such as the embedded one: --base starter --only base", dir)
+	return fmt.Errorf("there is no tuned model in %s: make one with %s, or name the models with --base "+
+		"and --tuned, or ask only a base model, such as the embedded one: --base starter --only base", dir, cli.Command("train"))
 }
 
 // read returns the questions, at most --limit of each group.

@@ -58,8 +58,8 @@ func newStepOptions() stepOptions {
 	return o
 }
 
-func (o *stepOptions) flags(out io.Writer) *cli.Flags {
-	f := cli.New("bench step", aboutStep, out)
+func (o *stepOptions) flags(stdout, stderr io.Writer) *cli.Flags {
+	f := cli.New("bench step", aboutStep, stdout, stderr)
 	f.Group("Step")
 	f.Add(&o.shapes, "shapes", "the `shapes`, separated by commas")
 	o.modelFlags(f)
@@ -93,6 +93,7 @@ func (o *stepOptions) flags(out io.Writer) *cli.Flags {
 func (o *stepOptions) modelFlags(f *cli.Flags) {
 	f.Add(&o.config, "config", strings.Replace(configHelp, "`models`, separated by commas: each a", "`model`: a", 1))
 	f.Add(&o.fused, "fused", fusedHelp+"; both for none and all")
+	f.Optional("fused", "all")
 	for _, x := range o.settings.Fields() {
 		switch x.Name {
 		case "train-only", "recompute", "dtype", "optimizer", "master", "gradients":
@@ -112,7 +113,7 @@ const (
 func runStep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o := newStepOptions()
 	o.shapes, o.fused = "1x512x4", "all"
-	flags := o.flags(stderr)
+	flags := o.flags(stdout, stderr)
 	if code, done := flags.Parse(args); done {
 		return code
 	}

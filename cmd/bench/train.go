@@ -58,8 +58,8 @@ func newTrainOptions(args []string) *trainOptions {
 	return o
 }
 
-func (o *trainOptions) flags(out io.Writer) *cli.Flags {
-	f := cli.New("bench train", aboutTrain, out)
+func (o *trainOptions) flags(stdout, stderr io.Writer) *cli.Flags {
+	f := cli.New("bench train", aboutTrain, stdout, stderr)
 	f.Group("Training")
 	f.Add(&o.modes, "modes", "`modes`, separated by commas: standard, fused, torch-eager, torch-compile")
 	f.Add(&o.model, "model", "the model to fine-tune, a `directory`, hub id or "+data.StarterName)
@@ -80,7 +80,7 @@ func (o *trainOptions) flags(out io.Writer) *cli.Flags {
 
 func runTrain(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o := newTrainOptions(append([]string{"train"}, args...))
-	if code, done := o.flags(stderr).Parse(args); done {
+	if code, done := o.flags(stdout, stderr).Parse(args); done {
 		return code
 	}
 	if err := cmp.Or(o.checkPage(), o.check()); err != nil {

@@ -235,7 +235,7 @@ func TestTrainRefuses(t *testing.T) {
 func TestTrainDecisive(t *testing.T) {
 	of := func(args ...string) string {
 		o := newTrainOptions(nil)
-		if code, done := o.flags(io.Discard).Parse(args); done {
+		if code, done := o.flags(io.Discard, io.Discard).Parse(args); done {
 			t.Fatal(args, code)
 		}
 		return o.decisive()

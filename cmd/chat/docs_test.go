@@ -22,7 +22,7 @@ func TestDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	var flags, commands bytes.Buffer
-	if code, done := defaults().flags(&flags).Parse([]string{"-h"}); code != 0 || !done {
+	if code, done := defaults().flags(&flags, &flags).Parse([]string{"-h"}); code != 0 || !done {
 		t.Fatalf("-h: %d", code)
 	}
 	if err := (&chatter{notes: &commands}).help(t.Context(), ""); err != nil {

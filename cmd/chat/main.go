@@ -28,7 +28,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return cli.Usage
 	}
 	o := defaults()
-	flags := o.flags(notes)
+	flags := o.flags(stdout, notes)
 	if code, done := flags.Parse(args); done {
 		return code
 	}

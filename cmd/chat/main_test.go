@@ -496,9 +496,9 @@ func TestErrors(t *testing.T) {
 		{"log of another kind", cli.Usage, append(tiny, "--prompt", "a", "--log", "config.json"), "ends in .md"},
 		{"record in a file", cli.Failed, append(tiny, "--prompt", "a", "--log", filepath.Join(dir, "diary.md")),
 			"is not a log of chat"},
-		{"no tuned model", cli.Failed, []string{"--base", tinyBase, "--tuned", "none-here"}, "go run ./cmd/train"},
+		{"no tuned model", cli.Failed, []string{"--base", tinyBase, "--tuned", "none-here"}, "make one with go run"},
 		{"no tuned model in a path", cli.Failed, []string{"--base", tinyBase, "--tuned", "./runs/none"},
-			"go run ./cmd/train"},
+			"make one with go run"},
 		{"no tuned model that names a base", cli.Failed, []string{"--tuned", "none-here", "--only", "base"},
 			"--base starter --only base"},
 		{"no base model", cli.Usage, []string{"--tuned", tinyTuned, "--log", ""}, "set --base"},
@@ -610,7 +610,7 @@ func TestHelpFlag(t *testing.T) {
 	for _, name := range []string{"--base", "--tuned", "--only", "--raw", "--prompt ", "--prompts", "--system",
 		"--max-tokens", "--temperature", "--top-p", "--top-k", "--min-p",
 		"--repetition-penalty", "--seed", "--device", "--threads", "--log"} {
-		at := strings.Index(o.stderr, "\n  "+name)
+		at := strings.Index(o.stdout, "\n  "+name)
 		if at < 0 {
 			t.Errorf("%s is not in the help", name)
 		}
@@ -618,7 +618,7 @@ func TestHelpFlag(t *testing.T) {
 	}
 	for _, value := range []string{"default 256", "default 0.8", "default 0.9", "default raw_comparison_log.md",
 		"default out", "default 1"} {
-		if !strings.Contains(strings.Join(strings.Fields(o.stderr), " "), value) {
+		if !strings.Contains(strings.Join(strings.Fields(o.stdout), " "), value) {
 			t.Errorf("%q is not in the help", value)
 		}
 	}

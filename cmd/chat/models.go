@@ -26,8 +26,8 @@ func (c *chatter) models(ctx context.Context, h *hub.Hub) ([]modelRef, error) {
 	known := c.tuned == data.StarterName || err == nil && strings.Contains(c.tuned, "/")
 	if (c.only != baseLabel || c.base == "") && !known {
 		if _, err := os.Stat(c.tuned); err != nil {
-			return nil, fmt.Errorf("there is no tuned model in %s: make one with go run ./cmd/train, or ask only a base "+
-				"model, such as the embedded one: --base starter --only base", c.tuned)
+			return nil, fmt.Errorf("there is no tuned model in %s: make one with %s, or ask only a base model, "+
+				"such as the embedded one: --base starter --only base", c.tuned, cli.Command("train"))
 		}
 	}
 	if c.only != baseLabel && unfinished(c.tuned) {

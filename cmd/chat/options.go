@@ -74,8 +74,8 @@ func defaults() *options {
 	}
 }
 
-func (o *options) flags(out io.Writer) *cli.Flags {
-	f := cli.New("chat", about, out)
+func (o *options) flags(stdout, stderr io.Writer) *cli.Flags {
+	f := cli.New("chat", about, stdout, stderr)
 	f.Group("Models")
 	f.Add(&o.base, "base", "base model: a `directory`, a hub id (owner/name or owner/name@revision), or starter, the "+
 		"embedded one; if empty, the base model that the tuned model's card names")

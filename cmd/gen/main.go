@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	stdout, stderr = cli.CleanWriter(stdout), cli.CleanWriter(status)
 	log.SetOutput(stderr) // net/http logs what servers sent
 	o := defaults()
-	flags := o.flags(stderr)
+	flags := o.flags(stdout, stderr)
 	if code, done := flags.Parse(args); done {
 		return code
 	}

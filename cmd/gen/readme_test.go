@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "rewrite the parts of README.md and docs
 // TestReadme checks that README.md and docs/gen.md quote the rows of the dataset and the help text as they are.
 func TestReadme(t *testing.T) {
 	var help bytes.Buffer
-	if code, done := defaults().flags(&help).Parse([]string{"-h"}); code != 0 || !done {
+	if code, done := defaults().flags(&help, &help).Parse([]string{"-h"}); code != 0 || !done {
 		t.Fatalf("-h: %d", code)
 	}
 	for _, c := range []struct{ path, part, body string }{

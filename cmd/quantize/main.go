@@ -27,8 +27,8 @@ const about = `
 quantize IN OUT writes a copy of a model whose linear layers have weights in 8 or 4 bits. chat, bench
 and train open it like any other model. IN is a directory, a hub id, or starter, the embedded model.
 
-  go run ./cmd/quantize starter out-int4
-  go run ./cmd/quantize starter out-int4 --quality    what it costs in answers, too
+  quantize starter out-int4
+  quantize starter out-int4 --quality    what it costs in answers, too
 
 The head, and an embedding that is tied to it, get 8 bits. An embedding that is not tied, norms,
 biases, learned positions, and the routers of a mixture keep their type. The weights of experts are
@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return cli.Usage
 	}
 	o := options{weights: "int4", rounding: "gptq", text: 128}
-	f := cli.New("quantize", about, notes)
+	f := cli.New("quantize", about, stdout, notes)
 	f.Group("Weights")
 	f.Add(&o.weights, "weights", "weights of the linear layers in the model's layers, `int8|int4`")
 	f.Add(&o.rounding, "rounding", "how weights become 4-bit codes, `gptq|nearest`: gptq compensates errors by what a "+
@@ -182,7 +182,7 @@ func (o options) quantize(ctx context.Context, in, out string, stdout io.Writer,
 		err = fmt.Errorf("%s is complete, but could not be measured: %w", out, err)
 	}
 	err = errors.Join(err, c.print(stdout))
-	fmt.Fprintf(stdout, "try it: go run ./cmd/chat --tuned %s --only tuned\n", cli.ShellQuote(data.DirArg(out)))
+	fmt.Fprintf(stdout, "try it: %s --tuned %s --only tuned\n", cli.Command("chat"), cli.ShellQuote(data.DirArg(out)))
 	if stop {
 		return &stopped{out}
 	}

@@ -62,12 +62,15 @@ func Text(err error) string {
 // Flags is a flag set whose help keeps the order and the groups in which flags were added.
 type Flags struct {
 	*flag.FlagSet
-	usage  func()
-	groups []group
-	first  group             // shown before the others
-	env    map[string]string // flag -> environment variable
-	byEnv  map[string]bool   // flags whose value an environment variable gave
-	empty  map[string]bool   // flags that may be given as ""
+	stdout, stderr io.Writer
+	about          string
+	groups         []group
+	first          group                    // shown before the others
+	env            map[string]string        // flag -> environment variable
+	byEnv          map[string]bool          // flags whose value an environment variable gave
+	empty          map[string]bool          // flags that may be given as ""
+	optional       map[string]string        // the value of flags that may be given without one
+	defaults       func() map[string]string // see Defaults
 }
 
 type group struct {
@@ -75,23 +78,10 @@ type group struct {
 	names []string
 }
 
-// New returns an empty flag set. The help goes to out and starts with about.
-func New(name, about string, out io.Writer) *Flags {
-	f := &Flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError), env: map[string]string{}, byEnv: map[string]bool{},
-		empty: map[string]bool{}}
-	f.SetOutput(out)
-	f.FlagSet.Usage = func() {} // Parse prints one line about a mistake; -h prints the help
-	f.usage = func() {
-		fmt.Fprintf(out, "%s\n", strings.TrimSpace(about))
-		f.groupHelp(out, f.first)
-		for _, g := range f.groups {
-			g.names = slices.DeleteFunc(slices.Clone(g.names), func(name string) bool {
-				return slices.Contains(f.first.names, name)
-			})
-			f.groupHelp(out, g)
-		}
-	}
-	return f
+// New returns an empty flag set. The help goes to stdout and starts with about; messages about mistakes go to stderr.
+func New(name, about string, stdout, stderr io.Writer) *Flags {
+	return &Flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError), stdout: stdout, stderr: stderr, about: about,
+		env: map[string]string{}, byEnv: map[string]bool{}, empty: map[string]bool{}, optional: map[string]string{}}
 }
 
 // Group starts a group of flags.
@@ -138,51 +128,6 @@ func (f *Flags) MayBeEmpty(names ...string) {
 	}
 }
 
-// Parse reads the arguments and then the environment. If done is true, the command should exit with code; Parse has
-// already printed any error.
-func (f *Flags) Parse(args []string) (code int, done bool) {
-	out := f.Output()
-	f.SetOutput(io.Discard) // the flag package would print the error without the command's name
-	err := f.FlagSet.Parse(args)
-	f.SetOutput(out)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		f.usage()
-		return Done, true
-	case err != nil:
-		fmt.Fprintf(out, "%s: %v\nsee %s -h\n", f.Name(), err, f.Name())
-		return Usage, true
-	}
-	if f.NArg() > 0 {
-		fmt.Fprintf(f.Output(), "%s: unexpected argument %q: flags come as --name value; see %s -h\n", f.Name(), f.Arg(0),
-			f.Name())
-		return Usage, true
-	}
-	given, empty := map[string]bool{}, ""
-	f.Visit(func(fl *flag.Flag) {
-		given[fl.Name] = true
-		if g, ok := fl.Value.(flag.Getter); ok && !f.empty[fl.Name] {
-			if text, ok := g.Get().(string); ok && strings.TrimSpace(text) == "" {
-				empty = fl.Name
-			}
-		}
-	})
-	if empty != "" {
-		fmt.Fprintf(f.Output(), "%s: --%s is empty: give its value, or leave it out\n", f.Name(), empty)
-		return Usage, true
-	}
-	for name, variable := range f.env {
-		if value := os.Getenv(variable); strings.TrimSpace(value) != "" && !given[name] {
-			if err := f.Set(name, value); err != nil {
-				fmt.Fprintf(f.Output(), "%s: the environment variable %s does not fit --%s: %v\n", f.Name(), variable, name, err)
-				return Usage, true
-			}
-			f.byEnv[name] = true
-		}
-	}
-	return Done, false
-}
-
 // ByEnv reports whether an environment variable set a flag.
 func (f *Flags) ByEnv(name string) bool { return f.byEnv[name] }
 
@@ -190,6 +135,31 @@ func (f *Flags) ByEnv(name string) bool { return f.byEnv[name] }
 func (f *Flags) Given(name string) (given bool) {
 	f.Visit(func(fl *flag.Flag) { given = given || fl.Name == name })
 	return given
+}
+
+// Optional lets a flag have no value: --name then means --name=value. As the value of such a flag counts the next
+// argument, too, unless it begins with a hyphen.
+func (f *Flags) Optional(name, value string) { f.optional[name] = value }
+
+// Defaults sets a function that returns the defaults of flags, as the help shows them, if they depend on other flags.
+// It is called after all arguments are read.
+func (f *Flags) Defaults(of func() map[string]string) { f.defaults = of }
+
+// printHelp prints the help.
+func (f *Flags) printHelp() {
+	if f.defaults != nil {
+		for name, text := range f.defaults() {
+			f.Lookup(name).DefValue = text
+		}
+	}
+	fmt.Fprintf(f.stdout, "%s\n", strings.TrimSpace(f.about))
+	f.groupHelp(f.stdout, f.first)
+	for _, g := range f.groups {
+		g.names = slices.DeleteFunc(slices.Clone(g.names), func(name string) bool {
+			return slices.Contains(f.first.names, name)
+		})
+		f.groupHelp(f.stdout, g)
+	}
 }
 
 func (f *Flags) groupHelp(out io.Writer, g group) {
@@ -204,6 +174,9 @@ func (f *Flags) groupHelp(out io.Writer, g group) {
 
 func (f *Flags) help(out io.Writer, fl *flag.Flag) {
 	kind, usage := flag.UnquoteUsage(fl)
+	if _, optional := f.optional[fl.Name]; optional {
+		kind = "[" + kind + "]"
+	}
 	if kind != "" {
 		kind = " " + kind
 	}

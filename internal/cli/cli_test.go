@@ -13,7 +13,7 @@ import (
 
 func sample(out *bytes.Buffer) (*Flags, *int, *List, *time.Duration) {
 	rows, urls, wait := 576, List{}, time.Minute
-	f := New("tool", "\ntool does it.\n", out)
+	f := New("tool", "\ntool does it.\n", out, out)
 	f.Group("First")
 	f.Add(&rows, "rows", "how many `N`")
 	f.Group("Second")
@@ -41,10 +41,10 @@ func TestParse(t *testing.T) {
 		{"environment", nil, "http://a, http://b", Done, false, "", "[http://a http://b]"},
 		{"flag wins", []string{"--base-url", "http://c"}, "http://a", Done, false, "", "[http://c]"},
 		{"repeated", []string{"--base-url", "http://c", "-base-url=http://d"}, "", Done, false, "", "[http://c http://d]"},
-		{"unknown flag", []string{"--row"}, "", Usage, true, "tool: flag provided but not defined: -row", "[]"},
-		{"bad value", []string{"--rows", "many"}, "", Usage, true, `invalid value "many" for flag -rows`, "[]"},
+		{"unknown flag", []string{"--row"}, "", Usage, true, "tool: there is no flag --row; did you mean --rows?\nsee tool -h", "[]"},
+		{"bad value", []string{"--rows", "many"}, "", Usage, true, `tool: --rows "many": must be a whole number`, "[]"},
 		{"argument", []string{"out.json"}, "", Usage, true, `unexpected argument "out.json"`, "[]"},
-		{"empty list", []string{"--base-url", " ,"}, "", Usage, true, "flag -base-url: it is empty", "[]"},
+		{"empty list", []string{"--base-url", " ,"}, "", Usage, true, `--base-url " ,": it is empty`, "[]"},
 		{"empty text", []string{"--name", " "}, "", Usage, true, "tool: --name is empty", "[]"},
 		{"text that may be empty", []string{"--note="}, "", Done, false, "", "[]"},
 		{"blank environment", nil, " ", Done, false, "", "[]"},
