@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -84,8 +83,8 @@ func defaults() *options {
 	}
 }
 
-func (o *options) flags(out io.Writer) *cli.Flags {
-	f := cli.New("gen", about, out)
+func (o *options) flags(stdout, stderr io.Writer) *cli.Flags {
+	f := cli.New("gen", about, stdout, stderr)
 	f.Group("Input")
 	f.Add(&o.sources, "source", "dataset to rewrite: a parquet, JSON, JSONL, CSV or TSV `file` of questions and answers "+
 		"or of chat messages, a Hugging Face hub dataset as owner/name or owner/name@revision, or starter, the embedded "+
@@ -93,8 +92,8 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.split, "split", "split of the hub datasets")
 	f.Add(&o.columns, "columns", "names of the columns, as `instruction=A,input=B,output=C`; needed only if gen does "+
 		"not recognize them")
-	f.Add(&o.rows, "rows", "rows to make; 0 for all that the source has. The built-in rewriter, which costs nothing, "+
-		"makes "+strconv.Itoa(builtinRows)+" if this is not given")
+	f.Add(&o.rows, "rows", "rows to make; 0 for all that the source has. The built-in rewriter costs nothing")
+	f.Lookup("rows").DefValue = fmt.Sprintf("%d with the built-in rewriter, %d with a server", builtinRows, o.rows)
 	f.Add(&o.sample, "sample", "use only `N` rows of the source, drawn by --seed, in the source's order. gen makes all "+
 		"of them that pass the checks, or as many as --rows says if it is given too")
 	f.Add(&o.skipBad, "skip-bad", "skip rows that cannot be read, such as a line that is not JSON, and list them among "+

@@ -20,6 +20,7 @@ import (
 	"restyle/hf"
 	"restyle/hf/hub"
 	"restyle/infer"
+	"restyle/internal/cli"
 	"restyle/internal/disk"
 	"restyle/tokenizer"
 )
@@ -44,16 +45,15 @@ const endOfText, turnStart, turnEnd = "<|endoftext|>", "<|im_start|>", "<|im_end
 
 // newModel returns a new model: the given config, and a tokenizer that is given or made from the data.
 func (t *train) newModel(ctx context.Context) (*hf.Checkpoint, error) {
-	path := t.fromScratch
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		path = filepath.Join(path, "config.json")
-	}
-	config, err := fs.ReadFile(hf.DirFS(filepath.Dir(path)), filepath.Base(path))
+	config, err := readShape(t.fromScratch)
 	if err != nil {
-		return nil, fmt.Errorf("--from-scratch: %w: give a config.json, or its directory", err)
+		return nil, err
 	}
 	files := map[string][]byte{"config.json": config}
-	where, given := filepath.Dir(path), false
+	where, given := t.fromScratch, false
+	if info, err := os.Stat(where); err == nil && !info.IsDir() {
+		where = filepath.Dir(where)
+	}
 	if t.tokenizer != "" {
 		if where, given = t.tokenizer, true; filepath.Ext(where) == ".json" {
 			where = filepath.Dir(where)
@@ -273,7 +273,7 @@ func (t *train) readData(ctx context.Context, codec infer.Codec) (*training.Set,
 		s, err := training.Load(ctx, of.spec, t.sourceOptions(of), e)
 		if err != nil {
 			if len(t.data.Files) == 0 && errors.Is(err, fs.ErrNotExist) {
-				err = fmt.Errorf("%w: make it with go run ./cmd/gen, or name another dataset with --data", err)
+				err = fmt.Errorf("%w: make it with %s, or name another dataset with --data", err, cli.Command("gen"))
 			}
 			return nil, nil, err
 		}

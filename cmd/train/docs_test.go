@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "write the part of docs/train.md that fo
 func TestDocs(t *testing.T) {
 	const path, begin, end = "../../docs/train.md", "<!-- flags -->\n", "<!-- /flags -->\n"
 	var help bytes.Buffer
-	_, flags := newOptions(&help)
+	_, flags := newOptions(&help, &help)
 	if code, done := flags.Parse([]string{"-h"}); code != 0 || !done {
 		t.Fatalf("-h: %d", code)
 	}

@@ -87,13 +87,13 @@ func (r *running) report(res trainer.Result, f summary) {
 	if held := r.gauge.held(); held != "" {
 		r.note("%s", held)
 	}
-	switch flag := tunedFlag(r.out); {
+	switch flag, chat := tunedFlag(r.out), cli.Command("chat"); {
 	case r.fromScratch == "":
-		r.note("ask it: go run ./cmd/chat%s", flag)
+		r.note("ask it: %s%s", chat, flag)
 	case r.onlyText:
-		r.note("have it continue a text: go run ./cmd/chat%s --only tuned --raw --prompt TEXT", flag)
+		r.note("have it continue a text: %s%s --only tuned --raw --prompt TEXT", chat, flag)
 	default:
-		r.note("ask it: go run ./cmd/chat%s --only tuned", flag)
+		r.note("ask it: %s%s --only tuned", chat, flag)
 	}
 }
 

@@ -48,7 +48,7 @@ func TestColumnsOfData(t *testing.T) {
 		{"--columns=", "", "it is empty"},
 	} {
 		var said bytes.Buffer
-		o, flags := newOptions(&said)
+		o, flags := newOptions(&said, &said)
 		code, done := flags.Parse(strings.Fields(c.args))
 		if c.err != "" {
 			if code != cli.Usage || !done || !strings.Contains(said.String(), c.err) {

@@ -29,7 +29,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, watch fun
 	if _, ok := cli.LoadEnv("train", stderr); !ok {
 		return cli.Usage
 	}
-	o, flags := newOptions(stderr)
+	o, flags := newOptions(stdout, stderr)
 	if code, done := flags.Parse(args); done {
 		return code
 	}

@@ -430,8 +430,8 @@ func TestRefused(t *testing.T) {
 		"an optimiser":         {cli.Usage, small(t, out, "--optimizer", "sgd"), "must be adamw8bit or adamw"},
 		"a preset":             {cli.Usage, small(t, out, "--preset", "huge"), "must be one of 8gb"},
 		"an empty data": {cli.Usage, []string{"--data", "x.json", "--data", "", "--out", out},
-			"-data: it is empty"},
-		"an empty text":          {cli.Usage, []string{"--text=", "--out", out}, "flag -text: it is empty"},
+			`--data "": it is empty`},
+		"an empty text":          {cli.Usage, []string{"--text=", "--out", out}, `--text "": it is empty`},
 		"an empty model":         {cli.Usage, small(t, out, "--model", " "), "--model is empty"},
 		"an empty out":           {cli.Usage, small(t, "", "--seq", "64"), "--out is empty"},
 		"an empty fused":         {cli.Usage, small(t, out, "--fused="), "it is empty"},
@@ -496,8 +496,8 @@ func TestLooks(t *testing.T) {
 	if o := must(t, cli.Done, "--version"); !strings.HasPrefix(o.stdout, "train ") {
 		t.Error(o)
 	}
-	if o := must(t, cli.Done, "-h"); !strings.Contains(o.stderr, "--accumulate") ||
-		!strings.Contains(o.stderr, "default 2e-05") {
+	if o := must(t, cli.Done, "-h"); !strings.Contains(o.stdout, "--accumulate") ||
+		!strings.Contains(o.stdout, "default 3.5e-4 for starter, 2e-05 for other models") {
 		t.Error(o)
 	}
 	if _, err := os.Stat(out); err == nil {

@@ -33,8 +33,8 @@ train fine-tunes a model on a dataset of questions and answers.
   train --fused --model meta-llama/Llama-3.2-1B-Instruct            a real one, from the Hugging Face hub
   train --from-scratch config.json --text shakespeare.txt           a new one
 
-The result is in out/, in the Hugging Face layout; go run ./cmd/chat asks it. Ctrl-C finishes the step and saves, and
---resume continues, bit for bit as if nothing had happened, also after a kill. train prints settings and memory before
+The result is in out/, in the Hugging Face layout; chat asks it. Ctrl-C finishes the step and saves, and --resume
+continues, bit for bit as if nothing had happened, also after a kill. train prints settings and memory before
 it allocates any; --dry-run stops there.`
 
 // options are the values of the flags.
@@ -128,8 +128,7 @@ func (o *options) fields() []trainer.Field {
 
 		{Name: "device", Group: groupDevice, Value: &o.deviceName, Default: "auto", Help: cli.DeviceHelp},
 		{Name: "fused", Group: groupDevice, Value: &o.fused,
-			Help: "use fused kernels: all of them (--fused), or a `set` such as --fused=rmsnorm,swiglu or " +
-				"--fused=all,-attention; of " +
+			Help: "use fused kernels: all of them (--fused), or a `set` such as rmsnorm,swiglu or all,-attention; of " +
 				strings.Join(kernels.FusedOps, ", ")},
 		{Name: "threads", Group: groupDevice, Value: &o.threads, Max: cli.MaxThreads,
 			Help: "CPU threads; 0 for GOMAXPROCS. The result does not depend on it"},
@@ -249,8 +248,8 @@ func newSource(spec, columns string) source {
 }
 
 // newOptions returns options with their defaults, and the flags that set them.
-func newOptions(out io.Writer) (*options, *cli.Flags) {
-	o, f := &options{config: trainer.DefaultConfig()}, cli.New("train", about, out)
+func newOptions(stdout, stderr io.Writer) (*options, *cli.Flags) {
+	o, f := &options{config: trainer.DefaultConfig()}, cli.New("train", about, stdout, stderr)
 	own := o.fields()
 	for _, x := range own {
 		x.Reset()
@@ -266,6 +265,8 @@ func newOptions(out io.Writer) (*options, *cli.Flags) {
 		}
 	}
 	f.First("Most used", "data", "model", "out", "fused", "device")
+	f.Optional("fused", "all")
+	f.Defaults(o.defaults)
 	f.MayBeEmpty("benchmark-log", "label")
 	return o, f
 }
@@ -383,9 +384,6 @@ func (o *options) checkPaths(out string) error {
 type fusedFlag struct{ kernels.Fused }
 
 func (f *fusedFlag) String() string { return f.Fused.String() }
-
-// IsBoolFlag returns true, which lets --fused have no value.
-func (f *fusedFlag) IsBoolFlag() bool { return true }
 
 // Set parses a set of operations.
 func (f *fusedFlag) Set(s string) (err error) {

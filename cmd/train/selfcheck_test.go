@@ -41,7 +41,7 @@ func TestSelfcheckFinds(t *testing.T) {
 	}
 	defer d.Close()
 	var out strings.Builder
-	o, f := newOptions(&out)
+	o, f := newOptions(&out, &out)
 	c := &selfcheck{train: newTrain(o, f, &out, &out, cli.NewStatusLine(&out), nil), d: d, kind: tensor.BF16}
 	if err := c.learns(context.Background()); err != nil || len(c.wrong) != 1 ||
 		!strings.Contains(c.wrong[0], "does not learn what it should") {

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"restyle/data"
+	"restyle/hf"
+)
+
+// defaults returns the defaults that depend on the model of the command line, or on its preset, as the help shows
+// them. What is wrong with either, only a run reports.
+func (o *options) defaults() map[string]string {
+	shown := map[string]string{}
+	general := map[string]string{}
+	for _, f := range append(o.config.Fields(), o.fields()...) {
+		general[f.Name] = fmt.Sprint(f.Default)
+	}
+	switch {
+	case o.fromScratch != "":
+		config, err := readShape(o.fromScratch)
+		if err != nil {
+			break
+		}
+		if c, err := hf.ParseConfig(config); err == nil {
+			for name, value := range scratch(c.ParamCount()) {
+				shown[name] = value + " for a new model of this size"
+			}
+		}
+	case o.model == data.StarterName:
+		for name, value := range starterRecipe() {
+			shown[name] = fmt.Sprintf("%s for %s, %s for other models", value, data.StarterName, general[name])
+		}
+	}
+	for name, value := range presets[o.preset] {
+		shown[name] = value + " with --preset " + o.preset
+	}
+	return shown
+}
+
+// starterRecipe returns the settings that suit the embedded model; none if it is not in this build.
+func starterRecipe() map[string]string {
+	c, err := hf.Open(context.Background(), nil, data.StarterName)
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	recipe, err := recipeOf(c)
+	if err != nil {
+		return nil
+	}
+	return recipe
+}
+
+// readShape reads the config of a new model: a config.json, or the one in a directory.
+func readShape(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, "config.json")
+	}
+	config, err := fs.ReadFile(hf.DirFS(filepath.Dir(path)), filepath.Base(path))
+	if err != nil {
+		return nil, fmt.Errorf("--from-scratch: %w: give a config.json, or its directory", err)
+	}
+	return config, nil
+}
