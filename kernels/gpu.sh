@@ -28,22 +28,23 @@
 #
 # OUT is the directory for logs; by default a new one under /tmp. With the same OUT the script continues: it skips the parts and
 # the rows of tables that are done. After LIMIT seconds it starts nothing new and exits with 75. DEVICE is the GPU, such as
-# cuda:1; default cuda. "emulated" tries the script without a GPU, with sizes that suit that.
+# cuda:1; default cuda. "emulated" tries the script without a GPU, with sizes that suit that. BIN is the directory of the programs;
+# default .bin.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export OUT=${OUT:-$(mktemp -d)}
 export DEADLINE=${DEADLINE:-$(($(date +%s) + ${LIMIT:-1000000}))}
 export RESTYLE_CACHE=${RESTYLE_CACHE:-$OUT/compiled}
 export PATH=$PATH:/usr/local/cuda/bin
-device=${DEVICE:-cuda} python=${PYTHON:-python3} bin=$PWD/.bin
+device=${DEVICE:-cuda} python=${PYTHON:-python3} bin=${BIN:-$PWD/.bin}
 mkdir -p "$OUT/done"
 OUT=$(realpath "$OUT")
 
 all=(ops parity runs bits warm losses scratch tune table products attention decode profile kernels memcheck racecheck initcheck synccheck)
 # What is run: a small model and a large one, and steps of the large one, by how much they are asked for.
 small=(--samples 0 --val 0 --save-every 10) brief=20 long=200 tests='^TestGPU'
-model=() large=() llama=cmd/bench/llama-3.2-1b.json timed=(--seconds 3) few=(--steps 5)
-new=(--tokenizer "$OUT/tokenizer") shape=4x512 contexts=(128 2000 8000) tokens=(--tokens 200)
+large=() llama=cmd/bench/llama-3.2-1b.json timed=(--seconds 3) few=(--steps 5)
+new=(--tokenizer "$OUT/tokenizer") shape=4x512 lengths=128,2000,8000 tokens=(--tokens 200)
 shapes=(1x512x4 4x512 8x2048 1x2048x4) tried=. checked='attention cached crossentropy adamw embedding linear rmsnorm layernorm qknorm swiglu rope rows'
 recorded=(cmd/bench/parity/testdata)
 [ -z "${RESTYLE_REFERENCE:-}" ] || recorded+=("$RESTYLE_REFERENCE/golden")
@@ -54,8 +55,8 @@ if [ "$device" = emulated ]; then # which computes on the CPU
     "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "tie_word_embeddings": true}' >"$llama"
   new=(--text docs/security.md) large=(--text docs/security.md --seq 16)
   small=(--from-scratch "$llama" "${new[@]}" --seq 16 --batch 1 --accumulate 2 --samples 0 --val 0 --save-every 2) brief=4 long=8 tests='^TestGPUResumes$'
-  timed=(--steps 1 --warmup 1) few=(--steps 1) shape=2x16 shapes=(1x16x2 2x16) contexts=(16) tokens=(--tokens 2) tried='^(add|rmsnorm)$' checked='add rmsnorm'
-  recorded=(cmd/bench/parity/testdata/qwen2) model=(--model "$llama")
+  timed=(--steps 1 --warmup 1) few=(--steps 1) shape=2x16 shapes=(1x16x2 2x16) lengths=16 tokens=(--tokens 2 --warmup 0) tried='^(add|rmsnorm)$' checked='add rmsnorm'
+  recorded=(cmd/bench/parity/testdata/qwen2)
 fi
 
 # log NAME COMMAND... runs a command with its output in a log, and shows the end of the log if it fails.
@@ -198,7 +199,7 @@ steps() {
   local name=$1
   shift
   [ -e "$OUT/done/$name" ] || rm -f "$OUT/$name.csv"
-  once "$name" "$bin/bench" step --device "$device" "${model[@]}" "${timed[@]}" --log "$OUT/$name.csv" "$@" || failed=1
+  once "$name" "$bin/bench" step --config "$llama" --device "$device" "${timed[@]}" --log "$OUT/$name.csv" "$@" || failed=1
 }
 
 table() {
@@ -244,16 +245,13 @@ attention() {
 }
 
 decode() {
-  local context
-  for context in "${contexts[@]}"; do
-    log decode-$context "$bin/bench" decode --device "$device" "${model[@]}" "${tokens[@]}" --context $context
-    cat "$OUT/decode-$context.log"
-  done
+  log decode "$bin/bench" infer --config "$llama" --device "$device" "${tokens[@]}" --lengths $lengths
+  cat "$OUT/decode.log"
 }
 
 profile() {
-  log profile-step "$bin/bench" step --device "$device" "${model[@]}" "${few[@]}" --shapes $shape --sync
-  log profile-decode "$bin/bench" decode --device "$device" "${model[@]}" "${tokens[@]}" --context 16 --sync
+  log profile-step "$bin/bench" step --config "$llama" --device "$device" "${few[@]}" --shapes $shape --sync
+  log profile-decode "$bin/bench" infer --config "$llama" --device "$device" "${tokens[@]}" --lengths 16 --fused all --sync
   cat "$OUT/profile-step.log" "$OUT/profile-decode.log"
 }
 
