@@ -72,8 +72,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if args[0] == "help" {
 		args = []string{"-h"}
 	}
-	if strings.HasPrefix(args[0], "-") { // -h, or an unknown flag
-		code, _ := cli.New("bench", about, stdout, stderr).Parse(args[:1])
+	if strings.HasPrefix(args[0], "-") { // -h, --version, or an unknown flag
+		version := false
+		f := cli.New("bench", about, stdout, stderr)
+		f.Group("Other")
+		f.Add(&version, "version", "print the version")
+		code, done := f.Parse(args[:1])
+		if !done {
+			fmt.Fprintln(stdout, "bench", cli.Version())
+		}
 		return code
 	}
 	meant := cli.Nearest(args[0], slices.Sorted(maps.Keys(commands)))

@@ -42,7 +42,7 @@ and, with --quality, what bench quality counts of the models' own answers, befor
 type options struct {
 	weights, rounding, template string
 	text                        int
-	quality                     bool
+	quality, version            bool
 	threads                     int
 }
 
@@ -69,9 +69,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		"embedded model, hours for a large one")
 	f.Group("Device")
 	f.Add(&o.threads, "threads", "CPU threads; 0 uses GOMAXPROCS")
+	f.Group("Other")
+	f.Add(&o.version, "version", "print the version")
 	paths, code, done := f.ParsePaths(args)
 	if done {
 		return code
+	}
+	if o.version {
+		fmt.Fprintln(stdout, "quantize", cli.Version())
+		return cli.Done
 	}
 	err := o.check(paths, f.Given)
 	if err == nil {

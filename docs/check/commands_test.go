@@ -22,26 +22,33 @@ func build(t *testing.T, bin string) commands {
 	if testing.Short() {
 		t.Skip("links all commands")
 	}
-	goTool(t, "build", "-ldflags=-s -w", "-o", bin+"/", "./cmd/...")
+	goTool(t, "build", "-ldflags=-s -w -X restyle/internal/cli.version=v9.8.7", "-o", bin+"/", "./cmd/...")
 	all := commands{}
-	add := func(name string) string {
-		args := strings.Fields(name)
-		cmd := exec.Command(filepath.Join(bin, args[0]), append(args[1:], "-h")...)
+	run := func(name string, args ...string) string {
+		cmd := exec.Command(filepath.Join(bin, name), args...)
 		cmd.Dir = bin // which has no .env
-		help, err := cmd.CombinedOutput()
+		out, err := cmd.Output()
 		if err != nil {
-			t.Fatalf("%s -h: %v\n%s", name, err, help)
+			t.Fatalf("%s %s: %v\n%s", name, args, err, out)
 		}
+		return string(out)
+	}
+	add := func(name string) string {
+		args := append(strings.Fields(name), "-h")
+		help := run(args[0], args[1:]...)
 		all[name] = []string{"help"}
-		for _, m := range regexp.MustCompile(`(?m)^  --([a-z0-9-]+)`).FindAllSubmatch(help, -1) {
-			all[name] = append(all[name], string(m[1]))
+		for _, m := range regexp.MustCompile(`(?m)^  --([a-z0-9-]+)`).FindAllStringSubmatch(help, -1) {
+			all[name] = append(all[name], m[1])
 		}
-		return string(help)
+		return help
 	}
-	for _, name := range []string{"gen", "train", "chat", "quantize"} {
+	for _, name := range []string{"gen", "train", "chat", "quantize", "bench"} {
 		add(name)
+		if v := run(name, "--version"); !strings.HasPrefix(v, name+" v9.8.7 go") {
+			t.Errorf("%s --version prints %q", name, v)
+		}
 	}
-	for _, m := range regexp.MustCompile(`(?m)^  bench (\w+)`).FindAllStringSubmatch(add("bench"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^  bench (\w+)`).FindAllStringSubmatch(run("bench", "-h"), -1) {
 		add("bench " + m[1])
 	}
 	if len(all) < 15 || len(all["train"]) < 40 || len(all["bench step"]) < 10 {

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -262,13 +263,15 @@ func IsTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// Version returns the module's version, the commit and Go's version, as far as the build recorded them.
+var version string // of a release: its build sets it with -ldflags -X
+
+// Version returns the release's version or the module's, the commit and Go's version, as far as the build recorded them.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "(unknown)"
+		return cmp.Or(version, "(unknown)")
 	}
-	v := info.Main.Version
+	v := cmp.Or(version, info.Main.Version)
 	for _, s := range info.Settings {
 		if s.Key == "vcs.revision" {
 			v += " " + s.Value
