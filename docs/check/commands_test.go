@@ -76,7 +76,8 @@ func (all commands) of(command string) (flags []string) {
 	return flags
 }
 
-// texts returns the documents, scripts and sources by path. Recorded outputs keep the commands that wrote them.
+// texts returns the documents, scripts and sources by path. Recorded outputs keep the commands that wrote them,
+// and internal/cli has names of flags in other programs.
 func texts(t *testing.T) map[string]string {
 	cmd := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	cmd.Dir = root
@@ -85,7 +86,7 @@ func texts(t *testing.T) map[string]string {
 		t.Skipf("no list of files: %v", err)
 	}
 	read := regexp.MustCompile(`\.(md|sh|py|ya?ml|go)$|(^|/)Dockerfile$|^\.ci/`)
-	recorded := regexp.MustCompile(`^docs/bench/(h200|cpu)/|testdata/|_test\.go$|^internal/mutants/`)
+	recorded := regexp.MustCompile(`^docs/bench/(h200|cpu)/|testdata/|_test\.go$|^internal/(mutants|cli)/`)
 	all := map[string]string{}
 	for path := range strings.SplitSeq(string(list), "\x00") {
 		if !read.MatchString(path) || recorded.MatchString(path) {
