@@ -9,10 +9,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	goopenai "github.com/sashabaranov/go-openai"
 
 	"restyle/internal/secret"
 	"restyle/teacher/openai"
@@ -22,10 +21,11 @@ import (
 // LiteLLM read too. The custom_id of the line is the key, under which the answer is looked up.
 func WriteBatchLine(w io.Writer, key string, body []byte) error {
 	line := struct {
-		goopenai.BatchChatCompletionRequest
-		Body json.RawMessage `json:"body"` // the exact bytes, which go-openai's type would change
-	}{Body: body}
-	line.CustomID, line.Method, line.URL = key, http.MethodPost, goopenai.BatchEndpointChatCompletions
+		CustomID string          `json:"custom_id"`
+		Body     json.RawMessage `json:"body"` // the exact bytes
+		Method   string          `json:"method"`
+		URL      string          `json:"url"`
+	}{key, body, http.MethodPost, "/v1/chat/completions"}
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
@@ -44,6 +44,7 @@ type Ingested struct {
 	Failed     int    `json:"failed"`     // results that are errors; their requests remain unanswered
 	Unreadable int    `json:"unreadable"` // lines that are not results, such as an incomplete one
 	FirstError string `json:"first_error,omitempty"`
+	Deviations string `json:"deviations,omitempty"` // how the first result that deviates from OpenAI's format does so
 }
 
 // IngestBatch reads a file of batch results and records the answers in the journal. The order of the lines does not
@@ -94,16 +95,18 @@ func readResults(
 		}
 		line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\ufeff")))
 		if len(line) > 0 || size > maxLine {
-			key, a, failure, err := parseResult(line)
+			key, a, deviations, err := parseResult(line)
+			in.Deviations = cmp.Or(in.Deviations, secret.Scrub(deviations))
+			var failure failedResult
 			if secret.In(a.Text + "\n" + a.Finish + "\n" + a.Model) {
 				a = Answer{Finish: openai.KeyInAnswer, Endpoint: batchEndpoint}
 			}
 			had, twice := answers[key]
 			switch {
+			case errors.As(err, &failure):
+				complain(&in.Failed, n, "%v", err)
 			case err != nil:
 				complain(&in.Unreadable, n, "%v", err)
-			case failure != "":
-				complain(&in.Failed, n, "%s", failure)
 			case twice:
 				in.Duplicates++
 				if better(a, had) {
@@ -130,67 +133,75 @@ func better(a, b Answer) bool {
 	return a.Finish+"\n"+a.Text < b.Finish+"\n"+b.Text
 }
 
-// parseResult parses one line of results. It returns an answer, or the failure that the line reports; the error means
-// that the line is neither.
-func parseResult(line []byte) (key string, a Answer, failure string, err error) {
+// A failedResult is a result without a complete answer.
+type failedResult string
+
+func (f failedResult) Error() string { return string(f) }
+
+// parseResult parses one line of results. A failedResult is the failure that the line reports; any other error means
+// that the line is no result.
+func parseResult(line []byte) (key string, a Answer, deviations string, err error) {
 	var result struct {
-		CustomID *string `json:"custom_id"`
-		Response *struct {
-			StatusCode int               `json:"status_code"`
-			Body       openai.Completion `json:"body"`
-		} `json:"response"`
+		CustomID string          `json:"custom_id"`
+		Response json.RawMessage `json:"response"`
+		Error    json.RawMessage `json:"error"`
+	}
+	var response struct {
+		StatusCode json.RawMessage `json:"status_code"` // some versions of vllm run-batch omit it
+		Body       json.RawMessage `json:"body"`
+	}
+	var body struct {
 		Error json.RawMessage `json:"error"`
 	}
 	if !utf8.Valid(line) {
 		return "", a, "", fmt.Errorf("not a batch result: not valid UTF-8")
 	}
-	if err := json.Unmarshal(line, &result); err != nil {
-		var kind *json.UnmarshalTypeError
-		if errors.As(err, &kind) { // its text names Go's types
-			return "", a, "", fmt.Errorf("not a batch result: %s is a JSON %s", cmp.Or(kind.Field, "the line"), kind.Value)
-		}
+	err = json.Unmarshal(line, &result)
+	if _, wrong := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !wrong {
 		return "", a, "", fmt.Errorf("not a batch result: %w", err)
 	}
-	if result.CustomID == nil || len(*result.CustomID) != 64 || strings.Trim(*result.CustomID, "0123456789abcdef") != "" {
+	key = result.CustomID
+	if len(key) != 64 || strings.Trim(key, "0123456789abcdef") != "" {
 		return "", a, "", fmt.Errorf("its custom_id is missing or is not one that gen wrote: is this the file of results?")
 	}
-	key = *result.CustomID
-	text := func(raw json.RawMessage) string {
-		s := string(bytes.TrimSpace(raw))
-		if s == "null" {
-			return ""
-		}
-		if len(s) > 300 {
-			s = strings.ToValidUTF8(s[:300], "") + "…"
-		}
-		return s
+	json.Unmarshal(result.Response, &response)
+	if len(response.Body) == 0 && bytes.HasPrefix(result.Response, []byte("{")) {
+		response.Body = result.Response // some tools write the answer itself
 	}
-	switch r := result.Response; {
-	case text(result.Error) != "":
-		return key, a, text(result.Error), nil
-	case r == nil:
-		return key, a, "no response", nil
-	case r.StatusCode == 400 || r.StatusCode == 413 || r.StatusCode == 422: // this request will never be answered
-		return key, Answer{Finish: refusedFinish, Text: fmt.Sprintf("status %d %s", r.StatusCode, text(r.Body.Error)),
-			Status: r.StatusCode, Endpoint: batchEndpoint}, "", nil
-	case r.StatusCode != 200 && r.StatusCode != 0: // some versions of vllm run-batch omit it
-		return key, a, fmt.Sprintf("status %d %s", r.StatusCode, text(r.Body.Error)), nil
-	case text(r.Body.Error) != "":
-		return key, a, text(r.Body.Error), nil
-	case len(r.Body.Choices) == 0:
-		return key, a, "no answer", nil
-	case r.Body.Choices[0].FinishReason == "":
-		return key, a, "no finish_reason: the answer may be incomplete", nil
-	default:
-		a = Answer{Finish: r.Body.Choices[0].FinishReason, Model: r.Body.Model, Endpoint: batchEndpoint}
-		if message := r.Body.Choices[0].Message; message != nil {
-			if a.Text, err = message.Text(); err != nil {
-				return "", a, "", fmt.Errorf("not a batch result: %w", err)
-			}
-		}
-		if usage := r.Body.Usage; usage != nil {
-			a.PromptTokens, a.CompletionTokens = usage.PromptTokens, usage.CompletionTokens
-		}
-		return key, a, "", nil
+	json.Unmarshal(response.Body, &body)
+	status := strings.TrimSuffix(strings.Trim(string(response.StatusCode), `"`), ".0")
+	stated := shortened(body.Error)
+	switch status {
+	case "400", "413", "422": // this request will never be answered
+		number, _ := strconv.Atoi(status)
+		return key, Answer{Finish: refusedFinish, Text: fmt.Sprintf("status %s %s", status, stated), Status: number,
+			Endpoint: batchEndpoint}, "", nil
 	}
+	switch {
+	case openai.IsError(result.Error):
+		return key, a, "", failedResult(shortened(result.Error))
+	case status != "" && status != "null" && status != "200" && status != "0":
+		return key, a, "", failedResult("status " + status + " " + stated)
+	case len(response.Body) == 0:
+		return key, a, "", failedResult("no answer")
+	}
+	answer, err := openai.ParseAnswer(response.Body)
+	if err != nil {
+		return key, a, "", failedResult(err.Error())
+	}
+	return key, Answer{Text: answer.Text, Thoughts: answer.Thoughts, Finish: answer.FinishReason, Model: answer.Model,
+		Endpoint: batchEndpoint, PromptTokens: answer.PromptTokens, CompletionTokens: answer.CompletionTokens,
+	}, answer.Deviations, nil
+}
+
+// shortened returns the beginning of a field for a message, "" if it is null.
+func shortened(raw json.RawMessage) string {
+	s := string(bytes.TrimSpace(raw))
+	if s == "null" {
+		return ""
+	}
+	if len(s) > 300 {
+		s = strings.ToValidUTF8(s[:300], "") + "…"
+	}
+	return s
 }

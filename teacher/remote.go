@@ -112,7 +112,7 @@ func (t *Remote) Ask(ctx context.Context, p *Prompt, r Request) (Answer, string,
 		return Answer{}, "", err
 	}
 	return Answer{
-		Text: a.Text, Finish: a.FinishReason, Model: a.Model, Endpoint: a.Endpoint,
+		Text: a.Text, Thoughts: a.Thoughts, Finish: a.FinishReason, Model: a.Model, Endpoint: a.Endpoint,
 		PromptTokens: a.PromptTokens, CompletionTokens: a.CompletionTokens, Milliseconds: a.Latency.Milliseconds(),
 	}, openai.Key(a.Endpoint, r.Body), nil
 }

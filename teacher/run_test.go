@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -577,13 +578,13 @@ func answerBatch(t *testing.T, requests []byte, answers map[string]Answer, round
 func TestIngestAnotherFile(t *testing.T) {
 	const end = "): give the file that the batch server wrote"
 	for text, want := range map[string]string{
-		"":                        "no line is a batch result (the file is empty" + end,
-		"\n\n":                    "(the file is empty" + end,
-		"[\n{\"a\":1}]\n":         "(line 1: not a batch result: ",
-		`["a"]`:                   "(line 1: not a batch result: the line is a JSON array" + end,
-		`{"response":{"body":7}}`: "(line 1: not a batch result: response.body is a JSON number" + end,
-		`{"custom_id":"x"}`:       "(line 1: its custom_id is missing",
-		"# Title\n\ntext":         "(line 1: not a batch result: invalid character '#'",
+		"":                  "no line is a batch result (the file is empty" + end,
+		"\n\n":              "(the file is empty" + end,
+		"[\n{\"a\":1}]\n":   "(line 1: not a batch result: ",
+		`["a"]`:             "(line 1: its custom_id is missing",
+		`{"custom_id":7}`:   "(line 1: its custom_id is missing",
+		`{"custom_id":"x"}`: "(line 1: its custom_id is missing",
+		"# Title\n\ntext":   "(line 1: not a batch result: invalid character '#'",
 	} {
 		j := openJournal(t, t.TempDir())
 		in, err := IngestBatch(strings.NewReader(text), j, secret.Secret{})
@@ -599,21 +600,38 @@ func TestIngestAnotherFile(t *testing.T) {
 	}
 }
 
-// TestIngestContent checks that a batch answer's content may have every form of a live answer's.
-func TestIngestContent(t *testing.T) {
-	for message, want := range map[string]string{
-		`{"content":"x"}`:                 "x",
-		`{"content":null}`:                "",
-		`{}`:                              "",
-		`{"content":null,"refusal":"no"}`: "no",
-		`{"content":[{"type":"thinking","text":"hm"},{"type":"text","text":"x"}]}`: "x",
+// TestParseResult parses results in the forms in which servers write them. Their answers are parsed as live ones are
+// (openai.ParseAnswer).
+func TestParseResult(t *testing.T) {
+	const body = `{"created":1.5,"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],` +
+		`"usage":{"prompt_tokens":3.0,"completion_tokens":"4"}}`
+	for result, want := range map[string]string{
+		`"response":{"body":` + body + `}`:                                "x",
+		`"response":{"status_code":"200","body":` + body + `},"error":{}`: "x",
+		`"response":{"status_code":200.0,"body":` + body + `},"error":""`: "x",
+		`"response":{"body":` + strconv.Quote(body) + `}`:                 "x",
+		`"response":` + body: "x",
+		`"response":{"body":` + strings.Replace(body, `"x"`, "7", 1) + `}`:                    "neither text nor a list of parts: 7",
+		`"response":{"body":` + strings.Replace(body, `stop`, "null", 1) + `}`:                "without a finish reason",
+		`"response":{"status_code":500,"body":{"error":"late"}}`:                              `status 500 "late"`,
+		`"response":{"body":{"error":{"message":"late"}}}`:                                    "late",
+		`"response":{"body":{"error":{"message":"too long","code":"invalid_request_error"}}}`: "too long",
+		`"response":7`:              "no answer",
+		`"response":null`:           "no answer",
+		`"error":{"message":"off"}`: "off",
 	} {
-		line := `{"custom_id":"` + key(1) + `","response":{"body":{"created":1.5,"choices":[{"message":` + message +
-			`,"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":"7"}}}}`
-		answers, _, in, err := readResults(strings.NewReader(line), secret.Secret{})
-		if a := answers[key(1)]; err != nil || a.Text != want || a.Finish != "stop" || a.PromptTokens != 3 ||
-			a.CompletionTokens != 4 {
-			t.Errorf("%s: %+v, %+v, %v", message, a, in, err)
+		_, a, _, err := parseResult([]byte(`{"custom_id":"` + key(1) + `",` + result + `}`))
+		if want == "x" && (err != nil || a.Text != "x" || a.Finish != "stop" || a.PromptTokens != 3 || a.CompletionTokens != 4) {
+			t.Errorf("%s: %+v, %v", result, a, err)
+		}
+		if failure, ok := err.(failedResult); want != "x" && (!ok || !strings.Contains(string(failure), want)) {
+			t.Errorf("%s: %+v, %v, want a failure that says %q", result, a, err, want)
+		}
+	}
+	for _, status := range []string{"400", `"422"`} {
+		line := `{"custom_id":"` + key(1) + `","response":{"status_code":` + status + `,"body":{"error":"no"}}}`
+		if _, a, _, err := parseResult([]byte(line)); err != nil || a.Finish != refusedFinish || a.Status < 400 {
+			t.Errorf("%s: %+v, %v", status, a, err)
 		}
 	}
 }

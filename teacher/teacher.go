@@ -46,7 +46,8 @@ type Request struct {
 
 // An Answer is what a teacher answered.
 type Answer struct {
-	Text string `json:"text"`
+	Text     string `json:"text"`
+	Thoughts int    `json:"thoughts,omitempty"` // bytes of reasoning that came apart from the text
 
 	// Finish is the finish reason: "stop", "length", "content_filter" and so on; or "refused", with the reason as Text.
 	Finish string `json:"finish"`

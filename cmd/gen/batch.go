@@ -27,6 +27,9 @@ func (g *gen) takeBatch(j *teacher.Journal) error {
 	if in.FirstError != "" {
 		g.say("the first problem: %s", in.FirstError)
 	}
+	if in.Deviations != "" {
+		g.say("note: its answers deviate from OpenAI's format: %s (accepted)", in.Deviations)
+	}
 	return nil
 }
 

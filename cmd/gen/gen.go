@@ -459,7 +459,8 @@ func (g *gen) finish(t teacher.Teacher, sum teacher.Summary, done output.Committ
 		seconds(time.Since(g.start)), g.cost(sum), sum})
 }
 
-// sayRetries prints how often requests were retried, by reason, and which servers failed.
+// sayRetries prints how often requests were retried, by reason, which servers failed, and whose answers deviate from
+// OpenAI's format.
 func (g *gen) sayRetries() {
 	if g.remote == nil || g.remote.Pool == nil {
 		return
@@ -473,6 +474,9 @@ func (g *gen) sayRetries() {
 		g.say("retries: %s; the first, %s", strings.Join(kinds, ", "), st.FirstRetry)
 	}
 	for _, e := range st.Endpoints {
+		if e.Deviations != "" {
+			g.say("note: the answers of %s deviate from OpenAI's format: %s (accepted)", e.URL, e.Deviations)
+		}
 		if e.State != "alive" {
 			g.say("warning: %s is %s: %s", e.URL, e.State, e.Reason)
 		}

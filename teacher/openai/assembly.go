@@ -2,180 +2,388 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
 
-// An assembly assembles the events of one answer. It refuses events that cannot
-// belong to one undamaged answer.
+// An assembly assembles the events of one answer. What an answer does not need may be missing or of any type; the
+// assembly refuses only events whose text may be incomplete or is not one answer.
 type assembly struct {
-	url     string
-	id      string
-	model   string
-	text    strings.Builder
-	written int // bytes of text and reasoning
-	finish  string
-	usage   Usage
+	url                string
+	id                 json.RawMessage // of the last event
+	model              string
+	text               joined
+	first              joined   // the text of the choices with the index of the first one
+	thoughts           int      // bytes
+	finish             string   // one of finishReasons, or as it was sent
+	prompt, completion int      // tokens
+	odd                []string // how the answer deviates from OpenAI's format
+
 	events  int
 	choices int
+	unused  []byte // the last event without choices
+
+	index   int  // of the first choice with text
+	last    int  // the index of the last choice with text
+	several bool // there are several answers, of which the one with that index is used
+	deltas  bool // some text came as a delta: messages repeat it
+	telling bool // some text or thoughts came without a finish reason: one marks the end
+	alone   bool // the last finish reason came after the text, without more
 
 	firstToken, latency time.Duration
 }
 
-// A Completion is one event of a stream, or a whole answer that was not streamed. It has only the fields that are read:
-// go-openai's type would refuse an answer because of the type of any other field, such as a date with a fraction or a
-// sum of tokens in quotes.
-type Completion struct {
-	ID      string          `json:"id"`
+// A completion is one event of a stream, or a whole answer that was not streamed. Servers differ in the types of
+// fields: those that matter are raw, and of the others a wrong type is ignored.
+type completion struct {
+	ID      json.RawMessage `json:"id"`
 	Object  string          `json:"object"`
 	Model   string          `json:"model"`
-	Choices []Choice        `json:"choices"`
-	Usage   *Usage          `json:"usage"`
+	Choices json.RawMessage `json:"choices"`
+	Usage   usage           `json:"usage"`
 	Error   json.RawMessage `json:"error"` // sent with status 200
 }
 
-// Choice is the text of a [Completion].
-type Choice struct {
-	Index        int      `json:"index"`
-	Delta        *Content `json:"delta"`   // of a stream
-	Message      *Content `json:"message"` // of an answer that was not streamed
-	FinishReason string   `json:"finish_reason"`
+type choice struct {
+	Index        json.RawMessage `json:"index"`
+	Delta        json.RawMessage `json:"delta"`   // of a stream
+	Message      json.RawMessage `json:"message"` // of an answer that was not streamed
+	Text         json.RawMessage `json:"text"`    // of old servers, or once more
+	FinishReason json.RawMessage `json:"finish_reason"`
 }
 
-// Content is what a [Choice] adds to the answer.
-type Content struct {
+type content struct {
 	Content          json.RawMessage `json:"content"` // a string, null, or a list of parts
-	Refusal          string          `json:"refusal"`
-	ReasoningContent string          `json:"reasoning_content"`
+	Refusal          json.RawMessage `json:"refusal"`
+	ReasoningContent json.RawMessage `json:"reasoning_content"`
 	Reasoning        json.RawMessage `json:"reasoning"` // another name of reasoning_content
 }
 
-// Usage is the number of tokens of a request and its answer.
-type Usage struct {
-	PromptTokens     int `json:"prompt_tokens"`
-	CompletionTokens int `json:"completion_tokens"`
+// ParseAnswer returns the answer in the body of a response, as a file of batch results has it: a whole answer, a
+// stream, or either of them in a JSON string. The error says why there is none.
+func ParseAnswer(body []byte) (Answer, error) {
+	var inner string
+	if json.Unmarshal(body, &inner) == nil {
+		body = []byte(inner)
+	}
+	a, r := &assembly{}, newEventReader(bytes.NewReader(body))
+	for {
+		e, err := r.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return Answer{}, fmt.Errorf("the answer is incomplete: %s", excerpt(body))
+		}
+		if f := a.add(e); f != nil {
+			return Answer{}, f
+		}
+	}
+	if a.finish == "" {
+		return Answer{}, a.unfinished(r)
+	}
+	return a.answer(), nil
 }
 
-// damaged returns the failure of a damaged stream.
-func damaged(format string, args ...any) *failure {
-	return &failure{kind: broken, status: http.StatusOK, reason: "damaged answer", message: fmt.Sprintf(format, args...)}
+// answer returns the answer, once it is complete.
+func (a *assembly) answer() Answer {
+	return Answer{
+		Text:             a.text.String(),
+		Thoughts:         a.thoughts,
+		FinishReason:     a.finish,
+		Model:            a.model,
+		PromptTokens:     a.prompt,
+		CompletionTokens: a.completion,
+		Latency:          a.latency,
+		FirstToken:       a.firstToken,
+		Deviations:       strings.Join(a.odd, ", "),
+	}
 }
+
+// damaged returns the failure of an answer that another attempt may give undamaged.
+func damaged(format string, args ...any) *failure {
+	return &failure{kind: broken, damage: true, status: http.StatusOK, reason: "damaged answer",
+		message: fmt.Sprintf(format, args...)}
+}
+
+// unreadable returns the failure of an answer in a form that another attempt would have too.
+func unreadable(format string, args ...any) *failure {
+	return &failure{kind: refused, status: http.StatusOK, reason: "unreadable answer",
+		message: fmt.Sprintf(format, args...)}
+}
+
+// deviates records how the answer deviates from OpenAI's format.
+func (a *assembly) deviates(how string) {
+	if !slices.Contains(a.odd, how) {
+		a.odd = append(a.odd, how)
+	}
+}
+
+// written returns the bytes of text and thoughts so far.
+func (a *assembly) written() int { return len(a.text.whole) + len(a.text.half) + a.thoughts }
 
 // add adds one event.
-func (a *assembly) add(event []byte) *failure {
-	a.events++
-	var c Completion
-	if err := json.Unmarshal(event, &c); err != nil {
-		return damaged("event %d of the answer: not a chat completion: %v: %s", a.events, err, excerpt(event))
+func (a *assembly) add(e event) *failure {
+	if e.isError {
+		return fromErrorObject(e.data, a.url, time.Now())
 	}
-	if len(c.Error) > 0 && string(c.Error) != "null" || c.Object == "error" {
-		return fromErrorObject(event, a.url, time.Now())
+	list := []json.RawMessage{e.data}
+	if e.data[0] == '[' && json.Unmarshal(e.data, &list) == nil {
+		a.deviates("a list of events")
 	}
-	switch {
-	case c.ID == "" || c.ID == a.id:
-	case a.id == "":
-		a.id = c.ID
-	default:
-		return damaged("two answers in one stream: %s and %s", excerpt([]byte(a.id)), excerpt([]byte(c.ID)))
-	}
-	if a.model == "" {
-		a.model = c.Model
-	}
-	if c.Usage != nil && c.Usage.PromptTokens >= 0 && c.Usage.CompletionTokens >= 0 {
-		a.usage = *c.Usage
-	}
-	if len(c.Choices) > 1 {
-		return damaged("%d choices where one was asked for", len(c.Choices))
-	}
-	for _, choice := range c.Choices {
-		a.choices++
-		if choice.Index != 0 {
-			return damaged("choice %d where only one was asked for", choice.Index)
+	for _, data := range list {
+		if f := a.addObject(data); f != nil {
+			return f
 		}
-		text := ""
-		for _, content := range []*Content{choice.Delta, choice.Message} {
-			if content == nil {
-				continue
-			}
-			s, err := content.Text()
-			if err != nil {
-				return damaged("event %d of the answer: %v", a.events, err)
-			}
-			text += s
-			a.written += len(s) + len(content.ReasoningContent)
-			if content.ReasoningContent == "" && len(content.Reasoning) > 0 && content.Reasoning[0] == '"' {
-				a.written += len(content.Reasoning) - len(`""`)
-			}
-		}
-		reason := choice.FinishReason
-		if a.finish != "" {
-			// Some servers repeat the reason with the usage.
-			if text != "" || reason != "" && (reason != a.finish || c.Usage == nil) {
-				return damaged("the answer continues after its finish reason %q", excerpt([]byte(a.finish)))
-			}
-			continue
-		}
-		a.text.WriteString(text)
-		switch reason {
-		case "error", "abort":
-			return &failure{kind: broken, status: http.StatusOK, reason: "error in answer",
-				message: "the endpoint ended the answer with an error"}
-		}
-		a.finish = reason
 	}
 	return nil
 }
 
-// Text returns the content: a string, or the parts of type text joined. If the content is null or absent it is the
-// refusal, which is an answer too, for the caller to judge.
-func (c *Content) Text() (string, error) {
-	content := bytes.TrimSpace(c.Content)
-	switch {
-	case len(content) == 0 || string(content) == "null":
-		return c.Refusal, nil
-	case content[0] == '"':
-		var s string
-		err := json.Unmarshal(content, &s)
-		return s, err
-	case content[0] == '[':
-		var parts []struct{ Type, Text string }
-		if err := json.Unmarshal(content, &parts); err != nil {
-			return "", err
-		}
-		var b strings.Builder
-		for _, p := range parts {
-			if p.Type == "text" {
-				b.WriteString(p.Text)
-			}
-		}
-		return b.String(), nil
+// addObject adds one event if it is an object. Anything else keeps the connection alive, such as null or ping.
+func (a *assembly) addObject(data []byte) *failure {
+	if data[0] != '{' {
+		a.unused = data
+		return nil
 	}
-	return "", fmt.Errorf("content: neither text nor a list of parts: %s", excerpt(content))
+	a.events++
+	var c completion
+	if err := unmarshal(data, &c); err != nil {
+		return damaged("event %d of the answer: not a chat completion: %v: %s", a.events, err, excerpt(data))
+	}
+	if IsError(c.Error) || c.Object == "error" {
+		return fromErrorObject(data, a.url, time.Now())
+	}
+	if !isNull(c.Error) {
+		a.deviates("an empty error beside the answer")
+	}
+	if !isNull(c.ID) && !isNull(a.id) && !bytes.Equal(c.ID, a.id) {
+		a.deviates("more than one id")
+	}
+	a.id = c.ID
+	if a.model == "" {
+		a.model = c.Model
+	}
+	in, out := c.Usage.tokens()
+	a.prompt, a.completion = max(a.prompt, in), max(a.completion, out)
+	var choices []choice
+	if unmarshal(c.Choices, &choices); len(choices) == 0 {
+		a.unused = data
+		if !blank(c.Choices) {
+			return unreadable("event %d of the answer: its choices are not a list: %s", a.events, excerpt(c.Choices))
+		}
+	}
+	if len(choices) > 1 {
+		a.hasSeveral()
+		slices.SortStableFunc(choices, func(x, y choice) int { return numberOf(x.Index) - numberOf(y.Index) })
+		choices = choices[:1]
+	}
+	for _, choice := range choices {
+		if f := a.choose(choice); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// choose adds a choice, unless it belongs to another of several answers.
+func (a *assembly) choose(c choice) *failure {
+	a.choices++
+	reason, f := a.reason(c.FinishReason)
+	if f != nil {
+		return f
+	}
+	part, thoughts, f := a.part(c, reason != "")
+	if f != nil {
+		return f
+	}
+	index := numberOf(c.Index)
+	if a.written() == 0 {
+		a.index, a.last = index, index
+	}
+	after := a.finish != "" && (reason == "" || a.telling) // a finish reason that marked the end
+	if len(part) > 0 && (index < a.last || index != a.index && a.last == a.index && after) {
+		// A server that counts its chunks neither counts back nor continues after the finish reason of the first.
+		a.hasSeveral()
+	}
+	if a.several && index != a.index {
+		return nil
+	}
+	if index != 0 {
+		a.deviates("choices with an index other than 0")
+	}
+	if after && strings.TrimSpace(unquote(part)) == "" {
+		part = nil
+	}
+	if len(part) > 0 {
+		if after {
+			return damaged("the answer continues after its finish reason %q", excerpt([]byte(a.finish)))
+		}
+		a.last = index
+		a.text.add(part)
+		if index == a.index && !a.several {
+			a.first.add(part)
+		}
+	}
+	a.thoughts += thoughts
+	a.end(reason, len(part)+thoughts > 0)
+	return nil
+}
+
+// hasSeveral records that the answer is one of several.
+func (a *assembly) hasSeveral() {
+	if !a.several {
+		a.deviates("several choices (the first is used)")
+		if a.last != a.index {
+			a.finish = "" // it may be that of another
+		}
+		a.several, a.text, a.last = true, a.first, a.index
+	}
+}
+
+// end takes the finish reason of a choice, "" for none. more means that the choice had text or thoughts.
+func (a *assembly) end(reason string, more bool) {
+	if reason == "" {
+		a.telling = a.telling || more
+		return
+	}
+	if a.finish != "" && more {
+		a.deviates("a finish reason in every chunk")
+	}
+	if a.finish == "" || a.finish == "stop" { // any other is a reason not to trust the answer
+		a.finish = reason
+	}
+	a.alone = !more && a.written() > 0
+}
+
+// sure reports whether the finish reason marks the end for certain, even if the connection breaks now. A server that
+// sends one in every chunk has to end its answer in another way.
+func (a *assembly) sure() bool { return a.finish != "" && (a.telling || a.alone) }
+
+// part returns what a choice adds to the text, as the inside of a JSON string, and how many bytes of thoughts it has.
+// ends means that the choice has a finish reason.
+func (a *assembly) part(c choice, ends bool) (part []byte, thoughts int, f *failure) {
+	for i, raw := range []json.RawMessage{c.Delta, c.Message, c.Text} {
+		said, n, err := read(raw)
+		thoughts = max(thoughts, n)
+		switch {
+		case err != nil:
+			return nil, 0, unreadable("event %d of the answer: %v", a.events, err)
+		case len(said) == 0:
+		case i == 0:
+			a.deltas = true
+			part = said
+		case len(part) > 0:
+			a.deviates("the text of a chunk twice")
+		case !a.deltas:
+			part = said
+		case !a.repeats(said, false):
+			return nil, 0, damaged("event %d of the answer: a message that differs from the text before it: %s", a.events,
+				excerpt(said))
+		}
+	}
+	if (ends || a.finish != "") && len(part) >= minRepeat && a.repeats(part, true) {
+		part = nil
+	}
+	return part, thoughts, nil
+}
+
+// minRepeat is how many bytes a chunk has at least if it is taken for the whole answer again, as some servers send it
+// at the end, and not for more of it.
+const minRepeat = 32
+
+// repeats reports whether said is all of the text again. Unless it has to be exact, either may have thoughts before it.
+func (a *assembly) repeats(said []byte, exact bool) bool {
+	text, again := bytes.TrimSpace(a.text.whole), bytes.TrimSpace([]byte(unquote(said)))
+	same := bytes.Equal(text, again)
+	if !same && !exact && min(len(text), len(again)) >= minRepeat {
+		same = bytes.HasSuffix(text, again) || bytes.HasSuffix(again, text)
+	}
+	if same {
+		a.deviates("the whole answer again in the last chunk")
+	}
+	return same
+}
+
+// reason returns a finish reason in OpenAI's spelling if it has one, "" for none.
+func (a *assembly) reason(raw json.RawMessage) (string, *failure) {
+	if isNull(raw) {
+		return "", nil
+	}
+	var sent string
+	if json.Unmarshal(raw, &sent) != nil {
+		sent = string(raw)
+	}
+	name := strings.ToLower(strings.TrimSpace(sent))
+	name = strings.TrimPrefix(strings.NewReplacer("-", "_", " ", "_").Replace(name), "finish_reason_")
+	reason := sent
+	for known, spellings := range finishReasons {
+		if slices.Contains(spellings, name) {
+			reason = known
+		}
+	}
+	if reason == failed {
+		return "", &failure{kind: broken, status: http.StatusOK, reason: "error in answer",
+			message: fmt.Sprintf("the endpoint ended the answer with the finish reason %q", excerpt([]byte(sent)))}
+	}
+	if reason != sent && sent != "" {
+		a.deviates(fmt.Sprintf("finish reason %q for %q", excerpt([]byte(sent)), cmp.Or(reason, "null")))
+	}
+	return reason, nil
+}
+
+// failed is the finish reason of an answer that the server did not complete.
+const failed = "error"
+
+// finishReasons are the spellings of finish reasons, by OpenAI's.
+var finishReasons = map[string][]string{
+	"": {"", "null", "none", "nil", "undefined", "unspecified", "in_progress", "false"},
+	"stop": {"stop", "stopped", "stop_sequence", "stop_string", "stop_str", "stop_token", "stop_word", "stop_words",
+		"stop_eos", "eos", "eos_token", "eos_token_id", "eot", "eos_found", "end", "end_turn", "end_of_turn", "end_of_text",
+		"end_of_sequence", "end_token", "endoftext", "</s>", "<|endoftext|>", "<|im_end|>", "<|eot_id|>", "<|end|>",
+		"<end_of_turn>", "complete", "completed", "completion", "finish", "finished", "done", "success", "succeeded",
+		"normal", "natural", "ok"},
+	"length": {"length", "max_tokens", "max_token", "max_length", "max_new_tokens", "max_output_tokens",
+		"max_completion_tokens", "max_tokens_reached", "max_tokens_exceeded", "maximum_length", "length_limit",
+		"length_exceeded", "token_limit", "tokens_limit", "token_limit_reached", "error_limit", "user_length", "limit",
+		"stop_limit", "model_length", "model_context_window_exceeded", "context_length", "context_length_exceeded",
+		"context_window_exceeded", "truncated", "length_capped"},
+	"content_filter": {"content_filter", "content_filtered", "contentfilter", "filtered", "filter", "safety",
+		"image_safety", "recitation", "blocklist", "prohibited_content", "spii", "guardrail_intervened", "guardrails",
+		"moderation", "sensitive", "refusal", "error_toxic", "toxicity"},
+	failed: {"error", "abort", "aborted", "cancel", "cancelled", "canceled", "user_cancel", "network_error",
+		"server_error", "internal_error", "insufficient_system_resource", "timeout", "time_limit", "failed", "failure"},
 }
 
 // unfinished returns the failure of a body that ended without a finish reason.
 func (a *assembly) unfinished(r *eventReader) *failure {
+	empty := &failure{kind: broken, status: http.StatusOK, reason: "damaged answer", message: "the answer is empty"}
 	switch {
 	case len(r.junk) > 0:
-		f := damaged("not a chat completion: %s", plainText(string(r.junk)))
-		f.reason, f.advice = notAnAnswer, "check the base URL"
-		return f
-	case a.events == 0:
-		return damaged("the answer is empty")
+		empty.message = "not a chat completion: " + plainText(string(r.junk))
+		empty.reason, empty.advice = notAnAnswer, "check the base URL"
+		return empty
+	case a.choices == 0 && len(a.unused) > 0:
+		empty.message = "the answer has no choices: " + excerpt(a.unused)
+		return empty
 	case a.choices == 0:
-		return damaged("the answer has no choices")
+		return empty
 	}
-	return &failure{kind: broken, status: http.StatusOK, reason: "cut off",
-		message: fmt.Sprintf("the stream ended after event %d without a finish reason", a.events)}
+	return &failure{kind: broken, damage: true, status: http.StatusOK, reason: "cut off",
+		message: fmt.Sprintf("the stream ended after event %d without a finish reason, so the answer may be incomplete",
+			a.events)}
 }
 
-// excerpt returns the beginning of received bytes, for a message.
+// excerpt returns the beginning of received bytes as one line, for a message.
 func excerpt(b []byte) string {
+	short := strings.Join(strings.Fields(string(b[:min(len(b), 120)])), " ")
 	if len(b) > 120 {
-		return strings.ToValidUTF8(string(b[:120]), "") + "…"
+		return strings.ToValidUTF8(short, "") + "…"
 	}
-	return string(b)
+	return short
 }

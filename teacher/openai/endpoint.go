@@ -31,6 +31,8 @@ type endpoint struct {
 	probing  bool
 	reason   string // the last failure
 
+	deviations string // of the first answer that deviates from OpenAI's format
+
 	retired *failure // why it is unusable in this run; nil if it is usable
 }
 
@@ -85,7 +87,8 @@ func (e *endpoint) failed(now time.Time, probe bool, reason string, jitter float
 }
 
 func (e *endpoint) stats(now time.Time) EndpointStats {
-	s := EndpointStats{URL: e.url, State: "alive", InFlight: e.inFlight, Limit: e.limit.n, Reason: e.reason}
+	s := EndpointStats{URL: e.url, State: "alive", InFlight: e.inFlight, Limit: e.limit.n, Reason: e.reason,
+		Deviations: e.deviations}
 	switch {
 	case e.retired != nil:
 		s.State, s.Reason = "retired", e.retired.message

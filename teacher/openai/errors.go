@@ -1,9 +1,13 @@
 package openai
 
-import "fmt"
+import (
+	"fmt"
+	"net/http"
+)
 
 // RequestRefused means that the endpoint will never answer this request, though it may
-// answer others: it responded with a status such as 400, 413 or 422.
+// answer others: it responded with a status such as 400, 413 or 422, or with status 200
+// and an answer in a form that cannot be read.
 type RequestRefused struct {
 	Endpoint string // base URL
 	Status   int    // HTTP status; for a refusal inside a stream, the corresponding one
@@ -12,6 +16,9 @@ type RequestRefused struct {
 }
 
 func (e *RequestRefused) Error() string {
+	if e.Status == http.StatusOK {
+		return fmt.Sprintf("%s: the answer cannot be read: %s", e.Endpoint, e.Message)
+	}
 	return fmt.Sprintf("%s refused the request (%s): %s", e.Endpoint, e.Reason, e.Message)
 }
 
@@ -35,6 +42,7 @@ type Unavailable struct {
 	Reason   string // of the last failure, such as "503" or "stall"
 	Attempts int    // how often the request was sent
 	Others   int    // other requests that were answered meanwhile
+	Damage   bool   // the endpoint answered every time, but never so that the answer is known to be complete
 	AllDead  bool   // no endpoint has answered for Options.DeadTimeout
 	Message  string // the last failure, without the key
 }

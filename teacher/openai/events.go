@@ -5,21 +5,21 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"strings"
 )
 
-// An eventReader turns the body of a response into a form that go-openai's stream
-// reader reads without loss: one "data: …" line per event and nothing else. That
-// reader gives up after many comments, takes several kinds of broken stream for a
-// regular end, and drops a last line without a line break.
-//
-// A body that is plain JSON, from a server that does not stream, becomes one event.
+// An eventReader splits the body of a response into events. The body may be a stream of server-sent events, with any
+// line ends, or JSON: one whole answer from a server that does not stream, or an event per line.
 type eventReader struct {
 	in      *bufio.Reader
-	pending []byte
-	err     error
-	started bool   // it has read something other than blank lines and comments
-	isError bool   // the next event is announced as an error
-	junk    []byte // the beginning of a body that is not a chat completion
+	body    io.Reader     // of JSON
+	values  *json.Decoder // reads body
+	started bool          // it has read something other than blank lines and comments
+	ended   bool          // there are no more events
+	afterCR bool          // a line feed now belongs to the last line's end
+	held    []byte        // data of an event that continues in the next line
+	isError bool          // the next event is announced as an error
+	junk    []byte        // the beginning of a body that is not a chat completion
 }
 
 // maxJunk bounds what is kept of a body that is not a chat completion.
@@ -29,101 +29,129 @@ func newEventReader(r io.Reader) *eventReader {
 	return &eventReader{in: bufio.NewReaderSize(r, 16<<10)}
 }
 
-func (r *eventReader) Read(p []byte) (int, error) {
-	for len(r.pending) == 0 {
-		if r.err != nil {
-			return 0, r.err
-		}
-		r.line()
-	}
-	n := copy(p, r.pending)
-	r.pending = r.pending[n:]
-	return n, nil
+// An event is the data of one event.
+type event struct {
+	data    []byte // without spaces around it, not empty
+	isError bool   // the stream announced it as an error
 }
 
-// line reads one line, and sets pending if it is an event.
-func (r *eventReader) line() {
-	raw, err := r.in.ReadBytes('\n')
-	r.err = err
-	if err != nil && err != io.EOF {
-		return // the line is incomplete
+// next returns the next event, and io.EOF after the last one. Any other error means that the body is incomplete.
+func (r *eventReader) next() (event, error) {
+	for !r.ended {
+		if r.values != nil {
+			return r.value()
+		}
+		line, err := r.line()
+		if err != nil && err != io.EOF {
+			return event{}, err
+		}
+		r.ended = err == io.EOF
+		e := r.take(bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\ufeff"))))
+		if e.data == nil && r.ended && json.Valid(r.held) { // otherwise it is incomplete
+			e = r.release()
+		}
+		if isDone(e.data) {
+			break
+		}
+		if e.data != nil {
+			return e, nil
+		}
 	}
-	line := bytes.TrimSpace(bytes.TrimPrefix(raw, []byte("\ufeff")))
-	if len(line) == 0 || line[0] == ':' {
-		return
+	r.ended = true
+	return event{}, io.EOF
+}
+
+// isDone reports whether data marks the end of a stream.
+func isDone(data []byte) bool { return strings.EqualFold(string(bytes.Trim(data, `"`)), "[DONE]") }
+
+// line reads one line, which a line feed, a carriage return or both end.
+func (r *eventReader) line() (line []byte, err error) {
+	for {
+		b, err := r.in.ReadByte()
+		if err != nil {
+			return line, err
+		}
+		pair := b == '\n' && r.afterCR
+		r.afterCR = b == '\r'
+		switch {
+		case pair:
+		case b == '\n' || b == '\r':
+			return line, nil
+		default:
+			line = append(line, b)
+		}
+	}
+}
+
+// take takes one line, and returns the event that it completes, if any.
+func (r *eventReader) take(line []byte) event {
+	if len(line) == 0 {
+		return r.release()
+	}
+	if line[0] == ':' {
+		return event{}
 	}
 	first := !r.started
 	r.started = true
+	field, value, _ := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimSpace(value)
 	switch {
 	case line[0] == '{' || line[0] == '[':
-		if first {
-			// Plain JSON may have any number of lines.
-			var rest []byte
-			if r.err == nil {
-				if rest, r.err = io.ReadAll(r.in); r.err != nil {
-					return
-				}
-				r.err = io.EOF
-			}
-			line = bytes.TrimSpace(append(line, append([]byte("\n"), rest...)...))
+		if !first {
+			return r.data(line)
 		}
-		r.event(line)
-	case has(line, "data:"):
-		payload := bytes.TrimSpace(line[len("data:"):])
-		if err == io.EOF && !json.Valid(payload) {
-			return // the line is incomplete
-		}
-		r.event(payload)
-	case has(line, "error:"):
+		r.body = io.MultiReader(bytes.NewReader(append(line, '\n')), r.in)
+		r.values, r.ended = json.NewDecoder(r.body), false
+	case string(field) == "data":
+		return r.data(value)
+	case string(field) == "error":
 		r.isError = true
-		r.event(bytes.TrimSpace(line[len("error:"):]))
-	case has(line, "event:"):
-		r.isError = string(bytes.TrimSpace(line[len("event:"):])) == "error"
-	case has(line, "id:"), has(line, "retry:"):
+		return r.data(value)
+	case string(field) == "event":
+		r.isError = string(value) == "error"
+	case string(field) == "id", string(field) == "retry":
 	case first:
-		r.junk = append(line, '\n')
-		if r.err == nil {
-			rest, _ := io.ReadAll(io.LimitReader(r.in, maxJunk))
-			r.junk = append(r.junk, rest...)
-			r.err = io.EOF
-		}
+		rest, _ := io.ReadAll(io.LimitReader(r.in, maxJunk))
+		r.junk = append(append(line, '\n'), rest...)
+		r.ended = true
 	}
+	return event{}
 }
 
-// has reports whether a line has a field.
-func has(line []byte, field string) bool { return bytes.HasPrefix(line, []byte(field)) }
-
-// event sets pending to one line with the payload.
-func (r *eventReader) event(payload []byte) {
-	if len(payload) == 0 {
-		return
-	}
-	if bytes.IndexByte(payload, '\n') >= 0 {
-		var b bytes.Buffer
-		if json.Compact(&b, payload) == nil {
-			payload = b.Bytes()
-		} else {
-			payload = bytes.ReplaceAll(bytes.ReplaceAll(payload, []byte("\r"), []byte(" ")), []byte("\n"), []byte(" "))
-		}
-	}
-	r.pending = append(r.pending[:0], "data: "...)
+// data takes the data of one line. JSON that is incomplete continues in the next line, up to a blank one.
+func (r *eventReader) data(data []byte) event {
 	switch {
-	case r.isError:
-		r.isError = false
-		r.pending = append(r.pending, `{ "error": `...)
-		if json.Valid(payload) {
-			r.pending = append(r.pending, payload...)
-		} else {
-			quoted, _ := json.Marshal(string(payload))
-			r.pending = append(r.pending, quoted...)
-		}
-		r.pending = append(r.pending, '}')
-	case has(payload, `{"error":`):
-		// go-openai does not return an event that begins like this, and loses it if
-		// it does not have OpenAI's form. A space avoids that.
-		r.pending = append(append(r.pending, "{ "...), payload[1:]...)
-	default:
-		r.pending = append(r.pending, payload...)
+	case len(data) == 0:
+		return event{}
+	case len(r.held) == 0 && (r.isError || isDone(data) || json.Valid(data) || data[0] != '{' && data[0] != '['):
+		r.held = data
+		return r.release()
 	}
-	r.pending = append(r.pending, '\n')
+	r.held = append(append(r.held, '\n'), data...)
+	return event{}
+}
+
+// release returns the event whose data is held.
+func (r *eventReader) release() event {
+	if len(r.held) == 0 {
+		return event{}
+	}
+	e := event{bytes.TrimSpace(r.held), r.isError}
+	r.held, r.isError = nil, false
+	return e
+}
+
+// value returns the next value of a body that is JSON. What is not JSON is returned as it is.
+func (r *eventReader) value() (event, error) {
+	var raw json.RawMessage
+	err := r.values.Decode(&raw)
+	if _, invalid := err.(*json.SyntaxError); invalid {
+		rest, _ := io.ReadAll(io.LimitReader(io.MultiReader(r.values.Buffered(), r.body), maxJunk))
+		raw, err, r.ended = bytes.TrimSpace(rest), nil, true
+	}
+	if err != nil {
+		r.ended = true
+		return event{}, err
+	}
+	return event{data: raw}, nil
 }

@@ -31,24 +31,31 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestEventReader(t *testing.T) {
 	for _, test := range []struct{ body, want string }{
 		{"", ""},
-		{"data: a\n\n: c\ndata:b\r\n\r\nid: 1\nretry: 2\nevent: x\ndata:   [DONE]  \n", "data: a\ndata: b\ndata: [DONE]\n"},
-		{"data: {\"error\":1}\n", "data: { \"error\":1}\n"},
-		{"data: {\"error\" : 1}\n", "data: {\"error\" : 1}\n"},
-		{"event: error\ndata: {\"message\":\"m\"}\ndata: 2\n", "data: { \"error\": {\"message\":\"m\"}}\ndata: 2\n"},
-		{"event: error\ndata: a \"b\"\n", "data: { \"error\": \"a \\\"b\\\"\"}\n"},
-		{"error: {\"message\":\"m\"}\n", "data: { \"error\": {\"message\":\"m\"}}\n"},
-		{"\n\n {\n \"a\":\n 1 }\n", "data: {\"a\":1}\n"},
-		{"data: 1\n{\"error\":2}\n", "data: 1\ndata: { \"error\":2}\n"},
-		{"data: {\"a\":1}", "data: {\"a\":1}\n"},
+		{"data: a\n\n: c\ndata:b\r\n\r\nid: 1\nretry: 2\nevent: x\ndata:   [DONE]  \ndata: c\n", "a|b"},
+		{"event: error\ndata: {\"message\":\"m\"}\ndata: 2\n", "!{\"message\":\"m\"}|2"},
+		{"event: error\ndata: a \"b\"\n", "!a \"b\""},
+		{"error: {\"message\":\"m\"}\n", "!{\"message\":\"m\"}"},
+		{"\n\n {\n \"a\":\n 1 }\n", "{\n \"a\":\n 1 }"},
+		{"{\"a\":1}{\"a\":2}\n[3]", "{\"a\":1}|{\"a\":2}|[3]"},
+		{"data: 1\n{\"error\":2}\n", "1|{\"error\":2}"},
+		{"data: {\"a\":1}", "{\"a\":1}"},
 		{"data: {\"a\":", ""},
+		{"data: {\"a\":\n\n", "{\"a\":"},
+		{"data: {\rdata: \"a\":\rdata: [1]\rdata: }\r\rdata: 1\r", "{\n\"a\":\n[1]\n}|1"},
+		{"data: {\ndata: }", "{\n}"},
 		{"data:\ndata: \n", ""},
 		{"<html>\ndata: {}\n", ""},
-		{"data: {}\nupstream error\n", "data: {}\n"},
+		{"data: {}\nupstream error\n", "{}"},
 	} {
 		for name, r := range map[string]io.Reader{"whole": strings.NewReader(test.body),
 			"bytes": iotest.OneByteReader(strings.NewReader(test.body))} {
-			got, err := io.ReadAll(newEventReader(r))
-			if err != nil || string(got) != test.want {
+			var got []string
+			reader := newEventReader(r)
+			e, err := reader.next()
+			for ; err == nil; e, err = reader.next() {
+				got = append(got, strings.Repeat("!", map[bool]int{true: 1}[e.isError])+string(e.data))
+			}
+			if err != io.EOF || strings.Join(got, "|") != test.want {
 				t.Errorf("%q, %s: got %q, %v; want %q", test.body, name, got, err, test.want)
 			}
 		}
@@ -64,12 +71,19 @@ func FuzzAnswer(f *testing.F) {
 	f.Add("event: error\ndata: x\n\n" + events(finishStop, done))
 	f.Add(events(`{"choices":[{"index":0,"delta":{"content":[{"type":"text","text":"x"}]},"finish_reason":"length"}],` +
 		`"usage":{"prompt_tokens":-1}}`))
+	for _, test := range deviations {
+		f.Add(test.body)
+	}
 	f.Add("\ufeff: c\r\nretry: 1\r\n" + strings.ReplaceAll(goodStream, "\n", "\r\n"))
 	f.Fuzz(func(t *testing.T, body string) {
 		a, fa := answerTo(strings.NewReader(body))
 		b, fb := answerTo(iotest.OneByteReader(strings.NewReader(body)))
 		if a != b || (fa == nil) != (fb == nil) || fa != nil && *fa != *fb {
 			t.Fatalf("whole: %+v, %v; in bytes: %+v, %v", a, fa, b, fb)
+		}
+		batch, err := ParseAnswer([]byte(body))
+		if fa == nil && err == nil && (batch.Text != a.Text || batch.FinishReason != a.FinishReason) {
+			t.Fatalf("whole: %+v; in a batch: %+v", a, batch)
 		}
 		if fa == nil && (a.FinishReason == "" || len(a.Text) > len(body) || a.PromptTokens < 0 || a.CompletionTokens < 0) {
 			t.Fatalf("answer %+v", a)

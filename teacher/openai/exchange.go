@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	goopenai "github.com/sashabaranov/go-openai"
-
 	"restyle/internal/secret"
 )
 
@@ -63,33 +61,13 @@ func newClient(o Options, connections int) *http.Client {
 	}
 }
 
-// exchange is one attempt: the HTTPDoer of a go-openai client that lives as long
-// as the attempt. It replaces the request's body, because go-openai's request
-// leaves out a temperature of 0 and an empty content and refuses some models; and
-// it judges errors itself, because go-openai's errors lack the headers that say
-// how long to wait.
+// exchange is one attempt.
 type exchange struct {
 	client *http.Client
 	key    secret.Secret
 	url    string // base URL
-	body   []byte // of the POST
 	limit  int64
 	watch  *watch
-	events *eventReader
-}
-
-// Do implements goopenai.HTTPDoer.
-func (x *exchange) Do(req *http.Request) (*http.Response, error) {
-	req.ContentLength = int64(len(x.body))
-	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
-	req.Body, _ = req.GetBody()
-	resp, err := x.send(req)
-	if err != nil {
-		return nil, err
-	}
-	x.events = newEventReader(resp.Body)
-	resp.Body = body{x.events, resp.Body}
-	return resp, nil
 }
 
 // A body is the body of a response, read through another reader.
@@ -123,67 +101,66 @@ func (p *Pool) attempt(ctx context.Context, e *endpoint, body []byte) (Answer, *
 	defer cancel(nil)
 	w := newWatch(cancel, p.o)
 	defer w.stop()
-	x := &exchange{client: p.client, key: p.o.APIKey, url: e.url, body: body, limit: p.o.MaxAnswerBytes, watch: w}
-	a, f := x.complete(ctx, func(n int) { e.work.Add(int64(n)) })
+	x := &exchange{client: p.client, key: p.o.APIKey, url: e.url, limit: p.o.MaxAnswerBytes, watch: w}
+	a, f := x.complete(ctx, body, func(n int) { e.work.Add(int64(n)) })
 	if f != nil {
 		return Answer{}, x.clean(f)
 	}
-	if text := a.text.String() + "\n" + a.finish + "\n" + a.model; x.key.In(text) {
-		a.text.Reset()
-		a.finish, a.model = KeyInAnswer, ""
+	answer := a.answer()
+	answer.Endpoint, answer.Deviations = e.url, x.key.Scrub(answer.Deviations)
+	if x.key.In(answer.Text + "\n" + a.finish + "\n" + a.model) {
+		answer.Text, answer.FinishReason, answer.Model = "", KeyInAnswer, ""
 	}
-	return Answer{
-		Text:             a.text.String(),
-		FinishReason:     a.finish,
-		Model:            a.model,
-		Endpoint:         e.url,
-		PromptTokens:     a.usage.PromptTokens,
-		CompletionTokens: a.usage.CompletionTokens,
-		Latency:          a.latency,
-		FirstToken:       a.firstToken,
-	}, nil
+	return answer, nil
 }
 
 // complete makes the attempt, and reports the bytes of text and reasoning as they
 // arrive.
-func (x *exchange) complete(ctx context.Context, received func(bytes int)) (*assembly, *failure) {
-	config := goopenai.DefaultConfig("") // send adds the key
-	config.BaseURL, config.HTTPClient = x.url, x
-	sent := time.Now()
-	stream, err := goopenai.NewClientWithConfig(config).CreateChatCompletionStream(ctx, goopenai.ChatCompletionRequest{})
+func (x *exchange) complete(ctx context.Context, body []byte, received func(bytes int)) (*assembly, *failure) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, x.url+"/chat/completions", bytes.NewReader(body))
 	if err != nil {
 		return nil, x.explain(ctx, err)
 	}
-	defer stream.Close()
-	a := &assembly{url: x.url}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream")
+	sent := time.Now()
+	resp, err := x.send(req)
+	if err != nil {
+		return nil, x.explain(ctx, err)
+	}
+	defer resp.Body.Close()
+	a, r := &assembly{url: x.url}, newEventReader(resp.Body)
 	for {
-		event, err := stream.RecvRaw()
-		if err == io.EOF || err != nil && a.finish != "" {
+		event, err := r.next()
+		if err == io.EOF || err != nil && a.sure() {
 			break // after the finish reason, a broken connection loses nothing
 		}
 		if err != nil {
 			return nil, x.explain(ctx, err)
 		}
-		if a.events == 0 {
-			a.firstToken = time.Since(sent)
-			x.watch.gotFirst()
-		}
-		before := a.written
+		before := a.written()
 		if f := a.add(event); f != nil {
 			return nil, f
 		}
-		received(a.written - before)
-		if a.finish != "" {
+		if a.firstToken == 0 && a.events > 0 {
+			a.firstToken = time.Since(sent)
+			x.watch.gotFirst()
+		}
+		received(max(0, a.written()-before))
+		if a.sure() {
 			x.watch.enter(errLinger, lingerTimeout)
 		}
 	}
 	if a.finish == "" {
-		return nil, a.unfinished(x.events)
+		return nil, a.unfinished(r)
+	}
+	if r.values != nil {
+		a.deviates("an answer that is not streamed")
 	}
 	a.latency = time.Since(sent)
 	// The transport reuses a connection only if its body was read to the end.
 	x.watch.enter(errLinger, drainTimeout)
-	io.CopyN(io.Discard, x.events.in, 4096)
+	io.CopyN(io.Discard, r.in, 4096)
 	return a, nil
 }
 

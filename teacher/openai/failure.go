@@ -39,6 +39,7 @@ const (
 type failure struct {
 	kind     failureKind
 	overload bool // fewer requests at once might have avoided it
+	damage   bool // the answer came to its end, but may be incomplete
 	status   int
 	reason   string
 	message  string        // what happened
@@ -186,8 +187,7 @@ func (s said) status() int {
 
 // readError parses the body of an error: {"error":{…}}, {"error":"…"} (Ollama),
 // {"detail":…} (FastAPI), {"object":"error","message":…} (old vLLM) or [{"error":…}]
-// (Google); anything else is text. go-openai's APIError knows only the first form,
-// and only with a message.
+// (Google); anything else is text.
 func readError(body []byte) said {
 	var v any
 	if json.Unmarshal(body, &v) != nil {

@@ -48,9 +48,8 @@ func (p *Pool) models(ctx context.Context, url string) EndpointModels {
 	defer w.stop()
 	x := &exchange{client: p.client, key: o.APIKey, url: url, limit: maxModelList, watch: w}
 	body, f := x.get(ctx, url+"/models")
-	// go-openai's ModelsList has no place for Ollama's "models".
 	var found struct {
-		Data, Models []struct{ ID, Name string }
+		Data, Models []struct{ ID, Name string } // Models is Ollama's
 	}
 	switch {
 	case f == nil && json.Unmarshal(body, &found) == nil:

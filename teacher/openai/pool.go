@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"fmt"
@@ -20,12 +21,15 @@ const KeyInAnswer = "the API key is in it"
 // An Answer is one complete chat completion.
 type Answer struct {
 	Text         string // without the model's reasoning
-	FinishReason string // as sent: "stop", "length", "content_filter", ...; or KeyInAnswer
+	Thoughts     int    // bytes of reasoning that came apart from the text
+	FinishReason string // "stop", "length", "content_filter", ..., in OpenAI's spelling; or KeyInAnswer
 	Model        string // as the endpoint names it, which may differ from the request
 	Endpoint     string // base URL
 
 	PromptTokens     int // 0 if the endpoint did not report it
 	CompletionTokens int // 0 if the endpoint did not report it
+
+	Deviations string // how the response deviates from OpenAI's format; empty if it does not
 
 	Attempts   int           // requests sent for this answer, 1 or more
 	Latency    time.Duration // of the successful attempt, from sending to the end
@@ -59,6 +63,8 @@ type EndpointStats struct {
 	Limit    int
 	Until    time.Time // while down or paused: no request is sent before
 	Reason   string    // the last failure, unless alive
+
+	Deviations string // how its first answer that deviates from OpenAI's format does so
 }
 
 // EndpointModels is the list of models of one endpoint.
@@ -163,6 +169,7 @@ func (p *Pool) judge(ctx context.Context, t *turn, s slot, a Answer, f *failure)
 	if f == nil {
 		e.worked()
 		e.answered = true
+		e.deviations = cmp.Or(e.deviations, a.Deviations)
 		e.limit.answered(now, e.work.Load(), a.FirstToken, a.Latency)
 		p.tally.Answers++
 		return nil
@@ -171,6 +178,7 @@ func (p *Pool) judge(ctx context.Context, t *turn, s slot, a Answer, f *failure)
 		return fmt.Errorf("waiting for %s: %w", e.url, ctx.Err())
 	}
 	t.last, t.lastURL = f, e.url
+	t.damage = f.damage && (t.damage || t.sent == 1)
 	if f.reason == notAnAnswer && !e.answered {
 		f.kind = fatal // the wrong address, not a server with a problem
 	}

@@ -99,7 +99,8 @@ func TestNoKeyNoHeader(t *testing.T) {
 	})
 }
 
-// TestReportedAsSent checks that finish reason and model are returned as the endpoint sends them.
+// TestReportedAsSent checks that finish reason and model are returned as the endpoint sends them, but for another name of
+// a reason, which the endpoint's statistics state.
 func TestReportedAsSent(t *testing.T) {
 	for _, reason := range []string{"stop", "length", "content_filter", "tool_calls", "eos_token"} {
 		bubble(t, func(t *testing.T, n *network) {
@@ -109,7 +110,14 @@ func TestReportedAsSent(t *testing.T) {
 			p := testPool(t, n, func(o *Options) { o.APIKey = secret.New("another") }) // a dummy key
 			defer p.Close()
 			a, err := p.Complete(context.Background(), testBody(t))
-			if err != nil || a.FinishReason != reason || a.Model != "another" || a.Text != goodText {
+			want, deviates := reason, ""
+			if reason == "eos_token" {
+				want, deviates = "stop", `finish reason "eos_token" for "stop"`
+			}
+			if got := p.Stats().Endpoints[0].Deviations; got != deviates {
+				t.Errorf("%s: deviates by %q", reason, got)
+			}
+			if err != nil || a.FinishReason != want || a.Model != "another" || a.Text != goodText {
 				t.Errorf("%+v, %v", a, err)
 			}
 		})

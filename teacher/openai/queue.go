@@ -16,6 +16,7 @@ type turn struct {
 	answers  int64       // the pool's answers when the turn was first sent
 	tries    int         // failures of any kind, with which the backoff grows
 	throttle time.Time   // when an endpoint first asked to slow down
+	damage   bool        // all failures were complete answers that cannot be used
 	last     *failure
 	lastURL  string
 
@@ -185,7 +186,7 @@ func (p *Pool) whyDead(t *turn, usable bool) error {
 // unavailable returns the error of a turn that gives up.
 func (p *Pool) unavailable(t *turn) *Unavailable {
 	return &Unavailable{Endpoint: t.lastURL, Reason: t.last.reason, Attempts: t.sent,
-		Others: int(p.tally.Answers - t.answers), Message: t.last.message}
+		Others: int(p.tally.Answers - t.answers), Damage: t.damage, Message: t.last.message}
 }
 
 // setTimer has dispatch run again when time alone lets it do more.

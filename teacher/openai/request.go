@@ -17,8 +17,7 @@ type Message struct {
 	Content string `json:"content"` // sent even if empty: some servers refuse a turn without it
 }
 
-// A Request is what a model is asked. It is not go-openai's type, which leaves out a
-// temperature of 0 and empty contents, and holds no fields that it does not know.
+// A Request is what a model is asked.
 type Request struct {
 	Model       string
 	Messages    []Message

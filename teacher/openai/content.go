@@ -1,0 +1,180 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// unmarshal is [json.Unmarshal] that leaves out what has another type than v.
+func unmarshal(data []byte, v any) error {
+	err := json.Unmarshal(data, v)
+	if _, wrong := errors.AsType[*json.UnmarshalTypeError](err); wrong {
+		return nil
+	}
+	return err
+}
+
+// isNull reports whether a field is absent or null.
+func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+
+// IsError reports whether the field "error" of a response states an error: many servers send it empty, as null, "",
+// {} or false.
+func IsError(raw json.RawMessage) bool { return !blank(raw) }
+
+// blank reports whether there is nothing in a JSON value.
+func blank(raw json.RawMessage) bool {
+	var v any
+	return isNull(raw) || json.Unmarshal(raw, &v) == nil && blankValue(v)
+}
+
+func blankValue(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, field := range v {
+			if !blankValue(field) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return !slices.ContainsFunc(v, func(element any) bool { return !blankValue(element) })
+	case string:
+		return slices.Contains([]string{"", "null", "none"}, strings.ToLower(strings.TrimSpace(v)))
+	}
+	return v == nil || v == false || v == 0.0
+}
+
+// numberOf returns a count that may be a float or in quotes, 0 if raw is none.
+func numberOf(raw json.RawMessage) int {
+	n, err := strconv.ParseFloat(strings.Trim(string(raw), `" `), 64)
+	if err != nil || !(n >= 0 && n < math.MaxInt32) {
+		return 0
+	}
+	return int(n)
+}
+
+// usage is the number of tokens of a request and its answer, by OpenAI's names and by Anthropic's.
+type usage struct {
+	PromptTokens     json.RawMessage `json:"prompt_tokens"`
+	CompletionTokens json.RawMessage `json:"completion_tokens"`
+	InputTokens      json.RawMessage `json:"input_tokens"`
+	OutputTokens     json.RawMessage `json:"output_tokens"`
+}
+
+// tokens returns the numbers, 0 for those that are missing.
+func (u usage) tokens() (prompt, completion int) {
+	return max(numberOf(u.PromptTokens), numberOf(u.InputTokens)),
+		max(numberOf(u.CompletionTokens), numberOf(u.OutputTokens))
+}
+
+// A joined text is made from the insides of JSON strings. A character may be cut between two of them, as \ud83d and \ude00
+// or within its bytes.
+type joined struct {
+	whole []byte
+	half  []byte // the beginning of a character, as in JSON
+}
+
+// add adds the inside of a JSON string.
+func (t *joined) add(part []byte) {
+	part = append(t.half, part...)
+	at := cutAt(part)
+	t.whole = append(t.whole, unquote(part[:at])...)
+	t.half = slices.Clone(part[at:])
+}
+
+func (t *joined) String() string { return string(t.whole) + unquote(t.half) }
+
+// cutAt returns where the last character of the inside of a JSON string begins if it is incomplete, else the length.
+func cutAt(part []byte) int {
+	if at := len(part) - len(`\ud83d`); at >= 0 && part[at] == '\\' && part[at+1] == 'u' {
+		before := len(part[:at]) - len(bytes.TrimRight(part[:at], `\`))
+		code, err := strconv.ParseUint(string(part[at+2:]), 16, 16)
+		if before%2 == 0 && err == nil && code >= 0xd800 && code < 0xdc00 {
+			return at
+		}
+	}
+	for n := 1; n < utf8.UTFMax && n <= len(part); n++ {
+		if at := len(part) - n; utf8.RuneStart(part[at]) {
+			if !utf8.FullRune(part[at:]) {
+				return at
+			}
+			break
+		}
+	}
+	return len(part)
+}
+
+// unquote returns the text of the inside of a JSON string.
+func unquote(part []byte) string {
+	var s string
+	if bytes.ContainsAny(part, "\\") || !utf8.Valid(part) {
+		json.Unmarshal(slices.Concat([]byte{'"'}, part, []byte{'"'}), &s)
+		return s
+	}
+	return string(part)
+}
+
+// read returns the text of a delta or a message as the inside of a JSON string, and how many bytes of thoughts it has.
+// If there is no text it is the refusal, which is an answer too, for the caller to judge.
+func read(raw json.RawMessage) (said []byte, thoughts int, err error) {
+	if isNull(raw) || raw[0] != '{' {
+		return textOf(raw)
+	}
+	var c content
+	if err := unmarshal(raw, &c); err != nil {
+		return nil, 0, err
+	}
+	said, thoughts, err = textOf(c.Content)
+	if err == nil && len(said) == 0 {
+		said, _, err = textOf(c.Refusal)
+	}
+	for _, thought := range []json.RawMessage{c.ReasoningContent, c.Reasoning} {
+		if thoughts == 0 && !blank(thought) {
+			thoughts = len(thought)
+		}
+	}
+	return said, thoughts, err
+}
+
+// textOf returns the text of a content: null, a string, a part or a list of parts.
+func textOf(raw json.RawMessage) (said []byte, thoughts int, err error) {
+	switch {
+	case isNull(raw):
+		return nil, 0, nil
+	case raw[0] == '"':
+		return raw[1 : len(raw)-1], 0, nil
+	case raw[0] == '{':
+		var part struct {
+			Type string          `json:"type"`
+			Text json.RawMessage `json:"text"`
+		}
+		if err := unmarshal(raw, &part); err != nil {
+			return nil, 0, err
+		}
+		if part.Type == "text" || part.Type == "output_text" || part.Type == "" && len(part.Text) > 0 {
+			return textOf(part.Text)
+		}
+		return nil, len(raw), nil // thoughts, most likely
+	case raw[0] == '[':
+		var parts []json.RawMessage
+		if err := json.Unmarshal(raw, &parts); err != nil {
+			return nil, 0, err
+		}
+		for _, p := range parts {
+			more, n, err := textOf(p)
+			if err != nil {
+				return nil, 0, err
+			}
+			said, thoughts = append(said, more...), thoughts+n
+		}
+		return said, thoughts, nil
+	}
+	return nil, 0, fmt.Errorf("content: neither text nor a list of parts: %s", excerpt(raw))
+}
