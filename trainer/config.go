@@ -12,7 +12,7 @@ import (
 	"restyle/tensor"
 )
 
-// Config holds the settings of a run. Start with [DefaultConfig]; [Config.Fields] returns the default, range and help
+// Config holds the settings of a run. Start with [ConfigFor]; [Config.Fields] returns the default, range and help
 // of each.
 type Config struct {
 	Epochs     int  // passes over the examples; 0: as many as MaxSteps needs
@@ -174,7 +174,7 @@ func (c *Config) Fields() []Field {
 	}
 }
 
-// DefaultConfig returns a Config with the default of every field.
+// DefaultConfig returns a Config with the default of every field. [ConfigFor] adds what suits a model.
 func DefaultConfig() (c Config) {
 	for _, f := range c.Fields() {
 		f.Reset()
@@ -225,12 +225,21 @@ func (c Config) AdamW() optim.Config {
 	return o
 }
 
-// recipe returns the fields that determine the bits of the result, by name, in the form that records use.
-func (c Config) recipe() map[string]string {
+// recorded returns all fields, by name, in the form that records use.
+func (c Config) recorded() map[string]string {
 	r := map[string]string{}
 	for _, f := range c.Fields() {
-		if !f.Free {
-			r[f.Name] = f.recorded()
+		r[f.Name] = f.recorded()
+	}
+	return r
+}
+
+// recipe returns the fields that determine the bits of the result, by name, in the form that records use.
+func (c Config) recipe() map[string]string {
+	r := c.recorded()
+	for _, f := range c.Fields() {
+		if f.Free {
+			delete(r, f.Name)
 		}
 	}
 	r["master"] = string(c.AdamW().Master)

@@ -1,14 +1,16 @@
 // Package trainer fine-tunes a model, or trains one from random weights: steps, evaluation, checkpoints, and resuming
 // from a checkpoint with the same bits as if nothing had happened.
 //
-// A program sets up a run in four calls; the example has all of it:
+// A program sets up a run in five calls; the example has all of it:
 //
+//	config, err := trainer.ConfigFor(base, false)                     // the defaults, and what suits the model
 //	plan, err := trainer.NewPlan(config, examples, heldOut)           // passes, steps and learning rates
 //	job := trainer.NewJob(device, base, plan, trainer.JobOptions{})   // fitted to a device; knows its memory
 //	run, err := job.Open(ctx, dir, "")                                // allocates, compiles, reads the weights
 //	err = run.Start(ctx)                                              // a new run, or one that resumes
 //
-// [Run.Run] then takes the steps, and [Run.Save] writes the result:
+// Package training reads examples, and its Set.Split holds some out. [Run.Run] then takes the steps, and [Run.Save]
+// writes the result:
 //
 //	for each step:
 //	    the step's examples, from the order of its epoch          plan.go

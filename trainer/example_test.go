@@ -21,7 +21,8 @@ func check(err error) {
 	}
 }
 
-// Fine-tune the embedded model on some of the embedded dataset. The result is a directory in the Hugging Face layout.
+// Fine-tune the embedded model on some of the embedded dataset. The result is a directory in the Hugging Face layout,
+// which transformers loads and chat opens: chat --tuned DIR.
 func Example() {
 	ctx := context.Background()
 	base, err := hf.Open(ctx, nil, "starter") // a directory works too, and owner/name with a hub
@@ -35,14 +36,17 @@ func Example() {
 	check(err)
 	defer device.Close()
 
-	config := trainer.DefaultConfig()
-	config.MaxSteps, config.Seq, config.LR, config.Samples = 6, encoder.Seq, 1e-4, 0
-	plan, err := trainer.NewPlan(config, set.Examples[:200], set.Examples[200:220])
+	config, err := trainer.ConfigFor(base, false) // the settings that the train command takes for this model
+	check(err)
+	config.MaxSteps, config.Seq = 6, encoder.Seq
+	set.Examples = set.Examples[:220]
+	examples, heldOut := set.Split(0.1, config.Seed)
+	plan, err := trainer.NewPlan(config, examples, heldOut)
 	check(err)
 	dir, err := os.MkdirTemp("", "tuned-")
 	check(err)
 	defer os.RemoveAll(dir)
-	run, err := trainer.NewJob(device, base, plan, trainer.JobOptions{}).Open(ctx, dir, "")
+	run, err := trainer.NewJob(device, base, plan, trainer.JobOptions{}).Open(ctx, dir+"/out", "")
 	check(err)
 	defer run.Close()
 	run.Hooks.Evaluation = func(e trainer.Evaluation) { fmt.Println("evaluation after step", e.Step) }

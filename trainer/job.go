@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"restyle/hf"
+	"restyle/internal/disk"
 	"restyle/kernels"
 	"restyle/kernels/cpu"
 	"restyle/model"
@@ -164,10 +166,36 @@ func choicesOf(decisions map[string]string) map[string]string {
 	return choices
 }
 
-// Open opens the model and its optimizer for a run in directory dir. It first compiles the kernels of a GPU and chooses
-// the algorithms of its matrix products. It reads the weights unless from is a checkpoint to resume from. The caller
-// must close the run, after everything that uses its model.
-func (j *Job) Open(ctx context.Context, dir, from string) (_ *Run, err error) {
+// Open opens the model and its optimizer for a run in directory dir, which it creates if it is missing. It first compiles
+// the kernels of a GPU and chooses the algorithms of its matrix products. It reads the weights unless from is a checkpoint
+// to resume from. The directory stays locked until the caller closes the run, after everything that uses its model.
+//
+// Without from, dir may have a finished run, which [Run.Start] renames. Open returns an error if it has an unfinished
+// one, or other files.
+func (j *Job) Open(ctx context.Context, dir, from string) (*Run, error) {
+	d, err := Claim(dir, from != "")
+	if err != nil {
+		return nil, err
+	}
+	var r *Run
+	switch {
+	case from == "" && d.Was != nil && !d.Was.Finished:
+		err = fmt.Errorf("there is an unfinished run in %s: resume it from a checkpoint of it, or rename or delete it", d.Path)
+	case from == "" && filepath.IsAbs(BaseName(j.Base)) && disk.Holds(d.Path, j.Base.Name):
+		err = fmt.Errorf("%s contains the model to train, %s, and the run would rename it: choose another directory", d.Path,
+			j.Base.Name)
+	default:
+		r, err = j.OpenIn(ctx, d, from)
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Release())
+	}
+	r.release = d.Release
+	return r, nil
+}
+
+// OpenIn is Open for a directory that the caller has claimed and releases.
+func (j *Job) OpenIn(ctx context.Context, dir *Dir, from string) (_ *Run, err error) {
 	d, config := j.Device, j.Base.Config
 	if err := j.Plan.Config.CheckModel(config); err != nil {
 		return nil, err
@@ -179,7 +207,11 @@ func (j *Job) Open(ctx context.Context, dir, from string) (_ *Run, err error) {
 	if err := d.ChooseProducts(ctx, j.counting(Timing)); err != nil {
 		return nil, err
 	}
-	r := &Run{Plan: j.Plan, Base: j.Base, Dir: dir, From: from, Identity: j.Identity, Decisions: j.Decisions()}
+	r := &Run{Plan: j.Plan, Base: j.Base, Dir: dir.Path, From: from, Identity: j.Identity, Decisions: j.Decisions(),
+		Settings: j.Plan.Config.recorded(), place: dir, Ended: dir.Was != nil && dir.Was.Finished && !dir.aside}
+	if !j.opts.Scratch {
+		r.BaseName = BaseName(j.Base)
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.Close())

@@ -1,15 +1,23 @@
 package trainer
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"restyle/data"
 	"restyle/hf"
+	"restyle/internal/disk"
 	"restyle/kernels"
 	"restyle/kernels/cuda/cudatest"
+	"restyle/trainer/checkpoint"
 )
 
 func TestMain(m *testing.M) { os.Exit(cudatest.Main(m)) }
@@ -35,6 +43,130 @@ func TestOpenRefuses(t *testing.T) {
 	_, err = NewJob(d, base, plan, JobOptions{Scratch: true}).Open(t.Context(), t.TempDir(), "")
 	if err == nil || !strings.HasPrefix(err.Error(), `freeze "layer.0": matches no parameter`) || d.Allocated() > 0 {
 		t.Errorf("%v, with %d bytes allocated", err, d.Allocated())
+	}
+}
+
+// TestOpenDirectory opens runs in directories that are missing, taken, finished and unfinished. Nothing that is in one
+// is ever lost, and what Save writes names its base model, as chat needs.
+func TestOpenDirectory(t *testing.T) {
+	d, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	base, err := hf.NewModel(map[string][]byte{"config.json": []byte(tinyConfig)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := tinySettings()
+	s.Epochs, s.MaxSteps = 0, 2
+	plan, err := NewPlan(s, learnable(9, 1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) string { return filepath.Join(root, name) }
+	var notices []string
+	// train begins a run, and ends it unless stop.
+	train := func(base *hf.Checkpoint, name, from string, stop bool) error {
+		r, err := NewJob(d, base, plan, JobOptions{Scratch: base.Name != at("a/model")}).Open(t.Context(), at(name), from)
+		if err != nil {
+			return err
+		}
+		if _, err := NewJob(d, base, plan, JobOptions{}).Open(t.Context(), at(name), from); !errors.Is(err, disk.ErrLocked) {
+			t.Errorf("%s is opened twice: %v", name, err)
+		}
+		r.Hooks.Notice = func(s string) { notices = append(notices, s) }
+		ctx, cancel := context.WithCancel(t.Context())
+		r.Hooks.Step = func(Step) {
+			if stop {
+				cancel()
+			}
+		}
+		if err = r.Start(ctx); err == nil {
+			_, err = r.Run(ctx)
+		}
+		cancel()
+		return errors.Join(err, r.Save(nil), r.Close())
+	}
+	if err := train(base, "a/model", "", false); err != nil { // of a directory that is made
+		t.Fatal(err)
+	}
+	tuned, err := hf.OpenModel(at("a/model"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tuned.Close()
+	os.WriteFile(at("file"), []byte("mine"), 0o666)
+	os.Mkdir(at("mine"), 0o777)
+	os.WriteFile(at("mine/thesis"), nil, 0o666)
+	for _, c := range []struct {
+		name, from string
+		stop       bool
+		err        string
+	}{
+		{"file", "", false, "cannot create " + at("file")},
+		{"mine", "", false, "is not empty and holds no training run (it has thesis)"},
+		{"a/model", "", false, "contains the model to train"},
+		{"out", "", true, ErrStopped.Error()},
+		{"out", "", false, "there is an unfinished run in " + at("out")},
+		{"out", checkpoint.Dir(CheckpointsIn(at("out")), 1), false, ""},
+		{"out", "", false, ""},
+	} {
+		if err := train(tuned, c.name, c.from, c.stop); (err == nil) != (c.err == "") ||
+			err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	if want := "the run that was in " + at("out") + " is kept as " + at("out.bak"); !slices.Equal(notices, []string{want}) {
+		t.Errorf("%q, want %q", notices, want)
+	}
+	for _, name := range []string{"out", "out.bak"} {
+		var f RunFile
+		text, _ := os.ReadFile(at(name + "/" + RunName))
+		if err := json.Unmarshal(text, &f); err != nil || !f.Finished || f.Base != at("a/model") || f.Settings["keep"] != "2" {
+			t.Errorf("%s: %v, %s", name, err, text)
+		}
+	}
+}
+
+// TestConfigFor checks that a program gets the settings that the command takes.
+func TestConfigFor(t *testing.T) {
+	starter, err := hf.Open(t.Context(), nil, data.StarterName)
+	if err != nil {
+		t.Skip(err) // a build without the weights
+	}
+	defer starter.Close()
+	tiny, err := hf.NewModel(map[string][]byte{"config.json": []byte(tinyConfig)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		base    *hf.Checkpoint
+		scratch bool
+		want    func(*Config)
+	}{
+		{starter, false, func(c *Config) { c.LR, c.Epochs = 3.5e-4, 2 }},
+		{starter, true, func(c *Config) { c.LR, c.Epochs, c.WeightDecay = 1e-3, 6, 0.1 }},
+		{tiny, false, func(c *Config) { c.Seq = 64 }},
+	} {
+		want := DefaultConfig()
+		c.want(&want)
+		if got, err := ConfigFor(c.base, c.scratch); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s, from scratch %v: %+v, %v", c.base.Name, c.scratch, got, err)
+		}
+	}
+	for _, c := range []struct {
+		params int64
+		lr     string
+	}{{1000, "3e-3"}, {5_000_000, "3e-3"}, {5_000_001, "1e-3"}, {50_000_000, "1e-3"}, {500_000_000, "6e-4"},
+		{500_000_001, "3e-4"}} {
+		if got := fromScratch(c.params)["lr"]; got != c.lr {
+			t.Errorf("%d parameters: lr %s, want %s", c.params, got, c.lr)
+		}
 	}
 }
 

@@ -29,12 +29,18 @@ type Run struct {
 	Model     *model.Model // opened with Plan.ModelOptions
 	Optimizer *optim.AdamW
 	Base      *hf.Checkpoint // its small files are saved with the weights
-	Dir       string         // has the checkpoints and metrics.jsonl
+	Dir       string         // has the checkpoints, metrics.jsonl and run.json
 	From      string         // directory of the checkpoint that Start resumes from; "": a new run
 
 	// Identity and Decisions are written to every checkpoint, see Record.
 	Identity  map[string]string
 	Decisions map[string]string
+
+	// BaseName, Settings and Version are written to run.json. Open sets the first two to the name of Base and to the
+	// fields of the plan's Config.
+	BaseName string
+	Settings map[string]string
+	Version  string // of the program
 
 	// Ended means that the run of From was finished and is now longer: the result in Dir has its best weights. If no
 	// others are left, Start returns an error, because this run would replace them.
@@ -46,6 +52,10 @@ type Run struct {
 	Hooks           Hooks
 
 	validation func(context.Context) (float64, error) // the mean loss over Plan.HeldOut; tests replace it
+
+	place   *Dir         // Dir, locked; nil if the caller makes the Run itself
+	release func() error // of place, if Open claimed it
+	stopped bool         // Run returned before the run ended
 
 	state        State
 	metrics      *report.Metrics
@@ -127,7 +137,8 @@ func bestIn(dir string, step int) string {
 	return filepath.Join(CheckpointsIn(dir), fmt.Sprintf("best-%06d", step))
 }
 
-// Start begins a new run, or resumes that of From.
+// Start begins a new run, or resumes that of From. A new run renames a previous one in its directory to .bak, or .bak.2
+// and so on, and says so in Hooks.Notice.
 func (r *Run) Start(ctx context.Context) (err error) {
 	if r.validation == nil {
 		r.validation = r.valLoss
@@ -135,6 +146,11 @@ func (r *Run) Start(ctx context.Context) (err error) {
 	r.state = State{Record: Record{r.Identity, r.Decisions}, Pending: evaluation}
 	if r.From != "" {
 		if err := r.restore(ctx, r.From); err != nil {
+			return err
+		}
+	}
+	if r.place != nil {
+		if err := r.place.begin(r.file(), r.notice); err != nil {
 			return err
 		}
 	}
@@ -155,13 +171,36 @@ func (r *Run) Start(ctx context.Context) (err error) {
 // State returns the state between two steps.
 func (r *Run) State() State { return r.state }
 
-// Save writes the model with its current weights to the run's directory, in the Hugging Face layout. card is its
-// README.md, and may be nil.
+// Save writes the model with its current weights to the run's directory, in the Hugging Face layout, and says in
+// run.json that the run is finished, unless Run was stopped. card is the model's README.md, and may be nil.
 func (r *Run) Save(card []byte) error {
+	if err := r.SaveModel(card); err != nil {
+		return err
+	}
+	return r.Finish(nil)
+}
+
+// SaveModel is the first half of Save: it writes the model.
+func (r *Run) SaveModel(card []byte) error {
 	return hf.Save(r.Dir, r.Base, r.Model.Device(), r.Model.Params(), hf.SaveOptions{Card: card})
 }
 
-// Close closes the run's files, its optimizer and its model.
+// Finish is the second half of Save: it completes run.json, with a result in JSON, which may be nil.
+func (r *Run) Finish(result []byte) error {
+	if r.place == nil {
+		return nil
+	}
+	f := r.file()
+	f.Finished, f.Result = !r.stopped, result
+	return r.place.write(f)
+}
+
+// file returns what run.json has while the run is going on.
+func (r *Run) file() RunFile {
+	return RunFile{Version: r.Version, Base: r.BaseName, Settings: r.Settings, Record: Record{r.Identity, r.Decisions}}
+}
+
+// Close closes the run's files, its optimizer and its model, and unlocks its directory.
 func (r *Run) Close() (err error) {
 	if r.metrics != nil {
 		err = r.metrics.Close()
@@ -171,6 +210,9 @@ func (r *Run) Close() (err error) {
 	}
 	if r.Model != nil {
 		err = errors.Join(err, r.Model.Close())
+	}
+	if r.release != nil {
+		err = errors.Join(err, r.release())
 	}
 	return err
 }
@@ -184,6 +226,7 @@ func (r *Run) Run(ctx context.Context) (Result, error) {
 			return Result{}, err
 		}
 	}
+	r.stopped = true
 	for {
 		evaluated, err := r.evaluate(ctx)
 		if err != nil {
@@ -217,6 +260,7 @@ func (r *Run) Run(ctx context.Context) (Result, error) {
 
 // end loads the best weights.
 func (r *Run) end() (Result, error) {
+	r.stopped = false
 	r.phase("done")
 	res := Result{State: r.state}
 	if r.exhausted() && r.state.Step < r.Plan.Steps {

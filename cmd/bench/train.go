@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -387,7 +388,7 @@ func (o *trainOptions) openOwn(ctx context.Context, name string, base *hf.Checkp
 		return nil, err
 	}
 	before := d.InUse()
-	run, err := trainer.NewJob(d, base, plan, trainer.JobOptions{Was: was.Record}).Open(ctx, temp, from)
+	run, err := trainer.NewJob(d, base, plan, trainer.JobOptions{Was: was.Record}).Open(ctx, filepath.Join(temp, name), from)
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}

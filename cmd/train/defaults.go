@@ -9,6 +9,7 @@ import (
 
 	"restyle/data"
 	"restyle/hf"
+	"restyle/trainer"
 )
 
 // defaults returns the defaults that depend on the model of the command line, or on its preset, as the help shows
@@ -25,10 +26,13 @@ func (o *options) defaults() map[string]string {
 		if err != nil {
 			break
 		}
-		if c, err := hf.ParseConfig(config); err == nil {
-			for name, value := range scratch(c.ParamCount()) {
-				shown[name] = value + " for a new model of this size"
-			}
+		c, err := hf.NewModel(map[string][]byte{"config.json": config})
+		if err != nil {
+			break
+		}
+		values, _ := trainer.Suited(c, true)
+		for name, value := range values {
+			shown[name] = value + " for this new model"
 		}
 	case o.model == data.StarterName:
 		for name, value := range starterRecipe() {
@@ -48,7 +52,7 @@ func starterRecipe() map[string]string {
 		return nil
 	}
 	defer c.Close()
-	recipe, err := recipeOf(c)
+	recipe, err := trainer.Suited(c, false)
 	if err != nil {
 		return nil
 	}

@@ -47,7 +47,7 @@ type summary struct {
 
 // finish saves the result and reports it. tone is that of the last evaluation, or nil.
 func (r *running) finish(res trainer.Result, tone *float64) error {
-	if err := r.run.Save(r.card(res)); err != nil {
+	if err := r.run.SaveModel(r.card(res)); err != nil {
 		return err
 	}
 	f := r.summary(res, tone)
@@ -59,9 +59,7 @@ func (r *running) finish(res trainer.Result, tone *float64) error {
 	if err := r.logBenchmark(f); err != nil {
 		return fmt.Errorf("--benchmark-log: %w", err)
 	}
-	done := r.record()
-	done.Finished, done.Result = true, line
-	if err := r.place.write(done); err != nil {
+	if err := r.run.Finish(line); err != nil {
 		return err
 	}
 	r.report(res, f)
@@ -104,16 +102,16 @@ func (in *inputs) makesLonger(was summary) bool {
 }
 
 // resultOf returns the summary of a finished run.
-func (in *inputs) resultOf(was *record) (f summary, err error) {
+func (in *inputs) resultOf(was *trainer.RunFile) (f summary, err error) {
 	if err := json.Unmarshal(was.Result, &f); err != nil {
-		return f, fmt.Errorf("the result in %s cannot be read: %w", filepath.Join(in.dir, runFile), err)
+		return f, fmt.Errorf("the result in %s cannot be read: %w", filepath.Join(in.dir, trainer.RunName), err)
 	}
 	return f, nil
 }
 
 // repeat prints the result of a finished run, how to continue it, and which of its settings differ from those now
 // requested.
-func (in *inputs) repeat(was *record, result summary) error {
+func (in *inputs) repeat(was *trainer.RunFile, result summary) error {
 	if result.Stopped != "" {
 		in.note("the run in %s is finished: it ended after step %d, with %s, and more steps would not "+
 			"change that; to train its result further, give it as --model and another --out",
@@ -227,18 +225,12 @@ func (r *running) card(res trainer.Result) []byte {
 	return b.Bytes()
 }
 
-// baseName returns the name by which chat finds the base model from any directory: a hub id, the name of the embedded
-// model, or an absolute path. It is "" for a model trained from scratch.
+// baseName returns the name by which chat finds the base model, or "" for a model trained from scratch.
 func (in *inputs) baseName() string {
 	if in.fromScratch != "" {
 		return ""
 	}
-	if info, err := os.Stat(in.model); err == nil && info.IsDir() && in.model != data.StarterName {
-		if abs, err := filepath.Abs(in.model); err == nil {
-			return abs
-		}
-	}
-	return in.model
+	return trainer.BaseName(in.base)
 }
 
 // yaml returns s, in quotes unless it is a plain scalar.
@@ -252,7 +244,7 @@ func yaml(s string) string {
 
 // checkBatches returns an error if the file of batches exists but the run is now longer: the file has only the old
 // steps.
-func (in *inputs) checkBatches(was record) error {
+func (in *inputs) checkBatches(was trainer.RunFile) error {
 	if in.batchesFile == "" {
 		return nil
 	}

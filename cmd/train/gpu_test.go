@@ -234,7 +234,7 @@ func TestResumeKeeps(t *testing.T) {
 		Decisions map[string]string
 		Identity  map[string]string
 	}) {
-		if err := json.Unmarshal(readFile(t, filepath.Join(out, runFile)), &d); err != nil {
+		if err := json.Unmarshal(readFile(t, filepath.Join(out, trainer.RunName)), &d); err != nil {
 			t.Fatal(err)
 		}
 		return d

@@ -11,6 +11,7 @@ import (
 	"restyle/hf"
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/disk"
 	"restyle/trainer"
 	"restyle/trainer/report"
 	"restyle/voice"
@@ -44,7 +45,7 @@ func (t *train) resolve(ctx context.Context) (*inputs, error) {
 	if err := t.check(t.flags.Given); err != nil {
 		return nil, err
 	}
-	dir, err := realPath(t.out)
+	dir, err := disk.RealPath(t.out)
 	if err != nil {
 		return nil, fmt.Errorf("--out: %w: choose another directory", err)
 	}

@@ -543,8 +543,8 @@ func TestLayerIsBlock(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	args := small(t, out, "--samples", "0", "--val", "0", "--max-steps", "1")
 	must(t, cli.Done, append(args, "--recompute", "layer", "--gradients", "layer")...)
-	var r record
-	if err := json.Unmarshal(readFile(t, filepath.Join(out, runFile)), &r); err != nil {
+	var r trainer.RunFile
+	if err := json.Unmarshal(readFile(t, filepath.Join(out, trainer.RunName)), &r); err != nil {
 		t.Fatal(err)
 	}
 	if r.Settings["recompute"] != "block" || r.Settings["gradients"] != "block" || r.Identity["gradients"] != "block" {

@@ -314,7 +314,7 @@ func (o *options) check(given func(flag string) bool) error {
 
 // checkCSV returns an error if the file of --log-csv cannot be written, so that a run fails before it begins.
 func (o *options) checkCSV(out string) error {
-	if o.logCSV == "" || holds(out, o.logCSV) && !holds(out, filepath.Dir(filepath.Dir(o.logCSV))) {
+	if o.logCSV == "" || disk.Holds(out, o.logCSV) && !disk.Holds(out, filepath.Dir(filepath.Dir(o.logCSV))) {
 		return nil // nothing to write, or right in the directory that the run makes
 	}
 	path, err := disk.Follow(o.logCSV)
@@ -333,7 +333,7 @@ func (o *options) checkCSV(out string) error {
 // checkPaths returns an error if the directory of the result contains the working directory or anything that the run
 // reads, because a later run would rename it.
 func (o *options) checkPaths(out string) error {
-	if holds(out, ".") {
+	if disk.Holds(out, ".") {
 		return cli.Usagef("--out %s: is or contains the working directory, and a later run would rename it: choose a "+
 			"separate directory", o.out)
 	}
@@ -342,7 +342,7 @@ func (o *options) checkPaths(out string) error {
 			flag, path)
 	}
 	if o.batchesFile != "" {
-		if holds(out, o.batchesFile) {
+		if disk.Holds(out, o.batchesFile) {
 			return inside("write-batches", o.batchesFile)
 		}
 		if info, err := os.Stat(o.batchesFile); err == nil && info.Mode().IsRegular() && !o.resume {
@@ -353,12 +353,12 @@ func (o *options) checkPaths(out string) error {
 		}
 	}
 	for _, f := range []struct{ flag, path string }{{"log-csv", o.logCSV}, {"benchmark-log", o.benchmarkLog}} {
-		if f.path != "" && holds(out, f.path) && filepath.Ext(f.path) != ".csv" {
+		if f.path != "" && disk.Holds(out, f.path) && filepath.Ext(f.path) != ".csv" {
 			return cli.Usagef("--%s %s: in the directory of --out, whose files the run writes, its name must end in .csv",
 				f.flag, f.path)
 		}
 	}
-	if log, err := realPath(o.benchmarkLog); err == nil && o.logCSV != "" && o.benchmarkLog != "" && holds(log, o.logCSV) {
+	if log, err := disk.RealPath(o.benchmarkLog); err == nil && o.logCSV != "" && o.benchmarkLog != "" && disk.Holds(log, o.logCSV) {
 		return cli.Usagef("--log-csv %s: is the file of --benchmark-log, too: choose another name", o.logCSV)
 	}
 	if err := o.checkCSV(out); err != nil {
@@ -372,7 +372,7 @@ func (o *options) checkPaths(out string) error {
 	}
 	for _, flag := range slices.Sorted(maps.Keys(read)) {
 		for _, path := range read[flag] {
-			if _, err := os.Stat(path); err == nil && path != data.StarterName && holds(out, path) {
+			if _, err := os.Stat(path); err == nil && path != data.StarterName && disk.Holds(out, path) {
 				return inside(flag, path)
 			}
 		}

@@ -200,7 +200,7 @@ func (o *outputs) fail(err error) {
 }
 
 // csvInside reports whether the file of --log-csv is in the run's directory.
-func (in *inputs) csvInside() bool { return in.logCSV != "" && holds(in.dir, in.logCSV) }
+func (in *inputs) csvInside() bool { return in.logCSV != "" && disk.Holds(in.dir, in.logCSV) }
 
 // lockCSV keeps other runs from writing the file of --log-csv until unlock is called. A run calls it before it begins,
 // or if the file is in its directory, which may yet be renamed, afterwards.

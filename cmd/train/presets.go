@@ -1,18 +1,14 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
 
-	"restyle/data"
 	"restyle/hf"
 	"restyle/internal/cli"
-	"restyle/tensor"
+	"restyle/trainer"
 )
 
 // presets are named sets of flags.
@@ -23,9 +19,6 @@ var presets = map[string]map[string]string{
 }
 
 func presetNames() string { return strings.Join(slices.Sorted(maps.Keys(presets)), ", ") }
-
-// recipeFile is the file next to a model that has the flags that suit it.
-const recipeFile = "recipe.json"
 
 // setDefaults sets flags that nothing has set yet, and records source as what set them.
 func (t *train) setDefaults(values map[string]string, source string) error {
@@ -44,51 +37,15 @@ func (t *train) setDefaults(values map[string]string, source string) error {
 	return nil
 }
 
-// recipeOf returns the flags in the recipe.json next to a model's weights. Most models have none.
-func recipeOf(c *hf.Checkpoint) (map[string]string, error) {
-	data, err := c.ReadFile(recipeFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	recipe := map[string]string{}
-	if err == nil {
-		var file struct {
-			FineTuning map[string]json.RawMessage `json:"fine_tuning"`
-		}
-		err = json.Unmarshal(data, &file)
-		for name, v := range file.FineTuning {
-			recipe[name] = strings.Trim(string(v), `"`)
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the model's %s: %w", recipeFile, err)
-	}
-	return recipe, nil
-}
-
-// suit sets the flags that nothing has set yet to what suits the model: the embedded model's recipe, defaults by the
-// size of a new model, and F32 if any weights are stored in F16, which BF16 would round. It lowers --seq to the number
-// of the model's positions.
+// suit sets the flags that nothing has set yet to what suits the model, and lowers --seq to the number of the model's
+// positions.
 func (t *train) suit(base *hf.Checkpoint) error {
-	values, source := map[string]string{}, "the model"
-	switch {
-	case t.fromScratch != "":
-		values, source = scratch(base.Config.ParamCount()), "its size"
-	case t.model == data.StarterName:
-		var err error
-		if values, err = recipeOf(base); err != nil {
-			return err
-		}
-	case base.DTypes()[tensor.F16] > 0:
-		values["dtype"] = "fp32"
-	}
-	if err := t.setDefaults(values, source); err != nil {
+	values, err := trainer.Suited(base, t.fromScratch != "")
+	if err != nil {
 		return err
 	}
-	if m := base.Config.Mixture; m != nil {
-		if err := t.setDefaults(map[string]string{"balance-loss": fmt.Sprint(m.Balance)}, "the model"); err != nil {
-			return err
-		}
+	if err := t.setDefaults(values, "the model"); err != nil {
+		return err
 	}
 	if err := t.check(func(string) bool { return false }); err != nil {
 		return err
@@ -101,20 +58,4 @@ func (t *train) suit(base *hf.Checkpoint) error {
 		*seq = most
 	}
 	return nil
-}
-
-// scratch returns the flags for a new model with this many parameters. A small model tolerates and needs a higher
-// learning rate than fine-tuning, and more epochs.
-func scratch(params int64) map[string]string {
-	s := map[string]string{"lr": "3e-4", "epochs": "6", "weight-decay": "0.1"}
-	for _, size := range []struct {
-		max int64
-		lr  string
-	}{{5e6, "3e-3"}, {50e6, "1e-3"}, {500e6, "6e-4"}} {
-		if params <= size.max {
-			s["lr"] = size.lr
-			break
-		}
-	}
-	return s
 }

@@ -39,7 +39,7 @@ func realDir(t testing.TB) string {
 func change(t testing.TB, out string, f func(r map[string]any)) {
 	t.Helper()
 	var r map[string]any
-	path := filepath.Join(out, runFile)
+	path := filepath.Join(out, trainer.RunName)
 	if err := json.Unmarshal(readFile(t, path), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestNothingChanges(t *testing.T) {
 	out := filepath.Join(realDir(t), "out")
 	args := small(t, out, "--samples", "0", "--max-steps", "2")
 	must(t, cli.Done, args...)
-	record := readFile(t, filepath.Join(out, runFile))
+	record := readFile(t, filepath.Join(out, trainer.RunName))
 	log := filepath.Join(t.TempDir(), "log.csv")
 	writeFile(t, log, "dear diary\n")
 	for name, c := range map[string]struct {
@@ -208,7 +208,7 @@ func TestNothingChanges(t *testing.T) {
 			if o := must(t, c.code, append(slices.Clone(args), c.args...)...); !strings.Contains(o.stderr, c.want) {
 				t.Errorf("%q is not in %v", c.want, o)
 			}
-			if got := readFile(t, filepath.Join(out, runFile)); !bytes.Equal(got, record) {
+			if got := readFile(t, filepath.Join(out, trainer.RunName)); !bytes.Equal(got, record) {
 				t.Errorf("the record changed: %s", got)
 			}
 			if got := readFile(t, log); string(got) != "dear diary\n" {
@@ -251,7 +251,7 @@ func TestEarlyKills(t *testing.T) {
 		r["finished"] = false
 		r["decisions"].(map[string]any)["cpu"] = "portable"
 	})
-	record := readFile(t, filepath.Join(out, runFile))
+	record := readFile(t, filepath.Join(out, trainer.RunName))
 	resume := append(slices.Clone(args), "--resume")
 	for _, c := range []struct{ flag, value, want string }{
 		{"--lr", "0.5", "lr was 0.001 and is now 0.5"},
@@ -261,7 +261,7 @@ func TestEarlyKills(t *testing.T) {
 		if o := must(t, cli.Failed, append(slices.Clone(resume), c.flag, c.value)...); !strings.Contains(o.stderr, c.want) {
 			t.Errorf("%q is not in %v", c.want, o)
 		}
-		if got := readFile(t, filepath.Join(out, runFile)); !bytes.Equal(got, record) {
+		if got := readFile(t, filepath.Join(out, trainer.RunName)); !bytes.Equal(got, record) {
 			t.Errorf("the record changed: %s", got)
 		}
 	}

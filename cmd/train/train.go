@@ -6,7 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -51,13 +53,16 @@ func (t *train) do(ctx context.Context) (err error) {
 	case t.showExample:
 		return in.encoder.Show(cli.Raw(t.stdout), in.set.Examples[0], cli.IsTerminal(t.stdout))
 	case t.dryRun:
-		return in.onDevice(record{}, (*job).checkMemory)
+		return in.onDevice(trainer.RunFile{}, (*job).checkMemory)
 	}
-	dir, err := claim(in.dir, t.resume, t.restart) // lock it before anything in it is read
+	dir, err := trainer.Claim(in.dir, t.resume) // lock it before anything in it is read
 	if err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	defer func() { err = errors.Join(err, dir.Release()) }()
+	if err := t.checkRun(dir); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, dir.release()) }()
 	if !in.csvInside() {
 		unlock, err2 := in.lockCSV()
 		if err2 != nil {
@@ -66,15 +71,15 @@ func (t *train) do(ctx context.Context) (err error) {
 		defer func() { err = errors.Join(err, unlock()) }()
 	}
 	var from string
-	var was record // of the run to resume
+	var was trainer.RunFile // of the run to resume
 	if t.resume {
-		if dir.was.Finished {
-			result, err := in.resultOf(dir.was)
+		if dir.Was.Finished {
+			result, err := in.resultOf(dir.Was)
 			if err != nil || !in.makesLonger(result) {
-				return errors.Join(err, in.repeat(dir.was, result))
+				return errors.Join(err, in.repeat(dir.Was, result))
 			}
 		}
-		was = *dir.was
+		was = *dir.Was
 		if from, err = in.latest(); err != nil {
 			return err
 		}
@@ -95,6 +100,18 @@ func (t *train) do(ctx context.Context) (err error) {
 		}
 		return j.withAdvice(j.train(ctx, dir, from))
 	})
+}
+
+// checkRun returns an error if the flags do not fit the run in the directory, or its absence.
+func (t *train) checkRun(dir *trainer.Dir) error {
+	switch {
+	case t.resume && dir.Was == nil:
+		return fmt.Errorf("--resume: there is no run in %s: leave --resume out to start one", dir.Path)
+	case dir.Was != nil && !dir.Was.Finished && !t.resume && !t.restart:
+		return fmt.Errorf("there is an unfinished run in %s: continue it (the same command and --resume), or start over "+
+			"(--restart, which renames it to .bak)", dir.Path)
+	}
+	return nil
 }
 
 // latest returns the checkpoint that a run resumes from, or "" if the run has not saved one yet.
@@ -123,7 +140,7 @@ type job struct {
 
 // onDevice opens the device, plans the run for it, prints settings and memory, and calls f. A resumed run keeps the
 // instruction set of was if the machine has it, and the algorithms of its matrix products if the device is the same.
-func (in *inputs) onDevice(was record, f func(*job) error) (err error) {
+func (in *inputs) onDevice(was trainer.RunFile, f func(*job) error) (err error) {
 	d, differs, err := trainer.OpenDevice(in.deviceName, kernels.Options{
 		Threads: in.threads, Fused: in.fused.Fused, Sync: in.sync, Deterministic: in.deterministic,
 		NoBF16: in.config.DType != tensor.BF16,
@@ -234,7 +251,6 @@ func (j *job) checkDisk() error {
 // A running is a run whose model is open.
 type running struct {
 	*job
-	place     *runDir
 	run       *trainer.Run
 	began     time.Time // when job.train began
 	gauge     *gauge
@@ -243,26 +259,26 @@ type running struct {
 }
 
 // train does the run in directory dir. Everything that may fail comes before the directory changes.
-func (j *job) train(ctx context.Context, dir *runDir, from string) (err error) {
+func (j *job) train(ctx context.Context, dir *trainer.Dir, from string) (err error) {
 	began := time.Now()
 	if err := j.identify(); err != nil {
 		return err
 	}
 	if j.resume {
-		if err := trainer.CheckIdentity(dir.was.Identity, j.Identity); err != nil {
+		if err := trainer.CheckIdentity(dir.Was.Identity, j.Identity); err != nil {
 			return fmt.Errorf("--resume: %w: give the flags that it began with (--epochs and --max-steps may be larger), or "+
 				"start over with --restart", err)
 		}
 	}
-	run, err := j.Open(ctx, j.dir, from)
+	run, err := j.OpenIn(ctx, dir, from)
 	j.status.Clear()
 	if err != nil {
 		return err
 	}
-	r := &running{j, dir, run, began, newGauge(j.Device.Meters), &wattmeter{read: j.Device.Energy},
+	r := &running{j, run, began, newGauge(j.Device.Meters), &wattmeter{read: j.Device.Energy},
 		&beginning{loaded: time.Now()}}
 	defer func() { err = errors.Join(err, run.Close()) }()
-	run.Ended = j.resume && dir.was.Finished
+	run.Settings, run.Version = j.recorded(), cli.Version()
 	if j.config.Samples > 0 {
 		samples, err := j.newSampler(ctx, run.Model)
 		if err != nil {
@@ -283,14 +299,10 @@ func (j *job) train(ctx context.Context, dir *runDir, from string) (err error) {
 	return r.steps(ctx)
 }
 
-// start writes run.json and starts or resumes the run. A new run writes run.json first, because train refuses a
-// directory that has files but no run.json. A resumed run rewrites it only after its checkpoint is loaded.
+// start starts or resumes the run.
 func (r *running) start(ctx context.Context) error {
 	if r.run.From == "" {
 		if err := r.writeBatches(0); err != nil {
-			return err
-		}
-		if err := r.place.begin(r.record(), r.note); err != nil {
 			return err
 		}
 		return r.run.Start(ctx)
@@ -300,17 +312,8 @@ func (r *running) start(ctx context.Context) error {
 	}
 	r.beginning.loaded = time.Now()
 	s := r.run.State()
-	if err := r.writeBatches(s.Longer); err != nil {
-		return err
-	}
 	r.note("continuing after step %d of %d, from %s", s.Step, r.Plan.Steps, r.run.From)
-	return r.place.begin(r.record(), r.note)
-}
-
-// record returns the contents of run.json for this run.
-func (r *running) record() record {
-	return record{Base: r.baseName(), Settings: r.recorded(),
-		Record: trainer.Record{Identity: r.run.Identity, Decisions: r.run.Decisions}}
+	return r.writeBatches(s.Longer)
 }
 
 // steps takes the steps of a started run, and saves the result.
@@ -349,3 +352,16 @@ func (e *stopped) Error() string { return fmt.Sprintf("stopped after step %d of 
 
 // Unwrap returns trainer.ErrStopped.
 func (e *stopped) Unwrap() error { return trainer.ErrStopped }
+
+// sizeOf returns the total size of all files below a directory.
+func sizeOf(dir string) (bytes int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				bytes += info.Size()
+			}
+		}
+		return nil
+	})
+	return bytes
+}

@@ -1,0 +1,98 @@
+package trainer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"restyle/data"
+	"restyle/hf"
+	"restyle/tensor"
+)
+
+// ConfigFor returns the settings that suit a model: those of [DefaultConfig], what [Suited] changes, and a Seq of at most
+// the model's positions. scratch means that a new model with base's config is trained from random weights.
+func ConfigFor(base *hf.Checkpoint, scratch bool) (Config, error) {
+	c := DefaultConfig()
+	values, err := Suited(base, scratch)
+	if err != nil {
+		return c, err
+	}
+	fields := c.Fields()
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == name })
+		if i < 0 {
+			return c, fmt.Errorf("%s suits %s: there is no such setting", name, base.Name)
+		}
+		if err := fields[i].Set(values[name]); err != nil {
+			return c, err
+		}
+	}
+	c.Seq = min(c.Seq, base.Config.Positions())
+	return c, c.Check()
+}
+
+// Suited returns the settings that suit a model better than the defaults, by the names of [Config.Fields]: the embedded
+// model's recipe, learning rate and epochs by the size of a new model, F32 for weights in F16, which BF16 would round,
+// and the factor of a mixture's auxiliary loss.
+func Suited(base *hf.Checkpoint, scratch bool) (map[string]string, error) {
+	values := map[string]string{}
+	switch {
+	case scratch:
+		values = fromScratch(base.Config.ParamCount())
+	case base.Name == data.StarterName:
+		var err error
+		if values, err = recipeOf(base); err != nil {
+			return nil, err
+		}
+	case base.DTypes()[tensor.F16] > 0:
+		values["dtype"] = "fp32"
+	}
+	if m := base.Config.Mixture; m != nil && values["balance-loss"] == "" {
+		values["balance-loss"] = fmt.Sprint(m.Balance)
+	}
+	return values, nil
+}
+
+// recipeOf returns the settings in the recipe.json next to a model's weights. Most models have none.
+func recipeOf(c *hf.Checkpoint) (map[string]string, error) {
+	const name = "recipe.json"
+	recipe := map[string]string{}
+	text, err := c.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return recipe, nil
+	}
+	if err == nil {
+		var file struct {
+			FineTuning map[string]json.RawMessage `json:"fine_tuning"`
+		}
+		err = json.Unmarshal(text, &file)
+		for name, v := range file.FineTuning {
+			recipe[name] = strings.Trim(string(v), `"`)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the model's %s: %w", name, err)
+	}
+	return recipe, nil
+}
+
+// fromScratch returns the settings for a new model with this many parameters. A small model tolerates and needs a higher
+// learning rate than fine-tuning, and more epochs.
+func fromScratch(params int64) map[string]string {
+	s := map[string]string{"lr": "3e-4", "epochs": "6", "weight-decay": "0.1"}
+	for _, size := range []struct {
+		max int64
+		lr  string
+	}{{5e6, "3e-3"}, {50e6, "1e-3"}, {500e6, "6e-4"}} {
+		if params <= size.max {
+			s["lr"] = size.lr
+			break
+		}
+	}
+	return s
+}
