@@ -29,9 +29,12 @@ type Checkpoint struct {
 	// Tokenizer is tokenizer_config.json, with the template of chat_template.jinja, if there is one, instead of its own.
 	// It is empty if both are absent.
 	Tokenizer TokenizerConfig
+	// Notes are lines for people: what of the files is not used, and why.
+	Notes []string
 
 	label   string // its name in messages: the directory
 	read    func(file string) ([]byte, error)
+	more    []string // its files of further chat templates
 	weights *weights // nil if there are none
 }
 

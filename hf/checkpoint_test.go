@@ -354,8 +354,6 @@ func TestBadDirectories(t *testing.T) {
 		{"4096 layers", func(dir string) {
 			write(t, dir+"/config.json", strings.Replace(smallConfig, `_layers":2`, `_layers":4096`, 1))
 		}, "it needs 36866 tensors, but there are 20"},
-		{"generation", func(dir string) { write(t, dir+"/generation_config.json", "{") },
-			"generation_config.json: it is not a JSON object"},
 		{"tokenizer", func(dir string) { write(t, dir+"/tokenizer_config.json", "[]") },
 			"tokenizer_config.json: it is not a JSON object"},
 		{"no weights", func(dir string) { os.Remove(dir + "/" + singleName) }, "has no weights, neither"},

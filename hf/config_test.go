@@ -235,9 +235,23 @@ func TestGenerationConfig(t *testing.T) {
 		{`{}`, plain, ""},
 		{`{"temperature":null,"top_k":null,"eos_token_id":null}`, plain, ""},
 		{`{"bos_token_id":128000,"do_sample":true,"eos_token_id":[128001,128008,128009],"temperature":0.6,"top_p":0.9,"transformers_version":"4.45.0.dev0"}`, llama, ""},
+		{`{"top_k":-1}`, GenerationConfig{Temperature: 1, TopP: 1, RepetitionPenalty: 1}, ""},
+		{`{"top_k":0}`, GenerationConfig{Temperature: 1, TopP: 1, RepetitionPenalty: 1}, ""},
+		{`{"repetition_penalty":3,"no_repeat_ngram_size":2,"bad_words_ids":[[1],[2,3]],"suppress_tokens":[4,5],"begin_suppress_tokens":[6],"min_new_tokens":7,"min_length":8.0}`,
+			GenerationConfig{Temperature: 1, TopK: 50, TopP: 1, RepetitionPenalty: 3, NoRepeatNGram: 2,
+				Forbidden: [][]int32{{1}, {2, 3}}, Suppressed: []int32{4, 5}, SuppressedFirst: []int32{6}, MinNew: 7, MinTokens: 8}, ""},
 		{`{"temperature":-1}`, plain, "temperature is -1: it must be at least 0"},
-		{`{"top_p":1.5}`, plain, "top_p is 1.5: it must be from 0 to 1"},
-		{`{"top_k":"many"}`, plain, "top_k is"},
+		{`{"top_p":1.5,"top_k":"many"}`, plain, "top_k is \"many\", which is not a number; top_p is 1.5: it must be from 0 to 1"},
+		{`{"eos_token_id":[3],"repetition_penalty":0}`, func() GenerationConfig {
+			g := plain
+			g.EOS = []int32{3}
+			return g
+		}(), "repetition_penalty is 0: it must be at least 1e-06"},
+		{`{"num_beams":4,"guidance_scale":1.0,"stop_strings":[],"typical_p":1,"sequence_bias":[[[5],-1.5]],"length_penalty":2}`, func() GenerationConfig {
+			g := plain
+			g.NotApplied = []string{"num_beams 4", "sequence_bias [[[5],-1.5]]"}
+			return g
+		}(), ""},
 		{`[]`, plain, "not a JSON object"},
 	} {
 		got, err := ParseGenerationConfig([]byte(test.data))
@@ -245,7 +259,9 @@ func TestGenerationConfig(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), test.err) {
 				t.Errorf("%s: %v, want %q", test.data, err, test.err)
 			}
-		} else if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+			err = nil
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", test.data, err, diff)
 		}
 	}
@@ -270,8 +286,10 @@ func TestTokenizerConfig(t *testing.T) {
 			TokenizerConfig{Tokens: map[string]string{"unk_token": "<unk>", "pad_token": "<pad>", "image_token": "<img>",
 				"audio": "<a>"}}, ""},
 		{`{"extra_special_tokens":["<x>"],"cls_token":7}`, TokenizerConfig{}, ""},
-		{`{"chat_template":7}`, TokenizerConfig{}, "chat_template is 7, which is not a string"},
-		{`{"bos_token":{"text":"<s>"}}`, TokenizerConfig{}, "bos_token is"},
+		{`{"chat_template":{"tool_use":"a","default":"b"}}`,
+			TokenizerConfig{ChatTemplate: "b", ChatTemplates: map[string]string{"tool_use": "a", "default": "b"}}, ""},
+		{`{"chat_template":7,"eos_token":"</s>"}`, TokenizerConfig{EOS: "</s>"}, "chat_template is 7, which is not a string"},
+		{`{"bos_token":{"text":"<s>"},"chat_template":"x"}`, TokenizerConfig{ChatTemplate: "x"}, "bos_token is"},
 		{`{"bos_token":{"content":"<s>"`, TokenizerConfig{}, "not a JSON object"},
 	} {
 		got, err := ParseTokenizerConfig([]byte(test.data))
@@ -279,7 +297,9 @@ func TestTokenizerConfig(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), test.err) {
 				t.Errorf("%s: %v, want %q", test.data, err, test.err)
 			}
-		} else if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+			err = nil
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", test.data, err, diff)
 		}
 	}

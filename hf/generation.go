@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -12,33 +13,98 @@ import (
 type GenerationConfig struct {
 	BOS []int32 // tokens at the start of a prompt
 	EOS []int32 // tokens that end an answer
-	// DoSample is false for greedy decoding; then the other settings have no effect.
-	DoSample          bool
-	Temperature       float64 // default 1
-	TopK              int     // default 50, as in transformers; 0 for off
-	TopP              float64 // default 1, which is off
-	MinP              float64 // default 0, which is off
-	RepetitionPenalty float64 // default 1, which is off
+	// DoSample is false for greedy decoding; then Temperature to MinP have no effect.
+	DoSample    bool
+	Temperature float64 // default 1
+	TopK        int     // default 50, as in transformers; 0 for off
+	TopP        float64 // default 1, which is off
+	MinP        float64 // default 0, which is off
+
+	// The rest holds for every answer, greedy ones too.
+
+	RepetitionPenalty float64   // default 1, which is off
+	NoRepeatNGram     int       // no sequence of so many tokens occurs twice (no_repeat_ngram_size); 0 for off
+	Forbidden         [][]int32 // sequences that an answer does not contain (bad_words_ids)
+	Suppressed        []int32   // tokens that an answer does not contain (suppress_tokens)
+	SuppressedFirst   []int32   // tokens that an answer does not begin with (begin_suppress_tokens)
+	MinNew, MinTokens int       // no end before so many tokens, without and with the prompt (min_new_tokens, min_length)
+	NotApplied        []string  // settings that change transformers' answers, but none here
 }
 
 // ParseGenerationConfig reads a generation_config.json. Absent and null keys have the defaults of transformers'
-// generate.
+// generate; 0 turns top_k off, and so does every negative number, as for other programs. What cannot be read has its
+// default, too, and the error names it: the result can be used nevertheless.
 func ParseGenerationConfig(data []byte) (GenerationConfig, error) {
-	o := parseObject(data)
-	g := GenerationConfig{
-		BOS:               o.ids("bos_token_id", nil),
-		EOS:               o.ids("eos_token_id", nil),
-		DoSample:          optional(o, "do_sample", false),
-		Temperature:       o.within("temperature", 1, 0, math.MaxFloat64),
-		TopK:              int(o.within("top_k", 50, 0, math.MaxInt32)),
-		TopP:              o.within("top_p", 1, 0, 1),
-		MinP:              o.within("min_p", 0, 0, 1),
-		RepetitionPenalty: o.within("repetition_penalty", 1, 1e-6, math.MaxFloat64),
+	o := &settingsReader{object: parseObject(data)}
+	o.note()
+	g := GenerationConfig{}
+	take(o, &g.BOS, nil, func() []int32 { return o.ids("bos_token_id", nil) })
+	take(o, &g.EOS, nil, func() []int32 { return o.ids("eos_token_id", nil) })
+	take(o, &g.DoSample, false, func() bool { return optional(o.object, "do_sample", false) })
+	number := func(to *float64, key string, absent, lo, hi float64) {
+		take(o, to, absent, func() float64 { return o.within(key, absent, lo, hi) })
 	}
-	if o.err != nil {
-		return GenerationConfig{}, fmt.Errorf("generation_config.json: %w", o.err)
+	whole := func(to *int, key string, absent, lo float64) {
+		var v float64
+		number(&v, key, absent, lo, math.MaxFloat64)
+		*to = int(min(v, math.MaxInt32))
+	}
+	number(&g.Temperature, "temperature", 1, 0, math.MaxFloat64)
+	whole(&g.TopK, "top_k", 50, -math.MaxFloat64)
+	g.TopK = max(g.TopK, 0)
+	number(&g.TopP, "top_p", 1, 0, 1)
+	number(&g.MinP, "min_p", 0, 0, 1)
+	number(&g.RepetitionPenalty, "repetition_penalty", 1, 1e-6, math.MaxFloat64)
+	whole(&g.NoRepeatNGram, "no_repeat_ngram_size", 0, 0)
+	whole(&g.MinNew, "min_new_tokens", 0, 0)
+	whole(&g.MinTokens, "min_length", 0, 0)
+	take(o, &g.Forbidden, nil, func() [][]int32 { return optional(o.object, "bad_words_ids", [][]int32(nil)) })
+	take(o, &g.Suppressed, nil, func() []int32 { return o.ids("suppress_tokens", nil) })
+	take(o, &g.SuppressedFirst, nil, func() []int32 { return o.ids("begin_suppress_tokens", nil) })
+	g.NotApplied = o.notApplied()
+	if o.wrong != nil {
+		return g, fmt.Errorf("generation_config.json: %s", strings.Join(o.wrong, "; "))
 	}
 	return g, nil
+}
+
+// settingsReader reads settings of which some may be wrong.
+type settingsReader struct {
+	*object
+	wrong []string
+}
+
+// note notes what was wrong, if anything was, and continues.
+func (o *settingsReader) note() (wrong bool) {
+	if o.err == nil {
+		return false
+	}
+	o.wrong, o.err = append(o.wrong, o.err.Error()), nil
+	return true
+}
+
+// take sets a setting to what get returns, or to absent if get fails.
+func take[T any](o *settingsReader, to *T, absent T, get func() T) {
+	if *to = get(); o.note() {
+		*to = absent
+	}
+}
+
+// notApplied lists the settings that change transformers' answers and none here, if they are not off.
+func (o *object) notApplied() (list []string) {
+	for _, setting := range []struct{ key, off string }{
+		{"num_beams", "1"}, {"penalty_alpha", "0"}, {"guidance_scale", "1"}, {"encoder_repetition_penalty", "1"},
+		{"encoder_no_repeat_ngram_size", "0"}, {"typical_p", "1"}, {"top_h", "1"}, {"epsilon_cutoff", "0"},
+		{"eta_cutoff", "0"}, {"sequence_bias", ""}, {"exponential_decay_length_penalty", ""}, {"forced_bos_token_id", ""},
+		{"forced_eos_token_id", ""}, {"forced_decoder_ids", ""}, {"force_words_ids", ""}, {"constraints", ""},
+		{"watermarking_config", ""}, {"stop_strings", ""}, {"dola_layers", ""},
+	} {
+		value := string(o.keys[setting.key])
+		if o.has(setting.key) && !slices.Contains([]string{setting.off, setting.off + ".0", "[]", "{}", "false"}, value) {
+			list = append(list, fmt.Sprintf("%s %.40s", setting.key, value))
+		}
+	}
+	return list
 }
 
 // within reads a number from lo to hi.
@@ -65,13 +131,14 @@ type TokenizerConfig struct {
 	Tokens map[string]string
 }
 
-// ParseTokenizerConfig reads a tokenizer_config.json.
+// ParseTokenizerConfig reads a tokenizer_config.json. If a value cannot be read, the error names it, and the others can
+// be used nevertheless.
 func ParseTokenizerConfig(data []byte) (TokenizerConfig, error) {
 	o := parseObject(data)
 	c := TokenizerConfig{BOS: o.token("bos_token"), EOS: o.token("eos_token"), Tokens: tokens(o.keys)}
 	c.ChatTemplate, c.ChatTemplates = o.templates("chat_template")
 	if o.err != nil {
-		return TokenizerConfig{}, fmt.Errorf("tokenizer_config.json: %w", o.err)
+		return c, fmt.Errorf("tokenizer_config.json: %w", o.err)
 	}
 	return c, nil
 }
@@ -107,10 +174,16 @@ func tokens(keys map[string]json.RawMessage) map[string]string {
 	return named
 }
 
-// templates reads a template, or a list of named templates.
+// templates reads a template, or named templates: a list of objects, or an object.
 func (o *object) templates(key string) (text string, named map[string]string) {
 	var list []struct{ Name, Template string }
-	if !o.has(key) || json.Unmarshal(o.keys[key], &list) != nil {
+	if !o.has(key) {
+		return "", nil
+	}
+	if json.Unmarshal(o.keys[key], &named) == nil {
+		return named[DefaultTemplate], named
+	}
+	if json.Unmarshal(o.keys[key], &list) != nil {
 		return optional(o, key, ""), nil
 	}
 	named = map[string]string{}

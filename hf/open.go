@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 
 	"restyle/data"
 	"restyle/hf/hub"
@@ -73,6 +74,10 @@ func OpenModelFS(fsys fs.FS, name string) (*Checkpoint, error) {
 	if c.weights, err = openWeights(files); err != nil {
 		return nil, err
 	}
+	if n := unusedShards(files); n > 0 {
+		c.Notes = append(c.Notes, fmt.Sprintf("the weights are those of %s: %s, which names %d files, is not used",
+			files.path(singleName), indexName, n))
+	}
 	if err := c.check(); err != nil {
 		c.Close()
 		return nil, fmt.Errorf("the weights in %s are not those of its config.json: %w", name, err)
@@ -112,20 +117,17 @@ func checkDirectory(dir string) error {
 
 // newCheckpoint reads the small files. more are the files of further chat templates.
 func newCheckpoint(name string, read func(file string) ([]byte, error), more []string) (*Checkpoint, error) {
-	c := &Checkpoint{Name: name, label: name, read: read}
+	c := &Checkpoint{Name: name, label: name, read: read, more: more}
 	for _, file := range []struct {
 		name string
 		read func(data []byte) error
 	}{
 		{"config.json", c.readConfig},
-		{"generation_config.json", func(data []byte) (err error) {
-			c.Generation,
-				err = ParseGenerationConfig(data)
-			return err
-		}},
 		{"tokenizer_config.json", func(data []byte) (err error) {
-			c.Tokenizer,
-				err = ParseTokenizerConfig(data)
+			if c.Tokenizer, err = ParseTokenizerConfig(data); err != nil && parseObject(data).err == nil {
+				c.Notes = append(c.Notes, err.Error()+": not used")
+				return nil
+			}
 			return err
 		}},
 		{"chat_template.jinja", func(data []byte) error {
@@ -150,10 +152,32 @@ func newCheckpoint(name string, read func(file string) ([]byte, error), more []s
 	if err := c.readTemplates(more); err != nil {
 		return nil, fmt.Errorf("model %s: %w", name, err)
 	}
+	c.readGeneration()
 	for _, file := range companions { // find files that Save could not copy before a training, not after it
-		if _, err := read(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		_, err := read(file)
+		switch {
+		case err == nil, errors.Is(err, fs.ErrNotExist):
+		case file == "tokenizer.model" && errors.Is(err, errPointer): // which clones have that need no more than is here
+			c.Notes = append(c.Notes, err.Error()+"; not used, and not saved with the model")
+		default:
 			return nil, fmt.Errorf("model %s: %w", name, err)
 		}
+	}
+	return c, nil
+}
+
+// readGeneration reads generation_config.json. Nobody needs it to train a model or to take its most probable token, so
+// what is wrong with it is a note.
+func (c *Checkpoint) readGeneration() {
+	data, err := c.read("generation_config.json")
+	if err != nil {
+		data = []byte("{}") // the loop over companions finds a file that cannot be copied
+	}
+	if c.Generation, err = ParseGenerationConfig(data); err != nil {
+		c.Notes = append(c.Notes, err.Error()+": not used")
+	}
+	if list := c.Generation.NotApplied; list != nil {
+		c.Notes = append(c.Notes, "generation_config.json: not applied to answers: "+strings.Join(list, ", "))
 	}
 	if c.Generation.EOS == nil {
 		c.Generation.EOS = c.Config.EOS
@@ -161,7 +185,6 @@ func newCheckpoint(name string, read func(file string) ([]byte, error), more []s
 	if c.Generation.BOS == nil {
 		c.Generation.BOS = c.Config.BOS
 	}
-	return c, nil
 }
 
 func (c *Checkpoint) readConfig(data []byte) (err error) {
@@ -170,6 +193,5 @@ func (c *Checkpoint) readConfig(data []byte) (err error) {
 	}
 	c.ConfigJSON = data
 	c.Quantization = parseObject(data).quantization()
-	c.Generation, err = ParseGenerationConfig([]byte("{}")) // if there is no file
-	return err
+	return nil
 }

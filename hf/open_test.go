@@ -320,9 +320,9 @@ func TestNewModel(t *testing.T) {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	for want, files := range map[string]map[string][]byte{
-		"the new model has no config.json":    {"tokenizer.json": nil},
-		"config.json: it is not a JSON":       {"config.json": nil},
-		"generation_config.json: it is not a": {"config.json": []byte(smallConfig), "generation_config.json": []byte("x")},
+		"the new model has no config.json":   {"tokenizer.json": nil},
+		"config.json: it is not a JSON":      {"config.json": nil},
+		"tokenizer_config.json: it is not a": {"config.json": []byte(smallConfig), "tokenizer_config.json": []byte("x")},
 	} {
 		if _, err := NewModel(files); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 
@@ -26,8 +27,7 @@ type SaveOptions struct {
 // companions are the small files that belong to a model. They are downloaded with it if its repository has them, and
 // saved with it unchanged.
 var companions = []string{"generation_config.json", "tokenizer.json", "tokenizer_config.json",
-	"special_tokens_map.json",
-	"chat_template.jinja", "tokenizer.model"}
+	"special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "tokenizer.model", "vocab.json", "merges.txt"}
 
 // Save saves a model in the Hugging Face layout into a directory, which it creates: its parameters as safetensors under
 // their Hugging Face names, from's config.json with only the type of the weights changed, and how they are quantized,
@@ -73,7 +73,8 @@ func save(dir string, from *Checkpoint, d *kernels.Device, params []model.Param,
 	s := staging{root: root}
 	defer s.discard()
 	s.bytes("config.json", config)
-	for _, name := range companions {
+	old, _ := fs.Glob(root.FS(), moreTemplatesDir+"/*.jinja") // of a model that was there: copy removes them
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(companions, from.more, old)))) {
 		s.copy(name, from)
 	}
 	if o.Card != nil {

@@ -381,3 +381,43 @@ func TestSaveOverAnotherModel(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestSmallFilesAreKept checks that all small files of a model are saved with it byte for byte, even one that cannot be
+// read, and that its further chat templates replace those of another model.
+func TestSmallFilesAreKept(t *testing.T) {
+	source := writeModel(t, smallConfig, newWeights(t, smallConfig, tensor.F32))
+	dir := t.TempDir()
+	for _, d := range []string{source, dir} {
+		if err := os.Mkdir(filepath.Join(d, moreTemplatesDir), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(dir, moreTemplatesDir, "old.jinja"), "another's")
+	files := map[string]string{"generation_config.json": "{ not JSON", "tokenizer_config.json": `{"chat_template":7}`,
+		moreTemplatesDir + "/rag.jinja": "rag", "chat_template.jinja": "default", "added_tokens.json": `{"<x>":7}`,
+		"special_tokens_map.json": "{}", "vocab.json": "{}", "merges.txt": "", "tokenizer.json": "{}"}
+	for name, text := range files {
+		write(t, filepath.Join(source, name), text)
+	}
+	write(t, filepath.Join(source, "tokenizer.model"), pointerStart+"com/spec/v1\n")
+	write(t, filepath.Join(source, indexName), `{"weight_map":{"a":"model-1.safetensors","b":"model-2.safetensors"}}`)
+	c, d, params := load(t, source, tensor.F32)
+	if err := Save(dir, c, d, params, SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range files {
+		if got, err := os.ReadFile(filepath.Join(dir, name)); string(got) != want {
+			t.Errorf("%s is %q, %v; want %q", name, got, err, want)
+		}
+	}
+	if diff := cmp.Diff([]string{"rag.jinja"}, list(t, filepath.Join(dir, moreTemplatesDir))); diff != "" {
+		t.Errorf("templates (-want +got):\n%s", diff)
+	}
+	notes := strings.Join(c.Notes, "\n")
+	for _, want := range []string{"tokenizer_config.json: chat_template is 7", "generation_config.json: it is not a JSON",
+		"tokenizer.model: it is a Git LFS pointer", "which names 2 files, is not used"} {
+		if strings.Count(notes, want) != 1 || len(c.Notes) != 4 {
+			t.Errorf("%d notes, want 4 with %q:\n%s", len(c.Notes), want, notes)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"regexp"
 	"slices"
 
@@ -45,8 +46,11 @@ func (s *staging) bytes(name string, data []byte) {
 // belongs to the old model.
 func (s *staging) copy(name string, from *Checkpoint) {
 	data, err := from.ReadFile(name)
+	if err == nil && path.Dir(name) != "." {
+		err = s.root.MkdirAll(path.Dir(name), 0o777)
+	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errPointer):
 		s.gone = append(s.gone, name)
 	case err != nil:
 		s.err = errors.Join(s.err, err)
@@ -83,11 +87,13 @@ func (s *staging) commit(weights []string) error {
 	}
 	for _, e := range entries {
 		name := e.Name()
-		oldWeights := (name == indexName || shardName.MatchString(name)) && !slices.Contains(weights, name)
-		if oldWeights || slices.Contains(s.gone, name) {
-			if err := s.root.Remove(name); err != nil {
-				return err
-			}
+		if (name == indexName || shardName.MatchString(name)) && !slices.Contains(weights, name) {
+			s.gone = append(s.gone, name)
+		}
+	}
+	for _, name := range s.gone {
+		if err := s.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
 	return nil

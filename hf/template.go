@@ -78,6 +78,9 @@ func (c *Checkpoint) SetTemplate(t ChatTemplate) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			data, err = []byte("{}"), nil
 		}
+		if err == nil && name == "generation_config.json" && parseObject(data).err != nil {
+			continue // it stays as it is, with a note
+		}
 		if err == nil {
 			files[name], err = edited(name, data, values)
 		}
@@ -95,6 +98,6 @@ func (c *Checkpoint) SetTemplate(t ChatTemplate) error {
 	if err != nil {
 		return err
 	}
-	c.read, c.Tokenizer, c.Generation = overlaid.read, overlaid.Tokenizer, overlaid.Generation
+	c.read, c.more, c.Tokenizer, c.Generation = overlaid.read, nil, overlaid.Tokenizer, overlaid.Generation
 	return nil
 }

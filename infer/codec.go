@@ -21,6 +21,7 @@ type Codec struct {
 	Ends      []int32       // tokens that end an answer
 	// Suggested is how the model's authors want it to be sampled; nil if they do not say, or want greedy decoding.
 	Suggested *Sampling
+	Rules     Rules // what generation_config.json says of every answer
 }
 
 // CodecOf returns the codec of a model, from its files: tokenizer.json, the chat template, and what
@@ -31,17 +32,14 @@ func CodecOf(c *hf.Checkpoint, template string) (codec Codec, err error) {
 	if codec.Template, err = pickTemplate(c, template); err != nil {
 		return codec, err
 	}
-	data, err := c.ReadFile("tokenizer.json")
+	codec.Tokenizer, err = tokenizer.Read(c.ReadFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return codec, fmt.Errorf("%s has no tokenizer.json, so no text can become its tokens: "+
 			"get the file from the model's repository, or save it with transformers (AutoTokenizer.from_pretrained, "+
 			"save_pretrained)", c.Name)
 	}
 	if err != nil {
-		return codec, err
-	}
-	if codec.Tokenizer, err = tokenizer.Parse(data); err != nil {
-		return codec, fmt.Errorf("tokenizer.json of %s: %w", c.Name, err)
+		return codec, fmt.Errorf("the tokenizer of %s: %w", c.Name, err)
 	}
 	if err := checkTokenizer(codec.Tokenizer, c); err != nil {
 		return codec, fmt.Errorf("tokenizer.json of %s is not the tokenizer of this model: %w; "+
@@ -56,6 +54,7 @@ func CodecOf(c *hf.Checkpoint, template string) (codec Codec, err error) {
 			codec.Ends = append(codec.Ends[:len(codec.Ends):len(codec.Ends)], id)
 		}
 	}
+	codec.Rules = rulesOf(c.Generation)
 	if g := c.Generation; g.DoSample {
 		codec.Suggested = &Sampling{Temperature: g.Temperature, TopK: g.TopK, TopP: g.TopP, MinP: g.MinP,
 			RepetitionPenalty: g.RepetitionPenalty}
@@ -117,8 +116,12 @@ func (codec Codec) Apply(c *hf.Checkpoint) (changed bool, err error) {
 		end = -1
 	}
 	t := codec.Template
-	return true, c.SetTemplate(hf.ChatTemplate{Jinja: t.Jinja(), BOS: t.BOS, EOS: t.EOS,
-		End: end})
+	for _, token := range []*string{&t.BOS, &t.EOS} { // naming a token that the vocabulary lacks would add it
+		if _, ok := codec.Tokenizer.TokenID(*token); !ok {
+			*token = ""
+		}
+	}
+	return true, c.SetTemplate(hf.ChatTemplate{Jinja: t.Jinja(), BOS: t.BOS, EOS: t.EOS, End: end})
 }
 
 // TemplateHelp is the help of a flag whose value is the template of CodecOf.
@@ -176,21 +179,21 @@ func pickTemplate(c *hf.Checkpoint, name string) (template chat.Template, err er
 	return template, nil
 }
 
-// checkTokenizer reports how a tokenizer does not fit a model: it has ids for which the model has no embedding, lacks
-// the tokens that end the model's answers, or has less than half as many tokens as there are embeddings. (There are
-// often a few more embeddings than tokens, to have a round number.)
+// checkTokenizer reports how a tokenizer does not fit a model: text may become ids for which the model has no embedding,
+// it lacks all tokens that end the model's answers, or has less than half as many tokens as there are embeddings. (There
+// are often a few more embeddings than tokens, to have a round number.) Added tokens need no embedding until they occur:
+// many a model has a [PAD] without one, which is checked where it is used.
 func checkTokenizer(t *tokenizer.Tokenizer, c *hf.Checkpoint) error {
 	vocab := c.Config.Vocab
 	switch {
-	case int(t.MaxID()) >= vocab:
-		return fmt.Errorf("its ids go up to %d, but the model has %d embeddings", t.MaxID(), vocab)
+	case int(t.MaxPlainID()) >= vocab:
+		return fmt.Errorf("its ids go up to %d, but the model has %d embeddings", t.MaxPlainID(), vocab)
 	case 2*t.VocabSize() < vocab:
 		return fmt.Errorf("it has %d tokens, but the model has %d embeddings", t.VocabSize(), vocab)
 	}
-	for _, id := range c.Generation.EOS {
-		if t.Token(id) == "" {
-			return fmt.Errorf("it lacks token %d, with which the model ends an answer", id)
-		}
+	ends := c.Generation.EOS
+	if len(ends) > 0 && !slices.ContainsFunc(ends, func(id int32) bool { return t.Token(id) != "" }) {
+		return fmt.Errorf("it lacks token %d, with which the model ends an answer", ends[0])
 	}
 	return nil
 }

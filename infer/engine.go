@@ -67,6 +67,8 @@ type Engine struct {
 	Tokenizer *tokenizer.Tokenizer
 	Template  chat.Template
 	Suggested *Sampling // see Codec.Suggested
+	Rules     Rules     // of the model's generation_config.json
+	Notes     []string  // lines for people: what of the model's files is not used, and why; see hf.Checkpoint
 
 	vocab  int
 	ends   map[int32]bool // end-of-answer tokens
@@ -119,6 +121,7 @@ func Open(ctx context.Context, dev *kernels.Device, name string, o OpenOptions) 
 	if e, err = NewWithCodec(m, codec, o.Context); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
+	e.Notes = c.Notes
 	if e.Name = name; len(c.Revision) >= 12 {
 		e.Name += " (" + c.Revision[:12] + ")"
 	}
@@ -163,7 +166,7 @@ func NewWithCodec(m *model.Model, codec Codec, context int) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.Template, e.Tokenizer, e.Suggested = codec.Template, codec.Tokenizer, codec.Suggested
+	e.Template, e.Tokenizer, e.Suggested, e.Rules = codec.Template, codec.Tokenizer, codec.Suggested, codec.Rules
 	e.stream = func() (func(int32) string, func() string) {
 		s := codec.Tokenizer.Stream(true)
 		return s.Add, s.Flush

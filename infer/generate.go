@@ -91,17 +91,24 @@ func (e *Engine) Start(prompt []int32, o Options) (*Generation, error) {
 	case len(o.Stop) > 0 && e.stream == nil:
 		return nil, errors.New("stop strings need a tokenizer, but this engine has none")
 	}
+	if e.Tokenizer != nil {
+		if err := e.Tokenizer.CheckRows(prompt, e.vocab); err != nil {
+			return nil, fmt.Errorf("the prompt: %w", err)
+		}
+	}
 	for i, id := range prompt {
 		if id < 0 || int(id) >= e.vocab {
 			return nil, fmt.Errorf("token %d of the prompt is %d, outside the vocabulary of %d: use the model's own tokenizer",
 				i, id, e.vocab)
 		}
 	}
-	sampler, err := NewSampler(o.Sampling, prompt)
-	if err != nil {
+	if o.RepetitionPenalty == 0 {
+		o.RepetitionPenalty = e.Rules.RepetitionPenalty
+	}
+	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	g := &Generation{e: e, o: o, sampler: sampler, stops: stops{texts: o.Stop}}
+	g := &Generation{e: e, o: o, sampler: newSampler(o.Sampling, prompt, e.Rules, e.ends), stops: stops{texts: o.Stop}}
 	if e.stream != nil {
 		g.decode, g.flush = e.stream()
 	}

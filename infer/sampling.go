@@ -26,7 +26,8 @@ type Sampling struct {
 	// all.
 	MinP float64
 	// RepetitionPenalty divides positive logits and multiplies negative ones of all tokens that occur in the prompt or the
-	// answer, once each (CTRL, Keskar et al., 2019). 0 and 1 change nothing.
+	// answer, once each (CTRL, Keskar et al., 2019). 1 changes nothing, and neither does 0, unless the model has a penalty
+	// of its own: see Rules.
 	RepetitionPenalty float64
 	// Seed determines the draws: apart from the probabilities, each depends only on Seed and the token's index in its
 	// answer.
@@ -58,6 +59,10 @@ type Sampler struct {
 	seen map[int32]bool // ids that the repetition penalty applies to
 	past []int32        // the same ids in the order of their first occurrence
 
+	rules   Rules
+	ends    map[int32]bool
+	history []int32 // prompt and answer, if the rules need them
+
 	// The candidates that are left after each filter, by ascending id.
 	ids     []int32
 	scores  []float32
@@ -72,14 +77,21 @@ func NewSampler(s Sampling, prompt []int32) (*Sampler, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
-	sampler := &Sampler{Sampling: s, seen: map[int32]bool{}}
+	return newSampler(s, prompt, Rules{}, nil), nil
+}
+
+func newSampler(s Sampling, prompt []int32, rules Rules, ends map[int32]bool) *Sampler {
+	sampler := &Sampler{Sampling: s, seen: map[int32]bool{}, rules: rules, ends: ends}
 	for _, id := range prompt {
 		sampler.remember(id)
 	}
-	return sampler, nil
+	return sampler
 }
 
 func (s *Sampler) remember(id int32) {
+	if s.rules.forbids() {
+		s.history = append(s.history, id)
+	}
 	if s.penalises() && !s.seen[id] {
 		s.seen[id] = true
 		s.past = append(s.past, id)
@@ -89,7 +101,9 @@ func (s *Sampler) remember(id int32) {
 func (s *Sampler) penalises() bool { return s.RepetitionPenalty != 0 && s.RepetitionPenalty != 1 }
 
 // greedy reports whether the highest logit is chosen, whatever came before.
-func (s *Sampler) greedy() bool { return s.Temperature == 0 && !s.penalises() }
+func (s *Sampler) greedy() bool {
+	return s.Temperature == 0 && !s.penalises() && !s.rules.forbids()
+}
 
 // Next chooses a token and remembers it. logits is [vocab] and is not changed. If a logit is NaN or +Inf, or all are
 // -Inf, that is an error: the model or its weights are broken.
@@ -149,8 +163,8 @@ func (s *Sampler) filter(logits []float32) error {
 	return nil
 }
 
-// load makes every finite logit a candidate of weight 1, applies the repetition penalty, and returns the index of the
-// highest candidate, the first among equals.
+// load makes every finite logit a candidate of weight 1, applies the repetition penalty and the rules, and returns the
+// index of the highest candidate, the first among equals.
 func (s *Sampler) load(logits []float32) (top int, err error) {
 	n := len(logits)
 	if cap(s.ids) < n {
@@ -167,6 +181,11 @@ func (s *Sampler) load(logits []float32) (top int, err error) {
 			s.scores[id] = score / penalty
 		}
 	}
+	s.rules.each(s.history, int(s.step), s.ends, func(id int32) {
+		if 0 <= id && int(id) < n {
+			s.scores[id] = float32(math.Inf(-1))
+		}
+	})
 	kept := 0
 	highest := float32(math.Inf(-1))
 	for id, score := range s.scores {
@@ -183,6 +202,9 @@ func (s *Sampler) load(logits []float32) (top int, err error) {
 		kept++
 	}
 	if kept == 0 {
+		if s.rules.forbids() {
+			return 0, errors.New("generation_config.json forbids every token")
+		}
 		return 0, errors.New("every logit is -Inf: the model's weights are broken")
 	}
 	s.ids, s.scores, s.weights = s.ids[:kept], s.scores[:kept], s.weights[:kept]

@@ -18,6 +18,38 @@ type addedToken struct {
 	Special    bool   `json:"special"`
 }
 
+// withIDs gives the added tokens their ids, as tokenizers' add_tokens does: that of the vocabulary's token of the same
+// text, or else the next free one, whatever the file says. Of several with the same text, the flags of the last hold,
+// but a token that was special stays it.
+func withIDs(entries []entry, added []addedToken) []addedToken {
+	ids := make(map[string]int32, len(added))
+	for _, a := range added {
+		ids[a.Content] = -1
+	}
+	for _, e := range entries {
+		if _, wanted := ids[e.text]; wanted {
+			ids[e.text] = e.id
+		}
+	}
+	var out []addedToken
+	where := make(map[string]int, len(added))
+	next := int32(len(entries))
+	for _, a := range added {
+		if i, twice := where[a.Content]; twice {
+			a.ID, a.Special = out[i].ID, a.Special || out[i].Special
+			out[i] = a
+			continue
+		}
+		if a.ID = ids[a.Content]; a.ID < 0 {
+			a.ID = next
+		}
+		next = max(next, a.ID+1)
+		where[a.Content] = len(out)
+		out = append(out, a)
+	}
+	return out
+}
+
 // matcher finds added tokens in a text: the leftmost, and of those with the same start the longest.
 type matcher struct {
 	tokens  []addedToken // sorted by content

@@ -12,7 +12,8 @@ import (
 // that encodes at the same time as others needs about a MiB for caches, which are reused later.
 type Tokenizer struct {
 	vocab
-	model bpe
+	model    bpe
+	maxPlain int32 // the largest id of a token that is not an added one
 
 	// raw added tokens are searched before the normalizer runs, normalized ones after it. specials are all special tokens,
 	// by their content.
@@ -51,6 +52,11 @@ func Load(path string) (*Tokenizer, error) {
 
 // Parse parses the contents of a tokenizer.json. The result does not refer to data.
 func Parse(data []byte) (*Tokenizer, error) {
+	return parse(data, func(own []addedToken) ([]addedToken, error) { return own, nil })
+}
+
+// parse is Parse; more may add to the added tokens, or change their flags.
+func parse(data []byte, more func(own []addedToken) ([]addedToken, error)) (*Tokenizer, error) {
 	if !utf8.Valid(data) {
 		return nil, fmt.Errorf("not UTF-8, as a tokenizer.json must be")
 	}
@@ -82,7 +88,17 @@ func Parse(data []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.vocab, err = newVocab(entries, doc.Added, byteLevel, len(data)); err != nil {
+	for _, a := range doc.Added {
+		if a.ID < 0 {
+			return nil, fmt.Errorf("added token %q: id %d is out of range: ids go from 0 to %d", a.Content, a.ID, maxID)
+		}
+	}
+	added, err := more(doc.Added)
+	if err != nil {
+		return nil, err
+	}
+	added = withIDs(entries, added)
+	if t.vocab, err = newVocab(entries, added, byteLevel, len(data)+len(added)); err != nil {
 		return nil, err
 	}
 	if t.model, err = newBPE(&t.vocab, &doc.Model); err != nil {
@@ -91,7 +107,17 @@ func Parse(data []byte) (*Tokenizer, error) {
 	if !byteLevel && len(t.splits) == 0 && !t.model.ignoreMerges && t.model.marksOnlyStart(&t.vocab) {
 		t.splits = []splitter{beforeMark}
 	}
-	t.readAdded(doc.Added)
+	t.readAdded(added)
+	isAdded := map[int32]bool{}
+	for _, a := range added {
+		isAdded[a.ID] = true
+	}
+	t.maxPlain = -1
+	for _, e := range entries {
+		if e.id > t.maxPlain && !isAdded[e.id] {
+			t.maxPlain = e.id
+		}
+	}
 	t.decodeTable()
 	if t.before, t.after, err = readTemplate(doc.PostProcessor, &t.vocab); err != nil {
 		return nil, err
@@ -99,12 +125,26 @@ func Parse(data []byte) (*Tokenizer, error) {
 	return t, nil
 }
 
-// VocabSize returns the number of tokens, including added ones. A vocabulary may have gaps: to check a model's number
-// of embeddings, use [Tokenizer.MaxID], which must be smaller.
+// VocabSize returns the number of tokens, including added ones. A vocabulary may have gaps, so ids may be larger.
 func (t *Tokenizer) VocabSize() int { return t.size }
 
 // MaxID returns the largest id of any token.
 func (t *Tokenizer) MaxID() int32 { return int32(len(t.texts)) - 1 }
+
+// MaxPlainID returns the largest id of a token that is not an added one, -1 if all are: text without added tokens
+// becomes no larger ids.
+func (t *Tokenizer) MaxPlainID() int32 { return t.maxPlain }
+
+// CheckRows returns an error that names the first token for which a model with so many rows of embeddings has none.
+func (t *Tokenizer) CheckRows(ids []int32, rows int) error {
+	for _, id := range ids {
+		if int(id) >= rows && t.has(id) {
+			return fmt.Errorf("token %q has the id %d, but the model has only %d embeddings: leave it out, or add "+
+				"embeddings to the model", t.texts[id], id, rows)
+		}
+	}
+	return nil
+}
 
 // TokenID returns the id of a token by its text in tokenizer.json, such as "<|eot_id|>" or "Ġthe".
 func (t *Tokenizer) TokenID(token string) (id int32, ok bool) { return t.id(token) }

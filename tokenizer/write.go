@@ -108,9 +108,14 @@ func writeTokenizer(tokens []string, merges []pair, o TrainOptions, l layout) ([
 	if failed != nil {
 		return nil, fmt.Errorf("write a tokenizer: %w", failed)
 	}
-	// Do not write what cannot be read: a special token that is empty, occurs twice, or is a token already.
-	if _, err := Parse(out.Bytes()); err != nil {
+	t, err := Parse(out.Bytes()) // do not write what cannot be read
+	if err != nil {
 		return nil, fmt.Errorf("write a tokenizer: %w", err)
+	}
+	for i, content := range o.Special {
+		if id, _ := t.TokenID(content); int(id) != len(tokens)+i {
+			return nil, fmt.Errorf("write a tokenizer: the special token %q occurs twice, or is a token already", content)
+		}
 	}
 	return out.Bytes(), nil
 }

@@ -320,6 +320,11 @@ func (o *trainOptions) plan(ctx context.Context, base *hf.Checkpoint) (*trainer.
 	if len(set.Examples) < o.rows {
 		return nil, fmt.Errorf("--rows %d: the dataset has %d", o.rows, len(set.Examples))
 	}
+	for _, x := range set.Examples[:o.rows] {
+		if err := codec.Tokenizer.CheckRows(x.IDs, base.Config.Vocab); err != nil {
+			return nil, fmt.Errorf("%s: %w", base.Name, err)
+		}
+	}
 	return trainer.NewPlan(o.settings, set.Examples[:o.rows], nil)
 }
 

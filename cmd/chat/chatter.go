@@ -191,9 +191,12 @@ func (c *chatter) load(ctx context.Context, h *hub.Hub, refs []modelRef) (closeA
 		c.sides = append(c.sides, &side{label: ref.label, engine: engine})
 		c.note("%-6s %s, %s, template %s, context %d, in %.1f s", ref.label, engine.Name, engine.Types(),
 			engine.Template.Name, engine.Context, time.Since(start).Seconds())
+		for _, n := range engine.Notes {
+			c.note("%-6s %s", ref.label, n)
+		}
 	}
 	first := c.sides[0].engine // whose authors' sampling both models get, so that only their weights differ
-	if err := c.takeSampling(first.Suggested); err != nil {
+	if err := c.takeSampling(first.Suggested, first.Rules.RepetitionPenalty); err != nil {
 		return closeAll, fmt.Errorf("generation_config.json of %s: %w: with --temperature, chat ignores its sampling",
 			first.Name, err)
 	}

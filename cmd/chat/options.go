@@ -179,13 +179,20 @@ func (s settings) check() error {
 }
 
 // takeSampling takes the sampling that a model's authors suggest, nil for none, but for what flags set. A --temperature
-// is a choice of one's own: with it, nothing is taken from theirs.
-func (o *options) takeSampling(by *infer.Sampling) error {
-	if by == nil || o.set.Given("temperature") {
+// is a choice of one's own: with it, nothing is taken from theirs, but for their penalty of repetitions if it is 0:
+// greedy decoding has that, too.
+func (o *options) takeSampling(by *infer.Sampling, penalty float64) error {
+	values := map[string]any{}
+	switch {
+	case o.set.Given("temperature") && o.Temperature == 0:
+		values["repetition-penalty"] = penalty
+	case by == nil || o.set.Given("temperature"):
 		return nil
+	default:
+		values = map[string]any{"temperature": by.Temperature, "top-k": by.TopK, "top-p": by.TopP, "min-p": by.MinP,
+			"repetition-penalty": by.RepetitionPenalty}
 	}
-	for name, value := range map[string]any{"temperature": by.Temperature, "top-k": by.TopK, "top-p": by.TopP,
-		"min-p": by.MinP, "repetition-penalty": by.RepetitionPenalty} {
+	for name, value := range values {
 		if o.set.Given(name) {
 			continue
 		}

@@ -212,6 +212,9 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 		return nil, err
 	}
 	defer c.Close()
+	for _, n := range c.Notes {
+		fmt.Fprintln(cli.CleanWriter(status), n)
+	}
 	if c.Quantization != (model.Quantization{}) {
 		return nil, fmt.Errorf("%s is quantized already: use the original model", in)
 	}

@@ -41,7 +41,7 @@ func (o options) texts(ctx context.Context, c *hf.Checkpoint, questions []data.Q
 		return nil, err
 	}
 	e := &encoder{training.Encoder{Tokenizer: codec.Tokenizer, Template: codec.Template,
-		Seq: min(maxTokens, c.Config.Positions())}}
+		Seq: min(maxTokens, c.Config.Positions())}, c.Config.Vocab}
 	t = &texts{}
 	if o.calibrates() {
 		if t.calibration, err = e.calibration(ctx, o.text); err != nil {
@@ -56,7 +56,10 @@ func (o options) texts(ctx context.Context, c *hf.Checkpoint, questions []data.Q
 }
 
 // encoder encodes conversations for a model.
-type encoder struct{ training.Encoder }
+type encoder struct {
+	training.Encoder
+	rows int // of embeddings
+}
 
 // encode returns a conversation as tokens. It is an error if the vocabulary lacks one of its characters, as that of a
 // model trained with --vocab chars may.
@@ -67,6 +70,9 @@ func (e *encoder) encode(c dataset.Conversation) (training.Example, error) {
 		}
 	}
 	x, _, err := e.Encode(c)
+	if err == nil {
+		err = e.Tokenizer.CheckRows(x.IDs, e.rows)
+	}
 	return x, err
 }
 

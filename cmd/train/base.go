@@ -60,7 +60,7 @@ func (t *train) newModel(ctx context.Context) (*hf.Checkpoint, error) {
 		}
 	}
 	for _, name := range []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-		"chat_template.jinja", "generation_config.json"} {
+		"added_tokens.json", "chat_template.jinja", "generation_config.json"} {
 		data, err := fs.ReadFile(hf.DirFS(where), name)
 		switch {
 		case err == nil:
@@ -72,6 +72,8 @@ func (t *train) newModel(ctx context.Context) (*hf.Checkpoint, error) {
 		}
 	}
 	if files["tokenizer.json"] == nil || t.vocab == "chars" {
+		delete(files, "special_tokens_map.json") // the tokens of another vocabulary
+		delete(files, "added_tokens.json")
 		if err := t.newTokenizer(ctx, files); err != nil {
 			return nil, err
 		}
@@ -157,7 +159,6 @@ func (t *train) newCharacters(ctx context.Context, files map[string][]byte, posi
 	}
 	t.note("a vocabulary of %d characters", tok.VocabSize())
 	files["tokenizer.json"] = file
-	delete(files, "special_tokens_map.json")
 	delete(files, "chat_template.jinja")
 	return settle(files, map[string]any{"vocab_size": tok.VocabSize(), "bos_token_id": nil, "eos_token_id": nil,
 		"pad_token_id": nil},

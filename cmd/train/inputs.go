@@ -77,6 +77,9 @@ func (t *train) resolve(ctx context.Context) (*inputs, error) {
 
 // read completes the flags that depend on the model, reads the data and plans the run.
 func (t *train) read(ctx context.Context, base *hf.Checkpoint, dir string, style *voice.Style) (*inputs, error) {
+	for _, n := range base.Notes {
+		t.note("%s", n)
+	}
 	if err := t.suit(base); err != nil {
 		return nil, err
 	}
@@ -103,10 +106,13 @@ func (t *train) read(ctx context.Context, base *hf.Checkpoint, dir string, style
 	if err != nil {
 		return nil, err
 	}
-	if int(set.MaxID) >= c.Vocab {
-		return nil, fmt.Errorf("the data has token id %d, but the model has only %d embeddings: use the tokenizer.json "+
-			"that belongs to the model",
-			set.MaxID, c.Vocab)
+	for _, x := range set.Examples {
+		if int(set.MaxID) < c.Vocab {
+			break
+		}
+		if err := codec.Tokenizer.CheckRows(x.IDs, c.Vocab); err != nil {
+			return nil, fmt.Errorf("row %s of the data: %w", set.Place(x.Row), err)
+		}
 	}
 	examples, heldOut := set.Split(t.val, t.config.Seed)
 	if t.config.Patience > 0 && len(heldOut) == 0 {

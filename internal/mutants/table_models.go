@@ -133,7 +133,7 @@ var modelsMutants = []mutant{
 	{"models/exp-rounds-down", "infer/sampling.go", "int64(x*math.Log2E - 0.5)", "int64(x * math.Log2E)", "./infer"},
 	{"models/cut-bin-off-by-one", "infer/sampling.go", "above+s.bins[crossed] < limit", "above+s.bins[crossed] <= limit", "./infer"},
 	{"models/base-of-body", "infer/base.go", "case \"---\":\n\t\t\treturn \"\"", "case \"----\":\n\t\t\treturn \"\"", "./infer"},
-	{"models/foreign-tokenizer", "infer/codec.go", "case int(t.MaxID()) >= vocab:", "case int(t.MaxID()) > vocab:", "./infer"},
+	{"models/foreign-tokenizer", "infer/codec.go", "case int(t.MaxPlainID()) >= vocab:", "case int(t.MaxPlainID()) > vocab:", "./infer"},
 	{"models/small-tokenizer", "infer/codec.go", "case 2*t.VocabSize() < vocab:", "case t.VocabSize() < vocab:", "./infer"},
 	{"models/stops-of-template-forgotten", "infer/codec.go", "codec.Ends = append(codec.Ends[:len(codec.Ends):len(codec.Ends)], id)", "_ = id", "./infer"},
 }
