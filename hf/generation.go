@@ -190,7 +190,8 @@ func (o *object) templates(key string) (text string, named map[string]string) {
 	for _, t := range list {
 		named[t.Name] = t.Template
 	}
-	return named[DefaultTemplate], named
+	text = named[DefaultTemplate]
+	return text, named
 }
 
 // DefaultTemplate is the name of the chat template that is used unless another is named.
