@@ -128,8 +128,12 @@ var (
 		{"A9", "the length is right", lengthRight},
 		{"A11", "every stated result is in the source", nothingInvented},
 		{"A12", "no artifacts of a decoder", noArtifacts},
+		{senseChecked, "the words make sentences, as far as counts can tell", makesSense},
 	}
 )
+
+// senseChecked is the check that finds word salad. It is not made on answers of Builtin, whose sentences people wrote.
+const senseChecked = "A14"
 
 // run makes checks in order and returns their verdicts, and the first that failed, nil if none did.
 func run(checks []check, c *candidate) (verdicts []dataset.Check, failed *dataset.Check) {

@@ -112,7 +112,9 @@ func TestChecks(t *testing.T) {
 				"\n```\n\nSeriously."
 		}, "A9"},
 		{"too many words", add(strings.Repeat("And another thing that I have to spell out for you, since nobody reads "+
-			"anything any more. ", 14)), "A9"},
+			"anything any more. ", 14)), "A9 A14"},
+		{"a loop", add(strings.Repeat("I suppose so. ", 3)), "A14"},
+		{"a refrain", add("I suppose so. I said: I suppose so. I suppose so."), ""},
 		{"an invented number", add("The output is 12."), "A11"},
 		{"an invented list", add("The output, of course, is:\n\n['Python', 'Fun']."), "A11"},
 		{"a number of the source", add("It returns 0 for nothing, seriously."), ""},

@@ -12,6 +12,7 @@ const (
 	openerShare  = 0.10 // … first two words, or the same device
 	firstShare   = 0.05 // … first five words
 	shingleShare = 0.08 // … five words in a row, anywhere in the prose
+	looseShare   = 0.50 // … lack of any tie to their question (see candidate.loose)
 	// The style sets how many may have the same sentence, or eight words in a row.
 )
 
@@ -22,7 +23,7 @@ const (
 // number of rows before it. A ledger must not be used by several goroutines at once: its verdicts depend on the order
 // of the rows.
 type ledger struct {
-	rows                                                int
+	rows, loose                                         int
 	sentenceShare, runShare                             float64
 	openers, devices, firsts, sentences, shingles, runs tally
 	texts                                               copies
@@ -43,6 +44,7 @@ func budget(share float64, n, free int) int { return max(free, int(share*float64
 // A said is what the ledger compares of a row.
 type said struct {
 	opener, device, first string
+	loose                 bool     // it has nothing to do with its question
 	sentences             []string // distinct
 	shingles              []uint64 // distinct, in ascending order
 	runs                  []uint64 // of eight words, distinct
@@ -91,6 +93,9 @@ func (l *ledger) excess(s said, added int) string {
 	if over(&l.firsts, hashOf(s.first), firstShare, 2) {
 		return fmt.Sprintf("too many answers already begin %q", s.first)
 	}
+	if s.loose && l.loose+added > budget(looseShare, l.rows+added, 5) {
+		return "it has nothing to do with the question, as too many answers: mention what was asked"
+	}
 	free := min(10, budget(0.03, l.rows+added, 2))
 	for _, sentence := range s.sentences {
 		if over(&l.sentences, hashOf(sentence), l.sentenceShare, free) {
@@ -113,6 +118,9 @@ func (l *ledger) excess(s said, added int) string {
 // record counts what an accepted row says.
 func (l *ledger) record(s said) {
 	l.rows++
+	if s.loose {
+		l.loose++
+	}
 	l.openers.add(hashOf(s.opener))
 	l.devices.add(hashOf(s.device))
 	l.firsts.add(hashOf(s.first))

@@ -67,7 +67,12 @@ func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Cer
 	r := Report{Rows: len(rows), Failed: map[string]int{}, Tone: make([]int, toneBuckets)}
 	openers, firsts, sentences, devices := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
 	ledger := newLedger(style)
-	says := func(row dataset.Rewritten) said { return saidIn(voice.Read(row.OutputPassiveAggressive), "") }
+	says := func(row dataset.Rewritten) said {
+		s := saidIn(voice.Read(row.OutputPassiveAggressive), "")
+		s.loose = newCandidate(style, dataset.Question(row.Instruction, row.Input), splitIn(language, row.OutputOriginal),
+			row.OutputPassiveAggressive).loose()
+		return s
+	}
 	for _, row := range rows {
 		ledger.record(says(row))
 	}

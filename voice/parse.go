@@ -63,6 +63,7 @@ func Parse(name string, src []byte) (*Style, error) {
 	if len(p.problems) > 0 {
 		return nil, errors.Join(p.problems...)
 	}
+	p.style.readPairs()
 	p.style.told = map[uint64]bool{}
 	for _, h := range Read(p.style.System).Shingles(repeated) {
 		p.style.told[h] = true

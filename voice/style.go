@@ -32,7 +32,8 @@ type Style struct {
 	Examples  []Example // few-shot examples
 	Skeletons []string  // orders of blocks, as written in the file; an Assignment names one by its index
 
-	told      map[uint64]bool // shingles of System
+	told      map[uint64]bool   // shingles of System
+	pairs     map[classPair]int // in System and the examples; see Order
 	lexicon   lexicon
 	banned    lexicon
 	pools     map[string][]*phrase // by block name

@@ -1,6 +1,7 @@
 package voice
 
 import (
+	"iter"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -127,6 +128,26 @@ func isPlaceholder(s string) bool {
 		return false
 	}
 	return strings.Trim(s, "0123456789") == ""
+}
+
+// Runs yields the runs of words of the text with nothing but white space between them, as their words in the form of
+// Opener. Inline code belongs to none.
+func (t Text) Runs() iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		var run []string
+		for i, w := range t.words {
+			if !w.code {
+				run = append(run, w.word)
+			}
+			if i+1 < len(t.words) && !w.code && strings.TrimSpace(t.prose[w.end:t.words[i+1].start]) == "" {
+				continue
+			}
+			if len(run) > 0 && !yield(run) {
+				return
+			}
+			run = nil
+		}
+	}
 }
 
 // abbreviations are words after which a full stop does not end a sentence.

@@ -246,6 +246,8 @@ func (q query) hash() uint64 {
 
 var beginWith = regexp.MustCompile(`Begin with the words ("(?:[^"\\]|\\.)*")`)
 
+var longWord = regexp.MustCompile(`[A-Za-z]{4,}`)
+
 // patterns are sentences in the voice. A word in capitals is replaced by a unique word; there are never more than
 // four other words in a row, so that no two answers share five.
 var patterns = []string{
@@ -282,7 +284,11 @@ func (q query) good() (text, finish string) {
 		fmt.Fprintf(&b, "<comments>\nL1: the %s %s of it, obviously\n</comments>\n", word(random), word(random))
 	}
 	b.WriteString("<rewrite>\n")
-	fmt.Fprintf(&b, "%s, %s %s and %s. ", strings.TrimRight(opener, ",."), word(random), word(random), word(random))
+	fmt.Fprintf(&b, "%s, %s", strings.TrimRight(opener, ",."), word(random))
+	for _, w := range longWord.FindAllString(strings.TrimPrefix(shown, "<question>"), 3) { // an answer to the question
+		fmt.Fprintf(&b, " and the %s %s", strings.ToLower(w), word(random))
+	}
+	b.WriteString(". ")
 	order := random.Perm(len(patterns))
 	say := func(n int) {
 		for ; n > 0 && len(order) > 0; n-- {

@@ -1,0 +1,150 @@
+package teacher
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"restyle/voice"
+)
+
+// What check A14 tolerates. Real answers stay clear of each limit: docs/gen.md has the measured distances.
+const (
+	// minOrder is the lowest order of English prose (see [voice.Style.Order]) if the style has examples that show how it
+	// speaks, and minAnyOrder if it has none.
+	minOrder, minAnyOrder = -1.5, -3.0
+
+	// maxRepeated is the largest share of runs of four words that the text has said before.
+	maxRepeated = 0.4
+
+	// maxPeriod is the length of the longest phrase, in words, whose third repetition in a row is found.
+	maxPeriod = 60
+
+	// minEnglish is the smallest share of small words in an English text (see [voice.Text.English]).
+	minEnglish = 0.2
+
+	// minTies is how many words connect most answers with their questions (see candidate.loose).
+	minTies = 2
+)
+
+// makesSense refuses text that cannot be an answer to anything: one that repeats itself, and words in an order that
+// English sentences do not have. It understands nothing: fluent nonsense passes, unless it has no word of its
+// question, which the ledger counts.
+func makesSense(c *candidate) (bool, string) {
+	text := c.said()
+	if share := repeatedShare(text.Shingles(4)); share > maxRepeated {
+		return false, fmt.Sprintf("it repeats itself: it has said %.0f%% of it before", 100*share)
+	}
+	if loops(text.Shingles(1)) {
+		return false, "it says the same words three times in a row"
+	}
+	if share := text.English(); share < minEnglish {
+		if speaksEnglish(c.question) && speaksEnglish(c.style.System+"\n\n"+strings.Join(c.style.Openers, "\n\n")) {
+			return false, fmt.Sprintf("only %.0f%% of its words are such as the, of and is: write whole sentences", 100*share)
+		}
+		return true, "not English: only repetitions are counted"
+	}
+	limit := minOrder
+	if len(c.style.Examples) == 0 {
+		limit = minAnyOrder
+	}
+	order := c.style.Order(text)
+	if order < limit {
+		return false, fmt.Sprintf("its words are in no order that makes sentences (%.1f, wanted is at least %g)", order, limit)
+	}
+	return true, fmt.Sprintf("order %.1f, %d words of the question or the answer", order, c.ties())
+}
+
+// repeatedShare returns the share of hashes that are equal to an earlier one.
+func repeatedShare(hashes []uint64) float64 {
+	return float64(len(hashes)-len(distinct(hashes))) / float64(max(1, len(hashes)))
+}
+
+// loops reports whether at least three words in a row, given as hashes, come three times without anything in between.
+func loops(words []uint64) bool {
+	for period := 3; period <= min(maxPeriod, len(words)/3); period++ {
+		equal := 0
+		for i := period; i < len(words); i++ {
+			if words[i] != words[i-period] {
+				equal = 0
+			} else if equal++; equal == 2*period {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// loose reports whether an English text has hardly a word of its English question or answer. Some real answers have
+// none in a style that speaks of its own world, but not most: the ledger counts them.
+func (c *candidate) loose() bool {
+	return c.ties() < minTies && c.said().English() >= minEnglish && speaksEnglish(c.question)
+}
+
+func speaksEnglish(text string) bool { return voice.Read(text).English() >= minEnglish }
+
+// helpWords are what any answer may be about, besides its question: programs, questions and where to look things up.
+var helpWords = meanings(`code program function line documentation docs manual question ask request answer read problem
+	solution script python programming programmer developer loop class method variable list string number example explain
+	understand learn write written type keyboard computer software bug tutorial search`)
+
+// ties returns how many different words connect the prose with the question and the answer, in any form, or with
+// programs and questions as such.
+func (c *candidate) ties() int {
+	own := meanings(c.source + "\n" + c.parts.Prose())
+	n := 0
+	for stem := range meanings(c.prose) {
+		if own[stem] || helpWords[stem] {
+			n++
+		}
+	}
+	return n
+}
+
+// meanings returns the words of a text or of code that carry a meaning, each without its ending and cut to six letters.
+// A name of several words counts as these.
+func meanings(text string) map[string]bool {
+	found := map[string]bool{}
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '\'' && r != '’'
+	}) {
+		for _, part := range camelWords(word) {
+			part = strings.Trim(strings.ReplaceAll(strings.ToLower(part), "’", "'"), "'")
+			if part == "" || voice.SmallWord(part) {
+				continue
+			}
+			if r := []rune(stemOf(part)); len(r) > 2 || unicode.IsDigit(r[0]) {
+				found[string(r[:min(6, len(r))])] = true
+			}
+		}
+	}
+	return found
+}
+
+// stemOf returns a word without its ending, if at least three letters are left.
+func stemOf(word string) string {
+	for _, end := range []string{"ing", "ers", "er", "ed", "es", "s", "ly", "ation", "ions", "ion"} {
+		if stem, ok := strings.CutSuffix(word, end); ok && len(stem) >= 3 {
+			return stem
+		}
+	}
+	return word
+}
+
+// camelWords splits a name such as keepPrices at its capitals.
+func camelWords(name string) []string {
+	runes := []rune(name)
+	if !slices.ContainsFunc(runes, unicode.IsLower) {
+		return []string{name}
+	}
+	var words []string
+	start := 0
+	for i := 1; i < len(runes); i++ {
+		if unicode.IsUpper(runes[i]) && unicode.IsLower(runes[i-1]) {
+			words = append(words, string(runes[start:i]))
+			start = i
+		}
+	}
+	return append(words, string(runes[start:]))
+}

@@ -1,0 +1,152 @@
+package teacher
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"restyle/dataset"
+	"restyle/internal/expect"
+	"restyle/voice"
+)
+
+var afterSentence = regexp.MustCompile(`(?:[.!?])\s+`)
+
+// TestSense makes salad of real answers in several ways. A14 has to refuse most of it and no real answer.
+func TestSense(t *testing.T) {
+	for _, path := range []string{"../data/passive_aggressive_data.json",
+		"data/instruct/original_passive_aggressive_data.json"} {
+		t.Run(path, func(t *testing.T) {
+			if !strings.HasPrefix(path, "..") {
+				path = expect.Reference(t, path)
+			}
+			rows, err := dataset.ReadRewritten(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			senses(t, rows)
+		})
+	}
+}
+
+func senses(t *testing.T, rows []dataset.Rewritten) {
+	style, random := passiveAggressive(t), rand.New(rand.NewPCG(1, 2))
+	var pool []string
+	for _, r := range rows {
+		pool = append(pool, strings.Fields(voice.Prose(r.OutputPassiveAggressive))...)
+	}
+	shuffle := func(text string) string {
+		words := strings.Fields(text)
+		random.Shuffle(len(words), func(i, j int) { words[i], words[j] = words[j], words[i] })
+		return strings.Join(words, " ")
+	}
+	sentences := func(text string) []string { return slices.Collect(sentences(text)) }
+	for _, kind := range []struct {
+		name    string
+		refused [2]float64 // share, minimum and maximum
+		change  func(prose string) string
+	}{
+		{"as it is", [2]float64{0, 0}, func(prose string) string { return prose }},
+		{"shuffled in sentences", [2]float64{0.9, 1}, func(prose string) (out string) {
+			for _, s := range sentences(prose) {
+				out += " " + shuffle(s)
+			}
+			return out
+		}},
+		{"shuffled", [2]float64{0.9, 1}, shuffle},
+		{"words of all rows", [2]float64{0.9, 1}, func(prose string) (out string) {
+			for range strings.Fields(prose) {
+				out += " " + pool[random.IntN(len(pool))]
+			}
+			return out
+		}},
+		{"one sentence again and again", [2]float64{1, 1}, func(prose string) string {
+			return strings.Repeat(strings.TrimSpace(sentences(prose + " ")[0])+"\n", 8)
+		}},
+		{"a loop at the end", [2]float64{0.9, 1}, func(prose string) string {
+			s := sentences(strings.TrimSpace(prose))
+			return prose + strings.Repeat(" "+s[len(s)-1], 6)
+		}},
+		{"rare words", [2]float64{0.9, 1}, func(prose string) string {
+			return strings.Join(slices.DeleteFunc(strings.Fields(prose), func(w string) bool {
+				return voice.SmallWord(strings.ToLower(strings.Trim(w, ".,?!")))
+			}), " ")
+		}},
+	} {
+		refused, first := 0, ""
+		for i, r := range rows {
+			c := newCandidate(style, dataset.Question(r.Instruction, r.Input), split(r.OutputOriginal),
+				kind.change(voice.Prose(r.OutputPassiveAggressive)))
+			if ok, value := makesSense(c); !ok {
+				refused++
+				first = fmt.Sprintf("row %d: %s", i, value)
+			}
+		}
+		share := float64(refused) / float64(len(rows))
+		t.Logf("%-28s %5.1f%% refused; the last, %s", kind.name, 100*share, first)
+		if share < kind.refused[0] || share > kind.refused[1] {
+			t.Errorf("%s: %.3f refused, wanted is %v", kind.name, share, kind.refused)
+		}
+	}
+}
+
+// TestLoose writes fluent nonsense: the ledger accepts a few such rows, as it does of a style that hardly speaks of the
+// question, and no more.
+func TestLoose(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	pick := func(words ...string) string { return words[random.IntN(len(words))] }
+	thing := func() string {
+		return pick("inbox", "lunch", "ticket", "window seat", "coffee", "elevator", "stapler", "badge", "umbrella", "kettle")
+	}
+	did := func() string { return pick("painted", "misplaced", "watered", "folded", "ignored", "forgave") }
+	style := passiveAggressive(t)
+	rows, err := dataset.ReadRewritten(t.Context(), "../data/passive_aggressive_data.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, most := range map[string]int{"nonsense": 8, "real": 60} {
+		l, accepted := newLedger(style), 0
+		for i, r := range rows[:60] {
+			text := voice.Prose(r.OutputPassiveAggressive)
+			if name == "nonsense" {
+				text = ""
+				for range 7 {
+					text += fmt.Sprintf("My %s clearly %s a %s before the %s %s my %s. ", thing(), did(), thing(), thing(), did(), thing())
+				}
+			}
+			c := newCandidate(style, dataset.Question(r.Instruction, r.Input), split(r.OutputOriginal), text)
+			if ok, value := makesSense(c); !ok {
+				t.Fatalf("%s, row %d: %s", name, i, value)
+			}
+			// The rest of said would refuse nonsense of such few words as well.
+			if l.admit(said{opener: fmt.Sprint(i), first: fmt.Sprint(i), loose: c.loose()}) == "" {
+				accepted++
+			}
+		}
+		if accepted > most || name == "real" && accepted < most {
+			t.Errorf("%s: %d rows accepted, wanted are %d", name, accepted, most)
+		}
+	}
+}
+
+// TestSenseInOtherWords checks texts that no statistic of English may refuse.
+func TestSenseInOtherWords(t *testing.T) {
+	style := passiveAggressive(t)
+	for name, text := range map[string]string{
+		"German": "Ach ja, natürlich. Ich hatte ja sonst nichts zu tun, und so eine schwierige Frage kommt nicht jeden Tag. " +
+			"Die Liste wird also umgedreht, was in der Anleitung steht, die offenbar niemand gelesen hat.",
+		"Chinese":    "当然了，我刚好没有别的事情要做。这个列表会被反转过来，文档里写得很清楚，不过看来没有人读过。",
+		"few words":  "Fine. Obviously.",
+		"no words":   "…",
+		"a list":     "Bring, I suppose:\n\n1. Tent\n2. Sleeping bag\n3. Flashlight\n4. Matches\n5. Insect repellent",
+		"upper case": "OBVIOUSLY THE LIST IS TURNED AROUND BY THE CODE THAT I HAVE WRITTEN FOR YOU, AS THE MANUAL SAYS.",
+	} {
+		c := newCandidate(style, "Kehre die Liste um.", split("print(list(reversed([1, 2, 3])))"), text)
+		if ok, value := makesSense(c); !ok || c.loose() {
+			t.Errorf("%s: %v, %s", name, ok, value)
+		}
+	}
+}
