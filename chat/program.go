@@ -1,10 +1,12 @@
 package chat
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"restyle/chat/jinja"
@@ -14,15 +16,26 @@ import (
 type program struct {
 	text string
 	code *jinja.Template
+
+	once  sync.Once
+	reads reader
+}
+
+func newProgram(text string) (*program, error) {
+	code, err := jinja.Compile(text)
+	if err != nil {
+		return nil, err
+	}
+	return &program{text: text, code: code}, nil
 }
 
 // newTemplate compiles the text of a template, and checks that it writes a question.
 func newTemplate(text string) (Template, error) {
-	code, err := jinja.Compile(text)
+	code, err := newProgram(text)
 	if err != nil {
 		return Template{}, err
 	}
-	t := Template{Name: "jinja-" + hash(text)[:8], program: &program{text, code}, render: (*page).run}
+	t := Template{Name: "jinja-" + hash(text)[:8], program: code, render: (*page).run}
 	with := t // a model's tokens are not known yet, and a program may fail without
 	with.BOS, with.EOS = "<s>", "</s>"
 	_, question, _, err := with.probe()
@@ -70,8 +83,15 @@ func (t Template) endAfterAnswer() string {
 
 // run renders a template by running its program.
 func (p *page) run() error {
-	out, err := p.execute(p.messages, p.AddGenerationPrompt)
+	vars, messages, err := p.variables(p.messages, p.AddGenerationPrompt)
 	if err != nil {
+		return err
+	}
+	out, err := p.runOn(vars)
+	if err != nil {
+		return err
+	}
+	if err := p.noteRead(vars, messages); err != nil {
 		return err
 	}
 	p.text.WriteString(out.Text)
@@ -91,24 +111,71 @@ func (p *page) run() error {
 	return nil
 }
 
-// execute runs the program as transformers does: there are no tools and no documents, and what is missing in a message
-// is undefined.
+// execute runs the program on other messages than those of the page.
 func (p *page) execute(messages []Message, prompt bool) (jinja.Output, error) {
+	vars, _, err := p.variables(messages, prompt)
+	if err != nil {
+		return jinja.Output{}, err
+	}
+	return p.runOn(vars)
+}
+
+// message returns a message as a value. What is missing in it is undefined.
+func (p *page) message(i int, m Message) (*jinja.Dict, error) {
+	d := &jinja.Dict{}
+	if !m.NoRole {
+		d.Set("role", roleOf(m.Role))
+	}
+	if !m.NoContent {
+		d.Set("content", jinja.Text(m.Content, i))
+	} else if m.Calls != "" {
+		d.Set("content", nil) // as servers answer
+	}
+	if m.Thoughts != "" {
+		d.Set(cmp.Or(p.Template.reads().thoughts, ThoughtKeys[0]), jinja.Text(m.Thoughts, jinja.Elsewhere))
+	}
+	if m.Calls != "" {
+		calls, err := jinja.Parse([]byte(m.Calls), jinja.Elsewhere)
+		if err != nil {
+			return nil, fmt.Errorf("chat: message %d: tool_calls: %w", i+1, err)
+		}
+		d.Set("tool_calls", calls)
+	}
+	if m.More != "" {
+		if err := d.Add([]byte(m.More), jinja.Elsewhere); err != nil {
+			return nil, fmt.Errorf("chat: message %d: %w", i+1, err)
+		}
+	}
+	d.Watch()
+	return d, nil
+}
+
+// variables returns the variables of the program as transformers sets them, and the messages among them.
+func (p *page) variables(messages []Message, prompt bool) (vars *jinja.Dict, dicts []*jinja.Dict, err error) {
 	var all []any
 	for i, m := range messages {
-		d := &jinja.Dict{}
-		if !m.NoRole {
-			d.Set("role", roleOf(m.Role))
+		d, err := p.message(i, m)
+		if err != nil {
+			return nil, nil, err
 		}
-		if !m.NoContent {
-			d.Set("content", jinja.Text(m.Content, i))
-		}
-		all = append(all, d)
+		all, dicts = append(all, d), append(dicts, d)
 	}
-	vars := &jinja.Dict{}
-	vars.Set("messages", jinja.Items(all...))
+	vars = &jinja.Dict{}
 	vars.Set("tools", nil)
 	vars.Set("documents", nil)
+	if p.Variables != "" {
+		if err := vars.Add([]byte(p.Variables), jinja.Elsewhere); err != nil {
+			return nil, nil, fmt.Errorf("chat: variables: %w", err)
+		}
+	}
+	if p.Tools != "" {
+		tools, err := jinja.Parse([]byte(p.Tools), jinja.Elsewhere)
+		if err != nil {
+			return nil, nil, fmt.Errorf("chat: tools: %w", err)
+		}
+		vars.Set("tools", tools)
+	}
+	vars.Set("messages", jinja.Items(all...))
 	vars.Set("add_generation_prompt", prompt)
 	tokens := map[string]string{"bos_token": p.BOS, "eos_token": p.EOS}
 	maps.Copy(tokens, p.Tokens)
@@ -120,6 +187,12 @@ func (p *page) execute(messages []Message, prompt bool) (jinja.Output, error) {
 	if p.DateString != "" {
 		vars.Set("date_string", jinja.Text(p.DateString, jinja.Elsewhere))
 	}
+	vars.Watch()
+	return vars, dicts, nil
+}
+
+// runOn runs the program.
+func (p *page) runOn(vars *jinja.Dict) (jinja.Output, error) {
 	now := p.Now
 	if now.IsZero() {
 		now, _ = time.Parse("02 Jan 2006", FixedDate)
@@ -134,6 +207,27 @@ func (p *page) execute(messages []Message, prompt bool) (jinja.Output, error) {
 	}
 	return out, &RefusedError{Template: p.Name, Message: -1, Reason: fmt.Sprintf("%.300s", reason),
 		Advice: "change the conversation, or choose another template by its name"}
+}
+
+// noteRead notes which of the other keys and variables the program asked for. It refuses calls that it did not look at.
+func (p *page) noteRead(vars *jinja.Dict, messages []*jinja.Dict) error {
+	for i, m := range p.messages {
+		if m.Calls != "" && !messages[i].Read("tool_calls") {
+			return p.refuse(i, "the template leaves out its tool_calls", "choose a template that writes them all")
+		}
+		for _, key := range keysOf(m.More) {
+			if messages[i].Read(key) && !slices.Contains(p.out.Read, key) {
+				p.out.Read = append(p.out.Read, key)
+			}
+		}
+	}
+	for _, name := range keysOf(p.Variables) {
+		if vars.Read(name) && !slices.Contains(p.out.Read, name) {
+			p.out.Read = append(p.out.Read, name)
+		}
+	}
+	slices.Sort(p.out.Read)
+	return nil
 }
 
 // roleOf is a role as a value. Templates write "<|" + role + "|>", and that is a token, so the usual roles count as the
@@ -165,7 +259,7 @@ func last(given []jinja.Span, source int) Span {
 // answer followed which prompt, and that is an error. Before Options.From, spans are empty where they are not needed.
 func (p *page) targets(whole jinja.Output) ([]Span, error) {
 	asked := answers(p.messages)
-	if len(asked) == 0 || asked[len(asked)-1] < p.From {
+	if !slices.ContainsFunc(asked, func(i int) bool { return i >= p.From && !p.messages[i].Context }) {
 		return make([]Span, len(asked)), nil
 	}
 	if p.program.code.Generation {
@@ -173,7 +267,7 @@ func (p *page) targets(whole jinja.Output) ([]Span, error) {
 	}
 	targets := make([]Span, len(asked))
 	for k, i := range asked {
-		if i < p.From {
+		if i < p.From || p.messages[i].Context {
 			continue
 		}
 		var err error
@@ -277,7 +371,9 @@ func opening(prompt jinja.Output) int {
 
 // think sets the thoughts with which the last message begins, before what the template writes of it.
 func (p *page) think(rest string) {
-	thoughts, _ := think(p.messages[len(p.messages)-1].Content)
+	answer := p.messages[len(p.messages)-1]
+	thoughts, _ := think(answer.Content)
+	thoughts = cmp.Or(answer.Thoughts, thoughts)
 	p.out.ThoughtsEnd = len(thoughts)
 	p.out.Thoughts = thoughts + "\n</think>"
 	if !strings.HasPrefix(rest, "\n") {

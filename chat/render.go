@@ -19,6 +19,11 @@ type Options struct {
 	DateString string
 	Now        time.Time
 
+	// Tools is a JSON list of the tools that the conversation may call, and Variables a JSON object of other variables of
+	// the template, such as documents or enable_thinking. They reach the template as they are.
+	Tools     string
+	Variables string
+
 	// From is the index of the first message whose answer Rendered.Targets has: 0 for all answers.
 	From int
 }
@@ -43,7 +48,8 @@ type Rendered struct {
 	Markup []Span
 
 	// Targets lists what a training loss may count, in order: of each message with the role "assistant", from Options.From
-	// on, the answer and the end-of-turn token, without the header before and the line break after.
+	// on, the answer and the end-of-turn token, without the header before and the line break after. The span of a message
+	// that is Context may be empty.
 	Targets []Span
 
 	// Thoughts is what an answer that ends the conversation begins with, after the prompt that asks for it, though the
@@ -57,6 +63,9 @@ type Rendered struct {
 	// that it cannot be told which part followed a prompt. It is a [*RefusedError], or nil. Only training needs Targets.
 	NoTargets error
 
+	// Read lists the keys of Message.More and the names of Options.Variables that the template asked for, sorted.
+	Read []string
+
 	// Contents has one span for each message: its content, trimmed as the template does and without thoughts, or Dropped.
 	Contents []Span
 }
@@ -64,7 +73,16 @@ type Rendered struct {
 // Render renders a conversation as the template does, byte for byte. If the template refuses it, the error is a
 // [*RefusedError].
 func (t Template) Render(messages []Message, o Options) (Rendered, error) {
+	if t.program == nil && beyond(messages, o) {
+		var err error
+		if t, err = t.compiled(); err != nil {
+			return Rendered{}, err
+		}
+	}
 	p := page{Template: t, Options: o, messages: messages}
+	if err := p.refused(); err != nil {
+		return Rendered{}, err
+	}
 	p.out.Contents = make([]Span, len(messages))
 	for i := range messages {
 		p.out.Contents[i] = Dropped

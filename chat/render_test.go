@@ -167,12 +167,16 @@ func TestMessageJSON(t *testing.T) {
 		{`{"role":"user","content":"a\n\u00e9"}`, Message{Role: "user", Content: "a\né"}, ""},
 		{`{"role":"user","content":""}`, Message{Role: "user"}, ""},
 		{`{"role":"user"}`, Message{Role: "user", NoContent: true}, ""},
-		{`{"content":"x","name":"y"}`, Message{Content: "x", NoRole: true}, ""},
-		{`{"Role":"user","CONTENT":"x"}`, Message{NoRole: true, NoContent: true}, ""},
+		{`{"content":"x","name":"y"}`, Message{Content: "x", NoRole: true, More: `{"name":"y"}`}, ""},
+		{`{"Role":"user"}`, Message{NoRole: true, NoContent: true, More: `{"Role":"user"}`}, ""},
+		{`{"role":"assistant","content":"x","thinking":"y"}`,
+			Message{Role: "assistant", Content: "x", Thoughts: "y"}, ""},
+		{`{"role":"assistant","content":null,"tool_calls":[{}]}`,
+			Message{Role: "assistant", NoContent: true, Calls: "[{}]"}, ""},
 		{`{"role":"user","content":null}`, Message{}, "chat message: content"},
 		{`{"role":1,"content":"x"}`, Message{}, "chat message: role"},
 		{`{"role":"user","content":[{"type":"text","text":"x"}]}`, Message{}, "must be a string"},
-		{`{"role":"assistant","content":"","tool_calls":[]}`, Message{}, "tool_calls"},
+		{`{"role":"assistant","content":"","tool_calls":{}}`, Message{}, "tool_calls"},
 		{`["user","x"]`, Message{}, "must be an object"},
 		{`null`, Message{}, "must be an object"},
 	} {
@@ -192,7 +196,7 @@ func FuzzMessage(f *testing.F) {
 	f.Add([]byte(`{"role":"user","tool_calls":[]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var m, again Message
-		if json.Unmarshal(data, &m) != nil || m.NoRole || m.NoContent {
+		if json.Unmarshal(data, &m) != nil || m.NoRole || m.NoContent || m.Calls != "" || m.More != "" {
 			return
 		}
 		written, err := json.Marshal(m)

@@ -25,6 +25,7 @@ type Template struct {
 	// Detect has compiled reads them.
 	Tokens map[string]string
 
+	text      string   // that Detect knew a template with a function by
 	endOfTurn string   // closes every turn; if empty, EOS does
 	stops     []string // further tokens that end an answer
 	program   *program // of a template that has no function here
@@ -46,7 +47,7 @@ var templateFiles embed.FS
 const rawBOS = "{{- bos_token -}}\n"
 
 // Jinja returns a chat template in Jinja, written for this package, for the files of a model that uses this template.
-// It makes other programs render the same as Render, and Detect recognizes it. Of tools it handles only results. Raw's
+// It makes other programs render the same as Render, and Detect recognizes it. Raw's
 // starts with bos_token if BOS is set. A template that Detect has compiled keeps its own text.
 func (t Template) Jinja() string {
 	if t.program != nil {
@@ -175,6 +176,7 @@ func Detect(text string) (Template, error) {
 		sum := hash(text)
 		for _, t := range templates {
 			if slices.Contains(t.sha256, sum) || text == t.Jinja() {
+				t.text = text
 				return t, nil
 			}
 		}
@@ -197,7 +199,7 @@ func hash(text string) string {
 
 // EndOfTurn returns the token that closes a turn, the last one of an answer. It is empty for Raw without an EOS.
 func (t Template) EndOfTurn() string {
-	if t.program != nil {
+	if t.program != nil && t.endOfTurn == "" {
 		return cmp.Or(t.endAfterAnswer(), t.EOS)
 	}
 	return cmp.Or(t.endOfTurn, t.EOS)

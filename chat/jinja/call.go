@@ -225,7 +225,7 @@ func dictMethod(d *Dict, name string, bind func(func(*interp, *args) any) (any, 
 	case "keys":
 		return view(func() []any { return d.keys })
 	case "values":
-		return view(func() []any { return d.values })
+		return view(func() []any { d.readAll(); return d.values })
 	case "items":
 		return view(d.pairs)
 	case "copy":

@@ -192,6 +192,7 @@ func (d *dump) write(v any, depth int) {
 	case *group:
 		d.write(&v.List, depth)
 	case *Dict:
+		v.readAll()
 		order := make([]int, len(v.keys))
 		for i := range order {
 			order[i] = i

@@ -24,6 +24,7 @@ type List struct {
 type Dict struct {
 	keys, values []any
 	index        map[string]int
+	read         map[string]bool // the names that were asked for, once Watch was called
 }
 
 // Undefined is a name or field without a value. Its text says which, for errors.
@@ -112,6 +113,9 @@ func key(v any) string {
 }
 
 func (d *Dict) get(k any) (any, bool) {
+	if s, is := k.(Str); is && d.read != nil {
+		d.read[s.s] = true
+	}
 	i, is := d.index[key(k)]
 	if !is {
 		return nil, false
@@ -135,6 +139,40 @@ func (d *Dict) set(k, v any) {
 // Set puts a value of a variable under its name.
 func (d *Dict) Set(name string, v any) { d.set(own(name), v) }
 
+// Add puts the values of a JSON object under its keys.
+func (d *Dict) Add(object []byte, source int) error {
+	v, err := Parse(object, source)
+	if err != nil {
+		return err
+	}
+	from, is := v.(*Dict)
+	if !is {
+		return fmt.Errorf("%.60q: must be an object", object)
+	}
+	for i, k := range from.keys {
+		d.Set(k.(Str).s, from.values[i])
+	}
+	return nil
+}
+
+// Watch has the dict note what a template asks it for.
+func (d *Dict) Watch() { d.read = map[string]bool{} }
+
+// Read reports whether a template has asked for the value of this name since Watch.
+func (d *Dict) Read(name string) bool { return d.read[name] }
+
+// readAll notes that a template has asked for everything.
+func (d *Dict) readAll() {
+	if d.read == nil {
+		return
+	}
+	for _, k := range d.keys {
+		if s, is := k.(Str); is {
+			d.read[s.s] = true
+		}
+	}
+}
+
 func (d *Dict) copy() *Dict {
 	out := &Dict{}
 	for i, k := range d.keys {
@@ -144,6 +182,7 @@ func (d *Dict) copy() *Dict {
 }
 
 func (d *Dict) pairs() []any {
+	d.readAll()
 	out := make([]any, len(d.keys))
 	for i, k := range d.keys {
 		out[i] = tuple(k, d.values[i])
@@ -448,6 +487,7 @@ func (in *interp) repr(b *builder, v any, depth int) {
 func (a Str) inner() Str { return a.cut(1, len(a.s)-1) }
 
 func (in *interp) reprDict(b *builder, v *Dict, depth int) {
+	v.readAll()
 	b.add(own("{"))
 	for i, k := range v.keys {
 		if i > 0 {

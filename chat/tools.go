@@ -1,0 +1,152 @@
+package chat
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// The functions of this package render roles and contents. A conversation with tools, thoughts of their own, or other
+// variables is rendered by the template's program, and what the program does not write is refused.
+
+// A reader is what a template writes besides contents.
+type reader struct {
+	thoughts string // the key of thoughts, or ""
+	calls    bool
+	tools    bool
+}
+
+// beyond reports whether only a program can render a conversation.
+func beyond(messages []Message, o Options) bool {
+	return o.Tools != "" || o.Variables != "" || slices.ContainsFunc(messages, func(m Message) bool {
+		return m.Thoughts != "" || m.Calls != ""
+	})
+}
+
+// programs has the programs of the templates that have a function, by their text.
+var programs sync.Map
+
+// compiled returns a template that has a function with its program instead: that of the text that Detect knew it by, or
+// of Jinja.
+func (t Template) compiled() (Template, error) {
+	text := t.text
+	if text == "" {
+		text = t.Jinja()
+	}
+	p, is := programs.Load(text)
+	if !is {
+		made, err := newProgram(text)
+		if err != nil {
+			return Template{}, err
+		}
+		p, _ = programs.LoadOrStore(text, made)
+	}
+	t.program, t.render = p.(*program), (*page).run
+	return t, nil
+}
+
+// refused returns the error for a conversation with something that the template does not write.
+func (p *page) refused() error {
+	if !beyond(p.messages, p.Options) {
+		return nil
+	}
+	can := p.Template.reads()
+	for i, m := range p.messages {
+		switch {
+		case m.Calls != "" && !can.calls:
+			return p.refuse(i, "it has tool_calls, which the template does not write",
+				"choose a template with tools, or leave such conversations out")
+		case m.Thoughts != "" && m.Role != "assistant":
+			return p.refuse(i, "it has thoughts, and only an assistant thinks", "leave the thoughts out")
+		case m.Thoughts != "" && can.thoughts == "" && !p.thinks():
+			return p.refuse(i, "it has thoughts of their own, and the template reads none (as "+
+				strings.Join(ThoughtKeys[:3], ", ")+")",
+				"put them into the content in the form that the model thinks in, such as <think>…</think>, "+
+					"choose another template, or leave the thoughts out")
+		}
+	}
+	if p.Tools != "" && !can.tools {
+		return &RefusedError{Template: p.Name, Message: -1, Reason: "it has tools, which the template does not write",
+			Advice: "choose a template with tools, or leave the tools out"}
+	}
+	return nil
+}
+
+// thinks reports whether the prompt begins thoughts, which then come before an answer although the template leaves them
+// out of it.
+func (p *page) thinks() bool {
+	ask := page{Template: p.Template}
+	out, err := ask.execute([]Message{{Role: "user", Content: "Question"}}, true)
+	return err == nil && opening(out) >= 0
+}
+
+// reads returns what the template writes besides contents: it renders something of each kind and looks for it.
+func (t Template) reads() reader {
+	t.program.once.Do(func() { t.program.reads = t.probeReader() })
+	return t.program.reads
+}
+
+// sign is a text that no template has.
+const sign = "qzxvkwj"
+
+// writes reports whether the template writes sign in one of the conversations. If it refuses all of them, its text
+// decides: word is what it reads it as.
+func (t Template) writes(word string, set func(d *page), conversations ...[]Message) bool {
+	refused := true
+	for _, messages := range conversations {
+		for _, system := range [][]Message{nil, {{Role: "system", Content: "Rules"}}} {
+			p := page{Template: t}
+			set(&p)
+			for _, prompt := range []bool{false, true} {
+				out, err := p.execute(append(system[:len(system):len(system)], messages...), prompt)
+				if err == nil && strings.Contains(out.Text, sign) {
+					return true
+				}
+				refused = refused && err != nil
+			}
+		}
+	}
+	return refused && strings.Contains(t.program.text, word)
+}
+
+func (t Template) probeReader() (r reader) {
+	question := Message{Role: "user", Content: "Question"}
+	nothing := func(*page) {}
+	for _, key := range ThoughtKeys {
+		more := fmt.Sprintf("{%q: %q}", key, sign)
+		if t.writes("."+key, nothing, []Message{question, {Role: "assistant", Content: "Answer", More: more}}) {
+			r.thoughts = key
+			break
+		}
+	}
+	call := func(arguments string) string {
+		return `[{"id": "abcdefghi", "type": "function", "function": {"name": "` + sign + `", "arguments": ` + arguments +
+			`}}]`
+	}
+	var calling [][]Message
+	for _, arguments := range []string{`{"x": 1}`, `"{\"x\": 1}"`} {
+		asks := []Message{question, {Role: "assistant", NoContent: true, Calls: call(arguments)}}
+		calling = append(calling, asks, append(asks, Message{Role: "tool", Content: "1",
+			More: `{"tool_call_id": "abcdefghi", "name": "` + sign[:1] + `"}`}, Message{Role: "assistant", Content: "Answer"}))
+	}
+	r.calls = t.writes("tool_calls", nothing, calling...)
+	tools := `[{"type": "function", "function": {"name": "` + sign + `", "description": "Adds.", "parameters": ` +
+		`{"type": "object", "properties": {"x": {"type": "string", "description": "A number."}}, "required": ["x"]}}}]`
+	r.tools = t.writes("tools", func(p *page) { p.Tools = tools }, []Message{question})
+	return r
+}
+
+// keysOf returns the keys of a JSON object.
+func keysOf(object string) (keys []string) {
+	var all map[string]json.RawMessage
+	if json.Unmarshal([]byte(object), &all) != nil {
+		return nil
+	}
+	for key := range all {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
