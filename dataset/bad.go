@@ -37,7 +37,7 @@ func (s *Source) badRow(index int, err error) error {
 // exchange returns the row that the conversation read last makes.
 func (s *Source) exchange(conversation string) (Row, error) {
 	at := s.index - 1
-	messages, err := parseMessages([]byte(conversation))
+	messages, err := parseMessages([]byte(conversation), &names{})
 	if err == nil {
 		var question, answer string
 		if question, answer, err = firstExchange(messages); err == nil {
@@ -60,6 +60,12 @@ func firstExchange(messages []chat.Message) (question, answer string, err error)
 		next := messages[i+1]
 		if next.Role != "assistant" {
 			return "", "", fmt.Errorf("a message of the role %q follows the first question, not an answer", next.Role)
+		}
+		switch {
+		case next.Context:
+			return "", "", errors.New("the first answer is marked as one not to be learned")
+		case next.Calls != "":
+			return "", "", errors.New("the first answer calls a tool, which gen cannot rewrite")
 		}
 		return m.Content, next.Content, nil
 	}

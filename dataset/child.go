@@ -22,7 +22,7 @@ import (
 // nothing else (no environment, so no keys). To its standard output it writes one header and then the rows:
 //
 //	'c' JSON of childHeader
-//	'r' one value per column, 'r' …
+//	'r' one value per column, and what the row has beside them, 'r' …
 //	'z' at the end, or 'e' and the message of an error, or 's' and the setting and message of a SettingError
 //
 // A text is its length as a varint, then its bytes. If the output ends without 'z', 'e' or 's', the process died.
@@ -50,6 +50,7 @@ func childMemory(size int64) int64 {
 type childHeader struct {
 	Columns []string `json:"columns"`
 	Rows    int      `json:"rows"`
+	There   []string `json:"there"`
 }
 
 // IsChild reports whether Open started this process to decode a parquet file. If so, the process must only call
@@ -105,7 +106,7 @@ func sendRows(out *bufio.Writer, in io.ReaderAt, size int64, w wanted) error {
 	if err != nil {
 		return err
 	}
-	header, err := json.Marshal(childHeader{t.columns, t.rows})
+	header, err := json.Marshal(childHeader{t.columns, t.rows, t.there.list})
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func sendRows(out *bufio.Writer, in io.ReaderAt, size int64, w wanted) error {
 			return err
 		}
 		out.WriteByte('r')
-		for _, value := range rec {
+		for _, value := range append(rec, t.beside) {
 			if err := sendText(out, value); err != nil {
 				return err
 			}
@@ -206,7 +207,14 @@ func (c *child) start() (*table, error) {
 		return nil, err
 	}
 	c.values = len(header.Columns)
-	return &table{columns: header.Columns, rows: header.Rows, next: c.next, close: c.close}, nil
+	t := &table{columns: header.Columns, rows: header.Rows, there: names{header.There}, close: c.close}
+	t.next = func() (rec []string, err error) {
+		if rec, err = c.next(); err == nil {
+			rec, t.beside = rec[:c.values], rec[c.values]
+		}
+		return rec, err
+	}
+	return t, nil
 }
 
 func (c *child) next() (rec []string, err error) {
@@ -217,7 +225,7 @@ func (c *child) next() (rec []string, err error) {
 			end = true
 			return nil
 		case 'r':
-			rec = make([]string, c.values)
+			rec = make([]string, c.values+1)
 			for i := range rec {
 				if rec[i], err = c.text(); err != nil {
 					return err

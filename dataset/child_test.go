@@ -53,7 +53,7 @@ func badChild(how string) int {
 		out.WriteByte('c')
 		sendText(out, `{"columns":["a","","b"],"rows":3}`)
 		out.WriteByte('r')
-		for range 3 {
+		for range 4 { // the columns, and what is beside them
 			sendText(out, "x")
 		}
 		out.Flush()

@@ -184,6 +184,9 @@ func (w wanted) recognize(there []string, other string) (Columns, error) {
 	case 1:
 		return found[0], nil
 	case 0:
+		if err := preferences(there); err != nil {
+			return Columns{}, err
+		}
 		forms := "instruction=NAME,output=NAME"
 		if w.Training {
 			forms += ", or plain text as text=NAME"
@@ -276,16 +279,14 @@ func (w wanted) conversation(chosen []string) bool {
 	return w.Exactly == nil && len(chosen) < rowWidth && !w.document(chosen)
 }
 
-// halves returns the columns of a conversation that is a prompt and its completion, both lists of messages, from those
-// of a row whose question turned out to be a list.
+// halves returns the columns of a conversation that is a prompt and its completion, one of them or both lists of
+// messages, from those of a row whose question or answer turned out to be a list.
 func halves(chosen []string) ([]string, error) {
-	for at, name := range chosen {
-		if isOptional(at) && name != "" {
-			return nil, columnsErrorf("the column %q is a list of messages, which have no place for the column %q: "+
-				"name the columns", chosen[instructionAt], name)
-		}
+	if name := chosen[inputAt]; name != "" {
+		return nil, columnsErrorf("the column %q or %q is a list of messages, which have no place for the column %q: "+
+			"name the columns", chosen[instructionAt], chosen[outputAt], name)
 	}
-	return []string{chosen[instructionAt], "", chosen[outputAt]}, nil
+	return []string{chosen[instructionAt], chosen[systemAt], chosen[outputAt]}, nil
 }
 
 // talk returns the columns of a whole conversation: its own, and that of the system prompt or "".

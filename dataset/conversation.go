@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"restyle/chat"
@@ -15,7 +16,9 @@ type Conversation struct {
 	Messages []chat.Message
 	Prompt   int    // the first Prompt messages are only the prompt: the answers among them are not to be learned
 	Text     string // the document, if Conversations.Text
-	Row      int    // index in the source, from 0, counted over all its files
+	// Tools and Variables are for the chat template, as in chat.Options.
+	Tools, Variables string
+	Row              int // index in the source, from 0, counted over all its files
 }
 
 // Conversations reads the conversations of a dataset in order. It is not safe for concurrent use. The caller must close
@@ -30,7 +33,26 @@ type Conversations struct {
 	source *Source
 	whole  bool // records are conversations as JSON
 	err    error
+	used   names // columns beside those of Format
+	seen   names // keys of messages, and variables, that are only for the template
 }
+
+// Files returns the files of a dataset that is not one file of its own name.
+func (c *Conversations) Files() []string { return c.source.files }
+
+// Used returns the columns that were used besides those in Format, in the rows so far.
+func (c *Conversations) Used() []string { return c.used.list }
+
+// Unused returns the columns that were not used, in the rows so far.
+func (c *Conversations) Unused() []string {
+	return slices.DeleteFunc(c.source.Unused(), func(column string) bool {
+		return slices.Contains(c.used.list, column) || slices.Contains(c.seen.list, strings.ToLower(column))
+	})
+}
+
+// Keys returns the keys of messages and the variables that are only for the template, in the rows so far. It depends on
+// the template whether they are used.
+func (c *Conversations) Keys() []string { return c.seen.list }
 
 // OpenConversations opens the dataset that spec names, as [Open] does, and recognizes what its rows hold:
 //
@@ -44,6 +66,11 @@ type Conversations struct {
 //     a list of {"from": …, "value": …} (ShareGPT). In parquet and CSV the list may also be JSON in a string. A column
 //     system or system_prompt is the system prompt here, too, and must not contradict a first message that is one;
 //   - plain text in the column text, each row a document, if there is no column that usually holds a question.
+//
+// A message may say that it is not to be learned (train, loss, weight, loss_mask, …: 0 or false), and may have thoughts
+// (reasoning_content, reasoning, thinking) and tool_calls or a function_call. Its other keys are for the template. The
+// columns tools, functions, documents, chat_template_kwargs, history, loss_mask and thoughts are used; what marks bad
+// answers (label, rejected) or holds pictures is an error. [Conversations.Unused] returns all other columns.
 //
 // The columns messages and conversations take precedence over all others. OpenConversations reads the first row.
 func OpenConversations(ctx context.Context, spec string, o Options) (*Conversations, error) {
@@ -99,45 +126,73 @@ func (c *Conversations) Next() (Conversation, error) {
 
 // read reads a record into next.
 func (c *Conversations) read(rec []string, next *Conversation) error {
-	switch {
-	case c.Text:
+	last := len(rec) - 1
+	if c.Text {
 		next.Text = rec[0]
 		return nil
-	case c.whole:
-		return next.talk(rec)
 	}
+	row := &reading{next, &c.seen, c.prompts(), len(c.source.names) == outputAt+1}
+	if c.whole {
+		if err := row.talk(rec[:last]); err != nil {
+			return err
+		}
+	} else if err := row.pair(rec); err != nil {
+		return err
+	}
+	used, err := row.use(rec[last])
+	c.used.add(used...)
+	return err
+}
+
+// prompts reports whether rows are a prompt and its completion.
+func (c *Conversations) prompts() bool {
+	return len(c.source.names) > outputAt && strings.EqualFold(c.source.names[instructionAt], "prompt") &&
+		strings.EqualFold(c.source.names[outputAt], "completion")
+}
+
+// pair reads a record that is a question and its answer.
+func (c *reading) pair(rec []string) error {
 	question := Question(rec[instructionAt], rec[inputAt])
 	if question == "" {
 		return errors.New("the question is empty: fill it in or remove the row")
 	}
 	if strings.TrimSpace(rec[systemAt]) != "" {
-		next.Messages = append(next.Messages, chat.Message{Role: "system", Content: rec[systemAt]})
+		c.Messages = append(c.Messages, chat.Message{Role: "system", Content: rec[systemAt]})
 	}
-	next.Messages = append(next.Messages, chat.Message{Role: "user", Content: question},
+	c.Messages = append(c.Messages, chat.Message{Role: "user", Content: question},
 		chat.Message{Role: "assistant", Content: rec[outputAt]})
 	return nil
 }
 
 // talk reads a record that is a conversation.
-func (c *Conversation) talk(rec []string) error {
-	messages, err := parseMessages([]byte(rec[0]))
+func (c *reading) talk(rec []string) error {
+	messages, err := c.half(rec[0], "user")
 	if err != nil {
 		return err
 	}
-	if len(rec) > outputAt {
-		answers, err := parseMessages([]byte(rec[outputAt]))
-		c.Messages, c.Prompt = append(messages, answers...), len(messages)
-		return err
-	}
-	c.Messages = messages
 	switch system := rec[talkSystemAt]; {
-	case strings.TrimSpace(system) == "" || messages[0] == chat.Message{Role: "system", Content: system}:
+	case strings.TrimSpace(system) == "" || messages[0].Role == "system" && messages[0].Content == system:
 	case messages[0].Role == "system":
 		return errors.New("the system prompt of its own column is not that of its first message: remove one of them")
 	default:
-		c.Messages = append([]chat.Message{{Role: "system", Content: system}}, messages...)
+		messages = append([]chat.Message{{Role: "system", Content: system}}, messages...)
+	}
+	c.Messages = messages
+	if len(rec) > outputAt {
+		answers, err := c.half(rec[outputAt], "assistant")
+		c.Messages, c.Prompt = append(messages, answers...), len(messages)
+		return err
 	}
 	return nil
+}
+
+// half reads a list of messages. Where question and answer have columns of their own, one of them may be text.
+func (c *reading) half(raw, role string) ([]chat.Message, error) {
+	if kind([]byte(raw)) != "a string" || !c.halves {
+		return parseMessages([]byte(raw), c.seen)
+	}
+	content, err := text([]byte(raw))
+	return []chat.Message{{Role: role, Content: content}}, err
 }
 
 // Close closes the dataset. Next must not be called after it.

@@ -3,6 +3,7 @@ package dataset
 import (
 	"bufio"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -58,6 +59,7 @@ func openCSV(f io.ReadCloser, separator rune, w wanted) (*table, error) {
 		}
 	}
 	t := &table{rows: -1, close: f.Close}
+	t.there.add(names...)
 	if t.columns, err = w.pick(names); err != nil {
 		if len(names) == 1 && strings.ContainsAny(names[0], ",;\t") {
 			return nil, fmt.Errorf("line 1 names one column, %.60q: commas must separate the values of a .csv file, and tabs "+
@@ -65,6 +67,7 @@ func openCSV(f io.ReadCloser, separator rune, w wanted) (*table, error) {
 		}
 		return nil, err
 	}
+	beside := w.beside(names, t.columns)
 	t.next = func() ([]string, error) {
 		in.spent = 0
 		values, err := r.Read()
@@ -88,6 +91,14 @@ func openCSV(f io.ReadCloser, separator rune, w wanted) (*table, error) {
 				line, _ := r.FieldPos(0)
 				return nil, &unreadable{fmt.Errorf("line %d: not valid UTF-8: convert the file to UTF-8", line)}
 			}
+		}
+		t.beside = ""
+		for _, column := range beside {
+			value, err := json.Marshal(values[slices.Index(names, column)])
+			if err != nil {
+				return nil, &unreadable{err}
+			}
+			t.besideAdd(column, value)
 		}
 		return rec, nil
 	}

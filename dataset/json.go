@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -87,6 +88,7 @@ func (t *table) record(raw []byte, w wanted) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.there.add(keys...)
 	names, err := w.pick(keys)
 	if err != nil || t.has(names) { // without its question, a row may look like one of another form
 		if known := t.incomplete(keys); known != nil {
@@ -95,7 +97,8 @@ func (t *table) record(raw []byte, w wanted) ([]string, error) {
 			return nil, err
 		}
 	}
-	if w.Training && len(names) == rowWidth && kind(values[names[instructionAt]]) == "an array" {
+	if w.Training && len(names) == rowWidth && (kind(values[names[instructionAt]]) == "an array" ||
+		kind(values[names[outputAt]]) == "an array") {
 		if names, err = halves(names); err != nil {
 			return nil, err
 		}
@@ -128,7 +131,24 @@ func (t *table) record(raw []byte, w wanted) ([]string, error) {
 			return nil, fmt.Errorf("key %q: %w", name, err)
 		}
 	}
+	t.beside = ""
+	for _, name := range w.beside(keys, names) {
+		t.besideAdd(name, values[name])
+	}
 	return rec, nil
+}
+
+// besideAdd adds a value to what a record has beside its columns, unless it is empty.
+func (t *table) besideAdd(column string, value []byte) {
+	if empty(value) {
+		return
+	}
+	name, _ := json.Marshal(column) // a string
+	before := "{"
+	if t.beside != "" {
+		before = strings.TrimSuffix(t.beside, "}") + ","
+	}
+	t.beside = before + string(name) + ":" + string(value) + "}"
 }
 
 // has reports whether the columns of a row are among those of the rows before it.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"restyle/chat"
@@ -14,11 +15,49 @@ import (
 var roles = map[string]string{
 	"system": "system", "user": "user", "assistant": "assistant",
 	"human": "user", "gpt": "assistant", // ShareGPT
-	"tool": "tool", "ipython": "ipython",
+	"developer": "system", // OpenAI's name for it
+	"tool":      "tool", "ipython": "ipython",
+	"observation": "tool", "tool_response": "tool", "function": "tool", // what a tool returned
+	"function_call": "assistant", "tool_call": "assistant", // what calls it: the content is JSON
 }
 
-// parseMessages reads a conversation: an array of {"role", "content"} or of {"from", "value"}.
-func parseMessages(raw []byte) ([]chat.Message, error) {
+// callRoles are the roles of messages whose content is a call.
+var callRoles = []string{"function_call", "tool_call"}
+
+// masks are the keys that tell whether an answer is to be learned, and what 1 or true means.
+var masks = map[string]bool{
+	"train": true, "training": true, "trainable": true, // axolotl, verl
+	"loss": true, "loss_mask": true, "loss_scale": true, "loss_weight": true, // ms-swift, verl
+	"weight": true, "learn": true, // OpenAI, Mistral
+	"masked": false, "ignore_loss": false, "no_loss": false, // torchtune
+}
+
+// unclear are keys about what is asked or learned that are not supported, and what to do about them.
+var unclear = map[string]string{
+	"mask":         `whether 1 means "learned" or "left out" is not clear: rename it to train or masked`,
+	"train_detail": wholly, "training_detail": wholly,
+	"audio": textOnly, "audios": textOnly, "image": textOnly, "images": textOnly, "video": textOnly, "videos": textOnly,
+}
+
+const (
+	wholly   = "only whole messages can be left out of the loss: cut the message in two, and mark one with train"
+	textOnly = "only text is supported: remove such conversations"
+)
+
+// names are different names in the order in which they came.
+type names struct{ list []string }
+
+func (n *names) add(all ...string) {
+	for _, name := range all {
+		if !slices.Contains(n.list, name) {
+			n.list = append(n.list, name)
+		}
+	}
+}
+
+// parseMessages reads a conversation: an array of {"role", "content"} or of {"from", "value"}. It adds to seen the keys
+// that are only for the template.
+func parseMessages(raw []byte, seen *names) ([]chat.Message, error) {
 	if k := kind(raw); k != "an array" {
 		return nil, fmt.Errorf("the conversation is %s: expected an array of messages", k)
 	}
@@ -32,91 +71,349 @@ func parseMessages(raw []byte) ([]chat.Message, error) {
 	if len(items) == 0 {
 		return nil, errors.New("the conversation has no messages: remove the row")
 	}
-	messages := make([]chat.Message, len(items))
+	messages := make([]chat.Message, 0, len(items))
+	called := false // by the message before, whose content was a call
 	for i, item := range items {
-		m, err := parseMessage(item)
+		m, call, err := parseMessage(item, seen)
 		if err != nil {
 			return nil, fmt.Errorf("message %d: %w", i, err)
 		}
-		messages[i] = m
+		if last := len(messages) - 1; call && called && m.Context == messages[last].Context {
+			messages[last].Calls = strings.TrimSuffix(messages[last].Calls, "]") + "," + m.Calls[1:]
+			continue
+		}
+		messages, called = append(messages, m), call
 	}
 	return messages, nil
 }
 
-func parseMessage(raw []byte) (chat.Message, error) {
+// parseMessage reads a message. call tells that its content was a call.
+func parseMessage(raw []byte, seen *names) (m chat.Message, call bool, err error) {
 	keys, values, err := object(raw)
 	if err != nil {
-		return chat.Message{}, err
+		return m, false, err
 	}
 	who, what := "role", "content"
 	if values[who] == nil && values["from"] != nil {
 		who, what = "from", "value"
 	}
-	if k := kind(values["tool_calls"]); k != "nothing" && k != "null" && string(values["tool_calls"]) != "[]" {
-		return chat.Message{}, errors.New("tool_calls are not supported: remove such conversations")
-	}
-	// To ignore the weight would teach what the row says not to learn.
-	if w := values["weight"]; w != nil && string(w) != "1" && string(w) != "1.0" && kind(w) != "null" {
-		return chat.Message{}, fmt.Errorf("weight %.20s: must be 1, because all answers count equally: "+
-			"remove such conversations, or the weights", w)
-	}
-	for _, key := range []string{who, what} {
-		switch k := kind(values[key]); k {
-		case "a string":
-		case "an array":
-			if key != what {
-				return chat.Message{}, fmt.Errorf("key %q: expected a string, found %s", key, k)
-			}
-		case "nothing":
-			return chat.Message{}, fmt.Errorf("there is no key %q among %s: "+
-				`a message is {"role": …, "content": …} or {"from": …, "value": …}`, key, list(keys))
-		default:
-			return chat.Message{}, fmt.Errorf("key %q: expected a string, found %s", key, k)
-		}
-	}
-	name, err := text(values[who])
+	name, err := wordOf(values, keys, who)
 	if err != nil {
-		return chat.Message{}, fmt.Errorf("key %q: %w", who, err)
+		return m, false, err
 	}
 	role, known := roles[name]
 	if !known {
-		return chat.Message{}, fmt.Errorf("role %.60q: unknown: use system, user or assistant", name)
+		return m, false, fmt.Errorf("role %.60q: unknown: use system, user or assistant", name)
 	}
-	content, err := contentOf(values[what])
-	if err != nil {
-		return chat.Message{}, fmt.Errorf("key %q: %w", what, err)
+	m.Role = role
+	if m.Context, err = masked(keys, values); err != nil {
+		return m, false, err
 	}
-	return chat.Message{Role: role, Content: content}, nil
+	if m.Calls, err = callsOf(values); err != nil {
+		return m, false, err
+	}
+	if err := readContent(&m, values, keys, what); err != nil {
+		return m, false, err
+	}
+	if err := readThoughts(&m, values); err != nil {
+		return m, false, err
+	}
+	if slices.Contains(callRoles, name) && m.Calls == "" {
+		if m.Calls, err = calls([]byte(m.Content)); err != nil {
+			return m, false, fmt.Errorf("role %s: %w", name, err)
+		}
+		m.Content, m.NoContent, call = "", true, true
+	}
+	if (m.Calls != "" || m.Thoughts != "") && role != "assistant" {
+		return m, false, fmt.Errorf("role %.60q: only an assistant calls tools and thinks", name)
+	}
+	m.More = moreOf(keys, values, append(slices.Clone(ownKeys), who, what), seen)
+	if loneSurrogate([]byte(m.Calls + m.More)) {
+		return m, false, errors.New("half of a surrogate pair in a call or another key is no character")
+	}
+	return m, call, nil
 }
 
-// contentOf reads a content: a string, or a list of parts {"type": "text", "text": …}, which are joined with a line
-// break, as servers of templates do that take only strings.
-func contentOf(raw json.RawMessage) (string, error) {
-	if kind(raw) != "an array" {
-		return text(raw)
+// ownKeys are the keys that become fields of a message, besides masks and thoughts.
+var ownKeys = []string{"tool_calls", "function_call"}
+
+// wordOf returns the string under a key that must be there.
+func wordOf(values map[string]json.RawMessage, keys []string, key string) (string, error) {
+	switch k := kind(values[key]); k {
+	case "a string":
+	case "nothing":
+		return "", missing(key, keys)
+	default:
+		return "", fmt.Errorf("key %q: expected a string, found %s", key, k)
+	}
+	s, err := text(values[key])
+	if err != nil {
+		return "", fmt.Errorf("key %q: %w", key, err)
+	}
+	return s, nil
+}
+
+func missing(key string, keys []string) error {
+	return fmt.Errorf("there is no key %q among %s: "+
+		`a message is {"role": …, "content": …} or {"from": …, "value": …}`, key, list(keys))
+}
+
+// masked reports whether a message says that it is not to be learned.
+func masked(keys []string, values map[string]json.RawMessage) (bool, error) {
+	said, is := "", false
+	for _, key := range keys {
+		value := values[key]
+		if empty(value) {
+			continue
+		}
+		if why := unclear[key]; why != "" {
+			return false, fmt.Errorf("key %q: %s", key, why)
+		}
+		learned, mask := masks[key]
+		if !mask {
+			continue
+		}
+		yes, ok := truth(value)
+		if !ok {
+			return false, fmt.Errorf("%s %.20s: must be 0 or false, or 1 or true: "+
+				"an answer is learned or not, and all that are count equally", key, value)
+		}
+		if not := yes != learned; said != "" && not != is {
+			return false, fmt.Errorf("%s and %s contradict each other: remove one", said, key)
+		} else {
+			said, is = key, not
+		}
+	}
+	return is, nil
+}
+
+// truth returns the value of true, false, 1 or 0. ok is false for anything else.
+func truth(raw []byte) (yes, ok bool) {
+	switch kind(raw) {
+	case "true or false":
+		return raw[0] == 't', true
+	case "a number":
+		var n float64
+		err := json.Unmarshal(raw, &n)
+		return n == 1, err == nil && (n == 0 || n == 1)
+	}
+	return false, false
+}
+
+// empty reports whether a value says nothing: there is none, or it is null, or an empty text, list or object.
+func empty(raw []byte) bool {
+	switch kind(raw) {
+	case "nothing", "null":
+		return true
+	case "a string":
+		var s string
+		return json.Unmarshal(raw, &s) == nil && strings.TrimSpace(s) == ""
+	case "an array", "an object":
+		return strings.TrimSpace(string(raw[1:len(raw)-1])) == ""
+	}
+	return false
+}
+
+// readContent reads a content: a string, or a list of parts {"type": "text", "text": …}, which are joined with a line
+// break, as servers of templates do that take only strings. Among them may be thoughts. A message that calls tools may
+// have none.
+func readContent(m *chat.Message, values map[string]json.RawMessage, keys []string, what string) error {
+	raw := values[what]
+	if k := kind(raw); m.Calls != "" && (k == "nothing" || k == "null") {
+		m.NoContent = true
+		return nil
+	}
+	var err error
+	if kind(raw) == "an array" {
+		m.Content, m.Thoughts, err = partsOf(raw)
+	} else {
+		m.Content, err = wordOf(values, keys, what)
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("key %q: %w", what, err)
+	}
+	return nil
+}
+
+// partsOf joins the parts of a content.
+func partsOf(raw json.RawMessage) (content, thoughts string, err error) {
+	var items []json.RawMessage
+	if err := json.Unmarshal(raw, &items); err != nil {
+		return "", "", err
+	}
+	var parts, thought []string
+	for i, item := range items {
+		if kind(item) != "an object" {
+			return "", "", fmt.Errorf("part %d is %s: expected an object", i, kind(item))
+		}
+		keys, values, err := object(item)
+		if err != nil {
+			return "", "", fmt.Errorf("part %d: %w", i, err)
+		}
+		for _, key := range keys {
+			if _, mask := masks[key]; mask && !empty(values[key]) {
+				return "", "", fmt.Errorf("part %d: key %q: %s", i, key, wholly)
+			}
+		}
+		is, key := string(values["type"]), "text"
+		into := &parts
+		switch is {
+		case `"text"`:
+		case `"thinking"`, `"reasoning"`:
+			into = &thought
+			if values[key] == nil {
+				key = strings.Trim(is, `"`)
+			}
+		default:
+			return "", "", fmt.Errorf("part %d is of type %.60s: only text is supported: remove such conversations", i, is)
+		}
+		if k := kind(values[key]); k != "a string" {
+			return "", "", fmt.Errorf("part %d: key %q: expected a string, found %s", i, key, k)
+		}
+		s, err := text(values[key])
+		if err != nil {
+			return "", "", fmt.Errorf("part %d: %w", i, err)
+		}
+		*into = append(*into, s)
+	}
+	return strings.Join(parts, "\n"), strings.Join(thought, "\n"), nil
+}
+
+// readThoughts reads the thoughts of a message, which may stand under several keys if they are the same.
+func readThoughts(m *chat.Message, values map[string]json.RawMessage) error {
+	for _, key := range chat.ThoughtKeys {
+		if empty(values[key]) {
+			continue
+		}
+		thoughts, err := text(values[key])
+		if err != nil {
+			return fmt.Errorf("key %q: %w", key, err)
+		}
+		if m.Thoughts != "" && m.Thoughts != thoughts {
+			return fmt.Errorf("key %q: the message has other thoughts under another key: remove one", key)
+		}
+		m.Thoughts = thoughts
+	}
+	return nil
+}
+
+// callsOf returns the calls of a message as templates read them: tool_calls as they are, or the function_call that came
+// before them.
+func callsOf(values map[string]json.RawMessage) (string, error) {
+	all, one := values["tool_calls"], values["function_call"]
+	switch {
+	case empty(all) && empty(one):
+		return "", nil
+	case !empty(all) && !empty(one):
+		return "", errors.New("tool_calls and function_call: a message has one of them: remove the other")
+	case !empty(one):
+		calls, err := calls(one)
+		if err != nil {
+			return "", fmt.Errorf("key %q: %w", "function_call", err)
+		}
+		return calls, nil
+	}
+	list, err := inner(all)
+	if err == nil && empty(list) {
+		return "", nil
+	}
+	if err == nil {
+		err = objects(list)
+	}
+	if err != nil {
+		return "", fmt.Errorf("key %q: %w", "tool_calls", err)
+	}
+	return string(list), nil
+}
+
+// calls wraps calls {"name": …, "arguments": …}, one or a list of them, as templates read them.
+func calls(raw []byte) (string, error) {
+	raw, err := inner(raw)
+	if err != nil {
+		return "", err
+	}
+	if kind(raw) == "an object" {
+		raw = slices.Concat([]byte("["), raw, []byte("]"))
+	}
+	if err := objects(raw); err != nil {
+		return "", err
 	}
 	var items []json.RawMessage
 	if err := json.Unmarshal(raw, &items); err != nil {
 		return "", err
 	}
-	parts := make([]string, len(items))
 	for i, item := range items {
-		if kind(item) != "an object" {
-			return "", fmt.Errorf("part %d is %s: expected an object", i, kind(item))
-		}
 		_, values, err := object(item)
 		if err != nil {
-			return "", fmt.Errorf("part %d: %w", i, err)
+			return "", err
 		}
-		if is := string(values["type"]); is != `"text"` {
-			return "", fmt.Errorf("part %d is of type %.60s: only text is supported: remove such conversations", i, is)
+		if values["function"] != nil {
+			continue
 		}
-		if k := kind(values["text"]); k != "a string" {
-			return "", fmt.Errorf("part %d: key %q: expected a string, found %s", i, "text", k)
+		if kind(values["name"]) != "a string" {
+			return "", errors.New(`a call is {"name": …, "arguments": …}: its name must be a string`)
 		}
-		if parts[i], err = text(values["text"]); err != nil {
-			return "", fmt.Errorf("part %d: %w", i, err)
+		items[i] = slices.Concat([]byte(`{"type":"function","function":`), item, []byte("}"))
+	}
+	all, err := json.Marshal(items)
+	return string(all), err
+}
+
+// inner returns a list or object that may be JSON in a string, as parquet and CSV have it.
+func inner(raw []byte) ([]byte, error) {
+	if kind(raw) == "a string" {
+		s, err := text(raw)
+		if err != nil {
+			return nil, err
+		}
+		raw = []byte(strings.TrimSpace(s))
+	}
+	if len(raw) == 0 || raw[0] != '[' && raw[0] != '{' || !json.Valid(raw) {
+		return nil, fmt.Errorf("%.40q is neither a list nor an object, nor JSON of one", raw)
+	}
+	if d := depth(raw); d > maxDepth {
+		return nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
+	}
+	return raw, nil
+}
+
+// objects returns an error unless raw is a list of objects.
+func objects(raw []byte) error {
+	var items []json.RawMessage
+	if err := json.Unmarshal(raw, &items); err != nil {
+		return fmt.Errorf("expected a list of objects, found %s", kind(raw))
+	}
+	for i, item := range items {
+		if kind(item) != "an object" {
+			return fmt.Errorf("item %d: expected an object, found %s", i, kind(item))
+		}
+		if _, _, err := object(item); err != nil {
+			return fmt.Errorf("item %d: %w", i, err)
 		}
 	}
-	return strings.Join(parts, "\n"), nil
+	return nil
+}
+
+// moreOf returns the other keys of a message as a JSON object, or "" if there are none, and adds them to seen.
+func moreOf(keys []string, values map[string]json.RawMessage, own []string, seen *names) string {
+	var more strings.Builder
+	for _, key := range keys {
+		if _, mask := masks[key]; mask || unclear[key] != "" || kind(values[key]) == "null" || slices.Contains(own, key) ||
+			slices.Contains(chat.ThoughtKeys, key) {
+			continue
+		}
+		if !empty(values[key]) {
+			seen.add(key)
+		}
+		more.WriteString(map[bool]string{true: "{", false: ","}[more.Len() == 0])
+		name, _ := json.Marshal(key) // a string
+		more.Write(name)
+		more.WriteString(":")
+		more.Write(values[key])
+	}
+	if more.Len() > 0 {
+		more.WriteString("}")
+	}
+	return more.String()
 }

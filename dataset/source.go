@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"restyle/hf/hub"
@@ -49,6 +50,8 @@ type Source struct {
 	bad   error    // or why it cannot be read
 	rows  int
 	index int
+	there names // the columns of the rows so far
+	files []string
 	err   error
 }
 
@@ -65,6 +68,9 @@ type table struct {
 	rows    int                      // -1 if the format does not tell
 	next    func() ([]string, error) // io.EOF after the last
 	close   func() error
+
+	there  names  // all columns, as far as they are known
+	beside string // of the record that next returned last: what wanted.beside chose, as a JSON object, or ""
 }
 
 // Open opens the source that spec names:
@@ -112,6 +118,11 @@ func newSource(name, revision string, o Options, w wanted, parts []part) (*Sourc
 	if len(parts) == 1 {
 		s.rows = 0 // step sets it when it opens the file
 	}
+	for _, p := range parts {
+		if p.name != name {
+			s.files = append(s.files, p.name)
+		}
+	}
 	first, err := s.record()
 	if bad, ok := errors.AsType[*BadRow](err); ok && bad.Skipped {
 		s.bad, err = bad, nil
@@ -136,6 +147,10 @@ func (s *Source) Next() (Row, error) {
 	rec, err := s.take()
 	if err != nil {
 		return Row{}, err
+	}
+	if err := forGen(rec[len(rec)-1]); err != nil {
+		at := s.index - 1
+		return Row{}, s.badRow(at, fmt.Errorf("dataset: %s: row %d: %w", s.Name, at, err))
 	}
 	if s.want.conversation(s.names) {
 		return s.exchange(rec[0])
@@ -169,7 +184,15 @@ func (s *Source) Close() error {
 	return cur.close()
 }
 
-// record returns the next record of the current file, or of the next one.
+// Unused returns the columns of the rows so far that are not used.
+func (s *Source) Unused() []string {
+	return slices.DeleteFunc(slices.Clone(s.there.list), func(column string) bool {
+		return slices.Contains(s.names, column) || !s.want.Training && s.want.beside([]string{column}, s.names) != nil
+	})
+}
+
+// record returns the next record of the current file, or of the next one, with what it has beside its columns after
+// them.
 func (s *Source) record() ([]string, error) {
 	if s.err != nil {
 		return nil, s.err
@@ -208,7 +231,8 @@ func (s *Source) step() ([]string, error) {
 			} else if s.names = now; len(now) == rowWidth {
 				s.Columns = columnsOf(now)
 			}
-			return rec, nil
+			s.there.add(s.cur.there.list...)
+			return append(rec, s.cur.beside), nil
 		}
 		if err != io.EOF {
 			return nil, fmt.Errorf("dataset: %s: %w", name, err)

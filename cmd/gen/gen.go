@@ -236,6 +236,9 @@ func (g *gen) showSettings(t teacher.Teacher) {
 			rows = ", " + cli.Count(n, "row")
 		}
 		g.say("source      %s (%.12s%s), %s", src.Name, src.Revision, rows, src.Describe())
+		if unused := src.Unused(); len(unused) > 0 {
+			g.say("            not used: %s", cli.Some(unused))
+		}
 	}
 	who := "the built-in rewriter: rules and a phrase bank, no language model"
 	if g.remote != nil {

@@ -79,7 +79,9 @@ func (j *job) printRun() {
 	row := func(what, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", what, fmt.Sprintf(format, args...)) }
 	row("model", "%s: %s parameters, %s of %d, vocabulary %s", j.modelName(), thousands(c.ParamCount()),
 		cli.Count(c.Layers, "layer"), c.Dim, thousands(int64(c.Vocab)))
-	row("data", "%s: %s, %s", j.set.Name, count(j.set.Rows, "row"), j.set.Format)
+	for i, s := range j.dataRows() {
+		row([]string{"data", ""}[min(i, 1)], "%s", s)
+	}
 	var targets, tokens, trainable int64
 	for _, e := range j.examples {
 		targets += int64(e.Targets())

@@ -51,7 +51,7 @@ func (t *train) do(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, in.base.Close()) }()
 	switch {
 	case t.showExample:
-		return in.encoder.Show(cli.Raw(t.stdout), in.set.Examples[0], cli.IsTerminal(t.stdout))
+		return in.printExample()
 	case t.dryRun:
 		return in.onDevice(trainer.RunFile{}, (*job).checkMemory)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"restyle/chat"
 	"restyle/dataset"
@@ -57,8 +56,8 @@ type Encoder struct {
 // template leaves out of an answer, as DeepSeek-R1's does, the answer is a target with its thoughts, or with the end of
 // none.
 //
-// The targets are each answer after c.Prompt and the token that ends it. An answer without text is no target, nor is
-// its end. With All, every token but the first is a target. Encode drops the tokens after the last target, since the
+// The targets are each answer after c.Prompt and the token that ends it. An answer that says nothing is no target, nor
+// is its end, nor is one that is Context, not even with All. Otherwise with All, every token but the first is a target. Encode drops the tokens after the last target, since the
 // loss ignores them.
 //
 // A document has no template: it is its text, after the token that starts a sequence if the tokenizer has one, and
@@ -84,7 +83,7 @@ func (e *Encoder) Encode(c dataset.Conversation) (ex Example, truncated int, err
 		}
 		return append(chunks, Example{Row: c.Row})[0], truncated, nil
 	}
-	ex, truncated, err = e.encode(c)
+	ex, truncated, _, err = e.encode(c)
 	if err != nil {
 		return Example{}, 0, fmt.Errorf("training: row %d: %w", c.Row, err)
 	}
@@ -126,6 +125,8 @@ type row struct {
 	truncated []int     // tokens that each lost
 	apart     bool      // each answer is an example of its own
 	tooLong   bool      // there are no targets, because the prompt alone takes Seq tokens
+	read      []string  // keys of messages and variables that the template asked for
+	masked    int       // answers that are Context
 }
 
 // row encodes a row. If the template writes earlier answers in another way once there are later messages, it makes one
@@ -144,20 +145,29 @@ func (e *Encoder) row(c dataset.Conversation) (r row, err error) {
 		}
 		return r, nil
 	}
-	ex, truncated, err := e.encode(c)
+	for _, m := range c.Messages {
+		if m.Role == "assistant" && m.Context {
+			r.masked++
+		}
+	}
+	ex, truncated, read, err := e.encode(c)
+	r.read = read
 	if refused, is := errors.AsType[*chat.RefusedError](err); !is || !refused.Rewritten {
 		add(ex, truncated)
 		return r, err
 	}
 	r.apart = true
 	for i, m := range c.Messages {
-		if m.Role != "assistant" || i < c.Prompt || strings.TrimSpace(m.Content) == "" {
+		if i < c.Prompt || !learned(m) {
 			continue
 		}
-		ex, truncated, err := e.encode(dataset.Conversation{Messages: c.Messages[:i+1], Prompt: i, Row: c.Row})
+		up := c
+		up.Messages, up.Prompt = c.Messages[:i+1], i
+		ex, truncated, read, err := e.encode(up)
 		if err != nil {
 			return row{}, err
 		}
+		r.read = append(r.read, read...)
 		ex.question = asked(c.Messages) // validation must not have half of a conversation
 		add(ex, truncated)
 	}
@@ -174,27 +184,40 @@ func (e *Encoder) document(c dataset.Conversation) []Example {
 	return e.chunks(ids, func(int) int { return c.Row })
 }
 
-func (e *Encoder) encode(c dataset.Conversation) (Example, int, error) {
+// learned reports whether a message is an answer that a model can learn.
+func learned(m chat.Message) bool { return m.Role == "assistant" && !m.Context && m.Says() }
+
+func isContext(m chat.Message) bool { return m.Role == "assistant" && m.Context }
+
+// encode encodes a conversation. read lists what the template asked for besides roles and contents.
+func (e *Encoder) encode(c dataset.Conversation) (ex Example, truncated int, read []string, err error) {
 	none := Example{Row: c.Row}
 	messages := c.Messages
 	if len(messages) == 0 {
-		return none, 0, nil
+		return none, 0, nil, nil
 	}
 	if !e.All {
 		last := len(messages)
-		for last > 0 && messages[last-1].Role != "assistant" {
+		for last > 0 && (messages[last-1].Role != "assistant" || messages[last-1].Context) {
 			last--
 		}
 		if messages = messages[:last]; last <= c.Prompt {
-			return none, 0, nil
+			return none, 0, nil, nil
 		}
 	}
-	r, err := e.render(messages, c.Prompt)
-	if err == nil && !e.All {
+	asks := messages
+	if e.All { // where Context is has to be known
+		asks = slices.Clone(messages)
+		for i := range asks {
+			asks[i].Context = false
+		}
+	}
+	r, err := e.render(asks, c)
+	if err == nil && (!e.All || slices.ContainsFunc(messages, isContext)) {
 		err = r.NoTargets
 	}
 	if err != nil {
-		return none, 0, err
+		return none, 0, nil, err
 	}
 	tokens := e.tokens(r)
 	// One allocation holds both, since they have the same lifetime.
@@ -204,6 +227,7 @@ func (e *Encoder) encode(c dataset.Conversation) (Example, int, error) {
 	copy(ids, tokens.IDs)
 	if e.All {
 		copy(labels, ids)
+		e.unlabel(labels, tokens, r, messages[c.Prompt:])
 	} else {
 		e.label(labels, tokens, r, messages[c.Prompt:])
 	}
@@ -213,9 +237,10 @@ func (e *Encoder) encode(c dataset.Conversation) (Example, int, error) {
 	whole := lastTarget(labels)
 	kept := lastTarget(labels[:min(whole, e.Seq)])
 	if kept == 0 {
-		return none, max(0, whole-e.Seq), nil
+		return none, max(0, whole-e.Seq), r.Read, nil
 	}
-	return Example{IDs: ids[:kept], Labels: labels[:kept], Row: c.Row, question: asked(messages)}, max(0, whole-e.Seq), nil
+	ex = Example{IDs: ids[:kept], Labels: labels[:kept], Row: c.Row, question: asked(messages)}
+	return ex, max(0, whole-e.Seq), r.Read, nil
 }
 
 // lastTarget returns the index after the last target, or 0 if there is none.
@@ -237,7 +262,7 @@ func (e *Encoder) label(labels []int32, tokens tokenizer.Encoding, r chat.Render
 		if m.Role != "assistant" {
 			continue
 		}
-		if strings.TrimSpace(m.Content) != "" {
+		if learned(m) {
 			first, end := tokens.Tokens(tokenizer.Span(r.Targets[answer]))
 			copy(labels[first:end], tokens.IDs[first:end])
 		}
@@ -245,11 +270,28 @@ func (e *Encoder) label(labels []int32, tokens tokenizer.Encoding, r chat.Render
 	}
 }
 
-// render renders a conversation whose targets are the answers after the first prompt messages. The text before its last
+// unlabel takes the answers that are Context out of the targets.
+func (e *Encoder) unlabel(labels []int32, tokens tokenizer.Encoding, r chat.Rendered, messages []chat.Message) {
+	answer := 0
+	for _, m := range messages {
+		if m.Role != "assistant" {
+			continue
+		}
+		if m.Context {
+			first, end := tokens.Tokens(tokenizer.Span(r.Targets[answer]))
+			for i := first; i < end; i++ {
+				labels[i] = Ignore
+			}
+		}
+		answer++
+	}
+}
+
+// render renders messages of a conversation, whose targets are the answers after its prompt. The text before the last
 // answer is exactly that of the prompt that chat gives.
-func (e *Encoder) render(messages []chat.Message, prompt int) (chat.Rendered, error) {
-	o := e.Chat
-	o.AddGenerationPrompt, o.From = false, prompt
+func (e *Encoder) render(messages []chat.Message, c dataset.Conversation) (chat.Rendered, error) {
+	o, prompt := e.Chat, c.Prompt
+	o.AddGenerationPrompt, o.From, o.Tools, o.Variables = false, prompt, c.Tools, c.Variables
 	r, err := e.Template.Render(messages, o)
 	last := len(messages) - 1
 	if err != nil || last < 1 || messages[last].Role != "assistant" || r.NoTargets != nil || last < prompt {
@@ -264,6 +306,7 @@ func (e *Encoder) render(messages []chat.Message, prompt int) (chat.Rendered, er
 	if p.Text == r.Text[:answer.Start] || p.NoTargets != nil {
 		return r, nil
 	}
+	p.Read = append(p.Read, r.Read...)
 	begin := len(p.Text)
 	p.Markup = shifted(p.Markup, begin, chat.Span{Start: r.ThoughtsEnd, End: len(r.Thoughts)})
 	p.Text += r.Thoughts

@@ -22,8 +22,13 @@ type Set struct {
 	Examples []Example // those with targets, in the order of the rows
 
 	Name, Revision, Format string // as of dataset.Conversations
+	Files                  []string
+	// Used lists the columns that were used besides those of Format, and Unused the columns and the keys of messages that
+	// were not.
+	Used, Unused []string
 
-	Rows int // rows that were read
+	Rows   int // rows that were read
+	Masked int // answers that are context and no targets, because the row says so
 	// Apart is the number of rows that became one example for each answer, and AnswersApart that of these examples: the
 	// template writes earlier answers in another way once there are later messages.
 	Apart, AnswersApart int
@@ -78,9 +83,10 @@ func Load(ctx context.Context, spec string, o dataset.Options, e *Encoder) (*Set
 	if err := e.check(source.Text); err != nil {
 		return nil, fmt.Errorf("training: %w", err)
 	}
-	s := &Set{Name: source.Name, Revision: source.Revision, Format: source.Format}
+	s := &Set{Name: source.Name, Revision: source.Revision, Format: source.Format, Files: source.Files()}
 	typed := e.typed()
 	tooLong := 0 // of the empty rows
+	read := map[string]bool{}
 	for end := false; !end; {
 		conversations := make([]dataset.Conversation, 0, encodeChunk)
 		for len(conversations) < encodeChunk && !end {
@@ -99,6 +105,9 @@ func Load(ctx context.Context, spec string, o dataset.Options, e *Encoder) (*Set
 		}
 		for i, r := range rows {
 			s.add(conversations[i].Row, r)
+			for _, key := range r.read {
+				read[key] = true
+			}
 			if source.Text && typed(conversations[i].Text) {
 				s.Typed = append(s.Typed, conversations[i].Row)
 			}
@@ -109,6 +118,12 @@ func Load(ctx context.Context, spec string, o dataset.Options, e *Encoder) (*Set
 	}
 	if len(s.Examples) == 0 {
 		return nil, s.nothingLeft(tooLong, e.Seq)
+	}
+	s.Used, s.Unused = source.Used(), source.Unused()
+	for _, key := range source.Keys() {
+		if !read[key] && !slices.Contains(s.Unused, key) {
+			s.Unused = append(s.Unused, key)
+		}
 	}
 	if s.Uncertified, err = source.Uncertified(ctx); err != nil {
 		return nil, err
@@ -137,6 +152,7 @@ func (e *Encoder) typed() func(text string) bool {
 // add adds what a row became.
 func (s *Set) add(number int, r row) {
 	s.Rows++
+	s.Masked += r.masked
 	s.Examples = append(s.Examples, r.examples...)
 	for _, tokens := range r.truncated {
 		if tokens > 0 {
@@ -158,6 +174,10 @@ func (s *Set) add(number int, r row) {
 func (s *Set) nothingLeft(tooLong, seq int) error {
 	err := &dataset.SettingError{Name: "columns", Err: fmt.Errorf("training: %s: nothing is left to train on: "+
 		"no row has an answer (rows: %d): name the column of the answers", s.Name, s.Rows)}
+	if s.Masked > 0 {
+		err = &dataset.SettingError{Name: "columns", Err: fmt.Errorf("training: %s: nothing is left to train on: "+
+			"the rows say of all %d answers that they are not to be learned (rows: %d)", s.Name, s.Masked, s.Rows)}
+	}
 	if tooLong > 0 {
 		err = &dataset.SettingError{Name: "seq", Err: fmt.Errorf("training: %s: nothing is left to train on: "+
 			"the question alone takes all tokens of seq %d (rows: %d of %d), and the other rows have no answer: raise seq",
@@ -240,7 +260,9 @@ func Join(sets ...*Set) *Set {
 		if !slices.Contains(formats, s.Format) {
 			formats = append(formats, s.Format)
 		}
+		all.Files = append(all.Files, s.Files...)
 		all.Rows += s.Rows
+		all.Masked += s.Masked
 		all.Apart += s.Apart
 		all.AnswersApart += s.AnswersApart
 		all.Truncated += s.Truncated
@@ -250,7 +272,30 @@ func Join(sets ...*Set) *Set {
 		all.MaxID = max(all.MaxID, s.MaxID)
 		fmt.Fprintln(h, s.SHA256)
 	}
+	all.Used, all.Unused = merged(sets, func(s *Set) []string { return s.Used }), merged(sets,
+		func(s *Set) []string { return s.Unused })
 	all.Name, all.Format = strings.Join(names, " and "), strings.Join(formats, "; ")
 	all.SHA256 = hex.EncodeToString(h.Sum(nil))
+	return all
+}
+
+// merged returns what the sets list, each once, with the name of a set if the others do not list it.
+func merged(sets []*Set, of func(*Set) []string) (all []string) {
+	in := map[string]int{}
+	for _, s := range sets {
+		for _, name := range of(s) {
+			in[name]++
+		}
+	}
+	for _, s := range sets {
+		for _, name := range of(s) {
+			if in[name] < len(sets) {
+				name += " of " + s.Name
+			}
+			if !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+	}
 	return all
 }

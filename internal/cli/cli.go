@@ -288,6 +288,22 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// Some joins names for people: the first 20, and how many more there are. It cuts long ones.
+func Some(names []string) string {
+	var shown []string
+	for i, name := range names {
+		if i == 20 {
+			shown = append(shown, fmt.Sprintf("and %d more", len(names)-i))
+			break
+		}
+		if len(name) > 60 {
+			name = strings.ToValidUTF8(name[:60], "") + "…"
+		}
+		shown = append(shown, name)
+	}
+	return strings.Join(shown, ", ")
+}
+
 // SameFile reports whether two paths lead to the same file, however they are spelled, or would lead to it if it
 // existed.
 func SameFile(a, b string) bool {

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"restyle/internal/cli"
+)
+
+// dataRows says which files were read, which columns were used, and which were not.
+func (in *inputs) dataRows() []string {
+	s := in.set
+	line := fmt.Sprintf("%s: %s, %s", s.Name, count(s.Rows, "row"), s.Format)
+	if len(s.Used) > 0 {
+		line += ", with " + strings.Join(s.Used, ", ")
+	}
+	rows := []string{line}
+	if len(s.Files) > 0 {
+		rows = append(rows, "files read: "+cli.Some(s.Files))
+	}
+	if len(s.Unused) > 0 {
+		rows = append(rows, "not used: "+cli.Some(s.Unused))
+	}
+	if s.Masked > 0 {
+		rows = append(rows, fmt.Sprintf("context, not learned: %s that the data marks so", count(s.Masked, "answer")))
+	}
+	return rows
+}
+
+// printExample prints what was read, and one example.
+func (in *inputs) printExample() error {
+	out := cli.Raw(in.stdout)
+	for _, s := range append(in.dataRows(), in.warnings()...) {
+		fmt.Fprintln(in.stdout, s)
+	}
+	fmt.Fprintln(in.stdout)
+	return in.encoder.Show(out, in.set.Examples[0], cli.IsTerminal(in.stdout))
+}

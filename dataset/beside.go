@@ -1,0 +1,367 @@
+package dataset
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"restyle/chat"
+)
+
+// Besides the columns that hold a row, some are known to change what a model is asked or what it learns. Each of them
+// is used or refused here. A record carries their values as a JSON object, in which empty ones are left out. All other
+// columns mean nothing, and [Conversations.Unused] lists them.
+
+// A beside is such a column.
+type beside struct {
+	names []string
+	where where
+	// use changes the conversation by a value that is not empty. used is false if the value means nothing after all.
+	use func(c *reading, column string, value json.RawMessage) (used bool, err error)
+	gen string // why gen refuses the row; empty if it does not read the column
+}
+
+// where are the rows in which a column means something: talks are whole conversations, and pairs are questions and
+// answers in columns of known names.
+type where int
+
+const (
+	everywhere where = iota
+	inTalks
+	inPairs
+)
+
+const preference = "is for preference training (DPO, ORPO, reward models), which is not supported: all answers are " +
+	"learned. To learn the good ones, name their column: instruction=prompt,output=chosen"
+
+// besides lists the columns. Earlier ones are used first: a mask counts the turns of a history, too.
+var besides = []beside{
+	{names: []string{"history"}, use: (*reading).useHistory,
+		gen: "has earlier turns, and gen rewrites single answers: remove the row, or the column"},
+	{names: chat.ThoughtKeys, where: inPairs, use: (*reading).useThoughts},
+	{names: []string{"tools", "functions"}, use: (*reading).useTools},
+	{names: []string{"documents"}, where: inTalks, use: (*reading).useVariable},
+	{names: []string{"chat_template_kwargs"}, use: (*reading).useVariables},
+	{names: []string{"loss_mask"}, use: (*reading).useMask},
+	{names: []string{"weight"}, where: inTalks, use: (*reading).useWeight},
+	{names: []string{"unmask"}, where: inTalks, use: (*reading).useUnmask},
+	{names: []string{"label", "kto_tag"}, use: (*reading).useLabel,
+		gen: "says that the answer is bad: remove such rows"},
+	{names: []string{"chosen", "rejected", "rejected_response"}, where: inPairs, use: refuse(preference), gen: preference},
+	{names: []string{"image", "images", "video", "videos", "audio", "audios"}, use: refuse(onlyText), gen: onlyText},
+	{names: []string{"completion_mask", "assistant_masks", "input_ids"},
+		use: refuse("has tokens or a mask of tokens, which are not read: leave the column out")},
+}
+
+const onlyText = "is part of the question, and only text is supported: remove such rows, or the column"
+
+// besideOf returns what a column means, or nil.
+func besideOf(column string) *beside {
+	for i := range besides {
+		if slices.ContainsFunc(besides[i].names, func(name string) bool { return strings.EqualFold(name, column) }) {
+			return &besides[i]
+		}
+	}
+	return nil
+}
+
+// beside returns the columns among there that change what the chosen ones ask or answer.
+func (w wanted) beside(there, chosen []string) (found []string) {
+	if w.Exactly != nil || w.document(chosen) {
+		return nil
+	}
+	talk := w.conversation(chosen)
+	for _, column := range there {
+		b := besideOf(column)
+		switch {
+		case b == nil || slices.Contains(chosen, column) || !w.Training && b.gen == "":
+		case b.where == inTalks && !talk || b.where == inPairs && (talk || w.Columns != Columns{}):
+		default:
+			found = append(found, column)
+		}
+	}
+	return found
+}
+
+// preferences returns an error if there are only chosen and rejected answers.
+func preferences(there []string) error {
+	if len(present([]string{"chosen", "rejected"}, there)) < 2 {
+		return nil
+	}
+	return columnsErrorf("the column %q %s", "rejected", preference)
+}
+
+// A reading is a conversation as far as its row is read.
+type reading struct {
+	*Conversation
+	seen   *names // keys of messages, and variables, that are only for the template
+	kto    bool   // a prompt and its completion
+	halves bool   // question and answer have columns of their own, and one of them or both are lists
+}
+
+// use uses the columns beside those of a row. It returns the ones that were used.
+func (c *reading) use(object string) (used []string, err error) {
+	if object == "" {
+		return nil, nil
+	}
+	values, err := columnsIn(object)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range besides {
+		for column, value := range values {
+			if besideOf(column).names[0] != b.names[0] {
+				continue
+			}
+			is, err := b.use(c, column, value)
+			if err != nil {
+				return nil, fmt.Errorf("column %q %w", column, err)
+			}
+			if is {
+				used = append(used, column)
+			}
+		}
+	}
+	return used, nil
+}
+
+// columnsIn returns the values of what a record has beside its columns.
+func columnsIn(object string) (values map[string]json.RawMessage, err error) {
+	return values, json.Unmarshal([]byte(object), &values)
+}
+
+// refuse returns a use that refuses.
+func refuse(why string) func(*reading, string, json.RawMessage) (bool, error) {
+	return func(*reading, string, json.RawMessage) (bool, error) { return false, errors.New(why) }
+}
+
+// useHistory puts the turns before the question: a list of questions with their answers, as LLaMA-Factory has them, or
+// of messages.
+func (c *reading) useHistory(_ string, value json.RawMessage) (bool, error) {
+	list, err := inner(value)
+	if err != nil {
+		return false, err
+	}
+	var turns []json.RawMessage
+	if json.Unmarshal(list, &turns) != nil {
+		return false, errors.New("must be a list of [question, answer]")
+	}
+	var messages []chat.Message
+	for i, turn := range turns {
+		if kind(turn) == "an object" {
+			if messages, err = parseMessages(list, c.seen); err != nil {
+				return false, err
+			}
+			break
+		}
+		var pair []json.RawMessage
+		if json.Unmarshal(turn, &pair) != nil || len(pair) != 2 {
+			return false, fmt.Errorf("turn %d: must be [question, answer]", i)
+		}
+		for k, role := range []string{"user", "assistant"} {
+			said, err := text(pair[k])
+			if err != nil {
+				return false, fmt.Errorf("turn %d: %w", i, err)
+			}
+			messages = append(messages, chat.Message{Role: role, Content: said})
+		}
+	}
+	at := 0
+	if len(c.Messages) > 0 && c.Messages[0].Role == "system" {
+		at = 1
+	}
+	c.Messages = slices.Insert(c.Messages, at, messages...)
+	if c.Prompt > 0 {
+		c.Prompt += len(messages)
+	}
+	return len(messages) > 0, nil
+}
+
+func (c *reading) useThoughts(_ string, value json.RawMessage) (bool, error) {
+	thoughts, err := text(value)
+	if err != nil {
+		return false, err
+	}
+	last := &c.Messages[len(c.Messages)-1]
+	if last.Thoughts != "" && last.Thoughts != thoughts {
+		return false, errors.New("has other thoughts than another column: name the columns")
+	}
+	last.Thoughts = thoughts
+	return true, nil
+}
+
+// useTools gives the template the tools. The column functions has them without their type, as OpenAI had before tools.
+func (c *reading) useTools(column string, value json.RawMessage) (bool, error) {
+	list, err := inner(value)
+	if err == nil {
+		err = objects(list)
+	}
+	switch {
+	case err != nil:
+		return false, err
+	case empty(list):
+		return false, nil
+	case c.Tools != "":
+		return false, errors.New("has tools, and so has another column: remove one")
+	case strings.EqualFold(column, "functions"):
+		var items []json.RawMessage
+		if err := json.Unmarshal(list, &items); err != nil {
+			return false, err
+		}
+		for i, item := range items {
+			if _, values, _ := object(item); values["function"] == nil {
+				items[i] = slices.Concat([]byte(`{"type":"function","function":`), item, []byte("}"))
+			}
+		}
+		if list, err = json.Marshal(items); err != nil {
+			return false, err
+		}
+	}
+	c.Tools = string(list)
+	return true, nil
+}
+
+// useVariable gives the template a variable of the column's name.
+func (c *reading) useVariable(column string, value json.RawMessage) (bool, error) {
+	list, err := inner(value)
+	if err != nil {
+		return false, nil // such as a title: no template could read it
+	}
+	return false, c.set(strings.ToLower(column), list)
+}
+
+// useVariables gives the template variables, as TRL does.
+func (c *reading) useVariables(_ string, value json.RawMessage) (bool, error) {
+	raw, err := inner(value)
+	if err != nil {
+		return false, err
+	}
+	keys, values, err := object(raw)
+	if err != nil {
+		return false, err
+	}
+	for _, key := range keys {
+		if kind(values[key]) == "null" {
+			continue
+		}
+		if slices.Contains([]string{"messages", "tools", "add_generation_prompt"}, key) {
+			return false, fmt.Errorf("must not have the key %q", key)
+		}
+		if err := c.set(key, values[key]); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// set sets a variable of the template.
+func (c *reading) set(name string, value []byte) error {
+	key, err := json.Marshal(name)
+	if err != nil {
+		return err
+	}
+	before := "{"
+	if c.Variables != "" {
+		before = strings.TrimSuffix(c.Variables, "}") + ","
+	}
+	c.Variables = before + string(key) + ":" + string(value) + "}"
+	c.seen.add(name)
+	return nil
+}
+
+// useMask takes out the answers whose number in the list is 0: it has one for each message, as LLaMA-Factory counts
+// them, with or without the system prompt.
+func (c *reading) useMask(_ string, value json.RawMessage) (bool, error) {
+	list, err := inner(value)
+	if err != nil {
+		return false, err
+	}
+	var marks []json.RawMessage
+	if json.Unmarshal(list, &marks) != nil {
+		return false, errors.New("must be a list of 0 and 1, one for each message")
+	}
+	first := 0
+	if c.Messages[0].Role == "system" && len(marks) == len(c.Messages)-1 {
+		first = 1
+	}
+	if len(marks) != len(c.Messages)-first {
+		return false, fmt.Errorf("has %d values, and the conversation %d messages: they must be as many", len(marks),
+			len(c.Messages))
+	}
+	for i, mark := range marks {
+		yes, ok := truth(mark)
+		if !ok {
+			return false, fmt.Errorf("value %d is %.20s: must be 0 or false, or 1 or true", i, mark)
+		}
+		c.Messages[first+i].Context = c.Messages[first+i].Context || !yes
+	}
+	return true, nil
+}
+
+// useWeight leaves a row of weight 0 out of the loss.
+func (c *reading) useWeight(_ string, value json.RawMessage) (bool, error) {
+	yes, ok := verdict(value)
+	if !ok {
+		return false, fmt.Errorf("is %.20s: must be 0 or 1, because all rows count equally: remove the column", value)
+	}
+	for i := range c.Messages {
+		c.Messages[i].Context = c.Messages[i].Context || !yes
+	}
+	return true, nil
+}
+
+func (c *reading) useUnmask(_ string, value json.RawMessage) (bool, error) {
+	if yes, ok := verdict(value); ok && !yes {
+		return true, nil
+	}
+	return false, fmt.Errorf("is %.20s: the questions are to be learned, too: remove the column, and train on all", value)
+}
+
+// useLabel refuses an answer that is said to be bad. In other data than that of KTO a label may be any number.
+func (c *reading) useLabel(column string, value json.RawMessage) (bool, error) {
+	yes, ok := verdict(value)
+	number := strings.ContainsAny(string(value), "01")
+	if ok && !yes && (!number || !strings.EqualFold(column, "label") || c.kto) {
+		return false, fmt.Errorf("is %.20s: the answer is a bad one, for preference training (KTO), which is not supported: "+
+			"all answers are learned: remove such rows", value)
+	}
+	return ok && (!number || c.kto), nil
+}
+
+// verdict returns the value of truth, or of its name in a string.
+func verdict(value []byte) (yes, ok bool) {
+	if kind(value) == "a string" {
+		s, _ := text(value)
+		switch strings.ToLower(strings.TrimSpace(s)) {
+		case "true", "1", "1.0":
+			return true, true
+		case "false", "0", "0.0":
+			return false, true
+		}
+	}
+	return truth(value)
+}
+
+// forGen returns why gen refuses a row, from what it has beside its columns.
+func forGen(object string) error {
+	if object == "" {
+		return nil
+	}
+	values, err := columnsIn(object)
+	if err != nil {
+		return err
+	}
+	for _, column := range slices.Sorted(maps.Keys(values)) {
+		b := besideOf(column)
+		if slices.Contains(b.names, "label") {
+			if _, err := (&reading{}).useLabel(column, values[column]); err == nil {
+				continue
+			}
+		}
+		return fmt.Errorf("the column %q %s", column, b.gen)
+	}
+	return nil
+}

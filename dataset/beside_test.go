@@ -1,0 +1,200 @@
+package dataset
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"restyle/internal/expect"
+)
+
+// TestBeside reads keys of messages and columns of rows that change what is asked or learned: each is used or refused
+// by name, in JSON and, if the row can be written so, in CSV and TSV. Columns without a meaning are listed.
+func TestBeside(t *testing.T) {
+	const (
+		ask   = `{"role":"user","content":"a"},`
+		pair  = `{"instruction":"a","output":"b",`
+		talk  = `{"messages":[` + ask + `{"role":"assistant","content":"b"}],`
+		plain = "user: a | assistant: b"
+	)
+	answer := func(keys string) string { return `{"messages":[` + ask + `{"role":"assistant",` + keys + `}]}` }
+	masked := func(key string) string { return answer(`"content":"b",` + key) }
+	call := `[{"type":"function","function":{"name":"f","arguments":{"x":1.0}}}]`
+	for _, c := range []struct {
+		row, want string // the conversation, then what is for the template, then the columns and keys after ;
+		err       []string
+	}{
+		{masked(`"train":false`), plain + " {context}", nil},
+		{masked(`"training":0`), plain + " {context}", nil},
+		{masked(`"loss_mask":0.0`), plain + " {context}", nil},
+		{masked(`"trainable":false`), plain + " {context}", nil},
+		{masked(`"loss":false`), plain + " {context}", nil},
+		{masked(`"loss_scale":0`), plain + " {context}", nil},
+		{masked(`"weight":0`), plain + " {context}", nil},
+		{masked(`"masked":true`), plain + " {context}", nil},
+		{masked(`"weight":0,"train":false,"masked":1`), plain + " {context}", nil},
+		{masked(`"train":true`), plain, nil},
+		{masked(`"weight":1.0,"loss_mask":1,"masked":false,"loss":null`), plain, nil},
+		{masked(`"mask":null,"train_detail":[]`), plain, nil},
+		{masked(`"weight":0.5`), "", []string{"message 1", "weight 0.5", "0 or false"}},
+		{masked(`"train":"no"`), "", []string{"message 1", `train "no"`}},
+		{masked(`"train":true,"weight":0`), "", []string{"train and weight contradict"}},
+		{masked(`"mask":1`), "", []string{`"mask"`, "not clear"}},
+		{masked(`"train_detail":[{"begin_offset":0,"end_offset":1,"train":false}]`), "", []string{`"train_detail"`, "whole"}},
+		{answer(`"content":[{"type":"text","text":"b","train":false}]`), "", []string{"part 0", `"train"`, "whole"}},
+		{talk + `"loss_mask":[0,0]}`, "user: a {context} | assistant: b {context};loss_mask", nil},
+		{talk + `"system":"s","loss_mask":[0,1]}`, "system: s | user: a {context} | assistant: b;loss_mask", nil},
+		{talk + `"loss_mask":[1]}`, "", []string{`"loss_mask"`, "1 values", "2 messages"}},
+		{talk + `"loss_mask":[1,2]}`, "", []string{`"loss_mask"`, "value 1 is 2"}},
+		{talk + `"weight":0}`, "user: a {context} | assistant: b {context};weight", nil},
+		{talk + `"weight":2}`, "", []string{`"weight"`, "0 or 1"}},
+		{talk + `"unmask":true}`, "", []string{`"unmask"`, "train on all"}},
+		{talk + `"completion_mask":[0,1]}`, "", []string{`"completion_mask"`}},
+
+		{answer(`"content":"b","reasoning_content":"t"`), plain + " {~t}", nil},
+		{answer(`"content":"b","thinking":"t","reasoning":"t"`), plain + " {~t}", nil},
+		{answer(`"content":"b","reasoning":"t","thinking":"u"`), "", []string{`"thinking"`, "other thoughts"}},
+		{answer(`"content":"b","reasoning":["t"]`), "", []string{`"reasoning"`, "an array"}},
+		{answer(`"content":"b","thinking":"","reasoning":null`), plain, nil},
+		{answer(`"content":[{"type":"thinking","thinking":"t"},{"type":"text","text":"b"}]`), plain + " {~t}", nil},
+		{answer(`"content":[{"type":"reasoning","text":"t"},{"type":"text","text":"b"}]`), plain + " {~t}", nil},
+		{`{"messages":[{"role":"user","content":"a","thinking":"t"}]}`, "", []string{"message 0", "only an assistant"}},
+		{pair + `"reasoning":"t"}`, plain + " {~t};reasoning", nil},
+
+		{answer(`"content":null,"tool_calls":` + call), "user: a | assistant:  {calls " + call + "}", nil},
+		{answer(`"tool_calls":` + quoted(call)), "user: a | assistant:  {calls " + call + "}", nil},
+		{answer(`"content":"b","tool_calls":"[]"`), plain, nil},
+		{answer(`"content":"b","tool_calls":{"name":"f"}`), "", []string{`"tool_calls"`, "a list of objects"}},
+		{answer(`"content":"b","tool_calls":["f"]`), "", []string{`"tool_calls"`, "item 0"}},
+		{answer(`"content":null,"function_call":{"name":"f","arguments":{"x":1.0}}`),
+			"user: a | assistant:  {calls " + call + "}", nil},
+		{answer(`"content":null,"function_call":{"arguments":{}}`), "", []string{`"function_call"`, "name"}},
+		{answer(`"function_call":{"name":"f"},"tool_calls":` + call), "", []string{"function_call", "one of them"}},
+		{`{"conversations":[{"from":"human","value":"a"},{"from":"function_call","value":"{\"name\":\"f\",\"arguments\":` +
+			`{\"x\":1.0}}"},{"from":"observation","value":"1"},{"from":"gpt","value":"b"}]}`,
+			"user: a | assistant:  {calls " + call + "} | tool: 1 | assistant: b", nil},
+		{`{"messages":[` + ask + `{"role":"tool_call","content":"{\"name\":\"f\"}"},{"role":"tool_call","content":` +
+			`"{\"name\":\"g\"}"},{"role":"tool_response","content":"1"}]}`,
+			`user: a | assistant:  {calls [{"type":"function","function":{"name":"f"}},{"type":"function","function":` +
+				`{"name":"g"}}]} | tool: 1`, nil},
+		{`{"conversations":[{"from":"function_call","value":"f(x)"}]}`, "", []string{"function_call", `"f(x)"`}},
+		{`{"messages":[{"role":"function","name":"f","content":"1"}]}`, `tool: 1 {more {"name":"f"}};;name`, nil},
+		{`{"messages":[{"role":"user","name":"Ada","content":"a","id":null}]}`, `user: a {more {"name":"Ada"}};;name`, nil},
+		{`{"messages":[{"role":"developer","content":"a"}]}`, "system: a", nil},
+
+		{talk + `"tools":[{"name":"f"}],"id":7}`, plain + ` tools [{"name":"f"}];tools;;id`, nil},
+		{talk + `"tools":"[{\"name\":\"f\"}]"}`, plain + ` tools [{"name":"f"}];tools`, nil},
+		{talk + `"functions":[{"name":"f"}]}`, plain + ` tools [{"type":"function","function":{"name":"f"}}];functions`, nil},
+		{talk + `"tools":[]}`, plain + ";;;tools", nil},
+		{talk + `"tools":"f"}`, "", []string{`"tools"`, `"f"`}},
+		{talk + `"chat_template_kwargs":{"enable_thinking":false,"x":null}}`,
+			plain + ` variables {"enable_thinking":false};chat_template_kwargs;enable_thinking`, nil},
+		{talk + `"documents":[{"text":"d"}]}`, plain + ` variables {"documents":[{"text":"d"}]};;documents`, nil},
+		{talk + `"documents":"a title"}`, plain + ";;;documents", nil},
+
+		{pair + `"history":[["p","q"],["r","s"]]}`,
+			"user: p | assistant: q | user: r | assistant: s | " + plain + ";history", nil},
+		{pair + `"system":"s","history":[{"role":"user","content":"p"},{"role":"assistant","content":"q"}]}`,
+			"system: s | user: p | assistant: q | " + plain + ";history", nil},
+		{pair + `"history":[],"id":"x","source":1}`, plain + ";;;history id source", nil},
+		{pair + `"history":[["p"]]}`, "", []string{`"history"`, "turn 0"}},
+		{pair + `"history":"none"}`, "", []string{`"history"`, `"none"`}},
+
+		{`{"prompt":"a","completion":"b","label":false}`, "", []string{`"label"`, "false", "KTO"}},
+		{`{"prompt":"a","completion":"b","label":0}`, "", []string{`"label"`, "KTO"}},
+		{`{"prompt":"a","completion":"b","label":true}`, plain + ";label", nil},
+		{pair + `"label":"False"}`, "", []string{`"label"`, "KTO"}},
+		{pair + `"kto_tag":false}`, "", []string{`"kto_tag"`, "KTO"}},
+		{pair + `"label":0}`, plain + ";;;label", nil}, // the number of a class
+		{`{"prompt":"a","chosen":"b","rejected":"c"}`, "", []string{`"rejected"`, "DPO", "output=chosen"}},
+		{pair + `"rejected":"c"}`, "", []string{`"rejected"`, "DPO"}},
+		{talk + `"rejected":"c"}`, plain + ";;;rejected", nil}, // messages are to be learned
+		{pair + `"images":["x.png"]}`, "", []string{`"images"`, "only text"}},
+		{pair + `"images":[],"score":1.5}`, plain + ";;;images score", nil},
+	} {
+		check := func(form, name, content string) {
+			got, err := besideOnly(expect.File(t, name, content))
+			if c.err != nil {
+				expect.Error(t, err, append(c.err, name)...)
+			} else if want := strings.TrimRight(c.want, ";"); err != nil || got != want {
+				t.Errorf("%s %s:\n got %q, %v\nwant %q", form, c.row, got, err, want)
+			}
+		}
+		check("JSON", "x.jsonl", c.row)
+		if row, fits := inCSV(t, c.row, ','); fits {
+			check("CSV", "x.csv", row)
+			row, _ = inCSV(t, c.row, '\t')
+			check("TSV", "x.tsv", row)
+		}
+	}
+}
+
+// quoted returns a JSON string.
+func quoted(s string) string {
+	b, _ := json.Marshal(s)
+	return string(b)
+}
+
+// besideOnly reads the one conversation of a file as TestBeside's want has it.
+func besideOnly(path string) (string, error) {
+	c, err := OpenConversations(context.Background(), path, Options{})
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	next, err := c.Next()
+	if err != nil {
+		return "", err
+	}
+	said := wordings(next.Messages)
+	for _, v := range [][2]string{{"tools", next.Tools}, {"variables", next.Variables}} {
+		if v[1] != "" {
+			said += " " + v[0] + " " + v[1]
+		}
+	}
+	for _, list := range [][]string{c.Used(), c.Keys(), slices.Sorted(slices.Values(c.Unused()))} {
+		said += ";" + strings.Join(list, " ")
+	}
+	_, err = c.Next()
+	if err == io.EOF {
+		err = nil
+	}
+	return strings.TrimRight(said, ";"), err
+}
+
+// inCSV writes an object as CSV, what is no string as JSON. It does not fit if a value would be another one then.
+func inCSV(t *testing.T, object string, separator rune) (string, bool) {
+	t.Helper()
+	keys, values, err := objectKeys(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var row []string
+	for _, key := range keys {
+		switch value := values[key]; kind(value) {
+		case "a string":
+			s, _ := text(value)
+			row = append(row, s)
+		case "an array", "true or false", "a number", "an object":
+			if !slices.Contains([]string{"messages", "conversations"}, key) && besideOf(key) == nil && key != "id" {
+				return "", false
+			}
+			row = append(row, string(value))
+		default:
+			return "", false
+		}
+	}
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	w.Comma = separator
+	if err := w.WriteAll([][]string{keys, row}); err != nil {
+		t.Fatal(err)
+	}
+	return b.String(), true
+}
+
+func objectKeys(s string) ([]string, map[string]json.RawMessage, error) { return object([]byte(s)) }
