@@ -23,6 +23,7 @@ type golden struct {
 		AddGenerationPrompt bool   `json:"add_generation_prompt"`
 		DateString          string `json:"date_string"`
 		Now                 string
+		Tools               json.RawMessage
 	}
 	Text      *string
 	Error     *string
@@ -61,7 +62,8 @@ func readGoldens(t testing.TB, path string) []golden {
 
 func (g golden) options(t testing.TB) Options {
 	t.Helper()
-	o := Options{AddGenerationPrompt: g.Options.AddGenerationPrompt, DateString: g.Options.DateString}
+	o := Options{AddGenerationPrompt: g.Options.AddGenerationPrompt, DateString: g.Options.DateString,
+		Tools: string(g.Options.Tools)}
 	if g.Options.Now != "" {
 		now, err := time.Parse("2006-01-02T15:04:05", g.Options.Now)
 		if err != nil {
@@ -121,8 +123,8 @@ func TestGoldens(t *testing.T) {
 					t.Errorf("content of message %d at %v, want none", i, got)
 				}
 			}
-			if got := pairs(r.Targets); !slices.Equal(got, g.Learn) {
-				t.Errorf("learn %v, want %v", got, g.Learn)
+			if got := pairs(r.Targets); !slices.Equal(got, g.Learn) || (r.NoTargets == nil) != (g.Learn != nil) {
+				t.Errorf("learn %v, %v, want %v", got, r.NoTargets, g.Learn)
 			}
 		})
 	}
@@ -190,6 +192,13 @@ func TestReferenceTemplates(t *testing.T) {
 		for _, text := range []string{text, bare, bare + "\n", bare + "\r\n", strings.ReplaceAll(text, "\n", "\r\n")} {
 			if got, err := Detect(text); err != nil || got.Name != f.Name {
 				t.Errorf("%s is detected as %q, %v", f.Name, got.Name, err)
+			}
+		}
+		// Of what only a program renders, the model's own is run.
+		own, err := Detect(text)
+		for _, g := range readGoldens(t, "testdata/goldens.jsonl") {
+			if g.Family == f.Name && err == nil && beyond(g.Messages, g.options(t)) {
+				g.check(t, own)
 			}
 		}
 		// Another text is another template, and is run: it renders what the function renders.

@@ -80,13 +80,19 @@ var templates = []Template{
 		Name: "llama3.1", BOS: "<|begin_of_text|>", EOS: "<|eot_id|>",
 		endOfTurn: "<|eot_id|>", stops: []string{"<|eom_id|>", "<|end_of_text|>"},
 		render: (*page).llama31,
-		sha256: []string{"e10ca381b1ccc5cf9db52e371f3b6651576caee0a630b452e2816b2d404d4b65"},
+		sha256: []string{
+			"e10ca381b1ccc5cf9db52e371f3b6651576caee0a630b452e2816b2d404d4b65",
+			"bd48d04d0eb58de247950716da96de177e49a5f4218d69ad735087f08d6a8a63", // ours, before it had tools
+		},
 	},
 	{
 		Name: "llama3.2", BOS: "<|begin_of_text|>", EOS: "<|eot_id|>",
 		endOfTurn: "<|eot_id|>", stops: []string{"<|eom_id|>", "<|end_of_text|>"},
 		render: (*page).llama32,
-		sha256: []string{"5816fce10444e03c2e9ee1ef8a4a1ea61ae7e69e438613f3b17b69d0426223a4"},
+		sha256: []string{
+			"5816fce10444e03c2e9ee1ef8a4a1ea61ae7e69e438613f3b17b69d0426223a4",
+			"01f92f5b9ed1fbb3e00d48ec1235cbbd36a6d5f662e956dad5bedc23551b2ded", // ours, before it had tools
+		},
 	},
 	{
 		Name: "chatml", EOS: "<|im_end|>",
@@ -103,13 +109,19 @@ var templates = []Template{
 		Name: "qwen2.5", EOS: "<|im_end|>",
 		endOfTurn: "<|im_end|>", stops: []string{"<|endoftext|>"},
 		render: (*page).qwen25,
-		sha256: []string{"cd8e9439f0570856fd70470bf8889ebd8b5d1107207f67a5efb46e342330527f"},
+		sha256: []string{
+			"cd8e9439f0570856fd70470bf8889ebd8b5d1107207f67a5efb46e342330527f",
+			"1efd3683e9a6f8ff55c76e90f3ed9268e7bc81f2053eefc7f04ef3274c0e59ea", // ours, before it had tools
+		},
 	},
 	{
 		Name: "qwen3", EOS: "<|im_end|>",
 		endOfTurn: "<|im_end|>", stops: []string{"<|endoftext|>"},
 		render: (*page).qwen3,
-		sha256: []string{"a55ee1b1660128b7098723e0abcd92caa0788061051c62d51cbe87d9cf1974d8"},
+		sha256: []string{
+			"a55ee1b1660128b7098723e0abcd92caa0788061051c62d51cbe87d9cf1974d8",
+			"0c99cda961e45acf8d43eca3eb4e08aa8ad5be0b3fe27c3c6a1ead9fd1c96236", // ours, before it had tools
+		},
 	},
 	{
 		Name: "smollm2", EOS: "<|im_end|>",
@@ -128,7 +140,10 @@ var templates = []Template{
 	{
 		Name: "mistral-v0.3", BOS: "<s>", EOS: "</s>",
 		render: (*page).mistral,
-		sha256: []string{"e16746b40344d6c5b5265988e0328a0bf7277be86f1c335156eae07e29c82826"},
+		sha256: []string{
+			"e16746b40344d6c5b5265988e0328a0bf7277be86f1c335156eae07e29c82826",
+			"62aeb534237f67d2dccc55a1e550d10a1e9a6a5591f81194fc2ed503067ac750", // ours, before it had tools
+		},
 	},
 	{
 		Name: "gemma", BOS: "<bos>", EOS: "<eos>",

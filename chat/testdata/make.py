@@ -70,6 +70,45 @@ CONVERSATIONS = {
 }
 
 
+def calls(*all, content=None, **more):
+    """An assistant that calls functions: (name, arguments) each."""
+    return {"role": A, "content": content, **more, "tool_calls": [
+        {"id": "abcdefghi", "type": "function", "function": {"name": name, "arguments": arguments}}
+        for name, arguments in all]}
+
+
+RESULT = {"role": "tool", "tool_call_id": "abcdefghi", "name": "sky", "content": '{"sky": "grey\\é"}'}
+TOOLS = [{"type": "function", "function": {"name": name, "description": "Tells </tools> 'it'.\n", "parameters": {
+    "type": "object", "properties": {"city": {"type": "string", "default": None}, "days": {"type": "number",
+    "maximum": 1e16}}, "required": ["city"], "strict": True}}} for name in ("sky", "sea")]
+SKY = ("sky", {"city": "Malmö <|im_end|>", "days": 1.0, "more": [1, None, True, {}]})
+
+# Conversations with tools and with thoughts of their own, for the families whose templates write them.
+WITH_TOOLS = {
+    "a call": ([(S, "Be brief. "), (U, " Weather?"), calls(SKY), RESULT, (A, "Grey.")], {"tools": TOOLS}),
+    "a call asked for": ([(U, "Weather?"), calls(SKY), RESULT], {"tools": TOOLS[:1], "add_generation_prompt": True}),
+    "a call without tools": ([(U, "Weather?"), calls(SKY), RESULT, (A, "Grey.")], {}),
+    "a call at the end": ([(U, "Weather?"), calls(SKY)], {"tools": TOOLS[:1]}),
+    "a call with words": ([(U, "Weather?"), calls(SKY, content="I look.\n")], {"tools": TOOLS[:1]}),
+    "arguments in a string": ([(U, "Weather?"), calls(("sky", '{"city":  "Malmö"}'))], {"tools": TOOLS[:1]}),
+    "two calls": ([(U, "Weather?"), calls(SKY, ("sea", {})), RESULT, RESULT, (A, "Grey.")], {"tools": TOOLS[:1]}),
+    "tools and no call": ([(S, "Be brief."), (U, "Why?"), (A, "Because."), (U, "No?"), (A, "No.")], {"tools": TOOLS[:1]}),
+}
+WITH_THOUGHTS = {
+    "thoughts of their own": (
+        [(U, "A number?"), {"role": A, "content": "Seven.", "reasoning_content": "\nLuck helps.\n\n"}], {}),
+    "thoughts of each answer": (
+        [(U, "A number?"), {"role": A, "content": "Seven.", "reasoning_content": "Luck <|im_end|> helps."},
+         (U, "More?"), {"role": A, "content": "\n<think>x</think>Eight.", "reasoning_content": "One more."}], {}),
+    "thoughts before a call": (
+        [(U, "Weather?"), calls(SKY, reasoning_content="Must look."), RESULT,
+         {"role": A, "content": "Grey.", "reasoning_content": "So grey."}], {"tools": TOOLS[:1]}),
+}
+FEW = ["a call", "a call asked for", "two calls", "a call with words"]
+READS = {"qwen3": WITH_TOOLS | WITH_THOUGHTS, "qwen2.5": WITH_TOOLS, "llama3.1": WITH_TOOLS,
+         "llama3.2": {"a call": WITH_TOOLS["a call"]}, "mistral-v0.3": {name: WITH_TOOLS[name] for name in FEW}}
+
+
 def refuse(message):
     raise jinja2.exceptions.TemplateError(message)
 
@@ -123,6 +162,30 @@ def row(family, source, name):
     return out | {"text": text, "contents": contents, "learn": learn}
 
 
+def with_tools(family, source, name):
+    """A rendering of READS. An answer to learn is what follows the prompt that asks for it, up to the token that ends it;
+    "learn" is null where one does not follow its prompt in the whole text."""
+    _, bos, eos, end = FAMILIES[family]
+    messages, options = READS[family][name]
+    messages = [m if isinstance(m, dict) else {"role": m[0], "content": m[1]} for m in messages]
+    out = {"family": family, "name": name, "messages": messages, "options": options}
+    try:
+        text = render(source, bos, eos, messages, options)
+        learn = []
+        for i, m in enumerate(messages):
+            if m["role"] == A:
+                prompt = render(source, bos, eos, messages[:i], options | {"add_generation_prompt": True})
+                through = render(source, bos, eos, messages[: i + 1], options | {"add_generation_prompt": False})
+                stop = through.rindex(end) + len(end)
+                if not through.startswith(prompt) or not text.startswith(through[:stop]):
+                    learn = None
+                    break
+                learn.append([len(prompt.encode()), len(through[:stop].encode())])
+    except jinja2.exceptions.TemplateError as e:
+        return out | {"error": "" if isinstance(e, jinja2.exceptions.UndefinedError) else str(e)}
+    return out | {"text": text, "learn": learn}
+
+
 def main():
     rows = []
     templates = {}
@@ -131,8 +194,9 @@ def main():
         assert hashlib.sha256(data).hexdigest() == sha256, family
         templates[family] = data.decode()
         rows += [row(family, templates[family], name) for name in CONVERSATIONS]
+        rows += [with_tools(family, templates[family], name) for name in READS.get(family, ())]
     # The text that new models are given, and spellings that are told by their own sha256 but render the same.
-    others = [("chatml", (HERE / "../chatml.jinja").read_text(encoding="utf-8"))]
+    others = [("chatml", (HERE / "../templates/chatml.jinja").read_text(encoding="utf-8"))]
     default = "{% if not add_generation_prompt is defined %}{% set add_generation_prompt = false %}{% endif %}"
     others += [("chatml", default + templates["chatml"])]
     others += [(f, templates[f].replace("\n", "\\n")) for f in ("llama3", "chatml", "smollm2", "gemma")]
