@@ -263,6 +263,11 @@ func (p *page) targets(whole jinja.Output) ([]Span, error) {
 		return make([]Span, len(asked)), nil
 	}
 	if p.program.code.Generation {
+		for _, i := range asked {
+			if err := p.lost(whole, i); err != nil && i >= p.From && !p.messages[i].Context {
+				return nil, err
+			}
+		}
 		return p.generated(whole, asked)
 	}
 	targets := make([]Span, len(asked))
@@ -289,6 +294,16 @@ func (p *page) unknown(i int, reason string) *RefusedError {
 func (p *page) rewritten(i int, reason string) *RefusedError {
 	err := p.unknown(i, reason)
 	err.Rewritten = true
+	return err
+}
+
+// lost returns an error if the template has left out the thoughts of message i.
+func (p *page) lost(out jinja.Output, i int) error {
+	if strings.Contains(out.Text+p.out.Thoughts, strip(p.messages[i].Thoughts)) {
+		return nil
+	}
+	err := p.unknown(i, "the template leaves out its thoughts")
+	err.Advice = "put them into the content in the form that the model thinks in, or choose another template"
 	return err
 }
 
@@ -340,6 +355,9 @@ func (p *page) answer(whole jinja.Output, i int) (Span, error) {
 			return Dropped, p.rewritten(i, "the prompt begins thoughts, which the template leaves out of an answer")
 		}
 		p.think(through.Text[start:])
+	}
+	if err := p.lost(through, i); err != nil {
+		return Dropped, err
 	}
 	from := start
 	if n := len(through.Given); n > 0 {

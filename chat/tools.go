@@ -114,20 +114,21 @@ func (t Template) writes(word string, set func(d *page), conversations ...[]Mess
 func (t Template) probeReader() (r reader) {
 	question := Message{Role: "user", Content: "Question"}
 	nothing := func(*page) {}
+	call := func(name, arguments string) string {
+		return `[{"id": "abcdefghi", "type": "function", "function": {"name": "` + name + `", "arguments": ` + arguments +
+			`}}]`
+	}
 	for _, key := range ThoughtKeys {
 		more := fmt.Sprintf("{%q: %q}", key, sign)
-		if t.writes("."+key, nothing, []Message{question, {Role: "assistant", Content: "Answer", More: more}}) {
+		if t.writes("."+key, nothing, []Message{question, {Role: "assistant", Content: "Answer", More: more}},
+			[]Message{question, {Role: "assistant", Calls: call("f", "{}"), More: more}}) {
 			r.thoughts = key
 			break
 		}
 	}
-	call := func(arguments string) string {
-		return `[{"id": "abcdefghi", "type": "function", "function": {"name": "` + sign + `", "arguments": ` + arguments +
-			`}}]`
-	}
 	var calling [][]Message
 	for _, arguments := range []string{`{"x": 1}`, `"{\"x\": 1}"`} {
-		asks := []Message{question, {Role: "assistant", NoContent: true, Calls: call(arguments)}}
+		asks := []Message{question, {Role: "assistant", NoContent: true, Calls: call(sign, arguments)}}
 		calling = append(calling, asks, append(asks, Message{Role: "tool", Content: "1",
 			More: `{"tool_call_id": "abcdefghi", "name": "` + sign[:1] + `"}`}, Message{Role: "assistant", Content: "Answer"}))
 	}

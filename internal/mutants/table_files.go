@@ -102,7 +102,7 @@ var filesMutants = []mutant{
 	{"files/qwen3-first-think", "chat/qwen3.go", "content[strings.LastIndex(content, end)+len(end):]", "content[first+len(end):]", "./chat"},
 	{"files/qwen25-no-default", "chat/chatml.go", "p.own(\"You are Qwen,", "p.own(\"You are a Qwen,", "./chat"},
 	{"files/raw-answer-line-break", "chat/raw.go", "start := p.text.Len()\n\t\tif i > 0 {\n\t\t\tp.own(\"\\n\\n\")\n\t\t}", "if i > 0 {\n\t\t\tp.own(\"\\n\\n\")\n\t\t}\n\t\tstart := p.text.Len()", "./chat"},
-	{"files/tool-calls-taken", "chat/message.go", `fields["tool_calls"]; is {`, `fields["tool_calls"]; is && false {`, "./chat"},
+	{"files/tool-calls-taken", "chat/tools.go", `m.Calls != "" && !can.calls`, `false`, "./chat"},
 	{"files/llama31-ignores-now", "chat/llama.go", "case p.Now.IsZero():", "case true:", "./chat"},
 	{"files/escape-control", "chat/llama.go", "if c < ' ' {", "if c < 0x1f {", "./chat"},
 }

@@ -15,7 +15,7 @@ var templateMutants = []mutant{
 	{"templates/generation-miscounted", "chat/program.go", "whole.Unplaced || len(whole.Generated) != len(asked)", "whole.Unplaced", "./chat"},
 	{"templates/first-answer", "chat/program.go", "if i == 0 {", "if false {", "./chat"},
 	{"templates/clock", "chat/program.go", "if now.IsZero() {", "if false {", "./chat"},
-	{"templates/targets-unknown", "dataset/training/example.go", "if err == nil && !e.All {", "if false {", "./dataset/training"},
+	{"templates/targets-unknown", "dataset/training/example.go", "if err == nil && (!e.All || slices.ContainsFunc(messages, isContext)) {", "if false {", "./dataset/training"},
 	{"templates/targets-of-all", "dataset/training/example.go", `!= "assistant" || r.NoTargets != nil ||`, `!= "assistant" ||`, "./dataset/training"},
 	{"templates/thoughts", "chat/jinja/json.go", `with.Set("reasoning_content", thoughts)`, "", "./chat/jinja"},
 	{"templates/end-of-two", "chat/program.go", "strings.Contains(tail, t.EOS)", "strings.HasPrefix(tail, t.EOS)", "./chat"},
@@ -36,7 +36,7 @@ var templateMutants = []mutant{
 	{"templates/query-of-text", "chat/jinja/filters.go", "	case Str:\n		is = false\n", "", "./chat/jinja"},
 	{"templates/csv-lines", "dataset/csv.go", "in.spent = 0", "", "./dataset"},
 	{"templates/csv-columns-twice", "dataset/csv.go", "if slices.Contains(names[:i], name) {", "if slices.Contains(names[:i], name) && false {", "./dataset"},
-	{"templates/parts-of-any-type", "dataset/messages.go", "is != `\"text\"`", "is == \"\"", "./dataset"},
+	{"templates/parts-of-any-type", "dataset/messages.go", "case `\"text\"`:", "case is:", "./dataset"},
 	{"templates/parts-unseparated", "dataset/messages.go", `strings.Join(parts, "\n")`, `strings.Join(parts, "")`, "./dataset"},
 	{"templates/parquet-in-gzip", "dataset/source.go", `if strings.HasPrefix(string(first), "PAR1") {`, "if false {", "./dataset"},
 }
