@@ -2,16 +2,22 @@ package dataset
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"restyle/hf/hub"
 )
 
-// extensions are those of data files, the preferred ones first. All but parquet may be packed, with .gz after it.
-var extensions = []string{".parquet", ".jsonl", ".json", ".csv", ".tsv"}
+// extensions are those of data files. All but parquet may be packed, with .gz after it.
+var extensions = []string{".parquet", ".jsonl", ".json", ".ndjson", ".csv", ".tsv"}
 
 // extension returns the extension of a data file in lower case, without .gz, or "" if it is none. A file that is packed
 // with gzip and does not say what it is may be one.
@@ -33,9 +39,26 @@ func looksLikeHubID(spec string) bool {
 	return err == nil && strings.Contains(spec, "/") && extension(spec) == ""
 }
 
-// openHub reads the files of one split in the order of their names. It fetches each file only when the reader reaches
-// it.
-func openHub(ctx context.Context, spec string, o Options, w wanted) (*Source, error) {
+// cutConfig separates the name of a config from that of a dataset: "owner/name:config". Neither ids nor revisions have
+// a colon.
+func cutConfig(spec string) (bare, config string) {
+	if at := strings.LastIndex(spec, ":"); at > 0 {
+		return spec[:at], spec[at+1:]
+	}
+	return spec, ""
+}
+
+// A repository has the files of a dataset: on the hub, or in a directory.
+type repository struct {
+	name     string
+	paths    []string // sorted, relative, with slashes
+	fetch    func(path string) (local string, err error)
+	revision func(files []string) (string, error)
+}
+
+// openHub reads the files of one split. It fetches each file only when the reader reaches it, but the dataset's card at
+// once: the card says which files a split has.
+func openHub(ctx context.Context, spec, config string, o Options, w wanted) (*Source, error) {
 	ref, err := hub.ParseRef(hub.Dataset, spec)
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
@@ -48,101 +71,104 @@ func openHub(ctx context.Context, spec string, o Options, w wanted) (*Source, er
 	if err != nil {
 		return nil, fmt.Errorf("dataset: there is no file %s, and on the hub: %w", spec, err)
 	}
-	var names []string
-	for _, f := range listing.Files {
-		names = append(names, f.Path)
+	r := &repository{
+		name:     ref.ID,
+		fetch:    func(path string) (string, error) { return h.Fetch(ctx, listing, path) },
+		revision: func([]string) (string, error) { return listing.Commit, nil },
 	}
-	chosen, err := splitFiles(names, o.Split)
+	for _, f := range listing.Files {
+		r.paths = append(r.paths, f.Path)
+	}
+	return r.open(ctx, config, o, w)
+}
+
+// maxFiles is the largest number of files of a directory.
+const maxFiles = 100_000
+
+// openDirectory reads the files of one split of a directory, laid out as on the hub.
+func openDirectory(ctx context.Context, dir, config string, o Options, w wanted) (*Source, error) {
+	full, err := filepath.Abs(dir) // "." has no name
 	if err != nil {
-		return nil, fmt.Errorf("dataset: %s: %w", spec, err)
+		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	r := &repository{
+		name:  filepath.Base(full),
+		fetch: func(path string) (string, error) { return filepath.Join(dir, filepath.FromSlash(path)), nil },
+	}
+	r.revision = func(files []string) (string, error) {
+		all := sha256.New()
+		for _, path := range files {
+			local, err := r.fetch(path)
+			if err != nil {
+				return "", err
+			}
+			sum, err := digest(local)
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintf(all, "%q %s\n", path, sum)
+		}
+		return hex.EncodeToString(all.Sum(nil)), nil
+	}
+	err = fs.WalkDir(os.DirFS(dir), ".", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && entry.Name() == ".git":
+			return fs.SkipDir
+		case len(r.paths) == maxFiles:
+			return fmt.Errorf("%s has more than %d files: name one with fewer", dir, maxFiles)
+		}
+		local, _ := r.fetch(path)
+		if info, err := os.Stat(local); err == nil && info.Mode().IsRegular() { // also one that a link leads to
+			r.paths = append(r.paths, path)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	return r.open(ctx, config, o, w)
+}
+
+// open opens the files of a split.
+func (r *repository) open(ctx context.Context, config string, o Options, w wanted) (*Source, error) {
+	chosen, err := choose(r.paths, r.read, config, o.Split)
+	var several *configError
+	if errors.As(err, &several) {
+		return nil, fmt.Errorf("dataset: %s: %w, as %s:%s", r.name, err, r.name, several.names[0])
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %s: %w", r.name, err)
+	}
+	revision, err := r.revision(chosen.files)
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %s: %w", r.name, err)
 	}
 	var parts []part
-	for _, name := range chosen {
-		parts = append(parts, part{name, func(w wanted) (*table, error) {
-			local, err := h.Fetch(ctx, listing, name)
+	for _, path := range chosen.files {
+		parts = append(parts, part{path, func(w wanted) (*table, error) {
+			local, err := r.fetch(path)
 			if err != nil {
 				return nil, err
 			}
 			return openFile(ctx, local, w)
 		}})
 	}
-	return newSource(ref.ID, listing.Commit, o, w, parts)
+	s, err := newSource(r.name+chosen.suffix, revision, o, w, parts)
+	if err != nil {
+		return nil, err
+	}
+	s.Config, s.Split, s.Files = chosen.config, chosen.split, chosen.files
+	return s, nil
 }
 
-// notData are files that describe a repository and hold no rows.
-var notData = []string{"dataset_infos.json", "dataset_dict.json", "dataset_info.json", "state.json", "croissant.json"}
-
-// splitWords are the names of splits in file names.
-var splitWords = []string{"train", "training", "test", "testing", "validation", "valid", "val", "dev", "eval",
-	"evaluation"}
-
-// splitFiles returns the files of a split. split may also be the path of a file, or "directory/split". A file belongs
-// to a split if its path contains the split's name as a word (data/train-00000-of-00001.parquet). If no file names a
-// split, all belong to "train". splitFiles prefers parquet to JSONL, JSONL to JSON, JSON to CSV and CSV to TSV, packed
-// with gzip or not, and does not mix formats.
-func splitFiles(paths []string, split string) ([]string, error) {
-	if split == "" {
-		split = "train"
+// read returns the content of a file that describes the dataset.
+func (r *repository) read(path string) (string, error) {
+	local, err := r.fetch(path)
+	if err != nil {
+		return "", fmt.Errorf("%s says which files belong to a split: %w", path, err)
 	}
-	if slices.Contains(paths, split) {
-		return []string{split}, nil
-	}
-	dir, word := path.Split(split)
-	var data []string
-	for _, ext := range extensions {
-		for _, p := range paths {
-			if strings.HasPrefix(p, dir) && extension(p) == ext && !slices.Contains(notData, path.Base(p)) {
-				data = append(data, p)
-			}
-		}
-		if data != nil {
-			break
-		}
-	}
-	if data == nil {
-		return nil, fmt.Errorf("the repository has no parquet, JSONL, JSON or CSV file%s (it has %s): convert it, or name "+
-			"another", in(dir), list(paths))
-	}
-	named := slices.DeleteFunc(slices.Clone(data), func(p string) bool {
-		return !hasWord(strings.TrimPrefix(p, dir),
-			word)
-	})
-	anyNamed := slices.ContainsFunc(data, func(p string) bool {
-		return slices.ContainsFunc(splitWords, func(w string) bool { return hasWord(strings.TrimPrefix(p, dir), w) })
-	})
-	if len(named) == 0 && word == "train" && !anyNamed {
-		named = data
-	}
-	if len(named) == 0 {
-		return nil, &SettingError{"split", fmt.Errorf("no file belongs to the split %q%s: choose one of %s as the split",
-			word, in(dir), list(data))}
-	}
-	dirs := map[string]bool{}
-	var choices []string
-	for _, p := range named {
-		if d := path.Dir(p); !dirs[d] {
-			dirs[d] = true
-			choices = append(choices, path.Join(d, word))
-		}
-	}
-	if len(choices) > 1 {
-		return nil, &SettingError{"split", fmt.Errorf("several directories have a split %q: choose one of %s as the split",
-			word, list(choices))}
-	}
-	slices.Sort(named)
-	return named, nil
-}
-
-func in(dir string) string {
-	if dir == "" {
-		return ""
-	}
-	return " in " + dir
-}
-
-// hasWord reports whether a path contains a word, between characters that are neither letters nor digits.
-func hasWord(p, word string) bool {
-	return slices.Contains(strings.FieldsFunc(strings.ToLower(p), func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9')
-	}), strings.ToLower(word))
+	data, err := os.ReadFile(local)
+	return string(data), err
 }

@@ -24,8 +24,8 @@ const StarterSpec = "starter"
 
 // Options are the settings of Open and OpenConversations. The zero value reads any local file.
 type Options struct {
-	// Split is the split of a hub dataset: "train" if empty, or "directory/split" if several directories have the split.
-	// Files have no splits.
+	// Split is the split of a dataset on the hub or in a directory: "train" if empty, "directory/split" if several
+	// directories have the split, or the path or pattern of its files. Other files have no splits.
 	Split   string
 	Columns Columns  // the columns that hold a row; zero: recognize known names
 	Starter []byte   // the parquet file that StarterSpec names
@@ -37,9 +37,13 @@ type Options struct {
 
 // Source reads the rows of a dataset in order. It is not safe for concurrent use. The caller must close it.
 type Source struct {
-	Name     string  // the file's base name, the hub id, or "starter"
+	Name     string  // the file's or directory's base name, the hub id, each perhaps with ":config", or "starter"
 	Revision string  // identifies the content: the commit on the hub, or the SHA-256 of the file in hex
 	Columns  Columns // the columns of the rows, as given or recognized
+
+	// Of a dataset on the hub or in a directory: its config ("" if it declares none), its split, and their files.
+	Config, Split string
+	Files         []string
 
 	want  wanted
 	names []string // the columns of the records, as found in the files so far
@@ -80,7 +84,9 @@ type table struct {
 //     one object per line; other keys than those of the columns are ignored. gen writes all three. A file named .csv or
 //     .tsv has values separated by commas or tabs, and columns named in its first line. All but parquet may be packed
 //     with gzip;
-//   - "owner/name" or "owner/name@revision": a dataset on the Hugging Face hub.
+//   - "owner/name" or "owner/name@revision": a dataset on the Hugging Face hub. A dataset of several configs has the
+//     name of one after it, as in "owner/name:config";
+//   - a directory, which is read as a dataset on the hub is, also as "directory:config".
 //
 // A source without known columns for a question and an answer may have whole conversations in the column messages or
 // conversations, as [OpenConversations] reads them. A row is then the first question and the answer to it.
@@ -102,8 +108,17 @@ func open(ctx context.Context, spec string, o Options, w wanted) (*Source, error
 			return openParquet(bytes.NewReader(o.Starter), int64(len(o.Starter)), w)
 		}}})
 	}
-	if _, err := os.Stat(spec); err != nil && errors.Is(err, os.ErrNotExist) && looksLikeHubID(spec) {
-		return openHub(ctx, spec, o, w)
+	info, err := os.Stat(spec)
+	if err == nil && info.IsDir() {
+		return openDirectory(ctx, spec, "", o, w)
+	}
+	if bare, config := cutConfig(spec); err != nil && errors.Is(err, os.ErrNotExist) {
+		if info, err := os.Stat(bare); err == nil && info.IsDir() {
+			return openDirectory(ctx, bare, config, o, w)
+		}
+		if looksLikeHubID(bare) {
+			return openHub(ctx, bare, config, o, w)
+		}
 	}
 	sum, err := digest(spec)
 	if err != nil {

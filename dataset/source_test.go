@@ -27,7 +27,7 @@ func TestOpenRefuses(t *testing.T) {
 		spec  string
 		words []string
 	}{
-		{dir, []string{"is a directory", ".parquet"}},
+		{dir, []string{"no parquet, JSONL, JSON or CSV file"}},
 		{pipe, []string{"not a regular file"}}, // it must not wait for a writer
 		{expect.File(t, "x.json", ""), []string{"is empty"}},
 		{filepath.Join(dir, "none.json"), []string{"not exist", "hub id"}}, // the extension shows that a file is meant
@@ -101,49 +101,6 @@ func TestRealJSON(t *testing.T) {
 	expect.Error(t, err, `no column "output_original"`, `"text"`)
 }
 
-func TestSplitFiles(t *testing.T) {
-	alpaca := "README.md data/train-00000-of-00001-8b6e212f3e1ece96.parquet .gitattributes"
-	for _, c := range []struct{ paths, split, want string }{
-		{alpaca, "", "data/train-00000-of-00001-8b6e212f3e1ece96.parquet"},
-		{alpaca, "train", "data/train-00000-of-00001-8b6e212f3e1ece96.parquet"},
-		{alpaca, "test", `error: no file belongs to the split "test"`},
-		{"data/train-00001-of-00002.parquet data/train-00000-of-00002.parquet data/test-00000-of-00001.parquet", "",
-			"data/train-00000-of-00002.parquet data/train-00001-of-00002.parquet"},
-		{"data/train-00000-of-00001.parquet data/test-00000-of-00001.parquet", "test", "data/test-00000-of-00001.parquet"},
-		{"main/train.parquet socratic/train.parquet", "",
-			`error: several directories have a split "train": choose one of "main/train", "socratic/train" as the split`},
-		{"main/train.parquet socratic/train.parquet", "socratic/train", "socratic/train.parquet"},
-		{"main/train.parquet socratic/train.parquet", "main/test", `error: no file belongs to the split "test" in main/`},
-		{"train.jsonl test.jsonl dataset_infos.json", "", "train.jsonl"},
-		{"train.json train.jsonl", "", "train.jsonl"},
-		{"train.json train.parquet", "", "train.parquet"},
-		{"code_alpaca_20k.json dataset_infos.json", "", "code_alpaca_20k.json"},
-		{"code_alpaca_20k.json", "test", `error: no file belongs to the split "test"`},
-		{"a.json b.json", "", "a.json b.json"},
-		{"a.json b.json", "b.json", "b.json"},
-		{"restraint.json testing.json", "", `error: no file belongs to the split "train"`},
-		{"default/train/0000.parquet default/test/0000.parquet", "", "default/train/0000.parquet"},
-		{"DATA/Train.PARQUET", "", "DATA/Train.PARQUET"},
-		{"README.md rows.csv", "", "rows.csv"},
-		{"train.tsv test.tsv", "", "train.tsv"},
-		{"train.csv train.json.gz train.tsv", "", "train.json.gz"},
-		{"a-train.00000-of-00002.json.gz a-train.00001-of-00002.json.gz a-validation.json.gz", "", // as C4
-			"a-train.00000-of-00002.json.gz a-train.00001-of-00002.json.gz"},
-		{"train.csv.gz train.CSV", "", "train.CSV train.csv.gz"},
-		{"train.parquet.gz train.csv", "", "train.csv"}, // gzip in parquet is not read
-		{"README.md rows.xlsx", "", `error: no parquet, JSONL, JSON or CSV file (it has "README.md", "rows.xlsx")`},
-		{"", "", "error: no parquet, JSONL, JSON or CSV file"},
-		{"x/train.parquet", "y/train", "error: no parquet, JSONL, JSON or CSV file in y/"},
-	} {
-		got, err := splitFiles(strings.Fields(c.paths), c.split)
-		if words, isError := strings.CutPrefix(c.want, "error: "); isError {
-			expect.Error(t, err, words)
-		} else if err != nil || strings.Join(got, " ") != c.want {
-			t.Errorf("%q of %q: %q, %v", c.split, c.paths, got, err)
-		}
-	}
-}
-
 // hubCache makes a cache as the hub's clients leave it.
 func hubCache(t *testing.T, files map[string]string) *hub.Hub {
 	t.Helper()
@@ -184,10 +141,62 @@ func TestHub(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	_, _, err = all("owner/name@main", Options{Hub: hub, Split: "test"})
+	_, _, err = all("owner/name@main", Options{Hub: hub, Split: "data/test.parquet"})
 	expect.Error(t, err, "data/test.parquet: ", "parquet")
+	_, _, err = all("owner/name@main", Options{Hub: hub, Split: "test"})
+	expect.Error(t, err, `there is no split "test": choose one of "train"`)
 	_, _, err = all("owner/other", Options{Hub: hub})
 	expect.Error(t, err, "no file owner/other, and on the hub", "hub")
+}
+
+// TestDeclared opens datasets whose cards declare what belongs to a split, on the hub and in a directory.
+func TestDeclared(t *testing.T) {
+	row := func(answer string) string { return fmt.Sprintf("{\"question\":\"q\",\"answer\":%q}\n", answer) }
+	files := map[string]string{
+		"README.md": "---\nconfigs:\n- config_name: en\n  data_files: en/*\n- config_name: fr\n  data_files:\n" +
+			"  - split: train_sft\n    path: fr/a.jsonl\n---\n",
+		"en/a.jsonl": row("1"), "en/b.jsonl": row("2"), "fr/a.jsonl": row("3"), "old.jsonl": row("4"),
+	}
+	dir := t.TempDir()
+	for name, content := range files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hub := hubCache(t, files)
+	for _, c := range []struct{ config, split, answers, err string }{
+		{":en", "", "1 2", ""},
+		{":fr", "train_sft", "3", ""},
+		{":fr", "", "", `no split "train" of the config "fr": choose one of "train_sft"`},
+		{"", "", "", `several configs, "en", "fr": name one, as `},
+		{":de", "", "", `no config "de": name one of "en", "fr", as `},
+	} {
+		for _, spec := range []string{"owner/name", "owner/name@main", dir} {
+			rows, s, err := all(spec+c.config, Options{Hub: hub, Split: c.split})
+			if c.err != "" {
+				expect.Error(t, err, c.err)
+				continue
+			}
+			var answers []string
+			for _, r := range rows {
+				answers = append(answers, r.Output)
+			}
+			if err != nil || strings.Join(answers, " ") != c.answers || ":"+s.Config != c.config ||
+				len(s.Files) != len(rows) || !strings.HasSuffix(s.Name, c.config) {
+				t.Errorf("%s%s: %q, %v", spec, c.config, answers, err)
+			}
+		}
+	}
+	_, before, _ := all(dir+":en", Options{})
+	if err := os.WriteFile(filepath.Join(dir, "en/b.jsonl"), []byte(row("5")), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, after, err := all(dir+":en", Options{}); err != nil || after.Revision == before.Revision {
+		t.Errorf("other content has the same revision, %v", err)
+	}
 }
 
 // TestHubForms reads CSV and packed files of a hub dataset, whose local names are those of the repository.

@@ -87,9 +87,10 @@ func (o *options) flags(stdout, stderr io.Writer) *cli.Flags {
 	f := cli.New("gen", about, stdout, stderr)
 	f.Group("Input")
 	f.Add(&o.sources, "source", "dataset to rewrite: a parquet, JSON, JSONL, CSV or TSV `file` of questions and answers "+
-		"or of chat messages, a Hugging Face hub dataset as owner/name or owner/name@revision, or starter, the embedded "+
-		"dataset; repeat it for several, which are read in this order (default starter)")
-	f.Add(&o.split, "split", "split of the hub datasets")
+		"or of chat messages, a Hugging Face hub dataset as owner/name, with @revision or :config after it, a directory "+
+		"laid out like one, or starter, the embedded dataset; repeat it for several, which are read in this order "+
+		"(default starter)")
+	f.Add(&o.split, "split", "split of the hub datasets and directories, or a path or pattern of files in them")
 	f.Add(&o.columns, "columns", "names of the columns, as `instruction=A,input=B,output=C`; needed only if gen does "+
 		"not recognize them")
 	f.Add(&o.rows, "rows", "rows to make; 0 for all that the source has. The built-in rewriter costs nothing")

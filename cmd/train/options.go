@@ -82,9 +82,10 @@ func (o *options) fields() []trainer.Field {
 	return []trainer.Field{
 		{Name: "data", Group: groupData, Value: &o.data,
 			Help: "a `file` (JSON, JSONL, CSV or parquet: gen's output, questions and answers, chat messages or plain " +
-				"text), a hub id (owner/name or owner/name@revision), or starter, the embedded dataset; may be repeated, " +
-				"or a pattern such as 'data/*.jsonl' (default " + defaultData + ")"},
-		{Name: "split", Group: groupData, Value: &o.split, Default: "train", Help: "split of a hub dataset"},
+				"text), a hub id (owner/name, with @revision or :config after it), a directory laid out like one, or " +
+				"starter, the embedded dataset; may be repeated, or a pattern such as 'data/*.jsonl' (default " + defaultData + ")"},
+		{Name: "split", Group: groupData, Value: &o.split, Default: "train",
+			Help: "split of a hub dataset or directory, or a path or pattern of files in it, such as 'data/*.jsonl'"},
 		{Name: "columns", Group: groupData, Value: &o.columns,
 			Help: "columns of a row, as `instruction=A,input=B,output=C`, with system=D, or text=E alone, if others are " +
 				"wanted than those recognized: after a --data, its own; before the first, those of all others"},
