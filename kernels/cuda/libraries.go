@@ -6,6 +6,7 @@ package cuda
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -125,6 +126,9 @@ func search(failure string, paths []string, open func(path string, message *C.ch
 			return nil
 		}
 		wrong := strings.TrimPrefix(C.GoString(&message[0]), path+": ")
+		if wrong == "Dynamic loading not supported" { // musl, linked into the program
+			return errors.New("this program is static and opens no libraries: take the build for glibc")
+		}
 		// this library is missing, not one that it depends on
 		if wrong == "cannot open shared object file: No such file or directory" {
 			wrong = "not there"
