@@ -179,12 +179,18 @@ func RatioOf(before, beforeNoise, now, nowNoise float64) Ratio {
 	return Ratio{before / now, math.Hypot(beforeNoise, nowNoise)}
 }
 
+// MaxNoise is the noise above which a result says nothing: a third of it.
+const MaxNoise = 1.0 / 3
+
 // Clear reports whether the ratio is not 1 by more than its noise. An unknown noise is never clear.
 func (r Ratio) Clear() bool { return math.Abs(math.Log(r.Times)) > math.Log1p(r.Noise) }
 
-// String returns the ratio in words, such as "1.43 times as fast, ±2%", or "the same within ±3%".
+// String returns the ratio in words, such as "1.43 times as fast, ±2%", or "the same within ±3%". With more noise than
+// MaxNoise it has no ratio.
 func (r Ratio) String() string {
 	switch {
+	case r.Noise > MaxNoise:
+		return "too noisy to compare, ±" + percent(r.Noise)
 	case math.IsNaN(r.Times) || math.IsInf(r.Times, 0):
 		return "no comparison"
 	case math.IsNaN(r.Noise):

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/cmd/bench/results"
 	"restyle/internal/cli"
 )
 
@@ -119,6 +120,36 @@ func TestSecondMeasurement(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("%v, %v", entries, err)
 	}
+}
+
+// calm writes the pages of a directory again as if nothing had disturbed its measurements, and returns its README.md.
+func calm(t *testing.T, dir string) string {
+	t.Helper()
+	f, err := results.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range f.Tables {
+		for _, r := range table.Rows {
+			for _, name := range []string{"noise", "speedup_noise"} {
+				if r[name] != nil {
+					r[name] = 0.01
+				}
+			}
+		}
+	}
+	b := results.Book{File: *f, Dir: dir}
+	if err := b.Save(); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := bench(t, "page", dir); code != cli.Done {
+		t.Fatal(stderr)
+	}
+	page, err := os.ReadFile(filepath.Join(dir, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(page)
 }
 
 func TestQuoted(t *testing.T) {

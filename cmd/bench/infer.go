@@ -215,9 +215,13 @@ func (o *inferOptions) answers(ctx context.Context, s *session, table *results.T
 		if err != nil {
 			continue
 		}
-		_, printed := fmt.Fprintf(s.stdout, "%s, %s, %s, %d tokens, %-14s %9s tokens/s ±%.0f%%, %s ms\n", shape.name,
-			r["type"], r["form"], length, mode, plot.Digits(r.Number("rate"), 4), 100*r.Number("noise"),
+		found := fmt.Sprintf("%9s tokens/s ±%.0f%%, %s ms", plot.Digits(r.Number("rate"), 4), 100*r.Number("noise"),
 			plot.Digits(r.Number("time"), 4))
+		if noise := r.Number("noise"); noise > measure.MaxNoise {
+			found = fmt.Sprintf("too noisy, ±%.0f%%", 100*noise)
+		}
+		_, printed := fmt.Fprintf(s.stdout, "%s, %s, %s, %d tokens, %-14s %s\n", shape.name, r["type"], r["form"], length,
+			mode, found)
 		if printed != nil {
 			return printed
 		}

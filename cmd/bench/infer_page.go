@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -31,12 +32,18 @@ func (t answers) measured(group, mode string, context float64) results.Row {
 	return t.Rows[i]
 }
 
-// points returns a column of a group's rows in a mode, over the length.
+// points returns a column of a group's rows in a mode, over the length: NaN, which is a gap, if a row lacks it, and
+// nothing if all do.
 func (t answers) points(group, mode, column string) (at [][2]float64) {
+	some := false
 	for _, r := range t.Rows {
-		if v := r.Number(column); groupOf(r) == group && r["mode"] == mode && !math.IsNaN(v) {
+		if v := r.Number(column); groupOf(r) == group && r["mode"] == mode {
 			at = append(at, [2]float64{r.Number("context"), v})
+			some = some || !math.IsNaN(v)
 		}
+	}
+	if !some {
+		return nil
 	}
 	return at
 }
@@ -101,15 +108,46 @@ func (t answers) quantizedBars() *plot.Bars {
 			color = 1
 		}
 		ratio := ratioTo(plain, r)
+		if ratio.Noise > measure.MaxNoise {
+			continue
+		}
 		b.Bars = append(b.Bars, plot.Bar{Name: fmt.Sprintf("%s, after %v", groupOf(r), r["context"]), Ratio: ratio.Times,
 			Noise: ratio.Noise, Color: color})
 	}
 	return b
 }
 
+// headline names the speed of the largest model's answers with each type of weights, at the shortest length that all of
+// them have.
+func (t answers) headline() string {
+	largest, size := "", 0.0
+	for _, r := range t.Rows {
+		if m := r.Text("model"); r.Number("allocated") > size && !strings.Contains(m, ", ") { // no counterpart of another
+			largest, size = m, r.Number("allocated")
+		}
+	}
+	found := map[float64][]string{} // by length
+	types := map[string]bool{}
+	for _, r := range t.Rows {
+		if r["model"] != largest || r["mode"] != cached || r["form"] == "standard" || !(r.Number("rate") > 0) {
+			continue
+		}
+		types[r.Text("type")] = true
+		found[r.Number("context")] = append(found[r.Number("context")],
+			fmt.Sprintf("%s tokens/s with %s weights", plot.Digits(r.Number("rate"), 3), r["type"]))
+	}
+	for _, length := range slices.Sorted(maps.Keys(found)) {
+		if len(found[length]) == len(types) {
+			return fmt.Sprintf("%s, after %.0f tokens: %s.", largest, length, strings.Join(found[length], ", "))
+		}
+	}
+	return ""
+}
+
 // inferSection says what the rows mean, and draws them.
 func inferSection(table *results.Table) (s results.Section) {
 	t := answers{table}
+	s.Headline = t.headline()
 	var groups, lines []string // lines are the groups of several lengths, or all groups if there are none
 	for _, r := range t.Rows {
 		if g := groupOf(r); !slices.Contains(groups, g) && r.Number("time") > 0 {
@@ -130,10 +168,15 @@ func inferSection(table *results.Table) (s results.Section) {
 			lines = append(lines, g)
 		}
 		with, without := t.measured(g, cached, longest), t.measured(g, uncached, longest)
-		s.Words = append(s.Words, fmt.Sprintf("%s, after %.0f tokens: with the cache a token is %v, %s instead of %s "+
-			"tokens/s.",
-			g, longest, ratioTo(without, with), plot.Digits(with.Number("rate"), 3), plot.Digits(without.Number("rate"), 3)),
-			t.besideCounterpart(with), t.besideUnquantized(with))
+		if with == nil {
+			continue
+		}
+		rate := plot.Digits(with.Number("rate"), 3)
+		if without != nil {
+			s.Words = append(s.Words, fmt.Sprintf("%s, after %.0f tokens: with the cache a token is %v, %s instead of %s "+
+				"tokens/s.", g, longest, ratioTo(without, with), rate, plot.Digits(without.Number("rate"), 3)))
+		}
+		s.Words = append(s.Words, t.besideCounterpart(with), t.besideUnquantized(with))
 	}
 	s.Words = slices.DeleteFunc(s.Words, func(w string) bool { return w == "" })
 	if len(lines) == 0 {

@@ -302,6 +302,8 @@ func printKernel(w io.Writer, r results.Row, form int) (err error) {
 	case err != nil:
 	case r.Text("why") != "":
 		_, err = fmt.Fprintf(w, "  %-11s %s\n", r["form"], r["why"])
+	case r.Number("noise") > measure.MaxNoise:
+		_, err = fmt.Fprintf(w, "  %-11s too noisy, ±%.0f%%\n", r["form"], 100*r.Number("noise"))
 	default:
 		_, err = fmt.Fprintf(w, "  %-11s %9s ms ±%2.0f%% %8.4g GB/s %8.4g TFLOP/s %4.0f%% of the ceiling", r["form"],
 			plot.Digits(r.Number("time"), 4), 100*r.Number("noise"), r.Number("rate"), r.Number("tflops"),

@@ -37,6 +37,9 @@ func kernelSection(t *results.Table) (s results.Section) {
 		}
 	}
 	if bars := speedups(t); len(bars.Bars) > 0 {
+		middle := bars.Bars[len(bars.Bars)/2].Ratio // they are in order
+		s.Headline = fmt.Sprintf("fused or quantized, operations are %s to %s times as fast, half of them at least %s times.",
+			plot.Digits(bars.Bars[len(bars.Bars)-1].Ratio, 3), plot.Digits(bars.Bars[0].Ratio, 3), plot.Digits(middle, 3))
 		s.Pictures = append(s.Pictures, results.Picture{Name: "kernels-speedup",
 			Alt: "How many times as fast fused operations are as standard ones, and quantized weights as BF16", SVG: bars.SVG()})
 	}
@@ -56,12 +59,15 @@ func inWords(r results.Row) string {
 		return fmt.Sprintf("%s: %s.", name, why)
 	}
 	ratio := measure.Ratio{Times: r.Number("speedup"), Noise: r.Number("speedup_noise")}
+	if !(ratio.Times > 0) {
+		return fmt.Sprintf("%s: %s is too noisy to compare, ±%.0f%%.", name, r["form"], 100*ratio.Noise)
+	}
 	memory, saved := "less", math.Round(100*r.Number("saved"))
 	if saved < 0 {
 		memory, saved = "more", -saved
 	}
 	s := fmt.Sprintf("%s: %s is %v", name, r["form"], ratio)
-	if ratio.Times > 0 && !ratio.Clear() && !math.IsNaN(ratio.Noise) {
+	if !ratio.Clear() && !math.IsNaN(ratio.Noise) {
 		s = fmt.Sprintf("%s: %s is as fast as the other form within ±%.0f%%", name, r["form"], 100*ratio.Noise)
 	}
 	s += fmt.Sprintf(", with %.0f%% %s memory", saved+0, memory) // +0: not -0

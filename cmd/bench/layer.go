@@ -395,6 +395,10 @@ func printLayer(w io.Writer, r results.Row) (err error) {
 		_, err = fmt.Fprintf(w, "%s: %s\n", name, why)
 		return err
 	}
+	if noise := r.Number("noise"); noise > measure.MaxNoise {
+		_, err = fmt.Fprintf(w, "%-58s too noisy, ±%.0f%%\n", name, 100*noise)
+		return err
+	}
 	_, err = fmt.Fprintf(w, "%-58s %9s ms ±%.0f%% %8.4g TFLOP/s", name, plot.Digits(r.Number("time"), 4),
 		100*r.Number("noise"), r.Number("tflops"))
 	if x := r.Number("speedup"); x > 0 && err == nil {
@@ -413,8 +417,12 @@ func layerSection(t *results.Table) (s results.Section) {
 	bars := &plot.Bars{Title: "Layers with fused operations", Label: "times as fast as without fused operations",
 		Subtitle: "the whisker is the noise of both medians; blue is forward, orange forward and backward"}
 	var groups []string
+	var all []float64 // speedups of all operations together
 	for _, r := range t.Rows {
 		if v := r.Number("speedup"); v > 0 {
+			if r["fused"] == "all" {
+				all = append(all, v)
+			}
 			color := 0
 			if r["pass"] == "training" {
 				color = 1
@@ -425,6 +433,10 @@ func layerSection(t *results.Table) (s results.Section) {
 		if g := fmt.Sprintf("%s, %s", r["model"], r["pass"]); !slices.Contains(groups, g) {
 			groups = append(groups, g)
 		}
+	}
+	if len(all) > 0 {
+		s.Headline = fmt.Sprintf("with all operations fused, a layer is %s to %s times as fast as with none.",
+			plot.Digits(slices.Min(all), 3), plot.Digits(slices.Max(all), 3))
 	}
 	if len(bars.Bars) > 0 {
 		s.Pictures = append(s.Pictures, results.Picture{Name: "layer-speedup", Alt: bars.Title, SVG: bars.SVG()})

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -192,7 +193,7 @@ func (s *session) table(t results.Table) (*results.Table, error) {
 func (s *session) finish() error {
 	s.status.Clear()
 	for _, name := range s.begun {
-		for _, w := range section(s.Table(name)).Words {
+		for _, w := range section(s.Table(name).Quiet()).Words {
 			if _, err := fmt.Fprintln(s.stdout, w); err != nil {
 				return err
 			}
@@ -214,8 +215,16 @@ func writePages(b *results.Book) error {
 	if device == "cpu" {
 		device = b.Machine.CPU
 	}
-	return b.Pages("Measurements on "+device, section)
+	ordered := *b
+	ordered.Tables = slices.Clone(b.Tables)
+	slices.SortStableFunc(ordered.Tables, func(x, y *results.Table) int {
+		return slices.Index(pageOrder, x.Name) - slices.Index(pageOrder, y.Name)
+	})
+	return ordered.Pages("Measurements on "+device, section)
 }
+
+// pageOrder is the order of tables on a page: what a user notices first, and the many single operations last.
+var pageOrder = []string{"infer", "train", "train-curve", "layer", "kernels", "layer-parts"}
 
 const aboutPage = `
 bench page writes the pages, pictures and CSV files of a directory again, from its results.json.

@@ -488,17 +488,24 @@ func trainSection(t *results.Table) (s results.Section) {
 		if why := r.Text("why"); why != "" {
 			s.Words = append(s.Words, fmt.Sprintf("%s is absent: %s.", r["mode"], why))
 		}
-		if r.Text("mode") == first.Text("mode") || !(r.Number("time") > 0) || !(first.Number("time") > 0) {
+		if r.Text("mode") == first.Text("mode") || !(r.Number("loss") > 0) || !(first.Number("loss") > 0) {
 			continue
 		}
 		ratio := measure.RatioOf(first.Number("time"), first.Number("noise"), r.Number("time"), r.Number("noise"))
+		epochs := ""
+		if r.Number("epoch") > 0 && first.Number("epoch") > 0 {
+			epochs = fmt.Sprintf("; the epoch takes %s s instead of %s s", plot.Digits(r.Number("epoch"), 4),
+				plot.Digits(first.Number("epoch"), 4))
+		}
 		parts := "never by more than a rounding"
 		if n := r.Number("parts"); n > 0 {
 			parts = fmt.Sprintf("by more than a rounding from step %.0f on", n)
 		}
-		s.Words = append(s.Words, fmt.Sprintf("%s next to %s: a step is %v; the epoch takes %s s instead of %s s. Its "+
-			"loss differs by at most %.2g%%, %s.", r["mode"], first["mode"], ratio, plot.Digits(r.Number("epoch"), 4),
-			plot.Digits(first.Number("epoch"), 4), 100*r.Number("difference"), parts))
+		if s.Headline == "" {
+			s.Headline = fmt.Sprintf("a step is %v (%s next to %s).", ratio, r["mode"], first["mode"])
+		}
+		s.Words = append(s.Words, fmt.Sprintf("%s next to %s: a step is %v%s. Its loss differs by at most %.2g%%, "+
+			"%s.", r["mode"], first["mode"], ratio, epochs, 100*r.Number("difference"), parts))
 	}
 	return s
 }

@@ -59,14 +59,14 @@ func Compare(a, b *File) (c Comparison) {
 }
 
 // Failed returns the changes that are slower by more than a share, and by more than the noise. A change of unknown
-// noise counts if it is slower by more than the share.
+// noise counts if it is slower by more than the share, and one that is too noisy to compare does not count.
 func (c Comparison) Failed(most float64) (failed []Change) {
 	for _, x := range c.Changes {
 		noise := x.Ratio.Noise
 		if math.IsNaN(noise) {
 			noise = 0
 		}
-		if x.Slower() > max(most, noise) {
+		if noise <= measure.MaxNoise && x.Slower() > max(most, noise) {
 			failed = append(failed, x)
 		}
 	}

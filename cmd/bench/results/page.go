@@ -17,6 +17,7 @@ import (
 
 // A Section is what a page says about a table besides its rows.
 type Section struct {
+	Headline string   // the sentence that a reader wants first, or ""
 	Words    []string // sentences
 	Pictures []Picture
 }
@@ -29,34 +30,34 @@ type Picture struct {
 }
 
 // Pages writes, for each table, a CSV file and its pictures, and for all of them README.md and index.html. index.html
-// holds its pictures, so it can be opened alone and from anywhere.
+// holds its pictures, so it can be opened alone and from anywhere. Only the CSV files have what is too noisy to tell.
 func (b *Book) Pages(title string, section func(t *Table) Section) error {
 	var md, page strings.Builder
 	fmt.Fprintf(&md, "# %s\n\n", title)
-	fmt.Fprintf(&page, htmlHead, html.EscapeString(title), html.EscapeString(title))
-	machine := b.Machine.lines()
-	for _, l := range machine {
-		fmt.Fprintf(&md, "- %s\n", l)
+	fmt.Fprintf(&page, htmlHead, html.EscapeString(title), narrow, html.EscapeString(title))
+	sections := make([]Section, len(b.Tables))
+	for i, t := range b.Tables {
+		sections[i] = section(t.Quiet())
 	}
-	fmt.Fprintf(&page, "<ul><li>%s</ul>\n", strings.Join(escaped(machine), "<li>"))
-	for _, t := range b.Tables {
+	b.opening(&md, &page, sections)
+	for i, t := range b.Tables {
 		if err := b.write(t.Name+".csv", t.CSV()); err != nil {
 			return err
 		}
-		s := section(t)
+		s, t := sections[i], t.Quiet()
 		fmt.Fprintf(&md, "\n## %s\n\n", t.Title)
 		fmt.Fprintf(&page, "<h2 id=%q>%s</h2>\n", t.Name, html.EscapeString(t.Title))
-		for _, w := range s.Words {
-			fmt.Fprintf(&md, "%s\n\n", w)
-			fmt.Fprintf(&page, "<p>%s</p>\n", html.EscapeString(w))
-		}
 		for _, p := range s.Pictures {
 			if err := b.write(p.Name+".svg", p.SVG); err != nil {
 				return err
 			}
 			fmt.Fprintf(&md, "![%s](%s.svg)\n\n", p.Alt, p.Name)
-			fmt.Fprintf(&page, "<img alt=\"%s\" src=\"data:image/svg+xml;base64,%s\">\n", html.EscapeString(p.Alt),
-				base64.StdEncoding.EncodeToString(p.SVG))
+			fmt.Fprintf(&page, "<div class=\"scroll\"><img alt=\"%s\" src=\"data:image/svg+xml;base64,%s\"></div>\n",
+				html.EscapeString(p.Alt), base64.StdEncoding.EncodeToString(p.SVG))
+		}
+		for _, w := range s.Words {
+			fmt.Fprintf(&md, "%s\n\n", w)
+			fmt.Fprintf(&page, "<p>%s</p>\n", html.EscapeString(w))
 		}
 		if t.shown() {
 			t.write(&md, &page)
@@ -71,8 +72,31 @@ func (b *Book) Pages(title string, section func(t *Table) Section) error {
 	return b.write("index.html", []byte(page.String()))
 }
 
-// mostRows is how many rows of a table people may want to scroll past: README.md leaves those of a longer one to other
-// files, and index.html unfolds them.
+// opening writes what a reader wants first: the results in a sentence each, the contents and the machine.
+func (b *Book) opening(md, page *strings.Builder, sections []Section) {
+	var lines []string
+	for i, t := range b.Tables {
+		line := fmt.Sprintf("[%s](#%s)", t.Title, anchor(t.Title))
+		text := fmt.Sprintf("<a href=\"#%s\">%s</a>", t.Name, html.EscapeString(t.Title))
+		if h := sections[i].Headline; h != "" {
+			line, text = line+": "+h, text+": "+html.EscapeString(h)
+		}
+		fmt.Fprintf(md, "- %s\n", line)
+		lines = append(lines, text)
+	}
+	fmt.Fprintf(page, "<ul class=\"contents\"><li>%s</ul>\n", strings.Join(lines, "<li>"))
+	machine := b.Machine.lines()
+	fmt.Fprintf(md, "\n%s\n", strings.Join(machine, "  \n"))
+	fmt.Fprintf(page, "<p>%s</p>\n", strings.Join(escaped(machine), "<br>"))
+}
+
+// anchor returns the name that GitHub gives a heading.
+func anchor(title string) string { return strings.ReplaceAll(strings.ToLower(title), " ", "-") }
+
+// foldRows is how many rows of a table are shown before the page folds it.
+const foldRows = 30
+
+// mostRows is how many rows of a table README.md has: it leaves those of a longer one to other files.
 const mostRows = 200
 
 // shown reports whether the page has the table's rows: some column besides the keys is described.
@@ -92,14 +116,20 @@ func (t *Table) write(md, page *strings.Builder) {
 			missing = append(missing, t.ID(r)+": "+r.Text(why))
 		}
 	}
-	head, rows, left := measured.cells()
-	if n := cli.Count(len(rows), "row"); len(rows) > mostRows {
+	head, rows, left, keys := measured.cells()
+	n, table := cli.Count(len(rows), "row"), htmlTable(t.Name, head, rows, left, keys)
+	switch {
+	case len(rows) > mostRows:
 		fmt.Fprintf(md, "Its %s are in [%s.csv](%[2]s.csv), and in index.html.\n", n, t.Name)
-		fmt.Fprintf(page, "<details><summary>%s</summary>%s</details>\n", n, htmlTable(head, rows, left))
-	} else {
+	case len(rows) > foldRows:
+		fmt.Fprintf(md, "<details><summary>%s</summary>\n\n%s\n</details>\n", n, markdown(head, rows, left))
+	default:
 		md.WriteString(markdown(head, rows, left))
-		page.WriteString(htmlTable(head, rows, left))
 	}
+	if len(rows) > foldRows {
+		table = fmt.Sprintf("<details><summary>%s</summary>%s</details>\n", n, table)
+	}
+	page.WriteString(table)
 	var about []string
 	for _, c := range t.Columns {
 		if c.About != "" && c.Role != Key && c.Role != Why {
@@ -120,6 +150,9 @@ func (t *Table) write(md, page *strings.Builder) {
 		strings.Join(escaped(about), "<li>"))
 }
 
+// narrow is the width of a window, in pixels, up to which the page is laid out as for a phone.
+const narrow = 700
+
 const htmlHead = `<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>%s</title><style>
 :root{color-scheme:light dark}
@@ -132,7 +165,13 @@ th,td{padding:3px 10px;text-align:right;border-bottom:1px solid #d0d7de;white-sp
 th{position:sticky;top:0;background:#f6f8fa;white-space:normal;overflow-wrap:normal;vertical-align:bottom}
 .l{text-align:left}pre{background:#f6f8fa;padding:10px;overflow-x:auto}
 tr:hover td{background:#f6f8fa}td.why{white-space:normal;min-width:18em}
-@media (prefers-color-scheme:dark){body{background:#0d1117;color:#e6edf3}th,pre{background:#161b22}
+.contents{padding-left:20px;font-size:16px}a{color:#0969da}
+@media (max-width:%dpx){main{padding:8px 12px 48px}img{width:820px;max-width:none}
+td,th{border:0;padding:0}
+.scroll:has(table){max-height:none}tr:first-child{display:none}
+tr{display:block;padding:6px 0;border-bottom:1px solid #d0d7de}td::before{color:#6e7781}td:empty{display:none}
+td{display:inline-block;margin-right:14px;white-space:normal;text-align:left}}
+@media (prefers-color-scheme:dark){a{color:#4493f8}body{background:#0d1117;color:#e6edf3}th,pre{background:#161b22}
 th,td{border-color:#30363d}tr:hover td{background:#161b22}}
 </style></head><body><main><h1>%s</h1>
 `
@@ -170,8 +209,8 @@ func (c Column) head() string {
 }
 
 // cells returns a table as text, without columns that nothing was measured for or that are not described, and without
-// the reasons for missing rows if there are none.
-func (t *Table) cells() (head []string, rows [][]string, left []bool) {
+// the reasons for missing rows if there are none. Its first columns are the keys.
+func (t *Table) cells() (head []string, rows [][]string, left []bool, keys int) {
 	rows = make([][]string, len(t.Rows))
 	for _, c := range t.Columns {
 		some := slices.ContainsFunc(t.Rows, func(r Row) bool { _, ok := r[c.Name]; return ok })
@@ -179,11 +218,18 @@ func (t *Table) cells() (head []string, rows [][]string, left []bool) {
 			continue
 		}
 		head, left = append(head, c.head()), append(left, c.Type == Text)
+		if c.Role == Key {
+			keys++
+		}
 		for i, r := range t.Rows {
-			rows[i] = append(rows[i], c.cell(r))
+			text := c.cell(r)
+			if c.Role == Time && text == "" && t.Noisy(r) {
+				text = "too noisy"
+			}
+			rows[i] = append(rows[i], text)
 		}
 	}
-	return head, rows, left
+	return head, rows, left, keys
 }
 
 // cell formats a cell for people: shares in percent.
@@ -229,8 +275,20 @@ func markdown(head []string, rows [][]string, left []bool) string {
 	return b.String()
 }
 
-func htmlTable(head []string, rows [][]string, left []bool) string {
+// htmlTable writes a table whose first columns are keys. On a phone each row is a paragraph: the keys, and then the
+// other cells with the names of their columns.
+func htmlTable(name string, head []string, rows [][]string, left []bool, keys int) string {
 	var b strings.Builder
+	fmt.Fprintf(&b, "<style>@media (max-width:%dpx){", narrow)
+	for i, h := range head {
+		if i < keys {
+			fmt.Fprintf(&b, "#%s-rows td:nth-child(%d){font-weight:600}", name, i+1)
+		} else {
+			content := strings.ReplaceAll(strconv.Quote(h+" "), "<", `\3c `) // which could end the style sheet
+			fmt.Fprintf(&b, "#%s-rows td:nth-child(%d)::before{content:%s}", name, i+1, content)
+		}
+	}
+	b.WriteString("}</style>\n")
 	line := func(tag string, cells []string) {
 		b.WriteString("<tr>")
 		for i, c := range cells {
@@ -242,7 +300,7 @@ func htmlTable(head []string, rows [][]string, left []bool) string {
 		}
 		b.WriteString("</tr>\n")
 	}
-	b.WriteString("<div class=\"scroll\"><table>\n")
+	fmt.Fprintf(&b, "<div class=\"scroll\"><table id=\"%s-rows\">\n", name)
 	line("th", head)
 	for _, r := range rows {
 		line("td", r)
@@ -252,7 +310,10 @@ func htmlTable(head []string, rows [][]string, left []bool) string {
 }
 
 // Markdown returns the table as one of Markdown.
-func (t *Table) Markdown() string { return markdown(t.cells()) }
+func (t *Table) Markdown() string {
+	head, rows, left, _ := t.cells()
+	return markdown(head, rows, left)
+}
 
 // CSV returns all cells of a table, in full precision.
 func (t *Table) CSV() []byte {

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"restyle/internal/disk"
+	"restyle/measure"
 )
 
 // Format is the version of the file's form.
@@ -117,6 +118,32 @@ func (t *Table) ID(r Row) string {
 		}
 	}
 	return strings.Join(keys, " ")
+}
+
+// Quiet returns the table without what noise drowns: of a row whose time has more noise than measure.MaxNoise, all
+// cells that follow from the time, and each ratio with more, which the column with "_noise" after its name has.
+func (t *Table) Quiet() *Table {
+	quiet := *t
+	quiet.Rows = make([]Row, len(t.Rows))
+	for i, r := range t.Rows {
+		quiet.Rows[i] = Row{}
+		for _, c := range t.Columns {
+			noisy := c.timed() && t.Noisy(r) || r.Number(c.Name+"_noise") > measure.MaxNoise
+			if v, ok := r[c.Name]; ok && !noisy {
+				quiet.Rows[i][c.Name] = v
+			}
+		}
+	}
+	return &quiet
+}
+
+// Noisy reports whether the time of a row says nothing, because its noise is more than measure.MaxNoise.
+func (t *Table) Noisy(r Row) bool { return r.Number(t.role(Noise)) > measure.MaxNoise }
+
+// timed reports whether a column's cells follow from the time: it is one, a rate, a ratio or a share of a ceiling.
+func (c Column) timed() bool {
+	units := []string{"s", "ms", "×", "GB/s", "TFLOP/s", "tokens/s", "targets/s"}
+	return c.Role == Time || slices.Contains(units, c.Unit) || strings.HasPrefix(c.Name, "of_")
 }
 
 // Find returns the row with the keys of r, or nil.

@@ -20,6 +20,8 @@ var columns = []Column{
 	{Name: "op", Type: Text, Role: Key}, {Name: "rows", Type: Integer, Role: Key},
 	{Name: "ms", Type: Number, Role: Time, Unit: "ms", About: "the median"},
 	{Name: "noise", Type: Number, Role: Noise, Unit: "%", About: "how far it may be off"},
+	{Name: "speedup", Type: Number, Unit: "×", About: "times as fast"}, {Name: "speedup_noise", Type: Number, Unit: "%"},
+	{Name: "memory", Type: Number, Unit: "MiB", About: "memory"},
 	{Name: "raw", Type: Number},
 	{Name: "why", Type: Text, Role: Why, About: "why it is missing"},
 }
@@ -156,9 +158,9 @@ func TestParse(t *testing.T) {
 
 func TestCompare(t *testing.T) {
 	a := &File{Tables: []*Table{table(row("add", 1.43, 0.01), row("mul", 1, 0.02), row("top", 2, 0.03), row("old", 1, 0),
-		row("gone", 1, 0), row("never", math.NaN(), 0), row("alone", 1, math.NaN()))}}
+		row("gone", 1, 0), row("never", math.NaN(), 0), row("alone", 1, math.NaN()), row("loud", 1, 0.4))}}
 	b := &File{Tables: []*Table{table(row("add", 1, 0.01), row("mul", 1.06, 0.01), row("top", 2.2, 0.2), row("new", 1, 0),
-		row("gone", math.NaN(), 0), row("alone", 1.2, 0.1))}}
+		row("gone", math.NaN(), 0), row("alone", 1.2, 0.1), row("loud", 9, 0.1))}}
 	c := Compare(a, b)
 	var out strings.Builder
 	if err := c.Print(&out); err != nil {
@@ -166,7 +168,7 @@ func TestCompare(t *testing.T) {
 	}
 	got := strings.Join(strings.Fields(out.String()), " ")
 	want := "kernels add 2 1.43 times as fast, ±1% mul 2 0.943 times as fast, ±2% top 2 the same within ±20% " +
-		"alone 2 0.833 times as fast, noise unknown " +
+		"alone 2 0.833 times as fast, noise unknown loud 2 too noisy to compare, ±41% " +
 		"only in the first: kernels: old 2 only in the first: kernels: gone 2 only in the second: kernels: new 2"
 	if got != want {
 		t.Errorf("%s\nwant %s", got, want)
@@ -195,23 +197,37 @@ func TestPages(t *testing.T) {
 	}
 	add := row("a|<dd>", 1234.5678, 0.0123)
 	add["raw"] = 1.0 / 3
-	for _, r := range []Row{add, {"op": "int8", "rows": 2.0, "why": "not yet"}} {
+	loud := row("loud", 765, 0.4)
+	loud["speedup"], loud["memory"] = 3.21, 8.0
+	faster := row("fast", 55, 0.3)
+	faster["speedup"], faster["speedup_noise"], faster["memory"] = 4.56, 0.35, 9.0
+	for _, r := range []Row{add, loud, faster, {"op": "int8", "rows": 2.0, "why": "not yet"}} {
 		if err := b.Add(tab, r); err != nil {
 			t.Fatal(err)
 		}
 	}
-	section := Section{Words: []string{"It is <fast>."}, Pictures: []Picture{{"bars", "speed \"up\"", []byte("<svg/>")}}}
-	if err := b.Pages("Title & more", func(*Table) Section { return section }); err != nil {
+	section := Section{Headline: "twice as <fast>", Words: []string{"It is <fast>."},
+		Pictures: []Picture{{"bars", "speed \"up\"", []byte("<svg/>")}}}
+	if err := b.Pages("Title & more", func(q *Table) Section {
+		loud, fast := q.Rows[1], q.Rows[2]
+		if loud["ms"] != nil || loud["speedup"] != nil || loud["memory"] != 8.0 || fast["speedup"] != nil {
+			t.Errorf("a section sees %v", q.Rows)
+		}
+		return section
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string][]string{
-		"README.md": {"# Title & more", "Device: H200 with 8 GiB", "| op | rows | ms, ms | noise, % |",
-			`| a\|<dd> | 2 | 1235 | 1.2 |`, "Not measured: 1 row<", "- int8 2: not yet", "](bars.svg)", "It is <fast>.",
+		"README.md": {"# Title & more", "Device: H200 with 8 GiB", "| op | rows | ms, ms | noise, % | memory, MiB |",
+			`| a\|<dd> | 2 | 1235 | 1.2 |`, "| fast | 2 | 55 | 30 | 9 |", "Not measured: 1 row<", "- int8 2: not yet",
+			"| loud | 2 | too noisy | 40 | 8 |",
+			"more\n\n- [Kernels](#kernels): twice as <fast>\n", "](bars.svg)", "It is <fast>.",
 			"(kernels.csv)"},
 		"index.html": {"<h1>Title &amp; more", "busy &lt;b&gt;", "a|&lt;dd&gt;", "data:image/svg+xml;base64,PHN2Zy8+",
-			"speed &#34;up&#34;", "<pre>bench kernels</pre>", "not yet", "max-width:100%;"},
-		"kernels.csv": {"op,rows,ms,noise,raw,why\n", "a|<dd>,2,1234.5678,0.0123,0.3333333333333333,\n",
-			"int8,2,,,,not yet\n"},
+			"speed &#34;up&#34;", "<pre>bench kernels</pre>", "not yet", "max-width:100%;",
+			"<a href=\"#kernels\">Kernels</a>: twice as &lt;fast&gt;", "nth-child(3)::before{content:\"ms, ms \"}"},
+		"kernels.csv": {"op,rows,ms,noise,speedup,speedup_noise,memory,raw,why\n",
+			"a|<dd>,2,1234.5678,0.0123,,,,0.3333333333333333,\n", "loud,2,765,0.4,3.21,,8,,\n", "int8,2,,,,,,,not yet\n"},
 		"bars.svg": {"<svg/>"},
 	} {
 		text := expect.Read(t, filepath.Join(dir, name))
@@ -220,13 +236,14 @@ func TestPages(t *testing.T) {
 				t.Errorf("%s has no %q:\n%s", name, w, text)
 			}
 		}
-		if strings.Contains(text, "<dd>") && name == "index.html" || strings.Contains(text, "%!") {
+		if strings.Contains(text, "<dd>") && name == "index.html" || strings.Contains(text, "%!") ||
+			strings.Contains(text, "765") && name != "kernels.csv" {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
 }
 
-// TestPagesFold checks that README.md leaves the rows of a long table to the other files.
+// TestPagesFold checks that long tables are folded, and that README.md leaves the longest to the other files.
 func TestPagesFold(t *testing.T) {
 	dir := t.TempDir()
 	b, _, err := Open(dir, Machine{Device: "cpu"})
@@ -237,22 +254,21 @@ func TestPagesFold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for rows, folded := range []bool{mostRows: false, mostRows + 1: true} {
-		if rows < mostRows {
-			continue
-		}
+	for _, rows := range []int{foldRows, foldRows + 1, mostRows, mostRows + 1} {
 		for len(tab.Rows) < rows {
 			tab.Rows = append(tab.Rows, row(fmt.Sprintf("op %d", len(tab.Rows)), 1, 0.1))
 		}
 		if err := b.Pages("Title", func(*Table) Section { return Section{} }); err != nil {
 			t.Fatal(err)
 		}
-		if md := expect.Read(t, filepath.Join(dir, "README.md")); strings.Contains(md, "| op 7 |") == folded {
-			t.Errorf("%d rows: README.md has them: %t", rows, folded)
+		fold := fmt.Sprintf("<summary>%d rows</summary>", rows)
+		md, page := expect.Read(t, filepath.Join(dir, "README.md")), expect.Read(t, filepath.Join(dir, "index.html"))
+		if strings.Contains(md, "| op 7 |") != (rows <= mostRows) ||
+			strings.Contains(md, fold) != (rows > foldRows && rows <= mostRows) {
+			t.Errorf("%d rows: README.md does not have them as it should:\n%s", rows, md)
 		}
-		page := expect.Read(t, filepath.Join(dir, "index.html"))
-		if strings.Contains(page, "<summary>201 rows</summary>") != folded || !strings.Contains(page, "op 7") {
-			t.Errorf("%d rows: index.html folds them: %t", rows, !folded)
+		if strings.Contains(page, fold) != (rows > foldRows) || !strings.Contains(page, "op 7") {
+			t.Errorf("%d rows: index.html does not have them as it should", rows)
 		}
 		if csv := expect.Read(t, filepath.Join(dir, "kernels.csv")); strings.Count(csv, "\nop ") != rows {
 			t.Errorf("%d rows: kernels.csv has %d", rows, strings.Count(csv, "\nop "))
