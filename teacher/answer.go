@@ -33,6 +33,10 @@ func (d *decider) attempt(ctx context.Context, t *task) {
 	} else if t.answer, t.err = d.ask(ctx, t); t.err != nil {
 		return
 	}
+	t.asked = !found
+	if _, free := d.Teacher.(Builtin); !free {
+		d.spend(t.request.Body, t.answer, found)
+	}
 	if t.answer.Finish != refusedFinish {
 		d.mu.Lock()
 		d.answered = true
@@ -41,6 +45,9 @@ func (d *decider) attempt(ctx context.Context, t *task) {
 	d.checkAnswer(t)
 	if t.failed == nil && d.Judge != nil && d.Judge.MinTone > 0 {
 		d.judge(ctx, t)
+	}
+	if t.err == nil {
+		d.judged(t)
 	}
 }
 
@@ -87,11 +94,7 @@ func (d *decider) enter(t *task, a Answer, key string, err error) (Answer, error
 		return a, err
 	}
 	p := &t.prompt
-	d.count(func(s *Summary) {
-		s.Calls++
-		s.In += a.PromptTokens
-		s.Out += a.CompletionTokens
-	})
+	d.count(func(s *Summary) { s.Calls++ })
 	return a, d.Journal.Add(AnswerRecord{Key: key, Row: p.Row.Index, Attempt: p.Attempt, Answer: a})
 }
 
@@ -102,11 +105,17 @@ func (d *decider) checkAnswer(t *task) {
 	}
 	a, p := t.answer, &t.prompt
 	switch {
+	case a.unreadable():
+		fail("A1", a.Text)
+		return
 	case a.Finish == refusedFinish:
 		fail("A1", "the teacher refuses the request: "+a.Text)
 		return
 	case a.Finish == openai.KeyInAnswer:
 		fail("A1", openai.KeyInAnswer)
+		return
+	case spentOnThoughts(a):
+		fail("A1", onlyThoughts)
 		return
 	case a.Finish == "length":
 		fail("A1", "it was cut off at the limit of its length: write a shorter one")

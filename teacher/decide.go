@@ -27,9 +27,13 @@ type decider struct {
 	// mu guards answered, and the counts in sum that tasks write: calls, replays, tokens, the judge's failures.
 	mu       sync.Mutex
 	sum      Summary
-	answered bool // the teacher has answered a request other than by a refusal
+	answered bool            // the teacher has answered a request other than by a refusal
+	useful   bool            // an answer has passed the checks that need only its row
+	useless  []dataset.Check // why the answers since then did not, in the order in which they came
 
-	failures int               // rows given up since the last accepted one
+	stop     context.CancelCauseFunc
+	failures []dataset.Check   // why the answers that were decided since the last accepted one were refused
+	refusal  *Answer           // the last refusal of a request
 	assigner *assigner         // for rows whose source passed its checks
 	window   []*task           // to be decided, in the order of their turns
 	deferred []*task           // those of window that are asked about again: only their turns come later than their rows
@@ -80,6 +84,9 @@ func (d *decider) run(ctx context.Context) error {
 	}
 	if err := d.flush(ctx); err != nil {
 		return err
+	}
+	if d.refusal != nil && !d.hasAnswered() && d.noAnswer == nil && d.fault == nil && d.sum.Pending == 0 {
+		return d.refusesAll()
 	}
 	return errors.Join(d.noAnswer, d.fault)
 }
@@ -231,10 +238,15 @@ func (r *Run) examine(row dataset.Row, assigner *assigner) (t *task, unfit *data
 }
 
 // limit returns how many rows may be in the window: one until the teacher has answered, so that a dead or misconfigured
-// teacher fails once and not a thousand times.
+// teacher fails once and not a thousand times, and a few until an answer is useful.
 func (d *decider) limit() int {
-	if !d.hasAnswered() && d.sum.Pending == 0 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case !d.answered && d.sum.Pending == 0:
 		return 1
+	case !d.useful && d.live():
+		return untested
 	}
 	return lookAhead
 }
@@ -289,9 +301,12 @@ func (d *decider) decide(ctx context.Context, t *task) error {
 	}
 	if refusal := d.ledger.admit(t.said); refusal != "" {
 		t.failed = &dataset.Check{ID: "A10", Value: refusal}
-		if t.prompt.Attempt == d.attempts() {
+		last := t.prompt.Attempt == d.attempts()
+		if last {
 			d.settle(t)
-			return d.unsuitable(t)
+		}
+		if err := d.unsuitable(t); err != nil || last {
+			return err
 		}
 		t.turn += deferral
 		d.deferred = append(d.deferred, t)
@@ -307,28 +322,29 @@ func (d *decider) decide(ctx context.Context, t *task) error {
 	return nil
 }
 
-// unsuitable returns an error, after a row was given up, if the teacher has not made one good row in a long time: it
+// unsuitable returns an error, after an answer was refused, if the teacher has not made one good row in a long time: it
 // would most likely fail all other rows too, and cost as much.
 func (d *decider) unsuitable(t *task) error {
-	d.failures++
-	if d.failures >= maxFruitless {
-		return &Unsuitable{fmt.Sprintf("gave up %d rows in a row, the last because of %s: %s",
-			d.failures, t.failed.ID, t.failed.Value)}
+	givenUp := t.prompt.Attempt == d.attempts() || t.answer.Finish == refusedFinish
+	if t.answer.Finish == refusedFinish {
+		d.refusal = &t.answer
 	}
-	switch refused := t.answer.Finish == refusedFinish; {
-	case refused && !d.hasAnswered() && d.failures >= maxRefusals:
-		return fmt.Errorf("the teacher refuses every request, the last with: %s", t.answer.Text)
-	case d.sum.Accepted > 0 || d.sum.Pending > 0 || d.failures < maxUseless:
-		return nil
+	if d.live() && !t.asked || !d.live() && !givenUp {
+		return nil // what is in the journal is paid for, and the rows after it may have better answers
 	}
-	return &Unsuitable{fmt.Sprintf("none of the first %d answers passed the checks; the last failed %s: %s: "+
-		"choose a model that follows instructions", d.failures, t.failed.ID, t.failed.Value)}
+	d.failures = append(d.failures, *t.failed)
+	most := maxFruitless
+	if d.live() || d.sum.Accepted == 0 && d.sum.Pending == 0 {
+		most = maxUseless
+	}
+	switch {
+	case d.refusal != nil && !d.hasAnswered() && len(d.failures) >= maxRefusals:
+		return d.refusesAll()
+	case len(d.failures) >= most:
+		return d.unsuitableFor(d.failures)
+	}
+	return nil
 }
-
-// Unsuitable is the error of a run that stopped because row after row was given up.
-type Unsuitable struct{ message string }
-
-func (e *Unsuitable) Error() string { return e.message }
 
 // await passes on a request that waits for a batch.
 func (d *decider) await(t *task) error {
@@ -365,7 +381,7 @@ func (d *decider) refused(row, attempt int, c dataset.Check) {
 // journal.
 func (d *decider) accept(ctx context.Context, t *task) {
 	d.sum.Accepted++
-	d.failures = 0
+	d.failures = nil
 	p := &t.prompt
 	prompt := sha256.Sum256(t.request.Body)
 	source, at := d.Source.Origin(p.Row.Index)

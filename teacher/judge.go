@@ -38,10 +38,11 @@ B is true if a colleague could say it at work without being sent to the human re
 Each Q quotes, word for word, a statement of the second answer that is technically wrong; [] if there is none.`
 
 // Opinion returns the judge's opinion of a rewrite. If the journal does not have the judge's answer, Opinion asks for
-// it, records it, and returns it as spent. It returns an error if there is no opinion.
+// it and records it. spent is called with the request and the judge's answer. Opinion returns an error if there is no
+// opinion.
 func (g *Judge) Opinion(
-	ctx context.Context, j *Journal, p *Prompt, text string,
-) (opinion *dataset.Judge, spent Answer, err error) {
+	ctx context.Context, j *Journal, p *Prompt, text string, spent func(request []byte, a Answer, replayed bool),
+) (opinion *dataset.Judge, err error) {
 	r := g.render(openai.Request{
 		Model: g.Model, MaxTokens: g.MaxTokens, Seed: 1, Extra: g.Extra, // temperature 0
 		Messages: g.fold([]openai.Message{
@@ -60,22 +61,26 @@ func (g *Judge) Opinion(
 			a, err = Answer{Finish: refusedFinish, Text: refused.Reason, Status: refused.Status}, nil
 		}
 		if err != nil {
-			return nil, spent, err
+			return nil, err
 		}
-		spent = a
 		if err := j.Add(AnswerRecord{Key: key, Row: p.Row.Index, Answer: a}); err != nil {
-			return nil, spent, err
+			return nil, err
 		}
 	}
+	spent(r.Body, a, found)
 	if a.Finish == refusedFinish {
-		return nil, spent, noOpinion{fmt.Errorf("the judge refuses the request: %s", a.Text)}
+		return nil, noOpinion{fmt.Errorf("the judge refuses the request: %s", a.Text)}
 	}
 	g.answered.Store(true)
+	if spentOnThoughts(a) {
+		return nil, noOpinion{fmt.Errorf("the judge spent all of its %d tokens on thoughts: choose one that thinks less",
+			g.MaxTokens)}
+	}
 	if opinion, err = parseOpinion(a.Text); err != nil {
-		return nil, spent, noOpinion{err}
+		return nil, noOpinion{err}
 	}
 	opinion.Model = g.Model
-	return opinion, spent, nil
+	return opinion, nil
 }
 
 // parseOpinion parses the first JSON object in a judge's answer; models like to put words and fences around it.
@@ -130,10 +135,5 @@ func (d *decider) noOpinion(err error) {
 
 // opinion returns the judge's opinion of a rewrite, and counts the tokens that it cost.
 func (d *decider) opinion(ctx context.Context, p *Prompt, text string) (*dataset.Judge, error) {
-	opinion, spent, err := d.Judge.Opinion(ctx, d.Journal, p, text)
-	d.count(func(s *Summary) {
-		s.In += spent.PromptTokens
-		s.Out += spent.CompletionTokens
-	})
-	return opinion, err
+	return d.Judge.Opinion(ctx, d.Journal, p, text, d.spend)
 }

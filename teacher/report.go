@@ -180,8 +180,8 @@ func (r Report) WriteTo(w io.Writer) (int64, error) {
 
 // WriteSummary writes the yield of a run as text: what was refused, and why.
 func WriteSummary(w io.Writer, s Summary) {
-	fmt.Fprintf(w, "source rows %d, accepted %d, calls %d, answers from the journal %d\n", s.Source, s.Accepted, s.Calls,
-		s.Replayed)
+	fmt.Fprintf(w, "source rows %d, accepted %d, answers %d, of which %d from the journal\n", s.Source, s.Accepted,
+		s.Calls+s.Replayed, s.Replayed)
 	if s.JudgeFailed > 0 {
 		fmt.Fprintf(w, "answers without the judge's opinion %d; the last error: %s\n", s.JudgeFailed, s.JudgeError)
 	}

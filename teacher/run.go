@@ -21,11 +21,6 @@ const (
 	// time, so that the order of decisions stays the same, and large enough that runs rarely wait for the answer.
 	deferral = 256
 
-	maxRefusals = 3  // requests that the teacher may refuse before it answers any
-	maxUseless  = 20 // rows that may be given up before the first is accepted
-
-	maxFruitless = 200 // rows that may be given up in a row
-
 	refusedFinish = "refused" // finish reason of a request that the teacher refuses: asking again would not help
 )
 
@@ -92,8 +87,13 @@ type Summary struct {
 	Replayed int               `json:"replays"`           // requests answered from the journal
 	Pending  int               `json:"pending"`           // rows that wait for a batch
 	Waiting  int               `json:"waiting,omitempty"` // rows without an answer when the run ended early
-	In       int               `json:"prompt_tokens"`
+	In       int               `json:"prompt_tokens"`     // of the calls
 	Out      int               `json:"completion_tokens"`
+
+	ReplayedIn  int `json:"replayed_prompt_tokens,omitempty"` // of the replays, which an earlier part of the run paid for
+	ReplayedOut int `json:"replayed_completion_tokens,omitempty"`
+	Estimated   int `json:"estimated,omitempty"`         // answers without a number of tokens, which is estimated
+	Thoughts    int `json:"spent_on_thoughts,omitempty"` // answers that spent all of their tokens on thoughts
 
 	JudgeFailed int    `json:"judge_failed,omitempty"` // answers without a usable opinion of the judge
 	JudgeError  string `json:"judge_error,omitempty"`  // the last reason
@@ -110,6 +110,7 @@ type task struct {
 	text     string // the rewrite as it would be stored
 	said     said
 	answer   Answer
+	asked    bool // answer is not from the journal
 	request  Request
 	key      string
 	verdicts []dataset.Check
@@ -132,17 +133,20 @@ func (r *Run) Do(ctx context.Context) (Summary, error) {
 	if err := varied(r.Style); err != nil {
 		return Summary{Target: r.Rows}, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, stop := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
 
-	d := &decider{Run: r, wg: &wg, ledger: newLedger(r.Style), assigner: newAssigner(r.Style, r.Seed),
+	d := &decider{Run: r, wg: &wg, stop: stop, ledger: newLedger(r.Style), assigner: newAssigner(r.Style, r.Seed),
 		seen: map[[16]byte]bool{}}
 	d.sum = Summary{
 		Target: r.Rows, Unfit: map[string]int{}, Refused: map[string]int{}, GivenUp: map[string]int{},
 		First: map[string]string{},
 	}
 	err := d.run(ctx)
-	cancel()
+	if unsuitable, ok := context.Cause(ctx).(*Unsuitable); ok && err != nil {
+		err = unsuitable
+	}
+	stop(nil)
 	wg.Wait()
 	if err != nil {
 		d.sum.Waiting = d.waiting()

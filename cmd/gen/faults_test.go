@@ -169,7 +169,8 @@ var faults = []struct {
 	}, cli.Retry, "not complete within"},
 	{"chunks out of order", func(c call) {
 		q, _ := parseQuery(c.body)
-		events := c.events(q.answer())
+		text, finish := q.answer()
+		events := c.events(text+"and so on", finish) // the last part is not only a space
 		n := len(events)
 		events[n-3], events[n-4] = events[n-4], events[n-3] // the finish reason before the last part of the text
 		io.WriteString(c.w, strings.Join(events, ""))
@@ -553,7 +554,7 @@ func TestContentFilter(t *testing.T) {
 
 	f = newFolder(t)
 	o = must(t, cli.Failed, runArgs(f, source, newServer(t, always(filter)).base())...)
-	if !strings.Contains(o.stderr, "none of the first 20 answers passed the checks") {
+	if !strings.Contains(o.stderr, `none of the last 20 answers passed the checks; 20 failed A1: it ended with "content_filter"`) {
 		t.Error(o)
 	}
 }

@@ -434,8 +434,7 @@ func (g *gen) answer(ctx context.Context, r *teacher.Run, j *teacher.Journal) (t
 	bar := g.startProgress(r)
 	sum, err := r.Do(ctx)
 	bar.stop()
-	teacher.WriteSummary(g.stderr, sum)
-	g.sayRetries()
+	g.sayProblems(sum, err)
 	if err == nil {
 		err = j.Err()
 	}
@@ -460,6 +459,25 @@ func (g *gen) finish(t teacher.Teacher, sum teacher.Summary, done output.Committ
 		teacher.Summary
 	}{done.DataPath, done.Rows, done.Data.String(), done.CertsPath, t.Name(), g.voice.Name,
 		seconds(time.Since(g.start)), g.cost(sum), sum})
+}
+
+// sayProblems prints a summary of the run, and what a person should know of its answers.
+func (g *gen) sayProblems(sum teacher.Summary, err error) {
+	teacher.WriteSummary(g.stderr, sum)
+	if unsuitable, ok := errors.AsType[*teacher.Unsuitable](err); sum.Thoughts > 0 && !(ok && unsuitable.Thoughts) {
+		g.say("warning: %s spent all of their tokens on thoughts: %s", cli.Count(sum.Thoughts, "answer"), g.lessThought())
+	}
+	if sum.Estimated > 0 {
+		g.say("note: the server did not count the tokens of %s; gen estimates them at 4 bytes each",
+			cli.Count(sum.Estimated, "answer"))
+	}
+	g.sayRetries()
+}
+
+// lessThought returns which flags help if thoughts take all of an answer's tokens.
+func (g *gen) lessThought() string {
+	return fmt.Sprintf("allow more than --max-tokens %d, or turn thinking off, as many servers do by "+
+		`--extra '{"chat_template_kwargs":{"enable_thinking":false}}'`, g.maxTokens)
 }
 
 // sayRetries prints how often requests were retried, by reason, which servers failed, and whose answers deviate from
@@ -488,12 +506,12 @@ func (g *gen) sayRetries() {
 
 func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
 
-// cost returns what the tokens cost in US dollars, nil if no prices were given.
+// cost returns what the tokens cost in US dollars, those of earlier parts of the run too, nil if no prices were given.
 func (g *gen) cost(sum teacher.Summary) *float64 {
 	if g.priceIn == 0 && g.priceOut == 0 {
 		return nil
 	}
-	c := (float64(sum.In)*g.priceIn + float64(sum.Out)*g.priceOut) / 1e6
+	c := (float64(sum.In+sum.ReplayedIn)*g.priceIn + float64(sum.Out+sum.ReplayedOut)*g.priceOut) / 1e6
 	return &c
 }
 

@@ -58,7 +58,7 @@ func (g *gen) showPreview(ctx context.Context, t teacher.Teacher) error {
 		fmt.Fprintf(g.stdout, "%s, attempt %d, refused by %s: %s\n", g.place(src.Name, at), attempt, c.ID, c.Value)
 	}
 	sum, err := r.Do(ctx)
-	teacher.WriteSummary(g.stderr, sum)
+	g.sayProblems(sum, err)
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"strings"
 	"syscall"
 	"time"
 
@@ -91,28 +92,33 @@ func (g *gen) exit(ctx context.Context, err error) int {
 		return cli.Stopped
 	case errors.As(err, &unavailable) && unavailable.Damage:
 		fmt.Fprintf(g.stderr, "gen: %v%s\nthe server answers so every time: the answers so far are kept, and the same command "+
-			"resumes once the server is mended, or with another --base-url\n", err, remedy(err))
+			"resumes once the server is mended, or with another --base-url\n", err, g.remedy(err))
 		return cli.Failed
 	case errors.As(err, &unavailable), hub.Retryable(err):
-		fmt.Fprintf(g.stderr, "gen: %v%s\nthe answers so far are kept; run the same command again later\n", err, remedy(err))
+		fmt.Fprintf(g.stderr, "gen: %v%s\nthe answers so far are kept; run the same command again later\n", err, g.remedy(err))
 		return cli.Retry
 	}
-	fmt.Fprintf(g.stderr, "gen: %s%s\n", cli.Text(err), remedy(err))
+	fmt.Fprintf(g.stderr, "gen: %s%s\n", cli.Text(err), g.remedy(err))
 	return cli.Failed
 }
 
 // remedy returns which flags may help after an error of the teacher package, "" if none does.
-func remedy(err error) string {
+func (g *gen) remedy(err error) string {
 	var different *teacher.DifferentRun
 	var unsuitable *teacher.Unsuitable
 	var bad *dataset.BadRow
 	switch {
 	case errors.As(err, &different):
 		return ", or start over with --restart"
+	case errors.As(err, &unsuitable) && unsuitable.Thoughts:
+		return ": " + g.lessThought() + ", with --restart"
 	case errors.As(err, &unsuitable):
-		return "; --preview 1 shows what the teacher is asked and what it answers, --restart asks again"
+		return "; --preview 1 shows what the teacher is asked and what it answers; " +
+			"the same command continues with the rows after these, --restart asks again for all"
 	case noSystem.MatchString(err.Error()):
 		return "; if the model takes no system prompt, put it into the user's message with --fold-system"
+	case refusedField.MatchString(err.Error()):
+		return g.withoutFields(err.Error())
 	case errors.As(err, &bad):
 		return ": correct it, or leave out all rows that cannot be read with --skip-bad"
 	case errors.Is(err, disk.ErrLocked):
@@ -127,6 +133,40 @@ func remedy(err error) string {
 var noSystem = regexp.MustCompile(`(?i)system (?:role|message|prompt|instruction)s?\b[^.]{0,30} not (?:be )?` +
 	`(?:supported|allowed|enabled)|developer instruction is not enabled|not support '?(?:the )?system\b|` +
 	`only user\b[^.]{0,40} roles are supported|: conversation roles must alternate`)
+
+// refusedField matches the refusal of a request for what is in it.
+var refusedField = regexp.MustCompile(`(?s)(?:refused the request \(|: status )(?:400|422)\b.*`)
+
+// withoutFields returns how to leave out the fields of the request that a refusal names, "" if it names none.
+func (g *gen) withoutFields(refusal string) string {
+	refusal = refusedField.FindString(refusal)
+	if tooLong.MatchString(refusal) {
+		return ""
+	}
+	var fields []string
+	for _, field := range []string{"max_tokens", "temperature", "seed", "stop", "stream_options"} {
+		if regexp.MustCompile(`\b`+field+`\b`).MatchString(refusal) && (field != "stop" || quotedStop.MatchString(refusal)) {
+			fields = append(fields, `"`+field+`":null`)
+		}
+	}
+	if len(fields) == 0 {
+		return ""
+	}
+	if strings.Contains(refusal, "max_completion_tokens") {
+		fields = append(fields, fmt.Sprintf(`"max_completion_tokens":%d`, g.maxTokens))
+	}
+	all := strings.Join(fields, ",")
+	if g.extra != "" {
+		return fmt.Sprintf("; to leave out what the server refuses, add %s to --extra", all)
+	}
+	return fmt.Sprintf("; to leave out what the server refuses: --extra '{%s}'", all)
+}
+
+// tooLong matches refusals of what is too long, which name max_tokens as well.
+var tooLong = regexp.MustCompile(`(?i)context (?:length|window|size)|too large|reduce the length`)
+
+// quotedStop matches stop as the name of a field rather than as a word.
+var quotedStop = regexp.MustCompile("[\"'`.]stop[\"'`:]|\\bstop:")
 
 // errIncomplete ends a run whose missing answers have to come from a batch, which the run has already printed.
 var errIncomplete = errors.New("incomplete")

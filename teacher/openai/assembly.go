@@ -332,7 +332,7 @@ func (a *assembly) reason(raw json.RawMessage) (string, *failure) {
 			message: fmt.Sprintf("the endpoint ended the answer with the finish reason %q", excerpt([]byte(sent)))}
 	}
 	if reason != sent && sent != "" {
-		a.deviates(fmt.Sprintf("finish reason %q for %q", excerpt([]byte(sent)), cmp.Or(reason, "null")))
+		a.deviates(fmt.Sprintf("finish reason %q for %s", excerpt([]byte(sent)), cmp.Or(reason, "none")))
 	}
 	return reason, nil
 }

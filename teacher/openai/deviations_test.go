@@ -74,7 +74,7 @@ var deviations = []struct {
 		"continues after its finish reason", "", ""},
 	{"a line break after the reason", events(saying("Sure", ""), finishStop, saying("\n", "")), "Sure", "stop", ""},
 	{"reasons for none", events(saying("S", `,"finish_reason":"null"`), saying("u", `,"finish_reason":""`),
-		saying("re", `,"finish_reason":"None"`), finishStop), "Sure", "stop", `finish reason "null" for "null"`},
+		saying("re", `,"finish_reason":"None"`), finishStop), "Sure", "stop", `finish reason "null" for none`},
 	{"no reason but for none", events(saying("Su", `,"finish_reason":"null"`)), "without a finish reason", "", ""},
 	{"reason error", events(saying("Su", ""), chunk(`"finish_reason":"ABORTED"`)), `finish reason "ABORTED"`, "", ""},
 	{"usage as floats", events(saying("Sure", ""), finishStop, `{"choices":[],"usage":{"prompt_tokens":7.0,`+

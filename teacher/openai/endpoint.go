@@ -30,6 +30,7 @@ type endpoint struct {
 	probeAt  time.Time
 	probing  bool
 	reason   string // the last failure
+	damage   bool   // all failures since the last answer were answers that may be incomplete
 
 	deviations string // of the first answer that deviates from OpenAI's format
 

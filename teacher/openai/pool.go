@@ -179,6 +179,7 @@ func (p *Pool) judge(ctx context.Context, t *turn, s slot, a Answer, f *failure)
 	}
 	t.last, t.lastURL = f, e.url
 	t.damage = f.damage && (t.damage || t.sent == 1)
+	e.damage = f.damage && (e.damage || e.failures == 0)
 	if f.reason == notAnAnswer && !e.answered {
 		f.kind = fatal // the wrong address, not a server with a problem
 	}
@@ -207,8 +208,9 @@ func (p *Pool) judge(ctx context.Context, t *turn, s slot, a Answer, f *failure)
 			e.failed(now, s.probe, f.message, p.random.Float64())
 		}
 		// A probe tests whether the endpoint is back. Its request must not lose a
-		// retry by that: DeadTimeout bounds it.
-		if s.probe {
+		// retry by that: DeadTimeout bounds it. An answer that may be incomplete shows
+		// that the endpoint is back, and what it is like.
+		if s.probe && !f.damage {
 			break
 		}
 		if t.attempts++; t.attempts > p.o.Retries {

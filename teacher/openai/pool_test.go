@@ -112,7 +112,7 @@ func TestReportedAsSent(t *testing.T) {
 			a, err := p.Complete(context.Background(), testBody(t))
 			want, deviates := reason, ""
 			if reason == "eos_token" {
-				want, deviates = "stop", `finish reason "eos_token" for "stop"`
+				want, deviates = "stop", `finish reason "eos_token" for stop`
 			}
 			if got := p.Stats().Endpoints[0].Deviations; got != deviates {
 				t.Errorf("%s: deviates by %q", reason, got)

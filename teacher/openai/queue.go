@@ -176,7 +176,8 @@ func (p *Pool) whyDead(t *turn, usable bool) error {
 		}
 	}
 	if t.last == nil { // never sent: other turns found the endpoints dead
-		return &Unavailable{Endpoint: e.url, Reason: "unreachable", AllDead: true, Message: e.reason}
+		return &Unavailable{Endpoint: e.url, Reason: "unreachable", AllDead: true, Damage: e.damage,
+			Message: e.reason}
 	}
 	err := p.unavailable(t)
 	err.AllDead = true

@@ -1,0 +1,117 @@
+package teacher
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"restyle/dataset"
+)
+
+const (
+	maxRefusals = 3  // requests that the teacher may refuse before it answers any
+	maxUseless  = 20 // answers in a row that may be of no use
+	untested    = 8  // rows that may be in progress before an answer is of use
+
+	// Rows that may be given up in a row if no answer is paid for while the run decides: those of a batch, and the
+	// built-in rewriter's.
+	maxFruitless = 200
+)
+
+// Unsuitable is the error of a run that stopped because answer after answer was of no use.
+type Unsuitable struct {
+	message  string
+	Thoughts bool // most of the answers spent all of their tokens on thoughts
+}
+
+func (e *Unsuitable) Error() string { return e.message }
+
+// unsuitableFor returns the error for answers that were refused in a row.
+func (d *decider) unsuitableFor(failures []dataset.Check) error {
+	counts := map[string]int{}
+	var most dataset.Check
+	for _, f := range failures {
+		if counts[f.ID]++; counts[f.ID] >= counts[most.ID] {
+			most = f
+		}
+	}
+	return &Unsuitable{fmt.Sprintf("none of the last %d answers passed the checks; %d failed %s: %s", len(failures),
+		counts[most.ID], most.ID, most.Value), most.Value == onlyThoughts}
+}
+
+// unreadable reports whether a refusal is that of the reader, not of the server.
+func (a Answer) unreadable() bool { return a.Finish == refusedFinish && a.Status == http.StatusOK }
+
+// refusesAll returns the error of a run without any answer that can be read.
+func (d *decider) refusesAll() error {
+	if d.refusal.unreadable() {
+		return fmt.Errorf("no answer of the teacher can be read, the last: %s", d.refusal.Text)
+	}
+	return fmt.Errorf("the teacher refuses every request, the last with: %s", d.refusal.Text)
+}
+
+// live reports whether the run pays for answers while it decides.
+func (d *decider) live() bool {
+	switch t := d.Teacher.(type) {
+	case Builtin:
+		return false
+	case *Remote:
+		return t.Pool != nil
+	}
+	return true
+}
+
+// onlyThoughts is why an answer that ended within its thoughts is refused.
+const onlyThoughts = "it spent all of its tokens on thoughts: think less, and answer"
+
+// spentOnThoughts reports whether an answer was truncated before it had any text but thoughts.
+func spentOnThoughts(a Answer) bool {
+	return a.Finish == "length" && (strings.TrimSpace(a.Text) == "" || thinking(a.Text))
+}
+
+// judged records whether an answer that was asked for in this run is of use. It stops the run after too many that are
+// not, in the order in which they come, so that the requests in flight do not add to them.
+func (d *decider) judged(t *task) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if t.failed == nil {
+		d.useful = true
+	} else if t.failed.Value == onlyThoughts {
+		d.sum.Thoughts++
+	}
+	switch {
+	case !t.asked || !d.live():
+	case t.failed == nil:
+		d.useless = nil
+	default:
+		d.useless = append(d.useless, *t.failed)
+		if d.answered && len(d.useless) >= maxUseless {
+			d.stop(d.unsuitableFor(d.useless))
+		}
+	}
+}
+
+// spend counts the tokens of an answer to a request, and estimates them if the server did not report them. An answer
+// from the journal was paid for by an earlier part of the run.
+func (d *decider) spend(request []byte, a Answer, replayed bool) {
+	if a.Finish == refusedFinish {
+		return
+	}
+	in, out := a.PromptTokens, a.CompletionTokens
+	estimated := in+out == 0
+	if estimated {
+		in, out = len(request)/bytesPerToken, (len(a.Text)+a.Thoughts)/bytesPerToken
+	}
+	d.count(func(s *Summary) {
+		if estimated {
+			s.Estimated++
+		}
+		if replayed {
+			s.ReplayedIn, s.ReplayedOut = s.ReplayedIn+in, s.ReplayedOut+out
+		} else {
+			s.In, s.Out = s.In+in, s.Out+out
+		}
+	})
+}
+
+const bytesPerToken = 4 // a token of English text or code has about as many
