@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -14,26 +15,26 @@ const inlineInput = 120
 // instruction. A shorter one ("5") may occur there by chance and mean something else.
 const containedInput = 12
 
-// noInput lists what datasets write in the input column if there is no input, in lower case and without the marks
-// < > ( ) * . around it.
-var noInput = map[string]bool{
-	"": true, "n/a": true, "na": true, "n.a": true, "none": true, "null": true,
-	"not applicable": true, "not required": true, "not needed": true,
-	"noinput": true, "no input": true, "no inputs": true, "no input required": true, "no input needed": true,
-	"no input necessary": true, "no input provided": true, "no additional input": true, "no specific input": true,
-}
+// noInput is what Alpaca's datasets write in the input column if there is no input, in any case of letters. Every other
+// word is text: "Na" is a chemical element, "None" and "null" are values.
+const noInput = "<noinput>"
+
+// abbreviations are words whose full stop does not end a sentence, besides those with one inside, such as "U.S.".
+var abbreviations = []string{"etc", "vs", "cf", "al", "approx", "co", "inc", "ltd", "corp", "dept", "mr", "mrs", "dr",
+	"prof", "jr", "sr", "st"}
 
 // Question joins an instruction and its input into what a person would have typed. gen, train and chat all use it, so
 // that a model is asked in the form it was trained on.
 //
 //   - It drops the space around both, except the indent of the input's first line. Line ends become "\n".
-//   - If the input says that there is none ("", "N/A", "None", "<noinput>", "Not applicable", …), the result is the
-//     instruction.
+//   - If there is no input ("" or "<noinput>"), the result is the instruction.
 //   - It does not repeat an input that the instruction ends with, or one of at least 12 characters that the instruction
 //     contains as whole words.
-//   - A one-line input of up to 120 characters follows on the same line. A final full stop becomes a colon ("Sort the
-//     list." and "[3, 1]" give "Sort the list: [3, 1]"). A colon, comma, semicolon, equals sign, ellipsis, question or
-//     exclamation mark stays. After any other character comes a colon.
+//   - A one-line input of up to 120 characters follows a one-line instruction on the same line, if both are ASCII. A
+//     final full stop becomes a colon ("Sort the list." and "[3, 1]" give "Sort the list: [3, 1]"). A colon, comma,
+//     semicolon, equals sign, ellipsis, question or exclamation mark stays. After any other character comes a colon.
+//   - If one of them is not ASCII, its language may have other rules, so that a line break follows the instruction
+//     instead. The same holds for an instruction that ends with an abbreviation, such as "the U.S.".
 //   - Any other input follows after an empty line, unchanged.
 //
 // The result always contains the input's text. Without an instruction the result is the input. With an instruction,
@@ -51,8 +52,11 @@ func Question(instruction, input string) string {
 		return instruction + "\n\n" + input
 	}
 	input = strings.TrimSpace(input)
-	switch last, _ := utf8.DecodeLastRuneInString(instruction); {
-	case strings.HasSuffix(instruction, "..") || strings.ContainsRune("?!:,;=…", last):
+	if !isASCII(instruction) || !isASCII(input) || abbreviated(instruction) {
+		return instruction + "\n" + input
+	}
+	switch last := instruction[len(instruction)-1]; {
+	case strings.HasSuffix(instruction, "..") || strings.IndexByte("?!:,;=", last) >= 0:
 		return instruction + " " + input
 	case last == '.':
 		return instruction[:len(instruction)-1] + ": " + input
@@ -78,11 +82,28 @@ func trimInput(s string) string {
 	}
 }
 
-// NoInput reports whether an input says that there is none, such as "", "N/A" or "<noinput>".
+// isASCII reports whether a text has only ASCII characters.
+func isASCII(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
+}
+
+// abbreviated reports whether a text ends with the full stop of an abbreviation: a word of several short parts, each
+// with a full stop, or a known one.
+func abbreviated(s string) bool {
+	s, stop := strings.CutSuffix(s, ".")
+	word := strings.ToLower(s[strings.LastIndexFunc(s, func(r rune) bool { return r != '.' && !unicode.IsLetter(r) })+1:])
+	if !stop || word == "" {
+		return false
+	}
+	parts := strings.Split(word, ".")
+	long := slices.ContainsFunc(parts, func(part string) bool { return part == "" || len(part) > 2 })
+	return len(parts) > 1 && !long || slices.Contains(abbreviations, word)
+}
+
+// NoInput reports whether an input says that there is none: "" or "<noinput>".
 func NoInput(input string) bool {
-	s := strings.ToLower(strings.Trim(strings.TrimSpace(input), "<>()*. "))
-	// "()" and "." are inputs, although s is empty for them.
-	return noInput[s] && (s != "" || strings.TrimSpace(input) == "")
+	input = strings.TrimSpace(input)
+	return input == "" || strings.EqualFold(input, noInput)
 }
 
 // holds reports whether the instruction already contains the input.

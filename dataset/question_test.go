@@ -14,13 +14,16 @@ func TestQuestion(t *testing.T) {
 		// There is no input.
 		{"Sort a list.", "", "Sort a list."},
 		{"  Sort a list.\n", " \n\t ", "Sort a list."},
-		{"Sort a list.", "N/A", "Sort a list."},
-		{"Sort a list.", "n/a.", "Sort a list."},
-		{"Sort a list.", "None", "Sort a list."},
 		{"Sort a list.", "<noinput>", "Sort a list."},
-		{"Sort a list.", "Not applicable", "Sort a list."},
-		{"Sort a list.", "(No input)", "Sort a list."},
-		{"Sort a list.", "not Applicable.", "Sort a list."},
+		{"Sort a list.", " <NoInput>\n", "Sort a list."},
+		// A word for nothing is text.
+		{"Which chemical element has this symbol?", "Na", "Which chemical element has this symbol? Na"},
+		{"Is this a region?", "NA", "Is this a region? NA"},
+		{"Is this a region?", "N/A", "Is this a region? N/A"},
+		{"Is this valid JSON?", "null", "Is this valid JSON? null"},
+		{"What is its type?", "None", "What is its type? None"},
+		{"Translate.", "no input", "Translate: no input"},
+		{"Explain the tag.", "noinput", "Explain the tag: noinput"},
 		// The values only look empty.
 		{"Reverse it.", "[]", "Reverse it: []"},
 		{"Reverse it.", "()", "Reverse it: ()"},
@@ -37,9 +40,23 @@ func TestQuestion(t *testing.T) {
 		{"What is the largest?", "[3, 1]", "What is the largest? [3, 1]"},
 		{"Sort it!", "[3, 1]", "Sort it! [3, 1]"},
 		{"Continue the row ...", "1, 2", "Continue the row ... 1, 2"},
-		{"Continue the row…", "1, 2", "Continue the row… 1, 2"},
 		{"Print `x`", "x = 1", "Print `x`: x = 1"},
-		{"Sortiere é", "1", "Sortiere é: 1"},
+		{"Answer yes or no.", "Is it on?", "Answer yes or no: Is it on?"},
+		{"Run main.py.", "x", "Run main.py: x"},
+		{"Explain version 1.2.", "x", "Explain version 1.2: x"},
+		// The rules of its language may be others, or the full stop is not the end of a sentence.
+		{"把下面的句子翻译成英文：", "你好", "把下面的句子翻译成英文：\n你好"},
+		{"把下面的句子翻译成英文。", "你好", "把下面的句子翻译成英文。\n你好"},
+		{"这是什么颜色？", "天空", "这是什么颜色？\n天空"},
+		{"ما هذا؟", "تفاحة", "ما هذا؟\nتفاحة"},
+		{"इस वाक्य का अनुवाद करें।", "नमस्ते", "इस वाक्य का अनुवाद करें।\nनमस्ते"},
+		{"Sortiere nach Größe.", "3, 1", "Sortiere nach Größe.\n3, 1"},
+		{"Translate to English.", "déjà vu", "Translate to English.\ndéjà vu"},
+		{"Continue the row…", "1, 2", "Continue the row…\n1, 2"},
+		{"List e.g. the U.S.", "states", "List e.g. the U.S.\nstates"},
+		{"Name fruits, vegetables, etc.", "red", "Name fruits, vegetables, etc.\nred"},
+		{"Who founded Acme Inc.", "1990", "Who founded Acme Inc.\n1990"},
+		{"Is it before 9 a.m.", "no", "Is it before 9 a.m.\nno"},
 		// The input gets a paragraph of its own.
 		{"What does it do?", "def f():\n    pass", "What does it do?\n\ndef f():\n    pass"},
 		{"What does it do?", "\n\n    x = 1\n    y = 2\n\n", "What does it do?\n\n    x = 1\n    y = 2"},
@@ -58,7 +75,8 @@ func TestQuestion(t *testing.T) {
 		// The instruction is empty.
 		{"", "def f(): pass", "def f(): pass"},
 		{"", "", ""},
-		{"", "None", ""},
+		{"", "None", "None"},
+		{"", "<noinput>", ""},
 	} {
 		if got := Question(c.instruction, c.input); got != c.want {
 			t.Errorf("Question(%q, %q)\n got %q\nwant %q", c.instruction, c.input, got, c.want)
@@ -89,7 +107,8 @@ func FuzzQuestion(f *testing.F) {
 	f.Add("x.", "...")
 	f.Add("é", "é")
 	f.Add("", " \n x \n y")
-	f.Add("Do.\n", "None")
+	f.Add("Do.\n", "<noinput>")
+	f.Add("the U.S.", "states")
 	f.Add("0", "\n0")
 	f.Fuzz(checkQuestion)
 }
