@@ -25,13 +25,20 @@ var classes = sync.OnceValue(func() *classTable {
 		class  uint8
 		ranges []rune
 	}{
-		{letter, letterRanges[:]}, {number, numberRanges[:]}, {space, spaceRanges[:]}, {word, wordRanges[:]},
-		{numeric, numericRanges[:]},
+		{space, spaceRanges[:]}, {word, wordRanges[:]}, {numeric, numericRanges[:]},
 	} {
 		for i := 0; i < len(set.ranges); i += 2 {
 			t.mark(set.class, set.ranges[i], set.ranges[i+1])
 		}
 	}
+	eachCategory(func(first, last rune, category int) {
+		switch of := uint16(1) << category; {
+		case of&categoryNames["L"] != 0:
+			t.mark(letter, first, last)
+		case of&categoryNames["N"] != 0:
+			t.mark(number, first, last)
+		}
+	})
 	markUnsure(t)
 	return t
 })

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"fmt"
 	"slices"
+	"sync"
 )
 
 // component is a normalizer, pre-tokenizer, post-processor or decoder, with the fields of all known types.
@@ -119,22 +120,21 @@ func (c *component) replaced() (string, error) {
 }
 
 // readPreTokenizer reads the components that change the text, which must come first, and those that split it. It
-// reports whether the vocabulary is byte-level.
+// reports whether the vocabulary is byte-level. Components after ByteLevel split its characters, one for each byte.
 func (t *Tokenizer) readPreTokenizer(list []component) (byteLevel bool, err error) {
+	sets := sync.OnceValue(newCharSets)
 	for i, c := range list {
-		if byteLevel {
-			return false, fmt.Errorf("pre_tokenizer %q after ByteLevel is not supported", c.Type)
-		}
 		switch c.Type {
-		case "Split":
-			split, err := c.split()
+		case "Split", "Digits", "Punctuation":
+			split, err := c.split(sets, byteLevel)
 			if err != nil {
 				return false, err
 			}
 			t.splits = append(t.splits, split)
-		case "Digits":
-			t.splits = append(t.splits, digits(c.IndividualDigits))
 		case "ByteLevel":
+			if byteLevel {
+				return false, fmt.Errorf("pre_tokenizer: ByteLevel after ByteLevel is not supported")
+			}
 			if byteLevel = true; c.AddPrefixSpace != nil && *c.AddPrefixSpace {
 				if i > 0 {
 					return false, fmt.Errorf("pre_tokenizer: add_prefix_space after another pre-tokenizer is not supported")
@@ -157,27 +157,60 @@ func (t *Tokenizer) readPreTokenizer(list []component) (byteLevel bool, err erro
 				t.splits = append(t.splits, beforeEvery(c.Replacement))
 			}
 		default:
-			return false, fmt.Errorf("pre_tokenizer %q is not supported: Split, Digits, ByteLevel, Metaspace and Sequence are",
-				c.Type)
+			return false, fmt.Errorf("pre_tokenizer %q is not supported: Split, Digits, Punctuation, ByteLevel, Metaspace and "+
+				"Sequence are", c.Type)
 		}
 	}
 	return byteLevel, nil
 }
 
-// split returns the splitter of a Split. Every known pattern matches all of any text, so removing what is between the
-// matches is the same as isolating the matches.
-func (c *component) split() (splitter, error) {
+// split returns the splitter of a Split, Digits or Punctuation, for text before or after ByteLevel.
+func (c *component) split(sets func() *charSets, afterByteLevel bool) (splitter, error) {
 	switch {
+	case c.Type == "Digits" && !afterByteLevel:
+		return digits(c.IndividualDigits), nil
+	case c.Type == "Digits":
+		return runsOf(sets(), numericRanges[:], !c.IndividualDigits, true)
+	case c.Type == "Punctuation" && (c.Behavior == "Isolated" || c.Behavior == "" || c.Behavior == "Contiguous"):
+		return runsOf(sets(), punctuationRanges[:], c.Behavior == "Contiguous", afterByteLevel)
+	case c.Type == "Punctuation":
+		return nil, fmt.Errorf("pre_tokenizer: a Punctuation with behavior %q is not supported: Isolated and Contiguous are",
+			c.Behavior)
 	case c.Pattern.Regex == nil:
 		return nil, fmt.Errorf("pre_tokenizer: a Split without a Regex is not supported")
-	case patterns[*c.Pattern.Regex] == nil:
-		return nil, fmt.Errorf("pre_tokenizer: the split pattern %q is not supported: those of GPT-2, Llama 3 and Qwen2 are",
-			*c.Pattern.Regex)
-	case c.Behavior == "Isolated" && !c.Invert, c.Behavior == "Removed" && c.Invert:
-		return patterns[*c.Pattern.Regex], nil
+	}
+	pattern := *c.Pattern.Regex
+	isolated, inverted := c.Behavior == "Isolated" && !c.Invert, c.Behavior == "Removed" && c.Invert
+	split, known := patterns[pattern]
+	all := pattern != trailingPattern // then removing what is between the matches changes nothing
+	if !known || afterByteLevel {
+		x, err := parseRegex(pattern, sets())
+		if err != nil {
+			return nil, fmt.Errorf("pre_tokenizer: the split pattern %q is not supported: %w", pattern, err)
+		}
+		if all = x.matchesAll(); afterByteLevel {
+			x.sets = x.sets.ofBytes()
+		}
+		split = x.split
+	}
+	if isolated || inverted && all {
+		return split, nil
 	}
 	return nil, fmt.Errorf("pre_tokenizer: a Split with behavior %q and invert %v is not supported: Isolated and false "+
 		"are", c.Behavior, c.Invert)
+}
+
+// runsOf returns a splitter that splits off characters of a class, each by itself or runs of them.
+func runsOf(sets *charSets, ranges []rune, runs, afterByteLevel bool) (splitter, error) {
+	bit, err := sets.add(fmt.Sprint(ranges), class{ranges: ranges})
+	if afterByteLevel {
+		sets = sets.ofBytes()
+	}
+	a := atom{set: bit, min: 1, max: 1}
+	if runs {
+		a.max = unbounded
+	}
+	return (&regex{sets, [][]atom{{a}}}).split, err
 }
 
 // scheme returns the prepend_scheme of a Metaspace. Older files have add_prefix_space instead.

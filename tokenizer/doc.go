@@ -3,8 +3,8 @@
 //
 // It supports byte-pair encoding (BPE) of two kinds:
 //
-//   - byte-level: GPT-2, Llama 3, Qwen2 and Qwen3, SmolLM2. The file's pattern splits the text, and merging starts from
-//     bytes.
+//   - byte-level: GPT-2, Llama 3, Qwen2 and Qwen3, SmolLM2, Mistral Nemo, Falcon 3, DeepSeek. The file's pattern splits
+//     the text, and merging starts from bytes.
 //   - with byte fallback: Llama 2, Mistral, TinyLlama. Spaces become "▁", merging starts from characters, and a
 //     character that is not in the vocabulary becomes the tokens of its bytes, <0x00> to <0xFF>.
 //
@@ -14,8 +14,10 @@
 //	(added.go)      (rewrite.go,  (added.go)                 (rewrite.go,     (word.go) (merge.go) (BOS, EOS)
 //	                 nfc.go)                                  split.go)
 //
-// The published split patterns are recognized by their exact text and implemented by hand (split.go); there is no
-// regular expression engine. A pattern, component or model type that is not supported is an error that names it.
+// The most common split patterns are recognized by their exact text and implemented by hand (split.go). Others, such as
+// those of Mistral's tekken, GPT-4o, Falcon and DeepSeek, are read as the regular expressions that they are, in the part
+// of the syntax that published ones use and that takes linear time (regex.go). A pattern, component or model type that is
+// not supported is an error that names it.
 //
 // # Offsets
 //

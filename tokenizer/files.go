@@ -26,9 +26,9 @@ const (
 //
 // A token that tokenizer.json lacks gets the next free id, whatever id the other files name: these only decide the
 // order. If tokenizer_config.json has added_tokens_decoder, added_tokens.json and special_tokens_map.json are not read.
-// Version 4 of transformers does the same, except that it refuses a list in extra_special_tokens. So does version 5, but
-// for the classes that it builds from the vocabulary, such as Qwen2Tokenizer: for these it ignores the added tokens of
-// tokenizer.json if there is an added_tokens_decoder, which has all of them in published models.
+// Version 4 of transformers does the same, except that it refuses a list in extra_special_tokens. So does version 5,
+// except for the classes that it builds from the vocabulary, such as Qwen2Tokenizer: for these it ignores the added
+// tokens of tokenizer.json if there is an added_tokens_decoder, which has all of them in published models.
 func Read(read func(file string) ([]byte, error)) (*Tokenizer, error) {
 	data, err := read(mainFile)
 	if err != nil {

@@ -54,3 +54,65 @@ func TestFiles(t *testing.T) {
 		}
 	})
 }
+
+//nolint:lll // JSON in one piece
+func TestFilesRefuses(t *testing.T) {
+	main := testFile(t, "bytelevel.json")
+	for _, c := range []struct{ file, data, want string }{
+		{"tokenizer_config.json", `[]`, "tokenizer_config.json: it is not a JSON object"},
+		{"tokenizer_config.json", `{"added_tokens_decoder":{"x":{"content":"a"}}}`, `tokenizer_config.json: added_tokens_decoder: "x"`},
+		{"tokenizer_config.json", `{"added_tokens_decoder":{"7":"a"}}`, "want an id with its token"},
+		{"tokenizer_config.json", `{"added_tokens_decoder":[]}`, "added_tokens_decoder: it is not a JSON object"},
+		{"added_tokens.json", `{"<x>":"7"}`, `added_tokens.json: the id of "<x>"`},
+		{"special_tokens_map.json", `{`, "special_tokens_map.json: it is not"},
+		{"tokenizer.json", "{}", "tokenizer.json: there is no model"},
+	} {
+		files := map[string]json.RawMessage{c.file: json.RawMessage(c.data)}
+		if c.file == "tokenizer.json" {
+			main = []byte(c.data)
+		}
+		if _, err := Read(modelFiles(main, files)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %s: %v, want %q", c.file, c.data, err, c.want)
+		}
+	}
+	// What is not read cannot be wrong.
+	files := map[string]json.RawMessage{"tokenizer_config.json": json.RawMessage(`{"added_tokens_decoder":{}}`),
+		"added_tokens.json": json.RawMessage("{")}
+	if _, err := Read(modelFiles(testFile(t, "bytelevel.json"), files)); err != nil {
+		t.Error(err)
+	}
+}
+
+// FuzzFiles checks that other files never take a token from tokenizer.json or give two tokens one id.
+//
+//nolint:lll // JSON in one piece
+func FuzzFiles(f *testing.F) {
+	main := testFile(f, "bytelevel.json")
+	before := mustParse(f, main)
+	eachSeed := func(config, added, special string) { f.Add([]byte(config), []byte(added), []byte(special)) }
+	eachSeed(`{"added_tokens_decoder":{"600":{"content":"<x>","rstrip":true}},"pad_token":"[PAD]"}`, "", "")
+	eachSeed(`{"extra_special_tokens":{"a":"<a>"},"b_token":{"content":"b"}}`, `{"<x>":600}`, `{"additional_special_tokens":["<y>",{"content":"z"}]}`)
+	f.Fuzz(func(t *testing.T, config, added, special []byte) {
+		files := map[string]json.RawMessage{"tokenizer_config.json": config, "added_tokens.json": added, "special_tokens_map.json": special}
+		for name, data := range files {
+			if len(data) == 0 {
+				delete(files, name)
+			}
+		}
+		tok, err := Read(modelFiles(main, files))
+		if err != nil {
+			return
+		}
+		seen := map[string]bool{}
+		for id := range tok.MaxID() + 1 {
+			text := tok.Token(id)
+			if old := before.Token(id); old != "" && old != text {
+				t.Errorf("token %d was %q and is %q", id, old, text)
+			}
+			if got, ok := tok.TokenID(text); text != "" && (!ok || got != id || seen[text]) {
+				t.Errorf("token %d is %q, whose id is %d", id, text, got)
+			}
+			seen[text] = true
+		}
+	})
+}

@@ -8,7 +8,7 @@ The engines differ in age: oniguruma's classes are Unicode 16, Rust's char::is_n
 crate is older than Unicode 13. unicodedata only proposes decompositions and combining classes; what the engine does not
 do is left out, and the finished NFC table is tried against the engine on every code point and on random texts.
 """
-import os, random, unicodedata
+import base64, os, random, unicodedata
 import tokenizers
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
@@ -44,6 +44,32 @@ def ranges(cps):
         else:
             out.append([cp, cp])
     return out
+
+
+def categories():
+    """Runs of code points of the same category, each a varint of 16 times its length plus the category's number: 0 for
+    others and surrogates, and the place in this list from 1 on."""
+    of = [0] * 0x110000
+    for n, name in enumerate(("Lu", "Ll", "Lt", "Lm", "Lo", "M", "N", "P", "S"), 1):
+        for cp in engine(r"\p{%s}" % name):
+            assert of[cp] == 0, hex(cp)
+            of[cp] = n
+    out, start = bytearray(), 0
+    for cp in range(1, 0x110001):
+        if cp == 0x110000 or of[cp] != of[start]:
+            number = (cp - start) << 4 | of[start]
+            while number > 127:
+                out.append(number & 127 | 128)
+                number >>= 7
+            out.append(number)
+            start = cp
+    assert [i for i, n in enumerate(of) if 1 <= n <= 5] == engine(r"\p{L}") and [i for i, n in enumerate(of) if n == 7] == engine(r"\p{N}")
+    return base64.b64encode(bytes(out)).decode()
+
+
+def punctuation():
+    marks = pre_tokenizers.Punctuation("isolated")
+    return [cp for cp in ALL if len(marks.pre_tokenize_str("a" + chr(cp))) == 2]
 
 
 def rows(numbers, per_line):
@@ -145,12 +171,15 @@ def main():
         f.write(NOTE)
         for name, doc, cps in (
                 ("spaceRanges", "\\s of the split patterns, and what lstrip and rstrip swallow", engine(r"\s")),
-                ("letterRanges", "\\p{L} of the split patterns", engine(r"\p{L}")),
-                ("numberRanges", "\\p{N} of the split patterns", engine(r"\p{N}")),
+                ("punctuationRanges", "what the Punctuation pre-tokenizer takes for it", punctuation()),
                 ("numericRanges", "what the Digits pre-tokenizer takes for a digit", numeric()),
                 ("wordRanges", "what makes the neighbour of a single_word token part of a longer word", word_characters())):
             flat = [x for r in ranges(cps) for x in r]
             f.write(f"// {name}: {doc}. First and last of each range.\nvar {name} = [...]rune{{\n{rows(flat, 12)}}}\n\n")
+        runs = categories()
+        lines = [f'"{runs[i:i + 112]}"' for i in range(0, len(runs), 112)]
+        f.write("// categoryRuns are the categories of the split patterns, for eachCategory: runs of Lu 1, Ll 2, Lt 3, Lm 4, Lo 5, M 6,\n"
+                "// N 7, P 8, S 9 and others 0.\nconst categoryRuns = " + " +\n\t".join(lines) + "\n")
     trim(os.path.join(HERE, "classes_table.go"))
     with open(os.path.join(HERE, "nfc_table.go"), "w", encoding="ascii") as f:
         f.write(NOTE)

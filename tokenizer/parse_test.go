@@ -58,8 +58,9 @@ func TestParseRefuses(t *testing.T) {
 			"without a Regex"},
 		{"split behavior", "pre_tokenizer", `{"type":"Split","pattern":{"Regex":` + quote(Qwen2Pattern) +
 			`},"behavior":"Removed","invert":false}`, `behavior "Removed"`},
-		{"behind ByteLevel", "pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"Digits"}]}`,
-			`"Digits" after ByteLevel`},
+		{"behind ByteLevel", "pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"ByteLevel"}]}`,
+			`ByteLevel after ByteLevel`},
+		{"punctuation merged", "pre_tokenizer", `{"type":"Punctuation","behavior":"MergedWithNext"}`, `behavior "MergedWithNext"`},
 		{"Metaspace second", "pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"Digits"},{"type":"Metaspace","replacement":"_"}]}`, "Metaspace after"},
 		{"Metaspace scheme", "pre_tokenizer", `{"type":"Metaspace","replacement":"_","prepend_scheme":"last"}`, `"last"`},
 		{"Metaspace contradiction", "pre_tokenizer",

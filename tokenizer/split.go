@@ -18,7 +18,7 @@ const (
 // text from its start on, so calling the splitter again after each splits the whole text.
 type splitter func(t *classTable, text string) int
 
-// patterns maps the text of a pattern to its splitter.
+// patterns maps the text of a pattern to its splitter. What parseRegex reads needs no entry, but is slower.
 var patterns = map[string]splitter{
 	GPT2Pattern: gpt2PreToken,
 	`'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`: gpt2PreToken, // the same, written shorter
@@ -28,6 +28,31 @@ var patterns = map[string]splitter{
 		` ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`: digitsOf(3),
 
 	Qwen2Pattern: digitsOf(1),
+
+	trailingPattern: trailingSpace,
+}
+
+// trailingPattern splits off the white space at the end of lines; one of DeepSeek's patterns.
+const trailingPattern = `\s+$`
+
+// trailingSpace returns the first match of trailingPattern, or the text before the first one.
+func trailingSpace(t *classTable, text string) int {
+	for i := 0; i < len(text); {
+		from := t.runWithout(text, i, space)
+		end := t.run(text, from, space)
+		match := end
+		if end < len(text) {
+			match = from + max(0, strings.LastIndexByte(text[from:end], '\n')) // $ is before a line break, too
+		}
+		switch {
+		case match > from && from > 0:
+			return from
+		case match > from:
+			return match
+		}
+		i = end
+	}
+	return len(text)
 }
 
 // digitsOf returns the splitter of Llama3Pattern with numbers in groups of up to n digits.

@@ -2,15 +2,17 @@
 """Writes files.jsonl: models whose other files add tokens to tokenizer.json, and what transformers' from_pretrained
 makes of them. Needs transformers 5.24.0 and tokenizers 0.23.3.
 
-    python make_files.py [COUNT [OUT]]     # COUNT random models after those by hand, 60
+    python make_files.py [COUNT [OUT]]     # COUNT random models after those by hand, 25
 
 Each line: a name, the files besides bytelevel.json by name, "own", which replaces its added tokens if it is there, the
-ids of TEXT, and the added tokens: their ids and the letters of their flags (Special, Normalized, Left, Right, Word).
+ids of TEXT, and the added tokens that bytelevel.json has not or has otherwise: their ids and the letters of their flags
+(Special, Normalized, Left, Right, Word).
 Only models that transformers loads are in it.
 """
 import copy, json, os, random, sys, tempfile
 os.environ["HF_HUB_OFFLINE"] = "1"
 import transformers
+from tokenizers import AddedToken
 from transformers import AutoTokenizer
 
 assert transformers.__version__ == "5.24.0", transformers.__version__
@@ -127,7 +129,8 @@ def row(name, base, files, own=None):
             return None
         assert type(tok).__name__ == "TokenizersBackend", type(tok)
         letters = lambda t: "".join(c for c, on in zip("SNLRW", (t.special, t.normalized, t.lstrip, t.rstrip, t.single_word)) if on)
-        added = {t.content: [i, letters(t)] for i, t in tok.added_tokens_decoder.items()}
+        same = {t["content"]: [t["id"], letters(AddedToken(**{k: v for k, v in t.items() if k != "id"}))] for t in base["added_tokens"]}
+        added = {t.content: [i, letters(t)] for i, t in tok.added_tokens_decoder.items() if same.get(t.content) != [i, letters(t)]}
         out = {"name": name, "files": files, "added": added, "ids": tok.encode(TEXT, add_special_tokens=False)}
         if own is not None:
             out["own"] = own
@@ -135,7 +138,7 @@ def row(name, base, files, own=None):
 
 
 def main():
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 60
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 25
     path = sys.argv[2] if len(sys.argv) > 2 else os.path.join(HERE, "files.jsonl")
     base = json.load(open(os.path.join(HERE, "bytelevel.json"), encoding="utf-8"))
     own = base["added_tokens"]
