@@ -365,3 +365,9 @@ func forGen(object string) error {
 	}
 	return nil
 }
+
+// pictures reports whether a column holds pictures, sounds or films.
+func pictures(column string) bool {
+	b := besideOf(column)
+	return b != nil && slices.Contains(b.names, "images")
+}

@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"restyle/internal/expect"
 )
@@ -198,3 +201,52 @@ func inCSV(t *testing.T, object string, separator rune) (string, bool) {
 }
 
 func objectKeys(s string) ([]string, map[string]json.RawMessage, error) { return object([]byte(s)) }
+
+// TestParquetBeside reads what changes the prompt or the targets from typed columns.
+func TestParquetBeside(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		want []string // conversations with their tools, then the columns used and not used, and the keys
+		err  []string
+	}{
+		{"rich", []string{
+			`user: p | assistant: q | user: a {more {"name":"Ada"}} | assistant: WRONG {context} | user: b | ` +
+				`assistant: c {~t} `,
+			`user: a | assistant:  {calls [{"id":"c1","type":"function","function":{"name":"sky","arguments":` +
+				`{"city":"Malmö","days":1.0}}},{"id":"c2","type":"function","function":{"name":"sea","arguments":{"n":2}}}]} | ` +
+				`tool: 1 | assistant: b {context} [{"name":"sky","more":{"k":"v"}}]`,
+			"[history tools] [images id] [name]",
+		}, nil},
+		{"rich_picture", nil, []string{"row 1", `"images"`, "only text"}},
+		{"bad_answers", nil, []string{"row 2", `"label"`, "KTO"}},
+		{"messages_weight", nil, nil},
+	} {
+		var got []string
+		talks, err := OpenConversations(context.Background(), "testdata/"+c.name+".parquet", Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var next Conversation
+		for err == nil {
+			if next, err = talks.Next(); err == nil {
+				got = append(got, wordings(next.Messages)+" "+next.Tools)
+			}
+		}
+		switch {
+		case c.err != nil:
+			expect.Error(t, err, c.err...)
+		case err != io.EOF:
+			t.Errorf("%s: %v", c.name, err)
+		case c.want == nil: // the last answer is context
+			if got[len(got)-1] != "assistant: a {context} " {
+				t.Errorf("%s: %q", c.name, got)
+			}
+		default:
+			got = append(got, fmt.Sprint(talks.Used(), talks.Unused(), talks.Keys()))
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("%s: %s", c.name, d)
+			}
+		}
+		talks.Close()
+	}
+}

@@ -97,8 +97,7 @@ func (t *table) record(raw []byte, w wanted) ([]string, error) {
 			return nil, err
 		}
 	}
-	if w.Training && len(names) == rowWidth && (kind(values[names[instructionAt]]) == "an array" ||
-		kind(values[names[outputAt]]) == "an array") {
+	if w.Training && len(names) == rowWidth && (listed(values[names[instructionAt]]) || listed(values[names[outputAt]])) {
 		if names, err = halves(names); err != nil {
 			return nil, err
 		}
@@ -136,6 +135,11 @@ func (t *table) record(raw []byte, w wanted) ([]string, error) {
 		t.besideAdd(name, values[name])
 	}
 	return rec, nil
+}
+
+// listed reports whether a value is a list that may be one of messages.
+func listed(raw []byte) bool {
+	return kind(raw) == "an array" && kind(bytes.TrimSpace(raw[1:])) != "a string"
 }
 
 // besideAdd adds a value to what a record has beside its columns, unless it is empty.

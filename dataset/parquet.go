@@ -2,9 +2,11 @@ package dataset
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
@@ -28,23 +30,24 @@ func openParquet(r io.ReaderAt, size int64, w wanted) (t *table, err error) {
 	if err != nil {
 		return nil, err
 	}
-	leaves, names, talks, err := stringColumns(f, w)
-	if err != nil {
+	p := &parquetRows{}
+	t = &table{rows: int(f.NumRows()), close: func() error { p.closeGroup(); return nil }}
+	if t.columns, err = p.choose(f, w, t); err != nil {
 		return nil, err
 	}
-	if err := checkSizes(f, leaves, talks); err != nil {
+	var leaves []int
+	for _, leaf := range p.leaves {
+		leaves = append(leaves, leaf.Index())
+	}
+	if err := checkSizes(f, p.leaves); err != nil {
 		return nil, err
 	}
-	if f, err = unpackLZ4(f, r, leaves); err != nil {
+	if p.file, err = unpackLZ4(f, r, leaves); err != nil {
 		return nil, err
 	}
-	p := &parquetRows{file: f, leaves: leaves, talks: talks, filled: make([]bool, len(leaves))}
-	return &table{
-		columns: names,
-		rows:    int(f.NumRows()),
-		next:    p.next,
-		close:   func() error { p.closeGroup(); return nil },
-	}, nil
+	p.filled = make([]bool, len(leaves))
+	t.next = func() ([]string, error) { return p.next(t) }
+	return t, nil
 }
 
 // recovered turns a panic into an error.
@@ -80,66 +83,105 @@ func checkEnds(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// stringColumns returns the leaf indices and names of the wanted columns, with leaf -1 for a value that is always
-// empty. All must be flat and of type string. Only conversations may be lists, one or a prompt and its completion;
-// their parts are then the leaves, before that of a system prompt.
-func stringColumns(f *parquet.File, w wanted) (leaves []int, names []string, talks []*turns, err error) {
+// A field is where a value of a record is: in a column of text, in the tree of a nested column, or nowhere, if it is
+// always empty.
+type field struct {
+	column  *parquet.Column // nil: nowhere
+	tree    *tree           // nil: text
+	first   int             // of the leaves
+	mayMiss bool            // all values may be empty
+}
+
+// choose finds the wanted columns, and those beside them. Only conversations may be lists, whole ones or a prompt and
+// its completion, and what is beside.
+func (p *parquetRows) choose(f *parquet.File, w wanted, t *table) (names []string, err error) {
 	byName := map[string]*parquet.Column{}
-	var there []string
 	for _, c := range f.Root().Columns() {
 		if byName[c.Name()] != nil {
-			return nil, nil, nil, fmt.Errorf("there are two columns %q", c.Name())
+			return nil, fmt.Errorf("there are two columns %q", c.Name())
 		}
 		byName[c.Name()] = c
-		there = append(there, c.Name())
+		t.there.add(c.Name())
 	}
-	if names, err = w.pick(there); err != nil {
-		return nil, nil, nil, err
+	if names, err = w.pick(t.there.list); err != nil {
+		return nil, err
 	}
-	if w.Training && !byName[names[0]].Leaf() && len(names) == rowWidth {
+	nested := func(at int) bool {
+		c := byName[names[at]]
+		return !c.Leaf() && (at == instructionAt || checkTalk(c) == nil)
+	}
+	if w.Training && len(names) == rowWidth && (nested(instructionAt) || nested(outputAt)) {
 		if names, err = halves(names); err != nil {
-			return nil, nil, nil, err
+			return nil, err
 		}
 	}
-	if w.conversation(names) && !isString(byName[names[talkSystemAt]]) {
+	talk := w.conversation(names)
+	if talk && !isString(byName[names[talkSystemAt]]) {
 		names[talkSystemAt] = "" // it holds something else
 	}
-	if w.conversation(names) && !byName[names[0]].Leaf() {
-		for i, name := range names {
-			if i == talkSystemAt {
-				continue
-			}
-			turns, err := listColumn(byName[name])
-			if err != nil {
-				return nil, nil, nil, err
-			}
-			talks = append(talks, turns)
-			for _, leaf := range turns.leaves {
-				leaves = append(leaves, leaf.Index())
-			}
-		}
-		if name := names[talkSystemAt]; name != "" {
-			leaves = append(leaves, byName[name].Index())
-		}
-		return leaves, names, talks, nil
-	}
+	lists := talk && slices.ContainsFunc(names, func(n string) bool { return n != "" && !byName[n].Leaf() })
 	for i, name := range names {
-		if name == "" || isOptional(i) && byName[name].Leaf() && isNull(byName[name].Type()) {
-			leaves = append(leaves, -1)
+		c := byName[name]
+		if name != "" && isOptional(i) && c.Leaf() && isNull(c.Type()) {
+			c = nil
+		}
+		switch {
+		case name == "" || c == nil:
+			p.fields = append(p.fields, field{})
+		case lists && i != talkSystemAt && !c.Leaf():
+			if err := checkTalk(c); err != nil {
+				return nil, err
+			}
+			if err := p.add(&p.fields, c, true); err != nil {
+				return nil, err
+			}
+		default:
+			if err := checkText(c); err != nil {
+				return nil, err
+			}
+			if err := p.add(&p.fields, c, isOptional(i) || lists); err != nil {
+				return nil, err
+			}
+			// Next to a list, text is JSON, too.
+			p.quoted = append(p.quoted, lists && i != talkSystemAt)
 			continue
 		}
-		c := byName[name]
-		switch {
-		case !c.Leaf():
-			return nil, nil, nil, columnsErrorf("column %q is nested, not a plain string: name other columns", name)
-		case c.Repeated():
-			return nil, nil, nil, columnsErrorf("column %q is a list, not a plain string: name other columns", name)
-		case !isText(c.Type()):
-			return nil, nil, nil, columnsErrorf("column %q has the type %s, not string: name other columns", name, c.Type())
-		}
-		leaves = append(leaves, c.Index())
+		p.quoted = append(p.quoted, false)
 	}
-	return leaves, names, nil, nil
+	for _, name := range w.beside(t.there.list, names) {
+		if err := p.add(&p.beside, byName[name], true); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+// add adds a field.
+func (p *parquetRows) add(to *[]field, c *parquet.Column, mayMiss bool) error {
+	f := field{column: c, first: len(p.leaves), mayMiss: mayMiss}
+	if isString(c) && !pictures(c.Name()) {
+		p.leaves = append(p.leaves, c)
+	} else {
+		var err error
+		if f.tree, err = newTree(c, &p.leaves, pictures(c.Name())); err != nil {
+			return err
+		}
+	}
+	*to = append(*to, f)
+	return nil
+}
+
+// checkText returns an error unless a column is a flat string.
+func checkText(c *parquet.Column) error {
+	switch {
+	case !c.Leaf():
+		return columnsErrorf("column %q is nested, not a plain string: name other columns", c.Name())
+	case c.Repeated():
+		return columnsErrorf("column %q is a list, not a plain string: name other columns", c.Name())
+	case !isText(c.Type()):
+		return columnsErrorf("column %q has the type %s, not string: name other columns", c.Name(), c.Type())
+	}
+	return nil
 }
 
 func isText(t parquet.Type) bool {
@@ -165,12 +207,7 @@ func isNull(t parquet.Type) bool {
 }
 
 // checkSizes compares the numbers of the footer with each other and with the size of the file.
-func checkSizes(f *parquet.File, leaves []int, talks []*turns) error {
-	for _, turns := range talks {
-		if err := turns.check(f); err != nil {
-			return err
-		}
-	}
+func checkSizes(f *parquet.File, leaves []*parquet.Column) error {
 	meta := f.Metadata()
 	codecs := map[int]*format.CompressionCodec{} // by leaf
 	var sum int64
@@ -194,9 +231,11 @@ func checkSizes(f *parquet.File, leaves []int, talks []*turns) error {
 				return fmt.Errorf("damaged parquet file (the column %.60q is called %.60q in row group %d)", c.Name(), p[0], g)
 			}
 		}
-		for _, leaf := range leaves {
-			if leaf < 0 {
-				continue
+		for _, column := range leaves {
+			leaf, nested := column.Index(), column.MaxRepetitionLevel() > 0
+			if leaf >= len(group.Columns) || len(column.Path()) > 1 && !slices.Equal(group.Columns[leaf].MetaData.PathInSchema,
+				column.Path()) {
+				return fmt.Errorf("damaged parquet file (row group %d lacks the column %s)", g, strings.Join(column.Path(), "."))
 			}
 			m := group.Columns[leaf].MetaData
 			start := firstPage(&m)
@@ -211,7 +250,7 @@ func checkSizes(f *parquet.File, leaves []int, talks []*turns) error {
 					m.Codec, *codecs[leaf])
 			case group.Columns[leaf].FilePath != "":
 				return fmt.Errorf("row group %d is in another file (%.60q)", g, group.Columns[leaf].FilePath)
-			case m.NumValues < group.NumRows || m.NumValues > group.NumRows && talks == nil:
+			case m.NumValues < group.NumRows || m.NumValues > group.NumRows && !nested:
 				return fmt.Errorf("damaged parquet file (row group %d: %d values for %d rows)", g, m.NumValues, group.NumRows)
 			case start < 4 || m.TotalCompressedSize < 0 || m.TotalUncompressedSize < 0 || start > f.Size()-m.TotalCompressedSize:
 				return fmt.Errorf("damaged parquet file (row group %d: %d bytes at %d in a file of %d)",
@@ -225,19 +264,21 @@ func checkSizes(f *parquet.File, leaves []int, talks []*turns) error {
 	return nil
 }
 
-// parquetRows reads the row groups with one cursor per column.
+// parquetRows reads the row groups with one cursor per leaf.
 type parquetRows struct {
 	file    *parquet.File
-	leaves  []int
-	talks   []*turns  // nil if rows are flat
-	group   int       // the next group
-	left    int64     // rows of the group
-	cursors []*cursor // nil for a value that is always empty
-	filled  []bool    // by column: a value was not empty
+	fields  []field
+	beside  []field
+	quoted  []bool // by field: its text becomes JSON
+	leaves  []*parquet.Column
+	group   int   // the next group
+	left    int64 // rows of the group
+	cursors []*cursor
+	filled  []bool // by leaf: a value was not empty
 	row     int64
 }
 
-func (p *parquetRows) next() (rec []string, err error) {
+func (p *parquetRows) next(t *table) (rec []string, err error) {
 	defer recovered(&err)
 	for p.left == 0 {
 		if err := p.finishGroup(); err != nil {
@@ -251,23 +292,12 @@ func (p *parquetRows) next() (rec []string, err error) {
 			p.group++
 			continue
 		}
-		for i, leaf := range p.leaves {
-			var c *cursor
-			if leaf >= 0 {
-				meta := &p.file.Metadata().RowGroups[p.group].Columns[leaf].MetaData
-				c = &cursor{
-					name:     strings.Join(meta.PathInSchema, "."),
-					pages:    groups[p.group].ColumnChunks()[leaf].Pages(),
-					meta:     meta,
-					rows:     p.left,
-					mayEmpty: isOptional(i) || p.talks != nil,
-				}
-			}
-			p.cursors = append(p.cursors, c)
+		for _, f := range slices.Concat(p.fields, p.beside) {
+			p.open(groups[p.group], f)
 		}
 		p.group++
 	}
-	rec, err = p.record()
+	rec, err = p.record(t)
 	if err != nil {
 		return nil, fmt.Errorf("row %d, %w", p.row, err)
 	}
@@ -276,46 +306,76 @@ func (p *parquetRows) next() (rec []string, err error) {
 	return rec, nil
 }
 
-// record reads the next conversation, or else the next value of each column.
-func (p *parquetRows) record() (rec []string, err error) {
-	if p.talks != nil {
-		cursors := p.cursors
-		for _, turns := range p.talks {
-			text, err := turns.record(cursors[:len(turns.leaves)])
-			if err != nil {
-				return nil, err
-			}
-			rec, cursors = append(rec, text, ""), cursors[len(turns.leaves):]
-		}
-		if len(p.talks) > 1 { // nothing follows the completion
-			return rec[:outputAt+1], nil
-		}
-		for _, c := range cursors {
-			if rec[talkSystemAt], err = c.next(); err != nil {
-				return nil, c.fail(err)
-			}
-		}
-		return rec, nil
+// open makes the cursors of a field.
+func (p *parquetRows) open(group parquet.RowGroup, f field) {
+	n := 0
+	if f.column != nil {
+		n = 1
 	}
-	rec = make([]string, len(p.cursors))
-	for i, c := range p.cursors {
-		if c == nil {
+	if f.tree != nil {
+		n = f.tree.end - f.tree.first
+	}
+	for _, leaf := range p.leaves[f.first : f.first+n] {
+		meta := &p.file.Metadata().RowGroups[p.group].Columns[leaf.Index()].MetaData
+		c := &cursor{
+			name:     strings.Join(meta.PathInSchema, "."),
+			pages:    group.ColumnChunks()[leaf.Index()].Pages(),
+			meta:     meta,
+			rows:     p.left,
+			mayEmpty: f.mayMiss,
+		}
+		if f.tree != nil {
+			c.rows = meta.NumValues
+		}
+		p.cursors = append(p.cursors, c)
+	}
+}
+
+// record reads the next value of each field.
+func (p *parquetRows) record(t *table) (rec []string, err error) {
+	rec = make([]string, len(p.fields))
+	for i, f := range p.fields {
+		if f.column == nil {
 			continue
 		}
-		if rec[i], err = c.next(); err != nil {
-			return nil, c.fail(err)
+		if rec[i], err = p.value(f, p.quoted[i]); err != nil {
+			return nil, err
+		}
+	}
+	t.beside = ""
+	for _, f := range p.beside {
+		value, err := p.value(f, true)
+		if err != nil {
+			return nil, err
+		}
+		if value != "false" || !pictures(f.column.Name()) {
+			t.besideAdd(f.column.Name(), []byte(value))
 		}
 	}
 	return rec, nil
+}
+
+// value reads the next value of a field: a text, or JSON.
+func (p *parquetRows) value(f field, quoted bool) (string, error) {
+	if f.tree != nil {
+		return f.tree.next(p.cursors)
+	}
+	c := p.cursors[f.first]
+	s, err := c.next()
+	if err != nil {
+		return "", c.fail(err)
+	}
+	if quoted {
+		b, err := json.Marshal(s)
+		return string(b), err
+	}
+	return s, nil
 }
 
 // finishGroup checks that each column held what the footer says.
 func (p *parquetRows) finishGroup() error {
 	defer p.closeGroup()
 	for i, c := range p.cursors {
-		if c == nil {
-			continue
-		}
 		if err := c.finish(); err != nil {
 			return fmt.Errorf("row group %d, %w", p.group-1, c.fail(err))
 		}
@@ -326,12 +386,10 @@ func (p *parquetRows) finishGroup() error {
 
 // end returns io.EOF, or what is wrong with the file as a whole.
 func (p *parquetRows) end() error {
-	if p.talks == nil && p.row > 0 {
-		for i, leaf := range p.leaves {
-			if !isOptional(i) && leaf >= 0 && !p.filled[i] {
-				name := strings.Join(p.file.Metadata().RowGroups[0].Columns[leaf].MetaData.PathInSchema, ".")
-				return columnsErrorf("column %q: all %d values are empty: name other columns", name, p.row)
-			}
+	for _, f := range p.fields {
+		if f.column != nil && !f.mayMiss && p.row > 0 && !p.filled[f.first] {
+			return columnsErrorf("column %q: all %d values are empty: name other columns",
+				strings.Join(f.column.Path(), "."), p.row)
 		}
 	}
 	return io.EOF
@@ -339,9 +397,7 @@ func (p *parquetRows) end() error {
 
 func (p *parquetRows) closeGroup() {
 	for _, c := range p.cursors {
-		if c != nil {
-			c.close()
-		}
+		c.close()
 	}
 	p.cursors = nil
 }

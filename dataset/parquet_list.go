@@ -5,60 +5,32 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
 )
 
-// A turns is a column that holds a conversation: a list of groups, of which it reads two fields, as in
+// checkTalk returns an error unless a column is a list of messages, as in
 //
 //	optional group messages (LIST) { repeated group list { optional group element {
 //		optional binary content (STRING); optional binary role (STRING); … } } }
 //
-// or, from older writers, without one of the groups in between. The content may be such a list itself, of text parts
-// with the fields type and text. A conversation becomes JSON in the form that JSON files have.
-type turns struct {
-	keys    []string          // role and content, or from and value
-	leaves  []*parquet.Column // of the keys; if the content is in parts, its type and text instead of it
-	unused  []*parquet.Column // not supported: must be null in every row
-	element int               // the lowest definition level at which an element exists
-	part    int               // the same of a content's part; 0 if the content is a string
-}
-
-// partKeys are the fields of a part of a content.
-var partKeys = []string{"type", "text"}
-
-// listColumn finds the parts of a conversation in a column.
-func listColumn(c *parquet.Column) (*turns, error) {
-	fail := func(what string) (*turns, error) {
-		return nil, columnsErrorf(`column %q %s: must be a list of {"role", "content"} or {"from", "value"}: `+
+// or, from older writers, without one of the groups in between. A content may be such a list itself, of parts.
+func checkTalk(c *parquet.Column) error {
+	fail := func(what string) error {
+		return columnsErrorf(`column %q %s: must be a list of {"role", "content"} or {"from", "value"}: `+
 			"name other columns", c.Name(), what)
 	}
-	inner, element, what := elementOf(c)
+	inner, what := elementOf(c)
 	if what != "" {
 		return fail(what)
 	}
 	for _, keys := range [][]string{{"role", "content"}, {"from", "value"}} {
-		t := &turns{keys: keys, element: element}
-		who, said := inner.Column(keys[0]), inner.Column(keys[1])
-		if !isString(who) || said == nil {
-			continue
+		if isString(inner.Column(keys[0])) && inner.Column(keys[1]) != nil {
+			return nil
 		}
-		t.leaves = []*parquet.Column{who, said}
-		if !isString(said) {
-			part, level, what := elementOf(said)
-			if what != "" || !isString(part.Column(partKeys[0])) || !isString(part.Column(partKeys[1])) {
-				continue
-			}
-			t.part, t.leaves = level, []*parquet.Column{who, part.Column(partKeys[0]), part.Column(partKeys[1])}
-		}
-		for _, key := range []string{"tool_calls", "weight"} {
-			if field := inner.Column(key); field != nil {
-				t.unused = append(t.unused, field)
-			}
-		}
-		return t, nil
 	}
 	var there []string
 	for _, field := range inner.Columns() {
@@ -72,154 +44,304 @@ func isString(c *parquet.Column) bool {
 	return c != nil && c.Leaf() && !c.Repeated() && isText(c.Type())
 }
 
-// elementOf returns the group that is the element of a list, and the lowest definition level at which one exists. what
-// says why it is not such a list, or is empty.
-func elementOf(c *parquet.Column) (inner *parquet.Column, level int, what string) {
-	var repeated *parquet.Column
+// elementOf returns the group that is the element of a list. what says why it is not such a list, or is empty.
+func elementOf(c *parquet.Column) (inner *parquet.Column, what string) {
+	repeated := false
 	for inner = c; !inner.Leaf(); inner = inner.Columns()[0] {
-		if inner.Repeated() && repeated == nil {
-			repeated = inner
-		} else if inner.Repeated() {
-			return nil, 0, "is a list of lists"
+		if inner.Repeated() && repeated {
+			return nil, "is a list of lists"
 		}
+		repeated = repeated || inner.Repeated()
 		if fields := inner.Columns(); len(fields) != 1 || fields[0].Leaf() {
 			break
 		}
 	}
-	if repeated == nil {
-		return nil, 0, "is not a list"
+	if !repeated {
+		return nil, "is not a list"
 	}
-	return inner, repeated.MaxDefinitionLevel(), ""
+	return inner, ""
 }
 
-// check compares the paths of the leaves in the footer with the schema, and the unused fields with the statistics.
-func (t *turns) check(f *parquet.File) error {
-	for g, group := range f.Metadata().RowGroups {
-		for _, leaf := range t.leaves {
-			if leaf.Index() >= len(group.Columns) || !slices.Equal(group.Columns[leaf.Index()].MetaData.PathInSchema,
-				leaf.Path()) {
-				return fmt.Errorf("damaged parquet file (row group %d lacks the column %s)", g, strings.Join(leaf.Path(), "."))
-			}
+// A tree is a column that is more than one flat text: a list, a group, a map, a number. Its value becomes JSON in the
+// form that JSON files have: the groups around the elements of a list are left out, and so are fields that are null,
+// because a writer of parquet gives every group the fields of all.
+type tree struct {
+	column     *parquet.Column
+	fields     []*tree
+	first, end int  // of the leaves in it
+	only       bool // whether there is anything
+	element    bool // the group around an element: its only field is the value
+	list       bool // the group around a list
+	dict       bool // the group around the keys and values of a map
+}
+
+// newTree makes the tree of a column, and adds its leaves. If only is set, its values are not read, only whether there
+// are any.
+func newTree(c *parquet.Column, leaves *[]*parquet.Column, only bool) (*tree, error) {
+	t := &tree{column: c, first: len(*leaves), only: only}
+	if c.Leaf() {
+		switch k := c.Type().Kind(); {
+		case only, isNull(c.Type()), isText(c.Type()):
+		case k == parquet.Boolean, k == parquet.Int32, k == parquet.Int64, k == parquet.Float, k == parquet.Double:
+		default:
+			return nil, columnsErrorf("column %q has the type %s, which is not read: write it as text, or leave it out",
+				strings.Join(c.Path(), "."), c.Type())
 		}
+		*leaves = append(*leaves, c)
 	}
-	for _, field := range t.unused {
-		if !hollow(f, field) {
-			return fmt.Errorf("the messages have the field %s, which is not supported: write the file without it", field.Name())
+	for _, field := range c.Columns() {
+		inner, err := newTree(field, leaves, only)
+		if err != nil {
+			return nil, err
+		}
+		t.fields = append(t.fields, inner)
+	}
+	t.end = len(*leaves)
+	if len(t.fields) == 1 && t.fields[0].column.Repeated() {
+		only := t.fields[0]
+		name := only.column.Name()
+		pair := len(only.fields) == 2 && only.fields[0].column.Name() == "key" && only.fields[1].column.Name() == "value"
+		t.dict = pair && (name == "key_value" || name == "map" || name == "entries")
+		t.list = !t.dict
+		only.element = t.list && len(only.fields) == 1 && name != "array" && !strings.HasSuffix(name, "_tuple")
+	}
+	return t, nil
+}
+
+// next reads the value of the next row.
+func (t *tree) next(cursors []*cursor) (string, error) {
+	r := &treeReader{cursors: cursors}
+	if t.only {
+		some, err := r.anything(t)
+		return strconv.FormatBool(some), err
+	}
+	v, err := r.value(t)
+	if err != nil {
+		return "", err
+	}
+	data, err := json.Marshal(v)
+	return string(data), err
+}
+
+// treeReader puts one row together from the levels of its leaves.
+type treeReader struct {
+	cursors []*cursor
+	size    int
+}
+
+// A jsonObject keeps the order of its fields.
+type jsonObject []jsonField
+
+type jsonField struct {
+	key   string
+	value any
+}
+
+// MarshalJSON writes the fields.
+func (p jsonObject) MarshalJSON() ([]byte, error) {
+	out := []byte("{")
+	for i, x := range p {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		key, err := json.Marshal(x.key)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(x.value)
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(append(out, key...), ':'), value...)
+	}
+	return append(out, '}'), nil
+}
+
+// ready returns the next value of a leaf, without taking it. ok is false at the end.
+func (r *treeReader) ready(leaf int) (v parquet.Value, ok bool, err error) {
+	c := r.cursors[leaf]
+	if err := c.fill(); err == io.EOF {
+		return v, false, nil
+	} else if err != nil {
+		return v, false, c.fail(err)
+	}
+	return c.ready[0], true, nil
+}
+
+// defined reports whether the next value of a tree is there at this definition level.
+func (r *treeReader) defined(t *tree, level int) (bool, error) {
+	v, ok, err := r.ready(t.first)
+	if err == nil && !ok {
+		err = r.cursors[t.first].fail(io.EOF)
+	}
+	return v.DefinitionLevel() >= level, err
+}
+
+// skip takes one value of each leaf of a tree.
+func (r *treeReader) skip(t *tree) error {
+	for leaf := t.first; leaf < t.end; leaf++ {
+		if _, err := r.take(leaf); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// hollow reports whether a column, or every column in it, has only nulls according to the statistics.
-func hollow(f *parquet.File, c *parquet.Column) bool {
-	if !c.Leaf() {
-		return !slices.ContainsFunc(c.Columns(), func(c *parquet.Column) bool { return !hollow(f, c) })
-	}
-	for _, group := range f.Metadata().RowGroups {
-		if c.Index() >= len(group.Columns) {
-			return false
+// anything reports whether a row has a value in a tree, such as the bytes of a picture. It does not look at it.
+func (r *treeReader) anything(t *tree) (some bool, err error) {
+	for leaf := t.first; leaf < t.end; leaf++ {
+		for first := true; ; first = false {
+			v, ok, err := r.ready(leaf)
+			if err != nil || !ok && first {
+				return false, errors.Join(err, r.cursors[leaf].fail(io.EOF))
+			}
+			if !first && (!ok || v.RepetitionLevel() == 0) {
+				break
+			}
+			some = some || !v.IsNull() && (v.Kind() != parquet.ByteArray || len(v.ByteArray()) > 0)
+			r.cursors[leaf].ready = r.cursors[leaf].ready[1:]
 		}
-		if meta := &group.Columns[c.Index()].MetaData; meta.Statistics.NullCount != meta.NumValues {
-			return false
-		}
 	}
-	return true
+	return some, nil
 }
 
-// record reads the next conversation, with one cursor per leaf.
-func (t *turns) record(cursors []*cursor) (string, error) {
-	columns := make([][]*element, len(cursors))
-	for i, c := range cursors {
-		part := 0
-		if i > 0 {
-			part = t.part
-		}
-		var err error
-		if columns[i], err = c.list(t.element, part); err != nil {
-			return "", c.fail(err)
-		}
+// value reads a tree: nil for null, and a list if its column is repeated.
+func (r *treeReader) value(t *tree) (any, error) {
+	if !t.column.Repeated() {
+		return r.one(t)
 	}
-	for _, column := range columns[1:] {
-		if len(column) != len(columns[0]) {
-			return "", fmt.Errorf("damaged parquet file (%d times %s, %d times %s)",
-				len(columns[0]), t.keys[0], len(column), t.keys[1])
-		}
+	there, err := r.defined(t, t.column.MaxDefinitionLevel())
+	if err != nil || !there {
+		return []any{}, errors.Join(err, r.skip(t))
 	}
-	messages := make([]map[string]any, len(columns[0]))
-	for i, who := range columns[0] {
-		messages[i] = map[string]any{t.keys[0]: who.text, t.keys[1]: columns[1][i].text}
-		if t.part == 0 {
-			continue
-		}
-		types, texts := columns[1][i].parts, columns[2][i].parts
-		if len(types) != len(texts) {
-			return "", fmt.Errorf("damaged parquet file (message %d: %d times %s, %d times %s)", i,
-				len(types), partKeys[0], len(texts), partKeys[1])
-		}
-		if types == nil { // the content is null
-			continue
-		}
-		parts := make([]map[string]*string, len(types))
-		for k := range parts {
-			parts[k] = map[string]*string{partKeys[0]: types[k], partKeys[1]: texts[k]}
-		}
-		messages[i][t.keys[1]] = parts
-	}
-	data, err := json.Marshal(messages)
-	return string(data), err
-}
-
-// An element is what a column has of one element of a list: a text, nil for null, or the texts of its parts, nil if the
-// list of parts is null.
-type element struct {
-	text  *string
-	parts []*string
-}
-
-// list returns the elements of one row of a repeated column. part is the lowest definition level at which a part of an
-// element exists, or 0 if elements are strings.
-func (c *cursor) list(first, part int) ([]*element, error) {
-	var elements []*element
-	size := 0
-	for start := true; ; start = false {
-		if err := c.fill(); err == io.EOF && !start {
-			return elements, nil
-		} else if err != nil {
-			return nil, err
-		}
-		v := c.ready[0]
-		if v.RepetitionLevel() == 0 && !start {
-			return elements, nil
-		}
-		s, err := c.next()
+	items := []any{}
+	for more := true; more; {
+		v, err := r.one(t)
 		if err != nil {
 			return nil, err
 		}
-		if size += len(s) + 16; size > maxRecord {
-			return nil, fmt.Errorf("a conversation of more than %d MiB: remove the row", maxRecord>>20)
-		}
-		if v.DefinitionLevel() < first { // the list is empty or null
-			continue
-		}
-		text := &s
-		if v.IsNull() {
-			text = nil
-		}
-		if part == 0 {
-			elements = append(elements, &element{text: text})
-			continue
-		}
-		if v.RepetitionLevel() < 2 { // not one more part of the same element
-			elements = append(elements, &element{})
-		} else if len(elements) == 0 {
-			return nil, errors.New("damaged parquet file (a part before the first message)")
-		}
-		last := elements[len(elements)-1]
-		switch {
-		case v.DefinitionLevel() >= part:
-			last.parts = append(last.parts, text)
-		case v.DefinitionLevel() == part-1: // the list of parts is empty
-			last.parts = []*string{}
+		items = append(items, v)
+		if more, err = r.again(t); err != nil {
+			return nil, err
 		}
 	}
+	return items, nil
+}
+
+// again reports whether another element of a repeated column follows, in all of its leaves.
+func (r *treeReader) again(t *tree) (more bool, err error) {
+	for leaf := t.first; leaf < t.end; leaf++ {
+		v, ok, err := r.ready(leaf)
+		if err != nil {
+			return false, err
+		}
+		is := ok && v.RepetitionLevel() == t.column.MaxRepetitionLevel()
+		if leaf > t.first && is != more {
+			return false, fmt.Errorf("damaged parquet file (the columns of %s have different numbers of values)",
+				strings.Join(t.column.Path(), "."))
+		}
+		more = is
+	}
+	return more, nil
+}
+
+// one reads one value of a tree.
+func (r *treeReader) one(t *tree) (any, error) {
+	if r.size += 16; r.size > maxRecord {
+		return nil, fmt.Errorf("a conversation of more than %d MiB: remove the row", maxRecord>>20)
+	}
+	if t.column.Leaf() {
+		return r.take(t.first)
+	}
+	if t.first == t.end {
+		return jsonObject{}, nil
+	}
+	if t.column.Optional() {
+		if there, err := r.defined(t, t.column.MaxDefinitionLevel()); err != nil || !there {
+			return nil, errors.Join(err, r.skip(t))
+		}
+	}
+	if t.list || t.element {
+		return r.value(t.fields[0])
+	}
+	if t.dict {
+		return r.dict(t.fields[0])
+	}
+	object := jsonObject{}
+	for _, field := range t.fields {
+		v, err := r.value(field)
+		if err != nil {
+			return nil, err
+		}
+		if v != nil {
+			object = append(object, jsonField{field.column.Name(), v})
+		}
+	}
+	return object, nil
+}
+
+// dict reads the keys and values of a map.
+func (r *treeReader) dict(t *tree) (any, error) {
+	all, err := r.value(t)
+	if err != nil {
+		return nil, err
+	}
+	object := jsonObject{}
+	for _, item := range all.([]any) {
+		entry, _ := item.(jsonObject)
+		var key string
+		var value any
+		for _, x := range entry {
+			if x.key == "key" {
+				key = fmt.Sprint(x.value)
+			} else {
+				value = x.value
+			}
+		}
+		object = append(object, jsonField{key, value})
+	}
+	return object, nil
+}
+
+// take takes the next value of a leaf.
+func (r *treeReader) take(leaf int) (any, error) {
+	v, ok, err := r.ready(leaf)
+	c := r.cursors[leaf]
+	if err != nil || !ok {
+		return nil, errors.Join(err, c.fail(io.EOF))
+	}
+	if v.Kind() == parquet.ByteArray || v.IsNull() {
+		s, err := c.next()
+		if r.size += len(s); err != nil {
+			return nil, c.fail(err)
+		}
+		if v.IsNull() {
+			return nil, nil
+		}
+		return s, nil
+	}
+	c.ready = c.ready[1:]
+	switch v.Kind() {
+	case parquet.Boolean:
+		return v.Boolean(), nil
+	case parquet.Int32:
+		return v.Int32(), nil
+	case parquet.Int64:
+		return v.Int64(), nil
+	case parquet.Float:
+		return numberJSON(float64(v.Float())), nil
+	}
+	return numberJSON(v.Double()), nil
+}
+
+// numberJSON writes a number as Python does, which tells 1.0 from 1. What is no number is null.
+func numberJSON(f float64) any {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return nil
+	}
+	s := strconv.FormatFloat(f, 'g', -1, 64)
+	if !strings.ContainsAny(s, ".e") {
+		s += ".0"
+	}
+	return json.RawMessage(s)
 }

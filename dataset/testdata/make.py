@@ -140,3 +140,27 @@ for name, codec, pack in [
     fastparquet.write(name + ".parquet", frame, compression=codec, row_group_offsets=[0, 23], write_index=False)
     if pack not in (bytes,) and name != "lz4_frame":  # pyarrow reads no frames any more
         assert pq.read_table(name + ".parquet").to_pandas().equals(frame)
+
+# Rows with everything that changes what is asked or learned, typed as pyarrow and HF datasets write it.
+call = pa.struct([("id", pa.string()), ("type", pa.string()), ("function", pa.struct([
+    ("name", pa.string()), ("arguments", pa.struct([("city", pa.string()), ("days", pa.float64()), ("n", pa.int64())]))]))])
+message = pa.struct([
+    ("role", pa.string()), ("content", pa.string()), ("train", pa.bool_()), ("weight", pa.float64()),
+    ("loss_mask", pa.int8()), ("reasoning_content", pa.string()), ("name", pa.string()), ("tool_calls", pa.list_(call))])
+called = [{"id": "c1", "type": "function", "function": {"name": "sky", "arguments": {"city": "Malmö", "days": 1.0}}},
+          {"id": "c2", "type": "function", "function": {"name": "sea", "arguments": {"n": 2}}}]
+rich = pa.table({
+    "messages": pa.array([
+        [{"role": "user", "content": "a", "name": "Ada"}, {"role": "assistant", "content": "WRONG", "train": False},
+         {"role": "user", "content": "b", "weight": 1.0}, {"role": "assistant", "content": "c", "loss_mask": 1,
+                                                          "reasoning_content": "t"}],
+        [{"role": "user", "content": "a"}, {"role": "assistant", "tool_calls": called}, {"role": "tool", "content": "1"},
+         {"role": "assistant", "content": "b", "weight": 0.0}]], pa.list_(message)),
+    "tools": pa.array([None, [{"name": "sky", "more": [("k", "v")]}]],
+                      pa.list_(pa.struct([("name", pa.string()), ("more", pa.map_(pa.string(), pa.string()))]))),
+    "history": pa.array([[["p", "q"]], []], pa.list_(pa.list_(pa.string()))),
+    "images": pa.array([[], []], pa.list_(pa.struct([("bytes", pa.binary()), ("path", pa.string())]))),
+    "id": pa.array([1, 2])})
+write("rich", rich)
+write("rich_picture", rich.set_column(3, "images", pa.array([[], [{"bytes": b"\xff", "path": None}]], rich["images"].type)))
+write("bad_answers", few.append_column("label", pa.array([True, None, False])))
