@@ -175,8 +175,8 @@ func masked(keys []string, values map[string]json.RawMessage) (bool, error) {
 		}
 		yes, ok := truth(value)
 		if !ok {
-			return false, fmt.Errorf("%s %.20s: must be 0 or false, or 1 or true: "+
-				"an answer is learned or not, and all that are count equally", key, value)
+			return false, fmt.Errorf("%s %.20s: must be 0 or false, or 1 or true, "+
+				"because all answers that are learned count equally", key, value)
 		}
 		if not := yes != learned; said != "" && not != is {
 			return false, fmt.Errorf("%s and %s contradict each other: remove one", said, key)

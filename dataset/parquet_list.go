@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // checkTalk returns an error unless a column is a list of messages, as in
@@ -70,6 +71,7 @@ type tree struct {
 	fields     []*tree
 	first, end int  // of the leaves in it
 	only       bool // whether there is anything
+	scale      int  // of a decimal number: the digits after the point
 	element    bool // the group around an element: its only field is the value
 	list       bool // the group around a list
 	dict       bool // the group around the keys and values of a map
@@ -86,6 +88,11 @@ func newTree(c *parquet.Column, leaves *[]*parquet.Column, only bool) (*tree, er
 		default:
 			return nil, columnsErrorf("column %q has the type %s, which is not read: write it as text, or leave it out",
 				strings.Join(c.Path(), "."), c.Type())
+		}
+		if l := c.Type().LogicalType(); l != nil {
+			if decimal, is := l.Value.(*format.DecimalType); is {
+				t.scale = int(decimal.Scale)
+			}
 		}
 		*leaves = append(*leaves, c)
 	}
@@ -251,7 +258,14 @@ func (r *treeReader) one(t *tree) (any, error) {
 		return nil, fmt.Errorf("a conversation of more than %d MiB: remove the row", maxRecord>>20)
 	}
 	if t.column.Leaf() {
-		return r.take(t.first)
+		v, err := r.take(t.first)
+		switch n := v.(type) {
+		case int32:
+			v = scaled(int64(n), t.scale)
+		case int64:
+			v = scaled(n, t.scale)
+		}
+		return v, err
 	}
 	if t.first == t.end {
 		return jsonObject{}, nil
@@ -332,6 +346,14 @@ func (r *treeReader) take(leaf int) (any, error) {
 		return numberJSON(float64(v.Float())), nil
 	}
 	return numberJSON(v.Double()), nil
+}
+
+// scaled is a decimal number.
+func scaled(n int64, digits int) any {
+	if digits == 0 {
+		return n
+	}
+	return numberJSON(float64(n) / math.Pow10(digits))
 }
 
 // numberJSON writes a number as Python does, which tells 1.0 from 1. What is no number is null.

@@ -250,7 +250,7 @@ func (in *inputs) warnings() (list []string) {
 		list = append(list, "nothing can be held out for a validation loss: "+why)
 	}
 	if n := len(s.Empty); n > 0 {
-		list = append(list, fmt.Sprintf("no target tokens in %s: no answer, no text, or a question that fills --seq",
+		list = append(list, fmt.Sprintf("no target tokens in %s: no answer, only context, no text, or a question that fills --seq",
 			rowsOf(s, s.Empty)))
 	}
 	if len(s.Typed) > 0 {
