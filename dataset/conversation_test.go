@@ -135,7 +135,7 @@ func TestConversationForms(t *testing.T) {
 		{"text, then a pair", `{"text":"a"}` + "\n" + `{"question":"a","answer":"b"}`, "", "", "text: a",
 			[]string{"line 2", `"text"`, "instruction=question"}},
 		{"text that is no string", `{"text":["a"]}`, "", "", "", []string{"line 1", `"text"`, "found an array"}},
-		{"no question", `{"instruction":" ","input":"N/A","output":"c"}`, "", "", "", []string{"row 0", "question is empty"}},
+		{"no question", `{"instruction":" ","input":"<noinput>","output":"c"}`, "", "", "", []string{"row 0", "question is empty"}},
 		{"no question later", `{"instruction":"a","output":"c"}` + "\n" + `{"instruction":"","output":"c"}`, "", "",
 			"user: a | assistant: c", []string{"row 1", "question is empty"}},
 		{"two answers", `{"instruction":"a","output":"b","response":"c"}`, "", "", "", []string{"line 1", "more than one way",
