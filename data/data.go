@@ -24,7 +24,8 @@ const StarterName = "starter"
 
 // StarterScope is the line with which commands say what the embedded base model is, and with it every model that was
 // tuned from it.
-const StarterScope = "the embedded model: 6 million parameters; it knows some kinds of small Python tasks and nothing else"
+const StarterScope = "the embedded model: 6 million parameters; it knows some kinds of small Python tasks and " +
+	"nothing else"
 
 // DirArg returns an argument that means the directory, also if it is called as the embedded model is.
 func DirArg(dir string) string {

@@ -30,7 +30,21 @@ func TestStarterModel(t *testing.T) {
 		t.Errorf("%+v, %v: the repository is to stay small", info, err)
 	}
 	const bytesPerParameter = 2
-	if size := fmt.Sprintf(" %d million parameters", info.Size()/bytesPerParameter/1e6); !strings.Contains(StarterScope, size) {
+	size := fmt.Sprintf(" %d million parameters", info.Size()/bytesPerParameter/1e6)
+	if !strings.Contains(StarterScope, size) {
 		t.Errorf("%q: the model has%s", StarterScope, size)
+	}
+}
+
+// TestExamples checks that there are enough examples, and that each fits into a line of a terminal.
+func TestExamples(t *testing.T) {
+	all, err := Examples()
+	if err != nil || len(all) != len(known) || len(all) < 12 {
+		t.Errorf("%d examples of %d kinds, %v", len(all), len(known), err)
+	}
+	for _, q := range all {
+		if text := q.Instruction + ": " + q.Input; len(text) > 100 || strings.Contains(text, "\n") {
+			t.Errorf("%q is too long", text)
+		}
 	}
 }

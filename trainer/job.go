@@ -166,9 +166,10 @@ func choicesOf(decisions map[string]string) map[string]string {
 	return choices
 }
 
-// Open opens the model and its optimizer for a run in directory dir, which it creates if it is missing. It first compiles
-// the kernels of a GPU and chooses the algorithms of its matrix products. It reads the weights unless from is a checkpoint
-// to resume from. The directory stays locked until the caller closes the run, after everything that uses its model.
+// Open opens the model and its optimizer for a run in directory dir, which it creates if it is missing. It first
+// compiles the kernels of a GPU and chooses the algorithms of its matrix products. It reads the weights unless from is
+// a checkpoint to resume from. The directory stays locked until the caller closes the run, after everything that uses
+// its model.
 //
 // Without from, dir may have a finished run, which [Run.Start] renames. Open returns an error if it has an unfinished
 // one, or other files.
@@ -180,7 +181,7 @@ func (j *Job) Open(ctx context.Context, dir, from string) (*Run, error) {
 	var r *Run
 	switch {
 	case from == "" && d.Was != nil && !d.Was.Finished:
-		err = fmt.Errorf("there is an unfinished run in %s: resume it from a checkpoint of it, or rename or delete it", d.Path)
+		err = fmt.Errorf("there is an unfinished run in %s: resume it from one of its checkpoints, or rename it", d.Path)
 	case from == "" && filepath.IsAbs(BaseName(j.Base)) && disk.Holds(d.Path, j.Base.Name):
 		err = fmt.Errorf("%s contains the model to train, %s, and the run would rename it: choose another directory", d.Path,
 			j.Base.Name)

@@ -76,7 +76,8 @@ func TestOpenDirectory(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if _, err := NewJob(d, base, plan, JobOptions{}).Open(t.Context(), at(name), from); !errors.Is(err, disk.ErrLocked) {
+		_, err = NewJob(d, base, plan, JobOptions{}).Open(t.Context(), at(name), from)
+		if !errors.Is(err, disk.ErrLocked) {
 			t.Errorf("%s is opened twice: %v", name, err)
 		}
 		r.Hooks.Notice = func(s string) { notices = append(notices, s) }
@@ -121,13 +122,15 @@ func TestOpenDirectory(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	if want := "the run that was in " + at("out") + " is kept as " + at("out.bak"); !slices.Equal(notices, []string{want}) {
+	want := "the run that was in " + at("out") + " is kept as " + at("out.bak")
+	if !slices.Equal(notices, []string{want}) {
 		t.Errorf("%q, want %q", notices, want)
 	}
 	for _, name := range []string{"out", "out.bak"} {
 		var f RunFile
 		text, _ := os.ReadFile(at(name + "/" + RunName))
-		if err := json.Unmarshal(text, &f); err != nil || !f.Finished || f.Base != at("a/model") || f.Settings["keep"] != "2" {
+		if err := json.Unmarshal(text, &f); err != nil || !f.Finished || f.Base != at("a/model") ||
+			f.Settings["keep"] != "2" {
 			t.Errorf("%s: %v, %s", name, err, text)
 		}
 	}

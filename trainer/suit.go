@@ -14,8 +14,8 @@ import (
 	"restyle/tensor"
 )
 
-// ConfigFor returns the settings that suit a model: those of [DefaultConfig], what [Suited] changes, and a Seq of at most
-// the model's positions. scratch means that a new model with base's config is trained from random weights.
+// ConfigFor returns the settings that suit a model: those of [DefaultConfig], what [Suited] changes, and a Seq of at
+// most the model's positions. scratch means that a new model with base's config is trained from random weights.
 func ConfigFor(base *hf.Checkpoint, scratch bool) (Config, error) {
 	c := DefaultConfig()
 	values, err := Suited(base, scratch)
@@ -81,8 +81,8 @@ func recipeOf(c *hf.Checkpoint) (map[string]string, error) {
 	return recipe, nil
 }
 
-// fromScratch returns the settings for a new model with this many parameters. A small model tolerates and needs a higher
-// learning rate than fine-tuning, and more epochs.
+// fromScratch returns the settings for a new model with this many parameters. A small model tolerates and needs a
+// higher learning rate than fine-tuning, and more epochs.
 func fromScratch(params int64) map[string]string {
 	s := map[string]string{"lr": "3e-4", "epochs": "6", "weight-decay": "0.1"}
 	for _, size := range []struct {

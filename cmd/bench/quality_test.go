@@ -179,8 +179,9 @@ func TestQuality(t *testing.T) {
 	if n := bytes.Count(written[1], []byte("\n")); n != 3 || !json.Valid(bytes.SplitN(written[1], []byte("\n"), 2)[0]) {
 		t.Errorf("--answers has %d lines:\n%s", n, written[1])
 	}
-	if want := "### Query: *\"How do I print hello world?\"*\n\n**Base Model:**\n> Use `print`:\n> \n> ```python\n> " +
-		"print(\"hello world\")\n> ```\n\n*(right, tone 0)*\n\n"; !strings.HasPrefix(string(written[2]), want) {
+	if want := "### Query: *\"How do I print hello world?\"*\n\n**Base model, " + tinyBase + ":**\n> Use `print`:\n> " +
+		"\n> ```python\n> print(\"hello world\")\n> ```\n\n*(right, tone 0)*\n\n"; !strings.HasPrefix(
+		string(written[2]), want) {
 		t.Errorf("--markdown has\n%s", written[2])
 	}
 	if code, _, stderr := bench(t, append(args, "--check")...); code != cli.Failed ||

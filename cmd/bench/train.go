@@ -393,7 +393,8 @@ func (o *trainOptions) openOwn(ctx context.Context, name string, base *hf.Checkp
 		return nil, err
 	}
 	before := d.InUse()
-	run, err := trainer.NewJob(d, base, plan, trainer.JobOptions{Was: was.Record}).Open(ctx, filepath.Join(temp, name), from)
+	run, err := trainer.NewJob(d, base, plan, trainer.JobOptions{Was: was.Record}).Open(ctx,
+		filepath.Join(temp, name), from)
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}

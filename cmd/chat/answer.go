@@ -16,7 +16,8 @@ import (
 type side struct {
 	label    string
 	engine   *infer.Engine
-	messages []chat.Message // without the system prompt
+	messages []chat.Message   // without the system prompt
+	earlier  [][]chat.Message // the conversations before this one
 }
 
 // frameTime is the minimum time between two drawings of growing answers. Text is in the record before it is drawn.
@@ -33,9 +34,9 @@ type reply struct {
 	done       bool
 }
 
-// ask generates every side's answer to a question, alternating token by token, and shows and records them. If a side
-// fails, the others continue; the error then is an *unanswered.
-func (c *chatter) ask(ctx context.Context, question string) error {
+// ask generates every side's answer to a question, alternating token by token, and shows and records them. before has
+// the messages that the question came with. If a side fails, the others continue; the error then is an *unanswered.
+func (c *chatter) ask(ctx context.Context, question string, before []chat.Message) error {
 	id := newID()
 	models := map[string]string{}
 	for _, s := range c.sides {
@@ -46,8 +47,8 @@ func (c *chatter) ask(ctx context.Context, question string) error {
 	turn := 1 + len(c.sides[0].messages)/2
 	// From here on a Ctrl-C stops this answer: syncing the record to disk takes long enough for one.
 	ctx, end := c.interrupts.answer(ctx)
-	if err := c.record.add(event{Event: "ask", ID: id, Question: question, System: c.system, Turn: turn, Models: models,
-		Settings: &used}, true); err != nil {
+	if err := c.record.add(event{Event: "ask", ID: id, Question: question, Before: before, System: c.system, Turn: turn,
+		Models: models, Settings: &used}, true); err != nil {
 		end()
 		return err
 	}
@@ -58,7 +59,7 @@ func (c *chatter) ask(ctx context.Context, question string) error {
 	err := c.run(ctx, id, replies)
 	end()
 	var failed []error
-	e := &entry{id: id, question: question, answers: map[string]*answer{}}
+	e := &entry{id: id, question: question, models: models, answers: map[string]*answer{}}
 	for _, r := range replies {
 		e.answers[r.label] = r.answer
 		if r.err != nil {

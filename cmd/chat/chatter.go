@@ -30,6 +30,12 @@ type chatter struct {
 	display display
 	record  *record // nil if there is no log
 	prefill func(text string)
+	recall  func(text string) // adds to what the up arrow brings back
+
+	embedded bool     // one of the models is the embedded one, or was made from it
+	fresh    bool     // each question starts a new conversation
+	examples []string // the questions that /examples showed last
+	shown    int      // how many it has shown
 
 	asked   string // the last question
 	attempt int    // how often it was answered again
@@ -46,14 +52,9 @@ func (c *chatter) do(ctx context.Context) (err error) {
 		fmt.Fprintln(c.out, "chat", cli.Version())
 		return nil
 	}
-	var questions []string
-	switch {
-	case c.prompt != "":
-		questions = []string{c.prompt}
-	case c.prompts != "":
-		if questions, err = openPrompts(c.prompts, c.stdin); err != nil {
-			return err
-		}
+	questions, err := c.questions()
+	if err != nil {
+		return err
 	}
 	h := hub.FromEnv()
 	h.Offline = h.Offline || c.offline
@@ -61,6 +62,10 @@ func (c *chatter) do(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	for _, m := range models {
+		c.embedded = c.embedded || madeOfStarter(ctx, m.name)
+	}
+	c.fresh = c.conversation == "new" || c.conversation == "" && (c.embedded || questions != nil)
 	if c.log != "" {
 		var recovered int
 		if c.record, recovered, err = openRecord(c.log); err != nil {
@@ -83,15 +88,37 @@ func (c *chatter) do(ctx context.Context) (err error) {
 	return c.converse(ctx)
 }
 
+// questions returns the questions of --prompt or --prompts, or nil.
+func (c *chatter) questions() ([]prompt, error) {
+	switch {
+	case c.prompt != "":
+		return []prompt{{question: c.prompt}}, nil
+	case c.prompts == "":
+		return nil, nil
+	}
+	questions, unused, err := openPrompts(c.prompts, c.stdin)
+	if len(unused) > 0 && err == nil {
+		c.note("--prompts %s: not used: %s", c.prompts, strings.Join(unused, ", "))
+	}
+	for i, q := range questions {
+		if c.raw && q.system != nil && *q.system != "" {
+			return nil, cli.Usagef("--raw has no place for a system prompt, as question %d of --prompts has one: put it in "+
+				"front of the question", i+1)
+		}
+	}
+	return questions, err
+}
+
 // converse reads questions from a terminal or a pipe.
 func (c *chatter) converse(ctx context.Context) error {
+	c.sayConversations()
 	in, isFile := c.stdin.(*os.File)
 	out, _ := c.out.(*os.File)
 	if !c.terminal || !isFile || !cli.IsTerminal(in) {
 		c.display = c.pickDisplay(c.out, nil)
 		return c.session(ctx, newPlainInput(c.stdin))
 	}
-	c.note("\ntype a question, or /help for the commands")
+	c.note("\n%s", c.greeting())
 	t, err := openTerminal(in, out, c.record.questions(), c.interrupts.answering, c.interrupts.hit)
 	if err != nil {
 		return fmt.Errorf("the terminal cannot be used: %w: use --prompt or --prompts", err)
@@ -101,22 +128,19 @@ func (c *chatter) converse(ctx context.Context) error {
 		t.close()
 		c.notes = notes
 	}()
-	c.interactive, c.notes, c.prefill = true, cli.CleanWriter(t), t.prefill
+	c.interactive, c.notes, c.prefill, c.recall = true, cli.CleanWriter(t), t.prefill, t.recall
 	c.display = c.pickDisplay(t, t.size)
 	return c.session(ctx, t)
 }
 
-// askAll asks each question in its own conversation. If one fails, askAll prints the error, asks the rest, and returns
-// the first error. A Ctrl-C stops the current answer and the rest.
-func (c *chatter) askAll(ctx context.Context, questions []string) (failed error) {
-	for i, question := range questions {
+// askAll asks all questions. If one fails, askAll prints the error, asks the rest, and returns the first error. A
+// Ctrl-C stops the current answer and the rest.
+func (c *chatter) askAll(ctx context.Context, questions []prompt) (failed error) {
+	for i, p := range questions {
 		if len(questions) > 1 {
-			c.note("question %d of %d: %s", i+1, len(questions), strings.SplitN(question, "\n", 2)[0])
+			c.note("question %d of %d: %s", i+1, len(questions), strings.SplitN(p.question, "\n", 2)[0])
 		}
-		for _, s := range c.sides {
-			s.messages = nil
-		}
-		if err := c.question(ctx, question); err != nil {
+		if err := c.pose(ctx, p); err != nil {
 			if !errors.As(err, new(*unanswered)) {
 				return err
 			}
@@ -199,6 +223,9 @@ func (c *chatter) load(ctx context.Context, h *hub.Hub, refs []modelRef) (closeA
 	if err := c.takeSampling(first.Suggested, first.Rules.RepetitionPenalty); err != nil {
 		return closeAll, fmt.Errorf("generation_config.json of %s: %w: with --temperature, chat ignores its sampling",
 			first.Name, err)
+	}
+	if c.embedded {
+		c.note("%s", scope(refs))
 	}
 	c.note("device %s, %s", device.Name(), c.settings)
 	if c.system != "" {

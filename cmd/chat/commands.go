@@ -30,6 +30,10 @@ func commands() []command {
 			return c.set(ctx,
 				"seed "+args)
 		}},
+		{"examples", "", "show three questions that the embedded model knows; typing 1, 2 or 3 then asks one",
+			(*chatter).showExamples},
+		{"conversation", "keep|new", "keep one conversation, or start a new one for each question; no word shows which",
+			(*chatter).setConversation},
 		{"regen", "", "answer the last question again with the next seed", (*chatter).regenerate},
 		{"edit", "TEXT", "replace the last question; no text brings it back for editing", (*chatter).edit},
 		{"clear", "", "start a new conversation", (*chatter).clear},
@@ -124,7 +128,11 @@ func (c *chatter) set(_ context.Context, args string) error {
 		return fmt.Errorf("setting %q: unknown: see /help", name)
 	}
 	if err := setter(); err != nil {
-		return fmt.Errorf("%s %q: must be a number", name, value)
+		kind := "number"
+		if name == "top-k" || name == "max-tokens" || name == "seed" {
+			kind = "whole number"
+		}
+		return fmt.Errorf("%s %q: must be a %s", name, value, kind)
 	}
 	if err := s.check(); err != nil {
 		return err
@@ -153,7 +161,7 @@ func (c *chatter) regenerate(ctx context.Context, _ string) error {
 	c.takeBack()
 	c.attempt++
 	c.note("seed %d", c.Seed+int64(c.attempt))
-	return c.ask(ctx, c.asked)
+	return c.ask(ctx, c.asked, nil)
 }
 
 func (c *chatter) edit(ctx context.Context, text string) error {
@@ -182,25 +190,40 @@ func (c *chatter) takeBack() {
 
 func (c *chatter) clear(context.Context, string) error {
 	for _, s := range c.sides {
-		s.messages = nil
+		s.messages, s.earlier = nil, nil
 	}
 	c.asked = ""
 	c.note("new conversation")
 	return nil
 }
 
-// save writes the conversation of each model in the form that other programs read.
+// save writes the conversation of each model in the form that other programs read, or all of them since /clear if there
+// are several.
 func (c *chatter) save(_ context.Context, path string) (err error) {
 	if path == "" {
 		return errors.New("/save: add the name of a file")
 	}
 	type conversation struct {
-		Model    string         `json:"model"`
 		Messages []chat.Message `json:"messages"`
 	}
+	type conversations struct {
+		Model string `json:"model"`
+		*conversation
+		All []conversation `json:"conversations,omitempty"`
+	}
 	saved := map[string]any{"settings": c.settings}
+	turns := 0
 	for _, s := range c.sides {
-		saved[s.label] = conversation{s.engine.Name, c.withSystem(s.messages)}
+		all := conversations{Model: s.engine.Name}
+		turns = 0
+		for _, messages := range append(slices.Clone(s.earlier), s.messages) {
+			all.All = append(all.All, conversation{c.withSystem(messages)})
+			turns += len(messages) / 2
+		}
+		if len(all.All) == 1 {
+			all.conversation, all.All = &all.All[0], nil
+		}
+		saved[s.label] = all
 	}
 	data, err := json.MarshalIndent(saved, "", "  ")
 	if err != nil {
@@ -215,7 +238,7 @@ func (c *chatter) save(_ context.Context, path string) (err error) {
 	}
 	_, err = f.Write(append(data, '\n'))
 	if err = errors.Join(err, f.Close()); err == nil {
-		c.note("%s: %s", path, cli.Count(len(c.sides[0].messages)/2, "turn"))
+		c.note("%s: %s", path, cli.Count(turns, "turn"))
 	}
 	return err
 }

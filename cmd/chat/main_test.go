@@ -122,9 +122,9 @@ tuned │ [34 tokens]
 			t.Errorf("%q is not in\n%s", says, o.stderr)
 		}
 	}
-	md := "### Query: *\"How do I reverse a list?\"*\n\n**Base Model:**\n> A slice does it:\n> \n> ```python\n> " +
-		"xs[::-1]\n> ```\n\n" +
-		"**My Custom Model:**\n> Oh joy, a list. Backwards:\n> \n> ```python\n> xs[::-1]\n> ```\n\n---\n\n"
+	md := "### Query: *\"How do I reverse a list?\"*\n\n**Base model, " + tinyBase + ":**\n> A slice does it:\n> " +
+		"\n> ```python\n> xs[::-1]\n> ```\n\n" +
+		"**Tuned model, " + tinyTuned + ":**\n> Oh joy, a list. Backwards:\n> \n> ```python\n> xs[::-1]\n> ```\n\n---\n\n"
 	if text := expect.Read(t, log); text != md {
 		t.Errorf("the log is\n%s", text)
 	}
@@ -145,7 +145,7 @@ func TestOnly(t *testing.T) {
 	if o := invoke(t, "", args...); o.code != cli.Done || o.stdout != "Obviously: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10.\n" {
 		t.Errorf("%v", o)
 	}
-	if text := expect.Read(t, log); strings.Contains(text, "Base Model") || !strings.Contains(text, "> Obviously") {
+	if text := expect.Read(t, log); strings.Contains(text, "Base model") || !strings.Contains(text, "> Obviously") {
 		t.Errorf("%s", text)
 	}
 	// A missing tuned model is no error with --only base.
@@ -369,7 +369,11 @@ func TestCommandErrors(t *testing.T) {
 	for input, says := range map[string]string{
 		"/regen": "there is no question yet", "/edit x": "there is no question yet", "/vote base": "there is no question yet",
 		"/set colour red": `setting "colour": unknown`, "/set top-p 2": "top-p 2",
-		"/set top-k x": `top-k "x": must be a number`, "/seed x": "must be a number",
+		"/set repetition-penalty 0":   "repetition-penalty 0: must be a finite number greater than 0",
+		"/set repetition-penalty NaN": "repetition-penalty NaN", "/set temperature -Inf": "temperature -Inf",
+		"/set min-p NaN": "min-p NaN", "/set max-tokens 0": "max-tokens 0", "/set max-tokens 1.5": "must be a whole number",
+		"/conversation one": `/conversation "one": must be keep or new`,
+		"/set top-k x":      `top-k "x": must be a whole number`, "/seed x": "must be a whole number",
 		"/save": "/save: add the name", "/save " + existing: "exists: choose another name", "/what": "/what: unknown command",
 		"Count to ten.\n/vote maybe": `vote "maybe"`, "Count to ten.\n/edit": "/edit: add the new question",
 	} {
@@ -490,6 +494,16 @@ func TestErrors(t *testing.T) {
 		{"template", cli.Usage, append(tiny, "--template", "mine"), "mine"},
 		{"temperature", cli.Usage, append(tiny, "--temperature", "-1"), "temperature -1"},
 		{"top-p", cli.Usage, append(tiny, "--top-p", "0"), "top-p 0"},
+		{"top-p that is no number", cli.Usage, append(tiny, "--top-p", "NaN"), "top-p NaN: must be"},
+		{"temperature without an end", cli.Usage, append(tiny, "--temperature", "Inf"), "temperature +Inf: must be"},
+		{"top-k", cli.Usage, append(tiny, "--top-k", "-1"), "top-k -1: must be"},
+		{"min-p", cli.Usage, append(tiny, "--min-p", "1.5"), "min-p 1.5: must be"},
+		{"min-p that is no number", cli.Usage, append(tiny, "--min-p", "NaN"), "min-p NaN: must be"},
+		{"no repetition penalty", cli.Usage, append(tiny, "--repetition-penalty", "0"),
+			"repetition-penalty 0: must be a finite number greater than 0; 1 disables"},
+		{"a negative penalty", cli.Usage, append(tiny, "--repetition-penalty", "-1"), "repetition-penalty -1: must be"},
+		{"a penalty that is no number", cli.Usage, append(tiny, "--repetition-penalty", "NaN"), "repetition-penalty NaN"},
+		{"conversation", cli.Usage, append(tiny, "--conversation", "one"), `--conversation "one": must be keep or new`},
 		{"max-tokens", cli.Usage, append(tiny, "--max-tokens", "0"), "max-tokens 0"},
 		{"context", cli.Usage, append(tiny, "--context", "1"), "--context 1: must be"},
 		{"threads", cli.Usage, append(tiny, "--threads", "-1"), "--threads -1: must be"},
@@ -504,7 +518,7 @@ func TestErrors(t *testing.T) {
 			"make one with go run"},
 		{"no tuned model that names a base", cli.Failed, []string{"--tuned", "none-here", "--only", "base"},
 			"--base starter --only base"},
-		{"no base model", cli.Usage, []string{"--tuned", tinyTuned, "--log", ""}, "set --base"},
+		{"no base model", cli.Usage, []string{"--tuned", tinyTuned, "--log", ""}, "set --base, or leave the base model out with --only tuned"},
 		{"no model there", cli.Failed, []string{"--base", filepath.Join(dir, "none"), "--only", "base", "--log", ""},
 			"no directory"},
 		{"not in the cache", cli.Failed, []string{"--base", "owner/model", "--only", "base", "--log", ""}, "owner/model"},

@@ -38,14 +38,15 @@ func (c *chatter) models(ctx context.Context, h *hub.Hub) ([]modelRef, error) {
 	}
 	base := c.base
 	if base == "" {
-		base, err = infer.BaseOf(ctx, h, c.tuned)
+		base, err = infer.BaseOf(ctx, h, runOf(c.tuned))
 		switch {
 		case errors.Is(err, infer.ErrBaseGone):
 			return nil, cli.Usagef("%w: say where it is with --base, or leave it out with --only tuned", err)
 		case err != nil:
 			return nil, fmt.Errorf("--tuned %s: %w", c.tuned, err)
 		case base == "":
-			return nil, cli.Usagef("%s does not name its base model: set --base", c.tuned)
+			return nil, cli.Usagef("%s does not name its base model: set --base, or leave the base model out with --only tuned",
+				c.tuned)
 		}
 	}
 	refs := []modelRef{{baseLabel, base}, tuned}
@@ -58,10 +59,7 @@ func (c *chatter) models(ctx context.Context, h *hub.Hub) ([]modelRef, error) {
 // unfinished reports whether dir is the directory of a training run, or one of its checkpoints, and its run.json says
 // that the run has not finished.
 func unfinished(dir string) bool {
-	if parent := filepath.Dir(filepath.Clean(dir)); filepath.Base(parent) == "checkpoints" {
-		dir = filepath.Dir(parent)
-	}
-	data, err := os.ReadFile(filepath.Join(dir, "run.json"))
+	data, err := os.ReadFile(filepath.Join(runOf(dir), "run.json"))
 	var run struct{ Finished *bool }
 	return err == nil && json.Unmarshal(data, &run) == nil && run.Finished != nil && !*run.Finished
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ type options struct {
 	base, tuned, only, template string
 	raw, offline                bool
 
-	prompt, prompts, system string
+	prompt, prompts, system, conversation string
 
 	settings
 	set     *cli.Flags // which flags the command line sets
@@ -88,8 +89,10 @@ func (o *options) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Group("Questions")
 	f.Add(&o.prompt, "prompt", "ask this `question`, then exit; without --prompt and --prompts, chat reads questions "+
 		"from the terminal or standard input")
-	f.Add(&o.prompts, "prompts", "ask the questions in this `file`, each in its own conversation, then exit: one per "+
-		"line, or one JSON object with a \"prompt\" per line; - reads standard input")
+	f.Add(&o.prompts, "prompts", "ask the questions in this `file`, then exit: one per line, or JSON, as lines or one "+
+		"array: texts, objects with \"prompt\" or \"messages\", and \"system\"; - reads standard input")
+	f.Add(&o.conversation, "conversation", "keep one conversation, or start a new one for each question, `keep|new`; if "+
+		"empty, new for --prompts, the embedded model and models made from it, and keep for all others")
 	f.Add(&o.system, "system", "system `prompt`")
 
 	f.Group("Sampling")
@@ -137,6 +140,8 @@ func (o *options) check() error {
 		return cli.Usagef("--prompt and --prompts exclude each other: put the question into the file")
 	case o.raw && o.template != "" && o.template != chat.Raw().Name:
 		return cli.Usagef("--raw uses no template, but --template %s names one: leave one of them out", o.template)
+	case o.conversation != "" && o.conversation != "keep" && o.conversation != "new":
+		return cli.Usagef("--conversation %q: must be keep or new", o.conversation)
 	case o.raw && o.system != "":
 		return cli.Usagef("--raw has no place for a system prompt: put it in front of the question")
 	case o.context < 2:
@@ -172,8 +177,11 @@ func (s settings) check() error {
 	switch {
 	case s.MaxTokens < 1:
 		return fmt.Errorf("max-tokens %d: must be at least 1", s.MaxTokens)
-	case s.TopP == 0:
-		return fmt.Errorf("top-p 0: must be greater than 0 and at most 1, which keeps all tokens")
+	case !(s.TopP > 0 && s.TopP <= 1):
+		return fmt.Errorf("top-p %v: must be greater than 0 and at most 1, which keeps all tokens", s.TopP)
+	case !(s.RepetitionPenalty > 0) || math.IsInf(s.RepetitionPenalty, 1):
+		return fmt.Errorf("repetition-penalty %v: must be a finite number greater than 0; 1 disables the penalty",
+			s.RepetitionPenalty)
 	}
 	return s.sampling(0).Check()
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"restyle/chat"
 	"restyle/internal/cli"
 	"restyle/internal/disk"
 	"restyle/internal/sidebyside"
@@ -31,7 +32,7 @@ type record struct {
 
 // event is a line of the JSONL file. Its fields depend on Event:
 //
-//	ask     the models start to answer a question: question, system, turn, models, settings
+//	ask     the models start to answer a question: question, before, system, turn, models, settings
 //	part    the text shown since the last part: text, by model
 //	answer  one model's whole answer: model, answer
 //	logged  the Markdown file has the entry
@@ -42,6 +43,7 @@ type event struct {
 	Time  time.Time `json:"time"`
 
 	Question string            `json:"question,omitempty"`
+	Before   []chat.Message    `json:"before,omitempty"` // messages of --prompts before the question
 	System   string            `json:"system,omitempty"`
 	Turn     int               `json:"turn,omitempty"` // of the conversation, from 1
 	Models   map[string]string `json:"models,omitempty"`
@@ -183,7 +185,7 @@ func (r *record) read() (unfinished []*entry, err error) {
 		if json.Unmarshal(line, &e) == nil {
 			switch e.Event {
 			case "ask":
-				open[e.ID] = &entry{id: e.ID, question: e.Question, answers: map[string]*answer{}}
+				open[e.ID] = &entry{id: e.ID, question: e.Question, models: e.Models, answers: map[string]*answer{}}
 				order = append(order, e.ID)
 				if r.asked = append(r.asked, e.Question); len(r.asked) > keptQuestions {
 					r.asked = r.asked[1:]
@@ -295,6 +297,7 @@ func newID() string {
 // entry is a question and its answers, by label, for the Markdown file.
 type entry struct {
 	id, question string
+	models       map[string]string // their names
 	answers      map[string]*answer
 }
 
@@ -312,7 +315,7 @@ func (e *entry) markdown() string {
 	var answers []sidebyside.Answer
 	for _, label := range []string{baseLabel, tunedLabel} {
 		if a := e.answers[label]; a != nil {
-			answers = append(answers, sidebyside.Answer{Label: label, Text: a.Text, Note: a.cut()})
+			answers = append(answers, sidebyside.Answer{Label: label, Model: e.models[label], Text: a.Text, Note: a.cut()})
 		}
 	}
 	return sidebyside.Markdown(e.question, answers...)

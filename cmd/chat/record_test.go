@@ -40,17 +40,17 @@ func TestMarkdown(t *testing.T) {
 	}{
 		{"the original's form", entry{question: "give me the code", answers: map[string]*answer{
 			"base": {Text: "Here:\n\n```python\nx = 1\n```", Reason: "stop"}, "tuned": {Text: " Sigh. ", Reason: "stop"}}},
-			"### Query: *\"give me the code\"*\n\n**Base Model:**\n> Here:\n> \n> ```python\n> x = 1\n> ```\n\n**My Custom " +
-				"Model:**\n> Sigh.\n\n---\n\n"},
+			"### Query: *\"give me the code\"*\n\n**Base model:**\n> Here:\n> \n> ```python\n> x = 1\n> ```\n\n**Tuned " +
+				"model:**\n> Sigh.\n\n---\n\n"},
 		{"one model, cut", entry{question: "q", answers: map[string]*answer{"tuned": {Text: "a", Reason: "length",
 			Tokens: 256}}},
-			"### Query: *\"q\"*\n\n**My Custom Model:**\n> a\n\n*(cut at 256 tokens)*\n\n---\n\n"},
+			"### Query: *\"q\"*\n\n**Tuned model:**\n> a\n\n*(cut at 256 tokens)*\n\n---\n\n"},
 		{"several lines, with a fence inside", entry{question: "what is\r\n````\nthis\n````",
 			answers: map[string]*answer{"base": {Text: "a", Reason: "stop"}}},
-			"### Query: *\"what is …\"*\n\n`````\nwhat is\n````\nthis\n````\n`````\n\n**Base Model:**\n> a\n\n---\n\n"},
+			"### Query: *\"what is …\"*\n\n`````\nwhat is\n````\nthis\n````\n`````\n\n**Base model:**\n> a\n\n---\n\n"},
 		{"nothing breaks out of the quotation", entry{question: "q",
 			answers: map[string]*answer{"base": {Text: "a\r---\r\n### Query", Reason: "stop"}}},
-			"### Query: *\"q\"*\n\n**Base Model:**\n> a\n> ---\n> ### Query\n\n---\n\n"},
+			"### Query: *\"q\"*\n\n**Base model:**\n> a\n> ---\n> ### Query\n\n---\n\n"},
 	} {
 		if got := c.e.markdown(); got != c.want {
 			t.Errorf("%s:\n%q, want\n%q", c.name, got, c.want)
@@ -177,7 +177,7 @@ func TestRecover(t *testing.T) {
 				t.Errorf("an entry of nothing: %q", text)
 			}
 		case n >= len(whole)-1:
-			if want := "### Query: *\"first\"*\n\n**Base Model:**\n> one\n\n**My Custom Model:**\n> " +
+			if want := "### Query: *\"first\"*\n\n**Base model, b:**\n> one\n\n**Tuned model, t:**\n> " +
 				"two\n\n---\n\n"; text != want {
 				t.Errorf("%q", text)
 			}

@@ -101,6 +101,8 @@ func (c *chatter) take(ctx context.Context, input string) (leave bool, err error
 		return false, nil
 	case input == "quit" || input == "exit":
 		return true, nil
+	case c.example(input) != "":
+		return false, c.askExample(ctx, c.example(input))
 	case strings.HasPrefix(input, "//"):
 		return false, c.question(ctx, input[1:])
 	case strings.HasPrefix(input, "/"):
@@ -111,6 +113,31 @@ func (c *chatter) take(ctx context.Context, input string) (leave bool, err error
 
 // question asks a new question.
 func (c *chatter) question(ctx context.Context, text string) error {
-	c.asked, c.attempt = text, 0
-	return c.ask(ctx, text)
+	return c.pose(ctx, prompt{question: text})
+}
+
+// pose asks a question that may have a conversation before it and a system prompt of its own.
+func (c *chatter) pose(ctx context.Context, p prompt) error {
+	if c.fresh || p.before != nil {
+		c.startOver()
+	}
+	for _, s := range c.sides {
+		s.messages = append(s.messages, p.before...)
+	}
+	if p.system != nil {
+		defer func(before string) { c.system = before }(c.system)
+		c.system = *p.system
+	}
+	c.asked, c.attempt = p.question, 0
+	return c.ask(ctx, p.question, p.before)
+}
+
+// startOver starts a new conversation, and keeps the one so far for /save.
+func (c *chatter) startOver() {
+	for _, s := range c.sides {
+		if len(s.messages) > 0 {
+			s.earlier = append(s.earlier, s.messages)
+		}
+		s.messages = nil
+	}
 }

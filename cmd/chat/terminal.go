@@ -34,7 +34,7 @@ func openTerminal(in, out *os.File, earlier []string, answering func() bool, hit
 	}
 	t := &terminal{in: in, out: out, before: before, keys: newKeyboard(answering, hit), history: &history{}}
 	for _, question := range earlier {
-		t.history.Add(joinLines(question))
+		t.recall(question)
 	}
 	t.begin()
 	go t.keys.pump(in)
@@ -81,6 +81,9 @@ func (t *terminal) size() (width, height int) {
 
 // prefill puts text on the next line, to be edited.
 func (t *terminal) prefill(text string) { t.keys.prefill(joinLines(cli.Clean(text))) }
+
+// recall makes text the last line of the history.
+func (t *terminal) recall(text string) { t.history.Add(joinLines(text)) }
 
 // Write writes text. In raw mode a terminal needs a carriage return to move to the start of a line.
 func (t *terminal) Write(p []byte) (int, error) {

@@ -25,7 +25,8 @@ import (
 
 const about = `
 quantize IN OUT writes a copy of a model whose linear layers have weights in 8 or 4 bits. chat, bench
-and train open it like any other model. IN is a directory, a hub id, or starter, the embedded model.
+and train open it like any other model; programs other than restyle cannot read it. IN is a directory,
+a hub id, or starter, the embedded model.
 
   quantize starter out-int4
   quantize starter out-int4 --quality    what it costs in answers, too

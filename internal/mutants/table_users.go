@@ -82,7 +82,7 @@ var usersMutants = []mutant{
 	{"users/unfinished-told-of-the-base", "cmd/chat/models.go", "c.only != baseLabel && unfinished(c.tuned)", "unfinished(c.tuned)",
 		"./cmd/chat -run Unfinished"},
 	{"users/unfinished-if-finished", "cmd/chat/models.go", "&& !*run.Finished", "", "./cmd/chat -run Unfinished"},
-	{"users/unfinished-checkpoint-untold", "cmd/chat/models.go", `filepath.Base(parent) == "checkpoints"`, "false",
+	{"users/unfinished-checkpoint-untold", "cmd/chat/starter.go", `filepath.Base(parent) != "checkpoints"`, "true",
 		"./cmd/chat -run Unfinished"},
 	{"users/recompute-block-refused", "model/options.go", "case \"block\":", "case \"\":", "./model -run ParseRecompute"},
 }

@@ -61,7 +61,8 @@ func TestNoHTML(t *testing.T) {
 			t.Errorf("%q stays %q", text, got)
 		}
 	}
-	if got := Markdown("<b>q", Answer{Base, "<i>a", "<u>n"}); strings.Contains(strings.ReplaceAll(got, "\n> ", ""), "<") {
+	got := Markdown("<b>q", Answer{Base, "<b>", "<i>a", "<u>n"})
+	if strings.Contains(strings.ReplaceAll(got, "\n> ", ""), "<") {
 		t.Errorf("%q", got)
 	}
 	if got := Markdown("a\n<b>"); !strings.Contains(got, "```\na\n<b>\n```") {

@@ -15,8 +15,8 @@ const (
 	Tuned = "tuned"
 )
 
-// headings are the names of the models in an entry.
-var headings = map[string]string{Base: "Base Model", Tuned: "My Custom Model"}
+// headings are what an entry calls the models, before their names.
+var headings = map[string]string{Base: "Base model", Tuned: "Tuned model"}
 
 // plain escapes the characters that have a meaning in a line of Markdown (CommonMark 0.31, section 2.4).
 var plain = strings.NewReplacer("\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "](", "\\](", "][", "\\][", "<",
@@ -25,6 +25,7 @@ var plain = strings.NewReplacer("\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_"
 // An Answer is the answer of one model.
 type Answer struct {
 	Label string // Base or Tuned
+	Model string // its name; may be empty
 	Text  string // in Markdown
 	Note  string // shown below the text; may be empty
 }
@@ -46,7 +47,11 @@ func Markdown(question string, answers ...Answer) string {
 	}
 	for _, a := range answers {
 		text := strings.ReplaceAll(inert(strings.TrimSpace(cli.Clean(a.Text))), "\n", "\n> ")
-		fmt.Fprintf(&b, "**%s:**\n> %s\n\n", headings[a.Label], text)
+		name := ""
+		if a.Model != "" {
+			name = ", " + plain.Replace(strings.ReplaceAll(cli.Clean(a.Model), "\n", " "))
+		}
+		fmt.Fprintf(&b, "**%s%s:**\n> %s\n\n", headings[a.Label], name, text)
 		if a.Note != "" {
 			fmt.Fprintf(&b, "*(%s)*\n\n", escape(cli.Clean(a.Note)))
 		}

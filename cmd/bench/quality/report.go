@@ -239,7 +239,7 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 		var answers []sidebyside.Answer
 		for _, m := range r.Models {
 			a := row.Answers[m.Label]
-			answers = append(answers, sidebyside.Answer{Label: m.Label, Text: a.Text, Note: a.note()})
+			answers = append(answers, sidebyside.Answer{Label: m.Label, Model: m.Name, Text: a.Text, Note: a.note()})
 		}
 		if _, err := io.WriteString(w, sidebyside.Markdown(asked(row.Question), answers...)); err != nil {
 			return err

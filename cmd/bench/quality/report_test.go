@@ -226,8 +226,8 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"### Query: *\"Print the sum of the list: [1, 2]\"*\n\n**Base Model:**\n> print(sum([1, 2]))\n\n*(right, tone " +
-			"0)*\n\n**My Custom Model:**\n> Oh joy, a sum.",
+		"### Query: *\"Print the sum of the list: [1, 2]\"*\n\n**Base model, b:**\n> print(sum([1, 2]))\n\n*(right, tone " +
+			"0)*\n\n**Tuned model, t:**\n> Oh joy, a sum.",
 		"*(does not parse, cut after 20 tokens, tone 0)*", "*(wrong: check: AssertionError, tone ",
 		"*(failed: too long, tone 0)*",
 	} {
