@@ -124,6 +124,10 @@ func (d *decider) checkAnswer(t *task) {
 		fail("A1", fmt.Sprintf("it ended with %q instead of at its end", a.Finish))
 		return
 	}
+	if strings.TrimSpace(a.Text) == "" && a.Thoughts > 0 {
+		fail("A1", "it has only thoughts: answer after them")
+		return
+	}
 	body, remarks, err := unwrap(a.Text)
 	if err != nil {
 		fail("A1", err.Error())

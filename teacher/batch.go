@@ -156,6 +156,9 @@ func parseResult(line []byte) (key string, a Answer, deviations string, err erro
 	if !utf8.Valid(line) {
 		return "", a, "", fmt.Errorf("not a batch result: not valid UTF-8")
 	}
+	if !json.Valid(line) {
+		line = openai.WithoutNaN(line)
+	}
 	err = json.Unmarshal(line, &result)
 	if _, wrong := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !wrong {
 		return "", a, "", fmt.Errorf("not a batch result: %w", err)
@@ -191,7 +194,7 @@ func parseResult(line []byte) (key string, a Answer, deviations string, err erro
 	}
 	return key, Answer{Text: answer.Text, Thoughts: answer.Thoughts, Finish: answer.FinishReason, Model: answer.Model,
 		Endpoint: batchEndpoint, PromptTokens: answer.PromptTokens, CompletionTokens: answer.CompletionTokens,
-	}, answer.Deviations, nil
+	}, strings.Join(answer.Deviations, ", "), nil
 }
 
 // shortened returns the beginning of a field for a message, "" if it is null.

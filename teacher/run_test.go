@@ -611,17 +611,18 @@ func TestParseResult(t *testing.T) {
 		`"response":{"status_code":200.0,"body":` + body + `},"error":""`: "x",
 		`"response":{"body":` + strconv.Quote(body) + `}`:                 "x",
 		`"response":` + body: "x",
-		`"response":{"body":` + strings.Replace(body, `"x"`, "7", 1) + `}`:                    "neither text nor a list of parts: 7",
-		`"response":{"body":` + strings.Replace(body, `stop`, "null", 1) + `}`:                "without a finish reason",
-		`"response":{"status_code":500,"body":{"error":"late"}}`:                              `status 500 "late"`,
-		`"response":{"body":{"error":{"message":"late"}}}`:                                    "late",
-		`"response":{"body":{"error":{"message":"too long","code":"invalid_request_error"}}}`: "too long",
+		`"response":{"body":` + strings.Replace(body, `"x"`, "7", 1) + `}`:                "neither text nor a list",
+		`"response":{"body":` + strings.Replace(body, `stop`, "null", 1) + `}`:            "without a finish reason",
+		`"response":{"status_code":500,"body":{"error":"late"}}`:                          `status 500 "late"`,
+		`"response":{"body":{"error":{"message":"late"}}}`:                                "late",
+		`"response":{"body":{"error":{"message":"long","code":"invalid_request_error"}}}`: "long",
 		`"response":7`:              "no answer",
 		`"response":null`:           "no answer",
 		`"error":{"message":"off"}`: "off",
 	} {
 		_, a, _, err := parseResult([]byte(`{"custom_id":"` + key(1) + `",` + result + `}`))
-		if want == "x" && (err != nil || a.Text != "x" || a.Finish != "stop" || a.PromptTokens != 3 || a.CompletionTokens != 4) {
+		if want == "x" && (err != nil || a.Text != "x" || a.Finish != "stop" || a.PromptTokens != 3 ||
+			a.CompletionTokens != 4) {
 			t.Errorf("%s: %+v, %v", result, a, err)
 		}
 		if failure, ok := err.(failedResult); want != "x" && (!ok || !strings.Contains(string(failure), want)) {

@@ -14,7 +14,8 @@ import (
 	"restyle/internal/expect"
 )
 
-// TestDeviatingServers has servers that deviate from OpenAI's format, each in several ways. No answer of theirs is lost.
+// TestDeviatingServers has servers that deviate from OpenAI's format, each in several ways. None of their answers is
+// lost.
 func TestDeviatingServers(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
@@ -80,8 +81,8 @@ func TestUselessAnswers(t *testing.T) {
 	t.Parallel()
 	const most = 75 // 20, and what is on its way until they are checked, which takes a busy machine a while
 	source := tasks(t, 8*faultRows)
-	same := "<rewrite>\nOh good, the same words for everybody, obviously. Seriously, I suppose it is fine. Somebody has to " +
-		"bother to write it down for you again, and that somebody is me.\n\n[[CODE_1]]"
+	same := "<rewrite>\nOh good, the same words for everybody, obviously. Seriously, I suppose it is fine. Somebody has " +
+		"to bother to write it down for you again, and that somebody is me.\n\n[[CODE_1]]"
 	for name, c := range map[string]struct {
 		answer func(call)
 		good   int // answers before
@@ -89,11 +90,11 @@ func TestUselessAnswers(t *testing.T) {
 		says   []string
 	}{
 		"from the start": {func(c call) { c.stream("I would rather not.", "stop") }, 0, most,
-			[]string{"none of the last 20 answers", "20 failed A1: the answer has no <rewrite> tag", "--preview 1"}},
+			[]string{"none of the last 20 answers", "failed A1: the answer has no <rewrite> tag", "--preview 1"}},
 		"after some": {func(c call) { c.stream("I would rather not.", "stop") }, 15, most,
-			[]string{"none of the last 20 answers", "20 failed A1: ", "so far: "}},
+			[]string{"none of the last 20 answers", "failed A1: ", "so far: "}},
 		"all the same": {func(c call) { c.stream(same, "stop") }, 15, 3 * most,
-			[]string{"none of the last 20 answers", "20 failed A10: "}},
+			[]string{"none of the last 20 answers", "failed A10: "}},
 		"filtered": {func(c call) { c.stream(same, "SAFETY") }, 15, most, []string{`it ended with "content_filter"`}},
 		"thoughts": {func(c call) {
 			io.WriteString(c.w, event("c", `{"reasoning_content":"Hm. "}`, "null")+event("c", "{}", `"length"`))

@@ -495,8 +495,9 @@ func (g *gen) sayRetries() {
 		g.say("retries: %s; the first, %s", strings.Join(kinds, ", "), st.FirstRetry)
 	}
 	for _, e := range st.Endpoints {
-		if e.Deviations != "" {
-			g.say("note: the answers of %s deviate from OpenAI's format: %s (accepted)", e.URL, e.Deviations)
+		if len(e.Deviations) > 0 {
+			g.say("note: the answers of %s deviate from OpenAI's format: %s (accepted)", e.URL,
+				strings.Join(e.Deviations, ", "))
 		}
 		if e.State != "alive" {
 			g.say("warning: %s is %s: %s", e.URL, e.State, e.Reason)

@@ -91,11 +91,12 @@ func (g *gen) exit(ctx context.Context, err error) int {
 		fmt.Fprintln(g.stderr, "gen: stopped; run the same command again to resume")
 		return cli.Stopped
 	case errors.As(err, &unavailable) && unavailable.Damage:
-		fmt.Fprintf(g.stderr, "gen: %v%s\nthe server answers so every time: the answers so far are kept, and the same command "+
-			"resumes once the server is mended, or with another --base-url\n", err, g.remedy(err))
+		fmt.Fprintf(g.stderr, "gen: %v%s\nasking again did not change that: the answers so far are kept, and the same "+
+			"command resumes once the server is mended, or with another --base-url\n", err, g.remedy(err))
 		return cli.Failed
 	case errors.As(err, &unavailable), hub.Retryable(err):
-		fmt.Fprintf(g.stderr, "gen: %v%s\nthe answers so far are kept; run the same command again later\n", err, g.remedy(err))
+		fmt.Fprintf(g.stderr, "gen: %v%s\nthe answers so far are kept; run the same command again later\n", err,
+			g.remedy(err))
 		return cli.Retry
 	}
 	fmt.Fprintf(g.stderr, "gen: %s%s\n", cli.Text(err), g.remedy(err))

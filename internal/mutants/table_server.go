@@ -13,7 +13,7 @@ var serverMutants = []mutant{
 	{"server/what-was-let-in-given-up", "teacher/openai/queue.go", "if usable && (working || now.Sub", "if usable && (now.Sub", "./teacher/openai"},
 	{"server/the-others-not-counted", "teacher/openai/queue.go", "Others: int(p.tally.Answers - t.answers), ", "", "./teacher/openai"},
 	{"server/what-is-fatal-counted-as-tried-again", "teacher/openai/pool.go", "	case fatal:\n", "	case fatal:\n		p.tally.Retries[f.reason]++\n", "./teacher/openai"},
-	{"server/an-endless-answer-taken-for-a-refusal", "teacher/openai/exchange.go", "return &failure{kind: broken, status: http.StatusOK, reason: errTooLarge.Error(),", "return &failure{kind: refused, status: http.StatusOK, reason: errTooLarge.Error(),", "./teacher/openai"},
+	{"server/an-endless-answer-taken-for-a-refusal", "teacher/openai/exchange.go", "return &failure{kind: broken, status: http.StatusOK, reason: errTooLarge.Error(), damage: true,", "return &failure{kind: refused, status: http.StatusOK, reason: errTooLarge.Error(), damage: true,", "./teacher/openai"},
 	{"server/the-circuit-opens-late", "teacher/openai/endpoint.go", "e.failures < failuresToOpen", "e.failures <= 2*failuresToOpen", "./teacher/openai"},
 	{"server/503-no-overload", "teacher/openai/failure.go", "503: {broken, true, \"\"}", "503: {broken, false, \"\"}", "./teacher/openai"},
 	{"server/408-refuses", "teacher/openai/failure.go", "408: {broken, false, \"\"}", "408: {refused, false, \"\"}", "./teacher/openai"},

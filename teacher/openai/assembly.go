@@ -56,6 +56,7 @@ type choice struct {
 	Message      json.RawMessage `json:"message"` // of an answer that was not streamed
 	Text         json.RawMessage `json:"text"`    // of old servers, or once more
 	FinishReason json.RawMessage `json:"finish_reason"`
+	Usage        usage           `json:"usage"` // Moonshot's place for it
 }
 
 type content struct {
@@ -102,7 +103,7 @@ func (a *assembly) answer() Answer {
 		CompletionTokens: a.completion,
 		Latency:          a.latency,
 		FirstToken:       a.firstToken,
-		Deviations:       strings.Join(a.odd, ", "),
+		Deviations:       a.odd,
 	}
 }
 
@@ -153,7 +154,11 @@ func (a *assembly) addObject(data []byte) *failure {
 	}
 	a.events++
 	var c completion
-	if err := unmarshal(data, &c); err != nil {
+	err := unmarshal(data, &c)
+	if err != nil {
+		err = unmarshal(WithoutNaN(data), &c)
+	}
+	if err != nil {
 		return damaged("event %d of the answer: not a chat completion: %v: %s", a.events, err, excerpt(data))
 	}
 	if IsError(c.Error) || c.Object == "error" {
@@ -169,8 +174,7 @@ func (a *assembly) addObject(data []byte) *failure {
 	if a.model == "" {
 		a.model = c.Model
 	}
-	in, out := c.Usage.tokens()
-	a.prompt, a.completion = max(a.prompt, in), max(a.completion, out)
+	a.count(c.Usage)
 	var choices []choice
 	if unmarshal(c.Choices, &choices); len(choices) == 0 {
 		a.unused = data
@@ -191,9 +195,16 @@ func (a *assembly) addObject(data []byte) *failure {
 	return nil
 }
 
+// count takes the number of tokens so far, which some servers report more than once.
+func (a *assembly) count(u usage) {
+	prompt, completion := u.tokens()
+	a.prompt, a.completion = max(a.prompt, prompt), max(a.completion, completion)
+}
+
 // choose adds a choice, unless it belongs to another of several answers.
 func (a *assembly) choose(c choice) *failure {
 	a.choices++
+	a.count(c.Usage)
 	reason, f := a.reason(c.FinishReason)
 	if f != nil {
 		return f

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,19 @@ func unmarshal(data []byte, v any) error {
 		return nil
 	}
 	return err
+}
+
+// notNumbers matches the JSON strings in a text, and the numbers that JSON does not have.
+var notNumbers = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|NaN|-?Infinity`)
+
+// WithoutNaN returns JSON with null in place of NaN and Infinity, which Python writes.
+func WithoutNaN(data []byte) []byte {
+	return notNumbers.ReplaceAllFunc(data, func(found []byte) []byte {
+		if found[0] == '"' {
+			return found
+		}
+		return []byte("null")
+	})
 }
 
 // isNull reports whether a field is absent or null.
@@ -74,8 +88,8 @@ func (u usage) tokens() (prompt, completion int) {
 		max(numberOf(u.CompletionTokens), numberOf(u.OutputTokens))
 }
 
-// A joined text is made from the insides of JSON strings. A character may be cut between two of them, as \ud83d and \ude00
-// or within its bytes.
+// A joined text is made from the insides of JSON strings. A character may be cut between two of them, as \ud83d and
+// \ude00 or within its bytes.
 type joined struct {
 	whole []byte
 	half  []byte // the beginning of a character, as in JSON

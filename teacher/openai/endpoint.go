@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -32,7 +33,7 @@ type endpoint struct {
 	reason   string // the last failure
 	damage   bool   // all failures since the last answer were answers that may be incomplete
 
-	deviations string // of the first answer that deviates from OpenAI's format
+	deviations []string // from OpenAI's format
 
 	retired *failure // why it is unusable in this run; nil if it is usable
 }
@@ -68,6 +69,18 @@ func (e *endpoint) wakes(now time.Time) time.Time {
 // worked closes the circuit after an answer.
 func (e *endpoint) worked() { e.failures, e.opened, e.reason, e.throttled = 0, 0, "", false }
 
+// maxDeviations bounds how many deviations of an endpoint are listed.
+const maxDeviations = 12
+
+// deviates records how an answer deviates from OpenAI's format.
+func (e *endpoint) deviates(how []string) {
+	for _, h := range how {
+		if len(e.deviations) < maxDeviations && !slices.Contains(e.deviations, h) {
+			e.deviations = append(e.deviations, h)
+		}
+	}
+}
+
 // slowDown records that e asked to slow down. It closes the circuit, because e works.
 func (e *endpoint) slowDown(reason string) {
 	e.worked()
@@ -89,7 +102,7 @@ func (e *endpoint) failed(now time.Time, probe bool, reason string, jitter float
 
 func (e *endpoint) stats(now time.Time) EndpointStats {
 	s := EndpointStats{URL: e.url, State: "alive", InFlight: e.inFlight, Limit: e.limit.n, Reason: e.reason,
-		Deviations: e.deviations}
+		Deviations: slices.Clone(e.deviations)}
 	switch {
 	case e.retired != nil:
 		s.State, s.Reason = "retired", e.retired.message

@@ -95,6 +95,9 @@ func (r *eventReader) take(line []byte) event {
 	r.started = true
 	field, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimSpace(value)
+	for bytes.HasPrefix(value, []byte("data:")) { // a proxy has made a stream of a stream
+		value = bytes.TrimSpace(value[len("data:"):])
+	}
 	switch {
 	case line[0] == '{' || line[0] == '[':
 		if !first {
@@ -146,7 +149,7 @@ func (r *eventReader) value() (event, error) {
 	var raw json.RawMessage
 	err := r.values.Decode(&raw)
 	if _, invalid := err.(*json.SyntaxError); invalid {
-		rest, _ := io.ReadAll(io.LimitReader(io.MultiReader(r.values.Buffered(), r.body), maxJunk))
+		rest, _ := io.ReadAll(io.MultiReader(r.values.Buffered(), r.body))
 		raw, err, r.ended = bytes.TrimSpace(rest), nil, true
 	}
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -78,7 +79,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		a, fa := answerTo(strings.NewReader(body))
 		b, fb := answerTo(iotest.OneByteReader(strings.NewReader(body)))
-		if a != b || (fa == nil) != (fb == nil) || fa != nil && *fa != *fb {
+		if !reflect.DeepEqual(a, b) || (fa == nil) != (fb == nil) || fa != nil && *fa != *fb {
 			t.Fatalf("whole: %+v, %v; in bytes: %+v, %v", a, fa, b, fb)
 		}
 		batch, err := ParseAnswer([]byte(body))

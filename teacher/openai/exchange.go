@@ -76,8 +76,8 @@ type body struct {
 	io.Closer
 }
 
-// send sends a request with the key and bounds the response. For a status other than
-// 200 the error is a *failure.
+// send sends a request with the key and bounds the response. For a status without an
+// answer the error is a *failure.
 func (x *exchange) send(req *http.Request) (*http.Response, error) {
 	if !x.key.Empty() {
 		req.Header.Set("Authorization", "Bearer "+x.key.Reveal())
@@ -86,7 +86,8 @@ func (x *exchange) send(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if resp.StatusCode != http.StatusOK {
+	// Some servers answer with 201 or 203.
+	if resp.StatusCode < 200 || resp.StatusCode >= 300 || resp.StatusCode == http.StatusNoContent {
 		defer resp.Body.Close()
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 		return nil, fromStatus(resp.StatusCode, resp.Header, body, x.url, time.Now())
@@ -107,7 +108,10 @@ func (p *Pool) attempt(ctx context.Context, e *endpoint, body []byte) (Answer, *
 		return Answer{}, x.clean(f)
 	}
 	answer := a.answer()
-	answer.Endpoint, answer.Deviations = e.url, x.key.Scrub(answer.Deviations)
+	answer.Endpoint = e.url
+	for i := range answer.Deviations {
+		answer.Deviations[i] = x.key.Scrub(answer.Deviations[i])
+	}
 	if x.key.In(answer.Text + "\n" + a.finish + "\n" + a.model) {
 		answer.Text, answer.FinishReason, answer.Model = "", KeyInAnswer, ""
 	}
@@ -183,7 +187,7 @@ func (x *exchange) explain(ctx context.Context, err error) *failure {
 	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(err, errTooLarge):
-		return &failure{kind: broken, status: http.StatusOK, reason: errTooLarge.Error(),
+		return &failure{kind: broken, status: http.StatusOK, reason: errTooLarge.Error(), damage: true,
 			message: "the answer is longer than " + mib(x.limit)}
 	case cause == errFirstToken:
 		return &failure{kind: broken, overload: true, reason: cause.Error(),

@@ -212,6 +212,7 @@ var scenes = []struct {
 		answers, "a\ufffd", 0},
 	{"plain JSON", stream(plain(`"stop"`, `"Sure, whatever."`)), answers, goodText, 0},
 	{"plain JSON, null content", stream(plain(`"stop"`, `null`)), answers, "", 0},
+	{"status 201", status(201, goodStream), answers, goodText, 0},
 	{"slow first byte", wait(4*time.Minute, stream(goodStream)), answers, goodText, 0},
 	{"keep-alives for 4 minutes", then("", func(w http.ResponseWriter, r *http.Request) {
 		for range 240 {

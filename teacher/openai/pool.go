@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"cmp"
 	"container/list"
 	"context"
 	"fmt"
@@ -29,7 +28,7 @@ type Answer struct {
 	PromptTokens     int // 0 if the endpoint did not report it
 	CompletionTokens int // 0 if the endpoint did not report it
 
-	Deviations string // how the response deviates from OpenAI's format; empty if it does not
+	Deviations []string // how the response deviates from OpenAI's format
 
 	Attempts   int           // requests sent for this answer, 1 or more
 	Latency    time.Duration // of the successful attempt, from sending to the end
@@ -64,7 +63,7 @@ type EndpointStats struct {
 	Until    time.Time // while down or paused: no request is sent before
 	Reason   string    // the last failure, unless alive
 
-	Deviations string // how its first answer that deviates from OpenAI's format does so
+	Deviations []string // how its answers deviate from OpenAI's format
 }
 
 // EndpointModels is the list of models of one endpoint.
@@ -169,7 +168,7 @@ func (p *Pool) judge(ctx context.Context, t *turn, s slot, a Answer, f *failure)
 	if f == nil {
 		e.worked()
 		e.answered = true
-		e.deviations = cmp.Or(e.deviations, a.Deviations)
+		e.deviates(a.Deviations)
 		e.limit.answered(now, e.work.Load(), a.FirstToken, a.Latency)
 		p.tally.Answers++
 		return nil
