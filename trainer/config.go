@@ -42,13 +42,13 @@ type Config struct {
 	Recompute model.Recompute
 	Seed      int64
 
-	EvalEvery    int // steps between evaluations; 0: after each epoch
+	EvalEvery    int // steps between evaluations; 0: after each epoch, and at least ten in a run if they are cheap
 	Patience     int // evaluations without improvement after which the run ends; 0: it does not end early
-	SaveEvery    int // steps between checkpoints; 0: after each epoch
+	SaveEvery    int // steps between checkpoints; 0: by time
 	Keep         int // checkpoints to keep
 	Samples      int // sample questions per evaluation; 0: none
 	SampleTokens int // maximum tokens per sample
-	SampleEvery  int // steps between samples; 0: at each evaluation
+	SampleEvery  int // steps between more samples than those of evaluations; 0: no more
 }
 
 // Optimizer is the number of bits in which AdamW keeps its moments.
@@ -159,18 +159,21 @@ func (c *Config) Fields() []Field {
 			Help: "seed of the order of examples, of the validation split and of new weights"},
 
 		{Name: "eval-every", Group: evaluation, Value: &c.EvalEvery,
-			Help: "steps between validations; 0 for after each epoch. There is one before the first step, too"},
+			Help: "steps between validations; 0 for after each epoch, and ten evenly spaced ones if they cost at most a tenth " +
+				"of the run and there is no patience. There is one before the first step, too"},
 		{Name: "patience", Group: evaluation, Value: &c.Patience,
 			Help: "stop after this many validations without improvement; 0 disables early stopping"},
 		{Name: "save-every", Group: evaluation, Value: &c.SaveEvery, Free: true,
-			Help: "steps between checkpoints; 0 for after each epoch"},
+			Help: "steps between checkpoints; 0 for after each epoch and every ten minutes, as far as saving takes at most a tenth " +
+				"of the time. There is one at the end in any case"},
 		{Name: "keep", Group: evaluation, Value: &c.Keep, Free: true, Default: 2, Min: 1, Max: maxKeep,
 			Help: "checkpoints to keep"},
 		{Name: "samples", Group: evaluation, Value: &c.Samples, Free: true, Default: 3,
 			Help: "questions to answer at each validation, with the tone of the answers scored; 0 for none"},
 		{Name: "sample-tokens", Value: &c.SampleTokens, Free: true, Default: 160, Min: 1, Max: maxTokens},
 		{Name: "sample-every", Group: evaluation, Value: &c.SampleEvery, Free: true,
-			Help: "steps between samples; 0 for at each validation"},
+			Help: "steps between more samples; 0 for none. There are some at each validation, with eval-every 0 at those after " +
+				"an epoch, about ten times in a run"},
 	}
 }
 

@@ -40,7 +40,7 @@ func (r *Run) evaluate(ctx context.Context) (done bool, err error) {
 		}
 		e.Loss = report.Number(loss)
 	}
-	if err == nil {
+	if err == nil && (r.state.Pending == sampleAnswers || r.Plan.samples(e.Step)) {
 		err = r.sample(ctx, &e)
 	}
 	if err != nil {

@@ -89,6 +89,7 @@ func NewJob(d *kernels.Device, base *hf.Checkpoint, p *Plan, o JobOptions) *Job 
 	plan := *p
 	j := &Job{Plan: &plan, Device: d, Base: base, opts: o}
 	j.decide()
+	plan.space(weightBytes(model.ParamsOf(base.Config, plan.ModelOptions(base.Config))))
 	j.Identity = plan.Recipe()
 	j.Memory = MemoryOf(d, d.Fused(), base.Config, &plan)
 	j.Memory.Parts = append(j.Memory.Parts, process(d))

@@ -67,16 +67,20 @@ func MemoryOf(d *kernels.Device, f kernels.Fused, c model.Config, p *Plan) Memor
 // resumed run already has.
 func MaxDisk(c model.Config, p *Plan, saved int) int64 {
 	params := model.ParamsOf(c, p.ModelOptions(c))
-	weights := 0
-	for _, x := range params {
-		weights += x.W.Bytes()
-	}
+	weights := weightBytes(params)
 	checkpoints := min(p.Config.Keep+1, saved+p.Left(p.Config.SaveEvery, 0))
 	models := 1
 	if len(p.HeldOut) > 0 {
-		models += min(checkpoints, 1+p.Left(p.Config.EvalEvery, 0)) // plus the evaluation before the first step
+		models += min(checkpoints, 1+p.EvaluationsLeft(0)) // plus the evaluation before the first step
 	}
 	return int64(models)*int64(weights) + int64(checkpoints)*int64(weights+optim.SizeOf(params, p.Config.AdamW()))
+}
+
+func weightBytes(params []model.Param) (bytes int) {
+	for _, p := range params {
+		bytes += p.W.Bytes()
+	}
+	return bytes
 }
 
 // maxTogether is the number of tokens per pass that keeps a GPU busy: more are no faster.

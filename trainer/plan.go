@@ -31,6 +31,7 @@ type Plan struct {
 	rate     optim.Schedule
 	examples []training.Example
 	ends     []int   // for each epoch, the step after its last one
+	evenly   int     // validations evenly spaced over the run, see space
 	epoch    int     // of packs
 	packs    [][]int // the examples of each pack; without packing, one each
 }
@@ -85,6 +86,7 @@ func NewPlan(c Config, examples, heldOut []training.Example) (*Plan, error) {
 	if c.MaxSteps > 0 {
 		p.Steps = min(p.Steps, c.MaxSteps)
 	}
+	p.space(0)
 	p.MaxTokens = p.passTokens()
 	warmup := c.Warmup
 	if warmup < 1 {

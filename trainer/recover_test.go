@@ -409,8 +409,11 @@ func TestDisk(t *testing.T) {
 	}
 	s.EvalEvery, s.SaveEvery = 0, 1
 	// Arenas round sizes up.
-	if a, b := disk(s, true, 0), disk(s, false, 0); math.Abs(float64(a-b)/float64(weights)-float64(1+s.Epochs)) > 0.1 {
-		t.Errorf("many checkpoints, and %d evaluations: %d bytes for the best weights", 1+s.Epochs, a-b)
+	auto := *r.Plan
+	auto.Config = s
+	evaluations := 1 + auto.EvaluationsLeft(0)
+	if a, b := disk(s, true, 0), disk(s, false, 0); math.Abs(float64(a-b)/float64(weights)-float64(evaluations)) > 0.1 {
+		t.Errorf("many checkpoints, and %d evaluations: %d bytes for the best weights", evaluations, a-b)
 	}
 	s = tinySettings()
 	s.Keep = 1

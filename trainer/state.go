@@ -74,6 +74,7 @@ func (r *Run) save() error {
 		return err
 	}
 	r.saved, r.freshMetrics = true, false
+	r.saving.took(start, time.Now())
 	if err := r.prune(); err != nil {
 		return err
 	}
@@ -81,6 +82,15 @@ func (r *Run) save() error {
 		r.Hooks.Saved(Saved{r.state.Step, checkpoint.Dir(root, r.state.Step), time.Since(start).Seconds()})
 	}
 	return nil
+}
+
+// checkpointBytes returns the size of a checkpoint without its small files.
+func (r *Run) checkpointBytes() (bytes int) {
+	bytes = weightBytes(r.Model.Params())
+	for _, t := range r.Optimizer.State() {
+		bytes += t.Bytes()
+	}
+	return bytes
 }
 
 // SaveState writes the state after a number of calls of Update, for callers that take the steps themselves, into a

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"restyle/hf"
 	"restyle/model"
@@ -60,6 +61,7 @@ type Run struct {
 	state        State
 	metrics      *report.Metrics
 	saved        bool // a checkpoint has this state
+	saving       *saving
 	freshMetrics bool // metrics.jsonl was missing: no checkpoint refers to the new one yet
 }
 
@@ -221,6 +223,7 @@ func (r *Run) Close() (err error) {
 // resumed run, saves, and returns ErrStopped. At the end the model has the best weights by validation loss, or the last
 // ones if there was no validation.
 func (r *Run) Run(ctx context.Context) (Result, error) {
+	r.saving = newSaving(time.Now(), r.checkpointBytes())
 	if r.freshMetrics {
 		if err := r.save(); err != nil {
 			return Result{}, err
@@ -235,7 +238,7 @@ func (r *Run) Run(ctx context.Context) (Result, error) {
 		s := r.state.Step
 		over := evaluated && (s == r.Plan.Steps || r.exhausted())
 		stop := ctx.Err() != nil && !over
-		if !r.saved && (stop || over || s > 0 && r.due(r.Plan.Config.SaveEvery)) {
+		if !r.saved && (stop || over || r.saveDue(time.Now())) {
 			if err := r.save(); err != nil {
 				return Result{}, err
 			}
@@ -250,7 +253,7 @@ func (r *Run) Run(ctx context.Context) (Result, error) {
 			return Result{}, err
 		}
 		switch s := r.state.Step; {
-		case r.due(r.Plan.Config.EvalEvery):
+		case r.Plan.evaluates(s):
 			r.state.Pending = evaluation
 		case r.Plan.Config.SampleEvery > 0 && s%r.Plan.Config.SampleEvery == 0:
 			r.state.Pending = sampleAnswers
