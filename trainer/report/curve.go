@@ -67,8 +67,8 @@ func LossSVG(w io.Writer, c Curve) error {
 	validation := slices.DeleteFunc(slices.Clone(c.Validation), gap)
 
 	var d drawing
-	d.Add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%d" role="img">`,
-		pictureWidth, pictureHeight)
+	d.Add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="100%%" role="img">`, pictureWidth,
+		pictureHeight)
 	d.Add("<title>%s</title>", plot.Escape(c.Title))
 	d.Add("<style>%s</style>", style)
 	d.Add(`<clipPath id="plot"><rect x="%d" y="%d" width="%d" height="%d"/></clipPath>`,
@@ -80,6 +80,7 @@ func LossSVG(w io.Writer, c Curve) error {
 	d.legend(len(losses), len(validation))
 
 	loss, rate := d.axes(c.XLabel, losses, validation, rates)
+	losses, validation = above(losses, loss.YLog), above(validation, loss.YLog)
 	d.Add(`<g clip-path="url(#plot)">`)
 	if len(losses) < fewSteps {
 		d.Line("smooth", loss, losses)
@@ -112,6 +113,17 @@ func LossSVG(w io.Writer, c Curve) error {
 // fewSteps is the minimum number of steps of a run whose loss is smoothed.
 const fewSteps = 20
 
+// above returns points with those that a logarithmic axis has no place for as gaps.
+func above(points []CurvePoint, log bool) []CurvePoint {
+	points = slices.Clone(points)
+	for i := range points {
+		if log && points[i].Y <= 0 {
+			points[i].Y = math.NaN()
+		}
+	}
+	return points
+}
+
 // axes draws both panels without their lines.
 func (d *drawing) axes(xLabel string, losses, validation, rates []CurvePoint) (loss, rate plot.Panel) {
 	var xs []float64
@@ -125,18 +137,18 @@ func (d *drawing) axes(xLabel string, losses, validation, rates []CurvePoint) (l
 	if xLow == xHigh {
 		xHigh = xLow + 1
 	}
-	low, high := lossRange(heights(losses), heights(validation))
-	yTicks, yStep := plot.Ticks(low, high, 6, 0)
+	y := lossScale(heights(losses), heights(validation))
 	_, rateHigh, _ := plot.Span(append(heights(rates), 0))
 	rateTicks := []float64{0, rateHigh}
 	if rateHigh == 0 {
 		rateHigh, rateTicks = 1, []float64{0}
 	}
-	loss = framed(lossTop, lossBottom, xLow, xHigh, yTicks[0], yTicks[len(yTicks)-1])
+	loss = framed(lossTop, lossBottom, xLow, xHigh, y.at[0], y.at[len(y.at)-1])
+	loss.YLog = y.log
 	rate = framed(rateTop, rateBottom, xLow, xHigh, 0, rateHigh*1.08)
 
-	for _, y := range yTicks {
-		d.across(loss.Y(y), plot.Fixed(y, yStep))
+	for i, v := range y.at {
+		d.across(loss.Y(v), y.text[i])
 	}
 	for _, y := range rateTicks {
 		d.across(rate.Y(y), plot.Power(y))
@@ -151,7 +163,7 @@ func (d *drawing) axes(xLabel string, losses, validation, rates []CurvePoint) (l
 		d.Add(`<text class="x" x="%.1f" y="%d">%s</text>`, at, rateBottom+20, plot.Short(x))
 	}
 	d.Add(`<path class="axis" d="M%d %dH%dM%[1]d %[4]dH%[3]d"/>`, plotLeft, lossBottom, plotRight, rateBottom)
-	d.Add(`<text class="name" x="%d" y="%d">loss</text>`, plotLeft, lossTop-12)
+	d.Add(`<text class="name" x="%d" y="%d">%s</text>`, plotLeft, lossTop-12, lossName(y.log))
 	d.Add(`<text class="name" x="%d" y="%d">learning rate</text>`, plotLeft, rateTop-10)
 	d.Add(`<text class="name x" x="%d" y="%d">%s</text>`, (plotLeft+plotRight)/2, rateBottom+42, plot.Escape(xLabel))
 	if _, top, ok := plot.Span(heights(losses)); ok && top > loss.YHigh {
@@ -159,6 +171,14 @@ func (d *drawing) axes(xLabel string, losses, validation, rates []CurvePoint) (l
 			plot.Significant(top))
 	}
 	return loss, rate
+}
+
+// lossName returns the name of the loss axis.
+func lossName(log bool) string {
+	if log {
+		return "loss (log)"
+	}
+	return "loss"
 }
 
 // framed returns a panel of the picture's width.
@@ -198,7 +218,7 @@ func (d *drawing) best(p plot.Panel, validation []CurvePoint) {
 
 // legend explains the lines, next to the name of their axis.
 func (d *drawing) legend(steps, validation int) {
-	x := plotLeft + 60.0
+	x := plotLeft + 96.0
 	for _, line := range []struct {
 		class, name string
 		there       bool

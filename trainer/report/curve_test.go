@@ -104,6 +104,20 @@ func TestLossSVG(t *testing.T) {
 			">400<", ">1.5<", "e-4<"}, nil},
 		{"one step", run(1, 0), []string{"1 step, training loss", ">training<", `<circle class="point"`},
 			[]string{">validation<", "smoothed"}},
+		{"far down", with(run(400, 10), func(c *Curve) {
+			for i := range c.Steps {
+				c.Steps[i].Loss = 10 * math.Pow(0.7, float64(i)/30)
+			}
+			for i := range c.Validation {
+				c.Validation[i].Y = 10 * math.Pow(0.7, c.Validation[i].X/30)
+			}
+		}), []string{"loss (log)", ">10<", ">1<", ">0.1<"}, []string{">7<", ">0.0<"}},
+		{"down to zero", with(run(400, 10), func(c *Curve) {
+			for i := range c.Steps {
+				c.Steps[i].Loss = 11 * math.Pow(0.7, float64(i)/10)
+			}
+			c.Steps[399].Loss, c.Validation[10].Y = 0, 0.9
+		}), []string{"loss (log)", ">0.001<"}, nil},
 		{"three steps", run(3, 3), []string{"3 steps", ">2<", ">3<"}, []string{">0.5</text><text class=\"x\"", "smoothed"}},
 		{"long", run(100_000, 50), []string{"100000 steps", ">20k<", "at step 60k"}, nil},
 		{"tokens", with(run(300, 3), func(c *Curve) {

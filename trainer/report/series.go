@@ -57,3 +57,65 @@ func lossRange(steps, validation []float64) (low, high float64) {
 	}
 	return low, high
 }
+
+// A scale is the range of the loss axis: from its first tick to its last. It is logarithmic if the loss falls by more
+// than logFall: on a linear axis most of such a run would be a flat line.
+type scale struct {
+	at   []float64
+	text []string
+	log  bool
+}
+
+const logFall = 6
+
+func lossScale(steps, validation []float64) (s scale) {
+	low, high := lossRange(steps, validation)
+	bottom := usualLow(steps, validation)
+	if s.log = bottom > 1e-9 && high > logFall*bottom; s.log {
+		s.at = logTicks(bottom, high)
+		for _, v := range s.at {
+			s.text = append(s.text, plot.Significant(v))
+		}
+		return s
+	}
+	at, step := plot.Ticks(low, high, 6, 0)
+	for _, v := range at {
+		s.text = append(s.text, plot.Fixed(v, step))
+	}
+	s.at = at
+	return s
+}
+
+// usualLow returns the lowest loss. A few steps may be lower: a single one may have little to learn.
+func usualLow(steps, validation []float64) float64 {
+	sorted := slices.DeleteFunc(slices.Clone(steps), func(v float64) bool { return !plot.Shown(v) })
+	slices.Sort(sorted)
+	low, _, _ := plot.Span(validation)
+	if n := len(sorted); n > 0 {
+		low = min(low, sorted[n/50])
+	}
+	return low
+}
+
+// logTicks returns round numbers that enclose low and high, at most nine.
+func logTicks(low, high float64) (at []float64) {
+	for _, digits := range [][]float64{{1, 1.5, 2, 3, 4, 5, 6, 8}, {1, 2, 3, 5}, {1, 2, 5}, {1, 3}, {1}} {
+		at = at[:0]
+		for e := math.Floor(math.Log10(low)); len(at) == 0 || at[len(at)-1] < high; e++ {
+			for _, d := range digits {
+				v := d * math.Pow(10, e)
+				if len(at) > 0 && at[len(at)-1] >= high {
+					break
+				}
+				if v <= low*(1+1e-9) {
+					at = at[:0]
+				}
+				at = append(at, v)
+			}
+		}
+		if len(at) <= 9 {
+			break
+		}
+	}
+	return at
+}
