@@ -84,6 +84,9 @@ func OpenConversations(ctx context.Context, spec string, o Options) (*Conversati
 	}, nil
 }
 
+// FormatRewritten is in the format of answers that gen rewrote in a style.
+const FormatRewritten = "gen's rewritten answers"
+
 // formatOf describes the recognized format for people.
 func formatOf(s *Source) string {
 	c := s.Columns
@@ -93,7 +96,7 @@ func formatOf(s *Source) string {
 	case s.want.conversation(s.names):
 		return fmt.Sprintf("chat messages (%s)", strings.Join(named(s.names), ", "))
 	case c.Output == rewrittenOutput:
-		return fmt.Sprintf("gen's rewritten answers (%s)", c.Output)
+		return fmt.Sprintf("%s (%s)", FormatRewritten, c.Output)
 	case c.Output == originalOutput:
 		return fmt.Sprintf("gen's original answers (%s)", c.Output)
 	}

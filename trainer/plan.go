@@ -164,6 +164,9 @@ func (p *Plan) Epoch(step int) int {
 	return min(e, len(p.ends)-1)
 }
 
+// EpochSteps returns the number of steps of the first epoch.
+func (p *Plan) EpochSteps() int { return p.ends[0] }
+
 // EndsEpoch reports whether a step is the last of its epoch.
 func (p *Plan) EndsEpoch(step int) bool { return step+1 == p.ends[p.Epoch(step)] }
 

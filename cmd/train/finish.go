@@ -45,12 +45,12 @@ type summary struct {
 	Stopped       string         `json:"stopped,omitempty"`
 }
 
-// finish saves the result and reports it. tone is that of the last evaluation, or nil.
-func (r *running) finish(res trainer.Result, tone *float64) error {
+// finish saves the result and reports it.
+func (r *running) finish(res trainer.Result, out *outputs) error {
 	if err := r.run.SaveModel(r.card(res)); err != nil {
 		return err
 	}
-	f := r.summary(res, tone)
+	f := r.summary(res, out.tone)
 	line, err := cli.JSONLine(f)
 	if err != nil {
 		return err
@@ -62,16 +62,19 @@ func (r *running) finish(res trainer.Result, tone *float64) error {
 	if err := r.run.Finish(line); err != nil {
 		return err
 	}
-	r.report(res, f)
-	// If the reader or the terminal is gone, the result is still in run.json.
-	if _, err = r.stdout.Write(line); errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EIO) {
+	r.report(res, f, out)
+	if cli.IsTerminal(r.stdout) {
+		return nil // run.json has the line, which is for programs
+	}
+	// If the reader is gone, the result is still in run.json.
+	if _, err = r.stdout.Write(line); errors.Is(err, syscall.EPIPE) {
 		return nil
 	}
 	return err
 }
 
 // report prints the results of the run, and how to chat with its model.
-func (r *running) report(res trainer.Result, f summary) {
+func (r *running) report(res trainer.Result, f summary, out *outputs) {
 	why := "the last ones"
 	if res.Best != nil {
 		why = fmt.Sprintf("those with the lowest validation loss, %.4f", float64(res.Best.Loss))
@@ -85,13 +88,24 @@ func (r *running) report(res trainer.Result, f summary) {
 	if held := r.gauge.held(); held != "" {
 		r.note("%s", held)
 	}
-	switch flag, chat := tunedFlag(r.out), cli.Command("chat"); {
+	best := -1
+	if res.Best != nil {
+		best = res.Best.Step
+	}
+	for _, s := range out.ending(res.Step, best).advice() {
+		r.note("%s", s)
+	}
+	// These are not wrapped: they are to be copied.
+	hint := func(what, flags string) {
+		fmt.Fprintf(r.stderr, "%s: %s%s%s\n", what, cli.Command("chat"), tunedFlag(r.out), flags)
+	}
+	switch {
 	case r.fromScratch == "":
-		r.note("ask it: %s%s", chat, flag)
+		hint("ask it", "")
 	case r.onlyText:
-		r.note("have it continue a text: %s%s --only tuned --raw --prompt TEXT", chat, flag)
+		hint("have it continue a text", " --only tuned --raw --prompt TEXT")
 	default:
-		r.note("ask it: %s%s --only tuned", chat, flag)
+		hint("ask it", " --only tuned")
 	}
 }
 

@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 
+	"restyle/dataset"
 	"restyle/dataset/training"
 	"restyle/hf"
 	"restyle/infer"
@@ -28,7 +30,7 @@ type inputs struct {
 	encoder     *training.Encoder
 	examples    []training.Example // those of set to train on
 	plan        *trainer.Plan      // as on the CPU
-	style       *voice.Style       // for the tone of samples; nil without samples
+	style       *voice.Style       // for the tone of samples; nil without samples, and for data of no style
 }
 
 // resolve opens what the flags name. It allocates nothing large. The caller must close the base of the result.
@@ -122,6 +124,9 @@ func (t *train) read(ctx context.Context, base *hf.Checkpoint, dir string, style
 	plan, err := trainer.NewPlan(t.config, examples, heldOut)
 	if err != nil {
 		return nil, cli.Usagef("--%w", err)
+	}
+	if style != nil && t.cameFrom["style"] == "" && !strings.Contains(set.Format, dataset.FormatRewritten) {
+		style = nil // the answers have no style to be scored by
 	}
 	return &inputs{t, dir, base, codec, changed, set, encoder, examples, plan, style}, nil
 }

@@ -64,6 +64,7 @@ type options struct {
 	maxMemory           bytesFlag
 
 	dryRun, selfcheck, version bool
+	allSettings                bool
 	preset                     string
 	label, benchmarkLog        string
 	logCSV                     string
@@ -123,9 +124,10 @@ func (o *options) fields() []trainer.Field {
 			Help: "rename an unfinished run in --out to .bak, and start over"},
 
 		{Name: "style", Group: groupEvaluations, Value: &o.style, Default: voice.Default,
-			Help: "style whose tone samples are scored by: a built-in name or a `file`"},
-		{Name: "log-every", Group: groupEvaluations, Value: &o.logEvery, Default: 10, Min: 1,
-			Help: "steps between progress lines if there is no terminal"},
+			Help: "style whose tone samples are scored by: a built-in name or a `file`. If it is not given, only the tone of gen's " +
+				"output is scored"},
+		{Name: "log-every", Group: groupEvaluations, Value: &o.logEvery,
+			Help: "steps between progress lines if there is no terminal; 0 for a line at most every five seconds"},
 
 		{Name: "device", Group: groupDevice, Value: &o.deviceName, Default: "auto", Help: cli.DeviceHelp},
 		{Name: "fused", Group: groupDevice, Value: &o.fused,
@@ -148,6 +150,8 @@ func (o *options) fields() []trainer.Field {
 			Help: "check --device in about a minute (the first time on a GPU, some minutes more, to compile kernels), in " +
 				"--dtype, and exit: every operation, a resumed run, an answer, and the speed"},
 		{Name: "dry-run", Group: groupOther, Value: &o.dryRun, Help: "print settings and memory, and exit"},
+		{Name: "all-settings", Group: groupOther, Value: &o.allSettings,
+			Help: "print every setting, not only those that differ from their defaults"},
 		{Name: "write-batches", Group: groupOther, Value: &o.batchesFile,
 			Help: "also write the tokens, labels and learning rate of every step to this JSONL `file`, to train the same in " +
 				"another program"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"restyle/internal/cli"
 	"restyle/internal/disk"
 	"restyle/trainer"
 	"restyle/trainer/report"
@@ -25,8 +26,27 @@ type outputs struct {
 	evalSeconds float64        // of the last evaluation
 	saveSeconds float64        // of the last checkpoint
 	drawn       time.Time
+	logged      pace  // lines of steps
+	saved       pace  // lines of checkpoints
+	sampled     pace  // samples on a terminal
+	warned      bool  // that the loss rises
 	failed      error // the first error of the files: the run continues, and returns it at its end
 	unlockCSV   func() error
+}
+
+// A pace lets something through that did not come for a while.
+type pace struct{ last time.Time }
+
+// lineEvery is the minimum time between two lines of the same kind.
+const lineEvery = 5 * time.Second
+
+// due reports whether it is time again, and then counts from now.
+func (p *pace) due(now time.Time) bool {
+	if !p.last.IsZero() && now.Sub(p.last) < lineEvery {
+		return false
+	}
+	p.last = now
+	return true
 }
 
 // redraw is the minimum time between two drawings of the progress.
@@ -101,7 +121,9 @@ func (o *outputs) phase(p trainer.Phase) {
 func (o *outputs) checkpoint(s trainer.Saved) {
 	o.saveSeconds = s.Seconds
 	o.fail(o.draw())
-	o.note("checkpoint %s, %.1f s", s.Dir, s.Seconds)
+	if o.saved.due(time.Now()) || s.Step == o.Plan.Steps {
+		o.note("checkpoint %s, %.1f s", s.Dir, s.Seconds)
+	}
 }
 
 func (o *outputs) step(s trainer.Step) {
@@ -127,12 +149,18 @@ func (o *outputs) step(s trainer.Step) {
 	}
 	steps := o.Plan.Steps
 	switch {
-	case !o.status.On() && (s.Step%o.logEvery == 0 || s.Step == steps || s.Step == 1):
+	case !o.status.On() && o.logs(s.Step, now):
 		o.note("step %d/%d, epoch %.2f: %s", s.Step, steps, s.Epoch, o.progress(s))
-	case time.Since(o.drawn) > redraw:
-		o.drawn = time.Now()
+	case now.Sub(o.drawn) > redraw:
+		o.drawn = now
 		o.status.DrawBar(s.Step, steps, o.progress(s))
 	}
+}
+
+// logs reports whether a step has a line of its own where there is no terminal.
+func (o *outputs) logs(step int, now time.Time) bool {
+	due := o.logEvery > 0 && step%o.logEvery == 0 || o.logEvery == 0 && o.logged.due(now)
+	return due || step == 1 || step == o.Plan.Steps
 }
 
 // progress describes the run over the last steps, most important first, because a narrow terminal cuts off the end.
@@ -145,11 +173,14 @@ func (o *outputs) progress(s trainer.Step) string {
 		loss += float64(r.Loss) / float64(len(o.recent))
 	}
 	left := seconds / float64(len(o.recent)) * float64(o.Plan.Steps-s.Step)
-	left += o.evalSeconds*float64(o.Plan.Left(o.config.EvalEvery, s.Step)) +
-		o.saveSeconds*float64(o.Plan.Left(o.config.SaveEvery, s.Step))
-	return fmt.Sprintf("loss %.3f, %s left, %s tok/s (%s targets), grad %.2f, lr %.1e",
-		loss, time.Duration(left*float64(time.Second)).Round(time.Second), short(tokens/seconds), short(targets/seconds),
-		float64(s.GradNorm), s.LR)
+	saves := 1.0 // by time, and then they are a small part of it
+	if o.config.SaveEvery > 0 {
+		saves = float64(o.Plan.Left(o.config.SaveEvery, s.Step))
+	}
+	left += o.evalSeconds*float64(o.Plan.EvaluationsLeft(s.Step)) + o.saveSeconds*saves
+	return fmt.Sprintf("loss %.3f, %s left, lr %.1e, grad %.2f, %s tok/s, %s targets/s",
+		loss, time.Duration(left*float64(time.Second)).Round(time.Second), s.LR, float64(s.GradNorm), short(tokens/seconds),
+		short(targets/seconds))
 }
 
 // short formats a number for people: 950, 14.2k.
@@ -187,7 +218,32 @@ func (o *outputs) evaluation(e trainer.Evaluation) {
 	if parts != nil {
 		o.note("after step %d: %s", e.Step, strings.Join(parts, ", "))
 	}
+	o.showSamples(e)
+	o.warn(e)
 	o.fail(errors.Join(o.events.Flush(), o.draw()))
+}
+
+// showSamples shows the samples of an evaluation on a terminal, a line for each: metrics.jsonl has them in full.
+func (o *outputs) showSamples(e trainer.Evaluation) {
+	if !o.status.On() || e.Samples == nil || !o.sampled.due(time.Now()) && e.Step < o.Plan.Steps {
+		return
+	}
+	width := o.status.Width() - 1
+	for _, s := range e.Samples {
+		question := "  " + cli.Shorten(cli.Clean(s.Question), width/3) + " → "
+		fmt.Fprintln(o.stderr, question+cli.Shorten(cli.Clean(s.Answer), width-cli.Columns(question)))
+	}
+}
+
+// warn says once that the validation loss rises as it does if the learning rate is far too high.
+func (o *outputs) warn(e trainer.Evaluation) {
+	loss := float64(e.Loss)
+	if v := o.curve.Validation; o.warned || !e.Measured || e.Step == 0 || len(v) == 0 || loss <= v[0].Y+0.5 {
+		return
+	}
+	o.warned = true
+	o.note("the validation loss rises: it was %.2f after step %.0f: if it does not fall again, the learning rate, %s, is "+
+		"too high", o.curve.Validation[0].Y, o.curve.Validation[0].X, rate(o.config.LR))
 }
 
 // fail notes an error of the files: only the first, as each step may have the same one.

@@ -56,6 +56,7 @@ func (t *train) suit(base *hf.Checkpoint) error {
 		}
 		t.note("--seq %d is more than the model's %d positions: lowered to these", *seq, most)
 		*seq = most
+		t.cameFrom["seq"] = "the model"
 	}
 	return nil
 }

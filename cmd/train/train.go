@@ -40,7 +40,13 @@ func newTrain(o *options, f *cli.Flags, stdout, stderr io.Writer, status *cli.St
 }
 
 // note prints a message that is no error.
-func (t *train) note(format string, args ...any) { fmt.Fprintf(t.stderr, format+"\n", args...) }
+func (t *train) note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if t.status.On() {
+		text = strings.Join(cli.Wrap(text, max(20, t.status.Width()-1)), "\n")
+	}
+	fmt.Fprintln(t.stderr, text)
+}
 
 // do runs the command, from the flags to the end of the training run. It changes nothing before job.train.
 func (t *train) do(ctx context.Context) (err error) {
@@ -335,7 +341,7 @@ func (r *running) steps(ctx context.Context) (err error) {
 	if err = errors.Join(err, out.failed); err != nil {
 		return &begun{err}
 	}
-	return r.finish(result, out.tone)
+	return r.finish(result, out)
 }
 
 // begun is an error that occurs after a run has begun.

@@ -20,6 +20,8 @@ type StatusLine struct {
 	mu    sync.Mutex
 	drawn bool
 	bar   *progressbar.ProgressBar
+	width int // of the terminal when bar was last drawn
+	room  int // columns of bar
 }
 
 // NewStatusLine returns the status line of w.
@@ -61,7 +63,8 @@ func (l *StatusLine) Draw(text string) {
 }
 
 // DrawBar draws a progress bar of done out of total, both numbers, and text after them. If total is not positive, it is
-// unknown, and DrawBar draws a spinner instead of the bar.
+// unknown, and DrawBar draws a spinner instead of the bar. The bar has the room that the text leaves, and on a narrow
+// terminal there is none. Of a text that does not fit either, the last of its parts, separated by ", ", are left out.
 func (l *StatusLine) DrawBar(done, total int, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,15 +72,35 @@ func (l *StatusLine) DrawBar(done, total int, text string) {
 		return
 	}
 	width := l.Width()
-	if l.bar == nil || l.bar.IsFinished() {
+	if l.bar == nil || l.bar.IsFinished() || l.width != width {
+		l.width, l.room = width, maxBar
 		l.bar = progressbar.NewOptions(max(total, -1), progressbar.OptionSetWriter(io.Discard), progressbar.OptionShowCount(),
 			progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionThrottle(0))
 	}
-	// The numbers matter more than the bar, so the bar is shorter on a narrow terminal.
-	progressbar.OptionSetWidth(min(16, width/6))(l.bar)
-	_ = l.bar.Set(done)
-	l.draw(strings.Trim(l.bar.String(), "\r ")+" "+text, width)
+	bar := func() string {
+		if l.room < minBar && total > 0 {
+			return fmt.Sprintf("%d/%d", done, total)
+		}
+		progressbar.OptionSetWidth(max(l.room, minBar))(l.bar)
+		_ = l.bar.Set(done)
+		return strings.Trim(l.bar.String(), "\r ")
+	}
+	fits := func() bool { return Columns(bar())+1+Columns(text) < width }
+	for l.room >= minBar && !fits() { // it does not grow again, as the line would jump
+		l.room--
+	}
+	for !fits() {
+		i := strings.LastIndex(text, ", ")
+		if i < 0 {
+			break
+		}
+		text = text[:i]
+	}
+	l.draw(bar()+" "+text, width)
 }
+
+// minBar and maxBar are the columns of a bar without its numbers.
+const minBar, maxBar = 4, 16
 
 // draw leaves the cursor at the start of the line. If the terminal becomes narrower and breaks the line into several,
 // the cursor stays at the first of them, and the next draw erases them all. The terminal does not wrap lines while draw

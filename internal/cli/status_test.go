@@ -161,12 +161,26 @@ func TestStatusLine(t *testing.T) {
 func TestBarFits(t *testing.T) {
 	for width, want := range map[int]string{
 		100: "25% |████            | (100/400) loss 1.234",
-		80:  "25% |███          | (100/400) loss 1.234",
-		40:  "25% |█     | (100/400) loss 1.234",
-		30:  "25% |█    | (100/400) loss 1…",
+		80:  "25% |████            | (100/400) loss 1.234",
+		40:  "25% |███         | (100/400) loss 1.234",
+		30:  "100/400 loss 1.234",
+		16:  "100/400 loss 1…",
 	} {
 		s, line := newScreen(t, width)
 		line.DrawBar(100, 400, "loss 1.234")
+		if got := s.lines()[0]; got != want {
+			t.Errorf("%d columns: %q, want %q", width, got, want)
+		}
+	}
+	const whole = "loss 1.234, 2m3s left, lr 2.0e-05, grad 12.34, 14.2k tok/s"
+	for width, want := range map[int]string{
+		200: "25% |████            | (100/400) " + whole,
+		100: "25% |████            | (100/400) " + whole,
+		80:  "25% |█   | (100/400) " + whole,
+		60:  "100/400 loss 1.234, 2m3s left, lr 2.0e-05, grad 12.34",
+	} {
+		s, line := newScreen(t, width)
+		line.DrawBar(100, 400, whole)
 		if got := s.lines()[0]; got != want {
 			t.Errorf("%d columns: %q, want %q", width, got, want)
 		}

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"fmt"
+	"io"
+	"slices"
 	"strings"
 
 	"github.com/rivo/uniseg"
@@ -47,6 +50,88 @@ func Wrap(text string, width int) (lines []string) {
 		}
 	}
 	return lines
+}
+
+// PrintRows writes rows of a name and a text, with the texts in a column. On a terminal, a text that does not fit next to
+// the names continues in the same column; a file or a pipe gets one line for each row.
+func PrintRows(w io.Writer, rows [][2]string) error {
+	names, width := 0, 0
+	for _, r := range rows {
+		names = max(names, Columns(r[0])+2)
+	}
+	if of := TerminalWidth(w); of != nil {
+		width = max(of()-1-names, 20)
+	}
+	for _, r := range rows {
+		lines := []string{r[1]}
+		if width > 0 {
+			lines = Wrap(r[1], width)
+		}
+		for i, line := range lines {
+			name := ""
+			if i == 0 {
+				name = r[0]
+			}
+			if _, err := fmt.Fprintln(w, name+strings.Repeat(" ", names-Columns(name))+line); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// PrintCells writes cells in columns, in reading order, as many as fit the terminal. A file or a pipe gets one cell a
+// line.
+func PrintCells(w io.Writer, cells []string) error {
+	width := 0
+	if of := TerminalWidth(w); of != nil {
+		width = of() - 1
+	}
+	for _, line := range inColumns(cells, width) {
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inColumns returns lines of at most width columns with as many cells each as fit.
+func inColumns(cells []string, width int) (lines []string) {
+	const gap = 2
+	n, widths := len(cells), []int(nil)
+	for ; n > 1; n-- {
+		widths = make([]int, n)
+		all := -gap
+		for i, c := range cells {
+			widths[i%n] = max(widths[i%n], Columns(c))
+		}
+		for _, of := range widths {
+			all += of + gap
+		}
+		if all <= width {
+			break
+		}
+	}
+	for row := range slices.Chunk(cells, max(1, n)) {
+		line := ""
+		for i, c := range row {
+			if i > 0 {
+				line += strings.Repeat(" ", gap+widths[i-1]-Columns(row[i-1]))
+			}
+			line += c
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// Shorten returns clean text as one line of at most width columns, with … in place of what does not fit.
+func Shorten(text string, width int) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if Columns(text) > width {
+		text = strings.TrimRight(text[:Fit(text, width-1)], " ") + "…"
+	}
+	return text
 }
 
 const tabWidth = 4

@@ -80,3 +80,32 @@ func TestClean(t *testing.T) {
 		}
 	}
 }
+
+// TestInColumns checks that cells stand in as many columns as fit, and that each is there once.
+func TestInColumns(t *testing.T) {
+	cells := []string{"a 1", "batch 22", "c -", "device auto", "世界 1"}
+	for width, want := range map[int]string{
+		0:   "a 1|batch 22|c -|device auto|世界 1",
+		11:  "a 1|batch 22|c -|device auto|世界 1",
+		21:  "a 1     batch 22|c -     device auto|世界 1",
+		28:  "a 1          batch 22  c -|device auto  世界 1",
+		100: "a 1  batch 22  c -  device auto  世界 1",
+	} {
+		if got := strings.Join(inColumns(cells, width), "|"); got != want {
+			t.Errorf("%d columns:\n%s, want\n%s", width, got, want)
+		}
+	}
+	if got := Shorten("one\n two  three", 9); got != "one two…" {
+		t.Errorf("shortened: %q", got)
+	}
+}
+
+// TestPrintRows checks that a pipe gets a line for each row, whatever its length.
+func TestPrintRows(t *testing.T) {
+	var out strings.Builder
+	long := strings.Repeat("word ", 50)
+	if err := PrintRows(&out, [][2]string{{"model", "x"}, {"", long}}); err != nil || out.String() != "model  x\n       "+long+
+		"\n" {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}

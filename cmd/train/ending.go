@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"restyle/trainer"
+)
+
+// An ending is what is known of a run at its end, to tell what would have helped.
+type ending struct {
+	vocab       int
+	steps       int     // taken in all
+	epochSteps  int     // steps of an epoch
+	maxSteps    int     // --max-steps, 0: no limit
+	first, last float64 // loss before and after; NaN if it was not finite
+	bestStep    int     // after which the kept weights are; -1: the last ones, without a validation
+	lr          float64
+	usualLR     float64 // what suits the model
+	epochs      int
+}
+
+// Below fewSteps a run has hardly begun; enoughSteps is what is proposed. Above nearChance times the loss of chance, a
+// model knows hardly more than which tokens are frequent.
+const (
+	fewSteps, enoughSteps = 50, 100
+	nearChance            = 0.9
+)
+
+// advice says what is wrong with the run and what would help; nothing if the loss fell far in enough steps.
+func (o ending) advice() []string {
+	chance := math.Log(float64(o.vocab))
+	few := o.steps < fewSteps
+	var more string
+	switch {
+	case !few:
+		more = fmt.Sprintf("more --epochs than %d", o.epochs)
+	case o.maxSteps > 0 && o.steps >= o.maxSteps:
+		more = fmt.Sprintf("more --max-steps than %d", o.maxSteps)
+	default:
+		epochs := (enoughSteps + o.epochSteps - 1) / o.epochSteps
+		more = fmt.Sprintf("--epochs %d (%d steps)", epochs, epochs*o.epochSteps)
+	}
+	switch {
+	case !(o.last <= o.first+0.1): // NaN too
+		return []string{fmt.Sprintf("the loss rose from %.2f to %.2f: the learning rate %s is probably too high: try --lr %s",
+			o.first, o.last, rate(o.lr), rate(o.lower()))}
+	case o.bestStep == 0 && o.steps > 0:
+		return []string{fmt.Sprintf("no step improved the validation loss, so the weights are those of before: try --lr %s "+
+			"instead of %s, or %s", rate(o.lower()), rate(o.lr), more)}
+	case o.last >= nearChance*chance:
+		return []string{fmt.Sprintf("the loss is %.2f after %d steps, and guessing any of %s tokens has %.2f: the model has "+
+			"hardly learned anything yet: try %s, or a higher --lr than %s", o.last, o.steps, thousands(int64(o.vocab)), chance,
+			more, rate(o.lr))}
+	case few:
+		return []string{fmt.Sprintf("%d steps are few, so the model may have learned little: %s would help", o.steps, more)}
+	}
+	return nil
+}
+
+// lower returns a learning rate to try instead of one that is too high.
+func (o ending) lower() float64 {
+	if o.lr > 2*o.usualLR {
+		return o.usualLR
+	}
+	return o.lr / 3
+}
+
+// rate formats a learning rate as people write it.
+func rate(v float64) string { return strconv.FormatFloat(v, 'g', 2, 64) }
+
+// ending returns what is known of the run. The loss is that of the validations, or if there were none, of the steps.
+func (o *outputs) ending(steps, bestStep int) ending {
+	first, last := math.NaN(), math.NaN()
+	if v := o.curve.Validation; len(v) > 0 && v[0].X == 0 && v[len(v)-1].X > 0 {
+		first, last = v[0].Y, v[len(v)-1].Y
+	} else if s := o.curve.Steps; len(s) > 0 {
+		n := min(20, max(1, len(s)/10)) // a single step says little
+		first, last = 0, 0
+		for i := range n {
+			first += s[i].Loss / float64(n)
+			last += s[len(s)-1-i].Loss / float64(n)
+		}
+	}
+	return ending{vocab: o.base.Config.Vocab, steps: steps, epochSteps: o.Plan.EpochSteps(), maxSteps: o.config.MaxSteps,
+		first: first, last: last, bestStep: bestStep, lr: o.config.LR, usualLR: o.usualLR(), epochs: o.config.Epochs}
+}
+
+// usualLR returns the learning rate that suits the model.
+func (in *inputs) usualLR() float64 {
+	c, err := trainer.ConfigFor(in.base, in.fromScratch != "")
+	if err != nil {
+		return trainer.DefaultConfig().LR
+	}
+	return c.LR
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"restyle/internal/cli"
+	"restyle/trainer"
+	"restyle/trainer/report"
+)
+
+// TestAdvice checks what a run says at its end that hardly learned anything.
+func TestAdvice(t *testing.T) {
+	good := ending{vocab: 4096, steps: 1096, epochSteps: 548, first: 6.99, last: 0.33, bestStep: 1096, lr: 3.5e-4,
+		usualLR: 3.5e-4, epochs: 2}
+	for _, c := range []struct {
+		name   string
+		change func(*ending)
+		want   string // "" for nothing
+	}{
+		{"good", func(*ending) {}, ""},
+		{"no validation", func(e *ending) { e.bestStep = -1 }, ""},
+		{"fifty steps", func(e *ending) { e.steps = 50 }, ""},
+		{"few steps", func(e *ending) { e.steps, e.epochSteps = 14, 7 }, "14 steps are few, so the model may have learned " +
+			"little: --epochs 15 (105 steps) would help"},
+		{"few by --max-steps", func(e *ending) { e.steps, e.maxSteps = 20, 20 }, "20 steps are few, so the model may have " +
+			"learned little: more --max-steps than 20 would help"},
+		{"at chance", func(e *ending) { e.last, e.first = 7.56, 11 }, "the loss is 7.56 after 1096 steps, and guessing any of " +
+			"4,096 tokens has 8.32: the model has hardly learned anything yet: try more --epochs than 2, or a higher --lr than " +
+			"0.00035"},
+		{"at chance after few", func(e *ending) { e.last, e.first, e.steps, e.epochSteps = 7.56, 11, 14, 7 },
+			"try --epochs 15 (105 steps), or a higher --lr"},
+		{"from scratch", func(e *ending) { e.first, e.last = 8.3, 8.1 }, "the loss is 8.10 after"},
+		{"diverged", func(e *ending) { e.last, e.lr = 8.3, 1000 }, "the loss rose from 6.99 to 8.30: the learning rate 1e+03 " +
+			"is probably too high: try --lr 0.00035"},
+		{"a little too high", func(e *ending) { e.last = 7.3 }, "try --lr 0.00012"},
+		{"not a number", func(e *ending) { e.last = math.NaN() }, "the learning rate 0.00035 is probably too high"},
+		{"nothing better", func(e *ending) { e.first, e.last, e.bestStep = 2, 2.05, 0 }, "no step improved the validation " +
+			"loss, so the weights are those of before: try --lr 0.00012 instead of 0.00035, or more --epochs than 2"},
+	} {
+		e := good
+		c.change(&e)
+		if got := strings.Join(e.advice(), "\n"); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestLogs checks that lines come by time, and that the first and the last are there in any case.
+func TestLogs(t *testing.T) {
+	for every, want := range map[int]string{0: "1 6 11 16 20", 7: "1 7 14 20"} {
+		o := &outputs{running: &running{job: &job{inputs: &inputs{train: &train{options: &options{logEvery: every}}},
+			Job: &trainer.Job{Plan: &trainer.Plan{Steps: 20}}}}}
+		now := time.Now()
+		var lines []string
+		for step := 1; step <= 20; step++ {
+			if now = now.Add(time.Second); o.logs(step, now) {
+				lines = append(lines, time.Duration(step).String())
+			}
+		}
+		if got := strings.ReplaceAll(strings.Join(lines, " "), "ns", ""); got != want {
+			t.Errorf("--log-every %d: lines after steps %s, want %s", every, got, want)
+		}
+	}
+}
+
+// TestShowSamples checks that each sample is a line that fits the terminal, and that they come by time.
+func TestShowSamples(t *testing.T) {
+	for _, width := range []int{60, 80, 100, 140, 200} {
+		var out bytes.Buffer
+		status := &cli.StatusLine{W: &out, Width: func() int { return width }}
+		o := &outputs{running: &running{job: &job{inputs: &inputs{train: &train{status: status, stderr: status}},
+			Job: &trainer.Job{Plan: &trainer.Plan{Steps: 20}}}}}
+		long := strings.Repeat("世界 word\n", 30)
+		sampled := trainer.Evaluation{Step: 3, Loss: report.Number(1), Samples: []trainer.Sample{
+			{Question: long, Answer: long + "\x1b[2J"}, {Question: "q", Answer: "a"}}}
+		o.showSamples(sampled)
+		o.showSamples(sampled) // too early
+		sampled.Step = 20
+		o.showSamples(sampled) // the last one
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		if len(lines) != 4 || !strings.HasSuffix(lines[1], "  q → a") {
+			t.Errorf("%d columns: %q", width, lines)
+		}
+		for _, line := range lines {
+			if n := cli.Columns(line); n >= width || strings.Contains(line, "\x1b") {
+				t.Errorf("%d columns: a line of %d: %q", width, n, line)
+			}
+		}
+	}
+}
