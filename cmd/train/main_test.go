@@ -210,12 +210,12 @@ func TestRun(t *testing.T) {
 	if f.Steps != 18 || f.Examples != 72 || f.ValLoss == nil || f.Tokens < f.Targets || f.Tokens == 0 {
 		t.Errorf("summary %+v", f)
 	}
-	for _, want := range []string{"36 examples to train on, 4 held out", "optimizer state", "* lr ", "Alpaca columns"} {
+	for _, want := range []string{"36 examples to train on, 4 held out", "optimizer state", "lr 0.001", "all-settings", "Alpaca columns"} {
 		if !strings.Contains(o.stdout, want) {
 			t.Errorf("%q is not in %v", want, o)
 		}
 	}
-	for _, want := range []string{"step 1/18", "step 10/18", "validation loss", fmt.Sprintf(
+	for _, want := range []string{"step 1/18", "step 18/18", "18 steps are few", "validation loss", fmt.Sprintf(
 		"has the weights after step %d of 18, those with the lowest validation loss, %.4f", f.WeightsOfStep, *f.ValLoss)} {
 		if !strings.Contains(o.stderr, want) {
 			t.Errorf("%q is not in %v", want, o)
@@ -422,7 +422,7 @@ func TestRefused(t *testing.T) {
 			"--balance-loss 0.01: must be 0, as the model has no experts"},
 		"a negative factor":    {cli.Usage, small(t, out, "--balance-loss", "-1"), "--balance-loss -1: must be 0 or more"},
 		"nothing to train":     {cli.Usage, small(t, out, "--freeze", "*"), "to train"},
-		"a strange out":        {cli.Failed, small(t, full), "no run of train (it has letter.txt)"},
+		"a strange out":        {cli.Failed, small(t, full), "holds no training run (it has letter.txt)"},
 		"nothing to resume":    {cli.Failed, small(t, out, "--resume"), "there is no run in"},
 		"same bits of nothing": {cli.Usage, small(t, out, "--same-bits"), "needs --resume"},
 		"resume and restart":   {cli.Usage, small(t, out, "--resume", "--restart"), "leave one out"},
@@ -520,13 +520,19 @@ func TestFromScratch(t *testing.T) {
 		0o666); err != nil {
 		t.Fatal(err)
 	}
-	for name, data := range map[string][]string{"text": {"--text", text}, "questions": {"--data", rows(t, 40)}} {
+	restyled := filepath.Join(dir, "restyled.json")
+	asGen := strings.ReplaceAll(string(readFile(t, rows(t, 40))), `"output"`, `"output_passive_aggressive"`)
+	if err := os.WriteFile(restyled, []byte(asGen), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]string{"text": {"--text", text}, "questions": {"--data", rows(t, 40)},
+		"restyled": {"--data", restyled}, "styled": {"--data", rows(t, 40), "--style", "passive-aggressive"}} {
 		t.Run(name, func(t *testing.T) {
 			out := filepath.Join(dir, name)
 			args := append([]string{"--from-scratch", config, "--out", out, "--seq", "64", "--lr", "1e-2", "--epochs", "3",
 				"--benchmark-log", "", "--fused"}, data...)
 			f := summaryOf(t, must(t, cli.Done, args...))
-			if f.ValLoss == nil || float64(*f.ValLoss) > 4 || (f.Tone == nil) != (name == "text") {
+			if f.ValLoss == nil || float64(*f.ValLoss) > 4 || (f.Tone != nil) != strings.HasSuffix(name, "styled") {
 				t.Errorf("summary %+v", f)
 			}
 			tuned := summaryOf(t, must(t, cli.Done, "--model", out, "--data", rows(t, 10), "--out", out+"-tuned", "--seq", "64",
