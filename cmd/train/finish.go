@@ -13,7 +13,9 @@ import (
 	"syscall"
 	"time"
 
+	template "restyle/chat"
 	"restyle/data"
+	"restyle/hf/hub"
 	"restyle/internal/cli"
 	"restyle/model"
 	"restyle/trainer"
@@ -210,8 +212,8 @@ func (r *running) card(res trainer.Result) []byte {
 	c := r.config
 	var b bytes.Buffer
 	fmt.Fprintln(&b, "---")
-	if base := r.baseName(); base != "" && !filepath.IsAbs(base) {
-		fmt.Fprintf(&b, "base_model: %s\n", yaml(base))
+	if id := hubID(r.baseName()); id != "" {
+		fmt.Fprintf(&b, "base_model: %s\n", yaml(id))
 	}
 	fmt.Fprintf(&b, "library_name: transformers\npipeline_tag: text-generation\ntags:\n- restyle\n---\n\n# %s\n\n",
 		filepath.Base(r.dir))
@@ -235,9 +237,42 @@ func (r *running) card(res trainer.Result) []byte {
 	if res.Best != nil {
 		fmt.Fprintf(&b, "| validation loss | %.4f, after step %d |\n", float64(res.Best.Loss), res.Best.Step)
 	}
-	fmt.Fprintf(&b, "\nrun.json has all settings, metrics.jsonl every step.\n")
+	fmt.Fprintf(&b, "\n![The loss of every step and the validation loss](loss.svg)\n\nrun.json has all settings, "+
+		"metrics.jsonl every step.\n\n%s", r.usage())
 	return b.Bytes()
 }
+
+// hubID returns the id of the repository that a base model's name means; "" if it is the embedded model or a directory.
+func hubID(base string) string {
+	ref, err := hub.ParseRef(hub.Model, base)
+	if err != nil || ref.ID == data.StarterName {
+		return ""
+	}
+	return ref.ID
+}
+
+// usage is the part of the model card that shows how to use the model, from its directory or repository.
+func (r *running) usage() string {
+	chat, prompt := "chat --tuned .", `messages = [{"role": "user", "content": "Your question"}]
+inputs = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True, return_tensors="pt")`
+	if r.fromScratch != "" {
+		chat += " --only tuned"
+	}
+	if r.codec.Template.Name == template.Raw().Name {
+		chat, prompt = chat+` --raw --prompt "A text"`, `inputs = tokenizer("A text", return_tensors="pt")`
+	}
+	return fmt.Sprintf(usage, prompt, chat)
+}
+
+const usage = "## Usage\n\n```python\n" + `from transformers import AutoModelForCausalLM, AutoTokenizer
+
+path = "."  # this directory, or the id of its repository on the hub
+tokenizer = AutoTokenizer.from_pretrained(path)
+model = AutoModelForCausalLM.from_pretrained(path)
+%s
+answer = model.generate(**inputs, max_new_tokens=256)[0, inputs["input_ids"].shape[1]:]
+print(tokenizer.decode(answer, skip_special_tokens=True))
+` + "```\n\nWith restyle, in this directory: `%s`\n"
 
 // baseName returns the name by which chat finds the base model, or "" for a model trained from scratch.
 func (in *inputs) baseName() string {

@@ -235,7 +235,7 @@ func TestRun(t *testing.T) {
 	}
 	// Published texts name the base model without its local path; run.json has the path.
 	if plot := readFile(t, filepath.Join(out, "loss.svg")); !strings.Contains(string(card), "\nbase, fine-tuned by") ||
-		strings.Contains(string(card), "base_model") || !strings.Contains(string(plot), "restyle: base on") {
+		strings.Contains(string(card), "base_model") || !strings.Contains(string(card), "apply_chat_template") || !strings.Contains(string(plot), "restyle: base on") {
 		t.Errorf("a path is in the model card or in the plot: %s\n%.600s", card, plot)
 	}
 	row, err := os.ReadFile(log)

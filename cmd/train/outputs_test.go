@@ -23,3 +23,13 @@ func TestFailOnce(t *testing.T) {
 		t.Errorf("it failed with %v and said %q", o.failed, said.String())
 	}
 }
+
+// TestHubID checks that a model card names only base models that the hub can have.
+func TestHubID(t *testing.T) {
+	for base, want := range map[string]string{"": "", "starter": "", "/home/me/model": "", "gpt2": "gpt2",
+		"Qwen/Qwen2.5-0.5B-Instruct": "Qwen/Qwen2.5-0.5B-Instruct", "a/b@refs/pr/1": "a/b"} {
+		if got := hubID(base); got != want {
+			t.Errorf("%q: %q, want %q", base, got, want)
+		}
+	}
+}
