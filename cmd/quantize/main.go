@@ -208,7 +208,10 @@ func (e *stopped) Error() string {
 // written.
 func (o options) write(ctx context.Context, in, out string, questions []data.Question, stdout io.Writer,
 	status *cli.StatusLine) (written *cost, err error) {
-	c, err := hf.Open(ctx, nil, in)
+	h := hub.FromEnv()
+	h.Waiting = func(message string) { fmt.Fprintln(status, cli.Clean(message)) }
+	h.Progress = func(p hub.Progress) { status.Draw(p.String()) }
+	c, err := hf.Open(ctx, h, in)
 	if err != nil {
 		return nil, err
 	}

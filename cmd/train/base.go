@@ -36,6 +36,8 @@ func (t *train) openBase(ctx context.Context) (c *hf.Checkpoint, err error) {
 func (t *train) hub() *hub.Hub {
 	h := hub.FromEnv()
 	h.Offline = h.Offline || t.offline
+	h.Waiting = func(message string) { t.note("%s", message) }
+	h.Progress = func(p hub.Progress) { t.status.Draw(p.String()) }
 	return h
 }
 

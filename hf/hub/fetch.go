@@ -128,9 +128,9 @@ func (h *Hub) download(ctx context.Context, root *os.Root, l Listing, f File, bl
 		if err := enoughSpace(p.Name(), f.Size-p.done); err != nil {
 			return err
 		}
-		err := retry(ctx, func() (int64, error) {
+		err := h.retry(ctx, func(answered func()) (int64, error) {
 			before := p.done
-			err := h.fill(ctx, root, l, f, p)
+			err := h.fill(ctx, root, l, f, p, answered)
 			return p.done - before, err
 		})
 		if err != nil {
@@ -157,7 +157,7 @@ func (h *Hub) download(ctx context.Context, root *os.Root, l Listing, f File, bl
 }
 
 // fill sends one request for the missing bytes, and appends the response.
-func (h *Hub) fill(ctx context.Context, root *os.Root, l Listing, f File, p *part) error {
+func (h *Hub) fill(ctx context.Context, root *os.Root, l Listing, f File, p *part, answered func()) error {
 	if p.done == f.Size {
 		return nil
 	}
@@ -181,7 +181,7 @@ func (h *Hub) fill(ctx context.Context, root *os.Root, l Listing, f File, p *par
 			header.Set("If-Range", p.etag)
 		}
 	}
-	a, err := h.get(ctx, address, header)
+	a, err := h.get(ctx, address, header, answered)
 	if err != nil {
 		return err
 	}

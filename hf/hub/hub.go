@@ -40,6 +40,9 @@ type Hub struct {
 	Client *http.Client
 	// Progress, if not nil, is called as bytes of a file arrive, from the goroutine that called Fetch.
 	Progress func(Progress)
+	// Waiting, if not nil, is called with a message if a call gets no answer for two seconds, at most once for each file
+	// or question, from another goroutine.
+	Waiting func(message string)
 }
 
 // Progress is the progress of the download of one file.
@@ -49,6 +52,12 @@ type Progress struct {
 	// Done and Total count bytes. Done starts at the bytes of an earlier, interrupted download, and falls back to 0 if the
 	// file has to be downloaded from the start.
 	Done, Total int64
+}
+
+// String describes the progress in a line.
+func (p Progress) String() string {
+	return fmt.Sprintf("downloading %s: %.0f%% of %.1f MiB", p.Name, 100*float64(p.Done)/float64(max(p.Total, 1)),
+		float64(p.Total)/(1<<20))
 }
 
 const defaultEndpoint = "https://huggingface.co"

@@ -118,7 +118,7 @@ func TestNoDowngrade(t *testing.T) {
 	}
 	// The metadata service of a cloud machine is not contacted either.
 	h.Endpoint = "http://169.254.169.254"
-	if _, err := h.get(t.Context(), h.Endpoint, http.Header{}); err == nil ||
+	if _, err := h.get(t.Context(), h.Endpoint, http.Header{}, func() {}); err == nil ||
 		!strings.Contains(err.Error(), "link-local") {
 		t.Errorf("error %v", err)
 	}

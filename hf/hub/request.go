@@ -38,12 +38,14 @@ func Retryable(err error) bool {
 	return errors.As(err, &t)
 }
 
-// retry calls try until it succeeds, fails for good, or has failed maxTries times without a worthwhile number of bytes
+// retry calls try with a function to call as soon as something answers, until it succeeds, fails for good, or has failed maxTries times without a worthwhile number of bytes
 // in between.
-func retry(ctx context.Context, try func() (gained int64, err error)) error {
+func (h *Hub) retry(ctx context.Context, try func(answered func()) (gained int64, err error)) error {
+	w := h.wait()
+	defer w.stop()
 	failures := 0
 	for {
-		gained, err := try()
+		gained, err := try(w.stop)
 		if err == nil {
 			return nil
 		}
@@ -65,6 +67,7 @@ func retry(ctx context.Context, try func() (gained int64, err error)) error {
 		if t.wait > maxWait {
 			return fmt.Errorf("the server asks to wait %s: try again then: %w", t.wait.Round(time.Second), err)
 		}
+		w.failed(err)
 		if err := sleep(ctx, max(wait, t.wait)); err != nil {
 			return err
 		}
@@ -113,8 +116,8 @@ func (a *answer) Close() error {
 }
 
 // get requests an address and follows redirects. It does so itself because Go's client forwards an Authorization header
-// to subdomains of the first host, and the hub's CDN is one.
-func (h *Hub) get(ctx context.Context, address string, header http.Header) (*answer, error) {
+// to subdomains of the first host, and the hub's CDN is one. It calls answered when the first response has arrived.
+func (h *Hub) get(ctx context.Context, address string, header http.Header, answered func()) (*answer, error) {
 	endpoint, err := h.endpoint()
 	if err != nil {
 		return nil, err
@@ -154,6 +157,7 @@ func (h *Hub) get(ctx context.Context, address string, header http.Header) (*ans
 			}
 			return nil, transient{error: err}
 		}
+		answered()
 		a.stall.Reset(stallTimeout)
 		// On arrival, before anything is quoted in part: scrubbing would not recognize half a token.
 		for _, values := range a.Header {
@@ -198,10 +202,10 @@ func lost(ctx context.Context, err error) error {
 
 // ask sends a request to the hub's API, and returns body and headers of the response.
 func (h *Hub) ask(ctx context.Context, ref Ref, address string) (data []byte, header http.Header, err error) {
-	err = retry(ctx, func() (int64, error) {
+	err = h.retry(ctx, func(answered func()) (int64, error) {
 		ctx, cancel := context.WithTimeout(ctx, jsonTimeout)
 		defer cancel()
-		a, err := h.get(ctx, address, http.Header{"Accept": {"application/json"}})
+		a, err := h.get(ctx, address, http.Header{"Accept": {"application/json"}}, answered)
 		if err != nil {
 			return 0, err
 		}

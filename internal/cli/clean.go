@@ -3,6 +3,7 @@ package cli
 import (
 	"io"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -38,15 +39,18 @@ func unsafe(r rune) bool {
 // streams once, so that no name, error or answer from outside reaches a terminal or a log unchanged. Its own control
 // sequences go to [Raw].
 //
-// A character may be split across two writes.
+// A character may be split across two writes. The writer is safe for concurrent use.
 func CleanWriter(w io.Writer) io.Writer { return &cleanWriter{w: w} }
 
 type cleanWriter struct {
+	mu   sync.Mutex
 	w    io.Writer
 	rest []byte // the first bytes of an incomplete character
 }
 
 func (p *cleanWriter) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	text := append(p.rest, b...)
 	end := len(text)
 	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {

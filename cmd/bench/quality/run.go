@@ -141,6 +141,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 func (o *Options) openAll(ctx context.Context) (sides []*side, err error) {
 	h := hub.FromEnv()
 	h.Progress = func(p hub.Progress) { o.progress("downloading", p.Name, float64(p.Done)/float64(max(p.Total, 1))) }
+	if o.Note != nil {
+		h.Waiting = o.Note
+	}
 	for _, m := range o.Models {
 		o.progress("opening", m.Name, 0)
 		s, err := o.open(ctx, h, m)
