@@ -49,7 +49,7 @@ var usersMutants = []mutant{
 	{"users/piped-answers-mixed", "cmd/chat/display.go", "d.fixed == 0 && !p.done", "false", "./cmd/chat -run Piped"},
 	{"users/narrow-answers-wait", "cmd/chat/display.go", "d.fixed == 0 && !p.done", "!p.done", "./cmd/chat -run Lines"},
 	{"users/path-in-the-card", "cmd/train/finish.go", "r.publicName(), r.set.Name", "r.baseName(), r.set.Name", "./cmd/train -run TestRun$"},
-	{"users/path-in-the-front-matter", "cmd/train/finish.go", `base != "" && !filepath.IsAbs(base)`, `base != ""`, "./cmd/train -run TestRun$"},
+	{"users/path-in-the-front-matter", "cmd/train/finish.go", "hubID(r.baseName()); id != \"\"", "r.baseName(); id != \"\"", "./cmd/train -run TestRun$"},
 	{"users/base-unrecorded", "trainer/trainer.go", "Base: r.BaseName, ", "", "./trainer -run OpenDirectory"},
 	{"users/base-relative", "trainer/rundir.go", "			return abs\n", "			_ = abs\n", "./cmd/train -run TestRun$"},
 	{"users/base-of-the-card-first", "infer/base.go", `json.Unmarshal(data, &made) == nil && made.Base != ""`, "json.Unmarshal(data, &made) != nil", "./infer -run BaseOf"},
