@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -558,7 +557,7 @@ func TestLayerIsBlock(t *testing.T) {
 	}
 	o := must(t, cli.Done, append(args, "--recompute", "block", "--gradients", "block", "--max-steps", "2", "--resume")...)
 	if summaryOf(t, o).Steps != 2 || strings.Contains(o.stderr, "it was made with") ||
-		!regexp.MustCompile(`\* gradients +layer`).MatchString(o.stdout) {
+		!strings.Contains(o.stdout, "gradients layer") {
 		t.Error(o)
 	}
 }

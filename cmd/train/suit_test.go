@@ -127,7 +127,7 @@ func TestStoredType(t *testing.T) {
 		{"norms in F32, the rest in F16", mixed(t, "norm", tensor.F32, tensor.F16), "bf16", "bf16",
 			"which loses 3 of the 11 bits of F16 and 16 of the 24 bits of F32;"},
 	} {
-		args := small(t, filepath.Join(t.TempDir(), "out"), "--dry-run", "--model", c.model)
+		args := small(t, filepath.Join(t.TempDir(), "out"), "--dry-run", "--all-settings", "--model", c.model)
 		if c.flag != "" {
 			args = append(args, "--dtype", c.flag)
 		}
@@ -162,7 +162,7 @@ func TestScratchDefaults(t *testing.T) {
 	if err := os.WriteFile(config, data, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	dry := []string{"--dry-run", "--from-scratch", config, "--data", rows(t, 40), "--out",
+	dry := []string{"--dry-run", "--all-settings", "--from-scratch", config, "--data", rows(t, 40), "--out",
 		filepath.Join(t.TempDir(), "out"), "--seq", "64"}
 	o := must(t, cli.Done, dry...)
 	for flag, value := range map[string]string{"lr": "0.003", "epochs": "6", "weight-decay": "0.1"} {
