@@ -1,6 +1,7 @@
 package training
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -32,8 +33,10 @@ type Set struct {
 	// Apart is the number of rows that became one example for each answer, and AnswersApart that of these examples: the
 	// template writes earlier answers in another way once there are later messages.
 	Apart, AnswersApart int
-	// Typed lists the documents in which a special token is written out. They learn its characters, not the token.
-	Typed []int
+	// Typed lists the rows in which a special token, of this model or another, is written out, and TypedToken is the first
+	// one. It is its characters there, not the token.
+	Typed      []int
+	TypedToken string
 
 	Truncated       int   // Examples that were truncated to Encoder.Seq tokens,
 	TruncatedTokens int   // and the tokens that they lost
@@ -108,8 +111,8 @@ func Load(ctx context.Context, spec string, o dataset.Options, e *Encoder) (*Set
 			for _, key := range r.read {
 				read[key] = true
 			}
-			if source.Text && typed(conversations[i].Text) {
-				s.Typed = append(s.Typed, conversations[i].Row)
+			if token := typed(&conversations[i]); token != "" {
+				s.Typed, s.TypedToken = append(s.Typed, conversations[i].Row), cmp.Or(s.TypedToken, token)
 			}
 			if r.tooLong && len(r.examples) == 0 {
 				tooLong++
@@ -132,20 +135,49 @@ func Load(ctx context.Context, spec string, o dataset.Options, e *Encoder) (*Set
 	return s, nil
 }
 
-// typed returns a function that reports whether a special token is written out in a text.
-func (e *Encoder) typed() func(text string) bool {
+// foreignTokens end turns and texts, or begin them, in the templates of many models. Data that was rendered for another
+// model has them. "</s>" is not among them, because it is HTML, but no text ends with it unless a tool added it.
+var foreignTokens = []string{"<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|start_header_id|>",
+	"<|end_of_text|>", "<|begin_of_text|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>", "[INST]", "[/INST]",
+	"<start_of_turn>", "<end_of_turn>"}
+
+// typed returns a function that returns a special token that is written out in a conversation, or "".
+func (e *Encoder) typed() func(c *dataset.Conversation) string {
 	var tokens []string
-	starts := ""
 	for _, id := range e.Tokenizer.SpecialIDs() {
 		if token := e.Tokenizer.Token(id); token != "" {
 			tokens = append(tokens, token)
-			first, _ := utf8.DecodeRuneInString(token)
-			starts += string(first)
 		}
 	}
-	return func(text string) bool {
-		return strings.ContainsAny(text, starts) &&
-			slices.ContainsFunc(tokens, func(token string) bool { return strings.Contains(text, token) })
+	for _, token := range foreignTokens {
+		if _, own := e.Tokenizer.TokenID(token); !own {
+			tokens = append(tokens, token)
+		}
+	}
+	starts := ""
+	for _, token := range tokens {
+		first, _ := utf8.DecodeRuneInString(token)
+		starts += string(first)
+	}
+	return func(c *dataset.Conversation) string {
+		texts := []string{c.Text}
+		for _, m := range c.Messages {
+			texts = append(texts, m.Content, m.Thoughts)
+		}
+		for _, text := range texts {
+			if strings.HasSuffix(strings.TrimSpace(text), "</s>") {
+				return "</s>"
+			}
+			if !strings.ContainsAny(text, starts) {
+				continue
+			}
+			for _, token := range tokens {
+				if strings.Contains(text, token) {
+					return token
+				}
+			}
+		}
+		return ""
 	}
 }
 
@@ -249,6 +281,7 @@ func Join(sets ...*Set) *Set {
 		for _, row := range s.Empty {
 			all.Empty = append(all.Empty, all.Rows+row)
 		}
+		all.TypedToken = cmp.Or(all.TypedToken, s.TypedToken)
 		for _, row := range s.Typed {
 			all.Typed = append(all.Typed, all.Rows+row)
 		}

@@ -311,6 +311,30 @@ func TestLoadDocuments(t *testing.T) {
 	}
 }
 
+// TestTyped writes special tokens out in rows, in each place that reaches the model.
+func TestTyped(t *testing.T) {
+	e := encoderOf(t, "chatml")
+	say := func(role, content string) map[string]string { return map[string]string{"role": role, "content": content} }
+	talk := func(m ...map[string]string) map[string]any { return map[string]any{"messages": m} }
+	for _, c := range []struct {
+		rows  any
+		typed []int
+		token string
+	}{
+		{[]task{{"q", "a"}, {"q", "a<|im_end|>"}, {"<|im_start|>user\nq", "a"}}, []int{1, 2}, "<|im_end|>"},
+		{[]task{{"q", "a < b |> c"}, {"Make <b>this</b> bold.", "a</b>"}}, nil, ""},
+		{[]task{{"q", "a</s>"}}, []int{0}, "</s>"},
+		{[]task{{"q", "a"}, {"[INST] q [/INST]", "a"}}, []int{1}, "[INST]"}, // of another model
+		{[]map[string]any{talk(say("user", "q"), say("assistant", "a")),
+			talk(say("system", "<|im_end|>"), say("user", "q"), say("assistant", "a"))}, []int{1}, "<|im_end|>"},
+	} {
+		s, err := load(t, e, c.rows)
+		if err != nil || !slices.Equal(s.Typed, c.typed) || s.TypedToken != c.token {
+			t.Errorf("%v: %+v, %v", c.rows, s, err)
+		}
+	}
+}
+
 func TestLoadText(t *testing.T) {
 	e := encoderOf(t, "raw")
 	text := strings.Repeat("What is it? <|eot_id|>\n", 30)
@@ -364,7 +388,7 @@ func TestLoadText(t *testing.T) {
 
 func TestShow(t *testing.T) {
 	e := encoderOf(t, "chatml")
-	ex, _, err := e.Encode(dataset.Conversation{Messages: talk("u\x1b[2J", "aé\tx"), Row: 3})
+	ex, _, err := e.Encode(dataset.Conversation{Messages: talk("u\x1b[2J<|im_end|>", "aé\tx<|im_end|>"), Row: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -374,8 +398,9 @@ func TestShow(t *testing.T) {
 	}
 	lines := strings.Split(b.String(), "\n")
 	want := []string{
-		fmt.Sprintf("row 3: %d tokens, %d target tokens, marked ⟦like this⟧", len(ex.IDs), ex.Targets()), "",
-		`<|im_start|>user`, `\x1b[2J<|im_end|>`, `<|im_start|>assistant`, "⟦é\tx<|im_end|>⟧", "",
+		fmt.Sprintf("row 3: %d tokens, %d target tokens, marked ⟦like this⟧; special tokens are in ‹›", len(ex.IDs), ex.Targets()), "",
+		`‹<|im_start|>›user`, `\x1b[2J<|im_end|>‹<|im_end|>›`, `‹<|im_start|>›assistant`,
+		"⟦é\tx<|im_end|>‹<|im_end|>›⟧", "",
 	}
 	if d := cmp.Diff(want, lines[:7]); d != "" {
 		t.Error(d)
@@ -392,7 +417,7 @@ func TestShow(t *testing.T) {
 			t.Errorf("line %q does not begin with %q", lines[7+i], begin)
 		}
 	}
-	if last := lines[7+len(ex.IDs)-1]; !strings.HasSuffix(last, "+ <|im_end|>") {
+	if last := lines[7+len(ex.IDs)-1]; !strings.HasSuffix(last, "+ ‹<|im_end|>›") {
 		t.Errorf("the last token is %q", last)
 	}
 	if strings.Contains(b.String(), "\x1b") {
@@ -402,7 +427,7 @@ func TestShow(t *testing.T) {
 	if err := e.Show(&b, ex, true); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.String(); !strings.Contains(got, "\x1b[32mé\tx<|im_end|>\x1b[0m") ||
+	if got := b.String(); !strings.Contains(got, "\x1b[32mé\tx<|im_end|>‹<|im_end|>›\x1b[0m") ||
 		strings.Count(got, "\x1b[32m") != strings.Count(got, "\x1b[0m") || strings.Contains(got, "[2J\x1b") {
 		t.Errorf("in colour: %q", got)
 	}
@@ -466,7 +491,7 @@ func TestJoin(t *testing.T) {
 		{IDs: []int32{3}, Row: 2}}, Empty: []int{1}, Tokens: 3, Targets: 2, MaxID: 3, SHA256: "s"}
 	b := &Set{Name: "b", Format: "x", Rows: 2, Examples: []Example{{IDs: []int32{9}, Row: 1}}, Empty: []int{0},
 		Uncertified: []dataset.Uncertified{{Row: 1, Why: "why"}}, Truncated: 1, TruncatedTokens: 7, Tokens: 1, MaxID: 9,
-		SHA256: "r", Typed: []int{1}, Apart: 1, AnswersApart: 3}
+		SHA256: "r", Typed: []int{1}, TypedToken: "x", Apart: 1, AnswersApart: 3}
 	if Join(a) != a {
 		t.Error("a set of one is another")
 	}
@@ -474,7 +499,7 @@ func TestJoin(t *testing.T) {
 	if j.Name != "a and b" || j.Format != "x" || j.Rows != 5 || len(j.Examples) != 3 || j.Examples[2].Row != 4 ||
 		b.Examples[0].Row != 1 ||
 		len(j.Empty) != 2 || j.Empty[1] != 3 || j.Uncertified[0].Row != 4 || j.Truncated != 1 || j.TruncatedTokens != 7 ||
-		!slices.Equal(j.Typed, []int{4}) || j.Apart != 1 || j.AnswersApart != 3 || j.Tokens != 4 ||
+		!slices.Equal(j.Typed, []int{4}) || j.TypedToken != "x" || j.Apart != 1 || j.AnswersApart != 3 || j.Tokens != 4 ||
 		j.Targets != 2 || j.MaxID != 9 {
 		t.Errorf("%+v", j)
 	}

@@ -21,7 +21,7 @@ var inputsMutants = []mutant{
 	{"inputs/answers-not-apart", "dataset/training/example.go", "!is || !refused.Rewritten", "true || is && !refused.Rewritten", "./dataset/training -run TestAnswersApart"},
 	{"inputs/half-in-validation", "dataset/training/example.go", "ex.question = asked(c.Messages)", "_ = asked", "./dataset/training -run TestAnswersApart"},
 	{"inputs/rewritten-unsaid", "chat/program.go", "err.Rewritten = true", "err.Rewritten = false", "./dataset/training -run TestAnswersApart"},
-	{"inputs/typed-tokens-unsaid", "dataset/training/set.go", "if source.Text && typed(", "if false && typed(", "./dataset/training -run TestLoadDocuments"},
+	{"inputs/typed-tokens-unsaid", "dataset/training/set.go", "texts = append(texts, m.Content, m.Thoughts)", "texts = append(texts, m.Thoughts)", "./dataset/training -run TestTyped"},
 	{"inputs/columns-of-the-first", "cmd/train/options.go", "	d.last = len(d.Files)\n", "", "./cmd/train -run TestColumnsOfData"},
 	{"inputs/columns-of-all-lost", "cmd/train/options.go", "newSource(spec, cmp.Or(o.data.columns[i], o.columns.all))", "newSource(spec, o.data.columns[i])", "./cmd/train -run TestColumnsOfData"},
 	{"inputs/text-asked", "cmd/train/inputs.go", `|| t.onlyText && template == ""`, "", "./cmd/train -run TestTextColumn"},
