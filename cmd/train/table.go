@@ -298,8 +298,8 @@ func (in *inputs) warnings() (list []string) {
 			rowsOf(s, s.Empty)))
 	}
 	if len(s.Typed) > 0 {
-		list = append(list, fmt.Sprintf("special tokens, such as %s, are written out in %s: the model reads and learns their "+
-			"characters, not the tokens, which a template adds itself", s.TypedToken, rowsOf(s, s.Typed)))
+		list = append(list, fmt.Sprintf("special tokens, such as %s, are written out in %s: the model reads and learns "+
+			"their characters, not the tokens, which a template adds itself", s.TypedToken, rowsOf(s, s.Typed)))
 	}
 	if n := len(s.Uncertified); n > 0 {
 		rows := make([]int, n)

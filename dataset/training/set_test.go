@@ -398,7 +398,8 @@ func TestShow(t *testing.T) {
 	}
 	lines := strings.Split(b.String(), "\n")
 	want := []string{
-		fmt.Sprintf("row 3: %d tokens, %d target tokens, marked ⟦like this⟧; special tokens are in ‹›", len(ex.IDs), ex.Targets()), "",
+		fmt.Sprintf("row 3: %d tokens, %d target tokens, marked ⟦like this⟧; special tokens are in ‹›",
+			len(ex.IDs), ex.Targets()), "",
 		`‹<|im_start|>›user`, `\x1b[2J<|im_end|>‹<|im_end|>›`, `‹<|im_start|>›assistant`,
 		"⟦é\tx<|im_end|>‹<|im_end|>›⟧", "",
 	}

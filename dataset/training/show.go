@@ -9,10 +9,10 @@ import (
 	"unicode"
 )
 
-// Show writes an example for a person to check. First comes its text, with the targets between ⟦ and ⟧, and each special
-// token between ‹ and ›: what looks like one without them is text. Then comes one line per token: its index, its id, "+"
-// if it is a target, and its bytes. With color, the targets are green in both, by ANSI sequences. Control characters of
-// the text become Go escapes.
+// Show writes an example for a person to check. First comes its text, with the targets between ⟦ and ⟧, and each
+// special token between ‹ and ›: what looks like one without them is text. Then comes one line per token: its index,
+// its id, "+" if it is a target, and its bytes. With color, the targets are green in both, by ANSI sequences. Control
+// characters of the text become Go escapes.
 func (e *Encoder) Show(w io.Writer, ex Example, color bool) error {
 	open, end, green, plain := "⟦", "⟧", "", ""
 	if color {
