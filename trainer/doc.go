@@ -9,6 +9,11 @@
 //	run, err := job.Open(ctx, dir, "")                                // allocates, compiles, reads the weights
 //	err = run.Start(ctx)                                              // a new run, or one that resumes
 //
+// The module has no address to download it from: a program's go.mod names a clone of the repository.
+//
+//	require restyle v0.0.0
+//	replace restyle => ../restyle
+//
 // Package training reads examples, and its Set.Split holds some out. [Run.Run] then takes the steps, and [Run.Save]
 // writes the result:
 //

@@ -492,7 +492,7 @@ func TestErrors(t *testing.T) {
 		{"raw and a template", cli.Usage, append(tiny, "--raw", "--template", "chatml"), "--raw"},
 		{"raw and a system prompt", cli.Usage, append(tiny, "--raw", "--system", "s"), "--raw"},
 		{"template", cli.Usage, append(tiny, "--template", "mine"), "mine"},
-		{"temperature", cli.Usage, append(tiny, "--temperature", "-1"), "temperature -1"},
+		{"temperature", cli.Usage, append(tiny, "--temperature", "-1"), "chat: --temperature -1"},
 		{"top-p", cli.Usage, append(tiny, "--top-p", "0"), "top-p 0"},
 		{"top-p that is no number", cli.Usage, append(tiny, "--top-p", "NaN"), "top-p NaN: must be"},
 		{"temperature without an end", cli.Usage, append(tiny, "--temperature", "Inf"), "temperature +Inf: must be"},

@@ -167,12 +167,12 @@ func (o *options) check() error {
 		o.template = chat.Raw().Name
 	}
 	if err := o.settings.check(); err != nil {
-		return cli.Usagef("%w", err)
+		return cli.Usagef("--%w", err)
 	}
 	return nil
 }
 
-// check reports a setting that is out of range.
+// check reports a setting that is out of range. The error begins with the name of its flag.
 func (s settings) check() error {
 	switch {
 	case s.MaxTokens < 1:
