@@ -10,6 +10,7 @@ import (
 	"restyle/dataset"
 	"restyle/internal/python"
 	"restyle/teacher/openai"
+	"restyle/voice"
 )
 
 // attempt asks the teacher once, or takes its earlier answer from the journal, and checks the answer.
@@ -167,6 +168,9 @@ func (d *decider) checkAnswer(t *task) {
 			device = "" // a few devices are assigned in rotation: more variety is not possible
 		}
 		t.said = saidIn(prose, device)
+		if c.parts.restated { // what the answer says again and again is not the teacher's doing
+			t.said = t.said.without(saidIn(voice.Read(c.parts.Prose()), ""))
+		}
 		t.said.loose = !phrases && c.loose()
 	}
 	t.verdicts = append([]dataset.Check{{ID: "A1", Pass: true, Value: "stop"}}, verdicts...)

@@ -3,6 +3,8 @@ package teacher
 import (
 	"hash/fnv"
 	"io"
+	"regexp"
+	"slices"
 	"strings"
 
 	"restyle/voice"
@@ -63,6 +65,25 @@ func (a *assigner) next(question string) Assignment {
 		// The three differ: rotate repeats nothing within half a round.
 		out.Examples = append(out.Examples, rotate(a.seed, exampleChoice, 3*n+len(out.Examples), len(s.Examples)))
 	}
+	return out
+}
+
+// ofCode matches what only an answer with code can do.
+var ofCode = regexp.MustCompile(`(?i)\b(?:code|lines?|loops?|functions?|programs?|variables?|statements?)\b`)
+
+// restate is next for an answer in prose. Its device needs no code, and the voice takes its words besides those of the
+// answer.
+func (a *assigner) restate(question, answer string) Assignment {
+	n, s := a.rows, a.style
+	out := a.next(question)
+	devices := slices.DeleteFunc(slices.Clone(s.Devices), func(d voice.Device) bool {
+		return ofCode.MatchString(d.Instruction)
+	})
+	out.Device = voice.Device{}
+	if len(devices) > 0 {
+		out.Device = devices[rotate(a.seed, deviceChoice, n, len(devices))]
+	}
+	out.Words = min(len(strings.Fields(answer))+out.Words/2, s.Words[1]*9/10)
 	return out
 }
 

@@ -52,6 +52,7 @@ type candidate struct {
 	context string          // the source's lexemes; see has
 	scored  *voice.Tone     // see tone
 	talked  *uint8          // see talk
+	read    *[3]proseFacts  // see facts
 }
 
 func newCandidate(style *voice.Style, question string, parts Parts, text string) *candidate {
@@ -64,6 +65,9 @@ func newCandidate(style *voice.Style, question string, parts Parts, text string)
 	}
 	c.prose = prose.String()
 	c.source = strings.Join(parts.Blocks, "\n") + "\n" + question
+	if parts.restated {
+		c.source += "\n" + parts.Prose()
+	}
 	return c
 }
 
@@ -107,28 +111,44 @@ type check struct {
 	id   string
 	what string
 	f    func(*candidate) (bool, string)
+	only answerKind // the answers that it is for
 }
+
+// An answerKind is whether an answer's prose is written around code or restated.
+type answerKind uint8
+
+const (
+	anyAnswer answerKind = iota
+	aroundCode
+	restated
+)
 
 // sourceChecks apply to a source row before the teacher is asked, textChecks to a rewrite. A1 (the teacher finished),
 // A2's placeholders and A10 (the dataset stays varied) need more than the row: see checkAnswer, Parts.join and ledger.
 var (
 	sourceChecks = []check{
-		{"S1", "the source is in the language", sourceIsCode},
-		{"S2", "the source is neither too short nor too long", sourceLength},
-		{"S3", "the source is not in the voice already", sourcePlain},
+		{"S1", "the source is in the language", sourceIsCode, anyAnswer},
+		{"S2", "the source is neither too short nor too long", sourceLength, anyAnswer},
+		{"S3", "the source is not in the voice already", sourcePlain, anyAnswer},
 	}
 	textChecks = []check{
-		{"A2", "code is in closed fences tagged with its language", fencesClosed},
-		{"A3", "the code is the source's", codeKept},
-		{"A4", "names in backticks are the code's or the language's", namesKnown},
-		{"A5", "no talk about the task of rewriting", noMeta},
-		{"A6", "no refusal", noRefusal},
-		{"A7", "the tone is strong enough", toneThere},
-		{"A8", "no slurs, profanity or threats", noBanned},
-		{"A9", "the length is right", lengthRight},
-		{"A11", "every stated result is in the source", nothingInvented},
-		{"A12", "no artifacts of a decoder", noArtifacts},
-		{senseChecked, "the words make sentences, as far as counts can tell", makesSense},
+		{"A2", "code is in closed fences tagged with its language", fencesClosed, anyAnswer},
+		{"A3", "the code is the source's", codeKept, anyAnswer},
+		{"A4", "names in backticks are the code's or the language's", namesKnown, anyAnswer},
+		{"A5", "no talk about the task of rewriting", noMeta, anyAnswer},
+		{"A6", "no refusal", noRefusal, anyAnswer},
+		{"A7", "the tone is strong enough", toneThere, anyAnswer},
+		{"A8", "no slurs, profanity or threats", noBanned, anyAnswer},
+		{"A9", "the length is right", lengthRight, anyAnswer},
+		{"A11", "every stated result is in the source", nothingInvented, aroundCode},
+		{"A12", "no artifacts of a decoder", noArtifacts, anyAnswer},
+		{senseChecked, "the words make sentences, as far as counts can tell", makesSense, anyAnswer},
+		{"A15", "the answer's numbers, dates and times are there, and no others", numbersKept, restated},
+		{"A16", "the answer's names are there", namesKept, restated},
+		{"A17", "the answer's links, names in code and quotations are there", exactKept, restated},
+		{"A18", "lists have the answer's items", listsKept, restated},
+		{"A19", "what the answer denies stays denied", denialsKept, restated},
+		{"A20", "the answer's words are there", wordsKept, restated},
 	}
 )
 
@@ -137,7 +157,14 @@ const senseChecked = "A14"
 
 // run makes checks in order and returns their verdicts, and the first that failed, nil if none did.
 func run(checks []check, c *candidate) (verdicts []dataset.Check, failed *dataset.Check) {
+	kind := aroundCode
+	if c.parts.restated {
+		kind = restated
+	}
 	for _, k := range checks {
+		if k.only != anyAnswer && k.only != kind {
+			continue
+		}
 		pass, value := k.f(c)
 		verdicts = append(verdicts, dataset.Check{ID: k.id, Pass: pass, Value: value})
 		if !pass && failed == nil {
@@ -174,6 +201,12 @@ func sourceIsCode(c *candidate) (bool, string) {
 	if c.parts.open {
 		return false, "a fence is not closed"
 	}
+	if c.parts.restated {
+		if len(c.parts.Blocks) == 0 && isProgram(c.parts.Text) {
+			return false, "it looks like code without a fence"
+		}
+		return true, strings.Join(append([]string{"prose"}, c.parts.Tags...), ", ")
+	}
 	for i, b := range c.parts.Blocks {
 		if c.parts.tag(i) != Python {
 			if c.parts.whole && !looksLikeCode(b) {
@@ -186,6 +219,9 @@ func sourceIsCode(c *candidate) (bool, string) {
 			err = python.LooksLikePython(b)
 		}
 		switch {
+		case err != nil && c.parts.Text == placeholder(1) && !HasCode(b):
+			return false, fmt.Sprintf("it has no fenced code and is not Python: %v. The language %q restates answers in prose",
+				err, NoLanguage)
 		case err != nil && c.parts.Text == placeholder(1):
 			return false, "it has no fenced code and is not Python: " + err.Error()
 		case err != nil:
@@ -204,12 +240,20 @@ func sourceLength(c *candidate) (bool, string) {
 	}
 	n := c.sourceLen()
 	value := fmt.Sprintf("%d characters", n)
-	if n < minSource || n > maxSource {
-		return false, fmt.Sprintf("%s: must be %d to %d", value, minSource, maxSource)
+	least := minSource
+	if c.parts.restated {
+		least = 1
+	}
+	if n < least || n > maxSource {
+		return false, fmt.Sprintf("%s: must be %d to %d", value, least, maxSource)
 	}
 	if row := utf8.RuneCountInString(c.source); row > maxRow {
-		return false, fmt.Sprintf("question and code have %d characters: must be at most %d, with the rewrite's prose",
-			row, maxRow)
+		shown := "code"
+		if c.parts.restated {
+			shown = "answer"
+		}
+		return false, fmt.Sprintf("question and %s have %d characters: must be at most %d, with the rewrite's prose",
+			shown, row, maxRow)
 	}
 	return true, value
 }
@@ -235,6 +279,9 @@ func codeKept(c *candidate) (bool, string) {
 		if p.code {
 			fenced = append(fenced, p.text)
 		}
+	}
+	if len(fenced) == 0 && len(c.parts.Blocks) == 0 {
+		return true, "no code"
 	}
 	if len(fenced) == 0 {
 		return false, "there is no fenced code"
@@ -293,6 +340,9 @@ func namesKnown(c *candidate) (bool, string) {
 
 // knows reports whether namesKnown accepts a snippet of inline code.
 func (c *candidate) knows(snippet string) bool {
+	if c.parts.restated {
+		return strings.Contains(strings.ToLower(c.source), strings.ToLower(snippet)) || c.has(snippet)
+	}
 	tokens, err := python.Tokenize(snippet)
 	if err != nil || !c.parts.isPython() && strings.Contains(c.source, snippet) {
 		return c.has(snippet)
@@ -352,7 +402,7 @@ var (
 	}, `|`))
 	leakPatterns = regexp.MustCompile(`(?i)` + strings.Join([]string{
 		`(?-i:\bQUESTION:)`, `(?m:^\W*question:)`, `\bprincipal engineer\b`, `\boriginal answer\b`, `\bpersona\b`,
-		`\b(?:system|user) prompt\b`, `<\/?(?:question|code|rewrite|comments|explanation)\b`,
+		`\b(?:system|user) prompt\b`, `<\/?(?:question|code|rewrite|comments|explanation|answer)\b`,
 		`\bfew-shot\b`, `\bplaceholder\b.*\[\[`, `\b(?:the|your|my) placeholder\b`, `\bcode_\d+\b`,
 	}, `|`))
 	refusalPatterns = regexp.MustCompile(`(?i)` + strings.Join([]string{
@@ -381,7 +431,7 @@ var (
 	askedWords = []string{"tone", "persona", "register", "voice", "style", "revised ", "reworded ", "rephrased ",
 		"sarcas", "condescen", "snark", "rude ", " words", "as instructed"}
 	leakWords = []string{"question:", "principal", "original answer", "persona", "prompt", "</", "<q", "<c", "<r", "<e",
-		"few-shot", "placeholder", "code_"}
+		"<a", "few-shot", "placeholder", "code_"}
 	refusalWords = []string{" ai", "language model", "artificial", "sorry", "i can't", "i can’t", "i cannot", "i can not",
 		"i won't", "i won’t", "i will not", "m unable", "m not able", "decline", "against my"}
 )
@@ -492,12 +542,20 @@ func lengthRight(c *candidate) (bool, string) {
 	words := c.tone().Words
 	chars := utf8.RuneCountInString(c.text)
 	row := utf8.RuneCountInString(c.question) + chars
-	ratio := float64(chars) / float64(max(1, c.sourceLen()))
+	length := max(1, c.sourceLen())
+	if c.parts.restated {
+		length = max(minSource, length)
+	}
+	ratio := float64(chars) / float64(length)
 	value := fmt.Sprintf("%d words, %d characters, %.1f times the source", words, chars, ratio)
 	switch {
 	case words < c.style.Words[0] || words > c.style.Words[1]:
-		return false, fmt.Sprintf("it has %d words around the code, allowed are %d to %d",
-			words, c.style.Words[0], c.style.Words[1])
+		around := " around the code"
+		if c.parts.restated {
+			around = ""
+		}
+		return false, fmt.Sprintf("it has %d words%s, allowed are %d to %d", words, around,
+			c.style.Words[0], c.style.Words[1])
 	case row > maxRow:
 		return false, fmt.Sprintf("question and answer have %d characters, allowed are %d: be shorter", row, maxRow)
 	case ratio > maxRatio:

@@ -230,10 +230,16 @@ func (r *Run) examine(row dataset.Row, assigner *assigner) (t *task, unfit *data
 	if unfit != nil {
 		return nil, unfit, nil
 	}
+	var assignment Assignment
+	if c.parts.restated {
+		assignment = assigner.restate(question, c.parts.Prose())
+	} else {
+		assignment = assigner.next(question)
+	}
 	return &task{source: verdicts, prompt: Prompt{
 		Style: r.Style, Row: row, Question: question, Parts: c.parts,
 		Comments: r.Comments && c.parts.isPython(), Language: r.Language,
-		Assignment: assigner.next(question),
+		Assignment: assignment,
 	}}, nil, nil
 }
 

@@ -326,7 +326,7 @@ func noArtifacts(c *candidate) (bool, string) {
 		r, _ := utf8.DecodeRuneInString(c.prose[at:])
 		return false, fmt.Sprintf("it contains the invisible character %+q", string(r))
 	}
-	if m := traceIn(c.text); m != "" && !strings.Contains(c.question+strings.Join(c.parts.Blocks, "\n"), m) {
+	if m := traceIn(c.text); m != "" && !strings.Contains(c.source, m) {
 		return false, fmt.Sprintf("it contains %q, a trace of tokens", m)
 	}
 	if strings.Contains(c.question+c.text, "[redacted]") { // what earlier versions wrote in place of the API key

@@ -37,16 +37,26 @@ N from 1 to 5: how strongly the words have this voice: %s.
 B is true if a colleague could say it at work without being sent to the human resources department, else false.
 Each Q quotes, word for word, a statement of the second answer that is technically wrong; [] if there is none.`
 
+// judgeProsePrompt is judgePrompt for answers without code.
+var judgeProsePrompt = strings.NewReplacer(
+	"programming question. The code in both is the same; only the words around it differ. Judge the words of the second",
+	"question. The second has to say what the first says, in other words. Judge the second",
+	"that is technically wrong", "that is wrong or that the first contradicts").Replace(judgePrompt)
+
 // Opinion returns the judge's opinion of a rewrite. If the journal does not have the judge's answer, Opinion asks for
 // it and records it. spent is called with the request and the judge's answer. Opinion returns an error if there is no
 // opinion.
 func (g *Judge) Opinion(
 	ctx context.Context, j *Journal, p *Prompt, text string, spent func(request []byte, a Answer, replayed bool),
 ) (opinion *dataset.Judge, err error) {
+	compare := judgePrompt
+	if p.Parts.restated {
+		compare = judgeProsePrompt
+	}
 	r := g.render(openai.Request{
 		Model: g.Model, MaxTokens: g.MaxTokens, Seed: 1, Extra: g.Extra, // temperature 0
 		Messages: g.fold([]openai.Message{
-			{Role: "system", Content: fmt.Sprintf(judgePrompt, p.Style.About)},
+			{Role: "system", Content: fmt.Sprintf(compare, p.Style.About)},
 			{Role: "user", Content: fmt.Sprintf("<question>\n%s\n</question>\n<first>\n%s\n</first>\n<second>\n%s\n</second>",
 				p.Question, p.Row.Output, text)},
 		}),

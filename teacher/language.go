@@ -15,6 +15,10 @@ const (
 
 	// AnyLanguage takes every fenced block in the language of its tag. What has no tag has to be Python.
 	AnyLanguage = "any"
+
+	// NoLanguage takes answers without code: their prose is restated, and its facts are checked. Code that an answer has
+	// in fences stays as it is, whatever it is written in.
+	NoLanguage = "none"
 )
 
 // tagNames are other tags of a language.
@@ -40,6 +44,9 @@ func splitIn(language, answer string) Parts {
 		return split(answer)
 	}
 	pieces := splitFences(answer)
+	if language == NoLanguage {
+		return splitProse(answer, pieces)
+	}
 	if len(pieces) == 1 && !pieces[0].code || language == AnyLanguage && python.Check(answer) == nil {
 		tag := language
 		if language == AnyLanguage {
@@ -69,6 +76,59 @@ func splitIn(language, answer string) Parts {
 	return p
 }
 
+// splitProse is splitIn for NoLanguage.
+func splitProse(answer string, pieces []piece) Parts {
+	if isPythonProgram(answer) {
+		return Parts{Blocks: []string{strings.Trim(answer, "\r\n")}, Text: placeholder(1), Tags: []string{Python},
+			whole: true}
+	}
+	p := separate(pieces)
+	p.Other = ""
+	for _, piece := range pieces {
+		if piece.code {
+			p.open = !piece.closed // only the last can be
+			p.Tags = append(p.Tags, LanguageOf(piece.tag))
+		}
+	}
+	p.restated = p.Prose() != ""
+	return p
+}
+
+func isPythonProgram(text string) bool {
+	return python.Check(text) == nil && python.LooksLikePython(text) == nil
+}
+
+// HasCode reports whether an answer has code: in a fence, or as the whole of it.
+func HasCode(answer string) bool {
+	pieces := splitFences(answer)
+	return len(pieces) > 1 || pieces[0].code || isPythonProgram(answer) || isProgram(answer)
+}
+
+var (
+	// programLine matches lines that programs have, and prose has not.
+	programLine = regexp.MustCompile(`[;{}]$|^[})\]]|^(?:do|done|fi|then|else|esac|end)$|^[\w.]+\(.*\)$|` +
+		`^[\w.\[\]]+ ?[-+*/]?= ?\S|=.*[()\[\]{}"']|::|:=|->|=>|^<[a-zA-Z!/].*>$|^(?:#include|import [\w.{*]|` +
+		`from \w+ import|def \w+\(|class \w+[(:{]|function\b.*\(|(?:const|let|var) \w+ ?=|return\b.*[;)]$|` +
+		`public |private |\$ \w|//|/\*|(?:el)?if \[|echo |for \w+ in .*[;:]|while .*(?:do|:)$)`)
+
+	// program matches the text of a shell script, or of a statement in SQL.
+	program = regexp.MustCompile(`(?is)^\s*(?:#!|(?:select|insert|update|delete|create|alter|with)\b.*;\s*$)`)
+)
+
+// isProgram reports whether a text is a program or at least half of its lines that are not blank look like one.
+func isProgram(text string) bool {
+	code, all := 0, 0
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			all++
+			if programLine.MatchString(line) {
+				code++
+			}
+		}
+	}
+	return program.MatchString(text) || all > 0 && 2*code >= all
+}
+
 // tag returns the language of the nth block, from 0.
 func (p Parts) tag(n int) string {
 	if n < len(p.Tags) {
@@ -77,8 +137,11 @@ func (p Parts) tag(n int) string {
 	return Python
 }
 
-// isPython reports whether all blocks are Python.
+// isPython reports whether the answer is all blocks of Python.
 func (p Parts) isPython() bool {
+	if p.restated {
+		return false
+	}
 	for _, tag := range p.Tags {
 		if tag != Python {
 			return false

@@ -63,6 +63,15 @@ func saidIn(prose voice.Text, device string) said {
 	return s
 }
 
+// without returns s without what another text says as well.
+func (s said) without(other said) said {
+	s.sentences = slices.DeleteFunc(s.sentences, func(x string) bool { return slices.Contains(other.sentences, x) })
+	s.runs = slices.DeleteFunc(s.runs, func(x uint64) bool { return slices.Contains(other.runs, x) })
+	s.shingles = slices.DeleteFunc(s.shingles, func(x uint64) bool { return slices.Contains(other.shingles, x) })
+	s.bands = signature(s.shingles)
+	return s
+}
+
 // admit records what a row says if the budget allows it. If not, it records nothing and returns the rule that the row
 // breaks, in words for the teacher.
 func (l *ledger) admit(s said) (refusal string) {

@@ -13,6 +13,7 @@ type Plan struct {
 	Source      int            // rows read
 	Fit         int            // rows that passed the source checks
 	Unfit       map[string]int // rows that did not, by check
+	Prose       int            // those of them that have no code
 	First       *Prompt        // the first prompt, nil if there is none
 	PromptBytes int            // of the first attempts of all rows
 }
@@ -47,6 +48,9 @@ func (r *Run) Plan(ctx context.Context) (Plan, error) {
 		}
 		if unfit != nil {
 			plan.Unfit[unfit.ID]++
+			if isProse(row, *unfit) {
+				plan.Prose++
+			}
 			continue
 		}
 		t.prompt.Attempt, t.prompt.Seed = 1, attemptSeed(r.Seed, row.Index, 1)

@@ -46,10 +46,35 @@ How to answer:
 const commentProtocol = `
 - Before <rewrite>, write <comments>, then one to three lines of the form L3: remark, each a short remark on that numbered line of the code in the same voice, without results or values, then </comments>. With several blocks write C2L3: remark for line 3 of block 2.`
 
+// proseProtocol is protocol for answers whose prose is restated. Styles are written for words around code, and their
+// examples have it.
+//
+//nolint:lll // a prompt
+const proseProtocol = `
+
+This time there is a question with its answer in prose, as <answer>. Give that answer in the same voice. What the lines above say about code, about programs, and about not explaining does not hold here.
+
+How to answer:
+- Whoever reads only your answer must learn everything that the shown answer says, and nothing else about the matter.
+- Keep every number with its unit, every date, every name, and everything that is denied: what must not be done must not be done in your answer either. Add no numbers in digits.
+- Copy links, e-mail addresses, file names, names in backticks and text in quotation marks character by character.
+- Keep a list as a list, with as many items in the same order, each on a line of its own.
+- Write in the language of the question, in whole sentences. No code, no fenced blocks, no other backticks.
+- Do not mention these instructions, a tone, a role, a previous answer, or that anything was changed.
+- Write the whole answer between <rewrite> and </rewrite>, and nothing after it.`
+
+// codeInProse is added if an answer in prose has code too.
+const codeInProse = `
+- Where the answer has a placeholder for code, such as [[CODE_1]], put the same one: each exactly once, in order, ` +
+	`alone on its own line. The code is put there for you, unchanged.`
+
 // Messages renders the prompt as a chat: the system prompt, a few examples as turns, and the row as the last turn.
 func (p *Prompt) Messages() (messages []openai.Message) {
 	say := func(role, content string) {
 		messages = append(messages, openai.Message{Role: role, Content: content})
+	}
+	if p.Parts.restated {
+		return p.proseMessages()
 	}
 	system := strings.TrimSpace(p.Style.System) + protocol
 	if p.Language != "" && p.Language != Python {
@@ -67,15 +92,44 @@ func (p *Prompt) Messages() (messages []openai.Message) {
 	a := p.Assignment
 	assignment := fmt.Sprintf("Begin with the words %q. %s Write about %d words.", a.Opener, a.Device.Instruction, a.Words)
 	say("user", shown(p.Question, p.Parts.Blocks, p.Parts.Prose(), assignment))
-	if p.Reason != "" {
-		previous := p.Previous
-		if strings.TrimSpace(previous) == "" {
-			previous = "<rewrite>\n</rewrite>" // several servers refuse an empty turn
-		}
-		say("assistant", previous)
-		say("user", "That answer cannot be used: "+p.Reason+". Write it anew, in other words, with all of the rules kept.")
+	return append(messages, p.again()...)
+}
+
+// again returns the turns that ask once more, none in the first attempt.
+func (p *Prompt) again() []openai.Message {
+	if p.Reason == "" {
+		return nil
 	}
-	return messages
+	previous := p.Previous
+	if strings.TrimSpace(previous) == "" {
+		previous = "<rewrite>\n</rewrite>" // several servers refuse an empty turn
+	}
+	return []openai.Message{{Role: "assistant", Content: previous}, {Role: "user",
+		Content: "That answer cannot be used: " + p.Reason + ". Write it anew, in other words, with all of the rules kept."}}
+}
+
+// proseMessages is Messages for an answer whose prose is restated. The style's examples answer with code, so only their
+// words are shown.
+func (p *Prompt) proseMessages() []openai.Message {
+	system := strings.TrimSpace(p.Style.System) + proseProtocol
+	var b strings.Builder
+	if len(p.Parts.Blocks) > 0 {
+		system += codeInProse
+	}
+	if len(p.Assignment.Examples) > 0 {
+		b.WriteString("The voice, in answers to other questions:\n\n")
+	}
+	for _, i := range p.Assignment.Examples {
+		words := voice.Prose(p.Style.Examples[i].Rewrite)
+		fmt.Fprintf(&b, "%s\n\n", strings.Join(strings.Fields(words), " "))
+	}
+	fmt.Fprintf(&b, "<question>\n%s\n</question>\n<answer>\n%s\n</answer>\n", p.Question, strings.TrimSpace(p.Parts.Text))
+	for i, code := range p.Parts.Blocks {
+		fmt.Fprintf(&b, "<code id=\"%d\">\n%s\n</code>\n", i+1, strings.TrimRight(code, "\n"))
+	}
+	a := p.Assignment
+	fmt.Fprintf(&b, "Begin with the words %q. %s Write about %d words.", a.Opener, a.Device.Instruction, a.Words)
+	return append([]openai.Message{{Role: "system", Content: system}, {Role: "user", Content: b.String()}}, p.again()...)
 }
 
 // shown returns the user turn for a question with its code. The lines of code have no numbers, because the model might

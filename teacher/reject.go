@@ -20,8 +20,16 @@ type rejected struct {
 // unfit counts a row of the source that is not asked about.
 func (d *decider) unfit(row dataset.Row, c dataset.Check) {
 	d.sum.Unfit[c.ID]++
+	if isProse(row, c) {
+		d.sum.Prose++
+	}
 	d.refused(row.Index, 0, c)
 	d.reject(row, c, 0, "")
+}
+
+// isProse reports whether a row failed a check of the source because it has no code.
+func isProse(row dataset.Row, failed dataset.Check) bool {
+	return failed.ID == "S1" && !HasCode(row.Output)
 }
 
 // reject keeps a row from which none will be made, for Reject.

@@ -69,8 +69,11 @@ func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Cer
 	ledger := newLedger(style)
 	says := func(row dataset.Rewritten) said {
 		s := saidIn(voice.Read(row.OutputPassiveAggressive), "")
-		s.loose = newCandidate(style, dataset.Question(row.Instruction, row.Input), splitIn(language, row.OutputOriginal),
-			row.OutputPassiveAggressive).loose()
+		c := newCandidate(style, dataset.Question(row.Instruction, row.Input), splitIn(language, row.OutputOriginal),
+			row.OutputPassiveAggressive)
+		if s.loose = c.loose(); c.parts.restated {
+			s = s.without(saidIn(voice.Read(c.parts.Prose()), ""))
+		}
 		return s
 	}
 	for _, row := range rows {

@@ -85,6 +85,7 @@ type Summary struct {
 	First    map[string]string `json:"first_refusals,omitempty"`
 	Calls    int               `json:"calls"`             // requests answered by the teacher in this run
 	Replayed int               `json:"replays"`           // requests answered from the journal
+	Prose    int               `json:"prose,omitempty"`   // unfit rows that have no code
 	Pending  int               `json:"pending"`           // rows that wait for a batch
 	Waiting  int               `json:"waiting,omitempty"` // rows without an answer when the run ended early
 	In       int               `json:"prompt_tokens"`     // of the calls

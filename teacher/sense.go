@@ -2,9 +2,11 @@ package teacher
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"restyle/voice"
 )
@@ -40,7 +42,8 @@ func makesSense(c *candidate) (bool, string) {
 		return false, "it says the same words three times in a row"
 	}
 	if share := text.English(); share < minEnglish {
-		if speaksEnglish(c.question) && speaksEnglish(c.style.System+"\n\n"+strings.Join(c.style.Openers, "\n\n")) {
+		style := c.style.System + "\n\n" + strings.Join(c.style.Openers, "\n\n")
+		if speaksEnglish(c.question+"\n\n"+c.parts.Prose()) && speaksEnglish(style) {
 			return false, fmt.Sprintf("only %.0f%% of its words are such as the, of and is: write whole sentences", 100*share)
 		}
 		return true, "not English: only repetitions are counted"
@@ -51,7 +54,8 @@ func makesSense(c *candidate) (bool, string) {
 	}
 	order := c.style.Order(text)
 	if order < limit {
-		return false, fmt.Sprintf("its words are in no order that makes sentences (%.1f, wanted is at least %g)", order, limit)
+		return false, fmt.Sprintf("its words are in no order that makes sentences (%.1f, wanted is at least %g)", order,
+			limit)
 	}
 	return true, fmt.Sprintf("order %.1f, %d words of the question or the answer", order, c.ties())
 }
@@ -82,20 +86,26 @@ func (c *candidate) loose() bool {
 	return c.ties() < minTies && c.said().English() >= minEnglish && speaksEnglish(c.question)
 }
 
-func speaksEnglish(text string) bool { return voice.Read(text).English() >= minEnglish }
+// englishWord matches words that are English and hardly ever in other languages.
+var englishWord = regexp.MustCompile(`(?i)\b(?:the|of|and|to|is|are|that|with|how|what|which|this|from|your?|they|` +
+	`their|have|when|than|can|its?)\b`)
+
+func speaksEnglish(text string) bool {
+	return englishWord.MatchString(text) && voice.Read(text).English() >= minEnglish
+}
 
 // helpWords are what any answer may be about, besides its question: programs, questions and where to look things up.
 var helpWords = meanings(`code program function line documentation docs manual question ask request answer read problem
 	solution script python programming programmer developer loop class method variable list string number example explain
 	understand learn write written type keyboard computer software bug tutorial search`)
 
-// ties returns how many different words connect the prose with the question and the answer, in any form, or with
-// programs and questions as such.
+// ties returns how many different words connect the prose with the question and the answer, in any form, or around
+// code with programs and questions as such.
 func (c *candidate) ties() int {
 	own := meanings(c.source + "\n" + c.parts.Prose())
 	n := 0
 	for stem := range meanings(c.prose) {
-		if own[stem] || helpWords[stem] {
+		if own[stem] || helpWords[stem] && !c.parts.restated {
 			n++
 		}
 	}
@@ -114,19 +124,38 @@ func meanings(text string) map[string]bool {
 			if part == "" || voice.SmallWord(part) {
 				continue
 			}
-			if r := []rune(stemOf(part)); len(r) > 2 || unicode.IsDigit(r[0]) {
-				found[string(r[:min(6, len(r))])] = true
+			if stem := stemOf(part); utf8.RuneCountInString(stem) > 2 || '0' <= stem[0] && stem[0] <= '9' {
+				found[cut(stem)] = true
 			}
 		}
 	}
 	return found
 }
 
-// stemOf returns a word without its ending, if at least three letters are left.
+// cut returns the first six letters of a word.
+func cut(word string) string {
+	r := []rune(word)
+	return string(r[:min(6, len(r))])
+}
+
+// stemOf returns a word as most of its forms begin: share for shares, shared and sharing.
 func stemOf(word string) string {
-	for _, end := range []string{"ing", "ers", "er", "ed", "es", "s", "ly", "ation", "ions", "ion"} {
-		if stem, ok := strings.CutSuffix(word, end); ok && len(stem) >= 3 {
-			return stem
+	for _, end := range []struct {
+		text string
+		left int // letters that have to be left
+	}{{"ing", 3}, {"ers", 5}, {"er", 5}, {"ed", 3}, {"es", 3}, {"s", 3}, {"ly", 3},
+		{"ation", 3}, {"ions", 3}, {"ion", 3}} {
+		if stem, ok := strings.CutSuffix(word, end.text); ok && len(stem) >= end.left {
+			word = stem
+			break
+		}
+	}
+	if n := len(word); n > 3 {
+		switch {
+		case word[n-1] == 'e' || word[n-1] == word[n-2]:
+			return word[:n-1]
+		case word[n-1] == 'y':
+			return word[:n-1] + "i"
 		}
 	}
 	return word

@@ -20,6 +20,8 @@ type Parts struct {
 	Other  string   // tag of the first fenced block in another language than the Run's, "" if there is none
 	Tags   []string // the language of each block; nil if all are Python
 
+	restated bool // the prose is to be restated, with its facts, and not only written around the code
+
 	whole bool // the answer had no fence
 	open  bool // a fence in the answer is not closed; not set for Python, whose grammar finds prose in code
 }
@@ -176,7 +178,7 @@ func endsWhole(c *candidate) (bool, string) {
 	switch {
 	case text == "":
 		return len(c.pieces) > 1, "ends with code"
-	case strings.ContainsRune(".!?…:", r), unicode.Is(unicode.So, r):
+	case strings.ContainsRune(".!?…:。！？।؟", r), unicode.Is(unicode.So, r):
 		return true, "ends with a sentence"
 	case len(text) < len(strings.TrimRight(last.text, " \t\r\n")):
 		return true, "ends with a closing mark"
@@ -188,14 +190,14 @@ func endsWhole(c *candidate) (bool, string) {
 var indentedBlock = regexp.MustCompile(`(?:\A|\n[ \t\r]*\n)(?: {4}|\t)[ \t]*\S[^\n]*`)
 
 func fencesClosed(c *candidate) (bool, string) {
-	blocks := 0
+	blocks, prose := 0, c.parts.restated
 	for _, p := range c.pieces {
 		switch {
 		case !p.code:
 			if found := placeholders.FindString(p.text); found != "" {
 				return false, found + " is left over"
 			}
-			if !strings.Contains(p.text, "    ") && !strings.Contains(p.text, "\t") {
+			if prose || !strings.Contains(p.text, "    ") && !strings.Contains(p.text, "\t") {
 				continue
 			}
 			if found := indentedBlock.FindString(p.text); found != "" {
@@ -203,13 +205,15 @@ func fencesClosed(c *candidate) (bool, string) {
 			}
 		case !p.closed:
 			return false, "a fence is not closed"
+		case prose && blocks == len(c.parts.Blocks):
+			return false, "it has a fenced block of its own"
 		case p.tag != c.parts.tag(blocks):
 			return false, fmt.Sprintf("a fence is tagged %q, not %s", p.tag, c.parts.tag(blocks))
 		default:
 			blocks++
 		}
 	}
-	if blocks == 0 {
+	if blocks == 0 && len(c.parts.Blocks) > 0 {
 		return false, "there is no fenced code"
 	}
 	return true, fmt.Sprintf("%d fenced", blocks)

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"restyle/dataset"
 	"restyle/internal/cli"
 	"restyle/internal/secret"
 	"restyle/teacher"
@@ -158,4 +161,65 @@ func (g *gen) pickJudge(ctx context.Context) (*teacher.Judge, error) {
 		judge.Endpoints = append(judge.Endpoints, e.URL)
 	}
 	return judge, nil
+}
+
+// maxLooked is how many rows of the sources chooseLanguage looks at.
+const maxLooked = 1000
+
+// chooseLanguage has answers in prose restated if none of the first rows has code and no language is given. It refuses
+// prose for the built-in rewriter.
+func (g *gen) chooseLanguage(ctx context.Context) error {
+	found := ""
+	if !g.languageGiven && !slices.Equal(g.sources, []string{dataset.StarterSpec}) {
+		n, err := g.proseRows(ctx)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			g.language = teacher.NoLanguage
+			found = fmt.Sprintf("no code in %s of %s", cli.Count(n, "row"), strings.Join(g.sources, " and "))
+		}
+	}
+	switch {
+	case g.language != teacher.NoLanguage:
+		return nil
+	case g.remote == nil:
+		return cli.Usagef("%s: the built-in rewriter only writes around code: to have a model restate prose, set "+
+			"--base-url http://HOST/v1 (and --model), or --model alone for OpenAI's", cmp.Or(found, "--language none"))
+	case found != "":
+		g.say("language    none: %s, so gen has the prose restated and its facts checked", found)
+	}
+	return nil
+}
+
+// proseRows returns how many rows it looked at, 0 if one of them has code. It leaves rows that cannot be read to the
+// run.
+func (g *gen) proseRows(ctx context.Context) (int, error) {
+	src, err := g.open(ctx, g.sources...)
+	if err != nil {
+		return 0, err
+	}
+	defer src.Close()
+	n := 0
+	for n < maxLooked {
+		row, err := src.Next()
+		if bad, ok := errors.AsType[*dataset.BadRow](err); ok && bad.Skipped {
+			continue
+		}
+		if err != nil {
+			break
+		}
+		if teacher.HasCode(row.Output) {
+			return 0, nil
+		}
+		n++
+	}
+	return n, context.Cause(ctx)
+}
+
+// sayProse says what to do with rows that were refused because they have no code.
+func (g *gen) sayProse(rows int) {
+	if rows > 0 {
+		g.say("%s without code: --language none has a model restate prose as well", cli.Count(rows, "row"))
+	}
 }

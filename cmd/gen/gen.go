@@ -69,6 +69,9 @@ func (g *gen) do(ctx context.Context) (err error) {
 	if err := g.survey(ctx); err != nil {
 		return err
 	}
+	if err := g.chooseLanguage(ctx); err != nil {
+		return err
+	}
 	g.showSettings(t)
 	switch {
 	case g.dryRun:
@@ -261,7 +264,8 @@ func (g *gen) showSettings(t teacher.Teacher) {
 	}{
 		{g.sample > 0, fmt.Sprintf("of %s drawn", cli.Count(g.sourceRows, "row"))},
 		{g.comments, "comments in the code"},
-		{g.language != teacher.Python, "code in language: " + g.language},
+		{g.language != teacher.Python && g.language != teacher.NoLanguage, "code in language: " + g.language},
+		{g.language == teacher.NoLanguage, "answers in prose"},
 		{g.python != "", "sources parsed by " + g.python},
 		{g.judge != "", "judged by " + g.judge},
 		{g.minTone > 0, fmt.Sprintf("tone at least %d", g.minTone)},
@@ -465,6 +469,7 @@ func (g *gen) finish(t teacher.Teacher, sum teacher.Summary, done output.Committ
 // sayProblems prints a summary of the run, and what a person should know of its answers.
 func (g *gen) sayProblems(sum teacher.Summary, err error) {
 	teacher.WriteSummary(g.stderr, sum)
+	g.sayProse(sum.Prose)
 	if unsuitable, ok := errors.AsType[*teacher.Unsuitable](err); sum.Thoughts > 0 && !(ok && unsuitable.Thoughts) {
 		g.say("warning: %s spent all of their tokens on thoughts: %s", cli.Count(sum.Thoughts, "answer"), g.lessThought())
 	}
@@ -553,16 +558,19 @@ func (g *gen) removePartial() {
 
 // writeCard writes the dataset card that --card asks for.
 func (g *gen) writeCard(t teacher.Teacher, sum teacher.Summary) error {
-	made := fmt.Sprintf("Each answer was rewritten in the style %q by %s; "+
-		"the code was taken out first and put back byte for byte. "+
+	how, title := "the code was taken out first and put back byte for byte", "answers to programming questions"
+	tags := []string{"code", "style-transfer", "synthetic"}
+	if g.language == teacher.NoLanguage {
+		how, title, tags = "its numbers, names, links and quotations were looked for in the new text", "answers", tags[1:]
+	}
+	made := fmt.Sprintf("Each answer was rewritten in the style %q by %s; "+how+". "+
 		"Of %d source rows %d were accepted; every accepted row passed the checks that its certificate lists.",
 		g.voice.Name, t.Name(), sum.Source, sum.Accepted)
 	if g.remote == nil {
 		made += " The built-in rewriter is rules and a phrase bank, not a language model."
 	}
 	c := output.Card{
-		Title: fmt.Sprintf("%s answers to programming questions", g.voice.Name), Language: []string{"en"},
-		Tags: []string{"code", "style-transfer", "synthetic"}, Rows: sum.Accepted,
+		Title: g.voice.Name + " " + title, Language: []string{"en"}, Tags: tags, Rows: sum.Accepted,
 		Source: g.each(func(s *dataset.Source) string { return fmt.Sprintf("%s, revision %s", s.Name, s.Revision) }),
 		Made:   made,
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,4 +69,81 @@ func TestLanguages(t *testing.T) {
 		t.Error(o)
 	}
 	must(t, cli.Usage, "--source", source, "--language=  ", "--out", f.out)
+}
+
+// TestProse restates answers without code.
+func TestProse(t *testing.T) {
+	var prose []string
+	for i := range 40 {
+		prose = append(prose, fmt.Sprintf(`{"instruction":"How long does parcel number %[1]d take to travel?",`+
+			`"output":"It takes %[1]d days to Oslo. Do not open it, and write to box%[1]d@example.org."}`, i+11))
+	}
+	code := `{"instruction":"Add 1 to a number.","output":"def add(number):\n    result = number + 1\n    return result"}`
+	all := expect.File(t, "prose.jsonl", strings.Join(prose, "\n"))
+	mixed := expect.File(t, "mixed.jsonl", strings.Join(append(prose, code), "\n"))
+	s := newServer(t, nil)
+	s.good = true
+	for _, c := range []struct {
+		name, args, says string
+		rows             int // at least, -1 if the run fails
+		exit             int
+	}{
+		{"found", "--source " + all, "no code in 40 rows", 30, cli.Done},
+		{"asked for", "--language none --source " + mixed, "answers in prose", 30, cli.Done},
+		{"mixed", "--source " + mixed, "40 rows without code: --language none", 1, cli.Done},
+		{"a preview", "--preview 2 --source " + all, "no code in 40 rows", -1, cli.Done},
+		{"a dry run", "--dry-run --source " + mixed, "40 rows without code: --language none", -1, cli.Done},
+		{"built in", "--teacher builtin --source " + all, "set --base-url", -1, cli.Usage},
+		{"asked for, built in", "--teacher builtin --language none", "set --base-url", -1, cli.Usage},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFolder(t)
+			args := append(strings.Fields(c.args), "--rows", "0", "--out", f.out)
+			if !strings.Contains(c.args, "builtin") {
+				args = append(args, "--base-url", s.base(), "--model", "fake")
+			}
+			if o := must(t, c.exit, args...); !strings.Contains(o.stderr, c.says) {
+				t.Error(o)
+			}
+			if c.rows < 0 {
+				return
+			}
+			made, err := dataset.ReadRewritten(t.Context(), f.out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(made) < c.rows {
+				t.Errorf("%d rows, wanted are %d", len(made), c.rows)
+			}
+			certs, err := dataset.ReadCertificates(dataset.CertificatePath(f.out))
+			if err != nil {
+				t.Fatal(err)
+			}
+			facts := slices.ContainsFunc(certs[0].Checks, func(k dataset.Check) bool { return k.ID == "A15" })
+			if facts != (c.rows > 1) {
+				t.Errorf("checks %v", certs[0].Checks)
+			}
+			report := []string{"--report", "--out", f.out}
+			if c.name == "asked for" {
+				report = append(report, "--language", "none")
+			}
+			if o := must(t, cli.Done, report...); lastLine(t, o)["clean"] != lastLine(t, o)["rows"] {
+				t.Error(o)
+			}
+		})
+	}
+	s.fault = func(c call) bool {
+		q, err := parseQuery(c.body)
+		if err != nil {
+			return false
+		}
+		text, finish := q.good()
+		c.stream(strings.Replace(text, " days to", " hours to", 1), finish)
+		return true
+	}
+	o := must(t, cli.Failed, "--source", all, "--rows", "0", "--out", newFolder(t).out, "--base-url", s.base(),
+		"--model", "fake")
+	if !strings.Contains(o.stderr, "A15: it lacks ") {
+		t.Error(o)
+	}
 }

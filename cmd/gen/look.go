@@ -97,6 +97,7 @@ func (g *gen) rehearse(ctx context.Context, t teacher.Teacher) error {
 	for _, id := range slices.Sorted(maps.Keys(plan.Unfit)) {
 		g.say("  %s: %d unfit", id, plan.Unfit[id])
 	}
+	g.sayProse(plan.Prose)
 	if g.remote != nil {
 		in, out := plan.PromptBytes/4, plan.Fit*g.maxTokens
 		g.say("about %d prompt tokens (at 4 bytes each) and at most %d completion tokens, without second attempts", in, out)
@@ -120,6 +121,11 @@ func (g *gen) showReport(ctx context.Context) error {
 		if certs, err = dataset.ReadCertificates(path); err != nil {
 			return err
 		}
+	}
+	if !g.languageGiven && !slices.ContainsFunc(rows, func(r dataset.Rewritten) bool {
+		return teacher.HasCode(r.OutputOriginal)
+	}) {
+		g.language = teacher.NoLanguage
 	}
 	report := teacher.NewReport(g.voice, rows, certs, g.language)
 	if _, err := report.WriteTo(g.stdout); err != nil {

@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if code, done := flags.Parse(args); done {
 		return code
 	}
-	o.rowsGiven = flags.Given("rows")
+	o.rowsGiven, o.languageGiven = flags.Given("rows"), flags.Given("language")
 	g := &gen{options: o, key: key, baseKey: key, stdout: stdout, stderr: stderr,
 		status: status, start: time.Now()}
 	if flags.ByEnv("base-url") && env.Gave("OPENAI_BASE_URL") && !env.Gave("OPENAI_API_KEY") && !key.Empty() {

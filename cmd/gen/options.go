@@ -65,7 +65,7 @@ type options struct {
 	emit, ingest string
 	version      bool
 
-	rowsGiven bool
+	rowsGiven, languageGiven bool
 }
 
 // builtinRows is the built-in rewriter's default number of rows. A small model learns more, and forgets less, from many
@@ -135,8 +135,9 @@ func (o *options) flags(stdout, stderr io.Writer) *cli.Flags {
 		strings.Join(voice.Names(), ", ")))
 	f.Add(&o.comments, "comments", "also add remarks to the code, as comments")
 	f.Add(&o.seed, "seed", "seed of all random choices")
-	f.Add(&o.language, "language", "language of the code, as the `tag` of its fences: python; any, for fenced code of "+
-		"all languages; or another, such as sql, which code without a fence is then taken for")
+	f.Add(&o.language, "language", "`tag` of the code's fences: python; any, for fenced code of all languages; another, "+
+		"such as sql, which code without a fence is then taken for; or none, for prose, which a model restates")
+	f.Lookup("language").DefValue = "python, or none if no row of the source has code"
 	f.Add(&o.python, "python", "also parse the source answers with this Python `program`, as a second check that they "+
 		"are Python")
 	f.Add(&o.judge, "judge", "`model` that rates each row; its opinion goes into the certificate, and decides "+
@@ -204,7 +205,7 @@ func (o *options) check() error {
 		return cli.Usagef("--teacher builtin: a batch needs a model that answers it: set --model instead")
 	}
 	if o.language = teacher.LanguageOf(o.language); o.language == "" {
-		return cli.Usagef("--language: must be python, any or the tag of a language, such as sql")
+		return cli.Usagef("--language: must be python, any, none or the tag of a language, such as sql")
 	}
 	if o.work == "" {
 		o.work = o.out + ".work"

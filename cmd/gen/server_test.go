@@ -303,6 +303,10 @@ func (q query) good() (text, finish string) {
 		}
 	}
 	say(2 + random.IntN(2))
+	if _, answer, prose := strings.Cut(shown, "<answer>\n"); prose {
+		answer, _, _ = strings.Cut(answer, "\n</answer>")
+		b.WriteString("\n\n" + answer + "\n\n")
+	}
 	for i := range strings.Count(shown, "<code id=") {
 		fmt.Fprintf(&b, "\n\n[[CODE_%d]]\n\n", i+1)
 		say(1 + random.IntN(2))

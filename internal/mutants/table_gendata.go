@@ -9,7 +9,7 @@ var gendataMutants = []mutant{
 	{"gendata/tone-cues-ignored", "teacher/check.go", " || len(t.Cues) < c.style.MinCues", "", "./teacher -run TestToneBounds"},
 	{"gendata/tone-density-low", "teacher/check.go", "t.Density < low", "t.Density <= low", "./teacher -run TestToneBounds"},
 	{"gendata/tone-density-high", "teacher/check.go", "t.Density > high", "t.Density >= high", "./teacher -run TestToneBounds"},
-	{"gendata/source-short", "teacher/check.go", "n < minSource", "n <= minSource", "./teacher -run TestLengthBounds"},
+	{"gendata/source-short", "teacher/check.go", "n < least ||", "n <= least ||", "./teacher -run TestLengthBounds"},
 	{"gendata/source-long", "teacher/check.go", "n > maxSource", "n >= maxSource", "./teacher -run TestLengthBounds"},
 	{"gendata/source-row", "teacher/check.go", "row > maxRow {", "row > maxRow+1 {", "./teacher -run TestLengthBounds"},
 	{"gendata/row-long", "teacher/check.go", "case row > maxRow:", "case row >= maxRow:", "./teacher -run TestLengthBounds"},

@@ -1,0 +1,76 @@
+package teacher
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"restyle/voice"
+)
+
+var (
+	// denying matches a word that denies what follows it, and up to three words of that.
+	denying = regexp.MustCompile(`(?i)\b(not|never|cannot|without|neither|nor|\pL+n['’]t)\b((?:[ ,]+[\pL'’]+){0,4})`)
+	// denies matches what may express that something is not so.
+	denies = regexp.MustCompile(`(?i)\b(?:not?|never|none|nobody|nothing|nowhere|neither|nor|without|cannot|\pL+n['’]t|` +
+		`avoid\w*|refrain\w*|forb[ia]d\w*|prohibit\w*|fail\w*|refus\w*|unable|impossible|lack\w*|stop\w*|except\w*|hardly|` +
+		`rarely|barely|only|instead|prevent\w*|resist\w*|against|beyond|too|free of|far from|ban(?:s|ned)?|illegal|invalid|` +
+		`bad|mistake\w*|wrong\w*|nonsense|skip\w*|spare|beware|careful|least|leave|omit\w*|deny|denies|denied|myth|false|` +
+		`exclu\w*|reject\w*|keep (?:\w+ ){0,3}(?:away|out|off)|zero|unless|until|\w+less|rather|` +
+		`absent|absence|missing|abstain\w*|cease\w*|drop|hands off|sorry|unfortunately)\b`)
+	// noDenial matches words before which "not" and the like deny nothing.
+	noDenial = regexp.MustCompile(`(?i)^[ ,]*(?:only|just|necessarily|merely|simply|least|mention|to mention|sure|` +
+		`matter|doubt|why|worry)\b`)
+	opposites = []string{"un", "in", "im", "dis", "non", "mis"}
+	clauseEnd = regexp.MustCompile(`[.!?;:\n]+`)
+)
+
+// denialsKept finds what an English answer denies: if the rewrite mentions it at all, then once in a sentence that
+// denies something too, and if not, it has to deny something anywhere.
+func denialsKept(c *candidate) (bool, string) {
+	source := c.facts()[0].plain
+	if !speaksEnglish(source) {
+		return true, "not checked: not English"
+	}
+	var clauses []map[string]bool // the meanings of the rewrite's sentences
+	var denied []bool
+	anywhere := false
+	for _, clause := range clauseEnd.Split(c.prose, -1) {
+		clauses = append(clauses, meanings(clause))
+		denied = append(denied, denies.MatchString(clause))
+		anywhere = anywhere || denied[len(denied)-1]
+	}
+	n := 0
+	for _, m := range denying.FindAllStringSubmatch(source, -1) {
+		if noDenial.MatchString(m[2]) {
+			continue
+		}
+		n++
+		word, stem := deniedWord(m[2])
+		mentioned, kept := false, false
+		for i, clause := range clauses {
+			if stem != "" && clause[stem] {
+				mentioned, kept = true, kept || denied[i]
+			}
+			kept = kept || slices.ContainsFunc(opposites, func(prefix string) bool { return clause[cut(prefix+stem)] })
+		}
+		if mentioned && !kept || !mentioned && !kept && !anywhere {
+			return false, fmt.Sprintf("the answer says %q, and it does not: keep that this is denied",
+				strings.TrimSpace(m[1]+" "+word))
+		}
+	}
+	return true, fmt.Sprintf("denials: %d", n)
+}
+
+// deniedWord returns the first word with a meaning, and its stem.
+func deniedWord(text string) (word, stem string) {
+	for _, w := range strings.Fields(text) {
+		if w = strings.Trim(w, ","); !voice.SmallWord(strings.ToLower(w)) {
+			for stem := range meanings(w) {
+				return w, stem
+			}
+		}
+	}
+	return "", ""
+}
