@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"restyle/data"
@@ -74,9 +75,12 @@ func OpenModelFS(fsys fs.FS, name string) (*Checkpoint, error) {
 	if c.weights, err = openWeights(files); err != nil {
 		return nil, err
 	}
-	if n := unusedShards(files); n > 0 {
-		c.Notes = append(c.Notes, fmt.Sprintf("the weights are those of %s: %s, which names %d files, is not used",
-			files.path(singleName), indexName, n))
+	if f, _, err := files.open(indexName); err == nil {
+		f.Close()
+		if len(c.weights.shards) == 1 && filepath.Base(c.weights.shards[0].path) == singleName {
+			c.Notes = append(c.Notes, fmt.Sprintf("the weights are those of %s: %s and the files that it names are not used",
+				files.path(singleName), indexName))
+		}
 	}
 	if err := c.check(); err != nil {
 		c.Close()

@@ -415,7 +415,7 @@ func TestSmallFilesAreKept(t *testing.T) {
 	}
 	notes := strings.Join(c.Notes, "\n")
 	for _, want := range []string{"tokenizer_config.json: chat_template is 7", "generation_config.json: it is not a JSON",
-		"tokenizer.model: it is a Git LFS pointer", "which names 2 files, is not used"} {
+		"tokenizer.model: it is a Git LFS pointer", "and the files that it names are not used"} {
 		if strings.Count(notes, want) != 1 || len(c.Notes) != 4 {
 			t.Errorf("%d notes, want 4 with %q:\n%s", len(c.Notes), want, notes)
 		}

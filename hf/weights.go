@@ -50,21 +50,6 @@ func openWeights(files source) (*weights, error) {
 	return w, nil
 }
 
-// unusedShards returns the number of files in the index next to a single file of weights, 0 if that is all there is.
-func unusedShards(files source) int {
-	f, _, err := files.open(singleName)
-	if err != nil {
-		return 0
-	}
-	f.Close()
-	data, err := files.readText(indexName)
-	if err != nil {
-		return 0
-	}
-	where, _ := parseIndex(data) // if it cannot be read, it is not used either
-	return len(slices.Compact(slices.Sorted(maps.Values(where))))
-}
-
 func openShards(files source) (*weights, error) {
 	data, err := files.readText(indexName)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -243,7 +243,12 @@ func TestUnreadable(t *testing.T) {
 		{"--weights int8 --quality", cli.Usage, "--quality: the model cannot be asked the held-out questions: " + lacks},
 		{"--weights int8", cli.Done, "perplexity is not measured: " + lacks},
 		{"--rounding nearest", cli.Done, "perplexity is not measured: " + lacks},
+		{"", cli.Failed, "has no tokenizer.json"},
+		{"--rounding nearest", cli.Done, "has no tokenizer.json"},
 	} {
+		if c.want == "has no tokenizer.json" {
+			os.Remove(filepath.Join(in, "tokenizer.json"))
+		}
 		out := filepath.Join(t.TempDir(), "out")
 		var said bytes.Buffer
 		code := run(t.Context(), append([]string{in, out}, strings.Fields(c.flags)...), &said, &said)

@@ -37,6 +37,9 @@ func (o options) texts(ctx context.Context, c *hf.Checkpoint, questions []data.Q
 	if unknown, is := errors.AsType[*infer.UnknownTemplate](err); is {
 		return nil, cli.Usagef("--template: %w", unknown)
 	}
+	if err != nil && !o.calibrates() && !o.quality {
+		return &texts{unmeasured: err}, nil // weights can be rounded without a tokenizer
+	}
 	if err != nil {
 		return nil, err
 	}

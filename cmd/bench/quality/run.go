@@ -151,6 +151,11 @@ func (o *Options) openAll(ctx context.Context) (sides []*side, err error) {
 			return sides, err
 		}
 		sides = append(sides, s)
+		for _, n := range s.engine.Notes {
+			if o.Note != nil {
+				o.Note(m.Label + " model: " + n)
+			}
+		}
 		for _, n := range s.device.Notes() {
 			if o.Note != nil && len(sides) == 1 { // the other model has the same notes
 				o.Note(n)
