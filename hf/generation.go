@@ -174,6 +174,24 @@ func tokens(keys map[string]json.RawMessage) map[string]string {
 	return named
 }
 
+// take replaces tokens by those of another file.
+func (c *TokenizerConfig) take(o *object) {
+	for key, to := range map[string]*string{"bos_token": &c.BOS, "eos_token": &c.EOS} {
+		if _, named := o.keys[key]; named {
+			*to = o.token(key)
+		}
+	}
+	others := tokens(o.keys)
+	for key := range o.keys {
+		delete(c.Tokens, key)
+	}
+	if c.Tokens == nil {
+		c.Tokens = others
+		return
+	}
+	maps.Copy(c.Tokens, others)
+}
+
 // templates reads a template, or named templates: a list of objects, or an object.
 func (o *object) templates(key string) (text string, named map[string]string) {
 	var list []struct{ Name, Template string }

@@ -156,6 +156,7 @@ func newCheckpoint(name string, read func(file string) ([]byte, error), more []s
 	if err := c.readTemplates(more); err != nil {
 		return nil, fmt.Errorf("model %s: %w", name, err)
 	}
+	c.readSpecial()
 	c.readGeneration()
 	for _, file := range companions { // find files that Save could not copy before a training, not after it
 		_, err := read(file)
@@ -168,6 +169,16 @@ func newCheckpoint(name string, read func(file string) ([]byte, error), more []s
 		}
 	}
 	return c, nil
+}
+
+// readSpecial takes the tokens that special_tokens_map.json names. As in transformers, they replace those of
+// tokenizer_config.json, unless that lists its added tokens. If the file cannot be read, tokenizer.Read says so.
+func (c *Checkpoint) readSpecial() {
+	data, err := c.read("special_tokens_map.json")
+	config, _ := c.read("tokenizer_config.json")
+	if o := parseObject(data); err == nil && o.err == nil && !parseObject(config).has("added_tokens_decoder") {
+		c.Tokenizer.take(o)
+	}
 }
 
 // readGeneration reads generation_config.json. Nobody needs it to train a model or to take its most probable token, so

@@ -120,6 +120,33 @@ func TestNamedTemplates(t *testing.T) {
 	}
 }
 
+// TestSpecialTokensMap checks the tokens that templates know, which special_tokens_map.json may name.
+func TestSpecialTokensMap(t *testing.T) {
+	const special = `{"bos_token":{"content":"<s>"},"eos_token":null,"pad_token":"<pad>","additional_special_tokens":["<x>"]}`
+	for _, c := range []struct {
+		config, special string
+		want            TokenizerConfig
+	}{
+		{"", special, TokenizerConfig{BOS: "<s>", Tokens: map[string]string{"pad_token": "<pad>"}}},
+		{`{"eos_token":"</s>","unk_token":"<unk>","pad_token":"p"}`, special,
+			TokenizerConfig{BOS: "<s>", Tokens: map[string]string{"pad_token": "<pad>", "unk_token": "<unk>"}}},
+		{`{"eos_token":"</s>","added_tokens_decoder":{}}`, special, TokenizerConfig{EOS: "</s>"}},
+		{`{"eos_token":"</s>"}`, "{", TokenizerConfig{EOS: "</s>"}},
+	} {
+		files := map[string][]byte{"config.json": []byte(smallConfig), "special_tokens_map.json": []byte(c.special)}
+		if c.config != "" {
+			files["tokenizer_config.json"] = []byte(c.config)
+		}
+		m, err := NewModel(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, m.Tokenizer); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.config, diff)
+		}
+	}
+}
+
 // TestNamedTemplatesFromHub checks that further templates are downloaded.
 func TestNamedTemplatesFromHub(t *testing.T) {
 	r := repositoryOf(t, "testdata/tied")
