@@ -19,16 +19,21 @@ type addedToken struct {
 }
 
 // withIDs gives the added tokens their ids, as tokenizers' add_tokens does: that of the vocabulary's token of the same
-// text, or else the next free one, whatever the file says. Of several with the same text, the flags of the last hold,
-// but a token that was special stays it.
+// text, or else the next one, whatever the file says. If the vocabulary has gaps, another token may have that id, as it
+// then has in tokenizers, too: then the file's id holds, which fills a gap. Of several with the same text, the flags of
+// the last hold, but a token that was special stays it.
 func withIDs(entries []entry, added []addedToken) []addedToken {
 	ids := make(map[string]int32, len(added))
 	for _, a := range added {
 		ids[a.Content] = -1
 	}
+	beyond := map[int32]bool{} // ids of the vocabulary after a gap
 	for _, e := range entries {
 		if _, wanted := ids[e.text]; wanted {
 			ids[e.text] = e.id
+		}
+		if int(e.id) >= len(entries) {
+			beyond[e.id] = true
 		}
 	}
 	var out []addedToken
@@ -40,7 +45,10 @@ func withIDs(entries []entry, added []addedToken) []addedToken {
 			out[i] = a
 			continue
 		}
-		if a.ID = ids[a.Content]; a.ID < 0 {
+		switch id := ids[a.Content]; {
+		case id >= 0:
+			a.ID = id
+		case !beyond[next] || a.ID < 0:
 			a.ID = next
 		}
 		next = max(next, a.ID+1)

@@ -359,6 +359,7 @@ func (f *tokenFiles) merge(own []addedToken) []addedToken {
 		if !token.Special && named[token.Content] {
 			token.Special, token.Normalized = true, token.Normalized && !token.implied
 		}
+		token.ID = -1 // the next one
 		own = append(own, token.addedToken)
 	}
 	return own

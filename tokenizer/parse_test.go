@@ -90,7 +90,7 @@ func TestParseRefuses(t *testing.T) {
 		{"merge of three, listed", "model.merges", `[["a","b","c"]]`, "a merge of 3 tokens"},
 		{"merges no array", "model.merges", `{}`, "want '['"},
 		{"added token without content", "added_tokens", `[{"id":600,"content":""}]`, "no content"},
-		{"added token on a token's id", "model.vocab", `{"a":0,"b":2}`, `id 2, which "b" has`},
+		{"added token on a token's id", "model.vocab", `{"a":0,"b":3,"c":563}`, `id 563, which "c" has`},
 		{"added token's id", "added_tokens", `[{"id":-1,"content":"<x>"}]`, "id -1 is out of range"},
 		{"added token's form", "added_tokens", `[{"id":"x"}]`, "added_tokens"},
 	} {
