@@ -59,7 +59,7 @@ func (c *chatter) do(ctx context.Context) (err error) {
 	h := hub.FromEnv()
 	h.Offline = h.Offline || c.offline
 	h.Waiting = func(message string) { c.note("%s", message) }
-	h.Progress = func(p hub.Progress) { c.status.Draw(p.String()) }
+	h.Progress = func(p hub.Progress) { c.status.DrawUntil(p.Done == p.Total, p.String()) }
 	models, err := c.models(ctx, h)
 	if err != nil {
 		return err

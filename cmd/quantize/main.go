@@ -210,7 +210,7 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 	status *cli.StatusLine) (written *cost, err error) {
 	h := hub.FromEnv()
 	h.Waiting = func(message string) { fmt.Fprintln(status, cli.Clean(message)) }
-	h.Progress = func(p hub.Progress) { status.Draw(p.String()) }
+	h.Progress = func(p hub.Progress) { status.DrawUntil(p.Done == p.Total, p.String()) }
 	c, err := hf.Open(ctx, h, in)
 	if err != nil {
 		return nil, err

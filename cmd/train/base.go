@@ -37,7 +37,7 @@ func (t *train) hub() *hub.Hub {
 	h := hub.FromEnv()
 	h.Offline = h.Offline || t.offline
 	h.Waiting = func(message string) { t.note("%s", message) }
-	h.Progress = func(p hub.Progress) { t.status.Draw(p.String()) }
+	h.Progress = func(p hub.Progress) { t.status.DrawUntil(p.Done == p.Total, p.String()) }
 	return h
 }
 

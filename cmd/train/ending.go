@@ -45,10 +45,10 @@ func (o ending) advice() []string {
 	switch {
 	case !(o.last <= o.first+0.1): // NaN too
 		return []string{fmt.Sprintf("the loss rose from %.2f to %.2f: the learning rate %s is probably too high: try --lr %s",
-			o.first, o.last, rate(o.lr), rate(o.lower()))}
+			o.first, o.last, rate(o.lr), rate(o.betterLR()))}
 	case o.bestStep == 0 && o.steps > 0:
 		return []string{fmt.Sprintf("no step improved the validation loss, so the weights are those of before: try --lr %s "+
-			"instead of %s, or %s", rate(o.lower()), rate(o.lr), more)}
+			"instead of %s, or %s", rate(o.betterLR()), rate(o.lr), more)}
 	case o.last >= nearChance*chance:
 		return []string{fmt.Sprintf("the loss is %.2f after %d steps, and guessing any of %s tokens has %.2f: the model has "+
 			"hardly learned anything yet: try %s, or a higher --lr than %s", o.last, o.steps, thousands(int64(o.vocab)), chance,
@@ -59,9 +59,9 @@ func (o ending) advice() []string {
 	return nil
 }
 
-// lower returns a learning rate to try instead of one that is too high.
-func (o ending) lower() float64 {
-	if o.lr > 2*o.usualLR {
+// betterLR returns a learning rate to try: what suits the model, unless that is near to what failed.
+func (o ending) betterLR() float64 {
+	if o.lr > 2*o.usualLR || o.lr < o.usualLR/2 {
 		return o.usualLR
 	}
 	return o.lr / 3

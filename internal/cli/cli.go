@@ -150,7 +150,9 @@ func (f *Flags) Defaults(of func() map[string]string) { f.defaults = of }
 func (f *Flags) printHelp() {
 	if f.defaults != nil {
 		for name, text := range f.defaults() {
-			f.Lookup(name).DefValue = text
+			if fl := f.Lookup(name); fl != nil {
+				fl.DefValue = text
+			}
 		}
 	}
 	fmt.Fprintf(f.stdout, "%s\n", strings.TrimSpace(f.about))

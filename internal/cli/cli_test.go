@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,6 +81,43 @@ func TestHelp(t *testing.T) {
 	for line := range strings.SplitSeq(text, "\n") {
 		if len(line) > 100 {
 			t.Errorf("a line of %d characters: %q", len(line), line)
+		}
+	}
+}
+
+// TestStreams checks that the help goes to standard output, and what is wrong to standard error.
+func TestStreams(t *testing.T) {
+	for arg, want := range map[string]string{"-h": "help|", "--help": "help|", "--x": "|error", "x": "|error"} {
+		var stdout, stderr bytes.Buffer
+		f := New("tool", "tool does it.", &stdout, &stderr)
+		f.Group("All")
+		f.Add(new(int), "rows", "")
+		f.Parse([]string{arg})
+		got := "|"
+		if strings.HasPrefix(stdout.String(), "tool does it.") {
+			got = "help" + got
+		}
+		if strings.Contains(stderr.String(), "see tool -h") {
+			got += "error"
+		}
+		if got != want || stdout.Len() > 0 && stderr.Len() > 0 {
+			t.Errorf("%s: %q and %q", arg, stdout.String(), stderr.String())
+		}
+	}
+}
+
+// TestDefaults checks that the help shows defaults that depend on other flags, wherever these stand.
+func TestDefaults(t *testing.T) {
+	for _, args := range [][]string{{"-h", "--model", "b"}, {"--model", "b", "--wrong", "-h"}} {
+		var out bytes.Buffer
+		f := New("tool", "tool does it.", &out, io.Discard)
+		model, rate := "a", 0.5
+		f.Group("All")
+		f.Add(&model, "model", "")
+		f.Add(&rate, "rate", "how fast")
+		f.Defaults(func() map[string]string { return map[string]string{"rate": "that of " + model} })
+		if code, done := f.Parse(args); code != Done || !done || !strings.Contains(out.String(), "(default that of b)") {
+			t.Errorf("%v: %d, %s", args, code, out.String())
 		}
 	}
 }

@@ -62,6 +62,15 @@ func (l *StatusLine) Draw(text string) {
 	}
 }
 
+// DrawUntil replaces the line with text, or removes it if what the text describes is over.
+func (l *StatusLine) DrawUntil(over bool, text string) {
+	if over {
+		l.Clear()
+		return
+	}
+	l.Draw(text)
+}
+
 // DrawBar draws a progress bar of done out of total, both numbers, and text after them. If total is not positive, it is
 // unknown, and DrawBar draws a spinner instead of the bar. The bar has the room that the text leaves, and on a narrow
 // terminal there is none. Of a text that does not fit either, the last of its parts, separated by ", ", are left out.
