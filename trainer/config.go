@@ -159,21 +159,19 @@ func (c *Config) Fields() []Field {
 			Help: "seed of the order of examples, of the validation split and of new weights"},
 
 		{Name: "eval-every", Group: evaluation, Value: &c.EvalEvery,
-			Help: "steps between validations; 0 for after each epoch, and ten evenly spaced ones if they cost at most a tenth " +
-				"of the run and there is no patience. There is one before the first step, too"},
+			Help: "steps between validations; 0 for after each epoch, and ten evenly spaced ones if they cost little"},
 		{Name: "patience", Group: evaluation, Value: &c.Patience,
 			Help: "stop after this many validations without improvement; 0 disables early stopping"},
 		{Name: "save-every", Group: evaluation, Value: &c.SaveEvery, Free: true,
-			Help: "steps between checkpoints; 0 for after each epoch and every ten minutes, as far as saving takes at most a tenth " +
-				"of the time. There is one at the end in any case"},
+			Help: "steps between checkpoints; 0 for after each epoch and every ten minutes, but in at most a tenth of the " +
+				"time. There is one at the end in any case"},
 		{Name: "keep", Group: evaluation, Value: &c.Keep, Free: true, Default: 2, Min: 1, Max: maxKeep,
 			Help: "checkpoints to keep"},
 		{Name: "samples", Group: evaluation, Value: &c.Samples, Free: true, Default: 3,
 			Help: "questions to answer at each validation, with the tone of the answers scored; 0 for none"},
 		{Name: "sample-tokens", Value: &c.SampleTokens, Free: true, Default: 160, Min: 1, Max: maxTokens},
 		{Name: "sample-every", Group: evaluation, Value: &c.SampleEvery, Free: true,
-			Help: "steps between more samples; 0 for none. There are some at each validation, with eval-every 0 at those after " +
-				"an epoch, about ten times in a run"},
+			Help: "steps between samples other than those at validations; 0 for none"},
 	}
 }
 

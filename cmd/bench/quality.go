@@ -279,7 +279,8 @@ func (o *qualityOptions) models(ctx context.Context) ([]quality.Model, error) {
 
 func noTuned(dir string) error {
 	return fmt.Errorf("there is no tuned model in %s: make one with %s, or name the models with --base "+
-		"and --tuned, or ask only a base model, such as the embedded one: --base starter --only base", dir, cli.Command("train"))
+		"and --tuned, or ask only a base model, such as the embedded one: --base starter --only base", dir,
+		cli.Command("train"))
 }
 
 // read returns the questions, at most --limit of each group.

@@ -28,19 +28,20 @@ func TestAdvice(t *testing.T) {
 			"little: --epochs 15 (105 steps) would help"},
 		{"few by --max-steps", func(e *ending) { e.steps, e.maxSteps = 20, 20 }, "20 steps are few, so the model may have " +
 			"learned little: more --max-steps than 20 would help"},
-		{"at chance", func(e *ending) { e.last, e.first = 7.56, 11 }, "the loss is 7.56 after 1096 steps, and guessing any of " +
-			"4,096 tokens has 8.32: the model has hardly learned anything yet: try more --epochs than 2, or a higher --lr than " +
-			"0.00035"},
+		{"at chance", func(e *ending) { e.last, e.first = 7.56, 11 }, "the loss is 7.56 after 1096 steps, and guessing " +
+			"any of 4,096 tokens has 8.32: the model has hardly learned anything yet: try more --epochs than 2, or a higher " +
+			"--lr than 0.00035"},
 		{"at chance after few", func(e *ending) { e.last, e.first, e.steps, e.epochSteps = 7.56, 11, 14, 7 },
 			"try --epochs 15 (105 steps), or a higher --lr"},
 		{"from scratch", func(e *ending) { e.first, e.last = 8.3, 8.1 }, "the loss is 8.10 after"},
-		{"diverged", func(e *ending) { e.last, e.lr = 8.3, 1000 }, "the loss rose from 6.99 to 8.30: the learning rate 1e+03 " +
-			"is probably too high: try --lr 0.00035"},
+		{"diverged", func(e *ending) { e.last, e.lr = 8.3, 1000 }, "the loss rose from 6.99 to 8.30: the learning rate " +
+			"1e+03 is probably too high: try --lr 0.00035"},
 		{"a little too high", func(e *ending) { e.last = 7.3 }, "try --lr 0.00012"},
 		{"not a number", func(e *ending) { e.last = math.NaN() }, "the learning rate 0.00035 is probably too high"},
 		{"nothing better", func(e *ending) { e.first, e.last, e.bestStep = 2, 2.05, 0 }, "no step improved the validation " +
 			"loss, so the weights are those of before: try --lr 0.00012 instead of 0.00035, or more --epochs than 2"},
-		{"hardly any rate", func(e *ending) { e.last, e.bestStep, e.lr = 6.99, 0, 1e-9 }, "try --lr 0.00035 instead of 1e-09"},
+		{"hardly any rate", func(e *ending) { e.last, e.bestStep, e.lr = 6.99, 0, 1e-9 },
+			"try --lr 0.00035 instead of 1e-09"},
 	} {
 		e := good
 		c.change(&e)

@@ -209,7 +209,8 @@ func TestRun(t *testing.T) {
 	if f.Steps != 18 || f.Examples != 72 || f.ValLoss == nil || f.Tokens < f.Targets || f.Tokens == 0 {
 		t.Errorf("summary %+v", f)
 	}
-	for _, want := range []string{"36 examples to train on, 4 held out", "optimizer state", "lr 0.001", "all-settings", "Alpaca columns"} {
+	for _, want := range []string{"36 examples to train on, 4 held out", "optimizer state", "lr 0.001", "all-settings",
+		"Alpaca columns"} {
 		if !strings.Contains(o.stdout, want) {
 			t.Errorf("%q is not in %v", want, o)
 		}
@@ -234,7 +235,8 @@ func TestRun(t *testing.T) {
 	}
 	// Published texts name the base model without its local path; run.json has the path.
 	if plot := readFile(t, filepath.Join(out, "loss.svg")); !strings.Contains(string(card), "\nbase, fine-tuned by") ||
-		strings.Contains(string(card), "base_model") || !strings.Contains(string(card), "apply_chat_template") || !strings.Contains(string(plot), "restyle: base on") {
+		strings.Contains(string(card), "base_model") || !strings.Contains(string(card), "apply_chat_template") ||
+		!strings.Contains(string(plot), "restyle: base on") {
 		t.Errorf("a path is in the model card or in the plot: %s\n%.600s", card, plot)
 	}
 	row, err := os.ReadFile(log)

@@ -112,8 +112,7 @@ func (o *options) fields() []trainer.Field {
 			Help: "with --from-scratch: tokens of a new vocabulary, `bpe|chars`: merged bytes, or characters of --text"},
 		{Name: "vocab-data", Group: groupModel, Value: &o.vocabData,
 			Help: "with --from-scratch: more `data` for making the vocabulary; it is not trained on"},
-		{Name: "offline", Group: groupModel, Value: &o.offline,
-			Help: "use only models and datasets of the hub that are in the cache"},
+		{Name: "offline", Group: groupModel, Value: &o.offline, Help: "use only what the hub's cache has"},
 		{Name: "out", Group: groupModel, Value: &o.out, Default: "out", Help: "`directory` of the result"},
 		{Name: "resume", Group: groupModel, Value: &o.resume,
 			Help: "continue the run in --out from its last checkpoint: an unfinished run, or a finished one with larger " +
@@ -124,8 +123,7 @@ func (o *options) fields() []trainer.Field {
 			Help: "rename an unfinished run in --out to .bak, and start over"},
 
 		{Name: "style", Group: groupEvaluations, Value: &o.style, Default: voice.Default,
-			Help: "style whose tone samples are scored by: a built-in name or a `file`. If it is not given, only the tone of gen's " +
-				"output is scored"},
+			Help: "style whose tone samples are scored by, a built-in name or a `file`; by default only for gen's output"},
 		{Name: "log-every", Group: groupEvaluations, Value: &o.logEvery,
 			Help: "steps between progress lines if there is no terminal; 0 for a line at most every five seconds"},
 

@@ -38,8 +38,8 @@ func Retryable(err error) bool {
 	return errors.As(err, &t)
 }
 
-// retry calls try with a function to call as soon as something answers, until it succeeds, fails for good, or has failed maxTries times without a worthwhile number of bytes
-// in between.
+// retry calls try until it succeeds, fails for good, or has failed maxTries times without a worthwhile number of bytes
+// in between. try calls answered as soon as something answers.
 func (h *Hub) retry(ctx context.Context, try func(answered func()) (gained int64, err error)) error {
 	w := h.wait()
 	defer w.stop()

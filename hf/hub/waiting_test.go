@@ -38,8 +38,8 @@ func TestWaiting(t *testing.T) {
 				s.wait(func() { <-r.Context().Done() })
 				return true
 			}
-		}, "2s: the hub has not answered for 2s, and may take 30s: trying up to 6 times, with waits of half a minute in all; " +
-			"HF_HUB_OFFLINE=1 uses only"},
+		}, "2s: the hub has not answered for 2s, and may take 30s: trying up to 6 times, with waits of half a minute in " +
+			"all; HF_HUB_OFFLINE=1 uses only"},
 		{"no network", func(_ *fakeHub, h *Hub) {
 			h.Client = &http.Client{Transport: transportFunc(func(*http.Request) (*http.Response, error) {
 				return nil, errors.New("no such host")

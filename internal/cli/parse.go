@@ -174,8 +174,8 @@ func (f *Flags) suggestion(name string) string {
 	return "; did you mean --" + found + "?"
 }
 
-// described returns the first flag in whose help at least the first two of the words stand in this order, or that one of
-// them names in a longer or shorter form: --learning-rate is --lr, --batch-size is --batch, and --output is --out.
+// described returns the first flag in whose help at least the first two of the words stand in this order, or that one
+// of them names in a longer or shorter form: --learning-rate is --lr, --batch-size is --batch, and --output is --out.
 func (f *Flags) described(names, wanted []string) string {
 	for n := len(wanted); n >= 2; n-- {
 		phrase := " " + strings.Join(wanted[:n], " ") + " "
@@ -199,7 +199,9 @@ func (f *Flags) described(names, wanted []string) string {
 
 // words returns the words of a text in lower case.
 func words(text string) []string {
-	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
 }
 
 // Nearest returns the name that a misspelled one probably means: the one with the fewest letters to change, at most

@@ -52,8 +52,8 @@ func Wrap(text string, width int) (lines []string) {
 	return lines
 }
 
-// PrintRows writes rows of a name and a text, with the texts in a column. On a terminal, a text that does not fit next to
-// the names continues in the same column; a file or a pipe gets one line for each row.
+// PrintRows writes rows of a name and a text, with the texts in a column. On a terminal, a text that does not fit next
+// to the names continues in the same column; a file or a pipe gets one line for each row.
 func PrintRows(w io.Writer, rows [][2]string) error {
 	names, width := 0, 0
 	for _, r := range rows {

@@ -104,8 +104,8 @@ func TestInColumns(t *testing.T) {
 func TestPrintRows(t *testing.T) {
 	var out strings.Builder
 	long := strings.Repeat("word ", 50)
-	if err := PrintRows(&out, [][2]string{{"model", "x"}, {"", long}}); err != nil || out.String() != "model  x\n       "+long+
-		"\n" {
+	err := PrintRows(&out, [][2]string{{"model", "x"}, {"", long}})
+	if err != nil || out.String() != "model  x\n       "+long+"\n" {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 }
