@@ -30,7 +30,11 @@ func openParquet(r io.ReaderAt, size int64, w wanted) (t *table, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &parquetRows{}
+	counted, err := nullCounts(r, size)
+	if err != nil {
+		return nil, err
+	}
+	p := &parquetRows{counted: counted}
 	t = &table{rows: int(f.NumRows()), close: func() error { p.closeGroup(); return nil }}
 	if t.columns, err = p.choose(f, w, t); err != nil {
 		return nil, err
@@ -192,8 +196,11 @@ func isText(t parquet.Type) bool {
 	if l == nil || l.Value == nil {
 		return true
 	}
-	_, ok := l.Value.(*format.StringType)
-	return ok
+	switch l.Value.(type) {
+	case *format.StringType, *format.JsonType, *format.EnumType: // all three are UTF-8 by the format
+		return true
+	}
+	return false
 }
 
 // isNull reports whether a column has the type null, because it has no values: pandas writes a column of None this way.
@@ -275,6 +282,7 @@ type parquetRows struct {
 	left    int64 // rows of the group
 	cursors []*cursor
 	filled  []bool // by leaf: a value was not empty
+	counted func(group, leaf int) bool
 	row     int64
 }
 
@@ -323,6 +331,7 @@ func (p *parquetRows) open(group parquet.RowGroup, f field) {
 			meta:     meta,
 			rows:     p.left,
 			mayEmpty: f.mayMiss,
+			counted:  p.counted(p.group, leaf.Index()),
 		}
 		if f.tree != nil {
 			c.rows = meta.NumValues

@@ -2,12 +2,14 @@ package dataset
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -24,6 +26,7 @@ type cursor struct {
 	nulls    int64
 	empty    int64 // values that were empty or null
 	mayEmpty bool  // all values may be empty
+	counted  bool  // the statistics have the number of nulls
 }
 
 // next returns the next value, "" for null.
@@ -35,7 +38,7 @@ func (c *cursor) next() (string, error) {
 	c.ready = c.ready[1:]
 	stats := &c.meta.Statistics
 	if v.IsNull() {
-		if len(stats.MinValue) > 0 && stats.NullCount == 0 {
+		if c.counted && len(stats.MinValue) > 0 && stats.NullCount == 0 {
 			return "", c.misread("a null, but the statistics count none")
 		}
 		c.nulls++
@@ -89,9 +92,11 @@ func (c *cursor) finish() error {
 	if c.rows == 0 || c.empty < c.rows {
 		return nil
 	}
-	// If the statistics agree, the values are empty indeed: as many nulls, and a maximum that is the empty string.
-	if s := &c.meta.Statistics; s.NullCount == c.nulls && (c.nulls == c.rows || s.MaxValue != nil &&
-		len(s.MaxValue) == 0) {
+	// If the statistics agree, the values are empty indeed: as many nulls, and a maximum that is the empty string. Those
+	// of some writers have neither.
+	s := &c.meta.Statistics
+	agree := s.NullCount == c.nulls || !c.counted
+	if agree && (c.nulls == c.rows && len(s.MaxValue) == 0 || s.MaxValue != nil && len(s.MaxValue) == 0) {
 		return nil
 	}
 	if !c.mayEmpty {
@@ -123,3 +128,34 @@ func (c *cursor) close() {
 }
 
 func (c *cursor) fail(err error) error { return fmt.Errorf("column %q: %w", c.name, noEOF(err)) }
+
+// nullCounts reads from the footer which columns of which row groups have the number of their nulls. Where the library
+// says 0, that may be missing.
+func nullCounts(r io.ReaderAt, size int64) (counted func(group, leaf int) bool, err error) {
+	var tail [4]byte
+	if _, err := r.ReadAt(tail[:], size-8); err != nil {
+		return nil, err
+	}
+	footer := make([]byte, binary.LittleEndian.Uint32(tail[:])) // checkEnds compared it with the size of the file
+	if _, err := r.ReadAt(footer, size-8-int64(len(footer))); err != nil {
+		return nil, err
+	}
+	var meta struct {
+		Groups []struct {
+			Columns []struct {
+				Meta struct {
+					Statistics struct {
+						Nulls *int64 `thrift:"3,optional"`
+					} `thrift:"12,optional"`
+				} `thrift:"3,optional"`
+			} `thrift:"1"`
+		} `thrift:"4"`
+	}
+	if err := thrift.Unmarshal(new(thrift.CompactProtocol), footer, &meta); err != nil {
+		return nil, fmt.Errorf("damaged parquet file (its footer: %w)", err)
+	}
+	return func(group, leaf int) bool {
+		return group < len(meta.Groups) && leaf < len(meta.Groups[group].Columns) &&
+			meta.Groups[group].Columns[leaf].Meta.Statistics.Nulls != nil
+	}, nil
+}

@@ -5,10 +5,12 @@ import (
 	"context"
 	"crypto/sha512"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,7 +27,7 @@ import (
 // TestParquetForms reads files from another writer, in every supported form.
 func TestParquetForms(t *testing.T) {
 	for _, name := range []string{
-		"codec_none", "codec_snappy", "codec_gzip", "codec_brotli", "codec_zstd", "plain", "no_statistics",
+		"codec_none", "codec_snappy", "codec_gzip", "codec_brotli", "codec_zstd", "plain", "no_statistics", "no_null_count",
 		"delta_byte_array", "delta_length_byte_array", "pages_v2", "row_groups", "checksums", "required", "binary",
 		"large_string", "codec_lz4", "lz4_pages", "lz4_plain", "lz4_hadoop", "lz4_block", "lz4_frame",
 	} {
@@ -175,7 +177,7 @@ func TestCursorDoubtsTheDecoder(t *testing.T) {
 		name  string
 		value parquet.Value
 		least string
-		nulls int64
+		nulls int64 // -1: not counted
 		words string
 	}{
 		{"fine", text("b"), "b", 0, ""},
@@ -183,14 +185,15 @@ func TestCursorDoubtsTheDecoder(t *testing.T) {
 		{"no statistics", text(""), "", 0, ""},
 		{"null without statistics", parquet.NullValue(), "", 0, ""},
 		{"counted null", parquet.NullValue(), "b", 1, ""},
+		{"null where nobody counts", parquet.NullValue(), "b", -1, ""},
 		{"null where there is none", parquet.NullValue(), "b", 0, "null"},
 		{"empty where there is none", text(""), "b", 0, "below the minimum"},
 		{"less than the least", text("a"), "b", 0, "below the minimum"},
 		{"bytes that are not text", text("b\xff"), "b", 0, "UTF-8"},
 		{"too long", text(strings.Repeat("b", maxRecord+1)), "b", 0, "16 MiB"},
 	} {
-		meta := &format.ColumnMetaData{Statistics: format.Statistics{MinValue: []byte(c.least), NullCount: c.nulls}}
-		_, err := (&cursor{meta: meta, ready: []parquet.Value{c.value}}).next()
+		meta := &format.ColumnMetaData{Statistics: format.Statistics{MinValue: []byte(c.least), NullCount: max(0, c.nulls)}}
+		_, err := (&cursor{meta: meta, counted: c.nulls >= 0, ready: []parquet.Value{c.value}}).next()
 		if c.words == "" && err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		} else if c.words != "" {
@@ -274,6 +277,59 @@ func TestParquetNullInput(t *testing.T) {
 	rows, _, err := all(expect.File(t, "x.parquet", b.String()), Options{})
 	if err != nil || len(rows) != 3 || rows[2].Instruction != "q" || rows[2].Input != "" || rows[2].Output != "a" {
 		t.Errorf("%v, %v", rows, err)
+	}
+}
+
+// TestParquetTypes reads the logical types that are text, flat and in lists, and refuses others by name.
+func TestParquetTypes(t *testing.T) {
+	said := `[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]`
+	for _, c := range []struct {
+		answer      parquet.Node
+		value, want string
+	}{
+		{parquet.String(), "a", "a"},
+		{parquet.JSON(), `{"a": 1}`, `{"a": 1}`},
+		{parquet.Enum(), "yes", "yes"},
+		{parquet.BSON(), "x", "error: the type BSON"},
+		{parquet.UUID(), "0123456789abcdef", "error: the type UUID"},
+		{parquet.Decimal(2, 20, parquet.FixedLenByteArrayType(9)), "123456789", "error: the type DECIMAL(20,2)"},
+	} {
+		var b bytes.Buffer
+		w := parquet.NewWriter(&b, parquet.NewSchema("row", parquet.Group{"answer": c.answer, "question": parquet.JSON()}))
+		if _, err := w.WriteRows([]parquet.Row{{parquet.ValueOf([]byte(c.value)).Level(0, 0, 0),
+			parquet.ValueOf("q").Level(0, 0, 1)}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		rows, _, err := all(expect.File(t, "x.parquet", b.String()), Options{})
+		if words, refused := strings.CutPrefix(c.want, "error: "); refused {
+			expect.Error(t, err, words)
+		} else if err != nil || len(rows) != 1 || rows[0].Output != c.want {
+			t.Errorf("%s: %v, %v", c.answer, rows, err)
+		}
+	}
+	type turn struct {
+		Role    string `parquet:"role,enum"`
+		Content string `parquet:"content,json"`
+	}
+	type talk struct {
+		Messages []turn `parquet:"messages,list"`
+	}
+	type text struct {
+		Messages string `parquet:"messages,json"`
+	}
+	var lists, texts bytes.Buffer
+	if err := errors.Join(parquet.Write(&lists, []talk{{[]turn{{"user", "q"}, {"assistant", "a"}}}}),
+		parquet.Write(&texts, []text{{said}})); err != nil {
+		t.Fatal(err)
+	}
+	for _, content := range []string{lists.String(), texts.String()} {
+		talks, _, err := conversations(expect.File(t, "x.parquet", content), Options{})
+		if err != nil || !slices.Equal(talks, []string{"user: q | assistant: a"}) {
+			t.Errorf("%q, %v", talks, err)
+		}
 	}
 }
 

@@ -1,5 +1,5 @@
-"""Writes the parquet files of this folder: python3 make.py (needs pyarrow, pandas and fastparquet; made
-with 26.0.1, 3.1.1 and 2026.9.0).
+"""Writes the parquet files of this folder: python3 make.py (needs pyarrow, pandas, fastparquet and
+polars; made with 26.0.1, 3.1.1, 2026.9.0 and 2.1.0).
 
 The same 40 rows in every compression, encoding and page layout that files in the wild have, and some files with
 columns that are not plain strings. The rows are made by rows() in parquet_test.go too.
@@ -9,6 +9,7 @@ import json
 import struct
 
 import fastparquet
+import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -34,6 +35,7 @@ for codec in ["none", "snappy", "gzip", "brotli", "zstd", "lz4"]:
     write("codec_" + codec, compression=codec)
 write("plain", use_dictionary=False)
 write("no_statistics", compression="zstd", write_statistics=False)
+polars.from_arrow(table).write_parquet("no_null_count.parquet", statistics={"min": True, "max": True, "null_count": False})
 write("delta_byte_array", use_dictionary=False, column_encoding={c: "DELTA_BYTE_ARRAY" for c in names})
 write("delta_length_byte_array", use_dictionary=False, column_encoding={c: "DELTA_LENGTH_BYTE_ARRAY" for c in names})
 write("pages_v2", data_page_version="2.0", data_page_size=200)

@@ -314,7 +314,9 @@ func TestLoadDocuments(t *testing.T) {
 // TestTyped writes special tokens out in rows, in each place that reaches the model.
 func TestTyped(t *testing.T) {
 	e := encoderOf(t, "chatml")
-	say := func(role, content string) map[string]string { return map[string]string{"role": role, "content": content} }
+	say := func(role, content string) map[string]string {
+		return map[string]string{"role": role, "content": content}
+	}
 	talk := func(m ...map[string]string) map[string]any { return map[string]any{"messages": m} }
 	for _, c := range []struct {
 		rows  any
