@@ -103,11 +103,12 @@ var (
 	// A command line starts at the start of a line or of code, or after a path or another program.
 	line = regexp.MustCompile("(?m)(?:cmd/|bin/|work/|\\brestyle |--rm |[`\"'(]|^[ \\t#/]*(?:\\$ )?|: |\\blog \\S+ )" +
 		"(gen|train|chat|quantize|bench)\\b\"?( [^\\n`|#;&>]*)")
-	flags  = regexp.MustCompile(`(?:^|[^\w-])--([a-z][a-z0-9-]*)`)
-	quoted = regexp.MustCompile(`"[^"]*"`)
-	word   = regexp.MustCompile(`^ ([a-z]+)\b`)
-	help   = regexp.MustCompile(`^( [a-z]+)? -h\b`)
-	source = regexp.MustCompile(`^cmd/(\w+)/`)
+	flags   = regexp.MustCompile(`(?:^|[^\w-])--([a-z][a-z0-9-]*)`)
+	quoted  = regexp.MustCompile(`"[^"]*"`)
+	word    = regexp.MustCompile(`^ ([a-z]+)\b`)
+	help    = regexp.MustCompile(`^( [a-z]+)? -h\b`)
+	program = regexp.MustCompile(`go (?:run|install) (\./[\w/]+\w)`)
+	source  = regexp.MustCompile(`^cmd/(\w+)/`)
 )
 
 // others are flags of other programs that documents and messages name: claims.py, data/make, PyTorch's measurements,
@@ -134,7 +135,12 @@ func testTexts(t *testing.T, all commands) {
 		for _, m := range line.FindAllStringSubmatch(texts[path], -1) {
 			lines += all.check(t, path, m[1], quoted.ReplaceAllString(m[2], `""`))
 		}
-		if ext := filepath.Ext(path); ext != ".md" && ext != ".go" {
+		for _, m := range program.FindAllStringSubmatch(texts[path], -1) {
+			if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
+				t.Errorf("%s: go run %s: there is no such directory", path, m[1])
+			}
+		}
+		if ext := filepath.Ext(path); ext != ".md" && ext != ".go" && !strings.HasPrefix(path, "compose") {
 			continue // which call other programs
 		}
 		known := all.of("") // those of any command
