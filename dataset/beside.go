@@ -25,13 +25,14 @@ type beside struct {
 }
 
 // where are the rows in which a column means something: talks are whole conversations, and pairs are questions and
-// answers in columns of known names.
+// answers. Where columns are named, unnamed ones do not have the answer.
 type where int
 
 const (
 	everywhere where = iota
 	inTalks
-	inPairs
+	inPairs // unnamed
+	unnamed
 )
 
 const preference = "is for preference training (DPO, ORPO, reward models), which is not supported: all answers are " +
@@ -50,11 +51,14 @@ var besides = []beside{
 	{names: []string{"unmask"}, where: inTalks, use: (*reading).useUnmask},
 	{names: []string{"label", "kto_tag"}, use: (*reading).useLabel,
 		gen: "says that the answer is bad: remove such rows"},
-	{names: []string{"chosen", "rejected", "rejected_response"}, where: inPairs, use: refuse(preference), gen: preference},
+	{names: bad, where: unnamed, use: (*reading).usePreference, gen: preference},
 	{names: []string{"image", "images", "video", "videos", "audio", "audios"}, use: refuse(onlyText), gen: onlyText},
 	{names: []string{"completion_mask", "assistant_masks", "input_ids"},
 		use: refuse("has tokens or a mask of tokens, which are not read: leave the column out")},
 }
+
+// bad are columns of answers that are not to be learned.
+var bad = []string{"rejected", "rejected_response", "rejected_answer", "non_preferred_output"}
 
 const onlyText = "is part of the question, and only text is supported: remove such rows, or the column"
 
@@ -78,7 +82,7 @@ func (w wanted) beside(there, chosen []string) (found []string) {
 		b := besideOf(column)
 		switch {
 		case b == nil || slices.Contains(chosen, column) || !w.Training && b.gen == "":
-		case b.where == inTalks && !talk || b.where == inPairs && (talk || w.Columns != Columns{}):
+		case b.where == inTalks && !talk || b.where == inPairs && talk || b.where >= inPairs && w.Columns != Columns{}:
 		default:
 			found = append(found, column)
 		}
@@ -86,12 +90,12 @@ func (w wanted) beside(there, chosen []string) (found []string) {
 	return found
 }
 
-// preferences returns an error if there are only chosen and rejected answers.
+// preferences returns an error if one of the columns has bad answers.
 func preferences(there []string) error {
-	if len(present([]string{"chosen", "rejected"}, there)) < 2 {
-		return nil
+	if found := present(bad, there); len(found) > 0 {
+		return columnsErrorf("the column %q %s", found[0], preference)
 	}
-	return columnsErrorf("the column %q %s", "rejected", preference)
+	return nil
 }
 
 // A reading is a conversation as far as its row is read.
@@ -99,6 +103,7 @@ type reading struct {
 	*Conversation
 	seen   *names // keys of messages, and variables, that are only for the template
 	kto    bool   // a prompt and its completion
+	whole  bool   // a whole conversation
 	halves bool   // question and answer have columns of their own, and one of them or both are lists
 }
 
@@ -191,6 +196,14 @@ func (c *reading) useThoughts(_ string, value json.RawMessage) (bool, error) {
 	}
 	last.Thoughts = thoughts
 	return true, nil
+}
+
+// usePreference refuses bad answers, unless they are next to a whole conversation with its good ones.
+func (c *reading) usePreference(string, json.RawMessage) (bool, error) {
+	if c.whole && c.Messages[len(c.Messages)-1].Role == "assistant" {
+		return false, nil
+	}
+	return false, errors.New(preference)
 }
 
 // useTools gives the template the tools. The column functions has them without their type, as OpenAI had before tools.
@@ -346,7 +359,7 @@ func verdict(value []byte) (yes, ok bool) {
 }
 
 // forGen returns why gen refuses a row, from what it has beside its columns.
-func forGen(object string) error {
+func forGen(object string, talk bool) error {
 	if object == "" {
 		return nil
 	}
@@ -356,7 +369,12 @@ func forGen(object string) error {
 	}
 	for _, column := range slices.Sorted(maps.Keys(values)) {
 		b := besideOf(column)
-		if slices.Contains(b.names, "label") {
+		switch b.names[0] {
+		case "rejected":
+			if talk {
+				continue
+			}
+		case "label":
 			if _, err := (&reading{}).useLabel(column, values[column]); err == nil {
 				continue
 			}

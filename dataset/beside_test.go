@@ -116,6 +116,10 @@ func TestBeside(t *testing.T) {
 		{`{"prompt":"a","chosen":"b","rejected":"c"}`, "", []string{`"rejected"`, "DPO", "output=chosen"}},
 		{pair + `"rejected":"c"}`, "", []string{`"rejected"`, "DPO"}},
 		{talk + `"rejected":"c"}`, plain + ";;;rejected", nil}, // messages are to be learned
+		{`{"conversations":[{"from":"human","value":"a"}],"chosen":{"from":"gpt","value":"b"},"rejected":{"from":"gpt",` +
+			`"value":"c"}}`, "", []string{`"rejected"`, "DPO"}},
+		{`{"input":{"messages":[]},"preferred_output":[],"non_preferred_output":[]}`, "",
+			[]string{`"non_preferred_output"`, "DPO"}},
 		{pair + `"images":["x.png"]}`, "", []string{`"images"`, "only text"}},
 		{pair + `"images":[],"score":1.5}`, plain + ";;;images score", nil},
 	} {

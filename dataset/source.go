@@ -163,7 +163,7 @@ func (s *Source) Next() (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
-	if err := forGen(rec[len(rec)-1]); err != nil {
+	if err := forGen(rec[len(rec)-1], s.want.conversation(s.names)); err != nil {
 		at := s.index - 1
 		return Row{}, s.badRow(at, fmt.Errorf("dataset: %s: row %d: %w", s.Name, at, err))
 	}

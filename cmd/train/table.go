@@ -297,6 +297,10 @@ func (in *inputs) warnings() (list []string) {
 		list = append(list, fmt.Sprintf("no target tokens in %s: no answer, only context, no text, or a question that fills --seq",
 			rowsOf(s, s.Empty)))
 	}
+	if len(s.LeftOut) > 0 {
+		list = append(list, fmt.Sprintf("the template leaves out a message of %s (role %s)", rowsOf(s, s.LeftOut),
+			s.LeftOutRole))
+	}
 	if len(s.Typed) > 0 {
 		list = append(list, fmt.Sprintf("special tokens, such as %s, are written out in %s: the model reads and learns "+
 			"their characters, not the tokens, which a template adds itself", s.TypedToken, rowsOf(s, s.Typed)))

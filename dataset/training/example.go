@@ -1,11 +1,13 @@
 package training
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"restyle/chat"
 	"restyle/dataset"
@@ -125,8 +127,25 @@ type row struct {
 	truncated []int     // tokens that each lost
 	apart     bool      // each answer is an example of its own
 	tooLong   bool      // there are no targets, because the prompt alone takes Seq tokens
-	read      []string  // keys of messages and variables that the template asked for
 	masked    int       // answers that are Context
+	seen
+}
+
+// seen is what a template made of a conversation.
+type seen struct {
+	read    []string // keys of messages and variables that it asked for
+	leftOut string   // the role of a message that it left out, or ""
+}
+
+// seenIn returns what a template made of messages.
+func seenIn(r chat.Rendered, messages []chat.Message) (s seen) {
+	s.read = r.Read
+	for i, span := range r.Contents {
+		if span == chat.Dropped && strings.TrimSpace(messages[i].Content) != "" {
+			s.leftOut = cmp.Or(s.leftOut, messages[i].Role)
+		}
+	}
+	return s
 }
 
 // row encodes a row. If the template writes earlier answers in another way once there are later messages, it makes one
@@ -150,8 +169,8 @@ func (e *Encoder) row(c dataset.Conversation) (r row, err error) {
 			r.masked++
 		}
 	}
-	ex, truncated, read, err := e.encode(c)
-	r.read = read
+	ex, truncated, saw, err := e.encode(c)
+	r.seen = saw
 	if refused, is := errors.AsType[*chat.RefusedError](err); !is || !refused.Rewritten {
 		add(ex, truncated)
 		return r, err
@@ -163,11 +182,11 @@ func (e *Encoder) row(c dataset.Conversation) (r row, err error) {
 		}
 		up := c
 		up.Messages, up.Prompt = c.Messages[:i+1], i
-		ex, truncated, read, err := e.encode(up)
+		ex, truncated, more, err := e.encode(up)
 		if err != nil {
 			return row{}, err
 		}
-		r.read = append(r.read, read...)
+		r.seen = seen{append(r.read, more.read...), cmp.Or(r.leftOut, more.leftOut)}
 		ex.question = asked(c.Messages) // validation must not have half of a conversation
 		add(ex, truncated)
 	}
@@ -189,12 +208,11 @@ func learned(m chat.Message) bool { return m.Role == "assistant" && !m.Context &
 
 func isContext(m chat.Message) bool { return m.Role == "assistant" && m.Context }
 
-// encode encodes a conversation. read lists what the template asked for besides roles and contents.
-func (e *Encoder) encode(c dataset.Conversation) (ex Example, truncated int, read []string, err error) {
+func (e *Encoder) encode(c dataset.Conversation) (ex Example, truncated int, s seen, err error) {
 	none := Example{Row: c.Row}
 	messages := c.Messages
 	if len(messages) == 0 {
-		return none, 0, nil, nil
+		return none, 0, s, nil
 	}
 	if !e.All {
 		last := len(messages)
@@ -202,7 +220,7 @@ func (e *Encoder) encode(c dataset.Conversation) (ex Example, truncated int, rea
 			last--
 		}
 		if messages = messages[:last]; last <= c.Prompt {
-			return none, 0, nil, nil
+			return none, 0, s, nil
 		}
 	}
 	asks := messages
@@ -217,7 +235,7 @@ func (e *Encoder) encode(c dataset.Conversation) (ex Example, truncated int, rea
 		err = r.NoTargets
 	}
 	if err != nil {
-		return none, 0, nil, err
+		return none, 0, s, err
 	}
 	tokens := e.tokens(r)
 	// One allocation holds both, since they have the same lifetime.
@@ -237,10 +255,10 @@ func (e *Encoder) encode(c dataset.Conversation) (ex Example, truncated int, rea
 	whole := lastTarget(labels)
 	kept := lastTarget(labels[:min(whole, e.Seq)])
 	if kept == 0 {
-		return none, max(0, whole-e.Seq), r.Read, nil
+		return none, max(0, whole-e.Seq), seenIn(r, asks), nil
 	}
 	ex = Example{IDs: ids[:kept], Labels: labels[:kept], Row: c.Row, question: asked(messages)}
-	return ex, max(0, whole-e.Seq), r.Read, nil
+	return ex, max(0, whole-e.Seq), seenIn(r, asks), nil
 }
 
 // lastTarget returns the index after the last target, or 0 if there is none.

@@ -37,6 +37,9 @@ type Set struct {
 	// one. It is its characters there, not the token.
 	Typed      []int
 	TypedToken string
+	// LeftOut lists the rows with a message that the template leaves out, and LeftOutRole has the role of the first.
+	LeftOut     []int
+	LeftOutRole string
 
 	Truncated       int   // Examples that were truncated to Encoder.Seq tokens,
 	TruncatedTokens int   // and the tokens that they lost
@@ -185,6 +188,9 @@ func (e *Encoder) typed() func(c *dataset.Conversation) string {
 func (s *Set) add(number int, r row) {
 	s.Rows++
 	s.Masked += r.masked
+	if r.leftOut != "" {
+		s.LeftOut, s.LeftOutRole = append(s.LeftOut, number), cmp.Or(s.LeftOutRole, r.leftOut)
+	}
 	s.Examples = append(s.Examples, r.examples...)
 	for _, tokens := range r.truncated {
 		if tokens > 0 {
@@ -284,6 +290,9 @@ func Join(sets ...*Set) *Set {
 		all.TypedToken = cmp.Or(all.TypedToken, s.TypedToken)
 		for _, row := range s.Typed {
 			all.Typed = append(all.Typed, all.Rows+row)
+		}
+		for _, row := range s.LeftOut {
+			all.LeftOut, all.LeftOutRole = append(all.LeftOut, all.Rows+row), cmp.Or(all.LeftOutRole, s.LeftOutRole)
 		}
 		for _, u := range s.Uncertified {
 			all.Uncertified = append(all.Uncertified, dataset.Uncertified{Row: all.Rows + u.Row, Why: u.Why})

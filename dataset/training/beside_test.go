@@ -1,0 +1,90 @@
+package training
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"restyle/chat"
+	"restyle/dataset"
+	"restyle/internal/expect"
+)
+
+// TestLoadBeside loads rows with masks, thoughts and tools, and checks the targets and what the set says of them.
+func TestLoadBeside(t *testing.T) {
+	const a, u, end = "<|im_start|>assistant\n", "<|im_start|>user\n", "<|im_end|>\n"
+	asks := `{"role":"user","content":"a"},`
+	masked := `{"messages":[` + asks + `{"role":"assistant","content":"BAD","train":false},` + asks +
+		`{"role":"assistant","content":"good"},` + asks + `{"role":"assistant","content":"WORSE","weight":0}],"id":1}`
+	call := `{"messages":[` + asks + `{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f",` +
+		`"arguments":{"x":1.0}}}]},{"role":"tool","content":"1","tool_call_id":"c"},{"role":"assistant","content":"b",` +
+		`"reasoning_content":"t"}],"tools":[{"name":"f"}]}`
+	named := "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.name }}{{ m.content }}<|im_end|>\n{% endfor %}" +
+		"{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+	for _, c := range []struct {
+		name, template, row string
+		all                 bool
+		want                []string // the examples, or the end of one after …
+		used, unused        string
+		masked, leftOut     int
+		err                 string
+	}{
+		{"masked", "chatml", masked, false, []string{u + "a" + end + a + "BAD" + end + u + "a" + end + a + "⟦good<|im_end|>⟧"},
+			"", "id", 2, 0, ""},
+		{"masked, and all", "chatml", masked, true, []string{"<|im_start|>⟦user\na" + end + a + "⟧BAD<|im_end|>⟦\n" +
+			u + "a" + end + a + "good" + end + u + "a" + end + a + "⟧WORSE<|im_end|>⟦\n⟧"}, "", "id", 2, 0, ""},
+		{"masked, of a template that is run", named, masked, false,
+			[]string{u + "a" + end + a + "BAD" + end + u + "a" + end + a + "⟦good<|im_end|>⟧"}, "", "id", 2, 0, ""},
+		{"all masked", "chatml", `{"prompt":"a","completion":"b","loss_mask":[0,0]}`, false, nil, "", "", 0, 0,
+			"all 1 answers that they are not to be learned"},
+		{"a call", "qwen3", call, false, []string{
+			"…" + u + "a" + end + a + `⟦<think>` + "\n\n</think>\n\n<tool_call>\n" +
+				`{"name": "f", "arguments": {"x": 1.0}}` + "\n</tool_call><|im_end|>⟧",
+			"…" + u + "<tool_response>\n1\n</tool_response>" + end + a + "⟦<think>\nt\n</think>\n\nb<|im_end|>⟧",
+		}, "tools", "tool_call_id", 0, 0, ""},
+		{"a call that the template has no place for", "chatml", call, false, nil, "", "", 0, 0, "it has tool_calls"},
+		{"a name", named, `{"messages":[{"role":"user","name":"Ada","content":"a"},{"role":"assistant","content":"b"}]}`, false,
+			[]string{u + "Adaa" + end + a + "⟦b<|im_end|>⟧"}, "", "", 0, 0, ""},
+		{"an unused name", "chatml", `{"messages":[{"role":"user","name":"Ada","content":"a"},{"role":"assistant",` +
+			`"content":"b"}]}`, false, []string{u + "a" + end + a + "⟦b<|im_end|>⟧"}, "", "name", 0, 0, ""},
+		{"a role that the template leaves out", "qwen3", `{"messages":[` + asks + `{"role":"ipython","content":"1"},` +
+			`{"role":"assistant","content":"b"}]}`, false,
+			[]string{u + "a" + end + a + "⟦<think>\n\n</think>\n\nb<|im_end|>⟧"}, "", "", 0, 1, ""},
+	} {
+		e := encoderOf(t, "chatml")
+		e.Seq, e.All = 2000, c.all
+		template, err := chat.ByName(c.template)
+		if err != nil {
+			if template, err = chat.Detect(c.template); err != nil {
+				t.Fatal(err)
+			}
+		}
+		template.EOS = "<|im_end|>"
+		e.Template = template
+		s, err := Load(context.Background(), expect.File(t, "x.jsonl", c.row), dataset.Options{}, e)
+		if c.err != "" {
+			expect.Error(t, err, c.err)
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		var got []string
+		for i, ex := range s.Examples {
+			text := marked(e, ex)
+			if i < len(c.want) && strings.HasPrefix(c.want[i], "…") {
+				text = "…" + text[max(0, len(text)-len(c.want[i])+len("…")):]
+			}
+			got = append(got, text)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.want)
+		}
+		used, unused := strings.Join(s.Used, " "), strings.Join(s.Unused, " ")
+		if used != c.used || unused != c.unused || s.Masked != c.masked || len(s.LeftOut) != c.leftOut {
+			t.Errorf("%s: used %q, not used %q, %d masked, left out %v", c.name, used, unused, s.Masked, s.LeftOut)
+		}
+	}
+}
