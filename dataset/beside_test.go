@@ -254,3 +254,31 @@ func TestParquetBeside(t *testing.T) {
 		talks.Close()
 	}
 }
+
+// TestGenBeside checks that gen's rows are refused for what changes their answers, and which columns are not used.
+func TestGenBeside(t *testing.T) {
+	pair := `{"instruction":"a","output":"b",`
+	talk := `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"`
+	for _, c := range []struct{ row, unused, err string }{
+		{pair + `"id":1,"tools":[{}],"label":true,"history":[]}`, "id tools", ""},
+		{pair + `"history":[["p","q"]]}`, "", `the column "history" has earlier turns`},
+		{pair + `"label":false}`, "", `"label" says that the answer is bad`},
+		{pair + `"images":["x.png"]}`, "", `"images" is part of the question`},
+		{pair + `"rejected":"c"}`, "", `"rejected" is for preference training`},
+		{talk + `}],"rejected":"c","system":"s"}`, "system", ""},
+		{talk + `,"train":false}]}`, "", "marked as one not to be learned"},
+		{talk + `,"tool_calls":[{"function":{"name":"f"}}]}]}`, "", "calls a tool"},
+	} {
+		s, err := Open(context.Background(), expect.File(t, "x.jsonl", c.row), Options{SkipBad: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		row, err := s.Next()
+		if c.err != "" {
+			expect.Error(t, err, "row 0", c.err)
+		} else if unused := strings.Join(s.Unused(), " "); err != nil || row.Output != "b" || unused != c.unused {
+			t.Errorf("%s: %v, %v, not used %q", c.row, row, err, unused)
+		}
+		s.Close()
+	}
+}

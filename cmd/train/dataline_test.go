@@ -1,0 +1,44 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"restyle/internal/cli"
+)
+
+// TestDataLine checks that train names the files it read, the columns it used and those it did not, also before an
+// example.
+func TestDataLine(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "things")
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]string{
+		"train-00000-of-00002.jsonl": `{"messages":[{"role":"user","content":"a","id":7},{"role":"assistant",` +
+			`"content":"BAD","train":false},{"role":"user","content":"b"},{"role":"assistant","content":"c"}],"source":"web"}`,
+		"train-00001-of-00002.jsonl": `{"messages":[{"role":"user","content":"d"},{"role":"assistant","content":"e"}],` +
+			`"history":[["f","g"]]}`,
+		"test.jsonl": `{"messages":[]}`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(row+"\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, stop := range []string{"--show-example", "--dry-run"} {
+		o := must(t, cli.Done, "--model", tinyBase, "--data", dir, "--val", "0", "--samples", "0", "--out",
+			filepath.Join(t.TempDir(), "out"), stop)
+		for _, want := range []string{
+			"things: 2 rows, chat messages (messages), with history\n",
+			"files read: train-00000-of-00002.jsonl, train-00001-of-00002.jsonl\n",
+			"not used: source, id\n",
+			"context, not learned: 1 answer that the data marks so\n",
+		} {
+			if !strings.Contains(o.stdout, want) {
+				t.Errorf("%s: %q is not in\n%s", stop, want, o.stdout)
+			}
+		}
+	}
+}
