@@ -29,9 +29,12 @@
 // in May and asked in June would see another prompt than in training. So the date is [FixedDate], the one that both
 // templates fall back to, unless Options say otherwise: DateString for any text, Now for the clock.
 //
-// # Not supported
+// # Tools and thoughts
 //
-// Tools: reading a message with tool calls from JSON is an error. So are contents that are lists of parts.
+// A conversation with tools, calls, thoughts of their own or other variables is rendered by the template's program, even
+// if the template has a function here. What the program does not write is a [RefusedError]: tools, calls, and thoughts.
+// [Rendered.Read] lists which of the other keys and variables it asked for. Contents that are lists of parts are not
+// supported.
 //
 // The package imports nothing but the standard library and package jinja, which does the same.
 package chat
