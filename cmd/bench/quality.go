@@ -268,7 +268,8 @@ func (o *qualityOptions) models(ctx context.Context) ([]quality.Model, error) {
 		case base.Name == "" && err != nil && !strings.Contains(o.tuned, "/"):
 			return nil, noTuned(o.tuned)
 		case base.Name == "":
-			return nil, fmt.Errorf("--tuned %s: does not say which model it was made from: name that model with --base", o.tuned)
+			return nil, fmt.Errorf("--tuned %s: does not say which model it was made from: name that model with --base, or "+
+				"leave it out with --only tuned", o.tuned)
 		}
 	}
 	if o.only == quality.Base {
