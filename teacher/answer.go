@@ -119,7 +119,7 @@ func (d *decider) checkAnswer(t *task) {
 		fail("A1", onlyThoughts)
 		return
 	case a.Finish == "length":
-		fail("A1", "it was cut off at the limit of its length: write a shorter one")
+		fail("A1", cutOff)
 		return
 	case a.Finish != "stop":
 		fail("A1", fmt.Sprintf("it ended with %q instead of at its end", a.Finish))

@@ -20,8 +20,8 @@ const (
 
 // Unsuitable is the error of a run that stopped because answer after answer was of no use.
 type Unsuitable struct {
-	message  string
-	Thoughts bool // most of the answers spent all of their tokens on thoughts
+	message string
+	Cut     bool // most of the answers were cut off by Remote.MaxTokens
 }
 
 func (e *Unsuitable) Error() string { return e.message }
@@ -36,7 +36,7 @@ func (d *decider) unsuitableFor(failures []dataset.Check) error {
 		}
 	}
 	return &Unsuitable{fmt.Sprintf("none of the last %d answers passed the checks; %d failed %s: %s", len(failures),
-		counts[most.ID], most.ID, most.Value), most.Value == onlyThoughts}
+		counts[most.ID], most.ID, most.Value), most.Value == onlyThoughts || most.Value == cutOff}
 }
 
 // unreadable reports whether a refusal is that of the reader, not of the server.
@@ -61,8 +61,11 @@ func (d *decider) live() bool {
 	return true
 }
 
-// onlyThoughts is why an answer that ended within its thoughts is refused.
-const onlyThoughts = "it spent all of its tokens on thoughts: think less, and answer"
+// Why an answer that was cut off is refused.
+const (
+	onlyThoughts = "it spent all of its tokens on thoughts: think less, and answer"
+	cutOff       = "it was cut off at the limit of its length: write a shorter one"
+)
 
 // spentOnThoughts reports whether an answer was truncated before it had any text but thoughts.
 func spentOnThoughts(a Answer) bool {

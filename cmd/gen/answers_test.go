@@ -99,6 +99,8 @@ func TestUselessAnswers(t *testing.T) {
 		"thoughts": {func(c call) {
 			io.WriteString(c.w, event("c", `{"reasoning_content":"Hm. "}`, "null")+event("c", "{}", `"length"`))
 		}, 15, most, []string{"spent all of its tokens on thoughts", "--max-tokens 512", "enable_thinking"}},
+		"cut off": {func(c call) { c.stream(same[:60], "MAX_TOKENS") }, 15, most,
+			[]string{"cut off at the limit of its length", "--max-tokens 512"}},
 		"unreadable": {func(c call) { io.WriteString(c.w, event("c", `{"content":7}`, "null")) }, 15, most,
 			[]string{"cannot be read: event 1 of the answer: content: neither text"}},
 	} {
@@ -190,5 +192,16 @@ func TestRefusedFields(t *testing.T) {
 				must(t, cli.Done, append(args, append(how, "--extra", c.extra)...)...)
 			}
 		}
+	}
+}
+
+// TestModelIDs names models as people do, whose servers list them otherwise.
+func TestModelIDs(t *testing.T) {
+	s := newServer(t, nil)
+	s.set(func() { s.models = []string{"models/gemini-2.5-flash", "llama3:latest", "Qwen/Qwen3-8B"} })
+	for model, code := range map[string]int{"gemini-2.5-flash": cli.Done, "llama3": cli.Done, "qwen/qwen3-8b": cli.Done,
+		"llama3:latest": cli.Done, "Qwen3": cli.Failed, "gemini": cli.Failed} {
+		must(t, code, "--source", tasks(t, 20), "--base-url", s.base(), "--model", model, "--preview", "1",
+			"--out", newFolder(t).out)
 	}
 }

@@ -105,7 +105,7 @@ func (g *gen) connect(
 			unknown = true
 		default:
 			served = append(served, l.Models...)
-			if model != "" && !slices.Contains(l.Models, model) {
+			if model != "" && !slices.ContainsFunc(l.Models, func(id string) bool { return bare(id) == bare(model) }) {
 				return nil, "", fmt.Errorf("model %q: %s does not have it: choose one of %s", model, l.Endpoint, shorten(l.Models))
 			}
 		}
@@ -122,6 +122,12 @@ func (g *gen) connect(
 		return nil, "", cli.Usagef("%s does not list its models: name one with --model", strings.Join(urls, " and "))
 	}
 	return nil, "", cli.Usagef("several models: name one with --model: %s", shorten(served))
+}
+
+// bare returns an id of a model without what servers let one leave out: Google's "models/", Ollama's ":latest".
+func bare(id string) string {
+	id, _, _ = strings.Cut(strings.TrimPrefix(strings.ToLower(id), "models/"), ":")
+	return id
 }
 
 // retriesOption returns n for [openai.Options], where 0 means the default and -1 none.

@@ -470,7 +470,7 @@ func (g *gen) finish(t teacher.Teacher, sum teacher.Summary, done output.Committ
 func (g *gen) sayProblems(sum teacher.Summary, err error) {
 	teacher.WriteSummary(g.stderr, sum)
 	g.sayProse(sum.Prose)
-	if unsuitable, ok := errors.AsType[*teacher.Unsuitable](err); sum.Thoughts > 0 && !(ok && unsuitable.Thoughts) {
+	if unsuitable, ok := errors.AsType[*teacher.Unsuitable](err); sum.Thoughts > 0 && !(ok && unsuitable.Cut) {
 		g.say("warning: %s spent all of their tokens on thoughts: %s", cli.Count(sum.Thoughts, "answer"), g.lessThought())
 	}
 	if sum.Estimated > 0 {

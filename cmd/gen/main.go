@@ -111,7 +111,7 @@ func (g *gen) remedy(err error) string {
 	switch {
 	case errors.As(err, &different):
 		return ", or start over with --restart"
-	case errors.As(err, &unsuitable) && unsuitable.Thoughts:
+	case errors.As(err, &unsuitable) && unsuitable.Cut:
 		return ": " + g.lessThought() + ", with --restart"
 	case errors.As(err, &unsuitable):
 		return "; --preview 1 shows what the teacher is asked and what it answers; " +
