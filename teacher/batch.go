@@ -3,12 +3,12 @@ package teacher
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -44,8 +44,11 @@ type Ingested struct {
 	Failed     int    `json:"failed"`     // results that are errors; their requests remain unanswered
 	Unreadable int    `json:"unreadable"` // lines that are not results, such as an incomplete one
 	FirstError string `json:"first_error,omitempty"`
-	Deviations string `json:"deviations,omitempty"` // how the first result that deviates from OpenAI's format does so
+
+	Deviations []string `json:"deviations,omitempty"` // how the answers deviate from OpenAI's format
 }
+
+const maxDeviations = 12 // that are listed
 
 // IngestBatch reads a file of batch results and records the answers in the journal. The order of the lines does not
 // matter, not even if a request has several answers. IngestBatch returns an error if no line is a result: then it is
@@ -96,7 +99,11 @@ func readResults(
 		line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\ufeff")))
 		if len(line) > 0 || size > maxLine {
 			key, a, deviations, err := parseResult(line)
-			in.Deviations = cmp.Or(in.Deviations, secret.Scrub(deviations))
+			for _, d := range deviations {
+				if d = secret.Scrub(d); len(in.Deviations) < maxDeviations && !slices.Contains(in.Deviations, d) {
+					in.Deviations = append(in.Deviations, d)
+				}
+			}
 			var failure failedResult
 			if secret.In(a.Text + "\n" + a.Finish + "\n" + a.Model) {
 				a = Answer{Finish: openai.KeyInAnswer, Endpoint: batchEndpoint}
@@ -140,7 +147,7 @@ func (f failedResult) Error() string { return string(f) }
 
 // parseResult parses one line of results. A failedResult is the failure that the line reports; any other error means
 // that the line is no result.
-func parseResult(line []byte) (key string, a Answer, deviations string, err error) {
+func parseResult(line []byte) (key string, a Answer, deviations []string, err error) {
 	var result struct {
 		CustomID string          `json:"custom_id"`
 		Response json.RawMessage `json:"response"`
@@ -154,18 +161,18 @@ func parseResult(line []byte) (key string, a Answer, deviations string, err erro
 		Error json.RawMessage `json:"error"`
 	}
 	if !utf8.Valid(line) {
-		return "", a, "", fmt.Errorf("not a batch result: not valid UTF-8")
+		return "", a, nil, fmt.Errorf("not a batch result: not valid UTF-8")
 	}
 	if !json.Valid(line) {
 		line = openai.WithoutNaN(line)
 	}
 	err = json.Unmarshal(line, &result)
 	if _, wrong := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !wrong {
-		return "", a, "", fmt.Errorf("not a batch result: %w", err)
+		return "", a, nil, fmt.Errorf("not a batch result: %w", err)
 	}
 	key = result.CustomID
 	if len(key) != 64 || strings.Trim(key, "0123456789abcdef") != "" {
-		return "", a, "", fmt.Errorf("its custom_id is missing or is not one that gen wrote: is this the file of results?")
+		return "", a, nil, fmt.Errorf("its custom_id is missing or is not one that gen wrote: is this the file of results?")
 	}
 	json.Unmarshal(result.Response, &response)
 	if len(response.Body) == 0 && bytes.HasPrefix(result.Response, []byte("{")) {
@@ -178,23 +185,23 @@ func parseResult(line []byte) (key string, a Answer, deviations string, err erro
 	case "400", "413", "422": // this request will never be answered
 		number, _ := strconv.Atoi(status)
 		return key, Answer{Finish: refusedFinish, Text: fmt.Sprintf("status %s %s", status, stated), Status: number,
-			Endpoint: batchEndpoint}, "", nil
+			Endpoint: batchEndpoint}, nil, nil
 	}
 	switch {
 	case openai.IsError(result.Error):
-		return key, a, "", failedResult(shortened(result.Error))
+		return key, a, nil, failedResult(shortened(result.Error))
 	case status != "" && status != "null" && status != "200" && status != "0":
-		return key, a, "", failedResult("status " + status + " " + stated)
+		return key, a, nil, failedResult("status " + status + " " + stated)
 	case len(response.Body) == 0:
-		return key, a, "", failedResult("no answer")
+		return key, a, nil, failedResult("no answer")
 	}
 	answer, err := openai.ParseAnswer(response.Body)
 	if err != nil {
-		return key, a, "", failedResult(err.Error())
+		return key, a, nil, failedResult(err.Error())
 	}
 	return key, Answer{Text: answer.Text, Thoughts: answer.Thoughts, Finish: answer.FinishReason, Model: answer.Model,
 		Endpoint: batchEndpoint, PromptTokens: answer.PromptTokens, CompletionTokens: answer.CompletionTokens,
-	}, strings.Join(answer.Deviations, ", "), nil
+	}, answer.Deviations, nil
 }
 
 // shortened returns the beginning of a field for a message, "" if it is null.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"restyle/internal/cli"
 	"restyle/internal/disk"
@@ -27,8 +28,8 @@ func (g *gen) takeBatch(j *teacher.Journal) error {
 	if in.FirstError != "" {
 		g.say("the first problem: %s", in.FirstError)
 	}
-	if in.Deviations != "" {
-		g.say("note: its answers deviate from OpenAI's format: %s (accepted)", in.Deviations)
+	if len(in.Deviations) > 0 {
+		g.say("note: its answers deviate from OpenAI's format: %s (accepted)", strings.Join(in.Deviations, ", "))
 	}
 	return nil
 }
