@@ -144,7 +144,8 @@ inline void backward(T *dx, float *partials, const T *dy, const T *x, const T *w
 	for (int first = blockIdx.x * ROWS; first < rows; first += stride, turn ^= 1) {
 		const int row = first + group;
 		fetch(row + AHEAD * stride, stage == 0 ? AHEAD : stage - 1); // where the previous row was
-		const float scale = nextScale, center = nextCenter;
+		// A row of one element is its own mean, so that its gradient is 0: rounding would leave 2⁻²⁴ of dy · w · rstd.
+		const float scale = nextScale, center = nextCenter, outer = CENTER && DIM == 1 ? 0 : scale;
 		readStatistics(row + stride);
 		if (STAGES > 0) copyWait<AHEAD>();
 		auto read = [&](const T *from, Operand o, int k) {
@@ -174,9 +175,9 @@ inline void backward(T *dx, float *partials, const T *dy, const T *x, const T *w
 			}
 		}
 		sums(dots, turn);
-		const float along = dots[0] * scale / DIM; // the mean of g · x̂, times rstd
+		const float along = dots[0] * outer / DIM; // the mean of g · x̂, times rstd
 		float shift = 0;                           // the mean of g, times rstd
-		if constexpr (CENTER) shift = dots[1] * scale / DIM;
+		if constexpr (CENTER) shift = dots[1] * outer / DIM;
 #pragma unroll
 		for (int k = 0; k < EACH; k++) {
 			if (row >= rows || !inside(k)) continue;
@@ -185,7 +186,7 @@ inline void backward(T *dx, float *partials, const T *dy, const T *x, const T *w
 			if (STAGES > 0 && add) before[k] = read(dx, DX, k);
 			store(dx, at(row, k), each([&](int i) {
 				const float h = KEEP ? hat[k][i] : normed(nowX[i]), by = KEEP ? g[k][i] : nowDy[i] * weight[k][i];
-				return fmaf(by, scale, fmaf(-h, along, before[k][i] - shift));
+				return fmaf(by, outer, fmaf(-h, along, before[k][i] - shift));
 			}));
 		}
 		stage = stage == AHEAD ? 0 : stage + 1;

@@ -61,6 +61,9 @@ func softmaxCase(t tensor.DType, rows, dim int, masked bool) *Case {
 	if t != tensor.F32 {
 		c.Tolerance = tolerance(t, 0, 1e-2)
 	}
+	if t == tensor.F32 && dim == 2 { // one of the two is often almost 1, and the rounding of Σ dy·y must not show
+		c.Elements["dx"] = Limit{0x1p-20, 0x1p-24}
+	}
 	if t == tensor.F16 { // Σ dy·y is off by 2⁻¹¹ of each of the few elements that have most of the row's sum
 		c.Elements["dx"] = Limit{0x1p-9, 0x1p-8}
 	}
@@ -74,7 +77,7 @@ func softmaxCase(t tensor.DType, rows, dim int, masked bool) *Case {
 
 func softmaxCases() (cases []*Case) {
 	for _, t := range Types {
-		for _, s := range [][2]int{{1, 1}, {4, 1}, {7, 2}, {3, 7}, {2, 16}, {5, 63}, {130, 24}, {2, 688}, {3, 4097}} {
+		for _, s := range [][2]int{{1, 1}, {4, 1}, {64, 2}, {3, 7}, {2, 16}, {5, 63}, {130, 24}, {2, 688}, {3, 4097}} {
 			cases = append(cases, softmaxCase(t, s[0], s[1], false))
 		}
 		for _, s := range [][2]int{{5, 33}, {2, 8200}, {2, 8201}} { // a GPU reads the last twice

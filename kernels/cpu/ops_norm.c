@@ -216,7 +216,9 @@ INLINE void AT_LEVEL(backward_group)(void *dx, float *dw, float *db, const void 
 		for (int k = 0; k < g; k++) {
 			vec d = ld(dy, k * dim + i, n, type), v = ld(x, k * dim + i, n, type);
 			vec xhat = (centered ? v - mean[k] : v) * rstd[k];
-			vec gradient = rstd[k] * (centered ? d * weight - of_one[k] - xhat * of_xhat[k] : d * weight - xhat * of_xhat[k]);
+			// A row of one element is its own mean, so that its gradient is 0: rounding would leave 2⁻²⁴ of dy · w · rstd.
+			const float scale = centered && dim == 1 ? 0 : rstd[k];
+			vec gradient = scale * (centered ? d * weight - of_one[k] - xhat * of_xhat[k] : d * weight - xhat * of_xhat[k]);
 			if (add) gradient += ld(dx, k * dim + i, n, type);
 			st(dx, k * dim + i, n, gradient, type);
 			sum += d * xhat;

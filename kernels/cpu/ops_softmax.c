@@ -124,7 +124,11 @@ BODY(softmax_backward, elements) {
 		vec sums = vzero();
 		EACH(i, n, 0, o->y.cols, sums += ld(y, i, n, type) * ld(dy, i, n, type););
 		const float sum = vsum(sums);
-		EACH(i, n, 0, o->y.cols, st(dx, i, n, ld(y, i, n, type) * (ld(dy, i, n, type) - sum), type););
+		// Where one element of y is almost 1, dy - sum cancels, and what is left has the rounding of sum and of Σ y.
+		sums = vzero();
+		EACH(i, n, 0, o->y.cols, sums += ld(y, i, n, type) * (ld(dy, i, n, type) - sum););
+		const float rest = vsum(sums);
+		EACH(i, n, 0, o->y.cols, st(dx, i, n, ld(y, i, n, type) * (ld(dy, i, n, type) - sum - rest), type););
 	}
 }
 EACH_TYPE(softmax_backward)
