@@ -94,8 +94,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) softmax(T *y, float *lse
 	}
 }
 
-// Where one element of y is almost 1, dy − Σ dy·y cancels, and what is left has the rounding of the sum and of Σ y. rest
-// is the same sum over what is left: without it such a gradient loses two or three digits.
+// Where one element of y is almost 1, dy − Σ dy·y cancels, and what is left has the rounding of the sum and of Σ y.
+// rest is the same sum over what is left: without it such a gradient loses two or three digits.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	softmax_backward(T *dx, const T *dy, const T *y, int rows, int vectors) {
 	waitForPrerequisites();

@@ -145,7 +145,7 @@ func (o *options) fields() []trainer.Field {
 		{Name: "preset", Group: groupOther, Value: &o.preset,
 			Help: "a named set of other flags, each of which can still be given: " + presetNames()},
 		{Name: "selfcheck", Group: groupOther, Value: &o.selfcheck,
-			Help: "check --device in about a minute (the first time on a GPU, some minutes more, to compile kernels), in " +
+			Help: "check --device in about a minute (the first time on a GPU, as long again, to compile kernels), in " +
 				"--dtype, and exit: every operation, a resumed run, an answer, and the speed"},
 		{Name: "dry-run", Group: groupOther, Value: &o.dryRun, Help: "print settings and memory, and exit"},
 		{Name: "all-settings", Group: groupOther, Value: &o.allSettings,

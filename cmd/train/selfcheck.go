@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -28,8 +29,12 @@ type selfcheck struct {
 	*train
 	d     *kernels.Device
 	kind  tensor.DType // of weights and activations; others avoid BF16, which GPUs before Ampere lack
-	wrong []string     // what is wrong, in words
+	cases []*cases.Case
+	wrong []string // what is wrong, in words
 }
+
+// checked returns the cases to check. Tests take fewer.
+var checked = cases.All
 
 // checkDevice checks --device with --dtype, and prints the results.
 func (t *train) checkDevice(ctx context.Context) (err error) {
@@ -42,12 +47,14 @@ func (t *train) checkDevice(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	c := &selfcheck{train: t, d: d, kind: kind}
+	c := &selfcheck{train: t, d: d, kind: kind, cases: slices.DeleteFunc(checked(), func(x *cases.Case) bool {
+		return kind != tensor.BF16 && x.Has(tensor.BF16)
+	})}
 	c.say("device", "%s", d.Name()+strings.TrimRight(" "+d.Level(), " "))
 	for _, n := range d.Notes() {
 		c.say("", "%s", n)
 	}
-	for _, check := range []func(context.Context) error{c.operations, c.learns, c.answers, c.speed} {
+	for _, check := range []func(context.Context) error{c.compile, c.operations, c.learns, c.answers, c.speed} {
 		if err := check(ctx); err != nil {
 			return err
 		}
@@ -75,14 +82,36 @@ func (c *selfcheck) fault(format string, args ...any) {
 	c.wrong = append(c.wrong, fmt.Sprintf(format, args...))
 }
 
+// compile compiles the kernels of every operation, several at a time, unless they are in the cache.
+func (c *selfcheck) compile(ctx context.Context) error {
+	start, all := time.Now(), 0
+	err := c.d.Precompile(ctx, func(idle *kernels.Device) error { return cases.Rehearse(idle, c.cases) },
+		func(done, of int) {
+			if all == 0 {
+				c.say("kernels", "compiling those that are not in the cache, %d at a time", runtime.GOMAXPROCS(0))
+			}
+			all = of
+			left := time.Since(start) * time.Duration(of-done) / time.Duration(done)
+			c.status.Draw(fmt.Sprintf("compiling kernels: %d of %d, about %.0f s left", done, of, left.Seconds()))
+		})
+	if err == nil && all > 0 {
+		c.say("", "%d compiled or found; %.0f s", all, time.Since(start).Seconds())
+	}
+	return err
+}
+
 // operations compares every operation with its formula in float64: forward and backward, fused and unfused.
 func (c *selfcheck) operations(ctx context.Context) error {
-	all, start := slices.DeleteFunc(cases.All(), func(x *cases.Case) bool {
-		return c.kind != tensor.BF16 && x.Has(tensor.BF16)
-	}), time.Now()
+	start := time.Now()
+	err := cases.Prepare(ctx, c.d, c.cases, func(done, of int) {
+		c.status.Draw(fmt.Sprintf("operations: formulas in float64, %d%%", 100*done/of))
+	})
+	if err != nil {
+		return err
+	}
 	runs, worst, of := 0, 0.0, ""
-	for i, x := range all {
-		c.status.Draw(fmt.Sprintf("operations: %s, %d%%", x.ID(), 100*i/len(all)))
+	for i, x := range c.cases {
+		c.status.Draw(fmt.Sprintf("operations: %s, %d%%", x.ID(), 100*i/len(c.cases)))
 		for _, fused := range x.Forms() {
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -106,7 +135,7 @@ func (c *selfcheck) operations(ctx context.Context) error {
 	}
 	c.say("operations", "%d runs of %d operations against float64; the farthest off is %s, by %.0f%% of what it may "+
 		"be; %.0f s",
-		runs, len(cases.Ops(all)), of, 100*worst, time.Since(start).Seconds())
+		runs, len(cases.Ops(c.cases)), of, 100*worst, time.Since(start).Seconds())
 	return nil
 }
 

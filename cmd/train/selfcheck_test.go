@@ -2,26 +2,28 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
 	"restyle/internal/cli"
 	"restyle/kernels"
+	"restyle/kernels/cases"
 	"restyle/tensor"
 )
 
-// TestSelfcheck checks that a correct device passes, with a line for each part.
+// TestSelfcheck checks that a correct device passes, with a line for each part. The tests of kernels/cases check all
+// operations.
 func TestSelfcheck(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes half a minute")
-	}
+	checked = func() []*cases.Case { return slices.Concat(cases.Of("rmsnorm"), cases.Of("softmax")) }
+	t.Cleanup(func() { checked = cases.All })
 	for _, dtype := range []string{"bf16", "fp32"} {
 		var out, errs strings.Builder
 		if code := run(context.Background(), []string{"--selfcheck", "--device", "cpu", "--dtype", dtype}, &out, &errs,
 			nil); code != cli.Done {
 			t.Fatalf("%d: %s%s", code, out.String(), errs.String())
 		}
-		for _, want := range []string{"device      cpu", "operations  ", "training    8 steps",
+		for _, want := range []string{"device      cpu", " runs of 2 operations against float64", "training    8 steps",
 			"resumed it ends with the same bits", "answers     ", "speed       copy ",
 			"product in " + dtype, "all is right"} {
 			if !strings.Contains(out.String(), want) {

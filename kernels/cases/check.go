@@ -2,12 +2,15 @@ package cases
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"restyle/kernels"
 	"restyle/kernels/cpu"
@@ -52,6 +55,54 @@ type sample struct {
 	values []float64
 }
 
+// compute evaluates the formula, and its gradients if there is a backward pass.
+func (c *Case) compute(at Values) formula {
+	f := formula{c.Want(at), map[string]sample{}}
+	for _, o := range c.In {
+		if c.Backward != nil && o.Grad != NoGradient {
+			f.gradients[o.Name] = c.differences(at, o.Name)
+		}
+	}
+	return f
+}
+
+// Prepare evaluates the formulas of cases, as many at a time as there are CPU cores, which Check otherwise does when it
+// needs one. The device only stores the operands. If progress is not nil, Prepare calls it, from one goroutine at a
+// time, with the number of cases that are done and their total. If ctx ends early, Prepare returns ctx's error.
+func Prepare(ctx context.Context, d *kernels.Device, list []*Case, progress func(done, of int)) error {
+	var (
+		lock sync.Mutex
+		done int
+		wait sync.WaitGroup
+	)
+	defer wait.Wait()
+	room := make(chan bool, runtime.GOMAXPROCS(0)) // operands of this many cases are in memory
+	for _, c := range list {
+		select {
+		case room <- true:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		r, err := c.Place(d)
+		if err == nil {
+			err = r.Close()
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.ID(), err)
+		}
+		wait.Go(func() {
+			c.formula = c.compute(r.At)
+			lock.Lock()
+			defer lock.Unlock()
+			if done++; progress != nil {
+				progress(done, len(list))
+			}
+			<-room
+		})
+	}
+	return nil
+}
+
 // Check runs a case, fused or unfused, and makes all its checks. It runs no backward pass after a forward pass that
 // panicked. The error is the device's, or that of allocating
 // memory; res is meaningless then. Check sets which operations the device fuses, and ends the guarding of its scratch
@@ -63,7 +114,7 @@ func (c *Case) Check(d *kernels.Device, fused bool) (res Result, err error) {
 		return Result{}, err
 	}
 	if c.formula.outputs == nil {
-		c.formula = formula{c.Want(r.At), map[string]sample{}}
+		c.formula = c.compute(r.At)
 	}
 	d.Counts()
 	ran := c.check(&res.Forward, c.Forward, r)
@@ -96,6 +147,29 @@ func (c *Case) Check(d *kernels.Device, fused bool) (res Result, err error) {
 	return res, err
 }
 
+// Rehearse runs the passes of cases, fused and unfused, and checks nothing: kernels.Device.Precompile finds with it what
+// Check of these cases will launch. Afterwards the device fuses nothing.
+func Rehearse(d *kernels.Device, list []*Case) error {
+	for _, c := range list {
+		for _, fused := range c.Forms() {
+			setFused(d, fused)
+			r, err := c.Place(d)
+			if err != nil {
+				return err
+			}
+			c.Forward(d, r.X)
+			if c.Backward != nil {
+				c.Backward(d, r.X)
+			}
+			if err := r.Close(); err != nil {
+				return fmt.Errorf("%s: %w", c.ID(), err)
+			}
+		}
+	}
+	setFused(d, false)
+	return nil
+}
+
 // check runs one direction between guards and returns how often each kernel ran.
 func (c *Case) check(p *Pass, pass func(d *kernels.Device, x Tensors), r *Run) map[string]int {
 	r.d.GuardScratch(func(what string) { p.fault("%s", what) })
@@ -113,11 +187,7 @@ func (c *Case) compareGradients(p *Pass, r *Run) {
 			continue
 		}
 		name := "d" + o.Name
-		s, ok := c.formula.gradients[o.Name]
-		if !ok {
-			s = c.differences(r.At, o.Name)
-			c.formula.gradients[o.Name] = s
-		}
+		s := c.formula.gradients[o.Name]
 		all := r.Floats(name)
 		got, t := make([]float64, len(s.at)), o.Type
 		for k, i := range s.at {

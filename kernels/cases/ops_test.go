@@ -2,6 +2,7 @@ package cases
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -72,10 +73,45 @@ func TestEmulatedBLAS(t *testing.T) {
 		[]*Case{AttentionCase(tensor.BF16, m, 1), AttentionCase(tensor.F16, m, 1)}))
 }
 
+// TestRehearse checks that Precompile with Rehearse leaves nothing to compile for Check, on a GPU that computes nothing.
+func TestRehearse(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv("RESTYLE_CACHE", cache)
+	cudatest.Use(t, "libcuda", "libnvrtc")
+	cudatest.Set(t, "IDLE=1 MEMORY=17179869184")
+	d, err := kernels.Open("cuda", kernels.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	list, done := All(), 0
+	if err := d.Precompile(t.Context(), func(idle *kernels.Device) error { return Rehearse(idle, list) },
+		func(n, of int) { done = n }); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := filepath.Glob(filepath.Join(cache, "*"))
+	for _, c := range list {
+		c.formula = formula{Values{}, map[string]sample{}} // there is nothing to compare
+		for _, fused := range c.Forms() {
+			if _, err := c.Check(d, fused); err != nil {
+				t.Fatalf("%s: %v", c.ID(), err)
+			}
+		}
+	}
+	after, _ := filepath.Glob(filepath.Join(cache, "*"))
+	if len(before) < 100 || done != len(before) || len(after) != len(before) {
+		t.Errorf("%d compiled ahead, %d files of them, %d after all checks", done, len(before), len(after))
+	}
+}
+
 // checkOn checks cases, all of which must run, on a device.
 func checkOn(t *testing.T, device string, o kernels.Options, list []*Case) {
 	d, err := kernels.Open(device, o)
 	cudatest.Opened(t, d, err)
+	rehearsal := func(idle *kernels.Device) error { return Rehearse(idle, list) }
+	if err := d.Precompile(t.Context(), rehearsal, nil); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range list {
 		for _, fused := range c.Forms() {
 			name := c.Type.String() + " " + c.Name
