@@ -68,7 +68,10 @@ func MemoryOf(d *kernels.Device, f kernels.Fused, c model.Config, p *Plan) Memor
 func MaxDisk(c model.Config, p *Plan, saved int) int64 {
 	params := model.ParamsOf(c, p.ModelOptions(c))
 	weights := weightBytes(params)
-	checkpoints := min(p.Config.Keep+1, saved+p.Left(p.Config.SaveEvery, 0))
+	checkpoints := p.Config.Keep + 1
+	if every := p.Config.SaveEvery; every > 0 { // otherwise they come by time
+		checkpoints = min(checkpoints, saved+p.Left(every, 0))
+	}
 	models := 1
 	if len(p.HeldOut) > 0 {
 		models += min(checkpoints, 1+p.EvaluationsLeft(0)) // plus the evaluation before the first step

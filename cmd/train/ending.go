@@ -15,6 +15,7 @@ type ending struct {
 	epochSteps  int     // steps of an epoch
 	maxSteps    int     // --max-steps, 0: no limit
 	first, last float64 // loss before and after; NaN if it was not finite
+	noise       float64 // how much higher last may be by chance
 	bestStep    int     // after which the kept weights are; -1: the last ones, without a validation
 	lr          float64
 	usualLR     float64 // what suits the model
@@ -43,7 +44,7 @@ func (o ending) advice() []string {
 		more = fmt.Sprintf("--epochs %d (%d steps)", epochs, epochs*o.epochSteps)
 	}
 	switch {
-	case !(o.last <= o.first+0.1): // NaN too
+	case !(o.last <= o.first+o.noise): // NaN too
 		return []string{fmt.Sprintf("the loss rose from %.2f to %.2f: the learning rate %s is probably too high: try --lr %s",
 			o.first, o.last, rate(o.lr), rate(o.betterLR()))}
 	case o.bestStep == 0 && o.steps > 0:
@@ -72,19 +73,19 @@ func rate(v float64) string { return strconv.FormatFloat(v, 'g', 2, 64) }
 
 // ending returns what is known of the run. The loss is that of the validations, or if there were none, of the steps.
 func (o *outputs) ending(steps, bestStep int) ending {
-	first, last := math.NaN(), math.NaN()
+	first, last, noise := math.NaN(), math.NaN(), 0.1
 	if v := o.curve.Validation; len(v) > 0 && v[0].X == 0 && v[len(v)-1].X > 0 {
 		first, last = v[0].Y, v[len(v)-1].Y
 	} else if s := o.curve.Steps; len(s) > 0 {
 		n := min(20, max(1, len(s)/10)) // a single step says little
-		first, last = 0, 0
+		first, last, noise = 0, 0, 1
 		for i := range n {
 			first += s[i].Loss / float64(n)
 			last += s[len(s)-1-i].Loss / float64(n)
 		}
 	}
 	return ending{vocab: o.base.Config.Vocab, steps: steps, epochSteps: o.Plan.EpochSteps(), maxSteps: o.config.MaxSteps,
-		first: first, last: last, bestStep: bestStep, lr: o.config.LR, usualLR: o.usualLR(), epochs: o.config.Epochs}
+		first: first, last: last, noise: noise, bestStep: bestStep, lr: o.config.LR, usualLR: o.usualLR(), epochs: o.config.Epochs}
 }
 
 // usualLR returns the learning rate that suits the model.

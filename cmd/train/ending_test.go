@@ -14,7 +14,7 @@ import (
 
 // TestAdvice checks what a run says at its end that hardly learned anything.
 func TestAdvice(t *testing.T) {
-	good := ending{vocab: 4096, steps: 1096, epochSteps: 548, first: 6.99, last: 0.33, bestStep: 1096, lr: 3.5e-4,
+	good := ending{vocab: 4096, steps: 1096, epochSteps: 548, first: 6.99, last: 0.33, noise: 0.1, bestStep: 1096, lr: 3.5e-4,
 		usualLR: 3.5e-4, epochs: 2}
 	for _, c := range []struct {
 		name   string
@@ -23,6 +23,7 @@ func TestAdvice(t *testing.T) {
 	}{
 		{"good", func(*ending) {}, ""},
 		{"no validation", func(e *ending) { e.bestStep = -1 }, ""},
+		{"noise", func(e *ending) { e.first, e.last, e.noise = 2, 2.8, 1 }, ""},
 		{"fifty steps", func(e *ending) { e.steps = 50 }, ""},
 		{"few steps", func(e *ending) { e.steps, e.epochSteps = 14, 7 }, "14 steps are few, so the model may have learned " +
 			"little: --epochs 15 (105 steps) would help"},
