@@ -93,7 +93,7 @@ func FromEnv() *Hub {
 	if token == "" {
 		data, err := os.ReadFile(firstOf(expand(os.Getenv("HF_TOKEN_PATH")), within("token")))
 		if err == nil {
-			token = string(data)
+			token = strings.TrimPrefix(string(data), "\ufeff") // Windows editors put it there
 		}
 	}
 	return &Hub{

@@ -164,5 +164,10 @@ func readDotEnv() (text []byte, open bool, err error) {
 	if len(text) > maxDotEnv {
 		return fail(fmt.Errorf("it has over %d bytes: move it away", maxDotEnv))
 	}
+	marked := bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff"))
+	if marked || bytes.IndexByte(text, 0) >= 0 {
+		return fail(errors.New("it is UTF-16, as PowerShell writes it: save it as UTF-8"))
+	}
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // Windows editors put it there
 	return text, info.Mode().Perm()&0o077 != 0, nil
 }

@@ -60,6 +60,8 @@ func TestLoadEnv(t *testing.T) {
 		{name: "the user's hub", file: "HF_ENDPOINT=https://mirror.example\n",
 			real: map[string]string{"HF_ENDPOINT": "https://own.example", "HF_TOKEN": secret},
 			want: map[string]string{"HF_ENDPOINT": "https://own.example", "HF_TOKEN": secret}},
+		{name: "from a Windows editor", file: "\ufeffTEACHER_MODEL=m\r\nHF_HUB_OFFLINE=1\r\n",
+			want: map[string]string{"TEACHER_MODEL": "m", "HF_HUB_OFFLINE": "1"}},
 		{name: "others can read it", file: "HF_TOKEN=" + secret + "\n", mode: 0o644, says: []string{"chmod 600 .env"},
 			silent: []string{secret}},
 		{name: "others can read what is no secret", file: "HF_HUB_OFFLINE=1\n", mode: 0o644, silent: []string{"chmod"}},
@@ -135,6 +137,9 @@ func TestLoadEnvRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"TOOL_KEY \"" + secret + "\n=x":                                     ".env: line 1 is not",
 		"# keys\n\nHF_HOME=a\nHF_TOKEN \"" + secret + "\nTEACHER_MODEL=b\n": ".env: line 4 is not",
+		"\xff\xfeA\x00=\x00b\x00":                                           "UTF-16",
+		"A\x00=\x00b\x00":                                                   "UTF-16",
+		"\ufeff\nHF_TOKEN " + secret:                                        ".env: line 2 is not",
 		"TEACHER_MODEL=\"a\nb\"\nHF_HOME=x\nHF_TOKEN " + secret:             ".env: line 4 is not",
 		strings.Repeat("A=b\n", 1200) + "HF_TOKEN " + secret:                ".env is not",
 	} {
