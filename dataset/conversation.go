@@ -63,7 +63,7 @@ func (c *Conversations) Keys() []string { return c.seen.list }
 //     prompt. If question and answer are lists of messages (TRL's prompt and completion), only the answers of the
 //     second are to be learned;
 //   - a whole conversation in the column messages, a list of {"role": …, "content": …}, or in the column conversations,
-//     a list of {"from": …, "value": …} (ShareGPT). In parquet and CSV the list may also be JSON in a string. A column
+//     a list of {"from": …, "value": …} (ShareGPT). The list may also be JSON in a string. A column
 //     system or system_prompt is the system prompt here, too, and must not contradict a first message that is one;
 //   - plain text in the column text, each row a document, if there is no column that usually holds a question.
 //

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,8 +59,19 @@ func (n *names) add(all ...string) {
 // parseMessages reads a conversation: an array of {"role", "content"} or of {"from", "value"}. It adds to seen the keys
 // that are only for the template.
 func parseMessages(raw []byte, seen *names) ([]chat.Message, error) {
-	if k := kind(raw); k != "an array" {
-		return nil, fmt.Errorf("the conversation is %s: expected an array of messages", k)
+	whole := kind(raw)
+	if whole == "a string" { // which holds the JSON
+		inner, err := text(raw)
+		if err != nil {
+			return nil, fmt.Errorf("the conversation: %w", err)
+		}
+		raw = []byte(strings.TrimSpace(inner))
+	}
+	if kind(raw) != "an array" {
+		return nil, fmt.Errorf("the conversation is %s: expected an array of messages", whole)
+	}
+	if bytes.HasPrefix(bytes.TrimLeft(raw[1:], " \n"), []byte("{'")) {
+		return nil, errors.New("the conversation is written as Python prints a list, not as JSON: write it with json.dumps")
 	}
 	if d := depth(raw); d > maxDepth {
 		return nil, fmt.Errorf("the conversation is nested deeper than %d levels", maxDepth)

@@ -17,7 +17,7 @@ import (
 
 func TestFromEnv(t *testing.T) {
 	home := t.TempDir()
-	for dir, token := range map[string]string{".cache/huggingface": "from-home\n", "hf": " from-hf-home ",
+	for dir, token := range map[string]string{".cache/huggingface": "\ufefffrom-home\n", "hf": " from-hf-home ",
 		"xdg/huggingface": "from-xdg"} {
 		os.MkdirAll(filepath.Join(home, dir), 0o777)
 		os.WriteFile(filepath.Join(home, dir, "token"), []byte(token), 0o600)
