@@ -29,6 +29,8 @@ type Checkpoint struct {
 	// Tokenizer is tokenizer_config.json, with the template of chat_template.jinja, if there is one, instead of its own.
 	// It is empty if both are absent.
 	Tokenizer TokenizerConfig
+	// TemplateError says why the model's own chat template is none that can be used; nil if it can, or there is none.
+	TemplateError error
 	// Notes are lines for people: what of the files is not used, and why.
 	Notes []string
 

@@ -130,11 +130,15 @@ func newCheckpoint(name string, read func(file string) ([]byte, error), more []s
 		{"tokenizer_config.json", func(data []byte) (err error) {
 			if c.Tokenizer, err = ParseTokenizerConfig(data); err != nil && parseObject(data).err == nil {
 				c.Notes = append(c.Notes, err.Error()+": not used")
+				if parseObject(data).has("chat_template") && c.Tokenizer.ChatTemplate == "" && c.Tokenizer.ChatTemplates == nil {
+					c.TemplateError = err
+				}
 				return nil
 			}
 			return err
 		}},
 		{"chat_template.jinja", func(data []byte) error {
+			c.TemplateError = nil
 			c.Tokenizer.ChatTemplate, c.Tokenizer.ChatTemplates = string(data), nil
 			return nil
 		}},

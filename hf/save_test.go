@@ -413,6 +413,9 @@ func TestSmallFilesAreKept(t *testing.T) {
 	if diff := cmp.Diff([]string{"rag.jinja"}, list(t, filepath.Join(dir, moreTemplatesDir))); diff != "" {
 		t.Errorf("templates (-want +got):\n%s", diff)
 	}
+	if c.TemplateError != nil { // chat_template.jinja is one that can be used
+		t.Error(c.TemplateError)
+	}
 	notes := strings.Join(c.Notes, "\n")
 	for _, want := range []string{"tokenizer_config.json: chat_template is 7", "generation_config.json: it is not a JSON",
 		"tokenizer.model: it is a Git LFS pointer", "and the files that it names are not used"} {

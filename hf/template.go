@@ -99,5 +99,6 @@ func (c *Checkpoint) SetTemplate(t ChatTemplate) error {
 		return err
 	}
 	c.read, c.more, c.Tokenizer, c.Generation = overlaid.read, nil, overlaid.Tokenizer, overlaid.Generation
+	c.TemplateError = nil
 	return nil
 }

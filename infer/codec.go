@@ -161,6 +161,9 @@ func pickTemplate(c *hf.Checkpoint, name string) (template chat.Template, err er
 	}
 	if name == "" || err != nil {
 		text, ok := c.Tokenizer.Template(cmp.Or(name, hf.DefaultTemplate))
+		if !ok && name == "" && c.TemplateError != nil {
+			return template, fmt.Errorf("%w: choose a template by its name: %s", c.TemplateError, strings.Join(chat.Names(), ", "))
+		}
 		if !ok && (name != "" || len(own) > 0) {
 			return template, &UnknownTemplate{name, c.Name, own}
 		}

@@ -218,6 +218,14 @@ func TestNamedTemplate(t *testing.T) {
 		t.Error(err)
 	}
 	c.Tokenizer.ChatTemplates = nil
+	c.TemplateError = errors.New("chat_template is 7")
+	if _, err := CodecOf(c, ""); err == nil || !strings.Contains(err.Error(), "chat_template is 7: choose a template") {
+		t.Error(err)
+	}
+	if _, err := CodecOf(c, "chatml"); err != nil {
+		t.Error(err)
+	}
+	c.TemplateError = nil
 	if codec, err := CodecOf(c, ""); err != nil || codec.Template.Name != "raw" {
 		t.Errorf("none: %s, %v", codec.Template.Name, err)
 	}
