@@ -215,6 +215,10 @@ func (p *page) noteRead(vars *jinja.Dict, messages []*jinja.Dict) error {
 		if m.Calls != "" && !messages[i].Read("tool_calls") {
 			return p.refuse(i, "the template leaves out its tool_calls", "choose a template that writes them all")
 		}
+		if key := m.tools(); key != "" && !messages[i].Read(key) {
+			return p.refuse(i, "it has "+key+", which the template does not read",
+				"choose a template with tools, or leave them out")
+		}
 		for _, key := range keysOf(m.More) {
 			if messages[i].Read(key) && !slices.Contains(p.out.Read, key) {
 				p.out.Read = append(p.out.Read, key)

@@ -21,8 +21,28 @@ type reader struct {
 // beyond reports whether only a program can render a conversation.
 func beyond(messages []Message, o Options) bool {
 	return o.Tools != "" || o.Variables != "" || slices.ContainsFunc(messages, func(m Message) bool {
-		return m.Thoughts != "" || m.Calls != ""
+		return m.Thoughts != "" || m.Calls != "" || m.tools() != ""
 	})
+}
+
+// toolKeys are keys under which some templates read tools or calls of a message.
+var toolKeys = []string{"tools", "functions", "function_calls"}
+
+// tools returns the key of More that has tools, or "".
+func (m Message) tools() string {
+	if !slices.ContainsFunc(toolKeys, func(key string) bool { return strings.Contains(m.More, key) }) {
+		return ""
+	}
+	var all map[string]json.RawMessage
+	if json.Unmarshal([]byte(m.More), &all) != nil {
+		return ""
+	}
+	for _, key := range toolKeys {
+		if value := string(all[key]); !slices.Contains([]string{"", "null", `""`, `"[]"`, "[]", "{}"}, value) {
+			return key
+		}
+	}
+	return ""
 }
 
 // programs has the programs of the templates that have a function, by their text.

@@ -126,7 +126,7 @@ var others = []pair{
 }
 
 // systemColumns are the names of a column that holds a system prompt.
-var systemColumns = []string{"system", "system_prompt"}
+var systemColumns = []string{"system", "system_prompt", "system_message", "system_instruction"}
 
 // textColumn holds plain text, if a row has no question: next to one it holds a rendered template.
 const textColumn = "text"

@@ -54,6 +54,9 @@ func (c *Conversations) Unused() []string {
 // the template whether they are used.
 func (c *Conversations) Keys() []string { return c.seen.list }
 
+// Asked returns how many messages that are no answers say that they are to be learned, in the rows so far.
+func (c *Conversations) Asked() int { return c.seen.asked }
+
 // OpenConversations opens the dataset that spec names, as [Open] does, and recognizes what its rows hold:
 //
 //   - a row of gen's output. The answer is the rewritten one, or the original one if the columns are

@@ -46,7 +46,10 @@ const (
 )
 
 // names are different names in the order in which they came.
-type names struct{ list []string }
+type names struct {
+	list  []string
+	asked int // messages with a mask that wants them learned, though they are no answers
+}
 
 func (n *names) add(all ...string) {
 	for _, name := range all {
@@ -118,8 +121,13 @@ func parseMessage(raw []byte, seen *names) (m chat.Message, call bool, err error
 		return m, false, fmt.Errorf("role %.60q: unknown: use system, user or assistant", name)
 	}
 	m.Role = role
-	if m.Context, err = masked(keys, values); err != nil {
+	said, err := masked(keys, values)
+	if err != nil {
 		return m, false, err
+	}
+	m.Context = said == leave
+	if said == learn && role != "assistant" {
+		seen.asked++
 	}
 	if m.Calls, err = callsOf(values); err != nil {
 		return m, false, err
@@ -170,16 +178,23 @@ func missing(key string, keys []string) error {
 		`a message is {"role": …, "content": …} or {"from": …, "value": …}`, key, list(keys))
 }
 
-// masked reports whether a message says that it is not to be learned.
-func masked(keys []string, values map[string]json.RawMessage) (bool, error) {
-	said, is := "", false
+// What a message says about itself.
+const (
+	nothing = iota
+	learn
+	leave
+)
+
+// masked returns what a message says of whether it is to be learned.
+func masked(keys []string, values map[string]json.RawMessage) (is int, err error) {
+	said := ""
 	for _, key := range keys {
 		value := values[key]
 		if empty(value) {
 			continue
 		}
 		if why := unclear[key]; why != "" {
-			return false, fmt.Errorf("key %q: %s", key, why)
+			return nothing, fmt.Errorf("key %q: %s", key, why)
 		}
 		learned, mask := masks[key]
 		if !mask {
@@ -187,14 +202,17 @@ func masked(keys []string, values map[string]json.RawMessage) (bool, error) {
 		}
 		yes, ok := truth(value)
 		if !ok {
-			return false, fmt.Errorf("%s %.20s: must be 0 or false, or 1 or true, "+
+			return nothing, fmt.Errorf("%s %.20s: must be 0 or false, or 1 or true, "+
 				"because all answers that are learned count equally", key, value)
 		}
-		if not := yes != learned; said != "" && not != is {
-			return false, fmt.Errorf("%s and %s contradict each other: remove one", said, key)
-		} else {
-			said, is = key, not
+		now := learn
+		if yes != learned {
+			now = leave
 		}
+		if said != "" && now != is {
+			return nothing, fmt.Errorf("%s and %s contradict each other: remove one", said, key)
+		}
+		said, is = key, now
 	}
 	return is, nil
 }

@@ -24,6 +24,10 @@ func (in *inputs) dataRows() []string {
 	if s.Masked > 0 {
 		rows = append(rows, fmt.Sprintf("context, not learned: %s that the data marks so", count(s.Masked, "answer")))
 	}
+	if s.Asked > 0 && !in.encoder.All {
+		rows = append(rows, fmt.Sprintf("not learned: %s besides answers that the data marks so (--train-on all learns them)",
+			count(s.Asked, "message")))
+	}
 	return rows
 }
 

@@ -17,7 +17,7 @@ func TestDataLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, row := range map[string]string{
-		"train-00000-of-00002.jsonl": `{"messages":[{"role":"user","content":"a","id":7},{"role":"assistant",` +
+		"train-00000-of-00002.jsonl": `{"messages":[{"role":"user","content":"a","id":7,"train":true},{"role":"assistant",` +
 			`"content":"BAD","train":false},{"role":"user","content":"b"},{"role":"assistant","content":"c"}],"source":"web"}`,
 		"train-00001-of-00002.jsonl": `{"messages":[{"role":"user","content":"d"},{"role":"assistant","content":"e"}],` +
 			`"history":[["f","g"]]}`,
@@ -35,6 +35,7 @@ func TestDataLine(t *testing.T) {
 			"files read: train-00000-of-00002.jsonl, train-00001-of-00002.jsonl\n",
 			"not used: source, id\n",
 			"context, not learned: 1 answer that the data marks so\n",
+			"not learned: 1 message besides answers that the data marks so (--train-on all learns them)\n",
 		} {
 			if !strings.Contains(o.stdout, want) {
 				t.Errorf("%s: %q is not in\n%s", stop, want, o.stdout)

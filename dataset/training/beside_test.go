@@ -36,6 +36,8 @@ func TestLoadBeside(t *testing.T) {
 			u + "a" + end + a + "good" + end + u + "a" + end + a + "⟧WORSE<|im_end|>⟦\n⟧"}, "", "id", 2, 0, ""},
 		{"masked, of a template that is run", named, masked, false,
 			[]string{u + "a" + end + a + "BAD" + end + u + "a" + end + a + "⟦good<|im_end|>⟧"}, "", "id", 2, 0, ""},
+		{"a masked question, and all", "chatml", `{"prompt":[{"role":"user","content":"a","train":0}],"completion":"b"}`, true,
+			[]string{"<|im_start|>⟦user\n⟧a⟦" + end + a + "b" + end + "⟧"}, "", "", 0, 0, ""},
 		{"all masked", "chatml", `{"prompt":"a","completion":"b","loss_mask":[0,0]}`, false, nil, "", "", 0, 0,
 			"all 1 answers that they are not to be learned"},
 		{"a call", "qwen3", call, false, []string{

@@ -245,7 +245,7 @@ func (e *Encoder) encode(c dataset.Conversation) (ex Example, truncated int, s s
 	copy(ids, tokens.IDs)
 	if e.All {
 		copy(labels, ids)
-		e.unlabel(labels, tokens, r, messages[c.Prompt:])
+		unlabel(labels, tokens, r, messages, c.Prompt)
 	} else {
 		e.label(labels, tokens, r, messages[c.Prompt:])
 	}
@@ -288,20 +288,26 @@ func (e *Encoder) label(labels []int32, tokens tokenizer.Encoding, r chat.Render
 	}
 }
 
-// unlabel takes the answers that are Context out of the targets.
-func (e *Encoder) unlabel(labels []int32, tokens tokenizer.Encoding, r chat.Rendered, messages []chat.Message) {
+// unlabel takes the messages that are Context out of the targets: of answers after the prompt with their end, of others
+// the content.
+func unlabel(labels []int32, tokens tokenizer.Encoding, r chat.Rendered, messages []chat.Message, prompt int) {
 	answer := 0
-	for _, m := range messages {
-		if m.Role != "assistant" {
+	for i, m := range messages {
+		span := chat.Dropped
+		if i < len(r.Contents) {
+			span = r.Contents[i]
+		}
+		if m.Role == "assistant" && i >= prompt {
+			span = r.Targets[answer]
+			answer++
+		}
+		if !m.Context || span == chat.Dropped {
 			continue
 		}
-		if m.Context {
-			first, end := tokens.Tokens(tokenizer.Span(r.Targets[answer]))
-			for i := first; i < end; i++ {
-				labels[i] = Ignore
-			}
+		first, end := tokens.Tokens(tokenizer.Span(span))
+		for i := first; i < end; i++ {
+			labels[i] = Ignore
 		}
-		answer++
 	}
 }
 

@@ -30,6 +30,7 @@ type Set struct {
 
 	Rows   int // rows that were read
 	Masked int // answers that are context and no targets, because the row says so
+	Asked  int // messages that are no answers, of which the row says that they are to be learned
 	// Apart is the number of rows that became one example for each answer, and AnswersApart that of these examples: the
 	// template writes earlier answers in another way once there are later messages.
 	Apart, AnswersApart int
@@ -125,7 +126,7 @@ func Load(ctx context.Context, spec string, o dataset.Options, e *Encoder) (*Set
 	if len(s.Examples) == 0 {
 		return nil, s.nothingLeft(tooLong, e.Seq)
 	}
-	s.Used, s.Unused = source.Used(), source.Unused()
+	s.Used, s.Unused, s.Asked = source.Used(), source.Unused(), source.Asked()
 	for _, key := range source.Keys() {
 		if !read[key] && !slices.Contains(s.Unused, key) {
 			s.Unused = append(s.Unused, key)
@@ -305,6 +306,7 @@ func Join(sets ...*Set) *Set {
 		all.Files = append(all.Files, s.Files...)
 		all.Rows += s.Rows
 		all.Masked += s.Masked
+		all.Asked += s.Asked
 		all.Apart += s.Apart
 		all.AnswersApart += s.AnswersApart
 		all.Truncated += s.Truncated
