@@ -30,6 +30,7 @@ type decider struct {
 	answered bool            // the teacher has answered a request other than by a refusal
 	useful   bool            // an answer has passed the checks that need only its row
 	useless  []dataset.Check // why the answers since then did not, in the order in which they came
+	held     int             // requests that may be in flight meanwhile
 
 	stop     context.CancelCauseFunc
 	failures []dataset.Check   // why the answers that were decided since the last accepted one were refused

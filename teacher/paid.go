@@ -11,6 +11,7 @@ import (
 const (
 	maxRefusals = 3  // requests that the teacher may refuse before it answers any
 	maxUseless  = 20 // answers in a row that may be of no use
+	suspicious  = 5  // answers in a row that are of no use before fewer are asked for at once
 	untested    = 8  // rows that may be in progress before an answer is of use
 
 	// Rows that may be given up in a row if no answer is paid for while the run decides: those of a batch, and the
@@ -91,6 +92,19 @@ func (d *decider) judged(t *task) {
 		if d.answered && len(d.useless) >= maxUseless {
 			d.stop(d.unsuitableFor(d.useless))
 		}
+	}
+	d.hold()
+}
+
+// hold lets no more requests be in flight than may be of no use, once several answers were.
+func (d *decider) hold() {
+	held := 0
+	if len(d.useless) >= suspicious {
+		held = max(1, maxUseless-len(d.useless))
+	}
+	if remote, ok := d.Teacher.(*Remote); ok && remote.Pool != nil && held != d.held {
+		d.held = held
+		remote.Pool.Hold(held)
 	}
 }
 

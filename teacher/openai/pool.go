@@ -85,6 +85,7 @@ type Pool struct {
 	waiting   list.List // of *turn
 	timer     *time.Timer
 	inFlight  int
+	held      int // requests that may be in flight; 0 for as many as the endpoints' limits allow
 	deadSince time.Time
 	random    *rand.Rand
 	tally     Stats // only the counts are used
@@ -231,6 +232,14 @@ func (p *Pool) judge(ctx context.Context, t *turn, s slot, a Answer, f *failure)
 		e.pausedUntil = pause
 	}
 	return nil
+}
+
+// Hold has no request sent while n or more are in flight, until it is called again. 0 ends that.
+func (p *Pool) Hold(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = n
+	p.dispatch()
 }
 
 // MaxInFlight returns the maximum number of requests in flight. More concurrent calls

@@ -637,3 +637,39 @@ func TestAcceptThenSilence(t *testing.T) {
 		}
 	})
 }
+
+// TestHold holds a pool that has room for more, and lets it go again.
+func TestHold(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		var inFlight atomic.Int64
+		n.serve(host, reading(func(w http.ResponseWriter, r *http.Request) {
+			inFlight.Add(1)
+			time.Sleep(time.Second)
+			inFlight.Add(-1)
+			stream(goodStream)(w, r)
+		}))
+		p := testPool(t, n, func(o *Options) { o.Concurrency = 8 })
+		defer p.Close()
+		p.Hold(3)
+		var wg sync.WaitGroup
+		for range 30 {
+			wg.Go(func() {
+				if _, err := p.Complete(context.Background(), testBody(t)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		for _, held := range []int{3, 1, 0} {
+			p.Hold(held)
+			time.Sleep(1300 * time.Millisecond) // answers come at full seconds
+			want := int64(held)
+			if held == 0 {
+				want = 8
+			}
+			if got := inFlight.Load(); got != want {
+				t.Errorf("held to %d: %d in flight", held, got)
+			}
+		}
+		wg.Wait()
+	})
+}

@@ -111,7 +111,7 @@ func (p *Pool) leave(t *turn) {
 
 // room reports whether any endpoint has room for a request.
 func (p *Pool) room(now time.Time) bool {
-	if p.o.Concurrency > 0 && p.inFlight >= p.o.Concurrency {
+	if p.o.Concurrency > 0 && p.inFlight >= p.o.Concurrency || p.held > 0 && p.inFlight >= p.held {
 		return false
 	}
 	for _, e := range p.endpoints {
