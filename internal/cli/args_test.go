@@ -4,10 +4,29 @@ import (
 	"flag"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
+
+// several returns flags of several kinds.
+func several() *Flags {
+	f := New("x", "", io.Discard, io.Discard)
+	f.Group("All")
+	f.Add(new(bool), "quick", "")
+	f.Add(new(string), "only", "")
+	f.Add(new(int), "threads", "")
+	f.Add(new(time.Duration), "wait", "")
+	f.Add(new(float64), "share", "")
+	f.Add(new(string), "fused", "")
+	f.Optional("fused", "all")
+	f.Add(new(int), "batch", "")
+	f.Add(new(float64), "lr", "peak learning rate, the first")
+	f.Add(new(string), "schedule", "learning rate after the warmup")
+	f.Add(new(int), "accumulate", "micro-batches (gradient accumulation); a step has several")
+	return f
+}
 
 // TestRead checks how arguments are divided among flags, their values and paths, and what is said about wrong ones.
 func TestRead(t *testing.T) {
@@ -43,19 +62,7 @@ func TestRead(t *testing.T) {
 		{"--zzz", "", "", "there is no flag --zzz"},
 		{"--zzz --wrong -h", "", "", "help requested"},
 	} {
-		f := New("x", "", io.Discard, io.Discard)
-		f.Group("All")
-		f.Add(new(bool), "quick", "")
-		f.Add(new(string), "only", "")
-		f.Add(new(int), "threads", "")
-		f.Add(new(time.Duration), "wait", "")
-		f.Add(new(float64), "share", "")
-		f.Add(new(string), "fused", "")
-		f.Optional("fused", "all")
-		f.Add(new(int), "batch", "")
-		f.Add(new(float64), "lr", "peak learning rate, the first")
-		f.Add(new(string), "schedule", "learning rate after the warmup")
-		f.Add(new(int), "accumulate", "micro-batches (gradient accumulation); a step has several")
+		f := several()
 		paths, err := f.read(strings.Fields(c.args))
 		var flags []string
 		f.Visit(func(fl *flag.Flag) { flags = append(flags, fl.Name+"="+fl.Value.String()) })
@@ -68,6 +75,28 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s: flags %q, paths %q", c.args, flags, paths)
 		}
 	}
+}
+
+// FuzzRead checks that no arguments make read fail otherwise than with an error of one line, and that paths are among
+// the arguments, in their order.
+func FuzzRead(f *testing.F) {
+	for _, seed := range []string{"a --quick b", "--fused\nall", "--\n-h", "--threads=\n-\n--=", "—fused", "-\x00=3"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		args := strings.Split(text, "\n")
+		paths, err := several().read(args)
+		if err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: an error of several lines: %v", args, err)
+		}
+		for _, p := range paths {
+			i := slices.Index(args, p)
+			if i < 0 {
+				t.Fatalf("%q: the path %q is no argument", args, p)
+			}
+			args = args[i+1:]
+		}
+	})
 }
 
 // TestCommand checks that a hint names another command as this one was called.
