@@ -72,6 +72,7 @@ type Flags struct {
 	empty          map[string]bool          // flags that may be given as ""
 	optional       map[string]string        // the value of flags that may be given without one
 	defaults       func() map[string]string // see Defaults
+	width          int                      // columns of the help
 }
 
 type group struct {
@@ -82,8 +83,12 @@ type group struct {
 // New returns an empty flag set. The help goes to stdout and starts with about; messages about mistakes go to stderr.
 func New(name, about string, stdout, stderr io.Writer) *Flags {
 	return &Flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError), stdout: stdout, stderr: stderr, about: about,
-		env: map[string]string{}, byEnv: map[string]bool{}, empty: map[string]bool{}, optional: map[string]string{}}
+		env: map[string]string{}, byEnv: map[string]bool{}, empty: map[string]bool{}, optional: map[string]string{},
+		width: helpWidth}
 }
+
+// helpWidth is the width of the help, unless the terminal is narrower.
+const helpWidth = 100
 
 // Group starts a group of flags.
 func (f *Flags) Group(title string) { f.groups = append(f.groups, group{title: title}) }
@@ -155,7 +160,12 @@ func (f *Flags) printHelp() {
 			}
 		}
 	}
-	fmt.Fprintf(f.stdout, "%s\n", strings.TrimSpace(f.about))
+	about := strings.TrimSpace(f.about)
+	if of := TerminalWidth(f.stdout); of != nil {
+		f.width = min(helpWidth, max(40, of()-1))
+		about = refill(about, f.width)
+	}
+	fmt.Fprintln(f.stdout, about)
 	f.groupHelp(f.stdout, f.first)
 	for _, g := range f.groups {
 		g.names = slices.DeleteFunc(slices.Clone(g.names), func(name string) bool {
@@ -200,7 +210,7 @@ func (f *Flags) help(out io.Writer, fl *flag.Flag) {
 	} else {
 		head += "\n" + strings.Repeat(" ", column)
 	}
-	fmt.Fprintln(out, head+strings.Join(Wrap(usage, 100-column), "\n"+strings.Repeat(" ", column)))
+	fmt.Fprintln(out, head+strings.Join(Wrap(usage, f.width-column), "\n"+strings.Repeat(" ", column)))
 }
 
 // Paths is a path flag that may be given several times.

@@ -125,6 +125,34 @@ func inColumns(cells []string, width int) (lines []string) {
 	return lines
 }
 
+// refill wraps the paragraphs of a text at a width. Indented lines, as those of a list or an example, stay apart.
+func refill(text string, width int) string {
+	var lines []string
+	joins := false // the last line is one of a paragraph
+	for line := range strings.SplitSeq(text, "\n") {
+		indented := line == "" || line[0] == ' '
+		if !indented && joins {
+			lines[len(lines)-1] += " " + line
+		} else {
+			lines = append(lines, line)
+		}
+		joins = !indented
+	}
+	for i, line := range lines {
+		column := 0 // of the text in a list, where its further lines begin
+		if line != "" && line[0] == ' ' {
+			column = max(strings.LastIndex(line, "  ")+2, 4)
+		}
+		if column > width/2 || Columns(line) <= width {
+			lines[i] = strings.Join(Wrap(line, width), "\n")
+			continue
+		}
+		indent := "\n" + strings.Repeat(" ", column)
+		lines[i] = line[:column] + strings.Join(Wrap(line[column:], width-column), indent)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // Shorten returns clean text as one line of at most width columns, with … in place of what does not fit.
 func Shorten(text string, width int) string {
 	text = strings.Join(strings.Fields(text), " ")

@@ -100,6 +100,22 @@ func TestInColumns(t *testing.T) {
 	}
 }
 
+// TestRefill checks that paragraphs are wrapped as a whole, and that examples keep their lines.
+func TestRefill(t *testing.T) {
+	const text = "one two three\nfour five\n\n  run a b\n  run c\n\nsix seven\neight"
+	for width, want := range map[int]string{
+		10: "one two\nthree four\nfive\n\n  run a b\n  run c\n\nsix seven\neight",
+		80: "one two three four five\n\n  run a b\n  run c\n\nsix seven eight",
+	} {
+		if got := refill("  run PATH  runs what is there", 24); got != "  run PATH  runs what is\n            there" {
+			t.Errorf("a list: %q", got)
+		}
+		if got := refill(text, width); got != want {
+			t.Errorf("%d columns: %q, want %q", width, got, want)
+		}
+	}
+}
+
 // TestPrintRows checks that a pipe gets a line for each row, whatever its length.
 func TestPrintRows(t *testing.T) {
 	var out strings.Builder
