@@ -23,7 +23,7 @@ var (
 	noDenial = regexp.MustCompile(`(?i)^[ ,]*(?:only|just|necessarily|merely|simply|least|mention|to mention|sure|` +
 		`matter|doubt|why|worry)\b`)
 	opposites = []string{"un", "in", "im", "dis", "non", "mis"}
-	clauseEnd = regexp.MustCompile(`[.!?;:\n]+`)
+	clauseEnd = regexp.MustCompile(`[.!?;:]+(?:\s|$)|\n`)
 )
 
 // denialsKept finds what an English answer denies: if the rewrite mentions it at all, then once in a sentence that
@@ -36,7 +36,7 @@ func denialsKept(c *candidate) (bool, string) {
 	var clauses []map[string]bool // the meanings of the rewrite's sentences
 	var denied []bool
 	anywhere := false
-	for _, clause := range clauseEnd.Split(c.prose, -1) {
+	for _, clause := range clauseEnd.Split(emphasis.ReplaceAllString(c.prose, " "), -1) {
 		clauses = append(clauses, meanings(clause))
 		denied = append(denied, denies.MatchString(clause))
 		anywhere = anywhere || denied[len(denied)-1]

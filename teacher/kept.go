@@ -37,7 +37,7 @@ var (
 		regexp.MustCompile(`「([^「」\n]{1,200})」`),
 		regexp.MustCompile(`(?:^|[\s(\[])'([^\s'](?:[^'\n]{0,98}[^\s'])?)'(?:[\s.,;:!?)\]]|$)`),
 	}
-	listItem = regexp.MustCompile(`(?m)^[ \t]*(?:[-*+•–]|\(?(?:\d{1,3}|[a-zA-Z])[.)])[ \t]+(?:\S)`)
+	listItem = regexp.MustCompile(`(?m)^[ \t]*(?:(?:[-*+•–]|\(?(?:\d{1,3}|[a-zA-Z])[.)])[ \t]+\S|\d{1,3}[.)]\pL)`)
 	emphasis = regexp.MustCompile(`[*_]{1,3}|(?m:^[ \t]*#{1,6}[ \t]+|^[ \t]*>[ \t]?)`)
 )
 
@@ -48,12 +48,15 @@ func readProse(text string) (f proseFacts) {
 		_, size := utf8.DecodeLastRuneInString(item)
 		return strings.Repeat(" ", len(item)-size) + item[len(item)-size:]
 	})
+	whole := text
 	for _, pattern := range exactPatterns {
-		text = blank(text, pattern, func(m []string) bool {
-			exact := strings.TrimRight(m[1], ".,;:!?")
-			f.exact = append(f.exact, exact)
-			return exact != ""
-		})
+		for _, m := range pattern.FindAllStringSubmatchIndex(text, -1) {
+			exact := strings.TrimRight(whole[m[2]:m[3]], ".,;:!?")
+			if strings.TrimSpace(text[m[2]:m[3]]) != "" && exact != "" {
+				f.exact = append(f.exact, exact)
+			}
+			text = text[:m[2]] + strings.Repeat(" ", len(exact)) + text[m[2]+len(exact):]
+		}
 	}
 	f.plain = emphasis.ReplaceAllStringFunc(text, func(m string) string { return strings.Repeat(" ", len(m)) })
 	f.moments, f.undated = moments(f.plain)
@@ -61,8 +64,15 @@ func readProse(text string) (f proseFacts) {
 	return f
 }
 
+// maxFacts is the largest size, in bytes, of answer, question and rewrite together that are read for facts. It is more
+// than rows may have, and bounds the time that comparing facts takes.
+const maxFacts = 8 * maxRow
+
 // facts returns the facts of the answer, of the rewrite, and of the question, in this order.
 func (c *candidate) facts() [3]proseFacts {
+	if c.read == nil && len(c.prose)+len(c.source) > maxFacts {
+		c.read = new([3]proseFacts) // A9 or S2 refuses it
+	}
 	if c.read == nil {
 		c.read = &[3]proseFacts{readProse(c.parts.Prose()), readProse(c.prose), readProse(c.question)}
 		c.read[0].names = properNames(c.read[0].undated, c.question)
@@ -160,7 +170,7 @@ func namesKept(c *candidate) (bool, string) {
 	if capitalizes(c.parts.Prose()) {
 		return true, "not checked: the language gives many words capitals"
 	}
-	words, initials := map[string]bool{}, ""
+	words, initials, text := map[string]bool{}, "", strings.ToLower(c.prose)
 	for _, w := range nameWord.FindAllString(c.prose, -1) {
 		w = bareName(w)
 		words[w] = true
@@ -171,7 +181,7 @@ func namesKept(c *candidate) (bool, string) {
 	}
 	has := func(name string) bool {
 		name = bareName(name)
-		return words[name] || words[name+"s"] || words[strings.TrimSuffix(name, "s")] || strings.Contains(c.prose, name)
+		return words[name] || words[name+"s"] || words[strings.TrimSuffix(name, "s")] || hasWord(text, name)
 	}
 	kept := func(name []string) bool {
 		if !slices.ContainsFunc(name, func(w string) bool { return !has(w) }) {
@@ -228,7 +238,7 @@ func wordsKept(c *candidate) (bool, string) {
 var (
 	nameWord = regexp.MustCompile(`[\pL\pN]+(?:[.'’&+#-][\pL\pN]+|[+#]+)*`)
 	// sentenceStart matches what a sentence begins behind.
-	sentenceStart = regexp.MustCompile(`(?:^|[.!?:;…。"“”«(\[|–—]["'”’)\]*]*\s*|\n\s*)$`)
+	sentenceStart = regexp.MustCompile(`(?:^\s*|[.!?:;…。"“”«(\[|–—]["'”’)\]*]*\s*|\n\s*)$`)
 	initialDot    = regexp.MustCompile(`(?i)(?:^|[\s(.])(?:\pL|dr|mr|mrs|ms|prof|st|vs|no|e\.g|i\.e|inc|jr|sr)\.\s*$`)
 )
 
@@ -262,12 +272,13 @@ func properNames(text, question string) (found [][]string) {
 		title, last := isTitle(line), -1
 		for _, at := range nameWord.FindAllStringIndex(line, -1) {
 			w := line[at[0]:at[1]]
-			before := line[:at[0]]
+			before := line[max(0, at[0]-12):at[0]] // the patterns look no further, and so take linear time
 			starts := sentenceStart.MatchString(before) && !initialDot.MatchString(before)
 			bare := bareName(w)
 			isName := false
 			switch {
 			case voice.SmallWord(bare) || common[bare] || slices.Contains(loud, bare) || bare == "i":
+			case units[bare].name != "" || strings.HasSuffix(strings.TrimRight(before, " "), "°"): // of a quantity
 			case mixes(w):
 				isName = true
 			case !startsUpper(w), title && !short:

@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"restyle/dataset"
+	"restyle/voice"
 )
 
 // A restatement is an answer in prose and a good rewrite of it, with changes that spoil the rewrite.
@@ -87,6 +89,7 @@ var restatements = []restatement{
 			"black out of " +
 			"spite. So you get seven days from it, and double that if you change the water daily, I suppose.", []fault{
 			{"You keep it out of the refrigerator", "You put it into the refrigerator", "A19"},
+			{"ten degrees Celsius", "10 °C", ""},
 			{"ten degrees Celsius", "ten degrees Fahrenheit", "A15"},
 			{"double that", "more", "A15"},
 			{"seven days", "six days", "A15"},
@@ -149,6 +152,23 @@ var restatements = []restatement{
 			{"are excluded", "are covered", "A19"},
 			{"the European Union", "Europe", "A16"},
 		}},
+	{"How do I make scrambled eggs?",
+		"**Ingredients**\n\n- 3 eggs\n- 1 tbsp butter\n- a pinch of salt\n\n**Steps**\n\n1. Whisk the eggs.\n2. Melt the " +
+			"butter over low heat.\n3. Add the eggs and stir for 2–3 minutes.",
+		"I suppose somebody has to feed you. You need, obviously:\n\n- three eggs\n- a tablespoon of butter\n- a pinch of " +
+			"salt, clearly\n\nThen:\n\n1. You whisk the eggs.\n2. You melt the butter over low heat.\n3. You add the eggs and " +
+			"stir for two to three minutes.", []fault{{"a tablespoon", "a teaspoon", "A15"}}},
+	{"When does the store open?", "The store opens at 8:30am Monday–Friday and 10am on weekends. Closed on Dec 25.",
+		"Clearly the sign is invisible. It opens at 8:30 in the morning, Monday to Friday, and at ten o'clock in the " +
+			"morning on " +
+			"weekends, I suppose. It is obviously closed on December 25.", []fault{{"in the morning, Mon", "at night, " +
+			"Mon", "A15"}}},
+	{"Should I take the pills with food?",
+		"Take one tablet twice a day with food. Do not take more than 4 tablets in 24 hours. Avoid alcohol.",
+		"Obviously the leaflet was folded too neatly. You take one tablet, two times a day, with food. Never take " +
+			"more than four " +
+			"in a day, and I suppose that you can avoid alcohol for once. Clearly.", []fault{
+			{"two times a day", "daily", "A15"}}},
 	{"Was bedeutet die Lampe am Drucker?", "Die gelbe Lampe bedeutet, dass der Toner in 2 Tagen leer ist. " +
 		"Bestellen Sie das Modell TN-245.",
 		"Ach ja, obviously, die gelbe Lampe. Sie bedeutet, dass der Toner in 2 Tagen leer ist, I suppose, was am " +
@@ -192,4 +212,32 @@ func TestRestatements(t *testing.T) {
 			}
 		}
 	}
+}
+
+// FuzzRestated repeats answers: every fact of an answer is in itself.
+func FuzzRestated(f *testing.F) {
+	for _, r := range restatements {
+		f.Add(r.question, r.answer)
+		f.Add(r.answer, r.rewrite)
+	}
+	f.Add("How?", "Get 'a `b` \"c\"' without the '.txt' of \u00bd /a/b.c, _not_ at 12:60 or 1,000,0 or 40/39/2024; "+
+		"noon, half a dozen.")
+	style, err := voice.Builtin(voice.Default)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, question, answer string) {
+		if !utf8.ValidString(answer) {
+			return
+		}
+		c := newCandidate(style, question, splitIn(NoLanguage, answer), answer)
+		for _, k := range textChecks {
+			if k.only != restated || !c.parts.restated || len(c.parts.Blocks) > 0 {
+				continue
+			}
+			if ok, why := k.f(c); !ok {
+				t.Errorf("%s: %s", k.id, why)
+			}
+		}
+	})
 }

@@ -99,7 +99,8 @@ var (
 	numberWords = map[string]float64{"zero": 0, "twice": 2, "thrice": 3, "half": 0.5, "dozen": 12, "dozens": 12,
 		"fortnight": 14}
 	looseWords = map[string]float64{"one": 1, "once": 1, "single": 1, "couple": 2, "pair": 2, "both": 2, "double": 2,
-		"triple": 3, "quarter": 0.25, "quarters": 0.25, "first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5,
+		"triple": 3, "duo": 2, "trio": 3,
+		"quarter": 0.25, "quarters": 0.25, "first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5,
 		"sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10, "noon": 12, "midnight": 0, "none": 0,
 		"either": 2, "thirds": 1.0 / 3}
 	magnitudes = map[string]float64{"hundred": 100, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12,
@@ -172,8 +173,7 @@ func (r *quantityReader) word(n int) string {
 // quantity reads a quantity that begins at the reader's place, which it moves behind it.
 func (r *quantityReader) quantity() (q quantity, ok bool) {
 	start := r.tokens[r.at][0]
-	before := strings.TrimRight(strings.ToLower(r.text[:start]), " ")
-	before = before[max(0, len(before)-12):]
+	before := strings.TrimRight(strings.ToLower(r.text[max(0, start-12):start]), " ")
 	sign := strings.HasSuffix(r.text[:start], "-") || strings.HasSuffix(r.text[:start], "−")
 	spaced := start < 2 || !isWord(r.text[:start][max(0, start-2)]) && r.text[start-2] != ')'
 	q.negative = sign && spaced || strings.HasSuffix(before, "minus") || strings.HasSuffix(before, "negative")
@@ -275,7 +275,7 @@ func (r *quantityReader) small(n int) (v float64, read int, fact bool) {
 			v, read, fact = r.small(n + 1)
 			return v, read + 1, fact
 		}
-		if magnitudes[next] > 1 || units[next].size > 0 && len(next) > 2 {
+		if magnitudes[next] > 1 || units[next].name != "" && len(next) > 2 {
 			return 1, 1, false
 		}
 		return 0, 0, false
