@@ -30,14 +30,15 @@ func TestLoadBeside(t *testing.T) {
 		masked, leftOut     int
 		err                 string
 	}{
-		{"masked", "chatml", masked, false, []string{u + "a" + end + a + "BAD" + end + u + "a" + end + a + "⟦good<|im_end|>⟧"},
+		{"masked", "chatml", masked, false,
+			[]string{u + "a" + end + a + "BAD" + end + u + "a" + end + a + "⟦good<|im_end|>⟧"},
 			"", "id", 2, 0, ""},
 		{"masked, and all", "chatml", masked, true, []string{"<|im_start|>⟦user\na" + end + a + "⟧BAD<|im_end|>⟦\n" +
 			u + "a" + end + a + "good" + end + u + "a" + end + a + "⟧WORSE<|im_end|>⟦\n⟧"}, "", "id", 2, 0, ""},
 		{"masked, of a template that is run", named, masked, false,
 			[]string{u + "a" + end + a + "BAD" + end + u + "a" + end + a + "⟦good<|im_end|>⟧"}, "", "id", 2, 0, ""},
-		{"a masked question, and all", "chatml", `{"prompt":[{"role":"user","content":"a","train":0}],"completion":"b"}`, true,
-			[]string{"<|im_start|>⟦user\n⟧a⟦" + end + a + "b" + end + "⟧"}, "", "", 0, 0, ""},
+		{"a masked question, and all", "chatml",
+			`{"prompt":[{"role":"user","content":"a","train":0}],"completion":"b"}`, true, []string{"<|im_start|>⟦user\n⟧a⟦" + end + a + "b" + end + "⟧"}, "", "", 0, 0, ""},
 		{"all masked", "chatml", `{"prompt":"a","completion":"b","loss_mask":[0,0]}`, false, nil, "", "", 0, 0,
 			"all 1 answers that they are not to be learned"},
 		{"a call", "qwen3", call, false, []string{
@@ -46,8 +47,8 @@ func TestLoadBeside(t *testing.T) {
 			"…" + u + "<tool_response>\n1\n</tool_response>" + end + a + "⟦<think>\nt\n</think>\n\nb<|im_end|>⟧",
 		}, "tools", "tool_call_id", 0, 0, ""},
 		{"a call that the template has no place for", "chatml", call, false, nil, "", "", 0, 0, "it has tool_calls"},
-		{"a name", named, `{"messages":[{"role":"user","name":"Ada","content":"a"},{"role":"assistant","content":"b"}]}`, false,
-			[]string{u + "Adaa" + end + a + "⟦b<|im_end|>⟧"}, "", "", 0, 0, ""},
+		{"a name", named, `{"messages":[{"role":"user","name":"Ada","content":"a"},{"role":"assistant",` +
+			`"content":"b"}]}`, false, []string{u + "Adaa" + end + a + "⟦b<|im_end|>⟧"}, "", "", 0, 0, ""},
 		{"an unused name", "chatml", `{"messages":[{"role":"user","name":"Ada","content":"a"},{"role":"assistant",` +
 			`"content":"b"}]}`, false, []string{u + "a" + end + a + "⟦b<|im_end|>⟧"}, "", "name", 0, 0, ""},
 		{"a role that the template leaves out", "qwen3", `{"messages":[` + asks + `{"role":"ipython","content":"1"},` +

@@ -59,8 +59,8 @@ type Encoder struct {
 // none.
 //
 // The targets are each answer after c.Prompt and the token that ends it. An answer that says nothing is no target, nor
-// is its end, nor is one that is Context, not even with All. Otherwise with All, every token but the first is a target. Encode drops the tokens after the last target, since the
-// loss ignores them.
+// is its end. With All, every token but the first is a target. What is Context is no target, not even with All. Encode
+// drops the tokens after the last target, since the loss ignores them.
 //
 // A document has no template: it is its text, after the token that starts a sequence if the tokenizer has one, and
 // before Template.EOS if it is a token. No special tokens are recognized in it. All its tokens but the first are
