@@ -49,6 +49,7 @@ var besides = []beside{
 	{names: []string{"loss_mask"}, use: (*reading).useMask},
 	{names: []string{"weight"}, where: inTalks, use: (*reading).useWeight},
 	{names: []string{"unmask"}, where: inTalks, use: (*reading).useUnmask},
+	{names: []string{"mask"}, where: inTalks, use: (*reading).useRole},
 	{names: []string{"label", "kto_tag"}, use: (*reading).useLabel,
 		gen: "says that the answer is bad: remove such rows"},
 	{names: bad, where: unnamed, use: (*reading).usePreference, gen: preference},
@@ -331,6 +332,15 @@ func (c *reading) useUnmask(_ string, value json.RawMessage) (bool, error) {
 		return true, nil
 	}
 	return false, fmt.Errorf("is %.20s: the questions are to be learned, too: remove the column, and train on all", value)
+}
+
+// useRole reads NeMo's mask, which names the role whose turns are not learned.
+func (c *reading) useRole(_ string, value json.RawMessage) (bool, error) {
+	if name, err := text(value); err == nil && roles[strings.ToLower(name)] == "user" {
+		return true, nil
+	}
+	return false, fmt.Errorf(`is %.20s: must be "User", whose turns are not learned: remove the column, and mark messages `+
+		"with train", value)
 }
 
 // useLabel refuses an answer that is said to be bad. In other data than that of KTO a label may be any number.

@@ -56,6 +56,8 @@ func TestBeside(t *testing.T) {
 		{talk + `"weight":0}`, "user: a {context} | assistant: b {context};weight", nil},
 		{talk + `"weight":2}`, "", []string{`"weight"`, "0 or 1"}},
 		{talk + `"unmask":true}`, "", []string{`"unmask"`, "train on all"}},
+		{talk + `"mask":"User"}`, plain + ";mask", nil},
+		{talk + `"mask":"Assistant"}`, "", []string{`"mask"`, `"User"`}},
 		{talk + `"completion_mask":[0,1]}`, "", []string{`"completion_mask"`}},
 
 		{answer(`"content":"b","reasoning_content":"t"`), plain + " {~t}", nil},

@@ -81,6 +81,9 @@ func parseMessages(raw []byte, seen *names) ([]chat.Message, error) {
 	}
 	var items []json.RawMessage
 	if err := json.Unmarshal(raw, &items); err != nil {
+		if strings.HasPrefix(string(raw), "[{'") {
+			err = errors.New("Python's repr is no JSON: write it with json.dumps")
+		}
 		return nil, fmt.Errorf("the conversation: %w", err)
 	}
 	if len(items) == 0 {

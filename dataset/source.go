@@ -81,7 +81,7 @@ type table struct {
 //
 //   - "starter": the embedded dataset, o.Starter;
 //   - a path to a parquet, JSON or JSONL file. Its content decides, not its name. JSON is an array of objects, JSONL
-//     one object per line; other keys than those of the columns are ignored. gen writes all three. A file named .csv or
+//     one object per line; [Source.Unused] returns the keys that are not used. gen writes all three. A file named .csv or
 //     .tsv has values separated by commas or tabs, and columns named in its first line. All but parquet may be packed
 //     with gzip;
 //   - "owner/name" or "owner/name@revision": a dataset on the Hugging Face hub. A dataset of several configs has the
