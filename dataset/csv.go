@@ -14,9 +14,9 @@ import (
 )
 
 // separatorOf returns the separator of a file of values, by its name: CSV cannot be told from text by its content. It
-// is 0 if the name ends in neither .csv nor .tsv, apart from .gz.
+// is 0 if the name ends in neither .csv nor .tsv, apart from the extension of a packing.
 func separatorOf(name string) rune {
-	switch strings.ToLower(filepath.Ext(strings.TrimSuffix(name, ".gz"))) {
+	switch strings.ToLower(filepath.Ext(unpackedName(name))) {
 	case ".csv":
 		return ','
 	case ".tsv":

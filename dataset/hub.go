@@ -16,15 +16,14 @@ import (
 	"restyle/hf/hub"
 )
 
-// extensions are those of data files. All but parquet may be packed, with .gz after it.
+// extensions are those of data files. All but parquet may be packed, with .gz, .zst or .bz2 after it.
 var extensions = []string{".parquet", ".jsonl", ".json", ".ndjson", ".csv", ".tsv"}
 
-// extension returns the extension of a data file in lower case, without .gz, or "" if it is none. A file that is packed
-// with gzip and does not say what it is may be one.
+// extension returns the extension of a data file in lower case, without that of a packing, or "" if it is none. A file
+// that is packed and does not say what it is may be one: ".gz" stands for all of these.
 func extension(name string) string {
-	name = strings.ToLower(name)
-	bare := strings.TrimSuffix(name, ".gz")
-	switch ext := path.Ext(bare); {
+	bare := unpackedName(name)
+	switch ext := strings.ToLower(path.Ext(bare)); {
 	case slices.Contains(extensions, ext) && (bare == name || ext != ".parquet"):
 		return ext
 	case bare != name:
@@ -48,12 +47,44 @@ func cutConfig(spec string) (bare, config string) {
 	return spec, ""
 }
 
+// local returns the path of the file or directory that a spec names, or "" if it names none, and the config after it.
+func local(spec string) (path, config string, isDir bool) {
+	info, err := os.Stat(spec)
+	if err == nil {
+		return spec, "", info.IsDir()
+	}
+	if bare, config := cutConfig(spec); errors.Is(err, fs.ErrNotExist) {
+		if info, err := os.Stat(bare); err == nil && info.IsDir() {
+			return bare, config, true
+		}
+		return "", "", false
+	}
+	return spec, "", false // to open it says what is wrong
+}
+
+// LocalPath returns the path of the file or directory that spec names, as [Open] reads it, or "" if it names a dataset
+// on the hub or the embedded one.
+func LocalPath(spec string) string {
+	if spec == StarterSpec {
+		return ""
+	}
+	path, _, _ := local(spec)
+	return path
+}
+
+// HasSplits reports whether spec may name a dataset that has splits: one on the hub or in a directory.
+func HasSplits(spec string) bool {
+	path, _, isDir := local(spec)
+	return spec != StarterSpec && (path == "" || isDir)
+}
+
 // A repository has the files of a dataset: on the hub, or in a directory.
 type repository struct {
 	name     string
 	paths    []string // sorted, relative, with slashes
 	fetch    func(path string) (local string, err error)
 	revision func(files []string) (string, error)
+	parquet  string // the spec of the hub's own copy in parquet, if there may be one
 }
 
 // openHub reads the files of one split. It fetches each file only when the reader reaches it, but the dataset's card at
@@ -75,6 +106,10 @@ func openHub(ctx context.Context, spec, config string, o Options, w wanted) (*So
 		name:     ref.ID,
 		fetch:    func(path string) (string, error) { return h.Fetch(ctx, listing, path) },
 		revision: func([]string) (string, error) { return listing.Commit, nil },
+		parquet:  ref.ID + "@refs/convert/parquet",
+	}
+	if ref.Revision != "main" {
+		r.parquet = ""
 	}
 	for _, f := range listing.Files {
 		r.paths = append(r.paths, f.Path)
@@ -137,6 +172,9 @@ func (r *repository) open(ctx context.Context, config string, o Options, w wante
 	var several *configError
 	if errors.As(err, &several) {
 		return nil, fmt.Errorf("dataset: %s: %w, as %s:%s", r.name, err, r.name, several.names[0])
+	}
+	if errors.Is(err, errNoTable) && r.parquet != "" {
+		return nil, fmt.Errorf("dataset: %s: %w. The hub may have a copy in parquet: %s", r.name, err, r.parquet)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %s: %w", r.name, err)

@@ -3,6 +3,7 @@ package dataset
 import (
 	"bufio"
 	"bytes"
+	"compress/bzip2"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -17,6 +18,8 @@ import (
 
 	"restyle/hf/hub"
 	"restyle/internal/disk"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // StarterSpec is the spec of the embedded dataset.
@@ -83,7 +86,7 @@ type table struct {
 //   - a path to a parquet, JSON or JSONL file. Its content decides, not its name. JSON is an array of objects, JSONL
 //     one object per line; [Source.Unused] returns the keys that are not used. gen writes all three. A file named .csv or
 //     .tsv has values separated by commas or tabs, and columns named in its first line. All but parquet may be packed
-//     with gzip;
+//     with gzip, zstd or bzip2;
 //   - "owner/name" or "owner/name@revision": a dataset on the Hugging Face hub. A dataset of several configs has the
 //     name of one after it, as in "owner/name:config";
 //   - a directory, which is read as a dataset on the hub is, also as "directory:config".
@@ -108,17 +111,12 @@ func open(ctx context.Context, spec string, o Options, w wanted) (*Source, error
 			return openParquet(bytes.NewReader(o.Starter), int64(len(o.Starter)), w)
 		}}})
 	}
-	info, err := os.Stat(spec)
-	if err == nil && info.IsDir() {
-		return openDirectory(ctx, spec, "", o, w)
+	path, config, isDir := local(spec)
+	if isDir {
+		return openDirectory(ctx, path, config, o, w)
 	}
-	if bare, config := cutConfig(spec); err != nil && errors.Is(err, os.ErrNotExist) {
-		if info, err := os.Stat(bare); err == nil && info.IsDir() {
-			return openDirectory(ctx, bare, config, o, w)
-		}
-		if looksLikeHubID(bare) {
-			return openHub(ctx, bare, config, o, w)
-		}
+	if bare, config := cutConfig(spec); path == "" && looksLikeHubID(bare) {
+		return openHub(ctx, bare, config, o, w)
 	}
 	sum, err := digest(spec)
 	if err != nil {
@@ -344,8 +342,7 @@ func digest(path string) (string, error) {
 
 // foreign lists the first bytes of other formats that people try.
 var foreign = []struct{ magic, what string }{
-	{"\x28\xb5\x2f\xfd", "a zstd file: unpack it first (zstd -d)"},
-	{"BZh", "a bzip2 file: unpack it first (bunzip2)"},
+	{"\xfd7zXZ", "an xz file: unpack it first (xz -d)"},
 	{"PK\x03\x04", "a zip archive: unpack it first"},
 	{"ARROW1", "an Arrow file: convert it to parquet"},
 	{"PARE", "an encrypted parquet file: decrypt it first"},
@@ -378,20 +375,22 @@ func openByContent(ctx context.Context, f *os.File, w wanted) (*table, error) {
 	if strings.HasPrefix(start, "PAR1") {
 		return openInChild(ctx, f, w)
 	}
-	if !strings.HasPrefix(start, "\x1f\x8b") {
+	at := slices.IndexFunc(packings, func(p packing) bool { return strings.HasPrefix(start, p.magic) })
+	if at < 0 {
 		return openText(f, start, f.Name(), w)
 	}
-	unpacked, err := gzip.NewReader(f)
+	p := packings[at]
+	r, err := p.unpack(f)
 	if err != nil {
-		return nil, damaged(err)
+		return nil, p.damaged(err)
 	}
-	in := bufio.NewReaderSize(gzipped{unpacked}, len(head))
+	in := bufio.NewReaderSize(packedReader{r, p}, len(head))
 	first, err := in.Peek(len(head))
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
 	if strings.HasPrefix(string(first), "PAR1") {
-		return nil, errors.New("this is a parquet file in a gzip file: unpack it first (gunzip)")
+		return nil, fmt.Errorf("this is a parquet file in a %s file: unpack it first", p.name)
 	}
 	return openText(struct {
 		io.Reader
@@ -399,21 +398,48 @@ func openByContent(ctx context.Context, f *os.File, w wanted) (*table, error) {
 	}{in, f}, string(first), f.Name(), w)
 }
 
-// gzipped is a reader whose errors say that the file is damaged.
-type gzipped struct{ io.Reader }
+// A packing is how files are packed.
+type packing struct {
+	magic, name, ext string
+	unpack           func(io.Reader) (io.Reader, error)
+}
 
-func (g gzipped) Read(p []byte) (int, error) {
-	n, err := g.Reader.Read(p)
+var packings = []packing{
+	{"\x1f\x8b", "gzip", ".gz", func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
+	{"\x28\xb5\x2f\xfd", "zstd", ".zst", func(r io.Reader) (io.Reader, error) {
+		return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20)) // as zstd's own limit
+	}},
+	{"BZh", "bzip2", ".bz2", func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
+}
+
+// unpackedName returns a file's name without the extension of a packing.
+func unpackedName(name string) string {
+	for _, p := range packings {
+		if n := len(name) - len(p.ext); n > 0 && strings.EqualFold(name[n:], p.ext) {
+			return name[:n]
+		}
+	}
+	return name
+}
+
+// packedReader is a reader whose errors say that the file is damaged.
+type packedReader struct {
+	io.Reader
+	packing packing
+}
+
+func (u packedReader) Read(p []byte) (int, error) {
+	n, err := u.Reader.Read(p)
 	if err != nil && err != io.EOF {
-		err = damaged(err)
+		err = u.packing.damaged(err)
 	}
 	return n, err
 }
 
-// damaged returns the error of a gzip file that cannot be unpacked.
-func damaged(err error) error {
+// damaged returns the error of a file that cannot be unpacked.
+func (p packing) damaged(err error) error {
 	// Not %w: who reads JSON would take an unexpected end of the file for the end of the JSON in it.
-	return fmt.Errorf("gzip cannot unpack it: %v: the file is damaged or cut short: get it again", err)
+	return fmt.Errorf("%s cannot unpack it: %v: the file is damaged or cut short: get it again", p.name, err)
 }
 
 // openText opens what is not parquet. start is the first 512 bytes.

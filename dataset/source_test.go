@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 
 	"restyle/hf/hub"
 	"restyle/internal/expect"
@@ -207,9 +208,19 @@ func TestHubForms(t *testing.T) {
 		t.Fatal(err)
 	}
 	z.Close()
+	zst, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const bz2 = "\x42\x5a\x68\x39\x31\x41\x59\x26\x53\x59\x39\x95\xed\x00\x00\x00\x06\xd1\x80" +
+		"\x00\x10\x00\x04\x32\x21\xbe\x80\x20\x00\x22\x20\xc9\xa6\x9e\x9e\xa8\x40\x00" +
+		"\x0a\x79\x87\x86\x01\x71\x4a\x6a\x0c\xfc\x5d\xc9\x14\xe1\x42\x40\xe6\x57\xb4\x00"
 	for _, files := range []map[string]string{
 		{"data/train.csv": "question,answer\na,b\n", "data/test.csv": "x\n"},
 		{"train-0.csv.gz": packed.String(), "README.md": ""},
+		{"train.jsonl.zst": string(zst.EncodeAll([]byte(`{"question":"a","answer":"b"}`), nil))},
+		{"train.csv.bz2": bz2},
+		{"train.ndjson": `{"question":"a","answer":"b"}`},
 		{"train.tsv": "question\tanswer\na\tb\n"},
 	} {
 		rows, _, err := all("owner/name", Options{Hub: hubCache(t, files)})

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -29,6 +30,10 @@ func choose(paths []string, read func(path string) (string, error), config, spli
 	}
 	if hasMagic(split) {
 		files, err := matches(paths, split)
+		if err == nil && len(files) == 0 {
+			err = &SettingError{"split", fmt.Errorf("no file with rows matches the pattern %q: name a split, or files among %s",
+				split, list(paths))}
+		}
 		if err == nil {
 			files, err = sameFormat(files)
 		}
@@ -329,6 +334,9 @@ func isTable(file string) bool {
 	})
 }
 
+// errNoTable is the reason why a dataset has nothing to read.
+var errNoTable = errors.New("the dataset has no parquet, JSONL, JSON or CSV file")
+
 // sameFormat returns the files of the most frequent format, without repetitions.
 func sameFormat(files []string) ([]string, error) {
 	var unique []string
@@ -350,8 +358,7 @@ func sameFormat(files []string) ([]string, error) {
 		}
 	}
 	if count[best.ext] == 0 {
-		return nil, fmt.Errorf("the dataset has no parquet, JSONL, JSON or CSV file (it has %s): convert it, or name another",
-			list(unique))
+		return nil, fmt.Errorf("%w (it has %s): convert it, or name another", errNoTable, list(unique))
 	}
 	if best.format == "" {
 		return nil, &SettingError{"split", fmt.Errorf("most files are %s, which is not read (%s): convert them to parquet "+

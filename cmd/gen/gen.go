@@ -103,7 +103,7 @@ func (g *gen) survey(ctx context.Context) error {
 	needed := g.src.Rows() < 0 && (paid || g.rows == 0 || g.sample > 0)
 	for i, src := range g.src.List {
 		n := src.Rows()
-		if n < 0 && needed && (g.sample > 0 || exists(g.sources[i])) {
+		if n < 0 && needed && (g.sample > 0 || dataset.LocalPath(g.sources[i]) != "") {
 			var err error
 			if n, err = g.count(ctx, g.sources[i]); err != nil {
 				return err

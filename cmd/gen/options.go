@@ -179,6 +179,9 @@ func (o *options) check() error {
 		return cli.Usagef("only one of --preview, --dry-run, --report, --emit-batch and --ingest-batch can be given")
 	case o.rows < 0:
 		return cli.Usagef("--rows %d: must be 0 or more; 0 makes all rows of the source", o.rows)
+	case o.split != "train" && !slices.ContainsFunc(o.sources, dataset.HasSplits):
+		return cli.Usagef("--split %s: a file has no splits, only a dataset on the hub or in a directory: leave it out",
+			o.split)
 	case o.sample < 0:
 		return cli.Usagef("--sample %d: must be 1 or more; leave it out to use all rows", o.sample)
 	case o.preview < 0:

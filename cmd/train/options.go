@@ -84,9 +84,9 @@ func (o *options) fields() []trainer.Field {
 		{Name: "data", Group: groupData, Value: &o.data,
 			Help: "a `file` (JSON, JSONL, CSV or parquet: gen's output, questions and answers, chat messages or plain " +
 				"text), a hub id (owner/name, with @revision or :config after it), a directory laid out like one, or " +
-				"starter, the embedded dataset; may be repeated, or a pattern such as 'data/*.jsonl' (default " + defaultData + ")"},
+				"starter, the embedded dataset; may be repeated, or a pattern like 'data/*.jsonl' (default " + defaultData + ")"},
 		{Name: "split", Group: groupData, Value: &o.split, Default: "train",
-			Help: "split of a hub dataset or directory, or a path or pattern of files in it, such as 'data/*.jsonl'"},
+			Help: "split of a hub dataset or directory, or a path or pattern of its files"},
 		{Name: "columns", Group: groupData, Value: &o.columns,
 			Help: "columns of a row, as `instruction=A,input=B,output=C`, with system=D, or text=E alone, if others are " +
 				"wanted than those recognized: after a --data, its own; before the first, those of all others"},
@@ -290,6 +290,11 @@ func (o *options) check(given func(flag string) bool) error {
 		return cli.Usagef("--text and --data exclude each other: leave one out")
 	case len(o.text) > 0 && o.columns.all != "":
 		return cli.Usagef("--columns names those of a dataset, and --text has none: leave one out")
+	case given("split") && o.split != "train" && !slices.ContainsFunc(o.sources(), func(s source) bool {
+		return dataset.HasSplits(s.spec)
+	}):
+		return cli.Usagef("--split %s: a file has no splits, only a dataset on the hub or in a directory: leave it out",
+			o.split)
 	case o.fromScratch != "" && given("model"):
 		return cli.Usagef("--from-scratch makes a new model and --model fine-tunes one: leave one out")
 	case o.fromScratch == "" && (o.tokenizer != "" || o.vocabData != ""):
@@ -371,7 +376,7 @@ func (o *options) checkPaths(out string) error {
 		"text":       o.text,
 		"vocab-data": {o.vocabData}}
 	for _, s := range o.sources() {
-		read["data"] = append(read["data"], s.spec)
+		read["data"] = append(read["data"], dataset.LocalPath(s.spec))
 	}
 	for _, flag := range slices.Sorted(maps.Keys(read)) {
 		for _, path := range read[flag] {

@@ -24,9 +24,14 @@ import (
 var fetchable = []string{".safetensors", ".json", ".jsonl", ".ndjson", ".parquet", ".csv", ".tsv", ".jinja", ".model",
 	".txt", ".md", ".yaml"}
 
-// mayFetch reports whether Fetch downloads a file of this name: one that is fetchable, or packed with gzip.
+// mayFetch reports whether Fetch downloads a file of this name: one that is fetchable, or packed.
 func mayFetch(name string) bool {
-	return slices.Contains(fetchable, path.Ext(strings.TrimSuffix(strings.ToLower(name), ".gz")))
+	name = strings.ToLower(name)
+	switch ext := path.Ext(name); ext {
+	case ".gz", ".zst", ".bz2":
+		name = strings.TrimSuffix(name, ext)
+	}
+	return slices.Contains(fetchable, path.Ext(name))
 }
 
 // Fetch downloads a file of a listing, unless it is in the cache, and returns its local path. It resumes an interrupted

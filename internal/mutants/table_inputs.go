@@ -28,7 +28,7 @@ var inputsMutants = []mutant{
 	{"inputs/hub-csv", "dataset/splits.go", `{".csv", "csv"}`, `{".csv", ""}`, "./dataset -run TestLayouts|TestHubForms"},
 	{"inputs/card-unread", "dataset/splits.go", `base == "" && len(configs) > 0`, `base != "" && len(configs) > 0`, "./dataset -run TestLayouts|TestDeclared"},
 	{"inputs/split-mixed", "dataset/splits.go", "len(scopes) < 2", "len(scopes) < 9", "./dataset -run TestLayouts|TestSplitOfRepository"},
-	{"inputs/fetch-any-gzip", "hf/hub/fetch.go", `strings.TrimSuffix(strings.ToLower(name), ".gz")))`, `strings.TrimSuffix(strings.ToLower(name), ".gz"))) || strings.HasSuffix(name, ".gz")`, "./hf/hub -run TestMayFetch"},
+	{"inputs/fetch-any-gzip", "hf/hub/fetch.go", "return slices.Contains(fetchable, path.Ext(name))", `return slices.Contains(fetchable, path.Ext(name)) || strings.HasSuffix(name, ".tar")`, "./hf/hub -run TestMayFetch"},
 	{"inputs/token-typed", "chat/program.go", "vars.Set(name, jinja.Own(token))", "vars.Set(name, jinja.Text(token, jinja.Elsewhere))", "./chat -run TestProgramTokens"},
 	{"inputs/token-overrides-messages", "chat/program.go", `token != "" && !slices.Contains`, `token != "" || !slices.Contains`, "./chat -run TestProgramTokens|TestUnknown"},
 	{"inputs/token-switch", "hf/generation.go", `!= nil || text == "" {`, "!= nil && false {", "./hf -run TestTokenizerConfig"},
