@@ -20,6 +20,7 @@ type ending struct {
 	lr          float64
 	usualLR     float64 // what suits the model
 	epochs      int
+	stopped     bool // by patience: more steps would have changed nothing
 }
 
 // Below fewSteps a run has hardly begun; enoughSteps is what is proposed. Above nearChance times the loss of chance, a
@@ -32,7 +33,7 @@ const (
 // advice says what is wrong with the run and what would help; nothing if the loss fell far in enough steps.
 func (o ending) advice() []string {
 	chance := math.Log(float64(o.vocab))
-	few := o.steps < fewSteps
+	few := o.steps < fewSteps && !o.stopped
 	var more string
 	switch {
 	case !few:
@@ -72,7 +73,11 @@ func (o ending) betterLR() float64 {
 func rate(v float64) string { return strconv.FormatFloat(v, 'g', 2, 64) }
 
 // ending returns what is known of the run. The loss is that of the validations, or if there were none, of the steps.
-func (o *outputs) ending(steps, bestStep int) ending {
+func (o *outputs) ending(res trainer.Result) ending {
+	bestStep := -1
+	if res.Best != nil {
+		bestStep = res.Best.Step
+	}
 	first, last, noise := math.NaN(), math.NaN(), 0.1
 	if v := o.curve.Validation; len(v) > 0 && v[0].X == 0 && v[len(v)-1].X > 0 {
 		first, last = v[0].Y, v[len(v)-1].Y
@@ -84,8 +89,9 @@ func (o *outputs) ending(steps, bestStep int) ending {
 			last += s[len(s)-1-i].Loss / float64(n)
 		}
 	}
-	return ending{vocab: o.base.Config.Vocab, steps: steps, epochSteps: o.Plan.EpochSteps(), maxSteps: o.config.MaxSteps,
-		first: first, last: last, noise: noise, bestStep: bestStep, lr: o.config.LR, usualLR: o.usualLR(), epochs: o.config.Epochs}
+	return ending{vocab: o.base.Config.Vocab, steps: res.Step, epochSteps: o.Plan.EpochSteps(), maxSteps: o.config.MaxSteps,
+		first: first, last: last, noise: noise, bestStep: bestStep, lr: o.config.LR, usualLR: o.usualLR(), epochs: o.config.Epochs,
+		stopped: res.Stopped != ""}
 }
 
 // usualLR returns the learning rate that suits the model.

@@ -23,6 +23,7 @@ func TestAdvice(t *testing.T) {
 	}{
 		{"good", func(*ending) {}, ""},
 		{"no validation", func(e *ending) { e.bestStep = -1 }, ""},
+		{"few by patience", func(e *ending) { e.steps, e.stopped = 14, true }, ""},
 		{"noise", func(e *ending) { e.first, e.last, e.noise = 2, 2.8, 1 }, ""},
 		{"fifty steps", func(e *ending) { e.steps = 50 }, ""},
 		{"few steps", func(e *ending) { e.steps, e.epochSteps = 14, 7 }, "14 steps are few, so the model may have learned " +

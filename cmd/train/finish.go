@@ -90,11 +90,7 @@ func (r *running) report(res trainer.Result, f summary, out *outputs) {
 	if held := r.gauge.held(); held != "" {
 		r.note("%s", held)
 	}
-	best := -1
-	if res.Best != nil {
-		best = res.Best.Step
-	}
-	for _, s := range out.ending(res.Step, best).advice() {
+	for _, s := range out.ending(res).advice() {
 		r.note("%s", s)
 	}
 	// These are not wrapped: they are to be copied.

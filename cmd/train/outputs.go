@@ -28,6 +28,8 @@ type outputs struct {
 	drawn       time.Time
 	logged      pace  // lines of steps
 	saved       pace  // lines of checkpoints
+	validated   pace  // lines of validations
+	pictured    pace  // loss.svg
 	sampled     pace  // samples on a terminal
 	warned      bool  // that the loss rises
 	failed      error // the first error of the files: the run continues, and returns it at its end
@@ -37,12 +39,12 @@ type outputs struct {
 // A pace lets something through that did not come for a while.
 type pace struct{ last time.Time }
 
-// lineEvery is the minimum time between two lines of the same kind.
-const lineEvery = 5 * time.Second
+// The minimum time between two lines of the same kind: of steps, checkpoints and samples, and of validations.
+const lineEvery, validationEvery = 5 * time.Second, time.Second
 
 // due reports whether it is time again, and then counts from now.
-func (p *pace) due(now time.Time) bool {
-	if !p.last.IsZero() && now.Sub(p.last) < lineEvery {
+func (p *pace) due(now time.Time, every time.Duration) bool {
+	if !p.last.IsZero() && now.Sub(p.last) < every {
 		return false
 	}
 	p.last = now
@@ -121,7 +123,7 @@ func (o *outputs) phase(p trainer.Phase) {
 func (o *outputs) checkpoint(s trainer.Saved) {
 	o.saveSeconds = s.Seconds
 	o.fail(o.draw())
-	if o.saved.due(time.Now()) || s.Step == o.Plan.Steps {
+	if o.saved.due(time.Now(), lineEvery) || s.Step == o.Plan.Steps {
 		o.note("checkpoint %s, %.1f s", s.Dir, s.Seconds)
 	}
 }
@@ -159,7 +161,7 @@ func (o *outputs) step(s trainer.Step) {
 
 // logs reports whether a step has a line of its own where there is no terminal.
 func (o *outputs) logs(step int, now time.Time) bool {
-	due := o.logEvery > 0 && step%o.logEvery == 0 || o.logEvery == 0 && o.logged.due(now)
+	due := o.logEvery > 0 && step%o.logEvery == 0 || o.logEvery == 0 && o.logged.due(now, lineEvery)
 	return due || step == 1 || step == o.Plan.Steps
 }
 
@@ -215,17 +217,23 @@ func (o *outputs) evaluation(e trainer.Evaluation) {
 	for _, s := range e.Samples {
 		o.events.Text(e.Step, report.TagResponse, "**"+s.Question+"**\n\n"+s.Answer)
 	}
-	if parts != nil {
+	if now := time.Now(); parts != nil && (o.validated.due(now, validationEvery) || e.Step == o.Plan.Steps) {
 		o.note("after step %d: %s", e.Step, strings.Join(parts, ", "))
 	}
 	o.showSamples(e)
 	o.warn(e)
-	o.fail(errors.Join(o.events.Flush(), o.draw()))
+	err := o.events.Flush()
+	if o.pictured.due(time.Now(), lineEvery) {
+		err = errors.Join(err, o.draw())
+	} else {
+		err = errors.Join(err, o.writeCSV())
+	}
+	o.fail(err)
 }
 
 // showSamples shows the samples of an evaluation on a terminal, a line for each: metrics.jsonl has them in full.
 func (o *outputs) showSamples(e trainer.Evaluation) {
-	if !o.status.On() || e.Samples == nil || !o.sampled.due(time.Now()) && e.Step < o.Plan.Steps {
+	if !o.status.On() || e.Samples == nil || !o.sampled.due(time.Now(), lineEvery) && e.Step < o.Plan.Steps {
 		return
 	}
 	width := o.status.Width() - 1
