@@ -102,7 +102,7 @@ func (l *ledger) excess(s said, added int) string {
 	if over(&l.firsts, hashOf(s.first), firstShare, 2) {
 		return fmt.Sprintf("too many answers already begin %q", s.first)
 	}
-	if s.loose && l.loose+added > budget(looseShare, l.rows+added, 5) {
+	if s.loose && l.loose+added > budget(looseShare, l.rows+added, 3) {
 		return "it has nothing to do with the question, as too many answers: mention what was asked"
 	}
 	free := min(10, budget(0.03, l.rows+added, 2))

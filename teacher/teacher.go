@@ -10,7 +10,7 @@
 // A row goes through these files in this order:
 //
 //	decide.go  reads the source, and decides rows in order
-//	check.go   checks the source row; later, the rewrite
+//	check.go   checks the source row; later, the rewrite, with sense.go, and kept.go if it is prose
 //	assign.go  assigns the row an opener, a device, a length and examples
 //	answer.go  asks the teacher, up to twice
 //	prompt.go  the prompt, and the rewrite within the answer

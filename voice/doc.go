@@ -4,8 +4,8 @@
 // A [Style] comes from a style file, by [Load], [Builtin] or [Parse]. It has what a teacher model is told (System,
 // Devices, Examples), it scores a text ([Style.Tone], [Style.Accepts], [Style.BannedIn]), and it composes prose
 // ([Style.Compose]). A [Text] has the measures by which repetition in a dataset is counted: [Text.Opener],
-// [Text.FirstFive], [Text.Sentences] and [Text.Shingles]. [Ask] and [Keyword] find in a question what the composer can
-// refer to. [Pieces] splits Markdown at its fences.
+// [Text.FirstFive], [Text.Sentences] and [Text.Shingles]. [Style.Order] tells sentences from shuffled words. [Ask] and
+// [Keyword] find in a question what the composer can refer to. [Pieces] splits Markdown at its fences.
 //
 // The package imports only the standard library.
 //
