@@ -122,7 +122,8 @@ func TestNamedTemplates(t *testing.T) {
 
 // TestSpecialTokensMap checks the tokens that templates know, which special_tokens_map.json may name.
 func TestSpecialTokensMap(t *testing.T) {
-	const special = `{"bos_token":{"content":"<s>"},"eos_token":null,"pad_token":"<pad>","additional_special_tokens":["<x>"]}`
+	const special = `{"bos_token":{"content":"<s>"},"eos_token":null,"pad_token":"<pad>",` +
+		`"additional_special_tokens":["<x>"]}`
 	for _, c := range []struct {
 		config, special string
 		want            TokenizerConfig

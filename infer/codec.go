@@ -162,7 +162,8 @@ func pickTemplate(c *hf.Checkpoint, name string) (template chat.Template, err er
 	if name == "" || err != nil {
 		text, ok := c.Tokenizer.Template(cmp.Or(name, hf.DefaultTemplate))
 		if !ok && name == "" && c.TemplateError != nil {
-			return template, fmt.Errorf("%w: choose a template by its name: %s", c.TemplateError, strings.Join(chat.Names(), ", "))
+			return template, fmt.Errorf("%w: choose a template by its name: %s", c.TemplateError,
+				strings.Join(chat.Names(), ", "))
 		}
 		if !ok && (name != "" || len(own) > 0) {
 			return template, &UnknownTemplate{name, c.Name, own}
@@ -182,10 +183,10 @@ func pickTemplate(c *hf.Checkpoint, name string) (template chat.Template, err er
 	return template, nil
 }
 
-// checkTokenizer reports how a tokenizer does not fit a model: text may become ids for which the model has no embedding,
-// it lacks all tokens that end the model's answers, or has less than half as many tokens as there are embeddings. (There
-// are often a few more embeddings than tokens, to have a round number.) Added tokens need no embedding until they occur:
-// many a model has a [PAD] without one, which is checked where it is used.
+// checkTokenizer reports how a tokenizer does not fit a model: text may become ids for which the model has no
+// embedding, it lacks all tokens that end the model's answers, or has less than half as many tokens as there are
+// embeddings. (There are often a few more embeddings than tokens, to have a round number.) Added tokens need no
+// embedding until they occur: many a model has a [PAD] without one, which is checked where it is used.
 func checkTokenizer(t *tokenizer.Tokenizer, c *hf.Checkpoint) error {
 	vocab := c.Config.Vocab
 	switch {

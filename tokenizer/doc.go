@@ -15,9 +15,9 @@
 //	                 nfc.go)                                  split.go)
 //
 // The most common split patterns are recognized by their exact text and implemented by hand (split.go). Others, such as
-// those of Mistral's tekken, GPT-4o, Falcon and DeepSeek, are read as the regular expressions that they are, in the part
-// of the syntax that published ones use and that takes linear time (regex.go). A pattern, component or model type that is
-// not supported is an error that names it.
+// those of Mistral's tekken, GPT-4o, Falcon and DeepSeek, are read as the regular expressions that they are, in the
+// part of the syntax that published ones use and that takes linear time (regex.go). A pattern, component or model type
+// that is not supported is an error that names it.
 //
 // # Offsets
 //
