@@ -3,6 +3,7 @@ package dataset
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"restyle/chat"
 )
@@ -37,7 +38,7 @@ func (s *Source) badRow(index int, err error) error {
 // exchange returns the row that the conversation read last makes.
 func (s *Source) exchange(conversation string) (Row, error) {
 	at := s.index - 1
-	messages, err := parseMessages([]byte(conversation), &names{})
+	messages, err := s.talk(conversation)
 	if err == nil {
 		var question, answer string
 		if question, answer, err = firstExchange(messages); err == nil {
@@ -45,6 +46,15 @@ func (s *Source) exchange(conversation string) (Row, error) {
 		}
 	}
 	return Row{}, s.badRow(at, fmt.Errorf("dataset: %s: row %d: %w", s.Name, at, err))
+}
+
+// talk reads a conversation, and notes the keys of its messages that no row has.
+func (s *Source) talk(conversation string) ([]chat.Message, error) {
+	messages, err := parseMessages([]byte(conversation), &s.keys)
+	if slices.ContainsFunc(messages, func(m chat.Message) bool { return m.Thoughts != "" }) {
+		s.keys.add("thoughts")
+	}
+	return messages, err
 }
 
 // firstExchange returns the first question of a conversation and the answer to it. It leaves out what comes before,

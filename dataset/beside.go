@@ -339,8 +339,8 @@ func (c *reading) useRole(_ string, value json.RawMessage) (bool, error) {
 	if name, err := text(value); err == nil && roles[strings.ToLower(name)] == "user" {
 		return true, nil
 	}
-	return false, fmt.Errorf(`is %.20s: must be "User", whose turns are not learned: remove the column, and mark messages `+
-		"with train", value)
+	return false, fmt.Errorf(`is %.20s: must be "User", whose turns are not learned: remove the column, and mark `+
+		"messages with train", value)
 }
 
 // useLabel refuses an answer that is said to be bad. In other data than that of KTO a label may be any number.

@@ -267,7 +267,7 @@ func TestGenBeside(t *testing.T) {
 		{pair + `"label":false}`, "", `"label" says that the answer is bad`},
 		{pair + `"images":["x.png"]}`, "", `"images" is part of the question`},
 		{pair + `"rejected":"c"}`, "", `"rejected" is for preference training`},
-		{talk + `}],"rejected":"c","system":"s"}`, "system", ""},
+		{talk + `,"thinking":"t","id":7}],"rejected":"c","system":"s"}`, "system id thoughts", ""},
 		{talk + `,"train":false}]}`, "", "marked as one not to be learned"},
 		{talk + `,"tool_calls":[{"function":{"name":"f"}}]}]}`, "", "calls a tool"},
 	} {

@@ -58,6 +58,7 @@ type Source struct {
 	rows  int
 	index int
 	there names // the columns of the rows so far
+	keys  names // of messages, which rows do not have
 	files []string
 	err   error
 }
@@ -84,8 +85,8 @@ type table struct {
 //
 //   - "starter": the embedded dataset, o.Starter;
 //   - a path to a parquet, JSON or JSONL file. Its content decides, not its name. JSON is an array of objects, JSONL
-//     one object per line; [Source.Unused] returns the keys that are not used. gen writes all three. A file named .csv or
-//     .tsv has values separated by commas or tabs, and columns named in its first line. All but parquet may be packed
+//     one object per line; [Source.Unused] returns the keys that are not used. gen writes all three. A file named .csv
+//     or .tsv has values separated by commas or tabs, and columns named in its first line. All but parquet may be packed
 //     with gzip, zstd or bzip2;
 //   - "owner/name" or "owner/name@revision": a dataset on the Hugging Face hub. A dataset of several configs has the
 //     name of one after it, as in "owner/name:config";
@@ -148,6 +149,9 @@ func newSource(name, revision string, o Options, w wanted, parts []part) (*Sourc
 		return nil, err
 	}
 	s.first = first
+	if !w.Training && w.conversation(s.names) && first != nil {
+		s.talk(first[0]) // for the keys that are not used; Next returns an error
+	}
 	return s, nil
 }
 
@@ -197,11 +201,13 @@ func (s *Source) Close() error {
 	return cur.close()
 }
 
-// Unused returns the columns of the rows so far that are not used.
+// Unused returns the columns of the rows so far that are not used. If rows are made of conversations, it also returns the
+// keys of messages that are not.
 func (s *Source) Unused() []string {
-	return slices.DeleteFunc(slices.Clone(s.there.list), func(column string) bool {
+	unused := slices.DeleteFunc(slices.Clone(s.there.list), func(column string) bool {
 		return slices.Contains(s.names, column) || !s.want.Training && s.want.beside([]string{column}, s.names) != nil
 	})
+	return append(unused, s.keys.list...)
 }
 
 // record returns the next record of the current file, or of the next one, with what it has beside its columns after
