@@ -293,15 +293,21 @@ func (e *Encoder) label(labels []int32, tokens tokenizer.Encoding, r chat.Render
 func unlabel(labels []int32, tokens tokenizer.Encoding, r chat.Rendered, messages []chat.Message, prompt int) {
 	answer := 0
 	for i, m := range messages {
-		span := chat.Dropped
-		if i < len(r.Contents) {
-			span = r.Contents[i]
-		}
-		if m.Role == "assistant" && i >= prompt {
-			span = r.Targets[answer]
+		isAnswer := m.Role == "assistant" && i >= prompt
+		if isAnswer {
 			answer++
 		}
-		if !m.Context || span == chat.Dropped {
+		if !m.Context {
+			continue
+		}
+		span := chat.Dropped
+		switch {
+		case isAnswer:
+			span = r.Targets[answer-1]
+		case i < len(r.Contents):
+			span = r.Contents[i]
+		}
+		if span == chat.Dropped {
 			continue
 		}
 		first, end := tokens.Tokens(tokenizer.Span(span))
