@@ -38,8 +38,8 @@ func looksLikeHubID(spec string) bool {
 	return err == nil && strings.Contains(spec, "/") && extension(spec) == ""
 }
 
-// cutConfig separates the name of a config from that of a dataset: "owner/name:config". Neither ids nor revisions have
-// a colon.
+// cutConfig separates the name of a config from that of a dataset: "owner/name:config" or "owner/name:config/split".
+// Neither ids nor revisions have a colon.
 func cutConfig(spec string) (bare, config string) {
 	if at := strings.LastIndex(spec, ":"); at > 0 {
 		return spec[:at], spec[at+1:]
@@ -166,9 +166,16 @@ func openDirectory(ctx context.Context, dir, config string, o Options, w wanted)
 	return r.open(ctx, config, o, w)
 }
 
-// open opens the files of a split.
+// open opens the files of a split: that of the options, or one that follows the config.
 func (r *repository) open(ctx context.Context, config string, o Options, w wanted) (*Source, error) {
-	chosen, err := choose(r.paths, r.read, config, o.Split)
+	config, split, own := strings.Cut(config, "/")
+	if !own {
+		split = o.Split
+	}
+	chosen, err := choose(r.paths, r.read, config, split)
+	if own {
+		chosen.suffix = ":" + config + "/" + split
+	}
 	var several *configError
 	if errors.As(err, &several) {
 		return nil, fmt.Errorf("dataset: %s: %w, as %s:%s", r.name, err, r.name, several.names[0])

@@ -73,15 +73,12 @@ func parseMessages(raw []byte, seen *names) ([]chat.Message, error) {
 	if kind(raw) != "an array" {
 		return nil, fmt.Errorf("the conversation is %s: expected an array of messages", whole)
 	}
-	if bytes.HasPrefix(bytes.TrimLeft(raw[1:], " \n"), []byte("{'")) {
-		return nil, errors.New("the conversation is written as Python prints a list, not as JSON: write it with json.dumps")
-	}
 	if d := depth(raw); d > maxDepth {
 		return nil, fmt.Errorf("the conversation is nested deeper than %d levels", maxDepth)
 	}
 	var items []json.RawMessage
 	if err := json.Unmarshal(raw, &items); err != nil {
-		if strings.HasPrefix(string(raw), "[{'") {
+		if bytes.HasPrefix(bytes.TrimLeft(raw[1:], " \n"), []byte("{'")) {
 			err = errors.New("Python's repr is no JSON: write it with json.dumps")
 		}
 		return nil, fmt.Errorf("the conversation: %w", err)

@@ -89,7 +89,8 @@ type table struct {
 //     or .tsv has values separated by commas or tabs, and columns named in its first line. All but parquet may be packed
 //     with gzip, zstd or bzip2;
 //   - "owner/name" or "owner/name@revision": a dataset on the Hugging Face hub. A dataset of several configs has the
-//     name of one after it, as in "owner/name:config";
+//     name of one after it, as in "owner/name:config". In "owner/name:config/split", the split takes precedence over
+//     o.Split;
 //   - a directory, which is read as a dataset on the hub is, also as "directory:config".
 //
 // A source without known columns for a question and an answer may have whole conversations in the column messages or
