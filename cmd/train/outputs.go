@@ -217,7 +217,8 @@ func (o *outputs) evaluation(e trainer.Evaluation) {
 	for _, s := range e.Samples {
 		o.events.Text(e.Step, report.TagResponse, "**"+s.Question+"**\n\n"+s.Answer)
 	}
-	if now := time.Now(); parts != nil && (o.validated.due(now, validationEvery) || e.Step == o.Plan.Steps) {
+	special := e.Step == o.Plan.Steps || e.Measured && line.ValLoss == nil
+	if due := o.validated.due(time.Now(), validationEvery); parts != nil && (due || special) {
 		o.note("after step %d: %s", e.Step, strings.Join(parts, ", "))
 	}
 	o.showSamples(e)
