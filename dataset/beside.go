@@ -63,14 +63,24 @@ var bad = []string{"rejected", "rejected_response", "rejected_answer", "non_pref
 
 const onlyText = "is part of the question, and only text is supported: remove such rows, or the column"
 
-// besideOf returns what a column means, or nil.
-func besideOf(column string) *beside {
-	for i := range besides {
-		if slices.ContainsFunc(besides[i].names, func(name string) bool { return strings.EqualFold(name, column) }) {
-			return &besides[i]
+// besideNames has the index of each name of besides.
+var besideNames = func() map[string]int {
+	at := map[string]int{}
+	for i, b := range besides {
+		for _, name := range b.names {
+			at[name] = i
 		}
 	}
-	return nil
+	return at
+}()
+
+// besideOf returns what a column means, or nil.
+func besideOf(column string) *beside {
+	at, is := besideNames[strings.ToLower(column)]
+	if !is {
+		return nil
+	}
+	return &besides[at]
 }
 
 // beside returns the columns among there that change what the chosen ones ask or answer.

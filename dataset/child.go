@@ -207,7 +207,8 @@ func (c *child) start() (*table, error) {
 		return nil, err
 	}
 	c.values = len(header.Columns)
-	t := &table{columns: header.Columns, rows: header.Rows, there: names{list: header.There}, close: c.close}
+	t := &table{columns: header.Columns, rows: header.Rows, close: c.close}
+	t.there.add(header.There...)
 	t.next = func() (rec []string, err error) {
 		if rec, err = c.next(); err == nil {
 			rec, t.beside = rec[:c.values], rec[c.values]

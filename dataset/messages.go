@@ -45,17 +45,25 @@ const (
 	textOnly = "only text is supported: remove such conversations"
 )
 
+// maxNames is the largest number of names that are remembered: in some files the keys are data.
+const maxNames = 1000
+
 // names are different names in the order in which they came.
 type names struct {
 	list  []string
+	has   map[string]bool
 	asked int // messages with a mask that wants them learned, though they are no answers
 }
 
 func (n *names) add(all ...string) {
 	for _, name := range all {
-		if !slices.Contains(n.list, name) {
-			n.list = append(n.list, name)
+		if n.has[name] || len(n.list) == maxNames {
+			continue
 		}
+		if n.has == nil {
+			n.has = map[string]bool{}
+		}
+		n.has[name], n.list = true, append(n.list, name)
 	}
 }
 

@@ -100,14 +100,16 @@ type field struct {
 // its completion, and what is beside.
 func (p *parquetRows) choose(f *parquet.File, w wanted, t *table) (names []string, err error) {
 	byName := map[string]*parquet.Column{}
+	var there []string
 	for _, c := range f.Root().Columns() {
 		if byName[c.Name()] != nil {
 			return nil, fmt.Errorf("there are two columns %q", c.Name())
 		}
 		byName[c.Name()] = c
-		t.there.add(c.Name())
+		there = append(there, c.Name())
 	}
-	if names, err = w.pick(t.there.list); err != nil {
+	t.there.add(there...)
+	if names, err = w.pick(there); err != nil {
 		return nil, err
 	}
 	nested := func(at int) bool {
@@ -152,7 +154,7 @@ func (p *parquetRows) choose(f *parquet.File, w wanted, t *table) (names []strin
 		}
 		p.quoted = append(p.quoted, false)
 	}
-	for _, name := range w.beside(t.there.list, names) {
+	for _, name := range w.beside(there, names) {
 		if err := p.add(&p.beside, byName[name], true); err != nil {
 			return nil, err
 		}

@@ -58,6 +58,7 @@ type Source struct {
 	rows  int
 	index int
 	there names // the columns of the rows so far
+	noted int   // of the columns of the current file
 	keys  names // of messages, which rows do not have
 	files []string
 	err   error
@@ -237,7 +238,7 @@ func (s *Source) step() ([]string, error) {
 			if err != nil {
 				return nil, fmt.Errorf("dataset: %s: %w", s.parts[0].name, err)
 			}
-			s.cur = cur
+			s.cur, s.noted = cur, 0
 			if s.rows == 0 {
 				s.rows = cur.rows
 			}
@@ -251,7 +252,8 @@ func (s *Source) step() ([]string, error) {
 			} else if s.names = now; len(now) == rowWidth {
 				s.Columns = columnsOf(now)
 			}
-			s.there.add(s.cur.there.list...)
+			s.there.add(s.cur.there.list[s.noted:]...)
+			s.noted = len(s.cur.there.list)
 			return append(rec, s.cur.beside), nil
 		}
 		if err != io.EOF {
