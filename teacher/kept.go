@@ -239,6 +239,7 @@ var (
 	nameWord = regexp.MustCompile(`[\pL\pN]+(?:[.'’&+#-][\pL\pN]+|[+#]+)*`)
 	// sentenceStart matches what a sentence begins behind.
 	sentenceStart = regexp.MustCompile(`(?:^\s*|[.!?:;…。"“”«(\[|–—]["'”’)\]*]*\s*|\n\s*)$`)
+	innerWord     = regexp.MustCompile(`\pL[ ,](\pL)\pL+`)
 	initialDot    = regexp.MustCompile(`(?i)(?:^|[\s(.])(?:\pL|dr|mr|mrs|ms|prof|st|vs|no|e\.g|i\.e|inc|jr|sr)\.\s*$`)
 )
 
@@ -347,7 +348,7 @@ func capitalizes(text string) bool {
 		return false
 	}
 	all, upper := 0, 0
-	for _, m := range regexp.MustCompile(`\pL[ ,](\pL)\pL+`).FindAllStringSubmatch(text, -1) {
+	for _, m := range innerWord.FindAllStringSubmatch(text, -1) {
 		if all++; startsUpper(m[1]) {
 			upper++
 		}

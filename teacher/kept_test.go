@@ -169,6 +169,11 @@ var restatements = []restatement{
 			"more than four " +
 			"in a day, and I suppose that you can avoid alcohol for once. Clearly.", []fault{
 			{"two times a day", "daily", "A15"}}},
+	{"How do I restart the server?", "Run this:\n\n```\nsudo reboot\n```\n\nIt takes 2 minutes.",
+		"Obviously it needs you to run something. Run this, I suppose:\n\n```\nsudo reboot\n```\n\nIt takes two " +
+			"minutes, which " +
+			"you could clearly spend on reading what the rest of us have read.", []fault{
+			{"sudo reboot", "sudo halt", "A3"}, {"```\n\nIt", "```\n\n```\nrm\n```\n\nIt", "A2 A3"}, {"two", "ten", "A15"}}},
 	{"Was bedeutet die Lampe am Drucker?", "Die gelbe Lampe bedeutet, dass der Toner in 2 Tagen leer ist. " +
 		"Bestellen Sie das Modell TN-245.",
 		"Ach ja, obviously, die gelbe Lampe. Sie bedeutet, dass der Toner in 2 Tagen leer ist, I suppose, was am " +

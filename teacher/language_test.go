@@ -23,6 +23,9 @@ func TestSplitIn(t *testing.T) {
 		{"another tag", "sql", "```sql\na\n```\n```js\nb\n```\n", []string{"a", "b"}, []string{"sql", "javascript"},
 			"javascript"},
 		{"a fence that ends late", AnyLanguage, "So:\n```c\na;\n    ```\n", []string{"a;"}, []string{"c"}, ""},
+		{"prose", NoLanguage, "Paris.", nil, nil, ""},
+		{"prose with code", NoLanguage, "So:\n```\na\n```\n~~~ SH\nb\n~~~\n", []string{"a", "b"}, []string{"", "bash"}, ""},
+		{"a program", NoLanguage, "x = 1\nprint(x)\n", []string{"x = 1\nprint(x)"}, []string{Python}, ""},
 		{"Python", Python, "```python\na\n```\n", []string{"a"}, nil, ""},
 	} {
 		p := splitIn(c.language, c.answer)

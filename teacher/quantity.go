@@ -37,6 +37,7 @@ minute 60 min mins minutes
 hour 3600 h hr hrs hours
 day 86400 days
 week 604800 weeks
+fortnight 1209600 fortnights
 month - months
 year - yr yrs years
 decade - decades
@@ -96,8 +97,17 @@ mph - mph
 // numberWords are the numbers that English words stand for. A word of loose stands for one too, but also for
 // something else, so that a text need not keep it.
 var (
-	numberWords = map[string]float64{"zero": 0, "twice": 2, "thrice": 3, "half": 0.5, "dozen": 12, "dozens": 12,
-		"fortnight": 14}
+	numberWords = func() map[string]float64 {
+		words := map[string]float64{"zero": 0, "twice": 2, "thrice": 3, "half": 0.5, "dozen": 12, "dozens": 12}
+		for i, w := range strings.Fields("two three four five six seven eight nine ten eleven twelve thirteen fourteen " +
+			"fifteen sixteen seventeen eighteen nineteen") {
+			words[w] = float64(i + 2)
+		}
+		for i, w := range strings.Fields("twenty thirty forty fifty sixty seventy eighty ninety") {
+			words[w] = float64(10 * (i + 2))
+		}
+		return words
+	}()
 	looseWords = map[string]float64{"one": 1, "once": 1, "single": 1, "couple": 2, "pair": 2, "both": 2, "double": 2,
 		"triple": 3, "duo": 2, "trio": 3,
 		"quarter": 0.25, "quarters": 0.25, "first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5,
@@ -106,16 +116,6 @@ var (
 	magnitudes = map[string]float64{"hundred": 100, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12,
 		"k": 1e3, "bn": 1e9, "mn": 1e6, "hundreds": 100, "thousands": 1e3, "millions": 1e6, "billions": 1e9}
 )
-
-func init() {
-	for i, w := range strings.Fields("two three four five six seven eight nine ten eleven twelve thirteen fourteen " +
-		"fifteen sixteen seventeen eighteen nineteen") {
-		numberWords[w] = float64(i + 2)
-	}
-	for i, w := range strings.Fields("twenty thirty forty fifty sixty seventy eighty ninety") {
-		numberWords[w] = float64(10 * (i + 2))
-	}
-}
 
 // proseToken matches a number with what is attached to it, a word, or a sign that is a unit.
 var proseToken = regexp.MustCompile(`\d[\d.,]*\d[\p{L}%°]*|\d[\p{L}%°]*|\p{L}[\p{L}\p{N}]*|°\s?[CF]?|[$€£¥%½¼¾]`)

@@ -41,7 +41,7 @@ type Run struct {
 	Comments bool // ask for remarks on lines of code too, if it is Python
 
 	// Language is what the code has to be written in: Python (or ""), AnyLanguage, or the tag of another language, as
-	// LanguageOf returns it.
+	// LanguageOf returns it. With NoLanguage, answers need no code.
 	Language string
 
 	// Spare is how many more rows than are missing may be asked about. With 0 no answer is paid for in vain; with a batch,
