@@ -137,7 +137,17 @@ func (c *declaredConfig) files(paths []string, split string) ([]string, error) {
 	for i := range found {
 		found[i] = dir + found[i]
 	}
-	return sameFormat(found)
+	kept, err := sameFormat(found)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range found { // the card wants all of them, which datasets cannot read either
+		if !slices.Contains(kept, file) && extension(file) != "" {
+			return nil, &SettingError{"split", fmt.Errorf("the card mixes formats in the split %q, such as %q and %q: name files of "+
+				"one as the split", split, kept[0], file)}
+		}
+	}
+	return kept, nil
 }
 
 // noSplit returns the error for a split that is not among those of a dataset.
