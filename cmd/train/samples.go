@@ -56,6 +56,10 @@ func (in *inputs) newSampler(ctx context.Context, m *model.Model) (*sampler, err
 		if last == 0 {
 			continue
 		}
+		if c.Tools != "" || c.Variables != "" {
+			refused = append(refused, errors.New("the row has tools or other variables of the template"))
+			continue
+		}
 		prompt, err := e.Prompt(c.Messages[:last], a.tokens)
 		if err != nil {
 			refused = append(refused, err)
