@@ -208,13 +208,12 @@ func testGPUScript(t *testing.T, all commands, bin string) {
 			t.Fatal(err)
 		}
 	}
-	script := func(device, bin string) string {
+	script := func(device, bin, path string) string {
 		cmd := exec.Command("kernels/gpu.sh")
 		cmd.Dir = root
 		out := t.TempDir()
-		cmd.Env = append(os.Environ(), "DEVICE="+device, "BIN="+bin, "OUT="+out, "PYTHON="+filepath.Join(fakes, "python3"),
-			"RESTYLE_CACHE="+filepath.Join(out, "compiled"), "RESTYLE_REFERENCE=", "SHAKESPEARE=data/scratch/oz.txt",
-			"PATH="+fakes+":"+os.Getenv("PATH"))
+		cmd.Env = append(os.Environ(), "DEVICE="+device, "BIN="+bin, "OUT="+out, "PYTHON=python3", "PATH="+path,
+			"RESTYLE_CACHE="+filepath.Join(out, "compiled"), "RESTYLE_REFERENCE=", "SHAKESPEARE=data/scratch/oz.txt")
 		if text, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", device, err, text)
 		}
@@ -223,7 +222,7 @@ func testGPUScript(t *testing.T, all commands, bin string) {
 	}
 	for device, least := range map[string]int{"cuda:1": 40, "emulated": 25} {
 		calls := 0
-		for call := range strings.Lines(script(device, fakes)) {
+		for call := range strings.Lines(script(device, fakes, fakes+":"+os.Getenv("PATH"))) {
 			if name, rest, _ := strings.Cut(strings.TrimSpace(call), " "); name == "bench" || name == "train" {
 				calls += all.check(t, "kernels/gpu.sh", name, " "+quoted.ReplaceAllString(rest, `""`))
 			}
@@ -238,5 +237,5 @@ func testGPUScript(t *testing.T, all commands, bin string) {
 	for _, path := range []string{"kernels/cases", "kernels", "trainer"} {
 		goTool(t, "test", "-c", "-o", filepath.Join(bin, filepath.Base(path)+".test"), "./"+path)
 	}
-	script("emulated", bin)
+	script("emulated", bin, os.Getenv("PATH"))
 }
