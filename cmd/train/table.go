@@ -139,13 +139,14 @@ func (j *job) rows() (rows [][2]string) {
 }
 
 // unfusedRow says what a run without fused operations is, and what --fused would gain. The gain is that of training in
-// bf16, on CPUs and GPUs of docs/bench: the embedded model in cpu/train.csv and h200/train.csv, Llama-3.2-1B in gpu.md.
+// bf16: of the embedded model by bench train on several CPUs and an H200 (docs/bench/cpu and h200), and of Llama-3.2-1B
+// on an H200 (docs/bench/gpu.md).
 func (j *job) unfusedRow() string {
 	switch {
 	case j.fused.String() != "none":
 		return ""
 	case j.Device.IsCPU():
-		return "this is the unfused reference: --fused computes the same, 1.2 to 1.4 times as fast on a CPU"
+		return "this is the unfused reference: --fused computes the same, 1.1 to 1.4 times as fast on a CPU"
 	}
 	return "this is the unfused reference: --fused computes the same, 1.4 to 3 times as fast on a GPU"
 }
