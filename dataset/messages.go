@@ -87,7 +87,7 @@ func parseMessages(raw []byte, seen *names) ([]chat.Message, error) {
 	var items []json.RawMessage
 	if err := json.Unmarshal(raw, &items); err != nil {
 		if bytes.HasPrefix(bytes.TrimLeft(raw[1:], " \n"), []byte("{'")) {
-			err = errors.New("Python's repr is no JSON: write it with json.dumps")
+			err = errors.New("it is Python's repr, not JSON: write it with json.dumps")
 		}
 		return nil, fmt.Errorf("the conversation: %w", err)
 	}
