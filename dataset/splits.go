@@ -143,8 +143,8 @@ func (c *declaredConfig) files(paths []string, split string) ([]string, error) {
 	}
 	for _, file := range found { // the card wants all of them, which datasets cannot read either
 		if !slices.Contains(kept, file) && extension(file) != "" {
-			return nil, &SettingError{"split", fmt.Errorf("the card mixes formats in the split %q, such as %q and %q: name files of "+
-				"one as the split", split, kept[0], file)}
+			return nil, &SettingError{"split", fmt.Errorf("the card mixes formats in the split %q, such as %q and %q: "+
+				"name files of one as the split", split, kept[0], file)}
 		}
 	}
 	return kept, nil

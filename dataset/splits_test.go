@@ -19,7 +19,7 @@ func TestLayouts(t *testing.T) {
 		"data/train-sft-00000-of-00001.parquet":                      `error: choose one of "train-sft"`,
 		"train.JSONL":                                                "train.JSONL",
 		"train.csv train.tsv":                                        "train.csv",
-		"c.csv d.jsonl":                                              "error: mixes formats in the split \"train\", such as \"d.jsonl\" and \"c.csv\"",
+		"c.csv d.jsonl":                                              "error: mixes formats in the split",
 		"de/train.jsonl fr/train.jsonl":                              "de/train.jsonl",
 		"e.csv f.jsonl":                                              "e.csv",
 		"a.txt b.txt data.jsonl":                                     "error: most files are .txt, which is not read",
