@@ -295,8 +295,12 @@ func (in *inputs) warnings() (list []string) {
 		list = append(list, "nothing can be held out for a validation loss: "+why)
 	}
 	if n := len(s.Empty); n > 0 {
-		list = append(list, fmt.Sprintf("no target tokens in %s: no answer, only context, no text, or a question that fills --seq",
-			rowsOf(s, s.Empty)))
+		list = append(list, fmt.Sprintf("no target tokens in %s: no answer, only context, no text, or a question that "+
+			"fills --seq", rowsOf(s, s.Empty)))
+	}
+	if len(s.Quoted) > 0 {
+		list = append(list, fmt.Sprintf("arguments of calls are text in %s, and the template writes text in quotes: "+
+			"give them as an object if it is to write one", rowsOf(s, s.Quoted)))
 	}
 	if len(s.LeftOut) > 0 {
 		list = append(list, fmt.Sprintf("the template leaves out a message of %s (role %s)", rowsOf(s, s.LeftOut),

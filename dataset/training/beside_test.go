@@ -27,7 +27,7 @@ func TestLoadBeside(t *testing.T) {
 		all                 bool
 		want                []string // the examples, or the end of one after …
 		used, unused        string
-		masked, leftOut     int
+		masked, leftOut     int // leftOut counts rows with arguments in quotes, too
 		err                 string
 	}{
 		{"masked", "chatml", masked, false,
@@ -38,7 +38,8 @@ func TestLoadBeside(t *testing.T) {
 		{"masked, of a template that is run", named, masked, false,
 			[]string{u + "a" + end + a + "BAD" + end + u + "a" + end + a + "⟦good<|im_end|>⟧"}, "", "id", 2, 0, ""},
 		{"a masked question, and all", "chatml",
-			`{"prompt":[{"role":"user","content":"a","train":0}],"completion":"b"}`, true, []string{"<|im_start|>⟦user\n⟧a⟦" + end + a + "b" + end + "⟧"}, "", "", 0, 0, ""},
+			`{"prompt":[{"role":"user","content":"a","train":0}],"completion":"b"}`, true,
+			[]string{"<|im_start|>⟦user\n⟧a⟦" + end + a + "b" + end + "⟧"}, "", "", 0, 0, ""},
 		{"all masked", "chatml", `{"prompt":"a","completion":"b","loss_mask":[0,0]}`, false, nil, "", "", 0, 0,
 			"all 1 answers that they are not to be learned"},
 		{"a call", "qwen3", call, false, []string{
@@ -46,6 +47,14 @@ func TestLoadBeside(t *testing.T) {
 				`{"name": "f", "arguments": {"x": 1.0}}` + "\n</tool_call><|im_end|>⟧",
 			"…" + u + "<tool_response>\n1\n</tool_response>" + end + a + "⟦<think>\nt\n</think>\n\nb<|im_end|>⟧",
 		}, "tools", "tool_call_id", 0, 0, ""},
+		{"arguments in quotes", "qwen2.5", `{"messages":[` + asks + `{"role":"assistant","function_call":{"name":"f",` +
+			`"arguments":"{\"x\": 1}"}}]}`, false,
+			[]string{"…⟦<tool_call>\n" + `{"name": "f", "arguments": "{\"x\": 1}"}` + "\n</tool_call><|im_end|>⟧"},
+			"", "", 0, 1, ""},
+		{"arguments as they are", "qwen3", `{"messages":[` + asks + `{"role":"assistant","function_call":{"name":"f",` +
+			`"arguments":"{\"x\": 1}"}}]}`, false,
+			[]string{"…<tool_call>\n" + `{"name": "f", "arguments": {"x": 1}}` + "\n</tool_call><|im_end|>⟧"},
+			"", "", 0, 0, ""},
 		{"a call that the template has no place for", "chatml", call, false, nil, "", "", 0, 0, "it has tool_calls"},
 		{"a name", named, `{"messages":[{"role":"user","name":"Ada","content":"a"},{"role":"assistant",` +
 			`"content":"b"}]}`, false, []string{u + "Adaa" + end + a + "⟦b<|im_end|>⟧"}, "", "", 0, 0, ""},
@@ -86,7 +95,7 @@ func TestLoadBeside(t *testing.T) {
 			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.want)
 		}
 		used, unused := strings.Join(s.Used, " "), strings.Join(s.Unused, " ")
-		if used != c.used || unused != c.unused || s.Masked != c.masked || len(s.LeftOut) != c.leftOut {
+		if used != c.used || unused != c.unused || s.Masked != c.masked || len(s.LeftOut)+len(s.Quoted) != c.leftOut {
 			t.Errorf("%s: used %q, not used %q, %d masked, left out %v", c.name, used, unused, s.Masked, s.LeftOut)
 		}
 	}

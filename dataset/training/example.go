@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -135,6 +136,7 @@ type row struct {
 type seen struct {
 	read    []string // keys of messages and variables that it asked for
 	leftOut string   // the role of a message that it left out, or ""
+	quoted  bool     // it wrote arguments of a call, which were a text, in quotes
 }
 
 // seenIn returns what a template made of messages.
@@ -145,7 +147,25 @@ func seenIn(r chat.Rendered, messages []chat.Message) (s seen) {
 			s.leftOut = cmp.Or(s.leftOut, messages[i].Role)
 		}
 	}
+	for _, m := range messages {
+		s.quoted = s.quoted || quotes(r.Text, m.Calls)
+	}
 	return s
+}
+
+// quotes reports whether a text has the arguments of calls only in quotes: they are JSON in a string, as servers give
+// them, and some templates expect an object.
+func quotes(text, calls string) bool {
+	var list []struct{ Function struct{ Arguments any } }
+	if calls == "" || json.Unmarshal([]byte(calls), &list) != nil {
+		return false
+	}
+	for _, call := range list {
+		if said, is := call.Function.Arguments.(string); is && strings.Contains(said, `"`) && !strings.Contains(text, said) {
+			return true
+		}
+	}
+	return false
 }
 
 // row encodes a row. If the template writes earlier answers in another way once there are later messages, it makes one
@@ -186,7 +206,7 @@ func (e *Encoder) row(c dataset.Conversation) (r row, err error) {
 		if err != nil {
 			return row{}, err
 		}
-		r.seen = seen{append(r.read, more.read...), cmp.Or(r.leftOut, more.leftOut)}
+		r.seen = seen{append(r.read, more.read...), cmp.Or(r.leftOut, more.leftOut), r.quoted || more.quoted}
 		ex.question = asked(c.Messages) // validation must not have half of a conversation
 		add(ex, truncated)
 	}

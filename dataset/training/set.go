@@ -41,6 +41,8 @@ type Set struct {
 	// LeftOut lists the rows with a message that the template leaves out, and LeftOutRole has the role of the first.
 	LeftOut     []int
 	LeftOutRole string
+	// Quoted lists the rows whose calls have arguments as a text, which the template wrote in quotes: most want an object.
+	Quoted []int
 
 	Truncated       int   // Examples that were truncated to Encoder.Seq tokens,
 	TruncatedTokens int   // and the tokens that they lost
@@ -189,6 +191,9 @@ func (e *Encoder) typed() func(c *dataset.Conversation) string {
 func (s *Set) add(number int, r row) {
 	s.Rows++
 	s.Masked += r.masked
+	if r.quoted {
+		s.Quoted = append(s.Quoted, number)
+	}
 	if r.leftOut != "" {
 		s.LeftOut, s.LeftOutRole = append(s.LeftOut, number), cmp.Or(s.LeftOutRole, r.leftOut)
 	}
@@ -291,6 +296,9 @@ func Join(sets ...*Set) *Set {
 		all.TypedToken = cmp.Or(all.TypedToken, s.TypedToken)
 		for _, row := range s.Typed {
 			all.Typed = append(all.Typed, all.Rows+row)
+		}
+		for _, row := range s.Quoted {
+			all.Quoted = append(all.Quoted, all.Rows+row)
 		}
 		for _, row := range s.LeftOut {
 			all.LeftOut, all.LeftOutRole = append(all.LeftOut, all.Rows+row), cmp.Or(all.LeftOutRole, s.LeftOutRole)
