@@ -32,9 +32,9 @@
 // # Tools and thoughts
 //
 // A conversation with tools, calls, thoughts apart from contents, or other variables is rendered by the template's
-// program, even if the template has a function here. What the program does not write is a [RefusedError]: tools, calls, and thoughts.
-// [Rendered.Read] lists which of the other keys and variables it asked for. Contents that are lists of parts are not
-// supported.
+// program, even if the template has a function here. What the program does not write is a [RefusedError]: tools, calls,
+// and thoughts. [Rendered.Read] lists which of the other keys and variables it asked for. Contents that are lists of
+// parts are not supported.
 //
 // The package imports nothing but the standard library and package jinja, which does the same.
 package chat

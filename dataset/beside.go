@@ -50,7 +50,8 @@ var besides = []beside{
 	{names: []string{"weight"}, where: inTalks, use: (*reading).useWeight},
 	{names: []string{"unmask"}, where: inTalks, use: (*reading).useUnmask},
 	{names: []string{"mask"}, where: inTalks, use: (*reading).useRole},
-	{names: []string{"label", "kto_tag"}, use: (*reading).useLabel,
+	{names: []string{"label", "kto_tag", "is_correct", "correct", "is_good", "accepted", "desirable"},
+		use: (*reading).useLabel,
 		gen: "says that the answer is bad: remove such rows"},
 	{names: bad, where: unnamed, use: (*reading).usePreference, gen: preference},
 	{names: []string{"image", "images", "video", "videos", "audio", "audios"}, use: refuse(onlyText), gen: onlyText},
@@ -358,7 +359,7 @@ func (c *reading) useLabel(column string, value json.RawMessage) (bool, error) {
 	yes, ok := verdict(value)
 	number := strings.ContainsAny(string(value), "01")
 	if ok && !yes && (!number || !strings.EqualFold(column, "label") || c.kto) {
-		return false, fmt.Errorf("is %.20s: the answer is a bad one, for preference training (KTO), which is not supported: "+
+		return false, fmt.Errorf("is %.20s: the answer is a bad one, as for preference training (KTO), which is not supported: "+
 			"all answers are learned: remove such rows", value)
 	}
 	return ok && (!number || c.kto), nil

@@ -114,6 +114,8 @@ func TestBeside(t *testing.T) {
 		{`{"prompt":"a","completion":"b","label":true}`, plain + ";label", nil},
 		{pair + `"label":"False"}`, "", []string{`"label"`, "KTO"}},
 		{pair + `"kto_tag":false}`, "", []string{`"kto_tag"`, "KTO"}},
+		{pair + `"is_correct":false}`, "", []string{`"is_correct"`, "false"}},
+		{pair + `"correct":"Paris"}`, plain + ";;;correct", nil},
 		{pair + `"label":0}`, plain + ";;;label", nil}, // the number of a class
 		{`{"prompt":"a","chosen":"b","rejected":"c"}`, "", []string{`"rejected"`, "DPO", "output=chosen"}},
 		{pair + `"rejected":"c"}`, "", []string{`"rejected"`, "DPO"}},

@@ -212,8 +212,8 @@ func (r *repository) open(ctx context.Context, config string, o Options, w wante
 func (r *repository) read(path string) (string, error) {
 	local, err := r.fetch(path)
 	if err != nil {
-		return "", &SettingError{"split", fmt.Errorf("%s says which files belong to a split: %w; or name the files as the split",
-			path, err)}
+		return "", &SettingError{"split", fmt.Errorf("%s says which files belong to a split: %w; or name the files as "+
+			"the split", path, err)}
 	}
 	data, err := os.ReadFile(local)
 	return string(data), err

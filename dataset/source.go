@@ -87,8 +87,8 @@ type table struct {
 //   - "starter": the embedded dataset, o.Starter;
 //   - a path to a parquet, JSON or JSONL file. Its content decides, not its name. JSON is an array of objects, JSONL
 //     one object per line; [Source.Unused] returns the keys that are not used. gen writes all three. A file named .csv
-//     or .tsv has values separated by commas or tabs, and columns named in its first line. All but parquet may be packed
-//     with gzip, zstd or bzip2;
+//     or .tsv has values separated by commas or tabs, and columns named in its first line. All but parquet may be
+//     packed with gzip, zstd or bzip2;
 //   - "owner/name" or "owner/name@revision": a dataset on the Hugging Face hub. A dataset of several configs has the
 //     name of one after it, as in "owner/name:config". In "owner/name:config/split", the split takes precedence over
 //     o.Split;
@@ -203,8 +203,8 @@ func (s *Source) Close() error {
 	return cur.close()
 }
 
-// Unused returns the columns of the rows so far that are not used. If rows are made of conversations, it also returns the
-// keys of messages that are not.
+// Unused returns the columns of the rows so far that are not used. If rows are made of conversations, it also returns
+// the keys of messages that are not.
 func (s *Source) Unused() []string {
 	unused := slices.DeleteFunc(slices.Clone(s.there.list), func(column string) bool {
 		return slices.Contains(s.names, column) || !s.want.Training && s.want.beside([]string{column}, s.names) != nil

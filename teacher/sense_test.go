@@ -3,7 +3,6 @@ package teacher
 import (
 	"fmt"
 	"math/rand/v2"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -12,8 +11,6 @@ import (
 	"restyle/internal/expect"
 	"restyle/voice"
 )
-
-var afterSentence = regexp.MustCompile(`(?:[.!?])\s+`)
 
 // TestSense makes salad of real answers in several ways. A14 has to refuse most of it and no real answer.
 func TestSense(t *testing.T) {
@@ -114,7 +111,8 @@ func TestLoose(t *testing.T) {
 			if name == "nonsense" {
 				text = ""
 				for range 7 {
-					text += fmt.Sprintf("My %s clearly %s a %s before the %s %s my %s. ", thing(), did(), thing(), thing(), did(), thing())
+					text += fmt.Sprintf("My %s clearly %s a %s before the %s %s my %s. ", thing(), did(), thing(), thing(),
+						did(), thing())
 				}
 			}
 			c := newCandidate(style, dataset.Question(r.Instruction, r.Input), split(r.OutputOriginal), text)
@@ -136,8 +134,8 @@ func TestLoose(t *testing.T) {
 func TestSenseInOtherWords(t *testing.T) {
 	style := passiveAggressive(t)
 	for name, text := range map[string]string{
-		"German": "Ach ja, natürlich. Ich hatte ja sonst nichts zu tun, und so eine schwierige Frage kommt nicht jeden Tag. " +
-			"Die Liste wird also umgedreht, was in der Anleitung steht, die offenbar niemand gelesen hat.",
+		"German": "Ach ja, natürlich. Ich hatte ja sonst nichts zu tun, und so eine schwierige Frage kommt nicht " +
+			"jeden Tag. Die Liste wird also umgedreht, was in der Anleitung steht, die offenbar niemand gelesen hat.",
 		"Chinese":    "当然了，我刚好没有别的事情要做。这个列表会被反转过来，文档里写得很清楚，不过看来没有人读过。",
 		"few words":  "Fine. Obviously.",
 		"no words":   "…",

@@ -89,9 +89,9 @@ func (o *outputs) ending(res trainer.Result) ending {
 			last += s[len(s)-1-i].Loss / float64(n)
 		}
 	}
-	return ending{vocab: o.base.Config.Vocab, steps: res.Step, epochSteps: o.Plan.EpochSteps(), maxSteps: o.config.MaxSteps,
-		first: first, last: last, noise: noise, bestStep: bestStep, lr: o.config.LR, usualLR: o.usualLR(), epochs: o.config.Epochs,
-		stopped: res.Stopped != ""}
+	return ending{vocab: o.base.Config.Vocab, steps: res.Step, epochSteps: o.Plan.EpochSteps(),
+		maxSteps: o.config.MaxSteps, first: first, last: last, noise: noise, bestStep: bestStep, lr: o.config.LR,
+		usualLR: o.usualLR(), epochs: o.config.Epochs, stopped: res.Stopped != ""}
 }
 
 // usualLR returns the learning rate that suits the model.

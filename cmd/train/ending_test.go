@@ -14,8 +14,8 @@ import (
 
 // TestAdvice checks what a run says at its end that hardly learned anything.
 func TestAdvice(t *testing.T) {
-	good := ending{vocab: 4096, steps: 1096, epochSteps: 548, first: 6.99, last: 0.33, noise: 0.1, bestStep: 1096, lr: 3.5e-4,
-		usualLR: 3.5e-4, epochs: 2}
+	good := ending{vocab: 4096, steps: 1096, epochSteps: 548, first: 6.99, last: 0.33, noise: 0.1, bestStep: 1096,
+		lr: 3.5e-4, usualLR: 3.5e-4, epochs: 2}
 	for _, c := range []struct {
 		name   string
 		change func(*ending)

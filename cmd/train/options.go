@@ -366,7 +366,8 @@ func (o *options) checkPaths(out string) error {
 				f.flag, f.path)
 		}
 	}
-	if log, err := disk.RealPath(o.benchmarkLog); err == nil && o.logCSV != "" && o.benchmarkLog != "" && disk.Holds(log, o.logCSV) {
+	log, err := disk.RealPath(o.benchmarkLog)
+	if err == nil && o.logCSV != "" && o.benchmarkLog != "" && disk.Holds(log, o.logCSV) {
 		return cli.Usagef("--log-csv %s: is the file of --benchmark-log, too: choose another name", o.logCSV)
 	}
 	if err := o.checkCSV(out); err != nil {

@@ -788,8 +788,9 @@ func TestReadOnlyAndBrokenCaches(t *testing.T) {
 
 func TestMayFetch(t *testing.T) {
 	for name, want := range map[string]bool{
-		"a/train.csv": true, "train.TSV": true, "train.jsonl.gz": true, "train.csv.GZ": true, "train.jsonl.zst": true, "model.safetensors": true,
-		"x.gz.gz": false, "csv": false, "x.tar.gz": false, "x.csv.bin": false,
+		"a/train.csv": true, "train.TSV": true, "train.jsonl.gz": true, "train.csv.GZ": true, "train.jsonl.zst": true,
+		"model.safetensors": true,
+		"x.gz.gz":           false, "csv": false, "x.tar.gz": false, "x.csv.bin": false,
 	} {
 		if got := mayFetch(name); got != want {
 			t.Errorf("%s: %v", name, got)

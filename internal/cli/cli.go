@@ -277,7 +277,8 @@ func IsTerminal(w io.Writer) bool {
 
 var version string // of a release: its build sets it with -ldflags -X
 
-// Version returns the release's version or the module's, the commit and Go's version, as far as the build recorded them.
+// Version returns the release's version or the module's, the commit and Go's version, as far as the build recorded
+// them.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -147,8 +147,8 @@ func (c *Case) Check(d *kernels.Device, fused bool) (res Result, err error) {
 	return res, err
 }
 
-// Rehearse runs the passes of cases, fused and unfused, and checks nothing: kernels.Device.Precompile finds with it what
-// Check of these cases will launch. Afterwards the device fuses nothing.
+// Rehearse runs the passes of cases, fused and unfused, and checks nothing: kernels.Device.Precompile finds with it
+// what Check of these cases will launch. Afterwards the device fuses nothing.
 func Rehearse(d *kernels.Device, list []*Case) error {
 	for _, c := range list {
 		for _, fused := range c.Forms() {

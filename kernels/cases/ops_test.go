@@ -73,7 +73,8 @@ func TestEmulatedBLAS(t *testing.T) {
 		[]*Case{AttentionCase(tensor.BF16, m, 1), AttentionCase(tensor.F16, m, 1)}))
 }
 
-// TestRehearse checks that Precompile with Rehearse leaves nothing to compile for Check, on a GPU that computes nothing.
+// TestRehearse checks that Precompile with Rehearse leaves nothing to compile for Check, on a GPU that computes
+// nothing.
 func TestRehearse(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("RESTYLE_CACHE", cache)
