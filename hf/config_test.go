@@ -252,7 +252,9 @@ func TestGenerationConfig(t *testing.T) {
 			g.NotApplied = []string{"num_beams 4", "sequence_bias [[[5],-1.5]]"}
 			return g
 		}(), ""},
-		{`[]`, plain, "not a JSON object"},
+		{`{"eos_token_id":-1,"suppress_tokens":[-1]}`, plain, ""},
+		{`{"bad_words_ids":[[1.5]]}`, plain, "bad_words_ids is [[1.5]], which is not a list of lists of token ids"},
+		{`[]`, plain, "not a JSON object: it is of the type array"},
 	} {
 		got, err := ParseGenerationConfig([]byte(test.data))
 		if test.err != "" {

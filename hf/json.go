@@ -20,11 +20,19 @@ func parseObject(data []byte) *object {
 	case !utf8.Valid(data):
 		o.err = errors.New("it is not UTF-8")
 	case err != nil:
-		o.err = fmt.Errorf("it is not a JSON object: %w", err)
+		o.err = fmt.Errorf("it is not a JSON object: %s", jsonError(err))
 	case o.keys == nil:
 		o.err = errors.New("it is null where a JSON object should be")
 	}
 	return o
+}
+
+// jsonError returns what is wrong with JSON, without types of Go.
+func jsonError(err error) string {
+	if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
+		return "it is of the type " + wrong.Value
+	}
+	return err.Error()
 }
 
 func (o *object) fail(format string, a ...any) {
@@ -77,11 +85,13 @@ func kindOf(v any) string {
 		return "a list of strings"
 	case map[string]string:
 		return "an object of strings"
+	case [][]int32:
+		return "a list of lists of token ids"
 	}
-	return fmt.Sprintf("of type %T", v)
+	return "of the expected type"
 }
 
-// ids reads token ids: a number, a list of numbers, or null for none.
+// ids reads token ids: a number, a list of numbers, or null for none. It leaves out negative ones, which no token has.
 func (o *object) ids(key string, absent []int32) []int32 {
 	if _, ok := o.keys[key]; !ok {
 		return absent
@@ -99,7 +109,9 @@ func (o *object) ids(key string, absent []int32) []int32 {
 			o.fail("%s is %.60s, which is not a token id or a list of them", key, o.keys[key])
 			return nil
 		}
-		ids = append(ids, *id)
+		if *id >= 0 { // -1 stands for none
+			ids = append(ids, *id)
+		}
 	}
 	return ids
 }

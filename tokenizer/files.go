@@ -69,6 +69,9 @@ type settings struct {
 
 func readSettings(data []byte) (s settings, err error) {
 	if err := json.Unmarshal(data, &s.values); err != nil {
+		if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
+			err = fmt.Errorf("it is of the type %s", wrong.Value)
+		}
 		return s, fmt.Errorf("it is not a JSON object: %w", err)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))

@@ -59,7 +59,7 @@ func TestFiles(t *testing.T) {
 func TestFilesRefuses(t *testing.T) {
 	main := testFile(t, "bytelevel.json")
 	for _, c := range []struct{ file, data, want string }{
-		{"tokenizer_config.json", `[]`, "tokenizer_config.json: it is not a JSON object"},
+		{"tokenizer_config.json", `[]`, "tokenizer_config.json: it is not a JSON object: it is of the type array"},
 		{"tokenizer_config.json", `{"added_tokens_decoder":{"x":{"content":"a"}}}`, `tokenizer_config.json: added_tokens_decoder: "x"`},
 		{"tokenizer_config.json", `{"added_tokens_decoder":{"7":"a"}}`, "want an id with its token"},
 		{"tokenizer_config.json", `{"added_tokens_decoder":[]}`, "added_tokens_decoder: it is not a JSON object"},
