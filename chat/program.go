@@ -91,7 +91,7 @@ func (p *page) run() error {
 	if err != nil {
 		return err
 	}
-	if err := p.noteRead(vars, messages); err != nil {
+	if err := p.noteRead(messages); err != nil {
 		return err
 	}
 	p.text.WriteString(out.Text)
@@ -108,6 +108,7 @@ func (p *page) run() error {
 	p.out.BOS = p.BOS != "" && strings.HasPrefix(out.Text, p.BOS) && len(p.out.Markup) > 0 &&
 		p.out.Markup[0].Start == 0 && len(p.BOS) <= p.out.Markup[0].End // nobody typed it
 	p.out.Targets, p.out.NoTargets = p.targets(out)
+	slices.Sort(p.out.Read)
 	return nil
 }
 
@@ -199,6 +200,11 @@ func (p *page) runOn(vars *jinja.Dict) (jinja.Output, error) {
 	}
 	out, err := p.program.code.Render(vars, now)
 	if err == nil {
+		for _, name := range keysOf(p.Variables) { // some are only for the prompt
+			if vars.Read(name) && !slices.Contains(p.out.Read, name) {
+				p.out.Read = append(p.out.Read, name)
+			}
+		}
 		return out, nil
 	}
 	reason := err.Error()
@@ -209,8 +215,8 @@ func (p *page) runOn(vars *jinja.Dict) (jinja.Output, error) {
 		Advice: "change the conversation, or choose another template by its name"}
 }
 
-// noteRead notes which of the other keys and variables the program asked for. It refuses calls that it did not look at.
-func (p *page) noteRead(vars *jinja.Dict, messages []*jinja.Dict) error {
+// noteRead notes which of the other keys the program asked for. It refuses calls that it did not look at.
+func (p *page) noteRead(messages []*jinja.Dict) error {
 	for i, m := range p.messages {
 		if m.Calls != "" && !messages[i].Read("tool_calls") {
 			return p.refuse(i, "the template leaves out its tool_calls", "choose a template that writes them all")
@@ -225,12 +231,6 @@ func (p *page) noteRead(vars *jinja.Dict, messages []*jinja.Dict) error {
 			}
 		}
 	}
-	for _, name := range keysOf(p.Variables) {
-		if vars.Read(name) && !slices.Contains(p.out.Read, name) {
-			p.out.Read = append(p.out.Read, name)
-		}
-	}
-	slices.Sort(p.out.Read)
 	return nil
 }
 

@@ -58,6 +58,9 @@ func TestLoadBeside(t *testing.T) {
 		{"a call that the template has no place for", "chatml", call, false, nil, "", "", 0, 0, "it has tool_calls"},
 		{"a name", named, `{"messages":[{"role":"user","name":"Ada","content":"a"},{"role":"assistant",` +
 			`"content":"b"}]}`, false, []string{u + "Adaa" + end + a + "⟦b<|im_end|>⟧"}, "", "", 0, 0, ""},
+		{"a variable for the prompt", "qwen3", `{"prompt":"a","completion":"b","chat_template_kwargs":` +
+			`{"enable_thinking":false,"x":1}}`, false, []string{u + "a" + end + a + "<think>\n\n</think>\n\n⟦b<|im_end|>⟧"},
+			"chat_template_kwargs", "x", 0, 0, ""},
 		{"an unused name", "chatml", `{"messages":[{"role":"user","name":"Ada","content":"a"},{"role":"assistant",` +
 			`"content":"b"}]}`, false, []string{u + "a" + end + a + "⟦b<|im_end|>⟧"}, "", "name", 0, 0, ""},
 		{"a role that the template leaves out", "qwen3", `{"messages":[` + asks + `{"role":"ipython","content":"1"},` +
