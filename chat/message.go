@@ -30,7 +30,8 @@ type Message struct {
 }
 
 // ThoughtKeys are the keys of a message under which templates read thoughts, the most common first.
-var ThoughtKeys = []string{"reasoning_content", "reasoning", "thinking", "thoughts", "thought"}
+var ThoughtKeys = []string{"reasoning_content", "reasoning", "thinking", "thoughts", "thought", "thinking_content",
+	"reasoning_text", "chain_of_thought", "cot"}
 
 // UnmarshalJSON reads an object with the keys "role" and "content", and perhaps "tool_calls" and thoughts. Each may be
 // missing, and content may be null next to tool_calls. All other keys are in More.

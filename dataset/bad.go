@@ -35,17 +35,22 @@ func (s *Source) badRow(index int, err error) error {
 	return bad
 }
 
-// exchange returns the row that the conversation read last makes.
-func (s *Source) exchange(conversation string) (Row, error) {
-	at := s.index - 1
-	messages, err := s.talk(conversation)
-	if err == nil {
-		var question, answer string
-		if question, answer, err = firstExchange(messages); err == nil {
-			return Row{Instruction: question, Output: answer, Index: at}, nil
-		}
+// row returns the row that the record read last makes.
+func (s *Source) row(rec []string) (row Row, err error) {
+	var messages []chat.Message
+	talk := s.want.conversation(s.names)
+	if !talk {
+		row.Input = rec[inputAt]
+		messages = []chat.Message{{Role: "user", Content: rec[instructionAt]}, {Role: "assistant", Content: rec[outputAt]}}
+	} else if messages, err = s.talk(rec[0]); err != nil {
+		return Row{}, err
 	}
-	return Row{}, s.badRow(at, fmt.Errorf("dataset: %s: row %d: %w", s.Name, at, err))
+	if err := forGen(rec[len(rec)-1], messages, talk); err != nil {
+		return Row{}, err
+	}
+	row.Index = s.index - 1
+	row.Instruction, row.Output, err = firstExchange(messages)
+	return row, err
 }
 
 // talk reads a conversation, and notes the keys of its messages that no row has.
@@ -73,7 +78,7 @@ func firstExchange(messages []chat.Message) (question, answer string, err error)
 		}
 		switch {
 		case next.Context:
-			return "", "", errors.New("the first answer is marked as one not to be learned")
+			return "", "", errors.New("the answer is marked as one not to be learned")
 		case next.Calls != "":
 			return "", "", errors.New("the first answer calls a tool, which gen cannot rewrite")
 		}

@@ -40,17 +40,22 @@ const preference = "is for preference training (DPO, ORPO, reward models), which
 
 // besides lists the columns. Earlier ones are used first: a mask counts the turns of a history, too.
 var besides = []beside{
-	{names: []string{"history"}, use: (*reading).useHistory,
-		gen: "has earlier turns, and gen rewrites single answers: remove the row, or the column"},
+	{names: []string{"history"}, use: (*reading).useHistory, gen: earlier},
+	{names: []string{"chat_history", "conversation_history", "dialogue_history"}, where: inPairs,
+		use: (*reading).useHistory, gen: earlier},
 	{names: chat.ThoughtKeys, where: inPairs, use: (*reading).useThoughts},
-	{names: []string{"tools", "functions"}, use: (*reading).useTools},
+	{names: []string{"tools", "functions", "available_tools"}, use: (*reading).useTools},
+	{names: []string{"tool_calls", "function_call"}, where: inPairs,
+		use: refuse("has calls of tools, which only messages can have: write such rows as messages")},
 	{names: []string{"documents"}, where: inTalks, use: (*reading).useVariable},
 	{names: []string{"chat_template_kwargs"}, use: (*reading).useVariables},
-	{names: []string{"loss_mask"}, use: (*reading).useMask},
-	{names: []string{"weight"}, where: inTalks, use: (*reading).useWeight},
+	{names: []string{"loss_mask", "loss_scale", "loss_weight", "sample_weight", "train", "trainable"},
+		use: (*reading).useMask, gen: masking},
+	{names: []string{"weight", "weights", "masks"}, where: inTalks, use: (*reading).useMask, gen: masking},
 	{names: []string{"unmask"}, where: inTalks, use: (*reading).useUnmask},
 	{names: []string{"mask"}, where: inTalks, use: (*reading).useRole},
-	{names: []string{"label", "kto_tag", "is_correct", "correct", "is_good", "accepted", "desirable"},
+	{names: []string{"label", "kto_tag", "is_correct", "correct", "is_good", "accepted", "desirable",
+		"is_preferred", "is_chosen", "is_accepted", "is_desirable"},
 		use: (*reading).useLabel,
 		gen: "says that the answer is bad: remove such rows"},
 	{names: bad, where: unnamed, use: (*reading).usePreference, gen: preference},
@@ -60,7 +65,13 @@ var besides = []beside{
 }
 
 // bad are columns of answers that are not to be learned.
-var bad = []string{"rejected", "rejected_response", "rejected_answer", "non_preferred_output"}
+var bad = []string{"rejected", "rejected_response", "rejected_answer", "rejected_output", "rejected_completion",
+	"response_rejected", "output_rejected", "non_preferred_output"}
+
+const (
+	earlier = "has earlier turns, and gen rewrites single answers: remove the row, or the column"
+	masking = "marks answers as not to be learned" // firstExchange refuses the row if the first one is among them
+)
 
 const onlyText = "is part of the question, and only text is supported: remove such rows, or the column"
 
@@ -297,16 +308,20 @@ func (c *reading) set(name string, value []byte) error {
 	return nil
 }
 
-// useMask takes out the answers whose number in the list is 0: it has one for each message, as LLaMA-Factory counts
-// them, with or without the system prompt.
+// useMask takes out all answers if the value is 0, or those whose number in the list is 0: it has one for each message,
+// as LLaMA-Factory counts them, with or without the system prompt.
 func (c *reading) useMask(_ string, value json.RawMessage) (bool, error) {
-	list, err := inner(value)
-	if err != nil {
-		return false, err
+	if yes, ok := verdict(value); ok {
+		for i := range c.Messages {
+			c.Messages[i].Context = c.Messages[i].Context || !yes
+		}
+		return true, nil
 	}
+	list, err := inner(value)
 	var marks []json.RawMessage
-	if json.Unmarshal(list, &marks) != nil {
-		return false, errors.New("must be a list of 0 and 1, one for each message")
+	if err != nil || json.Unmarshal(list, &marks) != nil {
+		return false, fmt.Errorf("is %.20s: must be 0 or 1, or a list of them, one for each message, because all answers "+
+			"that are learned count equally: remove the column", value)
 	}
 	first := 0
 	if c.Messages[0].Role == "system" && len(marks) == len(c.Messages)-1 {
@@ -322,18 +337,6 @@ func (c *reading) useMask(_ string, value json.RawMessage) (bool, error) {
 			return false, fmt.Errorf("value %d is %.20s: must be 0 or false, or 1 or true", i, mark)
 		}
 		c.Messages[first+i].Context = c.Messages[first+i].Context || !yes
-	}
-	return true, nil
-}
-
-// useWeight leaves a row of weight 0 out of the loss.
-func (c *reading) useWeight(_ string, value json.RawMessage) (bool, error) {
-	yes, ok := verdict(value)
-	if !ok {
-		return false, fmt.Errorf("is %.20s: must be 0 or 1, because all rows count equally: remove the column", value)
-	}
-	for i := range c.Messages {
-		c.Messages[i].Context = c.Messages[i].Context || !yes
 	}
 	return true, nil
 }
@@ -359,8 +362,8 @@ func (c *reading) useLabel(column string, value json.RawMessage) (bool, error) {
 	yes, ok := verdict(value)
 	number := strings.ContainsAny(string(value), "01")
 	if ok && !yes && (!number || !strings.EqualFold(column, "label") || c.kto) {
-		return false, fmt.Errorf("is %.20s: the answer is a bad one, as for preference training (KTO), which is not supported: "+
-			"all answers are learned: remove such rows", value)
+		return false, fmt.Errorf("is %.20s: the answer is a bad one, as for preference training (KTO), which is not "+
+			"supported: all answers are learned: remove such rows", value)
 	}
 	return ok && (!number || c.kto), nil
 }
@@ -379,8 +382,9 @@ func verdict(value []byte) (yes, ok bool) {
 	return truth(value)
 }
 
-// forGen returns why gen refuses a row, from what it has beside its columns.
-func forGen(object string, talk bool) error {
+// forGen returns why gen refuses a row, from what it has beside its columns. It marks messages that are not to be
+// learned.
+func forGen(object string, messages []chat.Message, talk bool) error {
 	if object == "" {
 		return nil
 	}
@@ -399,6 +403,12 @@ func forGen(object string, talk bool) error {
 			if _, err := (&reading{}).useLabel(column, values[column]); err == nil {
 				continue
 			}
+		case "loss_mask", "weight":
+			row := reading{Conversation: &Conversation{Messages: messages}}
+			if _, err := row.useMask(column, values[column]); err != nil {
+				return fmt.Errorf("column %q %w", column, err)
+			}
+			continue
 		}
 		return fmt.Errorf("the column %q %s", column, b.gen)
 	}

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -58,7 +59,11 @@ func parseConfigs(text string) ([]declaredConfig, error) {
 		Configs []declaredConfig `yaml:"configs"`
 	}
 	if err := yaml.Unmarshal([]byte(text), &card); err != nil {
-		return nil, fmt.Errorf("its YAML cannot be read (%.200s)", strings.ReplaceAll(err.Error(), "\n", " "))
+		said := strings.ReplaceAll(err.Error(), "\n", " ")
+		if wrong, is := errors.AsType[*yaml.TypeError](err); is {
+			said, _, _ = strings.Cut(wrong.Errors[0], " into ") // a type of Go
+		}
+		return nil, fmt.Errorf("its YAML cannot be read (%.200s)", said)
 	}
 	for i, c := range card.Configs {
 		if c.Name == "" {

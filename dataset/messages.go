@@ -1,21 +1,22 @@
 package dataset
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	"restyle/chat"
 )
 
-// roles maps the names of roles in datasets to those of chat templates. Any other name is an error: with a misspelt
-// role, train would silently not learn an answer.
+// roles maps the names of roles in datasets, in lower case, to those of chat templates. Any other name is an error:
+// with a misspelt role, train would silently not learn an answer.
 var roles = map[string]string{
 	"system": "system", "user": "user", "assistant": "assistant",
 	"human": "user", "gpt": "assistant", // ShareGPT
+	"prompter": "user", "model": "assistant", "bot": "assistant", "ai": "assistant", "chatgpt": "assistant",
 	"developer": "system", // OpenAI's name for it
 	"tool":      "tool", "ipython": "ipython",
 	"observation": "tool", "tool_response": "tool", "function": "tool", // what a tool returned
@@ -35,14 +36,24 @@ var masks = map[string]bool{
 
 // unclear are keys about what is asked or learned that are not supported, and what to do about them.
 var unclear = map[string]string{
-	"mask":         `whether 1 means "learned" or "left out" is not clear: rename it to train or masked`,
+	"mask":         ambiguous,
 	"train_detail": wholly, "training_detail": wholly,
 	"audio": textOnly, "audios": textOnly, "image": textOnly, "images": textOnly, "video": textOnly, "videos": textOnly,
 }
 
+// markWords are in the names of keys that say whether a message is to be learned.
+var markWords = []string{"train", "loss", "mask", "learn", "supervis", "weight", "ignore", "skip"}
+
+// isMark reports whether a key that is not in masks may say by 0 or 1 whether a message is to be learned.
+func isMark(key string, value []byte) bool {
+	_, mark := truth(value)
+	return mark && slices.ContainsFunc(markWords, func(word string) bool { return strings.Contains(key, word) })
+}
+
 const (
-	wholly   = "only whole messages can be left out of the loss: cut the message in two, and mark one with train"
-	textOnly = "only text is supported: remove such conversations"
+	ambiguous = `whether it means "learned" or "left out" is not clear: rename it to train or masked`
+	wholly    = "only whole messages can be left out of the loss: cut the message in two, and mark one with train"
+	textOnly  = "only text is supported: remove such conversations"
 )
 
 // maxNames is the largest number of names that are remembered: in some files the keys are data.
@@ -86,8 +97,8 @@ func parseMessages(raw []byte, seen *names) ([]chat.Message, error) {
 	}
 	var items []json.RawMessage
 	if err := json.Unmarshal(raw, &items); err != nil {
-		if bytes.HasPrefix(bytes.TrimLeft(raw[1:], " \n"), []byte("{'")) {
-			err = errors.New("it is Python's repr, not JSON: write it with json.dumps")
+		if pythons.Match(raw) {
+			err = errors.New("it is " + python)
 		}
 		return nil, fmt.Errorf("the conversation: %w", err)
 	}
@@ -124,11 +135,11 @@ func parseMessage(raw []byte, seen *names) (m chat.Message, call bool, err error
 	if err != nil {
 		return m, false, err
 	}
-	role, known := roles[name]
+	role, known := roles[strings.ToLower(name)]
 	if !known {
 		return m, false, fmt.Errorf("role %.60q: unknown: use system, user or assistant", name)
 	}
-	m.Role = role
+	m.Role, name = role, strings.ToLower(name)
 	said, err := masked(keys, values)
 	if err != nil {
 		return m, false, err
@@ -201,11 +212,15 @@ func masked(keys []string, values map[string]json.RawMessage) (is int, err error
 		if empty(value) {
 			continue
 		}
-		if why := unclear[key]; why != "" {
+		name := strings.ToLower(key)
+		if why := unclear[name]; why != "" {
 			return nothing, fmt.Errorf("key %q: %s", key, why)
 		}
-		learned, mask := masks[key]
-		if !mask {
+		learned, mask := masks[name]
+		switch {
+		case !mask && isMark(name, value):
+			return nothing, fmt.Errorf("key %q: %s", key, ambiguous)
+		case !mask:
 			continue
 		}
 		yes, ok := truth(value)
@@ -238,14 +253,15 @@ func truth(raw []byte) (yes, ok bool) {
 	return false, false
 }
 
-// empty reports whether a value says nothing: there is none, or it is null, or an empty text, list or object.
+// empty reports whether a value says nothing: there is none, or it is null, perhaps as JSON in a string, or an empty
+// text, list or object.
 func empty(raw []byte) bool {
 	switch kind(raw) {
 	case "nothing", "null":
 		return true
 	case "a string":
 		var s string
-		return json.Unmarshal(raw, &s) == nil && strings.TrimSpace(s) == ""
+		return json.Unmarshal(raw, &s) == nil && slices.Contains([]string{"", "null"}, strings.TrimSpace(s))
 	case "an array", "an object":
 		return strings.TrimSpace(string(raw[1:len(raw)-1])) == ""
 	}
@@ -290,14 +306,14 @@ func partsOf(raw json.RawMessage) (content, thoughts string, err error) {
 			return "", "", fmt.Errorf("part %d: %w", i, err)
 		}
 		for _, key := range keys {
-			if _, mask := masks[key]; mask && !empty(values[key]) {
+			if _, mask := masks[strings.ToLower(key)]; mask && !empty(values[key]) {
 				return "", "", fmt.Errorf("part %d: key %q: %s", i, key, wholly)
 			}
 		}
 		is, key := string(values["type"]), "text"
 		into := &parts
 		switch is {
-		case `"text"`:
+		case `"text"`, `"input_text"`, `"output_text"`, "": // as messages, and OpenAI's Responses, have it
 		case `"thinking"`, `"reasoning"`:
 			into = &thought
 			if values[key] == nil {
@@ -398,6 +414,11 @@ func calls(raw []byte) (string, error) {
 	return string(all), err
 }
 
+// pythons matches how Python writes lists and objects of text.
+var pythons = regexp.MustCompile(`^[\[{\s]*'`)
+
+const python = "Python's repr, not JSON: write it with json.dumps"
+
 // inner returns a list or object that may be JSON in a string, as parquet and CSV have it.
 func inner(raw []byte) ([]byte, error) {
 	if kind(raw) == "a string" {
@@ -406,6 +427,9 @@ func inner(raw []byte) ([]byte, error) {
 			return nil, err
 		}
 		raw = []byte(strings.TrimSpace(s))
+	}
+	if pythons.Match(raw) {
+		return nil, fmt.Errorf("%.40q is %s", raw, python)
 	}
 	if len(raw) == 0 || raw[0] != '[' && raw[0] != '{' || !json.Valid(raw) {
 		return nil, fmt.Errorf("%.40q is neither a list nor an object, nor JSON of one", raw)
@@ -437,7 +461,8 @@ func objects(raw []byte) error {
 func moreOf(keys []string, values map[string]json.RawMessage, own []string, seen *names) string {
 	var more strings.Builder
 	for _, key := range keys {
-		if _, mask := masks[key]; mask || unclear[key] != "" || kind(values[key]) == "null" || slices.Contains(own, key) ||
+		name := strings.ToLower(key)
+		if _, mask := masks[name]; mask || unclear[name] != "" || kind(values[key]) == "null" || slices.Contains(own, key) ||
 			slices.Contains(chat.ThoughtKeys, key) {
 			continue
 		}
@@ -445,8 +470,8 @@ func moreOf(keys []string, values map[string]json.RawMessage, own []string, seen
 			seen.add(key)
 		}
 		more.WriteString(map[bool]string{true: "{", false: ","}[more.Len() == 0])
-		name, _ := json.Marshal(key) // a string
-		more.Write(name)
+		quoted, _ := json.Marshal(key) // a string
+		more.Write(quoted)
 		more.WriteString(":")
 		more.Write(values[key])
 	}

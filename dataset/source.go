@@ -167,14 +167,12 @@ func (s *Source) Next() (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
-	if err := forGen(rec[len(rec)-1], s.want.conversation(s.names)); err != nil {
+	row, err := s.row(rec)
+	if err != nil {
 		at := s.index - 1
 		return Row{}, s.badRow(at, fmt.Errorf("dataset: %s: row %d: %w", s.Name, at, err))
 	}
-	if s.want.conversation(s.names) {
-		return s.exchange(rec[0])
-	}
-	return Row{Instruction: rec[instructionAt], Input: rec[inputAt], Output: rec[outputAt], Index: s.index - 1}, nil
+	return row, nil
 }
 
 // take returns the next record. newSource has read the first one already.

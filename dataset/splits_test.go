@@ -105,6 +105,7 @@ func TestSplitOfRepository(t *testing.T) {
 		{"a.json b.json", card("  data_files: [{split: x, path: a.json}]"), "", "x", "a.json"},
 		{"a.json b.json", card("  data_files: [[a.json]]"), "", "", "error: must be a path, a list of paths, or"},
 		{"a.json b.json", "---\n: [\n---\n", "", "", `error: its YAML cannot be read`},
+		{"a.json b.json", "---\nconfigs:\n  a: b\n---\n", "", "", "error: its YAML cannot be read (line 2: cannot unmarshal !!map)"},
 		{"a.json b.json", "---\n: [\n---\n", "", "*", "a.json b.json"},
 		{"a.json", "", "", "train[:10%]", `error: no file with rows matches the pattern "train[:10%]"`},
 		{"rows.xlsx", "", "", "", `error: no parquet, JSONL, JSON or CSV file (it has "rows.xlsx")`},

@@ -36,7 +36,7 @@ var templateMutants = []mutant{
 	{"templates/query-of-text", "chat/jinja/filters.go", "	case Str:\n		is = false\n", "", "./chat/jinja"},
 	{"templates/csv-lines", "dataset/csv.go", "in.spent = 0", "", "./dataset"},
 	{"templates/csv-columns-twice", "dataset/csv.go", "if slices.Contains(names[:i], name) {", "if slices.Contains(names[:i], name) && false {", "./dataset"},
-	{"templates/parts-of-any-type", "dataset/messages.go", "case `\"text\"`:", "case is:", "./dataset"},
+	{"templates/parts-of-any-type", "dataset/messages.go", "case `\"text\"`, `\"input_text\"`", "case is, `\"input_text\"`", "./dataset"},
 	{"templates/parts-unseparated", "dataset/messages.go", `strings.Join(parts, "\n")`, `strings.Join(parts, "")`, "./dataset"},
 	{"templates/parquet-in-gzip", "dataset/source.go", `if strings.HasPrefix(string(first), "PAR1") {`, "if false {", "./dataset"},
 }
