@@ -19,7 +19,7 @@ import (
 const about = `
 gen rewrites the answers of a dataset in another voice and keeps their code byte for byte.
 
-  gen                                      the embedded dataset and the built-in rewriter: runs anywhere
+  gen                                  the embedded dataset and the built-in rewriter: runs anywhere
   gen --source iamtarun/python_code_instructions_18k_alpaca \
       --base-url http://localhost:8000/v1 --model meta-llama/Meta-Llama-3-8B-Instruct
 

@@ -29,9 +29,9 @@ import (
 const about = `
 train fine-tunes a model on a dataset of questions and answers.
 
-  train --fused                                                     the embedded starter model on what gen wrote
-  train --fused --model meta-llama/Llama-3.2-1B-Instruct            a real one, from the Hugging Face hub
-  train --from-scratch config.json --text shakespeare.txt           a new one
+  train --fused                                            the embedded model on what gen wrote
+  train --fused --model meta-llama/Llama-3.2-1B-Instruct   a real one, from the Hugging Face hub
+  train --from-scratch config.json --text shakespeare.txt  a new one
 
 The result is in out/, in the Hugging Face layout; chat asks it. Ctrl-C finishes the step and saves, and --resume
 continues, bit for bit as if nothing had happened, also after a kill. train prints settings and memory before

@@ -160,12 +160,10 @@ func (f *Flags) printHelp() {
 			}
 		}
 	}
-	about := strings.TrimSpace(f.about)
 	if of := TerminalWidth(f.stdout); of != nil {
 		f.width = min(helpWidth, max(40, of()-1))
-		about = refill(about, f.width)
 	}
-	fmt.Fprintln(f.stdout, about)
+	fmt.Fprintln(f.stdout, refill(strings.TrimSpace(f.about), f.width))
 	f.groupHelp(f.stdout, f.first)
 	for _, g := range f.groups {
 		g.names = slices.DeleteFunc(slices.Clone(g.names), func(name string) bool {

@@ -143,12 +143,14 @@ func refill(text string, width int) string {
 		if line != "" && line[0] == ' ' {
 			column = max(strings.LastIndex(line, "  ")+2, 4)
 		}
-		if column > width/2 || Columns(line) <= width {
-			lines[i] = strings.Join(Wrap(line, width), "\n")
+		head, rest := line[:column], line[column:]
+		switch {
+		case Columns(line) <= width:
 			continue
+		case column > width/2: // the text goes below
+			head, column = strings.Join(Wrap(strings.TrimRight(head, " "), width), "\n")+"\n      ", 6
 		}
-		indent := "\n" + strings.Repeat(" ", column)
-		lines[i] = line[:column] + strings.Join(Wrap(line[column:], width-column), indent)
+		lines[i] = head + strings.Join(Wrap(rest, width-column), "\n"+strings.Repeat(" ", column))
 	}
 	return strings.Join(lines, "\n")
 }

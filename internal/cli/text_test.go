@@ -110,6 +110,9 @@ func TestRefill(t *testing.T) {
 		if got := refill("  run PATH  runs what is there", 24); got != "  run PATH  runs what is\n            there" {
 			t.Errorf("a list: %q", got)
 		}
+		if got := refill("  run a long path  what it does", 24); got != "  run a long path\n      what it does" {
+			t.Errorf("a text that goes below: %q", got)
+		}
 		if got := refill(text, width); got != want {
 			t.Errorf("%d columns: %q, want %q", width, got, want)
 		}
