@@ -46,6 +46,7 @@ func TestParse(t *testing.T) {
 			"tool: there is no flag --row; did you mean --rows?\nsee tool -h", "[]"},
 		{"bad value", []string{"--rows", "many"}, "", Usage, true, `tool: --rows "many": must be a whole number`, "[]"},
 		{"argument", []string{"out.json"}, "", Usage, true, `unexpected argument "out.json"`, "[]"},
+		{"argument that is a flag", []string{"rows", "3"}, "", Usage, true, "did you mean --rows?", "[]"},
 		{"empty list", []string{"--base-url", " ,"}, "", Usage, true, `--base-url " ,": it is empty`, "[]"},
 		{"empty text", []string{"--name", " "}, "", Usage, true, "tool: --name is empty", "[]"},
 		{"text that may be empty", []string{"--note="}, "", Done, false, "", "[]"},

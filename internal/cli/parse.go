@@ -19,7 +19,11 @@ import (
 func (f *Flags) Parse(args []string) (code int, done bool) {
 	paths, code, done := f.ParsePaths(args)
 	if !done && len(paths) > 0 {
-		return f.mistake(fmt.Errorf("unexpected argument %q: flags come as --name value", paths[0])), true
+		meant := ""
+		if f.Lookup(paths[0]) != nil {
+			meant = "; did you mean --" + paths[0] + "?"
+		}
+		return f.mistake(fmt.Errorf("unexpected argument %q: flags come as --name value%s", paths[0], meant)), true
 	}
 	return code, done
 }
