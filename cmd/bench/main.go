@@ -70,9 +70,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return command(ctx, args[1:], stdout, stderr)
 	}
 	if args[0] == "help" {
-		args = []string{"-h"}
+		args[0] = "-h"
 	}
 	if strings.HasPrefix(args[0], "-") { // -h, --version, or an unknown flag
+		i := slices.IndexFunc(args, func(arg string) bool { return commands[arg] != nil })
+		switch name := strings.Trim(args[0], "-"); {
+		case i > 0 && (name == "h" || name == "help"):
+			return commands[args[i]](ctx, []string{"-h"}, stdout, stderr)
+		case i > 0 && name != "version":
+			fmt.Fprintf(stderr, "bench: %s comes before the measurement: flags follow it: bench %s %[1]s\n", args[0], args[i])
+			return cli.Usage
+		}
 		version := false
 		f := cli.New("bench", about, stdout, stderr)
 		f.Group("Other")
