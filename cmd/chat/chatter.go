@@ -45,7 +45,24 @@ type chatter struct {
 	drawn time.Time // when the progress of a download was last shown
 }
 
-func (c *chatter) note(format string, args ...any) { fmt.Fprintf(c.notes, format+"\n", args...) }
+// note prints a message. On a terminal, it breaks long lines between words.
+func (c *chatter) note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if width := c.noteWidth(); width > 0 {
+		text = strings.Join(cli.Wrap(text, max(20, width)), "\n")
+	}
+	fmt.Fprintln(c.notes, text)
+}
+
+// noteWidth returns the columns of the terminal that notes go to, or 0 if they go elsewhere.
+func (c *chatter) noteWidth() (width int) {
+	if t, ok := cli.Raw(c.notes).(*terminal); ok {
+		width, _ = t.size()
+	} else if of := cli.TerminalWidth(c.notes); of != nil {
+		width = of()
+	}
+	return width
+}
 
 func (c *chatter) do(ctx context.Context) (err error) {
 	if c.version {

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -59,14 +61,19 @@ func (c *chatter) command(ctx context.Context, input string) (leave bool, err er
 		}
 		return false, cmd.do(c, ctx, strings.TrimSpace(args))
 	}
-	return false, fmt.Errorf("/%s: unknown command: see /help; if it is a question, start it with two slashes", name)
+	var names []string
+	for _, cmd := range commands() {
+		names = append(names, cmd.name)
+	}
+	hint := "see /help"
+	if meant := cli.Nearest(name, names); meant != "" {
+		hint = "perhaps /" + meant
+	}
+	return false, fmt.Errorf("/%s: unknown command: %s; if it is a question, start it with two slashes", name, hint)
 }
 
 func (c *chatter) help(context.Context, string) error {
-	width := 80
-	if t, ok := cli.Raw(c.notes).(*terminal); ok {
-		width, _ = t.size()
-	}
+	width := cmp.Or(c.noteWidth(), 80)
 	for _, cmd := range commands() {
 		head, column := fmt.Sprintf("  %-36s ", strings.TrimRight("/"+cmd.name+" "+cmd.args, " ")), 39
 		if width < 80 { // the description goes below
@@ -125,6 +132,9 @@ func (c *chatter) set(_ context.Context, args string) error {
 		c.note("%s", c.settings)
 		return nil
 	case !ok:
+		if meant := cli.Nearest(name, slices.Sorted(maps.Keys(setters))); meant != "" {
+			return fmt.Errorf("setting %q: unknown: did you mean %s?", name, meant)
+		}
 		return fmt.Errorf("setting %q: unknown: see /help", name)
 	}
 	if err := setter(); err != nil {
