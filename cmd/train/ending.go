@@ -17,6 +17,7 @@ type ending struct {
 	first, last float64 // loss before and after; NaN if it was not finite
 	noise       float64 // how much higher last may be by chance
 	bestStep    int     // after which the kept weights are; -1: the last ones, without a validation
+	best        float64 // validation loss of the kept weights
 	lr          float64
 	usualLR     float64 // what suits the model
 	epochs      int
@@ -24,10 +25,12 @@ type ending struct {
 }
 
 // Below fewSteps a run has hardly begun; enoughSteps is what is proposed. Above nearChance times the loss of chance, a
-// model knows hardly more than which tokens are frequent.
+// model knows hardly more than which tokens are frequent. Above pastBest times the best validation loss, half of the run
+// or more made the model worse on what it has not seen.
 const (
 	fewSteps, enoughSteps = 50, 100
 	nearChance            = 0.9
+	pastBest              = 1.1
 )
 
 // advice says what is wrong with the run and what would help; nothing if the loss fell far in enough steps.
@@ -36,10 +39,10 @@ func (o ending) advice() []string {
 	few := o.steps < fewSteps && !o.stopped
 	var more string
 	switch {
-	case !few:
-		more = fmt.Sprintf("more --epochs than %d", o.epochs)
 	case o.maxSteps > 0 && o.steps >= o.maxSteps:
 		more = fmt.Sprintf("more --max-steps than %d", o.maxSteps)
+	case !few:
+		more = fmt.Sprintf("more --epochs than %d", o.epochs)
 	default:
 		epochs := (enoughSteps + o.epochSteps - 1) / o.epochSteps
 		more = fmt.Sprintf("--epochs %d (%d steps)", epochs, epochs*o.epochSteps)
@@ -55,8 +58,13 @@ func (o ending) advice() []string {
 		return []string{fmt.Sprintf("the loss is %.2f after %d steps, and guessing any of %s tokens has %.2f: the model has "+
 			"hardly learned anything yet: try %s, or a higher --lr than %s", o.last, o.steps, thousands(int64(o.vocab)), chance,
 			more, rate(o.lr))}
+	case o.bestStep > 0 && o.bestStep <= o.steps/2 && o.last > pastBest*o.best && !o.stopped:
+		return []string{fmt.Sprintf("the validation loss was lowest after step %d of %d, and rose from %.2f to %.2f: the "+
+			"steps after it only learned the training rows by heart; if that is wanted, --val 0 keeps the last weights",
+			o.bestStep, o.steps, o.best, o.last)}
 	case few:
-		return []string{fmt.Sprintf("%d steps are few, so the model may have learned little: %s would help", o.steps, more)}
+		return []string{fmt.Sprintf("only %s, so the model may have learned little: %s would help", count(o.steps, "step"),
+			more)}
 	}
 	return nil
 }
@@ -74,9 +82,9 @@ func rate(v float64) string { return strconv.FormatFloat(v, 'g', 2, 64) }
 
 // ending returns what is known of the run. The loss is that of the validations, or if there were none, of the steps.
 func (o *outputs) ending(res trainer.Result) ending {
-	bestStep := -1
+	bestStep, best := -1, math.NaN()
 	if res.Best != nil {
-		bestStep = res.Best.Step
+		bestStep, best = res.Best.Step, float64(res.Best.Loss)
 	}
 	first, last, noise := math.NaN(), math.NaN(), 0.1
 	if v := o.curve.Validation; len(v) > 0 && v[0].X == 0 && v[len(v)-1].X > 0 {
@@ -90,8 +98,8 @@ func (o *outputs) ending(res trainer.Result) ending {
 		}
 	}
 	return ending{vocab: o.base.Config.Vocab, steps: res.Step, epochSteps: o.Plan.EpochSteps(),
-		maxSteps: o.config.MaxSteps, first: first, last: last, noise: noise, bestStep: bestStep, lr: o.config.LR,
-		usualLR: o.usualLR(), epochs: o.config.Epochs, stopped: res.Stopped != ""}
+		maxSteps: o.config.MaxSteps, first: first, last: last, noise: noise, bestStep: bestStep, best: best,
+		lr: o.config.LR, usualLR: o.usualLR(), epochs: o.config.Epochs, stopped: res.Stopped != ""}
 }
 
 // usualLR returns the learning rate that suits the model.

@@ -15,7 +15,7 @@ import (
 // TestAdvice checks what a run says at its end that hardly learned anything.
 func TestAdvice(t *testing.T) {
 	good := ending{vocab: 4096, steps: 1096, epochSteps: 548, first: 6.99, last: 0.33, noise: 0.1, bestStep: 1096,
-		lr: 3.5e-4, usualLR: 3.5e-4, epochs: 2}
+		best: 0.33, lr: 3.5e-4, usualLR: 3.5e-4, epochs: 2}
 	for _, c := range []struct {
 		name   string
 		change func(*ending)
@@ -26,13 +26,23 @@ func TestAdvice(t *testing.T) {
 		{"few by patience", func(e *ending) { e.steps, e.stopped = 14, true }, ""},
 		{"noise", func(e *ending) { e.first, e.last, e.noise = 2, 2.8, 1 }, ""},
 		{"fifty steps", func(e *ending) { e.steps = 50 }, ""},
-		{"few steps", func(e *ending) { e.steps, e.epochSteps = 14, 7 }, "14 steps are few, so the model may have learned " +
+		{"few steps", func(e *ending) { e.steps, e.epochSteps = 14, 7 }, "only 14 steps, so the model may have learned " +
 			"little: --epochs 15 (105 steps) would help"},
-		{"few by --max-steps", func(e *ending) { e.steps, e.maxSteps = 20, 20 }, "20 steps are few, so the model may have " +
+		{"few by --max-steps", func(e *ending) { e.steps, e.maxSteps = 20, 20 }, "only 20 steps, so the model may have " +
 			"learned little: more --max-steps than 20 would help"},
 		{"at chance", func(e *ending) { e.last, e.first = 7.56, 11 }, "the loss is 7.56 after 1096 steps, and guessing " +
 			"any of 4,096 tokens has 8.32: the model has hardly learned anything yet: try more --epochs than 2, or a higher " +
 			"--lr than 0.00035"},
+		{"one step", func(e *ending) { e.steps, e.maxSteps = 1, 1 }, "only 1 step, so"},
+		{"at chance by --max-steps", func(e *ending) { e.last, e.first, e.maxSteps = 7.56, 11, 1096 },
+			"try more --max-steps than 1096, or a higher --lr"},
+		{"by heart", func(e *ending) { e.bestStep, e.best, e.last = 21, 0.31, 1.16 }, "the validation loss was lowest after " +
+			"step 21 of 1096, and rose from 0.31 to 1.16: the steps after it only learned the training rows by heart; if " +
+			"that is wanted, --val 0 keeps the last weights"},
+		{"by heart after few", func(e *ending) { e.steps, e.bestStep, e.best, e.last = 42, 9, 0.31, 0.42 },
+			"lowest after step 9 of 42"},
+		{"best a little earlier", func(e *ending) { e.bestStep, e.best, e.last = 21, 0.33, 0.34 }, ""},
+		{"by heart until patience", func(e *ending) { e.bestStep, e.best, e.last, e.stopped = 21, 0.31, 1.16, true }, ""},
 		{"at chance after few", func(e *ending) { e.last, e.first, e.steps, e.epochSteps = 7.56, 11, 14, 7 },
 			"try --epochs 15 (105 steps), or a higher --lr"},
 		{"from scratch", func(e *ending) { e.first, e.last = 8.3, 8.1 }, "the loss is 8.10 after"},

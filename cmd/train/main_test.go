@@ -215,7 +215,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%q is not in %v", want, o)
 		}
 	}
-	for _, want := range []string{"step 1/18", "step 18/18", "18 steps are few", "validation loss", fmt.Sprintf(
+	for _, want := range []string{"step 1/18", "step 18/18", "only 18 steps", "validation loss", fmt.Sprintf(
 		"has the weights after step %d of 18, those with the lowest validation loss, %.4f", f.WeightsOfStep, *f.ValLoss)} {
 		if !strings.Contains(o.stderr, want) {
 			t.Errorf("%q is not in %v", want, o)
