@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"restyle/internal/cli"
@@ -38,5 +39,6 @@ func (in *inputs) printExample() error {
 		fmt.Fprintln(in.stdout, s)
 	}
 	fmt.Fprintln(in.stdout)
-	return in.encoder.Show(out, in.set.Examples[0], cli.IsTerminal(in.stdout))
+	color := cli.IsTerminal(in.stdout) && os.Getenv("NO_COLOR") == "" // https://no-color.org
+	return in.encoder.Show(out, in.set.Examples[0], color)
 }
