@@ -58,8 +58,8 @@ func (c *chatter) note(format string, args ...any) {
 func (c *chatter) noteWidth() (width int) {
 	if t, ok := cli.Raw(c.notes).(*terminal); ok {
 		width, _ = t.size()
-	} else if of := cli.TerminalWidth(c.notes); of != nil {
-		width = of()
+	} else if c.status != nil && c.status.On() {
+		width = c.status.Width()
 	}
 	return width
 }

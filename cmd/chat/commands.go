@@ -81,10 +81,13 @@ func (c *chatter) help(context.Context, string) error {
 		}
 		c.note("%s%s", head, strings.Join(cli.Wrap(cmd.help, max(1, width-column)), "\n"+strings.Repeat(" ", column)))
 	}
-	c.note(`
-  """ starts and ends a question of several lines; pasted text may have several
-  lines, too.
-  Ctrl-C stops the answers and keeps them; a second one leaves. Ctrl-D leaves.`)
+	c.note("")
+	for _, keys := range []string{
+		`""" starts and ends a question of several lines; pasted text may have several lines, too.`,
+		"Ctrl-C stops the answers and keeps them; a second one leaves. Ctrl-D leaves.",
+	} {
+		c.note("  %s", strings.Join(cli.Wrap(keys, max(1, width-2)), "\n  "))
+	}
 	return nil
 }
 
