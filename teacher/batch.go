@@ -190,7 +190,7 @@ func parseResult(line []byte) (key string, a Answer, deviations []string, err er
 	switch {
 	case openai.IsError(result.Error):
 		return key, a, nil, failedResult(shortened(result.Error))
-	case status != "" && status != "null" && status != "200" && status != "0":
+	case status != "" && status != "null" && status != "0" && !(len(status) == 3 && status[0] == '2'):
 		return key, a, nil, failedResult("status " + status + " " + stated)
 	case len(response.Body) == 0:
 		return key, a, nil, failedResult("no answer")

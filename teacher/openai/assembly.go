@@ -36,6 +36,10 @@ type assembly struct {
 	telling bool // some text or thoughts came without a finish reason: one marks the end
 	alone   bool // the last finish reason came after the text, without more
 
+	parts    int    // that make up the text
+	lastPart []byte // of them
+	grows    bool   // each of them begins with the one before it
+
 	firstToken, latency time.Duration
 }
 
@@ -47,7 +51,27 @@ type completion struct {
 	Model   string          `json:"model"`
 	Choices json.RawMessage `json:"choices"`
 	Usage   usage           `json:"usage"`
-	Error   json.RawMessage `json:"error"` // sent with status 200
+	Groq    struct {
+		Usage usage           `json:"usage"`
+		Error json.RawMessage `json:"error"`
+	} `json:"x_groq"`
+
+	// Errors that are sent with status 200.
+	Error    json.RawMessage `json:"error"`
+	Errors   json.RawMessage `json:"errors"`
+	Type     string          `json:"type"`
+	Code     json.RawMessage `json:"code"`
+	Status   json.RawMessage `json:"status"`
+	BaseResp struct {
+		StatusCode json.RawMessage `json:"status_code"`
+	} `json:"base_resp"` // MiniMax's
+}
+
+// isError reports whether an event states an error.
+func (c *completion) isError() bool {
+	return IsError(c.Error) || IsError(c.Errors) || IsError(c.Groq.Error) || numberOf(c.BaseResp.StatusCode) >= 400 ||
+		c.Object == "error" || c.Type == "error" ||
+		blank(c.Choices) && max(numberOf(c.Code), numberOf(c.Status)) >= 400
 }
 
 type choice struct {
@@ -57,6 +81,7 @@ type choice struct {
 	Text         json.RawMessage `json:"text"`    // of old servers, or once more
 	FinishReason json.RawMessage `json:"finish_reason"`
 	Usage        usage           `json:"usage"` // Moonshot's place for it
+	Error        json.RawMessage `json:"error"` // OpenRouter's, of the provider
 }
 
 type content struct {
@@ -94,8 +119,13 @@ func ParseAnswer(body []byte) (Answer, error) {
 
 // answer returns the answer, once it is complete.
 func (a *assembly) answer() Answer {
+	text := a.text.String()
+	if a.grows && !a.several && a.parts > 2 && len(a.lastPart) >= minRepeat {
+		a.deviates("all of the text so far in every chunk")
+		text = unquote(a.lastPart)
+	}
 	return Answer{
-		Text:             a.text.String(),
+		Text:             text,
 		Thoughts:         a.thoughts,
 		FinishReason:     a.finish,
 		Model:            a.model,
@@ -132,7 +162,7 @@ func (a *assembly) written() int { return len(a.text.whole) + len(a.text.half) +
 // add adds one event.
 func (a *assembly) add(e event) *failure {
 	if e.isError {
-		return fromErrorObject(e.data, a.url, time.Now())
+		return a.stated(e.data)
 	}
 	list := []json.RawMessage{e.data}
 	if e.data[0] == '[' && json.Unmarshal(e.data, &list) == nil {
@@ -144,6 +174,15 @@ func (a *assembly) add(e event) *failure {
 		}
 	}
 	return nil
+}
+
+// stated returns the failure for an error that the server states. After the end it loses nothing.
+func (a *assembly) stated(data []byte) *failure {
+	if a.sure() && a.finish == "stop" {
+		a.deviates("an error after the end of the answer")
+		return nil
+	}
+	return fromErrorObject(data, a.url, time.Now())
 }
 
 // addObject adds one event if it is an object. Anything else keeps the connection alive, such as null or ping.
@@ -161,8 +200,8 @@ func (a *assembly) addObject(data []byte) *failure {
 	if err != nil {
 		return damaged("event %d of the answer: not a chat completion: %v: %s", a.events, err, excerpt(data))
 	}
-	if IsError(c.Error) || c.Object == "error" {
-		return fromErrorObject(data, a.url, time.Now())
+	if c.isError() {
+		return a.stated(data)
 	}
 	if !isNull(c.Error) {
 		a.deviates("an empty error beside the answer")
@@ -175,6 +214,7 @@ func (a *assembly) addObject(data []byte) *failure {
 		a.model = c.Model
 	}
 	a.count(c.Usage)
+	a.count(c.Groq.Usage)
 	var choices []choice
 	if unmarshal(c.Choices, &choices); len(choices) == 0 {
 		a.unused = data
@@ -204,6 +244,9 @@ func (a *assembly) count(u usage) {
 // choose adds a choice, unless it belongs to another of several answers.
 func (a *assembly) choose(c choice) *failure {
 	a.choices++
+	if IsError(c.Error) {
+		return a.stated(c.Error)
+	}
 	a.count(c.Usage)
 	reason, f := a.reason(c.FinishReason)
 	if f != nil {
@@ -237,6 +280,8 @@ func (a *assembly) choose(c choice) *failure {
 		}
 		a.last = index
 		a.text.add(part)
+		a.grows = a.parts == 0 || a.grows && bytes.HasPrefix(part, a.lastPart)
+		a.parts, a.lastPart = a.parts+1, part
 		if index == a.index && !a.several {
 			a.first.add(part)
 		}
@@ -323,7 +368,7 @@ func (a *assembly) repeats(said []byte, exact bool) bool {
 
 // reason returns a finish reason in OpenAI's spelling if it has one, "" for none.
 func (a *assembly) reason(raw json.RawMessage) (string, *failure) {
-	if isNull(raw) {
+	if isNull(raw) || raw[0] != '"' && blank(raw) {
 		return "", nil
 	}
 	var sent string
@@ -353,7 +398,7 @@ const failed = "error"
 
 // finishReasons are the spellings of finish reasons, by OpenAI's.
 var finishReasons = map[string][]string{
-	"": {"", "null", "none", "nil", "undefined", "unspecified", "in_progress", "false"},
+	"": {"", "null", "none", "nil", "undefined", "unspecified", "in_progress"},
 	"stop": {"stop", "stopped", "stop_sequence", "stop_string", "stop_str", "stop_token", "stop_word", "stop_words",
 		"stop_eos", "eos", "eos_token", "eos_token_id", "eot", "eos_found", "end", "end_turn", "end_of_turn", "end_of_text",
 		"end_of_sequence", "end_token", "endoftext", "</s>", "<|endoftext|>", "<|im_end|>", "<|eot_id|>", "<|end|>",

@@ -80,12 +80,17 @@ type usage struct {
 	CompletionTokens json.RawMessage `json:"completion_tokens"`
 	InputTokens      json.RawMessage `json:"input_tokens"`
 	OutputTokens     json.RawMessage `json:"output_tokens"`
+	TotalTokens      json.RawMessage `json:"total_tokens"`
 }
 
-// tokens returns the numbers, 0 for those that are missing.
+// tokens returns the numbers, 0 for those that are missing. Some servers count thoughts only in the total.
 func (u usage) tokens() (prompt, completion int) {
-	return max(numberOf(u.PromptTokens), numberOf(u.InputTokens)),
-		max(numberOf(u.CompletionTokens), numberOf(u.OutputTokens))
+	prompt = max(numberOf(u.PromptTokens), numberOf(u.InputTokens))
+	completion = max(numberOf(u.CompletionTokens), numberOf(u.OutputTokens))
+	if prompt > 0 {
+		completion = max(completion, numberOf(u.TotalTokens)-prompt)
+	}
+	return prompt, completion
 }
 
 // A joined text is made from the insides of JSON strings. A character may be cut between two of them, as \ud83d and
