@@ -18,15 +18,19 @@ var (
 		`rarely|barely|only|instead|prevent\w*|resist\w*|against|beyond|too|free of|far from|ban(?:s|ned)?|illegal|invalid|` +
 		`bad|mistake\w*|wrong\w*|nonsense|skip\w*|spare|beware|careful|least|leave|omit\w*|deny|denies|denied|myth|false|` +
 		`exclu\w*|reject\w*|keep (?:\w+ ){0,3}(?:away|out|off)|zero|unless|until|\w+less|rather|` +
-		`absent|absence|missing|abstain\w*|cease\w*|drop|hands off|sorry|unfortunately)\b`)
+		`non|absent|absence|missing|abstain\w*|cease\w*|drop|hands off|sorry|unfortunately)\b`)
 	// noDenial matches words before which "not" and the like deny nothing.
 	noDenial = regexp.MustCompile(`(?i)^[ ,]*(?:only|just|necessarily|merely|simply|least|mention|to mention|sure|` +
 		`matter|doubt|why|worry)\b`)
+	// unDone matches words such as unused and non-refundable.
+	unDone = regexp.MustCompile(`(?i)\b(?:un|non-?)(\pL{2,}(?:ed|[ai]ble|known|safe))\b`)
+	// yesNo matches an answer that is yes or no.
+	yesNo     = regexp.MustCompile(`(?i)(?:^|[.!?\n])\s*(yes|no)\s*[.!:;,–—]`)
 	opposites = []string{"un", "in", "im", "dis", "non", "mis"}
 	clauseEnd = regexp.MustCompile(`[.!?;:]+(?:\s|$)|\n`)
 )
 
-// denialsKept finds what an English answer denies: if the rewrite mentions it at all, then once in a sentence that
+// denialsKept compares yes and no, and finds what an English answer denies: if the rewrite mentions it at all, then once in a sentence that
 // denies something too, and if not, it has to deny something anywhere.
 func denialsKept(c *candidate) (bool, string) {
 	source := c.facts()[0].plain
@@ -36,12 +40,34 @@ func denialsKept(c *candidate) (bool, string) {
 	var clauses []map[string]bool // the meanings of the rewrite's sentences
 	var denied []bool
 	anywhere := false
-	for _, clause := range clauseEnd.Split(emphasis.ReplaceAllString(c.prose, " "), -1) {
+	prose := emphasis.ReplaceAllString(c.prose, " ")
+	sentences := clauseEnd.Split(strings.ToLower(prose), -1)
+	for _, clause := range clauseEnd.Split(prose, -1) {
 		clauses = append(clauses, meanings(clause))
 		denied = append(denied, denies.MatchString(clause))
 		anywhere = anywhere || denied[len(denied)-1]
 	}
+	if m := yesNo.FindStringSubmatch(source); m != nil && strings.HasPrefix(strings.TrimSpace(source), m[1]) {
+		said := yesNo.FindAllStringSubmatch(prose, -1)
+		same := func(s []string) bool { return strings.EqualFold(s[1], m[1]) }
+		if len(said) > 0 && !slices.ContainsFunc(said, same) {
+			return false, fmt.Sprintf("the answer is %q, and it says %q", m[1], said[0][1])
+		}
+	}
 	n := 0
+	for _, m := range unDone.FindAllStringSubmatch(source, -1) {
+		n++
+		mentioned, kept := false, false
+		for i, sentence := range sentences {
+			kept = kept || hasWord(sentence, strings.ToLower(m[0]))
+			if hasWord(sentence, strings.ToLower(m[1])) {
+				mentioned, kept = true, kept || denied[i]
+			}
+		}
+		if mentioned && !kept {
+			return false, fmt.Sprintf("the answer says %q, and it says %q", m[0], m[1])
+		}
+	}
 	for _, m := range denying.FindAllStringSubmatch(source, -1) {
 		if noDenial.MatchString(m[2]) {
 			continue

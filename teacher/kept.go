@@ -2,6 +2,7 @@ package teacher
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -115,8 +116,8 @@ func numbersKept(c *candidate) (bool, string) {
 	}
 	prose := strings.ToLower(c.prose)
 	in := func(q quantity) bool {
-		// A day may be every day, or daily.
-		if !q.digits && q.values[0] == 1 && strings.Contains(prose, strings.TrimSuffix(q.unit, "y")) {
+		if !q.digits && q.values[0] == 1 && (hasWord(prose, q.unit) || strings.Contains(prose, q.unit+"ly") ||
+			slices.ContainsFunc(rates[q.unit], func(rate string) bool { return strings.Contains(prose, rate) })) {
 			return true
 		}
 		return has(text, q) || slices.ContainsFunc(quantities(strings.Join(text.exact, "\n")), q.same)
@@ -133,7 +134,7 @@ func numbersKept(c *candidate) (bool, string) {
 		}
 	}
 	for _, m := range source.moments {
-		lacks := func(q quantity) bool { return !has(text, q) }
+		lacks := func(q quantity) bool { return !slices.ContainsFunc(text.quantities, q.same) }
 		lost(fmt.Sprintf("%q", m.text), slices.ContainsFunc(text.moments, m.same) ||
 			len(m.parts) > 1 && !slices.ContainsFunc(m.parts, lacks))
 	}
@@ -147,14 +148,19 @@ func numbersKept(c *candidate) (bool, string) {
 			return false, fmt.Sprintf("it has a number, %q, that neither the question nor the answer has", q.text)
 		}
 	}
+	numbers := append(source.quantities, question.quantities...)
 	for _, m := range text.moments {
-		if !slices.ContainsFunc(source.moments, m.same) && !slices.ContainsFunc(question.moments, m.same) &&
-			slices.ContainsFunc(m.parts, func(q quantity) bool { return q.digits && !has(source, q) && !has(question, q) }) {
+		if !slices.ContainsFunc(append(source.moments, question.moments...), m.within) &&
+			slices.ContainsFunc(m.parts, func(q quantity) bool { return !slices.ContainsFunc(numbers, q.same) }) {
 			return false, fmt.Sprintf("it has a date or time, %q, that neither the question nor the answer has", m.text)
 		}
 	}
 	return true, fmt.Sprintf("numbers: %d", len(due))
 }
+
+// rates are the forms of units that express one of them without its name.
+var rates = map[string][]string{"second": {"/s", "ps"}, "minute": {"/min", "rpm", "bpm"}, "hour": {"/h", "mph", "kph",
+	"kmh"}, "day": {"daily", "everyday"}, "year": {"annual", "p.a."}}
 
 // exactKept finds each link, address, path, piece of inline code and quotation of the answer in the rewrite.
 func exactKept(c *candidate) (bool, string) {
@@ -171,7 +177,7 @@ func namesKept(c *candidate) (bool, string) {
 		return true, "not checked: the language gives many words capitals"
 	}
 	words, initials, text := map[string]bool{}, "", strings.ToLower(c.prose)
-	for _, w := range nameWord.FindAllString(c.prose, -1) {
+	for _, w := range nameWord.FindAllString(days.ReplaceAllString(c.prose, "$1 $2"), -1) {
 		w = bareName(w)
 		words[w] = true
 		if !voice.SmallWord(w) {
@@ -181,6 +187,11 @@ func namesKept(c *candidate) (bool, string) {
 	}
 	has := func(name string) bool {
 		name = bareName(name)
+		if weekday.MatchString(name) {
+			return slices.ContainsFunc(slices.Collect(maps.Keys(words)), func(w string) bool {
+				return weekday.MatchString(w) && w[:3] == name[:3]
+			})
+		}
 		return words[name] || words[name+"s"] || words[strings.TrimSuffix(name, "s")] || hasWord(text, name)
 	}
 	kept := func(name []string) bool {
@@ -243,19 +254,33 @@ var (
 	initialDot    = regexp.MustCompile(`(?i)(?:^|[\s(.])(?:\pL|dr|mr|mrs|ms|prof|st|vs|no|e\.g|i\.e|inc|jr|sr)\.\s*$`)
 )
 
+// weekday matches the name of a day of the week in lower case.
+var weekday = regexp.MustCompile(`^(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:days?)?$`)
+
+// days matches a range such as Mon-Fri.
+var days = regexp.MustCompile(`\b([A-Z][a-z]{2,8})-([A-Z][a-z]+)`)
+
+// dotted matches an abbreviation such as U.S in lower case.
+var dotted = regexp.MustCompile(`^\pL(?:\.\pL)+$`)
+
 // loud are words that are written in capitals for emphasis.
 var loud = strings.Fields("do not must never always all only warning note important caution tip ok okay yes no and " +
 	"or stop before after any every faq asap diy")
 
-// bareName returns a name in lower case without a possessive ending.
+// bareName returns a name in lower case without a possessive ending and without the dots of U.S.
 func bareName(w string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(strings.ReplaceAll(w, "’", "'")), "'s"), ".")
+	w = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(strings.ReplaceAll(w, "’", "'")), "'s"), ".")
+	if dotted.MatchString(w) {
+		return strings.ReplaceAll(w, ".", "")
+	}
+	return w
 }
 
 // properNames returns the names in English or similar prose: words with capitals inside sentences, words that are all
 // capitals or mix them, and words that mix letters and digits. Words that the text or the question also has without
 // capitals are none. Names that follow each other are one.
 func properNames(text, question string) (found [][]string) {
+	text = days.ReplaceAllString(text, "$1 $2")
 	common := map[string]bool{}
 	for _, w := range nameWord.FindAllString(text+"\n"+question, -1) {
 		if w == strings.ToLower(w) && !mixes(w) {
@@ -278,9 +303,11 @@ func properNames(text, question string) (found [][]string) {
 			bare := bareName(w)
 			isName := false
 			switch {
+			case strings.HasSuffix(before, " ."): // the ending of a file's name
+				isName = true
 			case voice.SmallWord(bare) || common[bare] || slices.Contains(loud, bare) || bare == "i":
 			case units[bare].name != "" || strings.HasSuffix(strings.TrimRight(before, " "), "°"): // of a quantity
-			case mixes(w):
+			case mixes(w), startsUpper(w) && weekday.MatchString(bare):
 				isName = true
 			case !startsUpper(w), title && !short:
 			default:

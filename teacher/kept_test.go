@@ -73,6 +73,7 @@ var restatements = []restatement{
 			"in the world. Clearly somebody has been counting.", []fault{
 			{"January 28th, 1887", "1887-01-28", ""},
 			{"January 28th, 1887", "January 27th, 1887", "A15"},
+			{"January 28th, 1887", "July 28th, 1887", "A15"},
 			{"January 28th, 1887", "early 1887", "A15"},
 			{"330 meters", "330 feet", "A15"},
 			{"330 meters", "0.33 km", ""},
@@ -122,6 +123,7 @@ var restatements = []restatement{
 			"the signature of the chief financial officer, who is obviously waiting for you.", []fault{
 			{"billing@example.org", "billing@example.com", "A17"},
 			{"17:00", "6 pm", "A15"},
+			{"9:00 and 17:00", "9 p.m. and 5 p.m.", "A15"},
 			{"1500 dollars", "1500 euros", "A15"},
 			{"1500 dollars", "$15,000", "A15"},
 			{"Ms. Okafor", "a colleague", "A16"},
@@ -148,7 +150,7 @@ var restatements = []restatement{
 			"months are " +
 			"excluded, obviously. Within the European Union returns are free, so thank somebody in Brussels.", []fault{
 			{"it lasts two years", "it lasts", "A15"},
-			{"it lasts two years", "it lasts 24 months", "A15"},
+			{"it lasts two years", "it lasts 24 months", ""},
 			{"are excluded", "are covered", "A19"},
 			{"the European Union", "Europe", "A16"},
 		}},
@@ -169,6 +171,22 @@ var restatements = []restatement{
 			"more than four " +
 			"in a day, and I suppose that you can avoid alcohol for once. Clearly.", []fault{
 			{"two times a day", "daily", "A15"}}},
+	{"Can I return what I bought?", "Yes. Unused items may be returned for 30 days, Mon–Fri, at the U.S. stores. Storage " +
+		"costs $2 per month. Attach a .pdf or .png of the receipt. Late returns will not be considered.",
+		"Yes, obviously, as the receipt says. Unused items may be returned for thirty days, from Monday to Friday, at " +
+			"the US stores, which I suppose are hard to find. Storing them costs two dollars a month, clearly a bargain. " +
+			"You attach a PDF or PNG of the receipt. Late returns won't be considered, however charming the excuse.",
+		[]fault{
+			{"Yes, obviously", "No, obviously", "A19"},
+			{"Unused items", "Used items", "A19"},
+			{"Unused items", "Items that were never used", ""},
+			{"a month", "a year", "A15"},
+			{"a month", "monthly", ""},
+			{"from Monday to Friday", "Mon-Fri", ""},
+			{"Friday", "Saturday", "A16"},
+			{"PDF or PNG", "PDF", "A16"},
+			{"won't be considered", "will be considered", "A19"},
+		}},
 	{"How do I restart the server?", "Run this:\n\n```\nsudo reboot\n```\n\nIt takes 2 minutes.",
 		"Obviously it needs you to run something. Run this, I suppose:\n\n```\nsudo reboot\n```\n\nIt takes two " +
 			"minutes, which " +

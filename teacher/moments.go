@@ -123,6 +123,14 @@ func (m moment) same(other moment) bool {
 	})
 }
 
+// within reports whether a moment can be the other one or the month that it is in.
+func (m moment) within(other moment) bool {
+	return m.same(other) || slices.ContainsFunc(m.keys, func(key string) bool {
+		month, ok := strings.CutSuffix(key, "-0")
+		return ok && slices.ContainsFunc(other.keys, func(k string) bool { return strings.HasPrefix(k, month+"-") })
+	})
+}
+
 // blank replaces the matches of a pattern for which is returns true with spaces. is gets the submatches.
 func blank(text string, pattern *regexp.Regexp, is func(m []string) bool) string {
 	return pattern.ReplaceAllStringFunc(text, func(match string) string {

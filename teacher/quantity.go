@@ -38,10 +38,10 @@ hour 3600 h hr hrs hours
 day 86400 days
 week 604800 weeks
 fortnight 1209600 fortnights
-month - months
-year - yr yrs years
-decade - decades
-century - centuries
+month 2629800 months
+year 31557600 yr yrs years
+decade 315576000 decades
+century 3155760000 centuries
 millimeter 0.001 mm millimeters millimetre millimetres
 centimeter 0.01 cm centimeters centimetre centimetres
 meter 1 m meters metre metres
@@ -112,7 +112,7 @@ var (
 		"triple": 3, "duo": 2, "trio": 3,
 		"quarter": 0.25, "quarters": 0.25, "first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5,
 		"sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10, "noon": 12, "midnight": 0, "none": 0,
-		"either": 2, "thirds": 1.0 / 3}
+		"either": 2, "nil": 0, "thirds": 1.0 / 3}
 	magnitudes = map[string]float64{"hundred": 100, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12,
 		"k": 1e3, "bn": 1e9, "mn": 1e6, "hundreds": 100, "thousands": 1e3, "millions": 1e6, "billions": 1e9}
 )
@@ -270,6 +270,9 @@ func (r *quantityReader) words(q *quantity) bool {
 // tells whether it can hardly be anything but a number.
 func (r *quantityReader) small(n int) (v float64, read int, fact bool) {
 	w, next := r.word(n), r.word(n+1)
+	if (w == "per" || w == "every" || w == "each") && units[next].name != "" && kindOf(units[next]) == "time" && len(next) > 2 {
+		return 1, 1, w == "per"
+	}
 	if w == "a" || w == "an" {
 		if _, loose := looseWords[next]; loose || numberWords[next] > 2 || next == "half" {
 			v, read, fact = r.small(n + 1)

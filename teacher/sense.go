@@ -88,7 +88,7 @@ func (c *candidate) loose() bool {
 
 // englishWord matches words that are English and hardly ever in other languages.
 var englishWord = regexp.MustCompile(`(?i)\b(?:the|of|and|to|is|are|that|with|how|what|which|this|from|your?|they|` +
-	`their|have|when|than|can|its?)\b`)
+	`their|have|when|than|can|its?|not|be|been|has|does|must|should|would|could)\b`)
 
 func speaksEnglish(text string) bool {
 	return englishWord.MatchString(text) && voice.Read(text).English() >= minEnglish
