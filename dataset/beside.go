@@ -36,7 +36,8 @@ const (
 )
 
 const preference = "is for preference training (DPO, ORPO, reward models), which is not supported: all answers are " +
-	"learned. To learn the good ones, name their column: instruction=prompt,output=chosen"
+	"learned. To learn the good ones, name their column (instruction=prompt,output=chosen), or rename it to messages if " +
+	"there is none of the questions"
 
 // besides lists the columns. Earlier ones are used first: a mask counts the turns of a history, too.
 var besides = []beside{

@@ -186,10 +186,35 @@ func (c *reading) talk(rec []string) error {
 	c.Messages = messages
 	if len(rec) > outputAt {
 		answers, err := c.half(rec[outputAt], "assistant")
-		c.Messages, c.Prompt = append(messages, answers...), len(messages)
-		return err
+		if err != nil {
+			return err
+		}
+		if n := repeats(answers, messages); n > 0 {
+			messages, answers = answers[:n], answers[n:]
+		} else if role := answers[0].Role; messages[len(messages)-1].Role == "user" && (role == "user" || role == "system") {
+			return fmt.Errorf("the answer begins with a message of the role %q, and not with the question, which has a column "+
+				"of its own: remove one of them", role)
+		}
+		c.Messages, c.Prompt = slices.Concat(messages, answers), len(messages)
 	}
 	return nil
+}
+
+// repeats returns how many messages of an answer repeat the question before it, perhaps with a system prompt: in data
+// for preference training, the good answer is often the whole conversation.
+func repeats(answer, question []chat.Message) int {
+	same := func(a, b chat.Message) bool {
+		return a.Role == b.Role && strings.TrimSpace(a.Content) == strings.TrimSpace(b.Content)
+	}
+	first := 0
+	if answer[0].Role == "system" && question[0].Role != "system" {
+		first = 1
+	}
+	end := first + len(question)
+	if end < len(answer) && slices.EqualFunc(answer[first:end], question, same) {
+		return end
+	}
+	return 0
 }
 
 // half reads a list of messages. Where question and answer have columns of their own, one of them may be text.

@@ -126,6 +126,16 @@ func TestConversationForms(t *testing.T) {
 		{"a question of text, and messages", `{"prompt":"a","completion":[{"role":"assistant","content":"b"}]}`, "",
 			"chat messages (prompt, completion)", "(user): a | assistant: b", nil},
 		// These are errors.
+		{"a completion that repeats the prompt", `{"prompt":"a","completion":[{"role":"user","content":"a "},` +
+			`{"role":"assistant","content":"b"}]}`, "", "chat messages (prompt, completion)", "(user): a  | assistant: b", nil},
+		{"and has a system prompt", `{"prompt":"a","completion":[{"role":"system","content":"s"},{"role":"user",` +
+			`"content":"a"},{"role":"assistant","content":"b"}]}`, "", "chat messages (prompt, completion)",
+			"(system): s | (user): a | assistant: b", nil},
+		{"a completion with another question", `{"prompt":"a","completion":[{"role":"user","content":"c"},` +
+			`{"role":"assistant","content":"b"}]}`, "", "", "", []string{`role "user"`, "not with the question"}},
+		{"a completion with the question", `{"prompt":[{"role":"system","content":"s"}],"completion":[{"role":"user",` +
+			`"content":"a"},{"role":"assistant","content":"b"}]}`, "", "chat messages (prompt, completion)",
+			"(system): s | user: a | assistant: b", nil},
 		{"a prompt of messages with a context", `{"prompt":[],"context":"x","completion":[]}`, "", "", "",
 			[]string{"line 1", `no place for the column "context"`}},
 		{"a prompt of text, then of messages", `{"prompt":"a","completion":"b"}` + "\n" + `{"prompt":[],"completion":[]}`,

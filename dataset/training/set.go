@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"restyle/dataset"
 	"runtime"
 	"slices"
 	"strconv"
@@ -16,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
+
+	"restyle/dataset"
 )
 
 // A Set is a dataset as examples to train on.

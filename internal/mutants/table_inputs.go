@@ -6,7 +6,7 @@ var inputsMutants = []mutant{
 	{"inputs/system-dropped", "dataset/conversation.go", `if strings.TrimSpace(rec[systemAt]) != "" {`, "if false {", "./dataset -run TestConversationForms"},
 	{"inputs/system-of-gen", "dataset/columns.go", "	if w.Training {\n		systems = ", "	if true {\n		systems = ", "./dataset -run TestPick"},
 	{"inputs/others-first", "dataset/columns.go", "	if len(found) == 0 {\n		found = pairs(others", "	if len(found) < 3 {\n		found = pairs(others", "./dataset -run TestPick"},
-	{"inputs/prompt-learned", "dataset/conversation.go", "append(messages, answers...), len(messages)", "append(messages, answers...), 0", "./dataset -run TestConversationForms"},
+	{"inputs/prompt-learned", "dataset/conversation.go", "slices.Concat(messages, answers), len(messages)", "slices.Concat(messages, answers), 0", "./dataset -run TestConversationForms"},
 	{"inputs/system-beside-a-conversation", "dataset/columns.go", "return []string{column, systems[0]}, nil", `return []string{column, ""}, nil`, "./dataset -run TestConversationForms"},
 	{"inputs/prompt-labelled", "dataset/training/example.go", "e.label(labels, tokens, r, messages[c.Prompt:])", "e.label(labels, tokens, r, messages)", "./dataset/training -run TestPromptIsNotLearned"},
 	{"inputs/targets-of-the-prompt", "chat/render.go", "p.out.Targets = p.out.Targets[len(answers(messages[:min(o.From, len(messages))])):]", "_ = answers", "./dataset/training -run TestPromptIsNotLearned"},
