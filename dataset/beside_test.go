@@ -114,6 +114,7 @@ func TestBeside(t *testing.T) {
 		{talk + `"tools":"[{'name': 'f'}]"}`, "", []string{`"tools"`, "Python's repr", "json.dumps"}},
 		{talk + `"available_tools":[{"name":"f"}]}`, plain + ` tools [{"name":"f"}];available_tools`, nil},
 		{pair + `"tool_calls":` + call + `}`, "", []string{`"tool_calls"`, "as messages"}},
+		{pair + `"tool_calls":"[]"}`, plain + ";;;tool_calls", nil},
 		{talk + `"tool_calls":` + call + `}`, plain + ";;;tool_calls", nil}, // messages have their own
 		{talk + `"tools":"f"}`, "", []string{`"tools"`, `"f"`}},
 		{talk + `"chat_template_kwargs":{"enable_thinking":false,"x":null}}`,

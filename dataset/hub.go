@@ -200,12 +200,7 @@ func (r *repository) open(ctx context.Context, config string, o Options, w wante
 			return openFile(ctx, local, w)
 		}})
 	}
-	s, err := newSource(r.name+chosen.suffix, revision, o, w, parts)
-	if err != nil {
-		return nil, err
-	}
-	s.Config, s.Split, s.Files = chosen.config, chosen.split, chosen.files
-	return s, nil
+	return newSource(r.name+chosen.suffix, revision, o, w, parts)
 }
 
 // read returns the content of a file that describes the dataset.

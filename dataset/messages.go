@@ -253,15 +253,15 @@ func truth(raw []byte) (yes, ok bool) {
 	return false, false
 }
 
-// empty reports whether a value says nothing: there is none, or it is null, perhaps as JSON in a string, or an empty
-// text, list or object.
+// empty reports whether a value says nothing: there is none, or it is null or an empty list or object, perhaps as JSON
+// in a string, or an empty text.
 func empty(raw []byte) bool {
 	switch kind(raw) {
 	case "nothing", "null":
 		return true
 	case "a string":
 		var s string
-		return json.Unmarshal(raw, &s) == nil && slices.Contains([]string{"", "null"}, strings.TrimSpace(s))
+		return json.Unmarshal(raw, &s) == nil && slices.Contains([]string{"", "null", "[]", "{}"}, strings.TrimSpace(s))
 	case "an array", "an object":
 		return strings.TrimSpace(string(raw[1:len(raw)-1])) == ""
 	}
@@ -369,9 +369,6 @@ func callsOf(values map[string]json.RawMessage) (string, error) {
 		return calls, nil
 	}
 	list, err := inner(all)
-	if err == nil && empty(list) {
-		return "", nil
-	}
 	if err == nil {
 		err = objects(list)
 	}

@@ -44,10 +44,6 @@ type Source struct {
 	Revision string  // identifies the content: the commit on the hub, or the SHA-256 of the file in hex
 	Columns  Columns // the columns of the rows, as given or recognized
 
-	// Of a dataset on the hub or in a directory: its config ("" if it declares none), its split, and their files.
-	Config, Split string
-	Files         []string
-
 	want  wanted
 	names []string // the columns of the records, as found in the files so far
 	parts []part   // the files still to be read, in order

@@ -10,11 +10,10 @@ import (
 	"strings"
 )
 
-// chosen are the files of a split, and where they were found.
+// chosen are the files of a split, in order.
 type chosen struct {
-	config, split string   // as the dataset calls them; the config is empty if it declares none
-	files         []string // in order
-	suffix        string   // of the dataset's name: ":config" if there are several
+	files  []string
+	suffix string // of the dataset's name: ":config" if there are several
 }
 
 // choose returns the files of a split, which may also be the path of a file, a pattern of paths, or "directory/split".
@@ -26,7 +25,7 @@ func choose(paths []string, read func(path string) (string, error), config, spli
 		split = "train"
 	}
 	if slices.Contains(paths, split) {
-		return chosen{split: split, files: []string{split}}, onlyFiles(config)
+		return chosen{files: []string{split}}, onlyFiles(config)
 	}
 	if hasMagic(split) {
 		files, err := matches(paths, split)
@@ -40,7 +39,7 @@ func choose(paths []string, read func(path string) (string, error), config, spli
 		if err == nil {
 			err = onlyFiles(config)
 		}
-		return chosen{split: split, files: files}, err
+		return chosen{files: files}, err
 	}
 	configs, err := readConfigs(paths, read)
 	if err != nil {
@@ -52,7 +51,7 @@ func choose(paths []string, read func(path string) (string, error), config, spli
 		if err != nil {
 			return chosen{}, err
 		}
-		found := chosen{config: c.Name, split: word}
+		var found chosen
 		if len(configs) > 1 {
 			found.suffix = ":" + c.Name
 		}
@@ -64,7 +63,7 @@ func choose(paths []string, read func(path string) (string, error), config, spli
 			return chosen{}, fmt.Errorf("the dataset declares no configs, and has no directory %q: leave the config out", config)
 		}
 	}
-	found := chosen{split: word}
+	var found chosen
 	if config != "" {
 		found.suffix = ":" + config
 	}
