@@ -22,6 +22,8 @@ func several() *Flags {
 	f.Add(new(string), "fused", "")
 	f.Optional("fused", "all")
 	f.Add(new(int), "batch", "")
+	f.Add(new(string), "device", "")
+	f.Add(new(int), "max-tokens", "")
 	f.Add(new(float64), "lr", "peak learning rate, the first")
 	f.Add(new(string), "schedule", "learning rate after the warmup")
 	f.Add(new(int), "accumulate", "micro-batches (gradient accumulation); a step has several")
@@ -59,6 +61,8 @@ func TestRead(t *testing.T) {
 		{"--Batch_Size 3", "", "", "did you mean --batch?"},
 		{"--learning-rate 3", "", "", "there is no flag --learning-rate; did you mean --lr?"},
 		{"--gradient_accumulation_steps 3", "", "", "did you mean --accumulate?"},
+		{"--per_device_train_batch_size 3", "", "", "did you mean --batch?"},
+		{"--max_new_tokens 3", "", "", "did you mean --max-tokens?"},
 		{"--zzz", "", "", "there is no flag --zzz"},
 		{"--zzz --wrong -h", "", "", "help requested"},
 	} {

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -178,8 +179,9 @@ func (f *Flags) suggestion(name string) string {
 	return "; did you mean --" + found + "?"
 }
 
-// described returns the first flag in whose help at least the first two of the words stand in this order, or that one
-// of them names in a longer or shorter form: --learning-rate is --lr, --batch-size is --batch, and --output is --out.
+// described returns the first flag in whose help at least the first two of the words stand in this order, or that they
+// contain, or that one of them names in a longer or shorter form: --learning-rate is --lr, --max_new_tokens is
+// --max-tokens, and --output is --out.
 func (f *Flags) described(names, wanted []string) string {
 	for n := len(wanted); n >= 2; n-- {
 		phrase := " " + strings.Join(wanted[:n], " ") + " "
@@ -187,6 +189,18 @@ func (f *Flags) described(names, wanted []string) string {
 			if help := words(f.Lookup(name).Usage); strings.Contains(" "+strings.Join(help, " ")+" ", phrase) {
 				return name
 			}
+		}
+	}
+	// Of several flags that are named, the last one counts: --per_device_train_batch_size is --batch.
+	for _, w := range slices.Backward(wanted) {
+		if len(w) > 2 && slices.Contains(names, w) {
+			return w
+		}
+	}
+	for _, name := range names {
+		parts := words(name)
+		if len(parts) > 1 && !slices.ContainsFunc(parts, func(p string) bool { return !slices.Contains(wanted, p) }) {
+			return name
 		}
 	}
 	for _, w := range wanted {
