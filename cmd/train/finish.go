@@ -121,23 +121,29 @@ func (in *inputs) resultOf(was *trainer.RunFile) (f summary, err error) {
 	return f, nil
 }
 
-// repeat prints the result of a finished run, how to continue it, and which of its settings differ from those now
-// requested.
+// repeat prints how to continue a finished run, which of its settings differ from those now requested, and, for programs,
+// its result.
 func (in *inputs) repeat(was *trainer.RunFile, result summary) error {
 	if result.Stopped != "" {
 		in.note("the run in %s is finished: it ended after step %d, with %s, and more steps would not "+
 			"change that; to train its result further, give it as --model and another --out",
 			in.out, result.Steps, result.Stopped)
 	} else {
-		in.note("the run in %s is finished, after step %d: to continue it, give the same command with larger --epochs than "+
-			"%s or --max-steps than %s (0: no limit), whichever ended it",
-			in.out, result.Steps, was.Identity["epochs"], was.Identity["max-steps"])
+		limit := "epochs"
+		if was.Identity["max-steps"] == fmt.Sprint(result.Steps) {
+			limit = "max-steps"
+		}
+		in.note("the run in %s is finished, after step %d: to continue it, give the same command with larger --%s than %s",
+			in.out, result.Steps, limit, was.Identity[limit])
 	}
 	now := in.recorded()
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if then, ok := was.Settings[name]; ok && then != now[name] && name != "out" {
 			in.note("it was made with --%s %s, and not %s: for that, leave --resume out", name, shown(then), shown(now[name]))
 		}
+	}
+	if cli.IsTerminal(in.stdout) {
+		return nil
 	}
 	var line bytes.Buffer
 	if err := json.Compact(&line, was.Result); err != nil {

@@ -258,7 +258,8 @@ func TestRun(t *testing.T) {
 	if _, err := os.Stat(out + ".bak.2"); err != nil {
 		t.Error(err)
 	}
-	if o := must(t, cli.Done, append(args, "--resume")...); !strings.Contains(o.stderr, "is finished") {
+	if o := must(t, cli.Done, append(args, "--resume")...); !strings.Contains(o.stderr, "is finished, after step "+
+		"18: to continue it, give the same command with larger --epochs than ") {
 		t.Errorf("resuming a finished run: %v", o)
 	}
 }
