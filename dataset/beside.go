@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -140,18 +141,17 @@ func (c *reading) use(object string) (used []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, b := range besides {
-		for column, value := range values {
-			if besideOf(column).names[0] != b.names[0] {
-				continue
-			}
-			is, err := b.use(c, column, value)
-			if err != nil {
-				return nil, fmt.Errorf("column %q %w", column, err)
-			}
-			if is {
-				used = append(used, column)
-			}
+	columns := slices.Sorted(maps.Keys(values))
+	slices.SortStableFunc(columns, func(a, b string) int {
+		return cmp.Compare(besideNames[strings.ToLower(a)], besideNames[strings.ToLower(b)])
+	})
+	for _, column := range columns {
+		is, err := besideOf(column).use(c, column, values[column])
+		if err != nil {
+			return nil, fmt.Errorf("column %q %w", column, err)
+		}
+		if is {
+			used = append(used, column)
 		}
 	}
 	return used, nil
@@ -267,7 +267,8 @@ func (c *reading) useVariable(column string, value json.RawMessage) (bool, error
 	if err != nil {
 		return false, nil // such as a title: no template could read it
 	}
-	return false, c.set(strings.ToLower(column), list)
+	c.set(strings.ToLower(column), list)
+	return false, nil
 }
 
 // useVariables gives the template variables, as TRL does.
@@ -287,26 +288,15 @@ func (c *reading) useVariables(_ string, value json.RawMessage) (bool, error) {
 		if slices.Contains([]string{"messages", "tools", "add_generation_prompt"}, key) {
 			return false, fmt.Errorf("must not have the key %q", key)
 		}
-		if err := c.set(key, values[key]); err != nil {
-			return false, err
-		}
+		c.set(key, values[key])
 	}
 	return true, nil
 }
 
 // set sets a variable of the template.
-func (c *reading) set(name string, value []byte) error {
-	key, err := json.Marshal(name)
-	if err != nil {
-		return err
-	}
-	before := "{"
-	if c.Variables != "" {
-		before = strings.TrimSuffix(c.Variables, "}") + ","
-	}
-	c.Variables = before + string(key) + ":" + string(value) + "}"
+func (c *reading) set(name string, value []byte) {
+	c.Variables = withKey(c.Variables, name, value)
 	c.seen.add(name)
-	return nil
 }
 
 // useMask takes out all answers if the value is 0, or those whose number in the list is 0: it has one for each message,

@@ -64,6 +64,9 @@ func TestBeside(t *testing.T) {
 		{pair + `"train":false}`, "user: a {context} | assistant: b {context};train", nil},
 		{pair + `"train":true,"weight":0.3}`, plain + ";train;;weight", nil}, // as of a thing
 		{pair + `"sample_weight":0.5}`, "", []string{`"sample_weight"`, "0 or 1"}},
+		{pair + `"loss_mask":[1,1],"history":[["p","q"]]}`, "", []string{`"loss_mask"`, "2 values", "4 messages"}},
+		{pair + `"trainable":true,"train":false,"loss_scale":[1,1],"reasoning":"t"}`,
+			"user: a {context} | assistant: b {~t} {context};reasoning loss_scale train trainable", nil},
 		{talk + `"unmask":true}`, "", []string{`"unmask"`, "train on all"}},
 		{talk + `"mask":"User"}`, plain + ";mask", nil},
 		{talk + `"mask":"Assistant"}`, "", []string{`"mask"`, `"User"`}},

@@ -144,15 +144,19 @@ func listed(raw []byte) bool {
 
 // besideAdd adds a value to what a record has beside its columns, unless it is empty.
 func (t *table) besideAdd(column string, value []byte) {
-	if empty(value) {
-		return
+	if !empty(value) {
+		t.beside = withKey(t.beside, column, value)
 	}
-	name, _ := json.Marshal(column) // a string
+}
+
+// withKey adds a key to a JSON object, which is "" if it has none yet.
+func withKey(object, key string, value []byte) string {
+	name, _ := json.Marshal(key) // a string
 	before := "{"
-	if t.beside != "" {
-		before = strings.TrimSuffix(t.beside, "}") + ","
+	if object != "" {
+		before = strings.TrimSuffix(object, "}") + ","
 	}
-	t.beside = before + string(name) + ":" + string(value) + "}"
+	return before + string(name) + ":" + string(value) + "}"
 }
 
 // has reports whether the columns of a row are among those of the rows before it.
