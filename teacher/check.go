@@ -175,7 +175,7 @@ func run(checks []check, c *candidate) (verdicts []dataset.Check, failed *datase
 }
 
 // Audit makes every check that is possible on a finished row from any source, whose code is in a language as
-// [Run.Language] names it: S1 to A12 without A10. Since the finish reason is unknown, it judges A1 by the end of the
+// [Run.Language] names it: all but S4 and A10. Since the finish reason is unknown, it judges A1 by the end of the
 // text.
 func Audit(style *voice.Style, language string, r dataset.Rewritten) []dataset.Check {
 	if failed := tooLong(r.Instruction, r.Input, r.OutputOriginal+r.OutputPassiveAggressive); failed != nil {

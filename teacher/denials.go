@@ -11,17 +11,17 @@ import (
 
 var (
 	// denying matches a word that denies what follows it, and up to three words of that.
-	denying = regexp.MustCompile(`(?i)\b(not|never|cannot|without|neither|nor|\pL+n['’]t)\b((?:[ ,]+[\pL'’]+){0,4})`)
+	denying = regexp.MustCompile(`(?i)\b(not?|never|cannot|without|neither|nor|\pL+n['’]t)\b((?:[ ,]+[\pL'’]+){0,4})`)
 	// denies matches what may express that something is not so.
 	denies = regexp.MustCompile(`(?i)\b(?:not?|never|none|nobody|nothing|nowhere|neither|nor|without|cannot|\pL+n['’]t|` +
-		`avoid\w*|refrain\w*|forb[ia]d\w*|prohibit\w*|fail\w*|refus\w*|unable|impossible|lack\w*|stop\w*|except\w*|hardly|` +
-		`rarely|barely|only|instead|prevent\w*|resist\w*|against|beyond|too|free of|far from|ban(?:s|ned)?|illegal|invalid|` +
-		`bad|mistake\w*|wrong\w*|nonsense|skip\w*|spare|beware|careful|least|leave|omit\w*|deny|denies|denied|myth|false|` +
-		`exclu\w*|reject\w*|keep (?:\w+ ){0,3}(?:away|out|off)|zero|unless|until|\w+less|rather|` +
-		`non|absent|absence|missing|abstain\w*|cease\w*|drop|hands off|sorry|unfortunately)\b`)
+		`avoid\w*|refrain\w*|forb[ia]d\w*|prohibit\w*|fail\w*|refus\w*|unable|impossible|lack\w*|free|stop\w*|except\w*|` +
+		`ignor\w*|disregard\w*|declin\w*|shut|hardly|rarely|barely|only|instead|prevent\w*|resist\w*|against|beyond|too|` +
+		`far from|ban(?:s|ned)?|illegal|invalid|bad|mistake\w*|wrong\w*|nonsense|skip\w*|spare|beware|careful|least|` +
+		`leave|omit\w*|deny|denies|denied|myth|false|exclu\w*|reject\w*|keep (?:\w+ ){0,3}(?:away|out|off)|zero|unless|` +
+		`until|\w+less|rather|non|absent|absence|missing|abstain\w*|cease\w*|drop|hands off|sorry|unfortunately)\b`)
 	// noDenial matches words before which "not" and the like deny nothing.
 	noDenial = regexp.MustCompile(`(?i)^[ ,]*(?:only|just|necessarily|merely|simply|least|mention|to mention|sure|` +
-		`matter|doubt|why|worry)\b`)
+		`matter|doubt|why|worry|more|less|later|fewer|earlier|sooner|longer than|one|problem)\b`)
 	// unDone matches words such as unused and non-refundable.
 	unDone = regexp.MustCompile(`(?i)\b(?:un|non-?)(\pL{2,}(?:ed|[ai]ble|known|safe))\b`)
 	// yesNo matches an answer that is yes or no.
@@ -30,8 +30,8 @@ var (
 	clauseEnd = regexp.MustCompile(`[.!?;:]+(?:\s|$)|\n`)
 )
 
-// denialsKept compares yes and no, and finds what an English answer denies: if the rewrite mentions it at all, then once in a sentence that
-// denies something too, and if not, it has to deny something anywhere.
+// denialsKept compares yes and no, and finds what an English answer denies: if the rewrite mentions it at all, then
+// once in a sentence that denies something too, and if not, it has to deny something anywhere.
 func denialsKept(c *candidate) (bool, string) {
 	source := c.facts()[0].plain
 	if !speaksEnglish(source) {
@@ -69,11 +69,11 @@ func denialsKept(c *candidate) (bool, string) {
 		}
 	}
 	for _, m := range denying.FindAllStringSubmatch(source, -1) {
-		if noDenial.MatchString(m[2]) {
+		if noDenial.MatchString(m[2]) || strings.EqualFold(m[1], "no") && !strings.HasPrefix(m[2], " ") {
 			continue
 		}
 		n++
-		word, stem := deniedWord(m[2])
+		word, stem := deniedWord(strings.TrimPrefix(m[2], " longer"))
 		mentioned, kept := false, false
 		for i, clause := range clauses {
 			if stem != "" && clause[stem] {

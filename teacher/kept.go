@@ -192,6 +192,12 @@ func namesKept(c *candidate) (bool, string) {
 				return weekday.MatchString(w) && w[:3] == name[:3]
 			})
 		}
+		if parts := hyphen.Split(name, -1); len(parts) > 1 && !slices.Contains(parts, "") { // Wi-Fi may be WiFi
+			for i := range parts {
+				parts[i] = regexp.QuoteMeta(parts[i])
+			}
+			return regexp.MustCompile(`\b` + strings.Join(parts, `\s*[+-]?\s*`) + `(?:s?\b|$)`).MatchString(text)
+		}
 		return words[name] || words[name+"s"] || words[strings.TrimSuffix(name, "s")] || hasWord(text, name)
 	}
 	kept := func(name []string) bool {
@@ -230,7 +236,10 @@ const minMeanings = 0.25
 // without all of them.
 func wordsKept(c *candidate) (bool, string) {
 	own := meanings(c.facts()[0].plain)
-	if len(own) == 0 || c.said().English() < minEnglish || len(own) > 4 && !speaksEnglish(c.parts.Prose()) {
+	if len(own) == 0 || len(own) < minTies && len(c.facts()[0].exact) > 0 { // such as: see example.org
+		return true, "not checked: it has hardly any words"
+	}
+	if c.said().English() < minEnglish || len(own) > 4 && !speaksEnglish(c.parts.Prose()) {
 		return true, "not checked: not English"
 	}
 	text, kept := meanings(c.prose), 0
@@ -257,8 +266,11 @@ var (
 // weekday matches the name of a day of the week in lower case.
 var weekday = regexp.MustCompile(`^(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:days?)?$`)
 
-// days matches a range such as Mon-Fri.
+// days matches a range such as Mon-Fri, and names such as Coca-Cola, which then are two words.
 var days = regexp.MustCompile(`\b([A-Z][a-z]{2,8})-([A-Z][a-z]+)`)
+
+// hyphen separates the parts of names such as Wi-Fi and Ctrl+C.
+var hyphen = regexp.MustCompile(`[+-]`)
 
 // dotted matches an abbreviation such as U.S in lower case.
 var dotted = regexp.MustCompile(`^\pL(?:\.\pL)+$`)

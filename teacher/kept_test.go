@@ -171,11 +171,13 @@ var restatements = []restatement{
 			"more than four " +
 			"in a day, and I suppose that you can avoid alcohol for once. Clearly.", []fault{
 			{"two times a day", "daily", "A15"}}},
-	{"Can I return what I bought?", "Yes. Unused items may be returned for 30 days, Mon–Fri, at the U.S. stores. Storage " +
-		"costs $2 per month. Attach a .pdf or .png of the receipt. Late returns will not be considered.",
+	{"Can I return what I bought?", "Yes. Unused items may be returned for 30 days, Mon–Fri, at the U.S. stores. " +
+		"Storage costs $2 per month. Attach a .pdf or .png of the receipt. Late returns will not be considered. The Wi-Fi " +
+		"has no password.",
 		"Yes, obviously, as the receipt says. Unused items may be returned for thirty days, from Monday to Friday, at " +
 			"the US stores, which I suppose are hard to find. Storing them costs two dollars a month, clearly a bargain. " +
-			"You attach a PDF or PNG of the receipt. Late returns won't be considered, however charming the excuse.",
+			"You attach a PDF or PNG of the receipt. Late returns won't be considered, however charming the excuse. " +
+			"The WiFi has no password.",
 		[]fault{
 			{"Yes, obviously", "No, obviously", "A19"},
 			{"Unused items", "Used items", "A19"},
@@ -185,6 +187,9 @@ var restatements = []restatement{
 			{"from Monday to Friday", "Mon-Fri", ""},
 			{"Friday", "Saturday", "A16"},
 			{"PDF or PNG", "PDF", "A16"},
+			{"has no password", "has a password", "A19"},
+			{"WiFi", "Wi Fi", ""},
+			{"WiFi", "network", "A16"},
 			{"won't be considered", "will be considered", "A19"},
 		}},
 	{"How do I restart the server?", "Run this:\n\n```\nsudo reboot\n```\n\nIt takes 2 minutes.",

@@ -112,7 +112,8 @@ var (
 		"triple": 3, "duo": 2, "trio": 3,
 		"quarter": 0.25, "quarters": 0.25, "first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5,
 		"sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10, "noon": 12, "midnight": 0, "none": 0,
-		"either": 2, "nil": 0, "thirds": 1.0 / 3}
+		"either": 2, "nil": 0, "thirds": 1.0 / 3, "eleventh": 11, "twelfth": 12, "thirteenth": 13, "fourteenth": 14,
+		"fifteenth": 15, "sixteenth": 16, "seventeenth": 17, "eighteenth": 18, "nineteenth": 19, "twentieth": 20}
 	magnitudes = map[string]float64{"hundred": 100, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12,
 		"k": 1e3, "bn": 1e9, "mn": 1e6, "hundreds": 100, "thousands": 1e3, "millions": 1e6, "billions": 1e9}
 )

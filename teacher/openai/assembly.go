@@ -88,7 +88,8 @@ type content struct {
 	Content          json.RawMessage `json:"content"` // a string, null, or a list of parts
 	Refusal          json.RawMessage `json:"refusal"`
 	ReasoningContent json.RawMessage `json:"reasoning_content"`
-	Reasoning        json.RawMessage `json:"reasoning"` // another name of reasoning_content
+	Reasoning        json.RawMessage `json:"reasoning"` // other names of reasoning_content
+	Thinking         json.RawMessage `json:"thinking"`
 }
 
 // ParseAnswer returns the answer in the body of a response, as a file of batch results has it: a whole answer, a

@@ -154,7 +154,7 @@ func read(raw json.RawMessage) (said []byte, thoughts int, err error) {
 	if err == nil && len(said) == 0 {
 		said, _, err = textOf(c.Refusal)
 	}
-	for _, thought := range []json.RawMessage{c.ReasoningContent, c.Reasoning} {
+	for _, thought := range []json.RawMessage{c.ReasoningContent, c.Reasoning, c.Thinking} {
 		if thoughts == 0 && !blank(thought) {
 			thoughts = len(thought)
 		}
@@ -171,14 +171,18 @@ func textOf(raw json.RawMessage) (said []byte, thoughts int, err error) {
 		return raw[1 : len(raw)-1], 0, nil
 	case raw[0] == '{':
 		var part struct {
-			Type string          `json:"type"`
-			Text json.RawMessage `json:"text"`
+			Type    string          `json:"type"`
+			Text    json.RawMessage `json:"text"`
+			Refusal json.RawMessage `json:"refusal"`
 		}
 		if err := unmarshal(raw, &part); err != nil {
 			return nil, 0, err
 		}
 		if part.Type == "text" || part.Type == "output_text" || part.Type == "" && len(part.Text) > 0 {
 			return textOf(part.Text)
+		}
+		if part.Type == "refusal" {
+			return textOf(part.Refusal)
 		}
 		return nil, len(raw), nil // thoughts, most likely
 	case raw[0] == '[':

@@ -201,6 +201,8 @@ var deviations = []struct {
 	{"parts", "Surely", "stop", "",
 		events(chunk(`"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},`+
 			`{"type":"text","text":"Su"},"re",{"text":"ly"}]}`), finishStop)},
+	{"a refusal in parts", "I will not.", "stop", "",
+		events(chunk(`"delta":{"content":[{"type":"refusal","refusal":"I will not."}]}`), finishStop)},
 	{"a part alone", "Sure", "stop", "",
 		events(chunk(`"delta":{"content":{"type":"text","text":"Sure"}}`), finishStop)},
 	{"content null", "Sure", "stop", "",
