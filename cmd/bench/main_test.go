@@ -43,7 +43,7 @@ func TestUsage(t *testing.T) {
 		{"help", cli.Done, "bench parity PATH"},
 		{"-h ops", cli.Done, "bench ops "},
 		{"help ops", cli.Done, "bench ops "},
-		{"--device cpu step", cli.Usage, "bench: --device comes before the measurement: flags follow it: bench step --device"},
+		{"--device cpu step", cli.Usage, "--device comes before the measurement: flags follow it: bench step --device"},
 		{"paritty x", cli.Usage, `unknown measurement "paritty": did you mean parity?`},
 		{"parity -h", cli.Done, "--quick"},
 		{"parity", cli.Usage, "name the directory"},

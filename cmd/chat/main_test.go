@@ -375,8 +375,9 @@ func TestCommandErrors(t *testing.T) {
 		"/set min-p NaN": "min-p NaN", "/set max-tokens 0": "max-tokens 0", "/set max-tokens 1.5": "must be a whole number",
 		"/conversation one": `/conversation "one": must be keep or new`,
 		"/set top-k x":      `top-k "x": must be a whole number`, "/seed x": "must be a whole number",
-		"/save": "/save: add the name", "/save " + existing: "exists: choose another name", "/what": "/what: unknown command: see /help",
-		"/exampels": "/exampels: unknown command: perhaps /examples;", "/set temprature 1": "did you mean temperature?",
+		"/save": "/save: add the name", "/save " + existing: "exists: choose another name",
+		"/what": "/what: unknown command: see /help", "/exampels": "/exampels: unknown command: perhaps /examples;",
+		"/set temprature 1": "did you mean temperature?",
 		"Count to ten.\n/vote maybe": `vote "maybe"`, "Count to ten.\n/edit": "/edit: add the new question",
 	} {
 		args, _ := both(t)

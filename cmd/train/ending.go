@@ -25,8 +25,8 @@ type ending struct {
 }
 
 // Below fewSteps a run has hardly begun; enoughSteps is what is proposed. Above nearChance times the loss of chance, a
-// model knows hardly more than which tokens are frequent. Above pastBest times the best validation loss, half of the run
-// or more made the model worse on what it has not seen.
+// model knows hardly more than which tokens are frequent. Above pastBest times the best validation loss, the steps
+// after the best one made the model worse on what it has not seen.
 const (
 	fewSteps, enoughSteps = 50, 100
 	nearChance            = 0.9

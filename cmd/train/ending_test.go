@@ -36,9 +36,9 @@ func TestAdvice(t *testing.T) {
 		{"one step", func(e *ending) { e.steps, e.maxSteps = 1, 1 }, "only 1 step, so"},
 		{"at chance by --max-steps", func(e *ending) { e.last, e.first, e.maxSteps = 7.56, 11, 1096 },
 			"try more --max-steps than 1096, or a higher --lr"},
-		{"by heart", func(e *ending) { e.bestStep, e.best, e.last = 21, 0.31, 1.16 }, "the validation loss was lowest after " +
-			"step 21 of 1096, and rose from 0.31 to 1.16: the steps after it only learned the training rows by heart; if " +
-			"that is wanted, --val 0 keeps the last weights"},
+		{"by heart", func(e *ending) { e.bestStep, e.best, e.last = 21, 0.31, 1.16 }, "the validation loss was lowest " +
+			"after step 21 of 1096, and rose from 0.31 to 1.16: the steps after it only learned the training rows by heart; " +
+			"if that is wanted, --val 0 keeps the last weights"},
 		{"by heart after few", func(e *ending) { e.steps, e.bestStep, e.best, e.last = 42, 9, 0.31, 0.42 },
 			"lowest after step 9 of 42"},
 		{"best a little earlier", func(e *ending) { e.bestStep, e.best, e.last = 21, 0.33, 0.34 }, ""},

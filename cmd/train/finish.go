@@ -121,7 +121,7 @@ func (in *inputs) resultOf(was *trainer.RunFile) (f summary, err error) {
 	return f, nil
 }
 
-// repeat prints how to continue a finished run, which of its settings differ from those now requested, and, for programs,
+// repeat prints how to continue a finished run and which of its settings differ from those now requested. Programs get
 // its result.
 func (in *inputs) repeat(was *trainer.RunFile, result summary) error {
 	if result.Stopped != "" {

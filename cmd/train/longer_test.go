@@ -19,7 +19,7 @@ func TestLonger(t *testing.T) {
 	args := small(t, out, "--samples", "0", "--benchmark-log", log)
 	resume := append(slices.Clone(args), "--resume")
 	must(t, cli.Done, args...)
-	if o := must(t, cli.Done, resume...); !strings.Contains(o.stderr, "larger --epochs than 2 or --max-steps than 0") ||
+	if o := must(t, cli.Done, resume...); !strings.Contains(o.stderr, "with larger --epochs than 2\n") ||
 		summaryOf(t, o).Steps != 18 {
 		t.Errorf("a finished run: %v", o)
 	}

@@ -143,8 +143,8 @@ func (f *Flags) Given(name string) (given bool) {
 	return given
 }
 
-// Optional lets a flag have no value: --name then means --name=value. If the next argument does not begin with a hyphen,
-// it is the flag's value.
+// Optional lets a flag have no value: --name then means --name=value. If the next argument does not begin with a
+// hyphen, it is the flag's value.
 func (f *Flags) Optional(name, value string) { f.optional[name] = value }
 
 // Defaults sets a function that returns the defaults of flags, as the help shows them, if they depend on other flags.
