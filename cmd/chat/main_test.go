@@ -377,7 +377,7 @@ func TestCommandErrors(t *testing.T) {
 		"/set top-k x":      `top-k "x": must be a whole number`, "/seed x": "must be a whole number",
 		"/save": "/save: add the name", "/save " + existing: "exists: choose another name",
 		"/what": "/what: unknown command: see /help", "/exampels": "/exampels: unknown command: perhaps /examples;",
-		"/set temprature 1": "did you mean temperature?",
+		"/set temprature 1":          "did you mean temperature?",
 		"Count to ten.\n/vote maybe": `vote "maybe"`, "Count to ten.\n/edit": "/edit: add the new question",
 	} {
 		args, _ := both(t)
