@@ -271,7 +271,8 @@ func (r *quantityReader) words(q *quantity) bool {
 // tells whether it can hardly be anything but a number.
 func (r *quantityReader) small(n int) (v float64, read int, fact bool) {
 	w, next := r.word(n), r.word(n+1)
-	if (w == "per" || w == "every" || w == "each") && units[next].name != "" && kindOf(units[next]) == "time" && len(next) > 2 {
+	timed := units[next].name != "" && kindOf(units[next]) == "time" && len(next) > 2
+	if (w == "per" || w == "every" || w == "each") && timed {
 		return 1, 1, w == "per"
 	}
 	if w == "a" || w == "an" {
