@@ -115,6 +115,10 @@ func (in *inputs) makesLonger(was summary) bool {
 
 // resultOf returns the summary of a finished run.
 func (in *inputs) resultOf(was *trainer.RunFile) (f summary, err error) {
+	if was.Result == nil {
+		return f, fmt.Errorf("the run in %s is finished, and was not made by train, which would know how it ended: to train "+
+			"its result further, give it as --model and another --out", in.out)
+	}
 	if err := json.Unmarshal(was.Result, &f); err != nil {
 		return f, fmt.Errorf("the result in %s cannot be read: %w", filepath.Join(in.dir, trainer.RunName), err)
 	}

@@ -262,6 +262,25 @@ func TestRun(t *testing.T) {
 		"18: to continue it, give the same command with larger --epochs than ") {
 		t.Errorf("resuming a finished run: %v", o)
 	}
+	checkForeignRun(t, out, args)
+}
+
+// checkForeignRun checks that a finished run is not continued if a program that uses the library made it.
+func checkForeignRun(t *testing.T, out string, args []string) {
+	t.Helper()
+	path := filepath.Join(out, trainer.RunName)
+	var made map[string]any
+	if err := json.Unmarshal(readFile(t, path), &made); err != nil {
+		t.Fatal(err)
+	}
+	delete(made, "result")
+	text, _ := json.Marshal(made) // it was read from JSON
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if o := must(t, cli.Failed, append(args, "--resume")...); !strings.Contains(o.stderr, "was not made by train") {
+		t.Errorf("resuming the finished run of another program: %v", o)
+	}
 }
 
 func readFile(t testing.TB, path string) []byte {

@@ -81,8 +81,11 @@ func (t *train) do(ctx context.Context) (err error) {
 	if t.resume {
 		if dir.Was.Finished {
 			result, err := in.resultOf(dir.Was)
-			if err != nil || !in.makesLonger(result) {
-				return errors.Join(err, in.repeat(dir.Was, result))
+			if err != nil {
+				return err
+			}
+			if !in.makesLonger(result) {
+				return in.repeat(dir.Was, result)
 			}
 		}
 		was = *dir.Was
