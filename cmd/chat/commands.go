@@ -147,6 +147,9 @@ func (c *chatter) set(_ context.Context, args string) error {
 		}
 		return fmt.Errorf("%s %q: must be a %s", name, value, kind)
 	}
+	if name == "temperature" && s.Temperature == 0 && c.greedy > 0 && !c.options.set.Given("repetition-penalty") {
+		s.RepetitionPenalty = c.greedy // as if chat had been started with it
+	}
 	if err := s.check(); err != nil {
 		return err
 	}

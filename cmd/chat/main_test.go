@@ -207,6 +207,7 @@ func TestTheBaseOfATunedModel(t *testing.T) {
 // generation_config.json, or the defaults.
 func TestSuggestedSampling(t *testing.T) {
 	says := `"do_sample": true, "temperature": 0.25, "top_p": 0.5, "min_p": 0.125, "repetition_penalty": 1.5`
+	const penalized = `"repetition_penalty": 3`
 	for _, test := range []struct {
 		config string
 		flags  []string
@@ -217,9 +218,12 @@ func TestSuggestedSampling(t *testing.T) {
 			"temperature 0.25, top-p 0.5, top-k 7, min-p 0, repetition-penalty 1.5"},
 		{says, []string{"--temperature", "0.75"}, "temperature 0.75, top-p 0.9, top-k 0, min-p 0, repetition-penalty 1"},
 		{says, []string{"--temperature", "0"}, "temperature 0, top-p 0.9, top-k 0, min-p 0, repetition-penalty 1.5"},
-		{`"repetition_penalty": 3`, []string{"--temperature", "0"}, "min-p 0, repetition-penalty 3"},
-		{`"repetition_penalty": 3`, []string{"--temperature", "0", "--repetition-penalty", "1.25"},
-			"repetition-penalty 1.25"},
+		{penalized, []string{"--temperature", "0"}, "min-p 0, repetition-penalty 3"},
+		{penalized, []string{"--temperature", "0", "--repetition-penalty", "1.25"}, "repetition-penalty 1.25"},
+		{penalized, []string{"/set temperature 0"}, "temperature 0, top-p 0.9, top-k 0, min-p 0, repetition-penalty 3"},
+		{penalized, []string{"/set temperature 0.5"}, "temperature 0.5, top-p 0.9, top-k 0, min-p 0, repetition-penalty 1,"},
+		{penalized, []string{"/set temperature 0", "--repetition-penalty", "1.25"}, "temperature 0, top-p 0.9, top-k 0, " +
+			"min-p 0, repetition-penalty 1.25"},
 		{strings.Replace(says, "true", "false", 1), nil,
 			"temperature 0.8, top-p 0.9, top-k 0, min-p 0, repetition-penalty 1"},
 		{`"do_sample": true, "top_p": 0`, nil, "generation_config.json of "},
@@ -232,8 +236,12 @@ func TestSuggestedSampling(t *testing.T) {
 			0o644); err != nil {
 			t.Fatal(err)
 		}
-		args := append([]string{"--base", dir, "--tuned", tinyTuned, "--log", "", "--prompt", "Count to ten."}, test.flags...)
-		if o := invoke(t, "", args...); !strings.Contains(o.stderr, test.want) {
+		args, typed := []string{"--base", dir, "--tuned", tinyTuned, "--log", "", "--prompt", "Count to ten."}, ""
+		if len(test.flags) > 0 && test.flags[0][0] == '/' {
+			args, typed, test.flags = args[:6], test.flags[0]+"\n", test.flags[1:]
+		}
+		args = append(args, test.flags...)
+		if o := invoke(t, typed, args...); !strings.Contains(o.stderr, test.want) {
 			t.Errorf("%s, %v: want %s, got %v", test.config, test.flags, test.want, o)
 		}
 	}

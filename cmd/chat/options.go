@@ -33,6 +33,7 @@ type options struct {
 
 	settings
 	set     *cli.Flags // which flags the command line sets
+	greedy  float64    // the first model's repetition penalty for greedy answers, 0 for none
 	context int
 
 	device, dtype, quantize string
@@ -190,6 +191,7 @@ func (s settings) check() error {
 // is a choice of one's own: with it, nothing is taken from theirs, but for their penalty of repetitions if it is 0:
 // greedy decoding has that, too.
 func (o *options) takeSampling(by *infer.Sampling, penalty float64) error {
+	o.greedy = penalty
 	values := map[string]any{}
 	switch {
 	case o.set.Given("temperature") && o.Temperature == 0:
