@@ -348,11 +348,13 @@ func (c *reading) useRole(_ string, value json.RawMessage) (bool, error) {
 		"messages with train", value)
 }
 
-// useLabel refuses an answer that is said to be bad. In other data than that of KTO a label may be any number.
+// useLabel refuses an answer that is said to be bad. In other data than that of KTO the number of a label may be that
+// of a class, and what is correct that of a choice.
 func (c *reading) useLabel(column string, value json.RawMessage) (bool, error) {
 	yes, ok := verdict(value)
 	number := strings.ContainsAny(string(value), "01")
-	if ok && !yes && (!number || !strings.EqualFold(column, "label") || c.kto) {
+	numbered := strings.EqualFold(column, "label") || strings.EqualFold(column, "correct")
+	if ok && !yes && (!number || !numbered || c.kto) {
 		return false, fmt.Errorf("is %.20s: the answer is a bad one, as for preference training (KTO), which is not "+
 			"supported: all answers are learned: remove such rows", value)
 	}

@@ -143,6 +143,9 @@ func TestBeside(t *testing.T) {
 		{pair + `"kto_tag":false}`, "", []string{`"kto_tag"`, "KTO"}},
 		{pair + `"is_correct":false}`, "", []string{`"is_correct"`, "false"}},
 		{pair + `"is_preferred":false}`, "", []string{`"is_preferred"`, "false"}},
+		{pair + `"is_correct":0}`, "", []string{`"is_correct"`}},
+		{pair + `"correct":false}`, "", []string{`"correct"`, "false"}},
+		{pair + `"correct":0}`, plain + ";;;correct", nil}, // the first of several choices
 		{pair + `"correct":"Paris"}`, plain + ";;;correct", nil},
 		{pair + `"label":0}`, plain + ";;;label", nil}, // the number of a class
 		{`{"prompt":"a","chosen":"b","rejected":"c"}`, "", []string{`"rejected"`, "DPO", "output=chosen"}},
