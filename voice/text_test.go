@@ -163,7 +163,7 @@ func TestToneIsLinear(t *testing.T) {
 	}
 	for _, unit := range []string{"`", "``` ", "`a``b", "\n`", "```\n", "~", "fine ", "read the ", "of course ", "'a", "’",
 		"\xff", "(", "e.g. ", "a.\n\n", "x"} {
-		linear.Test(t, strconv.Quote(unit), 1<<15, func(n int) {
+		linear.Test(t, strconv.Quote(unit), 1<<13, func(n int) {
 			text := strings.Repeat(unit, n/len(unit))
 			read := Read(text)
 			s.Tone(read)

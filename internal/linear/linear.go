@@ -8,10 +8,16 @@ import (
 	"time"
 )
 
-// Test fails if f(8·n) takes more than 24 times the CPU time of f(n). A linear function takes 8 times as long, a
-// quadratic one 64 times, however often it is tried. Test counts only the CPU time of the thread that runs f, and of n
-// the best of three tries, of 8·n that of up to twelve, because the thread also collects garbage and finds its caches
-// taken. Less than a millisecond counts as one millisecond. f must not start goroutines.
+const (
+	factor = 32  // between the two sizes
+	limit  = 400 // between their times
+)
+
+// Test fails if f(32·n) takes more than 400 times the CPU time of f(n). A linear function takes 32 times as long, one
+// that allocates up to 150 times, because a little garbage is never collected; a quadratic one takes 1,024 times as long,
+// however often it is tried. Test counts only the CPU time of the thread that runs f, and of n the best of three tries,
+// of 32·n that of up to six, because the thread finds its caches taken. Less than a quarter of a millisecond counts as
+// that. f must not start goroutines.
 func Test(t testing.TB, what string, n int, f func(n int)) {
 	t.Helper()
 	runtime.LockOSThread()
@@ -19,14 +25,14 @@ func Test(t testing.TB, what string, n int, f func(n int)) {
 	spent := func(n int) time.Duration {
 		begin := threadTime()
 		f(n)
-		return max(threadTime()-begin, time.Millisecond)
+		return max(threadTime()-begin, time.Millisecond/4)
 	}
 	small := min(spent(n), spent(n), spent(n))
 	large := time.Duration(math.MaxInt64)
-	for range 12 {
-		if large = min(large, spent(8*n)); large <= 24*small {
+	for range 6 {
+		if large = min(large, spent(factor*n)); large <= limit*small {
 			return
 		}
 	}
-	t.Errorf("%s: %d takes %v, and %d takes %v", what, n, small, 8*n, large)
+	t.Errorf("%s: %d takes %v, and %d takes %v", what, n, small, factor*n, large)
 }

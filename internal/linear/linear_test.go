@@ -26,7 +26,7 @@ func TestTest(t *testing.T) {
 		"quadratic": {func(n int) { loop(n * n) }, true},
 	} {
 		r := &recorder{TB: t}
-		if Test(r, what, 1500, c.f); r.failed != c.fail {
+		if Test(r, what, 1000, c.f); r.failed != c.fail {
 			t.Errorf("%s: failed %t", what, r.failed)
 		}
 	}

@@ -131,7 +131,7 @@ func TestLinear(t *testing.T) {
 		"'\\N{a}'", "f'{x=}'", "with (", "with (a)", "match a:", "match(", "case", "@a\n",
 		"def f(a,", "'' ", "b'' ", "f'{a:{", "x.y", "$", "await ", "yield ", "a:b=", "for a in ", "[a for a in b]", "f'{{",
 		"f'\\", "import a.", "elif x: y\n"} {
-		linear.Test(t, strconv.Quote(unit), 1<<14, func(n int) {
+		linear.Test(t, strconv.Quote(unit), 1<<12, func(n int) {
 			s := strings.Repeat(unit, n/len(unit))
 			Check(s)
 			Check("x = (" + s)
