@@ -44,7 +44,7 @@ func build(t *testing.T, bin string) commands {
 	}
 	for _, name := range []string{"gen", "train", "chat", "quantize", "bench"} {
 		add(name)
-		if v := run(name, "--version"); !strings.HasPrefix(v, name+" v9.8.7 go") {
+		if v := run(name, "--version"); !strings.HasPrefix(v, name+" v9.8.7 ") || !strings.Contains(v, " go") {
 			t.Errorf("%s --version prints %q", name, v)
 		}
 	}
