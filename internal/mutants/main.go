@@ -3,6 +3,7 @@
 //
 //	go run ./internal/mutants                      # all of them
 //	go run ./internal/mutants -run '^trainer/'     # those whose names match
+//	go run ./internal/mutants -j 16                # 16 at a time
 //	go run ./internal/mutants -list                # names only
 //
 // A fault replaces one piece of text in one file ([mutant]). The file on the disk stays unchanged: the compiler gets
@@ -22,6 +23,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -46,6 +48,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	pattern := flags.String("run", "", "plant the faults whose `name` matches this regular expression; default all")
 	list := flags.Bool("list", false, "print names and stop")
 	verbose := flags.Bool("v", false, "print the end of what the tests print")
+	workers := flags.Int("j", 1, "plant this many faults at a time")
 	short := flags.Bool("short", false, "run the tests with -short")
 	timeout := flags.Duration("timeout", 10*time.Minute,
 		"limit for the tests of one fault; past it the fault counts as found")
@@ -62,28 +65,47 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "mutants:", err)
 		return 1
 	}
-	counts := map[verdict]int{}
+	var chosen []mutant
 	for _, m := range mutants() {
-		if !match.MatchString(m.name) {
-			continue
-		}
-		if *list {
-			fmt.Fprintln(stdout, m.name)
-			continue
-		}
-		start := time.Now()
-		v, out := plant(ctx, root, m, *short, *timeout)
-		if ctx.Err() != nil {
-			return 1
-		}
-		counts[v]++
-		fmt.Fprintf(stdout, "%-9s %5.1f s  %s\n", v, time.Since(start).Seconds(), m.name)
-		if *verbose || v == broken {
-			fmt.Fprintln(stdout, tail(out, 2000))
+		if match.MatchString(m.name) {
+			chosen = append(chosen, m)
 		}
 	}
 	if *list {
+		for _, m := range chosen {
+			fmt.Fprintln(stdout, m.name)
+		}
 		return 0
+	}
+	counts := map[verdict]int{}
+	var printing sync.Mutex
+	var planting sync.WaitGroup
+	next := make(chan mutant)
+	for range max(*workers, 1) {
+		planting.Go(func() {
+			for m := range next {
+				start := time.Now()
+				v, out := plant(ctx, root, m, *short, *timeout)
+				if ctx.Err() != nil {
+					continue
+				}
+				printing.Lock()
+				counts[v]++
+				fmt.Fprintf(stdout, "%-9s %5.1f s  %s\n", v, time.Since(start).Seconds(), m.name)
+				if *verbose || v == broken {
+					fmt.Fprintln(stdout, tail(out, 2000))
+				}
+				printing.Unlock()
+			}
+		})
+	}
+	for _, m := range chosen {
+		next <- m
+	}
+	close(next)
+	planting.Wait()
+	if ctx.Err() != nil {
+		return 1
 	}
 	planted := counts[found] + counts[survived]
 	fmt.Fprintf(stdout, "%d of %d found, %d survived, %d could not be planted\n",

@@ -41,7 +41,7 @@ var usersMutants = []mutant{
 	{"users/hub-damaged-blob-kept", "hf/hub/fetch.go", "if _, err := r.cached(ctx, blob, f); err != nil {", "if _, err := r.cached(ctx, blob, f); errors.Is(err, fs.ErrNotExist) {", "./hf/hub -run DamagedCache"},
 	{"users/conversation-too-long", "cmd/bench/quality/ask.go", "len(conversation)-2*after, 0", "len(conversation)-2*after-2, 0", "./cmd/bench/quality -run TestAfter"},
 	{"users/loss-without-conversation", "cmd/bench/quality/ask.go", "messages := append(slices.Clone(conversation),", "messages := append(slices.Clone(conversation[len(conversation)-1:]),", "./cmd/bench/quality -run TestAfter"},
-	{"users/broken-question-unnamed", "cmd/bench/quality/report.go", "n++; n <= shown {", "n++; n < most {", "./cmd/bench/quality -run Broken"},
+	{"users/broken-question-unnamed", "cmd/bench/quality/report.go", "n++; n <= shown {", "n++; n < shown {", "./cmd/bench/quality -run Broken"},
 	{"users/log-over-the-questions", "cmd/chat/options.go", `cli.SameFile(o.prompts, o.log) || `, "", "./cmd/chat -run TestErrors"},
 	{"users/record-over-the-questions", "cmd/chat/options.go", ` || cli.SameFile(o.prompts, jsonlPath(o.log))`, "", "./cmd/chat -run TestErrors"},
 	{"users/another-file-ingested", "teacher/batch.go", "len(order)+in.Failed == 0", "len(order)+in.Failed+in.Unreadable == 0", "./teacher -run TestIngestAnotherFile"},
