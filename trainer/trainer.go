@@ -21,7 +21,7 @@ import (
 // ErrStopped is the error that Run returns if its context ended it early. The state is in a checkpoint.
 var ErrStopped = errors.New("stopped early, with a checkpoint")
 
-// maxSkipped is the number of steps that may be skipped in a row. After one more, a run gives up.
+// maxSkipped is the number of steps in a row without an update after which a run gives up.
 const maxSkipped = 5
 
 // A Run is one training run with its model open. [Job.Open] makes it.
