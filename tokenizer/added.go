@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"unicode/utf8"
 )
 
 // addedToken is a token that is found in a text before anything else is done with the text.
@@ -171,5 +172,7 @@ func (m *matcher) cuts(out []cut, text string, specials bool) []cut {
 // aloneIn reports whether there is no word character next to text[from:to].
 func aloneIn(text string, from, to int) bool {
 	t := classes()
-	return t.runBack(text, from, 0, word) == from && t.run(text, to, word) == to
+	before, _ := utf8.DecodeLastRuneInString(text[:from])
+	after, _ := utf8.DecodeRuneInString(text[to:])
+	return (from == 0 || t[before]&word == 0) && (to == len(text) || t[after]&word == 0)
 }

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"fmt"
 	"math/bits"
+	"math/rand/v2"
 	"strings"
 	"unicode/utf8"
 )
@@ -13,9 +14,10 @@ const noRank = 1<<32 - 1
 // bpe is the model: the first symbols of a word, and the pairs of neighbors that merge into one.
 type bpe struct {
 	// slots is a hash table with linear probing. A slot has the left id, the right id and rank+1; 0 is empty.
-	slots []uint64
-	shift uint8
-	made  []int32 // by rank: the id that the pair merges into
+	slots  []uint64
+	shift  uint8
+	factor uint64  // random: nobody can write a file whose pairs all fall into the same slots
+	made   []int32 // by rank: the id that the pair merges into
 
 	// byteIDs has the symbol of each byte of a byte-level vocabulary, or with byteFallback the token <0xNN>. asciiIDs has
 	// the symbol of each ASCII character for other vocabularies. -1 means that there is none.
@@ -106,9 +108,9 @@ func pairKey(left, right int32) uint64 { return uint64(left)<<idBits | uint64(ri
 // fill fills the hash table of pairs in order of rank, to at most two thirds.
 func (b *bpe) fill(pairs []uint64) {
 	size := 2 << bits.Len(uint(len(pairs)*3/4))
-	b.slots, b.shift = make([]uint64, size), uint8(64-bits.Len(uint(size-1)))
+	b.slots, b.shift, b.factor = make([]uint64, size), uint8(64-bits.Len(uint(size-1))), rand.Uint64()|1
 	for rank, key := range pairs {
-		i := int(key * hashFactor >> b.shift)
+		i := int(key * b.factor >> b.shift)
 		for b.slots[i] != 0 && b.slots[i]>>rankBits != key {
 			i = (i + 1) & (size - 1)
 		}
@@ -116,14 +118,11 @@ func (b *bpe) fill(pairs []uint64) {
 	}
 }
 
-// hashFactor is 2^64 divided by the golden ratio: multiplication spreads close keys over the upper bits (Knuth, 6.4).
-const hashFactor = 0x9E3779B97F4A7C15
-
 // rank returns the rank of the merge of two neighbors, or noRank.
 func (b *bpe) rank(left, right int32) uint32 {
 	key := pairKey(left, right)
 	mask := len(b.slots) - 1
-	for i := int(key * hashFactor >> b.shift); ; i++ {
+	for i := int(key * b.factor >> b.shift); ; i++ {
 		slot := b.slots[i&mask]
 		if slot>>rankBits == key && slot != 0 {
 			return uint32(slot&(1<<rankBits-1)) - 1

@@ -41,18 +41,17 @@ type templatePiece struct {
 	}
 }
 
-// flatten lists the members of nested sequences in order; none if c is nil.
-func flatten(c *component, members func(*component) []component) []component {
+// flatten appends the members of nested sequences to out in order; none if c is nil.
+func flatten(out []component, c *component, members func(*component) []component) []component {
 	if c == nil {
-		return nil
+		return out
 	}
 	if c.Type != "Sequence" {
-		return []component{*c}
+		return append(out, *c)
 	}
-	var out []component
 	list := members(c)
 	for i := range list {
-		out = append(out, flatten(&list[i], members)...)
+		out = flatten(out, &list[i], members)
 	}
 	return out
 }
@@ -61,6 +60,13 @@ func flatten(c *component, members func(*component) []component) []component {
 // before it, if the normalizer does so twice, becomes 12. Without a limit a file of a few KB could need any amount of
 // memory, because its Replaces multiply.
 const maxGrowth = 64
+
+// maxComponents is the largest number of normalizers, pre-tokenizers or decoders: every text passes through all of
+// them.
+const maxComponents = 100
+
+// maxTemplate is the largest number of tokens that a template may add to a text: it repeats them for every one.
+const maxTemplate = 64
 
 // checkGrowth refuses components that together could make a text more than maxGrowth times as long.
 func checkGrowth(part string, list []component) error {
@@ -83,6 +89,21 @@ func checkGrowth(part string, list []component) error {
 				"this file is damaged or hostile",
 				part, c.Type, maxGrowth)
 		}
+	}
+	return nil
+}
+
+// maxExpansion is how many bytes all tokens together may become, by normalizers and decoders, for each byte of the
+// files. One token may become longer, but not all of them.
+const maxExpansion = 4
+
+// budget is the number of bytes that the tokens of a file may still become.
+type budget int
+
+func (b *budget) spend(n int) error {
+	if *b -= budget(n); *b < 0 {
+		return fmt.Errorf("its normalizer and decoder make its tokens more than %d times as long as its files: this file is "+
+			"damaged or hostile", maxExpansion)
 	}
 	return nil
 }
@@ -234,7 +255,7 @@ func (c *component) scheme() (string, error) {
 // readTemplate returns the ids that the post-processor puts before and after a text.
 func readTemplate(c *component, v *vocab) (before, after []int32, err error) {
 	found := false
-	for _, c := range flatten(c, func(c *component) []component { return c.Processors }) {
+	for _, c := range flatten(nil, c, func(c *component) []component { return c.Processors }) {
 		switch {
 		case c.Type == "ByteLevel": // affects only offsets
 		case c.Type == "TemplateProcessing" && !found:
@@ -265,6 +286,10 @@ func (c *component) template(v *vocab) (before, after []int32, err error) {
 				if !v.has(id) {
 					return nil, nil, fmt.Errorf("the template's %q has id %d, which no token has", p.SpecialToken.ID, id)
 				}
+			}
+			if len(before)+len(after)+len(token.IDs) > maxTemplate {
+				return nil, nil, fmt.Errorf("the template adds more than %d tokens to a text, as no published one does: "+
+					"this file is damaged or hostile", maxTemplate)
 			}
 			if texts == 0 {
 				before = append(before, token.IDs...)

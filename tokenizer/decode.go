@@ -66,7 +66,7 @@ func readDecoder(list []component, byteLevel bool) (decoder, error) {
 }
 
 // prepare turns the texts of the tokens, which are in d.texts, into what each token represents by itself.
-func (d *decoder) prepare() {
+func (d *decoder) prepare(rest *budget) error {
 	d.isByte = make([]bool, len(d.texts))
 	for id, text := range d.texts {
 		switch {
@@ -87,7 +87,11 @@ func (d *decoder) prepare() {
 			}
 			d.texts[id] = text
 		}
+		if err := rest.spend(len(d.texts[id])); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // byteToken returns the byte that a token <0xNN> represents.

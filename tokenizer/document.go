@@ -58,11 +58,36 @@ func readDocument(data []byte) (*document, error) {
 
 // field reads the value of a key into its place in fields, or skips it.
 func (r *jsonReader) field(prefix, key string, fields map[string]any) error {
-	if place, ok := fields[key]; ok {
-		return r.value(prefix+key, place)
+	place, ok := fields[key]
+	if !ok {
+		_, err := r.skip()
+		return err
 	}
-	_, err := r.skip()
-	return err
+	if _, is := place.(**component); is {
+		if err := r.checkValues(key); err != nil {
+			return err
+		}
+	}
+	return r.value(prefix+key, place)
+}
+
+// maxValues is the largest number of commas and opening braces in a normalizer, pre-tokenizer, post-processor or
+// decoder: every component that "{}" or "0" makes takes hundreds of bytes. Those of published files have at most a
+// hundred.
+const maxValues = 2000
+
+// checkValues looks ahead at the value that is next.
+func (r jsonReader) checkValues(key string) error {
+	s, err := r.skip()
+	if err != nil {
+		return err
+	}
+	part := r.data[s.from:s.to]
+	if n := bytes.Count(part, []byte("{")) + bytes.Count(part, []byte(",")); n > maxValues {
+		return fmt.Errorf("%s: it has %d values, and no published one has more than %d: this file is damaged or hostile",
+			key, n, maxValues)
+	}
+	return nil
 }
 
 func (m *modelPart) read(r *jsonReader) error {

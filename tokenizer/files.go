@@ -152,6 +152,18 @@ func readTokens(raw json.RawMessage, special bool) (tokens []flagged) {
 	return tokens
 }
 
+// unique returns the tokens without repetitions, in order.
+func unique(tokens []flagged) (out []flagged) {
+	seen := map[flagged]bool{}
+	for _, token := range tokens {
+		if !seen[token] {
+			seen[token] = true
+			out = append(out, token)
+		}
+	}
+	return out
+}
+
 // names are tokens with names, in order.
 type names struct {
 	keys   []string
@@ -267,11 +279,7 @@ func (f *tokenFiles) readSpecial() {
 			f.old = raw
 		case key == extraKey:
 			f.hasExtra = raw[0] != '{'
-			for _, token := range readTokens(raw, true) {
-				if !slices.Contains(f.extra, token) {
-					f.extra = append(f.extra, token)
-				}
-			}
+			f.extra = unique(append(f.extra, readTokens(raw, true)...))
 			f.texts.setAll(raw, true)
 		case slices.Contains(usualNames, key):
 			if delete(f.usual, key); ok {
@@ -351,11 +359,11 @@ func (f *tokenFiles) merge(own []addedToken) []addedToken {
 		named[token.Content] = true
 	}
 	for _, token := range slices.Concat(others, f.extra) {
-		if !known[token.Content] && !slices.Contains(more, token) {
+		if !known[token.Content] {
 			more = append(more, token)
 		}
 	}
-	for _, token := range more {
+	for _, token := range unique(more) {
 		if token.Content == "" {
 			continue
 		}

@@ -2,12 +2,16 @@ package tokenizer
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+
+	"restyle/internal/hostile"
+	"restyle/internal/linear"
 )
 
 // testFile returns the contents of a file of testdata.
@@ -291,6 +295,69 @@ func TestSpecial(t *testing.T) {
 	}
 }
 
+// products returns files in which counts multiply, by what multiplies. Parse refuses all but those that begin with ok.
+//
+//nolint:lll // JSON in one piece
+func products() map[string][]byte {
+	list := func(n int, s string) string { return strings.TrimSuffix(strings.Repeat(s+",", n), ",") }
+	file := func(parts, vocab, decoders string) []byte {
+		return []byte(`{` + parts + `,"decoder":{"type":"Sequence","decoders":[` + decoders + `{"type":"Fuse"}]},"model":{"vocab":{` +
+			vocab + `},"merges":[]}}`)
+	}
+	abc := `"a":0,"b":1`
+	template := func(pieces, ids int) string {
+		return `"post_processor":{"type":"TemplateProcessing","single":[` + list(pieces, `{"SpecialToken":{"id":"x"}}`) +
+			`,{"Sequence":{"id":"A"}}],"special_tokens":{"x":{"ids":[` + list(ids, "0") + `]}}}`
+	}
+	split := func(pattern string) string {
+		return `"pre_tokenizer":{"type":"Split","pattern":{"Regex":` + quote(pattern) + `},"behavior":"Isolated"}`
+	}
+	normalizers := func(list string) string {
+		return `"normalizer":{"type":"Sequence","normalizers":[` + list + `]}`
+	}
+	times16 := `{"type":"Replace","pattern":{"String":"a"},"content":"` + strings.Repeat("a", 16) + `"}`
+	short := `{"type":"Replace","pattern":{"String":"` + strings.Repeat("a", 16) + `"},"content":"a"}`
+	long := strings.Repeat("a", 500)
+	tokens := ""
+	for i := range 200 {
+		tokens += fmt.Sprintf(`,{"id":%d,"content":"%d%s","normalized":true}`, i+10, i, long)
+	}
+	return map[string][]byte{
+		"ok: a template":               file(template(1, 1), abc, ""),
+		"pieces × ids":                 file(template(500, 1000), abc, ""),
+		"a template for every text":    file(template(65, 1), abc, ""),
+		"components of two bytes":      file(`"normalizer":{"type":"NFC","normalizers":[`+list(3000, "{}")+`]}`, abc, ""),
+		"components of one byte":       file(`"normalizer":{"type":"NFC","normalizers":[`+list(3000, "null")+`]}`, abc, ""),
+		"normalizers × text":           file(normalizers(list(101, `{"type":"Replace","pattern":{"String":"a"},"content":"b"}`)), abc, ""),
+		"depth × members":              file(normalizers(strings.Repeat(`{"type":"Sequence","normalizers":[`, 400)+list(900, `{"type":"Prepend"}`)+strings.Repeat("]}", 400)), abc, ""),
+		"growth × tokens":              file(normalizers(times16)+`,"added_tokens":[`+tokens[1:]+`]`, abc, ""),
+		"growth × growth":              file(normalizers(times16)+`,"added_tokens":[`+tokens[1:]+`]`, abc, times16+","),
+		"tokens that become short":     file(normalizers(times16)+`,"added_tokens":[`+tokens[1:]+`]`, abc, short+","),
+		"a token":                      file(`"x":0`, `"`+strings.Repeat("a", 1<<16+1)+`":0`, ""),
+		"growth × a vocabulary":        file(`"x":0`, `"`+strings.Repeat("a", 1<<15)+`":0`, times16+","),
+		"an added token × text":        file(`"added_tokens":[{"id":0,"content":"`+strings.Repeat("a", 513)+`"}]`, "", ""),
+		"choices × choices":            file(split(strings.Repeat("a?", 30)+"b"), abc, ""),
+		"counted choices":              file(split(strings.Repeat("a{1,9}", 9)+"b"), abc, ""),
+		"alternatives × text":          file(split(strings.TrimSuffix(strings.Repeat("a|", 101), "|")), abc, ""),
+		"ok: ranges × characters":      file(split("["+strings.Repeat("!-\U0010ffff", 300)+"]"), abc, ""),
+		"a pattern":                    file(split(strings.Repeat("a", 4097)), abc, ""),
+		"ok: ids × file":               file(`"x":"`+strings.Repeat(" ", 1<<16)+`"`, `"a":65000`, ""),
+		"ok: a number for every token": file(`"added_tokens":[`+strings.ReplaceAll(tokens[1:], long, "")+`]`, abc, ""),
+	}
+}
+
+// TestProducts checks that no file can make counts multiply: it is refused, or takes memory in proportion to its size.
+func TestProducts(t *testing.T) {
+	for name, data := range products() {
+		if _, err := Parse(data); (err == nil) != strings.HasPrefix(name, "ok") {
+			t.Errorf("%s: %.300v", name, err)
+		}
+	}
+	words := mustParse(t, []byte(`{"added_tokens":[{"id":0,"content":"a","single_word":true}],"decoder":{"type":"Fuse"},`+
+		`"model":{"vocab":{"a":0},"merges":[]}}`))
+	linear.Test(t, "a word of added tokens", 500, func(n int) { words.Encode(strings.Repeat("a", n), EncodeOptions{}) })
+}
+
 // FuzzParse reads hostile files. Every file that is accepted must be usable.
 //
 //nolint:lll // JSON in one piece
@@ -310,8 +377,16 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"normalizer":{"type":"Sequence","normalizers":[{"type":"Replace","pattern":{"String":"a"},"content":"aaaa"},{"type":"Prepend","prepend":"aa"},` +
 		`{"type":"Replace","pattern":{"String":"aa"},"content":"aaa"}]},"pre_tokenizer":{"type":"Metaspace","replacement":"aa"},` +
 		`"decoder":{"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"a"},"content":"aaaa"},{"type":"Fuse"}]},"model":{"vocab":{"a":0,"aa":1},"merges":["a a"]}}`))
+	for _, data := range products() {
+		f.Add(data)
+	}
+	// A tokenizer's own character classes are a table with an element for every code point. The tokens may become
+	// maxExpansion times as long, and each byte has its place in the text that it came from beside it.
+	allowed := func(data []byte) int { return 3<<20 + maxExpansion*hostile.Linear(len(data)) }
 	f.Fuzz(func(t *testing.T, data []byte) {
-		tok, err := Parse(data)
+		var tok *Tokenizer
+		var err error
+		hostile.Within(t, allowed(data), func() { tok, err = Parse(data) })
 		if err != nil {
 			return
 		}

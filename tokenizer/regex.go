@@ -1,10 +1,12 @@
 package tokenizer
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -40,6 +42,8 @@ type charSets struct {
 	// alphabet is the table of the bytes that ByteLevel has written as characters, one for each, for patterns after it.
 	alphabet *[256]uint16
 	space    uint16 // the bit of \s
+	// alternatives is how many the patterns have between them: each may be tried at every character of a text.
+	alternatives int
 }
 
 func newCharSets() *charSets {
@@ -55,6 +59,21 @@ type class struct {
 	negated    bool
 }
 
+// each yields every character of the ranges once, however often and in whatever order the ranges have it.
+func (c class) each() iter.Seq[rune] {
+	return func(yield func(rune) bool) {
+		ranges := slices.SortedFunc(slices.Chunk(c.ranges, 2), func(a, b []rune) int { return cmp.Compare(a[0], b[0]) })
+		next := rune(0)
+		for _, r := range ranges {
+			for next = max(next, r[0]); next <= r[1]; next++ {
+				if !yield(next) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // add returns the bit of a class, whose text is its key.
 func (s *charSets) add(text string, c class) (bit uint16, err error) {
 	if bit, known := s.byText[text]; known {
@@ -65,10 +84,8 @@ func (s *charSets) add(text string, c class) (bit uint16, err error) {
 	}
 	bit = 1 << len(s.byText)
 	s.byText[text] = bit
-	for i := 0; i < len(c.ranges); i += 2 {
-		for r := c.ranges[i]; r <= c.ranges[i+1]; r++ {
-			s.table[r] |= bit
-		}
+	for r := range c.each() {
+		s.table[r] |= bit
 	}
 	if c.categories != 0 {
 		eachCategory(func(first, last rune, category int) {
@@ -209,12 +226,22 @@ func (x *regex) matchesAll() bool {
 	return true
 }
 
-// checkLinear refuses patterns that could take more than linear time. What follows a repetition without a limit must be
-// optional, for then nothing makes the repetition give characters back. Otherwise, as in \s*[\r\n]+, only one atom may
-// follow, and the alternatives after it must be the same up to there, until one has nothing required after it, such as
-// \s+: that takes what the first has read in vain.
+// The limits of the patterns of a tokenizer. Published ones have at most 600 bytes, 20 alternatives and 6 choices.
+const (
+	maxPattern      = 4096
+	maxAlternatives = 100
+	maxChoices      = 100 // how many ways an alternative may try its counted repetitions: each multiplies them
+)
+
+// checkLinear refuses patterns that could take more than linear time, or too much for each character. What follows a
+// repetition without a limit must be optional, for then nothing makes the repetition give characters back. Otherwise, as
+// in \s*[\r\n]+, only one atom may follow, and the alternatives after it must be the same up to there, until one has
+// nothing required after it, such as \s+: that takes what the first has read in vain.
 func (x *regex) checkLinear() error {
 	for i, atoms := range x.alternatives {
+		if choices(atoms) > maxChoices {
+			return fmt.Errorf("alternative %d may try more than %d ways to match", i+1, maxChoices)
+		}
 		at := slices.IndexFunc(atoms, func(a atom) bool { return a.max == unbounded })
 		if at < 0 || !required(atoms[at+1:]) {
 			continue
@@ -236,6 +263,17 @@ func (x *regex) checkLinear() error {
 	return nil
 }
 
+// choices returns how many combinations of counts the repetitions with a limit have, at most about maxChoices squared.
+func choices(atoms []atom) int {
+	n := 1
+	for _, a := range atoms {
+		if a.max != unbounded && !a.possessive && n <= maxChoices {
+			n *= a.max - a.min + 1
+		}
+	}
+	return n
+}
+
 // required reports whether any of the atoms must match something.
 func required(atoms []atom) bool {
 	return slices.ContainsFunc(atoms, func(a atom) bool { return a.min > 0 })
@@ -243,9 +281,15 @@ func required(atoms []atom) bool {
 
 // parseRegex parses a pattern. The error says what in it is not supported.
 func parseRegex(pattern string, sets *charSets) (*regex, error) {
+	if len(pattern) > maxPattern {
+		return nil, fmt.Errorf("it has %d bytes: at most %d are", len(pattern), maxPattern)
+	}
 	p := &regexParser{rest: pattern, sets: sets}
 	x := &regex{sets: sets}
 	for {
+		if sets.alternatives++; sets.alternatives > maxAlternatives {
+			return nil, fmt.Errorf("the patterns have more than %d alternatives", maxAlternatives)
+		}
 		atoms, err := p.alternative()
 		if err != nil {
 			return nil, err

@@ -65,23 +65,8 @@ func parse(data []byte, more func(own []addedToken) ([]addedToken, error)) (*Tok
 		return nil, err
 	}
 	t := &Tokenizer{classes: classes()}
-	normalizer := flatten(doc.Normalizer, func(c *component) []component { return c.Normalizers })
-	preTokenizer := flatten(doc.PreTokenizer, func(c *component) []component { return c.PreTokenizers })
-	decoder := flatten(doc.Decoder, func(c *component) []component { return c.Decoders })
-	byteLevel, err := t.readPreTokenizer(preTokenizer)
+	byteLevel, err := t.readComponents(doc)
 	if err != nil {
-		return nil, err
-	}
-	if t.normalizer, err = readNormalizer(normalizer); err != nil {
-		return nil, err
-	}
-	if t.decoder, err = readDecoder(decoder, byteLevel); err != nil {
-		return nil, err
-	}
-	if err := checkGrowth("normalizer and pre_tokenizer", slices.Concat(normalizer, preTokenizer)); err != nil {
-		return nil, err
-	}
-	if err := checkGrowth("decoder", decoder); err != nil {
 		return nil, err
 	}
 	entries, err := doc.Model.readVocab()
@@ -97,8 +82,12 @@ func parse(data []byte, more func(own []addedToken) ([]addedToken, error)) (*Tok
 	if err != nil {
 		return nil, err
 	}
+	size := len(data) // of all files
+	for _, a := range added {
+		size += 1 + len(a.Content)
+	}
 	added = withIDs(entries, added)
-	if t.vocab, err = newVocab(entries, added, byteLevel, len(data)+len(added)); err != nil {
+	if t.vocab, err = newVocab(entries, added, byteLevel, size); err != nil {
 		return nil, err
 	}
 	if t.model, err = newBPE(&t.vocab, &doc.Model); err != nil {
@@ -107,7 +96,10 @@ func parse(data []byte, more func(own []addedToken) ([]addedToken, error)) (*Tok
 	if !byteLevel && len(t.splits) == 0 && !t.model.ignoreMerges && t.model.marksOnlyStart(&t.vocab) {
 		t.splits = []splitter{beforeMark}
 	}
-	t.readAdded(added)
+	rest := budget(maxExpansion*size + 1<<16)
+	if err := t.readAdded(added, &rest); err != nil {
+		return nil, err
+	}
 	isAdded := map[int32]bool{}
 	for _, a := range added {
 		isAdded[a.ID] = true
@@ -118,11 +110,38 @@ func parse(data []byte, more func(own []addedToken) ([]addedToken, error)) (*Tok
 			t.maxPlain = e.id
 		}
 	}
-	t.decodeTable()
+	if err := t.decodeTable(&rest); err != nil {
+		return nil, err
+	}
 	if t.before, t.after, err = readTemplate(doc.PostProcessor, &t.vocab); err != nil {
 		return nil, err
 	}
 	return t, nil
+}
+
+// readComponents reads the normalizer, the pre-tokenizer and the decoder. It reports whether the vocabulary is
+// byte-level.
+func (t *Tokenizer) readComponents(doc *document) (byteLevel bool, err error) {
+	normalizer := flatten(nil, doc.Normalizer, func(c *component) []component { return c.Normalizers })
+	preTokenizer := flatten(nil, doc.PreTokenizer, func(c *component) []component { return c.PreTokenizers })
+	decoder := flatten(nil, doc.Decoder, func(c *component) []component { return c.Decoders })
+	if n := max(len(normalizer), len(preTokenizer), len(decoder)); n > maxComponents {
+		return false, fmt.Errorf("the normalizer, the pre_tokenizer or the decoder has %d parts: at most %d are supported", n,
+			maxComponents)
+	}
+	if byteLevel, err = t.readPreTokenizer(preTokenizer); err != nil {
+		return false, err
+	}
+	if t.normalizer, err = readNormalizer(normalizer); err != nil {
+		return false, err
+	}
+	if t.decoder, err = readDecoder(decoder, byteLevel); err != nil {
+		return false, err
+	}
+	if err := checkGrowth("normalizer and pre_tokenizer", slices.Concat(normalizer, preTokenizer)); err != nil {
+		return false, err
+	}
+	return byteLevel, checkGrowth("decoder", decoder)
 }
 
 // VocabSize returns the number of tokens, including added ones. A vocabulary may have gaps, so ids may be larger.
@@ -182,7 +201,7 @@ func (t *Tokenizer) SpecialIDs() []int32 {
 }
 
 // readAdded sorts the added tokens into those to search before and after the normalizer runs.
-func (t *Tokenizer) readAdded(added []addedToken) {
+func (t *Tokenizer) readAdded(added []addedToken, rest *budget) error {
 	var raw, normalized, specials []addedToken
 	for _, a := range added {
 		if a.Special {
@@ -190,6 +209,9 @@ func (t *Tokenizer) readAdded(added []addedToken) {
 		}
 		if a.Normalized && len(t.normalizer) > 0 {
 			a.Content = t.normalize(a.Content)
+			if err := rest.spend(len(a.Content)); err != nil {
+				return err
+			}
 			normalized = append(normalized, a)
 		} else if a.Normalized {
 			normalized = append(normalized, a)
@@ -198,6 +220,7 @@ func (t *Tokenizer) readAdded(added []addedToken) {
 		}
 	}
 	t.raw, t.normalized, t.specials = newMatcher(raw), newMatcher(normalized), newMatcher(specials)
+	return nil
 }
 
 // normalize applies only the normalizer to a text.
@@ -211,10 +234,10 @@ func (t *Tokenizer) normalize(text string) string {
 
 // decodeTable computes what each token decodes to. An added token that is normalized in encoding decodes to its
 // normalized form.
-func (t *Tokenizer) decodeTable() {
+func (t *Tokenizer) decodeTable(rest *budget) error {
 	t.decoder.texts = slices.Clone(t.texts)
 	for _, a := range t.normalized.tokens {
 		t.decoder.texts[a.ID] = a.Content
 	}
-	t.decoder.prepare()
+	return t.decoder.prepare(rest)
 }

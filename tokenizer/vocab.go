@@ -16,6 +16,13 @@ const (
 	maxMerges = 1<<rankBits - 2
 )
 
+// The longest tokens, in bytes. Published ones have at most 300, and those that this package trains are as long as the
+// longest repetition in their texts. Every place in a text may be compared with all of an added token.
+const (
+	maxToken = 1 << 16
+	maxAdded = 1 << 9
+)
+
 // entry is a token in the file's vocabulary.
 type entry struct {
 	text string
@@ -50,6 +57,10 @@ func newVocab(entries []entry, added []addedToken, byteLevel bool, fileSize int)
 		if a.ID < 0 || a.ID > maxID {
 			return v, fmt.Errorf("added token %q: id %d is out of range: ids go from 0 to %d", a.Content, a.ID, maxID)
 		}
+		if len(a.Content) > maxAdded {
+			return v, fmt.Errorf("added token %.60q… has %d bytes: at most %d are supported", a.Content, len(a.Content),
+				maxAdded)
+		}
 		top = max(top, a.ID)
 	}
 	if int(top) >= fileSize {
@@ -63,6 +74,9 @@ func newVocab(entries []entry, added []addedToken, byteLevel bool, fileSize int)
 	arena := make([]byte, 0, fileSize/4)
 	starts := make([]int32, 0, len(entries)+1)
 	for _, e := range entries {
+		if len(e.text) > maxToken {
+			return v, fmt.Errorf("vocab: token %.60q… has %d bytes: at most %d are supported", e.text, len(e.text), maxToken)
+		}
 		if v.present[e.id] {
 			return v, fmt.Errorf("vocab: %q and %q both have id %d: give every token its own", v.texts[e.id], e.text, e.id)
 		}

@@ -127,3 +127,6 @@ func (k *wordKey) hash() uint64 {
 	high, low := bits.Mul64(k[0]^hashFactor, k[1]^bits.RotateLeft64(k[2], 32)^0xD6E8FEB86659FD93)
 	return (high ^ low) * hashFactor
 }
+
+// hashFactor is 2^64 divided by the golden ratio: multiplication spreads close keys over the upper bits (Knuth, 6.4).
+const hashFactor = 0x9E3779B97F4A7C15
