@@ -137,6 +137,56 @@ func AttentionCase(t tensor.DType, m kernels.AttentionSpec, spread float64) *Cas
 	return c
 }
 
+// stairs are by what power of 2 the weights of a head's keys rise from each 64 keys to the next, or fall: just below and
+// above what an online softmax rescales at, what F16 holds, and beyond what F16 and F32 hold.
+var stairs = []float64{8.5, 16.5, 80, -16.5, 7.5, 15.5, 24.5, -7.5, -8.5, -15.5, -24.5, -80}
+
+// climbs fills rows of m's queries, keys and values, or of keys or values alone if part says so, from row first on.
+func climbs(m kernels.AttentionSpec, part string, first int) func(r *rand.Rand, i int) float64 {
+	const stair = 8 // of keys; one element of a query makes it the rise of its head
+	queries, width := m.Heads*m.HeadDim, m.KVHeads*m.HeadDim
+	begin := map[string]int{"k": queries, "v": queries + width}[part]
+	keys := queries + width // and then values
+	if part == "qkv" {
+		width = m.Width()
+	}
+	return func(r *rand.Rand, i int) float64 {
+		column := begin + i%width
+		switch climbing := column%m.HeadDim == 1; {
+		case column >= keys:
+			return r.NormFloat64()
+		case climbing && column < queries:
+			return stairs[column/m.HeadDim] * math.Ln2 * math.Sqrt(float64(m.HeadDim)) / stair
+		case climbing:
+			return stair * float64((first+i/width)/64)
+		}
+		return r.NormFloat64() / 4
+	}
+}
+
+// climbing gives a case of attention, whose keys and values may be in caches, scores that climb the stairs. Exponents
+// are up to 160·ln 2, which F32 rounds by 2⁻¹⁸; to BF16 and F16, weights of few keys are rounded.
+func climbing(c *Case, m kernels.AttentionSpec, first int) *Case {
+	c.Name += " stairs"
+	c.Limits = true
+	for i, o := range c.In {
+		switch o.Name {
+		case "qkv":
+			c.In[i].Fill = climbs(m, o.Name, first)
+		case "k", "v":
+			c.In[i].Fill = climbs(m, o.Name, 0)
+		case "cos": // a rotation would round queries of 16 bits
+			c.In[i].Fill = func(*rand.Rand, int) float64 { return 1 }
+		case "sin":
+			c.In[i].Fill = func(*rand.Rand, int) float64 { return 0 }
+		}
+	}
+	c.Tolerance = tolerance(c.Type, 0x1p-16, 1.2e-2)
+	each := Limit{ElementLimits[c.Type].Relative, tolerance(c.Type, 0x1p-13, 0x1p-5)}
+	c.Elements = map[string]Limit{"y": each, "dqkv": each}
+	return c
+}
+
 // at returns m with the offsets that a run has on its device.
 func at(m kernels.AttentionSpec, x Tensors) kernels.AttentionSpec {
 	m.Offsets = x["offsets"]
@@ -187,6 +237,10 @@ func attentionCases() (cases []*Case) {
 		for _, t := range Types {
 			cases = append(cases, AttentionCase(t, m, 1))
 		}
+	}
+	for _, t := range Types {
+		m := kernels.AttentionSpec{CuSeqlens: []int32{0, 135}, Heads: 4, KVHeads: 1, HeadDim: 32}
+		cases = append(cases, climbing(AttentionCase(t, m, 1), m, 0))
 	}
 	return cases
 }

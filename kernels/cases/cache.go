@@ -64,6 +64,14 @@ func cachedAttentionCases() (cases []*Case) {
 			}
 		}
 	}
+	for _, t := range Types {
+		for _, rows := range []int{1, 5} {
+			for _, dim := range []int{32, 16} { // with tensor cores and without
+				m := kernels.AttentionSpec{Heads: len(stairs), KVHeads: 2, HeadDim: dim}
+				cases = append(cases, climbing(cachedAttentionCase(t, 150-rows, rows, m), m, 150-rows))
+			}
+		}
+	}
 	// On tensor cores. In the second case, scores of later tiles are so much larger that earlier sums have to be scaled
 	// down.
 	for _, t := range []tensor.DType{tensor.BF16, tensor.F16} {

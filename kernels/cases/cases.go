@@ -34,6 +34,8 @@ type Case struct {
 	Elements map[string]Limit
 	// Kernels are the kernels that must have run, and no others: unfused, then fused. Nil: not checked.
 	Kernels [2][]string
+	// Limits is true if the operands come close to what the type holds: such a case is checked with every type everywhere.
+	Limits bool
 	// ForwardBytes and BackwardBytes are the minimum bytes that a run moves; 0 for cases that are not timed.
 	ForwardBytes, BackwardBytes float64
 

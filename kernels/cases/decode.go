@@ -155,7 +155,8 @@ func decodeCases() (cases []*Case) {
 				attentionNextCase(t, at[0], at[1], kernels.AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 16}),
 				attentionNextCase(t, at[0], at[1], kernels.AttentionSpec{Heads: 3, KVHeads: 1, HeadDim: 10, Window: 130}))
 		}
-		cases = append(cases,
+		m := kernels.AttentionSpec{Heads: len(stairs), KVHeads: 2, HeadDim: 32}
+		cases = append(cases, climbing(attentionNextCase(t, 149, 150, m), m, 149),
 			// two thread blocks have the token's key
 			attentionNextCase(t, 140, 150, kernels.AttentionSpec{Heads: 10, KVHeads: 1, HeadDim: 64}),
 			// a thread has several vectors of a key
