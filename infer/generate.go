@@ -200,10 +200,15 @@ func (g *Generation) next(ctx context.Context) Reason {
 	return ""
 }
 
-// choose runs the model on feed, and chooses the next token.
+// choose runs the model on feed, and chooses the next token. After an error the KV cache is empty: what it held may be
+// the reason.
 func (g *Generation) choose(ctx context.Context) (id int32, err error) {
 	e := g.e
-	after := func(err error) error { return fmt.Errorf("after token %d: %w", len(e.cached), err) }
+	failed := func(err error) (int32, error) {
+		err = fmt.Errorf("after token %d: %w", len(e.cached), err)
+		e.ResetCache()
+		return 0, err
+	}
 	var logits []float32
 	for ids := range slices.Chunk(g.feed, e.chunk) {
 		if ctx.Err() != nil {
@@ -215,9 +220,7 @@ func (g *Generation) choose(ctx context.Context) (id int32, err error) {
 			logits, err = e.extend(ids)
 		}
 		if err != nil {
-			err = after(err)
-			e.ResetCache()
-			return 0, err
+			return failed(err)
 		}
 		e.cached = append(e.cached, ids...)
 	}
@@ -225,7 +228,7 @@ func (g *Generation) choose(ctx context.Context) (id int32, err error) {
 		return id, nil
 	}
 	if id, err = g.sampler.Next(logits); err != nil {
-		return 0, after(err)
+		return failed(err)
 	}
 	return id, nil
 }

@@ -17,6 +17,8 @@ type side struct {
 	label    string
 	engine   *infer.Engine
 	messages []chat.Message   // without the system prompt
+	start    int              // where the last question is in messages, or was to be before it failed
+	replaced []chat.Message   // what was there and takeBack removed: it comes back if nothing takes its place
 	earlier  [][]chat.Message // the conversations before this one
 }
 
@@ -50,6 +52,9 @@ func (c *chatter) ask(ctx context.Context, question string, before []chat.Messag
 	if err := c.record.add(event{Event: "ask", ID: id, Question: question, Before: before, System: c.system, Turn: turn,
 		Models: models, Settings: &used}, true); err != nil {
 		end()
+		for _, s := range c.sides {
+			s.putBack()
+		}
 		return err
 	}
 	replies := make([]*reply, len(c.sides))
@@ -65,9 +70,11 @@ func (c *chatter) ask(ctx context.Context, question string, before []chat.Messag
 		if r.err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", r.label, r.err))
 			r.messages = r.messages[:len(r.messages)-1]
+			r.putBack()
 			continue
 		}
 		r.messages = append(r.messages, chat.Message{Role: "assistant", Content: r.answer.Text})
+		r.replaced = nil
 	}
 	c.last = id
 	if logErr := c.record.log(e); err == nil {
@@ -87,9 +94,15 @@ type unanswered struct{ error }
 
 func (e *unanswered) Unwrap() error { return e.error }
 
+// putBack puts what takeBack removed back into the conversation.
+func (s *side) putBack() {
+	s.messages, s.replaced = append(s.messages, s.replaced...), nil
+}
+
 // begin starts a side's answer.
 func (c *chatter) begin(s *side, question string) *reply {
 	r := &reply{side: s, answer: &answer{}}
+	s.start = len(s.messages)
 	s.messages = append(s.messages, chat.Message{Role: "user", Content: question})
 	prompt, err := s.engine.Prompt(c.withSystem(s.messages), c.MaxTokens)
 	if err != nil {
@@ -103,6 +116,7 @@ func (c *chatter) begin(s *side, question string) *reply {
 		if c.system != "" {
 			s.messages = s.messages[1:]
 		}
+		s.start = len(s.messages) - 1
 	}
 	r.generation, r.err = s.engine.Start(prompt.IDs, infer.Options{Sampling: c.sampling(c.attempt), MaxTokens: c.MaxTokens,
 		Stop: c.Stop})

@@ -195,18 +195,17 @@ func (c *chatter) edit(ctx context.Context, text string) error {
 	return c.question(ctx, text)
 }
 
-// takeBack removes the last question and its answers from the conversations.
+// takeBack removes the last question and its answers from the conversations, for one that replaces it.
 func (c *chatter) takeBack() {
 	for _, s := range c.sides {
-		if n := len(s.messages); n >= 2 && s.messages[n-2].Content == c.asked {
-			s.messages = s.messages[:n-2]
-		}
+		s.replaced = slices.Clone(s.messages[s.start:])
+		s.messages = s.messages[:s.start]
 	}
 }
 
 func (c *chatter) clear(context.Context, string) error {
 	for _, s := range c.sides {
-		s.messages, s.earlier = nil, nil
+		s.messages, s.start, s.earlier = nil, 0, nil
 	}
 	c.asked = ""
 	c.note("new conversation")

@@ -138,6 +138,6 @@ func (c *chatter) startOver() {
 		if len(s.messages) > 0 {
 			s.earlier = append(s.earlier, s.messages)
 		}
-		s.messages = nil
+		s.messages, s.start = nil, 0
 	}
 }

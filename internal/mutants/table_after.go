@@ -18,4 +18,13 @@ var afterMutants = []mutant{
 	{"after/progress-no-progress", "hf/hub/request.go", "		if gained >= worthwhile {\n			failures = 0\n		}\n", "		_ = gained\n", "./hf/hub -run InARow"},
 	{"after/a-byte-is-progress", "hf/hub/request.go", "gained >= worthwhile", "gained > worthwhile/2", "./hf/hub -run InARow"},
 	{"after/one-try-less", "hf/hub/request.go", "failures++; failures == maxTries", "failures++; failures == maxTries-1", "./hf/hub -run InARow"},
+
+	{"after/a-failed-question-stays", "cmd/chat/answer.go", "			r.messages = r.messages[:len(r.messages)-1]\n", "", "./cmd/chat -run AfterAnError"},
+	{"after/an-edit-that-failed-deletes", "cmd/chat/answer.go", "			r.putBack()\n", "", "./cmd/chat -run AfterAnError"},
+	{"after/a-replaced-answer-comes-back", "cmd/chat/answer.go", "		r.replaced = nil\n", "", "./cmd/chat -run AfterAnError|Session"},
+	{"after/regen-takes-back-what-was-not-asked", "cmd/chat/answer.go", "	s.start = len(s.messages)\n", "	s.start = max(0, len(s.messages)-2)\n", "./cmd/chat -run AfterAnError|Session"},
+	{"after/a-bad-setting-is-kept", "cmd/chat/commands.go", "	if err := s.check(); err != nil {\n		return err\n	}\n	c.settings = s\n", "	c.settings = s\n	if err := s.check(); err != nil {\n		return err\n	}\n", "./cmd/chat -run AfterAnError"},
+	{"after/one-stop-stops-all", "cmd/chat/interrupts.go", "	i.stopped = false\n", "", "./cmd/chat -run AfterAnError|Interrupt"},
+	{"after/a-prompt-half-read-counts-as-read", "infer/generate.go", "		e.cached = append(e.cached, ids...)\n", "		e.cached = append(e.cached, g.feed...)\n", "./infer -run AfterAnError"},
+	{"after/the-cache-is-not-trimmed", "infer/generate.go", "	e.trim(g.result.Reused)\n", "", "./infer -run AfterAnError"},
 }

@@ -110,7 +110,7 @@ var modelsMutants = []mutant{
 	{"models/infer-rest-lost", "infer/generate.go", "g.text += g.stops.rest()", "", "./infer"},
 	{"models/infer-flush-lost", "infer/generate.go", "show, found := g.stops.push(g.flush())", "show, found := g.stops.push(\"\")", "./infer"},
 	{"models/infer-cancel-unheard", "infer/generate.go", "if ctx.Err() != nil {\n\t\t\treturn 0, ctx.Err()", "if false {\n\t\t\treturn 0, ctx.Err()", "./infer"},
-	{"models/infer-cache-kept-after-error", "infer/generate.go", "\t\t\te.ResetCache()\n", "", "./infer"},
+	{"models/infer-cache-kept-after-error", "infer/generate.go", "\t\te.ResetCache()\n\t\treturn 0, err\n", "\t\treturn 0, err\n", "./infer"},
 	{"models/infer-two-at-once", "infer/generate.go", "if e.current != g {", "if false {", "./infer"},
 	{"models/infer-time-of-first", "infer/generate.go", "if g.result.First == 0 {", "if g.result.First != 0 {", "./infer"},
 	{"models/infer-speed-counts-first", "infer/generate.go", "float64(len(r.IDs)-1)", "float64(len(r.IDs))", "./infer"},
