@@ -126,10 +126,11 @@ func preferences(there []string) error {
 // A reading is a conversation as far as its row is read.
 type reading struct {
 	*Conversation
-	seen   *names // keys of messages, and variables, that are only for the template
-	kto    bool   // a prompt and its completion
-	whole  bool   // a whole conversation
-	halves bool   // question and answer have columns of their own, and one of them or both are lists
+	seen      *names // keys of messages, and variables, that are only for the template
+	kto       bool   // a prompt and its completion
+	whole     bool   // a whole conversation
+	variables []byte // for Variables
+	halves    bool   // question and answer have columns of their own, and one of them or both are lists
 }
 
 // use uses the columns beside those of a row. It returns the ones that were used.
@@ -154,6 +155,7 @@ func (c *reading) use(object string) (used []string, err error) {
 			used = append(used, column)
 		}
 	}
+	c.Variables = string(c.variables)
 	return used, nil
 }
 
@@ -295,7 +297,7 @@ func (c *reading) useVariables(_ string, value json.RawMessage) (bool, error) {
 
 // set sets a variable of the template.
 func (c *reading) set(name string, value []byte) {
-	c.Variables = withKey(c.Variables, name, value)
+	c.variables = withKey(c.variables, name, value)
 	c.seen.add(name)
 }
 

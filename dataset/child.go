@@ -41,6 +41,9 @@ const (
 	childOutMemory = 3
 )
 
+// rowSize is about what a row takes besides its text: a page of a few bytes can be a billion empty rows.
+const rowSize = 64
+
 // childMemory returns how many bytes the child may use to decode a file of size bytes: enough for an honest large page,
 // but no gigabytes for a damaged file of a few hundred bytes.
 func childMemory(size int64) int64 {
@@ -121,7 +124,7 @@ func sendRows(out *bufio.Writer, in io.ReaderAt, size int64, w wanted) error {
 			return err
 		}
 		out.WriteByte('r')
-		for _, value := range append(rec, t.beside) {
+		for _, value := range append(rec, string(t.beside)) {
 			if err := sendText(out, value); err != nil {
 				return err
 			}
@@ -143,6 +146,7 @@ type child struct {
 	stderr  opening
 	stall   time.Duration
 	stalled bool // set before the process is killed for it
+	left    int64
 	values  int
 	ended   bool // waited for
 }
@@ -158,7 +162,11 @@ func openInChild(ctx context.Context, f *os.File, w wanted) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &child{ctx: ctx, cmd: cmd, stall: childStall}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	c := &child{ctx: ctx, cmd: cmd, stall: childStall, left: maxUnpacked(info.Size())}
 	return c.start()
 }
 
@@ -211,7 +219,7 @@ func (c *child) start() (*table, error) {
 	t.there.add(header.There...)
 	t.next = func() (rec []string, err error) {
 		if rec, err = c.next(); err == nil {
-			rec, t.beside = rec[:c.values], rec[c.values]
+			rec, t.beside = rec[:c.values], []byte(rec[c.values])
 		}
 		return rec, err
 	}
@@ -227,15 +235,21 @@ func (c *child) next() (rec []string, err error) {
 			return nil
 		case 'r':
 			rec = make([]string, c.values+1)
+			c.left -= rowSize
 			for i := range rec {
 				if rec[i], err = c.text(); err != nil {
 					return err
 				}
+				c.left -= int64(len(rec[i]))
 			}
 			return nil
 		}
 		return fmt.Errorf("message %q", kind)
 	})
+	if err == nil && c.left < 0 {
+		err = errors.Join(fmt.Errorf("its rows are more than %d times its size, as no honest data is: if you trust it, write it "+
+			"as JSON lines", maxRatio), c.close())
+	}
 	if err == nil && end {
 		if err = c.wait(); err == nil {
 			err = io.EOF

@@ -139,7 +139,7 @@ func TestChildThatMisbehaves(t *testing.T) {
 			const short = 300 * time.Millisecond
 			cmd := exec.Command(os.Args[0])
 			cmd.Env = []string{childVariable + "={}", misbehave + "=" + c.how}
-			child := &child{ctx: context.Background(), cmd: cmd, stall: time.Minute} // on a busy machine it starts slowly
+			child := &child{ctx: context.Background(), cmd: cmd, stall: time.Minute, left: 1 << 30} // on a busy machine it starts slowly
 			if c.how == "stall" || c.how == "spin" {
 				child.stall = short // nothing comes at all
 			}
@@ -181,7 +181,7 @@ func TestChildGetsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd.Env = append(cmd.Env, misbehave+"=environment")
-	_, err = (&child{ctx: context.Background(), cmd: cmd, stall: time.Minute}).start()
+	_, err = (&child{ctx: context.Background(), cmd: cmd, stall: time.Minute, left: 1 << 30}).start()
 	expect.Error(t, err, childVariable)
 	if strings.Contains(err.Error(), "canary") {
 		t.Errorf("the child sees %v", err)
@@ -203,7 +203,7 @@ func TestClosingEarlyEndsTheChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := (&child{ctx: context.Background(), cmd: cmd, stall: time.Minute}).start()
+	table, err := (&child{ctx: context.Background(), cmd: cmd, stall: time.Minute, left: 1 << 30}).start()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -137,7 +137,8 @@ func (c *Conversations) read(rec []string, next *Conversation) error {
 		next.Text = rec[0]
 		return nil
 	}
-	row := &reading{next, &c.seen, c.prompts(), c.whole, len(c.source.names) == outputAt+1}
+	row := &reading{Conversation: next, seen: &c.seen, kto: c.prompts(), whole: c.whole,
+		halves: len(c.source.names) == outputAt+1}
 	if c.whole {
 		if err := row.talk(rec[:last]); err != nil {
 			return err

@@ -25,9 +25,38 @@ func separatorOf(name string) rune {
 	return 0
 }
 
+// columnMeter limits the values of one record before a decoder takes memory for each: 16 MiB of separators would be as
+// many values.
+type columnMeter struct {
+	r            io.Reader
+	separator    byte
+	quoted       bool
+	line, values int
+}
+
+func (m *columnMeter) Read(p []byte) (int, error) {
+	n, err := m.r.Read(p)
+	for _, c := range p[:n] {
+		switch {
+		case c == '"': // two for one in a value change nothing
+			m.quoted = !m.quoted
+		case m.quoted:
+		case c == '\n':
+			m.line++
+			m.values = 0
+		case c == m.separator:
+			m.values++
+		}
+		if m.values >= maxItems {
+			return 0, fmt.Errorf("line %d has more than %d values", m.line+1, maxItems)
+		}
+	}
+	return n, err
+}
+
 // openCSV reads RFC 4180: the first record names the columns, and a quoted value may span lines.
 func openCSV(f io.ReadCloser, separator rune, w wanted) (*table, error) {
-	in := &meter{r: f}
+	in := &meter{r: &columnMeter{r: f, separator: byte(separator)}}
 	buffered := bufio.NewReader(in)
 	skipBOM(buffered)
 	r := csv.NewReader(buffered)
@@ -92,7 +121,7 @@ func openCSV(f io.ReadCloser, separator rune, w wanted) (*table, error) {
 				return nil, &unreadable{fmt.Errorf("line %d: not valid UTF-8: convert the file to UTF-8", line)}
 			}
 		}
-		t.beside = ""
+		t.beside = nil
 		for _, column := range beside {
 			value, err := json.Marshal(values[slices.Index(names, column)])
 			if err != nil {

@@ -62,6 +62,8 @@ func TestCSVAndGzip(t *testing.T) {
 		{"a.tsv", "question\tanswer\na, or\tb\n", "a, or|b|", ""},
 		{"a.csv", "messages\n\"[{\"\"role\"\":\"\"user\"\",\"\"content\"\":\"\"a\"\"}]\"\n", "a|", ""},
 		{"a.csv", "instruction,output\n" + strings.Repeat("a,"+long+"\n", 18), strings.Repeat("a|"+long+"|", 18), ""},
+		{"a.csv", "instruction,output\n" + strings.Repeat("a,b\n", maxItems+1), strings.Repeat("a|b|", maxItems+1), ""},
+		{"a.csv", "instruction,output\na,\"" + strings.Repeat(",", maxItems+1) + "\"", "a|" + strings.Repeat(",", maxItems+1) + "|", ""},
 		{"a.csv.gz", packed(t, "instruction,output\na,b\n"), "a|b|", ""},
 		{"a.jsonl.gz", packed(t, big), strings.Repeat("a|b|c|d|", 5000), ""},
 		{"a.gz", packed(t, "["+strings.ReplaceAll(lines, "\n", ",")+"]"), "a|b|c|d|", ""},

@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -17,6 +16,8 @@ import (
 const (
 	maxRecord = 16 << 20 // bytes of one JSON object or line
 	maxDepth  = 64       // levels of nesting in one JSON object
+	maxItems  = 10_000   // columns of a file, keys of an object, messages of a conversation
+	maxValues = 100_000  // values of all kinds in what becomes one conversation
 )
 
 // openJSON reads an array of objects, one at a time.
@@ -130,7 +131,7 @@ func (t *table) record(raw []byte, w wanted) ([]string, error) {
 			return nil, fmt.Errorf("key %q: %w", name, err)
 		}
 	}
-	t.beside = ""
+	t.beside = nil
 	for _, name := range w.beside(keys, names) {
 		t.besideAdd(name, values[name])
 	}
@@ -149,14 +150,15 @@ func (t *table) besideAdd(column string, value []byte) {
 	}
 }
 
-// withKey adds a key to a JSON object, which is "" if it has none yet.
-func withKey(object, key string, value []byte) string {
+// withKey appends a key to a JSON object, which is empty if it has none yet.
+func withKey(object []byte, key string, value []byte) []byte {
 	name, _ := json.Marshal(key) // a string
-	before := "{"
-	if object != "" {
-		before = strings.TrimSuffix(object, "}") + ","
+	if len(object) == 0 {
+		object = append(object, '{')
+	} else {
+		object[len(object)-1] = ','
 	}
-	return before + string(name) + ":" + string(value) + "}"
+	return append(append(append(append(object, name...), ':'), value...), '}')
 }
 
 // has reports whether the columns of a row are among those of the rows before it.
@@ -189,7 +191,7 @@ func object(raw []byte) (keys []string, values map[string]json.RawMessage, err e
 	if !utf8.Valid(raw) {
 		return nil, nil, errors.New("not valid UTF-8: convert the file to UTF-8")
 	}
-	if d := depth(raw); d > maxDepth {
+	if d, _ := shape(raw); d > maxDepth {
 		return nil, nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -205,6 +207,9 @@ func object(raw []byte) (keys []string, values map[string]json.RawMessage, err e
 		token, err := dec.Token()
 		if err != nil {
 			return nil, nil, incompleteObject(err)
+		}
+		if len(keys) == maxItems {
+			return nil, nil, fmt.Errorf("an object of more than %d keys", maxItems)
 		}
 		key, _ := token.(string) // anything else is a syntax error above
 		if _, twice := values[key]; twice {
@@ -233,12 +238,29 @@ func incompleteObject(err error) error {
 	return err
 }
 
-// depth returns the deepest nesting of brackets outside strings. It guards code that reads recursively.
-func depth(raw []byte) int {
-	level, deepest := 0, 0
+// tooMuch returns an error if a value that becomes a part of a conversation is nested too deep or has too many values:
+// a value of two bytes takes a hundred or more when it is read.
+func tooMuch(raw []byte) error {
+	deepest, values := shape(raw)
+	if deepest > maxDepth {
+		return fmt.Errorf("nested deeper than %d levels", maxDepth)
+	}
+	if values > maxValues {
+		return fmt.Errorf("more than %d values", maxValues)
+	}
+	return nil
+}
+
+// shape returns the deepest nesting of brackets outside strings, and how many brackets and commas there are. It guards
+// code that reads recursively.
+func shape(raw []byte) (deepest, values int) {
+	level := 0
 	for i := 0; i < len(raw); i++ {
 		switch raw[i] {
+		case ',':
+			values++
 		case '{', '[':
+			values++
 			level++
 			deepest = max(deepest, level)
 		case '}', ']':
@@ -251,7 +273,7 @@ func depth(raw []byte) int {
 			}
 		}
 	}
-	return deepest
+	return deepest, values
 }
 
 // text returns the string that a raw value holds, "" for null.

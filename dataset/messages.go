@@ -92,8 +92,8 @@ func parseMessages(raw []byte, seen *names) ([]chat.Message, error) {
 	if kind(raw) != "an array" {
 		return nil, fmt.Errorf("the conversation is %s: expected an array of messages", whole)
 	}
-	if d := depth(raw); d > maxDepth {
-		return nil, fmt.Errorf("the conversation is nested deeper than %d levels", maxDepth)
+	if err := tooMuch(raw); err != nil {
+		return nil, fmt.Errorf("the conversation: %w", err)
 	}
 	var items []json.RawMessage
 	if err := json.Unmarshal(raw, &items); err != nil {
@@ -105,19 +105,31 @@ func parseMessages(raw []byte, seen *names) ([]chat.Message, error) {
 	if len(items) == 0 {
 		return nil, errors.New("the conversation has no messages: remove the row")
 	}
+	if len(items) > maxItems {
+		return nil, fmt.Errorf("the conversation has %d messages: at most %d are read", len(items), maxItems)
+	}
 	messages := make([]chat.Message, 0, len(items))
-	called := false // by the message before, whose content was a call
+	called := false    // by the message before, whose content was a call
+	var calls []string // of that message, and of those after it
+	join := func() {
+		if len(calls) > 1 {
+			messages[len(messages)-1].Calls = "[" + strings.Join(calls, ",") + "]"
+		}
+	}
 	for i, item := range items {
 		m, call, err := parseMessage(item, seen)
 		if err != nil {
 			return nil, fmt.Errorf("message %d: %w", i, err)
 		}
-		if last := len(messages) - 1; call && called && m.Context == messages[last].Context {
-			messages[last].Calls = strings.TrimSuffix(messages[last].Calls, "]") + "," + m.Calls[1:]
+		inside := strings.TrimSuffix(strings.TrimPrefix(m.Calls, "["), "]")
+		if call && called && m.Context == messages[len(messages)-1].Context {
+			calls = append(calls, inside)
 			continue
 		}
-		messages, called = append(messages, m), call
+		join()
+		messages, called, calls = append(messages, m), call, []string{inside}
 	}
+	join()
 	return messages, nil
 }
 
@@ -431,10 +443,7 @@ func inner(raw []byte) ([]byte, error) {
 	if len(raw) == 0 || raw[0] != '[' && raw[0] != '{' || !json.Valid(raw) {
 		return nil, fmt.Errorf("%.40q is neither a list nor an object, nor JSON of one", raw)
 	}
-	if d := depth(raw); d > maxDepth {
-		return nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
-	}
-	return raw, nil
+	return raw, tooMuch(raw)
 }
 
 // objects returns an error unless raw is a list of objects.

@@ -353,7 +353,7 @@ func (p *parquetRows) record(t *table) (rec []string, err error) {
 			return nil, err
 		}
 	}
-	t.beside = ""
+	t.beside = nil
 	for _, f := range p.beside {
 		value, err := p.value(f, true)
 		if err != nil {

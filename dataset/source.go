@@ -75,7 +75,7 @@ type table struct {
 	close   func() error
 
 	there  names  // all columns, as far as they are known
-	beside string // of the record that next returned last: what wanted.beside chose, as a JSON object, or ""
+	beside []byte // of the record that next returned last: what wanted.beside chose, as a JSON object, or nothing
 }
 
 // Open opens the source that spec names:
@@ -248,7 +248,7 @@ func (s *Source) step() ([]string, error) {
 			}
 			s.there.add(s.cur.there.list[s.noted:]...)
 			s.noted = len(s.cur.there.list)
-			return append(rec, s.cur.beside), nil
+			return append(rec, string(s.cur.beside)), nil
 		}
 		if err != io.EOF {
 			return nil, fmt.Errorf("dataset: %s: %w", name, err)
@@ -383,11 +383,15 @@ func openByContent(ctx context.Context, f *os.File, w wanted) (*table, error) {
 		return openText(f, start, f.Name(), w)
 	}
 	p := packings[at]
-	r, err := p.unpack(f)
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	r, err := p.unpack(f, info.Size())
 	if err != nil {
 		return nil, p.damaged(err)
 	}
-	in := bufio.NewReaderSize(packedReader{r, p}, len(head))
+	in := bufio.NewReaderSize(&packedReader{r, p, maxUnpacked(info.Size())}, len(head))
 	first, err := in.Peek(len(head))
 	if err != nil && err != io.EOF {
 		return nil, err
@@ -404,16 +408,25 @@ func openByContent(ctx context.Context, f *os.File, w wanted) (*table, error) {
 // A packing is how files are packed.
 type packing struct {
 	magic, name, ext string
-	unpack           func(io.Reader) (io.Reader, error)
+	unpack           func(r io.Reader, size int64) (io.Reader, error) // size is that of the packed file
 }
 
 var packings = []packing{
-	{"\x1f\x8b", "gzip", ".gz", func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
-	{"\x28\xb5\x2f\xfd", "zstd", ".zst", func(r io.Reader) (io.Reader, error) {
-		return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20)) // as zstd's own limit
+	{"\x1f\x8b", "gzip", ".gz", func(r io.Reader, _ int64) (io.Reader, error) { return gzip.NewReader(r) }},
+	{"\x28\xb5\x2f\xfd", "zstd", ".zst", func(r io.Reader, size int64) (io.Reader, error) {
+		// The decoder may take a window of the size that the file names, however short the rest is. zstd's own limits are 8
+		// MiB for what every decoder must read, and 128 MiB.
+		window := min(8<<20+64*uint64(size), 128<<20)
+		return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window))
 	}},
-	{"BZh", "bzip2", ".bz2", func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
+	{"BZh", "bzip2", ".bz2", func(r io.Reader, _ int64) (io.Reader, error) { return bzip2.NewReader(r), nil }},
 }
+
+// maxUnpacked returns how many bytes a packed file of size bytes may unpack to. Text packs to a third or a tenth; rows
+// that repeat a prompt pack to a fiftieth. A file made for it packs to a thousandth or, with zstd and bzip2, to nothing.
+func maxUnpacked(size int64) int64 { return 64<<20 + min(size, 1<<50)*maxRatio }
+
+const maxRatio = 100
 
 // unpackedName returns a file's name without the extension of a packing.
 func unpackedName(name string) string {
@@ -425,14 +438,19 @@ func unpackedName(name string) string {
 	return name
 }
 
-// packedReader is a reader whose errors say that the file is damaged.
+// packedReader is a reader whose errors say that the file is damaged, or that it unpacks to more than left bytes.
 type packedReader struct {
 	io.Reader
 	packing packing
+	left    int64
 }
 
-func (u packedReader) Read(p []byte) (int, error) {
+func (u *packedReader) Read(p []byte) (int, error) {
 	n, err := u.Reader.Read(p)
+	if u.left -= int64(n); u.left < 0 {
+		return 0, fmt.Errorf("it unpacks to more than %d times its size, as no honest data does: if you trust it, unpack it "+
+			"first (%s -d)", maxRatio, u.packing.name)
+	}
 	if err != nil && err != io.EOF {
 		err = u.packing.damaged(err)
 	}
@@ -441,6 +459,9 @@ func (u packedReader) Read(p []byte) (int, error) {
 
 // damaged returns the error of a file that cannot be unpacked.
 func (p packing) damaged(err error) error {
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		return errors.New("its window is far larger than the file: unpack it first (zstd -d --long=31)")
+	}
 	// Not %w: who reads JSON would take an unexpected end of the file for the end of the JSON in it.
 	return fmt.Errorf("%s cannot unpack it: %v: the file is damaged or cut short: get it again", p.name, err)
 }
