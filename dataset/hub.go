@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"restyle/hf/hub"
+	"restyle/internal/disk"
 )
 
 // extensions are those of data files. All but parquet may be packed, with .gz, .zst or .bz2 after it.
@@ -117,9 +118,6 @@ func openHub(ctx context.Context, spec, config string, o Options, w wanted) (*So
 	return r.open(ctx, config, o, w)
 }
 
-// maxFiles is the largest number of files of a directory.
-const maxFiles = 100_000
-
 // openDirectory reads the files of one split of a directory, laid out as on the hub.
 func openDirectory(ctx context.Context, dir, config string, o Options, w wanted) (*Source, error) {
 	full, err := filepath.Abs(dir) // "." has no name
@@ -145,18 +143,19 @@ func openDirectory(ctx context.Context, dir, config string, o Options, w wanted)
 		}
 		return hex.EncodeToString(all.Sum(nil)), nil
 	}
-	err = fs.WalkDir(os.DirFS(dir), ".", func(path string, entry fs.DirEntry, err error) error {
+	err = disk.WalkDir(dir, func(local string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case entry.IsDir() && entry.Name() == ".git":
 			return fs.SkipDir
-		case len(r.paths) == maxFiles:
-			return fmt.Errorf("%s has more than %d files: name one with fewer", dir, maxFiles)
 		}
-		local, _ := r.fetch(path)
+		path, err := filepath.Rel(dir, local)
+		if err != nil {
+			return err
+		}
 		if info, err := os.Stat(local); err == nil && info.Mode().IsRegular() { // also one that a link leads to
-			r.paths = append(r.paths, path)
+			r.paths = append(r.paths, filepath.ToSlash(path))
 		}
 		return nil
 	})
@@ -210,6 +209,6 @@ func (r *repository) read(path string) (string, error) {
 		return "", &SettingError{"split", fmt.Errorf("%s says which files belong to a split: %w; or name the files as "+
 			"the split", path, err)}
 	}
-	data, err := os.ReadFile(local)
+	data, err := disk.ReadInput(local, disk.MaxRecord)
 	return string(data), err
 }

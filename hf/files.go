@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -50,15 +48,12 @@ func (s source) open(file string) (f fs.File, size int64, err error) {
 
 // readText reads a whole small file of a model.
 func (s source) readText(file string) ([]byte, error) {
-	f, size, err := s.open(file)
+	f, _, err := s.open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if size > maxText {
-		return nil, fmt.Errorf("%s has %d bytes: such a file may have at most %d", s.path(file), size, maxText)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxText))
+	data, err := disk.ReadAll(f, s.path(file), maxText)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %s: %w", s.path(file), err)
 	}
@@ -94,9 +89,19 @@ func (d modelDir) Open(name string) (fs.File, error) {
 	return disk.OpenInput(path)
 }
 
+// ReadFile returns the contents of a small file.
+func (d modelDir) ReadFile(name string) ([]byte, error) {
+	f, err := d.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return disk.ReadAll(f, filepath.Join(string(d), name), maxText)
+}
+
 // ReadDir lists a directory of the model.
 func (d modelDir) ReadDir(name string) ([]fs.DirEntry, error) {
-	return os.ReadDir(filepath.Join(string(d), filepath.FromSlash(name)))
+	return disk.ReadDir(filepath.Join(string(d), filepath.FromSlash(name)))
 }
 
 // within refuses a link that leads out of the directory, unless to a blob of a hub cache: a snapshot consists of links

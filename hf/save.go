@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"slices"
 
 	"restyle/internal/disk"
@@ -58,14 +56,14 @@ func save(dir string, from *Checkpoint, d *kernels.Device, params []model.Param,
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := disk.MakeDir(dir, 0o777); err != nil {
 		return err
 	}
 	if free, err := disk.Free(dir); err == nil && need > free {
 		return fmt.Errorf("it needs %.1f MiB, but only %.1f MiB are free: free some space", float64(need)/(1<<20),
 			float64(free)/(1<<20))
 	}
-	root, err := os.OpenRoot(dir)
+	root, err := disk.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
@@ -73,8 +71,15 @@ func save(dir string, from *Checkpoint, d *kernels.Device, params []model.Param,
 	s := staging{root: root}
 	defer s.discard()
 	s.bytes("config.json", config)
-	old, _ := fs.Glob(root.FS(), moreTemplatesDir+"/*.jinja") // of a model that was there: copy removes them
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(companions, from.more, old)))) {
+	names := slices.Concat(companions, from.more)
+	old, _ := disk.ReadDirIn(root, moreTemplatesDir) // of a model that was there: copy removes them
+	for _, e := range old {
+		if name := moreTemplatesDir + "/" + e.Name(); isMoreTemplate(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
 		s.copy(name, from)
 	}
 	if o.Card != nil {

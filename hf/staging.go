@@ -47,7 +47,7 @@ func (s *staging) bytes(name string, data []byte) {
 func (s *staging) copy(name string, from *Checkpoint) {
 	data, err := from.ReadFile(name)
 	if err == nil && path.Dir(name) != "." {
-		err = s.root.MkdirAll(path.Dir(name), 0o777)
+		err = disk.MakeDirIn(s.root, path.Dir(name), 0o777)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errPointer):
@@ -81,7 +81,7 @@ func (s *staging) commit(weights []string) error {
 			return err
 		}
 	}
-	entries, err := fs.ReadDir(s.root.FS(), ".")
+	entries, err := disk.ReadDirIn(s.root, ".")
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -63,7 +64,7 @@ func cardOf(ctx context.Context, h *hub.Hub, ref hub.Ref) (dir string, err error
 // baseIn returns the base model that the files of a directory name.
 func baseIn(dir string) string {
 	for _, name := range []string{"run.json", "quantize.json"} {
-		data, err := disk.ReadInput(filepath.Join(dir, name))
+		data, err := disk.ReadInput(filepath.Join(dir, name), disk.MaxRecord)
 		var made struct {
 			Base string `json:"base_model"`
 		}
@@ -76,7 +77,7 @@ func baseIn(dir string) string {
 		return ""
 	}
 	defer f.Close()
-	lines := bufio.NewScanner(f)
+	lines := bufio.NewScanner(io.LimitReader(f, disk.MaxRecord))
 	if !lines.Scan() || strings.TrimSpace(lines.Text()) != "---" {
 		return ""
 	}

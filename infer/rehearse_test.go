@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { os.Exit(cudatest.Main(m)) }
 func TestPrecompile(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc")
 	cudatest.Set(t, "MEMORY=1073741824")
-	cache := t.TempDir()
+	cache := cudatest.Cache(t)
 	t.Setenv("RESTYLE_CACHE", cache)
 	dev, err := kernels.Open("cuda", kernels.Options{Fused: kernels.All(), OwnProducts: true})
 	if err != nil {
@@ -51,7 +51,7 @@ func TestAnswersCompileNothing(t *testing.T) {
 			for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16} {
 				cudatest.Use(t, libraries...)
 				cudatest.Set(t, "MEMORY=1073741824 IDLE=1")
-				cache := t.TempDir()
+				cache := cudatest.Cache(t)
 				t.Setenv("RESTYLE_CACHE", cache)
 				dev, err := kernels.Open("cuda", kernels.Options{Fused: fused})
 				if err != nil {

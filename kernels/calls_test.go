@@ -108,7 +108,7 @@ func emptyCache(t *testing.T) string {
 		t.Fatal(err)
 	}
 	g.Close()
-	dir := t.TempDir()
+	dir := cudatest.Cache(t)
 	files, _ := filepath.Glob(filepath.Join(cuda.DefaultCache().Dir, "emulated-*.so"))
 	for _, file := range files {
 		library, err := os.ReadFile(file)

@@ -142,7 +142,7 @@ func TestChooseProducts(t *testing.T) {
 		{"100,o50,90", Options{}, 1, 2},                    // an algorithm that rounds partial sums is not offered
 		{"100,98,97.5,98,99,99,99,99,50", Options{}, 0, 0}, // at most eight are tried
 	} {
-		which, timed, results := chosen(t, chooser(t, c.algorithms, t.TempDir(), c.o))
+		which, timed, results := chosen(t, chooser(t, c.algorithms, cudatest.Cache(t), c.o))
 		if !slices.Equal(which, []int{c.want, c.want}) {
 			t.Errorf("%s: %v, not %d", c.algorithms, which, c.want)
 		}
@@ -160,7 +160,7 @@ func TestChooseProducts(t *testing.T) {
 
 // TestChooseNone makes every algorithm fail, and checks that the run itself reports that.
 func TestChooseNone(t *testing.T) {
-	d := chooser(t, "x1,x2", t.TempDir(), Options{})
+	d := chooser(t, "x1,x2", cudatest.Cache(t), Options{})
 	if err := d.Precompile(t.Context(), func(d *Device) error { return layer(d, nil) }, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestChooseNone(t *testing.T) {
 // TestChoicesKept checks that the same library on the same GPU finds its choices again, that any other does not, and
 // that a damaged file is not used.
 func TestChoicesKept(t *testing.T) {
-	whole := t.TempDir()
+	whole := cudatest.Cache(t)
 	if which, timed, _ := chosen(t, chooser(t, "100,90", whole, Options{})); timed != 2 ||
 		!slices.Equal(which, []int{1, 1}) {
 		t.Fatal(which, timed)
@@ -211,12 +211,13 @@ func TestChoicesKept(t *testing.T) {
 		"no algorithm": {func(_ *testing.T, _ string, d *Device) { say(d, "12", true) }, 2, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
+			dir := cudatest.Cache(t)
 			check(t, os.CopyFS(dir, os.DirFS(whole)))
 			files, err := filepath.Glob(filepath.Join(dir, "products-*"))
 			if err != nil || len(files) != 1 {
 				t.Fatal(files, err)
 			}
+			check(t, os.Chmod(files[0], 0o600)) // the umask decided
 			d := chooser(t, "100,100", dir, Options{})
 			c.change(t, files[0], d)
 			which, timed, _ := chosen(t, d)
@@ -259,10 +260,10 @@ func say(d *Device, choice string, all bool) {
 // TestKeepChoices checks that a run keeps the choices that it started with, even if others are faster now, and accepts
 // no others.
 func TestKeepChoices(t *testing.T) {
-	first := chooser(t, "100,90", t.TempDir(), Options{})
+	first := chooser(t, "100,90", cudatest.Cache(t), Options{})
 	_, _, want := chosen(t, first)
 	kept := first.Choices()
-	d := chooser(t, "90,100", t.TempDir(), Options{})
+	d := chooser(t, "90,100", cudatest.Cache(t), Options{})
 	d.KeepChoices(kept)
 	if which, timed, got := chosen(t, d); timed != 0 || !slices.Equal(which, []int{1, 1}) || !slices.Equal(got, want) {
 		t.Errorf("%v, %d timed", which, timed)
@@ -270,7 +271,7 @@ func TestKeepChoices(t *testing.T) {
 	if !maps.Equal(d.Choices(), kept) {
 		t.Errorf("%v, not %v", d.Choices(), kept)
 	}
-	d = chooser(t, "100,90", t.TempDir(), Options{})
+	d = chooser(t, "100,90", cudatest.Cache(t), Options{})
 	d.KeepChoices(nil)
 	if which, timed, _ := chosen(t, d); timed != 0 || !slices.Equal(which, []int{0, 0}) {
 		t.Errorf("%v, %d timed", which, timed)
@@ -278,7 +279,7 @@ func TestKeepChoices(t *testing.T) {
 	for product := range kept {
 		kept[product] = strings.Repeat("ab", 64)
 	}
-	d = chooser(t, "100,90", t.TempDir(), Options{})
+	d = chooser(t, "100,90", cudatest.Cache(t), Options{})
 	d.KeepChoices(kept)
 	err := d.Precompile(t.Context(), func(d *Device) error { return layer(d, nil) }, nil)
 	if err == nil {
@@ -291,7 +292,7 @@ func TestKeepChoices(t *testing.T) {
 
 // TestChooseStopped checks that choosing reports if it is stopped early, and keeps what was timed by then.
 func TestChooseStopped(t *testing.T) {
-	dir := t.TempDir()
+	dir := cudatest.Cache(t)
 	d := chooser(t, "100,90", dir, Options{})
 	if err := d.Precompile(t.Context(), func(d *Device) error { return layer(d, nil) }, nil); err != nil {
 		t.Fatal(err)
@@ -311,7 +312,7 @@ func TestChooseStopped(t *testing.T) {
 
 // TestProducts checks that Products distinguishes all different products.
 func TestProducts(t *testing.T) {
-	library, own := chooser(t, "1", t.TempDir(), Options{}), chooser(t, "1", t.TempDir(), Options{OwnProducts: true})
+	library, own := chooser(t, "1", cudatest.Cache(t), Options{}), chooser(t, "1", t.TempDir(), Options{OwnProducts: true})
 	if got := library.Products(); !strings.Contains(got, "emulated GPU (2 multiprocessors) with cuBLASLt 130001 (") {
 		t.Error(got)
 	}

@@ -31,7 +31,7 @@ func two(d *Device) error {
 // TestPrecompile checks that each build is compiled once, before anything is launched, and that progress is reported.
 func TestPrecompile(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc")
-	cache := t.TempDir()
+	cache := cudatest.Cache(t)
 	t.Setenv("RESTYLE_CACHE", cache)
 	d, err := Open("cuda", Options{OwnProducts: true})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"restyle/kernels/cuda"
+	"restyle/kernels/cuda/cudatest"
 	"restyle/tensor"
 )
 
@@ -66,7 +67,7 @@ extern "C" __global__ void product(const __grid_constant__ TileMap a, const __gr
 // numbers are small and whole, so every sum is exact, and each element of the operands shows in it. The last product is
 // of pairs of bytes.
 func TestWGMMA(t *testing.T) {
-	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	t.Setenv("RESTYLE_CACHE", cudatest.Cache(t))
 	for how, wrong := range []string{"", "a barrier that is not initialized", "never come",
 		"more bytes than", "at which all have arrived", "no multiple of 1024", "never come", "multiply differently",
 		"d", "without a fence since", "never come", "another number of threads", "without waiting for the tiles",

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"restyle/internal/disk"
 	"restyle/internal/secret"
 	"restyle/teacher/openai"
 )
@@ -89,7 +90,7 @@ func readResults(
 	answers = map[string]Answer{}
 	br := bufio.NewReaderSize(r, 64<<10)
 	for n := 1; ; n++ {
-		line, size, whole, err := readLine(br)
+		line, size, whole, err := disk.ReadLine(br, maxLine)
 		if err != nil {
 			return nil, nil, in, fmt.Errorf("batch results: line %d: %w", n, err)
 		}

@@ -108,7 +108,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func OpenJournal(dir string) (*Journal, error) {
 	dir, err := disk.Follow(dir)
 	if err == nil {
-		err = os.MkdirAll(dir, 0o700) // prompts and answers are the user's own
+		err = disk.MakeDir(dir, 0o700) // prompts and answers are the user's own
 	}
 	if err != nil {
 		return nil, fmt.Errorf("work directory: %w", err)
@@ -162,7 +162,7 @@ func (j *Journal) load() error {
 func (j *Journal) index(journal io.Reader) error {
 	r := bufio.NewReaderSize(journal, 64<<10)
 	for {
-		line, n, whole, err := readLine(r)
+		line, n, whole, err := disk.ReadLine(r, maxLine)
 		if err != nil {
 			return err
 		}
@@ -179,29 +179,6 @@ func (j *Journal) index(journal io.Reader) error {
 			j.Damaged++
 		}
 		j.size += int64(n)
-	}
-}
-
-// readLine returns the next line without its newline, the number n of bytes read, and whether the newline was there; at
-// the end of the file n is 0. A line longer than maxLine is returned empty: no record is that long.
-func readLine(r *bufio.Reader) (line []byte, n int, whole bool, err error) {
-	for {
-		part, err := r.ReadSlice('\n')
-		n += len(part)
-		if n <= maxLine {
-			line = append(line, part...)
-		} else {
-			line = nil
-		}
-		switch err {
-		case nil:
-			return bytes.TrimSuffix(line, []byte("\n")), n, true, nil
-		case bufio.ErrBufferFull:
-		case io.EOF:
-			return line, n, false, nil
-		default:
-			return nil, n, false, err
-		}
 	}
 }
 

@@ -420,7 +420,7 @@ func TestLoadOfAPipe(t *testing.T) {
 		t.Skip(err)
 	}
 	for _, path := range []string{pipe, dir} {
-		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
+		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "not a file but") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

@@ -2,10 +2,11 @@ package tokenizer
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"unicode/utf8"
+
+	"restyle/internal/disk"
 )
 
 // A Tokenizer encodes and decodes by the rules of one tokenizer.json. It is safe for concurrent use. Each goroutine
@@ -29,17 +30,13 @@ type Tokenizer struct {
 	idle []*encoder
 }
 
+// maxFile is the maximum size of a tokenizer.json in bytes. Large ones have tens of MB.
+const maxFile = 256 << 20
+
 // Load reads a tokenizer.json. Errors name the file and what is wrong in it. Patterns, components and model types that
 // this package does not support are errors.
 func Load(path string) (*Tokenizer, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() { // reading a pipe could block forever
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	data, err := os.ReadFile(path)
+	data, err := disk.ReadInput(path, maxFile)
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func Claim(path string, resume bool) (d *Dir, err error) {
 }
 
 func (d *Dir) inspect(resume bool) error {
-	text, err := os.ReadFile(filepath.Join(d.Path, RunName))
+	text, err := disk.ReadInput(filepath.Join(d.Path, RunName), disk.MaxRecord)
 	switch {
 	case err == nil:
 		d.Was = &RunFile{}
@@ -85,7 +85,7 @@ func (d *Dir) inspect(resume bool) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	entries, err := os.ReadDir(d.Path)
+	entries, err := disk.ReadDir(d.Path)
 	if err != nil {
 		return err
 	}

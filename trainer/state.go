@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"restyle/hf"
+	"restyle/internal/disk"
 	"restyle/optim"
 	"restyle/tensor"
 	"restyle/trainer/checkpoint"
@@ -261,7 +262,7 @@ func (r *Run) restoreOptimizer(path string) error {
 
 // ReadState reads the state.json of a checkpoint.
 func ReadState(dir string) (s State, err error) {
-	data, err := os.ReadFile(filepath.Join(dir, stateName))
+	data, err := disk.ReadInput(filepath.Join(dir, stateName), disk.MaxRecord)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, fmt.Errorf("checkpoint %s has no %s: it is a model, not the state of a run", dir, stateName)
 	}

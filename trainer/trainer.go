@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"restyle/hf"
+	"restyle/internal/disk"
 	"restyle/model"
 	"restyle/optim"
 	"restyle/trainer/checkpoint"
@@ -352,7 +352,7 @@ func (r *Run) removeBest(but *Best) error {
 		}
 	}
 	err = checkpoint.Tidy(root)
-	entries, err2 := os.ReadDir(root)
+	entries, err2 := disk.ReadDir(root)
 	if !errors.Is(err2, fs.ErrNotExist) {
 		err = errors.Join(err, err2)
 	}

@@ -195,12 +195,12 @@ func TestLoad(t *testing.T) {
 	for path, want := range map[string]string{
 		"nobody":       "neither a file nor built in: use passive-aggressive or pirate",
 		"pirat\x00":    "style",
-		dir:            "not a regular file",
+		dir:            "not a file but",
 		large:          "at most",
 		"../doc.go":    "style",
 		"parse.go":     "parse.go:1: ",
 		"":             "neither",
-		"/dev/null":    "not a regular file",
+		"/dev/null":    "not a file but",
 		"styles/x.foo": "neither",
 	} {
 		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), want) {

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"strings"
+
+	"restyle/internal/disk"
 )
 
 //go:embed styles/*.style
@@ -84,20 +85,12 @@ func Load(nameOrPath string) (*Style, error) {
 			return Builtin(name)
 		}
 	}
-	info, err := os.Stat(nameOrPath)
+	src, err := disk.ReadInput(nameOrPath, maxFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("style %q: neither a file nor built in: use %s, or the path of a style file: %w",
 			nameOrPath, strings.Join(Names(), " or "), err)
 	case err != nil:
-		return nil, fmt.Errorf("style %q: %w", nameOrPath, err)
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("style %q: not a regular file: use the path of a style file", nameOrPath)
-	case info.Size() > maxFile:
-		return nil, fmt.Errorf("style %q: %d bytes: must be at most %d", nameOrPath, info.Size(), maxFile)
-	}
-	src, err := os.ReadFile(nameOrPath)
-	if err != nil {
 		return nil, fmt.Errorf("style %q: %w", nameOrPath, err)
 	}
 	return Parse(nameOrPath, src)

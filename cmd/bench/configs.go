@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"restyle/data"
 	"restyle/hf"
+	"restyle/internal/disk"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
@@ -66,7 +66,7 @@ func shapeOf(flag, name string) (s shape, err error) {
 	s.name = name
 	if known, ok := modelShapes[strings.ToLower(name)]; ok {
 		s.file, err = known()
-	} else if s.file, err = os.ReadFile(name); errors.Is(err, fs.ErrNotExist) {
+	} else if s.file, err = disk.ReadInput(name, disk.MaxRecord); errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: name a config.json, or one of %s", err,
 			strings.Join(slices.Sorted(maps.Keys(modelShapes)), ", "))
 	}

@@ -103,7 +103,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // regular file, such as /dev/stdout, writeFile writes to it.
 func writeFile(path string, data []byte) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return os.WriteFile(path, data, 0o644)
+		f, err := disk.OpenDevice(path)
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(data)
+		return errors.Join(err, f.Close())
 	}
 	path, err := disk.Follow(path)
 	if err != nil {

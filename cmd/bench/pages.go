@@ -116,7 +116,7 @@ func (o *pageOptions) lock() (unlock func(), err error) {
 	if o.out == "" {
 		return func() {}, nil
 	}
-	if err := os.MkdirAll(o.out, 0o755); err != nil {
+	if err := disk.MakeDir(o.out, 0o755); err != nil {
 		return nil, fmt.Errorf("--out: %w", err)
 	}
 	f, err := disk.Lock(filepath.Join(o.out, "results.lock"))

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 // TestPrecompile checks that the cache has the kernels of a model for each architecture, compiled without a GPU.
 func TestPrecompile(t *testing.T) {
 	cudatest.Use(t, "libnvrtc")
-	cache := t.TempDir()
+	cache := cudatest.Cache(t)
 	t.Setenv("RESTYLE_CACHE", cache)
 	args := []string{"precompile", "--config", filepath.Join(tinyBase, "config.json"), "--shapes", "1x32", "--arch"}
 	code, stdout, stderr := bench(t, append(args, "sm_86, sm_90")...)

@@ -284,12 +284,15 @@ func noTuned(dir string) error {
 		cli.Command("train"))
 }
 
+// maxQuestions is the maximum size of --questions, in bytes.
+const maxQuestions = 64 << 20
+
 // read returns the questions, at most --limit of each group.
 func (o *qualityOptions) read() ([]data.Question, error) {
 	text := data.Heldout
 	if o.questions != "" {
 		var err error
-		if text, err = disk.ReadInput(o.questions); err != nil {
+		if text, err = disk.ReadInput(o.questions, maxQuestions); err != nil {
 			return nil, fmt.Errorf("--questions: %w", err)
 		}
 	}

@@ -115,7 +115,7 @@ func TestStepChooses(t *testing.T) {
 		args []string
 		kept int
 	}{{nil, 1}, {[]string{"--deterministic"}, 0}, {[]string{"--own-products"}, 0}} {
-		dir := t.TempDir()
+		dir := cudatest.Cache(t)
 		t.Setenv("RESTYLE_CACHE", dir)
 		args := append([]string{"step", "--config", tinyModel(t), "--shapes", "1x16x2", "--steps", "1", "--warmup", "0",
 			"--device", "cuda"}, c.args...)
@@ -132,7 +132,7 @@ func TestStepChooses(t *testing.T) {
 func TestStepOnFilledGPU(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc")
 	cudatest.Set(t, "IDLE=1 MEMORY=17179869184 USED=5000000000")
-	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	t.Setenv("RESTYLE_CACHE", cudatest.Cache(t))
 	args := []string{"step", "--config", tinyModel(t), "--shapes", "1x8", "--steps", "1", "--warmup", "0", "--device",
 		"cuda"}
 	if code, out, errs := bench(t, append(args, "--check")...); code != cli.Failed ||

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/gob"
 	"errors"
 	"fmt"
@@ -65,18 +66,20 @@ func (o *trainOptions) openWork(s *session) (*trainWork, error) {
 	return w, failed
 }
 
+// maxWork is the maximum size of a state in bytes: a loss and a time for each step and mode.
+const maxWork = 256 << 20
+
 // readWork reads a state that save wrote.
 func readWork(dir string) (*trainWork, error) {
 	if err := checkpoint.Open(dir); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(filepath.Join(dir, "state.gob"))
+	data, err := disk.ReadInput(filepath.Join(dir, "state.gob"), maxWork)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	w := &trainWork{dir: dir}
-	return w, gob.NewDecoder(f).Decode(w)
+	return w, gob.NewDecoder(bytes.NewReader(data)).Decode(w)
 }
 
 // from returns the directory of a mode's saved state, or "" if the run is new.

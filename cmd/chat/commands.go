@@ -14,6 +14,7 @@ import (
 
 	"restyle/chat"
 	"restyle/internal/cli"
+	"restyle/internal/disk"
 )
 
 // A command is an input that starts with a slash.
@@ -244,7 +245,7 @@ func (c *chatter) save(_ context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := disk.Open(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("%s exists: choose another name", path)
 	}

@@ -28,7 +28,7 @@ func TestDevice(t *testing.T) {
 		t.Error(o)
 	}
 	cudatest.Set(t, "MODE=0 MEMORY=17179869184 LARGEST=1000")
-	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	t.Setenv("RESTYLE_CACHE", cudatest.Cache(t))
 	o := invoke(t, "", append(tiny, "--device", "cuda")...)
 	for _, want := range []string{"memory for weights: ", "\n  in all ", "\na smaller --context needs less"} {
 		if o.code != cli.Failed || !strings.Contains(o.stderr, want) {

@@ -13,6 +13,7 @@ import (
 	"restyle/hf/hub"
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/disk"
 )
 
 // A modelRef is a model to open, by a name for hf.Open.
@@ -59,7 +60,7 @@ func (c *chatter) models(ctx context.Context, h *hub.Hub) ([]modelRef, error) {
 // unfinished reports whether dir is the directory of a training run, or one of its checkpoints, and its run.json says
 // that the run has not finished.
 func unfinished(dir string) bool {
-	data, err := os.ReadFile(filepath.Join(runOf(dir), "run.json"))
+	data, err := disk.ReadInput(filepath.Join(runOf(dir), "run.json"), disk.MaxRecord)
 	var run struct{ Finished *bool }
 	return err == nil && json.Unmarshal(data, &run) == nil && run.Finished != nil && !*run.Finished
 }

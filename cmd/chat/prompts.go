@@ -41,11 +41,17 @@ func openPrompts(path string, stdin io.Reader) (prompts []prompt, unused []strin
 // damaged. Another question may begin with a bracket, too.
 var jsonArray = regexp.MustCompile(`^\[\s*?(\n|\{\s*"(prompt|messages|system|role|content|id)"\s*:)`)
 
+// maxPrompts is the maximum size of questions in bytes.
+const maxPrompts = 256 << 20
+
 // readPrompts reads questions: one per line, or JSON. JSON is any number of values, as in JSON lines or in one array.
 // Each is an object (see promptReader.object), a string, or a conversation as a list of messages. unused are the keys
 // of objects that mean nothing to chat.
 func readPrompts(r io.Reader, name string) (prompts []prompt, unused []string, err error) {
-	text, err := io.ReadAll(r)
+	text, err := io.ReadAll(io.LimitReader(r, maxPrompts+1))
+	if err == nil && len(text) > maxPrompts {
+		err = fmt.Errorf("more than %d MiB: split the questions", maxPrompts>>20)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -166,6 +166,9 @@ func openAppend(path string) (*disk.File, error) {
 	return f, nil
 }
 
+// maxEvent is the maximum length of an event in bytes. Answers are far shorter.
+const maxEvent = 64 << 20
+
 // keptQuestions is the number of earlier questions in the history.
 const keptQuestions = 100
 
@@ -180,7 +183,13 @@ func (r *record) read() (unfinished []*entry, err error) {
 	var order []string
 	lines := bufio.NewReader(io.NewSectionReader(r.jsonl, 0, size)) // not beyond: another chat may be writing
 	for {
-		line, err := lines.ReadBytes('\n')
+		line, n, _, err := disk.ReadLine(lines, maxEvent)
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			break
+		}
 		var e event
 		if json.Unmarshal(line, &e) == nil {
 			switch e.Event {
@@ -206,12 +215,6 @@ func (r *record) read() (unfinished []*entry, err error) {
 			case "logged":
 				delete(open, e.ID)
 			}
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
 		}
 	}
 	for _, id := range order {

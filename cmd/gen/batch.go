@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -63,7 +62,7 @@ type batchFile struct {
 func createBatch(path string) (*batchFile, error) {
 	path, err := disk.Follow(path)
 	if err == nil {
-		err = os.MkdirAll(filepath.Dir(path), 0o755)
+		err = disk.MakeDir(filepath.Dir(path), 0o755)
 	}
 	if err != nil {
 		return nil, err

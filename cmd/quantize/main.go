@@ -127,7 +127,7 @@ func (o options) check(paths []string, given func(flag string) bool) error {
 	case !o.calibrates() && given("text"):
 		return cli.Usagef("--text is for --rounding gptq of --weights int4, and nothing else is calibrated: leave it out")
 	}
-	if entries, err := os.ReadDir(paths[1]); err == nil && len(entries) > 0 {
+	if entries, err := disk.ReadDir(paths[1]); err == nil && len(entries) > 0 {
 		return cli.Usagef("%s is not empty: name a directory that is empty or does not exist", paths[1])
 	}
 	return nil
@@ -139,7 +139,7 @@ func (o options) calibrates() bool { return o.weights == "int4" && o.rounding ==
 // probe returns an error if the directory cannot be made or written, before work that takes long. It leaves no trace.
 func probe(dir string) error {
 	made := missing(dir)
-	err := os.MkdirAll(dir, 0o777)
+	err := disk.MakeDir(dir, 0o777)
 	if err == nil {
 		err = unix.Access(dir, unix.W_OK)
 	}

@@ -192,7 +192,7 @@ func settle(files map[string][]byte, config, settings, generation map[string]any
 func (t *train) texts(ctx context.Context, failed *error) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, path := range t.text {
-			text, err := disk.ReadInput(path)
+			text, err := disk.ReadInput(path, training.MaxText)
 			if *failed = err; err != nil || !yield(string(text)) {
 				return
 			}

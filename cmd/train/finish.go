@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"restyle/data"
 	"restyle/hf/hub"
 	"restyle/internal/cli"
+	"restyle/internal/disk"
 	"restyle/model"
 	"restyle/trainer"
 	"restyle/trainer/report"
@@ -319,16 +321,18 @@ func (j *job) writeBatches(first int) error {
 	if j.batchesFile == "" {
 		return nil
 	}
-	how := os.O_WRONLY
 	info, err := os.Stat(j.batchesFile)
+	isNew := err != nil
+	var f io.WriteCloser
 	switch {
-	case err != nil:
-		how |= os.O_CREATE | os.O_EXCL
+	case isNew:
+		f, err = disk.Open(j.batchesFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	case info.Mode().IsRegular(): // of the run that is resumed: it has every step
 		j.note("--write-batches: %s exists, and stays as it is", j.batchesFile)
 		return nil
+	default:
+		f, err = disk.OpenDevice(j.batchesFile)
 	}
-	f, err := os.OpenFile(j.batchesFile, how, 0o666)
 	if err != nil {
 		return fmt.Errorf("--write-batches: %w", err)
 	}
@@ -337,7 +341,7 @@ func (j *job) writeBatches(first int) error {
 		err = cerr
 	}
 	if err != nil {
-		if how&os.O_EXCL != 0 {
+		if isNew {
 			_ = os.Remove(j.batchesFile) // the same command writes it again
 		}
 		return fmt.Errorf("--write-batches: %w", err)

@@ -110,7 +110,7 @@ func TestGPUFailures(t *testing.T) {
 func TestGPUThatFails(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc", "libnvidia-ml")
 	cudatest.Set(t, "IDLE=1 MEMORY=17179869184 HELD=4")
-	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	t.Setenv("RESTYLE_CACHE", cudatest.Cache(t))
 	for code, name := range map[string]string{"700": "ILLEGAL_ADDRESS", "702": "LAUNCH_TIMEOUT",
 		"214": "ECC_UNCORRECTABLE", "999": "UNKNOWN"} {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +149,7 @@ func standIns(t *testing.T, settings string) {
 	t.Helper()
 	cudatest.Use(t, "libcuda", "libnvrtc")
 	cudatest.Set(t, settings)
-	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	t.Setenv("RESTYLE_CACHE", cudatest.Cache(t))
 }
 
 // TestGPUOutOfMemory checks for a table of who uses the memory, and for flags that reduce it.
@@ -338,7 +338,7 @@ func TestGPURanges(t *testing.T) {
 // smaller.
 func TestGPUAdvice(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc")
-	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	t.Setenv("RESTYLE_CACHE", cudatest.Cache(t))
 	out := filepath.Join(t.TempDir(), "out")
 	args := small(t, out, "--samples", "0", "--val", "0", "--max-steps", "2", "--device", "cuda", "--accumulate", "400",
 		"--data", rows(t, 400))
@@ -365,7 +365,7 @@ func TestGPUAdvice(t *testing.T) {
 func TestProductsAreKept(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc", "libcublasLt")
 	cudatest.Set(t, "IDLE=1 MEMORY=17179869184")
-	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	t.Setenv("RESTYLE_CACHE", cudatest.Cache(t))
 	dir := t.TempDir()
 	args := func(name string, more ...string) []string {
 		return small(t, filepath.Join(dir, name), append([]string{"--samples", "0", "--val", "0", "--device", "cuda",
@@ -408,7 +408,7 @@ func TestProductsAreKept(t *testing.T) {
 	if _, again := decided("c", "2"); !maps.Equal(again, first) {
 		t.Errorf("timed again: %v, not %v", again, first)
 	}
-	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	t.Setenv("RESTYLE_CACHE", cudatest.Cache(t))
 	must(t, cli.Done, args("d", "2")...)
 	if _, slower := decided("d", "2"); len(slower) != 0 {
 		t.Errorf("slower ones: %v", slower)

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"time"
@@ -298,7 +298,8 @@ func (o *outputs) writeCSV() error {
 	if err != nil {
 		return fmt.Errorf("--log-csv: %w", err)
 	}
-	if old, err := os.ReadFile(path); err == nil && !bytes.HasPrefix(data, old) {
+	old, err := disk.ReadInput(path, int64(len(data)))
+	if !errors.Is(err, fs.ErrNotExist) && (err != nil || !bytes.HasPrefix(data, old)) {
 		if _, err := disk.Backup(path); err != nil {
 			return fmt.Errorf("--log-csv: %w", err)
 		}

@@ -17,6 +17,7 @@ import (
 	"restyle/chat"
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/disk"
 	"restyle/kernels"
 	"restyle/kernels/cases"
 	"restyle/tensor"
@@ -197,7 +198,7 @@ func (c *selfcheck) learns(ctx context.Context) error {
 	}
 	var bits [2][]byte
 	for i, out := range []string{whole, parts} {
-		if bits[i], err = os.ReadFile(filepath.Join(out, "model.safetensors")); err != nil {
+		if bits[i], err = disk.ReadInput(filepath.Join(out, "model.safetensors"), 1<<30); err != nil {
 			return err
 		}
 	}

@@ -8,12 +8,12 @@ import (
 	"io"
 	"io/fs"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
 	"restyle/internal/cli"
+	"restyle/internal/disk"
 	"restyle/kernels"
 	"restyle/tensor"
 	"restyle/trainer"
@@ -364,7 +364,7 @@ func (e *stopped) Unwrap() error { return trainer.ErrStopped }
 
 // sizeOf returns the total size of all files below a directory.
 func sizeOf(dir string) (bytes int64) {
-	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+	_ = disk.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			if info, err := d.Info(); err == nil {
 				bytes += info.Size()

@@ -39,7 +39,7 @@ func createPending(path string) (*pending, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("output: %s: not a regular file (%s): choose another name", path, info.Mode().Type())
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+	if err := disk.MakeDir(filepath.Dir(path), 0o777); err != nil {
 		return nil, fmt.Errorf("output: %w", err)
 	}
 	lock, err := disk.Lock(path + ".lock")

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -63,16 +62,11 @@ func (e *Encoder) chunks(ids []int32, row func(chunk int) int) (list []Example) 
 	return list
 }
 
+// MaxText is the maximum size of a text in bytes, because a text is encoded as a whole.
+const MaxText = math.MaxInt32
+
 func readText(path string) (string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", err
-	}
-	if info.Size() > math.MaxInt32 {
-		return "", fmt.Errorf("%s: %d bytes: at most 2 GiB can be encoded as a whole: train on a part of it", path,
-			info.Size())
-	}
-	b, err := disk.ReadInput(path)
+	b, err := disk.ReadInput(path, MaxText)
 	if err != nil {
 		return "", err
 	}

@@ -42,6 +42,9 @@ func (h *Hub) repo(ref Ref) (repo, error) {
 	return repo{filepath.Join(cache, folder), filepath.Join(cache, ".locks", folder)}, nil
 }
 
+// maxNote is the largest size of a file that holds one line: a commit, a state, a token.
+const maxNote = 64 << 10
+
 // snapshot returns the path of a file within the directory.
 func snapshot(commit, name string) string { return "snapshots/" + commit + "/" + name }
 
@@ -49,7 +52,7 @@ func snapshot(commit, name string) string { return "snapshots/" + commit + "/" +
 func (r repo) offline(ref Ref) (Listing, error) {
 	commit := ref.Revision
 	if !isHex(commit, 40) {
-		data, err := os.ReadFile(filepath.Join(r.dir, "refs", filepath.FromSlash(ref.Revision)))
+		data, err := disk.ReadInput(filepath.Join(r.dir, "refs", filepath.FromSlash(ref.Revision)), maxNote)
 		if commit = strings.TrimSpace(string(data)); err != nil || !isHex(commit, 40) {
 			return Listing{}, fmt.Errorf("%s: %w", ref, r.missing())
 		}
@@ -77,7 +80,7 @@ func (r repo) missing() error {
 func (r repo) walk(commit string) ([]File, error) {
 	root := filepath.Join(r.dir, "snapshots", commit)
 	var files []File
-	err := filepath.WalkDir(root, func(full string, d fs.DirEntry, err error) error {
+	err := disk.WalkDir(root, func(full string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -127,14 +130,7 @@ type treeFile struct {
 
 func (r repo) readTree(commit string) ([]File, error) {
 	name := filepath.Join(r.dir, "trees", commit+".json")
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > maxListing {
-		return nil, fmt.Errorf("%s: larger than %d MiB", name, maxListing>>20)
-	}
-	data, err := os.ReadFile(name)
+	data, err := disk.ReadInput(name, maxListing)
 	if err != nil {
 		return nil, err
 	}
@@ -186,10 +182,10 @@ func forget(root *os.Root, commit string) { root.Remove("trees/" + commit + ".js
 // open opens the directory as an os.Root, through which everything is written, so that neither names nor links can lead
 // out of it.
 func (r repo) open() (*os.Root, error) {
-	if err := os.MkdirAll(filepath.Join(r.dir, "blobs"), 0o777); err != nil {
+	if err := disk.MakeDir(filepath.Join(r.dir, "blobs"), 0o777); err != nil {
 		return nil, err
 	}
-	return os.OpenRoot(r.dir)
+	return disk.OpenRoot(r.dir)
 }
 
 // record stores the commit of the listing's revision. It runs after a download, so that offline a revision refers to a
@@ -199,7 +195,7 @@ func record(root *os.Root, l Listing) error {
 	if l.Ref.Revision == l.Commit {
 		return nil
 	}
-	if old, err := root.ReadFile(name); err == nil && string(old) == l.Commit {
+	if old, err := disk.ReadInputIn(root, name, maxNote); err == nil && string(old) == l.Commit {
 		return nil
 	}
 	return replace(root, name, []byte(l.Commit))
@@ -207,7 +203,7 @@ func record(root *os.Root, l Listing) error {
 
 // replace writes a whole file. Others see either its old content or its new one.
 func replace(root *os.Root, name string, data []byte) error {
-	if err := root.MkdirAll(path.Dir(name), 0o777); err != nil {
+	if err := disk.MakeDirIn(root, path.Dir(name), 0o777); err != nil {
 		return err
 	}
 	return disk.WriteIn(root, name, data, 0o666)
@@ -216,7 +212,7 @@ func replace(root *os.Root, name string, data []byte) error {
 // link makes name in a snapshot a link to its blob. If the file system has no links it moves the blob there, as Python
 // does.
 func link(root *os.Root, blob, name string) error {
-	if err := root.MkdirAll(path.Dir(name), 0o777); err != nil {
+	if err := disk.MakeDirIn(root, path.Dir(name), 0o777); err != nil {
 		return err
 	}
 	target := strings.Repeat("../", strings.Count(name, "/")) + blob

@@ -77,7 +77,7 @@ func (h *Hub) Fetch(ctx context.Context, l Listing, name string) (local string, 
 		return "", fmt.Errorf("%w, and offline (HF_HUB_OFFLINE) nothing is downloaded: download it again online", err)
 	case err == nil:
 		// A cache that cannot be written is still good to read.
-		if root, err := os.OpenRoot(r.dir); err == nil {
+		if root, err := disk.OpenRoot(r.dir); err == nil {
 			record(root, l)
 			root.Close()
 		}

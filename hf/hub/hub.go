@@ -21,6 +21,7 @@ import (
 	"syscall"
 	"time"
 
+	"restyle/internal/disk"
 	"restyle/internal/secret"
 )
 
@@ -91,7 +92,7 @@ func FromEnv() *Hub {
 	}
 	token := firstOf(os.Getenv("HF_TOKEN"), os.Getenv("HUGGING_FACE_HUB_TOKEN"))
 	if token == "" {
-		data, err := os.ReadFile(firstOf(expand(os.Getenv("HF_TOKEN_PATH")), within("token")))
+		data, err := disk.ReadInput(firstOf(expand(os.Getenv("HF_TOKEN_PATH")), within("token")), maxNote)
 		if err == nil {
 			token = strings.TrimPrefix(string(data), "\ufeff") // Windows editors put it there
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"restyle/internal/disk"
@@ -14,7 +13,7 @@ import (
 // does not notice that a file was removed. On a file system without locks, two downloads at once may damage the part
 // that they share. Its hash shows that, and a damaged file never gets a name.
 func (r repo) lock(ctx context.Context, etag string) (*disk.File, error) {
-	if err := os.MkdirAll(r.locks, 0o777); err != nil {
+	if err := disk.MakeDir(r.locks, 0o777); err != nil {
 		return nil, fmt.Errorf("cannot write the cache: %w", err)
 	}
 	f, err := disk.LockWait(ctx, filepath.Join(r.locks, etag+".lock"))

@@ -46,7 +46,7 @@ func (r repo) cached(ctx context.Context, name string, f File) (local string, er
 		return local, fmt.Errorf("cannot read the cache: %w", err)
 	}
 	record := "verified/" + want
-	if old, err := disk.ReadInput(filepath.Join(r.dir, record)); err == nil && string(old) == state {
+	if old, err := disk.ReadInput(filepath.Join(r.dir, record), maxNote); err == nil && string(old) == state {
 		return local, nil
 	}
 	file, err := disk.OpenInput(local)
@@ -63,7 +63,7 @@ func (r repo) cached(ctx context.Context, name string, f File) (local string, er
 	}
 	if time.Since(changed) >= unsettled {
 		// This only saves time, and a cache that cannot be written is still good to read.
-		if root, err := os.OpenRoot(r.dir); err == nil {
+		if root, err := disk.OpenRoot(r.dir); err == nil {
 			replace(root, record, []byte(state))
 			root.Close()
 		}

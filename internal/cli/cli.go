@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"restyle/internal/disk"
+
 	"golang.org/x/term"
 )
 
@@ -236,7 +238,7 @@ func (p *Files) Set(s string) error {
 	if _, err := os.Stat(s); err == nil || !strings.ContainsAny(s, "*?[") {
 		return (*Paths)(p).Set(s)
 	}
-	found, err := filepath.Glob(s)
+	found, err := disk.Glob(s)
 	if err != nil {
 		return fmt.Errorf("%w: name files, or quote the pattern's characters with a backslash", err)
 	}

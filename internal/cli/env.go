@@ -9,7 +9,8 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"syscall"
+
+	"restyle/internal/disk"
 
 	"github.com/joho/godotenv"
 )
@@ -146,23 +147,17 @@ func (e DotEnv) Gave(name string) bool { return e[name] != "" }
 // readDotEnv returns the file's text, and reports whether users other than its owner may read it.
 func readDotEnv() (text []byte, open bool, err error) {
 	fail := func(err error) ([]byte, bool, error) { return nil, false, fmt.Errorf("cannot read .env: %w", err) }
-	f, err := os.OpenFile(".env", os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe must not make the command wait
+	f, err := disk.OpenInput(".env")
 	if err != nil {
 		return fail(err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return fail(err)
-	case !info.Mode().IsRegular():
-		return fail(fmt.Errorf("it is not a regular file (%s): move it away", info.Mode().Type()))
+	if err == nil {
+		text, err = disk.ReadAll(f, ".env", maxDotEnv)
 	}
-	if text, err = io.ReadAll(io.LimitReader(f, maxDotEnv+1)); err != nil {
-		return fail(err)
-	}
-	if len(text) > maxDotEnv {
-		return fail(fmt.Errorf("it has over %d bytes: move it away", maxDotEnv))
+	if err != nil {
+		return fail(fmt.Errorf("%w: move it away", err))
 	}
 	marked := bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff"))
 	if marked || bytes.IndexByte(text, 0) >= 0 {

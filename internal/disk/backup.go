@@ -22,6 +22,9 @@ func bakName(path string, n int) string {
 // on that is free. It returns that name, or the name of a backup that already has the same bytes. It replaces no file.
 // There is a file at path at all times, except on a file system without hard links.
 func Backup(path string) (bak string, err error) {
+	if err := TrustDir(dirOf(path)); err != nil {
+		return "", err
+	}
 	for n := 1; ; n++ {
 		bak = bakName(path, n)
 		if err = watch("link", path, bak); err == nil {

@@ -20,6 +20,7 @@ type tree interface {
 	OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error)
 	Stat(name string) (fs.FileInfo, error)
 	Lstat(name string) (fs.FileInfo, error)
+	Readlink(name string) (string, error)
 	Rename(old, new string) error
 	Remove(name string) error
 }
@@ -32,6 +33,7 @@ func (paths) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error)
 }
 func (paths) Stat(name string) (fs.FileInfo, error)  { return os.Stat(name) }
 func (paths) Lstat(name string) (fs.FileInfo, error) { return os.Lstat(name) }
+func (paths) Readlink(name string) (string, error)   { return os.Readlink(name) }
 func (paths) Rename(old, new string) error           { return os.Rename(old, new) }
 func (paths) Remove(name string) error               { return os.Remove(name) }
 
@@ -67,6 +69,9 @@ func RenameIn(root *os.Root, old, new string) error {
 }
 
 func rename(t tree, old, new string) error {
+	if err := trustDir(t, dirOf(new)); err != nil {
+		return err
+	}
 	if err := watch("rename", old, new); err != nil {
 		return err
 	}
@@ -75,6 +80,9 @@ func rename(t tree, old, new string) error {
 
 // RemoveAll removes a file, or a directory with its contents. It returns no error if path does not exist.
 func RemoveAll(path string) error {
+	if err := TrustDir(dirOf(path)); err != nil {
+		return err
+	}
 	if err := watch("remove", path); err != nil {
 		return err
 	}
@@ -82,6 +90,9 @@ func RemoveAll(path string) error {
 }
 
 func remove(t tree, name string) error {
+	if err := trustDir(t, dirOf(name)); err != nil {
+		return err
+	}
 	if err := watch("remove", name); err != nil {
 		return err
 	}

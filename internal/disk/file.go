@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,13 +19,19 @@ type File struct {
 
 // Open opens a file that keeps its name, such as a lock, a journal or a log, as [os.OpenFile] does. It opens only
 // regular files and never waits for the other end of a FIFO. It does not follow a link at path itself: if the user's
-// own links are welcome, call [Follow] first. In a directory that several users can write to, such as /tmp, it refuses
-// another user's file. The error names no remedy, because only the caller knows whether another path would do.
+// own links are welcome, call [Follow] first. In a directory where everybody can write, such as /tmp, it refuses another
+// user's file, and to write it refuses a directory that [TrustDir] refuses. The error names no remedy, because only the
+// caller knows whether another path would do.
 func Open(path string, flag int, perm fs.FileMode) (*File, error) {
 	return open(paths{}, path, flag, perm)
 }
 
 func open(t tree, name string, flag int, perm fs.FileMode) (*File, error) {
+	if flag&(os.O_CREATE|os.O_WRONLY|os.O_RDWR) != 0 {
+		if err := trustDir(t, dirOf(name)); err != nil {
+			return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+		}
+	}
 	if flag&os.O_CREATE != 0 {
 		if err := watch("create", name); err != nil {
 			return nil, err
@@ -55,6 +60,26 @@ func open(t tree, name string, flag int, perm fs.FileMode) (*File, error) {
 	return &File{File: f}, nil
 }
 
+// OpenDevice opens what exists at a path and is no regular file, such as /dev/stdout or a named pipe, for writing. A
+// named pipe that nobody reads is an error: OpenDevice does not wait for a reader.
+func OpenDevice(path string) (*os.File, error) {
+	err := TrustDir(dirOf(path))
+	if err == nil {
+		var info fs.FileInfo
+		if info, err = os.Lstat(path); err == nil {
+			err = trust(paths{}, path, info)
+		}
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if errors.Is(err, unix.ENXIO) {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("nobody reads this named pipe")}
+	}
+	return f, err
+}
+
 // Follow returns the path that a link at path leads to, through further links, whether or not a file exists there. It
 // returns a path that is not a link unchanged. In a directory that others can write to, another user's link is an
 // error, because it could lead to any of this user's files.
@@ -81,26 +106,6 @@ func Follow(path string) (string, error) {
 		path = target
 	}
 	return "", &fs.PathError{Op: "open", Path: path, Err: unix.ELOOP}
-}
-
-// trust refuses a link in a directory that others can write to, and a file in such a directory with the sticky bit, if
-// it belongs neither to this user nor to the directory's owner. There it also refuses a file with a second name. Linux
-// does the same by default (protected_symlinks, protected_regular, protected_hardlinks in proc(5)), but not everywhere.
-func trust(t tree, name string, info fs.FileInfo) error {
-	dir, err := t.Stat(filepath.Dir(name))
-	if err != nil {
-		return err
-	}
-	link := info.Mode()&fs.ModeSymlink != 0
-	if dir.Mode()&0o022 == 0 || !link && dir.Mode()&fs.ModeSticky == 0 {
-		return nil
-	}
-	of, ok := info.Sys().(*syscall.Stat_t)
-	owner, ok2 := dir.Sys().(*syscall.Stat_t)
-	if !ok || !ok2 || (int(of.Uid) == os.Geteuid() || of.Uid == owner.Uid) && (link || of.Nlink == 1) {
-		return nil
-	}
-	return fmt.Errorf("%s belongs to user %d or has a second name, in a directory that others write in", name, of.Uid)
 }
 
 // Write writes b.

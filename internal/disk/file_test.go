@@ -167,7 +167,7 @@ func TestNeighbour(t *testing.T) {
 		followed, opened, both bool
 	}{
 		{0o755, 0, true, true, true},
-		{0o777, 0, false, true, true},
+		{0o777, 0, false, false, false},
 		{0o775, 0, false, true, true},
 		{0o777 | fs.ModeSticky, 0, false, false, false},
 		{0o777 | fs.ModeSticky, 4321, true, true, false},

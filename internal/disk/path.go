@@ -8,9 +8,16 @@ import (
 	"path/filepath"
 )
 
-// RealPath returns path as an absolute path without links, which stays valid if the working directory or a link is
-// renamed. path need not exist.
+// RealPath returns the path of a directory to write in as an absolute path without links, which stays valid if the
+// working directory or a link is renamed. path need not exist. It is an error if [TrustDir] returns one.
 func RealPath(path string) (string, error) {
+	if err := TrustDir(path); err != nil {
+		return "", err
+	}
+	return realPath(path)
+}
+
+func realPath(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return "", err
@@ -22,13 +29,13 @@ func RealPath(path string) (string, error) {
 	if _, err := os.Lstat(abs); err == nil {
 		return "", fmt.Errorf("%s is a link to a path that does not exist", abs)
 	}
-	parent, err := RealPath(filepath.Dir(abs))
+	parent, err := realPath(filepath.Dir(abs))
 	return filepath.Join(parent, filepath.Base(abs)), err
 }
 
 // Holds reports whether path is dir, a path that RealPath returned, or in it.
 func Holds(dir, path string) bool {
-	path, err := RealPath(path)
+	path, err := realPath(path)
 	if err != nil {
 		return false
 	}

@@ -30,7 +30,7 @@ var blasMutants = []mutant{
 	{"blas/choices-of-any-patch", "kernels/cuda/choices.go", "fileSize(b.Path))", "0)", "./kernels -run ChoicesKept"},
 	{"blas/choices-of-any-slice", "kernels/cuda/choices.go", "b.gpu.Name, b.gpu.SMs,", "b.gpu.Name, 0,", "./kernels -run ChoicesKept"},
 	{"blas/choices-replaced", "kernels/cuda/choices.go", "maps.Copy(all, c)", "all = c; _ = maps.Copy[Choices, Choices]", "./kernels/cuda -run FuzzChoices"},
-	{"blas/choices-unsealed", "kernels/cuda/choices.go", "err == nil && ok {", "err == nil && (ok || len(image) > 0) {", "./kernels -run ChoicesKept"},
+	{"blas/choices-unsealed", "kernels/cuda/cache.go", "return image, bytes.Equal(sum, want[:])", "return image, true", "./kernels/cuda ./kernels -run ChoicesKept|Cache"},
 	{"blas/algorithm-not-checked", "kernels/cuda/blas.c", "if (!r) p->algorithms[0].algo = algorithm;", "p->algorithms[0].algo = algorithm;", "./kernels/cuda -run Algorithms"},
 	{"blas/parts-rounded", "kernels/cuda/blas.c", "reduction = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE", "reduction = 7", "./kernels -run ChooseProducts"},
 	{"blas/other-rows-alike", "kernels/cuda/choices.go", "s.LDC, s.Type, s.Result", "s.LDB, s.Type, s.Result", "./kernels -run TestProducts"},

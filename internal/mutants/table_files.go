@@ -49,7 +49,7 @@ var filesMutants = []mutant{
 	{"files/link-to-any-blobs", "hf/files.go", "filepath.Dir(blobs)), \"models--\")", "filepath.Dir(blobs)), \"\")", "./hf"},
 	{"files/weights-not-linked", "hf/files.go", "if filepath.Ext(name) != \".safetensors\" {", "{", "./hf"},
 	{"files/companions-unseen", "hf/open.go", "for _, file := range companions { // find", "for _, file := range companions[:0] { // what", "./hf"},
-	{"files/any-kind-opened", "internal/disk/read.go", "!info.Mode().IsRegular()", "info.Mode().IsDir()", "./internal/disk"},
+	{"files/any-kind-opened", "internal/disk/read.go", "if err == nil && !info.Mode().IsRegular() {", "if err == nil && info.Mode().IsDir() {", "./internal/disk"},
 
 	{"files/save-unsynced", "hf/staging.go", "err = f.Sync()", "err = nil", "./hf"},
 	{"files/save-index-first", "hf/save.go", "for i, shard := range shards {\n\t\ts.write(", "if len(shards) > 1 {\n\t\ts.bytes(indexName, makeIndex(shards, weights, need))\n\t}\n\tfor i, shard := range shards {\n\t\ts.write(", "./hf"},
@@ -76,7 +76,7 @@ var filesMutants = []mutant{
 	{"files/digest-without-config", "hf/checkpoint.go", "sha256.Sum256(c.ConfigJSON)", "sha256.Sum256(nil)", "./hf"},
 	{"files/eos-of-config", "hf/open.go", "c.Generation.EOS = c.Config.EOS", "_ = c.Config.EOS", "./hf"},
 	{"files/template-of-jinja-file", "hf/open.go", "c.Tokenizer.ChatTemplate, c.Tokenizer.ChatTemplates = string(data), nil", "_ = data", "./hf"},
-	{"files/text-of-any-size", "hf/files.go", "if size > maxText {", "if false {", "./hf"},
+	{"files/text-of-any-size", "internal/disk/read.go", "if size > limit {", "if false {", "./internal/disk ./hf"},
 	{"files/top-k-default", "hf/generation.go", "\"top_k\", 50,", "\"top_k\", 0,", "./hf"},
 	{"files/template-first-of-list", "hf/generation.go", "text = named[DefaultTemplate]", "text = list[0].Template", "./hf"},
 

@@ -12,7 +12,7 @@ var filterMutants = []mutant{
 	{"filter/env-token-file", "internal/cli/env.go", `os.Setenv("HF_TOKEN_PATH", os.DevNull)`, "", "./internal/cli"},
 	{"filter/env-key-shown", "internal/cli/env.go", `value, secrets = "(hidden)", true`, "secrets = true", "./internal/cli"},
 	{"filter/env-mode", "internal/cli/env.go", "Perm()&0o077 != 0", "Perm()&0o007 == 7", "./internal/cli"},
-	{"filter/env-pipe", "internal/cli/env.go", "syscall.O_NONBLOCK", "syscall.O_NONBLOCK*0", "./internal/cli -timeout 20s"},
+	{"filter/env-pipe", "internal/cli/env.go", `disk.OpenInput(".env")`, `os.Open(".env")`, "./internal/cli -timeout 20s"},
 	{"filter/key-to-address-of-env", "cmd/gen/main.go", "g.baseKey = secret.Secret{}", "", "./cmd/gen -run TestKeyStaysHome"},
 	{"filter/key-with-flag-withheld", "cmd/gen/main.go", `flags.ByEnv("base-url") && env.Gave`, `env.Gave`, "./cmd/gen -run TestKeyStaysHome"},
 	{"filter/printed-as-it-is", "internal/cli/clean.go", "out := Clean(string(text[:end]))", "out := string(text[:end])", "./internal/cli"},

@@ -69,7 +69,7 @@ var gendataMutants = []mutant{
 	{"gendata/placeholder-order", "teacher/splice.go", "!= placeholder(want) || want > len(p.Blocks)", "== \"\" || want > len(p.Blocks)", "./teacher -run TestJoin"},
 	{"gendata/fence-too-short", "teacher/splice.go", "for strings.Contains(code, ticks)", "for false", "./teacher -run TestJoin"},
 	{"gendata/batch-held", "teacher/decide.go", "\td.accept(ctx, t)\n", "\tif d.sum.Pending > 0 {\n\t\treturn nil\n\t}\n\td.accept(ctx, t)\n", "./cmd/gen -run TestBatchWithoutOne"},
-	{"gendata/batch-torn", "teacher/journal.go", "return line, n, false, nil", "return nil, n, false, nil", "./cmd/gen -run TestBatchWithoutOne"},
+	{"gendata/batch-torn", "internal/disk/read.go", "return line, n, false, nil", "return nil, n, false, nil", "./cmd/gen -run TestBatchWithoutOne"},
 	{"gendata/report-clean", "teacher/report.go", "\t\tif clean {\n", "\t\tif clean || true {\n", "./cmd/gen -run TestReportFails"},
 	{"gendata/report-ends-well", "cmd/gen/look.go", "len(report.Failures) > 0", "false", "./cmd/gen -run TestReportFails"},
 	{"gendata/certificates-shared", "dataset/certificate.go", "strings.TrimSuffix(out, \".json\")", "strings.TrimSuffix(out, filepath.Ext(out))", "./dataset -run TestCertificatePath"},

@@ -76,7 +76,7 @@ func TestEmulatedBLAS(t *testing.T) {
 // TestRehearse checks that Precompile with Rehearse leaves nothing to compile for Check, on a GPU that computes
 // nothing.
 func TestRehearse(t *testing.T) {
-	cache := t.TempDir()
+	cache := cudatest.Cache(t)
 	t.Setenv("RESTYLE_CACHE", cache)
 	cudatest.Use(t, "libcuda", "libnvrtc")
 	cudatest.Set(t, "IDLE=1 MEMORY=17179869184")

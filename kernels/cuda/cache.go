@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -36,22 +36,42 @@ func DefaultCache() Cache {
 // Compile returns c.Compile's image, or the one that it returned in an earlier run for the same source, headers,
 // options and GPU with the same compiler. If the directory cannot be written to, only time is lost.
 func (cache Cache) Compile(c *Compiler, p Program, arch string) ([]byte, error) {
-	if cache.Dir == "" {
+	root, err := cache.open()
+	if err != nil {
+		return nil, err
+	}
+	if root == nil {
 		image, _, err := c.Compile(p, arch)
 		return image, err
 	}
+	defer root.Close()
 	name := strings.TrimSuffix(filepath.Base(p.Name), filepath.Ext(p.Name))
-	path := filepath.Join(cache.Dir, fmt.Sprintf("%s-%s-%x.cubin", name, arch, key(c, p, arch)))
-	if file, err := read(path); err == nil {
-		if image, ok := unsealed(file); ok {
-			return image, nil
-		}
+	file := fmt.Sprintf("%s-%s-%x.cubin", name, arch, key(c, p, arch))
+	if image, ok := read(root, file); ok {
+		return image, nil
 	}
 	image, _, err := c.Compile(p, arch)
-	if err == nil && os.MkdirAll(cache.Dir, 0o700) == nil {
-		_ = disk.Write(path, sealed(image), 0o600)
+	if err == nil {
+		_ = disk.WriteIn(root, file, sealed(image), 0o600)
 	}
 	return image, err
+}
+
+// open opens the directory, which it creates if it is missing. It returns nil if there can be none. What is in it is
+// run, so it is an error if another user can write there.
+func (cache Cache) open() (*os.Root, error) {
+	if cache.Dir == "" {
+		return nil, nil
+	}
+	if err := disk.MakeDir(cache.Dir, 0o700); err != nil && !errors.Is(err, disk.ErrUntrusted) {
+		return nil, nil
+	}
+	root, err := disk.OpenOwn(cache.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("compiled code: %w: name a directory that only you can write in RESTYLE_CACHE, or take the "+
+			"right to write from others with chmod go-w", err)
+	}
+	return root, nil
 }
 
 // sealed returns the file for an image. The checksum comes after the image, so that tools for images can read the file.
@@ -70,13 +90,16 @@ func unsealed(file []byte) (image []byte, ok bool) {
 	return image, bytes.Equal(sum, want[:])
 }
 
-func read(path string) ([]byte, error) {
-	f, err := disk.Open(path, os.O_RDONLY, 0) // files of other users are not used: they would be run
+// maxImage is the maximum size of a file, in bytes.
+const maxImage = 256 << 20
+
+// read returns the image in a file, if the file is intact and no other user can have written it.
+func read(root *os.Root, name string) (image []byte, ok bool) {
+	file, err := disk.ReadOwn(root, name, maxImage)
 	if err != nil {
-		return nil, err
+		return nil, false
 	}
-	defer f.Close()
-	return io.ReadAll(f)
+	return unsealed(file)
 }
 
 // key returns a hash of all that the image depends on. Each part is preceded by its length, so that different parts

@@ -9,8 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"strings"
 	"unsafe"
 
@@ -66,11 +64,16 @@ func (p *Plan) Use(algorithm string, workspace int) error {
 // Choices returns the choices of earlier runs of the same library on a GPU of the same model. There are none if the
 // file is damaged.
 func (cache Cache) Choices(b *BLAS) Choices {
-	file, err := read(cache.choices(b))
-	if image, ok := unsealed(file); err == nil && ok {
-		return parseChoices(image)
+	root, err := cache.open()
+	if err != nil || root == nil {
+		return Choices{}
 	}
-	return Choices{}
+	defer root.Close()
+	image, ok := read(root, choicesName(b))
+	if !ok {
+		return Choices{}
+	}
+	return parseChoices(image)
 }
 
 func parseChoices(text []byte) (c Choices) {
@@ -85,13 +88,17 @@ func (cache Cache) KeepChoices(b *BLAS, c Choices) {
 	all := cache.Choices(b)
 	maps.Copy(all, c)
 	text, err := json.MarshalIndent(all, "", "  ")
-	if err == nil && cache.Dir != "" && os.MkdirAll(cache.Dir, 0o700) == nil {
-		_ = disk.Write(cache.choices(b), sealed(append(text, '\n')), 0o600)
+	if err != nil {
+		return
+	}
+	if root, err := cache.open(); err == nil && root != nil {
+		defer root.Close()
+		_ = disk.WriteIn(root, choicesName(b), sealed(append(text, '\n')), 0o600)
 	}
 }
 
-// choices returns the path of the file.
-func (cache Cache) choices(b *BLAS) string {
+// choicesName returns the name of the file.
+func choicesName(b *BLAS) string {
 	sum := sha256.Sum256([]byte("1 " + b.String()))
 	name := strings.Map(func(r rune) rune {
 		if r == ' ' || r == '/' {
@@ -99,5 +106,5 @@ func (cache Cache) choices(b *BLAS) string {
 		}
 		return r
 	}, b.gpu.Name)
-	return filepath.Join(cache.Dir, fmt.Sprintf("products-%s-%x.json", name, sum[:16]))
+	return fmt.Sprintf("products-%s-%x.json", name, sum[:16])
 }

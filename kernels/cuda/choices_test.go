@@ -74,8 +74,8 @@ func FuzzChoices(f *testing.F) {
 		if whole {
 			file = sealed(file)
 		}
-		cache := Cache{t.TempDir()}
-		if err := os.WriteFile(cache.choices(b), file, 0o600); err != nil {
+		cache := Cache{cudatest.Cache(t)}
+		if err := os.WriteFile(filepath.Join(cache.Dir, choicesName(b)), file, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		c := cache.Choices(b)

@@ -186,7 +186,7 @@ func TestCache(t *testing.T) {
 func TestCacheLinks(t *testing.T) {
 	c := openStandInCompiler(t)
 	p := Program{Name: "a.cu", Source: "source"}
-	cache := Cache{t.TempDir()}
+	cache := Cache{cudatest.Cache(t)}
 	first, err := cache.Compile(c, p, "sm_90")
 	if err != nil {
 		t.Fatal(err)
@@ -234,7 +234,7 @@ func TestCacheDamage(t *testing.T) {
 			return os.Mkdir(path, 0o755)
 		},
 	} {
-		cache := Cache{t.TempDir()}
+		cache := Cache{cudatest.Cache(t)}
 		first, err := cache.Compile(c, p, "sm_90")
 		if err != nil {
 			t.Fatal(err)
@@ -278,7 +278,7 @@ func TestCacheReadOnly(t *testing.T) {
 // TestCacheShared compiles the same program many times at once, and checks that every caller gets an intact image.
 func TestCacheShared(t *testing.T) {
 	c := openStandInCompiler(t)
-	cache := Cache{t.TempDir()}
+	cache := Cache{cudatest.Cache(t)}
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
@@ -314,7 +314,7 @@ func TestCacheFileDamaged(t *testing.T) {
 	c := openStandInCompiler(t)
 	p := Program{Name: "a.cu", Source: "source"}
 	for _, file := range [][]byte{nil, make([]byte, 32), make([]byte, 33), []byte("PTX")} {
-		cache := Cache{t.TempDir()}
+		cache := Cache{cudatest.Cache(t)}
 		if _, err := cache.Compile(c, p, "sm_90"); err != nil {
 			t.Fatal(err)
 		}
@@ -347,4 +347,72 @@ func FuzzCacheFile(f *testing.F) {
 			t.Fatalf("%x was taken, with a bit changed", whole)
 		}
 	})
+}
+
+// TestCacheIsOwn checks that no code is taken from a directory or a file that another user can have written. A plain
+// user tries only the modes.
+func TestCacheIsOwn(t *testing.T) {
+	c := openStandInCompiler(t)
+	p := Program{Name: "a.cu", Source: "source"}
+	chmod := func(mode os.FileMode) func(string) error {
+		return func(path string) error { return os.Chmod(path, mode) }
+	}
+	chown := func(path string) error {
+		if os.Geteuid() != 0 {
+			t.Skip("only root can play another user")
+		}
+		if err := os.Lchown(path, 65534, -1); err != nil {
+			t.Skip("this root can play nobody: ", err)
+		}
+		return nil
+	}
+	for name, change := range map[string]struct {
+		of     string // the file, the directory, or the one above
+		change func(path string) error
+		fails  bool // otherwise the program is compiled again
+	}{
+		"own":                       {"dir", chmod(0o755), false},
+		"everybody's directory":     {"dir", chmod(0o777), true},
+		"sticky directory":          {"dir", chmod(0o777 | os.ModeSticky), true},
+		"a group's directory":       {"dir", chmod(0o775), true},
+		"another user's directory":  {"dir", chown, true},
+		"everybody's parent":        {"above", chmod(0o777), true},
+		"sticky parent":             {"above", chmod(0o777 | os.ModeSticky), false},
+		"everybody's file":          {"file", chmod(0o666), false},
+		"a group's file":            {"file", chmod(0o660), false},
+		"another user's file":       {"file", chown, false},
+		"a file with a second name": {"file", func(path string) error { return os.Link(path, path+".2") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			above := cudatest.Cache(t)
+			cache := Cache{filepath.Join(above, "compiled")}
+			first, err := cache.Compile(c, p, "sm_90")
+			if err != nil {
+				t.Fatal(err)
+			}
+			files, err := filepath.Glob(filepath.Join(cache.Dir, "*"))
+			if err != nil || len(files) != 1 {
+				t.Fatal(files, err)
+			}
+			if err := change.change(map[string]string{"file": files[0], "dir": cache.Dir, "above": above}[change.of]); err != nil {
+				t.Fatal(err)
+			}
+			second, err := cache.Compile(c, p, "sm_90")
+			if (err != nil) != change.fails {
+				t.Fatal(err)
+			}
+			if err != nil {
+				for _, part := range []string{"RESTYLE_CACHE", "chmod go-w", above} {
+					if !strings.Contains(err.Error(), part) {
+						t.Errorf("%v does not name %s", err, part)
+					}
+				}
+				return
+			}
+			written := change.of == "file" && name != "a file with a second name"
+			if (number(second) == number(first)) == written {
+				t.Errorf("%q, then %q", first, second)
+			}
+		})
+	}
 }

@@ -82,15 +82,18 @@ func emulator(cache Cache) (string, error) {
 	}
 	key := emulatedKey(cxx, sources)
 	version := binary.LittleEndian.Uint32(key) >> 1 // code of an older emulation does not run on this one
-	dir := cache.Dir
-	if dir == "" {
-		return "", errors.New("the emulated GPU needs a directory for compiled code: set RESTYLE_CACHE")
+	root, err := cache.open()
+	if err == nil && root == nil {
+		err = errors.New("the emulated GPU needs a directory for compiled code that can be written: set RESTYLE_CACHE")
 	}
-	path := filepath.Join(dir, fmt.Sprintf("emulated-%x.so", key[:16]))
-	if file, err := read(path); err == nil {
-		if _, ok := unsealed(file); ok {
-			return path, nil
-		}
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	name := fmt.Sprintf("emulated-%x.so", key[:16])
+	path := filepath.Join(cache.Dir, name)
+	if _, ok := read(root, name); ok {
+		return path, nil
 	}
 	work, err := os.MkdirTemp("", "restyle-emulated-")
 	if err != nil {
@@ -109,14 +112,11 @@ func emulator(cache Cache) (string, error) {
 	if said, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("compile the emulated GPU with %s: %w\n%s", cxx, err, said)
 	}
-	image, err := os.ReadFile(out)
+	image, err := disk.ReadInput(out, maxImage)
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
-	}
-	return path, disk.Write(path, sealed(image), 0o600) // the loader ignores the checksum at the end
+	return path, disk.WriteIn(root, name, sealed(image), 0o600) // the loader ignores the checksum at the end
 }
 
 // emulatedFiles returns the sources of the library by name. One of them is the text of the headers that kernels

@@ -19,11 +19,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"restyle/internal/disk"
 )
 
 // ErrNone means that there is no checkpoint to resume from.
@@ -131,7 +132,7 @@ func stepName(step int) string { return fmt.Sprintf("step-%06d", step) }
 
 // Steps returns the steps that have a checkpoint in root, intact or not, the newest first.
 func Steps(root string) ([]int, error) {
-	entries, err := os.ReadDir(root)
+	entries, err := disk.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -16,7 +16,7 @@ import (
 // The lock is [disk.Lock] on <dir>/.lock. The file stays, and moves with the directory.
 func Lock(dir string) (unlock func() error, err error) {
 	for {
-		err := os.MkdirAll(dir, 0o777)
+		err := disk.MakeDir(dir, 0o777)
 		if of := new(fs.PathError); errors.Is(err, fs.ErrExist) && errors.As(err, &of) && movable(of.Path) {
 			continue // it existed, and was then removed
 		}

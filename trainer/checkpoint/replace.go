@@ -23,7 +23,7 @@ const (
 // to the old directory, to the new one or, between two renames, to neither. If a run is killed between them, the next
 // Replace, or Write or Latest in the parent directory, gives the old one its name back.
 func Replace(dir string, fill func(dir string) error) error {
-	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
+	if err := disk.MakeDir(filepath.Dir(dir), 0o777); err != nil {
 		return failed(dir, 0, err)
 	}
 	if err := settle(dir); err != nil {
@@ -151,7 +151,7 @@ func exists(path string) bool {
 // Tidy cleans up in root after killed runs: it deletes what was being written or deleted, and restores what was being
 // replaced.
 func Tidy(root string) error {
-	entries, err := os.ReadDir(root)
+	entries, err := disk.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

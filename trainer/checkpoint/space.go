@@ -44,7 +44,7 @@ func failed(dir string, written int64, err error) error {
 
 // size returns the total size of all files below a directory.
 func size(dir string) (n int64) {
-	filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+	_ = disk.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			if info, err := d.Info(); err == nil {
 				n += info.Size()

@@ -70,12 +70,7 @@ func readSums(dir string) ([]entry, error) {
 		return fail("it has no %s: it is incomplete, or no checkpoint", sumsName)
 	}
 	there = slices.Delete(there, i, i+1)
-	f, err := os.Open(filepath.Join(dir, sumsName))
-	if err != nil {
-		return fail("%w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxSums+1))
+	data, err := disk.ReadInput(filepath.Join(dir, sumsName), maxSums)
 	if err != nil {
 		return fail("%w", err)
 	}
@@ -104,7 +99,7 @@ func files(dir string) (names, dirs []string, err error) {
 	} else if !info.IsDir() {
 		return nil, nil, errors.New("it is not a directory")
 	}
-	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	err = disk.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

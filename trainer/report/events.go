@@ -46,7 +46,7 @@ const eventPrefix = "events.out.tfevents."
 // for a new run: the file begins with a mark (SessionLog START) that has TensorBoard drop this step and later ones of
 // earlier files, those of a run that was killed.
 func Create(dir string, first int) (*Events, error) {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := disk.MakeDir(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("event file: %w", err)
 	}
 	stamp, err := nextStamp(dir)
@@ -75,7 +75,7 @@ func Create(dir string, first int) (*Events, error) {
 // ahead.
 func nextStamp(dir string) (int64, error) {
 	stamp := time.Now().Unix()
-	entries, err := os.ReadDir(dir)
+	entries, err := disk.ReadDir(dir)
 	for _, e := range entries {
 		rest, ours := strings.CutPrefix(e.Name(), eventPrefix)
 		digits, _, _ := strings.Cut(rest, ".")

@@ -142,11 +142,14 @@ func (m *Metrics) Close() error {
 	return errors.Join(m.Sync(), m.file.Close())
 }
 
+// maxLine is the maximum length of a line in bytes; longer ones are damaged. Samples are the longest part of a line.
+const maxLine = 64 << 20
+
 // ReadMetrics reads all lines of a metrics.jsonl, for example to draw the whole curve of a resumed run. It leaves out
 // an incomplete last line, and every other line that is not a T. For those it returns an error with the other lines,
 // which names the first and says how many there are.
 func ReadMetrics[T any](path string) ([]T, error) {
-	f, err := os.Open(path)
+	f, err := disk.OpenInput(path)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
@@ -156,14 +159,14 @@ func ReadMetrics[T any](path string) ([]T, error) {
 	damaged := 0
 	r := bufio.NewReader(f)
 	for n := 1; ; n++ {
-		line, err := r.ReadBytes('\n')
+		line, _, whole, err := disk.ReadLine(r, maxLine)
 		switch {
-		case err == io.EOF && first != nil:
-			return all, fmt.Errorf("metrics: %s: %w (%d damaged of %d lines)", path, first, damaged, n-1)
-		case err == io.EOF:
-			return all, nil
 		case err != nil:
 			return all, fmt.Errorf("metrics: %s: line %d: %w", path, n, err)
+		case !whole && first != nil:
+			return all, fmt.Errorf("metrics: %s: %w (%d damaged of %d lines)", path, first, damaged, n-1)
+		case !whole:
+			return all, nil
 		}
 		var v T
 		if err := json.Unmarshal(line, &v); err == nil {

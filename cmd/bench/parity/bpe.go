@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,7 +38,7 @@ func (t trainedJSON) pairs() ([]string, error) {
 // compareTraining trains on corpus.txt: on the whole text for merges_whole.txt and tokenizer.json, and line by line for
 // merges_lines.txt. words_whole.tsv lists the words that the text splits into.
 func (f *folder) compareTraining() error {
-	data, err := os.ReadFile(f.path("corpus.txt"))
+	data, err := f.read("corpus.txt")
 	if err != nil {
 		return err
 	}
@@ -57,7 +56,7 @@ func (f *folder) compareTraining() error {
 		if texts == nil {
 			return fmt.Errorf("%s: merges are known of the whole corpus and of its lines", file)
 		}
-		data, err := os.ReadFile(f.path(file))
+		data, err := f.read(file)
 		if err != nil {
 			return err
 		}
@@ -98,7 +97,7 @@ func train(texts iter.Seq[string], size int) (trained []byte, merges []string, e
 
 // compareTrained compares the vocabulary and the merges of a tokenizer.json, and its encoding of the text.
 func (f *folder) compareTrained(file string, trained []byte, corpus string) error {
-	data, err := os.ReadFile(f.path(file))
+	data, err := f.read(file)
 	if err != nil {
 		return err
 	}
@@ -143,7 +142,7 @@ func (f *folder) compareTrained(file string, trained []byte, corpus string) erro
 // compareWords counts the words of the text. With a vocabulary in which each recorded word is one token, the text must
 // consist only of those tokens.
 func (f *folder) compareWords(file, corpus string) error {
-	data, err := os.ReadFile(f.path(file))
+	data, err := f.read(file)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"restyle/chat"
+	"restyle/internal/disk"
 	"restyle/tokenizer"
 )
 
@@ -64,9 +64,9 @@ func compareChat(f *folder) error {
 
 // compareTemplates recognizes the family of each template by the template's text.
 func (f *folder) compareTemplates() error {
-	paths, err := filepath.Glob(filepath.Join(f.dir, "templates", "*.jinja"))
+	paths, err := disk.Glob(filepath.Join(f.dir, "templates", "*.jinja"))
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
+		text, err := disk.ReadInput(path, maxFile)
 		if err != nil {
 			return err
 		}

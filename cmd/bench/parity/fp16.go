@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 
 	"restyle/hf"
 	"restyle/model"
@@ -102,7 +101,7 @@ func (s *scaledRun) inputs() error {
 		s.j.strikeAll(prefix, yardstick)
 	}
 	var all struct{ Planted []fault }
-	data, err := os.ReadFile(s.path(s.j.file))
+	data, err := s.read(s.j.file)
 	if err == nil {
 		err = json.Unmarshal(data, &all)
 	}

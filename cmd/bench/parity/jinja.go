@@ -24,7 +24,7 @@ func isJinja(f *folder) bool {
 
 func compareJinja(f *folder) error {
 	if f.hasTemplate() {
-		text, err := os.ReadFile(f.path("template.jinja"))
+		text, err := f.read("template.jinja")
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -54,7 +53,7 @@ func isOps(f *folder) bool {
 	for _, file := range f.files {
 		if name, ok := strings.CutSuffix(file, ".json"); ok {
 			var head struct{ Op string }
-			data, err := os.ReadFile(f.path(file))
+			data, err := f.read(file)
 			if err != nil || json.Unmarshal(data, &head) != nil || head.Op != name || !f.hasFile(name+".safetensors") {
 				return false
 			}
@@ -103,7 +102,7 @@ func (f *folder) compareOp(op string) error {
 			Errors          []recordedError
 		}
 	}
-	data, err := os.ReadFile(f.path(j.file))
+	data, err := f.read(j.file)
 	if err == nil {
 		err = json.Unmarshal(data, &all)
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"restyle/internal/disk"
 	"restyle/kernels"
 	"restyle/model"
 )
@@ -147,7 +148,7 @@ func find(paths []string) ([]*folder, error) {
 			return nil, fmt.Errorf("%s: not a directory: name a directory of reference outputs", p)
 		}
 		found := false
-		err = filepath.WalkDir(root, func(dir string, e fs.DirEntry, err error) error {
+		err = disk.WalkDir(root, func(dir string, e fs.DirEntry, err error) error {
 			if err != nil || !e.IsDir() {
 				return err
 			}
@@ -179,7 +180,7 @@ const recipe = "variants.json"
 
 // openFolder returns a directory with its files, or nil if it has no data.
 func openFolder(root, dir string) (*folder, error) {
-	entries, err := os.ReadDir(dir)
+	entries, err := disk.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 
 	"restyle/hf"
+	"restyle/internal/disk"
 )
 
 // tensors is a safetensors file of recorded values. Reading a missing tensor adds a failure and returns nil, which
@@ -81,9 +81,15 @@ type values struct {
 	values map[string]any
 }
 
+// maxFile is the maximum size of a file of reference outputs, in bytes.
+const maxFile = 1 << 30
+
+// read returns a file.
+func (f *folder) read(file string) ([]byte, error) { return disk.ReadInput(f.path(file), maxFile) }
+
 // values reads a file and enters each value in the ledger. A list of numbers, or of lists of numbers, is one value.
 func (f *folder) values(file string) (*values, error) {
-	data, err := os.ReadFile(f.path(file))
+	data, err := f.read(file)
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +235,7 @@ func (j *values) strikeAll(prefix string, fate fate) { j.f.strikeAll(j.key(prefi
 
 // eachLine calls what for each line of a JSONL file.
 func (f *folder) eachLine(file string, what func(n int, line []byte) error) error {
-	in, err := os.Open(f.path(file))
+	in, err := disk.OpenInput(f.path(file))
 	if err != nil {
 		return err
 	}

@@ -229,7 +229,7 @@ func Load(path string) (*File, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, "results.json")
 	}
-	data, err := disk.ReadInput(path)
+	data, err := disk.ReadInput(path, disk.MaxRecord)
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +267,7 @@ func Open(dir string, m Machine) (b *Book, kept string, err error) {
 	file := filepath.Join(dir, "results.json")
 	old, err := Load(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = os.MkdirAll(dir, 0o755)
+		err = disk.MakeDir(dir, 0o755)
 	} else if err != nil {
 		err = fmt.Errorf("%w: move it away, or name another directory", err)
 	}

@@ -32,6 +32,16 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
+// Cache returns a new directory for compiled programs, in which only this user can write, whatever the umask.
+func Cache(t testing.TB) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "cache")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // Opened passes a device, such as the emulated GPU, to a test, and closes it when the test ends. err is the error of
 // opening it; without the emulated GPU's compiler the test is skipped.
 func Opened(t testing.TB, device io.Closer, err error) {
