@@ -226,7 +226,14 @@ func TestStepIsOneStep(t *testing.T) {
 func TestUpdate(t *testing.T) {
 	s := tinySettings()
 	s.DType, s.Optimizer, s.Batch, s.Accumulate, s.Clip, s.Warmup, s.Schedule = tensor.F32, AdamW, 1, 8, 0.01, 0, "linear"
-	r := tiny(t, t.TempDir(), s)
+	var norms []float64
+	r := tiny(t, t.TempDir(), s, func(r *Run) {
+		r.Hooks = hooks(func(e any) {
+			if s, ok := e.(Step); ok {
+				norms = append(norms, float64(s.GradNorm))
+			}
+		})
+	})
 	joined := s
 	joined.Batch, joined.Accumulate = 8, 1
 	want := tiny(t, t.TempDir(), joined)
@@ -241,15 +248,18 @@ func TestUpdate(t *testing.T) {
 		before = append(before, slices.Clone(x.F32()))
 	}
 	var passes []model.Batch
+	var wantNorms []float64
 	for step := range 2 {
 		of, _ := want.Plan.Step(step)
 		if _, err := want.Model.Gradient(of[0], float32(1/float64(of[0].Targets())),
 			model.Gradients{Overwrite: true}); err != nil || len(of) != 1 {
 			t.Fatal(len(of), err)
 		}
-		if r, err := want.Optimizer.Step(want.Plan.rate(step), s.Clip); err != nil || r.Norm < 2*s.Clip {
-			t.Fatalf("%+v: a norm that is not clipped shows nothing: %v", r, err)
+		taken, err := want.Optimizer.Step(want.Plan.rate(step), s.Clip)
+		if err != nil || taken.Norm < 2*s.Clip {
+			t.Fatalf("%+v: a norm that is not clipped shows nothing: %v", taken, err)
 		}
+		wantNorms = append(wantNorms, float64(taken.Norm))
 		passes, _ = r.Plan.Step(step)
 	}
 	if len(passes) < 3 || passes[0].Targets() == passes[1].Targets() {
@@ -258,9 +268,17 @@ func TestUpdate(t *testing.T) {
 	if err := r.startFrom(context.Background(), ""); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
+	for range wantNorms {
 		if err := r.step(); err != nil {
 			t.Fatal(err)
+		}
+	}
+	if len(norms) != len(wantNorms) {
+		t.Fatalf("the norms of %d steps", len(norms))
+	}
+	for i, norm := range norms { // a wrong scale shows here, not in a clipped step
+		if math.Abs(norm/wantNorms[i]-1) > 1e-4 {
+			t.Errorf("step %d: the norm of the gradient is %v, want %v", i, norm, wantNorms[i])
 		}
 	}
 	moved := state(want)

@@ -39,6 +39,9 @@ type mutant struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	if objects := os.Getenv(objectsVar); objects != "" {
+		os.Exit(compile(objects, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
@@ -77,6 +80,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return 0
 	}
+	self, err := os.Executable()
+	if err != nil {
+		fmt.Fprintln(stderr, "mutants:", err)
+		return 1
+	}
+	objects, err := os.MkdirTemp("", "mutants-objects-")
+	if err != nil {
+		fmt.Fprintln(stderr, "mutants:", err)
+		return 1
+	}
+	defer os.RemoveAll(objects)
+	p := planter{root: root, short: *short, timeout: *timeout, compiler: []string{"CC=" + self, objectsVar + "=" + objects}}
 	counts := map[verdict]int{}
 	var printing sync.Mutex
 	var planting sync.WaitGroup
@@ -85,7 +100,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		planting.Go(func() {
 			for m := range next {
 				start := time.Now()
-				v, out := plant(ctx, root, m, *short, *timeout)
+				v, out := p.plant(ctx, m)
 				if ctx.Err() != nil {
 					continue
 				}
@@ -125,9 +140,17 @@ const (
 	broken   verdict = "BROKEN" // the text is not in the file exactly once, or the code with the fault does not compile
 )
 
+// planter is how faults are planted.
+type planter struct {
+	root     string // of the module
+	short    bool   // run the tests with -short
+	timeout  time.Duration
+	compiler []string // environment variables that make this program the compiler of faults in C, see [compile]
+}
+
 // plant runs the tests of one fault. out is their output.
-func plant(ctx context.Context, root string, m mutant, short bool, timeout time.Duration) (v verdict, out string) {
-	changed, err := m.apply(root)
+func (p planter) plant(ctx context.Context, m mutant) (v verdict, out string) {
+	changed, err := m.apply(p.root)
 	if err != nil {
 		return broken, err.Error()
 	}
@@ -138,7 +161,7 @@ func plant(ctx context.Context, root string, m mutant, short bool, timeout time.
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, filepath.Base(m.file))
 	overlay := filepath.Join(dir, "overlay.json")
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, m.file): file}})
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(p.root, m.file): file}})
 	if err != nil {
 		return broken, err.Error()
 	}
@@ -149,14 +172,17 @@ func plant(ctx context.Context, root string, m mutant, short bool, timeout time.
 	}
 	// The flag is in the environment, so that a test that builds a command also builds it with the fault.
 	environ := append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
+	if ext := filepath.Ext(m.file); ext == ".c" || ext == ".h" {
+		environ = append(environ, p.compiler...)
+	}
 	goTest := func(extra ...string) ([]byte, error) {
-		args := append([]string{"test", "-vet=off", "-timeout", timeout.String()}, extra...)
+		args := append([]string{"test", "-vet=off", "-timeout", p.timeout.String()}, extra...)
 		cmd := exec.CommandContext(ctx, "go", append(args, strings.Fields(m.tests)...)...)
-		cmd.Dir, cmd.Env = root, environ
+		cmd.Dir, cmd.Env = p.root, environ
 		return cmd.CombinedOutput()
 	}
 	var flags []string
-	if short {
+	if p.short {
 		flags = []string{"-short"}
 	}
 	b, err := goTest(flags...)

@@ -59,6 +59,7 @@ func TestPlant(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	p := planter{root: root, timeout: time.Minute}
 	for _, c := range []struct {
 		m    mutant
 		want verdict
@@ -69,7 +70,7 @@ func TestPlant(t *testing.T) {
 		{mutant{"a/not-there", "add.go", "a * b", "a", "."}, broken},
 		{mutant{"a/not-once", "add.go", "a", "b", "."}, broken},
 	} {
-		if got, out := plant(t.Context(), root, c.m, false, time.Minute); got != c.want {
+		if got, out := p.plant(t.Context(), c.m); got != c.want {
 			t.Errorf("%s: %s, not %s\n%s", c.m.name, got, c.want, out)
 		}
 	}
@@ -83,5 +84,36 @@ func TestFlags(t *testing.T) {
 	out.Reset()
 	if code := run(t.Context(), []string{"-list", "-run", "^no such area/"}, &out, &errs); code != 0 || out.Len() != 0 {
 		t.Errorf("a list of nothing: exit %d, %q", code, out.String())
+	}
+}
+
+// TestCompile checks that an object is taken from where it is kept exactly if source and flags are the same.
+func TestCompile(t *testing.T) {
+	dir, objects := t.TempDir(), t.TempDir()
+	source, header := filepath.Join(dir, "a.c"), filepath.Join(dir, "a.h")
+	for i, c := range []struct {
+		value, flag string
+		kept        int
+	}{{"1", "-O1", 1}, {"1", "-O1", 1}, {"1", "-O2", 2}, {"2", "-O1", 3}, {"1", "-O1", 3}} {
+		for name, text := range map[string]string{
+			source: "#include \"a.h\"\nint a(void) { return VALUE; }\n",
+			header: "#define VALUE " + c.value + "\n",
+		} {
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out := filepath.Join(t.TempDir(), "a.o")
+		var errs bytes.Buffer
+		if code := compile(objects, []string{"-I", dir, c.flag, "-o", out, "-c", source}, nil, &errs, &errs); code != 0 {
+			t.Fatalf("%d: exit %d: %s", i, code, &errs)
+		}
+		kept, err := os.ReadDir(objects)
+		if err != nil || len(kept) != c.kept {
+			t.Errorf("%d: %d objects are kept, not %d: %v", i, len(kept), c.kept, err)
+		}
+		if _, err := os.Stat(out); err != nil {
+			t.Error(err)
+		}
 	}
 }
