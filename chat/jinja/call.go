@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"math/big"
+	"slices"
 	"strings"
 )
 
@@ -80,7 +81,7 @@ func init() {
 		},
 		"strftime_now": func(in *interp, a *args) any {
 			a.want("strftime_now", 1, "format")
-			s := strftime(in.now, toStr(a.list[0]).s)
+			s := in.strftime(toStr(a.list[0]).s)
 			return Str{s: s, in: []Span{{0, len(s), Elsewhere}}}
 		},
 	} {
@@ -121,7 +122,7 @@ func dictOf(in *interp, a *args) any {
 	}
 	for _, v := range a.list {
 		if from, is := v.(*Dict); is {
-			d = from.copy()
+			d = in.copy(from)
 			continue
 		}
 		for _, e := range in.iterate(v) {
@@ -129,11 +130,11 @@ func dictOf(in *interp, a *args) any {
 			if len(pair) != 2 {
 				fail("a dict is made of pairs")
 			}
-			d.set(pair[0], pair[1])
+			in.set(d, pair[0], pair[1])
 		}
 	}
 	for i, k := range a.named.keys {
-		d.set(k, a.named.values[i])
+		in.set(d, k, a.named.values[i])
 	}
 	return d
 }
@@ -175,25 +176,33 @@ func method(v any, name string) (any, bool) {
 	switch v := v.(type) {
 	case Str:
 		if m := stringMethods[name]; m != nil {
-			return bind(func(in *interp, a *args) any { return m(in, v, a) })
+			return bind(func(in *interp, a *args) any {
+				in.read(v)
+				return m(in, v, a)
+			})
 		}
 	case *List:
 		if v.kind == "list" && strings.Contains(" append clear extend insert pop remove reverse sort ", " "+name+" ") {
 			return Undefined{"access to attribute '" + name + "' of 'list' object is unsafe: it changes the list"}, true
 		}
-		if v.kind != "list" && v.kind != "tuple" {
-			return nil, false
-		}
-		switch name {
-		case "index", "count":
-			return bind(func(in *interp, a *args) any { return in.search(v, name, a) })
-		case "copy":
-			return bind(func(*interp, *args) any { return v })
+		if m := listMethods[name]; m != nil && (v.kind == "list" || v.kind == "tuple") {
+			return bind(func(in *interp, a *args) any { return m(in, v, a) })
 		}
 	case *Dict:
-		return dictMethod(v, name, bind)
+		if slices.Contains([]string{"clear", "pop", "popitem", "setdefault", "update"}, name) {
+			return Undefined{"access to attribute '" + name + "' of 'dict' object is unsafe: it changes the dict"}, true
+		}
+		if m := dictMethods[name]; m != nil {
+			return bind(func(in *interp, a *args) any { return m(in, v, a) })
+		}
 	}
 	return nil, false
+}
+
+var listMethods = map[string]func(in *interp, l *List, a *args) any{
+	"index": func(in *interp, l *List, a *args) any { return in.search(l, "index", a) },
+	"count": func(in *interp, l *List, a *args) any { return in.search(l, "count", a) },
+	"copy":  func(_ *interp, l *List, _ *args) any { return l },
 }
 
 func (in *interp) search(l *List, name string, a *args) any {
@@ -213,33 +222,26 @@ func (in *interp) search(l *List, name string, a *args) any {
 	return integer(n)
 }
 
-func dictMethod(d *Dict, name string, bind func(func(*interp, *args) any) (any, bool)) (any, bool) {
-	view := func(items func() []any) (any, bool) {
-		return bind(func(in *interp, a *args) any {
-			a.want(name, 0)
-			in.step(len(d.keys))
-			return &List{"dict_" + name, items()}
-		})
-	}
-	switch name {
-	case "keys":
-		return view(func() []any { return d.keys })
-	case "values":
-		return view(func() []any { d.readAll(); return d.values })
-	case "items":
-		return view(d.pairs)
-	case "copy":
-		return bind(func(*interp, *args) any { return d })
-	case "get":
-		return bind(func(_ *interp, a *args) any {
-			a.want("get", 1, "key", "default")
-			if v, is := d.get(a.list[0]); is {
-				return v
-			}
-			return a.list[1]
-		})
-	case "clear", "pop", "popitem", "setdefault", "update":
-		return Undefined{"access to attribute '" + name + "' of 'dict' object is unsafe: it changes the dict"}, true
-	}
-	return nil, false
+var dictMethods = map[string]func(in *interp, d *Dict, a *args) any{
+	"keys": func(_ *interp, d *Dict, a *args) any {
+		a.want("keys", 0)
+		return &List{"dict_keys", d.keys}
+	},
+	"values": func(_ *interp, d *Dict, a *args) any {
+		a.want("values", 0)
+		d.readAll()
+		return &List{"dict_values", d.values}
+	},
+	"items": func(in *interp, d *Dict, a *args) any {
+		a.want("items", 0)
+		return &List{"dict_items", in.pairs(d)}
+	},
+	"copy": func(_ *interp, d *Dict, _ *args) any { return d },
+	"get": func(in *interp, d *Dict, a *args) any {
+		a.want("get", 1, "key", "default")
+		if v, is := in.get(d, a.list[0]); is {
+			return v
+		}
+		return a.list[1]
+	},
 }

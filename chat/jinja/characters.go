@@ -47,7 +47,7 @@ func translate(in *interp, s Str, a *args) any {
 	b := builder{in: in}
 	from := 0
 	for i, r := range s.s {
-		v, is := table.get(big.NewInt(int64(r)))
+		v, is := in.get(table, big.NewInt(int64(r)))
 		if !is {
 			continue
 		}
@@ -94,21 +94,22 @@ func makeTrans(in *interp, _ Str, a *args) any {
 				}
 				k = code([]rune(s.s)[0])
 			}
-			table.set(k, d.values[i])
+			in.set(table, k, d.values[i])
 		}
 		return table
 	}
+	in.spend(8 * (len(toStr(a.list[0]).s) + len(toStr(a.list[1]).s)))
 	x, y := []rune(toStr(a.list[0]).s), []rune(toStr(a.list[1]).s)
 	if len(x) != len(y) {
 		fail("the first two maketrans arguments must have equal length")
 	}
 	in.step(len(x))
 	for i := range x {
-		table.set(code(x[i]), code(y[i]))
+		in.set(table, code(x[i]), code(y[i]))
 	}
 	if has[2] {
 		for _, r := range toStr(a.list[2]).s {
-			table.set(code(r), nil)
+			in.set(table, code(r), nil)
 		}
 	}
 	return table

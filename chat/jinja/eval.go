@@ -13,14 +13,27 @@ type args struct {
 	caller *Func
 }
 
-// eval computes an expression.
+// eval computes an expression, and pays for its value.
 func (in *interp) eval(n *node, f *frame) any {
-	in.step(1)
+	in.pay(stepBytes + len(n.name))
 	in.deeper()
-	defer func() { in.depth-- }()
 	if n.line > 0 {
 		in.line = n.line
 	}
+	v := in.value(n, f)
+	in.depth--
+	in.read(v)
+	switch n.op {
+	case "const", "name":
+	case "attr", "item", "cond", "or", "and":
+		in.spend(valueBytes)
+	default:
+		in.made(v)
+	}
+	return v
+}
+
+func (in *interp) value(n *node, f *frame) any {
 	switch n.op {
 	case "const":
 		return n.value
@@ -33,7 +46,7 @@ func (in *interp) eval(n *node, f *frame) any {
 	case "dict":
 		d := &Dict{}
 		for i := 0; i < len(n.args); i += 2 {
-			d.set(in.eval(n.args[i], f), in.eval(n.args[i+1], f))
+			in.set(d, in.eval(n.args[i], f), in.eval(n.args[i+1], f))
 		}
 		return d
 	case "slice":
@@ -43,7 +56,9 @@ func (in *interp) eval(n *node, f *frame) any {
 	case "item":
 		v := in.eval(n.args[0], f)
 		if n.args[1].op == "slice" {
-			return in.slice(v, in.evalAll(n.args[1].args, f))
+			v = in.slice(v, in.evalAll(n.args[1].args, f))
+			in.made(v)
+			return v
 		}
 		return in.item(v, in.eval(n.args[1], f))
 	case "call":
@@ -152,6 +167,8 @@ func (in *interp) compare(op string, a, b any) bool {
 
 // arithmetic is + - * / // % and **.
 func (in *interp) arithmetic(op string, a, b any) any {
+	in.read(a)
+	in.read(b)
 	undefinedFails(a)
 	if s, is := a.(Str); is && op == "%" {
 		return in.percent(s, b)
@@ -198,7 +215,7 @@ func (in *interp) plus(a, b any) any {
 	if l, is := a.(*List); is {
 		if m, is := b.(*List); is && l.kind == m.kind && (l.kind == "list" || l.kind == "tuple") {
 			in.step(len(l.items) + len(m.items))
-			in.spend(16 * (len(l.items) + len(m.items)))
+			in.spend(itemBytes * (len(l.items) + len(m.items)))
 			return &List{l.kind, append(l.items[:len(l.items):len(l.items)], m.items...)}
 		}
 	}
@@ -235,8 +252,9 @@ func (in *interp) repeat(v any, n *big.Int) any {
 		if v.kind != "list" && v.kind != "tuple" {
 			return nil
 		}
-		in.step(min(len(v.items)*times, maxSteps+1))
-		out := &List{kind: v.kind}
+		in.step(len(v.items) * times)
+		in.spend(itemBytes * len(v.items) * times)
+		out := &List{kind: v.kind, items: make([]any, 0, len(v.items)*times)}
 		for range times {
 			if len(v.items) == 0 {
 				break
@@ -354,24 +372,17 @@ func (in *interp) attr(v any, name string) any {
 	if u, is := v.(Undefined); is {
 		u.fail()
 	}
-	none := Undefined{"'" + typeName(v) + " object' has no attribute '" + name + "'"}
-	if strings.HasPrefix(name, "_") {
-		if d, is := v.(*Dict); is && !strings.HasPrefix(name, "__") {
-			if e, is := d.get(own(name)); is {
-				return e
-			}
-		}
-		return none
-	}
-	if e, is := in.attribute(v, name); is {
-		return e
-	}
-	if d, is := v.(*Dict); is {
-		if e, is := d.get(own(name)); is {
+	if !strings.HasPrefix(name, "_") {
+		if e, is := in.attribute(v, name); is {
 			return e
 		}
 	}
-	return none
+	if d, is := v.(*Dict); is && !strings.HasPrefix(name, "__") {
+		if e, is := d.get(name); is {
+			return e
+		}
+	}
+	return Undefined{"'" + typeName(v) + " object' has no attribute '" + short(name) + "'"}
 }
 
 // attribute is a field or method of v.
@@ -380,7 +391,7 @@ func (in *interp) attribute(v any, name string) (any, bool) {
 	case *loopVar:
 		return v.field(in, name)
 	case *namespace:
-		return v.get(own(name))
+		return v.get(name)
 	case *group:
 		switch name {
 		case "grouper":
@@ -416,65 +427,66 @@ func (in *interp) item(v, k any) any {
 	if u, is := v.(Undefined); is {
 		u.fail()
 	}
-	n, isNumber := number(k)
+	if e, is := in.lookup(v, k); is {
+		return e
+	}
+	return Undefined{"'" + typeName(v) + " object' has no element " + in.reprText(k)}
+}
+
+// lookup looks for v[k].
+func (in *interp) lookup(v, k any) (any, bool) {
+	n, _ := number(k)
 	i, isInt := n.(*big.Int)
-	none := Undefined{"'" + typeName(v) + " object' has no element " + in.reprText(k)}
 	switch v := v.(type) {
 	case *Dict:
-		if !hashable(k) {
-			return none
+		if !in.hashable(k, 0) {
+			return nil, false
 		}
-		if e, is := v.get(k); is {
-			return e
+		if e, is := in.get(v, k); is {
+			return e, true
 		}
 	case *namespace:
-		if e, is := v.get(k); is {
-			return e
+		if e, is := in.get(&v.Dict, k); is {
+			return e, true
 		}
-	case Str, *List, *Range, *group:
-		if isNumber && isInt {
-			l := v
-			if g, is := v.(*group); is {
-				l = &g.List
-			}
-			size := in.length(l)
-			if !i.IsInt64() || i.Int64() >= int64(size) || i.Int64() < -int64(size) {
-				return none
-			}
-			at := int(i.Int64())
-			if at < 0 {
-				at += size
-			}
-			return in.at(l, at, none)
+	case *group:
+		if isInt {
+			return in.at(&v.List, i)
+		}
+	case Str, *List, *Range:
+		if isInt {
+			return in.at(v, i)
 		}
 	}
 	if s, is := k.(Str); is && !strings.HasPrefix(s.s, "_") {
-		if e, is := in.attribute(v, s.s); is {
-			return e
-		}
+		return in.attribute(v, s.s)
 	}
-	return none
+	return nil, false
 }
 
-func (in *interp) at(v any, i int, none any) any {
+// at is the item at an index, which counts from the end if it is negative.
+func (in *interp) at(v any, n *big.Int) (any, bool) {
+	size := in.length(v)
+	if !n.IsInt64() || n.Int64() >= int64(size) || n.Int64() < -int64(size) {
+		return nil, false
+	}
+	i := int(n.Int64())
+	if i < 0 {
+		i += size
+	}
 	switch v := v.(type) {
 	case Str:
-		in.step(1 + i/64)
-		rest := v.s
-		for at := range rest {
-			if i == 0 {
-				return v.cut(at, at+len(string([]rune(rest[at:min(len(rest), at+4)])[:1])))
-			}
-			i--
-		}
+		in.read(v)
+		from := offset(v.s, i)
+		return v.cut(from, from+offset(v.s[from:], 1)), true
 	case *List:
 		if v.kind == "list" || v.kind == "tuple" {
-			return v.items[i]
+			return v.items[i], true
 		}
 	case *Range:
-		return big.NewInt(int64(v.start + i*v.step))
+		return big.NewInt(int64(v.start + i*v.step)), true
 	}
-	return none
+	return nil, false
 }
 
 func (in *interp) reprText(v any) string {
@@ -486,13 +498,14 @@ func (in *interp) reprText(v any) string {
 	return b.b.String()
 }
 
-func hashable(v any) bool {
+func (in *interp) hashable(v any, depth int) bool {
+	in.visit(v, depth)
 	switch v := v.(type) {
 	case *Dict, *namespace:
 		return false
 	case *List:
 		for _, e := range v.items {
-			if !hashable(e) {
+			if !in.hashable(e, depth+1) {
 				return false
 			}
 		}
@@ -508,7 +521,7 @@ func (in *interp) slice(v any, bounds []any) any {
 		v = &g.List
 	}
 	l, isList := v.(*List)
-	_, isStr := v.(Str)
+	s, isStr := v.(Str)
 	_, isRange := v.(*Range)
 	if !isStr && !isRange && (!isList || l.kind != "list" && l.kind != "tuple") {
 		fail("'%s' object is not subscriptable", typeName(v))
@@ -536,32 +549,32 @@ func (in *interp) slice(v any, bounds []any) any {
 	if step < 0 {
 		start, stop = clip(bounds[0], n-1), clip(bounds[1], -1)
 	}
-	var picked []int
-	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
-		picked = append(picked, i)
+	if isStr && step == 1 {
+		from := offset(s.s, min(start, stop))
+		return s.cut(from, from+offset(s.s[from:], max(0, stop-start)))
 	}
-	in.step(len(picked))
-	if s, is := v.(Str); is {
-		at := points(s.s)
-		if step == 1 {
-			if len(picked) == 0 {
-				return Str{safe: s.safe}
-			}
-			return s.cut(at[start], at[start+len(picked)])
-		}
-		b := builder{in: in}
-		for _, i := range picked {
-			b.add(s.cut(at[i], at[i+1]))
-		}
-		return b.str()
+	var at []int
+	var items []any
+	if isStr {
+		at = in.points(s.s)
+	} else {
+		items, _ = in.items(v)
 	}
-	items, _ := in.items(v)
+	b := builder{in: in}
 	out := list()
 	if isList {
 		out.kind = l.kind
 	}
-	for _, i := range picked {
-		out.items = append(out.items, items[i])
+	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
+		in.step(1)
+		if isStr {
+			b.add(s.cut(at[i], at[i+1]))
+		} else {
+			out.items = append(out.items, items[i])
+		}
+	}
+	if isStr {
+		return b.str()
 	}
 	return out
 }
@@ -595,9 +608,12 @@ func (in *interp) arguments(n *node, f *frame) *args {
 		a.list = append(a.list, in.eval(e, f))
 	}
 	if n.star != nil {
-		a.list = append(a.list, in.iterate(in.eval(n.star, f))...)
+		items := in.iterate(in.eval(n.star, f))
+		in.spend(itemBytes * len(items))
+		a.list = append(a.list, items...)
 	}
 	for _, e := range n.named {
+		in.spend(entryBytes + len(e.name))
 		a.named.Set(e.name, in.eval(e.node, f))
 	}
 	if n.pairs != nil {
@@ -606,10 +622,12 @@ func (in *interp) arguments(n *node, f *frame) *args {
 			fail("an argument after ** must be a mapping")
 		}
 		for i, k := range d.keys {
-			if _, is := k.(Str); !is {
+			name, is := k.(Str)
+			if !is {
 				fail("keywords must be strings")
 			}
-			a.named.set(k, d.values[i])
+			in.spend(entryBytes + len(name.s))
+			a.named.set(name, d.values[i])
 		}
 	}
 	return a

@@ -256,6 +256,7 @@ func (p *parser) index() *node {
 // call reads the arguments of a call into n.
 func (p *parser) call(n *node) *node {
 	p.expect(opToken, "(")
+	given := map[string]bool{}
 	for first := true; !p.take(opToken, ")"); first = false {
 		if !first {
 			p.expect(opToken, ",")
@@ -271,9 +272,10 @@ func (p *parser) call(n *node) *node {
 		case p.is(nameToken) && p.tokens[1].kind == opToken && p.tokens[1].text == "=":
 			name := p.next().text
 			p.next()
-			if slices.ContainsFunc(n.named, func(a named) bool { return a.name == name }) {
+			if given[name] {
 				p.fail("the argument %s is given twice", name)
 			}
+			given[name] = true
 			n.named = append(n.named, named{name, p.expression()})
 		default:
 			if len(n.named) > 0 || n.pairs != nil {

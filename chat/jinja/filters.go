@@ -27,6 +27,13 @@ func (in *interp) filter(name string, a *args) any {
 	if f == nil {
 		fail("no filter named '%s'", name)
 	}
+	in.step(1)
+	for _, v := range a.list {
+		in.read(v)
+	}
+	for _, v := range a.named.values {
+		in.read(v)
+	}
 	return f(in, a)
 }
 
@@ -50,7 +57,7 @@ func init() {
 		"trim": func(in *interp, a *args) any {
 			a.want("trim", 1, "value", "chars")
 			s := in.str(a.list[0])
-			return stripped(s, &args{list: a.list[1:], named: &Dict{}}, true, true)
+			return in.stripped(s, &args{list: a.list[1:], named: &Dict{}}, true, true)
 		},
 		"string": plain(func(in *interp, a *args) any { return in.str(a.list[0]) }),
 		"safe": plain(func(in *interp, a *args) any {
@@ -64,7 +71,7 @@ func init() {
 			s.safe = false
 			return in.escape(s)
 		}),
-		"list":   plain(func(in *interp, a *args) any { return list(slices.Clone(in.iterate(a.list[0]))...) }),
+		"list":   plain(func(in *interp, a *args) any { return in.list(slices.Clone(in.iterate(a.list[0]))...) }),
 		"join":   join,
 		"first":  func(in *interp, a *args) any { return in.end(a, false) },
 		"last":   func(in *interp, a *args) any { return in.end(a, true) },
@@ -106,7 +113,7 @@ func init() {
 			return in.just(in.str(a.list[0]), &args{list: []any{integer(width)}, named: &Dict{}}, 1, 1)
 		},
 		"wordcount": plain(func(in *interp, a *args) any {
-			return integer(len(words.FindAllString(in.str(a.list[0]).s, -1)))
+			return integer(wordCount(in.str(a.list[0]).s))
 		}),
 		"format": func(in *interp, a *args) any {
 			s := in.str(a.list[0])
@@ -122,7 +129,7 @@ func init() {
 			if v, is := in.attribute(a.list[0], name); is && !strings.HasPrefix(name, "_") {
 				return v
 			}
-			return Undefined{"no attribute '" + name + "'"}
+			return Undefined{"no attribute '" + short(name) + "'"}
 		},
 		"pprint": pretty, "urlize": urlize, "random": func(*interp, *args) any {
 			fail("the filter random gives another text each time: a model learns one prompt and is asked with another")
@@ -132,17 +139,30 @@ func init() {
 		"urlencode": urlencode,
 		"striptags": plain(func(in *interp, a *args) any {
 			s := in.str(a.list[0])
-			words := strings.FieldsFunc(tags.ReplaceAllString(s.s, "$1"), isSpace)
-			return from(html.UnescapeString(strings.Join(words, " ")), s)
+			in.spend(slowly * len(s.s)) // the words
+			return in.mapped(s, func(s string) string {
+				words := strings.FieldsFunc(tags.ReplaceAllString(s, "$1"), isSpace)
+				return html.UnescapeString(strings.Join(words, " "))
+			})
 		}),
 	})
 }
 
 var (
-	words     = regexp.MustCompile(`[\pL\pN_]+`)
 	tags      = regexp.MustCompile(`(?s)<!--.*?-->|(<!--.*)|<.*?>`) // what is in the group stays: a comment without end
 	titleWord = regexp.MustCompile(`[-\s\v\x1c-\x1f\x{85}\pZ({\[<]+|[^-\s\v\x1c-\x1f\x{85}\pZ({\[<]+`)
 )
+
+func wordCount(s string) int {
+	n, inWord := 0, false
+	for _, r := range s {
+		if !inWord && isWord(r) {
+			n++
+		}
+		inWord = isWord(r)
+	}
+	return n
+}
 
 func titleFilter(s string) string {
 	return titleWord.ReplaceAllStringFunc(s, func(w string) string {
@@ -153,21 +173,25 @@ func titleFilter(s string) string {
 	})
 }
 
+var (
+	pathEscape = strings.NewReplacer("+", "%20", "%2F", "/")
+	htmlEscape = strings.NewReplacer("&", "&amp;", ">", "&gt;", "<", "&lt;", "'", "&#39;", `"`, "&#34;")
+)
+
 // urlencode writes a text for the path of a URL, and a mapping or pairs for its query.
 func urlencode(in *interp, a *args) any {
 	a.want("urlencode", 1, "value")
 	pairs, is := in.items(a.list[0])
 	switch v := a.list[0].(type) {
 	case *Dict:
-		pairs = v.pairs()
+		pairs = in.pairs(v)
 	case Str:
 		is = false
 	}
 	if !is {
 		s := in.str(a.list[0])
-		return from(strings.NewReplacer("+", "%20", "%2F", "/").Replace(url.QueryEscape(s.s)), s)
+		return in.mapped(s, func(s string) string { return pathEscape.Replace(url.QueryEscape(s)) })
 	}
-	in.step(len(pairs))
 	b := builder{in: in}
 	for i, pair := range pairs {
 		kv := in.iterate(pair)
@@ -178,9 +202,9 @@ func urlencode(in *interp, a *args) any {
 			b.add(own("&"))
 		}
 		key, value := in.str(kv[0]), in.str(kv[1])
-		b.add(from(url.QueryEscape(key.s), key))
+		b.add(in.mapped(key, url.QueryEscape))
 		b.add(own("="))
-		b.add(from(url.QueryEscape(value.s), value))
+		b.add(in.mapped(value, url.QueryEscape))
 	}
 	return b.str()
 }
@@ -189,7 +213,7 @@ func (in *interp) escape(s Str) Str {
 	if s.safe {
 		return s
 	}
-	out := in.each(s, strings.NewReplacer("&", "&amp;", ">", "&gt;", "<", "&lt;", "'", "&#39;", `"`, "&#34;").Replace)
+	out := in.each(s, htmlEscape.Replace)
 	out.safe = true
 	return out
 }
@@ -222,7 +246,7 @@ func (in *interp) getter(attribute any, otherwise any, has bool) func(any) any {
 	steps := []any{attribute}
 	if s, is := attribute.(Str); is {
 		steps = nil
-		for _, part := range strings.Split(s.s, ".") {
+		for _, part := range parts(s.s, ".") {
 			if n, err := strconv.Atoi(part); err == nil {
 				steps = append(steps, integer(n))
 			} else {
@@ -232,6 +256,7 @@ func (in *interp) getter(attribute any, otherwise any, has bool) func(any) any {
 	}
 	return func(v any) any {
 		for _, step := range steps {
+			in.step(1)
 			v = in.item(v, step)
 			if _, undefined := v.(Undefined); undefined && has {
 				return otherwise
@@ -239,6 +264,14 @@ func (in *interp) getter(attribute any, otherwise any, has bool) func(any) any {
 		}
 		return v
 	}
+}
+
+// parts splits what names attributes.
+func parts(s, sep string) []string {
+	if strings.Count(s, sep) >= maxDepth {
+		fail("more than %d attributes", maxDepth)
+	}
+	return strings.Split(s, sep)
 }
 
 func join(in *interp, a *args) any {
@@ -275,9 +308,9 @@ func (in *interp) end(a *args, last bool) any {
 }
 
 // folded is v for an order that ignores case.
-func folded(v any, caseSensitive bool) any {
+func (in *interp) folded(v any, caseSensitive bool) any {
 	if s, is := v.(Str); is && !caseSensitive {
-		return own(lower(s.s))
+		return in.mapped(s, lower)
 	}
 	return v
 }
@@ -295,6 +328,7 @@ func (in *interp) order(a, b any) int {
 // sorted sorts by a key, without touching items.
 func (in *interp) sorted(items []any, get func(any) any, reverse bool) []any {
 	type pair struct{ key, v any }
+	in.spend((valueBytes + 3*itemBytes) * len(items))
 	pairs := make([]pair, len(items))
 	for i, e := range items {
 		pairs[i] = pair{get(e), e}
@@ -316,7 +350,7 @@ func sortFilter(in *interp, a *args) any {
 	a.want("sort", 1, "value", "reverse", "case_sensitive", "attribute")
 	var gets []func(any) any
 	if s, is := a.list[3].(Str); is {
-		for _, part := range strings.Split(s.s, ",") {
+		for _, part := range parts(s.s, ",") {
 			gets = append(gets, in.getter(own(part), nil, false))
 		}
 	} else {
@@ -325,9 +359,9 @@ func sortFilter(in *interp, a *args) any {
 	return list(in.sorted(in.iterate(a.list[0]), func(v any) any {
 		keys := make([]any, len(gets))
 		for i, get := range gets {
-			keys[i] = folded(get(v), truth(a.list[2]))
+			keys[i] = in.folded(get(v), truth(a.list[2]))
 		}
-		return list(keys...)
+		return in.list(keys...)
 	}, truth(a.list[1]))...)
 }
 
@@ -337,7 +371,8 @@ func unique(in *interp, a *args) any {
 	seen := map[string]bool{}
 	g := &generator{}
 	for _, e := range in.iterate(a.list[0]) {
-		if k := key(folded(get(e), truth(a.list[1]))); !seen[k] {
+		if k := in.key(in.folded(get(e), truth(a.list[1]))); !seen[k] {
+			in.spend(entryBytes + len(k))
 			seen[k] = true
 			g.items = append(g.items, e)
 		}
@@ -355,7 +390,7 @@ func extreme(name string) filter {
 		}
 		best := items[0]
 		for _, e := range items[1:] {
-			x, y := folded(get(e), truth(a.list[1])), folded(get(best), truth(a.list[1]))
+			x, y := in.folded(get(e), truth(a.list[1])), in.folded(get(best), truth(a.list[1]))
 			if name == "min" && in.less(x, y, "<") || name == "max" && in.less(y, x, ">") {
 				best = e
 			}
@@ -394,25 +429,27 @@ func dictsort(in *interp, a *args) any {
 			fail(`dictsort sorts by "key" or "value"`)
 		}
 	}
-	return list(in.sorted(d.pairs(), func(v any) any {
-		return folded(v.(*List).items[at], truth(a.list[1]))
+	return list(in.sorted(in.pairs(d), func(v any) any {
+		return in.folded(v.(*List).items[at], truth(a.list[1]))
 	}, truth(a.list[3]))...)
 }
 
 func groupby(in *interp, a *args) any {
 	has := a.want("groupby", 2, "value", "attribute", "default", "case_sensitive")
 	get := in.getter(a.list[1], a.list[2], has[2])
-	by := func(v any) any { return folded(get(v), truth(a.list[3])) }
+	by := func(v any) any { return in.folded(get(v), truth(a.list[3])) }
 	out := list()
 	for _, e := range in.sorted(in.iterate(a.list[0]), by, false) {
 		if n := len(out.items); n > 0 {
 			last := out.items[n-1].(*group)
 			members := last.items[1].(*List)
 			if in.equal(by(members.items[0]), by(e)) {
+				in.spend(2 * itemBytes)
 				members.items = append(members.items, e)
 				continue
 			}
 		}
+		in.spend(4 * valueBytes)
 		out.items = append(out.items, &group{List{"tuple", []any{get(e), list(e)}}})
 	}
 	return out
@@ -428,8 +465,8 @@ func (in *interp) some(v any) []any {
 
 func mapFilter(in *interp, a *args) any {
 	items := in.some(a.list[0])
-	if attribute, is := a.named.get(own("attribute")); is {
-		otherwise, has := a.named.get(own("default"))
+	if attribute, is := a.named.get("attribute"); is {
+		otherwise, has := a.named.get("default")
 		get := in.getter(attribute, otherwise, has)
 		return &generator{items, func(e any) (any, bool) { return get(e), true }}
 	}
@@ -438,7 +475,8 @@ func mapFilter(in *interp, a *args) any {
 	}
 	name, rest := toStr(a.list[1]).s, a.list[2:]
 	return &generator{items, func(e any) (any, bool) {
-		return in.filter(name, &args{list: append([]any{e}, rest...), named: a.named.copy()}), true
+		in.spend(itemBytes * len(a.list))
+		return in.filter(name, &args{list: append([]any{e}, rest...), named: in.copy(a.named)}), true
 	}}
 }
 
@@ -489,7 +527,8 @@ func indent(in *interp, a *args) any {
 
 // numeric prepares a text for reading it as Python's int or float does: without white space and underscores between
 // digits, and with ASCII's digits.
-func numeric(s string, digit func(byte) bool) (string, bool) {
+func (in *interp) numeric(s string, digit func(byte) bool) (string, bool) {
+	in.pay(slowly * len(s))
 	s = strings.Map(asciiDigit, strings.TrimFunc(s, isSpace))
 	for i := range s {
 		if s[i] == '_' && (i == 0 || i+1 == len(s) || !digit(s[i-1]) || !digit(s[i+1])) {
@@ -516,8 +555,8 @@ func isDecimal(c byte) bool { return '0' <= c && c <= '9' }
 // isDigit tells whether c is a digit in some base, or of the prefix of one.
 func isDigit(c byte) bool { return isDecimal(c) || 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-func parseFloat(s string) (float64, bool) {
-	text, ok := numeric(s, isDecimal)
+func (in *interp) parseFloat(s string) (float64, bool) {
+	text, ok := in.numeric(s, isDecimal)
 	if !ok || strings.ContainsAny(text, "xX") {
 		return 0, false
 	}
@@ -550,7 +589,7 @@ func intFilter(in *interp, a *args) any {
 	if !is {
 		return otherwise
 	}
-	if text, ok := numeric(s.s, isDigit); ok {
+	if text, ok := in.numeric(s.s, isDigit); ok {
 		if prefix := map[int]string{2: "0b", 8: "0o", 16: "0x"}[base]; prefix != "" {
 			sign := "+"
 			if text[0] == '-' || text[0] == '+' {
@@ -564,20 +603,20 @@ func intFilter(in *interp, a *args) any {
 			}
 		}
 	}
-	if f, ok := parseFloat(s.s); ok && !math.IsInf(f, 0) && !math.IsNaN(f) {
+	if f, ok := in.parseFloat(s.s); ok && !math.IsInf(f, 0) && !math.IsNaN(f) {
 		return truncated(f)
 	}
 	return otherwise
 }
 
-func floatFilter(_ *interp, a *args) any {
+func floatFilter(in *interp, a *args) any {
 	has := a.want("float", 1, "value", "default")
 	undefinedFails(a.list[0])
 	if n, is := number(a.list[0]); is {
 		return toFloat(n)
 	}
 	if s, is := a.list[0].(Str); is {
-		if f, ok := parseFloat(s.s); ok {
+		if f, ok := in.parseFloat(s.s); ok {
 			return f
 		}
 	}
@@ -654,11 +693,12 @@ func batch(in *interp, a *args) any {
 	g := &generator{}
 	items := in.iterate(a.list[0])
 	for i := 0; i < len(items); i += n {
-		g.items = append(g.items, list(slices.Clone(items[i:min(i+n, len(items))])...))
+		g.items = append(g.items, in.list(slices.Clone(items[i:min(i+n, len(items))])...))
 	}
 	if len(g.items) > 0 && has[2] && a.list[2] != nil {
 		last := g.items[len(g.items)-1].(*List)
 		in.step(n - len(last.items))
+		in.spend(2 * itemBytes * (n - len(last.items)))
 		for len(last.items) < n {
 			last.items = append(last.items, a.list[2])
 		}
@@ -688,7 +728,7 @@ func sliceFilter(in *interp, a *args) any {
 		} else if a.list[2] != nil && more == 0 {
 			part = append(part, a.list[2])
 		}
-		g.items = append(g.items, list(part...))
+		g.items = append(g.items, in.list(part...))
 		at = end
 	}
 	return g
@@ -699,8 +739,7 @@ func itemsFilter(in *interp, a *args) any {
 	case Undefined:
 		return &generator{}
 	case *Dict:
-		in.step(len(d.keys))
-		return &generator{items: d.pairs()}
+		return &generator{items: in.pairs(d)}
 	}
 	fail("can only get item pairs from a mapping, not %s", typeName(a.list[0]))
 	return nil
@@ -773,11 +812,11 @@ func xmlattr(in *interp, a *args) any {
 	return out
 }
 
-func filesize(_ *interp, a *args) any {
+func filesize(in *interp, a *args) any {
 	a.want("filesizeformat", 1, "value", "binary")
 	n, is := number(a.list[0])
 	if s, text := a.list[0].(Str); text {
-		n, is = parseFloat(s.s)
+		n, is = in.parseFloat(s.s)
 	}
 	if !is {
 		fail("filesizeformat wants a number")

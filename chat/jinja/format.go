@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// fieldSteps is what a field of a format costs.
+const fieldSteps = 8
+
 // spec is how a value is written into a field.
 type spec struct {
 	fill, align, sign, comma string
@@ -53,19 +56,20 @@ func (in *interp) percent(s Str, v any) Str {
 		return values[used-1]
 	}
 	b := builder{in: in}
-	for s.s != "" {
-		i := strings.IndexByte(s.s, '%')
+	for at := 0; at < len(s.s); {
+		i := strings.IndexByte(s.s[at:], '%')
 		if i < 0 {
-			b.add(s)
+			b.add(s.cut(at, len(s.s)))
 			break
 		}
-		b.add(s.cut(0, i))
-		s = s.cut(i, len(s.s))
-		m := percentField.FindStringSubmatch(s.s)
+		b.add(s.cut(at, at+i))
+		at += i
+		in.step(fieldSteps)
+		m := percentField.FindStringSubmatch(s.s[at:])
 		if m == nil {
 			fail("incomplete format")
 		}
-		s = s.cut(len(m[0]), len(s.s))
+		at += len(m[0])
 		if m[7] == "%" {
 			b.add(own("%"))
 			continue
@@ -91,7 +95,7 @@ func (in *interp) percent(s Str, v any) Str {
 				fail("format requires a mapping")
 			}
 			found := false
-			if value, found = mapping.get(own(m[2])); !found {
+			if value, found = mapping.get(m[2]); !found {
 				fail("the format's mapping has no %q", m[2])
 			}
 			used = len(values)
@@ -181,6 +185,7 @@ func (in *interp) numberText(p spec, n any) string {
 		if math.Signbit(f) {
 			sign, f = "-", -f
 		}
+		in.step(max(p.precision, 0))
 		if text = floatFormat(p, f); p.kind == "E" || p.kind == "F" || p.kind == "G" {
 			text = strings.ToUpper(text)
 		}
@@ -190,10 +195,14 @@ func (in *interp) numberText(p spec, n any) string {
 		if i := strings.IndexAny(text, ".eE"); i >= 0 {
 			whole, rest = text[:i], text[i:]
 		}
-		for i := len(whole) - 3; i > 0; i -= 3 {
-			whole = whole[:i] + p.comma + whole[i:]
+		var groups strings.Builder
+		for i := range len(whole) {
+			if i > 0 && (len(whole)-i)%3 == 0 {
+				groups.WriteString(p.comma)
+			}
+			groups.WriteByte(whole[i])
 		}
-		text = whole + rest
+		text = groups.String() + rest
 	}
 	return sign + text
 }
@@ -278,28 +287,31 @@ func (in *interp) pad(p spec, s Str) Str {
 func (in *interp) format(s Str, a *args) Str {
 	b := builder{in: in}
 	auto := 0
-	for s.s != "" {
-		i := strings.IndexAny(s.s, "{}")
+	for at := 0; at < len(s.s); {
+		i := strings.IndexAny(s.s[at:], "{}")
 		if i < 0 {
-			b.add(s)
+			b.add(s.cut(at, len(s.s)))
 			break
 		}
-		b.add(s.cut(0, i))
-		c := s.s[i]
-		if i+1 < len(s.s) && s.s[i+1] == c {
-			b.add(s.cut(i, i+1))
-			s = s.cut(i+2, len(s.s))
+		b.add(s.cut(at, at+i))
+		at += i
+		c := s.s[at]
+		if at+1 < len(s.s) && s.s[at+1] == c {
+			b.add(s.cut(at, at+1))
+			at += 2
 			continue
 		}
-		end := strings.IndexByte(s.s[i:], '}')
-		if c == '}' || end < 0 {
+		n := strings.IndexByte(s.s[at:], '}')
+		if c == '}' || n < 0 {
 			fail("a single %c in a format string", c)
 		}
-		m := formatField.FindStringSubmatch(s.s[i+1 : i+end])
+		text := s.s[at+1 : at+n]
+		in.pay(fieldSteps*stepBytes + slowly*n)
+		m := formatField.FindStringSubmatch(text)
 		if m == nil {
-			fail("the format field {%.40s} is not supported", s.s[i+1:i+end])
+			fail("the format field {%.40s} is not supported", text)
 		}
-		s = s.cut(i+end+1, len(s.s))
+		at += n + 1
 		b.add(in.formatValue(in.field(m, a, &auto), m[3], m[5]))
 	}
 	return b.str()
@@ -320,7 +332,7 @@ func (in *interp) field(m []string, a *args, auto *int) any {
 		v = a.list[n]
 	} else {
 		found := false
-		if v, found = a.named.get(own(name)); !found {
+		if v, found = a.named.get(name); !found {
 			fail("a format string has no argument %q", name)
 		}
 	}
@@ -386,12 +398,12 @@ func (in *interp) formatValue(v any, conversion, format string) Str {
 	return in.padNumber(p, in.numberText(p, n))
 }
 
-// strftime is Python's datetime.strftime, with the names of the C locale.
-func strftime(t time.Time, format string) string {
-	var b strings.Builder
+// strftime is Python's datetime.strftime of now, with the names of the C locale.
+func (in *interp) strftime(format string) string {
+	b := builder{in: in}
 	for i := 0; i < len(format); i++ {
 		if format[i] != '%' || i+1 == len(format) {
-			b.WriteByte(format[i])
+			b.add(own(format[i : i+1]))
 			continue
 		}
 		i++
@@ -400,7 +412,8 @@ func strftime(t time.Time, format string) string {
 			bare = true
 			i++
 		}
-		text := timeField(t, format[i])
+		in.step(fieldSteps)
+		text := timeField(in.now, format[i])
 		if bare {
 			if cut := strings.TrimLeft(text, "0 "); cut != "" {
 				text = cut
@@ -408,17 +421,18 @@ func strftime(t time.Time, format string) string {
 				text = "0"
 			}
 		}
-		b.WriteString(text)
+		b.add(own(text))
 	}
-	return b.String()
+	return b.str().s
 }
 
+var timeLayouts = map[byte]string{'Y': "2006", 'm': "01", 'd': "02", 'H': "15", 'M': "04", 'S': "05", 'y': "06",
+	'b': "Jan", 'h': "Jan", 'B': "January", 'a': "Mon", 'A': "Monday", 'I': "03", 'p': "PM", 'e': "_2", 'F': "2006-01-02",
+	'T': "15:04:05", 'R': "15:04", 'D': "01/02/06", 'c': "Mon Jan _2 15:04:05 2006", 'x': "01/02/06", 'X': "15:04:05",
+	'P': "pm", 'r': "03:04:05 PM"}
+
 func timeField(t time.Time, c byte) string {
-	layouts := map[byte]string{'Y': "2006", 'm': "01", 'd': "02", 'H': "15", 'M': "04", 'S': "05", 'y': "06", 'b': "Jan",
-		'h': "Jan", 'B': "January", 'a': "Mon", 'A': "Monday", 'I': "03", 'p': "PM", 'e': "_2", 'F': "2006-01-02",
-		'T': "15:04:05", 'R': "15:04", 'D': "01/02/06", 'c': "Mon Jan _2 15:04:05 2006", 'x': "01/02/06", 'X': "15:04:05",
-		'P': "pm", 'r': "03:04:05 PM"}
-	if layout, is := layouts[c]; is {
+	if layout, is := timeLayouts[c]; is {
 		return t.Format(layout)
 	}
 	switch c {

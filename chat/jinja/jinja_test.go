@@ -325,7 +325,11 @@ func FuzzTemplate(f *testing.F) {
 		f.Add(text, "<|x|>ß\n")
 	}
 	f.Fuzz(func(t *testing.T, text, typed string) {
+		before := allocated()
 		template, err := Compile(text)
+		if got := allocated() - before; got > 1<<20+1024*len(text) {
+			t.Errorf("allocates %d bytes to read a template of %d", got, len(text))
+		}
 		if err != nil {
 			return
 		}
@@ -334,7 +338,12 @@ func FuzzTemplate(f *testing.F) {
 		m.Set("content", Text(typed, 0))
 		vars := &Dict{}
 		vars.Set("messages", Items(m))
-		out, err := template.Render(vars, time.Unix(0, 0))
+		in := &interp{vars: vars, now: time.Unix(0, 0), budget: newBudget(vars)}
+		before = allocated()
+		out, err := template.render(in)
+		if got := allocated() - before; got > 1<<20+8*in.paid || in.paid > in.maxPaid+maxString {
+			t.Errorf("allocates %d bytes, paid %d of %d", got, in.paid, in.maxPaid)
+		}
 		if err != nil {
 			return
 		}

@@ -49,7 +49,7 @@ func Conversation(messages, options []byte) (*Dict, error) {
 	}
 	for i, k := range o.keys {
 		if k.(Str).s != "now" {
-			vars.set(k, o.values[i])
+			vars.set(k.(Str), o.values[i])
 		}
 	}
 	read, err := Parse(messages, 0)
@@ -71,14 +71,14 @@ func Conversation(messages, options []byte) (*Dict, error) {
 
 func withThoughts(m *Dict) *Dict {
 	for _, name := range []string{"reasoning_content", "thinking", "reasoning"} {
-		thoughts, _ := m.get(own(name))
+		thoughts, _ := m.get(name)
 		if thoughts == nil {
 			continue
 		}
 		with := &Dict{}
 		with.Set("thinking", thoughts) // in front, even if it is there
 		for j, k := range m.keys {
-			with.set(k, m.values[j])
+			with.set(k.(Str), m.values[j])
 		}
 		with.Set("reasoning_content", thoughts)
 		return with
@@ -129,7 +129,7 @@ func parseJSON(d *json.Decoder, source, depth int) (any, error) {
 			if err != nil {
 				return nil, err
 			}
-			m.set(k, v)
+			m.set(k.(Str), v)
 		}
 		_, err := d.Token()
 		return m, err
@@ -177,10 +177,7 @@ func (d *dump) line(depth int) {
 }
 
 func (d *dump) write(v any, depth int) {
-	d.in.step(1)
-	if depth > maxDepth {
-		fail("a value nested more than %d deep", maxDepth)
-	}
+	d.in.visit(v, depth)
 	switch v := v.(type) {
 	case Str:
 		d.text(v)
@@ -254,14 +251,15 @@ func (d *dump) plain(v any, asKey bool) string {
 	return ""
 }
 
+var jsonEscapes = map[rune]string{'"': `\"`, '\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '\b': `\b`, '\f': `\f`}
+
 func (d *dump) text(s Str) {
 	d.b.add(own(`"`))
 	s.safe = false
 	d.b.add(d.in.each(s, func(s string) string {
 		var b strings.Builder
-		short := map[rune]string{'"': `\"`, '\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '\b': `\b`, '\f': `\f`}
 		for i, r := range s {
-			text, is := short[r]
+			text, is := jsonEscapes[r]
 			switch {
 			case is:
 				b.WriteString(text)

@@ -20,9 +20,6 @@ type Error struct {
 // Error returns the line and the message.
 func (e *Error) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Message) }
 
-// fail ends reading or running a template. Compile and Render turn it into an Error with a line.
-func fail(format string, args ...any) { panic(&Error{Message: fmt.Sprintf(format, args...)}) }
-
 type kind int
 
 const (
@@ -87,7 +84,7 @@ func (l *lexer) skip(n int) {
 }
 
 func (l *lexer) fail(format string, args ...any) {
-	panic(&Error{Line: l.line, Message: fmt.Sprintf(format, args...)})
+	panic(&Error{Line: l.line, Message: message(format, args)})
 }
 
 // opening returns the index of the next {{, {% or {#, or -1.
@@ -240,19 +237,8 @@ func (l *lexer) tag(end string, as kind, block bool) {
 // one reads a token inside a tag. open are the brackets that are still open.
 func (l *lexer) one(open string) string {
 	rest := l.src[l.at:]
-	if s := floats.FindString(rest); s != "" {
-		f, _ := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64)
-		l.add(token{kind: numberToken, text: s, value: f})
-		l.skip(len(s))
-		return open
-	}
-	if s := integers.FindString(rest); s != "" {
-		if len(s) > maxDigits {
-			l.fail("an integer of %d digits: at most %d", len(s), maxDigits)
-		}
-		n, _ := new(big.Int).SetString(strings.ReplaceAll(s, "_", ""), 0)
-		l.add(token{kind: numberToken, text: s, value: n})
-		l.skip(len(s))
+	if isDecimal(rest[0]) {
+		l.number(rest)
 		return open
 	}
 	if s := names.FindString(rest); s != "" {
@@ -291,6 +277,22 @@ func (l *lexer) one(open string) string {
 	}
 	l.fail("unexpected character %q", []rune(rest)[:1])
 	return ""
+}
+
+// number reads a number, which begins with a digit.
+func (l *lexer) number(rest string) {
+	t := token{kind: numberToken, text: floats.FindString(rest)}
+	if t.text != "" {
+		t.value, _ = strconv.ParseFloat(strings.ReplaceAll(t.text, "_", ""), 64)
+	} else {
+		t.text = integers.FindString(rest)
+		if len(t.text) > maxDigits {
+			l.fail("an integer of %d digits: at most %d", len(t.text), maxDigits)
+		}
+		t.value, _ = new(big.Int).SetString(strings.ReplaceAll(t.text, "_", ""), 0)
+	}
+	l.add(t)
+	l.skip(len(t.text))
 }
 
 // literal returns the string literal at the start of s with its quotes, or "" if it has no end.

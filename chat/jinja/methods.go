@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // stringMethods are Python's methods of str.
@@ -12,9 +13,9 @@ var stringMethods map[string]func(in *interp, s Str, a *args) any
 
 func init() {
 	stringMethods = map[string]func(in *interp, s Str, a *args) any{
-		"strip":  func(in *interp, s Str, a *args) any { return stripped(s, a, true, true) },
-		"lstrip": func(in *interp, s Str, a *args) any { return stripped(s, a, true, false) },
-		"rstrip": func(in *interp, s Str, a *args) any { return stripped(s, a, false, true) },
+		"strip":  func(in *interp, s Str, a *args) any { return in.stripped(s, a, true, true) },
+		"lstrip": func(in *interp, s Str, a *args) any { return in.stripped(s, a, true, false) },
+		"rstrip": func(in *interp, s Str, a *args) any { return in.stripped(s, a, false, true) },
 		"split":  func(in *interp, s Str, a *args) any { return in.splitMethod(s, a, false) },
 		"rsplit": func(in *interp, s Str, a *args) any { return in.splitMethod(s, a, true) },
 		"partition": func(in *interp, s Str, a *args) any {
@@ -113,23 +114,27 @@ func init() {
 	for name, f := range map[string]func(rune) bool{"isdigit": anyDigit, "isdecimal": unicode.IsDigit,
 		"isnumeric": anyNumber, "isalpha": unicode.IsLetter, "isspace": isSpace,
 		"isalnum": func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }} {
-		stringMethods[name] = func(_ *interp, s Str, a *args) any {
-			a.want(name, 0)
-			return s.s != "" && strings.IndexFunc(s.s, func(r rune) bool { return !f(r) }) < 0
-		}
+		stringMethods[name] = is(name, func(s string) bool {
+			return s != "" && strings.IndexFunc(s, func(r rune) bool { return !f(r) }) < 0
+		})
 	}
 	for name, f := range map[string]func(string) bool{"istitle": isTitle, "isidentifier": isIdentifier,
-		"isprintable": isPrintable} {
-		stringMethods[name] = func(_ *interp, s Str, a *args) any {
-			a.want(name, 0)
-			return f(s.s)
-		}
+		"isprintable": isPrintable, "isupper": isUpper, "islower": isLower, "isascii": isASCII} {
+		stringMethods[name] = is(name, f)
 	}
-	stringMethods["isupper"] = func(_ *interp, s Str, a *args) any { return isUpper(s.s) }
-	stringMethods["islower"] = func(_ *interp, s Str, a *args) any { return isLower(s.s) }
-	stringMethods["isascii"] = func(_ *interp, s Str, a *args) any {
-		return strings.IndexFunc(s.s, func(r rune) bool { return r >= 0x80 }) < 0
+}
+
+// is makes a method of what is true of a text.
+func is(name string, f func(string) bool) func(in *interp, s Str, a *args) any {
+	return func(in *interp, s Str, a *args) any {
+		a.want(name, 0)
+		in.pay(slowly * len(s.s))
+		return f(s.s)
 	}
+}
+
+func isASCII(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 }
 
 // one is the only argument, a string.
@@ -147,13 +152,16 @@ func (a *args) separator(name string) Str {
 	return sep
 }
 
-func stripped(s Str, a *args, left, right bool) Str {
+func (in *interp) stripped(s Str, a *args, left, right bool) Str {
 	a.want("strip", 0, "chars")
 	if a.list[0] == nil {
 		return s.trim(left, right, isSpace)
 	}
 	chars := toStr(a.list[0]).s
-	return s.trim(left, right, func(r rune) bool { return strings.ContainsRune(chars, r) })
+	return s.trim(left, right, func(r rune) bool {
+		in.pay(1 + len(chars))
+		return strings.ContainsRune(chars, r)
+	})
 }
 
 func (in *interp) splitMethod(s Str, a *args, right bool) any {
@@ -177,7 +185,10 @@ func (in *interp) affix(s Str, a *args, has func(s, t string) bool) any {
 		return false
 	}
 	if l, is := a.list[0].(*List); is && l.kind == "tuple" {
-		return slices.ContainsFunc(l.items, func(e any) bool { return has(s.s, toStr(e).s) })
+		return slices.ContainsFunc(l.items, func(e any) bool {
+			in.visit(e, 0)
+			return has(s.s, toStr(e).s)
+		})
 	}
 	return has(s.s, toStr(a.list[0]).s)
 }

@@ -21,12 +21,11 @@ func pretty(in *interp, a *args) any {
 
 // ordered is v with the keys of all mappings in order.
 func (in *interp) ordered(v any, depth int) any {
-	if in.step(1); depth > maxDepth {
-		fail("a value nested more than %d deep", maxDepth)
-	}
+	in.visit(v, depth)
 	switch v := v.(type) {
 	case *List:
 		out := &List{v.kind, make([]any, len(v.items))}
+		in.made(out)
 		for i, e := range v.items {
 			out.items[i] = in.ordered(e, depth+1)
 		}
@@ -42,8 +41,8 @@ func (in *interp) ordered(v any, depth int) any {
 		})
 		out := &Dict{}
 		for _, k := range keys {
-			e, _ := v.get(k)
-			out.set(k, in.ordered(e, depth+1))
+			e, _ := in.get(v, k)
+			in.set(out, k, in.ordered(e, depth+1))
 		}
 		return out
 	}
@@ -219,11 +218,17 @@ func urlize(in *interp, a *args) any {
 		rel = append(rel, "nofollow")
 	}
 	if has[4] && a.list[4] != nil {
+		in.spend(slowly * len(toStr(a.list[4]).s)) // the words
 		rel = append(rel, strings.Fields(toStr(a.list[4]).s)...)
 	}
 	slices.Sort(rel)
 	attributes := ` rel="` + in.escape(own(strings.Join(slices.Compact(rel), " "))).s + `"`
-	sources := []any{s, a.list[4], a.list[3]}
+	sources := []Str{s}
+	for _, v := range a.list[3:5] {
+		if from, is := v.(Str); is {
+			sources = append(sources, from)
+		}
+	}
 	if has[3] && a.list[3] != nil && toStr(a.list[3]).s != "" {
 		attributes += ` target="` + in.escape(toStr(a.list[3])).s + `"`
 	}
@@ -235,22 +240,21 @@ func urlize(in *interp, a *args) any {
 			}
 		}
 	}
-	var out strings.Builder
+	out := builder{in: in}
 	for len(text) > 0 {
-		in.step(1)
 		space := len(text) - len(strings.TrimLeftFunc(text, isSpace))
-		out.WriteString(text[:space])
+		out.add(own(text[:space]))
 		text = text[space:]
 		end := strings.IndexFunc(text, isSpace)
 		if end < 0 {
 			end = len(text)
 		}
-		link := linked(text[:end], attributes, limit, schemes)
-		in.spend(len(link))
-		out.WriteString(link)
+		in.step(len(schemes) + end)
+		in.spend(len(attributes))
+		out.add(own(linked(text[:end], attributes, limit, schemes)))
 		text = text[end:]
 	}
-	return from(out.String(), sources...)
+	return from(out.str().s, sources...)
 }
 
 // linked is a word, as a link if it is an address.
@@ -264,17 +268,18 @@ func linked(word, attributes string, limit int, schemes []string) string {
 		if open <= strings.Count(middle, pair[1]) {
 			continue
 		}
+		end := 0
 		for range min(open, strings.Count(tail, pair[1])) {
-			end := strings.Index(tail, pair[1]) + len(pair[1])
-			middle, tail = middle+tail[:end], tail[end:]
+			end += strings.Index(tail[end:], pair[1]) + len(pair[1])
 		}
+		middle, tail = middle+tail[:end], tail[end:]
 	}
 	link := func(to, shown, attributes string) string {
 		return head + `<a href="` + to + `"` + attributes + `>` + shown + `</a>` + tail
 	}
 	shown := middle
-	if at := points(middle); limit >= 0 && len(at)-1 > limit {
-		shown = middle[:at[limit]] + "..."
+	if limit >= 0 && length(middle) > limit {
+		shown = middle[:offset(middle, limit)] + "..."
 	}
 	mail, isMail := strings.CutPrefix(middle, "mailto:")
 	switch {

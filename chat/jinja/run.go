@@ -2,21 +2,10 @@ package jinja
 
 import (
 	"errors"
+	"fmt"
 	"math/big"
 	"slices"
 	"time"
-)
-
-const (
-	maxDepth  = 200       // nesting of blocks, expressions and values
-	maxCalls  = 1500      // depth of what runs: statements, expressions and calls in each other
-	maxChain  = 500       // operators in a row
-	maxSteps  = 4_000_000 // expressions, statements and items
-	maxWork   = 256 << 20 // bytes of all strings that are made
-	maxString = 16 << 20  // bytes of one string
-	maxBits   = 1 << 15   // of an integer
-	maxDigits = 4300      // of an integer as text, as in Python
-	maxRange  = 100_000   // as in Jinja2's sandbox
 )
 
 // A Template is a program that was read. It may be used by several goroutines.
@@ -46,6 +35,9 @@ type Output struct {
 // Compile reads a template. The error is an [*Error].
 func Compile(text string) (t *Template, err error) {
 	defer recovered(&err, nil)
+	if len(text) > maxTemplate {
+		panic(&Error{Line: 1, Message: fmt.Sprintf("a template of %d bytes: at most %d", len(text), maxTemplate)})
+	}
 	p := &parser{tokens: lex(text)}
 	body := p.body()
 	if all := append(p.fatal, p.unknown...); len(all) > 0 {
@@ -77,7 +69,10 @@ func generates(body []*stmt) bool {
 
 // Render runs the template on variables by their names. strftime_now writes the time now. The error is an [*Error].
 func (t *Template) Render(vars *Dict, now time.Time) (out Output, err error) {
-	in := &interp{vars: vars, now: now}
+	return t.render(&interp{vars: vars, now: now, budget: newBudget(vars)})
+}
+
+func (t *Template) render(in *interp) (out Output, err error) {
 	defer recovered(&err, in)
 	b := &builder{in: in}
 	f := newFrame(in, nil, t.scope)
@@ -92,26 +87,14 @@ func AsError(err error) (e *Error, is bool) { return e, errors.As(err, &e) }
 
 // interp is a run.
 type interp struct {
-	vars        *Dict
-	now         time.Time
-	line        int
-	steps, work int
-	depth       int
-	outer       *builder // of the template's own output
-	generated   []Span
-	unplaced    bool
-}
-
-func (in *interp) step(n int) {
-	if in.steps += n; in.steps > maxSteps {
-		fail("the template takes more than %d steps", maxSteps)
-	}
-}
-
-func (in *interp) spend(bytes int) {
-	if in.work += bytes; in.work > maxWork {
-		fail("the template makes texts of more than %d bytes in all", maxWork)
-	}
+	budget
+	vars      *Dict
+	now       time.Time
+	line      int
+	depth     int
+	outer     *builder // of the template's own output
+	generated []Span
+	unplaced  bool
 }
 
 func (in *interp) deeper() {
@@ -123,27 +106,31 @@ func (in *interp) deeper() {
 // scope says with which value each name that a body sets begins.
 type scope struct {
 	params []string
+	names  map[string]bool   // of params
 	set    map[string]string // name: "undefined" or "resolve", unless an outer scope has it
+	cost   int               // of a frame, in bytes
 }
 
 // newScope looks through a body, in the order in which Jinja2's compiler does.
 func newScope(params []string, targets *node, body []*stmt) *scope {
-	s := &scope{set: map[string]string{}}
+	s := &scope{params: append(params, stored(targets)...), names: map[string]bool{}, set: map[string]string{}}
 	seen := map[string]bool{}
-	for _, p := range params {
-		seen[p] = true
-		s.params = append(s.params, p)
-	}
-	for _, name := range stored(targets) {
-		seen[name] = true
-		s.params = append(s.params, name)
+	for _, p := range s.params {
+		seen[p], s.names[p] = true, true
 	}
 	s.visit(body, seen, false)
+	s.cost = stepBytes
+	for name := range s.names {
+		s.cost += stepBytes + len(name)
+	}
+	for name := range s.set {
+		s.cost += stepBytes + len(name)
+	}
 	return s
 }
 
 func (s *scope) store(name string, seen map[string]bool, branch bool) {
-	if slices.Contains(s.params, name) || s.set[name] != "" {
+	if s.names[name] || s.set[name] != "" {
 		return
 	}
 	s.set[name] = "undefined"
@@ -233,9 +220,11 @@ type frame struct {
 	in     *interp
 	parent *frame
 	vars   map[string]any
+	kept   bool // by a macro
 }
 
 func newFrame(in *interp, parent *frame, s *scope) *frame {
+	in.pay(s.cost)
 	f := &frame{in: in, parent: parent, vars: make(map[string]any, len(s.set)+len(s.params))}
 	for name, begin := range s.set {
 		if v, is := parent.find(name); is {
@@ -251,6 +240,7 @@ func newFrame(in *interp, parent *frame, s *scope) *frame {
 
 func (f *frame) find(name string) (any, bool) {
 	for ; f != nil; f = f.parent {
+		f.in.pay(8 + len(name))
 		if v, is := f.vars[name]; is {
 			return v, true
 		}
@@ -258,9 +248,17 @@ func (f *frame) find(name string) (any, bool) {
 	return nil, false
 }
 
+// keep pays for the memory of frames that a macro keeps.
+func (f *frame) keep() {
+	for ; f != nil && !f.kept; f = f.parent {
+		f.kept = true
+		f.in.spend(frameBytes + valueBytes*len(f.vars))
+	}
+}
+
 // resolve looks a name up among the variables and the functions.
 func (in *interp) resolve(name string) any {
-	if v, is := in.vars.get(own(name)); is {
+	if v, is := in.vars.get(name); is {
 		return v
 	}
 	if v, is := globals[name]; is {
@@ -415,6 +413,7 @@ func (in *interp) loop(s *stmt, f *frame, out *builder, v any, depth int) {
 		}
 		items = left
 	}
+	in.spend(valueBytes + itemBytes*4)
 	l := &loopVar{items: items, depth: depth}
 	if s.text.s == "recursive" {
 		l.again = func(v any) Str {
@@ -495,6 +494,8 @@ func (l *loopVar) field(in *interp, name string) (any, bool) {
 
 // macro makes a function of a macro that was met in f.
 func (in *interp) macro(m *macro, f *frame) *Func {
+	in.spend(entryBytes*8 + itemBytes*len(m.params))
+	f.keep()
 	names := make([]any, len(m.params))
 	for i, p := range m.params {
 		names[i] = own(p)
@@ -518,7 +519,7 @@ func (a *args) macro(in *interp, m *macro, f *frame) {
 		fail("macro '%s' takes not more than %d argument(s)", m.name, len(m.params))
 	}
 	for i, p := range m.params {
-		v, named := a.named.get(own(p))
+		v, named := a.named.get(p)
 		switch {
 		case i < len(a.list):
 			if named {
@@ -536,11 +537,12 @@ func (a *args) macro(in *interp, m *macro, f *frame) {
 	}
 	rest := &Dict{}
 	for i, k := range a.named.keys {
+		in.spend(entryBytes + len(m.params))
 		if name := k.(Str).s; !slices.Contains(m.params, name) {
 			if !m.kwargs {
 				fail("macro '%s' takes no keyword argument '%s'", m.name, name)
 			}
-			rest.set(k, a.named.values[i])
+			rest.Set(name, a.named.values[i])
 		}
 	}
 	if m.varargs {

@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"slices"
+	"sort"
 	"strings"
 	"unicode/utf8"
 )
@@ -23,39 +24,13 @@ type Str struct {
 func own(s string) Str { return Str{s: s} }
 
 // from is a text made of others: all input if one of them has input.
-func from(s string, of ...any) Str {
+func from(s string, of ...Str) Str {
 	for _, v := range of {
-		if src, is := sourceOf(v, 0); is && s != "" {
-			return Str{s: s, in: []Span{{0, len(s), src}}}
+		if len(v.in) > 0 && s != "" {
+			return Str{s: s, in: []Span{{0, len(s), v.in[0].Source}}}
 		}
 	}
 	return Str{s: s}
-}
-
-// sourceOf returns a source of input in v.
-func sourceOf(v any, depth int) (int, bool) {
-	switch v := v.(type) {
-	case Str:
-		if len(v.in) > 0 {
-			return v.in[0].Source, true
-		}
-	case *List:
-		for _, e := range v.items {
-			if src, is := sourceOf(e, depth+1); is || depth > maxDepth {
-				return src, true
-			}
-		}
-	case *Dict:
-		for i, k := range v.keys {
-			if src, is := sourceOf(k, depth+1); is || depth > maxDepth {
-				return src, true
-			}
-			if src, is := sourceOf(v.values[i], depth+1); is {
-				return src, true
-			}
-		}
-	}
-	return 0, false
 }
 
 // cut returns the bytes [i, j).
@@ -64,10 +39,12 @@ func (a Str) cut(i, j int) Str {
 		return Str{safe: a.safe}
 	}
 	out := Str{s: a.s[i:j], safe: a.safe}
-	for _, p := range a.in {
-		if s, e := max(p.Start, i), min(p.End, j); s < e {
-			out.in = append(out.in, Span{s - i, e - i, p.Source})
+	first := sort.Search(len(a.in), func(k int) bool { return a.in[k].End > i })
+	for _, p := range a.in[first:] {
+		if p.Start >= j {
+			break
 		}
+		out.in = append(out.in, Span{max(p.Start, i) - i, min(p.End, j) - i, p.Source})
 	}
 	return out
 }
@@ -81,7 +58,8 @@ type builder struct {
 
 func (b *builder) add(s Str) {
 	at := b.b.Len()
-	b.in.spend(len(s.s) + 24*len(s.in))
+	b.in.pay(itemBytes)
+	b.in.spend(len(s.s) + spanBytes*len(s.in))
 	if at+len(s.s) > maxString {
 		fail("a text of more than %d bytes", maxString)
 	}
@@ -106,9 +84,21 @@ func (in *interp) cat(all ...Str) Str {
 	return b.str()
 }
 
+// slowly is how much longer it takes to map a text than to read it.
+const slowly = 16
+
+// mapped maps a text whose bytes do not keep their origins.
+func (in *interp) mapped(s Str, f func(string) string) Str {
+	in.pay(slowly * len(s.s))
+	out := from(f(s.s), s)
+	in.spend(len(out.s))
+	return out
+}
+
 // each maps pieces of s whose bytes share an origin. whole is the text that the mapping of all of s gives: where the
 // pieces do not add up to it, all of it counts as input.
 func (in *interp) each(s Str, f func(string) string) Str {
+	in.pay(slowly * len(s.s))
 	whole := f(s.s)
 	in.spend(len(whole))
 	if len(s.in) == 0 {
@@ -142,12 +132,25 @@ func (a Str) trim(left, right bool, space func(rune) bool) Str {
 }
 
 // points returns the offsets of the code points, and the end.
-func points(s string) []int {
-	at := make([]int, 0, len(s)+1)
+func (in *interp) points(s string) []int {
+	n := length(s)
+	in.spend(8 * (n + 1))
+	at := make([]int, 0, n+1)
 	for i := range s {
 		at = append(at, i)
 	}
 	return append(at, len(s))
+}
+
+// offset returns the offset of code point n, or the end of s.
+func offset(s string, n int) int {
+	for i := range s {
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return len(s)
 }
 
 func length(s string) int { return utf8.RuneCountInString(s) }
@@ -155,25 +158,26 @@ func length(s string) int { return utf8.RuneCountInString(s) }
 // split cuts at sep, from the left or the right, at most n times if n is not negative.
 func (in *interp) split(s Str, sep string, n int, right bool) []any {
 	var out []any
+	from, to := 0, len(s.s)
 	for n != 0 {
-		in.step(1)
-		at := strings.Index(s.s, sep)
+		at := strings.Index(s.s[from:to], sep)
 		if right {
-			at = strings.LastIndex(s.s, sep)
+			at = strings.LastIndex(s.s[from:to], sep)
 		}
 		if at < 0 {
 			break
 		}
 		n--
+		at += from
 		if right {
-			out = append(out, s.cut(at+len(sep), len(s.s)))
-			s = s.cut(0, at)
+			out = in.push(out, s.cut(at+len(sep), to))
+			to = at
 		} else {
-			out = append(out, s.cut(0, at))
-			s = s.cut(at+len(sep), len(s.s))
+			out = in.push(out, s.cut(from, at))
+			from = at + len(sep)
 		}
 	}
-	out = append(out, s)
+	out = in.push(out, s.cut(from, to))
 	if right {
 		slices.Reverse(out)
 	}
@@ -183,28 +187,33 @@ func (in *interp) split(s Str, sep string, n int, right bool) []any {
 // fields splits at white space.
 func (in *interp) fields(s Str, n int, right bool) []any {
 	var out []any
+	from, to := 0, len(s.s)
 	for {
-		in.step(1)
-		s = s.trim(!right, right, isSpace)
-		if s.s == "" {
+		if right {
+			to = from + len(strings.TrimRightFunc(s.s[from:to], isSpace))
+		} else {
+			from = to - len(strings.TrimLeftFunc(s.s[from:to], isSpace))
+		}
+		if from == to {
 			break
 		}
-		at := strings.IndexFunc(s.s, isSpace)
+		at := strings.IndexFunc(s.s[from:to], isSpace)
 		if right {
-			at = strings.LastIndexFunc(s.s, isSpace)
+			at = strings.LastIndexFunc(s.s[from:to], isSpace)
 		}
 		if at < 0 || n == 0 {
-			out = append(out, s)
+			out = in.push(out, s.cut(from, to))
 			break
 		}
 		n--
+		at += from
 		if right {
 			_, w := utf8.DecodeRuneInString(s.s[at:])
-			out = append(out, s.cut(at+w, len(s.s)))
-			s = s.cut(0, at)
+			out = in.push(out, s.cut(at+w, to))
+			to = at
 		} else {
-			out = append(out, s.cut(0, at))
-			s = s.cut(at, len(s.s))
+			out = in.push(out, s.cut(from, at))
+			from = at
 		}
 	}
 	if right {
@@ -219,12 +228,12 @@ func isBreak(r rune) bool {
 
 func (in *interp) lines(s Str, keep bool) []any {
 	var out []any
-	for s.s != "" {
-		in.step(1)
-		at := strings.IndexFunc(s.s, isBreak)
+	for from := 0; from < len(s.s); {
+		at := strings.IndexFunc(s.s[from:], isBreak)
 		if at < 0 {
-			return append(out, s)
+			return in.push(out, s.cut(from, len(s.s)))
 		}
+		at += from
 		_, w := utf8.DecodeRuneInString(s.s[at:])
 		if strings.HasPrefix(s.s[at:], "\r\n") {
 			w = 2
@@ -233,8 +242,8 @@ func (in *interp) lines(s Str, keep bool) []any {
 		if keep {
 			end = at + w
 		}
-		out = append(out, s.cut(0, end))
-		s = s.cut(at+w, len(s.s))
+		out = in.push(out, s.cut(from, end))
+		from = at + w
 	}
 	return out
 }
@@ -242,7 +251,7 @@ func (in *interp) lines(s Str, keep bool) []any {
 func (in *interp) replace(s, old, by Str, n int) Str {
 	b := builder{in: in}
 	if old.s == "" {
-		at := points(s.s)
+		at := in.points(s.s)
 		for i, p := range at {
 			if n < 0 || i < n {
 				b.add(by)
@@ -253,11 +262,17 @@ func (in *interp) replace(s, old, by Str, n int) Str {
 		}
 		return b.str()
 	}
-	for i, part := range in.split(s, old.s, n, false) {
-		if i > 0 {
-			b.add(by)
+	from := 0
+	for n != 0 {
+		at := strings.Index(s.s[from:], old.s)
+		if at < 0 {
+			break
 		}
-		b.add(part.(Str))
+		b.add(s.cut(from, from+at))
+		b.add(by)
+		from += at + len(old.s)
+		n--
 	}
+	b.add(s.cut(from, len(s.s)))
 	return b.str()
 }

@@ -21,6 +21,11 @@ func (in *interp) test(name string, v any, rest []any) bool {
 	if !hasTest(name) {
 		fail("no test named '%s'", name)
 	}
+	in.step(1)
+	in.read(v)
+	for _, r := range rest {
+		in.read(r)
+	}
 	op, binary := sameTests[name]
 	binary = binary || name == "sameas" || name == "divisibleby"
 	if want := map[bool]int{true: 1}[binary]; len(rest) != want {
@@ -89,10 +94,13 @@ func (in *interp) kind(name string, v any) bool {
 		return isStr && hasTest(s.s)
 	case "odd", "even":
 		return in.equal(in.arithmetic("%", v, integer(2)), integer(map[string]int{"odd": 1}[name]))
-	case "lower":
-		return isLower(in.str(v).s)
 	}
-	return isUpper(in.str(v).s)
+	text := in.str(v).s
+	in.pay(slowly * len(text))
+	if name == "lower" {
+		return isLower(text)
+	}
+	return isUpper(text)
 }
 
 func sequenceTest(name string, v any) bool {

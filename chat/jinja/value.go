@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -75,59 +76,90 @@ type namespace struct{ Dict }
 func list(items ...any) *List  { return &List{"list", items} }
 func tuple(items ...any) *List { return &List{"tuple", items} }
 
+// textKey begins the keys that are texts.
+const textKey = "s"
+
 // key is a text that is equal for equal keys.
-func key(v any) string {
+func (in *interp) key(v any) string {
 	if s, is := v.(Str); is {
-		return "s" + s.s
+		in.visit(v, 0)
+		return textKey + s.s
 	}
-	if n, is := number(v); is {
-		switch n := n.(type) {
-		case *big.Int:
-			return "n" + n.String()
-		case float64:
-			if n == math.Trunc(n) && !math.IsInf(n, 0) {
-				i, _ := big.NewFloat(n).Int(nil)
-				return "n" + i.String()
-			}
-			return "f" + strconv.FormatFloat(n, 'g', -1, 64)
-		}
-	}
-	switch v := v.(type) {
-	case nil:
-		return "none"
-	case Undefined:
-		return "undefined"
-	case *List:
-		if v.kind == "tuple" {
-			var b strings.Builder
-			for _, e := range v.items {
-				b.WriteString(strconv.Quote(key(e)))
-			}
-			return "t" + b.String()
-		}
-	case *Range, *Func, *loopVar:
-		return fmt.Sprintf("p%p", v)
-	}
-	fail("unhashable type: '%s'", typeName(v))
-	return ""
+	b := builder{in: in}
+	in.hash(&b, v, 0)
+	return b.b.String()
 }
 
-func (d *Dict) get(k any) (any, bool) {
-	if s, is := k.(Str); is && d.read != nil {
-		d.read[s.s] = true
+// hash writes what is the same for equal keys, and is never the beginning of something else.
+func (in *interp) hash(b *builder, v any, depth int) {
+	in.visit(v, depth)
+	n, isNumber := number(v)
+	if f, is := n.(float64); is && f == math.Trunc(f) && !math.IsInf(f, 0) {
+		n, _ = big.NewFloat(f).Int(nil)
 	}
-	i, is := d.index[key(k)]
+	switch l, isList := v.(*List); {
+	case isNumber:
+		b.add(own(fmt.Sprintf("n%v;", n)))
+	case v == nil:
+		b.add(own("none"))
+	case isList && l.kind == "tuple":
+		b.add(own(fmt.Sprintf("t%d:", len(l.items))))
+		for _, e := range l.items {
+			in.hash(b, e, depth+1)
+		}
+	default:
+		switch v := v.(type) {
+		case Str:
+			b.add(own(fmt.Sprintf("x%d:", len(v.s))))
+			b.add(own(v.s))
+		case Undefined:
+			b.add(own("undefined"))
+		case *Range, *Func, *loopVar:
+			b.add(own(fmt.Sprintf("p%p;", v)))
+		default:
+			fail("unhashable type: '%s'", typeName(v))
+		}
+	}
+}
+
+// get returns what d has for a name.
+func (d *Dict) get(name string) (any, bool) {
+	if d.read != nil {
+		d.read[name] = true
+	}
+	i, is := d.index[textKey+name]
 	if !is {
 		return nil, false
 	}
 	return d.values[i], true
 }
 
-func (d *Dict) set(k, v any) {
+// get is d[k].
+func (in *interp) get(d *Dict, k any) (any, bool) {
+	at := in.key(k)
+	if s, is := k.(Str); is {
+		return d.get(s.s)
+	}
+	i, is := d.index[at]
+	if !is {
+		return nil, false
+	}
+	return d.values[i], true
+}
+
+// set puts a value under a key.
+func (in *interp) set(d *Dict, k, v any) {
+	at := in.key(k)
+	in.spend(entryBytes + len(at))
+	d.put(at, k, v)
+}
+
+func (d *Dict) set(name Str, v any) { d.put(textKey+name.s, name, v) }
+
+func (d *Dict) put(at string, k, v any) {
 	if d.index == nil {
 		d.index = map[string]int{}
 	}
-	at := key(k)
 	if i, is := d.index[at]; is {
 		d.values[i] = v
 		return
@@ -173,16 +205,16 @@ func (d *Dict) readAll() {
 	}
 }
 
-func (d *Dict) copy() *Dict {
-	out := &Dict{}
-	for i, k := range d.keys {
-		out.set(k, d.values[i])
-	}
-	return out
+func (in *interp) copy(d *Dict) *Dict {
+	in.step(len(d.keys))
+	in.spend(entryBytes * len(d.keys))
+	return &Dict{keys: slices.Clone(d.keys), values: slices.Clone(d.values), index: maps.Clone(d.index)}
 }
 
-func (d *Dict) pairs() []any {
+func (in *interp) pairs(d *Dict) []any {
 	d.readAll()
+	in.step(len(d.keys))
+	in.spend((valueBytes + 3*itemBytes) * len(d.keys))
 	out := make([]any, len(d.keys))
 	for i, k := range d.keys {
 		out[i] = tuple(k, d.values[i])
@@ -303,8 +335,10 @@ func compareNumbers(a, b any) int {
 	return big.NewFloat(f).Cmp(new(big.Float).SetInt(y))
 }
 
-func (in *interp) equal(a, b any) bool {
-	in.step(1)
+func (in *interp) equal(a, b any) bool { return in.equalAt(a, b, 0) }
+
+func (in *interp) equalAt(a, b any, depth int) bool {
+	in.visit(a, depth)
 	x, isX := number(a)
 	y, isY := number(b)
 	if isX && isY {
@@ -325,7 +359,7 @@ func (in *interp) equal(a, b any) bool {
 			return false
 		}
 		for i := range a.items {
-			if !in.equal(a.items[i], b.items[i]) {
+			if !in.equalAt(a.items[i], b.items[i], depth+1) {
 				return false
 			}
 		}
@@ -336,7 +370,7 @@ func (in *interp) equal(a, b any) bool {
 			return false
 		}
 		for i, k := range a.keys {
-			if v, is := b.get(k); !is || !in.equal(a.values[i], v) {
+			if v, is := in.get(b, k); !is || !in.equalAt(a.values[i], v, depth+1) {
 				return false
 			}
 		}
@@ -349,8 +383,10 @@ func (in *interp) equal(a, b any) bool {
 }
 
 // less is Python's a < b.
-func (in *interp) less(a, b any, op string) bool {
-	in.step(1)
+func (in *interp) less(a, b any, op string) bool { return in.lessAt(a, b, op, 0) }
+
+func (in *interp) lessAt(a, b any, op string, depth int) bool {
+	in.visit(a, depth)
 	x, isX := number(a)
 	y, isY := number(b)
 	if isX && isY {
@@ -364,8 +400,8 @@ func (in *interp) less(a, b any, op string) bool {
 	if l, is := a.(*List); is {
 		if m, is := b.(*List); is && l.kind == m.kind && (l.kind == "list" || l.kind == "tuple") {
 			for i := range min(len(l.items), len(m.items)) {
-				if !in.equal(l.items[i], m.items[i]) {
-					return in.less(l.items[i], m.items[i], op)
+				if !in.equalAt(l.items[i], m.items[i], depth+1) {
+					return in.lessAt(l.items[i], m.items[i], op, depth+1)
 				}
 			}
 			return len(l.items) < len(m.items)
@@ -415,10 +451,7 @@ func (in *interp) str(v any) Str {
 }
 
 func (in *interp) repr(b *builder, v any, depth int) {
-	in.step(1)
-	if depth > maxDepth {
-		fail("a value nested more than %d deep", maxDepth)
-	}
+	in.visit(v, depth)
 	sequence := func(open string, items []any, end string) {
 		b.add(own(open))
 		for i, e := range items {
@@ -571,11 +604,12 @@ func (in *interp) iterate(v any) []any {
 	if !is {
 		fail("'%s' object is not iterable", typeName(v))
 	}
-	in.step(len(items))
 	return items
 }
 
-func (in *interp) items(v any) ([]any, bool) {
+// items pays for going through the items of a value, if it has any.
+func (in *interp) items(v any) (items []any, is bool) {
+	defer func() { in.step(len(items)) }()
 	switch v := v.(type) {
 	case *List:
 		return v.items, true
@@ -586,16 +620,23 @@ func (in *interp) items(v any) ([]any, bool) {
 	case Undefined:
 		return nil, true
 	case *generator:
+		in.spend(2 * itemBytes * len(v.items))
 		return v.all(), true
 	case Str:
-		at := points(v.s)
-		in.step(len(at))
-		out := make([]any, len(at)-1)
-		for i := range out {
-			out[i] = v.cut(at[i], at[i+1])
+		var out []any
+		at := 0
+		for i := range v.s {
+			if i > 0 {
+				out = in.push(out, v.cut(at, i))
+				at = i
+			}
+		}
+		if v.s != "" {
+			out = in.push(out, v.cut(at, len(v.s)))
 		}
 		return out, true
 	case *Range:
+		in.spend((valueBytes + itemBytes) * v.n)
 		out := make([]any, v.n)
 		for i := range out {
 			out[i] = big.NewInt(int64(v.start + i*v.step))
@@ -610,6 +651,7 @@ func (in *interp) items(v any) ([]any, bool) {
 func (in *interp) length(v any) int {
 	switch v := v.(type) {
 	case Str:
+		in.read(v)
 		return length(v.s)
 	case *List:
 		return len(v.items)
@@ -637,7 +679,7 @@ func (in *interp) contains(box, v any) bool {
 		}
 		return strings.Contains(b.s, s.s)
 	case *Dict:
-		_, is := b.get(v)
+		_, is := in.get(b, v)
 		return is
 	}
 	items, is := in.items(box)

@@ -44,12 +44,14 @@ type wrapper struct {
 
 // wrap breaks a line. White space where it breaks is dropped.
 func (w wrapper) wrap(line Str) (lines []Str) {
+	w.in.spend(slowly * len(line.s))
 	text := []rune(line.s)
-	at := points(line.s)
+	at := w.in.points(line.s)
 	chunks := w.chunks(text)
 	slices.Reverse(chunks) // so that the next one is the last
 	for len(chunks) > 0 {
-		if isBlank(text, chunks[len(chunks)-1]) && len(lines) > 0 {
+		w.in.step(1)
+		if len(lines) > 0 && w.isBlank(text, chunks[len(chunks)-1]) {
 			chunks = chunks[:len(chunks)-1]
 		}
 		var taken [][2]int
@@ -72,10 +74,11 @@ func (w wrapper) wrap(line Str) (lines []Str) {
 				taken, chunks = append(taken, *next), chunks[:n-1]
 			}
 		}
-		if n := len(taken); n > 0 && isBlank(text, taken[n-1]) {
+		if n := len(taken); n > 0 && w.isBlank(text, taken[n-1]) {
 			taken = taken[:n-1]
 		}
 		if n := len(taken); n > 0 {
+			w.in.spend(2 * valueBytes)
 			lines = append(lines, line.cut(at[taken[0][0]], at[taken[n-1][1]]))
 		}
 	}
@@ -84,7 +87,8 @@ func (w wrapper) wrap(line Str) (lines []Str) {
 
 func size(chunk [2]int) int { return chunk[1] - chunk[0] }
 
-func isBlank(text []rune, chunk [2]int) bool {
+func (w wrapper) isBlank(text []rune, chunk [2]int) bool {
+	w.in.pay(size(chunk))
 	return !slices.ContainsFunc(text[chunk[0]:chunk[1]], func(r rune) bool { return !isSpace(r) })
 }
 
@@ -116,11 +120,14 @@ func (w wrapper) chunks(text []rune) (chunks [][2]int) {
 	hyphen := func(r rune) bool { return r == '-' }
 	// dashes returns the end of at least two hyphens between words, or 0.
 	dashes := func(i int) int {
+		if !is(hyphen, i) || !is(isWordOrPunctuation, i-1) {
+			return 0
+		}
 		end := i
 		for is(hyphen, end) {
 			end++
 		}
-		if end-i < 2 || !is(isWord, end) || !is(isWordOrPunctuation, i-1) {
+		if end-i < 2 || !is(isWord, end) {
 			return 0
 		}
 		return end

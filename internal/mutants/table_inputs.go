@@ -34,7 +34,7 @@ var inputsMutants = []mutant{
 	{"inputs/token-switch", "hf/generation.go", `!= nil || text == "" {`, "!= nil && false {", "./hf -run TestTokenizerConfig"},
 	{"inputs/pprint-unsorted", "chat/jinja/pretty.go", "return x < y", "return false", "./chat/jinja -run TestRecorded"},
 	{"inputs/pprint-own", "chat/jinja/pretty.go", "parts = append(parts, rep)", "parts = append(parts, own(rep.s))", "./chat/jinja -run TestGiven"},
-	{"inputs/urlize-own", "chat/jinja/pretty.go", "return from(out.String(), sources...)", "_ = sources\n\treturn own(out.String())", "./chat/jinja -run TestGiven"},
+	{"inputs/urlize-own", "chat/jinja/pretty.go", "return from(out.str().s, sources...)", "_ = sources\n\treturn own(out.str().s)", "./chat/jinja -run TestGiven"},
 	{"inputs/wrap-hyphens", "chat/jinja/wrap.go", "return before && behind", "_, _ = before, behind\n\t\treturn true", "./chat/jinja -run TestRecorded"},
 	{"inputs/thoughts-behind", "chat/jinja/json.go", `with.Set("thinking", thoughts)`, "", "./chat/jinja -run TestTemplates|TestConversation"},
 }
