@@ -3,33 +3,38 @@
     answer   runs the code and then does what the other side asks of its functions and classes
     check    runs the check, and says what came of it
 
-This process only waits for a case, forks a child that reads it and does the work, and kills what the child has left; it
-never reads a case itself, so that no later child finds one in its memory. The descriptors are
+This process only waits for cases. For each it forks a process that starts the one that does the work, waits for it, and
+kills what that has left. Neither reads a case itself, so that no later one finds it in memory. A case comes as four
+descriptors through the socket 0, and they become
 
     0   the case, a line of JSON: the text of the code, or of the check
-    1   lines of JSON: {"python": version} once; of each case {"process": number of the child}; then, of answer,
-        {"left": bool, "clean": bool} when all of it has ended; of check {"parses"}, {"printed"}, {"error"}, {"right"}, each
-        if known, and {"ended": true}
+    1   lines of JSON: {"process": number of the process that does the work}; then, of answer, {"left": bool} when all of it
+        has ended; of check {"parses"}, {"printed"}, {"error"}, {"right"}, each if known, and {"ended": true}
     3   messages from the other side
     4   messages to the other side
 
-and 9, in a sandbox, is a folder with its /proc. Needs os.fork, so a Unix.
+Before the first case, this process writes {"python": version} to 1. If it gets another argument, the system calls of
+internal/sandbox/fresh_linux.go, each case has a folder and processes of its own. Needs os.fork, so a Unix.
 """
 
 import ast
+import fcntl
 import gc
 import resource
-import select
 import signal
+import socket
+import struct
 import warnings
 
 # Modules that answers and checks often import, loaded once so that no child has to.
 for _name in "bisect calendar contextlib dataclasses functools heapq itertools re statistics string".split():
     __import__(_name)
 
-CASE, RESULT, FROM, TO, PROC = 0, 1, 3, 4, 9
+CASE, RESULT, PROBLEM, FROM, TO = range(5)
+REFUSED = 125  # the exit status if there is no sandbox: see internal/sandbox
 SECONDS = 3  # of the processor, a process; grade.go ends a case after less time than that
-MEMORY = 512 << 20  # of one process, and of all together where /proc can be had
+MEMORY = 512 << 20  # of one process; grade.go looks after that of all together
+FILES = 64  # that a process has open, with its pipes and pairs of sockets
 PROCESSES = 24  # with their threads
 PRINTED = 20_000
 TEXT = 300  # of an error
@@ -64,15 +69,21 @@ def read_case():
 
 def limit(alone):
     """Limit this process and all that come of it."""
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limits = {"CPU": SECONDS, "FSIZE": 0, "NOFILE": FILES, "AS": MEMORY, "MEMLOCK": 0, "MSGQUEUE": 0,
+              "SIGPENDING": FILES}
     if alone:  # or else all processes of the user would count
-        resource.setrlimit(resource.RLIMIT_NPROC, (PROCESSES, PROCESSES))
-    try:
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    except (ValueError, OSError):
-        pass  # macOS has no such limit
+        limits["NPROC"] = PROCESSES
+    else:  # or else internal/sandbox has set it
+        limits["CORE"] = 0
+    for name, most in limits.items():
+        try:
+            which = getattr(resource, "RLIMIT_" + name)
+            hard = resource.getrlimit(which)[1]
+            most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            resource.setrlimit(which, (most, most))
+        except (AttributeError, ValueError, OSError):
+            if alone:
+                raise  # macOS does not have all of them
 
 
 def lines(descriptor):
@@ -195,27 +206,81 @@ def judge(text, peer, say):
     say(right=True)
 
 
-def used():
-    """Bytes of memory that all processes here have."""
-    total = 0
-    for name in os.listdir(PROC):
-        if name.isdigit() and name != "1":
-            try:
-                with open(os.open(f"{name}/statm", os.O_RDONLY, dir_fd=PROC)) as file:
-                    total += int(file.read().split()[1])
-            except (OSError, IndexError):
-                pass  # it has ended
-    return total * resource.getpagesize()
+def receive(control):
+    """Make the descriptors of the next case those of this process, and tell whether there is one."""
+    data, rights, _, _ = control.recvmsg(1, socket.CMSG_SPACE(4 * struct.calcsize("i")))
+    if not data:
+        return False
+    for descriptor, target in zip(struct.unpack("4i", rights[0][2]), (CASE, RESULT, FROM, TO)):
+        os.dup2(descriptor, target)
+        os.close(descriptor)
+    return True
 
 
-def wait(child, alone):
-    """Wait for the child, and end it when all processes together have more memory than they may."""
-    if not alone or not has_proc:
-        os.waitpid(child, 0)
-        return
-    while os.waitpid(child, os.WNOHANG)[0] == 0:
-        if signal.sigtimedwait([signal.SIGCHLD], 0.02) is None and used() > MEMORY:
-            os.kill(child, signal.SIGKILL)
+def forget():
+    """Close the descriptors of a case."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (CASE, RESULT, FROM, TO):
+        os.dup2(null, descriptor)
+    os.close(null)
+
+
+def system_call(number, *arguments):
+    """A function that makes a system call. Its own arguments come before these."""
+    import ctypes
+    libc = ctypes.CDLL(None, use_errno=True)
+    kept = []
+
+    def pointer(content):
+        kept.append(ctypes.create_string_buffer(content))
+        return kept[-1]
+
+    def argument(value):
+        if isinstance(value, int):
+            return ctypes.c_long(value)
+        if isinstance(value, str):
+            return pointer(value.encode())
+        if "bytes" in value:
+            return pointer(bytes.fromhex(value["bytes"]))
+        code = bytes.fromhex(value["filter"])
+        return pointer(struct.pack("HP", len(code) // 8, ctypes.addressof(pointer(code))))
+
+    last = [argument(value) for value in arguments]
+
+    def make(*first, kept=kept):
+        result = libc.syscall(ctypes.c_long(number), *map(ctypes.c_long, first), *last)
+        if result < 0:
+            raise OSError(ctypes.get_errno(), f"system call {number}: {os.strerror(ctypes.get_errno())}")
+        return result
+
+    return make
+
+
+class Namespaces:
+    """Those of a case: a folder and processes that no other case has. Without a plan, it has none of its own."""
+
+    def __init__(self, plan):
+        self.apart = bool(plan)
+        self.drop = []
+        if plan:
+            plan = json.loads(plan)
+            self.fork, back = system_call(*plan["fork"]), system_call(*plan["back"])
+            own = system_call(*plan["own"])()
+            self.back = lambda: back(own)
+            self.enter, self.drop = ([system_call(*step) for step in plan[name]] for name in ("enter", "drop"))
+
+
+def start(work):
+    """Fork a process that does work and ends."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        except BaseException as error:
+            os.write(PROBLEM, f"restyle-sandbox: {describe(error)}\n".encode())
+            os._exit(REFUSED)
+        os._exit(0)
+    return child
 
 
 def clear(child, alone):
@@ -231,43 +296,67 @@ def clear(child, alone):
         return True
 
 
-def main(side):
-    global has_proc
-    alone = os.getpid() == 1
-    try:
-        has_proc = alone and bool(os.listdir(PROC))
-    except OSError:
-        has_proc = False
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # what process 1 does not handle, its namespace's processes cannot do to it
-    say = lines(RESULT)
-    say(python=sys.version.split()[0])
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
-    gc.freeze()
-    mode = os.stat(".").st_mode
-    poll = select.poll()
-    poll.register(CASE, select.POLLIN)
-    while any(events & select.POLLIN for _, events in poll.poll()):
-        child = os.fork()
-        if child == 0:
+def run(side, alone, namespaces):
+    """Have a process do the work of a side, and tell what it has left. Without a side, there is no work."""
+    def work():
+        os.closerange(TO + 1, 1024)
+        if not alone:
+            os.setsid()
+        limit(alone)
+        for step in namespaces.drop:
+            step()
+        if side:
+            lines(RESULT)(process=os.getpid())
             try:
-                if not alone:
-                    os.setsid()
-                os.closerange(TO + 1, 1024)
-                say(process=os.getpid())
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
-                limit(alone)
                 side()
             finally:
                 os._exit(0)
-        wait(child, alone)
-        left = clear(child, alone)
-        if side is answer:
-            os.write(TO, b"\n")  # ends a line that the child has begun
-            lines(TO)(gone=True)
-            say(left=left, clean=os.listdir() == [] and os.stat(".").st_mode == mode)
-        else:
-            say(ended=True)
+
+    child = start(work)
+    _, status = os.waitpid(child, 0)
+    left = clear(child, alone)
+    if side is answer:
+        os.write(TO, b"\n")  # ends a line that the child has begun
+        lines(TO)(gone=True)
+        lines(RESULT)(left=left)
+    elif side:
+        lines(RESULT)(ended=True)
+    elif status:
+        os._exit(REFUSED)
+
+
+def run_apart(side, alone, namespaces):
+    """Do what run does, in a process of new namespaces if each case has its own."""
+    def work():
+        for step in namespaces.enter:
+            step()
+        run(side, alone, namespaces)
+
+    if not namespaces.apart:
+        run(side, alone, namespaces)
+        return
+    namespaces.fork()
+    child = start(work)
+    namespaces.back()
+    if os.waitpid(child, 0)[1]:  # the next could not enter them either
+        os._exit(REFUSED)
+
+
+def main(side, plan=None):
+    alone = os.getpid() == 1
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # what process 1 does not handle, its namespace's processes cannot do to it
+    control = socket.socket(fileno=fcntl.fcntl(CASE, fcntl.F_DUPFD, TO + 1))
+    for descriptor in FROM, TO:
+        os.dup2(PROBLEM, descriptor)  # so that no other file gets the number
+    namespaces = Namespaces(plan)
+    run_apart(None, alone, namespaces)
+    lines(RESULT)(python=sys.version.split()[0])
+    gc.freeze()
+    forget()
+    while receive(control):
+        run_apart(side, alone, namespaces)
+        forget()
 
 
 if __name__ == "__main__":
-    main({"answer": answer, "check": check}[sys.argv[1]])
+    main({"answer": answer, "check": check}[sys.argv[1]], *sys.argv[2:])

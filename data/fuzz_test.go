@@ -10,7 +10,7 @@ import (
 // that is no fact ends the hearing.
 func FuzzFacts(f *testing.F) {
 	f.Add("{\"process\": 3}\n{\"parses\": true}\n{\"printed\": \"4\\n\"}\n{\"right\": true}\n{\"ended\": true}\n")
-	f.Add("{\"process\": 3}\n{\"left\": false, \"clean\": true}\n")
+	f.Add("{\"process\": 3}\n{\"left\": false}\n")
 	f.Add("nonsense\n")
 	f.Add("{\"right\": 1}\n[]\n{\"Right\":true}")
 	f.Add(`{"error": "` + strings.Repeat("x", longest) + "\"}\n")

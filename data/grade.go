@@ -95,12 +95,12 @@ func gradePart(ctx context.Context, program *interpreter, trials []Trial, verdic
 				return v, false, err
 			}
 		}
-		again, late := p.grade(ctx, t, limit, &v)
+		again, late, err := p.grade(ctx, t, limit, &v)
 		if !again {
 			p.stop()
 			p = nil
 		}
-		return v, late, ctx.Err()
+		return v, late, errors.Join(ctx.Err(), err)
 	}
 	for i, t := range trials {
 		v, late, err := attempt(t, trialTime)
@@ -122,6 +122,7 @@ func gradePart(ctx context.Context, program *interpreter, trials []Trial, verdic
 type interpreter struct {
 	Program   string   `json:"program"` // without symbolic links
 	Visible   []string `json:"visible"` // where its modules and libraries are
+	Calls     bool     `json:"calls"`   // it can make system calls
 	protected bool
 }
 
@@ -135,7 +136,12 @@ try:
 except OSError:
     pass  # not Linux
 visible = sorted(p for p in paths if os.path.isabs(p))
-print(json.dumps({"program": os.path.realpath(sys.executable), "visible": visible}))`
+try:
+    import ctypes
+    calls = ctypes.CDLL(None).syscall is not None
+except Exception:
+    calls = False
+print(json.dumps({"program": os.path.realpath(sys.executable), "visible": visible, "calls": calls}))`
 
 // lookPython finds a Python and asks it where it is: the program in PATH may be a script that starts another.
 func lookPython(ctx context.Context, python string) (*interpreter, error) {

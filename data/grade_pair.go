@@ -25,46 +25,46 @@ var trialTime = 2 * time.Second
 const (
 	busyTime  = 5 * time.Second  // time limit of the second attempt, on a busy machine
 	startTime = 60 * time.Second // time limit for Python to start, on a busy machine
-	longest   = 1 << 20          // bytes of a line: 20,000 printed characters of twelve bytes each, and the rest
+	watchTime = 10 * time.Millisecond
+	maxMemory = 512 << 20 // bytes of all processes of an answer
+	ownMemory = 32 << 20  // bytes of the processes that start and end those
+	longest   = 1 << 20   // bytes of a line: 20,000 printed characters of twelve bytes each, and the rest
 )
 
 // A pair is two processes of check.py: one runs the code, the other the check.
 type pair struct {
 	answer, check side
-	between       [2]*os.File // the read ends of the pipes between them
+	once          bool // for one trial only
 }
 
 // A side is one of the two processes.
 type side struct {
 	command *exec.Cmd
-	cases   *os.File // receives cases
-	facts   *os.File // sends facts
-	lines   *bufio.Reader
+	control *os.File // receives the files of trials
 	problem tail
-	child   int    // the process of the running case; 0 for none
 	folder  string // the directory of a process without a sandbox, to remove
+
+	cases *os.File // receives the case of this trial
+	facts *os.File // sends facts
+	lines *bufio.Reader
+	child int // the process of the running case; 0 for none
 }
 
 // startPair starts both sides and waits until they accept cases.
 func startPair(ctx context.Context, program *interpreter) (p *pair, err error) {
-	p = &pair{}
-	toAnswer, fromCheck, err := os.Pipe()
-	if err != nil {
-		return nil, err
+	p = &pair{once: !program.protected || !program.Calls}
+	facts := make([]*os.File, 2)
+	for i, s := range p.sides() {
+		if facts[i], err = s.start(program, []string{"answer", "check"}[i]); err != nil {
+			break
+		}
 	}
-	toCheck, fromAnswer, err := os.Pipe()
-	if err != nil {
-		return nil, errors.Join(err, toAnswer.Close(), fromCheck.Close())
-	}
-	p.between = [2]*os.File{toAnswer, toCheck}
-	err = p.answer.start(program, "answer", toAnswer, fromAnswer)
-	if err == nil {
-		err = p.check.start(program, "check", toCheck, fromCheck)
-	}
-	err = errors.Join(err, fromAnswer.Close(), fromCheck.Close())
-	for _, s := range []*side{&p.answer, &p.check} {
+	for i, s := range p.sides() {
 		if err == nil {
-			err = s.ready(ctx)
+			err = s.ready(ctx, facts[i])
+		}
+		if facts[i] != nil {
+			facts[i].Close()
 		}
 	}
 	if err != nil {
@@ -74,47 +74,61 @@ func startPair(ctx context.Context, program *interpreter) (p *pair, err error) {
 	return p, nil
 }
 
-// start starts one side, with the pipes from and to the other side.
-func (s *side) start(program *interpreter, name string, from, to *os.File) error {
+func (p *pair) sides() []*side { return []*side{&p.answer, &p.check} }
+
+// start starts one side, and returns where it says that it is ready.
+func (s *side) start(program *interpreter, name string) (facts *os.File, err error) {
 	args := []string{"-I", "-c", string(RemotePy) + string(CheckPy), name}
 	if program.protected {
-		var err error
 		if s.command, err = sandbox.Command(sandbox.Options{Program: program.Program, Args: args,
-			Visible: program.Visible}); err != nil {
-			return err
+			Visible: program.Visible, Fresh: name == "answer" && program.Calls}); err != nil {
+			return nil, err
 		}
 	} else {
 		s.command = exec.Command(program.Program, args...)
 		s.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is for the caller, who has ctx
 		s.command.Env = []string{}                                  // the environment has keys and tokens
-		var err error
 		if s.folder, err = os.MkdirTemp("", "restyle-grade-"); err != nil {
-			return err
+			return nil, err
 		}
 		s.command.Dir = s.folder
 	}
-	stdin, cases, err := os.Pipe()
+	control, stdin, err := socketPair()
 	if err != nil {
-		return err
+		return nil, err
 	}
+	s.control = control
 	facts, stdout, err := os.Pipe()
 	if err != nil {
-		return errors.Join(err, stdin.Close(), cases.Close())
+		return nil, errors.Join(err, stdin.Close())
 	}
-	s.cases, s.facts, s.lines = cases, facts, bufio.NewReaderSize(facts, longest)
 	c := s.command
-	c.Stdin, c.Stdout, c.Stderr, c.ExtraFiles = stdin, stdout, &s.problem, []*os.File{from, to}
+	c.Stdin, c.Stdout, c.Stderr = stdin, stdout, &s.problem
 	c.WaitDelay = time.Second
 	if program.protected {
 		err = sandbox.Start(c)
 	} else {
 		err = c.Start()
 	}
-	return errors.Join(err, stdin.Close(), stdout.Close())
+	return facts, errors.Join(err, stdin.Close(), stdout.Close())
+}
+
+// socketPair returns two connected sockets, which pass files.
+func socketPair() (a, b *os.File, err error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	unix.CloseOnExec(pair[0])
+	unix.CloseOnExec(pair[1])
+	return os.NewFile(uintptr(pair[0]), "control"), os.NewFile(uintptr(pair[1]), "control"), nil
 }
 
 // ready waits for the first line. Errors of Python or the sandbox show here.
-func (s *side) ready(ctx context.Context) error {
+func (s *side) ready(ctx context.Context, facts *os.File) error {
+	s.facts, s.lines = facts, bufio.NewReaderSize(facts, longest)
 	defer s.until(ctx, time.Now().Add(startTime))()
 	line, err := s.lines.ReadSlice('\n')
 	if err == nil && bytes.HasPrefix(line, []byte(`{"python"`)) {
@@ -135,7 +149,12 @@ func (s *side) ready(ctx context.Context) error {
 // until has reads and writes fail after the deadline or the end of ctx. The function that it returns removes the
 // deadline.
 func (s *side) until(ctx context.Context, deadline time.Time) (release func()) {
-	set := func(t time.Time) { _, _ = s.facts.SetReadDeadline(t), s.cases.SetWriteDeadline(t) }
+	files := []*os.File{s.facts, s.cases}
+	set := func(t time.Time) {
+		for _, f := range files {
+			_ = f.SetDeadline(t) // of a nil file, an error
+		}
+	}
 	set(deadline)
 	stop := context.AfterFunc(ctx, func() { set(time.Unix(1, 0)) })
 	return func() {
@@ -144,34 +163,125 @@ func (s *side) until(ctx context.Context, deadline time.Time) (release func()) {
 	}
 }
 
+// begin gives both sides the files of a trial: nothing that a trial can change is there for the next one.
+func (p *pair) begin() error {
+	toAnswer, fromCheck, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	toCheck, fromAnswer, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, toAnswer.Close(), fromCheck.Close())
+	}
+	return errors.Join(p.answer.begin(toAnswer, fromAnswer), p.check.begin(toCheck, fromCheck))
+}
+
+// begin gives a side the files of a trial, among them the pipes from and to the other side, and closes them here.
+func (s *side) begin(from, to *os.File) error {
+	defer from.Close()
+	defer to.Close()
+	s.end()
+	s.child = 0
+	cases, in, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer cases.Close()
+	s.cases = in
+	out, facts, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer facts.Close()
+	s.facts = out
+	s.lines.Reset(out)
+	var files []int
+	for _, f := range []*os.File{cases, facts, from, to} {
+		fd := int(f.Fd())
+		if err := unix.SetNonblock(fd, false); err != nil {
+			return err
+		}
+		files = append(files, fd)
+	}
+	return unix.Sendmsg(int(s.control.Fd()), []byte{0}, unix.UnixRights(files...), nil, 0)
+}
+
+// end closes the files of a trial.
+func (s *side) end() {
+	for _, f := range []*os.File{s.cases, s.facts} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	s.cases, s.facts = nil, nil
+}
+
 // grade grades one trial, and stops it after limit. again is false if the pair must not be used again, because
 // something of the trial may be left in it. late is true if the limit is what stopped it.
-func (p *pair) grade(ctx context.Context, t Trial, limit time.Duration, v *Verdict) (again, late bool) {
+func (p *pair) grade(ctx context.Context, t Trial, limit time.Duration, v *Verdict) (again, late bool, err error) {
+	if err := p.begin(); err != nil {
+		return false, false, err
+	}
 	deadline := time.Now().Add(limit)
 	defer p.answer.until(ctx, deadline)()
 	defer p.check.until(ctx, deadline)()
-	err := errors.Join(p.answer.give(t.Code), p.check.give(t.Check))
-	var f facts
-	for err == nil && !f.Ended {
-		err = p.check.hear(&f)
-	}
-	p.check.child = f.Process
-	for f.Process = 0; err == nil && f.Left == nil; {
-		err = p.answer.hear(&f)
-	}
-	if p.answer.child = f.Process; err == nil {
-		p.answer.child, p.check.child = 0, 0
-	}
+	tooMuch := p.watch()
+	f, ended := p.hear(t)
 	*v = f.Verdict
 	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		v.Right, v.Error, late = false, fmt.Sprintf("ran longer than %.0f s", limit.Seconds()), true
+	case tooMuch():
+		v.Right, v.Error = false, fmt.Sprintf("took more than %d MiB of memory", maxMemory>>20)
+		return false, false, nil
+	case errors.Is(ended, os.ErrDeadlineExceeded):
+		v.Right, v.Error, late = false, fmt.Sprintf("ran longer than %g s", limit.Seconds()), true
+	case p.answer.child == 0 || p.check.child == 0:
+		return false, false, fmt.Errorf("%w: no process for an answer: %s", sandbox.ErrUnavailable,
+			strings.TrimSpace(p.answer.problem.String()+p.check.problem.String()))
 	case v.Right && f.Left != nil && *f.Left:
 		v.Right, v.Error = false, "left processes behind"
 	case !v.Right && v.Error == "":
 		v.Error = "ended without a result"
 	}
-	return err == nil && f.Clean && p.silent(), late
+	return ended == nil && !p.once, late, nil
+}
+
+// hear returns what both sides say of a trial, until both have ended or one fails.
+func (p *pair) hear(t Trial) (f facts, err error) {
+	err = errors.Join(p.answer.give(t.Code), p.check.give(t.Check))
+	for err == nil && !f.Ended {
+		err = p.check.hear(&f)
+	}
+	for err == nil && f.Left == nil {
+		err = p.answer.hear(&f)
+	}
+	return f, err
+}
+
+// watch ends the answer's side when it has more memory than it may. It stops when the function that it returns is
+// called, which reports whether it has ended that side. The check is one process, whose address space is limited.
+func (p *pair) watch() (tooMuch func() bool) {
+	done, result := make(chan struct{}), make(chan bool, 1)
+	go func() {
+		clock := time.NewTicker(watchTime)
+		defer clock.Stop()
+		for {
+			select {
+			case <-done:
+				result <- false
+				return
+			case <-clock.C:
+			}
+			if sandbox.Memory(p.answer.command.Process.Pid, maxMemory+ownMemory) > maxMemory+ownMemory {
+				_ = p.answer.command.Process.Kill()
+				result <- true
+				return
+			}
+		}
+	}()
+	return func() bool {
+		close(done)
+		return <-result
+	}
 }
 
 // facts are the messages of the sides about a trial.
@@ -179,8 +289,7 @@ type facts struct {
 	Verdict
 	Ended   bool  `json:"ended"`   // of the check's side, the last
 	Left    *bool `json:"left"`    // the code left processes behind; of its side, the last
-	Clean   bool  `json:"clean"`   // and its folder as it was
-	Process int   `json:"process"` // the child
+	Process int   `json:"process"` // the process that does the work
 }
 
 // give writes a case.
@@ -202,28 +311,15 @@ func (s *side) hear(f *facts) error {
 		return err
 	}
 	if f.Process > 0 {
-		s.child = f.Process
+		s.child, f.Process = f.Process, 0
 	}
 	return nil
 }
 
-// silent reports whether no data of a trial is left for the next trial to read.
-func (p *pair) silent() bool {
-	waits := []unix.PollFd{{Fd: int32(p.between[0].Fd()), Events: unix.POLLIN}, {Fd: int32(p.between[1].Fd()),
-		Events: unix.POLLIN}}
-	if n, err := unix.Poll(waits, 0); err != nil || n > 0 {
-		return false
-	}
-	return p.answer.lines.Buffered() == 0 && p.check.lines.Buffered() == 0
-}
-
 // stop ends both sides, with all that they started as far as that can be told without a sandbox.
 func (p *pair) stop() {
-	for _, s := range []*side{&p.answer, &p.check} {
+	for _, s := range p.sides() {
 		s.stop()
-	}
-	for _, f := range p.between {
-		f.Close()
 	}
 }
 
@@ -239,10 +335,9 @@ func (s *side) stop() {
 		_ = s.command.Process.Kill()
 		_ = s.command.Wait() // that it was killed
 	}
-	for _, f := range []*os.File{s.cases, s.facts} {
-		if f != nil {
-			f.Close()
-		}
+	s.end()
+	if s.control != nil {
+		s.control.Close()
 	}
 	if s.folder != "" {
 		_ = os.RemoveAll(s.folder)

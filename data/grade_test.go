@@ -111,7 +111,7 @@ func TestGradeBusy(t *testing.T) {
 	if v := verdicts[0]; !v.Right || v.Error != "" || v.Printed != "done\n" {
 		t.Errorf("a late answer that is right: %+v", v)
 	}
-	if v := verdicts[1]; v.Right || v.Error != "ran longer than 0 s" {
+	if v := verdicts[1]; v.Right || v.Error != "ran longer than 0.01 s" {
 		t.Errorf("a late answer that is wrong: %+v", v)
 	}
 }

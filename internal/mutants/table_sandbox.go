@@ -9,6 +9,8 @@ const (
 const (
 	enterGo = "internal/sandbox/enter_linux.go"
 	startGo = "internal/sandbox/sandbox_linux.go"
+	callsGo = "internal/sandbox/calls_linux.go"
+	freshGo = "internal/sandbox/fresh_linux.go"
 	pairGo  = "data/grade_pair.go"
 	checkPy = "data/check.py"
 	farPy   = "data/remote.py"
@@ -25,38 +27,34 @@ var sandboxMutants = []mutant{
 	{"sandbox/folders-can-be-written", enterGo, "uint64(unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID)", "uint64(unix.MOUNT_ATTR_NOSUID)", reached},
 	{"sandbox/setuid-programs", enterGo, "uint64(unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID)", "uint64(unix.MOUNT_ATTR_RDONLY)", reached},
 	{"sandbox/the-old-root-stays", enterGo, "unix.Unmount(old, unix.MNT_DETACH)", "error(nil)", "./internal/sandbox"},
-	{"sandbox/proc-stays", enterGo, "errors.Join(err, unix.Unmount(path, unix.MNT_DETACH))", "err", reached},
-	{"sandbox/as-many-files-as-it-likes", enterGo, ",nr_inodes=64", "", reached},
+	{"sandbox/as-many-files-as-it-likes", freshGo, ",nr_inodes=64", "", reached},
 	{"sandbox/capabilities-can-be-gained", enterGo, "range uintptr(unix.CAP_LAST_CAP + 24)", "range uintptr(0)", reached},
 	{"sandbox/new-privileges", enterGo, "unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)", "error(nil)", "./internal/sandbox"},
 	{"sandbox/it-outlives-who-started-it", enterGo, "unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL)", "unix.PR_SET_PDEATHSIG, uintptr(0)", "./data -run ^TestKilled$"},
-	{"sandbox/open-files-are-inherited", enterGo, "unix.CloseRange(Proc+1, 1<<31, unix.CLOSE_RANGE_CLOEXEC)", "error(nil)", "./internal/sandbox"},
-	{"sandbox/sockets", enterGo, "\tunix.SYS_SOCKET,\n", "", reached},
-	{"sandbox/ptrace", enterGo, "unix.SYS_PTRACE, ", "", reached},
-	{"sandbox/memory-of-others", enterGo, "unix.SYS_PROCESS_VM_READV, ", "", reached},
-	{"sandbox/priority-of-others", enterGo, "unix.SYS_SETPRIORITY, ", "", reached},
-	{"sandbox/files-in-memory", enterGo, "unix.SYS_MEMFD_CREATE, ", "", reached},
-	{"sandbox/shared-memory", enterGo, "unix.SYS_SHMGET, ", "", reached},
-	{"sandbox/namespaces-in-it", enterGo, "unix.SYS_UNSHARE, ", "", reached},
-	{"sandbox/namespaces-of-children", enterGo, "unless(unix.BPF_JSET, namespaces)", "unless(unix.BPF_JSET, 0)", reached},
-	{"sandbox/clone3", enterGo, "unless(unix.BPF_JEQ, unix.SYS_CLONE3)", "unless(unix.BPF_JEQ, 1<<29)", reached},
-	{"sandbox/limits-of-others", enterGo, "unless(unix.BPF_JGT, 0)", "unless(unix.BPF_JGT, 1<<30)", reached},
+	{"sandbox/open-files-are-inherited", enterGo, "unix.CloseRange(3, 1<<31, unix.CLOSE_RANGE_CLOEXEC)", "error(nil)", "./internal/sandbox"},
+	{"sandbox/sockets", callsGo, "unix.SYS_GETSOCKNAME, ", "unix.SYS_GETSOCKNAME, unix.SYS_SOCKET, ", "./internal/sandbox -run ^TestCalls$"},
+	{"sandbox/files-in-memory", callsGo, "{3, unix.MAP_TYPE, false, []uint32{unix.MAP_PRIVATE}}", "{3, unix.MAP_TYPE, false, []uint32{unix.MAP_PRIVATE, unix.MAP_SHARED}}", "./internal/sandbox -run ^TestCalls$"},
+	{"sandbox/namespaces-of-children", callsGo, "unix.CLONE_NEWCGROUP, false, []uint32{0}", "unix.CLONE_NEWCGROUP, false, []uint32{0, unix.CLONE_NEWUSER}", "./internal/sandbox -run ^TestCalls$"},
+	{"sandbox/clone3", callsGo, "unless(unix.BPF_JEQ, unix.SYS_CLONE3, 1)", "unless(unix.BPF_JEQ, 1<<29, 1)", "./internal/sandbox -run ^TestCalls$"},
+	{"sandbox/limits-of-others", callsGo, "{0, all, false, []uint32{0}}, {1, all", "{0, 0, false, []uint32{0}}, {1, all", "./internal/sandbox -run ^TestCalls$"},
 
 	{"sandbox/no-end-in-time", pairGo, "set(deadline)\n", "\n", "./data -run ^TestGradeEnds$ -timeout 60s"},
 	{"sandbox/not-stopped-with-its-caller", pairGo, "set(time.Unix(1, 0))", "set(deadline)", "./data -run ^TestGradeStops$ -timeout 60s"},
 	{"sandbox/right-with-processes-left", pairGo, "case v.Right && f.Left != nil && *f.Left:", "case false:", attacked},
-	{"sandbox/a-folder-with-files-goes-on", pairGo, "err == nil && f.Clean && p.silent()", "err == nil && p.silent()", attacked},
-	{"sandbox/words-of-one-answer-for-the-next", pairGo, "err == nil && f.Clean && p.silent()", "err == nil && f.Clean", attacked},
+	{"sandbox/a-folder-with-files-goes-on", checkPy, "self.apart = bool(plan)", "self.apart = False", "./data -run ^TestGradeShowsNothing$"},
 	{"sandbox/unprotected-unasked", "data/grade.go", "return grade(ctx, python, trials, true)", "return grade(ctx, python, trials, false)", reached},
 	{"sandbox/bench-runs-unprotected", "cmd/bench/quality/run.go", "if o.Unprotected {", "if true {", "./cmd/bench -run ^TestNoSandbox$"},
 	{"sandbox/bench-has-no-way-out", "cmd/bench/quality.go", "errors.Is(err, sandbox.ErrUnavailable)", "errors.Is(err, sandbox.ErrUnavailable) && false", "./cmd/bench -run ^TestNoSandbox$"},
 
-	{"sandbox/no-limit-of-files", checkPy, "resource.RLIMIT_FSIZE, (0, 0)", "resource.RLIMIT_FSIZE, (1, 1)", reached},
-	{"sandbox/no-limit-of-processes", checkPy, "RLIMIT_NPROC, (PROCESSES, PROCESSES)", "RLIMIT_NPROC, (999, 999)", reached},
-	{"sandbox/no-limit-of-memory", checkPy, "RLIMIT_AS, (MEMORY, MEMORY)", "RLIMIT_AS, (MEMORY << 9, MEMORY << 9)", reached},
-	{"sandbox/no-limit-of-memory-of-all", checkPy, "used() > MEMORY", "used() > MEMORY << 9", "./data -run ^TestMemoryOfAll$"},
+	{"sandbox/no-limit-of-files", checkPy, "\"FSIZE\": 0", "\"FSIZE\": 1", reached},
+	{"sandbox/no-limit-of-processes", checkPy, "limits[\"NPROC\"] = PROCESSES", "limits[\"NPROC\"] = 999", reached},
+	{"sandbox/no-limit-of-memory", checkPy, "\"AS\": MEMORY", "\"AS\": MEMORY << 9", reached},
+	{"sandbox/no-limit-of-memory-of-all", pairGo, "> maxMemory+ownMemory {", "> maxMemory<<9 {", "./data -run ^TestMemoryOfAll$"},
+	{"sandbox/no-limit-of-open-files", checkPy, "\"NOFILE\": FILES", "\"NOFILE\": FILES << 1", reached},
+	{"sandbox/core-files", callsGo, "{1, all, true, []uint32{unix.RLIMIT_CORE}}", "{1, all, true, []uint32{99}}", "./internal/sandbox -run ^TestCalls$"},
+	{"sandbox/calls-yet-to-come", callsGo, "append(program, refuse)", "append(program, allow)", "./internal/sandbox -run ^TestCalls$"},
+	{"sandbox/pipes-grow", callsGo, "unix.F_GETPIPE_SZ}", "unix.F_GETPIPE_SZ, unix.F_SETPIPE_SZ}", "./internal/sandbox -run ^TestCalls$"},
 	{"sandbox/children-live-on", checkPy, "os.kill(-1, signal.SIGKILL) if alone", "os.kill(-1, 0) if alone", "./data -run ^TestCheckPy$"},
-	{"sandbox/proc-for-answers", checkPy, "os.closerange(TO + 1, 1024)", "pass", reached},
 	{"sandbox/builtins-of-the-answer", checkPy, "if not hasattr(builtins, name) and name != \"__builtins__\"}\n    namespace.update", "}\n    namespace.update", attacked},
 	{"sandbox/functions-of-the-check-are-open", checkPy, "if name not in (\"__name__\", \"__qualname__\", \"__doc__\", \"__module__\"):", "if False:", attacked},
 	{"sandbox/the-answer-may-ask-for-anything", checkPy, "{\"call\": DOES[\"call\"], \"getattr\": name_of}", "DOES", attacked},

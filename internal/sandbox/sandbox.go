@@ -3,8 +3,8 @@
 //
 // The program sees the directories that Options names, read-only, five devices, and one small in-memory directory of
 // its own that it can write to. There is no /proc, no network, no other process, no terminal and no environment
-// variable. The program has no capabilities and gains none from a file. A filter rejects system calls that reach other
-// processes, open sockets, mount, or keep memory that no limit counts. The program is process 1 of its namespace: when
+// variable. The program has no capabilities and gains none from a file. A filter allows system calls that stay within the
+// program and keep no memory that Memory does not count. The program is process 1 of its namespace: when
 // it ends or is killed, the kernel kills all processes that it started. The kernel kills the program when this process
 // ends.
 //
@@ -26,8 +26,8 @@ type Options struct {
 	Program string   // a path without symbolic links
 	Args    []string // after the program's name
 	Visible []string // files and directories, by absolute path; those that do not exist are omitted
+	// Fresh is for a program that runs several pieces of code, each in process and mount namespaces of its own, with its
+	// own Dir. Such a program keeps the capabilities that making them takes, and no filter limits it. It gets one more
+	// argument, JSON that says which system calls it has to make: see the type fresh.
+	Fresh bool
 }
-
-// Proc is the program's file descriptor of a directory with its namespace's /proc, if the kernel provides one. The
-// program must close it before it runs code that must not see it.
-const Proc = 9

@@ -66,6 +66,13 @@ func Command(o Options) (*exec.Cmd, error) {
 		attr.UidMappings, attr.GidMappings = append(attr.UidMappings, one), append(attr.GidMappings, one)
 		attr.GidMappingsEnableSetgroups = true
 	}
+	if o.Fresh {
+		steps, err := json.Marshal(p.fresh())
+		if err != nil {
+			return nil, err
+		}
+		p.Args = append(slices.Clip(p.Args), string(steps))
+	}
 	text, err := json.Marshal(p)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %v", ErrUnavailable, err)
@@ -98,16 +105,6 @@ func hasNobody(file string) bool {
 
 // Start starts a command that Command made. The error is ErrUnavailable unless it is that of a file or a pipe.
 func Start(c *exec.Cmd) error {
-	// Set every descriptor up to Proc: the program must not get what a shell has handed down, and Proc must be taken from
-	// the start, or the Go runtime of the new process might open a file of its own there.
-	taken, err := os.Open(os.DevNull)
-	if err != nil {
-		return err
-	}
-	defer taken.Close()
-	const first = 3 // after the standard files
-	c.ExtraFiles = append(slices.Grow(c.ExtraFiles, Proc), make([]*os.File, Proc-first-len(c.ExtraFiles))...)
-	c.ExtraFiles = append(c.ExtraFiles, taken)
 	hiding.Lock()
 	defer hiding.Unlock()
 	if hiders > 0 { // while this process is hidden, only root may write the new process's user map
@@ -116,7 +113,7 @@ func Start(c *exec.Cmd) error {
 		}
 		defer unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	}
-	err = c.Start()
+	err := c.Start()
 	var path *os.PathError
 	if errors.As(err, &path) {
 		err = fmt.Errorf("%w: the kernel makes no new user namespace (%v)", ErrUnavailable, path.Err)

@@ -165,7 +165,7 @@ func TestOpenFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	for _, n := range []int{1, Proc - 4, Proc - 3, Proc - 2, 100} { // the Go runtime opens its own files after these
+	for _, n := range []int{1, 5, 6, 7, 100} { // the Go runtime opens its own files after these
 		c := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", handed)
 		c.ExtraFiles = slices.Repeat([]*os.File{file}, n)
 		if output, err := c.CombinedOutput(); err != nil {

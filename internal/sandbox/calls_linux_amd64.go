@@ -1,0 +1,16 @@
+package sandbox
+
+import "golang.org/x/sys/unix"
+
+// machine is the architecture whose system calls the filter knows.
+const machine = unix.AUDIT_ARCH_X86_64
+
+// legacy are the allowed system calls that newer architectures do without.
+var legacy = []uint32{
+	unix.SYS_OPEN, unix.SYS_CREAT, unix.SYS_STAT, unix.SYS_LSTAT, unix.SYS_ACCESS, unix.SYS_READLINK, unix.SYS_GETDENTS,
+	unix.SYS_MKDIR, unix.SYS_RMDIR, unix.SYS_MKNOD, unix.SYS_UNLINK, unix.SYS_LINK, unix.SYS_SYMLINK, unix.SYS_RENAME,
+	unix.SYS_CHMOD, unix.SYS_CHOWN, unix.SYS_LCHOWN, unix.SYS_UTIME, unix.SYS_UTIMES, unix.SYS_FUTIMESAT,
+	unix.SYS_DUP2, unix.SYS_PIPE, unix.SYS_SELECT, unix.SYS_POLL, unix.SYS_EPOLL_CREATE, unix.SYS_EPOLL_WAIT,
+	unix.SYS_EVENTFD, unix.SYS_FORK, unix.SYS_VFORK, unix.SYS_GETPGRP, unix.SYS_ALARM, unix.SYS_PAUSE, unix.SYS_TIME,
+	unix.SYS_ARCH_PRCTL,
+}
