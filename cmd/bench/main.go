@@ -14,6 +14,7 @@ import (
 
 	"restyle/internal/cli"
 	"restyle/internal/disk"
+	_ "restyle/internal/limits" // checks them before main
 )
 
 const about = `

@@ -12,6 +12,7 @@ import (
 
 	"restyle/hf/hub"
 	"restyle/internal/cli"
+	_ "restyle/internal/limits" // checks them before main
 	"restyle/kernels"
 	"restyle/kernels/cuda"
 )

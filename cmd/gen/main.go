@@ -20,6 +20,7 @@ import (
 	"restyle/hf/hub"
 	"restyle/internal/cli"
 	"restyle/internal/disk"
+	_ "restyle/internal/limits" // checks them before main
 	"restyle/internal/secret"
 	"restyle/teacher"
 	"restyle/teacher/openai"

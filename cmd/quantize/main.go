@@ -19,6 +19,7 @@ import (
 	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/internal/disk"
+	_ "restyle/internal/limits" // checks them before main
 	"restyle/kernels"
 	"restyle/model"
 )

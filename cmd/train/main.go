@@ -11,6 +11,7 @@ import (
 	"restyle/dataset"
 	"restyle/hf/hub"
 	"restyle/internal/cli"
+	_ "restyle/internal/limits" // checks them before main
 	"restyle/kernels/cuda"
 	"restyle/trainer"
 )

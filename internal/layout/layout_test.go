@@ -161,6 +161,19 @@ func TestNoBuilds(t *testing.T) {
 	}
 }
 
+// TestLimits checks that every command looks at the limits of its process before Go's runtime starts.
+func TestLimits(t *testing.T) {
+	commands, err := filepath.Glob("../../cmd/*/main.go")
+	if err != nil || len(commands) < 5 {
+		t.Fatalf("commands: %q, %v", commands, err)
+	}
+	for _, path := range commands {
+		if file, err := os.ReadFile(path); err != nil || !strings.Contains(string(file), "_ \"restyle/internal/limits\"") {
+			t.Errorf("%s does not import restyle/internal/limits: %v", path, err)
+		}
+	}
+}
+
 // TestContainers checks that compose.yaml has a service for every command.
 func TestContainers(t *testing.T) {
 	services, err := os.ReadFile("../../compose.yaml")

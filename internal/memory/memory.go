@@ -19,7 +19,8 @@ func Free() (bytes int, whose string, ok bool) { return free() }
 func Resident() int { return resident() }
 
 // freeIn does what Free does on Linux, from the files of /proc and /sys below root. It returns the minimum of what the
-// machine has left and what is left of the limit of each control group that the process is in, of version 1 or 2.
+// machine has left, what is left of the address space, and what is left of the limit of each control group that the
+// process is in, of version 1 or 2.
 func freeIn(root fs.FS) (bytes int, whose string, ok bool) {
 	bytes = math.MaxInt
 	lower := func(n int, of string) {
@@ -29,6 +30,9 @@ func freeIn(root fs.FS) (bytes int, whose string, ok bool) {
 	}
 	if n, found := field(root, "proc/meminfo", "MemAvailable:"); found {
 		lower(n<<10, "this machine")
+	}
+	if n, found := addressSpace(root); found {
+		lower(n, "the limit of the address space (ulimit -v)")
 	}
 	groups, _ := fs.ReadFile(root, "proc/self/cgroup")
 	for line := range strings.Lines(string(groups)) {
@@ -54,6 +58,20 @@ func freeIn(root fs.FS) (bytes int, whose string, ok bool) {
 		}
 	}
 	return bytes, whose, ok
+}
+
+// addressSpace returns how much more address space the process may take, if that is limited.
+func addressSpace(root fs.FS) (bytes int, found bool) {
+	const name = "Max address space"
+	limits, _ := fs.ReadFile(root, "proc/self/limits")
+	used, known := field(root, "proc/self/status", "VmSize:")
+	for line := range strings.Lines(string(limits)) {
+		if words := strings.Fields(strings.TrimPrefix(line, name)); strings.HasPrefix(line, name) && len(words) > 0 {
+			limit, err := strconv.Atoi(words[0]) // not a number: "unlimited"
+			return limit - used<<10, err == nil && known
+		}
+	}
+	return 0, false
 }
 
 // A cgroup holds the file names of one version of control groups.

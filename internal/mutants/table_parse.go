@@ -32,4 +32,6 @@ var parseMutants = []mutant{
 	{"parse/messages-any-number", "dataset/messages.go", "if len(items) > maxItems {", "if false {", "./dataset -run Bombs"},
 	{"parse/calls-of-last-only", "dataset/messages.go", "calls = append(calls, inside)", "calls = []string{inside, inside}", "./dataset"},
 	{"parse/rows-any-size", "dataset/child.go", "err == nil && c.left < 0", "false", "./dataset -run Bombs"},
+	{"parse/address-space-ignored", "internal/memory/memory.go", "if n, found := addressSpace(root); found {", "if n, found := addressSpace(root); false && found {", "./internal/memory"},
+	{"parse/address-space-all-free", "internal/memory/memory.go", "return limit - used<<10, err == nil && known", "return limit, err == nil && known && used > 0", "./internal/memory"},
 }
