@@ -21,12 +21,13 @@ type gpu struct {
 	arch     string
 	cache    cuda.Cache
 	modules  map[build]*cuda.Module
-	room     *Arena                 // partial sums of products; nil until a product needs it
-	blas     *blas                  // nil: restyle's own kernels multiply
-	ranges   *cuda.Ranges           // nil: there is no profiler
-	monitor  *cuda.Monitor          // see Device.Meters
-	dark     bool                   // there is no monitor
-	launched func(k kernel, g grid) // set by tests: called for every launch instead of launching
+	room     *Arena        // partial sums of products; nil until a product needs it
+	blas     *blas         // nil: restyle's own kernels multiply
+	ranges   *cuda.Ranges  // nil: there is no profiler
+	monitor  *cuda.Monitor // see Device.Meters
+	dark     bool          // there is no monitor
+	// set by tests and rehearsals: called for every launch instead of launching, with its arguments but for maps of tiles
+	launched func(k kernel, g grid, words []uint64)
 }
 
 // A kernel names a __global__ function, and the macros that its source is compiled with.
@@ -124,7 +125,7 @@ func (d *Device) launch(k kernel, g grid, args ...argument) {
 		t = d.counted(k.name+what.sizes, what)
 	}
 	if d.gpu.launched != nil {
-		d.gpu.launched(k, g)
+		d.gpu.launched(k, g, slices.Clone(words))
 		return
 	}
 	f, err := d.gpu.function(k, g.threads.Count())

@@ -161,7 +161,7 @@ type launched struct {
 func launches(major int, t tensor.DType, rows, dim int) (all []launched) {
 	p := cuda.Properties{SMs: 132, Major: major}
 	d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: p}, room: new(Arena)}}
-	d.gpu.launched = func(k kernel, g grid) { all = append(all, launched{k, g}) }
+	d.gpu.launched = func(k kernel, g grid, _ []uint64) { all = append(all, launched{k, g}) }
 	d.scratchArenas = []*Arena{{d: d, base: align, size: math.MaxInt}}
 	for _, d.opts.Fused = range []Fused{nil, All()} {
 		for _, c := range slices.Concat(gpuCases(t, rows, dim), productCases(t, rows, dim), attentionCases(t, rows, dim)) {

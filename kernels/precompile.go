@@ -41,7 +41,7 @@ func (b *Builds) Rehearse(p cuda.Properties, o Options, f func(*Device) error) (
 		return err
 	}
 	d := &Device{name: "idle", opts: o, counts: map[string]int{}, arenas: map[*Arena]bool{}, gpu: &gpu{GPU: idle}}
-	d.gpu.launched = func(k kernel, g grid) {
+	d.gpu.launched = func(k kernel, g grid, _ []uint64) {
 		one := build{k.source, k.macros, g.threads.Count()}
 		if b.seen == nil {
 			b.seen = map[build]bool{}

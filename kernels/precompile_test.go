@@ -66,7 +66,10 @@ func TestPrecompile(t *testing.T) {
 	}
 	for name, f := range map[string]func(*Device) error{
 		"rehearsal": func(*Device) error { return errors.New("rehearsal") },
-		"source":    func(d *Device) error { d.gpu.launched(kernel{"source.cu", "f", macros{}}, line(1, 32)); return nil },
+		"source": func(d *Device) error {
+			d.gpu.launched(kernel{"source.cu", "f", macros{}}, line(1, 32), nil)
+			return nil
+		},
 	} {
 		if err := d.Precompile(t.Context(), f, nil); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)

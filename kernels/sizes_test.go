@@ -175,7 +175,7 @@ func TestScratchOfQuantized(t *testing.T) {
 // idle returns a GPU on which nothing runs, and whose scratch memory has no end.
 func idle(p cuda.Properties) *Device {
 	d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: p}, room: new(Arena)}}
-	d.gpu.launched = func(kernel, grid) {}
+	d.gpu.launched = func(kernel, grid, []uint64) {}
 	d.scratchArenas = []*Arena{{d: d, base: align, size: math.MaxInt}}
 	return d
 }

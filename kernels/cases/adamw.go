@@ -12,6 +12,9 @@ import (
 // adamWCase has F32 moments and, if master is true, an F32 master for a weight of 16 bits.
 func adamWCase(t tensor.DType, n, step int, master bool) *Case {
 	c := kernels.AdamWStep{LR: 0.3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 0.01, GradScale: 0.25, Step: step}
+	if n%2 == 0 {
+		c = kernels.AdamWStep{LR: 0.01, Beta1: 0.8, Beta2: 0.95, Eps: 1e-3, Decay: 0.7, GradScale: 3, Step: step}
+	}
 	state := func(name string) Operand {
 		return Operand{Name: name, Type: tensor.F32, Shape: []int{n}, Fill: func(r *rand.Rand, i int) float64 {
 			if i%5 == 0 {
@@ -26,11 +29,14 @@ func adamWCase(t tensor.DType, n, step int, master bool) *Case {
 		In:  []Operand{w, m, v, plain("g", tensor.F32, n)},
 		Out: []Operand{w, m, v},
 		Forward: func(d *kernels.Device, x Tensors) {
-			d.AdamW(kernels.AdamWTensor{W: x["w"], G: x["g"], State: kernels.AdamWState{M: x["m"], V: x["v"],
+			d.AdamW(kernels.AdamWTensor{W: x["w"], G: x["g"], Number: n, NoDecay: n == 64, State: kernels.AdamWState{M: x["m"], V: x["v"],
 				Master: x["master"]}}, c)
 		},
 		Want: func(x Values) Values {
-			from := x["w"]
+			from, c := x["w"], c
+			if n == 64 {
+				c.Decay = 0
+			}
 			if master {
 				from = x["master"]
 			}

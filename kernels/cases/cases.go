@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"restyle/kernels"
 	"restyle/tensor"
@@ -128,6 +129,18 @@ func Ops(list []*Case) (ops []string) {
 		}
 	}
 	return ops
+}
+
+// without leaves out what an operation can do without: the gradients of inputs, or outputs.
+func (c *Case) without(names ...string) *Case {
+	for i, o := range c.In {
+		if slices.Contains(names, "d"+o.Name) {
+			c.In[i].Grad = NoGradient
+		}
+	}
+	c.Out = slices.DeleteFunc(c.Out, func(o Operand) bool { return slices.Contains(names, o.Name) })
+	c.Name += " without " + strings.Join(names, " and ")
+	return c
 }
 
 // ID returns the case's unique name.

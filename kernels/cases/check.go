@@ -153,7 +153,7 @@ func Rehearse(d *kernels.Device, list []*Case) error {
 	for _, c := range list {
 		for _, fused := range c.Forms() {
 			setFused(d, fused)
-			r, err := c.Place(d)
+			r, err := c.allocate(d)
 			if err != nil {
 				return err
 			}

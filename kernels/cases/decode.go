@@ -67,9 +67,15 @@ func gate(gateUp []float64, rows, inner int) []float64 {
 func linearAddCase(t tensor.DType, rows, in, out int, bias bool) *Case {
 	c := &Case{
 		Op: "decode", Type: t, Name: fmt.Sprintf("%s onto the stream, bias %t", label(rows, in, out), bias),
-		In:      []Operand{plain("h", t, rows, out), plain("x", t, rows, in), plain("w", t, out, in)},
-		Out:     []Operand{plain("h", t, rows, out)},
-		Forward: func(d *kernels.Device, x Tensors) { d.LinearAdd(x["h"], x["x"], x["w"], x["bias"]) },
+		In:  []Operand{plain("h", t, rows, out), plain("x", t, rows, in), plain("w", t, out, in)},
+		Out: []Operand{plain("h", t, rows, out)},
+		Forward: func(d *kernels.Device, x Tensors) {
+			if bias {
+				d.LinearAddBefore(x["w"], x["h"], x["x"], x["w"], x["bias"])
+				return
+			}
+			d.LinearAdd(x["h"], x["x"], x["w"], tensor.Tensor{})
+		},
 		Want: func(x Values) Values {
 			return Values{"h": sums(x["h"], linear(x["x"], x["w"], x["bias"], rows, in, out))}
 		},

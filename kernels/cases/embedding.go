@@ -36,7 +36,7 @@ func embeddingCase(t tensor.DType, rows, vocab, dim, ids int) *Case {
 func embeddingCases() (cases []*Case) {
 	for _, t := range Types {
 		// One row thousands of times; columns of several tasks.
-		for _, s := range [][4]int{{3, 1, 1, 1}, {20, 50, 33, 50}, {31, 9, 200, 9}, {4000, 3, 5, 1}} {
+		for _, s := range [][4]int{{3, 1, 1, 1}, {20, 50, 33, 50}, {31, 9, 200, 9}, {4000, 3, 5, 1}, {300, 2, 4, 1}} {
 			cases = append(cases, embeddingCase(t, s[0], s[1], s[2], s[3]))
 		}
 	}

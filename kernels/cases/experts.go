@@ -9,8 +9,10 @@ import (
 	"restyle/tensor"
 )
 
-// expertsCase is a mixture of experts of one matrix each: the choice of experts, their products and the sum of these.
-func expertsCase(t tensor.DType, rows, dim, out, experts, k int, normalized bool) *Case {
+// expertsCase is a mixture of experts of one matrix each: the choice of experts, their products and the sum of these, and
+// how even the choice is. If balanced, the choice gets a gradient from that: with the counts of experts constant, it is
+// linear in the sums of probabilities, and the gradient of these has the place of the counts.
+func expertsCase(t tensor.DType, rows, dim, out, experts, k int, normalized, balanced bool) *Case {
 	pairs := rows * k
 	logits := act("logits", tensor.F32, rows, experts)
 	// The logits of a row are far apart, so that differences change no choice. Some experts are never chosen.
@@ -23,19 +25,26 @@ func expertsCase(t tensor.DType, rows, dim, out, experts, k int, normalized bool
 		In:   []Operand{act("x", t, rows, dim), logits, par("w", t, experts*out, dim)},
 		Out: []Operand{act("y", t, rows, out), plain("experts", tensor.I32, rows, k), plain("weights", tensor.F32, rows, k),
 			plain("lse", tensor.F32, rows), plain("place", tensor.I32, rows, k), plain("pairs", tensor.I32, pairs),
-			plain("offsets", tensor.I32, experts+1), plain("sums", tensor.F32, 2, experts), plain("xs", t, pairs, dim),
+			plain("offsets", tensor.I32, experts+1), plain("sums", tensor.F32, 3, experts), plain("xs", t, pairs, dim),
 			plain("ys", t, pairs, out), plain("dxs", t, pairs, dim), plain("dweights", tensor.F32, pairs)},
 	}
 	routing := func(x Tensors) kernels.Routing {
 		return kernels.Routing{Experts: x["experts"], Weights: x["weights"], LSE: x["lse"], Place: x["place"],
 			Rows: x["pairs"], Offsets: x["offsets"]}
 	}
-	live := rows - rows/4
+	live, times := rows-rows/4, 1
+	if balanced {
+		times = 2 // adds the same to the sums again
+		c.Name += ", balanced"
+		c.Out[7].Grad = Overwritten
+	}
 	c.Forward = func(d *kernels.Device, x Tensors) {
 		r := routing(x)
 		d.Route(r, x["logits"], normalized)
 		d.Zero(x["sums"])
-		d.AddBalance(kernels.Balance{Sums: x["sums"], Rows: live}, r, x["logits"])
+		for range times {
+			d.AddBalance(kernels.Balance{Sums: x["sums"].Slice(0, 2), Rows: live}, r, x["logits"])
+		}
 		d.GatherRows(x["xs"], x["x"], r.Rows)
 		d.GroupedLinear(x["ys"], x["xs"], x["w"], r.Offsets, rows)
 		d.Combine(x["y"], x["ys"], r, true)
@@ -47,9 +56,19 @@ func expertsCase(t tensor.DType, rows, dim, out, experts, k int, normalized bool
 		d.WeighPairs(x["dweights"], x["dxs"], x["xs"], r)
 		d.GroupedLinearGradient(x["dw"], dys, x["xs"], r.Offsets, 0, true)
 		d.Combine(x["dx"], x["dxs"], r, false)
-		d.RouteBackward(x["dlogits"], x["dweights"], r, x["logits"], normalized, kernels.Balance{})
+		var b kernels.Balance
+		if balanced {
+			b = kernels.Balance{Sums: x["dsums"].Slice(1, 3), Rows: live, Scale: float32(times)}
+		}
+		d.RouteBackward(x["dlogits"], x["dweights"], r, x["logits"], normalized, b)
 	}
-	c.Want = func(x Values) Values { return mixture(x, rows, dim, out, experts, k, live, normalized) }
+	c.Want = func(x Values) Values {
+		v := mixture(x, rows, dim, out, experts, k, live, normalized)
+		for i := range v["sums"] {
+			v["sums"][i] *= float64(times)
+		}
+		return v
+	}
 	c.Tolerance = tolerance(t, 4e-6, 3e-2) // see below
 	// What an expert computes is rounded to BF16 or F16. The gradient of logits is the difference of such numbers.
 	exact := Limit{0, 0}
@@ -136,7 +155,7 @@ func groupedCase(t, out tensor.DType, counts []int, dim, inner int) *Case {
 
 // mixture is the formula.
 func mixture(x Values, rows, dim, out, experts, k, live int, normalized bool) Values {
-	v := Values{"y": make([]float64, rows*out), "sums": make([]float64, 2*experts)}
+	v := Values{"y": make([]float64, rows*out), "sums": make([]float64, 3*experts)}
 	members := make([][]int, experts) // the pairs of each expert
 	for r := range rows {
 		logits := x["logits"][r*experts:][:experts]
@@ -188,7 +207,7 @@ func expertCases() (cases []*Case) {
 	for _, t := range Types {
 		for i, s := range [][5]int{{1, 1, 1, 1, 1}, {7, 5, 3, 4, 2}, {3, 64, 24, 8, 2}, {9, 32, 40, 10, 3},
 			{70, 16, 17, 3, 3}, {300, 24, 70, 16, 2}} {
-			cases = append(cases, expertsCase(t, s[0], s[1], s[2], s[3], s[4], i%2 == 0))
+			cases = append(cases, expertsCase(t, s[0], s[1], s[2], s[3], s[4], i%2 == 0, i%3 > 0))
 		}
 		// Tiles of wgmma.cu that are full, half full and nearly empty, and columns that fill none; all rows at one expert;
 		// more experts than rows; and rows that are no whole words.

@@ -59,7 +59,7 @@ func geluApproxCase(t tensor.DType, rows, dim int) *Case {
 
 func geluCases() (cases []*Case) {
 	for _, t := range Types {
-		cases = append(cases, geluApproxCase(t, 5, 63))
+		cases = append(cases, geluApproxCase(t, 5, 63), geluApproxCase(t, 2, 16))
 		for _, tanh := range []bool{false, true} {
 			for _, s := range [][2]int{{1, 1}, {3, 7}, {2, 16}, {5, 63}, {130, 24}, {2, 688}} {
 				cases = append(cases, geluCase(t, s[0], s[1], tanh))

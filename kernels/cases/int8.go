@@ -90,7 +90,7 @@ func linearINT8Cases() (cases []*Case) {
 			// tiles of wgmma.cu: of whole words, in turns, to another type, and of k in parts
 			linearINT8Case(t, t, 130, 321, 200, true, true),
 			linearINT8Case(t, tensor.F32, 70, 272, 136, true, true),
-			linearINT8Case(t, t, 5, 3610, 24, true, true))
+			linearINT8Case(t, t, 5, 3610, 24, true, true), linearINT8Case(t, t, 9, 5000, 16, false, false))
 		cases = append(cases, int8ActivationsCases(t)...)
 	}
 	return cases

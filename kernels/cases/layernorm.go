@@ -121,7 +121,9 @@ func layerNormCases() (cases []*Case) {
 			{7, 4104}} {
 			cases = append(cases, layerNormCase(t, s[0], s[1], true), addLayerNormCase(t, s[0], s[1], i%2 > 0))
 		}
-		cases = append(cases, layerNormCase(t, 5, 64, false), layerNormCase(t, 300, 24, false))
+		cases = append(cases, layerNormCase(t, 5, 64, false), layerNormCase(t, 300, 24, false),
+			layerNormCase(t, 5, 64, true).without("dw"), addLayerNormCase(t, 2, 63, true).without("dbias"),
+			addLayerNormCase(t, 5, 64, true).without("dw", "dbias"))
 	}
 	return cases
 }

@@ -4,11 +4,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"restyle/kernels"
 	"restyle/kernels/cpu"
+	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
 	"restyle/tensor"
 )
@@ -40,26 +42,66 @@ func TestOps(t *testing.T) {
 	}
 }
 
-// TestEmulated runs the GPU kernels, in every case, on the emulated GPU.
+// TestEmulated runs the GPU kernels, in every case, on the emulated GPU; with -short in the cases of aFew.
 func TestEmulated(t *testing.T) {
-	for _, op := range Ops(every()) {
+	o := kernels.Options{OwnProducts: true}
+	list := everyFifthF16(every())
+	if testing.Short() {
+		list = aFew(t, o)
+	} else {
+		cudatest.Once(t)
+	}
+	for _, op := range Ops(list) {
 		t.Run(op, func(t *testing.T) {
-			cudatest.Once(t)
-			checkOn(t, "emulated", kernels.Options{OwnProducts: true}, everyFifthF16(everyOf(op)))
+			checkOn(t, "emulated", o, slices.DeleteFunc(slices.Clone(list), func(c *Case) bool { return c.Op != op }))
 		})
 	}
 }
 
-// everyFifthF16 leaves out the other cases of F16 that do not test its limits: compiling each takes time, and it differs
-// from BF16 only in what every case has, conversions and tensor cores.
+// aFew returns cases that together launch kernels of every source: small ones first, and first those of two directions.
+func aFew(t *testing.T, o kernels.Options) (few []*Case) {
+	size := func(c *Case) (n int) {
+		for _, p := range c.placements() {
+			n += tensor.Tensor{Shape: p.Shape}.Len()
+		}
+		if c.Backward == nil {
+			n += 1 << 30
+		}
+		return n
+	}
+	list, seen := slices.Clone(every()), map[string]bool{}
+	slices.SortStableFunc(list, func(a, b *Case) int { return size(a) - size(b) })
+	for _, c := range list {
+		if size(c) < 100 { // of one or two threads
+			continue
+		}
+		var b kernels.Builds
+		if err := b.Rehearse(cuda.Properties{SMs: 4, Major: 9}, o, func(d *kernels.Device) error {
+			return Rehearse(d, []*Case{c})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		before := len(seen)
+		for line := range strings.Lines(b.String()) {
+			seen[strings.Fields(line)[0]] = true
+		}
+		if len(seen) > before {
+			few = append(few, c)
+		}
+	}
+	return few
+}
+
+// everyFifthF16 leaves out the other cases of F16 of an operation that do not test its limits: compiling each takes
+// time, and it differs from BF16 only in what every case has, conversions and tensor cores.
 func everyFifthF16(list []*Case) []*Case {
-	n := 0
-	return slices.DeleteFunc(list, func(c *Case) bool {
+	n := map[string]int{}
+	return slices.DeleteFunc(slices.Clone(list), func(c *Case) bool {
 		if c.Type != tensor.F16 || c.Limits {
 			return false
 		}
-		n++
-		return n%5 != 1
+		n[c.Op]++
+		return n[c.Op]%5 != 1
 	})
 }
 

@@ -36,6 +36,26 @@ const (
 // Place stores a case's operands, and NaN in outputs and gradients to be overwritten, with guards between them. The
 // values depend only on the case.
 func (c *Case) Place(d *kernels.Device) (*Run, error) {
+	r, err := c.allocate(d)
+	if err != nil {
+		return nil, err
+	}
+	hash := fnv.New64a()
+	hash.Write([]byte(c.ID()))
+	rng := rand.New(rand.NewPCG(1, hash.Sum64())) // its own generator: other cases may be added or removed
+	for i, p := range c.placements() {
+		if x := r.X[p.Name]; p.given {
+			r.At[p.Name] = p.store(d, x, rng)
+		} else {
+			d.UploadBytes(x, bytes.Repeat([]byte{0xFF}, x.Bytes()))
+		}
+		d.UploadBytes(r.guards[i].x, bytes.Repeat([]byte{guardByte}, guardSize))
+	}
+	return r, nil
+}
+
+// allocate has room for a case's operands, and guards between them.
+func (c *Case) allocate(d *kernels.Device) (*Run, error) {
 	r := &Run{X: Tensors{}, At: Values{}, d: d}
 	all := c.placements()
 	cut := func(a *kernels.Arena) {
@@ -50,17 +70,6 @@ func (c *Case) Place(d *kernels.Device) (*Run, error) {
 		return nil, err
 	}
 	cut(r.arena)
-	hash := fnv.New64a()
-	hash.Write([]byte(c.ID()))
-	rng := rand.New(rand.NewPCG(1, hash.Sum64())) // its own generator: other cases may be added or removed
-	for i, p := range all {
-		if x := r.X[p.Name]; p.given {
-			r.At[p.Name] = p.store(d, x, rng)
-		} else {
-			d.UploadBytes(x, bytes.Repeat([]byte{0xFF}, x.Bytes()))
-		}
-		d.UploadBytes(r.guards[i].x, bytes.Repeat([]byte{guardByte}, guardSize))
-	}
 	return r, nil
 }
 

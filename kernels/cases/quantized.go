@@ -125,7 +125,12 @@ func quantizedCases() (cases []*Case) {
 				size = [3]int{1, 4104, 17}
 			}
 			cases = append(cases, withQuantized(normLinearCase(t, size[0], size[1], size[2], true, false), w),
-				withQuantized(normLinearCase(t, size[0], size[1], size[2], false, true), w))
+				withQuantized(normLinearCase(t, size[0], size[1], size[2], false, true), w),
+				withQuantized(linearAddCase(t, size[0], size[1], size[2], true), w))
+			if t == tensor.F16 { // weights may be rounded before
+				c := cases[len(cases)-1]
+				c.Tolerance, c.Elements = 6e-3, map[string]Limit{"h": normProductLimit(t)}
+			}
 		}
 	}
 	return cases

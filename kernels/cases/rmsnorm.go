@@ -107,6 +107,7 @@ func rmsNormCases() (cases []*Case) {
 			{7, 4104}} {
 			cases = append(cases, rmsNormCase(t, s[0], s[1]), addRMSNormCase(t, s[0], s[1]))
 		}
+		cases = append(cases, rmsNormCase(t, 5, 64).without("dw"), addRMSNormCase(t, 2, 63).without("dw"))
 	}
 	return cases
 }

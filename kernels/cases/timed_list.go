@@ -130,8 +130,8 @@ func (t timedCase) timings() (all []*Timing) {
 
 // timedExperts returns both directions of a mixture of experts.
 func timedExperts() []*Timing {
-	c := expertsCase(tensor.BF16, 512, 1024, 1024, 8, 2, true)
-	few := expertsCase(tensor.BF16, 2, 1024, 1024, 8, 2, true)
+	c := expertsCase(tensor.BF16, 512, 1024, 1024, 8, 2, true, false)
+	few := expertsCase(tensor.BF16, 2, 1024, 1024, 8, 2, true, false)
 	want := few.Want
 	few.Want = func(x Values) Values { return Values{"y": want(x)["y"]} } // the rest depends on the number of rows
 	return timedCase{experts, c, few, 512 * 2 * 1024 * 1024, [2]float64{2, 4}}.timings()

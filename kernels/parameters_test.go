@@ -1,0 +1,55 @@
+package kernels_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"restyle/kernels"
+	"restyle/kernels/cases"
+)
+
+// elsewhere has the parameters, by the beginning of their names, that no case varies, and the tests that do.
+var elsewhere = map[string]string{
+	"adamw.cu adamw control":       "TestAdamWAll", // and lists of tensors, ranges, and moments in 8 bits
+	"adamw.cu adamw_range":         "TestAdamWAll",
+	"adamw.cu adamw_squares":       "TestAddSquares",
+	"addsquares.cu add_squares":    "TestAddSquares",
+	"control.cu":                   "TestDecide",
+	"sort.cu sort_ids pad":         "TestEmbeddingPad",
+	"attention_dq.cu attention_dq": "a backward pass always has sequences, and shares its code with caches, which have none",
+	"attention_dkv.cu":             "the same",
+}
+
+// TestParameters finds what no case tests of a kernel: an operand that is left out of every case or of none, though the
+// kernel can do without it, and a number that is always the same. A fault in what depends on it would not be found.
+func TestParameters(t *testing.T) {
+	given := kernels.EveryGiven(t, func(d *kernels.Device) error { return cases.Rehearse(d, cases.All()) })
+	unused := maps.Clone(elsewhere)
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		g, wrong := given[name], ""
+		switch {
+		case len(g.Values) == 0:
+			wrong = "no case launches its kernel"
+		case g.Pointer && !g.Values[1]:
+			wrong = "NULL in every case"
+		case g.Nullable && !g.Values[0]:
+			wrong = "NULL in no case"
+		case !g.Pointer && len(g.Values) == 1:
+			wrong = "the same in every case"
+		}
+		for known := range elsewhere {
+			if wrong != "" && strings.HasPrefix(name, known) {
+				wrong = ""
+				delete(unused, known)
+			}
+		}
+		if wrong != "" {
+			t.Errorf("%s: %s", name, wrong)
+		}
+	}
+	for known := range unused {
+		t.Errorf("%s is varied by the cases now: take it off the list", known)
+	}
+}
