@@ -15,8 +15,8 @@ static long processors(void) {
   return n > 0 ? n : 1;
 }
 
-// stacks returns the size of the stacks of all threads that the runtime and the kernels start, other than those that wait
-// for files.
+// stacks returns the size of the stacks of all threads that the runtime and the kernels start, other than those that
+// wait for files.
 static unsigned long long stacks(void) {
   struct rlimit l;
   unsigned long long each = 8 << 20;
@@ -45,8 +45,8 @@ static void *wait(void *unused) {
   return unused;
 }
 
-// check_threads starts as many threads as the runtime does at once. Only trying tells: other programs of the user count,
-// and so does the container's limit.
+// check_threads starts as many threads as the runtime does at once. Only trying tells: other programs of the user
+// count, and so does the container's limit.
 static void check_threads(void) {
   long needs = processors() + 4, n = 0;
   pthread_t *all = calloc(needs, sizeof *all);
