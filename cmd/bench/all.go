@@ -53,8 +53,11 @@ func (o *allOptions) check() error {
 	if o.out == "" {
 		return errors.New(`--out "": name a directory`)
 	}
-	if !(o.seconds > 0) || o.rows < 1 {
-		return fmt.Errorf("--seconds %v, --rows %d: must be more than 0 and at least 1", o.seconds, o.rows)
+	if o.rows < 1 {
+		return fmt.Errorf("--rows %d: must be at least 1", o.rows)
+	}
+	if err := checkSeconds(o.seconds); err != nil {
+		return err
 	}
 	_, tokens := numbers("--tokens", o.tokens)
 	_, lengths := numbers("--lengths", o.lengths)
@@ -112,10 +115,14 @@ func (o *allOptions) settle(notes io.Writer) error {
 	return d.Close()
 }
 
-func runAll(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o := &allOptions{pageOptions: newPageOptions(args), layers: "llama-3.2-1b,llama-2-7b", tokens: "512,1024,2048,4096",
+func newAllOptions(args []string) *allOptions {
+	return &allOptions{pageOptions: newPageOptions(args), layers: "llama-3.2-1b,llama-2-7b", tokens: "512,1024,2048,4096",
 		answers: "small,llama-3.2-1b", lengths: "32,64,128,256,512,1024,2048,4096",
 		modes: "standard,fused,torch-eager,torch-compile", rows: 576, seconds: 5}
+}
+
+func runAll(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o := newAllOptions(args)
 	if code, done := o.flags(stdout, stderr).Parse(args); done {
 		return code
 	}

@@ -117,8 +117,11 @@ func (o *inferOptions) check() (err error) {
 			return fmt.Errorf("--quantize %q: must be int8, int8x8 or int4, or several of them, separated by commas", o.quantize)
 		}
 	}
-	if o.tokens < 1 || o.warmup < 0 {
-		return fmt.Errorf("--tokens %d, --warmup %d: must be at least 1 and at least 0", o.tokens, o.warmup)
+	if o.tokens < 1 {
+		return fmt.Errorf("--tokens %d: must be at least 1", o.tokens)
+	}
+	if o.warmup < 0 {
+		return fmt.Errorf("--warmup %d: must be at least 0", o.warmup)
 	}
 	return nil
 }

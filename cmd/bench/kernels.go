@@ -71,8 +71,11 @@ func (o *kernelOptions) kernelOptions() kernels.Options { return kernels.Options
 
 // check checks the flags, and keeps only the operations that --op names.
 func (o *kernelOptions) check() error {
-	if o.iterations < 1 || !(o.seconds > 0) {
-		return fmt.Errorf("--iterations %d, --seconds %v: must be at least 1 and more than 0", o.iterations, o.seconds)
+	if o.iterations < 1 {
+		return fmt.Errorf("--iterations %d: must be at least 1", o.iterations)
+	}
+	if err := checkSeconds(o.seconds); err != nil {
+		return err
 	}
 	if o.op == "" {
 		return nil

@@ -89,8 +89,11 @@ func (o *layerOptions) check() (err error) {
 			return fmt.Errorf("--passes %q: must be forward, training, or both", o.passes)
 		}
 	}
-	if o.iterations < 1 || !(o.seconds > 0) {
-		return fmt.Errorf("--iterations %d, --seconds %v: must be at least 1 and more than 0", o.iterations, o.seconds)
+	if o.iterations < 1 {
+		return fmt.Errorf("--iterations %d: must be at least 1", o.iterations)
+	}
+	if err := checkSeconds(o.seconds); err != nil {
+		return err
 	}
 	return nil
 }

@@ -377,3 +377,14 @@ func curves(title, y string, logY bool, groups []string, series func(group strin
 	}
 	return c
 }
+
+// maxSeconds is the largest --seconds. A larger one would be none of a time.Duration.
+const maxSeconds = 1_000_000
+
+// checkSeconds returns an error if a number of --seconds is no time to measure for.
+func checkSeconds(seconds float64) error {
+	if !(seconds > 0 && seconds <= maxSeconds) {
+		return fmt.Errorf("--seconds %v: must be more than 0 and at most %d", seconds, maxSeconds)
+	}
+	return nil
+}

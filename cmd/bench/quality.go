@@ -104,9 +104,13 @@ func (o *qualityOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 	return f
 }
 
-func runQuality(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o := &qualityOptions{tuned: "out", maxTokens: 320, python: "python3", style: voice.Default, device: "auto",
+func newQualityOptions() *qualityOptions {
+	return &qualityOptions{tuned: "out", maxTokens: 320, python: "python3", style: voice.Default, device: "auto",
 		dtype: "auto"}
+}
+
+func runQuality(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o := newQualityOptions()
 	flags := o.flags(stdout, stderr)
 	if code, done := flags.Parse(args); done {
 		return code

@@ -173,9 +173,19 @@ func (o *stepOptions) lines() (list []stepLine, err error) {
 		return nil, err
 	}
 	l.config, l.file, l.name = s.config, s.file, s.name
-	if o.steps < 1 || o.warmup < 0 || !(o.seconds >= 0) {
-		return nil, fmt.Errorf("--steps %d, --seconds %v, --warmup %d: must be at least 0, and --steps at least 1",
-			o.steps, o.seconds, o.warmup)
+	if o.steps < 1 {
+		return nil, fmt.Errorf("--steps %d: must be at least 1", o.steps)
+	}
+	if o.warmup < 0 {
+		return nil, fmt.Errorf("--warmup %d: must be at least 0", o.warmup)
+	}
+	if o.headRows < 0 {
+		return nil, fmt.Errorf("--head-rows %d: must be at least 0", o.headRows)
+	}
+	if o.seconds != 0 {
+		if err := checkSeconds(o.seconds); err != nil {
+			return nil, err
+		}
 	}
 	l.settings = o.settings
 	if err := l.settings.CheckModel(l.config); err != nil {

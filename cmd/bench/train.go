@@ -123,8 +123,11 @@ func (o *trainOptions) check() error {
 	if err := checkModes(o.modes); err != nil {
 		return err
 	}
-	if o.rows < 1 || o.steps < 0 {
-		return fmt.Errorf("--rows %d, --steps %d: must be at least 1 and at least 0", o.rows, o.steps)
+	if o.rows < 1 {
+		return fmt.Errorf("--rows %d: must be at least 1", o.rows)
+	}
+	if o.steps < 0 {
+		return fmt.Errorf("--steps %d: must be at least 0", o.steps)
 	}
 	o.settings.MaxSteps = o.steps
 	if err := o.settings.Check(); err != nil {

@@ -197,7 +197,8 @@ func TestAfterAnError(t *testing.T) {
 				case kept && conversation == "new":
 					s.earlier = s.earlier[:1]
 				case kept: // what follows it may be another answer
-					if at := len(s.messages) - 4; at != 2 || s.messages[at].Content != strings.TrimPrefix(d.lines[len(d.lines)-1], "/edit ") {
+					last := strings.TrimPrefix(d.lines[len(d.lines)-1], "/edit ")
+					if at := len(s.messages) - 4; at != 2 || s.messages[at].Content != last {
 						t.Errorf("%s, %s: the conversation is %v", name, s.label, s.messages)
 					}
 					s.messages, w.messages = s.messages[:2], w.messages[:2]

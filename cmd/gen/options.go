@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -200,12 +201,25 @@ func (o *options) check() error {
 		return cli.Usagef("--concurrency %d: must be 0 or more; 0 adapts to the servers", o.concurrency)
 	case o.retries < 0:
 		return cli.Usagef("--retries %d: must be 0 or more", o.retries)
-	case o.connectTimeout <= 0 || o.firstTimeout <= 0 || o.stallTimeout <= 0 || o.totalTimeout <= 0 || o.deadTimeout <= 0:
-		return cli.Usagef("timeouts: must be greater than 0, such as 30s or 5m")
-	case !(o.priceIn >= 0 && o.priceOut >= 0):
-		return cli.Usagef("--price-in and --price-out: must be 0 or more")
 	case o.teacher == "builtin" && (o.emit != "" || o.ingest != ""):
 		return cli.Usagef("--teacher builtin: a batch needs a model that answers it: set --model instead")
+	}
+	for _, limit := range []struct {
+		flag string
+		time time.Duration
+	}{{"connect-timeout", o.connectTimeout}, {"first-token-timeout", o.firstTimeout}, {"stall-timeout", o.stallTimeout},
+		{"total-timeout", o.totalTimeout}, {"dead-timeout", o.deadTimeout}} {
+		if limit.time <= 0 {
+			return cli.Usagef("--%s %v: must be greater than 0, such as 30s or 5m", limit.flag, limit.time)
+		}
+	}
+	for _, price := range []struct {
+		flag    string
+		dollars float64
+	}{{"price-in", o.priceIn}, {"price-out", o.priceOut}} {
+		if !(price.dollars >= 0) || math.IsInf(price.dollars, 1) {
+			return cli.Usagef("--%s %v: must be a finite number, 0 or more", price.flag, price.dollars)
+		}
 	}
 	if o.language = teacher.LanguageOf(o.language); o.language == "" {
 		return cli.Usagef("--language: must be python, any, none or the tag of a language, such as sql")

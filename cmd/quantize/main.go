@@ -60,19 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return cli.Usage
 	}
 	o := options{weights: "int4", rounding: "gptq", text: 128}
-	f := cli.New("quantize", about, stdout, notes)
-	f.Group("Weights")
-	f.Add(&o.weights, "weights", "weights of the linear layers in the model's layers, `int8|int4`")
-	f.Add(&o.rounding, "rounding", "how weights become 4-bit codes, `gptq|nearest`: gptq compensates errors by what a "+
-		"calibration text needs, nearest rounds each weight by itself, as 8-bit codes always are")
-	f.Add(&o.text, "text", "number of conversations of the starter dataset that gptq is calibrated with")
-	f.Add(&o.template, "template", infer.TemplateHelp()+"; the copy keeps its default")
-	f.Add(&o.quality, "quality", "also ask both models the held-out questions, as bench quality does: minutes for the "+
-		"embedded model, hours for a large one")
-	f.Group("Device")
-	f.Add(&o.threads, "threads", "CPU threads; 0 uses GOMAXPROCS")
-	f.Group("Other")
-	f.Add(&o.version, "version", "print the version")
+	f := o.flags(stdout, notes)
 	paths, code, done := f.ParsePaths(args)
 	if done {
 		return code
@@ -108,6 +96,23 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintf(notes, "quantize: %v\n", err)
 	return cli.Failed
+}
+
+func (o *options) flags(stdout, notes io.Writer) *cli.Flags {
+	f := cli.New("quantize", about, stdout, notes)
+	f.Group("Weights")
+	f.Add(&o.weights, "weights", "weights of the linear layers in the model's layers, `int8|int4`")
+	f.Add(&o.rounding, "rounding", "how weights become 4-bit codes, `gptq|nearest`: gptq compensates errors by what a "+
+		"calibration text needs, nearest rounds each weight by itself, as 8-bit codes always are")
+	f.Add(&o.text, "text", "number of conversations of the starter dataset that gptq is calibrated with")
+	f.Add(&o.template, "template", infer.TemplateHelp()+"; the copy keeps its default")
+	f.Add(&o.quality, "quality", "also ask both models the held-out questions, as bench quality does: minutes for the "+
+		"embedded model, hours for a large one")
+	f.Group("Device")
+	f.Add(&o.threads, "threads", "CPU threads; 0 uses GOMAXPROCS")
+	f.Group("Other")
+	f.Add(&o.version, "version", "print the version")
+	return f
 }
 
 // check reports invalid arguments. given reports whether a flag was given.

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"restyle/cmd/bench/results"
+	"restyle/internal/cli"
+	"restyle/internal/cli/clitest"
+)
+
+// TestNumbers checks every flag of every measurement that takes a number at 0, and what it refuses. Effects are counted
+// where they arrive: in steps, tokens and questions.
+func TestNumbers(t *testing.T) {
+	config, questions := tinyModel(t), knownFile(t)
+	done := func(t *testing.T, args string) string {
+		t.Helper()
+		code, stdout, stderr := bench(t, strings.Fields(args)...)
+		if code != cli.Done {
+			t.Fatalf("bench %s: %d: %s", args, code, stderr)
+		}
+		return stdout
+	}
+	// runs checks that a measurement takes 0.
+	runs := func(args string) clitest.Number {
+		return clitest.Number{Zero: func(t *testing.T) { done(t, args) }}
+	}
+	passedOn := clitest.Number{Zero: func(*testing.T) {}} // to kernels.Open, as by bench step
+	step := "step --config " + config + " --shapes 1x8 --steps 1 --device cpu "
+	quality := "quality --device cpu --only base --base " + tinyBase + " --python= --questions " + questions + " "
+	train := "train --model " + tinyBase + " --modes fused --device cpu --seq 128 --rows 12 "
+	// trained returns a column of bench train's results.
+	trained := func(t *testing.T, flags, column string) any {
+		t.Helper()
+		out := filepath.Join(t.TempDir(), "out")
+		done(t, train+flags+" --out "+out)
+		f, err := results.Load(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.Table("train").Rows[0][column]
+	}
+	page := func(rows map[string]clitest.Number) map[string]clitest.Number {
+		rows["max-time"] = clitest.Number{}
+		return rows
+	}
+	steps := newStepOptions()
+	var arguments []string
+	for name, c := range map[string]struct {
+		flags   *cli.Flags
+		numbers map[string]clitest.Number
+	}{
+		"all": {newAllOptions(nil).flags(io.Discard, io.Discard), page(map[string]clitest.Number{
+			"seconds": {}, "rows": {}, "threads": passedOn,
+		})},
+		"infer": {newInferOptions(nil).flags(io.Discard, io.Discard), page(map[string]clitest.Number{
+			"tokens": {}, "threads": passedOn,
+			"warmup": {Zero: func(t *testing.T) { // all 64 positions are for the context and the timed tokens
+				for n, fits := range map[string]bool{"0": true, "1": false} {
+					said := done(t, "infer --config "+config+" --lengths 60 --tokens 4 --device cpu --warmup "+n)
+					if strings.Contains(said, "the model has 64 positions") == fits {
+						t.Errorf("--warmup %s: %s", n, said)
+					}
+				}
+			}},
+		})},
+		"kernels": {newKernelOptions(nil).flags(io.Discard, io.Discard), page(map[string]clitest.Number{
+			"iterations": {}, "seconds": {}, "threads": passedOn,
+		})},
+		"layer": {newLayerOptions(nil).flags(io.Discard, io.Discard), page(map[string]clitest.Number{
+			"iterations": {}, "seconds": {}, "threads": passedOn,
+		})},
+		"ops":        {new(opsOptions).flags(io.Discard, io.Discard), map[string]clitest.Number{"threads": passedOn}},
+		"parity":     {new(parityOptions).flags(io.Discard, io.Discard), map[string]clitest.Number{"threads": passedOn}},
+		"precompile": {(&precompileOptions{stepOptions: newStepOptions()}).flags(io.Discard, io.Discard), nil},
+		"quality": {newQualityOptions().flags(io.Discard, io.Discard), map[string]clitest.Number{
+			"max-tokens": {}, "after": runs(quality + "--after 0"), "threads": runs(quality + "--threads 0"),
+			"limit": {Zero: func(t *testing.T) {
+				for n, want := range map[string]string{"0": "asked  3 of 3 questions", "1": "asked  2 of 2 questions"} {
+					if said := done(t, quality+"--limit "+n); !strings.Contains(said, want) {
+						t.Errorf("--limit %s: %s", n, said)
+					}
+				}
+			}},
+		}},
+		"step": {steps.flags(io.Discard, io.Discard), map[string]clitest.Number{
+			"steps": {}, "warmup": runs(step + "--warmup 0"), "seconds": runs(step + "--seconds 0"),
+			"head-rows": runs(step + "--head-rows 0"), "threads": runs(step + "--threads 0"),
+		}},
+		"train": {newTrainOptions(nil).flags(io.Discard, io.Discard), page(map[string]clitest.Number{
+			"rows": {}, "batch": {}, "accumulate": {}, "seq": {}, "threads": passedOn,
+			"lr": runs(train + "--steps 1 --lr 0"), "seed": {Negative: true, Zero: func(*testing.T) {}},
+			"steps": {Zero: func(t *testing.T) { // the 12 rows, four at a time
+				for n, want := range map[string]float64{"0": 3, "2": 2} {
+					if got := trained(t, "--steps "+n, "steps"); got != want {
+						t.Errorf("--steps %s: %v steps", n, got)
+					}
+				}
+			}},
+		})},
+	} {
+		arguments = append(arguments, name)
+		t.Run(name, func(t *testing.T) {
+			clitest.Numbers(t, c.flags, c.numbers, func(args ...string) (int, string) {
+				// What is accepted by mistake must not measure for hours: there is no such GPU.
+				always := map[string]string{"all": "all --out " + t.TempDir(), "parity": "parity " + t.TempDir(),
+					"quality": quality}[name]
+				if always == "" {
+					always = name
+				}
+				code, _, stderr := bench(t, append(strings.Fields(always+" --device cuda:999"), args...)...)
+				return code, stderr
+			})
+		})
+	}
+	for _, name := range slices.Sorted(maps.Keys(commands)) {
+		if !slices.Contains(append(arguments, "page", "compare"), name) { // which take no numbers
+			t.Errorf("bench %s is not in the table", name)
+		}
+	}
+	if _, err := os.Stat("results.json"); err == nil {
+		t.Error("it left results.json")
+	}
+}
