@@ -76,7 +76,7 @@ func TestQualityUsage(t *testing.T) {
 		{"--base " + tinyBase + " --tuned no-such-folder", cli.Usage, "there is no tuned model in no-such-folder"},
 		{"--only tuned --tuned no-such-folder", cli.Usage, "there is no tuned model in no-such-folder"},
 		{"--tuned " + tinyTuned, cli.Usage, "with --base"},
-		{"--base a/b --tuned c/d --questions no-such-file", cli.Usage, "--questions: open no-such-file"},
+		{"--base a/b --tuned c/d --questions no-such-file", cli.Usage, "no-such-file: no such file or directory"},
 		{"--base a/b --tuned c/d --questions " + pipe, cli.Usage, "not a file but a named pipe"},
 		{"--base a/b --tuned c/d --questions " + empty, cli.Usage, "no questions"},
 		{"--base a/b --tuned c/d --questions " + bad, cli.Usage, "question 4: output"},
