@@ -2,11 +2,13 @@ package disk
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -54,7 +56,7 @@ func TestReadInput(t *testing.T) {
 
 // TestGrowingInput checks that a file that is larger than it was when it was opened is read to the limit and no further.
 func TestGrowingInput(t *testing.T) {
-	f, err := os.Open(expect.File(t, "file", "12345678"))
+	f, err := os.Open(expect.File(t, "file", strings.Repeat("x", 100)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,9 +118,16 @@ func TestReadDir(t *testing.T) {
 			t.Errorf("%v, %v", entries, err)
 		}
 	}
-	maxEntries = 2
+	for i := range 2000 {
+		put(t, filepath.Join(dir, fmt.Sprint(i)+strings.Repeat("x", 200)), "")
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
 	if entries, err := ReadDir(dir); err == nil {
 		t.Errorf("read %v", entries)
+	}
+	if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 200<<10 {
+		t.Errorf("%d bytes for 5 entries", after.TotalAlloc-before.TotalAlloc)
 	}
 	if _, err := ReadDir(filepath.Join(dir, "b")); err == nil {
 		t.Error("a file was listed")

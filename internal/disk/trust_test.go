@@ -73,28 +73,27 @@ var writes = map[string]func(dir string) error{
 // tried. As a user who cannot play another, only the user's own are tried.
 func TestTrustDir(t *testing.T) {
 	for _, c := range []struct {
-		name         string
-		mode         fs.FileMode // of public
-		owner        int         // of public
-		out, outside int         // owners of the directory or link "out", and of the directory above public
-		link         bool
-		refused      bool
+		name       string
+		mode       fs.FileMode // of public
+		owner, out int         // of public, and of "out"; 0: this user
+		link       bool        // "out" is a link
+		refused    bool
 	}{
-		{"own in sticky", 0o777 | fs.ModeSticky, 0, 0, 0, false, false},
-		{"own in 0777", 0o777, 0, 0, 0, false, false},
-		{"own link in sticky", 0o777 | fs.ModeSticky, 0, 0, 0, true, false},
-		{"directory in sticky", 0o777 | fs.ModeSticky, 0, neighbour, 0, false, true},
-		{"directory in 0777", 0o777, 0, neighbour, 0, false, true},
-		{"directory in sticky for a group", 0o770 | fs.ModeSticky, 0, neighbour, 0, false, true},
-		{"directory in a team's", 0o775, 0, neighbour, 0, false, false},
-		{"directory in 0755", 0o755, 0, neighbour, 0, false, false},
-		{"link in sticky", 0o777 | fs.ModeSticky, 0, neighbour, 0, true, true},
-		{"link in 0777", 0o777, 0, neighbour, 0, true, true},
-		{"link in a team's", 0o775, 0, neighbour, 0, true, true},
-		{"link in 0755", 0o755, 0, neighbour, 0, true, false},
-		{"a third user's in a neighbor's", 0o777, neighbour, 4321, 0, false, true},
-		{"own in a neighbor's in sticky", 0o777, neighbour, 0, neighbour, false, true},
-		{"a neighbor's in the neighbor's own", 0o755, neighbour, neighbour, 0, true, false},
+		{"own in sticky", 0o777 | fs.ModeSticky, 0, 0, false, false},
+		{"own in 0777", 0o777, 0, 0, false, false},
+		{"own link in sticky", 0o777 | fs.ModeSticky, 0, 0, true, false},
+		{"directory in sticky", 0o777 | fs.ModeSticky, 0, neighbour, false, true},
+		{"directory in 0777", 0o777, 0, neighbour, false, true},
+		{"directory in sticky for a group", 0o770 | fs.ModeSticky, 0, neighbour, false, true},
+		{"directory in a team's", 0o775, 0, neighbour, false, false},
+		{"directory in 0755", 0o755, 0, neighbour, false, false},
+		{"link in sticky", 0o777 | fs.ModeSticky, 0, neighbour, true, true},
+		{"link in 0777", 0o777, 0, neighbour, true, true},
+		{"link in a team's", 0o775, 0, neighbour, true, true},
+		{"link in 0755", 0o755, 0, neighbour, true, false},
+		{"a third user's in a neighbor's", 0o777, neighbour, 4321, false, true},
+		{"own in a neighbor's below sticky", 0o777, neighbour, 0, false, true},
+		{"a neighbor's in the neighbor's own", 0o755, neighbour, neighbour, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for what, write := range writes {
@@ -113,7 +112,7 @@ func TestTrustDir(t *testing.T) {
 					play(t, path, owner)
 				}
 				mode := fs.FileMode(0o755)
-				if c.outside != 0 { // what is above public decides about public
+				if strings.HasSuffix(c.name, "below sticky") {
 					mode = 0o777 | fs.ModeSticky
 				}
 				if err := errors.Join(os.Chmod(p.public, c.mode), os.Chmod(p.dir, mode)); err != nil {
@@ -163,7 +162,7 @@ func TestTrustPaths(t *testing.T) {
 	p := newPlace(t)
 	theirs := filepath.Join(p.public, "theirs")
 	if err := errors.Join(os.MkdirAll(filepath.Join(theirs, "deep"), 0o777), os.Mkdir(p.public+"/mine", 0o755),
-		os.Symlink(theirs, filepath.Join(p.victim, "link")), os.Symlink("loop", filepath.Join(p.victim, "loop")),
+		os.Symlink(theirs, filepath.Join(p.victim, "link")), os.Symlink("../public", filepath.Join(p.victim, "here")), os.Symlink("loop", filepath.Join(p.victim, "loop")),
 		os.Chmod(p.public, 0o777|fs.ModeSticky)); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +176,7 @@ func TestTrustPaths(t *testing.T) {
 		}
 	}
 	play(t, theirs, neighbour)
-	for _, path := range []string{"theirs", "theirs/", "theirs/deep/er", "mine/../theirs", "../victim/link",
+	for _, path := range []string{"theirs", "theirs/", "theirs/deep/er", "mine/../theirs", "../victim/link", "../victim/here/theirs",
 		"../victim/link/deep/../x", theirs, "theirs/../mine", "../victim/link/../mine"} {
 		if err := TrustDir(path); err == nil {
 			t.Errorf("%q is trusted", path)
