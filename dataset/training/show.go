@@ -41,7 +41,7 @@ func (e *Encoder) Show(w io.Writer, ex Example, color bool) error {
 		if ex.Labels[i] != Ignore {
 			mark, start, stop = "+", green, plain
 		}
-		token := strconv.Quote(string(e.Tokenizer.Bytes(id)))
+		token := visible(strconv.Quote(string(e.Tokenizer.Bytes(id))))
 		if e.Tokenizer.IsSpecial(id) {
 			token = "‹" + visible(e.Tokenizer.Token(id)) + "›"
 		}
@@ -68,15 +68,15 @@ func (e *Encoder) textOf(ids []int32) string {
 	return b.String() + visible(s.Flush())
 }
 
-// visible escapes characters that would move a terminal's cursor or change its colors.
+// visible escapes characters that would move a terminal's cursor or change its colors, and those that are not seen.
 func visible(s string) string {
 	var b strings.Builder
 	for _, r := range s {
-		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) && !unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) {
 			b.WriteRune(r)
 			continue
 		}
-		quoted := strconv.QuoteRune(r)
+		quoted := strconv.QuoteRuneToASCII(r)
 		b.WriteString(quoted[1 : len(quoted)-1])
 	}
 	return b.String()

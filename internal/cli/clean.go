@@ -9,8 +9,9 @@ import (
 )
 
 // Clean makes text from outside safe to print: line breaks become \n, and other control characters, with which a text
-// could move the cursor or rename the window, become visible. So do the marks that change the direction of writing,
-// with which a line could pose as another, and bytes that are not UTF-8.
+// could move the cursor or rename the window, become visible. So do bytes that are not UTF-8, and what a reader cannot
+// see and with which a line could pose as another: marks of direction, separators, tags, fillers and soft hyphens. The
+// joiners and variation selectors of scripts and emoji stay.
 func Clean(s string) string {
 	if !strings.ContainsFunc(s, unsafe) && utf8.ValidString(s) {
 		return s
@@ -32,7 +33,24 @@ func Clean(s string) string {
 }
 
 func unsafe(r rune) bool {
-	return unicode.IsControl(r) && r != '\n' && r != '\t' || 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069
+	switch {
+	case r < ' ':
+		return r != '\n' && r != '\t'
+	case r < 0x7f, r == 0x200c, r == 0x200d: // joiners
+		return false
+	}
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point) &&
+		!unicode.Is(unicode.Prepended_Concatenation_Mark, r) // such as Arabic's sign of a year, which is seen
+}
+
+// Cell makes text from outside safe for a cell of a CSV file: what [Clean] returns, in one line, with an apostrophe
+// before what a spreadsheet would run as a formula.
+func Cell(text string) string {
+	text = strings.Join(strings.Fields(Clean(text)), " ")
+	if r, _ := utf8.DecodeRuneInString(text); strings.ContainsRune("=+-@＝＋－＠", r) {
+		return "'" + text
+	}
+	return text
 }
 
 // CleanWriter returns a writer that cleans text (see [Clean]) and writes it to w. A command wraps its output and error

@@ -11,14 +11,19 @@ import (
 
 func TestCleanWriter(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"plain", "a b\tc\nd é 漢 🙂 \u200fעברית\n", "a b\tc\nd é 漢 🙂 \u200fעברית\n"},
+		{"plain", "a b\tc\nd é 漢 🙂 עברית\n", "a b\tc\nd é 漢 🙂 עברית\n"},
+		{"joiners and selectors", "👩\u200d🚀 نمی\u200cخواهم ❤\ufe0f 葛\U000e0100 \u0601", "👩\u200d🚀 نمی\u200cخواهم ❤\ufe0f 葛\U000e0100 \u0601"},
 		{"colors", "\x1b[31mred\x1b[0m", "␛[31mred␛[0m"},
 		{"window's title", "\x1b]0;owned\x07", "␛]0;owned␇"},
 		{"C1", "a\u009b2Jb", "a\ufffd2Jb"},
 		{"C1 as a byte", "a\x9b2Jb", "a\ufffd2Jb"},
 		{"back over the line", "good\rbad", "good\nbad"},
 		{"backspace and delete", "a\bb\x7f", "a␈b␡"},
-		{"direction", "a\u202eb\u2066c", "a\ufffdb\ufffdc"},
+		{"direction", "a\u202eb\u2066c\u200ed\u200fe\u061cf", "a\ufffdb\ufffdc\ufffdd\ufffde\ufffdf"},
+		{"separators", "a\u2028b\u2029c", "a\ufffdb\ufffdc"},
+		{"invisible", "a\u00adb\u200bc\u2060d\ufeffe\u180ef\ufff9g", "a\ufffdb\ufffdc\ufffdd\ufffde\ufffdf\ufffdg"},
+		{"tags", "a\U000e0041\U000e007fb\U000e0001", "a\ufffd\ufffdb\ufffd"},
+		{"fillers", "a\u3164b\u115fc\uffa0d\u034fe", "a\ufffdb\ufffdc\ufffdd\ufffde"},
 		{"NUL", "a\x00b", "a␀b"},
 	} {
 		for size := 1; size <= len(c.text); size++ { // for every way of splitting the text
@@ -72,4 +77,15 @@ func FuzzCleanWriter(f *testing.F) {
 			t.Errorf("%q", whole.String())
 		}
 	})
+}
+
+// TestCell checks that a cell of free text is one line that no spreadsheet runs.
+func TestCell(t *testing.T) {
+	for text, want := range map[string]string{"=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)",
+		" \t=1": "'=1", "\r\n=1": "'=1", "\u2028=1": "\ufffd=1", "\x1b=1": "␛=1", "＝1": "'＝1", "a=1": "a=1", "": "",
+		"\xff=": "\ufffd=", "meta-llama/x-1": "meta-llama/x-1", "a\nb": "a b"} {
+		if got := Cell(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
 }

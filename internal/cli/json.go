@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf16"
 )
 
 // JSONLine returns v as one line of JSON. It escapes the characters that [Clean] would replace, so that the line is
@@ -23,10 +24,13 @@ func JSONLine(v any) ([]byte, error) {
 	}
 	var escaped bytes.Buffer
 	for _, r := range line {
-		if unsafe(r) {
-			fmt.Fprintf(&escaped, `\u%04x`, r)
-		} else {
+		switch high, low := utf16.EncodeRune(r); {
+		case !unsafe(r):
 			escaped.WriteRune(r)
+		case r > 0xffff:
+			fmt.Fprintf(&escaped, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&escaped, `\u%04x`, r)
 		}
 	}
 	return escaped.Bytes(), nil

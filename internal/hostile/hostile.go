@@ -25,11 +25,20 @@ var Texts = map[string]string{
 	"DEL":              "a\x7fb",
 	"override":         "txt.\u202eexe\u202c",
 	"isolate":          "a\u2066b\u2069c",
+	"marks":            "a\u200eb\u200fc\u061cd",
+	"separators":       "a\u2028b\u2029c",
+	"invisible":        "a\u00adb\u200bc\u2060d\ufeffe\u3164f",
+	"tags":             "a\U000e0041\U000e007fb",
 	"bell":             "a\a",
 }
 
 // own are the control sequences with which the commands themselves draw on a terminal.
 var own = regexp.MustCompile(`\x1b\[(J|K|[0-9]+[AG]|\?7[hl]|\?2004[hl]|32m|0m)`)
+
+// unseen are characters that a reader does not see, or that change where others are shown.
+const unseen = "\u00ad\u034f\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e" +
+	"\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\u206a\u206b\u206c\u206d\u206e\u206f\u3164\ufeff" +
+	"\uffa0\ufff9\ufffa\ufffb"
 
 // Found returns the first text in a command's output that a terminal would obey, or "". If drawn is true, the output
 // went to a terminal, and the command's own control sequences are allowed.
@@ -40,7 +49,7 @@ func Found(output string, drawn bool) string {
 	for i, r := range output {
 		switch {
 		case r == '\n' || r == '\t' || drawn && r == '\r':
-		case unicode.IsControl(r), 0x202a <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069,
+		case unicode.IsControl(r), strings.ContainsRune(unseen, r), 0xe0000 <= r && r <= 0xe007f,
 			r == unicode.ReplacementChar && !strings.HasPrefix(output[i:], "\ufffd"): // a byte that is not UTF-8
 			return fmt.Sprintf("%q in %q", r, output[max(0, i-40):min(len(output), i+40)])
 		}

@@ -30,6 +30,12 @@ type Answer struct {
 	Note  string // shown below the text; may be empty
 }
 
+// Fenced returns text as a fenced code block, which nothing in it ends.
+func Fenced(text string) string {
+	fence := strings.Repeat("`", max(3, longestRun(text, '`')+1))
+	return fence + "\n" + text + "\n" + fence
+}
+
 // Markdown returns the entry. It contains no character that a terminal obeys and no HTML that a viewer renders. A
 // question of several lines does not fit into a heading: the heading has its first line, and a fence below it has the
 // whole question.
@@ -42,8 +48,7 @@ func Markdown(question string, answers ...Answer) string {
 	}
 	fmt.Fprintf(&b, "### Query: *\"%s\"*\n\n", plain.Replace(first))
 	if many {
-		fence := strings.Repeat("`", max(3, longestRun(question, '`')+1))
-		fmt.Fprintf(&b, "%s\n%s\n%s\n\n", fence, question, fence)
+		fmt.Fprintf(&b, "%s\n\n", Fenced(question))
 	}
 	for _, a := range answers {
 		text := strings.ReplaceAll(inert(strings.TrimSpace(cli.Clean(a.Text))), "\n", "\n> ")

@@ -15,10 +15,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
+	"restyle/internal/cli"
 	"restyle/internal/disk"
 )
 
@@ -123,7 +123,7 @@ func AppendBenchmark(path string, r BenchmarkRow) error {
 	}
 	row := make([]string, len(columns))
 	for i, c := range columns {
-		row[i] = inert(strings.Join(strings.Fields(benchmarkColumns[c].cell(r)), " ")) // a row is one line
+		row[i] = cli.Cell(benchmarkColumns[c].cell(r))
 	}
 	w.Write(row)
 	w.Flush()
@@ -135,15 +135,6 @@ func AppendBenchmark(path string, r BenchmarkRow) error {
 		return fmt.Errorf("benchmark log: %w", err)
 	}
 	return nil
-}
-
-// inert adds an apostrophe to a cell that a spreadsheet would run as a formula: a label or the name of a model may come
-// from anywhere. No number in a row begins with a sign.
-func inert(cell string) string {
-	if r, _ := utf8.DecodeRuneInString(cell); strings.ContainsRune("=+-@＝＋－＠", r) {
-		return "'" + cell
-	}
-	return cell
 }
 
 // CheckBenchmark returns an error if AppendBenchmark could not write the file or create it, so that a run fails before

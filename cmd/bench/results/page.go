@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"html"
 	"math"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
 	"restyle/internal/cli"
 	"restyle/internal/plot"
+	"restyle/internal/sidebyside"
 )
 
 // A Section is what a page says about a table besides its rows.
@@ -32,8 +34,9 @@ type Picture struct {
 // Pages writes, for each table, a CSV file and its pictures, and for all of them README.md and index.html. index.html
 // holds its pictures, so it can be opened alone and from anywhere. Only the CSV files have what is too noisy to tell.
 func (b *Book) Pages(title string, section func(t *Table) Section) error {
+	b, title = b.clean(), cli.Clean(title)
 	var md, page strings.Builder
-	fmt.Fprintf(&md, "# %s\n\n", title)
+	fmt.Fprintf(&md, "# %s\n\n", inert(title))
 	fmt.Fprintf(&page, htmlHead, html.EscapeString(title), narrow, html.EscapeString(title))
 	sections := make([]Section, len(b.Tables))
 	for i, t := range b.Tables {
@@ -45,24 +48,24 @@ func (b *Book) Pages(title string, section func(t *Table) Section) error {
 			return err
 		}
 		s, t := sections[i], t.Quiet()
-		fmt.Fprintf(&md, "\n## %s\n\n", t.Title)
+		fmt.Fprintf(&md, "\n## %s\n\n", inert(t.Title))
 		fmt.Fprintf(&page, "<h2 id=%q>%s</h2>\n", t.Name, html.EscapeString(t.Title))
 		for _, p := range s.Pictures {
 			if err := b.write(p.Name+".svg", p.SVG); err != nil {
 				return err
 			}
-			fmt.Fprintf(&md, "![%s](%s.svg)\n\n", p.Alt, p.Name)
+			fmt.Fprintf(&md, "![%s](%s.svg)\n\n", inert(p.Alt), p.Name)
 			fmt.Fprintf(&page, "<div class=\"scroll\"><img alt=\"%s\" src=\"data:image/svg+xml;base64,%s\"></div>\n",
 				html.EscapeString(p.Alt), base64.StdEncoding.EncodeToString(p.SVG))
 		}
 		for _, w := range s.Words {
-			fmt.Fprintf(&md, "%s\n\n", w)
+			fmt.Fprintf(&md, "%s\n\n", inert(w))
 			fmt.Fprintf(&page, "<p>%s</p>\n", html.EscapeString(w))
 		}
 		if t.shown() {
 			t.write(&md, &page)
 		}
-		fmt.Fprintf(&md, "All columns: [%s.csv](%[1]s.csv). Measured by\n\n```\n%s\n```\n", t.Name, t.Command)
+		fmt.Fprintf(&md, "All columns: [%s.csv](%[1]s.csv). Measured by\n\n%s\n", t.Name, sidebyside.Fenced(t.Command))
 		fmt.Fprintf(&page, "<p>Measured by</p><pre>%s</pre>\n", html.EscapeString(t.Command))
 	}
 	page.WriteString("</main></body></html>\n")
@@ -76,17 +79,17 @@ func (b *Book) Pages(title string, section func(t *Table) Section) error {
 func (b *Book) opening(md, page *strings.Builder, sections []Section) {
 	var lines []string
 	for i, t := range b.Tables {
-		line := fmt.Sprintf("[%s](#%s)", t.Title, anchor(t.Title))
+		line := fmt.Sprintf("[%s](#%s)", inert(t.Title), url.PathEscape(anchor(t.Title)))
 		text := fmt.Sprintf("<a href=\"#%s\">%s</a>", t.Name, html.EscapeString(t.Title))
 		if h := sections[i].Headline; h != "" {
-			line, text = line+": "+h, text+": "+html.EscapeString(h)
+			line, text = line+": "+inert(h), text+": "+html.EscapeString(h)
 		}
 		fmt.Fprintf(md, "- %s\n", line)
 		lines = append(lines, text)
 	}
 	fmt.Fprintf(page, "<ul class=\"contents\"><li>%s</ul>\n", strings.Join(lines, "<li>"))
 	machine := b.Machine.lines()
-	fmt.Fprintf(md, "\n%s\n", strings.Join(machine, "  \n"))
+	fmt.Fprintf(md, "\n%s\n", strings.Join(inertAll(machine), "  \n"))
 	fmt.Fprintf(page, "<p>%s</p>\n", strings.Join(escaped(machine), "<br>"))
 }
 
@@ -139,13 +142,13 @@ func (t *Table) write(md, page *strings.Builder) {
 	if missing != nil {
 		fmt.Fprintf(md, "\n<details><summary>Not measured: %s</summary>\n\n- %s\n\n</details>\n",
 			cli.Count(len(missing), "row"),
-			strings.Join(missing, "\n- "))
+			strings.Join(inertAll(missing), "\n- "))
 		fmt.Fprintf(page, "<details><summary>Not measured: %s</summary><ul><li>%s</ul></details>\n",
 			cli.Count(len(missing), "row"),
 			strings.Join(escaped(missing), "<li>"))
 	}
 	fmt.Fprintf(md, "\n<details><summary>What the columns are</summary>\n\n- %s\n\n</details>\n\n",
-		strings.Join(about, "\n- "))
+		strings.Join(inertAll(about), "\n- "))
 	fmt.Fprintf(page, "<details><summary>What the columns are</summary><ul><li>%s</ul></details>\n",
 		strings.Join(escaped(about), "<li>"))
 }
@@ -175,6 +178,55 @@ td{display:inline-block;margin-right:14px;white-space:normal;text-align:left}}
 th,td{border-color:#30363d}tr:hover td{background:#161b22}}
 </style></head><body><main><h1>%s</h1>
 `
+
+// active is what Markdown takes for HTML, links, pictures and their definitions, in one line.
+var active = strings.NewReplacer("<", "&lt;", "](", "]&#40;", "][", "]&#91;", "]:", "]&#58;", "\n", " ")
+
+// inert returns text for a line of Markdown in which nothing is HTML, a link or a picture: what was measured, and where,
+// may be named by anyone.
+func inert(text string) string { return active.Replace(text) }
+
+func inertAll(list []string) (out []string) {
+	for _, s := range list {
+		out = append(out, inert(s))
+	}
+	return out
+}
+
+// clean returns a copy of the book in which no text has characters that a terminal or a viewer obeys.
+func (b *Book) clean() *Book {
+	c := *b
+	for _, text := range []*string{&c.Machine.Device, &c.Machine.CPU, &c.Machine.OS, &c.Machine.Level, &c.Machine.Version,
+		&c.Machine.Note} {
+		*text = cli.Clean(*text)
+	}
+	c.Tables = make([]*Table, len(b.Tables))
+	for i, t := range b.Tables {
+		c.Tables[i] = t.clean()
+	}
+	return &c
+}
+
+func (t *Table) clean() *Table {
+	c := *t
+	c.Title, c.Command = cli.Clean(t.Title), cli.Clean(t.Command)
+	c.Columns = slices.Clone(t.Columns)
+	for i := range c.Columns {
+		of := &c.Columns[i]
+		of.Name, of.Unit, of.About = cli.Clean(of.Name), cli.Clean(of.Unit), cli.Clean(of.About)
+	}
+	c.Rows = make([]Row, len(t.Rows))
+	for i, r := range t.Rows {
+		c.Rows[i] = Row{}
+		for name, v := range r {
+			if text, ok := v.(string); ok {
+				v = cli.Clean(text)
+			}
+			c.Rows[i][cli.Clean(name)] = v
+		}
+	}
+	return &c
+}
 
 func escaped(list []string) (out []string) {
 	for _, s := range list {
@@ -260,7 +312,7 @@ func markdown(head []string, rows [][]string, left []bool) string {
 	var b strings.Builder
 	line := func(cells []string) {
 		for _, c := range cells {
-			b.WriteString("| " + strings.ReplaceAll(c, "|", `\|`) + " ")
+			b.WriteString("| " + strings.ReplaceAll(inert(c), "|", `\|`) + " ")
 		}
 		b.WriteString("|\n")
 	}
@@ -321,14 +373,14 @@ func (t *Table) CSV() []byte {
 	w := csv.NewWriter(&b)
 	line := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
-		line[i] = c.Name
+		line[i] = cli.Cell(c.Name)
 	}
 	w.Write(line) // it writes into memory and cannot fail, nor can the next ones
 	for _, r := range t.Rows {
 		for i, c := range t.Columns {
 			switch v := r[c.Name].(type) {
 			case string:
-				line[i] = v
+				line[i] = cli.Cell(v)
 			case float64:
 				line[i] = strconv.FormatFloat(v, 'g', -1, 64)
 			default:

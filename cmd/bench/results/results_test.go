@@ -2,18 +2,24 @@ package results
 
 import (
 	"bytes"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"restyle/internal/cli"
 	"restyle/internal/disk"
 	"restyle/internal/expect"
+	"restyle/internal/hostile"
 )
 
 var columns = []Column{
@@ -219,9 +225,9 @@ func TestPages(t *testing.T) {
 	}
 	for name, want := range map[string][]string{
 		"README.md": {"# Title & more", "Device: H200 with 8 GiB", "| op | rows | ms, ms | noise, % | memory, MiB |",
-			`| a\|<dd> | 2 | 1235 | 1.2 |`, "| fast | 2 | 55 | 30 | 9 |", "Not measured: 1 row<", "- int8 2: not yet",
+			`| a\|&lt;dd> | 2 | 1235 | 1.2 |`, "| fast | 2 | 55 | 30 | 9 |", "Not measured: 1 row<", "- int8 2: not yet",
 			"| loud | 2 | too noisy | 40 | 8 |",
-			"more\n\n- [Kernels](#kernels): twice as <fast>\n", "](bars.svg)", "It is <fast>.",
+			"more\n\n- [Kernels](#kernels): twice as &lt;fast>\n", "](bars.svg)", "It is &lt;fast>.",
 			"(kernels.csv)"},
 		"index.html": {"<h1>Title &amp; more", "busy &lt;b&gt;", "a|&lt;dd&gt;", "data:image/svg+xml;base64,PHN2Zy8+",
 			"speed &#34;up&#34;", "<pre>bench kernels</pre>", "not yet", "max-width:100%;",
@@ -236,9 +242,67 @@ func TestPages(t *testing.T) {
 				t.Errorf("%s has no %q:\n%s", name, w, text)
 			}
 		}
-		if strings.Contains(text, "<dd>") && name == "index.html" || strings.Contains(text, "%!") ||
+		if strings.Contains(text, "<dd>") && name != "kernels.csv" || strings.Contains(text, "%!") ||
 			strings.Contains(text, "765") && name != "kernels.csv" {
 			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
+// TestPagesAreInert writes the pages of a results.json in which every text is an attack: on terminals, on viewers of
+// HTML and Markdown, or on spreadsheets.
+func TestPagesAreInert(t *testing.T) {
+	attacks := maps.Clone(hostile.Texts)
+	for _, text := range []string{"<script>alert(1)</script>", "<img src=x onerror=y>", "[x](javascript:1)", "![x](//evil/p)",
+		"![x]", "[x]: //evil/p", "[x][y]", `[x\](javascript:1)`, "```\n<script>", "=1+1", "\t@x", "a\n\n<b>", "a\n# b"} {
+		attacks[text] = text
+	}
+	for name, text := range attacks {
+		dir := t.TempDir()
+		tab := table()
+		tab.Title, tab.Command = text, text
+		for i := range tab.Columns {
+			if tab.Columns[i].About != "" {
+				tab.Columns[i].About, tab.Columns[i].Unit = text, text
+			}
+		}
+		tab.Columns = append(tab.Columns, Column{Name: text, Type: Text, About: text})
+		measured, missing := row(text, 1, 0.01), Row{"op": text, "rows": 3.0, "why": text}
+		measured[text] = text
+		tab.Rows = []Row{measured, missing}
+		b := Book{File{Format: Format, Machine: Machine{text, text, text, 2, 1 << 30, text, text, text}, Tables: []*Table{tab}}, dir}
+		if err := b.Pages(text, func(q *Table) Section {
+			return Section{Headline: q.Title, Words: []string{q.Title}, Pictures: []Picture{{"bars", q.Title, []byte("<svg/>")}}}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, file := range []string{"README.md", "index.html", "kernels.csv"} {
+			all = append(all, expect.Read(t, filepath.Join(dir, file)))
+			if found := hostile.Found(all[len(all)-1], false); found != "" {
+				t.Errorf("%s: %s: %s", name, file, found)
+			}
+		}
+		// Outside of the fence with the command, which shows everything as it is.
+		fence := regexp.MustCompile("(?s)\n(`{3,})\n.*\n(`{3,})\n")
+		md := fence.ReplaceAllString(all[0], "")
+		for _, tag := range []string{"<script", "<img", "<b>", "](javascript", "](//", "]: //", "[x][", "\n# b"} {
+			if strings.Contains(md, tag) || strings.HasPrefix(tag, "<") && strings.Contains(all[1], tag+">") {
+				t.Errorf("%s: %s in %s", name, tag, md)
+			}
+		}
+		if runs := fence.FindStringSubmatch(all[0]); runs == nil || runs[1] != runs[2] ||
+			strings.Contains(cli.Clean(text), runs[1]) {
+			t.Errorf("%s: the command's fence is %q", name, runs)
+		}
+		rows, err := csv.NewReader(strings.NewReader(all[2])).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, cell := range slices.Concat(rows...) {
+			if strings.ContainsAny(cell[:min(1, len(cell))], "=+-@\t\r") {
+				t.Errorf("%s: a spreadsheet runs %q", name, cell)
+			}
 		}
 	}
 }
