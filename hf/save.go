@@ -103,6 +103,12 @@ func save(dir string, from *Checkpoint, d *kernels.Device, params []model.Param,
 	return s.commit(weights)
 }
 
+// Saves reports whether [Save] writes a file or directory of that name.
+func Saves(name string) bool {
+	return slices.Contains([]string{"config.json", singleName, indexName, moreTemplatesDir}, name) ||
+		slices.Contains(companions, name) || shardName.MatchString(name)
+}
+
 // complete checks that the parameters match the configuration.
 func complete(c model.Config, params []model.Param) error {
 	shapes := map[string][]int{}

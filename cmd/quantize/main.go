@@ -3,15 +3,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
-
-	"golang.org/x/sys/unix"
 
 	"restyle/data"
 	"restyle/hf"
@@ -133,45 +128,11 @@ func (o options) check(paths []string, given func(flag string) bool) error {
 	case !o.calibrates() && given("text"):
 		return cli.Usagef("--text is for --rounding gptq of --weights int4, and nothing else is calibrated: leave it out")
 	}
-	if entries, err := disk.ReadDir(paths[1]); err == nil && len(entries) > 0 {
-		return cli.Usagef("%s is not empty: name a directory that is empty or does not exist", paths[1])
-	}
-	return nil
+	return checkFree(paths[1])
 }
 
 // calibrates reports whether weights are rounded by GPTQ, which a text calibrates.
 func (o options) calibrates() bool { return o.weights == "int4" && o.rounding == "gptq" }
-
-// probe returns an error if the directory cannot be made or written, before work that takes long. It leaves no trace.
-func probe(dir string) error {
-	made := missing(dir)
-	err := disk.MakeDir(dir, 0o777)
-	if err == nil {
-		err = unix.Access(dir, unix.W_OK)
-	}
-	removeEmpty(made)
-	if err != nil {
-		return fmt.Errorf("cannot write in %s: %w: choose a directory that can be written", dir, err)
-	}
-	return nil
-}
-
-// missing returns which of a directory and its parents do not exist, the innermost first.
-func missing(dir string) (list []string) {
-	for dir = filepath.Clean(dir); ; dir = filepath.Dir(dir) {
-		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
-			return list
-		}
-		list = append(list, dir)
-	}
-}
-
-// removeEmpty removes those directories that are empty, the innermost first.
-func removeEmpty(dirs []string) {
-	for _, dir := range dirs {
-		_ = os.Remove(dir)
-	}
-}
 
 // quantize does the work, from the model in IN to that in OUT, and prints what it costs.
 func (o options) quantize(ctx context.Context, in, out string, stdout io.Writer, status *cli.StatusLine) error {
@@ -262,12 +223,7 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 		return nil, err
 	}
 	status.Draw("writing " + out)
-	made := missing(out)
-	if err := hf.Save(out, c, d, after.Params(), hf.SaveOptions{}); err != nil {
-		removeEmpty(made)
-		return nil, err
-	}
-	if err := o.record(in, out); err != nil {
+	if err := o.fill(in, out, func() error { return hf.Save(out, c, d, after.Params(), hf.SaveOptions{}) }); err != nil {
 		return nil, err
 	}
 	written = &cost{bytes: weightBytes(after)}
@@ -280,29 +236,6 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 	}
 	written.perplexity, err = o.perplexities(ctx, t.answers, before, after, stdout, show)
 	return written, err
-}
-
-// record writes quantize.json, which says what the model in OUT was made from and how. chat and bench quality read it.
-func (o options) record(in, out string) error {
-	made := struct {
-		Version  string `json:"version"`
-		Base     string `json:"base_model"`
-		Weights  string `json:"weights"`
-		Rounding string `json:"rounding"`
-	}{cli.Version(), in, o.weights, "nearest"}
-	if o.calibrates() {
-		made.Rounding = o.rounding
-	}
-	if info, err := os.Stat(in); err == nil && info.IsDir() && in != data.StarterName {
-		if made.Base, err = filepath.Abs(in); err != nil {
-			return err
-		}
-	}
-	text, err := json.MarshalIndent(made, "", "  ")
-	if err != nil {
-		return err
-	}
-	return disk.Write(filepath.Join(out, "quantize.json"), append(text, '\n'), 0o666)
 }
 
 // nearest returns the model with each weight rounded by itself.
