@@ -158,6 +158,49 @@ func checkGiven(t *testing.T, out Output) {
 // TestRecorded compares with what testdata/make.py recorded.
 func TestRecorded(t *testing.T) { expressions(t, "testdata/recorded.jsonl") }
 
+// TestNames compares which value a name has with what testdata/make_names.py recorded: given or not, set in each kind of
+// block, which is taken or not, and read before, inside and after.
+func TestNames(t *testing.T) {
+	for line := range strings.Lines(expect.Read(t, "testdata/names.jsonl")) {
+		var row struct {
+			Open, Close, Conditions string
+			Cases                   [][3]string
+		}
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range row.Cases {
+			texts := strings.Split(c[2], "|")
+			for _, reads := range strings.Fields(c[1]) {
+				read := func(i int) string { return strings.Repeat("{{ x|default('U') }};", int(reads[i]-'0')) }
+				text := read(0) + row.Open + read(1) + c[0] + read(2) + row.Close + read(3)
+				texts = checkNames(t, strings.ReplaceAll(text, "§", read(4)), row.Conditions, texts)
+			}
+			if len(texts) != 0 {
+				t.Errorf("%s%s: %d texts are left", row.Open, c[0], len(texts))
+			}
+		}
+	}
+}
+
+// checkNames renders a template with x or without and with all values of its conditions, and returns the texts that
+// follow.
+func checkNames(t *testing.T, template, conditions string, texts []string) []string {
+	t.Helper()
+	cases := 2 << len(conditions)
+	for i := range cases {
+		vars := &Dict{}
+		if i >= cases/2 {
+			vars.Set("x", Own("G"))
+		}
+		for j, name := range conditions {
+			vars.Set(string(name), i>>(len(conditions)-1-j)&1 == 1)
+		}
+		vector{Text: &texts[i]}.check(t, template, vars, time.Time{})
+	}
+	return texts[cases:]
+}
+
 // TestTemplates renders whole templates on conversations as testdata/make_templates.py recorded it.
 func TestTemplates(t *testing.T) {
 	conversations := map[string]vector{}

@@ -44,7 +44,7 @@ func Compile(text string) (t *Template, err error) {
 		return nil, all[0]
 	}
 	t = &Template{body: body, Generation: generates(body)}
-	t.scope = newScope(nil, nil, body)
+	t.scope = newScope(nil, nil, nil, body)
 	return t, nil
 }
 
@@ -112,11 +112,14 @@ type scope struct {
 }
 
 // newScope looks through a body, in the order in which Jinja2's compiler does.
-func newScope(params []string, targets *node, body []*stmt) *scope {
+func newScope(params []string, targets *node, defaults []*node, body []*stmt) *scope {
 	s := &scope{params: append(params, stored(targets)...), names: map[string]bool{}, set: map[string]string{}}
 	seen := map[string]bool{}
 	for _, p := range s.params {
-		seen[p], s.names[p] = true, true
+		s.names[p] = true
+	}
+	for _, d := range defaults {
+		loads(d, seen)
 	}
 	s.visit(body, seen, false)
 	s.cost = stepBytes
@@ -155,10 +158,12 @@ func (s *scope) visit(body []*stmt, seen map[string]bool, branch bool) {
 			s.visit(st.other, seen, true)
 		case "for":
 			load(st.expr)
-			st.scope = newScope([]string{"loop"}, st.target, st.body)
-			st.scope2 = newScope(nil, nil, st.other)
+			st.scope = newScope([]string{"loop"}, st.target, nil, st.body)
+			st.scope2 = newScope(nil, nil, nil, st.other)
 		case "set", "setblock":
-			load(st.expr)
+			if st.op == "set" { // Jinja2 does not look at a block's filters
+				load(st.expr)
+			}
 			for _, name := range stored(st.target) {
 				s.store(name, seen, branch)
 			}
@@ -170,13 +175,14 @@ func (s *scope) visit(body []*stmt, seen map[string]bool, branch bool) {
 			load(st.values...)
 			var all node
 			all.op, all.args = "tuple", st.targets
-			st.scope = newScope(nil, &all, st.body)
+			st.scope = newScope(nil, &all, nil, st.body)
 		}
 		if st.macro != nil {
-			st.macro.scope = newScope(append([]string{"caller", "varargs", "kwargs"}, st.macro.params...), nil, st.macro.body)
+			m := st.macro
+			m.scope = newScope(append([]string{"caller", "varargs", "kwargs"}, m.params...), nil, m.defaults, m.body)
 		}
 		if st.op == "setblock" || st.op == "filter" || st.op == "generation" {
-			st.scope = newScope(nil, nil, st.body)
+			st.scope = newScope(nil, nil, nil, st.body)
 		}
 	}
 }
@@ -329,12 +335,13 @@ func (in *interp) block(s *stmt, f *frame, out *builder) signal {
 	switch s.op {
 	case "setblock", "filter":
 		b := &builder{in: in}
-		if sig := in.run(s.body, newFrame(in, f, s.scope), b); sig != onward {
+		inner := newFrame(in, f, s.scope)
+		if sig := in.run(s.body, inner, b); sig != onward {
 			return sig
 		}
 		var v any = b.str()
 		if s.expr != nil {
-			v = in.filtered(s.expr, f, v)
+			v = in.filtered(s.expr, inner, v)
 		}
 		if s.op == "filter" {
 			out.add(toStr(v))
