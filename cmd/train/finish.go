@@ -26,7 +26,7 @@ import (
 
 // summary is a run's result: the last line on standard output, and in run.json.
 type summary struct {
-	Out      string  `json:"out"`
+	Out      string  `json:"out,omitempty"` // as it was typed; not in run.json, which may be read from elsewhere
 	Steps    int     `json:"steps"`
 	Skipped  int     `json:"skipped_steps"`
 	Examples int64   `json:"examples"`
@@ -63,7 +63,12 @@ func (r *running) finish(res trainer.Result, out *outputs) error {
 	if err := r.logBenchmark(f); err != nil {
 		return fmt.Errorf("--benchmark-log: %w", err)
 	}
-	if err := r.run.Finish(line); err != nil {
+	f.Out = ""
+	kept, err := cli.JSONLine(f)
+	if err != nil {
+		return err
+	}
+	if err := r.run.Finish(kept); err != nil {
 		return err
 	}
 	r.report(res, f, out)
@@ -151,12 +156,8 @@ func (in *inputs) repeat(was *trainer.RunFile, result summary) error {
 	if cli.IsTerminal(in.stdout) {
 		return nil
 	}
-	var line bytes.Buffer
-	if err := json.Compact(&line, was.Result); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(in.stdout, line.String())
-	return err
+	result.Out = in.out
+	return cli.PrintJSON(in.stdout, result)
 }
 
 // summary returns the result of the run. If the weights are those of the best evaluation, so are loss and tone.

@@ -247,6 +247,9 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
+	if n := expect.Paths(t, dir, []string{"README.md", "index.html"}); n < 2 {
+		t.Errorf("only %d links hold", n)
+	}
 }
 
 // TestPagesAreInert writes the pages of a results.json in which every text is an attack: on terminals, on viewers of

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"restyle/internal/cli"
+	"restyle/internal/expect"
+)
+
+// TestPathsElsewhere runs gen with relative paths and then the same run from another directory: it finds its journal
+// and its output, asks for nothing again, and every path in every file leads somewhere from there.
+func TestPathsElsewhere(t *testing.T) {
+	source := tasks(t, 40)
+	from := filepath.Join(t.TempDir(), "here")
+	elsewhere := filepath.Join(from, "..", "else", "where")
+	for _, dir := range []string{filepath.Join(from, "tasks-here"), elsewhere} {
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Rename(source, filepath.Join(from, "tasks-here", "rows.jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, nil)
+	args := func(up string) []string {
+		return []string{"--source", up + "tasks-here/rows.jsonl", "--out", up + "data/mine.json", "--base-url", s.base(), "--model",
+			"fake", "--rows", "10"}
+	}
+	t.Chdir(from)
+	must(t, cli.Done, args("")...)
+	expect.Paths(t, from, []string{"data"})
+	calls, _ := s.counts()
+	t.Chdir(elsewhere)
+	o := must(t, cli.Done, args("../../here/")...)
+	if again, _ := s.counts(); lastLine(t, o)["outcome"] != "unchanged" || again != calls {
+		t.Errorf("%d requests, then %d: %v", calls, again, o)
+	}
+	if err := os.Rename(filepath.Join(from, "data"), "moved"); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(filepath.Join(elsewhere, "moved"))
+	o = must(t, cli.Done, "--source", filepath.Join(from, "tasks-here", "rows.jsonl"), "--out", "mine.json", "--base-url", s.base(),
+		"--model", "fake", "--rows", "10")
+	if again, _ := s.counts(); lastLine(t, o)["outcome"] != "unchanged" || again != calls {
+		t.Errorf("after the directory moved: %d requests, then %d: %v", calls, again, o)
+	}
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"restyle/infer"
+	"restyle/internal/cli"
+	"restyle/internal/expect"
+)
+
+// TestPathsElsewhere quantizes a model by a relative path, and asks from another directory what the result was made
+// from.
+func TestPathsElsewhere(t *testing.T) {
+	from := t.TempDir()
+	if err := os.CopyFS(filepath.Join(from, "models", "base-model"), os.DirFS("../../infer/testdata/tiny/base")); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"", "models", "models/base-model", "models/else/where"} {
+		up, err := filepath.Rel(filepath.Join(from, dir), from)
+		if err == nil {
+			err = os.MkdirAll(filepath.Join(from, dir), 0o777)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Chdir(filepath.Join(from, dir))
+		in, err := filepath.Rel(filepath.Join(from, dir), filepath.Join(from, "models", "base-model"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := filepath.Join(up, "out", filepath.Base(filepath.Join(from, dir)))
+		var said bytes.Buffer
+		if code := run(t.Context(), []string{in, out, "--rounding", "nearest"}, &said, &said); code != cli.Done {
+			t.Fatalf("%s %s: exit code %d: %s", in, out, code, &said)
+		}
+		out = filepath.Join(from, "out", filepath.Base(out))
+		t.Chdir(t.TempDir())
+		base, err := infer.BaseOf(t.Context(), nil, out)
+		if err != nil || base != filepath.Join(from, "models", "base-model") {
+			t.Errorf("from %q: made from %q, %v", dir, base, err)
+		}
+	}
+	if n := expect.Paths(t, from, []string{"out"}); n < 4 {
+		t.Errorf("only %d paths were found", n)
+	}
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"restyle/infer"
+	"restyle/internal/cli"
+	"restyle/internal/expect"
+)
+
+// TestPathsElsewhere runs train with relative paths, and reads what it wrote from another directory: every path in every
+// file still leads somewhere, the run resumes, and the model names its base. After the directory has moved, the model
+// still does, and the links of its card still work.
+func TestPathsElsewhere(t *testing.T) {
+	tiny, err := filepath.Abs(tinyBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := filepath.Join(t.TempDir(), "here")
+	rows := strings.Repeat(`{"instruction": "Count to three.", "output": "1, 2, 3"}`+"\n", 8)
+	if err := os.MkdirAll(filepath.Join(from, "models"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(from, "models", "base-model"), os.DirFS(tiny)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(from, "models", "rows.jsonl"), []byte(rows), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(from)
+	flags := func(up string) []string {
+		return []string{"--model", up + "models/base-model", "--data", up + "models/rows.jsonl", "--out", up + "runs/mine",
+			"--log-csv", up + "log.csv", "--benchmark-log", up + "all.csv", "--seq", "64", "--batch", "2", "--val", "0.25",
+			"--samples", "1", "--save-every", "1"}
+	}
+	must(t, cli.Done, append(flags(""), "--max-steps", "2")...)
+	if n := expect.Paths(t, from, []string{"runs"}, "settings"); n < 2 {
+		t.Errorf("only %d paths were found", n)
+	}
+	check := func(out string) {
+		t.Helper()
+		base, err := infer.BaseOf(t.Context(), nil, out)
+		if a, err1 := os.Stat(base); err != nil || err1 != nil || !a.IsDir() {
+			t.Errorf("%s was made from %q: %v, %v", out, base, err, err1)
+		}
+	}
+	check("runs/mine")
+	elsewhere := filepath.Join(from, "..", "else", "where")
+	if err := os.MkdirAll(elsewhere, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(elsewhere)
+	check("../../here/runs/mine")
+	o := must(t, cli.Done, append(flags("../../here/"), "--max-steps", "4", "--resume")...)
+	if !strings.Contains(o.stderr, "continuing after step 2 of") {
+		t.Errorf("%v", o)
+	}
+	o = must(t, cli.Done, append(flags("../../here/"), "--max-steps", "4", "--resume")...) // it is finished
+	if got := summaryOf(t, o); got.Out != "../../here/runs/mine" || got.Steps != 3 {
+		t.Errorf("%v", o)
+	}
+	if err := os.Rename(filepath.Join(from, "runs"), "moved"); err != nil {
+		t.Fatal(err)
+	}
+	check("moved/mine")
+	expect.Paths(t, elsewhere, []string{"moved"}, "settings")
+}
