@@ -110,13 +110,18 @@ func TestStep(t *testing.T) {
 // without a graph, and continue with it: from a prompt of one token or several, to the end of the cache, after a Trim,
 // and after a token that was not the chosen one.
 func TestGreedy(t *testing.T) {
-	cfg := stepShapes["llama"]
+	graph := emulated(t, kernels.Options{Fused: kernels.All()})
 	for what, dev := range map[string]*kernels.Device{
 		"CPU": device(t, kernels.Options{}), "unfused": emulated(t, kernels.Options{}),
-		"graph":    emulated(t, kernels.Options{Fused: kernels.All()}),
+		"graph": graph, "frequencies of lengths": graph,
 		"no graph": emulated(t, kernels.Options{Fused: kernels.All(), Sync: true}),
 	} {
 		t.Run(what, func(t *testing.T) {
+			cfg := stepShapes["llama"]
+			if what == "frequencies of lengths" { // of which no token can be computed ahead
+				cfg.RoPEScaling = &RoPEScaling{Kind: RoPELong, Factor: 1, OriginalMaxPositions: 7,
+					Short: []float64{1, 1, 1, 1}, Long: []float64{30, 30, 30, 30}}
+			}
 			m := open(t, dev, cfg, Options{DType: tensor.BF16})
 			told, free := newCache(t, m, 12), newCache(t, m, 12)
 			check := func(ids ...int32) int32 {
