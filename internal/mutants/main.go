@@ -91,7 +91,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	defer os.RemoveAll(objects)
-	p := planter{root: root, short: *short, timeout: *timeout, compiler: []string{"CC=" + self, objectsVar + "=" + objects}}
+	compiler := []string{"CC=" + self, objectsVar + "=" + objects}
+	p := planter{root: root, short: *short, timeout: *timeout, compiler: compiler}
 	counts := map[verdict]int{}
 	var printing sync.Mutex
 	var planting sync.WaitGroup
