@@ -26,7 +26,10 @@ import (
 
 // An attack is code that tries to do something forbidden. None would do lasting harm to this machine if it succeeded,
 // not even as root.
-type attack struct{ name, code, check string }
+type attack struct {
+	name, code, check string
+	endless           bool // it never ends, so that a short time limit does for it
+}
 
 // reaching are attacks on what is outside the sandbox. Each prints "got" if it succeeds, and prints nothing otherwise.
 //
@@ -247,15 +250,15 @@ def add(a, b):
 	{name: "an exception that is none", code: "class AssertionError(BaseException): pass\ndef add(a, b): raise " +
 		"SystemExit(0)"},
 	{name: "output without end", code: "while True: print('x' * 10000)"},
-	{name: "output without end to every file", code: everyFile + "\nwhile True: write(b'x' * 10000)"},
-	{name: "lines without end to every file", code: everyFile + "\nwhile True: write(b'{}\\n' * 1000)"},
+	{endless: true, name: "output without end to every file", code: everyFile + "\nwhile True: write(b'x' * 10000)"},
+	{endless: true, name: "lines without end to every file", code: everyFile + "\nwhile True: write(b'{}\\n' * 1000)"},
 	{name: "an error without end", code: "raise ValueError('x' * 10_000_000)"},
 	{name: "an error without end while asked", code: "def add(a, b): raise ValueError('x' * 100_000)"},
-	{name: "for ever", code: "import time\nwhile True: time.sleep(100)"},
-	{name: "for ever, deaf", code: "import signal, time\nfor n in range(1, 65):\n    try: signal.signal(n, " +
+	{endless: true, name: "for ever", code: "import time\nwhile True: time.sleep(100)"},
+	{endless: true, name: "for ever, deaf", code: "import signal, time\nfor n in range(1, 65):\n    try: signal.signal(n, " +
 		"signal.SIG_IGN)\n    except (OSError, ValueError): pass\nwhile True: time.sleep(100)"},
-	{name: "for ever while asked", code: "def add(a, b):\n    while True: pass"},
-	{name: "a fork bomb", code: "import os, time\nfor n in range(11):\n    try: os.fork()\n    except OSError: " +
+	{endless: true, name: "for ever while asked", code: "def add(a, b):\n    while True: pass"},
+	{endless: true, name: "a fork bomb", code: "import os, time\nfor n in range(11):\n    try: os.fork()\n    except OSError: " +
 		"pass\ntime.sleep(1000)"},
 	{name: "a child left behind", code: "import os, time\nif os.fork() == 0:\n    time.sleep(1000)\ndef add(a, b): " +
 		"return a + b"},
@@ -439,32 +442,19 @@ func attacked(t *testing.T) {
 		trials = append(trials, data.Trial{Code: fill.Replace(a.code), Check: "'THE-CHECK'\nassert printed == ''"}, honest)
 	}
 	for _, a := range forging {
-		if os.Getenv("RESTYLE_ATTACKS") != "all" {
-			break // they do not depend on the user
+		if os.Getenv("RESTYLE_ATTACKS") != "all" || a.endless {
+			continue // it does not depend on the user, or is one of TestEndless
 		}
 		if a.check == "" {
 			a.check = "assert add(1, 2) == 3"
 		}
 		trials = append(trials, data.Trial{Code: fill.Replace(a.code), Check: a.check}, honest)
 	}
-	begun := time.Now()
+	// What ends has so much time that it ends on any machine.
+	defer data.SetTrialTime(time.Minute)()
 	verdicts, err := data.Grade(t.Context(), os.Getenv("RESTYLE_ATTACKED"), trials)
 	if err != nil {
 		t.Fatal(err)
-	}
-	t.Logf("%d trials took %v", len(trials), time.Since(begun))
-	// On a busy machine, a trial that should be right may take too long as well. It gets a minute then.
-	for i := range verdicts {
-		if verdicts[i].Right || i%2 == 0 && i/2 >= len(reaching) || !strings.HasPrefix(verdicts[i].Error, "ran longer than") {
-			continue
-		}
-		restore := data.SetTrialTime(time.Minute)
-		again, err := data.Grade(t.Context(), os.Getenv("RESTYLE_ATTACKED"), trials[i:i+1])
-		restore()
-		if err != nil {
-			t.Fatal(err)
-		}
-		verdicts[i] = again[0]
 	}
 	for i, v := range verdicts {
 		if i%2 == 1 {
@@ -477,10 +467,8 @@ func attacked(t *testing.T) {
 			if a := reaching[i/2]; !v.Right {
 				t.Errorf("%s: %.300q, %s", a.name, v.Printed, v.Error)
 			}
-		} else if a := forging[i/2-len(reaching)]; v.Right || v.Error == "" || len(v.Error) > 400 {
-			t.Errorf("%s: %.300q, right is %v, %.500s", a.name, v.Printed, v.Right, v.Error)
-		} else {
-			t.Logf("%s: %s", a.name, v.Error)
+		} else if v.Right || v.Error == "" || len(v.Error) > 400 || strings.HasPrefix(v.Error, "ran longer") {
+			t.Errorf("%.300s: %.300q, right is %v, %.500s", trials[i].Code, v.Printed, v.Right, v.Error)
 		}
 	}
 	if n := reached.Load(); n > 0 {
@@ -494,6 +482,90 @@ func attacked(t *testing.T) {
 	}
 	if running(t, secret+"-child") {
 		t.Error("a process was left behind")
+	}
+}
+
+// TestEndless checks that what never ends is stopped.
+func TestEndless(t *testing.T) {
+	needPython(t)
+	defer data.SetTrialTimes(300*time.Millisecond, 0)()
+	var trials []data.Trial
+	for _, a := range forging {
+		if a.endless {
+			trials = append(trials, data.Trial{Code: a.code, Check: "assert add(1, 2) == 3"})
+		}
+	}
+	verdicts, err := data.Grade(t.Context(), "python3", trials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range verdicts {
+		if v.Right || v.Error != "ran longer than 0.3 s" {
+			t.Errorf("%.300s: %+v", trials[i].Code, v)
+		}
+	}
+}
+
+// leaving are attacks on the next answer: they change what it would find if it shared anything with them.
+//
+//nolint:lll // Python
+var leaving = []attack{
+	{name: "attributes of the directory", code: "import os\nn = 0\nwhile n < 100: os.setxattr('.', f'user.{n}', bytes(4000)); n += 1"},
+	{name: "times and mode of the directory", code: "import os\nos.utime('.', (1, 1))\nos.chmod('.', 0o500)"},
+	{name: "files", code: "import os\nfor n in range(60): os.mkdir(str(n))"},
+	{name: "size of pipes", code: "import fcntl\nfor fd in range(64):\n    try: fcntl.fcntl(fd, 1031, 4096)\n    except OSError: pass"},
+	{name: "flags of pipes", code: "import os\nfor fd in range(64):\n    try: os.set_blocking(fd, False)\n    except OSError: pass\nos._exit(0)"},
+	{name: "content of pipes", code: everyFile + "write(b'{\"value\": 3}\\n' * 100)\nos._exit(0)"},
+	{name: "process numbers", code: "import os\nfor n in range(300):\n    pid = os.fork()\n    if pid == 0: os._exit(0)\n    os.waitpid(pid, 0)"},
+	{name: "mask, limits and signals", code: `
+import os, resource, signal
+os.umask(0o777)
+resource.setrlimit(resource.RLIMIT_NOFILE, (5, 5))
+for n in range(1, 65):
+    try: signal.signal(n, signal.SIG_IGN); signal.pthread_sigmask(signal.SIG_BLOCK, [n])
+    except (OSError, ValueError): pass`},
+	{name: "stopping all", code: "import os, signal\nfor pid in (1, -1):\n    for n in (signal.SIGSTOP, signal.SIGKILL):\n        try: os.kill(pid, n)\n        except OSError: pass"},
+	{name: "modules", code: "import builtins, json, sys\njson.loads = json.dumps = None\nbuiltins.print = None\nsys.modules.clear()"},
+}
+
+// untouched is a trial that fails if it does not find what the first one finds.
+//
+//nolint:lll // Python
+var untouched = data.Trial{Code: `
+import fcntl, os, resource, signal, time
+state = (os.listdir(), os.listxattr("."), os.stat(".").st_mode, time.time() - os.stat(".").st_mtime < 3600, os.getpid() < 30, os.umask(0o22),
+         resource.getrlimit(resource.RLIMIT_NOFILE), signal.pthread_sigmask(signal.SIG_BLOCK, []), int(signal.getsignal(signal.SIGTERM)),
+         [(fcntl.fcntl(fd, 1032) >= 4096 * 16 or fcntl.fcntl(fd, 1032), os.get_blocking(fd)) for fd in (3, 4)])
+os.mkdir("one")
+print(state)`, Check: `
+assert printed == "([], [], 16832, True, True, 18, (64, 64), set(), 0, [(True, True), (True, True)])\n", printed`}
+
+// TestNothingRemains checks that an answer finds nothing that another one has left, where each has namespaces of its own
+// and where each has a Python of its own.
+func TestNothingRemains(t *testing.T) {
+	needPython(t)
+	defer data.SetTrialTime(time.Minute)()
+	defer data.SetWorkers(1)()
+	defer syscall.Umask(syscall.Umask(0o22))
+	trials := []data.Trial{untouched}
+	for _, a := range leaving {
+		trials = append(trials, data.Trial{Code: a.code}, untouched)
+	}
+	for _, noCalls := range []bool{false, true} {
+		if noCalls {
+			trials = trials[:5] // nothing is shared, so they differ little
+		}
+		restore := data.Without(noCalls, false)
+		verdicts, err := data.Grade(t.Context(), "python3", trials)
+		restore()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range verdicts {
+			if i%2 == 0 && !v.Right {
+				t.Errorf("after %q, without calls: %v: %+v", leaving[max(i/2-1, 0)].name, noCalls, v)
+			}
+		}
 	}
 }
 
@@ -582,23 +654,82 @@ func running(t *testing.T, text string) bool {
 	})
 }
 
-// TestMemoryOfAll checks the limit on the memory of all processes together: each is within its own limit, but their sum
-// is not.
+// taking are attacks that take more memory than all processes together may have, though each is within its own limits.
+//
+//nolint:lll // Python
+var taking = []attack{
+	{name: "memory", code: inMany + "def take(n): return bytearray(b'x') * (60 << 20)\nmany(20, take)"},
+	{name: "memory, with signals to all", code: inMany + `
+def take(n):
+    if n > 1: return bytearray(b'x') * (60 << 20)
+    while True:
+        for pid in range(1, 5):
+            try: os.kill(pid, signal.SIGCHLD)
+            except OSError: pass
+many(20, take)`},
+	{name: "memory that moves from process to process", code: inMany + `
+def take(n):
+    x = bytearray(b'x') * (100 << 20)
+    while os.fork() == 0: pass
+    os._exit(0)
+many(10, take)`},
+	{name: "page tables", code: inMany + libc + `
+libc.mmap.restype = ctypes.c_void_p
+def take(n):
+    for k in range(60000):
+        at = 0x100000000000 + n * 0x40000000000 + k * 0x40200000 % 0x30000000000
+        if libc.mmap(ctypes.c_void_p(at), ctypes.c_size_t(4096), 1, 0x100022, -1, ctypes.c_long(0)) == at: ctypes.string_at(at, 1)
+many(20, take)`},
+	{name: "mappings", code: inMany + libc + `
+libc.mmap.restype = ctypes.c_void_p
+def take(n):
+    at = libc.mmap(None, ctypes.c_size_t(60000 * 4096), 0, 0x22, -1, ctypes.c_long(0))
+    for k in range(0, 60000, 2): libc.mprotect(ctypes.c_void_p(at + k * 4096), ctypes.c_size_t(4096), 1)
+many(20, take)`},
+}
+
+// inMany has processes take something and keep it.
+const inMany = `
+import os, signal
+def many(n, take):
+    for i in range(n):
+        if os.fork() == 0:
+            kept = take(i)
+            signal.pause()
+    signal.pause()
+`
+
+// TestMemoryOfAll checks the limit on the memory of all processes together, where the kernel enforces it and where this
+// process measures it.
 func TestMemoryOfAll(t *testing.T) {
 	needPython(t)
-	if free, whose, _ := memory.Free(); free < 2<<30 {
+	if free, whose, _ := memory.Free(); free < 4<<30 {
 		t.Skipf("%d MiB of %s are free: the system itself might end what takes so much", free>>20, whose)
 	}
+	if _, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid())); err != nil {
+		t.Skipf("this kernel does not tell which processes descend from another: %v", err)
+	}
 	defer data.SetTrialTime(time.Minute)() // so that time is not what ends it
-	verdicts, err := data.Grade(t.Context(), "python3", []data.Trial{{Code: `
-import os, signal
-for n in range(4):
-    if os.fork() == 0:
-        x = bytearray(b"x") * (200 << 20)
-        signal.pause()
-signal.pause()`}, honest})
-	if err != nil || verdicts[0].Right || verdicts[0].Error != "took more than 512 MiB of memory" || !verdicts[1].Right {
-		t.Errorf("%+v, %v", verdicts, err)
+	defer data.SetWorkers(1)()
+	var trials []data.Trial
+	for _, a := range taking {
+		trials = append(trials, data.Trial{Code: a.code}, honest)
+	}
+	for _, noGroups := range []bool{true, false} {
+		if !noGroups {
+			trials = trials[:4] // the kernel counts all that way
+		}
+		restore := data.Without(false, noGroups)
+		verdicts, err := data.Grade(t.Context(), "python3", trials)
+		restore()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range verdicts {
+			if i%2 == 1 && !v.Right || i%2 == 0 && (v.Right || v.Error != "took more than 512 MiB of memory") {
+				t.Errorf("%s, without groups: %v: %+v", taking[i/2].name, noGroups, v)
+			}
+		}
 	}
 }
 

@@ -55,6 +55,12 @@ func GradeUnprotected(ctx context.Context, python string, trials []Trial) ([]Ver
 	return grade(ctx, python, trials, false)
 }
 
+// maxWorkers is the number of trials that run at the same time.
+var maxWorkers = runtime.NumCPU()
+
+// without is set by tests, to what some machines lack: system calls from Python, control groups.
+var without struct{ calls, groups bool }
+
 func grade(ctx context.Context, python string, trials []Trial, protected bool) ([]Verdict, error) {
 	defer sandbox.Hide()()
 	program, err := lookPython(ctx, python)
@@ -62,8 +68,13 @@ func grade(ctx context.Context, python string, trials []Trial, protected bool) (
 		return nil, fmt.Errorf("grading: %w", err)
 	}
 	program.protected = protected
+	program.Calls = program.Calls && !without.calls
+	if protected && !without.groups {
+		program.groups = sandbox.NewGroups(allMemory)
+		defer program.groups.Close()
+	}
 	verdicts := make([]Verdict, len(trials))
-	workers := min(runtime.NumCPU(), len(trials))
+	workers := min(maxWorkers, len(trials))
 	failures := make([]error, workers)
 	var wait sync.WaitGroup
 	for w := range workers {
@@ -90,15 +101,20 @@ func gradePart(ctx context.Context, program *interpreter, trials []Trial, verdic
 		}
 	}()
 	attempt := func(t Trial, limit time.Duration) (v Verdict, late bool, err error) {
-		if p == nil {
-			if p, err = startPair(ctx, program); err != nil {
-				return v, false, err
+		for range 2 { // a busy machine may lack the memory for a process
+			if p == nil {
+				if p, err = startPair(ctx, program); err != nil {
+					return v, false, err
+				}
 			}
-		}
-		again, late, err := p.grade(ctx, t, limit, &v)
-		if !again {
-			p.stop()
-			p = nil
+			var again bool
+			if again, late, err = p.grade(ctx, t, limit, &v); !again {
+				p.stop()
+				p = nil
+			}
+			if err == nil || ctx.Err() != nil {
+				break
+			}
 		}
 		return v, late, errors.Join(ctx.Err(), err)
 	}
@@ -124,6 +140,7 @@ type interpreter struct {
 	Visible   []string `json:"visible"` // where its modules and libraries are
 	Calls     bool     `json:"calls"`   // it can make system calls
 	protected bool
+	groups    *sandbox.Groups // nil if not protected
 }
 
 // look is a Python program that prints where Python has what it needs.

@@ -19,22 +19,22 @@ import (
 	"restyle/internal/sandbox"
 )
 
-// trialTime is the time limit of a trial.
-var trialTime = 2 * time.Second
+// trialTime is the time limit of a trial, and busyTime that of its second attempt, on a busy machine.
+var trialTime, busyTime = 2 * time.Second, 5 * time.Second
 
 const (
-	busyTime  = 5 * time.Second  // time limit of the second attempt, on a busy machine
 	startTime = 60 * time.Second // time limit for Python to start, on a busy machine
 	watchTime = 10 * time.Millisecond
-	maxMemory = 512 << 20 // bytes of all processes of an answer
-	ownMemory = 32 << 20  // bytes of the processes that start and end those
-	longest   = 1 << 20   // bytes of a line: 20,000 printed characters of twelve bytes each, and the rest
+	maxMemory = 512 << 20          // bytes of all processes of an answer
+	allMemory = maxMemory + 32<<20 // and with those of the processes that start and end them
+	longest   = 1 << 20            // bytes of a line: 20,000 printed characters of twelve bytes each, and the rest
 )
 
 // A pair is two processes of check.py: one runs the code, the other the check.
 type pair struct {
 	answer, check side
-	once          bool // for one trial only
+	once          bool           // for one trial only
+	group         *sandbox.Group // of the answer's side; may be nil
 }
 
 // A side is one of the two processes.
@@ -70,6 +70,9 @@ func startPair(ctx context.Context, program *interpreter) (p *pair, err error) {
 	if err != nil {
 		p.stop()
 		return nil, err
+	}
+	if program.groups != nil {
+		p.group = program.groups.Put(p.answer.command.Process.Pid)
 	}
 	return p, nil
 }
@@ -258,29 +261,36 @@ func (p *pair) hear(t Trial) (f facts, err error) {
 }
 
 // watch ends the answer's side when it has more memory than it may. It stops when the function that it returns is
-// called, which reports whether it has ended that side. The check is one process, whose address space is limited.
+// called, which reports whether that side was ended because of its memory. The check is one process, whose address space
+// is limited.
 func (p *pair) watch() (tooMuch func() bool) {
 	done, result := make(chan struct{}), make(chan bool, 1)
 	go func() {
-		clock := time.NewTicker(watchTime)
-		defer clock.Stop()
-		for {
+		for wait := watchTime; ; {
 			select {
 			case <-done:
 				result <- false
 				return
-			case <-clock.C:
+			case <-time.After(wait):
 			}
-			if sandbox.Memory(p.answer.command.Process.Pid, maxMemory+ownMemory) > maxMemory+ownMemory {
+			used := sandbox.Memory(p.answer.command.Process.Pid, allMemory)
+			if used > allMemory {
 				_ = p.answer.command.Process.Kill()
 				result <- true
 				return
+			}
+			wait = watchTime
+			if used > allMemory/4 {
+				wait /= 10
+			}
+			if p.group != nil {
+				wait *= 5 // the kernel enforces the limit, unless it was started with kernel memory uncounted
 			}
 		}
 	}()
 	return func() bool {
 		close(done)
-		return <-result
+		return <-result || p.group != nil && p.group.Exceeded()
 	}
 }
 
@@ -320,6 +330,9 @@ func (s *side) hear(f *facts) error {
 func (p *pair) stop() {
 	for _, s := range p.sides() {
 		s.stop()
+	}
+	if p.group != nil {
+		p.group.Close()
 	}
 }
 

@@ -80,6 +80,7 @@ func TestCheckPy(t *testing.T) {
 // TestGradeEnds checks that a trial that would never end is stopped, whatever it does, in the answer and in the check.
 func TestGradeEnds(t *testing.T) {
 	needPython(t)
+	defer data.SetTrialTimes(100*time.Millisecond, 200*time.Millisecond)()
 	trials := []data.Trial{
 		{Code: "while True: pass"},
 		{Code: "while True:\n    try:\n        while True: pass\n    except BaseException: pass"},
@@ -91,7 +92,7 @@ func TestGradeEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, v := range verdicts {
-		if v.Right || v.Error != "ran longer than 2 s" {
+		if v.Right || v.Error != "ran longer than 0.1 s" {
 			t.Errorf("%+v: %+v", trials[i], v)
 		}
 	}

@@ -7,13 +7,19 @@ const (
 )
 
 const (
-	enterGo = "internal/sandbox/enter_linux.go"
-	startGo = "internal/sandbox/sandbox_linux.go"
-	callsGo = "internal/sandbox/calls_linux.go"
-	freshGo = "internal/sandbox/fresh_linux.go"
-	pairGo  = "data/grade_pair.go"
-	checkPy = "data/check.py"
-	farPy   = "data/remote.py"
+	enterGo  = "internal/sandbox/enter_linux.go"
+	startGo  = "internal/sandbox/sandbox_linux.go"
+	callsGo  = "internal/sandbox/calls_linux.go"
+	freshGo  = "internal/sandbox/fresh_linux.go"
+	memoryGo = "internal/sandbox/memory_linux.go"
+	groupGo  = "internal/sandbox/group_linux.go"
+	pairGo   = "data/grade_pair.go"
+	checkPy  = "data/check.py"
+	farPy    = "data/remote.py"
+
+	left     = "./data -run ^TestNothingRemains$"
+	takenAll = "./data -run ^TestMemoryOfAll$"
+	inGroup  = "./internal/sandbox -run ^TestGroup$"
 )
 
 // sandboxMutants are the faults of running the code of answers.
@@ -41,7 +47,7 @@ var sandboxMutants = []mutant{
 	{"sandbox/no-end-in-time", pairGo, "set(deadline)\n", "\n", "./data -run ^TestGradeEnds$ -timeout 60s"},
 	{"sandbox/not-stopped-with-its-caller", pairGo, "set(time.Unix(1, 0))", "set(deadline)", "./data -run ^TestGradeStops$ -timeout 60s"},
 	{"sandbox/right-with-processes-left", pairGo, "case v.Right && f.Left != nil && *f.Left:", "case false:", attacked},
-	{"sandbox/a-folder-with-files-goes-on", checkPy, "self.apart = bool(plan)", "self.apart = False", "./data -run ^TestGradeShowsNothing$"},
+	{"sandbox/a-folder-with-files-goes-on", checkPy, "self.apart = bool(plan)", "self.apart = False", left},
 	{"sandbox/unprotected-unasked", "data/grade.go", "return grade(ctx, python, trials, true)", "return grade(ctx, python, trials, false)", reached},
 	{"sandbox/bench-runs-unprotected", "cmd/bench/quality/run.go", "if o.Unprotected {", "if true {", "./cmd/bench -run ^TestNoSandbox$"},
 	{"sandbox/bench-has-no-way-out", "cmd/bench/quality.go", "errors.Is(err, sandbox.ErrUnavailable)", "errors.Is(err, sandbox.ErrUnavailable) && false", "./cmd/bench -run ^TestNoSandbox$"},
@@ -49,7 +55,16 @@ var sandboxMutants = []mutant{
 	{"sandbox/no-limit-of-files", checkPy, "\"FSIZE\": 0", "\"FSIZE\": 1", reached},
 	{"sandbox/no-limit-of-processes", checkPy, "limits[\"NPROC\"] = PROCESSES", "limits[\"NPROC\"] = 999", reached},
 	{"sandbox/no-limit-of-memory", checkPy, "\"AS\": MEMORY", "\"AS\": MEMORY << 9", reached},
-	{"sandbox/no-limit-of-memory-of-all", pairGo, "> maxMemory+ownMemory {", "> maxMemory<<9 {", "./data -run ^TestMemoryOfAll$"},
+	{"sandbox/no-limit-of-memory-of-all", pairGo, "if used > allMemory {", "if used > allMemory<<9 {", "./data -run ^TestMemoryOfAll$"},
+	{"sandbox/no-directory-of-its-own", freshGo, "\t\t\t{unix.SYS_UNSHARE, unix.CLONE_NEWNS},\n", "", left},
+	{"sandbox/no-processes-of-its-own", freshGo, "unix.SYS_UNSHARE, unix.CLONE_NEWPID}", "unix.SYS_UNSHARE, 0}", left},
+	{"sandbox/page-tables-are-free", memoryGo, ", \"VmPTE:\")", ")", takenAll},
+	{"sandbox/mappings-are-free", memoryGo, "perMapping = 4 << 10", "perMapping = 1", takenAll},
+	{"sandbox/children-are-free", memoryGo, "left = append(left, strings.Fields(string(children))...)", "_ = children", takenAll},
+	{"sandbox/groups-are-left-behind", groupGo, "\t\tdirs = append(dirs, lines.Text())\n", "", inGroup},
+	{"sandbox/groups-without-a-limit", groupGo, "most := strconv.Itoa(limit)", "most := strconv.Itoa(limit << 9)", inGroup},
+	{"sandbox/groups-of-others", groupGo, "slices.Contains(strings.Fields(string(control)), \"memory\")", "true", "./internal/sandbox -run ^TestGroupParents$"},
+	{"sandbox/what-the-kernel-ended-is-right", pairGo, "p.group != nil && p.group.Exceeded()", "false", takenAll},
 	{"sandbox/no-limit-of-open-files", checkPy, "\"NOFILE\": FILES", "\"NOFILE\": FILES << 1", reached},
 	{"sandbox/core-files", callsGo, "{1, all, true, []uint32{unix.RLIMIT_CORE}}", "{1, all, true, []uint32{99}}", "./internal/sandbox -run ^TestCalls$"},
 	{"sandbox/calls-yet-to-come", callsGo, "append(program, refuse)", "append(program, allow)", "./internal/sandbox -run ^TestCalls$"},

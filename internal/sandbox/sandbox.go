@@ -3,13 +3,12 @@
 //
 // The program sees the directories that Options names, read-only, five devices, and one small in-memory directory of
 // its own that it can write to. There is no /proc, no network, no other process, no terminal and no environment
-// variable. The program has no capabilities and gains none from a file. A filter allows system calls that stay within the
-// program and keep no memory that Memory does not count. The program is process 1 of its namespace: when
-// it ends or is killed, the kernel kills all processes that it started. The kernel kills the program when this process
-// ends.
+// variable. The program has no capabilities and gains none from a file. A filter allows only the system calls that stay
+// within the program and keep no memory that Memory does not count. The program is process 1 of its namespace: when it
+// ends or is killed, the kernel kills all processes that it started. The kernel kills the program when this process ends.
 //
-// The sandbox does not limit the program's time, CPU, memory and output. For that, use setrlimit, or the process that
-// waits for the program.
+// The sandbox does not limit the program's time, CPU and output. For that, use setrlimit, or the process that waits for
+// the program. For its memory, use Groups if the machine has control groups, or Memory.
 package sandbox
 
 import "errors"

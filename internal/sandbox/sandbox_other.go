@@ -28,3 +28,24 @@ func Refused(error, string) error { return nil }
 
 // Hide does nothing.
 func Hide() (show func()) { return func() {} }
+
+// Groups makes no groups.
+type Groups struct{}
+
+// Group does not exist.
+type Group struct{}
+
+// NewGroups returns a Groups that makes none.
+func NewGroups(int) *Groups { return &Groups{} }
+
+// Put returns nil.
+func (*Groups) Put(int) *Group { return nil }
+
+// Close does nothing.
+func (*Groups) Close() {}
+
+// Exceeded returns false.
+func (*Group) Exceeded() bool { return false }
+
+// Close does nothing.
+func (*Group) Close() {}
