@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"restyle/internal/hostile"
 )
 
 // asProgram returns a template with a function here as a program of Jinja: the same one, in another way.
@@ -254,7 +256,7 @@ func FuzzDetect(f *testing.F) {
 		f.Add(text, "<s>", "b</s>")
 	}
 	f.Fuzz(func(t *testing.T, text, question, answer string) {
-		p, err := Detect(text)
+		p, err := hostile.Parse(t, text, Detect)
 		if err != nil || p.program == nil {
 			return
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"restyle/internal/hostile"
 )
 
 // checkParts checks that a rendering keeps the promises of Rendered.
@@ -197,9 +199,14 @@ func TestMessageJSON(t *testing.T) {
 func FuzzMessage(f *testing.F) {
 	f.Add([]byte(`{"role":"user","content":"a\ud800"}`))
 	f.Add([]byte(`{"role":"user","tool_calls":[]}`))
+	for _, text := range hostile.Wide() {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var m, again Message
-		if json.Unmarshal(data, &m) != nil || m.NoRole || m.NoContent || m.Calls != "" || m.More != "" {
+		var err error
+		hostile.Within(t, hostile.Linear(len(data)), func() { err = json.Unmarshal(data, &m) })
+		if err != nil || m.NoRole || m.NoContent || m.Calls != "" || m.More != "" {
 			return
 		}
 		written, err := json.Marshal(m)

@@ -9,6 +9,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"restyle/data"
+	"restyle/internal/hostile"
 )
 
 func TestStarterIsAlpacaShaped(t *testing.T) {
@@ -104,8 +105,13 @@ func TestParseQuestions(t *testing.T) {
 func FuzzParseQuestions(f *testing.F) {
 	f.Add([]byte(`{"instruction":"a","input":"","output":"b","check":"c","kind":"d","seen":true}`))
 	f.Add([]byte("{}\n[]"))
+	for _, text := range hostile.Wide() {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		questions, err := data.ParseQuestions(bytes.NewReader(text))
+		questions, err := hostile.Parse(t, text, func(text []byte) ([]data.Question, error) {
+			return data.ParseQuestions(bytes.NewReader(text))
+		})
 		if err != nil && questions != nil {
 			t.Error("questions beside an error")
 		}

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"strings"
 	"testing"
+
+	"restyle/internal/hostile"
 )
 
 // FuzzFacts checks that a verdict contains no more than its lines do, whatever a side writes, and that the first line
@@ -14,16 +16,21 @@ func FuzzFacts(f *testing.F) {
 	f.Add("nonsense\n")
 	f.Add("{\"right\": 1}\n[]\n{\"Right\":true}")
 	f.Add(`{"error": "` + strings.Repeat("x", longest) + "\"}\n")
+	for _, text := range hostile.Wide() {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		s := &side{lines: bufio.NewReaderSize(strings.NewReader(text), longest)}
 		var heard facts
 		var err error
 		n := 0
-		for err == nil && !heard.Ended {
-			if err = s.hear(&heard); err == nil {
-				n++
+		hostile.Within(t, hostile.Linear(len(text)), func() {
+			for err == nil && !heard.Ended {
+				if err = s.hear(&heard); err == nil {
+					n++
+				}
 			}
-		}
+		})
 		if lines := strings.Count(text, "\n"); n > lines {
 			t.Errorf("%d facts in %d lines", n, lines)
 		}

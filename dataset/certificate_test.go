@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"restyle/internal/expect"
+	"restyle/internal/hostile"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -137,8 +138,13 @@ func FuzzCertificates(f *testing.F) {
 	f.Add([]byte(`{"row":3,"sha256":"` + strings.Repeat("0123456789abcdef", 4) +
 		`","checks":[{"id":"A1","pass":true,"value":"x"}],"judge":{"tone":3}}`))
 	f.Add([]byte("{}\n{"))
+	for _, text := range hostile.Wide() {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		certs, err := readCertificates(bytes.NewReader(data))
+		certs, err := hostile.Parse(t, data, func(data []byte) ([]Certificate, error) {
+			return readCertificates(bytes.NewReader(data))
+		})
 		if err != nil {
 			return
 		}

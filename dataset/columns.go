@@ -136,11 +136,17 @@ func spelling(name string, there []string) string {
 	if slices.Contains(there, name) {
 		return name
 	}
-	found := slices.DeleteFunc(slices.Clone(there), func(n string) bool { return !strings.EqualFold(n, name) })
-	if len(found) != 1 {
-		return ""
+	found := ""
+	for _, n := range there {
+		if !strings.EqualFold(n, name) {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = n
 	}
-	return found[0]
+	return found
 }
 
 // pairs finds the columns of a row among there, in every way that they can be read.

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"restyle/internal/expect"
+	"restyle/internal/hostile"
 	"strings"
 	"testing"
 )
@@ -43,8 +44,11 @@ func TestParseColumns(t *testing.T) {
 func FuzzColumns(f *testing.F) {
 	f.Add("instruction=question,output=answer")
 	f.Add("input==,")
+	for _, text := range hostile.Wide() {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, s string) {
-		c, err := ParseColumns(s)
+		c, err := hostile.Parse(t, s, ParseColumns)
 		if err != nil {
 			return
 		}

@@ -15,6 +15,7 @@ import (
 
 	"restyle/chat"
 	"restyle/internal/expect"
+	"restyle/internal/hostile"
 )
 
 // conversations reads a dataset to its end. It returns each conversation as "role: content | role: content", with the
@@ -378,8 +379,13 @@ func FuzzMessages(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
+	for _, text := range hostile.Wide() {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		messages, err := parseMessages(raw, &names{})
+		messages, err := hostile.Parse(t, raw, func(raw []byte) ([]chat.Message, error) {
+			return parseMessages(raw, &names{})
+		})
 		if err != nil {
 			expect.Error(t, err)
 			return

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"restyle/internal/expect"
+	"restyle/internal/hostile"
 )
 
 func TestJSONForms(t *testing.T) {
@@ -187,12 +188,18 @@ func FuzzJSON(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	dir := f.TempDir()
+	for _, text := range hostile.Wide() {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := filepath.Join(dir, "x")
 		if err := os.WriteFile(path, data, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		rows, s, err := all(path, Options{})
+		var rows []Row
+		var s *Source
+		var err error
+		hostile.Within(t, hostile.Linear(len(data)), func() { rows, s, err = all(path, Options{}) })
 		if err != nil {
 			if len(err.Error()) > 3000 {
 				t.Errorf("an error of %d bytes", len(err.Error()))
@@ -242,7 +249,9 @@ func FuzzJSONL(f *testing.F) {
 			if len(bytes.TrimSpace(line)) == 0 || bytes.ContainsRune(line, '\n') {
 				t.Errorf("line %d is %q", lines.line, line)
 			}
-			keys, values, err := object(line)
+			var keys []string
+			var values map[string]json.RawMessage
+			hostile.Within(t, hostile.Linear(len(line)), func() { keys, values, err = object(line) })
 			if err != nil {
 				continue
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"restyle/internal/expect"
+	"restyle/internal/hostile"
 )
 
 // TestLayouts holds the choice of files to Hugging Face's datasets 5.2.0, which recorded testdata/splits.json: the
@@ -130,7 +131,11 @@ func FuzzChoose(f *testing.F) {
 	f.Add("data/train-00000-of-00001.parquet", "---\nconfigs: &a [*a]\n---\n", "", "[]]/**/?")
 	f.Fuzz(func(t *testing.T, files, card, config, split string) {
 		paths := append(strings.Fields(files), "README.md")
-		got, err := choose(paths, func(string) (string, error) { return card, nil }, config, split)
+		var got chosen
+		var err error
+		hostile.Within(t, hostile.Linear(len(files)+len(card)+len(config)+len(split)), func() {
+			got, err = choose(paths, func(string) (string, error) { return card, nil }, config, split)
+		})
 		for i, file := range got.files {
 			if err == nil && (!slices.Contains(paths, file) || slices.Contains(got.files[:i], file)) {
 				t.Errorf("%q is not there, or twice", file)

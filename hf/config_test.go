@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"restyle/internal/hostile"
 	"restyle/model"
 )
 
@@ -317,8 +318,11 @@ func FuzzConfig(f *testing.F) {
 	for _, r := range cases {
 		f.Add([]byte(r.Config))
 	}
+	for _, text := range hostile.Wide() {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := ParseConfig(data)
+		c, err := hostile.Parse(t, data, ParseConfig)
 		if err != nil {
 			if len(err.Error()) > 1000 {
 				t.Errorf("an error of %d bytes", len(err.Error()))
@@ -339,9 +343,12 @@ func FuzzTokenizerConfig(f *testing.F) {
 	for _, s := range []string{`{}`, `{"chat_template":[{"name":"default","template":"b"}],"bos_token":{"content":"x"},"eos_token":"y"}`, `{"temperature":1,"top_k":5,"eos_token_id":[1]}`} {
 		f.Add([]byte(s))
 	}
+	for _, text := range hostile.Wide() {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		ParseTokenizerConfig(data)
-		g, err := ParseGenerationConfig(data)
+		hostile.Within(t, hostile.Linear(len(data)), func() { ParseTokenizerConfig(data) })
+		g, err := hostile.Parse(t, data, ParseGenerationConfig)
 		if err == nil && (g.TopK < 0 || !(g.Temperature >= 0) || !(g.TopP <= 1)) {
 			t.Errorf("%+v", g)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"restyle/internal/hostile"
 	"restyle/tensor"
 )
 
@@ -306,8 +307,11 @@ func FuzzSafetensors(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(whole)
+	for _, text := range hostile.Wide() {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := read(data)
+		s, err := hostile.Parse(t, data, read)
 		if err != nil {
 			if len(err.Error()) > 1000 {
 				t.Errorf("an error of %d bytes", len(err.Error()))

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/hostile"
 	"restyle/tensor"
 )
 
@@ -110,8 +111,11 @@ func FuzzIndex(f *testing.F) {
 		`{"weight_map":{"a":"../b.safetensors"}}`} {
 		f.Add([]byte(s))
 	}
+	for _, text := range hostile.Wide() {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		files, err := parseIndex(data)
+		files, err := hostile.Parse(t, data, parseIndex)
 		if err == nil && len(files) == 0 {
 			t.Error("no files, and no error")
 		}

@@ -14,6 +14,7 @@ import (
 
 	"restyle/dataset"
 	"restyle/internal/expect"
+	"restyle/internal/hostile"
 	"restyle/voice"
 )
 
@@ -349,7 +350,10 @@ func FuzzAudit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, question, source, text string) {
 		Audit(style, Python, dataset.Rewritten{Instruction: question, OutputOriginal: source, OutputPassiveAggressive: text})
 		checkPreFilters(t, text)
-		c := newCandidate(style, question, split(source), text)
+		var c *candidate
+		hostile.Within(t, hostile.Linear(len(question)+len(source)+len(text)), func() {
+			c = newCandidate(style, question, split(source), text)
+		})
 		for _, s := range append(c.parts.Blocks, question) {
 			if !c.has(s) {
 				t.Errorf("%q does not contain %q", c.source, s)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/hostile"
 	"restyle/voice"
 )
 
@@ -103,7 +104,10 @@ func FuzzDeeds(f *testing.F) {
 	f.Add("a, b = b, a; del a\nx: int = (lambda y: y)(1)\nprint(f\"{x!r}\")\n")
 	f.Fuzz(func(t *testing.T, code string) {
 		var facts voice.Facts
-		readCode(&facts, code)
+		hostile.Within(t, hostile.Linear(8*len(code)), func() { // each check tokenizes the code anew
+			facts = voice.Facts{}
+			readCode(&facts, code)
+		})
 		for kind, deeds := range facts.Deeds {
 			for _, d := range deeds {
 				for i, text := range d {

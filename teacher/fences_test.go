@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"restyle/internal/hostile"
 )
 
 // TestSplitFences has fences in all places where Markdown allows them.
@@ -61,7 +63,8 @@ func FuzzSplit(f *testing.F) {
 			}
 			answer.WriteString(indent + mark + "\n")
 		}
-		p := split(answer.String() + "The end, of the words too.")
+		var p Parts
+		hostile.Within(t, hostile.Linear(answer.Len()), func() { p = split(answer.String() + "The end, of the words too.") })
 		if !slices.Equal(p.Blocks, codes) || p.Other != "" {
 			t.Fatalf("%q became %q in %q", codes, p.Blocks, answer.String())
 		}

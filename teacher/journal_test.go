@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"restyle/internal/disk"
+	"restyle/internal/hostile"
 )
 
 func openJournal(t *testing.T, dir string) *Journal {
@@ -306,6 +307,9 @@ func FuzzJournal(f *testing.F) {
 	f.Add([]byte("\n\n\n"))
 	f.Add(answer(1, "x")[:40])
 	appended := answer(2, "y")
+	for _, text := range hostile.Wide() {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		index := func(b []byte) *Journal {
 			j := emptyJournal()
@@ -314,7 +318,8 @@ func FuzzJournal(f *testing.F) {
 			}
 			return j
 		}
-		j := index(b)
+		var j *Journal
+		hostile.Within(t, hostile.Linear(len(b)), func() { j = index(b) })
 		if int(j.size)+j.Torn != len(b) {
 			t.Fatalf("%d bytes of lines and %d torn ones of %d", j.size, j.Torn, len(b))
 		}

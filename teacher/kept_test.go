@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"restyle/dataset"
+	"restyle/internal/hostile"
 	"restyle/voice"
 )
 
@@ -258,7 +259,10 @@ func FuzzRestated(f *testing.F) {
 		if !utf8.ValidString(answer) {
 			return
 		}
-		c := newCandidate(style, question, splitIn(NoLanguage, answer), answer)
+		var c *candidate
+		hostile.Within(t, hostile.Linear(len(question)+len(answer)), func() {
+			c = newCandidate(style, question, splitIn(NoLanguage, answer), answer)
+		})
 		for _, k := range textChecks {
 			if k.only != restated || !c.parts.restated || len(c.parts.Blocks) > 0 {
 				continue

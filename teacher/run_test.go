@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"restyle/dataset"
+	"restyle/internal/hostile"
 	"restyle/internal/secret"
 	"restyle/teacher/openai"
 	"restyle/voice"
@@ -643,8 +644,17 @@ func FuzzIngestBatch(f *testing.F) {
 	f.Add([]byte("{}\n[]\nnull\n"))
 	f.Add([]byte(`{"custom_id":"` + key(2) + `","response":{"status_code":400,"body":{"error":{"message":"no"}}}}` + "\n" +
 		`{"custom_id":"` + key(3) + `","error":"late"}`))
+	for _, text := range hostile.Wide() {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		answers, order, in, err := readResults(bytes.NewReader(b), secret.Secret{})
+		var answers map[string]Answer
+		var order []string
+		var in Ingested
+		var err error
+		hostile.Within(t, hostile.Linear(6*len(b)), func() { // a line of two bytes is decoded by itself, and forgotten
+			answers, order, in, err = readResults(bytes.NewReader(b), secret.Secret{})
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,8 @@ package teacher
 import (
 	"strings"
 	"testing"
+
+	"restyle/internal/hostile"
 )
 
 func TestSplit(t *testing.T) {
@@ -67,7 +69,7 @@ func FuzzJoin(f *testing.F) {
 	f.Add("a\n```python\nb\n```\nc", "x\n[[CODE_1]]\r\n")
 	f.Fuzz(func(t *testing.T, source, rewrite string) {
 		p := split(source)
-		text, err := p.join(rewrite)
+		text, err := hostile.Parse(t, rewrite, p.join)
 		if err != nil {
 			return
 		}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"restyle/internal/expect"
+	"restyle/internal/hostile"
 )
 
 // TestMergeIsThePlainRule compares both ways of merging with a loop that searches for the best pair each time.
@@ -310,7 +311,8 @@ func FuzzEncode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, from, to int) {
 		for name, tok := range toks {
-			e := tok.Encode(text, EncodeOptions{})
+			var e Encoding
+			hostile.Within(t, hostile.Linear(len(text)), func() { e = tok.Encode(text, EncodeOptions{}) })
 			checkTiling(t, text, e)
 			if again := tok.Encode(text, EncodeOptions{}); !slices.Equal(again.IDs, e.IDs) || !slices.Equal(again.Ends, e.Ends) {
 				t.Errorf("%s: %q: %v the first time, %v the second", name, text, e, again)
@@ -441,7 +443,8 @@ func FuzzStream(f *testing.F) {
 				joined += part
 			}
 			joined += s.Flush()
-			whole := tok.Decode(ids, skip)
+			var whole string
+			hostile.Within(t, hostile.Linear(len(data)), func() { whole = tok.Decode(ids, skip) })
 			if joined != whole {
 				t.Errorf("%s: %v: the stream gives %q, the whole %q", name, ids, joined, whole)
 			}

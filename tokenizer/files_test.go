@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"restyle/internal/hostile"
 )
 
 // modelFiles returns the read function of Read for bytelevel.json and other files.
@@ -99,7 +101,11 @@ func FuzzFiles(f *testing.F) {
 				delete(files, name)
 			}
 		}
-		tok, err := Read(modelFiles(main, files))
+		var tok *Tokenizer
+		var err error
+		hostile.Within(t, hostile.Linear(len(main)+len(config)+len(added)+len(special)), func() {
+			tok, err = Read(modelFiles(main, files))
+		})
 		if err != nil {
 			return
 		}

@@ -383,6 +383,9 @@ func FuzzParse(f *testing.F) {
 	// A tokenizer's own character classes are a table with an element for every code point. The tokens may become
 	// maxExpansion times as long, and each byte has its place in the text that it came from beside it.
 	allowed := func(data []byte) int { return 3<<20 + maxExpansion*hostile.Linear(len(data)) }
+	for _, text := range hostile.Wide() {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var tok *Tokenizer
 		var err error

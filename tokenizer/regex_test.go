@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/hostile"
 	"restyle/internal/linear"
 )
 
@@ -118,7 +119,8 @@ func FuzzRegex(f *testing.F) {
 		f.Add(pattern, "abc B\n  ccc")
 	}
 	f.Fuzz(func(t *testing.T, pattern, text string) {
-		x, err := parseRegex(pattern, newCharSets())
+		sets := newCharSets()
+		x, err := hostile.Parse(t, pattern, func(pattern string) (*regex, error) { return parseRegex(pattern, sets) })
 		if err != nil || len(pattern) > 100 || len(text) > 200 {
 			return
 		}

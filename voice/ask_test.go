@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"restyle/internal/hostile"
 )
 
 func TestAsk(t *testing.T) {
@@ -119,7 +121,9 @@ func FuzzAsk(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, question string) {
-		ask, ok := Ask(question)
+		var ask string
+		var ok bool
+		hostile.Within(t, hostile.Linear(len(question)), func() { ask, ok = Ask(question) })
 		if ok != (ask != "") {
 			t.Fatalf("%q, %v", ask, ok)
 		}

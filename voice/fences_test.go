@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"restyle/internal/hostile"
 )
 
 func TestPieces(t *testing.T) {
@@ -56,6 +58,9 @@ func FuzzPieces(f *testing.F) {
 	f.Add("~~~\n```\n~~~~\n   ````` x\n`````")
 	f.Add("```a`b\n    ```\n```")
 	f.Add("``` \n\n```\r\n```")
+	for _, text := range hostile.Wide() {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		rest := text
 		fence := func(p Piece) {
@@ -66,7 +71,9 @@ func FuzzPieces(f *testing.F) {
 			rest = after
 		}
 		code := false
-		for p := range Pieces(text) {
+		var pieces []Piece
+		hostile.Within(t, hostile.Linear(len(text)), func() { pieces = slices.Collect(Pieces(text)) })
+		for _, p := range pieces {
 			if p.Code {
 				fence(p)
 			}

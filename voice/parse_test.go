@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"restyle/internal/hostile"
 )
 
 // small is a valid style, from which the error cases are made.
@@ -258,8 +260,11 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add([]byte("name: x\n[skeletons]\nopener code\n[opener]\na b.\n[lexicon]\n1 a\n"))
 	f.Add([]byte("[example]\ncode:\n  x\n[example]\n[system]\n[x if a() not b]\n{"))
+	for _, text := range hostile.Wide() {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, src []byte) {
-		s, err := Parse("f", src)
+		s, err := hostile.Parse(t, src, func(src []byte) (*Style, error) { return Parse("f", src) })
 		if (s == nil) == (err == nil) {
 			t.Fatal("want a style or an error")
 		}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"restyle/internal/expect"
+	"restyle/internal/hostile"
 	"restyle/internal/linear"
 )
 
@@ -253,12 +254,17 @@ func FuzzTone(f *testing.F) {
 		"[[CODE_1]]\nspoon-feed", "İstanbul ǅ ß"} {
 		f.Add(seed)
 	}
+	for _, text := range hostile.Wide() {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
-		prose := Prose(text)
+		var prose string
+		hostile.Within(t, hostile.Linear(len(text)), func() { prose = Prose(text) })
 		if len(prose) > len(text) {
 			t.Fatal("prose is longer than the text")
 		}
-		tone := s.Tone(Read(text))
+		var tone Tone
+		hostile.Within(t, hostile.Linear(2*len(text)), func() { tone = s.Tone(Read(text)) })
 		if tone.Score < len(tone.Cues) || (len(tone.Cues) == 0) != (tone.Density == 0) {
 			t.Fatalf("%+v", tone)
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"restyle/internal/hostile"
 )
 
 // TestReadPrompts reads every kind of file of questions. A question is shown as its system prompt, the messages before
@@ -103,8 +105,15 @@ func FuzzReadPrompts(f *testing.F) {
 	f.Add(`{"prompt": "x"}` + "\n{}")
 	f.Add(`[{"prompt": "x", "system": null}, "y", [{"role": "user", "content": "z"}]]`)
 	f.Add(`{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}`)
+	for _, text := range hostile.Wide() {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
-		prompts, _, err := readPrompts(strings.NewReader(text), "f")
+		var prompts []prompt
+		var err error
+		hostile.Within(t, hostile.Linear(3*len(text)), func() { // a line of one byte is a prompt, with its settings
+			prompts, _, err = readPrompts(strings.NewReader(text), "f")
+		})
 		if err == nil && len(prompts) == 0 {
 			t.Error("no questions and no error")
 		}

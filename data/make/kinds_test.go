@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"restyle/internal/hostile"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -171,8 +173,11 @@ func TestEveryFileOfKindsIsRead(t *testing.T) {
 func FuzzReadKinds(f *testing.F) {
 	f.Add(sumText)
 	f.Add("-- add/ask --\r\n\r\n-- double/wrong1.py --\n#include \n")
+	for _, text := range hostile.Wide() {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
-		kinds, err := readSums(text, productText)
+		kinds, err := hostile.Parse(t, text, func(text string) ([]Kind, error) { return readSums(text, productText) })
 		if err != nil {
 			return
 		}

@@ -16,6 +16,7 @@ import (
 
 	"restyle/data"
 	"restyle/internal/expect"
+	"restyle/internal/hostile"
 )
 
 func needPython(t *testing.T) {
@@ -384,7 +385,9 @@ func FuzzMutants(f *testing.F) {
 	f.Add("\"\"\"", "$n")
 	f.Fuzz(func(t *testing.T, code, value string) {
 		row := Row{Output: code, kind: Kind{Code: code}, slots: Slots{"n": value}}
-		for _, m := range mutants(row, Slots{"n": "other"}) {
+		var all []mutant
+		hostile.Within(t, hostile.Linear(len(code)+len(value)), func() { all = mutants(row, Slots{"n": "other"}) })
+		for _, m := range all {
 			if m.code == code {
 				t.Errorf("%s mutant of %q is the same", m.sort, code)
 			}

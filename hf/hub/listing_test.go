@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"restyle/internal/hostile"
 	"restyle/internal/secret"
 )
 
@@ -250,14 +250,11 @@ func FuzzListing(f *testing.F) {
 	for entry := range badEntries {
 		f.Add([]byte("[" + strings.ReplaceAll(entry, "@", commit1) + "]"))
 	}
+	for _, text := range hostile.Wide() {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		files, err := parseTree(data)
-		runtime.ReadMemStats(&after)
-		if got, limit := after.TotalAlloc-before.TotalAlloc, uint64(64*len(data)+1<<20); got > limit {
-			t.Errorf("%d bytes allocated for %d", got, len(data))
-		}
+		files, err := hostile.Parse(t, data, parseTree)
 		if err != nil {
 			if len(err.Error()) > 2048 {
 				t.Errorf("error of %d bytes", len(err.Error()))
@@ -274,8 +271,11 @@ func FuzzListing(f *testing.F) {
 
 func FuzzNextPage(f *testing.F) {
 	f.Add(`<https://huggingface.co/api/x?cursor=a%3D&limit=5>; rel="next"`)
+	for _, text := range hostile.Wide() {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, link string) {
-		query, err := nextPage(http.Header{"Link": {link}})
+		query, err := hostile.Parse(t, link, func(s string) (string, error) { return nextPage(http.Header{"Link": {s}}) })
 		if err == nil && query != "" && !strings.Contains(link, query) {
 			t.Errorf("%q out of %q", query, link)
 		}

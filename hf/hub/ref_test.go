@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"restyle/internal/hostile"
 )
 
 // badPaths are names that must not become a path on disk, on any system.
@@ -68,8 +70,11 @@ func FuzzParseRef(f *testing.F) {
 	for _, s := range []string{"owner/name", "a@b", "o/n@refs/pr/1", "a/../b@c", "a/b@C:/x", "a--b@x"} {
 		f.Add(s)
 	}
+	for _, text := range hostile.Wide() {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, s string) {
-		ref, err := ParseRef(Model, s)
+		ref, err := hostile.Parse(t, s, func(s string) (Ref, error) { return ParseRef(Model, s) })
 		if err != nil {
 			if len(err.Error()) > 8*len(s)+300 {
 				t.Errorf("error of %d bytes for %d", len(err.Error()), len(s))

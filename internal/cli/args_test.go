@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"restyle/internal/hostile"
 )
 
 // several returns flags of several kinds.
@@ -87,9 +89,14 @@ func FuzzRead(f *testing.F) {
 	for _, seed := range []string{"a --quick b", "--fused\nall", "--\n-h", "--threads=\n-\n--=", "—fused", "-\x00=3"} {
 		f.Add(seed)
 	}
+	for _, text := range hostile.Wide() {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		args := strings.Split(text, "\n")
-		paths, err := several().read(args)
+		var paths []string
+		var err error
+		hostile.Within(t, hostile.Linear(2*len(text)), func() { paths, err = several().read(args) })
 		if err != nil && strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: an error of several lines: %v", args, err)
 		}

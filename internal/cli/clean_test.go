@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"restyle/internal/hostile"
 )
 
 func TestCleanWriter(t *testing.T) {
@@ -65,7 +67,10 @@ func FuzzCleanWriter(f *testing.F) {
 	f.Add("\xe6\xbc\xa2\x9b", 1)
 	f.Fuzz(func(t *testing.T, text string, cut int) {
 		var whole, parts bytes.Buffer
-		io.WriteString(CleanWriter(&whole), text)
+		hostile.Within(t, hostile.Linear(len(text)), func() {
+			whole.Reset()
+			io.WriteString(CleanWriter(&whole), text)
+		})
 		w := CleanWriter(&parts)
 		cut = max(0, min(cut, len(text)))
 		io.WriteString(w, text[:cut])

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/hostile"
+
 	"github.com/rivo/uniseg"
 )
 
@@ -49,7 +51,8 @@ func FuzzWrap(f *testing.F) {
 			return
 		}
 		text, grown = Clean(strings.ToValidUTF8(text, "?")), Clean(strings.ToValidUTF8(grown, "?"))
-		lines := Wrap(text, width)
+		var lines []string
+		hostile.Within(t, hostile.Linear(len(text)), func() { lines = Wrap(text, width) })
 		for _, line := range lines {
 			if n := Columns(line); n > width && uniseg.GraphemeClusterCount(line) > 1 {
 				t.Errorf("line %q is %d columns wide, the column %d", line, n, width)

@@ -1,7 +1,9 @@
 package hostile
 
 import (
+	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -28,4 +30,30 @@ func Within(t testing.TB, allowed int, work func()) {
 		}
 	}
 	t.Errorf("it allocated %d bytes: at most %d are allowed", used, allowed)
+}
+
+// Parse returns what parse makes of a text, and fails the test if it allocates more than [Linear] allows.
+func Parse[Text ~string | ~[]byte, Result any](t testing.TB, text Text, parse func(Text) (Result, error)) (r Result,
+	err error) {
+	t.Helper()
+	Within(t, Linear(len(text)), func() { r, err = parse(text) })
+	return r, err
+}
+
+// Wide returns texts of 64 KiB that consist of many small parts: what a reader keeps for each must not add up to far
+// more than the text. Fuzz targets take them as seeds, because a fuzzer begins with short texts.
+func Wide() (all []string) {
+	for _, unit := range []string{"0,", "{},", "[],", `"":0,`, `{"a":0},`, `"a",`, "null,", "a ", "a\n", "\n", ",", "{", "[",
+		"```\n", "[[CODE_1]]\n", "data: {}\n\n", "{}\n", "[0]\n", "a=b\n", "- a\n", "*x ", "é", "\xff", "\\u0000", `\"`} {
+		text := strings.Repeat(unit, 1<<16/len(unit))
+		all = append(all, text)
+		if trimmed := strings.TrimSuffix(text, ","); trimmed != text {
+			all = append(all, "["+trimmed+"]", `{"a":[`+trimmed+"]}")
+		}
+	}
+	var keys strings.Builder
+	for i := range 1 << 13 {
+		fmt.Fprintf(&keys, `,"%d":0`, i)
+	}
+	return append(all, "{"+keys.String()[1:]+"}", `{"a":{`+keys.String()[1:]+"}}")
 }

@@ -18,3 +18,32 @@ func TestFound(t *testing.T) {
 		t.Error(found)
 	}
 }
+
+var kept []byte
+
+// TestWithin checks the rule by which fuzz targets judge parsers: 64 bytes for each byte, and 1 MiB.
+func TestWithin(t *testing.T) {
+	for size, allowed := range map[int]bool{1 << 20: true, 1<<20 + 50_000: true, 2<<20 + 64*1000: false} {
+		r := &recorder{TB: t}
+		Within(r, Linear(1000), func() { kept = make([]byte, size) })
+		if r.failed == allowed {
+			t.Errorf("%d bytes for 1000: failed %v", size, r.failed)
+		}
+	}
+	once := false
+	Within(t, 1<<20, func() {
+		if !once {
+			kept = make([]byte, 2<<20)
+		}
+		once = true
+	})
+}
+
+// A recorder is a test that may fail.
+type recorder struct {
+	testing.TB
+	failed bool
+}
+
+func (r *recorder) Helper()               {}
+func (r *recorder) Errorf(string, ...any) { r.failed = true }

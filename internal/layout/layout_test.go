@@ -2,6 +2,7 @@
 package layout
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io"
@@ -158,6 +159,74 @@ func TestNoBuilds(t *testing.T) {
 		if err == nil && string(magic) == "\x7fELF" {
 			t.Errorf("%s is a program or a library", name)
 		}
+	}
+}
+
+// withoutCount are the fuzz targets that do not count what they allocate, and why.
+var withoutCount = map[string]string{
+	"chat/jinja FuzzTemplate":            "the interpreter counts what a template holds",
+	"chat FuzzProgram":                   "it compares programs with templates of the package's own",
+	"chat FuzzRender":                    "it renders templates of the package's own",
+	"cmd/bench/parity FuzzFigures":       "it runs models",
+	"cmd/bench/parity FuzzOptimMetadata": "it runs optimizers",
+	"dataset FuzzQuestion":               "it joins two texts",
+	"dataset/training FuzzEncode":        "it encodes with a real template",
+	"dataset/training FuzzTurns":         "it encodes with a real template",
+	"hf FuzzQuantized":                   "it writes a model around one tensor",
+	"infer FuzzStops":                    "it compares every part of a text",
+	"internal/plot FuzzChart":            "it draws two points",
+	"internal/python FuzzEqual":          "FuzzTokenize counts",
+	"kernels/cuda FuzzCacheFile":         "it seals what it reads",
+	"model FuzzValidate":                 "it reads numbers",
+	"quant FuzzCheck":                    "it quantizes 300 weights",
+	"teacher/openai FuzzLimit":           "it counts requests",
+	"trainer/report FuzzLossSVG":         "it draws points",
+}
+
+// TestFuzzTargetsCount checks that every fuzz target of a parser counts what it allocates.
+func TestFuzzTargetsCount(t *testing.T) {
+	const root = "../.."
+	found := map[string]bool{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(path))
+		for _, decl := range file.Decls {
+			f, is := decl.(*ast.FuncDecl)
+			if !is || f.Recv != nil || !strings.HasPrefix(f.Name.Name, "Fuzz") {
+				continue
+			}
+			name := filepath.ToSlash(dir) + " " + f.Name.Name
+			counts := false
+			ast.Inspect(f.Body, func(n ast.Node) bool {
+				s, is := n.(*ast.SelectorExpr)
+				if is && (s.Sel.Name == "Within" || s.Sel.Name == "Parse") {
+					x, is := s.X.(*ast.Ident)
+					counts = counts || is && x.Name == "hostile"
+				}
+				return true
+			})
+			if found[name] = true; counts == (withoutCount[name] != "") {
+				t.Errorf("%s: counts what it allocates: %v: call hostile.Parse or hostile.Within, or give a reason", name, counts)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range withoutCount {
+		if !found[name] {
+			t.Errorf("there is no %s", name)
+		}
+	}
+	if len(found) < 60 {
+		t.Errorf("only %d fuzz targets were found", len(found))
 	}
 }
 

@@ -34,4 +34,8 @@ var parseMutants = []mutant{
 	{"parse/rows-any-size", "dataset/child.go", "err == nil && c.left < 0", "false", "./dataset -run Bombs"},
 	{"parse/address-space-ignored", "internal/memory/memory.go", "if n, found := addressSpace(root); found {", "if n, found := addressSpace(root); false && found {", "./internal/memory"},
 	{"parse/address-space-all-free", "internal/memory/memory.go", "return limit - used<<10, err == nil && known", "return limit, err == nil && known && used > 0", "./internal/memory"},
+	{"parse/parts-any-depth", "teacher/openai/content.go", "case levels == 0:", "case levels == -1e6:", "./teacher/openai -run FuzzAnswer"},
+	{"parse/header-any-columns", "trainer/report/benchmark.go", "n > 1000 {", "n > 1e9 {", "./trainer/report -run FuzzBenchmarkHeader"},
+	{"parse/spelling-of-first", "dataset/columns.go", "\t\tif found != \"\" {\n\t\t\treturn \"\"\n\t\t}\n", "", "./dataset"},
+	{"parse/bytes-not-counted", "internal/hostile/held.go", "used <= uint64(allowed)", "used <= uint64(allowed)+1<<23", "./internal/hostile"},
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"restyle/internal/hostile"
 	"restyle/internal/linear"
 )
 
@@ -151,7 +152,10 @@ func FuzzTokenize(f *testing.F) {
 		f.Add(src)
 	}
 	f.Fuzz(func(t *testing.T, src string) {
-		tokens, err := Tokenize(src)
+		var tokens []Token
+		var err error
+		// A token of one byte takes 64, in a list that doubles.
+		hostile.Within(t, hostile.Linear(4*len(src)), func() { tokens, err = Tokenize(src) })
 		checkTokens(t, src, tokens, err == nil)
 		var syntax *SyntaxError
 		for _, err := range []error{err, Check(src), LooksLikePython(src)} {

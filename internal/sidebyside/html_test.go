@@ -3,6 +3,8 @@ package sidebyside
 import (
 	"strings"
 	"testing"
+
+	"restyle/internal/hostile"
 )
 
 // TestNoHTML checks that no tag starts outside of what every reader of Markdown takes for code. X represents a tag.
@@ -74,8 +76,12 @@ func TestNoHTML(t *testing.T) {
 func FuzzInert(f *testing.F) {
 	f.Add("```\n<a>\n```\n<b>")
 	f.Add("- ```\n<a `<b>`")
+	for _, text := range hostile.Wide() {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got := inert(text)
+		var got string
+		hostile.Within(t, hostile.Linear(len(text)), func() { got = inert(text) })
 		if strings.ReplaceAll(got, "&lt;", "<") != strings.ReplaceAll(text, "&lt;", "<") {
 			t.Fatalf("%q became %q", text, got)
 		}

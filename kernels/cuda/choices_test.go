@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/hostile"
 	"restyle/kernels/cuda/cudatest"
 	"restyle/tensor"
 )
@@ -78,7 +79,8 @@ func FuzzChoices(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(cache.Dir, choicesName(b)), file, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c := cache.Choices(b)
+		var c Choices
+		hostile.Within(t, hostile.Linear(len(file)), func() { c = cache.Choices(b) })
 		c["another"] = "choice"
 		cache.KeepChoices(b, Choices{"more": ""})
 		after := cache.Choices(b)

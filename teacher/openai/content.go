@@ -163,8 +163,15 @@ func read(raw json.RawMessage) (said []byte, thoughts int, err error) {
 }
 
 // textOf returns the text of a content: null, a string, a part or a list of parts.
-func textOf(raw json.RawMessage) (said []byte, thoughts int, err error) {
+func textOf(raw json.RawMessage) (said []byte, thoughts int, err error) { return textIn(raw, maxParts) }
+
+// maxParts is how deep parts may be in parts: each level is read once more. One level is usual.
+const maxParts = 8
+
+func textIn(raw json.RawMessage, levels int) (said []byte, thoughts int, err error) {
 	switch {
+	case levels == 0:
+		return nil, 0, fmt.Errorf("content: more than %d levels of parts: %s", maxParts, excerpt(raw))
 	case isNull(raw):
 		return nil, 0, nil
 	case raw[0] == '"':
@@ -179,10 +186,10 @@ func textOf(raw json.RawMessage) (said []byte, thoughts int, err error) {
 			return nil, 0, err
 		}
 		if part.Type == "text" || part.Type == "output_text" || part.Type == "" && len(part.Text) > 0 {
-			return textOf(part.Text)
+			return textIn(part.Text, levels-1)
 		}
 		if part.Type == "refusal" {
-			return textOf(part.Refusal)
+			return textIn(part.Refusal, levels-1)
 		}
 		return nil, len(raw), nil // thoughts, most likely
 	case raw[0] == '[':
@@ -191,7 +198,7 @@ func textOf(raw json.RawMessage) (said []byte, thoughts int, err error) {
 			return nil, 0, err
 		}
 		for _, p := range parts {
-			more, n, err := textOf(p)
+			more, n, err := textIn(p, levels-1)
 			if err != nil {
 				return nil, 0, err
 			}

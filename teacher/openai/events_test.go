@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"restyle/internal/hostile"
 )
 
 // answerTo returns the answer in a body, as r splits it into reads.
@@ -76,13 +78,26 @@ func FuzzAnswer(f *testing.F) {
 		f.Add(test.body)
 	}
 	f.Add("\ufeff: c\r\nretry: 1\r\n" + strings.ReplaceAll(goodStream, "\n", "\r\n"))
+	deep := strings.Repeat("[", 5000) + strings.Repeat("]", 5000) // each level would be copied
+	f.Add(`{"choices":[{"message":{"content":` + deep + `},"finish_reason":"stop"}]}`)
+	f.Add(`{"choices":[{"message":{"content":` + strings.Repeat(`{"text":`, 3000) + `""` + strings.Repeat("}", 3000) +
+		`},"finish_reason":"stop"}]}`)
+	for _, text := range hostile.Wide() {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, body string) {
-		a, fa := answerTo(strings.NewReader(body))
+		var a Answer
+		var fa *failure
+		// A list may have events of two bytes, and each is decoded by itself.
+		allowed := hostile.Linear(10 * len(body))
+		hostile.Within(t, allowed, func() { a, fa = answerTo(strings.NewReader(body)) })
 		b, fb := answerTo(iotest.OneByteReader(strings.NewReader(body)))
 		if !reflect.DeepEqual(a, b) || (fa == nil) != (fb == nil) || fa != nil && *fa != *fb {
 			t.Fatalf("whole: %+v, %v; in bytes: %+v, %v", a, fa, b, fb)
 		}
-		batch, err := ParseAnswer([]byte(body))
+		var batch Answer
+		var err error
+		hostile.Within(t, allowed, func() { batch, err = ParseAnswer([]byte(body)) })
 		if fa == nil && err == nil && (batch.Text != a.Text || batch.FinishReason != a.FinishReason) {
 			t.Fatalf("whole: %+v; in a batch: %+v", a, batch)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"restyle/internal/hostile"
 	"restyle/internal/secret"
 )
 
@@ -101,7 +102,10 @@ func FuzzFromStatus(f *testing.F) {
 	f.Add(404, `<html><<>>`, "1e400", "-1s")
 	f.Fuzz(func(t *testing.T, status int, body, after, reset string) {
 		h := http.Header{"Retry-After": {after}, "X-Ratelimit-Reset-Tokens": {reset}, "Location": {body}}
-		fail := fromStatus(status, h, []byte(body), "http://h/v1", time.Unix(0, 0))
+		var fail *failure
+		hostile.Within(t, hostile.Linear(len(body)+len(after)+len(reset)), func() {
+			fail = fromStatus(status, h, []byte(body), "http://h/v1", time.Unix(0, 0))
+		})
 		if fail.wait < 0 || fail.wait > longestWait {
 			t.Errorf("wait %v", fail.wait)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"restyle/internal/expect"
+	"restyle/internal/hostile"
 )
 
 // TestBitFlips flips single bits in every file, including SHA256SUMS, and checks that each flip is found and the
@@ -238,8 +239,11 @@ func FuzzParseSums(f *testing.F) {
 		"x"} {
 		f.Add([]byte(s))
 	}
+	for _, text := range hostile.Wide() {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		entries, err := parseSums(data)
+		entries, err := hostile.Parse(t, data, parseSums)
 		if err != nil {
 			if len(err.Error()) > 300+4*len(data) {
 				t.Errorf("an error of %d bytes", len(err.Error()))

@@ -206,6 +206,9 @@ func parseHeader(head []byte) (columns []int, err error) {
 	}
 	const advice = "move the file away, or choose another"
 	line, _, _ := bytes.Cut(bytes.TrimPrefix(head, []byte("\ufeff")), []byte("\n"))
+	if n := bytes.Count(line, []byte(",")); n > 1000 {
+		return nil, fmt.Errorf("its first line has %d commas, and is no header: %s", n, advice)
+	}
 	header, err := csv.NewReader(bytes.NewReader(line)).Read()
 	if err != nil {
 		return nil, fmt.Errorf("its first line is not a header of comma-separated columns: %s", advice)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"restyle/internal/expect"
+	"restyle/internal/hostile"
 )
 
 var benchmarkRow = BenchmarkRow{
@@ -164,8 +165,11 @@ func FuzzBenchmarkHeader(f *testing.F) {
 	f.Add([]byte(allColumns))
 	f.Add([]byte("\ufeffa,\"b\nc\"\n"))
 	f.Add([]byte(""))
+	for _, text := range hostile.Wide() {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, head []byte) {
-		columns, err := parseHeader(head)
+		columns, err := hostile.Parse(t, head, parseHeader)
 		if err != nil {
 			if len(err.Error()) > 500 {
 				t.Error("a very long error")

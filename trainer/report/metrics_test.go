@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"restyle/internal/expect"
+	"restyle/internal/hostile"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -202,7 +203,9 @@ func FuzzLineEnd(f *testing.F) {
 	f.Add([]byte("{}\n{}\n{"), int64(-1))
 	f.Add([]byte("{}\n"), int64(9))
 	f.Fuzz(func(t *testing.T, data []byte, offset int64) {
-		n, err := lineEnd(bytes.NewReader(data), int64(len(data)), offset)
+		n, err := hostile.Parse(t, data, func(data []byte) (int64, error) {
+			return lineEnd(bytes.NewReader(data), int64(len(data)), offset)
+		})
 		switch {
 		case err != nil && (offset <= 0 || len(data) == 0):
 			t.Error(err)

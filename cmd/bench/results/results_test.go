@@ -348,8 +348,11 @@ func FuzzParse(f *testing.F) {
 	f.Add(data)
 	f.Add([]byte(`{"format":1,"tables":[{"name":"a","columns":[{"name":"x","type":"text","role":"time"}],` +
 		`"rows":[{"x":"1"},null]}]}`))
+	for _, text := range hostile.Wide() {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file, err := Parse(data)
+		file, err := hostile.Parse(t, data, Parse)
 		if err != nil {
 			return
 		}
