@@ -296,6 +296,45 @@ func TestRunEmitsAllOfAStop(t *testing.T) {
 	}
 }
 
+// TestRunEmitsNothingUnrated stops a run whose judge has rated nothing yet: the rows that wait for it are not emitted.
+func TestRunEmitsNothingUnrated(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	emitted, before := 0, -1
+	got := runOnce(t, ctx, taskRows(t, 300), t.TempDir(), &scripted{}, 100, func(r *Run) {
+		r.Judge = &Judge{Remote: Remote{Model: "judge"}} // without a server: it would rate in a batch
+		r.Emit = func(dataset.Rewritten, dataset.Certificate) error { emitted++; return nil }
+		r.Progress = func(s Summary) {
+			if before < 0 && s.Accepted >= 40 && s.Accepted > emitted {
+				before = emitted
+				stop()
+			}
+		}
+	})
+	if !errors.Is(got.err, context.Canceled) || before < 0 || emitted != before {
+		t.Errorf("%v: %d rows emitted before the stop, %d in all of %d accepted", got.err, before, emitted, got.sum.Accepted)
+	}
+}
+
+// TestRepeated checks that only equal rows are the same: not those whose texts are equal one after the other.
+func TestRepeated(t *testing.T) {
+	d := &decider{seen: map[[16]byte]bool{}}
+	for _, c := range []struct {
+		row      dataset.Row
+		repeated bool
+	}{
+		{dataset.Row{Instruction: "ab", Input: "c", Output: "d"}, false},
+		{dataset.Row{Instruction: "a", Input: "bc", Output: "d"}, false},
+		{dataset.Row{Instruction: "ab", Output: "cd"}, false},
+		{dataset.Row{Instruction: "abcd"}, false},
+		{dataset.Row{Index: 9, Instruction: "ab", Input: "c", Output: "d"}, true},
+	} {
+		if got := d.repeated(c.row); got != c.repeated {
+			t.Errorf("%+v: repeated is %v", c.row, got)
+		}
+	}
+}
+
 func TestRunAsksADeadTeacherOnce(t *testing.T) {
 	dead := errors.New("nobody there")
 	s := &scripted{fail: func(int) error { return dead }}
@@ -634,6 +673,31 @@ func TestParseResult(t *testing.T) {
 		line := `{"custom_id":"` + key(1) + `","response":{"status_code":` + status + `,"body":{"error":"no"}}}`
 		if _, a, _, err := parseResult([]byte(line)); err != nil || a.Finish != refusedFinish || a.Status < 400 {
 			t.Errorf("%s: %+v, %v", status, a, err)
+		}
+	}
+}
+
+// TestTwoResults reads two results for one request, in both orders: a complete answer is taken before any other, and
+// among equals the one that sorts first.
+func TestTwoResults(t *testing.T) {
+	result := func(text, finish string) string {
+		return `{"custom_id":"` + key(1) + `","response":{"status_code":200,"body":{"choices":[{"message":{"content":"` + text +
+			`"},"finish_reason":"` + finish + `"}]}}}` + "\n"
+	}
+	for _, c := range []struct{ taken, other string }{
+		{result("z", "stop"), result("a", "length")}, {result("a", "stop"), result("z", "stop")},
+		{result("a", "length"), result("z", "length")},
+	} {
+		want, a, _, err := parseResult([]byte(c.taken))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, lines := range []string{c.taken + c.other, c.other + c.taken} {
+			answers, order, in, err := readResults(strings.NewReader(lines), secret.Secret{})
+			if err != nil || len(order) != 1 || in.Duplicates != 1 || answers[want].Text != a.Text ||
+				answers[want].Finish != a.Finish {
+				t.Errorf("%s: %+v, %v", lines, answers, err)
+			}
 		}
 	}
 }

@@ -71,8 +71,8 @@ func TestPlan(t *testing.T) {
 						}
 						total += len(b.CuSeqlens) - 1
 					}
-					if done := p.Done(step + 1); done <= p.Done(step) {
-						t.Errorf("step %d goes from %v to %v epochs", step, p.Done(step), done)
+					if done := p.Done(step + 1); done <= p.Done(step) || p.EndsEpoch(step) != (done == float64(epoch+1)) {
+						t.Errorf("step %d of epoch %d goes from %v to %v epochs", step, epoch, p.Done(step), done)
 					}
 				}
 				flush()

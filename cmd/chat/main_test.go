@@ -617,8 +617,13 @@ func TestSameSeedSameAnswer(t *testing.T) {
 	if ask("3") == ask("4") {
 		t.Error("two seeds, one answer")
 	}
+	o := invoke(t, "Who are you?\n/regen\n", "--base", tinyBase, "--only", "base", "--log", "", "--temperature", "1.5",
+		"--seed", "3")
+	if want := ask("3") + ask("4"); o.stdout != want {
+		t.Errorf("/regen is not the next seed: %q, want %q", o.stdout, want)
+	}
 	// The same model as base and as tuned gives the same answer twice.
-	o := invoke(t, "", "--base", tinyBase, "--tuned", tinyBase, "--log", "", "--temperature", "1.5", "--seed", "3",
+	o = invoke(t, "", "--base", tinyBase, "--tuned", tinyBase, "--log", "", "--temperature", "1.5", "--seed", "3",
 		"--prompt", "Who are you?")
 	base, tuned, _ := strings.Cut(untimed(o.stdout), "tuned │")
 	if strings.ReplaceAll("tuned │"+strings.TrimRight(tuned, "\n"), "tuned │", "base  │") != strings.TrimRight(base,

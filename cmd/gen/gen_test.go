@@ -19,6 +19,7 @@ import (
 	"restyle/dataset"
 	"restyle/internal/cli"
 	"restyle/internal/expect"
+	"restyle/teacher"
 )
 
 func TestUsage(t *testing.T) {
@@ -633,6 +634,29 @@ func TestProgress(t *testing.T) {
 }
 
 // TestInterrupt sends Ctrl-C's signal to a run: it must stop in order, save its rows so far, and resume.
+// TestPartialStays checks that the rows so far of an earlier part of a run stay if the present part has fewer: it stopped
+// before it had decided them all again.
+func TestPartialStays(t *testing.T) {
+	f := newFolder(t)
+	g := &gen{options: &options{out: f.out}}
+	one := `{"row": 0, "sha256": "` + strings.Repeat("0", 64) + `", "checks": []}` + "\n"
+	certificates := dataset.CertificatePath(g.partial())
+	for path, text := range map[string]string{g.partial(): "[]", certificates: strings.Repeat(one, 5)} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := g.partialRows(); n != 5 {
+		t.Fatalf("%d rows so far", n)
+	}
+	for _, accepted := range []int{0, 4} {
+		g.savePartial(nil, teacher.Summary{Accepted: accepted}) // it writes nothing
+	}
+	if expect.Read(t, g.partial()) != "[]" || g.partialRows() != 5 {
+		t.Error("they are gone")
+	}
+}
+
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)

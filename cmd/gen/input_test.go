@@ -151,7 +151,8 @@ func TestSampled(t *testing.T) {
 		return instructions, o
 	}
 	drawn, o := made("--sample", "30", "--seed", "5")
-	if n := lastLine(t, o)["source_rows"].(float64); n != 30 || len(drawn) != 30 {
+	if n := lastLine(t, o)["source_rows"].(float64); n != 30 || len(drawn) != 30 ||
+		!strings.Contains(o.stderr, "of 30 rows drawn") {
 		t.Errorf("%v rows read, %d made: %v", n, len(drawn), o)
 	}
 	at := -1

@@ -218,3 +218,19 @@ func TestDiskError(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestStrangeNames checks that a snapshot without a listing leaves out a file that no listing may have.
+func TestStrangeNames(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeHub) {
+		pythonCache(t, s, false)
+		strange := filepath.Join(s.cache, "datasets--owner--name", "snapshots", commit1, `a\b.json`)
+		if err := os.WriteFile(strange, []byte("{}"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		h := s.open()
+		h.Offline = true
+		if l, err := h.Resolve(t.Context(), s.ref()); err != nil || len(l.Files) != len(s.files) {
+			t.Errorf("%v, %v", l.Files, err)
+		}
+	})
+}

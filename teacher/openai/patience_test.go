@@ -257,3 +257,22 @@ func TestOverload(t *testing.T) {
 		})
 	}
 }
+
+// TestEndIsNotAwaited has a server that keeps the connection open after an answer: the answer is there shortly after its
+// last event, and a little later if the server might still tell the number of tokens.
+func TestEndIsNotAwaited(t *testing.T) {
+	for body, most := range map[string]time.Duration{
+		goodStream: drainTimeout, events(delta(goodText), finishStop): lingerTimeout + drainTimeout,
+	} {
+		bubble(t, func(t *testing.T, n *network) {
+			n.serve(host, reading(then(body, silence)))
+			p := testPool(t, n, nil)
+			defer p.Close()
+			start := time.Now()
+			if a, err := p.Complete(context.Background(), testBody(t)); err != nil || a.Text != goodText ||
+				time.Since(start) > most {
+				t.Errorf("%q after %v, want it after at most %v; %v", a.Text, time.Since(start), most, err)
+			}
+		})
+	}
+}

@@ -299,3 +299,20 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	os.Exit(m.Run())
 }
+
+// TestNoPlaceOnALogarithm draws a loss that falls so far that its axis is logarithmic, with a step whose loss is 0: it
+// is a gap, as a loss that is no number is.
+func TestNoPlaceOnALogarithm(t *testing.T) {
+	for _, loss := range []float64{0, -1, math.NaN()} {
+		c := run(200, 0)
+		for i := range c.Steps {
+			c.Steps[i].Loss = 100 * math.Exp(-float64(i)/20)
+		}
+		whole := strings.Count(draw(t, c), "M")
+		c.Steps[100].Loss = loss
+		svg := draw(t, c)
+		if strings.Contains(svg, "Inf") || strings.Contains(svg, "NaN") || strings.Count(svg, "M") <= whole {
+			t.Errorf("a loss of %v is no gap", loss)
+		}
+	}
+}

@@ -179,6 +179,11 @@ func TestCompare(t *testing.T) {
 	if got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
+	// A table that only one of them has.
+	lost, added := Compare(b, &File{}), Compare(&File{}, b)
+	if times := 6; len(lost.Lost) != times || len(lost.New) > 0 || len(added.New) != times || len(added.Lost) > 0 {
+		t.Errorf("against nothing: %+v, %+v", lost, added)
+	}
 	for most, want := range map[float64]string{0.05: "mul 2, alone 2", 0.07: "alone 2", 0.3: "", 0: "mul 2, alone 2"} {
 		var failed []string
 		for _, x := range c.Failed(most) {
