@@ -50,7 +50,7 @@ func Grade(ctx context.Context, python string, trials []Trial) ([]Verdict, error
 
 // GradeUnprotected is Grade without sandboxes, for a machine that has none: the code may read and change whatever the
 // user of this process may, reach the network, and leave processes running. It has no environment variables and starts
-// in an empty directory.
+// in an empty directory. Each trial has a Python of its own.
 func GradeUnprotected(ctx context.Context, python string, trials []Trial) ([]Verdict, error) {
 	return grade(ctx, python, trials, false)
 }

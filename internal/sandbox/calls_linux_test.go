@@ -63,6 +63,8 @@ func TestCalls(t *testing.T) {
 		{"a shared file", [6]uintptr{0, 4096, unix.PROT_READ, unix.MAP_SHARED, wrong}, unix.SYS_MMAP, unix.EPERM},
 		{"a shared file, validated", [6]uintptr{0, 4096, unix.PROT_READ, unix.MAP_SHARED_VALIDATE, wrong}, unix.SYS_MMAP,
 			unix.EPERM},
+		{"huge pages", [6]uintptr{0, 2 << 20, unix.PROT_READ, unix.MAP_PRIVATE | unix.MAP_ANON | unix.MAP_HUGETLB, wrong},
+			unix.SYS_MMAP, unix.EPERM},
 		{"a pipe's size", [6]uintptr{wrong, unix.F_SETPIPE_SZ, 1 << 20}, unix.SYS_FCNTL, unix.EPERM},
 		{"a record lock", [6]uintptr{wrong, unix.F_SETLK}, unix.SYS_FCNTL, unix.EPERM},
 		{"a file's own lock", [6]uintptr{wrong, unix.F_OFD_SETLK}, unix.SYS_FCNTL, unix.EPERM},
