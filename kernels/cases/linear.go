@@ -48,8 +48,45 @@ func LinearCase(t tensor.DType, rows, in, out int, bias bool) *Case {
 	return c
 }
 
+// toF32Case is a layer whose output is in float32, such as logits.
+func toF32Case(t tensor.DType, rows, in, out int, bias bool) *Case {
+	c := forwardOnly(LinearCase(t, rows, in, out, bias))
+	c.Name += " to F32"
+	c.Out[0].Type = tensor.F32
+	return c
+}
+
+// forwardOnly leaves out the backward pass of a linear layer.
+func forwardOnly(c *Case) *Case {
+	c.Backward, c.Kernels = nil, [2][]string{{"linear"}}
+	for i := range c.In {
+		c.In[i].Grad = NoGradient
+	}
+	c.Out[0].Grad = NoGradient
+	return c
+}
+
+// longCases are products of so many terms that they are added up in parts, with all that can follow a product, of few
+// rows and of many, of whole vectors and not.
+func longCases(t tensor.DType) (cases []*Case) {
+	for i, rows := range []int{5, 40} {
+		for _, bias := range []bool{false, true} {
+			in, out := 1030, 33
+			if bias == (i == 0) {
+				in, out = 1032, 40
+			}
+			act := kernels.GELUExact + kernels.Activation(len(cases)%3)
+			cases = append(cases, forwardOnly(LinearCase(t, rows, in, out, bias)), toF32Case(t, rows, in, out, bias),
+				linearAddCase(t, rows, in, out, bias), linearActivationCase(t, rows, in, out, act, false),
+				linearSwiGLUCase(t, rows, in, out/2, bias, i == 0))
+		}
+	}
+	return cases
+}
+
 func linearCases() (cases []*Case) {
 	for _, t := range Types {
+		cases = append(cases, longCases(t)...)
 		for i, size := range [][3]int{
 			{1, 1, 1}, {2, 3, 1}, {1, 64, 48}, {7, 33, 17}, {8, 100, 65}, {9, 16, 129}, {31, 65, 33}, {33, 40, 65}, {70, 20, 33},
 			{5, 600, 20}, {64, 128, 72},
@@ -64,18 +101,8 @@ func linearCases() (cases []*Case) {
 		if t == tensor.BF16 { // k is so long that it is divided
 			cases = append(cases, LinearCase(t, 9, 4168, 24, true))
 		}
-		for _, size := range [][3]int{{1, 70, 50}, {30, 70, 50}, {30, 72, 56}} { // logits in float32, from bfloat16 too
-			rows, in, out := size[0], size[1], size[2]
-			cases = append(cases, &Case{
-				Op: "linear", Type: t, Name: label(rows, in, out) + " to F32",
-				In:      []Operand{plain("x", t, rows, in), plain("w", t, out, in)},
-				Out:     []Operand{plain("y", tensor.F32, rows, out)},
-				Forward: func(d *kernels.Device, x Tensors) { d.Linear(x["y"], x["x"], x["w"], tensor.Tensor{}) },
-				Want: func(x Values) Values {
-					return Values{"y": linear(x["x"], x["w"], nil, rows, in, out)}
-				},
-				Kernels: [2][]string{{"linear"}},
-			})
+		for _, size := range [][3]int{{1, 70, 50}, {30, 70, 50}, {30, 72, 56}} {
+			cases = append(cases, toF32Case(t, size[0], size[1], size[2], false))
 		}
 	}
 	return cases
