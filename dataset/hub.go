@@ -135,7 +135,7 @@ func openDirectory(ctx context.Context, dir, config string, o Options, w wanted)
 			if err != nil {
 				return "", err
 			}
-			sum, err := digest(local)
+			sum, err := digest(ctx, local)
 			if err != nil {
 				return "", err
 			}

@@ -117,7 +117,7 @@ func open(ctx context.Context, spec string, o Options, w wanted) (*Source, error
 	if bare, config := cutConfig(spec); path == "" && looksLikeHubID(bare) {
 		return openHub(ctx, bare, config, o, w)
 	}
-	sum, err := digest(spec)
+	sum, err := digest(ctx, spec)
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
 	}
@@ -326,8 +326,8 @@ func regular(path string) error {
 	return nil
 }
 
-// digest returns the SHA-256 of a regular file, in hex.
-func digest(path string) (string, error) {
+// digest returns the SHA-256 of a regular file, in hex. A large one takes a while, which ctx ends.
+func digest(ctx context.Context, path string) (string, error) {
 	if err := regular(path); err != nil {
 		return "", err
 	}
@@ -337,7 +337,7 @@ func digest(path string) (string, error) {
 	}
 	defer f.Close()
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
+	if _, err := io.Copy(h, disk.Until(ctx, f)); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil

@@ -3,6 +3,7 @@ package dataset
 import (
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -247,5 +248,19 @@ func TestHubFilesMustAgree(t *testing.T) {
 	rows, _, err = all("owner/name", Options{Hub: hub})
 	if err != nil || !slices.Equal(rows, []Row{{"a", "", "b", 0}, {"a", "x", "b", 1}}) {
 		t.Errorf("%v, %v", rows, err)
+	}
+}
+
+// TestOpenEnds checks that the hash of a large file, which takes a while, ends with the context.
+func TestOpenEnds(t *testing.T) {
+	path := expect.File(t, "large.jsonl", "")
+	if err := os.Truncate(path, 1<<40); err != nil {
+		t.Skip("this file system has no sparse files: ", err)
+	}
+	ctx, stop := context.WithCancelCause(t.Context())
+	why := errors.New("stopped by the user")
+	stop(why)
+	if _, err := Open(ctx, path, Options{}); !errors.Is(err, why) {
+		t.Error(err)
 	}
 }

@@ -25,8 +25,8 @@ func TestPathsElsewhere(t *testing.T) {
 	}
 	s := newServer(t, nil)
 	args := func(up string) []string {
-		return []string{"--source", up + "tasks-here/rows.jsonl", "--out", up + "data/mine.json", "--base-url", s.base(), "--model",
-			"fake", "--rows", "10"}
+		return []string{"--source", up + "tasks-here/rows.jsonl", "--out", up + "data/mine.json", "--base-url", s.base(),
+			"--model", "fake", "--rows", "10"}
 	}
 	t.Chdir(from)
 	must(t, cli.Done, args("")...)
@@ -41,8 +41,8 @@ func TestPathsElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(filepath.Join(elsewhere, "moved"))
-	o = must(t, cli.Done, "--source", filepath.Join(from, "tasks-here", "rows.jsonl"), "--out", "mine.json", "--base-url", s.base(),
-		"--model", "fake", "--rows", "10")
+	o = must(t, cli.Done, "--source", filepath.Join(from, "tasks-here", "rows.jsonl"), "--out", "mine.json",
+		"--base-url", s.base(), "--model", "fake", "--rows", "10")
 	if again, _ := s.counts(); lastLine(t, o)["outcome"] != "unchanged" || again != calls {
 		t.Errorf("after the directory moved: %d requests, then %d: %v", calls, again, o)
 	}

@@ -58,7 +58,8 @@ func TestLeftovers(t *testing.T) {
 	for what, dir := range map[string]string{"complete": out, "user's": half("thesis.txt", "mine"),
 		"user's, like a pending one": half(".restyle-notes.tmp", "mine"),
 		"user's record":              half("quantize.json", `{"base_model": "x"}`),
-		"finished":                   half("quantize.json", `{"finished": true}`), "damaged": half("quantize.json", `{"fini`)} {
+		"finished":                   half("quantize.json", `{"finished": true}`),
+		"damaged":                    half("quantize.json", `{"fini`)} {
 		before := files(t, dir)
 		err := checkFree(dir)
 		if err == nil {

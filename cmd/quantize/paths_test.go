@@ -15,7 +15,8 @@ import (
 // from.
 func TestPathsElsewhere(t *testing.T) {
 	from := t.TempDir()
-	if err := os.CopyFS(filepath.Join(from, "models", "base-model"), os.DirFS("../../infer/testdata/tiny/base")); err != nil {
+	tiny := os.DirFS("../../infer/testdata/tiny/base")
+	if err := os.CopyFS(filepath.Join(from, "models", "base-model"), tiny); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{"", "models", "models/base-model", "models/else/where"} {

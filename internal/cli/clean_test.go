@@ -14,7 +14,8 @@ import (
 func TestCleanWriter(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"plain", "a b\tc\nd é 漢 🙂 עברית\n", "a b\tc\nd é 漢 🙂 עברית\n"},
-		{"joiners and selectors", "👩\u200d🚀 نمی\u200cخواهم ❤\ufe0f 葛\U000e0100 \u0601", "👩\u200d🚀 نمی\u200cخواهم ❤\ufe0f 葛\U000e0100 \u0601"},
+		{"joiners and selectors", "👩\u200d🚀 نمی\u200cخواهم ❤\ufe0f 葛\U000e0100 \u0601",
+			"👩\u200d🚀 نمی\u200cخواهم ❤\ufe0f 葛\U000e0100 \u0601"},
 		{"colors", "\x1b[31mred\x1b[0m", "␛[31mred␛[0m"},
 		{"window's title", "\x1b]0;owned\x07", "␛]0;owned␇"},
 		{"C1", "a\u009b2Jb", "a\ufffd2Jb"},

@@ -148,6 +148,9 @@ func (e DotEnv) Gave(name string) bool { return e[name] != "" }
 func readDotEnv() (text []byte, open bool, err error) {
 	fail := func(err error) ([]byte, bool, error) { return nil, false, fmt.Errorf("cannot read .env: %w", err) }
 	f, err := disk.OpenInput(".env")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: move it away", err)
+	}
 	if err != nil {
 		return fail(err)
 	}

@@ -7,7 +7,8 @@ import (
 )
 
 func TestJSONLine(t *testing.T) {
-	for _, text := range []string{"plain <b> & é 漢", "\x1b]0;x\x07", "C1 \u009b2J", "\u202e\u2066", "del \x7f", "tag \U000e0041",
+	for _, text := range []string{"plain <b> & é 漢", "\x1b]0;x\x07", "C1 \u009b2J", "\u202e\u2066", "del \x7f",
+		"tag \U000e0041",
 		"two\nlines\ttab"} {
 		line, err := JSONLine(map[string]string{text: text})
 		if err != nil {

@@ -3,6 +3,7 @@ package disk
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -90,6 +91,21 @@ func ReadAll(f fs.File, path string, limit int64) ([]byte, error) {
 	return data.Bytes(), nil
 }
 
+// Until returns a reader of r whose reads fail after ctx has ended, with its cause.
+func Until(ctx context.Context, r io.Reader) io.Reader { return reader{ctx, r} }
+
+type reader struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r reader) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.Reader.Read(p)
+}
+
 func tooLarge(path string, size, limit int64) error {
 	return &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("it has %d bytes: such a file may have at most %d", size,
 		limit)}
@@ -133,8 +149,8 @@ func readDir(t tree, dir string, left *int) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// WalkDir is [filepath.WalkDir] for a directory that another user may have made: it follows a link only at root, and more
-// than 100,000 entries in it and below it are an error.
+// WalkDir is [filepath.WalkDir] for a directory that another user may have made: it follows a link only at root, and
+// more than 100,000 entries in it and below it are an error.
 func WalkDir(root string, f fs.WalkDirFunc) error {
 	return fs.WalkDir(&walk{root: root, left: maxEntries}, ".", func(name string, d fs.DirEntry, err error) error {
 		return f(filepath.Join(root, name), d, err)

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -54,7 +55,8 @@ func TestReadInput(t *testing.T) {
 	}
 }
 
-// TestGrowingInput checks that a file that is larger than it was when it was opened is read to the limit and no further.
+// TestGrowingInput checks that a file that is larger than it was when it was opened is read no further than
+// the limit.
 func TestGrowingInput(t *testing.T) {
 	f, err := os.Open(expect.File(t, "file", strings.Repeat("x", 100)))
 	if err != nil {
@@ -68,6 +70,20 @@ func TestGrowingInput(t *testing.T) {
 	}
 	if at, err := f.Seek(0, io.SeekCurrent); at != 8 || err != nil {
 		t.Errorf("%d bytes were read: %v", at, err)
+	}
+}
+
+// TestUntil checks that reading a file ends with the context.
+func TestUntil(t *testing.T) {
+	ctx, stop := context.WithCancelCause(t.Context())
+	r := Until(ctx, strings.NewReader(strings.Repeat("x", 100)))
+	if n, err := r.Read(make([]byte, 10)); n != 10 || err != nil {
+		t.Error(n, err)
+	}
+	why := errors.New("stopped")
+	stop(why)
+	if n, err := r.Read(make([]byte, 10)); n != 0 || err != why {
+		t.Error(n, err)
 	}
 }
 

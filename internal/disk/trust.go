@@ -133,7 +133,8 @@ func MakeDirIn(root *os.Root, dir string, perm fs.FileMode) error {
 	return root.MkdirAll(dir, perm)
 }
 
-// OpenRoot opens an existing directory to write in it, whatever becomes of its name, unless [TrustDir] returns an error.
+// OpenRoot opens an existing directory to write in it, whatever becomes of its name, unless [TrustDir] returns an
+// error.
 func OpenRoot(dir string) (*os.Root, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -162,7 +162,8 @@ func TestTrustPaths(t *testing.T) {
 	p := newPlace(t)
 	theirs := filepath.Join(p.public, "theirs")
 	if err := errors.Join(os.MkdirAll(filepath.Join(theirs, "deep"), 0o777), os.Mkdir(p.public+"/mine", 0o755),
-		os.Symlink(theirs, filepath.Join(p.victim, "link")), os.Symlink("../public", filepath.Join(p.victim, "here")), os.Symlink("loop", filepath.Join(p.victim, "loop")),
+		os.Symlink(theirs, filepath.Join(p.victim, "link")), os.Symlink("../public", filepath.Join(p.victim, "here")),
+		os.Symlink("loop", filepath.Join(p.victim, "loop")),
 		os.Chmod(p.public, 0o777|fs.ModeSticky)); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +177,8 @@ func TestTrustPaths(t *testing.T) {
 		}
 	}
 	play(t, theirs, neighbour)
-	for _, path := range []string{"theirs", "theirs/", "theirs/deep/er", "mine/../theirs", "../victim/link", "../victim/here/theirs",
+	for _, path := range []string{"theirs", "theirs/", "theirs/deep/er", "mine/../theirs", "../victim/link",
+		"../victim/here/theirs",
 		"../victim/link/deep/../x", theirs, "theirs/../mine", "../victim/link/../mine"} {
 		if err := TrustDir(path); err == nil {
 			t.Errorf("%q is trusted", path)

@@ -12,11 +12,12 @@ import (
 	"testing"
 )
 
-// unguarded are the functions that open, list, make or remove files without the guards of internal/disk: a regular file,
-// a limit, a directory that no other user has planted. Those of a line are calls of any of the packages before the
+// unguarded are the functions that open, list, make or remove files without the guards of internal/disk: a regular
+// file, a limit, a directory that no other user has planted. Those of a line are calls of any of the packages before the
 // colon; * is any value, as root.ReadFile.
 var unguarded = []string{
-	"os fs filepath unix syscall ioutil: ReadFile Open OpenFile ReadDir OpenRoot OpenInRoot DirFS CopyFS Glob Walk WalkDir",
+	"os fs filepath unix syscall ioutil: ReadFile Open OpenFile ReadDir OpenRoot OpenInRoot DirFS CopyFS Glob Walk",
+	"fs filepath: WalkDir",
 	"os unix syscall: Create CreateTemp WriteFile Mkdir MkdirAll MkdirTemp Symlink Link Rename RemoveAll Truncate Mkfifo",
 	"unix syscall: Openat Openat2 Mmap Creat Mkdirat Renameat Renameat2 Linkat Symlinkat",
 	"*: ReadFile ReadDir Readdir Readdirnames OpenFile MkdirAll Symlink",

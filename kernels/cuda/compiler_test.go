@@ -394,7 +394,8 @@ func TestCacheIsOwn(t *testing.T) {
 			if err != nil || len(files) != 1 {
 				t.Fatal(files, err)
 			}
-			if err := change.change(map[string]string{"file": files[0], "dir": cache.Dir, "above": above}[change.of]); err != nil {
+			of := map[string]string{"file": files[0], "dir": cache.Dir, "above": above}[change.of]
+			if err := change.change(of); err != nil {
 				t.Fatal(err)
 			}
 			second, err := cache.Compile(c, p, "sm_90")
@@ -406,6 +407,10 @@ func TestCacheIsOwn(t *testing.T) {
 					if !strings.Contains(err.Error(), part) {
 						t.Errorf("%v does not name %s", err, part)
 					}
+				}
+				_, err = emulator(cache)
+				if err == nil || !errors.Is(err, errors.ErrUnsupported) && !strings.Contains(err.Error(), above) {
+					t.Errorf("the emulated GPU: %v", err)
 				}
 				return
 			}

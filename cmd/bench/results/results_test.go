@@ -261,7 +261,8 @@ func TestPages(t *testing.T) {
 // HTML and Markdown, or on spreadsheets.
 func TestPagesAreInert(t *testing.T) {
 	attacks := maps.Clone(hostile.Texts)
-	for _, text := range []string{"<script>alert(1)</script>", "<img src=x onerror=y>", "[x](javascript:1)", "![x](//evil/p)",
+	for _, text := range []string{"<script>alert(1)</script>", "<img src=x onerror=y>", "[x](javascript:1)",
+		"![x](//evil/p)",
 		"![x]", "[x]: //evil/p", "[x][y]", `[x\](javascript:1)`, "```\n<script>", "=1+1", "\t@x", "a\n\n<b>", "a\n# b"} {
 		attacks[text] = text
 	}
@@ -278,7 +279,8 @@ func TestPagesAreInert(t *testing.T) {
 		measured, missing := row(text, 1, 0.01), Row{"op": text, "rows": 3.0, "why": text}
 		measured[text] = text
 		tab.Rows = []Row{measured, missing}
-		b := Book{File{Format: Format, Machine: Machine{text, text, text, 2, 1 << 30, text, text, text}, Tables: []*Table{tab}}, dir}
+		machine := Machine{text, text, text, 2, 1 << 30, text, text, text}
+		b := Book{File{Format: Format, Machine: machine, Tables: []*Table{tab}}, dir}
 		if err := b.Pages(text, func(q *Table) Section {
 			return Section{Headline: q.Title, Words: []string{q.Title}, Pictures: []Picture{{"bars", q.Title, []byte("<svg/>")}}}
 		}); err != nil {
