@@ -479,7 +479,7 @@ var kernelsMutants = []mutant{
 	{"kernels/gemm-bias-of-each-block", "kernels/cpu/gemm.c",
 		"if (g->bias && last) {",
 		"if (g->bias) {",
-		"./kernels/cpu -run Gemm|Column"},
+		"./kernels/cases -run TestOps/^linear$/./40x10"},
 	{"kernels/gemm-blocks-overwrite", "kernels/cpu/gemm.c",
 		".add = g->accumulate || (!partial && s.block > 0)",
 		".add = g->accumulate",

@@ -2,6 +2,7 @@ package cases
 
 import (
 	"math"
+	"math/rand/v2"
 
 	"restyle/kernels"
 	"restyle/tensor"
@@ -57,8 +58,24 @@ func geluApproxCase(t tensor.DType, rows, dim int) *Case {
 	return c
 }
 
+// spread gives an activation elements as far from 0 as it still changes, on both sides: past all limits at which it is
+// computed in another way. A result is as exact as the exponential it has, however small.
+func spread(c *Case, far float64) *Case {
+	c.Name += " spread"
+	c.In[0].Fill = func(r *rand.Rand, i int) float64 { return far * (float64(i%61-30) + r.Float64()) / 30 }
+	if c.Elements == nil {
+		c.Elements = map[string]Limit{}
+	}
+	c.Elements["y"] = Limit{tolerance(c.Type, 0x1p-13, 0x1p-6), 0x1p-40}
+	if c.Type == tensor.F16 { // whose smallest number is multiplied by an up
+		c.Elements["y"] = Limit{0x1p-9, 0x1p-24}
+	}
+	return c
+}
+
 func geluCases() (cases []*Case) {
 	for _, t := range Types {
+		cases = append(cases, spread(geluCase(t, 4, 61, false), 20), spread(geluCase(t, 4, 61, true), 20))
 		cases = append(cases, geluApproxCase(t, 5, 63), geluApproxCase(t, 2, 16))
 		for _, tanh := range []bool{false, true} {
 			for _, s := range [][2]int{{1, 1}, {3, 7}, {2, 16}, {5, 63}, {130, 24}, {2, 688}} {

@@ -37,6 +37,7 @@ func swiGLUCase(t tensor.DType, rows, inner int) *Case {
 
 func swiGLUCases() (cases []*Case) {
 	for _, t := range Types {
+		cases = append(cases, spread(swiGLUCase(t, 4, 61), 100))
 		for _, s := range [][2]int{{1, 1}, {3, 7}, {2, 16}, {5, 63}, {130, 24}, {2, 688}} {
 			cases = append(cases, swiGLUCase(t, s[0], s[1]))
 		}
