@@ -146,3 +146,18 @@ func FuzzChoose(f *testing.F) {
 		}
 	})
 }
+
+// TestInOrder checks that each split is there once, the known ones first.
+func TestInOrder(t *testing.T) {
+	files := map[string]patterns{}
+	for _, name := range []string{"extra", "test", "another", "train"} {
+		files[name] = patterns{name + ".csv"}
+	}
+	var names []string
+	for _, s := range inOrder(files) {
+		names = append(names, s.Name)
+	}
+	if got := strings.Join(names, " "); got != "train test another extra" {
+		t.Error(got)
+	}
+}

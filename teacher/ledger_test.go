@@ -275,3 +275,16 @@ func TestBudgetBounds(t *testing.T) {
 		}
 	}
 }
+
+// TestWithout takes what another text says out of a text: what is left is compared as if it had been there alone.
+func TestWithout(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	a, b := voice.Read(randomProse(rng)), voice.Read(randomProse(rng))
+	s := saidIn(a, "")
+	if rest := s.without(saidIn(b, "")); rest.bands != s.bands || !slices.Equal(rest.shingles, s.shingles) {
+		t.Error("another text takes something away")
+	}
+	if rest := s.without(s); rest.bands != signature(nil) || len(rest.shingles)+len(rest.runs)+len(rest.sentences) > 0 {
+		t.Errorf("something is left: %+v", rest)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -428,7 +429,19 @@ func (e *ending) Ask(ctx context.Context, p *Prompt, r Request) (Answer, string,
 
 func TestRunNeverAsksInVain(t *testing.T) {
 	s := &scripted{delay: jitter(time.Millisecond)}
-	got := runOnce(t, t.Context(), taskRows(t, 300), t.TempDir(), s, 40, nil)
+	refused, unfit := map[string]int{}, map[string]int{}
+	got := runOnce(t, t.Context(), taskRows(t, 300), t.TempDir(), s, 40, func(r *Run) {
+		r.Refuse = func(_, attempt int, c dataset.Check) {
+			if attempt == 0 {
+				unfit[c.ID]++
+			} else {
+				refused[c.ID]++
+			}
+		}
+	})
+	if !maps.Equal(refused, got.sum.Refused) || !maps.Equal(unfit, got.sum.Unfit) {
+		t.Errorf("refused %v, unfit %v; counted %v and %v", refused, unfit, got.sum.Refused, got.sum.Unfit)
+	}
 	decided := got.sum.Accepted
 	for _, n := range got.sum.GivenUp {
 		decided += n

@@ -712,3 +712,20 @@ func TestInterrupt(t *testing.T) {
 		}
 	}
 }
+
+// TestSpeedIsThatOfNow checks that the progress line has the speed of the last half a minute.
+func TestSpeedIsThatOfNow(t *testing.T) {
+	p := &progress{g: &gen{options: &options{}}}
+	begin, line := time.Now(), ""
+	for second := range 100 {
+		tokens := 50 * min(second, 50) // it answers nothing any more in the second half
+		line = p.line(teacher.Summary{Target: 1000, Accepted: min(second, 50), Out: tokens},
+			begin.Add(time.Duration(second)*time.Second))
+		if want := "50 tokens/s"; second > 0 && second <= 50 && !strings.Contains(line, want) {
+			t.Fatalf("after %d seconds: %s", second, line)
+		}
+	}
+	if strings.Contains(line, "tokens/s") || strings.Contains(line, "ETA") {
+		t.Errorf("after half a minute without an answer: %s", line)
+	}
+}

@@ -56,6 +56,12 @@ func TestLonger(t *testing.T) {
 		t.Errorf("fewer epochs: %v", o)
 	}
 
+	other := small(t, out+"2", "--samples", "0", "--max-steps", "100")
+	must(t, cli.Done, other...)
+	if o := must(t, cli.Done, append(other, "--resume")...); !strings.Contains(o.stderr, "with larger --epochs than 2\n") {
+		t.Errorf("more steps are allowed than the epochs have: %v", o)
+	}
+
 	if err := os.RemoveAll(trainer.CheckpointsIn(out)); err != nil {
 		t.Fatal(err)
 	}

@@ -38,5 +38,13 @@ var afterMutants = []mutant{
 	{"after/a-new-table-is-not-new", "cmd/bench/results/compare.go", "(other == nil || !(", "(other != nil && !(", "./cmd/bench/results -run Compare"},
 	{"after/strange-names-in-the-cache", "hf/hub/cache.go", "if wrongPath(f.Path) == \"\" {", "if true {", "./hf/hub -run StrangeNames"},
 	{"after/the-logarithm-of-0", "trainer/report/curve.go", "if log && points[i].Y <= 0 {", "if false {", "./trainer/report"},
+	{"after/speed-since-the-start", "cmd/gen/progress.go", "		p.rates = p.rates[1:]\n", "		break\n", "./cmd/gen -run SpeedIs"},
+	{"after/rows-of-each-dataset-from-0", "cmd/train/samples.go", "		first += n\n", "", "./cmd/train -run SamplesOf"},
+	{"after/samples-of-old-weights", "cmd/train/samples.go", "	a.engine.ResetCache()\n", "", "./cmd/train -run SamplesOf"},
+	{"after/half-a-sample", "cmd/train/samples.go", "	if err := ctx.Err(); err != nil {\n		return \"\", err // the answer may be incomplete\n	}\n", "", "./cmd/train -run SamplesOf"},
+	{"after/the-limit-that-did-not-end-it", "cmd/train/finish.go", "if was.Identity[\"max-steps\"] == fmt.Sprint(result.Steps) {", "if was.Identity[\"max-steps\"] != \"0\" {", "./cmd/train -run TestLonger"},
+	{"after/compared-with-what-was-taken-out", "teacher/ledger.go", "	s.bands = signature(s.shingles)\n	return s\n}\n\n// admit", "	return s\n}\n\n// admit", "./teacher -run TestWithout"},
+	{"after/a-split-twice", "dataset/splits.go", "			delete(files, s.Name)\n", "", "./dataset -run InOrder"},
+	{"after/refusals-counted-once", "teacher/decide.go", "		d.sum.Refused[c.ID]++\n", "		d.sum.Refused[c.ID] = 1\n", "./teacher -run InVain"},
 	{"after/the-cache-is-not-trimmed", "infer/generate.go", "	e.trim(g.result.Reused)\n", "", "./infer -run AfterAnError"},
 }
