@@ -354,10 +354,10 @@ func FuzzCacheFile(f *testing.F) {
 func TestCacheIsOwn(t *testing.T) {
 	c := openStandInCompiler(t)
 	p := Program{Name: "a.cu", Source: "source"}
-	chmod := func(mode os.FileMode) func(string) error {
-		return func(path string) error { return os.Chmod(path, mode) }
+	chmod := func(mode os.FileMode) func(*testing.T, string) error {
+		return func(_ *testing.T, path string) error { return os.Chmod(path, mode) }
 	}
-	chown := func(path string) error {
+	chown := func(t *testing.T, path string) error {
 		if os.Geteuid() != 0 {
 			t.Skip("only root can play another user")
 		}
@@ -366,9 +366,10 @@ func TestCacheIsOwn(t *testing.T) {
 		}
 		return nil
 	}
+	link := func(_ *testing.T, path string) error { return os.Link(path, path+".2") }
 	for name, change := range map[string]struct {
 		of     string // the file, the directory, or the one above
-		change func(path string) error
+		change func(t *testing.T, path string) error
 		fails  bool // otherwise the program is compiled again
 	}{
 		"own":                       {"dir", chmod(0o755), false},
@@ -381,7 +382,7 @@ func TestCacheIsOwn(t *testing.T) {
 		"everybody's file":          {"file", chmod(0o666), false},
 		"a group's file":            {"file", chmod(0o660), false},
 		"another user's file":       {"file", chown, false},
-		"a file with a second name": {"file", func(path string) error { return os.Link(path, path+".2") }, false},
+		"a file with a second name": {"file", link, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			above := cudatest.Cache(t)
@@ -395,7 +396,7 @@ func TestCacheIsOwn(t *testing.T) {
 				t.Fatal(files, err)
 			}
 			of := map[string]string{"file": files[0], "dir": cache.Dir, "above": above}[change.of]
-			if err := change.change(of); err != nil {
+			if err := change.change(t, of); err != nil {
 				t.Fatal(err)
 			}
 			second, err := cache.Compile(c, p, "sm_90")
