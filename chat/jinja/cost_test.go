@@ -162,7 +162,7 @@ var attacks = map[string]string{
 	"shared as text":             "{{ shared|pprint }}{{ shared|tojson }}{{ shared }}",
 	"comparison of what is deep": "{{ deep == (deep,)[0] }}",
 	"digits":                     "{% for i in range(2000) %}{{ a.isdigit() }}{% endfor %}",
-	"digits of a method":         "{% set f = a.isdigit %}{% for i in range(2000) %}{{ f() }}{% endfor %}",
+	"find of a kept method":      "{% set f = a.find %}{% for i in range(2000) %}{{ f('2') }}{% endfor %}",
 	"equal":                      "{% for i in range(2000) %}{{ a == a }}{% endfor %}",
 	"in":                         "{% for i in range(2000) %}{{ '2' in a }}{% endfor %}",
 	"find":                       "{% for i in range(2000) %}{{ a.find('2') }}{% endfor %}",
@@ -173,7 +173,7 @@ var attacks = map[string]string{
 	"starts":                     "{{ a.startswith((a[1:] ~ '2',) * 2000) }}",
 	"text as a list":             "{% for i in range(20) %}{% set x = a|list %}{% endfor %}",
 	"range in a loop":            "{% for i in range(100000) %}{% set x = -1 in range(100000) %}{% endfor %}",
-	"large integers":             "{% for i in range(10000) %}{% set x = b * b // b %}{% endfor %}",
+	"large integers":             "{% for i in range(10000) %}{% set x = b % 7 %}{% endfor %}",
 	"text of a large integer":    "{% for i in range(10000) %}{% set x = '{:,}'.format(b) %}{% endfor %}",
 	"key of a large integer":     "{% for i in range(10000) %}{% set x = {b: 1} %}{% endfor %}",
 	"precision":                  "{% for i in range(10000) %}{% set x = '%.1000f' % 0.1 %}{% endfor %}",
@@ -183,7 +183,7 @@ var attacks = map[string]string{
 	"links with many schemes":    "{{ ('a ' * 10000)|urlize(extra_schemes=['aa:'] * 10000) }}",
 	"a long attribute of links":  "{{ ('www.a.com ' * 1000)|urlize(rel=a) }}",
 	"a long path":                "{{ [1]|map(attribute='a.' * 100000)|list }}",
-	"copies of names":            "{% for i in range(1000) %}{{ range(1000)|map('string', **d)|list }}{% endfor %}",
+	"copies of names":            "{% for i in range(1000) %}{{ range(1000)|map('format', **d)|list }}{% endfor %}",
 	"names of a macro": "{% macro f(z) %}{{ kwargs }}{% endmacro %}" +
 		"{% for i in range(1000) %}{% set x = f(**d) %}{% endfor %}",
 	"names that are never set": "{% for i in range(10000) %}{% if false %}" + strings.Repeat("{% set a = 1 %}", 100) +
@@ -209,14 +209,14 @@ func TestAttacks(t *testing.T) {
 			t.Fatal(err)
 		}
 		in := run(nil, nil, 400_000)
-		xs["a"], xs["b"], xs["d"] = xs["digits"], xs["integer"], d
-		for name, v := range xs {
-			in.vars.Set(name, v)
+		for name, kind := range map[string]string{"a": "digits", "b": "integer", "shared": "shared", "deep": "deep"} {
+			in.vars.Set(name, xs[kind])
 		}
+		in.vars.Set("d", d)
 		before := allocated()
 		_, err = template.render(in)
-		if err == nil || len(err.Error()) > 2*maxMessage {
-			t.Errorf("%s: %v after %d of %d steps", name, err, in.paid/stepBytes, in.maxPaid/stepBytes)
+		if err == nil || !strings.Contains(err.Error(), "more than") || len(err.Error()) > 2*maxMessage {
+			t.Errorf("%s: %.300v after %d of %d steps", name, err, in.paid/stepBytes, in.maxPaid/stepBytes)
 		}
 		if got := allocated() - before; got > 4*in.maxPaid {
 			t.Errorf("%s: allocates %d bytes", name, got)

@@ -5,8 +5,8 @@
 //
 //   - It follows every byte of the input into the output. [Output.Given] tells what came from the variables, so that a
 //     tokenizer never takes what a user typed for a special token.
-//   - It ends: the steps, the bytes written, the size of one string or integer and the depth of nesting and of calls
-//     are bounded, each with an error that says which.
+//   - It ends: the steps, the bytes of all values that are made, the size of one string or integer and the depth of
+//     nesting and of calls are bounded, each with an error that says which. All that is read or written takes steps.
 //   - It has no files to include or import, no blocks to extend, and no access to anything but values.
 //   - It has nothing that writes another text each time: random and lipsum are errors where they are reached.
 //
