@@ -92,7 +92,7 @@ func TestBombs(t *testing.T) {
 	for _, b := range bombs(t) {
 		t.Run(b.name, func(t *testing.T) {
 			var err error
-			hostile.Within(t, hostile.Linear(len(b.content))+16*int(maxUnpacked(0)), func() {
+			hostile.Within(t, hostile.Linear(len(b.content))+64*int(maxUnpacked(0)), func() {
 				err = readRows(t, b.name, b.content, 3000)
 			})
 			expect.Error(t, err, b.says)
