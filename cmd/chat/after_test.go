@@ -99,6 +99,7 @@ func disturbances(t *testing.T) map[string]disturbance {
 	const failing = "How do I print hello world?"
 	long := strings.Repeat("word ", 500)
 	everyone := []string{baseLabel, tunedLabel}
+	short := func(*chatter) error { return io.ErrShortWrite }
 	stop := func(c *chatter) error { c.interrupts.hit(); return nil }
 	all := map[string]disturbance{
 		"a long question":          {lines: []string{long}},
@@ -118,7 +119,7 @@ func disturbances(t *testing.T) map[string]disturbance {
 			begin: breaking(everyone...)},
 		"stopped at once":       {lines: []string{failing}, begin: drawing(0, stop), keeps: everyone},
 		"stopped in the middle": {lines: []string{failing}, begin: drawing(1, stop), keeps: everyone},
-		"a display that fails": {lines: []string{failing}, begin: drawing(1, func(*chatter) error { return io.ErrShortWrite }),
+		"a display that fails": {lines: []string{failing}, begin: drawing(1, short),
 			keeps: everyone},
 		"^C, then a question": {lines: []string{"^C"}},
 	}

@@ -634,8 +634,8 @@ func TestProgress(t *testing.T) {
 }
 
 // TestInterrupt sends Ctrl-C's signal to a run: it must stop in order, save its rows so far, and resume.
-// TestPartialStays checks that the rows so far of an earlier part of a run stay if the present part has fewer: it stopped
-// before it had decided them all again.
+// TestPartialStays checks that the rows so far of an earlier part of a run stay if the present part has fewer: it
+// stopped before it had decided them all again.
 func TestPartialStays(t *testing.T) {
 	f := newFolder(t)
 	g := &gen{options: &options{out: f.out}}

@@ -10,8 +10,8 @@ import (
 	"restyle/internal/cli/clitest"
 )
 
-// TestNumbers checks every flag that takes a number at 0, and what it refuses. Effects are counted where they arrive: in
-// requests, rows and files.
+// TestNumbers checks every flag that takes a number at 0, and what it refuses. Effects are counted where they arrive:
+// in requests, rows and files.
 func TestNumbers(t *testing.T) {
 	source := tasks(t, 60)
 	// make makes rows with a server, and returns its result.

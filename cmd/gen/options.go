@@ -204,22 +204,8 @@ func (o *options) check() error {
 	case o.teacher == "builtin" && (o.emit != "" || o.ingest != ""):
 		return cli.Usagef("--teacher builtin: a batch needs a model that answers it: set --model instead")
 	}
-	for _, limit := range []struct {
-		flag string
-		time time.Duration
-	}{{"connect-timeout", o.connectTimeout}, {"first-token-timeout", o.firstTimeout}, {"stall-timeout", o.stallTimeout},
-		{"total-timeout", o.totalTimeout}, {"dead-timeout", o.deadTimeout}} {
-		if limit.time <= 0 {
-			return cli.Usagef("--%s %v: must be greater than 0, such as 30s or 5m", limit.flag, limit.time)
-		}
-	}
-	for _, price := range []struct {
-		flag    string
-		dollars float64
-	}{{"price-in", o.priceIn}, {"price-out", o.priceOut}} {
-		if !(price.dollars >= 0) || math.IsInf(price.dollars, 1) {
-			return cli.Usagef("--%s %v: must be a finite number, 0 or more", price.flag, price.dollars)
-		}
+	if err := o.checkTimesAndPrices(); err != nil {
+		return err
 	}
 	if o.language = teacher.LanguageOf(o.language); o.language == "" {
 		return cli.Usagef("--language: must be python, any, none or the tag of a language, such as sql")
@@ -255,6 +241,28 @@ func (o *options) check() error {
 	if o.python != "" {
 		if _, err := exec.LookPath(o.python); err != nil {
 			return cli.Usagef("--python: %v", err)
+		}
+	}
+	return nil
+}
+
+// checkTimesAndPrices returns which of the flags of these kinds is out of range.
+func (o *options) checkTimesAndPrices() error {
+	for _, limit := range []struct {
+		flag string
+		time time.Duration
+	}{{"connect-timeout", o.connectTimeout}, {"first-token-timeout", o.firstTimeout}, {"stall-timeout", o.stallTimeout},
+		{"total-timeout", o.totalTimeout}, {"dead-timeout", o.deadTimeout}} {
+		if limit.time <= 0 {
+			return cli.Usagef("--%s %v: must be greater than 0, such as 30s or 5m", limit.flag, limit.time)
+		}
+	}
+	for _, price := range []struct {
+		flag    string
+		dollars float64
+	}{{"price-in", o.priceIn}, {"price-out", o.priceOut}} {
+		if !(price.dollars >= 0) || math.IsInf(price.dollars, 1) {
+			return cli.Usagef("--%s %v: must be a finite number, 0 or more", price.flag, price.dollars)
 		}
 	}
 	return nil

@@ -55,8 +55,8 @@ func counting(t *testing.T, flags ...string) (c counted) {
 	return c
 }
 
-// TestNumbers checks every flag that takes a number at 0, and what it refuses. Effects are counted where they arrive: in
-// the steps, the evaluations and the checkpoints of a run.
+// TestNumbers checks every flag that takes a number at 0, and what it refuses. Effects are counted where they arrive:
+// in the steps, the evaluations and the checkpoints of a run.
 func TestNumbers(t *testing.T) {
 	_, flags := newOptions(io.Discard, io.Discard)
 	mixture := filepath.Join(t.TempDir(), "config.json")
