@@ -177,6 +177,7 @@ var attacks = map[string]string{
 	"text of a large integer":    "{% for i in range(10000) %}{% set x = '{:,}'.format(b) %}{% endfor %}",
 	"key of a large integer":     "{% for i in range(10000) %}{% set x = {b: 1} %}{% endfor %}",
 	"precision":                  "{% for i in range(10000) %}{% set x = '%.1000f' % 0.1 %}{% endfor %}",
+	"digits of a round":          "{% for i in range(10000) %}{{ 1e-300|round(400) }}{% endfor %}",
 	"fields of a format":         "{% for i in range(10000) %}{% set x = ('%%' * 2500) % () %}{% endfor %}",
 	"times":                      "{{ strftime_now('%c' * 1000000) }}",
 	"wrapped blanks":             "{{ (' ' * 1000000)|wordwrap(1) }}",

@@ -626,7 +626,7 @@ func floatFilter(in *interp, a *args) any {
 	return 0.0
 }
 
-func round(_ *interp, a *args) any {
+func round(in *interp, a *args) any {
 	has := a.want("round", 1, "value", "precision", "method")
 	digits, method := 0, "common"
 	if has[1] {
@@ -643,6 +643,7 @@ func round(_ *interp, a *args) any {
 	if digits > 400 || digits < -400 {
 		fail("a precision of %d", digits)
 	}
+	in.step(max(digits, -digits))
 	switch i, isInt := n.(*big.Int); method {
 	case "common":
 		if isInt {
