@@ -694,7 +694,7 @@ func TestParseResult(t *testing.T) {
 // among equals the one that sorts first.
 func TestTwoResults(t *testing.T) {
 	result := func(text, finish string) string {
-		return `{"custom_id":"` + key(1) + `","response":{"status_code":200,"body":{"choices":[{"message":{"content":"` + text +
+		return `{"custom_id":"` + key(1) + `","response":{"body":{"choices":[{"message":{"content":"` + text +
 			`"},"finish_reason":"` + finish + `"}]}}}` + "\n"
 	}
 	for _, c := range []struct{ taken, other string }{

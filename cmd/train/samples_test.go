@@ -14,8 +14,8 @@ import (
 	"restyle/trainer"
 )
 
-// TestSamplesOfNow generates samples, changes the weights as a step does, and generates again: nothing of the old weights
-// is in the new samples, and a stop leaves no half of one.
+// TestSamplesOfNow generates samples, changes the weights as a step does, and generates again: nothing of the old
+// weights is in the new samples, and a stop leaves no half of one.
 func TestSamplesOfNow(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
 	if err != nil {

@@ -258,8 +258,8 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// TestEndIsNotAwaited has a server that keeps the connection open after an answer: the answer is there shortly after its
-// last event, and a little later if the server might still tell the number of tokens.
+// TestEndIsNotAwaited has a server that keeps the connection open after an answer: the answer is there shortly after
+// its last event, and a little later if the server might still tell the number of tokens.
 func TestEndIsNotAwaited(t *testing.T) {
 	for body, most := range map[string]time.Duration{
 		goodStream: drainTimeout, events(delta(goodText), finishStop): lingerTimeout + drainTimeout,

@@ -10,8 +10,8 @@ import (
 )
 
 // TestFailuresInARow plays scripts of responses, one request after the other: f is a failure, g an answer, r a refusal,
-// t a request to slow down. What counts failures in a row begins again after anything that shows a working endpoint: the
-// circuit, its waits between probes, and the retries of a request.
+// t a request to slow down. What counts failures in a row begins again after anything that shows a working endpoint:
+// the circuit, its waits between probes, and the retries of a request.
 func TestFailuresInARow(t *testing.T) {
 	for _, c := range []struct {
 		script  string
