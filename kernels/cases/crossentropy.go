@@ -88,7 +88,9 @@ func crossEntropyCases() (cases []*Case) {
 				crossEntropyCase(t, 2, 2000, func(*rand.Rand, int) float64 { return 3 }, gradient),
 				crossEntropyCase(t, 3, 1500, func(r *rand.Rand, _ int) float64 { return 1e3 * r.NormFloat64() }, gradient),
 				// Every part of the row has a larger maximum than the part before.
-				crossEntropyCase(t, 2, 5000, func(_ *rand.Rand, i int) float64 { return float64(i%5000) / 50 }, gradient))
+				crossEntropyCase(t, 2, 5000, func(_ *rand.Rand, i int) float64 { return float64(i%5000) / 50 }, gradient),
+				// Each part that a GPU reads at once has a largest logit far below that of the part before.
+				crossEntropyCase(t, 1, 70000, func(_ *rand.Rand, i int) float64 { return float64(-i) / 100 }, gradient))
 		}
 	}
 	return cases

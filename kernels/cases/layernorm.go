@@ -114,6 +114,15 @@ func layerNormParams(t tensor.DType, dim int, biased bool) []Operand {
 }
 
 func layerNormCases() (cases []*Case) {
+	far := layerNormCase(tensor.F32, 2, 2048, true)
+	far.Elements = map[string]Limit{}
+	far.Name += " far from 0"
+	far.Tolerance = 0x1p-13 // the mean is rounded by as much; the sum of a row, by several times that
+	for _, name := range []string{"y", "dx", "dw"} {
+		far.Elements[name] = Limit{0x1p-21, 0x1p-11}
+	}
+	far.In[0].Fill = func(r *rand.Rand, _ int) float64 { return 3000 + r.NormFloat64() }
+	cases = append(cases, far)
 	for _, t := range Types {
 		// Shorter than a vector, between vectors, across the partials of dw, more than a vector per thread of a GPU. The
 		// gradient of a row of one element is exactly 0.
