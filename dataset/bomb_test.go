@@ -78,6 +78,7 @@ func bombs(t testing.TB) []bomb {
 		{"variables.jsonl", row + `","chat_template_kwargs":{"a":0` + keys + "}}", "of more than 10000 keys"},
 		{"line.jsonl.gz", packed(t, row+strings.Repeat("b", 17<<20)), "longer than 16 MiB"},
 		{"members.jsonl.gz", strings.Repeat(packed(t, row+end+blank), 20), "more than 100 times its size"},
+		{"rows.csv.gz", packed(t, "instruction,output\n"+strings.Repeat("a,b\n", 400_000)), "more than 100 times its size"},
 		{"frames.jsonl.zst", strings.Repeat(zstandard(t, row+end+blank), 20), "more than 100 times its size"},
 		{"window.jsonl.zst", window, "its window"},
 		{"line.jsonl.bz2", string(bz2), "longer than 16 MiB"},
@@ -93,7 +94,7 @@ func TestBombs(t *testing.T) {
 		t.Run(b.name, func(t *testing.T) {
 			var err error
 			hostile.Within(t, hostile.Linear(len(b.content))+64*int(maxUnpacked(0)), func() {
-				err = readRows(t, b.name, b.content, 3000)
+				err = readRows(t, b.name, b.content, 400_000)
 			})
 			expect.Error(t, err, b.says)
 		})

@@ -447,7 +447,8 @@ type packedReader struct {
 
 func (u *packedReader) Read(p []byte) (int, error) {
 	n, err := u.Reader.Read(p)
-	if u.left -= int64(n); u.left < 0 {
+	u.left -= int64(n) + rowSize*int64(bytes.Count(p[:n], []byte("\n"))) // each line may be a row
+	if u.left < 0 {
 		return 0, fmt.Errorf("it unpacks to more than %d times its size, as no honest data does: if you trust it, unpack it "+
 			"first (%s -d)", maxRatio, u.packing.name)
 	}
