@@ -35,10 +35,15 @@ enum { AHEAD = 8192 }; // bytes that products with few rows prefetch ahead
 #include "activation_loops.h"
 #include "gemm_pack_loops.h"
 
-// add_product returns sum + a·b; of pairs, it adds both products.
+// add_product returns sum + a·b; of pairs, it adds both products. The instruction that rounds once is written out: gcc 13
+// and newer do without it where a sum is a chain of its own, and one row would have other bits than several.
 INLINE vec add_product(vec sum, vecuns a, vecuns b) {
 #if BF16_DOT
 	return (vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
+#elif VLEN == 16
+	return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)sum);
+#elif VLEN == 8
+	return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)sum);
 #else
 	return sum + (vec)a * (vec)b;
 #endif
