@@ -540,8 +540,8 @@ os.mkdir("one")
 print(state)`, Check: `
 assert printed == "([], [], 16832, True, True, 18, (64, 64), set(), 0, [(True, True), (True, True)])\n", printed`}
 
-// TestNothingRemains checks that an answer finds nothing that another one has left, where each has namespaces of its own
-// and where each has a Python of its own.
+// TestNothingRemains checks that an answer finds nothing that another one has left, where each has namespaces of its
+// own and where each has a Python of its own.
 func TestNothingRemains(t *testing.T) {
 	needPython(t)
 	defer data.SetTrialTime(time.Minute)()

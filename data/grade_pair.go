@@ -261,8 +261,8 @@ func (p *pair) hear(t Trial) (f facts, err error) {
 }
 
 // watch ends the answer's side when it has more memory than it may. It stops when the function that it returns is
-// called, which reports whether that side was ended because of its memory. The check is one process, whose address space
-// is limited.
+// called, which reports whether that side was ended because of its memory. The check is one process, whose address
+// space is limited.
 func (p *pair) watch() (tooMuch func() bool) {
 	done, result := make(chan struct{}), make(chan bool, 1)
 	go func() {

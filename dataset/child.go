@@ -247,8 +247,8 @@ func (c *child) next() (rec []string, err error) {
 		return fmt.Errorf("message %q", kind)
 	})
 	if err == nil && c.left < 0 {
-		err = errors.Join(fmt.Errorf("its rows are more than %d times its size, as no honest data is: if you trust it, write it "+
-			"as JSON lines", maxRatio), c.close())
+		err = errors.Join(fmt.Errorf("its rows are more than %d times its size, as no honest data is: if you trust it, "+
+			"write it as JSON lines", maxRatio), c.close())
 	}
 	if err == nil && end {
 		if err = c.wait(); err == nil {

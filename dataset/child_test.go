@@ -139,7 +139,8 @@ func TestChildThatMisbehaves(t *testing.T) {
 			const short = 300 * time.Millisecond
 			cmd := exec.Command(os.Args[0])
 			cmd.Env = []string{childVariable + "={}", misbehave + "=" + c.how}
-			child := &child{ctx: context.Background(), cmd: cmd, stall: time.Minute, left: 1 << 30} // on a busy machine it starts slowly
+			// On a busy machine it starts slowly.
+			child := &child{ctx: context.Background(), cmd: cmd, stall: time.Minute, left: 1 << 30}
 			if c.how == "stall" || c.how == "spin" {
 				child.stall = short // nothing comes at all
 			}

@@ -423,7 +423,8 @@ var packings = []packing{
 }
 
 // maxUnpacked returns how many bytes a packed file of size bytes may unpack to. Text packs to a third or a tenth; rows
-// that repeat a prompt pack to a fiftieth. A file made for it packs to a thousandth or, with zstd and bzip2, to nothing.
+// that repeat a prompt pack to a fiftieth. A file made for it packs to a thousandth or, with zstd and bzip2, to
+// nothing.
 func maxUnpacked(size int64) int64 { return 16<<20 + min(size, 1<<50)*maxRatio }
 
 const maxRatio = 100

@@ -36,7 +36,8 @@ func TestF16Range(t *testing.T) {
 // every kind of F16, and sums at, next to and halfway between those, also of the smallest.
 func TestF16Ends(t *testing.T) {
 	var kinds []float32
-	for _, h := range []uint16{0, 1, 2, 0x200, 0x3FF, 0x400, 0x401, 0x3BFF, 0x3C00, 0x3C01, 0x7BFE, 0x7BFF, 0x7C00, 0x7E00} {
+	for _, h := range []uint16{0, 1, 2, 0x200, 0x3FF, 0x400, 0x401, 0x3BFF, 0x3C00, 0x3C01,
+		0x7BFE, 0x7BFF, 0x7C00, 0x7E00} {
 		kinds = append(kinds, tensor.F16ToF32(h), tensor.F16ToF32(h|0x8000))
 	}
 	var x, sums []float32 // rows of two, and each row's sum

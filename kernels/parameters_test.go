@@ -18,7 +18,7 @@ var elsewhere = map[string]string{
 	"addsquares.cu add_squares":    "TestAddSquares",
 	"control.cu":                   "TestDecide",
 	"sort.cu sort_ids pad":         "TestEmbeddingPad",
-	"attention_dq.cu attention_dq": "a backward pass always has sequences, and shares its code with caches, which have none",
+	"attention_dq.cu attention_dq": "a backward pass has sequences, and shares its code with caches, which have none",
 	"attention_dkv.cu":             "the same",
 }
 

@@ -14,7 +14,8 @@ import (
 // counting returns a device that acts as a GPU of 132 multiprocessors: it counts launches, and nothing runs.
 func counting(f Fused) *Device {
 	d := &Device{opts: Options{Fused: f, Sync: true}, counts: map[string]int{}}
-	d.gpu = &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}, room: new(Arena), launched: func(kernel, grid, []uint64) {}}
+	d.gpu = &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}, room: new(Arena),
+		launched: func(kernel, grid, []uint64) {}}
 	d.scratchArenas = []*Arena{{d: d, base: align, size: math.MaxInt}}
 	return d
 }

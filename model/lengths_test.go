@@ -10,8 +10,8 @@ import (
 	"restyle/tensor"
 )
 
-// rotations are the kinds of positions of heads of 8 elements, of models that were pretrained with a context of original
-// positions.
+// rotations are the kinds of positions of heads of 8 elements, of models that were pretrained with a context of
+// original positions.
 func rotations(original int) map[string]Config {
 	scaled := func(s RoPEScaling) Config { return Config{MaxPositions: original, RoPEScaling: &s} }
 	return map[string]Config{
@@ -94,7 +94,8 @@ func testLengths(t *testing.T, dev *kernels.Device, cfg Config, original, most i
 	m := open(t, dev, cfg, Options{DType: tensor.F32, MaxTokens: most})
 	ids := sequence(cfg, 3, most).IDs
 	pass := func(n int) (all [][]float32) {
-		if err := m.Logits(OneSequence(ids[:n]), func(_ int, l []float32) { all = append(all, slices.Clone(l)) }); err != nil {
+		add := func(_ int, l []float32) { all = append(all, slices.Clone(l)) }
+		if err := m.Logits(OneSequence(ids[:n]), add); err != nil {
 			t.Fatal(err)
 		}
 		return all

@@ -234,9 +234,9 @@ const (
 )
 
 // checkLinear refuses patterns that could take more than linear time, or too much for each character. What follows a
-// repetition without a limit must be optional, for then nothing makes the repetition give characters back. Otherwise, as
-// in \s*[\r\n]+, only one atom may follow, and the alternatives after it must be the same up to there, until one has
-// nothing required after it, such as \s+: that takes what the first has read in vain.
+// repetition without a limit must be optional, for then nothing makes the repetition give characters back. Otherwise,
+// as in \s*[\r\n]+, only one atom may follow, and the alternatives after it must be the same up to there, until one
+// has nothing required after it, such as \s+: that takes what the first has read in vain.
 func (x *regex) checkLinear() error {
 	for i, atoms := range x.alternatives {
 		if choices(atoms) > maxChoices {

@@ -158,8 +158,8 @@ func checkGiven(t *testing.T, out Output) {
 // TestRecorded compares with what testdata/make.py recorded.
 func TestRecorded(t *testing.T) { expressions(t, "testdata/recorded.jsonl") }
 
-// TestNames compares which value a name has with what testdata/make_names.py recorded: given or not, set in each kind of
-// block, which is taken or not, and read before, inside and after.
+// TestNames compares which value a name has with what testdata/make_names.py recorded: given or not, set in each kind
+// of block, which is taken or not, and read before, inside and after.
 func TestNames(t *testing.T) {
 	for line := range strings.Lines(expect.Read(t, "testdata/names.jsonl")) {
 		var row struct {

@@ -20,8 +20,8 @@ type File struct {
 // Open opens a file that keeps its name, such as a lock, a journal or a log, as [os.OpenFile] does. It opens only
 // regular files and never waits for the other end of a FIFO. It does not follow a link at path itself: if the user's
 // own links are welcome, call [Follow] first. In a directory where everybody can write, such as /tmp, it refuses
-// another user's file, and to write it refuses a directory that [TrustDir] refuses. The error names no remedy, because only the
-// caller knows whether another path would do.
+// another user's file, and to write it refuses a directory that [TrustDir] refuses. The error names no remedy,
+// because only the caller knows whether another path would do.
 func Open(path string, flag int, perm fs.FileMode) (*File, error) {
 	return open(paths{}, path, flag, perm)
 }

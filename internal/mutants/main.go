@@ -93,33 +93,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	defer os.RemoveAll(objects)
 	compiler := []string{"CC=" + self, objectsVar + "=" + objects}
 	p := planter{root: root, short: *short, timeout: *timeout, compiler: compiler}
-	counts := map[verdict]int{}
-	var printing sync.Mutex
-	var planting sync.WaitGroup
-	next := make(chan mutant)
-	for range max(*workers, 1) {
-		planting.Go(func() {
-			for m := range next {
-				start := time.Now()
-				v, out := p.plant(ctx, m)
-				if ctx.Err() != nil {
-					continue
-				}
-				printing.Lock()
-				counts[v]++
-				fmt.Fprintf(stdout, "%-9s %5.1f s  %s\n", v, time.Since(start).Seconds(), m.name)
-				if *verbose || v == broken {
-					fmt.Fprintln(stdout, tail(out, 2000))
-				}
-				printing.Unlock()
-			}
-		})
-	}
-	for _, m := range chosen {
-		next <- m
-	}
-	close(next)
-	planting.Wait()
+	counts := p.plantAll(ctx, chosen, *workers, func(m mutant, v verdict, took time.Duration, out string) {
+		fmt.Fprintf(stdout, "%-9s %5.1f s  %s\n", v, took.Seconds(), m.name)
+		if *verbose || v == broken {
+			fmt.Fprintln(stdout, tail(out, 2000))
+		}
+	})
 	if ctx.Err() != nil {
 		return 1
 	}
@@ -147,6 +126,36 @@ type planter struct {
 	short    bool   // run the tests with -short
 	timeout  time.Duration
 	compiler []string // environment variables that make this program the compiler of faults in C, see [compile]
+}
+
+// plantAll plants several faults, some at a time, and counts the verdicts. It calls report after each, one at a time.
+func (p planter) plantAll(ctx context.Context, faults []mutant, workers int,
+	report func(m mutant, v verdict, took time.Duration, out string)) map[verdict]int {
+	counts := map[verdict]int{}
+	var reporting sync.Mutex
+	var planting sync.WaitGroup
+	next := make(chan mutant)
+	for range max(workers, 1) {
+		planting.Go(func() {
+			for m := range next {
+				start := time.Now()
+				v, out := p.plant(ctx, m)
+				if ctx.Err() != nil {
+					continue
+				}
+				reporting.Lock()
+				counts[v]++
+				report(m, v, time.Since(start), out)
+				reporting.Unlock()
+			}
+		})
+	}
+	for _, m := range faults {
+		next <- m
+	}
+	close(next)
+	planting.Wait()
+	return counts
 }
 
 // plant runs the tests of one fault. out is their output.

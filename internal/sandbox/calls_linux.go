@@ -69,8 +69,8 @@ const fioClex, fioNClex, fioNBIO = 0x5451, 0x5450, 0x5421
 
 // sometimes are the system calls that the filter allows depending on their arguments.
 var sometimes = []call{
-	// Nothing counts shared memory that is no longer mapped. /dev/zero gives it as well, so no file may be mapped as shared.
-	// Huge pages come from a reserve that the system has set aside for others.
+	// Nothing counts shared memory that is no longer mapped. /dev/zero gives it as well, so no file may be mapped as
+	// shared. Huge pages come from a reserve that the system has set aside for others.
 	{unix.SYS_MMAP, []test{{3, unix.MAP_TYPE | unix.MAP_HUGETLB, false, []uint32{unix.MAP_PRIVATE}}}},
 	// Not F_SETPIPE_SZ, and neither locks nor leases, which are memory without a limit and reach the system's files.
 	{unix.SYS_FCNTL, []test{{1, all, false, []uint32{unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD,

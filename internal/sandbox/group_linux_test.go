@@ -34,7 +34,8 @@ func TestGroupParents(t *testing.T) {
 		{"version 1", "5:cpu:/b\n4:memory:/a\n0::/c\n",
 			"30 20 0:26 / $/cpu rw - cgroup cgroup rw,cpu\n31 20 0:27 / $/cgroup rw - cgroup cgroup rw,memory\n", nil,
 			[]string{"a"}},
-		{"version 1, a container", "4:memory:/docker/1\n", "31 20 0:27 /docker/1 $/cgroup rw - cgroup cgroup rw,memory\n", nil,
+		{"version 1, a container", "4:memory:/docker/1\n",
+			"31 20 0:27 /docker/1 $/cgroup rw - cgroup cgroup rw,memory\n", nil,
 			[]string{"."}},
 		{"none", "", "30 20 0:26 / / rw - ext4 /dev/a rw\n", nil, nil},
 	} {

@@ -5,7 +5,8 @@
 // its own that it can write to. There is no /proc, no network, no other process, no terminal and no environment
 // variable. The program has no capabilities and gains none from a file. A filter allows only the system calls that stay
 // within the program and keep no memory that Memory does not count. The program is process 1 of its namespace: when it
-// ends or is killed, the kernel kills all processes that it started. The kernel kills the program when this process ends.
+// ends or is killed, the kernel kills all processes that it started. The kernel kills the program when this process
+// ends.
 //
 // The sandbox does not limit the program's time, CPU and output. For that, use setrlimit, or the process that waits for
 // the program. For its memory, use Groups if the machine has control groups, or Memory.

@@ -29,8 +29,9 @@ func adamWCase(t tensor.DType, n, step int, master bool) *Case {
 		In:  []Operand{w, m, v, plain("g", tensor.F32, n)},
 		Out: []Operand{w, m, v},
 		Forward: func(d *kernels.Device, x Tensors) {
-			d.AdamW(kernels.AdamWTensor{W: x["w"], G: x["g"], Number: n, NoDecay: n == 64, State: kernels.AdamWState{M: x["m"], V: x["v"],
-				Master: x["master"]}}, c)
+			d.AdamW(kernels.AdamWTensor{W: x["w"], G: x["g"], Number: n, NoDecay: n == 64,
+				State: kernels.AdamWState{M: x["m"], V: x["v"],
+					Master: x["master"]}}, c)
 		},
 		Want: func(x Values) Values {
 			from, c := x["w"], c

@@ -137,8 +137,8 @@ func AttentionCase(t tensor.DType, m kernels.AttentionSpec, spread float64) *Cas
 	return c
 }
 
-// stairs are by what power of 2 the weights of a head's keys rise from each 64 keys to the next, or fall: just below and
-// above what an online softmax rescales at, what F16 holds, and beyond what F16 and F32 hold.
+// stairs are by what power of 2 the weights of a head's keys rise from each 64 keys to the next, or fall: just below
+// and above what an online softmax rescales at, what F16 holds, and beyond what F16 and F32 hold.
 var stairs = []float64{8.5, 16.5, 80, -16.5, 7.5, 15.5, 24.5, -7.5, -8.5, -15.5, -24.5, -80}
 
 // climbs fills rows of m's queries, keys and values, or of keys or values alone if part says so, from row first on.

@@ -73,7 +73,8 @@ func cachedAttentionCases() (cases []*Case) {
 		}
 	}
 	// more cached keys than thread blocks that have 64 each
-	cases = append(cases, cachedAttentionCase(tensor.F32, 4160, 1, kernels.AttentionSpec{Heads: 2, KVHeads: 1, HeadDim: 8}))
+	cases = append(cases,
+		cachedAttentionCase(tensor.F32, 4160, 1, kernels.AttentionSpec{Heads: 2, KVHeads: 1, HeadDim: 8}))
 	// On tensor cores. In the second case, scores of later tiles are so much larger that earlier sums have to be scaled
 	// down.
 	for _, t := range []tensor.DType{tensor.BF16, tensor.F16} {

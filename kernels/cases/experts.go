@@ -9,9 +9,9 @@ import (
 	"restyle/tensor"
 )
 
-// expertsCase is a mixture of experts of one matrix each: the choice of experts, their products and the sum of these, and
-// how even the choice is. If balanced, the choice gets a gradient from that: with the counts of experts constant, it is
-// linear in the sums of probabilities, and the gradient of these has the place of the counts.
+// expertsCase is a mixture of experts of one matrix each: the choice of experts, their products and the sum of these,
+// and how even the choice is. If balanced, the choice gets a gradient from that: with the counts of experts constant,
+// it is linear in the sums of probabilities, and the gradient of these has the place of the counts.
 func expertsCase(t tensor.DType, rows, dim, out, experts, k int, normalized, balanced bool) *Case {
 	pairs := rows * k
 	logits := act("logits", tensor.F32, rows, experts)

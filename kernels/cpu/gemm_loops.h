@@ -35,8 +35,8 @@ enum { AHEAD = 8192 }; // bytes that products with few rows prefetch ahead
 #include "activation_loops.h"
 #include "gemm_pack_loops.h"
 
-// add_product returns sum + a·b; of pairs, it adds both products. The instruction that rounds once is written out: gcc 13
-// and newer do without it where a sum is a chain of its own, and one row would have other bits than several.
+// add_product returns sum + a·b; of pairs, it adds both products. The instruction that rounds once is written out: gcc
+// 13 and newer do without it where a sum is a chain of its own, and one row would have other bits than several.
 INLINE vec add_product(vec sum, vecuns a, vecuns b) {
 #if BF16_DOT
 	return (vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);

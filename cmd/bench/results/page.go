@@ -182,8 +182,8 @@ th,td{border-color:#30363d}tr:hover td{background:#161b22}}
 // active is what Markdown takes for HTML, links, pictures and their definitions, in one line.
 var active = strings.NewReplacer("<", "&lt;", "](", "]&#40;", "][", "]&#91;", "]:", "]&#58;", "\n", " ")
 
-// inert returns text for a line of Markdown in which nothing is HTML, a link or a picture: anyone may have named what was
-// measured, and where.
+// inert returns text for a line of Markdown in which nothing is HTML, a link or a picture: anyone may have named what
+// was measured, and where.
 func inert(text string) string { return active.Replace(text) }
 
 func inertAll(list []string) (out []string) {
