@@ -19,10 +19,21 @@ func TestUnscaled(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, fused %t, by layer %t", dev.Name(), fused != nil, byLayer), func(t *testing.T) {
 					cfg := shapes["gpt2"]
 					cfg.Dim, cfg.Heads, cfg.KVHeads, cfg.HeadDim, cfg.ByLayer = 48, 3, 3, 16, byLayer
-					long := unscaledLogits(t, dev, cfg, 4) // = √HeadDim
+					long := unscaledLogits(t, dev, cfg, func(int) float32 { return 4 }) // = √HeadDim
 					cfg.Unscaled = true
-					if off := distance(unscaledLogits(t, dev, cfg, 1), long); off > 1e-6 {
+					same := func(int) float32 { return 1 }
+					if off := distance(unscaledLogits(t, dev, cfg, same), long); off > 1e-6 {
 						t.Errorf("the logits are off by %.2g", off)
+					}
+					cfg.ByLayer = false
+					shorter := func(layer int) float32 {
+						if byLayer {
+							return 1 / float32(layer+1)
+						}
+						return 1
+					}
+					if off := distance(unscaledLogits(t, dev, cfg, shorter), long); off > 1e-6 {
+						t.Errorf("the logits of queries shortened by layer are off by %.2g", off)
 					}
 				})
 			}
@@ -30,17 +41,22 @@ func TestUnscaled(t *testing.T) {
 	}
 }
 
-// unscaledLogits returns the logits of a sequence, whole and with a cache, if queries are multiplied by a factor.
-func unscaledLogits(t *testing.T, dev *kernels.Device, cfg Config, factor float32) (all []float32) {
+// unscaledLogits returns the logits of a sequence, whole and with a cache, if queries are multiplied by a factor for each
+// layer.
+func unscaledLogits(t *testing.T, dev *kernels.Device, cfg Config, factor func(layer int) float32) (all []float32) {
 	m := open(t, dev, cfg, Options{DType: tensor.F32, MaxTokens: 9})
 	for _, p := range m.Params() {
 		if strings.Contains(p.Name, "attn.c_attn") {
+			var layer int
+			if _, err := fmt.Sscanf(p.Name, "transformer.h.%d.", &layer); err != nil {
+				t.Fatal(p.Name, err)
+			}
 			w, err := dev.Floats(p.W)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for i := range w[:len(w)/3] {
-				w[i] *= factor
+				w[i] *= factor(layer)
 			}
 			dev.Upload(p.W, w)
 		}

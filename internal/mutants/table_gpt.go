@@ -17,7 +17,7 @@ var gptMutants = []mutant{
 	{"gpt/layernorm-gpu-partials-of-dw", "kernels/norm.cuh", "(biased ? 2 : 1)", "1", "./kernels/cases -run TestEmulated/layernorm"},
 	{"gpt/attention-divisor-ignored", "kernels/attention_gpu.go", "if s.Divisor == 0 {", "if true {", "./kernels/cases -run TestOps/attention"},
 	{"gpt/attention-odd-pairs", "kernels/cpu/attention_parts.h", "BF16 && a->head_dim % 2 == 0", "BF16", "./kernels/cases -run TestOps/attention"},
-	{"gpt/by-layer-from-0", "model/attention.go", "float64(l.layer+1)", "float64(max(l.layer, 1))", "./cmd/bench/parity -run TestReferenceGPT"},
+	{"gpt/by-layer-from-0", "model/attention.go", "float64(l.layer+1)", "float64(max(l.layer, 1))", "./model ./cmd/bench/parity"},
 	{"gpt/unscaled-ignored", "model/attention.go", "if c.Unscaled {", "if false {", "./model -run TestUnscaled"},
 	{"gpt/unscaled-by-layer-scaled", "model/attention.go", "cmp.Or(s.Divisor, math.Sqrt(float64(s.HeadDim)))", "cmp.Or(0, math.Sqrt(float64(s.HeadDim)))", "./model -run TestUnscaled"},
 	{"gpt/unscaled-not-read", "hf/config.go", "!get(o, \"scale_attn_weights\", true)", "false", "./hf -run GPT"},
