@@ -469,7 +469,7 @@ func TestRefused(t *testing.T) {
 		"a style":                {cli.Usage, small(t, out, "--style", "polite"), "polite"},
 		"a pipe of text": {cli.Failed, []string{"--from-scratch", config, "--text", pipe, "--out", out},
 			"not a file but a named pipe"},
-		"a style from a pipe": {cli.Usage, small(t, out, "--style", pipe), "not a regular file"},
+		"a style from a pipe": {cli.Usage, small(t, out, "--style", pipe), "not a file but a named pipe"},
 		"a log in no directory": {cli.Failed, small(t, out, "--log-csv", filepath.Join(dir, "none", "log.csv")),
 			"no such file or directory: choose a file in a directory that can be written"},
 		"a log in place of the metrics": {cli.Usage, small(t, out, "--log-csv", filepath.Join(out, "metrics.jsonl")),

@@ -112,9 +112,9 @@ var (
 )
 
 // others are flags of other programs that documents and messages name: claims.py, data/make, PyTorch's measurements,
-// containers, NVIDIA's tools, pip, WSL, TensorBoard, and two that stand for any.
+// containers, NVIDIA's tools, pip, WSL, TensorBoard, zstd, and two that stand for any.
 var others = strings.Fields(`field diversity kind most mode bitsandbytes batches metrics gpus rm tool set std
-	gpu-architecture upgrade update shutdown logdir name flag`)
+	gpu-architecture upgrade update shutdown logdir long name flag`)
 
 // hints are flags of chat, quantize and train that other commands' messages name.
 var hints = strings.Fields("tuned only raw prompt quantize vocab")
