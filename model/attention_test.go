@@ -41,8 +41,8 @@ func TestUnscaled(t *testing.T) {
 	}
 }
 
-// unscaledLogits returns the logits of a sequence, whole and with a cache, if queries are multiplied by a factor for each
-// layer.
+// unscaledLogits returns the logits of a sequence, whole and with a cache, if the queries of each layer are multiplied
+// by a factor.
 func unscaledLogits(t *testing.T, dev *kernels.Device, cfg Config, factor func(layer int) float32) (all []float32) {
 	m := open(t, dev, cfg, Options{DType: tensor.F32, MaxTokens: 9})
 	for _, p := range m.Params() {
