@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,7 +73,18 @@ func TestNumbers(t *testing.T) {
 		"max-tokens": {},
 		"concurrency": {Zero: func(t *testing.T) {
 			for n, several := range map[string]bool{"1": false, "0": true} {
-				s := newServer(t, nil)
+				var asked atomic.Int32
+				third, arrived := context.WithTimeout(t.Context(), time.Minute)
+				s := newServer(t, func(call) bool {
+					nth := asked.Add(1)
+					if nth == 3 {
+						arrived()
+					}
+					if several && nth > 1 { // gen asks once alone; then an answer waits for the next request, on any machine
+						<-third.Done()
+					}
+					return false
+				})
 				s.set(func() { s.latency = func(uint64) time.Duration { return 20 * time.Millisecond } })
 				if make(t, s, "--concurrency", n); s.most > 1 != several {
 					t.Errorf("--concurrency %s: %d requests at once", n, s.most)
