@@ -5,8 +5,9 @@
 //	go run ./internal/mutants -run '^trainer/'     # those whose names match
 //	go run ./internal/mutants -j 16                # 16 at a time
 //	go run ./internal/mutants -list                # names only
+//	go run ./internal/mutants -table FILE          # the faults of a file of your own
 //
-// A fault replaces one piece of text in one file ([mutant]). The file on the disk stays unchanged: the compiler gets
+// The faults are in faults/, a file for each area ([table]). A fault replaces one piece of text in one file ([mutant]). The file on the disk stays unchanged: the compiler gets
 // the changed copy through Go's -overlay. A fault is found if any of its tests fails, and survives if all pass. Tests
 // that read sources from the disk see the code without the fault.
 package main
@@ -22,6 +23,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -49,6 +51,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	pattern := flags.String("run", "", "plant the faults whose `name` matches this regular expression; default all")
+	own := flags.String("table", "", "`file` of faults; default all of internal/mutants/faults")
 	list := flags.Bool("list", false, "print names and stop")
 	verbose := flags.Bool("v", false, "print the end of what the tests print")
 	workers := flags.Int("j", 1, "plant this many faults at a time")
@@ -68,12 +71,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "mutants:", err)
 		return 1
 	}
-	var chosen []mutant
-	for _, m := range mutants() {
-		if match.MatchString(m.name) {
-			chosen = append(chosen, m)
-		}
+	files := []string{*own}
+	if *own == "" {
+		files, err = tables(root)
 	}
+	if err != nil {
+		fmt.Fprintln(stderr, "mutants:", err)
+		return 1
+	}
+	chosen, err := table(files...)
+	if err != nil {
+		fmt.Fprintln(stderr, "mutants:", err)
+		return 1
+	}
+	chosen = slices.DeleteFunc(chosen, func(m mutant) bool { return !match.MatchString(m.name) })
 	if *list {
 		for _, m := range chosen {
 			fmt.Fprintln(stdout, m.name)
@@ -215,6 +226,19 @@ func (m mutant) apply(root string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: its text occurs %d times in %s, not once: %q", m.name, n, m.file, m.old)
 	}
 	return []byte(strings.Replace(string(text), m.old, m.new, 1)), nil
+}
+
+// stale says why the fault cannot be planted or its tests not run.
+func (m mutant) stale(root string) error {
+	for _, word := range strings.Fields(m.tests) {
+		if dir, ok := strings.CutPrefix(word, "./"); ok {
+			if _, err := os.Stat(filepath.Join(root, strings.TrimSuffix(dir, "..."))); err != nil {
+				return fmt.Errorf("%s: %w", m.name, err)
+			}
+		}
+	}
+	_, err := m.apply(root)
+	return err
 }
 
 func moduleRoot() (string, error) {

@@ -9,39 +9,48 @@ import (
 	"time"
 )
 
-// TestTable checks that the text of every fault occurs in the code: a change that removes the text must also remove the
-// fault.
+// TestTable checks that the faults can still be planted. The texts of some may move with the code; past 2 % the table
+// has to be brought up to date.
 func TestTable(t *testing.T) {
 	root, err := moduleRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[string]bool{}
-	for _, m := range mutants() {
-		if seen[m.name] {
-			t.Errorf("%s is there twice", m.name)
+	files, err := tables(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	faults, err := table(files...)
+	if err != nil || len(faults) == 0 {
+		t.Fatalf("%d faults: %v", len(faults), err)
+	}
+	var stale []string
+	for _, m := range faults {
+		if err := m.stale(root); err != nil {
+			stale = append(stale, err.Error())
 		}
-		seen[m.name] = true
-		if !strings.Contains(m.name, "/") || strings.ContainsAny(m.name, " \t\n") {
-			t.Errorf("%q: a name is area/what, without spaces", m.name)
-		}
-		if _, err := m.apply(root); err != nil {
-			t.Error(err)
-		}
-		if m.old == m.new {
-			t.Errorf("%s changes nothing", m.name)
-		}
-		packages := 0
-		for _, word := range strings.Fields(m.tests) {
-			if dir, ok := strings.CutPrefix(word, "./"); ok {
-				packages++
-				if _, err := os.Stat(filepath.Join(root, strings.TrimSuffix(dir, "..."))); err != nil {
-					t.Errorf("%s: %v", m.name, err)
-				}
-			}
-		}
-		if packages == 0 {
-			t.Errorf("%s: no package in its tests %q", m.name, m.tests)
+	}
+	t.Logf("%d of %d faults are stale\n%s", len(stale), len(faults), strings.Join(stale, "\n"))
+	if len(stale)*50 > len(faults) {
+		t.Error("more than 2 % of the faults are stale")
+	}
+}
+
+func TestParse(t *testing.T) {
+	for entry, want := range map[string]mutant{
+		"a/b\nfile f.go\ntest ./p -run X\n-old\n+new\n\n":          {"a/b", "f.go", "old", "new", "./p -run X"},
+		"a/b\nwhy so\nfile f.go\ntest ./p\n-\told\n-\n":            {"a/b", "f.go", "\told\n", "", "./p"},
+		"a/b\nfile f.go\ntest ./p\n--old\n-# not a name\n++new\n+": {"a/b", "f.go", "-old\n# not a name", "+new\n", "./p"},
+		"a b/c\nfile f.go\ntest ./p\n-old\n":                       {},
+		"ab\nfile f.go\ntest ./p\n-old\n":                          {},
+		"a/b\nfile f.go\ntest p\n-old\n":                           {},
+		"a/b\ntest ./p\n-old\n":                                    {},
+		"a/b\nfile f.go\ntest ./p\n-same\n+same\n":                 {},
+		"a/b\nfile f.go\ntest ./p\n-old\nnew\n":                    {},
+	} {
+		got, err := parse(entry)
+		if (err == nil) != (want.name != "") || err == nil && got != want {
+			t.Errorf("%q: %+v, %v", entry, got, err)
 		}
 	}
 }
