@@ -7,9 +7,10 @@
 //	go run ./internal/mutants -list                # names only
 //	go run ./internal/mutants -table FILE          # the faults of a file of your own
 //
-// The faults are in faults/, a file for each area ([table]). A fault replaces one piece of text in one file ([mutant]). The file on the disk stays unchanged: the compiler gets
-// the changed copy through Go's -overlay. A fault is found if any of its tests fails, and survives if all pass. Tests
-// that read sources from the disk see the code without the fault.
+// The faults are in faults/, a file for each area ([table]). A fault replaces one piece of text in one file ([mutant]).
+// The file on the disk stays unchanged: the compiler gets the changed copy through Go's -overlay. A fault is found if any
+// of its tests fails, and survives if all pass. If the only failure is that time ran out, the verdict is TIMEOUT: the
+// fault may hang, or the tests are slow. Tests that read sources from the disk see the code without the fault.
 package main
 
 import (
@@ -57,7 +58,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	workers := flags.Int("j", 1, "plant this many faults at a time")
 	short := flags.Bool("short", false, "run the tests with -short")
 	timeout := flags.Duration("timeout", 10*time.Minute,
-		"limit for the tests of one fault; past it the fault counts as found")
+		"limit for the tests of one fault; past it the fault counts neither as found nor as a survivor, but as TIMEOUT")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -113,10 +114,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if ctx.Err() != nil {
 		return 1
 	}
-	planted := counts[found] + counts[survived]
-	fmt.Fprintf(stdout, "%d of %d found, %d survived, %d could not be planted\n",
-		counts[found], planted, counts[survived], counts[broken])
-	if counts[survived]+counts[broken] > 0 {
+	missed := counts[survived] + counts[timedOut]
+	fmt.Fprintf(stdout, "%d of %d found, %d survived, %d ran out of time, %d could not be planted\n",
+		counts[found], counts[found]+missed, counts[survived], counts[timedOut], counts[broken])
+	if missed+counts[broken] > 0 {
 		return 1
 	}
 	return 0
@@ -128,7 +129,8 @@ type verdict string
 const (
 	found    verdict = "found"
 	survived verdict = "SURVIVED"
-	broken   verdict = "BROKEN" // the text is not in the file exactly once, or the code with the fault does not compile
+	timedOut verdict = "TIMEOUT" // no test failed, but some did not end in time
+	broken   verdict = "BROKEN"  // the text is not in the file exactly once, or the code with the fault does not compile
 )
 
 // planter is how faults are planted.
@@ -207,13 +209,23 @@ func (p planter) plant(ctx context.Context, m mutant) (v verdict, out string) {
 		flags = []string{"-short"}
 	}
 	b, err := goTest(flags...)
-	switch {
+	return verdictOf(string(b), err), string(b)
+}
+
+var outOfTime = regexp.MustCompile(`(?m)^(panic: test timed out after|\*\*\* Test killed.*: ran too long) `)
+
+// verdictOf reads what go test printed and returned. go test names as failed only tests that ended, and every package
+// whose tests failed, crashed or ran out of time.
+func verdictOf(out string, err error) verdict {
+	switch late := len(outOfTime.FindAllString(out, -1)); {
 	case err == nil:
-		return survived, string(b)
-	case strings.Contains(string(b), "[build failed]") || strings.Contains(string(b), "[setup failed]"):
-		return broken, string(b)
+		return survived
+	case strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]"):
+		return broken
+	case late > 0 && late >= strings.Count(out, "\nFAIL\t") && !strings.Contains(out, "--- FAIL: "):
+		return timedOut
 	}
-	return found, string(b)
+	return found
 }
 
 // apply returns the file's text with the fault.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,19 +69,42 @@ func TestPlant(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p := planter{root: root, timeout: time.Minute}
+	p := planter{root: root}
 	for _, c := range []struct {
 		m    mutant
 		want verdict
 	}{
 		{mutant{"a/found", "add.go", "a + b", "a - b", "."}, found},
+		{mutant{"a/hangs", "add.go", "return a + b", "select {}", "."}, timedOut},
 		{mutant{"a/survives", "add.go", "unused = 1", "unused = 2", "."}, survived},
 		{mutant{"a/does-not-compile", "add.go", "a + b", "a + c", "."}, broken},
 		{mutant{"a/not-there", "add.go", "a * b", "a", "."}, broken},
 		{mutant{"a/not-once", "add.go", "a", "b", "."}, broken},
 	} {
+		if p.timeout = time.Minute; c.want == timedOut {
+			p.timeout = time.Millisecond
+		}
 		if got, out := p.plant(t.Context(), c.m); got != c.want {
 			t.Errorf("%s: %s, not %s\n%s", c.m.name, got, c.want, out)
+		}
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	const late = "panic: test timed out after 2m0s\n\trunning tests:\n\t\tTestB (1m59s)\n"
+	const killed = "SIGQUIT: quit\n*** Test killed with quit: ran too long (3m0s).\n"
+	for out, want := range map[string]verdict{
+		late + "FAIL\tp\t120.0s\nFAIL\n":                                  timedOut,
+		killed + "FAIL\tp\t180.0s\nFAIL\n":                                timedOut,
+		late + "FAIL\tp\t120.0s\n" + killed + "FAIL\tq\t180.0s\nFAIL\n":   timedOut,
+		"ok  \tp\t1.0s\n" + late + "FAIL\tq\t120.0s\nFAIL\n":              timedOut,
+		"--- FAIL: TestA (0.00s)\n" + late + "FAIL\tp\t120.0s\nFAIL\n":    found,
+		late + "FAIL\tp\t120.0s\nsignal: killed\nFAIL\tq\t1.0s\nFAIL\n":   found,
+		"--- FAIL: TestA (0.00s)\nFAIL\nFAIL\tp\t1.0s\nFAIL\n":            found,
+		"x.go:1:1: undefined: x\nFAIL\tp [build failed]\nok  \tq\t1.0s\n": broken,
+	} {
+		if got := verdictOf(out, errors.New("exit status 1")); got != want {
+			t.Errorf("%s, not %s: %q", got, want, out)
 		}
 	}
 }
