@@ -1,6 +1,6 @@
 // Package data embeds what the commands use by default: a starter dataset of small Python tasks with the columns of the
 // Alpaca datasets, held-out questions with programs that grade answers, and a small base model. README.md in this
-// directory describes them; the program in make/ writes the first two.
+// directory describes them; the program internal/makedata writes the first two.
 package data
 
 import (
@@ -54,15 +54,6 @@ func StarterModel() (fs.FS, error) {
 //
 //go:embed heldout.jsonl
 var Heldout []byte
-
-// RemotePy and CheckPy, in this order, are the Python program that [Grade] runs twice: one process runs answers, the
-// other the checks of their questions.
-var (
-	//go:embed remote.py
-	RemotePy []byte
-	//go:embed check.py
-	CheckPy []byte
-)
 
 // A Question is a held-out task.
 type Question struct {

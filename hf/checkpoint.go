@@ -19,6 +19,8 @@ import (
 type Checkpoint struct {
 	// Name is the name that the model was opened by. Revision is the commit of a hub repository, "" for other models.
 	Name, Revision string
+	// Embedded says that Name means the same model from every directory, because it is part of the program.
+	Embedded bool
 	// Config is the parsed config.json, ConfigJSON its bytes.
 	Config     model.Config
 	ConfigJSON []byte

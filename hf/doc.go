@@ -2,7 +2,7 @@
 // safetensors in one file or several. It compares every size that a file claims with the bytes that are there before it
 // allocates memory. Package hub downloads models.
 //
-//	checkpoint, err := hf.Open(ctx, hub.FromEnv(), "owner/name") // or a directory, or "starter"
+//	checkpoint, err := hf.Open(ctx, hub.FromEnv(), "owner/name") // or a directory
 //	err = checkpoint.Load(ctx, device, params, nil)
 //	err = hf.Save("out", checkpoint, device, params, hf.SaveOptions{})
 package hf

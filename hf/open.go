@@ -9,26 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 
-	"restyle/data"
 	"restyle/hf/hub"
 )
 
-// Open opens a model by name: data.StarterName for the embedded model, the path of a directory, or "owner/name" or
-// "owner/name@revision" for a hub repository, whose files it downloads into the cache. A directory with the name of the
-// embedded model must be given as ./starter. If h is nil, Open uses hub.FromEnv(). See OpenModel.
+// Open opens a model by name: the path of a directory, or "owner/name" or "owner/name@revision" for a hub repository,
+// whose files it downloads into the cache. If h is nil, Open uses hub.FromEnv(). See OpenModel.
 func Open(ctx context.Context, h *hub.Hub, name string) (*Checkpoint, error) {
-	if name == data.StarterName {
-		fsys, err := data.StarterModel()
-		if err != nil {
-			return nil, err
-		}
-		c, err := OpenModelFS(fsys, "the embedded model")
-		if err != nil {
-			return nil, err
-		}
-		c.Name = name
-		return c, nil
-	}
 	if _, err := os.Stat(name); err == nil { // if it is a file, OpenModel says what to give instead
 		return OpenModel(name)
 	}

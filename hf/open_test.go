@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"restyle/data"
 	"restyle/hf/hub"
 	"restyle/tensor"
 )
@@ -204,66 +203,25 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestOpenNames checks that a directory takes precedence over a hub repository of the same name, and the embedded model
-// over a directory.
+// TestOpenNames checks that a directory takes precedence over a hub repository of the same name.
 func TestOpenNames(t *testing.T) {
 	t.Chdir(t.TempDir())
 	model := writeModel(t, smallConfig, newWeights(t, smallConfig, tensor.F32))
-	for _, name := range []string{"owner/name", data.StarterName} {
-		if err := os.CopyFS(name, os.DirFS(model)); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.CopyFS("owner/name", os.DirFS(model)); err != nil {
+		t.Fatal(err)
 	}
 	offline := &hub.Hub{Offline: true, Cache: t.TempDir()}
-	for _, name := range []string{"owner/name", "./" + data.StarterName} {
-		c, err := Open(t.Context(), offline, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c.Name != name || c.Revision != "" || c.Config.Vocab != 12 {
-			t.Errorf("%+v", c)
-		}
-		c.Close()
+	c, err := Open(t.Context(), offline, "owner/name")
+	if err != nil {
+		t.Fatal(err)
 	}
-	c, err := Open(t.Context(), offline, data.StarterName)
-	if _, absent := data.StarterModel(); absent != nil {
-		if err == nil || err.Error() != absent.Error() {
-			t.Errorf("%v, want %v", err, absent)
-		}
-	} else if err != nil {
-		t.Error(err)
-	} else {
-		if c.Name != data.StarterName || c.Config.Vocab == 12 {
-			t.Errorf("%+v", c)
-		}
-		c.Close()
+	if c.Name != "owner/name" || c.Revision != "" || c.Config.Vocab != 12 {
+		t.Errorf("%+v", c)
 	}
+	c.Close()
 	if _, err := Open(t.Context(), offline, "owner/other"); err == nil ||
 		!strings.Contains(err.Error(), `no directory "owner/other"`) {
 		t.Error(err)
-	}
-}
-
-// TestStarter loads the embedded model, if this build has it, and checks that it has the files for chatting and
-// training.
-func TestStarter(t *testing.T) {
-	c, err := Open(t.Context(), nil, data.StarterName)
-	if err != nil {
-		t.Skip(err)
-	}
-	defer c.Close()
-	d, params := newParams(t, c.Config, tensor.BF16)
-	if err := c.Load(t.Context(), d, params, nil); err != nil {
-		t.Error(err)
-	}
-	for _, name := range []string{"tokenizer.json", "generation_config.json", "tokenizer_config.json",
-		"chat_template.jinja", "recipe.json"} {
-		if _, err := c.ReadFile(name); err != nil {
-			t.Error(err)
-		}
-	}
-	if c.Config.ParamCount() > 8_000_000 || len(c.Generation.EOS) == 0 || c.Tokenizer.ChatTemplate == "" {
-		t.Errorf("%d parameters, %+v, %+v", c.Config.ParamCount(), c.Generation, c.Tokenizer)
 	}
 }
 

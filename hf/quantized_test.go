@@ -24,7 +24,7 @@ func TestQuantizedModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	starter, err := Open(context.Background(), nil, "starter")
+	starter, err := OpenModel("../data/starter-llama")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,9 +16,9 @@ import (
 	"restyle/tokenizer"
 )
 
-// OpenOptions configure Open. The zero value takes everything from the model's files.
+// OpenOptions configure Open and Load. The zero value takes everything from the model's files.
 type OpenOptions struct {
-	// Hub downloads models. Default nil: hub.FromEnv.
+	// Hub downloads the models of Open. Default nil: hub.FromEnv.
 	Hub *hub.Hub
 	// DType is the type of weights and activations, BF16, F16 or F32. Default 0: BF16 if more weights are stored in BF16
 	// than in F32 and none in F16, which would lose digits in BF16; otherwise F32.
@@ -84,15 +84,19 @@ type Engine struct {
 	current *Generation // the latest one; any earlier one fails
 }
 
-// Open opens a model by a name that hf.Open accepts: starter, a directory, or a hub repository. It loads the weights
-// onto the device, and reads the tokenizer, the chat template and the generation config. A tokenizer that belongs to
-// another model is an error.
-func Open(ctx context.Context, dev *kernels.Device, name string, o OpenOptions) (e *Engine, err error) {
+// Open opens a model by a name that hf.Open accepts, a directory or a hub repository, and loads it. See Load.
+func Open(ctx context.Context, dev *kernels.Device, name string, o OpenOptions) (*Engine, error) {
 	c, err := hf.Open(ctx, o.Hub, name)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
+	return Load(ctx, dev, c, o)
+}
+
+// Load loads the weights of a model onto the device, and reads its tokenizer, chat template and generation config. A
+// tokenizer that belongs to another model is an error. The caller may close the checkpoint afterwards.
+func Load(ctx context.Context, dev *kernels.Device, c *hf.Checkpoint, o OpenOptions) (e *Engine, err error) {
 	codec, err := CodecOf(c, o.Template) // cheap, so before the weights
 	if err != nil {
 		return nil, err
@@ -122,7 +126,7 @@ func Open(ctx context.Context, dev *kernels.Device, name string, o OpenOptions) 
 		return nil, errors.Join(err, m.Close())
 	}
 	e.Notes = c.Notes
-	if e.Name = name; len(c.Revision) >= 12 {
+	if e.Name = c.Name; len(c.Revision) >= 12 {
 		e.Name += " (" + c.Revision[:12] + ")"
 	}
 	closeCache := e.close

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"restyle/kernels"
-	"restyle/kernels/cases"
 	"restyle/kernels/cpu"
+	"restyle/opcheck"
 	"restyle/tensor"
 )
 
@@ -66,7 +66,7 @@ func BenchmarkAdamW(b *testing.B) {
 
 // BenchmarkAddSquares reports GB/s next to those of a plain read of the same bytes, which adds them up as integers.
 func BenchmarkAddSquares(b *testing.B) {
-	for _, t := range cases.Types {
+	for _, t := range opcheck.Types {
 		b.Run(t.String(), func(b *testing.B) {
 			d, err := kernels.Open("cpu", kernels.Options{})
 			if err != nil {

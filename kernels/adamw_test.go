@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cases"
 	"restyle/kernels/cpu"
+	"restyle/opcheck"
 	"restyle/tensor"
 )
 
@@ -64,7 +64,7 @@ func TestAdamWForms(t *testing.T) {
 					}
 					var exactM, exactRoot []float64
 					for i := range w {
-						w1, m1, v1 := cases.AdamW(w[i], m[i], root[i]*root[i], float64(g[i]), x.c)
+						w1, m1, v1 := opcheck.AdamW(w[i], m[i], root[i]*root[i], float64(g[i]), x.c)
 						exactM, exactRoot = append(exactM, m1), append(exactRoot, math.Sqrt(v1))
 						limit := off*math.Abs(w1) + 2e-6*math.Abs(w1-w[i])
 						if f.weight == tensor.F16 && f.master != tensor.F32 { // the last place of subnormal numbers

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"restyle/kernels"
-	"restyle/kernels/cases"
 	"restyle/kernels/cpu"
+	"restyle/opcheck"
 	"restyle/tensor"
 )
 
@@ -37,12 +37,12 @@ func BenchmarkAttention(b *testing.B) {
 			n := float64(end - m.CuSeqlens[i])
 			product += 2 * n * n / 2 * float64(m.Heads*m.HeadDim)
 		}
-		for _, t := range cases.Types {
+		for _, t := range opcheck.Types {
 			for _, fused := range []string{"unfused", "fused"} {
-				c := cases.AttentionCase(t, m, 1)
+				c := opcheck.AttentionCase(t, m, 1)
 				for _, pass := range []struct {
 					name     string
-					run      func(*kernels.Device, cases.Tensors)
+					run      func(*kernels.Device, opcheck.Tensors)
 					products float64
 				}{{"forward", c.Forward, 2}, {"backward", c.Backward, 5}} {
 					n := len(m.CuSeqlens) - 1
@@ -82,7 +82,7 @@ func BenchmarkAttention(b *testing.B) {
 func BenchmarkAttentionCached(b *testing.B) {
 	const start, layers = 2048, 32
 	m := kernels.AttentionSpec{Heads: 32, KVHeads: 8, HeadDim: 64}
-	for _, t := range cases.Types {
+	for _, t := range opcheck.Types {
 		b.Run(t.String(), func(b *testing.B) {
 			d, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All()})
 			if err != nil {

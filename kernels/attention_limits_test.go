@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cases"
+	"restyle/opcheck"
 	"restyle/tensor"
 )
 
@@ -59,7 +59,7 @@ func testScores(t *testing.T, d *kernels.Device, dt tensor.DType, headDim, rows,
 	keyOf func(key int) float64, query float64) {
 	t.Helper()
 	s := kernels.AttentionSpec{CuSeqlens: []int32{0, int32(rows)}, Heads: heads, KVHeads: 1, HeadDim: headDim}
-	c := cases.AttentionCase(dt, s, 1)
+	c := opcheck.AttentionCase(dt, s, 1)
 	r := place(t, d, c)
 	defer r.Close()
 	qkv := floats(t, d, r.X["qkv"])
@@ -100,7 +100,7 @@ func testScores(t *testing.T, d *kernels.Device, dt tensor.DType, headDim, rows,
 	}
 	check := func(what string, got, want []float64, tolerance float64) {
 		t.Helper()
-		if e := cases.Distance(got, want); !(e <= tolerance) {
+		if e := opcheck.Distance(got, want); !(e <= tolerance) {
 			t.Errorf("%s is off by %.3g, more than %g", what, e, tolerance)
 		}
 	}
@@ -129,7 +129,7 @@ func testCached(t *testing.T, d *kernels.Device, qkv tensor.Tensor, want []float
 	k, v := a.New("k", qkv.DType, rows, s.HeadDim), a.New("v", qkv.DType, rows, s.HeadDim)
 	d.AppendKV(k, v, qkv, s.Heads, s.KVHeads, 0)
 	d.AttentionCached(y, qkv.Slice(rows-last, rows), k, v, rows-last, s)
-	if e := cases.Distance(floats(t, d, y), want[(rows-last)*columns:]); !(e <= tolerance) {
+	if e := opcheck.Distance(floats(t, d, y), want[(rows-last)*columns:]); !(e <= tolerance) {
 		t.Errorf("y of the last %d rows, from a cache, is off by %.3g, more than %g", last, e, tolerance)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cases"
+	"restyle/opcheck"
 	"restyle/tensor"
 )
 
@@ -54,25 +54,25 @@ func TestAttentionShapes(t *testing.T) {
 	type recorded struct{ y, lse, dx, sizes []float64 }
 	formulas := map[string]recorded{}
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
-		for _, dt := range cases.Types {
+		for _, dt := range opcheck.Types {
 			for _, m := range attentionShapes() {
 				for _, spread := range []float64{1, 4} {
 					if spread > 1 && m.HeadDim != 16 {
 						continue
 					}
-					c := cases.AttentionCase(dt, m, spread)
+					c := opcheck.AttentionCase(dt, m, spread)
 					for _, fused := range []bool{false, true} {
 						r := place(t, d, c)
 						f, ok := formulas[c.ID()]
 						if !ok {
-							f.y, f.lse, f.dx, f.sizes = cases.Attention(m, r.At["qkv"], r.At["dy"], cases.Exact)
+							f.y, f.lse, f.dx, f.sizes = opcheck.Attention(m, r.At["qkv"], r.At["dy"], opcheck.Exact)
 							formulas[c.ID()] = f
 						}
 						d.SetFused(kernels.Fused{"attention": fused})
 						c.Forward(d, r.X)
 						c.Backward(d, r.X)
 						compare := func(name string, want []float64, limit float64) {
-							if e := cases.Distance(floats(t, d, r.X[name]), want); !(e <= limit) {
+							if e := opcheck.Distance(floats(t, d, r.X[name]), want); !(e <= limit) {
 								t.Errorf("%s, fused %v: %s is off by %.3g, limit %.1g", c.ID(), fused, name, e, limit)
 							}
 						}
@@ -83,7 +83,7 @@ func TestAttentionShapes(t *testing.T) {
 							name string
 							want []float64
 						}{{"y", f.y}, {"lse", f.lse}} {
-							var p cases.Pass
+							var p opcheck.Pass
 							c.CompareEach(&p, x.name, r.X[x.name].DType, floats(t, d, r.X[x.name]), x.want)
 							for _, fault := range p.Faults {
 								t.Errorf("%s, fused %v: %s", c.ID(), fused, fault)
@@ -100,7 +100,7 @@ func TestAttentionShapes(t *testing.T) {
 							term, below = 2*0x1p-11, 0x1p-18
 						}
 						for i, got := range floats(t, d, r.X["dqkv"]) {
-							limit := cases.ElementLimits[dt].Relative*math.Abs(f.dx[i]) + term*f.sizes[i] + below
+							limit := opcheck.ElementLimits[dt].Relative*math.Abs(f.dx[i]) + term*f.sizes[i] + below
 							if !(math.Abs(got-f.dx[i]) <= limit) {
 								t.Errorf("%s, fused %v: dqkv[%d] is %g, want %g, limit %.3g", c.ID(), fused, i, got, f.dx[i], limit)
 								break
@@ -121,10 +121,10 @@ func TestAttentionShapes(t *testing.T) {
 func TestAttentionThreads(t *testing.T) {
 	m := kernels.AttentionSpec{CuSeqlens: []int32{0, 90, 700}, Heads: 4, KVHeads: 2, HeadDim: 16}
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
-		for _, dt := range cases.Types {
+		for _, dt := range opcheck.Types {
 			for _, fused := range []bool{false, true} {
 				d.SetFused(kernels.Fused{"attention": fused})
-				c := cases.AttentionCase(dt, m, 1)
+				c := opcheck.AttentionCase(dt, m, 1)
 				r := place(t, d, c)
 				var want [3][]byte
 				for _, n := range []int{1, 2, 3, 5} {
@@ -154,11 +154,11 @@ func TestAttentionBF16(t *testing.T) {
 	var y, dx, chainY, chainDX []float64
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		for _, fused := range []bool{false, true} {
-			c := cases.AttentionCase(tensor.BF16, m, 1)
+			c := opcheck.AttentionCase(tensor.BF16, m, 1)
 			r := place(t, d, c)
 			if y == nil {
-				y, _, dx, _ = cases.Attention(m, r.At["qkv"], r.At["dy"], cases.Exact)
-				chainY, _, chainDX, _ = cases.Attention(m, r.At["qkv"], r.At["dy"], roundToBF16)
+				y, _, dx, _ = opcheck.Attention(m, r.At["qkv"], r.At["dy"], opcheck.Exact)
+				chainY, _, chainDX, _ = opcheck.Attention(m, r.At["qkv"], r.At["dy"], roundToBF16)
 			}
 			d.SetFused(kernels.Fused{"attention": fused})
 			c.Forward(d, r.X)
@@ -167,7 +167,7 @@ func TestAttentionBF16(t *testing.T) {
 				name        string
 				want, chain []float64
 			}{{"y", y, chainY}, {"dqkv", dx, chainDX}} {
-				got, chain := cases.Distance(floats(t, d, r.X[x.name]), x.want), cases.Distance(x.chain, x.want)
+				got, chain := opcheck.Distance(floats(t, d, r.X[x.name]), x.want), opcheck.Distance(x.chain, x.want)
 				if !(got <= 2*chain) {
 					t.Errorf("fused %v: %s is off by %.3g, the chain by %.3g", fused, x.name, got, chain)
 				}
@@ -183,7 +183,7 @@ func TestAttentionHugeScores(t *testing.T) {
 		eachAttention(d, []int{16, 24, 32}, func(dt tensor.DType, headDim int) { // 1/√16 is exact, the others are not
 			m := kernels.AttentionSpec{CuSeqlens: []int32{0, 20, 75}, Heads: 4, KVHeads: 2, HeadDim: headDim, Window: 33}
 			for _, spread := range []float64{50, 1.5e4} {
-				c := cases.AttentionCase(dt, m, spread)
+				c := opcheck.AttentionCase(dt, m, spread)
 				r := place(t, d, c)
 				c.Forward(d, r.X)
 				c.Backward(d, r.X)
@@ -203,7 +203,7 @@ func TestAttentionHugeScores(t *testing.T) {
 // eachAttention calls f for each type, unfused and fused, with each head dimension, the last of which has tensor-core
 // kernels. On the emulated GPU it calls f only with the last dimension, fused, and not in F16.
 func eachAttention(d *kernels.Device, headDims []int, f func(dt tensor.DType, headDim int)) {
-	for _, dt := range cases.Types {
+	for _, dt := range opcheck.Types {
 		for _, fused := range []bool{false, true} {
 			for i, headDim := range headDims {
 				emulated := !d.IsCPU() && os.Getenv("RESTYLE_TEST_DEVICE") == ""
@@ -222,7 +222,7 @@ func TestAttentionOneKey(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		eachAttention(d, []int{16, 64}, func(dt tensor.DType, headDim int) {
 			m := kernels.AttentionSpec{CuSeqlens: []int32{0, 1, 70, 135}, Heads: 2, KVHeads: 2, HeadDim: headDim, Window: 1}
-			c := cases.AttentionCase(dt, m, 4)
+			c := opcheck.AttentionCase(dt, m, 4)
 			r := place(t, d, c)
 			c.Forward(d, r.X)
 			c.Backward(d, r.X)
@@ -250,7 +250,7 @@ func TestAttentionWideWindow(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		eachAttention(d, []int{16, 32}, func(dt tensor.DType, headDim int) {
 			m := kernels.AttentionSpec{CuSeqlens: []int32{0, 20, 75}, Heads: 2, KVHeads: 1, HeadDim: headDim}
-			c := cases.AttentionCase(dt, m, 1)
+			c := opcheck.AttentionCase(dt, m, 1)
 			r := place(t, d, c)
 			c.Forward(d, r.X)
 			c.Backward(d, r.X)
@@ -285,7 +285,7 @@ func TestAttentionNeighbors(t *testing.T) {
 			alone := kernels.AttentionSpec{CuSeqlens: []int32{0, n}, Heads: 4, KVHeads: 2, HeadDim: headDim}
 			among := alone
 			among.CuSeqlens = []int32{0, 1, before, before + n, before + n, before + n + after}
-			one, many := cases.AttentionCase(dt, alone, 1), cases.AttentionCase(dt, among, 1)
+			one, many := opcheck.AttentionCase(dt, alone, 1), opcheck.AttentionCase(dt, among, 1)
 			fill := func(from int, columns int) func(*rand.Rand, int) float64 {
 				return func(_ *rand.Rand, i int) float64 {
 					if i < from*columns || i >= (from+n)*columns {
@@ -315,7 +315,7 @@ func TestAttentionNeighbors(t *testing.T) {
 	})
 }
 
-func valuesOf(o cases.Operand, n int) []float64 {
+func valuesOf(o opcheck.Operand, n int) []float64 {
 	v := make([]float64, n)
 	for i := range v {
 		v[i] = o.Fill(nil, i)
@@ -340,7 +340,7 @@ func TestAttentionMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := cases.AttentionCase(tensor.F32, m, 1)
+	c := opcheck.AttentionCase(tensor.F32, m, 1)
 	r := place(t, d, c)
 	c.Forward(d, r.X)
 	if got := d.ScratchPeak(); got > 256<<10 {
@@ -366,22 +366,22 @@ func TestAttentionRefuses(t *testing.T) {
 	}
 	defer d.Close()
 	good := kernels.AttentionSpec{CuSeqlens: []int32{0, 2, 3}, Heads: 4, KVHeads: 2, HeadDim: 8}
-	c := cases.AttentionCase(tensor.F32, good, 1)
+	c := opcheck.AttentionCase(tensor.F32, good, 1)
 	r := place(t, d, c)
 	defer r.Close()
-	for name, change := range map[string]func(m *kernels.AttentionSpec, x cases.Tensors){
-		"heads that do not divide":  func(m *kernels.AttentionSpec, x cases.Tensors) { m.KVHeads = 3 },
-		"no heads":                  func(m *kernels.AttentionSpec, x cases.Tensors) { m.Heads, m.KVHeads = 0, 0 },
-		"an odd head dimension":     func(m *kernels.AttentionSpec, x cases.Tensors) { m.HeadDim = 7 },
-		"a negative window":         func(m *kernels.AttentionSpec, x cases.Tensors) { m.Window = -1 },
-		"a window without a mask":   func(m *kernels.AttentionSpec, x cases.Tensors) { m.Window, m.Bidirectional = 2, true },
-		"rows without sequence":     func(m *kernels.AttentionSpec, x cases.Tensors) { m.CuSeqlens = []int32{0, 2} },
-		"sequences out of order":    func(m *kernels.AttentionSpec, x cases.Tensors) { m.CuSeqlens = []int32{0, 4, 3} },
-		"sequences that begin late": func(m *kernels.AttentionSpec, x cases.Tensors) { m.CuSeqlens = []int32{1, 3} },
-		"no sequences":              func(m *kernels.AttentionSpec, x cases.Tensors) { m.CuSeqlens = nil },
-		"another width":             func(m *kernels.AttentionSpec, x cases.Tensors) { m.HeadDim = 16 },
-		"a short lse":               func(m *kernels.AttentionSpec, x cases.Tensors) { x["lse"] = x["lse"].Part(0, 3) },
-		"a wrong type": func(m *kernels.AttentionSpec, x cases.Tensors) {
+	for name, change := range map[string]func(m *kernels.AttentionSpec, x opcheck.Tensors){
+		"heads that do not divide":  func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.KVHeads = 3 },
+		"no heads":                  func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.Heads, m.KVHeads = 0, 0 },
+		"an odd head dimension":     func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.HeadDim = 7 },
+		"a negative window":         func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.Window = -1 },
+		"a window without a mask":   func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.Window, m.Bidirectional = 2, true },
+		"rows without sequence":     func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.CuSeqlens = []int32{0, 2} },
+		"sequences out of order":    func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.CuSeqlens = []int32{0, 4, 3} },
+		"sequences that begin late": func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.CuSeqlens = []int32{1, 3} },
+		"no sequences":              func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.CuSeqlens = nil },
+		"another width":             func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.HeadDim = 16 },
+		"a short lse":               func(m *kernels.AttentionSpec, x opcheck.Tensors) { x["lse"] = x["lse"].Part(0, 3) },
+		"a wrong type": func(m *kernels.AttentionSpec, x opcheck.Tensors) {
 			x["y"] = tensor.Tensor{DType: tensor.BF16, Shape: x["y"].Shape, Addr: x["y"].Addr}
 		},
 	} {

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cases"
 	"restyle/kernels/cpu"
+	"restyle/opcheck"
 	"restyle/tensor"
 )
 
@@ -36,7 +36,7 @@ func newCacheRun(t *testing.T, d *kernels.Device, dt tensor.DType, m kernels.Att
 		t.Fatal(err)
 	}
 	cut(r.a)
-	c := cases.AttentionCase(dt, m, 1)
+	c := opcheck.AttentionCase(dt, m, 1)
 	from := place(t, d, c)
 	defer from.Close()
 	d.Copy(r.qkv, from.X["qkv"])
@@ -68,7 +68,7 @@ func (r *cacheRun) pieces(t *testing.T, start, atOnce int) []float64 {
 func TestAttentionCached(t *testing.T) {
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		d.SetFused(kernels.All())
-		for _, dt := range cases.Types {
+		for _, dt := range opcheck.Types {
 			// In F32 only the order of sums differs. In BF16 and F16 the weights are rounded relative to other maxima.
 			limit := map[tensor.DType]float64{tensor.F32: 1e-6, tensor.BF16: 4e-3, tensor.F16: 5e-4}[dt]
 			for _, m := range []kernels.AttentionSpec{
@@ -83,7 +83,7 @@ func TestAttentionCached(t *testing.T) {
 				d.Attention(r.y, r.lse, r.qkv, whole)
 				want := floats(t, d, r.y)
 				for _, n := range []int{1, 7, 64, 140} {
-					if e := cases.Distance(r.pieces(t, 0, n), want); e > limit {
+					if e := opcheck.Distance(r.pieces(t, 0, n), want); e > limit {
 						t.Errorf("%v %d/%d heads x%d window %d, %d rows at once: off by %.3g, limit %.1g", dt, m.Heads, m.KVHeads,
 							m.HeadDim, m.Window, n, e, limit)
 					}
@@ -134,22 +134,22 @@ func TestAttentionCachedLong(t *testing.T) {
 	const rows, start = 1300, 1290
 	formulas := map[string][]float64{}
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
-		for _, dt := range cases.Types {
+		for _, dt := range opcheck.Types {
 			for _, window := range []int{0, 40, 700} {
 				m := kernels.AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 16, Window: window}
 				r, x := newCacheRun(t, d, dt, m, rows)
 				name := fmt.Sprint(dt, window)
 				if formulas[name] == nil {
-					formulas[name], _, _, _ = cases.Attention(r.m, x, nil, cases.Exact)
+					formulas[name], _, _, _ = opcheck.Attention(r.m, x, nil, opcheck.Exact)
 				}
 				want := formulas[name][start*m.Heads*m.HeadDim:]
 				for _, n := range []int{1, 3, 10} {
 					got := r.pieces(t, start, n)
-					if e := cases.Distance(got, want); e > cases.Tolerances[dt] {
-						t.Errorf("%v window %d, %d at once: off by %.3g, limit %.1g", dt, window, n, e, cases.Tolerances[dt])
+					if e := opcheck.Distance(got, want); e > opcheck.Tolerances[dt] {
+						t.Errorf("%v window %d, %d at once: off by %.3g, limit %.1g", dt, window, n, e, opcheck.Tolerances[dt])
 					}
 					withThreads(t, 3, func() {
-						if cases.Distance(r.pieces(t, start, n), got) != 0 {
+						if opcheck.Distance(r.pieces(t, start, n), got) != 0 {
 							t.Errorf("%v window %d, %d at once: another with three threads", dt, window, n)
 						}
 					})
@@ -165,7 +165,7 @@ func TestAttentionCachedLong(t *testing.T) {
 // TestAppendKV checks that rows are stored at their positions, and that nothing else changes.
 func TestAppendKV(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
-		for _, dt := range cases.Types {
+		for _, dt := range opcheck.Types {
 			const heads, kvHeads, dim, rows, capacity, at = 4, 2, 6, 3, 9, 4
 			var qkv, k, v tensor.Tensor
 			cut := func(a *kernels.Arena) {

@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cases"
+	"restyle/opcheck"
 	"restyle/tensor"
 )
 
 // The functions below are for tests that run operations themselves.
 
 // place allocates a case's operands.
-func place(t testing.TB, d *kernels.Device, c *cases.Case) *cases.Run {
+func place(t testing.TB, d *kernels.Device, c *opcheck.Case) *opcheck.Run {
 	t.Helper()
 	r, err := c.Place(d)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cases"
 	"restyle/kernels/cpu"
+	"restyle/opcheck"
 	"restyle/tensor"
 )
 
@@ -16,7 +16,7 @@ import (
 // checks that any number of threads gives the same bits.
 func TestAddSquares(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
-		for _, typ := range cases.Types {
+		for _, typ := range opcheck.Types {
 			for _, scale := range []float64{1, 1e-30, 1e30} {
 				var xs []tensor.Tensor
 				var want float64

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cases"
+	"restyle/opcheck"
 	"restyle/tensor"
 )
 
@@ -40,7 +40,7 @@ func TestCrossEntropyGradient(t *testing.T) {
 				numeric = append(numeric, (up-down)/(2*h))
 			}
 			// The differences err by h²/6 of the third derivative, 1e-5, and by the rounding of the losses divided by h, 2e-5.
-			if e := cases.Distance(gradient, numeric); e > 1e-4 {
+			if e := opcheck.Distance(gradient, numeric); e > 1e-4 {
 				t.Errorf("fused %v: off by %.3g", fused, e)
 			}
 		}
@@ -71,8 +71,8 @@ func TestCrossEntropyRounds(t *testing.T) {
 			for i, v := range x {
 				want[i] = float64(v)
 			}
-			_, want = cases.CrossEntropy(want, []float64{3, 1026, 0}, vocab, 0.3)
-			if e := cases.Distance(floats(t, d, half), want); e > cases.Tolerances[tensor.BF16]/2 {
+			_, want = opcheck.CrossEntropy(want, []float64{3, 1026, 0}, vocab, 0.3)
+			if e := opcheck.Distance(floats(t, d, half), want); e > opcheck.Tolerances[tensor.BF16]/2 {
 				t.Errorf("fused %v: off by %.3g", fused, e)
 			}
 		}
@@ -147,7 +147,7 @@ func TestCrossEntropyLimits(t *testing.T) {
 // the smallest.
 func TestCrossEntropyEnds(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
-		for _, typ := range cases.Types {
+		for _, typ := range opcheck.Types {
 			for _, vocab := range []int{1, 3, 7, 17, 31, 63, 65, 1024 + 5} {
 				for _, level := range []float64{-500, -60, 60} {
 					for _, fused := range []bool{false, true} {
@@ -158,7 +158,7 @@ func TestCrossEntropyEnds(t *testing.T) {
 						last := float64(vocab - 1)
 						d.UploadI32(targets, []int32{0, int32(last)})
 						d.Upload(logits, filled(2*vocab, func(i int) float64 { return level + float64(i%5) }))
-						wantLoss, want := cases.CrossEntropy(floats(t, d, logits), []float64{0, last}, vocab, 1)
+						wantLoss, want := opcheck.CrossEntropy(floats(t, d, logits), []float64{0, last}, vocab, 1)
 						d.CrossEntropy(loss, logits, logits, targets, 1)
 						// Logits have an ulp of at most 2⁻¹⁵, to which log-softmax rounds.
 						for i, got := range floats(t, d, loss) {
@@ -167,7 +167,7 @@ func TestCrossEntropyEnds(t *testing.T) {
 							}
 						}
 						for i, got := range floats(t, d, logits) {
-							if math.Abs(got-want[i]) > (1e-4+cases.ElementLimits[typ].Relative)*math.Abs(want[i])+1e-7 {
+							if math.Abs(got-want[i]) > (1e-4+opcheck.ElementLimits[typ].Relative)*math.Abs(want[i])+1e-7 {
 								t.Fatalf("%v, %d about %v, fused %v: gradient %d is %v, want %v", typ, vocab, level, fused, i, got, want[i])
 							}
 						}

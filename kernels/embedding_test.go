@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cases"
+	"restyle/opcheck"
 	"restyle/tensor"
 )
 
 // TestEmbeddingPad checks that the padding token's row of the gradient is not changed.
 func TestEmbeddingPad(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
-		for _, typ := range cases.Types {
+		for _, typ := range opcheck.Types {
 			a := arena(t, d, 1<<12)
 			dtable, dy, ids := a.New("dtable", tensor.F32, 3, 2), a.New("dy", typ, 4, 2), a.New("ids", tensor.I32, 4)
 			d.Upload(dtable, []float32{1, 1, 1, 1, 1, 1})
@@ -19,7 +19,7 @@ func TestEmbeddingPad(t *testing.T) {
 			d.UploadI32(ids, []int32{2, 1, 2, 0})
 			d.EmbeddingBackward(dtable, dy, ids, 1)
 			want := []float64{8, 9, 1, 1, 7, 9}
-			if got := floats(t, d, dtable); cases.Distance(got, want) != 0 {
+			if got := floats(t, d, dtable); opcheck.Distance(got, want) != 0 {
 				t.Errorf("%v: %v, want %v", typ, got, want)
 			}
 			if !d.IsCPU() {
@@ -45,7 +45,7 @@ func TestEmbeddingBackwardAll(t *testing.T) {
 		ids[i] = int32([]int{pad, 5, i % 200, i * 7919 % vocab, vocab - 1 - i%3, 5}[i*i%6])
 	}
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
-		for _, typ := range cases.Types {
+		for _, typ := range opcheck.Types {
 			for _, dim := range []int{3, 48} {
 				some := func() []float32 { return filled(rows*dim, func(i int) float64 { return float64(i%251 - 125) }) }
 				a := arena(t, d, vocab*dim*4+rows*dim*4+rows*4+1<<12)

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cases"
+	"restyle/opcheck"
 	"restyle/tensor"
 )
 
@@ -43,7 +43,7 @@ func TestGELURange(t *testing.T) {
 				d.GELU(x, x, tanh)
 				y := floats(t, d, x)
 				for i, v := range at[:finite] {
-					want, wantSlope := cases.GELU(v, tanh)
+					want, wantSlope := opcheck.GELU(v, tanh)
 					// An exponent of magnitude a has a relative error of 2⁻²⁴; exp for BF16 is accurate to 4e-6.
 					a := min(v*v, 200)
 					if tanh {
@@ -79,7 +79,7 @@ func TestGELURange(t *testing.T) {
 func TestGELUTanhApprox(t *testing.T) {
 	const n = 2001
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
-		for _, typ := range cases.Types {
+		for _, typ := range opcheck.Types {
 			a := arena(t, d, 1<<15)
 			x, y := a.New("x", typ, n), a.New("y", typ, n)
 			d.Upload(x, filled(n, func(i int) float64 { return float64(i-n/2) / 100 }))
@@ -87,7 +87,7 @@ func TestGELUTanhApprox(t *testing.T) {
 			d.GELUTanhApprox(y, x)
 			worst := 0.0
 			for i, got := range floats(t, d, y) {
-				want, _ := cases.GELU(at[i], true)
+				want, _ := opcheck.GELU(at[i], true)
 				off := math.Abs(got - want)
 				limit := 2.5e-4 * math.Abs(at[i])
 				limit += map[tensor.DType]float64{tensor.BF16: 0x1p-8, tensor.F16: 0x1p-11}[typ] * math.Abs(want)

@@ -3,7 +3,7 @@
 # and copy the checkout with .bin.
 #
 #   go build -o .bin ./cmd/bench ./cmd/train
-#   go test -c -o .bin/kernels.test ./kernels && go test -c -o .bin/cases.test ./kernels/cases
+#   go test -c -o .bin/kernels.test ./kernels && go test -c -o .bin/opcheck.test ./opcheck
 #   go test -c -o .bin/trainer.test ./trainer
 #   kernels/gpu.sh [PART...]
 #
@@ -46,7 +46,7 @@ small=(--samples 0 --val 0 --save-every 10) brief=20 long=200 tests='^TestGPU'
 large=() llama=cmd/bench/llama-3.2-1b.json timed=(--seconds 3) few=(--steps 5)
 new=(--tokenizer "$OUT/tokenizer") shape=4x512 lengths=128,2000,8000 tokens=(--tokens 200)
 shapes=(1x512x4 4x512 8x2048 1x2048x4) tried=. checked='attention cached crossentropy adamw embedding linear rmsnorm layernorm qknorm swiglu rope rows'
-recorded=(cmd/bench/parity/testdata)
+recorded=(parity/testdata)
 [ -z "${RESTYLE_REFERENCE:-}" ] || recorded+=("$RESTYLE_REFERENCE/golden")
 if [ "$device" = emulated ]; then # which computes on the CPU
   llama=$OUT/small.json
@@ -56,7 +56,7 @@ if [ "$device" = emulated ]; then # which computes on the CPU
   new=(--text docs/security.md) large=(--text docs/security.md --seq 16)
   small=(--from-scratch "$llama" "${new[@]}" --seq 16 --batch 1 --accumulate 2 --samples 0 --val 0 --save-every 2) brief=4 long=8 tests='^TestGPUResumes$'
   timed=(--steps 1 --warmup 1) few=(--steps 1) shape=2x16 shapes=(1x16x2 2x16) lengths=16 tokens=(--tokens 2 --warmup 0) tried='^(add|rmsnorm)$' checked='add rmsnorm'
-  recorded=(cmd/bench/parity/testdata/qwen2)
+  recorded=(parity/testdata/qwen2)
 fi
 
 # log NAME COMMAND... runs a command with its output in a log, and shows the end of the log if it fails.
@@ -81,7 +81,7 @@ has() { "$python" -c "import $1" 2>/dev/null || { echo "$python has no $1"; retu
 real() { [ "$device" != emulated ] || { echo "not on the emulated GPU"; return 1; }; }
 
 ops() {
-  RESTYLE_TEST_DEVICE=$device log ops "$bin/cases.test" -test.v -test.run "^TestOps\$/$tried"
+  RESTYLE_TEST_DEVICE=$device log ops "$bin/opcheck.test" -test.v -test.run "^TestOps\$/$tried"
   grep -E '^    --- ' "$OUT/ops.log"
 }
 
@@ -275,7 +275,7 @@ sanitize() {
   compute-sanitizer --version >/dev/null 2>&1 || { echo "there is no compute-sanitizer"; return 0; }
   for op in $checked; do
     RESTYLE_TEST_DEVICE=$device once "$1-$op" timeout 300 compute-sanitizer --tool "$1" --error-exitcode 1 --print-limit 1000 \
-      "$bin/cases.test" -test.run "^TestOps\$/^$op\$" >"$OUT/$1-$op.failed" &
+      "$bin/opcheck.test" -test.run "^TestOps\$/^$op\$" >"$OUT/$1-$op.failed" &
     jobs+=($!)
   done
   for job in "${jobs[@]}"; do wait "$job" || { [ $? != 75 ] || exit 75; failed=1; }; done

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cases"
+	"restyle/opcheck"
 	"restyle/tensor"
 )
 
@@ -38,12 +38,12 @@ func TestLayerNormRange(t *testing.T) {
 					d.Upload(dy, filled(3*dim, normal))
 					d.LayerNorm(y, mean, rstd, x, w, b, eps)
 					d.LayerNormBackward(dx, tensor.Tensor{}, tensor.Tensor{}, dy, x, w, mean, rstd)
-					want, _, _ := cases.LayerNorm(floats(t, d, x), floats(t, d, w), floats(t, d, b), eps)
-					tolerance := cases.Tolerances[typ]
+					want, _, _ := opcheck.LayerNorm(floats(t, d, x), floats(t, d, w), floats(t, d, b), eps)
+					tolerance := opcheck.Tolerances[typ]
 					if of.deviation > 0 { // the mean is rounded, and so is its distance from the elements
 						tolerance += 0x1p-23 * math.Abs(of.mean) / of.deviation
 					}
-					if e := cases.Distance(floats(t, d, y.Slice(0, 2)), want[:2*dim]); e > tolerance {
+					if e := opcheck.Distance(floats(t, d, y.Slice(0, 2)), want[:2*dim]); e > tolerance {
 						t.Errorf("y is off by %.3g", e)
 					}
 					for i, v := range floats(t, d, dx) {
@@ -102,7 +102,7 @@ func TestLayerNormFrozen(t *testing.T) {
 		onlyW, _ := gradients(true, false)
 		_, onlyB := gradients(false, true)
 		for _, g := range [][2]tensor.Tensor{{dw, onlyW}, {db, onlyB}} {
-			if cases.Distance(floats(t, d, g[0]), floats(t, d, g[1])) != 0 {
+			if opcheck.Distance(floats(t, d, g[0]), floats(t, d, g[1])) != 0 {
 				t.Error("the gradient of one parameter depends on whether the other has one")
 			}
 		}

@@ -14,8 +14,8 @@ import (
 
 	"restyle/internal/blas"
 	"restyle/kernels"
-	"restyle/kernels/cases"
 	"restyle/kernels/cpu"
+	"restyle/opcheck"
 	"restyle/tensor"
 )
 
@@ -53,7 +53,7 @@ func clock() time.Duration {
 //	go test ./kernels -run '^$' -bench 'Linear/BF16/1B_gateUp/300'
 //	RESTYLE_BLAS=/usr/lib/libopenblas.so go test ./kernels -run '^$' -cpu 1 -bench 'Linear$' -benchtime 0.3s
 func BenchmarkLinear(b *testing.B) {
-	for _, t := range cases.Types {
+	for _, t := range opcheck.Types {
 		for _, l := range layers {
 			for _, rows := range []int{2048, 300} {
 				if l.out > 100_000 && rows > 300 {
@@ -78,7 +78,7 @@ func BenchmarkLinear(b *testing.B) {
 // BenchmarkLinearFew has as few rows as decoding: a product that only streams the weight. It reports the GB/s of the
 // weight and, as the ceiling, what a copy reads and writes.
 func BenchmarkLinearFew(b *testing.B) {
-	for _, t := range cases.Types {
+	for _, t := range opcheck.Types {
 		for _, l := range layers {
 			if l.model == "5M" {
 				continue // fits in the cache
@@ -97,12 +97,12 @@ func BenchmarkLinearFew(b *testing.B) {
 }
 
 // layer returns a device, the operands of a layer, and a function that closes them.
-func layer(b *testing.B, t tensor.DType, rows, in, out int) (*kernels.Device, cases.Tensors, func()) {
+func layer(b *testing.B, t tensor.DType, rows, in, out int) (*kernels.Device, opcheck.Tensors, func()) {
 	d, err := kernels.Open("cpu", kernels.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	x := cases.Tensors{}
+	x := opcheck.Tensors{}
 	cut := func(a *kernels.Arena) {
 		x["x"], x["dx"], x["y"] = a.New("x", t, rows, in), a.New("dx", t, rows, in), a.New("y", t, rows, out)
 		x["w"], x["dw"] = a.New("w", t, out, in), a.New("dw", tensor.F32, out, in)

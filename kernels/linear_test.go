@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cases"
+	"restyle/opcheck"
 	"restyle/tensor"
 )
 
@@ -13,8 +13,8 @@ import (
 func TestLinearGradients(t *testing.T) {
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		const rows, in, out, from, n = 20, 40, 30, 7, 11
-		for _, dtype := range cases.Types {
-			c := cases.LinearCase(dtype, rows, in, out, true)
+		for _, dtype := range opcheck.Types {
+			c := opcheck.LinearCase(dtype, rows, in, out, true)
 			p := place(t, d, c)
 			defer p.Close()
 			x := p.X
@@ -25,7 +25,7 @@ func TestLinearGradients(t *testing.T) {
 			defer a.Close()
 			same := func(what string, got, want []float64, limit float64) {
 				t.Helper()
-				if e := cases.Distance(got, want); !(e <= limit) {
+				if e := opcheck.Distance(got, want); !(e <= limit) {
 					t.Errorf("%v: %s: off by %g", dtype, what, e)
 				}
 			}
@@ -49,7 +49,7 @@ func TestLinearGradients(t *testing.T) {
 			same("dw of some outputs, twice", floats(t, d, dw), twice(whole[from*in:(from+n)*in]), 1e-6)
 			half := a.New("dw", tensor.BF16, n, in)
 			d.LinearGradient(half, x["dy"], x["x"], from, false)
-			same("dw in bfloat16", floats(t, d, half), whole[from*in:(from+n)*in], cases.Tolerances[tensor.BF16])
+			same("dw in bfloat16", floats(t, d, half), whole[from*in:(from+n)*in], opcheck.Tolerances[tensor.BF16])
 
 			d.Zero(x["dbias"])
 			d.BiasGradient(x["dbias"], x["dy"], 0)
@@ -61,7 +61,7 @@ func TestLinearGradients(t *testing.T) {
 			d.LinearBackward(x["dx"], x["dy"], x["w"], false)
 			dx := floats(t, d, x["dx"])
 			d.LinearBackward(x["dx"], x["dy"], x["w"], true)
-			same("dx added to", floats(t, d, x["dx"]), twice(dx), cases.Tolerances[dtype])
+			same("dx added to", floats(t, d, x["dx"]), twice(dx), opcheck.Tolerances[dtype])
 		}
 	})
 }
@@ -109,8 +109,8 @@ func TestBiasGradient(t *testing.T) {
 		for _, size := range [][4]int{{1, 9, 2, 5}, {127, 40, 8, 24}, {129, 300, 0, 300}, {300, 33, 1, 32}, {20, 40, 4, 32},
 			{16500, 2, 0, 2}} {
 			rows, out, from, n := size[0], size[1], size[2], size[3]
-			for _, typ := range cases.Types {
-				for _, to := range cases.Types {
+			for _, typ := range opcheck.Types {
+				for _, to := range opcheck.Types {
 					a := arena(t, d, rows*out*4+n*4+1<<10)
 					dy, dbias := a.New("dy", typ, rows, out), a.New("dbias", to, n)
 					d.Upload(dy, filled(rows*out, func(i int) float64 { return float64(i*i%3 - i/out%2) }))

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cases"
+	"restyle/opcheck"
 )
 
 // elsewhere has the parameters, by the beginning of their names, that no case varies, and the tests that do.
@@ -25,7 +25,7 @@ var elsewhere = map[string]string{
 // TestParameters finds what no case tests of a kernel: an operand that is left out of every case or of none, though the
 // kernel can do without it, and a number that is always the same. A fault in what depends on it would not be found.
 func TestParameters(t *testing.T) {
-	given := kernels.EveryGiven(t, func(d *kernels.Device) error { return cases.Rehearse(d, cases.All()) })
+	given := kernels.EveryGiven(t, func(d *kernels.Device) error { return opcheck.Rehearse(d, opcheck.All()) })
 	unused := maps.Clone(elsewhere)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		g, wrong := given[name], ""

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cases"
+	"restyle/opcheck"
 	"restyle/tensor"
 )
 
@@ -15,7 +15,7 @@ func TestQKNormInPlace(t *testing.T) {
 	const rows, heads, kvHeads, headDim, eps = 3, 5, 2, 24, 1e-6
 	const width = (heads + 2*kvHeads) * headDim
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
-		for _, typ := range cases.Types {
+		for _, typ := range opcheck.Types {
 			a := arena(t, d, 1<<16)
 			var x [6]tensor.Tensor // qkv, dy, y and dqkv, and the first two again
 			for i := range x {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cases"
+	"restyle/opcheck"
 	"restyle/quant"
 	"restyle/tensor"
 )
@@ -74,7 +74,7 @@ func TestQuantizedOutliers(t *testing.T) {
 					want[r] += at[i] * float64(row.Code(i)-row.Zero(i/tensor.GroupSize)) * float64(row.Scale(i/tensor.GroupSize))
 				}
 			}
-			if off := cases.Distance(floats(t, d, y), want); !(off <= 4e-7) {
+			if off := opcheck.Distance(floats(t, d, y), want); !(off <= 4e-7) {
 				t.Errorf("%v: off by %.2g", rule, off)
 			}
 		}

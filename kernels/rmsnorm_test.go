@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cases"
+	"restyle/opcheck"
 	"restyle/tensor"
 )
 
@@ -35,8 +35,8 @@ func TestRMSNormRange(t *testing.T) {
 					d.Upload(dy, filled(3*dim, func(int) float64 { return rng.NormFloat64() }))
 					d.RMSNorm(y, rstd, x, w, eps)
 					d.RMSNormBackward(dx, tensor.Tensor{}, dy, x, w, rstd)
-					want, _ := cases.RMSNorm(floats(t, d, x), floats(t, d, w), eps)
-					if e := cases.Distance(floats(t, d, y.Slice(0, 2)), want[:2*dim]); e > cases.Tolerances[typ] {
+					want, _ := opcheck.RMSNorm(floats(t, d, x), floats(t, d, w), eps)
+					if e := opcheck.Distance(floats(t, d, y.Slice(0, 2)), want[:2*dim]); e > opcheck.Tolerances[typ] {
 						t.Errorf("y is off by %.3g", e)
 					}
 					for i, v := range floats(t, d, dx) {
@@ -74,7 +74,7 @@ type inPlaceNorm struct {
 func checkInPlace(t *testing.T, op string, with func(d *kernels.Device, w, mean, rstd tensor.Tensor) inPlaceNorm) {
 	const rows, dim = 5, 50
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
-		for _, typ := range cases.Types {
+		for _, typ := range opcheck.Types {
 			for _, fused := range []bool{false, true} {
 				d.SetFused(kernels.Fused{op: fused})
 				a := arena(t, d, 1<<16)

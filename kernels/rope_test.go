@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cases"
+	"restyle/opcheck"
 	"restyle/tensor"
 )
 
@@ -19,7 +19,7 @@ func TestRoPEFar(t *testing.T) {
 		a := arena(t, d, 2*most*half*4+1<<16)
 		cos, sin := a.New("cos", tensor.F32, most, half), a.New("sin", tensor.F32, most, half)
 		last := func(x tensor.Tensor, f func(float64) float64) {
-			d.Upload(x.Slice(most-1, most), filled(half, func(i int) float64 { return f(cases.RoPEAngle(most-1, i, headDim)) }))
+			d.Upload(x.Slice(most-1, most), filled(half, func(i int) float64 { return f(opcheck.RoPEAngle(most-1, i, headDim)) }))
 		}
 		last(cos, math.Cos)
 		last(sin, math.Sin)
@@ -33,16 +33,16 @@ func TestRoPEFar(t *testing.T) {
 		want := append([]float64(nil), at...)
 		for h := range heads + kvHeads {
 			for i := range half {
-				c, s := math.Cos(cases.RoPEAngle(most-1, i, headDim)), math.Sin(cases.RoPEAngle(most-1, i, headDim))
+				c, s := math.Cos(opcheck.RoPEAngle(most-1, i, headDim)), math.Sin(opcheck.RoPEAngle(most-1, i, headDim))
 				k := h*headDim + i
 				want[k], want[k+half] = at[k]*c-at[k+half]*s, at[k+half]*c+at[k]*s
 			}
 		}
-		if e := cases.Distance(floats(t, d, x), want); e > 2e-7 { // two products and a sum, each to 2⁻²⁴
+		if e := opcheck.Distance(floats(t, d, x), want); e > 2e-7 { // two products and a sum, each to 2⁻²⁴
 			t.Errorf("turned: off by %.3g", e)
 		}
 		d.RoPEBackward(x, p, cos, sin, heads, kvHeads)
-		if e := cases.Distance(floats(t, d, x), at); e > 4e-7 {
+		if e := opcheck.Distance(floats(t, d, x), at); e > 4e-7 {
 			t.Errorf("turned back: off by %.3g", e)
 		}
 		if strings.HasPrefix(d.Name(), "cuda") {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cases"
+	"restyle/opcheck"
 	"restyle/tensor"
 )
 
@@ -17,7 +17,7 @@ func TestTopKOrder(t *testing.T) {
 	row := []float64{zero, -inf, 2, nan, 0, inf, -3, nan, zero, inf, 2, -inf}
 	want := []int32{3, 7, 5, 9, 2, 10, 0, 4, 8, 6, 1, 11}
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
-		for _, typ := range cases.Types {
+		for _, typ := range opcheck.Types {
 			for _, n := range []int{len(row), 1100} {
 				a, k := arena(t, d, 1<<16), min(n, 70)
 				x := a.New("x", typ, 2, n) // the first row is -inf, before and after its elements too

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cases"
+	"restyle/opcheck"
 	"restyle/tensor"
 )
 
@@ -33,7 +33,7 @@ func TestGELUForm(t *testing.T) {
 		off := func(tanh bool) float64 {
 			want := make([]float32, len(x))
 			for i, v := range x {
-				y, _ := cases.GELU(float64(v), tanh)
+				y, _ := opcheck.GELU(float64(v), tanh)
 				want[i] = float32(y)
 			}
 			return distance(got, want)

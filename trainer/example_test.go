@@ -25,8 +25,11 @@ func check(err error) {
 // which transformers loads and chat opens: chat --tuned DIR.
 func Example() {
 	ctx := context.Background()
-	base, err := hf.Open(ctx, nil, "starter") // a directory works too, and owner/name with a hub
+	files, err := data.StarterModel()
 	check(err)
+	base, err := hf.OpenModelFS(files, "the embedded model") // hf.Open opens a directory, or owner/name from the hub
+	check(err)
+	base.Name, base.Embedded = data.StarterName, true
 	codec, err := infer.CodecOf(base, "")
 	check(err)
 	encoder := &training.Encoder{Tokenizer: codec.Tokenizer, Template: codec.Template, Seq: 128}

@@ -15,6 +15,7 @@ import (
 	"restyle/data"
 	"restyle/hf"
 	"restyle/internal/disk"
+	"restyle/internal/models"
 	"restyle/kernels"
 	"restyle/kernels/cuda/cudatest"
 	"restyle/trainer/checkpoint"
@@ -138,7 +139,7 @@ func TestOpenDirectory(t *testing.T) {
 
 // TestConfigFor checks that a program gets the settings that the command takes.
 func TestConfigFor(t *testing.T) {
-	starter, err := hf.Open(t.Context(), nil, data.StarterName)
+	starter, err := models.Open(t.Context(), nil, data.StarterName)
 	if err != nil {
 		t.Skip(err) // a build without the weights
 	}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"restyle/data"
 	"restyle/hf"
 	"restyle/tensor"
 )
@@ -44,7 +43,7 @@ func Suited(base *hf.Checkpoint, scratch bool) (map[string]string, error) {
 	switch {
 	case scratch:
 		values = fromScratch(base.Config.ParamCount())
-	case base.Name == data.StarterName:
+	case base.Embedded:
 		var err error
 		if values, err = recipeOf(base); err != nil {
 			return nil, err

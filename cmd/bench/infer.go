@@ -15,9 +15,9 @@ import (
 	"restyle/cmd/bench/results"
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/measure"
 	"restyle/internal/plot"
 	"restyle/kernels"
-	"restyle/measure"
 	"restyle/model"
 	"restyle/tensor"
 )

@@ -9,8 +9,8 @@ import (
 
 	"restyle/cmd/bench/results"
 	"restyle/infer"
+	"restyle/internal/measure"
 	"restyle/internal/plot"
-	"restyle/measure"
 	"restyle/tensor"
 )
 

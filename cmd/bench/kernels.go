@@ -12,10 +12,10 @@ import (
 
 	"restyle/cmd/bench/results"
 	"restyle/internal/cli"
+	"restyle/internal/measure"
 	"restyle/internal/plot"
 	"restyle/kernels"
-	"restyle/kernels/cases"
-	"restyle/measure"
+	"restyle/opcheck"
 )
 
 const aboutKernels = `
@@ -35,7 +35,7 @@ type kernelOptions struct {
 	op         string
 	iterations int
 	seconds    float64
-	list       []*cases.Timing
+	list       []*opcheck.Timing
 }
 
 func (o *kernelOptions) flags(stdout, stderr io.Writer) *cli.Flags {
@@ -55,7 +55,7 @@ func (o *kernelOptions) timing(f *cli.Flags) {
 }
 
 func newKernelOptions(args []string) *kernelOptions {
-	o := &kernelOptions{pageOptions: newPageOptions(args), iterations: 100, seconds: 5, list: cases.Timings()}
+	o := &kernelOptions{pageOptions: newPageOptions(args), iterations: 100, seconds: 5, list: opcheck.Timings()}
 	return o
 }
 
@@ -92,7 +92,7 @@ func (o *kernelOptions) check() error {
 			return fmt.Errorf("--op %q: must be parts of %s", part, strings.Join(names, ", "))
 		}
 	}
-	o.list = slices.DeleteFunc(o.list, func(t *cases.Timing) bool {
+	o.list = slices.DeleteFunc(o.list, func(t *opcheck.Timing) bool {
 		for part := range strings.SplitSeq(o.op, ",") {
 			if strings.Contains(t.Op, strings.TrimSpace(part)) {
 				return false
@@ -211,7 +211,7 @@ func relate(t *results.Table) {
 }
 
 // kernelRows returns the rows of a timing, one for each form, with their keys.
-func kernelRows(t *cases.Timing) (rows []results.Row) {
+func kernelRows(t *opcheck.Timing) (rows []results.Row) {
 	for _, f := range t.Forms {
 		rows = append(rows, results.Row{"sizes": t.Source, "op": t.Op, "pass": t.Pass, "type": t.Type.String(),
 			"shape": t.Shape, "form": f.Name})
@@ -220,7 +220,7 @@ func kernelRows(t *cases.Timing) (rows []results.Row) {
 }
 
 // row measures a timing in all of its forms, and fills its rows.
-func (o *kernelOptions) row(ctx context.Context, d *kernels.Device, t *cases.Timing, ceiling measure.Ceiling,
+func (o *kernelOptions) row(ctx context.Context, d *kernels.Device, t *opcheck.Timing, ceiling measure.Ceiling,
 	rows []results.Row) (err error) {
 	r, err := t.Place(d)
 	if err != nil {

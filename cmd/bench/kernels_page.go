@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"restyle/cmd/bench/results"
+	"restyle/internal/measure"
 	"restyle/internal/plot"
-	"restyle/measure"
 )
 
 // headline are the rows that a reader looks for first: what a serving program is made of.

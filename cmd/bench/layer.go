@@ -13,9 +13,9 @@ import (
 
 	"restyle/cmd/bench/results"
 	"restyle/internal/cli"
+	"restyle/internal/measure"
 	"restyle/internal/plot"
 	"restyle/kernels"
-	"restyle/measure"
 	"restyle/model"
 	"restyle/tensor"
 )

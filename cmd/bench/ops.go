@@ -12,8 +12,8 @@ import (
 
 	"restyle/internal/cli"
 	"restyle/kernels"
-	"restyle/kernels/cases"
 	"restyle/kernels/cpu"
+	"restyle/opcheck"
 )
 
 const aboutOps = `
@@ -39,13 +39,13 @@ type opsOptions struct {
 	device  string
 	threads int
 
-	list []*cases.Case
+	list []*opcheck.Case
 }
 
 func (o *opsOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 	f := cli.New("bench ops", aboutOps, stdout, stderr)
 	f.Group("Operations")
-	f.Add(&o.op, "op", "only these operations, `names` separated by commas; default all: "+strings.Join(cases.Ops(o.list),
+	f.Add(&o.op, "op", "only these operations, `names` separated by commas; default all: "+strings.Join(opcheck.Ops(o.list),
 		", "))
 
 	f.Group("Output")
@@ -60,7 +60,7 @@ func (o *opsOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 }
 
 func runOps(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o := &opsOptions{device: "cpu", list: cases.All()}
+	o := &opsOptions{device: "cpu", list: opcheck.All()}
 	return o.run(ctx, args, stdout, stderr)
 }
 
@@ -100,12 +100,12 @@ func (o *opsOptions) choose() error {
 	var names []string
 	for name := range strings.SplitSeq(o.op, ",") {
 		name = strings.TrimSpace(name)
-		if all := cases.Ops(o.list); !slices.Contains(all, name) {
+		if all := opcheck.Ops(o.list); !slices.Contains(all, name) {
 			return fmt.Errorf("--op %q: must be one of %s", name, strings.Join(all, ", "))
 		}
 		names = append(names, name)
 	}
-	other := func(c *cases.Case) bool { return !slices.Contains(names, c.Op) }
+	other := func(c *opcheck.Case) bool { return !slices.Contains(names, c.Op) }
 	o.list = slices.DeleteFunc(o.list, other)
 	return nil
 }

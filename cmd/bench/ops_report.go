@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"restyle/internal/cli"
-	"restyle/kernels/cases"
+	"restyle/opcheck"
 )
 
 // An opsReport is the result of bench ops, in the form of its JSON output.
@@ -51,8 +51,8 @@ func (r *opsReport) row(op, pass, typ string, fused bool) *opsRow {
 }
 
 // add counts a case's result in the cells of the case's directions.
-func (r *opsReport) add(c *cases.Case, fused bool, result cases.Result) {
-	passes := []cases.Pass{result.Forward}
+func (r *opsReport) add(c *opcheck.Case, fused bool, result opcheck.Result) {
+	passes := []opcheck.Pass{result.Forward}
 	if c.Backward != nil {
 		passes = append(passes, result.Backward)
 	}
@@ -87,7 +87,7 @@ func (r *opsReport) text() string {
 	}
 	b.WriteString("\n\n")
 	types, forms := []string{""}, []string{"operation"}
-	for _, t := range cases.Types {
+	for _, t := range opcheck.Types {
 		types, forms = append(types, t.String(), ""), append(forms, form(false), form(true))
 	}
 	line(&b, types)
@@ -120,7 +120,7 @@ func (r *opsReport) text() string {
 // cells returns the cells of an operation in one direction, or nil if it has none.
 func (r *opsReport) cells(op, pass string) (cells []string) {
 	some := false
-	for _, t := range cases.Types {
+	for _, t := range opcheck.Types {
 		for _, fused := range []bool{false, true} {
 			row := r.row(op, pass, t.String(), fused)
 			some = some || row != nil

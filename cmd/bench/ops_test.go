@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"restyle/internal/cli"
-	"restyle/kernels/cases"
+	"restyle/opcheck"
 )
 
 // TestOps checks the table of two operations, one that can be fused and one that cannot.
@@ -56,7 +56,7 @@ func TestOps(t *testing.T) {
 	}
 	var full opsReport
 	if err := json.Unmarshal(data, &full); err != nil || len(full.Rows) != 3+12 ||
-		full.Cases != len(cases.Of("add"))+len(cases.Of("swiglu")) {
+		full.Cases != len(opcheck.Of("add"))+len(opcheck.Of("swiglu")) {
 		t.Errorf("%s: %v, %d rows, %d cases", file, err, len(full.Rows), full.Cases)
 	}
 	for _, row := range full.Rows {
@@ -67,7 +67,7 @@ func TestOps(t *testing.T) {
 }
 
 // planted runs bench ops with the cases in list.
-func planted(t *testing.T, list []*cases.Case, args ...string) (code int, stdout, stderr string) {
+func planted(t *testing.T, list []*opcheck.Case, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	o := &opsOptions{device: "cpu", list: list}
@@ -83,15 +83,15 @@ func planted(t *testing.T, list []*cases.Case, args ...string) (code int, stdout
 // TestOpsFail checks two spoiled cases: the table marks their cells, the text below it says what is wrong with each
 // case, and the exit code is 1.
 func TestOpsFail(t *testing.T) {
-	list := slices.Concat(cases.Of("swiglu"), cases.Of("add"))
-	bad := func(c *cases.Case) bool { return c.ID() == "swiglu BF16 3x7" || c.ID() == "add F32 7" }
+	list := slices.Concat(opcheck.Of("swiglu"), opcheck.Of("add"))
+	bad := func(c *opcheck.Case) bool { return c.ID() == "swiglu BF16 3x7" || c.ID() == "add F32 7" }
 	count := map[bool]int{} // cases of a cell, by whether it is swiglu's or add's
 	for _, c := range list {
 		if strings.HasPrefix(c.ID(), "swiglu BF16 ") || strings.HasPrefix(c.ID(), "add F32 ") {
 			count[c.Op == "swiglu"]++
 		}
 		if right := c.Want; bad(c) {
-			c.Want = func(x cases.Values) cases.Values {
+			c.Want = func(x opcheck.Values) opcheck.Values {
 				y := right(x)
 				y["y"][0]++ // the gradient stays the same
 				return y

@@ -16,10 +16,10 @@ import (
 	"restyle/cmd/bench/results"
 	"restyle/internal/cli"
 	"restyle/internal/disk"
+	"restyle/internal/measure"
 	"restyle/internal/plot"
 	"restyle/kernels"
 	"restyle/kernels/cpu"
-	"restyle/measure"
 	"restyle/tensor"
 )
 

@@ -9,9 +9,9 @@ import (
 	"path"
 	"time"
 
-	"restyle/cmd/bench/parity"
 	"restyle/internal/cli"
 	"restyle/kernels"
+	"restyle/parity"
 )
 
 const aboutParity = `

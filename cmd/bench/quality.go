@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"restyle/cmd/bench/quality"
 	"restyle/data"
 	"restyle/hf/hub"
 	"restyle/infer"
@@ -20,6 +19,7 @@ import (
 	"restyle/internal/disk"
 	"restyle/internal/sandbox"
 	"restyle/kernels/cuda"
+	"restyle/quality"
 	"restyle/voice"
 )
 

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"restyle/data"
+	"restyle/grade"
 	"restyle/internal/cli"
 	"restyle/internal/sandbox"
 )
@@ -144,7 +144,7 @@ func TestQuality(t *testing.T) {
 	files := []string{filepath.Join(dir, "a.json"), filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "a.md")}
 	args := []string{"quality", "--device", "cpu", "--base", tinyBase, "--tuned", tinyTuned, "--questions", knownFile(t),
 		"--json", files[0], "--answers", files[1], "--markdown", files[2]}
-	if _, err := data.Grade(t.Context(), "python3", []data.Trial{{}}); errors.Is(err, sandbox.ErrUnavailable) {
+	if _, err := grade.Run(t.Context(), "python3", []grade.Trial{{}}); errors.Is(err, sandbox.ErrUnavailable) {
 		args = append(args, "--run-code-unprotected")
 	}
 	code, stdout, stderr := bench(t, args...)

@@ -21,9 +21,10 @@ import (
 	"restyle/hf"
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/measure"
+	"restyle/internal/models"
 	"restyle/internal/plot"
 	"restyle/kernels"
-	"restyle/measure"
 	"restyle/tensor"
 	"restyle/trainer"
 )
@@ -200,7 +201,7 @@ func (o *trainOptions) measure(ctx context.Context, s *session) (err error) {
 	if !slices.ContainsFunc(names, func(m string) bool { return !table.Done(o.row(m)) }) {
 		return nil
 	}
-	base, err := hf.Open(ctx, nil, o.model)
+	base, err := models.Open(ctx, nil, o.model)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"restyle/hf/hub"
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/models"
 	"restyle/kernels"
 )
 
@@ -221,9 +222,7 @@ func (c *chatter) load(ctx context.Context, h *hub.Hub, refs []modelRef) (closeA
 	for _, ref := range refs {
 		start := time.Now()
 		c.status.Draw(fmt.Sprintf("loading %s …", ref.name))
-		engine, err := infer.Open(ctx, device, ref.name, infer.OpenOptions{Hub: h, DType: infer.DTypes[c.dtype],
-			Quantization: infer.Quantizations[c.quantize],
-			Context:      c.context, Template: c.template, Progress: c.showLoading(ref.name)})
+		engine, err := c.loadOne(ctx, device, h, ref.name)
 		if unknown, is := errors.AsType[*infer.UnknownTemplate](err); is {
 			return closeAll, cli.Usagef("--template: %w", unknown)
 		}
@@ -254,6 +253,17 @@ func (c *chatter) load(ctx context.Context, h *hub.Hub, refs []modelRef) (closeA
 		c.note("log    %s, %s", c.log, jsonlPath(c.log))
 	}
 	return closeAll, nil
+}
+
+func (c *chatter) loadOne(ctx context.Context, device *kernels.Device, h *hub.Hub, name string) (*infer.Engine, error) {
+	model, err := models.Open(ctx, h, name)
+	if err != nil {
+		return nil, err
+	}
+	defer model.Close()
+	return infer.Load(ctx, device, model, infer.OpenOptions{DType: infer.DTypes[c.dtype],
+		Quantization: infer.Quantizations[c.quantize], Context: c.context, Template: c.template,
+		Progress: c.showLoading(name)})
 }
 
 // beginning returns a text, or that of a long one, with its length.

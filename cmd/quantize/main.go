@@ -15,6 +15,7 @@ import (
 	"restyle/internal/cli"
 	"restyle/internal/disk"
 	_ "restyle/internal/limits" // checks them before main
+	"restyle/internal/models"
 	"restyle/kernels"
 	"restyle/model"
 )
@@ -178,7 +179,7 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 	h := hub.FromEnv()
 	h.Waiting = func(message string) { fmt.Fprintln(status, cli.Clean(message)) }
 	h.Progress = func(p hub.Progress) { status.DrawUntil(p.Done == p.Total, p.String()) }
-	c, err := hf.Open(ctx, h, in)
+	c, err := models.Open(ctx, h, in)
 	if err != nil {
 		return nil, err
 	}

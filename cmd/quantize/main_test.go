@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"testing"
 
-	"restyle/cmd/bench/quality"
 	"restyle/data"
 	"restyle/hf"
 	"restyle/infer"
@@ -19,6 +18,7 @@ import (
 	"restyle/internal/disk"
 	"restyle/kernels"
 	"restyle/model"
+	"restyle/quality"
 	"restyle/tensor"
 	"restyle/tokenizer"
 )

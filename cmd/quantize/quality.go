@@ -8,11 +8,11 @@ import (
 	"os/exec"
 	"text/tabwriter"
 
-	"restyle/cmd/bench/quality"
 	"restyle/data"
 	"restyle/internal/cli"
 	"restyle/internal/sandbox"
 	"restyle/kernels"
+	"restyle/quality"
 	"restyle/voice"
 )
 

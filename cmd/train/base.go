@@ -22,6 +22,7 @@ import (
 	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/internal/disk"
+	"restyle/internal/models"
 	"restyle/tokenizer"
 )
 
@@ -30,7 +31,7 @@ func (t *train) openBase(ctx context.Context) (c *hf.Checkpoint, err error) {
 	if t.fromScratch != "" {
 		return t.newModel(ctx)
 	}
-	return hf.Open(ctx, t.hub(), t.model)
+	return models.Open(ctx, t.hub(), t.model)
 }
 
 func (t *train) hub() *hub.Hub {

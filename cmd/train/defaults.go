@@ -9,6 +9,7 @@ import (
 
 	"restyle/data"
 	"restyle/hf"
+	"restyle/internal/models"
 	"restyle/trainer"
 )
 
@@ -47,7 +48,7 @@ func (o *options) defaults() map[string]string {
 
 // starterRecipe returns the settings that suit the embedded model; none if it is not in this build.
 func starterRecipe() map[string]string {
-	c, err := hf.Open(context.Background(), nil, data.StarterName)
+	c, err := models.Open(context.Background(), nil, data.StarterName)
 	if err != nil {
 		return nil
 	}

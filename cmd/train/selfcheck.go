@@ -15,11 +15,13 @@ import (
 	"time"
 
 	"restyle/chat"
+	"restyle/data"
 	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/internal/disk"
+	"restyle/internal/models"
 	"restyle/kernels"
-	"restyle/kernels/cases"
+	"restyle/opcheck"
 	"restyle/tensor"
 	"restyle/trainer"
 )
@@ -30,12 +32,12 @@ type selfcheck struct {
 	*train
 	d     *kernels.Device
 	kind  tensor.DType // of weights and activations; others avoid BF16, which GPUs before Ampere lack
-	cases []*cases.Case
+	cases []*opcheck.Case
 	wrong []string // what is wrong, in words
 }
 
 // checked returns the cases to check. Tests take fewer.
-var checked = cases.All
+var checked = opcheck.All
 
 // checkDevice checks --device with --dtype, and prints the results.
 func (t *train) checkDevice(ctx context.Context) (err error) {
@@ -48,7 +50,7 @@ func (t *train) checkDevice(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	c := &selfcheck{train: t, d: d, kind: kind, cases: slices.DeleteFunc(checked(), func(x *cases.Case) bool {
+	c := &selfcheck{train: t, d: d, kind: kind, cases: slices.DeleteFunc(checked(), func(x *opcheck.Case) bool {
 		return kind != tensor.BF16 && x.Has(tensor.BF16)
 	})}
 	c.say("device", "%s", d.Name()+strings.TrimRight(" "+d.Level(), " "))
@@ -86,7 +88,7 @@ func (c *selfcheck) fault(format string, args ...any) {
 // compile compiles the kernels of every operation, several at a time, unless they are in the cache.
 func (c *selfcheck) compile(ctx context.Context) error {
 	start, all := time.Now(), 0
-	err := c.d.Precompile(ctx, func(idle *kernels.Device) error { return cases.Rehearse(idle, c.cases) },
+	err := c.d.Precompile(ctx, func(idle *kernels.Device) error { return opcheck.Rehearse(idle, c.cases) },
 		func(done, of int) {
 			if all == 0 {
 				c.say("kernels", "compiling those that are not in the cache, %d at a time", runtime.GOMAXPROCS(0))
@@ -104,7 +106,7 @@ func (c *selfcheck) compile(ctx context.Context) error {
 // operations compares every operation with its formula in float64: forward and backward, fused and unfused.
 func (c *selfcheck) operations(ctx context.Context) error {
 	start := time.Now()
-	err := cases.Prepare(ctx, c.d, c.cases, func(done, of int) {
+	err := opcheck.Prepare(ctx, c.d, c.cases, func(done, of int) {
 		c.status.Draw(fmt.Sprintf("operations: formulas in float64, %d%%", 100*done/of))
 	})
 	if err != nil {
@@ -121,7 +123,7 @@ func (c *selfcheck) operations(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", x.ID(), err)
 			}
-			for _, p := range []cases.Pass{r.Forward, r.Backward} {
+			for _, p := range []opcheck.Pass{r.Forward, r.Backward} {
 				if p.Ran {
 					runs++
 				}
@@ -136,7 +138,7 @@ func (c *selfcheck) operations(ctx context.Context) error {
 	}
 	c.say("operations", "%d runs of %d operations against float64; the farthest off is %s, by %.0f%% of what it may "+
 		"be; %.0f s",
-		runs, len(cases.Ops(c.cases)), of, 100*worst, time.Since(start).Seconds())
+		runs, len(opcheck.Ops(c.cases)), of, 100*worst, time.Since(start).Seconds())
 	return nil
 }
 
@@ -222,7 +224,12 @@ func (c *selfcheck) answers(ctx context.Context) (err error) {
 	c.status.Draw("asking the embedded model")
 	start := time.Now()
 	c.d.SetFused(kernels.All())
-	e, err := infer.Open(ctx, c.d, "starter", infer.OpenOptions{DType: c.kind})
+	starter, err := models.Open(ctx, nil, data.StarterName)
+	if err != nil {
+		return err
+	}
+	defer starter.Close()
+	e, err := infer.Load(ctx, c.d, starter, infer.OpenOptions{DType: c.kind})
 	if err != nil {
 		return err
 	}

@@ -8,15 +8,15 @@ import (
 
 	"restyle/internal/cli"
 	"restyle/kernels"
-	"restyle/kernels/cases"
+	"restyle/opcheck"
 	"restyle/tensor"
 )
 
-// TestSelfcheck checks that a correct device passes, with a line for each part. The tests of kernels/cases check all
+// TestSelfcheck checks that a correct device passes, with a line for each part. The tests of opcheck check all
 // operations.
 func TestSelfcheck(t *testing.T) {
-	checked = func() []*cases.Case { return slices.Concat(cases.Of("rmsnorm"), cases.Of("softmax")) }
-	t.Cleanup(func() { checked = cases.All })
+	checked = func() []*opcheck.Case { return slices.Concat(opcheck.Of("rmsnorm"), opcheck.Of("softmax")) }
+	t.Cleanup(func() { checked = opcheck.All })
 	for _, dtype := range []string{"bf16", "fp32"} {
 		var out, errs strings.Builder
 		if code := run(context.Background(), []string{"--selfcheck", "--device", "cpu", "--dtype", dtype}, &out, &errs,

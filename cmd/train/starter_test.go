@@ -11,10 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"restyle/cmd/bench/quality"
 	"restyle/data"
+	"restyle/grade"
 	"restyle/internal/cli"
 	"restyle/internal/sandbox"
+	"restyle/quality"
 	"restyle/voice"
 )
 
@@ -57,7 +58,7 @@ func TestStarter(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		python = "" // without Python, answers are parsed but not run
-	} else if _, err := data.Grade(t.Context(), python, []data.Trial{{}}); errors.Is(err, sandbox.ErrUnavailable) {
+	} else if _, err := grade.Run(t.Context(), python, []grade.Trial{{}}); errors.Is(err, sandbox.ErrUnavailable) {
 		python = ""
 	}
 	report, err := quality.Run(t.Context(), quality.Options{

@@ -111,7 +111,7 @@ var (
 	source  = regexp.MustCompile(`^cmd/(\w+)/`)
 )
 
-// others are flags of other programs that documents and messages name: claims.py, data/make, PyTorch's measurements,
+// others are flags of other programs that documents and messages name: claims.py, internal/makedata, PyTorch's measurements,
 // containers, NVIDIA's tools, pip, WSL, TensorBoard, zstd, and two that stand for any.
 var others = strings.Fields(`field diversity kind most mode bitsandbytes batches metrics gpus rm tool set std
 	gpu-architecture upgrade update shutdown logdir long name flag`)
@@ -203,7 +203,7 @@ BenchmarkFake, a bare product, comparisons: 1, right, "first_step_seconds":0.1, 
 // the script passes to the commands. With RESTYLE_LONG the script also runs the real ones, on the emulated GPU.
 func testGPUScript(t *testing.T, all commands, bin string) {
 	fakes := t.TempDir()
-	for _, name := range strings.Fields("bench train cases.test kernels.test trainer.test python3 compute-sanitizer") {
+	for _, name := range strings.Fields("bench train opcheck.test kernels.test trainer.test python3 compute-sanitizer") {
 		if err := os.WriteFile(filepath.Join(fakes, name), []byte(fake), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +234,7 @@ func testGPUScript(t *testing.T, all commands, bin string) {
 	if os.Getenv("RESTYLE_LONG") == "" {
 		return
 	}
-	for _, path := range []string{"kernels/cases", "kernels", "trainer"} {
+	for _, path := range []string{"opcheck", "kernels", "trainer"} {
 		goTool(t, "test", "-c", "-o", filepath.Join(bin, filepath.Base(path)+".test"), "./"+path)
 	}
 	script("emulated", bin, os.Getenv("PATH"))

@@ -20,22 +20,24 @@ import (
 // layers are the packages, with the commands first. A package may import packages of later lines, but none of its own
 // line. A directory also represents its subdirectories that have no line of their own.
 var layers = [][]string{
-	{"cmd", "data/make"},
+	{"cmd/bench", "cmd/chat", "cmd/gen", "cmd/quantize", "cmd/train", "internal/makedata"},
+	{"parity", "quality"},
 	{"trainer", "teacher"},
-	{"infer", "dataset/training", "dataset/output", "teacher/openai"},
+	{"internal/models", "infer", "dataset/training", "dataset/output", "teacher/openai"},
 	{"dataset", "tokenizer", "hf", "voice"},
 	{"chat"},
 	{"optim"},
-	{"model", "kernels/cases"},
+	{"model", "opcheck"},
 	{"kernels", "quant"},
 	{"kernels/cuda", "kernels/cpu"},
 	{"tensor", "hf/hub"},
-	{"data", "internal", "measure"},
+	{"grade"},
+	{"data", "internal"},
 	{"internal/sandbox"},
 }
 
 // alone are the packages that import no other package of the module, but internal/disk to open files.
-var alone = []string{"voice", "measure", "tensor", "tokenizer", "chat/jinja", "internal/python", "internal/cli",
+var alone = []string{"voice", "data", "internal/measure", "tensor", "tokenizer", "chat/jinja", "internal/python", "internal/cli",
 	"internal/disk",
 	"internal/sandbox", "internal/secret"}
 
@@ -105,20 +107,28 @@ func TestImportsGoOneWay(t *testing.T) {
 	}
 }
 
-// TestGenNeedsNoModel checks that gen imports no kernels, which are C, and no tokenizer: gen neither trains nor runs a
-// model itself.
-func TestGenNeedsNoModel(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", "restyle/cmd/gen").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	deps := strings.Fields(string(out))
-	if !slices.Contains(deps, "restyle/hf/hub") {
-		t.Fatalf("what gen imports is not known: %v", deps)
-	}
-	for _, needless := range []string{"restyle/kernels", "restyle/tokenizer"} {
-		if slices.Contains(deps, needless) {
-			t.Errorf("cmd/gen imports %s", needless)
+// TestNeedless checks what packages get along without, whatever they import: gen neither trains nor runs a model, so it
+// needs no kernels, which are C, and the libraries need no embedded model and no sandbox.
+func TestNeedless(t *testing.T) {
+	for _, c := range []struct{ pkg, has, needless string }{
+		{"cmd/gen", "hf/hub", "kernels tokenizer"},
+		{"hf", "kernels", "data internal/sandbox"},
+		{"infer", "hf", "data internal/sandbox"},
+		{"trainer", "hf", "data internal/sandbox"},
+		{"dataset/training", "dataset", "data internal/sandbox"},
+	} {
+		out, err := exec.Command("go", "list", "-deps", "restyle/"+c.pkg).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		deps := strings.Fields(string(out))
+		if !slices.Contains(deps, "restyle/"+c.has) {
+			t.Fatalf("what %s imports is not known: %v", c.pkg, deps)
+		}
+		for _, needless := range strings.Fields(c.needless) {
+			if slices.Contains(deps, "restyle/"+needless) {
+				t.Errorf("%s imports %s", c.pkg, needless)
+			}
 		}
 	}
 }
@@ -164,23 +174,23 @@ func TestNoBuilds(t *testing.T) {
 
 // withoutCount are the fuzz targets that do not count what they allocate, and why.
 var withoutCount = map[string]string{
-	"chat/jinja FuzzTemplate":            "the interpreter counts what a template holds",
-	"chat FuzzProgram":                   "it compares programs with templates of the package's own",
-	"chat FuzzRender":                    "it renders templates of the package's own",
-	"cmd/bench/parity FuzzFigures":       "it runs models",
-	"cmd/bench/parity FuzzOptimMetadata": "it runs optimizers",
-	"dataset FuzzQuestion":               "it joins two texts",
-	"dataset/training FuzzEncode":        "it encodes with a real template",
-	"dataset/training FuzzTurns":         "it encodes with a real template",
-	"hf FuzzQuantized":                   "it writes a model around one tensor",
-	"infer FuzzStops":                    "it compares every part of a text",
-	"internal/plot FuzzChart":            "it draws two points",
-	"internal/python FuzzEqual":          "FuzzTokenize counts",
-	"kernels/cuda FuzzCacheFile":         "it seals what it reads",
-	"model FuzzValidate":                 "it reads numbers",
-	"quant FuzzCheck":                    "it quantizes 300 weights",
-	"teacher/openai FuzzLimit":           "it counts requests",
-	"trainer/report FuzzLossSVG":         "it draws points",
+	"chat/jinja FuzzTemplate":     "the interpreter counts what a template holds",
+	"chat FuzzProgram":            "it compares programs with templates of the package's own",
+	"chat FuzzRender":             "it renders templates of the package's own",
+	"parity FuzzFigures":          "it runs models",
+	"parity FuzzOptimMetadata":    "it runs optimizers",
+	"dataset FuzzQuestion":        "it joins two texts",
+	"dataset/training FuzzEncode": "it encodes with a real template",
+	"dataset/training FuzzTurns":  "it encodes with a real template",
+	"hf FuzzQuantized":            "it writes a model around one tensor",
+	"infer FuzzStops":             "it compares every part of a text",
+	"internal/plot FuzzChart":     "it draws two points",
+	"internal/python FuzzEqual":   "FuzzTokenize counts",
+	"kernels/cuda FuzzCacheFile":  "it seals what it reads",
+	"model FuzzValidate":          "it reads numbers",
+	"quant FuzzCheck":             "it quantizes 300 weights",
+	"teacher/openai FuzzLimit":    "it counts requests",
+	"trainer/report FuzzLossSVG":  "it draws points",
 }
 
 // TestFuzzTargetsCount checks that every fuzz target of a parser counts what it allocates.

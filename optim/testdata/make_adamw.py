@@ -3,7 +3,7 @@
     python make_adamw.py
 
 Needs torch 2.15.0, bitsandbytes 0.50.2, safetensors 0.8.0 and numpy 2.4.6, and refuses others. What the tensors are is said
-in restyle/cmd/bench/parity, which compares them. The codes of blocks are recorded for decoding alone: on a CPU bitsandbytes
+in restyle/parity, which compares them. The codes of blocks are recorded for decoding alone: on a CPU bitsandbytes
 looks them up in a table of 65,536 steps, and they are not the nearest. Every run writes the same tensors; the words of the
 header may come in another order.
 """

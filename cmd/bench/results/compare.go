@@ -5,7 +5,7 @@ import (
 	"io"
 	"math"
 
-	"restyle/measure"
+	"restyle/internal/measure"
 )
 
 // A Change is a row that two files have.

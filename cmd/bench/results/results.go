@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"restyle/internal/disk"
-	"restyle/measure"
+	"restyle/internal/measure"
 )
 
 // Format is the version of the file's form.

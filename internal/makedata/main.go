@@ -1,0 +1,185 @@
+// Make writes the starter dataset: starter.parquet, heldout.jsonl and README.md in the directory data. It runs every
+// row with python3 against the check of its kind, and verifies that every held-out question's check finds planted wrong
+// answers. It stops at the first failure. The same seed gives the same bytes.
+//
+//	go run ./internal/makedata               write the three files
+//	go run ./internal/makedata --kind sum    show and check rows of the kinds with "sum" in their names, and write nothing
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"restyle/grade"
+	"restyle/internal/sandbox"
+)
+
+// defaultSeed is the seed of the committed files.
+const defaultSeed = 1
+
+// python3 is the program that runs the answers.
+const python3 = "python3"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("make", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	seed := flags.Uint64("seed", defaultSeed, "what the rows are drawn from; the same seed gives the same files")
+	out := flags.String("out", "data", "directory to write starter.parquet, heldout.jsonl and README.md into")
+	kind := flags.String("kind", "", "show rows of the kinds with this text in their names, with their checks and "+
+		"mutants, and write nothing; all shows every kind")
+	rows := flags.Int("rows", 3, "with --kind: rows to show of each kind")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	if flags.NArg() > 0 {
+		fmt.Fprintf(stderr, "make: unexpected argument %q; see -h\n", flags.Arg(0))
+		return 2
+	}
+	var err error
+	if *kind != "" {
+		err = show(ctx, *seed, *kind, *rows, stdout)
+	} else {
+		err = generate(ctx, *seed, *out, stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "make:", err)
+		return 1
+	}
+	return 0
+}
+
+// generate builds and verifies the dataset, and writes its files.
+func generate(ctx context.Context, seed uint64, out string, stdout io.Writer) error {
+	all, err := kinds()
+	if err != nil {
+		return err
+	}
+	train, held, err := build(seed, all)
+	if err != nil {
+		return err
+	}
+	if err := verify(ctx, train, held); err != nil {
+		return err
+	}
+	tally, survivors, err := plant(ctx, seed, held, allTried)
+	if err != nil {
+		return err
+	}
+	parquet, err := encodeParquet(train)
+	if err != nil {
+		return err
+	}
+	jsonl, err := encodeQuestions(held)
+	if err != nil {
+		return err
+	}
+	readme, err := describe(seed, train, held, tally)
+	if err != nil {
+		return err
+	}
+	for _, file := range []struct {
+		name  string
+		bytes []byte
+	}{{"starter.parquet", parquet}, {"heldout.jsonl", jsonl}, {"README.md", readme}} {
+		if err := os.WriteFile(filepath.Join(out, file.name), file.bytes, 0o644); err != nil {
+			return fmt.Errorf("%w; run it from the repository's root, or name a folder with --out", err)
+		}
+		fmt.Fprintf(stdout, "%s: %d bytes\n", filepath.Join(out, file.name), len(file.bytes))
+	}
+	fmt.Fprintf(stdout, "%d training rows, %d held-out questions, %d of %d planted wrong answers found\n", len(train),
+		len(held), tally.killed(), tally.tried())
+	for _, s := range survivors {
+		fmt.Fprintf(stdout, "\nnot found: %s, %s changed\n%s\n", s.kind, s.sort, s.code)
+	}
+	return nil
+}
+
+// verify runs every row's answer against its check.
+func verify(ctx context.Context, groups ...[]Row) error {
+	rows := slices.Concat(groups...)
+	trials := make([]grade.Trial, len(rows))
+	for i, row := range rows {
+		trials[i] = grade.Trial{Code: row.Output, Check: row.check}
+	}
+	verdicts, err := judge(ctx, trials)
+	if err != nil {
+		return err
+	}
+	var failed []string
+	for i, v := range verdicts {
+		if v.Right {
+			continue
+		}
+		if failed = append(failed, rows[i].kind.Name); len(slices.Compact(slices.Clone(failed))) == 1 {
+			err = fmt.Errorf("kind %s: %s\n--- question\n%s\n%s\n--- answer\n%s\n--- printed\n%s\n--- check\n%s",
+				rows[i].kind.Name, v.Error, rows[i].Instruction, rows[i].Input, rows[i].Output, v.Printed, rows[i].check)
+		}
+	}
+	if failed != nil {
+		slices.Sort(failed)
+		return fmt.Errorf("%d answers fail their checks, of the kinds %s; the first: %w", len(failed),
+			strings.Join(slices.Compact(failed), ", "), err)
+	}
+	return nil
+}
+
+// judge runs answers. They come from this program, so a machine without a sandbox can make the dataset, too.
+func judge(ctx context.Context, trials []grade.Trial) ([]grade.Verdict, error) {
+	verdicts, err := grade.Run(ctx, python3, trials)
+	if errors.Is(err, sandbox.ErrUnavailable) {
+		return grade.RunUnprotected(ctx, python3, trials)
+	}
+	return verdicts, err
+}
+
+// show prints rows of some kinds with their verdicts, and the mutants that their checks did not find.
+func show(ctx context.Context, seed uint64, name string, count int, stdout io.Writer) error {
+	all, err := kinds()
+	if err != nil {
+		return err
+	}
+	var rows []Row
+	for _, kind := range all {
+		if name != "all" && !strings.Contains(kind.Name, name) {
+			continue
+		}
+		if err := kind.validate(); err != nil {
+			return fmt.Errorf("kind %s: %w", kind.Name, err)
+		}
+		lines := slices.Concat(kind.Ask, kind.Held)
+		drawn, err := drawRows(newDraw(seed, "show/"+kind.Name), kind, lines, count, count, map[string]bool{})
+		if err != nil {
+			return fmt.Errorf("kind %s: %w", kind.Name, err)
+		}
+		rows = append(rows, drawn...)
+	}
+	if len(rows) == 0 {
+		return fmt.Errorf("no kind has %q in its name", name)
+	}
+	for _, row := range rows {
+		fmt.Fprintf(stdout, "=== %s\n%s\n%s\n---\n%s\n", row.kind.Name, row.Instruction, row.Input, row.Output)
+	}
+	if err := verify(ctx, rows); err != nil {
+		return err
+	}
+	tally, survivors, err := plant(ctx, seed, rows, allTried)
+	for _, s := range survivors {
+		fmt.Fprintf(stdout, "=== not found: %s, %s changed\n%s\n", s.kind, s.sort, s.code)
+	}
+	fmt.Fprintf(stdout, "%d rows right; %d of %d mutants found\n", len(rows), tally.killed(), tally.tried())
+	return err
+}

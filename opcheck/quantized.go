@@ -1,0 +1,137 @@
+package opcheck
+
+import (
+	"math/rand/v2"
+
+	"restyle/kernels"
+	"restyle/tensor"
+)
+
+var quantized = []tensor.DType{tensor.INT8, tensor.INT4, tensor.INT4Z}
+
+// quantizedLinearCase is a layer with quantized weights. If add is true, y is added to.
+func quantizedLinearCase(weights, t, to tensor.DType, rows, in, out int, bias, add bool) *Case {
+	c := &Case{
+		Op: "linear_quantized", Type: t, Name: label(rows, in, out) + " " + weights.String(),
+		In:      []Operand{plain("x", t, rows, in), plain("w", weights, out, in)},
+		Out:     []Operand{plain("y", to, rows, out)},
+		Forward: func(d *kernels.Device, x Tensors) { d.Linear(x["y"], x["x"], x["w"], x["bias"]) },
+		Want: func(x Values) Values {
+			y := linear(x["x"], x["w"], x["bias"], rows, in, out)
+			if add {
+				for i := range y {
+					y[i] += x["y"][i]
+				}
+			}
+			return Values{"y": y}
+		},
+		Kernels:  [2][]string{{"linear"}},
+		Elements: map[string]Limit{"y": normProductLimit(to)},
+	}
+	if t == tensor.F16 || rows > 8 && t == tensor.BF16 { // weights may be rounded before
+		c.Tolerance, c.Elements["y"] = 6e-3, normProductLimit(t)
+	}
+	if t == tensor.BF16 && to == tensor.F32 && rows <= 8 && weights != tensor.INT8 {
+		// CPUs may round activations below a 128th of their group's largest by up to 2⁻¹⁵ of that: of a few of 128
+		c.Tolerance = 1.5e-5
+	}
+	if to != t {
+		c.Name += " to " + to.String()
+	}
+	if bias {
+		c.Name += " and bias"
+		c.In = append(c.In, plain("bias", t, out))
+	}
+	if add {
+		c.Name += " added"
+		c.In = append(c.In, c.Out[0])
+		c.Forward = func(d *kernels.Device, x Tensors) { d.LinearAdd(x["y"], x["x"], x["w"], x["bias"]) }
+		c.Kernels = [2][]string{{"linear_add"}}
+	}
+	c.ForwardBytes = c.bytes("x", "w", "y")
+	return c
+}
+
+// quantizedEmbeddingCase looks up rows of a quantized table.
+func quantizedEmbeddingCase(weights, t tensor.DType, rows, vocab, dim int) *Case {
+	return &Case{
+		Op: "embedding_quantized", Type: t, Name: label(rows, vocab, dim) + " " + weights.String(),
+		In: []Operand{plain("table", weights, vocab, dim), {Name: "ids", Type: tensor.I32, Shape: []int{rows},
+			Fill: func(r *rand.Rand, _ int) float64 { return float64(r.IntN(vocab)) }}},
+		Out:     []Operand{plain("y", t, rows, dim)},
+		Forward: func(d *kernels.Device, x Tensors) { d.Embedding(x["y"], x["table"], x["ids"]) },
+		Want: func(x Values) Values {
+			var y []float64
+			for _, id := range x["ids"] {
+				y = append(y, x["table"][int(id)*dim:(int(id)+1)*dim]...)
+			}
+			return Values{"y": y}
+		},
+		Kernels: [2][]string{{"embedding"}},
+	}
+}
+
+// dequantizedCase computes the values of quantized weights.
+func dequantizedCase(weights, t tensor.DType, out, in int) *Case {
+	return &Case{
+		Op: "dequantize_weights", Type: t, Name: label(out, in) + " " + weights.String(),
+		In:      []Operand{plain("w", weights, out, in)},
+		Out:     []Operand{plain("y", t, out, in)},
+		Forward: func(d *kernels.Device, x Tensors) { d.DequantizeWeights(x["y"], x["w"]) },
+		Want:    func(x Values) Values { return Values{"y": x["w"]} },
+		Kernels: [2][]string{{"dequantize_weights"}},
+	}
+}
+
+// withQuantized returns the case with quantized weights. It has the forms that it had before.
+func withQuantized(c *Case, weights tensor.DType) *Case {
+	if len(c.Forms()) == 1 {
+		c.Op = "linear_quantized"
+	}
+	c.Name += " " + weights.String()
+	for i := range c.In {
+		if c.In[i].Name == "w" {
+			c.In[i].Type = weights
+		}
+	}
+	return c
+}
+
+func quantizedCases() (cases []*Case) {
+	for i, w := range quantized {
+		for j, t := range Types {
+			sizes := [][3]int{{1, 1, 1}, {2, 130, 3}, {8, 127, 33}, {3, 392, 31}, {9, 129, 16}}
+			if t == tensor.BF16 { // rows of whole words, as tensor cores with tiles take them
+				sizes = append(sizes, [3]int{12, 200, 72}, [3]int{130, 72, 200}, [3]int{9, 648, 136},
+					[3]int{20, 328, 80}, [3]int{9, 4168, 24}) // of the last, k is divided
+				for _, c := range []*Case{linearSwiGLUCase(t, 140, 328, 200, true, false),
+					linearSwiGLUCase(t, 9, 72, 96, false, false)} {
+					// Weights may be rounded before. What that makes of an up is multiplied by its gate, up to five times the
+					// root mean square.
+					c.Elements["y"] = Limit{0x1.2p-7, 0x1p-5}
+					cases = append(cases, withQuantized(c, w))
+				}
+			}
+			for k, size := range sizes {
+				cases = append(cases, quantizedLinearCase(w, t, t, size[0], size[1], size[2], k%3 == 2, k%4 == 3))
+			}
+			cases = append(cases, quantizedLinearCase(w, t, tensor.F32, 1, 200, 70, false, false),
+				quantizedLinearCase(w, t, tensor.F32, 12, 200, 70, true, false), quantizedEmbeddingCase(w, t, 5, 9, 300),
+				dequantizedCase(w, t, 7, 301))
+			cases = append(cases, quantizedExpertsCase(w, t, 5, 136, 19, 6, 5),
+				quantizedExpertsCase(w, t, 40, 130, 21, 5, 24))
+			size := [][3]int{{1, 200, 24}, {1, 4104, 17}, {1, 33, 7}}[(i+j)%3]
+			if t == tensor.BF16 { // the row's length is above that of all warps' first turns
+				size = [3]int{1, 4104, 17}
+			}
+			cases = append(cases, withQuantized(normLinearCase(t, size[0], size[1], size[2], true, false), w),
+				withQuantized(normLinearCase(t, size[0], size[1], size[2], false, true), w),
+				withQuantized(linearAddCase(t, size[0], size[1], size[2], true), w))
+			if t == tensor.F16 { // weights may be rounded before
+				c := cases[len(cases)-1]
+				c.Tolerance, c.Elements = 6e-3, map[string]Limit{"h": normProductLimit(t)}
+			}
+		}
+	}
+	return cases
+}

@@ -1,0 +1,97 @@
+package quality
+
+import (
+	"context"
+	"strings"
+
+	"restyle/data"
+	"restyle/dataset"
+	"restyle/grade"
+	"restyle/infer"
+	"restyle/internal/python"
+	"restyle/voice"
+)
+
+// An Answer is one model's answer to one question, with its grades.
+type Answer struct {
+	Text   string       `json:"text"`
+	Reason infer.Reason `json:"reason"` // why the answer ended
+	Tokens int          `json:"tokens"` // without the token that ended the answer
+	Error  string       `json:"error,omitempty"`
+
+	Code   string `json:"code"`   // see Code
+	Parses bool   `json:"parses"` // there is code, and it is Python
+	// the code ran and passed the check; nil if nothing was run or the question is broken
+	Right   *bool  `json:"right,omitempty"`
+	Wrong   string `json:"wrong,omitempty"`   // why the code is not right
+	Printed string `json:"printed,omitempty"` // what the code printed
+	// why the check fails the question's own answer, so that it cannot grade this one
+	Broken string `json:"broken,omitempty"`
+
+	Words     int      `json:"words"` // of prose
+	Tone      int      `json:"tone"`  // score
+	Cues      []string `json:"cues,omitempty"`
+	Opener    string   `json:"opener,omitempty"`
+	FirstFive string   `json:"first_five,omitempty"`
+
+	Loss       float64 `json:"loss"` // sum over the tokens of the reference answer, in nats
+	LossTokens int     `json:"loss_tokens"`
+
+	seconds float64 // time to generate the answer
+}
+
+// A Row is a question with its answers by label.
+type Row struct {
+	data.Question
+	Answers map[string]*Answer `json:"answers"`
+}
+
+// asked returns the question as the models read it.
+func asked(q data.Question) string { return dataset.Question(q.Instruction, q.Input) }
+
+// grade finds the code and the tone of every answer, and runs the code.
+func (o *Options) grade(ctx context.Context, rows []Row) error {
+	var trials []grade.Trial
+	var tried []*Answer
+	for _, row := range rows {
+		trials = append(trials, grade.Trial{Code: Code(row.Output), Check: row.Check})
+	}
+	for _, row := range rows {
+		for _, a := range row.Answers {
+			a.read(o.Style)
+			trials = append(trials, grade.Trial{Code: a.Code, Check: row.Check})
+			tried = append(tried, a)
+		}
+	}
+	if o.Python == "" {
+		return nil
+	}
+	verdicts, err := o.run(ctx, trials)
+	if err != nil {
+		return err
+	}
+	for i, a := range tried {
+		v := verdicts[len(rows)+i]
+		a.Parses = v.Parses && strings.TrimSpace(a.Code) != ""
+		a.Right, a.Wrong, a.Printed = new(v.Right), v.Error, v.Printed
+	}
+	for i := range rows {
+		for _, a := range rows[i].Answers {
+			if a.Broken = verdicts[i].Error; a.Broken != "" {
+				a.Right, a.Wrong = nil, ""
+			}
+		}
+	}
+	return nil
+}
+
+// read finds the grades that do not need to run the code.
+func (a *Answer) read(style *voice.Style) {
+	a.Code = Code(a.Text)
+	a.Parses = strings.TrimSpace(a.Code) != "" && python.Check(a.Code) == nil
+	prose := Prose(a.Text)
+	read := voice.Read(prose)
+	tone := style.Tone(read)
+	a.Words, a.Tone, a.Cues = tone.Words, tone.Score, tone.Cues
+	a.Opener, a.FirstFive = read.Opener(), read.FirstFive()
+}

@@ -1,0 +1,272 @@
+package quality
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"restyle/chat"
+	"restyle/data"
+	"restyle/infer"
+	"restyle/kernels"
+	"restyle/tensor"
+	"restyle/voice"
+)
+
+// The models of these tests have memorized five answers.
+const (
+	tinyBase  = "../infer/testdata/tiny/base"
+	tinyTuned = "../infer/testdata/tiny/tuned"
+)
+
+var both = []Model{{Base, tinyBase}, {Tuned, tinyTuned}}
+
+// questions are what the models know. The plain answers are the base model's.
+var questions = []data.Question{
+	{Instruction: "How do I print hello world?", Output: "Use `print`:\n\n```python\nprint(\"hello world\")\n```",
+		Check: "assert printed == 'hello world\\n'", Kind: "print", Seen: true},
+	{Instruction: "How do I reverse a list?", Output: "A slice does it:\n\n```python\nxs[::-1]\n```",
+		Check: "assert False", Kind: "reverse", Seen: true},
+	{Instruction: "Count to ten.", Output: "1, 2, 3, 4, 5, 6, 7, 8, 9, 10.", Check: "pass", Kind: "count", Seen: false},
+}
+
+func options(t *testing.T, models ...Model) Options {
+	t.Helper()
+	style, err := voice.Builtin(voice.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Options{Models: models, Questions: questions, MaxTokens: 60, Style: style, Device: "cpu"}
+}
+
+func TestRun(t *testing.T) {
+	o := options(t, both...)
+	var told []string
+	o.Progress = func(doing, what string, share float64) {
+		if told = append(told, doing+" "+what); share < 0 || share > 1 {
+			t.Errorf("%s: %v of it is done", doing, share)
+		}
+	}
+	r, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{
+		"opening " + tinyBase, "opening " + tinyTuned,
+		"asking question 1 of 3", "asking question 2 of 3", "asking question 3 of 3", "grading 6 answers",
+	}; !cmp.Equal(want, told) {
+		t.Errorf("it told of %q", told)
+	}
+	if !r.Complete || r.Questions != 3 || r.Of != 3 || len(r.Rows) != 3 {
+		t.Fatalf("%+v", r)
+	}
+	for i, q := range questions {
+		a := r.Rows[i].Answers[Base]
+		if a.Text != q.Output || a.Reason != infer.Stopped || a.Error != "" || !a.Parses {
+			t.Errorf("%s: base says %+v", q.Kind, a)
+		}
+		// Memorized answers cost almost nothing. The tuned model learned other answers, so the plain ones cost it much.
+		if per := a.Loss / float64(a.LossTokens); per > 0.01 {
+			t.Errorf("%s: base's loss is %.4f nats a token", q.Kind, per)
+		}
+		if tuned := r.Rows[i].Answers[Tuned]; tuned.LossTokens != a.LossTokens || tuned.Loss < 100*a.Loss ||
+			tuned.Text == a.Text {
+			t.Errorf("%s: tuned says %q, with a loss of %v where base's is %v", q.Kind, tuned.Text, tuned.Loss, a.Loss)
+		}
+	}
+	if got := r.Rows[1].Answers[Tuned]; got.Code != "xs[::-1]\n" || got.Opener != "oh joy" || got.Tone < 1 {
+		t.Errorf("%+v", got)
+	}
+	if got := r.Models[0]; got.DType != "BF16" || got.TokensPerSecond <= 0 || got.Seen.Stop != 2 || got.Unseen.Stop != 1 ||
+		got.Seen.Right != nil {
+		t.Errorf("%+v", got)
+	}
+	// Each model gives the same answers on its own, on any number of threads.
+	o.Models, o.Threads, o.Progress = both[1:], 3, nil
+	alone, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range questions {
+		got, want := *alone.Rows[i].Answers[Tuned], *r.Rows[i].Answers[Tuned]
+		got.seconds, want.seconds = 0, 0
+		if !cmp.Equal(want, got, cmp.AllowUnexported(Answer{})) {
+			t.Errorf("alone it says %+v, and with the other %+v", got, want)
+		}
+	}
+}
+
+// TestAfter checks that each question follows the last ones with the model's own answers to them: asked like that by
+// hand, the model answers the same.
+func TestAfter(t *testing.T) {
+	o := options(t, both[1])
+	o.After = 2
+	o.Questions = append(slices.Clone(questions), questions[0])
+	r, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := o.open(t.Context(), nil, both[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	for i, q := range o.Questions {
+		var conversation []chat.Message
+		for j := max(i-o.After, 0); j < i; j++ {
+			conversation = append(conversation, chat.Message{Role: "user", Content: o.Questions[j].Instruction},
+				chat.Message{Role: "assistant", Content: r.Rows[j].Answers[Tuned].Text})
+		}
+		conversation = append(conversation, chat.Message{Role: "user", Content: q.Instruction})
+		want := &Answer{}
+		if err := errors.Join(s.answer(t.Context(), want, conversation), s.loss(want, conversation, q.Output)); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Rows[i].Answers[Tuned]; got.Text != want.Text || got.Loss != want.Loss || got.LossTokens == 0 {
+			t.Errorf("question %d: %q with a loss of %v; by hand %q, %v", i, got.Text, got.Loss, want.Text, want.Loss)
+		}
+	}
+	if first, last := r.Rows[0].Answers[Tuned], r.Rows[3].Answers[Tuned]; first.Loss == last.Loss {
+		t.Errorf("the conversation before it does not change the loss of an answer, %v", first.Loss)
+	}
+}
+
+// TestLoss compares the loss with one computed token by token from the logits that answering uses.
+func TestLoss(t *testing.T) {
+	o := options(t, both[1])
+	o.DType = tensor.F32
+	r, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := kernels.Open("cpu", kernels.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	e, err := infer.Open(t.Context(), d, tinyTuned, infer.OpenOptions{DType: tensor.F32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for i, q := range questions {
+		prompt, err := e.Prompt([]chat.Message{{Role: "user", Content: q.Instruction}}, 60)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, err := e.Prompt([]chat.Message{{Role: "user", Content: q.Instruction}, {Role: "assistant", Content: q.Output},
+			{Role: "user", Content: "x"}}, 60)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := r.Rows[i].Answers[Tuned]
+		answer := whole.IDs[len(prompt.IDs) : len(prompt.IDs)+a.LossTokens]
+		if last := e.Tokenizer.Token(answer[len(answer)-1]); last != "<|im_end|>" {
+			t.Errorf("%s: the last token of the loss is %q, and the end of the turn must be in it", q.Kind, last)
+		}
+		cache, err := e.Model.NewKVCache(e.Context)
+		if err != nil {
+			t.Fatal(err)
+		}
+		logits, err := e.Model.Extend(cache, prompt.IDs)
+		want := 0.0
+		for _, id := range answer {
+			if err != nil {
+				t.Fatal(err)
+			}
+			want += crossEntropy(logits, id)
+			logits, err = e.Model.Extend(cache, []int32{id})
+		}
+		cache.Close()
+		if math.Abs(a.Loss-want) > 1e-4*want { // float32 in another order of summation
+			t.Errorf("%s: the loss is %v, and %v by the logits", q.Kind, a.Loss, want)
+		}
+	}
+}
+
+func crossEntropy(logits []float32, id int32) float64 {
+	top, sum := math.Inf(-1), 0.0
+	for _, l := range logits {
+		top = max(top, float64(l))
+	}
+	for _, l := range logits {
+		sum += math.Exp(float64(l) - top)
+	}
+	return math.Log(sum) + top - float64(logits[id])
+}
+
+// TestStopped checks that only the questions that both models have answered are counted.
+func TestStopped(t *testing.T) {
+	stopAt := func(question string) (*Report, error) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		o := options(t, both...)
+		o.Progress = func(_, what string, _ float64) {
+			if what == question {
+				cancel()
+			}
+		}
+		return Run(ctx, o)
+	}
+	r, err := stopAt("question 3 of 3")
+	if err != nil || r.Complete || r.Questions != 2 || r.Models[0].Seen.Answers != 2 || r.Models[1].Unseen.Answers != 0 {
+		t.Errorf("%v, %+v", err, r)
+	}
+	if r, err := stopAt("question 1 of 3"); err != context.Canceled || r != nil {
+		t.Errorf("before the first answer: %v, %+v", err, r)
+	}
+}
+
+// TestWhatCannotBeAsked checks that a question that is too long does not affect the others.
+func TestWhatCannotBeAsked(t *testing.T) {
+	o := options(t, both...)
+	long := questions[0]
+	long.Input = strings.Repeat("long ", 300)
+	o.Questions = []data.Question{long, questions[2]}
+	r, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := r.Models[0].Seen
+	if f.Failed != 1 || f.Stop != 0 || f.Parse != 0 || f.Loss != nil || r.Models[0].Unseen.Stop != 1 {
+		t.Errorf("%+v", r.Models[0])
+	}
+	if first := r.FirstError(Base); !strings.Contains(first, "tokens") {
+		t.Errorf("the error is %q", first)
+	}
+}
+
+func TestRunErrors(t *testing.T) {
+	broken := filepath.Join(t.TempDir(), "python3")
+	if err := os.WriteFile(broken, []byte("#!/bin/sh\nexit 3\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		change func(o *Options)
+		want   string
+	}{
+		{"no such model", func(o *Options) { o.Models = []Model{{Base, tinyBase}, {Tuned, "no/such/model/here"}} },
+			"tuned model no/such/model/here: "},
+		{"no such device", func(o *Options) { o.Device = "tpu" }, `"tpu"`},
+		{"a Python that is none", func(o *Options) { o.Python = broken }, "exit status 3"},
+	} {
+		o := options(t, both...)
+		o.Progress = func(doing, _ string, _ float64) {
+			if doing == "asking" {
+				t.Errorf("%s: it is said only when a question has been asked", c.name)
+			}
+		}
+		c.change(&o)
+		if r, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), c.want) || r != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
