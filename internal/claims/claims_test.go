@@ -1,8 +1,8 @@
-package data_test
+// Package claims holds no Go, only tests of the Python rules that find false statements in answers.
+package claims
 
 import (
 	"bytes"
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,9 +12,6 @@ import (
 	"strings"
 	"testing"
 )
-
-//go:embed claims.py
-var claimsPy string
 
 // claim is a sentence about an answer's code or about its question. The answer is the sentence and the code in a fence.
 type claim struct {
@@ -39,8 +36,6 @@ const (
 		"for name, age in sorted(ages.items(), key=lambda p: p[1]):\n    print(name)"
 	ageAsked  = "Please print the names by age, 3 in all!\nages = {\"Ann\": 30, \"Bo\": 25, \"Cy\": 41}"
 	whileCode = "n = 10\nwhile n > 0:\n    print(n)\n    n -= 1"
-	kidCode   = "class Pet:\n    def speak(self):\n        return \"Hm\"\n\n\n" +
-		"class Dog(Pet):\n    def speak(self):\n        return \"Woof\"\n\n\nclass Cat(Pet):\n    lives = 9"
 	signCode  = "if n < 0:\n    print(\"no\")\nelse:\n    print(\"yes\")"
 	signAsked = "Print \"no\" if n is negative, else print \"yes\"."
 	addCode   = "found = []\nfor word in text.split():\n    found.append(word)\nprint(found[::-1])"
@@ -57,22 +52,6 @@ var claims = map[string][]claim{
 		{"That is simply a `def` with no small talk, and too tired for a `class`.", ageCode, ageAsked, false},
 		{"Observe `for number in numbers:` and weep.", sumCode, sumAsked, false},
 	},
-	"sole": {
-		{"The line with `print` is the one to wait for.", sumCode, sumAsked, false},
-		{"The line with `print` is the one to wait for.", signCode, signAsked, true},
-		{"The line with `total` is the one to wait for.", sumCode, sumAsked, true},
-		{"The `print` is for you.", signCode, signAsked, true},
-		{"Any line with `print` will do, and there is a `print`.", signCode, signAsked, false},
-		{"The string in it was typed by hand.", petCode, "", false},
-		{"The string in it was typed by hand.", signCode, signAsked, true},
-		{"Look at \"yes\", all alone in there.", signCode, signAsked, true},
-	},
-	"wording": {
-		{"You may change the wording of the strings.", signCode, "Say whether n is negative.", false},
-		{"You may change the wording of the strings.", signCode, signAsked, true},
-		{"You may not change the wording of the strings.", signCode, signAsked, false},
-		{"You may change the wording of the strings.", ageCode, ageAsked, true},
-	},
 	"literally": {
 		{"Whatever stands between the quotes is taken literally.", signCode, signAsked, false},
 		{"Whatever stands between the quotes is taken literally.", petCode, "", true},
@@ -81,20 +60,6 @@ var claims = map[string][]claim{
 		{"The heavy lifting goes to `sorted`.", ageCode, ageAsked, false},
 		{"The heavy lifting goes to `print`.", ageCode, ageAsked, true},
 		{"Clearly `print` did the lifting.", ageCode, ageAsked, true},
-	},
-	"inherits": {
-		{"`Cat` gets everything that `Pet` has.", kidCode, "", false},
-		{"`Dog` gets everything that `Pet` has.", kidCode, "", true},
-	},
-	"amount": {
-		{"The methods sit inside.", kidCode, "", false},
-		{"The methods sit inside.", "class Pet:\n    def speak(self):\n        return 1", "", true},
-		{"It says `self` rather often.", petCode, "", false},
-		{"It says `self` rather often.", kidCode, "", true},
-		{"`Pet` minds its own state.", petCode, "", false},
-		{"`Pet` minds its own state.", kidCode, "", true},
-		{"It looks things up.", "print(ages[\"Ann\"])", "Print Ann's of the ages.", false},
-		{"It looks things up.", "print({**first, **second})", "Merge the two.", true},
 	},
 	"links": {
 		{"`total` starts small, and `number` comes out of `numbers`.", sumCode, sumAsked, false},
@@ -142,12 +107,6 @@ var claims = map[string][]claim{
 		{"If the recursion hurts, rest.", powerCode, "", false},
 		{"If the recursion hurts, rest.", scaleCode, "", true},
 	},
-	"absent-thing": {
-		{"There is no loop in it.", squareCode, "", false},
-		{"There is no loop in it.", sumCode, sumAsked, true},
-		{"I did not use a lambda.", sumCode, sumAsked, false},
-		{"I did not use a lambda.", ageCode, ageAsked, true},
-	},
 	"topic": {
 		{"Lists, then.", sumCode, sumAsked, false},
 		{"Lists, then.", powerCode, "Raise a number to a power.", true},
@@ -163,16 +122,6 @@ var claims = map[string][]claim{
 		{"I chose a dictionary.", ageCode, ageAsked, true},
 		{"I have put it into a function.", powerCode, "Raise a base to a power.", false},
 		{"I have put it into a function.", powerCode, "Write a function for powers.", true},
-	},
-	"own-name": {
-		{"I called it `total`.", sumCode, sumAsked, false},
-		{"I called it `ages`.", ageCode, ageAsked, true},
-	},
-	"rename": {
-		{"I did not rename `ages`.", ageCode, ageAsked, false},
-		{"I did not rename `total`.", sumCode, sumAsked, true},
-		{"I kept the names.", ageCode, ageAsked, false},
-		{"I kept the names.", sumCode, sumAsked, true},
 	},
 	"necessity": {
 		{"Without `for` we should have been here all day.", sumCode, sumAsked, false},
@@ -190,14 +139,6 @@ var claims = map[string][]claim{
 		{"One loop sits inside the other.", "for i in text:\n    for j in text:\n        print(i, j)", "", false},
 		{"It comes to fewer than 6 lines.", sumCode, sumAsked, false},
 		{"It comes to fewer than 5 lines.", sumCode, sumAsked, true},
-	},
-	"size": {
-		{"`ages` has 3 entries.", ageCode, ageAsked, false},
-		{"`ages` has four keys.", ageCode, ageAsked, true},
-		{"It is a list of three.", sumCode, sumAsked, false},
-		{"It is a list of five.", sumCode, sumAsked, true},
-		{"All three numbers are yours.", sumCode, sumAsked, false},
-		{"All seven numbers are yours.", sumCode, sumAsked, true},
 	},
 	"returns": {
 		{"It returns `value * factor`.", scaleCode, scaleAsked, false},
@@ -223,22 +164,6 @@ var claims = map[string][]claim{
 		{"It asks whether `n` is zero.", powerCode, "", false},
 		{"It asks whether `base` is zero.", powerCode, "", true},
 	},
-	"compares": {
-		{"`value` is less than `0` there.", scaleCode, scaleAsked, false},
-		{"`value` is greater than `0` there.", scaleCode, scaleAsked, true},
-		{"It counts if `n` is divisible by 2.", anyCode, "", false},
-		{"It counts if `n` is divisible by 3.", anyCode, "", true},
-	},
-	"combines": {
-		{"It adds `number` to `total`.", sumCode, sumAsked, false},
-		{"It adds `total` to `numbers`.", sumCode, sumAsked, true},
-		{"It appends `word` to `found`.", addCode, "", false},
-		{"It appends `text` to `found`.", sumCode, "", true},
-		{"It multiplies `value` by `factor`.", scaleCode, scaleAsked, false},
-		{"It divides `value` by `factor`.", scaleCode, scaleAsked, true},
-		{"It subtracts `1` from `n`.", powerCode, "", false},
-		{"It subtracts `n` from `1`.", powerCode, "", true},
-	},
 	"begins": {
 		{"`total` starts as `0`.", sumCode, sumAsked, false},
 		{"`total` starts as `1`.", sumCode, sumAsked, true},
@@ -246,31 +171,15 @@ var claims = map[string][]claim{
 		{"It starts at 2.", squareCode, "", true},
 		{"Lists start at zero.", squareCode, "", false},
 	},
-	"ends": {
-		{"It stops before 6.", squareCode, "", false},
-		{"It stops at 6.", squareCode, "", true},
-		{"It counts from 1 to 5.", squareCode, "", false},
-		{"It counts from 1 to 6.", squareCode, "", true},
-	},
 	"calls-it": {
 		{"It calls `sqrt`.", readCode, "", false},
 		{"It calls `floor`.", readCode, "", true},
 		{"`power` calls itself.", powerCode, "", false},
 		{"`scale` calls itself.", scaleCode, "", true},
 	},
-	"imports": {
-		{"It imports `math`.", readCode, "", false},
-		{"It imports `random`.", readCode, "", true},
-		{"The `math` module is to blame.", readCode, "", false},
-		{"The `math` module is to blame.", sumCode, "", true},
-	},
 	"raises": {
 		{"It raises `ValueError`.", scaleCode, scaleAsked, false},
 		{"It raises `ValueError`.", readCode, "", true},
-	},
-	"catches": {
-		{"It catches `ValueError`.", readCode, "", false},
-		{"It catches `ValueError`.", scaleCode, scaleAsked, true},
 	},
 	"takes": {
 		{"`scale` takes two arguments.", scaleCode, scaleAsked, false},
@@ -278,17 +187,6 @@ var claims = map[string][]claim{
 		{"`power` takes `base` and `n`.", powerCode, "", false},
 		{"`power` takes `n` and `exponent`.", powerCode, "", true},
 		{"`speak` takes no arguments.", petCode, "", false},
-	},
-	"default": {
-		{"`factor` defaults to 3.", scaleCode, scaleAsked, false},
-		{"`factor` defaults to 1.", scaleCode, scaleAsked, true},
-		{"`value` has a default.", scaleCode, scaleAsked, true},
-	},
-	"order": {
-		{"They are sorted by `p[1]`.", ageCode, ageAsked, false},
-		{"They are sorted by `p[0]`.", ageCode, ageAsked, true},
-		{"It goes through the list in reverse.", addCode, "", false},
-		{"It goes through the list in reverse.", sumCode, sumAsked, true},
 	},
 	"does": {
 		{"It sorts, at least.", ageCode, ageAsked, false},
@@ -309,10 +207,6 @@ var claims = map[string][]claim{
 		{"The class `power` is short.", powerCode, "", true},
 		{"`numbers` is a list.", sumCode, sumAsked, false},
 		{"`ages` is a list.", ageCode, ageAsked, true},
-	},
-	"built-in": {
-		{"`sorted` is built in.", ageCode, ageAsked, false},
-		{"`power` is built in.", powerCode, "", true},
 	},
 	"quote": {
 		{`You said "by age".`, ageCode, ageAsked, false},
@@ -417,7 +311,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// falseClaims runs claims.py and returns what it reports, by row, and how many statements each rule checked.
+// falseClaims runs the rules and returns what it reports, by row, and how many statements each rule checked.
 func falseClaims(t *testing.T, path, field string) (map[int][]string, map[string]int) {
 	t.Helper()
 	python, err := exec.LookPath("python3")
@@ -425,8 +319,7 @@ func falseClaims(t *testing.T, path, field string) (map[int][]string, map[string
 		t.Skip("python3 is not installed")
 	}
 	var errs bytes.Buffer
-	command := exec.CommandContext(t.Context(), python, "-", path, "--field", field)
-	command.Stdin = strings.NewReader(claimsPy)
+	command := exec.CommandContext(t.Context(), python, "-B", ".", path, "--field", field)
 	command.Stderr = &errs
 	output, err := command.Output()
 	if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1 || errs.Len() > 0) {
@@ -471,8 +364,7 @@ func TestClaimsDiversity(t *testing.T) {
 	if err := os.WriteFile(path, []byte(rows), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), python, "-", path, "--field", "output", "--diversity")
-	command.Stdin = strings.NewReader(claimsPy)
+	command := exec.CommandContext(t.Context(), python, "-B", ".", path, "--field", "output", "--diversity")
 	output, err := command.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
@@ -489,7 +381,7 @@ func TestClaimsDiversity(t *testing.T) {
 // TestDatasetClaims checks that no answer of the committed dataset says what is false.
 func TestDatasetClaims(t *testing.T) {
 	t.Parallel()
-	reports, _ := falseClaims(t, "passive_aggressive_data.json", "output_passive_aggressive")
+	reports, _ := falseClaims(t, filepath.Join("..", "..", "data", "passive_aggressive_data.json"), "output_passive_aggressive")
 	for row, of := range reports {
 		for _, report := range of {
 			t.Errorf("row %d: %s", row, report)
