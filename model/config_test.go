@@ -31,6 +31,15 @@ func TestParamCount(t *testing.T) {
 		cfg.KVHeads, cfg.HeadDim = 1+r.IntN(4), 2+2*r.IntN(9)
 		cfg.Heads = cfg.KVHeads * (1 + r.IntN(3))
 		cfg.Tied, cfg.QKVBias, cfg.OutBias, cfg.MLPBias, cfg.QKNorm = yes(), yes(), yes(), yes(), yes()
+		if yes() {
+			cfg.MLPBias = false
+			cfg.Mixture = &Mixture{Experts: 1 + r.IntN(3), PerToken: 1, Inner: 1 + r.IntN(99)}
+			for i := range cfg.Layers {
+				if yes() {
+					cfg.Mixture.Dense = append(cfg.Mixture.Dense, i)
+				}
+			}
+		}
 		if err := cfg.Validate(); err != nil {
 			t.Fatal(err)
 		}
@@ -56,20 +65,34 @@ func TestParamCount(t *testing.T) {
 
 // TestTensorsInOrder checks the order on which the merged matrices rely.
 func TestTensorsInOrder(t *testing.T) {
-	cfg := llama1B()
-	cfg.Layers, cfg.Tied, cfg.QKVBias, cfg.OutBias, cfg.MLPBias, cfg.QKNorm = 1, false, true, true, true, true
-	var got []string
-	for _, s := range cfg.Params() {
-		got = append(got, strings.TrimPrefix(s.Name, "model.layers.0."))
-	}
-	want := []string{"model.embed_tokens.weight", "input_layernorm.weight",
-		"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight",
-		"self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias", "self_attn.q_norm.weight",
-		"self_attn.k_norm.weight", "self_attn.o_proj.weight", "self_attn.o_proj.bias", "post_attention_layernorm.weight",
-		"mlp.gate_proj.weight", "mlp.up_proj.weight", "mlp.gate_proj.bias", "mlp.up_proj.bias", "mlp.down_proj.weight",
-		"mlp.down_proj.bias", "model.norm.weight", "lm_head.weight"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got  %v\nwant %v", got, want)
+	llama, mixtral := llama1B(), llama1B()
+	llama.Layers, llama.Tied, llama.QKNorm = 1, false, true
+	llama.QKVBias, llama.OutBias, llama.MLPBias = true, true, true
+	mixtral.Layers, mixtral.Family, mixtral.Mixture = 1, "mixtral", &Mixture{Experts: 2, PerToken: 1, Inner: 8}
+	for _, c := range []struct {
+		cfg  Config
+		want []string
+	}{
+		{llama, []string{"model.embed_tokens.weight", "input_layernorm.weight",
+			"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight",
+			"self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias", "self_attn.q_norm.weight",
+			"self_attn.k_norm.weight", "self_attn.o_proj.weight", "self_attn.o_proj.bias", "post_attention_layernorm.weight",
+			"mlp.gate_proj.weight", "mlp.up_proj.weight", "mlp.gate_proj.bias", "mlp.up_proj.bias", "mlp.down_proj.weight",
+			"mlp.down_proj.bias", "model.norm.weight", "lm_head.weight"}},
+		{mixtral, []string{"model.embed_tokens.weight", "input_layernorm.weight", // the gates are w1
+			"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight", "self_attn.o_proj.weight",
+			"post_attention_layernorm.weight", "block_sparse_moe.gate.weight",
+			"block_sparse_moe.experts.0.w1.weight", "block_sparse_moe.experts.0.w3.weight",
+			"block_sparse_moe.experts.1.w1.weight", "block_sparse_moe.experts.1.w3.weight",
+			"block_sparse_moe.experts.0.w2.weight", "block_sparse_moe.experts.1.w2.weight", "model.norm.weight"}},
+	} {
+		var got []string
+		for _, s := range c.cfg.Params() {
+			got = append(got, strings.TrimPrefix(s.Name, "model.layers.0."))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: got  %v\nwant %v", c.cfg.Family, got, c.want)
+		}
 	}
 }
 

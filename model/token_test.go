@@ -213,28 +213,54 @@ func TestGreedyAhead(t *testing.T) {
 	}
 }
 
-// TestGreedyBroken checks that the logits are returned if they have no maximum to choose.
+// TestGreedyBroken checks that the logits are returned if they have no maximum to choose, as from Extend, and that the
+// same cache, cut to what was before, continues with the right token afterwards. The first token is chosen after a
+// prompt, or after one token with the next step ahead.
 func TestGreedyBroken(t *testing.T) {
-	m := open(t, emulated(t, kernels.Options{Fused: kernels.All()}), stepShapes["llama"], Options{DType: tensor.BF16})
-	cache := newCache(t, m, 9)
-	id, _, err := m.Greedy(cache, []int32{1})
-	if err != nil || id < 0 {
-		t.Fatal(id, err)
-	}
-	first := id
-	norm := m.Params()[len(m.Params())-1]
-	m.dev.Upload(norm.W, slices.Repeat([]float32{float32(math.NaN())}, norm.W.Len()))
-	if id, _, err := m.Greedy(cache, []int32{first, first}); id != -1 || err != nil {
-		t.Fatal(id, err)
-	}
-	cache.Trim(1)
-	if id, _, err := m.Greedy(cache, []int32{first}); id != -1 || err != nil {
-		t.Error(id, err)
-	}
-	for range 2 {
-		id, logits, err := m.Greedy(cache, []int32{2})
-		if err != nil || id != -1 || len(logits) != m.cfg.Vocab || logits[0] == logits[0] {
-			t.Errorf("%s is NaN: %d, %v, %v", norm.Name, id, logits, err)
+	nan, same := float32(math.NaN()), func(a, b float32) bool { return a == b || a != a && b != b }
+	for _, prompt := range [][]int32{{1}, {1, 2}} {
+		m := open(t, emulated(t, kernels.Options{Fused: kernels.All()}), stepShapes["llama"], Options{DType: tensor.BF16})
+		head := m.embed.w // the weights are tied
+		right := make([]float32, head.Len())
+		if err := m.dev.Download(right, head); err != nil {
+			t.Fatal(err)
+		}
+		broken := slices.Clone(right) // the last token's logit is NaN
+		for i := range m.cfg.Dim {
+			broken[len(broken)-1-i] = nan
+		}
+		cache, other := newCache(t, m, 9), newCache(t, m, 9)
+		greedy := func(ids ...int32) int32 {
+			t.Helper()
+			logits, err := m.Extend(other, ids)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := slices.Clone(logits)
+			id, logits, err := m.Greedy(cache, ids)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if last := want[len(want)-1]; last == last {
+				if best := slices.Index(want, slices.Max(want)); int(id) != best {
+					t.Errorf("%v, %v: %d is chosen, not %d", prompt, ids, id, best)
+				}
+			} else if id != -1 || !slices.EqualFunc(logits, want, same) {
+				t.Errorf("%v, %v, with NaN: %d, %v, not %v", prompt, ids, id, logits, want)
+			}
+			return id
+		}
+		trim := func() { cache.Trim(len(prompt)); other.Trim(len(prompt)) }
+		first := greedy(prompt...)
+		m.dev.Upload(head, broken)
+		greedy(first, first)
+		trim()
+		m.dev.Upload(head, right)
+		greedy(first)
+		trim()
+		m.dev.Upload(head, broken)
+		for _, id := range []int32{first, 2, 2} {
+			greedy(id)
 		}
 	}
 }

@@ -452,6 +452,60 @@ func TestRunNeverAsksInVain(t *testing.T) {
 	}
 }
 
+// A teacher of endings ends its first answer to each row as given, and keeps the prompts of the first row.
+type endings struct {
+	Builtin
+	finish string
+	mu     sync.Mutex
+	first  []Prompt
+}
+
+func (e *endings) Ask(ctx context.Context, p *Prompt, r Request) (Answer, string, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a, key, err := e.Builtin.Ask(ctx, p, r)
+	if p.Attempt == 1 {
+		a.Finish = e.finish
+	}
+	if p.Row.Index == 0 {
+		e.first = append(e.first, *p)
+	}
+	return a, key, err
+}
+
+// TestSecondAttempt checks what follows a first answer, by how it ended.
+func TestSecondAttempt(t *testing.T) {
+	for finish, c := range map[string]struct {
+		reason string
+		longer bool
+	}{
+		"stop":           {"", false},
+		"length":         {cutOff, true},
+		"content_filter": {"content_filter", false},
+		"tool_calls":     {"tool_calls", false},
+		"":               {`ended with ""`, false},
+	} {
+		e := &endings{finish: finish}
+		runOnce(t, t.Context(), taskRows(t, 1), t.TempDir(), e, 0, nil)
+		if c.reason == "" {
+			if len(e.first) != 1 {
+				t.Errorf("after a good answer, %d requests", len(e.first))
+			}
+			continue
+		}
+		if len(e.first) != 2 {
+			t.Errorf("after an answer that ends with %q, %d requests", finish, len(e.first))
+			continue
+		}
+		one, two := e.first[0], e.first[1]
+		if two.Attempt != 2 || two.Seed == one.Seed || two.Previous == "" || two.Longer != c.longer ||
+			!strings.Contains(two.Reason, c.reason) {
+			t.Errorf("%q: attempt %d, seeds %d and %d, longer %v, after %q because of %q", finish, two.Attempt, one.Seed,
+				two.Seed, two.Longer, two.Previous, two.Reason)
+		}
+	}
+}
+
 func TestRunEndsWithItsSource(t *testing.T) {
 	got := runOnce(t, t.Context(), taskRows(t, 30), t.TempDir(), &scripted{}, 1000, nil)
 	if got.err != nil || got.sum.Source != 30 || got.sum.Accepted == 0 {
