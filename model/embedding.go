@@ -11,7 +11,7 @@ type embedding struct {
 }
 
 func newEmbedding(cfg Config, b *builder) embedding {
-	table := func(name string, n int) weight { return b.linear(cfg.Dim, false, rows{name, n}).weight }
+	table := func(name string, n int) weight { return b.matrix(cfg.Dim, rows{name, n}) }
 	if cfg.Tied {
 		b.products = b.quantization.Head
 	}

@@ -37,7 +37,7 @@ func newParts(cfg Config, b *builder, o Options) (p parts) {
 		}
 	}
 	p.norm = b.norm(cfg, cfg.names().norm)
-	if p.head = (linear{weight: p.embed.weight}); !cfg.Tied {
+	if p.head = linearOf(p.embed.weight); !cfg.Tied {
 		b.matrices, b.products = b.headType, b.quantization.Head
 		p.head = b.linear(cfg.Dim, false, rows{"lm_head", cfg.Vocab})
 	}
@@ -73,7 +73,7 @@ func newLayer(cfg Config, b *builder, i int) layer {
 type feedForward interface {
 	forward(p *pass, acts *layerActs, s stream) stream
 	activate(p *pass, acts *layerActs, s stream)
-	first() tensor.Tensor
+	first() linear
 	decode(p *pass, acts *layerActs, h tensor.Tensor)
 	backward(p *pass, acts *layerActs, below bool)
 	trainable() bool
@@ -132,10 +132,10 @@ func (b *layer) inputs(acts *layerActs, f func(w, x tensor.Tensor)) {
 	if f == nil {
 		return
 	}
-	f(b.attention.qkv.weight.w, acts.attention.x)
-	f(b.attention.o.weight.w, acts.attention.y)
+	b.attention.qkv.input(f, acts.attention.x)
+	b.attention.o.input(f, acts.attention.y)
 	if b.mixture == nil {
-		f(b.mlp.gateUp.weight.w, acts.mlp.x)
-		f(b.mlp.down.weight.w, acts.mlp.act)
+		b.mlp.gateUp.input(f, acts.mlp.x)
+		b.mlp.down.input(f, acts.mlp.act)
 	}
 }

@@ -39,12 +39,36 @@ func (w weight) zeroIf(dev *kernels.Device, overwrite bool) {
 // linear is y = x Wᵀ + b, with W of shape [out, in]. Its rows may belong to several parameters, such as q, k and v,
 // which are then one product, forward and backward. If only some of these are trainable, each has a gradient of its
 // own.
+//
+// All products with W are methods, and nothing outside this file reads the fields: another form of W is a change here.
 type linear struct {
 	weight, bias weight // bias is zero if the layer has none
 }
 
+// linear builds a linear layer with in inputs. Its outputs may belong to several parameters.
+func (b *builder) linear(in int, bias bool, parts ...rows) linear {
+	l := linearOf(b.matrix(in, parts...))
+	if bias {
+		l.bias = b.weight(".bias", Param{}, parts)
+	}
+	return l
+}
+
+// linearOf returns a layer without a bias that multiplies by w.
+func linearOf(w weight) linear { return linear{weight: w} }
+
 func (l linear) forward(dev *kernels.Device, y, x tensor.Tensor) {
 	dev.Linear(y, x, l.weight.w, l.bias.w)
+}
+
+// forwardSwiGLU computes y = SwiGLU(gateUp) of the layer's output gateUp.
+func (l linear) forwardSwiGLU(dev *kernels.Device, y, gateUp, x tensor.Tensor) {
+	dev.LinearSwiGLU(y, gateUp, x, l.weight.w, l.bias.w)
+}
+
+// forwardGELU computes y = GELU(pre) of the layer's output pre.
+func (l linear) forwardGELU(dev *kernels.Device, y, pre, x tensor.Tensor, form GELU) {
+	dev.LinearActivation(y, pre, x, l.weight.w, l.bias.w, form.activation())
 }
 
 // backward overwrites dx, or adds to it if addToDx is true, and overwrites the gradients of the trainable weights, or
@@ -53,6 +77,23 @@ func (l linear) backward(dev *kernels.Device, dx tensor.Tensor, addToDx bool, dy
 	if dx.Ok() {
 		dev.LinearBackward(dx, dy, l.weight.w, addToDx)
 	}
+	l.gradients(dev, dy, x, overwrite)
+}
+
+// backwardSwiGLU is backward through the SwiGLU before the layer, x = SwiGLU(gateUp): it overwrites dGateUp.
+func (l linear) backwardSwiGLU(dev *kernels.Device, dGateUp, dy, x, gateUp tensor.Tensor, overwrite bool) {
+	l.gradients(dev, dy, x, overwrite)
+	dev.SwiGLULinearBackward(dGateUp, dy, l.weight.w, gateUp)
+}
+
+// backwardGELU is backward through the GELU before the layer, x = GELU(pre): it overwrites dpre.
+func (l linear) backwardGELU(dev *kernels.Device, dpre, dy, x, pre tensor.Tensor, form GELU, overwrite bool) {
+	l.gradients(dev, dy, x, overwrite)
+	dev.ActivationLinearBackward(dpre, dy, l.weight.w, pre, form.activation())
+}
+
+// gradients overwrites the gradients of the trainable weights, or adds to them.
+func (l linear) gradients(dev *kernels.Device, dy, x tensor.Tensor, overwrite bool) {
 	for _, g := range l.weight.grads {
 		dev.LinearGradient(g.dw, dy, x, g.from, !overwrite)
 	}
@@ -61,6 +102,55 @@ func (l linear) backward(dev *kernels.Device, dx tensor.Tensor, addToDx bool, dy
 		dev.BiasGradient(g.dw, dy, g.from)
 	}
 }
+
+// The forms of a layer that has the weights of several experts: rows of x that follow each other belong to the same
+// expert, see kernels.Device.GroupedLinear.
+
+func (l linear) forwardGrouped(dev *kernels.Device, y, x, offsets tensor.Tensor, most int) {
+	dev.GroupedLinear(y, x, l.weight.w, offsets, most)
+}
+
+// forwardGroupedSwiGLU computes y = SwiGLU(gateUp) of the layer's output gateUp, which is undefined afterwards unless
+// keep is set.
+func (l linear) forwardGroupedSwiGLU(dev *kernels.Device, y, gateUp, x, offsets tensor.Tensor, most int, keep bool) {
+	dev.GroupedSwiGLU(y, gateUp, x, l.weight.w, offsets, most, keep)
+}
+
+// inputGradientGrouped overwrites dx.
+func (l linear) inputGradientGrouped(dev *kernels.Device, dx, dy, offsets tensor.Tensor, most int) {
+	dev.GroupedLinearBackward(dx, dy, l.weight.w, offsets, most)
+}
+
+func (l linear) gradientsGrouped(dev *kernels.Device, dy, x, offsets tensor.Tensor, overwrite bool) {
+	for _, g := range l.weight.grads {
+		dev.GroupedLinearGradient(g.dw, dy, x, offsets, g.from, !overwrite)
+	}
+}
+
+// The forms for one token, whose residual stream is h, on a device that decodes: see Model.decodes.
+
+// decode computes the layer's output for the normalized h.
+func (l linear) decode(dev *kernels.Device, y, h tensor.Tensor, n norm) {
+	dev.NormLinear(y, h, n.w, l.weight.w, l.bias.w, n.eps)
+}
+
+// decodeSwiGLU is decode, and SwiGLU of the output.
+func (l linear) decodeSwiGLU(dev *kernels.Device, y, h tensor.Tensor, n norm) {
+	dev.NormSwiGLU(y, h, n.w, l.weight.w, l.bias.w, n.eps)
+}
+
+// decodeAdd adds the layer's output to h.
+func (l linear) decodeAdd(dev *kernels.Device, h, x tensor.Tensor) {
+	dev.LinearAdd(h, x, l.weight.w, l.bias.w)
+}
+
+// decodeAddBefore is decodeAdd, and prefetches the weights of the next layer.
+func (l linear) decodeAddBefore(dev *kernels.Device, next linear, h, x tensor.Tensor) {
+	dev.LinearAddBefore(next.weight.w, h, x, l.weight.w, l.bias.w)
+}
+
+// input calls f with the weights and an input of the layer.
+func (l linear) input(f func(w, x tensor.Tensor), x tensor.Tensor) { f(l.weight.w, x) }
 
 func (l linear) trainable() bool { return l.weight.trainable() || l.bias.trainable() }
 
@@ -75,4 +165,12 @@ func (l linear) flops(below bool) float64 {
 		n += 2 * float64(g.dw.Len())
 	}
 	return n
+}
+
+// activation returns the form as an activation of a linear layer.
+func (g GELU) activation() kernels.Activation {
+	if g == GELUTanh {
+		return kernels.GELUTanh
+	}
+	return kernels.GELUExact
 }

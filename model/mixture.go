@@ -172,7 +172,7 @@ func (l *mixture) forward(p *pass, acts *layerActs, s stream) stream {
 // combine is the last product of the experts, whose weighted sum it stores in p.branch.
 func (l *mixture) combine(p *pass, acts *layerActs) {
 	a, r := &acts.mixture, acts.mixture.routing
-	p.dev.GroupedLinear(p.mixture.pairs, a.act, l.down.weight.w, r.Offsets, p.rows)
+	l.down.forwardGrouped(p.dev, p.mixture.pairs, a.act, r.Offsets, p.rows)
 	p.dev.Combine(p.branch, p.mixture.pairs, r, true)
 }
 
@@ -184,7 +184,7 @@ func (l *mixture) activate(p *pass, acts *layerActs, s stream) {
 	p.dev.Route(a.routing, a.logits, l.spec.Normalized)
 	p.dev.GatherRows(p.mixture.pairs, a.x, a.routing.Rows)
 	keep := p.dh.Ok() // a backward pass follows
-	p.dev.GroupedSwiGLU(a.act, a.gateUp, p.mixture.pairs, l.gateUp.weight.w, a.routing.Offsets, p.rows, keep)
+	l.gateUp.forwardGroupedSwiGLU(p.dev, a.act, a.gateUp, p.mixture.pairs, a.routing.Offsets, p.rows, keep)
 }
 
 // backward expects the gradient of the half's output in p.dh. If below is true, it replaces that with the gradient of
@@ -193,13 +193,13 @@ func (l *mixture) backward(p *pass, acts *layerActs, below bool) {
 	dev, a, m := p.dev, &acts.mixture, &p.mixture
 	r, pairs := a.routing, m.pairs
 	dev.GatherRows(pairs, p.dh, r.Rows)
-	dev.GroupedLinearBackward(m.dact, pairs, l.down.weight.w, r.Offsets, p.rows)
+	l.down.inputGradientGrouped(dev, m.dact, pairs, r.Offsets, p.rows)
 	dev.WeighPairs(m.dweights, m.dact, a.act, r)
-	l.down.groupedGradients(dev, pairs, a.act, r.Offsets, p.overwrite)
+	l.down.gradientsGrouped(dev, pairs, a.act, r.Offsets, p.overwrite)
 	dev.SwiGLUBackward(m.dgateUp, m.dact, a.gateUp)
 	if l.gateUp.trainable() {
 		dev.GatherRows(pairs, a.x, r.Rows)
-		l.gateUp.groupedGradients(dev, m.dgateUp, pairs, r.Offsets, p.overwrite)
+		l.gateUp.gradientsGrouped(dev, m.dgateUp, pairs, r.Offsets, p.overwrite)
 	}
 	dx := l.norm.outputGradient(p, below)
 	if !dx.Ok() && !l.router.trainable() {
@@ -207,7 +207,7 @@ func (l *mixture) backward(p *pass, acts *layerActs, below bool) {
 	}
 	dev.RouteBackward(m.dlogits, m.dweights, r, a.logits, l.spec.Normalized, m.balanceOf())
 	if dx.Ok() {
-		dev.GroupedLinearBackward(pairs, m.dgateUp, l.gateUp.weight.w, r.Offsets, p.rows)
+		l.gateUp.inputGradientGrouped(dev, pairs, m.dgateUp, r.Offsets, p.rows)
 		dev.Combine(dx, pairs, r, false)
 	}
 	l.router.backward(dev, dx, true, m.dlogits, a.x, p.overwrite)
@@ -249,13 +249,6 @@ func (m *Model) Auxiliary(l Losses) (loss float64, err error) {
 		loss += float64(sums[e]) / n * float64(sums[experts+e]) / n
 	}
 	return loss * float64(experts), nil
-}
-
-// groupedGradients overwrites the gradients of the trainable weights of experts, or adds to them.
-func (l linear) groupedGradients(dev *kernels.Device, dy, x, offsets tensor.Tensor, overwrite bool) {
-	for _, g := range l.weight.grads {
-		dev.GroupedLinearGradient(g.dw, dy, x, offsets, g.from, !overwrite)
-	}
 }
 
 func (l *mixture) trainable() bool {

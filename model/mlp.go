@@ -64,31 +64,22 @@ func (l *mlp) activate(p *pass, all *layerActs, s stream) {
 	acts := &all.mlp
 	l.norm.forward(p.dev, acts.normActs, s)
 	if l.gelu != "" {
-		p.dev.LinearActivation(acts.act, acts.gateUp, acts.x, l.gateUp.weight.w, l.gateUp.bias.w, l.gelu.activation())
+		l.gateUp.forwardGELU(p.dev, acts.act, acts.gateUp, acts.x, l.gelu)
 		return
 	}
-	p.dev.LinearSwiGLU(acts.act, acts.gateUp, acts.x, l.gateUp.weight.w, l.gateUp.bias.w)
+	l.gateUp.forwardSwiGLU(p.dev, acts.act, acts.gateUp, acts.x)
 }
 
 // backward expects the gradient of the half's output in p.dh. If below is true, it replaces that with the gradient of
 // the half's input.
 func (l *mlp) backward(p *pass, all *layerActs, below bool) {
 	dev, g, acts := p.dev, p.actGrads, &all.mlp
-	l.down.backward(dev, tensor.Tensor{}, false, p.dh, acts.act, p.overwrite)
 	if l.gelu != "" {
-		dev.ActivationLinearBackward(g.dgateUp, p.dh, l.down.weight.w, acts.gateUp, l.gelu.activation())
+		l.down.backwardGELU(dev, g.dgateUp, p.dh, acts.act, acts.gateUp, l.gelu, p.overwrite)
 	} else {
-		dev.SwiGLULinearBackward(g.dgateUp, p.dh, l.down.weight.w, acts.gateUp)
+		l.down.backwardSwiGLU(dev, g.dgateUp, p.dh, acts.act, acts.gateUp, p.overwrite)
 	}
 	l.norm.backwardThrough(p, l.gateUp, g.dgateUp, acts.normActs, below)
-}
-
-// activation returns the form as an activation of a linear layer.
-func (g GELU) activation() kernels.Activation {
-	if g == GELUTanh {
-		return kernels.GELUTanh
-	}
-	return kernels.GELUExact
 }
 
 func (l *mlp) trainable() bool {

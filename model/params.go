@@ -58,13 +58,9 @@ type rows struct {
 	n    int
 }
 
-// linear builds a linear layer with in inputs. Its outputs may belong to several parameters.
-func (b *builder) linear(in int, bias bool, parts ...rows) (l linear) {
-	l.weight = b.weight(".weight", Param{Decay: true, Transposed: b.transpose}, parts, in)
-	if bias {
-		l.bias = b.weight(".bias", Param{}, parts)
-	}
-	return l
+// matrix builds a matrix with in columns. Its rows may belong to several parameters.
+func (b *builder) matrix(in int, parts ...rows) weight {
+	return b.weight(".weight", Param{Decay: true, Transposed: b.transpose}, parts, in)
 }
 
 // scale builds the weight of a norm over size elements.

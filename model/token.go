@@ -88,38 +88,38 @@ func (m *Model) launch(c *KVCache, p *pass, reach int) {
 		layer.attention.decode(dev, c, &m.rope, &acts.attention, h, second.first(), reach)
 		second.decode(p, acts, h)
 	}
-	dev.NormLinear(p.head.logits, h, m.norm.w, m.head.weight.w, m.head.bias.w, m.norm.eps)
+	m.head.decode(dev, p.head.logits, h, m.norm)
 	dev.ChooseNext(c.token, p.head.logits, c.chooseScratch)
 }
 
-// decode is forward for one token, in place. next holds the weights of the next layer, which a GPU prefetches.
+// decode is forward for one token, in place. next is the layer that decode reads next, which a GPU prefetches.
 func (l *attention) decode(dev *kernels.Device, cache *KVCache, rope *ropeTable, acts *attentionActs,
-	h, next tensor.Tensor, reach int) {
+	h tensor.Tensor, next linear, reach int) {
 	cfg, qkv := l.cfg, acts.qkv
 	if cfg.QKNorm {
 		qkv = acts.raw
 	}
-	dev.NormLinear(qkv, h, l.norm.w, l.qkv.weight.w, l.qkv.bias.w, l.norm.eps)
+	l.qkv.decode(dev, qkv, h, l.norm)
 	if cfg.QKNorm {
 		dev.QKNorm(acts.qkv, acts.rstdQ, acts.raw, l.qNorm.w, l.kNorm.w, cfg.Heads, cfg.KVHeads, cfg.NormEps)
 	}
 	dev.AttentionNext(acts.y, acts.qkv, cache.k[l.layer], cache.v[l.layer], cache.token.Part(1, 1), rope.cos, rope.sin,
 		cache.parts.Part(0, cfg.spec().NextParts(reach)...), cache.counters, reach, cfg.spec())
-	dev.LinearAddBefore(next, h, acts.y, l.o.weight.w, l.o.bias.w)
+	l.o.decodeAddBefore(dev, next, h, acts.y)
 }
 
-// first returns the weights that decode reads first.
-func (l *mlp) first() tensor.Tensor { return l.gateUp.weight.w }
+// first returns the linear layer that decode reads first.
+func (l *mlp) first() linear { return l.gateUp }
 
 // decode is forward for one token, in place.
 func (l *mlp) decode(p *pass, acts *layerActs, h tensor.Tensor) {
 	y := acts.mlp.act
-	p.dev.NormSwiGLU(y, h, l.norm.w, l.gateUp.weight.w, l.gateUp.bias.w, l.norm.eps)
-	p.dev.LinearAdd(h, y, l.down.weight.w, l.down.bias.w)
+	l.gateUp.decodeSwiGLU(p.dev, y, h, l.norm)
+	l.down.decodeAdd(p.dev, h, y)
 }
 
-// first returns the weights that decode reads first.
-func (l *mixture) first() tensor.Tensor { return l.router.weight.w }
+// first returns the linear layer that decode reads first.
+func (l *mixture) first() linear { return l.router }
 
 // decode is forward for one token, in place. The GPU chooses the experts, so one graph serves for all tokens.
 func (l *mixture) decode(p *pass, acts *layerActs, h tensor.Tensor) {
