@@ -423,3 +423,106 @@ func FuzzMessages(f *testing.F) {
 		}
 	})
 }
+
+// TestPrompts reads every form of a prompt and its completion with every form of a history and with a system prompt or
+// without one: all messages before the completion are the prompt, whose answers are not learned.
+func TestPrompts(t *testing.T) {
+	type form struct{ value, said string } // JSON and what it says
+	list := func(turns ...string) form {
+		var values, said []string
+		for i, content := range turns {
+			role := []string{"user", "assistant"}[(len(turns)-1-i)%2]
+			values = append(values, `{"role":"`+role+`","content":"`+content+`"}`)
+			said = append(said, role+": "+content)
+		}
+		return form{"[" + strings.Join(values, ",") + "]", strings.Join(said, " | ")}
+	}
+	completions := []form{{`"y"`, "assistant: y"}, {`[{"role":"assistant","content":"y"}]`, "assistant: y"},
+		{`[{"role":"assistant","content":"y"},{"role":"user","content":"z"},{"role":"assistant","content":"w"}]`,
+			"assistant: y | user: z | assistant: w"}}
+	histories := []form{{"", ""}, {`[]`, ""}, {`[["p","q"]]`, "user: p | assistant: q"},
+		{`[["p","q"],["r","s"]]`, "user: p | assistant: q | user: r | assistant: s"},
+		{`[{"role":"assistant","content":"p"}]`, "assistant: p"},
+		{`[{"role":"user","content":"p"},{"role":"assistant","content":"q"}]`, "user: p | assistant: q"}}
+	var rows, want []string
+	for _, prompt := range []form{{`"a"`, "user: a"}, list("a"), list("a", "b"), list("a", "b", "c")} {
+		for i, completion := range completions {
+			for _, history := range histories {
+				for _, system := range []form{{"", ""}, {`"s"`, "system: s"}} {
+					row := `{"prompt":` + prompt.value + `,"completion":` + completion.value
+					said := prompt.said
+					if history.value != "" {
+						row += `,"history":` + history.value
+					}
+					if history.said != "" {
+						said = history.said + " | " + said
+					}
+					if system.value != "" {
+						row += `,"system":` + system.value
+						said = system.said + " | " + said
+					}
+					if prompt.value != `"a"` || i > 0 { // else it is a question and its answer, and all is learned
+						said = "(" + strings.ReplaceAll(strings.ReplaceAll(said, ": ", "): "), " | ", " | (")
+					}
+					rows, want = append(rows, row+"}"), append(want, said+" | "+completion.said)
+				}
+			}
+		}
+	}
+	for i, row := range rows {
+		got, _, err := conversations(expect.File(t, "x.jsonl", row), Options{})
+		if err != nil || len(got) != 1 || got[0] != want[i] {
+			t.Errorf("%s:\n got %q, %v\nwant %q", row, got, err, want[i])
+		}
+	}
+}
+
+// TestCallsInARow reads all sequences of up to four messages of every kind: calls in messages of their own become one
+// message if they follow each other and are all learned or all not.
+func TestCallsInARow(t *testing.T) {
+	kinds := map[byte]string{ // %d is the message's number
+		'u': `{"role":"user","content":"%d"}`, 'a': `{"role":"assistant","content":"%d"}`,
+		't': `{"role":"tool","content":"%d"}`,
+		'c': `{"role":"function_call","content":"{\"name\":\"%d\"}"}`,
+		'C': `{"role":"tool_call","content":"{\"name\":\"%d\"}","train":false}`,
+		'f': `{"role":"assistant","function_call":{"name":"%d"}}`,
+	}
+	sequences := []string{""}
+	for i := 0; i < len(sequences); i++ {
+		if sequence := sequences[i]; len(sequence) < 4 {
+			for _, k := range "uatcCf" {
+				sequences = append(sequences, sequence+string(k))
+			}
+		}
+	}
+	sequences = sequences[1:]
+	var rows, want []string
+	for _, sequence := range sequences {
+		var row, said []string
+		for i := 0; i < len(sequence); i++ {
+			k := sequence[i]
+			row = append(row, fmt.Sprintf(kinds[k], i))
+			call := fmt.Sprintf(`{"type":"function","function":{"name":"%d"}}`, i)
+			switch {
+			case (k == 'c' || k == 'C') && i > 0 && sequence[i-1] == k:
+				last := &said[len(said)-1]
+				*last = strings.Replace(*last, "]}", ","+call+"]}", 1)
+			case k == 'c' || k == 'C' || k == 'f':
+				said = append(said, "assistant:  {calls ["+call+"]}"+map[byte]string{'C': " {context}"}[k])
+			default:
+				said = append(said, fmt.Sprintf("%s: %d", map[byte]string{'u': "user", 'a': "assistant", 't': "tool"}[k], i))
+			}
+		}
+		rows = append(rows, `{"messages":[`+strings.Join(row, ",")+`]}`)
+		want = append(want, strings.Join(said, " | "))
+	}
+	got, _, err := conversations(expect.File(t, "x.jsonl", strings.Join(rows, "\n")), Options{})
+	if err != nil || len(got) != len(want) {
+		t.Fatalf("%d of %d rows, %v", len(got), len(want), err)
+	}
+	for i, want := range want {
+		if got[i] != want {
+			t.Errorf("%s:\n got %q\nwant %q", sequences[i], got[i], want)
+		}
+	}
+}

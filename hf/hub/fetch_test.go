@@ -106,7 +106,7 @@ func TestFetchFaults(t *testing.T) {
 		}
 	}
 	flip := serve(big, func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
-	tests := []struct {
+	type test struct {
 		name    string
 		file    string // default big
 		prepare func(s *fakeHub)
@@ -115,7 +115,8 @@ func TestFetchFaults(t *testing.T) {
 		atLeast time.Duration // minimum time waited
 		atMost  time.Duration
 		retry   bool // the error is Retryable
-	}{
+	}
+	tests := []test{
 		{name: "cut four times", sent: 3<<20 + 17, prepare: func(s *fakeHub) {
 			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
 				return n < 5 && cut(s.serveCDN, w, r, 100_001)
@@ -282,15 +283,6 @@ func TestFetchFaults(t *testing.T) {
 		{name: "redirect to nowhere", wantErr: "redirects without end", prepare: func(s *fakeHub) {
 			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool { w.WriteHeader(302); return true }
 		}},
-		{name: "renamed repository", sent: 3<<20 + 17, prepare: func(s *fakeHub) {
-			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
-				if n == 1 {
-					w.Header().Set("Location", r.URL.Path+"?renamed")
-					w.WriteHeader(307)
-				}
-				return n == 1
-			}
-		}},
 		{name: "stall once", sent: 3<<20 + 17, atLeast: 30 * time.Second, atMost: 35 * time.Second,
 			prepare: func(s *fakeHub) {
 				s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
@@ -364,6 +356,25 @@ func TestFetchFaults(t *testing.T) {
 				return true
 			}
 		}},
+	}
+	for code := 300; code < 310; code++ {
+		for _, place := range []string{"listing", "hub", "CDN"} {
+			moved := test{name: fmt.Sprintf("%d by the %s", code, place), sent: 3<<20 + 17, prepare: func(s *fakeHub) {
+				hook := map[string]*func(http.ResponseWriter, *http.Request, int) bool{"listing": &s.onAPI, "hub": &s.onHub,
+					"CDN": &s.onCDN}[place]
+				*hook = func(w http.ResponseWriter, r *http.Request, n int) bool {
+					if n == 1 {
+						w.Header().Set("Location", r.URL.Path+"?moved")
+						w.WriteHeader(code)
+					}
+					return n == 1
+				}
+			}}
+			if !slices.Contains([]int{301, 302, 303, 307, 308}, code) {
+				moved.wantErr = fmt.Sprintf("answered %d", code)
+			}
+			tests = append(tests, moved)
+		}
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

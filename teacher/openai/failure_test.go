@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"testing"
@@ -47,6 +48,30 @@ func TestAskedWait(t *testing.T) {
 		}
 		if got := askedWait(h, test.limits, now); got != test.want {
 			t.Errorf("%s: got %v, want %v", test.headers, got, test.want)
+		}
+	}
+}
+
+// TestAskedWaitOfSeveral gives every header none, a small, a large, another or an unreadable value, in every combination:
+// the first of two asks for a wait, and of the three limits the one that ends last.
+func TestAskedWaitOfSeveral(t *testing.T) {
+	names := []string{"Retry-After-Ms", "Retry-After", "X-Ratelimit-Reset-Requests", "X-Ratelimit-Reset-Tokens",
+		"X-Ratelimit-Reset"}
+	values := [][5]string{{"", "1000", "2000", "0.5e3", "soon"}, {"", "3", "4", "2.5", "soon"},
+		{"", "5s", "1m2s", "65", "soon"}, {"", "6s", "1m1s", "64", "soon"}, {"", "7s", "1m0s", "63", "soon"}}
+	seconds := [][5]float64{{0, 1, 2, 0.5, 0}, {0, 3, 4, 2.5, 0}, {0, 5, 62, 65, 0}, {0, 6, 61, 64, 0}, {0, 7, 60, 63, 0}}
+	for number := range 5 * 5 * 5 * 5 * 5 {
+		h, asked := http.Header{}, [5]float64{}
+		for i, rest := 0, number; i < len(names); i, rest = i+1, rest/5 {
+			if asked[i] = seconds[i][rest%5]; rest%5 > 0 {
+				h.Set(names[i], values[i][rest%5])
+			}
+		}
+		always := cmp.Or(asked[0], asked[1])
+		for limits, want := range map[bool]float64{false: always, true: cmp.Or(always, max(asked[2], asked[3], asked[4]))} {
+			if got := askedWait(h, limits, time.Time{}); got != capped(want) {
+				t.Errorf("%v, limits %v: got %v, want %v s", h, limits, got, want)
+			}
 		}
 	}
 }
