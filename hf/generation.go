@@ -1,6 +1,7 @@
 package hf
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -135,7 +136,7 @@ type TokenizerConfig struct {
 // be used nevertheless.
 func ParseTokenizerConfig(data []byte) (TokenizerConfig, error) {
 	o := parseObject(data)
-	c := TokenizerConfig{BOS: o.token("bos_token"), EOS: o.token("eos_token"), Tokens: tokens(o.keys)}
+	c := TokenizerConfig{BOS: o.token("bos_token"), EOS: o.token("eos_token"), Tokens: tokens(o.keys, nil)}
 	c.ChatTemplate, c.ChatTemplates = o.templates("chat_template")
 	if o.err != nil {
 		return c, fmt.Errorf("tokenizer_config.json: %w", o.err)
@@ -144,18 +145,23 @@ func ParseTokenizerConfig(data []byte) (TokenizerConfig, error) {
 }
 
 // tokens returns the tokens under keys that end in _token, and those in extra_special_tokens, as transformers gives
-// them to templates.
-func tokens(keys map[string]json.RawMessage) map[string]string {
-	var extra, found map[string]json.RawMessage
-	_ = json.Unmarshal(keys["extra_special_tokens"], &extra) // which may be a list of tokens without names
-	found = maps.Clone(extra)
-	for key, raw := range keys {
-		if strings.HasSuffix(key, "_token") && key != "bos_token" && key != "eos_token" {
-			if found == nil {
-				found = map[string]json.RawMessage{}
+// them to templates: special_tokens_map.json (special) replaces tokenizer_config.json, except for a string under a name
+// of the model's own, and extra ones replace both.
+func tokens(config, special map[string]json.RawMessage) map[string]string {
+	found := map[string]json.RawMessage{}
+	for _, keys := range []map[string]json.RawMessage{config, special} {
+		for key, raw := range keys {
+			own := !slices.Contains([]string{"unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}, key)
+			if strings.HasSuffix(key, "_token") && key != "bos_token" && key != "eos_token" &&
+				(!own || !bytes.HasPrefix(found[key], []byte(`"`))) {
+				found[key] = raw
 			}
-			found[key] = raw
 		}
+	}
+	for _, keys := range []map[string]json.RawMessage{config, special} {
+		var extra map[string]json.RawMessage
+		_ = json.Unmarshal(keys["extra_special_tokens"], &extra) // which may be a list of tokens without names
+		maps.Copy(found, extra)
 	}
 	var named map[string]string
 	for key, raw := range found {
@@ -174,22 +180,14 @@ func tokens(keys map[string]json.RawMessage) map[string]string {
 	return named
 }
 
-// take replaces tokens by those of another file.
-func (c *TokenizerConfig) take(o *object) {
+// take replaces tokens by those of special_tokens_map.json.
+func (c *TokenizerConfig) take(config, special *object) {
 	for key, to := range map[string]*string{"bos_token": &c.BOS, "eos_token": &c.EOS} {
-		if _, named := o.keys[key]; named {
-			*to = o.token(key)
+		if _, named := special.keys[key]; named {
+			*to = special.token(key)
 		}
 	}
-	others := tokens(o.keys)
-	for key := range o.keys {
-		delete(c.Tokens, key)
-	}
-	if c.Tokens == nil {
-		c.Tokens = others
-		return
-	}
-	maps.Copy(c.Tokens, others)
+	c.Tokens = tokens(config.keys, special.keys)
 }
 
 // templates reads a template, or named templates: a list of objects, or an object.

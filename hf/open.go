@@ -165,9 +165,10 @@ func newCheckpoint(name string, read func(file string) ([]byte, error), more []s
 // tokenizer_config.json, unless that lists its added tokens. If the file cannot be read, tokenizer.Read says so.
 func (c *Checkpoint) readSpecial() {
 	data, err := c.read("special_tokens_map.json")
-	config, _ := c.read("tokenizer_config.json")
-	if o := parseObject(data); err == nil && o.err == nil && !parseObject(config).has("added_tokens_decoder") {
-		c.Tokenizer.take(o)
+	text, _ := c.read("tokenizer_config.json")
+	config, special := parseObject(text), parseObject(data)
+	if err == nil && special.err == nil && !config.has("added_tokens_decoder") {
+		c.Tokenizer.take(config, special)
 	}
 }
 

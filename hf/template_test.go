@@ -1,6 +1,7 @@
 package hf
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -8,6 +9,8 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"restyle/internal/expect"
 )
 
 //nolint:lll // JSON in one piece
@@ -144,6 +147,34 @@ func TestSpecialTokensMap(t *testing.T) {
 		}
 		if diff := cmp.Diff(c.want, m.Tokenizer); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.config, diff)
+		}
+	}
+}
+
+// TestTokensOfFiles compares the tokens that templates know with what tokenizer/testdata/make_files.py recorded.
+func TestTokensOfFiles(t *testing.T) {
+	for line := range strings.Lines(expect.Read(t, "../tokenizer/testdata/files.jsonl")) {
+		var row struct {
+			Name  string
+			Files map[string]json.RawMessage
+			Names map[string]string
+		}
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatal(err)
+		}
+		files := map[string][]byte{"config.json": []byte(smallConfig)}
+		for name, data := range row.Files {
+			files[name] = data
+		}
+		m, err := NewModel(files)
+		if err != nil {
+			t.Fatalf("%s: %v", row.Name, err)
+		}
+		got := map[string]string{"bos_token": m.Tokenizer.BOS, "eos_token": m.Tokenizer.EOS}
+		maps.Copy(got, m.Tokenizer.Tokens)
+		maps.DeleteFunc(got, func(_, text string) bool { return text == "" })
+		if !maps.Equal(got, row.Names) {
+			t.Errorf("%s: %v, want %v", row.Name, got, row.Names)
 		}
 	}
 }

@@ -109,6 +109,7 @@ func (s *settings) set(key string, value json.RawMessage) {
 type flagged struct {
 	addedToken
 	text    bool // it is a string, and has no flags
+	config  bool // it is an object in tokenizer_config.json
 	implied bool // normalized is not written: it is the opposite of special
 }
 
@@ -131,7 +132,7 @@ func readToken(raw json.RawMessage, special bool) (token flagged, ok bool) {
 		return token, false
 	}
 	token.addedToken = object.addedToken
-	token.ID, token.Content, token.Special = 0, *object.Content, special || object.Special
+	token.ID, token.Content, token.Special, token.config = 0, *object.Content, special || object.Special, !special
 	if token.implied = object.Normalized == nil; token.implied {
 		token.Normalized = !token.Special
 	} else {
@@ -285,8 +286,8 @@ func (f *tokenFiles) readSpecial() {
 			if delete(f.usual, key); ok {
 				f.usual[key] = token
 			}
-		case ok && strings.HasSuffix(key, "_token"):
-			f.objects.set(key, token)
+		case strings.HasSuffix(key, "_token"):
+			f.objects.set(key, token) // of no text if it is null
 		}
 	}
 }
@@ -312,13 +313,11 @@ func (f *tokenFiles) readListed() error {
 }
 
 // readAdded reads added_tokens.json, whose tokens are special if they have one of the usual names or are extra ones.
+// transformers does not find those that tokenizer_config.json has as objects.
 func (f *tokenFiles) readAdded() error {
 	special := map[string]bool{}
-	for _, token := range f.usual {
-		special[token.Content] = true
-	}
-	for _, token := range f.extra {
-		special[token.Content] = true
+	for _, token := range slices.AppendSeq(slices.Clone(f.extra), maps.Values(f.usual)) {
+		special[token.Content] = special[token.Content] || !token.config
 	}
 	for _, content := range f.added.keys {
 		id, err := strconv.Atoi(string(f.added.values[content]))
@@ -343,13 +342,17 @@ func (f *tokenFiles) merge(own []addedToken) []addedToken {
 		more = append(more, f.listed[id])
 		known[f.listed[id].Content] = true
 	}
+	for _, key := range f.texts.keys {
+		if slices.Contains(usualNames, key) {
+			f.usual[key] = f.texts.tokens[key]
+		} else {
+			f.objects.set(key, f.texts.tokens[key])
+		}
+	}
 	for _, key := range usualNames {
 		if token, ok := f.usual[key]; ok {
 			others = append(others, token)
 		}
-	}
-	for _, key := range f.texts.keys {
-		f.objects.set(key, f.texts.tokens[key])
 	}
 	for _, key := range f.objects.keys {
 		others = append(others, f.objects.tokens[key])

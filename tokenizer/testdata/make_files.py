@@ -5,11 +5,11 @@ makes of them. Needs transformers 5.24.0 and tokenizers 0.23.3.
     python make_files.py [COUNT [OUT]]     # COUNT random models after those by hand, 25
 
 Each line: a name, the files besides bytelevel.json by name, "own", which replaces its added tokens if it is there, the
-ids of TEXT, and the added tokens that bytelevel.json has not or has otherwise: their ids and the letters of their flags
-(Special, Normalized, Left, Right, Word).
+ids of TEXT unless those of the line before, the added tokens that bytelevel.json has not or has otherwise: their ids and the letters of their flags
+(Special, which decoding leaves out, Normalized, Left, Right, Word), and the tokens that a chat template knows by name.
 Only models that transformers loads are in it.
 """
-import copy, json, os, random, sys, tempfile
+import copy, itertools, json, os, random, sys, tempfile
 os.environ["HF_HUB_OFFLINE"] = "1"
 import transformers
 from tokenizers import AddedToken
@@ -78,6 +78,40 @@ def by_hand(own):
     yield "a name and listed, few flags", {CONFIG: {"pad_token": "[PAD]", "added_tokens_decoder": listed({"content": "[PAD]"})}}
     yield "switches", {CONFIG: {"add_bos_token": True, "add_eos_token": True, "add_prefix_space": True, "eos_token": "<|eot_id|>", "bos_token": "<|begin_of_text|>"}}
     yield "empty names", {CONFIG: {"pad_token": "", "extra_special_tokens": [""]}}
+    forms = {"nothing": lambda key, t: {}, "text": lambda key, t: {key: t}, "an object": lambda key, t: {key: {"content": t, "__type": "AddedToken"}},
+             "null": lambda key, t: {key: None}}
+    mapped = lambda tokens: {k: t and {"content": t["content"]} if isinstance(t, dict) else t for k, t in tokens.items()}  # without the type
+    for key in ("pad_token", "image_token"):
+        for (a, config), (b, special) in itertools.product(forms.items(), repeat=2):
+            yield f"{key}: {a}, and {b} in the map", {CONFIG: config(key, "<x>"), MAP: mapped(special(key, "[PAD]"))}
+        for a, form in forms.items():
+            yield f"{key}: {a}, and as extra", {CONFIG: {**form(key, "<x>"), "extra_special_tokens": {key: "[PAD]"}}}
+            yield f"{key}: as extra, and {a} in the map", {CONFIG: {"extra_special_tokens": {key: "<x>"}}, MAP: mapped(form(key, "[PAD]"))}
+        yield key + ": extra twice", {CONFIG: {"extra_special_tokens": {key: "<x>", "b": "the"}}, MAP: {"extra_special_tokens": {key: "[PAD]"}}}
+
+
+def twice(own):
+    """Yields models that name <x> in two places, as special or not: their files, and own tokens or None."""
+    first, bare = 1 + own[-1]["id"], {"content": "<x>", "special": False}
+    places = {"added": ({ADDED: {"<x>": first}}, []), "mapped": ({MAP: {"pad_token": "<x>"}}, []),
+              "mapped extra": ({MAP: {"additional_special_tokens": ["<x>"]}}, []), "named": ({CONFIG: {"eos_token": "<x>"}}, []),
+              "named with flags": ({CONFIG: {"eos_token": {**bare, "__type": "AddedToken"}}}, []),
+              "extra": ({CONFIG: {"extra_special_tokens": ["<x>"]}}, []),
+              "extra with flags": ({CONFIG: {"extra_special_tokens": [{**bare, "__type": "AddedToken"}]}}, [])}
+    for s in (True, False):
+        what = "" if s else ", not special"
+        places["listed" + what] = ({CONFIG: {"added_tokens_decoder": {str(first + s): {"content": "<x>", "special": s}}}}, [])
+        places["own" + what] = ({}, [token("<x>", special=s, id=first)])
+    for (a, (files, tokens)), (b, (more, others)) in itertools.permutations(places.items(), 2):
+        if a > b and not {a, b} in ({"own", "own, not special"}, {"extra", "extra with flags"}):
+            continue  # only in these two does the order matter
+        files = copy.deepcopy(files)
+        for file, content in more.items():
+            for key, value in content.items():
+                had = files.setdefault(file, {}).setdefault(key, value)
+                if had is not value:
+                    files[file][key] = had + value if isinstance(value, list) else {**had, **value} if key == "added_tokens_decoder" else had
+        yield f"twice: {a}; {b}", files, tokens + others or None
 
 
 def at_random(r, own):
@@ -128,12 +162,16 @@ def row(name, base, files, own=None):
             print("not loaded:", name, e)
             return None
         assert type(tok).__name__ == "TokenizersBackend", type(tok)
-        letters = lambda t: "".join(c for c, on in zip("SNLRW", (t.special, t.normalized, t.lstrip, t.rstrip, t.single_word)) if on)
-        same = {t["content"]: [t["id"], letters(AddedToken(**{k: v for k, v in t.items() if k != "id"}))] for t in base["added_tokens"]}
-        added = {t.content: [i, letters(t)] for i, t in tok.added_tokens_decoder.items() if same.get(t.content) != [i, letters(t)]}
-        out = {"name": name, "files": files, "added": added, "ids": tok.encode(TEXT, add_special_tokens=False)}
+        letters = lambda t, special: "".join(c for c, on in zip("SNLRW", (special, t.normalized, t.lstrip, t.rstrip, t.single_word)) if on)
+        same = {t["content"]: [t["id"], letters(AddedToken(**{k: v for k, v in t.items() if k != "id"}), t["special"])] for t in base["added_tokens"]}
+        added = {t.content: [i, letters(t, not tok.decode([i], skip_special_tokens=True))] for i, t in tok.added_tokens_decoder.items()}
+        added = {content: t for content, t in added.items() if same.get(content) != t}
+        names = {k: v for k, v in tok.special_tokens_map.items() if isinstance(v, str) and v}
+        out = {"name": name, "files": files, "added": added, "names": names, "ids": tok.encode(TEXT, add_special_tokens=False)}
         if own is not None:
             out["own"] = own
+        if not names:
+            del out["names"]
         return out
 
 
@@ -148,12 +186,17 @@ def main():
     rows.append(row("own ids in another order", base, {}, [dict(own[1], id=own[0]["id"] + 1), dict(own[0], id=own[0]["id"])]))
     rows.append(row("own token of the vocabulary", base, {CONFIG: {"pad_token": "<x>"}}, own[:2] + [{**own[0], "id": 77, "content": "the"}]))
     rows.append(row("own token twice", base, {}, own[:3] + [dict(own[1], rstrip=True, id=own[1]["id"] + 7)]))
+    rows += [row(name, base, *rest) for name, *rest in twice(own)]
     r = random.Random(7)
     rows += [row(f"random {i}", base, at_random(r, own)) for i in range(count)]
     with open(path, "w", encoding="ascii", newline="\n") as f:
-        for each in rows:
-            if each:
-                f.write(json.dumps(each, separators=(",", ":")) + "\n")
+        last = None
+        for each in filter(None, rows):
+            ids = each["ids"]
+            if ids == last:
+                del each["ids"]
+            last = ids
+            f.write(json.dumps(each, separators=(",", ":")) + "\n")
     print(path, os.path.getsize(path), "bytes")
 
 
