@@ -14,12 +14,18 @@ import (
 
 // A side is one of the models. Each has its own conversation, because its own answers are part of that.
 type side struct {
-	label    string
-	engine   *infer.Engine
+	label  string
+	engine *infer.Engine
+	talk
+	replaced *talk // the talk before takeBack, or nil: it comes back if no answer takes its place
+}
+
+// A talk is what a side was asked and what it answered.
+type talk struct {
 	messages []chat.Message   // without the system prompt
+	system   string           // of the last answer
 	start    int              // where the last question is in messages, or was to be before it failed
-	replaced []chat.Message   // what was there and takeBack removed: it comes back if nothing takes its place
-	earlier  [][]chat.Message // the conversations before this one
+	earlier  [][]chat.Message // the conversations before this one, with their system prompts
 }
 
 // frameTime is the minimum time between two drawings of growing answers. Text is in the record before it is drawn.
@@ -74,7 +80,7 @@ func (c *chatter) ask(ctx context.Context, question string, before []chat.Messag
 			continue
 		}
 		r.messages = append(r.messages, chat.Message{Role: "assistant", Content: r.answer.Text})
-		r.replaced = nil
+		r.system, r.replaced = c.system, nil
 	}
 	c.last = id
 	if logErr := c.record.log(e); err == nil {
@@ -94,9 +100,11 @@ type unanswered struct{ error }
 
 func (e *unanswered) Unwrap() error { return e.error }
 
-// putBack puts what takeBack removed back into the conversation.
+// putBack puts what takeBack removed back.
 func (s *side) putBack() {
-	s.messages, s.replaced = append(s.messages, s.replaced...), nil
+	if s.replaced != nil {
+		s.talk, s.replaced = *s.replaced, nil
+	}
 }
 
 // begin starts a side's answer.
@@ -104,7 +112,7 @@ func (c *chatter) begin(s *side, question string) *reply {
 	r := &reply{side: s, answer: &answer{}}
 	s.start = len(s.messages)
 	s.messages = append(s.messages, chat.Message{Role: "user", Content: question})
-	prompt, err := s.engine.Prompt(c.withSystem(s.messages), c.MaxTokens)
+	prompt, err := s.engine.Prompt(withSystem(c.system, s.messages), c.MaxTokens)
 	if err != nil {
 		r.err = cli.NameFlag(err)
 		return r

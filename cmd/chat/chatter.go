@@ -302,10 +302,10 @@ func (c *chatter) showDownload(d hub.Progress) {
 	}
 }
 
-// withSystem prepends the system prompt to a conversation.
-func (c *chatter) withSystem(messages []chat.Message) []chat.Message {
-	if c.system == "" {
+// withSystem prepends a system prompt, if there is one, to a conversation.
+func withSystem(system string, messages []chat.Message) []chat.Message {
+	if system == "" {
 		return messages
 	}
-	return append([]chat.Message{{Role: "system", Content: c.system}}, messages...)
+	return append([]chat.Message{{Role: "system", Content: system}}, messages...)
 }

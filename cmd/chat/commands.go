@@ -199,14 +199,14 @@ func (c *chatter) edit(ctx context.Context, text string) error {
 // takeBack removes the last question and its answers from the conversations, for one that replaces it.
 func (c *chatter) takeBack() {
 	for _, s := range c.sides {
-		s.replaced = slices.Clone(s.messages[s.start:])
-		s.messages = s.messages[:s.start]
+		was := s.talk
+		s.replaced, s.messages = &was, slices.Clone(s.messages[:s.start])
 	}
 }
 
 func (c *chatter) clear(context.Context, string) error {
 	for _, s := range c.sides {
-		s.messages, s.start, s.earlier = nil, 0, nil
+		s.talk = talk{}
 	}
 	c.asked = ""
 	c.note("new conversation")
@@ -232,8 +232,12 @@ func (c *chatter) save(_ context.Context, path string) (err error) {
 	for _, s := range c.sides {
 		all := conversations{Model: s.engine.Name}
 		turns = 0
-		for _, messages := range append(slices.Clone(s.earlier), s.messages) {
-			all.All = append(all.All, conversation{c.withSystem(messages)})
+		conversations := s.earlier
+		if len(s.messages) > 0 || conversations == nil {
+			conversations = append(slices.Clone(conversations), withSystem(s.system, s.messages))
+		}
+		for _, messages := range conversations {
+			all.All = append(all.All, conversation{messages})
 			turns += len(messages) / 2
 		}
 		if len(all.All) == 1 {

@@ -136,7 +136,7 @@ func (c *chatter) pose(ctx context.Context, p prompt) error {
 func (c *chatter) startOver() {
 	for _, s := range c.sides {
 		if len(s.messages) > 0 {
-			s.earlier = append(s.earlier, s.messages)
+			s.earlier = append(s.earlier, withSystem(s.system, s.messages))
 		}
 		s.messages, s.start = nil, 0
 	}

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"restyle/chat"
 	"restyle/data"
 	"restyle/dataset"
 	"restyle/internal/cli"
@@ -96,25 +98,130 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// TestSavedConversations checks that /save writes all conversations since /clear.
+// TestSavedConversations writes down what /save saves after each command of a session that has every sequence of three
+// commands: all conversations since /clear, each with the system prompt that it was answered with.
 func TestSavedConversations(t *testing.T) {
-	saved := filepath.Join(t.TempDir(), "talk.json")
-	o := invoke(t, "Who are you?\n/clear\nCount to ten.\nWho are you?\n/regen\n/save "+saved+"\n", "--tuned", tinyTuned,
-		"--only", "tuned", "--conversation", "new", "--max-tokens", "4", "--log", "")
-	var talk struct {
-		Tuned struct {
-			Conversations []struct{ Messages []struct{ Content string } }
+	const kinds = "aAeErcsnk"
+	dir := t.TempDir()
+	var lines []string
+	var want [][][]string
+	type state struct {
+		earlier       [][]string
+		now           []string // the system prompt, then the questions
+		system, asked string
+		fresh, listed bool // listed: the last question is among them
+	}
+	var s state
+	end := func() { // the end of a conversation
+		if len(s.now) > 1 {
+			s.earlier = append(slices.Clip(s.earlier), s.now)
+		}
+		s.now, s.listed = nil, false
+	}
+	answered := func(question string) {
+		s.now = append([]string{s.system}, append(slices.Clip(s.now[min(1, len(s.now)):]), question)...)
+		s.asked, s.listed = question, true
+	}
+	for i, kind := range sequences(kinds, 3) {
+		question, long := fmt.Sprintf("Question %d?", i), strings.Repeat("word ", 500)+fmt.Sprint(i)
+		switch before := s; kind {
+		case 'a', 'A', 'e', 'E':
+			failing, edit := kind == 'A' || kind == 'E', kind == 'e' || kind == 'E'
+			if failing {
+				question = long
+			}
+			if lines = append(lines, map[bool]string{true: "/edit "}[edit]+question); edit && s.asked == "" {
+				break
+			}
+			if edit && s.listed {
+				s.now = slices.Clone(s.now[:len(s.now)-1])
+			}
+			if s.fresh {
+				end()
+			}
+			if answered(question); failing && edit {
+				s = before
+			} else if failing {
+				s.now, s.listed = before.now, false
+				if s.fresh {
+					s.now = nil
+				}
+			}
+			s.asked = question
+		case 'r':
+			if lines = append(lines, "/regen"); s.listed {
+				s.now[0] = s.system // of the new answer
+			}
+		case 'c':
+			lines = append(lines, "/clear")
+			s.earlier, s.now, s.asked, s.listed = nil, nil, "", false
+		case 's':
+			s.system = []string{"", fmt.Sprint("Be brief ", i)}[i%2]
+			lines = append(lines, fmt.Sprintf("/system %q", s.system))
+		default:
+			s.fresh = kind == 'n'
+			lines = append(lines, "/conversation "+map[rune]string{'n': "new", 'k': "keep"}[kind])
+		}
+		lines = append(lines, fmt.Sprintf("/save %s/%d.json", dir, i))
+		want = append(want, slices.Clone(s.earlier))
+		if len(s.now) > 1 || s.earlier == nil {
+			want[i] = append(want[i], slices.Clone(s.now))
 		}
 	}
-	if err := json.Unmarshal([]byte(expect.Read(t, saved)), &talk); err != nil || !strings.Contains(o.stderr,
-		saved+": 2 turns") {
-		t.Errorf("%v, %v", err, o)
+	o := invoke(t, strings.Join(lines, "\n"), "--tuned", tinyTuned, "--only", "tuned", "--max-tokens", "1", "--log", "")
+	for i, want := range want {
+		if got := savedQuestions(t, fmt.Sprintf("%s/%d.json", dir, i)); !reflect.DeepEqual(got, want) {
+			t.Fatalf("after %q: %q, want %q\n%s", lines[max(0, 2*i-20):2*i+2], got, want, o.stderr)
+		}
 	}
-	all := talk.Tuned.Conversations
-	if len(all) != 2 || len(all[0].Messages) != 2 || all[0].Messages[0].Content != "Count to ten." ||
-		len(all[1].Messages) != 2 || all[1].Messages[0].Content != "Who are you?" {
-		t.Errorf("%+v", all)
+}
+
+// sequences returns letters in an order in which every sequence of n of them occurs once.
+func sequences(letters string, n int) (order string) {
+	seen := map[string]bool{}
+	var visit func(last string)
+	visit = func(last string) {
+		for _, letter := range letters {
+			if next := last + string(letter); !seen[next] {
+				seen[next] = true
+				visit(next[1:])
+				order += string(letter)
+			}
+		}
 	}
+	visit(letters[:n-1])
+	return order
+}
+
+// savedQuestions returns the system prompt and the questions of each conversation in a file that /save wrote.
+func savedQuestions(t *testing.T, path string) (all [][]string) {
+	t.Helper()
+	type conversation struct{ Messages []chat.Message }
+	var saved struct {
+		Tuned struct {
+			conversation
+			Conversations []conversation
+		}
+	}
+	if err := json.Unmarshal([]byte(expect.Read(t, path)), &saved); err != nil {
+		t.Fatal(err)
+	}
+	if saved.Tuned.Conversations == nil {
+		saved.Tuned.Conversations = []conversation{saved.Tuned.conversation}
+	}
+	for _, c := range saved.Tuned.Conversations {
+		var said []string
+		for i, m := range c.Messages {
+			if i == 0 && m.Role != "system" {
+				said = []string{""}
+			}
+			if m.Role != "assistant" {
+				said = append(said, m.Content)
+			}
+		}
+		all = append(all, said)
+	}
+	return all
 }
 
 // TestExamples checks that /examples shows three questions, others the next time, and that a number asks one of them,
