@@ -28,7 +28,7 @@ func TestBaseOfDirectory(t *testing.T) {
 			t.Errorf("%q names %q, want %q", text, got, want)
 		}
 	}
-	// run.json comes first if it names a base model; those of earlier versions do not.
+	// run.json comes first if it names a base model.
 	run := filepath.Join(dir, "run.json")
 	for _, c := range []struct{ text, want string }{
 		{`{"base_model": "/models/llama", "settings": {}}`, "/models/llama"},

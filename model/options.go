@@ -21,13 +21,11 @@ const (
 	RecomputeLayer Recompute = "layer"
 )
 
-// ParseRecompute reads none, attention or layer. The former name of layer, block, is still accepted.
+// ParseRecompute reads none, attention or layer.
 func ParseRecompute(s string) (Recompute, error) {
 	switch r := Recompute(s); r {
 	case RecomputeNone, RecomputeAttention, RecomputeLayer:
 		return r, nil
-	case "block":
-		return RecomputeLayer, nil
 	}
 	return "", fmt.Errorf("recompute %q: must be none, attention or layer", s)
 }

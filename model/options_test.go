@@ -8,7 +8,6 @@ import (
 func TestParseRecompute(t *testing.T) {
 	for s, want := range map[string]Recompute{
 		"none": RecomputeNone, "attention": RecomputeAttention, "layer": RecomputeLayer,
-		"block": RecomputeLayer, // its former name
 	} {
 		if got, err := ParseRecompute(s); got != want || err != nil {
 			t.Errorf("%s: got %q, %v; want %q", s, got, err, want)

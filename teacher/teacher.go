@@ -21,8 +21,6 @@ package teacher
 import (
 	"context"
 	"errors"
-	"regexp"
-	"slices"
 )
 
 // A Teacher answers prompts. Its methods may be called concurrently.
@@ -60,18 +58,9 @@ type Answer struct {
 	Status           int    `json:"status,omitempty"` // HTTP status of a refusal
 }
 
-// statedRefusal finds the status in the text of a refusal that an earlier version recorded. That version also recorded
-// temporary failures of a server as refusals.
-var statedRefusal = regexp.MustCompile(`^(?:\S+ refused the request \(|status )(4\d\d)\b`)
-
-// stands reports whether a is the teacher's own answer or refusal, not a temporary failure recorded as one.
-func (a Answer) stands() bool {
-	if a.Finish != refusedFinish || a.Status != 0 {
-		return true
-	}
-	m := statedRefusal.FindStringSubmatch(a.Text)
-	return m != nil && !slices.Contains([]string{"401", "403", "408", "429"}, m[1])
-}
+// stands reports whether a is the teacher's answer, or a refusal with its status. Without one, the request never reached
+// the teacher.
+func (a Answer) stands() bool { return a.Finish != refusedFinish || a.Status != 0 }
 
 // Refused is the error for a request that the teacher will never answer. The row fails, and the run continues.
 type Refused struct {

@@ -68,7 +68,7 @@ const (
 	StepGradients Gradients = "step"
 	// LayerGradients holds the gradients of one layer at a time, and passes them to the optimizer as soon as they are
 	// final. The backward pass runs twice, the first time for the norm, and a step is one pass.
-	LayerGradients Gradients = "block" // as records name it
+	LayerGradients Gradients = "layer"
 )
 
 // GradDType is the type of the gradients of layers' matrices, see model.Options.GradType.
@@ -148,12 +148,12 @@ func (c *Config) Fields() []Field {
 			Help: "type of the gradients of layers' matrices, and of an untied head whose logits are computed at once, " +
 				"`auto|bf16|fp32`; auto is bf16 for a bf16 model on a GPU whose steps are one pass each, and fp32 otherwise"},
 		{Name: "gradients", Group: memory, Default: StepGradients,
-			Value: choose(&c.Gradients, "step|layer|block", StepGradients, LayerGradients, LayerGradients),
+			Value: choose(&c.Gradients, "step|layer", StepGradients, LayerGradients),
 			Help: "gradients held at a time, `step|layer`: those of the whole step, or those of one layer, for which the " +
 				"backward pass runs twice; less memory, slower"},
 		{Name: "recompute", Group: memory, Free: true, Default: model.RecomputeNone,
-			Value: choose(&c.Recompute, "none|attention|layer|block",
-				model.RecomputeNone, model.RecomputeAttention, model.RecomputeLayer, model.RecomputeLayer),
+			Value: choose(&c.Recompute, "none|attention|layer", model.RecomputeNone, model.RecomputeAttention,
+				model.RecomputeLayer),
 			Help: "what the backward pass recomputes to save memory (gradient checkpointing), `none|attention|layer`"},
 		{Name: "seed", Group: training, Value: &c.Seed,
 			Help: "seed of the order of examples, of the validation split and of new weights"},
@@ -245,12 +245,6 @@ func (c Config) recipe() map[string]string {
 	}
 	r["master"] = string(c.AdamW().Master)
 	delete(r, "grad-dtype") // Plan.Recipe has the type that it resolves to
-	if c.Gradients == StepGradients {
-		delete(r, "gradients") // as in runs that are older than the setting
-	}
-	if c.BalanceLoss == 0 {
-		delete(r, "balance-loss") // so, too
-	}
 	return r
 }
 

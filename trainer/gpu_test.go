@@ -136,7 +136,7 @@ func TestGPUMemory(t *testing.T) {
 	cudatest.Set(t, "IDLE=1")
 	for name, change := range map[string]func(*Config){
 		"step": func(*Config) {},
-		"block": func(s *Config) {
+		"layer": func(s *Config) {
 			s.Gradients, s.GradDType, s.Recompute = LayerGradients, BF16Grad, model.RecomputeLayer
 		},
 		"F32": func(s *Config) { s.DType, s.Optimizer = tensor.F32, AdamW },
@@ -159,7 +159,7 @@ func TestGPUMemory(t *testing.T) {
 func TestGPUMemoryStays(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"step": func(*Config) {},
-		"block": func(s *Config) {
+		"layer": func(s *Config) {
 			s.Gradients, s.GradDType, s.Recompute = LayerGradients, BF16Grad, model.RecomputeLayer
 		},
 	} {

@@ -36,8 +36,8 @@ func OpenDevice(name string, o kernels.Options, was Record) (d *kernels.Device, 
 		return nil, nil, err
 	}
 	before, now := cmp.Or(was.Decisions["gpu"], "the CPU"), cmp.Or(d.Model(), "the CPU")
-	if then := was.Decisions[products]; before == now && then != "" { // earlier versions recorded no products
-		before, now = then, d.Products()
+	if before == now {
+		before, now = was.Decisions[products], d.Products()
 	}
 	switch {
 	case was.Decisions == nil:
@@ -115,7 +115,7 @@ func (j *Job) decide() {
 	if n, _ := fmt.Sscanf(was.Decisions["logits"], logitsDecision, &p.HeadBytes); n != 1 && capacity > 0 {
 		p.HeadBytes = model.HeadBytes(capacity)
 	}
-	p.PadPasses = capacity > 0 && (was.Decisions["gpu"] == "" || was.Decisions["rows"] != "")
+	p.PadPasses = capacity > 0
 	auto := p.Config.GradDType == AutoGrad
 	var passes int
 	if n, _ := fmt.Sscanf(was.Decisions["passes"], passesDecision, &passes); n == 1 {
@@ -143,9 +143,6 @@ func (j *Job) Decisions() map[string]string {
 	}
 	if n := j.Plan.HeadBytes; n > 0 {
 		all["logits"] = fmt.Sprintf(logitsDecision, n)
-	}
-	if j.Plan.PadPasses {
-		all["rows"] = "filled up"
 	}
 	if with := j.Device.Products(); with != "" {
 		all[products] = with

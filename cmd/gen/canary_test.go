@@ -201,26 +201,6 @@ func TestPlaceholderKey(t *testing.T) {
 	}
 }
 
-// TestRedacted checks that gen accepts no row with the text that earlier versions wrote in place of the key.
-func TestRedacted(t *testing.T) {
-	f := newFolder(t)
-	s := newServer(t, func(c call) bool {
-		q, _ := parseQuery(c.body)
-		text, finish := q.good()
-		if c.hash%4 == 0 {
-			text = strings.Replace(text, "the ", "the [redacted] ", 1)
-		}
-		c.stream(text, finish)
-		return true
-	})
-	must(t, cli.Done, runArgs(f, tasks(t, 2*faultRows), s.base())...)
-	f.sound(t, faultRows)
-	if journal := expect.Read(t, filepath.Join(f.out+".work", "journal.log")); !strings.Contains(journal, "[redacted]") ||
-		strings.Contains(f.result(t), "[redacted]") {
-		t.Error("gen never printed it, or accepted it")
-	}
-}
-
 // TestKeyInExtra puts a key among the fields of --extra: gen sends it, and writes it nowhere.
 func TestKeyInExtra(t *testing.T) {
 	source := fitTasks(t, faultRows)

@@ -170,22 +170,11 @@ func (g *gen) settings(t teacher.Teacher) []teacher.Setting {
 		{Name: "comments", Value: strconv.FormatBool(g.comments)},
 		{Name: "python", Value: g.python},
 		{Name: "judge", Value: g.judge},
-	}
-	// What earlier versions did not have stands here only if it is on, so that their journals can be resumed.
-	if g.sample > 0 {
-		s = append(s, teacher.Setting{Name: "sample", Value: strconv.Itoa(g.sample)})
-	}
-	if g.skipBad {
-		s = append(s, teacher.Setting{Name: "skip bad rows", Value: "true"})
-	}
-	if g.language != teacher.Python {
-		s = append(s, teacher.Setting{Name: "language", Value: g.language})
-	}
-	if g.foldSystem {
-		s = append(s, teacher.Setting{Name: "fold system", Value: "true"})
-	}
-	if g.minTone > 0 {
-		s = append(s, teacher.Setting{Name: "min tone", Value: strconv.Itoa(g.minTone)})
+		{Name: "min tone", Value: strconv.Itoa(g.minTone)},
+		{Name: "sample", Value: strconv.Itoa(g.sample)},
+		{Name: "skip bad rows", Value: strconv.FormatBool(g.skipBad)},
+		{Name: "language", Value: g.language},
+		{Name: "fold system", Value: strconv.FormatBool(g.foldSystem)},
 	}
 	if g.remote != nil {
 		s = append(s,

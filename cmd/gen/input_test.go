@@ -115,8 +115,8 @@ func TestOtherSources(t *testing.T) {
 		{`source: it has "a.json; b.json", this run "a.json"`, []string{"--source", a}},
 		{`source: it has "a.json; b.json", this run "b.json; a.json"`, []string{"--source", b, "--source", a}},
 		{`this run "a.json; b.json; c.json"`, []string{"--source", a, "--source", b, "--source", c}},
-		{`sample: it has "", this run "30"`, []string{"--source", a, "--source", b, "--sample", "30"}},
-		{`skip bad rows: it has "", this run "true"`, []string{"--source", a, "--source", b, "--skip-bad"}},
+		{`sample: it has "0", this run "30"`, []string{"--source", a, "--source", b, "--sample", "30"}},
+		{`skip bad rows: it has "false", this run "true"`, []string{"--source", a, "--source", b, "--skip-bad"}},
 	} {
 		o := run(cli.Failed, other.args...)
 		if !strings.Contains(o.stderr, other.says) || !strings.Contains(o.stderr, "--restart") {

@@ -147,7 +147,7 @@ func (in *inputs) repeat(was *trainer.RunFile, result summary) error {
 		in.note("the run in %s is finished, after step %d: to continue it, give the same command with larger --%s than %s",
 			in.out, result.Steps, limit, was.Identity[limit])
 	}
-	now := in.recorded()
+	now := in.settings()
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if then, ok := was.Settings[name]; ok && then != now[name] && name != "out" {
 			in.note("it was made with --%s %s, and not %s: for that, leave --resume out", name, shown(then), shown(now[name]))

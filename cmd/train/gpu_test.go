@@ -302,7 +302,7 @@ func TestGPURanges(t *testing.T) {
 			"evaluation/prompt/forward", "step", "step/forward",
 			"step/forward/layer 0", "step/forward/layer 1", "step/backward", "step/backward/layer 0", "step/optimizer",
 			"checkpoint"}},
-		"a block's gradients": {[]string{"--gradients", "block", "--batch", "1", "--accumulate", "1"}, cli.Done, "",
+		"a layer's gradients": {[]string{"--gradients", "layer", "--batch", "1", "--accumulate", "1"}, cli.Done, "",
 			[]string{"step/backward/optimizer", "step/forward/layer 0"}},
 		"a GPU that fails": {nil, cli.Retry, "700", []string{"step"}},
 	} {

@@ -564,22 +564,3 @@ func TestFromScratch(t *testing.T) {
 		})
 	}
 }
-
-// TestLayerIsBlock checks that run.json says block, as in earlier versions, whether the flag says layer or block.
-func TestLayerIsBlock(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "out")
-	args := small(t, out, "--samples", "0", "--val", "0", "--max-steps", "1")
-	must(t, cli.Done, append(args, "--recompute", "layer", "--gradients", "layer")...)
-	var r trainer.RunFile
-	if err := json.Unmarshal(readFile(t, filepath.Join(out, trainer.RunName)), &r); err != nil {
-		t.Fatal(err)
-	}
-	if r.Settings["recompute"] != "block" || r.Settings["gradients"] != "block" || r.Identity["gradients"] != "block" {
-		t.Errorf("settings %v, identity %v", r.Settings, r.Identity)
-	}
-	o := must(t, cli.Done, append(args, "--recompute", "block", "--gradients", "block", "--max-steps", "2", "--resume")...)
-	if summaryOf(t, o).Steps != 2 || strings.Contains(o.stderr, "it was made with") ||
-		!strings.Contains(o.stdout, "gradients layer") {
-		t.Error(o)
-	}
-}

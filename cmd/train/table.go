@@ -39,17 +39,6 @@ func (t *train) settings() map[string]string {
 	return all
 }
 
-// recorded returns the settings as run.json has them, where layer is called block, its former name.
-func (t *train) recorded() map[string]string {
-	all := t.settings()
-	for _, name := range []string{"recompute", "gradients"} {
-		if all[name] == "layer" {
-			all[name] = "block"
-		}
-	}
-	return all
-}
-
 // shown returns a flag's value for people.
 func shown(value string) string {
 	if value == "" || value == "[]" {

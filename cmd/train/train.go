@@ -287,7 +287,7 @@ func (j *job) train(ctx context.Context, dir *trainer.Dir, from string) (err err
 	r := &running{j, run, began, newGauge(j.Device.Meters), &wattmeter{read: j.Device.Energy},
 		&beginning{loaded: time.Now()}}
 	defer func() { err = errors.Join(err, run.Close()) }()
-	run.Settings, run.Version = j.recorded(), cli.Version()
+	run.Settings, run.Version = j.settings(), cli.Version()
 	if j.config.Samples > 0 {
 		samples, err := j.newSampler(ctx, run.Model)
 		if err != nil {
