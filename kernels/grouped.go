@@ -213,11 +213,6 @@ func groupedScratch(cut cut, t tensor.DType, rows, in int) tensor.Tensor {
 
 // eachGroup is grouped on the CPU. apart is how many elements the matrices of two experts are apart.
 func (d *Device) eachGroup(p cpu.Product, of groups, apart int) {
-	rows := func(x tensor.Matrix, lo, hi int) tensor.Matrix {
-		x.Addr += uintptr(lo * x.Stride * x.DType.Size())
-		x.Rows = hi - lo
-		return x
-	}
 	own := func(x tensor.Matrix, e int) tensor.Matrix {
 		bytes := apart * x.DType.Size()
 		if x.DType.Quantized() {
@@ -229,11 +224,11 @@ func (d *Device) eachGroup(p cpu.Product, of groups, apart int) {
 	at := of.offsets.I32()
 	for e := range len(at) - 1 {
 		q, lo, hi := p, int(at[e]), int(at[e+1])
-		q.A = rows(p.A, lo, hi)
+		q.A = rowsBetween(p.A, lo, hi)
 		if of.kind == groupDepth {
-			q.B, q.C = rows(p.B, lo, hi), own(p.C, e)
+			q.B, q.C = rowsBetween(p.B, lo, hi), own(p.C, e)
 		} else {
-			q.B, q.C = own(p.B, e), rows(p.C, lo, hi)
+			q.B, q.C = own(p.B, e), rowsBetween(p.C, lo, hi)
 		}
 		if q.B.DType.Quantized() {
 			d.productQuantized(q)

@@ -28,11 +28,13 @@ func (d *Device) Linear(y, x, w, bias tensor.Tensor) {
 //
 //	dx = dy·w    or    dx += dy·w
 //
-// dy is [rows, out], w [out, in] of its type, dx [rows, in] F32, BF16 or F16. dx must not overlap dy.
+// dy is [rows, out], w [out, in] of its type or quantized, dx [rows, in] F32, BF16 or F16. dx must not overlap dy. The
+// values of quantized weights are rounded to dy's type. If w is so large that this takes several parts, and add is true,
+// dy·w is rounded before it is added.
 func (d *Device) LinearBackward(dx, dy, w tensor.Tensor, add bool) {
 	const op = "LinearBackward"
 	in, out := checkLinear(op, dy, dx, w)
-	want(op, "w", w, dy.DType, out, in)
+	wantWeights(op, w, dy.DType, out, in)
 	d.ran("linear_dx")
 	d.product(cpu.Product{C: dx.Matrix(), A: dy.Matrix(), B: w.Matrix(), Add: add})
 }

@@ -150,7 +150,8 @@ func gateUpScratch(cut cut, t tensor.DType, rows, outputs int) tensor.Tensor {
 //	dact = dy·w
 //	dpre = dact · act′(pre)
 //
-// dy is [rows, out], w [out, in], and dpre and pre [rows, in], all of one type. dpre must not overlap the others.
+// dy is [rows, out], w [out, in], and dpre and pre [rows, in], all of one type; w may be quantized instead. dpre must
+// not overlap the others.
 //
 // Fused ("linear_activation"), on a GPU of compute capability 9.0, in BF16 and F16, it is one kernel, which does not
 // round dact. Otherwise it is two, and at most 2,048 rows of dact are in scratch memory at a time. That is so on the
@@ -158,12 +159,12 @@ func gateUpScratch(cut cut, t tensor.DType, rows, outputs int) tensor.Tensor {
 func (d *Device) ActivationLinearBackward(dpre, dy, w, pre tensor.Tensor, act Activation) {
 	const op = "ActivationLinearBackward"
 	in, out := checkLinear(op, dy, dpre, w)
-	want(op, "w", w, dy.DType, out, in)
+	wantWeights(op, w, dy.DType, out, in)
 	want(op, "dpre", dpre, dy.DType, dpre.Len())
 	want(op, "pre", pre, dy.DType, dpre.Len())
 	checkActivation(op, act)
 	pre, dpre, dy = pre.View(dy.Rows(), in), dpre.View(dy.Rows(), in), dy.View(dy.Rows(), out)
-	if d.gpu != nil && d.fused("linear_activation") && dy.Rows() > maxMatvecRows {
+	if d.fused("linear_activation") && d.fusesGradient(dy, w) {
 		p := cpu.Product{C: dpre.Matrix(), A: dy.Matrix(), B: w.Matrix(), Act: act, Pre: pre.Addr}
 		if d.wgmmaFollowed(p, tensor.Matrix{}, false, true) {
 			d.ran("linear_dx")
@@ -186,8 +187,8 @@ func (d *Device) ActivationLinearBackward(dpre, dy, w, pre tensor.Tensor, act Ac
 //	dact = dy·w
 //	dGateUp = SwiGLUBackward(dact, gateUp)
 //
-// dy is [rows, out], w [out, inner], and dGateUp and gateUp [rows, 2·inner], all of one type. dGateUp must not overlap
-// the others.
+// dy is [rows, out], w [out, inner], and dGateUp and gateUp [rows, 2·inner], all of one type; w may be quantized instead.
+// dGateUp must not overlap the others.
 //
 // Fused ("swiglu"), it is one kernel where ActivationLinearBackward is. Otherwise at most 2,048 rows of dact are in
 // scratch memory at a time.
@@ -195,11 +196,11 @@ func (d *Device) SwiGLULinearBackward(dGateUp, dy, w, gateUp tensor.Tensor) {
 	const op = "SwiGLULinearBackward"
 	floating(op, "dy", dy)
 	rows, out, inner := dy.Rows(), dy.Dim(-1), w.Dim(-1)
-	want(op, "w", w, dy.DType, out, inner)
+	wantWeights(op, w, dy.DType, out, inner)
 	want(op, "dGateUp", dGateUp, dy.DType, rows, 2*inner)
 	want(op, "gateUp", gateUp, dy.DType, rows, 2*inner)
 	gateUp, dGateUp, dy = gateUp.View(rows, 2*inner), dGateUp.View(rows, 2*inner), dy.View(rows, out)
-	if d.gpu != nil && d.fused("swiglu") && rows > maxMatvecRows {
+	if d.fused("swiglu") && d.fusesGradient(dy, w) {
 		dgate, dup := halves(dGateUp)
 		p := cpu.Product{C: dgate, A: dy.Matrix(), B: w.Matrix(), Act: actSwiGLU, Pre: gateUp.Addr}
 		if d.wgmmaFollowed(p, dup, false, true) {
@@ -211,6 +212,11 @@ func (d *Device) SwiGLULinearBackward(dGateUp, dy, w, gateUp tensor.Tensor) {
 	d.inputGradients(dy, w, func(dact tensor.Tensor, from, to int) {
 		d.SwiGLUBackward(dGateUp.Slice(from, to), dact, gateUp.Slice(from, to))
 	})
+}
+
+// fusesGradient reports whether wgmma may compute the gradient of a layer's input and what precedes it.
+func (d *Device) fusesGradient(dy, w tensor.Tensor) bool {
+	return d.gpu != nil && dy.Rows() > maxMatvecRows && !w.DType.Quantized()
 }
 
 // inputGradients calls f with the gradient of the input of a linear layer, in scratch memory, of some rows at a time.

@@ -7,7 +7,8 @@ import (
 
 // Linear layers of a model for inference may have quantized weights, of type INT8, INT4 or INT4Z: see
 // tensor.DType.Quantized. Linear, LinearAdd, LinearSwiGLU, NormLinear, NormSwiGLU and GroupedLinear take such a w, and
-// Embedding such a table. Activations, biases and results are as with other weights. package quant makes quantized
+// Embedding such a table. LinearBackward and the gradients of layers behind activations take it too: what trains are
+// other weights. Activations, biases and results are as with other weights. package quant makes quantized
 // weights.
 //
 // For up to eight rows, each weight is read once and stays exact: a group's codes are multiplied by the activations,
@@ -21,16 +22,18 @@ import (
 // maxFewRows is the maximum number of rows that are multiplied without dequantizing the weights first.
 const maxFewRows = 8
 
-// dequantizedBytes is the maximum size of dequantized weights in memory, if more than minDequantizedRows rows: what a
-// CPU's caches hold. A GPU has gpuDequantizedBytes, as only a large product keeps it busy.
-const dequantizedBytes, minDequantizedRows = 8 << 20, 64
+// minDequantizedRows rows of weights are dequantized at once, or as many more as fit in dequantizedBytes: what a CPU's
+// caches hold. A GPU has gpuDequantizedBytes, as only a large product keeps it busy.
+const minDequantizedRows = 64
 
-var gpuDequantizedBytes = 64 << 20 // tests set it
+var dequantizedBytes, gpuDequantizedBytes = 8 << 20, 64 << 20 // tests set them
 
 // productQuantized is product for a quantized B.
 func (d *Device) productQuantized(p cpu.Product) {
 	switch {
 	case p.C.Rows == 0 || p.C.Cols == 0: // nothing to compute
+	case !p.TransB:
+		d.gradientDequantized(p)
 	case d.gpu != nil && fewRows(p):
 		d.matvec(p, rowNorm{}, false, expertRows{})
 	case d.codesActivations(p):
@@ -50,10 +53,7 @@ func (d *Device) productDequantized(p cpu.Product) {
 	for from := 0; from < p.B.Rows; from += w.Rows() {
 		n := min(w.Rows(), p.B.Rows-from)
 		part := p
-		part.B.Addr += uintptr(from * p.B.DType.RowBytes(p.B.Cols))
-		part.B.Rows = n
-		d.dequantizeRows(w.Slice(0, n), part.B, tensor.Tensor{})
-		part.B = w.Slice(0, n).Matrix()
+		part.B = d.dequantized(w, p.B, from, n)
 		part.C.Addr += uintptr(from * p.C.DType.Size())
 		part.C.Cols = n
 		if p.Bias != 0 {
@@ -61,6 +61,63 @@ func (d *Device) productDequantized(p cpu.Product) {
 		}
 		d.product(part)
 	}
+}
+
+// gradientDequantized is productDequantized for A·B, the gradient of a layer's input. If the values of B's rows do not
+// fit at once, each part of them adds to all of C: the sums are kept in float32 meanwhile, of some rows of C at a time.
+func (d *Device) gradientDequantized(p cpu.Product) {
+	defer d.release(d.mark())
+	c, out, in := p.C, p.B.Rows, p.B.Cols
+	w := d.dequantizedScratch(d.scratch, p.A.DType, out, in)
+	if w.Rows() == out {
+		p.B = d.dequantized(w, p.B, 0, out)
+		d.product(p)
+		return
+	}
+	sums := d.scratch("sums", tensor.F32, min(c.Rows, maxGateUpRows), in)
+	step := w.Rows() / minDequantizedRows * minDequantizedRows // so that A's parts begin at whole words
+	for top := 0; top < c.Rows; top += sums.Rows() {
+		end := min(top+sums.Rows(), c.Rows)
+		sums := sums.Slice(0, end-top)
+		part := cpu.Product{C: sums.Matrix(), A: rowsBetween(p.A, top, end)}
+		for from := 0; from < out; from += step {
+			part.Add = from > 0
+			part.A.Cols = min(step, out-from)
+			part.B = d.dequantized(w, p.B, from, part.A.Cols)
+			d.product(part)
+			part.A.Addr += uintptr(step * p.A.DType.Size())
+		}
+		d.storeSums(rowsBetween(c, top, end), sums, p.Add)
+	}
+}
+
+// storeSums rounds sums, which are F32, into y, or adds them rounded. Rows of y follow each other.
+func (d *Device) storeSums(y tensor.Matrix, sums tensor.Tensor, add bool) {
+	if !add {
+		d.storeRows(y, sums)
+		return
+	}
+	defer d.release(d.mark())
+	rounded := d.scratch("rounded sums", y.DType, y.Rows, y.Cols)
+	d.storeRows(rounded.Matrix(), sums)
+	all := tensor.Tensor{DType: y.DType, Shape: rounded.Shape, Addr: y.Addr}
+	d.Add(all, all, rounded)
+}
+
+// rowsBetween returns the rows lo to hi of x, without hi.
+func rowsBetween(x tensor.Matrix, lo, hi int) tensor.Matrix {
+	x.Addr += uintptr(lo * x.Stride * x.DType.Size())
+	x.Rows = hi - lo
+	return x
+}
+
+// dequantized computes the values of n rows of b from row from on, in w, and returns them.
+func (d *Device) dequantized(w tensor.Tensor, b tensor.Matrix, from, n int) tensor.Matrix {
+	b.Addr += uintptr(from * b.DType.RowBytes(b.Cols))
+	b.Rows = n
+	w = w.Slice(0, n)
+	d.dequantizeRows(w, b, tensor.Tensor{})
+	return w.Matrix()
 }
 
 // dequantizedScratch lays out dequantized rows of w.

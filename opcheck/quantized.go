@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 
 	"restyle/kernels"
+	"restyle/kernels/cpu"
 	"restyle/tensor"
 )
 
@@ -49,6 +50,24 @@ func quantizedLinearCase(weights, t, to tensor.DType, rows, in, out int, bias, a
 		c.Kernels = [2][]string{{"linear_add"}}
 	}
 	c.ForwardBytes = c.bytes("x", "w", "y")
+	return c
+}
+
+// quantizedGradientCase is a layer with quantized weights, forward and backward. If add is true, dx is F32 and added to.
+func quantizedGradientCase(weights, t tensor.DType, rows, in, out int, add bool) *Case {
+	c := quantizedLinearCase(weights, t, t, rows, in, out, false, false)
+	c.Name += " and back"
+	c.In[0].Grad, c.Out[0].Grad = Overwritten, Overwritten
+	if c.Elements["dx"] = normProductLimit(t); t.Half() { // weights are rounded before
+		c.Tolerance = 6e-3
+	}
+	if add {
+		c.Name += " added"
+		c.In[0].Grad = Accumulated
+	}
+	c.Backward = func(d *kernels.Device, x Tensors) { d.LinearBackward(x["dx"], x["dy"], x["w"], add) }
+	c.Kernels = [2][]string{{"linear", "linear_dx"}}
+	c.BackwardBytes = c.bytes("y", "w", "x")
 	return c
 }
 
@@ -118,6 +137,17 @@ func quantizedCases() (cases []*Case) {
 			cases = append(cases, quantizedLinearCase(w, t, tensor.F32, 1, 200, 70, false, false),
 				quantizedLinearCase(w, t, tensor.F32, 12, 200, 70, true, false), quantizedEmbeddingCase(w, t, 5, 9, 300),
 				dequantizedCase(w, t, 7, 301))
+			for k, size := range [][3]int{{1, 1, 1}, {7, 131, 33}, {40, 136, 72}} {
+				cases = append(cases, quantizedGradientCase(w, t, size[0], size[1], size[2], (i+j+k)%2 == 1))
+			}
+			if i == j {
+				for _, c := range []*Case{behindCase(t, 11, 33, 130, cpu.NoActivation),
+					behindCase(t, 40, 72, 136, kernels.GELUTanh)} {
+					// Weights are rounded before, and what that makes of a gradient is multiplied by its gate, as above.
+					c.Elements["dpre"] = limit(t, Limit{0x1p-19, 0x1p-16}, Limit{0x1.2p-6, 0x1p-5})
+					cases = append(cases, withQuantized(c, w))
+				}
+			}
 			cases = append(cases, quantizedExpertsCase(w, t, 5, 136, 19, 6, 5),
 				quantizedExpertsCase(w, t, 40, 130, 21, 5, 24))
 			size := [][3]int{{1, 200, 24}, {1, 4104, 17}, {1, 33, 7}}[(i+j)%3]

@@ -1,0 +1,78 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"restyle/quant"
+	"restyle/tensor"
+)
+
+// TestLinearBackward_QuantizedParts dequantizes a layer's weights in parts and compares the gradient of its input, of
+// each type, added to and not, with that of weights dequantized at once.
+func TestLinearBackward_QuantizedParts(t *testing.T) {
+	const in, out = 130, 150 // parts of 64 rows
+	was := [2]int{dequantizedBytes, gpuDequantizedBytes}
+	defer func() { dequantizedBytes, gpuDequantizedBytes = was[0], was[1] }()
+	EachDevice(t, func(t *testing.T, d *Device) {
+		rows := 9
+		if d.IsCPU() {
+			rows = maxGateUpRows + 3 // sums of more are not kept at once
+		}
+		for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16, tensor.F16} {
+			for _, add := range []bool{false, true} {
+				var w, dy, dx, want tensor.Tensor
+				lay := func(a *Arena) {
+					w, dy = a.New("w", tensor.INT8, out, in), a.New("dy", dtype, rows, out)
+					dx, want = a.New("dx", dtype, rows, in), a.New("want", tensor.F32, rows, in)
+				}
+				a, err := d.NewArena("test", SizeOf(lay))
+				if err != nil {
+					t.Fatal(err)
+				}
+				lay(a)
+				raw := make([]byte, w.Bytes())
+				if err := quant.INT8.Quantize(raw, Waves(out*in), in); err != nil {
+					t.Fatal(err)
+				}
+				d.UploadBytes(w, raw)
+				d.Upload(dy, Waves(dy.Len()))
+				d.Upload(dx, make([]float32, dx.Len()))
+				dequantizedBytes, gpuDequantizedBytes = was[0], was[1]
+				d.LinearBackward(want, dy, w, false)
+				dequantizedBytes, gpuDequantizedBytes = 0, 0
+				if add {
+					d.LinearBackward(dx, dy, w, false)
+				}
+				d.LinearBackward(dx, dy, w, add)
+				compareParts(t, fmt.Sprintf("%v, added %t", dtype, add), d, dx, want, add)
+				if err := a.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+}
+
+// compareParts requires that dx is want, or twice that, rounded to its type.
+func compareParts(t *testing.T, name string, d *Device, dx, want tensor.Tensor, twice bool) {
+	got, err := d.Floats(dx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, err := d.Floats(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := map[tensor.DType]float64{tensor.F32: 0x1p-20, tensor.BF16: 0x1p-8, tensor.F16: 0x1p-11}[dx.DType]
+	for i, v := range values {
+		exact := float64(v)
+		if twice {
+			exact *= 2 // which rounds as v does
+		}
+		if math.Abs(float64(got[i])-exact) > limit*math.Abs(exact)+1e-5 {
+			t.Fatalf("%s: element %d is %v, not %v", name, i, got[i], exact)
+		}
+	}
+}
