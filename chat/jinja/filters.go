@@ -238,8 +238,8 @@ func lengthOf(in *interp, a *args) any {
 	return integer(in.length(a.list[0]))
 }
 
-// getter is what attribute= names: a path of names and indices.
-func (in *interp) getter(attribute any, otherwise any, has bool) func(any) any {
+// getter is what attribute= names: a path of names and indices. If there is none, otherwise takes its place, unless nil.
+func (in *interp) getter(attribute any, otherwise any) func(any) any {
 	if attribute == nil {
 		return func(v any) any { return v }
 	}
@@ -258,7 +258,7 @@ func (in *interp) getter(attribute any, otherwise any, has bool) func(any) any {
 		for _, step := range steps {
 			in.step(1)
 			v = in.item(v, step)
-			if _, undefined := v.(Undefined); undefined && has {
+			if _, undefined := v.(Undefined); undefined && otherwise != nil {
 				return otherwise
 			}
 		}
@@ -275,11 +275,11 @@ func parts(s, sep string) []string {
 }
 
 func join(in *interp, a *args) any {
-	a.want("join", 1, "value", "d", "attribute")
-	get := in.getter(a.list[2], nil, false)
+	has := a.want("join", 1, "value", "d", "attribute")
+	get := in.getter(a.list[2], nil)
 	b := builder{in: in}
 	for i, e := range in.iterate(a.list[0]) {
-		if i > 0 && a.list[1] != nil {
+		if i > 0 && has[1] {
 			b.add(in.str(a.list[1]))
 		}
 		b.add(in.str(get(e)))
@@ -351,10 +351,10 @@ func sortFilter(in *interp, a *args) any {
 	var gets []func(any) any
 	if s, is := a.list[3].(Str); is {
 		for _, part := range parts(s.s, ",") {
-			gets = append(gets, in.getter(own(part), nil, false))
+			gets = append(gets, in.getter(own(part), nil))
 		}
 	} else {
-		gets = append(gets, in.getter(a.list[3], nil, false))
+		gets = append(gets, in.getter(a.list[3], nil))
 	}
 	return list(in.sorted(in.iterate(a.list[0]), func(v any) any {
 		keys := make([]any, len(gets))
@@ -367,7 +367,7 @@ func sortFilter(in *interp, a *args) any {
 
 func unique(in *interp, a *args) any {
 	a.want("unique", 1, "value", "case_sensitive", "attribute")
-	get := in.getter(a.list[2], nil, false)
+	get := in.getter(a.list[2], nil)
 	seen := map[string]bool{}
 	g := &generator{}
 	for _, e := range in.iterate(a.list[0]) {
@@ -383,7 +383,7 @@ func unique(in *interp, a *args) any {
 func extreme(name string) filter {
 	return func(in *interp, a *args) any {
 		a.want(name, 1, "value", "case_sensitive", "attribute")
-		get := in.getter(a.list[2], nil, false)
+		get := in.getter(a.list[2], nil)
 		items := in.iterate(a.list[0])
 		if len(items) == 0 {
 			return Undefined{"no aggregated item, the sequence was empty"}
@@ -401,7 +401,7 @@ func extreme(name string) filter {
 
 func sum(in *interp, a *args) any {
 	has := a.want("sum", 1, "iterable", "attribute", "start")
-	get := in.getter(a.list[1], nil, false)
+	get := in.getter(a.list[1], nil)
 	total := any(integer(0))
 	if has[2] {
 		total = a.list[2]
@@ -435,8 +435,8 @@ func dictsort(in *interp, a *args) any {
 }
 
 func groupby(in *interp, a *args) any {
-	has := a.want("groupby", 2, "value", "attribute", "default", "case_sensitive")
-	get := in.getter(a.list[1], a.list[2], has[2])
+	a.want("groupby", 2, "value", "attribute", "default", "case_sensitive")
+	get := in.getter(a.list[1], a.list[2])
 	by := func(v any) any { return in.folded(get(v), truth(a.list[3])) }
 	out := list()
 	for _, e := range in.sorted(in.iterate(a.list[0]), by, false) {
@@ -466,8 +466,8 @@ func (in *interp) some(v any) []any {
 func mapFilter(in *interp, a *args) any {
 	items := in.some(a.list[0])
 	if attribute, is := a.named.get("attribute"); is {
-		otherwise, has := a.named.get("default")
-		get := in.getter(attribute, otherwise, has)
+		otherwise, _ := a.named.get("default")
+		get := in.getter(attribute, otherwise)
 		return &generator{items, func(e any) (any, bool) { return get(e), true }}
 	}
 	if len(a.list) < 2 {
@@ -483,12 +483,12 @@ func mapFilter(in *interp, a *args) any {
 func selecting(keep, byAttribute bool) filter {
 	return func(in *interp, a *args) any {
 		rest := a.list[1:]
-		get := in.getter(nil, nil, false)
+		get := in.getter(nil, nil)
 		if byAttribute {
 			if len(rest) == 0 {
 				fail("missing parameter for attribute name")
 			}
-			get = in.getter(rest[0], nil, false)
+			get = in.getter(rest[0], nil)
 			rest = rest[1:]
 		}
 		return &generator{in.some(a.list[0]), func(e any) (any, bool) {

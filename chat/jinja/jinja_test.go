@@ -183,6 +183,44 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestOptions compares every combination of the options of each filter, function and method with what
+// testdata/make_options.py recorded.
+func TestOptions(t *testing.T) {
+	for line := range strings.Lines(expect.Read(t, "testdata/options.jsonl")) {
+		var row struct {
+			Expressions []string
+			Options     [][]string
+			Texts       []*string
+		}
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatal(err)
+		}
+		for _, expression := range row.Expressions {
+			given := []string{""}
+			for _, alternatives := range row.Options {
+				var more []string
+				for _, before := range given {
+					for _, option := range alternatives {
+						more = append(more, strings.Trim(before+", "+option, ", "))
+					}
+				}
+				given = more
+			}
+			for _, options := range given {
+				v := vector{Text: row.Texts[0]}
+				if v.Text == nil {
+					v.Error = new("an error")
+				}
+				v.check(t, strings.ReplaceAll(expression, "§", options), &Dict{}, time.Time{})
+				row.Texts = row.Texts[1:]
+			}
+		}
+		if len(row.Texts) != 0 {
+			t.Errorf("%s: %d texts are left", row.Expressions, len(row.Texts))
+		}
+	}
+}
+
 // checkNames renders a template with x or without and with all values of its conditions, and returns the texts that
 // follow.
 func checkNames(t *testing.T, template, conditions string, texts []string) []string {
