@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"restyle/internal/disk"
+	"restyle/internal/expect"
 	"restyle/internal/hostile"
 )
 
@@ -201,6 +202,66 @@ func TestJournalStart(t *testing.T) {
 	}
 	if _, resumed, err := j.Start([]Setting{{"seed", "1"}}, nil); resumed || err != nil {
 		t.Errorf("a finished run blocks another: %v %v", resumed, err)
+	}
+	j.Close()
+}
+
+// TestJournalSteps takes every sequence of three steps of a journal, and compares each with what it must find: which runs
+// it resumes, refuses or begins depends on the last run and on whether that ended or has answers.
+func TestJournalSteps(t *testing.T) {
+	dir := t.TempDir()
+	j := openJournal(t, dir)
+	var now struct {
+		run            string // its settings, "" if there is none
+		done, answered bool
+		endpoints      []string
+		accepted       int // of the last end
+	}
+	steps := "AEB" + "afrFo" // begin a run, ask or end it, open the journal again
+	for i, step := range "A" + expect.Sequences(steps, 3) {
+		switch step {
+		case 'A', 'E', 'B':
+			run := map[rune]string{'A': "0", 'E': "0", 'B': "1"}[step]
+			endpoints := []string{map[rune]string{'A': "a", 'E': "e", 'B': "b"}[step]}
+			refused := now.run != "" && now.run != run && !now.done && now.answered
+			resumed := now.run == run && !now.done && now.answered
+			if now.run == run {
+				endpoints = distinct(append(endpoints, now.endpoints...))
+			}
+			all, again, err := j.Start([]Setting{{"seed", run}}, endpoints[:1])
+			if refused {
+				if !errors.As(err, new(*DifferentRun)) {
+					t.Errorf("step %d, %c: %v, %v; the run of before is not finished", i, step, again, err)
+				}
+				continue
+			}
+			if err != nil || again != resumed || !slices.Equal(all, endpoints) {
+				t.Fatalf("step %d, %c: %v, %v, %v; want %v, %v", i, step, all, again, err, endpoints, resumed)
+			}
+			now.answered = now.answered && now.run == run && !now.done
+			now.run, now.done, now.endpoints = run, false, endpoints
+		case 'a', 'r':
+			finish := map[rune]string{'a': "stop", 'r': refusedFinish}[step]
+			if err := j.Add(AnswerRecord{Key: key(i), Row: i, Answer: Answer{Finish: finish}}); err != nil {
+				t.Fatal(err)
+			}
+			now.answered = true
+		case 'f':
+			if err := j.Finish(Summary{Accepted: i}); err != nil {
+				t.Fatal(err)
+			}
+			now.done, now.accepted = true, i
+		case 'F':
+			if err := j.Fail(FailureRecord{Row: i}); err != nil {
+				t.Fatal(err)
+			}
+		case 'o':
+			j.Close()
+			if last, err := LastRun(dir); (last != nil) != now.done || err != nil || last != nil && last.Accepted != now.accepted {
+				t.Errorf("step %d: the summary is %v, %v", i, last, err)
+			}
+			j = openJournal(t, dir)
+		}
 	}
 	j.Close()
 }

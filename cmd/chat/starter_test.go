@@ -101,7 +101,6 @@ func TestConversations(t *testing.T) {
 // TestSavedConversations writes down what /save saves after each command of a session that has every sequence of three
 // commands: all conversations since /clear, each with the system prompt that it was answered with.
 func TestSavedConversations(t *testing.T) {
-	const kinds = "aAeErcsnk"
 	dir := t.TempDir()
 	var lines []string
 	var want [][][]string
@@ -122,7 +121,7 @@ func TestSavedConversations(t *testing.T) {
 		s.now = append([]string{s.system}, append(slices.Clip(s.now[min(1, len(s.now)):]), question)...)
 		s.asked, s.listed = question, true
 	}
-	for i, kind := range sequences(kinds, 3) {
+	for i, kind := range expect.Sequences("aAeErcsnk", 3) {
 		question, long := fmt.Sprintf("Question %d?", i), strings.Repeat("word ", 500)+fmt.Sprint(i)
 		switch before := s; kind {
 		case 'a', 'A', 'e', 'E':
@@ -174,23 +173,6 @@ func TestSavedConversations(t *testing.T) {
 			t.Fatalf("after %q: %q, want %q\n%s", lines[max(0, 2*i-20):2*i+2], got, want, o.stderr)
 		}
 	}
-}
-
-// sequences returns letters in an order in which every sequence of n of them occurs once.
-func sequences(letters string, n int) (order string) {
-	seen := map[string]bool{}
-	var visit func(last string)
-	visit = func(last string) {
-		for _, letter := range letters {
-			if next := last + string(letter); !seen[next] {
-				seen[next] = true
-				visit(next[1:])
-				order += string(letter)
-			}
-		}
-	}
-	visit(letters[:n-1])
-	return order
 }
 
 // savedQuestions returns the system prompt and the questions of each conversation in a file that /save wrote.

@@ -94,9 +94,17 @@ func TestNumbers(t *testing.T) {
 		"connect-timeout": {}, "first-token-timeout": {}, "stall-timeout": {}, "total-timeout": {}, "dead-timeout": {},
 		"retries": {Zero: func(t *testing.T) {
 			for n, want := range map[string]int{"0": 1, "1": 2} {
-				s := newServer(t, func(c call) bool { refuse(c.w, c.r, 500, "broken"); return true })
+				var s *server
+				s = newServer(t, func(c call) bool {
+					status := 500
+					if calls, _ := s.counts(); calls > want {
+						status = 401 // so that one request too many is the last
+					}
+					refuse(c.w, c.r, status, "broken")
+					return true
+				})
 				f := newFolder(t)
-				must(t, cli.Retry, "--source", source, "--out", f.out, "--base-url", s.base(), "--model", "fake", "--retries", n)
+				invoke(t, "--source", source, "--out", f.out, "--base-url", s.base(), "--model", "fake", "--retries", n)
 				if calls, _ := s.counts(); calls != want {
 					t.Errorf("--retries %s: %d requests, want %d", n, calls, want)
 				}

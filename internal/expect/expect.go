@@ -47,3 +47,21 @@ func FlatHeap(t testing.TB, limit int, f func(measure func())) {
 		t.Errorf("the heap grew by %d bytes, want at most %d", largest, limit)
 	}
 }
+
+// Sequences returns letters in an order in which every sequence of n of them occurs once: a test that takes them for
+// steps meets every step after every n-1 others.
+func Sequences(letters string, n int) (order string) {
+	seen := map[string]bool{}
+	var visit func(last string)
+	visit = func(last string) {
+		for _, letter := range letters {
+			if next := last + string(letter); !seen[next] {
+				seen[next] = true
+				visit(next[1:])
+				order += string(letter)
+			}
+		}
+	}
+	visit(letters[:n-1])
+	return order
+}
