@@ -65,7 +65,7 @@ func (b *Book) Pages(title string, section func(t *Table) Section) error {
 		if t.shown() {
 			t.write(&md, &page)
 		}
-		fmt.Fprintf(&md, "All columns: [%s.csv](%[1]s.csv). Measured by\n\n%s\n", t.Name, sidebyside.Fenced(t.Command))
+		fmt.Fprintf(&md, "All columns: `%s.csv`, which `bench page` writes. Measured by\n\n%s\n", t.Name, sidebyside.Fenced(t.Command))
 		fmt.Fprintf(&page, "<p>Measured by</p><pre>%s</pre>\n", html.EscapeString(t.Command))
 	}
 	page.WriteString("</main></body></html>\n")
@@ -123,7 +123,7 @@ func (t *Table) write(md, page *strings.Builder) {
 	n, table := cli.Count(len(rows), "row"), htmlTable(t.Name, head, rows, left, keys)
 	switch {
 	case len(rows) > mostRows:
-		fmt.Fprintf(md, "Its %s are in [%s.csv](%[2]s.csv), and in index.html.\n", n, t.Name)
+		fmt.Fprintf(md, "Its %s are in `%s.csv` and `index.html`, which `bench page` writes.\n", n, t.Name)
 	case len(rows) > foldRows:
 		fmt.Fprintf(md, "<details><summary>%s</summary>\n\n%s\n</details>\n", n, markdown(head, rows, left))
 	default:
