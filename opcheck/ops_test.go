@@ -33,6 +33,9 @@ func TestOps(t *testing.T) {
 				checkOn(t, name, kernels.Options{}, everyOf(op))
 				return
 			}
+			if os.Getenv("RESTYLE_CPU") != "" {
+				t.Skip("every level is tested when RESTYLE_CPU is not set")
+			}
 			for _, l := range cpu.Levels() {
 				t.Run(l.String(), func(t *testing.T) {
 					checkOn(t, "cpu", kernels.Options{Level: l.String(), Threads: 1}, everyOf(op))

@@ -3,7 +3,6 @@ package trainer
 import (
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"testing"
 
@@ -42,13 +41,7 @@ func TestEveryCallOfARunFails(t *testing.T) {
 			t.Errorf("%s is not called", call)
 		}
 	}
-	var chosen []int // each kind's first and last call, and some between
-	for k, call := range all {
-		if slices.Index(all, call) == k || !slices.Contains(all[k+1:], call) || k%101 == 0 ||
-			os.Getenv("RESTYLE_LONG") != "" {
-			chosen = append(chosen, k)
-		}
-	}
+	chosen := cudatest.Chosen(all, 101)
 	for _, k := range chosen {
 		for _, result := range cudatest.Results(all[k])[:min(2, len(cudatest.Results(all[k])))] {
 			names, _, err := run(k, result)

@@ -240,8 +240,14 @@ struct visit {
 		const stamp mine = now() | (kind == EMULATED_ATOMIC ? ATOMIC : 0);
 		for (size_t i = 0; !watched && i < n && kind != EMULATED_READ; i++) c[i].write = mine;
 		if (!watched) return;
+		cell before = {}, after = {}; // of the byte before: its neighbors mostly have the same stamps, and so the same checks
 		for (size_t i = 0; i < n; i++) {
 			const stamp w = c[i].write, r = c[i].read;
+			if (i > 0 && w == before.write && r == before.read) {
+				c[i] = after;
+				continue;
+			}
+			before = c[i];
 			if (!shared && concurrent(w)) end_with(text() + ", which an earlier kernel writes, without waiting for it");
 			if (!shared && concurrent(r) && kind != EMULATED_READ)
 				end_with(text() + ", which an earlier kernel reads, without waiting for it");
@@ -259,6 +265,7 @@ struct visit {
 						flags |= (r & SEVERAL_WARPS) | (thread_of(r) / 32 != running / 32 ? SEVERAL_WARPS : 0);
 				}
 				c[i].read = mine | flags;
+				after = c[i];
 				continue;
 			}
 			if (recent) {
@@ -267,6 +274,7 @@ struct visit {
 				if (epoch_of(r) == epoch && r & SEVERAL_WARPS) end_with(text() + ", a race with another warp, which reads it");
 			}
 			c[i].write = mine;
+			after = c[i];
 		}
 	}
 };
