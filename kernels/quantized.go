@@ -122,11 +122,21 @@ func (d *Device) dequantized(w tensor.Tensor, b tensor.Matrix, from, n int) tens
 
 // dequantizedScratch lays out dequantized rows of w.
 func (d *Device) dequantizedScratch(cut cut, t tensor.DType, rows, in int) tensor.Tensor {
-	bytes := dequantizedBytes
+	return cut("dequantized", t, min(rows, max(minDequantizedRows, d.maxDequantized()/(in*t.Size()))), in)
+}
+
+// maxDequantized returns dequantizedBytes of the device.
+func (d *Device) maxDequantized() int {
 	if d.gpu != nil {
-		bytes = gpuDequantizedBytes
+		return gpuDequantizedBytes
 	}
-	return cut("dequantized", t, min(rows, max(minDequantizedRows, bytes/(in*t.Size()))), in)
+	return dequantizedBytes
+}
+
+// mostDequantized lays out as much as dequantizedScratch and groupedScratch take for layers with up to in inputs: those
+// with fewer may fill it better.
+func (d *Device) mostDequantized(cut cut, t tensor.DType, in int) {
+	cut("dequantized", tensor.U8, max(d.maxDequantized(), minDequantizedRows*in*t.Size()))
 }
 
 // fewRowsScratch lays out a copy of up to eight rows of x on the CPU: see cpu.FewQuantized.

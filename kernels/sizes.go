@@ -1,10 +1,6 @@
 package kernels
 
-import (
-	"math"
-
-	"restyle/tensor"
-)
+import "restyle/tensor"
 
 // Sizes are the sizes of the largest operations of a pass through a model, for ScratchOf.
 type Sizes struct {
@@ -72,13 +68,13 @@ func (d *Device) quantizedScratch(s Sizes, atLeast func(lay func(cut cut))) {
 	}
 	coded := d.int8Activations && s.INT8 && s.Quantized <= MaxINT8
 	if !coded && !d.converts(s) {
-		atLeast(func(cut cut) { d.dequantizedScratch(cut, s.Type, math.MaxInt32, s.Quantized) })
+		atLeast(func(cut cut) { d.mostDequantized(cut, s.Type, s.Quantized) })
 	}
 	switch {
 	case d.gpu == nil:
 		atLeast(func(cut cut) { fewRowsScratch(cut, tensor.F32, maxFewRows, s.Quantized) })
 	case s.Pairs > 0:
-		atLeast(func(cut cut) { groupedScratch(cut, s.Type, math.MaxInt32, s.Quantized) })
+		atLeast(func(cut cut) { d.mostDequantized(cut, s.Type, s.Quantized) })
 	}
 }
 
