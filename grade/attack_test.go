@@ -593,10 +593,55 @@ func TestGradeStops(t *testing.T) {
 	}
 }
 
+// TestNothingRuns checks that no process of a trial is left when grading has ended, with a sandbox or without one: not
+// the code's, not the check's, nor what these have started, whether they are stopped or have ended.
+func TestNothingRuns(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not installed")
+	}
+	defer grade.SetTrialTimes(time.Second, 0)()
+	defer grade.SetWorkers(6)()
+	for name, run := range map[string]func(context.Context, string, []grade.Trial) ([]grade.Verdict, error){
+		"sandbox": grade.Run, "unprotected": grade.RunUnprotected} {
+		mark := fmt.Sprintf("restyle-runs-%d-%s-", os.Getpid(), name)
+		again := func(n int) string { // in another process of the code
+			_, exec, _ := strings.Cut(marked(mark+fmt.Sprint(n)), "\n")
+			return "import os, sys, threading, time\ndef child():\n  if os.fork() == 0:\n    " + exec + "\n"
+		}
+		trials := []grade.Trial{
+			{Code: marked(mark + "0")},
+			{Check: marked(mark + "1")},
+			{Code: again(2) + "child()\ntime.sleep(60)"},
+			{Code: again(3) + "child()\ntime.sleep(0.5)"},
+			{Code: again(4) + "child()", Check: "import time\ntime.sleep(0.5)"},
+			{Code: again(5) + "threading.Thread(target=child).start()\ntime.sleep(60)"},
+		}
+		verdicts, err := run(t.Context(), "python3", trials)
+		if errors.Is(err, sandbox.ErrUnavailable) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range verdicts {
+			if v.Right {
+				t.Errorf("%s, %d: %+v", name, i, v)
+			}
+			this := mark + fmt.Sprint(i) + "\x00"
+			for limit := time.Now().Add(20 * time.Second); running(t, this); time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(limit) { // what is killed takes a moment to end
+					t.Errorf("%s: of %.300q something still runs", name, trials[i].Code+trials[i].Check)
+					break
+				}
+			}
+		}
+	}
+}
+
 // marked returns code that sleeps in a process that running finds.
 func marked(mark string) string {
 	return fmt.Sprintf("import os, sys\nos.execv(sys.executable, [sys.executable, '-c', 'import time; "+
-		"time.sleep(1000)', %q])", mark)
+		"time.sleep(100)', %q])", mark)
 }
 
 // TestKilled checks that killing the judging process also kills what it runs.
@@ -668,6 +713,11 @@ def take(n):
             try: os.kill(pid, signal.SIGCHLD)
             except OSError: pass
 many(20, take)`},
+	{name: "memory of what a second thread starts", code: inMany + `
+import threading
+def take(n): return bytearray(b'x') * (60 << 20)
+threading.Thread(target=many, args=(20, take)).start()
+signal.pause()`},
 	{name: "memory that moves from process to process", code: inMany + `
 def take(n):
     x = bytearray(b'x') * (100 << 20)
@@ -718,7 +768,7 @@ func TestMemoryOfAll(t *testing.T) {
 	}
 	for _, noGroups := range []bool{true, false} {
 		if !noGroups {
-			trials = trials[:4] // the kernel counts all that way
+			trials = trials[:6] // the kernel counts all that way
 		}
 		restore := grade.Without(false, noGroups)
 		verdicts, err := grade.Run(t.Context(), "python3", trials)

@@ -119,6 +119,37 @@ func TestLonger(t *testing.T) {
 	}
 }
 
+// TestLongerSince makes a run longer from a checkpoint at its planned end or before: the state tells from which step on
+// it takes the steps of the longer run, which are those that another tool has to take after it.
+func TestLongerSince(t *testing.T) {
+	s := tinySettings()
+	dir := t.TempDir()
+	s.SaveEvery, s.Keep = 5, 10
+	_, short := whole(t, dir, s)
+	for _, step := range []int{5, 20, 22} {
+		for _, change := range []func(*Config){func(s *Config) {}, func(s *Config) { s.Epochs = 3 },
+			func(s *Config) { s.Epochs, s.MaxSteps = 3, 30 }, func(s *Config) { s.MaxSteps = 22 }} {
+			longer := s
+			change(&longer)
+			there := t.TempDir()
+			if err := os.CopyFS(there, os.DirFS(dir)); err != nil {
+				t.Fatal(err)
+			}
+			r := tiny(t, there, longer)
+			err := r.startFrom(context.Background(), checkpoint.Dir(CheckpointsIn(there), step))
+			if longer.MaxSteps > 0 { // there was no limit, so this may be a shorter run
+				if err == nil {
+					t.Errorf("from step %d to %d steps: no error", step, longer.MaxSteps)
+				}
+				continue
+			}
+			if want := map[bool]int{true: step}[r.Plan.Steps > short.Plan.Steps]; err != nil || r.State().Longer != want {
+				t.Errorf("from step %d to %d steps: longer since %d, want %d; %v", step, r.Plan.Steps, r.State().Longer, want, err)
+			}
+		}
+	}
+}
+
 // TestLongerWithin continues a run that --max-steps ended within an epoch. With a constant learning rate, it must end
 // with the bits of a run that had all steps from the start.
 func TestLongerWithin(t *testing.T) {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -232,6 +234,41 @@ func TestOlderCheckpoint(t *testing.T) {
 	}
 	if got := hash(t, again); got != want {
 		t.Errorf("it ends as %.12s, want %.12s", got, want)
+	}
+}
+
+// TestBestOfEach checks after every checkpoint that the best weights of each that is kept are there, and no others,
+// however many are kept and however often the best ones change.
+func TestBestOfEach(t *testing.T) {
+	s := tinySettings()
+	s.EvalEvery, s.SaveEvery = 1, 3
+	for _, c := range []struct{ keep, last int }{{1, 100}, {3, 100}, {3, 5}} { // the last step that is the best so far
+		s.Keep = c.keep
+		dir, saved := t.TempDir(), 0
+		r := tiny(t, dir, s, finds(bestAfter(c.last)))
+		r.Hooks = hooks(func(e any) {
+			if _, is := e.(Saved); !is {
+				return
+			}
+			saved++
+			steps, err := checkpoint.Steps(CheckpointsIn(dir))
+			if err != nil || len(steps) != min(c.keep, saved) {
+				t.Errorf("of %d checkpoints, %d kept: %v, %v", saved, c.keep, steps, err)
+			}
+			want := map[string]bool{bestIn(dir, r.State().Best.Step): true}
+			for _, step := range steps {
+				state, err := ReadState(checkpoint.Dir(CheckpointsIn(dir), step))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want[bestIn(dir, state.Best.Step)] = true
+			}
+			there, _ := filepath.Glob(filepath.Join(CheckpointsIn(dir), "best-*"))
+			if got := slices.Sorted(maps.Keys(want)); !slices.Equal(got, there) {
+				t.Errorf("after step %d, %d kept: the best weights are %q, want %q", r.State().Step, c.keep, there, got)
+			}
+		})
+		toEnd(t, r)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"restyle/internal/cli"
+	"restyle/kernels"
 	"restyle/trainer"
 	"restyle/trainer/report"
 )
@@ -64,6 +65,33 @@ func TestAdvice(t *testing.T) {
 }
 
 // TestLogs checks that lines come by time, and that the first and the last are there in any case.
+// TestResultIsOfItsWeights checks that a result names the step, the validation loss and the tone of the weights that it
+// has: the best ones, which may have no tone, or the last ones if there are no best.
+func TestResultIsOfItsWeights(t *testing.T) {
+	device, err := kernels.Open("cpu", kernels.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer device.Close()
+	early, late := 1.5, 4.5
+	for _, last := range []*float64{nil, &late} {
+		for _, best := range []*trainer.Best{nil, {Step: 3, Loss: 0.5}, {Step: 9, Loss: 0.5, Tone: &early},
+			{Step: 9, Tone: &late}} {
+			r := &running{job: &job{&inputs{train: &train{options: &options{}}}, &trainer.Job{Device: device}},
+				beginning: &beginning{}}
+			f := r.summary(trainer.Result{State: trainer.State{Step: 9, Best: best}}, last)
+			if best == nil {
+				best = &trainer.Best{Step: 9, Tone: last}
+			} else if f.ValLoss == nil || *f.ValLoss != best.Loss {
+				t.Errorf("the validation loss is %v, of %+v", f.ValLoss, best)
+			}
+			if f.WeightsOfStep != best.Step || f.Tone != best.Tone {
+				t.Errorf("the weights are of step %d, their tone %v, of %+v", f.WeightsOfStep, f.Tone, best)
+			}
+		}
+	}
+}
+
 func TestLogs(t *testing.T) {
 	for every, want := range map[int]string{0: "1 6 11 16 20", 7: "1 7 14 20"} {
 		o := &outputs{running: &running{job: &job{inputs: &inputs{train: &train{options: &options{logEvery: every}}},

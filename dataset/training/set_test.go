@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -486,6 +487,73 @@ func benchmarked(b *testing.B) (e *Encoder, path string) {
 	e = encoderOf(b, "llama3.2")
 	e.Tokenizer, e.Seq = real(b, "llama3"), 512
 	return e, expect.Reference(b, "data", "instruct/gpteacher_codegen-instruct.json")
+}
+
+// TestJoinCounts joins two sets in both orders and checks each of their numbers and lists of rows: a number of the whole
+// is the sum, the largest id the larger one, and rows are counted on. A new field of Set is among them.
+func TestJoinCounts(t *testing.T) {
+	made := func(first, rows int) *Set {
+		s := &Set{Name: fmt.Sprint(first), Rows: rows}
+		fields := reflect.ValueOf(s).Elem()
+		for i := range fields.NumField() {
+			if !fields.Type().Field(i).IsExported() {
+				continue
+			}
+			switch v := fields.Field(i).Addr().Interface().(type) {
+			case *int:
+				*v += first + i
+			case *int32:
+				*v = int32(first)
+			case *[]int:
+				*v = []int{i, first}
+			}
+		}
+		s.Rows = rows
+		return s
+	}
+	small, large := made(100, 500), made(300, 700)
+	for _, sets := range [][]*Set{{small, large}, {large, small}, {small, small, large}} {
+		joined, rows := reflect.ValueOf(Join(sets...)).Elem(), 0
+		sum, lists, largest := make([]int, joined.NumField()), make([][]int, joined.NumField()), int32(0)
+		for _, s := range sets {
+			for f, v := range reflect.ValueOf(s).Elem().Fields() {
+				if !f.IsExported() {
+					continue
+				}
+				i := f.Index[0]
+				switch v := v.Interface().(type) {
+				case int:
+					sum[i] += v
+				case int32:
+					largest = max(largest, v)
+				case []int:
+					for _, row := range v {
+						lists[i] = append(lists[i], rows+row)
+					}
+				}
+			}
+			rows += s.Rows
+		}
+		for f, v := range joined.Fields() {
+			if !f.IsExported() {
+				continue
+			}
+			want := any(nil)
+			switch i := f.Index[0]; v.Interface().(type) {
+			case int:
+				want = sum[i]
+			case int32:
+				want = largest
+			case []int:
+				want = lists[i]
+			default:
+				continue
+			}
+			if !reflect.DeepEqual(v.Interface(), want) {
+				t.Errorf("%s is %v, want %v", f.Name, v, want)
+			}
+		}
+	}
 }
 
 // TestJoin checks that the numbers of rows, and all other counts, continue from one set to the next.

@@ -111,6 +111,34 @@ func ticking(t *testing.T) func(time.Duration) {
 	return func(d time.Duration) { at = at.Add(d) }
 }
 
+// TestTurnsOfAnySpeed times forms of different speed, from one that runs once in a timing to one that runs a thousand
+// times, in every order: each gets the time of one of its own runs.
+func TestTurnsOfAnySpeed(t *testing.T) {
+	advance := ticking(t)
+	took := []time.Duration{time.Second, 7 * time.Microsecond, 30 * time.Millisecond, time.Microsecond}
+	for n := range 24 {
+		var forms []Work
+		var want []time.Duration
+		for left := slices.Clone(took); len(left) > 0; {
+			at := n % len(left)
+			n /= len(left)
+			each := left[at]
+			left, want = slices.Delete(left, at, at+1), append(want, each)
+			forms = append(forms, func(times int) error { advance(time.Duration(times) * each); return nil })
+		}
+		samples, err := Turns(t.Context(), Options{Warmup: 1, Iterations: 5, Shortest: time.Millisecond}, forms...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range samples {
+			once := want[i].Seconds()
+			if len(s.Seconds) != 5 || !near(slices.Min(s.Seconds), once) || !near(slices.Max(s.Seconds), once) {
+				t.Errorf("a run of %v took %v s", want[i], s.Seconds)
+			}
+		}
+	}
+}
+
 // TestBudget checks that an exceeded budget ends the warm-up, and the timings after the least number.
 func TestBudget(t *testing.T) {
 	advance := ticking(t)

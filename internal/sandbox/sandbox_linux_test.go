@@ -12,8 +12,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -231,5 +234,54 @@ func TestRefused(t *testing.T) {
 	}
 	if !errors.Is(err, ErrUnavailable) {
 		t.Errorf("%v, %q", err, problem.String())
+	}
+}
+
+// TestDescendants checks that all that a process started is counted with it: by each of its threads, and what these
+// processes started.
+func TestDescendants(t *testing.T) {
+	if _, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid())); err != nil {
+		t.Skipf("this kernel does not tell which processes descend from another: %v", err)
+	}
+	hold, release, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hold.Close()
+	started := make(chan []string)
+	var threads sync.WaitGroup
+	for range 3 {
+		threads.Go(func() {
+			runtime.LockOSThread() // a thread of its own, until the process has ended
+			c := exec.Command("/bin/sh", "-c", "(read x <&3) & echo $!; (read x <&3) & echo $!; echo $$; exec >&-; read x <&3; wait")
+			c.ExtraFiles = []*os.File{hold}
+			out, err := c.StdoutPipe()
+			if err == nil {
+				err = c.Start()
+			}
+			if err != nil {
+				t.Error(err)
+				started <- nil
+				return
+			}
+			var pids [3]string
+			if _, err := fmt.Fscan(out, &pids[0], &pids[1], &pids[2]); err != nil {
+				t.Error(err)
+			}
+			started <- pids[:]
+			_ = c.Wait()
+		})
+	}
+	var want []string
+	for range 3 {
+		want = append(want, <-started...)
+	}
+	found := descendants(os.Getpid())
+	release.Close()
+	threads.Wait()
+	for _, pid := range append(want, strconv.Itoa(os.Getpid())) {
+		if !slices.Contains(found, "/proc/"+pid) {
+			t.Errorf("process %s is not among %v", pid, found)
+		}
 	}
 }
