@@ -9,8 +9,8 @@ import (
 )
 
 // dataRows says which files were read, which columns were used, and which were not.
-func (in *inputs) dataRows() []string {
-	s := in.set
+func (t *train) dataRows() []string {
+	s := t.set
 	line := fmt.Sprintf("%s: %s, %s", s.Name, count(s.Rows, "row"), s.Format)
 	if len(s.Used) > 0 {
 		line += ", with " + strings.Join(s.Used, ", ")
@@ -25,7 +25,7 @@ func (in *inputs) dataRows() []string {
 	if s.Masked > 0 {
 		rows = append(rows, fmt.Sprintf("context, not learned: %s that the data marks so", count(s.Masked, "answer")))
 	}
-	if s.Asked > 0 && !in.encoder.All {
+	if s.Asked > 0 && !t.encoder.All {
 		rows = append(rows, fmt.Sprintf("not learned: %s besides answers that the data marks so (--train-on all learns them)",
 			count(s.Asked, "message")))
 	}
@@ -33,12 +33,12 @@ func (in *inputs) dataRows() []string {
 }
 
 // printExample prints what was read, and one example.
-func (in *inputs) printExample() error {
-	out := cli.Raw(in.stdout)
-	for _, s := range append(in.dataRows(), in.warnings()...) {
-		fmt.Fprintln(in.stdout, s)
+func (t *train) printExample() error {
+	out := cli.Raw(t.stdout)
+	for _, s := range append(t.dataRows(), t.warnings()...) {
+		fmt.Fprintln(t.stdout, s)
 	}
-	fmt.Fprintln(in.stdout)
-	color := cli.IsTerminal(in.stdout) && os.Getenv("NO_COLOR") == "" // https://no-color.org
-	return in.encoder.Show(out, in.set.Examples[0], color)
+	fmt.Fprintln(t.stdout)
+	color := cli.IsTerminal(t.stdout) && os.Getenv("NO_COLOR") == "" // https://no-color.org
+	return t.encoder.Show(out, t.set.Examples[0], color)
 }

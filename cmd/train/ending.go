@@ -97,14 +97,14 @@ func (o *outputs) ending(res trainer.Result) ending {
 			last += s[len(s)-1-i].Loss / float64(n)
 		}
 	}
-	return ending{vocab: o.base.Config.Vocab, steps: res.Step, epochSteps: o.Plan.EpochSteps(),
+	return ending{vocab: o.base.Config.Vocab, steps: res.Step, epochSteps: o.job.Plan.EpochSteps(),
 		maxSteps: o.config.MaxSteps, first: first, last: last, noise: noise, bestStep: bestStep, best: best,
 		lr: o.config.LR, usualLR: o.usualLR(), epochs: o.config.Epochs, stopped: res.Stopped != ""}
 }
 
 // usualLR returns the learning rate that suits the model.
-func (in *inputs) usualLR() float64 {
-	c, err := trainer.ConfigFor(in.base, in.fromScratch != "")
+func (t *train) usualLR() float64 {
+	c, err := trainer.ConfigFor(t.base, t.fromScratch != "")
 	if err != nil {
 		return trainer.DefaultConfig().LR
 	}

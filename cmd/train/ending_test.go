@@ -64,7 +64,6 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// TestLogs checks that lines come by time, and that the first and the last are there in any case.
 // TestResultIsOfItsWeights checks that a result names the step, the validation loss and the tone of the weights that it
 // has: the best ones, which may have no tone, or the last ones if there are no best.
 func TestResultIsOfItsWeights(t *testing.T) {
@@ -77,8 +76,7 @@ func TestResultIsOfItsWeights(t *testing.T) {
 	for _, last := range []*float64{nil, &late} {
 		for _, best := range []*trainer.Best{nil, {Step: 3, Loss: 0.5}, {Step: 9, Loss: 0.5, Tone: &early},
 			{Step: 9, Tone: &late}} {
-			r := &running{job: &job{&inputs{train: &train{options: &options{}}}, &trainer.Job{Device: device}},
-				beginning: &beginning{}}
+			r := &train{options: &options{}, job: &trainer.Job{Device: device}, beginning: &beginning{}}
 			f := r.summary(trainer.Result{State: trainer.State{Step: 9, Best: best}}, last)
 			if best == nil {
 				best = &trainer.Best{Step: 9, Tone: last}
@@ -92,10 +90,11 @@ func TestResultIsOfItsWeights(t *testing.T) {
 	}
 }
 
+// TestLogs checks that lines come by time, and that the first and the last are there in any case.
 func TestLogs(t *testing.T) {
 	for every, want := range map[int]string{0: "1 6 11 16 20", 7: "1 7 14 20"} {
-		o := &outputs{running: &running{job: &job{inputs: &inputs{train: &train{options: &options{logEvery: every}}},
-			Job: &trainer.Job{Plan: &trainer.Plan{Steps: 20}}}}}
+		o := &outputs{train: &train{options: &options{logEvery: every},
+			job: &trainer.Job{Plan: &trainer.Plan{Steps: 20}}}}
 		now := time.Now()
 		var lines []string
 		for step := 1; step <= 20; step++ {
@@ -114,8 +113,8 @@ func TestShowSamples(t *testing.T) {
 	for _, width := range []int{60, 80, 100, 140, 200} {
 		var out bytes.Buffer
 		status := &cli.StatusLine{W: &out, Width: func() int { return width }}
-		o := &outputs{running: &running{job: &job{inputs: &inputs{train: &train{status: status, stderr: status}},
-			Job: &trainer.Job{Plan: &trainer.Plan{Steps: 20}}}}}
+		o := &outputs{train: &train{status: status, stderr: status,
+			job: &trainer.Job{Plan: &trainer.Plan{Steps: 20}}}}
 		long := strings.Repeat("世界 word\n", 30)
 		sampled := trainer.Evaluation{Step: 3, Loss: report.Number(1), Samples: []trainer.Sample{
 			{Question: long, Answer: long + "\x1b[2J"}, {Question: "q", Answer: "a"}}}

@@ -50,17 +50,17 @@ type summary struct {
 }
 
 // finish saves the result and reports it.
-func (r *running) finish(res trainer.Result, out *outputs) error {
-	if err := r.run.SaveModel(r.card(res)); err != nil {
+func (t *train) finish(res trainer.Result, out *outputs) error {
+	if err := t.run.SaveModel(t.card(res)); err != nil {
 		return err
 	}
-	f := r.summary(res, out.tone)
+	f := t.summary(res, out.tone)
 	line, err := cli.JSONLine(f)
 	if err != nil {
 		return err
 	}
 	// This comes before the run counts as finished: a kill between them would lose the row.
-	if err := r.logBenchmark(f); err != nil {
+	if err := t.logBenchmark(f); err != nil {
 		return fmt.Errorf("--benchmark-log: %w", err)
 	}
 	f.Out = ""
@@ -68,46 +68,46 @@ func (r *running) finish(res trainer.Result, out *outputs) error {
 	if err != nil {
 		return err
 	}
-	if err := r.run.Finish(kept); err != nil {
+	if err := t.run.Finish(kept); err != nil {
 		return err
 	}
-	r.report(res, f, out)
-	if cli.IsTerminal(r.stdout) {
+	t.report(res, f, out)
+	if cli.IsTerminal(t.stdout) {
 		return nil // run.json has the line, which is for programs
 	}
 	// If the reader is gone, the result is still in run.json.
-	if _, err = r.stdout.Write(line); errors.Is(err, syscall.EPIPE) {
+	if _, err = t.stdout.Write(line); errors.Is(err, syscall.EPIPE) {
 		return nil
 	}
 	return err
 }
 
 // report prints the results of the run, and how to chat with its model.
-func (r *running) report(res trainer.Result, f summary, out *outputs) {
+func (t *train) report(res trainer.Result, f summary, out *outputs) {
 	why := "the last ones"
 	if res.Best != nil {
 		why = fmt.Sprintf("those with the lowest validation loss, %.4f", float64(res.Best.Loss))
 	}
 	if res.Stopped != "" {
-		r.note("ended after step %d of %d: %s", res.Step, r.Plan.Steps, res.Stopped)
+		t.note("ended after step %d of %d: %s", res.Step, t.job.Plan.Steps, res.Stopped)
 	}
-	r.note("%s has the weights after step %d of %d, %s", r.out, f.WeightsOfStep, res.Step, why)
-	r.note("%s tokens in %s: %s tok/s, %s target tokens/s", thousands(res.Tokens),
+	t.note("%s has the weights after step %d of %d, %s", t.out, f.WeightsOfStep, res.Step, why)
+	t.note("%s tokens in %s: %s tok/s, %s target tokens/s", thousands(res.Tokens),
 		time.Duration(res.Seconds*float64(time.Second)).Round(time.Second/10), short(f.TokensSec), short(f.TargetsSec))
-	if held := r.gauge.held(); held != "" {
-		r.note("%s", held)
+	if held := t.gauge.held(); held != "" {
+		t.note("%s", held)
 	}
 	for _, s := range out.ending(res).advice() {
-		r.note("%s", s)
+		t.note("%s", s)
 	}
 	// These are not wrapped: they are to be copied.
 	hint := func(what, flags string) {
-		fmt.Fprintf(r.stderr, "%s: %s%s%s\n", what, cli.Command("chat"), tunedFlag(r.out), flags)
+		fmt.Fprintf(t.stderr, "%s: %s%s%s\n", what, cli.Command("chat"), tunedFlag(t.out), flags)
 	}
 	switch {
-	case r.fromScratch == "":
+	case t.fromScratch == "":
 		hint("ask it", "")
-	case r.onlyText:
+	case t.onlyText:
 		hint("have it continue a text", " --only tuned --raw --prompt TEXT")
 	default:
 		hint("ask it", " --only tuned")
@@ -116,65 +116,65 @@ func (r *running) report(res trainer.Result, f summary, out *outputs) {
 
 // makesLonger reports whether this run has more steps than the finished one. If that one ran out of patience, more
 // steps would change nothing.
-func (in *inputs) makesLonger(was summary) bool {
-	return was.Stopped == "" && in.plan.Steps > was.Steps
+func (t *train) makesLonger(was summary) bool {
+	return was.Stopped == "" && t.plan.Steps > was.Steps
 }
 
 // resultOf returns the summary of a finished run.
-func (in *inputs) resultOf(was *trainer.RunFile) (f summary, err error) {
+func (t *train) resultOf(was *trainer.RunFile) (f summary, err error) {
 	if was.Result == nil {
 		return f, fmt.Errorf("the run in %s is finished, and was not made by train, which would know how it ended: to train "+
-			"its result further, give it as --model and another --out", in.out)
+			"its result further, give it as --model and another --out", t.out)
 	}
 	if err := json.Unmarshal(was.Result, &f); err != nil {
-		return f, fmt.Errorf("the result in %s cannot be read: %w", filepath.Join(in.dir, trainer.RunName), err)
+		return f, fmt.Errorf("the result in %s cannot be read: %w", filepath.Join(t.dir, trainer.RunName), err)
 	}
 	return f, nil
 }
 
 // repeat prints how to continue a finished run and which of its settings differ from those now requested. Programs get
 // its result.
-func (in *inputs) repeat(was *trainer.RunFile, result summary) error {
+func (t *train) repeat(was *trainer.RunFile, result summary) error {
 	if result.Stopped != "" {
-		in.note("the run in %s is finished: it ended after step %d, with %s, and more steps would not "+
+		t.note("the run in %s is finished: it ended after step %d, with %s, and more steps would not "+
 			"change that; to train its result further, give it as --model and another --out",
-			in.out, result.Steps, result.Stopped)
+			t.out, result.Steps, result.Stopped)
 	} else {
 		limit := "epochs"
 		if was.Identity["max-steps"] == fmt.Sprint(result.Steps) {
 			limit = "max-steps"
 		}
-		in.note("the run in %s is finished, after step %d: to continue it, give the same command with larger --%s than %s",
-			in.out, result.Steps, limit, was.Identity[limit])
+		t.note("the run in %s is finished, after step %d: to continue it, give the same command with larger --%s than %s",
+			t.out, result.Steps, limit, was.Identity[limit])
 	}
-	now := in.settings()
+	now := t.settings()
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if then, ok := was.Settings[name]; ok && then != now[name] && name != "out" {
-			in.note("it was made with --%s %s, and not %s: for that, leave --resume out", name, shown(then), shown(now[name]))
+			t.note("it was made with --%s %s, and not %s: for that, leave --resume out", name, shown(then), shown(now[name]))
 		}
 	}
-	if cli.IsTerminal(in.stdout) {
+	if cli.IsTerminal(t.stdout) {
 		return nil
 	}
-	result.Out = in.out
-	return cli.PrintJSON(in.stdout, result)
+	result.Out = t.out
+	return cli.PrintJSON(t.stdout, result)
 }
 
 // summary returns the result of the run. If the weights are those of the best evaluation, so are loss and tone.
-func (r *running) summary(res trainer.Result, tone *float64) summary {
+func (t *train) summary(res trainer.Result, tone *float64) summary {
 	f := summary{
-		Out: r.out, Steps: res.Step, Skipped: res.Skipped, Examples: res.Examples, Tokens: res.Tokens, Padding: res.Padding,
-		Targets: res.Targets, Seconds: res.Seconds, Wall: time.Since(r.began).Seconds(),
-		FirstStep: r.beginning.took.Seconds(), Loss: res.Loss, WeightsOfStep: res.Step, Stopped: res.Stopped,
-		PlannedMemory: int64(r.Memory.Total()), Tone: tone,
+		Out: t.out, Steps: res.Step, Skipped: res.Skipped, Examples: res.Examples, Tokens: res.Tokens, Padding: res.Padding,
+		Targets: res.Targets, Seconds: res.Seconds, Wall: time.Since(t.began).Seconds(),
+		FirstStep: t.beginning.took.Seconds(), Loss: res.Loss, WeightsOfStep: res.Step, Stopped: res.Stopped,
+		PlannedMemory: int64(t.job.Memory.Total()), Tone: tone,
 	}
-	if f.PeakMemory = trainer.PeakMemory(); !r.Device.IsCPU() {
-		f.PeakMemory = int64(r.Device.InUse()) // at the end, when it no longer grows
+	if f.PeakMemory = trainer.PeakMemory(); !t.job.Device.IsCPU() {
+		f.PeakMemory = int64(t.job.Device.InUse()) // at the end, when it no longer grows
 	}
 	if res.Seconds > 0 {
 		f.TokensSec, f.TargetsSec = float64(res.Tokens)/res.Seconds, float64(res.Targets)/res.Seconds
-		mean := float64(r.set.Tokens) / float64(len(r.set.Examples))
-		f.TFLOPS = model.FLOPs(r.base.Config, r.Plan.ModelOptions(r.base.Config), mean) * f.TokensSec / 1e12
+		mean := float64(t.set.Tokens) / float64(len(t.set.Examples))
+		f.TFLOPS = model.FLOPs(t.base.Config, t.job.Plan.ModelOptions(t.base.Config), mean) * f.TokensSec / 1e12
 	}
 	if b := res.Best; b != nil {
 		f.WeightsOfStep, f.ValLoss, f.Tone = b.Step, &b.Loss, b.Tone
@@ -191,24 +191,24 @@ func tunedFlag(out string) string {
 }
 
 // logBenchmark adds a row to the benchmark log. Of a resumed run, only a part of the energy would be known.
-func (r *running) logBenchmark(f summary) error {
-	if r.benchmarkLog == "" {
+func (t *train) logBenchmark(f summary) error {
+	if t.benchmarkLog == "" {
 		return nil
 	}
 	mode := "standard"
-	if r.fused.String() != "none" {
+	if t.fused.String() != "none" {
 		mode = "fused"
 	}
 	joules := 0.0
-	if r.run.From == "" {
-		joules = r.power.watts() * f.Seconds
+	if t.run.From == "" {
+		joules = t.power.watts() * f.Seconds
 	}
-	return report.AppendBenchmark(r.benchmarkLog, report.BenchmarkRow{
+	return report.AppendBenchmark(t.benchmarkLog, report.BenchmarkRow{
 		Time: time.Now(), Mode: mode, Wall: time.Duration(f.Seconds * float64(time.Second)), TotalTokens: f.Tokens,
 		TrainedTokens: f.Targets, PaddedTokens: f.Tokens + f.Padding, PeakMemory: f.PeakMemory, TFLOPS: f.TFLOPS,
-		Joules: joules, Device: r.where(), DType: r.flag("dtype"), Model: r.modelName(),
-		Batch: r.config.Batch, Seq: r.config.Seq,
-		Accumulate: r.config.Accumulate, Label: r.label, Version: cli.Version(),
+		Joules: joules, Device: t.where(), DType: t.flag("dtype"), Model: t.modelName(),
+		Batch: t.config.Batch, Seq: t.config.Seq,
+		Accumulate: t.config.Accumulate, Label: t.label, Version: cli.Version(),
 	})
 }
 
@@ -217,28 +217,28 @@ func (t *train) flag(name string) string { return t.flags.Lookup(name).Value.Str
 
 // card returns the model card of the result. It may be published, so it names a base model that is a directory
 // without its path; run.json has the path.
-func (r *running) card(res trainer.Result) []byte {
-	c := r.config
+func (t *train) card(res trainer.Result) []byte {
+	c := t.config
 	var b bytes.Buffer
 	fmt.Fprintln(&b, "---")
-	if id := hubID(r.baseName()); id != "" {
+	if id := hubID(t.baseName()); id != "" {
 		fmt.Fprintf(&b, "base_model: %s\n", yaml(id))
 	}
 	fmt.Fprintf(&b, "library_name: transformers\npipeline_tag: text-generation\ntags:\n- restyle\n---\n\n# %s\n\n",
-		filepath.Base(r.dir))
-	if r.fromScratch != "" {
+		filepath.Base(t.dir))
+	if t.fromScratch != "" {
 		fmt.Fprintf(&b, "A model of the family %s with %s parameters, trained from scratch by restyle on %s.\n\n",
-			r.base.Config.Family, thousands(r.base.Config.ParamCount()), r.set.Name)
+			t.base.Config.Family, thousands(t.base.Config.ParamCount()), t.set.Name)
 	} else {
-		fmt.Fprintf(&b, "%s, fine-tuned by restyle on %s (%s).\n\n", r.publicName(), r.set.Name,
-			count(len(r.examples), "example"))
+		fmt.Fprintf(&b, "%s, fine-tuned by restyle on %s (%s).\n\n", t.publicName(), t.set.Name,
+			count(len(t.examples), "example"))
 	}
 	fmt.Fprintf(&b, "| | |\n|---|---|\n")
 	for _, row := range [][2]string{
 		{"steps", fmt.Sprint(res.Step)}, {"examples per step", fmt.Sprint(c.Batch * c.Accumulate)},
 		{"tokens", thousands(res.Tokens)}, {"target tokens", thousands(res.Targets)},
 		{"learning rate", fmt.Sprintf("%g, %s, warmup %g", c.LR, c.Schedule, c.Warmup)},
-		{"optimizer", r.flag("optimizer") + ", master weights " + string(c.AdamW().Master)}, {"type", r.flag("dtype")},
+		{"optimizer", t.flag("optimizer") + ", master weights " + string(c.AdamW().Master)}, {"type", t.flag("dtype")},
 		{"seed", fmt.Sprint(c.Seed)},
 	} {
 		fmt.Fprintf(&b, "| %s | %s |\n", row[0], row[1])
@@ -247,7 +247,7 @@ func (r *running) card(res trainer.Result) []byte {
 		fmt.Fprintf(&b, "| validation loss | %.4f, after step %d |\n", float64(res.Best.Loss), res.Best.Step)
 	}
 	fmt.Fprintf(&b, "\n![The loss of every step and the validation loss](loss.svg)\n\nrun.json has all settings, "+
-		"metrics.jsonl every step.\n\n%s", r.usage())
+		"metrics.jsonl every step.\n\n%s", t.usage())
 	return b.Bytes()
 }
 
@@ -261,13 +261,13 @@ func hubID(base string) string {
 }
 
 // usage is the part of the model card that shows how to use the model, from its directory or repository.
-func (r *running) usage() string {
+func (t *train) usage() string {
 	chat, prompt := "chat --tuned .", `messages = [{"role": "user", "content": "Your question"}]
 inputs = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True, return_tensors="pt")`
-	if r.fromScratch != "" {
+	if t.fromScratch != "" {
 		chat += " --only tuned"
 	}
-	if r.codec.Template.Name == template.Raw().Name {
+	if t.codec.Template.Name == template.Raw().Name {
 		chat, prompt = chat+` --raw --prompt "A text"`, `inputs = tokenizer("A text", return_tensors="pt")`
 	}
 	return fmt.Sprintf(usage, prompt, chat)
@@ -284,11 +284,11 @@ print(tokenizer.decode(answer, skip_special_tokens=True))
 ` + "```\n\nWith restyle, in this directory: `%s`\n"
 
 // baseName returns the name by which chat finds the base model, or "" for a model trained from scratch.
-func (in *inputs) baseName() string {
-	if in.fromScratch != "" {
+func (t *train) baseName() string {
+	if t.fromScratch != "" {
 		return ""
 	}
-	return trainer.BaseName(in.base)
+	return trainer.BaseName(t.base)
 }
 
 // yaml returns s, in quotes unless it is a plain scalar.
@@ -302,48 +302,48 @@ func yaml(s string) string {
 
 // checkBatches returns an error if the file of batches exists but the run is now longer: the file has only the old
 // steps.
-func (in *inputs) checkBatches(was trainer.RunFile) error {
-	if in.batchesFile == "" {
+func (t *train) checkBatches(was trainer.RunFile) error {
+	if t.batchesFile == "" {
 		return nil
 	}
-	now := in.plan.Recipe()
+	now := t.plan.Recipe()
 	if was.Identity["epochs"] == now["epochs"] && was.Identity["max-steps"] == now["max-steps"] {
 		return nil
 	}
-	if _, err := os.Stat(in.batchesFile); err == nil {
+	if _, err := os.Stat(t.batchesFile); err == nil {
 		return cli.Usagef("--write-batches %s: the file has the steps of the run before it became longer: choose a new "+
-			"name for those from here on", in.batchesFile)
+			"name for those from here on", t.batchesFile)
 	}
 	return nil
 }
 
 // writeBatches writes the batches of all steps, beginning with first, to --write-batches.
-func (j *job) writeBatches(first int) error {
-	if j.batchesFile == "" {
+func (t *train) writeBatches(first int) error {
+	if t.batchesFile == "" {
 		return nil
 	}
-	info, err := os.Stat(j.batchesFile)
+	info, err := os.Stat(t.batchesFile)
 	isNew := err != nil
 	var f io.WriteCloser
 	switch {
 	case isNew:
-		f, err = disk.Open(j.batchesFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		f, err = disk.Open(t.batchesFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	case info.Mode().IsRegular(): // of the run that is resumed: it has every step
-		j.note("--write-batches: %s exists, and stays as it is", j.batchesFile)
+		t.note("--write-batches: %s exists, and stays as it is", t.batchesFile)
 		return nil
 	default:
-		f, err = disk.OpenDevice(j.batchesFile)
+		f, err = disk.OpenDevice(t.batchesFile)
 	}
 	if err != nil {
 		return fmt.Errorf("--write-batches: %w", err)
 	}
-	err = j.Plan.Write(f, first)
+	err = t.job.Plan.Write(f, first)
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
 	if err != nil {
 		if isNew {
-			_ = os.Remove(j.batchesFile) // the same command writes it again
+			_ = os.Remove(t.batchesFile) // the same command writes it again
 		}
 		return fmt.Errorf("--write-batches: %w", err)
 	}

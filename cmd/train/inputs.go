@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"restyle/dataset"
-	"restyle/dataset/training"
-	"restyle/hf"
 	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/internal/disk"
@@ -19,134 +17,117 @@ import (
 	"restyle/voice"
 )
 
-// inputs are the parts of a run that the flags name. They do not change.
-type inputs struct {
-	*train
-	dir         string         // --out, absolute and without links
-	base        *hf.Checkpoint // the model to train
-	codec       infer.Codec
-	newTemplate bool // the result has another chat template than base has
-	set         *training.Set
-	encoder     *training.Encoder
-	examples    []training.Example // those of set to train on
-	plan        *trainer.Plan      // as on the CPU
-	style       *voice.Style       // for the tone of samples; nil without samples, and for data of no style
-}
-
 // resolve opens what the flags name. It allocates nothing large. The caller must close the base of the result.
-func (t *train) resolve(ctx context.Context) (*inputs, error) {
+func (t *train) resolve(ctx context.Context) (err error) {
 	if t.preset != "" {
 		set, ok := presets[t.preset]
 		if !ok {
-			return nil, cli.Usagef("--preset %q: must be one of %s", t.preset, presetNames())
+			return cli.Usagef("--preset %q: must be one of %s", t.preset, presetNames())
 		}
 		if err := t.setDefaults(set, "preset "+t.preset); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := t.check(t.flags.Given); err != nil {
-		return nil, err
+		return err
 	}
-	dir, err := disk.RealPath(t.out)
-	if err != nil {
-		return nil, fmt.Errorf("--out: %w: choose another directory", err)
+	if t.dir, err = disk.RealPath(t.out); err != nil {
+		return fmt.Errorf("--out: %w: choose another directory", err)
 	}
-	if err := t.checkPaths(dir); err != nil {
-		return nil, err
+	if err := t.checkPaths(t.dir); err != nil {
+		return err
 	}
-	var style *voice.Style
 	if t.config.Samples > 0 {
-		if style, err = voice.Load(t.style); err != nil {
-			return nil, cli.Usagef("--style: %v", err)
+		if t.voice, err = voice.Load(t.style); err != nil {
+			return cli.Usagef("--style: %v", err)
 		}
 	}
 	if t.benchmarkLog != "" {
 		if err := report.CheckBenchmark(t.benchmarkLog); err != nil {
-			return nil, fmt.Errorf("--benchmark-log: %w", err)
+			return fmt.Errorf("--benchmark-log: %w", err)
 		}
 	}
 	t.onlyText = t.holdsText(ctx)
-	base, err := t.openBase(ctx)
-	if err != nil {
-		return nil, err
+	if t.base, err = t.openBase(ctx); err != nil {
+		return err
 	}
-	in, err := t.read(ctx, base, dir, style)
-	if err != nil {
-		return nil, errors.Join(err, base.Close())
+	if err := t.read(ctx); err != nil {
+		return errors.Join(err, t.base.Close())
 	}
-	return in, nil
+	return nil
 }
 
 // read completes the flags that depend on the model, reads the data and plans the run.
-func (t *train) read(ctx context.Context, base *hf.Checkpoint, dir string, style *voice.Style) (*inputs, error) {
-	for _, n := range base.Notes {
+func (t *train) read(ctx context.Context) error {
+	for _, n := range t.base.Notes {
 		t.note("%s", n)
 	}
-	if err := t.suit(base); err != nil {
-		return nil, err
+	if err := t.suit(t.base); err != nil {
+		return err
 	}
-	c := base.Config
+	c := t.base.Config
 	if err := t.config.CheckModel(c); err != nil {
-		return nil, cli.Usagef("--%w", err)
+		return cli.Usagef("--%w", err)
 	}
 	template := t.template
 	if len(t.text) > 0 || t.onlyText && template == "" {
 		template = "raw"
 	}
-	codec, err := infer.CodecOf(base, template)
+	codec, err := infer.CodecOf(t.base, template)
 	if unknown, is := errors.AsType[*infer.UnknownTemplate](err); is {
-		return nil, cli.Usagef("--template: %w", unknown)
+		return cli.Usagef("--template: %w", unknown)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	changed, err := codec.Apply(base)
-	if err != nil {
-		return nil, err
+	t.codec = codec
+	if t.newTemplate, err = codec.Apply(t.base); err != nil {
+		return err
 	}
 	set, encoder, err := t.readData(ctx, codec)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	t.set, t.encoder = set, encoder
 	for _, x := range set.Examples {
 		if int(set.MaxID) < c.Vocab {
 			break
 		}
 		if err := codec.Tokenizer.CheckRows(x.IDs, c.Vocab); err != nil {
-			return nil, fmt.Errorf("row %s of the data: %w", set.Place(x.Row), err)
+			return fmt.Errorf("row %s of the data: %w", set.Place(x.Row), err)
 		}
 	}
 	examples, heldOut := set.Split(t.val, t.config.Seed)
 	if t.config.Patience > 0 && len(heldOut) == 0 {
-		return nil, cli.Usagef("--patience %d waits for a better validation loss, and of %d examples none can be held out: "+
+		return cli.Usagef("--patience %d waits for a better validation loss, and of %d examples none can be held out: "+
 			"leave it out, or give more data", t.config.Patience, len(set.Examples))
 	}
-	plan, err := trainer.NewPlan(t.config, examples, heldOut)
-	if err != nil {
-		return nil, cli.Usagef("--%w", err)
+	t.examples = examples
+	if t.plan, err = trainer.NewPlan(t.config, examples, heldOut); err != nil {
+		return cli.Usagef("--%w", err)
 	}
-	if style != nil && t.cameFrom["style"] == "" && !strings.Contains(set.Format, dataset.FormatRewritten) {
-		style = nil // the answers have no style to be scored by
+	if t.voice != nil && t.cameFrom["style"] == "" && !strings.Contains(set.Format, dataset.FormatRewritten) {
+		t.voice = nil // the answers have no style to be scored by
 	}
-	return &inputs{t, dir, base, codec, changed, set, encoder, examples, plan, style}, nil
+	return nil
 }
 
 // identify adds to a job's identity what must be the same in a resumed run, besides the recipe.
-func (j *job) identify() error {
-	id := j.Identity
-	id["data"] = j.set.SHA256
-	id["train-on"] = j.trainOn
-	id["columns"] = j.columns.String()
-	id["val"] = fmt.Sprint(j.val)
-	id["template"] = j.codec.Template.Name
-	id["fused"] = j.fused.String()
-	if j.fromScratch != "" {
-		tok, _ := j.base.ReadFile("tokenizer.json")
-		sum := sha256.Sum256(append(j.base.ConfigJSON, tok...))
+func (t *train) identify() error {
+	id := t.job.Identity
+	id["data"] = t.set.SHA256
+	id["train-on"] = t.trainOn
+	id["columns"] = t.columns.String()
+	id["val"] = fmt.Sprint(t.val)
+	id["template"] = t.codec.Template.Name
+	id["fused"] = t.fused.String()
+	if t.fromScratch != "" {
+		tok, _ := t.base.ReadFile("tokenizer.json")
+		sum := sha256.Sum256(append(t.base.ConfigJSON, tok...))
 		id["model"] = "new " + hex.EncodeToString(sum[:])
 		return nil
 	}
-	digest, err := j.base.Digest()
+	digest, err := t.base.Digest()
 	id["model"] = digest
 	return err
 }

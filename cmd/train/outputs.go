@@ -18,7 +18,7 @@ import (
 
 // outputs are what a run shows and writes on the way: progress, TensorBoard events, the loss curve.
 type outputs struct {
-	*running
+	*train
 	events      *report.Events
 	curve       report.Curve
 	recent      []trainer.Step // for the displayed speed and mean loss
@@ -55,37 +55,37 @@ func (p *pace) due(now time.Time, every time.Duration) bool {
 const redraw = 100 * time.Millisecond
 
 // openOutputs opens the outputs of a started run, and sets the run's hooks.
-func (r *running) openOutputs() (*outputs, error) {
-	done := r.run.State()
+func (t *train) openOutputs() (*outputs, error) {
+	done := t.run.State()
 	first := done.Step + 1 // later steps in TensorBoard come from a run that was killed
 	if done.Step == 0 && done.Pending != "" {
 		first = 0
 	}
-	events, err := report.Create(filepath.Join(r.dir, "tensorboard"), first)
+	events, err := report.Create(filepath.Join(t.dir, "tensorboard"), first)
 	if err != nil {
 		return nil, err
 	}
-	o := &outputs{running: r, events: events, curve: report.Curve{Title: "restyle: " + r.title()}}
+	o := &outputs{train: t, events: events, curve: report.Curve{Title: "restyle: " + t.title()}}
 	// The metrics have the steps that a resumed run took before.
-	lines, err := report.ReadMetrics[metricsLine](filepath.Join(r.dir, "metrics.jsonl"))
+	lines, err := report.ReadMetrics[metricsLine](filepath.Join(t.dir, "metrics.jsonl"))
 	if err != nil { // the run does not depend on them
-		r.note("%v: the curve leaves out what cannot be read, and the file stays as it is", err)
+		t.note("%v: the curve leaves out what cannot be read, and the file stays as it is", err)
 	}
 	for _, l := range lines {
 		o.plot(l)
 	}
 	o.unlockCSV = func() error { return nil }
-	if r.csvInside() {
-		if o.unlockCSV, err = r.lockCSV(); err != nil {
+	if t.csvInside() {
+		if o.unlockCSV, err = t.lockCSV(); err != nil {
 			return nil, errors.Join(err, events.Close())
 		}
 	}
 	if err := o.writeCSV(); err != nil {
 		return nil, errors.Join(err, o.unlockCSV(), events.Close())
 	}
-	h := &r.run.Hooks
+	h := &t.run.Hooks
 	h.Step, h.Evaluation, h.Saved, h.Phase = o.step, o.evaluation, o.checkpoint, o.phase
-	r.status.DrawBar(done.Step, r.Plan.Steps, "")
+	t.status.DrawBar(done.Step, t.job.Plan.Steps, "")
 	return o, nil
 }
 
@@ -123,7 +123,7 @@ func (o *outputs) phase(p trainer.Phase) {
 func (o *outputs) checkpoint(s trainer.Saved) {
 	o.saveSeconds = s.Seconds
 	o.fail(o.draw())
-	if o.saved.due(time.Now(), lineEvery) || s.Step == o.Plan.Steps {
+	if o.saved.due(time.Now(), lineEvery) || s.Step == o.job.Plan.Steps {
 		o.note("checkpoint %s, %.1f s", s.Dir, s.Seconds)
 	}
 }
@@ -149,7 +149,7 @@ func (o *outputs) step(s trainer.Step) {
 	if s.Skipped {
 		o.note("step %d: the gradient is not finite: skipped", s.Step)
 	}
-	steps := o.Plan.Steps
+	steps := o.job.Plan.Steps
 	switch {
 	case !o.status.On() && o.logs(s.Step, now):
 		o.note("step %d/%d, epoch %.2f: %s", s.Step, steps, s.Epoch, o.progress(s))
@@ -162,7 +162,7 @@ func (o *outputs) step(s trainer.Step) {
 // logs reports whether a step has a line of its own where there is no terminal.
 func (o *outputs) logs(step int, now time.Time) bool {
 	due := o.logEvery > 0 && step%o.logEvery == 0 || o.logEvery == 0 && o.logged.due(now, lineEvery)
-	return due || step == 1 || step == o.Plan.Steps
+	return due || step == 1 || step == o.job.Plan.Steps
 }
 
 // progress describes the run over the last steps, most important first, because a narrow terminal cuts off the end.
@@ -174,12 +174,12 @@ func (o *outputs) progress(s trainer.Step) string {
 		targets += float64(r.Targets)
 		loss += float64(r.Loss) / float64(len(o.recent))
 	}
-	left := seconds / float64(len(o.recent)) * float64(o.Plan.Steps-s.Step)
+	left := seconds / float64(len(o.recent)) * float64(o.job.Plan.Steps-s.Step)
 	saves := 1.0 // by time, and then they are a small part of it
 	if o.config.SaveEvery > 0 {
-		saves = float64(o.Plan.Left(o.config.SaveEvery, s.Step))
+		saves = float64(o.job.Plan.Left(o.config.SaveEvery, s.Step))
 	}
-	left += o.evalSeconds*float64(o.Plan.EvaluationsLeft(s.Step)) + o.saveSeconds*saves
+	left += o.evalSeconds*float64(o.job.Plan.EvaluationsLeft(s.Step)) + o.saveSeconds*saves
 	return fmt.Sprintf("loss %.3f, %s left, lr %.1e, grad %.2f, %s tok/s, %s targets/s",
 		loss, time.Duration(left*float64(time.Second)).Round(time.Second), s.LR, float64(s.GradNorm), short(tokens/seconds),
 		short(targets/seconds))
@@ -217,7 +217,7 @@ func (o *outputs) evaluation(e trainer.Evaluation) {
 	for _, s := range e.Samples {
 		o.events.Text(e.Step, report.TagResponse, "**"+s.Question+"**\n\n"+s.Answer)
 	}
-	special := e.Step == o.Plan.Steps || e.Measured && line.ValLoss == nil
+	special := e.Step == o.job.Plan.Steps || e.Measured && line.ValLoss == nil
 	if due := o.validated.due(time.Now(), validationEvery); parts != nil && (due || special) {
 		o.note("after step %d: %s", e.Step, strings.Join(parts, ", "))
 	}
@@ -234,7 +234,7 @@ func (o *outputs) evaluation(e trainer.Evaluation) {
 
 // showSamples shows the samples of an evaluation on a terminal, a line for each: metrics.jsonl has them in full.
 func (o *outputs) showSamples(e trainer.Evaluation) {
-	if !o.status.On() || e.Samples == nil || !o.sampled.due(time.Now(), lineEvery) && e.Step < o.Plan.Steps {
+	if !o.status.On() || e.Samples == nil || !o.sampled.due(time.Now(), lineEvery) && e.Step < o.job.Plan.Steps {
 		return
 	}
 	width := o.status.Width() - 1
@@ -265,15 +265,15 @@ func (o *outputs) fail(err error) {
 }
 
 // csvInside reports whether the file of --log-csv is in the run's directory.
-func (in *inputs) csvInside() bool { return in.logCSV != "" && disk.Holds(in.dir, in.logCSV) }
+func (t *train) csvInside() bool { return t.logCSV != "" && disk.Holds(t.dir, t.logCSV) }
 
 // lockCSV keeps other runs from writing the file of --log-csv until unlock is called. A run calls it before it begins,
 // or if the file is in its directory, which may yet be renamed, afterwards.
-func (in *inputs) lockCSV() (unlock func() error, err error) {
-	if in.logCSV == "" {
+func (t *train) lockCSV() (unlock func() error, err error) {
+	if t.logCSV == "" {
 		return func() error { return nil }, nil
 	}
-	path, err := disk.Follow(in.logCSV)
+	path, err := disk.Follow(t.logCSV)
 	if err != nil {
 		return nil, fmt.Errorf("--log-csv: %w", err)
 	}
@@ -331,28 +331,28 @@ func (o *outputs) close() error {
 }
 
 // title returns the names of the model and the data. It is in files that people publish, so a directory has no path.
-func (in *inputs) title() string {
-	return fmt.Sprintf("%s on %s", in.publicName(), in.set.Name)
+func (t *train) title() string {
+	return fmt.Sprintf("%s on %s", t.publicName(), t.set.Name)
 }
 
-func (in *inputs) publicName() string {
-	if base := in.baseName(); filepath.IsAbs(base) {
+func (t *train) publicName() string {
+	if base := t.baseName(); filepath.IsAbs(base) {
 		return filepath.Base(base)
 	}
-	return in.modelName()
+	return t.modelName()
 }
 
-func (in *inputs) modelName() string {
-	if in.fromScratch != "" {
+func (t *train) modelName() string {
+	if t.fromScratch != "" {
 		return "new model"
 	}
-	return in.base.Name
+	return t.base.Name
 }
 
 // toneTag returns the TensorBoard tag of the tone score: the original project's tag for its voice, another one for
 // other styles.
-func (in *inputs) toneTag() string {
-	if in.style.Name == voice.Default {
+func (t *train) toneTag() string {
+	if t.voice.Name == voice.Default {
 		return report.TagRudeness
 	}
 	return report.TagTone

@@ -12,8 +12,7 @@ import (
 // TestFailOnce checks that a full disk, which fails at each checkpoint, is one error.
 func TestFailOnce(t *testing.T) {
 	var said bytes.Buffer
-	o := &outputs{running: &running{job: &job{inputs: &inputs{train: &train{stderr: &said,
-		status: cli.NewStatusLine(&said)}}}}}
+	o := &outputs{train: &train{stderr: &said, status: cli.NewStatusLine(&said)}}
 	first := errors.New("no space left")
 	for _, err := range []error{nil, first, nil, errors.New("still no space")} {
 		o.fail(err)

@@ -25,25 +25,25 @@ type sampler struct {
 
 // newSampler takes the questions from the first held-out examples, or from the first training examples if none is held
 // out. From plain text it takes the first tokens, which the model continues.
-func (in *inputs) newSampler(ctx context.Context, m *model.Model) (*sampler, error) {
-	e, err := infer.NewWithCodec(m, in.codec, in.plan.Context(m.Config()))
+func (t *train) newSampler(ctx context.Context, m *model.Model) (*sampler, error) {
+	e, err := infer.NewWithCodec(m, t.codec, t.plan.Context(m.Config()))
 	if err != nil {
 		return nil, err
 	}
-	a := &sampler{engine: e, style: in.style, tokens: in.config.SampleTokens}
-	from := in.plan.HeldOut
+	a := &sampler{engine: e, style: t.voice, tokens: t.config.SampleTokens}
+	from := t.plan.HeldOut
 	if len(from) == 0 {
-		from = in.examples
+		from = t.examples
 	}
-	from = from[:min(in.config.Samples, len(from))]
-	if in.onlyText {
+	from = from[:min(t.config.Samples, len(from))]
+	if t.onlyText {
 		a.style = nil
 		for _, e := range from {
-			a.add(in.codec.Tokenizer.Decode(e.IDs[:min(8, len(e.IDs))], true), e.IDs[:min(8, len(e.IDs))])
+			a.add(t.codec.Tokenizer.Decode(e.IDs[:min(8, len(e.IDs))], true), e.IDs[:min(8, len(e.IDs))])
 		}
 		return a, nil
 	}
-	conversations, err := in.conversations(ctx, from)
+	conversations, err := t.conversations(ctx, from)
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -68,7 +68,7 @@ func (in *inputs) newSampler(ctx context.Context, m *model.Model) (*sampler, err
 		a.add(c.Messages[last-1].Content, prompt.IDs)
 	}
 	if n := len(refused); n > 0 {
-		in.note("%d of %d sample questions cannot be asked: %v", n, len(conversations), refused[0])
+		t.note("%d of %d sample questions cannot be asked: %v", n, len(conversations), refused[0])
 	}
 	return a, nil
 }

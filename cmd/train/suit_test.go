@@ -262,7 +262,7 @@ func TestToneTag(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := (&inputs{style: s}).toneTag(); got != want {
+		if got := (&train{voice: s}).toneTag(); got != want {
 			t.Errorf("%s: %s, want %s", style, got, want)
 		}
 	}

@@ -48,50 +48,50 @@ func shown(value string) string {
 }
 
 // print prints the parts of the run, the settings, and the memory by purpose.
-func (j *job) print() {
-	rows := append(j.rows(), [2]string{"settings", j.ownSettings()})
-	if err := cli.PrintRows(j.stdout, rows); err != nil {
+func (t *train) print() {
+	rows := append(t.rows(), [2]string{"settings", t.ownSettings()})
+	if err := cli.PrintRows(t.stdout, rows); err != nil {
 		return // the reader is gone
 	}
-	if j.allSettings {
-		fmt.Fprintln(j.stdout, "\nsettings (* given, p preset, r chosen for this model)")
-		_ = cli.PrintCells(j.stdout, j.settingCells())
+	if t.allSettings {
+		fmt.Fprintln(t.stdout, "\nsettings (* given, p preset, r chosen for this model)")
+		_ = cli.PrintCells(t.stdout, t.settingCells())
 	}
-	fmt.Fprintln(j.stdout, "\nmemory")
-	w := tabwriter.NewWriter(j.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for _, p := range j.Memory.Parts {
+	fmt.Fprintln(t.stdout, "\nmemory")
+	w := tabwriter.NewWriter(t.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, p := range t.job.Memory.Parts {
 		fmt.Fprintf(w, "%s\t%s\t\n", p.What, kernels.Bytes(p.Bytes))
 	}
-	fmt.Fprintf(w, "total\t%s\t\n", kernels.Bytes(j.Memory.Total()))
+	fmt.Fprintf(w, "total\t%s\t\n", kernels.Bytes(t.job.Memory.Total()))
 	w.Flush()
-	fmt.Fprintln(j.stdout)
+	fmt.Fprintln(t.stdout)
 }
 
 // rows describes the model, the data, the steps and the device.
-func (j *job) rows() (rows [][2]string) {
-	c, p := j.base.Config, j.Plan
+func (t *train) rows() (rows [][2]string) {
+	c, p := t.base.Config, t.job.Plan
 	row := func(what, format string, args ...any) {
 		rows = append(rows, [2]string{what, fmt.Sprintf(format, args...)})
 	}
-	row("model", "%s: %s parameters, %s of %d, vocabulary %s", j.modelName(), thousands(c.ParamCount()),
+	row("model", "%s: %s parameters, %s of %d, vocabulary %s", t.modelName(), thousands(c.ParamCount()),
 		cli.Count(c.Layers, "layer"), c.Dim, thousands(int64(c.Vocab)))
-	if j.fromScratch == "" && j.base.Name == data.StarterName {
+	if t.fromScratch == "" && t.base.Name == data.StarterName {
 		row("", "%s", data.StarterScope)
 	}
-	for i, s := range j.dataRows() {
+	for i, s := range t.dataRows() {
 		row([]string{"data", ""}[min(i, 1)], "%s", s)
 	}
 	var targets, tokens, trainable int64
-	for _, e := range j.examples {
+	for _, e := range t.examples {
 		targets += int64(e.Targets())
 		tokens += int64(len(e.IDs))
 	}
 	row("", "%s to train on, %s held out; %s tokens, %s of them targets; the longest example has %d",
-		count(len(j.examples), "example"), thousands(int64(len(p.HeldOut))), thousands(tokens), thousands(targets), p.Longest)
-	for _, s := range j.warnings() {
+		count(len(t.examples), "example"), thousands(int64(len(p.HeldOut))), thousands(tokens), thousands(targets), p.Longest)
+	for _, s := range t.warnings() {
 		row("", "%s", s)
 	}
-	for _, x := range j.params() {
+	for _, x := range t.params() {
 		if x.Trainable() {
 			trainable += int64(x.W.Len())
 		}
@@ -106,22 +106,22 @@ func (j *job) rows() (rows [][2]string) {
 	row("steps", "%s of %s, in passes of up to %d tokens%s", thousands(int64(p.Steps)),
 		count(p.Config.Batch*p.Config.Accumulate, "example"), p.MaxTokens, padded)
 	if p.GradType != 0 || p.Config.Gradients == trainer.LayerGradients {
-		row("gradients", "%s", j.gradientsRow())
+		row("gradients", "%s", t.gradientsRow())
 	}
-	if s := j.typeRow(); s != "" {
+	if s := t.typeRow(); s != "" {
 		row("type", "%s", s)
 	}
-	switch raw := j.codec.Template.Name == chat.Raw().Name; {
-	case j.newTemplate:
-		row("template", "%s, which the result is saved with in place of the model's own", j.codec.Template.Name)
-	case !j.onlyText && j.template == "" && raw:
+	switch raw := t.codec.Template.Name == chat.Raw().Name; {
+	case t.newTemplate:
+		row("template", "%s, which the result is saved with in place of the model's own", t.codec.Template.Name)
+	case !t.onlyText && t.template == "" && raw:
 		row("template", "none: the model has none, so nothing marks who speaks; choose one with --template, such as chatml")
 	}
-	row("device", "%s", j.where())
-	if s := j.unfusedRow(); s != "" {
+	row("device", "%s", t.where())
+	if s := t.unfusedRow(); s != "" {
 		row("", "%s", s)
 	}
-	if with := j.productsRow(); with != "" {
+	if with := t.productsRow(); with != "" {
 		row("products", "%s", with)
 	}
 	return rows
@@ -130,11 +130,11 @@ func (j *job) rows() (rows [][2]string) {
 // unfusedRow says what a run without fused operations is, and what --fused would gain. The gain is that of training in
 // bf16: of the embedded model by bench train on several CPUs and an H200 (docs/bench/cpu and h200), and of Llama-3.2-1B
 // on an H200 (docs/bench/gpu.md).
-func (j *job) unfusedRow() string {
+func (t *train) unfusedRow() string {
 	switch {
-	case j.fused.String() != "none":
+	case t.fused.String() != "none":
 		return ""
-	case j.Device.IsCPU():
+	case t.job.Device.IsCPU():
 		return "this is the unfused reference: --fused computes the same, 1.1 to 1.4 times as fast on a CPU"
 	}
 	return "this is the unfused reference: --fused computes the same, 1.4 to 3 times as fast on a GPU"
@@ -184,13 +184,13 @@ func (t *train) settingCells() (cells []string) {
 }
 
 // params returns the model's parameters, without allocating memory for them.
-func (j *job) params() []model.Param {
-	return model.ParamsOf(j.base.Config, j.Plan.ModelOptions(j.base.Config))
+func (t *train) params() []model.Param {
+	return model.ParamsOf(t.base.Config, t.job.Plan.ModelOptions(t.base.Config))
 }
 
 // typeRow describes what the training type means for weights stored in another type. It returns "" if it means nothing.
-func (j *job) typeRow() string {
-	counts := j.base.DTypes()
+func (t *train) typeRow() string {
+	counts := t.base.DTypes()
 	var all int64
 	for _, n := range counts {
 		all += n
@@ -212,63 +212,63 @@ func (j *job) typeRow() string {
 			lost = append(lost, c.lost)
 		}
 	}
-	row := "the weights are stored in " + strings.Join(stored, " and ") + " and trained in " + j.config.DType.String()
+	row := "the weights are stored in " + strings.Join(stored, " and ") + " and trained in " + t.config.DType.String()
 	switch {
-	case j.config.DType == tensor.BF16 && lost != nil:
+	case t.config.DType == tensor.BF16 && lost != nil:
 		return row + ", which loses " + strings.Join(lost, " and ") + "; --dtype fp32 keeps all"
-	case j.config.DType == tensor.F16 && counts[tensor.F16] < all:
+	case t.config.DType == tensor.F16 && counts[tensor.F16] < all:
 		return row + ", which loses numbers beyond 65,504 and digits of those below 0.0001; --dtype fp32 keeps all"
-	case j.config.DType == tensor.F32 && counts[tensor.F16] > 0:
+	case t.config.DType == tensor.F32 && counts[tensor.F16] > 0:
 		return row + ", which keeps them as they are; --dtype bf16 would lose " + strings.Join(lost, " and ")
 	}
 	return ""
 }
 
 // gradientsRow describes how gradients differ from the default.
-func (j *job) gradientsRow() string {
+func (t *train) gradientsRow() string {
 	row := "F32"
-	if j.Plan.GradType != 0 {
-		row = j.Plan.GradType.String() + " of layers' matrices"
-		for _, p := range j.params() {
-			if p.Layer == model.Outside && p.Trainable() && p.Grad.DType == j.Plan.GradType {
+	if t.job.Plan.GradType != 0 {
+		row = t.job.Plan.GradType.String() + " of layers' matrices"
+		for _, p := range t.params() {
+			if p.Layer == model.Outside && p.Trainable() && p.Grad.DType == t.job.Plan.GradType {
 				row += " and of " + p.Name
 			}
 		}
 	}
-	if j.config.Gradients == trainer.LayerGradients {
+	if t.config.Gradients == trainer.LayerGradients {
 		row += ", one layer's at a time: the backward pass of each step runs twice, the first time for their norm"
 	}
 	return row
 }
 
 // productsRow names the algorithms that multiply matrices on a GPU. It returns "" on the CPU.
-func (j *job) productsRow() string {
-	with := j.Device.Products()
+func (t *train) productsRow() string {
+	with := t.job.Device.Products()
 	switch {
 	case !strings.Contains(with, "cuBLASLt"):
 		return with
-	case j.Device.Chosen():
+	case t.job.Device.Chosen():
 		return with + ": the algorithms that the run began with"
-	case j.deterministic:
+	case t.deterministic:
 		return with + ": its first algorithm for each"
 	}
 	return with + ": its first algorithm for each, or one that is 3% faster"
 }
 
 // where describes the device.
-func (j *job) where() string {
-	s := j.Device.Name()
-	if level := j.Device.Level(); level != "" {
-		s += fmt.Sprintf(" (%s), %s", level, cli.Count(j.threadCount(), "thread"))
+func (t *train) where() string {
+	s := t.job.Device.Name()
+	if level := t.job.Device.Level(); level != "" {
+		s += fmt.Sprintf(" (%s), %s", level, cli.Count(t.threadCount(), "thread"))
 	}
-	return s + ", fused operations: " + j.fused.String()
+	return s + ", fused operations: " + t.fused.String()
 }
 
 // warnings returns what the user should know about the data.
-func (in *inputs) warnings() (list []string) {
-	s := in.set
+func (t *train) warnings() (list []string) {
+	s := t.set
 	if s.Truncated > 0 {
-		list = append(list, fmt.Sprintf("longer than --seq %d and truncated: %s of %s, by %s in total", in.config.Seq,
+		list = append(list, fmt.Sprintf("longer than --seq %d and truncated: %s of %s, by %s in total", t.config.Seq,
 			thousands(int64(s.Truncated)), count(len(s.Examples), "example"), count(s.TruncatedTokens, "token")))
 	}
 	if s.Apart > 0 {
@@ -276,7 +276,7 @@ func (in *inputs) warnings() (list []string) {
 			"so %s with several answers became %s, one for each answer", count(s.Apart, "row"),
 			count(s.AnswersApart, "example")))
 	}
-	if in.val > 0 && len(in.plan.HeldOut) == 0 {
+	if t.val > 0 && len(t.plan.HeldOut) == 0 {
 		why := "all examples ask the same"
 		if len(s.Examples) == 1 {
 			why = "there is one example"

@@ -12,15 +12,19 @@ import (
 	"syscall"
 	"time"
 
+	"restyle/dataset/training"
+	"restyle/hf"
+	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/internal/disk"
 	"restyle/kernels"
 	"restyle/tensor"
 	"restyle/trainer"
 	"restyle/trainer/checkpoint"
+	"restyle/voice"
 )
 
-// train is one call of the command: its flags and its outputs.
+// train is one call of the command: its flags, and then what they become.
 type train struct {
 	*options
 	flags          *cli.Flags
@@ -28,7 +32,27 @@ type train struct {
 	stdout, stderr io.Writer
 	status         *cli.StatusLine     // stderr writes through it
 	watch          func(trainer.Phase) // for tests; may be nil
-	onlyText       bool                // all data is plain text: it is continued, and nothing is asked
+
+	// What the flags name, set by resolve.
+	dir         string         // --out, absolute and without links
+	base        *hf.Checkpoint // the model to train
+	codec       infer.Codec
+	newTemplate bool // the result has another chat template than base has
+	onlyText    bool // all data is plain text: it is continued, and nothing is asked
+	set         *training.Set
+	encoder     *training.Encoder
+	examples    []training.Example // those of set to train on
+	plan        *trainer.Plan      // as on the CPU
+	voice       *voice.Style       // for the tone of samples; nil without samples, and for data of no style
+
+	job *trainer.Job // the run as planned for the device, set by onDevice
+
+	// The run whose model is open, set by execute.
+	run       *trainer.Run
+	began     time.Time
+	gauge     *gauge
+	power     *wattmeter
+	beginning *beginning
 }
 
 func newTrain(o *options, f *cli.Flags, stdout, stderr io.Writer, status *cli.StatusLine,
@@ -48,20 +72,19 @@ func (t *train) note(format string, args ...any) {
 	fmt.Fprintln(t.stderr, text)
 }
 
-// do runs the command, from the flags to the end of the training run. It changes nothing before job.train.
+// do runs the command, from the flags to the end of the training run. It changes nothing before execute.
 func (t *train) do(ctx context.Context) (err error) {
-	in, err := t.resolve(ctx)
-	if err != nil {
+	if err := t.resolve(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, in.base.Close()) }()
+	defer func() { err = errors.Join(err, t.base.Close()) }()
 	switch {
 	case t.showExample:
-		return in.printExample()
+		return t.printExample()
 	case t.dryRun:
-		return in.onDevice(trainer.RunFile{}, (*job).checkMemory)
+		return t.onDevice(trainer.RunFile{}, t.checkMemory)
 	}
-	dir, err := trainer.Claim(in.dir, t.resume) // lock it before anything in it is read
+	dir, err := trainer.Claim(t.dir, t.resume) // lock it before anything in it is read
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
@@ -69,8 +92,8 @@ func (t *train) do(ctx context.Context) (err error) {
 	if err := t.checkRun(dir); err != nil {
 		return err
 	}
-	if !in.csvInside() {
-		unlock, err2 := in.lockCSV()
+	if !t.csvInside() {
+		unlock, err2 := t.lockCSV()
 		if err2 != nil {
 			return err2
 		}
@@ -80,34 +103,34 @@ func (t *train) do(ctx context.Context) (err error) {
 	var was trainer.RunFile // of the run to resume
 	if t.resume {
 		if dir.Was.Finished {
-			result, err := in.resultOf(dir.Was)
+			result, err := t.resultOf(dir.Was)
 			if err != nil {
 				return err
 			}
-			if !in.makesLonger(result) {
-				return in.repeat(dir.Was, result)
+			if !t.makesLonger(result) {
+				return t.repeat(dir.Was, result)
 			}
 		}
 		was = *dir.Was
-		if from, err = in.latest(); err != nil {
+		if from, err = t.latest(); err != nil {
 			return err
 		}
 		if from == "" && was.Finished {
 			return fmt.Errorf("the run in %s is finished and has no checkpoint to continue from: to train its result further, "+
 				"give it as --model, and another --out", t.out)
 		}
-		if err := in.checkBatches(was); err != nil {
+		if err := t.checkBatches(was); err != nil {
 			return err
 		}
 	}
-	return in.onDevice(was, func(j *job) error {
-		if err := j.checkMemory(); err != nil {
+	return t.onDevice(was, func() error {
+		if err := t.checkMemory(); err != nil {
 			return err
 		}
-		if err := j.checkDisk(); err != nil {
+		if err := t.checkDisk(); err != nil {
 			return err
 		}
-		return j.withAdvice(j.train(ctx, dir, from))
+		return t.withAdvice(t.execute(ctx, dir, from))
 	})
 }
 
@@ -124,10 +147,10 @@ func (t *train) checkRun(dir *trainer.Dir) error {
 }
 
 // latest returns the checkpoint that a run resumes from, or "" if the run has not saved one yet.
-func (in *inputs) latest() (dir string, err error) {
-	found, err := checkpoint.Latest(trainer.CheckpointsIn(in.dir))
+func (t *train) latest() (dir string, err error) {
+	found, err := checkpoint.Latest(trainer.CheckpointsIn(t.dir))
 	for _, s := range found.Skipped {
-		in.note("checkpoint %s is damaged and is skipped: %v", s.Dir, s.Why)
+		t.note("checkpoint %s is damaged and is skipped: %v", s.Dir, s.Why)
 	}
 	switch {
 	case err == nil:
@@ -135,44 +158,38 @@ func (in *inputs) latest() (dir string, err error) {
 	case !errors.Is(err, checkpoint.ErrNone):
 		return "", err
 	case len(found.Skipped) > 0:
-		return "", fmt.Errorf("no checkpoint in %s is intact: start over with --restart, which renames the directory", in.out)
+		return "", fmt.Errorf("no checkpoint in %s is intact: start over with --restart, which renames the directory", t.out)
 	}
-	in.note("the run in %s has no checkpoint yet: it starts again from the first step", in.out)
+	t.note("the run in %s has no checkpoint yet: it starts again from the first step", t.out)
 	return "", nil
-}
-
-// A job is a run that is planned for a device but has not begun.
-type job struct {
-	*inputs
-	*trainer.Job
 }
 
 // onDevice opens the device, plans the run for it, prints settings and memory, and calls f. A resumed run keeps the
 // instruction set of was if the machine has it, and the algorithms of its matrix products if the device is the same.
-func (in *inputs) onDevice(was trainer.RunFile, f func(*job) error) (err error) {
-	d, differs, err := trainer.OpenDevice(in.deviceName, kernels.Options{
-		Threads: in.threads, Fused: in.fused.Fused, Sync: in.sync, Deterministic: in.deterministic,
-		NoBF16: in.config.DType != tensor.BF16,
+func (t *train) onDevice(was trainer.RunFile, f func() error) (err error) {
+	d, differs, err := trainer.OpenDevice(t.deviceName, kernels.Options{
+		Threads: t.threads, Fused: t.fused.Fused, Sync: t.sync, Deterministic: t.deterministic,
+		NoBF16: t.config.DType != tensor.BF16,
 	}, was.Record)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	for _, n := range d.Notes() {
-		in.note("%s", n)
+		t.note("%s", n)
 	}
 	for _, why := range differs {
-		if in.sameBits {
+		if t.sameBits {
 			return fmt.Errorf("--same-bits: %s: use the machine and the --device that it began on, or leave --same-bits out",
 				why)
 		}
-		in.note("%s: continuing, but not with the same bits", why)
+		t.note("%s: continuing, but not with the same bits", why)
 	}
-	j := &job{in, trainer.NewJob(d, in.base, in.plan, trainer.JobOptions{
-		Scratch: in.fromScratch != "", MaxMemory: int(in.maxMemory), Was: was.Record, Progress: in.progress(),
-	})}
-	j.print()
-	return f(j)
+	t.job = trainer.NewJob(d, t.base, t.plan, trainer.JobOptions{
+		Scratch: t.fromScratch != "", MaxMemory: int(t.maxMemory), Was: was.Record, Progress: t.progress(),
+	})
+	t.print()
+	return f()
 }
 
 // progress returns a function that shows the work before the first step. It shows the reading of weights after a
@@ -194,8 +211,8 @@ func (t *train) progress() func(task trainer.Task, done, of int64) {
 }
 
 // checkMemory returns an error that names flags that help if the run does not fit into memory.
-func (j *job) checkMemory() error {
-	err := j.CheckMemory()
+func (t *train) checkMemory() error {
+	err := t.job.CheckMemory()
 	var e *trainer.TooLargeError
 	if !errors.As(err, &e) {
 		return err
@@ -230,66 +247,58 @@ func advice(list []trainer.Remedy) string {
 }
 
 // withAdvice adds flags that save memory to the error of a GPU that ran out of memory during the run.
-func (j *job) withAdvice(err error) error {
+func (t *train) withAdvice(err error) error {
 	var e *kernels.OutOfMemory
 	if !errors.As(err, &e) {
 		return err
 	}
-	return fmt.Errorf("%w\n%s", err, advice(j.Remedies(min(e.Reach(), j.Memory.Total()-1))))
+	return fmt.Errorf("%w\n%s", err, advice(t.job.Remedies(min(e.Reach(), t.job.Memory.Total()-1))))
 }
 
 // checkDisk returns an error if the disk is too small for the run. What a resumed run already has on it counts.
-func (j *job) checkDisk() error {
-	there, err := checkpoint.Steps(trainer.CheckpointsIn(j.dir))
+func (t *train) checkDisk() error {
+	there, err := checkpoint.Steps(trainer.CheckpointsIn(t.dir))
 	if err != nil {
 		return err
 	}
-	if !j.resume {
+	if !t.resume {
 		there = nil // a new run renames them
 	}
-	need := trainer.MaxDisk(j.base.Config, j.Plan, len(there))
-	if j.resume {
-		need -= sizeOf(j.dir)
+	need := trainer.MaxDisk(t.base.Config, t.job.Plan, len(there))
+	if t.resume {
+		need -= sizeOf(t.dir)
 	}
-	if err := checkpoint.Room(j.dir, need); err != nil {
+	if err := checkpoint.Room(t.dir, need); err != nil {
 		return fmt.Errorf("the disk is too small for the checkpoints and the result: %w, or keep fewer with --keep", err)
 	}
 	return nil
 }
 
-// A running is a run whose model is open.
-type running struct {
-	*job
-	run       *trainer.Run
-	began     time.Time // when job.train began
-	gauge     *gauge
-	power     *wattmeter
-	beginning *beginning
-}
-
-// train does the run in directory dir. Everything that may fail comes before the directory changes.
-func (j *job) train(ctx context.Context, dir *trainer.Dir, from string) (err error) {
-	began := time.Now()
-	if err := j.identify(); err != nil {
+// execute does the run in directory dir. Everything that may fail comes before the directory changes.
+func (t *train) execute(ctx context.Context, dir *trainer.Dir, from string) (err error) {
+	t.began = time.Now()
+	if err := t.identify(); err != nil {
 		return err
 	}
-	if j.resume {
-		if err := trainer.CheckIdentity(dir.Was.Identity, j.Identity); err != nil {
+	if t.resume {
+		if err := trainer.CheckIdentity(dir.Was.Identity, t.job.Identity); err != nil {
 			return fmt.Errorf("--resume: %w: give the flags that it began with (--epochs and --max-steps may be larger), or "+
 				"start over with --restart", err)
 		}
 	}
-	run, err := j.OpenIn(ctx, dir, from)
-	j.status.Clear()
+	run, err := t.job.OpenIn(ctx, dir, from)
+	t.status.Clear()
 	if err != nil {
 		return err
 	}
-	r := &running{j, run, began, newGauge(j.Device.Meters), &wattmeter{read: j.Device.Energy},
-		&beginning{loaded: time.Now()}}
+	t.run = run
+	t.gauge = newGauge(t.job.Device.Meters)
+	t.power = &wattmeter{read: t.job.Device.Energy}
+	t.beginning = &beginning{loaded: time.Now()}
 	defer func() { err = errors.Join(err, run.Close()) }()
-	run.Settings, run.Version = j.settings(), cli.Version()
-	if j.config.Samples > 0 {
-		samples, err := j.newSampler(ctx, run.Model)
+	run.Settings, run.Version = t.settings(), cli.Version()
+	if t.config.Samples > 0 {
+		samples, err := t.newSampler(ctx, run.Model)
 		if err != nil {
 			return err
 		}
@@ -301,50 +310,50 @@ func (j *job) train(ctx context.Context, dir *trainer.Dir, from string) (err err
 	}
 	// If a reader such as tee is gone, through the same Ctrl-C or before it, nothing is shown, but everything is saved.
 	signal.Ignore(syscall.SIGPIPE)
-	run.Hooks.Notice = func(notice string) { r.note("%s", notice) }
-	if err := r.start(ctx); err != nil {
+	run.Hooks.Notice = func(notice string) { t.note("%s", notice) }
+	if err := t.start(ctx); err != nil {
 		return err
 	}
-	return r.steps(ctx)
+	return t.steps(ctx)
 }
 
 // start starts or resumes the run.
-func (r *running) start(ctx context.Context) error {
-	if r.run.From == "" {
-		if err := r.writeBatches(0); err != nil {
+func (t *train) start(ctx context.Context) error {
+	if t.run.From == "" {
+		if err := t.writeBatches(0); err != nil {
 			return err
 		}
-		return r.run.Start(ctx)
+		return t.run.Start(ctx)
 	}
-	if err := r.run.Start(ctx); err != nil {
+	if err := t.run.Start(ctx); err != nil {
 		return err
 	}
-	r.beginning.loaded = time.Now()
-	s := r.run.State()
-	r.note("continuing after step %d of %d, from %s", s.Step, r.Plan.Steps, r.run.From)
-	return r.writeBatches(s.Longer)
+	t.beginning.loaded = time.Now()
+	s := t.run.State()
+	t.note("continuing after step %d of %d, from %s", s.Step, t.job.Plan.Steps, t.run.From)
+	return t.writeBatches(s.Longer)
 }
 
 // steps takes the steps of a started run, and saves the result.
-func (r *running) steps(ctx context.Context) (err error) {
-	out, err := r.openOutputs()
+func (t *train) steps(ctx context.Context) (err error) {
+	out, err := t.openOutputs()
 	if err != nil {
 		return &begun{err}
 	}
 	defer func() { err = errors.Join(err, out.close()) }()
-	before := r.run.State().Step
-	result, err := r.run.Run(ctx)
+	before := t.run.State().Step
+	result, err := t.run.Run(ctx)
 	if err == trainer.ErrStopped {
-		err = &stopped{result.Step, r.Plan.Steps}
+		err = &stopped{result.Step, t.job.Plan.Steps}
 	}
-	if list := r.Device.Profile(); len(list) > 0 {
-		r.note("\nkernels, validations and samples included")
-		err = errors.Join(err, kernels.PrintProfile(r.stderr, list, max(1, r.run.State().Step-before)))
+	if list := t.job.Device.Profile(); len(list) > 0 {
+		t.note("\nkernels, validations and samples included")
+		err = errors.Join(err, kernels.PrintProfile(t.stderr, list, max(1, t.run.State().Step-before)))
 	}
 	if err = errors.Join(err, out.failed); err != nil {
 		return &begun{err}
 	}
-	return r.finish(result, out)
+	return t.finish(result, out)
 }
 
 // begun is an error that occurs after a run has begun.
