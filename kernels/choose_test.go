@@ -279,14 +279,18 @@ func TestKeepChoices(t *testing.T) {
 	for product := range kept {
 		kept[product] = strings.Repeat("ab", 64)
 	}
-	d = chooser(t, "100,90", cudatest.Cache(t), Options{})
-	d.KeepChoices(kept)
-	err := d.Precompile(t.Context(), func(d *Device) error { return layer(d, nil) }, nil)
-	if err == nil {
-		err = d.ChooseProducts(t.Context(), nil)
-	}
-	if err == nil || !strings.Contains(err.Error(), "stored algorithm for product 32x48x64") {
-		t.Error(err)
+	for name, use := range map[string]func(d *Device) error{
+		"checked before": func(d *Device) error {
+			err := d.Precompile(t.Context(), func(d *Device) error { return layer(d, nil) }, nil)
+			return errors.Join(err, d.ChooseProducts(t.Context(), nil))
+		},
+		"at once": func(d *Device) error { return layer(d, new([]float32)) },
+	} {
+		d = chooser(t, "100,90", cudatest.Cache(t), Options{})
+		d.KeepChoices(kept)
+		if err := use(d); err == nil || !strings.Contains(err.Error(), "stored algorithm for product 32x48x64") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -355,3 +355,23 @@ extern "C" __global__ void last_without_barrier(unsigned *to, unsigned *from) {
 	__syncthreads();
 	if (last && to[63 - threadIdx.x] == 2) to[0] = 3;
 }
+// block 1,0,0: thread 32: reads 4 bytes at TO+124, a race with thread 31 of block 0,0,0, which writes it
+extern "C" __global__ void last_after_fences_without_barrier(unsigned *to, unsigned *from) {
+	__shared__ bool last;
+	if (threadIdx.x < 32) to[32 * blockIdx.x + threadIdx.x] = 1;
+	__threadfence();
+	if (threadIdx.x == 63) {
+		last = atomicInc(from, 1) == 1;
+		__threadfence();
+	}
+	__syncthreads();
+	if (last && to[63 - threadIdx.x] == 2) to[0] = 3;
+}
+// block 0,0,0: thread 32: reads 4 bytes at +0 of dynamic shared memory, a race with thread 0, which writes it
+extern "C" __global__ void race_of_warps_that_meet(unsigned *to, const unsigned *from) {
+	extern __shared__ unsigned words[];
+	if (threadIdx.x == 0) words[0] = 0;
+	__syncwarp();
+	__syncwarp();
+	if (threadIdx.x == 32) to[0] = words[0];
+}
