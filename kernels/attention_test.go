@@ -370,17 +370,17 @@ func TestAttentionRefuses(t *testing.T) {
 	r := place(t, d, c)
 	defer r.Close()
 	for name, change := range map[string]func(m *kernels.AttentionSpec, x opcheck.Tensors){
-		"heads that do not divide":  func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.KVHeads = 3 },
-		"no heads":                  func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.Heads, m.KVHeads = 0, 0 },
-		"an odd head dimension":     func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.HeadDim = 7 },
-		"a negative window":         func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.Window = -1 },
-		"a window without a mask":   func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.Window, m.Bidirectional = 2, true },
-		"rows without sequence":     func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.CuSeqlens = []int32{0, 2} },
-		"sequences out of order":    func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.CuSeqlens = []int32{0, 4, 3} },
-		"sequences that begin late": func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.CuSeqlens = []int32{1, 3} },
-		"no sequences":              func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.CuSeqlens = nil },
-		"another width":             func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.HeadDim = 16 },
-		"a short lse":               func(m *kernels.AttentionSpec, x opcheck.Tensors) { x["lse"] = x["lse"].Part(0, 3) },
+		"heads that do not divide": func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.KVHeads = 3 },
+		"no heads":                 func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.Heads, m.KVHeads = 0, 0 },
+		"an odd head dimension":    func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.HeadDim = 7 },
+		"a negative window":        func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.Window = -1 },
+		"a window without a mask":  func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.Window, m.Bidirectional = 2, true },
+		"rows without sequence":    func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.CuSeqlens = []int32{0, 2} },
+		"sequences out of order":   func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.CuSeqlens = []int32{0, 4, 3} },
+		"sequences begin late":     func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.CuSeqlens = []int32{1, 3} },
+		"no sequences":             func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.CuSeqlens = nil },
+		"another width":            func(m *kernels.AttentionSpec, x opcheck.Tensors) { m.HeadDim = 16 },
+		"a short lse":              func(m *kernels.AttentionSpec, x opcheck.Tensors) { x["lse"] = x["lse"].Part(0, 3) },
 		"a wrong type": func(m *kernels.AttentionSpec, x opcheck.Tensors) {
 			x["y"] = tensor.Tensor{DType: tensor.BF16, Shape: x["y"].Shape, Addr: x["y"].Addr}
 		},

@@ -29,8 +29,8 @@ func (d *Device) Linear(y, x, w, bias tensor.Tensor) {
 //	dx = dy·w    or    dx += dy·w
 //
 // dy is [rows, out], w [out, in] of its type or quantized, dx [rows, in] F32, BF16 or F16. dx must not overlap dy. The
-// values of quantized weights are rounded to dy's type. If w is so large that this takes several parts, and add is true,
-// dy·w is rounded before it is added.
+// values of quantized weights are rounded to dy's type. If w is so large that this takes several parts, and add is
+// true, dy·w is rounded before it is added.
 func (d *Device) LinearBackward(dx, dy, w tensor.Tensor, add bool) {
 	const op = "LinearBackward"
 	in, out := checkLinear(op, dy, dx, w)

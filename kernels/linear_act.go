@@ -187,8 +187,8 @@ func (d *Device) ActivationLinearBackward(dpre, dy, w, pre tensor.Tensor, act Ac
 //	dact = dy·w
 //	dGateUp = SwiGLUBackward(dact, gateUp)
 //
-// dy is [rows, out], w [out, inner], and dGateUp and gateUp [rows, 2·inner], all of one type; w may be quantized instead.
-// dGateUp must not overlap the others.
+// dy is [rows, out], w [out, inner], and dGateUp and gateUp [rows, 2·inner], all of one type; w may be quantized
+// instead. dGateUp must not overlap the others.
 //
 // Fused ("swiglu"), it is one kernel where ActivationLinearBackward is. Otherwise at most 2,048 rows of dact are in
 // scratch memory at a time.

@@ -19,7 +19,8 @@ func TestRoPEFar(t *testing.T) {
 		a := arena(t, d, 2*most*half*4+1<<16)
 		cos, sin := a.New("cos", tensor.F32, most, half), a.New("sin", tensor.F32, most, half)
 		last := func(x tensor.Tensor, f func(float64) float64) {
-			d.Upload(x.Slice(most-1, most), filled(half, func(i int) float64 { return f(opcheck.RoPEAngle(most-1, i, headDim)) }))
+			angles := func(i int) float64 { return f(opcheck.RoPEAngle(most-1, i, headDim)) }
+			d.Upload(x.Slice(most-1, most), filled(half, angles))
 		}
 		last(cos, math.Cos)
 		last(sin, math.Sin)

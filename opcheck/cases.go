@@ -1,5 +1,5 @@
-// Package opcheck lists the cases by which every operation of package kernels is checked and timed, on every device. Each
-// operation has a file with its formula in float64. The tests and bench use the same lists: [All] has the cases to
+// Package opcheck lists the cases by which every operation of package kernels is checked and timed, on every device.
+// Each operation has a file with its formula in float64. The tests and bench use the same lists: [All] has the cases to
 // check, [Timings] those to time.
 //
 // A case tells how to run an operation and what its results should be. [Case.Check] derives all checks from it: the

@@ -53,7 +53,8 @@ func quantizedLinearCase(weights, t, to tensor.DType, rows, in, out int, bias, a
 	return c
 }
 
-// quantizedGradientCase is a layer with quantized weights, forward and backward. If add is true, dx is F32 and added to.
+// quantizedGradientCase is a layer with quantized weights, forward and backward. If add is true, dx is F32 and is added
+// to.
 func quantizedGradientCase(weights, t tensor.DType, rows, in, out int, add bool) *Case {
 	c := quantizedLinearCase(weights, t, t, rows, in, out, false, false)
 	c.Name += " and back"
