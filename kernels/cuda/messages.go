@@ -35,7 +35,7 @@ const (
 )
 
 const kernelFailed = "a kernel failed: if it fails again at the same place, that is a bug in restyle: " +
-	"docs/gpu.md says how to find the kernel"
+	"docs/debugging.md says how to find the kernel"
 
 // earlyRefused has the results of a driver that cannot capture early launches: invalid value, not supported, and of a
 // capture: unsupported, invalidated, unjoined and isolation.
@@ -53,7 +53,7 @@ var cures = map[int]string{
 		"(nvidia-smi -q -d ECC counts)",
 	illegalAddress: "a kernel accessed memory outside its allocations: if it does so " +
 		"again at the same place, that is a bug in restyle: " +
-		"docs/gpu.md says how to find the kernel",
+		"docs/debugging.md says how to find the kernel",
 	launchTimeout: "the system stopped a kernel after seconds, as it does on a GPU with a display: use a GPU " +
 		"without one, or smaller batches",
 	illegalInstruction:  kernelFailed,
