@@ -119,6 +119,10 @@ func AttentionCase(t tensor.DType, m kernels.AttentionSpec, spread float64) *Cas
 			y, lse, _, _ := Attention(m, x["qkv"], nil, Exact)
 			return Values{"y": y, "lse": lse}
 		},
+		Gradients: func(x Values) Values {
+			_, _, dx, _ := Attention(m, x["qkv"], x["dy"], Exact)
+			return Values{"qkv": dx}
+		},
 		Tolerance: attentionTolerance(t, spread),
 		Kernels: [2][]string{{
 			"attention_scores", "attention_softmax", "attention_values",
@@ -133,7 +137,7 @@ func AttentionCase(t tensor.DType, m kernels.AttentionSpec, spread float64) *Cas
 		c.Name += fmt.Sprintf(" over %g", m.Divisor)
 	}
 	each := attentionLimit(t, c.Tolerance)
-	c.Elements = map[string]Limit{"y": each, "dqkv": each}
+	c.Elements = map[string]Limit{"y": each, "dqkv": {each.Relative, 4 * each.RMS}} // sums of terms that may be larger
 	return c
 }
 
@@ -183,7 +187,7 @@ func climbing(c *Case, m kernels.AttentionSpec, first int) *Case {
 	}
 	c.Tolerance = tolerance(c.Type, 0x1p-16, 1.2e-2)
 	each := Limit{ElementLimits[c.Type].Relative, tolerance(c.Type, 0x1p-13, 0x1p-5)}
-	c.Elements = map[string]Limit{"y": each, "dqkv": each}
+	c.Elements = map[string]Limit{"y": each, "dqkv": {each.Relative, 8 * each.RMS}}
 	return c
 }
 

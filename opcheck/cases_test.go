@@ -235,6 +235,31 @@ func TestCheckSamples(t *testing.T) {
 	}
 }
 
+// TestKnownGradients compares the gradients that cases know with differences.
+func TestKnownGradients(t *testing.T) {
+	d := open(t)
+	for _, c := range everyOf("attention") {
+		if c.Type != tensor.F32 {
+			continue
+		}
+		r, err := c.Place(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, s := c.Gradients(r.At)["qkv"], c.differences(r.At, "qkv")
+		var known []float64
+		for _, i := range s.at {
+			known = append(known, all[i])
+		}
+		if e := Distance(known, s.values); !(e <= 1e-6) {
+			t.Errorf("%s: off by %g", c.ID(), e)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestCheckFused checks that Check sets the device to fused and to unfused, whatever it was before, and compares its
 // kernels with the list for that setting.
 func TestCheckFused(t *testing.T) {
