@@ -48,43 +48,46 @@ func TestAfterAnError(t *testing.T) {
 		"a checkpoint":         {ends: true, fail: func(r *Run) { unsaved(r, 2) }},
 		"the last checkpoint":  {ends: true, fail: func(r *Run) { unsaved(r, 6) }},
 	} {
-		dir := t.TempDir()
-		r := tiny(t, dir, s, func(r *Run) { r.GenerateSamples = good }, c.fail)
-		if err := r.startFrom(t.Context(), ""); err != nil {
-			t.Fatal(err)
-		}
-		r.Hooks.Evaluation = func(e Evaluation) {
-			if len(e.Samples) > 0 && (name == "all samples" || name == "a sample" && e.Step == 3) {
-				t.Errorf("%s fails, and is there: %+v", name, e)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they wait for the disk
+			dir := t.TempDir()
+			r := tiny(t, dir, s, func(r *Run) { r.GenerateSamples = good }, c.fail)
+			if err := r.startFrom(t.Context(), ""); err != nil {
+				t.Fatal(err)
 			}
-		}
-		_, err := r.Run(t.Context())
-		if (err != nil) != c.ends {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		if c.ends {
-			back(dir)
-			found, err := checkpoint.Latest(CheckpointsIn(dir))
-			if first := name == "the first validation"; first != (err != nil) {
-				t.Fatal(name, err)
+			r.Hooks.Evaluation = func(e Evaluation) {
+				if len(e.Samples) > 0 && (name == "all samples" || name == "a sample" && e.Step == 3) {
+					t.Errorf("it fails, and is there: %+v", e)
+				}
 			}
-			r = tiny(t, dir, s, func(r *Run) { r.GenerateSamples = good })
-			if err := r.startFrom(t.Context(), found.Dir); err != nil {
-				t.Fatal(name, err)
+			_, err := r.Run(t.Context())
+			if (err != nil) != c.ends {
+				t.Error(err)
+				return
 			}
-			if _, err := r.Run(t.Context()); err != nil {
-				t.Fatal(name, err)
+			if c.ends {
+				back(dir)
+				found, err := checkpoint.Latest(CheckpointsIn(dir))
+				if first := name == "the first validation"; first != (err != nil) {
+					t.Fatal(err)
+				}
+				r = tiny(t, dir, s, func(r *Run) { r.GenerateSamples = good })
+				if err := r.startFrom(t.Context(), found.Dir); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := r.Run(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if got := hash(t, r); got != want {
+					t.Errorf("resumed it ends as %.12s, want %.12s", got, want)
+				}
 			}
-			if got := hash(t, r); got != want {
-				t.Errorf("%s fails, and is resumed: it ends as %.12s, want %.12s", name, got, want)
+			for i, p := range r.Model.Params() {
+				if !bytes.Equal(contents(t, r, p.W), contents(t, control, control.Model.Params()[i].W)) {
+					t.Errorf("%s has other bits at the end", p.Name)
+				}
 			}
-		}
-		for i, p := range r.Model.Params() {
-			if !bytes.Equal(contents(t, r, p.W), contents(t, control, control.Model.Params()[i].W)) {
-				t.Errorf("%s fails: %s has other bits at the end", name, p.Name)
-			}
-		}
+		})
 	}
 }
 

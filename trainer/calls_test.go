@@ -43,7 +43,11 @@ func TestEveryCallOfARunFails(t *testing.T) {
 	}
 	chosen := cudatest.Chosen(all, 101)
 	for _, k := range chosen {
-		for _, result := range cudatest.Results(all[k])[:min(2, len(cudatest.Results(all[k])))] {
+		results := cudatest.Results(all[k])[:1] // that only this call fails is the harder to notice
+		if slices.Index(all, all[k]) == k {
+			results = cudatest.Results(all[k])[:min(2, len(cudatest.Results(all[k])))]
+		}
+		for _, result := range results {
 			names, _, err := run(k, result)
 			if wrong := cudatest.Wrong(names, k, result, err); wrong != "" {
 				t.Error(wrong)

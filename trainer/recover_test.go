@@ -55,33 +55,36 @@ func TestStoppedEvaluations(t *testing.T) {
 	}
 	for _, what := range []string{"validation", "answers"} {
 		for _, at := range []int{0, 3, 4, control.Plan.Steps} {
-			dir := t.TempDir()
-			ctx, cancel := context.WithCancel(context.Background())
-			late := false // whether anything is done after the stop
-			r := run(dir, func(what2 string, step int) {
-				late = ctx.Err() != nil
-				if what2 == what && step == at {
-					cancel()
+			t.Run(fmt.Sprintf("%s after %d", what, at), func(t *testing.T) {
+				t.Parallel() // they wait for the disk
+				dir := t.TempDir()
+				ctx, cancel := context.WithCancel(context.Background())
+				late := false // whether anything is done after the stop
+				r := run(dir, func(what2 string, step int) {
+					late = ctx.Err() != nil
+					if what2 == what && step == at {
+						cancel()
+					}
+				})
+				if err := r.startFrom(ctx, ""); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := r.Run(ctx); !errors.Is(err, ErrStopped) {
+					t.Fatal(err)
+				}
+				found, err := checkpoint.Latest(CheckpointsIn(dir))
+				if err != nil {
+					t.Fatal(err)
+				}
+				state, err := ReadState(found.Dir)
+				// If an evaluation has only samples, the phase before them stops the run in them.
+				if err != nil || found.Step != at || state.Pending == "" || late && at != 3 {
+					t.Fatalf("stopped: %+v, %+v, %v; went on: %v", found, state, err, late)
+				}
+				if got := finish(run(dir, func(string, int) {}), found.Dir); got != want {
+					t.Errorf("stopped it ends as %.12s, want %.12s", got, want)
 				}
 			})
-			if err := r.startFrom(ctx, ""); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := r.Run(ctx); !errors.Is(err, ErrStopped) {
-				t.Fatal(err)
-			}
-			found, err := checkpoint.Latest(CheckpointsIn(dir))
-			if err != nil {
-				t.Fatal(err)
-			}
-			state, err := ReadState(found.Dir)
-			// If an evaluation has only samples, the phase before them stops the run in them.
-			if err != nil || found.Step != at || state.Pending == "" || late && at != 3 {
-				t.Fatalf("stopped in the %s after step %d: %+v, %+v, %v; went on: %v", what, at, found, state, err, late)
-			}
-			if got := finish(run(dir, func(string, int) {}), found.Dir); got != want {
-				t.Errorf("stopped in the %s after step %d it ends as %.12s, want %.12s", what, at, got, want)
-			}
 		}
 	}
 }

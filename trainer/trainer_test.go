@@ -295,6 +295,7 @@ func TestResume(t *testing.T) {
 	}
 	for name, form := range forms {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they wait for the disk
 			s := tinySettings()
 			form.settings(&s)
 			want, control := whole(t, t.TempDir(), s, form.run)
@@ -349,7 +350,7 @@ func TestStateIsNeeded(t *testing.T) {
 	if err := checkpoint.Open(from); err != nil {
 		t.Fatal(err)
 	}
-	continued := func(spoil func(r *Run)) string {
+	continued := func(t *testing.T, spoil func(r *Run)) string {
 		r := tiny(t, t.TempDir(), s, script)
 		lines, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
 		if err != nil {
@@ -369,7 +370,7 @@ func TestStateIsNeeded(t *testing.T) {
 		}
 		return hash(t, r)
 	}
-	if got := continued(func(*Run) {}); got != want {
+	if got := continued(t, func(*Run) {}); got != want {
 		t.Fatalf("with all of the state it ends as %.12s, want %.12s", got, want)
 	}
 	spoils := map[string]func(*Run){
@@ -398,9 +399,12 @@ func TestStateIsNeeded(t *testing.T) {
 		spoils[x.Name] = func(r *Run) { lose(r, r.Optimizer.State()[i]) }
 	}
 	for name, spoil := range spoils {
-		if got := continued(spoil); got == want {
-			t.Errorf("%s: lost, and the end is the same", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they wait for the disk
+			if got := continued(t, spoil); got == want {
+				t.Error("it is lost, and the end is the same")
+			}
+		})
 	}
 }
 
