@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"regexp"
@@ -334,18 +335,29 @@ func TestAlpacaPromptsAreTheReferences(t *testing.T) {
 func TestHeldOutAnswersAreRightAndWrongOnesAreFound(t *testing.T) {
 	needPython(t)
 	if testing.Short() {
-		t.Skip("runs some two thousand programs")
+		t.Skip("runs a thousand programs")
 	}
 	train, held := built(t)
 	newDraw(1, "sample").Shuffle(len(train), func(i, j int) { train[i], train[j] = train[j], train[i] })
-	if err := verify(t.Context(), held, train[:200]); err != nil {
+	if err := verify(t.Context(), held, train[:50]); err != nil { // the others are of the same kinds
 		t.Error(err)
 	}
-	tally, _, err := plant(t.Context(), defaultSeed, held, firstTried)
+	// One question of each kind, because the program that writes the files plants in all. Most checks find each of the
+	// first wrong answers; only the others need more of them.
+	seen := map[string]bool{}
+	held = slices.DeleteFunc(slices.Clone(held), func(row Row) bool {
+		was := seen[row.kind.Name]
+		seen[row.kind.Name] = true
+		return was
+	})
+	_, _, err := plant(t.Context(), defaultSeed, held, leastKilled)
+	if few := new(tooFew); errors.As(err, &few) {
+		t.Logf("%d of %d questions take more than %d wrong answers", len(few.rows), len(held), leastKilled)
+		_, _, err = plant(t.Context(), defaultSeed, few.rows, firstTried)
+	}
 	if err != nil {
 		t.Error(err)
 	}
-	t.Logf("%d of %d planted wrong answers found", tally.killed(), tally.tried())
 }
 
 func TestVerifyNamesTheFailure(t *testing.T) {

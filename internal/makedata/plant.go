@@ -43,7 +43,7 @@ type survivor struct {
 	mutant
 }
 
-// plant runs the first most mutants of each row. It returns an error if a row's check finds fewer than leastKilled of
+// plant runs the first most mutants of each row. It returns tooFew if a row's check finds fewer than leastKilled of
 // the first firstTried. It does not count mutants that fail to parse.
 func plant(ctx context.Context, seed uint64, rows []Row, most int) (tally, []survivor, error) {
 	var planted []mutant
@@ -81,14 +81,28 @@ func plant(ctx context.Context, seed uint64, rows []Row, most int) (tally, []sur
 			survivors = append(survivors, survivor{rows[row].kind.Name, planted[i]})
 		}
 	}
+	var few tooFew
 	for i, n := range killed {
 		if n < leastKilled {
-			return result, survivors, fmt.Errorf("kind %s: the check finds only %d of the first %d wrong answers: tighten "+
-				"Check or add to Wrong\n%s\n%s\n---\n%s",
-				rows[i].kind.Name, n, min(firstTried, parsed[i]), rows[i].Instruction, rows[i].Input, rows[i].Output)
+			few.rows, few.killed, few.of = append(few.rows, rows[i]), append(few.killed, n), append(few.of, parsed[i])
 		}
 	}
+	if few.rows != nil {
+		return result, survivors, &few
+	}
 	return result, survivors, nil
+}
+
+// tooFew is the error of checks that found too few planted wrong answers: killed of those that parse.
+type tooFew struct {
+	rows       []Row
+	killed, of []int
+}
+
+func (e *tooFew) Error() string {
+	row := e.rows[0]
+	return fmt.Sprintf("kind %s: the check finds only %d of the first %d wrong answers: tighten Check or add to Wrong\n"+
+		"%s\n%s\n---\n%s", row.kind.Name, e.killed[0], min(firstTried, e.of[0]), row.Instruction, row.Input, row.Output)
 }
 
 // otherSlots draws parameters that another question of the same kind might have.
