@@ -327,6 +327,11 @@ func TestThresholdsCanBeMet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	of := map[bool]int{} // by whether they are seen in training
+	questions = slices.DeleteFunc(questions, func(q data.Question) bool {
+		of[q.Seen]++
+		return of[q.Seen] > 12 // the tests of internal/makedata run the answers to all
+	})
 	style, err := voice.Builtin(voice.Default)
 	if err != nil {
 		t.Fatal(err)
