@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"sync"
 
 	"restyle/internal/disk"
 )
@@ -68,14 +69,27 @@ const Default = "passive-aggressive"
 // maxFile is the maximum size of a style file, in bytes; the built-in ones are far smaller.
 const maxFile = 4 << 20
 
-// Builtin returns the built-in style of that name.
+// parsed has the built-in styles that were asked for, by name: a program parses each once.
+var parsed sync.Map
+
+// Builtin returns the built-in style of that name. Those of one name share what their fields point to.
 func Builtin(name string) (*Style, error) {
+	if style, ok := parsed.Load(name); ok {
+		own := *style.(*Style)
+		return &own, nil
+	}
 	src, err := builtin.ReadFile("styles/" + name + ".style")
 	if err != nil {
 		return nil, fmt.Errorf("style %q: not built in: use %s, or the path of a style file", name,
 			strings.Join(Names(), " or "))
 	}
-	return Parse(name+".style", src)
+	style, err := Parse(name+".style", src)
+	if err != nil {
+		return nil, err
+	}
+	parsed.Store(name, style)
+	own := *style
+	return &own, nil
 }
 
 // Load returns the built-in style of that name or, if there is none, the style in the file at that path.

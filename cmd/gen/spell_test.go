@@ -34,7 +34,7 @@ func number(pattern *regexp.Regexp, text string) int {
 // rows.
 func TestBadSpell(t *testing.T) {
 	t.Parallel()
-	rows := 64
+	rows := 32
 	if os.Getenv("RESTYLE_LONG") != "" {
 		rows = 320
 	}
