@@ -2,21 +2,23 @@ package main
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"restyle/internal/cli"
-	"restyle/kernels"
 	"restyle/opcheck"
-	"restyle/tensor"
+	"restyle/trainer/report"
 )
 
 // TestSelfcheck checks that a correct device passes, with a line for each part. The tests of opcheck check all
 // operations.
 func TestSelfcheck(t *testing.T) {
 	checked = func() []*opcheck.Case { return slices.Concat(opcheck.Of("rmsnorm"), opcheck.Of("softmax")) }
-	t.Cleanup(func() { checked = opcheck.All })
+	timed = 0
+	t.Cleanup(func() { checked, timed = opcheck.All, time.Second })
 	for _, dtype := range []string{"bf16", "fp32"} {
 		var out, errs strings.Builder
 		if code := run(context.Background(), []string{"--selfcheck", "--device", "cpu", "--dtype", dtype}, &out, &errs,
@@ -33,20 +35,26 @@ func TestSelfcheck(t *testing.T) {
 	}
 }
 
-// TestSelfcheckFinds checks that a device that learns something else fails.
+// TestSelfcheckFinds checks that a device that learns something else fails, and one that cannot repeat what it does.
 func TestSelfcheckFinds(t *testing.T) {
-	defer func(was float64) { learned = was }(learned)
-	learned = 1
-	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	var out strings.Builder
-	o, f := newOptions(&out, &out)
-	c := &selfcheck{train: newTrain(o, f, &out, &out, cli.NewStatusLine(&out), nil), d: d, kind: tensor.BF16}
-	if err := c.learns(context.Background()); err != nil || len(c.wrong) != 1 ||
-		!strings.Contains(c.wrong[0], "does not learn what it should") {
-		t.Errorf("%q, %v", c.wrong, err)
+	bits := []byte{1, 2}
+	for _, c := range []struct {
+		loss    report.Number
+		resumed []byte
+		wrong   string
+	}{
+		{learned, bits, ""},
+		{learned * (1 + 0.9*learnedWithin), bits, ""},
+		{learned * (1 + 1.1*learnedWithin), bits, "does not learn what it should"},
+		{learned * (1 - 1.1*learnedWithin), bits, "does not learn what it should"},
+		{report.Number(math.NaN()), bits, "does not learn what it should"},
+		{learned, []byte{1, 3}, "results on this device cannot be repeated"},
+	} {
+		var check selfcheck
+		same := check.judge(summary{Loss: c.loss}, bits, c.resumed)
+		if strings.Contains(same, "OTHER") != strings.Contains(c.wrong, "repeated") ||
+			(len(check.wrong) > 0) != (c.wrong != "") || !strings.Contains(strings.Join(check.wrong, ""), c.wrong) {
+			t.Errorf("%v, %v: %s, %q, want %q", c.loss, c.resumed, same, check.wrong, c.wrong)
+		}
 	}
 }
