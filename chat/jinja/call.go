@@ -72,7 +72,7 @@ func init() {
 		"range": rangeOf, "dict": dictOf, "joiner": joiner, "cycler": cycler,
 		"namespace": func(in *interp, a *args) any { return &namespace{*dictOf(in, a).(*Dict)} },
 		"lipsum": func(*interp, *args) any {
-			fail("lipsum gives another text each time: a model learns one prompt and is asked with another")
+			fail("lipsum is not allowed: prompts must be the same in training and in chat")
 			return nil
 		},
 		"raise_exception": func(in *interp, a *args) any {

@@ -8,7 +8,7 @@
 //   - It ends: the steps, the bytes of all values that are made, the size of one string or integer and the depth of
 //     nesting and of calls are bounded, each with an error that says which. All that is read or written takes steps.
 //   - It has no files to include or import, no blocks to extend, and no access to anything but values.
-//   - It has nothing that writes another text each time: random and lipsum are errors where they are reached.
+//   - It has nothing whose output differs from call to call: random and lipsum are errors where they are reached.
 //
 // [Compile] reads a template once, [Template.Render] runs it. Errors name the line of the template.
 //

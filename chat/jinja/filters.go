@@ -132,7 +132,7 @@ func init() {
 			return Undefined{"no attribute '" + short(name) + "'"}
 		},
 		"pprint": pretty, "urlize": urlize, "random": func(*interp, *args) any {
-			fail("the filter random gives another text each time: a model learns one prompt and is asked with another")
+			fail("the filter random is not allowed: prompts must be the same in training and in chat")
 			return nil
 		},
 		"truncate": truncate, "wordwrap": wordwrap, "xmlattr": xmlattr, "filesizeformat": filesize,

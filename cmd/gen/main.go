@@ -93,7 +93,7 @@ func (g *gen) exit(ctx context.Context, err error) int {
 		return cli.Stopped
 	case errors.As(err, &unavailable) && unavailable.Damage:
 		fmt.Fprintf(g.stderr, "gen: %v%s\nasking again did not change that: the answers so far are kept, and the same "+
-			"command resumes once the server is mended, or with another --base-url\n", err, g.remedy(err))
+			"command resumes once the server works, or with another --base-url\n", err, g.remedy(err))
 		return cli.Failed
 	case errors.As(err, &unavailable), hub.Retryable(err):
 		fmt.Fprintf(g.stderr, "gen: %v%s\nthe answers so far are kept; run the same command again later\n", err,

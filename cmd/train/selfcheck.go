@@ -72,7 +72,7 @@ func (t *train) checkDevice(ctx context.Context) (err error) {
 	for _, w := range c.wrong {
 		fmt.Fprintln(t.stdout, "WRONG:", w)
 	}
-	return fmt.Errorf("%s is not right on %s: do not train on it until that is mended", cli.Count(len(c.wrong), "thing"),
+	return fmt.Errorf("%s is not right on %s: do not train on it until this is fixed", cli.Count(len(c.wrong), "thing"),
 		d.Name())
 }
 

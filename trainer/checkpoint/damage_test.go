@@ -142,11 +142,11 @@ func TestStrangeFiles(t *testing.T) {
 		{"a directory is missing", func(dir string) error { return os.RemoveAll(filepath.Join(dir, "optimizer")) },
 			"optimizer/part 1.bin is missing"},
 		{"a file too many", func(dir string) error { return os.WriteFile(filepath.Join(dir, "note"), nil, 0o666) },
-			"note does not belong"},
+			"unexpected file note"},
 		{"a file too many in a directory", func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "optimizer/note"),
 				nil, 0o666)
-		}, "optimizer/note does not belong"},
+		}, "unexpected file optimizer/note"},
 		{"a file renamed", rename("größe", "groesse"), "größe is missing"},
 		{"two files swapped", func(dir string) error {
 			for _, r := range [][2]string{{"state.json", "t"}, {"model.safetensors", "state.json"}, {"t", "model.safetensors"}} {
@@ -178,8 +178,8 @@ func TestStrangeFiles(t *testing.T) {
 			}
 			return os.Mkdir(filepath.Join(dir, "empty"), 0o777)
 		}, "empty is missing"},
-		{"no checksums", func(dir string) error { return os.Remove(filepath.Join(dir, sumsName)) }, "has no SHA256SUMS"},
-		{"a line less", sums(func(s string) string { return s[strings.Index(s, "\n")+1:] }), "does not belong"},
+		{"no checksums", func(dir string) error { return os.Remove(filepath.Join(dir, sumsName)) }, "missing SHA256SUMS"},
+		{"a line less", sums(func(s string) string { return s[strings.Index(s, "\n")+1:] }), "unexpected file"},
 		{"a line twice", sums(func(s string) string { return s[:strings.Index(s, "\n")+1] + s }), "out of order"},
 		{"a very long list", sums(func(string) string { return strings.Repeat("x", 2*maxSums) }), "at most"},
 	} {

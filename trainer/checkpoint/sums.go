@@ -67,7 +67,7 @@ func readSums(dir string) ([]entry, error) {
 	}
 	i, ok := slices.BinarySearch(there, sumsName)
 	if !ok {
-		return fail("it has no %s: it is incomplete, or no checkpoint", sumsName)
+		return fail("missing %s: not a complete checkpoint", sumsName)
 	}
 	there = slices.Delete(there, i, i+1)
 	data, err := disk.ReadInput(filepath.Join(dir, sumsName), maxSums)
@@ -85,7 +85,7 @@ func readSums(dir string) ([]entry, error) {
 	}
 	for _, name := range there {
 		if !slices.ContainsFunc(entries, func(e entry) bool { return e.name == name }) {
-			return fail("%s does not belong to it: %s does not list it: move it elsewhere", name, sumsName)
+			return fail("unexpected file %s (not in %s): move it elsewhere", name, sumsName)
 		}
 	}
 	return entries, nil
