@@ -2,6 +2,7 @@ package chat
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -78,6 +79,26 @@ func TestPrograms(t *testing.T) {
 		t.Errorf("the targets of %d conversations of %d are known", known, all)
 	}
 	t.Logf("the targets of %d conversations of %d are known", known, all)
+}
+
+// TestProgramsOfRoles compares functions with programs on every sequence of up to three messages of any role.
+func TestProgramsOfRoles(t *testing.T) {
+	roles := []string{"system", "user", "assistant", "tool", "ipython", "tool_results", "referee"}
+	for _, f := range templates {
+		if f.Name == "raw" {
+			continue
+		}
+		p := asProgram(t, f)
+		for number := range len(roles) * len(roles) * len(roles) {
+			var messages []Message
+			for i, rest := 0, number; i < 3; i, rest = i+1, rest/len(roles) {
+				messages = append(messages, Message{Role: roles[rest%len(roles)], Content: fmt.Sprintf(" %c%d ", 'a'+i, i)})
+			}
+			for n := 1; n <= len(messages); n++ {
+				compareWithProgram(t, f, p, messages[:n], Options{AddGenerationPrompt: number%2 == 1})
+			}
+		}
+	}
 }
 
 // FuzzProgram compares functions with the programs that they stand for.

@@ -176,6 +176,79 @@ func TestBeside(t *testing.T) {
 	}
 }
 
+// TestNamesOfColumns reads every column that is known to change what is asked or learned next to a question with its
+// answer and next to messages. § is the column's name; what begins with ! is an error.
+func TestNamesOfColumns(t *testing.T) {
+	const plain, context = "user: a | assistant: b", "user: a {context} | assistant: b {context}"
+	const call, unused = `[{"type":"function","function":{"name":"f"}}]`, plain + ";;;§"
+	for _, c := range []struct{ names, value, pair, talk string }{
+		{"history", `[["p","q"]]`, "user: p | assistant: q | " + plain + ";§", "user: p | assistant: q | " + plain + ";§"},
+		{"chat_history conversation_history dialogue_history", `[["p","q"]]`, "user: p | assistant: q | " + plain + ";§",
+			unused},
+		{"reasoning_content reasoning thinking thoughts thought thinking_content reasoning_text chain_of_thought cot", `"t"`,
+			plain + " {~t};§", unused},
+		{"tools available_tools", `[{"name":"f"}]`, plain + ` tools [{"name":"f"}];§`, plain + ` tools [{"name":"f"}];§`},
+		{"functions", `[{"name":"f"}]`, plain + " tools " + call + ";§", plain + " tools " + call + ";§"},
+		{"tool_calls function_call", call, "!as messages", unused},
+		{"documents", `[1]`, unused, plain + ` variables {"§":[1]};;§`},
+		{"chat_template_kwargs", `{"x":1}`, plain + ` variables {"x":1};§;x`, plain + ` variables {"x":1};§;x`},
+		{"loss_mask loss_scale loss_weight sample_weight train trainable", "0", context + ";§", context + ";§"},
+		{"weight weights masks", "0", unused, context + ";§"},
+		{"unmask", "true", unused, "!train on all"},
+		{"mask", `"User"`, unused, plain + ";§"},
+		{"label kto_tag is_correct correct is_good accepted desirable is_preferred is_chosen is_accepted is_desirable",
+			"false", "!KTO", "!KTO"},
+		{"rejected rejected_response rejected_answer rejected_output rejected_completion response_rejected " +
+			"output_rejected non_preferred_output", `"c"`, "!DPO", unused},
+		{"image images video videos audio audios", `["x"]`, "!only text", "!only text"},
+		{"completion_mask assistant_masks input_ids", `[0,1]`, "!not read", "!not read"},
+		{"id source score title", `"x"`, unused, unused},
+	} {
+		for name := range strings.FieldsSeq(c.names) {
+			for row, want := range map[string]string{`{"instruction":"a","output":"b"`: c.pair,
+				`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]`: c.talk} {
+				for _, spelled := range []string{name, strings.ToUpper(name)} {
+					got, err := besideOnly(expect.File(t, "x.jsonl", fmt.Sprintf("%s,%q:%s}", row, spelled, c.value)))
+					if problem, refused := strings.CutPrefix(want, "!"); refused {
+						expect.Error(t, err, fmt.Sprintf("%q", spelled), problem)
+					} else if want := strings.ReplaceAll(want, "§", spelled); err != nil ||
+						!strings.EqualFold(got, want) { // a template's variable is in lower case
+						t.Errorf("%s, %q:\n got %q, %v\nwant %q", row, spelled, got, err, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestNamesInMessages reads messages with every name of a role, and with every key that says whether an answer is
+// learned, with either value.
+func TestNamesInMessages(t *testing.T) {
+	for role, names := range map[string]string{"system": "system developer", "user": "user human prompter",
+		"assistant": "assistant gpt model bot ai chatgpt", "tool": "tool observation tool_response function",
+		"ipython": "ipython", "": "users teacher narrator"} {
+		for name := range strings.FieldsSeq(names) {
+			for _, spelled := range []string{name, strings.ToUpper(name)} {
+				got, err := besideOnly(expect.File(t, "x.jsonl", fmt.Sprintf(`{"messages":[{"role":%q,"content":"a"}]}`, spelled)))
+				if want := role + ": a"; (err != nil) != (role == "") || err == nil && got != want {
+					t.Errorf("%s: %q, %v, want %q", spelled, got, err, want)
+				}
+			}
+		}
+	}
+	for name, learned := range map[string]bool{"train": true, "training": true, "trainable": true, "loss": true,
+		"loss_mask": true, "loss_scale": true, "loss_weight": true, "weight": true, "learn": true, "masked": false,
+		"ignore_loss": false, "no_loss": false} {
+		for value, yes := range map[string]bool{"0": false, "1": true, "false": false, "true": true, "1.0": true} {
+			got, err := besideOnly(expect.File(t, "x.jsonl",
+				fmt.Sprintf(`{"messages":[{"role":"assistant","content":"a",%q:%s}]}`, name, value)))
+			if want := "assistant: a" + map[bool]string{true: " {context}"}[yes != learned]; err != nil || got != want {
+				t.Errorf("%s %s: %q, %v, want %q", name, value, got, err, want)
+			}
+		}
+	}
+}
+
 // quoted returns a JSON string.
 func quoted(s string) string {
 	b, _ := json.Marshal(s)

@@ -2,8 +2,10 @@ package hf
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -266,6 +268,28 @@ func TestGenerationConfig(t *testing.T) {
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", test.data, err, diff)
+		}
+	}
+}
+
+// TestNotApplied gives every setting that changes transformers' answers, and none here, a value that is on, those that
+// turn it off, and none.
+func TestNotApplied(t *testing.T) {
+	for _, setting := range strings.Fields("num_beams=1 penalty_alpha=0 guidance_scale=1 encoder_repetition_penalty=1 " +
+		"encoder_no_repeat_ngram_size=0 typical_p=1 top_h=1 epsilon_cutoff=0 eta_cutoff=0 sequence_bias= " +
+		"exponential_decay_length_penalty= forced_bos_token_id= forced_eos_token_id= forced_decoder_ids= " +
+		"force_words_ids= constraints= watermarking_config= stop_strings= dola_layers=") {
+		name, off, _ := strings.Cut(setting, "=")
+		for value, on := range map[string]bool{off: false, off + ".0": false, "null": false, "[]": false, "{}": false,
+			"false": false, "5": true, "[7]": true} {
+			if value == "" || value == ".0" {
+				continue
+			}
+			g, err := ParseGenerationConfig(fmt.Appendf(nil, "{%q:%s}", name, value))
+			if want := name + " " + value; err != nil || on != slices.Equal(g.NotApplied, []string{want}) ||
+				!on && g.NotApplied != nil {
+				t.Errorf("%s: %q, %v", want, g.NotApplied, err)
+			}
 		}
 	}
 }

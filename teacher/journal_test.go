@@ -206,8 +206,8 @@ func TestJournalStart(t *testing.T) {
 	j.Close()
 }
 
-// TestJournalSteps takes every sequence of three steps of a journal, and compares each with what it must find: which runs
-// it resumes, refuses or begins depends on the last run and on whether that ended or has answers.
+// TestJournalSteps takes every sequence of three steps of a journal, and compares each with what it must find: which
+// runs it resumes, refuses or begins depends on the last run and on whether that ended or has answers.
 func TestJournalSteps(t *testing.T) {
 	dir := t.TempDir()
 	j := openJournal(t, dir)
@@ -257,7 +257,8 @@ func TestJournalSteps(t *testing.T) {
 			}
 		case 'o':
 			j.Close()
-			if last, err := LastRun(dir); (last != nil) != now.done || err != nil || last != nil && last.Accepted != now.accepted {
+			last, err := LastRun(dir)
+			if (last != nil) != now.done || err != nil || last != nil && last.Accepted != now.accepted {
 				t.Errorf("step %d: the summary is %v, %v", i, last, err)
 			}
 			j = openJournal(t, dir)

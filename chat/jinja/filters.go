@@ -238,7 +238,7 @@ func lengthOf(in *interp, a *args) any {
 	return integer(in.length(a.list[0]))
 }
 
-// getter is what attribute= names: a path of names and indices. If there is none, otherwise takes its place, unless nil.
+// getter is what attribute= names: a path of names and indices. If there is none, otherwise takes its place unless nil.
 func (in *interp) getter(attribute any, otherwise any) func(any) any {
 	if attribute == nil {
 		return func(v any) any { return v }

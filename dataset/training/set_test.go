@@ -489,8 +489,8 @@ func benchmarked(b *testing.B) (e *Encoder, path string) {
 	return e, expect.Reference(b, "data", "instruct/gpteacher_codegen-instruct.json")
 }
 
-// TestJoinCounts joins two sets in both orders and checks each of their numbers and lists of rows: a number of the whole
-// is the sum, the largest id the larger one, and rows are counted on. A new field of Set is among them.
+// TestJoinCounts joins sets in several orders and checks each of their numbers and lists of rows: a number of the whole
+// is the sum, the largest id the largest one, and rows are counted on. A new field of Set is among them.
 func TestJoinCounts(t *testing.T) {
 	made := func(first, rows int) *Set {
 		s := &Set{Name: fmt.Sprint(first), Rows: rows}

@@ -253,7 +253,8 @@ func TestDescendants(t *testing.T) {
 	for range 3 {
 		threads.Go(func() {
 			runtime.LockOSThread() // a thread of its own, until the process has ended
-			c := exec.Command("/bin/sh", "-c", "(read x <&3) & echo $!; (read x <&3) & echo $!; echo $$; exec >&-; read x <&3; wait")
+			c := exec.Command("/bin/sh", "-c", "(read x <&3) & echo $!; (read x <&3) & echo $!; echo $$; exec >&-\n"+
+				"read x <&3; wait")
 			c.ExtraFiles = []*os.File{hold}
 			out, err := c.StdoutPipe()
 			if err == nil {

@@ -52,8 +52,8 @@ func TestAskedWait(t *testing.T) {
 	}
 }
 
-// TestAskedWaitOfSeveral gives every header none, a small, a large, another or an unreadable value, in every combination:
-// the first of two asks for a wait, and of the three limits the one that ends last.
+// TestAskedWaitOfSeveral gives every header none, a small, a large, another or an unreadable value, in every
+// combination: the first of two asks for a wait, and of the three limits the one that ends last.
 func TestAskedWaitOfSeveral(t *testing.T) {
 	names := []string{"Retry-After-Ms", "Retry-After", "X-Ratelimit-Reset-Requests", "X-Ratelimit-Reset-Tokens",
 		"X-Ratelimit-Reset"}

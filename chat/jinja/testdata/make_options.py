@@ -13,7 +13,18 @@ UNEVEN = "[('b',2),('A',),('a',1),('Z',),('z',2)]"
 CASE, ATTRIBUTE = ["", "case_sensitive=true", "case_sensitive=false"], ["", "attribute=0", "attribute=1", "attribute='1,0'"]
 FLAG = lambda name: ["", name + "=true", name + "=false"]
 BOUNDS = [["'a'", "'ab'", "''"], ["", "1", "-2", "9"], ["", "3", "-1", "0"]]
+UNARY = ["boolean", "callable", "defined", "escaped", "even", "false", "float", "integer", "iterable", "lower", "mapping",
+         "none", "number", "odd", "sequence", "string", "true", "undefined", "upper"]
+BINARY = ["eq", "equalto", "ge", "greaterthan", "gt", "in", "le", "lessthan", "lt", "ne", "sameas", "==", "!=", "<", "<=", ">", ">=", "divisibleby"]
 ROWS = [
+    (["{{ %s is § }}" % v for v in ("1", "0", "2.0", "'a'", "'A1'", "''", "'upper'", "'odd'", "none", "true", "false", "[]", "{}", "(1,)",
+                                    "range(2)", "nope", "'a'|escape", "dict")], [UNARY]),
+    (["{{ %s is § }}" % v for v in ("'upper'", "'odd'", "'x'", "none")], [["filter", "test"]]),
+    (["{{ [%s]|select('§', %s)|list }}" % (v, w) for v, w in (("1, 2, 3", "2"), ("1, 1.0, 2", "1.0"), ("'a', 'b', 'A'", "'a'"),
+                                                         ("1, 'a', [2]", "[1, 'a']"), ("true, false, none", "true"))], [BINARY]),
+    (["{{ %s|%s(§) }}" % (v, f) for v in ("'<b>'", "'a'", "''", "nope", "[1, 2]") for f in ("d", "count", "length", "e", "escape", "upper",
+      "lower", "capitalize", "title", "string", "list", "first", "last", "reverse|list", "abs", "wordcount", "urlencode", "items|list",
+      "forceescape", "safe|e", "striptags", "trim", "tojson", "int", "float", "sum", "min", "max", "pprint")], [[""]]),
     ([f"{{{{ {v}|sort(§) }}}}" for v in (LETTERS, PAIRS)], [FLAG("reverse"), CASE, ATTRIBUTE]),
     ([f"{{{{ {v}|sort(§) }}}}" for v in (LETTERS, PAIRS)], [["true", "false"], ["", "true"]]),
     ([f"{{{{ {v}|unique(§)|list }}}}" for v in (LETTERS, PAIRS)], [CASE, ATTRIBUTE[:3]]),
