@@ -1,5 +1,5 @@
-// Package grade runs Python code that a model wrote, and the checks that say whether it is right, each in a sandbox of
-// its own (see package sandbox).
+// Package grade grades Python code that a model wrote: it runs the code, and the checks that decide whether it is
+// right, each in its own sandbox (see package sandbox).
 package grade
 
 import (

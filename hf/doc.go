@@ -1,5 +1,5 @@
 // Package hf reads and writes models in the layout of the Hugging Face hub: config.json and other small files, and
-// safetensors in one file or several. It compares every size that a file claims with the bytes that are there before it
+// safetensors in one file or several. It checks every size that a file claims against the bytes that it has before it
 // allocates memory. Package hub downloads models.
 //
 //	checkpoint, err := hf.Open(ctx, hub.FromEnv(), "owner/name") // or a directory

@@ -1,5 +1,5 @@
-// Package infer generates answers: an [Engine] holds a model with its tokenizer and chat template, a [Generation] is
-// one answer in progress, a [Sampler] chooses its tokens.
+// Package infer generates text with a model: an [Engine] holds the model with its tokenizer and chat template, a
+// [Generation] is one answer in progress, a [Sampler] chooses its tokens.
 package infer
 
 import (

@@ -1,5 +1,5 @@
-// Package model computes models of the Llama family and GPT-2 by hand, without automatic differentiation:
-// configuration, parameters, forward and backward pass. A Llama is
+// Package model implements models of the Llama family and GPT-2: configuration, parameters, forward pass, and a
+// backward pass written by hand, without automatic differentiation. A Llama is
 //
 //	h = embed[ids]
 //	for each layer:

@@ -1,5 +1,5 @@
-// Package optim updates parameters: AdamW with 8-bit or 32-bit state and master weights behind BF16 and F16, clipping
-// by the global norm of the gradients, the scaling of losses, and learning rate schedules.
+// Package optim implements the optimizer: AdamW with 8-bit or 32-bit state and master weights for BF16 and F16,
+// gradient clipping by global norm, loss scaling, and learning rate schedules.
 package optim
 
 import (

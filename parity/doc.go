@@ -1,5 +1,5 @@
-// Package parity compares the results of this module with those that other programs recorded: transformers and PyTorch
-// for models, tokenizers for tokenizers, Jinja2 for chat templates.
+// Package parity compares this module's results with recordings of other programs: transformers and PyTorch for models,
+// Hugging Face tokenizers for tokenizers, Jinja2 for chat templates.
 //
 // Each directory of reference outputs has a kind. Its files decide which one, never its name, so that anyone
 // can check another model by recording a directory of the same form (testdata/make_goldens.py does):

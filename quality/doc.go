@@ -1,6 +1,6 @@
-// Package quality asks models questions whose right answers are known, and measures the answers: whether their code
-// parses, runs and passes the question's check, whether an answer ends by itself, its tone, and how probable the plain
-// answers are for the model.
+// Package quality evaluates models on questions with known answers: whether an answer's code parses, runs and passes
+// the question's check, whether the answer ends by itself, its tone, and how probable the model finds the plain
+// answers.
 //
 //	Run         asks all models, grades their answers and counts (run.go, ask.go, grade.go)
 //	Code        finds the code of an answer (code.go)

@@ -1,8 +1,8 @@
-// Package quant quantizes the weights of linear layers to 8 and 4 bits, and back. Package tensor has the layout of what
-// it writes, and package kernels multiplies by it.
+// Package quant quantizes the weights of linear layers to 8 and 4 bits, and dequantizes them. The storage layout is
+// documented in package tensor; package kernels multiplies by quantized weights.
 //
-// Every step is one float32 operation, rounded once, so that results are the same bits everywhere. A weight is divided
-// by the scale as it is stored, so that the codes follow from it.
+// Every step is one float32 operation, rounded once, so results are bit-identical everywhere. Each weight is divided by
+// the scale as stored, so the codes follow from it.
 package quant
 
 import (

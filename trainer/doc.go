@@ -1,5 +1,5 @@
 // Package trainer fine-tunes a model, or trains one from random weights: steps, evaluation, checkpoints, and resuming
-// from a checkpoint with the same bits as if nothing had happened.
+// from a checkpoint with the same bits as an uninterrupted run.
 //
 // A program sets up a run in five calls; the example has all of it:
 //

@@ -1,5 +1,5 @@
-// Package voice defines voices as data. It reads style files, scores the tone of a text, and composes the prose around
-// a piece of code without a model.
+// Package voice implements voices, which are data: it reads style files, scores the tone of a text, and composes the
+// prose around a piece of code without a model.
 //
 // A [Style] comes from a style file, by [Load], [Builtin] or [Parse]. It has what a teacher model is told (System,
 // Devices, Examples), it scores a text ([Style.Tone], [Style.Accepts], [Style.BannedIn]), and it composes prose

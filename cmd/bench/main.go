@@ -1,5 +1,5 @@
-// Command bench measures this module: it compares its results with recorded ones, and its speed with that of the
-// machine and of other programs. The first argument names the measurement. See -h.
+// Command bench measures this module: it compares its results with recordings of other programs, and its speed with
+// other programs and with the machine's limits. The first argument names the measurement. See -h.
 package main
 
 import (

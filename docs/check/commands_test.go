@@ -1,4 +1,4 @@
-// Package check holds no code, only tests of what documents, scripts and messages say about the commands.
+// Package check has only tests: that documents, scripts and messages name flags and programs that exist.
 package check
 
 import (

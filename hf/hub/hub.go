@@ -1,6 +1,6 @@
-// Package hub downloads files of dataset and model repositories of the Hugging Face hub into the standard cache, which
-// it shares with Python's huggingface_hub: each finds what the other has downloaded, offline too. Unlike Python it
-// checks the hash of every file before the file gets its name in the cache.
+// Package hub downloads files of dataset and model repositories from the Hugging Face hub into the standard cache,
+// which it shares with Python's huggingface_hub: each finds what the other has downloaded, even offline. Unlike Python
+// it checks the hash of every file before the file gets its name in the cache.
 //
 //	h := hub.FromEnv()
 //	ref, err := hub.ParseRef(hub.Dataset, "owner/name@main")

@@ -1,5 +1,5 @@
-// Command bindings writes kernels/cpu/ops.go, the Go functions that call C's operations. go generate runs it in that
-// directory.
+// Command bindings generates kernels/cpu/ops.go, the Go functions that call the operations in C. go generate runs it in
+// that directory.
 //
 // A C function gets a Go function if the comment above it starts with a name in Go's spelling. That name becomes the Go
 // function's name, and the comment its doc comment. The types of the function's parameters must be listed in

@@ -1,5 +1,5 @@
-// Package blas multiplies matrices with another library, OpenBLAS or Intel's MKL, for benchmarks to compare with. It
-// opens the library at run time; no command imports this package.
+// Package blas multiplies matrices with OpenBLAS or Intel's MKL, as a baseline for benchmarks. It opens the library at
+// run time; no command imports this package.
 package blas
 
 /*

@@ -1,4 +1,4 @@
-// Package claims holds no Go, only tests of the Python rules that find false statements in answers.
+// Package claims has only tests, of the Python rules that find false statements in answers.
 package claims
 
 import (

@@ -1,5 +1,5 @@
-// Package cli holds what the commands share: grouped flags, settings from the environment, exit codes, and output to
-// terminals and files.
+// Package cli implements what the commands share: grouped flags, settings from the environment, exit codes, and output
+// to terminals and files.
 package cli
 
 import (

@@ -1,5 +1,5 @@
-// Package disk writes files that are either complete or absent, even after a power failure. It locks files, and follows
-// no link that another user has planted.
+// Package disk writes files that are either complete or absent, even after a power failure. It also locks files, and
+// does not follow links that another user has planted.
 //
 // Every call that changes the disk goes through [Watch], with which tests count the calls, check their order and make
 // them fail.

@@ -1,4 +1,4 @@
-// Package expect has the checks that tests of several packages share.
+// Package expect provides assertions and fixtures for tests: errors, heap growth, temporary files, reference data.
 package expect
 
 import (

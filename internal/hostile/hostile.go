@@ -1,5 +1,5 @@
-// Package hostile has texts that try to take over a terminal. Tests put them wherever a command reads names, data or
-// answers, and search the command's output for them.
+// Package hostile provides strings that try to hijack a terminal. Tests put them wherever a command reads names, data
+// or answers, and search the command's output for them.
 package hostile
 
 import (

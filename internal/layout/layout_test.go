@@ -1,4 +1,4 @@
-// Package layout holds no code, only the tests of the module's layout, such as the direction of imports.
+// Package layout has only tests, of the module's layout, such as the direction of imports.
 package layout
 
 import (

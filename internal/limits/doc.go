@@ -1,4 +1,3 @@
-// Package limits ends a command with one line if the process may not have the memory, threads or open files that Go's
-// runtime needs to start (ulimit). A command only has to import it. Without cgo, and on other systems than Linux, it
-// does nothing.
+// Package limits ends a command with one clear line if ulimit leaves too little memory, threads or open files for Go's
+// runtime to start. A command only has to import it. Without cgo, and on systems other than Linux, it does nothing.
 package limits

@@ -1,4 +1,4 @@
-// Package linear tests that a function, such as a parser of hostile text, takes linear time.
+// Package linear fails a test if a function, such as a parser of hostile text, takes more than linear time.
 package linear
 
 import (

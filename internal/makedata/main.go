@@ -1,6 +1,6 @@
-// Make writes the starter dataset: starter.parquet, heldout.jsonl and README.md in the directory data. It runs every
-// row with python3 against the check of its kind, and verifies that every held-out question's check finds planted wrong
-// answers. It stops at the first failure. The same seed gives the same bytes.
+// Command makedata generates the starter dataset: starter.parquet, heldout.jsonl and README.md in the directory data.
+// It runs every row with python3 against the check of its kind, and verifies that every held-out question's check
+// rejects planted wrong answers. It stops at the first failure. The same seed gives the same bytes.
 //
 //	go run ./internal/makedata               write the three files
 //	go run ./internal/makedata --kind sum    show and check rows of the kinds with "sum" in their names, and write nothing

@@ -1,8 +1,8 @@
-// Package measure times work as bench does, and says how sure the times are.
+// Package measure times work and reports how reliable the times are.
 //
-// [Turns] times several forms of the same work in turns, so that whatever else the machine does meets all of them
-// alike. A [Sample] has the time of every run, its median, its spread, and the noise of its median. A [Ceiling] tells
-// how fast a machine could have done the work.
+// [Turns] interleaves several forms of the same work, so that other load on the machine affects all of them alike. A
+// [Sample] has the time of every run, its median, its spread, and the noise of its median. A [Ceiling] tells how fast a
+// machine could have done the work.
 package measure
 
 import (

@@ -1,4 +1,4 @@
-// Package memory reports how much memory a process can still get.
+// Package memory reports how much more memory this process can allocate, within the machine and its control group.
 package memory
 
 import (

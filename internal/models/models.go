@@ -1,4 +1,4 @@
-// Package models opens models by the names that commands take.
+// Package models opens a model by the name that a user gives a command: a directory, a hub id or "starter".
 package models
 
 import (

@@ -1,5 +1,5 @@
-// Command mutants plants single faults in the code, one at a time, and counts how many of them the tests find. It is
-// run by hand, since it takes a build and a test run per fault:
+// Command mutants does mutation testing: it plants faults in the code, one at a time, and counts how many the tests
+// find. It is run by hand, since each fault takes a build and a test run:
 //
 //	go run ./internal/mutants                      # all of them
 //	go run ./internal/mutants -run '^trainer/'     # those whose names match

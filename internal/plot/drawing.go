@@ -1,8 +1,8 @@
-// Package plot draws SVG pictures: curves, points and bars. It is the only drawing of the program: [Chart] and [Bars]
-// draw the pictures of measurements, and trainer/report puts a run's loss together from the same parts.
+// Package plot draws curves, points and bars as SVG. [Chart] and [Bars] draw the results of measurements;
+// trainer/report draws a run's loss curve with the same primitives.
 //
-// The same input gives the same bytes. A picture needs nothing from elsewhere, has a background of its own, and can
-// stand next to others in one HTML page.
+// The same input gives the same bytes. A picture is self-contained, has its own background, and can share an HTML page
+// with others.
 package plot
 
 import (

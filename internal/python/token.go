@@ -1,8 +1,8 @@
-// Package python reads Python source without Python: it splits source into tokens, checks whether it is Python, and
-// proves that two pieces of code are the same program apart from comments, layout, docstrings and quotes.
+// Package python parses Python source in Go: it splits source into tokens, checks whether it is Python, and proves that
+// two pieces of code are the same program apart from comments, layout, docstrings and quotes.
 //
-// The lexical rules and the grammar are those of the Python 3.11 language reference. The additions of 3.12 (nested
-// f-strings, type parameters, the type statement) are accepted, too. [Tokenize] is the lexer, [Check] the grammar, and
+// It follows the lexical rules and the grammar of the Python 3.11 language reference, and accepts the additions of 3.12
+// (nested f-strings, type parameters, the type statement). [Tokenize] is the lexer, [Check] the grammar, and
 // [Equal] the proof; the other functions read their tokens. The package executes nothing and keeps nothing between
 // calls. Every function takes time linear in the source.
 package python

@@ -1,5 +1,5 @@
-// Package sandbox runs an unreviewed program, such as one that a model wrote, where it can reach nothing: on Linux, in
-// user, process, mount, network, IPC, UTS and control-group namespaces of its own.
+// Package sandbox runs an untrusted program, such as one that a model wrote, isolated from the machine: on Linux, in
+// its own user, process, mount, network, IPC, UTS and control-group namespaces.
 //
 // The program sees the directories that Options names, read-only, five devices, and one small in-memory directory of
 // its own that it can write to. There is no /proc, no network, no other process, no terminal and no environment

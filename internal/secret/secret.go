@@ -1,4 +1,4 @@
-// Package secret holds keys and tokens in a form that no message shows.
+// Package secret keeps API keys and tokens out of logs, errors and files.
 package secret
 
 import (

@@ -1,5 +1,4 @@
-// Package sidebyside formats a question and the answers of two models as an entry of a Markdown file, for chat's log
-// and for bench quality.
+// Package sidebyside formats a question and two models' answers as a Markdown entry, for chat's log and bench quality.
 package sidebyside
 
 import (

@@ -1,6 +1,6 @@
-// Package checkpoint writes directories that are complete or absent. If a run is killed at any moment, or the machine
-// loses power, a checkpoint's directory has all of its files as they were written, or does not exist. A file that is
-// damaged later is detected before anything is read from it.
+// Package checkpoint stores the state of a training run in directories that are either complete or absent. If a run is
+// killed at any moment, or the machine loses power, a checkpoint's directory has all of its files as they were written,
+// or does not exist. A file that is damaged later is detected before anything is read from it.
 //
 // A directory is filled under another name and put in place by one rename:
 //

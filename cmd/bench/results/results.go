@@ -1,5 +1,5 @@
-// Package results keeps what bench measures: tables in a results.json, from which the CSV files, the pictures and the
-// pages are made. A run that was interrupted continues from that file, and Compare puts two of them side by side.
+// Package results stores what bench measures in a results.json, and makes CSV files, pictures and pages from it. An
+// interrupted run continues from that file, and Compare puts two of them side by side.
 package results
 
 import (

@@ -1,4 +1,4 @@
-// Package clitest tests the flags of commands.
+// Package clitest checks that a command accepts or refuses unusual numbers in each of its flags.
 package clitest
 
 import (

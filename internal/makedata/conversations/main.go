@@ -1,5 +1,5 @@
-// Conversations joins the rows of datasets into conversations, so that a model learns to answer a second question too:
-// one, two or three rows of the same file each, in an order drawn by the seed. No row is left out or used twice.
+// Command conversations joins rows of datasets into conversations, so that a model also learns to answer a second
+// question. Each has one, two or three rows of the same file, in an order drawn by the seed. Every row is used once.
 //
 //	go run ./internal/makedata/conversations --seed 1 --out conversations.jsonl plain.json pirate.json
 package main

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package sandboxtest runs a test where no sandbox is available.
+// Package sandboxtest runs tests in a process that cannot create a sandbox.
 package sandboxtest
 
 import (

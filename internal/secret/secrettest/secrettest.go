@@ -1,4 +1,4 @@
-// Package secrettest has a key for tests, and finds the key wherever it shows.
+// Package secrettest provides a key for tests and detects leaks of it, in whatever encoding.
 package secrettest
 
 import (
