@@ -32,6 +32,11 @@ func compareWithProgram(t testing.TB, f, p Template, messages []Message, o Optio
 	if (err != nil) != (wantErr != nil) || err != nil && !errors.As(err, new(*RefusedError)) {
 		t.Fatalf("%s: %v, want %v", f.Name, err, wantErr)
 	}
+	var said, wanted *RefusedError
+	if errors.As(err, &said) && errors.As(wantErr, &wanted) && said.Reason != wanted.Reason &&
+		!strings.HasPrefix(said.Reason, "line ") { // which is Jinja's own error, not the template's
+		t.Errorf("%s: refused with %q, want %q", f.Name, said.Reason, wanted.Reason)
+	}
 	if err != nil {
 		return false
 	}
