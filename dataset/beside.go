@@ -40,7 +40,7 @@ const preference = "is for preference training (DPO, ORPO, reward models), which
 	"learned. To learn the good ones, name their column (instruction=prompt,output=chosen), or rename it to messages if " +
 	"there is none of the questions"
 
-// besides lists the columns. Earlier ones are used first: a mask counts the turns of a history, too.
+// besides lists the columns. Earlier ones are used first: a mask also counts the turns of a history.
 var besides = []beside{
 	{names: []string{"history"}, use: (*reading).useHistory, gen: earlier},
 	{names: []string{"chat_history", "conversation_history", "dialogue_history"}, where: inPairs,
@@ -338,7 +338,7 @@ func (c *reading) useUnmask(_ string, value json.RawMessage) (bool, error) {
 	if yes, ok := verdict(value); ok && !yes {
 		return true, nil
 	}
-	return false, fmt.Errorf("is %.20s: the questions are to be learned, too: remove the column, and train on all", value)
+	return false, fmt.Errorf("is %.20s: the questions are also to be learned: remove the column, and train on all", value)
 }
 
 // useRole reads NeMo's mask, which names the role whose turns are not learned.

@@ -148,7 +148,7 @@ func (p *parquetRows) choose(f *parquet.File, w wanted, t *table) (names []strin
 			if err := p.add(&p.fields, c, isOptional(i) || lists); err != nil {
 				return nil, err
 			}
-			// Next to a list, text is JSON, too.
+			// Next to a list, text is also JSON.
 			p.quoted = append(p.quoted, lists && i != talkSystemAt)
 			continue
 		}

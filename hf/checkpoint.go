@@ -63,7 +63,7 @@ func (c *Checkpoint) DTypes() map[tensor.DType]int64 {
 	return counts
 }
 
-// ReadFile reads one of the model's small files by name, such as tokenizer.json. It works after Close, too. If the file
+// ReadFile reads one of the model's small files by name, such as tokenizer.json. It also works after Close. If the file
 // does not exist, the error is fs.ErrNotExist.
 func (c *Checkpoint) ReadFile(file string) ([]byte, error) { return c.read(file) }
 

@@ -176,7 +176,7 @@ func (o *object) qwenExperts(layers, _ int) *model.Mixture {
 
 // gpt returns the configuration of a GPT-2: as transformers has it, or of nanogpt, whose files store matrices as
 // [out, in], whose biases can be left out, and whose GELU is exact. Like transformers, it takes Llama's names of some
-// keys, too, and prefers them.
+// keys as well, and prefers them.
 func (o *object) gpt(f family) model.Config {
 	name := optional(o, "model_type", "")
 	c := model.Config{

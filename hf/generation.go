@@ -34,7 +34,7 @@ type GenerationConfig struct {
 
 // ParseGenerationConfig reads a generation_config.json. Absent and null keys have the defaults of transformers'
 // generate; 0 turns top_k off, and so does every negative number, as for other programs. What cannot be read has its
-// default, too, and the error names it: the result can be used nevertheless.
+// default as well, and the error names it: the result can still be used.
 func ParseGenerationConfig(data []byte) (GenerationConfig, error) {
 	o := &settingsReader{object: parseObject(data)}
 	o.note()

@@ -139,7 +139,7 @@ func (s *Sampler) filter(logits []float32) error {
 	highest := s.scores[top]
 	temperature := float32(s.Temperature)
 	if temperature == 0 || highest/temperature > math.MaxFloat32 || highest/temperature < -math.MaxFloat32 {
-		s.keepOnly(top) // if the division overflows, too: its limit is greedy decoding
+		s.keepOnly(top) // even if the division overflows: its limit is greedy decoding
 		return nil
 	}
 	if temperature != 1 {

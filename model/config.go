@@ -47,7 +47,7 @@ type Config struct {
 	OutBias  bool // o_proj has a bias
 	MLPBias  bool // gate_proj, up_proj and down_proj have biases
 	Unscaled bool // attention's scores are not divided by √HeadDim (GPT-2's scale_attn_weights is false)
-	ByLayer  bool // layer i divides attention's scores by i+1, too (GPT-2's scale_attn_by_inverse_layer_idx)
+	ByLayer  bool // layer i also divides attention's scores by i+1 (GPT-2's scale_attn_by_inverse_layer_idx)
 	QKNorm   bool // RMSNorm over each head of q and of k before RoPE, one weight of HeadDim for all heads (Qwen3)
 	Window   int  // sliding window of every layer: a position attends to itself and the Window-1 before it; 0 for no limit
 	PadID    int  // this row of the embedding gets no gradient from the input side, as in PyTorch; -1 if there is none

@@ -92,7 +92,7 @@ func ParamsOf(cfg Config, opts Options) (params []Param) {
 
 // FLOPs returns the floating-point operations that training takes per token. Each weight of a matrix takes two in the
 // forward pass, two for the gradient of its input if anything before it is trainable, and two for its own gradient if
-// it is trainable: usually six. Every token counts in the head, too, as in llm.c and llmq. Causal attention over
+// it is trainable: usually six. Every token also counts in the head, as in llm.c and llmq. Causal attention over
 // context positions takes two per pair forward and four backward.
 func FLOPs(cfg Config, opts Options, context float64) (total float64) {
 	opts, err := opts.withDefaults(cfg)

@@ -97,7 +97,7 @@ func (f *folder) compareVectors(file string) error {
 		f.compare("ids with special tokens added", key("ids_special"), differ(slices.Equal(special, v.IDsSpecial)), exact)
 		f.compare("tokens", key("tokens"), differ(slices.Equal(tokens, v.Tokens)), exact)
 		f.compare("decoded", key("decoded"), differ(tok.Decode(v.IDs, false) == v.Decoded), exact)
-		// If one of these two is absent, it equals another; that is compared, too.
+		// If one of these two is absent, it equals another, which is compared as well.
 		at, want := key("ids"), v.IDs
 		if v.IDsPlain != nil {
 			at, want = key("ids_plain"), *v.IDsPlain

@@ -139,7 +139,7 @@ type cut struct {
 
 // cuts appends the added tokens in text to out, in order; without specials it skips special ones. As in Hugging Face's
 // loop, the white space that a token includes after itself may contain the start of the next token, which is then
-// found, too.
+// found as well.
 func (m *matcher) cuts(out []cut, text string, specials bool) []cut {
 	if m.special && !specials {
 		return out

@@ -42,7 +42,7 @@ func trailingSpace(t *classTable, text string) int {
 		end := t.run(text, from, space)
 		match := end
 		if end < len(text) {
-			match = from + max(0, strings.LastIndexByte(text[from:end], '\n')) // $ is before a line break, too
+			match = from + max(0, strings.LastIndexByte(text[from:end], '\n')) // $ is also before a line break
 		}
 		switch {
 		case match > from && from > 0:

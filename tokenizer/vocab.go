@@ -115,7 +115,7 @@ func (v *vocab) put(id int32, text string) {
 	v.size++
 }
 
-// add adds the added tokens. One that the vocabulary has, too, must have the same id there.
+// add adds the added tokens. One that is also in the vocabulary must have the same id there.
 func (v *vocab) add(added []addedToken) error {
 	for _, a := range added {
 		old, known := v.id(a.Content)

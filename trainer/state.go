@@ -209,7 +209,7 @@ func (r *Run) restore(ctx context.Context, dir string) error {
 }
 
 // restoreBest verifies the best weights. If they are missing or damaged, it copies those of the checkpoint of the same
-// step. If that is missing, too, there is no best until the next evaluation.
+// step. If that is also missing, there is no best until the next evaluation.
 func (r *Run) restoreBest(ctx context.Context, b *Best) (*Best, error) {
 	if b == nil {
 		return nil, nil

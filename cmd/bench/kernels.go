@@ -47,7 +47,7 @@ func (o *kernelOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 	return f
 }
 
-// timing adds the flags that bench all has, too.
+// timing adds the flags that bench all shares.
 func (o *kernelOptions) timing(f *cli.Flags) {
 	f.Add(&o.iterations, "iterations", "timings of each row; the result is the median")
 	f.Add(&o.seconds, "seconds", "at most about this many `seconds` for the timings of a row's forms, but at least three "+

@@ -88,7 +88,7 @@ func (o *stepOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 	return f
 }
 
-// modelFlags adds the flags of the model and its training, which bench precompile has, too. The help of a setting is
+// modelFlags adds the flags of the model and its training, which bench precompile shares. The help of a setting is
 // that of train up to the semicolon: the rest is about training a model that exists.
 func (o *stepOptions) modelFlags(f *cli.Flags) {
 	f.Add(&o.config, "config", strings.Replace(configHelp, "`models`, separated by commas: each a", "`model`: a", 1))

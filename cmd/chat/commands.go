@@ -84,7 +84,7 @@ func (c *chatter) help(context.Context, string) error {
 	}
 	c.note("")
 	for _, keys := range []string{
-		`""" starts and ends a question of several lines; pasted text may have several lines, too.`,
+		`""" starts and ends a question of several lines; pasted text may as well.`,
 		"Ctrl-C stops the answers and keeps them; a second one leaves. Ctrl-D leaves.",
 	} {
 		c.note("  %s", strings.Join(cli.Wrap(keys, max(1, width-2)), "\n  "))

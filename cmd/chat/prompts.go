@@ -38,7 +38,7 @@ func openPrompts(path string, stdin io.Reader) (prompts []prompt, unused []strin
 }
 
 // jsonArray matches the beginning of a JSON array over several lines or of objects with our keys, also if the rest is
-// damaged. Another question may begin with a bracket, too.
+// damaged. A question may also begin with a bracket.
 var jsonArray = regexp.MustCompile(`^\[\s*?(\n|\{\s*"(prompt|messages|system|role|content|id)"\s*:)`)
 
 // maxPrompts is the maximum size of questions in bytes.

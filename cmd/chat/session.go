@@ -80,7 +80,7 @@ func (c *chatter) readInput(ctx context.Context, in lineReader) (string, error) 
 	}
 }
 
-// endsQuote makes the end of the input end a quotation, too.
+// endsQuote also ends a quotation at the end of the input.
 func endsQuote(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil

@@ -26,7 +26,7 @@ and train open it like any other model; programs other than restyle cannot read 
 a hub id, or starter, the embedded model.
 
   quantize starter out-int4
-  quantize starter out-int4 --quality    what it costs in answers, too
+  quantize starter out-int4 --quality    also measure what it costs in answers
 
 The head, and an embedding that is tied to it, get 8 bits. An embedding that is not tied, norms,
 biases, learned positions, and the routers of a mixture keep their type. The weights of experts are

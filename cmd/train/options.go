@@ -368,7 +368,7 @@ func (o *options) checkPaths(out string) error {
 	}
 	log, err := disk.RealPath(o.benchmarkLog)
 	if err == nil && o.logCSV != "" && o.benchmarkLog != "" && disk.Holds(log, o.logCSV) {
-		return cli.Usagef("--log-csv %s: is the file of --benchmark-log, too: choose another name", o.logCSV)
+		return cli.Usagef("--log-csv %s: is also the file of --benchmark-log: choose another name", o.logCSV)
 	}
 	if err := o.checkCSV(out); err != nil {
 		return err

@@ -29,7 +29,7 @@ func (f *Flags) Parse(args []string) (code int, done bool) {
 	return code, done
 }
 
-// ParsePaths is Parse for a command that takes paths, too. They may come before, between and after flags; what follows
+// ParsePaths is Parse for a command that also takes paths. They may come before, between and after flags; what follows
 // -- is a path in any case.
 func (f *Flags) ParsePaths(args []string) (paths []string, code int, done bool) {
 	paths, err := f.read(args)
