@@ -193,6 +193,9 @@ func (m *fullFolder) quick() []stage {
 			}
 			return m.close()
 		}})
+		if m.o.whole != 0 && m.o.whole != t {
+			continue
+		}
 		work = append(work, stage{"weights", 0.5, func() error {
 			return m.open(m.c, model.Options{DType: t, MaxTokens: len(m.rows[0].IDs)})
 		}})

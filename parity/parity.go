@@ -14,6 +14,7 @@ import (
 	"restyle/internal/disk"
 	"restyle/kernels"
 	"restyle/model"
+	"restyle/tensor"
 )
 
 // Options are the settings of Run. The zero value compares everything on the CPU, once with all operations unfused and
@@ -35,6 +36,7 @@ type Options struct {
 	Note func(line string)
 
 	mistake mistake
+	whole   tensor.DType // the only type in which Quick runs all layers; 0: both
 }
 
 // A mistake is an error that a test makes on purpose, to check that Run finds it.

@@ -12,6 +12,7 @@ import (
 	"restyle/internal/expect"
 	"restyle/internal/memory"
 	"restyle/kernels"
+	"restyle/tensor"
 )
 
 // must runs a comparison, and checks that every error is within its limit and that no value was passed over.
@@ -154,14 +155,15 @@ func TestReferenceJinja(t *testing.T) {
 	}
 }
 
-// TestReferenceFull checks the quick part of the model at full size.
+// TestReferenceFull checks the first layer of the model at full size in both types, and all of it in BF16, which takes
+// half the memory. TestReferenceFullWhole does the rest.
 func TestReferenceFull(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a model of 1.2 billion parameters")
 	}
 	root := expect.Reference(t, "golden", "full")
-	needMemory(t, 8)
-	must(t, Options{Quick: true, Fused: []kernels.Fused{kernels.All()}}, root)
+	needMemory(t, 4)
+	must(t, Options{Quick: true, whole: tensor.BF16, Fused: []kernels.Fused{kernels.All()}}, root)
 }
 
 // long skips a test that takes many minutes.
