@@ -100,10 +100,16 @@ func TestOperationsPay(t *testing.T) {
 			if len(what)%2 == 0 {
 				y = x
 			}
-			in := run(x, y, 50_000)
-			before := allocated()
-			_, err := template.render(in)
-			if got := allocated() - before; got > 8*in.paid+32<<10 {
+			in, got, err := (*interp)(nil), 0, error(nil)
+			for range 3 { // a collection of garbage takes what regular expressions have set aside
+				in = run(x, y, 50_000)
+				before := allocated()
+				_, err = template.render(in)
+				if got = allocated() - before; got <= 8*in.paid+32<<10 {
+					break
+				}
+			}
+			if got > 8*in.paid+32<<10 {
 				t.Errorf("%s, x is %s: allocates %d bytes, paid %d", what, kind, got, in.paid)
 			}
 			if s, is := x.(Str); is && err == nil && in.paid < turns*len(s.s) {
