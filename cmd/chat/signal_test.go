@@ -97,10 +97,13 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
+// ignored is whether this process was started without SIGINT. Tests that listen to it make signal.Ignored forget.
+var ignored = signal.Ignored(syscall.SIGINT)
+
 // TestInterruptWhileWaiting checks that the second Ctrl-C leaves if the first has no effect: here while chat reads a
 // list of questions.
 func TestInterruptWhileWaiting(t *testing.T) {
-	if signal.Ignored(syscall.SIGINT) {
+	if ignored {
 		t.Skip("this shell's jobs in the background ignore SIGINT")
 	}
 	cmd, _ := process(t, "--prompts", "-")
