@@ -13,7 +13,7 @@ func TestDeviceAuto(t *testing.T) {
 	cudatest.Use(t)
 	for _, args := range [][]string{
 		{"ops", "--op", "add"},
-		{"parity", "parity/testdata/qwen2"},
+		{"parity", "../../parity/testdata/qwen2"},
 		{"quality", "--base", tinyBase, "--tuned", tinyTuned, "--questions", knownFile(t), "--python", ""},
 	} {
 		code, _, stderr := bench(t, append(args, "--device", "auto")...)
@@ -26,7 +26,7 @@ func TestDeviceAuto(t *testing.T) {
 // TestDeviceUnknown checks that a device that cannot exist is a mistake in the flags of each measurement.
 func TestDeviceUnknown(t *testing.T) {
 	for name, args := range map[string][]string{
-		"ops": nil, "parity": {"parity/testdata/qwen2"}, "step": {"--config", "small"},
+		"ops": nil, "parity": {"../../parity/testdata/qwen2"}, "step": {"--config", "small"},
 		"quality": {"--base", tinyBase, "--tuned", tinyTuned}, "all": {"--out", t.TempDir()}, "kernels": nil, "layer": nil,
 		"infer": nil, "train": nil,
 	} {

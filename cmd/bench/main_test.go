@@ -53,7 +53,7 @@ func TestUsage(t *testing.T) {
 		{"parity x --only [", cli.Usage, "syntax error in pattern"},
 		{"parity x --nothing", cli.Usage, "there is no flag --nothing"},
 		{"parity no/such/folder", cli.Failed, "no such file"},
-		{"parity parity/testdata --device tpu", cli.Usage, `--device "tpu"`},
+		{"parity ../../parity/testdata --device tpu", cli.Usage, `--device "tpu"`},
 		{"-h", cli.Done, "bench ops "},
 		{"ops -h", cli.Done, "embedding, add, rmsnorm"},
 		{"ops add", cli.Usage, "unexpected argument"},
@@ -79,7 +79,7 @@ func TestUsage(t *testing.T) {
 // TestParity checks the command on the repository's own recordings, with paths and flags in any order.
 func TestParity(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "parity.json")
-	code, stdout, stderr := bench(t, "parity", "--only", "qwen2", "parity/testdata", "--json="+file, "--fused=all")
+	code, stdout, stderr := bench(t, "parity", "--only", "qwen2", "../../parity/testdata", "--json="+file, "--fused=all")
 	if code != cli.Done || stderr != "" {
 		t.Fatalf("exit %d, %s", code, stderr)
 	}
@@ -115,7 +115,7 @@ func TestParity(t *testing.T) {
 // nevertheless.
 func TestBeyond(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "qwen2")
-	if err := os.CopyFS(dir, os.DirFS("parity/testdata/qwen2")); err != nil {
+	if err := os.CopyFS(dir, os.DirFS("../../parity/testdata/qwen2")); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "golden.json")
@@ -148,7 +148,7 @@ func TestStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	var out, errs bytes.Buffer
-	if code := run(ctx, []string{"parity", "parity/testdata"}, &out, &errs); code != cli.Failed ||
+	if code := run(ctx, []string{"parity", "../../parity/testdata"}, &out, &errs); code != cli.Failed ||
 		!strings.Contains(errs.String(), "stopped") {
 		t.Errorf("exit %d, %q", code, errs.String())
 	}
