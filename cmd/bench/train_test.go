@@ -129,8 +129,8 @@ func stopped(t *testing.T) (args []string, out string) {
 	dir := t.TempDir()
 	python := newPeer(t, dir)
 	out = filepath.Join(dir, "out")
-	args = []string{"train", "--model", tinyBase, "--rows", "16", "--steps", "4", "--seq", "64", "--modes", "standard,torch-eager,fused",
-		"--python", python, "--device", "cpu"}
+	args = []string{"train", "--model", tinyBase, "--rows", "16", "--steps", "4", "--seq", "64",
+		"--modes", "standard,torch-eager,fused", "--python", python, "--device", "cpu"}
 	var stdout, stderr bytes.Buffer
 	ctx := &untilSteps{context.Background(), 2, python + ".steps"}
 	code := run(ctx, append(slices.Clone(args), "--out", out), &stdout, &stderr)
