@@ -1,20 +1,19 @@
 // Package chat renders conversations as the text that a model was trained on, and tells which bytes of that text came
 // from where.
 //
-// Models come with a chat template, a Jinja program in tokenizer_config.json or chat_template.jinja. A few are in wide
-// use; this package has each as a Go function that renders the same bytes as Jinja2 in transformers, and refuses the
-// same conversations. [Detect] finds the [Template] of a model by the text of its program, [ByName] by a name. Any
-// other program is run, by package jinja.
+// Models come with a chat template, a Jinja program in tokenizer_config.json or chat_template.jinja. Package jinja runs
+// it. A few are in wide use; this package has a program for each that renders the same bytes as the published ones, and
+// marks the answers. [Detect] finds the [Template] of a model by the text of its program, [ByName] by a name.
 //
 // Besides the text, [Template.Render] returns where it came from:
 //
 //   - [Rendered.Markup], the text that the template itself wrote. A tokenizer may recognize special tokens only there:
 //     if a user types "<|eot_id|>", it is ten characters of text.
 //   - [Rendered.Targets], what an assistant has to generate: its answers, each with its end-of-turn token. Only these
-//     may count in a training loss. Of a program that is run, they are what it marks with {% generation %}. Without
-//     that, an answer is what is rendered with it after the prompt that asks for it. Where that is ambiguous,
-//     [Rendered.NoTargets] says why. If only later messages are the reason, the same conversation up to the answer,
-//     with [Options.From], gives it.
+//     may count in a training loss. They are what the program marks with {% generation %}. Without that, an answer is
+//     what is rendered with it after the prompt that asks for it. Where that is ambiguous, [Rendered.NoTargets] says
+//     why. If only later messages are the reason, the same conversation up to the answer, with [Options.From], gives
+//     it.
 //   - [Rendered.Contents], the content of each message.
 //   - [Rendered.BOS], whether the template wrote the BOS token, so that the caller does not add a second one.
 //
@@ -31,8 +30,8 @@
 //
 // # Tools and thoughts
 //
-// A conversation with tools, calls, thoughts apart from contents, or other variables is rendered by the template's
-// program, even if the template has a function here. What the program does not write is a [RefusedError]: tools, calls,
+// A conversation with tools, calls, thoughts apart from contents, or other variables is rendered by the model's own
+// program, even if it has a name here. What the program does not write is a [RefusedError]: tools, calls,
 // and thoughts. [Rendered.Read] lists which of the other keys and variables it asked for. Contents that are lists of
 // parts are not supported.
 //

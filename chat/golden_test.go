@@ -117,9 +117,9 @@ func TestGoldens(t *testing.T) {
 			for i, want := range g.Contents {
 				got := r.Contents[i]
 				switch {
-				case want != nil && got != Span{want[0], want[1]}:
+				case want != nil && want[0] < want[1] && got != Span{want[0], want[1]}:
 					t.Errorf("content of message %d at %v, want %v", i, got, *want)
-				case want == nil && got != Dropped && got.Start != got.End:
+				case (want == nil || want[0] == want[1]) && got != Dropped:
 					t.Errorf("content of message %d at %v, want none", i, got)
 				}
 			}
@@ -162,9 +162,9 @@ func TestReferenceGoldens(t *testing.T) {
 				}
 				for i, want := range g.ContentSpans {
 					switch got := r.Contents[i]; {
-					case want == nil && got != Dropped:
+					case (want == nil || want[0] == want[1]) && got != Dropped:
 						t.Errorf("content of message %d at %v, want it dropped", i, got)
-					case want != nil && (got == Dropped || points(r.Text, got) != *want):
+					case want != nil && want[0] < want[1] && (got == Dropped || points(r.Text, got) != *want):
 						t.Errorf("content of message %d at %v in bytes, want %v in code points", i, got, *want)
 					}
 				}
@@ -201,7 +201,7 @@ func TestReferenceTemplates(t *testing.T) {
 				g.check(t, own)
 			}
 		}
-		// Another text is another template, and is run: it renders what the function renders.
+		// Another text is another template, and renders the same.
 		got, err := Detect(bare + "{# #}")
 		if err != nil || got.Name == f.Name {
 			t.Errorf("%s with a comment is detected as %q, %v", f.Name, got.Name, err)

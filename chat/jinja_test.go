@@ -11,18 +11,18 @@ import (
 
 // proven has the SHA-256 of each of our own templates that TestJinja2 has shown to write what Render writes.
 var proven = map[string]string{
-	"llama3":       "696ddd8b0a62861d8debcd0b906f4a07d16aaf93145a6e40657e496cf764bade",
-	"llama3.1":     "643e743eb5f9fc8d1ffb751006058f0343b02645275b737e89aab7d02dad9649",
-	"llama3.2":     "7a1da22fcee73f87372f2f43fe50122a544f6d299f0135392514f2f6d3f0e734",
-	"chatml":       "ed4184dbda54f94e04f4d8dbda2a35c50a66cee56d74642797c666a3e9a75748",
-	"qwen2.5":      "7f5f67ecfce0da6bc8d5311539fd7e32cfd395f19d71a3f4e537824f91acf2b3",
-	"qwen3":        "16905f33ff503732fa4bf81902166b93cbbbccc2eca9a30e7e2c4addd32e9ccd",
-	"smollm2":      "f832d07916ec24aac3815e4a83cfe17e4d66a72ebbd86f2bb112357e5f7990d5",
-	"zephyr":       "daeb822c740a18b8a0882eb4535e48a850e649057392c3400667e1124582d106",
+	"llama3":       "9e78e8306911f46c9fa3900cc226fc7634485fc6ed7b0331e1e324858b57d715",
+	"llama3.1":     "6ab6f2ab8f282cba2c5b73c79c74adf55b17faace415c4eedbe728b5090057ec",
+	"llama3.2":     "9a486153e4dc922621f0f70e1ccb3510964645290d04e0b894c05bac979b3717",
+	"chatml":       "11dd0f3038b7d015294d204248d9d87352bbad2b4e1ccfcb4201c398e42b16b4",
+	"qwen2.5":      "ab9147545bb62a5635c36b37fd619224d5fc40fe3355e7e2f8776c6188f70e43",
+	"qwen3":        "ebd2d2fdd93bc4e7233bff3f6f88d36f1feb3b09e19b1118d87e1eefc47c918e",
+	"smollm2":      "660abe8d04428a77ae39d1cea1b55c27a5d5eb77fb347b932c067387350e30a8",
+	"zephyr":       "915471a7f7f552ac723e9842ea3551ec2c8a82502b05a9292d962e4814bdd868",
 	"mistral-v0.3": "877e55d1c5559b1107ad23c786a9d4a04681db8c151c81b0b61dd387b19f74d8",
-	"gemma":        "03ef23de4111dbb1626f9f638ad1a29246ad489a2be98364169fd26d38445fe5",
-	"raw":          "4cfb6c1b6fcb6fd075d7560969a48a00a9be296a44f5f75497f025a374614923",
-	"raw with BOS": "219593965eb7a8589cb89dd0aa52f08dae081be8abc37e02a09981c2634944d7",
+	"gemma":        "49f18c278b89b6595386a2127490fb22b89bb732323db1a2d656bddffc873236",
+	"raw":          "117d253d73c79017f73e5b9bc9b2d0d22d5f8c1a6a02697859af5ad818ebd148",
+	"raw with BOS": "ec6137cefa0e04830a1b6cf5d28c2de4fd0bdefc5b21559aa4061dbd731427c6",
 }
 
 // TestJinja checks that Detect recognizes our own templates, and that none has changed since TestJinja2 last compared

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,7 +13,7 @@ import (
 	"restyle/chat/jinja"
 )
 
-// A program is a chat template that this package has no function for: its Jinja program is run.
+// A program is the Jinja program of a chat template.
 type program struct {
 	text string
 	code *jinja.Template
@@ -35,7 +36,7 @@ func newTemplate(text string) (Template, error) {
 	if err != nil {
 		return Template{}, err
 	}
-	t := Template{Name: "jinja-" + hash(text)[:8], program: code, render: (*page).run}
+	t := Template{Name: "jinja-" + hash(text)[:8], program: code}
 	with := t // a model's tokens are not known yet, and a program may fail without
 	with.BOS, with.EOS = "<s>", "</s>"
 	_, question, _, err := with.probe()
@@ -88,13 +89,16 @@ func (p *page) run() error {
 		return err
 	}
 	out, err := p.runOn(vars)
+	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+		return p.explain(refused)
+	}
 	if err != nil {
 		return err
 	}
 	if err := p.noteRead(messages); err != nil {
 		return err
 	}
-	p.text.WriteString(out.Text)
+	p.out.Text = out.Text
 	at := 0
 	for _, g := range append(out.Given, jinja.Span{Start: len(out.Text), End: len(out.Text)}) {
 		if at < g.Start {
@@ -394,11 +398,23 @@ func opening(prompt jinja.Output) int {
 // think sets the thoughts with which the last message begins, before what the template writes of it.
 func (p *page) think(rest string) {
 	answer := p.messages[len(p.messages)-1]
-	thoughts, _ := think(answer.Content)
-	thoughts = cmp.Or(answer.Thoughts, thoughts)
+	thoughts := cmp.Or(answer.Thoughts, thoughtsIn(answer.Content))
 	p.out.ThoughtsEnd = len(thoughts)
 	p.out.Thoughts = thoughts + "\n</think>"
 	if !strings.HasPrefix(rest, "\n") {
 		p.out.Thoughts += "\n\n"
 	}
+}
+
+// thoughtsIn returns the thoughts in an assistant's content: up to the first </think>.
+func thoughtsIn(content string) string {
+	thoughts, _, found := strings.Cut(content, "</think>")
+	if !found {
+		return ""
+	}
+	thoughts = strings.TrimRight(thoughts, "\n")
+	if i := strings.LastIndex(thoughts, "<think>"); i >= 0 {
+		thoughts = thoughts[i+len("<think>"):]
+	}
+	return strings.TrimLeft(thoughts, "\n")
 }

@@ -12,7 +12,7 @@ import (
 	"restyle/internal/hostile"
 )
 
-// asProgram returns a template with a function here as a program of Jinja: the same one, in another way.
+// asProgram returns a template that has a name as one that has none, without marks of the answers.
 func asProgram(t testing.TB, f Template) Template {
 	t.Helper()
 	p, err := newTemplate(f.Jinja())
@@ -23,8 +23,8 @@ func asProgram(t testing.TB, f Template) Template {
 	return p
 }
 
-// compareWithProgram renders a conversation in both ways. A program may not know which parts are targets; if it does,
-// they are those of the function.
+// compareWithProgram renders a conversation in both ways. Without marks it may not be known which parts are targets; if
+// it is, they are what the marks say.
 func compareWithProgram(t testing.TB, f, p Template, messages []Message, o Options) (known bool) {
 	t.Helper()
 	want, wantErr := f.Render(messages, o)
@@ -86,7 +86,7 @@ func TestPrograms(t *testing.T) {
 	t.Logf("the targets of %d conversations of %d are known", known, all)
 }
 
-// TestProgramsOfRoles compares functions with programs on every sequence of up to three messages of any role.
+// TestProgramsOfRoles compares programs with and without marks on every sequence of up to three messages of any role.
 func TestProgramsOfRoles(t *testing.T) {
 	roles := []string{"system", "user", "assistant", "tool", "ipython", "tool_results", "referee"}
 	for _, f := range templates {
@@ -106,7 +106,7 @@ func TestProgramsOfRoles(t *testing.T) {
 	}
 }
 
-// FuzzProgram compares functions with the programs that they stand for.
+// FuzzProgram compares programs with marks of the answers and without.
 func FuzzProgram(f *testing.F) {
 	f.Add(uint8(0), "system", "You are terse.", "user", " Hello\n", "assistant", "<|eot_id|>", true)
 	f.Add(uint8(5), "user", "a", "assistant", "\n<think>\n b\n</think>\n\n c", "user", "d", false)

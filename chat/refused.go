@@ -1,6 +1,11 @@
 package chat
 
-import "fmt"
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"sort"
+)
 
 // A RefusedError is a conversation that a template does not accept.
 type RefusedError struct {
@@ -28,26 +33,45 @@ func (p *page) refuse(i int, reason, advice string) error {
 	return &RefusedError{Template: p.Name, Message: i, Role: p.messages[i].Role, Reason: reason, Advice: advice}
 }
 
-// needMessages refuses a conversation without messages, for the templates that look at the first.
-func (p *page) needMessages() error {
+const alternate = "start with a question and join consecutive messages of one role, or use the template raw"
+
+// advice says what to do about reasons that templates give.
+var advice = map[string]string{
+	"System role not supported": "leave the system prompt out or put it into the first question",
+
+	"Conversation roles must alternate user/assistant/user/assistant/...":                                    alternate,
+	"After the optional system message, conversation roles must alternate user/assistant/user/assistant/...": alternate,
+	"Only user and assistant roles are supported, with the exception of an initial optional system message!": "" +
+		"leave the message out or give it the role user or assistant",
+	"Tool call IDs should be alphanumeric strings with length 9!": "give calls and their results such an id, or leave " +
+		"them out",
+}
+
+// explain adds to the template's refusal what is wrong: the first message with which it refuses the conversation for
+// the same reason, and what that message lacks.
+func (p *page) explain(refused *RefusedError) error {
+	refused.Advice = cmp.Or(advice[refused.Reason], refused.Advice)
 	if len(p.messages) == 0 {
-		return &RefusedError{Template: p.Name, Message: -1, Reason: "it has no messages", Advice: "add at least one question"}
+		refused.Reason, refused.Advice = "it has no messages", "add at least one question"
+		return refused
 	}
-	return nil
-}
-
-// needRole refuses message i if it has no role.
-func (p *page) needRole(i int) error {
-	if p.messages[i].NoRole {
-		return p.refuse(i, "it has no role", "set the role to user or assistant")
+	at := sort.Search(len(p.messages), func(i int) bool {
+		_, err := p.execute(p.messages[:i+1], false)
+		other := (*RefusedError)(nil)
+		return errors.As(err, &other) && other.Reason == refused.Reason
+	})
+	if at == len(p.messages) {
+		return refused
 	}
-	return nil
-}
-
-// needContent refuses message i if it has no content.
-func (p *page) needContent(i int) error {
-	if p.messages[i].NoContent {
-		return p.refuse(i, "it has no content", "set the content, to an empty string if need be")
+	m := p.messages[at]
+	refused.Message, refused.Role = at, m.Role
+	switch {
+	case advice[refused.Reason] != "":
+	case m.NoRole:
+		refused.Reason, refused.Advice = "it has no role: "+refused.Reason, "set the role to user or assistant"
+	case m.NoContent && m.Calls == "":
+		refused.Reason = "it has no content: " + refused.Reason
+		refused.Advice = "set the content, to an empty string if need be"
 	}
-	return nil
+	return refused
 }

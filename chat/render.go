@@ -66,16 +66,17 @@ type Rendered struct {
 	// Read lists the keys of Message.More and the names of Options.Variables that the template asked for, sorted.
 	Read []string
 
-	// Contents has one span for each message: its content, trimmed as the template does and without thoughts, or Dropped.
+	// Contents has one span for each message: its content, trimmed as the template does and without thoughts. It is
+	// Dropped if nothing of that is in the text.
 	Contents []Span
 }
 
 // Render renders a conversation as the template does, byte for byte. If the template refuses it, the error is a
 // [*RefusedError].
 func (t Template) Render(messages []Message, o Options) (Rendered, error) {
-	if t.program == nil && beyond(messages, o) {
+	if t.program == nil {
 		var err error
-		if t, err = t.compiled(); err != nil {
+		if t, err = t.compiled(beyond(messages, o)); err != nil {
 			return Rendered{}, err
 		}
 	}
@@ -87,10 +88,9 @@ func (t Template) Render(messages []Message, o Options) (Rendered, error) {
 	for i := range messages {
 		p.out.Contents[i] = Dropped
 	}
-	if err := t.render(&p); err != nil {
+	if err := p.run(); err != nil {
 		return Rendered{}, err
 	}
-	p.out.Text = p.text.String()
 	if p.out.NoTargets == nil {
 		p.out.Targets = p.out.Targets[len(answers(messages[:min(o.From, len(messages))])):]
 	}
@@ -112,70 +112,7 @@ type page struct {
 	Template
 	Options
 	messages []Message
-	text     strings.Builder
 	out      Rendered
-}
-
-// own writes text that is part of the template.
-func (p *page) own(s string) {
-	start := p.text.Len()
-	p.text.WriteString(s)
-	last := len(p.out.Markup) - 1
-	switch {
-	case s == "":
-	case last >= 0 && p.out.Markup[last].End == start:
-		p.out.Markup[last].End += len(s)
-	default:
-		p.out.Markup = append(p.out.Markup, Span{start, start + len(s)})
-	}
-}
-
-// given writes an input of the template.
-func (p *page) given(s string) { p.text.WriteString(s) }
-
-// content writes the content of message i, in the template's spelling.
-func (p *page) content(i int, s string) {
-	start := p.text.Len()
-	p.text.WriteString(s)
-	p.out.Contents[i] = Span{start, p.text.Len()}
-}
-
-// bos writes the BOS token.
-func (p *page) bos() {
-	p.own(p.BOS)
-	p.out.BOS = p.BOS != ""
-}
-
-// target marks the text from start to here as what an assistant has to generate.
-func (p *page) target(start int) {
-	p.out.Targets = append(p.out.Targets, Span{start, p.text.Len()})
-}
-
-// marks are the texts around a turn: open role head content end gap.
-type marks struct{ open, head, end, gap string }
-
-// turn writes message i as a turn of this role, with this content.
-func (p *page) turn(k marks, i int, role, content string) {
-	p.own(k.open)
-	p.given(role)
-	p.own(k.head)
-	start := p.text.Len()
-	p.content(i, content)
-	p.own(k.end)
-	if p.messages[i].Role == "assistant" {
-		p.target(start)
-	}
-	p.own(k.gap)
-}
-
-// header writes the start of a turn that the template adds by itself.
-func (p *page) header(k marks, role string) { p.own(k.open + role + k.head) }
-
-// prompt writes the header of the answer to be generated, if Options ask for it.
-func (p *page) prompt(k marks, role string) {
-	if p.AddGenerationPrompt {
-		p.header(k, role)
-	}
 }
 
 // strip is Jinja's filter trim, that is Python's str.strip. White space is Unicode's and the four ASCII separators.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"restyle/internal/expect"
 	"slices"
 	"strings"
 	"testing"
@@ -37,7 +38,10 @@ func checkParts(t *testing.T, f Template, messages []Message, o Options, r Rende
 		}
 		got, content := r.Text[s.Start:s.End], messages[i].Content
 		if f.Name == "qwen3" && messages[i].Role == "assistant" && messages[i].Thoughts == "" {
-			if _, content = think(content); got == strings.TrimLeft(content, "\n") {
+			if at := strings.LastIndex(content, "</think>"); at >= 0 {
+				content = strings.TrimLeft(content[at+len("</think>"):], "\n")
+			}
+			if got == strings.TrimLeft(content, "\n") {
 				content = got
 			}
 		}
@@ -69,8 +73,8 @@ func checkParts(t *testing.T, f Template, messages []Message, o Options, r Rende
 		known := map[string]bool{"model": true, o.DateString: true, FixedDate: true, o.Now.Format("02 Jan 2006"): true}
 		for _, m := range messages {
 			known[m.Role] = true
-			if thoughts, _ := think(m.Content); f.Name == "qwen3" {
-				known[strings.Trim(thoughts, "\n")] = true
+			if f.Name == "qwen3" {
+				known[strings.Trim(thoughtsIn(m.Content), "\n")] = true
 			}
 		}
 		if got := r.Text[rest.Start:rest.End]; !known[got] {
@@ -325,16 +329,34 @@ func TestRaw(t *testing.T) {
 	}
 }
 
+// TestRefusedError checks that a refusal names the first message that is refused, what it lacks and what to do.
 func TestRefusedError(t *testing.T) {
+	question := Message{Role: "user", Content: "q"}
+	for _, c := range []struct {
+		family, want string
+		messages     []Message
+	}{
+		{"gemma", `message 1 (role "system"): System role not supported; leave the system prompt out or put it into the ` +
+			`first question`, []Message{{Role: "system", Content: "x"}}},
+		{"gemma", `message 2 (role "user"): Conversation roles must alternate user/assistant/user/assistant/...; start ` +
+			`with a question`, []Message{question, question, {Role: "assistant", Content: "a"}}},
+		{"chatml", `message 2 (role "assistant"): it has no content: `, []Message{question,
+			{Role: "assistant", NoContent: true}, question}},
+		{"llama3", `message 2 (role ""): it has no role: `, []Message{question, {NoRole: true, Content: "a"}, question}},
+		{"qwen3", "the conversation: it has no messages; add at least one question", nil},
+		{"mistral-v0.3", `message 1 (role ""): After the optional system message, conversation roles must`,
+			[]Message{{NoRole: true, NoContent: true}}},
+	} {
+		f, err := ByName(c.family)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.Render(c.messages, Options{})
+		expect.Error(t, err, "chat template "+c.family+" refuses "+c.want)
+	}
 	gemma, err := ByName("gemma")
 	if err != nil {
 		t.Fatal(err)
-	}
-	_, err = gemma.Render([]Message{{Role: "system", Content: "x"}}, Options{})
-	const want = `chat template gemma refuses message 1 (role "system"): System role not supported; ` +
-		`leave the system prompt out or put it into the first question`
-	if err == nil || err.Error() != want {
-		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	_, err = gemma.Render([]Message{{Role: strings.Repeat("x", 1e6)}}, Options{})
 	if err == nil || len(err.Error()) > 300 {
@@ -342,20 +364,31 @@ func TestRefusedError(t *testing.T) {
 	}
 }
 
-// TestEscape compares escape with encoding/json, which writes what Python writes except for two line breaks of Unicode.
-func TestEscape(t *testing.T) {
-	for c := range rune(0x100) {
-		var b strings.Builder
-		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(false)
-		if err := e.Encode("x" + string(c)); err != nil {
-			t.Fatal(err)
-		}
-		if got, want := `"`+escape("x"+string(c))+`"`, strings.TrimSuffix(b.String(), "\n"); got != want {
-			t.Errorf("%q is written as %s, want %s", c, got, want)
+// escape returns s as Python's json.dumps(s, ensure_ascii=False) writes it, without the quotes. encoding/json differs:
+// it also escapes U+2028, U+2029 and, by default, <, > and &.
+func escape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; c {
+		case '"', '\\':
+			b.Write([]byte{'\\', c})
+		case '\n':
+			b.WriteString(`\n`)
+		case '\r':
+			b.WriteString(`\r`)
+		case '\t':
+			b.WriteString(`\t`)
+		case '\b':
+			b.WriteString(`\b`)
+		case '\f':
+			b.WriteString(`\f`)
+		default:
+			if c < ' ' {
+				fmt.Fprintf(&b, `\u%04x`, c)
+			} else {
+				b.WriteByte(c)
+			}
 		}
 	}
-	if got := escape("\u2028\u2029"); got != "\u2028\u2029" {
-		t.Errorf("line breaks of Unicode are written as %+q", got)
-	}
+	return b.String()
 }

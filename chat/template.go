@@ -25,19 +25,18 @@ type Template struct {
 	// Detect has compiled reads them.
 	Tokens map[string]string
 
-	text      string   // that Detect knew a template with a function by
+	text      string   // that Detect knew a template with a name by
 	endOfTurn string   // closes every turn; if empty, EOS does
 	stops     []string // further tokens that end an answer
-	program   *program // of a template that has no function here
+	program   *program // of a template that has no name here
 	sha256    []string // of the published texts of the template
-	render    func(*page) error
 }
 
 // Raw returns the template of a model without one: contents and nothing else, so a question is the prompt as it is.
 // Several messages are separated by an empty line; the one before an answer belongs to the answer, so the prompt ends
 // with the question. Raw writes no roles, no generation prompt and no BOS: the model's tokenizer decides on a BOS. EOS,
 // empty until it is set, closes an answer.
-func Raw() Template { return Template{Name: "raw", render: (*page).raw} }
+func Raw() Template { return Template{Name: "raw"} }
 
 //go:embed templates/*.jinja
 var templateFiles embed.FS
@@ -53,15 +52,24 @@ func (t Template) Jinja() string {
 	if t.program != nil {
 		return t.program.text
 	}
+	text := unmarked.Replace(t.marked())
+	if t.Name == Raw().Name && t.BOS != "" {
+		return rawBOS + text
+	}
+	return text
+}
+
+// marked returns the text of a template that has a name, in which {% generation %} marks the answers.
+func (t Template) marked() string {
 	text, err := templateFiles.ReadFile("templates/" + t.Name + ".jinja")
 	if err != nil {
 		panic("chat: " + err.Error()) // a template without its file
 	}
-	if t.Name == Raw().Name && t.BOS != "" {
-		return rawBOS + string(text)
-	}
 	return string(text)
 }
+
+// unmarked removes the marks of answers, which not every program knows.
+var unmarked = strings.NewReplacer("{%- generation -%}", "", "{%- endgeneration -%}", "")
 
 // templates has the sha256 of each text that models are published with. If all line breaks are in string literals, the
 // second one is of the spelling with \n. ChatML also has a form that first sets a default for add_generation_prompt.
@@ -70,7 +78,6 @@ var templates = []Template{
 	{
 		Name: "llama3", BOS: "<|begin_of_text|>", EOS: "<|eot_id|>",
 		endOfTurn: "<|eot_id|>", stops: []string{"<|end_of_text|>"},
-		render: (*page).llama3,
 		sha256: []string{
 			"ba03a121d097859c7b5b9cd03af99aafe95275210d2876f642ad9929a150f122",
 			"4f46ecd43418f216df8c26936c60e5d04bcc81db47db5d86fbe889f64212dd4c",
@@ -79,54 +86,45 @@ var templates = []Template{
 	{
 		Name: "llama3.1", BOS: "<|begin_of_text|>", EOS: "<|eot_id|>",
 		endOfTurn: "<|eot_id|>", stops: []string{"<|eom_id|>", "<|end_of_text|>"},
-		render: (*page).llama31,
 		sha256: []string{
 			"e10ca381b1ccc5cf9db52e371f3b6651576caee0a630b452e2816b2d404d4b65",
-			"bd48d04d0eb58de247950716da96de177e49a5f4218d69ad735087f08d6a8a63", // ours, before it had tools
 		},
 	},
 	{
 		Name: "llama3.2", BOS: "<|begin_of_text|>", EOS: "<|eot_id|>",
 		endOfTurn: "<|eot_id|>", stops: []string{"<|eom_id|>", "<|end_of_text|>"},
-		render: (*page).llama32,
 		sha256: []string{
 			"5816fce10444e03c2e9ee1ef8a4a1ea61ae7e69e438613f3b17b69d0426223a4",
-			"01f92f5b9ed1fbb3e00d48ec1235cbbd36a6d5f662e956dad5bedc23551b2ded", // ours, before it had tools
 		},
 	},
 	{
 		Name: "chatml", EOS: "<|im_end|>",
 		endOfTurn: "<|im_end|>", stops: []string{"<|endoftext|>"},
-		render: (*page).chatml,
 		sha256: []string{
 			"153280e3ff55d19da1398bdb3914ee2a51b80429bfaedde11d7d216c39db80f3",
 			"fcf7a096fe99a48fd9ad2b250bf9237e96e8f48bffec1c7ea4d3f225176cd40e",
 			"58c1a1f04baa7adaeaba1f90267c3d57d9396f0c1f0129bdde9e76d3c6784af7", // with a default
 			"d7b5b8c7b58f7a6bf868aa46a5f73ee976d7292f40fcb9c3e7a1defd8d235cfb",
+			"ed4184dbda54f94e04f4d8dbda2a35c50a66cee56d74642797c666a3e9a75748", // the embedded model's
 		},
 	},
 	{
 		Name: "qwen2.5", EOS: "<|im_end|>",
 		endOfTurn: "<|im_end|>", stops: []string{"<|endoftext|>"},
-		render: (*page).qwen25,
 		sha256: []string{
 			"cd8e9439f0570856fd70470bf8889ebd8b5d1107207f67a5efb46e342330527f",
-			"1efd3683e9a6f8ff55c76e90f3ed9268e7bc81f2053eefc7f04ef3274c0e59ea", // ours, before it had tools
 		},
 	},
 	{
 		Name: "qwen3", EOS: "<|im_end|>",
 		endOfTurn: "<|im_end|>", stops: []string{"<|endoftext|>"},
-		render: (*page).qwen3,
 		sha256: []string{
 			"a55ee1b1660128b7098723e0abcd92caa0788061051c62d51cbe87d9cf1974d8",
-			"0c99cda961e45acf8d43eca3eb4e08aa8ad5be0b3fe27c3c6a1ead9fd1c96236", // ours, before it had tools
 		},
 	},
 	{
 		Name: "smollm2", EOS: "<|im_end|>",
 		endOfTurn: "<|im_end|>", stops: []string{"<|endoftext|>"},
-		render: (*page).smollm2,
 		sha256: []string{
 			"872be49dbb638044ad01b60388f48d469ff2980e5f0dccdc22ec907db54d0788",
 			"de9cde7d1b0ca0cc87459a6673e0d12fb89c070bdb24e4a30b6e4d187b226221",
@@ -134,21 +132,17 @@ var templates = []Template{
 	},
 	{ // also TinyLlama
 		Name: "zephyr", BOS: "<s>", EOS: "</s>",
-		render: (*page).zephyr,
 		sha256: []string{"66291cf0045c2425a3a667cf3cbb7af2b11f09e025c02f97245323ab79119362"},
 	},
 	{
 		Name: "mistral-v0.3", BOS: "<s>", EOS: "</s>",
-		render: (*page).mistral,
 		sha256: []string{
 			"e16746b40344d6c5b5265988e0328a0bf7277be86f1c335156eae07e29c82826",
-			"62aeb534237f67d2dccc55a1e550d10a1e9a6a5591f81194fc2ed503067ac750", // ours, before it had tools
 		},
 	},
 	{
 		Name: "gemma", BOS: "<bos>", EOS: "<eos>",
 		endOfTurn: "<end_of_turn>",
-		render:    (*page).gemma,
 		sha256: []string{
 			"ecd6ae513fe103f0eb62e8ab5bfa8d0fe45c1074fa398b089c93a7e70c15cfd6",
 			"1e51d5c0fec2f83da1953fb850b7b532b7da02d0dc35f9201e671e0b9a35a123",
@@ -214,7 +208,7 @@ func hash(text string) string {
 
 // EndOfTurn returns the token that closes a turn, the last one of an answer. It is empty for Raw without an EOS.
 func (t Template) EndOfTurn() string {
-	if t.program != nil && t.endOfTurn == "" {
+	if t.program != nil && t.sha256 == nil && t.endOfTurn == "" {
 		return cmp.Or(t.endAfterAnswer(), t.EOS)
 	}
 	return cmp.Or(t.endOfTurn, t.EOS)

@@ -8,8 +8,7 @@ import (
 	"sync"
 )
 
-// The functions of this package render roles and contents. A conversation with tools, thoughts of their own, or other
-// variables is rendered by the template's program, and what the program does not write is refused.
+// What a template does not write of a conversation with tools, thoughts of their own, or other variables is refused.
 
 // A reader is what a template writes besides contents.
 type reader struct {
@@ -18,7 +17,7 @@ type reader struct {
 	tools    bool
 }
 
-// beyond reports whether only a program can render a conversation.
+// beyond reports whether a conversation has more than roles and contents.
 func beyond(messages []Message, o Options) bool {
 	return o.Tools != "" || o.Variables != "" || slices.ContainsFunc(messages, func(m Message) bool {
 		return m.Thoughts != "" || m.Calls != "" || m.tools() != ""
@@ -45,25 +44,28 @@ func (m Message) tools() string {
 	return ""
 }
 
-// programs has the programs of the templates that have a function, by their text.
+// programs has the programs of the templates that have a name: by that name with marked answers, and by their text.
 var programs sync.Map
 
-// compiled returns a template that has a function with its program instead: that of the text that Detect knew it by, or
-// of Jinja.
-func (t Template) compiled() (Template, error) {
-	text := t.text
-	if text == "" {
-		text = t.Jinja()
+// compiled returns a template that has a name with its program. If the conversation goes beyond roles and contents,
+// that is the text that Detect knew it by, or of Jinja. Otherwise it is the same with its answers marked.
+func (t Template) compiled(beyond bool) (Template, error) {
+	key, text := t.Name, t.marked
+	if beyond {
+		if t.text == "" {
+			t.text = t.Jinja()
+		}
+		key, text = t.text, func() string { return t.text }
 	}
-	p, is := programs.Load(text)
+	p, is := programs.Load(key)
 	if !is {
-		made, err := newProgram(text)
+		made, err := newProgram(text())
 		if err != nil {
 			return Template{}, err
 		}
-		p, _ = programs.LoadOrStore(text, made)
+		p, _ = programs.LoadOrStore(key, made)
 	}
-	t.program, t.render = p.(*program), (*page).run
+	t.program = p.(*program)
 	return t, nil
 }
 

@@ -177,11 +177,12 @@ func learnt(e tokenizer.Encoding, r chat.Rendered) (ranges [][2]int) {
 	return ranges
 }
 
-// sameContents compares the positions of the contents, in code points; nil is a content that the template left out.
+// sameContents compares the positions of the contents, in code points; nil is a content that the template left out. An
+// empty one counts as left out.
 func sameContents(r chat.Rendered, want []*[2]int) bool {
 	return slices.EqualFunc(r.Contents, want, func(got chat.Span, want *[2]int) bool {
-		if want == nil || got == chat.Dropped {
-			return want == nil && got == chat.Dropped
+		if want == nil || want[0] == want[1] || got == chat.Dropped {
+			return (want == nil || want[0] == want[1]) && got == chat.Dropped
 		}
 		return points(r.Text, got) == *want
 	})

@@ -225,19 +225,20 @@ func strips() ([]rune, error) {
 	if err != nil {
 		return nil, err
 	}
-	every := all()
-	messages := make([]chat.Message, len(every))
-	for i, c := range every {
-		messages[i] = chat.Message{Role: "user", Content: "x" + string(c)}
-	}
-	r, err := family.Render(messages, chat.Options{})
-	if err != nil {
-		return nil, err
-	}
 	var list []rune
-	for i, c := range every {
-		if s := r.Contents[i]; s.End-s.Start == 1 {
-			list = append(list, c)
+	for some := range slices.Chunk(all(), 10_000) {
+		messages := make([]chat.Message, len(some))
+		for i, c := range some {
+			messages[i] = chat.Message{Role: "user", Content: "x" + string(c)}
+		}
+		r, err := family.Render(messages, chat.Options{})
+		if err != nil {
+			return nil, err
+		}
+		for i, c := range some {
+			if s := r.Contents[i]; s.End-s.Start == 1 {
+				list = append(list, c)
+			}
 		}
 	}
 	return list, nil

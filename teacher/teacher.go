@@ -58,8 +58,8 @@ type Answer struct {
 	Status           int    `json:"status,omitempty"` // HTTP status of a refusal
 }
 
-// stands reports whether a is the teacher's answer, or a refusal with its status. Without one, the request never reached
-// the teacher.
+// stands reports whether a is the teacher's answer, or a refusal with its status. Without one, the request never
+// reached the teacher.
 func (a Answer) stands() bool { return a.Finish != refusedFinish || a.Status != 0 }
 
 // Refused is the error for a request that the teacher will never answer. The row fails, and the run continues.

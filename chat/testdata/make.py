@@ -12,6 +12,7 @@ import datetime
 import hashlib
 import json
 import pathlib
+import re
 import sys
 
 import jinja2
@@ -196,7 +197,7 @@ def main():
         rows += [row(family, templates[family], name) for name in CONVERSATIONS]
         rows += [with_tools(family, templates[family], name) for name in READS.get(family, ())]
     # The text that new models are given, and spellings that are told by their own sha256 but render the same.
-    others = [("chatml", (HERE / "../templates/chatml.jinja").read_text(encoding="utf-8"))]
+    others = [("chatml", re.sub("{%- (end)?generation -%}", "", (HERE / "../templates/chatml.jinja").read_text(encoding="utf-8")))]
     default = "{% if not add_generation_prompt is defined %}{% set add_generation_prompt = false %}{% endif %}"
     others += [("chatml", default + templates["chatml"])]
     others += [(f, templates[f].replace("\n", "\\n")) for f in ("llama3", "chatml", "smollm2", "gemma")]

@@ -381,7 +381,8 @@ func TestClaimsDiversity(t *testing.T) {
 // TestDatasetClaims checks that no answer of the committed dataset says what is false.
 func TestDatasetClaims(t *testing.T) {
 	t.Parallel()
-	reports, _ := falseClaims(t, filepath.Join("..", "..", "data", "passive_aggressive_data.json"), "output_passive_aggressive")
+	path := filepath.Join("..", "..", "data", "passive_aggressive_data.json")
+	reports, _ := falseClaims(t, path, "output_passive_aggressive")
 	for row, of := range reports {
 		for _, report := range of {
 			t.Errorf("row %d: %s", row, report)

@@ -65,7 +65,8 @@ func (b *Book) Pages(title string, section func(t *Table) Section) error {
 		if t.shown() {
 			t.write(&md, &page)
 		}
-		fmt.Fprintf(&md, "All columns: `%s.csv`, which `bench page` writes. Measured by\n\n%s\n", t.Name, sidebyside.Fenced(t.Command))
+		fmt.Fprintf(&md, "All columns: `%s.csv`, which `bench page` writes. Measured by\n\n%s\n", t.Name,
+			sidebyside.Fenced(t.Command))
 		fmt.Fprintf(&page, "<p>Measured by</p><pre>%s</pre>\n", html.EscapeString(t.Command))
 	}
 	page.WriteString("</main></body></html>\n")
