@@ -206,6 +206,10 @@ func TestWorst(t *testing.T) {
 			t.Errorf("%v for %v: %v, want %v", test.got, test.want, p.Worst, test.worst)
 		}
 	}
+	before := p.Worst
+	if (&Case{}).compare(&p, "i", tensor.I32, []float64{1, 0}, []float64{1, 0}); p.Worst != before {
+		t.Errorf("the same integers: %v, want %v", p.Worst, before)
+	}
 	if len(p.Faults) != 2 { // of the last case: one for all elements, one for the farthest
 		t.Errorf("%q", p.Faults)
 	}

@@ -81,7 +81,9 @@ func (c *Case) compare(p *Pass, name string, t tensor.DType, got, want []float64
 		tolerance = Tolerances[t]
 	}
 	e := Distance(got, want)
-	p.Worst = max(p.Worst, e/tolerance)
+	if e != 0 { // integers have no tolerance
+		p.Worst = max(p.Worst, e/tolerance)
+	}
 	if !(e <= tolerance) {
 		p.fault("%s is off by %.3g, limit %.1g", name, e, tolerance)
 	}
