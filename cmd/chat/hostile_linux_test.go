@@ -17,32 +17,36 @@ func TestHostileTextsOnATerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range hostile.Texts {
-		for _, only := range [][]string{nil, {"--only", "base"}} {
-			dir := t.TempDir()
-			line, err := json.Marshal(map[string]string{"prompt": text})
-			if err != nil {
-				t.Fatal(err)
-			}
-			questions := filepath.Join(dir, "questions.jsonl")
-			if err := os.WriteFile(questions, append(append(line, '\n'), line...), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			args, _ := both(t, append(only, "--prompts", questions, "--max-tokens", "2")...)
-			cmd := exec.Command(chat, args...)
-			var stderr bytes.Buffer
-			cmd.Stderr = &stderr
-			c := newConsole(t, 100, 24)
-			c.start(t, cmd)
-			if err := cmd.Wait(); err != nil {
-				t.Fatalf("%s: %v: %s", name, err, stderr.String())
-			}
-			c.tty.Close()
-			<-c.ended // all output has been read
-			for _, output := range []string{c.raw.String(), stderr.String()} {
-				if found := hostile.Found(output, true); found != "" || output == "" {
-					t.Errorf("%s: %s in %q", name, found, output)
-				}
+	var lines []byte
+	for _, text := range hostile.Texts {
+		line, err := json.Marshal(map[string]string{"prompt": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(append(append(append(lines, line...), '\n'), line...), '\n')
+	}
+	questions := filepath.Join(t.TempDir(), "questions.jsonl")
+	if err := os.WriteFile(questions, lines, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, only := range [][]string{nil, {"--only", "base"}} {
+		args, log := both(t, append(only, "--prompts", questions, "--max-tokens", "2")...)
+		cmd := exec.Command(chat, args...)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		c := newConsole(t, 100, 24)
+		c.start(t, cmd)
+		if err := cmd.Wait(); err != nil {
+			t.Fatalf("%v: %s", err, stderr.String())
+		}
+		c.tty.Close()
+		<-c.ended // all output has been read
+		if text, err := os.ReadFile(log); err != nil || bytes.Count(text, []byte("### ")) < 2*len(hostile.Texts) {
+			t.Errorf("not all questions were asked: %v\n%s", err, text)
+		}
+		for _, output := range []string{c.raw.String(), stderr.String()} {
+			if found := hostile.Found(output, true); found != "" || output == "" {
+				t.Errorf("%s in %q", found, output)
 			}
 		}
 	}
