@@ -16,7 +16,7 @@ type Given struct {
 	Values   map[uint64]bool // of a pointer: 0 and 1
 }
 
-// EveryGiven returns what f passes to kernels, by "rmsnorm.cu rmsnorm eps", on GPUs of three generations. It needs no
+// EveryGiven returns what f passes to kernels, by "op_rmsnorm.cu rmsnorm eps", on GPUs of three generations. It needs no
 // GPU, because nothing is computed.
 func EveryGiven(t *testing.T, f func(d *Device) error) map[string]*Given {
 	t.Helper()
@@ -90,7 +90,7 @@ func sourceText(t *testing.T, name string) string {
 
 func includes(source string) (names []string) {
 	for _, m := range includeText.FindAllStringSubmatch(source, -1) {
-		names = append(names, m[1])
+		names = append(names, "include/"+m[1])
 	}
 	return names
 }

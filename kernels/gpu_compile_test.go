@@ -68,7 +68,7 @@ func targets() (list []*target) {
 				default:
 					t.archs = slices.Clone(group.further)
 				}
-				if b.source == "wgmma.cu" {
+				if b.source == "product_wgmma.cu" {
 					t.archs = []string{"sm_90a"} // the only one that has its instructions
 				} else if group.t == tensor.F16 && l.shared > (cuda.Properties{Major: 7}).MaxShared() {
 					t.archs = slices.Clone(archs[1:2]) // it is not launched before
@@ -360,11 +360,11 @@ func TestCompile(t *testing.T) {
 	})
 	t.Run("headers", func(t *testing.T) {
 		for _, m := range []macros{{}, {{"BF16", 1}}, {{"F32", 1}, {"WIDTH", 4}}} { // the minimum that a source needs
-			p := program(build{"add.cu", m, 256})
+			p := program(build{"op_add.cu", m, 256})
 			p.Source = `#include "common.cuh"`
 			compile(t, p, "sm_80")
 		}
-		p := program(build{"add.cu", macros{}, 256})
+		p := program(build{"op_add.cu", macros{}, 256})
 		p.Source = everyMMA
 		for _, arch := range archs[1:] {
 			compile(t, p, arch)

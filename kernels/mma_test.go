@@ -83,7 +83,7 @@ func TestMMA(t *testing.T) {
 func warp(t *testing.T, kernel string, from []uint32, n int) ([]uint32, error) {
 	t.Helper()
 	d := Emulated(t, Options{})
-	p, err := build{source: "add.cu", blockDim: 32}.program()
+	p, err := build{source: "op_add.cu", blockDim: 32}.program()
 	if err != nil {
 		t.Fatal(err)
 	}

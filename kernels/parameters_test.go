@@ -12,14 +12,14 @@ import (
 
 // elsewhere has the parameters, by the beginning of their names, that no case varies, and the tests that do.
 var elsewhere = map[string]string{
-	"adamw.cu adamw control":       "TestAdamWAll", // and lists of tensors, ranges, and moments in 8 bits
-	"adamw.cu adamw_range":         "TestAdamWAll",
-	"adamw.cu adamw_squares":       "TestAddSquares",
-	"addsquares.cu add_squares":    "TestAddSquares",
-	"control.cu":                   "TestDecide",
-	"sort.cu sort_ids pad":         "TestEmbeddingPad",
-	"attention_dq.cu attention_dq": "a backward pass has sequences, and shares its code with caches, which have none",
-	"attention_dkv.cu":             "the same",
+	"op_adamw.cu adamw control":       "TestAdamWAll", // and lists of tensors, ranges, and moments in 8 bits
+	"op_adamw.cu adamw_range":         "TestAdamWAll",
+	"op_adamw.cu adamw_squares":       "TestAddSquares",
+	"op_squares.cu add_squares":       "TestAddSquares",
+	"step_control.cu":                 "TestDecide",
+	"op_sort.cu sort_ids pad":         "TestEmbeddingPad",
+	"op_attention_dq.cu attention_dq": "a backward pass has sequences, and shares its code with caches, which have none",
+	"op_attention_dkv.cu":             "the same",
 }
 
 // TestParameters finds what no case tests of a kernel: an operand that is left out of every case or of none, though the

@@ -99,8 +99,8 @@ func TestBuilds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if b.Len() != 2 || b.String() != "add.cu -DBLOCK_DIM=256 -DF32=1 -DWIDTH=4\n"+b.String()[strings.Index(b.String(),
-		"rmsnorm.cu"):] {
+	if b.Len() != 2 || b.String() != "op_add.cu -DBLOCK_DIM=256 -DF32=1 -DWIDTH=4\n"+b.String()[strings.Index(b.String(),
+		"op_rmsnorm.cu"):] {
 		t.Errorf("%s", b.String())
 	}
 }

@@ -36,7 +36,7 @@ template <bool ALONG> struct Reader {
 // place returns where row i of a thread's EACH rows is in the tile: each four are adjacent.
 inline int place(int thread, int i) { return i / 4 * 4 * SIDE + thread * 4 + i % 4; }
 
-// A thread block has one tile of a product of a batch, as in gemm.cu.
+// A thread block has one tile of a product of a batch, as in product_gemm.cu.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 2) product(C *c, long long cRow, const T *a, long long aRow,
 	const T *b, long long bRow, const T *bias, float alpha, int m, int n, int depth, int part, int add, long long outerA,
 	long long outerB, long long outerC, long long innerA, long long innerB, long long innerC,

@@ -86,12 +86,12 @@ func (d *Device) productActivated(p cpu.Product) {
 // activate computes y = act(x) on a GPU. Rows of y follow each other.
 func (d *Device) activate(y, x tensor.Matrix, act cpu.Activation) {
 	if act == cpu.ActSiLU {
-		d.launch(kernel{"swiglu.cu", "silu", rowsOf(y)}, each(vectors(y)),
+		d.launch(kernel{"op_swiglu.cu", "silu", rowsOf(y)}, each(vectors(y)),
 			addrOf(y), i32(y.Stride), addrOf(x), i32(x.Stride), i32(y.Rows))
 		return
 	}
 	n := vectors(y)
-	d.launch(kernel{"gelu.cu", "gelu", vectorsOf(y)}, each(n), addrOf(y), addrOf(x), i64(n), flag(act == cpu.ActGELUTanh))
+	d.launch(kernel{"op_gelu.cu", "gelu", vectorsOf(y)}, each(n), addrOf(y), addrOf(x), i64(n), flag(act == cpu.ActGELUTanh))
 }
 
 // maxMatvecRows is the maximum number of rows that matvec multiplies.
@@ -171,13 +171,13 @@ func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool, of expertRows) {
 	}
 	d.sized(p.A.Rows, p.B.Rows, k)
 	if t.Quantized() {
-		d.launch(kernel{"matvec_quantized.cu", "matvec_quantized", how}, g,
+		d.launch(kernel{"product_one_row_quantized.cu", "matvec_quantized", how}, g,
 			addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), address(p.Bias),
 			addr(n.w), f32(n.eps), i32(p.C.Rows), i32(p.C.Cols), i32(k), flag(p.Add), address(d.prefetch.Addr),
 			i32(d.prefetch.Bytes()/128), addr(of.offsets), i32(experts))
 		return
 	}
-	d.launch(kernel{"matvec.cu", "matvec", halfOf(p, how)}, g,
+	d.launch(kernel{"product_one_row.cu", "matvec", halfOf(p, how)}, g,
 		addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), i64(p.B.Stride),
 		address(p.Bias), addr(n.w), f32(n.eps), i32(p.C.Rows), i32(p.C.Cols), i32(k), flag(p.Add),
 		address(d.prefetch.Addr), i32(d.prefetch.Bytes()/128), addr(of.offsets), i32(experts))
@@ -270,7 +270,7 @@ func (d *Device) parts(m, n, count int) tensor.Matrix {
 // sumParts adds up the parts of a product.
 func (d *Device) sumParts(p cpu.Product, parts tensor.Matrix) {
 	m, n := p.C.Rows, p.C.Cols
-	d.launch(kernel{"parts.cu", "sum_parts", macros{result(p.C), {p.A.DType.String(), 1}}}, each(m*n),
+	d.launch(kernel{"product_sum.cu", "sum_parts", macros{result(p.C), {p.A.DType.String(), 1}}}, each(m*n),
 		addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(parts), address(p.Bias), f32(p.Factor()), i32(m), i32(n),
 		i32(parts.Rows/m), flag(p.Add))
 }
@@ -325,7 +325,7 @@ func (d *Device) tiledGroups(p cpu.Product, t tile, parts int, of groups) {
 		how = how.with("ALIGNED", number(words)).with("C_WIDTH", width)
 		how = how.with("SCALED", number(p.Factor() != 1))
 		how = how.with("TILE_M", t.m).with("TILE_N", t.n).with("DEPTH", t.depth).with("STAGES", t.stages)
-		d.launch(kernel{"gemm.cu", "gemm", halfOf(p, how)}, g,
+		d.launch(kernel{"product_gemm.cu", "gemm", halfOf(p, how)}, g,
 			addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), i64(p.B.Stride),
 			address(p.Bias), address(p.Pre), f32(p.Factor()), i32(m), i32(n), i32(k), i32(part), flag(p.Add),
 			i64(outer.A), i64(outer.B), i64(outer.C), i64(inner.A), i64(inner.B), i64(inner.C),

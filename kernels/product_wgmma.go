@@ -6,11 +6,11 @@ import (
 	"restyle/tensor"
 )
 
-// The kernel in wgmma.cu, for compute capability 9.0: its tiles have wgmmaRows rows, and are multiplied in steps of
+// The kernel in product_wgmma.cu, for compute capability 9.0: its tiles have wgmmaRows rows, and are multiplied in steps of
 // wgmmaDepth along k.
 const wgmmaRows, wgmmaDepth = 128, 64
 
-// A wgmmaTile is what a thread block of wgmma.cu computes at a time: columns of the product, of which so many steps,
+// A wgmmaTile is what a thread block of product_wgmma.cu computes at a time: columns of the product, of which so many steps,
 // and of quantized weights so many pieces, each of 64 bytes per row, are in shared memory at a time as fit. In turns,
 // its two warpgroups compute different tiles, if both sums have room in registers.
 type wgmmaTile struct {
@@ -112,7 +112,7 @@ func (d *Device) wgmma(p cpu.Product, keep tensor.Matrix, gated bool) bool {
 	return d.wgmmaFollowed(p, keep, gated, false)
 }
 
-// actSwiGLU is an activation whose gradient may follow a product, numbered as in wgmma.cu.
+// actSwiGLU is an activation whose gradient may follow a product, numbered as in product_wgmma.cu.
 const actSwiGLU = cpu.ActSiLU + 1
 
 // wgmmaFollowed is wgmma or, with gradient, a product times the derivative of p.Act where that got p.Pre, which is as
@@ -150,7 +150,7 @@ func (d *Device) wgmmaOf(p cpu.Product, keep tensor.Matrix, gated, gradient bool
 	return true
 }
 
-// hasWGMMA reports whether this is a GPU that wgmma.cu is for.
+// hasWGMMA reports whether this is a GPU that product_wgmma.cu is for.
 func (d *Device) hasWGMMA() bool { return d.gpu != nil && d.gpu.Major == 9 && d.gpu.Minor == 0 }
 
 // overlaps reports whether the last gates would be stored over the first ups.
@@ -181,7 +181,7 @@ func (d *Device) wgmmaGroups(p cpu.Product, keep tensor.Matrix, gated bool, of g
 	return true
 }
 
-// wgmmaTakes reports whether wgmma.cu can compute a product and what follows it, if anything does, and keep the product
+// wgmmaTakes reports whether product_wgmma.cu can compute a product and what follows it, if anything does, and keep the product
 // in a matrix.
 func (d *Device) wgmmaTakes(p cpu.Product, keep tensor.Matrix, follows bool) bool {
 	quantized := p.B.DType.Quantized()
@@ -252,7 +252,7 @@ func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool,
 	}
 	g := line(min(d.gpu.SMs, count*down*blocks(n, columns)), t.threads())
 	g.shared = t.shared(gated)
-	d.launch(kernel{"wgmma.cu", "product_wgmma", halfOf(p, how)}, g,
+	d.launch(kernel{"product_wgmma.cu", "product_wgmma", halfOf(p, how)}, g,
 		tiles(a, p.A), tiles(b, p.B), tiles(c, p.C).twice(p.Add),
 		tiles(pre, keep).moves(number(kept)*keep.Rows*keep.DType.RowBytes(keep.Cols)),
 		address(p.C.Addr), i64(p.C.Stride), address(p.Bias), address(quantized), addrOf(parts), i32(m), i32(n), i32(k),

@@ -1,4 +1,4 @@
-// The sum of two tensors; kernels/add.go has the formula.
+// The sum of two tensors; kernels/op_add.go has the formula.
 #ifndef LEVEL
 #include "ops.h"
 

@@ -1,4 +1,4 @@
-// The steps of unfused attention, apart from products and softmax. kernels/attention_eager.go has the formulas.
+// The steps of unfused attention, apart from products and softmax. kernels/op_attention_eager.go has the formulas.
 #ifndef LEVEL
 #include "ops.h"
 

@@ -1,4 +1,4 @@
-// Mixtures of experts: which experts compute a row, and the sum of what they computed. kernels/experts.go has the
+// Mixtures of experts: which experts compute a row, and the sum of what they computed. kernels/op_experts.go has the
 // formulas.
 #ifndef LEVEL
 #include "ops.h"

@@ -1,4 +1,4 @@
-// GELU and its gradient, in both forms; kernels/gelu.go has the formulas.
+// GELU and its gradient, in both forms; kernels/op_gelu.go has the formulas.
 #ifndef LEVEL
 #include "ops.h"
 

@@ -1,4 +1,4 @@
-// Activations in 8 bits times weights in 8 bits; kernels/int8.go has the formulas.
+// Activations in 8 bits times weights in 8 bits; kernels/op_int8.go has the formulas.
 #ifndef LEVEL
 #include "quant.h"
 

@@ -1,4 +1,4 @@
-// Cross-entropy, fused and in steps; kernels/crossentropy.go has the formulas.
+// Cross-entropy, fused and in steps; kernels/op_crossentropy.go has the formulas.
 #ifndef LEVEL
 #include "ops.h"
 

@@ -1,4 +1,4 @@
-// The product of two tensors, element by element, and its gradients; kernels/mul.go has the formulas.
+// The product of two tensors, element by element, and its gradients; kernels/op_mul.go has the formulas.
 #ifndef LEVEL
 #include "ops.h"
 

@@ -1,4 +1,4 @@
-// RMSNorm, LayerNorm, both with an addition before, and QKNorm; kernels/rmsnorm.go, layernorm.go and qknorm.go have the
+// RMSNorm, LayerNorm, both with an addition before, and QKNorm; kernels/op_rmsnorm.go, op_layernorm.go and op_qknorm.go have the
 // formulas.
 #ifndef LEVEL
 #include "ops.h"

@@ -1,4 +1,4 @@
-// AdamW and its state in 8-bit codes; kernels/adamw.go has the formulas.
+// AdamW and its state in 8-bit codes; kernels/op_adamw.go has the formulas.
 #ifndef RESTYLE_OPS_OPTIM_H
 #define RESTYLE_OPS_OPTIM_H
 

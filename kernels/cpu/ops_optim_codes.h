@@ -1,4 +1,4 @@
-// 8-bit codes for the numbers of a quantization block, in bitsandbytes' dynamic maps, which kernels/dynamicmap.go
+// 8-bit codes for the numbers of a quantization block, in bitsandbytes' dynamic maps, which kernels/op_map8.go
 // describes. Included once per level.
 
 #ifndef RESTYLE_OPS_OPTIM_CODES_H

@@ -1,4 +1,4 @@
-// The sum of squares; kernels/sumsquares.go has the formula.
+// The sum of squares; kernels/op_squares.go has the formula.
 #ifndef LEVEL
 #include "ops.h"
 

@@ -1,4 +1,4 @@
-// Few rows times quantized weights; kernels/quantized.go has the formulas, and package tensor the layout of the
+// Few rows times quantized weights; kernels/op_quantized.go has the formulas, and package tensor the layout of the
 // weights.
 #ifndef LEVEL
 #include "quant.h"

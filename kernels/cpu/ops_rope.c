@@ -1,4 +1,4 @@
-// RoPE; kernels/rope.go has the formula.
+// RoPE; kernels/op_rope.go has the formula.
 #ifndef LEVEL
 #include "ops.h"
 

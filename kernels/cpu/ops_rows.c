@@ -1,4 +1,4 @@
-// Copying rows, and adding rows to others; kernels/rows.go and embedding.go have the formulas.
+// Copying rows, and adding rows to others; kernels/op_gather.go and op_embedding.go have the formulas.
 #include "ops.h"
 
 // Rows to copy from one matrix to another; index holds rows of the larger one.

@@ -1,5 +1,5 @@
 // Softmax and its gradient: of whole rows, and of the scores of unfused attention. The formulas are in
-// kernels/softmax.go and kernels/attention_eager.go.
+// kernels/op_softmax.go and kernels/op_attention_eager.go.
 #ifndef LEVEL
 #include "ops.h"
 

@@ -1,4 +1,4 @@
-// SwiGLU, fused and in steps; kernels/swiglu.go has the formulas.
+// SwiGLU, fused and in steps; kernels/op_swiglu.go has the formulas.
 #ifndef LEVEL
 #include "ops.h"
 

@@ -1,4 +1,4 @@
-// The largest elements of rows; kernels/topk.go has their order.
+// The largest elements of rows; kernels/op_topk.go has their order.
 #include "ops.h"
 
 typedef struct {

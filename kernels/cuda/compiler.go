@@ -121,7 +121,7 @@ func (c *Compiler) Arch(major, minor int) (string, error) {
 
 // A Program is a source to compile.
 type Program struct {
-	Name    string            // for messages: "rmsnorm.cu"
+	Name    string            // for messages: "op_rmsnorm.cu"
 	Source  string            // CUDA C++
 	Headers map[string]string // by the names in #include directives; there are no other headers
 	Options []string          // such as "-DDIM=2048"

@@ -1,0 +1,49 @@
+// The end of a product of few rows, in product_one_row.cu and product_one_row_quantized.cu: a thread block has OUTPUTS rows of b, and its
+// warps have sums over different parts of them.
+//
+//   GATED   1: a is one row; the first half of the outputs are gates, and the others the values that they gate
+//   GROUPED if it is defined: along y, a thread block has a row of a and c, and the n rows of b of that row's expert,
+//           which has the rows of a from offsets[expert] to offsets[expert + 1]
+#pragma once
+
+constexpr int WARPS = BLOCK_DIM / 32, OUTPUTS = 16, MAX_ROWS = 8; // per thread block; and maximum rows of a
+
+// expertOf returns the expert of a row of a.
+inline int expertOf(int row, const int *offsets, int experts) {
+	int expert = 0, end = experts;
+	while (end - expert > 1) {
+		const int middle = (expert + end) / 2;
+		if (offsets[middle] <= row) expert = middle;
+		else end = middle;
+	}
+	return expert;
+}
+
+// finish adds up what the warps have and stores it. Each lane has mma's sums for rows lane / 4 and lane / 4 + 8 of b
+// and two of the rows of a. first is the thread block's first column of c.
+template <typename E>
+inline void finish(
+	C *c, long long cRow, const E *bias, const float (&sums)[4], int first, int m, int n, int add) {
+	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+	__shared__ float parts[WARPS][MAX_ROWS][OUTPUTS];
+#pragma unroll
+	for (int i = 0; i < 4; i++) parts[warp][lane % 4 * 2 + i % 2][lane / 4 + i / 2 * 8] = sums[i];
+	__syncthreads();
+	auto total = [&](int r, int i) {
+		float sum = 0;
+		for (int j = 0; j < WARPS; j++) sum += parts[j][r][i];
+		return sum;
+	};
+	if constexpr (GATED) {
+		const int s = first + threadIdx.x;
+		if (threadIdx.x >= 8 || s >= n) return;
+		const float gate = total(0, threadIdx.x) + (bias ? value(bias[s]) : 0);
+		const float up = total(0, threadIdx.x + 8) + (bias ? value(bias[n + s]) : 0);
+		put(c + s, gate * __fdividef(1, 1 + expf(-gate)) * up, (const E *)nullptr, 0, add);
+	} else {
+		for (int i = threadIdx.x; i < m * OUTPUTS; i += BLOCK_DIM) {
+			const int r = i / OUTPUTS, s = first + i % OUTPUTS;
+			if (s < n) put(c + r * cRow + s, total(r, i % OUTPUTS), bias, s, add);
+		}
+	}
+}

@@ -1,0 +1,207 @@
+package kernels
+
+import (
+	"restyle/kernels/cpu"
+	"restyle/tensor"
+)
+
+// Linear layers of a model for inference may have quantized weights, of type INT8, INT4 or INT4Z: see
+// tensor.DType.Quantized. Linear, LinearAdd, LinearSwiGLU, NormLinear, NormSwiGLU and GroupedLinear take such a w, and
+// Embedding such a table. LinearBackward and the gradients of layers behind activations take it too: what trains are
+// other weights. Activations, biases and results are as with other weights. package quant makes quantized
+// weights.
+//
+// For up to eight rows, each weight is read once and stays exact: a group's codes are multiplied by the activations,
+// and the float32 sum by the group's scale. With AVX2, and with AVX-512 for F16 or without BF16, 4-bit codes are
+// multiplied as integers, by the activations of the group as multiples of a power of two: those below a 128th of the
+// largest, an eighth in F16, are rounded by up to 2⁻¹⁵ of that. For more rows, weights are first rounded to the type of
+// x, some thousand rows of w at a time, and then multiplied as others. For up to 384 rows in BF16, a GPU of compute
+// capability 9.0 does both in one kernel, which does not store them; codes of 8 bits stay exact there, and their scales
+// multiply the sums. SetINT8Activations replaces some of these products by those of LinearINT8.
+
+// maxFewRows is the maximum number of rows that are multiplied without dequantizing the weights first.
+const maxFewRows = 8
+
+// minDequantizedRows rows of weights are dequantized at once, or as many more as fit in dequantizedBytes: what a CPU's
+// caches hold. A GPU has gpuDequantizedBytes, as only a large product keeps it busy.
+const minDequantizedRows = 64
+
+var dequantizedBytes, gpuDequantizedBytes = 8 << 20, 64 << 20 // tests set them
+
+// productQuantized is product for a quantized B.
+func (d *Device) productQuantized(p cpu.Product) {
+	switch {
+	case p.C.Rows == 0 || p.C.Cols == 0: // nothing to compute
+	case !p.TransB:
+		d.gradientDequantized(p)
+	case d.gpu != nil && fewRows(p):
+		d.matvec(p, rowNorm{}, false, expertRows{})
+	case d.codesActivations(p):
+		d.productINT8(p)
+	case d.gpu == nil && p.A.Rows <= maxFewRows:
+		d.fewQuantized(p)
+	case d.gpu != nil && d.wgmma(p, tensor.Matrix{}, false): // queued
+	default:
+		d.productDequantized(p)
+	}
+}
+
+// productDequantized computes the weights first, some rows at a time.
+func (d *Device) productDequantized(p cpu.Product) {
+	defer d.release(d.mark())
+	w := d.dequantizedScratch(d.scratch, p.A.DType, p.B.Rows, p.B.Cols)
+	for from := 0; from < p.B.Rows; from += w.Rows() {
+		n := min(w.Rows(), p.B.Rows-from)
+		part := p
+		part.B = d.dequantized(w, p.B, from, n)
+		part.C.Addr += uintptr(from * p.C.DType.Size())
+		part.C.Cols = n
+		if p.Bias != 0 {
+			part.Bias += uintptr(from * p.A.DType.Size())
+		}
+		d.product(part)
+	}
+}
+
+// gradientDequantized is productDequantized for A·B, the gradient of a layer's input. If the values of B's rows do not
+// fit at once, each part of them adds to all of C: the sums are kept in float32 meanwhile, of some rows of C at a time.
+func (d *Device) gradientDequantized(p cpu.Product) {
+	defer d.release(d.mark())
+	c, out, in := p.C, p.B.Rows, p.B.Cols
+	w := d.dequantizedScratch(d.scratch, p.A.DType, out, in)
+	if w.Rows() == out {
+		p.B = d.dequantized(w, p.B, 0, out)
+		d.product(p)
+		return
+	}
+	sums := d.scratch("sums", tensor.F32, min(c.Rows, maxGateUpRows), in)
+	step := w.Rows() / minDequantizedRows * minDequantizedRows // so that A's parts begin at whole words
+	for top := 0; top < c.Rows; top += sums.Rows() {
+		end := min(top+sums.Rows(), c.Rows)
+		sums := sums.Slice(0, end-top)
+		part := cpu.Product{C: sums.Matrix(), A: rowsBetween(p.A, top, end)}
+		for from := 0; from < out; from += step {
+			part.Add = from > 0
+			part.A.Cols = min(step, out-from)
+			part.B = d.dequantized(w, p.B, from, part.A.Cols)
+			d.product(part)
+			part.A.Addr += uintptr(step * p.A.DType.Size())
+		}
+		d.storeSums(rowsBetween(c, top, end), sums, p.Add)
+	}
+}
+
+// storeSums rounds sums, which are F32, into y, or adds them rounded. Rows of y follow each other.
+func (d *Device) storeSums(y tensor.Matrix, sums tensor.Tensor, add bool) {
+	if !add {
+		d.storeRows(y, sums)
+		return
+	}
+	defer d.release(d.mark())
+	rounded := d.scratch("rounded sums", y.DType, y.Rows, y.Cols)
+	d.storeRows(rounded.Matrix(), sums)
+	all := tensor.Tensor{DType: y.DType, Shape: rounded.Shape, Addr: y.Addr}
+	d.Add(all, all, rounded)
+}
+
+// rowsBetween returns the rows lo to hi of x, without hi.
+func rowsBetween(x tensor.Matrix, lo, hi int) tensor.Matrix {
+	x.Addr += uintptr(lo * x.Stride * x.DType.Size())
+	x.Rows = hi - lo
+	return x
+}
+
+// dequantized computes the values of n rows of b from row from on, in w, and returns them.
+func (d *Device) dequantized(w tensor.Tensor, b tensor.Matrix, from, n int) tensor.Matrix {
+	b.Addr += uintptr(from * b.DType.RowBytes(b.Cols))
+	b.Rows = n
+	w = w.Slice(0, n)
+	d.dequantizeRows(w, b, tensor.Tensor{})
+	return w.Matrix()
+}
+
+// dequantizedScratch lays out dequantized rows of w.
+func (d *Device) dequantizedScratch(cut cut, t tensor.DType, rows, in int) tensor.Tensor {
+	return cut("dequantized", t, min(rows, max(minDequantizedRows, d.maxDequantized()/(in*t.Size()))), in)
+}
+
+// maxDequantized returns dequantizedBytes of the device.
+func (d *Device) maxDequantized() int {
+	if d.gpu != nil {
+		return gpuDequantizedBytes
+	}
+	return dequantizedBytes
+}
+
+// mostDequantized lays out as much as dequantizedScratch and groupedScratch take for layers with up to in inputs: those
+// with fewer may fill it better.
+func (d *Device) mostDequantized(cut cut, t tensor.DType, in int) {
+	cut("dequantized", tensor.U8, max(d.maxDequantized(), minDequantizedRows*in*t.Size()))
+}
+
+// fewRowsScratch lays out a copy of up to eight rows of x on the CPU: see cpu.FewQuantized.
+func fewRowsScratch(cut cut, t tensor.DType, rows, in int) tensor.Tensor {
+	if t != tensor.BF16 || cpu.Current() < cpu.AVX512BF16 {
+		t = tensor.F32
+	}
+	return cut("padded x", t, rows, tensor.INT4.Groups(in)*tensor.GroupSize)
+}
+
+// fewQuantized multiplies few rows on the CPU.
+func (d *Device) fewQuantized(p cpu.Product) {
+	defer d.release(d.mark())
+	x, w, bias := operandsOf(p)
+	cpu.FewQuantized(p.C, x, w, bias, fewRowsScratch(d.scratch, x.DType, p.A.Rows, p.A.Cols), p.Add)
+}
+
+// operandsOf returns the operands of a product of quantized weights. Rows of A follow each other.
+func operandsOf(p cpu.Product) (x, w, bias tensor.Tensor) {
+	x = tensor.Tensor{DType: p.A.DType, Shape: []int{p.A.Rows, p.A.Cols}, Addr: p.A.Addr}
+	w = tensor.Tensor{DType: p.B.DType, Shape: []int{p.B.Rows, p.B.Cols}, Addr: p.B.Addr}
+	if p.Bias != 0 {
+		bias = tensor.Tensor{DType: p.A.DType, Shape: []int{p.B.Rows}, Addr: p.Bias}
+	}
+	return x, w, bias
+}
+
+// dequantize computes the values of rows of w, rounded to the type of y: of those that index lists, or of all.
+func (d *Device) dequantizeRows(y tensor.Tensor, w tensor.Matrix, index tensor.Tensor) {
+	from := tensor.Tensor{DType: w.DType, Shape: []int{w.Rows, w.Cols}, Addr: w.Addr}
+	if d.gpu == nil {
+		cpu.DequantizeRows(y, from, index)
+		return
+	}
+	in, rows, to := w.Cols, y.Rows(), y.Matrix()
+	width, words := 1, w.DType.Groups(in)*tensor.GroupSize/8
+	if in%4 == 0 {
+		width = 4
+	}
+	if w.DType == tensor.INT8 {
+		words = (w.DType.RowBytes(in) - w.DType.HeadBytes(in)) / 4
+	}
+	how := macros{{to.DType.String(), 1}, {"WIDTH", width}}.with("BITS", bits(w.DType)).with("ZEROS",
+		number(w.DType == tensor.INT4Z))
+	d.launch(kernel{"op_quantized.cu", "dequantize_rows", how}, each(rows*words),
+		addr(y), address(from.Addr).moves(rows*w.DType.RowBytes(in)), addr(index), i32(rows), i32(in))
+}
+
+// DequantizeWeights computes the values of quantized weights, rounded to the type of y: code · scale is one float32
+// product.
+//
+// w is [out, in] of a quantized type, y is [out, in], F32, BF16 or F16.
+func (d *Device) DequantizeWeights(y, w tensor.Tensor) {
+	const op = "DequantizeWeights"
+	floating(op, "y", y)
+	wantQuantized(op, "w", w)
+	want(op, "y", y, y.DType, w.Rows(), w.Dim(-1))
+	d.ran("dequantize_weights")
+	d.dequantizeRows(y, w.Matrix(), tensor.Tensor{})
+}
+
+// bits returns the bits per code of a quantized type.
+func bits(t tensor.DType) int {
+	if t == tensor.INT8 {
+		return 8
+	}
+	return 4
+}
