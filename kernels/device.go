@@ -1,19 +1,3 @@
-// Package kernels holds every operation of a model, forward and backward: one file each, with its formula, its shapes,
-// its CPU path and its GPU launch. The CUDA source is next to it, under the same name.
-//
-// Begin with [Open]. Operations are methods of a [Device] and work on tensors in its arenas. They share these rules:
-//
-//   - Gradients of parameters accumulate (dw += …), so that a step may have several micro-batches. Gradients of
-//     activations overwrite (dx = …), unless a name says Add.
-//   - Activations and weights are all F32, all BF16 or all F16. Sums, norm statistics, softmax, RoPE angles and losses
-//     are computed in float32 either way; a result is rounded once, when it is stored. Gradients of weights are F32, or
-//     the weights' type for matrices.
-//   - A wrong shape or type is a programming error: the operation panics with its name and the operands.
-//   - A GPU error sticks to the Device; Sync, Download and Err return it.
-//   - If an operation joins several, its comment says which. Options.Fused chooses whether it runs as one kernel, or as
-//     those operations one after the other, with all intermediates in memory.
-//
-// Only one goroutine at a time may use a Device and the tensors in its arenas.
 package kernels
 
 import (
