@@ -16,8 +16,8 @@ type Given struct {
 	Values   map[uint64]bool // of a pointer: 0 and 1
 }
 
-// EveryGiven returns what f passes to kernels, by "op_rmsnorm.cu rmsnorm eps", on GPUs of three generations. It needs no
-// GPU, because nothing is computed.
+// EveryGiven returns what f passes to kernels, by "op_rmsnorm.cu rmsnorm eps", on GPUs of three generations. It needs
+// no GPU, because nothing is computed.
 func EveryGiven(t *testing.T, f func(d *Device) error) map[string]*Given {
 	t.Helper()
 	all, names := parameters(t)

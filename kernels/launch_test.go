@@ -230,7 +230,8 @@ func TestOnePerVector(t *testing.T) {
 	const rows, dim = 130, 264
 	for _, l := range launches(8, tensor.BF16, rows, dim) {
 		// There are 130 · 33 vectors.
-		if slices.Contains([]string{"op_add.cu", "op_gelu.cu", "op_mul.cu", "op_swiglu.cu"}, l.source) && l.grid != line(17, 256) {
+		elementwise := []string{"op_add.cu", "op_gelu.cu", "op_mul.cu", "op_swiglu.cu"}
+		if slices.Contains(elementwise, l.source) && l.grid != line(17, 256) {
 			t.Errorf("%v", l)
 		}
 	}

@@ -175,7 +175,8 @@ func (d *Device) attentionKeys(dqkv, dy, lse, delta, qkv tensor.Tensor, s Attent
 	if d.flash(s, qkv) {
 		h := s.headShape(qkv.DType)
 		c := flashKeys[h]
-		d.launch(kernel{"op_attention_flash_dkv.cu", "flash_dkv", s.cut(qkv, c, "QUERIES")}, s.tiles(c, s.KVHeads, c.sharedKeys(h)),
+		d.launch(kernel{"op_attention_flash_dkv.cu", "flash_dkv", s.cut(qkv, c, "QUERIES")},
+			s.tiles(c, s.KVHeads, c.sharedKeys(h)),
 			addrOf(dk), addrOf(dv), addr(dy), addr(lse), addr(delta), addrOf(q), addrOf(k), addrOf(v),
 			addr(s.Offsets), i32(q.Rows), i32(s.KVHeads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Bidirectional),
 			f32(s.scale()))
@@ -250,7 +251,8 @@ func (d *Device) attentionDecodeGPU(y, qkv, k, v tensor.Tensor, position int, s 
 	d.launch(kernel{"op_attention_decode.cu", "attention_decode", m}, g,
 		addr(parts), addr(qkv), addr(k).moves(seen), addr(v).moves(seen), i32(first), i32(last),
 		i32(decodeSpan(last-first+1)), i32(k.Dim(-1)), i32(s.share()), f32(s.scale()))
-	d.launch(kernel{"op_attention_decode.cu", "attention_combine", m}, line(g.blocks.Y, decodeBlockDim), addr(y), addr(parts),
+	d.launch(kernel{"op_attention_decode.cu", "attention_combine", m},
+		line(g.blocks.Y, decodeBlockDim), addr(y), addr(parts),
 		i32(g.blocks.X))
 }
 

@@ -68,7 +68,8 @@ func (d *Device) nll(loss, logp, targets tensor.Tensor) {
 		cpu.NLL(loss, logp, targets)
 		return
 	}
-	d.launch(kernel{"op_crossentropy.cu", "nll", lossMacros(logp, logp)}, line(blocks(logp.Rows(), lossThreads), lossThreads),
+	d.launch(kernel{"op_crossentropy.cu", "nll", lossMacros(logp, logp)},
+		line(blocks(logp.Rows(), lossThreads), lossThreads),
 		addr(loss), addr(logp).moves(loss.Bytes()), addr(targets), i32(logp.Dim(-1)), i32(logp.Rows()))
 }
 

@@ -62,7 +62,8 @@ func (d *Device) Route(r Routing, logits tensor.Tensor, normalized bool) {
 	}
 	d.launch(kernel{"op_experts_route.cu", "route", routeType}, each(rows), addr(r.Experts), addr(r.Weights), addr(r.LSE),
 		addr(logits), i32(rows), i32(n), i32(k), flag(normalized))
-	d.launch(kernel{"op_experts_route.cu", "group_pairs", routeType}, line(n, 256), addr(r.Place), addr(r.Rows), addr(r.Offsets),
+	d.launch(kernel{"op_experts_route.cu", "group_pairs", routeType},
+		line(n, 256), addr(r.Place), addr(r.Rows), addr(r.Offsets),
 		addr(r.Experts), i32(rows*k), i32(k))
 }
 
@@ -91,7 +92,8 @@ func (d *Device) AddBalance(b Balance, r Routing, logits tensor.Tensor) {
 		cpu.AddBalance(b.Sums, r.Experts, logits, r.LSE, b.Rows)
 		return
 	}
-	d.launch(kernel{"op_experts_route.cu", "add_balance", routeType}, line(n, 256), addr(b.Sums).twice(true), addr(r.Experts),
+	d.launch(kernel{"op_experts_route.cu", "add_balance", routeType},
+		line(n, 256), addr(b.Sums).twice(true), addr(r.Experts),
 		addr(logits), addr(r.LSE), i32(b.Rows), i32(n), i32(r.Experts.Dim(-1)))
 }
 
@@ -121,7 +123,8 @@ func (d *Device) RouteBackward(dlogits, dweights tensor.Tensor, r Routing, logit
 			normalized)
 		return
 	}
-	d.launch(kernel{"op_experts_route.cu", "route_backward", macros{{dlogits.DType.String(), 1}}}, line(blocks(rows, 8), 256),
+	d.launch(kernel{"op_experts_route.cu", "route_backward", macros{{dlogits.DType.String(), 1}}},
+		line(blocks(rows, 8), 256),
 		addr(dlogits), addr(dweights), addr(r.Experts), addr(r.Weights), addr(logits), addr(r.LSE), addr(b.Sums),
 		i32(b.Rows), f32(b.Scale), i32(rows), i32(n), i32(k), flag(normalized))
 }

@@ -5,9 +5,9 @@ import "restyle/tensor"
 // sortTile is the number of ids that a thread block sorts.
 const sortTile = 2048
 
-// sortIDs writes the keys of all rows, as sort_key.cuh defines them, to sorted, I64, in ascending order: by id, and rows
-// with the pad last. Thread blocks sort tiles of ids; then each key finds its place among all keys by counting the keys
-// of each tile that come before it.
+// sortIDs writes the keys of all rows, as sort_key.cuh defines them, to sorted, I64, in ascending order: by id, and
+// rows with the pad last. Thread blocks sort tiles of ids; then each key finds its place among all keys by counting the
+// keys of each tile that come before it.
 func (d *Device) sortIDs(sorted, ids tensor.Tensor, pad int) {
 	n := ids.Len()
 	defer d.release(d.mark())

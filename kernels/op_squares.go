@@ -25,7 +25,8 @@ func (d *Device) AddSquares(c Control, x tensor.Tensor) {
 	g := squaresGrid(n * size)
 	sums := squaresScratch(d.scratch, g.blocks.X)
 	d.launch(kernel{"op_squares.cu", "add_squares", m}, g, addr(sums), addr(x), i64(n))
-	d.launch(kernel{"step_control.cu", "add_sums", macros{}}, line(1, controlThreads), addr(c.x), addr(sums), i32(g.blocks.X))
+	d.launch(kernel{"step_control.cu", "add_sums", macros{}}, line(1, controlThreads), addr(c.x), addr(sums),
+		i32(g.blocks.X))
 }
 
 // maxSquaresBlocks is the maximum number of thread blocks that add squares: several per place on a GPU, so that the

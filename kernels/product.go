@@ -91,7 +91,8 @@ func (d *Device) activate(y, x tensor.Matrix, act cpu.Activation) {
 		return
 	}
 	n := vectors(y)
-	d.launch(kernel{"op_gelu.cu", "gelu", vectorsOf(y)}, each(n), addrOf(y), addrOf(x), i64(n), flag(act == cpu.ActGELUTanh))
+	d.launch(kernel{"op_gelu.cu", "gelu", vectorsOf(y)}, each(n), addrOf(y), addrOf(x), i64(n),
+		flag(act == cpu.ActGELUTanh))
 }
 
 // maxMatvecRows is the maximum number of rows that matvec multiplies.

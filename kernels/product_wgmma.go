@@ -6,13 +6,13 @@ import (
 	"restyle/tensor"
 )
 
-// The kernel in product_wgmma.cu, for compute capability 9.0: its tiles have wgmmaRows rows, and are multiplied in steps of
-// wgmmaDepth along k.
+// The kernel in product_wgmma.cu, for compute capability 9.0: its tiles have wgmmaRows rows, and are multiplied in
+// steps of wgmmaDepth along k.
 const wgmmaRows, wgmmaDepth = 128, 64
 
-// A wgmmaTile is what a thread block of product_wgmma.cu computes at a time: columns of the product, of which so many steps,
-// and of quantized weights so many pieces, each of 64 bytes per row, are in shared memory at a time as fit. In turns,
-// its two warpgroups compute different tiles, if both sums have room in registers.
+// A wgmmaTile is what a thread block of product_wgmma.cu computes at a time: columns of the product, of which so many
+// steps, and of quantized weights so many pieces, each of 64 bytes per row, are in shared memory at a time as fit. In
+// turns, its two warpgroups compute different tiles, if both sums have room in registers.
 type wgmmaTile struct {
 	columns, stages, pieces int
 	turns                   bool
@@ -181,8 +181,8 @@ func (d *Device) wgmmaGroups(p cpu.Product, keep tensor.Matrix, gated bool, of g
 	return true
 }
 
-// wgmmaTakes reports whether product_wgmma.cu can compute a product and what follows it, if anything does, and keep the product
-// in a matrix.
+// wgmmaTakes reports whether product_wgmma.cu can compute a product and what follows it, if anything does, and keep the
+// product in a matrix.
 func (d *Device) wgmmaTakes(p cpu.Product, keep tensor.Matrix, follows bool) bool {
 	quantized := p.B.DType.Quantized()
 	types := p.A.DType.Half() && (p.B.DType == p.A.DType || quantized && p.A.DType == tensor.BF16) &&

@@ -82,7 +82,8 @@ func TestRehearse(t *testing.T) {
 					t.Error("nothing is compiled ahead")
 				}
 				for missing := range strings.Lines(strings.TrimPrefix(all, ahead)) {
-					if plan.PadPasses || !strings.HasPrefix(missing, "product_gemm.cu ") { // a pass of fewer tokens may use other tiles
+					// a pass of fewer tokens may use other tiles
+					if plan.PadPasses || !strings.HasPrefix(missing, "product_gemm.cu ") {
 						t.Errorf("not compiled ahead: %s", missing)
 					}
 				}

@@ -45,8 +45,9 @@ type opsOptions struct {
 func (o *opsOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 	f := cli.New("bench ops", aboutOps, stdout, stderr)
 	f.Group("Operations")
-	f.Add(&o.op, "op", "only these operations, `names` separated by commas; default all: "+strings.Join(opcheck.Ops(o.list),
-		", "))
+	f.Add(&o.op, "op", "only these operations, `names` separated by commas; default all: "+
+		strings.Join(opcheck.Ops(o.list),
+			", "))
 
 	f.Group("Output")
 	f.Add(&o.json, "json", "also write the table and all errors as JSON to this `file`")

@@ -187,9 +187,9 @@ func (s settings) check() error {
 	return s.sampling(0).Check()
 }
 
-// takeSampling takes the sampling that a model's authors suggest, nil for none, except for what flags set. --temperature
-// is the user's own choice: with it, takeSampling takes none of their settings, except the repetition penalty if it is
-// 0, because greedy decoding has one as well.
+// takeSampling takes the sampling that a model's authors suggest, nil for none, except for what flags set.
+// --temperature is the user's own choice: with it, takeSampling takes none of their settings, except the repetition
+// penalty if it is 0, because greedy decoding has one as well.
 func (o *options) takeSampling(by *infer.Sampling, penalty float64) error {
 	o.greedy = penalty
 	values := map[string]any{}

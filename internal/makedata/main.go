@@ -3,7 +3,7 @@
 // rejects planted wrong answers. It stops at the first failure. The same seed gives the same bytes.
 //
 //	go run ./internal/makedata               write the three files
-//	go run ./internal/makedata --kind sum    show and check rows of the kinds with "sum" in their names, and write nothing
+//	go run ./internal/makedata --kind sum    show and check rows of the kinds with "sum" in their names; write nothing
 package main
 
 import (

@@ -308,7 +308,8 @@ func TestCommittedPageIsTheDescribedOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(described), string(page)); diff != "" {
-		t.Errorf("data/README.md is not what the generator writes: change README.md.tmpl, and run go run ./internal/makedata\n%s",
+		t.Errorf("data/README.md is not what the generator writes: change README.md.tmpl, and run "+
+			"go run ./internal/makedata\n%s",
 			diff)
 	}
 }

@@ -8,9 +8,9 @@
 //	go run ./internal/mutants -table FILE          # the faults of a file of your own
 //
 // The faults are in faults/, a file for each area ([table]). A fault replaces one piece of text in one file ([mutant]).
-// The file on the disk stays unchanged: the compiler gets the changed copy through Go's -overlay. A fault is found if any
-// of its tests fails, and survives if all pass. If the only failure is that time ran out, the verdict is TIMEOUT: the
-// fault may hang, or the tests are slow. Tests that read sources from the disk see the code without the fault.
+// The file on the disk stays unchanged: the compiler gets the changed copy through Go's -overlay. A fault is found if
+// any of its tests fails, and survives if all pass. If the only failure is that time ran out, the verdict is TIMEOUT:
+// the fault may hang, or the tests are slow. Tests that read sources from the disk see the code without the fault.
 package main
 
 import (
