@@ -70,7 +70,7 @@ func TestQualityUsage(t *testing.T) {
 		{"--dtype fp8", cli.Usage, `"fp8": must be`},
 		{"--json no/such/folder/a.json", cli.Usage, "--json: stat no/such/folder"},
 		{"--json " + bad + " --questions " + bad, cli.Usage, "--questions and --json "},
-		{"--json quality", cli.Usage, "--json quality: it is a directory: choose a file"},
+		{"--json results", cli.Usage, "--json results: it is a directory: choose a file"},
 		{"--json x --markdown ./x", cli.Usage, "--json and --markdown ./x: the same file"},
 		{"--tuned no-such-folder", cli.Usage, "there is no tuned model in no-such-folder: make one with go run"},
 		{"--base " + tinyBase + " --tuned no-such-folder", cli.Usage, "there is no tuned model in no-such-folder"},
