@@ -34,7 +34,7 @@ func TestPrecompile(t *testing.T) {
 	if err == nil {
 		defer e.Close()
 	}
-	for _, source := range []string{"rmsnorm", "attention", "attention_decode", "matvec", "swiglu"} {
+	for _, source := range []string{"op_rmsnorm", "op_attention", "op_attention_decode", "product_one_row", "op_swiglu"} {
 		if files, _ := filepath.Glob(filepath.Join(cache, source+"-sm_90a-*.cubin")); files == nil {
 			t.Errorf("%s is not compiled, %v", source, err)
 		}

@@ -26,7 +26,7 @@ func TestPrecompile(t *testing.T) {
 		t.Fatalf("exit %d, %s\n%s", code, stderr, stdout)
 	}
 	for _, arch := range []string{"sm_86", "sm_90a"} {
-		for _, source := range []string{"rmsnorm", "adamw", "attention", "attention_decode", "gemm"} {
+		for _, source := range []string{"op_rmsnorm", "op_adamw", "op_attention", "op_attention_decode", "product_gemm"} {
 			if files, _ := filepath.Glob(filepath.Join(cache, source+"-"+arch+"-*.cubin")); files == nil {
 				t.Errorf("%s for %s is not there", source, arch)
 			}

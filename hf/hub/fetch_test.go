@@ -371,7 +371,7 @@ func TestFetchFaults(t *testing.T) {
 				}
 			}}
 			if !slices.Contains([]int{301, 302, 303, 307, 308}, code) {
-				moved.wantErr = fmt.Sprintf("answered %d", code)
+				moved.wantErr, moved.sent = fmt.Sprintf("answered %d", code), 0
 			}
 			tests = append(tests, moved)
 		}
