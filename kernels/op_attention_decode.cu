@@ -182,10 +182,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_combine(T *y, 
 	combine(y + head * DIM, parts + (long long)head * n * PART, n, n);
 }
 
-// attention_next rotates the queries and the key of a token by its position, as op_rope.cu does, stores its key and value
-// in the KV cache, and lets the queries see the keys up to that position. The grid has thread blocks for the maximum
-// number of keys, because a graph keeps it. The last of those that have keys, by the counter of its heads, combines the
-// results of all.
+// attention_next rotates the queries and the key of a token by its position, as op_rope.cu does, stores its key and
+// value in the KV cache, and lets the queries see the keys up to that position. The grid has thread blocks for the
+// maximum number of keys, because a graph keeps it. The last of those that have keys, by the counter of its heads,
+// combines the results of all.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	attention_next(T *y, float *parts, unsigned *counters, const T *qkv, T *k, T *v, const int *position,
 		const float *cos, const float *sin, int heads, int kvHeads, int window, int span, float scale) {

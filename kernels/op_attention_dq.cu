@@ -1,5 +1,5 @@
-// The gradient of attention's queries, without tensor cores. The formulas are in op_attention.go, and what a thread block
-// computes is in attention.cuh.
+// The gradient of attention's queries, without tensor cores. The formulas are in op_attention.go, and what a thread
+// block computes is in attention.cuh.
 #include "attention.cuh"
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)

@@ -1,10 +1,11 @@
 // FlashAttention-2 (Dao 2023), the gradient of the queries. The formulas are in op_attention.go, and the operations on
 // tiles in flash.cuh.
 //
-// The scores are computed twice, here and in op_attention_flash_dkv.cu: two products of seven. In return, no sum is added up by
-// several thread blocks in turn.
+// The scores are computed twice, here and in op_attention_flash_dkv.cu: two products of seven. In return, no sum is
+// added up by several thread blocks in turn.
 //
-// A thread block has as many queries of one head and one sequence as its warps have rows for, as in op_attention_flash.cu.
+// A thread block has as many queries of one head and one sequence as its warps have rows for, as in
+// op_attention_flash.cu.
 //
 //   KEYS       keys per tile
 //   TILES      tiles of 16 queries per warp

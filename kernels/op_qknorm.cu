@@ -1,5 +1,5 @@
-// RMSNorm over every head of q and k, and its gradient. The formulas are in op_qknorm.go. A row is a head here; DIM is its
-// length.
+// RMSNorm over every head of q and k, and its gradient. The formulas are in op_qknorm.go. A row is a head here; DIM is
+// its length.
 //
 //   THREADS   threads that share a head: a power of two, at most BLOCK_DIM
 #include "common.cuh"

@@ -1,5 +1,5 @@
-// SwiGLU and its gradient, fused and in steps. The formulas are in op_swiglu.go. DIM is inner: rows of gateUp have 2·DIM
-// elements.
+// SwiGLU and its gradient, fused and in steps. The formulas are in op_swiglu.go. DIM is inner: rows of gateUp have
+// 2·DIM elements.
 #include "activation.cuh"
 
 // Each thread has one vector of the result.

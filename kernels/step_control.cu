@@ -1,4 +1,5 @@
-// The decisions of a training step, made on the device. The formulas are in step_control.go. One thread block is enough.
+// The decisions of a training step, made on the device. The formulas are in step_control.go. One thread block is
+// enough.
 #include "common.cuh"
 #include "block.cuh"
 

@@ -1,5 +1,5 @@
-// RMSNorm, LayerNorm, both with an addition before, and QKNorm; kernels/op_rmsnorm.go, op_layernorm.go and op_qknorm.go have the
-// formulas.
+// RMSNorm, LayerNorm, both with an addition before, and QKNorm; kernels/op_rmsnorm.go, op_layernorm.go and op_qknorm.go
+// have the formulas.
 #ifndef LEVEL
 #include "ops.h"
 

@@ -53,7 +53,7 @@ extern "C" __global__ void other(unsigned *to, const unsigned *) { // it has not
 // TestEmulatedEarly checks that the emulated GPU reports what an early kernel does before it has waited for the earlier
 // kernels of its graph, and nothing else.
 func TestEmulatedEarly(t *testing.T) {
-	header, err := os.ReadFile("../common.cuh")
+	header, err := os.ReadFile("../include/common.cuh")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,11 @@
-// What the attention kernels without tensor cores share: for any type, for head dimensions that op_attention_flash.cu has no tiles
-// for, and for GPUs that it does not fit. DIM is the head dimension.
+// What the attention kernels without tensor cores share: for any type, for head dimensions that op_attention_flash.cu
+// has no tiles for, and for GPUs that it does not fit. DIM is the head dimension.
 //
-// As in op_attention_flash.cu, a thread block has some rows of one head and one sequence: queries, or in op_attention_dkv.cu keys. It
-// goes through the rows that these see, or that see these, COLUMNS at a time. Heads pass through shared memory CHUNK
-// elements at a time, so they may be of any length. Threads are in 16 rows of 8: thread (x, y) computes the products of
-// rows y, y + 16, … and columns x, x + 8, …, and elements 4x to 4x + 3 of each chunk of the sums over all columns.
+// As in op_attention_flash.cu, a thread block has some rows of one head and one sequence: queries, or in
+// op_attention_dkv.cu keys. It goes through the rows that these see, or that see these, COLUMNS at a time. Heads pass
+// through shared memory CHUNK elements at a time, so they may be of any length. Threads are in 16 rows of 8: thread (x,
+// y) computes the products of rows y, y + 16, … and columns x, x + 8, …, and elements 4x to 4x + 3 of each chunk of the
+// sums over all columns.
 //
 //   MINE      rows per thread, a sixteenth of the block's
 //   RESIDENT  thread blocks per multiprocessor, at least

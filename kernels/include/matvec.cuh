@@ -1,5 +1,5 @@
-// The end of a product of few rows, in product_one_row.cu and product_one_row_quantized.cu: a thread block has OUTPUTS rows of b, and its
-// warps have sums over different parts of them.
+// The end of a product of few rows, in product_one_row.cu and product_one_row_quantized.cu: a thread block has OUTPUTS
+// rows of b, and its warps have sums over different parts of them.
 //
 //   GATED   1: a is one row; the first half of the outputs are gates, and the others the values that they gate
 //   GROUPED if it is defined: along y, a thread block has a row of a and c, and the n rows of b of that row's expert,
