@@ -60,7 +60,7 @@ func planted(t *testing.T, source, kernel string) (g *GPU, f *Function, from, to
 	t.Helper()
 	headers := map[string]string{}
 	for _, name := range []string{"mma.cuh", "common.cuh"} {
-		text, err := os.ReadFile("../" + name)
+		text, err := os.ReadFile("../include/" + name)
 		if err != nil {
 			t.Fatal(err)
 		}
