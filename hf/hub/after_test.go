@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -67,12 +68,13 @@ func TestFileAfterFailure(t *testing.T) {
 				}
 				return nil
 			}
-			failing := true
+			var works atomic.Bool // the server's goroutines outlive their answers
 			s.onCDN = func(w http.ResponseWriter, r *http.Request, _ int) bool {
-				if failing {
-					fail(s, w, r)
+				if works.Load() {
+					return false
 				}
-				return failing
+				fail(s, w, r)
+				return true
 			}
 			ctx, stop := t.Context(), context.CancelFunc(func() {})
 			if name == "stopped" {
@@ -87,7 +89,7 @@ func TestFileAfterFailure(t *testing.T) {
 					t.Errorf("%s: and then %v", name, err)
 				}
 			}
-			failing = false
+			works.Store(true)
 			if err := fetch(t.Context(), big); err != nil {
 				t.Errorf("%s: the next try: %v", name, err)
 			}
