@@ -1,11 +1,9 @@
 package chat
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
-	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -38,25 +36,21 @@ type golden struct {
 	Spans        [][2]int  // in code points
 	SpansBytes   [][2]int  `json:"spans_bytes"`
 	ContentSpans []*[2]int `json:"content_spans"` // in code points
-	PrefixOK     *bool     `json:"prefix_ok"`
+	PrefixOK     bool      `json:"prefix_ok"`
+	Tokens
 }
 
-func readGoldens(t testing.TB, path string) []golden {
+// Tokens are a conversation's tokens, which packages tokenizer and training compare.
+type Tokens struct {
+	IDs            json.RawMessage `json:"ids"`
+	LossTokens     json.RawMessage `json:"loss_tokens"`
+	IDsSafe        json.RawMessage `json:"ids_safe"`
+	LossTokensSafe json.RawMessage `json:"loss_tokens_safe"`
+}
+
+func readGoldens(t testing.TB, path string) (rows []golden) {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rows []golden
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	lines.Buffer(nil, len(data)+1)
-	for lines.Scan() {
-		var g golden
-		if err := json.Unmarshal(lines.Bytes(), &g); err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		rows = append(rows, g)
-	}
+	expect.Lines(t, path, func(_ int, g golden) { rows = append(rows, g) })
 	return rows
 }
 
@@ -136,58 +130,61 @@ func TestGoldens(t *testing.T) {
 }
 
 func TestReferenceGoldens(t *testing.T) {
-	for _, f := range templates {
-		if f.Name == "raw" || f.Name == "qwen3" { // not in the reference data
-			continue
+	for _, c := range expect.Chats(t) {
+		f, err := ByName(c.Name)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for _, g := range readGoldens(t, expect.Reference(t, "golden", "chat", f.Name+".jsonl")) {
-			t.Run(f.Name+"/"+g.Name, func(t *testing.T) {
-				r, ok := g.check(t, f)
-				if !ok {
-					return
-				}
-				if got := pairs(r.Targets); !slices.Equal(got, g.SpansBytes) {
-					t.Errorf("learn %v, want %v", got, g.SpansBytes)
-				}
-				if len(g.Spans) != len(r.Targets) {
-					t.Fatalf("learn %v, want %v in code points", r.Targets, g.Spans)
-				}
-				for i, want := range g.Spans {
-					if got := points(r.Text, r.Targets[i]); got != want {
-						t.Errorf("learn %v in code points, want %v", got, want)
-					}
-				}
-				if len(g.ContentSpans) != len(r.Contents) {
-					t.Fatalf("contents %v, want %d", r.Contents, len(g.ContentSpans))
-				}
-				for i, want := range g.ContentSpans {
-					switch got := r.Contents[i]; {
-					case (want == nil || want[0] == want[1]) && got != Dropped:
-						t.Errorf("content of message %d at %v, want it dropped", i, got)
-					case want != nil && want[0] < want[1] && (got == Dropped || points(r.Text, got) != *want):
-						t.Errorf("content of message %d at %v in bytes, want %v in code points", i, got, *want)
-					}
-				}
-				if len(g.Spans) > 0 {
-					if got := promptsExtend(f, g.Messages, g.options(t), r); got != *g.PrefixOK {
-						t.Errorf("prompts are prefixes: %v, want %v", got, *g.PrefixOK)
-					}
+		for _, g := range readGoldens(t, c.File) {
+			t.Run(c.Name+"/"+g.Name, func(t *testing.T) {
+				if r, ok := g.check(t, f); ok {
+					g.checkSpans(t, f, r)
 				}
 			})
 		}
 	}
 }
 
-func TestReferenceTemplates(t *testing.T) {
-	for _, f := range templates {
-		if f.Name == "raw" || f.Name == "qwen3" { // not in the reference data
-			continue
+// checkSpans compares the positions in a rendering.
+func (g golden) checkSpans(t *testing.T, f Template, r Rendered) {
+	t.Helper()
+	if got := pairs(r.Targets); !slices.Equal(got, g.SpansBytes) {
+		t.Errorf("learn %v, want %v", got, g.SpansBytes)
+	}
+	if len(g.Spans) != len(r.Targets) {
+		t.Fatalf("learn %v, want %v in code points", r.Targets, g.Spans)
+	}
+	for i, want := range g.Spans {
+		if got := points(r.Text, r.Targets[i]); got != want {
+			t.Errorf("learn %v in code points, want %v", got, want)
 		}
-		data, err := os.ReadFile(expect.Reference(t, "golden", "chat", "templates", f.Name+".jinja"))
+	}
+	if len(g.ContentSpans) != len(r.Contents) {
+		t.Fatalf("contents %v, want %d", r.Contents, len(g.ContentSpans))
+	}
+	for i, want := range g.ContentSpans {
+		switch got := r.Contents[i]; {
+		case (want == nil || want[0] == want[1]) && got != Dropped:
+			t.Errorf("content of message %d at %v, want it dropped", i, got)
+		case want != nil && want[0] < want[1] && (got == Dropped || points(r.Text, got) != *want):
+			t.Errorf("content of message %d at %v in bytes, want %v in code points", i, got, *want)
+		}
+	}
+	if len(g.Spans) > 0 {
+		if got := promptsExtend(f, g.Messages, g.options(t), r); got != g.PrefixOK {
+			t.Errorf("prompts are prefixes: %v, want %v", got, g.PrefixOK)
+		}
+	}
+}
+
+// TestReferenceTemplates detects templates/NAME.jinja next to the conversations by its text.
+func TestReferenceTemplates(t *testing.T) {
+	for _, c := range expect.Chats(t) {
+		f, err := ByName(c.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := string(data)
+		text := expect.Read(t, filepath.Join(filepath.Dir(c.File), "templates", c.Name+".jinja"))
 		bare := strings.TrimSuffix(text, "\n")
 		for _, text := range []string{text, bare, bare + "\n", bare + "\r\n", strings.ReplaceAll(text, "\n", "\r\n")} {
 			if got, err := Detect(text); err != nil || got.Name != f.Name {
@@ -208,7 +205,7 @@ func TestReferenceTemplates(t *testing.T) {
 			continue
 		}
 		got.BOS, got.EOS = f.BOS, f.EOS
-		for _, g := range readGoldens(t, expect.Reference(t, "golden", "chat", f.Name+".jsonl")) {
+		for _, g := range readGoldens(t, c.File) {
 			want, wantErr := f.Render(g.Messages, g.options(t))
 			r, err := got.Render(g.Messages, g.options(t))
 			if (err != nil) != (wantErr != nil) || err == nil && r.Text != want.Text {
@@ -220,18 +217,16 @@ func TestReferenceTemplates(t *testing.T) {
 
 // TestReferenceStrip compares strip with Python's str.strip on every code point.
 func TestReferenceStrip(t *testing.T) {
-	data, err := os.ReadFile(expect.Reference(t, "golden", "tokenizer", "unicode_classes.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var classes struct{ Strip [][2]rune }
-	if err := json.Unmarshal(data, &classes); err != nil {
-		t.Fatal(err)
-	}
-	for r := range utf8.MaxRune + 1 {
-		want := slices.ContainsFunc(classes.Strip, func(c [2]rune) bool { return c[0] <= r && r <= c[1] })
-		if got := strip(string(r)) == ""; got != want {
-			t.Errorf("strip takes U+%04X: %v, want %v", r, got, want)
+	for _, path := range expect.Recordings(t, "unicode_classes.json") {
+		var classes struct{ Strip [][2]rune }
+		if err := json.Unmarshal([]byte(expect.Read(t, path)), &classes); err != nil {
+			t.Fatal(err)
+		}
+		for r := range utf8.MaxRune + 1 {
+			want := slices.ContainsFunc(classes.Strip, func(c [2]rune) bool { return c[0] <= r && r <= c[1] })
+			if got := strip(string(r)) == ""; got != want {
+				t.Errorf("strip takes U+%04X: %v, want %v", r, got, want)
+			}
 		}
 	}
 }

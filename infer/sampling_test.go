@@ -1,13 +1,10 @@
 package infer
 
 import (
-	"bufio"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 
@@ -29,108 +26,83 @@ type vector struct {
 			MinP              float64 `json:"min_p"`
 			RepetitionPenalty float64 `json:"repetition_penalty"`
 		}
-		Kept  []int32
-		Probs []float64
-		Tie   bool `json:"top_p_tie"`
+		Kept   []int32
+		Probs  []float64
+		Tie    bool    `json:"top_p_tie"`
+		Margin float64 `json:"top_p_margin"` // how far the nearest sum is from top_p, which nothing computes
 	}
 }
 
 func (v vector) logits() []float32 {
-	logits := make([]float32, v.Vocab)
+	logits := make([]float32, len(v.Logits)/4)
 	for i := range logits {
 		logits[i] = math.Float32frombits(binary.LittleEndian.Uint32(v.Logits[4*i:]))
 	}
 	return logits
 }
 
-func readVectors(t *testing.T, path string) (all []vector) {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var v vector
-		if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, v)
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
 func TestRecordedSampling(t *testing.T) {
-	if cases := compareVectors(t, readVectors(t, "testdata/sampling.jsonl")); cases < 80 {
-		t.Errorf("only %d cases were compared", cases)
-	}
+	expect.Lines(t, "testdata/sampling.jsonl", func(_ int, v vector) { v.compare(t) })
 }
 
 func TestReferenceSampling(t *testing.T) {
-	if cases := compareVectors(t, readVectors(t, expect.Reference(t, "golden/infer/sampling.jsonl"))); cases != 439 {
-		t.Errorf("%d cases were compared, there are 439", cases)
+	for _, path := range expect.Recordings(t, "sampling.jsonl") {
+		expect.Lines(t, path, func(_ int, v vector) { v.compare(t) })
 	}
 }
 
-func compareVectors(t *testing.T, vectors []vector) (cases int) {
-	for _, v := range vectors {
-		logits := v.logits()
-		before := slices.Clone(logits)
-		greedy, err := NewSampler(Sampling{}, nil)
+// compare compares the greedy choice, and what remains under each of the settings.
+func (v vector) compare(t *testing.T) {
+	t.Helper()
+	logits := v.logits()
+	before := slices.Clone(logits)
+	greedy, err := NewSampler(Sampling{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := greedy.Next(logits); err != nil || id != v.Argmax || len(logits) != v.Vocab || len(v.Cases) == 0 {
+		t.Errorf("%s: greedy chose %d of %d, %v; want %d of %d; %d cases", v.Name, id, len(logits), err, v.Argmax, v.Vocab,
+			len(v.Cases))
+	}
+	for _, c := range v.Cases {
+		p := c.Params
+		settings := Sampling{Temperature: 1, TopK: p.TopK, TopP: p.TopP, MinP: p.MinP, RepetitionPenalty: p.RepetitionPenalty}
+		if p.Temperature != nil {
+			settings.Temperature = *p.Temperature
+		}
+		name := fmt.Sprintf("%s %+v", v.Name, settings)
+		s, err := NewSampler(settings, v.History)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatal(name, err)
 		}
-		if id, err := greedy.Next(logits); err != nil || id != v.Argmax {
-			t.Errorf("%s: greedy chose %d, %v; want %d", v.Name, id, err, v.Argmax)
+		ids, probs, err := s.Distribution(logits)
+		if err != nil {
+			t.Error(name, err)
+			continue
 		}
-		for _, c := range v.Cases {
-			cases++
-			p := c.Params
-			settings := Sampling{Temperature: 1, TopK: p.TopK, TopP: p.TopP, MinP: p.MinP,
-				RepetitionPenalty: p.RepetitionPenalty}
-			if p.Temperature != nil {
-				settings.Temperature = *p.Temperature
-			}
-			name := fmt.Sprintf("%s %+v", v.Name, settings)
-			s, err := NewSampler(settings, v.History)
-			if err != nil {
-				t.Fatal(name, err)
-			}
-			ids, probs, err := s.Distribution(logits)
-			if err != nil {
-				t.Error(name, err)
-				continue
-			}
-			want := c.Probs
-			if c.Tie { // which of several equal ones remain is undefined
-				want = slices.Sorted(slices.Values(want))
-				slices.Sort(probs)
-			} else if !slices.Equal(ids, c.Kept) {
-				t.Errorf("%s: kept %v, want %v", name, ids, c.Kept)
-				continue
-			}
-			if len(probs) != len(want) {
-				t.Errorf("%s: %d kept, want %d", name, len(probs), len(want))
-				continue
-			}
-			for i := range probs {
-				// The recorded float32 probabilities differ from those in float64 by up to 3.2e-7.
-				if !(math.Abs(probs[i]-want[i]) <= 1e-6) {
-					t.Errorf("%s: probability %d is %v, want %v", name, i, probs[i], want[i])
-					break
-				}
-			}
+		want := c.Probs
+		if c.Tie { // which of several equal ones remain is undefined
+			want = slices.Sorted(slices.Values(want))
+			slices.Sort(probs)
+		} else if !slices.Equal(ids, c.Kept) {
+			t.Errorf("%s: kept %v, want %v", name, ids, c.Kept)
+			continue
 		}
-		if !slices.Equal(logits, before) {
-			t.Errorf("%s: the logits were changed", v.Name)
+		if len(probs) != len(want) || len(ids) != len(c.Kept) {
+			t.Errorf("%s: %d kept, want %d and %d", name, len(probs), len(want), len(c.Kept))
+			continue
+		}
+		for i := range probs {
+			// The recorded float32 probabilities differ from those in float64 by up to 3.2e-7.
+			if !(math.Abs(probs[i]-want[i]) <= 1e-6) {
+				t.Errorf("%s: probability %d is %v, want %v", name, i, probs[i], want[i])
+				break
+			}
 		}
 	}
-	return cases
+	if !slices.Equal(logits, before) {
+		t.Errorf("%s: the logits were changed", v.Name)
+	}
 }
 
 // TestCut compares cut with a full sort, on scores of every shape that makes the bins uneven.

@@ -1,14 +1,13 @@
-// Package parity compares this module's results with recordings of other programs: transformers and PyTorch for models,
-// Hugging Face tokenizers for tokenizers, Jinja2 for chat templates.
+// Package parity compares what a device computes with recordings of other programs: transformers, PyTorch and
+// bitsandbytes. It also compares a tokenizer with recordings of Hugging Face's. Recordings of other texts, such as chat
+// templates, are compared by the tests of their packages.
 //
 // Each directory of reference outputs has a kind. Its files decide which one, never its name, so that anyone
 // can check another model by recording a directory of the same form (testdata/make_goldens.py does):
 //
 //	model      config.json, weights, golden.safetensors: forward, all gradients, packing, accumulation, training, greedy
 //	full       config.json and a golden.json with a generator: a model too large to store, with weights from a seed
-//	tokenizer  vectors*.jsonl with tokenizer*.json, stream.jsonl, unicode_classes.json, or corpus.txt with merges
-//	chat       one <family>.jsonl per chat template: conversations and their renderings
-//	infer      sampling.jsonl: logits and the distributions after filtering
+//	tokenizer  vectors*.jsonl with tokenizer*.json: texts and their tokens
 //	ops        OP.json with OP.safetensors for each operation: inputs at odd sizes and values, exact results, gradients
 //	optim      a safetensors file with bitsandbytes' dynamic maps: its 8-bit AdamW on CUDA, PyTorch's AdamW on the CPU
 //

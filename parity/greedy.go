@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"restyle/model"
 	"restyle/tensor"
@@ -310,6 +311,22 @@ func (p *pieces) text(ids []int32) string {
 		}
 		previous = id
 	}
-	text, _ := lossy(b.Bytes())
-	return text
+	return lossy(b.Bytes())
+}
+
+// lossy decodes bytes as UTF-8. In invalid bytes, each longest part that starts a character becomes one U+FFFD, as
+// Unicode recommends and Python does; Go replaces each byte.
+func lossy(raw []byte) string {
+	var b strings.Builder
+	for at := 0; at < len(raw); {
+		r, size := utf8.DecodeRune(raw[at:])
+		b.WriteRune(r)
+		if r == utf8.RuneError && size == 1 {
+			for at+size < len(raw) && !utf8.FullRune(raw[at:at+size+1]) {
+				size++
+			}
+		}
+		at += size
+	}
+	return b.String()
 }

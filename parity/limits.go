@@ -21,13 +21,12 @@ const (
 	limitAuxiliary = 1e-6 // the auxiliary loss of a mixture of experts; PyTorch 1e-7
 	limitMargin    = 1e-4 // relative: the difference of two logits, which is a quarter of them or more
 
-	limitGap         = 1e-4 // of the two largest logits, absolute; correct float32 computations differ by 3e-5
-	limitGapBF16     = 0.5  // BF16 must agree on the next token if the gap is larger; PyTorch's differs up to 0.11
-	limitLossBF16    = 2e-3 // PyTorch's own error is a difference of two numbers, small by luck, and no measure
-	timesBF16        = 2    // times PyTorch's own error; another of its BF16 paths has 0.7 to 1.4 times
-	timesBF16Small   = 3    // for tensors of fewer elements than smallTensor; the same path has 0.6 to 1.65 times
-	smallTensor      = 100
-	limitProbability = 1e-6 // absolute; float32 and float64 differ by 3.2e-7
+	limitGap       = 1e-4 // of the two largest logits, absolute; correct float32 computations differ by 3e-5
+	limitGapBF16   = 0.5  // BF16 must agree on the next token if the gap is larger; PyTorch's differs up to 0.11
+	limitLossBF16  = 2e-3 // PyTorch's own error is a difference of two numbers, small by luck, and no measure
+	timesBF16      = 2    // times PyTorch's own error; another of its BF16 paths has 0.7 to 1.4 times
+	timesBF16Small = 3    // for tensors of fewer elements than smallTensor; the same path has 0.6 to 1.65 times
+	smallTensor    = 100
 
 	// Runs in F16, with a scaled loss.
 	limitLossF16    = 1e-3 // PyTorch's is 1.2e-4 from float32; another of its paths differs by 8e-5 from that

@@ -2,6 +2,7 @@ package parity
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -59,9 +60,6 @@ type kind struct {
 var kinds = []kind{
 	{"model", isModel, compareModel, modelFiles},
 	{"full", isFull, compareFull, []string{"golden.json", "config.json", "generation_config.json"}},
-	{"jinja", isJinja, compareJinja, []string{"vectors.jsonl", "expressions.jsonl", "hostile.jsonl"}},
-	{"chat", isChat, compareChat, []string{"*.jsonl"}},
-	{"infer", isInfer, compareInfer, []string{"sampling.jsonl"}},
 	{"optim", isOptim, compareOptim, []string{"*.safetensors", "*.txt"}},
 	{"tokenizer", isTokenizer, compareTokenizer, tokenizerFiles},
 	{"scaler", isScaler, compareScaler, []string{"scaler.json"}},
@@ -116,6 +114,10 @@ func Run(ctx context.Context, paths []string, o Options) (*Report, error) {
 			r.Partial = true
 			continue
 		}
+		if f.kind() == nil && isText(f) {
+			r.Texts = append(r.Texts, f.name)
+			continue
+		}
 		f.ctx, f.o, f.d, f.report = ctx, o, d, r
 		f.compareAll()
 		if err := ctx.Err(); err != nil {
@@ -126,10 +128,41 @@ func Run(ctx context.Context, paths []string, o Options) (*Report, error) {
 	}
 	r.Partial = r.Partial || r.Counts.LeftOut > 0
 	r.OK = r.Failed == 0
-	if len(r.Folders) == 0 {
+	switch {
+	case len(r.Folders) == 0 && len(r.Texts) > 0:
+		return nil, errors.Join(fmt.Errorf("%s: only texts, which no device computes: compare them with %s",
+			strings.Join(r.Texts, ", "), textTests), d.Close())
+	case len(r.Folders) == 0:
 		return nil, errors.Join(fmt.Errorf("pattern %q: matches no directory of reference outputs", o.Only), d.Close())
 	}
 	return r, d.Close()
+}
+
+// textTests is the command that compares recordings of texts.
+const textTests = "RESTYLE_REFERENCE=DIRECTORY go test -run Reference ./chat/... ./dataset/training ./infer ./tokenizer"
+
+// isText reports whether a directory has recordings of what no device computes: chat templates, streamed and trained
+// tokenizers, classes of characters, sampling. The tests of their packages compare them.
+func isText(f *folder) bool {
+	return f.hasConversations() || slices.ContainsFunc(f.files, func(name string) bool {
+		return slices.Contains([]string{"sampling.jsonl", "stream.jsonl", "unicode_classes.json", "corpus.txt",
+			"expressions.jsonl", "hostile.jsonl"}, name)
+	})
+}
+
+// hasConversations reports whether a file's first line has messages.
+func (f *folder) hasConversations() bool {
+	stop := errors.New("the first line is enough")
+	return slices.ContainsFunc(f.files, func(file string) bool {
+		var row struct{ Messages json.RawMessage }
+		if filepath.Ext(file) == ".jsonl" {
+			_ = f.eachLine(file, func(_ int, line []byte) error {
+				_ = json.Unmarshal(line, &row)
+				return stop
+			})
+		}
+		return row.Messages != nil
+	})
 }
 
 // find returns all directories below the paths that contain data.

@@ -64,14 +64,6 @@ func TestOwnQuick(t *testing.T) {
 	}
 }
 
-// TestOwnSampling checks the sampler's own recording, which has the same form.
-func TestOwnSampling(t *testing.T) {
-	r := must(t, Options{Only: "testdata"}, "../infer/testdata")
-	if r.Counts.Compared < 150 {
-		t.Errorf("only %+v", r.Counts)
-	}
-}
-
 // needMemory skips the test if a model at full size would not fit.
 func needMemory(t *testing.T, gib int) {
 	t.Helper()
@@ -80,24 +72,24 @@ func needMemory(t *testing.T, gib int) {
 	}
 }
 
-// TestReference compares all small models, tokenizers, chat templates and distributions of the reference
-// directory.
+// TestReference compares all small models, optimizers and tokenizers of the reference directory. Only bitsandbytes'
+// other optimizers are not supported.
 func TestReference(t *testing.T) {
 	root := expect.Reference(t, "golden")
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		t.Fatal(err)
 	}
+	var paths []string
 	for _, e := range entries {
-		if !e.IsDir() || e.Name() == "full" {
-			continue
+		if e.IsDir() && e.Name() != "full" {
+			paths = append(paths, filepath.Join(root, e.Name()))
 		}
-		t.Run(e.Name(), func(t *testing.T) {
-			r := must(t, Options{}, filepath.Join(root, e.Name()))
-			if r.Partial || r.Counts.LeftOut > 0 || (r.Counts.Unsupported > 0) != (e.Name() == "optim") {
-				t.Errorf("%+v", r.Counts)
-			}
-		})
+	}
+	r := must(t, Options{}, paths...)
+	if r.Partial || r.Counts.LeftOut > 0 || r.Counts.Unsupported == 0 || slices.ContainsFunc(r.Unsupported,
+		func(name string) bool { return !strings.HasPrefix(name, "optim/") }) {
+		t.Errorf("%+v, %q", r.Counts, r.Unsupported)
 	}
 }
 
@@ -143,14 +135,6 @@ func TestReferenceMoE(t *testing.T) {
 func TestReferenceRoPE(t *testing.T) {
 	r := must(t, Options{}, expect.Reference(t, "golden-next", "rope"))
 	if r.Partial || r.Counts.LeftOut > 0 || r.Counts.Compared < 600 {
-		t.Errorf("%+v", r.Counts)
-	}
-}
-
-// TestReferenceJinja compares templates, expressions and templates to refuse.
-func TestReferenceJinja(t *testing.T) {
-	r := must(t, Options{}, expect.Reference(t, "golden-next", "jinja"))
-	if r.Partial || r.Counts.LeftOut > 0 || r.Counts.Unsupported > 0 || r.Counts.Compared < 500 {
 		t.Errorf("%+v", r.Counts)
 	}
 }

@@ -86,6 +86,8 @@ type Report struct {
 	Limits      []string `json:"used_as_limit,omitempty"`
 	Unsupported []string `json:"not_yet_supported,omitempty"`
 	LeftOut     []string `json:"left_out,omitempty"`
+	// Texts are directories with recordings of texts, which the tests of other packages compare.
+	Texts []string `json:"texts,omitempty"`
 }
 
 func (r *Report) add(row Row) {
@@ -171,6 +173,9 @@ func (r *Report) Write(w io.Writer, rows []Row) error {
 		if part.count > 0 {
 			lines = append(lines, fmt.Sprintf("values that %s (%d): %s", part.what, part.count, strings.Join(part.names, ", ")))
 		}
+	}
+	if len(r.Texts) > 0 {
+		lines = append(lines, fmt.Sprintf("texts, not compared here but by %s: %s", textTests, strings.Join(r.Texts, ", ")))
 	}
 	if r.Partial {
 		lines = append(lines, "this was only a part: flags left something out")

@@ -1,45 +1,30 @@
 package parity
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"restyle/tokenizer"
 )
 
-var tokenizerFiles = []string{
-	"vectors*.jsonl", "tokenizer*.json", "special_tokens_map.json", "generation_config.json",
-	"stream.jsonl", "unicode_classes.json",
-	"corpus.txt", "merges_*.txt", "words_*.tsv",
-}
+var tokenizerFiles = []string{"vectors*.jsonl", "tokenizer*.json", "special_tokens_map.json", "generation_config.json"}
 
 func isTokenizer(f *folder) bool {
-	return slices.ContainsFunc(f.files, isVectors) || f.hasFile("stream.jsonl") || f.hasFile("unicode_classes.json") ||
-		f.hasFile("corpus.txt")
+	return slices.ContainsFunc(f.files, isVectors) && !f.hasConversations()
 }
 
 func isVectors(name string) bool { return globs("vectors*.jsonl", name) }
 
 func compareTokenizer(f *folder) error {
 	for _, file := range f.files {
-		var err error
-		switch {
-		case isVectors(file):
-			err = f.compareVectors(file)
-		case file == "stream.jsonl":
-			err = f.compareStream(file)
-		case file == "unicode_classes.json":
-			err = f.compareClasses(file)
-		case file == "corpus.txt":
-			err = f.compareTraining()
+		if !isVectors(file) {
+			continue
 		}
-		if err != nil {
+		if err := f.compareVectors(file); err != nil {
 			return err
 		}
 	}
@@ -110,92 +95,4 @@ func (f *folder) compareVectors(file string) error {
 		f.compare("decoded without special tokens", at, differ(tok.Decode(v.IDs, true) == text), exact)
 		return nil
 	})
-}
-
-// compareStream compares what may be printed as tokens arrive one by one. The ids are Llama-3's.
-func (f *folder) compareStream(file string) error {
-	tok, err := f.loadTokenizer("llama3/tokenizer.json", "tokenizer.json")
-	if err != nil {
-		return err
-	}
-	return f.eachLine(file, func(n int, line []byte) error {
-		fields, key, err := f.fields(file, n, line, "note", "ids", "skip_special")
-		if err != nil {
-			return err
-		}
-		var v struct {
-			IDs                  []int32
-			SkipSpecial          bool `json:"skip_special"`
-			Bytes, Tail, Decoded string
-			Emit                 []string
-			Held                 []int
-			WellFormed           bool `json:"well_formed"`
-		}
-		if err := json.Unmarshal(line, &v); err != nil {
-			return err
-		}
-		for _, name := range []string{"ids", "skip_special", "bytes", "emit", "held", "tail", "decoded", "well_formed"} {
-			if fields[name] == nil {
-				f.missing(key(name))
-			}
-		}
-		s := tok.Stream(v.SkipSpecial)
-		var raw []byte
-		var emit []string
-		var held []int
-		printed, wellFormed := "", true
-		for _, id := range v.IDs {
-			if !v.SkipSpecial || !tok.IsSpecial(id) {
-				raw = append(raw, tok.Bytes(id)...)
-			}
-			out := s.Add(id)
-			emit = append(emit, out)
-			printed += out
-			// Well-formed: the printed text is the bytes so far, without those of an incomplete character.
-			cut := len(raw) - len(printed)
-			if cut < 0 || cut > 3 || !strings.HasPrefix(string(raw), printed) || !utf8.ValidString(printed) {
-				wellFormed = false
-			}
-			held = append(held, heldBack(raw, printed))
-		}
-		tail := s.Flush()
-		f.compare("streamed bytes", key("bytes"), differ(hex.EncodeToString(raw) == v.Bytes), exact)
-		f.compare("streamed text", key("emit"), differ(slices.Equal(emit, v.Emit)), exact)
-		f.compare("streamed text", key("tail"), differ(tail == v.Tail), exact)
-		f.compare("bytes held back", key("held"), differ(slices.Equal(held, v.Held)), exact)
-		f.compare("streamed text", key("decoded"), differ(printed+tail == v.Decoded &&
-			tok.Decode(v.IDs, v.SkipSpecial) == v.Decoded), exact)
-		f.compare("streamed text", key("well_formed"), differ(wellFormed == v.WellFormed), exact)
-		return nil
-	})
-}
-
-// lossy decodes bytes as UTF-8, and returns where in them each character ends. In invalid bytes, each longest part that
-// starts a character becomes one U+FFFD, as Unicode recommends and Python does; Go replaces each byte.
-func lossy(raw []byte) (text string, ends []int) {
-	var b strings.Builder
-	for at := 0; at < len(raw); ends = append(ends, at) {
-		r, size := utf8.DecodeRune(raw[at:])
-		b.WriteRune(r)
-		if r == utf8.RuneError && size == 1 {
-			for at+size < len(raw) && !utf8.FullRune(raw[at:at+size+1]) {
-				size++
-			}
-		}
-		at += size
-	}
-	return b.String(), ends
-}
-
-// heldBack returns how many of the bytes are missing from the printed text.
-func heldBack(raw []byte, printed string) int {
-	_, ends := lossy(raw)
-	switch n := utf8.RuneCountInString(printed); {
-	case n == 0:
-		return len(raw)
-	case n > len(ends):
-		return -1
-	default:
-		return len(raw) - ends[n-1]
-	}
 }

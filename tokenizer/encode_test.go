@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"restyle/internal/expect"
@@ -237,52 +237,65 @@ func TestSkipNormalizedSpecial(t *testing.T) {
 	}
 }
 
+// TestReferenceClasses compares the classes of all code points, and which of them make a contraction when case is
+// folded.
 func TestReferenceClasses(t *testing.T) {
-	data, err := os.ReadFile(expect.Reference(t, "golden", "tokenizer", "unicode_classes.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sets map[string]json.RawMessage
-	if err := json.Unmarshal(data, &sets); err != nil {
-		t.Fatal(err)
-	}
-	for name, class := range map[string]uint8{"s": space, "L": letter, "N": number, "added_word": word,
-		"added_space": space} {
-		var ranges [][2]rune
-		if err := json.Unmarshal(sets[name], &ranges); err != nil {
+	for _, path := range expect.Recordings(t, "unicode_classes.json") {
+		var want struct {
+			Space      [][2]rune `json:"s"`
+			Letter     [][2]rune `json:"L"`
+			Number     [][2]rune `json:"N"`
+			AddedWord  [][2]rune `json:"added_word"`
+			AddedSpace [][2]rune `json:"added_space"`
+			Fold       map[string][]rune
+		}
+		if err := json.Unmarshal([]byte(expect.Read(t, path)), &want); err != nil {
 			t.Fatal(err)
 		}
-		in := make(map[rune]bool)
-		for _, r := range ranges {
-			for c := r[0]; c <= r[1]; c++ {
-				in[c] = true
-			}
-		}
-		for c, classes := range classes() {
-			if got := classes&class != 0; got != in[rune(c)] {
-				t.Errorf("%s: U+%04X is in the class: %v, want %v", name, c, got, in[rune(c)])
-			}
+		checkClass(t, "s", space, want.Space)
+		checkClass(t, "L", letter, want.Letter)
+		checkClass(t, "N", number, want.Number)
+		checkClass(t, "added_word", word, want.AddedWord)
+		checkClass(t, "added_space", space, want.AddedSpace)
+		checkFolds(t, want.Fold)
+	}
+}
+
+func checkClass(t *testing.T, name string, class uint8, want [][2]rune) {
+	t.Helper()
+	in := make(map[rune]bool)
+	for _, r := range want {
+		for c := r[0]; c <= r[1]; c++ {
+			in[c] = true
 		}
 	}
-	// These code points match a contraction when case is folded.
-	var fold map[string][]rune
-	if err := json.Unmarshal(sets["fold"], &fold); err != nil {
-		t.Fatal(err)
+	for c, classes := range classes() {
+		if got := classes&class != 0; got != in[rune(c)] {
+			t.Errorf("%s: U+%04X is in the class: %v, want %v", name, c, got, in[rune(c)])
+		}
 	}
-	for _, suffix := range []string{"s", "t", "re", "ve", "m", "ll", "d"} {
-		forms := []string{"'"}
-		for _, c := range suffix {
-			var longer []string
-			for _, form := range forms {
-				for _, same := range fold[string(c)] {
-					longer = append(longer, form+string(same))
+}
+
+// checkFolds puts every code point in the place of every letter of a contraction.
+func checkFolds(t *testing.T, fold map[string][]rune) {
+	t.Helper()
+	suffixes := []string{"s", "t", "re", "ve", "m", "ll", "d"}
+	for c := range rune(unicode.MaxRune + 1) {
+		var is []string // the letters that c stands for
+		for letter, same := range fold {
+			if slices.Contains(same, c) {
+				is = append(is, letter)
+			}
+		}
+		for _, suffix := range suffixes {
+			for i := range suffix {
+				form := "'" + suffix[:i] + string(c) + suffix[i+1:]
+				want := slices.ContainsFunc(is, func(letter string) bool {
+					return slices.Contains(suffixes, suffix[:i]+letter+suffix[i+1:])
+				})
+				if n := contraction(form+"x", true); (n == len(form)) != want {
+					t.Errorf("%q: a contraction of %d bytes, want %v", form, n, want)
 				}
-			}
-			forms = longer
-		}
-		for _, form := range forms {
-			if n := contraction(form+"x", true); n != len(form) {
-				t.Errorf("%q: a contraction of %d bytes, want %d", form, n, len(form))
 			}
 		}
 	}

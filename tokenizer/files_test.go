@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/internal/hostile"
 )
 
@@ -31,10 +32,11 @@ func TestFiles(t *testing.T) {
 		Files map[string]json.RawMessage
 		Own   json.RawMessage
 		Added map[string][2]any
-		IDs   []int32 `json:"ids"` // nil for those of the row before
+		Names json.RawMessage // hf compares them
+		IDs   []int32         `json:"ids"` // nil for those of the row before
 	}
 	var ids []int32
-	eachLine(t, "testdata/files.jsonl", func(_ int, r row) {
+	expect.Lines(t, "testdata/files.jsonl", func(_ int, r row) {
 		data := testFile(t, "bytelevel.json")
 		if r.Own != nil {
 			data = with(t, "bytelevel.json", "added_tokens", string(r.Own))

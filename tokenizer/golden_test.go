@@ -1,38 +1,20 @@
 package tokenizer
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"restyle/internal/expect"
 )
-
-// eachLine calls check with each line of a JSONL file.
-func eachLine[T any](t *testing.T, path string, check func(line int, row T)) {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<24)
-	n := 0
-	for n = 1; lines.Scan(); n++ {
-		var row T
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-			t.Fatalf("%s:%d: %v", path, n, err)
-		}
-		check(n, row)
-	}
-	if err := lines.Err(); err != nil || n == 1 {
-		t.Fatalf("%s: %d lines, %v", path, n-1, err)
-	}
-}
 
 // vector is the result of Hugging Face for a text.
 type vector struct {
@@ -48,7 +30,7 @@ type vector struct {
 
 func checkVectors(t *testing.T, tok *Tokenizer, path string) {
 	t.Helper()
-	eachLine(t, path, func(line int, v vector) {
+	expect.Lines(t, path, func(line int, v vector) {
 		got := tok.Encode(v.Text, EncodeOptions{Special: Everywhere})
 		if !slices.Equal(got.IDs, v.IDs) {
 			t.Errorf("%s:%d: %s %q: ids\n%v, want\n%v", path, line, v.Kind, v.Text, got.IDs, v.IDs)
@@ -66,13 +48,15 @@ func checkVectors(t *testing.T, tok *Tokenizer, path string) {
 		if plain := tok.Encode(v.Text, EncodeOptions{}); !slices.Equal(plain.IDs, want) {
 			t.Errorf("%s:%d: %s %q: ids without special tokens\n%v, want\n%v", path, line, v.Kind, v.Text, plain.IDs, want)
 		}
-		for i, id := range v.IDs {
-			if i < len(v.Tokens) && tok.Token(id) != v.Tokens[i] {
-				t.Errorf("%s:%d: token %d is %q, want %q", path, line, id, tok.Token(id), v.Tokens[i])
-			}
+		var tokens []string
+		for _, id := range v.IDs {
+			tokens = append(tokens, tok.Token(id))
 			if back, ok := tok.TokenID(tok.Token(id)); !ok || back != id {
 				t.Errorf("%s:%d: the id of %q is %d, want %d", path, line, tok.Token(id), back, id)
 			}
+		}
+		if !slices.Equal(tokens, v.Tokens) {
+			t.Errorf("%s:%d: tokens %q, want %q", path, line, tokens, v.Tokens)
 		}
 		if decoded := tok.Decode(v.IDs, false); decoded != v.Decoded {
 			t.Errorf("%s:%d: %s: decoded\n%q, want\n%q", path, line, v.Kind, decoded, v.Decoded)
@@ -102,37 +86,29 @@ func checkTiling(t *testing.T, text string, e Encoding) {
 	}
 }
 
+// TestReferenceVectors compares vectors_X.jsonl with tokenizer_X.json next to it, or that of the directory's name among
+// the data. Vectors next to a template.jinja are conversations.
 func TestReferenceVectors(t *testing.T) {
-	for _, test := range []struct {
-		name       string
-		json, want []string
-	}{
-		{"llama3", []string{"golden", "tokenizer", "llama3", "tokenizer.json"}, []string{"golden", "tokenizer", "llama3",
-			"vectors.jsonl"}},
-		{"gpt2", []string{"golden", "tokenizer", "gpt2-tiny", "tokenizer.json"}, []string{"golden", "tokenizer", "gpt2-tiny",
-			"vectors.jsonl"}},
-		{"gpt2 with a template", []string{"golden", "tokenizer", "gpt2-tiny", "tokenizer_bos_eos.json"},
-			[]string{"golden", "tokenizer", "gpt2-tiny", "vectors_bos_eos.jsonl"}},
-		{"qwen2", []string{"golden", "tokenizer", "qwen2-tiny", "tokenizer.json"}, []string{"golden", "tokenizer",
-			"qwen2-tiny", "vectors.jsonl"}},
-		{"hf-tiny", []string{"data", "tokenizer", "hf-tiny", "tokenizer.json"}, []string{"golden", "tokenizer", "hf-tiny",
-			"vectors.jsonl"}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			tok, err := Load(expect.Reference(t, test.json...))
+	for _, path := range expect.Recordings(t, "vectors*.jsonl") {
+		dir, file := filepath.Split(path)
+		if _, err := os.Stat(dir + "template.jinja"); err == nil {
+			continue
+		}
+		t.Run(filepath.Base(dir)+"/"+file, func(t *testing.T) {
+			tok, err := Load(dir + "tokenizer" + strings.TrimSuffix(file[len("vectors"):], ".jsonl") + ".json")
+			if errors.Is(err, fs.ErrNotExist) {
+				tok, err = Load(filepath.Join(dir, "../../../data/tokenizer", filepath.Base(dir), "tokenizer.json"))
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkVectors(t, tok, expect.Reference(t, test.want...))
+			checkVectors(t, tok, path)
 		})
 	}
 }
 
+// TestReferenceStream compares streams of Llama-3's tokens.
 func TestReferenceStream(t *testing.T) {
-	tok, err := Load(expect.Reference(t, "golden", "tokenizer", "llama3", "tokenizer.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	type row struct {
 		Note        string
 		IDs         []int32 `json:"ids"`
@@ -142,40 +118,48 @@ func TestReferenceStream(t *testing.T) {
 		Held        []int
 		Tail        string
 		Decoded     string
+		WellFormed  bool `json:"well_formed"` // at each token, all that is complete is out
 	}
-	eachLine(t, expect.Reference(t, "golden", "tokenizer", "stream.jsonl"), func(line int, r row) {
-		s := tok.Stream(r.SkipSpecial)
-		var raw []byte
-		for i, id := range r.IDs {
-			if got := s.Add(id); got != r.Emit[i] {
-				t.Errorf("%d: %s: token %d gives %q, want %q", line, r.Note, i, got, r.Emit[i])
+	for _, path := range expect.Recordings(t, "stream.jsonl") {
+		tok, err := Load(filepath.Join(filepath.Dir(path), "llama3", "tokenizer.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect.Lines(t, path, func(line int, r row) {
+			got := r
+			got.Emit, got.Held, got.WellFormed = []string{}, []int{}, true
+			s := tok.Stream(r.SkipSpecial)
+			var raw []byte
+			for _, id := range r.IDs {
+				got.Emit = append(got.Emit, s.Add(id))
+				got.Held = append(got.Held, s.Held())
+				if !r.SkipSpecial || !tok.IsSpecial(id) {
+					raw = append(raw, tok.Bytes(id)...)
+				}
+				out := strings.Join(got.Emit, "")
+				got.WellFormed = got.WellFormed && bytes.HasPrefix(raw, []byte(out)) && len(raw)-len(out) <= 3
 			}
-			if s.Held() != r.Held[i] {
-				t.Errorf("%d: %s: token %d leaves %d bytes held back, want %d", line, r.Note, i, s.Held(), r.Held[i])
+			got.Bytes = hex.EncodeToString(raw)
+			got.Tail = s.Flush()
+			got.Decoded = tok.Decode(r.IDs, r.SkipSpecial)
+			if !reflect.DeepEqual(got, r) || strings.Join(got.Emit, "")+got.Tail != r.Decoded {
+				t.Errorf("%s:%d: got\n%+v, want\n%+v", path, line, got, r)
 			}
-			if !r.SkipSpecial || !tok.IsSpecial(id) {
-				raw = append(raw, tok.Bytes(id)...)
-			}
-		}
-		if got := s.Flush(); got != r.Tail {
-			t.Errorf("%d: %s: the tail is %q, want %q", line, r.Note, got, r.Tail)
-		}
-		if got := tok.Decode(r.IDs, r.SkipSpecial); got != r.Decoded {
-			t.Errorf("%d: %s: decoded %q, want %q", line, r.Note, got, r.Decoded)
-		}
-		if got := hex.EncodeToString(raw); got != r.Bytes {
-			t.Errorf("%d: %s: bytes %s, want %s", line, r.Note, got, r.Bytes)
-		}
-	})
+		})
+	}
 }
 
 // TestReferenceChat encodes rendered conversations, once as Hugging Face does and once so that the content of a message
 // never becomes a special token, and determines the tokens that may count in the loss.
 func TestReferenceChat(t *testing.T) {
 	type row struct {
-		Name           string
-		Text           string
+		Name, Text     string
 		Error          string
+		ErrorType      string          `json:"error_type"`
+		Messages       json.RawMessage // these are chat's
+		Options        json.RawMessage
+		Spans          json.RawMessage
+		PrefixOK       bool      `json:"prefix_ok"`
 		SpansBytes     [][2]int  `json:"spans_bytes"`
 		ContentSpans   []*[2]int `json:"content_spans"` // in code points
 		IDs            []int32   `json:"ids"`
@@ -198,17 +182,17 @@ func TestReferenceChat(t *testing.T) {
 		}
 		checkTiling(t, r.Text, e)
 	}
-	for _, test := range []struct{ family, tokenizer string }{
-		{"llama3", "llama3"}, {"llama3.1", "llama3"}, {"llama3.2", "llama3"}, {"chatml", "qwen2-tiny"},
-		{"qwen2.5", "qwen2-tiny"}, {"smollm2", "qwen2-tiny"},
-	} {
-		t.Run(test.family, func(t *testing.T) {
-			tok, err := Load(expect.Reference(t, "golden", "tokenizer", test.tokenizer, "tokenizer.json"))
+	safe := 0
+	for _, c := range expect.Chats(t) {
+		if c.Tokenizer == "" {
+			continue
+		}
+		t.Run(c.Name, func(t *testing.T) {
+			tok, err := Load(c.Tokenizer)
 			if err != nil {
 				t.Fatal(err)
 			}
-			safe := 0
-			eachLine(t, expect.Reference(t, "golden", "chat", test.family+".jsonl"), func(line int, r row) {
+			expect.Lines(t, c.File, func(line int, r row) {
 				if r.Error != "" {
 					return
 				}
@@ -241,9 +225,9 @@ func TestReferenceChat(t *testing.T) {
 				}
 				check(t, "safely", r, tok.Encode(r.Text, EncodeOptions{Special: markup}), ids, loss)
 			})
-			if safe == 0 {
-				t.Error("no conversation spells a special token in a message")
-			}
 		})
+	}
+	if safe == 0 {
+		t.Error("no conversation spells a special token in a message")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/internal/hostile"
 	"restyle/internal/linear"
 )
@@ -25,17 +26,20 @@ func preTokens(splits []splitter, text string) (list []string) {
 	return list
 }
 
+// splitRow is a row of testdata/splits.jsonl: texts, or what a pre-tokenizer makes of them.
+type splitRow struct {
+	Texts        []string
+	Name         string
+	PreTokenizer json.RawMessage `json:"pre_tokenizer"`
+	Cuts         [][]int
+	CodePoints   string `json:"code_points"`
+}
+
 // TestPublishedSplits compares the pre-tokenizers of published models with tokenizers (testdata/make_splits.py), on
 // texts and on many code points.
 func TestPublishedSplits(t *testing.T) {
 	var texts []string
-	eachLine(t, "testdata/splits.jsonl", func(_ int, row struct {
-		Texts        []string
-		Name         string
-		PreTokenizer json.RawMessage `json:"pre_tokenizer"`
-		Cuts         [][]int
-		CodePoints   string `json:"code_points"`
-	}) {
+	expect.Lines(t, "testdata/splits.jsonl", func(_ int, row splitRow) {
 		if row.Texts != nil {
 			texts = row.Texts
 			return
@@ -76,7 +80,7 @@ func TestPublishedSplits(t *testing.T) {
 // TestRegexLikeByHand splits with the patterns that split.go implements by hand, by hand and as regular expressions.
 func TestRegexLikeByHand(t *testing.T) {
 	texts := variantTexts(t)
-	eachLine(t, "testdata/splits.jsonl", func(_ int, row struct{ Texts []string }) { texts = append(texts, row.Texts...) })
+	expect.Lines(t, "testdata/splits.jsonl", func(_ int, row splitRow) { texts = append(texts, row.Texts...) })
 	for pattern, split := range patterns {
 		x, err := parseRegex(pattern, newCharSets())
 		if pattern == trailingPattern || strings.HasPrefix(pattern, "'(?:") { // which parseRegex does not read

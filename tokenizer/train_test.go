@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,34 +105,27 @@ func TestTrainIsThePlainRule(t *testing.T) {
 	}
 }
 
+// TestReferenceTraining trains on each corpus.txt, as a whole and line by line, and compares what is recorded next to
+// it.
 func TestReferenceTraining(t *testing.T) {
-	data, err := os.ReadFile(expect.Reference(t, "golden", "tokenizer", "bpe-train", "corpus.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	corpus := string(data)
-	for _, test := range []struct {
-		file  string
-		texts []string
-	}{
-		{"merges_whole.txt", []string{corpus}},
-		{"merges_lines.txt", strings.SplitAfter(corpus, "\n")},
-	} {
-		want, err := os.ReadFile(expect.Reference(t, "golden", "tokenizer", "bpe-train", test.file))
-		if err != nil {
-			t.Fatal(err)
+	for _, path := range expect.Recordings(t, "corpus.txt") {
+		dir, corpus := filepath.Dir(path), expect.Read(t, path)
+		for file, texts := range map[string][]string{
+			"merges_whole.txt": {corpus}, "merges_lines.txt": strings.SplitAfter(corpus, "\n"),
+		} {
+			want := strings.Split(strings.TrimSuffix(expect.Read(t, filepath.Join(dir, file)), "\n"), "\n")
+			got, err := Train(slices.Values(texts), TrainOptions{VocabSize: 256 + len(want), Pattern: GPT2Pattern})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(mergesOf(t, got), want) {
+				t.Errorf("%s/%s: %q, want %q", dir, file, mergesOf(t, got), want)
+			}
+			if file == "merges_whole.txt" {
+				checkSameTokenizer(t, got, filepath.Join(dir, "tokenizer.json"), corpus)
+			}
 		}
-		got, err := Train(slices.Values(test.texts), TrainOptions{VocabSize: 600, Pattern: GPT2Pattern})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if lines := strings.Split(strings.TrimSuffix(string(want), "\n"), "\n"); !slices.Equal(mergesOf(t, got), lines) {
-			t.Errorf("%s: %q, want %q", test.file, mergesOf(t, got), lines)
-		}
-		if test.file == "merges_whole.txt" {
-			checkWords(t, corpus, expect.Reference(t, "golden", "tokenizer", "bpe-train", "words_whole.tsv"))
-			checkSameVocabulary(t, got, expect.Reference(t, "golden", "tokenizer", "bpe-train", "tokenizer.json"))
-		}
+		checkWords(t, corpus, filepath.Join(dir, "words_whole.tsv"))
 	}
 }
 
@@ -157,7 +151,8 @@ func checkWords(t *testing.T, text, path string) {
 	}
 }
 
-func checkSameVocabulary(t *testing.T, data []byte, path string) {
+// checkSameTokenizer compares the vocabulary, the merges and the tokens of a text.
+func checkSameTokenizer(t *testing.T, data []byte, path, text string) {
 	t.Helper()
 	mine, err := Parse(data)
 	if err != nil {
@@ -167,8 +162,10 @@ func checkSameVocabulary(t *testing.T, data []byte, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(mine.texts, theirs.texts) {
-		t.Errorf("the vocabulary is not that of %s", path)
+	merges := mergesOf(t, []byte(expect.Read(t, path)))
+	if !slices.Equal(mine.texts, theirs.texts) || !slices.Equal(mergesOf(t, data), merges) ||
+		!slices.Equal(mine.Encode(text, EncodeOptions{}).IDs, theirs.Encode(text, EncodeOptions{}).IDs) {
+		t.Errorf("the vocabulary, the merges or the tokens are not those of %s", path)
 	}
 }
 

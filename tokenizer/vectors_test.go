@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"restyle/internal/expect"
 	"slices"
 	"testing"
 )
@@ -99,7 +100,7 @@ func variantTexts(t testing.TB) []string {
 // TestVariants compares every supported kind of tokenizer with the result of Hugging Face for the same texts.
 func TestVariants(t *testing.T) {
 	texts := variantTexts(t)
-	eachLine(t, "testdata/variants.jsonl", func(_ int, v variant) {
+	expect.Lines(t, "testdata/variants.jsonl", func(_ int, v variant) {
 		t.Run(v.Name, func(t *testing.T) {
 			tok, err := Parse(patched(t, v.Base, v.Patch))
 			if err != nil {

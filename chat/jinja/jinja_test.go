@@ -1,9 +1,7 @@
 package jinja
 
 import (
-	"bytes"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,26 +19,19 @@ type vector struct {
 	Messages, Options, Variables json.RawMessage
 	Text, Error                  *string
 	ErrorType                    string   `json:"error_type"`
+	Points                       [][2]int `json:"spans"`
 	Spans                        [][2]int `json:"spans_bytes"`
+	MustEnd                      string   `json:"must_end"`
 }
 
-func read(t testing.TB, path string) []vector {
+func read(t testing.TB, path string) (rows []vector) {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rows []vector
-	for line := range bytes.Lines(data) {
-		var v vector
-		if err := json.Unmarshal(line, &v); err != nil {
-			t.Fatal(err)
-		}
+	expect.Lines(t, path, func(_ int, v vector) {
 		if v.Variables == nil {
 			v.Variables = []byte("{}")
 		}
 		rows = append(rows, v)
-	}
+	})
 	return rows
 }
 
@@ -134,12 +125,13 @@ func (v vector) check(t *testing.T, text string, vars *Dict, now time.Time) {
 	if v.Error != nil || err != nil {
 		return
 	}
-	var spans [][2]int
+	var spans, points [][2]int
 	for _, s := range out.Generated {
 		spans = append(spans, [2]int{s.Start, s.End})
+		points = append(points, [2]int{utf8.RuneCountInString(out.Text[:s.Start]), utf8.RuneCountInString(out.Text[:s.End])})
 	}
-	if v.Spans != nil && !slices.Equal(spans, v.Spans) {
-		t.Errorf("generated %v, want %v", spans, v.Spans)
+	if v.Spans != nil && !slices.Equal(spans, v.Spans) || v.Points != nil && !slices.Equal(points, v.Points) {
+		t.Errorf("generated %v, in characters %v, want %v and %v", spans, points, v.Spans, v.Points)
 	}
 	checkGiven(t, out)
 }
@@ -306,7 +298,9 @@ func TestNotRepeatable(t *testing.T) {
 }
 
 func TestReferenceExpressions(t *testing.T) {
-	expressions(t, expect.Reference(t, "golden-next", "jinja", "expressions.jsonl"))
+	for _, file := range expect.Recordings(t, "expressions.jsonl") {
+		expressions(t, file)
+	}
 }
 
 func expressions(t *testing.T, file string) {
@@ -359,41 +353,64 @@ func TestGiven(t *testing.T) {
 	}
 }
 
+// TestReferenceTemplates renders each template.jinja with the conversations next to it.
 func TestReferenceTemplates(t *testing.T) {
-	files, err := filepath.Glob(expect.Reference(t, "golden-next", "jinja") + "/*/vectors.jsonl")
-	if err != nil || len(files) == 0 {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(filepath.Join(filepath.Dir(file), "template.jinja"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, v := range read(t, file) {
+	for _, file := range expect.Recordings(t, "template.jinja") {
+		text := expect.Read(t, file)
+		for _, v := range read(t, filepath.Join(filepath.Dir(file), "vectors.jsonl")) {
 			t.Run(filepath.Base(filepath.Dir(file))+"/"+v.Name, func(t *testing.T) {
 				vars, now := v.conversation(t)
-				v.check(t, string(text), vars, now)
+				v.check(t, text, vars, now)
 			})
 		}
 	}
 }
 
 func TestReferenceHostile(t *testing.T) {
-	for _, v := range read(t, expect.Reference(t, "golden-next", "jinja", "hostile.jsonl")) {
-		t.Run(v.Name, func(t *testing.T) {
-			text := v.Template
-			for _, p := range v.Parts {
-				text += strings.Repeat(p[0].(string), int(p[1].(float64)))
+	for _, file := range expect.Recordings(t, "hostile.jsonl") {
+		for _, v := range read(t, file) {
+			t.Run(v.Name, func(t *testing.T) { checkHostile(t, v) })
+		}
+	}
+}
+
+func checkHostile(t *testing.T, v vector) {
+	t.Helper()
+	text := v.Template
+	for _, p := range v.Parts {
+		text += strings.Repeat(p[0].(string), int(p[1].(float64)))
+	}
+	template, err := Compile(text)
+	out := Output{}
+	if err == nil {
+		out, err = template.Render(parse(t, v.Variables), time.Time{})
+	}
+	if e, is := AsError(err); !is || len(err.Error()) > 300 || e.Line < 1 {
+		t.Errorf("%.100q, %.300v; want a short error with a line", out.Text, err)
+	}
+}
+
+// TestReferenceTrim compares what the filter trim takes with Python's str.strip: each code point that it must take, on
+// both sides of a text, and the class of every code point.
+func TestReferenceTrim(t *testing.T) {
+	for _, path := range expect.Recordings(t, "unicode_classes.json") {
+		var classes struct{ Strip [][2]rune }
+		if err := json.Unmarshal([]byte(expect.Read(t, path)), &classes); err != nil {
+			t.Fatal(err)
+		}
+		white := ""
+		for r := range utf8.MaxRune + 1 {
+			want := slices.ContainsFunc(classes.Strip, func(c [2]rune) bool { return c[0] <= r && r <= c[1] })
+			if isSpace(r) != want {
+				t.Errorf("U+%04X is white space: %v, want %v", r, !want, want)
 			}
-			template, err := Compile(text)
-			out := Output{}
-			if err == nil {
-				out, err = template.Render(parse(t, v.Variables), time.Time{})
+			if want {
+				white += string(r)
 			}
-			if e, is := AsError(err); !is || len(err.Error()) > 300 || e.Line < 1 {
-				t.Errorf("%.100q, %.300v; want a short error with a line", out.Text, err)
-			}
-		})
+		}
+		vars := &Dict{}
+		vars.Set("m", Text(white+"x"+white, 0))
+		vector{Text: new("x")}.check(t, "{{ m|trim }}", vars, time.Time{})
 	}
 }
 

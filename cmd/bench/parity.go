@@ -16,8 +16,9 @@ import (
 
 const aboutParity = `
 bench parity PATH... compares what this module computes with recorded reference outputs, in every
-directory below the paths: logits, hidden states, gradients and training steps of models,
-tokenizers, chat templates, sampling.
+directory below the paths: logits, hidden states, gradients and training steps of models, greedy
+answers, operations, optimizers, tokens. It only names recordings of other texts, such as chat
+templates, which go test compares.
 
   bench parity ../reference/golden
   bench parity ../reference/golden --quick --only 'golden/model/*'
@@ -41,7 +42,7 @@ func (o *parityOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 	f := cli.New("bench parity", aboutParity, stdout, stderr)
 	f.Group("Comparison")
 	f.Add(&o.only, "only", "only directories whose path, or its last element, matches this `pattern`, such as 'qwen*' "+
-		"or golden/chat")
+		"or golden/optim")
 	f.Add(&o.quick, "quick", "of a full-size model, compare only the short row's forward pass and the first layer: "+
 		"seconds "+
 		"instead of minutes, 5 GB instead of 13")

@@ -1,10 +1,14 @@
 package expect
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -41,4 +45,90 @@ func Reference(t testing.TB, elem ...string) string {
 		t.Skipf("%s does not exist", path)
 	}
 	return path
+}
+
+// Recordings returns the files below the directory that RESTYLE_REFERENCE names whose names match the pattern, wherever
+// they are: another directory of the same form may have other names. It skips the test if there are none.
+func Recordings(t testing.TB, pattern string) (files []string) {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(Reference(t))
+	if err == nil {
+		err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+			if is, _ := filepath.Match(pattern, filepath.Base(path)); is && err == nil && !e.IsDir() {
+				files = append(files, path)
+			}
+			return err
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		t.Skipf("%s has no %s", root, pattern)
+	}
+	return files
+}
+
+// A Chat is a recording of a chat template: conversations, what the template makes of them, and their tokens.
+type Chat struct {
+	Name string // of the template
+	File string
+	// Tokenizer is the tokenizer.json that the conversations were encoded with, or "" if they have no tokens.
+	Tokenizer string
+}
+
+// Chats returns the recordings of chat templates below the directory that RESTYLE_REFERENCE names: files NAME.jsonl of
+// conversations with options. Their tokenizers are in ../tokenizer. It skips the test if there are none.
+func Chats(t testing.TB) (chats []Chat) {
+	t.Helper()
+	for _, file := range Recordings(t, "*.jsonl") {
+		dir, name := filepath.Split(file)
+		text := Read(t, file)
+		first, _, _ := strings.Cut(text, "\n")
+		var row struct{ Messages, Options json.RawMessage }
+		_, err := os.Stat(dir + "template.jinja") // a template of its own, which package jinja compares
+		if err == nil || json.Unmarshal([]byte(first), &row) != nil || row.Messages == nil || row.Options == nil {
+			continue
+		}
+		c := Chat{Name: strings.TrimSuffix(name, ".jsonl"), File: file}
+		if strings.Contains(text, `"ids":`) {
+			c.Tokenizer = tokenizerWith(t, dir+"../tokenizer/*/tokenizer.json", text)
+		}
+		chats = append(chats, c)
+	}
+	if len(chats) == 0 {
+		t.Skip("there are no recordings of chat templates")
+	}
+	return chats
+}
+
+// tokenizerWith returns the only file of the pattern that has the token with which messages of the text begin.
+func tokenizerWith(t testing.TB, pattern, text string) string {
+	t.Helper()
+	token := regexp.MustCompile(`<\|(im_start|start_header_id)\|>`).FindString(text)
+	files, err := filepath.Glob(pattern)
+	files = slices.DeleteFunc(files, func(file string) bool { return !strings.Contains(Read(t, file), `"`+token+`"`) })
+	if err != nil || token == "" || len(files) != 1 {
+		t.Fatalf("%s: %d tokenizers have the token %q, want 1; %v", pattern, len(files), token, err)
+	}
+	return files[0]
+}
+
+// Lines calls check with each line of a JSONL file, which may have no fields but those of T.
+func Lines[T any](t testing.TB, path string, check func(line int, row T)) {
+	t.Helper()
+	n := 0
+	for line := range strings.Lines(Read(t, path)) {
+		n++
+		var row T
+		d := json.NewDecoder(strings.NewReader(line))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&row); err != nil {
+			t.Fatalf("%s:%d: %v", path, n, err)
+		}
+		check(n, row)
+	}
+	if n == 0 {
+		t.Fatalf("%s: no lines", path)
+	}
 }
