@@ -156,7 +156,7 @@ losses() {
   log on-cpu "$bin/train" --device cpu --fused --benchmark-log= "${steps[@]}" --out "$OUT/on-cpu" --write-batches "$OUT/batches.jsonl"
   log on-gpu train "${steps[@]}" --out "$OUT/on-gpu"
   for on in cpu gpu; do
-    log losses-$on "$python" docs/bench/loss_pytorch.py --model data/starter-llama --batches "$OUT/batches.jsonl" --metrics "$OUT/on-$on/metrics.jsonl"
+    log losses-$on "$python" cmd/bench/pytorch.py replay --model data/starter-llama --batches "$OUT/batches.jsonl" --metrics "$OUT/on-$on/metrics.jsonl"
     echo "on the $on: $(tail -1 "$OUT/losses-$on.log")"
   done
 }
@@ -170,7 +170,7 @@ beside() {
   log "$name-first" train "$@" --samples 0 --max-steps 1 --lr 1e-30 --warmup 0 --weight-decay 0 --dtype fp32 --out "$OUT/$name-first"
   log "$name" train "$@" --samples 0 --out "$OUT/$name" --write-batches "$OUT/$name.jsonl"
   grep -o '"val_loss":[0-9.]*' "$OUT/$name.log" | tail -1
-  log "$name-losses" "$python" docs/bench/loss_pytorch.py --model "$OUT/$name-first" --batches "$OUT/$name.jsonl" \
+  log "$name-losses" "$python" cmd/bench/pytorch.py replay --model "$OUT/$name-first" --batches "$OUT/$name.jsonl" \
     --metrics "$OUT/$name/metrics.jsonl" --window 50 --device cuda
   cat "$OUT/$name-losses.log"
 }
@@ -205,7 +205,7 @@ steps() {
 table() {
   local s trained failed='' mode beside=()
   if has "torch, transformers"; then
-    for mode in compile eager; do beside+=(--beside "$python docs/bench/step_pytorch.py --mode $mode"); done
+    for mode in compile eager; do beside+=(--beside "$python cmd/bench/pytorch.py step --mode $mode"); done
   fi
   steps step-8gb --shapes "${shapes[0]}" --gradients layer --recompute layer --master sr --head-rows 340 --label "preset 8gb"
   for trained in all mlp; do
@@ -238,7 +238,7 @@ attention() {
   real || return 0
   local turn bench=("$bin/kernels.test" -test.run '^$' -test.bench 'GPUAttention$/8x2048' -test.benchtime 1x)
   log attention-1 "${bench[@]}"
-  if has torch; then log attention-torch "$python" docs/bench/attention_pytorch.py; fi
+  if has torch; then log attention-torch "$python" cmd/bench/pytorch.py attention; fi
   log attention-2 "${bench[@]}"
   grep -h Benchmark "$OUT"/attention-?.log
   cat "$OUT/attention-torch.log" 2>/dev/null || true

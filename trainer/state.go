@@ -94,13 +94,6 @@ func (r *Run) checkpointBytes() (bytes int) {
 	return bytes
 }
 
-// SaveState writes the state after a number of calls of Update, for callers that take the steps themselves, into a
-// directory. A run that has it as From continues there. Call Start before the first step.
-func (r *Run) SaveState(dir string, steps int) error {
-	r.state.Step = steps
-	return r.fill(dir)
-}
-
 // fill writes the files of a checkpoint.
 func (r *Run) fill(dir string) error {
 	if err := r.saveModel(dir); err != nil {

@@ -2,19 +2,53 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"restyle/internal/measure"
 	"restyle/kernels"
+	"restyle/kernels/cpu"
 	"restyle/tensor"
 )
 
+// ceilingAge is how long a measured ceiling serves. Clocks change, and other programs come and go.
+const ceilingAge = 30 * time.Second
+
+// ceilings are those of this process, by devices and types: bench all measures one after the other.
+var ceilings = map[string]struct {
+	measure.Ceiling
+	at time.Time
+}{}
+
+// ceilingOf returns the device's ceiling for a type: the best of what is measured now and then.
+func ceilingOf(d *kernels.Device, t tensor.DType) (c measure.Ceiling, err error) {
+	key := fmt.Sprint(d.Name(), d.Products(), d.Level(), cpu.Threads(), t)
+	last := ceilings[key]
+	if time.Since(last.at) < ceilingAge {
+		return last.Ceiling, nil
+	}
+	moved, err := d.CopyRate()
+	if err != nil {
+		return c, err
+	}
+	product, err := productRate(d, t)
+	if err != nil {
+		return c, err
+	}
+	last.Bytes, last.FLOPs, last.at = max(last.Bytes, moved), max(last.FLOPs, product), time.Now()
+	ceilings[key] = last
+	return last.Ceiling, nil
+}
+
+// settling is how long a GPU's clocks take to settle at what the power limit allows.
+var settling = 2 * time.Second
+
 // productRate returns the floating-point operations per second that a device sustains in a product of two square
 // matrices of type t. It uses the same product as training, so its rate is the ceiling for a step. The values are
-// random, because a GPU draws more power with them than with zeros. productRate repeats the product until the clocks
-// have settled at what the power limit allows.
+// random, because a GPU draws more power with them than with zeros.
 func productRate(d *kernels.Device, t tensor.DType) (rate float64, err error) {
-	side, lasting := 8192, 2*time.Second
+	side, lasting := 8192, settling
 	switch {
 	case d.IsCPU():
 		side, lasting = 1024, 200*time.Millisecond

@@ -251,7 +251,7 @@ func (o *inferOptions) length(ctx context.Context, s *session, d *kernels.Device
 	if room > cfg.Positions() {
 		return fmt.Errorf("%d tokens with the timed ones: the model has %d positions", room, cfg.Positions())
 	}
-	ceiling, err := s.ceilingOf(d, o.t)
+	ceiling, err := ceilingOf(d, o.t)
 	if err != nil {
 		return err
 	}

@@ -150,11 +150,11 @@ func (o *kernelOptions) measure(ctx context.Context, s *session, d *kernels.Devi
 		if !slices.ContainsFunc(rows, func(r results.Row) bool { return !table.Done(r) }) {
 			continue
 		}
-		ceiling, err := s.ceilingOf(d, t.Type)
+		s.status.Draw(fmt.Sprintf("%d%%: %s", 100*i/len(o.list), t.ID()))
+		ceiling, err := ceilingOf(d, t.Type)
 		if err != nil {
 			return err
 		}
-		s.status.Draw(fmt.Sprintf("%d%%: %s", 100*i/len(o.list), t.ID()))
 		why := ""
 		if least := ceiling.Seconds(t.Bytes, t.FLOPs); least > o.maxTime.Seconds() {
 			why = fmt.Sprintf("a run takes %.1f s or more, longer than --max-time %v", least, o.maxTime)

@@ -197,7 +197,7 @@ func (o *layerOptions) measure(ctx context.Context, s *session, d *kernels.Devic
 					continue
 				}
 				s.status.Draw(fmt.Sprintf("%s, %d tokens, %s", shape.name, tokens, pass))
-				ceiling, err := s.ceilingOf(d, o.t)
+				ceiling, err := ceilingOf(d, o.t)
 				if err != nil {
 					return err
 				}

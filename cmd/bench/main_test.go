@@ -13,6 +13,8 @@ import (
 	"restyle/internal/cli"
 )
 
+func init() { settling = 0 } // the GPUs of tests have no clocks
+
 func bench(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer

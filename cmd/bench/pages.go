@@ -16,11 +16,9 @@ import (
 	"restyle/cmd/bench/results"
 	"restyle/internal/cli"
 	"restyle/internal/disk"
-	"restyle/internal/measure"
 	"restyle/internal/plot"
 	"restyle/kernels"
 	"restyle/kernels/cpu"
-	"restyle/tensor"
 )
 
 // pageOptions are the flags of measurements that write pages.
@@ -134,13 +132,10 @@ func (o *pageOptions) lock() (unlock func(), err error) {
 // A session is a run of measurements that write to one book.
 type session struct {
 	*results.Book
-	o       pageOptions
-	begun   []string // names of the tables that this session measures
-	stdout  io.Writer
-	status  *cli.StatusLine
-	ceiling map[tensor.DType]measure.Ceiling
-
-	measured map[tensor.DType]time.Time // when the ceilings were
+	o      pageOptions
+	begun  []string // names of the tables that this session measures
+	stdout io.Writer
+	status *cli.StatusLine
 }
 
 // open opens a device for a measurement. Its notes are printed once.
@@ -173,8 +168,7 @@ func (o *pageOptions) begin(d *kernels.Device, stdout, stderr io.Writer) (*sessi
 	if kept != "" {
 		fmt.Fprintf(stderr, "bench: the results of another machine, version or note are now in %s\n", kept)
 	}
-	return &session{Book: b, o: *o, stdout: stdout, status: cli.NewStatusLine(cli.Raw(stderr)),
-		ceiling: map[tensor.DType]measure.Ceiling{}, measured: map[tensor.DType]time.Time{}}, nil
+	return &session{Book: b, o: *o, stdout: stdout, status: cli.NewStatusLine(cli.Raw(stderr))}, nil
 }
 
 // table begins or continues a table.
@@ -265,29 +259,6 @@ var sections = map[string]func(t *results.Table) results.Section{
 	"train-curve": curveSection,
 }
 
-// ceilingAge is how long a measured ceiling serves. Clocks change, and other programs come and go.
-const ceilingAge = 30 * time.Second
-
-// ceilingOf returns the device's ceiling for a type: the best of what is measured now and then.
-func (s *session) ceilingOf(d *kernels.Device, t tensor.DType) (c measure.Ceiling, err error) {
-	c = s.ceiling[t]
-	if time.Since(s.measured[t]) < ceilingAge {
-		return c, nil
-	}
-	s.status.Draw("measuring a copy and a product")
-	moved, err := d.CopyRate()
-	if err != nil {
-		return c, err
-	}
-	product, err := productRate(d, t)
-	if err != nil {
-		return c, err
-	}
-	c = measure.Ceiling{Bytes: max(c.Bytes, moved), FLOPs: max(c.FLOPs, product)}
-	s.ceiling[t], s.measured[t] = c, time.Now()
-	return c, nil
-}
-
 // processor returns the name of the machine's processor, as far as Linux knows it.
 func processor() string {
 	text, _ := os.ReadFile("/proc/cpuinfo")
@@ -302,16 +273,12 @@ func processor() string {
 // exit prints how a measurement ended and returns its exit code.
 func (o *pageOptions) exit(ctx context.Context, name string, err error, stderr io.Writer) int {
 	var usage *cli.UsageError
-	var stop stopError
 	switch {
 	case err == nil: // complete, also if Ctrl-C came at the end
 		return cli.Done
 	case errors.As(err, &usage):
 		fmt.Fprintf(stderr, "bench %s: %v\nsee bench %[1]s -h\n", name, usage)
 		return cli.Usage
-	case errors.As(err, &stop):
-		fmt.Fprintf(stderr, "bench %s: %v\n", name, stop)
-		return cli.Failed
 	case ctx.Err() != nil && o.out == "":
 		fmt.Fprintf(stderr, "bench %s: stopped; nothing is kept without --out\n", name)
 		return cli.Failed

@@ -37,7 +37,7 @@ product of large matrices (timed just before), the memory in use, the error of t
 and the energy of the whole card or of the processors. bench step can have another program time the
 same steps, and logs them alike:
 
-  bench step --device cuda --fused both --seconds 3 --beside "python3 docs/bench/step_pytorch.py --mode compile"`
+  bench step --device cuda --fused both --seconds 3 --beside "python3 cmd/bench/pytorch.py step --mode compile"`
 
 // stepOptions are the flags.
 type stepOptions struct {
@@ -72,7 +72,7 @@ func (o *stepOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Add(&o.warmup, "warmup", "steps before the timed ones")
 	f.Add(&o.check, "check", "fail if the memory estimate is off by more than 5%")
 	f.Add(&o.beside, "beside", "also have a `command` time each shape: it gets the step as JSON and answers with JSON, "+
-		"as docs/bench/step_pytorch.py does; may be repeated")
+		"as cmd/bench/pytorch.py step does; may be repeated")
 
 	f.Group("Output")
 	f.Add(&o.log, "log", "also append a row per line to this CSV `file`")

@@ -47,9 +47,11 @@ func (t *stepTable) open(d *kernels.Device, dtype tensor.DType) (err error) {
 		return nil
 	}
 	t.device, t.product = d.Name(), cmp.Or(d.Model(), d.Name())
-	if t.ceiling, err = productRate(d, dtype); err != nil {
+	c, err := ceilingOf(d, dtype)
+	if err != nil {
 		return err
 	}
+	t.ceiling = c.FLOPs
 	_, err = fmt.Fprintf(t.out, "%s, a bare product in %s: %.4g TFLOP/s\n\n"+
 		"| step | mode | trained | tokens/s | ms, min to max | TFLOP/s | of the product | memory | estimate | J per 1,000 "+
 		"tokens | loss |\n"+

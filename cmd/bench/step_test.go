@@ -223,7 +223,7 @@ echo '{"mode": "torch-eager", "label": "torch 9, AdamW", "seconds": [0.5, 0.25, 
 	}
 	for name, c := range map[string]struct{ script, want string }{
 		"fails":      {"echo trouble >&2; echo no memory >&2; exit 3", "exit status 3: no memory"},
-		"no JSON":    {"echo done", "is not the JSON of a result"},
+		"no JSON":    {"echo done", "it ended without an answer"},
 		"no seconds": {`echo '{"mode": "torch-eager"}'`, "has no mode, or no seconds"},
 		"no mode":    {`echo '{"seconds": [1]}'`, "has no mode, or no seconds"},
 		"no time":    {`echo '{"mode": "torch-eager", "seconds": [1, 0]}'`, "a step of 0 seconds"},

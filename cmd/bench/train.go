@@ -38,11 +38,7 @@ the next. It prints the time of a step and of the epoch, and where the losses pa
   bench train --steps 20
 
 Modes: standard and fused are restyle's. torch-eager and torch-compile are PyTorch's, by
-cmd/bench/train_pytorch.py, and are left out if python3 has no torch and transformers.
-
-After Ctrl-C, with --out, it finishes the step of all modes and saves their state in DIR/train.work,
-as it does every ten minutes. The same command continues from there, with the same losses. The time
-of the epoch then includes compiling again.`
+cmd/bench/pytorch.py, and are left out if python3 has no torch and transformers.`
 
 // trainOptions are the flags.
 type trainOptions struct {
@@ -171,13 +167,21 @@ var curveColumns = []results.Column{
 
 // A trainMode trains one step after another.
 type trainMode struct {
-	progress
-	name   string
-	with   string // versions of another program
-	step   func(step int) (loss, seconds float64, err error)
-	memory func() int64
-	save   func(dir string, steps int) error // the state after some steps
-	close  func() error
+	name string
+	with string // versions of another program
+	step func(step int) (stepTaken, error)
+	// close frees what step needs.
+	close func() error
+
+	losses, seconds []float64 // of each step
+	memory          int64     // bytes, the most so far
+}
+
+// A stepTaken is what a step of training measured.
+type stepTaken struct {
+	Loss    float64 `json:"loss"` // mean over the targets
+	Seconds float64 `json:"seconds"`
+	Memory  int64   `json:"memory"` // bytes in use on the device
 }
 
 // decisive returns the settings that decide what rows mean, other than their keys.
@@ -214,10 +218,6 @@ func (o *trainOptions) measure(ctx context.Context, s *session) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
-	work, err := o.openWork(s)
-	if err != nil {
-		return err
-	}
 	var modes []*trainMode
 	var absent []results.Row
 	defer func() {
@@ -227,22 +227,26 @@ func (o *trainOptions) measure(ctx context.Context, s *session) (err error) {
 	}()
 	for _, name := range names {
 		s.status.Draw("opening " + name)
-		m, why, err := o.openMode(ctx, name, base, plan, temp, work)
+		var m *trainMode
+		if kind, torch := strings.CutPrefix(name, "torch-"); torch {
+			if m, err = o.openTorch(ctx, kind, plan, temp); err != nil && ctx.Err() == nil {
+				r := o.row(name)
+				r["why"] = cli.Clean(err.Error())
+				if !table.Done(r) {
+					absent = append(absent, r)
+				}
+				continue
+			}
+		} else {
+			m, err = o.openOwn(ctx, name, base, plan, temp)
+		}
 		if err != nil {
 			return err
 		}
-		if why != nil {
-			r := o.row(name)
-			r["why"] = cli.Clean(why.Error())
-			if !table.Done(r) {
-				absent = append(absent, r)
-			}
-			continue
-		}
-		m.name, m.progress = name, work.Modes[name]
+		m.name = name
 		modes = append(modes, m)
 	}
-	tokens, targets, err := o.train(ctx, s, plan, work, modes)
+	tokens, targets, err := o.train(ctx, s, plan, modes)
 	if err != nil {
 		return err
 	}
@@ -258,10 +262,7 @@ func (o *trainOptions) measure(ctx context.Context, s *session) (err error) {
 			return err
 		}
 	}
-	if err := o.addCurves(s, plan, modes); err != nil {
-		return err
-	}
-	return work.remove()
+	return o.addCurves(s, plan, modes)
 }
 
 // row returns the keys of a mode's row.
@@ -278,33 +279,13 @@ func (o *trainOptions) addCurves(s *session, plan *trainer.Plan, modes []*trainM
 	}
 	for _, m := range modes {
 		curves.Rows = slices.DeleteFunc(curves.Rows, func(c results.Row) bool { return c.Text("mode") == m.name })
-		for i, loss := range m.Losses {
-			c := results.Row{"mode": m.name, "step": float64(i + 1), "ms": 1e3 * m.Seconds[i], "rate": plan.LR(i)}
+		for i, loss := range m.losses {
+			c := results.Row{"mode": m.name, "step": float64(i + 1), "ms": 1e3 * m.seconds[i], "rate": plan.LR(i)}
 			c.Set("loss", loss)
 			curves.Rows = append(curves.Rows, c)
 		}
 	}
 	return s.Save()
-}
-
-// openMode opens a mode, where the unfinished run left it if there is one. why is the reason why a mode is absent.
-func (o *trainOptions) openMode(ctx context.Context, name string, base *hf.Checkpoint, plan *trainer.Plan, temp string,
-	work *trainWork) (m *trainMode, why, err error) {
-	from := work.from(name)
-	kind, torch := strings.CutPrefix(name, "torch-")
-	switch _, saved := work.Modes[name]; {
-	case !torch:
-		m, err = o.openOwn(ctx, name, base, plan, temp, from)
-	case from == "":
-		m, why = o.openTorch(ctx, kind, plan, temp, from)
-	case !saved:
-		why = errors.New("it was absent when the run began")
-	default:
-		if m, err = o.openTorch(ctx, kind, plan, temp, from); err != nil {
-			err = fmt.Errorf("%s: %w: the run in %s has this mode: delete that directory to begin again", name, err, work.dir)
-		}
-	}
-	return m, why, err
 }
 
 // plan plans one epoch of the rows.
@@ -317,7 +298,7 @@ func (o *trainOptions) plan(ctx context.Context, base *hf.Checkpoint) (*trainer.
 		return nil, err
 	}
 	set, err := training.Load(ctx, data.StarterName, dataset.Options{Starter: data.Starter},
-		&training.Encoder{Tokenizer: codec.Tokenizer, Template: codec.Template, Seq: o.settings.Seq})
+		&training.Encoder{Tokenizer: codec.Tokenizer, Template: codec.Template, Seq: o.settings.Seq, Enough: o.rows})
 	if err != nil {
 		return nil, err
 	}
@@ -332,73 +313,45 @@ func (o *trainOptions) plan(ctx context.Context, base *hf.Checkpoint) (*trainer.
 	return trainer.NewPlan(o.settings, set.Examples[:o.rows], nil)
 }
 
-// train takes the steps of all modes in turns. If ctx ends, it saves their state after the step.
-func (o *trainOptions) train(ctx context.Context, s *session, plan *trainer.Plan, work *trainWork,
-	modes []*trainMode) (tokens, targets int, err error) {
-	saved := time.Now()
+// train takes the steps of all modes in turns.
+func (o *trainOptions) train(ctx context.Context, s *session, plan *trainer.Plan, modes []*trainMode) (tokens,
+	targets int, err error) {
 	for step := range plan.Steps {
 		passes, _ := plan.Step(step)
 		for _, b := range passes {
 			tokens, targets = tokens+len(b.IDs), targets+b.Targets()
 		}
-		if step < work.Steps {
-			continue
-		}
 		for k := range modes {
-			if err := ctx.Err(); err != nil && (k == 0 || work.dir == "") {
+			if err := ctx.Err(); err != nil {
 				return 0, 0, err
 			}
 			m := modes[(step+k)%len(modes)]
 			s.status.Draw(fmt.Sprintf("step %d of %d, %s", step+1, plan.Steps, m.name))
-			loss, seconds, err := m.step(step)
+			took, err := m.step(step)
 			if err != nil {
 				return 0, 0, fmt.Errorf("%s, step %d: %w", m.name, step+1, err)
 			}
-			m.Losses, m.Seconds, m.Memory = append(m.Losses, loss), append(m.Seconds, seconds), max(m.Memory, m.memory())
+			m.losses, m.seconds = append(m.losses, took.Loss), append(m.seconds, took.Seconds)
+			m.memory = max(m.memory, took.Memory)
 		}
-		work.Steps++
-		stop := ctx.Err() != nil
-		if work.dir == "" || work.Steps == plan.Steps || !stop && time.Since(saved) < saveEvery {
-			continue
-		}
-		s.status.Draw("saving")
-		err := work.save(modes)
-		switch {
-		case stop && err != nil:
-			return 0, 0, stopError{fmt.Errorf("stopped after step %d: %w", work.Steps, err)}
-		case stop:
-			return 0, 0, stopError{fmt.Errorf("stopped after step %d of %d: the same command continues", work.Steps,
-				plan.Steps)}
-		case err != nil:
-			fmt.Fprintf(s.status, "bench train: %v: the run goes on\n", err)
-		}
-		saved = time.Now()
 	}
 	return tokens, targets, nil
 }
 
-// openOwn opens a run of this program: a new one, or the one whose state is in the directory from.
+// openOwn opens a run of this program.
 func (o *trainOptions) openOwn(ctx context.Context, name string, base *hf.Checkpoint, plan *trainer.Plan,
-	temp, from string) (*trainMode, error) {
+	temp string) (*trainMode, error) {
 	fused := kernels.Fused{}
 	if name == "fused" {
 		fused = kernels.All()
 	}
-	var was trainer.State
-	if from != "" {
-		var err error
-		if was, err = trainer.ReadState(from); err != nil {
-			return nil, err
-		}
-	}
-	d, _, err := trainer.OpenDevice(o.device, kernels.Options{Threads: o.threads, Fused: fused,
-		NoBF16: o.settings.DType != tensor.BF16}, was.Record)
+	d, err := kernels.Open(o.device, kernels.Options{Threads: o.threads, Fused: fused,
+		NoBF16: o.settings.DType != tensor.BF16})
 	if err != nil {
 		return nil, err
 	}
 	before := d.InUse()
-	run, err := trainer.NewJob(d, base, plan, trainer.JobOptions{Was: was.Record}).Open(ctx,
-		filepath.Join(temp, name), from)
+	run, err := trainer.NewJob(d, base, plan, trainer.JobOptions{}).Open(ctx, filepath.Join(temp, name), "")
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -406,21 +359,17 @@ func (o *trainOptions) openOwn(ctx context.Context, name string, base *hf.Checkp
 	if err := run.Start(ctx); err != nil {
 		return nil, errors.Join(err, end())
 	}
-	return &trainMode{
-		step: func(step int) (float64, float64, error) {
-			passes, _ := run.Plan.Step(step)
-			targets := 0
-			for _, b := range passes {
-				targets += b.Targets()
-			}
-			start := time.Now()
-			res, err := run.Update(passes, float32(1/float64(targets)), plan.LR(step))
-			return res.Loss / float64(targets), time.Since(start).Seconds(), err
-		},
-		memory: func() int64 { return int64(d.InUse() - before) },
-		save:   run.SaveState,
-		close:  end,
-	}, nil
+	step := func(step int) (stepTaken, error) {
+		passes, _ := run.Plan.Step(step)
+		targets := 0
+		for _, b := range passes {
+			targets += b.Targets()
+		}
+		start := time.Now()
+		res, err := run.Update(passes, float32(1/float64(targets)), plan.LR(step))
+		return stepTaken{res.Loss / float64(targets), time.Since(start).Seconds(), int64(d.InUse() - before)}, err
+	}
+	return &trainMode{step: step, close: end}, nil
 }
 
 // rounding is how far a loss may be off by one rounding of a type.
@@ -428,9 +377,9 @@ var rounding = map[tensor.DType]float64{tensor.BF16: 0x1p-9, tensor.F32: 0x1p-24
 
 // fill computes what a mode's steps say.
 func (o *trainOptions) fill(r results.Row, m, first *trainMode, tokens, targets int) {
-	sample := measure.Sample{Seconds: m.Seconds}
-	epoch, last := 0.0, m.Losses[max(0, len(m.Losses)-10):]
-	for _, s := range m.Seconds {
+	sample := measure.Sample{Seconds: m.seconds}
+	epoch, last := 0.0, m.losses[max(0, len(m.losses)-10):]
+	for _, s := range m.seconds {
 		epoch += s
 	}
 	loss := 0.0
@@ -438,8 +387,8 @@ func (o *trainOptions) fill(r results.Row, m, first *trainMode, tokens, targets 
 		loss += l / float64(len(last))
 	}
 	for name, v := range map[string]float64{"time": 1e3 * sample.Median(), "noise": sample.Noise(),
-		"steps": float64(len(m.Seconds)), "epoch": epoch, "tokens": float64(tokens), "rate": float64(tokens) / epoch,
-		"target_rate": float64(targets) / epoch, "memory": float64(m.Memory) / (1 << 20), "loss": loss} {
+		"steps": float64(len(m.seconds)), "epoch": epoch, "tokens": float64(tokens), "rate": float64(tokens) / epoch,
+		"target_rate": float64(targets) / epoch, "memory": float64(m.memory) / (1 << 20), "loss": loss} {
 		r.Set(name, v)
 	}
 	if m.with != "" {
@@ -448,7 +397,7 @@ func (o *trainOptions) fill(r results.Row, m, first *trainMode, tokens, targets 
 	if m == first {
 		return
 	}
-	most, parts := part(first.Losses, m.Losses, rounding[o.settings.DType])
+	most, parts := part(first.losses, m.losses, rounding[o.settings.DType])
 	r.Set("difference", most)
 	if parts > 0 {
 		r.Set("parts", float64(parts))

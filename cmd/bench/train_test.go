@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"math"
 	"os"
@@ -13,33 +11,32 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"restyle/cmd/bench/results"
 	"restyle/internal/cli"
 )
 
-// peer plays a python3 with torch: it answers each line as docs of train_pytorch.py say. Its losses count the steps.
-const peer = `#!/bin/sh
+// fakeTorch plays a python3 with torch: it answers each line as the docs of pytorch.py say. Its losses count the steps.
+// It waits in the step before which a pipe is next to it.
+const fakeTorch = `#!/bin/sh
 [ "$1" = -c ] && exit 0
-read -r line; printf '%s\n' "$line" > "$0.settings"
+read -r line; printf '%s\n' "$2 $line" > "$0.settings"
 echo '{"label": "torch 9"}'
 n=0
 while read -r line; do
-	file=${line#*:\"}; file=${file%\"\}}
-	case $line in
-	'{"save":'*) echo $n > "$file"; echo '{}'; continue ;;
-	'{"load":'*) read -r n < "$file"; echo '{}'; continue ;;
-	esac
+	[ -e "$0.pipe" ] && read -r line < "$0.pipe"
 	n=$((n + 1))
 	printf '%s\n' "$line" >> "$0.steps"
 	echo "{\"loss\": $n.5, \"seconds\": 0.25, \"memory\": 1048576}"
 done
 `
 
-// newPeer writes the peer to a directory and returns its path.
-func newPeer(t *testing.T, dir string) string {
+// newTorch writes fakeTorch to a directory and returns its path.
+func newTorch(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "python")
-	if err := os.WriteFile(path, []byte(peer), 0o755); err != nil {
+	if err := os.WriteFile(path, []byte(fakeTorch), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -47,7 +44,7 @@ func newPeer(t *testing.T, dir string) string {
 
 func TestTrain(t *testing.T) {
 	dir := t.TempDir()
-	python := newPeer(t, dir)
+	python := newTorch(t, dir)
 	out := filepath.Join(dir, "out")
 	args := []string{"train", "--rows", "16", "--steps", "3", "--seq", "64", "--modes", "standard,fused,torch-eager",
 		"--python", python, "--device", "cpu", "--out", out}
@@ -78,7 +75,8 @@ func TestTrain(t *testing.T) {
 		t.Errorf("%v", torch)
 	}
 	settings, err := os.ReadFile(python + ".settings")
-	if err != nil || !strings.Contains(string(settings), `"mode":"eager"`) ||
+	if err != nil || !strings.HasPrefix(string(settings), "train {") ||
+		!strings.Contains(string(settings), `"mode":"eager"`) ||
 		!strings.Contains(string(settings), `"clip":1`) {
 		t.Errorf("%s, %v", settings, err)
 	}
@@ -109,103 +107,43 @@ func TestTrain(t *testing.T) {
 	}
 }
 
-// untilSteps is a context that ends when the peer has taken some steps.
-type untilSteps struct {
-	context.Context
-	steps int
-	file  string // the peer's
-}
-
-func (c *untilSteps) Err() error {
-	if text, _ := os.ReadFile(c.file); bytes.Count(text, []byte("\n")) >= c.steps {
-		return context.Canceled
-	}
-	return nil
-}
-
-// stopped returns the arguments of a run of four steps, without --out, and a directory where it stopped after two.
-func stopped(t *testing.T) (args []string, out string) {
-	t.Helper()
+// TestTrainStops checks that Ctrl-C in the middle of another program's step ends the run and that program, and that the
+// same command then measures all.
+func TestTrainStops(t *testing.T) {
 	dir := t.TempDir()
-	python := newPeer(t, dir)
-	out = filepath.Join(dir, "out")
-	args = []string{"train", "--model", tinyBase, "--rows", "16", "--steps", "4", "--seq", "64",
-		"--modes", "standard,torch-eager,fused", "--python", python, "--device", "cpu"}
-	var stdout, stderr bytes.Buffer
-	ctx := &untilSteps{context.Background(), 2, python + ".steps"}
-	code := run(ctx, append(slices.Clone(args), "--out", out), &stdout, &stderr)
-	if want := "bench train: stopped after step 2 of 4: the same command continues\n"; code != cli.Failed ||
-		stderr.String() != want {
-		t.Fatalf("exit %d, %s, want %s", code, stderr.String(), want)
+	python, out := newTorch(t, dir), filepath.Join(dir, "out")
+	args := []string{"train", "--model", tinyBase, "--rows", "16", "--steps", "2", "--seq", "64", "--modes", "torch-eager",
+		"--python", python, "--device", "cpu", "--out", out}
+	pipe := python + ".pipe"
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip(err)
 	}
-	return args, out
-}
-
-// measured returns what the rows and curves of a directory say, except for times and memory.
-func measured(t *testing.T, out string) (all []string) {
-	t.Helper()
-	f, err := results.Load(out)
-	if err != nil {
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan bool)
+	go func() {
+		f, err := os.OpenFile(pipe, os.O_WRONLY, 0) // returns when the other side reads
+		stop()
+		<-ended // the other side waits until then
+		if err == nil {
+			_ = f.Close()
+		}
+	}()
+	var stdout, stderr bytes.Buffer
+	code := run(ctx, args, &stdout, &stderr)
+	close(ended)
+	want := "bench train: stopped; with the same --out it measures what is missing\n"
+	if code != cli.Failed || stderr.String() != want {
+		t.Errorf("exit %d, %s, want %s", code, &stderr, want)
+	}
+	if err := os.Remove(pipe); err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range slices.Concat(f.Table("train").Rows, f.Table("train-curve").Rows) {
-		for _, name := range []string{"time", "noise", "epoch", "rate", "target_rate", "memory", "ms"} {
-			delete(r, name)
-		}
-		all = append(all, fmt.Sprint(r))
-	}
-	return all
-}
-
-// TestTrainContinues checks that a run that was stopped continues with the losses of one that was not, and that a run
-// that cannot continue is kept.
-func TestTrainContinues(t *testing.T) {
-	args, stop := stopped(t)
-	whole := filepath.Join(t.TempDir(), "whole")
-	if code, _, stderr := bench(t, append(args, "--out", whole)...); code != cli.Done || stderr != "" {
+	if code, _, stderr := bench(t, args...); code != cli.Done || stderr != "" {
 		t.Fatalf("exit %d, %s", code, stderr)
 	}
-	want := measured(t, whole)
-	if len(want) != 3+3*4 {
-		t.Fatalf("%d rows: %v", len(want), want)
-	}
-	for _, c := range []struct {
-		name, flags, damage string // a file to damage
-		code                int
-		stderr              string
-		kept                string // a directory in --out; "": none
-	}{
-		{"the same", "", "", cli.Done, "bench train: continuing after step 2\n", ""},
-		{"settings", "--lr 1e-3", "", cli.Done, "train.work is of other settings", "train.work.bak"},
-		{"modes", "--modes fused,standard", "", cli.Done, "other settings, modes", "train.work.bak"},
-		{"damaged", "", "fused/model.safetensors", cli.Done, "was damaged", "train.work.bak"},
-		{"no torch", "--python /no/such/python", "", cli.Failed, "delete that directory", "train.work"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			out := t.TempDir()
-			if err := os.CopyFS(out, os.DirFS(stop)); err != nil {
-				t.Fatal(err)
-			}
-			if c.damage != "" {
-				if err := os.WriteFile(filepath.Join(out, "train.work", c.damage), []byte("0"), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			code, _, stderr := bench(t, slices.Concat(args, []string{"--out", out}, strings.Fields(c.flags))...)
-			if code != c.code || !strings.Contains(stderr, c.stderr) || strings.Count(stderr, "\n") > 2 {
-				t.Fatalf("exit %d, %s", code, stderr)
-			}
-			left, err := filepath.Glob(filepath.Join(out, "*train.work*"))
-			if err != nil || c.kept == "" && left != nil ||
-				c.kept != "" && !slices.Equal(left, []string{filepath.Join(out, c.kept)}) {
-				t.Errorf("left %q, want %q, %v", left, c.kept, err)
-			}
-			if c.flags == "" {
-				if got := measured(t, out); !slices.Equal(got, want) {
-					t.Errorf("%q\nwant\n%q", got, want)
-				}
-			}
-		})
+	f, err := results.Load(out)
+	if err != nil || len(f.Table("train-curve").Rows) != 2 || len(f.Table("train").Rows) != 1 {
+		t.Errorf("%v, %v", f, err)
 	}
 }
 
@@ -272,17 +210,22 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// TestTorchAnswers checks the errors of answers that are none.
-func TestTorchAnswers(t *testing.T) {
-	for answer, want := range map[string]string{
-		"":                            "ended: EOF: no memory",
-		"Loading weights\n":           `answered "Loading weights\n"`,
-		`{"error": "no room"}` + "\n": "PyTorch's program: no room",
+// TestPeer checks the errors of answers that are none.
+func TestPeer(t *testing.T) {
+	for script, want := range map[string]string{
+		"echo Traceback >&2; echo no memory >&2; exit 3": "it: exit status 3: no memory",
+		"read line":               "it: it ended without an answer: it printed no error",
+		"echo Loading weights":    "it: it ended without an answer",
+		`echo '{"loss": "none"}'`: `it: its answer "{\"loss\": \"none\"}": json: `,
 	} {
-		p := &torch{in: io.Discard, out: bufio.NewReader(strings.NewReader(answer)),
-			errs: bytes.NewBufferString("Traceback\nno memory\n")}
-		if _, err := p.ask("a step"); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", answer, err, want)
+		p, err := startPeer(t.Context(), "it", "sh", "-c", script)
+		if err != nil {
+			t.Fatal(err)
 		}
+		var took stepTaken
+		if err := p.ask("a step", true, &took); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", script, err, want)
+		}
+		_ = p.close() // again
 	}
 }

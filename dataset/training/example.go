@@ -48,6 +48,7 @@ type Encoder struct {
 	Chat      chat.Options  // as chat asks the model; AddGenerationPrompt is ignored
 	Seq       int           // the maximum tokens of an example, at least 2
 	All       bool          // questions and template are targets too, not only the answers
+	Enough    int           // Load stops after about this many examples; 0: it reads all
 }
 
 // Encode renders a conversation with the chat template, and encodes and labels its tokens.

@@ -97,9 +97,13 @@ func Load(ctx context.Context, spec string, o dataset.Options, e *Encoder) (*Set
 	typed := e.typed()
 	tooLong := 0 // of the empty rows
 	read := map[string]bool{}
-	for end := false; !end; {
-		conversations := make([]dataset.Conversation, 0, encodeChunk)
-		for len(conversations) < encodeChunk && !end {
+	chunk := encodeChunk
+	if e.Enough > 0 {
+		chunk = min(chunk, e.Enough)
+	}
+	for end := false; !end; end = end || e.Enough > 0 && len(s.Examples) >= e.Enough {
+		conversations := make([]dataset.Conversation, 0, chunk)
+		for len(conversations) < chunk && !end {
 			c, err := source.Next()
 			if end = err == io.EOF; end {
 				break

@@ -105,6 +105,13 @@ func TestLoadIsTheSame(t *testing.T) {
 			t.Fatalf("row %d is at %d", ex.Row, i)
 		}
 	}
+	few := *e
+	few.Enough = 100
+	if s, err := load(t, &few, rows); err != nil || s.Rows >= 300 ||
+		cmp.Diff(first.Examples[:len(s.Examples)], s.Examples, cmpopts.IgnoreUnexported(Example{})) != "" ||
+		len(s.Examples) < 100 {
+		t.Errorf("enough: %v", err)
+	}
 	sums := map[string]string{}
 	other := func(what string, e *Encoder, rows []task) {
 		s, err := load(t, e, rows)
