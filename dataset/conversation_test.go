@@ -65,156 +65,20 @@ func wordings(messages []chat.Message) string {
 }
 
 func TestConversationForms(t *testing.T) {
-	const (
-		gen  = `{"instruction":"a.","input":"b","output_original":"c","output_passive_aggressive":"d"}`
-		talk = `{"messages":[{"role":"system","content":"s"},{"role":"user","content":"a"},` +
-			`{"role":"assistant","content":"b"}]}`
-		share = `{"conversations":[{"from":"human","value":"a"},{"from":"gpt","value":"b"}]}`
-	)
-	message := func(m string) string { return `{"messages":[` + m + `]}` }
-	for _, c := range []struct {
-		name, content, columns string
-		format, want           string // conversations separated by ;
-		err                    []string
-	}{
-		{"gen's rewritten answers", "[" + gen + "]", "", "gen's rewritten answers (output_passive_aggressive)",
-			"user: a: b | assistant: d", nil},
-		{"gen's original answers", "[" + gen + "]", "output=output_original", "gen's original answers (output_original)",
-			"user: a: b | assistant: c", nil},
-		{"gen's, without the original", `{"instruction":"a","output_passive_aggressive":"d"}`, "",
-			"gen's rewritten answers (output_passive_aggressive)", "user: a | assistant: d", nil},
-		{"Alpaca", `{"instruction":"a","input":"","output":"c","text":"t"}`, "", "Alpaca columns instruction, input, output",
-			"user: a | assistant: c", nil},
-		{"GPTeacher", `{"instruction":"a?","input":"1","response":"c"}`, "", "columns instruction, input, response",
-			"user: a? 1 | assistant: c", nil},
-		{"question and answer", `{"question":"a","answer":"c"}`, "", "columns question, answer", "user: a | assistant: c",
-			nil},
-		{"named columns", `{"q":"a","r":"c","messages":7}`, "instruction=q,output=r", "columns q, r",
-			"user: a | assistant: c", nil},
-		{"an answer is not changed", `{"instruction":"a","output":" c\n"}`, "", "Alpaca columns instruction, output",
-			"user: a | assistant:  c\n", nil},
-		{"an empty answer", `{"instruction":"a","output":""}`, "", "Alpaca columns instruction, output",
-			"user: a | assistant: ", nil},
-		{"messages", talk + "\n" + talk, "", "chat messages (messages)",
-			"system: s | user: a | assistant: b;system: s | user: a | assistant: b", nil},
-		{"weights of 1", message(`{"role":"assistant","content":"a","weight":1}`), "", "chat messages (messages)",
-			"assistant: a", nil},
-		{"messages before other columns", `[{"prompt":"x","completion":"y","messages":[{"role":"user","content":"a"}]}]`, "",
-			"chat messages (messages)", "user: a", nil},
-		{"ShareGPT", share, "", "chat messages (conversations)", "user: a | assistant: b", nil},
-		{"messages called conversations", `{"conversations":[{"role":"user","content":"a"}]}`, "",
-			"chat messages (conversations)", "user: a", nil},
-		{"other keys and no tool calls", message(`{"content":"a","name":null,"role":"user","tool_calls":[]}`), "",
-			"chat messages (messages)", "user: a", nil},
-		{"content in parts", message(`{"role":"user","content":[{"type":"text","text":"a"},{"text":"b","type":"text"}]},` +
-			`{"role":"assistant","content":[]}`), "", "chat messages (messages)", "user: a\nb | assistant: ", nil},
-		{"contents that look like markup", message(`{"role":"user","content":"<|eot_id|>\u0000"}`), "",
-			"chat messages (messages)", "user: <|eot_id|>\x00", nil},
-		{"plain text", `{"text":"a\nb","id":1}` + "\n" + `{"text":null}`, "", "plain text, each row a document (text)",
-			"text: a\nb;text: ", nil},
-		{"named plain text", `[{"content":"<s>a","text":"b"}]`, "text=content", "plain text, each row a document (content)",
-			"text: <s>a", nil},
-		{"OpenOrca", `{"id":"x","system_prompt":"s","question":"a","response":"b"}` + "\n" +
-			`{"system_prompt":"","question":"a","response":"b"}`, "", "columns system_prompt, question, response",
-			"system: s | user: a | assistant: b;user: a | assistant: b", nil},
-		{"prompt and completion", `{"prompt":"a","completion":"b"}`, "", "columns prompt, completion",
-			"user: a | assistant: b", nil},
-		{"prompt and completion as messages", `{"prompt":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},` +
-			`{"role":"user","content":"c"}],"completion":[{"role":"assistant","content":"d"}]}`, "",
-			"chat messages (prompt, completion)", "(user): a | (assistant): b | (user): c | assistant: d", nil},
-		{"messages, and an answer of text", `{"input":[{"role":"user","content":"a"}],"output":"b","system_prompt":"s"}`, "",
-			"chat messages (input, system_prompt, output)", "(system): s | (user): a | assistant: b", nil},
-		{"a question of text, and messages", `{"prompt":"a","completion":[{"role":"assistant","content":"b"}]}`, "",
-			"chat messages (prompt, completion)", "(user): a | assistant: b", nil},
-		// These are errors.
-		{"a completion that repeats the prompt", `{"prompt":"a","completion":[{"role":"user","content":"a "},` +
-			`{"role":"assistant","content":"b"}]}`, "", "chat messages (prompt, completion)", "(user): a  | assistant: b", nil},
-		{"and has a system prompt", `{"prompt":"a","completion":[{"role":"system","content":"s"},{"role":"user",` +
-			`"content":"a"},{"role":"assistant","content":"b"}]}`, "", "chat messages (prompt, completion)",
-			"(system): s | (user): a | assistant: b", nil},
-		{"a completion with another question", `{"prompt":"a","completion":[{"role":"user","content":"c"},` +
-			`{"role":"assistant","content":"b"}]}`, "", "", "", []string{`role "user"`, "not with the question"}},
-		{"a completion with the question", `{"prompt":[{"role":"system","content":"s"}],"completion":[{"role":"user",` +
-			`"content":"a"},{"role":"assistant","content":"b"}]}`, "", "chat messages (prompt, completion)",
-			"(system): s | user: a | assistant: b", nil},
-		{"a prompt of messages with a context", `{"prompt":[],"context":"x","completion":[]}`, "", "", "",
-			[]string{"line 1", `no place for the column "context"`}},
-		{"a prompt of text, then of messages", `{"prompt":"a","completion":"b"}` + "\n" + `{"prompt":[],"completion":[]}`,
-			"", "", "user: a | assistant: b", []string{"line 2", `"prompt", "completion"`, "instruction=prompt"}},
-		{"a completion without messages", `{"prompt":[{"role":"user","content":"a"}],"completion":[]}`, "", "", "",
-			[]string{"row 0", "no messages"}},
-		{"text, then a pair", `{"text":"a"}` + "\n" + `{"question":"a","answer":"b"}`, "", "", "text: a",
-			[]string{"line 2", `"text"`, "instruction=question"}},
-		{"text that is no string", `{"text":["a"]}`, "", "", "", []string{"line 1", `"text"`, "found an array"}},
-		{"no question", `{"instruction":" ","input":"<noinput>","output":"c"}`, "", "", "",
-			[]string{"row 0", "question is empty"}},
-		{"no question later", `{"instruction":"a","output":"c"}` + "\n" + `{"instruction":"","output":"c"}`, "", "",
-			"user: a | assistant: c", []string{"row 1", "question is empty"}},
-		{"two answers", `{"instruction":"a","output":"b","response":"c"}`, "", "", "", []string{"line 1", "more than one way",
-			"name the columns"}},
-		{"no known columns", `{"a":"b"}`, "", "", "", []string{"line 1", "no known pair", `"a"`}},
-		{"column that is not there", `{"instruction":"a","output":"b"}`, "output=c", "", "",
-			[]string{"line 1", `no column "c"`}},
-		{"flat, then a conversation", `{"instruction":"a","output":"b"}` + "\n" + talk, "", "", "user: a | assistant: b",
-			[]string{"line 2", `"messages"`, "instruction=instruction"}},
-		{"a conversation, then flat", talk + "\n" + `{"instruction":"a","output":"b"}`, "", "",
-			"system: s | user: a | assistant: b", []string{"line 2", `"messages"`, "instruction=instruction"}},
-		{"another column later", talk + "\n" + share, "", "", "system: s | user: a | assistant: b",
-			[]string{"line 2", `"messages"`, `"conversations"`}},
-		{"a system prompt of its own", `{"system":"s",` + share[1:] + "\n" + share + "\n" + `{"system":" ",` + share[1:], "",
-			"chat messages (conversations, system)", "system: s | user: a | assistant: b;user: a | assistant: b;" +
-				"user: a | assistant: b", nil},
-		{"a system prompt twice", `{"system_prompt":"s",` + talk[1:], "", "chat messages (messages, system_prompt)",
-			"system: s | user: a | assistant: b", nil},
-		{"two system prompts", `{"system":"t",` + talk[1:], "", "", "", []string{"row 0", "system prompt", "remove one"}},
-		{"a system prompt that is a number", `{"system":1,` + talk[1:], "", "", "", []string{`"system"`, "a number"}},
-		{"no messages", message(``), "", "", "", []string{"row 0", "no messages"}},
-		{"null", `{"messages":null}`, "", "", "", []string{"row 0", "the conversation is null"}},
-		{"text", `{"messages":"hello"}`, "", "", "", []string{"row 0", "a string"}},
-		{"JSON in text", `{"messages":"[{\"role\":\"user\",\"content\":\"a\"}]"}`, "", "chat messages (messages)",
-			"user: a", nil},
-		{"Python in text", `{"messages":"[{'role': 'user', 'content': 'a'}]"}`, "", "", "", []string{"row 0", "json.dumps"}},
-		{"one message", `{"messages":{"role":"user","content":"a"}}`, "", "", "", []string{"row 0", "an object"}},
-		{"a message that is text", message(`"a"`), "", "", "", []string{"row 0", "message 0", "a string"}},
-		{"no content", message(`{"role":"user"}`), "", "", "", []string{"message 0", `no key "content"`, `"role"`}},
-		{"no role", message(`{"role":"user","content":"a"},{"content":"b"}`), "", "", "",
-			[]string{"message 1", `no key "role"`}},
-		{"null content", message(`{"role":"assistant","content":null}`), "", "", "", []string{"message 0", `"content"`,
-			"null"}},
-		{"a picture", message(`{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url"}]}`), "", "", "",
-			[]string{`"content"`, `part 1 is of type "image_url"`, "only text"}},
-		{"a part that is text", message(`{"role":"user","content":["a"]}`), "", "", "", []string{"part 0 is a string"}},
-		{"a part without text", message(`{"role":"user","content":[{"type":"text"}]}`), "", "", "",
-			[]string{"part 0", `"text"`, "nothing"}},
-		{"a part with half a surrogate pair", message(`{"role":"user","content":[{"type":"text","text":"\ud83d"}]}`), "",
-			"", "", []string{"part 0", "surrogate"}},
-		{"a role in parts", message(`{"role":[],"content":"a"}`), "", "", "", []string{`"role"`, "an array"}},
-		{"a role that is misspelt", message(`{"role":"asistant","content":"a"}`), "", "", "",
-			[]string{`"asistant"`, "user or assistant"}},
-		{"a role in capitals", message(`{"role":"USR","content":"a"}`), "", "", "", []string{`"USR"`}},
-		{"a key twice", message(`{"role":"user","role":"user","content":"a"}`), "", "", "", []string{"message 0", "twice"}},
-		{"mixed keys", message(`{"from":"user","content":"a"}`), "", "", "", []string{`no key "value"`}},
-		{"half a surrogate pair", message(`{"role":"user","content":"\ud83d"}`), "", "", "",
-			[]string{"message 0", "surrogate"}},
-		{"a role with half a surrogate pair", message(`{"role":"\ud83d","content":""}`), "", "", "",
-			[]string{"message 0", "surrogate"}},
-		{"too deep", message(strings.Repeat("[", 100) + strings.Repeat("]", 100)), "", "", "", []string{"line 1", "deep"}},
-		{"cut", `{"messages":[{"role":"us`, "", "", "", []string{"line 1", "truncated"}},
-		{"array of arrays", `[[{"role":"user","content":"a"}]]`, "", "", "", []string{"row 0", "an array"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			columns, err := ParseColumns(c.columns)
+	for _, c := range expect.Cases(t, "testdata/conversations.txt", "row", "columns", "format", "said", "error") {
+		t.Run(c.Name, func(t *testing.T) {
+			columns, err := ParseColumns(c.Get("columns"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			said, format, err := conversations(expect.File(t, "rows.json", c.content), Options{Columns: columns})
-			if got := strings.Join(said, ";"); got != c.want {
-				t.Errorf("conversations %q, want %q", got, c.want)
+			said, format, err := conversations(expect.File(t, "rows.json", c.Get("row")), Options{Columns: columns})
+			if d := cmp.Diff(c.All("said"), said); d != "" {
+				t.Error(d)
 			}
-			if c.err != nil {
-				expect.Error(t, err, append(c.err, "dataset: rows.json")...)
-			} else if err != nil || format != c.format {
-				t.Errorf("format %q, want %q; %v", format, c.format, err)
+			if words := c.All("error"); words != nil {
+				expect.Error(t, err, append(words, "dataset: rows.json")...)
+			} else if err != nil || format != c.Get("format") {
+				t.Errorf("format %q, want %q; %v", format, c.Get("format"), err)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package teacher
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"math"
@@ -47,215 +48,86 @@ func sample(change func(*dataset.Rewritten)) dataset.Rewritten {
 }
 
 func TestChecks(t *testing.T) {
-	after := func(old, new string) func(*dataset.Rewritten) {
-		return func(r *dataset.Rewritten) {
-			if !strings.Contains(r.OutputPassiveAggressive, old) {
-				t.Fatalf("the sample has no %q", old)
-			}
-			r.OutputPassiveAggressive = strings.Replace(r.OutputPassiveAggressive, old, new, 1)
-		}
-	}
-	add := func(text string) func(*dataset.Rewritten) {
-		return func(r *dataset.Rewritten) { r.OutputPassiveAggressive += " " + text }
-	}
-	source := func(code string) func(*dataset.Rewritten) {
-		return func(r *dataset.Rewritten) {
-			r.OutputPassiveAggressive = strings.Replace(r.OutputPassiveAggressive, r.OutputOriginal, code, 1)
-			r.OutputOriginal = code
-		}
-	}
-	for _, c := range []struct {
-		name   string
-		change func(*dataset.Rewritten)
-		fails  string // the checks that must fail, separated by spaces; no other may fail
-	}{
-		{"as it is", nil, ""},
-		{"source does not parse", source("def f(x)\n    return x  # forty characters or more"), "S1 A4"},
-		{"source is Python 2", source("print 'hello to everybody out there, dear world'"), "S1 A4"},
-		{"source is too short", source("x = 1"), "S2 A4 A9"},
-		{"source is too long", source(sampleCode + strings.Repeat("\nprint('and once more with feeling')", 40)), "S2 A9"},
-		{"cut in a sentence", add("And so it goes on and"), "A1"},
-		{"cut in a fence", func(r *dataset.Rewritten) {
-			r.OutputPassiveAggressive = r.OutputPassiveAggressive[:strings.LastIndex(r.OutputPassiveAggressive, "```")]
-		}, "A1 A2"},
-		{"untagged fence", after("```python", "```"), "A2"},
-		{"a fence of another language", after("```python", "```javascript"), "A2"},
-		{"placeholder left", add("[[CODE_1]] is above."), "A2 A5"},
-		{"a placeholder in small letters", add("There is [[code_2]] too."), "A2 A5"},
-		{"an indented block", add("There:\n\n    print(total(prices))\n\nFine."), "A2"},
-		{"output after a tab", add("There:\n\n\tfine\n\nFine."), "A2"},
-		{"an indented line of a paragraph", add("There:\n    fine."), ""},
-		{"nothing is asked", func(r *dataset.Rewritten) { r.Instruction, r.Input = " ", "[3, 4, 5]?" }, "S2"},
-		{"source and question are too long", func(r *dataset.Rewritten) { r.Input = strings.Repeat("more of it ", 160) },
-			"S2 A9"},
-		{"source in the voice", source("# Sigh. Obviously nobody read the docs, I suppose.\n" + sampleCode), "S3"},
-		{"a renamed variable", after("result += price", "result += prices"), "A3"},
-		{"a changed number", after("[3, 4, 5]", "[3, 4, 6]"), "A3"},
-		{"a comment added", after("result = 0", "result = 0  # start at nothing"), ""},
-		{"unknown name", add("Try `reduce_all` some day."), "A4"},
-		{"builtin name", add("Try `sum` some day."), ""},
-		{"code from known names", add("Try `total(prices)` some day."), ""},
-		{"a literal that is not there", add("Try `total(prices) + 77` some day."), "A4 A11"},
-		{"a part of a name", add("There is `pric` in it."), "A4"},
-		{"meta in the middle", add("Here's the rewritten answer."), "A5"},
-		{"meta about constraints", add("As per your constraints, that is all."), "A5"},
-		{"leak", add("QUESTION: what now?"), "A5"},
-		{"persona", add("A Principal Engineer would weep."), "A5"},
-		{"refusal", add("As an AI language model I have no opinion."), "A6"},
-		{"help is not refusal", add("I can't help but sigh."), ""},
-		{"no tone", func(r *dataset.Rewritten) {
-			r.OutputPassiveAggressive = "This function goes over the list of prices and adds each of them to a running sum, " +
-				"which it then hands back to whoever asked for it at the end.\n\n```python\n" + sampleCode + "\n```"
-		}, "A7"},
-		{"profanity", add("What a damn shame, you idiot."), "A8"},
-		{"too few words", func(r *dataset.Rewritten) {
-			r.OutputPassiveAggressive = "Sigh. Obviously you need twenty more words than these.\n\n```python\n" + sampleCode +
-				"\n```\n\nSeriously."
-		}, "A9"},
-		{"too many words", add(strings.Repeat("And another thing that I have to spell out for you, since nobody reads "+
-			"anything any more. ", 14)), "A9 A14"},
-		{"a loop", add(strings.Repeat("I suppose so. ", 3)), "A14"},
-		{"a refrain", add("I suppose so. I said: I suppose so. I suppose so."), ""},
-		{"an invented number", add("The output is 12."), "A11"},
-		{"an invented list", add("The output, of course, is:\n\n['Python', 'Fun']."), "A11"},
-		{"a number of the source", add("It returns 0 for nothing, seriously."), ""},
-		{"an invented block", add("And the result:\n\n```python\n12\n```\n\nFine."), "A11"},
-		{"a token trace", add("That is all.<|eot_id|>."), "A12"},
-		{"a broken character", add("That is all\ufffd."), "A12"},
-		{"spaces lost in code", func(r *dataset.Rewritten) {
-			source("def line(words):\n    joined = ' '.join(words)\n    return joined\n\nprint(line(['total', 'prices']))")(r)
-			r.OutputPassiveAggressive = strings.Replace(r.OutputPassiveAggressive, "' '.join", "''.join", 1)
-		}, "A3 A4 A12"},
-	} {
-		row := sample(c.change)
-		var failed []string
-		var values []string
-		for _, k := range Audit(passiveAggressive(t), Python, row) {
-			if !k.Pass {
-				failed = append(failed, k.ID)
-				values = append(values, k.ID+": "+k.Value)
-			}
-			if k.Value == "" {
-				t.Errorf("%s: %s has no value", c.name, k.ID)
-			}
-		}
-		got := map[string]bool{}
-		for _, id := range failed {
-			got[id] = true
-		}
-		want := map[string]bool{}
-		for _, id := range strings.Fields(c.fails) {
-			want[id] = true
-		}
-		for id := range want {
-			if !got[id] {
-				t.Errorf("%s: %s passed", c.name, id)
-			}
-		}
-		for id := range got {
-			if !want[id] {
-				t.Errorf("%s: %s failed too: %q", c.name, id, values)
-			}
+	for _, c := range expect.Cases(t, "testdata/checks.txt", "source", "answer", "replace", "with", "add", "question",
+		"input", "fails") {
+		want := strings.Fields(c.Get("fails"))
+		slices.Sort(want)
+		if got := failing(t, sample(func(r *dataset.Rewritten) { change(t, r, c) })); !slices.Equal(got, want) {
+			t.Errorf("%s: %q failed, want %q", c.Name, got, want)
 		}
 	}
 }
 
+// change makes the changes of a case.
+func change(t *testing.T, r *dataset.Rewritten, c expect.Case) {
+	t.Helper()
+	replace := func(old, new string) {
+		if !strings.Contains(r.OutputPassiveAggressive, old) {
+			t.Fatalf("%s: the sample has no %q", c.Name, old)
+		}
+		r.OutputPassiveAggressive = strings.Replace(r.OutputPassiveAggressive, old, new, 1)
+	}
+	get := func(key string) string { return strings.ReplaceAll(c.Get(key), "$code", sampleCode) }
+	if source := get("source"); source != "" {
+		replace(r.OutputOriginal, source)
+		r.OutputOriginal = source
+	}
+	if answer := get("answer"); answer != "" {
+		r.OutputPassiveAggressive = answer
+	}
+	replace(c.Get("replace"), c.Get("with"))
+	for _, text := range c.All("add") {
+		r.OutputPassiveAggressive += " " + text
+	}
+	r.Instruction = cmp.Or(c.Get("question"), r.Instruction)
+	r.Input = strings.Join(c.All("input"), " ")
+}
+
+// failing returns the checks that a row fails, sorted.
+func failing(t *testing.T, row dataset.Rewritten) (ids []string) {
+	t.Helper()
+	for _, k := range Audit(passiveAggressive(t), Python, row) {
+		if !k.Pass {
+			ids = append(ids, k.ID)
+		}
+		if k.Value == "" {
+			t.Errorf("%s has no value", k.ID)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
 // TestSentences adds one sentence to a row that passes every check, with or without a question about its topic.
 func TestSentences(t *testing.T) {
-	for _, c := range sentenceTable {
-		row := sample(func(r *dataset.Rewritten) {
+	for _, c := range sentenceTable(t) {
+		got := failing(t, sample(func(r *dataset.Rewritten) {
 			r.Instruction += c.question
 			r.OutputPassiveAggressive += " " + c.text
-		})
-		var failed []string
-		for _, k := range Audit(passiveAggressive(t), Python, row) {
-			if !k.Pass {
-				failed = append(failed, k.ID)
-			}
-		}
-		if got := strings.Join(failed, " "); got != c.fails {
+		}))
+		if got := strings.Join(got, " "); got != c.fails {
 			t.Errorf("%q (asked:%q): %q failed, want %q", c.text, c.question, got, c.fails)
 		}
 	}
 }
 
-var sentenceTable = []struct{ question, text, fails string }{
-	{"", "The sum of these is 12.", "A11"},
-	{"", "That comes to 12.", "A11"},
-	{"", "`total([3, 4, 5])` gives 12.", "A11"},
-	{"", "The average is 7.1667.", "A11"},
-	{"", "The output is 1,200.", "A11"},
-	{"", "You end up with [12, 13].", "A11"},
-	{"", "The list becomes [3, 7, 12].", "A11"},
-	{"", "The list becomes [3, 4, 5].", ""},
-	{"", "It prints True.", "A11"},
-	{" Return True or False.", "It prints True.", ""},
-	{"", "The result is `False`.", "A11"},
-	{"", "The output is `[3, 5]`.", "A11"},
-	{"", "It returns `[5, 4]`.", "A11"},
-	{"", "It prints `[]`.", "A11"},
-	{"", "It returns `result`.", ""},
-	{"", "It prints '\\n'.", "A11"},
-	{" Put '\\n' after it.", "It prints '\\n'.", ""},
-	{" sum of 3 1 2", "The output is 312.", "A11"},
-	{" sum of 3 1 2", "The output is 31.", "A11"},
-	{" sum of x1", "The output is 1.", "A11"},
-	{" sum of -7", "The output is 7.", "A11"},
-	{" sum of -7", "The output is -7.", ""},
-	{" sum of 7", "The output is -7.", "A11"},
-	{" sum of 9-7", "The output is 7.", ""},
-	{"", "The output is 42 of course.", "A11"},
-	{"", "Obviously 7.25 it is.", "A11"},
-	{" Try 7.25 first.", "Obviously 7.25 it is.", ""},
-	{"", "Look at (12, 13) some day.", "A11"},
-	{"", "Look at [3, 4] some day.", "A11"},
-	{"", "Look at {'a': 1, 'b': 2} some day.", "A11"},
-	{"", "Look at [sigh, again] some day (1, or so).", ""},
-	{"", "The output is \"olleh\", obviously.", "A11"},
-	{"", "The result is \"olleh\".", "A11"},
-	{" Say \"Hello, World!\".", "It prints \"hello, world!\"", ""},
-	{"", "The answer was 10 seconds away in a search engine.", ""},
-	{"", "This returns, in 7 lines, what you wanted.", ""},
-	{"", "It gives you 1 less excuse.", ""},
-	{"", "The result is \"helpful\", I am told.", ""},
-	{"", "The result is \"helpful,\" I am told.", ""},
+type sentenceCase struct{ question, text, fails string }
 
-	{"", "In CODE_1 you will find it.", "A5"},
-	{"", "As [[Code_1]] shows.", "A2 A5"},
-	{"", "See the placeholder above.", "A5"},
-	{" Use a placeholder.", "See the placeholder above.", ""},
-	{"", "Here is a sarcastic version of the answer.", "A5"},
-	{"", "Here is the answer in a condescending tone:", "A5"},
-	{"", "All in the requested tone.", "A5"},
-	{"", "It is as instructed.", "A5"},
-	{"", "It is dripping with sarcasm as asked.", "A5"},
-	{"", "That was the revised version.", "A5"},
-	{"", "That was about 60 words.", "A5"},
-	{" Cut a text to 60 words.", "That was about 60 words.", ""},
-	{"", "As a weary senior engineer who has answered this too often, I sigh.", "A5"},
-	{"", "QUESTION: what now?", "A5"},
-	{"", "Fine.\n\nQuestion: what now?", "A5"},
-	{"", "One question: did you even try?", ""},
-	{"", "Let me answer your question: no.", ""},
-	{"", "It meets the given constraints.", "A5"},
-	{" Mind the constraints.", "It meets the given constraints.", ""},
-	{"", "It is the user prompt.", "A5"},
-	{" Show a user prompt.", "It is the user prompt.", ""},
-	{"", "What a persona.", "A5"},
-	{" Describe a persona.", "What a persona.", ""},
-	{" Rewrite the loop.", "There, I rewrote it.", ""},
-
-	{"", "I'm sorry, but I thought this was obvious.", ""},
-	{"", "I'm sorry, but I can't believe that you asked.", ""},
-	{"", "I can't help you if you will not read.", ""},
-	{"", "I cannot provide the motivation, only the code.", ""},
-	{"", "I'm sorry, but I can't do that.", "A6"},
-	{"", "I’m sorry, but I can’t do that.", "A6"},
-	{"", "I can't help you with that.", "A6"},
-	{"", "I cannot create content that is demeaning.", "A6"},
-	{"", "I must decline to be rude.", "A6"},
-	{"", "I must respectfully decline.", "A6"},
-	{"", "I won't be condescending to users.", "A6"},
+func sentenceTable(t testing.TB) (table []sentenceCase) {
+	t.Helper()
+	for _, c := range expect.Cases(t, "testdata/sentences.txt", "asked", "text") {
+		s := sentenceCase{fails: c.Name}
+		if c.Name == "nothing" {
+			s.fails = ""
+		}
+		if asked := c.Get("asked"); asked != "" {
+			s.question = " " + asked
+		}
+		for _, s.text = range c.All("text") {
+			table = append(table, s)
+		}
+	}
+	return table
 }
 
 // checkPreFilters fails if a list of words hides a match of its patterns.
@@ -311,7 +183,7 @@ var anywhere = func() (all []*regexp.Regexp) {
 }()
 
 func TestPreFilters(t *testing.T) {
-	for _, c := range sentenceTable {
+	for _, c := range sentenceTable(t) {
 		checkPreFilters(t, c.text)
 	}
 	// The words of the alternatives that no sentence above has.
@@ -343,7 +215,7 @@ func TestPreFilters(t *testing.T) {
 // its own code.
 func FuzzAudit(f *testing.F) {
 	style := passiveAggressive(f)
-	for _, c := range sentenceTable {
+	for _, c := range sentenceTable(f) {
 		f.Add(c.question, sampleCode, c.text)
 	}
 	f.Add("", "x = '\\n' - -5", "It prints `` ` `` and [`'\\n'`], (-5, 1).")

@@ -83,85 +83,24 @@ func marked(e *Encoder, ex Example) string {
 	return b.String()
 }
 
-// TestMasks checks which tokens of a conversation are targets, for every template. The expected texts are written by
-// hand from the templates.
+// TestMasks checks which tokens of a conversation are targets, for every template.
 func TestMasks(t *testing.T) {
-	single := talk("uWhat is it?", "aIt is.")
-	double := talk("uSo?", "aIt is.", "uIs it?", "aYes.")
-	system := talk("sBe.", "uSo?", "aYes.")
-	const (
-		date31 = "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December " +
-			"2023\nToday Date: 26 Jul 2024\n\n"
-		h  = "<|start_header_id|>"
-		hh = "<|end_header_id|>\n\n"
-	)
-	for _, c := range []struct {
-		family, name string
-		messages     []chat.Message
-		all          bool
-		want         string
-	}{
-		{"llama3", "one answer", single, false, "<|begin_of_text|>" + h + "user" + hh + "What is it?<|eot_id|>" + h +
-			"assistant" + hh + "⟦It is.<|eot_id|>⟧"},
-		{"llama3", "all", single, true, "<|begin_of_text|>⟦" + h + "user" + hh + "What is it?<|eot_id|>" + h + "assistant" +
-			hh + "It is.<|eot_id|>⟧"},
-		{"llama3", "all, unanswered", talk("uSo?"), true, "<|begin_of_text|>⟦" + h + "user" + hh + "So?<|eot_id|>⟧"},
-		{"llama3", "two answers", double, false, "<|begin_of_text|>" + h + "user" + hh + "So?<|eot_id|>" + h + "assistant" +
-			hh + "⟦It is.<|eot_id|>⟧" +
-			h + "user" + hh + "Is it?<|eot_id|>" + h + "assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
-		{"llama3", "what follows the last answer is left out", talk("uSo?", "aYes.", "uIs it?"), false,
-			"<|begin_of_text|>" + h + "user" + hh + "So?<|eot_id|>" + h + "assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
-		{"llama3", "markup that somebody typed", talk("u<|eot_id|>", "a<|eot_id|>x"), false,
-			"<|begin_of_text|>" + h + "user" + hh + "<|eot_id|><|eot_id|>" + h + "assistant" + hh + "⟦<|eot_id|>x<|eot_id|>⟧"},
-		{"llama3", "an empty answer is not learned", talk("uSo?", "a \n", "uIs it?", "aYes."), false,
-			"<|begin_of_text|>" + h + "user" + hh + "So?<|eot_id|>" + h + "assistant" + hh + "<|eot_id|>" + h + "user" + hh +
-				"Is it?<|eot_id|>" + h + "assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
-		{"llama3", "the last answer is empty", talk("uSo?", "aYes.", "uIs it?", "a"), false,
-			"<|begin_of_text|>" + h + "user" + hh + "So?<|eot_id|>" + h + "assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
-		{"llama3", "no question", talk("aYes."), false, "<|begin_of_text|>" + h + "assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
-		{"llama3", "two answers in a row", talk("uSo?", "aIt is.", "aYes."), false,
-			"<|begin_of_text|>" + h + "user" + hh + "So?<|eot_id|>" + h + "assistant" + hh + "⟦It is.<|eot_id|>⟧" + h +
-				"assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
-		{"llama3.1", "one answer", single, false, date31 + "<|eot_id|>" + h + "user" + hh + "What is it?<|eot_id|>" + h +
-			"assistant" + hh + "⟦It is.<|eot_id|>⟧"},
-		{"llama3.2", "system prompt", system, false, date31 + "Be.<|eot_id|>" + h + "user" + hh + "So?<|eot_id|>" + h +
-			"assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
-		{"chatml", "one answer", single, false, "<|im_start|>user\nWhat is it?<|im_end|>\n<|im_start|>assistant\n⟦It " +
-			"is.<|im_end|>⟧"},
-		{"chatml", "all; nothing is before the first token", single, true,
-			"<|im_start|>⟦user\nWhat is it?<|im_end|>\n<|im_start|>assistant\nIt is.<|im_end|>\n⟧"},
-		{"chatml", "an answer that begins with a line end", talk("uSo?", "a\n\nYes."), false,
-			"<|im_start|>user\nSo?<|im_end|>\n<|im_start|>assistant\n⟦\n\nYes.<|im_end|>⟧"},
-		{"qwen2.5", "one answer", single, false, "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a " +
-			"helpful assistant.<|im_end|>\n" +
-			"<|im_start|>user\nWhat is it?<|im_end|>\n<|im_start|>assistant\n⟦It is.<|im_end|>⟧"},
-		{"qwen3", "one answer", single, false, "<|im_start|>user\nWhat is " +
-			"it?<|im_end|>\n<|im_start|>assistant\n⟦<think>\n\n</think>\n\nIt is.<|im_end|>⟧"},
-		{"qwen3", "an empty answer", talk("uSo?", "a"), false, ""},
-		{"zephyr", "two answers", double, false, "<|user|>\nSo?</s>\n<|assistant|>\n⟦It is.</s>⟧\n<|user|>\nIs " +
-			"it?</s>\n<|assistant|>\n⟦Yes.</s>⟧"},
-		{"mistral-v0.3", "one answer", single, false, "<s>[INST] What is it?[/INST]⟦ It is.</s>⟧"},
-		{"mistral-v0.3", "the system prompt is asked with", system, false, "<s>[INST] Be.\n\nSo?[/INST]⟦ Yes.</s>⟧"},
-		{"mistral-v0.3", "and so it is in a longer conversation", talk("sBe.", "uSo?", "aYes.", "uIs it?", "aIt is."), false,
-			"<s>[INST] So?[/INST]⟦ Yes.</s>⟧[INST] Be.\n\nIs it?[/INST]⟦ It is.</s>⟧"},
-		{"gemma", "one answer", single, false, "<bos><start_of_turn>user\nWhat is " +
-			"it?<end_of_turn>\n<start_of_turn>model\n⟦It is.<end_of_turn>⟧"},
-		{"raw", "one answer", single, false, "<|begin_of_text|>What is it?⟦\n\nIt is.<|end_of_text|>⟧"},
-		{"raw", "two answers", double, false, "<|begin_of_text|>So?⟦\n\nIt is.<|end_of_text|>⟧\n\nIs " +
-			"it?⟦\n\nYes.<|end_of_text|>⟧"},
-		{"raw", "all", single, true, "<|begin_of_text|>⟦What is it?\n\nIt is.<|end_of_text|>⟧"},
-		{"raw", "no answer", talk("uSo?"), false, ""},
-		{"raw", "nothing", nil, false, ""},
-	} {
-		t.Run(c.family+", "+c.name, func(t *testing.T) {
-			e := encoderOf(t, c.family)
-			e.All = c.all
-			ex, cut, err := e.Encode(dataset.Conversation{Messages: c.messages, Row: 7})
+	for _, c := range expect.Cases(t, "testdata/masks.txt", "said", "loss", "want") {
+		t.Run(c.Name, func(t *testing.T) {
+			var messages []chat.Message
+			for _, said := range c.All("said") {
+				role, content, _ := strings.Cut(said, ": ")
+				messages = append(messages, chat.Message{Role: role, Content: content})
+			}
+			family, _, _ := strings.Cut(c.Name, ": ")
+			e := encoderOf(t, family)
+			e.All = c.Get("loss") == "all"
+			ex, cut, err := e.Encode(dataset.Conversation{Messages: messages, Row: 7})
 			if err != nil || cut != 0 || ex.Row != 7 {
 				t.Fatalf("row %d, %d cut, %v", ex.Row, cut, err)
 			}
-			if got := marked(e, ex); got != c.want {
-				t.Errorf("got  %q\nwant %q", got, c.want)
+			if got, want := marked(e, ex), strings.Join(c.All("want"), ""); got != want {
+				t.Errorf("got  %q\nwant %q", got, want)
 			}
 		})
 	}
