@@ -220,14 +220,20 @@ func (d *Device) Bandwidth() float64 {
 	return d.gpu.Bandwidth
 }
 
+// askedAbout is the size from which an arena is compared with what is free. To read that takes a dozen files of the
+// system, longer than to map and use a smaller one.
+const askedAbout = 1 << 20
+
 // mapMemory asks the system for zeroed pages, large ones if there are any: programs read a model from end to end, and
 // with small pages the address look-ups cost more than the reading.
 func mapMemory(bytes int) ([]byte, error) {
 	promised.Lock()
 	defer promised.Unlock()
-	if free, whose, ok := unpromised(); ok && bytes > free {
-		return nil, fmt.Errorf("%s has only %s left: use a smaller model or fewer tokens at a time, or close other programs",
-			whose, Bytes(free))
+	if bytes >= askedAbout {
+		if free, whose, ok := unpromised(); ok && bytes > free {
+			return nil, fmt.Errorf("%s has only %s left: use a smaller model or fewer tokens at a time, or close other programs",
+				whose, Bytes(free))
+		}
 	}
 	mem, err := unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
