@@ -130,7 +130,7 @@ const (
 	found    verdict = "found"
 	survived verdict = "SURVIVED"
 	timedOut verdict = "TIMEOUT" // no test failed, but some did not end in time
-	broken   verdict = "BROKEN"  // the text is not in the file exactly once, or the code with the fault does not compile
+	broken   verdict = "BROKEN"  // the text is not there once, does not compile, or no test ran
 )
 
 // planter is how faults are planted.
@@ -218,14 +218,19 @@ var outOfTime = regexp.MustCompile(`(?m)^(panic: test timed out after|\*\*\* Tes
 // whose tests failed, crashed or ran out of time.
 func verdictOf(out string, err error) verdict {
 	switch late := len(outOfTime.FindAllString(out, -1)); {
-	case err == nil:
+	case err == nil && ranTests(out):
 		return survived
-	case strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]"):
+	case err == nil || strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]"):
 		return broken
 	case late > 0 && late >= strings.Count(out, "\nFAIL\t") && !strings.Contains(out, "--- FAIL: "):
 		return timedOut
 	}
 	return found
+}
+
+// ranTests reports whether go test, which passed, ran a test in any package: a -run that matches none passes as well.
+func ranTests(out string) bool {
+	return strings.Count(out, "ok  \t") > strings.Count(out, "[no tests to run]")
 }
 
 // apply returns the file's text with the fault.

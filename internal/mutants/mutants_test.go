@@ -77,6 +77,7 @@ func TestPlant(t *testing.T) {
 		{mutant{"a/found", "add.go", "a + b", "a - b", "."}, found},
 		{mutant{"a/hangs", "add.go", "return a + b", "select {}", "."}, timedOut},
 		{mutant{"a/survives", "add.go", "unused = 1", "unused = 2", "."}, survived},
+		{mutant{"a/runs-no-test", "add.go", "unused = 1", "unused = 2", ". -run TestSub"}, broken},
 		{mutant{"a/does-not-compile", "add.go", "a + b", "a + c", "."}, broken},
 		{mutant{"a/not-there", "add.go", "a * b", "a", "."}, broken},
 		{mutant{"a/not-once", "add.go", "a", "b", "."}, broken},
