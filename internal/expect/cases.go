@@ -20,8 +20,8 @@ func (c Case) All(key string) []string { return c.values[key] }
 func (c Case) Get(key string) string { return strings.Join(c.values[key], "\n") }
 
 // Cases reads a table of cases with these keys. "== NAME" begins a case, "KEY: VALUE" adds a value to a key, and
-// "KEY*N: VALUE" adds it N times. A value in Go's quotes is a Go string, any other is what stands there. Empty lines and
-// lines that begin with # are comments.
+// "KEY*N: VALUE" adds it N times. A value in Go's quotes is a Go string, any other is what stands there. Empty lines
+// and lines that begin with # are comments.
 func Cases(t testing.TB, path string, keys ...string) (cases []Case) {
 	t.Helper()
 	for i, line := range strings.Split(Read(t, path), "\n") {
