@@ -275,7 +275,7 @@ func (c *child) receive(read func(kind byte) error) error {
 		err = read(kind)
 	}
 	c.stalled = !watch.Stop()
-	if err == nil && sent != nil {
+	if sent != nil {
 		return errors.Join(sent, c.close())
 	}
 	if err == nil {

@@ -296,8 +296,8 @@ func text(raw json.RawMessage) (string, error) {
 
 // loneSurrogate reports whether valid JSON has \uD800 to \uDFFF outside a pair.
 func loneSurrogate(raw []byte) bool {
-	unit := func(i int) (rune, bool) { // the escape \uXXXX at i
-		if i+6 > len(raw) || raw[i] != '\\' || raw[i+1] != 'u' {
+	unit := func(i int) (rune, bool) { // the escape \uXXXX at i, which is before the quote at the end
+		if raw[i] != '\\' || raw[i+1] != 'u' {
 			return 0, false
 		}
 		n, err := strconv.ParseUint(string(raw[i+2:i+6]), 16, 16)

@@ -165,7 +165,7 @@ func (p *parquetRows) choose(f *parquet.File, w wanted, t *table) (names []strin
 // add adds a field.
 func (p *parquetRows) add(to *[]field, c *parquet.Column, mayMiss bool) error {
 	f := field{column: c, first: len(p.leaves), mayMiss: mayMiss}
-	if isString(c) && !pictures(c.Name()) {
+	if isString(c) {
 		p.leaves = append(p.leaves, c)
 	} else {
 		var err error

@@ -764,7 +764,7 @@ func truncate(in *interp, a *args) any {
 	if has[3] {
 		end = toStr(a.list[3])
 	}
-	if has[4] && a.list[4] != nil {
+	if a.list[4] != nil {
 		leeway = toInt(a.list[4])
 	}
 	if n < length(end.s) {

@@ -87,7 +87,7 @@ func (in *interp) percent(s Str, v any) Str {
 			p.align, p.width = "<", -p.width
 		}
 		if m[5] != "" {
-			p.precision = star(m[6])
+			p.precision = max(0, star(m[6]))
 		}
 		value := any(nil)
 		if m[1] != "" {
@@ -138,7 +138,10 @@ func (in *interp) percentValue(p spec, v any) Str {
 		if s, is := v.(Str); is && length(s.s) == 1 {
 			return in.pad(p, s)
 		}
-		return in.pad(p, own(string(rune(toInt(v)))))
+		return in.pad(p, own(string(character(v))))
+	}
+	if !strings.Contains("diuoxXeEfFgG", p.kind) {
+		fail("unsupported format character %q", p.kind)
 	}
 	n, is := number(v)
 	if !is {
@@ -174,8 +177,10 @@ func (in *interp) numberText(p spec, n any) string {
 		}
 		base := map[string]int{"d": 10, "n": 10, "x": 16, "X": 16, "o": 8, "b": 2}[p.kind]
 		text = new(big.Int).Abs(i).Text(base)
+		in.step(max(p.precision, 0))
+		text = strings.Repeat("0", max(0, p.precision-len(text))) + text
 		if p.alt && base != 10 {
-			sign += "0" + strings.ToLower(p.kind)
+			sign += "0" + p.kind
 		}
 		if p.kind == "X" {
 			text = strings.ToUpper(text)
@@ -192,7 +197,7 @@ func (in *interp) numberText(p spec, n any) string {
 	}
 	if p.comma != "" {
 		whole, rest := text, ""
-		if i := strings.IndexAny(text, ".eE"); i >= 0 {
+		if i := strings.IndexAny(text, ".eE%"); i >= 0 {
 			whole, rest = text[:i], text[i:]
 		}
 		var groups strings.Builder
@@ -249,7 +254,11 @@ func general(f float64, precision int, point bool) string {
 		}
 		return s
 	}
-	if n < -4 || n >= precision {
+	most := precision
+	if point { // a digit behind the point counts
+		most--
+	}
+	if n < -4 || n >= most {
 		return strip(mantissa) + "e" + exp
 	}
 	text = strip(strconv.FormatFloat(f, 'f', precision-1-n, 64))
@@ -266,6 +275,9 @@ func (in *interp) padNumber(p spec, text string) Str {
 	}
 	if p.align == "=" {
 		sign := len(text) - len(strings.TrimLeft(text, "+- "))
+		if p.alt && strings.Contains("xXob", p.kind) {
+			sign += len("0x")
+		}
 		n := max(0, p.width-len(text))
 		return in.cat(own(text[:sign]), in.fill(n, own(p.fill)), own(text[sign:]))
 	}
@@ -339,12 +351,11 @@ func (in *interp) field(m []string, a *args, auto *int) any {
 	for _, step := range fieldStep.FindAllString(m[2], -1) {
 		if step[0] == '.' {
 			v = in.attr(v, step[1:])
-		} else if n, err := strconv.Atoi(step[1 : len(step)-1]); err == nil {
-			v = in.item(v, integer(n))
+		} else if n, err := strconv.ParseUint(step[1:len(step)-1], 10, 31); err == nil {
+			v = in.item(v, integer(int(n)))
 		} else {
 			v = in.item(v, own(step[1:len(step)-1]))
 		}
-		undefinedFails(v)
 	}
 	return v
 }
@@ -366,7 +377,10 @@ func (in *interp) formatValue(v any, conversion, format string) Str {
 	}
 	p := spec{fill: m[2], align: m[3], sign: m[4], alt: m[5] != "", zero: m[6] != "" && m[3] == "", width: digits(m[7]),
 		comma: m[8], precision: -1, kind: m[11]}
-	if p.fill == "" {
+	switch {
+	case p.fill == "" && m[6] != "":
+		p.fill = "0"
+	case p.fill == "":
 		p.fill = " "
 	}
 	if m[9] != "" {
@@ -377,8 +391,8 @@ func (in *interp) formatValue(v any, conversion, format string) Str {
 		isNumber = false
 	}
 	if !isNumber {
-		if p.kind != "" && p.kind != "s" {
-			fail("unknown format code '%s' for a %s", p.kind, typeName(v))
+		if p.kind != "" && p.kind != "s" || p.sign != "" {
+			fail("the format %.40q is not for a %s", format, typeName(v))
 		}
 		if _, is := v.(Str); !is && format != "" {
 			undefinedFails(v)
@@ -394,6 +408,9 @@ func (in *interp) formatValue(v any, conversion, format string) Str {
 	}
 	if _, is := n.(*big.Int); is && p.kind == "" {
 		p.kind = "d"
+	}
+	if _, is := n.(*big.Int); is && p.precision >= 0 && strings.Contains("dnxXob", p.kind) {
+		fail("the format %.40q of an integer has a precision", format)
 	}
 	return in.padNumber(p, in.numberText(p, n))
 }

@@ -263,7 +263,7 @@ func (d *dump) text(s Str) {
 			switch {
 			case is:
 				b.WriteString(text)
-			case r < ' ' || d.ascii && 0x7f < r && r < 0x10000:
+			case r < ' ' || d.ascii && 0x7f <= r && r < 0x10000:
 				fmt.Fprintf(&b, `\u%04x`, r)
 			case d.ascii && r >= 0x10000:
 				hi, lo := utf16.EncodeRune(r)

@@ -623,6 +623,7 @@ func (in *interp) items(v any) (items []any, is bool) {
 		in.spend(2 * itemBytes * len(v.items))
 		return v.all(), true
 	case Str:
+		v.safe = false
 		var out []any
 		at := 0
 		for i := range v.s {

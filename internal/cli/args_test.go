@@ -46,6 +46,7 @@ func TestRead(t *testing.T) {
 		{"a --quick -- --only x", "quick=true", "a --only x", ""},
 		{"- a --only", "", "", "--only needs a value"},
 		{"--only --quick", "", "", "--only needs a value, and --quick is a flag: if it is the value, write --only=--quick"},
+		{"--only --x", "only=--x", "", ""},
 		{"--threads many", "", "", `--threads "many": must be a whole number`},
 		{"--threads 9999999999999999999", "", "", "must be a whole number"},
 		{"--wait 3", "", "", `--wait "3": must be a duration such as 30s or 5m`},

@@ -138,10 +138,11 @@ func TestLoadEnvRefuses(t *testing.T) {
 		"TOOL_KEY \"" + secret + "\n=x":                                     ".env: line 1 is not",
 		"# keys\n\nHF_HOME=a\nHF_TOKEN \"" + secret + "\nTEACHER_MODEL=b\n": ".env: line 4 is not",
 		"\xff\xfeA\x00=\x00b\x00":                                           "UTF-16",
-		"A\x00=\x00b\x00":                                                   "UTF-16",
-		"\ufeff\nHF_TOKEN " + secret:                                        ".env: line 2 is not",
-		"TEACHER_MODEL=\"a\nb\"\nHF_HOME=x\nHF_TOKEN " + secret:             ".env: line 4 is not",
-		strings.Repeat("A=b\n", 1200) + "HF_TOKEN " + secret:                ".env is not",
+		"\xff\xfeab":                                                        "UTF-16", "\xfe\xffab": "UTF-16",
+		"A\x00=\x00b\x00":            "UTF-16",
+		"\ufeff\nHF_TOKEN " + secret: ".env: line 2 is not",
+		"TEACHER_MODEL=\"a\nb\"\nHF_HOME=x\nHF_TOKEN " + secret: ".env: line 4 is not",
+		strings.Repeat("A=b\n", 1200) + "HF_TOKEN " + secret:    ".env is not",
 	} {
 		emptyEnv(t)
 		t.Chdir(t.TempDir())
