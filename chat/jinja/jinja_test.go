@@ -101,7 +101,8 @@ func at(t *testing.T, now string) time.Time {
 }
 
 // absent matches errors that name what a template asked for in vain.
-var absent = regexp.MustCompile("is undefined|has no (attribute|element)|was empty|is unsafe|not provided|no .* item|no else|no caller")
+var absent = regexp.MustCompile("is undefined|has no (attribute|element)|was empty|is unsafe|not provided|" +
+	"no .* item|no else|no caller")
 
 // check runs a template and compares what it gives with v.
 func (v vector) check(t *testing.T, text string, vars *Dict, now time.Time) {
