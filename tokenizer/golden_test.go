@@ -121,7 +121,7 @@ func TestReferenceStream(t *testing.T) {
 		WellFormed  bool `json:"well_formed"` // at each token, all that is complete is out
 	}
 	for _, path := range expect.Recordings(t, "stream.jsonl") {
-		tok, err := Load(filepath.Join(filepath.Dir(path), "llama3", "tokenizer.json"))
+		tok, err := Load(expect.TokenizerWith(t, "<|start_header_id|>", filepath.Dir(path)))
 		if err != nil {
 			t.Fatal(err)
 		}

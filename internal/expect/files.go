@@ -92,7 +92,8 @@ func Chats(t testing.TB) (chats []Chat) {
 		}
 		c := Chat{Name: strings.TrimSuffix(name, ".jsonl"), File: file}
 		if strings.Contains(text, `"ids":`) {
-			c.Tokenizer = tokenizerWith(t, dir+"../tokenizer/*/tokenizer.json", text)
+			marker := regexp.MustCompile(`<\|(im_start|start_header_id)\|>`).FindString(text) // messages begin with it
+			c.Tokenizer = TokenizerWith(t, marker, dir+"../tokenizer")
 		}
 		chats = append(chats, c)
 	}
@@ -102,14 +103,16 @@ func Chats(t testing.TB) (chats []Chat) {
 	return chats
 }
 
-// tokenizerWith returns the only file of the pattern that has the token with which messages of the text begin.
-func tokenizerWith(t testing.TB, pattern, text string) string {
+// TokenizerWith returns the only tokenizer.json that has the token, in a directory or one below it.
+func TokenizerWith(t testing.TB, token, dir string) string {
 	t.Helper()
-	token := regexp.MustCompile(`<\|(im_start|start_header_id)\|>`).FindString(text)
-	files, err := filepath.Glob(pattern)
-	files = slices.DeleteFunc(files, func(file string) bool { return !strings.Contains(Read(t, file), `"`+token+`"`) })
-	if err != nil || token == "" || len(files) != 1 {
-		t.Fatalf("%s: %d tokenizers have the token %q, want 1; %v", pattern, len(files), token, err)
+	files, _ := filepath.Glob(filepath.Join(dir, "*", "tokenizer.json"))
+	own, _ := filepath.Glob(filepath.Join(dir, "tokenizer.json"))
+	files = slices.DeleteFunc(append(files, own...), func(file string) bool {
+		return !strings.Contains(Read(t, file), `"`+token+`"`)
+	})
+	if token == "" || len(files) != 1 {
+		t.Fatalf("%s: the tokenizers that have the token %q are %q, want one", dir, token, files)
 	}
 	return files[0]
 }
