@@ -62,12 +62,23 @@ func TestCertify(t *testing.T) {
 		{"a row added at the start", append([]Rewritten{{Instruction: "new"}}, rows...), certs, []int{0}, nil, nil},
 		{"a certificate removed", rows, slices.Delete(slices.Clone(certs), 4, 5), []int{4}, nil, nil},
 		{"a failed check", rows, failed, nil, nil, []int{2}},
-		{"a failed check, passed elsewhere", rows, append(failed, certs[2]), nil, nil, nil},
+		{"a failed check, passed elsewhere", rows, append(slices.Clone(failed), certs[2]), nil, nil, nil},
+		{"a passed check, failed elsewhere", rows, append(slices.Clone(certs), failed[2]), nil, nil, nil},
+		{"the first check failed", rows[:1], []Certificate{{SHA256: certs[0].SHA256, Checks: []Check{{"A1", false, ""},
+			{"A2", true, ""}}}}, nil, nil, []int{0}},
 	} {
 		got := Certify(c.rows, c.certs)
 		want := Certification{make([]bool, len(c.rows)), c.missing, c.changed, c.failed}
 		for i := range c.rows {
 			want.Valid[i] = !slices.Contains(slices.Concat(c.missing, c.changed, c.failed), i)
+		}
+		for i := range c.rows {
+			why := map[string]bool{"": want.Valid[i], "it has no certificate": slices.Contains(c.missing, i),
+				"it was changed after it was certified":   slices.Contains(c.changed, i),
+				"its certificate has a check that failed": slices.Contains(c.failed, i)}
+			if !why[got.Why(i)] {
+				t.Errorf("%s: row %d: %q", c.name, i, got.Why(i))
+			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: -want +got\n%s", c.name, diff)

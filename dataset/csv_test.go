@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"restyle/internal/expect"
 	"restyle/internal/hostile"
 )
 
@@ -106,6 +107,25 @@ func TestCSVAndGzip(t *testing.T) {
 		case c.says != "" && c.rows != "" && rows != c.rows:
 			t.Errorf("%s %.40q: %.100q before the error, want %q", c.name, c.content, rows, c.rows)
 		}
+	}
+}
+
+// TestCSVBeside has values beside the columns in some of its rows.
+func TestCSVBeside(t *testing.T) {
+	c, err := OpenConversations(t.Context(), expect.File(t, "a.csv",
+		"instruction,train,output,reasoning\na,0,b,\nc,,d,t\ne,,f,\ng,1,h,\"a \"\"b\"\"\"\n"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for i, want := range []string{"user: a {context} | assistant: b {context}", "user: c | assistant: d {~t}",
+		"user: e | assistant: f", `user: g | assistant: h {~a "b"}`} {
+		if row, err := c.Next(); err != nil || wordings(row.Messages) != want {
+			t.Errorf("row %d: %q, %v, want %q", i, wordings(row.Messages), err, want)
+		}
+	}
+	if got := strings.Join(c.Used(), " "); got != "train reasoning" {
+		t.Errorf("used: %s", got)
 	}
 }
 

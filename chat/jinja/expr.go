@@ -303,7 +303,7 @@ func (p *parser) filters(n *node, inline bool) *node {
 				f = p.call(f)
 			}
 			if !hasFilter(name) {
-				p.unknown = append(p.unknown, &Error{Line: t.line, Message: "no filter named '" + name + "'"})
+				p.unknown = append(p.unknown, &Error{Line: t.line, Message: "no filter named '" + short(name) + "'"})
 			}
 			n = f
 		case n != nil && p.take(nameToken, "is"):
@@ -333,7 +333,7 @@ func (p *parser) test(n *node, line int) *node {
 		t.args = append(t.args, p.postfix(p.primary()))
 	}
 	if !hasTest(name) {
-		p.unknown = append(p.unknown, &Error{Line: line, Message: "no test named '" + name + "'"})
+		p.unknown = append(p.unknown, &Error{Line: line, Message: "no test named '" + short(name) + "'"})
 	}
 	if not {
 		return &node{op: "not", args: []*node{t}, line: line}

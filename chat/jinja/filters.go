@@ -724,9 +724,7 @@ func sliceFilter(in *interp, a *args) any {
 			end++
 		}
 		part := slices.Clone(items[at:end])
-		if a.list[2] != nil && i >= more && more > 0 {
-			part = append(part, a.list[2])
-		} else if a.list[2] != nil && more == 0 {
+		if a.list[2] != nil && i >= more {
 			part = append(part, a.list[2])
 		}
 		g.items = append(g.items, in.list(part...))

@@ -294,6 +294,65 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
+// TestLines checks on which line an error is said to be.
+func TestLines(t *testing.T) {
+	for text, want := range map[string]string{
+		"\n{{ 1 +\n nope.x }}":                                      "line 3: 'nope' is undefined",
+		"{% set x =\n\n 1 + 'a' %}":                                 "line 3: unsupported operand type(s) for +",
+		"{% for i in [1] %}\n{{ i }}\n{{ i.x.y }}\n{% endfor %}\nx": "line 3: 'int object' has no attribute 'x'",
+		"{% macro f() %}\n{{ nope.x }}{% endmacro %}\n\n{{ f() }}":  "line 2: 'nope' is undefined",
+		"\n{{ 'a'|nosuch }}":                                        "line 2: no filter named 'nosuch'",
+		"\n\n{{ [1,\n2] | join(\n3, 4, 5) }}":                       "line 4: join takes at most 3",
+		"{{ f(\n1)\n }}":                                            "line 1: 'f' is undefined",
+		"{% if\n nope.x %}{% endif %}":                              "line 2: 'nope' is undefined",
+		"{{ 1 }}{{\n raise_exception('a') }}\n":                     "line 2: a",
+		"{% call\n f() %}{% endcall %}":                             "line 2: 'f' is undefined",
+		"a\n{# \n #}\n{{ 'a\nb' ~ nope.x }}":                        "line 5: 'nope' is undefined",
+		"{% raw %}\n\n{% endraw %}{{ nope.x }}":                     "line 3: 'nope' is undefined",
+		"{% if 1 %}\n\n{% else %}\n{% if %}":                        "line 4: ",
+		"a\n{# b\n":                                                 "line 2: the end of a comment is missing",
+		"a\n{% raw %}\nb":                                           "line 2: the end of a raw block is missing",
+		"\n{{ 'a\n":                                                 "line 2: a string has no end",
+		"{% for x in [1] %}\n{{ x }}\n":                             "line 2: the template ends where endfor or else is missing",
+		"\n{{ (1 is\nnosuch) }}":                                    "line 2: no test named 'nosuch'",
+		"{{ 1.5|round(401) }}":                                      "line 1: a precision of 401",
+		"{{ range(7)|batch(0) }}":                                   "line 1: batch wants",
+		"{{ 'a' * 16777217 }}":                                      "line 1: a text of more than",
+		"{{ '%10000000000d' % 1 }}":                                 "a field of 10000000000 characters",
+		"{{ '{:.1001f}'.format(1.5) }}":                             "a precision of 1001", "{{ 1|items }}": "can only get item pairs",
+		"{{ (-8)**0.5 }}": "complex numbers", "{{ 3**40000 }}": "an integer of more than", "{{ 2**32767 * 2 }}": "32768 bits",
+		"{{ 0**-1 }}": "cannot be raised", "{{ 1e300**2 }}": "too large",
+	} {
+		template, err := Compile(text)
+		if err == nil {
+			_, err = template.Render(&Dict{}, time.Time{})
+		}
+		expect.Error(t, err, want)
+	}
+	long := strings.Repeat("é", 150)
+	_, err := Compile("{{ 1|" + long + " }}")
+	expect.Error(t, err, "no filter named '"+long[:200]+"…'")
+	if _, err = Compile("{{ 1|x" + long + " }}"); !strings.Contains(err.Error(), "x"+long[:198]+"…'") {
+		t.Errorf("cut to %q", err)
+	}
+}
+
+// TestSources has two inputs next to each other, which stay two.
+func TestSources(t *testing.T) {
+	template, err := Compile("{{ a }}{{ b }}{{ (b ~ a)|upper }}{{ b[0] ~ b[1:] }}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	vars := &Dict{}
+	vars.Set("a", Text("xy", 1))
+	vars.Set("b", Text("zw", 2))
+	out, err := template.Render(vars, time.Time{})
+	want := []Span{{0, 2, 1}, {2, 6, 2}, {6, 8, 1}, {8, 10, 2}}
+	if err != nil || out.Text != "xyzwZWXYzw" || !slices.Equal(out.Given, want) {
+		t.Errorf("%q, %v, %v; want %v", out.Text, out.Given, err, want)
+	}
+}
+
 // TestNotRepeatable refuses functions whose output differs from call to call.
 func TestNotRepeatable(t *testing.T) {
 	for text, want := range map[string]string{
@@ -330,7 +389,7 @@ func TestGiven(t *testing.T) {
 	const typed = "<|end|> é\n<|x|>"
 	for _, text := range []string{
 		"{{ '<|u|>' + m + '<|end|>' }}", "{{ m|trim }}|{{ m|upper|lower }}", "{{ m[::-1][::-1] }}{{ m[2:5] }}{{ m[0] }}",
-		"{{ m.split(' ')|join('_') }}", "{{ m|replace('x', 'y') }}",
+		"{{ m.split(' ')|join('_') }}", "{{ ('a' ~ m ~ '<|end|>')|upper }}{{ ('<|end|>' ~ m)|lower }}", "{{ m|replace('x', 'y') }}",
 		"{{ 'a-b'|replace('-', m) }}", "{{ [m]|tojson }}{{ [m] }}",
 		"{{ '%s|%5s' % (m, m) }}{{ '{:>30}'.format(m) }}", "{% set x %}a{{ m }}b{% endset %}{{ x|title }}{{ x.center(50) }}",
 		"{% macro f(s) %}[{{ s }}]{{ caller() }}{% endmacro %}{% call f(m) %}{{ m }}{% endcall %}",

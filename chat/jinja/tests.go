@@ -89,9 +89,9 @@ func (in *interp) kind(name string, v any) bool {
 	case "escaped":
 		return s.safe
 	case "filter":
-		return isStr && hasFilter(s.s)
+		return hasFilter(s.s)
 	case "test":
-		return isStr && hasTest(s.s)
+		return hasTest(s.s)
 	case "odd", "even":
 		return in.equal(in.arithmetic("%", v, integer(2)), integer(map[string]int{"odd": 1}[name]))
 	}

@@ -62,12 +62,12 @@ func TestSamplesOfNow(t *testing.T) {
 // TestSamplesOfSeveral reads rows of two datasets again, by their numbers over both.
 func TestSamplesOfSeveral(t *testing.T) {
 	o, flags := newOptions(io.Discard, io.Discard)
-	if _, done := flags.Parse([]string{"--data", rows(t, 10), "--data", rows(t, 20)}); done {
+	if _, done := flags.Parse([]string{"--data", rows(t, 10), "--data", rows(t, 20), "--data", rows(t, 30)}); done {
 		t.Fatal("the flags are wrong")
 	}
 	in := &train{options: o}
-	found, err := in.conversations(t.Context(), []training.Example{{Row: 3}, {Row: 15}})
-	if err != nil || len(found) != 2 || found[0].Row != 3 || found[1].Row != 5 {
+	found, err := in.conversations(t.Context(), []training.Example{{Row: 3}, {Row: 15}, {Row: 31}})
+	if err != nil || len(found) != 3 || found[0].Row != 3 || found[1].Row != 5 || found[2].Row != 1 {
 		t.Errorf("%+v, %v", found, err)
 	}
 }

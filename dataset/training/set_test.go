@@ -581,7 +581,7 @@ func TestJoin(t *testing.T) {
 		j.Targets != 2 || j.MaxID != 9 {
 		t.Errorf("%+v", j)
 	}
-	if j.Place(2) != "2 of a" || j.Place(4) != "1 of b" || a.Place(2) != "2" {
+	if j.Place(2) != "2 of a" || j.Place(3) != "0 of b" || j.Place(4) != "1 of b" || a.Place(2) != "2" {
 		t.Errorf("rows are named %s, %s and %s", j.Place(2), j.Place(4), a.Place(2))
 	}
 	if k := Join(b, a); k.SHA256 == j.SHA256 || j.SHA256 == "" {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -42,7 +43,7 @@ func pythonCache(t *testing.T, s *fakeHub, trees bool) {
  "README.md": {"size": 10, "blob_id": "`+s.etag("README.md")+`"},
  "empty.txt": {"size": 0, "blob_id": "`+s.etag("empty.txt")+`"},
  "later.json": {"size": 5, "blob_id": "`+commit2+`"},
- "`+big+`": {"size": 3145745, "blob_id": "`+commit2+`", "lfs_sha256": "`+s.etag(big)+`", "lfs_size": 3145745, "xet_hash": "`+s.etag(big)+`"}}}`)
+ "`+big+`": {"size": 135, "blob_id": "`+commit2+`", "lfs_sha256": "`+s.etag(big)+`", "lfs_size": 3145745, "xet_hash": "`+s.etag(big)+`"}}}`)
 	}
 }
 
@@ -71,6 +72,9 @@ func TestOffline(t *testing.T) {
 				local, err := h.Fetch(t.Context(), l, name)
 				if err != nil {
 					t.Error(err)
+				}
+				if i := slices.IndexFunc(l.Files, func(f File) bool { return f.Path == name }); l.Files[i].Size != int64(len(want)) {
+					t.Errorf("%s has %d bytes, and the listing says %d", name, len(want), l.Files[i].Size)
 				}
 				if got, _ := os.ReadFile(local); !bytes.Equal(got, want) {
 					t.Errorf("%s differs", name)

@@ -45,6 +45,17 @@ func command(t *testing.T) (c *exec.Cmd, output *bytes.Buffer) {
 	return c, output
 }
 
+// TestShows checks that a directory is visible with what is in it, and not with what begins like it.
+func TestShows(t *testing.T) {
+	p := plan{Binds: [][2]string{{"/usr/lib", "/usr/lib"}, {"/x", "/bin"}}}
+	for path, want := range map[string]bool{"/usr/lib": true, "/usr/lib/x": true, "/usr/lib64": false, "/usr": false,
+		"/bin": true, "/bin/x": true, "/x": false, "/": false} {
+		if p.shows(path) != want {
+			t.Errorf("%s: %v", path, !want)
+		}
+	}
+}
+
 // run runs the calling test in a sandbox.
 func run(t *testing.T) (output string, err error) {
 	t.Helper()

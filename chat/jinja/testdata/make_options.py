@@ -170,8 +170,8 @@ range(7)|batch(0)|list¦range(7)|slice(3)|list¦range(7)|slice(3, 'x')|list¦ran
 'foo bar baz qux'|truncate(10, leeway=4)¦'foo bar baz qux'|truncate(2)¦'foo bar baz qux'|truncate(3)¦'foobarbazqux'|truncate(5, leeway=0)
 {'a': none, 'b': 1, 'c': nope}|xmlattr¦{'a b': 1}|xmlattr¦{'a/b': 1}|xmlattr¦{'a>b': 1}|xmlattr¦{'a=b': 1}|xmlattr¦{1: '<'}|xmlattr¦{'a': '"'|e}|xmlattr
 0|filesizeformat¦1|filesizeformat¦1.5|filesizeformat¦999.9|filesizeformat¦1000|filesizeformat¦1023|filesizeformat(true)¦1024|filesizeformat(true)
-999999|filesizeformat¦1000000|filesizeformat¦1048575|filesizeformat(true)¦10**24|filesizeformat¦10**27|filesizeformat¦10**28|filesizeformat¦-5|filesizeformat
--5000|filesizeformat¦{'a': 1, 2: 'b', 1.5: none, true: 2, none: 3}|tojson¦{(1,): 2}|tojson¦{1: 2, 'a': 3}|tojson(sort_keys=true)
+999999|filesizeformat¦1000000|filesizeformat¦1048575|filesizeformat(true)¦(10**24)|filesizeformat¦(10**27)|filesizeformat¦(10**28)|filesizeformat¦-5|filesizeformat
+(-5000)|filesizeformat¦{'a': 1, 2: 'b', 1.5: none, true: 2, none: 3}|tojson¦{(1,): 2}|tojson¦{1: 2, 'a': 3}|tojson(sort_keys=true)
 ['\u007f\u0080é😀\x00\x1f"\\/\b\f\n\r\t']|tojson¦['\u007f\u0080é😀\uffff']|tojson(ensure_ascii=true)
 [1e300*1e300, -1e300*1e300, 1e300*1e300 - 1e300*1e300]|tojson¦[[], {}, [[]], {'a': []}]|tojson(indent=2)¦[1, {'a': 2}]|tojson(indent='--')
 [1, 2]|tojson(indent=-1)¦[1, 2]|tojson(separators=('a',))¦[1, 2]|tojson(separators=(1, 2))¦[1, {'a': 2}]|tojson(separators=(';', '='), indent=1)
@@ -179,7 +179,7 @@ range(2)|tojson¦nope|tojson¦joiner|tojson¦{'a': 1}.keys()|tojson¦[1, 2]|map(
 'www.a.b ftp://x.y'|urlize¦'http://a.b/c?d=e&f="g"'|urlize¦'(http://a.com) <http://b.com> http://c.com/(x)'|urlize
 'http://a.com/(x) http://a.com/x) ((http://a.com)) http://a.com).'|urlize¦'a@b.com, mailto:c@d.org www.a@b.com'|urlize¦'http://abcdefgh.com'|urlize(18)
 'http://abcdefgh.com'|urlize(19)¦'http://abcdefgh.com'|urlize(20)¦'http://a.com'|urlize(rel='b a nofollow', nofollow=true)¦'http://a.com'|urlize(target='')
-'http://a.com'|urlize(target='"')¦'tel:1 tel: x:2'|urlize(extra_schemes=['tel:', 'x:'])¦'tel:1'|urlize(extra_schemes=['tel'])
+'http://a.com'|urlize(target='"')¦'tel:1 tel: xy:2'|urlize(extra_schemes=['tel:', 'xy:'])¦'x:1'|urlize(extra_schemes=['x:'])¦'tel:1'|urlize(extra_schemes=['tel'])
 'tel:1'|urlize(extra_schemes=['te l:'])¦'http://1.2.3.4:80/x http://[::1]:8/ http://1.2.3'|urlize¦'HTTP://A.COM xn--a.com'|urlize¦('http://a.com'|e)|urlize
 '<b>x</b> <!-- c --> y &lt; <br'|striptags¦'a <!-- b'|striptags¦' a  b '|striptags¦'a b-c (d) [e] {f} <g> H1x'|title¦'hello, wörld_1 x'|wordcount
 'a\n\nb'|indent(2, false, true)¦'\n'|indent(2, true)¦'a'|indent('>', true)¦'ab'|center(4)¦'ab'|center(5)¦'abc'|center(6)¦'%s-%s'|format(1, 2)
@@ -189,13 +189,17 @@ range(2)|tojson¦nope|tojson¦joiner|tojson¦{'a': 1}.keys()|tojson¦[1, 2]|map(
 'aXbX'.rsplit('X', 9)¦'-5'.zfill(4)¦'+5'.zfill(4)¦'5-'.zfill(4)¦''.zfill(2)¦'-'.zfill(3)¦'ab'.center(5)¦'ab'.center(4)¦'abc'.center(6)¦'abc'.center(8)
 'abcabc'.index('c', 3)¦'abcabc'.rindex('a', 0, 3)¦'abcabc'.find('a', -3)¦'abcabc'.find('a', 1, -1)¦'abcabc'.find('a', none, none)¦'abcabc'.count('abc', 1)
 'éab'.find('b')¦'éab'.find('b', 1)¦'éab'.rfind('a', 0, 2)¦'abc'.startswith('b', 1, 1)¦'abc'.startswith('b', 1)¦'abc'.startswith(('b',), 1)¦strftime_now()
-strftime_now(1)¦strftime_now('%', 1)¦strftime_now('%Q')¦strftime_now('100%')¦strftime_now('%-d|%-m|%-H|%-M|%-j|%-y|%-I|%-')¦raise_exception()
+strftime_now(1)¦strftime_now('%', 1)¦strftime_now('%Q')¦strftime_now('100%')¦strftime_now('%-d|%-m|%-H|%-M|%-j|%-y|%-I')¦raise_exception()
 raise_exception('a', 'b')¦caller()¦loop¦self¦'abc'|upper is upper¦'aB' is lower¦1 is upper¦'é' is lower¦'' is upper¦nope is callable
 range is callable¦1 is callable¦{} is mapping¦namespace() is mapping¦range(2) is sequence¦{}.keys() is sequence¦{}.keys() is iterable
 [1]|map('abs') is iterable¦[1]|map('abs') is sequence¦1 is iterable¦nope is iterable¦2.5 is odd¦3.0 is odd¦true is odd¦'a' is odd¦nope is odd¦true is number
 true is integer¦1.0 is integer¦1 is true¦true is true¦0 is false¦1 is divisibleby 0¦1 is divisibleby¦1 is divisibleby(1, 2)¦1 is odd(2)¦'a' is filter
-'upper' is filter¦1 is filter¦'odd' is test¦1 is test""")]),
-    (["{% for c in '0123456789abcefghijklmnopqrstuvwxyz%_-+ABCDEFGHIJKLMNOPQRSTUVWXYZ' %}{% if c not in § %}{{ c }}{{ strftime_now('%' ~ c) }} {{ strftime_now('%-' ~ c) }};{% endif %}{% endfor %}"], [["'0123456789-+_EOXNKJLQiqvozZfscx'"]]),
+'upper' is filter¦1 is filter¦'odd' is test¦1 is test¦{'_x': 1}._x is defined¦{'__x': 1}.__x is defined¦{'__x': 1}['__x']¦[(none, 1), (1, none), (none, 1)]|unique|list
+'a'.translate()¦'a'.translate({}, 1)¦'a'.maketrans()¦'1e999'|float¦'-1e999'|float¦'1e999'|int(7)¦'nan'|float¦loop is defined¦[(1, none)]|unique|list
+[('ab', 'c'), ('a', 'bc')]|unique|list¦[('a', 1), ('a', '1')]|unique|list¦[range(2), range(2)]|unique|list|length
+'abc'[2**64:]¦'abc'[:2**64]¦'abc'[:-(2**64)]¦'abc'[1:2:3:4]¦{'a': 1}.values(1)¦{'a': 1}.items(1)¦'abc'.find('c', none, 2)¦'abc'.find('a', 1, none)
+'a\x1cb\x1db\x1eb\x1fb\vc\fd'.splitlines()¦range(0, 4, 2) == range(0, 3, 2)¦range(0, 4, 2) != range(0, 4, 3)""")]),
+    (["{{ strftime_now('%§') }}|"], [[m + c for c in "aAbBcCdDeFgGhHIjklmMnpPrRStTuUVwWxXyY%" for m in ("", "-")]]),
     (["{% for i in § %}{{ [i, loop.index, loop.index0, loop.revindex, loop.revindex0, loop.first, loop.last, loop.length, loop.depth, loop.depth0, loop.previtem is defined, loop.nextitem, loop.cycle(1, 2, 3), "
       "loop.changed(i // 2), loop.changed(i // 2, 1), loop] }}{% else %}none{% endfor %}", "{% for i in § if i %}{{ i }}/{{ loop.length }}{% if i == 2 %}{% break %}{% endif %}{{ loop.nextitem }},{% else %}E{% endfor %}",
       "{% for i in § %}{% if i == 1 %}{% continue %}{% endif %}{{ i }}{% else %}E{% endfor %}", 
@@ -251,7 +255,10 @@ true is integer¦1.0 is integer¦1 is true¦true is true¦0 is false¦1 is divis
 {% set g = [1, 2]|map('abs') %}{{ g|list }}{{ g|list }}¦{% set g = [1, 2, 3]|map('abs') %}{{ g|first }}{{ g|list }}
 {% set g = [1, 2]|select('odd') %}{% for x in g %}{{ x }}{% endfor %}{{ g|list }}¦{% set g = [1, 2]|map('abs') %}{{ 1 in g }}{{ g|list }}
 {% set x = [1, 2] %}{% set y = x + [3] %}{{ x }}{{ y }}{{ x|reverse|list }}{{ x }}{{ x|sort(reverse=true) }}{{ x }}
-{% set d = {'a': 1} %}{% set e = dict(d, b=2) %}{{ d }}{{ e }}¦{% include 'a' %}¦{% import 'a' as b %}¦{% extends 'a' %}""") + ["{% if true %}\n\n{{ nope.x }}\n{% endif %}", "a\r\nb\rc\n\n", "\n", "", "{{ 'a\nb' }}\n{% if %}"], [[""]]),
+{% set d = {'a': 1} %}{% set e = dict(d, b=2) %}{{ d }}{{ e }}¦{% include 'a' %}¦{% import 'a' as b %}¦{% extends 'a' %}¦{% for x in [1], recursive %}{{ loop.depth }}{% endfor %}¦{% set x is odd %}{% endset %}¦{% set x (1) %}{% endset %}¦{% filter is odd %}{% endfilter %}
+{% filter upper is odd %}a{% endfilter %}¦{% filter upper(1) %}a{% endfilter %}¦{% set x|upper is odd %}a{% endset %}¦{% macro f(a, b) %}{{ a }}{{ b }}{% endmacro %}{{ f(b=1, 2) }}
+{% macro f(a, b) %}{{ a }}{{ b }}{% endmacro %}{{ f(**{'b': 1}, 2) }}
+{% macro g() %}{% macro f() %}{{ caller is defined }}{% endmacro %}{{ f() }}{{ caller() }}{% endmacro %}{% call g() %}x{% endcall %}""") + ["{% if true %}\n\n{{ nope.x }}\n{% endif %}", "a\r\nb\rc\n\n", "\n", "", "{{ 'a\nb' }}\n{% if %}"], [[""]]),
     (["{{ " + "[" * n + "]" * n + " }}" for n in (1, 30)] + ["{{ ('a' * %d)|pprint }}|{{ ['a' * %d, 'b']|pprint }}|{{ ['b', 'a' * %d]|pprint }}|{{ ('a' * %d, )|pprint }}|{{ {'k': 'a' * %d}|pprint }}|"
       "{{ {'k': 'a' * %d, 'l': ['a ' * 35, ('b ' * 17).strip()]}|pprint }}|{{ [['a' * %d], {1: none}]|pprint }}" % ((n,) * 7) for n in range(68, 81)] +
      ["{{ ('%s' * %d)|pprint }}|{{ [('%s' * %d)]|pprint }}|{{ {'key': {'q': '%s' * %d}}|pprint }}|{{ (('%s' * %d),)|pprint }}" % ((w, n) * 4) for w in ("ab cd ", "ab\\n", "x  y\\n\\nz", "é\\'", "wörd-x\\t") for n in (9, 12, 13, 14, 25, 40)] +
