@@ -409,7 +409,7 @@ func (d *decider) accept(ctx context.Context, t *task) {
 	}
 	place, _ := slices.BinarySearchFunc(d.out, a, func(a, b *accepted) int { return cmp.Compare(a.index, b.index) })
 	d.out = slices.Insert(d.out, place, a)
-	if d.Judge == nil {
+	if a.cert.Judge = t.opinion; d.Judge == nil || t.opinion != nil {
 		close(a.judged)
 		return
 	}

@@ -130,6 +130,7 @@ func (d *decider) judge(ctx context.Context, t *task) {
 		t.failed = &dataset.Check{ID: toneJudged, Value: fmt.Sprintf(
 			"a reader rates the tone %d of 5, wanted is at least %d: use more of the voice", opinion.Tone, d.Judge.MinTone)}
 	default:
+		t.opinion = opinion
 		value := fmt.Sprintf("tone %d of 5", opinion.Tone)
 		t.verdicts = append(t.verdicts, dataset.Check{ID: toneJudged, Pass: true, Value: value})
 	}

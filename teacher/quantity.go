@@ -131,6 +131,7 @@ type quantityReader struct {
 	text   string
 	tokens [][]int  // offsets
 	lower  []string // the tokens in lower case
+	start  int      // the first token of the quantity
 	at     int
 }
 
@@ -141,31 +142,29 @@ func quantities(text string) (found []quantity) {
 		r.lower = append(r.lower, strings.ToLower(strings.ReplaceAll(text[t[0]:t[1]], " ", "")))
 	}
 	for r.at < len(r.tokens) {
-		start := r.at
+		r.start = r.at
 		q, ok := r.quantity()
 		if !ok {
-			r.at = start + 1
+			r.at = r.start + 1
 			continue
 		}
-		q.text = strings.TrimSpace(text[r.tokens[start][0]:r.tokens[r.at-1][1]])
+		q.text = strings.TrimSpace(text[r.tokens[r.start][0]:r.tokens[r.at-1][1]])
 		found = append(found, q)
 	}
 	return found
 }
 
-// word returns the token n after the reader's place if nothing but a space or a hyphen is between them.
+// word returns the token n after the reader's place. It returns "" if there is more than white space or a hyphen between
+// it and the token before, which is of the same quantity.
 func (r *quantityReader) word(n int) string {
 	i := r.at + n
 	if i >= len(r.tokens) {
 		return ""
 	}
-	if i > 0 {
-		switch r.text[r.tokens[i-1][1]:r.tokens[i][0]] {
-		case "", " ", "-", "\u00a0", "\u2011", "\u202f":
-		default:
-			if n > 0 {
-				return ""
-			}
+	if i > r.start {
+		gap := r.text[r.tokens[i-1][1]:r.tokens[i][0]]
+		if strings.TrimSpace(gap) != "" && gap != "-" && gap != "\u2011" {
+			return ""
 		}
 	}
 	return r.lower[i]

@@ -118,6 +118,7 @@ type task struct {
 	failed   *dataset.Check  // the check that it failed, nil if none
 	refusals []dataset.Check // of earlier attempts
 	err      error           // why there is no answer
+	opinion  *dataset.Judge  // if the judge may refuse an answer
 	unrated  bool            // err is why there is no answer of the judge
 }
 
