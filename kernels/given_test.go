@@ -22,21 +22,15 @@ func EveryGiven(t *testing.T, f func(d *Device) error) map[string]*Given {
 	t.Helper()
 	all, names := parameters(t)
 	for _, major := range []int{7, 8, 9} {
-		var b Builds
-		if err := b.Rehearse(cuda.Properties{SMs: 4, Major: major, L2: 1 << 20}, Options{}, func(d *Device) error {
-			d.gpu.launched = func(k kernel, _ grid, words []uint64) {
-				id := k.source + " " + k.name
-				for i, word := range words {
-					g := all[id+" "+names[id][i]]
-					if g.Pointer {
-						word = min(word, 1)
-					}
-					g.Values[word] = true
+		for _, l := range launches(t, cuda.Properties{Major: major}, Options{}, f) {
+			id := l.source + " " + l.name
+			for i, word := range l.words {
+				g := all[id+" "+names[id][i]]
+				if g.Pointer {
+					word = min(word, 1)
 				}
+				g.Values[word] = true
 			}
-			return f(d)
-		}); err != nil {
-			t.Fatal(err)
 		}
 	}
 	return all

@@ -3,8 +3,7 @@
 # and copy the checkout with .bin.
 #
 #   go build -o .bin ./cmd/bench ./cmd/train
-#   go test -c -o .bin/kernels.test ./kernels && go test -c -o .bin/opcheck.test ./opcheck
-#   go test -c -o .bin/trainer.test ./trainer
+#   go test -c -o .bin/opcheck.test ./opcheck && go test -c -o .bin/trainer.test ./trainer
 #   kernels/gpu.sh [PART...]
 #
 # The parts, all of them if none is named:
@@ -23,7 +22,7 @@
 #   attention in turns with every backend of PyTorch's
 #   decode    the speed of answers, token after token, next to a copy within the GPU's memory
 #   profile   the time of a step and of a token, kernel by kernel
-#   kernels   the speed of single kernels, next to a copy within the GPU's memory
+#   kernels   the speed of single operations, next to a copy and a product
 #   memcheck racecheck initcheck synccheck   operations under that tool of compute-sanitizer, if it runs there
 #
 # OUT is the directory for logs; by default a new one under /tmp. With the same OUT the script continues: it skips the parts and
@@ -236,11 +235,12 @@ products() {
 
 attention() {
   real || return 0
-  local turn bench=("$bin/kernels.test" -test.run '^$' -test.bench 'GPUAttention$/8x2048' -test.benchtime 1x)
-  log attention-1 "${bench[@]}"
-  if has torch; then log attention-torch "$python" cmd/bench/pytorch.py attention; fi
-  log attention-2 "${bench[@]}"
-  grep -h Benchmark "$OUT"/attention-?.log
+  local turn bench=("$bin/bench" kernels --device "$device" --op attention)
+  for turn in 1 2; do
+    log attention-$turn "${bench[@]}"
+    [ $turn = 2 ] || ! has torch || log attention-torch "$python" cmd/bench/pytorch.py attention
+  done
+  grep -h -A2 8x2048 "$OUT"/attention-?.log
   cat "$OUT/attention-torch.log" 2>/dev/null || true
 }
 
@@ -257,11 +257,8 @@ profile() {
 
 kernels() {
   real || return 0
-  local name
-  for name in GPU GPUAdamW GPUAttention GPUProduct; do
-    once "kernels-$name" "$bin/kernels.test" -test.run '^$' -test.bench "^Benchmark$name\$" -test.benchtime 1x -test.timeout 20m
-  done
-  grep -h Benchmark "$OUT"/kernels-*.log
+  once kernels-all "$bin/bench" kernels --device "$device" --out "$OUT/kernels"
+  cat "$OUT/kernels-all.log"
 }
 
 memcheck() { sanitize memcheck; }

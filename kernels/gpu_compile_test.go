@@ -25,69 +25,86 @@ var update = flags.Bool("update", false, "have TestCompile write "+registersFile
 // archs are the GPU architectures that TestCompile compiles for.
 var archs = []string{"sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120"}
 
+// propertiesOf returns what launches look at of a GPU of an architecture.
+func propertiesOf(arch string) cuda.Properties {
+	n, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(arch, "sm_"), "a"))
+	return cuda.Properties{Major: n / 10, Minor: n % 10}
+}
+
 // A target is a build, the kernels of it that are launched, and the architectures that it is compiled for.
 type target struct {
 	build
 	kernels, archs []string
-	odd            bool // rows that are no multiple of 16 bytes are slow anyway: their kernels may spill
+	odd            bool // at odd sizes only, which are slow anyway: their kernels may spill
 }
 
-// targets returns what TestCompile compiles, each build once. The first form of each source is compiled for every
-// architecture with BF16. The first form for another row length that models have is compiled for the architectures that
-// differ most. One architecture is enough for further forms, and for rows that are no multiple of 16 bytes. F32 and
-// F16 are compiled for the architecture that has nothing else, and what later ones do with F32 for some of those.
-func targets() (list []*target) {
-	found, sources, lengths := map[build]*target{}, map[string]bool{}, map[string]bool{}
-	for _, group := range []struct {
-		major           int
-		t               tensor.DType
-		dim             int
-		length, further []string
-	}{
-		{8, tensor.BF16, 2048, []string{"sm_80", "sm_90a", "sm_100a", "sm_120"}, []string{"sm_90a"}},
-		{7, tensor.F32, 2048, []string{"sm_75"}, []string{"sm_75"}},
-		{8, tensor.F32, 2048, []string{"sm_80", "sm_90a", "sm_120"}, []string{"sm_80", "sm_90a", "sm_120"}},
-		{8, tensor.F16, 2048, []string{"sm_75", "sm_80"}, []string{"sm_75"}},
-		{8, tensor.BF16, 63, []string{"sm_80"}, []string{"sm_80"}},
-	} {
-		for _, l := range launches(group.major, group.t, 1000, group.dim) {
-			b := build{l.source, l.macros, l.threads.Count()}
-			t := found[b]
-			if t == nil {
-				t = &target{build: b, odd: group.dim%2 > 0}
-				found[b], list = t, append(list, t)
-				length := b.source
-				if i := slices.IndexFunc(b.macros[:], func(m macro) bool { return m.name == "DIM" }); i >= 0 {
-					length += fmt.Sprint(b.macros[i])
-				}
-				switch {
-				case !sources[b.source]:
-					t.archs = slices.Clone(archs[1:])
-				case !lengths[length]:
-					t.archs = slices.Clone(group.length)
-				default:
-					t.archs = slices.Clone(group.further)
-				}
-				if b.source == "product_wgmma.cu" {
-					t.archs = []string{"sm_90a"} // the only one that has its instructions
-				} else if group.t == tensor.F16 && l.shared > (cuda.Properties{Major: 7}).MaxShared() {
-					t.archs = slices.Clone(archs[1:2]) // it is not launched before
-				}
-				sources[b.source], lengths[length] = true, true
+// targets returns what TestCompile compiles, each build once: of what is timed, everything that a GPU of each
+// architecture launches (of those that differ little from sm_80, only the first build of each source); every
+// tile of products for the first architecture that has it; and likewise, of what is launched only at the odd sizes of
+// tests, what differs from everything else in more than numbers.
+func targets(t *testing.T) (list []*target) {
+	found, forms, first := map[build]*target{}, map[string]bool{}, map[string]build{}
+	add := func(arch string, timed, odd bool, f func(d *Device) error) {
+		all := launches(t, propertiesOf(arch), Options{}, f)
+		slices.SortStableFunc(all, func(a, b launched) int { return b.width() - a.width() }) // the widest are the first
+		for _, l := range all {
+			b, form := build{l.source, l.macros, l.threads.Count()}, l.form()
+			if first[b.source].source == "" {
+				first[b.source] = b
 			}
-			t.kernels = append(t.kernels, l.name)
-			if group.major == 7 {
-				t.archs = append(t.archs, archs[0])
+			like80 := slices.Contains([]string{"sm_86", "sm_89", "sm_100a"}, arch) && b != first[b.source]
+			if like80 || odd && forms[form] {
+				continue
+			}
+			forms[form] = true
+			x := found[b]
+			if x == nil {
+				x = &target{build: b, odd: odd}
+				found[b], list = x, append(list, x)
+			}
+			if x.kernels = append(x.kernels, l.name); timed || len(x.archs) == 0 {
+				x.archs = append(x.archs, arch)
 			}
 		}
 	}
-	for _, t := range list {
-		for _, l := range []*[]string{&t.kernels, &t.archs} {
+	for _, arch := range archs {
+		add(arch, true, false, Timed(t, arch != "sm_75"))
+	}
+	for i, arch := range archs {
+		for _, of := range []tensor.DType{tensor.F16, tensor.BF16}[:min(i+1, 2)] { // sm_75 has no BF16
+			add(arch, false, false, func(d *Device) error { return everyTile(d, of, 1000, 2048) })
+		}
+	}
+	for _, arch := range archs {
+		add(arch, false, true, Checked(t, arch != "sm_75"))
+	}
+	for _, x := range list {
+		for _, l := range []*[]string{&x.kernels, &x.archs} {
 			slices.Sort(*l)
 			*l = slices.Compact(*l)
 		}
 	}
 	return list
+}
+
+// width returns the number of elements of a launch's vectors, or 0 if it has none.
+func (l launched) width() int {
+	for _, m := range l.macros {
+		if m.name == "WIDTH" {
+			return m.value
+		}
+	}
+	return 0
+}
+
+// form returns what is alike in all launches of a kernel that differ only in numbers: its name, the names of the
+// macros, and whether it has vectors.
+func (l launched) form() string {
+	form := l.source + " " + l.name
+	for _, m := range l.macros {
+		form += " " + m.name
+	}
+	return fmt.Sprint(form, l.width() == 1)
 }
 
 // line returns the table's name of a kernel of a build: "gelu BLOCK_DIM=256 BF16=1 WIDTH=8".
@@ -262,7 +279,7 @@ func TestTable(t *testing.T) {
 	}
 	left, missing := table(t), declarations(t)
 	const how = "run go test ./kernels -run TestCompile -update"
-	for _, target := range targets() {
+	for _, target := range targets(t) {
 		for _, kernel := range target.kernels {
 			delete(missing, target.source+" "+kernel)
 			for _, arch := range target.archs {
@@ -318,7 +335,7 @@ func TestCompile(t *testing.T) {
 	seen := map[place]usage{}
 	t.Run("targets", func(t *testing.T) {
 		compiled := map[string]bool{}
-		for _, target := range targets() {
+		for _, target := range targets(t) {
 			p, list := program(target.build), target.archs
 			if os.Getenv("RESTYLE_LONG") == "" && !*update {
 				if compiled[target.source] {

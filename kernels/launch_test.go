@@ -6,8 +6,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
-	"math"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -154,28 +152,26 @@ func literal(e ast.Expr) string {
 type launched struct {
 	kernel
 	grid
+	words []uint64
 }
 
-// launches returns what each operation launches on a GPU of 132 multiprocessors and a compute capability for the given
-// rows, fused and unfused. It needs no GPU, because nothing runs.
-func launches(major int, t tensor.DType, rows, dim int) (all []launched) {
-	p := cuda.Properties{SMs: 132, Major: major}
-	d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: p}, room: new(Arena)}}
-	d.gpu.launched = func(k kernel, g grid, _ []uint64) { all = append(all, launched{k, g}) }
-	d.scratchArenas = []*Arena{{d: d, base: align, size: math.MaxInt}}
-	for _, d.opts.Fused = range []Fused{nil, All()} {
-		for _, c := range slices.Concat(gpuCases(t, rows, dim), productCases(t, rows, dim), attentionCases(t, rows, dim)) {
-			SizeOf(func(a *Arena) {
-				var x []tensor.Tensor
-				for _, o := range c.operands {
-					x = append(x, a.New("operand", o.t, o.shape...))
-				}
-				c.run(d, x)
-			})
-		}
+// launches returns what f launches on a GPU of 132 multiprocessors with these properties. It needs no GPU, because
+// nothing runs.
+func launches(t testing.TB, p cuda.Properties, o Options, f func(d *Device) error) (all []launched) {
+	t.Helper()
+	p.SMs, p.L2 = 132, 50<<20
+	if err := new(Builds).Rehearse(p, o, func(d *Device) error {
+		d.gpu.launched = func(k kernel, g grid, words []uint64) { all = append(all, launched{k, g, words}) }
+		return f(d)
+	}); err != nil {
+		t.Fatal(err)
 	}
 	return all
 }
+
+// The tests of kernels_test have the lists of operations: Timed runs them at the sizes of models, Checked at odd ones.
+// Without bf16 they leave out what has that type.
+var Timed, Checked func(t *testing.T, bf16 bool) func(d *Device) error
 
 // sourceFiles lists the CUDA sources.
 func sourceFiles(t *testing.T) []string {
@@ -185,17 +181,6 @@ func sourceFiles(t *testing.T) []string {
 		t.Fatal(files, err)
 	}
 	return files
-}
-
-// TestCases checks that the cases that are timed and compiled launch every kernel.
-func TestCases(t *testing.T) {
-	missing := declarations(t)
-	for _, l := range append(launches(7, tensor.F32, 3, 192), launches(8, tensor.BF16, 3, 192)...) {
-		delete(missing, l.source+" "+l.name)
-	}
-	if len(missing) > 0 {
-		t.Errorf("no case of gpu_bench_test.go launches %v", slices.Sorted(maps.Keys(missing)))
-	}
 }
 
 // TestVectors checks for the widest vectors that keep rows aligned, and a thread block for every 256 of them.
@@ -228,10 +213,25 @@ func TestVectors(t *testing.T) {
 // TestOnePerVector checks that operations with a thread per vector launch one for each vector of the result.
 func TestOnePerVector(t *testing.T) {
 	const rows, dim = 130, 264
-	for _, l := range launches(8, tensor.BF16, rows, dim) {
-		// There are 130 · 33 vectors.
-		elementwise := []string{"op_add.cu", "op_gelu.cu", "op_mul.cu", "op_swiglu.cu"}
-		if slices.Contains(elementwise, l.source) && l.grid != line(17, 256) {
+	all := launches(t, cuda.Properties{Major: 8}, Options{Fused: All()}, func(d *Device) error {
+		a, err := d.NewArena("test", 1<<20)
+		if err != nil {
+			return err
+		}
+		x, pair := a.New("x", tensor.BF16, rows, dim), a.New("pair", tensor.BF16, rows, 2*dim)
+		d.Add(x, x, x)
+		d.Mul(x, x, x)
+		d.GELU(x, x, false)
+		d.GELUBackward(x, x, x, false)
+		d.SwiGLU(x, pair)
+		d.SwiGLUBackward(pair, x, pair)
+		return a.Close()
+	})
+	if len(all) != 6 {
+		t.Errorf("%d launches", len(all))
+	}
+	for _, l := range all {
+		if l.grid != line(17, 256) { // there are 130 · 33 vectors
 			t.Errorf("%v", l)
 		}
 	}

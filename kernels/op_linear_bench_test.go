@@ -75,27 +75,6 @@ func BenchmarkLinear(b *testing.B) {
 	}
 }
 
-// BenchmarkLinearFew has as few rows as decoding: a product that only streams the weight. It reports the GB/s of the
-// weight and, as the ceiling, what a copy reads and writes.
-func BenchmarkLinearFew(b *testing.B) {
-	for _, t := range opcheck.Types {
-		for _, l := range layers {
-			if l.model == "5M" {
-				continue // fits in the cache
-			}
-			for _, rows := range []int{1, 2, 4, 8} {
-				b.Run(fmt.Sprintf("%v/%s_%s/%d", t, l.model, l.name, rows), func(b *testing.B) {
-					d, x, done := layer(b, t, rows, l.in, l.out)
-					defer done()
-					ceiling := func() float64 { return cpu.CopyRate(50 * time.Millisecond) }
-					timed(b, "y", float64(x["w"].Bytes()), ceiling, func() { d.Linear(x["y"], x["x"], x["w"], tensor.Tensor{}) },
-						nil)
-				})
-			}
-		}
-	}
-}
-
 // layer returns a device, the operands of a layer, and a function that closes them.
 func layer(b *testing.B, t tensor.DType, rows, in, out int) (*kernels.Device, opcheck.Tensors, func()) {
 	d, err := kernels.Open("cpu", kernels.Options{})

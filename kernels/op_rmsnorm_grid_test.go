@@ -26,22 +26,36 @@ func TestRMSNormGrids(t *testing.T) {
 		{tensor.F32, 64, 63, 32, 8, 64, 8},
 		{tensor.F32, 3, 1, 8, 1, 8, 1},
 	} {
-		want := map[string]grid{
-			"rmsnorm": line(test.blocks, 256), "add_rmsnorm": line(test.blocks, 256),
-			"rmsnorm_backward": line(test.backwardBlocks, 512),
-		}
-		for _, l := range launches(8, test.t, test.rows, test.dim) {
+		all := launches(t, cuda.Properties{Major: 8}, Options{Fused: All()}, func(d *Device) error {
+			a, err := d.NewArena("test", 1<<30)
+			if err != nil {
+				return err
+			}
+			x, w := a.New("x", test.t, test.rows, test.dim), a.New("w", test.t, test.dim)
+			rstd, dw := a.New("rstd", tensor.F32, test.rows), a.New("dw", tensor.F32, test.dim)
+			d.RMSNorm(x, rstd, x, w, 1)
+			d.AddRMSNorm(x, rstd, x, x, x, w, 1)
+			d.RMSNormBackward(x, dw, x, x, w, rstd)
+			d.AddRMSNormBackward(x, dw, x, x, w, rstd)
+			return a.Close()
+		})
+		found := 0
+		for _, l := range all {
+			if l.source != "op_rmsnorm.cu" { // the sums of dw
+				continue
+			}
+			found++
 			l.grid.shared = 0 // TestNormStages checks it
-			if l.name == "rmsnorm" && l.grid == line(1, 256) && test.blocks > 1 {
-				continue // the size for a single token
+			threads, want := test.threads, line(test.blocks, 256)
+			if l.name == "rmsnorm_backward" {
+				threads, want = test.backwardThreads, line(test.backwardBlocks, 512)
 			}
-			threads := test.threads
-			if l.name != "rmsnorm" && l.name != "add_rmsnorm" {
-				threads = test.backwardThreads
+			if l.grid != want || l.macros[3] != (macro{"THREADS", threads}) {
+				t.Errorf("%v, %d × %d: %v, not %v with %d threads a row", test.t, test.rows, test.dim, l, want, threads)
 			}
-			if l.source == "op_rmsnorm.cu" && (l.grid != want[l.name] || l.macros[3] != macro{"THREADS", threads}) {
-				t.Errorf("%v, %d × %d: %v, not %v with %d threads a row", test.t, test.rows, test.dim, l, want[l.name], threads)
-			}
+		}
+		if found != 4 {
+			t.Errorf("%d launches", found)
 		}
 	}
 }

@@ -160,62 +160,22 @@ func attention(s AttentionSpec, backward bool) func(d *Device, x func(tensor.DTy
 	}
 }
 
-// TestCountedLikeTimed compares what is counted with the operands of the timed cases. The difference is scratch memory,
-// which is written once and read once.
-func TestCountedLikeTimed(t *testing.T) {
-	for _, of := range []tensor.DType{tensor.F32, tensor.BF16} {
-		for _, c := range gpuCases(of, 256, 512) {
-			switch c.name {
-			case "embedding backward", "attention of the next token": // only the device knows what these move
-				continue
-			case "rope": // the values are operands too, but rope does not touch them
-				continue
-			}
-			d, least, counted, flops := counting(All()), 0.0, 0.0, 0.0
-			SizeOf(func(a *Arena) {
-				var x []tensor.Tensor
-				for _, o := range c.operands {
-					operand := a.New("operand", o.t, o.shape...)
-					x = append(x, operand)
-					least += float64(o.moved * operand.Bytes())
-				}
-				c.run(d, x)
-			})
-			for _, k := range d.Profile() {
-				counted, flops = counted+k.Bytes, flops+k.FLOPs
-			}
-			if most := least + 2*float64(d.scratchPeak) + 256; flops == 0 && !(counted >= least && counted <= most) {
-				t.Errorf("%s %v: %v bytes, not from %v to %v", c.name, of, counted, least, most)
-			}
-		}
-	}
-}
-
 // TestAllCounted checks that every kernel has bytes or FLOPs.
 func TestAllCounted(t *testing.T) {
-	for _, of := range []tensor.DType{tensor.F32, tensor.BF16} {
-		for _, f := range []Fused{nil, All()} {
-			d := counting(f)
-			for _, c := range append(gpuCases(of, 256, 512), append(productCases(of, 256, 512),
-				attentionCases(of, 256, 512)...)...) {
-				SizeOf(func(a *Arena) {
-					var x []tensor.Tensor
-					for _, o := range c.operands {
-						x = append(x, a.New("operand", o.t, o.shape...))
-					}
-					c.run(d, x)
-				})
-			}
+	for _, f := range []func(*testing.T, bool) func(d *Device) error{Timed, Checked} {
+		launches(t, cuda.Properties{Major: 9}, Options{Sync: true}, func(d *Device) error {
+			err := f(t, true)(d)
 			list := d.Profile()
 			if len(list) < 20 {
-				t.Errorf("%v %v: %d kernels", of, f, len(list))
+				t.Errorf("%d kernels", len(list))
 			}
 			for _, k := range list {
 				if k.Bytes == 0 && k.FLOPs == 0 {
 					t.Errorf("%s counts nothing", k.Kernel)
 				}
 			}
-		}
+			return err
+		})
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"restyle/kernels"
-	"restyle/kernels/cpu"
 	"restyle/tensor"
 )
 
@@ -72,57 +71,6 @@ func BenchmarkGradient(b *testing.B) {
 					b.ReportMetric(rate*flops/1e9, "GFLOP/s")
 				})
 			}
-		}
-	}
-}
-
-// BenchmarkDecode measures Extend by one token after a short prompt, at the sizes of Llama-3.2-1B's layers. Memory
-// bandwidth bounds it, because every token reads all weights once. It also reports the bandwidth of a copy in the same
-// minute.
-func BenchmarkDecode(b *testing.B) {
-	for _, layers := range []int{4} {
-		for _, dtype := range []tensor.DType{tensor.BF16, tensor.F32} {
-			b.Run(fmt.Sprintf("%dlayers/%v", layers, dtype), func(b *testing.B) {
-				cfg := benchModels[1].c
-				cfg.Layers, cfg.Vocab = layers, 32064 // as many weights of the head per layer as the whole model has
-				dev := device(b, kernels.Options{Fused: kernels.All()})
-				m, err := New(dev, cfg, Options{DType: dtype})
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer m.Close()
-				bytes := 0
-				for _, p := range m.Params() {
-					dev.Upload(p.W, ramp(p.W.Len()))
-					bytes += p.W.Bytes()
-				}
-				cache, err := m.NewKVCache(256)
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer cache.Close()
-				next := func() time.Duration {
-					cache.Trim(min(cache.Len(), 64))
-					start := time.Now()
-					if _, err := m.Extend(cache, []int32{7}); err != nil {
-						b.Fatal(err)
-					}
-					return time.Since(start)
-				}
-				if _, err := m.Extend(cache, make([]int32, 64)); err != nil {
-					b.Fatal(err)
-				}
-				next()
-				var all []time.Duration
-				for b.Loop() {
-					all = append(all, next())
-				}
-				slices.Sort(all)
-				gbs := float64(bytes) / all[len(all)/2].Seconds() / 1e9
-				b.ReportMetric(1/all[len(all)/2].Seconds(), "tok/s")
-				b.ReportMetric(gbs, "GB/s")
-				b.ReportMetric(100*gbs*1e9/cpu.CopyRate(300*time.Millisecond), "%copy")
-			})
 		}
 	}
 }

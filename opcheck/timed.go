@@ -2,6 +2,7 @@ package opcheck
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -95,34 +96,65 @@ const (
 	maxSets   = 16
 )
 
+// place allocates the operands of a timing, with what lies between the steps of its forms if between is true.
+func (t *Timing) place(a *kernels.Arena, between bool) Tensors {
+	x := Tensors{}
+	for _, p := range t.c.placements() {
+		if t.Pass == "forward" && t.c.gradient(p.Name) {
+			continue
+		}
+		x[p.Name] = a.New(p.Name, p.Type, p.Shape...)
+	}
+	for _, f := range t.Forms {
+		for _, o := range f.Between {
+			if between {
+				x[o.Name] = a.New(o.Name, o.Type, o.Shape...)
+			}
+		}
+	}
+	return x
+}
+
+// forward runs the forward pass that a backward pass needs.
+func (t *Timing) forward(d *kernels.Device, x Tensors) {
+	if t.Pass == "backward" {
+		t.c.Forward(d, x)
+	}
+}
+
+// RehearseTimings runs each form once, of operands without values: kernels.Device.Precompile finds with it what the
+// work of these timings will launch. Afterwards the device fuses nothing.
+func RehearseTimings(d *kernels.Device, list []*Timing) error {
+	for _, t := range list {
+		a, err := d.NewArena("timed operands", kernels.SizeOf(func(a *kernels.Arena) { t.place(a, true) }))
+		if err != nil {
+			return err
+		}
+		r := &TimedRun{t: t, d: d, sets: []Tensors{t.place(a, true)}, arena: a}
+		for _, f := range t.Forms {
+			setFused(d, f.Fused)
+			t.forward(d, r.sets[0])
+			f.run(d, r.of(f)[0])
+		}
+		if err := r.Close(); err != nil {
+			return fmt.Errorf("%s: %w", t.ID(), err)
+		}
+	}
+	setFused(d, false)
+	return nil
+}
+
 // Place stores the operands of a timing: random values, or those that the case gives. The error is that of allocating
 // memory.
 func (t *Timing) Place(d *kernels.Device) (*TimedRun, error) {
 	r := &TimedRun{t: t, d: d}
-	place := func(a *kernels.Arena, between bool) Tensors {
-		x := Tensors{}
-		for _, p := range t.c.placements() {
-			if t.Pass == "forward" && t.c.gradient(p.Name) {
-				continue
-			}
-			x[p.Name] = a.New(p.Name, p.Type, p.Shape...)
-		}
-		for _, f := range t.Forms {
-			for _, o := range f.Between {
-				if between {
-					x[o.Name] = a.New(o.Name, o.Type, o.Shape...)
-				}
-			}
-		}
-		return x
-	}
-	r.each = kernels.SizeOf(func(a *kernels.Arena) { place(a, false) })
-	full := kernels.SizeOf(func(a *kernels.Arena) { place(a, true) })
+	r.each = kernels.SizeOf(func(a *kernels.Arena) { t.place(a, false) })
+	full := kernels.SizeOf(func(a *kernels.Arena) { t.place(a, true) })
 	n := min(max(setsBytes/full, 1), maxSets)
 	cut := func(a *kernels.Arena) {
 		r.sets = nil
 		for range n {
-			r.sets = append(r.sets, place(a, true))
+			r.sets = append(r.sets, t.place(a, true))
 		}
 	}
 	var err error
@@ -136,10 +168,8 @@ func (t *Timing) Place(d *kernels.Device) (*TimedRun, error) {
 		}
 	}
 	r.fill()
-	if t.Pass == "backward" {
-		for _, x := range r.sets {
-			t.c.Forward(d, x)
-		}
+	for _, x := range r.sets {
+		t.forward(d, x)
 	}
 	return r, nil
 }
@@ -245,9 +275,7 @@ func (r *TimedRun) Errors(f Form) (greatest, mean float64, err error) {
 			return 0, 0, err
 		}
 	}
-	if r.t.Pass == "backward" {
-		r.t.c.Forward(r.d, x)
-	}
+	r.t.forward(r.d, x)
 	f.run(r.d, r.of(f)[0])
 	count := 0
 	for name, s := range r.t.reference.want(at) {

@@ -82,9 +82,14 @@ func Timings() (all []*Timing) {
 		[2]float64{64, 128}}.timings()...)
 	all = append(all, timedExperts()...)
 	all = append(all, timedExpertsGated(bf16, timedRows[:], 2048, 4096))
-	all = append(all, timedAttention(llama1B, bf16, kernels.AttentionSpec{CuSeqlens: sequences(4, 512), Heads: 32,
-		KVHeads: 8,
-		HeadDim: 64})...)
+	all = append(all, timedAdamW(4<<20))
+	for _, s := range []kernels.AttentionSpec{
+		{CuSeqlens: sequences(4, 512), Heads: 32, KVHeads: 8, HeadDim: 64},
+		{CuSeqlens: sequences(8, 2048), Heads: 32, KVHeads: 8, HeadDim: 64},
+		{CuSeqlens: sequences(8, 2048), Heads: 32, KVHeads: 8, HeadDim: 128},
+	} {
+		all = append(all, timedAttention(llama1B, bf16, s)...)
+	}
 	for _, tokens := range []int{512, 1024, 2048, 4096} {
 		all = append(all, timedAttention(llama7B, f32, kernels.AttentionSpec{CuSeqlens: sequences(1, tokens), Heads: 32,
 			KVHeads: 32, HeadDim: 128, Bidirectional: true})...)
@@ -126,6 +131,25 @@ func (t timedCase) timings() (all []*Timing) {
 		}
 	}
 	return all
+}
+
+// timedAdamW is a step as train takes it by default: moments in 8 bits, and a master of 24. There is no formula for it
+// here.
+func timedAdamW(n int) *Timing {
+	w, codes, scales := plain("w", tensor.BF16, n), []int{n}, []int{kernels.QuantBlocks(n)}
+	c := &Case{Type: tensor.BF16, Name: label(n) + " split8, moments in 8 bits", In: []Operand{w, plain("g", w.Type, n)},
+		Out: []Operand{w, plain("master", tensor.U8, n), {Name: "m", Type: tensor.U8, Shape: codes},
+			{Name: "v", Type: tensor.U8, Shape: codes}, {Name: "m scale", Type: tensor.F32, Shape: scales},
+			{Name: "v scale", Type: tensor.F32, Shape: scales}}}
+	step := kernels.AdamWStep{LR: 1e-5, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 0.01, GradScale: 1, Step: 10}
+	run := func(d *kernels.Device, x Tensors) {
+		d.AdamW(kernels.AdamWTensor{W: x["w"], G: x["g"], State: kernels.AdamWState{M: x["m"], V: x["v"],
+			MScale: x["m scale"], VScale: x["v scale"], Master: x["master"]}}, step)
+	}
+	state := c.bytes("w", "master", "m", "v", "m scale", "v scale") // read and written
+	return &Timing{Source: llama1B, Op: "adamw", Pass: "forward", Shape: c.Name, Type: c.Type, FLOPs: 14 * float64(n),
+		Bytes: 2*state + c.bytes("g"), Forms: []Form{{Name: "only", run: run}}, c: c,
+		reference: reference{inputs: map[string]int{"g": 1}, want: func(Values) map[string]sample { return nil }}}
 }
 
 // timedExperts returns both directions of a mixture of experts.

@@ -145,12 +145,17 @@ func (o *kernelOptions) measure(ctx context.Context, s *session, d *kernels.Devi
 	if err != nil {
 		return err
 	}
-	for i, t := range o.list {
+	missing := slices.DeleteFunc(slices.Clone(o.list), func(t *opcheck.Timing) bool {
+		return !slices.ContainsFunc(kernelRows(t), func(r results.Row) bool { return !table.Done(r) })
+	})
+	s.status.Draw("compiling kernels")
+	rehearse := func(d *kernels.Device) error { return opcheck.RehearseTimings(d, missing) }
+	if err := d.Precompile(ctx, rehearse, nil); err != nil {
+		return err
+	}
+	for i, t := range missing {
 		rows := kernelRows(t)
-		if !slices.ContainsFunc(rows, func(r results.Row) bool { return !table.Done(r) }) {
-			continue
-		}
-		s.status.Draw(fmt.Sprintf("%d%%: %s", 100*i/len(o.list), t.ID()))
+		s.status.Draw(fmt.Sprintf("%d%%: %s", 100*i/len(missing), t.ID()))
 		ceiling, err := ceilingOf(d, t.Type)
 		if err != nil {
 			return err
