@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,30 +77,11 @@ func (o *trainOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 
 func runTrain(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o := newTrainOptions(append([]string{"train"}, args...))
-	if code, done := o.flags(stdout, stderr).Parse(args); done {
-		return code
-	}
-	if err := cmp.Or(o.checkPage(), o.check()); err != nil {
-		fmt.Fprintf(stderr, "bench train: %v\nsee bench train -h\n", err)
-		return cli.Usage
-	}
-	unlock, err := o.lock()
-	if err != nil {
-		return o.exit(ctx, "train", err, stderr)
-	}
-	defer unlock()
-	d, err := o.open(kernels.Options{NoBF16: o.settings.DType != tensor.BF16}, stderr)
-	if err != nil {
-		return o.exit(ctx, "train", err, stderr)
-	}
-	s, err := o.begin(d, stdout, stderr)
-	if err = errors.Join(err, d.Close()); err == nil { // each mode has a device of its own
-		if err = o.measure(ctx, s); err == nil {
-			err = s.finish()
-		}
-		s.status.Clear()
-	}
-	return o.exit(ctx, "train", err, stderr)
+	return runMeasurement(ctx, "train", o, &o.pageOptions, args, stdout, stderr)
+}
+
+func (o *trainOptions) kernelOptions() kernels.Options {
+	return kernels.Options{NoBF16: o.settings.DType != tensor.BF16}
 }
 
 var trainModes = []string{"standard", "fused", "torch-eager", "torch-compile"}
@@ -195,8 +175,8 @@ func (o *trainOptions) decisive() string {
 	return s
 }
 
-// measure trains all modes, unless all of them were measured.
-func (o *trainOptions) measure(ctx context.Context, s *session) (err error) {
+// measure trains all modes, unless all of them were measured. Each has a device of its own.
+func (o *trainOptions) measure(ctx context.Context, s *session, _ *kernels.Device) (err error) {
 	table, err := s.table(results.Table{Name: "train", Title: "Training", Columns: trainColumns, Settings: o.decisive()})
 	if err != nil {
 		return err
@@ -341,12 +321,11 @@ func (o *trainOptions) train(ctx context.Context, s *session, plan *trainer.Plan
 // openOwn opens a run of this program.
 func (o *trainOptions) openOwn(ctx context.Context, name string, base *hf.Checkpoint, plan *trainer.Plan,
 	temp string) (*trainMode, error) {
-	fused := kernels.Fused{}
-	if name == "fused" {
-		fused = kernels.All()
+	options := o.kernelOptions()
+	if options.Threads = o.threads; name == "fused" {
+		options.Fused = kernels.All()
 	}
-	d, err := kernels.Open(o.device, kernels.Options{Threads: o.threads, Fused: fused,
-		NoBF16: o.settings.DType != tensor.BF16})
+	d, err := kernels.Open(o.device, options)
 	if err != nil {
 		return nil, err
 	}
