@@ -49,11 +49,34 @@ func TestSetTemplate(t *testing.T) {
 		t.Errorf("%+v", c.Generation)
 	}
 
+	// What the model has by now stays.
+	if err := c.SetTemplate(ChatTemplate{Jinja: "x", BOS: "<y>", EOS: "</y>", End: 7}); err != nil ||
+		!cmp.Equal(c.Tokenizer, TokenizerConfig{ChatTemplate: "x", BOS: "<s>", EOS: "</x>"}) {
+		t.Errorf("%+v, %v", c.Tokenizer, err)
+	}
+
 	// Setting the same end again does not add it twice. Without an end, nothing is added.
 	for _, end := range []int32{7, -1} {
 		if err := c.SetTemplate(ChatTemplate{Jinja: "x", End: end}); err != nil ||
 			!slices.Equal(c.Generation.EOS, []int32{7, 5}) {
 			t.Errorf("end %d: %v, %v", end, c.Generation.EOS, err)
+		}
+	}
+}
+
+// TestTemplateError tells a chat template that cannot be used from other mistakes in its file.
+func TestTemplateError(t *testing.T) {
+	for config, want := range map[string]bool{`{"bos_token":7}`: false, `{"chat_template":7}`: true,
+		`{"bos_token":7,"chat_template":"x"}`: false, `{"bos_token":7,"chat_template":8}`: true,
+		`{"chat_template":"x"}`: false} {
+		files := map[string][]byte{"config.json": []byte(smallConfig), "tokenizer_config.json": []byte(config)}
+		c, err := NewModel(files)
+		if err != nil || (c.TemplateError != nil) != want {
+			t.Fatalf("%s: %v, %v", config, c.TemplateError, err)
+		}
+		files["chat_template.jinja"] = []byte("y")
+		if c, err = NewModel(files); err != nil || c.TemplateError != nil || c.Tokenizer.ChatTemplate != "y" {
+			t.Errorf("%s, and a file: %q, %v, %v", config, c.Tokenizer.ChatTemplate, c.TemplateError, err)
 		}
 	}
 }

@@ -128,7 +128,7 @@ func (w *weights) close() error {
 func parseIndex(data []byte) (map[string]string, error) {
 	o := parseObject(data)
 	files := get(o, "weight_map", map[string]string(nil))
-	if o.err == nil && len(files) == 0 {
+	if len(files) == 0 {
 		o.fail("weight_map is missing or empty")
 	}
 	for name, file := range files {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"restyle/internal/hostile"
 	"restyle/tensor"
@@ -35,6 +36,33 @@ func shards(t *testing.T, each int) (dir string, index map[string]string) {
 func writeIndex(t *testing.T, dir string, index map[string]string) {
 	data, _ := json.Marshal(map[string]any{"metadata": map[string]any{"total_size": 1}, "weight_map": index})
 	write(t, filepath.Join(dir, indexName), string(data))
+}
+
+// TestFew checks how errors about weights name tensors and files.
+func TestFew(t *testing.T) {
+	long := strings.Repeat("x", 101)
+	for want, names := range map[string][]string{"a": {"a"}, "a, b, c": {"a", "b", "c"},
+		"a, b, c and 1 more": {"a", "b", "c", "d"},
+		`"a\"b"`:             {`a"b`}, `"` + long[:100] + `"`: {long}, long[:100]: {long[:100]}, `"\x1b"`: {"\x1b"}} {
+		if got := few(names); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	for text, want := range map[string]string{`{"weight_map":{}}`: "weight_map is missing or empty",
+		"{}":               "is missing or empty",
+		`{"weight_map":7}`: "which is not an object of strings", "[]": "not a JSON object"} {
+		if _, err := parseIndex([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	// Any file system names its files, and has directories where files should be.
+	s := source{fstest.MapFS{"config.json/x": {}}, "name"}
+	for file, want := range map[string]string{"config.json": "open name/config.json: not a file",
+		"y": "open name/y: file does not exist"} {
+		if _, _, err := s.open(file); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %q", file, err, want)
+		}
+	}
 }
 
 func TestIndex(t *testing.T) {

@@ -50,6 +50,10 @@ func FuzzStops(f *testing.F) {
 	f.Add("go STOP on", "STOP", "on", []byte{3, 1, 2})
 	f.Add("aaaaabaaab", "aab", "aaab", []byte{1, 1, 1, 5})
 	f.Add("xyxyxz", "xyxz", "yx", []byte{2})
+	f.Add("xab", "ab", "b", []byte{})
+	f.Add("xab", "b", "ab", []byte{})
+	f.Add("xabc", "bc", "ab", []byte{3})
+	f.Add("xabaab", "abab", "aab", []byte{1, 1, 1, 1})
 	f.Fuzz(func(t *testing.T, text, first, second string, cuts []byte) {
 		var texts []string
 		for _, s := range []string{first, second} {
@@ -82,8 +86,9 @@ func FuzzStops(f *testing.F) {
 			shown.WriteString(show)
 			left = left[n:]
 		}
-		if !found {
-			shown.WriteString(s.rest())
+		shown.WriteString(s.rest()) // nothing, if it was found
+		if again := s.rest(); again != "" {
+			t.Errorf("%q is there twice", again)
 		}
 		if shown.String() != want || found != wantFound {
 			t.Errorf("%q with %q: showed %q found %v, want %q found %v", text, texts, shown.String(), found, want, wantFound)

@@ -39,7 +39,7 @@ func Read(read func(file string) ([]byte, error)) (*Tokenizer, error) {
 		name string
 		to   *settings
 	}{{configFile, &more.config}, {addedFile, &more.added}, {mapFile, &more.special}} {
-		if f.name != configFile && more.config.has(listedKey) {
+		if more.config.has(listedKey) {
 			break
 		}
 		data, err := read(f.name)

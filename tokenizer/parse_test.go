@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/internal/hostile"
 	"restyle/internal/linear"
 )
@@ -138,6 +139,33 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// TestStrings reads strings of JSON with every escape, and cut off after each byte.
+func TestStrings(t *testing.T) {
+	for text, want := range map[string]string{`""`: "", `"a"`: "a", `"\"\\\/\b\f\n\r\t"`: "\"\\/\b\f\n\r\t",
+		`"x\u0041y"`:                 "xAy",
+		`"\u00e9\u00ff\u00FF\u09aF"`: "éÿÿ\u09af", `"\ud83d\ude00!"`: "😀!", `"é😀"`: "é😀"} {
+		r := jsonReader{data: []byte(text)}
+		if got, err := r.str(); err != nil || string(got) != want || r.at != len(text) {
+			t.Errorf("%s: %q, %v", text, got, err)
+		}
+		for n := range len(text) {
+			r := jsonReader{data: []byte(text[:n])}
+			if got, err := r.str(); err == nil {
+				t.Errorf("%s: %q", text[:n], got)
+			}
+		}
+	}
+	for text, want := range map[string]string{`"\ud83d"`: "half a surrogate", `"\ude00\ud83d"`: "half a surrogate",
+		`"\ud83d\n"`: "half a surrogate", `"\ud83dx"`: "half a surrogate", `"\ud83d\u0041"`: "half a surrogate",
+		`"\q"`:     "a backslash",
+		`"\u00g0"`: "a backslash", `"\u00@0"`: "a backslash", `"\u00:0"`: "a backslash", `"\u12"`: "a backslash",
+		"\"a\x1f\"": "a control character", "\"\\n\x1f\"": "a control character", `"\n`: "cut short", `"a`: "cut short"} {
+		r := jsonReader{data: []byte(text)}
+		_, err := r.str()
+		expect.Error(t, err, want)
+	}
+}
+
 // TestGrowth checks that normalizers and decoders that lengthen text too much are refused, and those within bounds are
 // accepted.
 func TestGrowth(t *testing.T) {
@@ -159,6 +187,7 @@ func TestGrowth(t *testing.T) {
 		{"6 KB of doubling", "normalizer", many(80, replace("a", "aa")), false},
 		{"shorter", "normalizer", many(80, replace("aa", "a")), true},
 		{"the same length", "normalizer", many(80, replace("a", "b")), true},
+		{"shorter, then doubled 7 times", "normalizer", replace("aa", "a") + "," + many(7, replace("a", "aa")), false},
 		{"a long text in place of a byte", "normalizer", replace("a", strings.Repeat("b", 65)), false},
 		{"a text of 63 in front", "normalizer", prepend(strings.Repeat("b", 63)), true},
 		{"a text of 64 in front", "normalizer", prepend(strings.Repeat("b", 64)), false},

@@ -105,14 +105,57 @@ func TestRegexLikeByHand(t *testing.T) {
 func TestRegexRefuses(t *testing.T) {
 	for pattern, says := range map[string]string{
 		``: "matches nothing", `a|`: "matches nothing", `a?|b`: "matches nothing", `(?!\S)`: "matches nothing", `\w+`: `\w`,
-		`a(b)`: "(b)", `^a`: "^a", `a$`: "$", `a.`: ".", `a+?`: "quantifier", `a{0,2}`: "{0,2}", `a{2,}`: "{2,}", `a{1,99}`: "{1,99}",
-		`\p{Han}+`: `\p{Han}`, `\P{L}`: `\P`, `[a-z&&b]`: "&&", `[]a]`: "begins with", `[^]`: "begins with", `[[:alpha:]]`: "begins with",
-		`[a[^b]]`: "begins with", `[z-a]`: "from 'z' to 'a'", `[a`: "a class before", `[a\`: "backslash", `(?i:x)`: "(?i:x)", `\x41`: `\x`,
+		`a(b)`: "(b)", `^a`: "^a", `a$`: "$", `a.`: ".", `a+?`: "quantifier", `a{0,2}`: "{0,2}", `a{2,}`: "{2,}",
+		`a{1,99}`:  "{1,99}",
+		`\p{Han}+`: `\p{Han}`, `\P{L}`: `\P`, `[a-z&&b]`: "&&", `[]a]`: "begins with", `[^]`: "begins with",
+		`[[:alpha:]]`: "begins with",
+		`[a[^b]]`:     "begins with", `[z-a]`: "from 'z' to 'a'", `[a`: "a class before", `[a\`: "backslash",
+		`(?i:x)`: "(?i:x)", `\x41`: `\x`,
 		`a*b|a`: "for nothing", `\s+$`: "$", `a+b|c|a+`: "for nothing", `a*bc|a+`: "for nothing", `x?a*b|a+`: "for nothing",
+		`a|b*c|b`: "alternative 2 may read much", `a|b*c`: "alternative 2 may read much",
+		`b*cd|b+`: "alternative 1 may read", `a{1,10}`: "{1,10}",
+		`a{2,1}`: "{2,1}", `a{x}`: "{x}", `a**`: "quantifier",
+		`a{1,9}b{1,9}c{1,9}`: "alternative 1 may try more than 100", `ab|b*c|`: "nothing",
 		`[ab][ac][ad][ae][af][ag][ah][ai][aj][ak][al][am][an][ao][ap][aq]`: "more than 16",
 	} {
 		if _, err := parseRegex(pattern, newCharSets()); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", pattern, err, says)
+		}
+	}
+}
+
+// TestRegexMatches holds the length of a match to that of Rust's regexes: the first alternative that matches, with
+// characters given back one by one, down to the least number.
+func TestRegexMatches(t *testing.T) {
+	for _, c := range []struct {
+		pattern, text string
+		want          int
+	}{
+		{`a{1,3}ab|x`, "aab", 3}, {`a{1,3}ab|x`, "aaaab", 5}, {`a{1,3}ab|x`, "aaaaab", 0}, {`a{2,3}ab|x`, "aab", 0},
+		{`a{2,3}ab|x`, "aaab", 4},
+		{`a{2}|x`, "aaa", 2}, {`a{2}|x`, "a", 0}, {`a{1,9}|x`, "aaaaaaaaaa", 9}, {`a?ab|x`, "ab", 2},
+		{`a?ab|x`, "aab", 3}, {`a?+ab|x`, "ab", 0},
+		{`a+b*|x`, "aab", 3}, {`a++b?|x`, "aaa", 3}, {`[a-c]+|x`, "abcd", 3}, {`[^a-c]+|x`, "dea", 2},
+		{`[ab-]+|x`, "a-bc", 3},
+		{`[a[bc]d]+|x`, "abcde", 4}, {`b|ab|a`, "ab", 2}, {`\p{Lu}\p{Ll}+|x`, "Abc", 3}, {`\p{Lu}\p{Ll}+|x`, "ABc", 0},
+		{`\s+(?!\S)|\s+`, "  a", 1}, {`\s+(?!\S)|\s+`, "  ", 2}, {`\s+(?!\S)|\s+`, " a", 1},
+		{`\s*[\r\n]+|\s+`, " \n a", 2}, {`\n\r\t\.|x`, "\n\r\t.", 4},
+	} {
+		x, err := parseRegex(c.pattern, newCharSets())
+		if err != nil {
+			t.Errorf("%s: %v", c.pattern, err)
+			continue
+		}
+		if got := x.match(c.text); got != c.want {
+			t.Errorf("%s on %q: %d, want %d", c.pattern, c.text, got, c.want)
+		}
+	}
+	for pattern, want := range map[string]bool{`[^a]|[a]`: true, `[^a]`: false, `\s|[^\s]`: true, `\s|\p{L}`: false,
+		`[^a]b|a`:      false,
+		`[^a]b?|[a]b*`: true, `[^a]{2}|a`: false} {
+		x, err := parseRegex(pattern, newCharSets())
+		if err != nil || x.matchesAll() != want {
+			t.Errorf("%s: %v, want %v", pattern, err, want)
 		}
 	}
 }

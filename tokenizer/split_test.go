@@ -45,14 +45,21 @@ func TestPatterns(t *testing.T) {
 // TestNFC composes marks that reach their base, and marks that another mark blocks.
 func TestNFC(t *testing.T) {
 	for text, want := range map[string]string{
-		"a\u0301":             "\u00e1",
-		"a\u0363\u0301":       "a\u0363\u0301", // the first is of the same class and joins nothing
-		"a\u0301\u0323":       "\u1ea1\u0301",  // the second is of a lower class and goes first
-		"a\u0323\u0301":       "\u1ea1\u0301",
-		"\u0915\u093c":        "\u0915\u093c", // excluded from composition
-		"\u0958":              "\u0915\u093c",
-		"\u1100\u1161\u11a8":  "\uac01",
-		"\uac00\u11a8":        "\uac01",
+		"a\u0301":            "\u00e1",
+		"a\u0363\u0301":      "a\u0363\u0301", // the first is of the same class and joins nothing
+		"a\u0301\u0323":      "\u1ea1\u0301",  // the second is of a lower class and goes first
+		"a\u0323\u0301":      "\u1ea1\u0301",
+		"\u0915\u093c":       "\u0915\u093c", // excluded from composition
+		"\u0958":             "\u0915\u093c",
+		"\u1100\u1161\u11a8": "\uac01",
+		"\uac00\u11a8":       "\uac01",
+		// Both ends of each range of Hangul.
+		"\u1112\u1175\u11c2": "\ud7a3", "\u1113\u1161": "\u1113\u1161", "\u10ff\u1161": "\u10ff\u1161",
+		"\u1100\u1160": "\u1100\u1160", "\u1100\u1176": "\u1100\u1176", "\uac00\u11a7": "\uac00\u11a7",
+		"\uac00\u11c3": "\uac00\u11c3",
+		"\uac01\u11a8": "\uac01\u11a8", "\ud7a4\u11a8": "\ud7a4\u11a8", "\uabff\u11a8": "\uabff\u11a8",
+		"\ud788\u11c2": "\ud7a3",
+		"a\u1161":      "a\u1161", "\ud7a3": "\ud7a3", "\uac1b\uac1c": "\uac1b\uac1c",
 		"\u212b":              "\u00c5",
 		"a\xff\u0301":         "a\xff\u0301",
 		"x\u0301":             "x\u0301",
@@ -62,5 +69,12 @@ func TestNFC(t *testing.T) {
 		if got := nfc(stretch{text: text}); got.text != want {
 			t.Errorf("%+q becomes %+q, want %+q", text, got.text, want)
 		}
+	}
+	// A replacement by the same text leaves it, and the next one begins behind it.
+	w := newRewriting(stretch{text: "abc", base: 5})
+	w.replace(1, "a")
+	w.replace(2, "xy")
+	if got := w.done(); got.text != "axyc" || !slices.Equal(got.origin, []int{5, 6, 7, 7, 8}) {
+		t.Errorf("%q, %v", got.text, got.origin)
 	}
 }

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -202,7 +203,9 @@ func TestParseSums(t *testing.T) {
 		{"", "empty"},
 		{"\n", "line 1"},
 		{zero + "  a", "incomplete"},
-		{zero + "  \n", "line 1"},
+		{zero + "  \n", "line 1 is not a checksum, two spaces"},
+		{zero + " \n", "line 1 is not a checksum, two spaces"},
+		{zero + "\n", "line 1 is not a checksum, two spaces"},
 		{zero + " *a\n", "line 1"},
 		{zero + " a\n", "line 1"},
 		{zero[1:] + "g  a\n", "hexadecimal"},
@@ -230,6 +233,21 @@ func TestParseSums(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %q", c.text, err, c.want)
 		}
+	}
+}
+
+// TestFilesInOrder has names whose order by bytes is not that of the directories.
+func TestFilesInOrder(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a/x", "a.b", "a-b/y", "b"} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, nil, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names, dirs, err := files(dir)
+	if err != nil || strings.Join(names, " ") != "a-b/y a.b a/x b" || len(dirs) != 3 || dirs[0] != dir {
+		t.Errorf("%q, %q, %v", names, dirs, err)
 	}
 }
 
