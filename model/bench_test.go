@@ -74,11 +74,3 @@ func BenchmarkGradient(b *testing.B) {
 		}
 	}
 }
-
-func ramp(n int) []float32 {
-	x := make([]float32, n)
-	for i := range x {
-		x[i] = float32(i%251-125) / 4000
-	}
-	return x
-}
