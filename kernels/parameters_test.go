@@ -7,12 +7,11 @@ import (
 	"testing"
 
 	"restyle/kernels"
-	"restyle/opcheck"
 )
 
-// elsewhere has the parameters, by the beginning of their names, that no case varies, and the tests that do.
+// elsewhere has the parameters, by the beginning of their names, that neither a case nor a form of AdamW varies, and the
+// tests that do.
 var elsewhere = map[string]string{
-	"op_adamw.cu adamw control":       "TestAdamWAll", // and lists of tensors, ranges, and moments in 8 bits
 	"op_adamw.cu adamw_range":         "TestAdamWAll",
 	"op_adamw.cu adamw_squares":       "TestAddSquares",
 	"op_squares.cu add_squares":       "TestAddSquares",
@@ -25,7 +24,7 @@ var elsewhere = map[string]string{
 // TestParameters finds what no case tests of a kernel: an operand that is left out of every case or of none, though the
 // kernel can do without it, and a number that is always the same. A fault in what depends on it would not be found.
 func TestParameters(t *testing.T) {
-	given := kernels.EveryGiven(t, func(d *kernels.Device) error { return opcheck.Rehearse(d, opcheck.All()) })
+	given := kernels.EveryGiven(t, checkedLaunches(t, true))
 	unused := maps.Clone(elsewhere)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		g, wrong := given[name], ""
