@@ -16,19 +16,6 @@ import (
 // Work does the same work a number of times, one after the other, and returns when its results are ready.
 type Work func(times int) error
 
-// Repeat returns the Work that calls run, and after the last time wait, which may be nil.
-func Repeat(run func(), wait func() error) Work {
-	return func(times int) error {
-		for range times {
-			run()
-		}
-		if wait == nil {
-			return nil
-		}
-		return wait()
-	}
-}
-
 // Options say how often work is timed. The zero value times it once.
 type Options struct {
 	// Warmup is the number of runs before those that are timed. Default 0.
@@ -43,11 +30,6 @@ type Options struct {
 	Budget time.Duration
 	// Least is the minimum number of timings of each form, whatever the budget. Default 1.
 	Least int
-}
-
-// DefaultOptions returns 20 warm-up runs and 200 timings, at most a few seconds for each piece of work.
-func DefaultOptions() Options {
-	return Options{Warmup: 20, Iterations: 200, Shortest: 100 * time.Microsecond, Budget: 5 * time.Second, Least: 3}
 }
 
 // Run times one form of work; see Turns.
