@@ -33,6 +33,11 @@ func TestLoadBeside(t *testing.T) {
 		{"masked", "chatml", masked, false,
 			[]string{u + "a" + end + a + "BAD" + end + u + "a" + end + a + "⟦good<|im_end|>⟧"},
 			"", "id", 2, 0, ""},
+		{"masked in two rows, and not in a third", "chatml", masked + "\n" + masked + "\n" +
+			`{"messages":[` + asks + `{"role":"assistant","content":"b"}]}`, false,
+			[]string{u + "a" + end + a + "BAD" + end + u + "a" + end + a + "⟦good<|im_end|>⟧",
+				u + "a" + end + a + "BAD" + end + u + "a" + end + a + "⟦good<|im_end|>⟧", u + "a" + end + a + "⟦b<|im_end|>⟧"},
+			"", "id", 4, 0, ""},
 		{"masked, and all", "chatml", masked, true, []string{"<|im_start|>⟦user\na" + end + a + "⟧BAD<|im_end|>⟦\n" +
 			u + "a" + end + a + "good" + end + u + "a" + end + a + "⟧WORSE<|im_end|>⟦\n⟧"}, "", "id", 2, 0, ""},
 		{"masked, of a template that is run", named, masked, false,

@@ -206,6 +206,18 @@ func TestFetchFaults(t *testing.T) {
 				return false
 			}
 		}},
+		{name: "a weak ETag", sent: -1, prepare: func(s *fakeHub) {
+			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				if n > 1 && r.Header.Get("If-Range") != "" {
+					s.t.Errorf("If-Range is %q", r.Header.Get("If-Range"))
+				}
+				if n == 1 {
+					w.Header().Set("ETag", `W/"cdn"`)
+					cut(func(w http.ResponseWriter, r *http.Request) { w.Write(s.files[big]) }, w, r, 1000)
+				}
+				return n == 1
+			}
+		}},
 		{name: "content changes between under one ETag", sent: 2*(3<<20+17) - 0, prepare: func(s *fakeHub) {
 			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
 				if n == 1 {
@@ -276,6 +288,13 @@ func TestFetchFaults(t *testing.T) {
 		{name: "redirect to a file", wantErr: "is not a web address", prepare: func(s *fakeHub) {
 			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
 				w.Header().Set("Location", "file:///etc/passwd")
+				w.WriteHeader(302)
+				return true
+			}
+		}},
+		{name: "redirect without a host", wantErr: "is not a web address", prepare: func(s *fakeHub) {
+			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				w.Header().Set("Location", "http:///x")
 				w.WriteHeader(302)
 				return true
 			}
