@@ -101,7 +101,22 @@ func TestLossSVG(t *testing.T) {
 		not  []string
 	}{
 		{"usual", run(405, 9), []string{"405 steps", "best validation loss 1.186 at step 225", ">best 1.186<", ">each step<",
-			">400<", ">1.5<", "e-4<"}, nil},
+			">400<", ">1.5<", "e-4<", "<style>", `<text class="title" x="24" y="38">`, `<rect x="0.5" y="0.5"`, `class="rate"`,
+			`class="dot"`, fmt.Sprintf(`<rect x="%d" y="%d" width="%d" height="%d"/></clip`, plotLeft-6, lossTop-6,
+				plotRight-plotLeft+12, lossBottom-lossTop+12), fmt.Sprintf(`<text class="y" x="%d"`, plotLeft-10)}, nil},
+		{"as few as are smoothed", run(fewSteps, 0), []string{">each step<", "smoothed", `class="step"`}, []string{">training<"}},
+		{"too few", run(fewSteps-1, 0), []string{">training<", `class="point"`}, []string{">each step<", "smoothed"}},
+		{"a resumed run", with(run(50, 0), func(c *Curve) {
+			for i := range c.Steps {
+				c.Steps[i].X += 1000
+			}
+		}), []string{">1020<", ">1040<"}, []string{">500<"}},
+		{"a run from the first half on", with(run(50, 0), func(c *Curve) {
+			for i := range c.Steps {
+				c.Steps[i].X += 40
+			}
+		}), []string{">20<", ">80<"}, nil},
+		{"one step far on", with(run(1, 0), func(c *Curve) { c.Steps[0].X = 500 }), []string{">100<", ">500<"}, nil},
 		{"one step", run(1, 0), []string{"1 step, training loss", ">training<", `<circle class="point"`},
 			[]string{">validation<", "smoothed"}},
 		{"far down", with(run(400, 10), func(c *Curve) {
