@@ -198,7 +198,7 @@ true is integer¦1.0 is integer¦1 is true¦true is true¦0 is false¦1 is divis
 'a'.translate()¦'a'.translate({}, 1)¦'a'.maketrans()¦'1e999'|float¦'-1e999'|float¦'1e999'|int(7)¦'nan'|float¦loop is defined¦[(1, none)]|unique|list
 [('ab', 'c'), ('a', 'bc')]|unique|list¦[('a', 1), ('a', '1')]|unique|list¦[range(2), range(2)]|unique|list|length
 'abc'[2**64:]¦'abc'[:2**64]¦'abc'[:-(2**64)]¦'abc'[1:2:3:4]¦{'a': 1}.values(1)¦{'a': 1}.items(1)¦'abc'.find('c', none, 2)¦'abc'.find('a', 1, none)
-'a\x1cb\x1db\x1eb\x1fb\vc\fd'.splitlines()¦range(0, 4, 2) == range(0, 3, 2)¦range(0, 4, 2) != range(0, 4, 3)""")]),
+'a\x1cb\x1db\x1eb\x1fb\vc\fd'.splitlines()¦range(0, 4, 2) == range(0, 3, 2)¦range(0, 4, 2) != range(0, 4, 3)¦(-1) / (-(10**400))¦1 / (-(10**400))¦0 / -7¦0 / 7""")]),
     (["{{ strftime_now('%§') }}|"], [[m + c for c in "aAbBcCdDeFgGhHIjklmMnpPrRStTuUVwWxXyY%" for m in ("", "-")]]),
     (["{% for i in § %}{{ [i, loop.index, loop.index0, loop.revindex, loop.revindex0, loop.first, loop.last, loop.length, loop.depth, loop.depth0, loop.previtem is defined, loop.nextitem, loop.cycle(1, 2, 3), "
       "loop.changed(i // 2), loop.changed(i // 2, 1), loop] }}{% else %}none{% endfor %}", "{% for i in § if i %}{{ i }}/{{ loop.length }}{% if i == 2 %}{% break %}{% endif %}{{ loop.nextitem }},{% else %}E{% endfor %}",
