@@ -162,7 +162,7 @@ func spellFacts(f voice.Facts) string {
 	return out
 }
 
-// verdictsOf returns what those checks say of a rewrite: those that fail, with the reason, and the values of the others.
+// verdictsOf returns what those checks say of a rewrite.
 func verdictsOf(ids, language string, a ...string) string {
 	question, answer, rewrite := a[0], a[1], a[2]
 	style, err := voice.Builtin(voice.Default)
