@@ -35,6 +35,8 @@ func TestBody(t *testing.T) {
 		{"no model", Request{Messages: hello}, true, "without a model"},
 		{"no messages", Request{Model: "m"}, true, "without messages"},
 		{"not UTF-8", Request{Model: "m", Messages: []Message{{"user", "a\xff"}}}, true, "message 0: not valid UTF-8"},
+		{"a role that is not UTF-8", Request{Model: "m", Messages: []Message{{"user", "a"}, {"\xff", "a"}}}, true,
+			"message 1: not valid UTF-8"},
 		{"NaN", Request{Model: "m", Messages: hello, Temperature: math.NaN()}, true, "NaN"},
 		{"a function", Request{Model: "m", Messages: hello, Extra: map[string]any{"f": func() {}}}, true, "unsupported type"},
 		{"extra stream", Request{Model: "m", Messages: hello, Extra: map[string]any{"stream": false}}, true,
