@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// proven has the SHA-256 of each of our own templates that TestJinja2 has shown to write what Render writes.
+// proven has the SHA-256 of each of our own templates that TestJinja_WritesWhatJinja2Does has shown to write what
+// Render writes.
 var proven = map[string]string{
 	"llama3":       "9e78e8306911f46c9fa3900cc226fc7634485fc6ed7b0331e1e324858b57d715",
 	"llama3.1":     "6ab6f2ab8f282cba2c5b73c79c74adf55b17faace415c4eedbe728b5090057ec",
@@ -25,15 +26,16 @@ var proven = map[string]string{
 	"raw with BOS": "ec6137cefa0e04830a1b6cf5d28c2de4fd0bdefc5b21559aa4061dbd731427c6",
 }
 
-// TestJinja checks that Detect recognizes our own templates, and that none has changed since TestJinja2 last compared
-// it.
-func TestJinja(t *testing.T) {
+// TestJinja_DetectsOwnTemplates checks that Detect recognizes our own templates, and that none has changed since
+// TestJinja_WritesWhatJinja2Does last compared it.
+func TestJinja_DetectsOwnTemplates(t *testing.T) {
 	for _, f := range templates {
 		if got, err := Detect(f.Jinja()); err != nil || got.Name != f.Name {
 			t.Errorf("%s is detected as %q, %v", f.Name, got.Name, err)
 		}
 		if sum := hash(f.Jinja()); sum != proven[f.Name] {
-			t.Errorf("%s has sha256 %s: run TestJinja2 with RESTYLE_PYTHON, a Python with Jinja2, and then write it into proven",
+			t.Errorf("%s has sha256 %s: run TestJinja_WritesWhatJinja2Does with RESTYLE_PYTHON, a Python with Jinja2, and "+
+				"then write it into proven",
 				f.Name, sum)
 		}
 	}
@@ -44,9 +46,10 @@ func TestJinja(t *testing.T) {
 	}
 }
 
-// TestJinja2 has Jinja2 render all recorded conversations with our own templates, including those of raw. It checks
-// that Jinja2 writes the same texts as Render and refuses the same conversations. It needs a Python with Jinja2.
-func TestJinja2(t *testing.T) {
+// TestJinja_WritesWhatJinja2Does has Jinja2 render all recorded conversations with our own templates, including those
+// of raw. It checks that Jinja2 writes the same texts as Render and refuses the same conversations. It needs a Python
+// with Jinja2.
+func TestJinja_WritesWhatJinja2Does(t *testing.T) {
 	python := os.Getenv("RESTYLE_PYTHON")
 	if python == "" {
 		t.Skip("RESTYLE_PYTHON does not name a Python with Jinja2")

@@ -58,7 +58,7 @@ func compareWithProgram(t testing.TB, f, p Template, messages []Message, o Optio
 	return got.NoTargets == nil
 }
 
-func TestPrograms(t *testing.T) {
+func TestPrograms_RenderAsNamedTemplates(t *testing.T) {
 	known, all := 0, 0
 	for _, f := range templates {
 		if f.Name == "raw" {
@@ -128,7 +128,7 @@ func FuzzProgram(f *testing.F) {
 
 const turns = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{{ eos_token }}\n{% endfor %}"
 
-func TestUnknownTemplates(t *testing.T) {
+func TestPrograms_AnswersOfUnknownTemplates(t *testing.T) {
 	conversation := []Message{
 		{Role: "system", Content: "s"}, {Role: "user", Content: "<|user|>"}, {Role: "assistant", Content: " a "},
 		{Role: "user", Content: "q"}, {Role: "assistant", Content: "b</s>"},
@@ -201,9 +201,9 @@ func TestUnknownTemplates(t *testing.T) {
 	}
 }
 
-// TestRoles checks for every role whether a template's marker of it may be a token: the roles that every template
-// knows may be part of one, any other could be something that a user typed. The content never is.
-func TestRoles(t *testing.T) {
+// TestPrograms_MarkersOfRoles checks for every role whether a template's marker of it may be a token: the roles that
+// every template knows may be part of one, any other could be something that a user typed. The content never is.
+func TestPrograms_MarkersOfRoles(t *testing.T) {
 	for _, template := range []string{turns, strings.ReplaceAll(turns, "{{ m.role }}", "{{ m['role'] | trim }}"),
 		strings.ReplaceAll(turns, "<|{{ m.role }}|>", "{{ '<|' + m.role + '|>' }}")} {
 		f, err := Detect(template)
@@ -253,8 +253,8 @@ func TestProgramBOS(t *testing.T) {
 	}
 }
 
-// TestProgramTokens checks that all tokens of a model are variables, and the template's own text.
-func TestProgramTokens(t *testing.T) {
+// TestProgram_TokensAreVariables checks that all tokens of a model are variables, and the template's own text.
+func TestProgram_TokensAreVariables(t *testing.T) {
 	f, err := Detect("{{ unk_token }}{{ image_token }}{{ pad_token is defined }}{{ messages[0].content }}")
 	if err != nil {
 		t.Fatal(err)

@@ -223,9 +223,9 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// TestTypedTokens checks that the markup is only what the template itself writes, even if a user types all tokens of
-// all templates.
-func TestTypedTokens(t *testing.T) {
+// TestRender_TypedTokensStayText checks that the markup is only what the template itself writes, even if a user types
+// all tokens of all templates.
+func TestRender_TypedTokensStayText(t *testing.T) {
 	markup := func(f Template, typed string) string {
 		r, err := f.Render([]Message{{Role: "user", Content: typed}, {Role: "assistant", Content: "<think>" + typed +
 			"</think>" + typed}},
@@ -267,7 +267,7 @@ func TestTypedTokens(t *testing.T) {
 	}
 }
 
-func TestDate(t *testing.T) {
+func TestRender_Date(t *testing.T) {
 	day := time.Date(2031, 3, 7, 23, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		family string

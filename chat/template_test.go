@@ -43,8 +43,9 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// TestTable checks that no two templates share a name or a SHA-256, and that each SHA-256 is well-formed.
-func TestTable(t *testing.T) {
+// TestTemplates_TableIsUnique checks that no two templates share a name or a SHA-256, and that each SHA-256 is
+// well-formed.
+func TestTemplates_TableIsUnique(t *testing.T) {
 	names, sums := map[string]bool{}, map[string]bool{}
 	for _, f := range templates {
 		if names[f.Name] {
@@ -69,7 +70,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func TestStops(t *testing.T) {
+func TestTemplate_Stops(t *testing.T) {
 	want := map[string][]string{
 		"llama3":       {"<|eot_id|>", "<|end_of_text|>"},
 		"llama3.1":     {"<|eot_id|>", "<|eom_id|>", "<|end_of_text|>"},

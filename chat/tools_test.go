@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestBeyond renders what only a program can: what a template reads decides under which key thoughts reach it, and what
-// it does not write is refused, or not in Read.
-func TestBeyond(t *testing.T) {
+// TestProgram_ThoughtsAndTools renders what only a program can: what a template reads decides under which key thoughts
+// reach it, and what it does not write is refused, or not in Read.
+func TestProgram_ThoughtsAndTools(t *testing.T) {
 	const turn = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}"
 	const rest = "</s>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
 	program := func(body string) string { return turn + body + rest }

@@ -15,9 +15,10 @@ import (
 	"restyle/internal/expect"
 )
 
-// TestBeside reads keys of messages and columns of rows that change what is asked or learned: each is used or refused
-// by name, in JSON and, if the row can be written so, in CSV and TSV. Columns without a meaning are listed.
-func TestBeside(t *testing.T) {
+// TestOtherKeys_UsedOrRefused reads keys of messages and columns of rows that change what is asked or learned: each is
+// used or refused by name, in JSON and, if the row can be written so, in CSV and TSV. Columns without a meaning are
+// listed.
+func TestOtherKeys_UsedOrRefused(t *testing.T) {
 	const (
 		ask   = `{"role":"user","content":"a"},`
 		pair  = `{"instruction":"a","output":"b",`
@@ -223,9 +224,9 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// TestNamesOfColumns reads every column that is known to change what is asked or learned next to a question with its
-// answer and next to messages. § is the column's name; what begins with ! is an error.
-func TestNamesOfColumns(t *testing.T) {
+// TestColumns_ThatChangeMeaning reads every column that is known to change what is asked or learned next to a question
+// with its answer and next to messages. § is the column's name; what begins with ! is an error.
+func TestColumns_ThatChangeMeaning(t *testing.T) {
 	const plain, context = "user: a | assistant: b", "user: a {context} | assistant: b {context}"
 	const call, unused = `[{"type":"function","function":{"name":"f"}}]`, plain + ";;;§"
 	for _, c := range []struct{ names, value, pair, talk string }{
@@ -268,9 +269,9 @@ func TestNamesOfColumns(t *testing.T) {
 	}
 }
 
-// TestNamesInMessages reads messages with every name of a role, and with every key that says whether an answer is
+// TestMessages_NamesOfRoles reads messages with every name of a role, and with every key that says whether an answer is
 // learned, with either value.
-func TestNamesInMessages(t *testing.T) {
+func TestMessages_NamesOfRoles(t *testing.T) {
 	for role, names := range map[string]string{"system": "system developer", "user": "user human prompter",
 		"assistant": "assistant gpt model bot ai chatgpt", "tool": "tool observation tool_response function",
 		"ipython": "ipython", "": "users teacher narrator"} {
@@ -302,7 +303,7 @@ func quoted(s string) string {
 	return string(b)
 }
 
-// besideOnly reads the one conversation of a file as TestBeside's want has it.
+// besideOnly reads the one conversation of a file as TestOtherKeys_UsedOrRefused's want has it.
 func besideOnly(path string) (string, error) {
 	c, err := OpenConversations(context.Background(), path, Options{})
 	if err != nil {
@@ -362,8 +363,8 @@ func inCSV(t *testing.T, object string, separator rune) (string, bool) {
 
 func objectKeys(s string) ([]string, map[string]json.RawMessage, error) { return object([]byte(s)) }
 
-// TestParquetBeside reads what changes the prompt or the targets from typed columns.
-func TestParquetBeside(t *testing.T) {
+// TestParquet_OtherColumns reads what changes the prompt or the targets from typed columns.
+func TestParquet_OtherColumns(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		want []string // conversations with their tools, then the columns used and not used, and the keys
@@ -411,8 +412,9 @@ func TestParquetBeside(t *testing.T) {
 	}
 }
 
-// TestGenBeside checks that gen's rows are refused for what changes their answers, and which columns are not used.
-func TestGenBeside(t *testing.T) {
+// TestGenRows_OtherColumns checks that gen's rows are refused for what changes their answers, and which columns are not
+// used.
+func TestGenRows_OtherColumns(t *testing.T) {
 	pair := `{"instruction":"a","output":"b",`
 	talk := `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"`
 	for _, c := range []struct{ row, unused, err string }{

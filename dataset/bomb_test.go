@@ -90,9 +90,9 @@ func bombs(t testing.TB) []bomb {
 	}
 }
 
-// TestBombs checks that a bomb is refused before it has taken more than its bytes explain: the rows before it may have
-// taken as much as the file may unpack to.
-func TestBombs(t *testing.T) {
+// TestBombs_AreRefusedEarly checks that a bomb is refused before it has taken more than its bytes explain: the rows
+// before it may have taken as much as the file may unpack to.
+func TestBombs_AreRefusedEarly(t *testing.T) {
 	for _, b := range bombs(t) {
 		t.Run(b.name, func(t *testing.T) {
 			var err error

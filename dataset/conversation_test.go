@@ -288,9 +288,10 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// TestPrompts reads every form of a prompt and its completion with every form of a history and with a system prompt or
-// without one: all messages before the completion are the prompt, whose answers are not learned.
-func TestPrompts(t *testing.T) {
+// TestPrompts_AnswersAreNotLearned reads every form of a prompt and its completion with every form of a history and
+// with a system prompt or without one: all messages before the completion are the prompt, whose answers are not
+// learned.
+func TestPrompts_AnswersAreNotLearned(t *testing.T) {
 	type form struct{ value, said string } // JSON and what it says
 	list := func(turns ...string) form {
 		var values, said []string
@@ -341,9 +342,9 @@ func TestPrompts(t *testing.T) {
 	}
 }
 
-// TestCallsInARow reads all sequences of up to four messages of every kind: calls in messages of their own become one
-// message if they follow each other and are all learned or all not.
-func TestCallsInARow(t *testing.T) {
+// TestCalls_InARowBecomeOneMessage reads all sequences of up to four messages of every kind: calls in messages of their
+// own become one message if they follow each other and are all learned or all not.
+func TestCalls_InARowBecomeOneMessage(t *testing.T) {
 	kinds := map[byte]string{ // %d is the message's number
 		'u': `{"role":"user","content":"%d"}`, 'a': `{"role":"assistant","content":"%d"}`,
 		't': `{"role":"tool","content":"%d"}`,

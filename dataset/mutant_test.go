@@ -97,9 +97,9 @@ func decode(data []byte, name string) (rows [][]string, err error) {
 
 func holdsTalk(name string) bool { return strings.HasPrefix(filepath.Base(name), "messages") }
 
-// TestMutants damages good files in 5,600 ways. If a mutant ends the process that decodes it, the test opens the mutant
-// as a user would.
-func TestMutants(t *testing.T) {
+// TestParquet_Mutants damages good files in 5,600 ways. If a mutant ends the process that decodes it, the test opens
+// the mutant as a user would.
+func TestParquet_Mutants(t *testing.T) {
 	counts := map[string]int{}
 	for _, name := range []string{"codec_none", "codec_snappy", "codec_gzip", "codec_brotli", "codec_zstd",
 		"delta_byte_array", "pages_v2", "checksums", "row_groups", "messages", "messages_v2", "messages_parts", "lz4_pages",

@@ -47,8 +47,8 @@ func TestParquetForms(t *testing.T) {
 	}
 }
 
-// TestLZ4 reads text that hardly compresses, and lists.
-func TestLZ4(t *testing.T) {
+// TestParquet_LZ4 reads text that hardly compresses, and lists.
+func TestParquet_LZ4(t *testing.T) {
 	said, _, err := conversations("testdata/lz4_text.parquet", Options{})
 	if err != nil || len(said) != 60 {
 		t.Fatalf("%d rows, %v", len(said), err)

@@ -7,9 +7,9 @@ import (
 	"restyle/internal/expect"
 )
 
-// TestSettingErrors checks that an error that another setting would avoid names the setting, even if the child process
-// found it.
-func TestSettingErrors(t *testing.T) {
+// TestErrors_NameTheSetting checks that an error that another setting would avoid names the setting, even if the child
+// process found it.
+func TestErrors_NameTheSetting(t *testing.T) {
 	named := hubCache(t, map[string]string{"test.jsonl": `{"instruction":"a","output":"b"}`})
 	for _, c := range []struct {
 		spec    string

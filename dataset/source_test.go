@@ -67,7 +67,7 @@ func TestOpenByContentNotByName(t *testing.T) {
 	}
 }
 
-func TestColumnsAreSaid(t *testing.T) {
+func TestOpen_NamesColumns(t *testing.T) {
 	path := expect.File(t, "x.jsonl", `{"question":"a","answer":"b","hint":"c"}`)
 	_, s, err := all(path, Options{})
 	if err != nil || s.Columns.String() != "instruction=question,output=answer" || s.Rows() != -1 {
@@ -125,7 +125,7 @@ func hubCache(t *testing.T, files map[string]string) *hub.Hub {
 	return &hub.Hub{Cache: cache, Offline: true}
 }
 
-func TestHub(t *testing.T) {
+func TestOpen_FromHub(t *testing.T) {
 	parquet := expect.Read(t, "testdata/codec_zstd.parquet")
 	hub := hubCache(t, map[string]string{
 		"README.md": "", "data/train-00000-of-00002.parquet": parquet, "data/train-00001-of-00002.parquet": parquet,
@@ -151,8 +151,8 @@ func TestHub(t *testing.T) {
 	expect.Error(t, err, "no file owner/other, and on the hub", "hub")
 }
 
-// TestDeclared opens datasets whose cards declare what belongs to a split, on the hub and in a directory.
-func TestDeclared(t *testing.T) {
+// TestOpen_DeclaredSplits opens datasets whose cards declare what belongs to a split, on the hub and in a directory.
+func TestOpen_DeclaredSplits(t *testing.T) {
 	row := func(answer string) string { return fmt.Sprintf("{\"question\":\"q\",\"answer\":%q}\n", answer) }
 	files := map[string]string{
 		"README.md": "---\nconfigs:\n- config_name: en\n  data_files: en/*\n- config_name: fr\n  data_files:\n" +
@@ -251,8 +251,8 @@ func TestHubFilesMustAgree(t *testing.T) {
 	}
 }
 
-// TestOpenEnds checks that the hash of a large file, which takes a while, ends with the context.
-func TestOpenEnds(t *testing.T) {
+// TestOpen_EndsWithContext checks that the hash of a large file, which takes a while, ends with the context.
+func TestOpen_EndsWithContext(t *testing.T) {
 	path := expect.File(t, "large.jsonl", "")
 	if err := os.Truncate(path, 1<<40); err != nil {
 		t.Skip("this file system has no sparse files: ", err)

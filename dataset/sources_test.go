@@ -80,8 +80,8 @@ func TestSources(t *testing.T) {
 	expect.Error(t, err, "no.json")
 }
 
-// TestSample draws from 100 rows in two files.
-func TestSample(t *testing.T) {
+// TestSample_OfTwoFiles draws from 100 rows in two files.
+func TestSample_OfTwoFiles(t *testing.T) {
 	a, b := expect.File(t, "a.jsonl", lines(0, 40)), expect.File(t, "b.jsonl", lines(40, 100))
 	everything, _, err := readSources(t, Options{}, 0, 0, a, b)
 	if err != nil || len(everything) != 100 {
@@ -125,8 +125,9 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestBadRows has rows that cannot be read. Those after which it is clear where the next one begins can be skipped.
-func TestBadRows(t *testing.T) {
+// TestBadRows_CanBeSkipped has rows that cannot be read. Those after which it is clear where the next one begins can be
+// skipped.
+func TestBadRows_CanBeSkipped(t *testing.T) {
 	const (
 		good = `{"instruction":"q","output":"a"}`
 		talk = `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]}` + "\n"
@@ -220,8 +221,8 @@ func TestBadRowIsFinal(t *testing.T) {
 	}
 }
 
-// TestExchanges reads conversations as gen does.
-func TestExchanges(t *testing.T) {
+// TestExchanges_AsGenReads reads conversations as gen does.
+func TestExchanges_AsGenReads(t *testing.T) {
 	say := func(key, what string, turns ...string) string {
 		var messages []string
 		for i := 0; i < len(turns); i += 2 {

@@ -11,9 +11,9 @@ import (
 	"restyle/internal/hostile"
 )
 
-// TestLayouts holds the choice of files to Hugging Face's datasets 5.2.0, which recorded testdata/splits.json: the
-// splits of each config of these layouts, or that it refuses them.
-func TestLayouts(t *testing.T) {
+// TestSplits_AsHuggingFaceChooses holds the choice of files to Hugging Face's datasets 5.2.0, which recorded
+// testdata/splits.json: the splits of each config of these layouts, or that it refuses them.
+func TestSplits_AsHuggingFaceChooses(t *testing.T) {
 	// What is meant to differ: what datasets mixes or refuses, and here the files of train, or words of an error.
 	differs := map[string]string{
 		"data/train-0.jsonl data/train-1.jsonl data/x/train-2.jsonl": `error: "data/train-1.jsonl", "data/x/train"`,
@@ -187,8 +187,8 @@ func FuzzChoose(f *testing.F) {
 	})
 }
 
-// TestInOrder checks that each split is there once, the known ones first.
-func TestInOrder(t *testing.T) {
+// TestSplits_InOrder checks that each split is there once, the known ones first.
+func TestSplits_InOrder(t *testing.T) {
 	files := map[string]patterns{}
 	for _, name := range []string{"extra", "test", "another", "train"} {
 		files[name] = patterns{name + ".csv"}

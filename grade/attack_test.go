@@ -319,9 +319,9 @@ var honest = grade.Trial{
 
 const secret = "sk-of-nobody-else-0123456789"
 
-// TestAttacks runs the attacks from a process that has a key in its environment: as this user and, if this user is
-// root, also as the user nobody.
-func TestAttacks(t *testing.T) {
+// TestAttacks_ReachNothing runs the attacks from a process that has a key in its environment: as this user and, if this
+// user is root, also as the user nobody.
+func TestAttacks_ReachNothing(t *testing.T) {
 	needPython(t)
 	if os.Getenv("RESTYLE_ATTACKED") != "" {
 		attacked(t)
@@ -340,13 +340,13 @@ func TestAttacks(t *testing.T) {
 		if err := errors.Join(os.Chmod(folder, 0o755), os.Mkdir(home, 0o777), os.Chmod(home, 0o777)); err != nil {
 			t.Fatal(err)
 		}
-		command := exec.Command(program, "-test.run=^TestAttacks$", "-test.v")
+		command := exec.Command(program, "-test.run=^TestAttacks_ReachNothing$", "-test.v")
 		command.Dir = home
 		command.Env = []string{"RESTYLE_ATTACKED=" + python, "RESTYLE_ATTACKS=" + attacks, "OPENAI_API_KEY=" + secret,
 			"HOME=" + home, "TMPDIR=" + home, "PATH=" + os.Getenv("PATH")}
 		command.SysProcAttr = &syscall.SysProcAttr{Credential: credential}
 		output, err := command.CombinedOutput()
-		if err != nil || !bytes.Contains(output, []byte("--- PASS: TestAttacks")) {
+		if err != nil || !bytes.Contains(output, []byte("--- PASS: TestAttacks_ReachNothing")) {
 			t.Errorf("%v\n%s", err, output)
 		}
 	}
@@ -443,7 +443,7 @@ func attacked(t *testing.T) {
 	}
 	for _, a := range forging {
 		if os.Getenv("RESTYLE_ATTACKS") != "all" || a.endless {
-			continue // it does not depend on the user, or is one of TestEndless
+			continue // it does not depend on the user, or is one of TestEndless_IsStopped
 		}
 		if a.check == "" {
 			a.check = "assert add(1, 2) == 3"
@@ -485,8 +485,8 @@ func attacked(t *testing.T) {
 	}
 }
 
-// TestEndless checks that what never ends is stopped.
-func TestEndless(t *testing.T) {
+// TestEndless_IsStopped checks that what never ends is stopped.
+func TestEndless_IsStopped(t *testing.T) {
 	needPython(t)
 	defer grade.SetTrialTimes(300*time.Millisecond, 0)()
 	var trials []grade.Trial
@@ -540,9 +540,9 @@ os.mkdir("one")
 print(state)`, Check: `
 assert printed == "([], [], 16832, True, True, 18, (64, 64), set(), 0, [(True, True), (True, True)])\n", printed`}
 
-// TestNothingRemains checks that an answer finds nothing that another one has left, where each has namespaces of its
-// own and where each has a Python of its own.
-func TestNothingRemains(t *testing.T) {
+// TestTrial_NothingRemains checks that an answer finds nothing that another one has left, where each has namespaces of
+// its own and where each has a Python of its own.
+func TestTrial_NothingRemains(t *testing.T) {
 	needPython(t)
 	defer grade.SetTrialTime(time.Minute)()
 	defer grade.SetWorkers(1)()
@@ -593,9 +593,9 @@ func TestGradeStops(t *testing.T) {
 	}
 }
 
-// TestNothingRuns checks that no process of a trial is left when grading has ended, with a sandbox or without one: not
-// the code's, not the check's, nor what these have started, whether they are stopped or have ended.
-func TestNothingRuns(t *testing.T) {
+// TestTrial_NoProcessRemains checks that no process of a trial is left when grading has ended, with a sandbox or
+// without one: not the code's, not the check's, nor what these have started, whether they are stopped or have ended.
+func TestTrial_NoProcessRemains(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")
 	}
@@ -644,8 +644,8 @@ func marked(mark string) string {
 		"time.sleep(100)', %q])", mark)
 }
 
-// TestKilled checks that killing the judging process also kills what it runs.
-func TestKilled(t *testing.T) {
+// TestKilled_EndsWhatItRuns checks that killing the judging process also kills what it runs.
+func TestKilled_EndsWhatItRuns(t *testing.T) {
 	needPython(t)
 	mark := "restyle-killed-" + os.Getenv("RESTYLE_KILLED")
 	if os.Getenv("RESTYLE_KILLED") != "" {
@@ -654,7 +654,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	mark += fmt.Sprint(os.Getpid())
-	command := exec.Command(os.Args[0], "-test.run=^TestKilled$")
+	command := exec.Command(os.Args[0], "-test.run=^TestKilled_EndsWhatItRuns$")
 	command.Env = append(os.Environ(), fmt.Sprintf("RESTYLE_KILLED=%d", os.Getpid()))
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output

@@ -16,8 +16,8 @@ import (
 	"restyle/internal/sandbox"
 )
 
-// TestCheckPy checks that check.py keeps the contract in README.md.
-func TestCheckPy(t *testing.T) {
+// TestCheckPy_KeepsContract checks that check.py keeps the contract in README.md.
+func TestCheckPy_KeepsContract(t *testing.T) {
 	needPython(t)
 	defer grade.SetTrialTime(time.Minute)() // a busy machine may take longer than the limit
 	tests := []struct {
@@ -98,8 +98,9 @@ func TestGradeEnds(t *testing.T) {
 	}
 }
 
-// TestGradeBusy checks that a trial that is late because it waits is tried again, and that its second result counts.
-func TestGradeBusy(t *testing.T) {
+// TestGrade_TriesLateTrialsAgain checks that a trial that is late because it waits is tried again, and that its second
+// result counts.
+func TestGrade_TriesLateTrialsAgain(t *testing.T) {
 	needPython(t)
 	defer grade.SetTrialTime(10 * time.Millisecond)()
 	verdicts, err := grade.Run(t.Context(), "python3", []grade.Trial{

@@ -7,10 +7,10 @@ import (
 	"restyle/grade"
 )
 
-// TestRemote checks what a check can do with values that an answer made in the other process.
+// TestRemote_ChecksCannotBeFooled checks what a check can do with values that an answer made in the other process.
 //
 //nolint:lll // Python
-func TestRemote(t *testing.T) {
+func TestRemote_ChecksCannotBeFooled(t *testing.T) {
 	needPython(t)
 	defer grade.SetTrialTime(time.Minute)() // a busy machine may take longer than the limit
 	tests := []struct{ name, code, check string }{

@@ -307,8 +307,9 @@ func TestBadModels(t *testing.T) {
 	}
 }
 
-// TestDTypes checks that weights are counted by the types in the headers of their files, whatever config.json says.
-func TestDTypes(t *testing.T) {
+// TestDTypes_OfHeaders checks that weights are counted by the types in the headers of their files, whatever config.json
+// says.
+func TestDTypes_OfHeaders(t *testing.T) {
 	total := func(m map[tensor.DType]int64) (n int64) {
 		for _, count := range m {
 			n += count

@@ -272,9 +272,9 @@ func TestGenerationConfig(t *testing.T) {
 	}
 }
 
-// TestNotApplied gives every setting that changes transformers' answers, and none here, a value that is on, those that
-// turn it off, and none.
-func TestNotApplied(t *testing.T) {
+// TestGenerationConfig_NotApplied gives every setting that changes transformers' answers, and none here, a value that
+// is on, those that turn it off, and none.
+func TestGenerationConfig_NotApplied(t *testing.T) {
 	for _, setting := range strings.Fields("num_beams=1 penalty_alpha=0 guidance_scale=1 encoder_repetition_penalty=1 " +
 		"encoder_no_repeat_ngram_size=0 typical_p=1 top_h=1 epsilon_cutoff=0 eta_cutoff=0 sequence_bias= " +
 		"exponential_decay_length_penalty= forced_bos_token_id= forced_eos_token_id= forced_decoder_ids= " +

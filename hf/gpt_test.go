@@ -161,9 +161,9 @@ func TestGPTFiles(t *testing.T) {
 	}
 }
 
-// TestGPTUnknown checks that only the masks of GPT-2's old files are ignored, and that a matrix of the other layout is
-// an error.
-func TestGPTUnknown(t *testing.T) {
+// TestGPT_OtherTensors checks that only the masks of GPT-2's old files are ignored, and that a matrix of the other
+// layout is an error.
+func TestGPT_OtherTensors(t *testing.T) {
 	for want, change := range map[string]func(all map[string]weight){
 		"transformer.h.0.attn.rel is unknown": func(all map[string]weight) {
 			all["transformer.h.0.attn.rel"] = weight{tensor.F32, []int{1}, []float32{0}}

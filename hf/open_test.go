@@ -91,8 +91,8 @@ func TestOpenFSNeedsReaderAt(t *testing.T) {
 	}
 }
 
-// TestPipes checks that a pipe without a writer is an error, and is not waited for.
-func TestPipes(t *testing.T) {
+// TestOpen_RefusesPipes checks that a pipe without a writer is an error, and is not waited for.
+func TestOpen_RefusesPipes(t *testing.T) {
 	for _, name := range []string{"config.json", "tokenizer_config.json", singleName} {
 		dir := writeModel(t, smallConfig, newWeights(t, smallConfig, tensor.F32))
 		os.Remove(filepath.Join(dir, name))
@@ -106,9 +106,10 @@ func TestPipes(t *testing.T) {
 	}
 }
 
-// TestLinks checks links in a model's directory. Save copies the small files, so none may be a link to a file
-// elsewhere. Links within the directory and to the blobs of a hub cache are accepted, and weights may be anywhere.
-func TestLinks(t *testing.T) {
+// TestLinks_LeadNowhereElse checks links in a model's directory. Save copies the small files, so none may be a link to
+// a file elsewhere. Links within the directory and to the blobs of a hub cache are accepted, and weights may be
+// anywhere.
+func TestLinks_LeadNowhereElse(t *testing.T) {
 	private := filepath.Join(t.TempDir(), "private.json")
 	write(t, private, `{"password":"x"}`)
 	link := func(target, path string) {
@@ -203,8 +204,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestOpenNames checks that a directory takes precedence over a hub repository of the same name.
-func TestOpenNames(t *testing.T) {
+// TestOpen_DirectoryBeforeHub checks that a directory takes precedence over a hub repository of the same name.
+func TestOpen_DirectoryBeforeHub(t *testing.T) {
 	t.Chdir(t.TempDir())
 	model := writeModel(t, smallConfig, newWeights(t, smallConfig, tensor.F32))
 	if err := os.CopyFS("owner/name", os.DirFS(model)); err != nil {
@@ -225,8 +226,8 @@ func TestOpenNames(t *testing.T) {
 	}
 }
 
-// TestNewModel saves a model whose files existed only in memory.
-func TestNewModel(t *testing.T) {
+// TestSave_NewModel saves a model whose files existed only in memory.
+func TestSave_NewModel(t *testing.T) {
 	files := map[string][]byte{"config.json": []byte(smallConfig), "tokenizer.json": []byte("{}"),
 		"chat_template.jinja": []byte("x"), "generation_config.json": []byte(`{"eos_token_id":7}`)}
 	c, err := NewModel(files)
@@ -352,8 +353,8 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestProgress checks that the progress of Load grows chunk by chunk to the number of all bytes.
-func TestProgress(t *testing.T) {
+// TestLoad_Progress checks that the progress of Load grows chunk by chunk to the number of all bytes.
+func TestLoad_Progress(t *testing.T) {
 	config := strings.NewReplacer(`"vocab_size":12`, `"vocab_size":3001`, `"hidden_size":8`,
 		`"hidden_size":800`).Replace(smallConfig)
 	c, d, params := load(t, writeModel(t, config, newWeights(t, config, tensor.F32)), tensor.BF16)
@@ -375,9 +376,9 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestPointers checks the error for a clone without Git LFS, which has pointers in place of large files, both for
-// weights and for small files.
-func TestPointers(t *testing.T) {
+// TestGitLFSPointers_AreNamed checks the error for a clone without Git LFS, which has pointers in place of large files,
+// both for weights and for small files.
+func TestGitLFSPointers_AreNamed(t *testing.T) {
 	pointer := "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("0", 64) + "\nsize 123456\n"
 	for _, name := range []string{singleName, "config.json", "tokenizer_config.json"} {
 		dir := t.TempDir()
@@ -394,8 +395,8 @@ func TestPointers(t *testing.T) {
 	}
 }
 
-// TestOpenFile checks that a file is not accepted as a model, and its path is not looked up on the hub.
-func TestOpenFile(t *testing.T) {
+// TestOpen_RefusesFile checks that a file is not accepted as a model, and its path is not looked up on the hub.
+func TestOpen_RefusesFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "model.safetensors")
 	if err := os.WriteFile(path, []byte("x"), 0o666); err != nil {
 		t.Fatal(err)

@@ -280,7 +280,7 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-func TestNotFinite(t *testing.T) {
+func TestConvert_RefusesNotFinite(t *testing.T) {
 	inf := float32(math.Inf(1))
 	for _, test := range []struct {
 		from, to tensor.DType

@@ -277,8 +277,8 @@ func TestInterruptedSave(t *testing.T) {
 	}
 }
 
-// TestChunks loads and saves a weight that is read in several parts.
-func TestChunks(t *testing.T) {
+// TestChunks_OfALargeWeight loads and saves a weight that is read in several parts.
+func TestChunks_OfALargeWeight(t *testing.T) {
 	config := strings.NewReplacer(`"vocab_size":12`, `"vocab_size":3001`, `"hidden_size":8`,
 		`"hidden_size":800`).Replace(smallConfig)
 	all := newWeights(t, config, tensor.F32)

@@ -85,8 +85,8 @@ func TestSaveIsSynced(t *testing.T) {
 	}
 }
 
-// TestSplit fills shards to their last byte.
-func TestSplit(t *testing.T) {
+// TestShards_FilledToTheLastByte fills shards to their last byte.
+func TestShards_FilledToTheLastByte(t *testing.T) {
 	of := func(sizes ...int) (list []TensorData) {
 		for _, n := range sizes {
 			list = append(list, TensorData{DType: tensor.F32, Shape: []int{n / 4}})

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestAfterAnError answers a prompt after an answer that failed or ended early, in each way in which one does: nothing
-// that the failed one left in the KV cache may be in the next answer.
-func TestAfterAnError(t *testing.T) {
+// TestAfterAnError_CacheIsClean answers a prompt after an answer that failed or ended early, in each way in which one
+// does: nothing that the failed one left in the KV cache may be in the next answer.
+func TestAfterAnError_CacheIsClean(t *testing.T) {
 	type event func(m *script, e *Engine, cancel func())
 	cancels := func(_ *script, _ *Engine, cancel func()) { cancel() }
 	fails := func(m *script, _ *Engine, _ func()) { m.fail = errors.New("device lost") }

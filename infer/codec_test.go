@@ -41,8 +41,8 @@ func withTokens(t *testing.T, begin, end string) *hf.Checkpoint {
 	return c
 }
 
-// TestApply checks that a model's files name the template with which it is trained.
-func TestApply(t *testing.T) {
+// TestApply_NamesTemplate checks that a model's files name the template with which it is trained.
+func TestApply_NamesTemplate(t *testing.T) {
 	talk := []chat.Message{{Role: "user", Content: "How?"}, {Role: "assistant", Content: "So."},
 		{Role: "user", Content: "And?"}}
 	for _, name := range chat.Names() {
@@ -144,9 +144,9 @@ func TestRawBOS(t *testing.T) {
 	}
 }
 
-// TestStoredType checks that a model runs in F32 unless its weights are stored in BF16, which has fewer digits than
-// F16. The headers of the files decide, not config.json.
-func TestStoredType(t *testing.T) {
+// TestDType_FollowsStoredWeights checks that a model runs in F32 unless its weights are stored in BF16, which has fewer
+// digits than F16. The headers of the files decide, not config.json.
+func TestDType_FollowsStoredWeights(t *testing.T) {
 	dev := cpu(t)
 	from := open(t, "testdata/tiny/base", OpenOptions{DType: tensor.F32})
 	source, err := hf.OpenModel("testdata/tiny/base")

@@ -258,7 +258,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-func TestOldTurnsGo(t *testing.T) {
+func TestConversation_DropsOldTurns(t *testing.T) {
 	e := open(t, "testdata/tiny/base", OpenOptions{Context: 120})
 	messages := []chat.Message{{Role: "system", Content: "Be brief."}}
 	dropped := 0
@@ -304,7 +304,7 @@ func TestTypedSpecialTokens(t *testing.T) {
 	}
 }
 
-func TestRaw(t *testing.T) {
+func TestPrompt_Raw(t *testing.T) {
 	e := open(t, "testdata/tiny/base", OpenOptions{Template: "raw"})
 	p, err := e.Prompt(question("How do I"), 10)
 	if err != nil {
@@ -414,8 +414,9 @@ func TestSmallerTokenizer(t *testing.T) {
 	}
 }
 
-// TestEnds checks that an answer ends with the tokens of the model's generation config and with those of its template.
-func TestEnds(t *testing.T) {
+// TestEndTokens_OfConfigAndTemplate checks that an answer ends with the tokens of the model's generation config and
+// with those of its template.
+func TestEndTokens_OfConfigAndTemplate(t *testing.T) {
 	c, err := hf.OpenModel("testdata/tiny/base")
 	if err != nil {
 		t.Fatal(err)

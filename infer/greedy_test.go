@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestChosenOnGPU checks an engine whose device can choose tokens. The engine must use the device's choice if it needs
-// only the highest logit, and ask for logits if it needs more or if there is no highest one.
-func TestChosenOnGPU(t *testing.T) {
+// TestGreedy_ChosenOnGPU checks an engine whose device can choose tokens. The engine must use the device's choice if it
+// needs only the highest logit, and ask for logits if it needs more or if there is no highest one.
+func TestGreedy_ChosenOnGPU(t *testing.T) {
 	for what, c := range map[string]struct {
 		o      Sampling
 		chosen bool

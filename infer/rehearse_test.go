@@ -108,9 +108,9 @@ func TestAnswersCompileNothing(t *testing.T) {
 	}
 }
 
-// TestRehearse compares a rehearsal with prompts of all lengths and answers at all positions, for a model whose
-// products use every tile, on GPUs of different sizes. The rehearsal must find every kernel.
-func TestRehearse(t *testing.T) {
+// TestRehearse_CoversAllLengths compares a rehearsal with prompts of all lengths and answers at all positions, for a
+// model whose products use every tile, on GPUs of different sizes. The rehearsal must find every kernel.
+func TestRehearse_CoversAllLengths(t *testing.T) {
 	c, err := hf.ParseConfig([]byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 1000,
 		"hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 2, "num_attention_heads": 14,
 		"num_key_value_heads": 2, "head_dim": 64, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5}`))

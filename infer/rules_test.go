@@ -10,9 +10,9 @@ import (
 	"restyle/hf"
 )
 
-// TestRules checks the tokens of greedy answers under the rules of a generation_config.json. The model would choose 9,
-// 9, 9 … and has 8, 7 … as its next choices.
-func TestRules(t *testing.T) {
+// TestGenerationRules checks the tokens of greedy answers under the rules of a generation_config.json. The model would
+// choose 9, 9, 9 … and has 8, 7 … as its next choices.
+func TestGenerationRules(t *testing.T) {
 	for _, c := range []struct {
 		rules Rules
 		o     Sampling

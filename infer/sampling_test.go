@@ -187,9 +187,9 @@ func TestExp(t *testing.T) {
 	}
 }
 
-// TestDraws counts 20,000 draws from four tokens. A count of n trials with probability p has the standard deviation
-// sqrt(n·p·(1-p)), which is at most 71 here; five of them are allowed.
-func TestDraws(t *testing.T) {
+// TestDraw_Frequencies counts 20,000 draws from four tokens. A count of n trials with probability p has the standard
+// deviation sqrt(n·p·(1-p)), which is at most 71 here; five of them are allowed.
+func TestDraw_Frequencies(t *testing.T) {
 	want := []float64{0.5, 0.3, 0.15, 0.05}
 	logits := make([]float32, 4)
 	for i, p := range want {
@@ -215,7 +215,7 @@ func TestDraws(t *testing.T) {
 	}
 }
 
-func TestSeed(t *testing.T) {
+func TestSampler_Seed(t *testing.T) {
 	logits := make([]float32, 1000)
 	draw := func(seed uint64) (ids []int32) {
 		s, err := NewSampler(Sampling{Temperature: 1, Seed: seed}, nil)

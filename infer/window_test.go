@@ -35,10 +35,10 @@ func windowed(t *testing.T, learned bool, context int) *Engine {
 	return e
 }
 
-// TestWindow generates far beyond the context of a model with learned positions. Every token's logits are those of a
-// pass without a cache over the window: all tokens until the context is full, and then the last half of them and what
-// follows.
-func TestWindow(t *testing.T) {
+// TestWindow_BeyondContext generates far beyond the context of a model with learned positions. Every token's logits are
+// those of a pass without a cache over the window: all tokens until the context is full, and then the last half of them
+// and what follows.
+func TestWindow_BeyondContext(t *testing.T) {
 	for _, context := range []int{16, 9, 2} {
 		e := windowed(t, true, context)
 		prompt := []int32{7}
@@ -107,8 +107,9 @@ func generate(t *testing.T, e *Engine, prompt []int32, o Options, start func(), 
 	return g.Result().IDs
 }
 
-// TestNoWindow checks that an answer ends when the context is full, if the model has RoPE or the answer has no limit.
-func TestNoWindow(t *testing.T) {
+// TestFullContext_EndsAnswer checks that an answer ends when the context is full, if the model has RoPE or the answer
+// has no limit.
+func TestFullContext_EndsAnswer(t *testing.T) {
 	for _, test := range []struct {
 		learned bool
 		max     int

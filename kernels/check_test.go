@@ -52,8 +52,8 @@ func TestGuardScratch(t *testing.T) {
 	}
 }
 
-// TestOffsets checks that attention on a GPU refuses sequences without offsets on the GPU.
-func TestOffsets(t *testing.T) {
+// TestAttention_RefusesOffsetsOnHost checks that attention on a GPU refuses sequences without offsets on the GPU.
+func TestAttention_RefusesOffsetsOnHost(t *testing.T) {
 	d := &Device{gpu: &gpu{}, counts: map[string]int{}}
 	x := tensor.Tensor{Addr: align, DType: tensor.F32, Shape: []int{3, 12}}
 	for want, offsets := range map[string]tensor.Tensor{

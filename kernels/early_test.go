@@ -15,9 +15,9 @@ import (
 	"restyle/tensor"
 )
 
-// TestEarlyRefused checks that kernels are launched to start after the previous one, in a graph and outside of one, if
-// the driver refuses early ones.
-func TestEarlyRefused(t *testing.T) {
+// TestEarlyLaunches_WhereRefused checks that kernels are launched to start after the previous one, in a graph and
+// outside of one, if the driver refuses early ones.
+func TestEarlyLaunches_WhereRefused(t *testing.T) {
 	runtime.LockOSThread() // binding another thread would be one more call
 	defer runtime.UnlockOSThread()
 	cudatest.Once(t)
@@ -91,9 +91,9 @@ func TestEarlyRefused(t *testing.T) {
 	}
 }
 
-// TestAheadOutsideGraph has a kernel write the weights of a product of one row, which reads them before it waits for
-// earlier kernels: outside of a graph it must not start early.
-func TestAheadOutsideGraph(t *testing.T) {
+// TestEarlyLaunches_WaitOutsideGraph has a kernel write the weights of a product of one row, which reads them before it
+// waits for earlier kernels: outside of a graph it must not start early.
+func TestEarlyLaunches_WaitOutsideGraph(t *testing.T) {
 	for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16, tensor.INT8} {
 		t.Run(dtype.String(), func(t *testing.T) {
 			const in, out = 64, 40
@@ -124,9 +124,9 @@ func TestAheadOutsideGraph(t *testing.T) {
 	}
 }
 
-// TestEmptyBlocks captures attention of a token that leaves most thread blocks without keys: they wait for earlier
-// kernels too, because the next kernel relies on it.
-func TestEmptyBlocks(t *testing.T) {
+// TestEarlyLaunches_EmptyBlocksWait captures attention of a token that leaves most thread blocks without keys: they
+// wait for earlier kernels too, because the next kernel relies on it.
+func TestEarlyLaunches_EmptyBlocksWait(t *testing.T) {
 	const reach = 2000
 	d := Emulated(t, Options{Fused: All()})
 	a, err := d.NewArena("test", 1<<22)

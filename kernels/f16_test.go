@@ -32,9 +32,9 @@ func TestF16Range(t *testing.T) {
 	})
 }
 
-// TestF16Ends checks products of so few columns that each element is widened, and its sum rounded, by itself: biases of
-// every kind of F16, and sums at, next to and halfway between those, also of the smallest.
-func TestF16Ends(t *testing.T) {
+// TestF16_ProductsOfFewColumns checks products of so few columns that each element is widened, and its sum rounded, by
+// itself: biases of every kind of F16, and sums at, next to and halfway between those, also of the smallest.
+func TestF16_ProductsOfFewColumns(t *testing.T) {
 	var kinds []float32
 	for _, h := range []uint16{0, 1, 2, 0x200, 0x3FF, 0x400, 0x401, 0x3BFF, 0x3C00, 0x3C01,
 		0x7BFE, 0x7BFF, 0x7C00, 0x7E00} {

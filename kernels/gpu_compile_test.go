@@ -229,8 +229,8 @@ func table(t *testing.T) map[place]usage {
 	return table
 }
 
-// TestUsages checks the parsing of ptxas's output for each kernel, and that limits are enforced.
-func TestUsages(t *testing.T) {
+// TestUsages_OfPtxas checks the parsing of ptxas's output for each kernel, and that limits are enforced.
+func TestUsages_OfPtxas(t *testing.T) {
 	got := usages(ptxasSays)
 	want := map[string]usage{"adamw": {80, 4, 40964}, "adamw_range": {21, 0, 0}}
 	if !maps.Equal(got, want) {
@@ -271,9 +271,9 @@ ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loa
 ptxas info    : Used 21 registers, 448 bytes cmem[0]
 `
 
-// TestTable checks that every kernel is among the targets, and that the table has an entry for each target and no
-// other. It needs no compiler.
-func TestTable(t *testing.T) {
+// TestRegisters_TableIsComplete checks that every kernel is among the targets, and that the table has an entry for each
+// target and no other. It needs no compiler.
+func TestRegisters_TableIsComplete(t *testing.T) {
 	if *update {
 		t.Skip("TestCompile writes it")
 	}

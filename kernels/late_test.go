@@ -11,9 +11,10 @@ import (
 	"restyle/tensor"
 )
 
-// TestLate has a GPU do queued work at the last permitted moment, and at once. Either way memory must be read back as
-// it was written, even if it takes more pieces than there are slots, and operations must give the same results.
-func TestLate(t *testing.T) {
+// TestGPU_WorkAtTheLastMoment has a GPU do queued work at the last permitted moment, and at once. Either way memory
+// must be read back as it was written, even if it takes more pieces than there are slots, and operations must give the
+// same results.
+func TestGPU_WorkAtTheLastMoment(t *testing.T) {
 	const rows, dim = 7, 64
 	results := map[string][]byte{}
 	for _, late := range []string{"0", "1"} {
@@ -100,8 +101,8 @@ func moveBytes(t *testing.T, d *Device, a *Arena) {
 	}
 }
 
-// TestRead checks that every device reads the same bytes, including a GPU without pinned memory.
-func TestRead(t *testing.T) {
+// TestRead_SameOnEveryDevice checks that every device reads the same bytes, including a GPU without pinned memory.
+func TestRead_SameOnEveryDevice(t *testing.T) {
 	read := func(t *testing.T, d *Device) {
 		a, err := d.NewArena("test", 40<<20)
 		if err != nil {

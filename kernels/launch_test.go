@@ -64,9 +64,9 @@ func declarations(t *testing.T) map[string][]string {
 	return declared
 }
 
-// TestLaunches compares the arguments of every launch with the parameters of the kernel, in number and kind, because
-// neither the compilers nor CUDA compare them. It also checks that every kernel is launched.
-func TestLaunches(t *testing.T) {
+// TestLaunches_FitParameters compares the arguments of every launch with the parameters of the kernel, in number and
+// kind, because neither the compilers nor CUDA compare them. It also checks that every kernel is launched.
+func TestLaunches_FitParameters(t *testing.T) {
 	declared := declarations(t)
 	made := map[string]string{
 		"addr": "address", "addrOf": "address", "address": "address", "i32": "int", "flag": "int", "i64": "long long",
@@ -183,8 +183,8 @@ func sourceFiles(t *testing.T) []string {
 	return files
 }
 
-// TestVectors checks for the widest vectors that keep rows aligned, and a thread block for every 256 of them.
-func TestVectors(t *testing.T) {
+// TestVectors_AreWidest checks for the widest vectors that keep rows aligned, and a thread block for every 256 of them.
+func TestVectors_AreWidest(t *testing.T) {
 	for _, test := range []struct {
 		t               tensor.DType
 		rows, dim       int
@@ -251,8 +251,8 @@ func TestMacros(t *testing.T) {
 	MustPanic(t, "one too many", "runtime error: index out of range", func() { m.with("ONE", 1) })
 }
 
-// TestLookup checks that the code before every launch allocates nothing.
-func TestLookup(t *testing.T) {
+// TestLookup_AllocatesNothing checks that the code before every launch allocates nothing.
+func TestLookup_AllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, lookup(t)); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -285,8 +285,8 @@ func TestUnknownSource(t *testing.T) {
 	}
 }
 
-// TestArguments checks that each argument is in the low bytes of its word, as the driver reads it.
-func TestArguments(t *testing.T) {
+// TestArguments_InLowBytes checks that each argument is in the low bytes of its word, as the driver reads it.
+func TestArguments_InLowBytes(t *testing.T) {
 	for name, test := range map[string]struct {
 		made argument
 		word uint64

@@ -11,11 +11,11 @@ import (
 	"restyle/tensor"
 )
 
-// TestNormTurns checks LayerNorm's gradients of so many long rows that a GPU's thread blocks take several each, in
-// turns: dx is that of a few rows at a time, bit for bit, and the weights' gradients differ only by the rounding of
+// TestNorm_RowsInTurns checks LayerNorm's gradients of so many long rows that a GPU's thread blocks take several each,
+// in turns: dx is that of a few rows at a time, bit for bit, and the weights' gradients differ only by the rounding of
 // their sums. A thread has vectors of a row that it keeps, or more, which it reads twice; the last rows do not fit
 // shared memory.
-func TestNormTurns(t *testing.T) {
+func TestNorm_RowsInTurns(t *testing.T) {
 	name := os.Getenv("RESTYLE_TEST_DEVICE")
 	if name == "" {
 		name = "emulated"

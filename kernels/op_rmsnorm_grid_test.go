@@ -45,7 +45,7 @@ func TestRMSNormGrids(t *testing.T) {
 				continue
 			}
 			found++
-			l.grid.shared = 0 // TestNormStages checks it
+			l.grid.shared = 0 // TestNorm_Stages checks it
 			threads, want := test.threads, line(test.blocks, 256)
 			if l.name == "rmsnorm_backward" {
 				threads, want = test.backwardThreads, line(test.backwardBlocks, 512)
@@ -60,9 +60,9 @@ func TestRMSNormGrids(t *testing.T) {
 	}
 }
 
-// TestNormStages checks how many rows the gradient of a norm has on their way in shared memory, on GPUs with different
+// TestNorm_Stages checks how many rows the gradient of a norm has on their way in shared memory, on GPUs with different
 // amounts of it: up to three, and two or none if the thread blocks of a multiprocessor have no room for more.
-func TestNormStages(t *testing.T) {
+func TestNorm_Stages(t *testing.T) {
 	gpus := []cuda.Properties{{Major: 7, Minor: 5}, {Major: 8}, {Major: 8, Minor: 9}, {Major: 9}, {Major: 10}, {Major: 12}}
 	for _, test := range []struct {
 		t      tensor.DType

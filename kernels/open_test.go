@@ -7,8 +7,9 @@ import (
 	"restyle/kernels/cuda/cudatest"
 )
 
-// TestAuto checks that auto is the usable GPU with the most free memory, or else the CPU, and that a note says why.
-func TestAuto(t *testing.T) {
+// TestOpen_AutoChoosesGPU checks that auto is the usable GPU with the most free memory, or else the CPU, and that a
+// note says why.
+func TestOpen_AutoChoosesGPU(t *testing.T) {
 	all := []string{"libcuda", "libnvrtc", "libnvidia-ml"}
 	for name, test := range map[string]struct {
 		libraries      []string

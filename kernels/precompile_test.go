@@ -91,8 +91,9 @@ func TestPrecompile(t *testing.T) {
 	}
 }
 
-// TestBuilds checks that a rehearsal finds each build that is launched with the GPU's properties, once.
-func TestBuilds(t *testing.T) {
+// TestRehearse_FindsEachBuild checks that a rehearsal finds each build that is launched with the GPU's properties,
+// once.
+func TestRehearse_FindsEachBuild(t *testing.T) {
 	var b Builds
 	for range 2 {
 		if err := b.Rehearse(cuda.Properties{Major: 9, SMs: 132}, Options{}, two); err != nil {

@@ -32,9 +32,9 @@ func TestProduct(t *testing.T) {
 	}
 }
 
-// TestTiles has every tile compute products that end within the tile and within a step, over more steps than it has
-// stages, with k whole and split.
-func TestTiles(t *testing.T) {
+// TestTiles_ProductsEndWithin has every tile compute products that end within the tile and within a step, over more
+// steps than it has stages, with k whole and split.
+func TestTiles_ProductsEndWithin(t *testing.T) {
 	d := Emulated(t, Options{OwnProducts: true})
 	layouts := [][2]bool{{true, false}, {false, false}, {false, true}}
 	for ab, tiles := range map[tensor.DType][]tile{tensor.F32: floatTiles, tensor.BF16: tensorTiles} {
@@ -48,11 +48,11 @@ func TestTiles(t *testing.T) {
 	}
 }
 
-// TestBatch checks that batches give the same results as their products one by one, to the last bit. Matrices are one
-// after the other or next to each other in longer rows, several products share an operand, and results are added up.
-// Sizes and distances are odd. The kernel that only compute capability 9.0 has adds up in another order, and has no
-// batches, so the GPU is an older one.
-func TestBatch(t *testing.T) {
+// TestProduct_Batch checks that batches give the same results as their products one by one, to the last bit. Matrices
+// are one after the other or next to each other in longer rows, several products share an operand, and results are
+// added up. Sizes and distances are odd. The kernel that only compute capability 9.0 has adds up in another order, and
+// has no batches, so the GPU is an older one.
+func TestProduct_Batch(t *testing.T) {
 	d := Emulated(t, Options{OwnProducts: true})
 	d.gpu.Major = 8
 	layouts := [][2]bool{{false, true}, {false, false}, {true, false}}
@@ -83,9 +83,9 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestBatchBLAS is TestBatch with cuBLASLt. It also checks that cuBLASLt refuses a batch whose matrices are not all
-// aligned as it expects.
-func TestBatchBLAS(t *testing.T) {
+// TestProduct_BatchBLAS is TestProduct_Batch with cuBLASLt. It also checks that cuBLASLt refuses a batch whose matrices
+// are not all aligned as it expects.
+func TestProduct_BatchBLAS(t *testing.T) {
 	d := Emulated(t, Options{})
 	for i, layout := range [][2]bool{{false, true}, {false, false}, {true, false}} {
 		for shared := range 3 {

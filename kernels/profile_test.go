@@ -20,8 +20,8 @@ func counting(f Fused) *Device {
 	return d
 }
 
-// TestCounted compares the bytes and FLOPs of kernels with formulas written by hand.
-func TestCounted(t *testing.T) {
+// TestProfile_CountsByHand compares the bytes and FLOPs of kernels with formulas written by hand.
+func TestProfile_CountsByHand(t *testing.T) {
 	const rows, dim, heads, kvHeads, headDim = 300, 512, 6, 2, 64
 	const all, bf, f32 = rows * dim, 2, 4
 	const seen = 100*101/2 + 200*201/2 // pairs of a query and a key
@@ -160,8 +160,8 @@ func attention(s AttentionSpec, backward bool) func(d *Device, x func(tensor.DTy
 	}
 }
 
-// TestAllCounted checks that every kernel has bytes or FLOPs.
-func TestAllCounted(t *testing.T) {
+// TestProfile_CountsAllKernels checks that every kernel has bytes or FLOPs.
+func TestProfile_CountsAllKernels(t *testing.T) {
 	for _, f := range []func(*testing.T, bool) func(d *Device) error{Timed, Checked} {
 		launches(t, cuda.Properties{Major: 9}, Options{Sync: true}, func(d *Device) error {
 			err := f(t, true)(d)

@@ -11,9 +11,9 @@ import (
 	"restyle/tensor"
 )
 
-// TestRows checks that there are few different numbers of rows, that tensor cores handle them well, and that none is
-// larger than necessary.
-func TestRows(t *testing.T) {
+// TestFill_NumbersOfRows checks that there are few different numbers of rows, that tensor cores handle them well, and
+// that none is larger than necessary.
+func TestFill_NumbersOfRows(t *testing.T) {
 	for _, most := range []int{1, 15, 16, 17, 255, 256, 257, 300, 2048, 16384, 100_000} {
 		seen := map[int]bool{}
 		for tokens := range most + 1 {
@@ -34,8 +34,9 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestFill checks that padded passes have the same losses and, apart from the rounding of sums, the same gradients.
-func TestFill(t *testing.T) {
+// TestFill_SameLosses checks that padded passes have the same losses and, apart from the rounding of sums, the same
+// gradients.
+func TestFill_SameLosses(t *testing.T) {
 	for name, cfg := range shapes {
 		for dtype, rounding := range map[tensor.DType]float64{tensor.F32: 1e-5, tensor.BF16: 1e-2} {
 			t.Run(fmt.Sprint(name, " ", dtype), func(t *testing.T) {

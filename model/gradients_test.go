@@ -26,9 +26,9 @@ func byName(t *testing.T, m *Model) map[string][]float32 {
 	return all
 }
 
-// TestTrainedAlone trains one kind of parameter at a time and checks that it gets the same gradient as when all are
-// trained, from products of its own size, and that no other parameter gets any.
-func TestTrainedAlone(t *testing.T) {
+// TestGradients_OfOneKind trains one kind of parameter at a time and checks that it gets the same gradient as when all
+// are trained, from products of its own size, and that no other parameter gets any.
+func TestGradients_OfOneKind(t *testing.T) {
 	for name, cfg := range shapes {
 		t.Run(name, func(t *testing.T) {
 			dev := device(t, kernels.Options{Fused: kernels.All()})
@@ -73,9 +73,9 @@ func TestTrainedAlone(t *testing.T) {
 	}
 }
 
-// TestOverwrite checks that a step's first batch leaves nothing of the step before, even if a batch has nothing to
-// train.
-func TestOverwrite(t *testing.T) {
+// TestGradients_Overwrite checks that a step's first batch leaves nothing of the step before, even if a batch has
+// nothing to train.
+func TestGradients_Overwrite(t *testing.T) {
 	for name, cfg := range shapes {
 		t.Run(name, func(t *testing.T) {
 			m := open(t, device(t, kernels.Options{}), cfg, Options{DType: tensor.F32, MaxTokens: 40, Train: true})
@@ -97,9 +97,9 @@ func TestOverwrite(t *testing.T) {
 	}
 }
 
-// TestAfter takes each layer's gradients as they become final, in models whose layers share gradient memory and in
-// models whose layers do not.
-func TestAfter(t *testing.T) {
+// TestGradients_AfterEachLayer takes each layer's gradients as they become final, in models whose layers share gradient
+// memory and in models whose layers do not.
+func TestGradients_AfterEachLayer(t *testing.T) {
 	for name, cfg := range shapes {
 		t.Run(name, func(t *testing.T) {
 			dev := device(t, kernels.Options{Fused: kernels.All()})
@@ -158,9 +158,9 @@ func TestAfter(t *testing.T) {
 	})
 }
 
-// TestGradType checks that BF16 gradients of the layers' matrices, and of an untied head, are the F32 gradients rounded
-// once, and that the other gradients stay F32.
-func TestGradType(t *testing.T) {
+// TestGradients_BF16 checks that BF16 gradients of the layers' matrices, and of an untied head, are the F32 gradients
+// rounded once, and that the other gradients stay F32.
+func TestGradients_BF16(t *testing.T) {
 	for name, cfg := range shapes {
 		t.Run(name, func(t *testing.T) {
 			dev := device(t, kernels.Options{})

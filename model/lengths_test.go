@@ -52,11 +52,11 @@ func (c Config) fixed(n int) Config {
 	return c
 }
 
-// TestLengths decodes token by token, past every length at which positions or attention change: the context of
-// pretraining, the window, and on a CPU the tiles and chunks of attention and of a prompt. It compares with a pass over
-// all tokens, or if frequencies depend on the length, with a model that has those of this length and the same keys. In
-// between, another cache of the model is at another length.
-func TestLengths(t *testing.T) {
+// TestDecode_PastEveryLength decodes token by token, past every length at which positions or attention change: the
+// context of pretraining, the window, and on a CPU the tiles and chunks of attention and of a prompt. It compares with
+// a pass over all tokens, or if frequencies depend on the length, with a model that has those of this length and the
+// same keys. In between, another cache of the model is at another length.
+func TestDecode_PastEveryLength(t *testing.T) {
 	type run struct {
 		original, most int // lengths
 		of, attentions []string

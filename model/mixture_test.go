@@ -19,9 +19,9 @@ func logits(t *testing.T, m *Model, b Batch) (all []float32) {
 	return all
 }
 
-// TestEqualExperts checks that a mixture of equal experts, whose weights add up to 1, is an ordinary MLP, whichever and
-// however many experts a token goes through.
-func TestEqualExperts(t *testing.T) {
+// TestExperts_EqualAreAnMLP checks that a mixture of equal experts, whose weights add up to 1, is an ordinary MLP,
+// whichever and however many experts a token goes through.
+func TestExperts_EqualAreAnMLP(t *testing.T) {
 	for _, experts := range []Mixture{
 		{Experts: 5, PerToken: 2, Normalized: true}, {Experts: 3, PerToken: 3}, {Experts: 4, PerToken: 1, Normalized: true},
 	} {

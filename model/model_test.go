@@ -156,9 +156,9 @@ func distance(got, want []float32) float64 {
 	return math.Inf(1)
 }
 
-// TestGradient moves the weights a small way along random directions in the space of one parameter, and compares the
-// change of the loss with the gradient.
-func TestGradient(t *testing.T) {
+// TestGradient_AgainstDifferences moves the weights a small way along random directions in the space of one parameter,
+// and compares the change of the loss with the gradient.
+func TestGradient_AgainstDifferences(t *testing.T) {
 	for name, cfg := range shapes {
 		for _, fused := range []kernels.Fused{nil, kernels.All()} {
 			t.Run(fmt.Sprint(name, " fused ", fused), func(t *testing.T) {
@@ -224,8 +224,9 @@ func TestGradient(t *testing.T) {
 	}
 }
 
-// TestPacked checks that sequences laid end to end give the same results as one by one, and in another order.
-func TestPacked(t *testing.T) {
+// TestPacked_SameAsOneByOne checks that sequences laid end to end give the same results as one by one, and in another
+// order.
+func TestPacked_SameAsOneByOne(t *testing.T) {
 	for name, cfg := range shapes {
 		for _, fused := range []kernels.Fused{nil, kernels.All()} {
 			t.Run(fmt.Sprint(name, " fused ", fused), func(t *testing.T) {
@@ -249,8 +250,8 @@ func TestPacked(t *testing.T) {
 	}
 }
 
-// TestRecompute checks that recomputing gives the same bits and takes less memory.
-func TestRecompute(t *testing.T) {
+// TestRecompute_SameBits checks that recomputing gives the same bits and takes less memory.
+func TestRecompute_SameBits(t *testing.T) {
 	for name, cfg := range shapes {
 		for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16} {
 			for _, fused := range []kernels.Fused{nil, kernels.All()} {
@@ -290,10 +291,10 @@ func TestRecompute(t *testing.T) {
 	}
 }
 
-// TestFrozen trains a part of the model and checks that its gradient has the same bits as when everything is trained,
-// and that no other parameter has a gradient. The parts include each single parameter, because only those reveal a
-// backward pass that stops too early or skips a branch.
-func TestFrozen(t *testing.T) {
+// TestFrozen_SameGradients trains a part of the model and checks that its gradient has the same bits as when everything
+// is trained, and that no other parameter has a gradient. The parts include each single parameter, because only those
+// reveal a backward pass that stops too early or skips a branch.
+func TestFrozen_SameGradients(t *testing.T) {
 	for name, cfg := range shapes {
 		for _, fused := range []kernels.Fused{nil, kernels.All()} {
 			for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16} {
@@ -346,10 +347,10 @@ func TestFrozen(t *testing.T) {
 
 func sameBits(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
 
-// TestPieces checks the head when it processes its rows in logits chunks of as many rows as fit in HeadBytes. Losses
-// and gradients must equal those of a single chunk, apart from the order of sums, and the logits must take no more
-// memory than HeadBytes.
-func TestPieces(t *testing.T) {
+// TestHead_LogitsChunks checks the head when it processes its rows in logits chunks of as many rows as fit in
+// HeadBytes. Losses and gradients must equal those of a single chunk, apart from the order of sums, and the logits must
+// take no more memory than HeadBytes.
+func TestHead_LogitsChunks(t *testing.T) {
 	for name, cfg := range shapes {
 		for _, opts := range []Options{
 			{DType: tensor.F32, MaxTokens: 40}, {DType: tensor.BF16, MaxTokens: 40},
@@ -428,9 +429,9 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestExtend checks that a KV cache, filled in chunks of several sizes and trimmed, gives the logits of the whole
-// sequence.
-func TestExtend(t *testing.T) {
+// TestExtend_SameAsWhole checks that a KV cache, filled in chunks of several sizes and trimmed, gives the logits of the
+// whole sequence.
+func TestExtend_SameAsWhole(t *testing.T) {
 	for name, cfg := range shapes {
 		t.Run(name, func(t *testing.T) {
 			m := open(t, device(t, kernels.Options{Fused: kernels.All()}), cfg, Options{DType: tensor.F32, MaxTokens: 40})
@@ -486,8 +487,8 @@ func TestExtend(t *testing.T) {
 	}
 }
 
-// TestFused compares a model with every operation fused and one with none.
-func TestFused(t *testing.T) {
+// TestFused_SameAsUnfused compares a model with every operation fused and one with none.
+func TestFused_SameAsUnfused(t *testing.T) {
 	cfg := shapes["llama"]
 	b := sequence(cfg, 1, 10)
 	run := func(f kernels.Fused) map[string]int {
@@ -521,8 +522,8 @@ func TestFused(t *testing.T) {
 	}
 }
 
-// TestSameBits checks that a step gives the same bits again, and with other numbers of threads.
-func TestSameBits(t *testing.T) {
+// TestStep_SameBits checks that a step gives the same bits again, and with other numbers of threads.
+func TestStep_SameBits(t *testing.T) {
 	cfg := shapes["biases, untied"]
 	b := Join(sequence(cfg, 1, 30), sequence(cfg, 2, 9))
 	var first []byte
@@ -580,9 +581,9 @@ func TestBadBatches(t *testing.T) {
 	}
 }
 
-// TestMemory checks that a model of 33 TiB is an error, not a crash, even if the system promises more memory than it
-// has.
-func TestMemory(t *testing.T) {
+// TestNew_TooLargeIsAnError checks that a model of 33 TiB is an error, not a crash, even if the system promises more
+// memory than it has.
+func TestNew_TooLargeIsAnError(t *testing.T) {
 	cfg := shapes["llama"]
 	cfg.Vocab, cfg.Dim = 1<<27, 1<<16
 	_, err := New(device(t, kernels.Options{}), cfg, Options{DType: tensor.F32})
@@ -738,9 +739,9 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// TestPadding checks that the embedding row of the padding token gets no gradient from reading the token, as in
-// PyTorch.
-func TestPadding(t *testing.T) {
+// TestPadding_GetsNoGradient checks that the embedding row of the padding token gets no gradient from reading the
+// token, as in PyTorch.
+func TestPadding_GetsNoGradient(t *testing.T) {
 	cfg := shapes["biases, untied"]
 	dev := device(t, kernels.Options{})
 	m := open(t, dev, cfg, Options{DType: tensor.F32, MaxTokens: 8, Train: true})

@@ -8,9 +8,9 @@ import (
 	"restyle/tensor"
 )
 
-// TestStaged checks that the offsets of a pass's sequences are on the device, at the same address for every pass, and
-// that offsets of empty sequences are dropped: there may be more empty sequences than tokens.
-func TestStaged(t *testing.T) {
+// TestStaged_OffsetsOfSequences checks that the offsets of a pass's sequences are on the device, at the same address
+// for every pass, and that offsets of empty sequences are dropped: there may be more empty sequences than tokens.
+func TestStaged_OffsetsOfSequences(t *testing.T) {
 	cfg := shapes["llama"]
 	dev := device(t, kernels.Options{})
 	m := open(t, dev, cfg, Options{DType: tensor.F32, MaxTokens: 5, Train: true})

@@ -166,8 +166,8 @@ func near(a, b []float32) bool {
 	})
 }
 
-// TestPositions: a scaling that stretches positions gives more of them, and dynamic scaling has no end.
-func TestPositions(t *testing.T) {
+// TestPositions_OfScaledRoPE: a scaling that stretches positions gives more of them, and dynamic scaling has no end.
+func TestPositions_OfScaledRoPE(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		scaling *RoPEScaling

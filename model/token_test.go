@@ -61,9 +61,9 @@ func extend(t *testing.T, m *Model, c *KVCache, ids ...int32) []float32 {
 	return slices.Clone(logits)
 }
 
-// TestStep checks that a GPU's logits equal those that the CPU computes in float32, apart from rounding, both fused and
-// one operation at a time, and that a graph gives exactly the same bits as no graph.
-func TestStep(t *testing.T) {
+// TestStep_GPUAsCPU checks that a GPU's logits equal those that the CPU computes in float32, apart from rounding, both
+// fused and one operation at a time, and that a graph gives exactly the same bits as no graph.
+func TestStep_GPUAsCPU(t *testing.T) {
 	for name, cfg := range stepShapes {
 		t.Run(name, func(t *testing.T) {
 			ids := sequence(cfg, 3, 14).IDs
@@ -106,10 +106,10 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// TestGreedy checks that models choose the token with the highest logit of Extend, on the CPU and on a GPU, with and
-// without a graph, and continue with it: from a prompt of one token or several, to the end of the cache, after a Trim,
-// and after a token that was not the chosen one.
-func TestGreedy(t *testing.T) {
+// TestGreedy_ChoosesHighestLogit checks that models choose the token with the highest logit of Extend, on the CPU and
+// on a GPU, with and without a graph, and continue with it: from a prompt of one token or several, to the end of the
+// cache, after a Trim, and after a token that was not the chosen one.
+func TestGreedy_ChoosesHighestLogit(t *testing.T) {
 	graph := emulated(t, kernels.Options{Fused: kernels.All()})
 	for what, dev := range map[string]*kernels.Device{
 		"CPU": device(t, kernels.Options{}), "unfused": emulated(t, kernels.Options{}),

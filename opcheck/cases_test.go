@@ -14,8 +14,9 @@ import (
 	"restyle/tensor"
 )
 
-// TestAll checks that each case is unique, each operation has cases of both types, and --op can take its name.
-func TestAll(t *testing.T) {
+// TestCases_AreUnique checks that each case is unique, each operation has cases of both types, and --op can take its
+// name.
+func TestCases_AreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range All() {
 		if seen[c.ID()] {
@@ -40,10 +41,10 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// TestEveryKernel checks that each kernel that a device counts is in some case. What a Control adds up and decides is
-// read as a StepResult, and has its own tests. Decoding kernels run only in some sizes of their cases, and other
-// kernels in the other sizes.
-func TestEveryKernel(t *testing.T) {
+// TestCases_HaveEveryKernel checks that each kernel that a device counts is in some case. What a Control adds up and
+// decides is read as a StepResult, and has its own tests. Decoding kernels run only in some sizes of their cases, and
+// other kernels in the other sizes.
+func TestCases_HaveEveryKernel(t *testing.T) {
 	listed := []string{"add_squares", "add_loss", "decide", "norm_linear", "norm_swiglu", "attention_next"}
 	for _, c := range All() {
 		listed = append(append(listed, c.Kernels[0]...), c.Kernels[1]...)
@@ -107,9 +108,9 @@ func double() *Case {
 	}
 }
 
-// TestCheck spoils a correct case in every way that Check looks for, and checks that each fault is found, and in the
-// right direction.
-func TestCheck(t *testing.T) {
+// TestCheck_FindsEachFault spoils a correct case in every way that Check looks for, and checks that each fault is
+// found, and in the right direction.
+func TestCheck_FindsEachFault(t *testing.T) {
 	d := open(t)
 	// then makes a pass call more after it.
 	then := func(pass *func(*kernels.Device, Tensors), more func(d *kernels.Device, x Tensors)) {
@@ -281,9 +282,9 @@ func TestCheckFused(t *testing.T) {
 	}
 }
 
-// TestPanic checks that a panic in either direction is a fault, and that a backward pass is not run after a forward
-// pass that panicked.
-func TestPanic(t *testing.T) {
+// TestCheck_PanicIsAFault checks that a panic in either direction is a fault, and that a backward pass is not run after
+// a forward pass that panicked.
+func TestCheck_PanicIsAFault(t *testing.T) {
 	d := open(t)
 	c := double()
 	c.Kernels[0] = []string{"any"}

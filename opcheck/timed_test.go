@@ -55,8 +55,8 @@ func small() (all []*Timing) {
 		timedINT8("small", t, 3, 200, 300))
 }
 
-// TestErrors checks that forms of small sizes agree with the formula, and that a wrong result is seen.
-func TestErrors(t *testing.T) {
+// TestTimed_WrongResultIsSeen checks that forms of small sizes agree with the formula, and that a wrong result is seen.
+func TestTimed_WrongResultIsSeen(t *testing.T) {
 	d := open(t)
 	for _, x := range small() {
 		r, err := x.Place(d)
@@ -104,8 +104,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestMemory checks that the standard forms take more memory, by what lies between their steps.
-func TestMemory(t *testing.T) {
+// TestTimed_StandardFormsTakeMore checks that the standard forms take more memory, by what lies between their steps.
+func TestTimed_StandardFormsTakeMore(t *testing.T) {
 	d := open(t)
 	x := timedGated("small", tensor.F32, 64, 64, 4096, false)
 	r, err := x.Place(d)
@@ -141,8 +141,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestFormsApart checks that a form does not store what only another form keeps.
-func TestFormsApart(t *testing.T) {
+// TestTimed_FormsStoreTheirOwn checks that a form does not store what only another form keeps.
+func TestTimed_FormsStoreTheirOwn(t *testing.T) {
 	d := open(t)
 	x := timedActivation(3, 16, 24, kernels.SiLU)
 	r, err := x.Place(d)

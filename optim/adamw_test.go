@@ -79,8 +79,8 @@ func configs() (list []Config) {
 	return list
 }
 
-// TestState checks which state tensors there are, their names and types, and that SizeOf returns their size.
-func TestState(t *testing.T) {
+// TestState_Tensors checks which state tensors there are, their names and types, and that SizeOf returns their size.
+func TestState_Tensors(t *testing.T) {
 	shapes := [][]int{{64, 64}, {4095, 1}, {5000}, {65, 64}}
 	for _, c := range []struct {
 		dtype  tensor.DType
@@ -268,8 +268,8 @@ func TestStochasticRounding(t *testing.T) {
 	}
 }
 
-// TestMasterBegins checks that an F32 master copy starts equal to the weights, for tensors of any size.
-func TestMasterBegins(t *testing.T) {
+// TestMaster_BeginsAsWeights checks that an F32 master copy starts equal to the weights, for tensors of any size.
+func TestMaster_BeginsAsWeights(t *testing.T) {
 	const n = 2<<20 + 5
 	dev, params := place(t, tensor.BF16, []int{n, 1}, []int{300})
 	for i, p := range params {

@@ -13,9 +13,9 @@ import (
 	"restyle/tensor"
 )
 
-// TestGPU continues on a GPU from the state after steps on the CPU, and takes more steps on both: of all parameters at
-// once, and layer by layer. Codes and their scales must have the same bits.
-func TestGPU(t *testing.T) {
+// TestGPU_ContinuesFromCPU continues on a GPU from the state after steps on the CPU, and takes more steps on both: of
+// all parameters at once, and layer by layer. Codes and their scales must have the same bits.
+func TestGPU_ContinuesFromCPU(t *testing.T) {
 	cudatest.Once(t)
 	gpu, err := kernels.Open("emulated", kernels.Options{})
 	cudatest.Opened(t, gpu, err)

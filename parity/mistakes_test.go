@@ -69,11 +69,11 @@ var traps = []trap{
 	{"no norm of q and k", mistake{weights: flattenQKNorm}, "logits", 1e-2, func(c model.Config) bool { return c.QKNorm }},
 }
 
-// TestTraps checks each mistake with each of the repository's models.
-func TestTraps(t *testing.T) { checkTraps(t, "testdata/llama", "testdata/qwen2") }
+// TestMistakes_AreFound checks each mistake with each of the repository's models.
+func TestMistakes_AreFound(t *testing.T) { checkTraps(t, "testdata/llama", "testdata/qwen2") }
 
-// TestReferenceTraps checks each mistake with the models of the reference directory.
-func TestReferenceTraps(t *testing.T) {
+// TestReferenceMistakes checks each mistake with the models of the reference directory.
+func TestReferenceMistakes(t *testing.T) {
 	var folders []string
 	for _, name := range []string{"llama_gqa_tied_rope3", "llama_headdim24_rope3", "llama_pad_in_text", "mistral_window8",
 		"qwen2", "qwen3"} {
@@ -136,9 +136,9 @@ func configOf(t *testing.T, folder string) (c model.Config) {
 	return c
 }
 
-// TestTrapsOfLarge checks mistakes with a model whose weights follow from a seed. With an untied head, half of the
-// embedding's gradient is missing.
-func TestTrapsOfLarge(t *testing.T) {
+// TestMistakes_OfLargeModel checks mistakes with a model whose weights follow from a seed. With an untied head, half of
+// the embedding's gradient is missing.
+func TestMistakes_OfLargeModel(t *testing.T) {
 	for _, trap := range []trap{
 		{"no RoPE scaling", mistake{config: func(c *model.Config) { c.RoPEScaling = nil }}, "hidden states", 1e-3, nil},
 		{"interleaved rotation", mistake{weights: interleave}, "hidden states", 1e-3, nil},

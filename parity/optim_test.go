@@ -19,8 +19,8 @@ import (
 
 const ownOptim = "../optim/testdata"
 
-// TestOwnOptim checks the repository's own recordings: PyTorch's AdamW and bitsandbytes' maps.
-func TestOwnOptim(t *testing.T) {
+// TestOwnRecordings_Optim checks the repository's own recordings: PyTorch's AdamW and bitsandbytes' maps.
+func TestOwnRecordings_Optim(t *testing.T) {
 	r := must(t, Options{}, ownOptim)
 	if r.Counts.Compared != 15 || r.Counts.Unsupported != 0 || r.Partial {
 		t.Errorf("%+v", r.Counts)

@@ -36,8 +36,8 @@ func must(t *testing.T, o Options, paths ...string) *Report {
 	return r
 }
 
-// TestOwn checks the repository's own recordings: tiny models and what PyTorch computed from them.
-func TestOwn(t *testing.T) {
+// TestOwnRecordings checks the repository's own recordings: tiny models and what PyTorch computed from them.
+func TestOwnRecordings(t *testing.T) {
 	r := must(t, Options{}, "testdata")
 	if r.Partial || r.Counts.Compared < 350 || len(r.Folders) != 3 {
 		t.Errorf("only %+v in %q, partial %v", r.Counts, r.Folders, r.Partial)
@@ -53,8 +53,8 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// TestOwnQuick checks that Quick leaves out what takes long at full size, and that the report says so.
-func TestOwnQuick(t *testing.T) {
+// TestOwnRecordings_Quick checks that Quick leaves out what takes long at full size, and that the report says so.
+func TestOwnRecordings_Quick(t *testing.T) {
 	r := must(t, Options{Quick: true}, "testdata/large")
 	if !r.Partial || r.Counts.LeftOut == 0 || len(r.LeftOut) == 0 {
 		t.Errorf("partial %v, left out %d: %q", r.Partial, r.Counts.LeftOut, r.LeftOut)
@@ -167,8 +167,8 @@ func TestReferenceFullWhole(t *testing.T) {
 	}
 }
 
-// TestThreads checks that results have the same bits with any number of threads.
-func TestThreads(t *testing.T) {
+// TestRun_SameBitsWithAnyThreads checks that results have the same bits with any number of threads.
+func TestRun_SameBitsWithAnyThreads(t *testing.T) {
 	var first []Row
 	for _, threads := range []int{1, 2, runtime.NumCPU() + 1} {
 		r := must(t, Options{Threads: threads}, "testdata/llama")
@@ -182,8 +182,8 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestPaths checks the errors for a wrong request.
-func TestPaths(t *testing.T) {
+// TestRun_RefusesPaths checks the errors for a wrong request.
+func TestRun_RefusesPaths(t *testing.T) {
 	empty := t.TempDir()
 	file := filepath.Join(empty, "note.md")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
@@ -211,9 +211,9 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestOnly checks that the report of a part is marked as partial, and that a directory that is given twice, or that is
-// within another, is compared once.
-func TestOnly(t *testing.T) {
+// TestRun_Only checks that the report of a part is marked as partial, and that a directory that is given twice, or that
+// is within another, is compared once.
+func TestRun_Only(t *testing.T) {
 	r := must(t, Options{Only: "qwen*"}, "testdata", "testdata/qwen2")
 	if !r.Partial || !slices.Equal(r.Folders, []string{"testdata/qwen2"}) {
 		t.Errorf("partial %v, %q", r.Partial, r.Folders)

@@ -94,8 +94,8 @@ func plain(t *testing.T, v any) (out any) {
 	return out
 }
 
-// TestVectorsCount checks the checker: every field of a line of vectors is compared.
-func TestVectorsCount(t *testing.T) {
+// TestVectors_EveryFieldCounts checks the checker: every field of a line of vectors is compared.
+func TestVectors_EveryFieldCounts(t *testing.T) {
 	tok, data := smallTokenizer(t)
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "tokenizer.json"), data, 0o644); err != nil {
@@ -116,9 +116,9 @@ func TestVectorsCount(t *testing.T) {
 	}, "text", "ids", "ids_special", "tokens", "decoded")
 }
 
-// TestTexts checks that recordings of texts are named, with the command that compares them, and that no model is taken
-// for one.
-func TestTexts(t *testing.T) {
+// TestTexts_AreNamed checks that recordings of texts are named, with the command that compares them, and that no model
+// is taken for one.
+func TestTexts_AreNamed(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a/sampling.jsonl", "b/stream.jsonl", "c/unicode_classes.json", "d/corpus.txt",
 		"e/expressions.jsonl", "f/hostile.jsonl", "g/chatml.jsonl", "h/vectors.jsonl"} {

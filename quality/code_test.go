@@ -2,7 +2,7 @@ package quality
 
 import "testing"
 
-func TestCode(t *testing.T) {
+func TestCode_OfAnswers(t *testing.T) {
 	for _, c := range []struct{ name, answer, code, prose string }{
 		{"bare code", "x = 1\nprint(x)", "x = 1\nprint(x)", ""},
 		{"bare prose", "Sigh. A list, again.", "Sigh. A list, again.", "Sigh. A list, again."},

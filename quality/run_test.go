@@ -103,9 +103,9 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestAfter checks that each question follows the last ones with the model's own answers to them: asked like that by
-// hand, the model answers the same.
-func TestAfter(t *testing.T) {
+// TestRun_AfterOtherQuestions checks that each question follows the last ones with the model's own answers to them:
+// asked like that by hand, the model answers the same.
+func TestRun_AfterOtherQuestions(t *testing.T) {
 	o := options(t, both[1])
 	o.After = 2
 	o.Questions = append(slices.Clone(questions), questions[0])
@@ -138,8 +138,8 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// TestLoss compares the loss with one computed token by token from the logits that answering uses.
-func TestLoss(t *testing.T) {
+// TestLoss_TokenByToken compares the loss with one computed token by token from the logits that answering uses.
+func TestLoss_TokenByToken(t *testing.T) {
 	o := options(t, both[1])
 	o.DType = tensor.F32
 	r, err := Run(t.Context(), o)
@@ -202,8 +202,8 @@ func crossEntropy(logits []float32, id int32) float64 {
 	return math.Log(sum) + top - float64(logits[id])
 }
 
-// TestStopped checks that only the questions that both models have answered are counted.
-func TestStopped(t *testing.T) {
+// TestRun_Stopped checks that only the questions that both models have answered are counted.
+func TestRun_Stopped(t *testing.T) {
 	stopAt := func(question string) (*Report, error) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -224,8 +224,8 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeAsked checks that a question that is too long does not affect the others.
-func TestWhatCannotBeAsked(t *testing.T) {
+// TestRun_TooLongQuestions checks that a question that is too long does not affect the others.
+func TestRun_TooLongQuestions(t *testing.T) {
 	o := options(t, both...)
 	long := questions[0]
 	long.Input = strings.Repeat("long ", 300)

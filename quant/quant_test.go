@@ -53,8 +53,8 @@ func TestTiesGoToEven(t *testing.T) {
 	}
 }
 
-// TestOneSided has a group without positive weights: its range ends at 0.
-func TestOneSided(t *testing.T) {
+// TestOneSidedGroup has a group without positive weights: its range ends at 0.
+func TestOneSidedGroup(t *testing.T) {
 	w := []float32{-15, -0.5, -1.5}
 	row := Row{tensor.INT4Z, len(w), quantized(t, INT4Asym, w, len(w))}
 	if want := []int{0, 15, 13}; !slices.Equal(codes(row), want) || row.Zero(0) != 15 || row.Scale(0) != 1 {
@@ -118,8 +118,8 @@ func TestZeroScale(t *testing.T) {
 	}
 }
 
-// TestLayout fixes the bytes of a row.
-func TestLayout(t *testing.T) {
+// TestLayout_OfARow fixes the bytes of a row.
+func TestLayout_OfARow(t *testing.T) {
 	w := make([]float32, 130)
 	for i := range w {
 		w[i] = float32(i%15 - 7)

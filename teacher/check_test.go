@@ -47,7 +47,7 @@ func sample(change func(*dataset.Rewritten)) dataset.Rewritten {
 	return r
 }
 
-func TestChecks(t *testing.T) {
+func TestAudit_ChangedRows(t *testing.T) {
 	for _, c := range expect.Cases(t, "testdata/checks.txt", "source", "answer", "replace", "with", "add", "question",
 		"input", "fails") {
 		want := strings.Fields(c.Get("fails"))
@@ -98,8 +98,9 @@ func failing(t *testing.T, row dataset.Rewritten) (ids []string) {
 	return slices.Compact(ids)
 }
 
-// TestSentences adds one sentence to a row that passes every check, with or without a question about its topic.
-func TestSentences(t *testing.T) {
+// TestAudit_AddedSentences adds one sentence to a row that passes every check, with or without a question about its
+// topic.
+func TestAudit_AddedSentences(t *testing.T) {
 	for _, c := range sentenceTable(t) {
 		got := failing(t, sample(func(r *dataset.Rewritten) {
 			r.Instruction += c.question
@@ -182,7 +183,7 @@ var anywhere = func() (all []*regexp.Regexp) {
 	return all
 }()
 
-func TestPreFilters(t *testing.T) {
+func TestPreFilters_HideNoMatch(t *testing.T) {
 	for _, c := range sentenceTable(t) {
 		checkPreFilters(t, c.text)
 	}
@@ -234,9 +235,9 @@ func FuzzAudit(f *testing.F) {
 	})
 }
 
-// TestOriginal runs the checks on the 576 rows that the first implementation of the idea made. It compares six
-// conditions with counts measured by other means (CPython's ast, patterns, reading).
-func TestOriginal(t *testing.T) {
+// TestAudit_OriginalRows runs the checks on the 576 rows that the first implementation of the idea made. It compares
+// six conditions with counts measured by other means (CPython's ast, patterns, reading).
+func TestAudit_OriginalRows(t *testing.T) {
 	b, err := os.ReadFile(expect.Reference(t, "data/instruct/original_passive_aggressive_data.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -379,8 +380,8 @@ func TestLongSources(t *testing.T) {
 	}
 }
 
-// TestSecondBlock changes each of two blocks of code in turn.
-func TestSecondBlock(t *testing.T) {
+// TestCodeKept_SecondBlock changes each of two blocks of code in turn.
+func TestCodeKept_SecondBlock(t *testing.T) {
 	const one, two = "def area(width, height):\n    return width * height", "print(area(3, 4))\nprint(area(5, 6))"
 	style := passiveAggressive(t)
 	parts := split("First:\n```python\n" + one + "\n```\nThen:\n```python\n" + two + "\n```\n")

@@ -134,9 +134,9 @@ func TestJournalIsPrivate(t *testing.T) {
 	}
 }
 
-// TestNeighboursLinks puts links in the places of the lock and the journal, and checks that nothing is written
-// through them.
-func TestNeighboursLinks(t *testing.T) {
+// TestOtherUsersLinks_AreNotFollowed puts links in the places of the lock and the journal, and checks that nothing is
+// written through them.
+func TestOtherUsersLinks_AreNotFollowed(t *testing.T) {
 	outside := t.TempDir()
 	victim := filepath.Join(outside, "victim")
 	for _, target := range []string{victim, filepath.Join(outside, "missing")} {

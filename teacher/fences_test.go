@@ -107,8 +107,8 @@ func TestStrayFences(t *testing.T) {
 	}
 }
 
-// TestProse checks that an answer without a fence says that it was read as code.
-func TestProse(t *testing.T) {
+// TestUnfenced_IsReadAsCode checks that an answer without a fence says that it was read as code.
+func TestUnfenced_IsReadAsCode(t *testing.T) {
 	for answer, says := range map[string]bool{"Paris is the capital.": true, "```python\nParis is the\n```\n": false} {
 		pass, why := sourceIsCode(newCandidate(passiveAggressive(t), "Why?", split(answer), ""))
 		if pass || strings.Contains(why, "it has no fenced code and is not Python: line 1") != says {

@@ -111,8 +111,8 @@ func TestJournalDamage(t *testing.T) {
 	}
 }
 
-// TestRefusals reads refusals from a journal. One with a status stands; without one, the request is sent again.
-func TestRefusals(t *testing.T) {
+// TestJournal_Refusals reads refusals from a journal. One with a status stands; without one, the request is sent again.
+func TestJournal_Refusals(t *testing.T) {
 	for _, c := range []struct {
 		text   string
 		status int

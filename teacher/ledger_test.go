@@ -276,8 +276,9 @@ func TestBudgetBounds(t *testing.T) {
 	}
 }
 
-// TestWithout takes what another text says out of a text: what is left is compared as if it had been there alone.
-func TestWithout(t *testing.T) {
+// TestLedger_WithoutWhatOthersSay takes what another text says out of a text: what is left is compared as if it had
+// been there alone.
+func TestLedger_WithoutWhatOthersSay(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	a, b := voice.Read(randomProse(rng)), voice.Read(randomProse(rng))
 	s := saidIn(a, "")

@@ -98,7 +98,7 @@ var recorded = map[string]func(args ...string) string{
 	},
 }
 
-func TestReadings(t *testing.T) { expect.Recorded(t, "testdata/readings.txt", recorded) }
+func TestReadings_AsRecorded(t *testing.T) { expect.Recorded(t, "testdata/readings.txt", recorded) }
 
 func inARow[T any](all []T, spell func(T) string) string {
 	var out []string

@@ -317,8 +317,8 @@ func TestRunEmitsNothingUnrated(t *testing.T) {
 	}
 }
 
-// TestRepeated checks that only equal rows are the same: not those whose texts are equal one after the other.
-func TestRepeated(t *testing.T) {
+// TestRun_RepeatedRows checks that only equal rows are the same: not those whose texts are equal one after the other.
+func TestRun_RepeatedRows(t *testing.T) {
 	d := &decider{seen: map[[16]byte]bool{}}
 	for _, c := range []struct {
 		row      dataset.Row
@@ -473,8 +473,8 @@ func (e *endings) Ask(ctx context.Context, p *Prompt, r Request) (Answer, string
 	return a, key, err
 }
 
-// TestSecondAttempt checks what follows a first answer, by how it ended.
-func TestSecondAttempt(t *testing.T) {
+// TestRun_SecondAttempt checks what follows a first answer, by how it ended.
+func TestRun_SecondAttempt(t *testing.T) {
 	for finish, c := range map[string]struct {
 		reason string
 		longer bool
@@ -744,9 +744,9 @@ func TestParseResult(t *testing.T) {
 	}
 }
 
-// TestTwoResults reads two results for one request, in both orders: a complete answer is taken before any other, and
-// among equals the one that sorts first.
-func TestTwoResults(t *testing.T) {
+// TestIngest_TwoResults reads two results for one request, in both orders: a complete answer is taken before any other,
+// and among equals the one that sorts first.
+func TestIngest_TwoResults(t *testing.T) {
 	result := func(text, finish string) string {
 		return `{"custom_id":"` + key(1) + `","response":{"body":{"choices":[{"message":{"content":"` + text +
 			`"},"finish_reason":"` + finish + `"}]}}}` + "\n"

@@ -12,8 +12,8 @@ import (
 	"restyle/voice"
 )
 
-// TestSense makes salad of real answers in several ways. A14 has to refuse most of it and no real answer.
-func TestSense(t *testing.T) {
+// TestSense_RefusesSalad makes salad of real answers in several ways. A14 has to refuse most of it and no real answer.
+func TestSense_RefusesSalad(t *testing.T) {
 	for _, path := range []string{"../data/passive_aggressive_data.json",
 		"data/instruct/original_passive_aggressive_data.json"} {
 		t.Run(path, func(t *testing.T) {
@@ -90,9 +90,9 @@ func senses(t *testing.T, rows []dataset.Rewritten) {
 	}
 }
 
-// TestLoose writes fluent nonsense: the ledger accepts a few such rows, as it does of a style that hardly speaks of the
-// question, and no more.
-func TestLoose(t *testing.T) {
+// TestSense_FluentNonsense writes fluent nonsense: the ledger accepts a few such rows, as it does of a style that
+// hardly speaks of the question, and no more.
+func TestSense_FluentNonsense(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	pick := func(words ...string) string { return words[random.IntN(len(words))] }
 	thing := func() string {

@@ -178,9 +178,9 @@ func answeredBatch(t *testing.T, path string, p *paced) *made {
 	}
 }
 
-// TestHoldsBack follows how many requests may be in flight through answers of no use (b), of use (g), and of no use but
-// from the journal (j).
-func TestHoldsBack(t *testing.T) {
+// TestInFlight_HoldsBack follows how many requests may be in flight through answers of no use (b), of use (g), and of
+// no use but from the journal (j).
+func TestInFlight_HoldsBack(t *testing.T) {
 	pool, err := openai.New(openai.Options{BaseURLs: []string{"http://localhost:1/v1"}})
 	if err != nil {
 		t.Fatal(err)

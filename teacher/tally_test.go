@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTally(t *testing.T) {
+func TestTally_CountsAreBounded(t *testing.T) {
 	const most = 1000
 	rng := rand.New(rand.NewPCG(1, 2))
 	tally, exact := newTally(most), map[uint64]int{}

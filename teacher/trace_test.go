@@ -242,8 +242,8 @@ func judgeOf(t *testing.T, tones string) *Judge {
 		MinTone: int(tones[0] - '0')}
 }
 
-// TestTraces compares whole runs with a record of what they call and count.
-func TestTraces(t *testing.T) {
+// TestRun_CallsAsRecorded compares whole runs with a record of what they call and count.
+func TestRun_CallsAsRecorded(t *testing.T) {
 	expect.Recorded(t, "testdata/traces.txt", map[string]func(args ...string) string{
 		"run": func(a ...string) string { return trace(t, a[0], strings.Fields(a[1])...) },
 	})

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// TestHalf converts every binary16 to its value by the definition, and back to the same bits.
-func TestHalf(t *testing.T) {
+// TestF16_AllValues converts every binary16 to its value by the definition, and back to the same bits.
+func TestF16_AllValues(t *testing.T) {
 	for bits := range 1 << 16 {
 		h := uint16(bits)
 		sign, exp, frac := 1-2*float64(h>>15), int(h>>10&0x1F), float64(h&0x3FF)
@@ -58,8 +58,8 @@ func TestHalf(t *testing.T) {
 	}
 }
 
-// TestBF16 does the same for every bfloat16.
-func TestBF16(t *testing.T) {
+// TestBF16_AllValues does the same for every bfloat16.
+func TestBF16_AllValues(t *testing.T) {
 	for bits := range 1 << 16 {
 		h := uint16(bits)
 		f := BF16ToF32(h)

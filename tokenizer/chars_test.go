@@ -41,8 +41,9 @@ func TestCharacters(t *testing.T) {
 	}
 }
 
-// TestMissingNothing checks that no character is missing from a vocabulary with all bytes or with an unknown token.
-func TestMissingNothing(t *testing.T) {
+// TestCharacters_NothingIsMissing checks that no character is missing from a vocabulary with all bytes or with an
+// unknown token.
+func TestCharacters_NothingIsMissing(t *testing.T) {
 	bytes, err := Train(slices.Values([]string{"ab"}), TrainOptions{VocabSize: 256})
 	if err != nil {
 		t.Fatal(err)

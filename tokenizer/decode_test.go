@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestDecodes compares every token, as the first of a text and as a later one, with what Hugging Face decoded, with
-// every kind of decoder, as a whole and as it arrives (testdata/make_decodes.py).
-func TestDecodes(t *testing.T) {
+// TestDecode_EveryToken compares every token, as the first of a text and as a later one, with what Hugging Face
+// decoded, with every kind of decoder, as a whole and as it arrives (testdata/make_decodes.py).
+func TestDecode_EveryToken(t *testing.T) {
 	files := 0
 	for line := range strings.Lines(string(testFile(t, "decodes.jsonl"))) {
 		var recorded struct {

@@ -198,7 +198,7 @@ func TestLongWords(t *testing.T) {
 	}
 }
 
-func TestConcurrent(t *testing.T) {
+func TestEncodeBatch_Concurrent(t *testing.T) {
 	tok := mustParse(t, testFile(t, "bytelevel.json"))
 	texts := append(variantTexts(t), string(testFile(t, "texts.json")), string(testFile(t, "make_testdata.py")))
 	o := EncodeOptions{AddSpecial: true, Special: Everywhere}

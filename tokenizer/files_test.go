@@ -24,8 +24,9 @@ func modelFiles(main []byte, files map[string]json.RawMessage) func(string) ([]b
 	}
 }
 
-// TestFiles reads models whose other files add tokens, and compares them with transformers (testdata/make_files.py).
-func TestFiles(t *testing.T) {
+// TestFiles_AddTokens reads models whose other files add tokens, and compares them with transformers
+// (testdata/make_files.py).
+func TestFiles_AddTokens(t *testing.T) {
 	const text = "<|user|> \nhi<|eot_id|>  \n the<mask> <x>[PAD]a cat<|user|> <|end|>\n"
 	type row struct {
 		Name  string

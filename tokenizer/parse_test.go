@@ -139,8 +139,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestStrings reads strings of JSON with every escape, and cut off after each byte.
-func TestStrings(t *testing.T) {
+// TestParse_JSONStrings reads strings of JSON with every escape, and cut off after each byte.
+func TestParse_JSONStrings(t *testing.T) {
 	for text, want := range map[string]string{`""`: "", `"a"`: "a", `"\"\\\/\b\f\n\r\t"`: "\"\\/\b\f\n\r\t",
 		`"x\u0041y"`:                 "xAy",
 		`"\u00e9\u00ff\u00FF\u09aF"`: "éÿÿ\u09af", `"\ud83d\ude00!"`: "😀!", `"é😀"`: "é😀"} {
@@ -166,9 +166,9 @@ func TestStrings(t *testing.T) {
 	}
 }
 
-// TestGrowth checks that normalizers and decoders that lengthen text too much are refused, and those within bounds are
-// accepted.
-func TestGrowth(t *testing.T) {
+// TestParse_RefusesGrowth checks that normalizers and decoders that lengthen text too much are refused, and those
+// within bounds are accepted.
+func TestParse_RefusesGrowth(t *testing.T) {
 	replace := func(old, text string) string {
 		return `{"type":"Replace","pattern":{"String":` + quote(old) + `},"content":` + quote(text) + `}`
 	}
@@ -306,7 +306,7 @@ func equal(a, b []int32) bool {
 	return true
 }
 
-func TestSpecial(t *testing.T) {
+func TestIsSpecial(t *testing.T) {
 	tok := mustParse(t, testFile(t, "bytelevel.json"))
 	bos, _ := tok.TokenID("<|begin_of_text|>")
 	cat, _ := tok.TokenID("cat")
@@ -375,8 +375,9 @@ func products() map[string][]byte {
 	}
 }
 
-// TestProducts checks that no file can make counts multiply: it is refused, or takes memory in proportion to its size.
-func TestProducts(t *testing.T) {
+// TestParse_ProductsOfCounts checks that no file can make counts multiply: it is refused, or takes memory in proportion
+// to its size.
+func TestParse_ProductsOfCounts(t *testing.T) {
 	for name, data := range products() {
 		if _, err := Parse(data); (err == nil) != strings.HasPrefix(name, "ok") {
 			t.Errorf("%s: %.300v", name, err)
@@ -444,8 +445,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestLoadOfAPipe checks that a pipe is an error, and is not waited for.
-func TestLoadOfAPipe(t *testing.T) {
+// TestLoad_RefusesPipes checks that a pipe is an error, and is not waited for.
+func TestLoad_RefusesPipes(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "tokenizer.json")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

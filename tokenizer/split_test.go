@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestPatterns splits texts that tell the patterns apart. The expected pre-tokens are those of Python's regex module,
-// whose findall returns the matches of the pattern itself.
-func TestPatterns(t *testing.T) {
+// TestPatterns_AsPythonsRegex splits texts that tell the patterns apart. The expected pre-tokens are those of Python's
+// regex module, whose findall returns the matches of the pattern itself.
+func TestPatterns_AsPythonsRegex(t *testing.T) {
 	for _, test := range []struct {
 		text               string
 		gpt2, llama3, qwen []string

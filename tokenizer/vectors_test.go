@@ -97,8 +97,9 @@ func variantTexts(t testing.TB) []string {
 	return texts
 }
 
-// TestVariants compares every supported kind of tokenizer with the result of Hugging Face for the same texts.
-func TestVariants(t *testing.T) {
+// TestVariants_AsHuggingFace compares every supported kind of tokenizer with the result of Hugging Face for the same
+// texts.
+func TestVariants_AsHuggingFace(t *testing.T) {
 	texts := variantTexts(t)
 	expect.Lines(t, "testdata/variants.jsonl", func(_ int, v variant) {
 		t.Run(v.Name, func(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 	"restyle/trainer/checkpoint"
 )
 
-// TestAfterAnError lets parts of a run fail. If the run goes on, or is resumed from its last checkpoint, it ends with
-// the bits of a run in which nothing failed.
-func TestAfterAnError(t *testing.T) {
+// TestAfterAnError_SameBits lets parts of a run fail. If the run goes on, or is resumed from its last checkpoint, it
+// ends with the bits of a run in which nothing failed.
+func TestAfterAnError_SameBits(t *testing.T) {
 	s := tinySettings()
 	s.EvalEvery, s.SaveEvery, s.SampleEvery = 5, 4, 3
 	failed := errors.New("out of luck")

@@ -20,9 +20,9 @@ const tinyMixture = `{"architectures": ["MixtralForCausalLM"], "model_type": "mi
 	"hidden_size": 32, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
 	"num_local_experts": 8, "num_experts_per_tok": 2, "max_position_embeddings": 64, "eos_token_id": 2}`
 
-// TestBalanceLoss compares the gradient of a step of several passes with differences of what it minimizes: the mean
-// loss, and the factor times the mean of the passes' auxiliary losses, whatever the loss scale.
-func TestBalanceLoss(t *testing.T) {
+// TestAuxiliaryLoss_Gradient compares the gradient of a step of several passes with differences of what it minimizes:
+// the mean loss, and the factor times the mean of the passes' auxiliary losses, whatever the loss scale.
+func TestAuxiliaryLoss_Gradient(t *testing.T) {
 	const factor = 2.0
 	for name, c := range map[string]struct {
 		settings func(*Config)
@@ -65,7 +65,7 @@ func TestBalanceLoss(t *testing.T) {
 			t.Errorf("%s: the step has an auxiliary loss of %g, not %g", name, u.Auxiliary, auxiliary)
 		}
 		if s.Gradients == LayerGradients {
-			continue // the gradients of other layers share the memory; TestBalanced compares the whole run
+			continue // the gradients of other layers share the memory; TestAuxiliaryLoss_SpreadsTokens compares the whole run
 		}
 		exact := sameIn(t, r, tensor.F32)
 		for i, p := range exact.Params() {
@@ -119,10 +119,10 @@ func sameIn(t *testing.T, r *Run, dtype tensor.DType) *model.Model {
 	return m
 }
 
-// TestBalanced trains a mixture of experts, two of which get all tokens at first. Without the auxiliary loss most
-// tokens stay there, with it they spread, whether the gradients of all layers are held at a time or those of one. A run
-// that is stopped and resumed ends with the same bits, metrics included.
-func TestBalanced(t *testing.T) {
+// TestAuxiliaryLoss_SpreadsTokens trains a mixture of experts, two of which get all tokens at first. Without the
+// auxiliary loss most tokens stay there, with it they spread, whether the gradients of all layers are held at a time or
+// those of one. A run that is stopped and resumed ends with the same bits, metrics included.
+func TestAuxiliaryLoss_SpreadsTokens(t *testing.T) {
 	s := tinySettings()
 	s.LR, s.Epochs, s.DType, s.Batch, s.Accumulate = 3e-3, 8, tensor.F32, 4, 2
 	s.EvalEvery, s.SaveEvery = 40, 25

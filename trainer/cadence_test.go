@@ -19,8 +19,8 @@ func examplesOf(n, tokens int) []training.Example {
 	return list
 }
 
-// TestEvaluations checks after which steps validations and samples come by default.
-func TestEvaluations(t *testing.T) {
+// TestCadence_Evaluations checks after which steps validations and samples come by default.
+func TestCadence_Evaluations(t *testing.T) {
 	const tenth = "10 20 30 40 50 60 70 80 90 100"
 	for _, c := range []struct {
 		name             string
@@ -90,8 +90,9 @@ func TestEvaluations(t *testing.T) {
 	}
 }
 
-// TestSaving checks that checkpoints take at most a tenth of the time, and that there are as many as that allows.
-func TestSaving(t *testing.T) {
+// TestCadence_Saving checks that checkpoints take at most a tenth of the time, and that there are as many as that
+// allows.
+func TestCadence_Saving(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		epoch, save time.Duration

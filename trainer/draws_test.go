@@ -14,10 +14,10 @@ import (
 	"restyle/trainer/checkpoint"
 )
 
-// TestDraws draws random settings that affect results and runs them on one thread with all activations kept. It then
-// checks that the bits are the same with other threads, with other parts of the forward pass recomputed, with
-// checkpoints at other steps, and after stopping and resuming.
-func TestDraws(t *testing.T) {
+// TestRandomSettings_SameBits draws random settings that affect results and runs them on one thread with all
+// activations kept. It then checks that the bits are the same with other threads, with other parts of the forward pass
+// recomputed, with checkpoints at other steps, and after stopping and resuming.
+func TestRandomSettings_SameBits(t *testing.T) {
 	draws := 4
 	if os.Getenv("RESTYLE_LONG") != "" {
 		draws = 60

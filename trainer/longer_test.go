@@ -13,10 +13,10 @@ import (
 	"restyle/trainer/report"
 )
 
-// TestLonger continues a finished run with more epochs. The run must keep the lines of its metrics, the best weights
-// and the rest of its patience, take the learning rates of the longer run from then on, and still be stoppable and
-// resumable as any other.
-func TestLonger(t *testing.T) {
+// TestFinishedRun_MadeLonger continues a finished run with more epochs. The run must keep the lines of its metrics, the
+// best weights and the rest of its patience, take the learning rates of the longer run from then on, and still be
+// stoppable and resumable as any other.
+func TestFinishedRun_MadeLonger(t *testing.T) {
 	s := tinySettings()
 	// Validations after steps 0, 4, 8 (the best), 12, 16, 20, 22; 24, 28: the last is the sixth without improvement.
 	s.SaveEvery, s.Patience = 100, 6
@@ -119,9 +119,9 @@ func TestLonger(t *testing.T) {
 	}
 }
 
-// TestLongerSince makes a run longer from a checkpoint at its planned end or before: the state tells from which step on
-// it takes the steps of the longer run, which are those that another tool has to take after it.
-func TestLongerSince(t *testing.T) {
+// TestMadeLonger_Since makes a run longer from a checkpoint at its planned end or before: the state tells from which
+// step on it takes the steps of the longer run, which are those that another tool has to take after it.
+func TestMadeLonger_Since(t *testing.T) {
 	s := tinySettings()
 	dir := t.TempDir()
 	s.SaveEvery, s.Keep = 5, 10
@@ -150,9 +150,9 @@ func TestLongerSince(t *testing.T) {
 	}
 }
 
-// TestLongerWithin continues a run that --max-steps ended within an epoch. With a constant learning rate, it must end
-// with the bits of a run that had all steps from the start.
-func TestLongerWithin(t *testing.T) {
+// TestMadeLonger_WithinEpoch continues a run that --max-steps ended within an epoch. With a constant learning rate, it
+// must end with the bits of a run that had all steps from the start.
+func TestMadeLonger_WithinEpoch(t *testing.T) {
 	s := tinySettings()
 	s.Schedule, s.Warmup = "constant", 0
 	unheld := func(r *Run) { r.Plan.HeldOut = nil }
@@ -178,8 +178,9 @@ func TestLongerWithin(t *testing.T) {
 	}
 }
 
-// TestSameMayGrow checks that epochs and the limit of steps may differ only if the run becomes longer.
-func TestSameMayGrow(t *testing.T) {
+// TestMadeLonger_OnlyEpochsAndSteps checks that epochs and the limit of steps may differ only if the run becomes
+// longer.
+func TestMadeLonger_OnlyEpochsAndSteps(t *testing.T) {
 	for _, c := range []struct {
 		name, then, now string
 		same            bool

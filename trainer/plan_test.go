@@ -16,9 +16,9 @@ import (
 	"restyle/tensor"
 )
 
-// TestPlan checks every step of runs of awkward sizes: each epoch has each example once, in the order of that epoch, no
-// pass is larger than planned, and none is smaller than it could be.
-func TestPlan(t *testing.T) {
+// TestPlan_EveryStep checks every step of runs of awkward sizes: each epoch has each example once, in the order of that
+// epoch, no pass is larger than planned, and none is smaller than it could be.
+func TestPlan_EveryStep(t *testing.T) {
 	examples := learnable(41, 1)
 	for _, packing := range []bool{false, true} {
 		for _, c := range []struct{ batch, accumulate, epochs, max int }{{1, 1, 1, 0}, {1, 4, 3, 0}, {2, 3, 2, 0},
@@ -102,8 +102,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestPasses checks that a pass has as many tokens as a micro-batch may have, and no more than a step has.
-func TestPasses(t *testing.T) {
+// TestPlan_Passes checks that a pass has as many tokens as a micro-batch may have, and no more than a step has.
+func TestPlan_Passes(t *testing.T) {
 	for _, c := range []struct {
 		batch, accumulate int
 		packing           bool
@@ -158,9 +158,10 @@ func TestHeldOutIsLongest(t *testing.T) {
 	}
 }
 
-// TestStepIsOneStep compares the gradient of a step with the same gradient computed in other ways: all examples in one
-// pass, one example per pass, and packed. In fp32 they differ only by rounding, because the order of sums differs.
-func TestStepIsOneStep(t *testing.T) {
+// TestStep_SameInAnyPasses compares the gradient of a step with the same gradient computed in other ways: all examples
+// in one pass, one example per pass, and packed. In fp32 they differ only by rounding, because the order of sums
+// differs.
+func TestStep_SameInAnyPasses(t *testing.T) {
 	s := tinySettings()
 	s.DType, s.Batch, s.Accumulate = tensor.F32, 3, 4
 	gradient := func(batches []model.Batch) (float64, []float32) {
@@ -221,9 +222,9 @@ func TestStepIsOneStep(t *testing.T) {
 	}
 }
 
-// TestUpdate compares two steps with an independent computation: all examples of a step in one pass, the norm, the
+// TestStep_Update compares two steps with an independent computation: all examples of a step in one pass, the norm, the
 // clipping, and the update with the step's learning rate. In fp32 they differ only by rounding.
-func TestUpdate(t *testing.T) {
+func TestStep_Update(t *testing.T) {
 	s := tinySettings()
 	s.DType, s.Optimizer, s.Batch, s.Accumulate, s.Clip, s.Warmup, s.Schedule = tensor.F32, AdamW, 1, 8, 0.01, 0, "linear"
 	var norms []float64
@@ -294,9 +295,9 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestOneWait checks that a step of several passes gives each of them to the device once, and waits once for the result
-// of all, with all losses.
-func TestOneWait(t *testing.T) {
+// TestStep_WaitsOnce checks that a step of several passes gives each of them to the device once, and waits once for the
+// result of all, with all losses.
+func TestStep_WaitsOnce(t *testing.T) {
 	s := tinySettings()
 	s.Batch, s.Accumulate = 2, 3
 	r := tiny(t, t.TempDir(), s, func(r *Run) {})
@@ -328,8 +329,8 @@ func TestOneWait(t *testing.T) {
 	}
 }
 
-// TestBatchesWritten reads back what --write-batches writes.
-func TestBatchesWritten(t *testing.T) {
+// TestWriteBatches reads back what --write-batches writes.
+func TestWriteBatches(t *testing.T) {
 	p := tiny(t, t.TempDir(), tinySettings()).Plan
 	var out bytes.Buffer
 	if err := p.Write(&out, 0); err != nil {
@@ -353,8 +354,8 @@ func TestBatchesWritten(t *testing.T) {
 	}
 }
 
-// TestSettings gives every setting a value out of its range, and checks that the error names the setting.
-func TestSettings(t *testing.T) {
+// TestSettings_OutOfRange gives every setting a value out of its range, and checks that the error names the setting.
+func TestSettings_OutOfRange(t *testing.T) {
 	if err := tinySettings().Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -379,8 +380,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestPatterns checks the choice of parameters by parts of their names.
-func TestPatterns(t *testing.T) {
+// TestPatterns_ChooseParameters checks the choice of parameters by parts of their names.
+func TestPatterns_ChooseParameters(t *testing.T) {
 	const q, norm, embed = "model.layers.10.self_attn.q_proj.weight", "model.norm.weight", "model.embed_tokens.weight"
 	for _, c := range []struct {
 		freeze, only []string

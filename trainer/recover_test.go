@@ -240,9 +240,9 @@ func TestOlderCheckpoint(t *testing.T) {
 	}
 }
 
-// TestBestOfEach checks after every checkpoint that the best weights of each that is kept are there, and no others,
-// however many are kept and however often the best ones change.
-func TestBestOfEach(t *testing.T) {
+// TestBest_OfEachCheckpoint checks after every checkpoint that the best weights of each that is kept are there, and no
+// others, however many are kept and however often the best ones change.
+func TestBest_OfEachCheckpoint(t *testing.T) {
 	s := tinySettings()
 	s.EvalEvery, s.SaveEvery = 1, 3
 	for _, c := range []struct{ keep, last int }{{1, 100}, {3, 100}, {3, 5}} { // the last step that is the best so far
@@ -351,8 +351,8 @@ func TestNaNIsNotBest(t *testing.T) {
 	}
 }
 
-// TestSlips checks that values that must be mistakes are refused, not computed with.
-func TestSlips(t *testing.T) {
+// TestSettings_RefuseMistakes checks that values that must be mistakes are refused, not computed with.
+func TestSettings_RefuseMistakes(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"batch": func(s *Config) { s.Batch = 1 << 62 }, "accumulate": func(s *Config) { s.Accumulate = math.MaxInt64 },
 		"epochs": func(s *Config) { s.Epochs = 2e9 }, "max-steps": func(s *Config) { s.MaxSteps = 1 << 40 },
@@ -415,8 +415,8 @@ func TestFitGivesWhatIsTaken(t *testing.T) {
 	}
 }
 
-// TestDisk compares the disk space that a run is estimated to need with what it leaves.
-func TestDisk(t *testing.T) {
+// TestEstimate_Disk compares the disk space that a run is estimated to need with what it leaves.
+func TestEstimate_Disk(t *testing.T) {
 	s := tinySettings()
 	s.Keep = 100 // so that nothing is removed
 	dir := t.TempDir()
@@ -465,8 +465,8 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// TestSameIsShort checks that a message does not fill the screen with hashes.
-func TestSameIsShort(t *testing.T) {
+// TestSame_MessageIsShort checks that a message does not fill the screen with hashes.
+func TestSame_MessageIsShort(t *testing.T) {
 	a, b := strings.Repeat("0123456789abcdef", 4), strings.Repeat("fedcba9876543210", 4)
 	err := CheckIdentity(map[string]string{"data": a, "model": "new " + a}, map[string]string{"data": b, "model": "new " +
 		b})

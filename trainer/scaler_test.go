@@ -18,9 +18,10 @@ func growing(r *Run) {
 	r.Optimizer.Scaler.Scale, r.Optimizer.Scaler.Interval = 0x1p30, 2
 }
 
-// TestOverflows checks that steps whose gradient overflows F16 are taken again until it does not, and that nothing else
-// comes of the overflow: a run that begins with the scale that is found takes the same steps, with the same bits.
-func TestOverflows(t *testing.T) {
+// TestScaler_Overflows checks that steps whose gradient overflows F16 are taken again until it does not, and that
+// nothing else comes of the overflow: a run that begins with the scale that is found takes the same steps, with the
+// same bits.
+func TestScaler_Overflows(t *testing.T) {
 	for _, steps := range []int{1, 6} {
 		testOverflows(t, steps)
 	}

@@ -116,8 +116,9 @@ func TestWiden(t *testing.T) {
 	}
 }
 
-// TestFilled checks that padded passes move the weights as others do, and that padding is counted separately.
-func TestFilled(t *testing.T) {
+// TestStep_PaddedPasses checks that padded passes move the weights as others do, and that padding is counted
+// separately.
+func TestStep_PaddedPasses(t *testing.T) {
 	s := tinySettings()
 	s.Epochs, s.MaxSteps, s.DType = 0, 4, tensor.F32
 	steps := func(fill bool) (State, []Step) {

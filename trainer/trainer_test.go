@@ -498,9 +498,9 @@ func TestResumeRefuses(t *testing.T) {
 	}
 }
 
-// TestOtherState checks that resuming refuses the state of another optimizer: with an extra tensor, or with a tensor of
-// another size or type.
-func TestOtherState(t *testing.T) {
+// TestResume_RefusesOtherState checks that resuming refuses the state of another optimizer: with an extra tensor, or
+// with a tensor of another size or type.
+func TestResume_RefusesOtherState(t *testing.T) {
 	s := tinySettings()
 	r := tiny(t, t.TempDir(), s)
 	path := filepath.Join(t.TempDir(), optimizerName)
@@ -547,9 +547,9 @@ func TestOtherState(t *testing.T) {
 	}
 }
 
-// TestFields changes each field of a Config in turn. Each must be in the table once, with a default that it accepts,
-// and in the recipe exactly if it affects results.
-func TestFields(t *testing.T) {
+// TestConfig_EveryField changes each field of a Config in turn. Each must be in the table once, with a default that it
+// accepts, and in the recipe exactly if it affects results.
+func TestConfig_EveryField(t *testing.T) {
 	c := tinySettings()
 	// The plan determines the meaning of AutoGrad.
 	was, inRecipe := c.recipe(), map[string]bool{"GradDType": false, "Gradients": true}
@@ -611,8 +611,8 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestRecipe checks for the exact words that records have, so that runs can be resumed.
-func TestRecipe(t *testing.T) {
+// TestRecipe_ExactWords checks for the exact words that records have, so that runs can be resumed.
+func TestRecipe_ExactWords(t *testing.T) {
 	c := DefaultConfig()
 	c.Freeze, c.BNB = []string{"mlp", "layers.0"}, true
 	plan := &Plan{Config: c}
@@ -632,10 +632,10 @@ func TestRecipe(t *testing.T) {
 	}
 }
 
-// TestNotFinite checks that a step moves no weights if only its loss is not finite, and if only its gradient is not.
-// The first element of the last token's hidden state is multiplied with a column of the head. That column has one sign
-// for the target token, and the other sign or 0 for all others.
-func TestNotFinite(t *testing.T) {
+// TestStep_NotFiniteMovesNothing checks that a step moves no weights if only its loss is not finite, and if only its
+// gradient is not. The first element of the last token's hidden state is multiplied with a column of the head. That
+// column has one sign for the target token, and the other sign or 0 for all others.
+func TestStep_NotFiniteMovesNothing(t *testing.T) {
 	config := strings.Replace(tinyConfig, `"tie_word_embeddings": true`, `"tie_word_embeddings": false`, 1)
 	for _, c := range []struct {
 		what           string
@@ -698,8 +698,8 @@ func TestNotFinite(t *testing.T) {
 	}
 }
 
-// TestSamplesAlone checks that samples that are due between validations do not count as a validation.
-func TestSamplesAlone(t *testing.T) {
+// TestSamples_AreNoValidation checks that samples that are due between validations do not count as a validation.
+func TestSamples_AreNoValidation(t *testing.T) {
 	s := tinySettings()
 	s.EvalEvery, s.SampleEvery, s.SaveEvery, s.MaxSteps = 4, 3, 100, 10
 	var measured, answered []int
@@ -777,8 +777,8 @@ func TestSkippedAreKept(t *testing.T) {
 	}
 }
 
-// TestSyncedFirst checks that no checkpoint refers to metrics that could not be synced to disk.
-func TestSyncedFirst(t *testing.T) {
+// TestMetrics_SyncedBeforeCheckpoint checks that no checkpoint refers to metrics that could not be synced to disk.
+func TestMetrics_SyncedBeforeCheckpoint(t *testing.T) {
 	r := tiny(t, t.TempDir(), tinySettings())
 	if err := r.startFrom(context.Background(), ""); err != nil {
 		t.Fatal(err)
@@ -795,8 +795,8 @@ func TestSyncedFirst(t *testing.T) {
 	r.metrics = nil
 }
 
-// TestSkips checks that a gradient that is not finite moves no weights, and ends the run if it persists.
-func TestSkips(t *testing.T) {
+// TestStep_SkipsNotFinite checks that a gradient that is not finite moves no weights, and ends the run if it persists.
+func TestStep_SkipsNotFinite(t *testing.T) {
 	s := tinySettings()
 	s.SaveEvery = 100
 	r := tiny(t, t.TempDir(), s)
@@ -845,8 +845,8 @@ func TestSkips(t *testing.T) {
 	}
 }
 
-// TestMemory compares the memory table with what is allocated during a run.
-func TestMemory(t *testing.T) {
+// TestMemory_AsAllocated compares the memory table with what is allocated during a run.
+func TestMemory_AsAllocated(t *testing.T) {
 	for _, dtype := range []tensor.DType{tensor.BF16, tensor.F32} {
 		s := tinySettings()
 		s.DType, s.Freeze = dtype, []string{"layers.0"}
@@ -868,8 +868,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestFit follows each piece of advice and checks that it is true.
-func TestFit(t *testing.T) {
+// TestFit_AdviceIsTrue follows each piece of advice and checks that it is true.
+func TestFit_AdviceIsTrue(t *testing.T) {
 	s := tinySettings()
 	s.Seq, s.Batch, s.Optimizer, s.Master = 512, 4, 32, optim.FP32
 	d, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All()})

@@ -111,9 +111,9 @@ func (s share) check(t *testing.T, what string, rows int, most float64) {
 	}
 }
 
-// TestBudget composes thousands of answers and counts repetitions. The limits are those of the datasets that the
-// composer writes for.
-func TestBudget(t *testing.T) {
+// TestCompose_Repetitions composes thousands of answers and counts repetitions. The limits are those of the datasets
+// that the composer writes for.
+func TestCompose_Repetitions(t *testing.T) {
 	const rows = 2000
 	facts := syntheticFacts(rows)
 	for _, name := range Names() {
@@ -166,10 +166,10 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestOneRemark composes with a style whose remarks are all about one name and one request, or about nothing: each is
-// remarked on once, and what is for other cases is said only then. What fits every
-// answer is said only if nothing else is left.
-func TestOneRemark(t *testing.T) {
+// TestCompose_OneRemarkEach composes with a style whose remarks are all about one name and one request, or about
+// nothing: each is remarked on once, and what is for other cases is said only then. What fits every answer is said only
+// if nothing else is left.
+func TestCompose_OneRemarkEach(t *testing.T) {
 	s, err := Parse("x", []byte("name: x\nscore: 1\ncues: 1\nwords: 1 100\n[lexicon]\n1 fine\n[skeletons]\n"+
 		"opener / code / remark remark remark last\n[opener]\nFine it is.\n[remark]\nGood.\nBetter.\nBest.\n"+
 		"[remark if function]\nHere is {function}.\nMind `f` too.\nOne gives {taken} to {taker}.\nIt is about `x`.\n"+
@@ -385,8 +385,8 @@ func TestComposeErrors(t *testing.T) {
 	}
 }
 
-// TestConditions checks conditions that facts meet, and conditions that they do not.
-func TestConditions(t *testing.T) {
+// TestConditions_OfFacts checks conditions that facts meet, and conditions that they do not.
+func TestConditions_OfFacts(t *testing.T) {
 	f := Facts{Lines: 3, Functions: []string{"a", "b"}, HasInput: true, Calls: []string{"len"}, Has: Loop | Long}
 	for words, want := range map[string]bool{
 		"loop": true, "while": false, "loop while": false, "loop not while": true, "not loop": false,

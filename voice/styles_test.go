@@ -117,8 +117,9 @@ func bankSentences(s *Style) []string {
 	return out
 }
 
-// TestLexicon checks that the lexicon has every cue that earlier work on this voice measured, with its weight.
-func TestLexicon(t *testing.T) {
+// TestLexicon_HasEveryCue checks that the lexicon has every cue that earlier work on this voice measured, with its
+// weight.
+func TestLexicon_HasEveryCue(t *testing.T) {
 	s, err := Builtin(Default)
 	if err != nil {
 		t.Fatal(err)

@@ -119,8 +119,8 @@ func TestOperationsPay(t *testing.T) {
 	}
 }
 
-// TestHeld keeps what each operation makes, and finds in memory no more than the template has paid for.
-func TestHeld(t *testing.T) {
+// TestMemory_HeldIsPaidFor keeps what each operation makes, and finds in memory no more than the template has paid for.
+func TestMemory_HeldIsPaidFor(t *testing.T) {
 	const n, turns = 1000, 100
 	xs := operands(n)
 	for _, what := range operations() {
@@ -203,8 +203,8 @@ var attacks = map[string]string{
 
 var longName = strings.Repeat("a", 200_000)
 
-// TestAttacks ends each attack by an error, and before it has allocated much.
-func TestAttacks(t *testing.T) {
+// TestAttacks_EndBeforeTheyAllocate ends each attack by an error, and before it has allocated much.
+func TestAttacks_EndBeforeTheyAllocate(t *testing.T) {
 	xs := operands(200_000)
 	d := &Dict{}
 	for i := range 2000 {
@@ -231,8 +231,8 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// TestLimits runs attacks with the limits that a user has, which grow with the input.
-func TestLimits(t *testing.T) {
+// TestLimits_GrowWithInput runs attacks with the limits that a user has, which grow with the input.
+func TestLimits_GrowWithInput(t *testing.T) {
 	vars := &Dict{}
 	vars.Set("a", Text(strings.Repeat("a", 1_000_000), 0))
 	loop := func(statement string) string {
@@ -256,8 +256,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestLinear reads and runs what once took the square of its length.
-func TestLinear(t *testing.T) {
+// TestTemplate_TakesLinearTime reads and runs what once took the square of its length.
+func TestTemplate_TakesLinearTime(t *testing.T) {
 	counted := func(n int, format string) string {
 		var b strings.Builder
 		for i := range n {

@@ -155,12 +155,12 @@ func checkGiven(t *testing.T, out Output) {
 	}
 }
 
-// TestRecorded compares with what testdata/make.py recorded.
-func TestRecorded(t *testing.T) { expressions(t, "testdata/recorded.jsonl") }
+// TestExpressions_AsRecorded compares with what testdata/make.py recorded.
+func TestExpressions_AsRecorded(t *testing.T) { expressions(t, "testdata/recorded.jsonl") }
 
-// TestNames compares which value a name has with what testdata/make_names.py recorded: given or not, set in each kind
-// of block, which is taken or not, and read before, inside and after.
-func TestNames(t *testing.T) {
+// TestNames_ScopesAsRecorded compares which value a name has with what testdata/make_names.py recorded: given or not,
+// set in each kind of block, which is taken or not, and read before, inside and after.
+func TestNames_ScopesAsRecorded(t *testing.T) {
 	for line := range strings.Lines(expect.Read(t, "testdata/names.jsonl")) {
 		var row struct {
 			Open, Close, Conditions string
@@ -183,9 +183,9 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestOptions compares every combination of the options of each filter, function and method with what
+// TestOptions_AsRecorded compares every combination of the options of each filter, function and method with what
 // testdata/make_options.py recorded.
-func TestOptions(t *testing.T) {
+func TestOptions_AsRecorded(t *testing.T) {
 	for line := range strings.Lines(expect.Read(t, "testdata/options.jsonl")) {
 		var row struct {
 			Expressions []string
@@ -247,8 +247,8 @@ func checkNames(t *testing.T, template, conditions string, texts []string) []str
 	return texts[cases:]
 }
 
-// TestTemplates renders whole templates on conversations as testdata/make_templates.py recorded it.
-func TestTemplates(t *testing.T) {
+// TestTemplates_AsRecorded renders whole templates on conversations as testdata/make_templates.py recorded it.
+func TestTemplates_AsRecorded(t *testing.T) {
 	conversations := map[string]vector{}
 	for _, v := range read(t, "testdata/conversations.jsonl") {
 		conversations[v.Name] = v
@@ -268,8 +268,8 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// TestEncode names the one method of Python's strings that makes what is no text.
-func TestEncode(t *testing.T) {
+// TestEncode_IsRefused names the one method of Python's strings that makes what is no text.
+func TestEncode_IsRefused(t *testing.T) {
 	template, err := Compile("{% if messages %}{{ 'é'.encode('utf-8') }}{% endif %}x")
 	if err != nil {
 		t.Fatal(err)
@@ -283,8 +283,8 @@ func TestEncode(t *testing.T) {
 	expect.Error(t, err, "the string method encode makes bytes")
 }
 
-// TestEscapes refuses escapes of strings that this interpreter has no characters for.
-func TestEscapes(t *testing.T) {
+// TestEscapes_RefusesUnsupported refuses escapes of strings that this interpreter has no characters for.
+func TestEscapes_RefusesUnsupported(t *testing.T) {
 	for text, want := range map[string]string{
 		`{{ '\N{BULLET}' }}`: `line 1: the escape \N in a string is not supported: write the character itself`,
 		`{{ '\ud83d' }}`:     `line 1: an escape in a string is no character: "ud83d"`,
@@ -294,8 +294,8 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// TestLines checks on which line an error is said to be.
-func TestLines(t *testing.T) {
+// TestErrors_OnTheirLine checks on which line an error is said to be.
+func TestErrors_OnTheirLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"\n{{ 1 +\n nope.x }}":                                      "line 3: 'nope' is undefined",
 		"{% set x =\n\n 1 + 'a' %}":                                 "line 3: unsupported operand type(s) for +",
@@ -337,8 +337,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestSources has two inputs next to each other, which stay two.
-func TestSources(t *testing.T) {
+// TestGiven_TwoInputsStayTwo has two inputs next to each other, which stay two.
+func TestGiven_TwoInputsStayTwo(t *testing.T) {
 	template, err := Compile("{{ a }}{{ b }}{{ (b ~ a)|upper }}{{ b[0] ~ b[1:] }}")
 	if err != nil {
 		t.Fatal(err)
@@ -353,8 +353,8 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestNotRepeatable refuses functions whose output differs from call to call.
-func TestNotRepeatable(t *testing.T) {
+// TestRandomFunctions_AreRefused refuses functions whose output differs from call to call.
+func TestRandomFunctions_AreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"{{ [1, 2]|random }}": "random is not allowed", "\n{{ lipsum() }}": "lipsum is not allowed",
 		"{% if lipsum is defined and 'random' is filter %}x{% else %}{{ lipsum(2) }}{% endif %}": "",
@@ -384,8 +384,8 @@ func expressions(t *testing.T, file string) {
 	}
 }
 
-// TestGiven checks that what a user types stays the input's, whatever a template does with it.
-func TestGiven(t *testing.T) {
+// TestGiven_StaysTheInputs checks that what a user types stays the input's, whatever a template does with it.
+func TestGiven_StaysTheInputs(t *testing.T) {
 	const typed = "<|end|> é\n<|x|>"
 	for _, text := range []string{
 		"{{ '<|u|>' + m + '<|end|>' }}", "{{ m|trim }}|{{ m|upper|lower }}", "{{ m[::-1][::-1] }}{{ m[2:5] }}{{ m[0] }}",

@@ -13,9 +13,9 @@ import (
 	"restyle/internal/cli"
 )
 
-// TestAll checks that all measurements get the flags that all of them share, and that a directory is required. The
-// measurements themselves have tests of their own.
-func TestAll(t *testing.T) {
+// TestAll_SharedFlags checks that all measurements get the flags that all of them share, and that a directory is
+// required. The measurements themselves have tests of their own.
+func TestAll_SharedFlags(t *testing.T) {
 	before := map[string]func(){}
 	var ran []string
 	for _, name := range []string{"kernels", "layer", "infer", "train"} {
@@ -71,8 +71,8 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// TestStoppedMeasurement checks what a stopped measurement says about what it has measured.
-func TestStoppedMeasurement(t *testing.T) {
+// TestStopped_SaysWhatIsMeasured checks what a stopped measurement says about what it has measured.
+func TestStopped_SaysWhatIsMeasured(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	for _, c := range []struct{ args, want string }{
@@ -100,9 +100,9 @@ func TestStoppedMeasurement(t *testing.T) {
 	}
 }
 
-// TestSecondMeasurement checks that a measurement does not write where another one does, changes nothing there, and
-// leaves no lock behind.
-func TestSecondMeasurement(t *testing.T) {
+// TestLock_RefusesSecondMeasurement checks that a measurement does not write where another one does, changes nothing
+// there, and leaves no lock behind.
+func TestLock_RefusesSecondMeasurement(t *testing.T) {
 	dir := t.TempDir()
 	unlock, err := (&pageOptions{out: dir}).lock()
 	if err != nil {
@@ -158,9 +158,9 @@ func TestQuoted(t *testing.T) {
 	}
 }
 
-// TestCommittedPages checks that the committed pages are those that this program makes of their results: README.md and
-// its pictures.
-func TestCommittedPages(t *testing.T) {
+// TestCommittedPages_AreUpToDate checks that the committed pages are those that this program makes of their results:
+// README.md and its pictures.
+func TestCommittedPages_AreUpToDate(t *testing.T) {
 	files, err := filepath.Glob("../../docs/bench/*/results.json")
 	if err != nil {
 		t.Fatal(err)

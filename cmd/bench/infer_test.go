@@ -174,8 +174,9 @@ func TestInferProfile(t *testing.T) {
 	}
 }
 
-// TestInferSection checks what a page says of quantized weights, and that only groups of several lengths are lines.
-func TestInferSection(t *testing.T) {
+// TestInferPage_QuantizedWeights checks what a page says of quantized weights, and that only groups of several lengths
+// are lines.
+func TestInferPage_QuantizedWeights(t *testing.T) {
 	table := &results.Table{Name: "infer", Columns: inferColumns}
 	for _, r := range []struct {
 		kind    string

@@ -113,9 +113,9 @@ func TestParity(t *testing.T) {
 	}
 }
 
-// TestBeyond checks that an error beyond its limit gives exit code 1, and that the table and the last line are printed
-// nevertheless.
-func TestBeyond(t *testing.T) {
+// TestParity_BeyondLimitFails checks that an error beyond its limit gives exit code 1, and that the table and the last
+// line are printed nevertheless.
+func TestParity_BeyondLimitFails(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "qwen2")
 	if err := os.CopyFS(dir, os.DirFS("../../parity/testdata/qwen2")); err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestBeyond(t *testing.T) {
 	}
 }
 
-func TestStopped(t *testing.T) {
+func TestParity_Stopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	var out, errs bytes.Buffer

@@ -14,9 +14,9 @@ import (
 	"restyle/internal/cli/clitest"
 )
 
-// TestNumbers checks every flag of every measurement that takes a number at 0, and what it refuses. Effects are counted
-// where they arrive: in steps, tokens and questions.
-func TestNumbers(t *testing.T) {
+// TestNumberFlags_AtZero checks every flag of every measurement that takes a number at 0, and what it refuses. Effects
+// are counted where they arrive: in steps, tokens and questions.
+func TestNumberFlags_AtZero(t *testing.T) {
 	config, questions := tinyModel(t), knownFile(t)
 	done := func(t *testing.T, args string) string {
 		t.Helper()

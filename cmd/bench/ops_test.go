@@ -80,9 +80,9 @@ func planted(t *testing.T, list []*opcheck.Case, args ...string) (code int, stdo
 	return code, out.String(), errs.String()
 }
 
-// TestOpsFail checks two spoiled cases: the table marks their cells, the text below it says what is wrong with each
-// case, and the exit code is 1.
-func TestOpsFail(t *testing.T) {
+// TestOps_SpoiledCasesFail checks two spoiled cases: the table marks their cells, the text below it says what is wrong
+// with each case, and the exit code is 1.
+func TestOps_SpoiledCasesFail(t *testing.T) {
 	list := slices.Concat(opcheck.Of("swiglu"), opcheck.Of("add"))
 	bad := func(c *opcheck.Case) bool { return c.ID() == "swiglu BF16 3x7" || c.ID() == "add F32 7" }
 	count := map[bool]int{} // cases of a cell, by whether it is swiglu's or add's

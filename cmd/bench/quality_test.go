@@ -97,8 +97,9 @@ func TestQualityUsage(t *testing.T) {
 	}
 }
 
-// TestTemplate asks and trains a model that has a chat template with a name, and none that is the default.
-func TestTemplate(t *testing.T) {
+// TestQuality_OwnNamedTemplate asks and trains a model that has a chat template with a name, and none that is the
+// default.
+func TestQuality_OwnNamedTemplate(t *testing.T) {
 	model := t.TempDir()
 	if err := os.CopyFS(model, os.DirFS(tinyBase)); err != nil {
 		t.Fatal(err)

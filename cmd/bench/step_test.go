@@ -106,9 +106,9 @@ func TestStepOnGPU(t *testing.T) {
 	}
 }
 
-// TestStepChooses checks that a step's products are timed before the step, unless the flags say to take the first
-// algorithm of each.
-func TestStepChooses(t *testing.T) {
+// TestStep_TimesProductsFirst checks that a step's products are timed before the step, unless the flags say to take the
+// first algorithm of each.
+func TestStep_TimesProductsFirst(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc", "libcublasLt")
 	cudatest.Set(t, "IDLE=1 MEMORY=17179869184")
 	for _, c := range []struct {
@@ -175,9 +175,9 @@ func TestStepSeconds(t *testing.T) {
 	}
 }
 
-// TestStepBeside checks the description of a step that another program gets, and bench's use of the result. A script
-// plays that program.
-func TestStepBeside(t *testing.T) {
+// TestStep_BesideAnotherProgram checks the description of a step that another program gets, and bench's use of the
+// result. A script plays that program.
+func TestStep_BesideAnotherProgram(t *testing.T) {
 	dir := t.TempDir()
 	config := tinyModel(t)
 	script := func(name, text string) string {
@@ -236,8 +236,8 @@ echo '{"mode": "torch-eager", "label": "torch 9, AdamW", "seconds": [0.5, 0.25, 
 	}
 }
 
-// TestShapes checks that the models that bench knows by name are those.
-func TestShapes(t *testing.T) {
+// TestConfigs_KnownByName checks that the models that bench knows by name are those.
+func TestConfigs_KnownByName(t *testing.T) {
 	for name, params := range map[string]int64{"llama-3.2-1b": 1_235_814_400, "llama-3.1-8b": 8_030_261_248,
 		"Llama-2-7B": 6_738_415_616, "llama-2-13b": 13_015_864_320, "llama-2-70b": 68_976_648_192} {
 		if s, err := shapeOf("--config", name); err != nil || s.config.ParamCount() != params {

@@ -107,9 +107,9 @@ func TestTrain(t *testing.T) {
 	}
 }
 
-// TestTrainStops checks that Ctrl-C in the middle of another program's step ends the run and that program, and that the
-// same command then measures all.
-func TestTrainStops(t *testing.T) {
+// TestTrain_CtrlCStopsOtherProgram checks that Ctrl-C in the middle of another program's step ends the run and that
+// program, and that the same command then measures all.
+func TestTrain_CtrlCStopsOtherProgram(t *testing.T) {
 	dir := t.TempDir()
 	python, out := newTorch(t, dir), filepath.Join(dir, "out")
 	args := []string{"train", "--model", tinyBase, "--rows", "16", "--steps", "2", "--seq", "64", "--modes", "torch-eager",
@@ -169,8 +169,9 @@ func TestTrainRefuses(t *testing.T) {
 	}
 }
 
-// TestTrainDecisive checks that rows of one run are not taken for those of another one with other flags.
-func TestTrainDecisive(t *testing.T) {
+// TestTrain_OtherFlagsAreAnotherRun checks that rows of one run are not taken for those of another one with other
+// flags.
+func TestTrain_OtherFlagsAreAnotherRun(t *testing.T) {
 	of := func(args ...string) string {
 		o := newTrainOptions(nil)
 		if code, done := o.flags(io.Discard, io.Discard).Parse(args); done {
@@ -210,8 +211,8 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// TestPeer checks the errors of answers that are none.
-func TestPeer(t *testing.T) {
+// TestPeer_BadAnswers checks the errors of answers that are none.
+func TestPeer_BadAnswers(t *testing.T) {
 	for script, want := range map[string]string{
 		"echo Traceback >&2; echo no memory >&2; exit 3": "it: exit status 3: no memory",
 		"read line":               "it: it ended without an answer: it printed no error",

@@ -131,9 +131,9 @@ func disturbances(t *testing.T) map[string]disturbance {
 	return all
 }
 
-// TestAfterAnError answers a question after a step that failed, for each way in which one fails: answer, settings and
-// conversation are those of a session without that step.
-func TestAfterAnError(t *testing.T) {
+// TestAfterAnError_AnswersAreTheSame answers a question after a step that failed, for each way in which one fails:
+// answer, settings and conversation are those of a session without that step.
+func TestAfterAnError_AnswersAreTheSame(t *testing.T) {
 	base, tuned := refusing(t, tinyBase), refusing(t, tinyTuned)
 	device, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All()})
 	if err != nil {

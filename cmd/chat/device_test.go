@@ -8,9 +8,9 @@ import (
 	"restyle/kernels/cuda/cudatest"
 )
 
-// TestDevice checks that a line says which device auto chose and why, and that for an unusable GPU chat says what is
-// wrong and exits with the right code.
-func TestDevice(t *testing.T) {
+// TestDevice_AutoSaysWhy checks that a line says which device auto chose and why, and that for an unusable GPU chat
+// says what is wrong and exits with the right code.
+func TestDevice_AutoSaysWhy(t *testing.T) {
 	tiny := []string{"--base", tinyBase, "--only", "base", "--log", "", "--prompt", "a"}
 	cudatest.Use(t)
 	if o := invoke(t, "", append(tiny, "--max-tokens", "1")...); o.code != cli.Done ||

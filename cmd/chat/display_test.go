@@ -137,8 +137,8 @@ func two(left, right string, leftDone, rightDone bool) []pane {
 	}
 }
 
-// TestFrames shows two growing answers on a screen of 80 columns and 8 rows.
-func TestFrames(t *testing.T) {
+// TestColumns_GrowingAnswers shows two growing answers on a screen of 80 columns and 8 rows.
+func TestColumns_GrowingAnswers(t *testing.T) {
 	s := newScreen(t, 80, 8)
 	d := &columnsDisplay{w: s, size: func() (int, int) { return s.width, s.height }}
 	for _, step := range []struct {
@@ -196,9 +196,9 @@ step.                                  │ is the wrong way round:
 	}
 }
 
-// TestGrowth grows two answers at random on screens of all sizes, and checks that in the end the screen shows the two
-// columns of the whole answers, exactly once.
-func TestGrowth(t *testing.T) {
+// TestColumns_EndWithWholeAnswersOnce grows two answers at random on screens of all sizes, and checks that in the end
+// the screen shows the two columns of the whole answers, exactly once.
+func TestColumns_EndWithWholeAnswersOnce(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	words := []string{"word", " ", " ", "\n", "\n\n", "    x = 1\n", "averyveryverylongwordthatdoesnotfitanywhereatall",
 		"世", "é", "`code`"}
@@ -245,7 +245,7 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-func TestResize(t *testing.T) {
+func TestColumns_Resize(t *testing.T) {
 	s := newScreen(t, 100, 30)
 	d := &columnsDisplay{w: s, size: func() (int, int) { return s.width, s.height }}
 	d.draw(two("left", "right", false, false))
@@ -258,9 +258,9 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// TestPiped checks that without a terminal the answers are printed one after the other, each with its label, however
-// they grow.
-func TestPiped(t *testing.T) {
+// TestPiped_AnswersOneAfterAnother checks that without a terminal the answers are printed one after the other, each
+// with its label, however they grow.
+func TestPiped_AnswersOneAfterAnother(t *testing.T) {
 	var b strings.Builder
 	d := &linesDisplay{w: &b, width: func() int { return 0 }}
 	for _, step := range []struct {
@@ -283,7 +283,7 @@ func TestPiped(t *testing.T) {
 	}
 }
 
-func TestLines(t *testing.T) {
+func TestLinesDisplay(t *testing.T) {
 	var b strings.Builder
 	d := &linesDisplay{w: &b, width: func() int { return 30 }}
 	for _, step := range []struct {
@@ -309,7 +309,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-func TestPlain(t *testing.T) {
+func TestPlainDisplay(t *testing.T) {
 	var out, notes strings.Builder
 	d := &plainDisplay{w: &out, notes: &notes}
 	for _, p := range []pane{

@@ -11,8 +11,8 @@ import (
 	"restyle/internal/cli"
 )
 
-// TestDocs checks that docs/chat.md has every command that /help lists.
-func TestDocs(t *testing.T) {
+// TestDocs_HaveEveryCommand checks that docs/chat.md has every command that /help lists.
+func TestDocs_HaveEveryCommand(t *testing.T) {
 	page, err := os.ReadFile("../../docs/chat.md")
 	if err != nil {
 		t.Fatal(err)
@@ -32,9 +32,10 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// TestSample checks that the embedded model still begins its answer as docs/chat.md shows it. The page's is in bf16; in
-// fp32 the words are the same, and the rounding of a machine is a thousandth of that which did not change them.
-func TestSample(t *testing.T) {
+// TestDocs_SampleAnswer checks that the embedded model still begins its answer as docs/chat.md shows it. The page's is
+// in bf16; in fp32 the words are the same, and the rounding of a machine is a thousandth of that which did not change
+// them.
+func TestDocs_SampleAnswer(t *testing.T) {
 	page, err := os.ReadFile("../../docs/chat.md")
 	if err != nil {
 		t.Fatal(err)

@@ -111,9 +111,9 @@ func TestTwoChats(t *testing.T) {
 	third.close()
 }
 
-// TestRecordRead checks that later parts are not appended to a complete answer, and that the latest questions are
-// remembered.
-func TestRecordRead(t *testing.T) {
+// TestRecord_ReadsCompleteAnswers checks that later parts are not appended to a complete answer, and that the latest
+// questions are remembered.
+func TestRecord_ReadsCompleteAnswers(t *testing.T) {
 	md := filepath.Join(t.TempDir(), "log.md")
 	r, _, err := openRecord(md)
 	if err != nil {

@@ -95,7 +95,7 @@ func untimed(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-func TestPrompt(t *testing.T) {
+func TestPromptFlag(t *testing.T) {
 	args, log := both(t, "--prompt", "How do I reverse a list?")
 	o := invoke(t, "", args...)
 	want := `base  │ A slice does it:
@@ -140,7 +140,7 @@ tuned │ [34 tokens]
 	}
 }
 
-func TestOnly(t *testing.T) {
+func TestOnlyFlag(t *testing.T) {
 	args, log := both(t, "--prompt", "Count to ten.", "--only", "tuned")
 	if o := invoke(t, "", args...); o.code != cli.Done || o.stdout != "Obviously: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10.\n" {
 		t.Errorf("%v", o)
@@ -247,7 +247,7 @@ func TestSuggestedSampling(t *testing.T) {
 	}
 }
 
-func TestBatch(t *testing.T) {
+func TestPromptsFlag(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "questions.jsonl")
 	if err := os.WriteFile(file, []byte(`{"prompt":"How do I print hello world?"}`+"\n"+`{"prompt":"Count to ten."}`+"\n"),
 		0o644); err != nil {
@@ -283,7 +283,7 @@ func TestBatchContinues(t *testing.T) {
 	}
 }
 
-func TestStop(t *testing.T) {
+func TestStopFlag(t *testing.T) {
 	for _, c := range []struct{ stop, want string }{{", 4", "1, 2, 3\n"}, {" 5,", "1, 2, 3, 4,\n"}} {
 		o := invoke(t, "", "--base", tinyBase, "--only", "base", "--log", "", "--temperature", "0", "--prompt",
 			"Count to ten.", "--stop", c.stop)
@@ -435,7 +435,7 @@ func TestCutAnswersSaySo(t *testing.T) {
 	}
 }
 
-func TestOldTurnsGoAndThatIsSaid(t *testing.T) {
+func TestOldTurns_AreDroppedWithANote(t *testing.T) {
 	args, log := both(t, "--context", "130", "--max-tokens", "60")
 	o := invoke(t, strings.Repeat("Count to ten.\n", 4), args...)
 	if o.code != cli.Done || !strings.Contains(o.stderr, "tuned: the context of 130 tokens is full: dropped the oldest") {
@@ -467,7 +467,7 @@ func withGemmaTokens(t *testing.T) string {
 	return dir
 }
 
-func TestErrors(t *testing.T) {
+func TestUsage_Errors(t *testing.T) {
 	dir := t.TempDir()
 	noTokenizer := filepath.Join(dir, "bare")
 	if err := os.CopyFS(noTokenizer, os.DirFS(tinyBase)); err != nil {

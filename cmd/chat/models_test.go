@@ -12,8 +12,8 @@ import (
 	"restyle/internal/cli"
 )
 
-// TestTheEmbeddedModel uses the embedded model by its name, and as the base that a tuned model names.
-func TestTheEmbeddedModel(t *testing.T) {
+// TestEmbeddedModel_ByNameAndAsBase uses the embedded model by its name, and as the base that a tuned model names.
+func TestEmbeddedModel_ByNameAndAsBase(t *testing.T) {
 	tuned := filepath.Join(t.TempDir(), "tuned")
 	if err := os.CopyFS(tuned, os.DirFS(tinyTuned)); err != nil {
 		t.Fatal(err)
@@ -36,8 +36,8 @@ func TestTheEmbeddedModel(t *testing.T) {
 	}
 }
 
-// TestUnfinished checks that chat says in one line that a model is not the final one of its training run.
-func TestUnfinished(t *testing.T) {
+// TestUnfinishedModel_IsNamed checks that chat says in one line that a model is not the final one of its training run.
+func TestUnfinishedModel_IsNamed(t *testing.T) {
 	dir := t.TempDir()
 	checkpoint := filepath.Join(dir, "checkpoints", "best-000010")
 	for _, to := range []string{dir, checkpoint} {
@@ -77,8 +77,8 @@ func TestQuantizedModel(t *testing.T) {
 	}
 }
 
-// TestNamedOnce checks that the error about a model that cannot be loaded names it once.
-func TestNamedOnce(t *testing.T) {
+// TestLoadError_NamesModelOnce checks that the error about a model that cannot be loaded names it once.
+func TestLoadError_NamesModelOnce(t *testing.T) {
 	dir := t.TempDir()
 	o := invoke(t, "", "--tuned", dir, "--only", "tuned", "--device", "cpu", "--prompt", "x", "--log", "")
 	if o.code != cli.Failed || strings.Count(o.stderr, dir) != 1 || !strings.Contains(o.stderr, "--tuned: model: ") {

@@ -10,9 +10,9 @@ import (
 	"restyle/internal/cli/clitest"
 )
 
-// TestNumbers checks every flag that takes a number at 0, also where generation_config.json says something else, and
-// what it refuses. Effects are counted in answers.
-func TestNumbers(t *testing.T) {
+// TestNumberFlags_AtZero checks every flag that takes a number at 0, also where generation_config.json says something
+// else, and what it refuses. Effects are counted in answers.
+func TestNumberFlags_AtZero(t *testing.T) {
 	model := t.TempDir()
 	if err := os.CopyFS(model, os.DirFS(tinyBase)); err != nil {
 		t.Fatal(err)

@@ -10,8 +10,9 @@ import (
 	"restyle/internal/expect"
 )
 
-// TestPathsElsewhere asks models by relative paths with a relative log, and continues the log from another directory.
-func TestPathsElsewhere(t *testing.T) {
+// TestPaths_HoldFromAnyDirectory asks models by relative paths with a relative log, and continues the log from another
+// directory.
+func TestPaths_HoldFromAnyDirectory(t *testing.T) {
 	from := filepath.Join(t.TempDir(), "here")
 	elsewhere := filepath.Join(from, "..", "else")
 	for name, model := range map[string]string{"first-model": tinyBase, "second-model": tinyTuned} {

@@ -94,8 +94,8 @@ func (c *console) start(t testing.TB, cmd *exec.Cmd) {
 	}
 }
 
-// TestTerminal types a whole session at a terminal, once wide and once narrow.
-func TestTerminal(t *testing.T) {
+// TestTerminal_WholeSession types a whole session at a terminal, once wide and once narrow.
+func TestTerminal_WholeSession(t *testing.T) {
 	for _, width := range []int{100, 50} {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {
 			c := newConsole(t, width, 24)
@@ -156,9 +156,9 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestKill kills chats, the first when both answers have begun to show, the others at random moments. It checks that
-// everything that was on the screen is in the record and, after the next start, in the Markdown file.
-func TestKill(t *testing.T) {
+// TestKill_LosesNothingShown kills chats, the first when both answers have begun to show, the others at random moments.
+// It checks that everything that was on the screen is in the record and, after the next start, in the Markdown file.
+func TestKill_LosesNothingShown(t *testing.T) {
 	kills := 8
 	if testing.Short() {
 		kills = 2

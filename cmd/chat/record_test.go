@@ -32,7 +32,7 @@ func readEvents(t testing.TB, path string) (events []event) {
 	return events
 }
 
-func TestMarkdown(t *testing.T) {
+func TestEntry_Markdown(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		e    entry
@@ -96,9 +96,9 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestRecordIsOurs checks that a file that is no record is refused, and that a record whose first line a kill cut short
-// is accepted every time it is opened.
-func TestRecordIsOurs(t *testing.T) {
+// TestRecord_RefusesOtherFiles checks that a file that is no record is refused, and that a record whose first line a
+// kill cut short is accepted every time it is opened.
+func TestRecord_RefusesOtherFiles(t *testing.T) {
 	for text, ours := range map[string]bool{"": true, `{"ev`: true, `{"event":"ask","id":"1"}` + "\n": true, "\n": false,
 		"[]": false, `{"prompt":"a"}` + "\n": false} {
 		md := filepath.Join(t.TempDir(), "log.md")

@@ -81,8 +81,8 @@ func TestInterruptInASession(t *testing.T) {
 	}
 }
 
-// TestTerminate checks that chat exits cleanly on SIGTERM and keeps the answer.
-func TestTerminate(t *testing.T) {
+// TestSIGTERM_KeepsTheAnswer checks that chat exits cleanly on SIGTERM and keeps the answer.
+func TestSIGTERM_KeepsTheAnswer(t *testing.T) {
 	cmd, log := process(t, "--prompt", "hello")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -30,9 +30,9 @@ func made(t *testing.T, file, base string) string {
 	return dir
 }
 
-// TestConversations checks which questions share a conversation: of models that were made from the embedded one and of
-// others, with flags and commands, in sessions and files.
-func TestConversations(t *testing.T) {
+// TestQuestions_ShareAConversation checks which questions share a conversation: of models that were made from the
+// embedded one and of others, with flags and commands, in sessions and files.
+func TestQuestions_ShareAConversation(t *testing.T) {
 	tuned := made(t, "run.json", `{"base_model": "starter"}`)
 	checkpoint := filepath.Join(tuned, "checkpoints", "best-000010")
 	if err := os.CopyFS(checkpoint, os.DirFS(tinyTuned)); err != nil {
@@ -206,9 +206,9 @@ func savedQuestions(t *testing.T, path string) (all [][]string) {
 	return all
 }
 
-// TestExamples checks that /examples shows three questions, others the next time, and that a number asks one of them,
-// but only then.
-func TestExamples(t *testing.T) {
+// TestExamplesCommand checks that /examples shows three questions, others the next time, and that a number asks one of
+// them, but only then.
+func TestExamplesCommand(t *testing.T) {
 	known, err := data.Examples()
 	if err != nil {
 		t.Fatal(err)

@@ -85,7 +85,7 @@ func TestCtrlC(t *testing.T) {
 	}
 }
 
-func TestReadingEnds(t *testing.T) {
+func TestKeyboard_ReadingEndsWithContext(t *testing.T) {
 	k := newKeyboard(never, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, cancel)

@@ -75,9 +75,9 @@ func TestDeviatingServers(t *testing.T) {
 	}
 }
 
-// TestUselessAnswers has a server whose answers are of no use after some: gen must stop soon, say why, and resume once
-// the server works, with the cost of the whole run.
-func TestUselessAnswers(t *testing.T) {
+// TestUselessAnswers_StopTheRun has a server whose answers are of no use after some: gen must stop soon, say why, and
+// resume once the server works, with the cost of the whole run.
+func TestUselessAnswers_StopTheRun(t *testing.T) {
 	t.Parallel()
 	const most = 20 + 80 // and one of each of the 80 rows, which a busy machine may check later
 	source := tasks(t, 8*faultRows)

@@ -89,9 +89,9 @@ func TestKeyInModels(t *testing.T) {
 	must(t, cli.Usage, "--source", tasks(t, 10), "--out", newFolder(t).out, "--base-url", s.base())
 }
 
-// TestKeyUnasked checks that the key does not leak if a server sends unsolicited bytes, which net/http logs with the
-// standard logger.
-func TestKeyUnasked(t *testing.T) {
+// TestKeyInUnsolicitedBytes checks that the key does not leak if a server sends unsolicited bytes, which net/http logs
+// with the standard logger.
+func TestKeyInUnsolicitedBytes(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

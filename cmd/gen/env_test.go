@@ -29,9 +29,10 @@ func keysOf(s *server) (got func() map[string]bool) {
 	}
 }
 
-// TestKeyStaysHome checks that an address from .env never gets a key from elsewhere: for each place of the teacher's
-// address and of the key, and for a judge at the teacher's servers, at another and, by its own flag, at the same one.
-func TestKeyStaysHome(t *testing.T) {
+// TestKeyFromElsewhere_NotSentToDotEnvAddress checks that an address from .env never gets a key from elsewhere: for
+// each place of the teacher's address and of the key, and for a judge at the teacher's servers, at another and, by its
+// own flag, at the same one.
+func TestKeyFromElsewhere_NotSentToDotEnvAddress(t *testing.T) {
 	const fromFile = "sk-file-0123456789abcdefghij"
 	source := tasks(t, 20)
 	for _, c := range []struct {

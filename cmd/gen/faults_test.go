@@ -198,9 +198,9 @@ var damage = []string{"cut off without a finish reason", "cut off but for the en
 // request.
 func passing(name string, code int) bool { return code == cli.Retry || slices.Contains(damage, name) }
 
-// TestPassingFaults checks that if a third of the requests fail once, in each way, the result has the same bytes as
-// without faults.
-func TestPassingFaults(t *testing.T) {
+// TestPassingFaults_SameBytes checks that if a third of the requests fail once, in each way, the result has the same
+// bytes as without faults.
+func TestPassingFaults_SameBytes(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
 	want := clean(t, source)
@@ -229,10 +229,10 @@ func TestPassingFaults(t *testing.T) {
 	}
 }
 
-// TestLastingFaults has a server fail forever in each way, from the first request or after some. The run must end
-// with the right exit code and a message that says what to do. With a working server it must then resume to the same
-// bytes, without asking for any answer again.
-func TestLastingFaults(t *testing.T) {
+// TestLastingFaults_EndTheRun has a server fail forever in each way, from the first request or after some. The run must
+// end with the right exit code and a message that says what to do. With a working server it must then resume to the
+// same bytes, without asking for any answer again.
+func TestLastingFaults_EndTheRun(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
 	want := clean(t, source)
@@ -302,9 +302,9 @@ func TestLastingFaults(t *testing.T) {
 	}
 }
 
-// TestRefusedForWhatItIs checks that if a server always refuses some requests, gen gives up their rows and counts the
-// reason.
-func TestRefusedForWhatItIs(t *testing.T) {
+// TestRefusedRequests_GiveUpTheirRows checks that if a server always refuses some requests, gen gives up their rows and
+// counts the reason.
+func TestRefusedRequests_GiveUpTheirRows(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 3*faultRows)
 	for _, code := range []int{400, 413, 422} {
@@ -385,9 +385,9 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestNoWaitInSilence has a server ask for an endless wait: gen must print until when it waits, give up after
-// --dead-timeout, and print how many rows have no answer.
-func TestNoWaitInSilence(t *testing.T) {
+// TestEndlessWait_IsShownAndGivenUp has a server ask for an endless wait: gen must print until when it waits, give up
+// after --dead-timeout, and print how many rows have no answer.
+func TestEndlessWait_IsShownAndGivenUp(t *testing.T) {
 	t.Parallel()
 	source := fitTasks(t, faultRows)
 	for name, fault := range map[string]func(call){
@@ -472,8 +472,8 @@ func TestServerComesBack(t *testing.T) {
 	}
 }
 
-// TestRedirect checks that another host to which the server redirects gets neither the key nor the questions.
-func TestRedirect(t *testing.T) {
+// TestRedirect_GetsNoKey checks that another host to which the server redirects gets neither the key nor the questions.
+func TestRedirect_GetsNoKey(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
 	for _, code := range []int{301, 302, 303, 307, 308} {
@@ -503,9 +503,9 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// TestEndlessAnswer sends an answer without end as fast as possible: gen must stop reading at the limit and retry,
-// with the memory of one answer.
-func TestEndlessAnswer(t *testing.T) {
+// TestEndlessAnswer_StopsAtLimit sends an answer without end as fast as possible: gen must stop reading at the limit
+// and retry, with the memory of one answer.
+func TestEndlessAnswer_StopsAtLimit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("4 MiB")
 	}
@@ -536,8 +536,9 @@ func TestEndlessAnswer(t *testing.T) {
 	}
 }
 
-// TestContentFilter checks that gen accepts no answer that the teacher's own filter ended, and asks once more for each.
-func TestContentFilter(t *testing.T) {
+// TestContentFilter_RefusesAnswers checks that gen accepts no answer that the teacher's own filter ended, and asks once
+// more for each.
+func TestContentFilter_RefusesAnswers(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
 	filter := func(c call) {
@@ -682,8 +683,9 @@ func TestTornJournal(t *testing.T) {
 	}
 }
 
-// TestTwoRuns starts a second run in the work directory of a running one, and one that shares only the output.
-func TestTwoRuns(t *testing.T) {
+// TestSecondRun_IsRefused starts a second run in the work directory of a running one, and one that shares only the
+// output.
+func TestSecondRun_IsRefused(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
 	want := clean(t, source)

@@ -73,8 +73,8 @@ func TestFoldedMessages(t *testing.T) {
 	}
 }
 
-// TestSystemIsMentioned has an error that mentions the system prompt for another reason.
-func TestSystemIsMentioned(t *testing.T) {
+// TestFoldSystem_OnlyForThatError has an error that mentions the system prompt for another reason.
+func TestFoldSystem_OnlyForThatError(t *testing.T) {
 	s := newServer(t, always(status(400, "this is too much for my file system")))
 	o := must(t, cli.Failed, "--source", tasks(t, 20), "--rows", "5", "--out", newFolder(t).out, "--base-url", s.base(),
 		"--model", "fake")

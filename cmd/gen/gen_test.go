@@ -189,7 +189,7 @@ func tree(t testing.TB, dir string) string {
 	return b.String()
 }
 
-func TestLooking(t *testing.T) {
+func TestDryRunPreviewReport(t *testing.T) {
 	source := tasks(t, 60)
 	s := newServer(t, nil)
 	f := newFolder(t)
@@ -238,8 +238,8 @@ func TestLooking(t *testing.T) {
 	}
 }
 
-// TestAgain runs the same command, and others, in the directory of a finished run.
-func TestAgain(t *testing.T) {
+// TestFinishedRun_AgainChangesNothing runs the same command, and others, in the directory of a finished run.
+func TestFinishedRun_AgainChangesNothing(t *testing.T) {
 	source := tasks(t, 100)
 	s := newServer(t, nil)
 	f := newFolder(t)
@@ -326,9 +326,9 @@ func TestOtherSettings(t *testing.T) {
 	f.sound(t, 20)
 }
 
-// TestConcurrency checks that the result is the same for any number of concurrent requests, and for several servers,
-// even if one is dead.
-func TestConcurrency(t *testing.T) {
+// TestConcurrency_SameResult checks that the result is the same for any number of concurrent requests, and for several
+// servers, even if one is dead.
+func TestConcurrency_SameResult(t *testing.T) {
 	source := tasks(t, 200)
 	want := ""
 	dead := "http://127.0.0.1:1/v1"
@@ -432,8 +432,8 @@ func answerBatch(t testing.TB, path string, spoil bool) (results string, request
 	return results, requests
 }
 
-// TestBatch checks that a run by batches makes what a live run makes.
-func TestBatch(t *testing.T) {
+// TestBatch_EqualsLive checks that a run by batches makes what a live run makes.
+func TestBatch_EqualsLive(t *testing.T) {
 	source := tasks(t, 100)
 	live := newFolder(t)
 	must(t, cli.Done, "--source", source, "--rows", "40", "--out", live.out, "--base-url", newServer(t, nil).base(),
@@ -483,8 +483,9 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestJudge checks that a judge adds its opinion and changes nothing else, and then has the judge fail.
-func TestJudge(t *testing.T) {
+// TestJudge_ChangesNothingElse checks that a judge adds its opinion and changes nothing else, and then has the judge
+// fail.
+func TestJudge_ChangesNothingElse(t *testing.T) {
 	source := tasks(t, 60)
 	args := func(f folder, s *server, more ...string) []string {
 		return append([]string{"--source", source, "--rows", "20", "--out", f.out, "--base-url", s.base(), "--model", "fake"},
@@ -518,7 +519,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestComments(t *testing.T) {
+func TestCommentsFlag(t *testing.T) {
 	source := tasks(t, 60)
 	f := newFolder(t)
 	must(t, cli.Done, "--source", source, "--rows", "20", "--out", f.out, "--base-url", newServer(t, nil).base(),
@@ -549,8 +550,8 @@ func TestStyleWithoutOpeners(t *testing.T) {
 	}
 }
 
-// TestOutputs checks that every format has the same rows and can be read as a source.
-func TestOutputs(t *testing.T) {
+// TestFormats_HaveTheSameRows checks that every format has the same rows and can be read as a source.
+func TestFormats_HaveTheSameRows(t *testing.T) {
 	source := tasks(t, 60)
 	s := newServer(t, nil)
 	var want []dataset.Rewritten
@@ -633,10 +634,10 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestInterrupt sends Ctrl-C's signal to a run: it must stop in order, save its rows so far, and resume.
-// TestPartialStays checks that the rows so far of an earlier part of a run stay if the present part has fewer: it
-// stopped before it had decided them all again.
-func TestPartialStays(t *testing.T) {
+// TestInterrupt_SavesAndResumes sends Ctrl-C's signal to a run: it must stop in order, save its rows so far, and
+// resume. TestPartialRows_StayIfMore checks that the rows so far of an earlier part of a run stay if the present part
+// has fewer: it stopped before it had decided them all again.
+func TestPartialRows_StayIfMore(t *testing.T) {
 	f := newFolder(t)
 	g := &gen{options: &options{out: f.out}}
 	one := `{"row": 0, "sha256": "` + strings.Repeat("0", 64) + `", "checks": []}` + "\n"
@@ -657,7 +658,7 @@ func TestPartialStays(t *testing.T) {
 	}
 }
 
-func TestInterrupt(t *testing.T) {
+func TestInterrupt_SavesAndResumes(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
 	want := clean(t, source)
@@ -713,8 +714,8 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestSpeedIsThatOfNow checks that the progress line has the speed of the last half a minute.
-func TestSpeedIsThatOfNow(t *testing.T) {
+// TestProgress_SpeedOfLastHalfMinute checks that the progress line has the speed of the last half a minute.
+func TestProgress_SpeedOfLastHalfMinute(t *testing.T) {
 	p := &progress{g: &gen{options: &options{}}}
 	begin, line := time.Now(), ""
 	for second := range 100 {

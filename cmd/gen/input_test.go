@@ -130,8 +130,8 @@ func TestOtherSources(t *testing.T) {
 	}
 }
 
-// TestSampled draws rows of two files.
-func TestSampled(t *testing.T) {
+// TestSample_OfTwoFiles draws rows of two files.
+func TestSample_OfTwoFiles(t *testing.T) {
 	rows := rowsOf(t, fitTasks(t, 90))
 	a, b := slice(t, rows, "a.json", 0, 40), slice(t, rows, "b.json", 40, 90)
 	s := newServer(t, nil)
@@ -235,8 +235,8 @@ func TestRejectedRows(t *testing.T) {
 	}
 }
 
-// TestSkipBad has lines that cannot be read.
-func TestSkipBad(t *testing.T) {
+// TestSkipBadFlag has lines that cannot be read.
+func TestSkipBadFlag(t *testing.T) {
 	rows := rowsOf(t, fitTasks(t, 20))
 	var text strings.Builder
 	for i, row := range rows {
@@ -300,8 +300,8 @@ func TestSkipBad(t *testing.T) {
 	}
 }
 
-// TestForms reads the same rows from every form of file, and must make the same of them.
-func TestForms(t *testing.T) {
+// TestFileForms_SameRows reads the same rows from every form of file, and must make the same of them.
+func TestFileForms_SameRows(t *testing.T) {
 	rows := rowsOf(t, fitTasks(t, 12))
 	for _, row := range rows { // a conversation has no input
 		row["input"] = ""
@@ -369,8 +369,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestTalksWithoutAnswer has conversations that have no first answer, and ones with more turns.
-func TestTalksWithoutAnswer(t *testing.T) {
+// TestConversations_WithoutAnswer has conversations that have no first answer, and ones with more turns.
+func TestConversations_WithoutAnswer(t *testing.T) {
 	code := rowsOf(t, fitTasks(t, 3))
 	say := func(turns ...any) string {
 		var messages []map[string]any

@@ -44,11 +44,11 @@ var points = []point{
 	{name: "at the last byte of the result", share: 1},
 }
 
-// TestKill kills a run at every point, one after another in one directory, and then lets it finish. The result must
-// have the bytes of an undisturbed run, no answer in the journal may be requested again, and no file may be left
-// over. Then it kills runs at random moments, which are counted and need not hit anything; with RESTYLE_LONG, 200
+// TestKill_AtEveryPoint kills a run at every point, one after another in one directory, and then lets it finish. The
+// result must have the bytes of an undisturbed run, no answer in the journal may be requested again, and no file may be
+// left over. Then it kills runs at random moments, which are counted and need not hit anything; with RESTYLE_LONG, 200
 // times.
-func TestKill(t *testing.T) {
+func TestKill_AtEveryPoint(t *testing.T) {
 	random := 4
 	if os.Getenv("RESTYLE_LONG") != "" {
 		random = 200

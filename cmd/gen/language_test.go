@@ -71,8 +71,8 @@ func TestLanguages(t *testing.T) {
 	must(t, cli.Usage, "--source", source, "--language=  ", "--out", f.out)
 }
 
-// TestProse restates answers without code.
-func TestProse(t *testing.T) {
+// TestProse_RestatesAnswers restates answers without code.
+func TestProse_RestatesAnswers(t *testing.T) {
 	var prose []string
 	for i := range 40 {
 		prose = append(prose, fmt.Sprintf(`{"instruction":"How long does parcel number %[1]d take to travel?",`+

@@ -12,9 +12,9 @@ import (
 	"restyle/internal/cli/clitest"
 )
 
-// TestNumbers checks every flag that takes a number at 0, and what it refuses. Effects are counted where they arrive:
-// in requests, rows and files.
-func TestNumbers(t *testing.T) {
+// TestNumberFlags_AtZero checks every flag that takes a number at 0, and what it refuses. Effects are counted where
+// they arrive: in requests, rows and files.
+func TestNumberFlags_AtZero(t *testing.T) {
 	source := tasks(t, 60)
 	// make makes rows with a server, and returns its result.
 	make := func(t *testing.T, s *server, flags ...string) (string, outcome) {

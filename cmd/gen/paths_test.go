@@ -9,9 +9,9 @@ import (
 	"restyle/internal/expect"
 )
 
-// TestPathsElsewhere runs gen with relative paths and then the same run from another directory: it finds its journal
-// and its output, asks for nothing again, and every path in every file leads somewhere from there.
-func TestPathsElsewhere(t *testing.T) {
+// TestPaths_HoldFromAnyDirectory runs gen with relative paths and then the same run from another directory: it finds
+// its journal and its output, asks for nothing again, and every path in every file leads somewhere from there.
+func TestPaths_HoldFromAnyDirectory(t *testing.T) {
 	source := tasks(t, 40)
 	from := filepath.Join(t.TempDir(), "here")
 	elsewhere := filepath.Join(from, "..", "else", "where")

@@ -10,8 +10,8 @@ import (
 	"restyle/dataset"
 )
 
-// TestReadme checks that docs/gen.md quotes rows of the dataset as they are.
-func TestReadme(t *testing.T) {
+// TestDocs_QuoteRowsOfDataset checks that docs/gen.md quotes rows of the dataset as they are.
+func TestDocs_QuoteRowsOfDataset(t *testing.T) {
 	page, err := os.ReadFile("../../docs/gen.md")
 	if err != nil {
 		t.Fatal(err)

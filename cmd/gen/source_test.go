@@ -97,8 +97,8 @@ func TestRowsWithoutAnswer(t *testing.T) {
 	}
 }
 
-// TestDamageIsFoundFirst damages a source far after the rows that are needed.
-func TestDamageIsFoundFirst(t *testing.T) {
+// TestDamagedSource_IsFoundBeforeRequests damages a source far after the rows that are needed.
+func TestDamagedSource_IsFoundBeforeRequests(t *testing.T) {
 	source := tasks(t, 200)
 	whole := expect.Read(t, source)
 	if err := os.WriteFile(source, []byte(whole[:len(whole)-20]), 0o644); err != nil {

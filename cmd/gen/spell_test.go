@@ -28,11 +28,11 @@ func number(pattern *regexp.Regexp, text string) int {
 	return n
 }
 
-// TestBadSpell has a server fail for a while, in every way that is no refusal of the request itself. First it fails a
-// few requests among many that it answers, then all of them; then it works again. No failure may cost a row: the
-// source has none to spare, and the result must have the bytes of an undisturbed run. With RESTYLE_LONG it uses 320
+// TestServer_FailsForAWhile has a server fail for a while, in every way that is no refusal of the request itself. First
+// it fails a few requests among many that it answers, then all of them; then it works again. No failure may cost a row:
+// the source has none to spare, and the result must have the bytes of an undisturbed run. With RESTYLE_LONG it uses 320
 // rows.
-func TestBadSpell(t *testing.T) {
+func TestServer_FailsForAWhile(t *testing.T) {
 	t.Parallel()
 	rows := 32
 	if os.Getenv("RESTYLE_LONG") != "" {

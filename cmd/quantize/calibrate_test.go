@@ -209,8 +209,8 @@ func (d *drawn) Write(p []byte) (int, error) {
 	return d.Buffer.Write(p)
 }
 
-// TestProgress checks what the status line of a terminal says.
-func TestProgress(t *testing.T) {
+// TestStatusLine checks what the status line of a terminal says.
+func TestStatusLine(t *testing.T) {
 	var lines drawn
 	status := &cli.StatusLine{W: &lines, Width: func() int { return 80 }}
 	o := options{weights: "int4", rounding: "gptq", text: 2}
@@ -248,9 +248,9 @@ func TestReadingShare(t *testing.T) {
 	}
 }
 
-// TestInterrupted interrupts a run at each stage: before the model is written there is no directory, and afterwards it
-// is complete.
-func TestInterrupted(t *testing.T) {
+// TestInterrupted_AtEachStage interrupts a run at each stage: before the model is written there is no directory, and
+// afterwards it is complete.
+func TestInterrupted_AtEachStage(t *testing.T) {
 	for stage, written := range map[string]bool{
 		"rounding to nearest": false, "layer 3 of 7, conversation 2": false, "layer 2 of 7, matrix 3": false,
 		"comparing matrices": true, "perplexity before: layer 2": true,

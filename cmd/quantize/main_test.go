@@ -130,9 +130,9 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestProbe checks that a directory that cannot be written is an error before the work, and that probing leaves
-// nothing.
-func TestProbe(t *testing.T) {
+// TestOut_UnwritableIsFoundFirst checks that a directory that cannot be written is an error before the work, and that
+// probing leaves nothing.
+func TestOut_UnwritableIsFoundFirst(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o666); err != nil {
@@ -155,8 +155,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestFull checks that a run whose disk fills up leaves nothing.
-func TestFull(t *testing.T) {
+// TestFullDisk_LeavesNothing checks that a run whose disk fills up leaves nothing.
+func TestFullDisk_LeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	defer disk.Watch(func(op string, _ ...string) error {
 		if op == "write" {
@@ -174,8 +174,8 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestTemplate quantizes a model that has a chat template with a name, and none that is the default.
-func TestTemplate(t *testing.T) {
+// TestTemplateFlag_OwnTemplate quantizes a model that has a chat template with a name, and none that is the default.
+func TestTemplateFlag_OwnTemplate(t *testing.T) {
 	in, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
 	if err := os.CopyFS(in, os.DirFS("../../infer/testdata/tiny/base")); err != nil {
 		t.Fatal(err)
@@ -215,9 +215,9 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-// TestUnreadable quantizes a model whose vocabulary lacks characters of the texts: GPTQ and --quality, which need them,
-// are refused before the work, and anything else leaves out the perplexity.
-func TestUnreadable(t *testing.T) {
+// TestMissingCharacters_RefuseGPTQAndQuality quantizes a model whose vocabulary lacks characters of the texts: GPTQ and
+// --quality, which need them, are refused before the work, and anything else leaves out the perplexity.
+func TestMissingCharacters_RefuseGPTQAndQuality(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -264,8 +264,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestStopped checks that an interrupted run writes nothing.
-func TestStopped(t *testing.T) {
+// TestStopped_WritesNothing checks that an interrupted run writes nothing.
+func TestStopped_WritesNothing(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	stop()
 	out := filepath.Join(t.TempDir(), "out")

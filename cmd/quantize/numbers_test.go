@@ -11,8 +11,8 @@ import (
 	"restyle/internal/cli/clitest"
 )
 
-// TestNumbers checks every flag that takes a number at 0, and what it refuses.
-func TestNumbers(t *testing.T) {
+// TestNumberFlags_AtZero checks every flag that takes a number at 0, and what it refuses.
+func TestNumberFlags_AtZero(t *testing.T) {
 	const tiny = "../../infer/testdata/tiny/base"
 	invoke := func(out string, flags ...string) (int, string) {
 		var stderr bytes.Buffer

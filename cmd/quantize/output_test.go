@@ -12,9 +12,10 @@ import (
 	"restyle/internal/expect"
 )
 
-// TestLeftovers makes OUT, and looks at what a kill before each change of the disk would leave: a second run takes it
-// for its own and completes it. The complete model, and a directory with a file of the user's, are refused.
-func TestLeftovers(t *testing.T) {
+// TestLeftovers_AreCompleted makes OUT, and looks at what a kill before each change of the disk would leave: a second
+// run takes it for its own and completes it. The complete model, and a directory with a file of the user's, are
+// refused.
+func TestLeftovers_AreCompleted(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")
 	save := func(dir string) func() error {
@@ -73,9 +74,9 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// TestFillFails checks that a failure leaves nothing, or what the next run takes for its own, and that two runs do not
-// mix.
-func TestFillFails(t *testing.T) {
+// TestFill_FailureLeavesNothing checks that a failure leaves nothing, or what the next run takes for its own, and that
+// two runs do not mix.
+func TestFill_FailureLeavesNothing(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "a", "out")
 	failed := errors.New("failed")
 	if err := (options{}).fill("starter", out, func() error { return failed }); !errors.Is(err, failed) {

@@ -11,9 +11,9 @@ import (
 	"restyle/internal/expect"
 )
 
-// TestPathsElsewhere quantizes a model by a relative path, and asks from another directory what the result was made
-// from.
-func TestPathsElsewhere(t *testing.T) {
+// TestPaths_HoldFromAnyDirectory quantizes a model by a relative path, and asks from another directory what the result
+// was made from.
+func TestPaths_HoldFromAnyDirectory(t *testing.T) {
 	from := t.TempDir()
 	tiny := os.DirFS("../../infer/testdata/tiny/base")
 	if err := os.CopyFS(filepath.Join(from, "models", "base-model"), tiny); err != nil {

@@ -9,9 +9,9 @@ import (
 	"restyle/trainer"
 )
 
-// TestBeginning checks that the time to the first step runs from the moment when the weights are loaded to the end of
-// the step, without evaluations.
-func TestBeginning(t *testing.T) {
+// TestTimeToFirstStep checks that the time to the first step runs from the moment when the weights are loaded to the
+// end of the step, without evaluations.
+func TestTimeToFirstStep(t *testing.T) {
 	start := time.Now()
 	b := beginning{loaded: start}
 	b.evaluation(trainer.Evaluation{Seconds: 3.5})
@@ -23,8 +23,9 @@ func TestBeginning(t *testing.T) {
 	}
 }
 
-// TestBeginningResult checks that the result says how long the first step took, in a new run and in a resumed one.
-func TestBeginningResult(t *testing.T) {
+// TestTimeToFirstStep_InResult checks that the result says how long the first step took, in a new run and in a resumed
+// one.
+func TestTimeToFirstStep_InResult(t *testing.T) {
 	args := small(t, filepath.Join(t.TempDir(), "out"), "--max-steps", "2", "--samples", "0")
 	for _, more := range [][]string{nil, {"--resume", "--max-steps", "4"}} {
 		if f := summaryOf(t, must(t, cli.Done, append(args, more...)...)); !(f.FirstStep > 0 && f.FirstStep < f.Wall) {

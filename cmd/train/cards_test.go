@@ -36,9 +36,9 @@ var cardModels = map[string]map[string]any{
 var cardRow = regexp.MustCompile(`(?m)^\| *(?:(\d+) GB)? *\| ([\w.-]+) \| (?:` + "`([^`]*)`" +
 	`)? *\| (\d+\.\d GiB) \|`)
 
-// TestCards checks that the memory that docs/gpu.md gives for models on cards is what train says on a card of that
-// size.
-func TestCards(t *testing.T) {
+// TestDocs_MemoryOfCards checks that the memory that docs/gpu.md gives for models on cards is what train says on a card
+// of that size.
+func TestDocs_MemoryOfCards(t *testing.T) {
 	const path = "../../docs/gpu.md"
 	dir := t.TempDir()
 	cardFiles(t, dir)

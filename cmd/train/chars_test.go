@@ -66,8 +66,8 @@ func TestFromScratchCharacters(t *testing.T) {
 	}
 }
 
-// TestScratch checks the models that data/scratch describes, on the text there.
-func TestScratch(t *testing.T) {
+// TestDataScratch_Models checks the models that data/scratch describes, on the text there.
+func TestDataScratch_Models(t *testing.T) {
 	for config, want := range map[string]string{"gpt": "810,752 parameters", "llama": "10,649,472 parameters"} {
 		o := must(t, cli.Done, "--from-scratch", "../../data/scratch/"+config+".json", "--text", "../../data/scratch/oz.txt",
 			"--vocab", "chars", "--seq", "64", "--dry-run", "--out", filepath.Join(t.TempDir(), "out"))

@@ -13,8 +13,8 @@ import (
 	"restyle/trainer/report"
 )
 
-// TestAdvice checks what a run says at its end that hardly learned anything.
-func TestAdvice(t *testing.T) {
+// TestAdvice_IfLittleIsLearned checks what a run says at its end that hardly learned anything.
+func TestAdvice_IfLittleIsLearned(t *testing.T) {
 	good := ending{vocab: 4096, steps: 1096, epochSteps: 548, first: 6.99, last: 0.33, noise: 0.1, bestStep: 1096,
 		best: 0.33, lr: 3.5e-4, usualLR: 3.5e-4, epochs: 2}
 	for _, c := range []struct {
@@ -90,8 +90,8 @@ func TestResultIsOfItsWeights(t *testing.T) {
 	}
 }
 
-// TestLogs checks that lines come by time, and that the first and the last are there in any case.
-func TestLogs(t *testing.T) {
+// TestLogLines_ByTime checks that lines come by time, and that the first and the last are there in any case.
+func TestLogLines_ByTime(t *testing.T) {
 	for every, want := range map[int]string{0: "1 6 11 16 20", 7: "1 7 14 20"} {
 		o := &outputs{train: &train{options: &options{logEvery: every},
 			job: &trainer.Job{Plan: &trainer.Plan{Steps: 20}}}}
@@ -108,8 +108,8 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// TestShowSamples checks that each sample is a line that fits the terminal, and that they come by time.
-func TestShowSamples(t *testing.T) {
+// TestSamples_FitTheTerminal checks that each sample is a line that fits the terminal, and that they come by time.
+func TestSamples_FitTheTerminal(t *testing.T) {
 	for _, width := range []int{60, 80, 100, 140, 200} {
 		var out bytes.Buffer
 		status := &cli.StatusLine{W: &out, Width: func() int { return width }}

@@ -7,8 +7,9 @@ import (
 	"restyle/kernels"
 )
 
-// TestGauge checks the reasons for which the clocks were held back, counted at most once per second.
-func TestGauge(t *testing.T) {
+// TestGauge_ReasonsOncePerSecond checks the reasons for which the clocks were held back, counted at most once per
+// second.
+func TestGauge_ReasonsOncePerSecond(t *testing.T) {
 	now := time.Unix(1000, 0)
 	m, known := kernels.Meters{}, true
 	g := newGauge(func() (kernels.Meters, bool) { return m, known })

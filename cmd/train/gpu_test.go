@@ -57,8 +57,8 @@ func TestGPUThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestAutoSays checks that a line says which device a run uses and why.
-func TestAutoSays(t *testing.T) {
+// TestDeviceAuto_SaysWhy checks that a line says which device a run uses and why.
+func TestDeviceAuto_SaysWhy(t *testing.T) {
 	cudatest.Use(t)
 	o := must(t, cli.Done, small(t, filepath.Join(t.TempDir(), "out"), "--dry-run")...)
 	if strings.Count(o.stderr, "device auto: using the CPU: ") != 1 {
@@ -224,9 +224,9 @@ func TestAnotherDevice(t *testing.T) {
 	}
 }
 
-// TestResumeKeeps checks that a resumed run keeps the size of a pass on a GPU, the size of a logits chunk, and the type
-// of gradients, whatever memory it may use and whichever device it is on.
-func TestResumeKeeps(t *testing.T) {
+// TestResume_KeepsSizesAndTypes checks that a resumed run keeps the size of a pass on a GPU, the size of a logits
+// chunk, and the type of gradients, whatever memory it may use and whichever device it is on.
+func TestResume_KeepsSizesAndTypes(t *testing.T) {
 	standIns(t, "IDLE=1 MEMORY=17179869184,34359738368")
 	out := filepath.Join(t.TempDir(), "out")
 	args := small(t, out, "--samples", "0", "--val", "0", "--max-steps", "2")
@@ -261,8 +261,8 @@ func TestResumeKeeps(t *testing.T) {
 	}
 }
 
-// TestGradientsRow checks that the settings say which gradients are BF16.
-func TestGradientsRow(t *testing.T) {
+// TestSettings_NameBF16Gradients checks that the settings say which gradients are BF16.
+func TestSettings_NameBF16Gradients(t *testing.T) {
 	untied := filepath.Join(t.TempDir(), "config.json")
 	writeFile(t, untied, `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 300,
 	"hidden_size": 32,
@@ -359,10 +359,10 @@ func TestGPUAdvice(t *testing.T) {
 	}
 }
 
-// TestProductsAreKept checks that a run chooses the algorithms of its matrix products by time, once per machine, and
-// keeps them when it is resumed, even if others have become faster. With another cuBLASLt it cannot keep them, and says
-// so.
-func TestProductsAreKept(t *testing.T) {
+// TestResume_KeepsProductAlgorithms checks that a run chooses the algorithms of its matrix products by time, once per
+// machine, and keeps them when it is resumed, even if others have become faster. With another cuBLASLt it cannot keep
+// them, and says so.
+func TestResume_KeepsProductAlgorithms(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc", "libcublasLt")
 	cudatest.Set(t, "IDLE=1 MEMORY=17179869184")
 	t.Setenv("RESTYLE_CACHE", cudatest.Cache(t))

@@ -69,11 +69,11 @@ func names(t *testing.T, out string) (list []string) {
 	return list
 }
 
-// TestKills kills real runs with SIGKILL, some of them again after they were resumed, and checks that each ends as an
-// uninterrupted run does. Each process waits at the start of a phase when the kill comes, from the one after the first
-// checkpoint to the last. Some more kills come at random moments, which the test only counts. RESTYLE_LONG covers all
-// phases, and 200 random kills.
-func TestKills(t *testing.T) {
+// TestKills_EndAsUninterrupted kills real runs with SIGKILL, some of them again after they were resumed, and checks
+// that each ends as an uninterrupted run does. Each process waits at the start of a phase when the kill comes, from the
+// one after the first checkpoint to the last. Some more kills come at random moments, which the test only counts.
+// RESTYLE_LONG covers all phases, and 200 random kills.
+func TestKills_EndAsUninterrupted(t *testing.T) {
 	every, random := 3, 3 // every third phase covers steps, evaluations and checkpoints
 	switch {
 	case os.Getenv("RESTYLE_LONG") != "":

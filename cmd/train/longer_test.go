@@ -12,9 +12,9 @@ import (
 	"restyle/trainer"
 )
 
-// TestLonger continues a finished run: as its message says, with more epochs, with fewer, and with other settings
-// changed too.
-func TestLonger(t *testing.T) {
+// TestFinishedRun_MadeLonger continues a finished run: as its message says, with more epochs, with fewer, and with
+// other settings changed too.
+func TestFinishedRun_MadeLonger(t *testing.T) {
 	out, log := filepath.Join(realDir(t), "out"), filepath.Join(t.TempDir(), "log.csv")
 	args := small(t, out, "--samples", "0", "--benchmark-log", log)
 	resume := append(slices.Clone(args), "--resume")
@@ -71,9 +71,9 @@ func TestLonger(t *testing.T) {
 	}
 }
 
-// TestPatienceIsOver requests more steps of a run that its patience ended. With a learning rate of 0 no validation
-// improves on the first.
-func TestPatienceIsOver(t *testing.T) {
+// TestFinishedRun_LongerAfterPatience requests more steps of a run that its patience ended. With a learning rate of 0
+// no validation improves on the first.
+func TestFinishedRun_LongerAfterPatience(t *testing.T) {
 	out := filepath.Join(realDir(t), "out")
 	args := small(t, out, "--samples", "0", "--lr", "0", "--eval-every", "2", "--patience", "2")
 	if f := summaryOf(t, must(t, cli.Done, args...)); f.Steps != 4 {

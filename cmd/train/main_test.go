@@ -356,9 +356,9 @@ func TestDeadPipes(t *testing.T) {
 	}
 }
 
-// TestEventsFirst checks that the events of all steps of a checkpoint are in their file before the checkpoint is
-// written.
-func TestEventsFirst(t *testing.T) {
+// TestEvents_BeforeCheckpoint checks that the events of all steps of a checkpoint are in their file before the
+// checkpoint is written.
+func TestEvents_BeforeCheckpoint(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	var steps, saves int
 	code := run(context.Background(), small(t, out, "--save-every", "3"), io.Discard, io.Discard, func(p trainer.Phase) {
@@ -381,8 +381,8 @@ func TestEventsFirst(t *testing.T) {
 	}
 }
 
-// TestFullOutput checks that a result that cannot be printed is still kept and counted.
-func TestFullOutput(t *testing.T) {
+// TestResult_KeptIfNotPrinted checks that a result that cannot be printed is still kept and counted.
+func TestResult_KeptIfNotPrinted(t *testing.T) {
 	out, log := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "log.csv")
 	args := small(t, out, "--max-steps", "3", "--benchmark-log", log)
 	var stderr bytes.Buffer
@@ -403,8 +403,9 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("it is full") }
 
-// TestRefused checks that everything that cannot be done ends in one clear error, before anything is written.
-func TestRefused(t *testing.T) {
+// TestRefused_BeforeAnythingIsWritten checks that everything that cannot be done ends in one clear error, before
+// anything is written.
+func TestRefused_BeforeAnythingIsWritten(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string) string {
 		path := filepath.Join(dir, name)
@@ -505,8 +506,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestLooks checks that commands that only print something write no files.
-func TestLooks(t *testing.T) {
+// TestPrintOnly_WritesNoFiles checks that commands that only print something write no files.
+func TestPrintOnly_WritesNoFiles(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	if o := must(t, cli.Done, small(t, out, "--dry-run")...); !strings.Contains(o.stdout, "total") {
 		t.Error(o)

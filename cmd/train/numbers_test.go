@@ -55,9 +55,9 @@ func counting(t *testing.T, flags ...string) (c counted) {
 	return c
 }
 
-// TestNumbers checks every flag that takes a number at 0, and what it refuses. Effects are counted where they arrive:
-// in the steps, the evaluations and the checkpoints of a run.
-func TestNumbers(t *testing.T) {
+// TestNumberFlags_AtZero checks every flag that takes a number at 0, and what it refuses. Effects are counted where
+// they arrive: in the steps, the evaluations and the checkpoints of a run.
+func TestNumberFlags_AtZero(t *testing.T) {
 	_, flags := newOptions(io.Discard, io.Discard)
 	mixture := filepath.Join(t.TempDir(), "config.json")
 	writeFile(t, mixture, `{"architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "vocab_size": 320,

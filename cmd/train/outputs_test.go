@@ -9,8 +9,8 @@ import (
 	"restyle/internal/cli"
 )
 
-// TestFailOnce checks that a full disk, which fails at each checkpoint, is one error.
-func TestFailOnce(t *testing.T) {
+// TestFullDisk_IsOneError checks that a full disk, which fails at each checkpoint, is one error.
+func TestFullDisk_IsOneError(t *testing.T) {
 	var said bytes.Buffer
 	o := &outputs{train: &train{stderr: &said, status: cli.NewStatusLine(&said)}}
 	first := errors.New("no space left")

@@ -11,10 +11,10 @@ import (
 	"restyle/internal/expect"
 )
 
-// TestPathsElsewhere runs train with relative paths, and reads what it wrote from another directory: every path in
-// every file still leads somewhere, the run resumes, and the model names its base. After the directory has moved, the
-// model still does, and the links of its card still work.
-func TestPathsElsewhere(t *testing.T) {
+// TestPaths_HoldFromAnyDirectory runs train with relative paths, and reads what it wrote from another directory: every
+// path in every file still leads somewhere, the run resumes, and the model names its base. After the directory has
+// moved, the model still does, and the links of its card still work.
+func TestPaths_HoldFromAnyDirectory(t *testing.T) {
 	tiny, err := filepath.Abs(tinyBase)
 	if err != nil {
 		t.Fatal(err)

@@ -51,8 +51,8 @@ func change(t testing.TB, out string, f func(r map[string]any)) {
 	writeFile(t, path, string(data))
 }
 
-// TestLockedFirst checks that a second run touches nothing of one that is running.
-func TestLockedFirst(t *testing.T) {
+// TestSecondRun_TouchesNothing checks that a second run touches nothing of one that is running.
+func TestSecondRun_TouchesNothing(t *testing.T) {
 	out := filepath.Join(realDir(t), "out")
 	args := small(t, out, "--save-every", "4")
 	must(t, cli.Done, args...)
@@ -76,9 +76,9 @@ func TestLockedFirst(t *testing.T) {
 	must(t, cli.Done, append(args, "--resume")...)
 }
 
-// TestOneLog runs two trainings with one file of --log-csv, which is next to the directory of the first or in it. The
-// second is refused and touches nothing.
-func TestOneLog(t *testing.T) {
+// TestLogCSV_RefusesSecondRun runs two trainings with one file of --log-csv, which is next to the directory of the
+// first or in it. The second is refused and touches nothing.
+func TestLogCSV_RefusesSecondRun(t *testing.T) {
 	for _, name := range []string{"steps.csv", "a/steps.csv"} {
 		dir := realDir(t)
 		log := filepath.Join(dir, name)
@@ -110,8 +110,8 @@ func TestOneLog(t *testing.T) {
 	}
 }
 
-// TestPlaces names --out in every possible way.
-func TestPlaces(t *testing.T) {
+// TestOut_EveryKindOfPath names --out in every possible way.
+func TestOut_EveryKindOfPath(t *testing.T) {
 	dir := realDir(t)
 	out := filepath.Join(dir, "out")
 	args := func(name string, more ...string) []string {
@@ -176,8 +176,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestNothingChanges checks that a run that cannot start leaves a finished one where it is.
-func TestNothingChanges(t *testing.T) {
+// TestFinishedRun_StaysIfNextCannotStart checks that a run that cannot start leaves a finished one where it is.
+func TestFinishedRun_StaysIfNextCannotStart(t *testing.T) {
 	out := filepath.Join(realDir(t), "out")
 	args := small(t, out, "--samples", "0", "--max-steps", "2")
 	must(t, cli.Done, args...)
@@ -221,8 +221,9 @@ func TestNothingChanges(t *testing.T) {
 	}
 }
 
-// TestEarlyKills resumes what early kills leave: a directory without a record, and a run without a checkpoint.
-func TestEarlyKills(t *testing.T) {
+// TestKills_BeforeFirstCheckpoint resumes what early kills leave: a directory without a record, and a run without a
+// checkpoint.
+func TestKills_BeforeFirstCheckpoint(t *testing.T) {
 	out := filepath.Join(realDir(t), "out")
 	args := small(t, out, "--samples", "0", "--max-steps", "4")
 	pending := filepath.Join(out, ".restyle-"+strings.Repeat("A", 26)+".tmp")
@@ -277,8 +278,8 @@ func TestEarlyKills(t *testing.T) {
 	}
 }
 
-// TestLastMoments resumes what kills in the last moments leave.
-func TestLastMoments(t *testing.T) {
+// TestKills_InTheLastMoments resumes what kills in the last moments leave.
+func TestKills_InTheLastMoments(t *testing.T) {
 	out := filepath.Join(realDir(t), "out")
 	args := small(t, out, "--samples", "0", "--save-every", "4", "--eval-every", "4", "--lr", "0.03")
 	first := summaryOf(t, must(t, cli.Done, args...))
@@ -314,8 +315,8 @@ func TestLastMoments(t *testing.T) {
 	}
 }
 
-// TestOtherMachine checks that only a missing instruction set is reported as missing.
-func TestOtherMachine(t *testing.T) {
+// TestResume_MissingInstructionSet checks that only a missing instruction set is reported as missing.
+func TestResume_MissingInstructionSet(t *testing.T) {
 	out := filepath.Join(realDir(t), "out")
 	args := small(t, out, "--samples", "0", "--max-steps", "2", "--resume")
 	must(t, cli.Done, args[:len(args)-1]...)
@@ -343,8 +344,8 @@ func TestOtherMachine(t *testing.T) {
 	}
 }
 
-// TestExit checks that every failure is reported, even together with an orderly stop.
-func TestExit(t *testing.T) {
+// TestExit_ReportsEveryFailure checks that every failure is reported, even together with an orderly stop.
+func TestExit_ReportsEveryFailure(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		code int
@@ -375,8 +376,8 @@ func TestExit(t *testing.T) {
 	}
 }
 
-// TestWhatIsSaid checks that train reports whatever it leaves out or changes.
-func TestWhatIsSaid(t *testing.T) {
+// TestReports_WhatIsLeftOutOrChanged checks that train reports whatever it leaves out or changes.
+func TestReports_WhatIsLeftOutOrChanged(t *testing.T) {
 	out := filepath.Join(realDir(t), "out")
 	var list []map[string]string
 	for i := range 12 {

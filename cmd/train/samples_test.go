@@ -14,9 +14,9 @@ import (
 	"restyle/trainer"
 )
 
-// TestSamplesOfNow generates samples, changes the weights as a step does, and generates again: nothing of the old
-// weights is in the new samples, and a stop leaves no half of one.
-func TestSamplesOfNow(t *testing.T) {
+// TestSamples_OfCurrentWeights generates samples, changes the weights as a step does, and generates again: nothing of
+// the old weights is in the new samples, and a stop leaves no half of one.
+func TestSamples_OfCurrentWeights(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -59,8 +59,8 @@ func TestSamplesOfNow(t *testing.T) {
 	}
 }
 
-// TestSamplesOfSeveral reads rows of two datasets again, by their numbers over both.
-func TestSamplesOfSeveral(t *testing.T) {
+// TestSamples_OfTwoDatasets reads rows of two datasets again, by their numbers over both.
+func TestSamples_OfTwoDatasets(t *testing.T) {
 	o, flags := newOptions(io.Discard, io.Discard)
 	if _, done := flags.Parse([]string{"--data", rows(t, 10), "--data", rows(t, 20), "--data", rows(t, 30)}); done {
 		t.Fatal("the flags are wrong")

@@ -19,11 +19,12 @@ import (
 	"restyle/voice"
 )
 
-// TestStarter is the main task in small: the embedded model learns from the shortest rows that gen wrote, at a higher
-// learning rate. The test checks only what differs between instruction sets by no more than rounding: the loss on
-// held-out examples, and that answers that had none of the voice now have some. With RESTYLE_LONG the model learns from
-// all rows for longer, and the test checks the answers one by one. bench quality measures the full result.
-func TestStarter(t *testing.T) {
+// TestStarter_LearnsFromGensRows is the main task in small: the embedded model learns from the shortest rows that gen
+// wrote, at a higher learning rate. The test checks only what differs between instruction sets by no more than
+// rounding: the loss on held-out examples, and that answers that had none of the voice now have some. With RESTYLE_LONG
+// the model learns from all rows for longer, and the test checks the answers one by one. bench quality measures the
+// full result.
+func TestStarter_LearnsFromGensRows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes ten seconds of a processor")
 	}

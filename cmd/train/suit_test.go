@@ -98,9 +98,9 @@ func saying(t *testing.T, dir, dtype string) string {
 	return dir
 }
 
-// TestStoredType checks that F16 weights are trained in F32, which loses nothing, and that train says so if a type
-// loses precision. The files' headers decide the stored type, not config.json.
-func TestStoredType(t *testing.T) {
+// TestDType_FollowsStoredWeights checks that F16 weights are trained in F32, which loses nothing, and that train says
+// so if a type loses precision. The files' headers decide the stored type, not config.json.
+func TestDType_FollowsStoredWeights(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		model   string
@@ -152,8 +152,8 @@ func hasSetting(table, flag, value string) bool {
 	return false
 }
 
-// TestScratchDefaults checks that a new model gets a learning rate by its size, unless one is given.
-func TestScratchDefaults(t *testing.T) {
+// TestFromScratch_DefaultLearningRate checks that a new model gets a learning rate by its size, unless one is given.
+func TestFromScratch_DefaultLearningRate(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(tinyBase, "config.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -193,8 +193,8 @@ func TestScratchDefaults(t *testing.T) {
 	}
 }
 
-// TestTexts checks that training uses all of several texts, and makes the vocabulary from all of them.
-func TestTexts(t *testing.T) {
+// TestTexts_AllAreUsed checks that training uses all of several texts, and makes the vocabulary from all of them.
+func TestTexts_AllAreUsed(t *testing.T) {
 	dir := t.TempDir()
 	var config map[string]any
 	if err := json.Unmarshal(readFile(t, filepath.Join(tinyBase, "config.json")), &config); err != nil {
@@ -254,8 +254,9 @@ func TestNothingHeldOut(t *testing.T) {
 	}
 }
 
-// TestToneTag checks that only the default voice, that of the original project, has the original's tag in TensorBoard.
-func TestToneTag(t *testing.T) {
+// TestTensorBoard_ToneTagOfVoice checks that only the default voice, that of the original project, has the original's
+// tag in TensorBoard.
+func TestTensorBoard_ToneTagOfVoice(t *testing.T) {
 	for style, want := range map[string]string{"passive-aggressive": "Metrics/Rudeness_Score",
 		"pirate": "Metrics/Tone_Score"} {
 		s, err := voice.Load(style)

@@ -56,9 +56,9 @@ func TestWattmeter(t *testing.T) {
 	}
 }
 
-// TestJoules checks that the benchmark log has the energy only if the machine counts it. A counter need not move in so
-// few steps, and on some virtual machines it never does.
-func TestJoules(t *testing.T) {
+// TestBenchmarkLog_Energy checks that the benchmark log has the energy only if the machine counts it. A counter need
+// not move in so few steps, and on some virtual machines it never does.
+func TestBenchmarkLog_Energy(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log.csv")
 	must(t, cli.Done, small(t, filepath.Join(t.TempDir(), "out"), "--max-steps", "3", "--benchmark-log", log)...)
 	table, err := csv.NewReader(bytes.NewReader(readFile(t, log))).ReadAll()

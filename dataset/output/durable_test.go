@@ -91,8 +91,8 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
-// TestNeighboursLinks puts links at the predictable names: nothing may be written through them.
-func TestNeighboursLinks(t *testing.T) {
+// TestOtherUsersLinks_AreNotFollowed puts links at the predictable names: nothing may be written through them.
+func TestOtherUsersLinks_AreNotFollowed(t *testing.T) {
 	outside := t.TempDir()
 	victim := filepath.Join(outside, "victim")
 	for _, target := range []string{victim, filepath.Join(outside, "missing")} {

@@ -14,7 +14,7 @@ import (
 	"restyle/internal/expect"
 )
 
-func TestOutcomes(t *testing.T) {
+func TestCommit_Outcomes(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out.json")
 	certs := dataset.CertificatePath(path)

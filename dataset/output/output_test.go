@@ -159,7 +159,7 @@ func TestEmptyOutput(t *testing.T) {
 	}
 }
 
-func TestBytes(t *testing.T) {
+func TestFormats_Bytes(t *testing.T) {
 	for ext, want := range map[string]string{
 		".json": `[
   {
@@ -209,9 +209,9 @@ func TestSameRowsSameBytes(t *testing.T) {
 	}
 }
 
-// TestKillBetween makes the state that a kill between the two renames leaves. dataset.Certify must report that state
-// correctly, and a second run must continue from it.
-func TestKillBetween(t *testing.T) {
+// TestKill_BetweenRenames makes the state that a kill between the two renames leaves. dataset.Certify must report that
+// state correctly, and a second run must continue from it.
+func TestKill_BetweenRenames(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out.json")
 	before, after := someRows(5), someRows(8)
@@ -277,8 +277,9 @@ func writer(path string) int {
 	}
 }
 
-// TestKills kills a writing process at random moments: the data must always be one of the two versions, complete.
-func TestKills(t *testing.T) {
+// TestKills_LeaveOneVersion kills a writing process at random moments: the data must always be one of the two versions,
+// complete.
+func TestKills_LeaveOneVersion(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out.json")
 	save(t, path, someRows(20))

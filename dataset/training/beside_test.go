@@ -11,8 +11,9 @@ import (
 	"restyle/internal/expect"
 )
 
-// TestLoadBeside loads rows with masks, thoughts and tools, and checks the targets and what the set says of them.
-func TestLoadBeside(t *testing.T) {
+// TestLoad_MasksThoughtsAndTools loads rows with masks, thoughts and tools, and checks the targets and what the set
+// says of them.
+func TestLoad_MasksThoughtsAndTools(t *testing.T) {
 	const a, u, end = "<|im_start|>assistant\n", "<|im_start|>user\n", "<|im_end|>\n"
 	asks := `{"role":"user","content":"a"},`
 	masked := `{"messages":[` + asks + `{"role":"assistant","content":"BAD","train":false},` + asks +

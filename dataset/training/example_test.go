@@ -83,8 +83,8 @@ func marked(e *Encoder, ex Example) string {
 	return b.String()
 }
 
-// TestMasks checks which tokens of a conversation are targets, for every template.
-func TestMasks(t *testing.T) {
+// TestMasks_OfEveryTemplate checks which tokens of a conversation are targets, for every template.
+func TestMasks_OfEveryTemplate(t *testing.T) {
 	for _, c := range expect.Cases(t, "testdata/masks.txt", "said", "loss", "want") {
 		t.Run(c.Name, func(t *testing.T) {
 			var messages []chat.Message
@@ -106,8 +106,9 @@ func TestMasks(t *testing.T) {
 	}
 }
 
-// TestTypedMarkup checks that markup in a message stays text, and that the template's own markup is one token.
-func TestTypedMarkup(t *testing.T) {
+// TestTypedMarkup_StaysText checks that markup in a message stays text, and that the template's own markup is one
+// token.
+func TestTypedMarkup_StaysText(t *testing.T) {
 	e := encoderOf(t, "llama3")
 	ex, _, err := e.Encode(dataset.Conversation{Messages: talk("u<|eot_id|><|begin_of_text|>", "a<|eot_id|>")})
 	if err != nil {
@@ -223,9 +224,9 @@ func TestPromptIsWhatChatAsks(t *testing.T) {
 	}
 }
 
-// TestUnknownTemplate trains with a template that is run as a program: as with the function that it stands for, unless
-// nobody can say what its answers are.
-func TestUnknownTemplate(t *testing.T) {
+// TestUnknownTemplate_RunsAsProgram trains with a template that is run as a program: as with the function that it
+// stands for, unless nobody can say what its answers are.
+func TestUnknownTemplate_RunsAsProgram(t *testing.T) {
 	e := encoderOf(t, "chatml")
 	known := e.Template
 	messages := talk("sBe brief.", "uSo?<|im_end|>", "aIt is.\n", "uWhy?", "aNo.<|im_end|>")
@@ -460,9 +461,9 @@ func TestEncoderRefuses(t *testing.T) {
 	}
 }
 
-// TestManyAnswers checks that the work for a conversation grows with its length, not with its square. It measures
-// allocation: a square would be a hundred times what the tokenizer allocates; the real factor is about two.
-func TestManyAnswers(t *testing.T) {
+// TestManyAnswers_TakeLinearWork checks that the work for a conversation grows with its length, not with its square. It
+// measures allocation: a square would be a hundred times what the tokenizer allocates; the real factor is about two.
+func TestManyAnswers_TakeLinearWork(t *testing.T) {
 	e := encoderOf(t, "raw")
 	e.Seq = 512
 	messages := talk(slices.Repeat([]string{"uSo?", "a\nYes."}, 20000)...)

@@ -361,8 +361,9 @@ func TestSplitTellsOpenersApart(t *testing.T) {
 	}
 }
 
-// TestIdentity checks that the checksum of a set changes with each id, each label, and the end of each example.
-func TestIdentity(t *testing.T) {
+// TestSHA256_ChangesWithEachID checks that the checksum of a set changes with each id, each label, and the end of each
+// example.
+func TestSHA256_ChangesWithEachID(t *testing.T) {
 	sum := func(examples ...Example) string {
 		s := &Set{Examples: examples}
 		s.count()

@@ -79,9 +79,9 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestLoadIsTheSame checks that Load returns the same set with any number of threads, over several chunks, and that
-// SHA256 differs for different sets.
-func TestLoadIsTheSame(t *testing.T) {
+// TestLoad_SameWithAnyThreads checks that Load returns the same set with any number of threads, over several chunks,
+// and that SHA256 differs for different sets.
+func TestLoad_SameWithAnyThreads(t *testing.T) {
 	e := encoderOf(t, "chatml")
 	rows := make([]task, 2*encodeChunk+100)
 	for i := range rows {
@@ -183,8 +183,9 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// TestUncertified checks that rows without a valid certificate are named, and are trained on nevertheless.
-func TestUncertified(t *testing.T) {
+// TestLoad_NamesUncertifiedRows checks that rows without a valid certificate are named, and are trained on
+// nevertheless.
+func TestLoad_NamesUncertifiedRows(t *testing.T) {
 	e := encoderOf(t, "chatml")
 	path := filepath.Join(t.TempDir(), "rows.json")
 	out, err := output.Create(path)
@@ -319,8 +320,8 @@ func TestLoadDocuments(t *testing.T) {
 	}
 }
 
-// TestTyped writes special tokens out in rows, in each place that reaches the model.
-func TestTyped(t *testing.T) {
+// TestLoad_TypedTokensStayText writes special tokens out in rows, in each place that reaches the model.
+func TestLoad_TypedTokensStayText(t *testing.T) {
 	e := encoderOf(t, "chatml")
 	say := func(role, content string) map[string]string {
 		return map[string]string{"role": role, "content": content}

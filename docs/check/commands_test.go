@@ -119,8 +119,8 @@ var others = strings.Fields(`all field diversity kind most mode bitsandbytes bat
 // hints are flags of chat, quantize and train that other commands' messages name.
 var hints = strings.Fields("tuned only raw prompt quantize vocab")
 
-// TestCommands checks what is said about the commands with the flags that they have.
-func TestCommands(t *testing.T) {
+// TestDocs_FlagsExist checks what is said about the commands with the flags that they have.
+func TestDocs_FlagsExist(t *testing.T) {
 	bin := t.TempDir()
 	all := build(t, bin)
 	t.Run("texts", func(t *testing.T) { testTexts(t, all) })

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPromises checks that every promise of security.md names tests, and that these tests exist.
-func TestPromises(t *testing.T) {
+// TestSecurity_PromisesHaveTests checks that every promise of security.md names tests, and that these tests exist.
+func TestSecurity_PromisesHaveTests(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs/security.md"))
 	if err != nil {
 		t.Fatal(err)

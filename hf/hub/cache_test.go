@@ -223,8 +223,9 @@ func TestDiskError(t *testing.T) {
 	}
 }
 
-// TestStrangeNames checks that a snapshot without a listing leaves out a file that no listing may have.
-func TestStrangeNames(t *testing.T) {
+// TestSnapshot_LeavesOutStrangeNames checks that a snapshot without a listing leaves out a file that no listing may
+// have.
+func TestSnapshot_LeavesOutStrangeNames(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeHub) {
 		pythonCache(t, s, false)
 		strange := filepath.Join(s.cache, "datasets--owner--name", "snapshots", commit1, `a\b.json`)

@@ -516,8 +516,8 @@ func TestCancelAndResume(t *testing.T) {
 	})
 }
 
-// TestForeignPart checks that the part file may contain anything.
-func TestForeignPart(t *testing.T) {
+// TestPartFile_MayHoldAnything checks that the part file may contain anything.
+func TestPartFile_MayHoldAnything(t *testing.T) {
 	for name, part := range map[string]func(b []byte) []byte{
 		"garbage":         func(b []byte) []byte { return []byte("garbage") },
 		"garbage of size": func(b []byte) []byte { return make([]byte, len(b)) },
@@ -615,8 +615,9 @@ func TestFetchIsSynced(t *testing.T) {
 	})
 }
 
-// TestLock checks that the lock is that of Python's filelock, and that the user's group may take it too.
-func TestLock(t *testing.T) {
+// TestLock_IsPythonsFilelock checks that the lock is that of Python's filelock, and that the user's group may take it
+// too.
+func TestLock_IsPythonsFilelock(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeHub) {
 		name := filepath.Join(s.cache, "a/b.lock")
 		r := repo{locks: filepath.Join(s.cache, "a")}

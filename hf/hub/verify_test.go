@@ -25,9 +25,9 @@ func flip(t *testing.T, path string) {
 	}
 }
 
-// TestDamagedCache checks that a flipped bit in a cached file is detected, whoever downloaded the file and whatever
-// kind of hash it has. Online, the file is fetched again; offline, it is an error.
-func TestDamagedCache(t *testing.T) {
+// TestDamagedCache_IsDetected checks that a flipped bit in a cached file is detected, whoever downloaded the file and
+// whatever kind of hash it has. Online, the file is fetched again; offline, it is an error.
+func TestDamagedCache_IsDetected(t *testing.T) {
 	for _, by := range []string{"us", "Python", "Python without trees"} {
 		for _, name := range []string{"README.md", big} {
 			inBubble(t, func(t *testing.T, s *fakeHub) {

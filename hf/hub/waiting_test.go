@@ -13,8 +13,9 @@ type transportFunc func(*http.Request) (*http.Response, error)
 
 func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestWaiting checks that a hub that does not answer, or cannot be reached, is named after two seconds, once.
-func TestWaiting(t *testing.T) {
+// TestWaiting_NamesHubOnce checks that a hub that does not answer, or cannot be reached, is named after two seconds,
+// once.
+func TestWaiting_NamesHubOnce(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		prepare func(s *fakeHub, h *Hub)

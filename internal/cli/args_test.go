@@ -111,8 +111,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestCommand checks that a hint names another command as this one was called.
-func TestCommand(t *testing.T) {
+// TestCommand_KeepsCalledName checks that a hint names another command as this one was called.
+func TestCommand_KeepsCalledName(t *testing.T) {
 	here := func(path string) bool { return path == "cmd/chat" }
 	elsewhere := func(string) bool { return false }
 	cached := "/root/.cache/go-build/4e/" + strings.Repeat("4edf0076", 8) + "-d/train"

@@ -87,8 +87,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestStreams checks that the help goes to standard output, and what is wrong to standard error.
-func TestStreams(t *testing.T) {
+// TestHelp_StandardOutput checks that the help goes to standard output, and what is wrong to standard error.
+func TestHelp_StandardOutput(t *testing.T) {
 	for arg, want := range map[string]string{"-h": "help|", "--help": "help|", "--x": "|error", "x": "|error"} {
 		var stdout, stderr bytes.Buffer
 		f := New("tool", "tool does it.", &stdout, &stderr)
@@ -108,8 +108,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestDefaults checks that the help shows defaults that depend on other flags, wherever these stand.
-func TestDefaults(t *testing.T) {
+// TestHelp_Defaults checks that the help shows defaults that depend on other flags, wherever these stand.
+func TestHelp_Defaults(t *testing.T) {
 	for _, args := range [][]string{{"-h", "--model", "b"}, {"--model", "b", "--wrong", "-h"}} {
 		var out bytes.Buffer
 		f := New("tool", "tool does it.", &out, io.Discard)
@@ -124,8 +124,9 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestFirst checks that the most important flags are at the beginning of the help, and nowhere else in it.
-func TestFirst(t *testing.T) {
+// TestHelp_ImportantFlagsFirst checks that the most important flags are at the beginning of the help, and nowhere else
+// in it.
+func TestHelp_ImportantFlagsFirst(t *testing.T) {
 	var out bytes.Buffer
 	f, _, _, _ := sample(&out)
 	f.First("Most used", "wait", "rows")
@@ -139,8 +140,9 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// TestFiles checks patterns: what matches is added in the order of names, and a file with such a name is that file.
-func TestFiles(t *testing.T) {
+// TestFiles_Patterns checks patterns: what matches is added in the order of names, and a file with such a name is that
+// file.
+func TestFiles_Patterns(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"b.jsonl", "a.jsonl", "c.json", "[x].json", "x.json"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {

@@ -156,9 +156,9 @@ func TestStatusLine(t *testing.T) {
 	}
 }
 
-// TestBarFits checks that narrow terminals show the numbers and the beginning of the text, too, and that text that fits
-// is not truncated.
-func TestBarFits(t *testing.T) {
+// TestStatusLine_NarrowTerminals checks that narrow terminals show the numbers and the beginning of the text, too, and
+// that text that fits is not truncated.
+func TestStatusLine_NarrowTerminals(t *testing.T) {
 	for width, want := range map[int]string{
 		100: "25% |████            | (100/400) loss 1.234",
 		80:  "25% |████            | (100/400) loss 1.234",
@@ -202,8 +202,8 @@ func TestBarFits(t *testing.T) {
 	}
 }
 
-// TestNoTerminal checks that a pipe gets only the text.
-func TestNoTerminal(t *testing.T) {
+// TestStatusLine_PipeGetsText checks that a pipe gets only the text.
+func TestStatusLine_PipeGetsText(t *testing.T) {
 	var out bytes.Buffer
 	line := NewStatusLine(&out)
 	line.Draw("a")
@@ -215,8 +215,8 @@ func TestNoTerminal(t *testing.T) {
 	}
 }
 
-// TestResizeWhileDrawing checks a terminal that becomes narrower after its width was read.
-func TestResizeWhileDrawing(t *testing.T) {
+// TestStatusLine_ResizeWhileDrawing checks a terminal that becomes narrower after its width was read.
+func TestStatusLine_ResizeWhileDrawing(t *testing.T) {
 	s, line := newScreen(t, 40)
 	line.Width = func() int { return 80 }
 	for range 3 {

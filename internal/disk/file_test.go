@@ -50,8 +50,8 @@ func TestSyncIsTheSystems(t *testing.T) {
 	}
 }
 
-// TestHalfAWrite checks that a disk that fills up takes the first half of a write.
-func TestHalfAWrite(t *testing.T) {
+// TestWatch_HalfAWrite checks that a disk that fills up takes the first half of a write.
+func TestWatch_HalfAWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	f, err := Open(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
@@ -148,8 +148,9 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestNeighbour checks which of another user's links and files are trusted in directories that everyone can write to.
-func TestNeighbour(t *testing.T) {
+// TestTrust_OtherUsersFiles checks which of another user's links and files are trusted in directories that everyone can
+// write to.
+func TestTrust_OtherUsersFiles(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can play another user")
 	}

@@ -195,8 +195,8 @@ func TestLockLeavesNothingOpen(t *testing.T) {
 	}
 }
 
-// TestShared checks that shared locks do not exclude each other.
-func TestShared(t *testing.T) {
+// TestLock_Shared checks that shared locks do not exclude each other.
+func TestLock_Shared(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	var f [3]*File
 	for i := range f {
@@ -214,8 +214,8 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestHolder checks lock files whose contents must not be printed.
-func TestHolder(t *testing.T) {
+// TestLock_HolderIsPrintable checks lock files whose contents must not be printed.
+func TestLock_HolderIsPrintable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	f, err := Lock(path)
 	if err != nil {

@@ -72,8 +72,9 @@ func TestWriteFails(t *testing.T) {
 	}
 }
 
-// TestKilled checks that the files of killed processes are removed, and that those of running processes are not.
-func TestKilled(t *testing.T) {
+// TestPending_OfKilledProcesses checks that the files of killed processes are removed, and that those of running
+// processes are not.
+func TestPending_OfKilledProcesses(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x")
 	said, end := other(t, "create", path)
@@ -166,9 +167,9 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// TestDeviceStays checks that a device that a user names as an output is not replaced. The file is on another file
-// system, so that not even a faulty Commit could.
-func TestDeviceStays(t *testing.T) {
+// TestPending_DeviceStays checks that a device that a user names as an output is not replaced. The file is on another
+// file system, so that not even a faulty Commit could.
+func TestPending_DeviceStays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	p, err := Create(path, 0o600)
 	if err != nil {
@@ -183,8 +184,8 @@ func TestDeviceStays(t *testing.T) {
 	}
 }
 
-// TestTakenName checks that a file that already has the random name stays unchanged.
-func TestTakenName(t *testing.T) {
+// TestPending_TakenName checks that a file that already has the random name stays unchanged.
+func TestPending_TakenName(t *testing.T) {
 	dir := t.TempDir()
 	victim := filepath.Join(dir, "victim")
 	put(t, victim, "mine")

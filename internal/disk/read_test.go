@@ -73,8 +73,8 @@ func TestGrowingInput(t *testing.T) {
 	}
 }
 
-// TestUntil checks that reading a file ends with the context.
-func TestUntil(t *testing.T) {
+// TestReadInput_EndsWithContext checks that reading a file ends with the context.
+func TestReadInput_EndsWithContext(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	r := Until(ctx, strings.NewReader(strings.Repeat("x", 100)))
 	if n, err := r.Read(make([]byte, 10)); n != 10 || err != nil {

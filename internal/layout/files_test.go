@@ -143,8 +143,8 @@ func allowance(path, call string) string {
 	return ""
 }
 
-// TestUnguarded checks that the test above sees calls.
-func TestUnguarded(t *testing.T) {
+// TestFilesGoThroughDisk_SeesCalls checks that the test above sees calls.
+func TestFilesGoThroughDisk_SeesCalls(t *testing.T) {
 	for call, want := range map[string]bool{"os.ReadFile": true, "os.Open": true, "root.ReadFile": true,
 		"h.root.OpenFile": true, "os.MkdirAll": true, "os.Stat": false, "hf.Open": false, "?.ReadDir": true} {
 		if isUnguarded(call) != want {

@@ -108,9 +108,9 @@ func TestImportsGoOneWay(t *testing.T) {
 	}
 }
 
-// TestNeedless checks what packages get along without, whatever they import: gen neither trains nor runs a model, so it
-// needs no kernels, which are C, and the libraries need no embedded model and no sandbox.
-func TestNeedless(t *testing.T) {
+// TestImports_NeedlessAreAbsent checks what packages get along without, whatever they import: gen neither trains nor
+// runs a model, so it needs no kernels, which are C, and the libraries need no embedded model and no sandbox.
+func TestImports_NeedlessAreAbsent(t *testing.T) {
 	for _, c := range []struct{ pkg, has, needless string }{
 		{"cmd/gen", "hf/hub", "kernels tokenizer"},
 		{"hf", "kernels", "data internal/sandbox"},
@@ -134,9 +134,9 @@ func TestNeedless(t *testing.T) {
 	}
 }
 
-// TestNoCompiler checks that a build without a C compiler, for which Go turns cgo off, says in one line what is
-// missing.
-func TestNoCompiler(t *testing.T) {
+// TestBuild_WithoutCompilerSaysSo checks that a build without a C compiler, for which Go turns cgo off, says in one
+// line what is missing.
+func TestBuild_WithoutCompilerSaysSo(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only the sources for Linux say so") // the rest is checked for other systems without a C compiler
 	}
@@ -149,8 +149,8 @@ func TestNoCompiler(t *testing.T) {
 	}
 }
 
-// TestNoBuilds checks that no compiler output is committed.
-func TestNoBuilds(t *testing.T) {
+// TestRepository_HasNoBuilds checks that no compiler output is committed.
+func TestRepository_HasNoBuilds(t *testing.T) {
 	out, err := exec.Command("git", "-C", "../..", "ls-files", "-z").Output()
 	if err != nil {
 		t.Skip("this is no checkout of git's:", err)
@@ -241,8 +241,9 @@ func TestFuzzTargetsCount(t *testing.T) {
 	}
 }
 
-// TestLimits checks that every command looks at the limits of its process before Go's runtime starts.
-func TestLimits(t *testing.T) {
+// TestCommands_CheckLimitsFirst checks that every command looks at the limits of its process before Go's runtime
+// starts.
+func TestCommands_CheckLimitsFirst(t *testing.T) {
 	commands, err := filepath.Glob("../../cmd/*/main.go")
 	if err != nil || len(commands) < 5 {
 		t.Fatalf("commands: %q, %v", commands, err)
@@ -254,8 +255,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestContainers checks that compose.yaml has a service for every command.
-func TestContainers(t *testing.T) {
+// TestCompose_HasEveryCommand checks that compose.yaml has a service for every command.
+func TestCompose_HasEveryCommand(t *testing.T) {
 	services, err := os.ReadFile("../../compose.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// TestWidth checks that lines of C and CUDA have at most 120 columns, as golangci-lint checks for Go. A tab counts as
-// one column.
-func TestWidth(t *testing.T) {
+// TestWidth_OfCAndCUDA checks that lines of C and CUDA have at most 120 columns, as golangci-lint checks for Go. A tab
+// counts as one column.
+func TestWidth_OfCAndCUDA(t *testing.T) {
 	const root, width = "../..", 120
 	files := 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestLimits starts this program, which imports the package as the commands do, with each limit too low: it ends before
-// Go's runtime starts, with one line. The limits are not so low that the shell or the loader fails.
-func TestLimits(t *testing.T) {
+// TestLimits_EndInOneLine starts this program, which imports the package as the commands do, with each limit too low:
+// it ends before Go's runtime starts, with one line. The limits are not so low that the shell or the loader fails.
+func TestLimits_EndInOneLine(t *testing.T) {
 	if os.Getenv("RESTYLE_LIMITED") != "" {
 		return
 	}
@@ -24,7 +24,7 @@ func TestLimits(t *testing.T) {
 		{"-s 256", ": the stack is limited to 256 KiB: it needs 512 KiB "},
 		{"-n 256", "PASS"},
 	} {
-		cmd := exec.Command("sh", "-c", `ulimit `+c.limit+` && exec "$0" -test.run TestLimits`, os.Args[0])
+		cmd := exec.Command("sh", "-c", `ulimit `+c.limit+` && exec "$0" -test.run TestLimits_EndInOneLine`, os.Args[0])
 		cmd.Env = []string{"RESTYLE_LIMITED=1"}
 		out, err := cmd.CombinedOutput()
 		if got := strings.TrimSpace(string(out)); !strings.Contains(got, c.says) || strings.Contains(got, "\n") ||

@@ -11,7 +11,7 @@ type recorder struct {
 func (r *recorder) Helper()               {}
 func (r *recorder) Errorf(string, ...any) { r.failed = true }
 
-func TestTest(t *testing.T) {
+func TestTest_FindsSquares(t *testing.T) {
 	sum := 0
 	loop := func(n int) {
 		for i := range n {

@@ -228,7 +228,7 @@ func TestMutantsChangeOneThing(t *testing.T) {
 	}
 }
 
-func TestBuiltSet(t *testing.T) {
+func TestBuiltSet_IsVaried(t *testing.T) {
 	train, held := built(t)
 	names, questions, answers := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	withInput := 0

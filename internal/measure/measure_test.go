@@ -85,8 +85,8 @@ func TestCeiling(t *testing.T) {
 	}
 }
 
-// TestTurns checks that forms take turns, each first as often as the other, after their warm-up.
-func TestTurns(t *testing.T) {
+// TestTurns_EachFirstAsOften checks that forms take turns, each first as often as the other, after their warm-up.
+func TestTurns_EachFirstAsOften(t *testing.T) {
 	var order string
 	form := func(name string) Work {
 		return func(times int) error {
@@ -167,8 +167,9 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestShortest checks that fast work runs several times in a timing, and that its time is that of one run.
-func TestShortest(t *testing.T) {
+// TestShortWork_RunsSeveralTimes checks that fast work runs several times in a timing, and that its time is that of one
+// run.
+func TestShortWork_RunsSeveralTimes(t *testing.T) {
 	advance := ticking(t)
 	for _, each := range []time.Duration{10 * time.Microsecond, time.Nanosecond, time.Second, 0} {
 		var all []int

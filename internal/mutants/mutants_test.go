@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// TestTable checks that the faults can still be planted. The texts of some may move with the code; past 2 % the table
-// has to be brought up to date.
-func TestTable(t *testing.T) {
+// TestTable_IsNotStale checks that the faults can still be planted. The texts of some may move with the code; past 2 %
+// the table has to be brought up to date.
+func TestTable_IsNotStale(t *testing.T) {
 	root, err := moduleRoot()
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 //
 //	# area/what
 //	file trainer/plan.go
-//	test ./trainer -run TestPlan
+//	test ./trainer -run TestPlan_EveryStep
 //	-old text
 //	-its second line
 //	+new text

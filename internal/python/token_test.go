@@ -124,8 +124,8 @@ func TestTokenPositions(t *testing.T) {
 	}
 }
 
-// TestLinear checks that long lines of any kind take linear time and no deep recursion.
-func TestLinear(t *testing.T) {
+// TestTokenize_TakesLinearTime checks that long lines of any kind take linear time and no deep recursion.
+func TestTokenize_TakesLinearTime(t *testing.T) {
 	for _, unit := range []string{"(", "[]", "()", "'", `"`, "''", `"""`, " ", "\t", "\\", "\\\n", "\n", "#", "f'{",
 		"f'{x}'", "f\"\"", "{", "}", "f'''{f'", "0", "0_", "1.", "a.", "a(", "-", "not ",
 		"lambda:", "x if y else ", "x,", "x=", "x;", "*", "a[", "if x:\n", "if x:", " \n", "else", "\r", "\x0c", "é", "\\N{",

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCalls checks which system calls a program can make: none but those of the lists, and those with arguments that
-// keep to the program itself and to memory that is counted.
-func TestCalls(t *testing.T) {
+// TestCalls_OnlyListed checks which system calls a program can make: none but those of the lists, and those with
+// arguments that keep to the program itself and to memory that is counted.
+func TestCalls_OnlyListed(t *testing.T) {
 	if flag.Arg(0) != inside {
 		runs(t)
 		return

@@ -66,9 +66,9 @@ func TestGroupParents(t *testing.T) {
 	}
 }
 
-// TestGroup checks that the kernel ends what has more memory than its group may, and that no group is left behind, not
-// even by a process that was killed.
-func TestGroup(t *testing.T) {
+// TestGroup_LimitsMemory checks that the kernel ends what has more memory than its group may, and that no group is left
+// behind, not even by a process that was killed.
+func TestGroup_LimitsMemory(t *testing.T) {
 	const limit = 64 << 20
 	switch flag.Arg(0) {
 	case inside: // waits until it is in its group, and then takes too much
@@ -125,7 +125,7 @@ func TestGroup(t *testing.T) {
 	gone(t, dir)
 }
 
-// taken is more than the limit of TestGroup.
+// taken is more than the limit of TestGroup_LimitsMemory.
 var taken [256 << 20]byte
 
 // gone waits until a directory does not exist.

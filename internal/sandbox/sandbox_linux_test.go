@@ -81,9 +81,9 @@ func runs(t *testing.T) {
 	}
 }
 
-// TestAvailable checks that there is a sandbox wherever the kernel lets a user create a namespace and mount something
-// in it. All other tests are skipped if there is none.
-func TestAvailable(t *testing.T) {
+// TestAvailable_WhereNamespacesAre checks that there is a sandbox wherever the kernel lets a user create a namespace
+// and mount something in it. All other tests are skipped if there is none.
+func TestAvailable_WhereNamespacesAre(t *testing.T) {
 	if flag.Arg(0) == inside {
 		root, err := os.ReadDir("/")
 		own, err2 := os.ReadDir(Dir)
@@ -108,7 +108,7 @@ func TestAvailable(t *testing.T) {
 		}
 		return
 	}
-	probe := exec.Command(os.Args[0], "-test.run=^TestAvailable$")
+	probe := exec.Command(os.Args[0], "-test.run=^TestAvailable_WhereNamespacesAre$")
 	probe.Env = append(os.Environ(), "RESTYLE_MOUNT=1")
 	probe.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET,
@@ -154,9 +154,9 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// TestOpenFiles checks that the program does not get the files that this process has open, as a shell may have handed
-// them down, and that the new process starts whichever files are open.
-func TestOpenFiles(t *testing.T) {
+// TestOpenFiles_AreNotInherited checks that the program does not get the files that this process has open, as a shell
+// may have handed them down, and that the new process starts whichever files are open.
+func TestOpenFiles_AreNotInherited(t *testing.T) {
 	switch flag.Arg(0) {
 	case inside:
 		for fd := 3; fd < 1000; fd++ {
@@ -188,8 +188,8 @@ func TestOpenFiles(t *testing.T) {
 	}
 }
 
-// TestLinks checks that a path through a link of the root, such as /lib, is visible under both names.
-func TestLinks(t *testing.T) {
+// TestLinks_OfRootAreVisible checks that a path through a link of the root, such as /lib, is visible under both names.
+func TestLinks_OfRootAreVisible(t *testing.T) {
 	if target, err := os.Readlink("/lib"); err != nil || target != "usr/lib" {
 		t.Skipf("/lib leads to %q", target)
 	}
@@ -224,9 +224,9 @@ func TestHostname(t *testing.T) {
 	runs(t)
 }
 
-// TestRefused checks that a program that fails is not reported as a missing sandbox, nor a missing sandbox as a program
-// that fails.
-func TestRefused(t *testing.T) {
+// TestRefused_IsNotMissing checks that a program that fails is not reported as a missing sandbox, nor a missing sandbox
+// as a program that fails.
+func TestRefused_IsNotMissing(t *testing.T) {
 	if flag.Arg(0) == inside {
 		os.Exit(refused)
 	}

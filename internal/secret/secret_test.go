@@ -63,9 +63,9 @@ func TestScrub(t *testing.T) {
 	}
 }
 
-// TestDummies checks that keys that users give to servers which need none are found in no answer, but are removed from
-// logs.
-func TestDummies(t *testing.T) {
+// TestDummyKeys_StayInAnswers checks that keys that users give to servers which need none are found in no answer, but
+// are removed from logs.
+func TestDummyKeys_StayInAnswers(t *testing.T) {
 	text := "The required token is EMPTY; ollama and sk-no-key-required are words. So is anything; a 1, too."
 	for _, key := range []string{"EMPTY", "ollama", "anything", "a", "1", "sk-no-key-required", "required"} {
 		s := New(key)

@@ -7,8 +7,9 @@ import (
 	"restyle/internal/hostile"
 )
 
-// TestNoHTML checks that no tag starts outside of what every reader of Markdown takes for code. X represents a tag.
-func TestNoHTML(t *testing.T) {
+// TestInert_NoHTML checks that no tag starts outside of what every reader of Markdown takes for code. X represents a
+// tag.
+func TestInert_NoHTML(t *testing.T) {
 	const tag, safe = "<img src=x>", "&lt;img src=x>"
 	for _, c := range []struct {
 		text string

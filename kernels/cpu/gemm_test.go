@@ -28,9 +28,9 @@ func eachLevel(t *testing.T, f func(t *testing.T)) {
 	}
 }
 
-// TestFastest checks that the level that operations start with is one that the machine has: the best, or the one
-// without dot products of bf16.
-func TestFastest(t *testing.T) {
+// TestFastestLevel_IsThere checks that the level that operations start with is one that the machine has: the best, or
+// the one without dot products of bf16.
+func TestFastestLevel_IsThere(t *testing.T) {
 	best, fastest := cpu.Best(), cpu.Fastest()
 	if fastest != best && !(best == cpu.AVX512BF16 && fastest == cpu.AVX512) {
 		t.Errorf("the fastest level is %v, the best %v", fastest, best)
@@ -392,8 +392,8 @@ func TestGemmNotFinite(t *testing.T) {
 	})
 }
 
-// TestGemmNothing computes sums of no products, and no sums at all.
-func TestGemmNothing(t *testing.T) {
+// TestGemm_NoProducts computes sums of no products, and no sums at all.
+func TestGemm_NoProducts(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		for _, m := range []int{3, 30} {
 			for _, c := range []gemmCase{{}, {result: tensor.BF16}, {add: true}, {bias: true, transB: true},

@@ -69,8 +69,9 @@ func multiplied(t *testing.T, s Shape, add bool, off int) ([]float32, error) {
 	return list, nil
 }
 
-// TestBLAS checks that every form of a product means what Shape says, also in a batch, whose products may share A or B.
-func TestBLAS(t *testing.T) {
+// TestBLAS_EveryForm checks that every form of a product means what Shape says, also in a batch, whose products may
+// share A or B.
+func TestBLAS_EveryForm(t *testing.T) {
 	const m, n, k = 3, 4, 5
 	number := func(i int) float32 { return float32(i%7 - 3) }
 	for form := range 32 {

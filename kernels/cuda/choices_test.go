@@ -11,9 +11,9 @@ import (
 	"restyle/tensor"
 )
 
-// TestAlgorithms checks that an algorithm is found again by its text. Invalid text, an unusable algorithm and one that
-// fails must give errors that do not stick.
-func TestAlgorithms(t *testing.T) {
+// TestAlgorithms_FoundByText checks that an algorithm is found again by its text. Invalid text, an unusable algorithm
+// and one that fails must give errors that do not stick.
+func TestAlgorithms_FoundByText(t *testing.T) {
 	t.Setenv("RESTYLE_CACHE", cudatest.Dir())
 	t.Setenv("STANDIN_PRODUCTS", "100,x90")
 	g, _ := openEmulated(t)

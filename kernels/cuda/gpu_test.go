@@ -259,8 +259,9 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// TestGoroutines uses two GPUs from goroutines that move between threads, some of them locked to their threads.
-func TestGoroutines(t *testing.T) {
+// TestGPU_FromManyGoroutines uses two GPUs from goroutines that move between threads, some of them locked to their
+// threads.
+func TestGPU_FromManyGoroutines(t *testing.T) {
 	gpus := []*GPU{openStandIn(t, 0), openStandIn(t, 1)}
 	puts := []*Function{kernelOf(t, gpus[0], "put"), kernelOf(t, gpus[1], "put")}
 	var wg sync.WaitGroup

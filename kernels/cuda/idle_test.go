@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestIdle checks that the idle GPU answers every call, with a different address for each allocation, and zeros in it.
-func TestIdle(t *testing.T) {
+// TestIdle_AnswersEveryCall checks that the idle GPU answers every call, with a different address for each allocation,
+// and zeros in it.
+func TestIdle_AnswersEveryCall(t *testing.T) {
 	want := Properties{Name: "idle", Major: 9, SMs: 132, Memory: 1 << 37}
 	g, err := OpenIdle(want)
 	if err != nil || g.Properties != want {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestPaths checks every path of a library, in order, and that no CUDA newer than the driver's is used.
-func TestPaths(t *testing.T) {
+// TestLibraries_Paths checks every path of a library, in order, and that no CUDA newer than the driver's is used.
+func TestLibraries_Paths(t *testing.T) {
 	dir := t.TempDir()
 	for name, value := range map[string]string{"CUDA_HOME": dir + "/home", "CUDA_PATH": dir + "/path",
 		"CONDA_PREFIX": dir + "/conda",

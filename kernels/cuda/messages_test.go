@@ -31,8 +31,8 @@ var (
 	wsl       = fstest.MapFS{"proc/version": {Data: []byte("Linux version 5.15.153.1-microsoft-standard-WSL2")}}
 )
 
-// TestOpenSays checks that each error of opening a GPU says what is wrong and what to do.
-func TestOpenSays(t *testing.T) {
+// TestOpen_ErrorsSayWhatToDo checks that each error of opening a GPU says what is wrong and what to do.
+func TestOpen_ErrorsSayWhatToDo(t *testing.T) {
 	const gpu = "open GPU 0: CUDA_ERROR_"
 	for name, test := range map[string]struct {
 		files    fs.FS
@@ -98,8 +98,8 @@ func TestOpenSays(t *testing.T) {
 	}
 }
 
-// TestOldDriverSays checks that a driver that lacks functions is reported as too old, not as missing.
-func TestOldDriverSays(t *testing.T) {
+// TestOpen_OldDriverIsNamed checks that a driver that lacks functions is reported as too old, not as missing.
+func TestOpen_OldDriverIsNamed(t *testing.T) {
 	t.Setenv("RESTYLE_CUDA", cudatest.Library(t, "libcuda-old"))
 	const want = "NVIDIA's driver is too old: it knows CUDA 11.0, and 12.0 is needed: update it to 525 or newer"
 	if _, err := Open(0); err == nil || err.Error() != want || errors.Is(err, ErrNoDriver) {
@@ -119,8 +119,8 @@ func TestOtherLibrariesCodes(t *testing.T) {
 	}
 }
 
-// TestNoDriverSays checks that the error says what to do if the driver is missing.
-func TestNoDriverSays(t *testing.T) {
+// TestNoDriver_SaysWhatToDo checks that the error says what to do if the driver is missing.
+func TestNoDriver_SaysWhatToDo(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("there is no driver for " + runtime.GOOS)
 	}
@@ -162,9 +162,9 @@ func TestNoDriverSays(t *testing.T) {
 	}
 }
 
-// TestFaults checks that a GPU's failures during a run are recognized as such, with what to do, and that other errors
-// are not.
-func TestFaults(t *testing.T) {
+// TestFaults_AreRecognized checks that a GPU's failures during a run are recognized as such, with what to do, and that
+// other errors are not.
+func TestFaults_AreRecognized(t *testing.T) {
 	for code, want := range map[int]string{
 		700: "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered: a kernel accessed memory outside its " +
 			"allocations: if", 702: "CUDA_ERROR_LAUNCH_TIMEOUT: the launch timed out and was terminated: the system stopped a " +
@@ -194,8 +194,9 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestLoadSays checks that the error names the compiler's package if its code is not for the GPU or the driver.
-func TestLoadSays(t *testing.T) {
+// TestLoad_NamesCompilersPackage checks that the error names the compiler's package if its code is not for the GPU or
+// the driver.
+func TestLoad_NamesCompilersPackage(t *testing.T) {
 	for settings, want := range map[string]string{
 		"LOAD=209": "NVRTC is older than the GPU: install a newer one with pip install nvidia-cuda-nvrtc",
 		"LOAD=222 DRIVER=12040": "NVRTC is newer than the driver: update the driver, or install an older NVRTC with pip " +
@@ -211,8 +212,8 @@ func TestLoadSays(t *testing.T) {
 	}
 }
 
-// TestDocumented checks that docs/gpu.md explains each result with a remedy, and each library.
-func TestDocumented(t *testing.T) {
+// TestDocs_ExplainEachResult checks that docs/gpu.md explains each result with a remedy, and each library.
+func TestDocs_ExplainEachResult(t *testing.T) {
 	text, err := os.ReadFile("../../docs/gpu.md")
 	if err != nil {
 		t.Fatal(err)

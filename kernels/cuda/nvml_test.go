@@ -32,9 +32,9 @@ func TestMonitor(t *testing.T) {
 	}
 }
 
-// TestSlice checks for the memory of a MIG slice, which has its own kind of name, and for -1 for what a slice does not
-// report.
-func TestSlice(t *testing.T) {
+// TestMonitor_MIGSlice checks for the memory of a MIG slice, which has its own kind of name, and for -1 for what a
+// slice does not report.
+func TestMonitor_MIGSlice(t *testing.T) {
 	cudatest.Use(t, "libnvidia-ml")
 	t.Setenv("STANDIN_SLICED", "1")
 	t.Setenv("STANDIN_HELD", "4")

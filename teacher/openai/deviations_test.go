@@ -215,8 +215,9 @@ var deviations = []struct {
 		`{"base_resp":{"status_msg":"no balance"}}`},
 }
 
-// TestDeviations reads each body as the response to a request, in one piece and in bytes, and as a batch result.
-func TestDeviations(t *testing.T) {
+// TestDeviations_AreRead reads each body as the response to a request, in one piece and in bytes, and as a batch
+// result.
+func TestDeviations_AreRead(t *testing.T) {
 	for _, test := range deviations {
 		whole, f := answerTo(strings.NewReader(test.body))
 		check(t, test.name, whole, failureOf(f), test.want, test.finish)

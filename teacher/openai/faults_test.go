@@ -395,7 +395,7 @@ func reasonOf(err error) string {
 	return ""
 }
 
-func TestScenes(t *testing.T) {
+func TestFaults_OfServers(t *testing.T) {
 	for _, scene := range scenes {
 		t.Run(scene.name, func(t *testing.T) {
 			for _, once := range []bool{false, true} {

@@ -42,7 +42,7 @@ func reading(h http.HandlerFunc) http.HandlerFunc {
 
 func two(o *Options) { o.BaseURLs = []string{"http://a.localhost/v1", "http://b.localhost/v1"} }
 
-func TestWireIsExact(t *testing.T) {
+func TestComplete_BytesOnTheWire(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		body, err := Request{Model: "o3-mini<&>", Messages: []Message{{"system", ""}, {"user", "né\u2028"}},
 			Stop: []string{"</rewrite>"}, MaxTokens: 9, Extra: map[string]any{"top_k": 1, "seed": nil}}.Body(true)
@@ -143,7 +143,7 @@ func TestEchoedKey(t *testing.T) {
 	}
 }
 
-func TestTimes(t *testing.T) {
+func TestComplete_Times(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		n.serve(host, reading(wait(3*time.Second, then(events(delta("Su")),
 			wait(4*time.Second, stream(events(delta("re"), finishStop, done)))))))
@@ -509,8 +509,8 @@ func TestOneProbe(t *testing.T) {
 	})
 }
 
-// TestStorm checks that in a storm of everything that is retried, every request gets its answer once.
-func TestStorm(t *testing.T) {
+// TestStorm_EachAnswerOnce checks that in a storm of everything that is retried, every request gets its answer once.
+func TestStorm_EachAnswerOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		bad := []http.HandlerFunc{status(429, "KEY"), status(503, "KEY", "Retry-After", "1"), status(500, ""), cut,
 			then(events(delta("Su")), cut), stream(events(delta("Su"))), then(events(delta("Su")), silence),
@@ -638,8 +638,8 @@ func TestAcceptThenSilence(t *testing.T) {
 	})
 }
 
-// TestHold holds a pool that has room for more, and lets it go again.
-func TestHold(t *testing.T) {
+// TestPool_Hold holds a pool that has room for more, and lets it go again.
+func TestPool_Hold(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		var inFlight atomic.Int64
 		n.serve(host, reading(func(w http.ResponseWriter, r *http.Request) {

@@ -118,8 +118,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestReplace writes a step again with other files, as a resumed run does.
-func TestReplace(t *testing.T) {
+// TestWrite_SameStepAgain writes a step again with other files, as a resumed run does.
+func TestWrite_SameStepAgain(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, 5)
 	other := map[string]string{"state.json": "other", "new": "1"}

@@ -121,7 +121,7 @@ func overwrite(t *testing.T, path string, data []byte) {
 	}
 }
 
-func TestStrangeFiles(t *testing.T) {
+func TestLatest_StrangeFiles(t *testing.T) {
 	rename := func(from, to string) func(dir string) error {
 		return func(dir string) error { return os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)) }
 	}

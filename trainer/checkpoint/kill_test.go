@@ -40,11 +40,11 @@ func writeForEver(root string) {
 	}
 }
 
-// TestKill kills such a process again and again with SIGKILL at random moments. Whatever the process reported as
-// written must exist and be complete, and everything with a checkpoint's name must be a complete checkpoint. The test
-// only counts where the kills fall: TestSettle covers every state that a kill can leave, and TestKillAtEverySyscall
-// every moment.
-func TestKill(t *testing.T) {
+// TestKill_AtRandomMoments kills such a process again and again with SIGKILL at random moments. Whatever the process
+// reported as written must exist and be complete, and everything with a checkpoint's name must be a complete
+// checkpoint. The test only counts where the kills fall: TestSettle covers every state that a kill can leave, and
+// TestKillAtEverySyscall every moment.
+func TestKill_AtRandomMoments(t *testing.T) {
 	kills := 60
 	if testing.Short() {
 		kills = 15

@@ -93,9 +93,9 @@ func TestSyncOrder(t *testing.T) {
 	next("remove " + beingRemoved + "step-000001")
 }
 
-// TestOldComesBack checks that a checkpoint that cannot be replaced gets its name back at once, not only at the next
-// write.
-func TestOldComesBack(t *testing.T) {
+// TestWrite_OldComesBack checks that a checkpoint that cannot be replaced gets its name back at once, not only at the
+// next write.
+func TestWrite_OldComesBack(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, 1)
 	was := read(t, Dir(root, 1))
@@ -140,8 +140,9 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
-// TestNeighboursLinks puts symbolic links at every name that a checkpoint has while it is made, and at the lock's name.
-func TestNeighboursLinks(t *testing.T) {
+// TestOtherUsersLinks_AreNotFollowed puts symbolic links at every name that a checkpoint has while it is made, and at
+// the lock's name.
+func TestOtherUsersLinks_AreNotFollowed(t *testing.T) {
 	outside := t.TempDir()
 	victim := filepath.Join(outside, "victim")
 	overwrite(t, victim, []byte("mine"))
@@ -173,9 +174,9 @@ func TestNeighboursLinks(t *testing.T) {
 	}
 }
 
-// TestKeepOfNoMore checks that Keep reads no checkpoint if there are no more than it keeps, so that a damaged one is no
-// error.
-func TestKeepOfNoMore(t *testing.T) {
+// TestKeep_ReadsNothingIfFew checks that Keep reads no checkpoint if there are no more than it keeps, so that a damaged
+// one is no error.
+func TestKeep_ReadsNothingIfFew(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, 1)
 	overwrite(t, filepath.Join(Dir(root, 1), "state.json"), []byte("damaged"))

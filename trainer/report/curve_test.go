@@ -208,7 +208,7 @@ func TestLossSVGLong(t *testing.T) {
 	}
 }
 
-// TestSmooth compares the smoothed line with the sum that defines it.
+// TestSmooth_AgainstSum compares the smoothed line with the sum that defines it.
 // TestLossSVGLegend checks that a long title has its line for itself, and that the legend's entries keep clear of each
 // other.
 func TestLossSVGLegend(t *testing.T) {
@@ -232,7 +232,7 @@ func TestLossSVGLegend(t *testing.T) {
 	}
 }
 
-func TestSmooth(t *testing.T) {
+func TestSmooth_AgainstSum(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	for _, n := range []int{0, 1, 2, 3, 17, 100} {
 		points := make([]CurvePoint, n)
@@ -315,9 +315,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestNoPlaceOnALogarithm draws a loss that falls so far that its axis is logarithmic, with a step whose loss is 0: it
-// is a gap, as a loss that is no number is.
-func TestNoPlaceOnALogarithm(t *testing.T) {
+// TestLossSVG_ZeroOnALogarithm draws a loss that falls so far that its axis is logarithmic, with a step whose loss is
+// 0: it is a gap, as a loss that is no number is.
+func TestLossSVG_ZeroOnALogarithm(t *testing.T) {
 	for _, loss := range []float64{0, -1, math.NaN()} {
 		c := run(200, 0)
 		for i := range c.Steps {

@@ -132,9 +132,9 @@ func TestEventsTakeNoFile(t *testing.T) {
 	}
 }
 
-// TestNeighboursLinks puts symbolic links where the run's files are to be. The benchmark log may be a link of the
-// user's own.
-func TestNeighboursLinks(t *testing.T) {
+// TestOtherUsersLinks_AreNotFollowed puts symbolic links where the run's files are to be. The benchmark log may be a
+// link of the user's own.
+func TestOtherUsersLinks_AreNotFollowed(t *testing.T) {
 	outside, dir := t.TempDir(), t.TempDir()
 	victim := filepath.Join(outside, "victim")
 	writeFile(t, victim, "mine")

@@ -44,8 +44,9 @@ func row(op string, ms, noise float64) Row {
 	return r
 }
 
-// TestResume checks that a book keeps what was measured for the same machine and settings, and only that.
-func TestResume(t *testing.T) {
+// TestOpen_KeepsSameMachineAndSettings checks that a book keeps what was measured for the same machine and settings,
+// and only that.
+func TestOpen_KeepsSameMachineAndSettings(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	m := Machine{Device: "cpu", Version: "1"}
 	b, kept, err := Open(dir, m)
