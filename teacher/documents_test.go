@@ -65,7 +65,9 @@ func prompts(t *testing.T) string {
 		{"prose with code, folded, again", NoLanguage, "", "Run it:\n```\nls\n\n```\nThen wait.", func(p *Prompt) {
 			p.Previous, p.Reason = "bad", "it is bad"
 		}, true},
-		{"prose without examples", NoLanguage, "", "It takes 3 days.", func(p *Prompt) { p.Assignment.Examples = nil }, false},
+		{"prose without examples", NoLanguage, "", "It takes 3 days.", func(p *Prompt) {
+			p.Assignment.Examples = nil
+		}, false},
 	} {
 		p := promptOf(&style, c.language, c.input, c.output)
 		if p.Seed = 1<<40 + 5; c.change != nil {

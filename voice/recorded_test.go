@@ -124,8 +124,8 @@ func eachWord(text string, f func(string) string) string {
 }
 
 // bankHead begins the style of a phrase bank.
-const bankHead = "name: c\nscore: 0\ncues: 0\ndensity: 0 100\nwords: 1 200\n[lexicon]\n1 fine\n1 small\n[banned]\ndrat\n" +
-	"[skeletons]\nopener a / code / b\nopener / code / a b a a a\n[opener]\nFine, then.\nFine, then: well.\n" +
+const bankHead = "name: c\nscore: 0\ncues: 0\ndensity: 0 100\nwords: 1 200\n[lexicon]\n1 fine\n1 small\n[banned]\n" +
+	"drat\n[skeletons]\nopener a / code / b\nopener / code / a b a a a\n[opener]\nFine, then.\nFine, then: well.\n" +
 	"So what, {ask}.\nSo what.\n"
 
 // eachSeed calls f with a style and facts that are given as text.
