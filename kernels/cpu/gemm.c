@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "level.h"
 #include "pool.h"
 
 enum {
@@ -290,11 +291,11 @@ static void cut(plan *p, int64_t threads) {
 
 static void few(void *arg, int64_t lo, int64_t hi) {
 	const cpu_gemm_args *g = arg;
-	gemm_level_for(g->type)->few(g, lo, hi);
+	gemm_level_for(g->type, cpu_level())->few(g, lo, hi);
 }
 
 int cpu_gemm(const cpu_gemm_args *args) {
-	plan p = {.g = *args, .level = gemm_level_for(args->type)};
+	plan p = {.g = *args, .level = gemm_level_for(args->type, cpu_level())};
 	if (p.g.m <= 0 || p.g.n <= 0) return 0;
 	p.size = size_of(p.g.type), p.c_size = size_of(p.g.c_type);
 	if (p.g.m <= GEMM_FEW && !p.g.trans_a && p.g.trans_b) {
@@ -324,7 +325,7 @@ enum { SUMS = 512 }; // columns summed at once
 // At most SUMS columns from lo on.
 static void sum_columns(void *arg, int64_t lo, int64_t hi) {
 	const sums_job *j = arg;
-	const gemm_level *l = gemm_level_for(j->x.type);
+	const gemm_level *l = gemm_level_for(j->x.type, cpu_level());
 	const int64_t size = size_of(j->x.type), sum_size = size_of(j->sums.type);
 	float sums[SUMS] __attribute__((aligned(64))) = {0};
 	l->sum_columns(sums, (const char *)j->x.at + lo * size, j->x.stride * size, j->x.type, j->x.rows, hi - lo);

@@ -129,8 +129,8 @@ typedef struct {
 	void (*begin)(void), (*end)(void); // before and after all multiplications of a thread; NULL: nothing
 } gemm_level;
 
-// gemm_level_for returns the current level's loops for operands of a type.
-const gemm_level *gemm_level_for(dtype type);
+// gemm_level_for returns a level's loops for operands of a type.
+const gemm_level *gemm_level_for(dtype type, int level);
 
 // gemm_dots_pay returns whether dot products of bf16 are faster than multiply-adds of fp32. The machine must have the
 // level AVX512BF16.

@@ -15,8 +15,7 @@ static const gemm_level *const levels[CPU_LEVELS] = {
 static const gemm_level *const levels[CPU_LEVELS] = {&gemm_portable, &gemm_portable};
 #endif
 
-const gemm_level *gemm_level_for(dtype type) {
-	int level = cpu_level();
+const gemm_level *gemm_level_for(dtype type, int level) {
 	return levels[type != BF16 && level > CPU_AVX512 ? CPU_AVX512 : level];
 }
 

@@ -33,6 +33,11 @@ enum { AHEAD = 8192 }; // bytes that products with few rows prefetch ahead
 #endif
 
 #include "activation_loops.h"
+#include "transpose_loops.h"
+#include "gemm_units.h"
+#if SIDE > 1
+#include "gemm_side.h"
+#endif
 #include "gemm_pack_loops.h"
 
 // add_product returns sum + a·b; of pairs, it adds both products. The instruction that rounds once is written out: gcc

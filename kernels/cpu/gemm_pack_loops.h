@@ -6,9 +6,7 @@
 // Vectors as halves of lanes.
 typedef uint16_t vs16 __attribute__((vector_size(64)));
 
-#define load_units AT_LEVEL(load_units)
 #define pack_lines AT_LEVEL(pack_lines)
-#define half_of AT_LEVEL(half_of)
 #define turn_block AT_LEVEL(turn_block)
 #define pack_turned AT_LEVEL(pack_turned)
 #define zip_lines AT_LEVEL(zip_lines)
@@ -17,12 +15,6 @@ typedef uint16_t vs16 __attribute__((vector_size(64)));
 #define pack AT_LEVEL(pack)
 
 #endif
-
-#include "transpose_loops.h"
-
-// load_units loads VLEN units as they are, if type is F32, or converts as many BF16 or F16 to them. Packing counts
-// bytes: pairs of BF16 along k are units.
-INLINE vecuns load_units(const char *at, const dtype type) { return (vecuns)ld(at, 0, VLEN, type); }
 
 // pack_lines packs n lines as lines.
 INLINE void pack_lines(gemm_unit *dst, int64_t dst_stride, const char *at, int64_t stride, int64_t n, int64_t bytes,
@@ -38,9 +30,6 @@ INLINE void pack_lines(gemm_unit *dst, int64_t dst_stride, const char *at, int64
 		*(vecuns *)to = load_units(rest, type);
 	}
 }
-
-// half_of returns the first or second bf16 of pairs, as fp32.
-INLINE vecuns half_of(vecuns pairs, const int half) { return half ? pairs & 0xFFFF0000 : pairs << 16; }
 
 // turn_block packs VLEN lines as columns. Lines of bf16 are turned as pairs, which are then taken apart.
 INLINE void turn_block(gemm_unit *dst, int64_t dst_stride, const char *at, int64_t stride, const dtype type) {
@@ -143,10 +132,6 @@ INLINE void pack(gemm_unit *dst, int64_t dst_stride, int stay, gemm_source src, 
 	if (stay) FOR_TYPE(from, pack_lines(dst, dst_stride, src.at, src.stride, n, bytes, type))
 	else FOR_TYPE(from, pack_turned(dst, dst_stride, src.at, src.stride, n, bytes, type))
 }
-
-#if SIDE > 1
-#include "gemm_side.h"
-#endif
 
 static void AT_LEVEL(pack_a)(gemm_unit *dst, gemm_source src, dtype from) {
 #if SIDE > 1

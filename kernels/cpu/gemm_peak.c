@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "level.h"
 #include "pool.h"
 
 enum { PER_THREAD = 4 }; // chunks: a thread that is held up leaves its share to the others
@@ -18,7 +19,7 @@ typedef struct {
 
 static void spin(void *arg, int64_t lo, int64_t hi) {
 	job *j = arg;
-	for (; lo < hi; lo++) j->operations[lo] = gemm_level_for(j->type)->peak(j->rounds);
+	for (; lo < hi; lo++) j->operations[lo] = gemm_level_for(j->type, cpu_level())->peak(j->rounds);
 }
 
 double cpu_gemm_peak(dtype type, double seconds) {
