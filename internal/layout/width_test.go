@@ -21,7 +21,7 @@ func TestWidth_OfCAndCUDA(t *testing.T) {
 			return err
 		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != root || d.Name() == "testdata"):
 			return filepath.SkipDir
-		case !slices.Contains([]string{".c", ".h", ".cu", ".cuh", ".hpp"}, filepath.Ext(path)):
+		case !slices.Contains([]string{".c", ".h", ".cu", ".cuh", ".cpp"}, filepath.Ext(path)):
 			return nil
 		}
 		files++

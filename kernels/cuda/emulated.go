@@ -8,18 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 
 	"restyle/internal/disk"
 )
 
-//go:embed emulated_*.hpp api.h blas.h
+//go:embed emulator/*.cpp emulator/*.h api.h blas.h
 var emulatedSources embed.FS
 
 // ErrNoCompiler is the error of a machine that cannot build the emulated GPU: it has no C++ compiler, or is not Linux
@@ -76,11 +74,10 @@ func emulator(cache Cache) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sources, err := emulatedFiles()
+	key, err := emulatedKey(cxx)
 	if err != nil {
 		return "", err
 	}
-	key := emulatedKey(cxx, sources)
 	version := binary.LittleEndian.Uint32(key) >> 1 // code of an older emulation does not run on this one
 	root, err := cache.open()
 	if err == nil && root == nil {
@@ -100,15 +97,26 @@ func emulator(cache Cache) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(work)
-	for name, text := range sources {
-		if err := os.WriteFile(filepath.Join(work, name), []byte(text), 0o600); err != nil {
-			return "", err
-		}
+	if err := os.CopyFS(work, emulatedSources); err != nil {
+		return "", err
+	}
+	parts := filepath.Join(work, "emulator")
+	device, err := emulatedSources.ReadFile("emulator/device.h") // its text is part of the library
+	if err == nil {
+		text := fmt.Sprintf("R\"EMULATED(%s)EMULATED\"\n", device)
+		err = os.WriteFile(filepath.Join(parts, "device_text.h"), []byte(text), 0o600)
+	}
+	if err != nil {
+		return "", err
 	}
 	out := filepath.Join(work, "driver.so")
-	command := exec.Command(cxx, "-std=c++17", "-O2", "-shared", "-fPIC", "-fvisibility=hidden",
-		fmt.Sprintf("-DCOMPILER_PATH=%q", cxx), fmt.Sprintf("-DEMULATED_VERSION=%d", version),
-		filepath.Join(work, "main.cpp"), "-o", out, "-ldl", "-lpthread")
+	arguments := []string{"-std=c++17", "-O2", "-shared", "-fPIC", "-fvisibility=hidden",
+		fmt.Sprintf("-DCOMPILER_PATH=%q", cxx), fmt.Sprintf("-DEMULATED_VERSION=%d", version)}
+	files, _ := fs.Glob(emulatedSources, "emulator/*.cpp") // the pattern is valid
+	for _, name := range files {
+		arguments = append(arguments, filepath.Join(work, name))
+	}
+	command := exec.Command(cxx, append(arguments, "-o", out, "-ldl", "-lpthread")...)
 	if said, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("compile the emulated GPU with %s: %w\n%s", cxx, err, said)
 	}
@@ -119,31 +127,19 @@ func emulator(cache Cache) (string, error) {
 	return path, disk.WriteIn(root, name, sealed(image), 0o600) // the loader ignores the checksum at the end
 }
 
-// emulatedFiles returns the sources of the library by name. One of them is the text of the headers that kernels
-// include.
-func emulatedFiles() (map[string]string, error) {
-	files := map[string]string{}
+// emulatedKey returns a hash of all that the library depends on.
+func emulatedKey(cxx string) ([]byte, error) {
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s\x00%s", cxx, versionOf(cxx))
 	err := fs.WalkDir(emulatedSources, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		text, err := emulatedSources.ReadFile(name)
-		files[name] = string(text)
+		fmt.Fprintf(sum, "\x00%s\x00%s", name, text)
 		return err
 	})
-	files["main.cpp"] = "static const char DEVICE_HPP[] = R\"EMULATED(" + files["emulated_device.hpp"] +
-		")EMULATED\";\n#include \"emulated_driver.hpp\"\n"
-	return files, err
-}
-
-// emulatedKey returns a hash of all that the library depends on.
-func emulatedKey(cxx string, sources map[string]string) []byte {
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%s\x00%s", cxx, versionOf(cxx))
-	for _, name := range slices.Sorted(maps.Keys(sources)) {
-		fmt.Fprintf(sum, "\x00%s\x00%s", name, sources[name])
-	}
-	return sum.Sum(nil)
+	return sum.Sum(nil), err
 }
 
 // versionOf returns the version that a compiler reports. A newer compiler in the same place makes different code.

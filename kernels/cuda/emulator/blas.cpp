@@ -1,8 +1,12 @@
 // The emulated GPU's cuBLASLt: it reads the descriptors, rejects wrong ones, and multiplies.
+#include "emulator.h"
 
 extern "C" {
-#include "blas.h"
+#include "../blas.h"
 }
+#include <string.h>
+
+#include <vector>
 
 enum { BLAS_EXECUTION_FAILED = 13, BLAS_TOLD = 14 };
 #define BLAS_CALLED \
@@ -211,7 +215,7 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc
 	const blas_algorithm algorithm = blas_algorithms().at(algo->data[4]);
 	if (algorithm.fails) return BLAS_EXECUTION_FAILED;
 	products_took += algorithm.microseconds;
-	if (situation.idle) return CUBLAS_STATUS_SUCCESS;
+	if (idle()) return CUBLAS_STATUS_SUCCESS;
 	const cublasLtMatrixLayout la = *a, lb = *b, ld = *d;
 	const bool ta = desc->transposed[0] == CUBLAS_OP_T, tb = desc->transposed[1] == CUBLAS_OP_N;
 	const float by = *(const float *)alpha, onto = *(const float *)beta;

@@ -1,4 +1,19 @@
 // The compiler of the emulated GPU, in place of NVRTC.
+#include "emulator.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <map>
+#include <vector>
+
+// The text of device.h, which kernels include.
+static const char DEVICE[] =
+#include "device_text.h"
+	;
 
 struct _nvrtcProgram {
 	std::string source, name, log, image;
@@ -132,8 +147,8 @@ EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int count, const char *co
 	for (auto &name : kernels(p->source)) end += "EMULATED_KERNEL(" + name + ")\n";
 	// In an unnamed namespace, even a template's shared memory is in the section where the driver looks for it.
 	bool ok = put(at + p->name,
-				  "#include \"emulated_device.hpp\"\nnamespace {\n#line 1\n" + translated(p->source) + "\n}\n" + end) &&
-		put(at + "emulated_device.hpp", DEVICE_HPP);
+				  "#include \"device.h\"\nnamespace {\n#line 1\n" + translated(p->source) + "\n}\n" + end) &&
+		put(at + "device.h", DEVICE);
 	for (auto &h : p->headers) ok = ok && put(at + h.first, translated(h.second));
 	// The sanitizers' libraries are not wanted, so they are not passed to the linker; and searching the C++ library would
 	// take long.
@@ -149,7 +164,7 @@ EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int count, const char *co
 	std::string library = get(at + "out");
 	for (auto &h : p->headers) unlink((at + h.first).c_str());
 	for (auto &name :
-		{p->name, std::string("emulated_device.hpp"), std::string("log"), std::string("object"), std::string("out")})
+		{p->name, std::string("device.h"), std::string("log"), std::string("object"), std::string("out")})
 		unlink((at + name).c_str());
 	rmdir(dir.c_str());
 	if (code >= 126) return NVRTC_ERROR_INTERNAL_ERROR;

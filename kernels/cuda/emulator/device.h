@@ -1,8 +1,7 @@
 // What CUDA C++ means on the emulated GPU: included before a kernel's source, which a C++ compiler then takes
-// unchanged. The threads of a block are fibers (emulated_threads.hpp), which run one after the other. The compiler
-// makes each of their memory accesses call __tsan_read or __tsan_write, and each at an address that is not aligned for
-// its type call __ubsan_handle_type_mismatch. emulated_memory.hpp defines these functions; no sanitizer library is
-// linked.
+// unchanged. The threads of a block are fibers (threads.cpp), which run one after the other. The compiler makes each of
+// their memory accesses call __tsan_read or __tsan_write, and each at an address that is not aligned for its type call
+// __ubsan_handle_type_mismatch. These functions, defined below, pass it to memory.cpp; no sanitizer library is linked.
 #pragma once
 
 struct uint3 { unsigned x, y, z; };
@@ -31,7 +30,7 @@ struct emulated_runtime {
 	void (*copy_commit)();
 	void (*copy_wait)(int groups);
 	void (*fence)();
-	// what emulated_tiles.hpp has: see wgmma.cuh
+	// what tiles.cpp has: see wgmma.cuh
 	void (*barrier_init)(void *b, int arrivals);
 	void (*barrier_arrive)(void *b, int bytes);
 	void (*barrier_wait)(void *b, int parity);

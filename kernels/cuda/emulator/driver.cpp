@@ -1,75 +1,29 @@
-// The emulated GPU: the parts of CUDA's driver, NVRTC and cuBLASLt that restyle uses, in one library. Compiling runs
-// the C++ compiler on the unchanged source. Launching runs all threads of a block as fibers, one block after the other,
-// before the launch returns.
-//
-// Environment variables set the situation. They are read when a program without a GPU asks for the driver's version:
-// again after each GPU that was closed, and when they have changed.
-//
-//   STANDIN_FAIL    the number of the call, of any of the three libraries, that fails, counting from 1; 0 for none
-//   STANDIN_RESULT  what it returns if it is the driver's, 2 by default: after 214 and from 700 on all later calls of
-//                   the driver return the same, as CUDA's do
-//   STANDIN_IDLE    1: launches do nothing
-//   STANDIN_CALLS   a file for the names of all calls, one per line
-//   STANDIN_PINS    0: no memory can be pinned
-//   STANDIN_LATE    1: queued work is done when a call waits for it, and not before
-//
-// This one takes effect at once:
-//
-//   STANDIN_PRODUCTS  the algorithms that cuBLASLt has for each product, as 100,90,x80: the microseconds that each
-//                     takes. One with an x fails when it multiplies, and one with an o adds up parts in the result's
-//                     type. With it, events measure no other time
+// The driver: GPUs, memory, modules, launches, graphs and events.
+#include "emulator.h"
+
 #include <dlfcn.h>
 #include <link.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <ucontext.h>
+#include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <deque>
-#include <functional>
 #include <map>
-#include <memory>
-#include <mutex>
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
-
-extern "C" {
-#include "api.h"
-}
-#include "emulated_device.hpp"
-
-#define EXPORT extern "C" __attribute__((visibility("default")))
-
-enum {
-	INVALID_VALUE = 1,
-	NOT_INITIALIZED = 3,
-	INVALID_IMAGE = 200,
-	NOT_FOUND = 500,
-	ILLEGAL_ADDRESS = 700,
-	LAUNCH_FAILED = 719,
-	CAPTURE_UNSUPPORTED = 900,
-	ILLEGAL_STATE = 401
-};
-#include "emulated_memory.hpp"
-#include "emulated_threads.hpp"
-#include "emulated_tiles.hpp"
 
 struct CUctx_st {};
 struct CUstream_st {};
 static CUctx_st context;
 static CUstream_st stream;
 static int users;       // of the context
-static CUresult failed; // the first fault, which every later call returns
-static std::string why;
-static CUresult why_of;
+std::mutex lock;
+CUresult failed, why_of;
+std::string why;
 
 struct CUfunc_st {
 	std::string name;
@@ -119,6 +73,8 @@ static struct {
 static std::string situation_text; // from which the situation was read
 static bool given_back = true;     // whether the GPU was closed since then
 
+bool idle() { return situation.idle; }
+
 static long setting(const char *name, long otherwise) {
 	const char *text = getenv(name);
 	return text && *text ? atol(text) : otherwise;
@@ -152,21 +108,17 @@ static CUresult called(const char *name) {
 	if (why_of == 214 || why_of >= 700) failed = why_of;
 	return why_of;
 }
-// LOCKED lets only one call of all threads run at a time.
-#define LOCKED const std::lock_guard<std::mutex> hold_(lock)
 #define CALLED \
 	LOCKED; \
 	if (const CUresult r_ = called(__func__)) return r_
 
-// told is called for the other libraries, which have results of their own.
-static std::string told_why;
-static bool told(const char *name) {
+std::string told_why;
+bool told(const char *name) {
 	LOCKED;
 	return to_fail(name, &told_why);
 }
 
-// lasting returns a text that stays at its address, as those of CUDA's libraries do.
-static const char *lasting(const std::string &text) {
+const char *lasting(const std::string &text) {
 	static std::set<std::string> all;
 	LOCKED;
 	return all.insert(text).first->c_str();
@@ -176,8 +128,7 @@ static const char *lasting(const std::string &text) {
 static std::deque<std::function<CUresult()>> queued;
 static long done;
 
-// queue does some work, now or later. It must have copied what it uses of the caller's.
-static CUresult queue(std::function<CUresult()> work) {
+CUresult queue(std::function<CUresult()> work) {
 	if (!situation.late) return work();
 	return queued.push_back(std::move(work)), CUDA_SUCCESS;
 }
@@ -273,13 +224,13 @@ EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) {
 	if (--users > 0) return r;
 	delete capturing, capturing = NULL;
 	done = all_queued(), queued.clear();
-	for (const auto &p : allocations) munmap(p.second.pages, p.second.mapped);
+	release_all();
 	for (const CUmod_st *m : modules) {
 		dlclose(m->library);
 		if (!dlopen(m->path.c_str(), RTLD_NOW | RTLD_NOLOAD)) close(m->file); // two libraries with the same path would be one
 		delete m;
 	}
-	allocations.clear(), allocations_changed++, in_use = 0, modules.clear(), given_back = true;
+	modules.clear(), given_back = true;
 	return r;
 }
 EXPORT CUresult cuCtxSetCurrent(CUcontext) {
@@ -305,27 +256,16 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
 }
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t bytes) {
 	CALLED;
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE), size = up(bytes, page);
 	if (bytes == 0) return INVALID_VALUE;
 	if (bytes > MEMORY - in_use) return CUDA_ERROR_OUT_OF_MEMORY;
-	char *const memory = mapped(size);
-	if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
-	char *const at = memory + size - up(bytes, 256);
-	allocation &made = allocations[(uintptr_t)at];
-	made.pages = memory - page, made.mapped = size + 2 * page, made.bytes = made.counted = bytes;
-	made.written.words.assign((bytes + 63) / 64, 0);
-	made.cells.resize((bytes + allocation::CHUNK - 1) / allocation::CHUNK);
-	in_use += bytes, allocations_changed++;
-	return *p = (CUdeviceptr)at, CUDA_SUCCESS;
+	const uintptr_t at = allocate(bytes);
+	return at ? (*p = at, CUDA_SUCCESS) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 EXPORT CUresult cuMemFree_v2(CUdeviceptr p) {
 	CALLED;
-	auto found = allocations.find(p);
-	if (found == allocations.end()) return INVALID_VALUE;
+	if (!allocated(p)) return INVALID_VALUE;
 	if (const CUresult r = catch_up(all_queued())) return r;
-	munmap(found->second.pages, found->second.mapped);
-	in_use -= found->second.counted, allocations_changed++;
-	return allocations.erase(found), CUDA_SUCCESS;
+	return release(p), CUDA_SUCCESS;
 }
 
 // emulated_belongs is not a function of CUDA's: it tells that part of an allocation belongs to something, or to
@@ -333,16 +273,9 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr p) {
 // allocated. If it is called for an allocation, half of that is room between what belongs, and is not counted.
 EXPORT void emulated_belongs(CUdeviceptr p, size_t bytes, int to_something) {
 	LOCKED;
-	const auto in = allocation_of(p);
-	if (in == allocations.end() || p + bytes > in->first + in->second.bytes) return;
-	allocation &all = in->second;
-	if (all.belongs.words.empty()) {
-		all.belongs.words.assign(all.written.words.size(), ~0ull);
-		in_use -= all.bytes - all.bytes / 2, all.counted = all.bytes / 2;
-	}
+	if (!divide(p, bytes)) return;
 	if (situation.late) return; // queued work may use what belonged there before
-	all.belongs.set(p - in->first, bytes, to_something);
-	all.written.set(p - in->first, bytes, false);
+	belong(p, bytes, to_something);
 	if (to_something && !situation.idle) memset((void *)p, NAN_BYTE, bytes);
 }
 EXPORT CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned int) {
@@ -386,20 +319,6 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr p, unsigned char value, size_t bytes
 	if (!inside(p, bytes)) return INVALID_VALUE;
 	return queue([=] { return memset((void *)p, value, bytes), wrote(p, bytes), CUDA_SUCCESS; });
 }
-
-// dynamic_shared returns the address of a thread block's dynamic shared memory, which ends where its room ends.
-static char *dynamic_shared(size_t bytes) {
-	const size_t room = up(MAX_SHARED, 64 << 10); // whole pages
-	shared_part &s = shared_parts[1];
-	if (!s.from) {
-		s.from = (uintptr_t)mapped(room), s.room = room + NEAR;
-		s.cells.resize(room);
-	}
-	s.bytes = bytes, s.at = s.from + room - up(bytes, 16);
-	return s.from ? (char *)s.at : NULL;
-}
-
-static const char MAGIC[8] = {'e', 'm', 'u', 'l', 'a', 't', 'e', 'd'};
 
 // note_constants finds the read-only part of a module's library: constants are there.
 static int note_constants(dl_phdr_info *info, size_t, void *search_) {
@@ -448,51 +367,31 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int val
 	return f->shared = value, CUDA_SUCCESS;
 }
 
-// share provides the shared memory of a launch. It returns the address of the dynamic part, or NULL if there is no
-// memory.
-static char *share(const emulated_module &m, size_t bytes) {
-	shared_part &fixed = shared_parts[0];
-	fixed.from = fixed.at = (uintptr_t)m.shared, fixed.bytes = m.shared_end - m.shared, fixed.room = fixed.bytes + NEAR;
-	if (fixed.cells.size() < fixed.bytes) fixed.cells.resize(fixed.bytes);
-	char *const dynamic = dynamic_shared(bytes);
-	for (void **p = m.dynamic; p < m.dynamic_end; p++) *p = dynamic;
-	return dynamic;
-}
-
 // launch runs a kernel.
 static CUresult launch(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
 	unsigned int by, unsigned int bz, unsigned int shared, bool is_early, void **parameters) {
 	if (situation.idle || failed) return CUDA_SUCCESS;
 	const emulated_module &m = f->module->given;
-	char *const dynamic = share(m, shared);
+	char *const dynamic = share(m, f->module->constants, f->module->constants_end, shared);
 	if (!dynamic) return CUDA_ERROR_OUT_OF_MEMORY;
-	readables[0] = {f->module->constants, f->module->constants_end};
-	readables[1] = {(uintptr_t)m.dynamic, (uintptr_t)m.dynamic_end};
-	readables[2] = {(uintptr_t)m.runtime, (uintptr_t)(m.runtime + 1)};
-	threads = (int)(bx * by * bz), entry = f->launch, entry_parameters = parameters;
 	// A kernel that runs for the thousandth time has shown its races: they depend on which thread does what.
-	watched = f->launches < 100 || f->launches / 2 % 16 == 0;
-	backwards = f->launches++ % 2;
-	if (!prepare_stacks()) return CUDA_ERROR_OUT_OF_MEMORY;
+	const bool watched = f->launches < 100 || f->launches / 2 % 16 == 0;
+	const bool backwards = f->launches++ % 2; // the order of blocks and of threads must not matter
+	char *const stacks = begin_threads((int)(bx * by * bz), backwards, f->launch, parameters);
+	if (!stacks) return CUDA_ERROR_OUT_OF_MEMORY;
 	runtime = m.runtime;
 	*runtime = {{}, {}, {bx, by, bz}, {gx, gy, gz}, (uintptr_t)stacks, (size_t)MAX_THREADS * STACK, dynamic, access_of,
 		misaligned, sync_block, sync_warp, meet, mma, mma_tf32, mma_bytes, ldmatrix, copy_async, copy_commit, copy_wait,
 		fence, barrier_init, barrier_arrive, barrier_wait, tile_load, tile_store, tile_read, tile_write, tile_fence,
 		tile_commit, tile_wait, sync_some, stmatrix, group_multiply, group_commit, group_wait, wait_prerequisites,
 		[](const char *what) { end_with(what); }};
-	struct sigaction mine = {};
-	mine.sa_sigaction = on_fault, mine.sa_flags = SA_SIGINFO | SA_ONSTACK;
-	sigaction(SIGSEGV, &mine, &before_segv), sigaction(SIGBUS, &mine, &before_bus);
-	launching = true;
-	next_epoch(), launch_begin = epoch, blocks_begun.clear();
-	early = is_early, published.clear();
-	if (!early) chain_begin = launch_begin;
+	early = is_early;
+	launch_begins(watched);
 	const uint64_t blocks = (uint64_t)gx * gy * gz;
 	for (uint64_t n = 0; n < blocks && !failed; n++) {
 		const uint64_t i = backwards ? blocks - 1 - n : n;
 		const uint3 at = runtime->blockIdx = {(unsigned)(i % gx), (unsigned)(i / gx % gy), (unsigned)(i / gx / gy)};
-		next_epoch(), block_begin = epoch, blocks_begun.push_back({epoch, at});
-		acquired.clear(), unfenced.clear(), fenced.clear();
+		block_begins(at);
 		memset(m.shared, NAN_BYTE, m.shared_end - m.shared);
 		memset(dynamic, NAN_BYTE, shared);
 		start_tiles();
@@ -501,8 +400,7 @@ static CUresult launch(CUfunction f, unsigned int gx, unsigned int gy, unsigned 
 		why = "kernel " + f->name + ", block " + text_of(at) + ": " + wrong;
 		failed = why_of = LAUNCH_FAILED; // as on a GPU, a later call returns it
 	}
-	launching = false;
-	sigaction(SIGSEGV, &before_segv, NULL), sigaction(SIGBUS, &before_bus, NULL);
+	end_threads();
 	return CUDA_SUCCESS;
 }
 
@@ -579,7 +477,7 @@ EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream) {
 	CALLED;
 	NOT_CAPTURED;
 	// a graph starts after everything queued before it
-	if (const CUresult r = queue([] { return chain_begin = epoch + 1, CUDA_SUCCESS; })) return r;
+	if (const CUresult r = queue([] { return chain_begins(), CUDA_SUCCESS; })) return r;
 	for (const captured_launch &l : exec->graph.launches)
 		if (const CUresult r = queue([=] { return launch(l); })) return r;
 	return CUDA_SUCCESS;
@@ -590,12 +488,11 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec) {
 	return CUDA_SUCCESS;
 }
 
-// products is the setting, and products_took the microseconds of all products under it.
-static const char *products() {
+const char *products() {
 	const char *text = getenv("STANDIN_PRODUCTS");
 	return text && *text ? text : NULL;
 }
-static double products_took;
+double products_took;
 
 struct CUevent_st {
 	timespec at;
@@ -627,6 +524,3 @@ EXPORT CUresult cuEventDestroy_v2(CUevent e) {
 	catch_up(e->until);
 	return delete e, CUDA_SUCCESS;
 }
-
-#include "emulated_compiler.hpp"
-#include "emulated_blas.hpp"

@@ -1,8 +1,15 @@
 // Memory of the emulated GPU, and what is known about each byte: whether it was written, and which thread last wrote
 // and read it. Each access of a kernel is checked against that.
+#include "emulator.h"
 
-enum { MAX_THREADS = 1024, MAX_SHARED = 227 << 10, NAN_BYTE = 0xFF }; // NAN_BYTE: for unwritten memory
-static const size_t MEMORY = (size_t)4 << 30;
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
 
 // Threads wait for each other at barriers; epochs are the times between them: each thread block starts one, and each of
 // its barriers. A stamp tells when an access was and whose: its epoch, the meetings of its warp in it so far, and the
@@ -15,8 +22,6 @@ static uint32_t epoch_of(stamp s) { return s >> 32; }
 static int thread_of(stamp s) { return s & (MAX_THREADS - 1); }
 
 static bool watched; // whether accesses of this launch are checked against each other
-static int running;  // the number of the running thread in its block
-static uint3 at_block;
 static std::vector<std::pair<uint32_t, uint3>> blocks_begun; // thread blocks of the launch, by their first epochs
 
 // Lanes of a warp meet in shuffles and the like. No lane continues before all are there, so each has read what it read
@@ -38,6 +43,45 @@ static stamp now() {
 	return (stamp)epoch << 32 | clock << CLOCK_AT | running;
 }
 
+void next_epoch() {
+	epoch++;
+	for (int i = 0; i * 32 < threads; i++) {
+		meetings &w = warps[i];
+		w.next = 1, w.all[READS] = w.all[WRITES] = 0;
+		memset(w.warp, 0, sizeof w.warp);
+		if (std::exchange(w.partial, false)) memset(w.lane, 0, sizeof w.lane);
+	}
+}
+
+void note_meeting(int warp, uint32_t here, bool all, bool barrier) {
+	meetings &w = warps[warp];
+	const uint32_t number = w.next++;
+	for (int kind = READS; kind <= (barrier ? WRITES : READS); kind++) {
+		if (all) {
+			w.all[kind] = number;
+			continue;
+		}
+		uint32_t joined[32] = {};
+		for (int i = 0; i < 32; i++) {
+			for (int k = 0; k < 32 && here >> i & 1; k++)
+				joined[k] = std::max(joined[k], here >> k & 1 ? number : w.lane[kind][i][k]);
+		}
+		for (int i = 0; i < 32; i++) {
+			if (here >> i & 1) memcpy(w.lane[kind][i], joined, sizeof joined);
+		}
+		w.partial = true;
+	}
+}
+
+void note_some(uint32_t some_warps) {
+	for (int i = 0; i < 32; i++) {
+		for (int k = 0; k < 32 && some_warps >> i & 1; k++) {
+			if (some_warps >> k & 1) warps[i].warp[k] = warps[k].next;
+		}
+	}
+	for (int i = 0; i < 32; i++) warps[i].next += some_warps >> i & 1;
+}
+
 // Thread blocks are ordered by atomic operations and fences: what a block did before a fence and then an atomic
 // operation happened before what another block does after an atomic operation at the same address and then a fence. A
 // publication is what a block had fenced when it made an atomic operation: everything in epochs from begin to until,
@@ -56,7 +100,7 @@ static std::vector<acquisition> acquired;                                       
 static std::vector<std::pair<int, const publication *>> unfenced; // by threads of this block that have not fenced since
 static std::vector<uint32_t> fenced; // for each thread of this block, the epoch of its last fence; empty: none
 
-static void fence() {
+void fence() {
 	fenced.resize(MAX_THREADS);
 	fenced[running] = epoch;
 	for (const auto &u : unfenced) {
@@ -102,10 +146,29 @@ static bool happened(stamp s, int kind) {
 // A kernel that was launched early may run concurrently with those of its chain: the last one that was not launched
 // early and the early ones after it. Until a thread has waited for them, it must not read what they write, nor write
 // what they read or write.
-static bool early, waited[MAX_THREADS];
 static uint32_t chain_begin;
 static bool concurrent(stamp s) {
 	return early && !waited[running] && epoch_of(s) >= chain_begin && epoch_of(s) < launch_begin;
+}
+
+void chain_begins() { chain_begin = epoch + 1; }
+
+void launch_begins(bool watch) {
+	watched = watch;
+	next_epoch();
+	launch_begin = epoch;
+	if (!early) chain_begin = launch_begin;
+	blocks_begun.clear();
+	published.clear();
+}
+
+void block_begins(uint3 at) {
+	next_epoch();
+	block_begin = epoch;
+	blocks_begun.push_back({epoch, at});
+	acquired.clear();
+	unfenced.clear();
+	fenced.clear();
 }
 
 struct cell {
@@ -133,6 +196,19 @@ struct bits {
 	bool get(size_t i) const { return words[i / 64] >> i % 64 & 1; }
 };
 
+static size_t up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+// mapped returns memory of a number of bytes, NaN, between inaccessible pages. It ends where a page ends.
+static char *mapped(size_t bytes) {
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *pages = (char *)mmap(NULL, bytes + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pages == MAP_FAILED) return NULL;
+	memset(pages, NAN_BYTE, bytes + page);
+	mprotect(pages, page, PROT_NONE);
+	mprotect(pages + page + bytes, page, PROT_NONE);
+	return pages + page;
+}
+
 // An allocation is what one call allocates. It ends where an inaccessible page begins, apart from what makes its
 // address a multiple of 256, and starts after another such page.
 struct allocation {
@@ -148,30 +224,75 @@ struct allocation {
 	}
 	bool belongs_all(size_t from, size_t n) const { return belongs.words.empty() || belongs.all(from, n); }
 };
-static std::mutex lock;
 static std::map<uintptr_t, allocation> allocations; // by address
-static size_t in_use;
 static uint64_t allocations_changed; // number of changes
+size_t in_use;
 
 static std::map<uintptr_t, allocation>::iterator allocation_of(uintptr_t p) {
 	auto after = allocations.upper_bound(p);
 	return after == allocations.begin() ? allocations.end() : --after;
 }
 
-static bool inside(uintptr_t p, size_t bytes) {
+uintptr_t allocate(size_t bytes) {
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), size = up(bytes, page);
+	char *const memory = mapped(size);
+	if (!memory) return 0;
+	char *const at = memory + size - up(bytes, 256);
+	allocation &made = allocations[(uintptr_t)at];
+	made.pages = memory - page;
+	made.mapped = size + 2 * page;
+	made.bytes = made.counted = bytes;
+	made.written.words.assign((bytes + 63) / 64, 0);
+	made.cells.resize((bytes + allocation::CHUNK - 1) / allocation::CHUNK);
+	in_use += bytes;
+	allocations_changed++;
+	return (uintptr_t)at;
+}
+
+bool allocated(uintptr_t p) { return allocations.count(p) > 0; }
+
+void release(uintptr_t p) {
+	const allocation &a = allocations[p];
+	munmap(a.pages, a.mapped);
+	in_use -= a.counted;
+	allocations_changed++;
+	allocations.erase(p);
+}
+
+void release_all() {
+	while (!allocations.empty()) release(allocations.begin()->first);
+}
+
+bool divide(uintptr_t p, size_t bytes) {
+	const auto in = allocation_of(p);
+	if (in == allocations.end() || p + bytes > in->first + in->second.bytes) return false;
+	allocation &all = in->second;
+	if (all.belongs.words.empty()) {
+		all.belongs.words.assign(all.written.words.size(), ~0ull);
+		all.counted = all.bytes / 2;
+		in_use -= all.bytes - all.counted;
+	}
+	return true;
+}
+
+void belong(uintptr_t p, size_t bytes, bool to_something) {
+	const auto in = allocation_of(p);
+	in->second.belongs.set(p - in->first, bytes, to_something);
+	in->second.written.set(p - in->first, bytes, false);
+}
+
+bool inside(uintptr_t p, size_t bytes) {
 	const auto in = allocation_of(p);
 	return in != allocations.end() && p + bytes <= in->first + in->second.bytes &&
 		in->second.belongs_all(p - in->first, bytes);
 }
 
-// wrote records what was written from outside a kernel, to memory that inside accepted.
-static void wrote(uintptr_t p, size_t bytes) {
+void wrote(uintptr_t p, size_t bytes) {
 	const auto in = allocation_of(p);
 	in->second.written.set(p - in->first, bytes, true);
 }
 
-// wrote_as records a copy: what was unwritten in the source is unwritten in the target.
-static void wrote_as(uintptr_t to, uintptr_t from, size_t bytes) {
+void wrote_as(uintptr_t to, uintptr_t from, size_t bytes) {
 	allocation &source = allocation_of(from)->second, &target = allocation_of(to)->second;
 	const size_t i = from - allocation_of(from)->first, k = to - allocation_of(to)->first;
 	if (source.written.all(i, bytes)) return target.written.set(k, bytes, true);
@@ -197,13 +318,11 @@ struct readable {
 };
 static readable readables[3];
 
-[[noreturn]] static void end_with(const std::string &what); // ends the thread
-
-static std::string text_of(uint3 b) {
+std::string text_of(uint3 b) {
 	return std::to_string(b.x) + "," + std::to_string(b.y) + "," + std::to_string(b.z);
 }
 
-static std::string hex(uintptr_t p) {
+std::string hex(uintptr_t p) {
 	char text[32];
 	return snprintf(text, sizeof text, "%#zx", (size_t)p), text;
 }
@@ -279,8 +398,7 @@ struct visit {
 	}
 };
 
-// access_of handles every access of a kernel that is not to a thread's own memory.
-static void access_of(const void *address, size_t bytes, int kind) {
+void access_of(const void *address, size_t bytes, int kind) {
 	const uintptr_t p = (uintptr_t)address;
 	for (shared_part &s : shared_parts) {
 		if (p - s.from >= s.room) continue;
@@ -321,21 +439,46 @@ static void access_of(const void *address, size_t bytes, int kind) {
 	}
 }
 
-static void misaligned(const void *p, size_t multiple, const char *file, unsigned line) {
+void misaligned(const void *p, size_t multiple, const char *file, unsigned line) {
 	const char *base = strrchr(file, '/');
 	end_with("an access at " + hex((uintptr_t)p) + ", which is no multiple of " + std::to_string(multiple) +
 		(line ? " (" + std::string(base ? base + 1 : file) + ":" + std::to_string(line) + ")" : ""));
 }
 
-static size_t up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+void mark_copy(const void *to, bool waited) {
+	for (shared_part &s : shared_parts) {
+		if ((uintptr_t)to - s.from >= s.room) continue;
+		for (int i = 0; i < 16; i++) s.cells[(uintptr_t)to - s.from + i].write = now() | (waited ? 0 : NOT_WAITED_FOR);
+	}
+}
 
-// mapped returns memory of a number of bytes, NaN, between inaccessible pages. It ends where a page ends.
-static char *mapped(size_t bytes) {
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	char *pages = (char *)mmap(NULL, bytes + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (pages == MAP_FAILED) return NULL;
-	memset(pages, NAN_BYTE, bytes + page);
-	mprotect(pages, page, PROT_NONE);
-	mprotect(pages + page + bytes, page, PROT_NONE);
-	return pages + page;
+void check_shared(const void *p, size_t bytes, size_t multiple) {
+	const shared_part &s = shared_parts[1];
+	if ((uintptr_t)p < s.at || (uintptr_t)p + bytes > s.at + s.bytes)
+		end_with("a tile that is not in dynamic shared memory");
+	if ((uintptr_t)p % multiple) end_with("a tile whose address is no multiple of " + std::to_string(multiple));
+}
+
+// dynamic_shared returns the address of a thread block's dynamic shared memory, which ends where its room ends.
+static char *dynamic_shared(size_t bytes) {
+	const size_t room = up(MAX_SHARED, 64 << 10); // whole pages
+	shared_part &s = shared_parts[1];
+	if (!s.from) {
+		s.from = (uintptr_t)mapped(room), s.room = room + NEAR;
+		s.cells.resize(room);
+	}
+	s.bytes = bytes, s.at = s.from + room - up(bytes, 16);
+	return s.from ? (char *)s.at : NULL;
+}
+
+char *share(const emulated_module &m, uintptr_t constants, uintptr_t constants_end, size_t bytes) {
+	readables[0] = {constants, constants_end};
+	readables[1] = {(uintptr_t)m.dynamic, (uintptr_t)m.dynamic_end};
+	readables[2] = {(uintptr_t)m.runtime, (uintptr_t)(m.runtime + 1)};
+	shared_part &fixed = shared_parts[0];
+	fixed.from = fixed.at = (uintptr_t)m.shared, fixed.bytes = m.shared_end - m.shared, fixed.room = fixed.bytes + NEAR;
+	if (fixed.cells.size() < fixed.bytes) fixed.cells.resize(fixed.bytes);
+	char *const dynamic = dynamic_shared(bytes);
+	for (void **p = m.dynamic; p < m.dynamic_end; p++) *p = dynamic;
+	return dynamic;
 }

@@ -1,7 +1,16 @@
 // The threads of the emulated GPU: fibers, of which one runs until it waits for others.
+#include "emulator.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <utility>
+#include <vector>
 
 enum fiber_state { READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, ASLEEP, ENDED };
-enum { STACK = 128 << 10 };
 
 // A started copy of 16 bytes. It is done when the thread waits for it: until then its target is NaN, and its source may
 // still change.
@@ -27,9 +36,10 @@ struct fiber {
 static fiber fibers[MAX_THREADS];
 static char *stacks; // of all fibers, each above an inaccessible page
 static void *scheduler;
-static emulated_runtime *runtime;
-static int threads;
-static bool backwards;    // whether thread blocks, and the threads of each, run in reverse order, which must not matter
+emulated_runtime *runtime;
+int running, threads;
+bool early, waited[MAX_THREADS];
+static bool backwards; // whether threads run in reverse order
 static std::string fault; // of the running thread
 static emulated_lanes lanes[MAX_THREADS / 32];
 static void (*entry)(void **);
@@ -80,18 +90,14 @@ static void wait_in(fiber_state s) {
 	emulated_switch(&f.sp, scheduler);
 }
 
-[[noreturn]] static void end_with(const std::string &what) {
+void end_with(const std::string &what) {
 	fault = what;
 	wait_in(ENDED);
 	abort(); // a fiber that has ended does not continue
 }
 
-// Threads that are asleep wait for something other than a barrier of all threads; what they may wait for changed this
-// often.
-static uint64_t changes;
-template <typename F> static void sleep_until(F done) {
-	while (!done()) wait_in(ASLEEP);
-}
+uint64_t changes;
+void fall_asleep() { wait_in(ASLEEP); }
 
 // wake lets threads that are asleep look again if something has changed.
 static bool wake() {
@@ -103,8 +109,6 @@ static bool wake() {
 	seen = changes;
 	return any;
 }
-
-static void check_stores(); // in emulated_tiles.hpp
 
 static void fiber_main() {
 	entry(entry_parameters);
@@ -143,12 +147,12 @@ static void prepare(int thread) {
 	f.index = {(unsigned)(thread % x), (unsigned)(thread / x % y), (unsigned)(thread / x / y)};
 }
 
-static void sync_block(int line) {
+void sync_block(int line) {
 	fibers[running].line = line;
 	wait_in(AT_BLOCK_BARRIER);
 }
 
-static const emulated_lanes *meet(uint32_t mask, const uint32_t *given, int words) {
+const emulated_lanes *meet(uint32_t mask, const uint32_t *given, int words) {
 	fiber &f = fibers[running];
 	if (!(mask >> running % 32 & 1)) end_with("meets lanes of its warp by a mask that it is not in");
 	f.mask = mask, f.given = given, f.words = words;
@@ -156,18 +160,17 @@ static const emulated_lanes *meet(uint32_t mask, const uint32_t *given, int word
 	return &lanes[running / 32];
 }
 
-static void sync_warp(uint32_t mask) { meet(mask, NULL, -1); }
+void sync_warp(uint32_t mask) { meet(mask, NULL, -1); }
 
-static void wait_prerequisites() { waited[running] = true; }
+void wait_prerequisites() { waited[running] = true; }
 
-// element returns one of two BF16, or F16.
-static float element(uint32_t pair, int i, bool f16) {
+float element(uint32_t pair, int i, bool f16) {
 	const uint32_t bits = i ? pair >> 16 : pair & 0xFFFF;
 	return f16 ? emulated_of_f16(bits) : __uint_as_float(bits << 16);
 }
 
 // mma is m16n8k16, with fragments as in PTX.
-static void mma(float *d, const uint32_t *a, const uint32_t *b, bool f16) {
+void mma(float *d, const uint32_t *a, const uint32_t *b, bool f16) {
 	const uint32_t mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
 	const emulated_lanes *all = meet(~0u, mine, 6);
 	const int g = running % 32 / 4, t = running % 4;
@@ -183,7 +186,7 @@ static void mma(float *d, const uint32_t *a, const uint32_t *b, bool f16) {
 }
 
 // mma_tf32 is m16n8k8.
-static void mma_tf32(float *d, const uint32_t *a, const uint32_t *b) {
+void mma_tf32(float *d, const uint32_t *a, const uint32_t *b) {
 	const uint32_t mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
 	const emulated_lanes *all = meet(~0u, mine, 6);
 	const int g = running % 32 / 4, t = running % 4;
@@ -199,7 +202,7 @@ static void mma_tf32(float *d, const uint32_t *a, const uint32_t *b) {
 }
 
 // mma_bytes is m16n8k32 of signed bytes.
-static void mma_bytes(int32_t *d, const uint32_t *a, const uint32_t *b) {
+void mma_bytes(int32_t *d, const uint32_t *a, const uint32_t *b) {
 	const uint32_t mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
 	const emulated_lanes *all = meet(~0u, mine, 6);
 	const int g = running % 32 / 4, t = running % 4;
@@ -211,7 +214,7 @@ static void mma_bytes(int32_t *d, const uint32_t *a, const uint32_t *b) {
 		}
 }
 
-static void ldmatrix(uint32_t *r, const void *row, bool transposed) {
+void ldmatrix(uint32_t *r, const void *row, bool transposed) {
 	if ((uintptr_t)row % 16) end_with("ldmatrix of a row whose address is no multiple of 16");
 	access_of(row, 16, EMULATED_READ);
 	uint32_t words[4];
@@ -225,15 +228,7 @@ static void ldmatrix(uint32_t *r, const void *row, bool transposed) {
 	}
 }
 
-// mark_copy marks whether what a copy writes is waited for.
-static void mark_copy(const void *to, bool waited) {
-	for (shared_part &s : shared_parts) {
-		if ((uintptr_t)to - s.from >= s.room) continue;
-		for (int i = 0; i < 16; i++) s.cells[(uintptr_t)to - s.from + i].write = now() | (waited ? 0 : NOT_WAITED_FOR);
-	}
-}
-
-static void copy_async(void *to, const void *from, bool there) {
+void copy_async(void *to, const void *from, bool there) {
 	fiber &f = fibers[running];
 	if (((uintptr_t)to | (uintptr_t)from) % 16) end_with("an asynchronous copy whose address is no multiple of 16");
 	if (there) access_of(from, 16, EMULATED_READ);
@@ -242,8 +237,8 @@ static void copy_async(void *to, const void *from, bool there) {
 	mark_copy(to, false);
 	f.copies.push_back({(char *)to, (const char *)from, there, f.groups});
 }
-static void copy_commit() { fibers[running].groups++; }
-static void copy_wait(int newest) {
+void copy_commit() { fibers[running].groups++; }
+void copy_wait(int newest) {
 	fiber &f = fibers[running];
 	size_t n = 0;
 	for (; n < f.copies.size() && f.copies[n].group < f.groups - newest; n++) {
@@ -252,36 +247,6 @@ static void copy_wait(int newest) {
 		mark_copy(c.to, true);
 	}
 	f.copies.erase(f.copies.begin(), f.copies.begin() + n);
-}
-
-static void next_epoch() {
-	epoch++;
-	for (int i = 0; i * 32 < threads; i++) {
-		meetings &w = warps[i];
-		w.next = 1, w.all[READS] = w.all[WRITES] = 0;
-		memset(w.warp, 0, sizeof w.warp);
-		if (std::exchange(w.partial, false)) memset(w.lane, 0, sizeof w.lane);
-	}
-}
-
-// note_meeting records that what these lanes did is over for each of them, as far as a meeting of that kind guarantees.
-static void note_meeting(meetings &w, uint32_t here, bool all, bool barrier) {
-	const uint32_t number = w.next++;
-	for (int kind = READS; kind <= (barrier ? WRITES : READS); kind++) {
-		if (all) {
-			w.all[kind] = number;
-			continue;
-		}
-		uint32_t joined[32] = {};
-		for (int i = 0; i < 32; i++) {
-			for (int k = 0; k < 32 && here >> i & 1; k++)
-				joined[k] = std::max(joined[k], here >> k & 1 ? number : w.lane[kind][i][k]);
-		}
-		for (int i = 0; i < 32; i++) {
-			if (here >> i & 1) memcpy(w.lane[kind][i], joined, sizeof joined);
-		}
-		w.partial = true;
-	}
 }
 
 // release_warp lets lanes of a warp that wait for each other continue, if all lanes of their mask that the thread block
@@ -311,13 +276,13 @@ static bool release_warp(int first) {
 			for (int w = 0; w < f.words; w++) all.given[k][w] = f.given[w];
 			f.state = READY;
 		}
-		note_meeting(warps[first / 32], here, here == exist, fibers[first + i].words < 0);
+		note_meeting(first / 32, here, here == exist, fibers[first + i].words < 0);
 		return true; // the lanes of another mask come next time: their mask is looked at then
 	}
 	return false;
 }
 
-static std::string thread_text(int i) { return "thread " + std::to_string(i); }
+std::string thread_text(int i) { return "thread " + std::to_string(i); }
 
 // release_block lets a thread block continue if all of its threads are at the same barrier. Otherwise it returns false,
 // with the reason in wrong if something is wrong.
@@ -376,8 +341,7 @@ static void run_warp(int first) {
 	} while (release_warp(first));
 }
 
-// run_block runs the threads of a block until they end. It returns what is wrong, or "".
-static std::string run_block() {
+std::string run_block() {
 	for (int i = 0; i < threads; i++) prepare(i);
 	const int warps = (threads + 31) / 32;
 	std::string wrong;
@@ -388,4 +352,25 @@ static std::string run_block() {
 		}
 	} while (wake() || release_block(&wrong));
 	return wrong;
+}
+
+char *begin_threads(int count, bool reverse, void (*kernel)(void **), void **parameters) {
+	threads = count;
+	backwards = reverse;
+	entry = kernel;
+	entry_parameters = parameters;
+	if (!prepare_stacks()) return NULL;
+	struct sigaction mine = {};
+	mine.sa_sigaction = on_fault;
+	mine.sa_flags = SA_SIGINFO | SA_ONSTACK;
+	sigaction(SIGSEGV, &mine, &before_segv);
+	sigaction(SIGBUS, &mine, &before_bus);
+	launching = true;
+	return stacks;
+}
+
+void end_threads() {
+	launching = false;
+	sigaction(SIGSEGV, &before_segv, NULL);
+	sigaction(SIGBUS, &before_bus, NULL);
 }

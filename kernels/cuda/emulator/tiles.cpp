@@ -1,25 +1,9 @@
 // What only sm_90 has, on the emulated GPU: barriers with phases, copies of tiles, and products of a warpgroup. All of
 // them happen as late as they may, so that a kernel that does not wait for them computes something else.
+#include "emulator.h"
 
-// The driver fills a tensor map with this.
-struct tile_map {
-	uintptr_t address;
-	uint64_t rows, columns, stride;
-	uint32_t tile_rows, tile_columns;
-	int row_bytes() const { return (int)tile_columns * 2; }
-	// place returns where a word of 16 bytes of a tile's row is. Real addresses count, not those from the tile's start.
-	char *place(char *tile, int row, int word) const {
-		const uintptr_t p = (uintptr_t)tile + row * row_bytes() + 16 * word;
-		return (char *)(p ^ (row_bytes() == 128 ? p >> 7 & 7 : p >> 7 & 3) << 4);
-	}
-	// inside returns the bytes of a row of a tile that are in the matrix, which may be none.
-	int inside(int64_t row, int64_t column) const {
-		if (row < 0 || row >= (int64_t)rows || column < 0) return 0;
-		return 2 * (int)std::max<int64_t>(0, std::min<int64_t>(tile_columns, (int64_t)columns - column));
-	}
-	char *at(int64_t row, int64_t column) const { return (char *)address + row * stride + 2 * column; }
-};
-static_assert(sizeof(tile_map) <= sizeof(CUtensorMap), "");
+#include <map>
+#include <vector>
 
 // A tile_copy is a started copy of a tile. A tile that a thread stores is read when the thread waits for it.
 struct tile_copy {
@@ -68,7 +52,7 @@ static struct {
 	uint64_t round;
 } some[16];
 
-static void start_tiles() {
+void start_tiles() {
 	barriers.clear(), coming.clear();
 	memset(some, 0, sizeof some);
 	for (int i = 0; i < threads; i++) {
@@ -77,7 +61,7 @@ static void start_tiles() {
 	}
 }
 
-static void check_stores() {
+void check_stores() {
 	if (!started[running].stores.empty()) end_with("ends without waiting for the tiles that it stores");
 }
 
@@ -92,26 +76,19 @@ static void end_phase(phased &p) {
 	p.missing = p.arrivals, p.phase++, changes++;
 }
 
-static void check_shared(const void *p, size_t bytes, size_t multiple) {
-	const shared_part &s = shared_parts[1];
-	if ((uintptr_t)p < s.at || (uintptr_t)p + bytes > s.at + s.bytes)
-		end_with("a tile that is not in dynamic shared memory");
-	if ((uintptr_t)p % multiple) end_with("a tile whose address is no multiple of " + std::to_string(multiple));
-}
-
-static void barrier_init(void *b, int arrivals) {
+void barrier_init(void *b, int arrivals) {
 	check_shared(b, 8, 8);
 	barriers[(uintptr_t)b] = {arrivals, arrivals, 0, 0};
 }
 
-static void barrier_arrive(void *b, int bytes) {
+void barrier_arrive(void *b, int bytes) {
 	phased &p = barrier_at(b);
 	if (p.missing == 0) end_with("arrives at a barrier at which all have arrived");
 	p.missing--, p.bytes += bytes;
 	end_phase(p);
 }
 
-static void tile_load(void *to, const void *map_, int row, int column, void *b) {
+void tile_load(void *to, const void *map_, int row, int column, void *b) {
 	const tile_map map = *(const tile_map *)map_;
 	const size_t bytes = map.row_bytes() * map.tile_rows;
 	check_shared(to, bytes, map.row_bytes() * 8), barrier_at(b);
@@ -143,14 +120,14 @@ static void arrived(void *b) {
 	}
 }
 
-static void barrier_wait(void *b, int parity) {
+void barrier_wait(void *b, int parity) {
 	sleep_until([&] {
 		if ((barrier_at(b).phase & 1) == parity) arrived(b);
 		return (barrier_at(b).phase & 1) != parity;
 	});
 }
 
-static void stmatrix(void *row, const uint32_t *r) {
+void stmatrix(void *row, const uint32_t *r) {
 	if ((uintptr_t)row % 16) end_with("stmatrix to a row whose address is no multiple of 16");
 	access_of(row, 16, EMULATED_WRITE);
 	const emulated_lanes *all = meet(~0u, r, 4);
@@ -160,17 +137,17 @@ static void stmatrix(void *row, const uint32_t *r) {
 }
 
 // Nothing checks which thread wrote what these read and write, but a tile that has not come is NaN.
-static void tile_read(uint32_t *to, const void *from) {
+void tile_read(uint32_t *to, const void *from) {
 	check_shared(from, 8, 8);
 	memcpy(to, from, 8);
 }
-static void tile_write(void *to, const uint32_t *from) {
+void tile_write(void *to, const uint32_t *from) {
 	check_shared(to, 16, 16);
 	memcpy(to, from, 16);
 	started[running].unfenced.push_back((uintptr_t)to);
 }
 
-static void tile_fence() { started[running].unfenced.clear(); }
+void tile_fence() { started[running].unfenced.clear(); }
 
 // check_fenced checks that no thread has written to a tile since its last fence.
 static void check_fenced(const char *does, const void *tile, size_t bytes) {
@@ -182,7 +159,7 @@ static void check_fenced(const char *does, const void *tile, size_t bytes) {
 	}
 }
 
-static void tile_store(const void *map_, int row, int column, const void *from) {
+void tile_store(const void *map_, int row, int column, const void *from) {
 	const tile_map map = *(const tile_map *)map_;
 	const size_t bytes = map.row_bytes() * map.tile_rows;
 	check_shared(from, bytes, map.row_bytes() * 8);
@@ -192,8 +169,8 @@ static void tile_store(const void *map_, int row, int column, const void *from) 
 	}
 	started[running].stores.push_back({map, row, column, (char *)from, started[running].store_groups});
 }
-static void tile_commit() { started[running].store_groups++; }
-static void tile_wait(int newest) {
+void tile_commit() { started[running].store_groups++; }
+void tile_wait(int newest) {
 	auto &f = started[running];
 	size_t n = 0;
 	for (; n < f.stores.size() && f.stores[n].group < f.store_groups - newest; n++) {
@@ -207,17 +184,7 @@ static void tile_wait(int newest) {
 	f.stores.erase(f.stores.begin(), f.stores.begin() + n);
 }
 
-// note_some records that what threads of these warps did is over for each of them.
-static void note_some(uint32_t some_warps) {
-	for (int i = 0; i < 32; i++) {
-		for (int k = 0; k < 32 && some_warps >> i & 1; k++) {
-			if (some_warps >> k & 1) warps[i].warp[k] = warps[k].next;
-		}
-	}
-	for (int i = 0; i < 32; i++) warps[i].next += some_warps >> i & 1;
-}
-
-static void sync_some(int barrier, int count) {
+void sync_some(int barrier, int count) {
 	auto &s = some[barrier];
 	if (s.here && s.threads != count) end_with("waits at a barrier for another number of threads than others");
 	s.threads = count, s.warps |= 1u << running / 32;
@@ -229,11 +196,11 @@ static void sync_some(int barrier, int count) {
 	sleep_until([&, round = s.round] { return s.round != round; });
 }
 
-static void group_multiply(void *d, int columns, const void *a, const void *b, int how) {
+void group_multiply(void *d, int columns, const void *a, const void *b, int how) {
 	auto &f = started[running];
 	f.products.push_back({d, columns, (const char *)a, (const char *)b, how, f.product_groups});
 }
-static void group_commit() { started[running].product_groups++, changes++; }
+void group_commit() { started[running].product_groups++, changes++; }
 
 // operand reads 16 elements, or 32 signed bytes, of each of some rows of a tile. If it is transposed, these are 16 rows
 // in memory, of blocks of 64 elements.
@@ -283,7 +250,7 @@ static void multiply(int first_thread) {
 	}
 }
 
-static void group_wait(int newest) {
+void group_wait(int newest) {
 	auto *const group = started + running / 128 * 128;
 	const int until = started[running].product_groups - newest;
 	sleep_until([&] {
