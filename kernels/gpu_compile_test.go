@@ -89,7 +89,7 @@ func targets(t *testing.T) (list []*target) {
 
 // width returns the number of elements of a launch's vectors, or 0 if it has none.
 func (l launched) width() int {
-	for _, m := range l.macros {
+	for _, m := range l.macros.first {
 		if m.name == "WIDTH" {
 			return m.value
 		}
@@ -101,7 +101,7 @@ func (l launched) width() int {
 // macros, and whether it has vectors.
 func (l launched) form() string {
 	form := l.source + " " + l.name
-	for _, m := range l.macros {
+	for _, m := range l.macros.first {
 		form += " " + m.name
 	}
 	return fmt.Sprint(form, l.width() == 1)
@@ -376,7 +376,8 @@ func TestCompile(t *testing.T) {
 		}
 	})
 	t.Run("headers", func(t *testing.T) {
-		for _, m := range []macros{{}, {{"BF16", 1}}, {{"F32", 1}, {"WIDTH", 4}}} { // the minimum that a source needs
+		// the minimum that a source needs
+		for _, m := range []macros{{}, define(macro{"BF16", 1}), define(macro{"F32", 1}, macro{"WIDTH", 4})} {
 			p := program(build{"op_add.cu", m, 256})
 			p.Source = `#include "common.cuh"`
 			compile(t, p, "sm_80")

@@ -7,6 +7,7 @@ import (
 	"math"
 	"path"
 	"slices"
+	"strings"
 
 	"restyle/kernels/cuda"
 	"restyle/tensor"
@@ -37,28 +38,56 @@ type kernel struct {
 	macros       macros
 }
 
-// macros are those that common.cuh and a source use, except BLOCK_DIM, which follows from the launch. They are an array
-// so that they can be part of a map key.
-type macros [12]macro
+// macros are those that common.cuh and a source use, except BLOCK_DIM, which follows from the launch. They can be part of
+// a map key. The first are in an array, so that adding them before each launch allocates nothing; a source that takes
+// more has the others as text.
+type macros struct {
+	first [12]macro
+	more  string
+}
 
 type macro struct {
 	name  string // "" after the last
 	value int
 }
 
-// with returns m with one more macro. It panics if there is no room.
-func (m macros) with(name string, value int) macros {
-	i := 0
-	for m[i].name != "" {
-		i++
+// option returns the compiler's option.
+func (m macro) option() string { return fmt.Sprintf("-D%s=%d", m.name, m.value) }
+
+// define returns macros.
+func define(list ...macro) (m macros) {
+	for _, one := range list {
+		m = m.with(one.name, one.value)
 	}
-	m[i] = macro{name, value}
 	return m
+}
+
+// with returns m with one more macro.
+func (m macros) with(name string, value int) macros {
+	one := macro{name, value}
+	for i := range m.first {
+		if m.first[i].name == "" {
+			m.first[i] = one
+			return m
+		}
+	}
+	m.more += " " + one.option()
+	return m
+}
+
+// options returns the compiler's options.
+func (m macros) options() (list []string) {
+	for _, one := range m.first {
+		if one.name != "" {
+			list = append(list, one.option())
+		}
+	}
+	return append(list, strings.Fields(m.more)...)
 }
 
 // vectorsOf returns the macros of a source that processes vectors of x's elements.
 func vectorsOf(x tensor.Matrix) macros {
-	return macros{{x.DType.String(), 1}, {"WIDTH", width(x.DType, x.Cols)}}
+	return define(macro{x.DType.String(), 1}, macro{"WIDTH", width(x.DType, x.Cols)})
 }
 
 // rowsOf returns the macros of a source that also depends on the length of x's rows.
@@ -265,11 +294,5 @@ func (b build) program() (cuda.Program, error) {
 
 // options returns the compiler options that define the macros.
 func (b build) options() []string {
-	list := []string{fmt.Sprintf("-DBLOCK_DIM=%d", b.blockDim)}
-	for _, m := range b.macros {
-		if m.name != "" {
-			list = append(list, fmt.Sprintf("-D%s=%d", m.name, m.value))
-		}
-	}
-	return list
+	return append([]string{macro{"BLOCK_DIM", b.blockDim}.option()}, b.macros.options()...)
 }

@@ -196,11 +196,11 @@ func TestVectors_AreWidest(t *testing.T) {
 		{tensor.F32, 1, 1, 1, 1, 1},
 	} {
 		x := tensor.Matrix{Addr: align, Rows: test.rows, Cols: test.dim, Stride: test.dim, DType: test.t}
-		all := macros{{test.t.String(), 1}, {"WIDTH", test.width}, {"DIM", test.dim}}
+		all := define(macro{test.t.String(), 1}, macro{"WIDTH", test.width}, macro{"DIM", test.dim})
 		if got := rowsOf(x); got != all {
 			t.Errorf("%v: %v, not %v", x, got, all)
 		}
-		all[2] = macro{}
+		all.first[2] = macro{}
 		if got := vectorsOf(x); got != all {
 			t.Errorf("%v: %v, not %v", x, got, all)
 		}
@@ -237,18 +237,19 @@ func TestOnePerVector(t *testing.T) {
 	}
 }
 
-// TestMacros checks that the compiler's options have the given macros and BLOCK_DIM, and that no more than fit are
-// accepted.
+// TestMacros checks that the compiler's options have the given macros and BLOCK_DIM, however many they are, and that
+// macros are the same if their options are.
 func TestMacros(t *testing.T) {
-	m := macros{{"F32", 1}}.with("TILE", 64)
-	p, err := build{"op_add.cu", m, 256}.program()
-	if want := []string{"-DBLOCK_DIM=256", "-DF32=1", "-DTILE=64"}; err != nil || !slices.Equal(p.Options, want) {
-		t.Errorf("%v, %v, not %v", p.Options, err, want)
+	m, same := define(macro{"F32", 1}), define(macro{"F32", 1})
+	want := []string{"-DBLOCK_DIM=256", "-DF32=1"}
+	for i := range 2 * len(m.first) {
+		p, err := build{"op_add.cu", m, 256}.program()
+		if err != nil || !slices.Equal(p.Options, want) || m != same || m == m.with("MORE", i) {
+			t.Fatalf("%v, %v, not %v", p.Options, err, want)
+		}
+		m, same = m.with("MORE", i), same.with("MORE", i)
+		want = append(want, fmt.Sprintf("-DMORE=%d", i))
 	}
-	for range len(m) - 2 {
-		m = m.with("MORE", 0)
-	}
-	MustPanic(t, "one too many", "runtime error: index out of range", func() { m.with("ONE", 1) })
 }
 
 // TestLookup_AllocatesNothing checks that the code before every launch allocates nothing.

@@ -190,8 +190,8 @@ func (d *Device) NewAdamWList(memory tensor.Tensor, list []AdamWTensor) *AdamWLi
 	}
 	forms := make([]macros, len(list))
 	for i, x := range list {
-		forms[i] = macros{{x.W.DType.String(), 1}, {"G_" + x.G.DType.String(), 1}, {"WEIGHT", int(checkAdamW(x))},
-			{"CODES", number(x.State.MScale.Ok())}}
+		forms[i] = define(macro{x.W.DType.String(), 1}, macro{"G_" + x.G.DType.String(), 1},
+			macro{"WEIGHT", int(checkAdamW(x))}, macro{"CODES", number(x.State.MScale.Ok())})
 	}
 	at := 0
 	for i, form := range forms {

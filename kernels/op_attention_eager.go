@@ -172,7 +172,7 @@ func (d *Device) storeRows(y tensor.Matrix, a tensor.Tensor) {
 		return
 	}
 	wide := width(y.DType, y.Cols|y.Stride|int(y.Addr)/y.DType.Size()) // y's rows may be parts of longer ones
-	m := macros{{y.DType.String(), 1}, {"WIDTH", wide}, {"DIM", y.Cols}}
+	m := define(macro{y.DType.String(), 1}, macro{"WIDTH", wide}, macro{"DIM", y.Cols})
 	d.launch(kernel{"op_attention_rows.cu", "store_rows", m}, each(y.Rows*y.Cols/wide),
 		addrOf(y), i32(y.Stride/wide), addr(a), i32(y.Rows))
 }

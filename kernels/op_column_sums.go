@@ -28,7 +28,7 @@ func (d *Device) columnSums(to tensor.Tensor, x tensor.Matrix) {
 	sums := columnScratch(d.scratch, x.Rows, x.Cols)
 	wide := width(x.DType, x.Cols|x.Stride|int(x.Addr)/x.DType.Size())
 	g, share := columnGrid(x.Rows, x.Cols/wide)
-	d.launch(kernel{"op_column_sums.cu", "column_sums", macros{{x.DType.String(), 1}, {"WIDTH", wide}}}, g,
+	d.launch(kernel{"op_column_sums.cu", "column_sums", define(macro{x.DType.String(), 1}, macro{"WIDTH", wide})}, g,
 		addr(sums), addrOf(x), i64(x.Stride), i32(x.Rows), i32(x.Cols), i32(share))
 	d.addColumnSums(to, tensor.Tensor{}, sums.Matrix())
 }
@@ -36,7 +36,7 @@ func (d *Device) columnSums(to tensor.Tensor, x tensor.Matrix) {
 // addColumnSums adds the column sums of partials, F32, to to, on a GPU. If next is there, partials has twice as many
 // columns as to, and the sums of the second half are added to next.
 func (d *Device) addColumnSums(to, next tensor.Tensor, partials tensor.Matrix) {
-	m := macros{{"F32", 1}, {"WIDTH", 1}}
+	m := define(macro{"F32", 1}, macro{"WIDTH", 1})
 	if to.DType.Half() {
 		m = m.with("TO_"+to.DType.String(), 1)
 	}

@@ -89,12 +89,11 @@ const lossThreads = 1024
 // lossMacros returns the macros for rows that are read from one tensor and, unless to is the zero Tensor, written to
 // another: the vector width is that of the smaller type.
 func lossMacros(from, to tensor.Tensor) macros {
-	m := vectorsOf(from.Matrix())
-	if to.DType.Half() {
-		m[1].value = width(to.DType, from.Dim(-1))
-		m = m.with("TO_"+to.DType.String(), 1)
+	if !to.DType.Half() {
+		return vectorsOf(from.Matrix())
 	}
-	return m
+	wide := width(to.DType, from.Dim(-1))
+	return define(macro{from.DType.String(), 1}, macro{"WIDTH", wide}, macro{"TO_" + to.DType.String(), 1})
 }
 
 // crossEntropyScratch lays out the log-probabilities of the unfused form.

@@ -68,7 +68,7 @@ func (d *Device) Route(r Routing, logits tensor.Tensor, normalized bool) {
 }
 
 // routeType is the macro with which the kernels that read and write no activations are compiled.
-var routeType = macros{{"F32", 1}}
+var routeType = define(macro{"F32", 1})
 
 // Balance is how evenly the rows of a batch were spread over the experts.
 type Balance struct {
@@ -123,7 +123,7 @@ func (d *Device) RouteBackward(dlogits, dweights tensor.Tensor, r Routing, logit
 			normalized)
 		return
 	}
-	d.launch(kernel{"op_experts_route.cu", "route_backward", macros{{dlogits.DType.String(), 1}}},
+	d.launch(kernel{"op_experts_route.cu", "route_backward", define(macro{dlogits.DType.String(), 1})},
 		line(blocks(rows, 8), 256),
 		addr(dlogits), addr(dweights), addr(r.Experts), addr(r.Weights), addr(logits), addr(r.LSE), addr(b.Sums),
 		i32(b.Rows), f32(b.Scale), i32(rows), i32(n), i32(k), flag(normalized))

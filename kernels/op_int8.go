@@ -77,7 +77,7 @@ func (d *Device) productINT8(p cpu.Product) {
 const int8Threads = 128
 
 func int8Macros(p cpu.Product) macros {
-	return macros{result(p.C), {p.A.DType.String(), 1}, {"WIDTH", width(p.A.DType, p.A.Cols)}}
+	return define(result(p.C), macro{p.A.DType.String(), 1}, macro{"WIDTH", width(p.A.DType, p.A.Cols)})
 }
 
 // A coded product is one of LinearINT8, with the codes of A's rows and their scales.
@@ -86,7 +86,7 @@ type coded struct {
 	codes, scales tensor.Tensor
 }
 
-// pairs returns the product as product_wgmma.cu sees it: two codes are an element of A's type.
+// pairs returns the product as product_wgmma_int8.cu sees it: two codes are an element of A's type.
 func (c coded) pairs() cpu.Product {
 	p := c.Product
 	p.B = wgmmaWeights(p.B)

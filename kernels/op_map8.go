@@ -93,7 +93,7 @@ func (d *Device) Dequantize(x, codes, scale tensor.Tensor, signed bool) {
 	cpu.Dequantize(x, codes, scale, dynamicMap(signed))
 }
 
-func signMacro(signed bool) macros { return macros{{"SIGNED", number(signed)}} }
+func signMacro(signed bool) macros { return define(macro{"SIGNED", number(signed)}) }
 
 // codesGrid returns a grid with a warp for each of n quantization blocks, or fewer: every thread block builds tables
 // first. There are a few times as many thread blocks as run at once, three per multiprocessor, so that the last ones do

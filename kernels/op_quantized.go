@@ -179,7 +179,7 @@ func (d *Device) dequantizeRows(y tensor.Tensor, w tensor.Matrix, index tensor.T
 	if w.DType == tensor.INT8 {
 		words = (w.DType.RowBytes(in) - w.DType.HeadBytes(in)) / 4
 	}
-	how := macros{{to.DType.String(), 1}, {"WIDTH", width}}.with("BITS", bits(w.DType)).with("ZEROS",
+	how := define(macro{to.DType.String(), 1}, macro{"WIDTH", width}).with("BITS", bits(w.DType)).with("ZEROS",
 		number(w.DType == tensor.INT4Z))
 	d.launch(kernel{"op_quantized.cu", "dequantize_rows", how}, each(rows*words),
 		addr(y), address(from.Addr).moves(rows*w.DType.RowBytes(in)), addr(index), i32(rows), i32(in))

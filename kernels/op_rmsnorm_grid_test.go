@@ -50,7 +50,7 @@ func TestRMSNormGrids(t *testing.T) {
 			if l.name == "rmsnorm_backward" {
 				threads, want = test.backwardThreads, line(test.backwardBlocks, 512)
 			}
-			if l.grid != want || l.macros[3] != (macro{"THREADS", threads}) {
+			if l.grid != want || l.macros.first[3] != (macro{"THREADS", threads}) {
 				t.Errorf("%v, %d × %d: %v, not %v with %d threads a row", test.t, test.rows, test.dim, l, want, threads)
 			}
 		}
@@ -83,7 +83,7 @@ func TestNorm_Stages(t *testing.T) {
 			p.SMs = 100
 			d := &Device{gpu: &gpu{GPU: &cuda.GPU{Properties: p}}}
 			m, g := d.normRingGrid(tensor.Tensor{Addr: align, DType: test.t, Shape: []int{1000, test.dim}}, w)
-			if !slices.Contains(m[:], macro{"STAGES", test.stages[i]}) || g.shared != test.stages[i]*test.place {
+			if !slices.Contains(m.first[:], macro{"STAGES", test.stages[i]}) || g.shared != test.stages[i]*test.place {
 				t.Errorf("sm_%d%d, %v of %d: %v with %d bytes, not %d stages of %d", p.Major, p.Minor, test.t, test.dim, m,
 					g.shared, test.stages[i], test.place)
 			}

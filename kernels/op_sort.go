@@ -12,7 +12,7 @@ func (d *Device) sortIDs(sorted, ids tensor.Tensor, pad int) {
 	n := ids.Len()
 	defer d.release(d.mark())
 	tiles := sortScratch(d.scratch, n)
-	m := macros{{"TILE", sortTile}}
+	m := define(macro{"TILE", sortTile})
 	d.launch(kernel{"op_sort.cu", "sort_ids", m}, line(blocks(n, sortTile), sortTile/2), addr(tiles), addr(ids), i32(n),
 		i32(pad))
 	d.launch(kernel{"op_sort.cu", "merge_ids", m}, line(tiles.Len()/128, 128), addr(sorted), addr(tiles), i32(n))

@@ -21,7 +21,7 @@ func (d *Device) AddSquares(c Control, x tensor.Tensor) {
 	}
 	defer d.release(d.mark())
 	size, n := x.DType.Size(), x.Len()
-	m := macros{{x.DType.String(), 1}, {"WIDTH", width(x.DType, int(x.Addr)/size)}}
+	m := define(macro{x.DType.String(), 1}, macro{"WIDTH", width(x.DType, int(x.Addr)/size)})
 	g := squaresGrid(n * size)
 	sums := squaresScratch(d.scratch, g.blocks.X)
 	d.launch(kernel{"op_squares.cu", "add_squares", m}, g, addr(sums), addr(x), i64(n))

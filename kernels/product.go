@@ -154,7 +154,7 @@ type expertRows struct {
 // the first expert, and a thread block finds the expert of its row.
 func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool, of expertRows) {
 	k, t, outputs, word, experts := p.A.Cols, p.B.DType, 16, 32, 0 // word: weights that four lanes load at once
-	how := macros{result(p.C)}.with("NORMED", number(n.w.Ok())).with("GATED", number(gated))
+	how := define(result(p.C)).with("NORMED", number(n.w.Ok())).with("GATED", number(gated))
 	if t.Quantized() {
 		how, word = how.with("BITS", bits(t)).with("ZEROS", number(t == tensor.INT4Z)), 64*8/bits(t)
 	}
@@ -271,7 +271,7 @@ func (d *Device) parts(m, n, count int) tensor.Matrix {
 // sumParts adds up the parts of a product.
 func (d *Device) sumParts(p cpu.Product, parts tensor.Matrix) {
 	m, n := p.C.Rows, p.C.Cols
-	d.launch(kernel{"product_sum.cu", "sum_parts", macros{result(p.C), {p.A.DType.String(), 1}}}, each(m*n),
+	d.launch(kernel{"product_sum.cu", "sum_parts", define(result(p.C), macro{p.A.DType.String(), 1})}, each(m*n),
 		addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(parts), address(p.Bias), f32(p.Factor()), i32(m), i32(n),
 		i32(parts.Rows/m), flag(p.Add))
 }
@@ -304,7 +304,7 @@ func (d *Device) tiledGroups(p cpu.Product, t tile, parts int, of groups) {
 	if of.flops > 0 {
 		d.next.flops = of.flops
 	}
-	how := macros{result(p.C)}.with("TRANS_A", number(p.TransA)).with("TRANS_B", number(p.TransB))
+	how := define(result(p.C)).with("TRANS_A", number(p.TransA)).with("TRANS_B", number(p.TransB))
 	if of.kind > 0 {
 		how = how.with("GROUPED", int(of.kind))
 	}

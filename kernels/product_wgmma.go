@@ -6,11 +6,11 @@ import (
 	"restyle/tensor"
 )
 
-// The kernel in product_wgmma.cu, for compute capability 9.0: its tiles have wgmmaRows rows, and are multiplied in
+// The kernels of product_wgmma*.cu, for compute capability 9.0: their tiles have wgmmaRows rows, and are multiplied in
 // steps of wgmmaDepth along k.
 const wgmmaRows, wgmmaDepth = 128, 64
 
-// A wgmmaTile is what a thread block of product_wgmma.cu computes at a time: columns of the product, of which so many
+// A wgmmaTile is what a thread block of such a kernel computes at a time: columns of the product, of which so many
 // steps, and of quantized weights so many pieces, each of 64 bytes per row, are in shared memory at a time as fit. In
 // turns, its two warpgroups compute different tiles, if both sums have room in registers.
 type wgmmaTile struct {
@@ -112,7 +112,7 @@ func (d *Device) wgmma(p cpu.Product, keep tensor.Matrix, gated bool) bool {
 	return d.wgmmaFollowed(p, keep, gated, false)
 }
 
-// actSwiGLU is an activation whose gradient may follow a product, numbered as in product_wgmma.cu.
+// actSwiGLU is an activation whose gradient may follow a product, numbered as in package cpu.
 const actSwiGLU = cpu.ActSiLU + 1
 
 // wgmmaFollowed is wgmma or, with gradient, a product times the derivative of p.Act where that got p.Pre, which is as
@@ -150,7 +150,7 @@ func (d *Device) wgmmaOf(p cpu.Product, keep tensor.Matrix, gated, gradient bool
 	return true
 }
 
-// hasWGMMA reports whether this is a GPU that product_wgmma.cu is for.
+// hasWGMMA reports whether this is a GPU that product_wgmma*.cu are for.
 func (d *Device) hasWGMMA() bool { return d.gpu != nil && d.gpu.Major == 9 && d.gpu.Minor == 0 }
 
 // overlaps reports whether the last gates would be stored over the first ups.
@@ -181,7 +181,7 @@ func (d *Device) wgmmaGroups(p cpu.Product, keep tensor.Matrix, gated bool, of g
 	return true
 }
 
-// wgmmaTakes reports whether product_wgmma.cu can compute a product and what follows it, if anything does, and keep the
+// wgmmaTakes reports whether product_wgmma*.cu can compute a product and what follows it, if anything does, and keep the
 // product in a matrix.
 func (d *Device) wgmmaTakes(p cpu.Product, keep tensor.Matrix, follows bool) bool {
 	quantized := p.B.DType.Quantized()
@@ -203,47 +203,15 @@ func (d *Device) wgmmaTakes(p cpu.Product, keep tensor.Matrix, follows bool) boo
 // is of; otherwise of is the zero value.
 func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool, t wgmmaTile, of coded) {
 	m, n, k := p.C.Rows, p.C.Cols, depth(p)
-	columns, atOnce := t.out(gated)
-	// Rows of a that are copied at once, and rows of tiles, at most.
-	rows, down, experts := wgmmaRows, blocks(m, wgmmaRows), 0
-	how := macros{result(p.C)}.with("TILE_N", t.columns).with("STAGES", t.stages).with("TURNS", number(t.turns)).with(
-		"GATED", number(gated)).with("TRANS_A", number(p.TransA)).with("TRANS_B", number(p.TransB))
-	if !gated {
-		how = how.with("ACT", int(p.Act))
-	}
-	if of.scales.Ok() {
-		how = how.with("INT8", 1)
-	}
-	inputs := tensor.Matrix{DType: p.C.DType}
-	if t.gradient {
-		how = how.with("GRADIENT", 1)
-		inputs = tensor.Matrix{Addr: p.Pre, Rows: m, Cols: n * (1 + number(p.Act == actSwiGLU)), DType: p.C.DType}
-		inputs.Stride = inputs.Cols
-	}
+	down, experts := blocks(m, wgmmaRows), 0 // rows of tiles, at most
 	if t.groups.kind > 0 {
-		how, experts = how.with("GROUPED", 1), t.groups.offsets.Len()-1
-		rows, down = wgmmaRows/2, m/wgmmaRows+min(m, experts)
+		experts = t.groups.offsets.Len() - 1
+		down = m/wgmmaRows + min(m, experts)
 		p.B.Rows *= experts
-		inputs = tensor.Matrix{Addr: keep.Addr, Stride: keep.Stride, DType: keep.DType} // whose bytes pre counts
 	}
-	a := d.tileMap(p.A, min(rows, blocks(m, 8)*8), wgmmaDepth)
-	if p.TransA {
-		a = d.tileMap(p.A, wgmmaDepth, 64)
-	}
-	var b, c, pre cuda.TileMap
-	quantized := of.B.Addr
-	switch {
-	case !p.TransB:
-		b = d.tileMap(p.B, wgmmaDepth, 64)
-	case !p.B.DType.Quantized():
-		b = d.tileMap(p.B, min(t.columns, columns), wgmmaDepth)
-	default:
-		how = how.with("BITS", bits(p.B.DType)).with("ZEROS", number(p.B.DType == tensor.INT4Z)).with("PIECES", t.pieces)
-		b, quantized = d.tileMap(wgmmaWeights(p.B), min(t.columns, columns), 32), p.B.Addr
-	}
-	if p.C.DType != tensor.F32 {
-		c, pre = d.tileMap(p.C, 64, atOnce), d.tileMap(keep, 64, atOnce)
-	}
+	columns, _ := t.out(gated)
+	maps := d.wgmmaMaps(p, keep, gated, t)
+	// k is not divided, or in parts whose sums follow.
 	steps := blocks(k, wgmmaDepth)
 	count, partSteps, parts := 1, steps+1, tensor.Matrix{}
 	if t.partSteps > 0 {
@@ -252,12 +220,37 @@ func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool,
 	}
 	g := line(min(d.gpu.SMs, count*down*blocks(n, columns)), t.threads())
 	g.shared = t.shared(gated)
-	d.launch(kernel{"product_wgmma.cu", "product_wgmma", halfOf(p, how)}, g,
-		tiles(a, p.A), tiles(b, p.B), tiles(c, p.C).twice(p.Add),
-		tiles(pre, keep).moves(number(kept)*keep.Rows*keep.DType.RowBytes(keep.Cols)),
-		address(p.C.Addr), i64(p.C.Stride), address(p.Bias), address(quantized), addrOf(parts), i32(m), i32(n), i32(k),
-		i32(partSteps), flag(kept), flag(p.Add), addr(of.scales), addrOf(inputs), i64(inputs.Stride), addr(t.groups.offsets),
-		i32(experts))
+	how := t.macros(p, gated)
+	keptBytes := number(kept) * keep.Rows * keep.DType.RowBytes(keep.Cols)
+	switch {
+	case p.B.DType.Quantized():
+		how = how.with("BITS", bits(p.B.DType)).with("ZEROS", number(p.B.DType == tensor.INT4Z)).with("PIECES", t.pieces)
+		d.launch(kernel{"product_wgmma_quantized.cu", "product_wgmma_quantized", how}, g,
+			tiles(maps.a, p.A), tiles(maps.b, p.B), tiles(maps.c, p.C).twice(p.Add), tiles(maps.keep, keep).moves(keptBytes),
+			address(p.C.Addr), i64(p.C.Stride), address(p.Bias), address(p.B.Addr), addrOf(parts), i32(m), i32(n), i32(k),
+			i32(partSteps), flag(kept), flag(p.Add))
+	case of.scales.Ok():
+		d.launch(kernel{"product_wgmma_int8.cu", "product_wgmma_int8", halfOf(p, how.with("TURNS", number(t.turns)))}, g,
+			tiles(maps.a, p.A), tiles(maps.b, p.B), tiles(maps.c, p.C).twice(p.Add), tiles(maps.keep, keep).moves(keptBytes),
+			address(p.C.Addr), i64(p.C.Stride), address(p.Bias), address(of.B.Addr), addrOf(parts), i32(m), i32(n), i32(k),
+			i32(partSteps), flag(kept), flag(p.Add), addr(of.scales))
+	default:
+		how = how.with("TURNS", number(t.turns)).with("TRANS_A", number(p.TransA)).with("TRANS_B", number(p.TransB))
+		inputs := tensor.Matrix{DType: p.C.DType}
+		switch {
+		case t.gradient:
+			how = how.with("GRADIENT", 1)
+			inputs = tensor.Matrix{Addr: p.Pre, Rows: m, Cols: n * (1 + number(p.Act == actSwiGLU)), DType: p.C.DType}
+			inputs.Stride = inputs.Cols
+		case t.groups.kind > 0:
+			how = how.with("GROUPED", 1)
+			inputs = tensor.Matrix{Addr: keep.Addr, Stride: keep.Stride, DType: keep.DType} // whose bytes the map counts
+		}
+		d.launch(kernel{"product_wgmma.cu", "product_wgmma", halfOf(p, how)}, g,
+			tiles(maps.a, p.A), tiles(maps.b, p.B), tiles(maps.c, p.C).twice(p.Add), tiles(maps.keep, keep).moves(keptBytes),
+			address(p.C.Addr), i64(p.C.Stride), address(p.Bias), addrOf(parts), i32(m), i32(n), i32(k), i32(partSteps),
+			flag(kept), flag(p.Add), addrOf(inputs), i64(inputs.Stride), addr(t.groups.offsets), i32(experts))
+	}
 	switch {
 	case count == 1: // p.C has the result
 	case of.scales.Ok():
@@ -265,6 +258,47 @@ func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool,
 	default:
 		d.sumParts(p, parts)
 	}
+}
+
+// macros returns the macros of all three kernels.
+func (t wgmmaTile) macros(p cpu.Product, gated bool) macros {
+	act := p.Act
+	if gated {
+		act = cpu.ActSiLU
+	}
+	how := define(result(p.C)).with("TILE_N", t.columns).with("STAGES", t.stages)
+	return how.with("GATED", number(gated)).with("ACT", int(act))
+}
+
+// wgmmaMaps are the maps of tiles of a product's operands.
+type wgmmaMaps struct{ a, b, c, keep cuda.TileMap }
+
+// wgmmaMaps returns the maps for a tile. Of fewer rows of a, a tile is only these; with groups, it is copied as two
+// halves.
+func (d *Device) wgmmaMaps(p cpu.Product, keep tensor.Matrix, gated bool, t wgmmaTile) (maps wgmmaMaps) {
+	columns, atOnce := t.out(gated)
+	rows := wgmmaRows
+	if t.groups.kind > 0 {
+		rows /= 2
+	}
+	if p.TransA {
+		maps.a = d.tileMap(p.A, wgmmaDepth, 64)
+	} else {
+		maps.a = d.tileMap(p.A, min(rows, blocks(p.C.Rows, 8)*8), wgmmaDepth)
+	}
+	switch {
+	case !p.TransB:
+		maps.b = d.tileMap(p.B, wgmmaDepth, 64)
+	case p.B.DType.Quantized():
+		maps.b = d.tileMap(wgmmaWeights(p.B), min(t.columns, columns), 32)
+	default:
+		maps.b = d.tileMap(p.B, min(t.columns, columns), wgmmaDepth)
+	}
+	if p.C.DType != tensor.F32 {
+		maps.c = d.tileMap(p.C, 64, atOnce)
+		maps.keep = d.tileMap(keep, 64, atOnce)
+	}
+	return maps
 }
 
 // wgmmaWeights returns what is copied of weights: if they are quantized, their codes, two bytes as one element.

@@ -138,7 +138,7 @@ func TestScratchOfGPU(t *testing.T) {
 }
 
 // TestScratchOfQuantized checks that ScratchOf counts what layers with quantized weights use on a GPU with
-// product_wgmma.cu, and no dequantized weights where there are none. Nothing runs.
+// product_wgmma_quantized.cu, and no dequantized weights where there are none. Nothing runs.
 func TestScratchOfQuantized(t *testing.T) {
 	for _, c := range []struct {
 		t, w        tensor.DType

@@ -87,7 +87,7 @@ func linearINT8Cases() (cases []*Case) {
 			cases = append(cases, linearINT8Case(t, t, size[0], size[1], size[2], i%3 == 2, i%4 == 1))
 		}
 		cases = append(cases, linearINT8Case(t, tensor.F32, 12, 200, 70, true, false),
-			// tiles of product_wgmma.cu: of whole words, in turns, to another type, and of k in parts
+			// tiles of product_wgmma_int8.cu: of whole words, in turns, to another type, and of k in parts
 			linearINT8Case(t, t, 130, 321, 200, true, true),
 			linearINT8Case(t, tensor.F32, 70, 272, 136, true, true),
 			linearINT8Case(t, t, 5, 3610, 24, true, true), linearINT8Case(t, t, 9, 5000, 16, false, false))
