@@ -96,6 +96,24 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// TestWrongMessages names the message whose JSON cannot be read, and gives templates without documents none.
+func TestWrongMessages(t *testing.T) {
+	template, err := Detect("{% for m in messages %}[{{ m.role }}]{{ m.content }}{{ m.tool_calls }}{{ m.x }}<end>{% endfor %}" +
+		"{% if documents is none %}none{% endif %}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := Message{Role: "user", Content: "a"}
+	for want, m := range map[string]Message{"message 2: tool_calls: ": {Role: "assistant", Calls: "["},
+		"message 2: ": {Role: "user", Content: "b", More: "{"}} {
+		_, err := template.Render([]Message{first, m}, Options{})
+		expect.Error(t, err, want)
+	}
+	if got, err := template.Render([]Message{first}, Options{}); err != nil || got.Text != "[user]a<end>none" {
+		t.Errorf("%q, %v", got.Text, err)
+	}
+}
+
 // TestFrom renders a conversation from its second answer on, by a template with a name and by one without.
 func TestFrom(t *testing.T) {
 	named, err := ByName("chatml")

@@ -353,6 +353,52 @@ func TestGiven_TwoInputsStayTwo(t *testing.T) {
 	}
 }
 
+// TestWatch_NotesWhatIsAsked notes which names a template asks a dict for.
+func TestWatch_NotesWhatIsAsked(t *testing.T) {
+	for text, want := range map[string]string{"x": "", "{{ d.a }}": "a", "{{ d['b'] }}{{ d.get('a') }}": "ab",
+		"{{ d }}":        "ab",
+		"{{ d|tojson }}": "ab", "{{ d|dictsort }}": "ab", "{{ d.items() }}": "ab", "{{ d.values()|list }}": "ab",
+		"{{ d.keys()|list }}": "", "{{ d|length }}": "", "{{ 'a' in d }}": "a", "{{ d|pprint }}": "ab",
+		"{{ [d]|map(attribute='b')|list }}": "b"} {
+		template, err := Compile(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, vars := &Dict{}, &Dict{}
+		if err := d.Add([]byte(`{"a":1,"b":"x"}`), 3); err != nil || d.Add([]byte("[]"), 3) == nil || d.Add([]byte("{"),
+			3) == nil {
+			t.Fatal(err)
+		}
+		d.Watch()
+		vars.Set("d", d)
+		if _, err := template.Render(vars, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, name := range []string{"a", "b", "c"} {
+			if d.Read(name) {
+				got += name
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+	const block = "{% generation %}x{% endgeneration %}"
+	for text, unplaced := range map[string]bool{block: false,
+		"{% macro f() %}" + block + "{% endmacro %}{{ f() }}": true,
+		"{% set x %}" + block + "{% endset %}{{ x }}":         true, "{% for i in [1] %}" + block + "{% endfor %}": false} {
+		template, err := Compile(text)
+		if err != nil || !template.Generation {
+			t.Fatal(err)
+		}
+		out, err := template.Render(&Dict{}, time.Time{})
+		if err != nil || out.Unplaced != unplaced || (len(out.Generated) == 0) != unplaced {
+			t.Errorf("%s: %+v, %v", text, out, err)
+		}
+	}
+}
+
 // TestRandomFunctions_AreRefused refuses functions whose output differs from call to call.
 func TestRandomFunctions_AreRefused(t *testing.T) {
 	for text, want := range map[string]string{

@@ -582,6 +582,10 @@ func TestJoin(t *testing.T) {
 		j.Targets != 2 || j.MaxID != 9 {
 		t.Errorf("%+v", j)
 	}
+	three := &Set{joined: []origin{{"a", 3}, {"b", 2}, {"c", 4}}}
+	if got := three.Place(4) + ", " + three.Place(5) + ", " + three.Place(8); got != "1 of b, 0 of c, 3 of c" {
+		t.Errorf("rows of three are named %s", got)
+	}
 	if j.Place(2) != "2 of a" || j.Place(3) != "0 of b" || j.Place(4) != "1 of b" || a.Place(2) != "2" {
 		t.Errorf("rows are named %s, %s and %s", j.Place(2), j.Place(4), a.Place(2))
 	}

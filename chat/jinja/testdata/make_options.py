@@ -198,7 +198,8 @@ true is integer¦1.0 is integer¦1 is true¦true is true¦0 is false¦1 is divis
 'a'.translate()¦'a'.translate({}, 1)¦'a'.maketrans()¦'1e999'|float¦'-1e999'|float¦'1e999'|int(7)¦'nan'|float¦loop is defined¦[(1, none)]|unique|list
 [('ab', 'c'), ('a', 'bc')]|unique|list¦[('a', 1), ('a', '1')]|unique|list¦[range(2), range(2)]|unique|list|length
 'abc'[2**64:]¦'abc'[:2**64]¦'abc'[:-(2**64)]¦'abc'[1:2:3:4]¦{'a': 1}.values(1)¦{'a': 1}.items(1)¦'abc'.find('c', none, 2)¦'abc'.find('a', 1, none)
-'a\x1cb\x1db\x1eb\x1fb\vc\fd'.splitlines()¦range(0, 4, 2) == range(0, 3, 2)¦range(0, 4, 2) != range(0, 4, 3)¦(-1) / (-(10**400))¦1 / (-(10**400))¦0 / -7¦0 / 7""")]),
+'a\x1cb\x1db\x1eb\x1fb\vc\fd'.splitlines()¦range(0, 4, 2) == range(0, 3, 2)¦range(0, 4, 2) != range(0, 4, 3)¦(-1) / (-(10**400))¦1 / (-(10**400))¦0 / -7¦0 / 7¦'a%%b%sc' % 1¦'%%' % ()¦'s'['_x'] is defined¦'s'['__class__'] is defined¦'-'.join()¦'-'.join([], 1)
+[1, 2]|tojson(separators=none)¦[1, 2]|tojson(indent=none)""")]),
     (["{{ strftime_now('%§') }}|"], [[m + c for c in "aAbBcCdDeFgGhHIjklmMnpPrRStTuUVwWxXyY%" for m in ("", "-")]]),
     (["{% for i in § %}{{ [i, loop.index, loop.index0, loop.revindex, loop.revindex0, loop.first, loop.last, loop.length, loop.depth, loop.depth0, loop.previtem is defined, loop.nextitem, loop.cycle(1, 2, 3), "
       "loop.changed(i // 2), loop.changed(i // 2, 1), loop] }}{% else %}none{% endfor %}", "{% for i in § if i %}{{ i }}/{{ loop.length }}{% if i == 2 %}{% break %}{% endif %}{{ loop.nextitem }},{% else %}E{% endfor %}",
@@ -256,7 +257,8 @@ true is integer¦1.0 is integer¦1 is true¦true is true¦0 is false¦1 is divis
 {% set g = [1, 2]|select('odd') %}{% for x in g %}{{ x }}{% endfor %}{{ g|list }}¦{% set g = [1, 2]|map('abs') %}{{ 1 in g }}{{ g|list }}
 {% set x = [1, 2] %}{% set y = x + [3] %}{{ x }}{{ y }}{{ x|reverse|list }}{{ x }}{{ x|sort(reverse=true) }}{{ x }}
 {% set d = {'a': 1} %}{% set e = dict(d, b=2) %}{{ d }}{{ e }}¦{% include 'a' %}¦{% import 'a' as b %}¦{% extends 'a' %}¦{% for x in [1], recursive %}{{ loop.depth }}{% endfor %}¦{% set x is odd %}{% endset %}¦{% set x (1) %}{% endset %}¦{% filter is odd %}{% endfilter %}
-{% filter upper is odd %}a{% endfilter %}¦{% filter upper(1) %}a{% endfilter %}¦{% set x|upper is odd %}a{% endset %}¦{% macro f(a, b) %}{{ a }}{{ b }}{% endmacro %}{{ f(b=1, 2) }}
+{% filter upper is odd %}a{% endfilter %}¦{% filter upper(1) %}a{% endfilter %}¦{% set x|upper is odd %}a{% endset %}¦{% set i = '1e999'|float %}{{ [i, -i, i]|unique|list }}¦{% set i = '1e999'|float %}{{ '%d' % i }}¦{% set i = 'nan'|float %}{{ '%d' % i }}{{ i }}¦{% set i = '1e999'|float %}{{ {i: 1}[i] }}{{ i|int(3) }}{{ i|round }}{{ [i]|tojson }}
+{% macro f(a, b) %}{{ a }}{{ b }}{% endmacro %}{{ f(b=1, 2) }}
 {% macro f(a, b) %}{{ a }}{{ b }}{% endmacro %}{{ f(**{'b': 1}, 2) }}
 {% macro g() %}{% macro f() %}{{ caller is defined }}{% endmacro %}{{ f() }}{{ caller() }}{% endmacro %}{% call g() %}x{% endcall %}""") + ["{% if true %}\n\n{{ nope.x }}\n{% endif %}", "a\r\nb\rc\n\n", "\n", "", "{{ 'a\nb' }}\n{% if %}"], [[""]]),
     (["{{ " + "[" * n + "]" * n + " }}" for n in (1, 30)] + ["{{ ('a' * %d)|pprint }}|{{ ['a' * %d, 'b']|pprint }}|{{ ['b', 'a' * %d]|pprint }}|{{ ('a' * %d, )|pprint }}|{{ {'k': 'a' * %d}|pprint }}|"
