@@ -213,11 +213,9 @@ func parseRemark(line string) (block, at int, remark string, ok bool) {
 	if !ok || remark == "" {
 		return 0, 0, "", false
 	}
-	block = 1
-	if n, err := fmt.Sscanf(place, "C%dL%d", &block, &at); err == nil && n == 2 {
+	if _, err := fmt.Sscanf(place, "C%dL%d", &block, &at); err == nil {
 		return block, at, remark, true
 	}
-	block = 1
-	n, err := fmt.Sscanf(place, "L%d", &at)
-	return block, at, remark, err == nil && n == 1
+	_, err := fmt.Sscanf(place, "L%d", &at)
+	return 1, at, remark, err == nil
 }

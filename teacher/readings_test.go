@@ -90,6 +90,10 @@ var recorded = map[string]func(args ...string) string{
 		body, comments, err := unwrap(a[0])
 		return orError(fmt.Sprintf("%q %q", body, comments), err)
 	},
+	"result": func(a ...string) string { // a line of batch results; K is a key
+		key, answer, deviations, err := parseResult([]byte(strings.Replace(a[0], "K", strings.Repeat("a1", 32), 1)))
+		return fmt.Sprintf("%.4s %+v %q %v", key, answer, deviations, err)
+	},
 	"shortened": func(a ...string) string { return shortened([]byte(a[0])) },
 	"firstLine": func(a ...string) string { return firstLine(a[0]) },
 	"sentences": func(a ...string) string { return fmt.Sprintf("%q", slices.Collect(sentences(a[0]))) },
