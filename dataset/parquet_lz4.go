@@ -59,7 +59,10 @@ func unpackLZ4(f *parquet.File, r io.ReaderAt, leaves []int) (*parquet.File, err
 			}
 			// Both sizes have the headers of pages, of more than ten bytes each, and a size in a header may take four more.
 			c.room = m.TotalUncompressedSize + m.TotalCompressedSize
-			m.Codec, m.DictionaryPageOffset, m.DataPageOffset, m.TotalCompressedSize = format.Uncompressed, 0, c.at, c.room
+			m.Codec = format.Uncompressed
+			m.DictionaryPageOffset = 0
+			m.DataPageOffset = c.at
+			m.TotalCompressedSize = c.room
 			u.chunks = append(u.chunks, c)
 			u.at += c.room
 		}

@@ -77,6 +77,12 @@ type chunk struct {
 
 // load reads and converts chunks in several goroutines. It stores them in this one, because that owns the device. A few
 // chunks are in progress at a time and reuse their buffers.
+//
+// Reading waits for the disk, converting for a core, and storing for the device: one goroutine for all three would
+// leave two of them idle. A weight as a whole would be too large a piece, because the embedding of a large model takes
+// a gigabyte. Chunks are stored in the order in which they were begun, so progress is steady, and the first error is
+// the first weight's. Quantized weights are cut at whole rows, each of which begins with its scales, and a transposed
+// weight is one chunk, because each of its rows is spread over the whole matrix in the file.
 func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model.Param,
 	stored map[string]model.Param, count func(bytes int)) error {
 	workers := min(runtime.GOMAXPROCS(0), 8)
@@ -127,7 +133,10 @@ func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model
 				}
 				k, queue = queue[0], queue[1:]
 			}
-			k.param, k.from, k.at, k.n = p, from, at, min(size, p.W.Len()-at)
+			k.param = p
+			k.from = from
+			k.at = at
+			k.n = min(size, p.W.Len()-at)
 			queue = append(queue, k)
 			todo <- k
 		}

@@ -98,7 +98,10 @@ func (c *Checkpoint) SetTemplate(t ChatTemplate) error {
 	if err != nil {
 		return err
 	}
-	c.read, c.more, c.Tokenizer, c.Generation = overlaid.read, nil, overlaid.Tokenizer, overlaid.Generation
+	c.read = overlaid.read
+	c.more = nil
+	c.Tokenizer = overlaid.Tokenizer
+	c.Generation = overlaid.Generation
 	c.TemplateError = nil
 	return nil
 }

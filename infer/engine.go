@@ -170,7 +170,10 @@ func NewWithCodec(m *model.Model, codec Codec, context int) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.Template, e.Tokenizer, e.Suggested, e.Rules = codec.Template, codec.Tokenizer, codec.Suggested, codec.Rules
+	e.Template = codec.Template
+	e.Tokenizer = codec.Tokenizer
+	e.Suggested = codec.Suggested
+	e.Rules = codec.Rules
 	e.stream = func() (func(int32) string, func() string) {
 		s := codec.Tokenizer.Stream(true)
 		return s.Add, s.Flush

@@ -83,7 +83,10 @@ func (d *Device) attentionEager(y, lse, qkv tensor.Tensor, s AttentionSpec) {
 func (d *Device) attentionEagerBackward(dqkv, dy, y, lse, qkv tensor.Tensor, s AttentionSpec) {
 	s.each(func(begin, end int) {
 		defer d.release(d.mark())
-		e, n, rows, width := d.eager(qkv, lse, s, begin, end), end-begin, qkv.Rows(), s.Heads*s.HeadDim
+		e := d.eager(qkv, lse, s, begin, end)
+		n := end - begin
+		rows := qkv.Rows()
+		width := s.Heads * s.HeadDim
 		y, dy := y.View(rows, width).Slice(begin, end), dy.View(rows, width).Slice(begin, end)
 		dqkv := dqkv.View(rows, s.Width()).Slice(begin, end)
 		sums, delta := s.eagerBackwardScratch(d.scratch, n)

@@ -83,7 +83,10 @@ func (d *Device) GroupedLinearGradient(dw, dy, x, offsets tensor.Tensor, from in
 	in, out, n := x.Dim(-1), dy.Dim(-1), dw.Rows()
 	want(op, "x", x, dy.DType, dy.Rows(), in)
 	want(op, "dw", dw, dw.DType, n, in)
-	first, experts, rows, at := from/out, n/out, out, 0
+	first := from / out
+	experts := n / out
+	rows := out
+	at := 0
 	if n%out != 0 || from%out != 0 {
 		experts, rows, at = 1, n, from%out
 	}

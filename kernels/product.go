@@ -153,10 +153,14 @@ type expertRows struct {
 // gates and those of its second half are the values that they gate. With experts, p is the product of the first row and
 // the first expert, and a thread block finds the expert of its row.
 func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool, of expertRows) {
-	k, t, outputs, word, experts := p.A.Cols, p.B.DType, 16, 32, 0 // word: weights that four lanes load at once
+	k, t := p.A.Cols, p.B.DType
+	word := 32 // weights that four lanes load at once
+	outputs := 16
+	experts := 0
 	how := define(result(p.C)).with("NORMED", number(n.w.Ok())).with("GATED", number(gated))
 	if t.Quantized() {
-		how, word = how.with("BITS", bits(t)).with("ZEROS", number(t == tensor.INT4Z)), 64*8/bits(t)
+		how = how.with("BITS", bits(t)).with("ZEROS", number(t == tensor.INT4Z))
+		word = 64 * 8 / bits(t)
 	}
 	if gated {
 		outputs = 8
@@ -167,7 +171,8 @@ func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool, of expertRows) {
 		g.shared = k * tensor.BF16.Size()
 	}
 	if of.offsets.Ok() {
-		g.blocks.Y, experts = of.n, of.offsets.Len()-1
+		g.blocks.Y = of.n
+		experts = of.offsets.Len() - 1
 		how = how.with("GROUPED", 1)
 	}
 	d.sized(p.A.Rows, p.B.Rows, k)
@@ -228,6 +233,12 @@ const maxParts = 32
 // tiling chooses the tile of a product, and the number of parts that k is divided into, to minimize an estimate of the
 // time: that of the thread blocks that a multiprocessor runs one after the other, each with an overhead of a few steps,
 // plus the time to add up the parts. A batch is not divided: it has enough thread blocks.
+//
+// Neither the largest tile nor the fullest GPU is best. A large tile reads each operand less often, but the last round
+// of thread blocks may leave most multiprocessors idle: a single tile more than they take at once costs a whole round.
+// Dividing k fills them, and costs a second launch, and memory for sums that are written and read once more. So every
+// tile is tried with every number of parts: 96 estimates at most. They are not measurements, which differ from run to
+// run: the order of sums, and with it the last bits of all results, would differ with them.
 func (g *gpu) tiling(p cpu.Product) (best tile, parts int) {
 	m, n, k := p.C.Rows, p.C.Cols, depth(p)
 	minTime := math.Inf(1)
@@ -282,7 +293,8 @@ func (d *Device) tiled(p cpu.Product, t tile, parts int) { d.tiledGroups(p, t, p
 
 // tiledGroups is tiled for a product whose outer batch may be one of groups.
 func (d *Device) tiledGroups(p cpu.Product, t tile, parts int, of groups) {
-	m, n, k, all := p.C.Rows, p.C.Cols, depth(p), p
+	all := p
+	m, n, k := p.C.Rows, p.C.Cols, depth(p)
 	part := 0
 	if parts > 1 {
 		p.C = d.parts(m, n, parts)

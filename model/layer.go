@@ -55,10 +55,17 @@ type layer struct {
 
 func newLayer(cfg Config, b *builder, i int) layer {
 	names := cfg.names()
-	b.layer, b.prefix, b.matrices, b.transpose = i, fmt.Sprintf(names.layer, i), b.gradType, names.transposed
+	b.layer = i
+	b.prefix = fmt.Sprintf(names.layer, i)
+	b.matrices = b.gradType
+	b.transpose = names.transposed
 	b.products = b.quantization.Layers
 	defer func() {
-		b.layer, b.prefix, b.matrices, b.transpose, b.products = Outside, "", tensor.F32, false, 0
+		b.layer = Outside
+		b.prefix = ""
+		b.matrices = tensor.F32
+		b.transpose = false
+		b.products = 0
 	}()
 	l := layer{attention: newAttention(cfg, b)}
 	if cfg.mixed(i) {

@@ -11,7 +11,10 @@ import (
 
 // allocPass allocates a pass. MemoryOf runs it with an arena that only counts.
 func (m *Model) allocPass(arena *kernels.Arena, e extent) *pass {
-	cfg, t, rows, keep := m.cfg, m.opts.DType, e.rows, e.keep
+	cfg := m.cfg
+	t := m.opts.DType
+	rows := e.rows
+	keep := e.keep
 	p := &pass{dev: m.dev, rope: &m.rope, rows: rows, recompute: m.opts.Recompute,
 		layers: make([]layerActs, 0, cfg.Layers)}
 	p.staged = arena.New("staged", tensor.I32, 5*e.maxTokens+1)

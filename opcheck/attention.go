@@ -13,7 +13,10 @@ import (
 // Every intermediate goes through round: the identity, or a rounding to a 16-bit type, as in a chain of single
 // operations. sizes[i] is the sum of the magnitudes of everything that is added up to dx[i].
 func Attention(m kernels.AttentionSpec, x, dy []float64, round func(float64) float64) (y, lse, dx, sizes []float64) {
-	rows, w, n, share := len(x)/m.Width(), m.Width(), m.HeadDim, m.Heads/m.KVHeads
+	rows := len(x) / m.Width()
+	w := m.Width()
+	n := m.HeadDim
+	share := m.Heads / m.KVHeads
 	y, lse, dx = make([]float64, rows*m.Heads*n), make([]float64, m.Heads*rows), make([]float64, len(x))
 	sizes = make([]float64, len(x))
 	scale := 1 / math.Sqrt(float64(n))

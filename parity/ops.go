@@ -246,7 +246,10 @@ func sameWhereNotFinite(got, want []float32) bool {
 func compareGELU(c *opCase) {
 	tanh := c.params.Form == "tanh"
 	xs, dys := c.floats("x"), c.floats("dy")
-	x, dy, y, dx := c.input("x"), c.input("dy"), c.output("y"), c.output("dx")
+	x := c.input("x")
+	dy := c.input("dy")
+	y := c.output("y")
+	dx := c.output("dx")
 	c.d.GELU(y, x, tanh)
 	c.d.GELUBackward(dx, dy, x, tanh)
 	c.compareEach("y", y, func(i int) float64 { return 1e-6 + 1e-6*math.Abs(float64(xs[i])) })
@@ -256,7 +259,10 @@ func compareGELU(c *opCase) {
 // compareLayerNorm computes a norm without weight as one whose weight is 1. An F32 case whose inputs have few
 // digits themselves may be off twice as far as PyTorch is.
 func compareLayerNorm(c *opCase) {
-	x, dy, w, b := c.input("x"), c.input("dy"), c.input("w"), c.input("b")
+	x := c.input("x")
+	dy := c.input("dy")
+	w := c.input("w")
+	b := c.input("b")
 	if !w.Ok() {
 		w = c.arena.New("w", c.typ, x.Dim(-1))
 		c.d.Upload(w, slices.Repeat([]float32{1}, w.Len()))
@@ -281,7 +287,11 @@ func compareLayerNorm(c *opCase) {
 
 // compareSoftmax computes the gradient from the result as it is stored.
 func compareSoftmax(c *opCase) {
-	x, dy, y, dx, lse := c.input("x"), c.input("dy"), c.output("y"), c.output("dx"), c.sums("lse")
+	x := c.input("x")
+	dy := c.input("dy")
+	y := c.output("y")
+	dx := c.output("dx")
+	lse := c.sums("lse")
 	c.d.Softmax(y, lse, x)
 	c.d.SoftmaxBackward(dx, dy, y)
 	c.compare("y", y, limitSoftmax)
@@ -359,7 +369,10 @@ func compareLinearActivation(c *opCase) {
 	case c.inputs["w1"] != nil:
 		c.compareFeedForward()
 	default:
-		x, w, b, dy := c.input("x"), c.input("w"), c.input("b"), c.input("dy")
+		x := c.input("x")
+		w := c.input("w")
+		b := c.input("b")
+		dy := c.input("dy")
 		y, pre, dpre := c.output("y"), c.output("pre"), c.output("pre")
 		c.d.LinearActivation(y, pre, x, w, b, c.activation())
 		c.d.ActivationBackward(dpre, dy, pre, c.activation())
@@ -439,7 +452,10 @@ func (c *opCase) compareFeedForward() {
 	w1, w2 := c.input("w1"), c.input("w2")
 	shape := []int{x.Rows(), c.inputs["w1"][0]}
 	inner := func(name string) tensor.Tensor { return c.arena.New(name, c.typ, shape...) }
-	act, pre, dact, y := inner("act"), inner("pre"), inner("dact"), c.output("y")
+	act := inner("act")
+	pre := inner("pre")
+	dact := inner("dact")
+	y := c.output("y")
 	d.LinearActivation(act, pre, x, w1, c.input("b1"), c.activation())
 	d.Linear(y, act, w2, c.input("b2"))
 	d.LinearBackward(dact, dy, w2, false)

@@ -118,7 +118,10 @@ func Run(ctx context.Context, paths []string, o Options) (*Report, error) {
 			r.Texts = append(r.Texts, f.name)
 			continue
 		}
-		f.ctx, f.o, f.d, f.report = ctx, o, d, r
+		f.ctx = ctx
+		f.o = o
+		f.d = d
+		f.report = r
 		f.compareAll()
 		if err := ctx.Err(); err != nil {
 			return nil, errors.Join(err, d.Close())

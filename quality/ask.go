@@ -93,7 +93,10 @@ func (s *side) answer(ctx context.Context, a *Answer, conversation []chat.Messag
 		text.WriteString(g.Text())
 	}
 	r := g.Result()
-	a.Text, a.Reason, a.Tokens, a.seconds = text.String(), r.Reason, len(r.IDs), r.Total.Seconds()
+	a.Text = text.String()
+	a.Reason = r.Reason
+	a.Tokens = len(r.IDs)
+	a.seconds = r.Total.Seconds()
 	return g.Err()
 }
 

@@ -23,7 +23,10 @@ func (d *decider) attempt(ctx context.Context, t *task) {
 	}
 	p.Attempt++
 	p.Seed = attemptSeed(d.Seed, p.Row.Index, p.Attempt)
-	t.failed, t.verdicts, t.opinion, t.unrated = nil, nil, nil, false
+	t.failed = nil
+	t.verdicts = nil
+	t.opinion = nil
+	t.unrated = false
 	t.request = d.Teacher.Request(p)
 	if t.err = context.Cause(ctx); t.err != nil {
 		return

@@ -154,7 +154,10 @@ func (r *codeReader) read(i int) {
 
 // operator reads an operator.
 func (r *codeReader) operator(i int) {
-	f, t, previous, depth := r.f, r.at(i), r.at(i-1), len(r.brackets)
+	f := r.f
+	t := r.at(i)
+	previous := r.at(i - 1)
+	depth := len(r.brackets)
 	switch t.Text {
 	case "(", "[", "{":
 		if t.Text == "[" && !operand(previous) {
@@ -188,7 +191,10 @@ func (r *codeReader) operator(i int) {
 
 // name reads a name or a keyword.
 func (r *codeReader) name(i int) {
-	f, t, previous, depth := r.f, r.at(i), r.at(i-1), len(r.brackets)
+	f := r.f
+	t := r.at(i)
+	previous := r.at(i - 1)
+	depth := len(r.brackets)
 	switch {
 	case r.beginning && keywordFeatures[t.Text] != 0:
 		f.Has |= keywordFeatures[t.Text]

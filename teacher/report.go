@@ -65,7 +65,10 @@ const toneBuckets = 21
 // earlier row. The code is in a language as [Run.Language] names it. If certs is nil, certificates are not checked.
 func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Certificate, language string) Report {
 	r := Report{Rows: len(rows), Failed: map[string]int{}, Tone: make([]int, toneBuckets)}
-	openers, firsts, sentences, devices := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
+	openers := map[string]int{}
+	firsts := map[string]int{}
+	sentences := map[string]int{}
+	devices := map[string]int{}
 	ledger := newLedger(style)
 	says := func(row dataset.Rewritten) said {
 		s := saidIn(voice.Read(row.OutputPassiveAggressive), "")
@@ -124,7 +127,10 @@ func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Cer
 			}
 		}
 	}
-	r.Openers, r.Firsts, r.Sentences, r.Devices = ranked(openers), ranked(firsts), ranked(sentences), ranked(devices)
+	r.Openers = ranked(openers)
+	r.Firsts = ranked(firsts)
+	r.Sentences = ranked(sentences)
+	r.Devices = ranked(devices)
 	if slices.Sort(words); len(words) > 0 {
 		r.Words = [3]int{words[0], words[len(words)/2], words[len(words)-1]}
 	}

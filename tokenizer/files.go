@@ -132,7 +132,10 @@ func readToken(raw json.RawMessage, special bool) (token flagged, ok bool) {
 		return token, false
 	}
 	token.addedToken = object.addedToken
-	token.ID, token.Content, token.Special, token.config = 0, *object.Content, special || object.Special, !special
+	token.ID = 0
+	token.Content = *object.Content
+	token.Special = special || object.Special
+	token.config = !special
 	if token.implied = object.Normalized == nil; token.implied {
 		token.Normalized = !token.Special
 	} else {

@@ -93,7 +93,10 @@ func (m *merger) mergeLong() {
 		}
 		gone := s[at].next
 		next := s[gone].next
-		s[at].id, s[at].next, s[at].rank, s[gone].rank = m.made[rank], next, noRank, noRank
+		s[at].id = m.made[rank]
+		s[at].next = next
+		s[at].rank = noRank
+		s[gone].rank = noRank
 		if next >= 0 {
 			s[next].prev = at
 			s[at].rank = m.rank(s[at].id, s[next].id)

@@ -106,6 +106,13 @@ const (
 // that do not use its first algorithm.
 const products, ofProduct = "products", "product "
 
+// decide sets what the plan leaves to the device: how many tokens share a pass, how many bytes of logits there are at a
+// time, and the type of gradients.
+//
+// Each of these changes the order in which numbers are added up, and so the last bits of all results. A run that is
+// resumed must therefore take the decisions of its first start, even on a GPU with more memory: they are in its record,
+// and only what is missing there is decided anew. For the same reason a decision may depend on the GPU's capacity and
+// on the user's limit, but not on what is free: another program on the GPU must not change what is learned.
 func (j *Job) decide() {
 	d, p, was := j.Device, j.Plan, j.opts.Was
 	capacity := d.Capacity()

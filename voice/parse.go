@@ -233,7 +233,10 @@ func (p *parser) numbers(key, value string, n int) []float64 {
 
 // start parses a section's header, without its brackets.
 func (p *parser) start(header string) {
-	p.section, p.condition, p.from, p.body = "?", &condition{}, p.line, nil
+	p.section = "?"
+	p.condition = &condition{}
+	p.from = p.line
+	p.body = nil
 	words := strings.Fields(strings.ReplaceAll(header, ",", " "))
 	if len(words) == 0 {
 		p.fail("section without a name: write [name]")

@@ -258,7 +258,11 @@ func (l *layerRun) flops() float64 {
 // config returns the model of one layer.
 func (l *layerRun) config() model.Config {
 	c := l.shape.config
-	c.Layers, c.Vocab, c.PadID, c.BOS, c.EOS = 1, 32, -1, nil, nil
+	c.Layers = 1
+	c.Vocab = 32
+	c.PadID = -1
+	c.BOS = nil
+	c.EOS = nil
 	return c
 }
 

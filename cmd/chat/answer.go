@@ -182,7 +182,10 @@ func (r *reply) grow(ctx context.Context) {
 		}
 		res := r.generation.Result()
 		r.err = r.generation.Err()
-		a.Reason, a.Tokens, a.PromptTokens, a.Reused = string(res.Reason), len(res.IDs), res.Prompt, res.Reused
+		a.Reason = string(res.Reason)
+		a.Tokens = len(res.IDs)
+		a.PromptTokens = res.Prompt
+		a.Reused = res.Reused
 		a.FirstSeconds, a.Speed = round(res.First.Seconds()), round(res.Speed())
 	}
 	if r.err != nil {

@@ -148,7 +148,10 @@ func (c *chatter) converse(ctx context.Context) error {
 		t.close()
 		c.notes = notes
 	}()
-	c.interactive, c.notes, c.prefill, c.recall = true, cli.CleanWriter(t), t.prefill, t.recall
+	c.interactive = true
+	c.notes = cli.CleanWriter(t)
+	c.prefill = t.prefill
+	c.recall = t.recall
 	c.display = c.pickDisplay(t, t.size)
 	return c.session(ctx, t)
 }

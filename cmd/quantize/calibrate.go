@@ -109,7 +109,10 @@ func (h *hessians) add(weight, x tensor.Tensor) {
 func (h *hessians) round(ctx context.Context, originals, quantized []model.Param,
 	progress func(matrix, matrices int, share float64)) error {
 	var parts [][]int // of each Hessian's weight
-	matrices, done, time, allTime := 0, 0, 0.0, 0.0
+	matrices := 0
+	done := 0
+	time := 0.0
+	allTime := 0.0
 	for _, one := range h.all {
 		var part []int
 		for i, p := range originals {

@@ -84,7 +84,10 @@ func (t *train) openOutputs() (*outputs, error) {
 		return nil, errors.Join(err, o.unlockCSV(), events.Close())
 	}
 	h := &t.run.Hooks
-	h.Step, h.Evaluation, h.Saved, h.Phase = o.step, o.evaluation, o.checkpoint, o.phase
+	h.Step = o.step
+	h.Evaluation = o.evaluation
+	h.Saved = o.checkpoint
+	h.Phase = o.phase
 	t.status.DrawBar(done.Step, t.job.Plan.Steps, "")
 	return o, nil
 }

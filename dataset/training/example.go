@@ -342,7 +342,10 @@ func unlabel(labels []int32, tokens tokenizer.Encoding, r chat.Rendered, message
 // answer is exactly that of the prompt that chat gives.
 func (e *Encoder) render(messages []chat.Message, c dataset.Conversation) (chat.Rendered, error) {
 	o, prompt := e.Chat, c.Prompt
-	o.AddGenerationPrompt, o.From, o.Tools, o.Variables = false, prompt, c.Tools, c.Variables
+	o.AddGenerationPrompt = false
+	o.From = prompt
+	o.Tools = c.Tools
+	o.Variables = c.Variables
 	r, err := e.Template.Render(messages, o)
 	last := len(messages) - 1
 	if err != nil || last < 1 || messages[last].Role != "assistant" || r.NoTargets != nil || last < prompt {

@@ -14,7 +14,10 @@ import (
 // its id, "+" if it is a target, and its bytes. With color, the targets are green in both, by ANSI sequences. Control
 // characters of the text become Go escapes.
 func (e *Encoder) Show(w io.Writer, ex Example, color bool) error {
-	open, end, green, plain := "⟦", "⟧", "", ""
+	open := "⟦"
+	end := "⟧"
+	green := ""
+	plain := ""
 	if color {
 		green, plain = "\x1b[32m", "\x1b[0m"
 		open, end = green, plain

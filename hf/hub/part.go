@@ -67,6 +67,9 @@ func (p *part) reset() error {
 		return err
 	}
 	_, err := p.Seek(0, io.SeekStart)
-	p.sum, p.done, p.joined, p.etag = p.file.newHash(), 0, false, ""
+	p.sum = p.file.newHash()
+	p.done = 0
+	p.joined = false
+	p.etag = ""
 	return err
 }

@@ -224,7 +224,10 @@ func (c *Chart) swatch(d *Drawing, series int, x, y float64) {
 func (d *Drawing) axes(p *Panel, x, y Axis, xs, ys []float64) {
 	xAt, xText := x.ticks(xs, 10)
 	yAt, yText := y.ticks(ys, 6)
-	p.XLow, p.XHigh, p.YLow, p.YHigh = xAt[0], xAt[len(xAt)-1], yAt[0], yAt[len(yAt)-1]
+	p.XLow = xAt[0]
+	p.XHigh = xAt[len(xAt)-1]
+	p.YLow = yAt[0]
+	p.YHigh = yAt[len(yAt)-1]
 	if low, high, ok := Span(xs); ok && low < high && !x.Zero { // the line fills the width
 		p.XLow, p.XHigh = low, high
 		if x.Log {

@@ -155,7 +155,10 @@ func (p *parser) subscript() {
 // parameters reads the parameters of a function or, if annotated is false, of a lambda, up to the closing bracket or
 // colon.
 func (p *parser) parameters(annotated bool) {
-	defaults, slash, star, named := false, false, false, true
+	defaults := false
+	slash := false
+	star := false
+	named := true
 	for n := 0; !p.at(")") && !p.at(":"); n++ {
 		switch {
 		case p.err != nil:

@@ -154,8 +154,7 @@ func (c *Compiler) Compile(p Program, arch string) (image []byte, log string, er
 	}
 	var out C.cuda_image
 	s := C.cuda_compile(c.handle, text(p.Name), text(p.Source), C.int(len(names)), unsafe.SliceData(contents),
-		unsafe.SliceData(names),
-		C.int(len(options)), unsafe.SliceData(options), ptx, &out)
+		unsafe.SliceData(names), C.int(len(options)), unsafe.SliceData(options), ptx, &out)
 	if out.log != nil {
 		log = C.GoString(out.log)
 	}

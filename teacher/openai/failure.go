@@ -97,7 +97,10 @@ func fromStatus(status int, header http.Header, body []byte, url string, now tim
 	}
 	switch {
 	case status >= 400 && said.quota():
-		f.kind, f.overload, f.reason, advice = fatal, false, "quota", "add credit to the account or use another key"
+		f.kind = fatal
+		f.overload = false
+		f.reason = "quota"
+		advice = "add credit to the account or use another key"
 	case (status == 400 || status == 404) && said.model():
 		f.kind, f.reason, advice = fatal, "model", "choose a model that the endpoint serves"
 	case status == 400 && strings.Contains(said.message, "HTTP request") && strings.Contains(said.message, "HTTPS"):

@@ -81,7 +81,12 @@ func (l *limit) start(now time.Time, work int64) {
 
 // begin starts a round.
 func (l *limit) begin(now time.Time, work int64) {
-	l.since, l.work, l.done, l.latency, l.queue, l.slowest = now, work, 0, 0, 0, 0
+	l.since = now
+	l.work = work
+	l.done = 0
+	l.latency = 0
+	l.queue = 0
+	l.slowest = 0
 }
 
 // answered records an answer; work is the endpoint's bytes so far.
@@ -197,7 +202,11 @@ func (l *limit) descend() {
 // settle holds the limit at n.
 func (l *limit) settle(n int, rate float64) {
 	n = min(n, l.max)
-	l.mode, l.n, l.base, l.best, l.hold = holding, n, n, rate, l.patience
+	l.mode = holding
+	l.n = n
+	l.base = n
+	l.best = rate
+	l.hold = l.patience
 }
 
 // raise raises the limit for a probe.

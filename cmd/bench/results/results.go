@@ -308,7 +308,10 @@ func (b *Book) Begin(t Table) (table *Table, kept string, err error) {
 		} else if same {
 			t.Command = old.Command
 		}
-		old.Title, old.Command, old.Settings, old.Columns = t.Title, t.Command, t.Settings, t.Columns
+		old.Title = t.Title
+		old.Command = t.Command
+		old.Settings = t.Settings
+		old.Columns = t.Columns
 		return old, kept, nil
 	}
 	b.Tables = append(b.Tables, &t)
