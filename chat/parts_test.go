@@ -98,8 +98,8 @@ func TestEnds(t *testing.T) {
 
 // TestWrongMessages names the message whose JSON cannot be read, and gives templates without documents none.
 func TestWrongMessages(t *testing.T) {
-	template, err := Detect("{% for m in messages %}[{{ m.role }}]{{ m.content }}{{ m.tool_calls }}{{ m.x }}<end>{% endfor %}" +
-		"{% if documents is none %}none{% endif %}")
+	template, err := Detect("{% for m in messages %}[{{ m.role }}]{{ m.content }}{{ m.tool_calls }}{{ m.x }}<end>" +
+		"{% endfor %}{% if documents is none %}none{% endif %}")
 	if err != nil {
 		t.Fatal(err)
 	}

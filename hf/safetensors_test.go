@@ -85,8 +85,10 @@ func TestEveryType(t *testing.T) {
 func TestEmptyTensors(t *testing.T) {
 	for _, names := range []string{"abc", "acb", "bac", "bca", "cab", "cba"} {
 		for _, at := range []int{0, 1, 2} {
-			s, err := read(file(fmt.Sprintf(`{"%c":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"%c":{"dtype":"U8","shape":[0],`+
-				`"data_offsets":[%d,%[3]d]},"%c":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`, names[0], names[1], at, names[2]), 2))
+			header := fmt.Sprintf(`{"%c":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},`+
+				`"%c":{"dtype":"U8","shape":[0],"data_offsets":[%d,%[3]d]},`+
+				`"%c":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`, names[0], names[1], at, names[2])
+			s, err := read(file(header, 2))
 			if err != nil || len(s.Names()) != 3 {
 				t.Errorf("%s, empty at %d: %v", names, at, err)
 			}

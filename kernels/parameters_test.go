@@ -9,8 +9,8 @@ import (
 	"restyle/kernels"
 )
 
-// elsewhere has the parameters, by the beginning of their names, that neither a case nor a form of AdamW varies, and the
-// tests that do.
+// elsewhere has the parameters, by the beginning of their names, that neither a case nor a form of AdamW varies, and
+// the tests that do.
 var elsewhere = map[string]string{
 	"op_adamw.cu adamw_range":         "TestAdamWAll",
 	"op_adamw.cu adamw_squares":       "TestAddSquares",

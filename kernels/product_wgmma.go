@@ -181,8 +181,8 @@ func (d *Device) wgmmaGroups(p cpu.Product, keep tensor.Matrix, gated bool, of g
 	return true
 }
 
-// wgmmaTakes reports whether product_wgmma*.cu can compute a product and what follows it, if anything does, and keep the
-// product in a matrix.
+// wgmmaTakes reports whether product_wgmma*.cu can compute a product and what follows it, if anything does, and keep
+// the product in a matrix.
 func (d *Device) wgmmaTakes(p cpu.Product, keep tensor.Matrix, follows bool) bool {
 	quantized := p.B.DType.Quantized()
 	types := p.A.DType.Half() && (p.B.DType == p.A.DType || quantized && p.A.DType == tensor.BF16) &&

@@ -154,8 +154,8 @@ func quantities(text string) (found []quantity) {
 	return found
 }
 
-// word returns the token n after the reader's place. It returns "" if there is more than white space or a hyphen between
-// it and the token before, which is of the same quantity.
+// word returns the token n after the reader's place. It returns "" if there is more than white space or a hyphen
+// between it and the token before, which is of the same quantity.
 func (r *quantityReader) word(n int) string {
 	i := r.at + n
 	if i >= len(r.tokens) {

@@ -73,7 +73,8 @@ func TestOffline(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				if i := slices.IndexFunc(l.Files, func(f File) bool { return f.Path == name }); l.Files[i].Size != int64(len(want)) {
+				i := slices.IndexFunc(l.Files, func(f File) bool { return f.Path == name })
+				if l.Files[i].Size != int64(len(want)) {
 					t.Errorf("%s has %d bytes, and the listing says %d", name, len(want), l.Files[i].Size)
 				}
 				if got, _ := os.ReadFile(local); !bytes.Equal(got, want) {

@@ -104,7 +104,8 @@ func TestLossSVG(t *testing.T) {
 			">400<", ">1.5<", "e-4<", "<style>", `<text class="title" x="24" y="38">`, `<rect x="0.5" y="0.5"`, `class="rate"`,
 			`class="dot"`, fmt.Sprintf(`<rect x="%d" y="%d" width="%d" height="%d"/></clip`, plotLeft-6, lossTop-6,
 				plotRight-plotLeft+12, lossBottom-lossTop+12), fmt.Sprintf(`<text class="y" x="%d"`, plotLeft-10)}, nil},
-		{"as few as are smoothed", run(fewSteps, 0), []string{">each step<", "smoothed", `class="step"`}, []string{">training<"}},
+		{"as few as are smoothed", run(fewSteps, 0), []string{">each step<", "smoothed", `class="step"`},
+			[]string{">training<"}},
 		{"too few", run(fewSteps-1, 0), []string{">training<", `class="point"`}, []string{">each step<", "smoothed"}},
 		{"a resumed run", with(run(50, 0), func(c *Curve) {
 			for i := range c.Steps {
