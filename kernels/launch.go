@@ -39,8 +39,8 @@ type kernel struct {
 }
 
 // macros are the ones that common.cuh and a source use, except BLOCK_DIM, which follows from the launch. They can be
-// part of a map key. The first are in an array, so that adding them before each launch allocates nothing; a source that takes
-// more has the others as text.
+// part of a map key. The first are in an array, so that adding them before each launch allocates nothing; a source that
+// takes more has the others as text.
 type macros struct {
 	first [12]macro
 	more  string

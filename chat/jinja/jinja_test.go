@@ -321,8 +321,10 @@ func TestErrors_OnTheirLine(t *testing.T) {
 		"{{ '%10000000000d' % 1 }}":                                 "a field of 10000000000 characters",
 		"{{ '{:.1001f}'.format(1.5) }}":                             "a precision of 1001",
 		"{{ 1|items }}":                                             "can only get item pairs",
-		"{{ (-8)**0.5 }}":                                           "complex numbers", "{{ 3**40000 }}": "an integer of more than", "{{ 2**32767 * 2 }}": "32768 bits",
-		"{{ 0**-1 }}": "cannot be raised", "{{ 1e300**2 }}": "too large",
+		"{{ (-8)**0.5 }}":                                           "complex numbers",
+		"{{ 3**40000 }}":                                            "an integer of more than",
+		"{{ 2**32767 * 2 }}":                                        "32768 bits",
+		"{{ 0**-1 }}":                                               "cannot be raised", "{{ 1e300**2 }}": "too large",
 	} {
 		template, err := Compile(text)
 		if err == nil {
