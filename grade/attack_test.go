@@ -506,6 +506,29 @@ func TestEndless_IsStopped(t *testing.T) {
 	}
 }
 
+// TestEndless_LeavesNextAlone checks that an answer after one that had to be stopped is right. The limit grows until that
+// answer has had time enough, on any machine.
+func TestEndless_LeavesNextAlone(t *testing.T) {
+	needPython(t)
+	defer grade.SetWorkers(1)()
+	endless := grade.Trial{Code: "import signal\nwhile True: signal.pause()"} // no limit of CPU time ends it
+	for limit := 300 * time.Millisecond; limit < 30*time.Second; limit *= 3 {
+		restore := grade.SetTrialTimes(limit, 0)
+		verdicts, err := grade.Run(t.Context(), "python3", []grade.Trial{endless, honest, endless, honest})
+		restore()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if verdicts[0].Right || verdicts[2].Right {
+			t.Fatalf("what never ends is right: %+v", verdicts)
+		}
+		if verdicts[1].Right && verdicts[3].Right {
+			return
+		}
+	}
+	t.Error("no answer after one that never ends is right")
+}
+
 // leaving are attacks on the next answer: they change what it would find if it shared anything with them.
 //
 //nolint:lll // Python

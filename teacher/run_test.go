@@ -20,6 +20,7 @@ import (
 	"restyle/dataset"
 	"restyle/internal/hostile"
 	"restyle/internal/secret"
+	"restyle/internal/secret/secrettest"
 	"restyle/teacher/openai"
 	"restyle/voice"
 )
@@ -765,6 +766,27 @@ func TestIngest_TwoResults(t *testing.T) {
 				answers[want].Finish != a.Finish {
 				t.Errorf("%s: %+v, %v", lines, answers, err)
 			}
+		}
+	}
+}
+
+// TestReadResults_KeyInAnyField checks that no part of a result that echoes the key is kept, whichever has it.
+func TestReadResults_KeyInAnyField(t *testing.T) {
+	for field := range 4 {
+		parts := []string{"x", "stop", "m", key(1)} // text, finish, model, and no key
+		if field < 3 {
+			parts[field] = "not " + secrettest.Key
+		}
+		line := fmt.Sprintf(`{"custom_id":%q,"response":{"body":{"choices":[{"message":{"content":%q},`+
+			`"finish_reason":%q}],"model":%q}}}`, key(1), parts[0], parts[1], parts[2])
+		answers, order, _, err := readResults(strings.NewReader(line), secret.New(secrettest.Key))
+		if err != nil || len(order) != 1 {
+			t.Fatalf("%s: %v", line, err)
+		}
+		a := answers[order[0]]
+		if refused := a.Finish == openai.KeyInAnswer; refused != (field < 3) || field == 3 && a.Model != "m" ||
+			secrettest.Find(a.Text+a.Finish+a.Model) != "" {
+			t.Errorf("the key is in part %d: %+v", field, a)
 		}
 	}
 }

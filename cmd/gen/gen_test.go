@@ -291,7 +291,10 @@ func TestFinishedRun_AgainChangesNothing(t *testing.T) {
 
 // TestOtherSettings changes the settings of an unfinished run: gen must refuse them and name each, until --restart.
 func TestOtherSettings(t *testing.T) {
-	source := tasks(t, 60)
+	source := t.TempDir()
+	for _, name := range []string{"train.json", "test.json"} {
+		os.WriteFile(filepath.Join(source, name), []byte(expect.Read(t, tasks(t, 60))), 0o644)
+	}
 	s := newServer(t, func(c call) bool {
 		if calls, _ := c.s.counts(); calls < 10 {
 			return false
@@ -302,14 +305,18 @@ func TestOtherSettings(t *testing.T) {
 	f := newFolder(t)
 	args := []string{"--source", source, "--rows", "20", "--out", f.out, "--base-url", s.base(), "--model", "fake"}
 	must(t, cli.Failed, args...)
-	style := filepath.Join(f.dir, "own.style")
+	style, sameName := filepath.Join(f.dir, "own.style"), filepath.Join(f.dir, "same.style")
 	b, err := os.ReadFile("../../voice/styles/passive-aggressive.style")
 	if err != nil {
 		t.Fatal(err)
 	}
 	os.WriteFile(style, bytes.Replace(b, []byte("name: passive-aggressive"), []byte("name: own"), 1), 0o644)
+	os.WriteFile(sameName, append(b, "\n# another\n"...), 0o644)
 	s.set(func() { s.models = append(s.models, "other") })
 	for name, more := range map[string][]string{
+		"split": {"--split", "test"}, "style sha256": {"--style", sameName}, "judge": {"--judge", "fake"},
+		"min tone": {"--judge", "fake", "--min-tone", "3"}, "sample": {"--sample", "30"}, "language": {"--language", "any"},
+		"skip bad rows": {"--skip-bad"}, "fold system": {"--fold-system"},
 		"seed": {"--seed", "7"}, "rows": {"--rows", "21"}, "temperature": {"--temperature", "0"},
 		"max tokens": {"--max-tokens", "400"}, "comments": {"--comments"}, "style": {"--style", style},
 		"source": {"--source", tasks(t, 61)}, "teacher": {"--model", "other"},
