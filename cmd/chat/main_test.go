@@ -436,8 +436,12 @@ func TestCutAnswersSaySo(t *testing.T) {
 }
 
 func TestOldTurns_AreDroppedWithANote(t *testing.T) {
-	args, log := both(t, "--context", "130", "--max-tokens", "60")
-	o := invoke(t, strings.Repeat("Count to ten.\n", 4), args...)
+	args, log := both(t, "--context", "130", "--max-tokens", "60", "--system", "Be brief.")
+	saved := filepath.Join(t.TempDir(), "talk.json")
+	o := invoke(t, strings.Repeat("Count to ten.\n", 5)+"/save "+saved+"\n", args...)
+	if n := strings.Count(expect.Read(t, saved), "Be brief."); n > 2 {
+		t.Errorf("two models have %d system prompts", n)
+	}
 	if o.code != cli.Done || !strings.Contains(o.stderr, "tuned: the context of 130 tokens is full: dropped the oldest") {
 		t.Errorf("%v", o)
 	}
