@@ -381,6 +381,33 @@ func TestEvents_BeforeCheckpoint(t *testing.T) {
 	}
 }
 
+// TestEvents_ResumeKeepsLastPoint checks that a resumed run has TensorBoard forget the steps after its checkpoint, and
+// no others.
+func TestEvents_ResumeKeepsLastPoint(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	args := small(t, out, "--max-steps", "6")
+	if code := run(ctx, args, io.Discard, io.Discard, func(p trainer.Phase) {
+		if p == "step 4" {
+			stop()
+		}
+	}); code != cli.Stopped {
+		t.Fatalf("exit %d", code)
+	}
+	saved, err := checkpoint.Latest(trainer.CheckpointsIn(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, cli.Done, append(args, "--resume")...)
+	files, _ := filepath.Glob(filepath.Join(out, "tensorboard", "*"))
+	// Field 2 of an event is its step; field 7 says that a session starts there (status 1).
+	start := []byte{2 << 3, byte(saved.Step + 1), 7<<3 | 2, 2, 1 << 3, 1}
+	if len(files) != 2 || !bytes.Contains(readFile(t, files[1]), start) {
+		t.Errorf("%q: none starts at step %d", files, saved.Step+1)
+	}
+}
+
 // TestResult_KeptIfNotPrinted checks that a result that cannot be printed is still kept and counted.
 func TestResult_KeptIfNotPrinted(t *testing.T) {
 	out, log := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "log.csv")
