@@ -164,7 +164,7 @@ func TestRecordedModels(t *testing.T) {
 						}
 					}
 					// A sum of a few hundred numbers in float64 differs if their order does.
-					if w := want[p.Name]; math.Abs(sum-w[0]) > 1e-9 || float64(stored[0]) != w[1] ||
+					if w := want[p.Name]; !(math.Abs(sum-w[0]) <= 1e-9) || float64(stored[0]) != w[1] ||
 						float64(stored[len(stored)-1]) != w[2] {
 						t.Errorf("%s: sum %v, from %v to %v; want %v", p.Name, sum, stored[0], stored[len(stored)-1], w)
 					}

@@ -110,7 +110,7 @@ func follow(t *testing.T, e *Engine, name string, run greedyRun) {
 		t.Errorf("%s: text %q, recorded %q", name, text, run.Text)
 	}
 	for i, want := range run.Gap {
-		if math.Abs(gaps[i]-want) > 1e-4 {
+		if !(math.Abs(gaps[i]-want) <= 1e-4) {
 			t.Errorf("%s: at token %d the gap is %v, recorded %v", name, i, gaps[i], want)
 			return
 		}

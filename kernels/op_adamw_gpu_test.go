@@ -42,7 +42,7 @@ func TestAdamWOnGPU(t *testing.T) {
 			limit := map[bool]float64{true: 0x1p-7, false: 0x1p-15}[f.weight.Half() && f.master == 0]
 			other := b.weights(t)
 			for i, w := range a.weights(t) {
-				if math.Abs(w-other[i]) > limit*math.Abs(w)+1e-9 {
+				if !(math.Abs(w-other[i]) <= limit*math.Abs(w)+1e-9) {
 					t.Fatalf("%s, step %d: weight %d is %v, and %v on the GPU", f.name, a.c.Step, i, w, other[i])
 				}
 			}
@@ -59,7 +59,7 @@ func TestAdamWOnGPU(t *testing.T) {
 				}
 				other := floats(t, gpu, y)
 				for i, m := range floats(t, d, x) {
-					if math.Abs(m-other[i]) > 1e-6*max(math.Abs(m), math.Abs(float64(g[i]))) {
+					if !(math.Abs(m-other[i]) <= 1e-6*max(math.Abs(m), math.Abs(float64(g[i])))) {
 						t.Fatalf("%s, step %d: %s[%d] is %v, and %v on the GPU", f.name, a.c.Step, x.Name, i, m, other[i])
 					}
 				}
@@ -128,7 +128,7 @@ func TestAdamWAll(t *testing.T) {
 				d.AddSquares(apart, x.G)
 			}
 			d.AddSquaresAll(together, l)
-			if a, b := result(t, d, apart).Norm, result(t, d, together).Norm; math.Abs(a-b) > 1e-13*a {
+			if a, b := result(t, d, apart).Norm, result(t, d, together).Norm; !(math.Abs(a-b) <= 1e-13*a) {
 				t.Errorf("step %d: the norm of all is %v, and %v tensor by tensor", step, b, a)
 			}
 			d.Decide(c, 0.3, 1)
@@ -195,7 +195,7 @@ func TestAdamWAnywhere(t *testing.T) {
 				t.Errorf("%s: the bits depend on where the tensor lies", f.name)
 			}
 			// The alignment of a sum's terms decides their order, and so the last bits of a float64.
-			if a, b := norm[0], norm[1]; math.Abs(a-b) > 1e-13*a {
+			if a, b := norm[0], norm[1]; !(math.Abs(a-b) <= 1e-13*a) {
 				t.Errorf("%s: the norm is %v, and %v one element further on", f.name, a, b)
 			}
 		}

@@ -159,7 +159,7 @@ func TestStochasticF16(t *testing.T) {
 					t.Fatalf("%v became %v", x[0], got)
 				}
 			}
-			if limit := 5 * math.Sqrt(c.share*(1-c.share)/n); math.Abs(ups/n-c.share) > limit { // five standard deviations
+			if limit := 5 * math.Sqrt(c.share*(1-c.share)/n); !(math.Abs(ups/n-c.share) <= limit) { // five standard deviations
 				t.Errorf("of %v, %v are rounded away from 0; limit %v", x[0], ups/n, limit)
 			}
 		}
@@ -236,7 +236,7 @@ func TestStochasticUnbiased(t *testing.T) {
 			sum += up
 		}
 		// The limit is five standard deviations of a binomial distribution.
-		if limit := 5 * math.Sqrt(share*(1-share)/n); math.Abs(sum/n-share) > limit {
+		if limit := 5 * math.Sqrt(share*(1-share)/n); !(math.Abs(sum/n-share) <= limit) {
 			t.Errorf("of %v, %v are rounded up; limit %v", share, sum/n, limit)
 		}
 	}
@@ -258,7 +258,7 @@ func TestStochasticUnbiased(t *testing.T) {
 		for i := range first {
 			both += (2*first[i] - 1) * (2*other[i] - 1)
 		}
-		if both /= n; math.Abs(both) > 5/math.Sqrt(n)*math.Sqrt2 { // five deviations; pairs may be counted twice
+		if both /= n; !(math.Abs(both) <= 5/math.Sqrt(n)*math.Sqrt2) { // five deviations; pairs may be counted twice
 			t.Errorf("%s goes along with this one: correlation %v", name, both)
 		}
 	}

@@ -73,7 +73,7 @@ func TestAdamWForms(t *testing.T) {
 						if f.bnb { // 1 − 0.999 in float32 is larger by 4.7e-5, its root by half of that; and bitsandbytes rounds twice
 							limit += off*math.Abs(w1) + 1e-4*math.Abs(w1-w[i])
 						}
-						if math.Abs(moved[i]-w1) > limit {
+						if !(math.Abs(moved[i]-w1) <= limit) {
 							t.Fatalf("%s, %d elements, step %d: weight %d went from %v to %v, want %v", f.name, n, x.c.Step, i, w[i],
 								moved[i], w1)
 						}
@@ -119,7 +119,7 @@ func (x *stepper) checkCodes(t *testing.T, exactM, exactRoot, m, root []float64)
 			}
 			largestM, largestV = max(largestM, math.Abs(exactM[i])), max(largestV, v)
 		}
-		if math.Abs(scaleM[b]-largestM) > 3e-6*largestM || math.Abs(scaleV[b]-largestV) > 1e-4*largestV {
+		if !(math.Abs(scaleM[b]-largestM) <= 3e-6*largestM) || !(math.Abs(scaleV[b]-largestV) <= 1e-4*largestV) {
 			t.Fatalf("%s: block %d has scales %v and %v, want %v and %v", x.f.name, b, scaleM[b], scaleV[b], largestM, largestV)
 		}
 		for i := lo; i < hi; i++ {

@@ -108,7 +108,7 @@ func TestCrossEntropyLimits(t *testing.T) {
 					}))
 					d.CrossEntropy(loss, logits, logits, targets, 1)
 					got, g := floats(t, d, loss), floats(t, d, logits)
-					if want := math.Log(1000); math.Abs(got[0]-want) > 1e-6*want {
+					if want := math.Log(1000); !(math.Abs(got[0]-want) <= 1e-6*want) {
 						t.Errorf("loss over what can be is %v, want %v", got[0], want)
 					}
 					if got[1] != inf {
@@ -125,7 +125,7 @@ func TestCrossEntropyLimits(t *testing.T) {
 							t.Fatalf("gradient of row %d is %v at %d", i/vocab, v, i%vocab)
 						}
 					}
-					if g[0] != 0 || math.Abs(g[1500]+0.999) > 4e-3 {
+					if g[0] != 0 || !(math.Abs(g[1500]+0.999) <= 4e-3) {
 						t.Errorf("gradients %v, %v", g[0], g[1500])
 					}
 					if !d.IsCPU() {
@@ -162,12 +162,12 @@ func TestCrossEntropyEnds(t *testing.T) {
 						d.CrossEntropy(loss, logits, logits, targets, 1)
 						// Logits have an ulp of at most 2⁻¹⁵, to which log-softmax rounds.
 						for i, got := range floats(t, d, loss) {
-							if math.Abs(got-wantLoss[i]) > 1e-6*wantLoss[i]+1e-4 {
+							if !(math.Abs(got-wantLoss[i]) <= 1e-6*wantLoss[i]+1e-4) {
 								t.Errorf("%v, %d about %v, fused %v: loss %v, want %v", typ, vocab, level, fused, got, wantLoss[i])
 							}
 						}
 						for i, got := range floats(t, d, logits) {
-							if math.Abs(got-want[i]) > (1e-4+opcheck.ElementLimits[typ].Relative)*math.Abs(want[i])+1e-7 {
+							if !(math.Abs(got-want[i]) <= (1e-4+opcheck.ElementLimits[typ].Relative)*math.Abs(want[i])+1e-7) {
 								t.Fatalf("%v, %d about %v, fused %v: gradient %d is %v, want %v", typ, vocab, level, fused, i, got, want[i])
 							}
 						}
@@ -198,10 +198,10 @@ func TestCrossEntropySmallLoss(t *testing.T) {
 			d.CrossEntropy(loss, logits, logits, targets, scale)
 			l, g := floats(t, d, loss), floats(t, d, logits)
 			for r := range rows {
-				if want := math.Log1p(math.Exp(float64(x[r*vocab+1] - x[r*vocab]))); math.Abs(l[r]-want) > 0x1p-22 {
+				if want := math.Log1p(math.Exp(float64(x[r*vocab+1] - x[r*vocab]))); !(math.Abs(l[r]-want) <= 0x1p-22) {
 					t.Errorf("fused %v: loss %v, want %v", fused, l[r], want)
 				}
-				if want := scale * math.Expm1(-l[r]); math.Abs(g[r*vocab]-want) > 0x1p-22*math.Abs(want) {
+				if want := scale * math.Expm1(-l[r]); !(math.Abs(g[r*vocab]-want) <= 0x1p-22*math.Abs(want)) {
 					t.Errorf("fused %v: with a loss of %v, the target's gradient is %v, want %v", fused, l[r], g[r*vocab], want)
 				}
 			}

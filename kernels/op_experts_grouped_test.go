@@ -47,7 +47,7 @@ func TestExpertsInParts(t *testing.T) {
 			whole = got
 		}
 		for i, want := range whole {
-			if math.Abs(float64(got[i]-want)) > 1e-4 || want == 0 {
+			if !(math.Abs(float64(got[i]-want)) <= 1e-4) || want == 0 {
 				t.Fatalf("%d rows at a time: element %d is %v, and %v at once", rows, i, got[i], want)
 			}
 		}

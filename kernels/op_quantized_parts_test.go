@@ -9,9 +9,9 @@ import (
 	"restyle/tensor"
 )
 
-// TestLinearBackward_QuantizedParts dequantizes a layer's weights in parts and compares the gradient of its input, of
-// each type, added to and not, with that of weights dequantized at once.
-func TestLinearBackward_QuantizedParts(t *testing.T) {
+// TestLinear_QuantizedParts dequantizes a layer's weights in parts and compares what it computes, with a bias, and the
+// gradient of its input, of each type, added to and not, with the results of weights dequantized at once.
+func TestLinear_QuantizedParts(t *testing.T) {
 	const in, out = 130, 150 // parts of 64 rows
 	was := [2]int{dequantizedBytes, gpuDequantizedBytes}
 	defer func() { dequantizedBytes, gpuDequantizedBytes = was[0], was[1] }()
@@ -22,10 +22,12 @@ func TestLinearBackward_QuantizedParts(t *testing.T) {
 		}
 		for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16, tensor.F16} {
 			for _, add := range []bool{false, true} {
-				var w, dy, dx, want tensor.Tensor
+				var w, bias, y, wantY, dy, dx, want tensor.Tensor
 				lay := func(a *Arena) {
 					w, dy = a.New("w", tensor.INT8, out, in), a.New("dy", dtype, rows, out)
 					dx, want = a.New("dx", dtype, rows, in), a.New("want", tensor.F32, rows, in)
+					bias = a.New("bias", dtype, out)
+					y, wantY = a.New("y", dtype, rows, out), a.New("wantY", tensor.F32, rows, out)
 				}
 				a, err := d.NewArena("test", SizeOf(lay))
 				if err != nil {
@@ -38,10 +40,14 @@ func TestLinearBackward_QuantizedParts(t *testing.T) {
 				}
 				d.UploadBytes(w, raw)
 				d.Upload(dy, Waves(dy.Len()))
-				d.Upload(dx, make([]float32, dx.Len()))
+				d.Upload(dx, Waves(dx.Len()))
 				dequantizedBytes, gpuDequantizedBytes = was[0], was[1]
 				d.LinearBackward(want, dy, w, false)
+				d.Upload(bias, Waves(out))
+				d.Linear(wantY, dx, w, bias)
 				dequantizedBytes, gpuDequantizedBytes = 0, 0
+				d.Linear(y, dx, w, bias)
+				compareParts(t, fmt.Sprintf("%v, forward", dtype), d, y, wantY, false)
 				if add {
 					d.LinearBackward(dx, dy, w, false)
 				}
@@ -71,7 +77,7 @@ func compareParts(t *testing.T, name string, d *Device, dx, want tensor.Tensor, 
 		if twice {
 			exact *= 2 // which rounds as v does
 		}
-		if math.Abs(float64(got[i])-exact) > limit*math.Abs(exact)+1e-5 {
+		if !(math.Abs(float64(got[i])-exact) <= limit*math.Abs(exact)+1e-5) {
 			t.Fatalf("%s: element %d is %v, not %v", name, i, got[i], exact)
 		}
 	}

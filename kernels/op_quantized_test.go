@@ -40,7 +40,7 @@ func TestQuantizedPieces(t *testing.T) {
 	d.Linear(many, x, w, bias)
 	d.Linear(few, x.Slice(rows-1, rows), w, bias)
 	for i, want := range few.F32() {
-		if got := many.F32()[(rows-1)*out+i]; math.Abs(float64(got-want)) > 1e-3 {
+		if got := many.F32()[(rows-1)*out+i]; !(math.Abs(float64(got-want)) <= 1e-3) {
 			t.Fatalf("output %d is %v by dequantized weights, and %v by codes", i, got, want)
 		}
 	}

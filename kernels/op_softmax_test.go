@@ -62,10 +62,10 @@ func TestSoftmaxRange(t *testing.T) {
 					if i == dim-1 {
 						w = want.last
 					}
-					if math.IsNaN(got) != none || !none && math.Abs(got-w) > 0x1p-8*w {
+					if math.IsNaN(got) != none || !none && !(math.Abs(got-w) <= 0x1p-8*w) {
 						t.Errorf("%v, row %d: y[%d] is %v, want %v", typ, r, i, got, w)
 					}
-					if math.IsNaN(slope) != none || !none && math.Abs(slope-got*(float64(i)-3-dot)) > 0.01 ||
+					if math.IsNaN(slope) != none || !none && !(math.Abs(slope-got*(float64(i)-3-dot)) <= 0.01) ||
 						got == 0 && slope != 0 {
 						t.Errorf("%v, row %d: dx[%d] is %v with y %v", typ, r, i, slope, got)
 					}

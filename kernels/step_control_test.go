@@ -32,7 +32,7 @@ func TestAddSquares(t *testing.T) {
 					xs = append(xs, x)
 				}
 				got := sumSquares(t, d, xs...)
-				if math.Abs(got-want) > 1e-13*want { // both are float64, in different orders
+				if got != want && !(math.Abs(got-want) <= 1e-13*want) { // both are float64, in different orders
 					t.Errorf("%v: %v, want %v", typ, got, want)
 				}
 				if !d.IsCPU() {

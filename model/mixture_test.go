@@ -193,7 +193,7 @@ func TestAuxiliaryLoss(t *testing.T) {
 		const h = 2e-4
 		numeric := (at(h) - at(-h)) / (2 * h)
 		dev.Upload(p.W, w)
-		if math.Abs(numeric-norm) > 0.02*norm {
+		if !(math.Abs(numeric-norm) <= 0.02*norm) {
 			t.Errorf("%s: the auxiliary loss rises by %g, the gradient says %g", p.Name, numeric, norm)
 		}
 	}
@@ -225,7 +225,7 @@ func TestMixtureFLOPs(t *testing.T) {
 	more.Experts *= 3
 	cfg.Mixture = &more
 	router := 2.0 * float64(cfg.Layers*cfg.Dim*10) // operations of the routers' new rows
-	if got := FLOPs(cfg, Options{}, 0); math.Abs(got-few-router) > 1 {
+	if got := FLOPs(cfg, Options{}, 0); !(math.Abs(got-few-router) <= 1) {
 		t.Errorf("three times as many experts take %g operations instead of %g", got, few)
 	}
 }

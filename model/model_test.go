@@ -215,7 +215,7 @@ func TestGradient_AgainstDifferences(t *testing.T) {
 					numeric := (8*(at(h)-at(-h)) - (at(2*h) - at(-2*h))) / (12 * h)
 					dev.Upload(p.W, w)
 					// The loss is accurate to about 3e-7, so a difference over h is accurate to 1e-4 of a gradient of norm 1.
-					if math.Abs(numeric-along) > 3e-4*math.Sqrt(whole)+2e-3*math.Abs(along) {
+					if !(math.Abs(numeric-along) <= 3e-4*math.Sqrt(whole)+2e-3*math.Abs(along)) {
 						t.Errorf("%s: the loss falls by %.6g, the gradient says %.6g", p.Name, numeric, along)
 					}
 				}
@@ -238,7 +238,7 @@ func TestPacked_SameAsOneByOne(t *testing.T) {
 				for _, together := range [][]Batch{{Join(a, b, e)}, {Join(e, b), a}, {Join(b, e, a)}} {
 					l := gradient(t, m, 1/float32(n), together...)
 					// The same sums in another order.
-					if math.Abs(l.Sum-one.Sum) > 1e-5*one.Sum || l.Targets != n {
+					if !(math.Abs(l.Sum-one.Sum) <= 1e-5*one.Sum) || l.Targets != n {
 						t.Errorf("loss %v over %d, want %v over %d", l.Sum, l.Targets, one.Sum, n)
 					}
 					if e := distance(gradients(t, m), want); e > 3e-6 {
@@ -399,7 +399,7 @@ func TestHead_LogitsChunks(t *testing.T) {
 				if want.Tokens == nil {
 					want = l
 				}
-				if e := distance(l.Tokens, want.Tokens); e > 1e-6 || math.Abs(l.Sum-want.Sum) > 1e-6*want.Sum || l.Targets != n {
+				if e := distance(l.Tokens, want.Tokens); e > 1e-6 || !(math.Abs(l.Sum-want.Sum) <= 1e-6*want.Sum) || l.Targets != n {
 					t.Errorf("%s: the loss is %v over %d, off by %.2g, want %v over %d", what, l.Sum, l.Targets, e, want.Sum, n)
 				}
 				if opts.Train {
@@ -723,8 +723,8 @@ func TestInit(t *testing.T) {
 				begins[[4]float32(x)] = p.Name
 				// The deviation of a sample of n is itself off by 1/√2n; the limit is five times that.
 				n := float64(p.W.Len())
-				if dev := math.Sqrt(squares); math.Abs(dev-o.std) > o.std*5/math.Sqrt(2*n) ||
-					math.Abs(mean) > o.std*5/math.Sqrt(n) {
+				if dev := math.Sqrt(squares); !(math.Abs(dev-o.std) <= o.std*5/math.Sqrt(2*n)) ||
+					!(math.Abs(mean) <= o.std*5/math.Sqrt(n)) {
 					t.Errorf("%s, %s: mean %g, deviation %g, want %g", name, p.Name, mean, dev, o.std)
 				}
 			}

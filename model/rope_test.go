@@ -39,11 +39,11 @@ func TestInvFreq(t *testing.T) {
 	// The values are those of transformers' formula (modeling_rope_utils.py, llama3) in float64.
 	for i, want := range map[int]float64{14: 0.003211445994752591, 15: 0.001290547928209264, 16: 0.00042955679655936815,
 		17: 9.70828780262767e-05, 18: 1.9461638184831125e-05} {
-		if math.Abs(f[i]/want-1) > 1e-14 {
+		if !(math.Abs(f[i]/want-1) <= 1e-14) {
 			t.Errorf("frequency %d is %g, want %g", i, f[i], want)
 		}
 	}
-	if plain[0] != 1 || math.Abs(plain[32/2]-math.Pow(500000, -0.5)) > 1e-18 {
+	if plain[0] != 1 || !(math.Abs(plain[32/2]-math.Pow(500000, -0.5)) <= 1e-18) {
 		t.Error(plain)
 	}
 }
@@ -101,11 +101,11 @@ func TestScaledFrequencies(t *testing.T) {
 	} {
 		cfg := Config{HeadDim: 16, RoPETheta: 700, MaxPositions: 32, RoPEScaling: &c.scaling}
 		for i, f := range cfg.InvFreq(c.n) {
-			if math.Abs(f/c.want[i]-1) > 1e-6 { // float32
+			if !(math.Abs(f/c.want[i]-1) <= 1e-6) { // float32
 				t.Errorf("%s, %d positions: frequency %d is %v, not %v", c.scaling.Kind, c.n, i, f, c.want[i])
 			}
 		}
-		if got := c.scaling.Attention(); math.Abs(got/c.attention-1) > 1e-7 {
+		if got := c.scaling.Attention(); !(math.Abs(got/c.attention-1) <= 1e-7) {
 			t.Errorf("%s: %v times attention, not %v", c.scaling.Kind, got, c.attention)
 		}
 	}

@@ -203,7 +203,7 @@ func TestWorst(t *testing.T) {
 		{"y", []float64{0, 16, 0, 0}, []float64{0, 0, 0, 16}, math.Sqrt2 / 0.1},
 	} {
 		c.compare(&p, test.name, tensor.F32, test.got, test.want)
-		if math.Abs(p.Worst-test.worst) > 1e-12 {
+		if !(math.Abs(p.Worst-test.worst) <= 1e-12) {
 			t.Errorf("%v for %v: %v, want %v", test.got, test.want, p.Worst, test.worst)
 		}
 	}

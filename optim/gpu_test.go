@@ -75,7 +75,7 @@ func TestGPU_ContinuesFromCPU(t *testing.T) {
 		onGPU.SetSteps(onCPU.Steps())
 		for _, layers := range []bool{false, true, false} {
 			a, b := step(cpu, onCPU, params, false), step(gpu, onGPU, others, layers)
-			if math.Abs(a.Norm-b.Norm) > 1e-12*a.Norm {
+			if !(math.Abs(a.Norm-b.Norm) <= 1e-12*a.Norm) {
 				t.Errorf("%s: the norm is %v, and %v on the GPU", master, a.Norm, b.Norm)
 			}
 			for i, x := range onCPU.State() {
@@ -92,7 +92,7 @@ func TestGPU_ContinuesFromCPU(t *testing.T) {
 			for i, p := range params {
 				moved := floats(t, gpu, others[i].W)
 				for j, w := range floats(t, cpu, p.W) {
-					if math.Abs(float64(w-moved[j])) > 0x1p-7*math.Abs(float64(w))+1e-9 {
+					if !(math.Abs(float64(w-moved[j])) <= 0x1p-7*math.Abs(float64(w))+1e-9) {
 						t.Fatalf("%s: %s[%d] is %v, and %v on the GPU", master, p.Name, j, w, moved[j])
 					}
 				}

@@ -75,11 +75,11 @@ func TestAdamW(t *testing.T) {
 				want += math.Pow(float64(float32(math.Cos(float64(3*p+i*step)))), 2)
 			}
 		}
-		if want = math.Sqrt(want); math.Abs(norm-want) > 1e-6*want {
+		if want = math.Sqrt(want); !(math.Abs(norm-want) <= 1e-6*want) {
 			t.Errorf("norm %g, want %g", norm, want)
 		}
 		if r, err := o.Step(lr, scale*(norm+1e-6)); err != nil || !r.Taken || r.Norm != norm ||
-			math.Abs(r.Scale-scale) > 1e-15 {
+			!(math.Abs(r.Scale-scale) <= 1e-15) {
 			t.Fatalf("%+v, %v", r, err)
 		}
 	}
@@ -90,7 +90,7 @@ func TestAdamW(t *testing.T) {
 		}
 		for i := range got {
 			// Three float32 updates of about 1e-2 to weights of about 1.
-			if math.Abs(float64(got[i])-w[p][i]) > 3e-7 {
+			if !(math.Abs(float64(got[i])-w[p][i]) <= 3e-7) {
 				t.Errorf("%s[%d] is %v, want %v", params[p].Name, i, got[i], w[p][i])
 			}
 		}

@@ -31,7 +31,7 @@ func TestSchedules(t *testing.T) {
 		{"wsd without decay", WSD(lr, 0, 0, 10), map[int]float64{0: lr, 9: lr, 10: lr}},
 	} {
 		for step, want := range c.want {
-			if got := c.s(step); math.Abs(got-want) > 1e-18 {
+			if got := c.s(step); !(math.Abs(got-want) <= 1e-18) {
 				t.Errorf("%s: step %d has %g, want %g", c.name, step, got, want)
 			}
 		}

@@ -18,7 +18,7 @@ func TestBesideWhole(t *testing.T) {
 		{"nothing", []float32{0, 0}, []float32{0, 0}, 5, 0},
 		{"another length", []float32{3}, []float32{3, 4}, 5, math.Inf(1)},
 	} {
-		if got := besideWhole(c.x, c.truth, c.whole); math.Abs(got-c.want) > 1e-5*c.want && got != c.want {
+		if got := besideWhole(c.x, c.truth, c.whole); !(math.Abs(got-c.want) <= 1e-5*c.want) && got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

@@ -230,7 +230,7 @@ func TestGPTQPlain(t *testing.T) {
 						x := wantU[i*n+k] * wantD[k] * wantU[j*n+k]
 						sum, size = sum+x, size+math.Abs(x)
 					}
-					if i != j && math.Abs(sum-float64(h[i*n+j])) > 1e-13*float64(n)*(size+math.Abs(float64(h[i*n+j]))) {
+					if i != j && !(math.Abs(sum-float64(h[i*n+j])) <= 1e-13*float64(n)*(size+math.Abs(float64(h[i*n+j])))) {
 						t.Fatalf("%s, %d inputs: element %d, %d of the product is %v: want %v", name, n, i, j, sum, h[i*n+j])
 					}
 				}

@@ -61,7 +61,7 @@ func TestAuxiliaryLoss_Gradient(t *testing.T) {
 			}
 			return loss, auxiliary
 		}
-		if _, auxiliary := minimized(r.Model); math.Abs(auxiliary-u.Auxiliary) > 1e-6*auxiliary {
+		if _, auxiliary := minimized(r.Model); !(math.Abs(auxiliary-u.Auxiliary) <= 1e-6*auxiliary) {
 			t.Errorf("%s: the step has an auxiliary loss of %g, not %g", name, u.Auxiliary, auxiliary)
 		}
 		if s.Gradients == LayerGradients {
@@ -92,7 +92,7 @@ func TestAuxiliaryLoss_Gradient(t *testing.T) {
 			const h = 2e-4 // so small that it changes no choice of experts, which would make the loss jump
 			numeric := (at(h) - at(-h)) / (2 * h)
 			d.Upload(p.W, w)
-			if math.Abs(numeric-norm) > c.limit*norm {
+			if !(math.Abs(numeric-norm) <= c.limit*norm) {
 				t.Errorf("%s, %s: what the step minimizes rises by %g, the gradient says %g", name, p.Name, numeric, norm)
 			}
 		}

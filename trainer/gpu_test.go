@@ -124,7 +124,7 @@ func TestGPUResumes(t *testing.T) {
 		t.Errorf("resumed it ends as %.12s, whole as %.12s", got, want)
 	}
 	cpu := finish(t, tiny(t, t.TempDir(), s), "")
-	if a, b := cpu.State().Loss, resumed(cpu).State().Loss; math.Abs(float64(b/a)-1) > 2e-2 { // BF16
+	if a, b := cpu.State().Loss, resumed(cpu).State().Loss; !(math.Abs(float64(b/a)-1) <= 2e-2) { // BF16
 		t.Errorf("begun on the CPU it ends with the loss %v, there with %v", b, a)
 	}
 }

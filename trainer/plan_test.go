@@ -208,7 +208,7 @@ func TestStep_SameInAnyPasses(t *testing.T) {
 	}
 	for name, other := range map[string][]model.Batch{"one pass": {joined}, "each alone": alone} {
 		l, got := gradient(other)
-		if math.Abs(l-loss) > 1e-6*loss {
+		if !(math.Abs(l-loss) <= 1e-6*loss) {
 			t.Errorf("%s: loss %v, want %v", name, l, loss)
 		}
 		var diff, norm float64
@@ -278,7 +278,7 @@ func TestStep_Update(t *testing.T) {
 		t.Fatalf("the norms of %d steps", len(norms))
 	}
 	for i, norm := range norms { // a wrong scale shows here, not in a clipped step
-		if math.Abs(norm/wantNorms[i]-1) > 1e-4 {
+		if !(math.Abs(norm/wantNorms[i]-1) <= 1e-4) {
 			t.Errorf("step %d: the norm of the gradient is %v, want %v", i, norm, wantNorms[i])
 		}
 	}

@@ -444,7 +444,7 @@ func TestEstimate_Disk(t *testing.T) {
 	// The best weights that each checkpoint may refer to, and the result.
 	models := int64(min(len(steps)/2, 1+r.Plan.Left(s.EvalEvery, 0)) + 1)
 	// Headers count in such small files.
-	if got := disk(s, true, 0) - models*int64(weights); math.Abs(float64(got-size)) > 0.1*float64(size) {
+	if got := disk(s, true, 0) - models*int64(weights); !(math.Abs(float64(got-size)) <= 0.1*float64(size)) {
 		t.Errorf("checkpoints take %d bytes, and are said to take %d", size, got)
 	}
 	s.EvalEvery, s.SaveEvery = 0, 1
@@ -452,7 +452,7 @@ func TestEstimate_Disk(t *testing.T) {
 	auto := *r.Plan
 	auto.Config = s
 	evaluations := 1 + auto.EvaluationsLeft(0)
-	if a, b := disk(s, true, 0), disk(s, false, 0); math.Abs(float64(a-b)/float64(weights)-float64(evaluations)) > 0.1 {
+	if a, b := disk(s, true, 0), disk(s, false, 0); !(math.Abs(float64(a-b)/float64(weights)-float64(evaluations)) <= 0.1) {
 		t.Errorf("many checkpoints, and %d evaluations: %d bytes for the best weights", evaluations, a-b)
 	}
 	s = tinySettings()

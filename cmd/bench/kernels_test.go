@@ -95,7 +95,7 @@ func TestRelate(t *testing.T) {
 		{"type": "F32", "why": "none"}}}
 	relate(table)
 	for i, want := range []float64{0.25, 0.25, 0.5} {
-		if got := table.Rows[i].Number("of_ceiling"); math.Abs(got-want) > 1e-12 {
+		if got := table.Rows[i].Number("of_ceiling"); !(math.Abs(got-want) <= 1e-12) {
 			t.Errorf("row %d: %v, want %v", i, got, want)
 		}
 	}

@@ -83,7 +83,7 @@ func TestLayerFLOPs(t *testing.T) {
 	head := 6 * float64(c.Vocab*c.Dim)
 	attention := 3 * 4 * float64(c.Heads*c.HeadDim) * 65 / 2 // two products per pair, and twice that backward
 	if got, want := l.flops()/64-attention, model.FLOPs(c, model.Options{Train: true},
-		0)-head; math.Abs(got/want-1) > 1e-12 {
+		0)-head; !(math.Abs(got/want-1) <= 1e-12) {
 		t.Errorf("%g, want %g", got, want)
 	}
 }

@@ -242,7 +242,7 @@ func TestReadingShare(t *testing.T) {
 	}
 	params = append(params, model.Param{W: tensor.Tensor{DType: tensor.BF16, Shape: []int{2048}}})
 	for tokens, want := range map[int]float64{1000: 0.1, 7500: 0.5, 67000: 0.9} {
-		if got := readingShare(params, tokens); math.Abs(got-want) > 0.02 {
+		if got := readingShare(params, tokens); !(math.Abs(got-want) <= 0.02) {
 			t.Errorf("%d tokens: %.3f, want %.2f", tokens, got, want)
 		}
 	}

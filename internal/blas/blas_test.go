@@ -60,7 +60,7 @@ func TestMultiply(t *testing.T) {
 						want += float64(x) * float64(y)
 					}
 					// The sum of 13 products of at most 1, each step rounded to a relative 2^-24.
-					if got := c[i*n+j]; math.Abs(float64(got)-want) > 13*13*0x1p-24 {
+					if got := c[i*n+j]; !(math.Abs(float64(got)-want) <= 13*13*0x1p-24) {
 						t.Errorf("transposed %v, %v: [%d, %d] is %v, want %v", transA, transB, i, j, got, want)
 					}
 				}

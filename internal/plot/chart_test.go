@@ -193,7 +193,7 @@ func TestBars(t *testing.T) {
 		rects = append(rects, [2]float64{x, w})
 	}
 	// The slow one ends where the fast ones begin.
-	if len(rects) != 4 || math.Abs(rects[1][0]+rects[1][1]-rects[0][0]) > 0.11 || rects[3][1] < rects[0][1] {
+	if len(rects) != 4 || !(math.Abs(rects[1][0]+rects[1][1]-rects[0][0]) <= 0.11) || rects[3][1] < rects[0][1] {
 		t.Errorf("%v", rects)
 	}
 	picture(t, "no bars", (&Bars{}).SVG)
