@@ -506,8 +506,8 @@ func TestEndless_IsStopped(t *testing.T) {
 	}
 }
 
-// TestEndless_LeavesNextAlone checks that an answer after one that had to be stopped is right. The limit grows until that
-// answer has had time enough, on any machine.
+// TestEndless_LeavesNextAlone checks that an answer after one that had to be stopped is right. The limit grows until
+// that answer has had time enough, on any machine.
 func TestEndless_LeavesNextAlone(t *testing.T) {
 	needPython(t)
 	defer grade.SetWorkers(1)()

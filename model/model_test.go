@@ -399,7 +399,8 @@ func TestHead_LogitsChunks(t *testing.T) {
 				if want.Tokens == nil {
 					want = l
 				}
-				if e := distance(l.Tokens, want.Tokens); e > 1e-6 || !(math.Abs(l.Sum-want.Sum) <= 1e-6*want.Sum) || l.Targets != n {
+				e := distance(l.Tokens, want.Tokens)
+				if !(e <= 1e-6) || !(math.Abs(l.Sum-want.Sum) <= 1e-6*want.Sum) || l.Targets != n {
 					t.Errorf("%s: the loss is %v over %d, off by %.2g, want %v over %d", what, l.Sum, l.Targets, e, want.Sum, n)
 				}
 				if opts.Train {

@@ -452,7 +452,8 @@ func TestEstimate_Disk(t *testing.T) {
 	auto := *r.Plan
 	auto.Config = s
 	evaluations := 1 + auto.EvaluationsLeft(0)
-	if a, b := disk(s, true, 0), disk(s, false, 0); !(math.Abs(float64(a-b)/float64(weights)-float64(evaluations)) <= 0.1) {
+	a, b := disk(s, true, 0), disk(s, false, 0)
+	if times := float64(a-b) / float64(weights); !(math.Abs(times-float64(evaluations)) <= 0.1) {
 		t.Errorf("many checkpoints, and %d evaluations: %d bytes for the best weights", evaluations, a-b)
 	}
 	s = tinySettings()

@@ -146,7 +146,8 @@ func TestUselessAnswers_StopTheRun(t *testing.T) {
 			}
 			// The server does not count the tokens of some useless answers: gen estimates them.
 			last := lastLine(t, o)
-			if cost := last["cost_usd"].(float64); cost < paid-1e-9 || last["estimated"] == nil && !(math.Abs(cost-paid) <= 1e-9) {
+			cost := last["cost_usd"].(float64)
+			if cost < paid-1e-9 || last["estimated"] == nil && !(math.Abs(cost-paid) <= 1e-9) {
 				t.Errorf("cost %v, want %v", cost, paid)
 			}
 		})
