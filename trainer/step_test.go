@@ -41,7 +41,8 @@ func TestLayerGradients(t *testing.T) {
 			}
 			for i := range want {
 				// The squares of the norm are added up in another order, in float64.
-				if got[i].Loss != want[i].Loss || !(math.Abs(float64(got[i].GradNorm/want[i].GradNorm)-1) <= 1e-12) {
+				norm, exact := float64(got[i].GradNorm), float64(want[i].GradNorm)
+				if got[i].Loss != want[i].Loss || !(math.Abs(norm-exact) <= 1e-12*exact) {
 					t.Errorf("step %d: loss %v, norm %v, want %v, %v", i, got[i].Loss, got[i].GradNorm, want[i].Loss, want[i].GradNorm)
 				}
 			}

@@ -205,7 +205,8 @@ func TestPart(t *testing.T) {
 		{[]float64{4, 2}, []float64{4.001, 2}, 0.00025, 0},
 		{[]float64{4, 2}, []float64{4, nan}, math.Inf(1), 2},
 	} {
-		if most, step := part(c.a, c.b, 0x1p-9); !(math.Abs(most-c.most) <= 1e-6) || step != c.step {
+		most, step := part(c.a, c.b, 0x1p-9)
+		if most != c.most && !(math.Abs(most-c.most) <= 1e-6) || step != c.step {
 			t.Errorf("%v %v: %v from step %d", c.a, c.b, most, step)
 		}
 	}
