@@ -225,3 +225,22 @@ func TestLinearINT8Special(t *testing.T) {
 		}
 	})
 }
+
+// TestLinearINT8_PanelsOfRows checks that the CPU computes more rows than stay in its cache as it computes each alone.
+func TestLinearINT8_PanelsOfRows(t *testing.T) {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
+		if !d.IsCPU() {
+			t.Skip("a GPU has no panels")
+		}
+		const rows, in, out = 70, 1<<15 + 3, 2 // panels of 64 rows
+		c := newINT8(t, d, tensor.BF16, rows, in, out)
+		d.LinearINT8(c.y, c.x, c.w, tensor.Tensor{}, false)
+		whole := slices.Clone(c.y.F32())
+		for r := range rows {
+			d.LinearINT8(c.y.Slice(r, r+1), c.x.Slice(r, r+1), c.w, tensor.Tensor{}, false)
+		}
+		if alone := c.y.F32(); !slices.Equal(whole, alone) {
+			t.Errorf("rows at once %v, one by one %v", whole, alone)
+		}
+	})
+}

@@ -21,13 +21,16 @@ import (
 	"restyle/internal/secret/secrettest"
 )
 
-// bubble runs f with a network in a synctest bubble, which fails if a goroutine remains.
+// bubble runs f with a network in a synctest bubble, which fails if a goroutine remains. What waits for ever fails after
+// a week of the bubble's time.
 func bubble(t *testing.T, f func(t *testing.T, n *network)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
+		end := time.AfterFunc(7*24*time.Hour, func() { panic(t.Name() + ": a week has passed") })
 		n := newNetwork()
 		f(t, n)
 		n.close()
+		end.Stop()
 	})
 }
 
