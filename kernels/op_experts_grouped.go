@@ -138,8 +138,8 @@ const (
 // grouped computes the product of each expert. p has all rows, and the matrix of the first expert, of which the next
 // ones follow. A GPU does it in one launch, in which thread blocks find the rows of their expert: the host does not
 // know how many there are. If an expert has up to eight rows, each of them streams the expert's weights, which is fast
-// for those of one token. On compute capability 9.0, product_wgmma.cu computes what it can; elsewhere, there are thread
-// blocks for as many rows of each expert as there can be.
+// for those of one token. On compute capability 9.0, product_wgmma*.cu compute what they can; elsewhere, there are
+// thread blocks for as many rows of each expert as there can be.
 func (d *Device) grouped(p cpu.Product, of groups) {
 	experts := of.offsets.Len() - 1
 	apart := p.B.Rows * p.B.Cols

@@ -115,7 +115,7 @@ func quantizedExpertsCase(weights, t tensor.DType, pairs, dim, out, experts, mos
 	return c
 }
 
-// groupedCase is the products of experts with so many rows each, as product_wgmma.cu computes them if there are some:
+// groupedCase is the products of experts with so many rows each, as product_wgmma*.cu compute them if there are some:
 // with SwiGLU behind them, of which gates and ups are kept or not, and alone.
 func groupedCase(t, out tensor.DType, counts []int, dim, inner int) *Case {
 	at := []int{0} // where the rows of each expert start
@@ -209,7 +209,7 @@ func expertCases() (cases []*Case) {
 			{70, 16, 17, 3, 3}, {300, 24, 70, 16, 2}} {
 			cases = append(cases, expertsCase(t, s[0], s[1], s[2], s[3], s[4], i%2 == 0, i%3 > 0))
 		}
-		// Tiles of product_wgmma.cu that are full, half full and nearly empty, and columns that fill none; all rows at one
+		// Tiles of product_wgmma*.cu that are full, half full and nearly empty, and columns that fill none; all rows at one
 		// expert; more experts than rows; and rows that are no whole words.
 		cases = append(cases, groupedCase(t, t, []int{70, 0, 129, 1, 64, 3, 0}, 72, 40),
 			groupedCase(t, tensor.F32, []int{0, 0, 140, 0}, 64, 96), groupedCase(t, t, []int{0, 40}, 136, 64),
