@@ -28,7 +28,9 @@ type decider struct {
 	mu       sync.Mutex
 	sum      Summary
 	answered bool            // the teacher has answered a request other than by a refusal
-	useful   bool            // an answer has passed the checks that need only its row
+	tested   bool            // an answer has passed the checks that need only its row
+	useful   int             // answers that were asked for in this run and passed them
+	paid     int             // answers until the last such one
 	useless  []dataset.Check // why the answers since then did not, in the order in which they came
 	held     int             // requests that may be in flight meanwhile
 
@@ -252,7 +254,7 @@ func (d *decider) limit() int {
 	switch {
 	case !d.answered && d.sum.Pending == 0:
 		return 1
-	case !d.useful && d.live():
+	case !d.tested && d.live():
 		return untested
 	}
 	return lookAhead
@@ -341,7 +343,12 @@ func (d *decider) unsuitable(t *task) error {
 	}
 	d.failures = append(d.failures, *t.failed)
 	most := maxFruitless
-	if d.live() || d.sum.Accepted == 0 && d.sum.Pending == 0 {
+	switch {
+	case d.live():
+		d.mu.Lock()
+		most = d.patience()
+		d.mu.Unlock()
+	case d.sum.Accepted == 0 && d.sum.Pending == 0:
 		most = maxUseless
 	}
 	switch {

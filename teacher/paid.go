@@ -9,10 +9,15 @@ import (
 )
 
 const (
-	maxRefusals = 3  // requests that the teacher may refuse before it answers any
-	maxUseless  = 20 // answers in a row that may be of no use
-	suspicious  = 5  // answers in a row that are of no use before fewer are asked for at once
-	untested    = 8  // rows that may be in progress before an answer is of use
+	maxRefusals = 3 // requests that the teacher may refuse before it answers any
+	suspicious  = 5 // answers in a row that are of no use before fewer are asked for at once
+	untested    = 8 // rows that may be in progress before an answer is of use
+
+	// Answers in a row that may be of no use: as many as before the run has one of use, and up to mostUseless if few are.
+	// Of the answers of a teacher that goes on as before, one in e^usualUseless is the last of so many.
+	maxUseless   = 20
+	mostUseless  = 100
+	usualUseless = 15 // times the answers that one of use takes
 
 	// Rows that may be given up in a row if no answer is paid for while the run decides: those of a batch, and the
 	// built-in rewriter's.
@@ -79,28 +84,36 @@ func (d *decider) judged(t *task) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if t.failed == nil {
-		d.useful = true
+		d.tested = true
 	} else if t.failed.Value == onlyThoughts {
 		d.sum.Thoughts++
 	}
 	switch {
 	case !t.asked || !d.live():
 	case t.failed == nil:
+		d.useful++
+		d.paid += len(d.useless) + 1
 		d.useless = nil
 	default:
 		d.useless = append(d.useless, *t.failed)
-		if d.answered && len(d.useless) >= maxUseless {
+		if d.answered && len(d.useless) >= d.patience() {
 			d.stop(d.unsuitableFor(d.useless))
 		}
 	}
 	d.hold()
 }
 
+// patience returns how many answers in a row may be of no use, which depends on how many were before. mu is held.
+func (d *decider) patience() int {
+	usual := usualUseless * d.paid / max(1, d.useful)
+	return max(maxUseless, min(usual, mostUseless))
+}
+
 // hold lets no more requests be in flight than may be of no use, once several answers were.
 func (d *decider) hold() {
 	held := 0
 	if len(d.useless) >= suspicious {
-		held = max(1, maxUseless-len(d.useless))
+		held = max(1, d.patience()-len(d.useless))
 	}
 	if remote, ok := d.Teacher.(*Remote); ok && remote.Pool != nil && held != d.held {
 		d.held = held

@@ -103,7 +103,10 @@ func TestStopsInARow(t *testing.T) {
 		"of no use from the start":     {script: times("b", 10), ends: true},
 		"of no use":                    {script: "g" + times("b", 10), ends: true},
 		"of no use, reset":             {script: times("b", 9) + "g" + times("b", 9) + "g" + times("b", 9) + "g"},
-		"of no use, reset, of no use":  {script: times("b", 9) + "g" + times("b", 10), ends: true},
+		"of no use, of use, of no use": {script: times("g", 9) + times("bg", 2) + times("b", 10), ends: true}, // 15 x 15/11
+		"one in three of use":          {script: times("bg", 4) + times("b", 22) + "g"},                       // 45, less one
+		"one in three, and then none":  {script: times("bg", 4) + times("b", 23), ends: true},
+		"one in seven, and then none":  {script: times("bbbg", 4) + times("b", 50), ends: true}, // 100 of 105
 		"refused from the start":       {script: "rrr", ends: true},
 		"refused, and not for ever":    {script: "rrgrrgrrrg"},
 		"refused, of no use":           {script: "rrb" + times("r", 15) + "g" + times("r", 19) + "g"},
@@ -193,8 +196,9 @@ func TestInFlight_HoldsBack(t *testing.T) {
 		held    int // 0 for no limit
 		stops   bool
 	}{
-		{"bbbb", 0, false}, {"j", 0, false}, {"b", 15, false}, {"jb", 14, false}, {"g", 0, false}, {"bbbb", 0, false},
-		{"b", 15, false}, {"bbbbbbbbbbbbbb", 1, false}, {"g", 0, false}, {"bbbbbbbbbbbbbbbbbbb", 1, false}, {"b", 1, true},
+		{"bbbb", 0, false}, {"j", 0, false}, {"b", 15, false}, {"jb", 14, false}, {"gg", 0, false}, {"bbbb", 0, false},
+		{"b", 55, false}, {"bbbbbbbb", 47, false}, {"gggggggggggggggggggg", 0, false}, {"bbbbbbbbbbbbbbbbbbb", 8, false},
+		{"bbbbbb", 2, false}, {"b", 1, false}, {"b", 1, true},
 	} {
 		for _, a := range c.answers {
 			task := &task{asked: a != 'j'}
