@@ -6,6 +6,7 @@
 //	go run ./internal/mutants -j 16                # 16 at a time
 //	go run ./internal/mutants -list                # names only
 //	go run ./internal/mutants -table FILE          # the faults of a file of your own
+//	go run ./internal/mutants -random 50 chat hf   # 50 of all small changes to the Go of these packages
 //
 // The faults are in faults/, a file for each area ([table]). A fault replaces one piece of text in one file ([mutant]).
 // The file on the disk stays unchanged: the compiler gets the changed copy through Go's -overlay. A fault is found if
@@ -53,6 +54,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	pattern := flags.String("run", "", "plant the faults whose `name` matches this regular expression; default all")
 	own := flags.String("table", "", "`file` of faults; default all of internal/mutants/faults")
+	count := flags.Int("random", 0, "plant this `number` of small changes to the packages that are named, chosen by -seed")
+	seed := flags.Uint64("seed", 1, "chooses the changes of -random")
 	list := flags.Bool("list", false, "print names and stop")
 	verbose := flags.Bool("v", false, "print the end of what the tests print")
 	workers := flags.Int("j", 1, "plant this many faults at a time")
@@ -72,15 +75,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "mutants:", err)
 		return 1
 	}
-	files := []string{*own}
-	if *own == "" {
-		files, err = tables(root)
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "mutants:", err)
-		return 1
-	}
-	chosen, err := table(files...)
+	chosen, err := choose(root, *own, flags.Args(), *count, *seed)
 	if err != nil {
 		fmt.Fprintln(stderr, "mutants:", err)
 		return 1
@@ -121,6 +116,24 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	return 0
+}
+
+// choose returns the faults of a file, of packages, or of the whole table.
+func choose(root, own string, packages []string, count int, seed uint64) ([]mutant, error) {
+	if (count > 0) != (len(packages) > 0) {
+		return nil, fmt.Errorf("-random takes the packages to change, and nothing else takes any")
+	}
+	if count > 0 {
+		return random(root, packages, count, seed)
+	}
+	if own != "" {
+		return table(own)
+	}
+	files, err := tables(root)
+	if err != nil {
+		return nil, err
+	}
+	return table(files...)
 }
 
 // verdict is the result for a fault.
@@ -199,7 +212,7 @@ func (p planter) plant(ctx context.Context, m mutant) (v verdict, out string) {
 		environ = append(environ, p.compiler...)
 	}
 	goTest := func(extra ...string) ([]byte, error) {
-		args := append([]string{"test", "-vet=off", "-timeout", p.timeout.String()}, extra...)
+		args := append([]string{"test", "-vet=off", "-failfast", "-timeout", p.timeout.String()}, extra...)
 		cmd := exec.CommandContext(ctx, "go", append(args, strings.Fields(m.tests)...)...)
 		cmd.Dir, cmd.Env = p.root, environ
 		return cmd.CombinedOutput()

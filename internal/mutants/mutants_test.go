@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"errors"
+	"go/format"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +55,76 @@ func TestParse(t *testing.T) {
 		if (err == nil) != (want.name != "") || err == nil && got != want {
 			t.Errorf("%q: %+v, %v", entry, got, err)
 		}
+	}
+}
+
+// TestFaultsOf checks the changes to a function that has one place for each.
+func TestFaultsOf(t *testing.T) {
+	const source = `package p
+
+func f(a []int, b *T) bool {
+	defer g(a[0], b.n)
+	if len(a) < 3 {
+		return true
+	}
+	for i := range a {
+		if i == 4 || b == nil {
+			continue
+		}
+		b.n = a[:i][i-1]
+		b.n += min(i, 7)
+	}
+	switch b.n {
+	case 1, 2:
+		*b = T{n: 1, m: 2}
+	}
+	return g(1, b.n)
+}
+`
+	faults, err := faultsOf("p/f.go", source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range faults {
+		from, to := 0, 0
+		for from < len(m.old) && from < len(m.new) && m.old[from] == m.new[from] {
+			from++
+		}
+		for to < min(len(m.old), len(m.new))-from && m.old[len(m.old)-1-to] == m.new[len(m.new)-1-to] {
+			to++
+		}
+		kind := m.name[strings.LastIndexByte(m.name, ':')+1:]
+		got = append(got, strings.TrimSpace(kind+" "+m.old[from:len(m.old)-to]+" -> "+strings.TrimSpace(m.new[from:len(m.new)-to])))
+		if changed, err := format.Source([]byte(strings.Replace(source, m.old, m.new, 1))); err != nil ||
+			strings.Count(source, m.old) != 1 || string(changed) == source {
+			t.Errorf("%s: %v\n%s", m.name, err, m.old)
+		}
+	}
+	slices.Sort(got)
+	want := strings.Split(strings.TrimSpace(`
+boundary  -> =
+break continue -> break
+case-less , 2 ->
+deleted *b = T{n: 1, m: 2} ->
+deleted b.n = a[:i][i-1] ->
+deleted defer g(a[0], b.n) ->
+element , m: 2 ->
+element n: 1,  ->
+first-only  -> break
+last-only + ->
+left-only || b == nil  ->
+max in -> ax
+never i == 4 || b == nil -> false && (i == 4 || b == nil)
+never len(a) < 3 -> false && (len(a) < 3)
+other-answer tru -> fals
+right-only i == 4 ||  ->
+swapped a[0], b.n -> b.n, a[0]
+to-the-end i ->
+without-number -1 ->
+`), "\n")
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
 	}
 }
 
