@@ -30,7 +30,7 @@ func readDeeds(f *voice.Facts, src string, tokens []python.Token) {
 			tokens = tokens[1:]
 			continue
 		case python.Dedent:
-			around = around[:max(0, len(around)-1)]
+			around = around[:len(around)-1]
 			tokens = tokens[1:]
 			continue
 		}
@@ -79,14 +79,8 @@ func keepSole(f *voice.Facts, before map[string]int, tokens []python.Token, rebo
 			continue
 		}
 		words[t.Text]++
-		if i+1 == len(tokens) {
-			continue
-		}
-		switch next := tokens[i+1].Text; {
-		case next == "=", next == "[" && i > 0 && tokens[i-1].Kind == python.Newline,
-			len(next) > 1 && strings.HasSuffix(next, "=") && !strings.Contains("== <= >= !=", next):
-			set[t.Text]++
-		case next == "." && i+2 < len(tokens) && changes[tokens[i+2].Text]:
+		switch next := tokens[i+1].Text; { // the last token is no name
+		case next == "=", augments(next), next == "[" && begins(tokens, i), next == "." && changes[tokens[i+2].Text]:
 			set[t.Text]++
 		}
 	}
@@ -126,6 +120,16 @@ func keepSole(f *voice.Facts, before map[string]int, tokens []python.Token, rebo
 			f.Deeds[kind] = kept
 		}
 	}
+}
+
+// begins reports whether the ith token begins a line.
+func begins(tokens []python.Token, i int) bool {
+	return i == 0 || slices.Contains([]python.Kind{python.Newline, python.Indent, python.Dedent}, tokens[i-1].Kind)
+}
+
+// augments reports whether an operator assigns and does more.
+func augments(operator string) bool {
+	return strings.HasSuffix(operator, "=") && !strings.Contains("== <= >= !=", operator)
 }
 
 // changes are the methods that change their object.
@@ -236,7 +240,7 @@ func (s *line) read(f *voice.Facts, around []block) (opens block) {
 	case first == "print" && n == 4 && s.tokens[2].Kind == python.String:
 		add("say", s.tokens[2].Text, "")
 	case first == "print" && second == "(" && s.find(")", 2) == n-1:
-		if len(around) == 0 && s.find(",", 2) >= n-1 {
+		if len(around) == 0 && s.find(",", 2) == n {
 			add("print", s.text(2, n-1), "")
 		}
 	case n > 5 && second == "." && s.tokens[2].Text == "append" && s.find(")", 4) == n-1:
@@ -246,7 +250,7 @@ func (s *line) read(f *voice.Facts, around []block) (opens block) {
 	case n > 5 && second == "," && s.tokens[2].Kind == python.Name && s.tokens[3].Text == "=" && s.find("=", 4) == n &&
 		s.find(",", 4) == n:
 		add("unpack", s.text(0, 3), s.text(4, n))
-	case s.tokens[0].Kind == python.Name && len(second) > 1 && strings.HasSuffix(second, "=") && second != "==":
+	case s.tokens[0].Kind == python.Name && augments(second):
 		if len(around) > 0 && around[len(around)-1].loop {
 			add("step", s.text(0, n), "")
 		}
@@ -287,17 +291,17 @@ func (s *line) define(add func(kind, first, second string)) {
 		if name.Text != "self" && name.Text != "cls" {
 			names = append(names, "`"+name.Text+"`")
 		}
-		if eq := s.find("=", from); eq < to && eq == from+1 {
-			add("default", name.Text, s.text(eq+1, to))
+		if s.tokens[from+1].Text == "=" {
+			add("default", name.Text, s.text(from+2, to))
 			defaults = true
 		}
 		from = to + 1
 	}
 	switch k := len(names); {
-	case defaults: // it can do without them
+	case defaults, k == 0, k > 4: // with defaults, it can do without them
 	case k == 1:
 		add("take", s.tokens[1].Text, names[0])
-	case k > 1 && k < 5:
+	default:
 		add("take", s.tokens[1].Text, strings.Join(names[:k-1], ", ")+" and "+names[k-1])
 	}
 }

@@ -63,7 +63,7 @@ func readCode(f *voice.Facts, src string) {
 	}
 	f.Lines += len(lines)
 	for i, t := range r.tokens {
-		if t.Text == "def" && i+1 < len(r.tokens) {
+		if t.Text == "def" { // the last token is another one
 			r.own[r.tokens[i+1].Text] = true
 		}
 	}
@@ -113,14 +113,14 @@ func (r *codeReader) within(is func(block) bool) bool { return slices.ContainsFu
 
 // read reads the ith token.
 func (r *codeReader) read(i int) {
-	f, t, depth := r.f, r.at(i), len(r.brackets)
+	f, t := r.f, r.at(i)
 	switch t.Kind {
 	case python.Indent:
 		r.open = append(r.open, r.next)
 		r.next, r.beginning = block{}, true
 		return
 	case python.Dedent:
-		r.open = r.open[:max(0, len(r.open)-1)]
+		r.open = r.open[:len(r.open)-1]
 		r.beginning = true
 		return
 	case python.Newline:
@@ -132,7 +132,7 @@ func (r *codeReader) read(i int) {
 	case python.FStringStart:
 		f.Has |= voice.Format | voice.String
 	case python.String:
-		if r.beginning && r.at(i+1).Kind == python.Newline && (i == 0 || r.at(i-1).Kind == python.Indent) {
+		if r.at(i+1).Kind == python.Newline && (i == 0 || r.at(i-1).Kind == python.Indent) {
 			f.Has |= voice.Docstring
 		} else {
 			f.Has |= voice.String
@@ -142,14 +142,8 @@ func (r *codeReader) read(i int) {
 	case python.Name:
 		r.name(i)
 	}
-	if t.Text == ":" && depth > 0 && r.brackets[depth-1] == "[" && !inLambda(r.tokens, i) {
-		f.Has |= voice.Slice
-	}
-	if t.Kind == python.Op && t.Text == "{" && !insideFString(r.tokens, i+1) && r.at(i+1).Text == "}" {
-		f.Has |= voice.Dict
-	}
 	// A statement also begins after the ":" of a one-line block, but no feature depends on that.
-	r.beginning = t.Kind == python.Op && t.Text == ";" || t.Kind == python.Name && t.Text == "async" && r.beginning
+	r.beginning = t.Text == ";" || t.Text == "async" && r.beginning
 }
 
 // operator reads an operator.
@@ -163,19 +157,25 @@ func (r *codeReader) operator(i int) {
 		if t.Text == "[" && !operand(previous) {
 			f.Has |= voice.List
 		}
+		if t.Text == "{" && r.at(i+1).Text == "}" && !insideFString(r.tokens, i) {
+			f.Has |= voice.Dict
+		}
 		r.brackets = append(r.brackets, t.Text)
 	case ")", "]", "}":
-		r.brackets = r.brackets[:max(0, depth-1)]
+		r.brackets = r.brackets[:depth-1]
 		if len(r.brackets) == r.parameters {
 			r.parameters = -1
 		}
 	case ":":
-		if depth > 0 && r.brackets[depth-1] == "{" && !insideFString(r.tokens, i) {
+		switch {
+		case depth == 0:
+		case r.brackets[depth-1] == "[" && !inLambda(r.tokens, i):
+			f.Has |= voice.Slice
+		case r.brackets[depth-1] == "{" && !insideFString(r.tokens, i):
 			f.Has |= voice.Dict
 		}
 	case "=":
-		if depth == 0 && previous.Kind == python.Name && (i < 2 || r.at(i-2).Text != ".") &&
-			!python.IsKeyword(previous.Text) {
+		if depth == 0 && previous.Kind == python.Name && r.at(i-2).Text != "." && !python.IsKeyword(previous.Text) {
 			add(&f.Names, previous.Text)
 		}
 	case "-", "/", "//", "**", "-=", "/=", "//=", "**=": // strings have the other operators too
