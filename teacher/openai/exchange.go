@@ -240,10 +240,6 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	if b.left < 0 {
 		return 0, errTooLarge
 	}
-	// One byte beyond the limit distinguishes a body that is too long from one that is not.
-	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1]
-	}
 	n, err := b.r.Read(p)
 	if n > 0 {
 		b.watch.arrived()

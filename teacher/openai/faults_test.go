@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -380,6 +381,13 @@ func testBody(t *testing.T) []byte {
 	return body
 }
 
+// messages are parts of the errors' texts, by reason.
+var messages = map[string]string{
+	"first token timeout": "no token within 5m0s", "stall": "no data for 1m0s in the middle of the answer",
+	"total timeout": "not complete within 15m0s", "answer too large": "the answer is longer than 4 MiB",
+	"connection lost": "connection lost: ",
+}
+
 func reasonOf(err error) string {
 	var r *RequestRefused
 	var f *Fatal
@@ -447,6 +455,14 @@ func TestFaults_OfServers(t *testing.T) {
 							reasonOf(err) != text {
 							t.Fatalf("got %s for %q: %v; want %s for %q", got, reasonOf(err), err, want, text)
 						}
+					}
+					var r *RequestRefused
+					if errors.As(err, &r) && r.Status != 200 && strconv.Itoa(r.Status) != r.Reason {
+						t.Errorf("refused with the status %d and the reason %q", r.Status, r.Reason)
+					}
+					if err != nil && (!strings.Contains(err.Error(), "http://teacher.localhost/v1") ||
+						!strings.Contains(err.Error(), messages[text])) {
+						t.Errorf("error %q, which should say %q", err, messages[text])
 					}
 					elapsed := time.Since(start)
 					switch {

@@ -62,7 +62,7 @@ type limit struct {
 // max.
 func newLimit(fixed, max int, wait time.Duration) *limit {
 	if fixed > 0 {
-		return &limit{n: fixed, max: fixed, fixed: true}
+		return &limit{n: fixed, fixed: true}
 	}
 	return &limit{n: min(startLimit, max), max: max, wait: wait, idle: true, patience: firstHold}
 }

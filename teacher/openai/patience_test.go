@@ -276,3 +276,24 @@ func TestEndIsNotAwaited(t *testing.T) {
 		})
 	}
 }
+
+// TestPauseOfAnEndpointThatIsDown checks that a probe comes as soon as an endpoint that is down may be asked again.
+func TestPauseOfAnEndpointThatIsDown(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		var calls int
+		n.serve(host, reading(func(w http.ResponseWriter, r *http.Request) {
+			if calls++; calls <= failuresToOpen {
+				status(503, "", "Retry-After", "40")(w, r)
+				return
+			}
+			stream(goodStream)(w, r)
+		}))
+		p := testPool(t, n, nil)
+		defer p.Close()
+		start := time.Now()
+		a, err := p.Complete(context.Background(), testBody(t))
+		if d := time.Since(start); err != nil || a.Attempts != calls || d < 120*time.Second || d > 121*time.Second {
+			t.Errorf("after %v: %+v, %v", d, a, err)
+		}
+	})
+}

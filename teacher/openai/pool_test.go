@@ -551,26 +551,30 @@ func TestStorm_EachAnswerOnce(t *testing.T) {
 }
 
 func TestModels(t *testing.T) {
-	list := `{"object":"list","data":[{"id":"m1","object":"model","created":"soon"},{"id":"KEY"}]}`
+	list := `{"data":[{"id":"m1","name":"x","created":"soon"},{"id":"a-` + canary + `"}],"models":[{"name":"a\nb"},{"name":"` +
+		strings.Repeat("z", 513) + `"}]}`
 	for _, test := range []struct {
 		name    string
 		play    http.HandlerFunc
-		models  int
+		models  string
 		missing bool
 		err     string
 	}{
-		{"list", status(200, list), 2, false, ""},
-		{"Ollama", status(200, `{"models":[{"name":"llama3"}]}`), 1, false, ""},
-		{"empty", status(200, `{"data":[]}`), 0, true, ""},
-		{"404", status(404, "KEY"), 0, true, ""},
-		{"405", status(405, "KEY"), 0, true, ""},
-		{"web page", status(200, "<html>KEY"), 0, true, ""},
-		{"401", status(401, "KEY"), 0, false, "*openai.Fatal"},
-		{"500", status(500, "KEY"), 0, false, "*openai.Unavailable"},
-		{"redirect", status(307, "", "Location", "http://thief.test/KEY"), 0, false, "*openai.Fatal"},
-		{"silence", silence, 0, false, "*openai.Unavailable"},
-		{"endless", endless, 0, false, "*openai.Unavailable"},
-		{"refused", nil, 0, false, "*openai.Unavailable"},
+		{"list", status(200, list), "m1, a-[redacted], a b, " + strings.Repeat("z", 509) + "…", false, ""},
+		{"Ollama", status(200, `{"models":[{"name":"llama3"}]}`), "llama3", false, ""},
+		{"empty", status(200, `{"data":[]}`), "", true, ""},
+		{"400", status(400, "KEY"), "", true, ""},
+		{"404", status(404, "KEY"), "", true, ""},
+		{"405", status(405, "KEY"), "", true, ""},
+		{"501", status(501, "KEY"), "", true, ""},
+		{"web page", status(200, "<html>KEY"), "", true, ""},
+		{"401", status(401, "KEY"), "", false, "Fatal 401 401 Unauthorized: "},
+		{"403", status(403, "KEY"), "", false, "Fatal 403 403 Forbidden: "},
+		{"500", status(500, "KEY"), "", false, "Unavailable 500 1 500 Internal Server Error: "},
+		{"redirect", status(307, "", "Location", "http://thief.test/KEY"), "", false, "Fatal redirect 307 Temporary Redirect"},
+		{"silence", silence, "", false, "Unavailable total timeout 1 not complete within 30s"},
+		{"endless", endless, "", false, "Unavailable answer too large 1 the answer is longer than 8 MiB"},
+		{"refused", nil, "", false, "Unavailable unreachable 1 dial tcp: connection refused"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *network) {
@@ -582,21 +586,26 @@ func TestModels(t *testing.T) {
 						test.play(w, r)
 					}))
 				}
-				p := testPool(t, n, nil)
+				p := testPool(t, n, func(o *Options) { o.FirstTokenTimeout = time.Second })
 				defer p.Close()
 				start := time.Now()
 				got, err := p.Models(context.Background())
-				if len(got) != 1 || len(got[0].Models) != test.models || got[0].Missing != test.missing {
+				if len(got) != 1 || strings.Join(got[0].Models, ", ") != test.models || got[0].Missing != test.missing ||
+					got[0].Endpoint != "http://teacher.localhost/v1" {
 					t.Fatalf("got %+v, %v", got, err)
 				}
-				kind := ""
-				if got[0].Err != nil {
-					kind = fmt.Sprintf("%T", got[0].Err)
+				said := ""
+				switch err := got[0].Err.(type) {
+				case *Fatal:
+					said = fmt.Sprintf("Fatal %s %s", err.Reason, err.Message)
+				case *Unavailable:
+					said = fmt.Sprintf("Unavailable %s %d %s", err.Reason, err.Attempts, err.Message)
 				}
-				if kind != test.err || (err != nil) != (test.err != "") {
-					t.Errorf("got %s: %v; want %s", kind, err, test.err)
+				if !strings.HasPrefix(said, test.err) || (err != nil) != (test.err != "") ||
+					err != nil && !strings.Contains(err.Error(), "http://teacher.localhost/v1: ") {
+					t.Errorf("got %s: %v; want %s", said, err, test.err)
 				}
-				if time.Since(start) > time.Minute {
+				if time.Since(start) > 30*time.Second {
 					t.Errorf("took %v", time.Since(start))
 				}
 				secrettest.Check(t, got)
