@@ -1,6 +1,7 @@
 package teacher
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -138,7 +139,7 @@ func reports(t *testing.T) string {
 		fmt.Fprintf(&b, "reasons: %s\n", s.Reasons())
 	}
 	for _, rowsWanted := range []int{0, 2} {
-		for _, words := range [][]string{{"S", "g", "P", "g", "A", "g"}, {"P"}} {
+		for _, words := range []string{"S g P g A g", "P", "L P", "U g U g", "g U!", "g ^"} {
 			plan, err := planOf(t, rowsWanted, words)
 			first := -1
 			if plan.First != nil {
@@ -158,19 +159,21 @@ func repeated(r dataset.Rewritten, n int) (rows []dataset.Rewritten) {
 	return rows
 }
 
-// planOf plans a run over rows as those of trace.
-func planOf(t *testing.T, rows int, words []string) (Plan, error) {
-	var lines []string
-	for i, w := range words {
-		r := traceRow(i, w)
-		lines = append(lines, fmt.Sprintf(`{"instruction": %q, "input": "", "output": %q}`, r.Instruction, r.Output))
-	}
-	path := expect.File(t, "rows.jsonl", strings.Join(lines, "\n")+"\n")
-	src, err := dataset.OpenAll(t.Context(), []string{path}, dataset.Options{})
+// planOf plans a run over rows as those of trace. An exclamation mark has rows that cannot be read end the run,
+// which is canceled at a circumflex.
+func planOf(t *testing.T, rows int, words string) (Plan, error) {
+	path := expect.File(t, "rows.jsonl", traceLines(strings.Fields(words)))
+	skip := !strings.Contains(words, "!")
+	src, err := dataset.OpenAll(t.Context(), []string{path}, dataset.Options{SkipBad: skip})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer src.Close()
 	r := &Run{Style: passiveAggressive(t), Teacher: Builtin{}, Source: src, Rows: rows, Seed: 1}
-	return r.Plan(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if strings.Contains(words, "^") {
+		cancel()
+	}
+	return r.Plan(ctx)
 }

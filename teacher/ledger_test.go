@@ -232,19 +232,21 @@ func TestLedgerRefusalRecordsNothing(t *testing.T) {
 // TestBudgetBounds uses up each budget and then exceeds it by one, with 100 rows and with ten, where a few uses are
 // free.
 func TestBudgetBounds(t *testing.T) {
-	for name, c := range map[string]struct {
-		set          func(*said)
-		hundred, ten int
+	for refusal, c := range map[string]struct {
+		set    func(*said)
+		limits [4]int // of 10, 100, 500 and 2000 rows
 	}{
-		"opener":   {func(s *said) { s.opener = "same" }, 10, 3},
-		"device":   {func(s *said) { s.device = "same" }, 10, 3},
-		"first":    {func(s *said) { s.first = "same" }, 5, 2},
-		"sentence": {func(s *said) { s.sentences = append(s.sentences, "same") }, 3, 2},
-		"run":      {func(s *said) { s.runs = append(s.runs, 7) }, 3, 2},
-		"shingle":  {func(s *said) { s.shingles = append(s.shingles, 7) }, 8, 3},
+		`already open with "same"`:             {func(s *said) { s.opener = "same" }, [4]int{3, 10, 50, 200}},
+		`already use the device "same"`:        {func(s *said) { s.device = "same" }, [4]int{3, 10, 50, 200}},
+		`already begin "same"`:                 {func(s *said) { s.first = "same" }, [4]int{2, 5, 25, 100}},
+		"it has nothing to do":                 {func(s *said) { s.loose = true }, [4]int{5, 50, 250, 1000}},
+		`already contain the sentence "same"`:  {func(s *said) { s.sentences = append(s.sentences, "same") }, [4]int{2, 3, 10, 20}},
+		"already share a run of eight words":   {func(s *said) { s.runs = append(s.runs, 7) }, [4]int{2, 3, 10, 40}},
+		"already share a run of five words wi": {func(s *said) { s.shingles = append(s.shingles, 7) }, [4]int{3, 8, 40, 160}},
 	} {
-		for rows, limit := range map[int]int{100: c.hundred, 10: c.ten} {
-			l := newLedger(&voice.Style{Repeat: [2]float64{3, 3}})
+		for i, limit := range c.limits {
+			rows := [4]int{10, 100, 500, 2000}[i]
+			l := newLedger(&voice.Style{Repeat: [2]float64{1, 2}})
 			row := func(i int) said {
 				word := fmt.Sprint(i)
 				return said{opener: word, device: "d" + word, first: word, sentences: []string{word},
@@ -260,17 +262,20 @@ func TestBudgetBounds(t *testing.T) {
 			}
 			s := row(rows)
 			c.set(&s)
-			if refusal := l.excess(s, 1); refusal != "" {
-				t.Errorf("%s, %d rows: the last of %d that are allowed is refused: %s", name, rows, limit, refusal)
+			if got := l.excess(s, 1); got != "" {
+				t.Errorf("%s, %d rows: the last of %d that are allowed is refused: %s", refusal, rows, limit, got)
 			}
 			l.record(s)
-			if refusal := l.excess(s, 0); refusal != "" {
-				t.Errorf("%s, %d rows: %d are allowed and said to be too many: %s", name, rows, limit, refusal)
+			if got := l.excess(s, 0); got != "" {
+				t.Errorf("%s, %d rows: %d are allowed and said to be too many: %s", refusal, rows, limit, got)
 			}
 			s = row(rows + 1)
 			c.set(&s)
-			if l.excess(s, 1) == "" {
-				t.Errorf("%s, %d rows: one more than %d is admitted", name, rows, limit)
+			if got := l.excess(s, 1); !strings.Contains(got, refusal) {
+				t.Errorf("%s, %d rows: one more than %d: %q", refusal, rows, limit, got)
+			}
+			if s = row(rows + 2); l.excess(s, 1) != "" {
+				t.Errorf("%s, %d rows: refuses a row that has nothing in common: %s", refusal, rows, l.excess(s, 1))
 			}
 		}
 	}

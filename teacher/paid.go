@@ -96,7 +96,7 @@ func (d *decider) judged(t *task) {
 		d.useless = nil
 	default:
 		d.useless = append(d.useless, *t.failed)
-		if d.answered && len(d.useless) >= d.patience() {
+		if len(d.useless) >= d.patience() {
 			d.stop(d.unsuitableFor(d.useless))
 		}
 	}

@@ -190,7 +190,7 @@ func TestInFlight_HoldsBack(t *testing.T) {
 	}
 	defer pool.Close()
 	stopped := false
-	d := &decider{Run: &Run{Teacher: &Remote{Pool: pool}}, answered: true, stop: func(error) { stopped = true }}
+	d := &decider{Run: &Run{Teacher: &Remote{Pool: pool}}, stop: func(error) { stopped = true }}
 	for _, c := range []struct {
 		answers string
 		held    int // 0 for no limit

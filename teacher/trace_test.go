@@ -77,13 +77,17 @@ func spoiled(letter byte, a Answer) (Answer, error) {
 		return Answer{}, &Refused{"200: unreadable", 200}
 	case 'q': // the request cannot be made
 		return Answer{}, &Refused{"no request", 0}
-	case 'x':
-		return Answer{}, &openai.Unavailable{Others: 3}
+	case 'x': // others are answered
+		return Answer{}, &openai.Unavailable{Others: 1}
+	case 'y':
+		return Answer{}, &openai.Unavailable{Others: 1, AllDead: true}
+	case 'z':
+		return Answer{}, &openai.Unavailable{}
 	}
 	return a, nil
 }
 
-// traceRow is row i of the source of a trace; the letters S, D, P and A say what is wrong with it.
+// traceRow is row i of the source of a trace; the letters S, D, P, L and A say what is wrong with it.
 func traceRow(i int, word string) dataset.Row {
 	r := dataset.Row{Instruction: fmt.Sprintf("Write a Python function that keeps the prices above %d.", i),
 		Output: fmt.Sprintf("def keep_%d(prices):\n    kept = []\n    for value in prices:\n        if value > %d:\n"+
@@ -95,6 +99,8 @@ func traceRow(i int, word string) dataset.Row {
 		return traceRow(0, "g")
 	case 'P':
 		r.Output = "There is nothing that a program could do about it, so it is a sentence."
+	case 'L':
+		r.Output = strings.Repeat("There is more of it. ", maxLook/20)
 	case 'A':
 		r.Output = "Then:\n```python\n" + r.Output + "\n```\nand:\n```python\nprint(keep_" + fmt.Sprint(i) + "([1, 2]))\n```"
 	}
@@ -113,6 +119,7 @@ func trace(t *testing.T, settings string, words ...string) string {
 		source = bytes.TrimSuffix(source, []byte("]"))
 	}
 	path := expect.File(t, "rows.json", string(source))
+	skipped := expect.File(t, "rows.jsonl", traceLines(words))
 	dir, out := t.TempDir(), &strings.Builder{}
 	var judge *Judge
 	if _, tones, ok := strings.Cut(settings, "judge="); ok {
@@ -146,6 +153,13 @@ func trace(t *testing.T, settings string, words ...string) string {
 				return nil
 			}
 			r.Judge = judge
+			if strings.Contains(settings, "skip") {
+				src, err := dataset.OpenAll(t.Context(), []string{skipped}, dataset.Options{SkipBad: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Source = src
+			}
 			for _, s := range strings.Fields(settings) {
 				setTrace(t, r, s)
 			}
@@ -175,7 +189,20 @@ func trace(t *testing.T, settings string, words ...string) string {
 	if judge != nil {
 		text = strings.ReplaceAll(text, judge.Endpoints[0], "JUDGE")
 	}
-	return strings.TrimSpace(strings.ReplaceAll(text, path, "rows.json"))
+	return strings.TrimSpace(strings.NewReplacer(path, "rows.json", skipped, "rows.jsonl").Replace(text))
+}
+
+// traceLines returns the rows of a trace as lines, of which that of the letter U is no row.
+func traceLines(words []string) string {
+	var b strings.Builder
+	for i, w := range words {
+		r := traceRow(i, w)
+		if w[0] == 'U' {
+			r.Instruction = "Write \xff"
+		}
+		fmt.Fprintf(&b, "{\"instruction\": %q, \"input\": \"\", \"output\": %q}\n", r.Instruction, r.Output)
+	}
+	return b.String()
 }
 
 // setTrace makes one setting of a trace.
