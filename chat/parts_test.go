@@ -96,10 +96,11 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestWrongMessages names the message whose JSON cannot be read, and gives templates without documents none.
+// TestWrongMessages names the message, variables or tools whose JSON cannot be read, and gives templates without
+// documents none.
 func TestWrongMessages(t *testing.T) {
 	template, err := Detect("{% for m in messages %}[{{ m.role }}]{{ m.content }}{{ m.tool_calls }}{{ m.x }}<end>" +
-		"{% endfor %}{% if documents is none %}none{% endif %}")
+		"{% endfor %}{% if documents is none %}none{% endif %}{{ tools or '' }}")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,6 +108,10 @@ func TestWrongMessages(t *testing.T) {
 	for want, m := range map[string]Message{"message 2: tool_calls: ": {Role: "assistant", Calls: "["},
 		"message 2: ": {Role: "user", Content: "b", More: "{"}} {
 		_, err := template.Render([]Message{first, m}, Options{})
+		expect.Error(t, err, want)
+	}
+	for want, o := range map[string]Options{"chat: variables: ": {Variables: "{"}, "chat: tools: ": {Tools: "["}} {
+		_, err := template.Render([]Message{first}, o)
 		expect.Error(t, err, want)
 	}
 	if got, err := template.Render([]Message{first}, Options{}); err != nil || got.Text != "[user]a<end>none" {

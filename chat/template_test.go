@@ -16,6 +16,9 @@ func TestDetect(t *testing.T) {
 		{"no template", "", "raw"},
 		{"our own ChatML", chatmlJinja, "chatml"},
 		{"our own ChatML, no line break at the end", strings.TrimSuffix(chatmlJinja, "\n"), "chatml"},
+		{"raw with BOS, no line break at the end", strings.TrimSuffix(rawBOS+Raw().Jinja(), "\n"), "raw"},
+		{"raw with BOS and a line break more", rawBOS + Raw().Jinja() + "\n", "raw"},
+		{"our own ChatML on an old Mac", strings.ReplaceAll(chatmlJinja, "\n", "\r"), "chatml"},
 		{"our own ChatML on Windows", strings.ReplaceAll(chatmlJinja, "\n", "\r\n"), "chatml"},
 		{"our own ChatML, shortened", chatmlJinja[1:], ""}, // no Jinja
 		{"our own ChatML with a space", chatmlJinja + " ", "jinja-" + hash(chatmlJinja + " ")[:8]},

@@ -51,6 +51,17 @@ func TestProgram_ThoughtsAndTools(t *testing.T) {
 		{"a name", program("{{ m.name }}"), thinks[:1], Options{}, "qAda</s>", "name", ""},
 		{"all keys", "{{ messages }}", thinks[:1], Options{}, "'id': 7", "id name", ""},
 		{"a variable", program("{{ x }}"), thinks[:1], Options{Variables: `{"x":null,"y":1}`}, "qNone</s>", "x", ""},
+		{"a variable of the prompt", program("")[:len(program(""))-11] + "{{ x }}{% endif %}", append(thinks[:1:1],
+			Message{Role: "assistant", Content: "a"}), Options{Variables: `{"x":"","y":1}`}, "<|assistant|>a</s>", "x", ""},
+		{"of each only one", program("{{ m.name }}{{ x }}"), []Message{question, question}, Options{Variables: `{"x":0}`},
+			"qAda0</s>", "name x", ""},
+		{"variables do not replace all", "{{ tools }}{{ documents }}{{ add_generation_prompt }}{{ eos_token }}" + program(""),
+			thinks[:1], Options{Variables: `{"documents":"d","add_generation_prompt":7,"eos_token":8}`},
+			"NonedFalse</s><|user|>q", "add_generation_prompt documents eos_token", ""},
+		{"nothing in a message", "{% for m in messages %}{{ m.content }}{{ m.content is defined }}{{ m.role is defined }}" +
+			"{{ m.reasoning_content is defined }}{{ m.tool_calls is defined }}{% endfor %}",
+			[]Message{{Role: "user", Content: "q"}, {NoRole: true, NoContent: true}}, Options{},
+			"qTrueTrueFalseFalseFalseFalseFalseFalse", "", ""},
 		{"none of them", "qwen3", thinks[:1], Options{Variables: `{"y":1}`}, "<|im_start|>user\nq", "", ""},
 	} {
 		f, err := ByName(c.template)
@@ -80,6 +91,49 @@ func TestProgram_ThoughtsAndTools(t *testing.T) {
 		}
 		if strings.HasPrefix(c.name, "thoughts that") && r.Thoughts != " deep \n</think>\n\n" {
 			t.Errorf("%s: thoughts %q", c.name, r.Thoughts)
+		}
+	}
+}
+
+// TestReads finds what programs write besides contents: in some conversation, perhaps only after a system prompt, for
+// calls of one form or before their results. A program that refuses all is held to what it mentions.
+func TestReads(t *testing.T) {
+	const turn = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}"
+	const needsSystem = "{% if messages[0].role != 'system' %}{{ raise_exception('no system') }}{% endif %}"
+	const all = "{{ messages[-1].reasoning }}{{ messages[-1].tool_calls }}{{ tools }}"
+	const mentioned = "{{ 'x' if m.reasoning or m.tool_calls or tools }}"
+	const callOf = "{% for c in m.tool_calls or [] %}{{ c.function.name if c.function.arguments is "
+	for _, c := range []struct {
+		name, template string
+		want           reader
+	}{
+		{"all", turn + "{% endfor %}" + all, reader{"reasoning", true, true}},
+		{"after a system prompt", needsSystem + turn + "{% endfor %}" + all, reader{"reasoning", true, true}},
+		{"in a prompt", turn + "{% endfor %}{% if add_generation_prompt %}" + all + "{% endif %}",
+			reader{"reasoning", true, true}},
+		{"in no prompt", turn + "{% endfor %}{% if not add_generation_prompt %}" + all + "{% endif %}",
+			reader{"reasoning", true, true}},
+		{"the first of two", turn + "{{ m.cot }}{{ m.thinking }}{% endfor %}", reader{thoughts: "thinking"}},
+		{"the last", turn + "{{ m.cot }}{% endfor %}", reader{thoughts: "cot"}},
+		{"calls of objects", turn + callOf + "mapping }}{% endfor %}{% endfor %}", reader{calls: true}},
+		{"calls of text", turn + callOf + "string }}{% endfor %}{% endfor %}", reader{calls: true}},
+		{"calls with results", turn + "{{ m.tool_calls if loop.nextitem and loop.nextitem.tool_call_id | length == 9 and " +
+			"loop.nextitem.name and loop.nextitem.content == '1' and messages[-1].role == 'assistant' }}{% endfor %}",
+			reader{calls: true}},
+		{"only mentioned", turn + mentioned + "{% endfor %}", reader{}},
+		{"only mentioned, refused without a system prompt", needsSystem + turn + mentioned + "{% endfor %}", reader{}},
+		{"only mentioned, refused in a prompt", turn + mentioned + "{% endfor %}" +
+			"{{ raise_exception('no prompt') if add_generation_prompt }}", reader{}},
+		{"mentioned and refused", turn + "{{ raise_exception('no') if m.reasoning or m.tool_calls or tools }}{% endfor %}",
+			reader{"reasoning", true, true}},
+		{"refused without a word", turn + "{{ raise_exception('no') if m | length > 2 }}{% endfor %}", reader{}},
+	} {
+		f, err := Detect(c.template)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if got := f.reads(); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}
 }

@@ -112,6 +112,7 @@ func TestTemplateDoesNotFit(t *testing.T) {
 //nolint:lll // JSON in one piece
 func TestRawBOS(t *testing.T) {
 	c := withTokens(t, "<s>", "</s>")
+	c.Tokenizer.BOS = "<s>" // known, but not put before a text
 	codec, err := CodecOf(c, "raw")
 	if err != nil || codec.Template.BOS != "" {
 		t.Fatalf("BOS %q, %v", codec.Template.BOS, err)
@@ -181,7 +182,8 @@ func TestNamedTemplate(t *testing.T) {
 	const tools = "{% for m in messages %}[{{ m.role }}] {{ m.content }}{{ eos_token }}{% endfor %}" +
 		"{% if add_generation_prompt %}[assistant] {% endif %}"
 	c := withTokens(t, "<|endoftext|>", "<|im_end|>")
-	c.Tokenizer.EOS = "<|im_end|>"
+	c.Tokenizer.BOS, c.Tokenizer.EOS = "<|endoftext|>", "<|im_end|>"
+	c.Tokenizer.Tokens = map[string]string{"unk_token": "<|endoftext|>"}
 	chatml, err := chat.ByName("chatml")
 	if err != nil {
 		t.Fatal(err)
@@ -192,6 +194,9 @@ func TestNamedTemplate(t *testing.T) {
 		codec, err := CodecOf(c, name)
 		if err != nil || !strings.HasPrefix(codec.Template.Name, want) {
 			t.Errorf("%q: %s, %v", name, codec.Template.Name, err)
+		}
+		if u := codec.Template; u.BOS != "<|endoftext|>" || u.EOS != "<|im_end|>" || u.Tokens["unk_token"] != u.BOS {
+			t.Errorf("%q: the template's tokens are %q, %q and %q", name, u.BOS, u.EOS, u.Tokens)
 		}
 		if changed, err := codec.Apply(c); err != nil || changed != (name == "tool_use") {
 			t.Errorf("%q: changed %v, %v", name, changed, err)

@@ -439,6 +439,21 @@ func TestEndTokens_OfConfigAndTemplate(t *testing.T) {
 	}
 }
 
+// TestPrompt_RoomForAnswer checks that a prompt leaves as much room as is asked for, but no more than a quarter.
+func TestPrompt_RoomForAnswer(t *testing.T) {
+	e := open(t, "testdata/tiny/base", OpenOptions{})
+	for _, c := range []struct{ context, answer, room int }{
+		{22, 0, 17}, {21, 0, 16}, {22, 99, 17}, {21, 99, 16}, {21, 4, 17}, {21, 5, 16}, {18, 1, 17}, {17, 1, 16}, {3, 0, 2},
+	} {
+		e.Context = c.context
+		p, err := e.Prompt(question("How?"), c.answer)
+		if tooLong := (*chat.TooLong)(nil); c.room >= 17 && (err != nil || len(p.IDs) != 17) ||
+			c.room < 17 && (!errors.As(err, &tooLong) || *tooLong != chat.TooLong{Tokens: 17, Limit: c.room}) {
+			t.Errorf("context %d, answer %d: %d tokens, %v", c.context, c.answer, len(p.IDs), err)
+		}
+	}
+}
+
 func TestNoTokenizer(t *testing.T) {
 	m := (&script{t: t}).engine(10)
 	if _, err := m.Prompt(question("q"), 1); err == nil {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"restyle/internal/expect"
@@ -75,6 +76,7 @@ func (v vector) compare(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
+		s.Distribution(logits) // what a filter leaves out is back for the next token
 		ids, probs, err := s.Distribution(logits)
 		if err != nil {
 			t.Error(name, err)
@@ -258,9 +260,16 @@ func TestPenaltyFallsOnTheAnswer(t *testing.T) {
 	}
 }
 
-// TestDrawTakesNothingImpossible checks that if the uniform number's share of the sum is rounded up to the sum itself,
-// draw returns the last candidate that has a weight.
-func TestDrawTakesNothingImpossible(t *testing.T) {
+// TestDraw_Ends checks that a number equal to a sum of weights draws the candidate after them, and that if the number's
+// share of the sum is rounded up to the sum itself, the last candidate that has a weight is drawn.
+func TestDraw_Ends(t *testing.T) {
+	u := uniform(0, 1)
+	for want, first := range map[int32]float64{3: math.Nextafter(u, 1), 4: u} {
+		s := &Sampler{step: 1, ids: []int32{3, 4}, weights: []float64{first, 1 - first}}
+		if got := s.draw(); got != want {
+			t.Errorf("%v draws token %d, whose predecessors weigh %v", u, got, first)
+		}
+	}
 	for step := range uint64(50) {
 		s := &Sampler{step: step, ids: []int32{3, 4, 5}, weights: []float64{0, math.SmallestNonzeroFloat64, 0}}
 		if got := s.draw(); got != 4 {
@@ -301,13 +310,20 @@ func TestTinyTemperatures(t *testing.T) {
 }
 
 func TestSamplingCheck(t *testing.T) {
-	nan := math.NaN()
-	for _, s := range []Sampling{
-		{Temperature: -1}, {Temperature: nan}, {Temperature: math.Inf(1)}, {TopK: -1}, {TopP: -0.1}, {TopP: 1.1}, {TopP: nan},
-		{MinP: -1}, {MinP: 2}, {MinP: nan}, {RepetitionPenalty: -1}, {RepetitionPenalty: nan},
+	nan, inf := math.NaN(), math.Inf(1)
+	for says, all := range map[string][]Sampling{
+		"":                    {{Temperature: math.MaxFloat64, TopK: 1 << 40, TopP: 1, MinP: 1, RepetitionPenalty: math.MaxFloat64}},
+		"temperature ":        {{Temperature: -1}, {Temperature: nan}, {Temperature: inf}},
+		"top-k ":              {{TopK: -1}},
+		"top-p ":              {{TopP: -0.1}, {TopP: 1.1}, {TopP: nan}},
+		"min-p ":              {{MinP: -1}, {MinP: 2}, {MinP: nan}},
+		"repetition penalty ": {{RepetitionPenalty: -1}, {RepetitionPenalty: nan}, {RepetitionPenalty: inf}},
 	} {
-		if _, err := NewSampler(s, nil); err == nil {
-			t.Errorf("%+v was taken", s)
+		for _, s := range all {
+			_, err := NewSampler(s, nil)
+			if (err == nil) != (says == "") || err != nil && !strings.HasPrefix(err.Error(), says) {
+				t.Errorf("%+v: %v, want %q", s, err, says)
+			}
 		}
 	}
 }

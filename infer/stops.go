@@ -26,7 +26,7 @@ func (s *stops) push(add string) (show string, found bool) {
 	}
 	keep := 0
 	for _, stop := range s.texts {
-		for n := min(len(stop)-1, len(text)); n > keep; n-- {
+		for n := min(len(stop), len(text)); n > keep; n-- {
 			if strings.HasSuffix(text, stop[:n]) {
 				keep = n
 			}

@@ -209,7 +209,6 @@ func TestLossSVGLong(t *testing.T) {
 	}
 }
 
-// TestSmooth_AgainstSum compares the smoothed line with the sum that defines it.
 // TestLossSVGLegend checks that a long title has its line for itself, and that the legend's entries keep clear of each
 // other.
 func TestLossSVGLegend(t *testing.T) {
@@ -233,6 +232,24 @@ func TestLossSVGLegend(t *testing.T) {
 	}
 }
 
+// TestLossSVGSpike checks that it does not matter to the smoothed line how far a spike leaves the picture.
+func TestLossSVGSpike(t *testing.T) {
+	lines := map[string]bool{}
+	for _, spike := range []float64{60, 812, 1e29} {
+		c := run(1000, 0)
+		c.Steps[333].Loss = spike
+		for _, m := range pathData.FindAllStringSubmatch(draw(t, c), -1) {
+			if m[1] == "smooth" && strings.Contains(m[2], "L") {
+				lines[m[2]] = true
+			}
+		}
+	}
+	if len(lines) != 1 {
+		t.Errorf("%d different lines", len(lines))
+	}
+}
+
+// TestSmooth_AgainstSum compares the smoothed line with the sum that defines it.
 func TestSmooth_AgainstSum(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	for _, n := range []int{0, 1, 2, 3, 17, 100} {
