@@ -457,6 +457,34 @@ func TestEightBits(t *testing.T) {
 	}
 }
 
+// TestUpdate checks that updates without a decision are steps that are not clipped, and count.
+func TestUpdate(t *testing.T) {
+	run := func(step func(o *AdamW) error) (all [][]byte) {
+		dev, params := place(t, tensor.BF16, []int{67, 64}, []int{20})
+		o, err := New(dev, params, Default)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer o.Close()
+		for n := range 3 {
+			for i, p := range params {
+				dev.Upload(p.Grad, normal(uint64(3*n+i), p.W.Len(), 1))
+			}
+			if err := step(o); err != nil || o.Steps() != n+1 {
+				t.Errorf("%d steps, not %d, %v", o.Steps(), n+1, err)
+			}
+		}
+		for _, x := range append(o.State(), params[0].W, params[1].W) {
+			all = append(all, bytes.Clone(x.Raw()))
+		}
+		return all
+	}
+	steps := run(func(o *AdamW) error { _, err := o.Step(1e-2, 0); return err })
+	if updates := run(func(o *AdamW) error { o.Update(1e-2); return nil }); !slices.EqualFunc(updates, steps, bytes.Equal) {
+		t.Error("updates and steps end with other bits")
+	}
+}
+
 func TestParseMaster(t *testing.T) {
 	for _, s := range []string{"split8", "sr", "fp32", "none"} {
 		if m, err := ParseMaster(s); string(m) != s || err != nil {

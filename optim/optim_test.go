@@ -101,15 +101,30 @@ func TestAdamW(t *testing.T) {
 	if o.Steps() != 3 {
 		t.Errorf("%d steps", o.Steps())
 	}
-	for _, bad := range []func(*Config){
-		func(c *Config) { c.Beta1 = 1 }, func(c *Config) { c.Beta2 = -1 }, func(c *Config) { c.Eps = 0 },
-		func(c *Config) { c.Decay = math.NaN() }, func(c *Config) { c.Bits = 4 }, func(c *Config) { c.Master = "" },
-		func(c *Config) { c.BNB = true },
+	inf := math.Inf(1)
+	for says, bad := range map[string]func(*Config){
+		"": func(c *Config) { c.Beta1, c.Beta2, c.Decay = 0, 0, 0 },
+		"AdamW: beta1 1: must be at least 0 and less": func(c *Config) { c.Beta1 = 1 },
+		"AdamW: beta1 -0.1: ":                         func(c *Config) { c.Beta1 = -0.1 },
+		"AdamW: beta2 1: must be at least 0 and less": func(c *Config) { c.Beta2 = 1 },
+		"AdamW: beta2 -1: ":                           func(c *Config) { c.Beta2 = -1 },
+		"AdamW: eps 0: must be positive and finite":   func(c *Config) { c.Eps = 0 },
+		"AdamW: eps +Inf: ":                           func(c *Config) { c.Eps = inf },
+		"AdamW: decay NaN: must be finite":            func(c *Config) { c.Decay = math.NaN() },
+		"AdamW: decay -1: ":                           func(c *Config) { c.Decay = -1 },
+		"AdamW: decay +Inf: ":                         func(c *Config) { c.Decay = inf },
+		"AdamW: 4 bits per moment: must be 8 or 32":   func(c *Config) { c.Bits = 4 },
+		`AdamW: master "": must be`:                   func(c *Config) { c.Master = "" },
+		"AdamW: master split8: bitsandbytes":          func(c *Config) { c.BNB = true },
 	} {
 		cfg := Default
 		bad(&cfg)
-		if _, err := New(dev, params, cfg); err == nil || !strings.HasPrefix(err.Error(), "AdamW: ") {
-			t.Errorf("%+v: %v", cfg, err)
+		o, err := New(dev, params, cfg)
+		if (err == nil) != (says == "") || err != nil && !strings.HasPrefix(err.Error(), says) {
+			t.Errorf("%+v: %v, want %q", cfg, err, says)
+		}
+		if err == nil {
+			o.Close()
 		}
 	}
 }
