@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +15,7 @@ import (
 	"restyle/cmd/bench/results"
 	"restyle/internal/cli"
 	"restyle/internal/cli/clitest"
+	"restyle/kernels/cpu"
 )
 
 // TestNumberFlags_AtZero checks every flag of every measurement that takes a number at 0, and what it refuses. Effects
@@ -30,7 +34,21 @@ func TestNumberFlags_AtZero(t *testing.T) {
 	runs := func(args string) clitest.Number {
 		return clitest.Number{Zero: func(t *testing.T) { done(t, args) }}
 	}
-	passedOn := clitest.Number{Zero: func(*testing.T) {}} // to kernels.Open, as by bench step
+	// threads checks how many threads a measurement takes, for one that opens its device although it was stopped before.
+	threads := func(args string) clitest.Number {
+		return clitest.Number{Zero: func(t *testing.T) {
+			defer cpu.SetThreads(cpu.Threads())
+			stopped, stop := context.WithCancel(t.Context())
+			stop()
+			for n, want := range []int{runtime.GOMAXPROCS(0), 1, 2, 3} {
+				all := strings.Fields(fmt.Sprintf("%s --device cpu --threads %d", args, n))
+				if run(stopped, all, io.Discard, io.Discard); cpu.Threads() != want {
+					t.Errorf("--threads %d takes %d", n, cpu.Threads())
+				}
+			}
+
+		}}
+	}
 	step := "step --config " + config + " --shapes 1x8 --steps 1 --device cpu "
 	quality := "quality --device cpu --only base --base " + tinyBase + " --python= --questions " + questions + " "
 	train := "train --model " + tinyBase + " --modes fused --device cpu --seq 128 --rows 12 "
@@ -56,10 +74,14 @@ func TestNumberFlags_AtZero(t *testing.T) {
 		numbers map[string]clitest.Number
 	}{
 		"all": {newAllOptions(nil).flags(io.Discard, io.Discard), page(map[string]clitest.Number{
-			"seconds": {}, "rows": {}, "threads": passedOn,
+			"seconds": {}, "rows": {}, "threads": {Zero: func(t *testing.T) {
+				if part := newAllOptions(nil).parts()[0]; slices.Contains(part, "--threads") {
+					t.Errorf("%q", part)
+				}
+			}},
 		})},
 		"infer": {newInferOptions(nil).flags(io.Discard, io.Discard), page(map[string]clitest.Number{
-			"tokens": {}, "threads": passedOn,
+			"tokens": {}, "threads": threads("infer --lengths 99 --config " + config),
 			"warmup": {Zero: func(t *testing.T) { // all 64 positions are for the context and the timed tokens
 				for n, fits := range map[string]bool{"0": true, "1": false} {
 					said := done(t, "infer --config "+config+" --lengths 60 --tokens 4 --device cpu --warmup "+n)
@@ -70,13 +92,15 @@ func TestNumberFlags_AtZero(t *testing.T) {
 			}},
 		})},
 		"kernels": {newKernelOptions(nil).flags(io.Discard, io.Discard), page(map[string]clitest.Number{
-			"iterations": {}, "seconds": {}, "threads": passedOn,
+			"iterations": {}, "seconds": {}, "threads": threads("kernels --op topk"),
 		})},
 		"layer": {newLayerOptions(nil).flags(io.Discard, io.Discard), page(map[string]clitest.Number{
-			"iterations": {}, "seconds": {}, "threads": passedOn,
+			"iterations": {}, "seconds": {}, "threads": threads("layer --config " + config),
 		})},
-		"ops":        {new(opsOptions).flags(io.Discard, io.Discard), map[string]clitest.Number{"threads": passedOn}},
-		"parity":     {new(parityOptions).flags(io.Discard, io.Discard), map[string]clitest.Number{"threads": passedOn}},
+		"ops": {new(opsOptions).flags(io.Discard, io.Discard), map[string]clitest.Number{"threads": threads("ops")}},
+		"parity": {new(parityOptions).flags(io.Discard, io.Discard), map[string]clitest.Number{
+			"threads": threads("parity " + filepath.Dir(tinyBase)),
+		}},
 		"precompile": {(&precompileOptions{stepOptions: newStepOptions()}).flags(io.Discard, io.Discard), nil},
 		"quality": {newQualityOptions().flags(io.Discard, io.Discard), map[string]clitest.Number{
 			"max-tokens": {}, "after": runs(quality + "--after 0"), "threads": runs(quality + "--threads 0"),
@@ -93,8 +117,21 @@ func TestNumberFlags_AtZero(t *testing.T) {
 			"head-rows": runs(step + "--head-rows 0"), "threads": runs(step + "--threads 0"),
 		}},
 		"train": {newTrainOptions(nil).flags(io.Discard, io.Discard), page(map[string]clitest.Number{
-			"rows": {}, "batch": {}, "accumulate": {}, "seq": {}, "threads": passedOn,
-			"lr": runs(train + "--steps 1 --lr 0"), "seed": {Negative: true, Zero: func(*testing.T) {}},
+			"rows": {}, "batch": {}, "accumulate": {}, "seq": {}, "lr": runs(train + "--steps 1 --lr 0"),
+			"threads": {Zero: func(t *testing.T) { // each mode has a device of its own
+				defer cpu.SetThreads(cpu.Threads())
+				for n, want := range []int{runtime.GOMAXPROCS(0), 1, 2, 3} {
+					if done(t, fmt.Sprint(train, "--steps 1 --threads ", n)); cpu.Threads() != want {
+						t.Errorf("--threads %d takes %d", n, cpu.Threads())
+					}
+				}
+
+			}},
+			"seed": {Negative: true, Zero: func(t *testing.T) { // another order of the rows
+				if a, b := trained(t, "--steps 1 --seed 0", "loss"), trained(t, "--steps 1 --seed -1", "loss"); a == b {
+					t.Errorf("seeds 0 and -1 have the loss %v", a)
+				}
+			}},
 			"steps": {Zero: func(t *testing.T) { // the 12 rows, four at a time
 				for n, want := range map[string]float64{"0": 3, "2": 2} {
 					if got := trained(t, "--steps "+n, "steps"); got != want {
