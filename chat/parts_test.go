@@ -32,6 +32,13 @@ func TestParts(t *testing.T) {
 			t.Errorf("%q, given %v: %d, want %d", c.text, c.given, got, c.want)
 		}
 	}
+	for r := rune(1); r < 0x10000; r++ { // as Python's str.strip
+		blank := strings.ContainsRune("\t\n\v\f\r\x1c\x1d\x1e\x1f \u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000", r) ||
+			0x2000 <= r && r <= 0x200a
+		if got := strip("a" + string(r)); (got == "a") != blank {
+			t.Errorf("%U: %q", r, got)
+		}
+	}
 	span := func(from, to, source int) jinja.Span { return jinja.Span{Start: from, End: to, Source: source} }
 	for _, c := range []struct {
 		given []jinja.Span
@@ -92,6 +99,10 @@ func TestEnds(t *testing.T) {
 		template.EOS = c.eos
 		if got := template.EndOfTurn(); got != c.want {
 			t.Errorf("%+v: %q", c, got)
+		}
+		r, err := template.Render([]Message{{Role: "user", Content: "q"}, {Role: "assistant", Content: "a"}}, Options{})
+		if err != nil || (r.NoTargets == nil) != (c.end != "") {
+			t.Errorf("%+v: targets %v, %v, %v", c, r.Targets, r.NoTargets, err)
 		}
 	}
 }

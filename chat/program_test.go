@@ -175,9 +175,16 @@ func TestPrograms_AnswersOfUnknownTemplates(t *testing.T) {
 			if err != nil || f.EndOfTurn() != c.end || f.Stops()[0] != c.end || !slices.Contains(f.Stops(), "</s>") {
 				t.Fatalf("%q, %v: turns end with %q, want %q", r.Text, err, f.Stops(), c.end)
 			}
+			known := slices.Clone(conversation)
+			known[2].Context, known[4].Context = true, true
+			if r, err := f.Render(known, Options{}); err != nil || r.NoTargets != nil || len(r.Targets) != 2 {
+				t.Errorf("nothing to learn: %v, %v, %v", r.Targets, r.NoTargets, err)
+			}
 			if c.targets == nil {
 				refused := (*RefusedError)(nil)
-				if !errors.As(r.NoTargets, &refused) || !strings.Contains(refused.Reason, c.reason) || r.Targets != nil {
+				if !errors.As(r.NoTargets, &refused) || !strings.Contains(refused.Reason, c.reason) || r.Targets != nil ||
+					refused.Template != f.Name || refused.Role != "assistant" ||
+					conversation[refused.Message].Role != refused.Role || !strings.Contains(refused.Advice, "generation") {
 					t.Errorf("targets %v, %v, want none because of %q", r.Targets, r.NoTargets, c.reason)
 				}
 				return
@@ -255,13 +262,15 @@ func TestProgramBOS(t *testing.T) {
 
 // TestProgram_TokensAreVariables checks that all tokens of a model are variables, and the template's own text.
 func TestProgram_TokensAreVariables(t *testing.T) {
-	f, err := Detect("{{ unk_token }}{{ image_token }}{{ pad_token is defined }}{{ messages[0].content }}")
+	f, err := Detect("{{ unk_token }}{{ image_token }}{{ pad_token is defined }}{{ messages[0].content }}" +
+		"{{ tools }}{{ documents }}{{ add_generation_prompt }}")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Tokens = map[string]string{"unk_token": "<unk>", "image_token": "<img>", "messages": "x"}
+	f.Tokens = map[string]string{"unk_token": "<unk>", "image_token": "<img>", "messages": "x", "tools": "x",
+		"documents": "x", "add_generation_prompt": "x"}
 	r, err := f.Render([]Message{{Role: "user", Content: "<unk>"}}, Options{})
-	if err != nil || r.Text != "<unk><img>False<unk>" || !slices.Equal(r.Markup, []Span{{0, 15}}) {
+	if err != nil || r.Text != "<unk><img>False<unk>NoneNoneFalse" || !slices.Equal(r.Markup, []Span{{0, 15}, {20, 33}}) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
