@@ -84,6 +84,12 @@ func TestRun(t *testing.T) {
 	if got := r.Rows[1].Answers[Tuned]; got.Code != "xs[::-1]\n" || got.Opener != "oh joy" || got.Tone < 1 {
 		t.Errorf("%+v", got)
 	}
+	if r.Style != voice.Default || r.ToneThreshold != o.Style.MinScore || r.MaxTokens != 60 || r.After != 0 || r.OK {
+		t.Errorf("%+v", r)
+	}
+	if got := r.Models[1]; got.Label != Tuned || got.Name != tinyTuned || got.Template != "chatml" {
+		t.Errorf("%+v", got)
+	}
 	if got := r.Models[0]; got.DType != "BF16" || got.TokensPerSecond <= 0 || got.Seen.Stop != 2 || got.Unseen.Stop != 1 ||
 		got.Seen.Right != nil {
 		t.Errorf("%+v", got)
@@ -100,6 +106,12 @@ func TestRun(t *testing.T) {
 		if !cmp.Equal(want, got, cmp.AllowUnexported(Answer{})) {
 			t.Errorf("alone it says %+v, and with the other %+v", got, want)
 		}
+	}
+	// Another template is another prompt.
+	o.Template, o.Questions, o.After = "raw", questions[:1], 1
+	if raw, err := Run(t.Context(), o); err != nil || raw.Models[0].Template != "raw" || raw.After != 1 ||
+		raw.Rows[0].Answers[Tuned].Loss == r.Rows[0].Answers[Tuned].Loss {
+		t.Errorf("without a template: %+v, %v", raw, err)
 	}
 }
 
@@ -208,7 +220,10 @@ func TestRun_Stopped(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		o := options(t, both...)
-		o.Progress = func(_, what string, _ float64) {
+		o.Progress = func(doing, what string, _ float64) {
+			if ctx.Err() != nil && doing == "asking" {
+				t.Errorf("stopped at %s, it asks %s", question, what)
+			}
 			if what == question {
 				cancel()
 			}
@@ -238,7 +253,7 @@ func TestRun_TooLongQuestions(t *testing.T) {
 	if f.Failed != 1 || f.Stop != 0 || f.Parse != 0 || f.Loss != nil || r.Models[0].Unseen.Stop != 1 {
 		t.Errorf("%+v", r.Models[0])
 	}
-	if first := r.FirstError(Base); !strings.Contains(first, "tokens") {
+	if first := r.FirstError(Base); !strings.Contains(first, "tokens") || strings.Contains(first, "\n") {
 		t.Errorf("the error is %q", first)
 	}
 }

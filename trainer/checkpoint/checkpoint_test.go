@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"restyle/internal/expect"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 // content returns what the tests put into a checkpoint: names that need care, an empty file, and a file in a directory.
@@ -29,6 +31,7 @@ func content(step int) map[string]string {
 		"optimizer/part 1.bin":  string(long[:700]),
 		"  a name, *with* this": "x",
 		"größe":                 "é",
+		"README":                "capital letters",
 		"empty":                 "",
 	}
 }
@@ -156,6 +159,14 @@ func TestWriteFails(t *testing.T) {
 	}{
 		{"fill fails", func(dir string) error { filler(content(1))(dir); return mine },
 			[]string{"step-000005", "no such layer"}},
+		{"a quota", func(dir string) error { filler(content(1))(dir); return fmt.Errorf("state: %w", unix.EDQUOT) },
+			[]string{"state: ", "the disk was full after 0.0 MiB, and now ", "earlier checkpoints are intact"}},
+		{"a disk that is full", func(string) error { return fmt.Errorf("state: %w", unix.ENOSPC) },
+			[]string{"state: ", "the disk was full after 0.0 MiB"}},
+		{"a disk that is read-only", func(string) error { return fmt.Errorf("state: %w", unix.EROFS) },
+			[]string{"state: ", "choose a directory that can be written"}},
+		{"no permission", func(string) error { return fmt.Errorf("state: %w", fs.ErrPermission) },
+			[]string{"state: ", "choose a directory that can be written"}},
 		{"nothing written", func(string) error { return nil }, []string{"nothing was written"}},
 		{"only directories", func(dir string) error { return os.Mkdir(filepath.Join(dir, "a"), 0o777) },
 			[]string{"nothing was written"}},
