@@ -41,16 +41,17 @@ func TestAll_SharedFlags(t *testing.T) {
 	if code != cli.Failed || len(ran) != 6 || stderr != "" { // the fourth and the fifth failed, the sixth ran nevertheless
 		t.Fatalf("exit %d, %s\n%s\n%q", code, stderr, stdout, ran)
 	}
-	for _, line := range ran {
-		if !strings.Contains(line, "--device cpu --max-time 2s --out "+dir+" --threads 1 --note busy") {
-			t.Error(line)
+	for i, want := range []string{
+		"kernels --seconds 0.5",
+		"layer --config llama-2-7b --tokens 512,1024,2048,4096 --seconds 0.5",
+		"layer --config llama-3.2-1b --tokens 512 --ablation --passes training --seconds 0.5",
+		"infer --config small,llama-3.2-1b --lengths 32,64,128,256,512,1024,2048,4096",
+		"infer --config small,llama-3.2-1b --lengths 128 --quantize int8,int4 --fused all --moe=true",
+		"train --modes standard,fused,torch-eager,torch-compile --rows 576",
+	} {
+		if want += " --device cpu --max-time 2s --out " + dir + " --threads 1 --note busy"; ran[i] != want {
+			t.Errorf("%s\nwant %s", ran[i], want)
 		}
-	}
-	if !strings.HasPrefix(ran[0], "kernels --seconds 0.5 ") ||
-		!strings.Contains(ran[1], "--config llama-2-7b --tokens 512,") ||
-		!strings.Contains(ran[2], "--ablation") || strings.Contains(ran[3], "--quantize") ||
-		!strings.Contains(ran[4], "--config small,llama-3.2-1b --lengths 128 --quantize int8,int4 --fused all --moe=true") {
-		t.Errorf("%q", ran)
 	}
 	// A GPT has no counterpart. auto is chosen once.
 	ran = nil

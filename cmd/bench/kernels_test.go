@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -44,6 +46,11 @@ func TestKernels(t *testing.T) {
 			if !(r.Number(name) >= 0) && name != "saved" || r.Number(name) != r.Number(name) {
 				t.Errorf("%s: %s %v", table.ID(r), name, r[name])
 			}
+		}
+		ms := r.Number("time")
+		if !near(r.Number("rate")*ms*1e6, r.Number("bytes")) || !near(r.Number("tflops")*ms*1e9, r.Number("flops")) ||
+			!(r.Number("low") <= ms && ms <= r.Number("high")) || r["timings"] != 3.0 {
+			t.Errorf("%v", r)
 		}
 		if e := r.Number("max_error"); e > 0.05 { // a few roundings to BF16, of elements some times the root mean square
 			t.Errorf("%s: off by %v", table.ID(r), e)
@@ -104,24 +111,6 @@ func TestRelate(t *testing.T) {
 	}
 }
 
-// TestKernelsLeftOut checks that a row says why it was not measured.
-func TestKernelsLeftOut(t *testing.T) {
-	dir := t.TempDir()
-	code, stdout, stderr := bench(t, "kernels", "--op", "swiglu", "--max-time", "1us", "--out", dir, "--device", "cpu")
-	if code != cli.Done {
-		t.Fatalf("exit %d, %s", code, stderr)
-	}
-	f, err := results.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range f.Tables[0].Rows {
-		if !strings.Contains(r.Text("why"), "longer than --max-time 1µs") || r["time"] != nil {
-			t.Errorf("%v\n%s", r, stdout)
-		}
-	}
-}
-
 // TestKernelsOnGPU times an operation on the emulated GPU.
 func TestKernelsOnGPU(t *testing.T) {
 	if testing.Short() {
@@ -146,6 +135,56 @@ func TestKernelsUsage(t *testing.T) {
 		if code, _, stderr := bench(t, append([]string{"kernels"}, strings.Fields(args)...)...); code != cli.Usage ||
 			!strings.Contains(stderr, want) {
 			t.Errorf("%s: exit %d, %s", args, code, stderr)
+		}
+	}
+}
+
+// near reports whether two numbers that are computed in different ways are the same.
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
+
+// TestLines compares what is printed and said of rows.
+func TestLines(t *testing.T) {
+	whole := results.Row{"sizes": "S", "op": "mul", "pass": "forward", "type": "F32", "shape": "2x3", "form": "fused",
+		"model": "m", "tokens": 16.0, "fused": "all", "time": 1.5, "noise": 0.02, "rate": 30.0, "tflops": 4.0,
+		"of_ceiling": 0.5, "speedup": 2.0, "speedup_noise": 0.03, "saved": 0.25}
+	for _, c := range []struct {
+		change               results.Row // nil removes
+		kernel, layer, words string
+	}{
+		{nil, "  fused             1.5 ms ± 2%       30 GB/s        4 TFLOP/s   50% of the ceiling, 2 times as fast, ±3%\n",
+			"      1.5 ms ±2%        4 TFLOP/s, 2 times as fast, ±3%\n",
+			"fused is 2 times as fast, ±3%, with 25% less memory (1.5 ms, 4 TFLOP/s, 50% of the ceiling)."},
+		{results.Row{"speedup": nil, "speedup_noise": 0.4},
+			"  fused             1.5 ms ± 2%       30 GB/s        4 TFLOP/s   50% of the ceiling\n",
+			"      1.5 ms ±2%        4 TFLOP/s\n", "fused is too noisy to compare, ±40%."},
+		{results.Row{"noise": 0.4, "speedup": 1.02, "saved": -0.1}, "  fused       too noisy, ±40%\n", "too noisy, ±40%\n",
+			"fused is as fast as the other form within ±3%, with 10% more memory (1.5 ms, 4 TFLOP/s, 50% of the ceiling)."},
+		{results.Row{"speedup": 1.0, "speedup_noise": nil, "saved": -0.001},
+			"  fused             1.5 ms ± 2%       30 GB/s        4 TFLOP/s   50% of the ceiling, 1 times as fast, " +
+				"noise unknown\n",
+			"      1.5 ms ±2%        4 TFLOP/s, 1 times as fast, noise unknown\n",
+			"fused is 1 times as fast, noise unknown, with 0% less memory (1.5 ms, 4 TFLOP/s, 50% of the ceiling)."},
+		{results.Row{"why": "no room"}, "  fused       no room\n", "no room\n", "no room."},
+	} {
+		r := maps.Clone(whole)
+		for name, v := range c.change {
+			if r[name] = v; v == nil {
+				delete(r, name)
+			}
+		}
+		var first, second, layer strings.Builder
+		if err := errors.Join(printKernel(&first, r, 0), printKernel(&second, r, 1), printLayer(&layer, r)); err != nil {
+			t.Error(err)
+		}
+		if first.String() != "S, mul forward F32, 2x3\n"+c.kernel || second.String() != c.kernel {
+			t.Errorf("%v: %q, %q, want %q", c.change, &first, &second, c.kernel)
+		}
+		if got := layer.String(); !strings.HasPrefix(got, "m, F32, 16 tokens, forward, all") ||
+			!strings.HasSuffix(got, c.layer) {
+			t.Errorf("%v: %q, want %q", c.change, got, c.layer)
+		}
+		if got := inWords(r); got != "mul forward, F32, 2x3: "+c.words {
+			t.Errorf("%v: %q, want %q", c.change, got, c.words)
 		}
 	}
 }

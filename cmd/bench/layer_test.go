@@ -26,6 +26,11 @@ func TestLayer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s, err := shapeOf("--config", args[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := map[string]float64{} // memory by pass
 	var sets []string
 	for _, r := range f.Table("layer").Rows {
 		if r["tokens"] == 100.0 {
@@ -42,7 +47,17 @@ func TestLayer(t *testing.T) {
 				t.Errorf("%v: %s", r, name)
 			}
 		}
-		if (r["fused"] == "none") != (r["speedup"] == nil) {
+		l := &layerRun{shape: s, tokens: 16, training: r["pass"] == "training"}
+		if ms := r.Number("time"); !near(r.Number("rate")*ms, 16e3) || !near(r.Number("tflops")*ms*1e9, l.flops()) ||
+			r["timings"] != 2.0 {
+			t.Errorf("%v", r)
+		}
+		plain := r["fused"] == "none"
+		if plain {
+			none[r.Text("pass")] = r.Number("memory")
+		}
+		if plain != (r["speedup"] == nil) || plain != (r["speedup_noise"] == nil) || plain != (r["saved"] == nil) ||
+			!plain && math.Abs(r.Number("saved")-1+r.Number("memory")/none[r.Text("pass")]) > 1e-12 {
 			t.Errorf("%v", r)
 		}
 	}
@@ -99,6 +114,57 @@ func TestLayerOnGPU(t *testing.T) {
 	}
 	if code != cli.Done || strings.Count(stdout, " TFLOP/s") != 4 {
 		t.Errorf("exit %d, %s\n%s", code, stderr, stdout)
+	}
+}
+
+// TestLayerSets checks that an ablation leaves out the operations that a model lacks.
+func TestLayerSets(t *testing.T) {
+	for name, ops := range map[string][]string{"llama-2-7b": {"rmsnorm", "attention", "swiglu"},
+		"../../data/scratch/gpt.json": {"layernorm", "attention", "linear_activation"}} {
+		s, err := shapeOf("--config", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"none", "all"}
+		for _, kind := range []string{"all but ", "only "} {
+			for _, op := range ops {
+				want = append(want, kind+op)
+			}
+		}
+		var got []string
+		for _, f := range (&layerOptions{ablation: true}).sets(s.config) {
+			got = append(got, setName(f))
+		}
+		if !slices.Equal(got, want) || len((&layerOptions{}).sets(s.config)) != 2 {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestMaxTime checks that what takes longer is left out, and that the rows say so.
+func TestMaxTime(t *testing.T) {
+	for args, want := range map[string]string{
+		"layer --tokens 16": "a pass takes ", "infer --lengths 16": "reading the context takes ",
+		"kernels --op swiglu": "a run takes ",
+	} {
+		dir := t.TempDir()
+		all := append(strings.Fields(args), "--device", "cpu", "--max-time", "1ns", "--out", dir)
+		if !strings.HasPrefix(args, "kernels") {
+			all = append(all, "--config", tinyModel(t))
+		}
+		if code, _, stderr := bench(t, all...); code != cli.Done {
+			t.Errorf("%s: exit %d, %s", args, code, stderr)
+		}
+		f, err := results.Load(dir)
+		if err != nil || len(f.Tables[0].Rows) < 2 {
+			t.Fatal(err, f)
+		}
+		for _, r := range f.Tables[0].Rows {
+			if why := r.Text("why"); r["time"] != nil || !strings.HasPrefix(why, want) ||
+				!strings.HasSuffix(why, " s or more, longer than --max-time 1ns") {
+				t.Errorf("%s: %v", args, r)
+			}
+		}
 	}
 }
 

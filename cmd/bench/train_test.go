@@ -65,6 +65,11 @@ func TestTrain(t *testing.T) {
 		if r["steps"] != 3.0 || r["tokens"] != standard["tokens"] || !(r.Number("memory") > 0) || !(r.Number("time") > 0) {
 			t.Errorf("%v", r)
 		}
+		if epoch := r.Number("epoch"); !near(r.Number("rate")*epoch, r.Number("tokens")) ||
+			!near(r.Number("target_rate")*epoch, standard.Number("target_rate")*standard.Number("epoch")) ||
+			!(r.Number("target_rate") < r.Number("rate")) || !(epoch > 0) {
+			t.Errorf("%v", r)
+		}
 	}
 	// The same function, rounded to BF16 in other places.
 	if d := fused.Number("difference"); !(d < 0.02) || standard["difference"] != nil || !(fused.Number("loss") > 0) {
