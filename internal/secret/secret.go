@@ -76,9 +76,8 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // Safe reports whether a secret may be sent to an address: over https, or to this machine.
 func Safe(u *url.URL) bool {
 	host := u.Hostname()
-	ip := net.ParseIP(host)
-	return u.Scheme == "https" || host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil &&
-		ip.IsLoopback()
+	return u.Scheme == "https" || host == "localhost" || strings.HasSuffix(host, ".localhost") ||
+		net.ParseIP(host).IsLoopback()
 }
 
 // Scrub returns text with the key replaced by "[redacted]": as it is, with percent, \u or \x escapes, in base64 (both
@@ -113,7 +112,7 @@ const leastSecret = 20
 
 // Dummy reports whether there is no key, or one too short for a secret. Such a key may be an ordinary word of any text,
 // and the text must not be changed because of it.
-func (s Secret) Dummy() bool { return s.Empty() || len(s.Reveal()) < leastSecret }
+func (s Secret) Dummy() bool { return len(s.Reveal()) < leastSecret }
 
 // In reports whether a text gives the key away, in one of the spellings that Scrub knows. It is for data, which is used
 // either unchanged or not at all: no text contains a dummy, and a part of a key that consists only of lower-case words
@@ -310,7 +309,7 @@ func unescape(text string) []decoded {
 			skip, digits = 2, 4
 		}
 		at = append(at, i)
-		if digits > 0 && i+skip+digits <= len(text) {
+		if i+skip+digits <= len(text) {
 			if n, err := strconv.ParseUint(text[i+skip:i+skip+digits], 16, 32); err == nil && n < 0x80 {
 				plain = append(plain, byte(n))
 				escapes = append(escapes, escape{i, i + skip + digits, len(plain)})

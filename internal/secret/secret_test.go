@@ -1,9 +1,12 @@
 package secret
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +37,7 @@ func TestSecretIsNotShown(t *testing.T) {
 		string(b) != `{"a":"[redacted]","b":""}` {
 		t.Errorf("got %s, %v", b, err)
 	}
-	if s.Reveal() != secrettest.Key || s.Empty() || !(Secret{}).Empty() || !New(" ").Empty() || (Secret{}).String() != "" {
+	if s.Reveal() != secrettest.Key || (Secret{}).Reveal() != "" || s.Empty() || !(Secret{}).Empty() || !New(" ").Empty() || (Secret{}).String() != "" {
 		t.Error("wrong content")
 	}
 }
@@ -101,6 +104,51 @@ func TestDummyKeys_StayInAnswers(t *testing.T) {
 	}
 	if s.In(text) || (Secret{}).In(text) {
 		t.Error("found where there is none")
+	}
+}
+
+// TestShortKeys_InEveryEncoding removes keys of few characters, as they are and with what surrounds them encoded. One
+// of less than four must stand alone.
+func TestShortKeys_InEveryEncoding(t *testing.T) {
+	for n := 5; n <= 16; n++ {
+		key := secrettest.Key[3 : 3+n]
+		s := New(key)
+		for _, before := range []string{"", "a", "ab"} {
+			for _, after := range []string{"", "z", "zy", "\xff"} {
+				text := []byte(before + key + after)
+				for _, encoded := range []string{string(text), hex.EncodeToString(text), fmt.Sprintf("%X", text),
+					base64.StdEncoding.EncodeToString(text), base64.RawURLEncoding.EncodeToString(text)} {
+					if got := s.Scrub("x" + encoded + "x"); !strings.Contains(got, Redacted) {
+						t.Errorf("key %q is not found in %q, %q as %q", key, before, after, encoded)
+					}
+				}
+			}
+		}
+	}
+	const twice = "sk-again-A1b2-again-C3d4"
+	for _, c := range [][3]string{
+		{"walr", "a walrus", "a [redacted]us"}, {"wal", "a walrus", "a walrus"}, {"wal", "wal1", "wal1"},
+		{"wal", "(wal)", "([redacted])"}, {"a", "a walrus", "[redacted] walrus"},
+		{twice, "x-again-C3d4y", "x[redacted]y"}, {twice, "x-again-A1b2y", "x[redacted]y"}, // the second is longer
+		{secrettest.Key, secrettest.Key[3:7] + fmt.Sprintf("%%%02x", secrettest.Key[7]) + secrettest.Key[8:11], Redacted},
+	} {
+		if got := New(c[0]).Scrub(c[1]); got != c[2] {
+			t.Errorf("key %q made %q of %q, want %q", c[0], got, c[1], c[2])
+		}
+	}
+}
+
+// TestSafe checks which addresses may get a secret.
+func TestSafe(t *testing.T) {
+	for address, want := range map[string]bool{
+		"https://a.test": true, "https://10.0.0.1": true, "http://localhost:8000/v1": true, "http://a.localhost": true,
+		"http://127.0.0.1:1": true, "http://127.9.9.9": true, "http://[::1]:8000": true, "http://10.0.0.1": false,
+		"http://a.test": false, "http://notlocalhost": false, "http://localhost.a.test": false, "http://[::2]": false,
+		"ftp://localhost": true, "http:": false,
+	} {
+		if u, err := url.Parse(address); err != nil || Safe(u) != want {
+			t.Errorf("%s is safe: %v, %v", address, !want, err)
+		}
 	}
 }
 
