@@ -168,21 +168,22 @@ func TestGradeWithoutPython(t *testing.T) {
 		!strings.Contains(err.Error(), "no-such-python") {
 		t.Errorf("a program that is not there: %v", err)
 	}
-	broken := filepath.Join(t.TempDir(), "python3")
-	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho it is broken >&2\nexit 3\n"), 0o755); err != nil {
-		t.Fatal(err)
+	folder := t.TempDir()
+	python := filepath.Join(folder, "python3")
+	for _, c := range []struct{ script, want string }{
+		{"", "is no Python 3: asked where it is, it says \"\""}, {"echo 7", `it says "7"`},
+		{`echo '{"program": "python3"}'`, "is no Python 3"}, {`echo '{"program": "/no/such/python3"}'`, "/no/such/python3"},
+		{"echo it is broken >&2; exit 3", "exit status 3 it is broken"},
+	} {
+		if err := os.WriteFile(python, []byte("#!/bin/sh\n"+c.script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := grade.Run(t.Context(), python, trials); err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.HasPrefix(err.Error(), "grading: ") {
+			t.Errorf("%q: %v, want %q", c.script, err, c.want)
+		}
 	}
-	if _, err := grade.Run(t.Context(), broken, trials); err == nil || !strings.Contains(err.Error(), "it is broken") {
-		t.Errorf("a program that fails: %v", err)
-	}
-	silent := filepath.Join(t.TempDir(), "python3")
-	if err := os.WriteFile(silent, []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := grade.Run(t.Context(), silent, trials); err == nil || !strings.Contains(err.Error(), "is no Python 3") {
-		t.Errorf("a program that says nothing: %v", err)
-	}
-	t.Chdir(filepath.Dir(broken)) // a relative path is relative to here, not to where the code runs
+	t.Chdir(folder) // a relative path is relative to here, not to where the code runs
 	if _, err := grade.Run(t.Context(), "./python3", trials); err == nil ||
 		!strings.Contains(err.Error(), "it is broken") {
 		t.Errorf("a relative path: %v", err)
