@@ -15,6 +15,11 @@ import (
 var recorded = map[string]func(args ...string) string{
 	"check": func(a ...string) string { return errorText(Check(a[0])) },
 	"looks": func(a ...string) string { return errorText(LooksLikePython(a[0])) },
+	"act": func(a ...string) string { // which of these in the place of OP make something look like a program
+		return strings.Join(slices.DeleteFunc(strings.Fields(a[1]), func(op string) bool {
+			return LooksLikePython(strings.ReplaceAll(a[0], "OP", op)) != nil
+		}), " ")
+	},
 	"equal": func(a ...string) string {
 		ok, where := Equal(a[0], a[1])
 		return strings.TrimSpace(fmt.Sprint(ok, " ", where))
