@@ -228,9 +228,13 @@ func (o *options) check() error {
 		return err
 	}
 	if o.extra != "" {
-		extra := map[string]any{}
-		if err := json.Unmarshal([]byte(o.extra), &extra); err != nil {
-			return cli.Usagef("--extra: not a JSON object: %v", err)
+		var v any
+		if err := json.Unmarshal([]byte(o.extra), &v); err != nil {
+			return cli.Usagef("--extra: not JSON: %v", err)
+		}
+		extra, ok := v.(map[string]any)
+		if !ok {
+			return cli.Usagef("--extra: must be a JSON object, such as {\"top_k\": 40}")
 		}
 		for _, name := range []string{"model", "messages", "stream"} {
 			if _, ok := extra[name]; ok {
