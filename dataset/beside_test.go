@@ -88,21 +88,24 @@ func TestOtherKeys_UsedOrRefused(t *testing.T) {
 		{`{"messages":[{"role":"user","content":"a","thinking":"t"}]}`, "", []string{"message 0", "only an assistant"}},
 		{pair + `"reasoning":"t"}`, plain + " {~t};reasoning", nil},
 
-		{answer(`"content":null,"tool_calls":` + call), "user: a | assistant:  {calls " + call + "}", nil},
-		{answer(`"tool_calls":` + quoted(call)), "user: a | assistant:  {calls " + call + "}", nil},
+		{answer(`"content":null,"tool_calls":` + call), "user: a | assistant: {calls " + call + "}", nil},
+		{answer(`"tool_calls":` + quoted(call)), "user: a | assistant: {calls " + call + "}", nil},
+		{answer(`"content":"b","tool_calls":` + call), plain + " {calls " + call + "}", nil},
+		{`{"messages":[{"role":"tool_call","content":"b","tool_calls":` + call + `}]}`, "assistant: b {calls " + call + "}",
+			nil},
 		{answer(`"content":"b","tool_calls":"[]"`), plain, nil},
 		{answer(`"content":"b","tool_calls":{"name":"f"}`), "", []string{`"tool_calls"`, "a list of objects"}},
 		{answer(`"content":"b","tool_calls":["f"]`), "", []string{`"tool_calls"`, "item 0"}},
 		{answer(`"content":null,"function_call":{"name":"f","arguments":{"x":1.0}}`),
-			"user: a | assistant:  {calls " + call + "}", nil},
+			"user: a | assistant: {calls " + call + "}", nil},
 		{answer(`"content":null,"function_call":{"arguments":{}}`), "", []string{`"function_call"`, "name"}},
 		{answer(`"function_call":{"name":"f"},"tool_calls":` + call), "", []string{"function_call", "one of them"}},
 		{`{"conversations":[{"from":"human","value":"a"},{"from":"function_call","value":"{\"name\":\"f\",\"arguments\":` +
 			`{\"x\":1.0}}"},{"from":"observation","value":"1"},{"from":"gpt","value":"b"}]}`,
-			"user: a | assistant:  {calls " + call + "} | tool: 1 | assistant: b", nil},
+			"user: a | assistant: {calls " + call + "} | tool: 1 | assistant: b", nil},
 		{`{"messages":[` + ask + `{"role":"tool_call","content":"{\"name\":\"f\"}"},{"role":"tool_call","content":` +
 			`"{\"name\":\"g\"}"},{"role":"tool_response","content":"1"}]}`,
-			`user: a | assistant:  {calls [{"type":"function","function":{"name":"f"}},{"type":"function","function":` +
+			`user: a | assistant: {calls [{"type":"function","function":{"name":"f"}},{"type":"function","function":` +
 				`{"name":"g"}}]} | tool: 1`, nil},
 		{`{"conversations":[{"from":"function_call","value":"f(x)"}]}`, "", []string{"function_call", `"f(x)"`}},
 		{`{"messages":[{"role":"function","name":"f","content":"1"}]}`, `tool: 1 {more {"name":"f"}};;name`, nil},
@@ -373,7 +376,7 @@ func TestParquet_OtherColumns(t *testing.T) {
 		{"rich", []string{
 			`user: p | assistant: q | user: a {more {"name":"Ada"}} | assistant: WRONG {context} | user: b | ` +
 				`assistant: c {~t} `,
-			`user: a | assistant:  {calls [{"id":"c1","type":"function","function":{"name":"sky","arguments":` +
+			`user: a | assistant: {calls [{"id":"c1","type":"function","function":{"name":"sky","arguments":` +
 				`{"city":"Malmö","days":1.0}}},{"id":"c2","type":"function","function":{"name":"sea","arguments":{"n":2}}}]} | ` +
 				`tool: 1 | assistant: b {context} [{"name":"sky","more":{"k":"v"}}]`,
 			"[history tools] [images id] [name]",

@@ -50,7 +50,10 @@ func conversations(spec string, o Options) (said []string, format string, err er
 func wordings(messages []chat.Message) string {
 	var turns []string
 	for _, m := range messages {
-		said := m.Role + ": " + m.Content
+		said := m.Role + ":"
+		if !m.NoContent {
+			said += " " + m.Content
+		}
 		for _, more := range []struct{ sign, what string }{{"~", m.Thoughts}, {"calls ", m.Calls}, {"more ", m.More}} {
 			if more.what != "" {
 				said += " {" + more.sign + more.what + "}"
@@ -89,6 +92,9 @@ func TestConversationsErrorIsFinal(t *testing.T) {
 		expect.File(t, "x.jsonl", `{"messages":[]}`+"\n"+`{"messages":[{"role":"user","content":"a"}]}`), Options{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if c.Name != "x.jsonl" || c.Revision != c.source.Revision || len(c.Revision) != 64 || c.Files() != nil {
+		t.Errorf("%+v", c)
 	}
 	_, first := c.Next()
 	expect.Error(t, first, "row 0", "no messages")
@@ -373,7 +379,7 @@ func TestCalls_InARowBecomeOneMessage(t *testing.T) {
 				last := &said[len(said)-1]
 				*last = strings.Replace(*last, "]}", ","+call+"]}", 1)
 			case k == 'c' || k == 'C' || k == 'f':
-				said = append(said, "assistant:  {calls ["+call+"]}"+map[byte]string{'C': " {context}"}[k])
+				said = append(said, "assistant: {calls ["+call+"]}"+map[byte]string{'C': " {context}"}[k])
 			default:
 				said = append(said, fmt.Sprintf("%s: %d", map[byte]string{'u': "user", 'a': "assistant", 't': "tool"}[k], i))
 			}

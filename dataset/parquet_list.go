@@ -321,7 +321,7 @@ func (r *treeReader) dict(t *tree) (any, error) {
 func (r *treeReader) take(leaf int) (any, error) {
 	v, ok, err := r.ready(leaf)
 	c := r.cursors[leaf]
-	if err != nil || !ok {
+	if !ok {
 		return nil, errors.Join(err, c.fail(io.EOF))
 	}
 	if v.Kind() == parquet.ByteArray || v.IsNull() {

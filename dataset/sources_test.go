@@ -178,6 +178,13 @@ func TestBadRows_CanBeSkipped(t *testing.T) {
 				}
 				src.Close()
 			}
+			if both, _, err := readSources(t, Options{SkipBad: true}, 0, 0, path, path); err == nil {
+				for i, row := range both {
+					if !strings.HasPrefix(row, fmt.Sprintf("%d row %d of %s ", i, i%(c.rows+1), c.name)) {
+						t.Errorf("row %d of the file twice: %q", i, row)
+					}
+				}
+			}
 			rows, _, err := readSources(t, Options{SkipBad: true}, 0, 0, path)
 			if c.bad == "" {
 				if err == nil || len(rows) != c.rows {

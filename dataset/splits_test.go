@@ -103,6 +103,7 @@ func TestSplitOfRepository(t *testing.T) {
 		{"a.json b.json", card("  data_files: hf://datasets/x/y/z.json"), "", "", `error: not a path in the dataset`},
 		{"a.json b.json", card("  data_files: ../a.json"), "", "", `error: not a path in the dataset`},
 		{"a.csv b.csv", card("  sep: ';'\n  data_files: a.csv"), "", "", `error: the config "en" sets sep, which`},
+		{"a.csv b.csv", card("  filters: x\n  data_files: a.csv"), "", "", `error: the config "en" sets filters, which`},
 		{"a.json b.json", card("  data_files: [{split: x, path: a.json}]"), "", "x", "a.json"},
 		{"a.json b.json", card("  data_files: [[a.json]]"), "", "", "error: must be a path, a list of paths, or"},
 		{"a.json b.json", "---\n: [\n---\n", "", "", `error: its YAML cannot be read`},

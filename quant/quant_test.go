@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/tensor"
 )
 
@@ -237,4 +238,85 @@ func FuzzCheck(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestCheck_NamesWhatIsWrong damages the second of two rows.
+func TestCheck_NamesWhatIsWrong(t *testing.T) {
+	const in = 130
+	w := make([]float32, 2*in)
+	for i := range w {
+		w[i] = float32(i%15 - 7)
+	}
+	for _, c := range []struct {
+		rule   Rule
+		damage func(Row)
+		want   string // "" if the row is as good as another
+	}{
+		{INT8, func(r Row) { r.SetScale(0, -1, 0) }, "row 1: scale 0 is -1"},
+		{INT8, func(r Row) { r.SetScale(0, maxScale, 0) }, ""},
+		{INT8, func(r Row) { r.SetScale(0, 1.01*maxScale, 0) }, "row 1: scale 0 is 2.7"},
+		{INT8, func(r Row) { r.SetCode(129, -128) }, "row 1: code 129 is -128"},
+		{INT8, func(r Row) { r.SetCode(129, -127) }, ""},
+		{INT8, func(r Row) { r.Bytes[len(r.Bytes)-1] = 1 }, "is 1: must be padding, 0"},
+		{INT4Sym8, func(r Row) { r.SetScale(1, -1, 8) }, ""},
+		{INT4Sym8, func(r Row) { r.SetScale(1, float32(math.Inf(1)), 8) }, "row 1: scale 1 is +Inf"},
+		{INT4Sym8, func(r Row) { r.Bytes[len(r.Bytes)-1] = 0 }, "is 0: must be padding, 136"},
+		{INT4Asym, func(r Row) { r.SetScale(1, 1, 15) }, ""},
+		{INT4Asym, func(r Row) { r.SetScale(1, 1, 16) }, "row 1: zero point 1 is 16: must be at most 15"},
+	} {
+		rows := quantized(t, c.rule, w, in)
+		c.damage(Row{c.rule.DType(), in, rows[len(rows)/2:]})
+		if err := Check(rows, c.rule.DType(), in); c.want != "" {
+			expect.Error(t, err, c.want)
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
+	w[in+129] = float32(math.Inf(-1))
+	expect.Error(t, INT4Sym8.Quantize(make([]byte, 2*tensor.INT4.RowBytes(in)), w, in),
+		"row 1: elements 128 to 129: a weight is -Inf")
+}
+
+// TestNF4 has a block with a halfway point, a block of zeros, and one of a single weight.
+func TestNF4(t *testing.T) {
+	w := make([]float32, 129)
+	copy(w, []float32{2, -2, 0, nf4Values[14] + nf4Values[15]})
+	w[128] = -4
+	packed, absmax := NF4(w)
+	want := bytes.Repeat([]byte{0x77}, 65)
+	want[0], want[1], want[64] = 0xF0, 0x7E, 0x07
+	if !bytes.Equal(packed, want) || !slices.Equal(absmax, []float32{2, 0, 4}) {
+		t.Errorf("% x, %v", packed, absmax)
+	}
+	w[3] = 2 * nf4Values[14]
+	if back := DequantizeNF4(packed, absmax, len(w)); !slices.Equal(back, w) {
+		t.Errorf("%v", back)
+	}
+	// Scales: a halfway point gets the even code.
+	values, scales := make([]float32, 256), make([]float32, 257)
+	for i := range values {
+		values[i] = float32(i-127) / 128
+		scales[i] = 1 + 2*values[i]
+	}
+	scales[256] = 1
+	codes, nested := NestNF4(scales, values, 1)
+	for i, code := range codes {
+		if int(code) != i%256 {
+			t.Errorf("scale %d has the code %d", i, code)
+		}
+	}
+	if back := UnnestNF4(codes, nested, values, 1); !slices.Equal(nested, []float32{2, 0}) || !slices.Equal(back, scales) {
+		t.Errorf("%v, %v", nested, back)
+	}
+	for i := range 255 {
+		step := values[i+1] - values[i]
+		for part, want := range map[float32]int{0.25: i, 0.5: i + i%2, 0.75: i + 1} {
+			if got := nearest(values[i]+part*step, values); got != want {
+				t.Errorf("code %d and %v of a step: %d, want %d", i, part, got, want)
+			}
+		}
+	}
+	if MeanNF4([]float32{1, 2, 6}) != 3 || MeanNF4(nil) != 0 {
+		t.Error("the mean of scales")
+	}
 }
