@@ -89,8 +89,9 @@ func TestNothingThroughLinks(t *testing.T) {
 			os.O_WRONLY | os.O_CREATE | os.O_APPEND: "write"} {
 			_, err := Open(path, flag, 0o666)
 			if err == nil {
-				t.Errorf("%s: opened to %s", what, name)
+				t.Fatalf("%s: opened to %s", what, name)
 			}
+			expect.Error(t, err, "open "+path+": it is not a regular file")
 		}
 		_, err := Lock(path)
 		if err == nil || errors.Is(err, ErrLocked) {

@@ -61,13 +61,12 @@ func Lock(path string) (*File, error) {
 func LockWait(ctx context.Context, path string) (*File, error) {
 	pause := time.Millisecond
 	return lock(path, false, func(*File) error {
-		timer := time.NewTimer(pause)
-		defer timer.Stop()
+		wait := time.After(pause)
 		pause = min(2*pause, 100*time.Millisecond)
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %w", ErrLocked, context.Cause(ctx))
-		case <-timer.C:
+		case <-wait:
 			return nil
 		}
 	})

@@ -169,14 +169,25 @@ func TestFlockFails(t *testing.T) {
 	}
 }
 
-// TestLockLeavesNothingOpen checks that a refused lock leaves no descriptor open.
-func TestLockLeavesNothingOpen(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lock")
+// TestRefusalsLeaveNothingOpen checks that what is refused leaves no descriptor open.
+func TestRefusalsLeaveNothingOpen(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "lock")
 	f, err := Lock(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
+	root, err := OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	put(t, filepath.Join(dir, "file"), "text")
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "team"), 0o777), os.Chmod(filepath.Join(dir, "team"), 0o775),
+		os.Chmod(filepath.Join(dir, "file"), 0o666)); err != nil {
+		t.Fatal(err)
+	}
 	open := func() int {
 		names, err := os.ReadDir("/dev/fd")
 		if err != nil {
@@ -185,13 +196,23 @@ func TestLockLeavesNothingOpen(t *testing.T) {
 		return len(names)
 	}
 	before := open()
-	for range 20 {
-		if _, err := Lock(path); !errors.Is(err, ErrLocked) {
-			t.Fatal(err)
+	for what, try := range map[string]func() error{
+		"Lock":        func() error { _, err := Lock(path); return err },
+		"Open":        func() error { _, err := Open(os.DevNull, os.O_RDONLY, 0); return err },
+		"OpenInput":   func() error { _, err := OpenInput(os.DevNull); return err },
+		"ReadInput":   func() error { _, err := ReadInput(filepath.Join(dir, "file"), 3); return err },
+		"ReadInputIn": func() error { _, err := ReadInputIn(root, "file", 3); return err },
+		"OpenOwn":     func() error { _, err := OpenOwn(filepath.Join(dir, "team")); return err },
+		"ReadOwn":     func() error { _, err := ReadOwn(root, "file", 4); return err },
+	} {
+		for range 20 {
+			if try() == nil {
+				t.Fatalf("%s: no error", what)
+			}
 		}
-	}
-	if after := open(); after >= before+20 {
-		t.Errorf("%d descriptors were open, and %d are", before, after)
+		if after := open(); after >= before+20 {
+			t.Errorf("%s: %d descriptors were open, and %d are", what, before, after)
+		}
 	}
 }
 

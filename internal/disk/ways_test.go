@@ -167,7 +167,7 @@ func TestOpenDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := OpenDevice(pipe)
-	expect.Error(t, err, pipe, "nobody reads this named pipe")
+	expect.Error(t, err, "open "+pipe+": nobody reads this named pipe")
 	r, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func TestOpenDevice(t *testing.T) {
 	expect.Error(t, err, "none", "no such file")
 	if os.Geteuid() == 0 && errors.Join(os.Chmod(dir, 0o777), os.Lchown(pipe, neighbour, -1)) == nil {
 		_, err := OpenDevice(pipe)
-		expect.Error(t, err, pipe, "user 65534")
+		expect.Error(t, err, "open "+pipe+": ", "user 65534")
 	}
 }
 
