@@ -104,6 +104,43 @@ func TestBombs_AreRefusedEarly(t *testing.T) {
 	}
 }
 
+// TestLimits_BothSides has rows that just fit, and the same with one more of what is limited.
+func TestLimits_BothSides(t *testing.T) {
+	columns := func(n int) string {
+		names := "instruction,output"
+		for i := range n - 2 {
+			names += fmt.Sprintf(",%d", i)
+		}
+		return names + "\n" + strings.Repeat("a,", n-1) + "a\n"
+	}
+	for _, c := range []struct {
+		name string
+		of   func(n int) string
+		most int
+		says string
+	}{
+		{"messages.jsonl", func(n int) string {
+			return `{"messages":[` + strings.Repeat(`{"role":"user","content":"a"},`, n-1) + `{"role":"user","content":"a"}]}`
+		}, maxItems, "has 10001 messages"},
+		{"values.jsonl", func(n int) string { // besides, two brackets before the list, its own, and two commas
+			return `{"messages":[{"role":"user","content":"a","x":[` + strings.Repeat("0,", n-5) + `0]}]}`
+		}, maxValues, "more than 100000 values"},
+		{"keys.jsonl", func(n int) string {
+			keys := ""
+			for i := range n - 2 {
+				keys += fmt.Sprintf(`,"%d":0`, i)
+			}
+			return `{"instruction":"a","output":"b"` + keys + "}"
+		}, maxItems, "an object of more than 10000 keys"},
+		{"columns.csv", columns, maxItems, "line 1 has more than 10000 values"},
+	} {
+		if err := readRows(t, c.name, c.of(c.most), 1); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		expect.Error(t, readRows(t, c.name, c.of(c.most+1), 1), c.says)
+	}
+}
+
 // readRows writes a file and reads up to most of its rows.
 func readRows(t testing.TB, name, content string, most int) error {
 	t.Helper()

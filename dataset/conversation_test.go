@@ -158,8 +158,19 @@ func TestParquetConversations(t *testing.T) {
 	}
 }
 
-// TestParquetSystemPrompt reads a system prompt next to a conversation, and leaves a column of another type alone.
-func TestParquetSystemPrompt(t *testing.T) {
+// written writes a parquet file.
+func written[T any](t *testing.T, rows ...T) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := parquet.Write(&b, rows); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestParquet_TypedRows reads a system prompt next to a conversation, leaves a column of another type alone, reads text
+// next to a list of messages, and refuses pictures of any type.
+func TestParquet_TypedRows(t *testing.T) {
 	type turn struct {
 		Role    string `parquet:"role"`
 		Content string `parquet:"content"`
@@ -172,21 +183,89 @@ func TestParquetSystemPrompt(t *testing.T) {
 		Messages []turn `parquet:"messages,list"`
 		System   int    `parquet:"system"`
 	}
+	type half struct {
+		Prompt     string `parquet:"prompt"`
+		Completion []turn `parquet:"completion,list"`
+	}
+	type pixels struct {
+		Prompt     string  `parquet:"prompt"`
+		Completion string  `parquet:"completion"`
+		Images     []int32 `parquet:"images,list"`
+	}
+	const said = "user: a | assistant: b"
 	system, turns := "s", []turn{{"user", "a"}, {"assistant", "b"}}
-	var b, other bytes.Buffer
-	err := errors.Join(parquet.Write(&b, []row{{turns, &system}, {turns, nil}}),
-		parquet.Write(&other, []numbered{{turns, 1}}))
-	if err != nil {
-		t.Fatal(err)
+	for _, c := range []struct {
+		content, format string
+		want            []string
+		err             string
+	}{
+		{written(t, row{turns, &system}, row{turns, nil}), "chat messages (messages, system)",
+			[]string{"system: s | " + said, said}, ""},
+		{written(t, numbered{turns, 1}), "chat messages (messages)", []string{said}, ""},
+		{written(t, half{"a", turns[1:]}), "chat messages (prompt, completion)", []string{"(user): a | assistant: b"}, ""},
+		{written(t, pixels{"a", "b", nil}, pixels{"a", "b", []int32{}}, pixels{"a", "b", []int32{0}}),
+			"columns prompt, completion", []string{said, said}, `row 2: column "images" is part of the question`},
+	} {
+		got, format, err := conversations(expect.File(t, "x.parquet", c.content), Options{})
+		if d := cmp.Diff(c.want, got); d != "" || format != c.format {
+			t.Errorf("%q\n%s", format, d)
+		}
+		if c.err != "" {
+			expect.Error(t, err, c.err)
+		} else if err != nil {
+			t.Error(err)
+		}
 	}
-	got, format, err := conversations(expect.File(t, "x.parquet", b.String()), Options{})
-	want := []string{"system: s | user: a | assistant: b", "user: a | assistant: b"}
-	if d := cmp.Diff(want, got); d != "" || err != nil || format != "chat messages (messages, system)" {
-		t.Errorf("%s, %v\n%s", format, err, d)
-	}
-	got, format, err = conversations(expect.File(t, "x.parquet", other.String()), Options{})
-	if d := cmp.Diff(want[1:], got); d != "" || err != nil || format != "chat messages (messages)" {
-		t.Errorf("%s, %v\n%s", format, err, d)
+}
+
+// TestParquet_NamesOfGroups reads the groups by which writers mark the pairs of a map and the elements of a list.
+func TestParquet_NamesOfGroups(t *testing.T) {
+	const plain = "user: a | assistant: b"
+	pairs, element := []string{"key", "value"}, []string{"name"}
+	for _, c := range []struct {
+		column, group string
+		fields        []string
+		want          string // with ! before an error
+	}{
+		{"chat_template_kwargs", "key_value", pairs, plain + ` variables {"0":"0","1":"1"};chat_template_kwargs;0 1`},
+		{"chat_template_kwargs", "map", pairs, plain + ` variables {"0":"0","1":"1"};chat_template_kwargs;0 1`},
+		{"chat_template_kwargs", "entries", pairs, plain + ` variables {"0":"0","1":"1"};chat_template_kwargs;0 1`},
+		{"chat_template_kwargs", "pairs", pairs, "!expected an object"},
+		{"chat_template_kwargs", "entries", []string{"key", "values"}, "!expected an object"},
+		{"chat_template_kwargs", "entries", []string{"keys", "value"}, "!expected an object"},
+		{"tools", "array", element, plain + ` tools [{"name":"0"},{"name":"1"}];tools`},
+		{"tools", "tools_tuple", element, plain + ` tools [{"name":"0"},{"name":"1"}];tools`},
+		{"tools", "list", element, "!item 0: expected an object, found a string"},
+	} {
+		inner := parquet.Group{}
+		for _, field := range c.fields {
+			inner[field] = parquet.String()
+		}
+		schema := parquet.NewSchema("row", parquet.Group{"instruction": parquet.String(), "output": parquet.String(),
+			c.column: parquet.Group{c.group: parquet.Repeated(inner)}})
+		var row parquet.Row
+		for i, path := range schema.Columns() { // the values of each column one after the other
+			switch path[0] {
+			case "instruction":
+				row = append(row, parquet.ValueOf("a").Level(0, 0, i))
+			case "output":
+				row = append(row, parquet.ValueOf("b").Level(0, 0, i))
+			default:
+				row = append(row, parquet.ValueOf("0").Level(0, 1, i), parquet.ValueOf("1").Level(1, 1, i))
+			}
+		}
+		var b bytes.Buffer
+		w := parquet.NewWriter(&b, schema)
+		_, err := w.WriteRows([]parquet.Row{row})
+		if err := errors.Join(err, w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := besideOnly(expect.File(t, "x.parquet", b.String()))
+		if words, refused := strings.CutPrefix(c.want, "!"); refused {
+			expect.Error(t, err, c.column, words)
+		} else if err != nil || got != c.want {
+			t.Errorf("%s, %s: %q, %v", c.column, c.group, got, err)
+		}
 	}
 }
 
