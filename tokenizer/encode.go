@@ -140,11 +140,7 @@ func (t *Tokenizer) encodeNormalized(e *encoder, s stretch) {
 		s = f(s)
 	}
 	first := len(e.ids)
-	base := s.base
-	if s.origin != nil {
-		base = 0
-	}
-	t.encodeWords(e, s.text, 0, len(s.text), base, t.splits)
+	t.encodeWords(e, s.text, 0, len(s.text), s.base, t.splits)
 	if s.origin != nil {
 		for i := first; i < len(e.ends); i++ {
 			e.ends[i] = int32(s.origin[e.ends[i]])

@@ -6,7 +6,7 @@ import "strings"
 type stretch struct {
 	text string
 	// origin[i] is the byte of the caller's text at which the i bytes text[:i] end. If it is nil the text is unchanged,
-	// and that byte is base+i.
+	// and that byte is base+i. Otherwise base is 0.
 	origin []int
 	base   int
 }
