@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 
 	"restyle/chat"
 	"restyle/internal/expect"
@@ -192,6 +193,7 @@ func TestParquet_TypedRows(t *testing.T) {
 		Completion string  `parquet:"completion"`
 		Images     []int32 `parquet:"images,list"`
 	}
+	damage := func(m *format.FileMetaData) { m.RowGroups[0].Columns[2].MetaData.PathInSchema[3] = "x" }
 	const said = "user: a | assistant: b"
 	system, turns := "s", []turn{{"user", "a"}, {"assistant", "b"}}
 	for _, c := range []struct {
@@ -203,6 +205,8 @@ func TestParquet_TypedRows(t *testing.T) {
 			[]string{"system: s | " + said, said}, ""},
 		{written(t, numbered{turns, 1}), "chat messages (messages)", []string{said}, ""},
 		{written(t, half{"a", turns[1:]}), "chat messages (prompt, completion)", []string{"(user): a | assistant: b"}, ""},
+		{string(withFooter(t, []byte(written(t, half{"a", turns[1:]})), damage)), "", nil,
+			"row group 0 lacks the column completion.list.element.content"},
 		{written(t, pixels{"a", "b", nil}, pixels{"a", "b", []int32{}}, pixels{"a", "b", []int32{0}}),
 			"columns prompt, completion", []string{said, said}, `row 2: column "images" is part of the question`},
 	} {

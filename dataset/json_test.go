@@ -72,6 +72,7 @@ func TestJSONForms(t *testing.T) {
 		{"invalid UTF-8", "[{\"instruction\":\"a\xff\",\"output\":\"c\"}]", "", []string{"row 0", "UTF-8"}},
 		{"Latin-1 in another key", "[{\"instruction\":\"a\",\"output\":\"c\",\"x\":\"\xe9\"}]", "", []string{"UTF-8"}},
 		{"half a surrogate pair", `[{"instruction":"a","output":"\ud83d"}]`, "", []string{"surrogate"}},
+		{"half a surrogate pair after an escape", `[{"instruction":"a","output":"\n\ud83d"}]`, "", []string{"surrogate"}},
 		{"surrogates in the wrong order", `[{"instruction":"a","output":"\ude42\ud83d"}]`, "", []string{"surrogate"}},
 		{"raw line end in a string", "[{\"instruction\":\"a\nb\",\"output\":\"c\"}]", "",
 			[]string{"row 0", "invalid character"}},

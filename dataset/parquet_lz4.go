@@ -21,7 +21,6 @@ import (
 // unpacked is that file.
 type unpacked struct {
 	file   io.ReaderAt
-	size   int64 // of file
 	chunks []*lz4Chunk
 	footer []byte // with its length and the magic
 	at     int64  // of the footer
@@ -41,7 +40,7 @@ func isLZ4(c format.CompressionCodec) bool { return c == format.Lz4 || c == form
 
 // unpackLZ4 returns f without LZ4 in the columns of leaves, whose sizes are checked. It returns f if there is none.
 func unpackLZ4(f *parquet.File, r io.ReaderAt, leaves []int) (*parquet.File, error) {
-	u := &unpacked{file: r, size: f.Size(), at: f.Size()}
+	u := &unpacked{file: r, at: f.Size()}
 	meta := f.Metadata()
 	for g := range meta.RowGroups {
 		if meta.RowGroups[g].NumRows == 0 {

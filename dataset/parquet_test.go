@@ -191,6 +191,7 @@ func TestCursorDoubtsTheDecoder(t *testing.T) {
 		{"empty where there is none", text(""), "b", 0, "below the minimum"},
 		{"less than the least", text("a"), "b", 0, "below the minimum"},
 		{"bytes that are not text", text("b\xff"), "b", 0, "UTF-8"},
+		{"as long as can be", text(strings.Repeat("b", maxRecord)), "b", 0, ""},
 		{"too long", text(strings.Repeat("b", maxRecord+1)), "b", 0, "16 MiB"},
 	} {
 		meta := &format.ColumnMetaData{Statistics: format.Statistics{MinValue: []byte(c.least), NullCount: max(0, c.nulls)}}

@@ -195,6 +195,16 @@ func TestOpen_DeclaredSplits(t *testing.T) {
 			}
 		}
 	}
+	file := filepath.Join(dir, "en/a.jsonl")
+	for spec, want := range map[string]struct {
+		path   string
+		splits bool
+	}{StarterSpec: {"", false}, "owner/name": {"", true}, "owner/name:en": {"", true}, dir: {dir, true},
+		dir + ":en": {dir, true}, file: {file, false}, file + ":en": {"", true}} {
+		if path, splits := LocalPath(spec), HasSplits(spec); path != want.path || splits != want.splits {
+			t.Errorf("%s: %q, %v", spec, path, splits)
+		}
+	}
 	_, before, _ := all(dir+":en", Options{})
 	if err := os.WriteFile(filepath.Join(dir, "en/b.jsonl"), []byte(row("5")), 0o666); err != nil {
 		t.Fatal(err)

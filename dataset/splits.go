@@ -232,7 +232,7 @@ const maxChoices = 20
 // isAbove reports whether a directory holds another one of these.
 func isAbove(dir string, others map[string]bool) bool {
 	for other := range others {
-		if other != dir && (dir == "." || strings.HasPrefix(other, dir+"/")) {
+		if dir == "." || strings.HasPrefix(other, dir+"/") {
 			return true
 		}
 	}

@@ -429,7 +429,7 @@ func TestSmallFiles(t *testing.T) {
 	if diff := cmp.Diff(want, c.Generation); diff != "" || !cmp.Equal(c.Tokenizer, TokenizerConfig{}) {
 		t.Errorf("%+v %s", c, diff)
 	}
-	write(t, filepath.Join(dir, "generation_config.json"), `{"eos_token_id":[3,4],"temperature":0.5}`)
+	write(t, filepath.Join(dir, "generation_config.json"), `{"eos_token_id":[3,4],"temperature":0.5,"num_beams":2,"top_h":0.5}`)
 	write(t, filepath.Join(dir, "tokenizer_config.json"), `{"bos_token":"<s>","chat_template":"old"}`)
 	if data, err := c.ReadFile("tokenizer.json"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%q, %v", data, err)
@@ -439,7 +439,11 @@ func TestSmallFiles(t *testing.T) {
 	if data, err := c.ReadFile("tokenizer.json"); string(data) != "{}" || err != nil {
 		t.Errorf("%q, %v", data, err)
 	}
-	want.EOS, want.Temperature = []int32{3, 4}, 0.5
+	want.EOS, want.Temperature, want.NotApplied = []int32{3, 4}, 0.5, []string{"num_beams 2", "top_h 0.5"}
+	if notes := []string{"generation_config.json: not applied to answers: num_beams 2, top_h 0.5"}; !slices.Equal(c.Notes,
+		notes) {
+		t.Errorf("notes %q", c.Notes)
+	}
 	if diff := cmp.Diff(want, c.Generation); diff != "" || c.Tokenizer.ChatTemplate != "old" {
 		t.Errorf("%+v %s", c, diff)
 	}

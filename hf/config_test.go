@@ -214,6 +214,7 @@ func TestConfigRefuses(t *testing.T) {
 		{small + `,"head_dim":9}`, "head_dim 9: must be even"},
 		{small + `,"head_dim":4194304}`, "must be at most"},
 		{small + `,"pad_token_id":48}`, "pad_token_id 48 is outside the vocabulary of 48: set it to null"},
+		{small + `,"pad_token_id":-49}`, "pad_token_id -49 is outside the vocabulary of 48"},
 		{small + `,"eos_token_id":[1,null]}`, "eos_token_id is [1,null], which is not a token id"},
 		{small + `,"eos_token_id":4294967296}`, "eos_token_id is 4294967296, which is not a token id"},
 		{strings.Replace(small, "llama", "mistral", 1) + `,"sliding_window":0}`, "sliding_window is 0"},
@@ -268,6 +269,17 @@ func TestGenerationConfig(t *testing.T) {
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", test.data, err, diff)
+		}
+	}
+}
+
+// TestPadID counts from either end.
+func TestPadID(t *testing.T) {
+	for text, want := range map[string]int{"{}": -1, `{"pad_token_id":null}`: -1, `{"pad_token_id":0}`: 0,
+		`{"pad_token_id":47}`: 47, `{"pad_token_id":-1}`: 47, `{"pad_token_id":-48}`: 0} {
+		o := parseObject([]byte(text))
+		if got := o.padID(48); got != want || o.err != nil {
+			t.Errorf("%s: %d, %v", text, got, o.err)
 		}
 	}
 }

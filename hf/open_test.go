@@ -220,9 +220,13 @@ func TestOpen_DirectoryBeforeHub(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	c.Close()
-	if _, err := Open(t.Context(), offline, "owner/other"); err == nil ||
-		!strings.Contains(err.Error(), `no directory "owner/other"`) {
-		t.Error(err)
+	t.Setenv("HF_HUB_OFFLINE", "1")
+	t.Setenv("HF_HUB_CACHE", offline.Cache)
+	for _, h := range []*hub.Hub{offline, nil} {
+		if _, err := Open(t.Context(), h, "owner/other"); err == nil ||
+			!strings.Contains(err.Error(), `no directory "owner/other"`) {
+			t.Error(err)
+		}
 	}
 }
 

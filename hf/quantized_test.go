@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,6 +56,13 @@ func TestQuantizedModel(t *testing.T) {
 	if c, err := OpenModel(again); err != nil || c.Quantization != (model.Quantization{}) {
 		t.Errorf("a model saved without quantized weights: %v", err)
 	} else {
+		for _, p := range c.params() {
+			a, shape, err1 := saved.ReadF32(p.Name)
+			b, want, err2 := c.ReadF32(p.Name)
+			if err := errors.Join(err1, err2); err != nil || !slices.Equal(shape, want) || !slices.Equal(a, b) {
+				t.Errorf("%s of shape %v, want %v: %v", p.Name, shape, want, err)
+			}
+		}
 		c.Close()
 	}
 	other := model.Quantization{Layers: tensor.INT8, Head: tensor.INT8}

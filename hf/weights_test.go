@@ -55,6 +55,16 @@ func TestFew(t *testing.T) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
+	if got := string(makeIndex([][]TensorData{{{Name: "b"}, {Name: "a"}}, {{Name: "c"}}}, []string{"x", "y"}, 7)); got !=
+		"{\n  \"metadata\": {\n    \"total_size\": 7\n  },\n  \"weight_map\": {\n    \"a\": \"x\",\n    \"b\": \"x\",\n"+
+			"    \"c\": \"y\"\n  }\n}\n" {
+		t.Errorf("an index: %s", got)
+	}
+	for n, want := range map[int]string{0: "[]", 8: "[1 1 1 1 1 1 1 1]", 9: "[1 1 1 1 1 1 1 1] and 1 more"} {
+		if got := shape(slices.Repeat([]int{1}, n)); got != want {
+			t.Errorf("%d dimensions: %s", n, got)
+		}
+	}
 	// Any file system names its files, and has directories where files should be.
 	s := source{fstest.MapFS{"config.json/x": {}}, "name"}
 	for file, want := range map[string]string{"config.json": "open name/config.json: not a file",

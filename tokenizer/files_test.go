@@ -84,6 +84,17 @@ func TestFilesRefuses(t *testing.T) {
 			t.Errorf("%s %s: %v, want %q", c.file, c.data, err, c.want)
 		}
 	}
+	// Tokens under the old key count if the new one has names instead of a list.
+	tok, err := Read(modelFiles(testFile(t, "bytelevel.json"), map[string]json.RawMessage{"tokenizer_config.json": json.RawMessage(
+		`{"extra_special_tokens":{"a":"<a>"},"additional_special_tokens":["<y>"]}`)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, content := range []string{"<a>", "<y>"} {
+		if id, ok := tok.TokenID(content); !ok || !tok.IsSpecial(id) {
+			t.Errorf("%s: id %d, %v", content, id, ok)
+		}
+	}
 	// What is not read cannot be wrong.
 	files := map[string]json.RawMessage{"tokenizer_config.json": json.RawMessage(`{"added_tokens_decoder":{}}`),
 		"added_tokens.json": json.RawMessage("{")}

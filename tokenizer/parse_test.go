@@ -112,6 +112,10 @@ func TestParseRefuses(t *testing.T) {
 		{"an array", "[]", "'['"},
 		{"no model", "{}", "no model"},
 		{"no merges", `{"model":{"vocab":{}}}`, "no model with a vocab and merges"},
+		{"unknown token", `{"model":{"vocab":{"a":0},"merges":[],"unk_token":"?"},"decoder":{"type":"Fuse"}}`,
+			`unk_token "?" is not in the vocabulary`},
+		{"byte fallback", `{"model":{"vocab":{"a":0},"merges":[],"byte_fallback":true},"decoder":{"type":"ByteLevel"},` +
+			`"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false}}`, "byte_fallback is not supported"},
 		{"more behind", `{"model":{"vocab":{},"merges":[]}} x`, "after the end"},
 		{"not UTF-8", "{\"\xff\":1}", "not"},
 		{"half a surrogate", `{"\ud800":1}`, "surrogate"},

@@ -109,7 +109,7 @@ func TestRegexRefuses(t *testing.T) {
 		`a{1,99}`:  "{1,99}",
 		`\p{Han}+`: `\p{Han}`, `\P{L}`: `\P`, `[a-z&&b]`: "&&", `[]a]`: "begins with", `[^]`: "begins with",
 		`[[:alpha:]]`: "begins with",
-		`[a[^b]]`:     "begins with", `[z-a]`: "from 'z' to 'a'", `[a`: "a class before", `[a\`: "backslash",
+		`[a[^b]]`:     "begins with", `[z-a]`: "from 'z' to 'a'", `[a`: "a class before", `[a\`: "backslash", `[a-\`: "backslash",
 		`(?i:x)`: "(?i:x)", `\x41`: `\x`,
 		`a*b|a`: "for nothing", `\s+$`: "$", `a+b|c|a+`: "for nothing", `a*bc|a+`: "for nothing", `x?a*b|a+`: "for nothing",
 		`a|b*c|b`: "alternative 2 may read much", `a|b*c`: "alternative 2 may read much",

@@ -63,7 +63,7 @@ func writeTokenizer(tokens []string, merges []pair, o TrainOptions, l layout) ([
 	value := func(v any) {
 		e := json.NewEncoder(&out)
 		e.SetEscapeHTML(false)
-		_ = e.Encode(v) // texts, numbers, lists and maps
+		_ = e.Encode(v)             // texts, numbers, lists and maps
 		out.Truncate(out.Len() - 1) // remove the line end
 	}
 	field := func(name string, v any) {

@@ -1,43 +1,26 @@
 package output
 
-import (
-	"encoding/json"
-	"strings"
-	"testing"
-)
+import "testing"
 
 func TestCard(t *testing.T) {
-	c := Card{Title: "Rows\nlicense: evil", License: "mit", Language: []string{"en", "code"}, Tags: []string{`a"b: c`},
+	c := Card{Title: "Rows\nlicense: evil", License: "mit", Language: []string{"en", "code"}, Tags: []string{`a"b: c`, "d"},
 		Rows: 576, Source: "starter\n# x", Made: "By hand.\n"}
-	text := c.Markdown()
-	header, body, ok := strings.Cut(strings.TrimPrefix(text, "---\n"), "\n---\n")
-	if !ok {
-		t.Fatal(text)
-	}
-	keys := map[string]string{}
-	for _, line := range strings.Split(header, "\n") {
-		if item, ok := strings.CutPrefix(line, "- "); ok {
-			if !json.Valid([]byte(item)) {
-				t.Errorf("%q is not quoted", line)
-			}
-			continue
-		}
-		k, v, ok := strings.Cut(line, ":")
-		if !ok || keys[k] != "" {
-			t.Errorf("header line %q", line)
-		}
-		keys[k] = v + " "
-	}
-	if keys["license"] != ` "mit" ` || len(keys) != 6 {
-		t.Errorf("%q", keys)
-	}
-	for _, want := range []string{"# Rows license: evil\n", "576 rows", "`output_passive_aggressive`", "starter # x\n",
-		"## How it was made\n\nBy hand.\n"} {
-		if !strings.Contains(body, want) {
-			t.Errorf("%q is not in\n%s", want, body)
+	const rows = "rows with the keys `instruction`, `input`, `output_original`, `output_passive_aggressive`.\n" +
+		"Every row has a certificate beside the data: the checks that it passed, the prompt's hash, " +
+		"the teacher, the seed and the row of the source.\n"
+	const category = "task_categories:\n- \"text-generation\"\nsize_categories:\n- \"n\\u003c1K\"\n"
+	for want, c := range map[string]Card{
+		"---\npretty_name: \"Rows\\nlicense: evil\"\nlicense: \"mit\"\nlanguage:\n- \"en\"\n- \"code\"\n" + category +
+			"tags:\n- \"a\\\"b: c\"\n- \"d\"\n---\n\n# Rows license: evil\n\n576 " + rows +
+			"\nSource of the instructions: starter # x\n\n## How it was made\n\nBy hand.\n": c,
+		"---\n" + category + "---\n\n# \n\n0 " + rows: {},
+	} {
+		if got := c.Markdown(); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	for rows, want := range map[int]string{0: "n<1K", 999: "n<1K", 1000: "1K<n<10K", 18612: "10K<n<100K", 1e6: "n>1M"} {
+	for rows, want := range map[int]string{0: "n<1K", 999: "n<1K", 1000: "1K<n<10K", 9999: "1K<n<10K",
+		10_000: "10K<n<100K", 99_999: "10K<n<100K", 100_000: "100K<n<1M", 999_999: "100K<n<1M", 1e6: "n>1M"} {
 		if got := sizeCategory(rows); got != want {
 			t.Errorf("%d rows: %s", rows, got)
 		}

@@ -67,7 +67,7 @@ func TestTwoWriters(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Create(path)
-	expect.Error(t, err, "another run is at work", path)
+	expect.Error(t, err, "another run is at work", path, ": wait for it")
 	if _, err := a.Commit(); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,6 @@ type Rejects struct {
 	buffer  *bufio.Writer
 	encoder *json.Encoder
 	counts  map[string]int // rows by check
-	err     error          // the first failure
 }
 
 // CreateRejects returns a Rejects for the file at path, which has a temporary name until Commit.
@@ -38,19 +37,19 @@ func CreateRejects(path string) (*Rejects, error) {
 
 // Write adds a row. After an error, Commit fails.
 func (r *Rejects) Write(reject dataset.Reject) error {
-	if err := r.encoder.Encode(reject); err != nil && r.err == nil {
-		r.err = fmt.Errorf("output: rejects: %w", err)
-	}
 	r.counts[reject.Check]++
-	return r.err
+	if err := r.encoder.Encode(reject); err != nil {
+		return fmt.Errorf("output: rejects: %w", err)
+	}
+	return nil
 }
 
 // Commit puts the file in place. If nothing was rejected there will be no file: one of an earlier run is renamed as
 // [disk.MoveToBackup] does.
 func (r *Rejects) Commit() (disk.Outcome, error) {
-	err := errors.Join(r.err, r.buffer.Flush())
+	err := r.buffer.Flush() // an error of Write again
 	if err != nil {
-		return disk.Outcome{}, errors.Join(err, r.Discard())
+		return disk.Outcome{}, errors.Join(fmt.Errorf("output: rejects: %w", err), r.Discard())
 	}
 	file := r.file
 	r.file = nil
