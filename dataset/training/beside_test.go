@@ -21,7 +21,7 @@ func TestLoad_MasksThoughtsAndTools(t *testing.T) {
 	call := `{"messages":[` + asks + `{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f",` +
 		`"arguments":{"x":1.0}}}]},{"role":"tool","content":"1","tool_call_id":"c"},{"role":"assistant","content":"b",` +
 		`"reasoning_content":"t"}],"tools":[{"name":"f"}]}`
-	named := "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.name }}{{ m.content }}<|im_end|>\n{% endfor %}" +
+	named := "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.name }}{{ m.nick }}{{ m.content }}<|im_end|>\n{% endfor %}" +
 		"{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 	for _, c := range []struct {
 		name, template, row string
@@ -62,8 +62,8 @@ func TestLoad_MasksThoughtsAndTools(t *testing.T) {
 			[]string{"…<tool_call>\n" + `{"name": "f", "arguments": {"x": 1}}` + "\n</tool_call><|im_end|>⟧"},
 			"", "", 0, 0, ""},
 		{"a call that the template has no place for", "chatml", call, false, nil, "", "", 0, 0, "it has tool_calls"},
-		{"a name", named, `{"messages":[{"role":"user","name":"Ada","content":"a"},{"role":"assistant",` +
-			`"content":"b"}]}`, false, []string{u + "Adaa" + end + a + "⟦b<|im_end|>⟧"}, "", "", 0, 0, ""},
+		{"a name", named, `{"messages":[{"role":"user","name":"Ada","nick":"A","content":"a"},{"role":"assistant",` +
+			`"content":"b"}]}`, false, []string{u + "AdaAa" + end + a + "⟦b<|im_end|>⟧"}, "", "", 0, 0, ""},
 		{"a variable for the prompt", "qwen3", `{"prompt":"a","completion":"b","chat_template_kwargs":` +
 			`{"enable_thinking":false,"x":1}}`, false, []string{u + "a" + end + a + "<think>\n\n</think>\n\n⟦b<|im_end|>⟧"},
 			"chat_template_kwargs", "x", 0, 0, ""},

@@ -151,29 +151,42 @@ func TestLoadRefuses(t *testing.T) {
 		content string
 		want    []string
 	}{
-		{"no answers", chatml, `[{"instruction":"a","output":""}]`, []string{"nothing is left to train on",
+		{"no answers", chatml, `[{"instruction":"a","output":""}]`, []string{"columns", "nothing is left to train on",
 			"no row has an answer (rows: 1)"}},
-		{"questions alone", chatml, `{"messages":[{"role":"user","content":"a"}]}`, []string{"nothing is left to train on",
+		{"questions alone", chatml, `{"messages":[{"role":"user","content":"a"}]}`, []string{"columns", "nothing is left to train on",
 			"no row has an answer (rows: 1)"}},
+		{"masked", chatml, `[{"instruction":"a","output":"b","train":false},{"instruction":"a","output":"","train":0}]`,
+			[]string{"columns", "the rows say of all 2 answers that they are not to be learned (rows: 2)"}},
 		{"too long", short, `[{"instruction":"a","output":"b"},{"instruction":"a","output":""}]`,
-			[]string{"the question alone takes all tokens of seq 4 (rows: 1 of 2)", "raise seq"}},
-		{"settings", wrong, `[{"instruction":"a","output":"b"}]`, []string{"seq 0", "at least 2"}},
-		{"template", gemma, strings.Join(many, "\n"), []string{"rows.json: row 2500", "gemma"}},
+			[]string{"seq", "the question alone takes all tokens of seq 4 (rows: 1 of 2)", "raise seq"}},
+		{"settings", wrong, `[{"instruction":"a","output":"b"}]`, []string{"seq", "seq 0", "at least 2"}},
+		{"template", gemma, strings.Join(many, "\n"), []string{"", "rows.json: row 2500", "gemma"}},
 		{"bad row", chatml, `[{"instruction":"a","output":"b"},{"instruction":"a","output":7}]`,
-			[]string{"row 1", "a number"}},
-		{"nothing", chatml, `[]`, []string{"no rows"}},
+			[]string{"", "row 1", "a number"}},
+		{"nothing", chatml, `[]`, []string{"", "no rows"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := Load(context.Background(), expect.File(t, "rows.json", c.content), dataset.Options{}, c.e)
-			expect.Error(t, err, c.want...)
-			if s != nil {
-				t.Error("a set beside an error")
+			expect.Error(t, err, c.want[1:]...)
+			setting, _ := errors.AsType[*dataset.SettingError](err)
+			if s != nil || (setting != nil) != (c.want[0] != "") || setting != nil && setting.Setting() != c.want[0] {
+				t.Errorf("a set beside an error, or the setting %v", setting)
 			}
 		})
 	}
 	_, err := Load(context.Background(), filepath.Join(t.TempDir(), "none.json"), dataset.Options{}, chatml)
 	if expect.Error(t, err, "none.json"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"a.jsonl", "b.jsonl"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(`{"instruction":"a","output":"b"}`), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s, err := Load(context.Background(), dir, dataset.Options{}, chatml); err != nil || s.Rows != 2 ||
+		!slices.Equal(s.Files, []string{"a.jsonl", "b.jsonl"}) {
+		t.Errorf("a directory: %+v, %v", s, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -574,7 +587,13 @@ func TestJoin(t *testing.T) {
 	if Join(a) != a {
 		t.Error("a set of one is another")
 	}
+	a.Files, b.Files = []string{"1"}, []string{"2", "3"}
+	a.Used, b.Used = []string{"x", "y"}, []string{"y", "z", "v"}
 	j := Join(a, b)
+	if !slices.Equal(j.Files, []string{"1", "2", "3"}) || !slices.Equal(j.Used, []string{"x of a", "y", "z of b", "v of b"}) ||
+		!slices.Equal(Join(b, a, b).Used, []string{"y", "z of b", "v of b", "x of a"}) {
+		t.Errorf("files %q, used %q", j.Files, j.Used)
+	}
 	if j.Name != "a and b" || j.Format != "x" || j.Rows != 5 || len(j.Examples) != 3 || j.Examples[2].Row != 4 ||
 		b.Examples[0].Row != 1 ||
 		len(j.Empty) != 2 || j.Empty[1] != 3 || j.Uncertified[0].Row != 4 || j.Truncated != 1 || j.TruncatedTokens != 7 ||
