@@ -110,7 +110,10 @@ func TestJSONForms(t *testing.T) {
 			[]string{"row 1", "the rows before have"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			rows, _, err := all(expect.File(t, "rows.json", c.content), Options{})
+			rows, s, err := all(expect.File(t, "rows.json", c.content), Options{})
+			if opened := err == nil || c.want != ""; (s != nil) != opened {
+				t.Errorf("opened %v, want %v: %v", s != nil, opened, err)
+			}
 			var got []string
 			for i, r := range rows {
 				if r.Index != i {

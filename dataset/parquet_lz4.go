@@ -47,7 +47,7 @@ func unpackLZ4(f *parquet.File, r io.ReaderAt, leaves []int) (*parquet.File, err
 			continue
 		}
 		for _, leaf := range leaves {
-			if leaf < 0 || !isLZ4(meta.RowGroups[g].Columns[leaf].MetaData.Codec) {
+			if !isLZ4(meta.RowGroups[g].Columns[leaf].MetaData.Codec) {
 				continue
 			}
 			m := &meta.RowGroups[g].Columns[leaf].MetaData

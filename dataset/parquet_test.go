@@ -387,6 +387,21 @@ func TestHostileParquet(t *testing.T) {
 	}
 }
 
+// TestRecovered_NamesTheReader turns a panic into an error, and nothing into none.
+func TestRecovered_NamesTheReader(t *testing.T) {
+	read := func(bad bool) (err error) {
+		defer recovered(&err)
+		if bad {
+			panic("boom")
+		}
+		return nil
+	}
+	if err := read(false); err != nil {
+		t.Error(err)
+	}
+	expect.Error(t, read(true), "damaged parquet file (the reader failed: boom)")
+}
+
 // TestParquetFooterLies changes single numbers in a good footer.
 func TestParquetFooterLies(t *testing.T) {
 	good := []byte(expect.Read(t, "testdata/codec_zstd.parquet"))

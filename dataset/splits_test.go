@@ -127,7 +127,7 @@ func TestSplitOfRepository(t *testing.T) {
 			"b.json"},
 		{"a.json b.json", card("  data_files: a.json\n- config_name: default\n  data_files: b.json"), "", "", "b.json"},
 		{"a.json b.json", card("  default: true\n  data_files: a.json\n- config_name: fr\n  default: true"), "", "",
-			`error: both the config "en" and "fr" are the default`},
+			`error: both the config "en" and "fr" are the default: name one: the dataset has several configs, "en", "fr": name one`},
 		{"a.json b.json", card("  default: true\n  data_files: a.json\n- config_name: fr\n  default: true\n" +
 			"  data_files: b.json"), "fr", "", "b.json"},
 		{"x/a.json y/a.json", card("  data_dir: x\n  data_files: '*.json'"), "", "", "x/a.json"},
@@ -150,6 +150,7 @@ func TestSplitOfRepository(t *testing.T) {
 		{"ab.json ac.json a.json", "", "", "a?.json", "ab.json ac.json"},
 		{"ab.json a.json", "", "", "a[z-a].json", "error: no file with rows matches"},
 		{"ab.json a.json", "", "", "a**.json", "error: ** next to other characters"},
+		{"x/ab.json x/a.json", "", "", "x/**.json", `error: "x/**.json" has ** next to other characters`},
 		{"ab.json a.json", "", "en", "*.json", `error: leaves no choice to the config "en"`},
 		{"rows.xlsx", "", "", "", `error: no parquet, JSONL, JSON or CSV file (it has "rows.xlsx")`},
 	} {

@@ -315,6 +315,15 @@ func TestFetchFaults(t *testing.T) {
 					return true
 				}
 			}},
+		{name: "no body ever", wantErr: "nothing came for 30s", retry: true, atMost: 5 * time.Minute,
+			prepare: func(s *fakeHub) {
+				s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
+					w.Header().Set("Content-Length", fmt.Sprint(len(s.files[big])))
+					w.(*counter).ResponseWriter.(http.Flusher).Flush()
+					s.wait(func() { <-r.Context().Done() })
+					return true
+				}
+			}},
 		{name: "no headers ever", wantErr: "cannot reach hub.localhost: nothing came for 30s", retry: true,
 			atMost: 5 * time.Minute, prepare: func(s *fakeHub) {
 				s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {

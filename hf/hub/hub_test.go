@@ -1,6 +1,9 @@
 package hub
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -92,6 +95,19 @@ func TestEndpoint(t *testing.T) {
 	for _, token := range []string{"a b", "a\nX-Evil: 1", "ü"} {
 		if _, err := (&Hub{Token: secret.New(token)}).endpoint(); err == nil || strings.Contains(err.Error(), token) {
 			t.Errorf("token %q: %v", token, err)
+		}
+	}
+	h := Hub{Token: secret.New(canary)}
+	said, other := fmt.Errorf("%w: %s", fs.ErrNotExist, canary), fmt.Errorf("x: %w", fs.ErrNotExist)
+	h.scrubError(&said)
+	h.scrubError(&other)
+	if strings.Contains(said.Error(), canary) || errors.Is(said, fs.ErrNotExist) || !errors.Is(other, fs.ErrNotExist) {
+		t.Errorf("%v, %v", said, other)
+	}
+	for value, want := range map[string]bool{"1": true, "on": true, "Yes": true, "TRUE": true, "0": false, "off": false,
+		"": false, "2": false} {
+		if isTrue(value) != want {
+			t.Errorf("%q is %v", value, !want)
 		}
 	}
 }
