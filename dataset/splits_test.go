@@ -127,7 +127,7 @@ func TestSplitOfRepository(t *testing.T) {
 			"b.json"},
 		{"a.json b.json", card("  data_files: a.json\n- config_name: default\n  data_files: b.json"), "", "", "b.json"},
 		{"a.json b.json", card("  default: true\n  data_files: a.json\n- config_name: fr\n  default: true"), "", "",
-			`error: both the config "en" and "fr" are the default: name one: the dataset has several configs, "en", "fr": name one`},
+			`error: both the config "en" and "fr" are the default: name one: the dataset has several configs, "en", "fr"`},
 		{"a.json b.json", card("  default: true\n  data_files: a.json\n- config_name: fr\n  default: true\n" +
 			"  data_files: b.json"), "fr", "", "b.json"},
 		{"x/a.json y/a.json", card("  data_dir: x\n  data_files: '*.json'"), "", "", "x/a.json"},

@@ -429,7 +429,8 @@ func TestSmallFiles(t *testing.T) {
 	if diff := cmp.Diff(want, c.Generation); diff != "" || !cmp.Equal(c.Tokenizer, TokenizerConfig{}) {
 		t.Errorf("%+v %s", c, diff)
 	}
-	write(t, filepath.Join(dir, "generation_config.json"), `{"eos_token_id":[3,4],"temperature":0.5,"num_beams":2,"top_h":0.5}`)
+	write(t, filepath.Join(dir, "generation_config.json"),
+		`{"eos_token_id":[3,4],"temperature":0.5,"num_beams":2,"top_h":0.5}`)
 	write(t, filepath.Join(dir, "tokenizer_config.json"), `{"bos_token":"<s>","chat_template":"old"}`)
 	if data, err := c.ReadFile("tokenizer.json"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%q, %v", data, err)

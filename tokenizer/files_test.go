@@ -85,8 +85,8 @@ func TestFilesRefuses(t *testing.T) {
 		}
 	}
 	// Tokens under the old key count if the new one has names instead of a list.
-	tok, err := Read(modelFiles(testFile(t, "bytelevel.json"), map[string]json.RawMessage{"tokenizer_config.json": json.RawMessage(
-		`{"extra_special_tokens":{"a":"<a>"},"additional_special_tokens":["<y>"]}`)}))
+	both := json.RawMessage(`{"extra_special_tokens":{"a":"<a>"},"additional_special_tokens":["<y>"]}`)
+	tok, err := Read(modelFiles(testFile(t, "bytelevel.json"), map[string]json.RawMessage{"tokenizer_config.json": both}))
 	if err != nil {
 		t.Fatal(err)
 	}

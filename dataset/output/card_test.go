@@ -3,7 +3,8 @@ package output
 import "testing"
 
 func TestCard(t *testing.T) {
-	c := Card{Title: "Rows\nlicense: evil", License: "mit", Language: []string{"en", "code"}, Tags: []string{`a"b: c`, "d"},
+	c := Card{Title: "Rows\nlicense: evil", License: "mit", Language: []string{"en", "code"},
+		Tags: []string{`a"b: c`, "d"},
 		Rows: 576, Source: "starter\n# x", Made: "By hand.\n"}
 	const rows = "rows with the keys `instruction`, `input`, `output_original`, `output_passive_aggressive`.\n" +
 		"Every row has a certificate beside the data: the checks that it passed, the prompt's hash, " +

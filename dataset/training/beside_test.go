@@ -21,7 +21,8 @@ func TestLoad_MasksThoughtsAndTools(t *testing.T) {
 	call := `{"messages":[` + asks + `{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f",` +
 		`"arguments":{"x":1.0}}}]},{"role":"tool","content":"1","tool_call_id":"c"},{"role":"assistant","content":"b",` +
 		`"reasoning_content":"t"}],"tools":[{"name":"f"}]}`
-	named := "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.name }}{{ m.nick }}{{ m.content }}<|im_end|>\n{% endfor %}" +
+	named := "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.name }}{{ m.nick }}{{ m.content }}<|im_end|>\n" +
+		"{% endfor %}" +
 		"{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 	for _, c := range []struct {
 		name, template, row string

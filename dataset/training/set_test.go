@@ -153,8 +153,8 @@ func TestLoadRefuses(t *testing.T) {
 	}{
 		{"no answers", chatml, `[{"instruction":"a","output":""}]`, []string{"columns", "nothing is left to train on",
 			"no row has an answer (rows: 1)"}},
-		{"questions alone", chatml, `{"messages":[{"role":"user","content":"a"}]}`, []string{"columns", "nothing is left to train on",
-			"no row has an answer (rows: 1)"}},
+		{"questions alone", chatml, `{"messages":[{"role":"user","content":"a"}]}`, []string{"columns",
+			"nothing is left to train on", "no row has an answer (rows: 1)"}},
 		{"masked", chatml, `[{"instruction":"a","output":"b","train":false},{"instruction":"a","output":"","train":0}]`,
 			[]string{"columns", "the rows say of all 2 answers that they are not to be learned (rows: 2)"}},
 		{"too long", short, `[{"instruction":"a","output":"b"},{"instruction":"a","output":""}]`,
@@ -590,7 +590,8 @@ func TestJoin(t *testing.T) {
 	a.Files, b.Files = []string{"1"}, []string{"2", "3"}
 	a.Used, b.Used = []string{"x", "y"}, []string{"y", "z", "v"}
 	j := Join(a, b)
-	if !slices.Equal(j.Files, []string{"1", "2", "3"}) || !slices.Equal(j.Used, []string{"x of a", "y", "z of b", "v of b"}) ||
+	if !slices.Equal(j.Files, []string{"1", "2", "3"}) ||
+		!slices.Equal(j.Used, []string{"x of a", "y", "z of b", "v of b"}) ||
 		!slices.Equal(Join(b, a, b).Used, []string{"y", "z of b", "v of b", "x of a"}) {
 		t.Errorf("files %q, used %q", j.Files, j.Used)
 	}
