@@ -154,7 +154,7 @@ func TestWarnIfDead(t *testing.T) {
 		state string
 		at    time.Duration // since when no server answers
 	}{{[]string{listing(t, "dead"), listing(t, "dead")}, "down", 0}, {[]string{slow.URL + "/v1"}, "alive", plainLine}} {
-		pool, err := openai.New(openai.Options{BaseURLs: c.urls, DeadTimeout: time.Hour})
+		pool, err := openai.New(openai.Options{BaseURLs: c.urls, DeadTimeout: time.Hour, Backoff: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -365,12 +365,29 @@ func TestVerifyNamesTheFailure(t *testing.T) {
 	needPython(t)
 	rows := []Row{
 		{Output: "print(1)", check: "assert int(printed) == 1", kind: Kind{Name: "fine"}},
-		{Output: "print(2)", check: "assert int(printed) == 1", kind: Kind{Name: "broken"}},
+		{Instruction: "Ask", Input: "in", Output: "print(2)", check: "assert int(printed) == 1", kind: Kind{Name: "broken"}},
+		{Output: "print(3)", check: "assert False", kind: Kind{Name: "a worse"}},
+		{Output: "print(4)", check: "assert False", kind: Kind{Name: "broken"}},
 	}
-	err := verify(t.Context(), rows)
-	if err == nil || !strings.Contains(err.Error(), "kind broken: check: AssertionError") ||
-		strings.Contains(err.Error(), "fine") {
+	const want = "3 answers fail their checks, of the kinds a worse, broken; the first: kind broken: " +
+		"check: AssertionError\n--- question\nAsk\nin\n--- answer\nprint(2)\n--- printed\n2\n\n--- check\nassert int(printed) == 1"
+	if err := verify(t.Context(), rows[:2], rows[2:]); err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
+	}
+	if err := verify(t.Context(), rows[:1]); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestShow shows as many rows of a kind as are asked for.
+func TestShow(t *testing.T) {
+	needPython(t)
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), []string{"--kind", "digit_sum", "--rows", "2", "--seed", "9"}, &stdout, &stderr)
+	text := stdout.String()
+	if code != 0 || strings.Count(text, "=== digit_sum\n") != 2 || strings.Contains(text, "91700") || // that of seed 1
+		!regexp.MustCompile(`\n2 rows right; [1-9]\d* of [1-9]\d* mutants found\n$`).MatchString(text) {
+		t.Errorf("exit %d, %s%s", code, text, &stderr)
 	}
 }
 
