@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -58,21 +59,27 @@ func TestProgressTotal(t *testing.T) {
 	}
 }
 
-// TestEmitKeepsOldBatch writes a batch over another one, whose name is then said.
+// TestEmitKeepsOldBatch writes a batch over another one, whose name is then said. It has a tenth of the rows to spare,
+// at least eight.
 func TestEmitKeepsOldBatch(t *testing.T) {
 	f := newFolder(t)
 	file := f.dir + "/requests.jsonl"
-	args := []string{"--source", tasks(t, 20), "--rows", "2", "--out", f.out, "--model", "fake", "--emit-batch", file}
+	source := fitTasks(t, 120)
 	for _, c := range []struct {
-		old     string
-		renamed bool
-	}{{"", false}, {"another batch\n", true}} {
+		old            string
+		renamed        bool
+		rows, requests int
+	}{{"", false, 2, 10}, {"another batch\n", true, 89, 97}, {"", true, 100, 110}} {
 		if c.old != "" {
 			if err := os.WriteFile(file, []byte(c.old), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		o := must(t, cli.Done, args...)
+		o := must(t, cli.Done, "--source", source, "--rows", fmt.Sprint(c.rows), "--out", f.out, "--model", "fake",
+			"--emit-batch", file, "--restart")
+		if n := strings.Count(expect.Read(t, file), "\n"); n != c.requests || lastLine(t, o)["requests"] != float64(n) {
+			t.Errorf("%d requests for %d rows: %v", n, c.rows, o)
+		}
 		if strings.Contains(o.stderr, "renamed the old "+file+" to ") != c.renamed {
 			t.Errorf("%q: %v", c.old, o)
 		}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"restyle/dataset"
+	"restyle/dataset/output"
+	"restyle/hf/hub"
 	"restyle/internal/cli"
 	"restyle/internal/disk"
 	"restyle/internal/expect"
@@ -132,6 +134,28 @@ func TestRecorded(t *testing.T) {
 			}
 			g.sayProblems(s, failures[a[0]])
 			return said.String()
+		},
+		"finish": func(a ...string) string { // the last line
+			g, said, _ := start(a[0])
+			var s teacher.Summary
+			if err := json.Unmarshal([]byte(a[1]), &s); err != nil {
+				return err.Error()
+			}
+			g.voice, g.start = &voice.Style{Name: "v"}, time.Now()
+			err := g.finish(teacher.Builtin{}, s, output.Committed{Rows: 3, DataPath: "x.json", CertsPath: "x.jsonl",
+				Data: disk.Outcome{State: disk.Replaced, Kept: "x.bak"}})
+			return regexp.MustCompile(`"seconds":[0-9.]+`).ReplaceAllString(fmt.Sprint(said, err), `"seconds":N`)
+		},
+		"download": func(a ...string) string { // of so many bytes, after what was shown just now if "soon"
+			g, said, _ := start("")
+			d := hub.Progress{Name: "x"}
+			fmt.Sscan(a[0], &d.Done, &d.Total)
+			if len(a) > 1 {
+				g.drawn = time.Now().Add(time.Hour)
+			}
+			drawn := g.drawn
+			g.showDownload(d)
+			return fmt.Sprint(said, g.drawn.Equal(drawn))
 		},
 		"card": func(a ...string) string {
 			g, _, err := start(a[0] + " --card card.md")
