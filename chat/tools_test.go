@@ -118,7 +118,8 @@ func TestReads(t *testing.T) {
 		{"calls of objects", turn + callOf + "mapping }}{% endfor %}{% endfor %}", reader{calls: true}},
 		{"calls of text", turn + callOf + "string }}{% endfor %}{% endfor %}", reader{calls: true}},
 		{"calls with results", turn + "{{ m.tool_calls if loop.nextitem and loop.nextitem.tool_call_id | length == 9 and " +
-			"loop.nextitem.name and loop.nextitem.content == '1' and messages[-1] == {'role': 'assistant', 'content': 'Answer'} }}{% endfor %}",
+			"loop.nextitem.name and loop.nextitem.content == '1' and " +
+			"messages[-1] == {'role': 'assistant', 'content': 'Answer'} }}{% endfor %}",
 			reader{calls: true}},
 		{"only mentioned", turn + mentioned + "{% endfor %}", reader{}},
 		{"only mentioned, refused without a system prompt", needsSystem + turn + mentioned + "{% endfor %}", reader{}},

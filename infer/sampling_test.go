@@ -312,7 +312,7 @@ func TestTinyTemperatures(t *testing.T) {
 func TestSamplingCheck(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for says, all := range map[string][]Sampling{
-		"":                    {{Temperature: math.MaxFloat64, TopK: 1 << 40, TopP: 1, MinP: 1, RepetitionPenalty: math.MaxFloat64}},
+		"":                    {{Temperature: 1e300, TopK: 1 << 40, TopP: 1, MinP: 1, RepetitionPenalty: 1e300}},
 		"temperature ":        {{Temperature: -1}, {Temperature: nan}, {Temperature: inf}},
 		"top-k ":              {{TopK: -1}},
 		"top-p ":              {{TopP: -0.1}, {TopP: 1.1}, {TopP: nan}},

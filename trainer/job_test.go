@@ -137,6 +137,33 @@ func TestOpenDirectory(t *testing.T) {
 	}
 }
 
+// TestBaseName finds models from any directory: only a model in one has an absolute name.
+func TestBaseName(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	for _, name := range []string{"starter", "owner/model"} {
+		if err := os.MkdirAll(name, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		model hf.Checkpoint
+		want  string
+	}{
+		{hf.Checkpoint{Name: "starter", Embedded: true}, "starter"},
+		{hf.Checkpoint{Name: "owner/model"}, dir + "/owner/model"},
+		{hf.Checkpoint{Name: "owner/other"}, "owner/other"},
+		{hf.Checkpoint{Name: dir}, dir},
+	} {
+		if got := BaseName(&c.model); got != c.want {
+			t.Errorf("%s: %s, want %s", c.model.Name, got, c.want)
+		}
+	}
+}
+
 // TestConfigFor checks that a program gets the settings that the command takes.
 func TestConfigFor(t *testing.T) {
 	starter, err := models.Open(t.Context(), nil, data.StarterName)

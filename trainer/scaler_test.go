@@ -101,7 +101,8 @@ func TestScaleFloor(t *testing.T) {
 		says    string
 		scale   float32
 	}{
-		"loss":     {weights: nan, scale: 2048, says: "not finite for 5 steps in a row, which updated no weight: lower lr"},
+		"loss": {weights: nan, scale: 2048, says: "step 5: the gradient was not finite for 5 steps in a row, " +
+			"which updated no weight: lower lr"},
 		"gradient": {weights: steep, scale: 1, says: "with the smallest loss scale, 1, it is too large for fp16"},
 	} {
 		s := tinySettings()
