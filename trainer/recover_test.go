@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
@@ -475,4 +476,6 @@ func TestSame_MessageIsShort(t *testing.T) {
 		"data was 0123456789ab and is now fedcba987654; model was new 0123456789ab and is now new fedcba987654") {
 		t.Error(err)
 	}
+	err = CheckIdentity(map[string]string{"lr": "1"}, map[string]string{"lr": "", "bnb": "true"})
+	expect.Error(t, err, "it would not be the same run: bnb was nothing and is now true; lr was 1 and is now nothing")
 }

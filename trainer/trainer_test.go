@@ -473,6 +473,10 @@ func TestResumeRefuses(t *testing.T) {
 		{stateName, func(s string) string { return strings.Replace(s, `"step": 22`, `"pending": "lunch", "step": 22`, 1) },
 			`"lunch" pending`},
 		{stateName, func(s string) string { return strings.Replace(s, `"updates": 22`, `"updates": 23`, 1) }, "23 updates"},
+		{stateName, func(s string) string { return strings.Replace(s, `"updates": 22`, `"updates": -1`, 1) }, "-1 updates"},
+		{stateName, func(s string) string { return strings.Replace(s, `"step": 22`, `"step": -22`, 1) }, "damaged: step -22"},
+		{stateName, func(s string) string { return strings.Replace(s, `"metrics_bytes": `, `"metrics_bytes": -`, 1) },
+			"damaged: step 22"},
 		{optimizerName, func(s string) string { return s[:len(s)-1] }, optimizerName},
 		{"model.safetensors", func(s string) string { return s[:len(s)/2] }, "model.safetensors"},
 	} {

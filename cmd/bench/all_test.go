@@ -41,6 +41,9 @@ func TestAll_SharedFlags(t *testing.T) {
 	if code != cli.Failed || len(ran) != 6 || stderr != "" { // the fourth and the fifth failed, the sixth ran nevertheless
 		t.Fatalf("exit %d, %s\n%s\n%q", code, stderr, stdout, ran)
 	}
+	if stdout != "bench kernels\nbench layer\nbench layer\nbench infer\nbench infer\nbench train\n" {
+		t.Errorf("%q", stdout)
+	}
 	for i, want := range []string{
 		"kernels --seconds 0.5",
 		"layer --config llama-2-7b --tokens 512,1024,2048,4096 --seconds 0.5",

@@ -9,6 +9,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -58,6 +60,14 @@ func TestKernels(t *testing.T) {
 	}
 	if len(table.Rows) != 2+2+4+3*2 || fused != 2 || f.Machine.Note != "other programs ran" || f.Machine.CPU == "" {
 		t.Errorf("%d rows, %d fused, %+v", len(table.Rows), fused, f.Machine)
+	}
+	cores := cli.Count(runtime.NumCPU(), "core")
+	text, _ := os.ReadFile("/proc/cpuinfo") // not of every system
+	if m := regexp.MustCompile(`model name\s*: (.*)`).FindSubmatch(text); m != nil {
+		cores = strings.TrimSpace(string(m[1])) + ", " + cores
+	}
+	if f.Machine.CPU != cores {
+		t.Errorf("%q, want %q", f.Machine.CPU, cores)
 	}
 	calm(t, dir)
 	for _, name := range []string{"README.md", "index.html", "kernels.csv", "kernels-speedup.svg",
