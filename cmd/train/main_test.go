@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -401,10 +402,13 @@ func TestEvents_ResumeKeepsLastPoint(t *testing.T) {
 	}
 	must(t, cli.Done, append(args, "--resume")...)
 	files, _ := filepath.Glob(filepath.Join(out, "tensorboard", "*"))
-	// Field 2 of an event is its step; field 7 says that a session starts there (status 1).
+	// Field 2 of an event is its step; field 7 says that a session starts there (status 1). Field 1 is the time.
 	start := []byte{2 << 3, byte(saved.Step + 1), 7<<3 | 2, 2, 1 << 3, 1}
 	if len(files) != 2 || !bytes.Contains(readFile(t, files[1]), start) {
 		t.Errorf("%q: none starts at step %d", files, saved.Step+1)
+	}
+	if begin := regexp.MustCompile(`(?s)\x09.{8}\x3a\x02\x08\x01`); !begin.Match(readFile(t, files[0])) {
+		t.Errorf("%s does not start before the first step", files[0])
 	}
 }
 

@@ -32,3 +32,11 @@ func TestHubID(t *testing.T) {
 		}
 	}
 }
+
+func TestShort(t *testing.T) {
+	for x, want := range map[float64]string{0: "0", 0.6: "1", 950.4: "950", 999.4: "999", 1000: "1.0k", 14_249: "14.2k"} {
+		if got := short(x); got != want {
+			t.Errorf("%v: %s, want %s", x, got, want)
+		}
+	}
+}

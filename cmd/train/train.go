@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -16,7 +15,6 @@ import (
 	"restyle/hf"
 	"restyle/infer"
 	"restyle/internal/cli"
-	"restyle/internal/disk"
 	"restyle/kernels"
 	"restyle/tensor"
 	"restyle/trainer"
@@ -266,7 +264,7 @@ func (t *train) checkDisk() error {
 	}
 	need := trainer.MaxDisk(t.base.Config, t.job.Plan, len(there))
 	if t.resume {
-		need -= sizeOf(t.dir)
+		need -= checkpoint.Size(t.dir)
 	}
 	if err := checkpoint.Room(t.dir, need); err != nil {
 		return fmt.Errorf("the disk is too small for the checkpoints and the result: %w, or keep fewer with --keep", err)
@@ -370,16 +368,3 @@ func (e *stopped) Error() string { return fmt.Sprintf("stopped after step %d of 
 
 // Unwrap returns trainer.ErrStopped.
 func (e *stopped) Unwrap() error { return trainer.ErrStopped }
-
-// sizeOf returns the total size of all files below a directory.
-func sizeOf(dir string) (bytes int64) {
-	_ = disk.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			if info, err := d.Info(); err == nil {
-				bytes += info.Size()
-			}
-		}
-		return nil
-	})
-	return bytes
-}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"restyle/internal/expect"
@@ -159,8 +160,10 @@ func TestWriteFails(t *testing.T) {
 	}{
 		{"fill fails", func(dir string) error { filler(content(1))(dir); return mine },
 			[]string{"step-000005", "no such layer"}},
-		{"a quota", func(dir string) error { filler(content(1))(dir); return fmt.Errorf("state: %w", unix.EDQUOT) },
-			[]string{"state: ", "the disk was full after 0.0 MiB, and now ", "earlier checkpoints are intact"}},
+		{"a quota", func(dir string) error {
+			filler(map[string]string{"a": strings.Repeat("a", 1<<20), "b/c": strings.Repeat("c", 1<<19)})(dir)
+			return fmt.Errorf("state: %w", unix.EDQUOT)
+		}, []string{"state: ", "the disk was full after 1.5 MiB, and now ", "earlier checkpoints are intact"}},
 		{"a disk that is full", func(string) error { return fmt.Errorf("state: %w", unix.ENOSPC) },
 			[]string{"state: ", "the disk was full after 0.0 MiB"}},
 		{"a disk that is read-only", func(string) error { return fmt.Errorf("state: %w", unix.EROFS) },

@@ -38,7 +38,7 @@ func Replace(dir string, fill func(dir string) error) error {
 		err = seal(temp)
 	}
 	if err != nil {
-		written := size(temp)
+		written := Size(temp)
 		disk.RemoveAll(temp) // the next settle deletes the rest
 		return failed(dir, written, err)
 	}

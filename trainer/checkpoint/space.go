@@ -42,8 +42,8 @@ func failed(dir string, written int64, err error) error {
 	return err
 }
 
-// size returns the total size of all files below a directory.
-func size(dir string) (n int64) {
+// Size returns the total size of all files below a directory.
+func Size(dir string) (n int64) {
 	_ = disk.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			if info, err := d.Info(); err == nil {
