@@ -280,3 +280,18 @@ func TestInterrupted_AtEachStage(t *testing.T) {
 		_ = c.Close()
 	}
 }
+
+// TestQuality_AsksBothModels stops at the third question: the closing table counts the answers to the first two.
+func TestQuality_AsksBothModels(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	const tiny = "../../infer/testdata/tiny/base"
+	status := &cli.StatusLine{W: &drawn{text: "asking: question 3 of", found: stop}, Width: func() int { return 80 }}
+	var said strings.Builder
+	err := options{weights: "int8", rounding: "nearest", quality: true}.quantize(ctx, tiny,
+		filepath.Join(t.TempDir(), "out"), &said, status)
+	if !errors.As(err, new(*stopped)) || !strings.Contains(said.String(), "\nof 2 answers, ended by the model") ||
+		!strings.Contains(said.String(), "\nperplexity with INT8 activations too, ") {
+		t.Errorf("%v\n%s", err, &said)
+	}
+}

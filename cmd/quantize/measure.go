@@ -148,7 +148,7 @@ func perplexity(ctx context.Context, m *model.Model, load func(ctx context.Conte
 		}
 		progress(fmt.Sprintf("%s, question %d of %d", where, i+1, len(answers)),
 			float64(layer*all+tokens(answers[:i]))/float64((layers+1)*all))
-		if load != nil && i == 0 && layer < layers {
+		if load != nil && i == 0 { // the head has no layer, and loads nothing
 			return load(ctx, layer)
 		}
 		return ctx.Err()
