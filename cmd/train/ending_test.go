@@ -2,13 +2,17 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 	"time"
 
+	"restyle/dataset/training"
+	"restyle/hf"
 	"restyle/internal/cli"
 	"restyle/kernels"
+	"restyle/model"
 	"restyle/trainer"
 	"restyle/trainer/report"
 )
@@ -131,5 +135,60 @@ func TestSamples_FitTheTerminal(t *testing.T) {
 				t.Errorf("%d columns: a line of %d: %q", width, n, line)
 			}
 		}
+	}
+}
+
+// TestEnding_OfCurve checks which losses count as those before and after a run: those of its validations if the first
+// was before the first step, and otherwise means of a tenth of the steps, of at most 20.
+func TestEnding_OfCurve(t *testing.T) {
+	plan, err := trainer.NewPlan(trainer.DefaultConfig(), make([]training.Example, 9), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	falling := func(n int) (all []report.CurveStep) {
+		for i := range n {
+			all = append(all, report.CurveStep{X: float64(i + 1), Loss: float64(n - i)})
+		}
+		return all
+	}
+	nan := math.NaN()
+	for _, c := range []struct {
+		steps              int
+		validation         []report.CurvePoint
+		first, last, noise float64
+	}{
+		{40, []report.CurvePoint{{X: 0, Y: 5}, {X: 3, Y: 9}, {X: 9, Y: 2}}, 5, 2, 0.1},
+		{40, []report.CurvePoint{{X: 3, Y: 5}, {X: 9, Y: 2}}, 38.5, 2.5, 1},
+		{40, []report.CurvePoint{{X: 0, Y: 5}}, 38.5, 2.5, 1}, {5, nil, 5, 1, 1}, {300, nil, 290.5, 10.5, 1},
+		{0, nil, nan, nan, 0.1},
+	} {
+		o := &outputs{train: &train{options: &options{}, job: &trainer.Job{Plan: plan},
+			base: &hf.Checkpoint{Config: model.Config{Vocab: 7}}}}
+		o.config.LR, o.config.MaxSteps, o.config.Epochs = 0.25, 8, 4
+		o.curve = report.Curve{Steps: falling(c.steps), Validation: c.validation}
+		for _, best := range []*trainer.Best{nil, {Step: 3, Loss: 0.5}} {
+			want := ending{vocab: 7, steps: 6, epochSteps: 3, maxSteps: 8, first: c.first, last: c.last, noise: c.noise,
+				bestStep: -1, best: nan, lr: 0.25, usualLR: trainer.DefaultConfig().LR, epochs: 4, stopped: best != nil}
+			res := trainer.Result{State: trainer.State{Step: 6, Best: best}}
+			if best != nil {
+				want.bestStep, want.best, res.Stopped = 3, 0.5, "patience"
+			}
+			if got := o.ending(res); fmt.Sprintf("%.9v", got) != fmt.Sprintf("%.9v", want) {
+				t.Errorf("%+v: %+v, want %+v", c, got, want)
+			}
+		}
+	}
+}
+
+// TestCheckpointLines checks that lines of checkpoints come by time, and that the last one has one in any case.
+func TestCheckpointLines(t *testing.T) {
+	var said bytes.Buffer
+	o := &outputs{train: &train{options: &options{}, stderr: &said, status: cli.NewStatusLine(&said),
+		job: &trainer.Job{Plan: &trainer.Plan{Steps: 20}}}}
+	for _, step := range []int{4, 8, 20} {
+		o.checkpoint(trainer.Saved{Step: step, Dir: fmt.Sprint("step-", step), Seconds: 1.25})
+	}
+	if want := "checkpoint step-4, 1.2 s\ncheckpoint step-20, 1.2 s\n"; said.String() != want || o.saveSeconds != 1.25 {
+		t.Errorf("%q, want %q", &said, want)
 	}
 }

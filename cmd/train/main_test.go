@@ -201,12 +201,11 @@ func TestRun(t *testing.T) {
 	}
 	args := small(t, out, "--benchmark-log", log, "--label", "a test", "--log-csv", steps)
 	o := must(t, cli.Done, args...)
-	table := strings.Split(string(readFile(t, steps)), "\n")
-	if len(table) < 20 || table[0] != "step,train_loss,val_loss,lr" || !strings.HasPrefix(table[len(table)-2], "18,") ||
-		string(readFile(t, steps+".bak")) != "mine" || strings.Count(strings.Join(table, "\n"), ",") != 3*(len(table)-1) {
-		t.Errorf("--log-csv wrote %q", table)
+	if string(readFile(t, steps+".bak")) != "mine" {
+		t.Errorf("--log-csv replaced %q", readFile(t, steps+".bak"))
 	}
 	f := summaryOf(t, o)
+	checkRecords(t, out, string(readFile(t, steps)), f)
 	if f.Steps != 18 || f.Examples != 72 || f.ValLoss == nil || f.Tokens < f.Targets || f.Tokens == 0 {
 		t.Errorf("summary %+v", f)
 	}
@@ -264,6 +263,81 @@ func TestRun(t *testing.T) {
 		t.Errorf("resuming a finished run: %v", o)
 	}
 	checkForeignRun(t, out, args)
+}
+
+// checkRecords compares the result, the model card and the table of --log-csv with metrics.jsonl.
+func checkRecords(t *testing.T, out, csv string, f summary) {
+	t.Helper()
+	want := summary{Steps: 18, Targets: f.Targets, FirstStep: f.FirstStep, Wall: f.Wall, TFLOPS: f.TFLOPS,
+		PlannedMemory: f.PlannedMemory, PeakMemory: f.PeakMemory, Seconds: f.Seconds}
+	seconds, targets := 0.0, int64(0)
+	cells := map[int][3]string{} // loss, validation loss and learning rate by step
+	for text := range strings.Lines(string(readFile(t, filepath.Join(out, "metrics.jsonl")))) {
+		var m struct {
+			Step             int
+			Loss             *report.Number
+			ValLoss          *report.Number `json:"val_loss"`
+			LR, Seconds      float64
+			Examples, Tokens int64
+			Trained          int64
+		}
+		if err := json.Unmarshal([]byte(text), &m); err != nil {
+			t.Fatal(err)
+		}
+		row := cells[m.Step]
+		if m.Loss != nil {
+			row[0], row[2] = fmt.Sprint(*m.Loss), fmt.Sprint(m.LR)
+			want.Loss, want.Examples, want.Tokens = *m.Loss, want.Examples+m.Examples, want.Tokens+m.Tokens
+			seconds, targets = seconds+m.Seconds, targets+m.Trained
+		} else if row[1] = fmt.Sprint(*m.ValLoss); want.ValLoss == nil || *m.ValLoss < *want.ValLoss {
+			want.ValLoss, want.WeightsOfStep = m.ValLoss, m.Step
+		}
+		cells[m.Step] = row
+	}
+	table := "step,train_loss,val_loss,lr\n"
+	for step := range 19 {
+		table += fmt.Sprintf("%d,%s,%s,%s\n", step, cells[step][0], cells[step][1], cells[step][2])
+	}
+	if csv != table || !strings.HasPrefix(csv, "step,train_loss,val_loss,lr\n0,,") {
+		t.Errorf("--log-csv wrote %q, want %q", csv, table)
+	}
+	want.TokensSec, want.TargetsSec = float64(want.Tokens)/f.Seconds, float64(targets)/f.Seconds
+	want.Out = out
+	if fmt.Sprintf("%+v", deref(f)) != fmt.Sprintf("%+v", deref(want)) || f.Targets != targets {
+		t.Errorf("the result is %+v, want %+v", deref(f), deref(want))
+	}
+	var made struct{ Result summary }
+	if err := json.Unmarshal(readFile(t, filepath.Join(out, trainer.RunName)), &made); err != nil {
+		t.Fatal(err)
+	}
+	if made.Result.Out = out; fmt.Sprintf("%+v", deref(made.Result)) != fmt.Sprintf("%+v", deref(f)) {
+		t.Errorf("run.json has %+v, and %+v was printed", deref(made.Result), deref(f))
+	}
+	// A token takes six operations per parameter, and those of attention.
+	if each := f.TFLOPS * 1e12 / f.TokensSec / 28832; each < 6 || each > 7 || f.Seconds < 0.999*seconds ||
+		f.Seconds > 1.001*seconds || f.Wall < f.Seconds || f.FirstStep <= 0 || f.FirstStep > f.Wall ||
+		f.PlannedMemory < 1<<20 || f.PeakMemory < 1<<20 {
+		t.Errorf("%+v, and the steps took %v s", f, seconds)
+	}
+	card := fmt.Sprintf("---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags:\n- restyle\n---\n\n"+
+		"# %s\n\nbase, fine-tuned by restyle on rows.json (36 examples).\n\n| | |\n|---|---|\n| steps | 18 |\n"+
+		"| examples per step | 4 |\n| tokens | %s |\n| target tokens | %d |\n"+
+		"| learning rate | 0.001, cosine, warmup 0.03 |\n| optimizer | adamw8bit, master weights split8 |\n"+
+		"| type | bf16 |\n| seed | 0 |\n| validation loss | %.4f, after step %d |\n\n"+
+		"![The loss of every step and the validation loss](loss.svg)\n\nrun.json has all settings, metrics.jsonl every "+
+		"step.\n\n## Usage\n", filepath.Base(out), thousands(want.Tokens), targets, float64(*want.ValLoss),
+		want.WeightsOfStep)
+	if got := string(readFile(t, filepath.Join(out, "README.md"))); !strings.HasPrefix(got, card) ||
+		!strings.HasSuffix(got, "With restyle, in this directory: `chat --tuned .`\n") {
+		t.Errorf("the model card is\n%s, want\n%s", got, card)
+	}
+}
+
+// deref returns a summary with its validation loss in place of the address.
+func deref(f summary) any {
+	loss := f.ValLoss
+	f.ValLoss = nil
+	return []any{f, *loss}
 }
 
 // checkForeignRun checks that a finished run is not continued if a program that uses the library made it.
@@ -540,7 +614,9 @@ func TestRefused_BeforeAnythingIsWritten(t *testing.T) {
 // TestPrintOnly_WritesNoFiles checks that commands that only print something write no files.
 func TestPrintOnly_WritesNoFiles(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	if o := must(t, cli.Done, small(t, out, "--dry-run")...); !strings.Contains(o.stdout, "total") {
+	if o := must(t, cli.Done, small(t, out, "--dry-run", "--preset", "8gb")...); !strings.Contains(o.stdout, "total") ||
+		!strings.Contains(o.stdout, "\nsettings   given: ") || !strings.Contains(o.stdout, ", lr 0.001, model ") ||
+		!strings.Contains(o.stdout, "; for preset 8gb: accumulate 4, batch 1, gradients layer, ") {
 		t.Error(o)
 	}
 	if o := must(t, cli.Done, small(t, out, "--show-example")...); !strings.Contains(o.stdout, "⟦") {

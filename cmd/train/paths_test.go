@@ -68,3 +68,35 @@ func TestPaths_HoldFromAnyDirectory(t *testing.T) {
 	check("moved/mine")
 	expect.Paths(t, elsewhere, []string{"moved"}, "settings")
 }
+
+// TestCheckPaths_Inside checks that a result's directory may have nothing in it that the run reads or writes elsewhere.
+func TestCheckPaths_Inside(t *testing.T) {
+	dir := realDir(t)
+	out, in := filepath.Join(dir, "out"), filepath.Join(dir, "out", "x.json")
+	writeFile(t, filepath.Join(dir, "beside"), "")
+	if err := os.Mkdir(out, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, in, "")
+	for flag, set := range map[string]func(o *options, path string){
+		"model":        func(o *options, path string) { o.model = path },
+		"from-scratch": func(o *options, path string) { o.fromScratch = path },
+		"tokenizer":    func(o *options, path string) { o.tokenizer = path },
+		"text":         func(o *options, path string) { o.text = []string{filepath.Join(dir, "beside"), path} },
+		"vocab-data":   func(o *options, path string) { o.vocabData = path },
+		"data": func(o *options, path string) {
+			o.data.Files, o.data.columns = []string{"a/b", path}, make([]string, 2)
+		},
+		"write-batches": func(o *options, path string) { o.batchesFile, o.resume = path, true },
+	} {
+		o := &options{out: "OUT"}
+		set(o, in)
+		expect.Error(t, o.checkPaths(out), "--out OUT: contains --"+flag+" "+in+", and a later run would rename it")
+		o = &options{out: "OUT"}
+		set(o, filepath.Join(dir, "beside"))
+		if err := o.checkPaths(out); err != nil {
+			t.Errorf("--%s beside it: %v", flag, err)
+		}
+	}
+	expect.Error(t, (&options{out: "OUT"}).checkPaths("/"), "--out OUT: is or contains the working directory")
+}
