@@ -115,9 +115,9 @@ func TestRecorded(t *testing.T) {
 			g, _, _ := start(a[1])
 			return g.remedy(errors.New(a[0]))
 		},
-		"line": func(a ...string) string { // the line of progress after ten seconds
+		"line": func(a ...string) string { // the line of progress after ten seconds, of a source of so many rows
 			g, _, _ := start(a[0])
-			g.sourceRows = 40
+			fmt.Sscan(a[2], &g.sourceRows)
 			var s teacher.Summary
 			if err := json.Unmarshal([]byte(a[1]), &s); err != nil {
 				return err.Error()

@@ -6,12 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"restyle/dataset"
 	"restyle/internal/cli"
 	"restyle/internal/expect"
-	"restyle/teacher"
 )
 
 // rowsOf reads a source that tasks wrote.
@@ -222,26 +220,5 @@ func TestBatchWithoutOne(t *testing.T) {
 	must(t, cli.Done, append(args(whole), "--emit-batch", filepath.Join(whole.dir, "batch.jsonl"))...)
 	if finish(whole, results) != finish(f, results) {
 		t.Error("the answer that came later made another dataset")
-	}
-}
-
-// TestETA checks that the remaining time follows from the source's size if all of it is wanted.
-func TestETA(t *testing.T) {
-	for _, c := range []struct {
-		target, sourceRows int
-		want               string
-	}{
-		{100, -1, "ETA 8s"},  // 20 of 100 accepted in 2 seconds
-		{0, 225, "ETA 16s"},  // 25 of 225 rows read
-		{0, -1, ""},          // unknown
-		{100, 225, "ETA 8s"}, // the target decides
-	} {
-		p := &progress{g: &gen{options: defaults(), sourceRows: c.sourceRows}}
-		start := time.Now()
-		p.line(teacher.Summary{Target: c.target}, start)
-		line := p.line(teacher.Summary{Target: c.target, Accepted: 20, Source: 25}, start.Add(2*time.Second))
-		if c.want == "" && strings.Contains(line, "ETA") || !strings.Contains(line, c.want) {
-			t.Errorf("%+v: %s", c, line)
-		}
 	}
 }

@@ -104,23 +104,6 @@ func TestReadError(t *testing.T) {
 	}
 }
 
-func TestAdvice(t *testing.T) {
-	for _, test := range []struct {
-		status    int
-		url, want string
-	}{
-		{404, "http://h:8000", "try http://h:8000/v1"},
-		{404, "http://h:8000/v1", "check the base URL and the model"},
-		{401, "http://h/v1", "API key"},
-		{307, "http://h/v1", "base URL"},
-	} {
-		if f := fromStatus(test.status, http.Header{}, nil, test.url, time.Now()); f.kind != fatal ||
-			!strings.Contains(f.advice, test.want) {
-			t.Errorf("%d: %+v", test.status, f)
-		}
-	}
-}
-
 func FuzzFromStatus(f *testing.F) {
 	f.Add(429, `{"error":{"message":"m","type":"t","code":"c"}}`, "7", "1m")
 	f.Add(200, `[{"error":[1]}]`, "Fri, 02 Jan 2026 03:04:05 GMT", "x")
