@@ -97,6 +97,9 @@ func TestEndpoint(t *testing.T) {
 			t.Errorf("token %q: %v", token, err)
 		}
 	}
+	if _, err := (&Hub{Token: secret.New("!~")}).endpoint(); err != nil {
+		t.Errorf("the first and the last character of a token: %v", err)
+	}
 	h := Hub{Token: secret.New(canary)}
 	said, other := fmt.Errorf("%w: %s", fs.ErrNotExist, canary), fmt.Errorf("x: %w", fs.ErrNotExist)
 	h.scrubError(&said)

@@ -22,7 +22,8 @@ func TestWrongPath(t *testing.T) {
 		}
 	}
 	for _, path := range []string{
-		"a", "a/b/c.json", ".gitattributes", "...", "a b/ü.txt", "10:30.txt", "ab:c", "%2e%2e/x", "~/x", "-", "CON",
+		"a", "a/b/c.json", ".gitattributes", "...", "a b/ü.txt", "10:30.txt", "ab:c", "1:c", "@:c", "{:c",
+		"%2e%2e/x", "~/x", "-", "CON",
 		strings.Repeat("x", 255),
 	} {
 		if why := wrongPath(path); why != "" {
@@ -40,6 +41,7 @@ func TestParseRef(t *testing.T) {
 		"o/n@refs/convert/parquet":   {Dataset, "o/n", "refs/convert/parquet"},
 		"meta-llama/Meta-Llama-3-8B": {Dataset, "meta-llama/Meta-Llama-3-8B", "main"},
 		"o/_n_._x":                   {Dataset, "o/_n_._x", "main"},
+		"azAZ/09":                    {Dataset, "azAZ/09", "main"},
 	}
 	for s, want := range good {
 		if got, err := ParseRef(Dataset, s); err != nil || got != want {
@@ -51,7 +53,8 @@ func TestParseRef(t *testing.T) {
 	}
 	for _, s := range []string{
 		"", "/", "a/", "/a", "a/b/c", "datasets/a/b", "https://huggingface.co/a/b", "a--b", "a/b--c", "a..b", "../a", "a/..",
-		".a", "a.", "-a/b", "a/b.git", "a b", "a/b?x", "a/b#x", "a/ü", "a/b%2f", "a\\b", "a/b\n", strings.Repeat("a", 97),
+		".a", "a.", "-a/b", "a/b.git", "a b", "a/b?x", "a/b#x", "a/ü", "a/b%2f", "a\\b", "a`b", "a{b", "a[b", "a:b", "a/b\n",
+		strings.Repeat("a", 97),
 		"a/b@", "a/b@..", "a/b@../x", "a/b@/x", "a/b@x/", "a/b@x//y", "a/b@a b", "a/b@-x", "a/b@.x", "a/b@x.lock", "a/b@x/.y",
 		"a/b@x:y", "a/b@a^", "a/b@a~1", "a/b@*", "a/b@x@y", "a/b@x\\y", "a/b@x\x00", "a/b@" + strings.Repeat("x", 300),
 	} {

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,9 @@ func TestGroupParents(t *testing.T) {
 		{"version 1", "5:cpu:/b\n4:memory:/a\n0::/c\n",
 			"30 20 0:26 / $/cpu rw - cgroup cgroup rw,cpu\n31 20 0:27 / $/cgroup rw - cgroup cgroup rw,memory\n", nil,
 			[]string{"a"}},
+		{"version 1, after lines that are cut", "x\n4:memory:/a\n",
+			"30 20 0:26 / - cgroup cgroup rw,memory\n30 20 0:26 / $/x rw - cgroup cgroup\n" +
+				"31 20 0:27 / $/cgroup - cgroup cgroup rw,memory\n", nil, []string{"a"}},
 		{"version 1, a container", "4:memory:/docker/1\n",
 			"31 20 0:27 /docker/1 $/cgroup rw - cgroup cgroup rw,memory\n", nil,
 			[]string{"."}},
@@ -100,10 +104,35 @@ func TestGroup_LimitsMemory(t *testing.T) {
 	defer groups.Close()
 	c, in, _ := start(inside)
 	group := groups.Put(c.Process.Pid)
+	settings := map[string]string{}
+	if group != nil { // while it has its process
+		for _, name := range []string{"memory.max", "memory.swap.max", "memory.oom.group", "memory.limit_in_bytes",
+			"memory.swappiness", "memory.memsw.limit_in_bytes"} {
+			if text, err := os.ReadFile(filepath.Join(group.dir, name)); err == nil {
+				settings[name] = strings.TrimSpace(string(text))
+			}
+		}
+	}
+	keeper := groups.keeper
 	_ = in.Close()
 	err := c.Wait()
 	if group == nil {
 		t.Skip("no control group can be made here")
+	}
+	for name, got := range settings {
+		want := strconv.Itoa(limit)
+		switch name {
+		case "memory.swap.max", "memory.swappiness":
+			want = "0"
+		case "memory.oom.group":
+			want = "1"
+		}
+		if got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+	if err := groups.keep(filepath.Join(t.TempDir(), "none")); err != nil || groups.keeper != keeper {
+		t.Errorf("a second process keeps groups: %v", err)
 	}
 	if err == nil || c.ProcessState.ExitCode() == 3 || !group.Exceeded() || group.Exceeded() {
 		t.Errorf("a process that took %d MiB: %v", len(taken)>>20, err)

@@ -21,6 +21,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"restyle/internal/expect"
 )
 
 // inside is the argument of this program in a sandbox. The tests run this program because no program of the system is
@@ -97,8 +99,12 @@ func TestAvailable_WhereNamespacesAre(t *testing.T) {
 				t.Errorf("/%s is there", name)
 			}
 		}
-		if _, err := os.Stat("/dev/null"); err != nil {
-			t.Error(err)
+		devices, err := os.ReadDir("/dev")
+		if err != nil || fmt.Sprint(names(devices)) != "[full null random urandom zero]" {
+			t.Errorf("devices %v, %v", devices, err)
+		}
+		if here, err := os.Getwd(); err != nil || here != Dir || len(os.Environ()) > 0 {
+			t.Errorf("in %s with %q, %v", here, os.Environ(), err)
 		}
 		return
 	}
@@ -120,6 +126,49 @@ func TestAvailable_WhereNamespacesAre(t *testing.T) {
 	}
 	if output, err := run(t); err != nil {
 		t.Errorf("%v: %s", err, output)
+	}
+}
+
+func names(entries []os.DirEntry) (list []string) {
+	for _, e := range entries {
+		list = append(list, e.Name())
+	}
+	return list
+}
+
+// TestHide_UntilAllShow checks that this process is hidden as long as anyone wants that.
+func TestHide_UntilAllShow(t *testing.T) {
+	hidden := func(want bool) {
+		t.Helper()
+		if d, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); err != nil || (d == 0) != want {
+			t.Errorf("dumpable is %d, %v", d, err)
+		}
+	}
+	one, two := Hide(), Hide()
+	hidden(true)
+	c, _ := command(t)
+	if err := Start(c); err == nil { // which has to show it for a moment
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	}
+	hidden(true)
+	one()
+	one()
+	hidden(true)
+	two()
+	hidden(false)
+}
+
+// TestHasNobody reads maps of users.
+func TestHasNobody(t *testing.T) {
+	for text, want := range map[string]bool{"0 0 4294967295\n": true, "0 1000 1\n": false, "": false, "x\n": false,
+		"0 1000 1\n65534 65534 1\n": true, "0 0 65534\n": false, "0 0 65535\n": true, "65535 0 9\n": false} {
+		if hasNobody(expect.File(t, "map", text)) != want {
+			t.Errorf("%q: %v", text, !want)
+		}
+	}
+	if !hasNobody(filepath.Join(t.TempDir(), "none")) {
+		t.Error("a kernel without user namespaces reports it later")
 	}
 }
 
