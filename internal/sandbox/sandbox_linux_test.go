@@ -136,6 +136,41 @@ func names(entries []os.DirEntry) (list []string) {
 	return list
 }
 
+// TestCommand_Fresh checks what a program is told that makes namespaces for each piece of code, and that its process
+// starts without an environment, without a terminal, and ends with this one.
+func TestCommand_Fresh(t *testing.T) {
+	c, err := Command(Options{Program: "/x", Args: []string{"a"}, Fresh: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := c.SysProcAttr; c.Env == nil || len(c.Env) > 0 || c.Dir != "/" || !a.Setsid || a.Pdeathsig != unix.SIGKILL {
+		t.Errorf("%q in %q, %+v", c.Env, c.Dir, a)
+	}
+	var p plan
+	var steps map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal([]byte(c.Args[1]), &p), json.Unmarshal([]byte(p.Args[1]), &steps)); err != nil {
+		t.Fatal(err)
+	}
+	drop := ""
+	if p.ID != 0 {
+		drop = fmt.Sprintf("[%d,0,0,0],[%d,65534,65534,65534],[%d,65534,65534,65534],", unix.SYS_SETGROUPS,
+			unix.SYS_SETRESGID, unix.SYS_SETRESUID)
+	}
+	for key, want := range map[string]string{
+		"own":  fmt.Sprintf("[%d,1,0]", unix.SYS_PIDFD_OPEN),
+		"fork": fmt.Sprintf("[%d,%d]", unix.SYS_UNSHARE, unix.CLONE_NEWPID),
+		"back": fmt.Sprintf("[%d,%d]", unix.SYS_SETNS, unix.CLONE_NEWPID),
+		"enter": fmt.Sprintf(`[[%d,%d],[%d,"tmpfs","/folder","tmpfs",14,"mode=0700,size=1m,nr_inodes=64,uid=%d,gid=%d"]]`,
+			unix.SYS_UNSHARE, unix.CLONE_NEWNS, unix.SYS_MOUNT, p.ID, p.ID),
+		"drop": fmt.Sprintf(`[%s[%d,"/folder"],[%d,{"bytes":"2205082000000000"},{"bytes":"%048d"}],`+
+			`[%d,1,0,{"filter":"20000000`, drop, unix.SYS_CHDIR, unix.SYS_CAPSET, 0, unix.SYS_SECCOMP),
+	} {
+		if got := string(steps[key]); got != want && (key != "drop" || !strings.HasPrefix(got, want)) {
+			t.Errorf("%s: %.300s, want %s", key, got, want)
+		}
+	}
+}
+
 // TestHide_UntilAllShow checks that this process is hidden as long as anyone wants that.
 func TestHide_UntilAllShow(t *testing.T) {
 	hidden := func(want bool) {
