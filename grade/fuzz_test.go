@@ -42,3 +42,19 @@ func FuzzFacts(f *testing.F) {
 		}
 	})
 }
+
+// TestTail_KeepsTheEnd writes pieces of different lengths.
+func TestTail_KeepsTheEnd(t *testing.T) {
+	var kept tail
+	all := ""
+	for i, n := range []int{1, 4 << 10, 1, 4<<10 - 1, 1, 9000, 0, 5, 4 << 10, 4<<10 + 1} {
+		piece := strings.Repeat(string(rune('a'+i)), n) + "."
+		all += piece
+		if written, err := kept.Write([]byte(piece)); written != n+1 || err != nil {
+			t.Errorf("%d bytes of %d written, %v", written, n+1, err)
+		}
+		if got := kept.String(); got != all[max(len(all)-4<<10, 0):] {
+			t.Errorf("after %d bytes: %d are kept", len(all), len(got))
+		}
+	}
+}

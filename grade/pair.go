@@ -360,16 +360,14 @@ func (s *side) stop() {
 	}
 }
 
-// A tail keeps the end of what is written to it.
+// A tail keeps the last 4 KiB of what is written to it.
 type tail struct{ bytes.Buffer }
 
 // Write never fails.
 func (t *tail) Write(p []byte) (int, error) {
 	const most = 4 << 10
-	if t.Len() > most {
-		t.Next(t.Len() - most)
-	}
-	_, _ = t.Buffer.Write(p[max(len(p)-most, 0):])
+	_, _ = t.Buffer.Write(p)
+	t.Next(max(t.Len()-most, 0))
 	return len(p), nil
 }
 
