@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	neturl "net/url"
 	"strings"
@@ -135,5 +136,11 @@ func TestOptions(t *testing.T) {
 			continue
 		}
 		p.Close()
+	}
+	o, err := good(func(o *Options) { o.Retries = -1 }).withDefaults()
+	got := fmt.Sprint(o.Concurrency, o.MaxConcurrency, o.Retries, o.ConnectTimeout, o.FirstTokenTimeout, o.StallTimeout,
+		o.TotalTimeout, o.Backoff, o.ThrottleTimeout, o.DeadTimeout, o.MaxAnswerBytes)
+	if want := "0 256 -1 10s 5m0s 1m0s 15m0s 500ms 30m0s 2m0s 33554432"; err != nil || got != want || o.JitterSeed == 0 {
+		t.Errorf("defaults %s, seed %d, %v; want %s", got, o.JitterSeed, err, want)
 	}
 }
