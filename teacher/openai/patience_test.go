@@ -3,6 +3,7 @@ package openai
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -277,23 +278,50 @@ func TestEndIsNotAwaited(t *testing.T) {
 	}
 }
 
-// TestPauseOfAnEndpointThatIsDown checks that a probe comes as soon as an endpoint that is down may be asked again.
-func TestPauseOfAnEndpointThatIsDown(t *testing.T) {
-	bubble(t, func(t *testing.T, n *network) {
-		var calls int
-		n.serve(host, reading(func(w http.ResponseWriter, r *http.Request) {
-			if calls++; calls <= failuresToOpen {
-				status(503, "", "Retry-After", "40")(w, r)
-				return
+// TestEndpoint_Wakes checks whether an endpoint has room, when it will have by itself, and how it is shown, after events
+// at second 0: f is a failure, p a failed probe, a an answer, t a request to slow down, w one to wait for three seconds,
+// o a probe that is under way.
+func TestEndpoint_Wakes(t *testing.T) {
+	begin := time.Unix(1000, 0)
+	for _, c := range []struct {
+		events string
+		second int
+		want   string // room, wakes at, state, until, with a reason
+	}{
+		{"", 0, "true - alive - false"}, {"ff", 0, "true - alive - false"}, {"fff", 0, "false 1 down 1 true"},
+		{"fff", 1, "true - down 1 true"}, {"ffff", 0, "false 1 down 1 true"}, {"fffp", 0, "false 2 down 2 true"},
+		{"fffppppppp", 0, "false 30 down 30 true"}, {"fffppa", 0, "true - alive - false"}, {"ffaf", 0, "true - alive - false"},
+		{"w", 0, "false 3 paused 3 false"}, {"w", 3, "true - alive - false"}, {"t", 0, "true - paused - true"},
+		{"tw", 0, "false 3 paused 3 true"}, {"ta", 0, "true - alive - false"}, {"ffft", 0, "true - paused - true"},
+		{"wfff", 0, "false 3 down 1 true"}, {"wfffpp", 0, "false 4 down 4 true"}, {"wfffpp", 3, "false 4 down 4 true"},
+		{"fffppaw", 0, "false 3 paused 3 false"}, {"fffo", 0, "false - down 1 true"}, {"fffo", 1, "false - down 1 true"},
+	} {
+		e := &endpoint{limit: newLimit(1, 1, time.Second)}
+		for _, event := range c.events {
+			switch event {
+			case 'f', 'p':
+				e.failed(begin, event == 'p', "why", 1)
+			case 'a':
+				e.worked()
+			case 't':
+				e.slowDown("slow")
+			case 'w':
+				e.pausedUntil = begin.Add(3 * time.Second)
+			case 'o':
+				e.probing = true
 			}
-			stream(goodStream)(w, r)
-		}))
-		p := testPool(t, n, nil)
-		defer p.Close()
-		start := time.Now()
-		a, err := p.Complete(context.Background(), testBody(t))
-		if d := time.Since(start); err != nil || a.Attempts != calls || d < 120*time.Second || d > 121*time.Second {
-			t.Errorf("after %v: %+v, %v", d, a, err)
 		}
-	})
+		now := begin.Add(time.Duration(c.second) * time.Second)
+		second := func(at time.Time) string {
+			if at.IsZero() {
+				return "-"
+			}
+			return fmt.Sprint(at.Sub(begin).Seconds())
+		}
+		s := e.stats(now)
+		got := fmt.Sprintf("%t %s %s %s %t", e.room(now), second(e.wakes(now)), s.State, second(s.Until), s.Reason != "")
+		if got != c.want {
+			t.Errorf("%q, second %d: %s, want %s", c.events, c.second, got, c.want)
+		}
+	}
 }

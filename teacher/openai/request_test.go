@@ -128,7 +128,8 @@ func TestOptions(t *testing.T) {
 		{good(func(o *Options) { o.MaxAnswerBytes = -1 }), "maximum answer size -1: must not"},
 	} {
 		p, err := New(test.o)
-		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+		if test.want == "" && err != nil || test.want != "" && (err == nil ||
+			!strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "%!")) {
 			t.Errorf("%q: got %v, want %q", test.o.BaseURLs, err, test.want)
 		}
 		if err != nil {
