@@ -75,8 +75,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) softmax(T *y, float *lse
 				total += e;
 			}
 		}
-	} else {
-		total *= exponential(base(top) - from);
+	} else if (top > -INFINITY) { // of a thread that has only −∞, total is 0, and the factor may be infinite
+		total *= exponential(top - from);
 	}
 	total = sum(total, 1);
 	const float inverse = 1 / total;
