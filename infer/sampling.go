@@ -168,7 +168,10 @@ func (s *Sampler) filter(logits []float32) error {
 func (s *Sampler) load(logits []float32) (top int, err error) {
 	n := len(logits)
 	if cap(s.ids) < n {
-		s.ids, s.scores, s.weights, s.active = make([]int32, n), make([]float32, n), make([]float64, n), make([]int32, n)
+		s.ids = make([]int32, n)
+		s.scores = make([]float32, n)
+		s.weights = make([]float64, n)
+		s.active = make([]int32, n)
 	}
 	s.ids, s.scores, s.weights = s.ids[:n], s.scores[:n], s.weights[:n]
 	copy(s.scores, logits)

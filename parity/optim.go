@@ -133,8 +133,8 @@ func (o *optimFile) maps() {
 // blockwise compares encoding and decoding, without an optimizer.
 func (o *optimFile) blockwise(kind, dtype string) error {
 	under := func(name string) string { return "blockwise." + kind + "." + dtype + "." + name }
-	x, back, absmax, codes := o.floats(under("x")), o.floats(under("back")), o.floats(under("absmax")),
-		o.bytes(under("codes"))
+	x, back := o.floats(under("x")), o.floats(under("back"))
+	absmax, codes := o.floats(under("absmax")), o.bytes(under("codes"))
 	n := len(codes)
 	if n == 0 || len(x) != n || len(back) != n || len(absmax) != kernels.QuantBlocks(n) {
 		return fmt.Errorf("%s* are not of one size", under(""))

@@ -269,14 +269,13 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr p) {
 }
 
 // emulated_belongs is not a function of CUDA's: it tells that part of an allocation belongs to something, or to
-// nothing, so that kernels must not touch it. What starts to belong to something becomes NaN, as if it had just been
-// allocated. If it is called for an allocation, half of that is room between what belongs, and is not counted.
+// nothing, so that kernels must not touch it. Either way it becomes NaN, as if it had just been allocated. If it is
+// called for an allocation, half of that is room between what belongs, and is not counted.
 EXPORT void emulated_belongs(CUdeviceptr p, size_t bytes, int to_something) {
 	LOCKED;
 	if (!divide(p, bytes)) return;
 	if (situation.late) return; // queued work may use what belonged there before
 	belong(p, bytes, to_something);
-	if (to_something && !situation.idle) memset((void *)p, NAN_BYTE, bytes);
 }
 EXPORT CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned int) {
 	CALLED;

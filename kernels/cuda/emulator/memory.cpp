@@ -178,34 +178,55 @@ struct cell {
 // bits has one bit per byte.
 struct bits {
 	std::vector<uint64_t> words;
-	void set(size_t from, size_t n, bool x) {
+	// each calls f for the words of a range, with the mask of their bits in it: for one word, or for all whole ones at once.
+	template <typename F> static void each(size_t from, size_t n, F f) {
 		for (size_t i = from, part; i < from + n; i += part) {
 			part = std::min(64 - i % 64, from + n - i);
-			const uint64_t mask = (part == 64 ? ~0ull : (1ull << part) - 1) << i % 64;
-			x ? words[i / 64] |= mask : words[i / 64] &= ~mask;
+			if (part < 64) f(i / 64, 1, ((1ull << part) - 1) << i % 64);
+			else f(i / 64, (part = (from + n - i) / 64 * 64) / 64, ~0ull);
 		}
 	}
+	void set(size_t from, size_t n, bool x) {
+		each(from, n, [&](size_t i, size_t count, uint64_t mask) {
+			if (count > 1) std::fill_n(&words[i], count, x ? mask : 0);
+			else x ? words[i] |= mask : words[i] &= ~mask;
+		});
+	}
 	bool all(size_t from, size_t n) const {
-		for (size_t i = from, part; i < from + n; i += part) {
-			part = std::min(64 - i % 64, from + n - i);
-			const uint64_t mask = (part == 64 ? ~0ull : (1ull << part) - 1) << i % 64;
-			if ((words[i / 64] & mask) != mask) return false;
-		}
-		return true;
+		bool yes = true;
+		each(from, n, [&](size_t i, size_t count, uint64_t mask) { // the same word count times is equal to itself, moved by one
+			yes = yes && (words[i] & mask) == mask && !memcmp(&words[i], &words[i] + 1, (count - 1) * sizeof mask);
+		});
+		return yes;
 	}
 	bool get(size_t i) const { return words[i / 64] >> i % 64 & 1; }
 };
 
 static size_t up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
+// nans is a file of NaN, which all memory shares until it is written: most of it never is.
+enum { NANS = 16 << 20 };
+static int nans() {
+	static int file = -1;
+	if (file < 0) {
+		file = memfd_create("restyle-nan", MFD_CLOEXEC);
+		const std::vector<char> part(NANS, NAN_BYTE);
+		if (file >= 0 && write(file, part.data(), NANS) != NANS) abort();
+	}
+	return file;
+}
+
 // mapped returns memory of a number of bytes, NaN, between inaccessible pages. It ends where a page ends.
 static char *mapped(size_t bytes) {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	char *pages = (char *)mmap(NULL, bytes + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *const pages = (char *)mmap(NULL, bytes + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (pages == MAP_FAILED) return NULL;
-	memset(pages, NAN_BYTE, bytes + page);
-	mprotect(pages, page, PROT_NONE);
-	mprotect(pages + page + bytes, page, PROT_NONE);
+	for (size_t at = 0; at < bytes; at += NANS) {
+		const size_t part = std::min(bytes - at, (size_t)NANS);
+		if (mmap(pages + page + at, part, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, nans(), 0) != MAP_FAILED) continue;
+		munmap(pages, bytes + 2 * page);
+		return NULL;
+	}
 	return pages + page;
 }
 
@@ -275,10 +296,19 @@ bool divide(uintptr_t p, size_t bytes) {
 	return true;
 }
 
+// forget makes what was written in part of an allocation NaN again.
+static void forget(uintptr_t base, bits &written, size_t from, size_t n) {
+	for (size_t i = from, part; i < from + n; i += part) {
+		part = std::min(64 - i % 64, from + n - i);
+		if (written.words[i / 64]) memset((void *)(base + i), NAN_BYTE, part);
+	}
+	written.set(from, n, false);
+}
+
 void belong(uintptr_t p, size_t bytes, bool to_something) {
 	const auto in = allocation_of(p);
 	in->second.belongs.set(p - in->first, bytes, to_something);
-	in->second.written.set(p - in->first, bytes, false);
+	forget(in->first, in->second.written, p - in->first, bytes);
 }
 
 bool inside(uintptr_t p, size_t bytes) {
