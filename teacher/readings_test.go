@@ -62,6 +62,11 @@ var recorded = map[string]func(args ...string) string{
 	"program": func(a ...string) string {
 		return fmt.Sprint(HasCode(a[0]), isProgram(a[0]), looksLikeCode(a[0]))
 	},
+	"lines": func(a ...string) string { // which of these lines only programs have
+		return strings.Join(slices.DeleteFunc(strings.Split(a[0], "; "), func(line string) bool {
+			return !programLine.MatchString(line)
+		}), "; ")
+	},
 	"split": func(a ...string) string {
 		p := splitIn(a[0], a[1])
 		return fmt.Sprintf("%q %q other %q tags %q restated %t whole %t open %t python %t", p.Blocks, p.Text, p.Other, p.Tags,

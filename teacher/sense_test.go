@@ -148,3 +148,30 @@ func TestSenseInOtherWords(t *testing.T) {
 		}
 	}
 }
+
+// TestMakesSense_AtItsLimit shuffles the words of an answer: it is refused just below the order that its style's
+// examples lead to expect, and not just above.
+func TestMakesSense_AtItsLimit(t *testing.T) {
+	words := strings.Fields("you could have read what the manual says of lists and then the code would have been as short as " +
+		"this one which is what I have been telling all of you for years but nobody does it before they ask me again")
+	for limit, style := range map[float64]*voice.Style{-1.5: {Examples: make([]voice.Example, 1)}, -3: {}} {
+		seen := [2]int{}
+		rng := rand.New(rand.NewPCG(1, 2))
+		for range 4000 {
+			rng.Shuffle(len(words), func(i, j int) { words[i], words[j] = words[j], words[i] })
+			text := strings.Join(words, " ") + "."
+			order := style.Order(voice.Read(text))
+			if order < limit-0.3 || order > limit+0.3 {
+				continue
+			}
+			ok, why := makesSense(newCandidate(style, "How long is a list?", Parts{Blocks: []string{"len(x)"}}, text))
+			if ok != (order >= limit) {
+				t.Errorf("order %.2f, limit %g: %v, %s", order, limit, ok, why)
+			}
+			seen[map[bool]int{true: 1}[ok]]++
+		}
+		if seen[0] == 0 || seen[1] == 0 {
+			t.Errorf("limit %g: %v texts near it", limit, seen)
+		}
+	}
+}
