@@ -216,29 +216,6 @@ func TestLimitNeedsDemand(t *testing.T) {
 	}
 }
 
-// TestLimitIsCutGently checks that the rejections of one moment, however many, at most halve the limit.
-func TestLimitIsCutGently(t *testing.T) {
-	l := newLimit(0, 256, time.Minute)
-	l.n = 100
-	now := time.Unix(0, 0)
-	for left := 99; left >= 0; left-- {
-		l.rejected(now, 0, left, uint64(100-left), 100)
-	}
-	if l.n != 50 {
-		t.Errorf("limit %d after 100 rejections of 100 requests", l.n)
-	}
-	l.rejected(now, 0, 49, 120, 150)
-	if l.n != 49 {
-		t.Errorf("limit %d after one rejection with 49 others in flight", l.n)
-	}
-	for i := range uint64(100) {
-		l.rejected(now, 0, 0, 1000*i+200, 1000*i+201)
-	}
-	if l.n != 1 {
-		t.Errorf("limit %d after rejections of everything", l.n)
-	}
-}
-
 func TestLimitFixed(t *testing.T) {
 	l := newLimit(7, 256, time.Minute)
 	l.rejected(time.Unix(0, 0), 0, 0, 1, 1)
