@@ -154,4 +154,17 @@ func TestFrom(t *testing.T) {
 			}
 		}
 	}
+	// Of an answer from there on, all thoughts have to be in the text.
+	marked, err := Detect("{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}<end>" +
+		"{% endgeneration %}{{ m.thinking if m.tool_calls }}{% else %}{{ m.content }}{% endif %}{% endfor %}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for from, known := range []bool{false, false, true} {
+		r, err := marked.Render([]Message{{Role: "user", Content: "a"}, {Role: "assistant", Content: "b", Thoughts: "deep"}},
+			Options{From: from})
+		if err != nil || (r.NoTargets == nil) != known {
+			t.Errorf("thoughts that are left out, from %d: %v, %v", from, r.NoTargets, err)
+		}
+	}
 }

@@ -155,6 +155,9 @@ func TestPrograms_AnswersOfUnknownTemplates(t *testing.T) {
 		{"generation without the end", strings.Replace(turns, "{{ m.content }}",
 			"{% if m.role == 'assistant' %}{% generation %}{{ m.content }}{% endgeneration %}"+
 				"{% else %}{{ m.content }}{% endif %}", 1), "</s>", nil, "does not contain the end"},
+		{"an answer that goes on behind generation", strings.Replace(turns, "{{ m.content }}{{ eos_token }}",
+			"{% if m.role == 'assistant' %}{% generation %}{{ m.content[:1] }}{% endgeneration %}{{ m.content[1:] }}"+
+				"{% else %}{{ m.content }}{% endif %}{{ eos_token }}", 1) + prompt, "</s>", nil, "does not contain the end"},
 		{"generation of everything", "{% generation %}" + turns + "{% endgeneration %}", "</s>", nil, "marks 1 parts"},
 		{"only the last answer", strings.Replace(turns, "{{ m.content }}",
 			"{{ m.content if m.role != 'assistant' or loop.last else '…' }}", 1) + prompt, "</s>", nil, "another way"},

@@ -679,6 +679,47 @@ func TestMemoryOfInference(t *testing.T) {
 	}
 }
 
+// TestNormEps_Counts checks that the norms add what the configuration says.
+func TestNormEps_Counts(t *testing.T) {
+	for name, cfg := range shapes {
+		losses := map[float64]bool{}
+		for _, eps := range []float64{1e-5, 1e-3} {
+			cfg.NormEps = float32(eps)
+			m := open(t, device(t, kernels.Options{}), cfg, Options{DType: tensor.F32, MaxTokens: 20})
+			m.Init(7, 0.02)
+			l, err := m.Loss(sequence(cfg, 1, 20))
+			if err != nil {
+				t.Fatal(err)
+			}
+			losses[l.Sum] = true
+		}
+		if len(losses) != 2 {
+			t.Errorf("%s: the loss is %v with any", name, losses)
+		}
+	}
+}
+
+func TestWidestBias(t *testing.T) {
+	base := Config{Dim: 8, Inner: 20, Heads: 4, KVHeads: 2, HeadDim: 3} // q, k and v have 12 + 6 + 6 rows
+	for _, c := range []struct {
+		qkv, out, mlp, gelu bool
+		want                int
+	}{
+		{false, false, false, false, 0}, {true, false, false, false, 24}, {false, true, false, false, 8},
+		{true, true, false, false, 24}, {false, false, true, false, 40}, {false, false, true, true, 20},
+		{true, true, true, true, 24},
+	} {
+		cfg := base
+		cfg.QKVBias, cfg.OutBias, cfg.MLPBias = c.qkv, c.out, c.mlp
+		if c.gelu {
+			cfg.GELU = GELUTanh
+		}
+		if got := cfg.widestBias(); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+}
+
 // TestInit checks the initial weights of a model: their spread, norms of 1 and biases of 0, that no two matrices are
 // alike, and that the weights depend only on the seed.
 func TestInit(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -209,7 +210,8 @@ func TestRun(t *testing.T) {
 	if f.Steps != 18 || f.Examples != 72 || f.ValLoss == nil || f.Tokens < f.Targets || f.Tokens == 0 {
 		t.Errorf("summary %+v", f)
 	}
-	for _, want := range []string{"36 examples to train on, 4 held out", "optimizer state", "lr 0.001", "all-settings",
+	for _, want := range []string{"36 examples to train on, 4 held out",
+		cli.Count(runtime.GOMAXPROCS(0), "thread") + ", fused operations: all", "optimizer state", "lr 0.001", "all-settings",
 		"Alpaca columns"} {
 		if !strings.Contains(o.stdout, want) {
 			t.Errorf("%q is not in %v", want, o)

@@ -40,3 +40,11 @@ func TestShort(t *testing.T) {
 		}
 	}
 }
+
+func TestJoinOr(t *testing.T) {
+	for want, list := range map[string][]string{"": nil, "a": {"a"}, "a or b": {"a", "b"}, "a, b or c": {"a", "b", "c"}} {
+		if got := joinOr(list); got != want {
+			t.Errorf("%q: %q, want %q", list, got, want)
+		}
+	}
+}

@@ -20,6 +20,7 @@ import (
 	"restyle/internal/disk"
 	"restyle/internal/expect"
 	"restyle/internal/hostile"
+	"restyle/internal/measure"
 )
 
 var columns = []Column{
@@ -33,8 +34,8 @@ var columns = []Column{
 }
 
 func table(rows ...Row) *Table {
-	return &Table{Name: "kernels", Title: "Kernels", Command: "bench kernels", Settings: "100", Columns: columns,
-		Rows: rows}
+	return &Table{Name: "kernels", Title: "Kernels", Command: "bench kernels", Settings: "100",
+		Columns: slices.Clone(columns), Rows: rows}
 }
 
 func row(op string, ms, noise float64) Row {
@@ -87,7 +88,7 @@ func TestOpen_KeepsSameMachineAndSettings(t *testing.T) {
 	other := *table()
 	other.Settings = "200"
 	if tab, kept, err = b.Begin(other); err != nil || filepath.Base(kept) != "results.json.bak" || len(tab.Rows) != 0 ||
-		tab.Settings != "200" || len(b.Tables) != 1 {
+		tab.Settings != "200" || len(b.Tables) != 1 || tab.Command != other.Command {
 		t.Errorf("%q, %v, %+v", kept, err, tab)
 	}
 	if err := b.Add(tab, row("add", 1, 0.1)); err != nil {
@@ -132,7 +133,13 @@ func TestParse(t *testing.T) {
 	}{
 		{func(f *File) {}, ""},
 		{func(f *File) { f.Format = 2 }, "format 2: must be 1"},
+		{func(f *File) { f.Tables[0].Name = "az-09" }, ""},
 		{func(f *File) { f.Tables[0].Name = "../x" }, "unsafe"},
+		{func(f *File) { f.Tables[0].Name = "a:" }, "unsafe"},
+		{func(f *File) { f.Tables[0].Name = "a`" }, "unsafe"},
+		{func(f *File) { f.Tables[0].Name = "a{" }, "unsafe"},
+		{func(f *File) { f.Tables[0].Name = "" }, "has no name"},
+		{func(f *File) { f.Tables[0].Columns[1].Name = "" }, `column "": is empty`},
 		{func(f *File) { f.Tables = append(f.Tables, f.Tables[0]) }, "that of another table"},
 		{func(f *File) { f.Tables = append(f.Tables, nil) }, "has no name"},
 		{func(f *File) { f.Tables[0].Columns[1].Name = "op" }, `column "op": is empty or occurs twice`},
@@ -145,7 +152,6 @@ func TestParse(t *testing.T) {
 		{func(f *File) { f.Tables[0].Rows = append(f.Tables[0].Rows, f.Tables[0].Rows[0]) }, `two rows "add 2"`},
 	} {
 		tab := table(row("add", 1, 0.1))
-		tab.Columns = append([]Column{}, columns...)
 		f := &File{Format: Format, Tables: []*Table{tab}}
 		c.spoil(f)
 		data, err := json.Marshal(f)
@@ -234,8 +240,12 @@ func TestPages(t *testing.T) {
 			`| a\|&lt;dd> | 2 | 1235 | 1.2 |`, "| fast | 2 | 55 | 30 | 9 |", "Not measured: 1 row<", "- int8 2: not yet",
 			"| loud | 2 | too noisy | 40 | 8 |",
 			"more\n\n- [Kernels](#kernels): twice as &lt;fast>\n", "](bars.svg)", "It is &lt;fast>.",
-			"`kernels.csv`"},
-		"index.html": {"<h1>Title &amp; more", "busy &lt;b&gt;", "a|&lt;dd&gt;", "data:image/svg+xml;base64,PHN2Zy8+",
+			"`kernels.csv`", "What the columns are</summary>\n\n- ms, ms: the median\n- noise, %: how far it may be off\n" +
+				"- speedup, ×: times as fast\n- memory, MiB: memory\n\n</details>"},
+		"index.html": {`<tr><td class="l">a|&lt;dd&gt;</td><td>2</td><td>1235</td><td>1.2</td><td></td></tr>`,
+			`<tr><th class="l">op</th><th>rows</th><th>ms, ms</th>`, "#kernels-rows td:nth-child(2){font-weight:600}",
+			"<li>ms, ms: the median<li>noise, %: how far it may be off<li>speedup, ×: times as fast<li>memory, MiB: memory</ul>",
+			"<h1>Title &amp; more", "busy &lt;b&gt;", "a|&lt;dd&gt;", "data:image/svg+xml;base64,PHN2Zy8+",
 			"speed &#34;up&#34;", "<pre>bench kernels</pre>", "not yet", "max-width:100%;",
 			"<a href=\"#kernels\">Kernels</a>: twice as &lt;fast&gt;", "nth-child(3)::before{content:\"ms, ms \"}"},
 		"kernels.csv": {"op,rows,ms,noise,speedup,speedup_noise,memory,raw,why\n",
@@ -287,6 +297,10 @@ func TestPagesAreInert(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
+		if tab.Title != text || tab.Command != text || tab.Columns[2].About != text || tab.Rows[0]["op"] != text ||
+			b.Machine.Note != text {
+			t.Errorf("%s: the book itself was changed", name)
+		}
 		var all []string
 		for _, file := range []string{"README.md", "index.html", "kernels.csv"} {
 			all = append(all, expect.Read(t, filepath.Join(dir, file)))
@@ -314,6 +328,40 @@ func TestPagesAreInert(t *testing.T) {
 			if strings.ContainsAny(cell[:min(1, len(cell))], "=+-@\t\r") {
 				t.Errorf("%s: a spreadsheet runs %q", name, cell)
 			}
+		}
+	}
+}
+
+// TestQuiet leaves out what follows from a time with more noise than tells anything, and each such ratio.
+func TestQuiet(t *testing.T) {
+	for _, c := range []struct {
+		column Column
+		timed  bool
+	}{
+		{Column{Unit: "s"}, true}, {Column{Unit: "ms"}, true}, {Column{Unit: "×"}, true}, {Column{Unit: "GB/s"}, true},
+		{Column{Unit: "TFLOP/s"}, true}, {Column{Unit: "tokens/s"}, true}, {Column{Unit: "targets/s"}, true},
+		{Column{Role: Time}, true}, {Column{Name: "of_copy", Unit: "%"}, true}, {Column{Name: "copy", Unit: "%"}, false},
+		{Column{Unit: "MiB"}, false}, {Column{Role: Noise, Unit: "%"}, false}, {Column{}, false},
+	} {
+		if c.column.timed() != c.timed {
+			t.Errorf("%+v: %v", c.column, !c.timed)
+		}
+	}
+	for noise, want := range map[float64]int{measure.MaxNoise: 7, measure.MaxNoise + 0.001: 5} {
+		r := row("add", 1, noise)
+		r["speedup"], r["memory"] = 2.0, 3.0
+		r["speedup_noise"] = 0.01
+		if q := table(r).Quiet().Rows[0]; len(q) != want || q["memory"] != 3.0 {
+			t.Errorf("noise %v: %v", noise, q)
+		}
+		r["noise"], r["speedup_noise"] = 0.01, noise
+		if q := table(r).Quiet().Rows[0]; (q["speedup"] != nil) != (noise == measure.MaxNoise) || q["ms"] == nil {
+			t.Errorf("noise %v of the speedup: %v", noise, q)
+		}
+	}
+	for share, want := range map[float64]string{0.0949: "9.5", 0.095: "10", -0.05: "-5.0", -0.2: "-20", 0: "0.0"} {
+		if got := (Column{Name: "x", Unit: "%"}).cell(Row{"x": share}); got != want {
+			t.Errorf("%v: %s, want %s", share, got, want)
 		}
 	}
 }
