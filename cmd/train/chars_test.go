@@ -54,6 +54,19 @@ func TestFromScratchCharacters(t *testing.T) {
 	if !strings.Contains(o.stderr, "line 101: character 'é' (U+00E9)") {
 		t.Error(o.stderr)
 	}
+	scratch := []string{"--from-scratch", config, "--text", text, "--text", other, "--vocab", "chars", "--seq", "32"}
+	if o := must(t, cli.Done, append(scratch, "--dry-run", "--out", out+"3")...); !strings.Contains(o.stderr,
+		"a vocabulary of 22 characters") {
+		t.Error(o)
+	}
+	// A tokenizer is given as a file or as its directory.
+	scratch = []string{"--from-scratch", tinyBase + "/config.json", "--data", rows(t, 3), "--dry-run", "--out", out + "3"}
+	must(t, cli.Done, append(scratch, "--tokenizer", tinyBase+"/tokenizer.json")...)
+	must(t, cli.Done, append(scratch, "--tokenizer", tinyBase)...)
+	if o := must(t, cli.Failed, append(scratch, "--tokenizer", dir)...); !strings.Contains(o.stderr,
+		"--tokenizer: there is no tokenizer.json in "+dir) {
+		t.Error(o)
+	}
 	for want, args := range map[string][]string{
 		"must be bpe or chars": {"--from-scratch", config, "--text", text, "--vocab", "bytes"},
 		"needs --from-scratch": {"--from-scratch", config, "--vocab", "chars"},
