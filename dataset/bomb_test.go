@@ -139,6 +139,12 @@ func TestLimits_BothSides(t *testing.T) {
 		}
 		expect.Error(t, readRows(t, c.name, c.of(c.most+1), 1), c.says)
 	}
+	for size, want := range map[int64][2]int64{0: {256 << 20, 16 << 20}, 1000: {256<<20 + 16_000, 16<<20 + 100_000},
+		1 << 60: {(256 + 16*240) << 20, 16<<20 + 100<<50}} {
+		if got := [2]int64{childMemory(size), maxUnpacked(size)}; got != want {
+			t.Errorf("a file of %d bytes may take %d", size, got)
+		}
+	}
 }
 
 // readRows writes a file and reads up to most of its rows.

@@ -105,6 +105,7 @@ func TestJSONForms(t *testing.T) {
 		{"no answer later", "[" + row + `,{"instruction":"d"},{"instruction":"e","output":null},` + row + "]",
 			"a|b|c;d||;e||;a|b|c", nil},
 		{"no question later", row + "\n" + `{"output":"e"}`, "a|b|c;||e", nil},
+		{"no question later, as another form", row + "\n" + `{"input":"d","output":"e"}`, "a|b|c;|d|e", nil},
 		{"neither later", "[" + row + `,{"title":"a"}]`, "a|b|c", []string{"row 1", "no known pair"}},
 		{"another answer later", "[" + row + `,{"instruction":"a","response":"b"}]`, "a|b|c",
 			[]string{"row 1", "the rows before have"}},

@@ -131,6 +131,7 @@ func (p *parquetRows) choose(f *parquet.File, w wanted, t *table) (names []strin
 		if name != "" && isOptional(i) && c.Leaf() && isNull(c.Type()) {
 			c = nil
 		}
+		quoted := false
 		switch {
 		case name == "" || c == nil:
 			p.fields = append(p.fields, field{})
@@ -148,11 +149,9 @@ func (p *parquetRows) choose(f *parquet.File, w wanted, t *table) (names []strin
 			if err := p.add(&p.fields, c, isOptional(i) || lists); err != nil {
 				return nil, err
 			}
-			// Next to a list, text is also JSON.
-			p.quoted = append(p.quoted, lists && i != talkSystemAt)
-			continue
+			quoted = lists && i != talkSystemAt // next to a list, text is also JSON
 		}
-		p.quoted = append(p.quoted, false)
+		p.quoted = append(p.quoted, quoted)
 	}
 	for _, name := range w.beside(there, names) {
 		if err := p.add(&p.beside, byName[name], true); err != nil {

@@ -90,10 +90,10 @@ func TestSplitOfRepository(t *testing.T) {
 		{"x.json b/y.json", "", "", "", `error: choose one of "x.json", "b/train"`},
 		{gsm, "", "", "", `error: choose one of "main/train", "socratic/train" as the split, or "**" for all files`},
 		{gsm, "", "", "socratic/train", "socratic/train.parquet"},
-		{gsm, "", "main", "", "main/train.parquet"},
+		{gsm, "", "main", "", "main/train.parquet:main"},
 		{gsm, "", "main", "test", `error: no split "test" in main/: choose one of "train"`},
 		{gsm, "", "none", "", `error: declares no configs, and has no directory "none"`},
-		{gsm, "", "default", "main/train", "main/train.parquet"},
+		{gsm, "", "default", "main/train", "main/train.parquet:default"},
 		{"x/train/0.parquet x/train/1.parquet x/test/0.parquet", "", "", "", "x/train/0.parquet x/train/1.parquet"},
 		{"a/train/0.parquet b/train/0.parquet", "", "", "", `error: choose one of "a/train", "b/train"`},
 		{"a.json b.json", card("  data_files: a.json"), "en", "b.json", `error: the config "en": leave one out`},
@@ -122,14 +122,15 @@ func TestSplitOfRepository(t *testing.T) {
 		{"a.json b.json", card("  data_files: [{split: x, path: [b.json, a.json]}]"), "", "x", "b.json a.json"},
 		{"a.json b.json", card("  data_files: a.json\n- config_name: fr\n  data_files: b.json"), "", "",
 			`error: several configs, "en", "fr": name one`},
-		{"a.json b.json", card("  data_files: a.json\n- config_name: fr\n  data_files: b.json"), "fr", "", "b.json"},
+		{"a.json b.json", card("  data_files: a.json\n- config_name: fr\n  data_files: b.json"), "fr", "", "b.json:fr"},
 		{"a.json b.json", card("  data_files: a.json\n- config_name: fr\n  default: true\n  data_files: b.json"), "", "",
-			"b.json"},
-		{"a.json b.json", card("  data_files: a.json\n- config_name: default\n  data_files: b.json"), "", "", "b.json"},
+			"b.json:fr"},
+		{"a.json b.json", card("  data_files: a.json\n- config_name: default\n  data_files: b.json"), "", "",
+			"b.json:default"},
 		{"a.json b.json", card("  default: true\n  data_files: a.json\n- config_name: fr\n  default: true"), "", "",
 			`error: both the config "en" and "fr" are the default: name one: the dataset has several configs, "en", "fr"`},
 		{"a.json b.json", card("  default: true\n  data_files: a.json\n- config_name: fr\n  default: true\n" +
-			"  data_files: b.json"), "fr", "", "b.json"},
+			"  data_files: b.json"), "fr", "", "b.json:fr"},
 		{"x/a.json y/a.json", card("  data_dir: x\n  data_files: '*.json'"), "", "", "x/a.json"},
 		{"x/a.json y/a.json", card("  data_dir: /y/"), "", "", "y/a.json"},
 		{"a.csv b.json", card("  data_files: [a.csv, b.json]"), "", "", `error: the card mixes formats in the split "train"`},
@@ -161,7 +162,7 @@ func TestSplitOfRepository(t *testing.T) {
 		got, err := choose(paths, func(string) (string, error) { return c.card, nil }, c.config, c.split)
 		if words, isError := strings.CutPrefix(c.want, "error: "); isError {
 			expect.Error(t, err, words)
-		} else if err != nil || strings.Join(got.files, " ") != c.want {
+		} else if err != nil || strings.Join(got.files, " ")+got.suffix != c.want {
 			t.Errorf("%q of %q: %q, %v", c.split, c.paths, got, err)
 		}
 	}
