@@ -71,10 +71,10 @@ func TestNFC(t *testing.T) {
 		}
 	}
 	// A replacement by the same text leaves it, and the next one begins behind it.
-	w := newRewriting(stretch{text: "abc", base: 5})
-	w.replace(1, "a")
-	w.replace(2, "xy")
-	if got := w.done(); got.text != "axyc" || !slices.Equal(got.origin, []int{5, 6, 7, 7, 8}) {
+	w := newRewriting(stretch{text: "abcd", base: 5})
+	w.replace(2, "ab")
+	w.replace(3, "xy")
+	if got := w.done(); got.text != "abxyd" || !slices.Equal(got.origin, []int{5, 6, 7, 8, 8, 9}) {
 		t.Errorf("%q, %v", got.text, got.origin)
 	}
 }

@@ -198,6 +198,7 @@ func TestTrainOptions(t *testing.T) {
 		want string
 	}{
 		{TrainOptions{VocabSize: 255}, "VocabSize 255"},
+		{TrainOptions{VocabSize: maxID + 1}, "VocabSize 2097152 with 0 special tokens: must be"},
 		{TrainOptions{VocabSize: 257, Special: []string{"a", "b"}}, "2 special tokens"},
 		{TrainOptions{VocabSize: 300, Pattern: `\w+`}, `"\\w+" is not supported`},
 		{TrainOptions{VocabSize: 300, BOS: "<s>"}, `BOS "<s>"`},
