@@ -244,6 +244,14 @@ func TestBadModels(t *testing.T) {
 		}},
 		{name: "transposed", edit: func(all map[string]weight) { all[up] = weight{tensor.F32, []int{8, 6}, all[up].data} },
 			want: up + " has shape [8 6], but must have [6 8]"},
+		{name: "several kinds", edit: func(all map[string]weight) {
+			all["x"] = all[up]
+			delete(all, "model.norm.weight")
+			all[up] = weight{tensor.F32, []int{8, 6}, all[up].data}
+			all["model.layers.0.mlp.up_proj.weight"] = all[up]
+			all["model.layers.0.mlp.gate_proj.weight"] = all[up]
+		}, want: "model.norm.weight is missing; x is unknown to it; model.layers.0.mlp.gate_proj.weight has shape [8 6], " +
+			"but must have [6 8]; 2 more have a wrong shape or type"},
 		{name: "integers", edit: func(all map[string]weight) {
 			all[up] = weight{tensor.I32, []int{6, 8}, nil}
 		}, want: up + " is of type I32"},

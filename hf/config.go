@@ -206,7 +206,7 @@ func (o *object) gpt(f family) model.Config {
 		o.fail("activation_function %.60q: only gelu and gelu_new, under any of their names, are supported", activation)
 	}
 	c.Inner = optional(o, "n_inner", 4*c.Dim)
-	if c.KVHeads = c.Heads; o.err == nil && c.Heads > 0 {
+	if c.KVHeads = c.Heads; c.Heads > 0 {
 		if c.HeadDim = c.Dim / c.Heads; c.Dim%c.Heads != 0 {
 			o.fail("n_embd %d is no multiple of the %d attention heads", c.Dim, c.Heads)
 		}

@@ -172,6 +172,11 @@ func TestSaveRefuses(t *testing.T) {
 		"parameter model.norm.weight has shape []": func() ([]model.Param, SaveOptions) {
 			return params[:len(params)-1], SaveOptions{}
 		},
+		"has shape [7], but config.json needs [": func() ([]model.Param, SaveOptions) {
+			other := slices.Clone(params)
+			other[0].W.Shape = []int{7}
+			return other, SaveOptions{}
+		},
 		"there are 21 parameters, but config.json needs 20": func() ([]model.Param, SaveOptions) {
 			return append(slices.Clone(params), params[0]), SaveOptions{}
 		},
@@ -402,16 +407,18 @@ func TestSmallFilesAreKept(t *testing.T) {
 	write(t, filepath.Join(source, "tokenizer.model"), pointerStart+"com/spec/v1\n")
 	write(t, filepath.Join(source, indexName), `{"weight_map":{"a":"model-1.safetensors","b":"model-2.safetensors"}}`)
 	c, d, params := load(t, source, tensor.F32)
-	if err := Save(dir, c, d, params, SaveOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range files {
-		if got, err := os.ReadFile(filepath.Join(dir, name)); string(got) != want {
-			t.Errorf("%s is %q, %v; want %q", name, got, err, want)
+	for _, dir := range []string{dir, t.TempDir()} {
+		if err := Save(dir, c, d, params, SaveOptions{}); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if diff := cmp.Diff([]string{"rag.jinja"}, list(t, filepath.Join(dir, moreTemplatesDir))); diff != "" {
-		t.Errorf("templates (-want +got):\n%s", diff)
+		for name, want := range files {
+			if got, err := os.ReadFile(filepath.Join(dir, name)); string(got) != want {
+				t.Errorf("%s is %q, %v; want %q", name, got, err, want)
+			}
+		}
+		if diff := cmp.Diff([]string{"rag.jinja"}, list(t, filepath.Join(dir, moreTemplatesDir))); diff != "" {
+			t.Errorf("templates (-want +got):\n%s", diff)
+		}
 	}
 	if c.TemplateError != nil { // chat_template.jinja is one that can be used
 		t.Error(c.TemplateError)

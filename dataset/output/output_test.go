@@ -350,6 +350,18 @@ func TestRefusedRows(t *testing.T) {
 			t.Errorf("left behind: %q", names)
 		}
 	}
+	// A certificate without checks can be read back.
+	path := filepath.Join(t.TempDir(), "out.json")
+	o, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = o.Write(someRows(1)[0], dataset.Certificate{})
+	_, err2 := o.Commit()
+	certificates, err3 := dataset.ReadCertificates(dataset.CertificatePath(path))
+	if err := errors.Join(err, err2, err3); err != nil || len(certificates) != 1 {
+		t.Errorf("%+v, %v", certificates, err)
+	}
 	// The largest possible row can be read back from every format.
 	of := func(c string) string { return strings.Repeat(c, 512<<10) }
 	big := rewritten(of("\x01"), of("\x02"), of("\x03"), of("\x04"))
