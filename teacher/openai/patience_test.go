@@ -65,18 +65,19 @@ func TestRetriesAreCounted(t *testing.T) {
 }
 
 // TestThrottleTimeout checks that a request to slow down uses up no retry, but that a request that gets only those
-// while others are answered gives up in the end.
+// while others are answered gives up in the end, after waits of half a second at first and up to a minute.
 func TestThrottleTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
-		n.serve(host, one("bad", status(429, "")))
+		calls := 0
+		n.serve(host, one("bad", func(w http.ResponseWriter, r *http.Request) { calls++; status(429, "")(w, r) }))
 		p := testPool(t, n, func(o *Options) { o.Retries = -1 })
 		defer p.Close()
 		start := time.Now()
 		_, err := among(t, p, "bad", 10*time.Second)
 		var u *Unavailable
 		if d := time.Since(start); !errors.As(err, &u) || u.AllDead || u.Others == 0 || d < 30*time.Minute ||
-			d > 32*time.Minute {
-			t.Errorf("after %v: %v", d, err)
+			d > 32*time.Minute || calls != u.Attempts || calls < 40 || calls > 120 {
+			t.Errorf("after %v, %d calls: %v", d, calls, err)
 		}
 	})
 }
@@ -319,6 +320,12 @@ func TestEndpoint_Wakes(t *testing.T) {
 			return fmt.Sprint(at.Sub(begin).Seconds())
 		}
 		s := e.stats(now)
+		for i := range 99 {
+			e.deviates([]string{fmt.Sprint(i / 2 % 20), "0"})
+		}
+		if len(s.Deviations)+12 != len(e.stats(now).Deviations) || e.deviations[11] != "11" {
+			t.Errorf("deviations %q, then %q", s.Deviations, e.deviations)
+		}
 		got := fmt.Sprintf("%t %s %s %s %t", e.room(now), second(e.wakes(now)), s.State, second(s.Until), s.Reason != "")
 		if got != c.want {
 			t.Errorf("%q, second %d: %s, want %s", c.events, c.second, got, c.want)
