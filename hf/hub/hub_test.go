@@ -128,6 +128,15 @@ func TestNoDowngrade(t *testing.T) {
 		!strings.Contains(err.Error(), "less safe") {
 		t.Errorf("error %v", err)
 	}
+	// One from http to https is.
+	up := httptest.NewServer(http.RedirectHandler(server.URL, http.StatusFound))
+	defer up.Close()
+	h.Endpoint = up.URL
+	if _, err := h.Resolve(t.Context(), Ref{Model, "a/b", "main"}); err == nil ||
+		!strings.Contains(err.Error(), strings.TrimPrefix(server.URL, "https://")+" redirects to") {
+		t.Errorf("error %v", err)
+	}
+	h.Endpoint = server.URL
 	// An untrusted certificate is a final error.
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
 	h.Client = FromEnv().Client

@@ -135,15 +135,16 @@ func TestResolveWithoutToken(t *testing.T) {
 		h := s.open()
 		h.Endpoint = "http://" + cdnHost // on this host the fake hub accepts no token
 		h.Token = secret.Secret{}
-		for _, status := range []int{401, 404} {
+		const private = "does not exist or is private"
+		for status, want := range map[int]string{401: private, 404: private, 403: "the hub forbids access (403)"} {
 			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
 				w.Header().Set("X-Error-Code", "RepoNotFound")
 				w.WriteHeader(status)
 				return true
 			}
 			_, err := h.Resolve(t.Context(), s.ref())
-			if err == nil || !strings.Contains(err.Error(), "does not exist or is private") ||
-				!strings.Contains(err.Error(), "set HF_TOKEN") {
+			if err == nil || !strings.Contains(err.Error(), want) ||
+				strings.Contains(err.Error(), "set HF_TOKEN") != (want == private) {
 				t.Errorf("%d: %v", status, err)
 			}
 		}

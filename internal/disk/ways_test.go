@@ -274,6 +274,9 @@ func TestGlob(t *testing.T) {
 	if err != nil || len(entries) != 3 || entries[0].Name() != "a" || entries[2].Name() != "c" {
 		t.Errorf("%v, %v", entries, err)
 	}
+	if entries, err := ReadDir(t.TempDir()); err != nil || len(entries) != 0 {
+		t.Errorf("an empty directory: %v, %v", entries, err)
+	}
 	maxEntries = 2
 	_, err = Glob(filepath.Join(dir, "*"))
 	expect.Error(t, err, "more than 2 files")
