@@ -48,3 +48,14 @@ func TestJoinOr(t *testing.T) {
 		}
 	}
 }
+
+func TestHub_OfflineByEither(t *testing.T) {
+	for _, env := range []string{"0", "1"} {
+		t.Setenv("HF_HUB_OFFLINE", env)
+		for _, flag := range []bool{false, true} {
+			if got := (&train{options: &options{offline: flag}}).hub().Offline; got != (flag || env == "1") {
+				t.Errorf("HF_HUB_OFFLINE=%s, --offline=%v: %v", env, flag, got)
+			}
+		}
+	}
+}

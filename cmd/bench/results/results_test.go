@@ -187,8 +187,11 @@ func TestCompare(t *testing.T) {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	// A table that only one of them has.
+	other := *b.Tables[0]
+	other.Name = "layer"
+	b.Tables = append(b.Tables, &other)
 	lost, added := Compare(b, &File{}), Compare(&File{}, b)
-	if times := 6; len(lost.Lost) != times || len(lost.New) > 0 || len(added.New) != times || len(added.Lost) > 0 {
+	if times := 2 * 6; len(lost.Lost) != times || len(lost.New) > 0 || len(added.New) != times || len(added.Lost) > 0 {
 		t.Errorf("against nothing: %+v, %+v", lost, added)
 	}
 	for most, want := range map[float64]string{0.05: "mul 2, alone 2", 0.07: "alone 2", 0.3: "", 0: "mul 2, alone 2"} {
@@ -266,6 +269,19 @@ func TestPages(t *testing.T) {
 	}
 	if n := expect.Paths(t, dir, []string{"README.md", "index.html"}); n < 1 {
 		t.Errorf("%d links hold", n)
+	}
+}
+
+func TestMachine_Lines(t *testing.T) {
+	m := Machine{Device: "cpu", CPU: "EPYC", OS: "linux/amd64", Level: "avx2", Threads: 3, Memory: 8 << 30, Version: "v1",
+		Note: "busy"}
+	want := []string{"Device: cpu with 8 GiB, avx2, 3 threads", "Processor: EPYC, linux/amd64", "Version: v1", "busy"}
+	if got := m.lines(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	m.Level, m.Memory, m.Note = "", 0, ""
+	if got := m.lines(); len(got) != 3 || got[0] != "Device: cpu" {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -390,6 +406,10 @@ func TestPagesFold(t *testing.T) {
 		if strings.Contains(md, "| op 7 |") != (rows <= mostRows) ||
 			strings.Contains(md, fold) != (rows > foldRows && rows <= mostRows) {
 			t.Errorf("%d rows: README.md does not have them as it should:\n%s", rows, md)
+		}
+		if left := fmt.Sprintf("\nIts %d rows are in `kernels.csv` and `index.html`, ", rows); strings.Contains(md,
+			left) != (rows > mostRows) {
+			t.Errorf("%d rows: README.md does not say where they are", rows)
 		}
 		if strings.Contains(page, fold) != (rows > foldRows) || !strings.Contains(page, "op 7") {
 			t.Errorf("%d rows: index.html does not have them as it should", rows)
