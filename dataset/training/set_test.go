@@ -584,6 +584,13 @@ func TestJoin(t *testing.T) {
 	b := &Set{Name: "b", Format: "x", Rows: 2, Examples: []Example{{IDs: []int32{9}, Row: 1}}, Empty: []int{0},
 		Uncertified: []dataset.Uncertified{{Row: 1, Why: "why"}}, Truncated: 1, TruncatedTokens: 7, Tokens: 1, MaxID: 9,
 		SHA256: "r", Typed: []int{1}, TypedToken: "x", Apart: 1, AnswersApart: 3}
+	var counted Set
+	counted.add(0, row{truncated: []int{3, 0, 4}})
+	counted.add(1, row{truncated: []int{5}, apart: true, examples: make([]Example, 2)})
+	if s := counted; s.Truncated != 3 || s.TruncatedTokens != 12 || s.Apart != 1 || s.AnswersApart != 2 ||
+		!slices.Equal(s.Empty, []int{0}) {
+		t.Errorf("counted %+v", s)
+	}
 	if Join(a) != a {
 		t.Error("a set of one is another")
 	}
