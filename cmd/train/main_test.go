@@ -685,6 +685,15 @@ func TestFromScratch(t *testing.T) {
 			if f.ValLoss == nil || float64(*f.ValLoss) > 4 || (f.Tone != nil) != strings.HasSuffix(name, "styled") {
 				t.Errorf("summary %+v", f)
 			}
+			var config struct {
+				Template string `json:"chat_template"` // where older programs look for it
+				EOS      string `json:"eos_token"`
+			}
+			if err := json.Unmarshal(readFile(t, filepath.Join(out, "tokenizer_config.json")), &config); err != nil ||
+				strings.Contains(config.Template, "<|im_start|>") != (name != "text") ||
+				config.EOS != map[bool]string{true: "<|endoftext|>", false: "<|im_end|>"}[name == "text"] {
+				t.Errorf("tokenizer_config.json has %+v, %v", config, err)
+			}
 			tuned := summaryOf(t, must(t, cli.Done, "--model", out, "--data", rows(t, 10), "--out", out+"-tuned", "--seq", "64",
 				"--benchmark-log", "", "--max-steps", "2"))
 			if tuned.Steps != 2 {
