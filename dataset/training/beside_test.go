@@ -47,8 +47,9 @@ func TestLoad_MasksThoughtsAndTools(t *testing.T) {
 		{"a masked question, and all", "chatml",
 			`{"prompt":[{"role":"user","content":"a","train":0}],"completion":"b"}`, true,
 			[]string{"<|im_start|>⟦user\n⟧a⟦" + end + a + "b" + end + "⟧"}, "", "", 0, 0, ""},
-		{"a masked first answer of a completion, and all", "chatml", `{"prompt":[{"role":"user","content":"a"}],"completion":[` +
-			`{"role":"assistant","content":"b","train":0},{"role":"user","content":"c"},{"role":"assistant","content":"d"}]}`,
+		{"a masked first answer of a completion, and all", "chatml",
+			`{"prompt":[{"role":"user","content":"a"}],"completion":[` +
+				`{"role":"assistant","content":"b","train":0},{"role":"user","content":"c"},{"role":"assistant","content":"d"}]}`,
 			true, []string{"<|im_start|>⟦user\na" + end + a + "⟧b<|im_end|>⟦\n" + u + "c" + end + a + "d" + end + "⟧"},
 			"", "", 1, 0, ""},
 		{"all masked", "chatml", `{"prompt":"a","completion":"b","loss_mask":[0,0]}`, false, nil, "", "", 0, 0,
