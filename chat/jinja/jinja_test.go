@@ -402,6 +402,35 @@ func TestWatch_NotesWhatIsAsked(t *testing.T) {
 	}
 }
 
+// TestRefused_BracketsAndChanges refuses brackets that do not belong together, and methods that change a value.
+func TestRefused_BracketsAndChanges(t *testing.T) {
+	var bad []string
+	for open, close := range map[string]string{"(": ")", "[": "]", "{": "}"} {
+		for _, other := range []string{")", "]", "}"} {
+			if other != close {
+				bad = append(bad, "{{ "+open+"1"+other+" }}")
+			}
+		}
+		bad = append(bad, "{{ 1"+close+" }}", "{{ "+open+" }}")
+	}
+	for _, method := range []string{"clear()", "pop(1)", "popitem()", "setdefault(1, 2)", "update({})"} {
+		bad = append(bad, "{{ {1: 2}."+method+" }}")
+	}
+	for _, method := range []string{"append(1)", "clear()", "extend([])", "insert(0, 1)", "pop()", "remove(1)", "reverse()",
+		"sort()"} {
+		bad = append(bad, "{{ [1]."+method+" }}")
+	}
+	for _, text := range bad {
+		template, err := Compile(text)
+		if err == nil {
+			_, err = template.Render(&Dict{}, time.Time{})
+		}
+		if err == nil {
+			t.Errorf("%s was taken", text)
+		}
+	}
+}
+
 // TestRandomFunctions_AreRefused refuses functions whose output differs from call to call.
 func TestRandomFunctions_AreRefused(t *testing.T) {
 	for text, want := range map[string]string{
