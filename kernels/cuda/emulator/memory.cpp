@@ -178,7 +178,7 @@ struct cell {
 // bits has one bit per byte.
 struct bits {
 	std::vector<uint64_t> words;
-	// each calls f for the words of a range, with the mask of their bits in it: for one word, or for all whole ones at once.
+	// each calls f for the words of a range, with the mask of their bits in it: one word, or all whole ones at once.
 	template <typename F> static void each(size_t from, size_t n, F f) {
 		for (size_t i = from, part; i < from + n; i += part) {
 			part = std::min(64 - i % 64, from + n - i);
@@ -194,7 +194,7 @@ struct bits {
 	}
 	bool all(size_t from, size_t n) const {
 		bool yes = true;
-		each(from, n, [&](size_t i, size_t count, uint64_t mask) { // the same word count times is equal to itself, moved by one
+		each(from, n, [&](size_t i, size_t count, uint64_t mask) { // count equal words are equal to those one further
 			yes = yes && (words[i] & mask) == mask && !memcmp(&words[i], &words[i] + 1, (count - 1) * sizeof mask);
 		});
 		return yes;
