@@ -75,8 +75,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) softmax(T *y, float *lse
 				total += e;
 			}
 		}
-	} else if (top > -INFINITY) { // of a thread that has only −∞, total is 0, and the factor may be infinite
-		total *= exponential(top - from);
+	} else {
+		total *= exponential(top - from); // 0 if the thread has only −∞
 	}
 	total = sum(total, 1);
 	const float inverse = 1 / total;

@@ -103,8 +103,8 @@ func TestStopsInARow(t *testing.T) {
 		"of no use from the start":     {script: times("b", 10), ends: true},
 		"of no use":                    {script: "g" + times("b", 10), ends: true},
 		"of no use, reset":             {script: times("b", 9) + "g" + times("b", 9) + "g" + times("b", 9) + "g"},
-		"of no use, of use, of no use": {script: times("g", 9) + times("bg", 2) + times("b", 10), ends: true}, // 15 x 15/11
-		"one in three of use":          {script: times("bg", 4) + times("b", 22) + "g"},                       // 45, less one
+		"of no use, of use, of no use": {script: "gbgbg" + times("b", 18), ends: true},  // 15 x 7/3
+		"one in three of use":          {script: times("bg", 4) + times("b", 22) + "g"}, // 45, less one
 		"one in three, and then none":  {script: times("bg", 4) + times("b", 23), ends: true},
 		"one in seven, and then none":  {script: times("bbbg", 4) + times("b", 50), ends: true}, // 100 of 105
 		"refused from the start":       {script: "rrr", ends: true},
@@ -143,6 +143,9 @@ func TestStopsInARow(t *testing.T) {
 			want := len(p.script)
 			if c.ends {
 				want = len(c.script)
+			}
+			if n := got.sum.Refused["A10"]; c.ends && n > 0 && !strings.Contains(c.script, "s") {
+				t.Errorf("%d good answers are asked for again, which may reset a streak at any time", n)
 			}
 			if (got.err != nil) != c.ends || decided != want {
 				t.Errorf("%d rows of %d, %d of them accepted, and then %v", decided, want, got.sum.Accepted, got.err)
