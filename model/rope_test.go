@@ -126,12 +126,15 @@ func TestRoPEByLength(t *testing.T) {
 	for _, s := range []RoPEScaling{{Kind: RoPEDynamic, Factor: 3}, {Kind: RoPELong, Factor: 3, OriginalMaxPositions: 12,
 		Short: list(1), Long: list(2.5)}} {
 		cfg.RoPEScaling = &s
-		logits := func(m *Model, n int) (all []float32) {
-			ids := make([]int32, n)
-			for i := range ids {
-				ids[i] = int32(7 * i % cfg.Vocab)
+		logits := func(m *Model, lengths ...int) (all []float32) {
+			b := Batch{CuSeqlens: []int32{0}}
+			for _, n := range lengths {
+				for i := range n {
+					b.IDs = append(b.IDs, int32(7*i%cfg.Vocab))
+				}
+				b.CuSeqlens = append(b.CuSeqlens, int32(len(b.IDs)))
 			}
-			if err := m.Logits(OneSequence(ids), func(_ int, l []float32) { all = append(all, l...) }); err != nil {
+			if err := m.Logits(b, func(_ int, l []float32) { all = append(all, l...) }); err != nil {
 				t.Fatal(err)
 			}
 			return all
@@ -144,6 +147,9 @@ func TestRoPEByLength(t *testing.T) {
 		}
 		if slices.Equal(short, long[:len(short)]) {
 			t.Errorf("%s: the length makes no difference", s.Kind)
+		}
+		if two := logits(m, 12, 11); !near(two, append(short, short[:11*cfg.Vocab]...)) {
+			t.Errorf("%s: short sequences of a batch are taken for a long one", s.Kind)
 		}
 		c, err := m.NewKVCache(36)
 		if err != nil {
