@@ -240,7 +240,7 @@ func TestBudgetBounds(t *testing.T) {
 		`already use the device "same"`:        {func(s *said) { s.device = "same" }, [4]int{3, 10, 50, 200}},
 		`already begin "same"`:                 {func(s *said) { s.first = "same" }, [4]int{2, 5, 25, 100}},
 		"it has nothing to do":                 {func(s *said) { s.loose = true }, [4]int{5, 50, 250, 1000}},
-		`already contain the sentence "same"`:  {func(s *said) { s.sentences = append(s.sentences, "same") }, [4]int{2, 3, 10, 20}},
+		`already contain the sentence "same"`:  {func(s *said) { s.sentences = []string{"same"} }, [4]int{2, 3, 10, 20}},
 		"already share a run of eight words":   {func(s *said) { s.runs = append(s.runs, 7) }, [4]int{2, 3, 10, 40}},
 		"already share a run of five words wi": {func(s *said) { s.shingles = append(s.shingles, 7) }, [4]int{3, 8, 40, 160}},
 	} {

@@ -47,8 +47,8 @@ func TestRemote_Ask(t *testing.T) {
 
 	a, key, err := ask("well", 1)
 	a.Milliseconds = 0
-	if want := (Answer{Text: "Well.", Thoughts: len(`"hm"`), Finish: "length", Model: "other", Endpoint: url, PromptTokens: 5,
-		CompletionTokens: 3}); a != want || key != openai.Key(url, []byte("well")) || err != nil {
+	if want := (Answer{Text: "Well.", Thoughts: len(`"hm"`), Finish: "length", Model: "other", Endpoint: url,
+		PromptTokens: 5, CompletionTokens: 3}); a != want || key != openai.Key(url, []byte("well")) || err != nil {
 		t.Errorf("%+v, %s, %v", a, key, err)
 	}
 	var refused *Refused

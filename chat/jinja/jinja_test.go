@@ -416,8 +416,8 @@ func TestRefused_BracketsAndChanges(t *testing.T) {
 	for _, method := range []string{"clear()", "pop(1)", "popitem()", "setdefault(1, 2)", "update({})"} {
 		bad = append(bad, "{{ {1: 2}."+method+" }}")
 	}
-	for _, method := range []string{"append(1)", "clear()", "extend([])", "insert(0, 1)", "pop()", "remove(1)", "reverse()",
-		"sort()"} {
+	for _, method := range []string{"append(1)", "clear()", "extend([])", "insert(0, 1)", "pop()", "remove(1)",
+		"reverse()", "sort()"} {
 		bad = append(bad, "{{ [1]."+method+" }}")
 	}
 	for _, text := range bad {

@@ -16,7 +16,8 @@ import (
 	"restyle/teacher/openai"
 )
 
-// listing starts a server that lists these models. It has no list if that is 404, and takes no connection if it is dead.
+// listing starts a server that lists these models. It has no list if that is 404, and takes no connection if it is
+// dead.
 func listing(t *testing.T, models string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -104,10 +105,10 @@ func TestChooseLanguage(t *testing.T) {
 		skip, builtin        bool
 		want, says           string // the language, and what is printed or refused
 	}{
-		{"prose", prose + prose, "", false, false, "none", "language    none: no code in 2 rows of FILE, so gen has the prose"},
+		{"prose", prose + prose, "", false, false, "none", "language    none: no code in 2 rows of FILE, so gen has the"},
 		{"code last", prose + code, "", false, false, "python", ""},
 		{"code", code, "", false, false, "python", ""},
-		{"built in", prose, "", false, true, "none", "no code in 1 row of FILE: the built-in rewriter only writes around code"},
+		{"built in", prose, "", false, true, "none", "no code in 1 row of FILE: the built-in rewriter only writes around"},
 		{"built in, code", code, "", false, true, "python", ""},
 		{"given", prose, "python", false, true, "python", ""},
 		{"given none", code, "none", false, false, "none", ""},

@@ -370,7 +370,8 @@ func TestVerifyNamesTheFailure(t *testing.T) {
 		{Output: "print(4)", check: "assert False", kind: Kind{Name: "broken"}},
 	}
 	const want = "3 answers fail their checks, of the kinds a worse, broken; the first: kind broken: " +
-		"check: AssertionError\n--- question\nAsk\nin\n--- answer\nprint(2)\n--- printed\n2\n\n--- check\nassert int(printed) == 1"
+		"check: AssertionError\n--- question\nAsk\nin\n--- answer\nprint(2)\n--- printed\n2\n\n--- check\n" +
+		"assert int(printed) == 1"
 	if err := verify(t.Context(), rows[:2], rows[2:]); err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}

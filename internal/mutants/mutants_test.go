@@ -95,7 +95,8 @@ func f(a []int, b *T) bool {
 			to++
 		}
 		kind := m.name[strings.LastIndexByte(m.name, ':')+1:]
-		got = append(got, strings.TrimSpace(kind+" "+m.old[from:len(m.old)-to]+" -> "+strings.TrimSpace(m.new[from:len(m.new)-to])))
+		before, after := m.old[from:len(m.old)-to], strings.TrimSpace(m.new[from:len(m.new)-to])
+		got = append(got, strings.TrimSpace(kind+" "+before+" -> "+after))
 		if changed, err := format.Source([]byte(strings.Replace(source, m.old, m.new, 1))); err != nil ||
 			strings.Count(source, m.old) != 1 || string(changed) == source {
 			t.Errorf("%s: %v\n%s", m.name, err, m.old)

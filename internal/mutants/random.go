@@ -61,7 +61,8 @@ func faultsOf(file, text string) ([]mutant, error) {
 		m.name = fmt.Sprintf("random/%s:%d:%d:%s", file, set.Position(from).Line, set.Position(from).Column, kind)
 		m.file = file
 		m.tests = "./" + filepath.Dir(file)
-		if _, err := format.Source([]byte(strings.Replace(text, m.old, m.new, 1))); err != nil || m.old == m.new || seen[m.name] {
+		_, err := format.Source([]byte(strings.Replace(text, m.old, m.new, 1)))
+		if err != nil || m.old == m.new || seen[m.name] {
 			return
 		}
 		seen[m.name] = true

@@ -279,9 +279,9 @@ func TestEndIsNotAwaited(t *testing.T) {
 	}
 }
 
-// TestEndpoint_Wakes checks whether an endpoint has room, when it will have by itself, and how it is shown, after events
-// at second 0: f is a failure, p a failed probe, a an answer, t a request to slow down, w one to wait for three seconds,
-// o a probe that is under way.
+// TestEndpoint_Wakes checks whether an endpoint has room, when it will have by itself, and how it is shown, after
+// events at second 0: f is a failure, p a failed probe, a an answer, t a request to slow down, w one to wait for three
+// seconds, o a probe that is under way.
 func TestEndpoint_Wakes(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	for _, c := range []struct {
@@ -291,7 +291,8 @@ func TestEndpoint_Wakes(t *testing.T) {
 	}{
 		{"", 0, "true - alive - false"}, {"ff", 0, "true - alive - false"}, {"fff", 0, "false 1 down 1 true"},
 		{"fff", 1, "true - down 1 true"}, {"ffff", 0, "false 1 down 1 true"}, {"fffp", 0, "false 2 down 2 true"},
-		{"fffppppppp", 0, "false 30 down 30 true"}, {"fffppa", 0, "true - alive - false"}, {"ffaf", 0, "true - alive - false"},
+		{"fffppppppp", 0, "false 30 down 30 true"}, {"fffppa", 0, "true - alive - false"},
+		{"ffaf", 0, "true - alive - false"},
 		{"w", 0, "false 3 paused 3 false"}, {"w", 3, "true - alive - false"}, {"t", 0, "true - paused - true"},
 		{"tw", 0, "false 3 paused 3 true"}, {"ta", 0, "true - alive - false"}, {"ffft", 0, "true - paused - true"},
 		{"wfff", 0, "false 3 down 1 true"}, {"wfffpp", 0, "false 4 down 4 true"}, {"wfffpp", 3, "false 4 down 4 true"},

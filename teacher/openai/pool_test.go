@@ -551,8 +551,8 @@ func TestStorm_EachAnswerOnce(t *testing.T) {
 }
 
 func TestModels(t *testing.T) {
-	list := `{"data":[{"id":"m1","name":"x","created":"soon"},{"id":"a-` + canary + `"}],"models":[{"name":"a\nb"},{"name":"` +
-		strings.Repeat("z", 513) + `"}]}`
+	list := `{"data":[{"id":"m1","name":"x","created":"soon"},{"id":"a-` + canary + `"}],"models":[{"name":"a\nb"},` +
+		`{"name":"` + strings.Repeat("z", 513) + `"}]}`
 	for _, test := range []struct {
 		name    string
 		play    http.HandlerFunc
@@ -571,7 +571,7 @@ func TestModels(t *testing.T) {
 		{"401", status(401, "KEY"), "", false, "Fatal 401 401 Unauthorized: "},
 		{"403", status(403, "KEY"), "", false, "Fatal 403 403 Forbidden: "},
 		{"500", status(500, "KEY"), "", false, "Unavailable 500 1 500 Internal Server Error: "},
-		{"redirect", status(307, "", "Location", "http://thief.test/KEY"), "", false, "Fatal redirect 307 Temporary Redirect"},
+		{"redirect", status(307, "", "Location", "http://thief.test/KEY"), "", false, "Fatal redirect 307 Temporary"},
 		{"silence", silence, "", false, "Unavailable total timeout 1 not complete within 30s"},
 		{"endless", endless, "", false, "Unavailable answer too large 1 the answer is longer than 8 MiB"},
 		{"refused", nil, "", false, "Unavailable unreachable 1 dial tcp: connection refused"},

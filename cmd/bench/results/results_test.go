@@ -247,8 +247,9 @@ func TestPages(t *testing.T) {
 			"`kernels.csv`", "What the columns are</summary>\n\n- ms, ms: the median\n- noise, %: how far it may be off\n" +
 				"- speedup, ×: times as fast\n- memory, MiB: memory\n\n</details>"},
 		"index.html": {`<tr><td class="l">a|&lt;dd&gt;</td><td>2</td><td>1235</td><td>1.2</td><td></td></tr>`,
-			`<tr><th class="l">op</th><th>rows</th><th>ms, ms</th>`, "#kernels-rows td:nth-child(2){font-weight:600}", "</tr>\n</table></div>\n",
-			"<li>ms, ms: the median<li>noise, %: how far it may be off<li>speedup, ×: times as fast<li>memory, MiB: memory</ul>",
+			`<tr><th class="l">op</th><th>rows</th><th>ms, ms</th>`, "#kernels-rows td:nth-child(2){font-weight:600}",
+			"</tr>\n</table></div>\n", "<li>ms, ms: the median<li>noise, %: how far it may be off<li>speedup, ×: times as fast" +
+				"<li>memory, MiB: memory</ul>",
 			"<h1>Title &amp; more", "busy &lt;b&gt;", "a|&lt;dd&gt;", "data:image/svg+xml;base64,PHN2Zy8+",
 			"speed &#34;up&#34;", "<pre>bench kernels</pre>", "not yet", "max-width:100%;",
 			"<a href=\"#kernels\">Kernels</a>: twice as &lt;fast&gt;", "nth-child(3)::before{content:\"ms, ms \"}"},
