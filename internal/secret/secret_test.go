@@ -37,7 +37,8 @@ func TestSecretIsNotShown(t *testing.T) {
 		string(b) != `{"a":"[redacted]","b":""}` {
 		t.Errorf("got %s, %v", b, err)
 	}
-	if s.Reveal() != secrettest.Key || (Secret{}).Reveal() != "" || s.Empty() || !(Secret{}).Empty() || !New(" ").Empty() || (Secret{}).String() != "" {
+	if s.Reveal() != secrettest.Key || s.Empty() || (Secret{}).Reveal() != "" || (Secret{}).String() != "" ||
+		!(Secret{}).Empty() || !New(" ").Empty() {
 		t.Error("wrong content")
 	}
 }
