@@ -532,7 +532,11 @@ func toneThere(c *candidate) (bool, string) {
 }
 
 func noBanned(c *candidate) (bool, string) {
-	if word := c.style.BannedIn(c.said()); word != "" {
+	var sources []voice.Text
+	if c.parts.restated {
+		sources = append(sources, voice.Read(c.parts.Prose()))
+	}
+	if word := c.style.BannedIn(c.said(), sources...); word != "" {
 		return false, fmt.Sprintf("it uses %q", word)
 	}
 	return true, "none"

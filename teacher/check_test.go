@@ -58,6 +58,21 @@ func TestAudit_ChangedRows(t *testing.T) {
 	}
 }
 
+// TestBanned_OfTheSource checks that a restated answer may have a banned word that its source has, and code's may not.
+func TestBanned_OfTheSource(t *testing.T) {
+	const novel = "Moby-Dick has about 600 pages, and was published in London in 1851."
+	for _, c := range []struct{ language, source, text, want string }{
+		{NoLanguage, novel, "Moby-Dick, of course.", "A8 true none"},
+		{NoLanguage, novel, "Moby-Dick, damn it, and damn the rest.", `A8 false it uses "damn"`},
+		{NoLanguage, strings.ReplaceAll(novel, "Moby-Dick", "Emma"), "Moby-Dick, of course.", `A8 false it uses "dick"`},
+		{Python, "Moby-Dick:\n```python\npages = 600\n```\n", "Moby-Dick, of course.", `A8 false it uses "dick"`},
+	} {
+		if got := verdictsOf("A8", c.language, "How long is it?", c.source, c.text); got != c.want {
+			t.Errorf("%s, %q: %s, want %s", c.language, c.text, got, c.want)
+		}
+	}
+}
+
 // change makes the changes of a case.
 func change(t *testing.T, r *dataset.Rewritten, c expect.Case) {
 	t.Helper()

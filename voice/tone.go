@@ -61,10 +61,21 @@ func (s *Style) Repeats(text Text) bool {
 	return slices.ContainsFunc(text.Shingles(repeated), func(h uint64) bool { return s.told[h] })
 }
 
-// BannedIn returns the first banned word or phrase in a text, "" if there is none.
-func (s *Style) BannedIn(text Text) string {
+// BannedIn returns the first banned word or phrase in a text, "" if there is none. It allows those that the sources,
+// which the text restates, have themselves: the name Moby-Dick, say.
+func (s *Style) BannedIn(text Text, sources ...Text) string {
+	given := map[*cue]bool{}
+	for _, source := range sources {
+		s.banned.match(source.words, func(c *cue) bool {
+			given[c] = true
+			return true
+		})
+	}
 	found := ""
 	s.banned.match(text.words, func(c *cue) bool {
+		if given[c] {
+			return true
+		}
 		found = c.text
 		return false
 	})
