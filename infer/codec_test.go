@@ -182,15 +182,15 @@ func TestNamedTemplate(t *testing.T) {
 	const tools = "{% for m in messages %}[{{ m.role }}] {{ m.content }}{{ eos_token }}{% endfor %}" +
 		"{% if add_generation_prompt %}[assistant] {% endif %}"
 	c := withTokens(t, "<|endoftext|>", "<|im_end|>")
-	c.Tokenizer.BOS, c.Tokenizer.EOS = "<|endoftext|>", "<|im_end|>"
-	c.Tokenizer.Tokens = map[string]string{"unk_token": "<|endoftext|>"}
 	chatml, err := chat.ByName("chatml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Tokenizer.ChatTemplate = chatml.Jinja()
-	c.Tokenizer.ChatTemplates = map[string]string{"default": chatml.Jinja(), "tool_use": tools}
 	for name, want := range map[string]string{"": "chatml", "default": "chatml", "tool_use": "jinja-"} {
+		c.Tokenizer.BOS, c.Tokenizer.EOS = "<|endoftext|>", "<|im_end|>" // which Apply changes
+		c.Tokenizer.Tokens = map[string]string{"unk_token": "<|endoftext|>"}
+		c.Tokenizer.ChatTemplate = chatml.Jinja()
+		c.Tokenizer.ChatTemplates = map[string]string{"default": chatml.Jinja(), "tool_use": tools}
 		codec, err := CodecOf(c, name)
 		if err != nil || !strings.HasPrefix(codec.Template.Name, want) {
 			t.Errorf("%q: %s, %v", name, codec.Template.Name, err)
@@ -204,9 +204,8 @@ func TestNamedTemplate(t *testing.T) {
 		if asked, err := CodecOf(c, ""); err != nil || asked.Template.Name != codec.Template.Name {
 			t.Errorf("%q: asked as %s, %v", name, asked.Template.Name, err)
 		}
-		c.Tokenizer.ChatTemplate = chatml.Jinja()
-		c.Tokenizer.ChatTemplates = map[string]string{"default": chatml.Jinja(), "tool_use": tools}
 	}
+	c.Tokenizer.ChatTemplates = map[string]string{"default": chatml.Jinja(), "tool_use": tools}
 	_, err = CodecOf(c, "rag")
 	var unknown *UnknownTemplate
 	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), `"rag"`) ||
