@@ -153,7 +153,8 @@ func TestSenseInOtherWords(t *testing.T) {
 // examples lead to expect, and not just above.
 func TestMakesSense_AtItsLimit(t *testing.T) {
 	words := strings.Fields("you could have read what the manual says of lists and then the code would have been " +
-		"as short as this one which is what I have been telling all of you for years but nobody does it before they ask me again")
+		"as short as this one which is what I have been telling all of you for years but nobody does it before they ask " +
+		"me again")
 	for limit, style := range map[float64]*voice.Style{-1.5: {Examples: make([]voice.Example, 1)}, -3: {}} {
 		seen := [2]int{}
 		rng := rand.New(rand.NewPCG(1, 2))
