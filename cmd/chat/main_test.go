@@ -185,7 +185,9 @@ func TestTheBaseOfATunedModel(t *testing.T) {
 		t.Errorf("%v", o)
 	}
 	// The card of a model on the hub names its base, too.
-	repo := filepath.Join(os.Getenv("HF_HOME"), "hub", "models--owner--tuned")
+	home := t.TempDir()
+	t.Setenv("HF_HOME", home)
+	repo := filepath.Join(home, "hub", "models--owner--tuned")
 	commit := strings.Repeat("1", 40)
 	snapshot := filepath.Join(repo, "snapshots", commit)
 	refs := filepath.Join(repo, "refs")
