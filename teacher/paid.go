@@ -14,8 +14,8 @@ const (
 	untested    = 8 // rows that may be in progress before an answer is of use
 
 	// Answers in a row that may be of no use: maxUseless at first, and then usualUseless times as many as one of use took
-	// on average, but never fewer than maxUseless nor more than mostUseless. If a teacher goes on as before, luck makes one
-	// answer in e^usualUseless the last of so many, and more of them only where mostUseless is the limit.
+	// on average, but never fewer than maxUseless nor more than mostUseless. If a teacher goes on as before, luck makes
+	// one answer in e^usualUseless the last of so many, and more of them only where mostUseless is the limit.
 	maxUseless   = 20
 	mostUseless  = 100
 	usualUseless = 15 // times the answers that one of use takes
