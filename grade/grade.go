@@ -35,6 +35,15 @@ type Trial struct {
 	Check string // Python that fails on wrong answers; the README.md of package data has the contract
 }
 
+// OfText returns a trial of an answer in words. Its check finds the whole text as answer, and runs nothing of it.
+func OfText(answer, check string) Trial {
+	literal, err := json.Marshal(answer) // a string of JSON is one of Python
+	if err != nil {
+		panic(err) // no string fails
+	}
+	return Trial{Check: "answer = " + string(literal) + "\n" + check}
+}
+
 // A Verdict is the result of a Trial.
 type Verdict struct {
 	Parses  bool   `json:"parses"`

@@ -46,22 +46,18 @@ var families = []family{
 func kinds() ([]Kind, error) { return readKinds(kindFiles, families) }
 
 func readKinds(files fs.FS, families []family) ([]Kind, error) {
-	beginnings := map[string]string{} // texts that a check.py may include
-	list, err := sections(files, "checks")
+	checks, err := beginnings(files)
 	if err != nil {
 		return nil, err
-	}
-	for _, s := range list {
-		beginnings[s.name] = s.text
 	}
 	var all []Kind
 	places := map[string]string{} // the place of each kind read so far
 	for _, f := range families {
-		list, err := sections(files, f.name)
+		list, err := sections(files, "kinds/"+f.name)
 		if err != nil {
 			return nil, err
 		}
-		kinds, err := f.read(list, beginnings, places)
+		kinds, err := f.read(list, checks, places)
 		if err != nil {
 			return nil, err
 		}
@@ -70,12 +66,22 @@ func readKinds(files fs.FS, families []family) ([]Kind, error) {
 	return all, nil
 }
 
+// beginnings returns the texts that a check.py may include, by name.
+func beginnings(files fs.FS) (map[string]string, error) {
+	list, err := sections(files, "kinds/checks")
+	texts := map[string]string{}
+	for _, s := range list {
+		texts[s.name] = s.text
+	}
+	return texts, err
+}
+
 // A section is one file of a txtar archive, without the newlines around its text.
 type section struct{ name, text, place string }
 
-// sections reads kinds/NAME.txtar.
+// sections reads a txtar archive, PATH.txtar.
 func sections(files fs.FS, name string) ([]section, error) {
-	path := "kinds/" + name + ".txtar"
+	path := name + ".txtar"
 	text, err := fs.ReadFile(files, path)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@
 //
 //	go run ./internal/makedata               write the three files
 //	go run ./internal/makedata --kind sum    show and check rows of the kinds with "sum" in their names; write nothing
+//	go run ./internal/makedata --topic dict  the same for topics, by the name of a topic or of its file
 package main
 
 import (
@@ -41,7 +42,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	out := flags.String("out", "data", "directory to write starter.parquet, heldout.jsonl and README.md into")
 	kind := flags.String("kind", "", "show rows of the kinds with this text in their names, with their checks and "+
 		"mutants, and write nothing; all shows every kind")
-	rows := flags.Int("rows", 3, "with --kind: rows to show of each kind")
+	topic := flags.String("topic", "", "show questions about the topics with this text in their names or their file's, "+
+		"and check them; all shows every topic")
+	rows := flags.Int("rows", 3, "with --kind and --topic: rows to show of each")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -50,9 +53,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	var err error
-	if *kind != "" {
+	switch {
+	case *kind != "":
 		err = show(ctx, *seed, *kind, *rows, stdout)
-	} else {
+	case *topic != "":
+		err = showTopics(ctx, *seed, *topic, *rows, stdout)
+	default:
 		err = generate(ctx, *seed, *out, stdout)
 	}
 	if err != nil {
@@ -113,7 +119,7 @@ func verify(ctx context.Context, groups ...[]Row) error {
 	rows := slices.Concat(groups...)
 	trials := make([]grade.Trial, len(rows))
 	for i, row := range rows {
-		trials[i] = grade.Trial{Code: row.Output, Check: row.check}
+		trials[i] = row.trial(row.Output)
 	}
 	verdicts, err := judge(ctx, trials)
 	if err != nil {
@@ -144,42 +150,4 @@ func judge(ctx context.Context, trials []grade.Trial) ([]grade.Verdict, error) {
 		return grade.RunUnprotected(ctx, python3, trials)
 	}
 	return verdicts, err
-}
-
-// show prints rows of some kinds with their verdicts, and the mutants that their checks did not find.
-func show(ctx context.Context, seed uint64, name string, count int, stdout io.Writer) error {
-	all, err := kinds()
-	if err != nil {
-		return err
-	}
-	var rows []Row
-	for _, kind := range all {
-		if name != "all" && !strings.Contains(kind.Name, name) {
-			continue
-		}
-		if err := kind.validate(); err != nil {
-			return fmt.Errorf("kind %s: %w", kind.Name, err)
-		}
-		lines := slices.Concat(kind.Ask, kind.Held)
-		drawn, err := drawRows(newDraw(seed, "show/"+kind.Name), kind, lines, count, count, map[string]bool{})
-		if err != nil {
-			return fmt.Errorf("kind %s: %w", kind.Name, err)
-		}
-		rows = append(rows, drawn...)
-	}
-	if len(rows) == 0 {
-		return fmt.Errorf("no kind has %q in its name", name)
-	}
-	for _, row := range rows {
-		fmt.Fprintf(stdout, "=== %s\n%s\n%s\n---\n%s\n", row.kind.Name, row.Instruction, row.Input, row.Output)
-	}
-	if err := verify(ctx, rows); err != nil {
-		return err
-	}
-	tally, survivors, err := plant(ctx, seed, rows, allTried)
-	for _, s := range survivors {
-		fmt.Fprintf(stdout, "=== not found: %s, %s changed\n%s\n", s.kind, s.sort, s.code)
-	}
-	fmt.Fprintf(stdout, "%d rows right; %d of %d mutants found\n", len(rows), tally.killed(), tally.tried())
-	return err
 }

@@ -53,7 +53,7 @@ func plant(ctx context.Context, seed uint64, rows []Row, most int) (tally, []sur
 		all := mutants(row, otherSlots(seed, row))
 		for _, m := range all[:min(most, len(all))] {
 			planted, owner = append(planted, m), append(owner, i)
-			trials = append(trials, grade.Trial{Code: m.code, Check: row.check})
+			trials = append(trials, row.trial(m.code))
 		}
 	}
 	verdicts, err := judge(ctx, trials)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"restyle/data"
+	"restyle/grade"
 )
 
 const (
@@ -26,6 +27,15 @@ type Row struct {
 	kind  Kind
 	slots Slots
 	check string
+	words bool // the check reads the answer's text, and nothing is run
+}
+
+// trial returns what tells whether an answer to the row's question is right.
+func (r Row) trial(answer string) grade.Trial {
+	if r.words {
+		return grade.OfText(answer, r.check)
+	}
+	return grade.Trial{Code: answer, Check: r.check}
 }
 
 // render returns a row made from a kind, one of its phrasings and drawn parameters.

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+const topicText = `-- double/do --
+double $n
+{multiply|times} $n by two
+get twice of $n
+add $n to itself
+work out 2 * $n
+-- double/of --
+doubling
+doubling a number
+-- double/what --
+the double
+-- double/say --
+twice $n is?
+how much is two times $n
+$n + $n
+2x$n
+-- double/held --
+Whats double of $n
+if i have two of $n
+two $n
+-- double/draw --
+n = 7 | int 3 20
+-- double/code.py --
+def double(n):
+    return 2 * n
+
+
+print(double($n))
+-- double/check.py --
+#include positive.py
+assert functions[-1]($n) == 2 * $n
+-- double/then1 --
+without a function
+no function
+just print
+print only
+no def
+one line
+-- double/then1.py --
+print(2 * $n)
+-- double/then1check.py --
+assert printed
+`
+
+func readText(text string) ([]Topic, error) {
+	files := fstest.MapFS{"topics/sums.txtar": {Data: []byte(text)}}
+	return topics(files, map[string]string{"positive.py": "assert $n > 0"})
+}
+
+func TestTopics_AreReadAndAsked(t *testing.T) {
+	all, err := readText(topicText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Every answer is for the number that its question has, in digits or in letters, or else for the usual one.
+	d := newDraw(1, "test")
+	lower, marked := 0, 0
+	const count = 3000
+	for range count {
+		row, err := all[0].row(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "7"
+		for n := range 21 {
+			spoken := strconv.Itoa(n)
+			if n > 2 && n < len(numberWords) {
+				spoken += "|" + numberWords[n]
+			}
+			if regexp.MustCompile(`(^|[ x])(`+spoken+`)($|[ .,?])`).MatchString(row.Instruction) && n > 2 {
+				want = strconv.Itoa(n)
+			}
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(row.Output, "def "), "(")
+		code := "def " + name + "(n):\n    return 2 * n\n\n\nprint(" + name + "(" + want + "))"
+		if row.Output != code || name != "double" && !strings.Contains(row.Instruction, name) {
+			t.Errorf("%q is answered by\n%s", row.Instruction, row.Output)
+		}
+		if row.Instruction == strings.ToLower(row.Instruction) {
+			lower++
+		}
+		if strings.HasSuffix(row.Instruction, "?") {
+			marked++
+		}
+	}
+	if lower < count/2 || lower > count*3/4 || marked < count/20 || marked > count/2 {
+		t.Errorf("of %d questions, %d are in lower case and %d end in a question mark", count, lower, marked)
+	}
+	row, err := all[0].held(newDraw(1, "held"), all[0].Held[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	then, err := all[0].then(all[0].Then[0], "no def", row)
+	n := strings.Trim(row.Instruction, "abcdefghijklmnopqrstuvwxyz ")
+	if err != nil || then.Output != "print(2 * "+n+")" || then.Instruction != "no def" {
+		t.Errorf("%q then %q is answered by %q, %v", row.Instruction, then.Instruction, then.Output, err)
+	}
+}
+
+func TestMistakesInTopicsAreNamed(t *testing.T) {
+	for _, test := range []struct{ name, old, new, want string }{
+		{"none", "", "", ""},
+		{"unknown section", "double/of", "double/for", "topics/sums.txtar:7: section double/for: unknown"},
+		{"few lines", "-- double/of --\ndoubling\ndoubling a number\n", "", "10 lines of do, of, what and say"},
+		{"few held out", "two $n\n", "", "2 held-out questions"},
+		{"held out and asked", "two $n\n", "Two times doubling?\nDoubling!\n", `"Doubling!" stands there twice`},
+		{"no answer", "-- double/code.py --", "-- double/code.py --\nx\n-- double/draws --", "double/draws: unknown"},
+		{"two answers", "-- double/check.py", "-- double/answer.txt --\nTwice.\n-- double/check.py", "and not both"},
+		{"check of words", "code.py", "answer.txt", "must use answer"},
+		{"unknown slot", "get twice of $n", "get twice of $m", "$m"},
+		{"unknown include", "positive.py", "negative.py", "negative.py"},
+		{"bad default", "n = 7", "n = seven", "the default is not of the kind int"},
+		{"bad draw", "int 3 20", "float 2 20", "values come from int"},
+		{"bounds", "int 3 20", "int 2", "values come from int"},
+		{"bounds", "int 3 20", "int 30 20", "the lower one first"},
+		{"more than there are", "int 3 20", "ints 3 9 1 4", "not so many"},
+		{"then without check", "double/then1check.py", "double/then2check.py", "at least six lines"},
+		{"then out of turn", "double/then1 --", "double/then3 --", "the next follow-up is then1"},
+	} {
+		_, err := readText(strings.ReplaceAll(topicText, test.old, test.new))
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", test.name, err, test.want)
+		}
+	}
+	if _, err := readText(topicText + "-- triple/do --\nx\n" + topicText); err == nil ||
+		!strings.Contains(err.Error(), "section double/do stands there twice") {
+		t.Errorf("a topic twice: %v", err)
+	}
+}
+
+// TestTopics_AnswersAreRight runs the answer of every topic and of its follow-ups against its check, and checks of
+// words against the answers of others.
+func TestTopics_AnswersAreRight(t *testing.T) {
+	needPython(t)
+	all, err := readTopics()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows, words []Row
+	for _, topic := range all {
+		asked, err := topic.examples(newDraw(1, topic.Name), 1)
+		if err != nil {
+			t.Fatalf("topic %s: %v", topic.Name, err)
+		}
+		rows = append(rows, asked[1])
+		for _, row := range asked[1+len(topic.Held):] {
+			if row.Output != rows[len(rows)-1].Output {
+				rows = append(rows, row)
+			}
+		}
+		if asked[0].words {
+			words = append(words, asked[0])
+		}
+	}
+	if err := verify(t.Context(), rows); err != nil {
+		t.Fatal(err)
+	}
+	var shown strings.Builder
+	for part := range slices.Chunk(words, 12) {
+		if err := accepted(t.Context(), part, &shown); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if shown.Len() > 0 {
+		t.Error(shown.String())
+	}
+}
+
+func FuzzReadTopics(f *testing.F) {
+	f.Add(topicText)
+	f.Add("-- a/then1 --\n-- a/draw --\nx = [\"a\"] | names 1 1\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		all, err := readText(text)
+		if err != nil {
+			return
+		}
+		for _, topic := range all {
+			_, _ = topic.row(newDraw(1, "fuzz")) // a choice may end in a dollar sign
+		}
+	})
+}
