@@ -62,7 +62,8 @@ const toneBuckets = 21
 
 // NewReport makes every check again, on rows from any source, and counts what the rows have in common. A row fails A10
 // if it says something that more rows of the whole dataset say than the diversity budget allows, or nearly repeats an
-// earlier row. The code is in a language as [Run.Language] names it. If certs is nil, certificates are not checked.
+// earlier row. The code is in a language as [Run.Language] names it; if that is "", in the one with which gen made the
+// row, by its certificate. If certs is nil, certificates are not checked.
 func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Certificate, language string) Report {
 	r := Report{Rows: len(rows), Failed: map[string]int{}, Tone: make([]int, toneBuckets)}
 	openers := map[string]int{}
@@ -70,17 +71,19 @@ func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Cer
 	sentences := map[string]int{}
 	devices := map[string]int{}
 	ledger := newLedger(style)
-	says := func(row dataset.Rewritten) said {
+	languages := languagesOf(len(rows), certs, language)
+	says := func(i int) said {
+		row := rows[i]
 		s := saidIn(voice.Read(row.OutputPassiveAggressive), "")
-		c := newCandidate(style, dataset.Question(row.Instruction, row.Input), splitIn(language, row.OutputOriginal),
+		c := newCandidate(style, dataset.Question(row.Instruction, row.Input), splitIn(languages[i], row.OutputOriginal),
 			row.OutputPassiveAggressive)
 		if s.loose = c.loose(); c.parts.restated {
 			s = s.without(saidIn(voice.Read(c.parts.Prose()), ""))
 		}
 		return s
 	}
-	for _, row := range rows {
-		ledger.record(says(row))
+	for i := range rows {
+		ledger.record(says(i))
 	}
 	certification := dataset.Certify(rows, certs)
 	var words []int
@@ -91,12 +94,12 @@ func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Cer
 				r.Failures = append(r.Failures, Failure{i, check, why})
 			}
 		}
-		said := says(row)
+		said := says(i)
 		excess := ledger.excess(said, 0)
 		if !ledger.texts.admit(said.shingles, said.bands) && excess == "" {
 			excess = nearCopy
 		}
-		for _, c := range append(Audit(style, language, row), dataset.Check{ID: "A10", Pass: excess == "", Value: excess}) {
+		for _, c := range append(Audit(style, languages[i], row), dataset.Check{ID: "A10", Pass: excess == "", Value: excess}) {
 			if !c.Pass {
 				r.Failed[c.ID]++
 				fail(c.ID, c.Value)
@@ -135,6 +138,29 @@ func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Cer
 		r.Words = [3]int{words[0], words[len(words)/2], words[len(words)-1]}
 	}
 	return r
+}
+
+// languagesOf returns the language of each row: the given one or, if it is "", that of the row's certificate.
+func languagesOf(rows int, certs []dataset.Certificate, given string) []string {
+	languages := slices.Repeat([]string{given}, rows)
+	if given != "" {
+		return languages
+	}
+	for _, c := range certs {
+		i := slices.IndexFunc(c.Checks, func(k dataset.Check) bool { return k.ID == "S1" })
+		if c.Row < 0 || c.Row >= rows || i < 0 {
+			continue
+		}
+		switch first, _, _ := strings.Cut(c.Checks[i].Value, ","); first { // see sourceIsCode
+		case "prose":
+			languages[c.Row] = NoLanguage
+		case Python:
+			languages[c.Row] = Python
+		default:
+			languages[c.Row] = AnyLanguage
+		}
+	}
+	return languages
 }
 
 // ranked returns the counts in descending order.

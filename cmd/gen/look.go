@@ -122,9 +122,12 @@ func (g *gen) showReport(ctx context.Context) error {
 			return err
 		}
 	}
-	if !g.languageGiven && !slices.ContainsFunc(rows, func(r dataset.Rewritten) bool {
-		return teacher.HasCode(r.OutputOriginal)
-	}) {
+	hasCode := func(r dataset.Rewritten) bool { return teacher.HasCode(r.OutputOriginal) }
+	switch {
+	case g.languageGiven:
+	case slices.ContainsFunc(rows, hasCode):
+		g.language = "" // as the certificates say
+	default:
 		g.language = teacher.NoLanguage
 	}
 	report := teacher.NewReport(g.voice, rows, certs, g.language)
