@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 )
 
 // Starter is the starter dataset, a parquet file with the string columns instruction, input, output and prompt.
@@ -59,11 +60,23 @@ var Heldout []byte
 type Question struct {
 	Instruction string `json:"instruction"` // what is asked
 	Input       string `json:"input"`       // the data of the question; may be empty
-	Output      string `json:"output"`      // the reference answer, Python code without a fence
+	Output      string `json:"output"`      // the reference answer, Python code without a fence, or words
 	Check       string `json:"check"`       // Python that fails on wrong answers; README.md gives the contract
 	Kind        string `json:"kind"`        // the kind of task, such as "sum_of_list"
 	Seen        bool   `json:"seen"`        // the training rows have this kind, with other words and parameters
+
+	// Words is for answers in words, and for code that cannot run without a user or a file: nothing is run, and the
+	// check finds the text of the whole answer as answer.
+	Words bool `json:"words,omitempty"`
+	// Group is a group of questions that is counted apart: "typed", as people type them, "outside", beyond what a model
+	// was made for, or "turns", which refer to the answer before. In no group are tasks like those of the training rows.
+	Group string `json:"group,omitempty"`
+	// Before are the questions that are asked first, in the same conversation.
+	Before []string `json:"before,omitempty"`
 }
+
+// Groups are the groups of questions that are counted apart: see [Question.Group].
+var Groups = []string{"", "typed", "outside", "turns"}
 
 // Questions returns the embedded held-out questions, those of kinds seen in training first.
 func Questions() ([]Question, error) { return ParseQuestions(bytes.NewReader(Heldout)) }
@@ -102,6 +115,8 @@ func (q Question) validate() error {
 		return errors.New("output, the reference answer, is missing or empty")
 	case q.Check == "":
 		return errors.New("check, the Python that decides, is missing or empty")
+	case !slices.Contains(Groups, q.Group):
+		return fmt.Errorf("group %q: must be typed, outside or turns, or left out", q.Group)
 	}
 	return nil
 }

@@ -65,15 +65,27 @@ func (o *Options) load(ctx context.Context, d *kernels.Device, h *hub.Hub, m Mod
 
 func (s *side) close() error { return errors.Join(s.engine.Close(), s.device.Close()) }
 
-// ask asks the model a question, after up to that many others, and computes its loss on the reference answer. If ctx
-// ends, ask returns the answer so far.
+// ask asks the model a question, after up to that many others and those that the question itself has before it, and
+// computes its loss on the reference answer. If ctx ends, ask returns the answer so far.
 func (s *side) ask(ctx context.Context, q data.Question, after int) *Answer {
 	a := &Answer{}
-	conversation := append(s.before, chat.Message{Role: "user", Content: asked(q)})
-	if err := errors.Join(s.answer(ctx, a, conversation), s.loss(a, conversation, q.Output)); err != nil {
-		a.Error = err.Error()
+	conversation := s.before
+	var failed error
+	for _, text := range append(slices.Clone(q.Before), asked(q)) {
+		*a = Answer{}
+		conversation = append(conversation, chat.Message{Role: "user", Content: text})
+		failed = s.answer(ctx, a, conversation)
+		conversation = append(conversation, chat.Message{Role: "assistant", Content: a.Text})
+		if failed != nil {
+			break
+		}
 	}
-	conversation = append(conversation, chat.Message{Role: "assistant", Content: a.Text})
+	if failed == nil {
+		failed = s.loss(a, conversation[:len(conversation)-1], q.Output)
+	}
+	if failed != nil {
+		a.Error = failed.Error()
+	}
 	s.before = conversation[max(len(conversation)-2*after, 0):]
 	return a
 }

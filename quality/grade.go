@@ -46,6 +46,14 @@ type Row struct {
 	Answers map[string]*Answer `json:"answers"`
 }
 
+// trial returns what tells whether a whole answer to a question is right.
+func trial(q data.Question, answer string) grade.Trial {
+	if q.Words {
+		return grade.OfText(answer, q.Check)
+	}
+	return grade.Trial{Code: Code(answer), Check: q.Check}
+}
+
 // asked returns the question as the models read it.
 func asked(q data.Question) string { return dataset.Question(q.Instruction, q.Input) }
 
@@ -53,14 +61,15 @@ func asked(q data.Question) string { return dataset.Question(q.Instruction, q.In
 func (o *Options) grade(ctx context.Context, rows []Row) error {
 	var trials []grade.Trial
 	var tried []*Answer
+	var questions []data.Question // of tried
 	for _, row := range rows {
-		trials = append(trials, grade.Trial{Code: Code(row.Output), Check: row.Check})
+		trials = append(trials, trial(row.Question, row.Output))
 	}
 	for _, row := range rows {
 		for _, a := range row.Answers {
 			a.read(o.Style)
-			trials = append(trials, grade.Trial{Code: a.Code, Check: row.Check})
-			tried = append(tried, a)
+			trials = append(trials, trial(row.Question, a.Text))
+			tried, questions = append(tried, a), append(questions, row.Question)
 		}
 	}
 	if o.Python == "" {
@@ -72,7 +81,9 @@ func (o *Options) grade(ctx context.Context, rows []Row) error {
 	}
 	for i, a := range tried {
 		v := verdicts[len(rows)+i]
-		a.Parses = v.Parses && strings.TrimSpace(a.Code) != ""
+		if !questions[i].Words {
+			a.Parses = v.Parses && strings.TrimSpace(a.Code) != ""
+		}
 		a.Right, a.Wrong, a.Printed = new(v.Right), v.Error, v.Printed
 	}
 	for i := range rows {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"restyle/data"
 	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/internal/sidebyside"
@@ -34,7 +35,7 @@ type Report struct {
 	Rows []Row `json:"-"` // the questions with their answers, in order
 }
 
-// A ModelReport has the metrics of one model, for the question kinds seen in training and for the other kinds.
+// A ModelReport has the metrics of one model for each group of questions.
 type ModelReport struct {
 	Label    string `json:"label"`
 	Name     string `json:"name"`
@@ -44,18 +45,49 @@ type ModelReport struct {
 	Seen   Metrics `json:"seen"`
 	Unseen Metrics `json:"unseen"`
 
+	Typed   Metrics `json:"typed,omitzero"`   // as people type them: see data.Question
+	Outside Metrics `json:"outside,omitzero"` // beyond what the model was made for
+	Turns   Metrics `json:"turns,omitzero"`   // that refer to the answer before
+
 	TokensPerSecond float64 `json:"tokens_per_second"` // of answers, including prefill, while the other model works too
+}
+
+// groups are the groups of questions, in the order of the table.
+var groups = []struct {
+	title   string
+	has     func(q data.Question) bool
+	metrics func(m *ModelReport) *Metrics
+}{
+	{"question kinds seen in training", func(q data.Question) bool { return q.Group == "" && q.Seen },
+		func(m *ModelReport) *Metrics { return &m.Seen }},
+	{"question kinds not seen in training", func(q data.Question) bool { return q.Group == "" && !q.Seen },
+		func(m *ModelReport) *Metrics { return &m.Unseen }},
+	{"questions as people type them", func(q data.Question) bool { return q.Group == "typed" },
+		func(m *ModelReport) *Metrics { return &m.Typed }},
+	{"questions about something else", func(q data.Question) bool { return q.Group == "outside" },
+		func(m *ModelReport) *Metrics { return &m.Outside }},
+	{"questions about the answer before", func(q data.Question) bool { return q.Group == "turns" },
+		func(m *ModelReport) *Metrics { return &m.Turns }},
+}
+
+// All returns the sum of a count over all groups of questions.
+func (m *ModelReport) All(count func(Metrics) int) (n int) {
+	for _, g := range groups {
+		n += count(*g.metrics(m))
+	}
+	return n
 }
 
 // count sets the fields that follow from the rows.
 func (r *Report) count() {
 	r.Complete = r.Questions == r.Of
-	seen := map[string]*Metrics{}
+	models := map[string]*ModelReport{}
 	for i := range r.Models {
 		m := &r.Models[i]
-		m.Seen = metricsOf(r.answers(m.Label, true), r.ToneThreshold)
-		m.Unseen = metricsOf(r.answers(m.Label, false), r.ToneThreshold)
-		seen[m.Label] = &m.Seen
+		for _, g := range groups {
+			*g.metrics(m) = metricsOf(r.answers(m.Label, g.has), r.ToneThreshold)
+		}
+		models[m.Label] = m
 		tokens, seconds := 0, 0.0
 		for _, row := range r.Rows {
 			tokens += row.Answers[m.Label].Tokens
@@ -65,16 +97,16 @@ func (r *Report) count() {
 			m.TokensPerSecond = float64(tokens) / seconds
 		}
 	}
-	r.Thresholds = checkThresholds(seen[Base], seen[Tuned])
+	r.Thresholds = checkThresholds(models[Base], models[Tuned])
 	r.OK = len(r.Thresholds) > 0
 	for _, t := range r.Thresholds {
 		r.OK = r.OK && t.Holds
 	}
 }
 
-func (r *Report) answers(label string, seen bool) (all []*Answer) {
+func (r *Report) answers(label string, has func(q data.Question) bool) (all []*Answer) {
 	for _, row := range r.Rows {
-		if row.Seen == seen {
+		if has(row.Question) {
 			all = append(all, row.Answers[label])
 		}
 	}
@@ -120,13 +152,7 @@ func (r *Report) Broken() string {
 // Write writes the metrics as a table for people.
 func (r *Report) Write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	for _, group := range []struct {
-		title   string
-		metrics func(*ModelReport) *Metrics
-	}{
-		{"question kinds seen in training", func(m *ModelReport) *Metrics { return &m.Seen }},
-		{"question kinds not seen in training", func(m *ModelReport) *Metrics { return &m.Unseen }},
-	} {
+	for _, group := range groups {
 		var all []*Metrics
 		for i := range r.Models {
 			all = append(all, group.metrics(&r.Models[i]))
@@ -153,7 +179,7 @@ func (r *Report) Write(w io.Writer) error {
 		fmt.Fprintln(t)
 	}
 	if len(r.Thresholds) > 0 {
-		fmt.Fprintln(t, "thresholds, for kinds seen in training\tthreshold\tmeasured")
+		fmt.Fprintln(t, "thresholds\tthreshold\tmeasured")
 	}
 	for _, x := range r.Thresholds {
 		fmt.Fprintf(t, "  %-38s\t%s\n", x.Model+": "+x.Metric, x.cells())

@@ -227,7 +227,7 @@ question kinds not seen in training: 1     base           tuned
   words of prose, median                   0              0
   loss on reference answers, nats/token    1.0000         2.0000
 
-thresholds, for kinds seen in training     threshold      measured
+thresholds                                 threshold      measured
   base: the code parses                    at least 95%   50.0%   MISSED
   base: it runs and is right               at least 80%   50.0%   MISSED
   tuned: it stops by itself                at least 95%   75.0%   MISSED
@@ -284,7 +284,7 @@ func TestThresholds(t *testing.T) {
 	base := Metrics{Answers: 100, Parse: 95, Right: new(80)}
 	tuned := Metrics{Answers: 100, Right: new(75), Stop: 95, Tone: 90, OpenerCount: 20}
 	held := func(b, t *Metrics) (names []string) {
-		for _, bar := range checkThresholds(b, t) {
+		for _, bar := range checkThresholds(&ModelReport{Seen: *b}, &ModelReport{Seen: *t}) {
 			if bar.Holds {
 				names = append(names, bar.Model+" "+bar.Metric)
 			}
@@ -315,16 +315,71 @@ func TestThresholds(t *testing.T) {
 			t.Errorf("of %d only %q hold", n, names)
 		}
 	}
-	if got := checkThresholds(&base, nil); len(got) != 2 {
+	if got := checkThresholds(&ModelReport{Seen: base}, nil); len(got) != 2 {
 		t.Errorf("the base model alone has the bars %+v", got)
 	}
-	if got := checkThresholds(nil, &tuned); len(got) != 3 {
+	if got := checkThresholds(nil, &ModelReport{Seen: tuned}); len(got) != 3 {
 		t.Errorf("the tuned model alone has the bars %+v", got)
 	}
-	for _, bar := range checkThresholds(&Metrics{}, &Metrics{}) {
+	for _, bar := range checkThresholds(&ModelReport{}, &ModelReport{}) {
 		if bar.Holds || bar.Value != nil {
 			t.Errorf("without answers: %+v", bar)
 		}
+	}
+}
+
+// TestThresholds_OfGroups checks the thresholds of questions that are counted apart, on the edge and just beyond it.
+func TestThresholds_OfGroups(t *testing.T) {
+	of := func(typed, outside, turns int) *ModelReport {
+		return &ModelReport{Typed: Metrics{Answers: 100, Right: &typed}, Outside: Metrics{Answers: 100, Right: &outside},
+			Turns: Metrics{Answers: 50, Right: &turns}}
+	}
+	for _, c := range []struct {
+		base, tuned *ModelReport
+		missed      []string
+	}{
+		{of(80, 90, 38), of(72, 90, 0), nil},
+		{of(75, 90, 36), of(67, 90, 0), nil},
+		{of(74, 90, 36), of(66, 90, 0), []string{"typed: right"}},
+		{of(80, 89, 38), of(71, 90, 0), []string{"typed: right, less than base", "something else: right"}},
+		{of(80, 90, 37), of(80, 89, 0), []string{"something else: right", "later turns: right, of the rate typed"}},
+		{of(0, 90, 0), of(0, 90, 0), []string{"typed: right", "later turns: right, of the rate typed"}},
+	} {
+		var missed []string
+		for _, bar := range checkThresholds(c.base, c.tuned)[6:] {
+			if !bar.Holds {
+				missed = append(missed, bar.Metric)
+			}
+		}
+		if diff := cmp.Diff(c.missed, missed); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	}
+}
+
+// TestAnswersInWords checks that the check of an answer in words sees the whole text, and that nothing of it is run.
+func TestAnswersInWords(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not installed")
+	}
+	q := data.Question{Instruction: "what does 'é' mean", Output: "It is an \"e\" \\ with an accent.\n", Words: true,
+		Check: "assert 'accent' in answer and '\\n' in answer + '\\n' and functions == []", Group: "typed"}
+	o := Options{Python: "python3", Unprotected: noSandbox(t)}
+	var err error
+	if o.Style, err = voice.Builtin(voice.Default); err != nil {
+		t.Fatal(err)
+	}
+	rows := []Row{{q, map[string]*Answer{
+		Base:  {Text: "An accent, \u2028 \U0001f600 \"\"\" '\n```python\nraise SystemExit(1)\n```"},
+		Tuned: {Text: "assert True"},
+	}}}
+	if err := o.grade(t.Context(), rows); err != nil {
+		t.Fatal(err)
+	}
+	r := &Report{Rows: rows, Questions: 1, Of: 1, Models: []ModelReport{{Label: Base}, {Label: Tuned}}}
+	r.count()
+	if base, tuned := r.Models[0].Typed, r.Models[1].Typed; base.Answers != 1 || *base.Right != 1 || *tuned.Right != 0 {
+		t.Errorf("%+v\n%+v\n%+v\n%+v", base, tuned, rows[0].Answers[Base], rows[0].Answers[Tuned])
 	}
 }
 

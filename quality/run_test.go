@@ -145,6 +145,26 @@ func TestRun_AfterOtherQuestions(t *testing.T) {
 			t.Errorf("question %d: %q with a loss of %v; by hand %q, %v", i, got.Text, got.Loss, want.Text, want.Loss)
 		}
 	}
+	// A question that has the others before it is answered like that after another question, or one that failed.
+	long := data.Question{Instruction: strings.Repeat("long ", 300), Output: "x", Check: "pass"}
+	third := questions[2]
+	third.Before = []string{questions[0].Instruction, questions[1].Instruction}
+	late := questions[2]
+	late.Before = []string{long.Instruction}
+	o.After, o.Questions = 0, []data.Question{questions[1], third, long, late, third}
+	again, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := r.Rows[2].Answers[Tuned]
+	for _, i := range []int{1, 4} {
+		if got := again.Rows[i].Answers[Tuned]; got.Text != want.Text || got.Loss != want.Loss {
+			t.Errorf("with those before it: %q with a loss of %v, want %q, %v", got.Text, got.Loss, want.Text, want.Loss)
+		}
+	}
+	if a, b := again.Rows[2].Answers[Tuned], again.Rows[3].Answers[Tuned]; !strings.Contains(a.Error, "tokens") || !strings.Contains(b.Error, "tokens") {
+		t.Errorf("too long: %q, and before another question %q", a.Error, b.Error)
+	}
 	if first, last := r.Rows[0].Answers[Tuned], r.Rows[3].Answers[Tuned]; first.Loss == last.Loss {
 		t.Errorf("the conversation before it does not change the loss of an answer, %v", first.Loss)
 	}

@@ -1,6 +1,9 @@
 package quality
 
-// A Threshold is a limit that a metric of the questions of kinds seen in training must meet.
+import "cmp"
+
+// A Threshold is a limit that a metric must meet: of the questions of kinds seen in training, unless it names another
+// group.
 type Threshold struct {
 	Model  string   `json:"model"`
 	Metric string   `json:"figure"`
@@ -11,26 +14,43 @@ type Threshold struct {
 }
 
 // thresholds define "correct while rude": a base model that can do the work, and a tuned model that does it as well, in
-// the voice, without always saying the same.
+// the voice, without always saying the same. Those that name a group apply if there are questions of the group.
 var thresholds = []struct {
 	model, metric string
 	compared      bool    // with the other model: without it, this threshold does not apply
 	min, max      float64 // max if it is not 0, otherwise min
-	value         func(base, tuned *Metrics) *float64
+	group         func(m *ModelReport) *Metrics
+	value         func(base, tuned *ModelReport) *float64
 }{
-	{Base, "the code parses", false, 95, 0, func(b, _ *Metrics) *float64 { return b.percent(b.Parse) }},
-	{Base, "it runs and is right", false, 80, 0, func(b, _ *Metrics) *float64 { return b.right() }},
-	{Tuned, "it stops by itself", false, 95, 0, func(_, t *Metrics) *float64 { return t.percent(t.Stop) }},
-	{Tuned, "tone", false, 90, 0, func(_, t *Metrics) *float64 { return t.percent(t.Tone) }},
-	{Tuned, "most frequent opener", false, 0, 20, func(_, t *Metrics) *float64 { return t.percent(t.OpenerCount) }},
-	{Tuned, "right, less than base", true, 0, 5, lost},
+	{Base, "the code parses", false, 95, 0, nil, func(b, _ *ModelReport) *float64 { return b.Seen.percent(b.Seen.Parse) }},
+	{Base, "it runs and is right", false, 80, 0, nil, func(b, _ *ModelReport) *float64 { return b.Seen.right() }},
+	{Tuned, "it stops by itself", false, 95, 0, nil, func(_, t *ModelReport) *float64 { return t.Seen.percent(t.Seen.Stop) }},
+	{Tuned, "tone", false, 90, 0, nil, func(_, t *ModelReport) *float64 { return t.Seen.percent(t.Seen.Tone) }},
+	{Tuned, "most frequent opener", false, 0, 20, nil,
+		func(_, t *ModelReport) *float64 { return t.Seen.percent(t.Seen.OpenerCount) }},
+	{Tuned, "right, less than base", true, 0, 5, nil,
+		func(b, t *ModelReport) *float64 { return lost(&b.Seen, &t.Seen) }},
+	{Base, "typed: right", false, 75, 0, typed, func(b, _ *ModelReport) *float64 { return b.Typed.right() }},
+	{Tuned, "typed: right, less than base", true, 0, 8, typed,
+		func(b, t *ModelReport) *float64 { return lost(&b.Typed, &t.Typed) }},
+	{Base, "something else: right", false, 90, 0, outside, func(b, _ *ModelReport) *float64 { return b.Outside.right() }},
+	{Tuned, "something else: right", false, 90, 0, outside, func(_, t *ModelReport) *float64 { return t.Outside.right() }},
+	{Base, "later turns: right, of the rate typed", false, 95, 0, turns,
+		func(b, _ *ModelReport) *float64 { return share(b.Turns.right(), b.Typed.right()) }},
 }
 
-// checkThresholds compares the metrics of the questions of kinds seen in training with the thresholds. The metrics of a
-// model that was not asked are nil, and no threshold applies to it.
-func checkThresholds(base, tuned *Metrics) (all []Threshold) {
+func typed(m *ModelReport) *Metrics   { return &m.Typed }
+func outside(m *ModelReport) *Metrics { return &m.Outside }
+func turns(m *ModelReport) *Metrics   { return &m.Turns }
+
+// checkThresholds compares the metrics with the thresholds. A model that was not asked is nil, and no threshold applies
+// to it.
+func checkThresholds(base, tuned *ModelReport) (all []Threshold) {
 	for _, r := range thresholds {
 		if r.model == Base && base == nil || r.model == Tuned && tuned == nil || r.compared && (base == nil || tuned == nil) {
+			continue
+		}
+		if r.group != nil && r.group(cmp.Or(base, tuned)).Answers == 0 {
 			continue
 		}
 		t := Threshold{Model: r.model, Metric: r.metric, Value: r.value(base, tuned)}
@@ -44,6 +64,14 @@ func checkThresholds(base, tuned *Metrics) (all []Threshold) {
 		all = append(all, t)
 	}
 	return all
+}
+
+// share returns one percentage as a percentage of another, or nil if either is unknown.
+func share(part, whole *float64) *float64 {
+	if part == nil || whole == nil || *whole == 0 {
+		return nil
+	}
+	return new(100 * *part / *whole)
 }
 
 // percent returns n as a percentage of the answers, or nil if there are none.

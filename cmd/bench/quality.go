@@ -78,8 +78,8 @@ func (o *qualityOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Group("Questions and grading")
 	f.Add(&o.questions, "questions", "a `file` of questions, one JSON object per line with instruction, input, output, "+
 		"check, "+
-		"kind and seen; default: the embedded held-out questions")
-	f.Add(&o.limit, "limit", "maximum `questions` of kinds seen in training, and of other kinds; 0 for all")
+		"kind, seen, words, group and before; default: the embedded held-out questions")
+	f.Add(&o.limit, "limit", "maximum `questions` of kinds seen in training, of other kinds, and of each other group; 0 for all")
 	f.Add(&o.after, "after", "ask each question in a conversation, after as many `questions` and the model's own "+
 		"answers: those before it in the list; 0: in a new conversation")
 	f.Add(&o.maxTokens, "max-tokens", "maximum tokens of an answer")
@@ -311,9 +311,14 @@ func (o *qualityOptions) read() ([]data.Question, error) {
 		return all, nil
 	}
 	var some []data.Question
-	taken := map[bool]int{} // by whether the kind was seen in training
+	type group struct {
+		name string
+		seen bool // whether the kind was seen in training
+	}
+	taken := map[group]int{}
 	for _, q := range all {
-		if taken[q.Seen]++; taken[q.Seen] <= o.limit {
+		of := group{q.Group, q.Seen}
+		if taken[of]++; taken[of] <= o.limit {
 			some = append(some, q)
 		}
 	}
@@ -350,7 +355,7 @@ func (o *qualityOptions) print(r *quality.Report, took time.Duration, stdout, st
 		return err
 	}
 	for _, m := range r.Models {
-		if n := m.Seen.Failed + m.Unseen.Failed; n > 0 {
+		if n := m.All(func(of quality.Metrics) int { return of.Failed }); n > 0 {
 			fmt.Fprintf(stderr, "bench quality: %s: %s failed, the first: %s\n",
 				m.Label, cli.Count(n, "question"), r.FirstError(m.Label))
 		}

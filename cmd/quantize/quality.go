@@ -68,7 +68,7 @@ func (c cost) print(out io.Writer) error {
 	count := func(what string, of func(m quality.Metrics) int) {
 		var n [2]int
 		for i, m := range c.answers.Models {
-			n[i] = of(m.Seen) + of(m.Unseen)
+			n[i] = m.All(of)
 		}
 		fmt.Fprintf(w, "of %s, %s\t%d\t%d\t%+d\n", cli.Count(c.answers.Questions, "answer"), what, n[0], n[1], n[1]-n[0])
 	}
