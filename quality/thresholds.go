@@ -24,7 +24,8 @@ var thresholds = []struct {
 }{
 	{Base, "the code parses", false, 95, 0, nil, func(b, _ *ModelReport) *float64 { return b.Seen.percent(b.Seen.Parse) }},
 	{Base, "it runs and is right", false, 80, 0, nil, func(b, _ *ModelReport) *float64 { return b.Seen.right() }},
-	{Tuned, "it stops by itself", false, 95, 0, nil, func(_, t *ModelReport) *float64 { return t.Seen.percent(t.Seen.Stop) }},
+	{Tuned, "it stops by itself", false, 95, 0, nil,
+		func(_, t *ModelReport) *float64 { return t.Seen.percent(t.Seen.Stop) }},
 	{Tuned, "tone", false, 90, 0, nil, func(_, t *ModelReport) *float64 { return t.Seen.percent(t.Seen.Tone) }},
 	{Tuned, "most frequent opener", false, 0, 20, nil,
 		func(_, t *ModelReport) *float64 { return t.Seen.percent(t.Seen.OpenerCount) }},

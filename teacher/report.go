@@ -99,7 +99,8 @@ func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Cer
 		if !ledger.texts.admit(said.shingles, said.bands) && excess == "" {
 			excess = nearCopy
 		}
-		for _, c := range append(Audit(style, languages[i], row), dataset.Check{ID: "A10", Pass: excess == "", Value: excess}) {
+		diverse := dataset.Check{ID: "A10", Pass: excess == "", Value: excess}
+		for _, c := range append(Audit(style, languages[i], row), diverse) {
 			if !c.Pass {
 				r.Failed[c.ID]++
 				fail(c.ID, c.Value)

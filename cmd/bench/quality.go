@@ -79,7 +79,8 @@ func (o *qualityOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Add(&o.questions, "questions", "a `file` of questions, one JSON object per line with instruction, input, output, "+
 		"check, "+
 		"kind, seen, words, group and before; default: the embedded held-out questions")
-	f.Add(&o.limit, "limit", "maximum `questions` of kinds seen in training, of other kinds, and of each other group; 0 for all")
+	f.Add(&o.limit, "limit", "maximum `questions` of kinds seen in training, of other kinds, and of each other "+
+		"group; 0 for all")
 	f.Add(&o.after, "after", "ask each question in a conversation, after as many `questions` and the model's own "+
 		"answers: those before it in the list; 0: in a new conversation")
 	f.Add(&o.maxTokens, "max-tokens", "maximum tokens of an answer")
