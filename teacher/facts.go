@@ -19,6 +19,10 @@ func factsOf(p *Prompt) voice.Facts {
 		IsQuestion: strings.Contains(p.Row.Instruction, "?"),
 		HasInput:   !dataset.NoInput(p.Row.Input),
 	}
+	if p.Parts.restated {
+		f.Answer = strings.TrimSpace(p.Parts.Text)
+		return f
+	}
 	readQuestion(&f, p.Row.Instruction, p.Row.Input, p.Parts.Blocks)
 	for i, block := range p.Parts.Blocks {
 		f.Placeholders = append(f.Placeholders, placeholder(i+1))

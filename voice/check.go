@@ -64,25 +64,18 @@ func (p *parser) validateSkeletons() {
 		}
 	}
 	slices.Sort(blocks)
-	for _, text := range s.Skeletons {
-		line := p.lines["skeleton "+text]
+	all := s.Skeletons
+	s.Skeletons = nil
+	for _, text := range all {
 		words := strings.Fields(text)
-		s.skeletons = append(s.skeletons, words)
-		if words[0] != "opener" || slices.Contains(words[1:], "opener") {
-			p.failAt(line, "skeleton %q: must begin with opener, and have it only once", clip(text))
+		if slices.Contains(words, "answer") {
+			s.answers = append(s.answers, words)
+		} else {
+			s.Skeletons, s.skeletons = append(s.Skeletons, text), append(s.skeletons, words)
 		}
-		codes := 0
+		p.validateSkeleton(text, words, blocks)
 		for _, w := range words {
 			used[w] = true
-			switch {
-			case w == "code":
-				codes++
-			case w != "/" && !slices.Contains(blocks, w):
-				p.failAt(line, "skeleton: block %q has no section%s", clip(w), suggest(w, blocks))
-			}
-		}
-		if codes != 1 {
-			p.failAt(line, "skeleton %q: must have code exactly once", clip(text))
 		}
 	}
 	for _, b := range blocks {
@@ -103,6 +96,27 @@ func (p *parser) validateSkeletons() {
 		if !slices.ContainsFunc(s.openings[key], plain) {
 			p.failAt(p.lines["opener "+key], "opener %q: needs a phrase without slots and conditions", key)
 		}
+	}
+}
+
+// validateSkeleton checks one skeleton: around code it begins with the opener, and around an answer in words it has none.
+func (p *parser) validateSkeleton(text string, words, blocks []string) {
+	line := p.lines["skeleton "+text]
+	count := map[string]int{}
+	for _, w := range words {
+		count[w]++
+		if w != "/" && w != "code" && w != "answer" && !slices.Contains(blocks, w) {
+			p.failAt(line, "skeleton: block %q has no section%s", clip(w), suggest(w, blocks))
+		}
+	}
+	switch {
+	case count["answer"] > 0 && (count["answer"] > 1 || count["opener"]+count["code"] > 0):
+		p.failAt(line, "skeleton %q: must have answer exactly once, and neither opener nor code", clip(text))
+	case count["answer"] > 0:
+	case words[0] != "opener" || count["opener"] != 1:
+		p.failAt(line, "skeleton %q: must begin with opener, and have it only once", clip(text))
+	case count["code"] != 1:
+		p.failAt(line, "skeleton %q: must have code exactly once", clip(text))
 	}
 }
 

@@ -23,8 +23,11 @@ const drafts = 100
 // ErrNoBank is returned by Compose for a style that has no phrase bank.
 var ErrNoBank = errors.New("style has no phrase bank")
 
+// KeepsAnswers reports whether Compose can write around an answer in words.
+func (s *Style) KeepsAnswers() bool { return len(s.answers) > 0 }
+
 // Compose writes the prose of one answer from the style's phrase bank, around the placeholders of its code, each of
-// which gets its own line. The text begins with the assigned opener, follows the assigned skeleton, fills every slot
+// which gets its own line, or around an answer in words. The text begins with the assigned opener, follows the assigned skeleton, fills every slot
 // from the facts, uses no phrase or striking word twice, and meets the style's thresholds. The same arguments give the
 // same bytes. Compose returns an error if the assignment names an opener or a skeleton that the style lacks, if there
 // is no placeholder, or if no draft meets the thresholds; for a style without a phrase bank the error wraps ErrNoBank.
@@ -38,12 +41,18 @@ func (s *Style) Compose(f Facts, a Assignment) (string, error) {
 	if s.openings[a.Opener] == nil {
 		return "", fmt.Errorf("style %s: no opener %q: use one of the style's", s.Name, a.Opener)
 	}
-	if len(f.Placeholders) == 0 {
+	skeleton := s.skeletons[a.Skeleton]
+	switch {
+	case f.Answer != "" && !s.KeepsAnswers():
+		return "", fmt.Errorf("style %s: %w for answers in words: add skeletons with answer", s.Name, ErrNoBank)
+	case f.Answer != "":
+		skeleton = s.answers[a.Skeleton%len(s.answers)]
+	case len(f.Placeholders) == 0:
 		return "", errors.New("no placeholders: there must be code to write around")
 	}
 	rng := rand.NewPCG(a.Seed, fnv1a(fnvOffset+uint64(a.Skeleton), a.Opener))
 	pick := func(n int) int { return int(rng.Uint64() % uint64(n)) }
-	w := &writer{style: s, pick: pick, has: f.features(), calls: f.Calls, marks: make([]bool, s.marks)}
+	w := &writer{style: s, pick: pick, has: f.features(), calls: f.Calls, marks: make([]bool, s.marks), answer: f.Answer}
 	w.values = f.slots(pick)
 	w.inline = make([][]string, len(w.values))
 	for i, v := range w.values {
@@ -55,8 +64,8 @@ func (s *Style) Compose(f Facts, a Assignment) (string, error) {
 	var last error
 	reserve := "" // a text with a phrase that fits every answer, where none about this one was left
 	for range drafts {
-		text := w.draft(s.skeletons[a.Skeleton], a.Opener, f.Placeholders)
-		if w.particular && !slices.ContainsFunc(w.used, func(p *phrase) bool { return !plain(p) }) {
+		text := w.draft(skeleton, a.Opener, f.Placeholders)
+		if w.particular && w.answer == "" && !slices.ContainsFunc(w.used, func(p *phrase) bool { return !plain(p) }) {
 			last = errors.New("no phrase is about this question or this code")
 			continue
 		}
@@ -64,7 +73,7 @@ func (s *Style) Compose(f Facts, a Assignment) (string, error) {
 		if last = s.Accepts(s.Tone(read)); last != nil {
 			continue
 		}
-		if banned := s.BannedIn(read); banned != "" {
+		if banned := s.BannedIn(read, Read(f.Answer)); banned != "" {
 			last = fmt.Errorf("banned word %q", banned)
 			continue
 		}
@@ -122,6 +131,7 @@ type writer struct {
 	values []string
 	inline [][]string // what each value has in backticks, with them
 	filled uint64     // slots that have a value
+	answer string     // in words
 
 	particular bool // a phrase about this question or this code was available
 
@@ -154,6 +164,9 @@ func (w *writer) draft(skeleton []string, opener string, placeholders []string) 
 				}
 				b.WriteString("\n\n" + p)
 			}
+			gap = "\n\n"
+		case "answer":
+			b.WriteString(gap + w.answer)
 			gap = "\n\n"
 		default:
 			pool := w.style.pools[word]
@@ -188,7 +201,7 @@ func (w *writer) choose(pool []*phrase) *phrase {
 			continue
 		}
 		w.best = append(w.best, p)
-		if !plain(p) {
+		if !plain(p) && w.answer == "" { // around an answer in words, few are
 			w.best = append(w.best, p, p, p) // a phrase about this answer is four times as likely
 		}
 	}

@@ -28,7 +28,10 @@ type Facts struct {
 	// writes them; a kind of one part leaves the second empty.
 	Deeds map[string][][2]string
 
-	Placeholders []string // [[CODE_1]] and so on, in order; at least one
+	Placeholders []string // [[CODE_1]] and so on, in order; at least one, unless there is an Answer
+
+	// Answer is an answer in words, placeholders included, to write around as it is. "" if there is only code.
+	Answer string `json:",omitempty"`
 }
 
 // A Feature is a set of things that code can contain. The conditions of a style file name them in lower case.

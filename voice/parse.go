@@ -263,7 +263,7 @@ func (p *parser) start(header string) {
 		}
 		p.condition = c
 	}
-	if name == "code" || name == "/" || name == "?" {
+	if name == "code" || name == "answer" || name == "/" || name == "?" {
 		p.fail("section [%s]: reserved name: skeletons use it", name)
 		return
 	}

@@ -32,7 +32,7 @@ type Style struct {
 	Openers   []string  // keys of the openers (see Text.Opener), in file order
 	Devices   []Device  // rhetorical devices
 	Examples  []Example // few-shot examples
-	Skeletons []string  // orders of blocks, as written in the file; an Assignment names one by its index
+	Skeletons []string  // orders of blocks around code, as in the file; an Assignment names one by its index
 
 	told      map[uint64]bool   // shingles of System
 	pairs     map[classPair]int // in System and the examples; see Order
@@ -41,6 +41,7 @@ type Style struct {
 	pools     map[string][]*phrase // by block name
 	openings  map[string][]*phrase // the block "opener", by opener key
 	skeletons [][]string           // the words of Skeletons
+	answers   [][]string           // those of the skeletons for answers in words
 	marks     int                  // number of marked words in all phrases; see phrase.marks
 }
 

@@ -14,6 +14,7 @@ import (
 	"restyle/internal/expect"
 	"restyle/teacher"
 	"restyle/teacher/openai"
+	"restyle/voice"
 )
 
 // listing starts a server that lists these models. It has no list if that is 404, and takes no connection if it is
@@ -108,11 +109,11 @@ func TestChooseLanguage(t *testing.T) {
 		{"prose", prose + prose, "", false, false, "none", "language    none: no code in 2 rows of FILE, so gen has the"},
 		{"code last", prose + code, "", false, false, "python", ""},
 		{"code", code, "", false, false, "python", ""},
-		{"built in", prose, "", false, true, "none", "no code in 1 row of FILE: the built-in rewriter only writes around"},
+		{"built in", prose, "", false, true, "none", "no code in 1 row of FILE, so the built-in rewriter keeps each answer"},
 		{"built in, code", code, "", false, true, "python", ""},
 		{"given", prose, "python", false, true, "python", ""},
 		{"given none", code, "none", false, false, "none", ""},
-		{"given none, built in", code, "none", false, true, "none", "--language none: the built-in rewriter only"},
+		{"given none, built in", code, "none", false, true, "none", ""},
 		{"damaged", prose + "{\n" + code, "", false, false, "none", "no code in 1 row of"},
 		{"damaged, skipped", prose + "{\n" + code, "", true, false, "python", ""},
 		{"late", strings.Repeat(prose, maxLooked-1) + code, "", false, false, "python", ""},
@@ -128,14 +129,23 @@ func TestChooseLanguage(t *testing.T) {
 		if !c.builtin {
 			g.remote = &teacher.Remote{}
 		}
-		err := g.chooseLanguage(t.Context())
+		var err error
+		if g.voice, err = voice.Builtin(voice.Default); err != nil {
+			t.Fatal(err)
+		}
+		err = g.chooseLanguage(t.Context())
 		got := strings.ReplaceAll(said.String(), path, "FILE")
 		if err != nil {
 			got += strings.ReplaceAll(err.Error(), path, "FILE")
 		}
 		if g.language != c.want || !strings.Contains(got, c.says) || (got == "") != (c.says == "") ||
-			(err != nil) != (c.builtin && c.want == "none") {
+			err != nil {
 			t.Errorf("%s: %s, %q, %v", c.name, g.language, got, err)
+		}
+		g.voice = &voice.Style{} // which has no skeletons
+		if err := g.chooseLanguage(t.Context()); (err != nil) != (c.builtin && c.want == "none") ||
+			err != nil && !strings.Contains(err.Error(), "in this style the built-in rewriter only writes around code") {
+			t.Errorf("%s, in a style that cannot keep answers: %v", c.name, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -93,8 +93,8 @@ func TestProse_RestatesAnswers(t *testing.T) {
 		{"mixed", "--source " + mixed, "40 rows without code: --language none", 1, cli.Done},
 		{"a preview", "--preview 2 --source " + all, "no code in 40 rows", -1, cli.Done},
 		{"a dry run", "--dry-run --source " + mixed, "40 rows without code: --language none", -1, cli.Done},
-		{"built in", "--teacher builtin --source " + all, "set --base-url", -1, cli.Usage},
-		{"asked for, built in", "--teacher builtin --language none", "set --base-url", -1, cli.Usage},
+		{"built in", "--teacher builtin --source " + all, "keeps each answer", 30, cli.Done},
+		{"asked for, built in", "--teacher builtin --language none --source " + mixed, "answers in prose", 30, cli.Done},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFolder(t)
@@ -124,7 +124,7 @@ func TestProse_RestatesAnswers(t *testing.T) {
 				t.Errorf("checks %v", certs[0].Checks)
 			}
 			report := []string{"--report", "--out", f.out}
-			if c.name == "asked for" {
+			if strings.HasPrefix(c.name, "asked for") {
 				report = append(report, "--language", "none")
 			}
 			if o := must(t, cli.Done, report...); lastLine(t, o)["clean"] != lastLine(t, o)["rows"] {
