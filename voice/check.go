@@ -99,7 +99,8 @@ func (p *parser) validateSkeletons() {
 	}
 }
 
-// validateSkeleton checks one skeleton: around code it begins with the opener, and around an answer in words it has none.
+// validateSkeleton checks one skeleton: around code it begins with the opener, and around an answer in words it has
+// none.
 func (p *parser) validateSkeleton(text string, words, blocks []string) {
 	line := p.lines["skeleton "+text]
 	count := map[string]int{}

@@ -56,8 +56,8 @@
 //	opener lead / code / closer
 //	greeting / answer / afterwards
 //
-// A skeleton with "answer" is for answers in words, which stay as they are: it has no opener and no code, and its blocks
-// should speak of neither.
+// A skeleton with "answer" is for answers in words, which stay as they are: it has no opener and no code, and its
+// blocks should speak of neither.
 //
 // Each named block has a section with one phrase per line; a phrase is one or more whole sentences. The composer
 // chooses one phrase for each block, never the same phrase twice in an answer, and avoids repeating a striking word.

@@ -172,8 +172,8 @@ func (g *gen) pickJudge(ctx context.Context) (*teacher.Judge, error) {
 // maxLooked is how many rows of the sources chooseLanguage looks at.
 const maxLooked = 1000
 
-// chooseLanguage has answers in prose restated if none of the first rows has code and no language is given. The built-in
-// rewriter keeps them as they are, and needs a style that can write around them.
+// chooseLanguage has answers in prose restated if none of the first rows has code and no language is given. The
+// built-in rewriter keeps them as they are, and needs a style that can write around them.
 func (g *gen) chooseLanguage(ctx context.Context) error {
 	found := ""
 	if !g.languageGiven && !slices.Equal(g.sources, []string{dataset.StarterSpec}) {
@@ -194,7 +194,8 @@ func (g *gen) chooseLanguage(ctx context.Context) error {
 			"the style or, to have a model restate prose, set --base-url http://HOST/v1 (and --model), or --model alone for "+
 			"OpenAI's", cmp.Or(found, "--language none"))
 	case g.remote == nil && found != "":
-		g.say("language    none: %s, so the built-in rewriter keeps each answer and writes around it; a model restates it", found)
+		g.say("language    none: %s, so the built-in rewriter keeps each answer and writes around it; a model restates it",
+			found)
 	case found != "":
 		g.say("language    none: %s, so gen has the prose restated and its facts checked", found)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"restyle/internal/hostile"
 )
 
 const topicText = `-- double/do --
@@ -181,7 +183,7 @@ func FuzzReadTopics(f *testing.F) {
 	f.Add(topicText)
 	f.Add("-- a/then1 --\n-- a/draw --\nx = [\"a\"] | names 1 1\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		all, err := readText(text)
+		all, err := hostile.Parse(t, text, readText)
 		if err != nil {
 			return
 		}
