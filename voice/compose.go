@@ -28,10 +28,10 @@ func (s *Style) KeepsAnswers() bool { return len(s.answers) > 0 }
 
 // Compose writes the prose of one answer from the style's phrase bank, around the placeholders of its code, each of
 // which gets its own line, or around an answer in words. The text follows the assigned skeleton, around code begins
-// with the assigned opener, fills every slot from the facts, uses no phrase or striking word twice, and meets the style's
-// thresholds. The same arguments give the same bytes. Compose returns an error if the assignment names an opener or a
-// skeleton that the style lacks, if there is neither a placeholder nor an answer, or if no draft meets the thresholds;
-// for a style without a phrase bank the error wraps ErrNoBank.
+// with the assigned opener, fills every slot from the facts, uses no phrase or striking word twice, and meets the
+// style's thresholds. The same arguments give the same bytes. Compose returns an error if the assignment names an
+// opener or a skeleton that the style lacks, if there is neither a placeholder nor an answer, or if no draft meets the
+// thresholds; for a style without a phrase bank the error wraps ErrNoBank.
 func (s *Style) Compose(f Facts, a Assignment) (string, error) {
 	if len(s.skeletons) == 0 {
 		return "", fmt.Errorf("style %s: %w: add [skeletons] and the blocks that they name", s.Name, ErrNoBank)
