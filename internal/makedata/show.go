@@ -103,6 +103,7 @@ func showTopics(ctx context.Context, seed uint64, name string, count int, stdout
 	}
 	fmt.Fprintf(stdout, "%d rows of %d topics right; %d of %d mutants found\n", len(rows), len(all), tally.killed(),
 		tally.tried())
+	newDraw(seed, "show/accepted").Shuffle(len(words), func(i, j int) { words[i], words[j] = words[j], words[i] })
 	return accepted(ctx, words, stdout)
 }
 
@@ -132,16 +133,16 @@ func (t Topic) examples(d Draw, count int) (rows []Row, err error) {
 	return rows, err
 }
 
-// accepted prints which topics' checks of words take the answer of another of them.
+// accepted prints which topics' checks of words take the answer of another one: of the next few.
 func accepted(ctx context.Context, words []Row, stdout io.Writer) error {
+	const others = 8
 	var trials []grade.Trial
 	var of [][2]string
-	for _, row := range words {
-		for _, other := range words {
-			if other.kind.Name != row.kind.Name {
-				trials = append(trials, row.trial(other.Output))
-				of = append(of, [2]string{row.kind.Name, other.kind.Name})
-			}
+	for i, row := range words {
+		for j := range min(others, len(words)-1) {
+			other := words[(i+j+1)%len(words)]
+			trials = append(trials, row.trial(other.Output))
+			of = append(of, [2]string{row.kind.Name, other.kind.Name})
 		}
 	}
 	verdicts, err := judge(ctx, trials)
