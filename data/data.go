@@ -69,14 +69,15 @@ type Question struct {
 	// check finds the text of the whole answer as answer.
 	Words bool `json:"words,omitempty"`
 	// Group is a group of questions that is counted apart: "typed", as people type them, "outside", beyond what a model
-	// was made for, or "turns", which refer to the answer before. In no group are tasks like those of the training rows.
+	// was made for, "turns", which refer to the answer before, or "prose", to be answered without code. In no group are
+	// tasks like those of the training rows.
 	Group string `json:"group,omitempty"`
 	// Before are the questions that are asked first, in the same conversation.
 	Before []string `json:"before,omitempty"`
 }
 
 // Groups are the groups of questions that are counted apart: see [Question.Group].
-var Groups = []string{"", "typed", "outside", "turns"}
+var Groups = []string{"", "typed", "outside", "turns", "prose"}
 
 // Questions returns the embedded held-out questions, those of kinds seen in training first.
 func Questions() ([]Question, error) { return ParseQuestions(bytes.NewReader(Heldout)) }
@@ -116,7 +117,7 @@ func (q Question) validate() error {
 	case q.Check == "":
 		return errors.New("check, the Python that decides, is missing or empty")
 	case !slices.Contains(Groups, q.Group):
-		return fmt.Errorf("group %q: must be typed, outside or turns, or left out", q.Group)
+		return fmt.Errorf("group %q: must be typed, outside, turns or prose, or left out", q.Group)
 	}
 	return nil
 }

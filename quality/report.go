@@ -20,10 +20,12 @@ type Report struct {
 	Complete  bool `json:"complete"`
 	After     int  `json:"after,omitempty"` // of Options
 
-	Python        string `json:"python,omitempty"` // the version that ran the answers; "" if nothing was run
-	Style         string `json:"style"`
-	ToneThreshold int    `json:"tone_bar"` // the lowest score that counts as in the voice
-	MaxTokens     int    `json:"max_tokens"`
+	Python string `json:"python,omitempty"` // the version that ran the answers; "" if nothing was run
+	Style  string `json:"style"`
+	// The questions are not those that the embedded model was made for: no threshold for what the base model can do.
+	Own           bool `json:"own_questions,omitempty"`
+	ToneThreshold int  `json:"tone_bar"` // the lowest score that counts as in the voice
+	MaxTokens     int  `json:"max_tokens"`
 
 	Models     []ModelReport `json:"models"` // in the order of Options
 	Thresholds []Threshold   `json:"bars"`
@@ -48,6 +50,7 @@ type ModelReport struct {
 	Typed   Metrics `json:"typed,omitzero"`   // as people type them: see data.Question
 	Outside Metrics `json:"outside,omitzero"` // beyond what the model was made for
 	Turns   Metrics `json:"turns,omitzero"`   // that refer to the answer before
+	Prose   Metrics `json:"prose,omitzero"`   // to be answered without code
 
 	TokensPerSecond float64 `json:"tokens_per_second"` // of answers, including prefill, while the other model works too
 }
@@ -68,6 +71,8 @@ var groups = []struct {
 		func(m *ModelReport) *Metrics { return &m.Outside }},
 	{"questions about the answer before", func(q data.Question) bool { return q.Group == "turns" },
 		func(m *ModelReport) *Metrics { return &m.Turns }},
+	{"questions to answer without code", func(q data.Question) bool { return q.Group == "prose" },
+		func(m *ModelReport) *Metrics { return &m.Prose }},
 }
 
 // All returns the sum of a count over all groups of questions.
@@ -97,7 +102,7 @@ func (r *Report) count() {
 			m.TokensPerSecond = float64(tokens) / seconds
 		}
 	}
-	r.Thresholds = checkThresholds(models[Base], models[Tuned])
+	r.Thresholds = checkThresholds(models[Base], models[Tuned], r.Own)
 	r.OK = len(r.Thresholds) > 0
 	for _, t := range r.Thresholds {
 		r.OK = r.OK && t.Holds

@@ -284,7 +284,7 @@ func TestThresholds(t *testing.T) {
 	base := Metrics{Answers: 100, Parse: 95, Right: new(80)}
 	tuned := Metrics{Answers: 100, Right: new(75), Stop: 95, Tone: 90, OpenerCount: 20}
 	held := func(b, t *Metrics) (names []string) {
-		for _, bar := range checkThresholds(&ModelReport{Seen: *b}, &ModelReport{Seen: *t}) {
+		for _, bar := range checkThresholds(&ModelReport{Seen: *b}, &ModelReport{Seen: *t}, false) {
 			if bar.Holds {
 				names = append(names, bar.Model+" "+bar.Metric)
 			}
@@ -315,13 +315,18 @@ func TestThresholds(t *testing.T) {
 			t.Errorf("of %d only %q hold", n, names)
 		}
 	}
-	if got := checkThresholds(&ModelReport{Seen: base}, nil); len(got) != 2 {
+	if got := checkThresholds(&ModelReport{Seen: base}, nil, false); len(got) != 2 {
 		t.Errorf("the base model alone has the bars %+v", got)
 	}
-	if got := checkThresholds(nil, &ModelReport{Seen: tuned}); len(got) != 3 {
+	if got := checkThresholds(nil, &ModelReport{Seen: tuned}, false); len(got) != 3 {
 		t.Errorf("the tuned model alone has the bars %+v", got)
 	}
-	for _, bar := range checkThresholds(&ModelReport{}, &ModelReport{}) {
+	for _, bar := range checkThresholds(&ModelReport{Seen: base}, &ModelReport{Seen: tuned}, true) {
+		if bar.Model != Tuned {
+			t.Errorf("for somebody's own questions: %+v", bar)
+		}
+	}
+	for _, bar := range checkThresholds(&ModelReport{}, &ModelReport{}, false) {
 		if bar.Holds || bar.Value != nil {
 			t.Errorf("without answers: %+v", bar)
 		}
@@ -332,21 +337,21 @@ func TestThresholds(t *testing.T) {
 func TestThresholds_OfGroups(t *testing.T) {
 	of := func(typed, outside, turns int) *ModelReport {
 		return &ModelReport{Typed: Metrics{Answers: 100, Right: &typed}, Outside: Metrics{Answers: 100, Right: &outside},
-			Turns: Metrics{Answers: 50, Right: &turns}}
+			Turns: Metrics{Answers: 50, Right: &turns}, Prose: Metrics{Answers: 100, Right: new(2 * turns)}}
 	}
 	for _, c := range []struct {
 		base, tuned *ModelReport
 		missed      []string
 	}{
-		{of(80, 90, 38), of(72, 90, 0), nil},
-		{of(75, 90, 36), of(67, 90, 0), nil},
-		{of(74, 90, 36), of(66, 90, 0), []string{"typed: right"}},
-		{of(80, 89, 38), of(71, 90, 0), []string{"typed: right, less than base", "something else: right"}},
-		{of(80, 90, 37), of(80, 89, 0), []string{"something else: right", "later turns: right, of the rate typed"}},
+		{of(80, 90, 38), of(72, 90, 36), nil},
+		{of(75, 90, 36), of(67, 90, 34), nil},
+		{of(74, 90, 36), of(66, 90, 33), []string{"typed: right", "without code: right, less than base"}},
+		{of(80, 89, 38), of(71, 90, 38), []string{"typed: right, less than base", "something else: right"}},
+		{of(80, 90, 37), of(80, 89, 37), []string{"something else: right", "later turns: right, of the rate typed"}},
 		{of(0, 90, 0), of(0, 90, 0), []string{"typed: right", "later turns: right, of the rate typed"}},
 	} {
 		var missed []string
-		for _, bar := range checkThresholds(c.base, c.tuned)[6:] {
+		for _, bar := range checkThresholds(c.base, c.tuned, false)[6:] {
 			if !bar.Holds {
 				missed = append(missed, bar.Metric)
 			}

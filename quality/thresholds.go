@@ -36,6 +36,8 @@ var thresholds = []struct {
 		func(b, t *ModelReport) *float64 { return lost(&b.Typed, &t.Typed) }},
 	{Base, "something else: right", false, 90, 0, outside, func(b, _ *ModelReport) *float64 { return b.Outside.right() }},
 	{Tuned, "something else: right", false, 90, 0, outside, func(_, t *ModelReport) *float64 { return t.Outside.right() }},
+	{Tuned, "without code: right, less than base", true, 0, 4, prose,
+		func(b, t *ModelReport) *float64 { return lost(&b.Prose, &t.Prose) }},
 	{Base, "later turns: right, of the rate typed", false, 95, 0, turns,
 		func(b, _ *ModelReport) *float64 { return share(b.Turns.right(), b.Typed.right()) }},
 }
@@ -43,11 +45,15 @@ var thresholds = []struct {
 func typed(m *ModelReport) *Metrics   { return &m.Typed }
 func outside(m *ModelReport) *Metrics { return &m.Outside }
 func turns(m *ModelReport) *Metrics   { return &m.Turns }
+func prose(m *ModelReport) *Metrics   { return &m.Prose }
 
 // checkThresholds compares the metrics with the thresholds. A model that was not asked is nil, and no threshold applies
-// to it.
-func checkThresholds(base, tuned *ModelReport) (all []Threshold) {
+// to it, nor to a base model that answers somebody's own questions.
+func checkThresholds(base, tuned *ModelReport, own bool) (all []Threshold) {
 	for _, r := range thresholds {
+		if own && r.model == Base {
+			continue
+		}
 		if r.model == Base && base == nil || r.model == Tuned && tuned == nil || r.compared && (base == nil || tuned == nil) {
 			continue
 		}

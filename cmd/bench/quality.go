@@ -199,7 +199,7 @@ func (o *qualityOptions) resolve(ctx context.Context, given func(flag string) bo
 	if err := o.checkFiles(); err != nil {
 		return q, err
 	}
-	q = quality.Options{Unprotected: o.unsafe, After: o.after, MaxTokens: o.maxTokens, Device: o.device,
+	q = quality.Options{Unprotected: o.unsafe, Own: o.questions != "", After: o.after, MaxTokens: o.maxTokens, Device: o.device,
 		Threads: o.threads, DType: dtype, Template: o.template}
 	if q.Models, err = o.models(ctx); err != nil {
 		return q, err

@@ -13,6 +13,8 @@ const (
 	leastRows     = 100 // minimum training rows of each kind in the training data
 	mostRows      = 200 // maximum; kinds with few different answers have fewer
 	leastDraws    = 150 // minimum number of different answers that such a kind must be able to give
+	typedPerKind  = 60  // training rows of each kind, besides, with the question as people type it
+	typedPerTopic = 80  // training rows of each topic
 	seenPerKind   = 1   // held-out questions of each kind in the training data
 	unseenPerKind = 2   // held-out questions of each other kind
 )
@@ -24,10 +26,12 @@ type Row struct {
 	Output      string `parquet:"output"`
 	Prompt      string `parquet:"prompt"`
 
-	kind  Kind
-	slots Slots
-	check string
-	words bool // the check reads the answer's text, and nothing is run
+	kind   Kind
+	group  string   // as in data.Question
+	before []string // likewise
+	slots  Slots
+	check  string
+	words  bool // the check reads the answer's text, and nothing is run
 }
 
 // trial returns what tells whether an answer to the row's question is right.
@@ -155,7 +159,7 @@ func spread(d Draw, rows []Row) {
 func (r Row) question() data.Question {
 	return data.Question{
 		Instruction: r.Instruction, Input: r.Input, Output: r.Output, Check: r.check, Kind: r.kind.Name,
-		Seen: r.kind.Trained(),
+		Seen: r.kind.Trained(), Words: r.words, Group: r.group, Before: r.before,
 	}
 }
 

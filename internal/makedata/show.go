@@ -78,7 +78,11 @@ func showTopics(ctx context.Context, seed uint64, name string, count int, stdout
 				fmt.Fprintln(stdout, row.Instruction)
 			}
 		}
-		rows = append(rows, asked...)
+		for i, row := range asked {
+			if !slices.ContainsFunc(asked[:i], func(r Row) bool { return r.Output == row.Output && r.check == row.check }) {
+				rows = append(rows, row)
+			}
+		}
 		if asked[0].words {
 			words = append(words, asked[0])
 		} else {
@@ -88,7 +92,7 @@ func showTopics(ctx context.Context, seed uint64, name string, count int, stdout
 	if err := verify(ctx, rows); err != nil {
 		return err
 	}
-	tally, survivors, err := plant(ctx, seed, ran, allTried)
+	tally, survivors, err := plant(ctx, seed, ran, firstTried)
 	var few *tooFew
 	if err != nil && !errors.As(err, &few) {
 		return err
@@ -101,7 +105,7 @@ func showTopics(ctx context.Context, seed uint64, name string, count int, stdout
 			fmt.Fprintf(stdout, "=== %s: its check finds fewer than %d wrong answers\n", row.kind.Name, leastKilled)
 		}
 	}
-	fmt.Fprintf(stdout, "%d rows of %d topics right; %d of %d mutants found\n", len(rows), len(all), tally.killed(),
+	fmt.Fprintf(stdout, "%d answers about %d topics right; %d of %d mutants found\n", len(rows), len(all), tally.killed(),
 		tally.tried())
 	newDraw(seed, "show/accepted").Shuffle(len(words), func(i, j int) { words[i], words[j] = words[j], words[i] })
 	return accepted(ctx, words, stdout)

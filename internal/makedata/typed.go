@@ -2,6 +2,9 @@ package main
 
 import (
 	_ "embed"
+	"errors"
+	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -48,23 +51,52 @@ func (t Topic) ask(d Draw) (question, called string) {
 		frame := strings.ReplaceAll(pick(d, frames["call"]...), "{name}", "$called")
 		return strings.ReplaceAll(frame, "{}", line), pick(d, functionNames...)
 	}
-	frame := pick(d, frames[form]...)
-	if strings.Contains(strings.ToLower(line), "python") {
-		for strings.Contains(frame, "python") {
-			frame = pick(d, frames[form]...)
+	return strings.ReplaceAll(frame(d, form, line), "{}", line), ""
+}
+
+// typedPhrase turns a phrasing of a kind into a question as somebody types it, its slots still to be filled. Questions of
+// more than one sentence stay as they are, but for case and typing errors.
+func typedPhrase(d Draw, line string) string {
+	line = choose(d, line)
+	low := strings.ToLower(line[:1]) + line[1:]
+	if strings.HasPrefix(line, "I ") || strings.HasPrefix(line, "I'") {
+		low = strings.ToLower(line[:2]) + line[2:]
+	}
+	low = strings.ReplaceAll(low, "Python", "python")
+	stem := strings.TrimRight(low, ".?:")
+	if imperative(line) && !strings.ContainsAny(stem, ".?") {
+		return strings.ReplaceAll(frame(d, "do", stem), "{}", stem)
+	}
+	return stem
+}
+
+var (
+	namesProgram = regexp.MustCompile(`\b(function|func|program|code|script|class|wap)\b`)
+	namesPython  = regexp.MustCompile(`(?i)\bpython\b`)
+)
+
+// frame returns a frame that does not say a second time that it is about Python, or that a program is wanted.
+func frame(d Draw, form, phrase string) string {
+	for {
+		f := pick(d, frames[form]...)
+		if !(namesPython.MatchString(phrase) && namesPython.MatchString(f)) &&
+			!(namesProgram.MatchString(phrase) && namesProgram.MatchString(f)) {
+			return f
 		}
 	}
-	return strings.ReplaceAll(frame, "{}", line), ""
+}
+
+// same returns a question without what people leave out or add, for comparisons: case, spaces and final marks.
+func same(question string) string {
+	return strings.TrimRight(strings.Join(strings.Fields(strings.ToLower(question)), ""), ".?!,")
 }
 
 // row returns a row about the topic: a question as somebody types it, and the answer.
 func (t Topic) row(d Draw) (Row, error) {
 	question, called := t.ask(d)
 	slots := t.slots(d, question)
-	spoken := Slots{"called": called}
-	for name, value := range slots {
-		spoken[name] = say(d, value)
-	}
+	spoken := spoken(d, slots)
+	spoken["called"] = called
 	text, err := fill(mistype(d, question), spoken)
 	if err != nil {
 		return Row{}, err
@@ -88,7 +120,7 @@ func (t Topic) held(d Draw, line string) (Row, error) {
 
 // answer returns a row with the answer to a question.
 func (t Topic) answer(question string, slots Slots) (row Row, err error) {
-	row = Row{Instruction: question, slots: slots, words: t.Words(), kind: Kind{Name: t.Name, Code: t.Code,
+	row = Row{Instruction: question, slots: slots, words: t.Words(), group: t.group(), kind: Kind{Name: t.Name, Code: t.Code,
 		Draw: func(d Draw) Slots { return t.slots(d, t.Code) }}}
 	if row.Output, err = fill(t.Code+t.Text, slots); err != nil {
 		return row, err
@@ -98,6 +130,14 @@ func (t Topic) answer(question string, slots Slots) (row Row, err error) {
 	}
 	row.Prompt = alpaca(row.Instruction, row.Input, row.Output)
 	return row, nil
+}
+
+// group returns the group of held-out questions about the topic: see data.Question.
+func (t Topic) group() string {
+	if strings.HasPrefix(t.Name, "outside_") {
+		return "outside"
+	}
+	return "typed"
 }
 
 // then returns the row of a follow-up of a row, asked in these words.
@@ -112,6 +152,15 @@ func (t Topic) then(f Follow, line string, before Row) (Row, error) {
 
 // numberWords are the numbers that some people write as words.
 var numberWords = strings.Fields(`zero one two three four five six seven eight nine ten eleven twelve`)
+
+// spoken returns slots as somebody may write them in a question.
+func spoken(d Draw, slots Slots) Slots {
+	all := Slots{}
+	for name, value := range sortedSlots(slots) {
+		all[name] = say(d, value)
+	}
+	return all
+}
 
 // say returns a value as somebody may write it in a question.
 func say(d Draw, value any) any {
@@ -198,4 +247,100 @@ func misspell(d Draw, text string) string {
 	}
 	words[i] = string(w)
 	return strings.Join(words, " ")
+}
+
+// buildTyped returns training rows with questions as people type them, about the kinds and about the topics, and
+// held-out ones about the topics, each followed by those of its follow-ups. held are the held-out rows of the kinds,
+// whose answers no training row may have. It runs no Python.
+func buildTyped(seed uint64, kinds []Kind, topics []Topic, held []Row) (train, asked []Row, err error) {
+	taken := map[string]string{} // by normalized question, the kind or topic that it belongs to
+	answers := map[string]bool{}
+	for _, row := range held {
+		taken[same(row.Instruction+row.Input)] = row.kind.Name
+		answers[normalCode(row.Output)] = true
+	}
+	for _, t := range topics {
+		d := newDraw(seed, "held/"+t.Name)
+		for _, line := range t.Held {
+			row, err := t.held(d, line)
+			if err != nil {
+				return nil, nil, fmt.Errorf("topic %s: %w", t.Name, err)
+			}
+			if other, ok := taken[same(row.Instruction)]; ok {
+				return nil, nil, fmt.Errorf("topic %s: %q is also a held-out question of %s", t.Name, row.Instruction, other)
+			}
+			taken[same(row.Instruction)] = t.Name
+			asked = append(asked, row)
+		}
+		last := asked[len(asked)-1]
+		for _, f := range t.Then {
+			row, err := t.then(f, f.Ask[len(f.Ask)-1], last)
+			if err != nil {
+				return nil, nil, fmt.Errorf("topic %s: %w", t.Name, err)
+			}
+			row.group, row.before = "turns", []string{last.Instruction}
+			asked = append(asked, row)
+		}
+	}
+	both := map[string]string{} // a question by the two that it belongs to
+	draw := func(name string, count int, next func(d Draw) (Row, error)) error {
+		d := newDraw(seed, "typed/"+name)
+		for tries := 0; count > 0 && tries < 50*count; tries++ {
+			row, err := next(d)
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			question := same(row.Instruction + row.Input)
+			if other, ok := taken[question]; ok {
+				if other != name {
+					both[name+" and "+other] = row.Instruction
+				}
+				continue
+			}
+			if answers[normalCode(row.Output)] {
+				continue
+			}
+			taken[question] = name
+			train = append(train, row)
+			count--
+		}
+		return nil
+	}
+	for _, k := range kinds {
+		if !k.Trained() {
+			continue
+		}
+		err := draw(k.Name, typedPerKind, func(d Draw) (Row, error) { return k.typed(d) })
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, t := range topics {
+		if err := draw(t.Name, typedPerTopic, t.row); err != nil {
+			return nil, nil, err
+		}
+	}
+	var unclear []error
+	for _, names := range slices.Sorted(maps.Keys(both)) {
+		unclear = append(unclear, fmt.Errorf("%q belongs to %s: make one of them say more", both[names], names))
+	}
+	return train, asked, errors.Join(unclear...)
+}
+
+// typed returns a row of the kind with the question as somebody types it.
+func (k Kind) typed(d Draw) (row Row, err error) {
+	slots := k.Draw(d)
+	row = Row{kind: k, slots: slots}
+	line := mistype(d, typedPhrase(d, pick(d, k.Ask...)))
+	if row.Instruction, err = fill(line, spoken(d, slots)); err != nil {
+		return row, err
+	}
+	if row.Input, err = fill(k.Input, slots); err != nil {
+		return row, err
+	}
+	if row.Output, err = fill(k.Code, slots); err != nil {
+		return row, err
+	}
+	row.Prompt = alpaca(row.Instruction, row.Input, row.Output)
+	return row, nil
 }
