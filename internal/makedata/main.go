@@ -4,6 +4,7 @@
 //
 //	go run ./internal/makedata               write the three files
 //	go run ./internal/makedata --kind sum    show and check rows of the kinds with "sum" in their names; write nothing
+//	go run ./internal/makedata --draft DIR   write rows with questions as people type them, unchecked, to try a recipe
 //	go run ./internal/makedata --topic dict  the same for topics, by the name of a topic or of its file
 package main
 
@@ -44,6 +45,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		"mutants, and write nothing; all shows every kind")
 	topic := flags.String("topic", "", "show questions about the topics with this text in their names or their file's, "+
 		"and check them; all shows every topic")
+	drafts := flags.String("draft", "", "write typed.jsonl, rows of all kinds and topics with questions as people type "+
+		"them, and typed_heldout.jsonl for bench quality into this directory, and check nothing: the starter dataset does "+
+		"not have them yet")
 	rows := flags.Int("rows", 3, "with --kind and --topic: rows to show of each")
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -56,6 +60,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	switch {
 	case *kind != "":
 		err = show(ctx, *seed, *kind, *rows, stdout)
+	case *drafts != "":
+		err = draft(*seed, *drafts)
 	case *topic != "":
 		err = showTopics(ctx, *seed, *topic, *rows, stdout)
 	default:

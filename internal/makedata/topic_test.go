@@ -176,6 +176,55 @@ func TestTopics_AnswersAreRight(t *testing.T) {
 	}
 }
 
+// TestBuildTyped checks that no held-out question is trained, that follow-ups have their question before them, and that
+// a question that belongs to two topics is found.
+func TestBuildTyped(t *testing.T) {
+	all, err := readText(topicText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := Kind{Name: "square", Ask: []string{"Print the square of $n.", "I want the square of $n. Print it."},
+		Code: "print($n ** 2)", Draw: func(d Draw) Slots { return Slots{"n": d.Int(30, 99)} }}
+	left := []Row{{Instruction: "square of 44?", Output: "print(44 ** 2)"}}
+	train, asked, err := buildTyped(1, []Kind{kind, {Name: "unseen"}}, all, left)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	questions := map[string]bool{}
+	for _, row := range train {
+		count[row.kind.Name]++
+		questions[same(row.Instruction)] = true
+		if strings.ContainsAny(row.Instruction+row.Output, "${}") || row.Output == left[0].Output {
+			t.Errorf("%q is answered by %q", row.Instruction, row.Output)
+		}
+	}
+	if count["square"] != typedPerKind || count["double"] != typedPerTopic || len(count) != 2 {
+		t.Errorf("rows %v", count)
+	}
+	if len(asked) != 4 || asked[3].group != "turns" || asked[3].before[0] != asked[2].Instruction ||
+		asked[3].Instruction != "one line" || asked[0].group != "typed" {
+		t.Errorf("held out %+v", asked)
+	}
+	for _, row := range asked {
+		if questions[same(row.Instruction)] {
+			t.Errorf("%q is held out and trained", row.Instruction)
+		}
+	}
+	other := all[0]
+	other.Name, other.Held, other.Then = "twice", []string{"Twice of $n", "2 of $n", "n n"}, nil
+	if _, _, err := buildTyped(1, nil, append(all, other), nil); err == nil ||
+		!strings.Contains(err.Error(), "belongs to twice and double: make one of them say more") {
+		t.Errorf("two topics with the same questions: %v", err)
+	}
+	first := all[0]
+	first.Held, other.Held = []string{"a", "b", "c"}, []string{"d", "C.", "e"}
+	if _, _, err := buildTyped(1, nil, []Topic{first, other}, nil); err == nil ||
+		!strings.Contains(err.Error(), `"C." is also a held-out question of double`) {
+		t.Errorf("two topics with the same held-out questions: %v", err)
+	}
+}
+
 func FuzzReadTopics(f *testing.F) {
 	f.Add(topicText)
 	f.Add("-- a/then1 --\n-- a/draw --\nx = [\"a\"] | names 1 1\n")

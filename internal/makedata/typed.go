@@ -54,8 +54,8 @@ func (t Topic) ask(d Draw) (question, called string) {
 	return strings.ReplaceAll(frame(d, form, line), "{}", line), ""
 }
 
-// typedPhrase turns a phrasing of a kind into a question as somebody types it, its slots still to be filled. Questions of
-// more than one sentence stay as they are, but for case and typing errors.
+// typedPhrase turns a phrasing of a kind into a question as somebody types it, its slots still to be filled. Questions
+// of more than one sentence only lose their first capital letter and last mark.
 func typedPhrase(d Draw, line string) string {
 	line = choose(d, line)
 	low := strings.ToLower(line[:1]) + line[1:]
@@ -120,8 +120,8 @@ func (t Topic) held(d Draw, line string) (Row, error) {
 
 // answer returns a row with the answer to a question.
 func (t Topic) answer(question string, slots Slots) (row Row, err error) {
-	row = Row{Instruction: question, slots: slots, words: t.Words(), group: t.group(), kind: Kind{Name: t.Name, Code: t.Code,
-		Draw: func(d Draw) Slots { return t.slots(d, t.Code) }}}
+	kind := Kind{Name: t.Name, Code: t.Code, Draw: func(d Draw) Slots { return t.slots(d, t.Code) }}
+	row = Row{Instruction: question, kind: kind, slots: slots, words: t.Words(), group: t.group()}
 	if row.Output, err = fill(t.Code+t.Text, slots); err != nil {
 		return row, err
 	}
@@ -285,7 +285,8 @@ func buildTyped(seed uint64, kinds []Kind, topics []Topic, held []Row) (train, a
 	both := map[string]string{} // a question by the two that it belongs to
 	draw := func(name string, count int, next func(d Draw) (Row, error)) error {
 		d := newDraw(seed, "typed/"+name)
-		for tries := 0; count > 0 && tries < 50*count; tries++ {
+		most := 50 * count // of a topic with few wordings
+		for tries := 0; count > 0 && tries < most; tries++ {
 			row, err := next(d)
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)

@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/parquet-go/parquet-go"
 )
@@ -34,4 +37,40 @@ func encodeQuestions(rows []Row) ([]byte, error) {
 		}
 	}
 	return file.Bytes(), nil
+}
+
+// draft writes rows with questions as people type them, and the held-out questions about the topics.
+func draft(seed uint64, dir string) error {
+	all, err := kinds()
+	if err != nil {
+		return err
+	}
+	about, err := readTopics()
+	if err != nil {
+		return err
+	}
+	_, held, err := build(seed, all)
+	if err != nil {
+		return err
+	}
+	train, asked, err := buildTyped(seed, all, about, held)
+	if err != nil {
+		return err
+	}
+	spread(newDraw(seed, "order/typed"), train)
+	var rows bytes.Buffer
+	encoder := json.NewEncoder(&rows)
+	encoder.SetEscapeHTML(false)
+	for _, row := range train {
+		columns := map[string]string{"instruction": row.Instruction, "input": row.Input, "output": row.Output}
+		if err := encoder.Encode(columns); err != nil {
+			return err
+		}
+	}
+	questions, err := encodeQuestions(asked)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(filepath.Join(dir, "typed.jsonl"), rows.Bytes(), 0o644),
+		os.WriteFile(filepath.Join(dir, "typed_heldout.jsonl"), questions, 0o644))
 }
