@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -37,7 +38,7 @@ def double(n):
     return 2 * n
 
 
-print(double($n))
+print(double($n), "".double)
 -- double/check.py --
 #include positive.py
 assert functions[-1]($n) == 2 * $n
@@ -84,7 +85,7 @@ func TestTopics_AreReadAndAsked(t *testing.T) {
 			}
 		}
 		name, _, _ := strings.Cut(strings.TrimPrefix(row.Output, "def "), "(")
-		code := "def " + name + "(n):\n    return 2 * n\n\n\nprint(" + name + "(" + want + "))"
+		code := "def " + name + "(n):\n    return 2 * n\n\n\nprint(" + name + "(" + want + "), \"\".double)"
 		if row.Output != code || name != "double" && !strings.Contains(row.Instruction, name) {
 			t.Errorf("%q is answered by\n%s", row.Instruction, row.Output)
 		}
@@ -140,13 +141,16 @@ func TestMistakesInTopicsAreNamed(t *testing.T) {
 	}
 }
 
-// TestTopics_AnswersAreRight runs the answer of every topic and of its follow-ups against its check, and checks of
-// words against the answers of others.
+// TestTopics_AnswersAreRight runs the answers of some topics and of their follow-ups against their checks, and checks of
+// words against the answers of others. With RESTYLE_LONG it runs them all, which takes a minute.
 func TestTopics_AnswersAreRight(t *testing.T) {
 	needPython(t)
 	all, err := readTopics()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if os.Getenv("RESTYLE_LONG") == "" {
+		all = some(newDraw(1, "sample"), 40, 40, all)
 	}
 	var rows, words []Row
 	for _, topic := range all {

@@ -103,7 +103,8 @@ func (t Topic) row(d Draw) (Row, error) {
 	}
 	if called != "" {
 		name := oneFunction.FindStringSubmatch(t.Code)[1]
-		t.Code = regexp.MustCompile(`\b`+name+`\b`).ReplaceAllString(t.Code, called)
+		own := regexp.MustCompile(`(^|[^.\w])` + name + `\b`) // and no method of that name
+		t.Code = own.ReplaceAllString(t.Code, "${1}"+called)
 	}
 	return t.answer(text, slots)
 }
