@@ -193,6 +193,9 @@ func (t Topic) validate() error {
 		if len(f.Ask) < 6 || f.Code == "" || f.Check == "" {
 			return errors.New("a follow-up has at least six lines, then1.py and then1check.py")
 		}
+		if i := slices.IndexFunc(f.Ask, choicePattern.MatchString); i >= 0 {
+			return fmt.Errorf("%q: a follow-up has no choices", f.Ask[i])
+		}
 	}
 	switch {
 	case asks < 12:

@@ -24,6 +24,7 @@ doubling a number
 the double
 -- double/say --
 twice $n is?
+i want {twice $n|}{| of} {it |}now
 how much is two times $n
 $n + $n
 2x$n
@@ -33,6 +34,7 @@ if i have two of $n
 two $n
 -- double/draw --
 n = 7 | int 3 20
+i = 1 | int 1 2
 -- double/code.py --
 def double(n):
     return 2 * n
@@ -89,6 +91,9 @@ func TestTopics_AreReadAndAsked(t *testing.T) {
 		if row.Output != code || name != "double" && !strings.Contains(row.Instruction, name) {
 			t.Errorf("%q is answered by\n%s", row.Instruction, row.Output)
 		}
+		if strings.Contains(row.Instruction, "  ") {
+			t.Errorf("two spaces in %q", row.Instruction)
+		}
 		if row.Instruction == strings.ToLower(row.Instruction) {
 			lower++
 		}
@@ -114,7 +119,7 @@ func TestMistakesInTopicsAreNamed(t *testing.T) {
 	for _, test := range []struct{ name, old, new, want string }{
 		{"none", "", "", ""},
 		{"unknown section", "double/of", "double/for", "topics/sums.txtar:7: section double/for: unknown"},
-		{"few lines", "-- double/of --\ndoubling\ndoubling a number\n", "", "10 lines of do, of, what and say"},
+		{"few lines", "-- double/of --\ndoubling\ndoubling a number\n", "", "11 lines of do, of, what and say"},
 		{"few held out", "two $n\n", "", "2 held-out questions"},
 		{"held out and asked", "two $n\n", "Two times doubling?\nDoubling!\n", `"Doubling!" stands there twice`},
 		{"no answer", "-- double/code.py --", "-- double/code.py --\nx\n-- double/draws --", "double/draws: unknown"},
@@ -128,6 +133,7 @@ func TestMistakesInTopicsAreNamed(t *testing.T) {
 		{"bounds", "int 3 20", "int 30 20", "the lower one first"},
 		{"more than there are", "int 3 20", "ints 3 9 1 4", "not so many"},
 		{"then without check", "double/then1check.py", "double/then2check.py", "at least six lines"},
+		{"choices in then", "just print\n", "just {print|show}\n", "a follow-up has no choices"},
 		{"then out of turn", "double/then1 --", "double/then3 --", "the next follow-up is then1"},
 	} {
 		_, err := readText(strings.ReplaceAll(topicText, test.old, test.new))
@@ -141,8 +147,8 @@ func TestMistakesInTopicsAreNamed(t *testing.T) {
 	}
 }
 
-// TestTopics_AnswersAreRight runs the answers of some topics and of their follow-ups against their checks, and checks of
-// words against the answers of others. With RESTYLE_LONG it runs them all, which takes a minute.
+// TestTopics_AnswersAreRight runs the answers of some topics and of their follow-ups against their checks, and checks
+// of words against the answers of others. With RESTYLE_LONG it runs them all, which takes a minute.
 func TestTopics_AnswersAreRight(t *testing.T) {
 	needPython(t)
 	all, err := readTopics()

@@ -42,16 +42,21 @@ func (t Topic) ask(d Draw) (question, called string) {
 		}
 	}
 	form, line, _ := strings.Cut(pick(d, all...), " ")
-	line = choose(d, line)
+	line = strings.Join(strings.Fields(choose(d, line)), " ") // an empty choice leaves two spaces
 	if form == "say" {
 		return line, ""
 	}
+	def := strings.Contains(t.Code, "def ")
 	functions := oneFunction.FindAllStringSubmatch(t.Code, -1)
 	if form == "do" && len(functions) == 1 && !strings.Contains(t.Code, "class ") && d.IntN(12) == 0 {
 		frame := strings.ReplaceAll(pick(d, frames["call"]...), "{name}", "$called")
 		return strings.ReplaceAll(frame, "{}", line), pick(d, functionNames...)
 	}
-	return strings.ReplaceAll(frame(d, form, line), "{}", line), ""
+	text := frame(d, form, line)
+	for !def && namesFunction.MatchString(text) {
+		text = frame(d, form, line)
+	}
+	return strings.ReplaceAll(text, "{}", line), ""
 }
 
 // typedPhrase turns a phrasing of a kind into a question as somebody types it, its slots still to be filled. Questions
@@ -71,8 +76,9 @@ func typedPhrase(d Draw, line string) string {
 }
 
 var (
-	namesProgram = regexp.MustCompile(`\b(function|func|program|code|script|class|wap)\b`)
-	namesPython  = regexp.MustCompile(`(?i)\bpython\b`)
+	namesProgram  = regexp.MustCompile(`\b(function|func|program|code|script|class|wap)\b`)
+	namesFunction = regexp.MustCompile(`\bfunc(tion)?\b`)
+	namesPython   = regexp.MustCompile(`(?i)\bpython\b`)
 )
 
 // frame returns a frame that does not say a second time that it is about Python, or that a program is wanted.
@@ -197,7 +203,7 @@ func mistype(d Draw, question string) string {
 		first := []rune(question)
 		first[0] = unicode.ToUpper(first[0])
 		question = string(first)
-		question = lowI.ReplaceAllString(question, "I$1")
+		question = lowI.ReplaceAllString(question, "${1}I$2")
 		question = lowPython.ReplaceAllString(question, "Python")
 	}
 	asks := strings.HasSuffix(question, "?")
@@ -216,7 +222,7 @@ func mistype(d Draw, question string) string {
 }
 
 var (
-	lowI       = regexp.MustCompile(`\bi\b('|\s)`)
+	lowI       = regexp.MustCompile(`(^|[^$\w])i('|\s)`)
 	lowPython  = regexp.MustCompile(`\bpython\b`)
 	isQuestion = regexp.MustCompile(`(?i)\b(how|what|whats|can|could|is|why|which|when|do|does|where) `)
 	plainWord  = regexp.MustCompile(`^[a-z]{5,}$`)
