@@ -210,6 +210,8 @@ func (t Topic) validate() error {
 		return errors.New("its check.py must use answer")
 	case len(strings.Fields(t.Text)) > 70:
 		return fmt.Errorf("answer.txt has %d words, at most 70 are wanted", len(strings.Fields(t.Text)))
+	case slices.ContainsFunc(t.Slots, func(s slot) bool { return strings.Contains(t.Code, "def "+s.name+"(") }):
+		return errors.New("a slot has the name of its function, which another may replace: call one of them otherwise")
 	case len(t.Code) > 700:
 		return fmt.Errorf("code.py has %d characters, at most 700 are wanted", len(t.Code))
 	}

@@ -133,6 +133,7 @@ func TestMistakesInTopicsAreNamed(t *testing.T) {
 		{"bounds", "int 3 20", "int 30 20", "the lower one first"},
 		{"more than there are", "int 3 20", "ints 3 9 1 4", "not so many"},
 		{"then without check", "double/then1check.py", "double/then2check.py", "at least six lines"},
+		{"slot of the function's name", "def double", "def n", "a slot has the name of its function"},
 		{"choices in then", "just print\n", "just {print|show}\n", "a follow-up has no choices"},
 		{"then out of turn", "double/then1 --", "double/then3 --", "the next follow-up is then1"},
 	} {

@@ -46,22 +46,17 @@ func (t Topic) ask(d Draw) (question, called string) {
 	if form == "say" {
 		return line, ""
 	}
-	def := strings.Contains(t.Code, "def ")
 	functions := oneFunction.FindAllStringSubmatch(t.Code, -1)
 	if form == "do" && len(functions) == 1 && !strings.Contains(t.Code, "class ") && d.IntN(12) == 0 {
 		frame := strings.ReplaceAll(pick(d, frames["call"]...), "{name}", "$called")
 		return strings.ReplaceAll(frame, "{}", line), pick(d, functionNames...)
 	}
-	text := frame(d, form, line)
-	for !def && namesFunction.MatchString(text) {
-		text = frame(d, form, line)
-	}
-	return strings.ReplaceAll(text, "{}", line), ""
+	return strings.ReplaceAll(frame(d, form, line, t.Code), "{}", line), ""
 }
 
 // typedPhrase turns a phrasing of a kind into a question as somebody types it, its slots still to be filled. Questions
 // of more than one sentence only lose their first capital letter and last mark.
-func typedPhrase(d Draw, line string) string {
+func typedPhrase(d Draw, line, code string) string {
 	line = choose(d, line)
 	low := strings.ToLower(line[:1]) + line[1:]
 	if strings.HasPrefix(line, "I ") || strings.HasPrefix(line, "I'") {
@@ -70,7 +65,7 @@ func typedPhrase(d Draw, line string) string {
 	low = strings.ReplaceAll(low, "Python", "python")
 	stem := strings.TrimRight(low, ".?:")
 	if imperative(line) && !strings.ContainsAny(stem, ".?") {
-		return strings.ReplaceAll(frame(d, "do", stem), "{}", stem)
+		return strings.ReplaceAll(frame(d, "do", stem, code), "{}", stem)
 	}
 	return stem
 }
@@ -81,12 +76,14 @@ var (
 	namesPython   = regexp.MustCompile(`(?i)\bpython\b`)
 )
 
-// frame returns a frame that does not say a second time that it is about Python, or that a program is wanted.
-func frame(d Draw, form, phrase string) string {
+// frame returns a frame for a phrase. It does not say a second time that the question is about Python, or that a program
+// is wanted, and it wants a function only if the answer has one.
+func frame(d Draw, form, phrase, code string) string {
 	for {
 		f := pick(d, frames[form]...)
-		if !(namesPython.MatchString(phrase) && namesPython.MatchString(f)) &&
-			!(namesProgram.MatchString(phrase) && namesProgram.MatchString(f)) {
+		again := namesPython.MatchString(phrase) && namesPython.MatchString(f) ||
+			namesProgram.MatchString(phrase) && namesProgram.MatchString(f)
+		if !again && (strings.Contains(code, "def ") || !namesFunction.MatchString(f)) {
 			return f
 		}
 	}
@@ -339,7 +336,7 @@ func buildTyped(seed uint64, kinds []Kind, topics []Topic, held []Row) (train, a
 func (k Kind) typed(d Draw) (row Row, err error) {
 	slots := k.Draw(d)
 	row = Row{kind: k, slots: slots}
-	line := mistype(d, typedPhrase(d, pick(d, k.Ask...)))
+	line := mistype(d, typedPhrase(d, pick(d, k.Ask...), k.Code))
 	if row.Instruction, err = fill(line, spoken(d, slots)); err != nil {
 		return row, err
 	}
