@@ -76,8 +76,8 @@ var (
 	namesPython   = regexp.MustCompile(`(?i)\bpython\b`)
 )
 
-// frame returns a frame for a phrase. It does not say a second time that the question is about Python, or that a program
-// is wanted, and it wants a function only if the answer has one.
+// frame returns a frame for a phrase. It does not say a second time that the question is about Python, or that a
+// program is wanted, and it wants a function only if the answer has one.
 func frame(d Draw, form, phrase, code string) string {
 	for {
 		f := pick(d, frames[form]...)
