@@ -47,7 +47,8 @@ func (t Topic) ask(d Draw) (question, called string) {
 		return line, ""
 	}
 	functions := oneFunction.FindAllStringSubmatch(t.Code, -1)
-	if form == "do" && len(functions) == 1 && !strings.Contains(t.Code, "class ") && d.IntN(12) == 0 {
+	named := len(functions) == 1 && !strings.Contains(t.Code, "class ") && !namesProgram.MatchString(line)
+	if form == "do" && named && d.IntN(12) == 0 {
 		frame := strings.ReplaceAll(pick(d, frames["call"]...), "{name}", "$called")
 		return strings.ReplaceAll(frame, "{}", line), pick(d, functionNames...)
 	}
