@@ -31,7 +31,8 @@ type Row struct {
 	before []string // likewise
 	slots  Slots
 	check  string
-	words  bool // the check reads the answer's text, and nothing is run
+	also   []string // topics whose answers are right as well
+	words  bool     // the check reads the answer's text, and nothing is run
 }
 
 // trial returns what tells whether an answer to the row's question is right.

@@ -145,6 +145,9 @@ func accepted(ctx context.Context, words []Row, stdout io.Writer) error {
 	for i, row := range words {
 		for j := range min(others, len(words)-1) {
 			other := words[(i+j+1)%len(words)]
+			if slices.Contains(row.also, other.kind.Name) {
+				continue
+			}
 			trials = append(trials, row.trial(other.Output))
 			of = append(of, [2]string{row.kind.Name, other.kind.Name})
 		}

@@ -39,6 +39,7 @@ import (
 //     names of the language stand in backticks.
 //   - check.py decides as for a [Kind], with functions and printed. For answer.txt, and for code that cannot run in an
 //     empty directory without input, it uses answer, the whole answer's text, and nothing is run.
+//   - also names topics whose answers are right for this one as well.
 //   - then1 has follow-ups, at least six: "and in one line?", "without the loop pls", "now for a list of words". The
 //     last line is held out. then1.py is the whole new answer, then1check.py its check.
 type Topic struct {
@@ -50,6 +51,7 @@ type Topic struct {
 	Code  string // Python, or ""
 	Text  string // an answer in words, or ""
 	Check string
+	Also  []string // topics whose answers are right as well, so that the check may take them
 	Then  []Follow
 }
 
@@ -147,9 +149,11 @@ func (t *Topic) set(part, text string, beginnings map[string]string) (err error)
 		t.Text = strings.Join(lines, "\n")
 	case "check.py":
 		t.Check, err = include(text, beginnings)
+	case "also":
+		t.Also = lines
 	default:
-		err = errors.New("unknown: a topic has do, of, what, say, held, draw, code.py, answer.txt, check.py, then1, " +
-			"then1.py, then1check.py and so on")
+		err = errors.New("unknown: a topic has do, of, what, say, held, draw, code.py, answer.txt, check.py, also, " +
+			"then1, then1.py, then1check.py and so on")
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -44,6 +45,8 @@ print(double($n), "".double)
 -- double/check.py --
 #include positive.py
 assert functions[-1]($n) == 2 * $n
+-- double/also --
+twice
 -- double/then1 --
 without a function
 no function
@@ -222,6 +225,15 @@ func TestBuildTyped(t *testing.T) {
 			t.Errorf("%q is held out and trained", row.Instruction)
 		}
 	}
+	for question := range typedQuestions() { // they may be asked about any topic
+		again := all[0]
+		again.Asks = map[string][]string{"say": {question}}
+		train, _, err := buildTyped(1, nil, []Topic{again}, nil)
+		if err != nil || slices.ContainsFunc(train, func(r Row) bool { return same(r.Instruction) == same(question) }) {
+			t.Errorf("%q is trained: %v", question, err)
+		}
+		break
+	}
 	other := all[0]
 	other.Name, other.Held, other.Then = "twice", []string{"Twice of $n", "2 of $n", "n n"}, nil
 	if _, _, err := buildTyped(1, nil, append(all, other), nil); err == nil ||
@@ -233,6 +245,38 @@ func TestBuildTyped(t *testing.T) {
 	if _, _, err := buildTyped(1, nil, []Topic{first, other}, nil); err == nil ||
 		!strings.Contains(err.Error(), `"C." is also a held-out question of double`) {
 		t.Errorf("two topics with the same held-out questions: %v", err)
+	}
+}
+
+// TestTypedQuestions checks that the questions of typed.tsv are answered by topics or kinds that there are.
+func TestTypedQuestions(t *testing.T) {
+	about, err := readTopics()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := kinds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, topic := range about {
+		known[topic.Name] = true
+	}
+	for _, kind := range all {
+		known[kind.Name] = true
+	}
+	answered := 0
+	for question, name := range typedQuestions() {
+		if name == "" {
+			continue
+		}
+		answered++
+		if !known[name] {
+			t.Errorf("%q: there is no %s", question, name)
+		}
+	}
+	if n := len(typedQuestions()); n != 300 || answered < 260 {
+		t.Errorf("%d questions, %d of them answered, want 300 and 260", n, answered)
 	}
 }
 

@@ -25,6 +25,20 @@ var frames = func() map[string][]string {
 	return all
 }()
 
+//go:embed typed.tsv
+var typedText string
+
+// typedQuestions returns the questions of typed.tsv with the names of the topics or kinds that answer them, "" where
+// none does yet.
+func typedQuestions() map[string]string {
+	all := map[string]string{}
+	for _, line := range strings.Split(strings.TrimSpace(typedText), "\n")[1:] {
+		question, name, _ := strings.Cut(line, "\t")
+		all[question] = name
+	}
+	return all
+}
+
 // functionNames are names that people give a function, whatever it does.
 var functionNames = strings.Fields(`
 	foo bar func my_func my_function do_it solve solution calc calculate compute run process task task1 exercise1 ex2
@@ -126,7 +140,7 @@ func (t Topic) held(d Draw, line string) (Row, error) {
 // answer returns a row with the answer to a question.
 func (t Topic) answer(question string, slots Slots) (row Row, err error) {
 	kind := Kind{Name: t.Name, Code: t.Code, Draw: func(d Draw) Slots { return t.slots(d, t.Code) }}
-	row = Row{Instruction: question, kind: kind, slots: slots, words: t.Words(), group: t.group()}
+	row = Row{Instruction: question, kind: kind, slots: slots, words: t.Words(), also: t.Also, group: t.group()}
 	if row.Output, err = fill(t.Code+t.Text, slots); err != nil {
 		return row, err
 	}
@@ -260,6 +274,10 @@ func misspell(d Draw, text string) string {
 func buildTyped(seed uint64, kinds []Kind, topics []Topic, held []Row) (train, asked []Row, err error) {
 	taken := map[string]string{} // by normalized question, the kind or topic that it belongs to
 	answers := map[string]bool{}
+	kept := map[string]bool{} // questions that are not trained, whatever they are about
+	for question := range typedQuestions() {
+		kept[same(question)] = true
+	}
 	for _, row := range held {
 		taken[same(row.Instruction+row.Input)] = row.kind.Name
 		answers[normalCode(row.Output)] = true
@@ -303,7 +321,7 @@ func buildTyped(seed uint64, kinds []Kind, topics []Topic, held []Row) (train, a
 				}
 				continue
 			}
-			if answers[normalCode(row.Output)] {
+			if kept[question] || answers[normalCode(row.Output)] {
 				continue
 			}
 			taken[question] = name
