@@ -340,7 +340,11 @@ func buildTyped(seed uint64, kinds []Kind, topics []Topic, held []Row) (train, a
 		}
 	}
 	for _, t := range topics {
-		if err := draw(t.Name, typedPerTopic, t.row); err != nil {
+		count := typedPerTopic
+		if t.group() == "outside" {
+			count = typedOutside
+		}
+		if err := draw(t.Name, count, t.row); err != nil {
 			return nil, nil, err
 		}
 	}
