@@ -140,7 +140,7 @@ dict([(1, 2, 3)])¦dict(1)¦dict({}, {})¦dict([], [])¦dict(a=1)¦'x'()¦none()
 cycler(1, 2).current¦cycler(1, 2).next()¦namespace(1)¦namespace(a=1)¦namespace({'a': 2}, b=3)¦namespace(a=1).a¦namespace(a=1).b¦namespace(a=1)['a']¦range()
 range(1, 2, 3, 4)¦range(1, 5, 0)¦range(5, 1, -3)|list¦range('a')¦range(1.5)¦range(0, 9, 4)|length¦range(0, 8, 4)|length¦range(9, 0, -4)|length
 range(100000)|length¦range(100001)¦range(3) == range(0, 3, 1)¦range(0) == range(5, 5)¦range(0, 1, 5) == range(0, 1)¦range(0, 3, 2) == range(0, 4, 2)
-range(0, 3, 2) == range(0, 4, 3)¦range(1, 3) == range(2, 4)¦{1: 'a', 1.0: 'b', true: 'c'}¦{1: 'a'}[1.0]¦{1.5: 'a'}[1.5]¦{none: 1}[none]
+range(0, 3, 2) == range(0, 4, 3)¦range(1, 3) == range(2, 4)¦{1: 'a', 1.0: 'b', true: 'c'}¦{1: 'a'}[1.0]¦{10**22: 'a'}[1e22]¦{1.5: 'a'}[1.5]¦{none: 1}[none]
 {(1, 'a'): 2}[(1.0, 'a')]¦{('a', 'b'): 2}[('ab', '')]¦{'1': 'a'}[1]¦{[1]: 2}¦{{}: 2}¦{([1],): 2}¦{('a', nope): 2}¦[1, [2]]|unique|list
 [(1, (2,)), (1.0, (2,)), (1, 2)]|unique|list¦['a', 'A', 'b']|unique|list¦[none, nope, none]|unique|list|length¦1e300*1e300 in [1e300*1e300]¦{1e300*1e300: 1}
 true == 1¦'1' == 1¦none == false¦[1, 2] == [1, 2.0]¦[1, 2] == (1, 2)¦{'a': 1} == {'a': 1.0}¦{'a': [1]} == {'a': [2]}¦{'a': 1} == {'b': 1}¦[1] < [1, 0]
