@@ -159,7 +159,9 @@ func TestReportFails(t *testing.T) {
 func TestReportOnJoinedDatasets(t *testing.T) {
 	const joined = "../../data/teacher.jsonl"
 	out := filepath.Join(t.TempDir(), "data.jsonl")
-	for name, copied := range map[string]string{joined: out, dataset.CertificatePath(joined): dataset.CertificatePath(out)} {
+	for copied, name := range map[string]string{
+		out: joined, dataset.CertificatePath(out): dataset.CertificatePath(joined),
+	} {
 		if err := os.WriteFile(copied, []byte(expect.Read(t, name)), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -282,28 +282,8 @@ func buildTyped(seed uint64, kinds []Kind, topics []Topic, held []Row) (train, a
 		taken[same(row.Instruction+row.Input)] = row.kind.Name
 		answers[normalCode(row.Output)] = true
 	}
-	for _, t := range topics {
-		d := newDraw(seed, "held/"+t.Name)
-		for _, line := range t.Held {
-			row, err := t.held(d, line)
-			if err != nil {
-				return nil, nil, fmt.Errorf("topic %s: %w", t.Name, err)
-			}
-			if other, ok := taken[same(row.Instruction)]; ok {
-				return nil, nil, fmt.Errorf("topic %s: %q is also a held-out question of %s", t.Name, row.Instruction, other)
-			}
-			taken[same(row.Instruction)] = t.Name
-			asked = append(asked, row)
-		}
-		last := asked[len(asked)-1]
-		for _, f := range t.Then {
-			row, err := t.then(f, f.Ask[len(f.Ask)-1], last)
-			if err != nil {
-				return nil, nil, fmt.Errorf("topic %s: %w", t.Name, err)
-			}
-			row.group, row.before = "turns", []string{last.Instruction}
-			asked = append(asked, row)
-		}
+	if asked, err = askTopics(seed, topics, taken); err != nil {
+		return nil, nil, err
 	}
 	both := map[string]string{} // a question by the two that it belongs to
 	draw := func(name string, count int, next func(d Draw) (Row, error)) error {
@@ -353,6 +333,35 @@ func buildTyped(seed uint64, kinds []Kind, topics []Topic, held []Row) (train, a
 		unclear = append(unclear, fmt.Errorf("%q belongs to %s: make one of them say more", both[names], names))
 	}
 	return train, asked, errors.Join(unclear...)
+}
+
+// askTopics returns the held-out questions about the topics, each topic's followed by those of its follow-ups, and
+// enters them into taken.
+func askTopics(seed uint64, topics []Topic, taken map[string]string) (asked []Row, err error) {
+	for _, t := range topics {
+		d := newDraw(seed, "held/"+t.Name)
+		for _, line := range t.Held {
+			row, err := t.held(d, line)
+			if err != nil {
+				return nil, fmt.Errorf("topic %s: %w", t.Name, err)
+			}
+			if other, ok := taken[same(row.Instruction)]; ok {
+				return nil, fmt.Errorf("topic %s: %q is also a held-out question of %s", t.Name, row.Instruction, other)
+			}
+			taken[same(row.Instruction)] = t.Name
+			asked = append(asked, row)
+		}
+		last := asked[len(asked)-1]
+		for _, f := range t.Then {
+			row, err := t.then(f, f.Ask[len(f.Ask)-1], last)
+			if err != nil {
+				return nil, fmt.Errorf("topic %s: %w", t.Name, err)
+			}
+			row.group, row.before = "turns", []string{last.Instruction}
+			asked = append(asked, row)
+		}
+	}
+	return asked, nil
 }
 
 // typed returns a row of the kind with the question as somebody types it.
