@@ -152,13 +152,14 @@ func languagesOf(rows int, certs []dataset.Certificate, given string) []string {
 		if c.Row < 0 || c.Row >= rows || i < 0 {
 			continue
 		}
-		switch first, _, _ := strings.Cut(c.Checks[i].Value, ","); first { // see sourceIsCode
-		case "prose":
+		tags := strings.Split(c.Checks[i].Value, ", ") // see sourceIsCode
+		switch {
+		case tags[0] == "prose":
 			languages[c.Row] = NoLanguage
-		case Python:
-			languages[c.Row] = Python
-		default:
+		case len(slices.Compact(slices.Clone(tags))) > 1:
 			languages[c.Row] = AnyLanguage
+		default:
+			languages[c.Row] = tags[0]
 		}
 	}
 	return languages
