@@ -327,6 +327,39 @@ func TestComposeBare(t *testing.T) {
 	}
 }
 
+// TestComposeAroundWords writes around an answer in words, which stays as it is, banned words and all, with blocks that
+// are only for that. The phrases differ with the seed.
+func TestComposeAroundWords(t *testing.T) {
+	const answer = "Moby-Dick is a whale; [[CODE_1]] and his \"hell\".\n\n- one\n- two"
+	for _, name := range Names() {
+		s, err := Builtin(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !s.KeepsAnswers() {
+			t.Fatalf("%s has no skeletons for answers in words", name)
+		}
+		texts := map[string]bool{}
+		for seed := range uint64(200) {
+			f := Facts{Keyword: []string{"", "whale"}[seed%2], Answer: answer}
+			text, err := s.Compose(f, Assignment{Seed: seed, Opener: s.Openers[0], Skeleton: int(seed) % len(s.Skeletons)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			before, after, found := strings.Cut(text, answer)
+			if !found || strings.Contains(after, answer) || before+after == "" ||
+				before != "" && !strings.HasSuffix(before, "\n\n") && !strings.HasSuffix(before, " ") ||
+				after != "" && !strings.HasPrefix(after, "\n\n") || s.Accepts(s.Tone(Read(text))) != nil {
+				t.Errorf("%s: %q", name, text)
+			}
+			texts[text] = true
+		}
+		if len(texts) < 150 {
+			t.Errorf("%s: 200 seeds give %d texts", name, len(texts))
+		}
+	}
+}
+
 // TestComposeHostileFacts passes facts that must not appear in the text.
 func TestComposeHostileFacts(t *testing.T) {
 	s, err := Builtin(Default)
@@ -379,6 +412,10 @@ func TestComposeErrors(t *testing.T) {
 	if _, err := mild.Compose(Facts{Placeholders: code}, Assignment{Opener: "good morning"}); err == nil ||
 		!strings.Contains(err.Error(), "none of 100 drafts is in the voice") {
 		t.Errorf("a style that cannot meet its own thresholds: %v", err)
+	}
+	if _, err := mild.Compose(Facts{Answer: "Yes."}, Assignment{Opener: "good morning"}); !errors.Is(err, ErrNoBank) ||
+		!strings.Contains(err.Error(), "for answers in words: add skeletons with answer") || mild.KeepsAnswers() {
+		t.Errorf("a style for code alone: %v", err)
 	}
 	if _, err := (&Style{Name: "x"}).Compose(Facts{Placeholders: code}, Assignment{}); !errors.Is(err, ErrNoBank) {
 		t.Errorf("no bank: %v", err)
