@@ -3,6 +3,7 @@ package claims
 
 import (
 	"bytes"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -311,6 +312,19 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+//go:embed *.py
+var sources embed.FS
+
+// written returns a folder with the program, as it was compiled in: so a planted fault is in it.
+func written(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, sources); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // falseClaims runs the rules and returns what it reports, by row, and how many statements each rule checked.
 func falseClaims(t *testing.T, path, field string) (map[int][]string, map[string]int) {
 	t.Helper()
@@ -319,7 +333,7 @@ func falseClaims(t *testing.T, path, field string) (map[int][]string, map[string
 		t.Skip("python3 is not installed")
 	}
 	var errs bytes.Buffer
-	command := exec.CommandContext(t.Context(), python, "-B", ".", path, "--field", field)
+	command := exec.CommandContext(t.Context(), python, "-B", written(t), path, "--field", field)
 	command.Stderr = &errs
 	output, err := command.Output()
 	if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1 || errs.Len() > 0) {
@@ -364,7 +378,7 @@ func TestClaimsDiversity(t *testing.T) {
 	if err := os.WriteFile(path, []byte(rows), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), python, "-B", ".", path, "--field", "output", "--diversity")
+	command := exec.CommandContext(t.Context(), python, "-B", written(t), path, "--field", "output", "--diversity")
 	output, err := command.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
