@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"strings"
 	"testing"
 
 	"restyle/tensor"
@@ -44,6 +45,27 @@ func TestScratch(t *testing.T) {
 		}
 		if err := d.ReserveScratch(1 << 60); err == nil {
 			t.Error("2^60 bytes were there")
+		}
+	})
+}
+
+// TestScratch_BeyondMemory takes more scratch memory than there is: a CPU panics, and a GPU says so at the next Sync and
+// computes nothing more.
+func TestScratch_BeyondMemory(t *testing.T) {
+	EachDevice(t, func(t *testing.T, d *Device) {
+		d.GuardScratch(nil)
+		take := func() {
+			defer d.release(d.mark())
+			d.scratch("huge", tensor.F32, 1<<55)
+		}
+		if d.gpu == nil {
+			MustPanic(t, "a CPU", "memory for scratch: 131072.0 TiB", take)
+			return
+		}
+		take()
+		take() // after a failure as well
+		if err := d.Sync(); err == nil || !strings.Contains(err.Error(), "scratch") {
+			t.Errorf("Sync says %v", err)
 		}
 	})
 }

@@ -16,7 +16,7 @@ import (
 // The lock is [disk.Lock] on <dir>/.lock. The file stays, and moves with the directory.
 func Lock(dir string) (unlock func() error, err error) {
 	for {
-		err := disk.MakeDir(dir, 0o777)
+		err := makeDir(dir, 0o777)
 		if of := new(fs.PathError); errors.Is(err, fs.ErrExist) && errors.As(err, &of) && movable(of.Path) {
 			continue // it existed, and was then removed
 		}
@@ -37,6 +37,9 @@ func Lock(dir string) (unlock func() error, err error) {
 		return nil, fmt.Errorf("cannot write in %s: %w: choose a directory that can be written", dir, err)
 	}
 }
+
+// makeDir is replaced by a test.
+var makeDir = disk.MakeDir
 
 // movable reports whether dir is a directory or missing: another process may have created or renamed it.
 func movable(dir string) bool {

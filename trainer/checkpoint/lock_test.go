@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -174,6 +175,26 @@ func TestLockMoved(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestLock_DirectoryOfAnother has another process make and remove the directory while Lock makes it: that is no error.
+func TestLock_DirectoryOfAnother(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	calls := 0
+	makeDir = func(path string, mode fs.FileMode) error {
+		if calls++; calls == 1 {
+			return &fs.PathError{Op: "mkdir", Path: path, Err: fs.ErrExist}
+		}
+		return disk.MakeDir(path, mode)
+	}
+	defer func() { makeDir = disk.MakeDir }()
+	unlock, err := Lock(dir)
+	if err != nil || calls != 2 {
+		t.Fatalf("%d calls, %v", calls, err)
+	}
+	if err := unlock(); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestLockFile puts something else in the lock's place, and content in it that must not be printed.

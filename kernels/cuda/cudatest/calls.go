@@ -29,15 +29,15 @@ func Fail(t testing.TB, call, result int, program func() error) (names []string,
 	return strings.Fields(string(text)), err
 }
 
-// Chosen returns which of a program's calls to fail: each kind's first and last one and every n-th, or all if
-// RESTYLE_LONG is set.
+// Chosen returns which of a program's calls to fail: every allocation, of each other kind the first and last one and
+// every n-th, or all if RESTYLE_LONG is set.
 func Chosen(calls []string, n int) (chosen []int) {
 	last := map[string]int{}
 	for k, call := range calls {
 		last[call] = k
 	}
 	for k, call := range calls {
-		if slices.Index(calls, call) == k || last[call] == k || k%n == 0 || os.Getenv("RESTYLE_LONG") != "" {
+		if call == "cuMemAlloc_v2" || slices.Index(calls, call) == k || last[call] == k || k%n == 0 || os.Getenv("RESTYLE_LONG") != "" {
 			chosen = append(chosen, k)
 		}
 	}
