@@ -49,10 +49,9 @@ func TestScratch(t *testing.T) {
 	})
 }
 
-// TestScratch_BeyondMemory takes more scratch memory than there is: a CPU panics, and a GPU says so at the next Sync and
-// computes nothing more.
+// TestScratch_BeyondMemory takes more scratch memory than there is: a CPU panics, and a GPU says so at the next Sync.
 func TestScratch_BeyondMemory(t *testing.T) {
-	EachDevice(t, func(t *testing.T, d *Device) {
+	EachDeviceAndEmulated(t, func(t *testing.T, d *Device) {
 		d.GuardScratch(nil)
 		take := func() {
 			defer d.release(d.mark())
@@ -67,5 +66,6 @@ func TestScratch_BeyondMemory(t *testing.T) {
 		if err := d.Sync(); err == nil || !strings.Contains(err.Error(), "scratch") {
 			t.Errorf("Sync says %v", err)
 		}
+		d.err = nil // which Close says as well
 	})
 }

@@ -37,7 +37,8 @@ func Chosen(calls []string, n int) (chosen []int) {
 		last[call] = k
 	}
 	for k, call := range calls {
-		if call == "cuMemAlloc_v2" || slices.Index(calls, call) == k || last[call] == k || k%n == 0 || os.Getenv("RESTYLE_LONG") != "" {
+		end := slices.Index(calls, call) == k || last[call] == k
+		if call == "cuMemAlloc_v2" || end || k%n == 0 || os.Getenv("RESTYLE_LONG") != "" {
 			chosen = append(chosen, k)
 		}
 	}
