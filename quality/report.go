@@ -20,12 +20,10 @@ type Report struct {
 	Complete  bool `json:"complete"`
 	After     int  `json:"after,omitempty"` // of Options
 
-	Python string `json:"python,omitempty"` // the version that ran the answers; "" if nothing was run
-	Style  string `json:"style"`
-	// The questions are not those that the embedded model was made for: no threshold for what the base model can do.
-	Own           bool `json:"own_questions,omitempty"`
-	ToneThreshold int  `json:"tone_bar"` // the lowest score that counts as in the voice
-	MaxTokens     int  `json:"max_tokens"`
+	Python        string `json:"python,omitempty"` // the version that ran the answers; "" if nothing was run
+	Style         string `json:"style"`
+	ToneThreshold int    `json:"tone_bar"` // the lowest score that counts as in the voice
+	MaxTokens     int    `json:"max_tokens"`
 
 	Models     []ModelReport `json:"models"` // in the order of Options
 	Thresholds []Threshold   `json:"bars"`
@@ -102,7 +100,7 @@ func (r *Report) count() {
 			m.TokensPerSecond = float64(tokens) / seconds
 		}
 	}
-	r.Thresholds = checkThresholds(models[Base], models[Tuned], r.Own)
+	r.Thresholds = checkThresholds(models[Base], models[Tuned])
 	r.OK = len(r.Thresholds) > 0
 	for _, t := range r.Thresholds {
 		r.OK = r.OK && t.Holds

@@ -284,7 +284,7 @@ func TestThresholds(t *testing.T) {
 	base := Metrics{Answers: 100, Parse: 95, Right: new(80)}
 	tuned := Metrics{Answers: 100, Right: new(75), Stop: 95, Tone: 90, OpenerCount: 20}
 	held := func(b, t *Metrics) (names []string) {
-		for _, bar := range checkThresholds(&ModelReport{Seen: *b}, &ModelReport{Seen: *t}, false) {
+		for _, bar := range checkThresholds(&ModelReport{Seen: *b}, &ModelReport{Seen: *t}) {
 			if bar.Holds {
 				names = append(names, bar.Model+" "+bar.Metric)
 			}
@@ -315,18 +315,13 @@ func TestThresholds(t *testing.T) {
 			t.Errorf("of %d only %q hold", n, names)
 		}
 	}
-	if got := checkThresholds(&ModelReport{Seen: base}, nil, false); len(got) != 2 {
+	if got := checkThresholds(&ModelReport{Seen: base}, nil); len(got) != 2 {
 		t.Errorf("the base model alone has the bars %+v", got)
 	}
-	if got := checkThresholds(nil, &ModelReport{Seen: tuned}, false); len(got) != 3 {
+	if got := checkThresholds(nil, &ModelReport{Seen: tuned}); len(got) != 3 {
 		t.Errorf("the tuned model alone has the bars %+v", got)
 	}
-	for _, bar := range checkThresholds(&ModelReport{Seen: base}, &ModelReport{Seen: tuned}, true) {
-		if bar.Model != Tuned {
-			t.Errorf("for somebody's own questions: %+v", bar)
-		}
-	}
-	for _, bar := range checkThresholds(&ModelReport{}, &ModelReport{}, false) {
+	for _, bar := range checkThresholds(&ModelReport{}, &ModelReport{}) {
 		if bar.Holds || bar.Value != nil {
 			t.Errorf("without answers: %+v", bar)
 		}
@@ -351,7 +346,7 @@ func TestThresholds_OfGroups(t *testing.T) {
 		{of(0, 90, 0), of(0, 90, 0), []string{"typed: right", "later turns: right, of the rate typed"}},
 	} {
 		var missed []string
-		for _, bar := range checkThresholds(c.base, c.tuned, false)[6:] {
+		for _, bar := range checkThresholds(c.base, c.tuned)[6:] {
 			if !bar.Holds {
 				missed = append(missed, bar.Metric)
 			}
@@ -368,7 +363,8 @@ func TestAnswersInWords(t *testing.T) {
 		t.Skip("python3 is not installed")
 	}
 	q := data.Question{Instruction: "what does 'é' mean", Output: "It is an \"e\" \\ with an accent.\n", Words: true,
-		Check: "assert 'accent' in answer and '\\n' in answer + '\\n' and functions == []", Group: "typed"}
+		Check: "assert 'accent' in answer and answer.count('\\u2028') == answer.count('\\U0001f600') and functions == []",
+		Group: "typed"}
 	o := Options{Python: "python3", Unprotected: noSandbox(t)}
 	var err error
 	if o.Style, err = voice.Builtin(voice.Default); err != nil {

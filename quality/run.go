@@ -30,7 +30,6 @@ type Model struct{ Label, Name string }
 type Options struct {
 	Models    []Model         // one or two, with different labels
 	Questions []data.Question // in order
-	Own       bool            // the questions are not the embedded ones: see Report
 	After     int             // asked before each in one conversation: the ones before it; 0: each in a new one
 	MaxTokens int             // maximum tokens of an answer, at least 1
 	Style     *voice.Style    // whose tone is scored
@@ -82,7 +81,7 @@ func (o *Options) progress(doing, what string, share float64) {
 // there is no sandbox for it (see [grade.Run]). If a question cannot be asked, for example because it is longer than a
 // model's context, its Answer has the error.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	r := &Report{Of: len(o.Questions), After: o.After, Own: o.Own, MaxTokens: o.MaxTokens, Style: o.Style.Name,
+	r := &Report{Of: len(o.Questions), After: o.After, MaxTokens: o.MaxTokens, Style: o.Style.Name,
 		ToneThreshold: o.Style.MinScore}
 	if o.Python != "" {
 		v, err := o.run(ctx, []grade.Trial{{Code: "import sys\nprint(sys.version.split()[0])"}})

@@ -39,7 +39,7 @@ var thresholds = []struct {
 	{Tuned, "without code: right, less than base", true, 0, 4, prose,
 		func(b, t *ModelReport) *float64 { return lost(&b.Prose, &t.Prose) }},
 	{Base, "later turns: right, of the rate typed", false, 95, 0, turns,
-		func(b, _ *ModelReport) *float64 { return share(b.Turns.right(), b.Typed.right()) }},
+		func(b, _ *ModelReport) *float64 { return percentOf(b.Turns.right(), b.Typed.right()) }},
 }
 
 func typed(m *ModelReport) *Metrics   { return &m.Typed }
@@ -48,12 +48,9 @@ func turns(m *ModelReport) *Metrics   { return &m.Turns }
 func prose(m *ModelReport) *Metrics   { return &m.Prose }
 
 // checkThresholds compares the metrics with the thresholds. A model that was not asked is nil, and no threshold applies
-// to it, nor to a base model that answers somebody's own questions.
-func checkThresholds(base, tuned *ModelReport, own bool) (all []Threshold) {
+// to it.
+func checkThresholds(base, tuned *ModelReport) (all []Threshold) {
 	for _, r := range thresholds {
-		if own && r.model == Base {
-			continue
-		}
 		if r.model == Base && base == nil || r.model == Tuned && tuned == nil || r.compared && (base == nil || tuned == nil) {
 			continue
 		}
@@ -73,8 +70,8 @@ func checkThresholds(base, tuned *ModelReport, own bool) (all []Threshold) {
 	return all
 }
 
-// share returns one percentage as a percentage of another, or nil if either is unknown.
-func share(part, whole *float64) *float64 {
+// percentOf returns one percentage as a percentage of another, or nil if either is unknown.
+func percentOf(part, whole *float64) *float64 {
 	if part == nil || whole == nil || *whole == 0 {
 		return nil
 	}

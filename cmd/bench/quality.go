@@ -32,7 +32,6 @@ forgets.
   bench quality                                           the model in out/ and the model that it was made from
   bench quality --base starter --only base --limit 20
   bench quality --check                                   exit code 1 unless every threshold is met
-  bench quality --questions my.jsonl --tuned out --check  thresholds for the tuned model alone
 
 The code of an answer is its first fence that is tagged python, py, or not at all. An answer without
 fences is code as a whole. If a question's check fails its own reference answer, bench quality names
@@ -184,9 +183,6 @@ func (o *qualityOptions) resolve(ctx context.Context, given func(flag string) bo
 	switch {
 	case o.only != "" && o.only != quality.Base && o.only != quality.Tuned:
 		return q, fmt.Errorf("--only %q: must be base or tuned", o.only)
-	case o.check && o.only == quality.Base && o.questions != "":
-		return q, fmt.Errorf("--check: no threshold says what a base model has to answer of your own --questions: add " +
-			"--tuned, and leave out --only base")
 	case o.limit < 0:
 		return q, fmt.Errorf("--limit %d: must be at least 0", o.limit)
 	case o.after < 0:
@@ -203,8 +199,7 @@ func (o *qualityOptions) resolve(ctx context.Context, given func(flag string) bo
 	if err := o.checkFiles(); err != nil {
 		return q, err
 	}
-	q = quality.Options{Unprotected: o.unsafe, Own: o.questions != "", After: o.after, MaxTokens: o.maxTokens,
-		Device:  o.device,
+	q = quality.Options{Unprotected: o.unsafe, After: o.after, MaxTokens: o.maxTokens, Device: o.device,
 		Threads: o.threads, DType: dtype, Template: o.template}
 	if q.Models, err = o.models(ctx); err != nil {
 		return q, err

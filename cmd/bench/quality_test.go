@@ -71,7 +71,6 @@ func TestQualityUsage(t *testing.T) {
 		{"--json no/such/folder/a.json", cli.Usage, "--json: stat no/such/folder"},
 		{"--json " + bad + " --questions " + bad, cli.Usage, "--questions and --json "},
 		{"--json results", cli.Usage, "--json results: it is a directory: choose a file"},
-		{"--check --only base --questions " + bad, cli.Usage, "no threshold says what a base model has to answer"},
 		{"--json x --markdown ./x", cli.Usage, "--json and --markdown ./x: the same file"},
 		{"--tuned no-such-folder", cli.Usage, "there is no tuned model in no-such-folder: make one with go run"},
 		{"--base " + tinyBase + " --tuned no-such-folder", cli.Usage, "there is no tuned model in no-such-folder"},
@@ -157,7 +156,7 @@ func TestQuality(t *testing.T) {
 		"asked  3 of 3 questions, at most 320 tokens, greedy; answers run with Python 3.",
 		"seen in training: 2         base ", "not seen in training: 1 ",
 		"  it runs and is right                        1   50.0%",
-		"  tuned: tone                              at least 90%   0.0%     MISSED",
+		"  base: it runs and is right               at least 80%   50.0%    MISSED",
 	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("there is no %q in\n%s", want, stdout)
@@ -165,7 +164,7 @@ func TestQuality(t *testing.T) {
 	}
 	last := lastLine(t, stdout)
 	if last["command"] != "quality" || last["complete"] != true || last["ok"] != false ||
-		len(last["models"].([]any)) != 2 || len(last["bars"].([]any)) != 4 {
+		len(last["models"].([]any)) != 2 || len(last["bars"].([]any)) != 6 {
 		t.Errorf("the last line is %v", last)
 	}
 	var written [3][]byte
@@ -215,7 +214,7 @@ func TestQualityWithoutPython(t *testing.T) {
 	args := []string{"quality", "--device", "cpu", "--base", tinyBase, "--only", "base", "--questions", questions}
 	code, stdout, stderr := bench(t, args...)
 	if code != cli.Done || !strings.Contains(stderr, "there is no python3") ||
-		strings.Count(stdout, "not measured") != 2 || !strings.Contains(stdout, "nothing was run") {
+		strings.Count(stdout, "not measured") != 3 || !strings.Contains(stdout, "nothing was run") {
 		t.Errorf("exit %d, %s\n%s", code, stderr, stdout)
 	}
 	code, stdout, stderr = bench(t, append(args, "--python", "")...)
