@@ -166,8 +166,11 @@ func (w *writer) draft(skeleton []string, opener string, placeholders []string) 
 				b.WriteString("\n\n" + p)
 			}
 			gap = "\n\n"
-		case "answer":
-			b.WriteString(gap + w.answer)
+		case "answer": // a paragraph of its own: it may begin with a list
+			if b.Len() > 0 {
+				b.WriteString("\n\n")
+			}
+			b.WriteString(w.answer)
 			gap = "\n\n"
 		default:
 			pool := w.style.pools[word]

@@ -330,7 +330,7 @@ func TestComposeBare(t *testing.T) {
 // TestComposeAroundWords writes around an answer in words, which stays as it is, banned words and all, with blocks that
 // are only for that. The phrases differ with the seed.
 func TestComposeAroundWords(t *testing.T) {
-	const answer = "Moby-Dick is a whale; [[CODE_1]] and his \"hell\".\n\n- one\n- two"
+	const answer = "- Moby-Dick is a whale; [[CODE_1]] and his \"hell\".\n\n- one\n- two"
 	for _, name := range Names() {
 		s, err := Builtin(name)
 		if err != nil {
@@ -348,7 +348,7 @@ func TestComposeAroundWords(t *testing.T) {
 			}
 			before, after, found := strings.Cut(text, answer)
 			if !found || strings.Contains(after, answer) || before+after == "" ||
-				before != "" && !strings.HasSuffix(before, "\n\n") && !strings.HasSuffix(before, " ") ||
+				before != "" && !strings.HasSuffix(before, "\n\n") ||
 				after != "" && !strings.HasPrefix(after, "\n\n") || s.Accepts(s.Tone(Read(text))) != nil {
 				t.Errorf("%s: %q", name, text)
 			}
