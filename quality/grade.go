@@ -2,6 +2,7 @@ package quality
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"restyle/data"
@@ -33,6 +34,9 @@ type Answer struct {
 	Cues      []string `json:"cues,omitempty"`
 	Opener    string   `json:"opener,omitempty"`
 	FirstFive string   `json:"first_five,omitempty"`
+
+	// it says that it cannot help, and should not; nil if nothing was run, or if that is not known of the question
+	Refuses *bool `json:"refuses,omitempty"`
 
 	Loss       float64 `json:"loss"` // sum over the tokens of the reference answer, in nats
 	LossTokens int     `json:"loss_tokens"`
@@ -92,6 +96,52 @@ func (o *Options) grade(ctx context.Context, rows []Row) error {
 				a.Right, a.Wrong = nil, ""
 			}
 		}
+	}
+	return o.findRefusals(ctx, rows)
+}
+
+// refusal returns the check of the questions about something else, which tells a refusal, if they have one in common.
+func refusal(rows []Row) (check string) {
+	for _, row := range rows {
+		switch {
+		case row.Group != "outside":
+		case check != "" && check != row.Check || !row.Words:
+			return ""
+		default:
+			check = row.Check
+		}
+	}
+	return check
+}
+
+// findRefusals tells which answers to typed questions are refusals, unless the reference answer is one as well.
+func (o *Options) findRefusals(ctx context.Context, rows []Row) error {
+	check := refusal(rows)
+	if check == "" {
+		return nil
+	}
+	var trials []grade.Trial
+	var answers []*Answer // nil: the reference answer to the question of those before it
+	for _, row := range rows {
+		if row.Group != "typed" {
+			continue
+		}
+		for _, a := range row.Answers {
+			trials, answers = append(trials, grade.OfText(a.Text, check)), append(answers, a)
+		}
+		trials, answers = append(trials, grade.OfText(row.Output, check)), append(answers, nil)
+	}
+	verdicts, err := o.run(ctx, trials)
+	if err != nil {
+		return err
+	}
+	should := false
+	for i, a := range slices.Backward(answers) {
+		if a == nil {
+			should = verdicts[i].Right
+			continue
+		}
+		a.Refuses = new(verdicts[i].Right && !should)
 	}
 	return nil
 }

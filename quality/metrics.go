@@ -1,6 +1,7 @@
 package quality
 
 import (
+	"cmp"
 	"slices"
 
 	"restyle/infer"
@@ -15,6 +16,9 @@ type Metrics struct {
 	// the code ran and passed the check, which is not broken; nil if nothing was run
 	Right *int `json:"right,omitempty"`
 	Stop  int  `json:"stop"` // the model ended the answer itself
+
+	// answers that say that the model cannot help, and should not; nil if nothing was run or that is not known
+	Refused *int `json:"refused,omitempty"`
 
 	Tone     int     `json:"tone"`      // the score is at least the style's MinScore
 	ToneMean float64 `json:"tone_mean"` // mean score
@@ -44,6 +48,9 @@ func metricsOf(answers []*Answer, tone int) Metrics {
 		m.Parse += count(a.Parses)
 		m.Broken += count(a.Broken != "")
 		m.Stop += count(a.Reason == infer.Stopped)
+		if a.Refuses != nil {
+			m.Refused = new(count(*a.Refuses) + *cmp.Or(m.Refused, new(0)))
+		}
 		m.Tone += count(a.Tone >= tone)
 		m.ToneMean += float64(a.Tone) / float64(len(answers))
 		if a.Right != nil {

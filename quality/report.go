@@ -169,6 +169,9 @@ func (r *Report) Write(w io.Writer) error {
 		}
 		fmt.Fprintln(t)
 		lines := r.lines()
+		if all[0].Refused != nil {
+			lines = slices.Insert(lines, 2, line{"refuses", func(m *Metrics) string { return m.share(*m.Refused) }})
+		}
 		if slices.ContainsFunc(all, func(m *Metrics) bool { return m.Failed > 0 }) {
 			lines = append([]line{{"failed", func(m *Metrics) string { return m.share(m.Failed) }}}, lines...)
 		}

@@ -331,18 +331,19 @@ func TestThresholds(t *testing.T) {
 // TestThresholds_OfGroups checks the thresholds of questions that are counted apart, on the edge and just beyond it.
 func TestThresholds_OfGroups(t *testing.T) {
 	of := func(typed, outside, turns int) *ModelReport {
-		return &ModelReport{Typed: Metrics{Answers: 100, Right: &typed}, Outside: Metrics{Answers: 100, Right: &outside},
+		return &ModelReport{Typed: Metrics{Answers: 100, Right: &typed, Refused: new(100 - outside - 5)}, Outside: Metrics{Answers: 100, Right: &outside},
 			Turns: Metrics{Answers: 50, Right: &turns}, Prose: Metrics{Answers: 100, Right: new(2 * turns)}}
 	}
 	for _, c := range []struct {
 		base, tuned *ModelReport
 		missed      []string
 	}{
-		{of(80, 90, 38), of(72, 90, 36), nil},
-		{of(75, 90, 36), of(67, 90, 34), nil},
-		{of(74, 90, 36), of(66, 90, 33), []string{"typed: right", "without code: right, less than base"}},
-		{of(80, 89, 38), of(71, 90, 38), []string{"typed: right, less than base", "something else: right"}},
-		{of(80, 90, 37), of(80, 89, 37), []string{"something else: right", "later turns: right, of the rate typed"}},
+		{of(80, 90, 38), of(76, 90, 36), nil},
+		{of(75, 90, 36), of(71, 90, 34), nil},
+		{of(74, 90, 36), of(70, 90, 33), []string{"typed: right", "without code: right, less than base"}},
+		{of(80, 89, 38), of(75, 90, 38), []string{"typed: right, less than base", "typed: refused", "something else: right"}},
+		{of(80, 90, 37), of(80, 89, 37),
+			[]string{"typed: refused", "something else: right", "later turns: right, of the rate typed"}},
 		{of(0, 90, 0), of(0, 90, 0), []string{"typed: right", "later turns: right, of the rate typed"}},
 	} {
 		var missed []string
@@ -381,6 +382,59 @@ func TestAnswersInWords(t *testing.T) {
 	r.count()
 	if base, tuned := r.Models[0].Typed, r.Models[1].Typed; base.Answers != 1 || *base.Right != 1 || *tuned.Right != 0 {
 		t.Errorf("%+v\n%+v\n%+v\n%+v", base, tuned, rows[0].Answers[Base], rows[0].Answers[Tuned])
+	}
+}
+
+// TestRefusals checks that answers to typed questions that refuse are counted, except where the reference answer does,
+// and only if there is a check that tells them.
+func TestRefusals(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not installed")
+	}
+	o := Options{Python: "python3", Unprotected: noSandbox(t)}
+	var err error
+	if o.Style, err = voice.Builtin(voice.Default); err != nil {
+		t.Fatal(err)
+	}
+	q := func(group, output, check string) data.Question {
+		return data.Question{Group: group, Instruction: "?", Output: output, Check: check, Words: group != "typed"}
+	}
+	const check = "assert 'cannot' in answer"
+	for _, c := range []struct {
+		outside []string
+		want    []bool // of two typed questions with a reference answer that is no refusal, and of one with one
+	}{
+		{[]string{check, check}, []bool{true, false, false}},
+		{[]string{check, "assert True"}, nil},
+		{nil, nil},
+	} {
+		said := func(text string) map[string]*Answer { return map[string]*Answer{Base: {Text: text}} }
+		rows := []Row{{q("typed", "print(1)", "assert True"), said("I cannot do that.")},
+			{q("typed", "print(1)", "assert True"), said("print(1)")},
+			{q("typed", "'cannot'", "assert True"), said("I cannot do that.")}}
+		for _, text := range c.outside {
+			rows = append(rows, Row{q("outside", "I cannot.", text), said("I cannot do that.")})
+		}
+		if err := o.grade(t.Context(), rows); err != nil {
+			t.Fatal(err)
+		}
+		for i, row := range rows {
+			got := row.Answers[Base].Refuses
+			if (got != nil) != (i < len(c.want)) || got != nil && *got != c.want[i] {
+				t.Errorf("%q: answer %d refuses: %v", c.outside, i+1, got)
+			}
+		}
+		r := &Report{Rows: rows, Questions: len(rows), Of: len(rows), Models: []ModelReport{{Label: Base}}}
+		r.count()
+		var table bytes.Buffer
+		if err := r.Write(&table); err != nil {
+			t.Fatal(err)
+		}
+		shown := strings.Contains(table.String(), "\n  refuses                                     1   33.3%\n") &&
+			strings.Contains(table.String(), "base: typed: refused")
+		if shown != (c.want != nil) {
+			t.Errorf("%q:\n%s", c.outside, &table)
+		}
 	}
 }
 

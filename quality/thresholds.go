@@ -32,8 +32,12 @@ var thresholds = []struct {
 	{Tuned, "right, less than base", true, 0, 5, nil,
 		func(b, t *ModelReport) *float64 { return lost(&b.Seen, &t.Seen) }},
 	{Base, "typed: right", false, 75, 0, typed, func(b, _ *ModelReport) *float64 { return b.Typed.right() }},
-	{Tuned, "typed: right, less than base", true, 0, 8, typed,
+	{Tuned, "typed: right, less than base", true, 0, 4, typed,
 		func(b, t *ModelReport) *float64 { return lost(&b.Typed, &t.Typed) }},
+	{Base, "typed: refused", false, 0, 5, answerable,
+		func(b, _ *ModelReport) *float64 { return b.Typed.percent(*b.Typed.Refused) }},
+	{Tuned, "typed: refused", false, 0, 5, answerable,
+		func(_, t *ModelReport) *float64 { return t.Typed.percent(*t.Typed.Refused) }},
 	{Base, "something else: right", false, 90, 0, outside, func(b, _ *ModelReport) *float64 { return b.Outside.right() }},
 	{Tuned, "something else: right", false, 90, 0, outside, func(_, t *ModelReport) *float64 { return t.Outside.right() }},
 	{Tuned, "without code: right, less than base", true, 0, 4, prose,
@@ -46,6 +50,14 @@ func typed(m *ModelReport) *Metrics   { return &m.Typed }
 func outside(m *ModelReport) *Metrics { return &m.Outside }
 func turns(m *ModelReport) *Metrics   { return &m.Turns }
 func prose(m *ModelReport) *Metrics   { return &m.Prose }
+
+// answerable is typed if it is known which answers refuse.
+func answerable(m *ModelReport) *Metrics {
+	if m.Typed.Refused == nil {
+		return &Metrics{}
+	}
+	return &m.Typed
+}
 
 // checkThresholds compares the metrics with the thresholds. A model that was not asked is nil, and no threshold applies
 // to it.
