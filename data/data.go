@@ -69,8 +69,7 @@ type Question struct {
 	// check finds the text of the whole answer as answer.
 	Words bool `json:"words,omitempty"`
 	// Group is a group of questions that is counted apart: "typed", as people type them, "outside", beyond what a model
-	// was made for, "turns", which refer to the answer before, or "prose", to be answered without code. In no group are
-	// tasks like those of the training rows.
+	// was made for, "turns", which refer to the answer before, or "prose", to be answered without code.
 	Group string `json:"group,omitempty"`
 	// Before are the questions that are asked first, in the same conversation.
 	Before []string `json:"before,omitempty"`

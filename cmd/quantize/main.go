@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"restyle/data"
 	"restyle/hf"
@@ -141,6 +142,8 @@ func (o options) quantize(ctx context.Context, in, out string, stdout io.Writer,
 	if err != nil {
 		return err
 	}
+	// Those of groups may refer to an answer before, and their checks take many answers.
+	questions = slices.DeleteFunc(questions, func(q data.Question) bool { return q.Group != "" })
 	c, err := o.write(ctx, in, out, questions, stdout, status)
 	if c == nil {
 		return err

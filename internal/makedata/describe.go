@@ -14,7 +14,7 @@ import (
 var readmeTemplate string
 
 // describe returns README.md: a description of the dataset, with numbers counted from the rows.
-func describe(seed uint64, train, held []Row, tally tally) ([]byte, error) {
+func describe(seed uint64, train, held, asked []Row, tally tally) ([]byte, error) {
 	trained, unseen := map[string]*kindSummary{}, map[string]*kindSummary{}
 	for _, row := range train {
 		summary(trained, row).add(row)
@@ -48,6 +48,9 @@ func describe(seed uint64, train, held []Row, tally tally) ([]byte, error) {
 		"WithInput":     percent(tallyRows(train, func(r Row) bool { return r.Input != "" }), len(train)),
 		"OutputLengths": histogram(train, 50, func(r Row) int { return len(r.Output) }),
 		"AskLengths":    histogram(train, 25, func(r Row) int { return len(r.Instruction) }),
+		"Typed":         tallyRows(asked, func(r Row) bool { return r.group == "typed" }),
+		"Outside":       tallyRows(asked, func(r Row) bool { return r.group == "outside" }),
+		"Turns":         tallyRows(asked, func(r Row) bool { return r.group == "turns" }),
 		"Mutants":       mutantTable(tally), "Tried": tally.tried(), "Killed": tally.killed(), "Planted": leastKilled,
 	})
 	return text.Bytes(), err

@@ -16,6 +16,8 @@ var (
 	typedText string
 	//go:embed typed.txtar
 	typedFile embed.FS
+	//go:embed outside.tsv
+	outsideText string
 )
 
 // A typedQuestion is a line of typed.tsv: a question as a beginner types it.
@@ -27,8 +29,13 @@ type typedQuestion struct {
 }
 
 // typedQuestions returns the questions of typed.tsv.
-func typedQuestions() (all []typedQuestion) {
-	for _, line := range strings.Split(strings.TrimSpace(typedText), "\n") {
+func typedQuestions() []typedQuestion { return questionsOf(typedText) }
+
+// outsideQuestions returns those of outside.tsv.
+func outsideQuestions() []typedQuestion { return questionsOf(outsideText) }
+
+func questionsOf(text string) (all []typedQuestion) {
+	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
@@ -57,6 +64,64 @@ func typedRows(topics []Topic) ([]Row, error) {
 		rows = append(rows, row)
 	}
 	return rows, nil
+}
+
+// outsideRows returns a held-out row for each question of outside.tsv. They share one check.
+func outsideRows(topics []Topic) ([]Row, error) {
+	texts, err := textsOfChecks()
+	if err != nil {
+		return nil, err
+	}
+	var rows []Row
+	for _, q := range outsideQuestions() {
+		i := slices.IndexFunc(topics, func(t Topic) bool { return t.Name == q.about && t.group() == "outside" })
+		if i < 0 {
+			return nil, fmt.Errorf("outside.tsv: %q: there is no topic %q that refuses", q.text, q.about)
+		}
+		row, err := topics[i].answer(q.text, topics[i].slots(newDraw(0, q.about), ""))
+		if err != nil {
+			return nil, fmt.Errorf("outside.tsv: %q: %w", q.text, err)
+		}
+		row.check = texts["refuses.py"]
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// turnsHeld is the number of held-out follow-ups.
+const turnsHeld = 60
+
+// askedRows returns the held-out rows besides those of kinds: typed questions, those about something else, and follow-ups.
+func askedRows(seed uint64, topics []Topic) ([]Row, error) {
+	typed, err := typedRows(topics)
+	if err != nil {
+		return nil, err
+	}
+	outside, err := outsideRows(topics)
+	if err != nil {
+		return nil, err
+	}
+	asked, err := askTopics(seed, topics, map[string]string{})
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(typed, outside, turnRows(asked, turnsHeld)), nil
+}
+
+// turnRows returns count of the held-out follow-ups, the first of each topic that has any, from topics as far apart as
+// they can be.
+func turnRows(asked []Row, count int) (rows []Row) {
+	seen := map[string]bool{}
+	for _, row := range asked {
+		if row.group == "turns" && !seen[row.kind.Name] {
+			seen[row.kind.Name] = true
+			rows = append(rows, row)
+		}
+	}
+	for i := range count {
+		rows[i] = rows[i*len(rows)/count]
+	}
+	return rows[:count]
 }
 
 // typedTopics returns the topics by name, with what typed.txtar has in place of their texts.

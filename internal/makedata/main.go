@@ -84,7 +84,15 @@ func generate(ctx context.Context, seed uint64, out string, stdout io.Writer) er
 	if err != nil {
 		return err
 	}
-	if err := verify(ctx, train, held); err != nil {
+	about, err := readTopics()
+	if err != nil {
+		return err
+	}
+	asked, err := askedRows(seed, about)
+	if err != nil {
+		return err
+	}
+	if err := verify(ctx, train, held, asked); err != nil {
 		return err
 	}
 	tally, survivors, err := plant(ctx, seed, held, allTried)
@@ -95,11 +103,11 @@ func generate(ctx context.Context, seed uint64, out string, stdout io.Writer) er
 	if err != nil {
 		return err
 	}
-	jsonl, err := encodeQuestions(held)
+	jsonl, err := encodeQuestions(slices.Concat(held, asked))
 	if err != nil {
 		return err
 	}
-	readme, err := describe(seed, train, held, tally)
+	readme, err := describe(seed, train, held, asked, tally)
 	if err != nil {
 		return err
 	}
@@ -113,7 +121,7 @@ func generate(ctx context.Context, seed uint64, out string, stdout io.Writer) er
 		fmt.Fprintf(stdout, "%s: %d bytes\n", filepath.Join(out, file.name), len(file.bytes))
 	}
 	fmt.Fprintf(stdout, "%d training rows, %d held-out questions, %d of %d planted wrong answers found\n", len(train),
-		len(held), tally.killed(), tally.tried())
+		len(held)+len(asked), tally.killed(), tally.tried())
 	for _, s := range survivors {
 		fmt.Fprintf(stdout, "\nnot found: %s, %s changed\n%s\n", s.kind, s.sort, s.code)
 	}

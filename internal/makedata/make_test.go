@@ -45,6 +45,20 @@ func built(t *testing.T) (train, held []Row) {
 	return slices.Clone(rows[0]), rows[1]
 }
 
+// asked returns the held-out rows besides those of kinds.
+func asked(t *testing.T) []Row {
+	t.Helper()
+	about, err := readTopics()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := askedRows(defaultSeed, about)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
 func TestKindsAreWellFormed(t *testing.T) {
 	all, err := kinds()
 	if err != nil {
@@ -278,7 +292,7 @@ func TestCommittedFilesAreTheBuiltOnes(t *testing.T) {
 	if !bytes.Equal(parquet, data.Starter) {
 		t.Error("starter.parquet is not what the generator writes: run go run ./internal/makedata")
 	}
-	questions, err := encodeQuestions(held)
+	questions, err := encodeQuestions(append(held, asked(t)...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +317,7 @@ func TestCommittedPageIsTheDescribedOne(t *testing.T) {
 		killed, _ := strconv.Atoi(row[3])
 		planted[row[1]] = &count{tried, killed}
 	}
-	described, err := describe(defaultSeed, train, held, planted)
+	described, err := describe(defaultSeed, train, held, asked(t), planted)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -263,7 +263,7 @@ func buildTyped(seed uint64, kinds []Kind, topics []Topic, held []Row) (train, a
 	taken := map[string]string{} // by normalized question, the kind or topic that it belongs to
 	answers := map[string]bool{}
 	kept := map[string]bool{} // questions that are not trained, whatever they are about
-	for _, q := range typedQuestions() {
+	for _, q := range append(typedQuestions(), outsideQuestions()...) {
 		kept[same(q.text)] = true
 	}
 	for _, row := range held {
