@@ -16,9 +16,15 @@ import (
 func TestAskedRows_AnswersAreRight(t *testing.T) {
 	needPython(t)
 	rows := asked(t)
-	count := map[string]int{}
+	count, checks := map[string]int{}, map[string]bool{}
 	for _, row := range rows {
 		count[row.group]++
+		if row.group == "outside" {
+			checks[row.check] = true
+		}
+	}
+	if len(checks) != 1 {
+		t.Errorf("the questions about something else have %d checks, which bench quality wants to be one", len(checks))
 	}
 	if diff := cmp.Diff(map[string]int{"typed": 300, "outside": 100, "turns": turnsHeld}, count); diff != "" {
 		t.Error(diff)
