@@ -119,7 +119,7 @@ var (
 func isProgram(text string) bool {
 	code, all := 0, 0
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" {
+		if line = strings.TrimSpace(inlineCode.ReplaceAllString(line, "`")); line != "" {
 			all++
 			if programLine.MatchString(line) {
 				code++

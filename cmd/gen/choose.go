@@ -176,7 +176,13 @@ const maxLooked = 1000
 // built-in rewriter keeps them as they are, and needs a style that can write around them.
 func (g *gen) chooseLanguage(ctx context.Context) error {
 	found := ""
-	if !g.languageGiven && !slices.Equal(g.sources, []string{dataset.StarterSpec}) {
+	switch {
+	case g.languageGiven:
+	case slices.Equal(g.sources, []string{dataset.StarterSpec}): // some of its answers are in words
+		if g.remote != nil || g.voice.KeepsAnswers() {
+			g.language = teacher.NoLanguage
+		}
+	default:
 		n, err := g.proseRows(ctx)
 		if err != nil {
 			return err

@@ -91,29 +91,23 @@ func outsideRows(topics []Topic) ([]Row, error) {
 // turnsHeld is the number of held-out follow-ups.
 const turnsHeld = 60
 
-// askedRows returns the held-out rows besides those of kinds: typed questions, those about something else, and follow-ups.
-func askedRows(seed uint64, topics []Topic) ([]Row, error) {
+// askedRows returns the held-out rows besides those of kinds: typed questions, those about something else, and some of
+// the follow-ups.
+func askedRows(topics []Topic, later []Row) ([]Row, error) {
 	typed, err := typedRows(topics)
 	if err != nil {
 		return nil, err
 	}
 	outside, err := outsideRows(topics)
-	if err != nil {
-		return nil, err
-	}
-	asked, err := askTopics(seed, topics, map[string]string{})
-	if err != nil {
-		return nil, err
-	}
-	return slices.Concat(typed, outside, turnRows(asked, turnsHeld)), nil
+	return slices.Concat(typed, outside, turnRows(later, turnsHeld)), err
 }
 
 // turnRows returns count of the held-out follow-ups, the first of each topic that has any, from topics as far apart as
 // they can be.
-func turnRows(asked []Row, count int) (rows []Row) {
+func turnRows(later []Row, count int) (rows []Row) {
 	seen := map[string]bool{}
-	for _, row := range asked {
-		if row.group == "turns" && !seen[row.kind.Name] {
+	for _, row := range later {
+		if !seen[row.kind.Name] {
 			seen[row.kind.Name] = true
 			rows = append(rows, row)
 		}

@@ -15,7 +15,7 @@ import (
 // around them, as a model writes. With RESTYLE_LONG it runs them all.
 func TestAskedRows_AnswersAreRight(t *testing.T) {
 	needPython(t)
-	rows := asked(t)
+	rows := madeSet(t).asked
 	count, checks := map[string]int{}, map[string]bool{}
 	for _, row := range rows {
 		count[row.group]++

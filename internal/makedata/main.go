@@ -4,8 +4,8 @@
 //
 //	go run ./internal/makedata               write the three files
 //	go run ./internal/makedata --kind sum    show and check rows of the kinds with "sum" in their names; write nothing
-//	go run ./internal/makedata --draft DIR   write rows with questions as people type them, unchecked, to try a recipe
 //	go run ./internal/makedata --topic dict  the same for topics, by the name of a topic or of its file
+//	go run ./internal/makedata --follow-ups later.jsonl  write questions that refer to the training rows, for base.sh
 package main
 
 import (
@@ -45,9 +45,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		"mutants, and write nothing; all shows every kind")
 	topic := flags.String("topic", "", "show questions about the topics with this text in their names or their file's, "+
 		"and check them; all shows every topic")
-	drafts := flags.String("draft", "", "write typed.jsonl, rows of all kinds and topics with questions as people type "+
-		"them, and typed_heldout.jsonl for bench quality into this directory, and check nothing: the starter dataset does "+
-		"not have them yet")
+	later := flags.String("follow-ups", "", "write questions that refer to training rows and their answers into this "+
+		"file, and nothing else")
 	rows := flags.Int("rows", 3, "with --kind and --topic: rows to show of each")
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -60,8 +59,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	switch {
 	case *kind != "":
 		err = show(ctx, *seed, *kind, *rows, stdout)
-	case *drafts != "":
-		err = draft(*seed, *drafts)
+	case *later != "":
+		err = writeFollowUps(*seed, *later)
 	case *topic != "":
 		err = showTopics(ctx, *seed, *topic, *rows, stdout)
 	default:
@@ -76,23 +75,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // generate builds and verifies the dataset, and writes its files.
 func generate(ctx context.Context, seed uint64, out string, stdout io.Writer) error {
-	all, err := kinds()
+	s, err := makeSet(seed)
 	if err != nil {
 		return err
 	}
-	train, held, err := build(seed, all)
-	if err != nil {
-		return err
-	}
-	about, err := readTopics()
-	if err != nil {
-		return err
-	}
-	asked, err := askedRows(seed, about)
-	if err != nil {
-		return err
-	}
-	if err := verify(ctx, train, held, asked); err != nil {
+	train, held, asked := s.train, s.held, s.asked
+	if err := verify(ctx, held, asked, toRun(train)); err != nil {
 		return err
 	}
 	tally, survivors, err := plant(ctx, seed, held, allTried)
@@ -126,6 +114,55 @@ func generate(ctx context.Context, seed uint64, out string, stdout io.Writer) er
 		fmt.Fprintf(stdout, "\nnot found: %s, %s changed\n%s\n", s.kind, s.sort, s.code)
 	}
 	return nil
+}
+
+// A set is what the starter dataset is made of.
+type set struct {
+	kinds  []Kind
+	topics []Topic
+	train  []Row // of kinds in whole sentences, and of kinds and topics as people type
+	held   []Row // of kinds
+	asked  []Row // held out as well: typed questions, those about something else, and follow-ups
+}
+
+// makeSet draws the rows of the starter dataset. It runs no Python.
+func makeSet(seed uint64) (s set, err error) {
+	if s.kinds, err = kinds(); err != nil {
+		return s, err
+	}
+	if s.topics, err = readTopics(); err != nil {
+		return s, err
+	}
+	if s.train, s.held, err = build(seed, s.kinds); err != nil {
+		return s, err
+	}
+	typed, later, err := buildTyped(seed, s.kinds, s.topics, s.held)
+	if err != nil {
+		return s, err
+	}
+	s.train = append(s.train, typed...)
+	spread(newDraw(seed, "order/train"), s.train)
+	s.asked, err = askedRows(s.topics, later)
+	return s, err
+}
+
+// perTopic is how many different training answers of a topic are run: its code is the same in all.
+const perTopic = 3
+
+// toRun returns the training rows of which the answers are run: all of kinds, and some of each topic.
+func toRun(train []Row) (rows []Row) {
+	ran := map[[2]string]bool{}
+	count := map[string]int{}
+	for _, row := range train {
+		pair := [2]string{row.Output, row.check}
+		if row.check == "" || row.group != "" && (ran[pair] || count[row.kind.Name] == perTopic) {
+			continue
+		}
+		ran[pair] = true
+		count[row.kind.Name]++
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // verify runs every row's answer against its check.

@@ -27,36 +27,26 @@ func needPython(t *testing.T) {
 	}
 }
 
-var buildOnce = sync.OnceValues(func() ([2][]Row, error) {
-	all, err := kinds()
-	if err != nil {
-		return [2][]Row{}, err
-	}
-	train, held, err := build(defaultSeed, all)
-	return [2][]Row{train, held}, err
-})
+var setOnce = sync.OnceValues(func() (set, error) { return makeSet(defaultSeed) })
 
-func built(t *testing.T) (train, held []Row) {
+func madeSet(t *testing.T) set {
 	t.Helper()
-	rows, err := buildOnce()
+	s, err := setOnce()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.Clone(rows[0]), rows[1]
+	return s
 }
 
-// asked returns the held-out rows besides those of kinds.
-func asked(t *testing.T) []Row {
-	t.Helper()
-	about, err := readTopics()
-	if err != nil {
-		t.Fatal(err)
+// built returns the rows of kinds in whole sentences.
+func built(t *testing.T) (train, held []Row) {
+	s := madeSet(t)
+	for _, row := range s.train {
+		if row.group == "" && row.check != "" {
+			train = append(train, row)
+		}
 	}
-	rows, err := askedRows(defaultSeed, about)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rows
+	return train, s.held
 }
 
 func TestKindsAreWellFormed(t *testing.T) {
@@ -292,7 +282,7 @@ func TestCommittedFilesAreTheBuiltOnes(t *testing.T) {
 	if !bytes.Equal(parquet, data.Starter) {
 		t.Error("starter.parquet is not what the generator writes: run go run ./internal/makedata")
 	}
-	questions, err := encodeQuestions(append(held, asked(t)...))
+	questions, err := encodeQuestions(append(held, madeSet(t).asked...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +307,7 @@ func TestCommittedPageIsTheDescribedOne(t *testing.T) {
 		killed, _ := strconv.Atoi(row[3])
 		planted[row[1]] = &count{tried, killed}
 	}
-	described, err := describe(defaultSeed, train, held, asked(t), planted)
+	described, err := describe(defaultSeed, train, held, madeSet(t).asked, planted)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,14 +23,15 @@ const (
 // A Row is one task, with the kind and the check that it was made with. The parquet file has the first four columns.
 type Row struct {
 	Instruction string `parquet:"instruction"`
-	Input       string `parquet:"input"`
-	Output      string `parquet:"output"`
+	Input       string `parquet:"input,dict"`
+	Output      string `parquet:"output,dict"`
 	Prompt      string `parquet:"prompt"`
 
 	kind   Kind
 	group  string   // as in data.Question
 	before []string // likewise
 	slots  Slots
+	called string // the name that the question gives the function, if any
 	check  string
 	also   []string // topics whose answers are right as well
 	words  bool     // the check reads the answer's text, and nothing is run
@@ -75,7 +76,7 @@ func alpaca(instruction, input, output string) string {
 		"### Instruction:\n" + instruction + "\n\n### Input:\n" + input + "\n\n### Response:\n" + output
 }
 
-// build returns the training rows, shuffled, and the held-out rows, with the kinds of the training data first. It runs
+// build returns the training rows and the held-out rows, shuffled, with the kinds of the training data first. It runs
 // no Python.
 func build(seed uint64, kinds []Kind) (train, held []Row, err error) {
 	var seen, unseen []Row
@@ -103,7 +104,6 @@ func build(seed uint64, kinds []Kind) (train, held []Row, err error) {
 		}
 		train = append(train, rows...)
 	}
-	spread(newDraw(seed, "order/train"), train)
 	spread(newDraw(seed, "order/seen"), seen)
 	spread(newDraw(seed, "order/unseen"), unseen)
 	return train, append(seen, unseen...), nil

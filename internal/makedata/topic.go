@@ -27,7 +27,7 @@ import (
 //     case, punctuation, typing errors and courtesies. Names, code and error messages keep their case.
 //   - A line may use {a|b|} choices, and the slots of draw. A slot that a line does not use has its default.
 //   - held has at least three whole questions as people type them, in other words than the lines above, with their own
-//     case, punctuation and now and then a typing error. No training row has them.
+//     case, punctuation and now and then a typing error.
 //   - draw declares slots, one per line, with a default and where other values come from: "n = 7 | int 2 20",
 //     "word = hello | word", "name = Anna | name", "nums = [4, 8, 15] | ints 3 6 1 50", "op = sum | pick sum total",
 //     "list = ["a", "b"] | words 3 5". Slots are as in a [Kind].
@@ -41,7 +41,7 @@ import (
 //     empty directory without input, it uses answer, the whole answer's text, and nothing is run.
 //   - also names topics whose answers are right for this one as well.
 //   - then1 has follow-ups, at least six: "and in one line?", "without the loop pls", "now for a list of words". The
-//     last line is held out. then1.py is the whole new answer, then1check.py its check.
+//     second line is held out. then1.py is the whole new answer, then1check.py its check.
 type Topic struct {
 	Name  string
 	File  string              // of the directory topics, without its extension
@@ -57,7 +57,7 @@ type Topic struct {
 
 // A Follow is a question that refers to the answer before it, and its answer.
 type Follow struct {
-	Ask         []string // the last is held out
+	Ask         []string // that with the index heldFollow is held out
 	Code, Check string
 }
 
@@ -66,9 +66,10 @@ var forms = []string{"do", "of", "what", "say"}
 
 // A slot is a parameter of a topic.
 type slot struct {
-	name  string
-	usual any // its value in questions that do not name it
-	draw  func(d Draw) any
+	name    string
+	usual   any  // its value in questions that do not name it
+	literal bool // it stands for a value, and not for a word of the code
+	draw    func(d Draw) any
 }
 
 //go:embed topics/*.txtar
@@ -298,6 +299,7 @@ func parseSlot(line string) (slot, error) {
 		from.list && bounds[0] < 0 {
 		return s, fmt.Errorf("%q: there are not so many", line)
 	}
+	s.literal = true
 	s.draw = func(d Draw) any { return from.draw(d, bounds) }
 	return s, s.setUsual(m[3], m[2])
 }

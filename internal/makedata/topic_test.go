@@ -216,8 +216,7 @@ func TestBuildTyped(t *testing.T) {
 	if count["square"] != typedPerKind || count["double"] != typedPerTopic || len(count) != 2 {
 		t.Errorf("rows %v", count)
 	}
-	if len(asked) != 4 || asked[3].group != "turns" || asked[3].before[0] != asked[2].Instruction ||
-		asked[3].Instruction != "one line" || asked[0].group != "typed" {
+	if len(asked) != 1 || asked[0].group != "turns" || asked[0].before == nil || questions[same(asked[0].before[0])] {
 		t.Errorf("held out %+v", asked)
 	}
 	for _, row := range asked {
@@ -240,12 +239,6 @@ func TestBuildTyped(t *testing.T) {
 	if _, _, err := buildTyped(1, nil, append(all, other), nil); err == nil ||
 		!strings.Contains(err.Error(), "belongs to twice and double: make one of them say more") {
 		t.Errorf("two topics with the same questions: %v", err)
-	}
-	first := all[0]
-	first.Held, other.Held = []string{"a", "b", "c"}, []string{"d", "C.", "e"}
-	if _, _, err := buildTyped(1, nil, []Topic{first, other}, nil); err == nil ||
-		!strings.Contains(err.Error(), `"C." is also a held-out question of double`) {
-		t.Errorf("two topics with the same held-out questions: %v", err)
 	}
 }
 

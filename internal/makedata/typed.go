@@ -41,6 +41,9 @@ func (t Topic) ask(d Draw) (question, called string) {
 			all = append(all, form+" "+line)
 		}
 	}
+	for _, line := range t.Held {
+		all = append(all, "say "+line)
+	}
 	form, line, _ := strings.Cut(pick(d, all...), " ")
 	line = strings.Join(strings.Fields(choose(d, line)), " ") // an empty choice leaves two spaces
 	if form == "say" {
@@ -108,7 +111,9 @@ func (t Topic) row(d Draw) (Row, error) {
 	if called != "" {
 		t.Code = rename(t.Code, called)
 	}
-	return t.answer(text, slots)
+	row, err := t.answer(text, slots)
+	row.called = called
+	return row, err
 }
 
 // held returns the row of a held-out question.
@@ -193,7 +198,7 @@ func mistype(d Draw, question string) string {
 	if d.IntN(8) == 0 && !strings.Contains(question, "pl") {
 		question += pick(d, " pls", " please", " plz", " thanks", " thx", ", please", " thank you")
 	}
-	if d.IntN(8) == 0 {
+	for d.IntN(3) == 0 {
 		question = misspell(d, question)
 	}
 	if d.IntN(5) == 0 {
@@ -210,7 +215,7 @@ func mistype(d Draw, question string) string {
 	switch {
 	case asks && d.IntN(3) == 0:
 		question = strings.TrimSuffix(question, "?")
-	case !asks && d.IntN(6) == 0:
+	case !asks && !strings.HasSuffix(question, ".") && d.IntN(6) == 0:
 		question += "."
 		if isQuestion.MatchString(question) {
 			question = question[:len(question)-1] + "?"
@@ -228,8 +233,8 @@ var (
 	plainWord  = regexp.MustCompile(`^[a-z]{5,}$`)
 )
 
-// misspell makes a typing error in one of the plain words that are not the first: two letters exchanged, one left out,
-// or one typed twice. The first letter stays.
+// misspell makes a mistake in one of the plain words that are not the first: two letters exchanged, one left out, typed
+// twice or written as it sounds. The first letter stays.
 func misspell(d Draw, text string) string {
 	words := strings.Split(text, " ")
 	var plain []int
@@ -244,22 +249,37 @@ func misspell(d Draw, text string) string {
 	i := pick(d, plain...)
 	w := []byte(words[i])
 	at := 1 + d.IntN(len(w)-2)
-	switch d.IntN(3) {
+	switch d.IntN(4) {
 	case 0:
 		w[at], w[at+1] = w[at+1], w[at]
 	case 1:
 		w = slices.Delete(w, at, at+1)
 	case 2:
 		w = slices.Insert(w, at, w[at])
+	case 3:
+		w[at] = sounds(d, w[at])
 	}
 	words[i] = string(w)
 	return strings.Join(words, " ")
 }
 
+// alike are letters that people write for each other.
+var alike = []string{"aeiou", "sc", "ck", "mn", "dt", "bp", "gj", "fv", "iy"}
+
+// sounds returns a letter that sounds like this one, or the same.
+func sounds(d Draw, letter byte) byte {
+	for _, group := range alike {
+		if strings.IndexByte(group, letter) >= 0 {
+			return group[d.IntN(len(group))]
+		}
+	}
+	return letter
+}
+
 // buildTyped returns training rows with questions as people type them, about the kinds and about the topics, and
-// held-out ones about the topics, each followed by those of its follow-ups. held are the held-out rows of the kinds,
+// held-out follow-ups. held are the held-out rows of the kinds,
 // whose answers no training row may have. It runs no Python.
-func buildTyped(seed uint64, kinds []Kind, topics []Topic, held []Row) (train, asked []Row, err error) {
+func buildTyped(seed uint64, kinds []Kind, topics []Topic, held []Row) (train, later []Row, err error) {
 	taken := map[string]string{} // by normalized question, the kind or topic that it belongs to
 	answers := map[string]bool{}
 	kept := map[string]bool{} // questions that are not trained, whatever they are about
@@ -270,7 +290,7 @@ func buildTyped(seed uint64, kinds []Kind, topics []Topic, held []Row) (train, a
 		taken[same(row.Instruction+row.Input)] = row.kind.Name
 		answers[normalCode(row.Output)] = true
 	}
-	if asked, err = askTopics(seed, topics, taken); err != nil {
+	if later, err = askFollowUps(seed, topics, taken); err != nil {
 		return nil, nil, err
 	}
 	both := map[string]string{} // a question by the two that it belongs to
@@ -320,32 +340,25 @@ func buildTyped(seed uint64, kinds []Kind, topics []Topic, held []Row) (train, a
 	for _, names := range slices.Sorted(maps.Keys(both)) {
 		unclear = append(unclear, fmt.Errorf("%q belongs to %s: make one of them say more", both[names], names))
 	}
-	return train, asked, errors.Join(unclear...)
+	return train, later, errors.Join(unclear...)
 }
 
-// askTopics returns the held-out questions about the topics, each topic's followed by those of its follow-ups, and
-// enters them into taken.
-func askTopics(seed uint64, topics []Topic, taken map[string]string) (asked []Row, err error) {
+// askFollowUps returns a held-out question for each follow-up of the topics, after a question in words of the training
+// rows, and enters the latter into taken.
+func askFollowUps(seed uint64, topics []Topic, taken map[string]string) (asked []Row, err error) {
 	for _, t := range topics {
 		d := newDraw(seed, "held/"+t.Name)
-		for _, line := range t.Held {
-			row, err := t.held(d, line)
-			if err != nil {
-				return nil, fmt.Errorf("topic %s: %w", t.Name, err)
-			}
-			if other, ok := taken[same(row.Instruction)]; ok {
-				return nil, fmt.Errorf("topic %s: %q is also a held-out question of %s", t.Name, row.Instruction, other)
-			}
-			taken[same(row.Instruction)] = t.Name
-			asked = append(asked, row)
-		}
-		last := asked[len(asked)-1]
 		for _, f := range t.Then {
-			row, err := t.then(f, f.Ask[len(f.Ask)-1], last)
+			before, err := t.row(d)
 			if err != nil {
 				return nil, fmt.Errorf("topic %s: %w", t.Name, err)
 			}
-			row.group, row.before = "turns", []string{last.Instruction}
+			row, err := t.then(f, f.Ask[heldFollow], before)
+			if err != nil {
+				return nil, fmt.Errorf("topic %s: %w", t.Name, err)
+			}
+			taken[same(before.Instruction)] = t.Name
+			row.group, row.before = "turns", []string{before.Instruction}
 			asked = append(asked, row)
 		}
 	}

@@ -3,20 +3,19 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
 )
 
 // encodeParquet returns the training rows as a parquet file with one zstd-compressed row group. The bytes depend only
 // on the rows.
 func encodeParquet(rows []Row) ([]byte, error) {
 	var file bytes.Buffer
-	writer := parquet.NewGenericWriter[Row](&file, parquet.Compression(&parquet.Zstd), parquet.CreatedBy("restyle", "1",
-		"0"))
+	writer := parquet.NewGenericWriter[Row](&file, parquet.Compression(&zstd.Codec{Level: zstd.SpeedBestCompression}),
+		parquet.PageBufferSize(64<<20), parquet.CreatedBy("restyle", "1", "0"))
 	if _, err := writer.Write(rows); err != nil {
 		return nil, fmt.Errorf("writing parquet: %w", err)
 	}
@@ -39,38 +38,32 @@ func encodeQuestions(rows []Row) ([]byte, error) {
 	return file.Bytes(), nil
 }
 
-// draft writes rows with questions as people type them, and the held-out questions about the topics.
-func draft(seed uint64, dir string) error {
-	all, err := kinds()
-	if err != nil {
-		return err
-	}
-	about, err := readTopics()
-	if err != nil {
-		return err
-	}
-	_, held, err := build(seed, all)
-	if err != nil {
-		return err
-	}
-	train, asked, err := buildTyped(seed, all, about, held)
-	if err != nil {
-		return err
-	}
-	spread(newDraw(seed, "order/typed"), train)
-	var rows bytes.Buffer
-	encoder := json.NewEncoder(&rows)
+// encodeLines returns values as JSON lines.
+func encodeLines[T any](values []T) ([]byte, error) {
+	var file bytes.Buffer
+	encoder := json.NewEncoder(&file)
 	encoder.SetEscapeHTML(false)
-	for _, row := range train {
-		columns := map[string]string{"instruction": row.Instruction, "input": row.Input, "output": row.Output}
-		if err := encoder.Encode(columns); err != nil {
-			return err
+	for _, v := range values {
+		if err := encoder.Encode(v); err != nil {
+			return nil, err
 		}
 	}
-	questions, err := encodeQuestions(asked)
+	return file.Bytes(), nil
+}
+
+// writeFollowUps writes the follow-ups of the training rows, for conversations.
+func writeFollowUps(seed uint64, name string) error {
+	s, err := makeSet(seed)
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.WriteFile(filepath.Join(dir, "typed.jsonl"), rows.Bytes(), 0o644),
-		os.WriteFile(filepath.Join(dir, "typed_heldout.jsonl"), questions, 0o644))
+	later, err := followUps(seed, s.kinds, s.topics, s.train)
+	if err != nil {
+		return err
+	}
+	lines, err := encodeLines(later)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(name, lines, 0o644)
 }

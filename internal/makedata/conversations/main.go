@@ -1,7 +1,11 @@
-// Command conversations joins rows of datasets into conversations, so that a model also learns to answer a second
-// question. Each has one, two or three rows of the same file, in an order drawn by the seed. Every row is used once.
+// Command conversations joins rows of datasets into conversations, so that a model also learns to answer later
+// questions. Each has one to eight rows of the same file, in an order drawn by the seed. Every row is used once, and
+// after it, if there is one, a question that refers to it. Both have the answers of the file if it has them.
 //
-//	go run ./internal/makedata/conversations --seed 1 --out conversations.jsonl plain.json pirate.json
+//	go run ./internal/makedata/conversations --seed 1 --follow-ups later.jsonl --out talks.jsonl plain.json pirate.json
+//
+// Rows of --source that a file lacks are used as they are: answers in words if its style writes only around code, and
+// code that is too short for gen.
 package main
 
 import (
@@ -23,6 +27,9 @@ import (
 )
 
 func main() {
+	if dataset.IsChild() {
+		os.Exit(dataset.ChildMain())
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
@@ -35,13 +42,26 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	flags := flag.NewFlagSet("conversations", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	seed := flags.Uint64("seed", 0, "seed of the order of rows and of the lengths of conversations")
-	most := flags.Int("most", 3, "greatest number of questions in a conversation")
+	most := flags.Int("most", 8, "greatest number of rows in a conversation, without follow-ups")
+	follow := flags.String("follow-ups", "", "file of questions that refer to the answer before, as makedata writes it")
+	source := flags.String("source", "", "dataset of which the files have most rows: the others are used as they are")
 	out := flags.String("out", "", "file to write: chat messages, a JSON object per line")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *out == "" || *most < 1 || flags.NArg() == 0 {
 		return errors.New("name the datasets, a file with --out, and with --most at least 1; see -h")
+	}
+	var whole []row
+	var err error
+	if *source != "" {
+		if whole, err = read(ctx, *source); err != nil {
+			return err
+		}
+	}
+	next, err := readFollowUps(*follow)
+	if err != nil {
+		return err
 	}
 	var file bytes.Buffer
 	random := rand.New(rand.NewPCG(*seed, 0))
@@ -50,8 +70,9 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 		if err != nil {
 			return err
 		}
-		random.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
-		for _, c := range join(rows, *most, random) {
+		turns := link(rows, whole, next)
+		random.Shuffle(len(turns), func(i, j int) { turns[i], turns[j] = turns[j], turns[i] })
+		for _, c := range join(turns, *most, random) {
 			if err := json.NewEncoder(&file).Encode(c); err != nil {
 				return err
 			}
@@ -65,17 +86,67 @@ type conversation struct {
 	Messages []chat.Message `json:"messages"`
 }
 
-// join makes conversations of one to most rows each, all lengths equally often, of rows in their order.
-func join(rows [][]chat.Message, most int, random *rand.Rand) (all []conversation) {
-	for len(rows) > 0 {
-		n := min(1+random.IntN(most), len(rows))
-		all, rows = append(all, conversation{slices.Concat(rows[:n]...)}), rows[n:]
+// A row is a question, its answer, and the answer that gen rewrote or, if it did not, the same.
+type row struct {
+	question, answer, original string
+}
+
+func (r row) key() [2]string { return [2]string{r.question, r.original} }
+
+func (r row) messages() []chat.Message {
+	return []chat.Message{{Role: "user", Content: r.question}, {Role: "assistant", Content: r.answer}}
+}
+
+// link returns the messages of each row, and after them those of its follow-up, if it has one. Rows of whole are added
+// if they are missing. next are the follow-ups, by the key of the row before.
+func link(rows, whole []row, next map[[2]string]row) (turns [][]chat.Message) {
+	own := map[[2]string]row{}
+	for _, r := range rows {
+		own[r.key()] = r
+	}
+	for _, r := range whole {
+		if _, ok := own[r.key()]; !ok {
+			rows = append(rows, r)
+		}
+	}
+	later := map[[2]string]bool{}
+	for _, f := range next {
+		later[f.key()] = true
+	}
+	for _, r := range rows {
+		if later[r.key()] {
+			continue
+		}
+		messages := r.messages()
+		if f, ok := next[r.key()]; ok {
+			if rewritten, ok := own[f.key()]; ok {
+				f = rewritten
+			}
+			messages = append(messages, f.messages()...)
+		}
+		turns = append(turns, messages)
+	}
+	return turns
+}
+
+// join makes conversations of one to most turns each, all lengths equally often, of turns in their order.
+func join(turns [][]chat.Message, most int, random *rand.Rand) (all []conversation) {
+	for len(turns) > 0 {
+		n := min(1+random.IntN(most), len(turns))
+		all, turns = append(all, conversation{slices.Concat(turns[:n]...)}), turns[n:]
 	}
 	return all
 }
 
-// read returns the rows of a dataset.
-func read(ctx context.Context, name string) (rows [][]chat.Message, err error) {
+// read returns the rows of a dataset: of one that gen wrote, or of any questions and answers.
+func read(ctx context.Context, name string) (rows []row, err error) {
+	if rewritten, err := dataset.ReadRewritten(ctx, name); err == nil {
+		for _, r := range rewritten {
+			question := dataset.Question(r.Instruction, r.Input)
+			rows = append(rows, row{question, r.OutputPassiveAggressive, r.OutputOriginal})
+		}
+		return rows, nil
+	}
 	source, err := dataset.OpenConversations(ctx, name, dataset.Options{})
 	if err != nil {
 		return nil, err
@@ -89,6 +160,34 @@ func read(ctx context.Context, name string) (rows [][]chat.Message, err error) {
 		case err != nil:
 			return nil, err
 		}
-		rows = append(rows, c.Messages)
+		answer := c.Messages[1].Content
+		rows = append(rows, row{c.Messages[0].Content, answer, answer})
+	}
+}
+
+// readFollowUps returns the follow-ups of a file, by the key of the row before. No name means none.
+func readFollowUps(name string) (map[[2]string]row, error) {
+	next := map[[2]string]row{}
+	if name == "" {
+		return next, nil
+	}
+	file, err := disk.OpenInput(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	for decoder := json.NewDecoder(file); ; {
+		var f struct {
+			Instruction, Output string
+			BeforeQuestion      string `json:"before_question"`
+			BeforeAnswer        string `json:"before_answer"`
+		}
+		switch err := decoder.Decode(&f); {
+		case err == io.EOF:
+			return next, nil
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		next[[2]string{f.BeforeQuestion, f.BeforeAnswer}] = row{f.Instruction, f.Output, f.Output}
 	}
 }
