@@ -164,6 +164,11 @@ func TestBaseName(t *testing.T) {
 	}
 }
 
+// smallConfig is the shape of SmolLM2-135M, which has 30 layers.
+const smallConfig = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 49152,
+	"hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": LAYERS, "num_attention_heads": 9,
+	"num_key_value_heads": 3, "max_position_embeddings": 8192, "tie_word_embeddings": true}`
+
 // TestConfigFor checks that a program gets the settings that the command takes.
 func TestConfigFor(t *testing.T) {
 	starter, err := models.Open(t.Context(), nil, data.StarterName)
@@ -175,6 +180,15 @@ func TestConfigFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// sized returns a SmolLM2 with this many layers of 3,540,096 parameters each, below 28,312,128 others.
+	sized := func(layers int) *hf.Checkpoint {
+		config := strings.Replace(smallConfig, "LAYERS", fmt.Sprint(layers), 1)
+		c, err := hf.NewModel(map[string][]byte{"config.json": []byte(config)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
 	for _, c := range []struct {
 		base    *hf.Checkpoint
 		scratch bool
@@ -183,6 +197,12 @@ func TestConfigFor(t *testing.T) {
 		{starter, false, func(c *Config) { c.LR, c.Epochs = 3.5e-4, 2 }},
 		{starter, true, func(c *Config) { c.LR, c.Epochs, c.WeightDecay = 1e-3, 6, 0.1 }},
 		{tiny, false, func(c *Config) { c.Seq = 64 }},
+		{sized(6), false, func(c *Config) {}},
+		{sized(7), false, func(c *Config) { c.LR = 5e-4 }},
+		{sized(30), false, func(c *Config) { c.LR = 5e-4 }},
+		{sized(30), true, func(c *Config) { c.LR, c.Epochs, c.WeightDecay = 6e-4, 6, 0.1 }},
+		{sized(48), false, func(c *Config) { c.LR = 5e-4 }},
+		{sized(49), false, func(c *Config) {}},
 	} {
 		want := DefaultConfig()
 		c.want(&want)

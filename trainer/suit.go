@@ -14,13 +14,15 @@ import (
 )
 
 // ConfigFor returns the settings that suit a model: those of [DefaultConfig], what [Suited] changes, and a Seq of at
-// most the model's positions. scratch means that a new model with base's config is trained from random weights.
+// most the model's positions. scratch means that a new model with base's config is trained from random weights. Which
+// examples to hold out is the caller's choice, so the val of Suited has no effect.
 func ConfigFor(base *hf.Checkpoint, scratch bool) (Config, error) {
 	c := DefaultConfig()
 	values, err := Suited(base, scratch)
 	if err != nil {
 		return c, err
 	}
+	delete(values, "val")
 	fields := c.Fields()
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == name })
@@ -36,8 +38,9 @@ func ConfigFor(base *hf.Checkpoint, scratch bool) (Config, error) {
 }
 
 // Suited returns the settings that suit a model better than the defaults, by the names of [Config.Fields]: the embedded
-// model's recipe, learning rate and epochs by the size of a new model, F32 for weights in F16, which BF16 would round,
-// and the factor of a mixture's auxiliary loss.
+// model's recipe, learning rate and epochs by the size of a new model, [SmallRecipe] for a small one, F32 for weights in
+// F16, which BF16 would round, and the factor of a mixture's auxiliary loss. Of the other flags of train, it may set val,
+// the fraction of the examples to hold out.
 func Suited(base *hf.Checkpoint, scratch bool) (map[string]string, error) {
 	values := map[string]string{}
 	switch {
@@ -48,13 +51,32 @@ func Suited(base *hf.Checkpoint, scratch bool) (map[string]string, error) {
 		if values, err = recipeOf(base); err != nil {
 			return nil, err
 		}
-	case base.DTypes()[tensor.F16] > 0:
-		values["dtype"] = "fp32"
+	default:
+		if n := base.Config.ParamCount(); n >= smallFrom && n <= smallTo {
+			values = SmallRecipe()
+		}
+		if base.DTypes()[tensor.F16] > 0 {
+			values["dtype"] = "fp32"
+		}
 	}
 	if m := base.Config.Mixture; m != nil && values["balance-loss"] == "" {
 		values["balance-loss"] = fmt.Sprint(m.Balance)
 	}
 	return values, nil
+}
+
+// SmallModels are the models that SmallRecipe is for, in words.
+const SmallModels = "models of 50 to 200 million parameters"
+
+const smallFrom, smallTo = 50e6, 200e6
+
+// SmallRecipe returns the settings for fine-tuning a small model such as SmolLM2-135M-Instruct. At 2e-5 it hardly learns
+// a voice. At 1e-4 its validation loss is lowest after the first epoch, when it has seen the voice but is sure of no
+// word: its greedy answers go round in circles. At 5e-4 and after three epochs it knows its rows by heart, the validation
+// loss is no lower than before training, and the answers are in the voice and come to an end. So the last weights are
+// the result: with val 0, nothing is held out to choose others by.
+func SmallRecipe() map[string]string {
+	return map[string]string{"lr": "5e-4", "val": "0"}
 }
 
 // recipeOf returns the settings in the recipe.json next to a model's weights. Most models have none.

@@ -36,8 +36,18 @@ func (o *options) defaults() map[string]string {
 			shown[name] = value + " for this new model"
 		}
 	case o.model == data.StarterName:
-		for name, value := range starterRecipe() {
-			shown[name] = fmt.Sprintf("%s for %s, %s for other models", value, data.StarterName, general[name])
+		starter, small := starterRecipe(), trainer.SmallRecipe()
+		for name, value := range general {
+			text := value + " for other models"
+			if v := small[name]; v != "" {
+				text = fmt.Sprintf("%s for %s, %s", v, trainer.SmallModels, text)
+			}
+			if v := starter[name]; v != "" {
+				text = fmt.Sprintf("%s for %s, %s", v, data.StarterName, text)
+			}
+			if starter[name]+small[name] != "" {
+				shown[name] = text
+			}
 		}
 	}
 	for name, value := range presets[o.preset] {

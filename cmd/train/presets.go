@@ -44,6 +44,9 @@ func (t *train) suit(base *hf.Checkpoint) error {
 	if err != nil {
 		return err
 	}
+	if t.flags.Given("patience") || t.flags.Given("eval-every") {
+		delete(values, "val") // the user asks for validations
+	}
 	if err := t.setDefaults(values, "the model"); err != nil {
 		return err
 	}

@@ -144,6 +144,35 @@ func TestDType_FollowsStoredWeights(t *testing.T) {
 	}
 }
 
+// TestSuit_Small checks that a small model is trained on all examples at its own rate, unless flags say otherwise.
+func TestSuit_Small(t *testing.T) {
+	base, err := hf.NewModel(map[string][]byte{"config.json": []byte(`{"architectures": ["LlamaForCausalLM"],
+		"model_type": "llama", "vocab_size": 49152, "hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30,
+		"num_attention_heads": 9, "num_key_value_heads": 3, "max_position_embeddings": 8192, "tie_word_embeddings": true}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		flags   []string
+		lr, val float64
+	}{
+		{nil, 5e-4, 0},
+		{[]string{"--lr", "1e-4"}, 1e-4, 0},
+		{[]string{"--val", "0.1"}, 5e-4, 0.1},
+		{[]string{"--patience", "2"}, 5e-4, 0.05},
+		{[]string{"--eval-every", "20"}, 5e-4, 0.05},
+	} {
+		o, f := newOptions(io.Discard, io.Discard)
+		if code, done := f.Parse(c.flags); done {
+			t.Fatalf("%q: exit code %d", c.flags, code)
+		}
+		if err := newTrain(o, f, io.Discard, io.Discard, nil, nil).suit(base); err != nil || o.config.LR != c.lr ||
+			o.val != c.val {
+			t.Errorf("%q: --lr %g --val %g, %v", c.flags, o.config.LR, o.val, err)
+		}
+	}
+}
+
 // hasSetting reports whether the table of settings has a flag with that value.
 func hasSetting(table, flag, value string) bool {
 	fields := strings.Fields(table)
