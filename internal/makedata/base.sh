@@ -8,9 +8,9 @@
 # refers to the answer ("and in one line?"), so that the model answers later questions as well as the first.
 #
 # 1. train makes a new model learn the rows as they are, questions and answers: what to write.
-# 2. gen writes plain prose around the code of every row, twice (plain.style), and around that of many as a pirate and as a
-#    radio host. As the prose around the same code differs, the model learns that the code does not depend on it, and takes up
-#    another voice sooner.
+# 2. gen writes plain prose around the code of every row (plain.style), and around that of many as a pirate and as a radio
+#    host. Their sentences, and a teacher's, are then put around all answers in any order, twice. So the model learns that
+#    the answer does not depend on what is around it, and takes up another voice without losing what it knows.
 # 3. train ends with plain prose alone, which no row had before: the model answers plainly unless it is tuned.
 #
 # The vocabulary is the one that is there. With --vocab-data data/passive_aggressive_data.json instead of --tokenizer, train
@@ -40,17 +40,18 @@ go run ./cmd/train --from-scratch internal/makedata/base.json --tokenizer data/s
   --data "$work/raw.jsonl" --train-on all --epochs 8 --lr 2e-3 "${settings[@]}" --out "$work/code"
 plain=internal/makedata/plain.style
 prose plain 120000 $plain 0 &
-prose again 120000 $plain 1 &
 prose last 120000 $plain 2 &
 prose pirate 40000 pirate 3 &
 prose radio 40000 internal/makedata/radio.style 5 &
 wait
 join 2 plain.talks --source "$rows" "$work/plain.json"
-join 3 again.talks --source "$rows" "$work/again.json"
+lent=("$work/plain.json" "$work/pirate.json" "$work/radio.json" data/teacher.jsonl)
+join 3 mixed.talks --mix --source "$rows" "${lent[@]}"
+join 6 again.talks --mix --source "$rows" "${lent[@]}"
 join 4 voices.talks "$work/pirate.json" "$work/radio.json"
 join 5 last.talks --source "$rows" "$work/last.json"
-go run ./cmd/train --model "$work/code" --data "$work/plain.talks.jsonl" --data "$work/again.talks.jsonl" \
-  --data "$work/voices.talks.jsonl" --epochs 3 --lr 1.5e-3 "${settings[@]}" --out "$work/voices"
+go run ./cmd/train --model "$work/code" --data "$work/mixed.talks.jsonl" --data "$work/again.talks.jsonl" \
+  --data "$work/plain.talks.jsonl" --data "$work/voices.talks.jsonl" --epochs 3 --lr 1.5e-3 "${settings[@]}" --out "$work/voices"
 go run ./cmd/train --model "$work/voices" --data "$work/last.talks.jsonl" --epochs 1 --lr 5e-4 "${settings[@]}" \
   --out "$work/model"
 for file in config.json generation_config.json tokenizer.json tokenizer_config.json chat_template.jinja model.safetensors; do

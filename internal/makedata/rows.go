@@ -15,7 +15,7 @@ const (
 	leastDraws    = 150 // minimum number of different answers that such a kind must be able to give
 	typedPerKind  = 60  // training rows of each kind, besides, with the question as people type it
 	typedPerTopic = 80  // training rows of each topic
-	typedOutside  = 400 // of each that is refused: anything at all may be asked
+	typedOutside  = 1000// of each that is refused: anything at all may be asked
 	seenPerKind   = 1   // held-out questions of each kind in the training data
 	unseenPerKind = 2   // held-out questions of each other kind
 )

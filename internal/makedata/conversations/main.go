@@ -4,6 +4,9 @@
 //
 //	go run ./internal/makedata/conversations --seed 1 --follow-ups later.jsonl --out talks.jsonl plain.json pirate.json
 //
+// With --mix the rows are those of --source, and the files only lend their sentences: a few, of any file and any row, stand
+// around each answer. So a model learns that the answer does not depend on them.
+//
 // Rows of --source that a file lacks are used as they are: answers in words if its style writes only around code, and
 // code that is too short for gen.
 package main
@@ -19,11 +22,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
+	"strings"
 
 	"restyle/chat"
 	"restyle/dataset"
 	"restyle/internal/disk"
+	"restyle/teacher"
 )
 
 func main() {
@@ -45,6 +51,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	most := flags.Int("most", 8, "greatest number of rows in a conversation, without follow-ups")
 	follow := flags.String("follow-ups", "", "file of questions that refer to the answer before, as makedata writes it")
 	source := flags.String("source", "", "dataset of which the files have most rows: the others are used as they are")
+	mix := flags.Bool("mix", false, "give the rows of --source instead, with sentences of the files around their answers")
 	out := flags.String("out", "", "file to write: chat messages, a JSON object per line")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -63,13 +70,17 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var file bytes.Buffer
+	sets, err := readAll(ctx, flags.Args())
+	if err != nil {
+		return err
+	}
 	random := rand.New(rand.NewPCG(*seed, 0))
-	for _, name := range flags.Args() {
-		rows, err := read(ctx, name)
-		if err != nil {
-			return err
-		}
+	if *mix {
+		sets = [][]row{mixed(whole, next, sentences(sets), random)}
+		whole = nil
+	}
+	var file bytes.Buffer
+	for _, rows := range sets {
 		turns := link(rows, whole, next)
 		random.Shuffle(len(turns), func(i, j int) { turns[i], turns[j] = turns[j], turns[i] })
 		for _, c := range join(turns, *most, random) {
@@ -136,6 +147,63 @@ func join(turns [][]chat.Message, most int, random *rand.Rand) (all []conversati
 		all, turns = append(all, conversation{slices.Concat(turns[:n]...)}), turns[n:]
 	}
 	return all
+}
+
+// mixed returns the rows and the follow-ups with sentences around their answers.
+func mixed(rows []row, next map[[2]string]row, lines []string, random *rand.Rand) (all []row) {
+	for _, r := range rows {
+		if f, ok := next[r.key()]; ok {
+			all = append(all, f)
+		}
+		all = append(all, r)
+	}
+	some := func(most int) string {
+		var text strings.Builder
+		for range random.IntN(most + 1) {
+			text.WriteString(lines[random.IntN(len(lines))])
+			text.WriteString([]string{" ", " ", "\n\n"}[random.IntN(3)])
+		}
+		return strings.TrimSpace(text.String())
+	}
+	for i, r := range all {
+		answer := r.original
+		if teacher.HasCode(answer) {
+			answer = "```python\n" + answer + "\n```"
+		}
+		all[i].answer = strings.TrimSpace(some(5) + "\n\n" + answer + "\n\n" + some(4))
+	}
+	return all
+}
+
+var (
+	fence    = regexp.MustCompile("(?s)```.*?```")
+	sentence = regexp.MustCompile(`[A-Z][^.!?\n]{15,140}[.!?]`)
+)
+
+// sentences returns the different sentences around the answers, but none with code in it.
+func sentences(sets [][]row) (all []string) {
+	seen := map[string]bool{}
+	for _, r := range slices.Concat(sets...) {
+		for _, s := range sentence.FindAllString(fence.ReplaceAllString(r.answer, ""), -1) {
+			if !seen[s] && !strings.Contains(s, "`") {
+				seen[s] = true
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+// readAll returns the rows of each dataset.
+func readAll(ctx context.Context, names []string) (sets [][]row, err error) {
+	for _, name := range names {
+		rows, err := read(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		sets = append(sets, rows)
+	}
+	return sets, nil
 }
 
 // read returns the rows of a dataset: of one that gen wrote, or of any questions and answers.
