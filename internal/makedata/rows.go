@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	leastRows     = 100 // minimum training rows of each kind in the training data
-	mostRows      = 200 // maximum; kinds with few different answers have fewer
-	leastDraws    = 150 // minimum number of different answers that such a kind must be able to give
-	typedPerKind  = 60  // training rows of each kind, besides, with the question as people type it
-	typedPerTopic = 80  // training rows of each topic
-	typedOutside  = 1000// of each that is refused: anything at all may be asked
-	seenPerKind   = 1   // held-out questions of each kind in the training data
-	unseenPerKind = 2   // held-out questions of each other kind
+	leastRows     = 100  // minimum training rows of each kind in the training data
+	mostRows      = 200  // maximum; kinds with few different answers have fewer
+	leastDraws    = 150  // minimum number of different answers that such a kind must be able to give
+	typedPerKind  = 60   // training rows of each kind, besides, with the question as people type it
+	typedPerTopic = 80   // training rows of each topic
+	typedOutside  = 1000 // of each that is refused: anything at all may be asked
+	seenPerKind   = 1    // held-out questions of each kind in the training data
+	unseenPerKind = 2    // held-out questions of each other kind
 )
 
 // A Row is one task, with the kind and the check that it was made with. The parquet file has the first four columns.

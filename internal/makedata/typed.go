@@ -144,9 +144,12 @@ func (t Topic) answer(question string, slots Slots) (row Row, err error) {
 	return row, nil
 }
 
+// refused reports whether the model refuses to answer about a topic.
+func refused(topic string) bool { return strings.HasPrefix(topic, "outside_") }
+
 // group returns the group of held-out questions about the topic: see data.Question.
 func (t Topic) group() string {
-	if strings.HasPrefix(t.Name, "outside_") {
+	if refused(t.Name) {
 		return "outside"
 	}
 	return "typed"
@@ -304,7 +307,7 @@ func buildTyped(seed uint64, kinds []Kind, topics []Topic, held []Row) (train, l
 			}
 			question := same(row.Instruction + row.Input)
 			if other, ok := taken[question]; ok {
-				if other != name {
+				if other != name && !(refused(name) && refused(other)) {
 					both[name+" and "+other] = row.Instruction
 				}
 				continue
