@@ -9,7 +9,8 @@
 #
 # 1. train makes a new model learn the rows as they are, questions and answers: what to write.
 # 2. gen writes plain prose around the code of every row (plain.style), and around that of many as a pirate and as a radio
-#    host. Their sentences, and a teacher's, are then put around all answers in any order, twice. So the model learns that
+#    host. Their sentences, and those of data/teacher.jsonl and
+#    data/passive_aggressive_data.json, are then put around all answers in any order, twice. So the model learns that
 #    the answer does not depend on what is around it, and takes up another voice without losing what it knows.
 # 3. train ends with plain prose alone, which no row had before: the model answers plainly unless it is tuned.
 #
@@ -37,7 +38,7 @@ join() { # SEED NAME FILE...
 go run ./internal/makedata --follow-ups "$later"
 join 1 raw "$rows"
 go run ./cmd/train --from-scratch internal/makedata/base.json --tokenizer data/starter-llama/tokenizer.json \
-  --data "$work/raw.jsonl" --train-on all --epochs 8 --lr 2e-3 "${settings[@]}" --out "$work/code"
+  --data "$work/raw.jsonl" --train-on all --epochs 6 --lr 2e-3 "${settings[@]}" --out "$work/code"
 plain=internal/makedata/plain.style
 prose plain 120000 $plain 0 &
 prose last 120000 $plain 2 &
@@ -45,7 +46,8 @@ prose pirate 40000 pirate 3 &
 prose radio 40000 internal/makedata/radio.style 5 &
 wait
 join 2 plain.talks --source "$rows" "$work/plain.json"
-lent=("$work/plain.json" "$work/pirate.json" "$work/radio.json" data/teacher.jsonl)
+lent=("$work/plain.json" "$work/pirate.json" "$work/radio.json" data/teacher.jsonl
+  data/passive_aggressive_data.json)
 join 3 mixed.talks --mix --source "$rows" "${lent[@]}"
 join 6 again.talks --mix --source "$rows" "${lent[@]}"
 join 4 voices.talks "$work/pirate.json" "$work/radio.json"

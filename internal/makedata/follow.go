@@ -9,13 +9,13 @@ import (
 
 const (
 	// rowsPerFollow is how many rows of a topic each of its follow-ups is asked after.
-	rowsPerFollow = 24
+	rowsPerFollow = 40
 
 	// heldFollow is the line of a follow-up that is held out.
 	heldFollow = 1
 
 	// rowsPerChange is the same for a question that wants another value or another name.
-	rowsPerChange = 12
+	rowsPerChange = 20
 )
 
 // A Later is a question that refers to the answer before it, with its answer. BeforeQuestion and BeforeAnswer are those
