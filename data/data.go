@@ -25,7 +25,7 @@ const StarterName = "starter"
 
 // StarterScope is the line with which commands say what the embedded base model is, and with it every model that was
 // tuned from it.
-const StarterScope = "the embedded model: 6 million parameters; it knows some kinds of small Python tasks and " +
+const StarterScope = "the embedded model: 11 million parameters; it knows the Python that beginners ask about, and " +
 	"nothing else"
 
 // DirArg returns an argument that means the directory, also if it is called as the embedded model is.

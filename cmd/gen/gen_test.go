@@ -67,7 +67,7 @@ func TestHelp(t *testing.T) {
 	text := " " + strings.Join(strings.Fields(flags), " ")
 	for flag, value := range map[string]string{
 		"source": "starter", "split": "train", "columns": "",
-		"rows": "2304 with the built-in rewriter, 576 with a server", "out": "data/passive_aggressive_data.json",
+		"rows": "4608 with the built-in rewriter, 576 with a server", "out": "data/passive_aggressive_data.json",
 		"teacher": "auto", "base-url": "", "model": "", "style": "passive-aggressive", "temperature": "0.8",
 		"max-tokens": "512", "seed": "0", "concurrency": "0", "preview": "0", "dry-run": "",
 		"report": "", "comments": "", "emit-batch": "", "ingest-batch": "", "work": "", "restart": "",

@@ -71,7 +71,7 @@ type options struct {
 
 // builtinRows is the built-in rewriter's default number of rows. A small model learns more, and forgets less, from many
 // rows that it sees twice than from a few that it sees often: bench quality measures it.
-const builtinRows = 2304
+const builtinRows = 4608
 
 func defaults() *options {
 	return &options{

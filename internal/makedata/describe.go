@@ -14,13 +14,14 @@ import (
 var readmeTemplate string
 
 // describe returns README.md: a description of the dataset, with numbers counted from the rows.
-func describe(seed uint64, train, held, asked []Row, tally tally) ([]byte, error) {
+func describe(s set, seed uint64, tally tally) ([]byte, error) {
 	trained, unseen := map[string]*kindSummary{}, map[string]*kindSummary{}
+	train := ofKinds(s.train)
 	for _, row := range train {
 		summary(trained, row).add(row)
 	}
 	seen := 0
-	for _, row := range held {
+	for _, row := range s.held {
 		if row.kind.Trained() {
 			seen++
 		} else {
@@ -39,7 +40,11 @@ func describe(seed uint64, train, held, asked []Row, tally tally) ([]byte, error
 	}
 	var text bytes.Buffer
 	err = page.Execute(&text, map[string]any{
-		"Seed": seed, "Rows": len(train), "Seen": seen, "Unseen": len(held) - seen, "LeastRows": leastRows,
+		"Seed": seed, "AllRows": len(s.train), "Rows": len(train), "Seen": seen, "Unseen": len(s.held) - seen,
+		"Topics": len(s.topics), "TopicRows": tallyRows(s.train, func(r Row) bool { return r.group != "" }),
+		"Words":     tallyRows(s.train, func(r Row) bool { return r.group != "" && r.kind.Code == "" }),
+		"Refusals":  tallyRows(s.train, func(r Row) bool { return r.group == "outside" }),
+		"TypedRows": tallyRows(s.train, func(r Row) bool { return r.group == "" && r.check == "" }), "LeastRows": leastRows,
 		"MostRows": mostRows, "LeastDraws": leastDraws, "Trained": sorted(trained), "UnseenKinds": sorted(unseen),
 		"Example": train[first], "ExampleInput": train[second], "Phrasings": phrasings, "PerKind": fmt.Sprintf("%.1f",
 			float64(phrasings)/float64(len(trained))),
@@ -48,12 +53,22 @@ func describe(seed uint64, train, held, asked []Row, tally tally) ([]byte, error
 		"WithInput":     percent(tallyRows(train, func(r Row) bool { return r.Input != "" }), len(train)),
 		"OutputLengths": histogram(train, 50, func(r Row) int { return len(r.Output) }),
 		"AskLengths":    histogram(train, 25, func(r Row) int { return len(r.Instruction) }),
-		"Typed":         tallyRows(asked, func(r Row) bool { return r.group == "typed" }),
-		"Outside":       tallyRows(asked, func(r Row) bool { return r.group == "outside" }),
-		"Turns":         tallyRows(asked, func(r Row) bool { return r.group == "turns" }),
+		"Typed":         tallyRows(s.asked, func(r Row) bool { return r.group == "typed" }),
+		"Outside":       tallyRows(s.asked, func(r Row) bool { return r.group == "outside" }),
+		"Turns":         tallyRows(s.asked, func(r Row) bool { return r.group == "turns" }),
 		"Mutants":       mutantTable(tally), "Tried": tally.tried(), "Killed": tally.killed(), "Planted": leastKilled,
 	})
 	return text.Bytes(), err
+}
+
+// ofKinds returns the rows of kinds in whole sentences.
+func ofKinds(rows []Row) (some []Row) {
+	for _, row := range rows {
+		if row.group == "" && row.check != "" {
+			some = append(some, row)
+		}
+	}
+	return some
 }
 
 // kindSummary describes one kind.

@@ -95,7 +95,7 @@ func generate(ctx context.Context, seed uint64, out string, stdout io.Writer) er
 	if err != nil {
 		return err
 	}
-	readme, err := describe(seed, train, held, asked, tally)
+	readme, err := describe(s, seed, tally)
 	if err != nil {
 		return err
 	}
@@ -110,8 +110,8 @@ func generate(ctx context.Context, seed uint64, out string, stdout io.Writer) er
 	}
 	fmt.Fprintf(stdout, "%d training rows, %d held-out questions, %d of %d planted wrong answers found\n", len(train),
 		len(held)+len(asked), tally.killed(), tally.tried())
-	for _, s := range survivors {
-		fmt.Fprintf(stdout, "\nnot found: %s, %s changed\n%s\n", s.kind, s.sort, s.code)
+	for _, m := range survivors {
+		fmt.Fprintf(stdout, "\nnot found: %s, %s changed\n%s\n", m.kind, m.sort, m.code)
 	}
 	return nil
 }

@@ -41,12 +41,7 @@ func madeSet(t *testing.T) set {
 // built returns the rows of kinds in whole sentences.
 func built(t *testing.T) (train, held []Row) {
 	s := madeSet(t)
-	for _, row := range s.train {
-		if row.group == "" && row.check != "" {
-			train = append(train, row)
-		}
-	}
-	return train, s.held
+	return ofKinds(s.train), s.held
 }
 
 func TestKindsAreWellFormed(t *testing.T) {
@@ -274,15 +269,15 @@ func TestBuiltSet_IsVaried(t *testing.T) {
 }
 
 func TestCommittedFilesAreTheBuiltOnes(t *testing.T) {
-	train, held := built(t)
-	parquet, err := encodeParquet(train)
+	made := madeSet(t)
+	parquet, err := encodeParquet(made.train)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(parquet, data.Starter) {
 		t.Error("starter.parquet is not what the generator writes: run go run ./internal/makedata")
 	}
-	questions, err := encodeQuestions(append(held, madeSet(t).asked...))
+	questions, err := encodeQuestions(slices.Concat(made.held, made.asked))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +291,6 @@ var tallyPattern = regexp.MustCompile(`(?m)^\| (\w+) \| (\d+) \| (\d+) \|$`)
 // TestCommittedPageIsTheDescribedOne checks the committed page. It takes the numbers of planted answers from that page,
 // because counting them takes minutes.
 func TestCommittedPageIsTheDescribedOne(t *testing.T) {
-	train, held := built(t)
 	page, err := os.ReadFile("../../data/README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -307,7 +301,7 @@ func TestCommittedPageIsTheDescribedOne(t *testing.T) {
 		killed, _ := strconv.Atoi(row[3])
 		planted[row[1]] = &count{tried, killed}
 	}
-	described, err := describe(defaultSeed, train, held, madeSet(t).asked, planted)
+	described, err := describe(madeSet(t), defaultSeed, planted)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func TestConversations(t *testing.T) {
 		}
 	}
 	out := filepath.Join(dir, "out.jsonl")
-	if err := run(t.Context(), append([]string{"--seed", "3", "--out", out}, files...), io.Discard); err != nil {
+	if err := run(t.Context(), append([]string{"--seed", "3", "--most", "3", "--out", out}, files...), io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	talks, err := dataset.OpenConversations(t.Context(), out, dataset.Options{})
@@ -73,6 +73,61 @@ func TestConversations(t *testing.T) {
 	}
 	if len(lengths) != 3 || min(lengths[1], lengths[2], lengths[3]) < 5 {
 		t.Errorf("numbers of conversations by length: %v", lengths)
+	}
+}
+
+// TestFollowUps checks that a question about the answer before comes right after it, with the answer that the file has,
+// that rows which the file lacks are added, and what --mix puts around answers.
+func TestFollowUps(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	source := write("source.jsonl", `{"instruction":"add","output":"print(1 + 2)"}
+{"instruction":"what is a list","output":"Several values in a row."}
+`)
+	later := write("later.jsonl", `{"instruction":"in one line?","input":"","output":"print(3)","before_question":"add",`+
+		`"before_answer":"print(1 + 2)"}
+`)
+	voiced := write("voiced.jsonl", `{"instruction":"add","input":"","output_original":"print(1 + 2)",`+
+		`"output_passive_aggressive":"A sum it shall be then, by all means."}
+{"instruction":"in one line?","input":"","output_original":"print(3)","output_passive_aggressive":"One line of it, as you wish."}
+`)
+	talk := func(args ...string) string {
+		t.Helper()
+		out := filepath.Join(dir, "out.jsonl")
+		args = append([]string{"--follow-ups", later, "--source", source, "--out", out}, args...)
+		if err := run(t.Context(), append(args, voiced), io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	got := talk("--most", "1")
+	for _, want := range []string{
+		`[{"role":"user","content":"add"},{"role":"assistant","content":"A sum it shall be then, by all means."},` +
+			`{"role":"user","content":"in one line?"},{"role":"assistant","content":"One line of it, as you wish."}]`,
+		`[{"role":"user","content":"what is a list"},{"role":"assistant","content":"Several values in a row."}]`,
+	} {
+		if !strings.Contains(got, want) || strings.Count(got, "\n") != 2 {
+			t.Errorf("%s\nlacks %s", got, want)
+		}
+	}
+	mixed := talk("--mix")
+	for _, want := range []string{"```python\\nprint(1 + 2)\\n```", "```python\\nprint(3)\\n```", "Several values in a row."} {
+		if strings.Count(mixed, want) != 1 {
+			t.Errorf("%s\nlacks %s", mixed, want)
+		}
+	}
+	if n := strings.Count(mixed, "by all means.") + strings.Count(mixed, "as you wish."); n == 0 {
+		t.Errorf("%s\nhas no sentence of the file", mixed)
 	}
 }
 
