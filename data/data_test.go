@@ -39,7 +39,7 @@ func TestStarterIsAlpacaShaped(t *testing.T) {
 		t.Errorf("%d rows, want 5000 or more", len(rows))
 	}
 	for i, row := range rows {
-		if row.Instruction == "" || len(row.Output) < 40 || len(row.Output) > 600 {
+		if row.Instruction == "" || len(row.Output) < 10 || len(row.Output) > 700 {
 			t.Errorf("row %d: instruction %q, an answer of %d characters", i, row.Instruction, len(row.Output))
 		}
 		if !strings.Contains(row.Prompt, "\n"+row.Instruction+"\n") || !strings.Contains(row.Prompt, row.Input) ||

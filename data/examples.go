@@ -2,19 +2,23 @@ package data
 
 import "slices"
 
-// known are kinds of which the embedded model, and one that was tuned from it on the committed dataset, answered the
-// held-out question right, by greedy decoding and with each of five seeds and the sampling that chat takes.
+// known are held-out questions that the embedded model, and three that were tuned from it on the committed dataset (seeds
+// 0 to 2), answered right by greedy decoding, the latter in the voice.
 var known = []string{
-	"arithmetic_on_two", "average_of_list", "character_codes", "circle_area", "count_letter", "count_value",
-	"countdown", "digit_sum", "even_or_odd", "filter_compare", "find_position", "fixed_decimals",
-	"greatest_common_divisor", "leap_year", "list_of_divisors", "longest_word", "power_of_number", "print_letters",
-	"product_of_list", "rectangle_area_perimeter", "recursive_factorial", "replace_word", "reverse_digits",
-	"round_number", "second_largest", "sort_numbers", "square_root", "sum_of_range", "temperature_conversion",
-	"zero_padding",
+	"fizzbuzz", "how to reverse a string in python", "write a func that checks palindrome",
+	"how to remove duplicates from a list", "give me the code to write fibonacci series", "sort a dictionary by value",
+	"check leap year in python, is 2024 a leap year", "how to merge two dictionaries", "gcd of 12 and 18",
+	"print multiplcation table of 7", "tower of hanoi python", "how to find squre root of a number in python",
+	"write a bank account class with deposit and withdraw", "how do i read a file line by line",
+	"find the largest number in [12, 45, 7, 30]", "random password generator", "how to use try except",
+	"how many days between two dates", "write a program to add two numbers", "shuffle a list in python",
+	"how do i put a variable inside a string", "linear search program", "explain lambda", "what is a list",
+	"difference between = and ==", "what does self mean", "why is 0.1 + 0.2 not 0.3", "what is polymorphism",
+	"difference between remove, pop and del", "im new to python where do i start",
 }
 
 // Examples returns held-out questions that the embedded model and models tuned from it know. Each is one short line.
 func Examples() ([]Question, error) {
 	all, err := Questions()
-	return slices.DeleteFunc(all, func(q Question) bool { return !q.Seen || !slices.Contains(known, q.Kind) }), err
+	return slices.DeleteFunc(all, func(q Question) bool { return !slices.Contains(known, q.Instruction) }), err
 }

@@ -60,8 +60,10 @@ func readCode(f *voice.Facts, src string) {
 		case python.NL:
 		default:
 			r.tokens = append(r.tokens, t)
-			if strings.TrimSpace(t.Text) != "" {
-				lines[t.Line] = true
+			for n, line := range strings.Split(t.Text, "\n") { // a string may have several
+				if strings.TrimSpace(line) != "" {
+					lines[t.Line+n] = true
+				}
 			}
 		}
 	}
@@ -244,6 +246,7 @@ func (r *codeReader) define(i int) {
 	}
 	r.next.function = r.at(i + 1).Text
 	add(&r.f.Functions, r.next.function)
+	r.f.Definitions++
 	if r.at(i-3).Text == "@" && r.at(i-2).Text == "property" {
 		add(&r.f.Properties, r.next.function)
 	}

@@ -15,14 +15,15 @@ type Facts struct {
 	IsQuestion bool   // the question has a question mark
 	HasInput   bool   // the question came with input data
 
-	Lines      int      // lines of code that are not blank
-	Functions  []string // names of functions and methods that the code defines
-	Properties []string // those of them that are properties, which nobody calls
-	Classes    []string // names of classes that it defines
-	Imports    []string // modules that it imports
-	Calls      []string // builtins and methods that it calls but does not define, without dots: "len", "append"
-	Names      []string // other names that it assigns to: variables and parameters
-	Has        Feature  // what else the code contains
+	Lines       int      // lines of code that are not blank
+	Functions   []string // names of functions and methods that the code defines
+	Definitions int `json:",omitempty"` // how many functions and methods it defines, also of the same name
+	Properties  []string // those of them that are properties, which nobody calls
+	Classes     []string // names of classes that it defines
+	Imports     []string // modules that it imports
+	Calls       []string // builtins and methods that it calls but does not define, without dots: "len", "append"
+	Names       []string // other names that it assigns to: variables and parameters
+	Has         Feature  // what else the code contains
 
 	// Deeds are what the code does, one statement each, by kind; see deedSlots. Of each the two parts are as the code
 	// writes them; a kind of one part leaves the second empty.
@@ -182,7 +183,7 @@ func (f *Facts) slots(pick func(int) int) []string {
 		code(without(f.Calls, "print")), // it only shows what something else has worked out
 		code(f.Names),
 		count(f.Lines, "lines"),
-		count(len(f.Functions), "functions"),
+		count(max(len(f.Functions), f.Definitions), "functions"),
 	}
 	values = append(values, make([]string, len(slotNames)-len(values))...)
 	for _, kind := range slices.Sorted(maps.Keys(f.Deeds)) {

@@ -271,12 +271,12 @@ func TestCommittedSet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Rows != 2304 || len(s.Examples) != 2304 || s.Uncertified != nil || s.Empty != nil || s.Truncated != 0 {
+	if s.Rows != 4608 || len(s.Examples) != 4608 || s.Uncertified != nil || s.Empty != nil || s.Truncated != 0 {
 		t.Errorf("%d rows, %d examples, uncertified %v, empty %v, %d cut", s.Rows, len(s.Examples), s.Uncertified, s.Empty,
 			s.Truncated)
 	}
 	train, val := s.Split(0.05, 0)
-	if len(train) != 2189 || len(val) != 115 {
+	if len(train) != 4378 || len(val) != 230 {
 		t.Errorf("split into %d and %d", len(train), len(val))
 	}
 }

@@ -33,6 +33,12 @@ def check(row):
                 yield label, row.show(sentence), bool(ok), why
 
 
+def own(row, answer):
+    """Returns the answer without the original's words, which are not about the row's code if it has none."""
+    original = row.get("output_original") or ""
+    return answer if "```" in answer else answer.replace(original, "")
+
+
 def main():
     parser = argparse.ArgumentParser(description="Find false statements that answers make about code and question.")
     parser.add_argument("file")
@@ -41,7 +47,7 @@ def main():
     options = parser.parse_args()
     try:
         with open(options.file, encoding="utf-8") as file:
-            rows = [Row(r["instruction"], r.get("input") or "", r[options.field]) for r in json.load(file)]
+            rows = [Row(r["instruction"], r.get("input") or "", own(r, r[options.field])) for r in json.load(file)]
     except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"{options.file}: {type(error).__name__}: {error}: must be JSON, a list of rows with instruction, "
               f"input and "

@@ -43,7 +43,7 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if !c.Embedded || c.Name != data.StarterName || c.Config.ParamCount() > 8_000_000 || len(c.Generation.EOS) == 0 ||
+	if !c.Embedded || c.Name != data.StarterName || c.Config.ParamCount() > 12_000_000 || len(c.Generation.EOS) == 0 ||
 		c.Tokenizer.ChatTemplate == "" {
 		t.Errorf("%t, %s, %d parameters, %+v, %+v", c.Embedded, c.Name, c.Config.ParamCount(), c.Generation, c.Tokenizer)
 	}
