@@ -61,5 +61,5 @@ func Example() {
 	// Output:
 	// evaluation after step 0
 	// evaluation after step 6
-	// 6 steps, 24 examples
+	// 6 steps, 48 examples
 }

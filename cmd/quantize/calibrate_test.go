@@ -220,12 +220,12 @@ func TestStatusLine(t *testing.T) {
 	}
 	for _, want := range []string{
 		`rounding to nearest: 100%, \d+s left`,
-		`GPTQ: layer 1 of 7, conversation 1 of 2, 0%`, `GPTQ: layer 1 of 7, conversation 2 of 2, \d+%`,
-		`GPTQ: layer 1 of 7, matrix 1 of 7, \d+%`, `GPTQ: layer 7 of 7, matrix 7 of 7, 9\d%, \d+s left`,
+		`GPTQ: layer 1 of 8, conversation 1 of 2, 0%`, `GPTQ: layer 1 of 8, conversation 2 of 2, \d+%`,
+		`GPTQ: layer 1 of 8, matrix 1 of 7, \d+%`, `GPTQ: layer 8 of 8, matrix 7 of 7, 9\d%, \d+s left`,
 		`writing `, `comparing matrices: \d+%`,
-		`perplexity before: layer 1 of 7, question 1 of \d+, 0%`,
+		`perplexity before: layer 1 of 8, question 1 of \d+, 0%`,
 		`perplexity before: head, question \d+ of \d+, 100%, \d+s left`,
-		`perplexity after: layer 7 of 7, question 120 of \d+, \d+%, \d+s left`,
+		`perplexity after: layer 8 of 8, question 120 of \d+, \d+%, \d+s left`,
 	} {
 		if !regexp.MustCompile(want).Match(lines.Bytes()) {
 			t.Errorf("no line is like %s", want)
@@ -252,7 +252,7 @@ func TestReadingShare(t *testing.T) {
 // afterwards it is complete.
 func TestInterrupted_AtEachStage(t *testing.T) {
 	for stage, written := range map[string]bool{
-		"rounding to nearest": false, "layer 3 of 7, conversation 2": false, "layer 2 of 7, matrix 3": false,
+		"rounding to nearest": false, "layer 3 of 8, conversation 2": false, "layer 2 of 8, matrix 3": false,
 		"comparing matrices": true, "perplexity before: layer 2": true,
 	} {
 		ctx, stop := context.WithCancel(t.Context())

@@ -30,7 +30,7 @@ func TestQuantize(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, stderr.String())
 	}
 	for _, want := range []string{"model.embed_tokens.weight", "INT8", "model.layers.6.mlp.down_proj.weight", "INT4Z",
-		"15 other parameters"} {
+		"17 other parameters"} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("the output lacks %q:\n%s", want, stdout.String())
 		}

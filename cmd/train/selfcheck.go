@@ -148,7 +148,7 @@ func (c *selfcheck) trained(ctx context.Context, out string, watch func(trainer.
 	var said, errs bytes.Buffer
 	args := append([]string{"--model", "starter", "--data", "starter", "--device", c.d.Name(), "--threads",
 		fmt.Sprint(c.threads), "--dtype", c.flag("dtype"), "--fused", "--val", "0",
-		"--samples", "0", "--max-steps", "8", "--save-every", "4", "--benchmark-log", "", "--out", out}, more...)
+		"--train-on", "all", "--lr", "3.5e-4", "--batch", "1", "--accumulate", "4", "--samples", "0", "--max-steps", "8", "--save-every", "4", "--benchmark-log", "", "--out", out}, more...)
 	code = run(ctx, args, &said, &errs, watch)
 	if code != cli.Done && code != cli.Stopped {
 		return f, code, fmt.Errorf("a training run on the embedded model ends with code %d: %s", code,
@@ -161,10 +161,10 @@ func (c *selfcheck) trained(ctx context.Context, out string, watch func(trainer.
 	return f, code, err
 }
 
-// learned is the loss after the eighth step of that run: on a CPU 0.3960, 0.3971 and 0.3982 in bf16, without
-// vector instructions, with AVX2 and with AVX-512, and 0.3948 in fp32. learnedWithin is the tolerance for other
-// devices: four times the farthest of these, and less than what 2% of the learning rate change, which is 3%.
-const learned, learnedWithin = 0.3965, 0.02
+// learned is the loss after the eighth step of that run: on a CPU 1.3175, 1.3201 and 1.3179 in bf16, without
+// vector instructions, with AVX2 and with AVX-512 BF16, and 1.3195 in fp32. learnedWithin is the tolerance for other
+// devices: four times the farthest of these, and less than what 5% of the learning rate change, which is 0.7%.
+const learned, learnedWithin = 1.3188, 0.004
 
 // learns trains the embedded model twice, stops and resumes the second run, and compares the bits.
 func (c *selfcheck) learns(ctx context.Context) error {
