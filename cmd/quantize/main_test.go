@@ -35,7 +35,7 @@ func TestQuantize(t *testing.T) {
 			t.Errorf("the output lacks %q:\n%s", want, stdout.String())
 		}
 	}
-	for _, want := range []string{"before", "11.7 MiB", "4.1 MiB", "-65%", "perplexity of the reference answers"} {
+	for _, want := range []string{"before", "21.1 MiB", "7.7 MiB", "-63%", "perplexity of the reference answers"} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("the closing table lacks %q:\n%s", want, stdout.String())
 		}
