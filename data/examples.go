@@ -2,8 +2,8 @@ package data
 
 import "slices"
 
-// known are held-out questions that the embedded model, and three that were tuned from it on the committed dataset (seeds
-// 0 to 2), answered right by greedy decoding, the latter in the voice.
+// known are held-out questions that the embedded model, and three that were tuned from it on the committed dataset
+// (seeds 0 to 2), answered right by greedy decoding, the latter in the voice.
 var known = []string{
 	"fizzbuzz", "how to reverse a string in python", "write a func that checks palindrome",
 	"how to remove duplicates from a list", "give me the code to write fibonacci series", "sort a dictionary by value",

@@ -332,8 +332,9 @@ func TestThresholds(t *testing.T) {
 // TestThresholds_OfGroups checks the thresholds of questions that are counted apart, on the edge and just beyond it.
 func TestThresholds_OfGroups(t *testing.T) {
 	of := func(typed, outside, turns int) *ModelReport {
-		return &ModelReport{Typed: Metrics{Answers: 100, Right: &typed, Refused: new(100 - outside - 5)}, Outside: Metrics{Answers: 100, Right: &outside},
-			Turns: Metrics{Answers: 50, Right: &turns}, Prose: Metrics{Answers: 100, Right: new(2 * turns)}}
+		return &ModelReport{Typed: Metrics{Answers: 100, Right: &typed, Refused: new(100 - outside - 5)},
+			Outside: Metrics{Answers: 100, Right: &outside},
+			Turns:   Metrics{Answers: 50, Right: &turns}, Prose: Metrics{Answers: 100, Right: new(2 * turns)}}
 	}
 	for _, c := range []struct {
 		base, tuned *ModelReport

@@ -24,7 +24,7 @@ func TestSense_RefusesSalad(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			senses(t, slices.DeleteFunc(rows, func(r dataset.Rewritten) bool { return !HasCode(r.OutputOriginal) || len(r.Instruction) < 50 }))
+			senses(t, slices.DeleteFunc(rows, unlikely))
 		})
 	}
 }
@@ -90,6 +90,10 @@ func senses(t *testing.T, rows []dataset.Rewritten) {
 	}
 }
 
+// unlikely are rows with too few words of their own to tell prose about them from other prose: answers in words, and
+// short questions.
+func unlikely(r dataset.Rewritten) bool { return !HasCode(r.OutputOriginal) || len(r.Instruction) < 50 }
+
 // TestSense_FluentNonsense writes fluent nonsense: the ledger accepts a few such rows, as it does of a style that
 // hardly speaks of the question, and no more.
 func TestSense_FluentNonsense(t *testing.T) {
@@ -104,7 +108,7 @@ func TestSense_FluentNonsense(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows = slices.DeleteFunc(rows, func(r dataset.Rewritten) bool { return !HasCode(r.OutputOriginal) || len(r.Instruction) < 50 })
+	rows = slices.DeleteFunc(rows, unlikely)
 	for name, most := range map[string]int{"nonsense": 4, "real": 60} {
 		l, accepted := newLedger(style), 0
 		for i, r := range rows[:60] {

@@ -37,10 +37,10 @@ func ConfigFor(base *hf.Checkpoint, scratch bool) (Config, error) {
 	return c, c.Check()
 }
 
-// Suited returns the settings that suit a model better than the defaults, by the names of [Config.Fields]: the embedded
-// model's recipe, learning rate and epochs by the size of a new model, [SmallRecipe] for a small one, F32 for weights in
-// F16, which BF16 would round, and the factor of a mixture's auxiliary loss. Of the other flags of train, it may set val,
-// the fraction of the examples to hold out.
+// Suited returns the settings that suit a model better than the defaults, by the names of [Config.Fields]: the
+// embedded model's recipe, learning rate and epochs by the size of a new model, [SmallRecipe] for a small one, F32
+// for weights in F16, which BF16 would round, and the factor of a mixture's auxiliary loss. Of the other flags of
+// train, it may set val, the fraction of the examples to hold out.
 func Suited(base *hf.Checkpoint, scratch bool) (map[string]string, error) {
 	values := map[string]string{}
 	switch {
@@ -70,11 +70,11 @@ const SmallModels = "models of 50 to 200 million parameters"
 
 const smallFrom, smallTo = 50e6, 200e6
 
-// SmallRecipe returns the settings for fine-tuning a small model such as SmolLM2-135M-Instruct. At 2e-5 it hardly learns
-// a voice. At 1e-4 its validation loss is lowest after the first epoch, when it has seen the voice but is sure of no
-// word: its greedy answers go round in circles. At 5e-4 and after three epochs it knows its rows by heart, the validation
-// loss is no lower than before training, and the answers are in the voice and come to an end. So the last weights are
-// the result: with val 0, nothing is held out to choose others by.
+// SmallRecipe returns the settings for fine-tuning a small model such as SmolLM2-135M-Instruct. At 2e-5 it hardly
+// learns a voice. At 1e-4 its validation loss is lowest after the first epoch, when it has seen the voice but is sure
+// of no word: its greedy answers go round in circles. At 5e-4 and after three epochs it knows its rows by heart, the
+// validation loss is no lower than before training, and the answers are in the voice and come to an end. So the last
+// weights are the result: with val 0, nothing is held out to choose others by.
 func SmallRecipe() map[string]string {
 	return map[string]string{"lr": "5e-4", "val": "0"}
 }

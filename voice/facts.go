@@ -17,7 +17,7 @@ type Facts struct {
 
 	Lines       int      // lines of code that are not blank
 	Functions   []string // names of functions and methods that the code defines
-	Definitions int `json:",omitempty"` // how many functions and methods it defines, also of the same name
+	Definitions int      `json:",omitempty"` // how many functions and methods it defines, also of the same name
 	Properties  []string // those of them that are properties, which nobody calls
 	Classes     []string // names of classes that it defines
 	Imports     []string // modules that it imports

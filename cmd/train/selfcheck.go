@@ -148,7 +148,8 @@ func (c *selfcheck) trained(ctx context.Context, out string, watch func(trainer.
 	var said, errs bytes.Buffer
 	args := append([]string{"--model", "starter", "--data", "starter", "--device", c.d.Name(), "--threads",
 		fmt.Sprint(c.threads), "--dtype", c.flag("dtype"), "--fused", "--val", "0",
-		"--train-on", "all", "--lr", "3.5e-4", "--batch", "1", "--accumulate", "4", "--samples", "0", "--max-steps", "8", "--save-every", "4", "--benchmark-log", "", "--out", out}, more...)
+		"--train-on", "all", "--lr", "3.5e-4", "--batch", "1", "--accumulate", "4",
+		"--samples", "0", "--max-steps", "8", "--save-every", "4", "--benchmark-log", "", "--out", out}, more...)
 	code = run(ctx, args, &said, &errs, watch)
 	if code != cli.Done && code != cli.Stopped {
 		return f, code, fmt.Errorf("a training run on the embedded model ends with code %d: %s", code,

@@ -57,7 +57,8 @@ func TestRefusals(t *testing.T) {
 		"Sorry, I can't help with that. I only do small Python things: lists, loops and strings.",
 		"I know nothing about it; ask me for a Python function instead.",
 		"Arr, that be beyond me, matey! I only know Python: functions, loops and files.",
-		"How nice of you to ask.\n\nI don\u2019t do weather. Python programs and errors are all I have.\n\nYou're welcome, I guess.",
+		"How nice of you to ask.\n\nI don\u2019t do weather. Python programs and errors are all I have.\n\n" +
+			"You're welcome, I guess.",
 		"That is outside of what I was made for. Try a dictionary, a class or an error in Python.",
 		"My answers are limited to Python: a loop, a list, a function.",
 	}

@@ -4,8 +4,8 @@
 //
 //	go run ./internal/makedata/conversations --seed 1 --follow-ups later.jsonl --out talks.jsonl plain.json pirate.json
 //
-// With --mix the rows are those of --source, and the files only lend their sentences: a few, of any file and any row, stand
-// around each answer. So a model learns that the answer does not depend on them.
+// With --mix the rows are those of --source, and the files only lend their sentences: a few, of any file and any row,
+// stand around each answer. So a model learns that the answer does not depend on them.
 //
 // Rows of --source that a file lacks are used as they are: answers in words if its style writes only around code, and
 // code that is too short for gen.

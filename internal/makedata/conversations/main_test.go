@@ -35,7 +35,8 @@ func TestConversations(t *testing.T) {
 		}
 	}
 	out := filepath.Join(dir, "out.jsonl")
-	if err := run(t.Context(), append([]string{"--seed", "3", "--most", "3", "--out", out}, files...), io.Discard); err != nil {
+	args := append([]string{"--seed", "3", "--most", "3", "--out", out}, files...)
+	if err := run(t.Context(), args, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	talks, err := dataset.OpenConversations(t.Context(), out, dataset.Options{})
@@ -95,7 +96,8 @@ func TestFollowUps(t *testing.T) {
 `)
 	voiced := write("voiced.jsonl", `{"instruction":"add","input":"","output_original":"print(1 + 2)",`+
 		`"output_passive_aggressive":"A sum it shall be then, by all means."}
-{"instruction":"in one line?","input":"","output_original":"print(3)","output_passive_aggressive":"One line of it, as you wish."}
+{"instruction":"in one line?","input":"","output_original":"print(3)",`+
+		`"output_passive_aggressive":"One line of it, as you wish."}
 `)
 	talk := func(args ...string) string {
 		t.Helper()
@@ -121,7 +123,8 @@ func TestFollowUps(t *testing.T) {
 		}
 	}
 	mixed := talk("--mix")
-	for _, want := range []string{"```python\\nprint(1 + 2)\\n```", "```python\\nprint(3)\\n```", "Several values in a row."} {
+	for _, want := range []string{"```python\\nprint(1 + 2)\\n```", "```python\\nprint(3)\\n```",
+		"Several values in a row."} {
 		if strings.Count(mixed, want) != 1 {
 			t.Errorf("%s\nlacks %s", mixed, want)
 		}
