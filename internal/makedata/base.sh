@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the weights of the embedded base model, data/starter-llama, anew. Needs Go and gcc, and no Python. An H200 runs it in
-# six minutes, two cores in half a day.
+# Makes the weights of the embedded base model, data/starter-llama, anew. Needs Go and gcc, and no Python. It trains on 402
+# million tokens: five minutes on an H200 with 16 cores. Two cores with AVX-512 BF16 make 9,400 a second, so half a day.
 #
 #   internal/makedata/base.sh [WORK]      WORK keeps what is made on the way; default a new folder under /tmp
 #
