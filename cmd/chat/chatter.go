@@ -85,7 +85,7 @@ func (c *chatter) do(ctx context.Context) (err error) {
 	for _, m := range models {
 		c.embedded = c.embedded || madeOfStarter(ctx, m.name)
 	}
-	c.fresh = c.conversation == "new" || c.conversation == "" && (c.embedded || questions != nil)
+	c.fresh = c.conversation == "new" || c.conversation == "" && questions != nil
 	if c.log != "" {
 		var recovered int
 		if c.record, recovered, err = openRecord(c.log); err != nil {

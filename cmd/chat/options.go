@@ -93,7 +93,7 @@ func (o *options) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Add(&o.prompts, "prompts", "ask the questions in this `file`, then exit: one per line, or JSON, as lines or one "+
 		"array: texts, objects with \"prompt\" or \"messages\", and \"system\"; - reads standard input")
 	f.Add(&o.conversation, "conversation", "keep one conversation, or start a new one for each question, `keep|new`; if "+
-		"empty, new for --prompts, the embedded model and models made from it, and keep for all others")
+		"empty, new for --prompts, and otherwise keep")
 	f.Add(&o.system, "system", "system `prompt`")
 
 	f.Group("Sampling")

@@ -60,13 +60,9 @@ func (c *chatter) greeting() string {
 	return "type a question, or /help for the commands"
 }
 
-// sayConversations says which questions share a conversation, if that is not as with most models.
+// sayConversations says so if questions share no conversation.
 func (c *chatter) sayConversations() {
-	switch {
-	case c.fresh && c.conversation == "":
-		c.note("each question starts a new conversation, because this model soon loses the thread: /conversation keep " +
-			"changes that")
-	case c.fresh:
+	if c.fresh {
 		c.note("each question starts a new conversation: /conversation keep changes that")
 	}
 }

@@ -49,7 +49,6 @@ func TestQuestions_ShareAConversation(t *testing.T) {
 		{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
 			{"role": "user", "content": "Who are you?"}]}]`), 0o666)
 	const twice = "Count to ten.\nWho are you?\n"
-	const because = "each question starts a new conversation, because this model"
 	const plain = "each question starts a new conversation: /"
 	for _, c := range []struct {
 		model string
@@ -58,16 +57,16 @@ func TestQuestions_ShareAConversation(t *testing.T) {
 		turns []int
 		says  string // besides the line about the embedded model
 	}{
-		{tuned, nil, twice, []int{1, 1}, because},
-		{checkpoint, nil, twice, []int{1, 1}, because},
-		{quantized, nil, twice, []int{1, 1}, because},
+		{tuned, nil, twice, []int{1, 2}, ""},
+		{checkpoint, nil, twice, []int{1, 2}, ""},
+		{quantized, nil, twice, []int{1, 2}, ""},
 		{circle, nil, twice, []int{1, 2}, ""},
 		{tinyTuned, nil, twice, []int{1, 2}, ""},
 		{tuned, []string{"--conversation", "keep"}, twice, []int{1, 2}, ""},
 		{tinyTuned, []string{"--conversation", "new"}, twice, []int{1, 1}, plain},
 		{tuned, nil, "Who are you?\n/conversation keep\n" + twice + "/conversation new\nWho are you?\n",
 			[]int{1, 2, 3, 1}, "the conversation goes on with each question"},
-		{tuned, nil, "Who are you?\n/regen\n/edit Count to ten.\n/regen\n", []int{1, 1, 1, 1}, because},
+		{tuned, nil, "Who are you?\n/regen\n/edit Count to ten.\n/regen\n", []int{1, 1, 1, 1}, ""},
 		{tinyTuned, []string{"--prompts", file}, "", []int{1, 1, 2}, "p.json: not used: id\n"},
 		{tuned, []string{"--prompts", file}, "", []int{1, 1, 2}, "p.json: not used: id\n"},
 		{tinyTuned, []string{"--prompts", file, "--conversation", "keep"}, "", []int{1, 2, 2}, ""},

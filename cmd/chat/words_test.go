@@ -53,8 +53,6 @@ func TestNotes(t *testing.T) {
 		conversation, wants string
 	}{
 		{func(c *chatter) error { c.sayConversations(); return nil },
-			true, true, "", "soon loses the thread: /conversation keep"},
-		{func(c *chatter) error { c.sayConversations(); return nil },
 			true, false, "new", "a new conversation: /conversation keep"},
 		{func(c *chatter) error { c.sayConversations(); return nil }, false, false, "", ""},
 		{func(c *chatter) error { return c.setConversation(t.Context(), "new") },
