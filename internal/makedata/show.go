@@ -111,7 +111,7 @@ func showTopics(ctx context.Context, seed uint64, name string, count int, stdout
 	return accepted(ctx, words, stdout)
 }
 
-// examples returns some rows about the topic, then those of its held-out questions and of its follow-ups.
+// examples returns some rows about the topic, then those of its whole questions and of its follow-ups.
 func (t Topic) examples(d Draw, count int) (rows []Row, err error) {
 	add := func(row Row, failed error) {
 		if failed == nil && t.Code != "" {
@@ -125,8 +125,8 @@ func (t Topic) examples(d Draw, count int) (rows []Row, err error) {
 	for range count {
 		add(t.row(d))
 	}
-	for _, line := range t.Held {
-		add(t.held(d, line))
+	for _, line := range t.Other {
+		add(t.asked(d, line))
 	}
 	before := rows[len(rows)-1]
 	for _, f := range t.Then {

@@ -17,7 +17,7 @@ import (
 //
 // # Writing a topic
 //
-//   - The files are txtar archives, as of kinds. The sections are do, of, what, say, held, draw, code.py or answer.txt,
+//   - The files are txtar archives, as of kinds. The sections are do, of, what, say, other, draw, code.py or answer.txt,
 //     check.py, and for follow-ups then1, then1.py, then1check.py and so on.
 //   - do has verb phrases, one per line: "reverse a string". of has noun phrases for a program, without an article:
 //     "string reversal". what has noun phrases to explain, with their article: "a decorator", "the yield keyword". The
@@ -26,7 +26,7 @@ import (
 //   - All are written in lower case, as people type, without a final full stop or question mark. The generator varies
 //     case, punctuation, typing errors and courtesies. Names, code and error messages keep their case.
 //   - A line may use {a|b|} choices, and the slots of draw. A slot that a line does not use has its default.
-//   - held has at least three whole questions as people type them, in other words than the lines above, with their own
+//   - other has at least three whole questions as people type them, in other words than the lines above, with their own
 //     case, punctuation and now and then a typing error.
 //   - draw declares slots, one per line, with a default and where other values come from: "n = 7 | int 2 20",
 //     "word = hello | word", "name = Anna | name", "nums = [4, 8, 15] | ints 3 6 1 50", "op = sum | pick sum total",
@@ -46,7 +46,7 @@ type Topic struct {
 	Name  string
 	File  string              // of the directory topics, without its extension
 	Asks  map[string][]string // by form: do, of, what, say
-	Held  []string
+	Other []string            // whole questions in other words
 	Slots []slot
 	Code  string // Python, or ""
 	Text  string // an answer in words, or ""
@@ -134,8 +134,8 @@ func (t *Topic) set(part, text string, beginnings map[string]string) (err error)
 		return t.setThen(m[1], m[2], text, lines, beginnings)
 	}
 	switch part {
-	case "held":
-		t.Held = lines
+	case "other":
+		t.Other = lines
 	case "draw":
 		for _, line := range lines {
 			s, err := parseSlot(line)
@@ -153,7 +153,7 @@ func (t *Topic) set(part, text string, beginnings map[string]string) (err error)
 	case "also":
 		t.Also = lines
 	default:
-		err = errors.New("unknown: a topic has do, of, what, say, held, draw, code.py, answer.txt, check.py, also, " +
+		err = errors.New("unknown: a topic has do, of, what, say, other, draw, code.py, answer.txt, check.py, also, " +
 			"then1, then1.py, then1check.py and so on")
 	}
 	return err
@@ -205,8 +205,8 @@ func (t Topic) validate() error {
 	switch {
 	case asks < 12:
 		return fmt.Errorf("%d lines of do, of, what and say, needs 12", asks)
-	case len(t.Held) < 3:
-		return fmt.Errorf("%d held-out questions, needs 3", len(t.Held))
+	case len(t.Other) < 3:
+		return fmt.Errorf("%d questions in other words, needs 3", len(t.Other))
 	case (t.Code == "") == (t.Text == ""):
 		return errors.New("it has code.py or answer.txt, and not both")
 	case t.Check == "":
@@ -220,13 +220,13 @@ func (t Topic) validate() error {
 	case len(t.Code) > 700:
 		return fmt.Errorf("code.py has %d characters, at most 700 are wanted", len(t.Code))
 	}
-	for _, line := range slices.Concat(lines, t.Held) {
+	for _, line := range slices.Concat(lines, t.Other) {
 		if seen[normal(line)] {
 			return fmt.Errorf("%q stands there twice", line)
 		}
 		seen[normal(line)] = true
 	}
-	templates := slices.Concat(lines, t.Held, []string{t.Code, t.Text, t.Check})
+	templates := slices.Concat(lines, t.Other, []string{t.Code, t.Text, t.Check})
 	for _, f := range t.Then {
 		templates = slices.Concat(templates, f.Ask, []string{f.Code, f.Check})
 	}

@@ -29,7 +29,7 @@ i want {twice $n|}{| of} {it |}now
 how much is two times $n
 $n + $n
 2x$n
--- double/held --
+-- double/other --
 Whats double of $n
 if i have two of $n
 two $n
@@ -107,7 +107,7 @@ func TestTopics_AreReadAndAsked(t *testing.T) {
 	if lower < count/2 || lower > count*3/4 || marked < count/20 || marked > count/2 {
 		t.Errorf("of %d questions, %d are in lower case and %d end in a question mark", count, lower, marked)
 	}
-	row, err := all[0].held(newDraw(1, "held"), all[0].Held[1])
+	row, err := all[0].asked(newDraw(1, "held"), all[0].Other[1])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,8 +123,8 @@ func TestMistakesInTopicsAreNamed(t *testing.T) {
 		{"none", "", "", ""},
 		{"unknown section", "double/of", "double/for", "topics/sums.txtar:7: section double/for: unknown"},
 		{"few lines", "-- double/of --\ndoubling\ndoubling a number\n", "", "11 lines of do, of, what and say"},
-		{"few held out", "two $n\n", "", "2 held-out questions"},
-		{"held out and asked", "two $n\n", "Two times doubling?\nDoubling!\n", `"Doubling!" stands there twice`},
+		{"few in other words", "two $n\n", "", "2 questions in other words"},
+		{"asked twice", "two $n\n", "Two times doubling?\nDoubling!\n", `"Doubling!" stands there twice`},
 		{"no answer", "-- double/code.py --", "-- double/code.py --\nx\n-- double/draws --", "double/draws: unknown"},
 		{"two answers", "-- double/check.py", "-- double/answer.txt --\nTwice.\n-- double/check.py", "and not both"},
 		{"check of words", "code.py", "answer.txt", "must use answer"},
@@ -169,7 +169,7 @@ func TestTopics_AnswersAreRight(t *testing.T) {
 			t.Fatalf("topic %s: %v", topic.Name, err)
 		}
 		rows = append(rows, asked[1])
-		for _, row := range asked[1+len(topic.Held):] {
+		for _, row := range asked[1+len(topic.Other):] {
 			if row.Output != rows[len(rows)-1].Output {
 				rows = append(rows, row)
 			}
@@ -235,7 +235,7 @@ func TestBuildTyped(t *testing.T) {
 		t.Errorf("%q is trained: %v", question, err)
 	}
 	other := all[0]
-	other.Name, other.Held, other.Then = "twice", []string{"Twice of $n", "2 of $n", "n n"}, nil
+	other.Name, other.Other, other.Then = "twice", []string{"Twice of $n", "2 of $n", "n n"}, nil
 	if _, _, err := buildTyped(1, nil, append(all, other), nil); err == nil ||
 		!strings.Contains(err.Error(), "belongs to twice and double: make one of them say more") {
 		t.Errorf("two topics with the same questions: %v", err)

@@ -41,7 +41,7 @@ func (t Topic) ask(d Draw) (question, called string) {
 			all = append(all, form+" "+line)
 		}
 	}
-	for _, line := range t.Held {
+	for _, line := range t.Other {
 		all = append(all, "say "+line)
 	}
 	form, line, _ := strings.Cut(pick(d, all...), " ")
@@ -116,8 +116,8 @@ func (t Topic) row(d Draw) (Row, error) {
 	return row, err
 }
 
-// held returns the row of a held-out question.
-func (t Topic) held(d Draw, line string) (Row, error) {
+// asked returns the row of a question that says all itself.
+func (t Topic) asked(d Draw, line string) (Row, error) {
 	slots := t.slots(d, line)
 	text, err := fill(line, slots)
 	if err != nil {
@@ -280,8 +280,8 @@ func sounds(d Draw, letter byte) byte {
 }
 
 // buildTyped returns training rows with questions as people type them, about the kinds and about the topics, and
-// held-out follow-ups. held are the held-out rows of the kinds,
-// whose answers no training row may have. It runs no Python.
+// held-out follow-ups. held are the held-out rows of the kinds, whose answers no training row may have. It runs no
+// Python.
 func buildTyped(seed uint64, kinds []Kind, topics []Topic, held []Row) (train, later []Row, err error) {
 	taken := map[string]string{} // by normalized question, the kind or topic that it belongs to
 	answers := map[string]bool{}
