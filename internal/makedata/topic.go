@@ -17,8 +17,8 @@ import (
 //
 // # Writing a topic
 //
-//   - The files are txtar archives, as of kinds. The sections are do, of, what, say, other, draw, code.py or answer.txt,
-//     check.py, and for follow-ups then1, then1.py, then1check.py and so on.
+//   - The files are txtar archives, as of kinds. The sections are do, of, what, say, other, draw, code.py or
+//     answer.txt, check.py, and for follow-ups then1, then1.py, then1check.py and so on.
 //   - do has verb phrases, one per line: "reverse a string". of has noun phrases for a program, without an article:
 //     "string reversal". what has noun phrases to explain, with their article: "a decorator", "the yield keyword". The
 //     generator puts them into the frames of frames.txtar: "how to {do}", "python code for {of}", "whats {what}".
