@@ -59,6 +59,9 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	if *out == "" || *most < 1 || flags.NArg() == 0 {
 		return errors.New("name the datasets, a file with --out, and with --most at least 1; see -h")
 	}
+	if *mix && *source == "" {
+		return errors.New("--mix: name the rows with --source; see -h")
+	}
 	var whole []row
 	var err error
 	if *source != "" {

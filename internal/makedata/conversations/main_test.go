@@ -135,7 +135,8 @@ func TestFollowUps(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	for _, args := range [][]string{{"x.json"}, {"--out", "x"}, {"--out", "x", "--most", "0", "y.json"}} {
+	for _, args := range [][]string{{"x.json"}, {"--out", "x"}, {"--out", "x", "--most", "0", "y.json"},
+		{"--out", "x", "--mix", "y.json"}} {
 		if err := run(t.Context(), args, io.Discard); err == nil || !strings.Contains(err.Error(), "see -h") {
 			t.Errorf("%q: %v", args, err)
 		}
