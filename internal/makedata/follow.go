@@ -109,7 +109,7 @@ func (t Topic) followers() (ways []follower) {
 	if t.Text != "" {
 		return ways
 	}
-	if len(t.Slots) == 1 && t.Slots[0].literal && strings.Contains(t.Code, "$"+t.Slots[0].name) {
+	if len(t.Slots) == 1 && t.Slots[0].from != "pick" && strings.Contains(t.Code, "$"+t.Slots[0].name) {
 		s := t.Slots[0]
 		ways = append(ways, func(d Draw, row Row) (Row, error) {
 			other := maps.Clone(row.slots)

@@ -2,11 +2,9 @@ package main
 
 import (
 	"embed"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 )
@@ -179,28 +177,6 @@ func (t Topic) stated(q typedQuestion) (Row, error) {
 		t.Check += "\nimport re\nassert " + q.assert
 	}
 	return t.answer(q.text, slots)
-}
-
-// parse reads a value of the kind of the slot's usual one.
-func (s slot) parse(text string) (value any, err error) {
-	switch s.usual.(type) {
-	case int:
-		value, err = strconv.Atoi(text)
-	case []int:
-		var list []int
-		err = json.Unmarshal([]byte(text), &list)
-		value = list
-	case []string:
-		var list []string
-		err = json.Unmarshal([]byte(text), &list)
-		value = list
-	default:
-		value = text
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s = %s: not a value like %s", s.name, text, python(s.usual))
-	}
-	return value, nil
 }
 
 // rename returns code whose only function has another name.

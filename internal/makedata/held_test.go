@@ -112,7 +112,7 @@ func TestStatedValues(t *testing.T) {
 		{"n = 9; called = twice", "9 > 8", "print(twice(9)", "f.__name__ == \"twice\"", ""},
 		{"", "printed", "print(double(7)", "assert printed", ""},
 		{"m = 9", "", "", "", `no slot "m"`},
-		{"n = nine", "", "", "", "n = nine: not a value like 7"},
+		{"n = nine", "", "", "", "n = nine: not of the kind int"},
 	} {
 		row, err := all[0].stated(typedQuestion{"twice?", "double", c.slots, c.assert})
 		if c.fails != "" {

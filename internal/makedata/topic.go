@@ -66,10 +66,10 @@ var forms = []string{"do", "of", "what", "say"}
 
 // A slot is a parameter of a topic.
 type slot struct {
-	name    string
-	usual   any  // its value in questions that do not name it
-	literal bool // it stands for a value, and not for a word of the code
-	draw    func(d Draw) any
+	name  string
+	from  string // where its values come from: a key of sources, or pick, which gives words of the code
+	usual any    // its value in questions that do not name it
+	draw  func(d Draw) any
 }
 
 //go:embed topics/*.txtar
@@ -272,12 +272,12 @@ var sources = map[string]source{
 var slotLine = regexp.MustCompile(`^([a-z][a-z0-9]*) = (.+) \| (\w+)(.*)$`)
 
 // parseSlot reads a line of the section draw.
-func parseSlot(line string) (slot, error) {
+func parseSlot(line string) (s slot, err error) {
 	m := slotLine.FindStringSubmatch(line)
 	if m == nil {
-		return slot{}, fmt.Errorf(`%q is not of the form "n = 7 | int 2 20"`, line)
+		return s, fmt.Errorf(`%q is not of the form "n = 7 | int 2 20"`, line)
 	}
-	s := slot{name: m[1], usual: m[2]}
+	s = slot{name: m[1], from: m[3], usual: m[2]}
 	words := strings.Fields(m[4])
 	if m[3] == "pick" && len(words) > 0 {
 		s.draw = func(d Draw) any { return pick(d, words...) }
@@ -299,27 +299,29 @@ func parseSlot(line string) (slot, error) {
 		from.list && bounds[0] < 0 {
 		return s, fmt.Errorf("%q: there are not so many", line)
 	}
-	s.literal = true
 	s.draw = func(d Draw) any { return from.draw(d, bounds) }
-	return s, s.setUsual(m[3], m[2])
+	s.usual, err = s.parse(m[2])
+	return s, err
 }
 
-// setUsual reads the default.
-func (s *slot) setUsual(kind, text string) (err error) {
-	switch kind {
+// parse reads a value of the slot.
+func (s slot) parse(text string) (value any, err error) {
+	switch s.from {
 	case "int":
-		s.usual, err = strconv.Atoi(text)
+		value, err = strconv.Atoi(text)
 	case "ints":
 		var list []int
 		err = json.Unmarshal([]byte(text), &list)
-		s.usual = list
+		value = list
 	case "words", "names":
 		var list []string
 		err = json.Unmarshal([]byte(text), &list)
-		s.usual = list
+		value = list
+	default:
+		value = text
 	}
 	if err != nil {
-		return fmt.Errorf("%s = %s: the default is not of the kind %s", s.name, text, kind)
+		return nil, fmt.Errorf("%s = %s: not of the kind %s", s.name, text, s.from)
 	}
-	return nil
+	return value, nil
 }

@@ -130,7 +130,7 @@ func TestMistakesInTopicsAreNamed(t *testing.T) {
 		{"check of words", "code.py", "answer.txt", "must use answer"},
 		{"unknown slot", "get twice of $n", "get twice of $m", "$m"},
 		{"unknown include", "positive.py", "negative.py", "negative.py"},
-		{"bad default", "n = 7", "n = seven", "the default is not of the kind int"},
+		{"bad default", "n = 7", "n = seven", "n = seven: not of the kind int"},
 		{"bad draw", "int 3 20", "float 2 20", "values come from int"},
 		{"bounds", "int 3 20", "int 2", "values come from int"},
 		{"bounds", "int 3 20", "int 30 20", "the lower one first"},
