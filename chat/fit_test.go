@@ -2,6 +2,7 @@ package chat
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -64,7 +65,7 @@ func TestFit(t *testing.T) {
 			t.Errorf("%s in %d: measured last %q, returned %q, %v", c.roles, c.limit, measured, r.Text, err)
 		}
 		for i, m := range talk(c.roles) {
-			if messages[i] != m {
+			if !reflect.DeepEqual(messages[i], m) {
 				t.Errorf("%s in %d: message %d was changed to %v", c.roles, c.limit, i, messages[i])
 			}
 		}

@@ -22,6 +22,8 @@ type Message struct {
 
 	// Context marks an answer that is part of the conversation but not to be learned.
 	Context bool `json:"-"`
+	// Asides are the parts of Content that are read but not to be learned, in bytes, in their order.
+	Asides []Span `json:"-"`
 
 	// NoRole and NoContent tell a missing role or content from an empty one, as templates do. The field itself is then
 	// empty. Only messages that were read from JSON have them.

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -66,7 +67,8 @@ func TestParts(t *testing.T) {
 		}
 	}
 	m := Message{Role: "old", Calls: "old", Thoughts: "old", More: "old"}
-	if err := json.Unmarshal([]byte(`{"content":"a"}`), &m); err != nil || m != (Message{Content: "a", NoRole: true}) {
+	if err := json.Unmarshal([]byte(`{"content":"a"}`), &m); err != nil ||
+		!reflect.DeepEqual(m, Message{Content: "a", NoRole: true}) {
 		t.Errorf("read into another message: %+v, %v", m, err)
 	}
 	for text, want := range map[string]string{`{"tool_calls":7}`: "must be a list",
@@ -78,7 +80,7 @@ func TestParts(t *testing.T) {
 		NoContent: true, Calls: "[1]"},
 		`{"role":"a","content":"b","tool_calls":null}`:                     {Role: "a", Content: "b"},
 		`{"role":"a","content":"b","reasoning":"","thinking":"t","cot":1}`: {Role: "a", Content: "b", Thoughts: "t"}} {
-		if err := json.Unmarshal([]byte(text), &m); err != nil || m != want {
+		if err := json.Unmarshal([]byte(text), &m); err != nil || !reflect.DeepEqual(m, want) {
 			t.Errorf("%s: %+v, %v", text, m, err)
 		}
 	}

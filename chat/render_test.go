@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"restyle/internal/expect"
 	"slices"
 	"strings"
@@ -192,7 +193,7 @@ func TestMessageJSON(t *testing.T) {
 		m := Message{Role: "old", NoContent: true}
 		err := json.Unmarshal([]byte(c.json), &m)
 		switch {
-		case c.err == "" && (err != nil || m != c.want):
+		case c.err == "" && (err != nil || !reflect.DeepEqual(m, c.want)):
 			t.Errorf("%s is %#v, %v", c.json, m, err)
 		case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
 			t.Errorf("%s: error %v, want %q in it", c.json, err, c.err)
@@ -217,7 +218,7 @@ func FuzzMessage(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := json.Unmarshal(written, &again); err != nil || again != m {
+		if err := json.Unmarshal(written, &again); err != nil || !reflect.DeepEqual(again, m) {
 			t.Errorf("%#v is written as %s and read as %#v, %v", m, written, again, err)
 		}
 	})

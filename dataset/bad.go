@@ -77,8 +77,8 @@ func firstExchange(messages []chat.Message) (question, answer string, err error)
 			return "", "", fmt.Errorf("a message of the role %q follows the first question, not an answer", next.Role)
 		}
 		switch {
-		case next.Context:
-			return "", "", errors.New("the answer is marked as one not to be learned")
+		case next.Context || len(next.Asides) > 0:
+			return "", "", errors.New("the answer, or a part of it, is marked as not to be learned")
 		case next.Calls != "":
 			return "", "", errors.New("the first answer calls a tool, which gen cannot rewrite")
 		}

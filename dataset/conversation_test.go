@@ -63,6 +63,9 @@ func wordings(messages []chat.Message) string {
 		if m.Context {
 			said += " {context}"
 		}
+		for _, a := range m.Asides {
+			said += fmt.Sprintf(" {aside %q}", m.Content[a.Start:a.End])
+		}
 		turns = append(turns, said)
 	}
 	return strings.Join(turns, " | ")

@@ -52,8 +52,9 @@ func isMark(key string, value []byte) bool {
 
 const (
 	ambiguous = `whether it means "learned" or "left out" is not clear: rename it to train or masked`
-	wholly    = "only whole messages can be left out of the loss: cut the message in two, and mark one with train"
-	textOnly  = "only text is supported: remove such conversations"
+	wholly    = `to leave a part of a text out of the loss, give the content as a list of parts {"type": "text", "text": …}, ` +
+		`which are joined with a line break, and mark one with "train": false`
+	textOnly = "only text is supported: remove such conversations"
 )
 
 // maxNames is the largest number of names that are remembered: in some files the keys are data.
@@ -291,7 +292,7 @@ func readContent(m *chat.Message, values map[string]json.RawMessage, keys []stri
 	}
 	var err error
 	if kind(raw) == "an array" {
-		m.Content, m.Thoughts, err = partsOf(raw)
+		err = readParts(m, raw)
 	} else {
 		m.Content, err = wordOf(values, keys, what)
 		return err
@@ -302,48 +303,67 @@ func readContent(m *chat.Message, values map[string]json.RawMessage, keys []stri
 	return nil
 }
 
-// partsOf joins the parts of a content.
-func partsOf(raw json.RawMessage) (content, thoughts string, err error) {
+// readParts joins the parts of a content. One that is marked as not to be learned is an aside.
+func readParts(m *chat.Message, raw json.RawMessage) error {
 	var items []json.RawMessage
 	if err := json.Unmarshal(raw, &items); err != nil {
-		return "", "", err
+		return err
 	}
-	var parts, thought []string
+	var parts, thoughts []string
+	from := 0 // of the next part in the content
 	for i, item := range items {
-		if kind(item) != "an object" {
-			return "", "", fmt.Errorf("part %d is %s: expected an object", i, kind(item))
+		text, thinks, mark, err := partOf(item)
+		switch {
+		case err != nil:
+			return fmt.Errorf("part %d%w", i, err)
+		case thinks && mark != nothing:
+			return fmt.Errorf("part %d: thoughts are learned with the answer: mark the whole message", i)
+		case thinks:
+			thoughts = append(thoughts, text)
+			continue
+		case mark == leave:
+			m.Asides = append(m.Asides, chat.Span{Start: from, End: from + len(text)})
 		}
-		keys, values, err := object(item)
-		if err != nil {
-			return "", "", fmt.Errorf("part %d: %w", i, err)
-		}
-		for _, key := range keys {
-			if _, mask := masks[strings.ToLower(key)]; mask && !empty(values[key]) {
-				return "", "", fmt.Errorf("part %d: key %q: %s", i, key, wholly)
-			}
-		}
-		is, key := string(values["type"]), "text"
-		into := &parts
-		switch is {
-		case `"text"`, `"input_text"`, `"output_text"`, "": // as messages, and OpenAI's Responses, have it
-		case `"thinking"`, `"reasoning"`:
-			into = &thought
-			if values[key] == nil {
-				key = strings.Trim(is, `"`)
-			}
-		default:
-			return "", "", fmt.Errorf("part %d is of type %.60s: only text is supported: remove such conversations", i, is)
-		}
-		if k := kind(values[key]); k != "a string" {
-			return "", "", fmt.Errorf("part %d: key %q: expected a string, found %s", i, key, k)
-		}
-		s, err := text(values[key])
-		if err != nil {
-			return "", "", fmt.Errorf("part %d: %w", i, err)
-		}
-		*into = append(*into, s)
+		parts = append(parts, text)
+		from += len(text) + len("\n")
 	}
-	return strings.Join(parts, "\n"), strings.Join(thought, "\n"), nil
+	m.Content, m.Thoughts = strings.Join(parts, "\n"), strings.Join(thoughts, "\n")
+	if len(m.Asides) > 0 && len(m.Asides) == len(parts) {
+		m.Context, m.Asides = true, nil
+	}
+	return nil
+}
+
+// partOf reads a part of a content. mark is what it says of whether it is to be learned.
+func partOf(item json.RawMessage) (said string, thinks bool, mark int, err error) {
+	if kind(item) != "an object" {
+		return "", false, 0, fmt.Errorf(" is %s: expected an object", kind(item))
+	}
+	keys, values, err := object(item)
+	if err != nil {
+		return "", false, 0, fmt.Errorf(": %w", err)
+	}
+	is, key := string(values["type"]), "text"
+	switch is {
+	case `"text"`, `"input_text"`, `"output_text"`, "": // as messages, and OpenAI's Responses, have it
+	case `"thinking"`, `"reasoning"`:
+		thinks = true
+		if values[key] == nil {
+			key = strings.Trim(is, `"`)
+		}
+	default:
+		return "", false, 0, fmt.Errorf(" is of type %.60s: only text is supported: remove such conversations", is)
+	}
+	if k := kind(values[key]); k != "a string" {
+		return "", false, 0, fmt.Errorf(": key %q: expected a string, found %s", key, k)
+	}
+	if said, err = text(values[key]); err == nil {
+		mark, err = masked(keys, values)
+	}
+	if err != nil {
+		return "", false, 0, fmt.Errorf(": %w", err)
+	}
+	return said, thinks, mark, nil
 }
 
 // readThoughts reads the thoughts of a message, which may stand under several keys if they are the same.

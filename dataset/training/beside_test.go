@@ -18,6 +18,8 @@ func TestLoad_MasksThoughtsAndTools(t *testing.T) {
 	asks := `{"role":"user","content":"a"},`
 	masked := `{"messages":[` + asks + `{"role":"assistant","content":"BAD","train":false},` + asks +
 		`{"role":"assistant","content":"good"},` + asks + `{"role":"assistant","content":"WORSE","weight":0}],"id":1}`
+	parts := `{"messages":[` + asks + `{"role":"assistant","content":[{"text":"BAD","train":false},{"text":""},` +
+		`{"text":"WORSE","weight":0},{"text":"\ngood\n"},{"text":"BAD","train":false}]}]}`
 	call := `{"messages":[` + asks + `{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f",` +
 		`"arguments":{"x":1.0}}}]},{"role":"tool","content":"1","tool_call_id":"c"},{"role":"assistant","content":"b",` +
 		`"reasoning_content":"t"}],"tools":[{"name":"f"}]}`
@@ -52,6 +54,12 @@ func TestLoad_MasksThoughtsAndTools(t *testing.T) {
 				`{"role":"assistant","content":"b","train":0},{"role":"user","content":"c"},{"role":"assistant","content":"d"}]}`,
 			true, []string{"<|im_start|>⟦user\na" + end + a + "⟧b<|im_end|>⟦\n" + u + "c" + end + a + "d" + end + "⟧"},
 			"", "", 1, 0, ""},
+		{"masked parts", "chatml", parts, false, []string{u + "a" + end + a + "BAD⟦\n\n⟧WORSE⟦\n\ngood\n\n⟧BAD⟦<|im_end|>⟧"},
+			"", "", 0, 0, ""},
+		{"masked parts, and all", "chatml", parts, true, []string{"<|im_start|>⟦user\na" + end + a +
+			"⟧BAD⟦\n\n⟧WORSE⟦\n\ngood\n\n⟧BAD⟦" + end + "⟧"}, "", "", 0, 0, ""},
+		{"masked parts, of a template that changes the text", strings.Replace(named, "m.content }}", "m.content | upper }}", 1),
+			parts, false, nil, "", "", 0, 0, "message 1: the template changes the content"},
 		{"all masked", "chatml", `{"prompt":"a","completion":"b","loss_mask":[0,0]}`, false, nil, "", "", 0, 0,
 			"all 1 answers that they are not to be learned"},
 		{"a call", "qwen3", call, false, []string{

@@ -61,8 +61,8 @@ type Encoder struct {
 // none.
 //
 // The targets are each answer after c.Prompt and the token that ends it. An answer that says nothing is no target, nor
-// is its end. With All, every token but the first is a target. What is Context is no target, not even with All. Encode
-// drops the tokens after the last target, since the loss ignores them.
+// is its end. With All, every token but the first is a target. What is Context is no target, not even with All, nor is a
+// token that is part of an aside. Encode drops the tokens after the last target, since the loss ignores them.
 //
 // A document has no template: it is its text, after the token that starts a sequence if the tokenizer has one, and
 // before Template.EOS if it is a token. No special tokens are recognized in it. All its tokens but the first are
@@ -266,9 +266,11 @@ func (e *Encoder) encode(c dataset.Conversation) (ex Example, truncated int, s s
 	copy(ids, tokens.IDs)
 	if e.All {
 		copy(labels, ids)
-		unlabel(labels, tokens, r, messages, c.Prompt)
 	} else {
 		e.label(labels, tokens, r, messages[c.Prompt:])
+	}
+	if err := unlabel(labels, tokens, r, messages, c.Prompt); err != nil {
+		return none, 0, s, err
 	}
 	if n > 0 {
 		labels[0] = Ignore
@@ -309,20 +311,18 @@ func (e *Encoder) label(labels []int32, tokens tokenizer.Encoding, r chat.Render
 	}
 }
 
-// unlabel takes the messages that are Context out of the targets: of answers after the prompt with their end, of others
-// the content.
-func unlabel(labels []int32, tokens tokenizer.Encoding, r chat.Rendered, messages []chat.Message, prompt int) {
+// unlabel takes what is not to be learned out of the targets: of messages that are Context the content, and the end of
+// answers after the prompt, and of others the asides.
+func unlabel(labels []int32, tokens tokenizer.Encoding, r chat.Rendered, messages []chat.Message, prompt int) error {
 	answer := 0
 	for i, m := range messages {
 		isAnswer := m.Role == "assistant" && i >= prompt
 		if isAnswer {
 			answer++
 		}
-		if !m.Context {
-			continue
-		}
 		span := chat.Dropped
 		switch {
+		case !m.Context && len(m.Asides) == 0:
 		case isAnswer:
 			span = r.Targets[answer-1]
 		case i < len(r.Contents):
@@ -331,11 +331,36 @@ func unlabel(labels []int32, tokens tokenizer.Encoding, r chat.Rendered, message
 		if span == chat.Dropped {
 			continue
 		}
-		first, end := tokens.Tokens(tokenizer.Span(span))
-		for i := first; i < end; i++ {
-			labels[i] = Ignore
+		parts := []chat.Span{span}
+		if !m.Context {
+			if parts = asides(r.Text, span, m); parts == nil {
+				return fmt.Errorf("message %d: the template changes the content, so that parts of it cannot be left out of "+
+					"the loss: mark the whole message, or choose another template", i)
+			}
+		}
+		for _, s := range parts {
+			first, end := tokens.Tokens(tokenizer.Span(s))
+			for i := first; i < end; i++ {
+				labels[i] = Ignore
+			}
 		}
 	}
+	return nil
+}
+
+// asides returns where the asides of a message are in the text, of which span has the message. It is nil if the content
+// is not there as it is, but for space around it, which templates trim.
+func asides(text string, span chat.Span, m chat.Message) (parts []chat.Span) {
+	content := strings.TrimSpace(m.Content)
+	at := strings.Index(text[span.Start:span.End], content)
+	if at < 0 {
+		return nil
+	}
+	begin := span.Start + at - strings.Index(m.Content, content)
+	for _, s := range m.Asides {
+		parts = append(parts, chat.Span{Start: max(span.Start, begin+s.Start), End: min(span.End, begin+s.End)})
+	}
+	return parts
 }
 
 // render renders messages of a conversation, whose targets are the answers after its prompt. The text before the last
