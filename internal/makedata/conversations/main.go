@@ -5,7 +5,8 @@
 //	go run ./internal/makedata/conversations --seed 1 --follow-ups later.jsonl --out talks.jsonl plain.json pirate.json
 //
 // With --mix the rows are those of --source, and the files only lend their sentences: a few, of any file and any row,
-// stand around each answer. So a model learns that the answer does not depend on them.
+// stand around each answer. So a model learns that the answer does not depend on them. They are marked as not to be
+// learned, since nothing tells which come, unless --learn is given.
 //
 // Rows of --source that a file lacks are used as they are: answers in words if its style writes only around code, and
 // code that is too short for gen.
@@ -26,7 +27,6 @@ import (
 	"slices"
 	"strings"
 
-	"restyle/chat"
 	"restyle/dataset"
 	"restyle/internal/disk"
 	"restyle/teacher"
@@ -52,6 +52,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	follow := flags.String("follow-ups", "", "file of questions that refer to the answer before, as makedata writes it")
 	source := flags.String("source", "", "dataset of which the files have most rows: the others are used as they are")
 	mix := flags.Bool("mix", false, "give the rows of --source instead, with sentences of the files around their answers")
+	learn := flags.Bool("learn", false, "with --mix: the sentences are to be learned as well")
 	out := flags.String("out", "", "file to write: chat messages, a JSON object per line")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -79,7 +80,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	}
 	random := rand.New(rand.NewPCG(*seed, 0))
 	if *mix {
-		sets = [][]row{mixed(whole, next, sentences(sets), random)}
+		sets = [][]row{mixed(whole, next, sentences(sets), *learn, random)}
 		whole = nil
 	}
 	var file bytes.Buffer
@@ -97,23 +98,57 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 
 // A conversation is what a line of the file holds.
 type conversation struct {
-	Messages []chat.Message `json:"messages"`
+	Messages []message `json:"messages"`
+}
+
+type message struct {
+	Role    string `json:"role"`
+	Content any    `json:"content"` // a text, or a list of parts
+}
+
+// A part of a content, as train reads it.
+type part struct {
+	Type  string `json:"type"`
+	Text  string `json:"text"`
+	Train bool   `json:"train"`
 }
 
 // A row is a question, its answer, and the answer that gen rewrote or, if it did not, the same.
 type row struct {
 	question, answer, original string
+	before, after              string // sentences around the answer that are not to be learned
 }
 
 func (r row) key() [2]string { return [2]string{r.question, r.original} }
 
-func (r row) messages() []chat.Message {
-	return []chat.Message{{Role: "user", Content: r.question}, {Role: "assistant", Content: r.answer}}
+func (r row) messages() []message {
+	answer := message{"assistant", r.answer}
+	if r.before+r.after != "" {
+		answer.Content = r.parts()
+	}
+	return []message{{"user", r.question}, answer}
+}
+
+// parts are the answer and what is around it. train puts a line break between two parts; another is the answer's.
+func (r row) parts() (parts []part) {
+	text := r.answer
+	if r.before != "" {
+		parts = append(parts, part{"text", r.before, false})
+		text = "\n" + text
+	}
+	if r.after != "" {
+		text += "\n"
+	}
+	parts = append(parts, part{"text", text, true})
+	if r.after != "" {
+		parts = append(parts, part{"text", r.after, false})
+	}
+	return parts
 }
 
 // link returns the messages of each row, and after them those of its follow-up, if it has one. Rows of whole are added
 // if they are missing. next are the follow-ups, by the key of the row before.
-func link(rows, whole []row, next map[[2]string]row) (turns [][]chat.Message) {
+func link(rows, whole []row, next map[[2]string]row) (turns [][]message) {
 	own := map[[2]string]row{}
 	for _, r := range rows {
 		own[r.key()] = r
@@ -144,7 +179,7 @@ func link(rows, whole []row, next map[[2]string]row) (turns [][]chat.Message) {
 }
 
 // join makes conversations of one to most turns each, all lengths equally often, of turns in their order.
-func join(turns [][]chat.Message, most int, random *rand.Rand) (all []conversation) {
+func join(turns [][]message, most int, random *rand.Rand) (all []conversation) {
 	for len(turns) > 0 {
 		n := min(1+random.IntN(most), len(turns))
 		all, turns = append(all, conversation{slices.Concat(turns[:n]...)}), turns[n:]
@@ -152,8 +187,8 @@ func join(turns [][]chat.Message, most int, random *rand.Rand) (all []conversati
 	return all
 }
 
-// mixed returns the rows and the follow-ups with sentences around their answers.
-func mixed(rows []row, next map[[2]string]row, lines []string, random *rand.Rand) (all []row) {
+// mixed returns the rows and the follow-ups with sentences around their answers, to be learned or not.
+func mixed(rows []row, next map[[2]string]row, lines []string, learn bool, random *rand.Rand) (all []row) {
 	for _, r := range rows {
 		if f, ok := next[r.key()]; ok {
 			all = append(all, f)
@@ -173,7 +208,12 @@ func mixed(rows []row, next map[[2]string]row, lines []string, random *rand.Rand
 		if teacher.HasCode(answer) {
 			answer = "```python\n" + answer + "\n```"
 		}
-		all[i].answer = strings.TrimSpace(some(5) + "\n\n" + answer + "\n\n" + some(4))
+		before, after := some(5), some(4)
+		if learn {
+			all[i].answer = strings.TrimSpace(before + "\n\n" + answer + "\n\n" + after)
+		} else {
+			all[i].before, all[i].answer, all[i].after = before, answer, after
+		}
 	}
 	return all
 }
@@ -214,7 +254,7 @@ func read(ctx context.Context, name string) (rows []row, err error) {
 	if rewritten, err := dataset.ReadRewritten(ctx, name); err == nil {
 		for _, r := range rewritten {
 			question := dataset.Question(r.Instruction, r.Input)
-			rows = append(rows, row{question, r.OutputPassiveAggressive, r.OutputOriginal})
+			rows = append(rows, row{question: question, answer: r.OutputPassiveAggressive, original: r.OutputOriginal})
 		}
 		return rows, nil
 	}
@@ -232,7 +272,7 @@ func read(ctx context.Context, name string) (rows []row, err error) {
 			return nil, err
 		}
 		answer := c.Messages[1].Content
-		rows = append(rows, row{c.Messages[0].Content, answer, answer})
+		rows = append(rows, row{question: c.Messages[0].Content, answer: answer, original: answer})
 	}
 }
 
@@ -259,6 +299,6 @@ func readFollowUps(name string) (map[[2]string]row, error) {
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		next[[2]string{f.BeforeQuestion, f.BeforeAnswer}] = row{f.Instruction, f.Output, f.Output}
+		next[[2]string{f.BeforeQuestion, f.BeforeAnswer}] = row{question: f.Instruction, answer: f.Output, original: f.Output}
 	}
 }

@@ -122,7 +122,13 @@ func TestFollowUps(t *testing.T) {
 			t.Errorf("%s\nlacks %s", got, want)
 		}
 	}
+	if mixed := talk("--mix", "--learn"); strings.Contains(mixed, "train") || !strings.Contains(mixed, "```\\n\\n") {
+		t.Errorf("%s\nhas sentences that are not to be learned, or none", mixed)
+	}
 	mixed := talk("--mix")
+	if !strings.Contains(mixed, `,"train":false}`) || !strings.Contains(mixed, "```python\\nprint(3)\\n```") {
+		t.Errorf("%s\nhas no sentence that is not to be learned, or no answer", mixed)
+	}
 	for _, want := range []string{"```python\\nprint(1 + 2)\\n```", "```python\\nprint(3)\\n```",
 		"Several values in a row."} {
 		if strings.Count(mixed, want) != 1 {
