@@ -439,8 +439,8 @@ func TestGenRows_OtherColumns(t *testing.T) {
 		{talk + `}],"weight":0}`, "", "is marked as not to be learned"},
 		{talk + `}],"loss_mask":[1,0]}`, "", "is marked as not to be learned"},
 		{pair + `"train":false}`, "", "is marked as not to be learned"},
-		{`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"text":"b"},{"text":"c","train":0}]}]}`, "",
-			"is marked as not to be learned"},
+		{`{"messages":[{"role":"user","content":"a"},{"role":"assistant",` +
+			`"content":[{"text":"b"},{"text":"c","train":0}]}]}`, "", "is marked as not to be learned"},
 		{pair + `"input":"c","loss_mask":[0,1]}`, "", ""},
 		{pair + `"sample_weight":0.5}`, "", `"sample_weight" is 0.5`},
 		{talk + `,"tool_calls":[{"function":{"name":"f"}}]}]}`, "", "calls a tool"},

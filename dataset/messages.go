@@ -52,8 +52,8 @@ func isMark(key string, value []byte) bool {
 
 const (
 	ambiguous = `whether it means "learned" or "left out" is not clear: rename it to train or masked`
-	wholly    = `to leave a part of a text out of the loss, give the content as a list of parts {"type": "text", "text": …}, ` +
-		`which are joined with a line break, and mark one with "train": false`
+	wholly    = `to leave a part of a text out of the loss, give the content as a list of parts ` +
+		`{"type": "text", "text": …}, which are joined with a line break, and mark one with "train": false`
 	textOnly = "only text is supported: remove such conversations"
 )
 

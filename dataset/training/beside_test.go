@@ -31,7 +31,7 @@ func TestLoad_MasksThoughtsAndTools(t *testing.T) {
 		all                 bool
 		want                []string // the examples, or the end of one after …
 		used, unused        string
-		masked, leftOut     int // leftOut counts rows with arguments in quotes, too
+		masked, leftOut     int // masked counts parts of answers, leftOut rows with arguments in quotes, too
 		err                 string
 	}{
 		{"masked", "chatml", masked, false,
@@ -55,11 +55,15 @@ func TestLoad_MasksThoughtsAndTools(t *testing.T) {
 			true, []string{"<|im_start|>⟦user\na" + end + a + "⟧b<|im_end|>⟦\n" + u + "c" + end + a + "d" + end + "⟧"},
 			"", "", 1, 0, ""},
 		{"masked parts", "chatml", parts, false, []string{u + "a" + end + a + "BAD⟦\n\n⟧WORSE⟦\n\ngood\n\n⟧BAD⟦<|im_end|>⟧"},
-			"", "", 0, 0, ""},
+			"", "", 3, 0, ""},
 		{"masked parts, and all", "chatml", parts, true, []string{"<|im_start|>⟦user\na" + end + a +
-			"⟧BAD⟦\n\n⟧WORSE⟦\n\ngood\n\n⟧BAD⟦" + end + "⟧"}, "", "", 0, 0, ""},
-		{"masked parts, of a template that changes the text", strings.Replace(named, "m.content }}", "m.content | upper }}", 1),
-			parts, false, nil, "", "", 0, 0, "message 1: the template changes the content"},
+			"⟧BAD⟦\n\n⟧WORSE⟦\n\ngood\n\n⟧BAD⟦" + end + "⟧"}, "", "", 3, 0, ""},
+		{"masked parts, of a template that trims them", strings.Replace(named, "m.content }}", "m.content | trim }}", 1),
+			strings.Replace(parts, `"BAD"`, `"\n BAD"`, 1), false,
+			[]string{u + "a" + end + a + "BAD⟦\n\n⟧WORSE⟦\n\ngood\n\n⟧BAD⟦<|im_end|>⟧"}, "", "", 3, 0, ""},
+		{"masked parts, of a template that changes the text",
+			strings.Replace(named, "m.content }}", "m.content | upper }}", 1), parts, false, nil, "", "", 0, 0,
+			"message 1: the template changes the content"},
 		{"all masked", "chatml", `{"prompt":"a","completion":"b","loss_mask":[0,0]}`, false, nil, "", "", 0, 0,
 			"all 1 answers that they are not to be learned"},
 		{"a call", "qwen3", call, false, []string{
@@ -118,8 +122,9 @@ func TestLoad_MasksThoughtsAndTools(t *testing.T) {
 			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.want)
 		}
 		used, unused := strings.Join(s.Used, " "), strings.Join(s.Unused, " ")
-		if used != c.used || unused != c.unused || s.Masked != c.masked || len(s.LeftOut)+len(s.Quoted) != c.leftOut {
-			t.Errorf("%s: used %q, not used %q, %d masked, left out %v", c.name, used, unused, s.Masked, s.LeftOut)
+		masked, leftOut := s.Masked+s.Asides, len(s.LeftOut)+len(s.Quoted)
+		if used != c.used || unused != c.unused || masked != c.masked || leftOut != c.leftOut {
+			t.Errorf("%s: used %q, not used %q, %d masked, left out %v", c.name, used, unused, masked, s.LeftOut)
 		}
 	}
 }

@@ -61,8 +61,8 @@ type Encoder struct {
 // none.
 //
 // The targets are each answer after c.Prompt and the token that ends it. An answer that says nothing is no target, nor
-// is its end. With All, every token but the first is a target. What is Context is no target, not even with All, nor is a
-// token that is part of an aside. Encode drops the tokens after the last target, since the loss ignores them.
+// is its end. With All, every token but the first is a target. What is Context is no target, not even with All, nor is
+// a token that is part of an aside. Encode drops the tokens after the last target, since the loss ignores them.
 //
 // A document has no template: it is its text, after the token that starts a sequence if the tokenizer has one, and
 // before Template.EOS if it is a token. No special tokens are recognized in it. All its tokens but the first are
@@ -130,6 +130,7 @@ type row struct {
 	apart     bool      // each answer is an example of its own
 	tooLong   bool      // there are no targets, because the prompt alone takes Seq tokens
 	masked    int       // answers that are Context
+	asides    int       // asides of other answers
 	seen
 }
 
@@ -186,8 +187,12 @@ func (e *Encoder) row(c dataset.Conversation) (r row, err error) {
 		return r, nil
 	}
 	for _, m := range c.Messages {
-		if m.Role == "assistant" && m.Context {
+		switch {
+		case m.Role != "assistant":
+		case m.Context:
 			r.masked++
+		default:
+			r.asides += len(m.Asides)
 		}
 	}
 	ex, truncated, saw, err := e.encode(c)

@@ -31,6 +31,7 @@ type Set struct {
 
 	Rows   int // rows that were read
 	Masked int // answers that are context and no targets, because the row says so
+	Asides int // parts of other answers, likewise
 	Asked  int // messages that are no answers, of which the row says that they are to be learned
 	// Apart is the number of rows that became one example for each answer, and AnswersApart that of these examples: the
 	// template writes earlier answers in another way once there are later messages.
@@ -196,6 +197,7 @@ func (e *Encoder) typed() func(c *dataset.Conversation) string {
 func (s *Set) add(number int, r row) {
 	s.Rows++
 	s.Masked += r.masked
+	s.Asides += r.asides
 	if r.quoted {
 		s.Quoted = append(s.Quoted, number)
 	}
@@ -319,6 +321,7 @@ func Join(sets ...*Set) *Set {
 		all.Files = append(all.Files, s.Files...)
 		all.Rows += s.Rows
 		all.Masked += s.Masked
+		all.Asides += s.Asides
 		all.Asked += s.Asked
 		all.Apart += s.Apart
 		all.AnswersApart += s.AnswersApart
