@@ -7,13 +7,13 @@ import "slices"
 var known = []string{
 	"fizzbuzz", "how to reverse a string in python", "write a func that checks palindrome",
 	"how to remove duplicates from a list", "give me the code to write fibonacci series", "sort a dictionary by value",
-	"check leap year in python, is 2024 a leap year", "how to merge two dictionaries", "gcd of 12 and 18",
+	"how to check if a file exists", "how to merge two dictionaries", "gcd of 12 and 18",
 	"print multiplcation table of 7", "tower of hanoi python", "how to find squre root of a number in python",
 	"write a bank account class with deposit and withdraw", "how do i read a file line by line",
 	"find the largest number in [12, 45, 7, 30]", "random password generator", "how to use try except",
 	"how many days between two dates", "write a program to add two numbers", "shuffle a list in python",
 	"how do i put a variable inside a string", "linear search program", "explain lambda", "what is a list",
-	"difference between = and ==", "what does self mean", "why is 0.1 + 0.2 not 0.3", "what is polymorphism",
+	"difference between = and ==", "what does self mean", "difference between is and ==", "what is a decorator",
 	"difference between remove, pop and del", "im new to python where do i start",
 }
 

@@ -113,8 +113,8 @@ var (
 
 // others are flags of other programs that documents and messages name: .ci/run, internal/claims, internal/makedata,
 // PyTorch's measurements, containers, NVIDIA's tools, pip, WSL, TensorBoard, zstd, and two that stand for any.
-var others = strings.Fields(`all field diversity kind topic most mix follow-ups mode bitsandbytes batches metrics gpus
-	rm tool set std gpu-architecture upgrade update shutdown logdir long name flag`)
+var others = strings.Fields(`all field diversity kind topic most mix learn follow-ups mode bitsandbytes batches metrics
+	gpus rm tool set std gpu-architecture upgrade update shutdown logdir long name flag`)
 
 // hints are flags of chat, quantize and train that other commands' messages name.
 var hints = strings.Fields("tuned only raw prompt quantize vocab")
