@@ -321,6 +321,8 @@ func readParts(m *chat.Message, raw json.RawMessage) error {
 		case thinks:
 			thoughts = append(thoughts, text)
 			continue
+		case mark == learn && m.Context:
+			return fmt.Errorf("part %d is to be learned, and the message is not: remove one mark", i)
 		case mark == leave:
 			m.Asides = append(m.Asides, chat.Span{Start: from, End: from + len(text)})
 		}
@@ -328,7 +330,7 @@ func readParts(m *chat.Message, raw json.RawMessage) error {
 		from += len(text) + len("\n")
 	}
 	m.Content, m.Thoughts = strings.Join(parts, "\n"), strings.Join(thoughts, "\n")
-	if len(m.Asides) > 0 && len(m.Asides) == len(parts) {
+	if m.Context || len(m.Asides) > 0 && len(m.Asides) == len(parts) {
 		m.Context, m.Asides = true, nil
 	}
 	return nil
