@@ -26,7 +26,8 @@ func (t *train) dataRows() []string {
 		rows = append(rows, fmt.Sprintf("context, not learned: %s that the data marks so", count(s.Masked, "answer")))
 	}
 	if s.Asides > 0 {
-		rows = append(rows, fmt.Sprintf("context, not learned: %s of answers that the data marks so", count(s.Asides, "part")))
+		rows = append(rows, fmt.Sprintf("context, not learned: %s of answers that the data marks so",
+			count(s.Asides, "part")))
 	}
 	if s.Asked > 0 && !t.encoder.All {
 		rows = append(rows, fmt.Sprintf("not learned: %s besides answers that the data marks so (--train-on all learns them)",

@@ -163,8 +163,8 @@ func (c *selfcheck) trained(ctx context.Context, out string, watch func(trainer.
 }
 
 // learned is the loss after the eighth step of that run: on a CPU 1.6303, 1.6314, 1.6288 and 1.6302 in bf16, without
-// vector instructions, with AVX2, AVX-512 and AVX-512 BF16, and 1.6302 in fp32. learnedWithin is the tolerance for other
-// devices: four times the farthest of these, and less than what 5% of the learning rate change, which is 1.1%.
+// vector instructions, with AVX2, AVX-512 and AVX-512 BF16, and 1.6302 in fp32. learnedWithin is the tolerance for
+// other devices: four times the farthest of these, and less than what 5% of the learning rate change, which is 1.1%.
 const learned, learnedWithin = 1.6301, 0.004
 
 // learns trains the embedded model twice, stops and resumes the second run, and compares the bits.
