@@ -312,10 +312,10 @@ func readParts(m *chat.Message, raw json.RawMessage) error {
 	var parts, thoughts []string
 	from := 0 // of the next part in the content
 	for i, item := range items {
-		text, thinks, mark, err := partOf(item)
+		text, thinks, mark, err := partOf(i, item)
 		switch {
 		case err != nil:
-			return fmt.Errorf("part %d%w", i, err)
+			return err
 		case thinks && mark != nothing:
 			return fmt.Errorf("part %d: thoughts are learned with the answer: mark the whole message", i)
 		case thinks:
@@ -336,14 +336,14 @@ func readParts(m *chat.Message, raw json.RawMessage) error {
 	return nil
 }
 
-// partOf reads a part of a content. mark is what it says of whether it is to be learned.
-func partOf(item json.RawMessage) (said string, thinks bool, mark int, err error) {
+// partOf reads part i of a content. mark is what it says of whether it is to be learned.
+func partOf(i int, item json.RawMessage) (said string, thinks bool, mark int, err error) {
 	if kind(item) != "an object" {
-		return "", false, 0, fmt.Errorf(" is %s: expected an object", kind(item))
+		return "", false, 0, fmt.Errorf("part %d is %s: expected an object", i, kind(item))
 	}
 	keys, values, err := object(item)
 	if err != nil {
-		return "", false, 0, fmt.Errorf(": %w", err)
+		return "", false, 0, fmt.Errorf("part %d: %w", i, err)
 	}
 	is, key := string(values["type"]), "text"
 	switch is {
@@ -354,16 +354,16 @@ func partOf(item json.RawMessage) (said string, thinks bool, mark int, err error
 			key = strings.Trim(is, `"`)
 		}
 	default:
-		return "", false, 0, fmt.Errorf(" is of type %.60s: only text is supported: remove such conversations", is)
+		return "", false, 0, fmt.Errorf("part %d is of type %.60s: only text is supported: remove such conversations", i, is)
 	}
 	if k := kind(values[key]); k != "a string" {
-		return "", false, 0, fmt.Errorf(": key %q: expected a string, found %s", key, k)
+		return "", false, 0, fmt.Errorf("part %d: key %q: expected a string, found %s", i, key, k)
 	}
 	if said, err = text(values[key]); err == nil {
 		mark, err = masked(keys, values)
 	}
 	if err != nil {
-		return "", false, 0, fmt.Errorf(": %w", err)
+		return "", false, 0, fmt.Errorf("part %d: %w", i, err)
 	}
 	return said, thinks, mark, nil
 }

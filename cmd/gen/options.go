@@ -70,7 +70,7 @@ type options struct {
 }
 
 // builtinRows is the built-in rewriter's default number of rows. A small model learns more, and forgets less, from many
-// rows that it sees twice than from a few that it sees often: bench quality measures it.
+// rows that it sees once than from a few that it sees often: bench quality measures it.
 const builtinRows = 4608
 
 func defaults() *options {

@@ -61,6 +61,13 @@ func TestLoad_MasksThoughtsAndTools(t *testing.T) {
 		{"masked parts, of a template that trims them", strings.Replace(named, "m.content }}", "m.content | trim }}", 1),
 			strings.Replace(parts, `"BAD"`, `"\n BAD"`, 1), false,
 			[]string{u + "a" + end + a + "BAD⟦\n\n⟧WORSE⟦\n\ngood\n\n⟧BAD⟦<|im_end|>⟧"}, "", "", 3, 0, ""},
+		{"masked parts that the thoughts have, too", "qwen3", `{"messages":[` + asks + `{"role":"assistant",` +
+			`"reasoning_content":"BAD\nc","content":[{"text":"BAD","train":false},{"text":"c"}]}]}`, false,
+			[]string{"…" + a + "⟦<think>\nBAD\nc\n</think>\n\n⟧BAD⟦\nc<|im_end|>⟧"}, "", "", 1, 0, ""},
+		{"masked parts of a question that a template changes, and all",
+			strings.Replace(named, "m.content }}", "m.content | upper }}", 1),
+			`{"messages":[{"role":"user","content":[{"text":"a","train":0},{"text":"b"}]},` +
+				`{"role":"assistant","content":"C"}]}`, true, nil, "", "", 0, 0, "message 0: the template changes the content"},
 		{"masked parts, of a template that changes the text",
 			strings.Replace(named, "m.content }}", "m.content | upper }}", 1), parts, false, nil, "", "", 0, 0,
 			"message 1: the template changes the content"},

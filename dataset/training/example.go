@@ -325,23 +325,18 @@ func unlabel(labels []int32, tokens tokenizer.Encoding, r chat.Rendered, message
 		if isAnswer {
 			answer++
 		}
-		span := chat.Dropped
+		var parts []chat.Span
 		switch {
-		case !m.Context && len(m.Asides) == 0:
-		case isAnswer:
-			span = r.Targets[answer-1]
-		case i < len(r.Contents):
-			span = r.Contents[i]
-		}
-		if span == chat.Dropped {
-			continue
-		}
-		parts := []chat.Span{span}
-		if !m.Context {
-			if parts = asides(r.Text, span, m); parts == nil {
+		case !m.Context && len(m.Asides) > 0:
+			if parts = asides(r.Text, r.Contents[i], m); parts == nil {
 				return fmt.Errorf("message %d: the template changes the content, so that parts of it cannot be left out of "+
 					"the loss: mark the whole message, or choose another template", i)
 			}
+		case !m.Context:
+		case isAnswer:
+			parts = r.Targets[answer-1 : answer]
+		case r.Contents[i] != chat.Dropped:
+			parts = r.Contents[i : i+1]
 		}
 		for _, s := range parts {
 			first, end := tokens.Tokens(tokenizer.Span(s))
@@ -353,15 +348,14 @@ func unlabel(labels []int32, tokens tokenizer.Encoding, r chat.Rendered, message
 	return nil
 }
 
-// asides returns where the asides of a message are in the text, of which span has the message. It is nil if the content
-// is not there as it is, but for space around it, which templates trim.
+// asides returns where the asides of a message are in the text, of which span is the content. It is nil if that is not
+// as it was, but for space around it, which templates trim.
 func asides(text string, span chat.Span, m chat.Message) (parts []chat.Span) {
 	content := strings.TrimSpace(m.Content)
-	at := strings.Index(text[span.Start:span.End], content)
-	if at < 0 {
+	if span == chat.Dropped || strings.TrimSpace(text[span.Start:span.End]) != content {
 		return nil
 	}
-	begin := span.Start + at - strings.Index(m.Content, content)
+	begin := span.Start + strings.Index(text[span.Start:span.End], content) - strings.Index(m.Content, content)
 	for _, s := range m.Asides {
 		parts = append(parts, chat.Span{Start: max(span.Start, begin+s.Start), End: min(span.End, begin+s.End)})
 	}
@@ -396,6 +390,12 @@ func (e *Encoder) render(messages []chat.Message, c dataset.Conversation) (chat.
 	p.Text += r.Thoughts
 	p.Markup = shifted(p.Markup, len(p.Text), within(r.Markup, answer.Start, len(r.Text))...)
 	p.Targets = append(p.Targets, chat.Span{Start: begin, End: len(p.Text) + answer.End - answer.Start})
+	content := r.Contents[last]
+	if content != chat.Dropped {
+		content.Start += len(p.Text) - answer.Start
+		content.End += len(p.Text) - answer.Start
+	}
+	p.Contents = append(p.Contents, content)
 	p.Text += r.Text[answer.Start:]
 	return p, nil
 }
