@@ -81,6 +81,7 @@ func TestUselessAnswers_StopTheRun(t *testing.T) {
 	t.Parallel()
 	const most = 20 + 80 // and one of each of the 80 rows, which a busy machine may check later
 	source := tasks(t, 8*faultRows)
+	// gen stops after 20 in a row: up to three others of the four in flight may be checked before it does.
 	same := "<rewrite>\nOh good, the same words for everybody, obviously. Seriously, I suppose it is fine. Somebody has " +
 		"to bother to write it down for you again, and that somebody is me.\n\n[[CODE_1]]"
 	for name, c := range map[string]struct {
@@ -90,11 +91,11 @@ func TestUselessAnswers_StopTheRun(t *testing.T) {
 		says   []string
 	}{
 		"from the start": {func(c call) { c.stream("I would rather not.", "stop") }, 0, most,
-			[]string{"none of the last 20 answers", "failed A1: the answer has no <rewrite> tag", "--preview 1"}},
+			[]string{"none of the last 2", "failed A1: the answer has no <rewrite> tag", "--preview 1"}},
 		"after some": {func(c call) { c.stream("I would rather not.", "stop") }, 15, most,
-			[]string{"none of the last 20 answers", "failed A1: ", "so far: "}},
+			[]string{"none of the last 2", "failed A1: ", "so far: "}},
 		"all the same": {func(c call) { c.stream(same, "stop") }, 15, 3 * most,
-			[]string{"none of the last 20 answers", "failed A10: "}},
+			[]string{"none of the last 2", "failed A10: "}},
 		"filtered": {func(c call) { c.stream(same, "SAFETY") }, 15, most, []string{`it ended with "content_filter"`}},
 		"thoughts": {func(c call) {
 			io.WriteString(c.w, event("c", `{"reasoning_content":"Hm. "}`, "null")+event("c", "{}", `"length"`))
