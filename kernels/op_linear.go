@@ -7,13 +7,50 @@ import (
 	"restyle/tensor"
 )
 
+// A Pair is a second product that the sums of a layer's product get before they are rounded, such as that of a low-rank
+// adapter (Hu et al. 2021). Both have the type of the layer's input; the layer's weights may be quantized. If the
+// second product is zero, the result has the bits of a layer without it.
+//
+// For Linear and the layers made of it, X is [rows, rank] and W [out, rank]: y = x·wᵀ + X·Wᵀ + bias. For the gradients
+// of their input, X is [rows, rank] and W [rank, in]: dx = dy·w + X·W.
+type Pair struct{ X, W tensor.Tensor }
+
+// rows returns the pair of the rows lo to hi of a layer's input.
+func rowsOfPair(pair []Pair, lo, hi int) []Pair {
+	if len(pair) == 0 {
+		return nil
+	}
+	return []Pair{{pair[0].X.Slice(lo, hi), pair[0].W}}
+}
+
+// paired returns p with a second pair of operands, if there is one. It panics with the operation's name if the pair
+// does not fit.
+func paired(op string, p cpu.Product, pair []Pair) cpu.Product {
+	switch len(pair) {
+	case 0:
+		return p
+	case 1:
+	default:
+		panic(fmt.Sprintf("%s: %d pairs: at most one", op, len(pair)))
+	}
+	x, w := pair[0].X, pair[0].W
+	want(op, "the pair's x", x, p.A.DType, p.A.Rows, x.Dim(-1))
+	if p.TransB {
+		want(op, "the pair's w", w, p.A.DType, p.B.Rows, x.Dim(-1))
+	} else {
+		want(op, "the pair's w", w, p.A.DType, x.Dim(-1), p.B.Cols)
+	}
+	p.A2, p.B2 = x.Matrix(), w.Matrix()
+	return p
+}
+
 // Linear is a linear layer:
 //
 //	y = x·wᵀ + bias
 //
 // x is [rows, in], w [out, in], bias [out] or the zero Tensor, all of one type; y is [rows, out], F32, BF16 or F16. w
-// may be quantized instead. Sums are in float32, and each is rounded once.
-func (d *Device) Linear(y, x, w, bias tensor.Tensor) {
+// may be quantized instead. There may be a Pair. Sums are in float32, and each is rounded once.
+func (d *Device) Linear(y, x, w, bias tensor.Tensor, pair ...Pair) {
 	const op = "Linear"
 	in, out := checkLinear(op, y, x, w)
 	wantWeights(op, w, x.DType, out, in)
@@ -21,7 +58,8 @@ func (d *Device) Linear(y, x, w, bias tensor.Tensor) {
 		want(op, "bias", bias, x.DType, out)
 	}
 	d.ran("linear")
-	d.product(cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr})
+	p := cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr}
+	d.product(paired(op, p, pair))
 }
 
 // LinearBackward computes the gradient of Linear with respect to x, or adds it to dx:
@@ -30,13 +68,13 @@ func (d *Device) Linear(y, x, w, bias tensor.Tensor) {
 //
 // dy is [rows, out], w [out, in] of its type or quantized, dx [rows, in] F32, BF16 or F16. dx must not overlap dy. The
 // values of quantized weights are rounded to dy's type. If w is so large that this takes several parts, and add is
-// true, dy·w is rounded before it is added.
-func (d *Device) LinearBackward(dx, dy, w tensor.Tensor, add bool) {
+// true, dy·w is rounded before it is added. There may be a Pair.
+func (d *Device) LinearBackward(dx, dy, w tensor.Tensor, add bool, pair ...Pair) {
 	const op = "LinearBackward"
 	in, out := checkLinear(op, dy, dx, w)
 	wantWeights(op, w, dy.DType, out, in)
 	d.ran("linear_dx")
-	d.product(cpu.Product{C: dx.Matrix(), A: dy.Matrix(), B: w.Matrix(), Add: add})
+	d.product(paired(op, cpu.Product{C: dx.Matrix(), A: dy.Matrix(), B: w.Matrix(), Add: add}, pair))
 }
 
 // LinearGradient computes the gradient of Linear with respect to the rows of w from row from on, or adds it to dw:

@@ -23,12 +23,12 @@ const (
 //	y = act(pre)
 //
 // x is [rows, in], w [out, in], bias [out] or the zero Tensor, and y [rows, out], all of one type. pre is of the shape
-// of y, or the zero Tensor if no backward pass needs it.
+// of y, or the zero Tensor if no backward pass needs it. There may be a Pair.
 //
 // Fused ("linear_activation"), on the CPU, and on a GPU in BF16 with restyle's own products of more than a few rows, it
 // is one kernel that rounds y once. Otherwise it is two, and pre is rounded to the type between them. For the backward
 // pass, see ActivationBackward, LinearBackward, LinearGradient and BiasGradient.
-func (d *Device) LinearActivation(y, pre, x, w, bias tensor.Tensor, act Activation) {
+func (d *Device) LinearActivation(y, pre, x, w, bias tensor.Tensor, act Activation, pair ...Pair) {
 	const op = "LinearActivation"
 	in, out := checkLinear(op, y, x, w)
 	wantWeights(op, w, x.DType, out, in)
@@ -44,13 +44,13 @@ func (d *Device) LinearActivation(y, pre, x, w, bias tensor.Tensor, act Activati
 		if !pre.Ok() {
 			pre = y
 		}
-		d.Linear(pre.View(y.Shape...), x, w, bias)
+		d.Linear(pre.View(y.Shape...), x, w, bias, pair...)
 		d.activation(y, pre, act)
 		return
 	}
 	d.ran("linear_activation")
-	d.product(cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr, Act: act,
-		Pre: pre.Addr})
+	p := cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr, Act: act, Pre: pre.Addr}
+	d.product(paired(op, p, pair))
 }
 
 func checkActivation(op string, act Activation) {
@@ -92,11 +92,12 @@ const maxGateUpRows = 2048
 //	y = SwiGLU(gateUp)
 //
 // x is [rows, in], w [2·inner, in], bias [2·inner] or the zero Tensor, and y [rows, inner], all of one type. gateUp is
-// [rows, 2·inner], or the zero Tensor if no backward pass needs it. Gates and ups are one product, which reads x once.
+// [rows, 2·inner], or the zero Tensor if no backward pass needs it. There may be a Pair. Gates and ups are one product,
+// which reads x once.
 //
 // Fused, on a GPU of compute capability 9.0, in BF16 and F16, it is one kernel, which rounds y once. Otherwise it is
 // two, and without a gateUp, at most 2,048 rows of gates and ups are in scratch memory at a time.
-func (d *Device) LinearSwiGLU(y, gateUp, x, w, bias tensor.Tensor) {
+func (d *Device) LinearSwiGLU(y, gateUp, x, w, bias tensor.Tensor, pair ...Pair) {
 	const op = "LinearSwiGLU"
 	floating(op, "x", x)
 	rows, in := x.Rows(), x.Dim(-1)
@@ -110,7 +111,7 @@ func (d *Device) LinearSwiGLU(y, gateUp, x, w, bias tensor.Tensor) {
 	}
 	x, y = x.View(rows, in), y.View(rows, w.Rows()/2)
 	if d.gpu != nil && d.fused("swiglu") && rows > maxMatvecRows {
-		p := cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr}
+		p := paired(op, cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr}, pair)
 		var keep tensor.Matrix
 		if gateUp.Ok() {
 			keep = gateUp.View(rows, w.Rows()).Matrix()
@@ -126,7 +127,7 @@ func (d *Device) LinearSwiGLU(y, gateUp, x, w, bias tensor.Tensor) {
 		}
 	}
 	if gateUp.Ok() {
-		d.Linear(gateUp, x, w, bias)
+		d.Linear(gateUp, x, w, bias, pair...)
 		d.SwiGLU(y, gateUp)
 		return
 	}
@@ -134,7 +135,7 @@ func (d *Device) LinearSwiGLU(y, gateUp, x, w, bias tensor.Tensor) {
 	gateUp = gateUpScratch(d.scratch, x.DType, rows, w.Rows())
 	for from := 0; from < rows; from += maxGateUpRows {
 		to := min(from+maxGateUpRows, rows)
-		d.Linear(gateUp.Slice(0, to-from), x.Slice(from, to), w, bias)
+		d.Linear(gateUp.Slice(0, to-from), x.Slice(from, to), w, bias, rowsOfPair(pair, from, to)...)
 		d.SwiGLU(y.Slice(from, to), gateUp.Slice(0, to-from))
 	}
 }
@@ -151,12 +152,12 @@ func gateUpScratch(cut cut, t tensor.DType, rows, outputs int) tensor.Tensor {
 //	dpre = dact · act′(pre)
 //
 // dy is [rows, out], w [out, in], and dpre and pre [rows, in], all of one type; w may be quantized instead. dpre must
-// not overlap the others.
+// not overlap the others. There may be a Pair.
 //
 // Fused ("linear_activation"), on a GPU of compute capability 9.0, in BF16 and F16, it is one kernel, which does not
 // round dact. Otherwise it is two, and at most 2,048 rows of dact are in scratch memory at a time. That is so on the
 // CPU too: the tiles of a product would read and write pre and dpre in short pieces, which took longer than dact does.
-func (d *Device) ActivationLinearBackward(dpre, dy, w, pre tensor.Tensor, act Activation) {
+func (d *Device) ActivationLinearBackward(dpre, dy, w, pre tensor.Tensor, act Activation, pair ...Pair) {
 	const op = "ActivationLinearBackward"
 	in, out := checkLinear(op, dy, dpre, w)
 	wantWeights(op, w, dy.DType, out, in)
@@ -165,7 +166,7 @@ func (d *Device) ActivationLinearBackward(dpre, dy, w, pre tensor.Tensor, act Ac
 	checkActivation(op, act)
 	pre, dpre, dy = pre.View(dy.Rows(), in), dpre.View(dy.Rows(), in), dy.View(dy.Rows(), out)
 	if d.fused("linear_activation") && d.fusesGradient(dy, w) {
-		p := cpu.Product{C: dpre.Matrix(), A: dy.Matrix(), B: w.Matrix(), Act: act, Pre: pre.Addr}
+		p := paired(op, cpu.Product{C: dpre.Matrix(), A: dy.Matrix(), B: w.Matrix(), Act: act, Pre: pre.Addr}, pair)
 		if d.wgmmaFollowed(p, tensor.Matrix{}, false, true) {
 			d.ran("linear_dx")
 			if act == SiLU {
@@ -176,7 +177,7 @@ func (d *Device) ActivationLinearBackward(dpre, dy, w, pre tensor.Tensor, act Ac
 			return
 		}
 	}
-	d.inputGradients(dy, w, func(dact tensor.Tensor, from, to int) {
+	d.inputGradients(dy, w, pair, func(dact tensor.Tensor, from, to int) {
 		d.ActivationBackward(dpre.Slice(from, to), dact, pre.Slice(from, to), act)
 	})
 }
@@ -188,11 +189,11 @@ func (d *Device) ActivationLinearBackward(dpre, dy, w, pre tensor.Tensor, act Ac
 //	dGateUp = SwiGLUBackward(dact, gateUp)
 //
 // dy is [rows, out], w [out, inner], and dGateUp and gateUp [rows, 2·inner], all of one type; w may be quantized
-// instead. dGateUp must not overlap the others.
+// instead. dGateUp must not overlap the others. There may be a Pair.
 //
 // Fused ("swiglu"), it is one kernel where ActivationLinearBackward is. Otherwise at most 2,048 rows of dact are in
 // scratch memory at a time.
-func (d *Device) SwiGLULinearBackward(dGateUp, dy, w, gateUp tensor.Tensor) {
+func (d *Device) SwiGLULinearBackward(dGateUp, dy, w, gateUp tensor.Tensor, pair ...Pair) {
 	const op = "SwiGLULinearBackward"
 	floating(op, "dy", dy)
 	rows, out, inner := dy.Rows(), dy.Dim(-1), w.Dim(-1)
@@ -202,14 +203,14 @@ func (d *Device) SwiGLULinearBackward(dGateUp, dy, w, gateUp tensor.Tensor) {
 	gateUp, dGateUp, dy = gateUp.View(rows, 2*inner), dGateUp.View(rows, 2*inner), dy.View(rows, out)
 	if d.fused("swiglu") && d.fusesGradient(dy, w) {
 		dgate, dup := halves(dGateUp)
-		p := cpu.Product{C: dgate, A: dy.Matrix(), B: w.Matrix(), Act: actSwiGLU, Pre: gateUp.Addr}
+		p := paired(op, cpu.Product{C: dgate, A: dy.Matrix(), B: w.Matrix(), Act: actSwiGLU, Pre: gateUp.Addr}, pair)
 		if d.wgmmaFollowed(p, dup, false, true) {
 			d.ran("linear_dx")
 			d.ran("swiglu_backward")
 			return
 		}
 	}
-	d.inputGradients(dy, w, func(dact tensor.Tensor, from, to int) {
+	d.inputGradients(dy, w, pair, func(dact tensor.Tensor, from, to int) {
 		d.SwiGLUBackward(dGateUp.Slice(from, to), dact, gateUp.Slice(from, to))
 	})
 }
@@ -220,13 +221,13 @@ func (d *Device) fusesGradient(dy, w tensor.Tensor) bool {
 }
 
 // inputGradients calls f with the gradient of the input of a linear layer, in scratch memory, of some rows at a time.
-func (d *Device) inputGradients(dy, w tensor.Tensor, f func(dx tensor.Tensor, from, to int)) {
+func (d *Device) inputGradients(dy, w tensor.Tensor, pair []Pair, f func(dx tensor.Tensor, from, to int)) {
 	defer d.release(d.mark())
 	rows := dy.Rows()
 	dx := inputGradientScratch(d.scratch, dy.DType, rows, w.Dim(-1))
 	for from := 0; from < rows; from += maxGateUpRows {
 		to := min(from+maxGateUpRows, rows)
-		d.LinearBackward(dx.Slice(0, to-from), dy.Slice(from, to), w, false)
+		d.LinearBackward(dx.Slice(0, to-from), dy.Slice(from, to), w, false, rowsOfPair(pair, from, to)...)
 		f(dx.Slice(0, to-from), from, to)
 	}
 }

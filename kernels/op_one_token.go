@@ -17,19 +17,19 @@ import (
 //	y = Linear(RMSNorm(x, norm), w, bias)
 //
 // x is [rows, in], norm [in], w [out, in], bias [out] or the zero Tensor, all of one type; y is [rows, out], F32 or
-// BF16. The norm's result is rounded to the type of x.
-func (d *Device) NormLinear(y, x, norm, w, bias tensor.Tensor, eps float32) {
+// BF16. The norm's result is rounded to the type of x. There may be a Pair.
+func (d *Device) NormLinear(y, x, norm, w, bias tensor.Tensor, eps float32, pair ...Pair) {
 	const op = "NormLinear"
 	d.checkNormLinear(op, x, norm, w, bias)
 	checkLinear(op, y, x, w)
-	p := cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr}
+	p := paired(op, cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr}, pair)
 	if d.oneRow(p) {
 		d.ran("norm_linear")
 		d.matvec(p, rowNorm{norm, eps}, false, expertRows{})
 		return
 	}
 	defer d.release(d.mark())
-	d.Linear(y, d.normed(x, norm, eps), w, bias)
+	d.Linear(y, d.normed(x, norm, eps), w, bias, pair...)
 }
 
 // NormSwiGLU is the first half of a feed-forward layer after a norm:
@@ -37,31 +37,31 @@ func (d *Device) NormLinear(y, x, norm, w, bias tensor.Tensor, eps float32) {
 //	y = SwiGLU(Linear(RMSNorm(x, norm), w, bias))
 //
 // x is [rows, in], norm [in], w [2·inner, in] and bias [2·inner] or the zero Tensor, all of one type; y is [rows,
-// inner] of that type. As one kernel, it does not round the linear layer's sums before SwiGLU.
-func (d *Device) NormSwiGLU(y, x, norm, w, bias tensor.Tensor, eps float32) {
+// inner] of that type. There may be a Pair. As one kernel, it does not round the linear layer's sums before SwiGLU.
+func (d *Device) NormSwiGLU(y, x, norm, w, bias tensor.Tensor, eps float32, pair ...Pair) {
 	const op = "NormSwiGLU"
 	d.checkNormLinear(op, x, norm, w, bias)
 	want(op, "y", y, x.DType, x.Rows(), w.Rows()/2)
 	if w.Rows()%2 != 0 {
 		panic(fmt.Sprintf("%s: w is %v: must have an even number of rows, gate and up", op, w))
 	}
-	p := cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr}
+	p := paired(op, cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr}, pair)
 	if d.oneRow(p) {
 		d.ran("norm_swiglu")
 		d.matvec(p, rowNorm{norm, eps}, true, expertRows{})
 		return
 	}
 	defer d.release(d.mark())
-	d.LinearSwiGLU(y, tensor.Tensor{}, d.normed(x, norm, eps), w, bias)
+	d.LinearSwiGLU(y, tensor.Tensor{}, d.normed(x, norm, eps), w, bias, pair...)
 }
 
 // LinearAddBefore is LinearAdd followed by a layer with the weights next. While LinearAdd waits for its input, a GPU
 // prefetches them into its L2 cache, up to a quarter of it. Weights in F32 are not prefetched.
-func (d *Device) LinearAddBefore(next, h, x, w, bias tensor.Tensor) {
+func (d *Device) LinearAddBefore(next, h, x, w, bias tensor.Tensor, pair ...Pair) {
 	if d.gpu != nil && x.Rows() == 1 && (next.DType.Half() || next.DType.Quantized()) {
 		d.prefetch = tensor.Tensor{DType: tensor.U8, Shape: []int{min(next.Bytes(), d.gpu.L2/4)}, Addr: next.Addr}
 	}
-	d.LinearAdd(h, x, w, bias)
+	d.LinearAdd(h, x, w, bias, pair...)
 	d.prefetch = tensor.Tensor{}
 }
 
@@ -70,8 +70,8 @@ func (d *Device) LinearAddBefore(next, h, x, w, bias tensor.Tensor) {
 //	h += Linear(x, w, bias)
 //
 // h is [rows, out], x [rows, in], w [out, in] and bias [out] or the zero Tensor, all of one type. The sum is rounded
-// once, except by cuBLASLt, which rounds a BF16 layer's output before it adds it.
-func (d *Device) LinearAdd(h, x, w, bias tensor.Tensor) {
+// once, except by cuBLASLt, which rounds a BF16 layer's output before it adds it. There may be a Pair.
+func (d *Device) LinearAdd(h, x, w, bias tensor.Tensor, pair ...Pair) {
 	const op = "LinearAdd"
 	checkLinear(op, h, x, w)
 	wantWeights(op, w, x.DType, h.Dim(-1), x.Dim(-1))
@@ -80,7 +80,8 @@ func (d *Device) LinearAdd(h, x, w, bias tensor.Tensor) {
 		want(op, "bias", bias, x.DType, h.Dim(-1))
 	}
 	d.ran("linear_add")
-	d.product(cpu.Product{C: h.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr, Add: true})
+	p := cpu.Product{C: h.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr, Add: true}
+	d.product(paired(op, p, pair))
 }
 
 // maxNormedRow is the maximum length of a row that every thread block normalizes for itself, in shared memory.

@@ -56,6 +56,9 @@ func (d *Device) productDequantized(p cpu.Product) {
 		part.B = d.dequantized(w, p.B, from, n)
 		part.C.Addr += uintptr(from * p.C.DType.Size())
 		part.C.Cols = n
+		if p.B2.Addr != 0 {
+			part.B2 = rowsBetween(p.B2, from, from+n)
+		}
 		if p.Bias != 0 {
 			part.Bias += uintptr(from * p.A.DType.Size())
 		}
@@ -80,12 +83,16 @@ func (d *Device) gradientDequantized(p cpu.Product) {
 		end := min(top+sums.Rows(), c.Rows)
 		sums := sums.Slice(0, end-top)
 		part := cpu.Product{C: sums.Matrix(), A: rowsBetween(p.A, top, end)}
+		if p.B2.Addr != 0 {
+			part.A2, part.B2 = rowsBetween(p.A2, top, end), p.B2
+		}
 		for from := 0; from < out; from += step {
 			part.Add = from > 0
 			part.A.Cols = min(step, out-from)
 			part.B = d.dequantized(w, p.B, from, part.A.Cols)
 			d.product(part)
 			part.A.Addr += uintptr(step * p.A.DType.Size())
+			part.A2, part.B2 = tensor.Matrix{}, tensor.Matrix{} // the first part has added them
 		}
 		d.storeSums(rowsBetween(c, top, end), sums, p.Add)
 	}
@@ -151,7 +158,15 @@ func fewRowsScratch(cut cut, t tensor.DType, rows, in int) tensor.Tensor {
 func (d *Device) fewQuantized(p cpu.Product) {
 	defer d.release(d.mark())
 	x, w, bias := operandsOf(p)
-	cpu.FewQuantized(p.C, x, w, bias, fewRowsScratch(d.scratch, x.DType, p.A.Rows, p.A.Cols), p.Add)
+	padded := fewRowsScratch(d.scratch, x.DType, p.A.Rows, p.A.Cols)
+	if p.B2.Addr == 0 {
+		cpu.FewQuantized(p.C, x, w, bias, padded, p.Add)
+		return
+	}
+	sums := d.scratch("sums", tensor.F32, p.C.Rows, p.C.Cols)
+	cpu.FewQuantized(sums.Matrix(), x, w, bias, padded, false)
+	cpu.Gemm(cpu.Product{C: sums.Matrix(), A: p.A2, B: p.B2, TransB: true, Add: true})
+	d.storeSums(p.C, sums, p.Add)
 }
 
 // operandsOf returns the operands of a product of quantized weights. Rows of A follow each other.

@@ -74,6 +74,8 @@ typedef struct {
 	int64_t size, c_size;  // bytes of an element
 	int64_t per_unit;      // elements along k
 	int64_t blocks, depth; // of k: number of k-blocks, and elements of each but the last
+	int64_t second;        // k-blocks of the second pair of operands, which follow, of deepest elements each
+	int64_t deepest;
 	int64_t rows, columns; // of a tile
 	int64_t strip, panels; // rows of a strip; panels of B that have places
 	int64_t down, tiles;
@@ -90,27 +92,44 @@ static int64_t tile_rows(const plan *p, step s) {
 	return min(p->rows, p->g.m - s.tile % p->down * p->rows) - s.strip * p->strip;
 }
 
-static gemm_source a_source(const plan *p, step s) {
+// An operand is A or B of one of the pairs, and the part of k that a k-block has.
+typedef struct {
+	const char *at;
+	int64_t stride; // elements
+	int64_t k, length;
+} operand;
+
+static operand operand_of(const plan *p, int64_t block, int is_b) {
 	const cpu_gemm_args *g = &p->g;
-	int64_t m = s.tile % p->down * p->rows + s.strip * p->strip, k = s.block * p->depth;
+	if (block < p->blocks) {
+		int64_t k = block * p->depth;
+		return (operand){(const char *)(is_b ? g->b : g->a), is_b ? g->ldb : g->lda, k, min(p->depth, g->k - k)};
+	}
+	int64_t k = (block - p->blocks) * p->deepest;
+	return (operand){(const char *)(is_b ? g->b2 : g->a2), is_b ? g->ldb2 : g->lda2, k, min(p->deepest, g->k2 - k)};
+}
+
+static gemm_source a_source(const plan *p, step s) {
+	operand a = operand_of(p, s.block, 0);
+	int64_t m = s.tile % p->down * p->rows + s.strip * p->strip;
 	return (gemm_source){
-		.at = (const char *)g->a + (g->trans_a ? k * g->lda + m : m * g->lda + k) * p->size,
-		.stride = g->lda * p->size,
-		.lanes = min(p->strip, tile_rows(p, s)), .k = min(p->depth, g->k - k),
-		.along_k = !g->trans_a,
+		.at = a.at + (p->g.trans_a ? a.k * a.stride + m : m * a.stride + a.k) * p->size,
+		.stride = a.stride * p->size,
+		.lanes = min(p->strip, tile_rows(p, s)), .k = a.length,
+		.along_k = !p->g.trans_a,
 	};
 }
 
 // b_source returns the panel of a step that starts at a column of its tile.
 static gemm_source b_source(const plan *p, step s, int64_t column) {
-	const cpu_gemm_args *g = &p->g;
-	int64_t n = s.tile / p->down * p->columns, k = s.block * p->depth, left = min(p->columns, g->n - n) - column;
+	operand b = operand_of(p, s.block, 1);
+	int64_t n = s.tile / p->down * p->columns, left = min(p->columns, p->g.n - n) - column;
 	n += column;
 	return (gemm_source){
-		.at = (const char *)g->b + (g->trans_b ? n * g->ldb + k : k * g->ldb + n) * p->size,
-		.stride = g->ldb * p->size,
-		.lanes = min(left, p->level->columns), .k = min(p->depth, g->k - k),
-		.along_k = g->trans_b,
+		.at = b.at + (p->g.trans_b ? n * b.stride + b.k : b.k * b.stride + n) * p->size,
+		.stride = b.stride * p->size,
+		.lanes = min(left, p->level->columns), .k = b.length,
+		.along_k = p->g.trans_b,
 	};
 }
 
@@ -166,13 +185,13 @@ static void fill(const plan *p, gemm_source src, gemm_unit *dst, int is_b) {
 }
 
 // keeps_partial says whether C cannot hold the sums of the k-blocks so far exactly.
-static int keeps_partial(const plan *p) { return p->g.c_type != F32 && p->blocks > 1; }
+static int keeps_partial(const plan *p) { return p->g.c_type != F32 && p->blocks + p->second > 1; }
 
 // target returns where the sums of a panel go: to C, or to the partial sums.
 static gemm_target target(const plan *p, workspace *w, step s, int64_t column, int64_t width) {
 	const cpu_gemm_args *g = &p->g;
 	int64_t m = s.tile % p->down * p->rows + s.strip * p->strip, n = s.tile / p->down * p->columns + column;
-	int last = s.block == p->blocks - 1;
+	int last = s.block == p->blocks + p->second - 1;
 	int64_t stride = p->columns + PARTIAL_GAP;
 	float *partial = keeps_partial(p) ? w->partial + s.strip * p->strip * stride + column : NULL;
 	if (partial && !last)
@@ -198,7 +217,7 @@ static step claim(plan *p) { return (step){.tile = atomic_fetch_add(&p->claimed,
 
 static step after(plan *p, step s) {
 	if (tile_rows(p, s) > p->strip) return (step){s.tile, s.block, s.strip + 1};
-	if (s.block + 1 < p->blocks) return (step){s.tile, s.block + 1, 0};
+	if (s.block + 1 < p->blocks + p->second) return (step){s.tile, s.block + 1, 0};
 	return claim(p);
 }
 
@@ -308,6 +327,8 @@ int cpu_gemm(const cpu_gemm_args *args) {
 	int64_t units = parts(p.g.k, p.per_unit);
 	p.blocks = units > GEMM_DEPTH ? parts(units, GEMM_DEPTH) : 1;
 	p.depth = up(parts(units, p.blocks), GEMM_GROUP) * p.per_unit;
+	p.deepest = GEMM_DEPTH * p.per_unit;
+	p.second = parts(p.g.k2, p.deepest);
 	int64_t threads = cpu_threads();
 	cut(&p, threads);
 	cpu_parallel(run_item, &p, min(threads, p.tiles), 1);

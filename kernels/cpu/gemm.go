@@ -21,10 +21,11 @@ import (
 	"restyle/tensor"
 )
 
-// A Product is a product that Gemm computes: C = Alpha·A·B (+ Bias) (+ C), where A is [m, k], B is [k, n] and C is [m,
-// n]. Or it is a batch of such products; then the matrices are those of the first.
+// A Product is a product that Gemm computes: C = Alpha·(A·B + A2·B2) (+ Bias) (+ C), where A is [m, k], B is [k, n] and
+// C is [m, n]. Or it is a batch of such products; then the matrices are those of the first.
 type Product struct {
 	C, A, B        tensor.Matrix // F32, BF16 or F16, A and B alike; C must not overlap them
+	A2, B2         tensor.Matrix // as A and B, with another k; the zero value: no second pair, which a batch never has
 	TransA, TransB bool          // the operand is stored transposed: A as [k, m], B as [n, k]
 	Bias           uintptr       // address of n elements of A's type that are added to each row; 0: none
 	Add            bool          // add to C instead of overwriting it
@@ -103,16 +104,35 @@ func Gemm(p Product) {
 		!valid(p.C) {
 		panic(fmt.Sprintf("cpu.Gemm: %+v", p))
 	}
+	k2 := 0
+	if p.B2.Addr != 0 {
+		k2 = p.A2.Cols
+		p.checkSecond()
+	}
 	args := C.cpu_gemm_args{
 		m: C.int64_t(m), n: C.int64_t(n), k: C.int64_t(k),
 		a: C.uintptr_t(p.A.Addr), b: C.uintptr_t(p.B.Addr), c: C.uintptr_t(p.C.Addr), bias: C.uintptr_t(p.Bias),
 		lda: C.int64_t(p.A.Stride), ldb: C.int64_t(p.B.Stride), ldc: C.int64_t(p.C.Stride),
+		k2: C.int64_t(k2), a2: C.uintptr_t(p.A2.Addr), b2: C.uintptr_t(p.B2.Addr),
+		lda2: C.int64_t(p.A2.Stride), ldb2: C.int64_t(p.B2.Stride),
 		trans_a: flag(p.TransA), trans_b: flag(p.TransB),
 		_type: C.dtype(p.A.DType), c_type: C.dtype(p.C.DType), accumulate: flag(p.Add),
 		alpha: C.float(p.Factor()), act: C.activation(p.Act), pre: C.uintptr_t(p.Pre),
 	}
 	if errno := C.cpu_gemm(&args); errno != 0 {
 		panic(fmt.Sprintf("cpu.Gemm: [%d, %d]·[%d, %d]: %v", m, k, k, n, syscall.Errno(errno)))
+	}
+}
+
+// checkSecond panics unless the second pair of operands fits the first.
+func (p Product) checkSecond() {
+	k, columns := p.B2.Rows, p.B2.Cols
+	if p.TransB {
+		k, columns = columns, k
+	}
+	if p.TransA || p.A2.Rows != p.C.Rows || k != p.A2.Cols || columns != p.C.Cols || p.A2.DType != p.A.DType ||
+		p.B2.DType != p.A.DType || !valid(p.A2) || !valid(p.B2) {
+		panic(fmt.Sprintf("cpu.Gemm: second pair of operands: %+v", p))
 	}
 }
 

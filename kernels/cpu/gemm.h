@@ -7,13 +7,17 @@
 
 #include "tensor.h"
 
-// A cpu_gemm_args is one product: C = alpha·A·B (+ bias) (+ C). A is [m, k], B is [k, n], C is [m, n], row-major; their
-// rows are lda, ldb and ldc elements apart. With trans_a A is stored as [k, m], with trans_b B as [n, k].
+// A cpu_gemm_args is one product: C = alpha·(A·B + A2·B2) (+ bias) (+ C). A is [m, k], B is [k, n], C is [m, n],
+// row-major; their rows are lda, ldb and ldc elements apart. With trans_a A is stored as [k, m], with trans_b B as [n,
+// k]. The second pair of operands is as the first, with k2 instead of k; 0: there is none.
 typedef struct {
 	int64_t m, n, k;
 	uintptr_t a, b, c; // addresses; C must not overlap A and B
 	uintptr_t bias;    // n elements of A's and B's type, added to each row of C; 0: none
 	int64_t lda, ldb, ldc;
+	int64_t k2;
+	uintptr_t a2, b2;
+	int64_t lda2, ldb2;
 	int trans_a, trans_b;
 	dtype type;        // of A, B and bias: F32, BF16 or F16
 	dtype c_type;      // of C: one of the same

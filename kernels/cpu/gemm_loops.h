@@ -10,6 +10,7 @@
 #define store_rows AT_LEVEL(store_rows)
 #define store_as AT_LEVEL(store_as)
 #define dots AT_LEVEL(dots)
+#define few_dots AT_LEVEL(few_dots)
 #define store_activated AT_LEVEL(store_activated)
 
 enum { AHEAD = 8192 }; // bytes that products with few rows prefetch ahead
@@ -225,21 +226,29 @@ INLINE void dots(float *out, const char *line, const char *const *others, int64_
 	UNROLL for (int i = 0; i < count; i++) out[i] = vsum(sum[i][0] + sum[i][1]);
 }
 
-static void AT_LEVEL(few)(const cpu_gemm_args *g, int64_t lo, int64_t hi) {
-	const int64_t size = size_of(g->type);
-	const char *rows[GEMM_FEW], *line = (const char *)g->b + lo * g->ldb * size;
-	for (int i = 0; i < GEMM_FEW; i++) rows[i] = (const char *)g->a + (i < g->m ? i : g->m - 1) * g->lda * size;
-	for (int64_t n = lo; n < hi; n++, line += g->ldb * size) {
-		float out[GEMM_FEW];
-		int64_t bytes = g->k * size;
+// few_dots computes the dot products of one line of B with the m rows of A, of the first pair of operands or the
+// second.
+static void few_dots(float out[GEMM_FEW], const cpu_gemm_args *g, int64_t n, const int second) {
+	const int64_t size = size_of(g->type), bytes = (second ? g->k2 : g->k) * size;
+	const int64_t lda = second ? g->lda2 : g->lda, ldb = second ? g->ldb2 : g->ldb;
+	const char *a = (const char *)(second ? g->a2 : g->a), *rows[GEMM_FEW];
+	const char *line = (const char *)(second ? g->b2 : g->b) + n * ldb * size;
+	for (int i = 0; i < GEMM_FEW; i++) rows[i] = a + (i < g->m ? i : g->m - 1) * lda * size;
 #define DOTS(count) FOR_TYPE(BF16_DOT ? F32 : g->type, dots(out, line, rows, bytes, count, type)) // pairs are units
-		if (g->m > 4) { DOTS(8) }
-		else if (g->m > 2) { DOTS(4) }
-		else if (g->m > 1) { DOTS(2) }
-		else { DOTS(1) }
+	if (g->m > 4) { DOTS(8) }
+	else if (g->m > 2) { DOTS(4) }
+	else if (g->m > 1) { DOTS(2) }
+	else { DOTS(1) }
 #undef DOTS
+}
+
+static void AT_LEVEL(few)(const cpu_gemm_args *g, int64_t lo, int64_t hi) {
+	for (int64_t n = lo; n < hi; n++) {
+		float out[GEMM_FEW], more[GEMM_FEW] = {0};
+		few_dots(out, g, n, 0);
+		if (g->k2) few_dots(more, g, n, 1);
 		for (int64_t m = 0; m < g->m; m++) {
-			float x = out[m] * g->alpha;
+			float x = (out[m] + more[m]) * g->alpha;
 			if (g->bias) x += element((void *)g->bias, n, g->type);
 			if (g->act != NO_ACTIVATION) {
 				if (g->pre) set_element((void *)g->pre, m * g->n + n, x, g->c_type);
