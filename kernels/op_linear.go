@@ -7,43 +7,6 @@ import (
 	"restyle/tensor"
 )
 
-// A Pair is a second product that the sums of a layer's product get before they are rounded, such as that of a low-rank
-// adapter (Hu et al. 2021). Both have the type of the layer's input; the layer's weights may be quantized. If the
-// second product is zero, the result has the bits of a layer without it.
-//
-// For Linear and the layers made of it, X is [rows, rank] and W [out, rank]: y = x·wᵀ + X·Wᵀ + bias. For the gradients
-// of their input, X is [rows, rank] and W [rank, in]: dx = dy·w + X·W.
-type Pair struct{ X, W tensor.Tensor }
-
-// rows returns the pair of the rows lo to hi of a layer's input.
-func rowsOfPair(pair []Pair, lo, hi int) []Pair {
-	if len(pair) == 0 {
-		return nil
-	}
-	return []Pair{{pair[0].X.Slice(lo, hi), pair[0].W}}
-}
-
-// paired returns p with a second pair of operands, if there is one. It panics with the operation's name if the pair
-// does not fit.
-func paired(op string, p cpu.Product, pair []Pair) cpu.Product {
-	switch len(pair) {
-	case 0:
-		return p
-	case 1:
-	default:
-		panic(fmt.Sprintf("%s: %d pairs: at most one", op, len(pair)))
-	}
-	x, w := pair[0].X, pair[0].W
-	want(op, "the pair's x", x, p.A.DType, p.A.Rows, x.Dim(-1))
-	if p.TransB {
-		want(op, "the pair's w", w, p.A.DType, p.B.Rows, x.Dim(-1))
-	} else {
-		want(op, "the pair's w", w, p.A.DType, x.Dim(-1), p.B.Cols)
-	}
-	p.A2, p.B2 = x.Matrix(), w.Matrix()
-	return p
-}
-
 // Linear is a linear layer:
 //
 //	y = x·wᵀ + bias

@@ -101,12 +101,12 @@ func (d *Device) gradientDequantized(p cpu.Product) {
 // storeSums rounds sums, which are F32, into y, or adds them rounded. Rows of y follow each other.
 func (d *Device) storeSums(y tensor.Matrix, sums tensor.Tensor, add bool) {
 	if !add {
-		d.storeRows(y, sums)
+		d.storeRows(y, sums, 1)
 		return
 	}
 	defer d.release(d.mark())
 	rounded := d.scratch("rounded sums", y.DType, y.Rows, y.Cols)
-	d.storeRows(rounded.Matrix(), sums)
+	d.storeRows(rounded.Matrix(), sums, 1)
 	all := tensor.Tensor{DType: y.DType, Shape: rounded.Shape, Addr: y.Addr}
 	d.Add(all, all, rounded)
 }

@@ -69,7 +69,7 @@ func allocAttention(arena *kernels.Arena, cfg Config, t tensor.DType, rows int) 
 
 func (l *attention) forward(p *pass, acts *attentionActs, s stream) stream {
 	l.attend(p, acts, s)
-	l.o.forward(p.dev, p.branch, acts.y)
+	l.o.forward(p, p.branch, acts.y)
 	return stream{acts.h, p.branch}
 }
 
@@ -78,10 +78,10 @@ func (l *attention) attend(p *pass, acts *attentionActs, s stream) {
 	dev, cfg := p.dev, l.cfg
 	l.norm.forward(dev, acts.normActs, s)
 	if cfg.QKNorm {
-		l.qkv.forward(dev, acts.raw, acts.x)
+		l.qkv.forward(p, acts.raw, acts.x)
 		dev.QKNorm(acts.qkv, acts.rstdQ, acts.raw, l.qNorm.w, l.kNorm.w, cfg.Heads, cfg.KVHeads, cfg.NormEps)
 	} else {
-		l.qkv.forward(dev, acts.qkv, acts.x)
+		l.qkv.forward(p, acts.qkv, acts.x)
 	}
 	if l.rotary != nil {
 		l.rotary.forward(p, acts.qkv)
@@ -99,7 +99,7 @@ func (l *attention) attend(p *pass, acts *attentionActs, s stream) {
 // the half's input.
 func (l *attention) backward(p *pass, acts *attentionActs, below bool) {
 	dev, cfg, g := p.dev, l.cfg, p.actGrads
-	l.o.backward(dev, g.dy, false, p.dh, acts.y, p.overwrite)
+	l.o.backward(p, g.dy, false, p.dh, acts.y, p.overwrite)
 	dev.AttentionBackward(g.dqkv, g.dy, acts.y, acts.lse, acts.qkv, l.specOf(p))
 	if l.rotary != nil {
 		l.rotary.backward(p, g.dqkv)

@@ -28,6 +28,7 @@ func (m *Model) LossByLayer(batches []Batch, step func(layer, batch int) error) 
 	}
 	defer func() { err = errors.Join(err, arena.Close()) }()
 	alloc(arena)
+	m.refreshAdapters()
 	for i, b := range batches {
 		p, err := m.newPass(b)
 		if err != nil {

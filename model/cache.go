@@ -155,7 +155,7 @@ func (m *Model) extendBy(c *KVCache, ids []int32, choiceOnly bool) (logits tenso
 			p.stage(ids[:n], positions)
 			m.forward(p)
 			if n == len(ids) {
-				m.head.forward(m.dev, logits, p.last.x.Slice(n-1, n))
+				m.head.forward(p, logits, p.last.x.Slice(n-1, n))
 			}
 		}
 		ids = ids[n:]

@@ -20,7 +20,11 @@ func MemoryOf(dev *kernels.Device, f kernels.Fused, cfg Config, opts Options) Me
 	m := &Model{cfg: cfg, opts: opts, dev: dev}
 	var s Memory
 	s.Weights = kernels.SizeOf(func(w *kernels.Arena) {
-		s.Gradients = kernels.SizeOf(func(g *kernels.Arena) { newParts(cfg, opts.builder(cfg, w, g), opts) })
+		s.Gradients = kernels.SizeOf(func(g *kernels.Arena) {
+			b := opts.builder(cfg, w, g)
+			newParts(cfg, b, opts)
+			m.adapters = b.built
+		})
 	})
 	if n := opts.positions(); n > 0 && !cfg.LearnedPositions {
 		s.Angles = kernels.SizeOf(func(arena *kernels.Arena) { ropeTensors(arena, ropeRows(n), cfg.HeadDim/2) })

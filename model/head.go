@@ -60,7 +60,7 @@ func (m *Model) headLoss(p *pass, scale float32, gradient bool) {
 		n := min(acts.logits.Dim(0), targets-lo)
 		rows := m.headRows(n, acts.logits.Dim(0))
 		x, logits := acts.x.Slice(lo, lo+rows), acts.logits.Slice(0, rows)
-		m.head.forward(dev, logits, x)
+		m.head.forward(p, logits, x)
 		var dlogits tensor.Tensor
 		if gradient {
 			dlogits = acts.dlogits.Slice(0, n)
@@ -69,7 +69,7 @@ func (m *Model) headLoss(p *pass, scale float32, gradient bool) {
 		if gradient {
 			dlogits = acts.dlogits.Slice(0, rows)
 			dev.Zero(dlogits.Slice(n, rows))
-			m.head.backward(dev, acts.dx.Slice(lo, lo+rows), false, dlogits, x, p.overwrite && lo == 0)
+			m.head.backward(p, acts.dx.Slice(lo, lo+rows), false, dlogits, x, p.overwrite && lo == 0)
 		}
 	}
 	if gradient {
@@ -90,7 +90,7 @@ func (m *Model) Logits(b Batch, f func(position int, logits []float32)) error {
 	for lo := 0; lo < len(b.IDs); lo += chunk {
 		hi := min(lo+chunk, len(b.IDs))
 		logits := p.head.logits.Slice(0, hi-lo)
-		m.head.forward(m.dev, logits, p.last.x.Slice(lo, hi))
+		m.head.forward(p, logits, p.last.x.Slice(lo, hi))
 		if err := m.dev.Download(host[:logits.Len()], logits); err != nil {
 			return err
 		}

@@ -37,10 +37,14 @@ func newParts(cfg Config, b *builder, o Options) (p parts) {
 		}
 	}
 	p.norm = b.norm(cfg, cfg.names().norm)
+	const head = "lm_head"
 	if p.head = linearOf(p.embed.weight); !cfg.Tied {
 		b.matrices, b.products = b.headType, b.quantization.Head
-		p.head = b.linear(cfg.Dim, false, rows{"lm_head", cfg.Vocab})
+		p.head = b.linear(cfg.Dim, false, rows{head, cfg.Vocab})
+	} else {
+		b.refuseAdapters(rows{name: head})
 	}
+	b.refuseAdapters(rows{name: cfg.names().embed})
 	return p
 }
 

@@ -42,11 +42,19 @@ func (w weight) zeroIf(dev *kernels.Device, overwrite bool) {
 //
 // All products with W are methods, and nothing outside this file reads the fields: another form of W is a change here.
 type linear struct {
-	weight, bias weight // bias is zero if the layer has none
+	weight, bias weight   // bias is zero if the layer has none
+	adapter      *adapter // nil if it has none
 }
 
 // linear builds a linear layer with in inputs. Its outputs may belong to several parameters.
 func (b *builder) linear(in int, bias bool, parts ...rows) linear {
+	l := b.unadapted(in, bias, parts...)
+	l.adapter = b.adapter(in, parts)
+	return l
+}
+
+// unadapted is linear for a layer that cannot have an adapter.
+func (b *builder) unadapted(in int, bias bool, parts ...rows) linear {
 	l := linearOf(b.matrix(in, parts...))
 	if bias {
 		l.bias = b.weight(".bias", Param{}, parts)
@@ -57,39 +65,42 @@ func (b *builder) linear(in int, bias bool, parts ...rows) linear {
 // linearOf returns a layer without a bias that multiplies by w.
 func linearOf(w weight) linear { return linear{weight: w} }
 
-func (l linear) forward(dev *kernels.Device, y, x tensor.Tensor) {
-	dev.Linear(y, x, l.weight.w, l.bias.w)
+func (l linear) forward(p *pass, y, x tensor.Tensor) {
+	p.dev.Linear(y, x, l.weight.w, l.bias.w, l.adapter.pair(p, x)...)
 }
 
 // forwardSwiGLU computes y = SwiGLU(gateUp) of the layer's output gateUp.
-func (l linear) forwardSwiGLU(dev *kernels.Device, y, gateUp, x tensor.Tensor) {
-	dev.LinearSwiGLU(y, gateUp, x, l.weight.w, l.bias.w)
+func (l linear) forwardSwiGLU(p *pass, y, gateUp, x tensor.Tensor) {
+	p.dev.LinearSwiGLU(y, gateUp, x, l.weight.w, l.bias.w, l.adapter.pair(p, x)...)
 }
 
 // forwardGELU computes y = GELU(pre) of the layer's output pre.
-func (l linear) forwardGELU(dev *kernels.Device, y, pre, x tensor.Tensor, form GELU) {
-	dev.LinearActivation(y, pre, x, l.weight.w, l.bias.w, form.activation())
+func (l linear) forwardGELU(p *pass, y, pre, x tensor.Tensor, form GELU) {
+	p.dev.LinearActivation(y, pre, x, l.weight.w, l.bias.w, form.activation(), l.adapter.pair(p, x)...)
 }
 
 // backward overwrites dx, or adds to it if addToDx is true, and overwrites the gradients of the trainable weights, or
 // adds to them. If dx is the zero Tensor, because nothing before the layer is trainable, it is not computed.
-func (l linear) backward(dev *kernels.Device, dx tensor.Tensor, addToDx bool, dy, x tensor.Tensor, overwrite bool) {
+func (l linear) backward(p *pass, dx tensor.Tensor, addToDx bool, dy, x tensor.Tensor, overwrite bool) {
+	pair := l.adapter.backward(p, dy, x, overwrite)
 	if dx.Ok() {
-		dev.LinearBackward(dx, dy, l.weight.w, addToDx)
+		p.dev.LinearBackward(dx, dy, l.weight.w, addToDx, pair...)
 	}
-	l.gradients(dev, dy, x, overwrite)
+	l.gradients(p.dev, dy, x, overwrite)
 }
 
 // backwardSwiGLU is backward through the SwiGLU before the layer, x = SwiGLU(gateUp): it overwrites dGateUp.
-func (l linear) backwardSwiGLU(dev *kernels.Device, dGateUp, dy, x, gateUp tensor.Tensor, overwrite bool) {
-	l.gradients(dev, dy, x, overwrite)
-	dev.SwiGLULinearBackward(dGateUp, dy, l.weight.w, gateUp)
+func (l linear) backwardSwiGLU(p *pass, dGateUp, dy, x, gateUp tensor.Tensor) {
+	l.gradients(p.dev, dy, x, p.overwrite)
+	pair := l.adapter.backward(p, dy, x, p.overwrite)
+	p.dev.SwiGLULinearBackward(dGateUp, dy, l.weight.w, gateUp, pair...)
 }
 
 // backwardGELU is backward through the GELU before the layer, x = GELU(pre): it overwrites dpre.
-func (l linear) backwardGELU(dev *kernels.Device, dpre, dy, x, pre tensor.Tensor, form GELU, overwrite bool) {
-	l.gradients(dev, dy, x, overwrite)
-	dev.ActivationLinearBackward(dpre, dy, l.weight.w, pre, form.activation())
+func (l linear) backwardGELU(p *pass, dpre, dy, x, pre tensor.Tensor, form GELU) {
+	l.gradients(p.dev, dy, x, p.overwrite)
+	pair := l.adapter.backward(p, dy, x, p.overwrite)
+	p.dev.ActivationLinearBackward(dpre, dy, l.weight.w, pre, form.activation(), pair...)
 }
 
 // gradients overwrites the gradients of the trainable weights, or adds to them.
@@ -130,29 +141,31 @@ func (l linear) gradientsGrouped(dev *kernels.Device, dy, x, offsets tensor.Tens
 // The forms for one token, whose residual stream is h, on a device that decodes: see Model.decodes.
 
 // decode computes the layer's output for the normalized h.
-func (l linear) decode(dev *kernels.Device, y, h tensor.Tensor, n norm) {
-	dev.NormLinear(y, h, n.w, l.weight.w, l.bias.w, n.eps)
+func (l linear) decode(p *pass, y, h tensor.Tensor, n norm) {
+	p.dev.NormLinear(y, h, n.w, l.weight.w, l.bias.w, n.eps, l.adapter.pairAfter(p, h, n)...)
 }
 
 // decodeSwiGLU is decode, and SwiGLU of the output.
-func (l linear) decodeSwiGLU(dev *kernels.Device, y, h tensor.Tensor, n norm) {
-	dev.NormSwiGLU(y, h, n.w, l.weight.w, l.bias.w, n.eps)
+func (l linear) decodeSwiGLU(p *pass, y, h tensor.Tensor, n norm) {
+	p.dev.NormSwiGLU(y, h, n.w, l.weight.w, l.bias.w, n.eps, l.adapter.pairAfter(p, h, n)...)
 }
 
 // decodeAdd adds the layer's output to h.
-func (l linear) decodeAdd(dev *kernels.Device, h, x tensor.Tensor) {
-	dev.LinearAdd(h, x, l.weight.w, l.bias.w)
+func (l linear) decodeAdd(p *pass, h, x tensor.Tensor) {
+	p.dev.LinearAdd(h, x, l.weight.w, l.bias.w, l.adapter.pair(p, x)...)
 }
 
 // decodeAddBefore is decodeAdd, and prefetches the weights of the next layer.
-func (l linear) decodeAddBefore(dev *kernels.Device, next linear, h, x tensor.Tensor) {
-	dev.LinearAddBefore(next.weight.w, h, x, l.weight.w, l.bias.w)
+func (l linear) decodeAddBefore(p *pass, next linear, h, x tensor.Tensor) {
+	p.dev.LinearAddBefore(next.weight.w, h, x, l.weight.w, l.bias.w, l.adapter.pair(p, x)...)
 }
 
 // input calls f with the weights and an input of the layer.
 func (l linear) input(f func(w, x tensor.Tensor), x tensor.Tensor) { f(l.weight.w, x) }
 
-func (l linear) trainable() bool { return l.weight.trainable() || l.bias.trainable() }
+func (l linear) trainable() bool {
+	return l.weight.trainable() || l.bias.trainable() || l.adapter != nil && l.adapter.da.Ok()
+}
 
 // flops returns the floating-point operations of the layer per token. Each weight takes two in the forward pass, two
 // for the gradient of its input if below is true, and two for its own gradient if it is trainable.
@@ -164,7 +177,7 @@ func (l linear) flops(below bool) float64 {
 	for _, g := range l.weight.grads {
 		n += 2 * float64(g.dw.Len())
 	}
-	return n
+	return n + l.adapter.flops(below)
 }
 
 // activation returns the form as an activation of a linear layer.

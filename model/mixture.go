@@ -90,7 +90,8 @@ func newMixture(cfg Config, b *builder) *mixture {
 	l := &mixture{spec: m, norm: b.norm(cfg, names.norm2)}
 	products := b.products
 	b.products = 0 // a choice of experts must not depend on how weights are rounded
-	l.router = b.linear(cfg.Dim, false, rows{names.router, m.Experts})
+	l.router = b.unadapted(cfg.Dim, false, rows{names.router, m.Experts})
+	b.refuseAdapters(rows{names.router, m.Experts})
 	b.products = products
 	var gateUp, down []rows
 	for e := range m.Experts {
@@ -98,8 +99,9 @@ func newMixture(cfg Config, b *builder) *mixture {
 		gateUp = append(gateUp, rows{of(names.expertGateUp[0]), m.Inner}, rows{of(names.expertGateUp[1]), m.Inner})
 		down = append(down, rows{of(names.expertDown), cfg.Dim})
 	}
-	l.gateUp = b.linear(cfg.Dim, false, gateUp...)
-	l.down = b.linear(m.Inner, false, down...)
+	l.gateUp = b.unadapted(cfg.Dim, false, gateUp...)
+	l.down = b.unadapted(m.Inner, false, down...)
+	b.refuseAdapters(append(gateUp, down...)...)
 	return l
 }
 
@@ -180,7 +182,7 @@ func (l *mixture) combine(p *pass, acts *layerActs) {
 func (l *mixture) activate(p *pass, acts *layerActs, s stream) {
 	a := &acts.mixture
 	l.norm.forward(p.dev, a.normActs, s)
-	l.router.forward(p.dev, a.logits, a.x)
+	l.router.forward(p, a.logits, a.x)
 	p.dev.Route(a.routing, a.logits, l.spec.Normalized)
 	p.dev.GatherRows(p.mixture.pairs, a.x, a.routing.Rows)
 	keep := p.dh.Ok() // a backward pass follows
@@ -210,7 +212,7 @@ func (l *mixture) backward(p *pass, acts *layerActs, below bool) {
 		l.gateUp.inputGradientGrouped(dev, pairs, m.dgateUp, r.Offsets, p.rows)
 		dev.Combine(dx, pairs, r, false)
 	}
-	l.router.backward(dev, dx, true, m.dlogits, a.x, p.overwrite)
+	l.router.backward(p, dx, true, m.dlogits, a.x, p.overwrite)
 	l.norm.backward(p, dx, a.normActs)
 }
 

@@ -55,7 +55,7 @@ func allocMLP(arena *kernels.Arena, cfg Config, t tensor.DType, rows int) (acts 
 
 func (l *mlp) forward(p *pass, all *layerActs, s stream) stream {
 	l.activate(p, all, s)
-	l.down.forward(p.dev, p.branch, all.mlp.act)
+	l.down.forward(p, p.branch, all.mlp.act)
 	return stream{all.mlp.h, p.branch}
 }
 
@@ -64,20 +64,20 @@ func (l *mlp) activate(p *pass, all *layerActs, s stream) {
 	acts := &all.mlp
 	l.norm.forward(p.dev, acts.normActs, s)
 	if l.gelu != "" {
-		l.gateUp.forwardGELU(p.dev, acts.act, acts.gateUp, acts.x, l.gelu)
+		l.gateUp.forwardGELU(p, acts.act, acts.gateUp, acts.x, l.gelu)
 		return
 	}
-	l.gateUp.forwardSwiGLU(p.dev, acts.act, acts.gateUp, acts.x)
+	l.gateUp.forwardSwiGLU(p, acts.act, acts.gateUp, acts.x)
 }
 
 // backward expects the gradient of the half's output in p.dh. If below is true, it replaces that with the gradient of
 // the half's input.
 func (l *mlp) backward(p *pass, all *layerActs, below bool) {
-	dev, g, acts := p.dev, p.actGrads, &all.mlp
+	g, acts := p.actGrads, &all.mlp
 	if l.gelu != "" {
-		l.down.backwardGELU(dev, g.dgateUp, p.dh, acts.act, acts.gateUp, l.gelu, p.overwrite)
+		l.down.backwardGELU(p, g.dgateUp, p.dh, acts.act, acts.gateUp, l.gelu)
 	} else {
-		l.down.backwardSwiGLU(dev, g.dgateUp, p.dh, acts.act, acts.gateUp, p.overwrite)
+		l.down.backwardSwiGLU(p, g.dgateUp, p.dh, acts.act, acts.gateUp)
 	}
 	l.norm.backwardThrough(p, l.gateUp, g.dgateUp, acts.normActs, below)
 }

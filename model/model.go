@@ -14,6 +14,8 @@ type Model struct {
 	dev  *kernels.Device
 	parts
 	params      []Param
+	adapters    []*adapter
+	fresh       bool // the factors of adapters that products use have been made
 	rope        ropeTable
 	weightArena *kernels.Arena
 	gradArena   *kernels.Arena // nil without Train
@@ -40,6 +42,9 @@ func New(dev *kernels.Device, cfg Config, opts Options) (*Model, error) {
 		return nil, err
 	}
 	opts, err := opts.on(dev).withDefaults(cfg)
+	if err == nil {
+		err = CheckOptions(cfg, opts)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -60,8 +65,11 @@ func New(dev *kernels.Device, cfg Config, opts Options) (*Model, error) {
 		}
 	}
 	b := opts.builder(cfg, m.weightArena, m.gradArena)
-	m.parts, m.params = newParts(cfg, b, opts), b.params
+	m.parts, m.params, m.adapters = newParts(cfg, b, opts), b.params, b.built
 	m.zeroGradients()
+	for _, a := range m.adapters {
+		a.zero(dev)
+	}
 	if n := opts.positions(); n > 0 {
 		if err := m.ropeFor(n, n); err != nil {
 			return fail(err)

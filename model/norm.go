@@ -58,7 +58,7 @@ func allocNorm(arena *kernels.Arena, cfg Config, t tensor.DType, rows int, numbe
 // result to p.dh, the gradient of the residual stream, unless neither the norm nor anything below is trainable.
 func (n norm) backwardThrough(p *pass, l linear, dy tensor.Tensor, acts normActs, below bool) {
 	dx := n.outputGradient(p, below)
-	l.backward(p.dev, dx, false, dy, acts.x, p.overwrite)
+	l.backward(p, dx, false, dy, acts.x, p.overwrite)
 	n.backward(p, dx, acts)
 }
 

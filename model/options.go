@@ -34,7 +34,7 @@ func ParseRecompute(s string) (Recompute, error) {
 type Options struct {
 	// DType is the type of weights and activations, BF16, F16 or F32. Default BF16.
 	DType tensor.DType
-	// Quantization is the type of the weights that are quantized. Default: none. A model to be trained has none.
+	// Quantization is the type of the weights that are quantized. Default: none. These cannot be trained.
 	Quantization Quantization
 	// MaxTokens is the maximum number of tokens of a batch for Loss, Gradient and Logits. Default 0: these cannot be
 	// called, the model can only extend KV caches.
@@ -48,6 +48,10 @@ type Options struct {
 	Train bool
 	// Trainable reports, by Hugging Face name, whether a parameter gets a gradient. Nil: all do.
 	Trainable func(name string) bool
+	// Adapter returns the rank of a linear layer's adapter and the scale of its product, by the layer's Hugging Face name,
+	// such as "model.layers.0.self_attn.q_proj"; ok is false if it has none. With Train, adapters are trained whatever
+	// Trainable says. Nil: no layer has one.
+	Adapter func(module string) (rank int, scale float64, ok bool)
 	// Recompute is what the backward pass recomputes. Default RecomputeNone.
 	Recompute Recompute
 	// ReuseGradients gives the gradients of all layers the same memory, one layer's at a time. The caller must use them in
@@ -106,11 +110,11 @@ func (o Options) withDefaults(cfg Config) (Options, error) {
 	if err := o.Quantization.validate(); err != nil {
 		return o, err
 	}
-	if o.Train && o.Quantization != (Quantization{}) {
-		return o, errors.New("model: Train with Quantization: quantized weights have no gradients")
-	}
 	if o.Train && o.ReuseWeights {
 		return o, errors.New("model: Train with ReuseWeights: the backward pass needs the weights of all layers")
+	}
+	if o.Adapter != nil && o.ReuseWeights {
+		return o, errors.New("model: Adapter with ReuseWeights: the adapters of all layers are in memory")
 	}
 	if o.Trainable == nil {
 		o.Trainable = func(string) bool { return true }
@@ -133,7 +137,7 @@ func (o Options) builder(cfg Config, weights, gradients *kernels.Arena) *builder
 	if !o.Train {
 		gradients = nil
 	}
-	b := &builder{weights: weights, gradients: gradients, trainable: o.Trainable, layer: Outside,
+	b := &builder{weights: weights, gradients: gradients, trainable: o.Trainable, adapters: o.Adapter, layer: Outside,
 		dtype: o.DType, quantization: o.Quantization, gradType: o.GradType, headType: tensor.F32, matrices: tensor.F32}
 	if o.logitsChunk(cfg, o.MaxTokens) >= o.MaxTokens {
 		b.headType = o.GradType

@@ -23,6 +23,8 @@ type Param struct {
 	Decay bool
 	// Norm reports whether W is the weight of a norm.
 	Norm bool
+	// Adapter reports whether the parameter is a factor of a layer's adapter: see Options.Adapter.
+	Adapter bool
 	// Transposed reports whether files store W, a matrix, as [in, out] instead of [out, in].
 	Transposed bool
 }
@@ -45,11 +47,14 @@ type builder struct {
 	products     tensor.DType   // of the matrices that are being built; 0: dtype
 	quantization Quantization
 	trainable    func(name string) bool
+	adapters     func(module string) (rank int, scale float64, ok bool)
 	layer        int    // that is being built
 	prefix       string // of its parameters' names
 	transpose    bool   // files store its matrices as [in, out]
 
-	params []Param
+	params  []Param
+	built   []*adapter
+	refused []string // modules that would have adapters but cannot
 }
 
 // rows are the rows of a matrix that belong to one parameter: its name and their number.

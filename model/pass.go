@@ -26,6 +26,7 @@ type pass struct {
 	head   headActs
 
 	mixture mixturePass // of layers with experts
+	lowRank lowRank     // of layers with adapters
 
 	recompute Recompute
 	overwrite bool          // overwrite gradients instead of adding to them

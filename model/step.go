@@ -53,6 +53,7 @@ func (m *Model) allocPass(arena *kernels.Arena, e extent) *pass {
 	p.last.h = h[cfg.Layers]
 	p.branch = arena.New("branch", t, rows, cfg.Dim)
 	p.mixture = allocMixturePass(arena, cfg, t, rows)
+	p.lowRank = m.allocLowRank(arena, rows, keep)
 	if keep {
 		p.dh = arena.New("dh", t, rows, cfg.Dim)
 	}
@@ -106,6 +107,7 @@ func (m *Model) forward(p *pass) {
 	if m.opts.ReuseWeights {
 		panic("model: with ReuseWeights only LossByLayer can run: the weights of other layers share the memory")
 	}
+	m.refreshAdapters()
 	m.zeroBalance(p)
 	s := m.embed.forward(p, p.layers[0].attention.h)
 	for i := range m.layers {

@@ -68,6 +68,9 @@ func (m *Model) decode(c *KVCache, p *pass, id int32, choiceOnly bool) {
 		m.dev.UploadI32(c.token.Part(0, 2), token[:])
 	}
 	c.known = false
+	if c.n == 0 {
+		m.refreshAdapters()
+	}
 	if m.captured(c) {
 		c.graph.Launch()
 		return
@@ -85,27 +88,26 @@ func (m *Model) launch(c *KVCache, p *pass, reach int) {
 	for i := range m.layers {
 		layer, acts := &m.layers[i], &p.layers[i]
 		second := layer.feedForward()
-		layer.attention.decode(dev, c, &m.rope, &acts.attention, h, second.first(), reach)
+		layer.attention.decode(p, c, &acts.attention, h, second.first(), reach)
 		second.decode(p, acts, h)
 	}
-	m.head.decode(dev, p.head.logits, h, m.norm)
+	m.head.decode(p, p.head.logits, h, m.norm)
 	dev.ChooseNext(c.token, p.head.logits, c.chooseScratch)
 }
 
 // decode is forward for one token, in place. next is the layer that decode reads next, which a GPU prefetches.
-func (l *attention) decode(dev *kernels.Device, cache *KVCache, rope *ropeTable, acts *attentionActs,
-	h tensor.Tensor, next linear, reach int) {
-	cfg, qkv := l.cfg, acts.qkv
+func (l *attention) decode(p *pass, cache *KVCache, acts *attentionActs, h tensor.Tensor, next linear, reach int) {
+	dev, rope, cfg, qkv := p.dev, p.rope, l.cfg, acts.qkv
 	if cfg.QKNorm {
 		qkv = acts.raw
 	}
-	l.qkv.decode(dev, qkv, h, l.norm)
+	l.qkv.decode(p, qkv, h, l.norm)
 	if cfg.QKNorm {
 		dev.QKNorm(acts.qkv, acts.rstdQ, acts.raw, l.qNorm.w, l.kNorm.w, cfg.Heads, cfg.KVHeads, cfg.NormEps)
 	}
 	dev.AttentionNext(acts.y, acts.qkv, cache.k[l.layer], cache.v[l.layer], cache.token.Part(1, 1), rope.cos, rope.sin,
 		cache.parts.Part(0, cfg.spec().NextParts(reach)...), cache.counters, reach, cfg.spec())
-	l.o.decodeAddBefore(dev, next, h, acts.y)
+	l.o.decodeAddBefore(p, next, h, acts.y)
 }
 
 // first returns the linear layer that decode reads first.
@@ -114,8 +116,8 @@ func (l *mlp) first() linear { return l.gateUp }
 // decode is forward for one token, in place.
 func (l *mlp) decode(p *pass, acts *layerActs, h tensor.Tensor) {
 	y := acts.mlp.act
-	l.gateUp.decodeSwiGLU(p.dev, y, h, l.norm)
-	l.down.decodeAdd(p.dev, h, y)
+	l.gateUp.decodeSwiGLU(p, y, h, l.norm)
+	l.down.decodeAdd(p, h, y)
 }
 
 // first returns the linear layer that decode reads first.

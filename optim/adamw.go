@@ -80,10 +80,11 @@ func (c Config) check() error {
 // min8BitSize is the number of elements from which a tensor has 8-bit moments, as in bitsandbytes.
 const min8BitSize = 4096
 
-// keeps32Bit reports whether a parameter has F32 moments, and an F32 master if it has any: small tensors, which need
-// little memory anyway, and norms and biases, where every element matters. In bitsandbytes only the size decides.
+// keeps32Bit reports whether a parameter has F32 moments, and an F32 master if it has any: small tensors and adapters,
+// which need little memory anyway, and norms and biases, where every element matters. In bitsandbytes only the size
+// decides.
 func (c Config) keeps32Bit(p model.Param) bool {
-	return p.W.Len() < min8BitSize || len(p.W.Shape) < 2 && !c.BNB
+	return p.W.Len() < min8BitSize || (len(p.W.Shape) < 2 || p.Adapter) && !c.BNB
 }
 
 // AdamW is the optimizer of a list of parameters, with its state.

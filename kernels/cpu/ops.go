@@ -13,7 +13,7 @@ void cpu_add(tensor y, tensor a, tensor b);
 void cpu_head_dots(tensor y, tensor a, tensor b);
 #cgo noescape cpu_head_dots
 #cgo nocallback cpu_head_dots
-void cpu_store_rows(matrix y, tensor a);
+void cpu_store_rows(matrix y, tensor a, float scale);
 #cgo noescape cpu_store_rows
 #cgo nocallback cpu_store_rows
 void cpu_route(tensor experts, tensor weights, tensor lse, tensor logits, bool normalize);
@@ -160,9 +160,9 @@ func HeadDots(y, a, b tensor.Tensor) {
 	C.cpu_head_dots(c(y.Matrix()), c(a.Matrix()), c(b.Matrix()))
 }
 
-// StoreRows computes y = a, which is F32, rounded to the type of y.
-func StoreRows(y tensor.Matrix, a tensor.Tensor) {
-	C.cpu_store_rows(c(y), c(a.Matrix()))
+// StoreRows computes y = scale·a, with an a in F32, rounded to the type of y.
+func StoreRows(y tensor.Matrix, a tensor.Tensor, scale float32) {
+	C.cpu_store_rows(c(y), c(a.Matrix()), C.float(scale))
 }
 
 // Route sorts the experts of each row, which TopK has chosen, by index, and computes weights and lse.

@@ -34,6 +34,7 @@ enum { MAX_NORM_PARTIALS = 64 };
 // The operands of an elementwise operation: results y and y2, inputs a and b, the gradient dy of the result.
 typedef struct {
 	matrix y, y2, a, b, dy;
+	float scale; // of cpu_store_rows
 } elements;
 
 // row returns where a row starts, for a matrix whose type is a constant in the loops.

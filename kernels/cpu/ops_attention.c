@@ -6,7 +6,7 @@
 #include "each_level.h"
 
 static float (*const dot_row[CPU_LEVELS])(const void *, const void *, int64_t, dtype) = AT_EACH_LEVEL(dot_row);
-static void (*const copy_row[CPU_LEVELS])(void *, const void *, int64_t, dtype) = AT_EACH_LEVEL(copy_row);
+static void (*const copy_row[CPU_LEVELS])(void *, const void *, int64_t, float, dtype) = AT_EACH_LEVEL(copy_row);
 
 static void dots_task(void *arg, int64_t lo, int64_t hi) {
 	const elements *o = arg;
@@ -28,12 +28,12 @@ void cpu_head_dots(tensor y, tensor a, tensor b) {
 static void copy_task(void *arg, int64_t lo, int64_t hi) {
 	const elements *o = arg;
 	for (int64_t i = lo; i < hi; i++)
-		copy_row[cpu_level()](row(o->y, i, o->y.type), row(o->a, i, F32), o->y.cols, o->y.type);
+		copy_row[cpu_level()](row(o->y, i, o->y.type), row(o->a, i, F32), o->y.cols, o->scale, o->y.type);
 }
 
-// StoreRows computes y = a, which is F32, rounded to the type of y.
-void cpu_store_rows(matrix y, tensor a) {
-	elements o = {.y = y, .a = a};
+// StoreRows computes y = scale·a, with an a in F32, rounded to the type of y.
+void cpu_store_rows(matrix y, tensor a, float scale) {
+	elements o = {.y = y, .a = a, .scale = scale};
 	cpu_parallel(copy_task, &o, y.rows, grain(y.cols * 4));
 }
 
@@ -46,7 +46,7 @@ static float AT_LEVEL(dot_row)(const void *x, const void *y, int64_t dim, dtype 
 	return vsum(sum);
 }
 
-static void AT_LEVEL(copy_row)(void *to, const void *from, int64_t dim, dtype type) {
-	EACH(i, n, 0, dim, st(to, i, n, ld(from, i, n, F32), type););
+static void AT_LEVEL(copy_row)(void *to, const void *from, int64_t dim, float scale, dtype type) {
+	EACH(i, n, 0, dim, st(to, i, n, scale * ld(from, i, n, F32), type););
 }
 #endif

@@ -1,0 +1,73 @@
+package kernels
+
+import (
+	"fmt"
+
+	"restyle/kernels/cpu"
+	"restyle/tensor"
+)
+
+// A Pair is a second product that the sums of a layer's product get before they are rounded, such as that of a low-rank
+// adapter (Hu et al. 2021). Both have the type of the layer's input; the layer's weights may be quantized. If the
+// second product is zero, the result has the bits of a layer without it.
+//
+// For Linear and the layers made of it, X is [rows, rank] and W [out, rank]: y = x·wᵀ + X·Wᵀ + bias. For the gradients
+// of their input, X is [rows, rank] and W [rank, in]: dx = dy·w + X·W.
+type Pair struct{ X, W tensor.Tensor }
+
+// rows returns the pair of the rows lo to hi of a layer's input.
+func rowsOfPair(pair []Pair, lo, hi int) []Pair {
+	if len(pair) == 0 {
+		return nil
+	}
+	return []Pair{{pair[0].X.Slice(lo, hi), pair[0].W}}
+}
+
+// paired returns p with a second pair of operands, if there is one. It panics with the operation's name if the pair
+// does not fit.
+func paired(op string, p cpu.Product, pair []Pair) cpu.Product {
+	switch len(pair) {
+	case 0:
+		return p
+	case 1:
+	default:
+		panic(fmt.Sprintf("%s: %d pairs: at most one", op, len(pair)))
+	}
+	x, w := pair[0].X, pair[0].W
+	want(op, "the pair's x", x, p.A.DType, p.A.Rows, x.Dim(-1))
+	if p.TransB {
+		want(op, "the pair's w", w, p.A.DType, p.B.Rows, x.Dim(-1))
+	} else {
+		want(op, "the pair's w", w, p.A.DType, x.Dim(-1), p.B.Cols)
+	}
+	p.A2, p.B2 = x.Matrix(), w.Matrix()
+	return p
+}
+
+// PairFactor rounds scale·x to columns column to column+rank of w, one of a Pair's factors that are joined side by side:
+//
+//	w[:, column:column+rank] = scale·x
+//
+// x is [out, rank] F32; w is [out, n], F32, BF16 or F16.
+func (d *Device) PairFactor(w tensor.Tensor, column int, x tensor.Tensor, scale float32) {
+	const op = "PairFactor"
+	floating(op, "w", w)
+	want(op, "x", x, tensor.F32, w.Rows(), x.Dim(-1))
+	d.ran("pair_factor")
+	d.storeRows(outputs(op, w, column, x.Dim(-1)), x, scale)
+}
+
+// PairGradient computes the gradient of a factor that PairFactor has rounded, or adds it to dw:
+//
+//	dw = scale·dy[:, from:from+out]ᵀ·x[:, column:column+rank]    or    dw += …
+//
+// dy is [rows, …] and x, the Pair's X, [rows, …] of its type; dw is [out, rank] F32.
+func (d *Device) PairGradient(dw, dy, x tensor.Tensor, from, column int, scale float32, add bool) {
+	const op = "PairGradient"
+	floating(op, "dy", dy)
+	want(op, "dw", dw, tensor.F32, dw.Rows(), dw.Dim(-1))
+	want(op, "x", x, dy.DType, dy.Rows(), x.Dim(-1))
+	d.ran("linear_dw")
+	d.product(cpu.Product{C: dw.Matrix(), A: outputs(op, dy, from, dw.Rows()), TransA: true,
+		B: outputs(op, x, column, dw.Dim(-1)), Add: add, Alpha: scale})
+}

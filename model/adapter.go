@@ -1,0 +1,245 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+
+	"restyle/kernels"
+	"restyle/tensor"
+)
+
+// An adapter is the low-rank part of a linear layer (Hu et al. 2021). With a factor a of shape [rank, in] and b of [out,
+// rank] for some of the layer's parts, such as q and v, and u = x aᵀ:
+//
+//	y = x Wᵀ + s u bᵀ
+//	v = s dy b          dx = dy W + v a
+//	db = s dyᵀ u        da = vᵀ x
+//
+// The parameters are F32. Products use copies of them in the model's type, made at the start of a pass: the a of all
+// parts one below the other, so that x is read once, and the s·b of each part beside the others' and zero elsewhere, so
+// that all of y is one product. u and v are computed when they are needed, and not kept.
+type adapter struct {
+	a, b  tensor.Tensor // the copies, [rank, in] and [out, rank]
+	whole tensor.Tensor // F32 [rank, in], the parameters a of all parts
+	da    tensor.Tensor // of whole; the zero Tensor if nothing trains
+	parts []adapterPart
+}
+
+// An adapterPart is the adapter of one of a layer's parts: some of its outputs, and some of the columns of u.
+type adapterPart struct {
+	b, db        tensor.Tensor // F32 [outputs, rank]
+	from, column int
+	scale        float32
+}
+
+// The names of an adapter's parameters end in these, behind the layer's name, as PEFT's do.
+const factorA, factorB = ".lora_A.weight", ".lora_B.weight"
+
+func (p Param) factorA() bool { return strings.HasSuffix(p.Name, factorA) }
+
+// rankUnit is what the columns of each part are padded to: 16 bytes of BF16, for the kernels of a GPU.
+const rankUnit = 8
+
+// adapter builds the adapters of a layer's parts, or nil if none has one.
+func (b *builder) adapter(in int, parts []rows) *adapter {
+	if b.adapters == nil {
+		return nil
+	}
+	var a adapter
+	ranks, width, out := make([]int, len(parts)), 0, 0
+	for i, r := range parts {
+		rank, scale, ok := b.adapters(b.prefix + r.name)
+		if ok {
+			ranks[i] = rank
+			a.parts = append(a.parts, adapterPart{from: out, column: width, scale: float32(scale)})
+			width += (rank + rankUnit - 1) / rankUnit * rankUnit
+		}
+		out += r.n
+	}
+	if a.parts == nil {
+		return nil
+	}
+	train := b.gradients != nil
+	a.whole = b.weights.New("adapters' a", tensor.F32, width, in)
+	if train {
+		a.da = b.gradients.New("grad adapters' a", tensor.F32, width, in)
+	}
+	next := 0
+	for i, r := range parts {
+		if ranks[i] == 0 {
+			continue
+		}
+		part := &a.parts[next]
+		next++
+		param := func(name string, w, grad tensor.Tensor) {
+			w.Name = b.prefix + r.name + name
+			if train {
+				grad.Name = "grad " + w.Name
+			}
+			b.params = append(b.params, Param{Name: w.Name, W: w, Grad: grad, Layer: b.layer, Decay: true, Adapter: true})
+		}
+		part.b = b.weights.New("adapter's b", tensor.F32, r.n, ranks[i])
+		rows := [2]int{part.column, part.column + ranks[i]}
+		var da tensor.Tensor
+		if train {
+			part.db = b.gradients.New("grad adapter's b", tensor.F32, r.n, ranks[i])
+			da = a.da.Slice(rows[0], rows[1])
+		}
+		param(factorA, a.whole.Slice(rows[0], rows[1]), da)
+		param(factorB, part.b, part.db)
+	}
+	if a.a = a.whole; b.dtype != tensor.F32 {
+		a.a = b.weights.New("adapters' a", b.dtype, width, in)
+	}
+	a.b = b.weights.New("adapters' b", b.dtype, out, width)
+	b.built = append(b.built, &a)
+	return &a
+}
+
+// refuseAdapters notes the parts that would have adapters but cannot.
+func (b *builder) refuseAdapters(parts ...rows) {
+	for _, r := range parts {
+		if b.adapters == nil {
+			return
+		}
+		if _, _, ok := b.adapters(b.prefix + r.name); ok {
+			b.refused = append(b.refused, b.prefix+r.name)
+		}
+	}
+}
+
+// CheckOptions returns an error if a model of this configuration cannot be made with opts: if an adapter is for
+// a module that cannot have one, or a quantized weight is to be trained. It names them.
+func CheckOptions(cfg Config, opts Options) error {
+	opts, err := opts.withDefaults(cfg)
+	if err != nil {
+		return err
+	}
+	var refused, trained []string
+	adapters := 0
+	opts.count(cfg, func(_ parts, b *builder) {
+		refused, adapters = b.refused, len(b.built)
+		for _, p := range b.params {
+			if p.Trainable() && p.W.DType.Quantized() {
+				trained = append(trained, p.Name)
+			}
+		}
+	})
+	switch {
+	case refused != nil:
+		return fmt.Errorf("adapters of %s: only linear layers of attention and of ordinary MLPs, and an untied head, may "+
+			"have one", abridged(refused))
+	case opts.Adapter != nil && adapters == 0:
+		return fmt.Errorf("adapters: none of the model's linear layers is to have one")
+	case trained != nil:
+		return fmt.Errorf("quantized weights have no gradients: %s cannot be trained", abridged(trained))
+	}
+	return nil
+}
+
+// abridged lists the first of some names, and how many more there are.
+func abridged(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d others", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+// zero sets what no parameter covers to zero, once.
+func (a *adapter) zero(dev *kernels.Device) {
+	dev.Zero(a.whole)
+	dev.Zero(a.b)
+}
+
+// refresh copies the parameters to the factors that products use.
+func (a *adapter) refresh(dev *kernels.Device) {
+	if a.a.DType != tensor.F32 {
+		dev.PairFactor(a.a.View(1, a.a.Len()), 0, a.whole.View(1, a.whole.Len()), 1)
+	}
+	for _, p := range a.parts {
+		dev.PairFactor(a.b.Slice(p.from, p.from+p.b.Dim(0)), p.column, p.b, p.scale)
+	}
+}
+
+// refreshAdapters brings the factors that products use up to date: always in training, otherwise once, as parameters do
+// not change after they are loaded.
+func (m *Model) refreshAdapters() {
+	if m.fresh && !m.opts.Train {
+		return
+	}
+	for _, a := range m.adapters {
+		a.refresh(m.dev)
+	}
+	m.fresh = true
+}
+
+// lowRank is the memory for u and v of one layer, which the next reuses.
+type lowRank struct{ u, v tensor.Tensor }
+
+// allocLowRank allocates room for the widest of a model's adapters.
+func (m *Model) allocLowRank(arena *kernels.Arena, rows int, keep bool) (l lowRank) {
+	width := 0
+	for _, a := range m.adapters {
+		width = max(width, a.a.Dim(0))
+	}
+	if width == 0 {
+		return l
+	}
+	l.u = arena.New("adapter's u", m.opts.DType, rows, width)
+	if keep {
+		l.v = arena.New("adapter's v", m.opts.DType, rows, width)
+	}
+	return l
+}
+
+// pair computes u of the layer's input x, and returns what is added to the layer's product: nothing if a is nil.
+func (a *adapter) pair(p *pass, x tensor.Tensor) []kernels.Pair {
+	if a == nil {
+		return nil
+	}
+	u := p.lowRank.u.Part(0, x.Rows(), a.a.Dim(0))
+	p.dev.Linear(u, x, a.a, tensor.Tensor{})
+	return []kernels.Pair{{X: u, W: a.b}}
+}
+
+// pairAfter is pair for the input that a norm makes of h.
+func (a *adapter) pairAfter(p *pass, h tensor.Tensor, n norm) []kernels.Pair {
+	if a == nil {
+		return nil
+	}
+	u := p.lowRank.u.Part(0, h.Rows(), a.a.Dim(0))
+	p.dev.NormLinear(u, h, n.w, a.a, tensor.Tensor{}, n.eps)
+	return []kernels.Pair{{X: u, W: a.b}}
+}
+
+// backward overwrites the gradients of the parameters, or adds to them, and returns what is added to the gradient of
+// x.
+func (a *adapter) backward(p *pass, dy, x tensor.Tensor, overwrite bool) []kernels.Pair {
+	if a == nil || !a.da.Ok() {
+		return nil
+	}
+	u := a.pair(p, x)[0].X
+	v := p.lowRank.v.Part(0, x.Rows(), a.a.Dim(0))
+	p.dev.LinearBackward(v, dy, a.b, false)
+	p.dev.LinearGradient(a.da, v, x, 0, !overwrite)
+	for _, part := range a.parts {
+		p.dev.PairGradient(part.db, dy, u, part.from, part.column, part.scale, !overwrite)
+	}
+	return []kernels.Pair{{X: v, W: a.a}}
+}
+
+// flops returns the operations per token of the factors of all parts, as linear.flops.
+func (a *adapter) flops(below bool) (n float64) {
+	if a == nil {
+		return 0
+	}
+	for _, part := range a.parts {
+		rank := part.b.Dim(1)
+		n += 2 * float64(rank*a.a.Dim(1)+part.b.Len())
+	}
+	if below {
+		return 3 * n
+	}
+	return 2 * n
+}
