@@ -30,14 +30,14 @@ var layers = [][]string{
 	{"model", "opcheck"},
 	{"kernels", "quant"},
 	{"kernels/cuda", "kernels/cpu"},
-	{"tensor", "hf/hub"},
+	{"tensor", "hf/hub", "lora"},
 	{"grade"},
 	{"data", "internal"},
 	{"internal/sandbox"},
 }
 
 // alone are the packages that import no other package of the module, but internal/disk to open files.
-var alone = []string{"voice", "data", "internal/measure", "tensor", "tokenizer", "chat/jinja", "internal/python",
+var alone = []string{"voice", "data", "internal/measure", "tensor", "lora", "tokenizer", "chat/jinja", "internal/python",
 	"internal/cli",
 	"internal/disk",
 	"internal/sandbox", "internal/secret"}

@@ -1,0 +1,206 @@
+// Package lora says which low-rank adapters a model gets (Hu et al. 2021): to the output of a linear layer W x they add
+// s·B(A x), where A is [rank, in] and B [out, rank], and only A and B are trained. It follows PEFT 0.21: which modules
+// a configuration names, and the rank and the scale s of each.
+package lora
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Spec says which modules of a model get an adapter, and of what rank and scale. Modules have the names of Hugging
+// Face, such as "model.layers.0.self_attn.q_proj". The zero value says that there are none.
+type Spec struct {
+	// Rank is the number of rows of A; 0: no adapters.
+	Rank int
+	// Alpha makes the scale s = Alpha / Rank.
+	Alpha float64
+	// RSLoRA makes the scale Alpha / √Rank instead.
+	RSLoRA bool
+	// Dropout is the probability that an element of an adapter's input is set to 0 in training.
+	Dropout float64
+	// Targets are the linear layers that get an adapter, except those that Exclude or Also names.
+	Targets, Exclude Targets
+	// Layers are the indices of the layers that get adapters, for Targets.Names and Targets.AllLinear. Default nil: all.
+	Layers []int
+	// Ranks and Alphas are the ranks and alphas of some modules; the first pattern that matches counts. The scale is made
+	// of a module's own rank and alpha.
+	Ranks, Alphas []Pattern
+	// Also are modules that are trained and saved whole.
+	Also []string
+}
+
+// Targets are modules, named in one of three ways. The zero value names none.
+type Targets struct {
+	// Names are modules, or the ends of their names from a dot on.
+	Names []string
+	// Match is a regular expression for the whole name.
+	Match string
+	// AllLinear is all linear layers but the head, lm_head.
+	AllLinear bool
+}
+
+// A Pattern is a value for the modules whose name, or its end from a dot on, the regular expression Key matches.
+type Pattern struct {
+	Key   string
+	Value float64
+}
+
+// Default is rank 16, alpha 32, and adapters on all linear layers but the head.
+func Default() Spec { return Spec{Rank: 16, Alpha: 32, Targets: Targets{AllLinear: true}} }
+
+// Of returns the rank and the scale of the adapter of a linear layer, such as "model.layers.0.self_attn.q_proj". ok is
+// false if it has none.
+func (s Spec) Of(module string) (rank int, scale float64, ok bool) {
+	if s.Rank == 0 || s.Exclude.has(module) || s.whole(module) || !s.Targets.has(module) || !s.inLayers(module) {
+		return 0, 0, false
+	}
+	rank, alpha := int(valueOf(s.Ranks, module, float64(s.Rank))), valueOf(s.Alphas, module, s.Alpha)
+	if s.RSLoRA {
+		return rank, alpha / math.Sqrt(float64(rank)), true
+	}
+	return rank, alpha / float64(rank), true
+}
+
+// Whole reports whether a parameter, such as "lm_head.weight", belongs to a module of Also.
+func (s Spec) Whole(param string) bool {
+	at := strings.LastIndexByte(param, '.')
+	return at >= 0 && s.whole(param[:at])
+}
+
+func (s Spec) whole(module string) bool {
+	return slices.ContainsFunc(s.Also, func(name string) bool { return within(module, name) })
+}
+
+// within reports whether a module is one that name names, or a part of it.
+func within(module, name string) bool { return strings.Contains("."+module+".", "."+name+".") }
+
+// firstIndex finds the index of a module's layer.
+var firstIndex = regexp.MustCompile(`^.*?\.[^.]*\.(\d+)\.`)
+
+func (s Spec) inLayers(module string) bool {
+	if len(s.Layers) == 0 || slices.Contains(s.Targets.Names, module) {
+		return true
+	}
+	found := firstIndex.FindStringSubmatch(module)
+	if found == nil {
+		return false
+	}
+	layer, err := strconv.Atoi(found[1])
+	return err == nil && slices.Contains(s.Layers, layer)
+}
+
+func (t Targets) has(module string) bool {
+	switch {
+	case t.AllLinear:
+		return module != "lm_head"
+	case t.Match != "":
+		re, err := compile(t.Match, "")
+		return err == nil && re.MatchString(module)
+	}
+	return slices.ContainsFunc(t.Names, func(name string) bool {
+		return module == name || strings.HasSuffix(module, "."+name)
+	})
+}
+
+func (t Targets) empty() bool { return len(t.Names) == 0 && t.Match == "" && !t.AllLinear }
+
+func valueOf(patterns []Pattern, module string, otherwise float64) float64 {
+	for _, p := range patterns {
+		if re, err := compile(p.Key, `(?:.*\.)?`); err == nil && re.MatchString(module) {
+			return p.Value
+		}
+	}
+	return otherwise
+}
+
+// differently are parts of a regular expression that Go reads as Python does not.
+var differently = regexp.MustCompile(`\[:|\{,`)
+
+// compile compiles a regular expression of Python's that matches a whole name after a prefix.
+func compile(expr, prefix string) (*regexp.Regexp, error) {
+	if found := differently.FindString(expr); found != "" {
+		return nil, fmt.Errorf("the regular expression %.100q has %q, which Go reads differently from Python: write it "+
+			"out", expr, found)
+	}
+	if _, err := regexp.Compile(expr); err != nil { // by itself: a ) too many must not end the group below
+		why := err.Error()
+		if syntax := errors.Unwrap(err); syntax != nil {
+			why = syntax.Error()
+		}
+		return nil, fmt.Errorf("the regular expression %.100q: %.100s: look-around and back-references are not supported: "+
+			"list the modules instead", expr, strings.TrimPrefix(why, "error parsing regexp: "))
+	}
+	return regexp.Compile(`\A` + prefix + `(?:` + expr + `)\z`)
+}
+
+// Validate returns an error if a value is impossible or a regular expression is not supported.
+func (s Spec) Validate() error {
+	if s.Rank == 0 && s.String() == none {
+		return nil
+	}
+	switch {
+	case s.Rank < 1 || s.Rank > maxRank:
+		return fmt.Errorf("rank %d: must be 1 to %d", s.Rank, maxRank)
+	case !positive(s.Alpha):
+		return fmt.Errorf("alpha %v: must be positive", s.Alpha)
+	case !(s.Dropout >= 0 && s.Dropout < 1):
+		return fmt.Errorf("dropout %v: must be at least 0 and less than 1", s.Dropout)
+	case s.Targets.empty():
+		return errors.New("no targets: name the modules that get an adapter, or all linear layers")
+	case s.Targets.Match != "" && len(s.Layers) > 0:
+		return errors.New("layers with a regular expression as the target: put the layers into the expression")
+	case s.Exclude.AllLinear:
+		return errors.New("exclude is all linear layers: none would have an adapter")
+	}
+	for _, layer := range s.Layers {
+		if layer < 0 {
+			return fmt.Errorf("layer %d: must not be negative", layer)
+		}
+	}
+	for _, t := range []Targets{s.Targets, s.Exclude} {
+		if err := t.validate(); err != nil {
+			return err
+		}
+	}
+	if slices.Contains(s.Also, "") {
+		return errors.New("a module to be trained whole has the empty name")
+	}
+	for _, p := range s.Ranks {
+		if p.Value < 1 || p.Value > maxRank || p.Value != math.Trunc(p.Value) {
+			return fmt.Errorf("rank %v of %.100q: must be a whole number from 1 to %d", p.Value, p.Key, maxRank)
+		}
+	}
+	for _, p := range s.Alphas {
+		if !positive(p.Value) {
+			return fmt.Errorf("alpha %v of %.100q: must be positive", p.Value, p.Key)
+		}
+	}
+	for _, p := range slices.Concat(s.Ranks, s.Alphas) {
+		if _, err := compile(p.Key, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxRank is more than any matrix that is worth an adapter has.
+const maxRank = 1 << 16
+
+func positive(x float64) bool { return x > 0 && !math.IsInf(x, 1) }
+
+func (t Targets) validate() error {
+	if slices.Contains(t.Names, "") {
+		return errors.New("a module has the empty name")
+	}
+	if t.Match == "" {
+		return nil
+	}
+	_, err := compile(t.Match, "")
+	return err
+}
