@@ -119,21 +119,28 @@ func valueOf(patterns []Pattern, module string, otherwise float64) float64 {
 	return otherwise
 }
 
-// differently are parts of a regular expression that Go reads as Python does not.
-var differently = regexp.MustCompile(`\[:|\{,`)
+// differently are parts of regular expressions that only Go understands, or that mean something else to Python.
+var differently = regexp.MustCompile(`\[:|\{,|\\[zpPQEC]|\(\?[a-z]*U|\(\?<[A-Za-z_]`)
+
+// maxExpression and maxPatterns limit what compiling takes: 7 bytes, such as a{1000}, make a thousand instructions.
+const maxExpression, maxPatterns = 1000, 1000
 
 // compile compiles a regular expression of Python's that matches a whole name after a prefix.
 func compile(expr, prefix string) (*regexp.Regexp, error) {
+	if len(expr) > maxExpression {
+		return nil, fmt.Errorf("the regular expression %.40q has %d bytes: at most %d are supported", expr, len(expr),
+			maxExpression)
+	}
 	if found := differently.FindString(expr); found != "" {
-		return nil, fmt.Errorf("the regular expression %.100q has %q, which Go reads differently from Python: write it "+
-			"out", expr, found)
+		return nil, fmt.Errorf("the regular expression %.40q has %q, which Go and Python read differently: write it "+
+			"in another way", expr, found)
 	}
 	if _, err := regexp.Compile(expr); err != nil { // by itself: a ) too many must not end the group below
 		why := err.Error()
 		if syntax := errors.Unwrap(err); syntax != nil {
 			why = syntax.Error()
 		}
-		return nil, fmt.Errorf("the regular expression %.100q: %.100s: look-around and back-references are not supported: "+
+		return nil, fmt.Errorf("the regular expression %.40q: %.60s: look-around and back-references are not supported: "+
 			"list the modules instead", expr, strings.TrimPrefix(why, "error parsing regexp: "))
 	}
 	return regexp.Compile(`\A` + prefix + `(?:` + expr + `)\z`)
@@ -173,15 +180,28 @@ func (s Spec) Validate() error {
 	}
 	for _, p := range s.Ranks {
 		if p.Value < 1 || p.Value > maxRank || p.Value != math.Trunc(p.Value) {
-			return fmt.Errorf("rank %v of %.100q: must be a whole number from 1 to %d", p.Value, p.Key, maxRank)
+			return fmt.Errorf("rank %v of %.40q: must be a whole number from 1 to %d", p.Value, p.Key, maxRank)
 		}
 	}
 	for _, p := range s.Alphas {
 		if !positive(p.Value) {
-			return fmt.Errorf("alpha %v of %.100q: must be positive", p.Value, p.Key)
+			return fmt.Errorf("alpha %v of %.40q: must be positive", p.Value, p.Key)
 		}
 	}
-	for _, p := range slices.Concat(s.Ranks, s.Alphas) {
+	return errors.Join(validate("rank", s.Ranks), validate("alpha", s.Alphas))
+}
+
+// validate checks the keys of patterns. A key that is there twice would count once, in JSON the last of the two.
+func validate(what string, patterns []Pattern) error {
+	if len(patterns) > maxPatterns {
+		return fmt.Errorf("%d patterns of %s: at most %d are supported", len(patterns), what, maxPatterns)
+	}
+	seen := map[string]bool{}
+	for _, p := range patterns {
+		if seen[p.Key] {
+			return fmt.Errorf("%s of %.40q is there twice", what, p.Key)
+		}
+		seen[p.Key] = true
 		if _, err := compile(p.Key, ""); err != nil {
 			return err
 		}

@@ -115,7 +115,9 @@ var refused = []struct{ text, want string }{
 	{"match=(?!a)b", "look-around and back-references are not supported"}, {`match=(a)\1`, "look-around"},
 	{"match=)(", "unexpected )"}, {`match="a{,3}"`, `"{,"`}, {"match=[[:alpha:]]", "expected a comma"},
 	{`unmatch="[[:alpha:]]"`, `"[:"`}, {"r:(=4", "missing closing )"}, {"r:a=0", "rank 0 of"}, {"r:a=1.5", "rank 1.5 of"},
-	{"alpha:a=-1", "alpha -1 of"}, {"targets:a=1", "must be one of"},
+	{"alpha:a=-1", "alpha -1 of"}, {"r:a=1,r:a=2", "rank of \"a\" is there twice"}, {`match=a\z`, `"\\z"`},
+	{"match=" + strings.Repeat("a", 1001), "1001 bytes"}, {"r:a=1" + strings.Repeat(",r:a=1", 1000), "1001 patterns"},
+	{"targets:a=1", "must be one of"},
 }
 
 func TestParse_RefusesByName(t *testing.T) {
@@ -138,7 +140,10 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add([]byte(`r=8,alpha=16,targets=q_proj+v_proj,rslora,r:"^a"=3,layers=1+2`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := hostile.Parse(t, data, func(data []byte) (Spec, error) { return Parse(string(data)) })
+		var s Spec
+		var err error
+		// Of a regular expression, 7 bytes, such as a{1000}, make a thousand instructions.
+		hostile.Within(t, hostile.Linear(len(data))+len(data)<<16, func() { s, err = Parse(string(data)) })
 		if err != nil {
 			if len(err.Error()) > 1000 {
 				t.Errorf("an error of %d bytes", len(err.Error()))

@@ -40,7 +40,7 @@ func Parse(text string) (Spec, error) {
 		p.err = s.Validate()
 	}
 	if p.err != nil {
-		return Spec{}, fmt.Errorf("lora %.200q: %w", text, p.err)
+		return Spec{}, fmt.Errorf("lora %.60q: %w", text, p.err)
 	}
 	return s, nil
 }
