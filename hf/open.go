@@ -44,7 +44,7 @@ func Open(ctx context.Context, h *hub.Hub, name string) (*Checkpoint, error) {
 // OpenModel opens the directory of a model and checks that its weights are those that config.json describes, by name,
 // shape and type. It does not read their values; Load checks these. Close the Checkpoint after use.
 func OpenModel(dir string) (*Checkpoint, error) {
-	if err := checkDirectory(dir); err != nil {
+	if err := checkDirectory("model", dir, "config.json"); err != nil {
 		return nil, err
 	}
 	return OpenModelFS(DirFS(dir), dir)
@@ -77,7 +77,7 @@ func OpenModelFS(fsys fs.FS, name string) (*Checkpoint, error) {
 
 // OpenConfig is OpenModel, but ignores the directory's weights, if it has any.
 func OpenConfig(dir string) (*Checkpoint, error) {
-	if err := checkDirectory(dir); err != nil {
+	if err := checkDirectory("model", dir, "config.json"); err != nil {
 		return nil, err
 	}
 	files := directory(dir)
@@ -96,11 +96,12 @@ func NewModel(files map[string][]byte) (*Checkpoint, error) {
 	}, nil)
 }
 
-func checkDirectory(dir string) error {
+// checkDirectory returns an error if the path of a model or an adapter is not a directory. Such a directory holds config.
+func checkDirectory(what, dir, config string) error {
 	if info, err := os.Stat(dir); err != nil {
-		return fmt.Errorf("model: %w", err)
+		return fmt.Errorf("%s: %w", what, err)
 	} else if !info.IsDir() {
-		return fmt.Errorf("model: %s is not a directory: give the one that holds config.json", dir)
+		return fmt.Errorf("%s: %s is not a directory: give the one that holds %s", what, dir, config)
 	}
 	return nil
 }

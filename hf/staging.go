@@ -76,11 +76,6 @@ func (s *staging) commit(weights []string) error {
 			}
 		}
 	}
-	for _, f := range s.files {
-		if err := f.Commit(); err != nil {
-			return err
-		}
-	}
 	entries, err := disk.ReadDirIn(s.root, ".")
 	if err != nil {
 		return err
@@ -89,6 +84,19 @@ func (s *staging) commit(weights []string) error {
 		name := e.Name()
 		if (name == indexName || shardName.MatchString(name)) && !slices.Contains(weights, name) {
 			s.gone = append(s.gone, name)
+		}
+	}
+	return s.name()
+}
+
+// name gives the files their names, in the order in which they were written, and then removes those that are gone.
+func (s *staging) name() error {
+	if s.err != nil {
+		return s.err
+	}
+	for _, f := range s.files {
+		if err := f.Commit(); err != nil {
+			return err
 		}
 	}
 	for _, name := range s.gone {

@@ -165,6 +165,11 @@ func (s Spec) Validate() error {
 	case s.Exclude.AllLinear:
 		return errors.New("exclude is all linear layers: none would have an adapter")
 	}
+	for _, n := range []int{len(s.Targets.Names), len(s.Exclude.Names), len(s.Layers), len(s.Also)} {
+		if n > maxNames {
+			return fmt.Errorf("a list of %d modules or layers: at most %d are supported", n, maxNames)
+		}
+	}
 	for _, layer := range s.Layers {
 		if layer < 0 {
 			return fmt.Errorf("layer %d: must not be negative", layer)
@@ -209,8 +214,10 @@ func validate(what string, patterns []Pattern) error {
 	return nil
 }
 
-// maxRank is more than any matrix that is worth an adapter has.
-const maxRank = 1 << 16
+const (
+	maxRank  = 1 << 16 // more than any matrix that is worth an adapter has
+	maxNames = 1 << 12 // more than any model has modules with adapters
+)
 
 func positive(x float64) bool { return x > 0 && !math.IsInf(x, 1) }
 

@@ -116,6 +116,7 @@ var refused = []struct{ text, want string }{
 	{"match=)(", "unexpected )"}, {`match="a{,3}"`, `"{,"`}, {"match=[[:alpha:]]", "expected a comma"},
 	{`unmatch="[[:alpha:]]"`, `"[:"`}, {"r:(=4", "missing closing )"}, {"r:a=0", "rank 0 of"}, {"r:a=1.5", "rank 1.5 of"},
 	{"alpha:a=-1", "alpha -1 of"}, {"r:a=1,r:a=2", "rank of \"a\" is there twice"}, {`match=a\z`, `"\\z"`},
+	{"layers=0" + strings.Repeat("+0", 4096), "a list of 4097"},
 	{"match=" + strings.Repeat("a", 1001), "1001 bytes"}, {"r:a=1" + strings.Repeat(",r:a=1", 1000), "1001 patterns"},
 	{"targets:a=1", "must be one of"},
 }
