@@ -41,7 +41,7 @@ type Targets struct {
 	Names []string
 	// Match is a regular expression for the whole name.
 	Match string
-	// AllLinear is all linear layers but the head, lm_head.
+	// AllLinear is all linear layers in the model's layers, and so not the head, lm_head.
 	AllLinear bool
 }
 
@@ -98,7 +98,7 @@ func (s Spec) inLayers(module string) bool {
 func (t Targets) has(module string) bool {
 	switch {
 	case t.AllLinear:
-		return module != "lm_head"
+		return strings.Contains(module, ".layers.") || strings.Contains(module, ".h.") // not the head, nor an embedding
 	case t.Match != "":
 		re, err := compile(t.Match, "")
 		return err == nil && re.MatchString(module)

@@ -30,6 +30,7 @@ func TestOf(t *testing.T) {
 		{"", q0, 16, 2},
 		{"none", q0, 0, 0},
 		{"", "lm_head", 0, 0},
+		{"", "model.embed_tokens", 0, 0},
 		{"targets=lm_head", "lm_head", 16, 2},
 		{"r=3,alpha=5", down, 3, 5.0 / 3},
 		{"r=4,alpha=8,rslora", down, 4, 4},

@@ -128,7 +128,7 @@ func CheckOptions(cfg Config, opts Options) error {
 	switch {
 	case refused != nil:
 		return fmt.Errorf("adapters of %s: only linear layers of attention and of ordinary MLPs, and an untied head, may "+
-			"have one", abridged(refused))
+			"have one: name such as targets, as in targets=q_proj+k_proj+v_proj+o_proj", abridged(refused))
 	case opts.Adapter != nil && adapters == 0:
 		return fmt.Errorf("adapters: none of the model's linear layers is to have one")
 	case trained != nil:

@@ -90,8 +90,8 @@ func (c Config) keeps32Bit(p model.Param) bool {
 // AdamW is the optimizer of a list of parameters, with its state.
 type AdamW struct {
 	// Scaler has the factor by which the caller multiplies losses before it computes gradients: see LossScale. Step and
-	// Decide divide gradients by it, before they clip them, and End updates it. Default: NewScaler if any weight is F16,
-	// otherwise nil, and gradients are those of the losses.
+	// Decide divide gradients by it, before they clip them, and End updates it. Default: NewScaler if any weight of the
+	// model is F16, otherwise nil, and gradients are those of the losses.
 	Scaler *Scaler
 
 	cfg     Config
@@ -118,7 +118,7 @@ func New(dev *kernels.Device, params []model.Param, cfg Config) (*AdamW, error) 
 	}
 	var lists tensor.Tensor
 	o.state, lists, o.control = alloc(o.arena, o.params, cfg)
-	if slices.ContainsFunc(o.params, func(p model.Param) bool { return p.W.DType == tensor.F16 }) {
+	if slices.ContainsFunc(params, func(p model.Param) bool { return p.W.DType == tensor.F16 }) {
 		o.Scaler = NewScaler()
 	}
 	o.list(lists)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"restyle/lora"
 	"restyle/model"
 	"restyle/optim"
 	"restyle/tensor"
@@ -34,13 +35,16 @@ type Config struct {
 	Master       optim.Master // how BF16 and F16 weights keep small updates; ignored with BNB
 	BNB          bool         // bitsandbytes' 8-bit AdamW exactly, which has no master weights
 
-	DType     tensor.DType // of weights and activations: BF16, F16 or F32
-	Freeze    []string     // patterns of parameters that are not trained, see Trainable
-	TrainOnly []string     // patterns of parameters that are; none: all
-	GradDType GradDType
-	Gradients Gradients
-	Recompute model.Recompute
-	Seed      int64
+	DType        tensor.DType // of weights and activations: BF16, F16 or F32
+	Freeze       []string     // patterns of parameters that are not trained, see Trainable
+	TrainOnly    []string     // patterns of parameters that are; none: all, or with LoRA none
+	LoRA         lora.Spec    // the adapters to train instead of the model's weights; the zero Spec: none
+	LoRAAlso     []string     // modules to train and save whole besides, as in lora.Spec.Also
+	QuantizeBase string       // type that layers' weights are quantized to before adapters are trained: none, int8, int4
+	GradDType    GradDType
+	Gradients    Gradients
+	Recompute    model.Recompute
+	Seed         int64
 
 	EvalEvery    int // steps between evaluations; 0: after each epoch, and at least ten in a run if they are cheap
 	Patience     int // evaluations without improvement after which the run ends; 0: it does not end early
@@ -143,6 +147,16 @@ func (c *Config) Fields() []Field {
 		{Name: "train-only", Group: training, Value: &c.TrainOnly,
 			Help: "train only parameters that match these `patterns`, such as mlp; '*' for all of them again, if a preset " +
 				"names some"},
+		{Name: "lora", Group: training, Value: loraFlag{&c.LoRA},
+			Help: "train low-rank adapters instead of the model's weights: with these `settings`, such as " +
+				"r=8,alpha=16,targets=q_proj+v_proj,rslora, or without a value " + lora.Default().String() +
+				". The result is an adapter as PEFT has it, for this base model"},
+		{Name: "lora-also", Group: training, Value: &c.LoRAAlso,
+			Help: "`modules` to train and save whole beside adapters, such as lm_head"},
+		{Name: "quantize-base", Group: memory, Default: notQuantized,
+			Value: choose(&c.QuantizeBase, "none|int8|int4", notQuantized, "int8", "int4"),
+			Help: "with lora, hold the weights of layers in 8 or 4 bits, `none|int8|int4`: less memory, and the adapters learn " +
+				"beside the rounded weights"},
 		{Name: "grad-dtype", Group: memory, Default: AutoGrad,
 			Value: choose(&c.GradDType, "auto|bf16|fp32", AutoGrad, BF16Grad, F32Grad),
 			Help: "type of the gradients of layers' matrices, and of an untied head whose logits are computed at once, " +
@@ -206,6 +220,9 @@ func (c Config) Check() error {
 	if c.DType == tensor.F16 && c.GradDType == BF16Grad {
 		return fmt.Errorf("grad-dtype bf16: must be auto or fp32 with dtype fp16")
 	}
+	if err := c.checkLoRA(); err != nil {
+		return err
+	}
 	for _, x := range c.patterns() {
 		if _, err := path.Match(x.pattern, ""); err != nil {
 			return fmt.Errorf("%s %q: malformed pattern: %w", x.field, x.pattern, err)
@@ -263,8 +280,10 @@ func (c Config) patterns() (all []fieldPattern) {
 // Trainable reports whether c trains the parameter of this name: TrainOnly matches it or is empty, and Freeze does not
 // match it. Patterns are those of path.Match, with the dots of a name as slashes. A pattern matches a name that
 // contains it as whole parts: "mlp", "layers.0", "*_proj", "q_proj.weight".
+// With LoRA, what TrainOnly and LoRAAlso do not name is not trained, but for the adapters.
 func (c Config) Trainable(name string) bool {
-	return (len(c.TrainOnly) == 0 || anyMatches(c.TrainOnly, name)) && !anyMatches(c.Freeze, name)
+	named := len(c.TrainOnly) == 0 && !c.Adapts() || anyMatches(c.TrainOnly, name) || c.spec().Whole(name)
+	return named && !anyMatches(c.Freeze, name)
 }
 
 func anyMatches(patterns []string, name string) bool {
@@ -302,7 +321,7 @@ func (c Config) CheckPatterns(params []model.Param) error {
 				x.field, x.pattern, params[len(params)/2].Name)
 		}
 	}
-	if !slices.ContainsFunc(params, func(p model.Param) bool { return c.Trainable(p.Name) }) {
+	if !c.Adapts() && !slices.ContainsFunc(params, func(p model.Param) bool { return c.Trainable(p.Name) }) {
 		return fmt.Errorf("freeze, train-only: they leave none of the %d parameters to train", len(params))
 	}
 	return nil

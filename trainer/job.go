@@ -89,7 +89,8 @@ func NewJob(d *kernels.Device, base *hf.Checkpoint, p *Plan, o JobOptions) *Job 
 	plan := *p
 	j := &Job{Plan: &plan, Device: d, Base: base, opts: o}
 	j.decide()
-	plan.space(weightBytes(model.ParamsOf(base.Config, plan.ModelOptions(base.Config))))
+	plan.Stored = base.Quantization
+	plan.space(weightBytes(plan.Config.weights(model.ParamsOf(base.Config, plan.ModelOptions(base.Config)))))
 	j.Identity = plan.Recipe()
 	j.Memory = MemoryOf(d, d.Fused(), base.Config, &plan)
 	j.Memory.Parts = append(j.Memory.Parts, process(d))
@@ -206,6 +207,9 @@ func (j *Job) OpenIn(ctx context.Context, dir *Dir, from string) (_ *Run, err er
 	if err := j.Plan.Config.CheckModel(config); err != nil {
 		return nil, err
 	}
+	if err := j.Plan.Config.CheckLoRA(config, j.Plan.Stored); err != nil {
+		return nil, err
+	}
 	rehearse := func(d *kernels.Device) error { return Rehearse(d, config, j.Plan) }
 	if err := d.Precompile(ctx, rehearse, j.counting(Compiling)); err != nil {
 		return nil, err
@@ -226,14 +230,18 @@ func (j *Job) OpenIn(ctx context.Context, dir *Dir, from string) (_ *Run, err er
 	if r.Model, err = model.New(d, config, j.Plan.ModelOptions(config)); err != nil {
 		return nil, err
 	}
+	adapts := j.Plan.Config.Adapts()
 	switch {
-	case from != "": // Start reads the weights of the checkpoint
+	case from != "" && !adapts: // Start reads the weights of the checkpoint
 	case j.opts.Scratch:
 		r.Model.Init(uint64(j.Plan.Config.Seed), 0.02)
 	default:
-		if err := j.Base.Load(ctx, d, r.Model.Params(), j.progress(Reading)); err != nil {
+		if err := j.Base.Load(ctx, d, baseParams(r.Model.Params()), j.progress(Reading)); err != nil {
 			return nil, err
 		}
+	}
+	if adapts && from == "" {
+		r.Model.InitAdapters(uint64(j.Plan.Config.Seed))
 	}
 	r.Optimizer, err = optim.New(d, r.Model.Params(), j.Plan.Config.AdamW())
 	return r, err

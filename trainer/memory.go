@@ -32,7 +32,8 @@ func (m Memory) Total() (bytes int) {
 func (p *Plan) ModelOptions(c model.Config) model.Options {
 	return model.Options{
 		DType: p.Config.DType, MaxTokens: p.MaxTokens, Longest: p.Longest, Context: p.Context(c),
-		Train: true, Trainable: p.Config.Trainable, Recompute: p.Config.Recompute, GradType: p.GradType,
+		Train: true, Trainable: p.Config.Trainable, Adapter: p.Config.adapter(),
+		Quantization: p.Config.quantization(p.Stored), Recompute: p.Config.Recompute, GradType: p.GradType,
 		ReuseGradients: p.Config.Gradients == LayerGradients, HeadBytes: p.HeadBytes, PadPasses: p.PadPasses,
 	}
 }
@@ -66,7 +67,7 @@ func MemoryOf(d *kernels.Device, f kernels.Fused, c model.Config, p *Plan) Memor
 // written, the best weights that each of them refers to, and the result. saved is the number of checkpoints that a
 // resumed run already has.
 func MaxDisk(c model.Config, p *Plan, saved int) int64 {
-	params := model.ParamsOf(c, p.ModelOptions(c))
+	params := p.Config.weights(model.ParamsOf(c, p.ModelOptions(c)))
 	weights := weightBytes(params)
 	checkpoints := p.Config.Keep + 1
 	if every := p.Config.SaveEvery; every > 0 { // otherwise they come by time
@@ -135,7 +136,8 @@ type Remedy struct {
 // changes are in the order in which they are tried: from those that keep the result to those that affect it most.
 var changes = []Change{
 	{"fused", ""}, {"recompute", "attention"}, {"recompute", "layer"}, {"batch", "1"}, {"samples", "0"}, {"dtype", "bf16"},
-	{"optimizer", "adamw8bit"}, {"master", "split8"}, {"master", "sr"}, {"seq", "256"}, {"train-only", "mlp"},
+	{"optimizer", "adamw8bit"}, {"master", "split8"}, {"master", "sr"}, {"seq", "256"}, {"lora", ""},
+	{"quantize-base", "int4"}, {"train-only", "mlp"},
 }
 
 // A fitting searches for settings with which a run fits into limit bytes.

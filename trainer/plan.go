@@ -28,6 +28,9 @@ type Plan struct {
 	PadPasses bool
 	GradType  tensor.DType // 0: F32
 
+	// Stored is how the model's weights are stored. NewPlan leaves it zero.
+	Stored model.Quantization
+
 	rate     optim.Schedule
 	examples []training.Example
 	ends     []int   // for each epoch, the step after its last one

@@ -87,7 +87,7 @@ func (r *Run) save() error {
 
 // checkpointBytes returns the size of a checkpoint without its small files.
 func (r *Run) checkpointBytes() (bytes int) {
-	bytes = weightBytes(r.Model.Params())
+	bytes = weightBytes(r.Plan.Config.weights(r.Model.Params()))
 	for _, t := range r.Optimizer.State() {
 		bytes += t.Bytes()
 	}
@@ -115,9 +115,14 @@ func (r *Run) fill(dir string) error {
 	return os.WriteFile(filepath.Join(dir, stateName), append(data, '\n'), 0o666)
 }
 
-// saveModel writes the current weights in the Hugging Face layout.
-func (r *Run) saveModel(dir string) error {
-	return hf.Save(dir, r.Base, r.Model.Device(), r.Model.Params(), hf.SaveOptions{})
+// saveModel writes the current weights in the Hugging Face layout, or those of the adapters in PEFT's.
+func (r *Run) saveModel(dir string) error { return r.saveWith(dir, nil) }
+
+func (r *Run) saveWith(dir string, card []byte) error {
+	if r.Plan.Config.Adapts() {
+		return r.saveAdapter(dir, card)
+	}
+	return hf.Save(dir, r.Base, r.Model.Device(), r.Model.Params(), hf.SaveOptions{Card: card})
 }
 
 // download writes a tensor's bytes to w.
@@ -145,6 +150,9 @@ func inParts(t tensor.Tensor, f func(at int64, part tensor.Tensor, bytes []byte)
 
 // load reads the weights from a directory.
 func (r *Run) load(ctx context.Context, dir string) error {
+	if r.Plan.Config.Adapts() {
+		return r.loadAdapter(ctx, dir)
+	}
 	c, err := hf.OpenModel(dir)
 	if err != nil {
 		return err

@@ -173,8 +173,8 @@ func (r *Run) Start(ctx context.Context) (err error) {
 // State returns the state between two steps.
 func (r *Run) State() State { return r.state }
 
-// Save writes the model with its current weights to the run's directory, in the Hugging Face layout, and says in
-// run.json that the run is finished, unless Run was stopped. card is the model's README.md, and may be nil.
+// Save writes the model with its current weights to the run's directory, in the Hugging Face layout, or the adapter in
+// PEFT's, and says in run.json that the run is finished, unless Run was stopped. card is the README.md, and may be nil.
 func (r *Run) Save(card []byte) error {
 	if err := r.SaveModel(card); err != nil {
 		return err
@@ -184,7 +184,7 @@ func (r *Run) Save(card []byte) error {
 
 // SaveModel is the first half of Save: it writes the model.
 func (r *Run) SaveModel(card []byte) error {
-	return hf.Save(r.Dir, r.Base, r.Model.Device(), r.Model.Params(), hf.SaveOptions{Card: card})
+	return r.saveWith(r.Dir, card)
 }
 
 // Finish is the second half of Save: it completes run.json, with a result in JSON, which may be nil.

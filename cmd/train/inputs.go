@@ -69,6 +69,9 @@ func (t *train) read(ctx context.Context) error {
 	if err := t.config.CheckModel(c); err != nil {
 		return cli.Usagef("--%w", err)
 	}
+	if err := t.config.CheckLoRA(c, t.base.Quantization); err != nil {
+		return cli.Usagef("--%w", err)
+	}
 	template := t.template
 	if len(t.text) > 0 || t.onlyText && template == "" {
 		template = "raw"

@@ -22,6 +22,7 @@ import (
 	"restyle/internal/cli"
 	"restyle/internal/disk"
 	"restyle/kernels"
+	"restyle/lora"
 	"restyle/trainer"
 	"restyle/voice"
 )
@@ -269,6 +270,7 @@ func newOptions(stdout, stderr io.Writer) (*options, *cli.Flags) {
 	}
 	f.First("Most used", "data", "model", "out", "fused", "device")
 	f.Optional("fused", "all")
+	f.Optional("lora", lora.Default().String())
 	f.Defaults(o.defaults)
 	f.MayBeEmpty("benchmark-log", "label")
 	return o, f

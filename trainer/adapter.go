@@ -1,0 +1,191 @@
+package trainer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"restyle/hf"
+	"restyle/lora"
+	"restyle/model"
+	"restyle/tensor"
+)
+
+// A loraFlag is Config.LoRA as a flag.Value: what lora.Parse reads.
+type loraFlag struct{ spec *lora.Spec }
+
+func (f loraFlag) pointer() any { return f.spec }
+
+// String returns the text that Set reads.
+func (f loraFlag) String() string {
+	if f.spec == nil || f.spec.Rank == 0 {
+		return ""
+	}
+	return f.spec.String()
+}
+
+// Set reads what lora.Parse reads.
+func (f loraFlag) Set(text string) (err error) {
+	*f.spec, err = lora.Parse(text)
+	return err
+}
+
+// notQuantized is the value of Config.QuantizeBase for weights as they are stored.
+const notQuantized = "none"
+
+// codings are the types of the other values of Config.QuantizeBase.
+var codings = map[string]tensor.DType{"int8": tensor.INT8, "int4": tensor.INT4Z}
+
+func (c Config) quantizes() bool { return c.QuantizeBase != notQuantized && c.QuantizeBase != "" }
+
+// spec returns the adapters with all modules that are trained whole.
+func (c Config) spec() lora.Spec {
+	s := c.LoRA
+	s.Also = slices.Concat(s.Also, c.LoRAAlso)
+	return s
+}
+
+// Adapts reports whether c trains adapters.
+func (c Config) Adapts() bool { return c.LoRA.Rank > 0 }
+
+// adapter returns model.Options.Adapter: nil without adapters. A module whose weight Freeze names has none.
+func (c Config) adapter() func(module string) (rank int, scale float64, ok bool) {
+	if !c.Adapts() {
+		return nil
+	}
+	return func(module string) (rank int, scale float64, ok bool) {
+		if anyMatches(c.Freeze, module+".weight") {
+			return 0, 0, false
+		}
+		return c.LoRA.Of(module)
+	}
+}
+
+// checkLoRA returns an error for settings that do not go with adapters, or not without them.
+func (c Config) checkLoRA() error {
+	switch {
+	case !c.Adapts() && c.LoRA.String() != (lora.Spec{}).String():
+		return fmt.Errorf("lora %s: r must be at least 1", c.LoRA)
+	case !c.Adapts() && c.quantizes():
+		return fmt.Errorf("quantize-base: quantized weights have no gradients: set lora, which trains adapters beside them")
+	case !c.Adapts() && len(c.LoRAAlso) > 0:
+		return fmt.Errorf("lora-also %s: needs lora", strings.Join(c.LoRAAlso, ","))
+	case c.Adapts() && c.LoRA.Dropout > 0:
+		return fmt.Errorf("lora %s: dropout is not supported: leave it out", c.LoRA)
+	case c.Adapts() && c.BNB:
+		return fmt.Errorf("bnb: adapters keep the optimizer's state in 32 bits: leave bnb or lora out")
+	}
+	return nil
+}
+
+// CheckLoRA returns an error if a model cannot have the adapters of c. Like the error of Check, it begins with the
+// field's name.
+func (c Config) CheckLoRA(m model.Config, base model.Quantization) error {
+	if !c.Adapts() {
+		return nil
+	}
+	if base != (model.Quantization{}) && c.quantizes() {
+		return errors.New("quantize-base: the model is quantized already: leave it out")
+	}
+	o := model.Options{DType: c.DType, Train: true, Adapter: c.adapter(), Trainable: c.Trainable,
+		Quantization: c.quantization(base)}
+	if err := model.CheckOptions(m, o); err != nil {
+		return fmt.Errorf("lora %s: %w", c.LoRA, err)
+	}
+	_, err := c.saved(model.ParamsOf(m, o))
+	return err
+}
+
+// quantization returns how the base's weights are held: as they are stored, or as QuantizeBase says.
+func (c Config) quantization(base model.Quantization) model.Quantization {
+	switch {
+	case !c.Adapts(): // values that are stored quantized are dequantized
+		return model.Quantization{}
+	case c.quantizes():
+		base.Layers = codings[c.QuantizeBase]
+	}
+	return base
+}
+
+// saved returns the adapter that a run saves: LoRA and, in its Also, every module besides that is trained. PEFT has no
+// name for a part of a module.
+func (c Config) saved(params []model.Param) (lora.Spec, error) {
+	spec := c.spec()
+	parts := map[string][]bool{} // of each module: which of its parameters are trained
+	var modules []string
+	for _, p := range params {
+		if p.Adapter {
+			continue
+		}
+		module := p.Name[:strings.LastIndexByte(p.Name, '.')]
+		if parts[module] == nil {
+			modules = append(modules, module)
+		}
+		parts[module] = append(parts[module], p.Trainable())
+	}
+	for _, module := range modules {
+		if !slices.Contains(parts[module], true) || spec.Whole(module+".weight") {
+			continue
+		}
+		if slices.Contains(parts[module], false) {
+			return spec, fmt.Errorf("train-only, freeze: with lora, a module is trained whole or not at all, and they name only "+
+				"a part of %s", module)
+		}
+		spec.Also = append(spec.Also, module)
+	}
+	return spec, nil
+}
+
+// weights returns those of a model's parameters that checkpoints have: all, or with adapters those that are trained.
+func (c Config) weights(params []model.Param) []model.Param {
+	if !c.Adapts() {
+		return params
+	}
+	return slices.DeleteFunc(slices.Clone(params), func(p model.Param) bool { return !p.Trainable() })
+}
+
+// baseParams returns those of a model's parameters that the base's files have.
+func baseParams(params []model.Param) []model.Param {
+	return slices.DeleteFunc(slices.Clone(params), func(p model.Param) bool { return p.Adapter })
+}
+
+// An AdapterRecord is what a run records with an adapter, so that others find the weights that it was trained on.
+type AdapterRecord struct {
+	Base   string `json:"base_model,omitempty"`  // see BaseName
+	Digest string `json:"base_digest,omitempty"` // of the base's files
+	// QuantizedBase is the type that the base's layers were quantized to before training, such as "INT4Z"; "" if they were
+	// used as they are stored.
+	QuantizedBase string `json:"quantized_base,omitempty"`
+}
+
+// saveAdapter writes the adapter with its current weights as PEFT does, with the base's tokenizer and template.
+func (r *Run) saveAdapter(dir string, card []byte) error {
+	c, params := r.Plan.Config, r.Model.Params()
+	spec, err := c.saved(params)
+	if err != nil {
+		return err
+	}
+	record := AdapterRecord{Base: r.BaseName, Digest: r.Identity["model"]}
+	if c.quantizes() {
+		record.QuantizedBase = codings[c.QuantizeBase].String()
+	}
+	text, err := json.MarshalIndent(record, "", "  ")
+	if err != nil {
+		return err
+	}
+	return hf.SaveAdapter(dir, spec, r.Model.Device(), params, hf.AdapterOptions{BaseModel: r.BaseName,
+		Record: append(text, '\n'), From: r.Base, Card: card})
+}
+
+// loadAdapter reads the weights that saveAdapter has written.
+func (r *Run) loadAdapter(ctx context.Context, dir string) error {
+	a, err := hf.OpenAdapter(dir)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	return a.Load(ctx, r.Model.Device(), r.Plan.Config.weights(r.Model.Params()))
+}
