@@ -8,10 +8,10 @@ import (
 // Init sets the first weights of a model to be trained from scratch. Matrices are drawn from a normal distribution with
 // mean 0 and standard deviation std (transformers' initializer_range, usually 0.02), norms are 1 and biases 0. The same
 // seed gives the same weights, whether or not the model has others: each tensor has its own PCG generator, seeded with
-// seed and its index in Params. Adapters are left as they are.
+// seed and its index in Params. Adapters and quantized weights are left as they are.
 func (m *Model) Init(seed uint64, std float64) {
 	for i, p := range m.params {
-		if p.Adapter {
+		if p.Adapter || p.W.DType.Quantized() {
 			continue
 		}
 		x := make([]float32, p.W.Len())

@@ -262,6 +262,12 @@ func (c Config) recipe() map[string]string {
 	}
 	r["master"] = string(c.AdamW().Master)
 	delete(r, "grad-dtype") // Plan.Recipe has the type that it resolves to
+	unset := DefaultConfig().recorded()
+	for _, name := range []string{"lora", "lora-also", "quantize-base"} { // which earlier versions did not have
+		if r[name] == unset[name] {
+			delete(r, name)
+		}
+	}
 	return r
 }
 

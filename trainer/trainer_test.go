@@ -21,8 +21,10 @@ import (
 	"restyle/dataset/training"
 	"restyle/hf"
 	"restyle/kernels"
+	"restyle/lora"
 	"restyle/model"
 	"restyle/optim"
+	"restyle/quant"
 	"restyle/tensor"
 	"restyle/trainer/checkpoint"
 	"restyle/trainer/report"
@@ -117,7 +119,7 @@ func tinyPlanned(t testing.TB, d *kernels.Device, config, dir string, plan *Plan
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Init(3, 0.05)
+	initialize(t, m)
 	o, err := optim.New(d, m.Params(), plan.Config.AdamW())
 	if err != nil {
 		t.Fatal(err)
@@ -133,6 +135,28 @@ func tinyPlanned(t testing.TB, d *kernels.Device, config, dir string, plan *Plan
 		}
 	})
 	return r
+}
+
+// initialize sets the first weights of a model, adapters and quantized ones included.
+func initialize(t testing.TB, m *model.Model) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(3, 0))
+	for _, p := range m.Params() {
+		rule := quant.RuleFor(p.W.DType)
+		if rule == "" {
+			continue
+		}
+		x, codes := make([]float32, p.W.Len()), make([]byte, p.W.Bytes())
+		for i := range x {
+			x[i] = float32(0.05 * r.NormFloat64())
+		}
+		if err := rule.Quantize(codes, x, p.W.Dim(-1)); err != nil {
+			t.Fatal(err)
+		}
+		m.Device().UploadBytes(p.W, codes)
+	}
+	m.Init(3, 0.05)
+	m.InitAdapters(3)
 }
 
 // hash returns a hash of the whole run: weights, optimizer, counters, and metrics.jsonl except times.
@@ -289,6 +313,13 @@ func TestResume(t *testing.T) {
 		"fp16, with a scale that grows and overflows": {func(s *Config) {
 			s.DType = tensor.F16
 		}, growing, []int{1, 5, 10, 17}},
+		"adapters, head whole": {func(s *Config) {
+			s.LoRA, s.LoRAAlso, s.Gradients = lora.Default(), []string{"norm"}, LayerGradients
+			s.LoRA.RSLoRA, s.Accumulate = true, 1
+		}, func(*Run) {}, []int{1, 4, 12}},
+		"adapters beside 4 bits": {func(s *Config) {
+			s.LoRA, s.QuantizeBase = lora.Default(), "int4"
+		}, func(*Run) {}, []int{1, 11}},
 		"bnb, max-steps, patience": {func(s *Config) {
 			s.BNB, s.Master, s.MaxSteps, s.EvalEvery, s.Patience, s.LR = true, optim.NoMaster, 20, 2, 3, 0.1
 		}, finds(bestAfter(4)), []int{3, 5, 8, 9}}, // the run ends after step 10
@@ -586,6 +617,8 @@ func TestConfig_EveryField(t *testing.T) {
 			field.SetBool(!field.Bool())
 		case field.Kind() == reflect.String:
 			field.SetString("another")
+		case field.Type() == reflect.TypeFor[lora.Spec]():
+			field.Set(reflect.ValueOf(lora.Default()))
 		case field.Kind() == reflect.Slice:
 			field.Set(reflect.ValueOf([]string{"another"}))
 		case field.CanFloat():
@@ -851,14 +884,24 @@ func TestStep_SkipsNotFinite(t *testing.T) {
 
 // TestMemory_AsAllocated compares the memory table with what is allocated during a run.
 func TestMemory_AsAllocated(t *testing.T) {
-	for _, dtype := range []tensor.DType{tensor.BF16, tensor.F32} {
+	for name, change := range map[string]func(*Config){
+		"bf16": func(*Config) {},
+		"fp32": func(s *Config) { s.DType = tensor.F32 },
+		"adapters": func(s *Config) {
+			s.LoRA, s.LoRAAlso = lora.Default(), []string{"norm"}
+		},
+		"adapters beside 8 bits": func(s *Config) {
+			s.LoRA, s.QuantizeBase = lora.Default(), "int8"
+		},
+	} {
 		s := tinySettings()
-		s.DType, s.Freeze = dtype, []string{"layers.0"}
+		s.Freeze = []string{"layers.0"}
+		change(&s)
 		r := tiny(t, t.TempDir(), s)
 		d := r.Model.Device()
 		want := MemoryOf(d, d.Fused(), r.Model.Config(), r.Plan).Total()
 		if got := d.Allocated(); got != want {
-			t.Errorf("%v: %d bytes are allocated, and the table says %d", dtype, got, want)
+			t.Errorf("%s: %d bytes are allocated, and the table says %d", name, got, want)
 		}
 		if err := r.startFrom(context.Background(), ""); err != nil {
 			t.Fatal(err)
@@ -867,7 +910,7 @@ func TestMemory_AsAllocated(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := d.Allocated(); got != want {
-			t.Errorf("%v: %d bytes are allocated after the run, and the table says %d", dtype, got, want)
+			t.Errorf("%s: %d bytes are allocated after the run, and the table says %d", name, got, want)
 		}
 	}
 }
