@@ -51,13 +51,14 @@ func (c Config) spec() lora.Spec {
 // Adapts reports whether c trains adapters.
 func (c Config) Adapts() bool { return c.LoRA.Rank > 0 }
 
-// adapter returns model.Options.Adapter: nil without adapters. A module whose weight Freeze names has none.
+// adapter returns model.Options.Adapter: nil without adapters. A module that is trained whole, or that Freeze names, has
+// none.
 func (c Config) adapter() func(module string) (rank int, scale float64, ok bool) {
 	if !c.Adapts() {
 		return nil
 	}
 	return func(module string) (rank int, scale float64, ok bool) {
-		if anyMatches(c.Freeze, module+".weight") {
+		if weight := module + ".weight"; anyMatches(c.Freeze, weight) || c.Trainable(weight) {
 			return 0, 0, false
 		}
 		return c.LoRA.Of(module)
@@ -95,8 +96,24 @@ func (c Config) CheckLoRA(m model.Config, base model.Quantization) error {
 	if err := model.CheckOptions(m, o); err != nil {
 		return fmt.Errorf("lora %s: %w", c.LoRA, err)
 	}
-	_, err := c.saved(model.ParamsOf(m, o))
+	params := model.ParamsOf(m, o)
+	if err := c.checkNames(params); err != nil {
+		return err
+	}
+	_, err := c.saved(params)
 	return err
+}
+
+// checkNames returns an error for a target, or a module to be trained whole, that the model does not have.
+func (c Config) checkNames(params []model.Param) error {
+	for _, name := range slices.Concat(c.LoRA.Targets.Names, c.spec().Also) {
+		of := lora.Spec{Also: []string{name}}
+		if !slices.ContainsFunc(params, func(p model.Param) bool { return of.Whole(p.Name) }) {
+			return fmt.Errorf("lora, lora-also: the model has no module %q: names are like %s", name,
+				strings.TrimSuffix(params[len(params)/2].Name, ".weight"))
+		}
+	}
+	return nil
 }
 
 // quantization returns how the base's weights are held: as they are stored, or as QuantizeBase says.

@@ -18,7 +18,7 @@ import (
 // examples to hold out is the caller's choice, so the val of Suited has no effect.
 func ConfigFor(base *hf.Checkpoint, scratch bool) (Config, error) {
 	c := DefaultConfig()
-	values, err := Suited(base, scratch)
+	values, err := Suited(base, scratch, false)
 	if err != nil {
 		return c, err
 	}
@@ -39,9 +39,10 @@ func ConfigFor(base *hf.Checkpoint, scratch bool) (Config, error) {
 
 // Suited returns the settings that suit a model better than the defaults, by the names of [Config.Fields]: the
 // embedded model's recipe, learning rate and epochs by the size of a new model, [SmallRecipe] for a small one, F32
-// for weights in F16, which BF16 would round, and the factor of a mixture's auxiliary loss. Of the other flags of
-// train, it may set val, the fraction of the examples to hold out.
-func Suited(base *hf.Checkpoint, scratch bool) (map[string]string, error) {
+// for weights in F16, which BF16 would round, and the factor of a mixture's auxiliary loss. adapts means that adapters
+// are trained: their learning rate and weight decay are then those of [AdapterRecipe]. Of the other flags of train, it
+// may set val, the fraction of the examples to hold out.
+func Suited(base *hf.Checkpoint, scratch, adapts bool) (map[string]string, error) {
 	values := map[string]string{}
 	switch {
 	case scratch:
@@ -58,6 +59,9 @@ func Suited(base *hf.Checkpoint, scratch bool) (map[string]string, error) {
 		if base.DTypes()[tensor.F16] > 0 {
 			values["dtype"] = "fp32"
 		}
+	}
+	if adapts {
+		maps.Copy(values, AdapterRecipe())
 	}
 	if m := base.Config.Mixture; m != nil && values["balance-loss"] == "" {
 		values["balance-loss"] = fmt.Sprint(m.Balance)
@@ -77,6 +81,12 @@ const smallFrom, smallTo = 50e6, 200e6
 // weights are the result: with val 0, nothing is held out to choose others by.
 func SmallRecipe() map[string]string {
 	return map[string]string{"lr": "5e-4", "val": "0"}
+}
+
+// AdapterRecipe returns the settings for adapters: ten times the learning rate that suits all weights, as in Thinking
+// Machines' "LoRA Without Regret" (2025), and no weight decay, which would pull the product of two factors to zero.
+func AdapterRecipe() map[string]string {
+	return map[string]string{"lr": "2e-4", "weight-decay": "0"}
 }
 
 // recipeOf returns the settings in the recipe.json next to a model's weights. Most models have none.

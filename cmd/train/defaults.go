@@ -31,7 +31,7 @@ func (o *options) defaults() map[string]string {
 		if err != nil {
 			break
 		}
-		values, _ := trainer.Suited(c, true)
+		values, _ := trainer.Suited(c, true, o.config.Adapts())
 		for name, value := range values {
 			shown[name] = value + " for this new model"
 		}
@@ -63,7 +63,7 @@ func starterRecipe() map[string]string {
 		return nil
 	}
 	defer c.Close()
-	recipe, err := trainer.Suited(c, false)
+	recipe, err := trainer.Suited(c, false, false)
 	if err != nil {
 		return nil
 	}

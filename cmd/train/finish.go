@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -103,6 +104,10 @@ func (t *train) report(res trainer.Result, f summary, out *outputs) {
 	// These are not wrapped: they are to be copied.
 	hint := func(what, flags string) {
 		fmt.Fprintf(t.stderr, "%s: %s%s%s\n", what, cli.Command("chat"), tunedFlag(t.out), flags)
+	}
+	if t.config.Adapts() {
+		fmt.Fprintf(t.stderr, "merge it into its base: %s %s MERGED\n", cli.Command("export"),
+			cli.ShellQuote(data.DirArg(t.out)))
 	}
 	switch {
 	case t.fromScratch == "":
@@ -224,9 +229,16 @@ func (t *train) card(res trainer.Result) []byte {
 	if id := hubID(t.baseName()); id != "" {
 		fmt.Fprintf(&b, "base_model: %s\n", yaml(id))
 	}
-	fmt.Fprintf(&b, "library_name: transformers\npipeline_tag: text-generation\ntags:\n- restyle\n---\n\n# %s\n\n",
+	library, tag := "transformers", ""
+	if c.Adapts() {
+		library, tag = "peft", "- lora\n"
+	}
+	fmt.Fprintf(&b, "library_name: %s\npipeline_tag: text-generation\ntags:\n- restyle\n%s---\n\n# %s\n\n", library, tag,
 		filepath.Base(t.dir))
-	if t.fromScratch != "" {
+	if c.Adapts() {
+		fmt.Fprintf(&b, "A low-rank adapter of %s, trained by restyle on %s (%s).\n\n", t.publicName(), t.set.Name,
+			count(len(t.examples), "example"))
+	} else if t.fromScratch != "" {
 		fmt.Fprintf(&b, "A model of the family %s with %s parameters, trained from scratch by restyle on %s.\n\n",
 			t.base.Config.Family, thousands(t.base.Config.ParamCount()), t.set.Name)
 	} else {
@@ -242,6 +254,9 @@ func (t *train) card(res trainer.Result) []byte {
 		{"seed", fmt.Sprint(c.Seed)},
 	} {
 		fmt.Fprintf(&b, "| %s | %s |\n", row[0], row[1])
+	}
+	if c.Adapts() {
+		fmt.Fprintf(&b, "| adapters | %s |\n| base's layers | %s |\n", c.LoRA, t.baseType())
 	}
 	if res.Best != nil {
 		fmt.Fprintf(&b, "| validation loss | %.4f, after step %d |\n", float64(res.Best.Loss), res.Best.Step)
@@ -262,6 +277,12 @@ func hubID(base string) string {
 
 // usage is the part of the model card that shows how to use the model, from its directory or repository.
 func (t *train) usage() string {
+	load, note := "model = AutoModelForCausalLM.from_pretrained(path)", ""
+	if t.config.Adapts() {
+		load = fmt.Sprintf("model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(%q), path)",
+			cmp.Or(hubID(t.baseName()), "PATH OF THE BASE MODEL"))
+		note = "from peft import PeftModel\n"
+	}
 	chat, prompt := "chat --tuned .", `messages = [{"role": "user", "content": "Your question"}]
 inputs = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True, return_tensors="pt")`
 	if t.fromScratch != "" {
@@ -270,14 +291,14 @@ inputs = tokenizer.apply_chat_template(messages, add_generation_prompt=True, ret
 	if t.codec.Template.Name == template.Raw().Name {
 		chat, prompt = chat+` --raw --prompt "A text"`, `inputs = tokenizer("A text", return_tensors="pt")`
 	}
-	return fmt.Sprintf(usage, prompt, chat)
+	return fmt.Sprintf(usage, note, load, prompt, chat)
 }
 
-const usage = "## Usage\n\n```python\n" + `from transformers import AutoModelForCausalLM, AutoTokenizer
+const usage = "## Usage\n\n```python\n" + `%sfrom transformers import AutoModelForCausalLM, AutoTokenizer
 
 path = "."  # this directory, or the id of its repository on the hub
 tokenizer = AutoTokenizer.from_pretrained(path)
-model = AutoModelForCausalLM.from_pretrained(path)
+%s
 %s
 answer = model.generate(**inputs, max_new_tokens=256)[0, inputs["input_ids"].shape[1]:]
 print(tokenizer.decode(answer, skip_special_tokens=True))

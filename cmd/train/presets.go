@@ -40,7 +40,7 @@ func (t *train) setDefaults(values map[string]string, source string) error {
 // suit sets the flags that nothing has set yet to what suits the model, and lowers --seq to the number of the model's
 // positions.
 func (t *train) suit(base *hf.Checkpoint) error {
-	values, err := trainer.Suited(base, t.fromScratch != "")
+	values, err := trainer.Suited(base, t.fromScratch != "", t.config.Adapts())
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,13 @@ func (t *train) rows() (rows [][2]string) {
 			trainable += int64(x.W.Len())
 		}
 	}
-	if trainable < c.ParamCount() {
+	if t.config.Adapts() {
+		row("trainable", "%s parameters of adapters, beside %s of the base, in %s", thousands(trainable),
+			thousands(c.ParamCount()), t.baseType())
+		for _, s := range t.unread() {
+			row("", "%s", s)
+		}
+	} else if trainable < c.ParamCount() {
 		row("trainable", "%s parameters of %s", thousands(trainable), thousands(c.ParamCount()))
 	}
 	padded := ""
