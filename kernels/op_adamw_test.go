@@ -11,6 +11,7 @@ import (
 	"restyle/kernels"
 	"restyle/kernels/cpu"
 	"restyle/opcheck"
+	"restyle/quant"
 	"restyle/tensor"
 )
 
@@ -106,7 +107,7 @@ func TestAdamWForms(t *testing.T) {
 // and that no nonzero √v became 0.
 func (x *stepper) checkCodes(t *testing.T, exactM, exactRoot, m, root []float64) {
 	t.Helper()
-	mapM, mapV := kernels.DynamicMap(true), kernels.DynamicMap(false)
+	mapM, mapV := quant.DynamicMap(true), quant.DynamicMap(false)
 	codesM, codesV := bytesOf(t, x.d, x.s.M), bytesOf(t, x.d, x.s.V)
 	scaleM, scaleV := floats(t, x.d, x.s.MScale), floats(t, x.d, x.s.VScale)
 	for b := range scaleM {
@@ -220,7 +221,7 @@ func TestAdamWEnd(t *testing.T) {
 			x.step(make([]float32, n))
 			want := []float64{0, 0}
 			if f.bnb {
-				want[1] = float64(float32(x.c.Beta1) * kernels.DynamicMap(true)[128])
+				want[1] = float64(float32(x.c.Beta1) * quant.DynamicMap(true)[128])
 			}
 			if got := floats(t, d, x.s.MScale); !slices.Equal(got, want) {
 				t.Errorf("%s: the scales of m are %v, want %v", f.name, got, want)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"restyle/kernels"
+	"restyle/quant"
 	"restyle/tensor"
 )
 
@@ -19,11 +20,11 @@ func TestDynamicMap(t *testing.T) {
 		false: "305f002cc11278fb769d13b25b9fd0c7c83c8402c40a878fe086f4039fde6398",
 	} {
 		var all []byte
-		for _, v := range kernels.DynamicMap(signed) {
+		for _, v := range quant.DynamicMap(signed) {
 			all = binary.LittleEndian.AppendUint32(all, math.Float32bits(v))
 		}
 		if sum := sha256.Sum256(all); hex.EncodeToString(sum[:]) != want {
-			t.Errorf("signed %v: the map is another: %v", signed, kernels.DynamicMap(signed))
+			t.Errorf("signed %v: the map is another: %v", signed, quant.DynamicMap(signed))
 		}
 	}
 }
@@ -59,7 +60,7 @@ func search(x float32, code []float32, signed bool) byte {
 func TestQuantize(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for _, signed := range []bool{true, false} {
-			code := kernels.DynamicMap(signed)
+			code := quant.DynamicMap(signed)
 			var x []float32
 			about := func(v float32) {
 				down, up := v, v

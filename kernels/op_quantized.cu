@@ -6,6 +6,9 @@
 // A thread has four bytes of codes.
 extern "C" __global__ void dequantize_rows(T *y, const unsigned char *w, const int *index, int rows, int in) {
 	waitForPrerequisites();
+#if TABLE
+	copyTable();
+#endif
 	const int words = (BITS == 8 ? padded(in) : 64 * groupsOf(in)) / 4;
 	const long long i = thread();
 	if (i >= (long long)rows * words) return;
@@ -33,6 +36,14 @@ extern "C" __global__ void dequantize_rows(T *y, const unsigned char *w, const i
 		return;
 	}
 	const int g = word / 16, at = g * 128 + word % 16 * 4;
+#if TABLE
+	for (int half = 0; half < 2; half++) {
+		const float scale = ((const float *)row)[2 * g + half]; // of the padding: 0
+		for (int k = 0; k < 4; k++) x[k] = lookUp(codes >> (8 * k + 4 * half)) * scale;
+		put(at + 64 * half, x);
+	}
+	return;
+#endif
 	const float scale = value(((const f16 *)row)[g]);
 	const int zero = ZEROS ? row[padded(2 * groupsOf(in)) + g] : 8;
 	for (int k = 0; k < 4; k++) x[k] = (float)((int)(codes >> 8 * k & 15) - zero) * scale;

@@ -5,8 +5,8 @@ import (
 	"restyle/tensor"
 )
 
-// Linear layers of a model for inference may have quantized weights, of type INT8, INT4 or INT4Z: see
-// tensor.DType.Quantized. Linear, LinearAdd, LinearSwiGLU, NormLinear, NormSwiGLU and GroupedLinear take such a w, and
+// Linear layers of a model for inference may have quantized weights, of type INT8, INT4, INT4Z or NF4: see
+// tensor.Coding. Linear, LinearAdd, LinearSwiGLU, NormLinear, NormSwiGLU and GroupedLinear take such a w, and
 // Embedding such a table. LinearBackward and the gradients of layers behind activations take it too: what trains are
 // other weights. Activations, biases and results are as with other weights. package quant makes quantized
 // weights.
@@ -14,9 +14,10 @@ import (
 // For up to eight rows, each weight is read once and stays exact: a group's codes are multiplied by the activations,
 // and the float32 sum by the group's scale. With AVX2, and with AVX-512 for F16 or without BF16, 4-bit codes are
 // multiplied as integers, by the activations of the group as multiples of a power of two: those below a 128th of the
-// largest, an eighth in F16, are rounded by up to 2⁻¹⁵ of that. For more rows, weights are first rounded to the type of
+// largest, an eighth in F16, are rounded by up to 2⁻¹⁵ of that. NF4's values are numbers of the table times the scale,
+// in float32 on a CPU, and rounded to BF16 on a GPU. For more rows, weights are first rounded to the type of
 // x, some thousand rows of w at a time, and then multiplied as others. For up to 384 rows in BF16, a GPU of compute
-// capability 9.0 does both in one kernel, which does not store them; codes of 8 bits stay exact there, and their scales
+// capability 9.0 does both in one kernel, but for NF4, and does not store them; codes of 8 bits stay exact there, and their scales
 // multiply the sums. SetINT8Activations replaces some of these products by those of LinearINT8.
 
 // maxFewRows is the maximum number of rows that are multiplied without dequantizing the weights first.
@@ -146,9 +147,9 @@ func (d *Device) mostDequantized(cut cut, t tensor.DType, in int) {
 	cut("dequantized", tensor.U8, max(d.maxDequantized(), minDequantizedRows*in*t.Size()))
 }
 
-// fewRowsScratch lays out a copy of up to eight rows of x on the CPU: see cpu.FewQuantized.
-func fewRowsScratch(cut cut, t tensor.DType, rows, in int) tensor.Tensor {
-	if t != tensor.BF16 || cpu.Current() < cpu.AVX512BF16 {
+// fewRowsScratch lays out a copy of up to eight rows of x, of type t, on the CPU: see cpu.FewQuantized.
+func fewRowsScratch(cut cut, t, weights tensor.DType, rows, in int) tensor.Tensor {
+	if t != tensor.BF16 || weights == tensor.NF4 || cpu.Current() < cpu.AVX512BF16 {
 		t = tensor.F32
 	}
 	return cut("padded x", t, rows, tensor.INT4.Groups(in)*tensor.GroupSize)
@@ -158,7 +159,7 @@ func fewRowsScratch(cut cut, t tensor.DType, rows, in int) tensor.Tensor {
 func (d *Device) fewQuantized(p cpu.Product) {
 	defer d.release(d.mark())
 	x, w, bias := operandsOf(p)
-	padded := fewRowsScratch(d.scratch, x.DType, p.A.Rows, p.A.Cols)
+	padded := fewRowsScratch(d.scratch, x.DType, w.DType, p.A.Rows, p.A.Cols)
 	if p.B2.Addr == 0 {
 		cpu.FewQuantized(p.C, x, w, bias, padded, p.Add)
 		return
@@ -187,15 +188,11 @@ func (d *Device) dequantizeRows(y tensor.Tensor, w tensor.Matrix, index tensor.T
 		return
 	}
 	in, rows, to := w.Cols, y.Rows(), y.Matrix()
-	width, words := 1, w.DType.Groups(in)*tensor.GroupSize/8
+	width, words := 1, w.DType.CodeBytes(in)/4
 	if in%4 == 0 {
 		width = 4
 	}
-	if w.DType == tensor.INT8 {
-		words = (w.DType.RowBytes(in) - w.DType.HeadBytes(in)) / 4
-	}
-	how := define(macro{to.DType.String(), 1}, macro{"WIDTH", width}).with("BITS", bits(w.DType)).with("ZEROS",
-		number(w.DType == tensor.INT4Z))
+	how := codingOf(w.DType, define(macro{to.DType.String(), 1}, macro{"WIDTH", width}))
 	d.launch(kernel{"op_quantized.cu", "dequantize_rows", how}, each(rows*words),
 		addr(y), address(from.Addr).moves(rows*w.DType.RowBytes(in)), addr(index), i32(rows), i32(in))
 }
@@ -213,10 +210,12 @@ func (d *Device) DequantizeWeights(y, w tensor.Tensor) {
 	d.dequantizeRows(y, w.Matrix(), tensor.Tensor{})
 }
 
-// bits returns the bits per code of a quantized type.
-func bits(t tensor.DType) int {
-	if t == tensor.INT8 {
-		return 8
+// codingOf adds the macros of a quantized type: see include/quantized.cuh.
+func codingOf(t tensor.DType, m macros) macros {
+	c := t.Coding()
+	m = m.with("BITS", c.Bits).with("ZEROS", number(c.Zeros))
+	if c.Table != nil {
+		m = m.with("TABLE", 1)
 	}
-	return 4
+	return m
 }

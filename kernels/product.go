@@ -159,8 +159,8 @@ func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool, of expertRows) {
 	experts := 0
 	how := define(result(p.C)).with("NORMED", number(n.w.Ok())).with("GATED", number(gated))
 	if t.Quantized() {
-		how = how.with("BITS", bits(t)).with("ZEROS", number(t == tensor.INT4Z))
-		word = 64 * 8 / bits(t)
+		how = codingOf(t, how)
+		word = 64 * 8 / t.Coding().Bits
 	}
 	if gated {
 		outputs = 8

@@ -1,6 +1,6 @@
 // A few rows times quantized weights, as in decoding: c = a·bᵀ + bias, or added to c, for up to eight rows of a. It is
 // matvec with other weights. Codes become BF16, which is exact, and the sum of a group's products is multiplied by its
-// scale.
+// scale. NF4's become values, rounded to BF16.
 //
 //   NORMED  1: a is one row, and its RMSNorm is multiplied
 //   GATED   1: a is one row, and c is SwiGLU of the sums of b's first n rows and of the n rows after them
@@ -20,6 +20,7 @@ constexpr int RESIDENT = BLOCK_DIM < 64 ? 8 : 512 / BLOCK_DIM;
 struct Part {
 	uint4 codes[AHEAD];
 	uint2 scales;
+	uint4 floats[2]; // the scales of NF4: two per step
 	unsigned zeros;
 };
 
@@ -29,6 +30,7 @@ inline unsigned odd(unsigned x, unsigned y) { return permute(x, y, 0x7632); }
 
 inline f16 scale(uint2 four, int i) { return {(unsigned short)((i < 2 ? four.x : four.y) >> i % 2 * 16)}; }
 inline unsigned word(const uint4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
+inline float nf4Scale(const Part &of, int i) { return __uint_as_float(word(of.floats[i / 4], i % 4)); }
 
 // A thread block has 16 rows of b, and its warps take turns along them. Each product has 16 by 8 sums. The order of k
 // is not mma's, but the same for both operands: each lane gets the columns that it has loaded.
@@ -57,6 +59,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 		}
 		if constexpr (BITS == 4) {
 			if (step * STEP >= depth) return;
+#if TABLE
+			for (int i = 0; i < 2; i++) to.floats[i] = __ldcs((const uint4 *)(from + 8 * step) + i);
+			return;
+#endif
 			to.scales = __ldcs((const uint2 *)(from + 2 * step));
 			if constexpr (ZEROS) to.zeros = __ldcs((const unsigned *)(from + padded(2 * groupsOf(depth)) + step));
 		}
@@ -71,6 +77,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	// the weights of the next layer, while memory is idle
 	for (long long i = thread(); i < lines; i += gridDim.x * BLOCK_DIM) prefetchLine(next + 64 * i);
 	launchDependents();
+#if TABLE
+	copyTable();
+#endif
 	waitForPrerequisites();
 #if NORMED
 	normalize(a, norm, depth, eps); // while the weights are on their way
@@ -110,12 +119,21 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 			}
 			const uint4 &far = xs.at[XS / 2 + j / 2];
 			const unsigned p = word(far, j % 2 * 2), q = word(far, j % 2 * 2 + 1);
+#if TABLE
+			const float a = nf4Scale(low, 2 * i), b = nf4Scale(high, 2 * i);
+			const float c = nf4Scale(low, 2 * i + 1), d = nf4Scale(high, 2 * i + 1);
+			mma(half[0], {pairOf(u, a), pairOf(v, b), pairOf(u >> 4, c), pairOf(v >> 4, d)}, {even(x, y), even(p, q)});
+			mma(half[1], {pairOf(u >> 8, a), pairOf(v >> 8, b), pairOf(u >> 12, c), pairOf(v >> 12, d)},
+				{odd(x, y), odd(p, q)});
+			continue;
+#endif
 			mma(half[0], {pair4(u, lowMinus, is), pair4(v, highMinus, is), pair4(u >> 4, lowMinus, is),
 				pair4(v >> 4, highMinus, is)}, {even(x, y), even(p, q)});
 			mma(half[1], {pair4(u >> 8, lowMinus, is), pair4(v >> 8, highMinus, is), pair4(u >> 12, lowMinus, is),
 				pair4(v >> 12, highMinus, is)}, {odd(x, y), odd(p, q)});
 		}
-		const float s = BITS == 4 ? value(scale(low.scales, i)) : 1, r = BITS == 4 ? value(scale(high.scales, i)) : 1;
+		constexpr bool SCALED = BITS == 4 && !TABLE;
+		const float s = SCALED ? value(scale(low.scales, i)) : 1, r = SCALED ? value(scale(high.scales, i)) : 1;
 #pragma unroll
 		for (int e = 0; e < 4; e++) sums[e] += (e < 2 ? s : r) * (half[0][e] + half[1][e]);
 	};

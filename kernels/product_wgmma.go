@@ -106,8 +106,8 @@ const minPartSteps = 8
 
 // wgmma computes a product, and what follows it, on the tensor cores of compute capability 9.0: p's activation or, if
 // it is gated, SwiGLU of gates and ups, the rows of p.B, of which p.C has half as many columns. keep gets the product
-// before that, if it is not the zero Matrix. wgmma reports whether it could: for BF16, with quantized weights too, and
-// F16, without a batch, if rows consist of 16-byte words. If nothing follows the product, p.C may be F32.
+// before that, if it is not the zero Matrix. wgmma reports whether it could: for BF16, with quantized weights but NF4
+// too, and F16, without a batch, if rows consist of 16-byte words. If nothing follows the product, p.C may be F32.
 func (d *Device) wgmma(p cpu.Product, keep tensor.Matrix, gated bool) bool {
 	return d.wgmmaFollowed(p, keep, gated, false)
 }
@@ -123,7 +123,7 @@ func (d *Device) wgmmaFollowed(p cpu.Product, keep tensor.Matrix, gated, gradien
 
 // wgmmaOf is wgmmaFollowed for p or, if p is the pairs of a coded product, for that, of which it computes the codes.
 func (d *Device) wgmmaOf(p cpu.Product, keep tensor.Matrix, gated, gradient bool, of coded) bool {
-	if p.B.DType.Quantized() && p.A.Rows > maxConvertedRows {
+	if p.B.DType.Quantized() && p.A.Rows > maxConvertedRows || p.B.DType == tensor.NF4 {
 		return false
 	}
 	kept := keep.Addr != 0
@@ -224,7 +224,7 @@ func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool,
 	keptBytes := number(kept) * keep.Rows * keep.DType.RowBytes(keep.Cols)
 	switch {
 	case p.B.DType.Quantized():
-		how = how.with("BITS", bits(p.B.DType)).with("ZEROS", number(p.B.DType == tensor.INT4Z)).with("PIECES", t.pieces)
+		how = codingOf(p.B.DType, how).with("PIECES", t.pieces)
 		d.launch(kernel{"product_wgmma_quantized.cu", "product_wgmma_quantized", how}, g,
 			tiles(maps.a, p.A), tiles(maps.b, p.B), tiles(maps.c, p.C).twice(p.Add), tiles(maps.keep, keep).moves(keptBytes),
 			address(p.C.Addr), i64(p.C.Stride), address(p.Bias), address(p.B.Addr), addrOf(parts), i32(m), i32(n), i32(k),
@@ -306,9 +306,8 @@ func wgmmaWeights(w tensor.Matrix) tensor.Matrix {
 	if !w.DType.Quantized() {
 		return w
 	}
-	row, head := w.DType.RowBytes(w.Cols), w.DType.HeadBytes(w.Cols)
-	return tensor.Matrix{Addr: w.Addr + uintptr(head), Rows: w.Rows, Cols: (row - head) / 2, Stride: row / 2,
-		DType: tensor.BF16}
+	row, head, codes := w.DType.RowBytes(w.Cols), w.DType.HeadBytes(w.Cols), w.DType.CodeBytes(w.Cols)
+	return tensor.Matrix{Addr: w.Addr + uintptr(head), Rows: w.Rows, Cols: codes / 2, Stride: row / 2, DType: tensor.BF16}
 }
 
 // tileMap describes tiles of a matrix. If launches are only recorded, there is no driver that could.

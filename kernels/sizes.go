@@ -11,7 +11,7 @@ type Sizes struct {
 	GELU              int           // width of layers with GELU instead; 0 without any
 	Pairs, Expert     int           // pairs of a row and an expert, and the width inside an expert; 0 without a mixture
 	Quantized         int           // most inputs of a layer with quantized weights; 0 without any
-	INT8              bool          // all quantized weights are INT8
+	INT8, NF4         bool          // all quantized weights are INT8; some are NF4
 	Biased            int           // outputs of the widest layer with a bias; 0 if no layer has one
 	Attention         AttentionSpec // heads and window; its sequences are not used
 	LayerNorm         bool          // the norms are LayerNorm instead of RMSNorm
@@ -72,7 +72,7 @@ func (d *Device) quantizedScratch(s Sizes, atLeast func(lay func(cut cut))) {
 	}
 	switch {
 	case d.gpu == nil:
-		atLeast(func(cut cut) { fewRowsScratch(cut, tensor.F32, maxFewRows, s.Quantized) })
+		atLeast(func(cut cut) { fewRowsScratch(cut, tensor.F32, tensor.INT4, maxFewRows, s.Quantized) })
 	case s.Pairs > 0:
 		atLeast(func(cut cut) { d.mostDequantized(cut, s.Type, s.Quantized) })
 	}
@@ -85,7 +85,7 @@ func (d *Device) converts(s Sizes) bool {
 	if s.Logits > 0 {
 		lengths |= s.Vocab
 	}
-	return d.hasWGMMA() && s.Type == tensor.BF16 && s.Rows <= maxConvertedRows && lengths%8 == 0
+	return d.hasWGMMA() && s.Type == tensor.BF16 && !s.NF4 && s.Rows <= maxConvertedRows && lengths%8 == 0
 }
 
 // activationsScratch is ScratchOf for activations, and the gradients of layers behind them.

@@ -44,7 +44,8 @@ func MemoryOf(dev *kernels.Device, f kernels.Fused, cfg Config, opts Options) Me
 		Attention: cfg.spec(), LayerNorm: cfg.LayerNorm, QKNorm: cfg.QKNorm, Backward: opts.Train,
 	}
 	if opts.Quantization != (Quantization{}) {
-		sizes.Quantized, sizes.INT8 = cfg.widest(), opts.Quantization.onlyINT8()
+		sizes.Quantized = cfg.widest()
+		sizes.INT8, sizes.NF4 = opts.Quantization.onlyINT8(), opts.Quantization.anyNF4()
 	}
 	if opts.MaxTokens > 0 {
 		s.Activations = kernels.SizeOf(func(arena *kernels.Arena) {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"restyle/kernels"
+	"restyle/quant"
 	"restyle/tensor"
 )
 
@@ -15,7 +16,7 @@ func quantizeCase(n int, signed bool) *Case {
 	if !signed {
 		x.Fill = func(r *rand.Rand, _ int) float64 { return math.Abs(r.NormFloat64()) }
 	}
-	blocks, numbers := kernels.QuantBlocks(n), kernels.DynamicMap(signed)
+	blocks, numbers := kernels.QuantBlocks(n), quant.DynamicMap(signed)
 	return &Case{
 		Op: "quantize", Type: tensor.F32, Name: label(n) + fmt.Sprint(" signed ", signed),
 		In:  []Operand{x},

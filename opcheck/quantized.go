@@ -8,7 +8,7 @@ import (
 	"restyle/tensor"
 )
 
-var quantized = []tensor.DType{tensor.INT8, tensor.INT4, tensor.INT4Z}
+var quantized = []tensor.DType{tensor.INT8, tensor.INT4, tensor.INT4Z, tensor.NF4}
 
 // quantizedLinearCase is a layer with quantized weights. If add is true, y is added to.
 func quantizedLinearCase(weights, t, to tensor.DType, rows, in, out int, bias, add bool) *Case {
@@ -29,10 +29,10 @@ func quantizedLinearCase(weights, t, to tensor.DType, rows, in, out int, bias, a
 		Kernels:  [2][]string{{"linear"}},
 		Elements: map[string]Limit{"y": normProductLimit(to)},
 	}
-	if t == tensor.F16 || rows > 8 && t == tensor.BF16 { // weights may be rounded before
+	if t == tensor.F16 || (rows > 8 || weights == tensor.NF4) && t == tensor.BF16 { // weights may be rounded before
 		c.Tolerance, c.Elements["y"] = 6e-3, normProductLimit(t)
 	}
-	if t == tensor.BF16 && to == tensor.F32 && rows <= 8 && weights != tensor.INT8 {
+	if t == tensor.BF16 && to == tensor.F32 && rows <= 8 && (weights == tensor.INT4 || weights == tensor.INT4Z) {
 		// CPUs may round activations below a 128th of their group's largest by up to 2⁻¹⁵ of that: of a few of 128
 		c.Tolerance = 1.5e-5
 	}
@@ -117,15 +117,24 @@ func withQuantized(c *Case, weights tensor.DType) *Case {
 	return c
 }
 
+// fitting returns the least size of a quantized row, from n on.
+func fitting(t tensor.DType, n int) int {
+	for t.Fits(n) != nil {
+		n++
+	}
+	return n
+}
+
 func quantizedCases() (cases []*Case) {
 	for i, w := range quantized {
+		fit := func(n int) int { return fitting(w, n) }
 		for j, t := range Types {
 			sizes := [][3]int{{1, 1, 1}, {2, 130, 3}, {8, 127, 33}, {3, 392, 31}, {9, 129, 16}}
 			if t == tensor.BF16 { // rows of whole words, as tensor cores with tiles take them
 				sizes = append(sizes, [3]int{12, 200, 72}, [3]int{130, 72, 200}, [3]int{9, 648, 136},
 					[3]int{20, 328, 80}, [3]int{9, 4168, 24}) // of the last, k is divided
-				for _, c := range []*Case{linearSwiGLUCase(t, 140, 328, 200, true, false),
-					linearSwiGLUCase(t, 9, 72, 96, false, i > 0)} {
+				for _, c := range []*Case{linearSwiGLUCase(t, 140, fit(328), 200, true, false),
+					linearSwiGLUCase(t, 9, fit(72), 96, false, i > 0)} {
 					// Weights may be rounded before. What that makes of an up is multiplied by its gate, up to five times the
 					// root mean square.
 					c.Elements["y"] = Limit{0x1.2p-7, 0x1p-5}
@@ -133,13 +142,13 @@ func quantizedCases() (cases []*Case) {
 				}
 			}
 			for k, size := range sizes {
-				cases = append(cases, quantizedLinearCase(w, t, t, size[0], size[1], size[2], k%3 == 2, k%4 == 3))
+				cases = append(cases, quantizedLinearCase(w, t, t, size[0], fit(size[1]), size[2], k%3 == 2, k%4 == 3))
 			}
-			cases = append(cases, quantizedLinearCase(w, t, tensor.F32, 1, 200, 70, false, false),
-				quantizedLinearCase(w, t, tensor.F32, 12, 200, 70, true, false), quantizedEmbeddingCase(w, t, 5, 9, 300),
-				dequantizedCase(w, t, 7, 301))
+			cases = append(cases, quantizedLinearCase(w, t, tensor.F32, 1, fit(200), 70, false, false),
+				quantizedLinearCase(w, t, tensor.F32, 12, fit(200), 70, true, false),
+				quantizedEmbeddingCase(w, t, 5, 9, fit(300)), dequantizedCase(w, t, 7, fit(301)))
 			for k, size := range [][3]int{{1, 1, 1}, {7, 131, 33}, {40, 136, 72}} {
-				cases = append(cases, quantizedGradientCase(w, t, size[0], size[1], size[2], (i+j+k)%2 == 1))
+				cases = append(cases, quantizedGradientCase(w, t, size[0], fit(size[1]), size[2], (i+j+k)%2 == 1))
 			}
 			if i == j {
 				for _, c := range []*Case{behindCase(t, 11, 33, 130, cpu.NoActivation),
@@ -149,15 +158,16 @@ func quantizedCases() (cases []*Case) {
 					cases = append(cases, withQuantized(c, w))
 				}
 			}
-			cases = append(cases, quantizedExpertsCase(w, t, 5, 136, 19, 6, 5),
-				quantizedExpertsCase(w, t, 40, 130, 21, 5, 24))
+			cases = append(cases, quantizedExpertsCase(w, t, 5, fit(136), 19, 6, 5),
+				quantizedExpertsCase(w, t, 40, fit(130), 21, 5, 24))
 			size := [][3]int{{1, 200, 24}, {1, 4104, 17}, {1, 33, 7}}[(i+j)%3]
 			if t == tensor.BF16 { // the row's length is above that of all warps' first turns
 				size = [3]int{1, 4104, 17}
 			}
-			cases = append(cases, withQuantized(normLinearCase(t, size[0], size[1], size[2], true, false), w),
-				withQuantized(normLinearCase(t, size[0], size[1], size[2], false, true), w),
-				withQuantized(linearAddCase(t, size[0], size[1], size[2], true), w))
+			in := fit(size[1])
+			cases = append(cases, withQuantized(normLinearCase(t, size[0], in, size[2], true, false), w),
+				withQuantized(normLinearCase(t, size[0], in, size[2], false, true), w),
+				withQuantized(linearAddCase(t, size[0], in, size[2], true), w))
 			if t == tensor.F16 { // weights may be rounded before
 				c := cases[len(cases)-1]
 				c.Tolerance, c.Elements = 6e-3, map[string]Limit{"h": normProductLimit(t)}

@@ -13,6 +13,7 @@ import (
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/optim"
+	"restyle/quant"
 	"restyle/tensor"
 )
 
@@ -126,7 +127,7 @@ func newOptimFile(t *tensors) (*optimFile, error) {
 // maps compares the numbers that the codes represent.
 func (o *optimFile) maps() {
 	for name, signed := range map[string]bool{"qmap.signed": true, "qmap.unsigned": false} {
-		o.f.compare("maps", o.key(name), farthest(kernels.DynamicMap(signed), o.floats(name)), exact)
+		o.f.compare("maps", o.key(name), farthest(quant.DynamicMap(signed), o.floats(name)), exact)
 	}
 }
 

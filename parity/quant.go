@@ -101,6 +101,9 @@ func (q *quantFolder) matrices() error {
 		}
 		q.strike(q.g.key(name+".x"), input)
 		for _, rule := range quant.Rules {
+			if rule.DType() == tensor.NF4 {
+				continue // it has a folder of its own
+			}
 			if err := q.rule(name, rule, w, in); err != nil {
 				return fmt.Errorf("%s, %s: %w", name, rule, err)
 			}
@@ -197,53 +200,84 @@ func (q *quantFolder) multiply(x []float32, rows []byte, t, typ tensor.DType, in
 
 func (q *quantFolder) nf4() error {
 	dynamic := q.g.floats("dynamic_map")
-	same(q, "NF4 values", "table", quant.NF4Values(), q.g.floats("table"))
-	q.compare("dynamic map", q.g.key("dynamic_map"), farthest(kernels.DynamicMap(true), dynamic), exact)
-	packed, _ := quant.NF4(q.g.floats("boundaries.x"))
+	same(q, "NF4 values", "table", tensor.NF4.Coding().Table[:], q.g.floats("table"))
+	q.compare("dynamic map", q.g.key("dynamic_map"), farthest(quant.DynamicMap(true), dynamic), exact)
+	boundaries, err := flatNF4(quant.NF4, q.g.floats("boundaries.x"))
 	q.strike(q.g.key("boundaries.x"), input)
-	same(q, "NF4 boundaries", "boundaries.codes", unpacked(packed, 2*len(packed)), q.bytes("boundaries.codes"))
+	same(q, "NF4 boundaries", "boundaries.codes", boundaries.codes, q.bytes("boundaries.codes"))
+	if err != nil {
+		return err
+	}
 	for _, name := range q.cases() {
 		w, _, err := q.matrix(name + ".w")
+		if err == nil {
+			err = q.nf4Matrix(name, w, dynamic)
+		}
 		if err != nil {
 			return err
 		}
-		q.nf4Matrix(name, w, dynamic)
 	}
 	return nil
 }
 
-// unpacked returns n codes, the first in the high four bits of its byte.
-func unpacked(packed []byte, n int) (codes []byte) {
-	for i := range n {
-		codes = append(codes, packed[i/2]>>(4-i%2*4)&15)
-	}
-	return codes
+// An nf4 is a flattened matrix in NF4: codes, those two to a byte, the first in the high four bits, the scales of all
+// blocks, and values.
+type nf4 struct {
+	codes, packed []byte
+	scales, back  []float32
 }
 
-func (q *quantFolder) nf4Matrix(name string, w, dynamic []float32) {
-	packed, absmax := quant.NF4(w)
-	for _, at := range []string{name + ".nf4.", name + ".nf4_double."} {
-		scales := absmax
-		same(q, "NF4 codes", at+"packed", packed, q.bytes(at+"packed"))
-		same(q, "NF4 codes", at+"codes", unpacked(packed, len(w)), q.bytes(at+"codes"))
-		if strings.HasSuffix(at, ".nf4.") {
-			same(q, "NF4 scales", at+"absmax", absmax, q.g.floats(at+"absmax"))
+// flatNF4 quantizes a matrix as one row, because bitsandbytes' blocks do not end where its rows do. Zeros after the
+// last weight complete its block; an odd number of codes is packed with that of zero.
+func flatNF4(rule quant.Rule, w []float32) (x nf4, err error) {
+	in := (len(w) + quant.NF4Block - 1) / quant.NF4Block * quant.NF4Block
+	row := quant.Row{DType: tensor.NF4, In: in, Bytes: make([]byte, tensor.NF4.RowBytes(in))}
+	x.back = make([]float32, in)
+	err = errors.Join(rule.Quantize(row.Bytes, append(slices.Clone(w), x.back[len(w):]...), in),
+		quant.Check(row.Bytes, row.DType, in), quant.Dequantize(x.back, row.Bytes, row.DType, in))
+	for i := range (len(w) + 1) / 2 {
+		x.packed = append(x.packed, byte(row.Code(2*i)<<4|row.Code(2*i+1)))
+	}
+	for i := range w {
+		x.codes = append(x.codes, byte(row.Code(i)))
+	}
+	for g := range row.Groups() {
+		x.scales = append(x.scales, row.Scale(g))
+	}
+	x.back = x.back[:len(w)]
+	return x, err
+}
+
+func (q *quantFolder) nf4Matrix(name string, w, dynamic []float32) error {
+	plain, err := flatNF4(quant.NF4, w)
+	if err != nil {
+		return err
+	}
+	for _, rule := range []quant.Rule{quant.NF4, quant.NF4Double} {
+		at := name + "." + string(rule) + "."
+		x, err := flatNF4(rule, w)
+		if err != nil {
+			return err
+		}
+		same(q, "NF4 codes", at+"packed", x.packed, q.bytes(at+"packed"))
+		same(q, "NF4 codes", at+"codes", x.codes, q.bytes(at+"codes"))
+		if rule == quant.NF4 {
+			same(q, "NF4 scales", at+"absmax", x.scales, q.g.floats(at+"absmax"))
 		} else if offset := q.g.floats(at + "nested_offset"); len(offset) == 1 && len(dynamic) == 256 {
 			q.compare("NF4 offset", q.g.key(at+"nested_offset"),
-				relative(float64(quant.MeanNF4(absmax)), float64(offset[0])), 1e-6)
-			codes, nested := quant.NestNF4(absmax, dynamic, offset[0])
+				relative(float64(quant.MeanNF4(plain.scales)), float64(offset[0])), 1e-6)
+			codes, nested := quant.NestNF4(plain.scales, dynamic, offset[0])
 			same(q, "NF4 nested codes", at+"absmax", codes, q.bytes(at+"absmax"))
 			same(q, "NF4 nested scales", at+"nested_absmax", nested, q.g.floats(at+"nested_absmax"))
-			scales = quant.UnnestNF4(codes, nested, dynamic, offset[0])
 			for _, other := range []string{"cpu_absmax", "cpu_nested_absmax"} { // by a table of 65,536 steps
 				q.strike(q.g.key(at+other), yardstick)
 			}
 			q.j.strike("cases."+at+"cpu_codes_that_differ", yardstick)
 		}
-		back := quant.DequantizeNF4(packed, scales, len(w))
-		same(q, "NF4 values", at+"back", back, q.g.floats(at+"back"))
-		q.j.compare("quantization error", "cases."+at+"error", over(apart(back, w), norm(w)), 1e-5)
+		same(q, "NF4 values", at+"back", x.back, q.g.floats(at+"back"))
+		q.j.compare("quantization error", "cases."+at+"error", over(apart(x.back, w), norm(w)), 1e-5)
 	}
+	return nil
 }
 
 // models compares a model's logits and loss with weights quantized by several schemes.
@@ -286,7 +320,7 @@ func (q *quantFolder) scheme(ck *hf.Checkpoint, scheme string, t tensor.DType, b
 	mask []int64) (err error) {
 	rule := quant.Rule(strings.TrimSuffix(scheme, "_head"))
 	o := model.Options{DType: t, MaxTokens: 64}
-	if rule.DType() != 0 {
+	if t := rule.DType(); t != 0 && t.Fits(ck.Config.Inner) == nil { // otherwise, the model gets their values
 		o.Quantization.Layers = rule.DType()
 		if scheme != string(rule) && ck.Config.Tied { // the recorded scheme quantizes the embedding, not a head of its own
 			o.Quantization.Head = rule.DType()
@@ -350,7 +384,14 @@ func (q *quantFolder) weight(ck *hf.Checkpoint, m *model.Model, p model.Param, s
 	in := shape[1]
 	back, codes := make([]float32, len(w)), []byte(nil)
 	rule := quant.Rule(strings.TrimSuffix(scheme, "_head"))
-	if t := rule.DType(); t != 0 {
+	if t := rule.DType(); t == tensor.NF4 {
+		x, err := flatNF4(rule, w)
+		if err != nil {
+			return err
+		}
+		codes, back = x.packed, x.back
+		q.d.Upload(p.W, back)
+	} else {
 		rows := make([]byte, len(w)/in*t.RowBytes(in))
 		if err := errors.Join(rule.Quantize(rows, w, in), quant.Dequantize(back, rows, t, in)); err != nil {
 			return err
@@ -366,15 +407,6 @@ func (q *quantFolder) weight(ck *hf.Checkpoint, m *model.Model, p model.Param, s
 		} else {
 			q.d.Upload(p.W, back)
 		}
-	} else {
-		packed, absmax := quant.NF4(w)
-		if codes = packed; scheme != "nf4" {
-			offset, dynamic := quant.MeanNF4(absmax), kernels.DynamicMap(true)
-			nested, scales := quant.NestNF4(absmax, dynamic, offset)
-			absmax = quant.UnnestNF4(nested, scales, dynamic, offset)
-		}
-		back = quant.DequantizeNF4(packed, absmax, len(w))
-		q.d.Upload(p.W, back)
 	}
 	raw := make([]byte, 0, 4*len(back))
 	for _, x := range back {

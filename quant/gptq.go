@@ -36,6 +36,9 @@ func (r Rule) GPTQ(ctx context.Context, dst []byte, w []float32, f *Factor) erro
 	if t == 0 || len(w)%in != 0 || len(dst) != len(w)/in*t.RowBytes(in) {
 		return fmt.Errorf("GPTQ of %d weights in rows of %d by %q: sizes do not agree", len(w), in, r)
 	}
+	if t.Coding().Table != nil {
+		return fmt.Errorf("GPTQ by %q: only %v and other rules with evenly spaced values are compensated", r, INT4Asym)
+	}
 	m := compensated{rule: r, w: w, u: f.u, rows: make([]Row, len(w)/in), now: matrix(len(w)/in, in),
 		off: matrix(len(w)/in, block)}
 	for i := range m.rows {

@@ -1,69 +1,47 @@
 package quant
 
-import "math"
+import (
+	"math"
 
-// NF4 is the 4-bit format of bitsandbytes (Dettmers et al. 2023): 16 values, and a scale per block of 64 weights of the
-// flattened matrix. restyle compares its codes with recorded ones, but has no products by it.
+	"restyle/tensor"
+)
 
-// nf4Values are the values of the codes.
-var nf4Values = [16]float32{-1, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
-	-0.18477343022823334, -0.09105003625154495, 0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634,
-	0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1}
-
-const nf4Block, nf4Nested, nf4Zero = 64, 256, 7
-
-// NF4Values returns the values of the 16 codes.
-func NF4Values() []float32 { return nf4Values[:] }
-
-// NF4 quantizes a flattened matrix: two codes per byte, the first in the high four bits, and the largest magnitude of
-// each block of 64. A number halfway between two values gets the lower code. An odd number of codes is padded with that
-// of zero.
-func NF4(w []float32) (packed []byte, absmax []float32) {
-	packed = make([]byte, (len(w)+1)/2)
-	if len(w)%2 == 1 {
-		packed[len(packed)-1] = nf4Zero
-	}
-	for at := 0; at < len(w); at += nf4Block {
-		block := w[at:min(len(w), at+nf4Block)]
-		var largest float32
-		for _, x := range block {
-			largest = max(largest, abs(x))
-		}
-		absmax = append(absmax, largest)
-		inverse := 1 / largest
-		for i, x := range block {
-			code := nf4Zero
-			if largest > 0 {
-				code = nf4Code(x * inverse)
-			}
-			packed[(at+i)/2] |= byte(code) << (4 - (at+i)%2*4)
-		}
-	}
-	return packed, absmax
-}
+// NF4Block is the number of neighbors in a flattened matrix that share a scale in NF4, and NF4Nested the number of
+// scales that share one if they are quantized in turn.
+const NF4Block, NF4Nested = 64, 256
 
 // nf4Code returns how many midpoints between values are less than x.
 func nf4Code(x float32) (code int) {
-	for code < 15 && x > (nf4Values[code]+nf4Values[code+1])/2 {
+	values := tensor.NF4.Coding().Table
+	for code < 15 && x > (values[code]+values[code+1])/2 {
 		code++
 	}
 	return code
 }
 
-// DequantizeNF4 computes the n weights of packed codes.
-func DequantizeNF4(packed []byte, absmax []float32, n int) []float32 {
-	w := make([]float32, n)
-	for i := range w {
-		w[i] = nf4Values[packed[i/2]>>(4-i%2*4)&15] * absmax[i/nf4Block]
+// doubleNF4 makes of the scales of a matrix what they become by NestNF4 and back.
+func doubleNF4(rows []byte, in int) {
+	size := tensor.NF4.RowBytes(in)
+	row := func(i int) Row { return Row{tensor.NF4, in, rows[i*size:][:size]} }
+	var scales []float32
+	for i := range len(rows) / size {
+		for g := range row(i).Groups() {
+			scales = append(scales, row(i).Scale(g))
+		}
 	}
-	return w
+	offset, values := MeanNF4(scales), DynamicMap(true)
+	codes, nested := NestNF4(scales, values, offset)
+	for i, x := range UnnestNF4(codes, nested, values, offset) {
+		groups := in / NF4Block
+		row(i/groups).setScale(i%groups, x)
+	}
 }
 
 // NestNF4 quantizes the scales of NF4 once more: minus their mean, offset, in blocks of 256, each with a scale of its
 // own, to the nearest of the 256 values of the signed dynamic map.
 func NestNF4(absmax, dynamicMap []float32, offset float32) (codes []byte, nested []float32) {
-	for at := 0; at < len(absmax); at += nf4Nested {
-		block := absmax[at:min(len(absmax), at+nf4Nested)]
+	for at := 0; at < len(absmax); at += NF4Nested {
+		block := absmax[at:min(len(absmax), at+NF4Nested)]
 		var largest float32
 		for _, x := range block {
 			largest = max(largest, abs(x-offset))
@@ -108,7 +86,7 @@ func nearest(x float32, values []float32) int {
 func UnnestNF4(codes []byte, nested, dynamicMap []float32, offset float32) []float32 {
 	absmax := make([]float32, len(codes))
 	for i, c := range codes {
-		absmax[i] = float32(dynamicMap[c]*nested[i/nf4Nested]) + offset
+		absmax[i] = float32(dynamicMap[c]*nested[i/NF4Nested]) + offset
 	}
 	return absmax
 }

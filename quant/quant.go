@@ -26,10 +26,16 @@ const (
 	INT4Sym8 Rule = "int4_sym8"
 	// INT4Asym has an F16 scale per group, (max - min) / 15, and a zero point. The range from min to max includes 0.
 	INT4Asym Rule = "int4_asym"
+	// NF4 has a float32 scale per block of 64, max|w|, and the code whose value times the scale is nearest; a number
+	// halfway between two gets the lower code. It is bitsandbytes' (Dettmers et al. 2023), equal to the bit.
+	NF4 Rule = "nf4"
+	// NF4Double is NF4 whose scales have been quantized to 8 bits in turn, as QLoRA does: see NestNF4. Rows have what they
+	// became, in float32. The codes are NF4's.
+	NF4Double Rule = "nf4_double"
 )
 
 // Rules are all rules, in the order in which listings have them.
-var Rules = []Rule{INT8, INT4Sym7, INT4Sym8, INT4Asym}
+var Rules = []Rule{INT8, INT4Sym7, INT4Sym8, INT4Asym, NF4, NF4Double}
 
 // DType returns the type of what the rule writes, or 0 if there is no such rule.
 func (r Rule) DType() tensor.DType {
@@ -40,6 +46,8 @@ func (r Rule) DType() tensor.DType {
 		return tensor.INT4
 	case INT4Asym:
 		return tensor.INT4Z
+	case NF4, NF4Double:
+		return tensor.NF4
 	}
 	return 0
 }
@@ -52,6 +60,9 @@ func (r Rule) Quantize(dst []byte, w []float32, in int) error {
 		return fmt.Errorf("quantization rule %q: must be one of %v", r, Rules)
 	}
 	size := t.RowBytes(in)
+	if err := t.Fits(in); err != nil {
+		return err
+	}
 	if in < 1 || len(w)%in != 0 || len(dst) != len(w)/in*size {
 		return fmt.Errorf("quantization of %d weights in rows of %d into %d bytes: sizes do not agree", len(w), in, len(dst))
 	}
@@ -62,6 +73,9 @@ func (r Rule) Quantize(dst []byte, w []float32, in int) error {
 			return fmt.Errorf("row %d: %w", i, err)
 		}
 	}
+	if r == NF4Double {
+		doubleNF4(dst, in)
+	}
 	return nil
 }
 
@@ -70,7 +84,10 @@ func Dequantize(dst []float32, src []byte, t tensor.DType, in int) error {
 	if !t.Quantized() || in < 1 || len(dst)%in != 0 || len(src) != len(dst)/in*t.RowBytes(in) {
 		return fmt.Errorf("%d bytes of %v as %d weights in rows of %d: sizes do not agree", len(src), t, len(dst), in)
 	}
-	size := t.RowBytes(in)
+	if err := t.Fits(in); err != nil {
+		return err
+	}
+	c, size := t.Coding(), t.RowBytes(in)
 	for i := range len(dst) / in {
 		row := Row{t, in, src[i*size:][:size]}
 		out := dst[i*in:][:in]
@@ -78,7 +95,7 @@ func Dequantize(dst []float32, src []byte, t tensor.DType, in int) error {
 			lo, hi := row.Group(g)
 			scale, zero := row.Scale(g), row.Zero(g)
 			for j := lo; j < hi; j++ {
-				out[j] = float32(row.Code(j)-zero) * scale
+				out[j] = c.Value(row.Code(j), zero) * scale
 			}
 		}
 	}
@@ -117,6 +134,8 @@ func (r Rule) Scale(w []float32) (scale float32, zero int, err error) {
 	switch r {
 	case INT8:
 		return min(abs(largest)/127, maxScale), 0, nil
+	case NF4, NF4Double:
+		return abs(largest), tensor.NF4.Coding().Zero, nil
 	case INT4Sym7:
 		scale = abs(largest) / 7
 	case INT4Sym8:
@@ -143,8 +162,11 @@ func (r Rule) Code(x, scale float32, zero int) int {
 	if scale == 0 {
 		return zero
 	}
-	if r == INT8 {
+	switch r {
+	case INT8:
 		return int(min(127, max(-127, rint(x/scale)))) // beyond only if the scale is subnormal
+	case NF4, NF4Double:
+		return nf4Code(x * (1 / scale))
 	}
 	return int(min(15, max(0, rint(x/scale)+float32(zero))))
 }
@@ -154,7 +176,7 @@ func rint(x float32) float32 { return float32(math.RoundToEven(float64(x))) }
 
 func abs(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) }
 
-// A Row is a quantized row of In weights, in the layout of tensor.DType.Quantized.
+// A Row is a quantized row of In weights, in the layout of tensor.Coding.
 type Row struct {
 	DType tensor.DType
 	In    int
@@ -166,53 +188,60 @@ func (r Row) Groups() int { return r.DType.Groups(r.In) }
 
 // Group returns the weights of a group: from lo to hi-1.
 func (r Row) Group(g int) (lo, hi int) {
-	if r.DType == tensor.INT8 {
+	size := r.DType.Coding().Group
+	if size == 0 {
 		return 0, r.In
 	}
-	return g * tensor.GroupSize, min(r.In, (g+1)*tensor.GroupSize)
+	return g * size, min(r.In, (g+1)*size)
 }
 
 // Scale returns the scale of a group.
 func (r Row) Scale(g int) float32 {
-	if r.DType == tensor.INT8 {
-		return math.Float32frombits(binary.LittleEndian.Uint32(r.Bytes))
+	if r.DType.Coding().Scale == tensor.F32 {
+		return math.Float32frombits(binary.LittleEndian.Uint32(r.Bytes[4*g:]))
 	}
 	return tensor.F16ToF32(binary.LittleEndian.Uint16(r.Bytes[2*g:]))
 }
 
+// setScale stores a group's scale alone.
+func (r Row) setScale(g int, scale float32) {
+	if r.DType.Coding().Scale == tensor.F32 {
+		binary.LittleEndian.PutUint32(r.Bytes[4*g:], math.Float32bits(scale))
+		return
+	}
+	binary.LittleEndian.PutUint16(r.Bytes[2*g:], tensor.F16FromF32(scale))
+}
+
 // Zero returns the zero point of a group.
 func (r Row) Zero(g int) int {
-	switch r.DType {
-	case tensor.INT8:
-		return 0
-	case tensor.INT4Z:
-		return int(r.Bytes[r.zeros()+g])
+	if c := r.DType.Coding(); !c.Zeros {
+		return c.Zero
 	}
-	return 8
+	return int(r.Bytes[r.zeros()+g])
 }
 
 // zeros returns where the zero points start.
 func (r Row) zeros() int { return tensor.INT4.HeadBytes(r.In) }
 
-// SetScale stores a group's scale and zero point, and the code of zero for all of its weights and of its padding.
+// SetScale stores a group's scale and zero point, and the code of zero for the weights whose 4-bit codes share bytes
+// with the group's, and for padding. So the groups of a row are set in order.
 func (r Row) SetScale(g int, scale float32, zero int) {
-	if r.DType == tensor.INT8 {
-		binary.LittleEndian.PutUint32(r.Bytes, math.Float32bits(scale))
-		return
-	}
-	binary.LittleEndian.PutUint16(r.Bytes[2*g:], tensor.F16FromF32(scale))
-	if r.DType == tensor.INT4Z {
+	r.setScale(g, scale)
+	c := r.DType.Coding()
+	if c.Zeros {
 		r.Bytes[r.zeros()+g] = byte(zero)
 	}
-	codes := r.Bytes[r.DType.HeadBytes(r.In)+g*tensor.GroupSize/2:][:tensor.GroupSize/2]
-	for i := range codes {
-		codes[i] = byte(zero | zero<<4)
+	if first, _ := r.Group(g); c.Bits == 4 && first%tensor.GroupSize == 0 {
+		codes := r.Bytes[r.DType.HeadBytes(r.In)+first/2:][:tensor.GroupSize/2]
+		for i := range codes {
+			codes[i] = byte(zero | zero<<4)
+		}
 	}
 }
 
 // Code returns the code of a weight: from -127 to 127 in INT8, from 0 to 15 otherwise.
 func (r Row) Code(i int) int {
-	if r.DType == tensor.INT8 {
+	if r.DType.Coding().Bits == 8 {
 		return int(int8(r.Bytes[r.DType.HeadBytes(r.In)+i]))
 	}
 	at, shift := r.nibble(i)
@@ -221,7 +250,7 @@ func (r Row) Code(i int) int {
 
 // SetCode stores the code of a weight. SetScale of its group comes before.
 func (r Row) SetCode(i, code int) {
-	if r.DType == tensor.INT8 {
+	if r.DType.Coding().Bits == 8 {
 		r.Bytes[r.DType.HeadBytes(r.In)+i] = byte(code)
 		return
 	}
@@ -240,6 +269,9 @@ func (r Row) nibble(i int) (at, shift int) {
 func Check(rows []byte, t tensor.DType, in int) error {
 	if !t.Quantized() || in < 1 || len(rows)%t.RowBytes(in) != 0 {
 		return fmt.Errorf("%d bytes as rows of %d weights in %v: sizes do not agree", len(rows), in, t)
+	}
+	if err := t.Fits(in); err != nil {
+		return err
 	}
 	for i := 0; len(rows) > 0; i++ {
 		if err := (Row{t, in, rows[:t.RowBytes(in)]}).check(); err != nil {
@@ -279,7 +311,8 @@ func (r Row) check() error {
 }
 
 // RuleFor returns the rule by which weights get a quantized type if nothing else is said: of the rules that round each
-// weight to nearest, the one with the smallest error.
+// weight to nearest, the one with the smallest error, and for NF4 that of QLoRA. It needs whole matrices.
 func RuleFor(t tensor.DType) Rule {
-	return map[tensor.DType]Rule{tensor.INT8: INT8, tensor.INT4: INT4Sym8, tensor.INT4Z: INT4Asym}[t]
+	return map[tensor.DType]Rule{tensor.INT8: INT8, tensor.INT4: INT4Sym8, tensor.INT4Z: INT4Asym,
+		tensor.NF4: NF4Double}[t]
 }

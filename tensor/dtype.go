@@ -15,16 +15,17 @@ const (
 	U8
 	F64 // sums over a whole step
 
-	INT8 // quantized weights: see Quantized
+	INT8 // quantized weights: see Coding
 	INT4
 	INT4Z
+	NF4
 )
 
 var dtypes = [...]struct {
 	name string
 	size int
 }{F32: {"F32", 4}, F16: {"F16", 2}, BF16: {"BF16", 2}, I64: {"I64", 8}, I32: {"I32", 4}, U8: {"U8", 1}, F64: {"F64", 8},
-	INT8: {"INT8", 0}, INT4: {"INT4", 0}, INT4Z: {"INT4Z", 0}}
+	INT8: {"INT8", 0}, INT4: {"INT4", 0}, INT4Z: {"INT4Z", 0}, NF4: {"NF4", 0}}
 
 // Size returns the size of an element in bytes, 0 for an invalid or a quantized type.
 func (t DType) Size() int {

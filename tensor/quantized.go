@@ -1,53 +1,103 @@
 package tensor
 
-// GroupSize is the number of neighbors in a row of INT4 or INT4Z that share a scale. The last group of a row may be
-// shorter.
+import "fmt"
+
+// A Coding describes how a quantized type stores a row of weights: its scales, and a code for each weight. The zero
+// Coding is that of types that are not quantized.
+//
+// A row is the scales of its groups, their zero points if they have any, and the codes. Each part is padded with zeros to
+// a multiple of 16 bytes. Codes of 8 bits are signed bytes. The 4-bit codes of GroupSize neighbors are always 64 bytes:
+// byte j has the code of element j in its low four bits, and that of element j + 64 in its high ones. Where a row has no
+// such element, the code is that of zero.
+type Coding struct {
+	Bits  int          // of a code: 8 or 4
+	Group int          // neighbors in a row that share a scale; the last ones may be fewer. 0: the whole row
+	Whole bool         // the last group of a row must not be shorter
+	Scale DType        // of a scale: F32 or F16
+	Zero  int          // the code of zero, or
+	Zeros bool         // each group has its own: its zero point, a byte
+	Table *[16]float32 // what scales multiply, by code. Default: the code minus that of zero
+}
+
+// GroupSize is the number of neighbors whose 4-bit codes are 64 bytes, and that share a scale in INT4 and INT4Z.
 const GroupSize = 128
 
-// wordBytes is the unit that the parts of a quantized row are padded to, with zeros, so that rows start at multiples of
-// it.
+// wordBytes is the unit that the parts of a quantized row are padded to, so that rows start at multiples of it.
 const wordBytes = 16
 
+// codings are the quantized types.
+var codings = [...]Coding{
+	INT8:  {Bits: 8, Scale: F32},
+	INT4:  {Bits: 4, Group: GroupSize, Scale: F16, Zero: 8},
+	INT4Z: {Bits: 4, Group: GroupSize, Scale: F16, Zeros: true},
+	NF4:   {Bits: 4, Group: 64, Whole: true, Scale: F32, Zero: 7, Table: &nf4},
+}
+
+// nf4 are the quantiles of a normal distribution that Dettmers et al. (2023, QLoRA, appendix E) list.
+var nf4 = [16]float32{-1, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
+	-0.18477343022823334, -0.09105003625154495, 0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634,
+	0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1}
+
+// Coding returns how the type stores weights, the zero Coding if it is not a quantized one.
+func (t DType) Coding() Coding {
+	if int(t) >= len(codings) {
+		return Coding{}
+	}
+	return codings[t]
+}
+
+// Value returns what the scale multiplies for a code, given the code of zero.
+func (c Coding) Value(code, zero int) float32 {
+	if c.Table != nil {
+		return c.Table[code]
+	}
+	return float32(code - zero)
+}
+
 // Quantized reports whether t is a type of quantized weights. These have no size per element: matrices consist of whole
-// rows, each with its scales. A row is
-//
-//	INT8   the scale, float32 | the codes, int8: value = code · scale
-//	INT4   the scale of each group, F16 | the codes: value = (code - 8) · scale
-//	INT4Z  as INT4, and after the scales the zero point of each group, a byte: value = (code - zero) · scale
-//
-// Each part is padded with zeros to a multiple of 16 bytes. The 4-bit codes of a group are always 64 bytes: byte j has
-// the code of element j in its low four bits, and that of element j + 64 in its high ones. Where a row has no such
-// element, the code is that of zero.
-func (t DType) Quantized() bool { return t == INT8 || t == INT4 || t == INT4Z }
+// rows, each with its scales. See Coding.
+func (t DType) Quantized() bool { return t.Coding().Bits > 0 }
+
+// Fits returns an error if rows of a quantized type cannot have n elements.
+func (t DType) Fits(n int) error {
+	if c := t.Coding(); c.Whole && n%c.Group != 0 {
+		return fmt.Errorf("rows of %d weights in %v: must be a multiple of %d", n, t, c.Group)
+	}
+	return nil
+}
 
 // Groups returns the number of scales of a row of n elements of a quantized type.
 func (t DType) Groups(n int) int {
-	if t == INT8 {
-		return 1
+	if c := t.Coding(); c.Group > 0 {
+		return (n + c.Group - 1) / c.Group
 	}
-	return (n + GroupSize - 1) / GroupSize
+	return 1
 }
 
 // RowBytes returns the number of bytes of a row of n elements.
 func (t DType) RowBytes(n int) int {
-	switch t {
-	case INT8:
-		return t.HeadBytes(n) + padded(n)
-	case INT4, INT4Z:
-		return t.HeadBytes(n) + t.Groups(n)*GroupSize/2
+	if !t.Quantized() {
+		return n * t.Size()
 	}
-	return n * t.Size()
+	return t.HeadBytes(n) + t.CodeBytes(n)
 }
 
 // HeadBytes returns the number of bytes before the codes of a row of n elements of a quantized type.
 func (t DType) HeadBytes(n int) int {
-	switch t {
-	case INT8:
-		return wordBytes
-	case INT4Z:
-		return padded(2*t.Groups(n)) + padded(t.Groups(n))
+	c, groups := t.Coding(), t.Groups(n)
+	head := padded(groups * c.Scale.Size())
+	if c.Zeros {
+		head += padded(groups)
 	}
-	return padded(2 * t.Groups(n))
+	return head
+}
+
+// CodeBytes returns the number of bytes of the codes of a row of n elements of a quantized type.
+func (t DType) CodeBytes(n int) int {
+	if t.Coding().Bits == 8 {
+		return padded(n)
+	}
+	return (n + GroupSize - 1) / GroupSize * GroupSize / 2
 }
 
 func padded(bytes int) int { return (bytes + wordBytes - 1) / wordBytes * wordBytes }

@@ -25,6 +25,11 @@ typedef struct {
 	float scale;
 } word_group;
 
+// nf4 are the values of NF4's codes, as package tensor lists them.
+static const float nf4[16] = {-1, -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f,
+	-0.28444138169288635f, -0.18477343022823334f, -0.09105003625154495f, 0, 0.07958029955625534f, 0.16093020141124725f,
+	0.24611230194568634f, 0.33791524171829224f, 0.44070982933044434f, 0.5626170039176941f, 0.7229568362236023f, 1};
+
 #define EACH_LEVEL "ops_quant.c"
 #include "each_level.h"
 
@@ -79,7 +84,7 @@ static void copy_words(tensor room, tensor x) {
 // room, which is BF16 if x is and the level has dot products of BF16, and F32 otherwise. A row of it has the inputs,
 // padded to whole groups, or in its place word_groups.
 void cpu_few_quantized(matrix y, tensor x, tensor w, tensor bias, tensor room, bool add) {
-	if (room.type == F32 && x.type != F32 && w.type != INT8 && cpu_level() >= CPU_AVX2) {
+	if (room.type == F32 && x.type != F32 && (w.type == INT4 || w.type == INT4Z) && cpu_level() >= CPU_AVX2) {
 		room.type = WORDS, room.cols *= 2; // which need less room
 		copy_words(room, x);
 	} else {
@@ -104,8 +109,10 @@ void cpu_dequantize_rows(tensor y, tensor w, tensor index) {
 #define word_dots AT_LEVEL(word_dots)
 #define twice AT_LEVEL(twice)
 #define looked_up AT_LEVEL(looked_up)
+#define nf4_values AT_LEVEL(nf4_values)
 #define scales_of AT_LEVEL(scales_of)
 #define dots4 AT_LEVEL(dots4)
+#define dots_nf4 AT_LEVEL(dots_nf4)
 #define dots8 AT_LEVEL(dots8)
 #define few_rows AT_LEVEL(few_rows)
 
@@ -179,6 +186,22 @@ INLINE vec looked_up(vec sum, __m512i words, __m512i table, const char *x) {
 }
 #endif
 
+// nf4_values looks up the values of codes.
+INLINE vec nf4_values(vecuns codes) {
+#if VLEN == 16
+	return (vec)_mm512_permutexvar_ps((__m512i)codes, _mm512_loadu_ps(nf4));
+#elif VLEN == 8
+	const __m256i at = (__m256i)codes; // the bit that is 8 chooses the half of the table, as a sign
+	const __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(nf4), at);
+	const __m256 high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(nf4 + 8), at);
+	return (vec)_mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(at, 28)));
+#else
+	vec values;
+	for (int i = 0; i < VLEN; i++) values[i] = nf4[codes[i]];
+	return values;
+#endif
+}
+
 // scales_of computes n scales as floats.
 INLINE void scales_of(float *to, const uint8_t *head, int64_t n) {
 	EACH(i, m, 0, n, { st(to, i, m, ld(head, i, m, F16), F32); });
@@ -247,6 +270,29 @@ INLINE void dots4(float *out, const uint8_t *head, const dtype type, int64_t in,
 	UNROLL for (int i = 0; i < count; i++) out[i] = vsum(sum[i]);
 }
 
+// dots_nf4 computes the dot products of a row of NF4 with count rows of x, which are F32. The padding of a row's scales
+// is 0.
+INLINE void dots_nf4(float *out, const uint8_t *head, int64_t in, const char *const *x, const int count) {
+	const float *scales = (const float *)head;
+	const uint8_t *codes = head + quant_head(NF4, in);
+	vec sum[MAX_ROWS];
+	UNROLL for (int i = 0; i < count; i++) sum[i] = vzero();
+	for (int64_t g = 0; g < quant_groups(in); g++, codes += HALF) {
+		const vec low = vset(scales[2 * g]), high = vset(scales[2 * g + 1]);
+		__builtin_prefetch(codes + AHEAD, 0, 3);
+		for (int j = 0; j < HALF; j += VLEN) {
+			const vecuns v = code_bytes(codes + j);
+			const vec a = nf4_values(v & 15) * low, b = nf4_values(v >> 4) * high;
+			UNROLL for (int i = 0; i < count; i++) {
+				const float *at = (const float *)x[i] + g * GROUP + j;
+				sum[i] += a * vload(at);
+				sum[i] += b * vload(at + HALF);
+			}
+		}
+	}
+	UNROLL for (int i = 0; i < count; i++) out[i] = vsum(sum[i]);
+}
+
 // dots8 computes the dot products of an 8-bit row with count rows of x.
 INLINE void dots8(float *out, const uint8_t *head, int64_t in, const char *const *x, const int count,
 	const dtype x_type) {
@@ -292,6 +338,7 @@ INLINE void few_rows(const quant_product *o, int64_t lo, int64_t hi, const int c
 		const uint8_t *head = (const uint8_t *)o->w.at + n * bytes;
 		float out[MAX_ROWS] = {0};
 		if (o->w.type == INT8) dots8(out, head, o->w.cols, x, count, x_type);
+		else if (o->w.type == NF4) dots_nf4(out, head, o->w.cols, x, count);
 		else if (o->w.type == INT4) dots4(out, head, INT4, o->w.cols, x, count, x_type);
 		else dots4(out, head, INT4Z, o->w.cols, x, count, x_type);
 		for (int64_t i = 0; i < o->y.rows; i++) {
@@ -317,7 +364,7 @@ static void AT_LEVEL(quant_few)(void *arg, int64_t lo, int64_t hi) {
 #undef FEW
 }
 
-// A value is one product, code · scale, rounded once more to BF16.
+// A value is one product, code · scale, rounded once more to the type of y.
 static void AT_LEVEL(dequantize)(void *arg, int64_t lo, int64_t hi) {
 	const quant_product *o = arg;
 	const int64_t in = o->w.cols, groups = quant_groups(in), size = size_of(o->y.type);
@@ -332,6 +379,13 @@ static void AT_LEVEL(dequantize)(void *arg, int64_t lo, int64_t hi) {
 			if (type == INT8) {
 				const int64_t left = padded(in - g * GROUP, 16), end = left < GROUP ? left : GROUP;
 				for (int j = 0; j < end; j += VLEN) vstore(all + j, signed_bytes(codes + g * GROUP + j) * scale);
+			} else if (type == NF4) {
+				const float *scales = (const float *)head + 2 * g; // the padding is 0
+				for (int j = 0; j < HALF; j += VLEN) {
+					const vecuns v = code_bytes(codes + g * HALF + j);
+					vstore(all + j, nf4_values(v & 15) * scales[0]);
+					vstore(all + j + HALF, nf4_values(v >> 4) * scales[1]);
+				}
 			} else {
 				scale = element(head, g, F16);
 				const int zero = type == INT4Z ? head[padded(2 * groups, 16) + g] : 8;

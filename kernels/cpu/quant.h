@@ -4,7 +4,8 @@
 
 #include "ops.h"
 
-enum { GROUP = 128, HALF = 64 }; // weights of a group, and of its low four bits
+// Weights of a group of INT4, whose codes are also NF4's unit; and weights of its low four bits, a group of NF4.
+enum { GROUP = 128, HALF = 64 };
 
 // padded returns bytes, or elements, as whole units.
 static inline int64_t padded(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
@@ -14,7 +15,9 @@ static inline int64_t quant_groups(int64_t n) { return padded(n, GROUP) / GROUP;
 // quant_head returns the bytes before the codes of a row of n weights, and quant_row the bytes of the row.
 static inline int64_t quant_head(dtype type, int64_t n) {
 	int64_t groups = quant_groups(n);
-	return type == INT8 ? 16 : padded(2 * groups, 16) + (type == INT4Z ? padded(groups, 16) : 0);
+	if (type == INT8) return 16;
+	if (type == NF4) return padded(4 * (padded(n, HALF) / HALF), 16);
+	return padded(2 * groups, 16) + (type == INT4Z ? padded(groups, 16) : 0);
 }
 
 static inline int64_t quant_row(dtype type, int64_t n) {

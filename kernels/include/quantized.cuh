@@ -2,8 +2,12 @@
 //
 //   BITS   8 or 4
 //   ZEROS  1: groups of 4-bit codes have zero points
+//   TABLE  1: the codes are NF4's, and a scale is that of 64 of them, a float
 #pragma once
 #include "common.cuh"
+#ifndef TABLE
+#define TABLE 0
+#endif
 
 // groupsOf returns the number of groups of a 4-bit row, and headOf the bytes before the codes of a row, which rowOf
 // returns the bytes of.
@@ -11,9 +15,32 @@ inline int groupsOf(int depth) { return (depth + 127) / 128; }
 inline int padded(int bytes) { return (bytes + 15) / 16 * 16; }
 inline int headOf(int depth) {
 	if constexpr (BITS == 8) return 16;
+	if constexpr (TABLE) return padded((depth + 63) / 64 * 4);
 	return padded(2 * groupsOf(depth)) + (ZEROS ? padded(groupsOf(depth)) : 0);
 }
 inline long long rowOf(int depth) { return headOf(depth) + (BITS == 8 ? padded(depth) : 64 * groupsOf(depth)); }
+
+#if TABLE
+// lookUp returns the value of an NF4 code, and pairOf those of the low four bits of both halves, times a scale, as BF16.
+// A thread block has a copy of the table in shared memory, where lanes can read different numbers at once.
+__shared__ float table[16];
+inline float lookUp(unsigned code) { return table[code & 15]; }
+inline unsigned pairOf(unsigned codes, float scale) {
+	return pairRounded(bf16(), lookUp(codes) * scale, lookUp(codes >> 16) * scale);
+}
+
+// copyTable makes that copy. All threads of a thread block call it before they look up anything.
+inline void copyTable() {
+	const float values[16] = {-1, -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f,
+		-0.28444138169288635f, -0.18477343022823334f, -0.09105003625154495f, 0, 0.07958029955625534f, 0.16093020141124725f,
+		0.24611230194568634f, 0.33791524171829224f, 0.44070982933044434f, 0.5626170039176941f, 0.7229568362236023f, 1};
+	if (threadIdx.x == 0) {
+#pragma unroll
+		for (int i = 0; i < 16; i++) table[i] = values[i];
+	}
+	__syncthreads();
+}
+#endif
 
 // addPairs returns a·b + c for pairs of BF16, rounded once. It is exact in float32.
 inline unsigned addPairs(unsigned a, unsigned b, unsigned c) {
