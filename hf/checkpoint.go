@@ -38,8 +38,9 @@ type Checkpoint struct {
 
 	label   string // its name in messages: the directory
 	read    func(file string) ([]byte, error)
-	more    []string // its files of further chat templates
-	weights *weights // nil if there are none
+	more    []string          // its files of further chat templates
+	weights *weights          // nil if there are none
+	packed  map[string]packed // the weights that bitsandbytes has saved; nil for other models
 }
 
 // Close closes the weights.
@@ -106,6 +107,10 @@ func (c *Checkpoint) ReadF32(name string) ([]float32, []int, error) {
 	s, stored := c.weights.find(name)
 	for _, p := range c.params() {
 		if p.Name == name && p.W.DType.Quantized() {
+			if w, is := c.packed[name]; is {
+				values, _, err := c.packedValues(name, w, 0, p.W.Len())
+				return values, p.W.Shape, err
+			}
 			data, _, err := s.read(stored)
 			values := make([]float32, p.W.Len())
 			if err == nil {
@@ -147,6 +152,9 @@ func (c *Checkpoint) check() error {
 	}
 	var missing, wrong, unknown, faults []string
 	known := map[string]bool{}
+	if parseObject(c.ConfigJSON).quantizer() == bitsAndBytes {
+		c.packed = map[string]packed{}
+	}
 	for _, spec := range c.params() {
 		if s, stored := c.weights.find(spec.Name); s != nil {
 			known[stored] = true
@@ -155,6 +163,16 @@ func (c *Checkpoint) check() error {
 		switch {
 		case !ok:
 			missing = append(missing, spec.Name)
+		case spec.W.DType.Quantized() && c.packed != nil:
+			w, err := c.openPacked(spec)
+			if err != nil {
+				wrong = append(wrong, err.Error())
+			}
+			c.packed[spec.Name] = w
+			for _, part := range packedParts {
+				_, stored := c.weights.find(spec.Name + part)
+				known[stored] = true
+			}
 		case !slices.Equal(info.Shape, storedShape(spec)):
 			wrong = append(wrong, fmt.Sprintf("%s has shape %s, but must have %v", spec.Name, shape(info.Shape),
 				storedShape(spec)))

@@ -38,7 +38,7 @@ func (c *Checkpoint) Load(ctx context.Context, d *kernels.Device, params []model
 		}
 		want := fileShape(p)
 		if of := stored[p.Name].W.DType; of.Quantized() {
-			want = []int{p.W.Rows(), of.RowBytes(p.W.Dim(-1))}
+			want = c.storedAs(p, of)
 			if err := quantizedAs(p, of); err != nil {
 				return fmt.Errorf("%s: %w", c.label, err)
 			}
@@ -72,6 +72,7 @@ type chunk struct {
 	from     tensor.DType // a quantized type, if the weight is stored so
 	at, n    int          // elements
 	raw, out []byte
+	read     int // bytes
 	done     chan error
 }
 
@@ -82,7 +83,9 @@ type chunk struct {
 // leave two of them idle. A weight as a whole would be too large a piece, because the embedding of a large model takes
 // a gigabyte. Chunks are stored in the order in which they were begun, so progress is steady, and the first error is
 // the first weight's. Quantized weights are cut at whole rows, each of which begins with its scales, and a transposed
-// weight is one chunk, because each of its rows is spread over the whole matrix in the file.
+// weight is one chunk, because each of its rows is spread over the whole matrix in the file. So is one that becomes NF4,
+// whose scales are quantized together. No more elements are in progress than chunks of chunkElements would have, unless
+// it is one chunk.
 func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model.Param,
 	stored map[string]model.Param, count func(bytes int)) error {
 	workers := min(runtime.GOMAXPROCS(0), 8)
@@ -108,13 +111,16 @@ func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model
 			to = to.Part(k.at, k.n)
 		}
 		d.UploadBytes(to, k.out)
-		count(len(k.raw))
+		count(k.read)
 		return nil
 	}
 	for i := range params {
 		p := &params[i]
 		size, from := chunkElements, stored[p.Name].W.DType
 		switch in := p.W.Dim(-1); {
+		case c.packed != nil && from.Quantized() && !p.W.DType.Quantized(): // no rows, but whole blocks
+		case p.W.DType == tensor.NF4 && !from.Quantized():
+			size = p.W.Len()
 		case from.Quantized() || p.W.DType.Quantized() && !p.Transposed: // whole rows
 			size = max(1, size/in) * in
 		case p.Transposed: // a row of it is spread over the whole file's matrix
@@ -124,10 +130,9 @@ func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			var k *chunk
-			if len(queue) < cap(todo) {
-				k = &chunk{done: make(chan error, 1)}
-			} else {
+			n := min(size, p.W.Len()-at)
+			k := &chunk{done: make(chan error, 1)}
+			for len(queue) == cap(todo) || len(queue) > 0 && elements(queue)+n > cap(todo)*chunkElements {
 				if err := store(); err != nil {
 					return err
 				}
@@ -136,7 +141,7 @@ func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model
 			k.param = p
 			k.from = from
 			k.at = at
-			k.n = min(size, p.W.Len()-at)
+			k.n = n
 			queue = append(queue, k)
 			todo <- k
 		}
@@ -149,14 +154,29 @@ func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model
 	return nil
 }
 
+// elements returns the number of elements of chunks.
+func elements(chunks []*chunk) (n int) {
+	for _, k := range chunks {
+		n += k.n
+	}
+	return n
+}
+
 // readChunk reads and converts a chunk.
 func (c *Checkpoint) readChunk(k *chunk) error {
 	name, w := k.param.Name, k.param.W
 	s, stored := c.weights.find(name)
 	in := w.Dim(-1)
+	if p, is := c.packed[name]; is {
+		if err := c.readPackedChunk(k, p); err != nil {
+			return fmt.Errorf("%s, from number %d: %w", name, k.at, err)
+		}
+		return nil
+	}
 	if k.from.Quantized() {
 		row := k.from.RowBytes(in)
 		k.raw = slices.Grow(k.raw[:0], k.n/in*row)[:k.n/in*row]
+		k.read = len(k.raw)
 		err := s.ReadAt(stored, k.raw, int64(k.at/in)*int64(row))
 		switch {
 		case err != nil:
@@ -180,6 +200,7 @@ func (c *Checkpoint) readChunk(k *chunk) error {
 		to = tensor.F32
 	}
 	k.raw = slices.Grow(k.raw[:0], k.n*from.Size())[:k.n*from.Size()]
+	k.read = len(k.raw)
 	k.out = slices.Grow(k.out[:0], k.n*to.Size())[:k.n*to.Size()]
 	if err := s.ReadAt(stored, k.raw, int64(k.at)*int64(from.Size())); err != nil {
 		return err

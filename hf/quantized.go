@@ -19,17 +19,21 @@ import (
 const quantizationKey, quantMethod = "quantization_config", "restyle"
 
 // quantizedTypes are the types by their names in config.json.
-var quantizedTypes = map[string]tensor.DType{"INT8": tensor.INT8, "INT4": tensor.INT4, "INT4Z": tensor.INT4Z}
+var quantizedTypes = map[string]tensor.DType{"INT8": tensor.INT8, "INT4": tensor.INT4, "INT4Z": tensor.INT4Z,
+	"NF4": tensor.NF4}
 
-// quantization reads quantization_config. Other programs' are an error.
+// quantization reads quantization_config: restyle's, or that of bitsandbytes for NF4. Other programs' are an error.
 func (o *object) quantization() (q model.Quantization) {
 	if !o.has(quantizationKey) {
 		return q
 	}
+	if o.quantizer() == bitsAndBytes {
+		return o.bitsAndBytes()
+	}
 	var fields map[string]string
 	if json.Unmarshal(o.keys[quantizationKey], &fields) != nil || fields["quant_method"] != quantMethod {
-		o.fail("%s is %.60s: only weights that restyle has quantized are supported: use the repository of the original "+
-			"model", quantizationKey, strings.Join(strings.Fields(string(o.keys[quantizationKey])), " "))
+		o.fail("%s is %.60s: only weights that restyle has quantized, and nf4 of bitsandbytes, are supported: use the "+
+			"repository of the original model", quantizationKey, strings.Join(strings.Fields(string(o.keys[quantizationKey])), " "))
 		return q
 	}
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
@@ -37,7 +41,8 @@ func (o *object) quantization() (q model.Quantization) {
 		switch {
 		case key == "quant_method":
 		case !known || key != "layers" && key != "head":
-			o.fail("%s has %.40q: %.40q: must be layers or head, and INT8, INT4 or INT4Z", quantizationKey, key, fields[key])
+			o.fail("%s has %.40q: %.40q: must be layers or head, and INT8, INT4, INT4Z or NF4", quantizationKey, key,
+				fields[key])
 		case key == "layers":
 			q.Layers = t
 		default:
@@ -48,6 +53,16 @@ func (o *object) quantization() (q model.Quantization) {
 		o.fail("%s names no quantized weights", quantizationKey)
 	}
 	return q
+}
+
+// quantizer returns the program that quantized the weights, as quantization_config names it.
+func (o *object) quantizer() string {
+	var fields struct {
+		Method any `json:"quant_method"`
+	}
+	_ = json.Unmarshal(o.keys[quantizationKey], &fields)
+	name, _ := fields.Method.(string)
+	return name
 }
 
 // quantizationOf returns how parameters are quantized, as config.json has it, or nil if they are not.
@@ -77,6 +92,15 @@ func storedShape(p model.Param) []int {
 		return []int{p.W.Rows(), p.W.DType.RowBytes(p.W.Dim(-1))}
 	}
 	return fileShape(p)
+}
+
+// storedAs returns the shape of a parameter in the checkpoint's files, which have it in a type.
+func (c *Checkpoint) storedAs(p model.Param, of tensor.DType) []int {
+	p.W.DType = of
+	if of.Quantized() && c.packed != nil {
+		return []int{(p.W.Len() + 1) / 2, 1}
+	}
+	return storedShape(p)
 }
 
 // toQuantized makes a chunk's weights from what has been read: from a quantized type if there is one, otherwise from

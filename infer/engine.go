@@ -51,6 +51,7 @@ var Quantizations = map[string]model.Quantization{
 	"int8": {Layers: tensor.INT8, Head: tensor.INT8},
 	INT8x8: {Layers: tensor.INT8, Head: tensor.INT8},
 	"int4": {Layers: tensor.INT4Z, Head: tensor.INT8},
+	"nf4":  {Layers: tensor.NF4, Head: tensor.INT8},
 }
 
 // INT8x8 is the name of a quantization in Quantizations.

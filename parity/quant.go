@@ -269,6 +269,12 @@ func (q *quantFolder) nf4Matrix(name string, w, dynamic []float32) error {
 			codes, nested := quant.NestNF4(plain.scales, dynamic, offset[0])
 			same(q, "NF4 nested codes", at+"absmax", codes, q.bytes(at+"absmax"))
 			same(q, "NF4 nested scales", at+"nested_absmax", nested, q.g.floats(at+"nested_absmax"))
+			// Our offset may differ in its last bit, and with it all values.
+			for i, scale := range quant.UnnestNF4(codes, nested, dynamic, offset[0]) {
+				for j := i * quant.NF4Block; j < min(len(w), (i+1)*quant.NF4Block); j++ {
+					x.back[j] = tensor.NF4.Coding().Table[x.codes[j]] * scale
+				}
+			}
 			for _, other := range []string{"cpu_absmax", "cpu_nested_absmax"} { // by a table of 65,536 steps
 				q.strike(q.g.key(at+other), yardstick)
 			}

@@ -99,3 +99,27 @@ func MeanNF4(absmax []float32) float32 {
 	}
 	return float32(sum / math.Max(1, float64(len(absmax))))
 }
+
+// NF4Rows returns rows of in weights in NF4 with these codes and the scales of the flattened matrix. packed has two
+// codes to a byte, the first in the high four bits, as bitsandbytes has them. If they end before a row does, zeros
+// follow. in is a multiple of NF4Block.
+func NF4Rows(packed []byte, scales []float32, in int) []byte {
+	size, groups := tensor.NF4.RowBytes(in), in/NF4Block
+	rows := make([]byte, (2*len(packed)+in-1)/in*size)
+	for i := range len(rows) / size {
+		row := Row{tensor.NF4, in, rows[i*size:][:size]}
+		for g := range groups {
+			var scale float32
+			if at := i*groups + g; at < len(scales) {
+				scale = scales[at]
+			}
+			row.SetScale(g, scale, tensor.NF4.Coding().Zero)
+		}
+		for j := 0; j < in && (i*in+j)/2 < len(packed); j += 2 {
+			pair := int(packed[(i*in+j)/2])
+			row.SetCode(j, pair>>4)
+			row.SetCode(j+1, pair&15)
+		}
+	}
+	return rows
+}

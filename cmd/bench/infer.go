@@ -69,7 +69,7 @@ func (o *inferOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Add(&o.fused, "fused", fusedHelp+"; both for none and all")
 	f.Optional("fused", "all")
 	f.Add(&o.dtype, "dtype", "type of weights and activations, `bf16|fp32`")
-	f.Add(&o.quantize, "quantize", "also time the models with quantized weights: `int8|int8x8|int4`, or several, "+
+	f.Add(&o.quantize, "quantize", "also time the models with quantized weights: `int8|int8x8|int4|nf4`, or several, "+
 		"separated by commas; int8x8 quantizes activations too, on a GPU those of more than eight rows")
 	f.Add(&o.sync, "sync", syncHelp)
 	o.add(f)
@@ -114,7 +114,7 @@ func (o *inferOptions) check() (err error) {
 	}
 	for i, name := range o.weights {
 		if _, known := infer.Quantizations[name]; !known || slices.Contains(o.weights[:i], name) {
-			return fmt.Errorf("--quantize %q: must be int8, int8x8 or int4, or several of them, separated by commas", o.quantize)
+			return fmt.Errorf("--quantize %q: must be int8, int8x8, int4 or nf4, or several of them, separated by commas", o.quantize)
 		}
 	}
 	if o.tokens < 1 {

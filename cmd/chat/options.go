@@ -116,7 +116,7 @@ func (o *options) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Add(&o.device, "device", cli.DeviceHelp)
 	f.Add(&o.dtype, "dtype", cli.DTypeHelp)
 	f.Add(&o.quantize, "quantize",
-		"quantize the weights of linear layers to `int8|int8x8|int4` while the models are loaded; the "+
+		"quantize the weights of linear layers to `int8|int8x8|int4|nf4` while the models are loaded; the "+
 			"head, and an embedding tied to it, to int8; everything else keeps its type; int8x8 is int8 with activations "+
 			"in 8 bits too, which is faster on CPUs, and for prompts on an H100 or H200")
 	f.Add(&o.threads, "threads", "CPU threads; 0 uses GOMAXPROCS")
@@ -154,7 +154,7 @@ func (o *options) check() error {
 	case !known:
 		return cli.Usagef("--dtype %q: must be auto, bf16, fp16 or fp32", o.dtype)
 	case !quantization:
-		return cli.Usagef("--quantize %q: must be int8, int8x8 or int4", o.quantize)
+		return cli.Usagef("--quantize %q: must be int8, int8x8, int4 or nf4", o.quantize)
 	case strings.EqualFold(filepath.Ext(o.log), ".jsonl"):
 		return cli.Usagef("--log %q: must be the Markdown file: the .jsonl file goes next to it", o.log)
 	case o.log != "" && !slices.Contains([]string{"", ".md", ".markdown", ".txt"}, strings.ToLower(filepath.Ext(o.log))):

@@ -98,7 +98,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func (o *options) flags(stdout, notes io.Writer) *cli.Flags {
 	f := cli.New("quantize", about, stdout, notes)
 	f.Group("Weights")
-	f.Add(&o.weights, "weights", "weights of the linear layers in the model's layers, `int8|int4`")
+	f.Add(&o.weights, "weights", "weights of the linear layers in the model's layers, `int8|int4|nf4`")
 	f.Add(&o.rounding, "rounding", "how weights become 4-bit codes, `gptq|nearest`: gptq compensates errors by what a "+
 		"calibration text needs, nearest rounds each weight by itself, as 8-bit codes always are")
 	f.Add(&o.text, "text", "number of conversations of the starter dataset that gptq is calibrated with")
@@ -117,16 +117,16 @@ func (o options) check(paths []string, given func(flag string) bool) error {
 	switch {
 	case len(paths) != 2:
 		return cli.Usagef("%s: name two, IN and OUT", cli.Count(len(paths), "path"))
-	case o.weights != "int8" && o.weights != "int4":
-		return cli.Usagef("--weights %q: must be int8 or int4", o.weights)
+	case o.weights != "int8" && o.weights != "int4" && o.weights != "nf4":
+		return cli.Usagef("--weights %q: must be int8, int4 or nf4", o.weights)
 	case o.rounding != "gptq" && o.rounding != "nearest":
 		return cli.Usagef("--rounding %q: must be gptq or nearest", o.rounding)
 	case o.text < 1:
 		return cli.Usagef("--text %d: must be at least 1", o.text)
 	case cli.CheckThreads(o.threads) != nil:
 		return cli.CheckThreads(o.threads)
-	case o.weights == "int8" && o.rounding == "gptq" && given("rounding"):
-		return cli.Usagef("--rounding gptq makes 4-bit codes, and --weights int8 are rounded to nearest: leave one out")
+	case o.weights != "int4" && o.rounding == "gptq" && given("rounding"):
+		return cli.Usagef("--rounding gptq is for int4, and --weights %s are rounded to nearest: leave one out", o.weights)
 	case !o.calibrates() && given("text"):
 		return cli.Usagef("--text is for --rounding gptq of --weights int4, and nothing else is calibrated: leave it out")
 	}
