@@ -11,6 +11,9 @@ import (
 	"restyle/tensor"
 )
 
+// evenRules are those whose rows may have any length.
+var evenRules = []Rule{INT8, INT4Sym7, INT4Sym8, INT4Asym}
+
 // quantized returns a matrix quantized by a rule.
 func quantized(t testing.TB, r Rule, w []float32, in int) []byte {
 	t.Helper()
@@ -102,7 +105,7 @@ func TestDivisionByTheStoredScale(t *testing.T) {
 
 func TestZeroScale(t *testing.T) {
 	tiny := math.Float32frombits(1)
-	for _, r := range Rules {
+	for _, r := range evenRules {
 		for _, w := range [][]float32{{0, 0, 0}, {tiny, -tiny, 0}, {float32(math.Copysign(0, -1)), 0, 0}} {
 			rows := quantized(t, r, w, 3)
 			back := make([]float32, 3)
@@ -136,7 +139,7 @@ func TestLayout_OfARow(t *testing.T) {
 	if rows[16+64+2] != 0x88 || rows[len(rows)-1] != 0x88 {
 		t.Errorf("padding is %#x and %#x: want 0x88", rows[16+64+2], rows[len(rows)-1])
 	}
-	for _, r := range Rules {
+	for _, r := range evenRules {
 		if n := r.DType().RowBytes(130); n%16 != 0 {
 			t.Errorf("%s: a row has %d bytes: want a multiple of 16", r, n)
 		}
@@ -152,7 +155,7 @@ func TestGroupsDoNotMix(t *testing.T) {
 		for i := range w {
 			w[i] = float32(random.NormFloat64())
 		}
-		for _, r := range Rules {
+		for _, r := range evenRules {
 			row, back := r.DType().RowBytes(in), make([]float32, len(w))
 			rows := quantized(t, r, w, in)
 			if err := Dequantize(back, rows, r.DType(), in); err != nil {
@@ -186,7 +189,7 @@ func byMagnitude(a, b float32) int { return int(math.Copysign(1, float64(abs(a)-
 
 func TestRefusals(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
-	for _, r := range Rules {
+	for _, r := range evenRules {
 		dst := make([]byte, r.DType().RowBytes(2))
 		for _, w := range [][]float32{{1, inf}, {nan, 1}} {
 			if r.Quantize(dst, w, 2) == nil {
@@ -215,6 +218,7 @@ func TestRefusals(t *testing.T) {
 func FuzzCheck(f *testing.F) {
 	f.Add(uint8(0), uint16(5), uint16(0), uint8(255))
 	f.Add(uint8(3), uint16(130), uint16(17), uint8(16))
+	f.Add(uint8(4), uint16(191), uint16(3), uint8(0x7f))
 	f.Add(uint8(0), uint16(1), uint16(3), uint8(0x7e)) // a finite scale, and weights that are not
 	f.Fuzz(func(t *testing.T, rule uint8, in, at uint16, value uint8) {
 		n := int(in)%300 + 1
@@ -223,6 +227,9 @@ func FuzzCheck(f *testing.F) {
 			w[i] = float32((i*i)%17) - 5
 		}
 		r := Rules[int(rule)%len(Rules)]
+		if r.DType().Fits(n) != nil {
+			return
+		}
 		rows := quantized(t, r, w, n)
 		rows[int(at)%len(rows)] = value
 		if Check(rows, r.DType(), n) != nil {
@@ -277,22 +284,75 @@ func TestCheck_NamesWhatIsWrong(t *testing.T) {
 		"row 1: elements 128 to 129: a weight is -Inf")
 }
 
-// TestNF4 has a block with a halfway point, a block of zeros, and one of a single weight.
+// TestNF4 has a block with a halfway point, a block of zeros, and one of a single weight, in two rows.
 func TestNF4(t *testing.T) {
-	w := make([]float32, 129)
-	copy(w, []float32{2, -2, 0, nf4Values[14] + nf4Values[15]})
+	values := tensor.NF4.Coding().Table
+	w := make([]float32, 4*64)
+	copy(w, []float32{2, -2, 0, values[14] + values[15]})
 	w[128] = -4
-	packed, absmax := NF4(w)
-	want := bytes.Repeat([]byte{0x77}, 65)
-	want[0], want[1], want[64] = 0xF0, 0x7E, 0x07
-	if !bytes.Equal(packed, want) || !slices.Equal(absmax, []float32{2, 0, 4}) {
-		t.Errorf("% x, %v", packed, absmax)
+	rows := quantized(t, NF4, w, 128)
+	if len(rows) != 2*(16+64) {
+		t.Fatalf("two rows have %d bytes", len(rows))
 	}
-	w[3] = 2 * nf4Values[14]
-	if back := DequantizeNF4(packed, absmax, len(w)); !slices.Equal(back, w) {
-		t.Errorf("%v", back)
+	first, second := Row{tensor.NF4, 128, rows[:80]}, Row{tensor.NF4, 128, rows[80:]}
+	if got := codes(first)[:5]; !slices.Equal(got, []int{15, 0, 7, 14, 7}) || first.Scale(0) != 2 || first.Scale(1) != 0 {
+		t.Errorf("codes %v, scales %v and %v", got, first.Scale(0), first.Scale(1))
 	}
-	// Scales: a halfway point gets the even code.
+	if second.Code(0) != 0 || second.Scale(0) != 4 || rows[16] != 0x7F || rows[16+1] != 0x70 {
+		t.Errorf("% x", rows)
+	}
+	back := make([]float32, len(w))
+	w[3] = 2 * values[14]
+	if err := Dequantize(back, rows, tensor.NF4, 128); err != nil || !slices.Equal(back, w) {
+		t.Errorf("%v, %v", back, err)
+	}
+	packed := make([]byte, 128)
+	for i := range packed {
+		packed[i] = 0x77
+	}
+	packed[0], packed[1], packed[64] = 0xF0, 0x7E, 0x07
+	if got := NF4Rows(packed, []float32{2, 0, 4, 0}, 128); !bytes.Equal(got, rows) {
+		t.Errorf("from packed codes: % x", got)
+	}
+	expect.Error(t, NF4.Quantize(rows, w[:200], 100), "rows of 100 weights in NF4: must be a multiple of 64")
+	expect.Error(t, NF4.GPTQ(t.Context(), rows, w, &Factor{matrix(128, 128)}), "GPTQ by \"nf4\"")
+}
+
+// TestNF4Double compares scales with those that nesting and back give, over the ends of rows, and finds the codes those
+// of the scales before.
+func TestNF4Double(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	const in, out = 192, 100 // 300 blocks: more than share a scale
+	w := make([]float32, in*out)
+	for i := range w {
+		w[i] = float32(random.NormFloat64())
+	}
+	plain, double := quantized(t, NF4, w, in), quantized(t, NF4Double, w, in)
+	scales := func(rows []byte) (list []float32) {
+		for size := tensor.NF4.RowBytes(in); len(rows) > 0; rows = rows[size:] {
+			for g := range 3 {
+				list = append(list, Row{tensor.NF4, in, rows}.Scale(g))
+			}
+		}
+		return list
+	}
+	was := scales(plain)
+	offset, values := MeanNF4(was), DynamicMap(true)
+	nestedCodes, nested := NestNF4(was, values, offset)
+	want := UnnestNF4(nestedCodes, nested, values, offset)
+	if got := scales(double); !slices.Equal(got, want) || slices.Equal(got, was) || len(nested) != 2 {
+		t.Errorf("scales %v: want %v", got, want)
+	}
+	head, size := tensor.NF4.HeadBytes(in), tensor.NF4.RowBytes(in)
+	for i := 0; i < len(plain); i += size {
+		if !bytes.Equal(plain[i+head:i+size], double[i+head:i+size]) {
+			t.Fatalf("codes of row %d differ", i/size)
+		}
+	}
+}
+
+// TestNestNF4 has a halfway point between any two values, which gets the even code.
+func TestNestNF4(t *testing.T) {
 	values, scales := make([]float32, 256), make([]float32, 257)
 	for i := range values {
 		values[i] = float32(i-127) / 128

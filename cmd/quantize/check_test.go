@@ -21,7 +21,7 @@ func TestCheck(t *testing.T) {
 		{"int8", "nearest", 9, 1024, "weights rounding", paths, ""}, {"int4", "gptq", 9, 0, "rounding text", paths, ""},
 		{"int4", "nearest", 9, 0, "rounding", paths, ""}, {"int4", "nearest", 9, 0, "rounding text", paths,
 			"--text is for"},
-		{"int8", "gptq", 9, 0, "rounding", paths, "--rounding gptq makes 4-bit codes"},
+		{"int8", "gptq", 9, 0, "rounding", paths, "--rounding gptq is for int4"},
 		{"int8", "gptq", 9, 0, "text", paths, "--text is for"}, {"int2", "gptq", 9, 0, "", paths, `--weights "int2"`},
 		{"int4", "x", 9, 0, "", paths, `--rounding "x"`}, {"int4", "gptq", 0, 0, "", paths, "--text 0"},
 		{"int4", "gptq", 9, 1025, "", paths, "--threads 1025"}, {"int4", "gptq", 9, -1, "", paths, "--threads -1"},
