@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"restyle/kernels"
 	"restyle/kernels/cuda/cudatest"
+	"restyle/quant"
 	"restyle/tensor"
 )
 
@@ -121,15 +123,60 @@ func TestQuantizedGPT(t *testing.T) {
 				return all
 			}
 			want := logits(Quantization{})
-			// Rounding the weights moves the logits by 0.02 in INT8, 0.32 in INT4 and 0.22 with zero points, on all devices.
+			// Rounding the weights moves the logits by 0.02 in INT8, 0.32 in INT4, 0.22 with zero points and 0.2 in
+			// NF4, on all devices.
 			for _, c := range []struct {
 				layers tensor.DType
 				limit  float64
-			}{{tensor.INT8, 0.05}, {tensor.INT4, 0.4}, {tensor.INT4Z, 0.4}} {
+			}{{tensor.INT8, 0.05}, {tensor.INT4, 0.4}, {tensor.INT4Z, 0.4}, {tensor.NF4, 0.4}} {
 				if off := distance(logits(Quantization{Layers: c.layers, Head: tensor.INT8}), want); off > c.limit || off == 0 {
 					t.Errorf("%s, fused %t, %v: the logits are %.2g off", dev.Name(), fused != nil, c.layers, off)
 				}
 			}
+		}
+	}
+}
+
+// TestNF4Answers gives a model the values of another one's NF4 weights, on the CPU in F32 and on a GPU in BF16, which
+// computes tokens with a graph: both must give the same greedy answers, and logits that differ by the order of sums.
+func TestNF4Answers(t *testing.T) {
+	shape := int8Shape
+	shape.Inner = 128 // whole blocks
+	gpu := testGPU(t, kernels.Options{Fused: kernels.All()})
+	for _, c := range []struct {
+		dev   *kernels.Device
+		dtype tensor.DType
+		limit float64
+	}{{device(t, kernels.Options{}), tensor.F32, 1e-5}, {gpu, tensor.BF16, 0.02}} {
+		const prompt, answer = 12, 12
+		opts := Options{DType: c.dtype, Context: prompt + answer, Quantization: Quantization{Layers: tensor.NF4}}
+		coded := open(t, c.dev, shape, opts)
+		opts.Quantization = Quantization{}
+		plain := open(t, c.dev, shape, opts)
+		for i, p := range coded.Params() {
+			if p.W.DType.Quantized() {
+				values, raw := make([]float32, p.W.Len()), []byte(nil)
+				err := c.dev.Read(p.W, func(part []byte) error { raw = append(raw, part...); return nil })
+				if err = errors.Join(err, quant.Dequantize(values, raw, p.W.DType, p.W.Dim(-1))); err != nil {
+					t.Fatal(err)
+				}
+				c.dev.Upload(plain.Params()[i].W, values)
+			}
+		}
+		a, b, next := newCache(t, coded, prompt+answer), newCache(t, plain, prompt+answer), sequence(shape, 3, prompt).IDs
+		for i := range answer {
+			got, want := extend(t, coded, a, next...), extend(t, plain, b, next...)
+			if off := distance(got, want); off > c.limit {
+				t.Errorf("%s, token %d: the logits are %.2g off", c.dev.Name(), i, off)
+			}
+			next = []int32{int32(slices.Index(want, slices.Max(want)))}
+			// A token that is almost as probable is none of another answer.
+			if most := got[next[0]]; slices.Max(got)-most > float32(2*c.limit)*max(most, -most) {
+				t.Errorf("%s, token %d is not the most probable one", c.dev.Name(), i)
+			}
+		}
+		if graph := a.graph != nil; graph == c.dev.IsCPU() {
+			t.Errorf("%s: a graph is %t", c.dev.Name(), graph)
 		}
 	}
 }
