@@ -119,11 +119,9 @@ func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model
 		size, from := chunkElements, stored[p.Name].W.DType
 		switch in := p.W.Dim(-1); {
 		case c.packed != nil && from.Quantized() && !p.W.DType.Quantized(): // no rows, but whole blocks
-		case p.W.DType == tensor.NF4 && !from.Quantized():
-			size = p.W.Len()
-		case from.Quantized() || p.W.DType.Quantized() && !p.Transposed: // whole rows
+		case from.Quantized() || p.W.DType.Quantized() && p.W.DType != tensor.NF4 && !p.Transposed: // whole rows
 			size = max(1, size/in) * in
-		case p.Transposed: // a row of it is spread over the whole file's matrix
+		case p.Transposed || p.W.DType == tensor.NF4: // a row of it, or its scales, need the whole matrix
 			size = p.W.Len()
 		}
 		for at := 0; at < p.W.Len(); at += size {

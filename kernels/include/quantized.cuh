@@ -21,8 +21,8 @@ inline int headOf(int depth) {
 inline long long rowOf(int depth) { return headOf(depth) + (BITS == 8 ? padded(depth) : 64 * groupsOf(depth)); }
 
 #if TABLE
-// lookUp returns the value of an NF4 code, and pairOf those of the low four bits of both halves, times a scale, as BF16.
-// A thread block has a copy of the table in shared memory, where lanes can read different numbers at once.
+// lookUp returns the value of an NF4 code, and pairOf those of the low four bits of both halves times a scale, as
+// BF16. A thread block has a copy of the table in shared memory, where lanes can read different numbers at once.
 __shared__ float table[16];
 inline float lookUp(unsigned code) { return table[code & 15]; }
 inline unsigned pairOf(unsigned codes, float scale) {
