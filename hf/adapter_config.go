@@ -189,7 +189,7 @@ func (o *object) patterns(key string) (list []lora.Pattern) {
 }
 
 // adapterConfig returns the adapter_config.json of adapters on modules: only the keys that readers need, because old
-// ones refuse others.
+// ones refuse others. PEFT 0.7.0 knows all but use_rslora and exclude_modules, which are there only if they count.
 func adapterConfig(s lora.Spec, base string, modules []string) []byte {
 	fields := map[string]any{
 		"base_model_name_or_path": base,
