@@ -50,7 +50,7 @@ func TestLeftovers_AreCompleted(t *testing.T) {
 	}
 	half := func(name, content string) string {
 		dir := t.TempDir()
-		if err := errors.Join(os.WriteFile(filepath.Join(dir, "quantize.json"), []byte(`{"finished": false}`), 0o666),
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, "export.json"), []byte(`{"finished": false}`), 0o666),
 			os.WriteFile(filepath.Join(dir, name), []byte(content), 0o666)); err != nil {
 			t.Fatal(err)
 		}
@@ -58,9 +58,9 @@ func TestLeftovers_AreCompleted(t *testing.T) {
 	}
 	for what, dir := range map[string]string{"complete": out, "user's": half("thesis.txt", "mine"),
 		"user's, like a pending one": half(".restyle-notes.tmp", "mine"),
-		"user's record":              half("quantize.json", `{"base_model": "x"}`),
-		"finished":                   half("quantize.json", `{"finished": true}`),
-		"damaged":                    half("quantize.json", `{"fini`)} {
+		"user's record":              half("export.json", `{"base_model": "x"}`),
+		"finished":                   half("export.json", `{"finished": true}`),
+		"damaged":                    half("export.json", `{"fini`)} {
 		before := files(t, dir)
 		err := checkFree(dir)
 		if err == nil {

@@ -1,4 +1,4 @@
-// Command quantize writes a copy of a model with weights in 8 or 4 bits. See -h.
+// Command export writes a copy of a model with weights in 8 or 4 bits. See -h.
 package main
 
 import (
@@ -22,18 +22,18 @@ import (
 )
 
 const about = `
-quantize IN OUT writes a copy of a model whose linear layers have weights in 8 or 4 bits. chat, bench
-and train open it like any other model; programs other than restyle cannot read it. IN is a directory,
-a hub id, or starter, the embedded model.
+export MODEL OUT --weights int8|int4 writes a copy of a model whose linear layers have weights in 8 or
+4 bits. chat, bench and train open it like any other model; programs other than restyle cannot read
+it. MODEL is a directory, a hub id, or starter, the embedded model.
 
-  quantize starter out-int4
-  quantize starter out-int4 --quality    also measure what it costs in answers
+  export starter out-int4 --weights int4
+  export starter out-int4 --weights int4 --quality    also measure what it costs in answers
 
 The head, and an embedding that is tied to it, get 8 bits. An embedding that is not tied, norms,
 biases, learned positions, and the routers of a mixture keep their type. The weights of experts are
 rounded to nearest: GPTQ would need enough inputs of each.
 
-In memory are the quantized model, and of the original one layer at a time. quantize prints each
+In memory are the quantized model, and of the original one layer at a time. export prints each
 matrix with its error, and then weights, perplexity of the reference answers to the held-out questions
 and, with --quality, what bench quality counts of the models' own answers, before and after.`
 
@@ -53,17 +53,17 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	status := cli.NewStatusLine(stderr)
 	notes := cli.CleanWriter(status)
-	if _, ok := cli.LoadEnv("quantize", notes); !ok {
+	if _, ok := cli.LoadEnv("export", notes); !ok {
 		return cli.Usage
 	}
-	o := options{weights: "int4", rounding: "gptq", text: 128}
+	o := options{rounding: "gptq", text: 128}
 	f := o.flags(stdout, notes)
 	paths, code, done := f.ParsePaths(args)
 	if done {
 		return code
 	}
 	if o.version {
-		fmt.Fprintln(stdout, "quantize", cli.Version())
+		fmt.Fprintln(stdout, "export", cli.Version())
 		return cli.Done
 	}
 	err := o.check(paths, f.Given)
@@ -79,24 +79,24 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case err == nil:
 		return cli.Done
 	case errors.As(err, &usage):
-		fmt.Fprintf(notes, "quantize: %v\nsee quantize -h\n", err)
+		fmt.Fprintf(notes, "export: %v\nsee export -h\n", err)
 		return cli.Usage
 	case errors.As(err, new(*stopped)):
-		fmt.Fprintf(notes, "quantize: stopped: %v\n", err)
+		fmt.Fprintf(notes, "export: stopped: %v\n", err)
 		return cli.Stopped
 	case ctx.Err() != nil:
-		fmt.Fprintln(notes, "quantize: stopped; nothing was written")
+		fmt.Fprintln(notes, "export: stopped; nothing was written")
 		return cli.Stopped
 	case hub.Retryable(err):
-		fmt.Fprintf(notes, "quantize: %v\nrun the same command again later\n", err)
+		fmt.Fprintf(notes, "export: %v\nrun the same command again later\n", err)
 		return cli.Retry
 	}
-	fmt.Fprintf(notes, "quantize: %v\n", err)
+	fmt.Fprintf(notes, "export: %v\n", err)
 	return cli.Failed
 }
 
 func (o *options) flags(stdout, notes io.Writer) *cli.Flags {
-	f := cli.New("quantize", about, stdout, notes)
+	f := cli.New("export", about, stdout, notes)
 	f.Group("Weights")
 	f.Add(&o.weights, "weights", "weights of the linear layers in the model's layers, `int8|int4`")
 	f.Add(&o.rounding, "rounding", "how weights become 4-bit codes, `gptq|nearest`: gptq compensates errors by what a "+
@@ -116,7 +116,9 @@ func (o *options) flags(stdout, notes io.Writer) *cli.Flags {
 func (o options) check(paths []string, given func(flag string) bool) error {
 	switch {
 	case len(paths) != 2:
-		return cli.Usagef("%s: name two, IN and OUT", cli.Count(len(paths), "path"))
+		return cli.Usagef("%s: name two, MODEL and OUT", cli.Count(len(paths), "path"))
+	case o.weights == "":
+		return cli.Usagef("there is no --weights: set int8 or int4")
 	case o.weights != "int8" && o.weights != "int4":
 		return cli.Usagef("--weights %q: must be int8 or int4", o.weights)
 	case o.rounding != "gptq" && o.rounding != "nearest":

@@ -17,9 +17,9 @@ import (
 )
 
 // Names of files in OUT besides the model's.
-const recordName, lockName = "quantize.json", "quantize.lock"
+const recordName, lockName = "export.json", "export.lock"
 
-// A record is the contents of quantize.json, which says what the model was made from and how. chat and bench quality
+// A record is the contents of export.json, which says what the model was made from and how. chat and bench quality
 // read it.
 type record struct {
 	Finished *bool  `json:"finished"` // false until the model is complete
@@ -29,7 +29,7 @@ type record struct {
 	Rounding string `json:"rounding"`
 }
 
-// checkFree returns an error if the directory has other files than a killed quantize leaves.
+// checkFree returns an error if the directory has other files than a killed export leaves.
 func checkFree(dir string) error {
 	entries, err := disk.ReadDir(dir)
 	if err != nil {
@@ -112,7 +112,7 @@ func (o options) fill(in, out string, save func() error) (err error) {
 	return o.record(in, out, true)
 }
 
-// record writes quantize.json.
+// record writes export.json.
 func (o options) record(in, out string, finished bool) error {
 	r := record{&finished, cli.Version(), in, o.weights, "nearest"}
 	if o.calibrates() {
