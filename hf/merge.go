@@ -19,10 +19,12 @@ import (
 type Merge struct {
 	Base *Checkpoint
 	// Changes are the weights that change, by their Hugging Face names; what they become is read when it is needed. If
-	// the base's head is its embedding, "lm_head.weight" means a head of its own, which starts as the embedding.
+	// the base's head is its embedding and one of them changes, each gets weights of its own, as in PEFT.
 	Changes map[string]func() (Change, error)
 	// Done is called with what became of each of these, from the goroutine that writes.
 	Done func(p model.Param, d Difference)
+	// Threads is the number of goroutines that compute. Default 0: GOMAXPROCS.
+	Threads int
 }
 
 // A Change is what an adapter makes of a weight W: Whole, or W + Scale·B·A.
@@ -44,10 +46,10 @@ type Difference struct {
 // written.
 func (m Merge) Tensors(ctx context.Context) ([]TensorData, error) {
 	params := m.Base.params()
-	if _, own := m.Changes[head]; own && m.Base.Config.Tied {
-		p := params[0]
-		p.Name = head
-		params = append(params, p)
+	if m.Base.Config.Tied && (m.Changes[head] != nil || m.Changes[params[0].Name] != nil) {
+		own := params[0]
+		own.Name = head
+		params = append(params, own)
 	}
 	var tensors []TensorData
 	left := len(m.Changes)
@@ -59,7 +61,8 @@ func (m Merge) Tensors(ctx context.Context) ([]TensorData, error) {
 		if err != nil {
 			return nil, err
 		}
-		tensors = append(tensors, TensorData{p.Name, t, fileShape(p), func(w io.Writer) error { return m.write(ctx, w, p, t) }})
+		write := func(w io.Writer) error { return m.write(ctx, w, p, t) }
+		tensors = append(tensors, TensorData{p.Name, t, fileShape(p), write})
 	}
 	if left > 0 {
 		return nil, fmt.Errorf("%d of the %d weights that the adapter changes are not in %s: it belongs to another model",
@@ -97,7 +100,7 @@ func (m Merge) write(ctx context.Context, w io.Writer, p model.Param, t tensor.D
 	}
 	change := m.Changes[p.Name]
 	if change == nil && !p.W.DType.Quantized() {
-		return m.copy(ctx, w, p.Name)
+		return m.copy(ctx, w, m.source(p))
 	}
 	was, shape, err := m.Base.ReadF32(m.source(p))
 	if err != nil {
@@ -111,15 +114,15 @@ func (m Merge) write(ctx context.Context, w io.Writer, p model.Param, t tensor.D
 		if err != nil {
 			return err
 		}
-		d, err := c.merge(out, t, was, shape, p.Transposed)
+		d, err := c.merge(out, t, was, shape, p.Transposed, m.Threads)
 		if err != nil {
 			return err
 		}
 		m.Done(p, d)
 	}
 	if !finite(out, t) {
-		return fmt.Errorf("element %d is not a number that %v can hold: the adapter's training diverged, or the base is not "+
-			"the one it was trained on", firstInfinite(out, t), t)
+		return fmt.Errorf("element %d is not a number that %v can hold: the adapter's training diverged, or the base is "+
+			"not the one it was trained on", firstInfinite(out, t), t)
 	}
 	_, err = w.Write(out)
 	return err
@@ -143,7 +146,8 @@ func (m Merge) copy(ctx context.Context, w io.Writer, name string) error {
 }
 
 // merge writes what becomes of a weight with a shape, the one in files, to out.
-func (c Change) merge(out []byte, t tensor.DType, was []float32, shape []int, isTransposed bool) (d Difference, err error) {
+func (c Change) merge(out []byte, t tensor.DType, was []float32, shape []int, isTransposed bool,
+	threads int) (d Difference, err error) {
 	if c.Whole != nil {
 		if len(c.Whole) != len(was) {
 			return d, fmt.Errorf("the adapter has %d numbers, but the base's shape is %v", len(c.Whole), shape)
@@ -165,14 +169,17 @@ func (c Change) merge(out []byte, t tensor.DType, was []float32, shape []int, is
 		transpose(right, c.B, len(c.B)/c.Rank)
 	}
 	if len(left) != rows*c.Rank || len(right) != c.Rank*cols {
-		return d, fmt.Errorf("A and B have %d and %d numbers, which is not rank %d for the base's shape %v", len(c.A), len(c.B),
-			c.Rank, shape)
+		return d, fmt.Errorf("A and B have %d and %d numbers, which is not rank %d for the base's shape %v", len(c.A),
+			len(c.B), c.Rank, shape)
 	}
 	const block = 64 // rows; the sums of the norms do not depend on the number of goroutines
 	parts := make([]Difference, (rows+block-1)/block)
 	var next atomic.Int64
 	var group sync.WaitGroup
-	for range min(len(parts), runtime.GOMAXPROCS(0)) {
+	if threads == 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	for range min(len(parts), threads) {
 		group.Go(func() {
 			is := make([]float32, cols)
 			for i := next.Add(1) - 1; i < int64(len(parts)); i = next.Add(1) - 1 {

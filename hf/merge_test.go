@@ -1,6 +1,7 @@
 package hf
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -65,7 +66,7 @@ func TestMerge_AsPEFT(t *testing.T) {
 				c, _ := change()
 				was, _, _ := base.ReadF32(name)
 				raw := make([]byte, 4*len(was))
-				if _, err := c.merge(raw, tensor.F32, was, shape, false); err != nil {
+				if _, err := c.merge(raw, tensor.F32, was, shape, false, 0); err != nil {
 					t.Fatal(err)
 				}
 				if e := distance(numbers[float32](raw), want); !(e <= 1e-6) { // the order of a sum of up to 6 terms
@@ -122,7 +123,7 @@ func peftChanges(t *testing.T, path string, scaling map[string]float64) map[stri
 func mergedInto(t *testing.T, base *Checkpoint, changes map[string]func() (Change, error)) *Checkpoint {
 	t.Helper()
 	seen := map[string]bool{}
-	m := Merge{base, changes, func(p model.Param, d Difference) {
+	m := Merge{Base: base, Changes: changes, Done: func(p model.Param, d Difference) {
 		if seen[p.Name] = true; d.Changed == 0 || !(d.Relative() > 0) {
 			t.Errorf("%s: %+v", p.Name, d)
 		}
@@ -319,6 +320,32 @@ func asFormula(t *testing.T, p model.Param, out *Checkpoint, was []float32, c Ch
 	}
 }
 
+// TestMerge_TrainedEmbedding checks that the head of a tied base stays the embedding that was, as in PEFT, and that the
+// number of threads changes nothing.
+func TestMerge_TrainedEmbedding(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	base := randomModel(t, random, smallGPT, tensor.F16, model.Quantization{})
+	embedding := base.Config.Params()[0]
+	change := randomChange(random, embedding.W.Dim(0), embedding.W.Dim(1))
+	out := mergedInto(t, base, map[string]func() (Change, error){embedding.Name: change})
+	was, shape, err := base.ReadF32(embedding.Name)
+	if err != nil || out.Config.Tied {
+		t.Fatalf("%v, and tied is %v", err, out.Config.Tied)
+	}
+	sameValues(t, head, out, was, tensor.F16)
+	var made [2][]byte
+	for i := range made {
+		made[i] = make([]byte, 2*len(was))
+		c, _ := change()
+		if _, err := c.merge(made[i], tensor.F16, was, shape, false, 1+2*i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(made[0], made[1]) {
+		t.Error("3 threads give other weights than one")
+	}
+}
+
 // TestMerge_Refuses checks what cannot be merged, and that then nothing is saved.
 func TestMerge_Refuses(t *testing.T) {
 	base := randomModel(t, rand.New(rand.NewPCG(5, 6)), smallGPT, tensor.F16, model.Quantization{})
@@ -346,8 +373,8 @@ func TestMerge_Refuses(t *testing.T) {
 		{matrix.Name, stopped, low(rows, cols, 1, 1), nil, "canceled"},
 	} {
 		dir := filepath.Join(t.TempDir(), "out")
-		m := Merge{base, map[string]func() (Change, error){c.name: func() (Change, error) { return c.change, c.err }},
-			func(model.Param, Difference) {}}
+		changes := map[string]func() (Change, error){c.name: func() (Change, error) { return c.change, c.err }}
+		m := Merge{Base: base, Changes: changes, Done: func(model.Param, Difference) {}}
 		tensors, err := m.Tensors(c.ctx)
 		if err == nil {
 			err = SaveTensors(dir, base, tensors, SaveOptions{})
