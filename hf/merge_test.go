@@ -203,7 +203,8 @@ func TestMerge(t *testing.T) {
 			embedding := base.Config.Params()[0]
 			changes[head] = randomChange(random, embedding.W.Dim(0), embedding.W.Dim(1))
 			whole := normal(random, base.Config.Dim)
-			norm := base.Config.Params()[1+slices.IndexFunc(base.Config.Params()[1:], func(p model.Param) bool { return p.Norm })]
+			all := base.Config.Params()
+			norm := all[slices.IndexFunc(all, func(p model.Param) bool { return p.Norm })]
 			changes[norm.Name] = func() (Change, error) { return Change{Whole: whole}, nil }
 			out := mergedInto(t, base, changes)
 			if out.Config.Tied || out.Quantization != (model.Quantization{}) {
@@ -274,7 +275,8 @@ func randomModel(t *testing.T, random *rand.Rand, config string, dtype tensor.DT
 	}
 	defer m.Close()
 	dir = t.TempDir()
-	if err := errors.Join(c.Load(t.Context(), d, m.Params(), nil), Save(dir, c, d, m.Params(), SaveOptions{})); err != nil {
+	err = c.Load(t.Context(), d, m.Params(), nil)
+	if err := errors.Join(err, Save(dir, c, d, m.Params(), SaveOptions{})); err != nil {
 		t.Fatal(err)
 	}
 	quantized, err := OpenModel(dir)
@@ -349,7 +351,8 @@ func TestMerge_TrainedEmbedding(t *testing.T) {
 // TestMerge_Refuses checks what cannot be merged, and that then nothing is saved.
 func TestMerge_Refuses(t *testing.T) {
 	base := randomModel(t, rand.New(rand.NewPCG(5, 6)), smallGPT, tensor.F16, model.Quantization{})
-	matrix := base.Config.Params()[slices.IndexFunc(base.Config.Params(), func(p model.Param) bool { return p.Transposed })]
+	all := base.Config.Params()
+	matrix := all[slices.IndexFunc(all, func(p model.Param) bool { return p.Transposed })]
 	rows, cols := matrix.W.Dim(0), matrix.W.Dim(1)
 	low := func(out, in int, a, b float32) Change {
 		return Change{A: slices.Repeat([]float32{a}, in), B: slices.Repeat([]float32{b}, out), Rank: 1, Scale: 1}

@@ -20,8 +20,8 @@ type SaveOptions struct {
 	MaxShardBytes int64
 	// Card is the model card, saved as README.md. Nil keeps the README.md that is there.
 	Card []byte
-	// Check, unless it is nil, is called when all is on disk and nothing has its name yet. If it returns an error, nothing
-	// is saved.
+	// Check, unless it is nil, is called when all is on disk and nothing has its name yet. If it returns an error,
+	// nothing is saved.
 	Check func() error
 }
 
@@ -58,7 +58,8 @@ func save(dir string, from *Checkpoint, d *kernels.Device, params []model.Param,
 }
 
 // SaveTensors is [Save] for weights that are on no device: it writes one after the other. They have the names and
-// shapes of from's parameters. Weights of a head of its own, if from's is its embedding, make tie_word_embeddings false.
+// shapes of from's parameters. If from's head is its embedding, weights of a head of its own make tie_word_embeddings
+// false.
 func SaveTensors(dir string, from *Checkpoint, tensors []TensorData, o SaveOptions) error {
 	if err := saveTensors(dir, from, tensors, nil, o); err != nil {
 		return fmt.Errorf("cannot save the model to %s: %w", dir, err)
@@ -66,7 +67,8 @@ func SaveTensors(dir string, from *Checkpoint, tensors []TensorData, o SaveOptio
 	return nil
 }
 
-func saveTensors(dir string, from *Checkpoint, tensors []TensorData, quantization map[string]string, o SaveOptions) error {
+func saveTensors(dir string, from *Checkpoint, tensors []TensorData, quantization map[string]string,
+	o SaveOptions) error {
 	need, dtype, untied := int64(0), tensor.DType(0), false
 	for _, t := range tensors {
 		size, err := sizeOf(t.DType.String(), t.Shape)

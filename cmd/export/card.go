@@ -20,8 +20,8 @@ func (o options) card(a *hf.Adapter, base *hf.Checkpoint, out string) []byte {
 	}
 	fmt.Fprintf(&b, "library_name: transformers\npipeline_tag: text-generation\ntags:\n- restyle\n---\n\n# %s\n\n",
 		filepath.Base(absolute(out)))
-	fmt.Fprintf(&b, "%s with the adapter %s merged in by restyle: each weight W of a target became W + scale·B·A, rounded "+
-		"once.\n\n| | |\n|---|---|\n", public(base.Name, base.Revision), public(a.Name, ""))
+	fmt.Fprintf(&b, "%s with the adapter %s merged in by restyle: each weight W of a target became W + scale·B·A, "+
+		"rounded once.\n\n| | |\n|---|---|\n", public(base.Name, base.Revision), public(a.Name, ""))
 	rows := [][2]string{{"base", public(base.Name, base.Revision)}, {"adapter", public(a.Name, "")}}
 	if o.onto != "" {
 		rows = append(rows, [2]string{"the adapter was trained on", public(a.BaseModel, "")})
@@ -33,7 +33,7 @@ func (o options) card(a *hf.Adapter, base *hf.Checkpoint, out string) []byte {
 	return b.Bytes()
 }
 
-// public returns a model's name for a card: of a directory only the last part, and of a hub repository its revision too.
+// public returns a model's name for a card: of a directory only the last part, of a hub repository also its revision.
 func public(name, revision string) string {
 	if revision != "" {
 		id, _, _ := strings.Cut(name, "@")

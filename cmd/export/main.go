@@ -105,7 +105,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func (o *options) flags(stdout, notes io.Writer) *cli.Flags {
 	f := cli.New("export", about, stdout, notes)
 	f.Group("Weights")
-	f.Add(&o.weights, "weights", "weights of the linear layers in the model's layers, `int8|int4`")
+	f.Add(&o.weights, "weights", "weights of the linear layers in the model's layers, `int8|int4`; a MODEL needs it")
 	f.Add(&o.rounding, "rounding", "how weights become 4-bit codes, `gptq|nearest`: gptq compensates errors by what a "+
 		"calibration text needs, nearest rounds each weight by itself, as 8-bit codes always are")
 	f.Add(&o.text, "text", "number of conversations of the starter dataset that gptq is calibrated with")
@@ -113,10 +113,10 @@ func (o *options) flags(stdout, notes io.Writer) *cli.Flags {
 	f.Add(&o.quality, "quality", "also ask both models the held-out questions, as bench quality does: minutes for the "+
 		"embedded model, hours for a large one")
 	f.Group("Adapters")
-	f.Add(&o.base, "base", "the model that the adapter was trained on, a directory or hub id; default: the one that the "+
-		"adapter names, which may be a path from the adapter's directory")
-	f.Add(&o.onto, "onto", "merge into this model instead, such as the 16-bit original of a base in 4 bits; the adapter was "+
-		"not trained on it, which the model card says")
+	f.Add(&o.base, "base", "the model that the adapter was trained on, a directory or hub id; default: the one that "+
+		"the adapter names, which may be a path from the adapter's directory")
+	f.Add(&o.onto, "onto", "merge into this model instead, such as the 16-bit original of a base in 4 bits; the "+
+		"adapter was not trained on it, which the model card says")
 	f.Group("Device")
 	f.Add(&o.threads, "threads", "CPU threads; 0 uses GOMAXPROCS")
 	f.Group("Other")
@@ -132,7 +132,8 @@ func (o options) check(paths []string, given func(flag string) bool) error {
 	case isAdapter(paths[0]):
 		return o.checkMerge(paths, given)
 	case o.base != "" || o.onto != "":
-		return cli.Usagef("--base and --onto are for adapters, and %s has no adapter_config.json: leave them out", paths[0])
+		return cli.Usagef("--base and --onto are for adapters, and %s has no adapter_config.json: leave them out",
+			paths[0])
 	case o.weights == "":
 		return cli.Usagef("there is no --weights, and %s is no directory of an adapter: set int8 or int4", paths[0])
 	case o.weights != "int8" && o.weights != "int4":

@@ -26,7 +26,8 @@ import (
 func TestQuantize(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "int4")
 	var stdout, stderr bytes.Buffer
-	if code := run(context.Background(), []string{"starter", out, "--weights", "int4", "--text", "4"}, &stdout, &stderr); code != cli.Done {
+	args := []string{"starter", out, "--weights", "int4", "--text", "4"}
+	if code := run(context.Background(), args, &stdout, &stderr); code != cli.Done {
 		t.Fatalf("exit code %d: %s", code, stderr.String())
 	}
 	for _, want := range []string{"model.embed_tokens.weight", "INT8", "model.layers.6.mlp.down_proj.weight", "INT4Z",
@@ -54,7 +55,8 @@ func TestQuantize(t *testing.T) {
 	}
 	stderr.Reset()
 	again := filepath.Join(t.TempDir(), "again")
-	if code := run(context.Background(), []string{out, again, "--weights", "int4"}, &stdout, &stderr); code != cli.Failed ||
+	args = []string{out, again, "--weights", "int4"}
+	if code := run(context.Background(), args, &stdout, &stderr); code != cli.Failed ||
 		!strings.Contains(stderr.String(), "is quantized already") {
 		t.Errorf("a quantized model, quantized again: exit code %d: %s", code, stderr.String())
 	}
@@ -166,7 +168,8 @@ func TestFullDisk_LeavesNothing(t *testing.T) {
 		return nil
 	})()
 	var stderr bytes.Buffer
-	code := run(t.Context(), []string{"starter", filepath.Join(dir, "a", "b"), "--weights", "int4", "--rounding", "nearest"}, &stderr, &stderr)
+	args := []string{"starter", filepath.Join(dir, "a", "b"), "--weights", "int8"}
+	code := run(t.Context(), args, &stderr, &stderr)
 	if code != cli.Failed || !strings.Contains(stderr.String(), ": no space left on device") {
 		t.Errorf("exit code %d: %s", code, stderr.String())
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +14,7 @@ import (
 	"restyle/data"
 	"restyle/hf"
 	"restyle/internal/cli"
+	"restyle/internal/disk"
 	"restyle/model"
 )
 
@@ -60,12 +60,10 @@ func (o options) merge(ctx context.Context, in, out string, stdout io.Writer, st
 			return err
 		}
 	}
-	for _, name := range []string{"tokenizer.json", "chat_template.jinja"} {
-		if own, err := os.ReadFile(filepath.Join(in, name)); err == nil {
-			if its, err := base.ReadFile(name); err != nil || !bytes.Equal(own, its) {
-				fmt.Fprintf(cli.CleanWriter(status), "%s: %s of the adapter is not that of the base, which %s gets\n", in, name, out)
-			}
-		}
+	own, err := disk.ReadInput(filepath.Join(in, "chat_template.jinja"), disk.MaxRecord)
+	if err == nil && string(own) != base.Tokenizer.ChatTemplate {
+		fmt.Fprintf(cli.CleanWriter(status), "%s has a chat_template.jinja of its own, but %s gets the base's template: "+
+			"copy the file if the adapter was trained with it\n", in, out)
 	}
 	t := moves{cells: map[cell]hf.Difference{}}
 	m := hf.Merge{Base: base, Changes: changesOf(a), Threads: o.threads}
@@ -132,8 +130,8 @@ func checkBase(a *hf.Adapter, base *hf.Checkpoint) error {
 	}
 	digest, err := base.Digest()
 	if err == nil && digest != recorded.Digest {
-		err = fmt.Errorf("%s is not the model that %s was trained on: its digest is %.12s, not %.12s: set --base to that model, "+
-			"or merge into this one with --onto", base.Name, a.Name, digest, recorded.Digest)
+		err = fmt.Errorf("%s is not the model that %s was trained on: its digest is %.12s, not %.12s: set --base to that "+
+			"model, or merge into this one with --onto", base.Name, a.Name, digest, recorded.Digest)
 	}
 	return err
 }

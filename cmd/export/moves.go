@@ -53,8 +53,8 @@ func (m *moves) check() error {
 	if more := len(still) - most; more > 0 {
 		list += fmt.Sprintf("; and %d more", more)
 	}
-	return fmt.Errorf("the adapter does not change %s: it is not trained there (B is 0), or its change is lost when it is "+
-		"rounded to the base's type: train it, or use it unmerged", list)
+	return fmt.Errorf("the adapter does not change %s: it is not trained there (B is 0), or its change is lost when it "+
+		"is rounded to the base's type: train it, or use it unmerged", list)
 }
 
 // String names a module.

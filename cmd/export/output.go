@@ -42,7 +42,8 @@ func checkFree(dir string) error {
 	unfinished := err == nil && json.Unmarshal(data, &r) == nil && r.Finished != nil && !*r.Finished
 	for _, e := range entries {
 		name := e.Name()
-		own := disk.IsPending(name) || name == lockName || unfinished && (name == recordName || name == cardName || hf.Saves(name))
+		saved := name == recordName || name == cardName || hf.Saves(name)
+		own := disk.IsPending(name) || name == lockName || unfinished && saved
 		if !own {
 			return cli.Usagef("%s is not empty (it has %s): name a directory that is empty or does not exist", dir, name)
 		}
