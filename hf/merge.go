@@ -169,7 +169,7 @@ func (c Change) merge(out []byte, t tensor.DType, was []float32, shape []int, is
 		transpose(right, c.B, len(c.B)/c.Rank)
 	}
 	if len(left) != rows*c.Rank || len(right) != c.Rank*cols {
-		return d, fmt.Errorf("A and B have %d and %d numbers, which is not rank %d for the base's shape %v", len(c.A),
+		return d, fmt.Errorf("the adapter has %d and %d numbers, which is not rank %d for the base's shape %v", len(c.A),
 			len(c.B), c.Rank, shape)
 	}
 	const block = 64 // rows; the sums of the norms do not depend on the number of goroutines

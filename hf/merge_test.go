@@ -207,6 +207,9 @@ func TestMerge(t *testing.T) {
 			norm := all[slices.IndexFunc(all, func(p model.Param) bool { return p.Norm })]
 			changes[norm.Name] = func() (Change, error) { return Change{Whole: whole}, nil }
 			out := mergedInto(t, base, changes)
+			if strings.Contains(string(out.ConfigJSON), quantizationKey) {
+				t.Error("config.json still says how weights are quantized")
+			}
 			if out.Config.Tied || out.Quantization != (model.Quantization{}) {
 				t.Errorf("tied is %v, and quantized are %v", out.Config.Tied, out.Quantization)
 			}
@@ -367,8 +370,8 @@ func TestMerge_Refuses(t *testing.T) {
 		want   string
 	}{
 		{"other.weight", t.Context(), Change{}, nil, "1 of the 1 weights that the adapter changes are not in "},
-		{matrix.Name, t.Context(), low(rows+1, cols, 1, 1), nil, "A and B have"},
-		{matrix.Name, t.Context(), low(rows, cols-1, 1, 1), nil, "A and B have"},
+		{matrix.Name, t.Context(), low(rows+1, cols, 1, 1), nil, "which is not rank 1"},
+		{matrix.Name, t.Context(), low(rows, cols-1, 1, 1), nil, "which is not rank 1"},
 		{matrix.Name, t.Context(), low(rows, cols, 1e3, 1e3), nil, "element 0 is not a number that F16 can hold"},
 		{matrix.Name, t.Context(), Change{Whole: []float32{1}}, nil, "the adapter has 1 numbers"},
 		{matrix.Name, t.Context(), Change{}, errors.New("unreadable"), "unreadable"},

@@ -258,8 +258,8 @@ func withDType(config []byte, t tensor.DType, quantization map[string]string, un
 	}
 	if quantization != nil {
 		changed[quantizationKey] = quantization
-	} else if o.has(quantizationKey) {
-		changed[quantizationKey] = json.RawMessage("null")
+	} else {
+		changed[quantizationKey] = nil // transformers takes the key, even with null, for weights that are quantized
 	}
 	typed := false
 	for _, name := range []string{"dtype", "torch_dtype"} {

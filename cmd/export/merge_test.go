@@ -109,7 +109,7 @@ func TestMerge_Cases(t *testing.T) {
 		{"base by flag", "", "", nil, "--base " + base, cli.Done, "q_proj  down_proj"},
 		{"another base", named, wrong, nil, "", cli.Failed, "is not the model that "},
 		{"another base, wanted", named, wrong, nil, "--onto " + base, cli.Done, "q_proj  down_proj"},
-		{"base of another shape", named, "", nil, "--base starter", cli.Failed, "A and B have"},
+		{"base of another shape", named, "", nil, "--base starter", cli.Failed, "which is not rank 2"},
 		{"damaged record", named, `{"base_digest": 1}`, nil, "", cli.Failed, "restyle_adapter.json"},
 		{"untrained layer", named, "", times("1.self_attn.q_proj.lora_B", 0), "", cli.Failed,
 			"does not change q_proj of layer 1: "},
