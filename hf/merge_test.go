@@ -57,6 +57,7 @@ func TestMerge_AsPEFT(t *testing.T) {
 				if err != nil || !nearlySame(raw, want) {
 					t.Errorf("%s is not what PEFT makes of it (%v)", name, err)
 				}
+				t.Logf("%s has not the same bits", name)
 			}
 			for name, change := range changes {
 				want, shape, err := golden.ReadF32("merged." + name)
