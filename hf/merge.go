@@ -21,7 +21,7 @@ type Merge struct {
 	// Changes are the weights that change, by their Hugging Face names; what they become is read when it is needed. If
 	// the base's head is its embedding and one of them changes, each gets weights of its own, as in PEFT.
 	Changes map[string]func() (Change, error)
-	// Done is called with what became of each of these, from the goroutine that writes.
+	// Done, unless it is nil, is called with what became of each of these, from the goroutine that writes.
 	Done func(p model.Param, d Difference)
 	// Threads is the number of goroutines that compute. Default 0: GOMAXPROCS.
 	Threads int
@@ -118,7 +118,9 @@ func (m Merge) write(ctx context.Context, w io.Writer, p model.Param, t tensor.D
 		if err != nil {
 			return err
 		}
-		m.Done(p, d)
+		if m.Done != nil {
+			m.Done(p, d)
+		}
 	}
 	if !finite(out, t) {
 		return fmt.Errorf("element %d is not a number that %v can hold: the adapter's training diverged, or the base is "+
