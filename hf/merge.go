@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"restyle/model"
+	"restyle/quant"
 	"restyle/tensor"
 )
 
@@ -18,6 +19,9 @@ import (
 // itself, so no more than one is in memory.
 type Merge struct {
 	Base *Checkpoint
+	// Layers is the type, such as "INT4Z", that the weights of linear layers had when the adapter was trained: they are
+	// quantized and dequantized first. Default "": they stay as they are stored.
+	Layers string
 	// Changes are the weights that change, by their Hugging Face names; what they become is read when it is needed. If
 	// the base's head is its embedding and one of them changes, each gets weights of its own, as in PEFT.
 	Changes map[string]func() (Change, error)
@@ -46,6 +50,15 @@ type Difference struct {
 // written.
 func (m Merge) Tensors(ctx context.Context) ([]TensorData, error) {
 	params := m.Base.params()
+	trained := params
+	if m.Layers != "" {
+		t, known := quantizedTypes[m.Layers]
+		if !known {
+			return nil, fmt.Errorf("the adapter was trained on weights in %.40q, which is unknown", m.Layers)
+		}
+		q := model.Quantization{Layers: t, Head: m.Base.Quantization.Head}
+		trained = model.ParamsOf(m.Base.Config, model.Options{Quantization: q})
+	}
 	if m.Base.Config.Tied && (m.Changes[head] != nil || m.Changes[params[0].Name] != nil) {
 		own := params[0]
 		own.Name = head
@@ -53,7 +66,7 @@ func (m Merge) Tensors(ctx context.Context) ([]TensorData, error) {
 	}
 	var tensors []TensorData
 	left := len(m.Changes)
-	for _, p := range params {
+	for i, p := range params {
 		if m.Changes[p.Name] != nil {
 			left--
 		}
@@ -61,7 +74,11 @@ func (m Merge) Tensors(ctx context.Context) ([]TensorData, error) {
 		if err != nil {
 			return nil, err
 		}
-		write := func(w io.Writer) error { return m.write(ctx, w, p, t) }
+		var as tensor.DType
+		if i < len(trained) && !p.W.DType.Quantized() && trained[i].W.DType.Quantized() {
+			as = trained[i].W.DType
+		}
+		write := func(w io.Writer) error { return m.write(ctx, w, p, t, as) }
 		tensors = append(tensors, TensorData{p.Name, t, fileShape(p), write})
 	}
 	if left > 0 {
@@ -94,17 +111,28 @@ func (m Merge) dtype(p model.Param) (tensor.DType, error) {
 	return tensor.BF16, nil
 }
 
-func (m Merge) write(ctx context.Context, w io.Writer, p model.Param, t tensor.DType) error {
+// write writes a weight in type t, from values that were of a quantized type as in training, if that is not 0.
+func (m Merge) write(ctx context.Context, w io.Writer, p model.Param, t, as tensor.DType) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	change := m.Changes[p.Name]
-	if change == nil && !p.W.DType.Quantized() {
+	if change == nil && !p.W.DType.Quantized() && as == 0 {
 		return m.copy(ctx, w, m.source(p))
 	}
 	was, shape, err := m.Base.ReadF32(m.source(p))
 	if err != nil {
 		return err
+	}
+	if p.Transposed && p.W.DType.Quantized() { // codes are stored as the model has them
+		values := was
+		was, shape = make([]float32, len(values)), fileShape(p)
+		transpose(was, values, p.W.Rows())
+	}
+	if as != 0 {
+		if err := quantizeAndBack(was, as, p); err != nil {
+			return err
+		}
 	}
 	out := make([]byte, len(was)*t.Size())
 	narrow(out, t, was) // a weight that was quantized is first one of 16 bits
@@ -127,6 +155,24 @@ func (m Merge) write(ctx context.Context, w io.Writer, p model.Param, t tensor.D
 			"not the one it was trained on", firstInfinite(out, t), t)
 	}
 	_, err = w.Write(out)
+	return err
+}
+
+// quantizeAndBack rounds the values of a parameter, in the order of files, to those of a quantized type.
+func quantizeAndBack(values []float32, t tensor.DType, p model.Param) error {
+	w, rows, in := values, p.W.Rows(), p.W.Dim(-1)
+	if p.Transposed {
+		w = make([]float32, len(values))
+		transpose(w, values, in)
+	}
+	codes := make([]byte, rows*t.RowBytes(in))
+	err := quant.RuleFor(t).Quantize(codes, w, in)
+	if err == nil {
+		err = quant.Dequantize(w, codes, t, in)
+	}
+	if p.Transposed {
+		transpose(values, w, rows)
+	}
 	return err
 }
 

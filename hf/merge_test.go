@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"restyle/internal/expect"
+	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
 )
@@ -39,7 +40,7 @@ func TestMerge_AsPEFT(t *testing.T) {
 			}
 			defer base.Close()
 			changes := peftChanges(t, filepath.Join(dir, "adapter_model.safetensors"), recorded.Scaling)
-			out := mergedInto(t, base, changes)
+			out := mergedInto(t, base, "", changes)
 			golden := openFile(t, filepath.Join(dir, "lora.safetensors"))
 			for name, change := range changes {
 				if c, _ := change(); c.Whole != nil {
@@ -121,10 +122,10 @@ func peftChanges(t *testing.T, path string, scaling map[string]float64) map[stri
 }
 
 // mergedInto saves the merged model and opens it.
-func mergedInto(t *testing.T, base *Checkpoint, changes map[string]func() (Change, error)) *Checkpoint {
+func mergedInto(t *testing.T, base *Checkpoint, layers string, changes map[string]func() (Change, error)) *Checkpoint {
 	t.Helper()
 	seen := map[string]bool{}
-	m := Merge{Base: base, Changes: changes, Done: func(p model.Param, d Difference) {
+	m := Merge{Base: base, Layers: layers, Changes: changes, Done: func(p model.Param, d Difference) {
 		if seen[p.Name] = true; d.Changed == 0 || !(d.Relative() > 0) {
 			t.Errorf("%s: %+v", p.Name, d)
 		}
@@ -185,12 +186,16 @@ func TestMerge(t *testing.T) {
 		name, config string
 		dtype, want  tensor.DType
 		quantization model.Quantization
+		layers       string
 	}{
-		{"bf16", llama, tensor.BF16, tensor.BF16, model.Quantization{}},
-		{"f16", llama, tensor.F16, tensor.F16, model.Quantization{}},
-		{"f32 transposed", smallGPT, tensor.F32, tensor.F32, model.Quantization{}},
-		{"int8", llama, tensor.BF16, tensor.BF16, model.Quantization{Layers: tensor.INT8, Head: tensor.INT8}},
-		{"int4 of f16", llama, tensor.F16, tensor.F16, model.Quantization{Layers: tensor.INT4Z, Head: tensor.INT8}},
+		{"bf16", llama, tensor.BF16, tensor.BF16, model.Quantization{}, ""},
+		{"f16", llama, tensor.F16, tensor.F16, model.Quantization{}, ""},
+		{"f32 transposed", smallGPT, tensor.F32, tensor.F32, model.Quantization{}, ""},
+		{"trained on int4", llama, tensor.BF16, tensor.BF16, model.Quantization{}, "INT4Z"},
+		{"trained on int8, transposed", smallGPT, tensor.F32, tensor.F32, model.Quantization{}, "INT8"},
+		{"int8", llama, tensor.BF16, tensor.BF16, model.Quantization{Layers: tensor.INT8, Head: tensor.INT8}, ""},
+		{"int8 transposed", smallGPT, tensor.F16, tensor.F16, model.Quantization{Layers: tensor.INT8}, ""},
+		{"int4 of f16", llama, tensor.F16, tensor.F16, model.Quantization{Layers: tensor.INT4Z, Head: tensor.INT8}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(5, 6))
@@ -207,7 +212,11 @@ func TestMerge(t *testing.T) {
 			all := base.Config.Params()
 			norm := all[slices.IndexFunc(all, func(p model.Param) bool { return p.Norm })]
 			changes[norm.Name] = func() (Change, error) { return Change{Whole: whole}, nil }
-			out := mergedInto(t, base, changes)
+			out := mergedInto(t, base, c.layers, changes)
+			trained := base
+			if c.layers != "" {
+				trained = quantizedModel(t, base, c.dtype, model.Quantization{Layers: quantizedTypes[c.layers]})
+			}
 			if strings.Contains(string(out.ConfigJSON), quantizationKey) {
 				t.Error("config.json still says how weights are quantized")
 			}
@@ -222,9 +231,13 @@ func TestMerge(t *testing.T) {
 				if p.Name == head {
 					from = embedding.Name
 				}
-				was, _, err := base.ReadF32(from)
+				was, shape, err := trained.ReadF32(from)
 				if err != nil {
 					t.Fatal(err)
+				}
+				if codes, _ := trained.Tensor(from); p.Transposed && codes.DType == "U8" {
+					values := slices.Clone(was)
+					transpose(was, values, shape[0])
 				}
 				if changes[p.Name] == nil {
 					sameValues(t, p.Name, out, was, c.want)
@@ -273,12 +286,22 @@ func randomModel(t *testing.T, random *rand.Rand, config string, dtype tensor.DT
 	if q == (model.Quantization{}) {
 		return c
 	}
+	return quantizedModel(t, c, dtype, q)
+}
+
+// quantizedModel saves a model with quantized weights and opens it.
+func quantizedModel(t *testing.T, c *Checkpoint, dtype tensor.DType, q model.Quantization) *Checkpoint {
+	t.Helper()
+	d, err := kernels.Open("cpu", kernels.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	m, err := model.New(d, c.Config, model.Options{DType: dtype, Quantization: q})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	dir = t.TempDir()
+	dir := t.TempDir()
 	err = c.Load(t.Context(), d, m.Params(), nil)
 	if err := errors.Join(err, Save(dir, c, d, m.Params(), SaveOptions{})); err != nil {
 		t.Fatal(err)
@@ -333,7 +356,7 @@ func TestMerge_TrainedEmbedding(t *testing.T) {
 	base := randomModel(t, random, smallGPT, tensor.F16, model.Quantization{})
 	embedding := base.Config.Params()[0]
 	change := randomChange(random, embedding.W.Dim(0), embedding.W.Dim(1))
-	out := mergedInto(t, base, map[string]func() (Change, error){embedding.Name: change})
+	out := mergedInto(t, base, "", map[string]func() (Change, error){embedding.Name: change})
 	was, shape, err := base.ReadF32(embedding.Name)
 	if err != nil || out.Config.Tied {
 		t.Fatalf("%v, and tied is %v", err, out.Config.Tied)

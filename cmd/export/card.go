@@ -12,7 +12,8 @@ import (
 )
 
 // card returns the model card of a merged model: what was merged into what.
-func (o options) card(a *hf.Adapter, base *hf.Checkpoint, out string) []byte {
+func (o options) card(a *hf.Adapter, m hf.Merge, out string) []byte {
+	base := m.Base
 	var b bytes.Buffer
 	fmt.Fprintln(&b, "---")
 	if ref, err := hub.ParseRef(hub.Model, base.Name); err == nil && base.Revision != "" {
@@ -25,6 +26,9 @@ func (o options) card(a *hf.Adapter, base *hf.Checkpoint, out string) []byte {
 	rows := [][2]string{{"base", public(base.Name, base.Revision)}, {"adapter", public(a.Name, "")}}
 	if o.onto != "" {
 		rows = append(rows, [2]string{"the adapter was trained on", public(a.BaseModel, "")})
+	}
+	if m.Layers != "" {
+		rows = append(rows, [2]string{"the base's layers were first rounded to, as in training", m.Layers})
 	}
 	rows = append(rows, [2]string{"adapter's settings", a.Spec.String()}, [2]string{"scale", scales(a)})
 	for _, row := range rows {

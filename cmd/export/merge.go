@@ -16,6 +16,7 @@ import (
 	"restyle/internal/cli"
 	"restyle/internal/disk"
 	"restyle/model"
+	"restyle/trainer"
 )
 
 // isAdapter reports whether a directory has an adapter.
@@ -54,9 +55,10 @@ func (o options) merge(ctx context.Context, in, out string, stdout io.Writer, st
 		return err
 	}
 	defer base.Close()
+	m := hf.Merge{Base: base, Changes: changesOf(a), Threads: o.threads}
 	if o.onto == "" {
 		status.Draw("reading " + base.Name)
-		if err := checkBase(a, base); err != nil {
+		if m.Layers, err = checkBase(a, base); err != nil {
 			return err
 		}
 	}
@@ -66,7 +68,6 @@ func (o options) merge(ctx context.Context, in, out string, stdout io.Writer, st
 			"copy the file if the adapter was trained with it\n", in, out)
 	}
 	t := moves{cells: map[cell]hf.Difference{}}
-	m := hf.Merge{Base: base, Changes: changesOf(a), Threads: o.threads}
 	show := &cli.Progress{Line: status}
 	done := 0
 	m.Done = func(p model.Param, d hf.Difference) {
@@ -78,7 +79,7 @@ func (o options) merge(ctx context.Context, in, out string, stdout io.Writer, st
 	if err != nil {
 		return err
 	}
-	saving := hf.SaveOptions{Card: o.card(a, base, out), Check: t.check}
+	saving := hf.SaveOptions{Card: o.card(a, m, out), Check: t.check}
 	r := record{Base: absolute(base.Name), Adapter: absolute(in), Onto: o.onto != ""}
 	if err := fill(r, out, func() error { return hf.SaveTensors(out, base, tensors, saving) }); err != nil {
 		return err
@@ -114,26 +115,25 @@ func (o options) openBase(ctx context.Context, a *hf.Adapter, status *cli.Status
 	return c, nil
 }
 
-// checkBase compares a base with the one that the adapter was trained on, if the adapter has recorded its digest.
-func checkBase(a *hf.Adapter, base *hf.Checkpoint) error {
-	var recorded struct {
-		Digest string `json:"base_digest"` // of hf.Checkpoint.Digest
-	}
+// checkBase compares a base with the one that the adapter was trained on, if the adapter has recorded its digest. It
+// returns the type that the weights of the base's layers were quantized to in training, "" if they were not.
+func checkBase(a *hf.Adapter, base *hf.Checkpoint) (layers string, err error) {
 	if a.Record == nil {
-		return nil
+		return "", nil
 	}
-	if err := json.Unmarshal(a.Record, &recorded); err != nil {
-		return fmt.Errorf("restyle_adapter.json of %s: %w", a.Name, err)
+	var r trainer.AdapterRecord
+	if err := json.Unmarshal(a.Record, &r); err != nil {
+		return "", fmt.Errorf("restyle_adapter.json of %s: %w", a.Name, err)
 	}
-	if recorded.Digest == "" {
-		return nil
+	if r.Digest == "" {
+		return r.QuantizedBase, nil
 	}
 	digest, err := base.Digest()
-	if err == nil && digest != recorded.Digest {
+	if err == nil && digest != r.Digest {
 		err = fmt.Errorf("%s is not the model that %s was trained on: its digest is %.12s, not %.12s: set --base to that "+
-			"model, or merge into this one with --onto", base.Name, a.Name, digest, recorded.Digest)
+			"model, or merge into this one with --onto", base.Name, a.Name, digest, r.Digest)
 	}
-	return err
+	return r.QuantizedBase, err
 }
 
 // changesOf returns what an adapter makes of each weight.
