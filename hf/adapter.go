@@ -436,7 +436,7 @@ func adapterOutputs(s lora.Spec, d *kernels.Device, params []model.Param) (tenso
 		if s.Whole(p.Name) {
 			to = p.W.DType
 		}
-		list, _ := outputs(d, []model.Param{p}, to)
+		list := outputs(d, []model.Param{p}, to)
 		list[0].Name = adapterPrefix + p.Name
 		tensors = append(tensors, list[0])
 	}

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// edited returns a file that holds a JSON object with some of its values changed or added. The order of keys and the
-// spelling of all other values stay.
+// edited returns a file that holds a JSON object with some of its values changed, added or, if they are nil, removed.
+// The order of keys and the spelling of all other values stay.
 func edited(file string, data []byte, changed map[string]any) ([]byte, error) {
 	if o := parseObject(data); o.err != nil {
 		return nil, fmt.Errorf("%s: %w", file, o.err)
@@ -34,14 +34,19 @@ func edited(file string, data []byte, changed map[string]any) ([]byte, error) {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		var value any = raw
-		if name, _ := key.(string); changed[name] != nil {
-			value = changed[name]
+		name, _ := key.(string)
+		if to, is := changed[name]; is {
+			value = to
 			delete(left, name)
+		}
+		if value == nil {
+			continue
 		}
 		if err := add(key, value); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
+	maps.DeleteFunc(left, func(_ string, value any) bool { return value == nil })
 	for _, name := range slices.Sorted(maps.Keys(left)) {
 		if err := add(name, left[name]); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)

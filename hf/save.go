@@ -20,6 +20,9 @@ type SaveOptions struct {
 	MaxShardBytes int64
 	// Card is the model card, saved as README.md. Nil keeps the README.md that is there.
 	Card []byte
+	// Check, unless it is nil, is called when all is on disk and nothing has its name yet. If it returns an error,
+	// nothing is saved.
+	Check func() error
 }
 
 // companions are the small files that belong to a model. They are downloaded with it if its repository has them, and
@@ -51,8 +54,34 @@ func save(dir string, from *Checkpoint, d *kernels.Device, params []model.Param,
 	if _, ok := dtypeNames[o.DType]; !ok && o.DType != 0 {
 		return fmt.Errorf("DType %v: weights can be saved as F32, F16 or BF16", o.DType)
 	}
-	tensors, need := outputs(d, params, o.DType)
-	config, err := withDType(from.ConfigJSON, params, o.DType)
+	return saveTensors(dir, from, outputs(d, params, o.DType), quantizationOf(params), o)
+}
+
+// SaveTensors is [Save] for weights that are on no device: it writes one after the other. They have the names and
+// shapes of from's parameters. If from's head is its embedding, weights of a head of its own make tie_word_embeddings
+// false.
+func SaveTensors(dir string, from *Checkpoint, tensors []TensorData, o SaveOptions) error {
+	if err := saveTensors(dir, from, tensors, nil, o); err != nil {
+		return fmt.Errorf("cannot save the model to %s: %w", dir, err)
+	}
+	return nil
+}
+
+func saveTensors(dir string, from *Checkpoint, tensors []TensorData, quantization map[string]string,
+	o SaveOptions) error {
+	need, dtype, untied := int64(0), tensor.DType(0), false
+	for _, t := range tensors {
+		size, err := sizeOf(t.DType.String(), t.Shape)
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.Name, err)
+		}
+		need += size
+		if dtype == 0 && t.DType != tensor.U8 {
+			dtype = t.DType
+		}
+		untied = untied || t.Name == head && from.Config.Tied
+	}
+	config, err := withDType(from.ConfigJSON, dtype, quantization, untied)
 	if err != nil {
 		return err
 	}
@@ -100,6 +129,9 @@ func save(dir string, from *Checkpoint, d *kernels.Device, params []model.Param,
 		s.bytes(indexName, makeIndex(shards, weights, need))
 		weights = append(weights, indexName)
 	}
+	if s.err == nil && o.Check != nil {
+		s.err = o.Check()
+	}
 	return s.commit(weights)
 }
 
@@ -127,8 +159,8 @@ func complete(c model.Config, params []model.Param) error {
 	return nil
 }
 
-// outputs returns how to write each parameter, and their size in bytes.
-func outputs(d *kernels.Device, params []model.Param, to tensor.DType) (list []TensorData, total int64) {
+// outputs returns how to write each parameter.
+func outputs(d *kernels.Device, params []model.Param, to tensor.DType) (list []TensorData) {
 	var out []byte
 	for _, p := range params {
 		if p.W.DType.Quantized() {
@@ -139,7 +171,6 @@ func outputs(d *kernels.Device, params []model.Param, to tensor.DType) (list []T
 				})
 			}
 			list = append(list, TensorData{p.Name, tensor.U8, storedShape(p), write})
-			total += int64(p.W.Bytes())
 			continue
 		}
 		t := to
@@ -174,9 +205,8 @@ func outputs(d *kernels.Device, params []model.Param, to tensor.DType) (list []T
 				return write(out)
 			})
 		}})
-		total += int64(p.W.Len()) * int64(t.Size())
 	}
-	return list, total
+	return list
 }
 
 // split assigns the tensors to files in order. One that is larger than the limit has a file of its own.
@@ -215,22 +245,21 @@ func makeIndex(shards [][]TensorData, files []string, total int64) []byte {
 // dtypeNames are PyTorch's names of the types of weights.
 var dtypeNames = map[tensor.DType]string{tensor.F32: "float32", tensor.F16: "float16", tensor.BF16: "bfloat16"}
 
-// withDType returns a config.json with only the type of the weights changed, and how they are quantized.
-func withDType(config []byte, params []model.Param, t tensor.DType) ([]byte, error) {
-	for _, p := range params {
-		if t == 0 && !p.W.DType.Quantized() {
-			t = p.W.DType
-		}
-	}
+// withDType returns a config.json with only the type of the weights changed, how they are quantized, and, if untied is
+// set, that the head is not the embedding.
+func withDType(config []byte, t tensor.DType, quantization map[string]string, untied bool) ([]byte, error) {
 	o := parseObject(config)
 	if o.err != nil {
 		return nil, fmt.Errorf("config.json: %w", o.err)
 	}
 	changed := map[string]any{}
-	if q := quantizationOf(params); q != nil {
-		changed[quantizationKey] = q
-	} else if o.has(quantizationKey) {
-		changed[quantizationKey] = json.RawMessage("null")
+	if untied {
+		changed["tie_word_embeddings"] = false
+	}
+	if quantization != nil {
+		changed[quantizationKey] = quantization
+	} else {
+		changed[quantizationKey] = nil // transformers takes the key, even with null, for weights that are quantized
 	}
 	typed := false
 	for _, name := range []string{"dtype", "torch_dtype"} {

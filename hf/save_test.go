@@ -143,7 +143,7 @@ func TestSaveKeepsTheConfig(t *testing.T) {
 		{`{}`, `{"torch_dtype":"bfloat16"}`},
 		{`[]`, ""}, {`{"a":}`, ""}, {`{"a":1`, ""}, {``, ""},
 	} {
-		got, err := withDType([]byte(test.config), nil, tensor.BF16)
+		got, err := withDType([]byte(test.config), tensor.BF16, nil, false)
 		flat := strings.NewReplacer("\n", "", " ", "").Replace(string(got))
 		if flat != test.want || (err != nil) != (test.want == "") {
 			t.Errorf("%s became %s, %v", test.config, flat, err)

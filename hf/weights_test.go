@@ -162,7 +162,7 @@ func FuzzIndex(f *testing.F) {
 				t.Errorf("%q is accepted", file)
 			}
 		}
-		if d, err := withDType(data, nil, tensor.BF16); err == nil {
+		if d, err := withDType(data, tensor.BF16, nil, false); err == nil {
 			if o := parseObject(d); o.err == nil && string(o.keys["torch_dtype"]) != `"bfloat16"` &&
 				string(o.keys["dtype"]) != `"bfloat16"` {
 				t.Errorf("%s", d)

@@ -20,7 +20,7 @@ import (
 var ErrBaseGone = errors.New("which is not there any more")
 
 // BaseOf returns the model that another was made from. In a directory, that is base_model in the run.json that train
-// writes or in the quantize.json of quantize, or else in the front matter of the model card, README.md. Of a model on
+// writes or in the export.json of export, or else in the front matter of the model card, README.md. Of a model on
 // the hub, h, it is the one that the card names; h may be nil, as for [hf.Open]. BaseOf returns "" if none is named.
 func BaseOf(ctx context.Context, h *hub.Hub, name string) (base string, err error) {
 	dir := name
@@ -63,7 +63,7 @@ func cardOf(ctx context.Context, h *hub.Hub, ref hub.Ref) (dir string, err error
 
 // baseIn returns the base model that the files of a directory name.
 func baseIn(dir string) string {
-	for _, name := range []string{"run.json", "quantize.json"} {
+	for _, name := range []string{"run.json", "export.json"} {
 		data, err := disk.ReadInput(filepath.Join(dir, name), disk.MaxRecord)
 		var made struct {
 			Base string `json:"base_model"`

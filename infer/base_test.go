@@ -44,16 +44,16 @@ func TestBaseOfDirectory(t *testing.T) {
 			t.Errorf("run.json %q names %q, want %q", c.text, got, c.want)
 		}
 	}
-	// So does quantize.json.
-	if err := os.WriteFile(filepath.Join(dir, "quantize.json"), []byte(`{"base_model": "/models/tuned"}`),
+	// So does export.json.
+	if err := os.WriteFile(filepath.Join(dir, "export.json"), []byte(`{"base_model": "/models/tuned"}`),
 		0o644); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := baseIn(dir), "/models/tuned"; got != want {
-		t.Errorf("quantize.json names %q, want %q", got, want)
+		t.Errorf("export.json names %q, want %q", got, want)
 	}
 	// A pipe without a writer is no card, and is not waited for.
-	err := errors.Join(os.Remove(run), os.Remove(filepath.Join(dir, "quantize.json")), os.Remove(card),
+	err := errors.Join(os.Remove(run), os.Remove(filepath.Join(dir, "export.json")), os.Remove(card),
 		syscall.Mkfifo(card, 0o600))
 	if err != nil {
 		t.Fatal(err)
@@ -78,8 +78,8 @@ func TestBaseOf(t *testing.T) {
 		write(filepath.Join(repo, "refs", "main"), commit)
 		write(filepath.Join(repo, "snapshots", commit, file), "---\nbase_model: a/b\n---\n")
 	}
-	write(filepath.Join(dir, "here", "quantize.json"), `{"base_model": "`+dir+`"}`)
-	write(filepath.Join(dir, "gone", "quantize.json"), `{"base_model": "`+dir+`/base"}`)
+	write(filepath.Join(dir, "here", "export.json"), `{"base_model": "`+dir+`"}`)
+	write(filepath.Join(dir, "gone", "export.json"), `{"base_model": "`+dir+`/base"}`)
 	h := &hub.Hub{Cache: cache, Offline: true}
 	for _, c := range []struct{ name, want, err string }{
 		{dir + "/here", dir, ""},

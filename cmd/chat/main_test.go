@@ -173,9 +173,9 @@ func TestTheBaseOfATunedModel(t *testing.T) {
 		""); o.code != cli.Done || !strings.Contains(o.stdout, "base  │ 1, 2, 3") {
 		t.Errorf("%v", o)
 	}
-	// quantize's record comes first, and a directory that is gone is no name of a hub model.
+	// export's record comes first, and a directory that is gone is no name of a hub model.
 	gone := filepath.Join(dir, "gone")
-	if err := os.WriteFile(filepath.Join(dir, "quantize.json"), fmt.Appendf(nil, `{"base_model": %q}`, gone),
+	if err := os.WriteFile(filepath.Join(dir, "export.json"), fmt.Appendf(nil, `{"base_model": %q}`, gone),
 		0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestTheBaseOfATunedModel(t *testing.T) {
 	commit := strings.Repeat("1", 40)
 	snapshot := filepath.Join(repo, "snapshots", commit)
 	refs := filepath.Join(repo, "refs")
-	err = errors.Join(os.Remove(filepath.Join(dir, "quantize.json")), os.CopyFS(snapshot, os.DirFS(dir)),
+	err = errors.Join(os.Remove(filepath.Join(dir, "export.json")), os.CopyFS(snapshot, os.DirFS(dir)),
 		os.Mkdir(refs, 0o755), os.WriteFile(filepath.Join(refs, "main"), []byte(commit), 0o644))
 	if err != nil {
 		t.Fatal(err)

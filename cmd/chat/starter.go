@@ -16,7 +16,7 @@ import (
 )
 
 // madeOfStarter reports whether a model is the embedded one, or was made from it, perhaps in several steps, by train or
-// quantize. It reads only directories of this machine.
+// export. It reads only directories of this machine.
 func madeOfStarter(ctx context.Context, name string) bool {
 	const maxSteps = 16 // names could form a circle
 	for range maxSteps {

@@ -38,7 +38,7 @@ func TestQuestions_ShareAConversation(t *testing.T) {
 	if err := os.CopyFS(checkpoint, os.DirFS(tinyTuned)); err != nil {
 		t.Fatal(err)
 	}
-	quantized := made(t, "quantize.json", fmt.Sprintf(`{"base_model": %q}`, tuned))
+	quantized := made(t, "export.json", fmt.Sprintf(`{"base_model": %q}`, tuned))
 	circle := filepath.Join(t.TempDir(), "made") // it says that it was made from itself
 	if err := os.CopyFS(circle, os.DirFS(made(t, "run.json", "{}"))); err != nil {
 		t.Fatal(err)

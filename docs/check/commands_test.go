@@ -42,7 +42,7 @@ func build(t *testing.T, bin string) commands {
 		}
 		return help
 	}
-	for _, name := range []string{"gen", "train", "chat", "quantize", "bench"} {
+	for _, name := range []string{"gen", "train", "chat", "export", "bench"} {
 		add(name)
 		if v := run(name, "--version"); !strings.HasPrefix(v, name+" v9.8.7 ") || !strings.Contains(v, " go") {
 			t.Errorf("%s --version prints %q", name, v)
@@ -102,7 +102,7 @@ func texts(t *testing.T) map[string]string {
 var (
 	// A command line starts at the start of a line or of code, or after a path or another program.
 	line = regexp.MustCompile("(?m)(?:cmd/|bin/|work/|\\brestyle |--rm |[`\"'(]|^[ \\t#/]*(?:\\$ )?|: |\\blog \\S+ )" +
-		"(gen|train|chat|quantize|bench)\\b\"?( [^\\n`|#;&>]*)")
+		"(gen|train|chat|export|bench)\\b\"?( [^\\n`|#;&>]*)")
 	flags   = regexp.MustCompile(`(?:^|[^\w-])--([a-z][a-z0-9-]*)`)
 	quoted  = regexp.MustCompile(`"[^"]*"`)
 	word    = regexp.MustCompile(`^ ([a-z]+)\b`)
@@ -116,7 +116,7 @@ var (
 var others = strings.Fields(`all field diversity kind topic most mix learn follow-ups mode bitsandbytes batches metrics
 	gpus rm tool set std gpu-architecture upgrade update shutdown logdir long name flag`)
 
-// hints are flags of chat, quantize and train that other commands' messages name.
+// hints are flags of chat, export and train that other commands' messages name.
 var hints = strings.Fields("tuned only raw prompt quantize vocab")
 
 // TestDocs_FlagsExist checks what is said about the commands with the flags that they have.

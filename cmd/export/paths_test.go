@@ -34,7 +34,7 @@ func TestPaths_HoldFromAnyDirectory(t *testing.T) {
 		}
 		out := filepath.Join(up, "out", filepath.Base(filepath.Join(from, dir)))
 		var said bytes.Buffer
-		if code := run(t.Context(), []string{in, out, "--rounding", "nearest"}, &said, &said); code != cli.Done {
+		if code := run(t.Context(), []string{in, out, "--weights", "int8"}, &said, &said); code != cli.Done {
 			t.Fatalf("%s %s: exit code %d: %s", in, out, code, &said)
 		}
 		out = filepath.Join(from, "out", filepath.Base(out))

@@ -26,7 +26,8 @@ import (
 func TestQuantize(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "int4")
 	var stdout, stderr bytes.Buffer
-	if code := run(context.Background(), []string{"starter", out, "--text", "4"}, &stdout, &stderr); code != cli.Done {
+	args := []string{"starter", out, "--weights", "int4", "--text", "4"}
+	if code := run(context.Background(), args, &stdout, &stderr); code != cli.Done {
 		t.Fatalf("exit code %d: %s", code, stderr.String())
 	}
 	for _, want := range []string{"model.embed_tokens.weight", "INT8", "model.layers.6.mlp.down_proj.weight", "INT4Z",
@@ -54,7 +55,8 @@ func TestQuantize(t *testing.T) {
 	}
 	stderr.Reset()
 	again := filepath.Join(t.TempDir(), "again")
-	if code := run(context.Background(), []string{out, again}, &stdout, &stderr); code != cli.Failed ||
+	args = []string{out, again, "--weights", "int4"}
+	if code := run(context.Background(), args, &stdout, &stderr); code != cli.Failed ||
 		!strings.Contains(stderr.String(), "is quantized already") {
 		t.Errorf("a quantized model, quantized again: exit code %d: %s", code, stderr.String())
 	}
@@ -111,16 +113,17 @@ func TestUsage(t *testing.T) {
 	}
 	x := filepath.Join(full, "x")
 	for want, args := range map[string][]string{
-		"1 path:":              {"starter"},
-		"3 paths:":             {"starter", "--threads", "1", x, "y"},
-		"must be int8 or int4": {"--weights", "int5", "starter", x},
-		"gptq or nearest":      {"starter", x, "--rounding", "up"},
-		"is not empty":         {"starter", full},
-		"at least 1":           {"starter", x, "--text", "0"},
-		"from 1 to 1024":       {"starter", x, "--threads", "99999"},
-		"gptq makes 4-bit":     {"starter", x, "--weights", "int8", "--rounding", "gptq"},
-		"is for --rounding":    {"starter", x, "--weights", "int8", "--text", "8"},
-		"nothing else":         {"starter", x, "--rounding", "nearest", "--text", "8"},
+		"1 path:":               {"starter"},
+		"3 paths:":              {"starter", "--threads", "1", x, "y"},
+		"there is no --weights": {"starter", x},
+		"must be int8 or int4":  {"--weights", "int5", "starter", x},
+		"gptq or nearest":       {"starter", x, "--weights", "int4", "--rounding", "up"},
+		"is not empty":          {"starter", full, "--weights", "int4"},
+		"at least 1":            {"starter", x, "--weights", "int4", "--text", "0"},
+		"from 1 to 1024":        {"starter", x, "--weights", "int4", "--threads", "99999"},
+		"gptq makes 4-bit":      {"starter", x, "--weights", "int8", "--rounding", "gptq"},
+		"is for --rounding":     {"starter", x, "--weights", "int8", "--text", "8"},
+		"nothing else":          {"starter", x, "--weights", "int4", "--rounding", "nearest", "--text", "8"},
 	} {
 		var stderr bytes.Buffer
 		if code := run(context.Background(), args, &stderr, &stderr); code != cli.Usage ||
@@ -140,7 +143,7 @@ func TestOut_UnwritableIsFoundFirst(t *testing.T) {
 	}
 	for _, out := range []string{file, filepath.Join(file, "below")} {
 		var stderr bytes.Buffer
-		code := run(context.Background(), []string{"no/such/model", out}, &stderr, &stderr)
+		code := run(context.Background(), []string{"no/such/model", out, "--weights", "int4"}, &stderr, &stderr)
 		if code != cli.Failed || !strings.Contains(stderr.String(), "not a directory: choose a directory that can be ") {
 			t.Errorf("%s: exit code %d: %s", out, code, stderr.String())
 		}
@@ -165,7 +168,8 @@ func TestFullDisk_LeavesNothing(t *testing.T) {
 		return nil
 	})()
 	var stderr bytes.Buffer
-	code := run(t.Context(), []string{"starter", filepath.Join(dir, "a", "b"), "--rounding", "nearest"}, &stderr, &stderr)
+	args := []string{"starter", filepath.Join(dir, "a", "b"), "--weights", "int8"}
+	code := run(t.Context(), args, &stderr, &stderr)
 	if code != cli.Failed || !strings.Contains(stderr.String(), ": no space left on device") {
 		t.Errorf("exit code %d: %s", code, stderr.String())
 	}
@@ -191,12 +195,12 @@ func TestTemplateFlag_OwnTemplate(t *testing.T) {
 		code int
 	}{{"", cli.Usage}, {"long", cli.Usage}, {"short", cli.Done}, {"chatml", cli.Done}} {
 		var stdout, stderr bytes.Buffer
-		args := []string{in, filepath.Join(out, c.name), "--rounding", "nearest"}
+		args := []string{in, filepath.Join(out, c.name), "--weights", "int4", "--rounding", "nearest"}
 		if c.name != "" {
 			args = append(args, "--template", c.name)
 		}
 		code := run(context.Background(), args, &stdout, &stderr)
-		if code != c.code || (c.code == cli.Usage) != strings.Contains(stderr.String(), "quantize: --template: ") {
+		if code != c.code || (c.code == cli.Usage) != strings.Contains(stderr.String(), "export: --template: ") {
 			t.Errorf("%q: exit code %d: %s", c.name, code, stderr.String())
 		}
 		_, text, _ := strings.Cut(stdout.String(), "perplexity of the reference answers")
@@ -238,13 +242,13 @@ func TestMissingCharacters_RefuseGPTQAndQuality(t *testing.T) {
 		code  int
 		want  string
 	}{
-		{"--text 1", cli.Usage, "--rounding gptq cannot be calibrated with the starter dataset: " + lacks},
-		{"--text 1", cli.Usage, ": use --rounding nearest"},
+		{"--weights int4 --text 1", cli.Usage, "--rounding gptq cannot be calibrated with the starter dataset: " + lacks},
+		{"--weights int4 --text 1", cli.Usage, ": use --rounding nearest"},
 		{"--weights int8 --quality", cli.Usage, "--quality: the model cannot be asked the held-out questions: " + lacks},
 		{"--weights int8", cli.Done, "perplexity is not measured: " + lacks},
-		{"--rounding nearest", cli.Done, "perplexity is not measured: " + lacks},
-		{"", cli.Failed, "has no tokenizer.json"},
-		{"--rounding nearest", cli.Done, "has no tokenizer.json"},
+		{"--weights int4 --rounding nearest", cli.Done, "perplexity is not measured: " + lacks},
+		{"--weights int4", cli.Failed, "has no tokenizer.json"},
+		{"--weights int4 --rounding nearest", cli.Done, "has no tokenizer.json"},
 	} {
 		if c.want == "has no tokenizer.json" {
 			os.Remove(filepath.Join(in, "tokenizer.json"))
@@ -270,7 +274,7 @@ func TestStopped_WritesNothing(t *testing.T) {
 	stop()
 	out := filepath.Join(t.TempDir(), "out")
 	var stderr bytes.Buffer
-	if code := run(ctx, []string{"starter", out}, &stderr, &stderr); code != cli.Stopped {
+	if code := run(ctx, []string{"starter", out, "--weights", "int4"}, &stderr, &stderr); code != cli.Stopped {
 		t.Errorf("exit code %d: %s", code, stderr.String())
 	}
 	if _, err := os.Stat(out); err == nil {
@@ -296,7 +300,7 @@ func TestStoppedMeasuring(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	ctx := whileMeasuring{t.Context(), filepath.Join(out, "model.safetensors")}
 	var stdout, stderr bytes.Buffer
-	code := run(ctx, []string{"starter", out, "--text", "1"}, &stdout, &stderr)
+	code := run(ctx, []string{"starter", out, "--weights", "int4", "--text", "1"}, &stdout, &stderr)
 	if code != cli.Stopped || !strings.Contains(stderr.String(), out+" is complete, but not everything ") {
 		t.Errorf("exit code %d: %s", code, stderr.String())
 	}

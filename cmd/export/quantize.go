@@ -1,4 +1,3 @@
-// Command quantize writes a copy of a model with weights in 8 or 4 bits. See -h.
 package main
 
 import (
@@ -6,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"restyle/data"
@@ -15,123 +13,10 @@ import (
 	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/internal/disk"
-	_ "restyle/internal/limits" // checks them before main
 	"restyle/internal/models"
 	"restyle/kernels"
 	"restyle/model"
 )
-
-const about = `
-quantize IN OUT writes a copy of a model whose linear layers have weights in 8 or 4 bits. chat, bench
-and train open it like any other model; programs other than restyle cannot read it. IN is a directory,
-a hub id, or starter, the embedded model.
-
-  quantize starter out-int4
-  quantize starter out-int4 --quality    also measure what it costs in answers
-
-The head, and an embedding that is tied to it, get 8 bits. An embedding that is not tied, norms,
-biases, learned positions, and the routers of a mixture keep their type. The weights of experts are
-rounded to nearest: GPTQ would need enough inputs of each.
-
-In memory are the quantized model, and of the original one layer at a time. quantize prints each
-matrix with its error, and then weights, perplexity of the reference answers to the held-out questions
-and, with --quality, what bench quality counts of the models' own answers, before and after.`
-
-// options are the flags.
-type options struct {
-	weights, rounding, template string
-	text                        int
-	quality, version            bool
-	threads                     int
-}
-
-func main() {
-	os.Exit(run(cli.StopContext(cli.StopSignals...), os.Args[1:], os.Stdout, os.Stderr))
-}
-
-// run runs the command and returns its exit code.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	status := cli.NewStatusLine(stderr)
-	notes := cli.CleanWriter(status)
-	if _, ok := cli.LoadEnv("quantize", notes); !ok {
-		return cli.Usage
-	}
-	o := options{weights: "int4", rounding: "gptq", text: 128}
-	f := o.flags(stdout, notes)
-	paths, code, done := f.ParsePaths(args)
-	if done {
-		return code
-	}
-	if o.version {
-		fmt.Fprintln(stdout, "quantize", cli.Version())
-		return cli.Done
-	}
-	err := o.check(paths, f.Given)
-	if err == nil {
-		err = probe(paths[1])
-	}
-	if err == nil {
-		err = o.quantize(ctx, paths[0], paths[1], stdout, status)
-	}
-	status.Clear()
-	var usage *cli.UsageError
-	switch {
-	case err == nil:
-		return cli.Done
-	case errors.As(err, &usage):
-		fmt.Fprintf(notes, "quantize: %v\nsee quantize -h\n", err)
-		return cli.Usage
-	case errors.As(err, new(*stopped)):
-		fmt.Fprintf(notes, "quantize: stopped: %v\n", err)
-		return cli.Stopped
-	case ctx.Err() != nil:
-		fmt.Fprintln(notes, "quantize: stopped; nothing was written")
-		return cli.Stopped
-	case hub.Retryable(err):
-		fmt.Fprintf(notes, "quantize: %v\nrun the same command again later\n", err)
-		return cli.Retry
-	}
-	fmt.Fprintf(notes, "quantize: %v\n", err)
-	return cli.Failed
-}
-
-func (o *options) flags(stdout, notes io.Writer) *cli.Flags {
-	f := cli.New("quantize", about, stdout, notes)
-	f.Group("Weights")
-	f.Add(&o.weights, "weights", "weights of the linear layers in the model's layers, `int8|int4|nf4`")
-	f.Add(&o.rounding, "rounding", "how weights become 4-bit codes, `gptq|nearest`: gptq compensates errors by what a "+
-		"calibration text needs, nearest rounds each weight by itself, as 8-bit codes always are")
-	f.Add(&o.text, "text", "number of conversations of the starter dataset that gptq is calibrated with")
-	f.Add(&o.template, "template", infer.TemplateHelp()+"; the copy keeps its default")
-	f.Add(&o.quality, "quality", "also ask both models the held-out questions, as bench quality does: minutes for the "+
-		"embedded model, hours for a large one")
-	f.Group("Device")
-	f.Add(&o.threads, "threads", "CPU threads; 0 uses GOMAXPROCS")
-	f.Group("Other")
-	f.Add(&o.version, "version", "print the version")
-	return f
-}
-
-// check reports invalid arguments. given reports whether a flag was given.
-func (o options) check(paths []string, given func(flag string) bool) error {
-	switch {
-	case len(paths) != 2:
-		return cli.Usagef("%s: name two, IN and OUT", cli.Count(len(paths), "path"))
-	case o.weights != "int8" && o.weights != "int4" && o.weights != "nf4":
-		return cli.Usagef("--weights %q: must be int8, int4 or nf4", o.weights)
-	case o.rounding != "gptq" && o.rounding != "nearest":
-		return cli.Usagef("--rounding %q: must be gptq or nearest", o.rounding)
-	case o.text < 1:
-		return cli.Usagef("--text %d: must be at least 1", o.text)
-	case cli.CheckThreads(o.threads) != nil:
-		return cli.CheckThreads(o.threads)
-	case o.weights != "int4" && o.rounding == "gptq" && given("rounding"):
-		return cli.Usagef("--rounding gptq is for int4, and --weights %s are rounded to nearest: leave one out", o.weights)
-	case !o.calibrates() && given("text"):
-		return cli.Usagef("--text is for --rounding gptq of --weights int4, and nothing else is calibrated: leave it out")
-	}
-	return checkFree(paths[1])
-}
 
 // calibrates reports whether weights are rounded by GPTQ, which a text calibrates.
 func (o options) calibrates() bool { return o.weights == "int4" && o.rounding == "gptq" }
@@ -175,21 +60,30 @@ func (e *stopped) Error() string {
 	return e.out + " is complete, but not everything is measured"
 }
 
+// open opens a model and prints its notes.
+func open(ctx context.Context, name string, status *cli.StatusLine) (*hf.Checkpoint, error) {
+	h := hub.FromEnv()
+	h.Waiting = func(message string) { fmt.Fprintln(status, cli.Clean(message)) }
+	h.Progress = func(p hub.Progress) { status.DrawUntil(p.Done == p.Total, p.String()) }
+	c, err := models.Open(ctx, h, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range c.Notes {
+		fmt.Fprintln(cli.CleanWriter(status), n)
+	}
+	return c, nil
+}
+
 // write writes the quantized model, prints its matrices, and measures perplexity. It returns nil if nothing was
 // written.
 func (o options) write(ctx context.Context, in, out string, questions []data.Question, stdout io.Writer,
 	status *cli.StatusLine) (written *cost, err error) {
-	h := hub.FromEnv()
-	h.Waiting = func(message string) { fmt.Fprintln(status, cli.Clean(message)) }
-	h.Progress = func(p hub.Progress) { status.DrawUntil(p.Done == p.Total, p.String()) }
-	c, err := models.Open(ctx, h, in)
+	c, err := open(ctx, in, status)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	for _, n := range c.Notes {
-		fmt.Fprintln(cli.CleanWriter(status), n)
-	}
 	if c.Quantization != (model.Quantization{}) {
 		return nil, fmt.Errorf("%s is quantized already: use the original model", in)
 	}
@@ -227,7 +121,8 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 		return nil, err
 	}
 	status.Draw("writing " + out)
-	if err := o.fill(in, out, func() error { return hf.Save(out, c, d, after.Params(), hf.SaveOptions{}) }); err != nil {
+	save := func() error { return hf.Save(out, c, d, after.Params(), hf.SaveOptions{}) }
+	if err := fill(o.record(in), out, save); err != nil {
 		return nil, err
 	}
 	written = &cost{bytes: weightBytes(after)}

@@ -23,6 +23,7 @@ func TestCheck(t *testing.T) {
 			"--text is for"},
 		{"int8", "gptq", 9, 0, "rounding", paths, "--rounding gptq is for int4"},
 		{"int8", "gptq", 9, 0, "text", paths, "--text is for"}, {"int2", "gptq", 9, 0, "", paths, `--weights "int2"`},
+		{"", "gptq", 9, 0, "", paths, "there is no --weights"},
 		{"int4", "x", 9, 0, "", paths, `--rounding "x"`}, {"int4", "gptq", 0, 0, "", paths, "--text 0"},
 		{"int4", "gptq", 9, 1025, "", paths, "--threads 1025"}, {"int4", "gptq", 9, -1, "", paths, "--threads -1"},
 		{"int4", "gptq", 9, 0, "", paths[:1], "1 path: name two"}, {"int4", "gptq", 9, 0, "", nil, "0 paths: name two"},

@@ -17,19 +17,21 @@ import (
 )
 
 // Names of files in OUT besides the model's.
-const recordName, lockName = "quantize.json", "quantize.lock"
+const recordName, lockName, cardName = "export.json", "export.lock", "README.md"
 
-// A record is the contents of quantize.json, which says what the model was made from and how. chat and bench quality
+// A record is the contents of export.json, which says what the model was made from and how. chat and bench quality
 // read it.
 type record struct {
 	Finished *bool  `json:"finished"` // false until the model is complete
 	Version  string `json:"version"`
 	Base     string `json:"base_model"`
-	Weights  string `json:"weights"`
-	Rounding string `json:"rounding"`
+	Adapter  string `json:"adapter,omitempty"` // merged into the base
+	Onto     bool   `json:"onto,omitempty"`    // the adapter was trained on another base
+	Weights  string `json:"weights,omitempty"`
+	Rounding string `json:"rounding,omitempty"`
 }
 
-// checkFree returns an error if the directory has other files than a killed quantize leaves.
+// checkFree returns an error if the directory has other files than a killed export leaves.
 func checkFree(dir string) error {
 	entries, err := disk.ReadDir(dir)
 	if err != nil {
@@ -40,7 +42,8 @@ func checkFree(dir string) error {
 	unfinished := err == nil && json.Unmarshal(data, &r) == nil && r.Finished != nil && !*r.Finished
 	for _, e := range entries {
 		name := e.Name()
-		own := disk.IsPending(name) || name == lockName || unfinished && (name == recordName || hf.Saves(name))
+		saved := name == recordName || name == cardName || hf.Saves(name)
+		own := disk.IsPending(name) || name == lockName || unfinished && saved
 		if !own {
 			return cli.Usagef("%s is not empty (it has %s): name a directory that is empty or does not exist", dir, name)
 		}
@@ -81,7 +84,7 @@ func removeEmpty(dirs []string) {
 
 // fill makes OUT the model that save writes. OUT says that it is unfinished until it is complete, so that a run after a
 // kill knows what it finds. If an error leaves no part of a model, fill removes what it made.
-func (o options) fill(in, out string, save func() error) (err error) {
+func fill(r record, out string, save func() error) (err error) {
 	made := missing(out)
 	defer func() { removeEmpty(made) }() // which is nothing if it holds a model
 	if err := disk.MakeDir(out, 0o777); err != nil {
@@ -97,7 +100,7 @@ func (o options) fill(in, out string, save func() error) (err error) {
 	if err := checkFree(out); err != nil { // another run may have filled it
 		return err
 	}
-	if err := o.record(in, out, false); err != nil {
+	if err := r.write(out, false); err != nil {
 		return err
 	}
 	if err := save(); err != nil {
@@ -109,20 +112,31 @@ func (o options) fill(in, out string, save func() error) (err error) {
 		}
 		return errors.Join(err, os.Remove(filepath.Join(out, recordName)))
 	}
-	return o.record(in, out, true)
+	return r.write(out, true)
 }
 
-// record writes quantize.json.
-func (o options) record(in, out string, finished bool) error {
-	r := record{&finished, cli.Version(), in, o.weights, "nearest"}
+// record returns the record of a model with quantized weights.
+func (o options) record(in string) record {
+	r := record{Base: absolute(in), Weights: o.weights, Rounding: "nearest"}
 	if o.calibrates() {
 		r.Rounding = o.rounding
 	}
-	if info, err := os.Stat(in); err == nil && info.IsDir() && in != data.StarterName {
-		if r.Base, err = filepath.Abs(in); err != nil {
-			return err
+	return r
+}
+
+// absolute returns a name of a model that means it from every directory.
+func absolute(name string) string {
+	if info, err := os.Stat(name); err == nil && info.IsDir() && name != data.StarterName {
+		if path, err := filepath.Abs(name); err == nil {
+			return path
 		}
 	}
+	return name
+}
+
+// write writes export.json.
+func (r record) write(out string, finished bool) error {
+	r.Finished, r.Version = &finished, cli.Version()
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err

@@ -16,7 +16,8 @@ func TestNumberFlags_AtZero(t *testing.T) {
 	const tiny = "../../infer/testdata/tiny/base"
 	invoke := func(out string, flags ...string) (int, string) {
 		var stderr bytes.Buffer
-		return run(t.Context(), append([]string{tiny, out}, flags...), io.Discard, &stderr), stderr.String()
+		args := append([]string{tiny, out, "--weights", "int4"}, flags...)
+		return run(t.Context(), args, io.Discard, &stderr), stderr.String()
 	}
 	clitest.Numbers(t, new(options).flags(io.Discard, io.Discard), map[string]clitest.Number{
 		"text": {},

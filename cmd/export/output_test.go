@@ -30,7 +30,7 @@ func TestLeftovers_AreCompleted(t *testing.T) {
 		left = append(left, copied)
 		return os.CopyFS(copied, os.DirFS(out))
 	})
-	err := options{}.fill("starter", out, save(out))
+	err := fill(record{Base: "starter"}, out, save(out))
 	stop()
 	if err != nil || len(left) < 15 {
 		t.Fatal(err, left)
@@ -41,7 +41,7 @@ func TestLeftovers_AreCompleted(t *testing.T) {
 		if strings.Contains(before, `\"finished\": true`) {
 			break // it is complete
 		}
-		if err := errors.Join(checkFree(dir), options{}.fill("starter", dir, save(dir))); err != nil {
+		if err := errors.Join(checkFree(dir), fill(record{Base: "starter"}, dir, save(dir))); err != nil {
 			t.Errorf("after a kill that leaves %s: %v", before, err)
 		}
 		if after := files(t, dir); after != complete {
@@ -50,7 +50,7 @@ func TestLeftovers_AreCompleted(t *testing.T) {
 	}
 	half := func(name, content string) string {
 		dir := t.TempDir()
-		if err := errors.Join(os.WriteFile(filepath.Join(dir, "quantize.json"), []byte(`{"finished": false}`), 0o666),
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, "export.json"), []byte(`{"finished": false}`), 0o666),
 			os.WriteFile(filepath.Join(dir, name), []byte(content), 0o666)); err != nil {
 			t.Fatal(err)
 		}
@@ -58,9 +58,9 @@ func TestLeftovers_AreCompleted(t *testing.T) {
 	}
 	for what, dir := range map[string]string{"complete": out, "user's": half("thesis.txt", "mine"),
 		"user's, like a pending one": half(".restyle-notes.tmp", "mine"),
-		"user's record":              half("quantize.json", `{"base_model": "x"}`),
-		"finished":                   half("quantize.json", `{"finished": true}`),
-		"damaged":                    half("quantize.json", `{"fini`)} {
+		"user's record":              half("export.json", `{"base_model": "x"}`),
+		"finished":                   half("export.json", `{"finished": true}`),
+		"damaged":                    half("export.json", `{"fini`)} {
 		before := files(t, dir)
 		err := checkFree(dir)
 		if err == nil {
@@ -68,7 +68,7 @@ func TestLeftovers_AreCompleted(t *testing.T) {
 			continue
 		}
 		expect.Error(t, err, dir, "is not empty")
-		if err := (options{}).fill("starter", dir, save(dir)); err == nil || files(t, dir) != before {
+		if err := fill(record{Base: "starter"}, dir, save(dir)); err == nil || files(t, dir) != before {
 			t.Errorf("%s: %v, there is %s", what, err, files(t, dir))
 		}
 	}
@@ -79,14 +79,14 @@ func TestLeftovers_AreCompleted(t *testing.T) {
 func TestFill_FailureLeavesNothing(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "a", "out")
 	failed := errors.New("failed")
-	if err := (options{}).fill("starter", out, func() error { return failed }); !errors.Is(err, failed) {
+	if err := fill(record{Base: "starter"}, out, func() error { return failed }); !errors.Is(err, failed) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Dir(out)); !errors.Is(err, os.ErrNotExist) {
 		t.Error("something is left:", err)
 	}
-	err := options{}.fill("starter", out, func() error {
-		if err := (options{}).fill("starter", out, func() error { return nil }); !errors.Is(err, disk.ErrLocked) {
+	err := fill(record{Base: "starter"}, out, func() error {
+		if err := fill(record{Base: "starter"}, out, func() error { return nil }); !errors.Is(err, disk.ErrLocked) {
 			t.Error("a second run:", err)
 		}
 		return errors.Join(failed, os.WriteFile(filepath.Join(out, "config.json"), nil, 0o666))

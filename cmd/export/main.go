@@ -1,0 +1,153 @@
+// Command export writes a copy of a model with weights in 8 or 4 bits, or with an adapter merged in. See -h.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"restyle/hf/hub"
+	"restyle/infer"
+	"restyle/internal/cli"
+	_ "restyle/internal/limits" // checks them before main
+)
+
+const about = `
+export MODEL OUT --weights int8|int4|nf4 writes a copy of a model whose linear layers have weights in 8 or
+4 bits. chat, bench and train open it like any other model; programs other than restyle cannot read
+it. MODEL is a directory, a hub id, or starter, the embedded model.
+
+export ADAPTER OUT merges a low-rank adapter into its base model. ADAPTER is a directory with an
+adapter_config.json, as train or PEFT writes it. transformers, vLLM and restyle open the result like
+any other model.
+
+  export starter out-int4 --weights int4
+  export starter out-int4 --weights int4 --quality    also measure what it costs in answers
+  export adapter merged                               into the base that the adapter names
+  export adapter merged --base models/base            which is there
+
+8 or 4 bits: the head, and an embedding that is tied to it, get 8 bits. An embedding that is not tied,
+norms, biases, learned positions, and the routers of a mixture keep their type. The weights of experts
+are rounded to nearest: GPTQ would need enough inputs of each. In memory are the quantized model, and
+of the original one layer at a time. export prints each matrix with its error, and then weights,
+perplexity of the reference answers to the held-out questions and, with --quality, what bench quality
+counts of the models' own answers, before and after.
+
+Merging: each weight W becomes W + scale·B·A, computed in float32 and rounded once to the type that W
+has in the base. One weight at a time is in memory. A base in 8 or 4 bits becomes one of 16 bits first.
+export prints how far each matrix moved, and fails if one did not.`
+
+// options are the flags.
+type options struct {
+	weights, rounding, template string
+	base, onto                  string
+	text                        int
+	quality, version            bool
+	threads                     int
+}
+
+func main() {
+	os.Exit(run(cli.StopContext(cli.StopSignals...), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run runs the command and returns its exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	status := cli.NewStatusLine(stderr)
+	notes := cli.CleanWriter(status)
+	if _, ok := cli.LoadEnv("export", notes); !ok {
+		return cli.Usage
+	}
+	o := options{rounding: "gptq", text: 128}
+	f := o.flags(stdout, notes)
+	paths, code, done := f.ParsePaths(args)
+	if done {
+		return code
+	}
+	if o.version {
+		fmt.Fprintln(stdout, "export", cli.Version())
+		return cli.Done
+	}
+	err := o.check(paths, f.Given)
+	if err == nil {
+		err = probe(paths[1])
+	}
+	switch {
+	case err != nil:
+	case isAdapter(paths[0]):
+		err = o.merge(ctx, paths[0], paths[1], stdout, status)
+	default:
+		err = o.quantize(ctx, paths[0], paths[1], stdout, status)
+	}
+	status.Clear()
+	var usage *cli.UsageError
+	switch {
+	case err == nil:
+		return cli.Done
+	case errors.As(err, &usage):
+		fmt.Fprintf(notes, "export: %v\nsee export -h\n", err)
+		return cli.Usage
+	case errors.As(err, new(*stopped)):
+		fmt.Fprintf(notes, "export: stopped: %v\n", err)
+		return cli.Stopped
+	case ctx.Err() != nil:
+		fmt.Fprintln(notes, "export: stopped; nothing was written")
+		return cli.Stopped
+	case hub.Retryable(err):
+		fmt.Fprintf(notes, "export: %v\nrun the same command again later\n", err)
+		return cli.Retry
+	}
+	fmt.Fprintf(notes, "export: %v\n", err)
+	return cli.Failed
+}
+
+func (o *options) flags(stdout, notes io.Writer) *cli.Flags {
+	f := cli.New("export", about, stdout, notes)
+	f.Group("Weights")
+	f.Add(&o.weights, "weights", "weights of the linear layers in the model's layers, `int8|int4|nf4`; a MODEL needs it")
+	f.Add(&o.rounding, "rounding", "how weights become 4-bit codes, `gptq|nearest`: gptq compensates errors by what a "+
+		"calibration text needs, nearest rounds each weight by itself, as 8-bit codes always are")
+	f.Add(&o.text, "text", "number of conversations of the starter dataset that gptq is calibrated with")
+	f.Add(&o.template, "template", infer.TemplateHelp()+"; the copy keeps its default")
+	f.Add(&o.quality, "quality", "also ask both models the held-out questions, as bench quality does: minutes for the "+
+		"embedded model, hours for a large one")
+	f.Group("Adapters")
+	f.Add(&o.base, "base", "the model that the adapter was trained on, a directory or hub id; default: the one that "+
+		"the adapter names, which may be a path from the adapter's directory")
+	f.Add(&o.onto, "onto", "merge into this model instead, such as the 16-bit original of a base in 4 bits; the "+
+		"adapter was not trained on it, which the model card says")
+	f.Group("Device")
+	f.Add(&o.threads, "threads", "CPU threads; 0 uses GOMAXPROCS")
+	f.Group("Other")
+	f.Add(&o.version, "version", "print the version")
+	return f
+}
+
+// check reports invalid arguments. given reports whether a flag was given.
+func (o options) check(paths []string, given func(flag string) bool) error {
+	switch {
+	case len(paths) != 2:
+		return cli.Usagef("%s: name two, MODEL and OUT", cli.Count(len(paths), "path"))
+	case isAdapter(paths[0]):
+		return o.checkMerge(paths, given)
+	case o.base != "" || o.onto != "":
+		return cli.Usagef("--base and --onto are for adapters, and %s has no adapter_config.json: leave them out",
+			paths[0])
+	case o.weights == "":
+		return cli.Usagef("there is no --weights, and %s is no directory of an adapter: set int8, int4 or nf4", paths[0])
+	case o.weights != "int8" && o.weights != "int4" && o.weights != "nf4":
+		return cli.Usagef("--weights %q: must be int8, int4 or nf4", o.weights)
+	case o.rounding != "gptq" && o.rounding != "nearest":
+		return cli.Usagef("--rounding %q: must be gptq or nearest", o.rounding)
+	case o.text < 1:
+		return cli.Usagef("--text %d: must be at least 1", o.text)
+	case cli.CheckThreads(o.threads) != nil:
+		return cli.CheckThreads(o.threads)
+	case o.weights != "int4" && o.rounding == "gptq" && given("rounding"):
+		return cli.Usagef("--rounding gptq is for int4, and --weights %s are rounded to nearest: leave one out", o.weights)
+	case !o.calibrates() && given("text"):
+		return cli.Usagef("--text is for --rounding gptq of --weights int4, and nothing else is calibrated: leave it out")
+	}
+	return checkFree(paths[1])
+}
