@@ -116,7 +116,7 @@ func TestUsage(t *testing.T) {
 		"1 path:":               {"starter"},
 		"3 paths:":              {"starter", "--threads", "1", x, "y"},
 		"there is no --weights": {"starter", x},
-		"must be int8 or int4":  {"--weights", "int5", "starter", x},
+		"must be int8, int4 or nf4":  {"--weights", "int5", "starter", x},
 		"gptq or nearest":       {"starter", x, "--weights", "int4", "--rounding", "up"},
 		"is not empty":          {"starter", full, "--weights", "int4"},
 		"at least 1":            {"starter", x, "--weights", "int4", "--text", "0"},
