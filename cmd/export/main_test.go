@@ -121,7 +121,7 @@ func TestUsage(t *testing.T) {
 		"is not empty":          {"starter", full, "--weights", "int4"},
 		"at least 1":            {"starter", x, "--weights", "int4", "--text", "0"},
 		"from 1 to 1024":        {"starter", x, "--weights", "int4", "--threads", "99999"},
-		"gptq makes 4-bit":      {"starter", x, "--weights", "int8", "--rounding", "gptq"},
+		"gptq is for int4":      {"starter", x, "--weights", "int8", "--rounding", "gptq"},
 		"is for --rounding":     {"starter", x, "--weights", "int8", "--text", "8"},
 		"nothing else":          {"starter", x, "--weights", "int4", "--rounding", "nearest", "--text", "8"},
 	} {
