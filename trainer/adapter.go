@@ -37,7 +37,7 @@ func (f loraFlag) Set(text string) (err error) {
 const notQuantized = "none"
 
 // codings are the types of the other values of Config.QuantizeBase.
-var codings = map[string]tensor.DType{"int8": tensor.INT8, "int4": tensor.INT4Z}
+var codings = map[string]tensor.DType{"int8": tensor.INT8, "int4": tensor.INT4Z, "nf4": tensor.NF4}
 
 func (c Config) quantizes() bool { return c.QuantizeBase != notQuantized && c.QuantizeBase != "" }
 

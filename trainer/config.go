@@ -40,7 +40,7 @@ type Config struct {
 	TrainOnly    []string     // patterns of parameters that are; none: all, or with LoRA none
 	LoRA         lora.Spec    // the adapters to train instead of the model's weights; the zero Spec: none
 	LoRAAlso     []string     // modules to train and save whole besides, as in lora.Spec.Also
-	QuantizeBase string       // type that layers' weights are quantized to before adapters are trained: none, int8, int4
+	QuantizeBase string       // type that layers' weights are quantized to before adapters are trained: none, nf4, int4 or int8
 	GradDType    GradDType
 	Gradients    Gradients
 	Recompute    model.Recompute
@@ -154,9 +154,9 @@ func (c *Config) Fields() []Field {
 		{Name: "lora-also", Group: training, Value: &c.LoRAAlso,
 			Help: "`modules` to train and save whole beside adapters, such as lm_head"},
 		{Name: "quantize-base", Group: memory, Default: notQuantized,
-			Value: choose(&c.QuantizeBase, "none|int8|int4", notQuantized, "int8", "int4"),
-			Help: "with lora, hold the weights of layers in 8 or 4 bits, `none|int8|int4`: less memory, and the adapters learn " +
-				"beside the rounded weights"},
+			Value: choose(&c.QuantizeBase, "none|nf4|int4|int8", notQuantized, "nf4", "int4", "int8"),
+			Help: "with lora, hold the weights of layers in 4 or 8 bits, `none|nf4|int4|int8`: less memory, and the adapters learn " +
+				"beside the rounded weights (QLoRA)"},
 		{Name: "grad-dtype", Group: memory, Default: AutoGrad,
 			Value: choose(&c.GradDType, "auto|bf16|fp32", AutoGrad, BF16Grad, F32Grad),
 			Help: "type of the gradients of layers' matrices, and of an untied head whose logits are computed at once, " +

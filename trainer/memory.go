@@ -137,7 +137,7 @@ type Remedy struct {
 var changes = []Change{
 	{"fused", ""}, {"recompute", "attention"}, {"recompute", "layer"}, {"batch", "1"}, {"samples", "0"}, {"dtype", "bf16"},
 	{"optimizer", "adamw8bit"}, {"master", "split8"}, {"master", "sr"}, {"seq", "256"}, {"lora", ""},
-	{"quantize-base", "int4"}, {"train-only", "mlp"},
+	{"quantize-base", "nf4"}, {"train-only", "mlp"},
 }
 
 // A fitting searches for settings with which a run fits into limit bytes.

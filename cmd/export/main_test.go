@@ -113,17 +113,17 @@ func TestUsage(t *testing.T) {
 	}
 	x := filepath.Join(full, "x")
 	for want, args := range map[string][]string{
-		"1 path:":               {"starter"},
-		"3 paths:":              {"starter", "--threads", "1", x, "y"},
-		"there is no --weights": {"starter", x},
-		"must be int8, int4 or nf4":  {"--weights", "int5", "starter", x},
-		"gptq or nearest":       {"starter", x, "--weights", "int4", "--rounding", "up"},
-		"is not empty":          {"starter", full, "--weights", "int4"},
-		"at least 1":            {"starter", x, "--weights", "int4", "--text", "0"},
-		"from 1 to 1024":        {"starter", x, "--weights", "int4", "--threads", "99999"},
-		"gptq is for int4":      {"starter", x, "--weights", "int8", "--rounding", "gptq"},
-		"is for --rounding":     {"starter", x, "--weights", "int8", "--text", "8"},
-		"nothing else":          {"starter", x, "--weights", "int4", "--rounding", "nearest", "--text", "8"},
+		"1 path:":                   {"starter"},
+		"3 paths:":                  {"starter", "--threads", "1", x, "y"},
+		"there is no --weights":     {"starter", x},
+		"must be int8, int4 or nf4": {"--weights", "int5", "starter", x},
+		"gptq or nearest":           {"starter", x, "--weights", "int4", "--rounding", "up"},
+		"is not empty":              {"starter", full, "--weights", "int4"},
+		"at least 1":                {"starter", x, "--weights", "int4", "--text", "0"},
+		"from 1 to 1024":            {"starter", x, "--weights", "int4", "--threads", "99999"},
+		"gptq is for int4":          {"starter", x, "--weights", "int8", "--rounding", "gptq"},
+		"is for --rounding":         {"starter", x, "--weights", "int8", "--text", "8"},
+		"nothing else":              {"starter", x, "--weights", "int4", "--rounding", "nearest", "--text", "8"},
 	} {
 		var stderr bytes.Buffer
 		if code := run(context.Background(), args, &stderr, &stderr); code != cli.Usage ||

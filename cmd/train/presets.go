@@ -8,6 +8,7 @@ import (
 
 	"restyle/hf"
 	"restyle/internal/cli"
+	"restyle/lora"
 	"restyle/trainer"
 )
 
@@ -16,6 +17,9 @@ var presets = map[string]map[string]string{
 	// This trains all of a model of a billion parameters on a card of 8 GB.
 	"8gb": {"batch": "1", "accumulate": "4", "seq": "512", "recompute": "layer", "optimizer": "adamw8bit", "master": "sr",
 		"gradients": "layer", "max-memory": "8GB"},
+	// This trains adapters of a model of a billion parameters on a card of 4 GB.
+	"4gb": {"batch": "1", "accumulate": "4", "seq": "512", "recompute": "layer", "lora": lora.Default().String(),
+		"quantize-base": "nf4", "max-memory": "4GB"},
 }
 
 func presetNames() string { return strings.Join(slices.Sorted(maps.Keys(presets)), ", ") }
