@@ -99,6 +99,14 @@ func (d *Device) gradientDequantized(p cpu.Product) {
 	}
 }
 
+// gradientScratch lays out as much as gradientDequantized takes for layers with up to in inputs.
+func (d *Device) gradientScratch(cut cut, t tensor.DType, rows, in int) {
+	d.mostDequantized(cut, t, in)
+	rows = min(rows, maxGateUpRows)
+	cut("sums", tensor.F32, rows, in)
+	cut("rounded sums", t, rows, in)
+}
+
 // storeSums rounds sums, which are F32, into y, or adds them rounded. Rows of y follow each other.
 func (d *Device) storeSums(y tensor.Matrix, sums tensor.Tensor, add bool) {
 	if !add {

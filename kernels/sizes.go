@@ -70,6 +70,14 @@ func (d *Device) quantizedScratch(s Sizes, atLeast func(lay func(cut cut))) {
 	if !coded && !d.converts(s) {
 		atLeast(func(cut cut) { d.mostDequantized(cut, s.Type, s.Quantized) })
 	}
+	if s.Backward {
+		for _, inner := range []int{s.Inner, s.GELU} {
+			atLeast(func(cut cut) {
+				inputGradientScratch(cut, s.Type, s.Rows, inner)
+				d.gradientScratch(cut, s.Type, s.Rows, s.Quantized)
+			})
+		}
+	}
 	switch {
 	case d.gpu == nil:
 		atLeast(func(cut cut) { fewRowsScratch(cut, tensor.F32, tensor.INT4, maxFewRows, s.Quantized) })

@@ -131,6 +131,8 @@ func CheckOptions(cfg Config, opts Options) error {
 			"have one: name such as targets, as in targets=q_proj+k_proj+v_proj+o_proj", abridged(refused))
 	case opts.Adapter != nil && adapters == 0:
 		return fmt.Errorf("adapters: none of the model's linear layers is to have one")
+	case opts.Train && cfg.Mixture != nil && opts.Quantization.Layers != 0:
+		return fmt.Errorf("quantized weights of experts have no backward pass: use a mixture in 16 bits")
 	case trained != nil:
 		return fmt.Errorf("quantized weights have no gradients: %s cannot be trained", abridged(trained))
 	}

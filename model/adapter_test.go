@@ -178,6 +178,8 @@ func TestCheckOptions_NamesWhatCannotBe(t *testing.T) {
 		{"llama", of("lm_head"), "lm_head"},
 		{"llama", of("none of them"), "none of the model's linear layers"},
 		{"biases, untied", of("lm_head"), ""},
+		{"mixtral", Options{Train: true, Adapter: of("q_proj").Adapter, Trainable: func(string) bool { return false },
+			Quantization: Quantization{Layers: tensor.INT8}}, "experts have no backward pass"},
 		{"llama", Options{Train: true, Quantization: Quantization{Layers: tensor.INT8}}, "self_attn.q_proj.weight"},
 	} {
 		err := CheckOptions(shapes[c.shape], c.opts)

@@ -17,6 +17,11 @@ func TestMemoryOf_CoversScratch(t *testing.T) {
 	var list []Options
 	for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16, tensor.F16} {
 		list = append(list, Options{DType: dtype, MaxTokens: 4 * seq, Longest: seq, Train: true})
+		for _, w := range []tensor.DType{0, tensor.INT8, tensor.NF4} {
+			list = append(list, Options{DType: dtype, MaxTokens: 4 * seq, Longest: seq, Train: true, Adapter: adaptersOf,
+				Trainable: func(string) bool { return false }, Quantization: Quantization{Layers: w}},
+				Options{DType: dtype, Context: context, Adapter: adaptersOf, Quantization: Quantization{Layers: w}})
+		}
 		for _, w := range []tensor.DType{0, tensor.INT8, tensor.INT4} {
 			q := Quantization{Layers: w, Head: w}
 			list = append(list, Options{DType: dtype, Context: context, Quantization: q},
@@ -27,6 +32,9 @@ func TestMemoryOf_CoversScratch(t *testing.T) {
 		cfg = enlarged(cfg)
 		for _, fused := range []kernels.Fused{nil, kernels.All()} {
 			for i, opts := range list {
+				if CheckOptions(cfg, opts) != nil {
+					continue
+				}
 				for _, major := range []int{8, 9} {
 					var b kernels.Builds
 					o := kernels.Options{Fused: fused}

@@ -299,7 +299,7 @@ func (o *options) check(given func(flag string) bool) error {
 			o.split)
 	case o.fromScratch != "" && given("model"):
 		return cli.Usagef("--from-scratch makes a new model and --model fine-tunes one: leave one out")
-	case o.fromScratch != "" && o.config.Adapts():
+	case o.fromScratch != "" && o.config.Adapts() && !o.dryRun:
 		return cli.Usagef("--lora trains adapters of a model that knows something, and --from-scratch makes a new one: leave " +
 			"one out")
 	case o.fromScratch == "" && (o.tokenizer != "" || o.vocabData != ""):
