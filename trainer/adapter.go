@@ -97,7 +97,7 @@ func (c Config) CheckLoRA(m model.Config, base model.Quantization) error {
 		return fmt.Errorf("lora %s: %w", c.LoRA, err)
 	}
 	params := model.ParamsOf(m, o)
-	if err := c.checkNames(params); err != nil {
+	if err := c.checkNames(m, params); err != nil {
 		return err
 	}
 	_, err := c.saved(params)
@@ -105,7 +105,10 @@ func (c Config) CheckLoRA(m model.Config, base model.Quantization) error {
 }
 
 // checkNames returns an error for a target, or a module to be trained whole, that the model does not have.
-func (c Config) checkNames(params []model.Param) error {
+func (c Config) checkNames(m model.Config, params []model.Param) error {
+	if also := (lora.Spec{Also: c.spec().Also}); m.Tied && also.Whole(head) {
+		return fmt.Errorf("lora-also: the model's head is its embedding: name embed_tokens, which trains both")
+	}
 	for _, name := range slices.Concat(c.LoRA.Targets.Names, c.spec().Also) {
 		of := lora.Spec{Also: []string{name}}
 		if !slices.ContainsFunc(params, func(p model.Param) bool { return of.Whole(p.Name) }) {
@@ -164,6 +167,26 @@ func (c Config) weights(params []model.Param) []model.Param {
 	return slices.DeleteFunc(slices.Clone(params), func(p model.Param) bool { return !p.Trainable() })
 }
 
+// head is the name of the head's weight.
+const head = "lm_head.weight"
+
+// withHead adds to the weights that an adapter has the head under its own name, if it is the embedding and that is
+// trained: PEFT replaces modules one by one, and would keep the old head.
+func withHead(c model.Config, spec lora.Spec, params []model.Param) (lora.Spec, []model.Param) {
+	embedding := c.Params()[0].Name
+	if !c.Tied || !spec.Whole(embedding) {
+		return spec, params
+	}
+	for _, p := range params {
+		if p.Name == embedding {
+			p.Name = head
+			spec.Also = append(slices.Clone(spec.Also), strings.TrimSuffix(head, ".weight"))
+			return spec, append(slices.Clone(params), p)
+		}
+	}
+	return spec, params
+}
+
 // baseParams returns those of a model's parameters that the base's files have.
 func baseParams(params []model.Param) []model.Param {
 	return slices.DeleteFunc(slices.Clone(params), func(p model.Param) bool { return p.Adapter })
@@ -185,6 +208,7 @@ func (r *Run) saveAdapter(dir string, card []byte) error {
 	if err != nil {
 		return err
 	}
+	spec, params = withHead(r.Model.Config(), spec, params)
 	record := AdapterRecord{Base: r.BaseName, Digest: r.Identity["model"]}
 	if c.quantizes() {
 		record.QuantizedBase = codings[c.QuantizeBase].String()
@@ -204,5 +228,6 @@ func (r *Run) loadAdapter(ctx context.Context, dir string) error {
 		return err
 	}
 	defer a.Close()
-	return a.Load(ctx, r.Model.Device(), r.Plan.Config.weights(r.Model.Params()))
+	_, params := withHead(r.Model.Config(), a.Spec, r.Plan.Config.weights(r.Model.Params()))
+	return a.Load(ctx, r.Model.Device(), params)
 }

@@ -317,6 +317,9 @@ func TestResume(t *testing.T) {
 			s.LoRA, s.LoRAAlso, s.Gradients = lora.Default(), []string{"norm"}, LayerGradients
 			s.LoRA.RSLoRA, s.Accumulate = true, 1
 		}, func(*Run) {}, []int{1, 4, 12}},
+		"adapters, a tied embedding whole": {func(s *Config) {
+			s.LoRA, s.LoRAAlso = lora.Default(), []string{"embed_tokens"}
+		}, func(*Run) {}, []int{9}},
 		"adapters beside 4 bits": {func(s *Config) {
 			s.LoRA, s.QuantizeBase = lora.Default(), "int4"
 		}, func(*Run) {}, []int{1, 11}},
