@@ -151,7 +151,7 @@ func TestScratchOfQuantized(t *testing.T) {
 		{tensor.F32, tensor.INT8, 1, 8192, false, false}, {tensor.F16, tensor.INT4Z, 20, 8192, false, false},
 		{tensor.BF16, tensor.INT8, 384, 8192, false, true}, {tensor.BF16, tensor.INT4, 8, 8192, false, true},
 		{tensor.BF16, tensor.INT8, 385, 8192, false, false}, {tensor.BF16, tensor.INT4Z, 100, 8190, false, false},
-		{tensor.BF16, tensor.INT8, 8, 8192, true, true},
+		{tensor.BF16, tensor.INT8, 8, 8192, true, true}, {tensor.BF16, tensor.NF4, 100, 8192, true, false},
 	} {
 		const in = 8192
 		widest := in
@@ -161,7 +161,7 @@ func TestScratchOfQuantized(t *testing.T) {
 		d := idle(cuda.Properties{SMs: 132, Major: 9})
 		d.SetINT8Activations(c.activations)
 		s := Sizes{Type: c.t, Rows: c.rows, Longest: 1, Logits: 1, Dim: in, Vocab: c.out, Quantized: widest,
-			INT8: c.w == tensor.INT8, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 8}}
+			INT8: c.w == tensor.INT8, NF4: c.w == tensor.NF4, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 8}}
 		SizeOf(func(a *Arena) {
 			d.Linear(a.New("y", c.t, c.rows, c.out), a.New("x", c.t, c.rows, in), a.New("w", c.w, c.out, in), tensor.Tensor{})
 		})

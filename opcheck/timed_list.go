@@ -111,7 +111,8 @@ func Timings() (all []*Timing) {
 		timedQuantized(llama1B, tensor.INT8, bf16, 1, 2048, 16384),
 		timedQuantized(llama1B, tensor.INT4, bf16, 1, 2048, 16384),
 		timedQuantized(llama1B, tensor.INT8, bf16, 1, 8192, 2048),
-		timedQuantized(llama1B, tensor.INT4, bf16, 1, 8192, 2048))
+		timedQuantized(llama1B, tensor.INT4, bf16, 1, 8192, 2048),
+		timedQuantized(llama1B, tensor.NF4, bf16, 1, 2048, 16384), timedQuantized(llama1B, tensor.NF4, bf16, 1, 8192, 2048))
 }
 
 // timings returns the directions of a case whose bytes it counts.
