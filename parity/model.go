@@ -124,7 +124,8 @@ func (m *modelFolder) open(o model.Options) (*model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.ck.Load(context.Background(), m.d, l.Params(), nil); err != nil {
+	base := slices.DeleteFunc(slices.Clone(l.Params()), func(p model.Param) bool { return p.Adapter })
+	if err := m.ck.Load(context.Background(), m.d, base, nil); err != nil {
 		l.Close()
 		return nil, err
 	}
@@ -218,6 +219,9 @@ func stored(p model.Param, x []float32) []float32 {
 func (f *folder) gradients(l *model.Model) (map[string][]float32, error) {
 	grads := map[string][]float32{}
 	for _, p := range l.Params() {
+		if !p.Trainable() {
+			continue
+		}
 		g, err := f.d.Floats(p.Grad)
 		if err != nil {
 			return nil, err
@@ -245,9 +249,24 @@ func (m *modelFolder) forward(t tensor.DType, own *pass) (*pass, error) {
 		return nil, m.g.err
 	}
 	b := model.Join(rows...)
-	var first *pass
-	for _, r := range []model.Recompute{model.RecomputeNone, model.RecomputeAttention, model.RecomputeLayer} {
-		l, err := m.open(model.Options{DType: t, MaxTokens: len(b.IDs), Train: true, Recompute: r})
+	p, err := m.pass(model.Options{DType: t, MaxTokens: len(b.IDs), Train: true}, b, m.open)
+	if err != nil {
+		return nil, err
+	}
+	m.routing(p, t)
+	if t == tensor.BF16 {
+		m.forwardBF16(p, own)
+		return p, nil
+	}
+	m.forwardF32(p, b)
+	return p, m.auxiliary(b)
+}
+
+// pass computes a batch with a model, and compares the bits that come out with each --recompute.
+func (m *modelFolder) pass(o model.Options, b model.Batch,
+	open func(model.Options) (*model.Model, error)) (first *pass, err error) {
+	for _, o.Recompute = range []model.Recompute{model.RecomputeNone, model.RecomputeAttention, model.RecomputeLayer} {
+		l, err := open(o)
 		if err != nil {
 			return nil, err
 		}
@@ -262,15 +281,9 @@ func (m *modelFolder) forward(t tensor.DType, own *pass) (*pass, error) {
 			first = p
 			continue
 		}
-		m.property("bits with --recompute", string(r), float64(first.bitsApart(p)), exact)
+		m.property("bits with --recompute", string(o.Recompute), float64(first.bitsApart(p)), exact)
 	}
-	m.routing(first, t)
-	if t == tensor.BF16 {
-		m.forwardBF16(first, own)
-		return first, nil
-	}
-	m.forwardF32(first, b)
-	return first, m.auxiliary(b)
+	return first, nil
 }
 
 // bitsApart counts the tensors in which the bits of two passes differ.

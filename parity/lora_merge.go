@@ -1,0 +1,286 @@
+package parity
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"restyle/hf"
+	"restyle/model"
+	"restyle/tensor"
+)
+
+// trained compares the logits with the saved adapter, and with the adapter merged into the base.
+func (m *loraFolder) trained(b model.Batch) error {
+	l, err := m.open(m.options(tensor.F32, b))
+	if err != nil {
+		return err
+	}
+	before, err := m.weights(l)
+	if err == nil {
+		err = m.a.Load(context.Background(), m.d, l.Params())
+	}
+	after, errAfter := m.weights(l)
+	if err := errors.Join(err, errAfter); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	for _, p := range m.own(l) {
+		if m.o.mistake.adapter == nil {
+			break
+		}
+		x := m.o.mistake.adapter(p.Name, after[p.Name])
+		if x == nil {
+			x = before[p.Name]
+		}
+		m.d.Upload(p.W, x)
+	}
+	apart, err := m.logits(l, b)
+	if err := errors.Join(err, l.Close()); err != nil {
+		return err
+	}
+	if l, err = model.New(m.d, m.c, model.Options{DType: tensor.F32, MaxTokens: len(b.IDs)}); err != nil {
+		return err
+	}
+	err = m.merged[tensor.F32].Load(context.Background(), m.d, l.Params(), nil)
+	var together []float32
+	if err == nil {
+		together, err = m.logits(l, b)
+	}
+	m.compare("logits, trained", m.g.key("logits.trained"), byNorm(apart, m.live("logits.trained")), limitOutput)
+	m.compare("logits, merged", m.g.key("logits.merged"), byNorm(together, m.live("logits.merged")), limitOutput)
+	m.property("merged logits from unmerged", "", byNorm(together, apart), limitOutput)
+	return errors.Join(err, l.Close())
+}
+
+// merge merges the adapter into the base in both types, and compares the weights.
+func (m *loraFolder) merge() (err error) {
+	if m.dir, err = os.MkdirTemp("", "parity"); err != nil {
+		return err
+	}
+	for _, t := range []tensor.DType{tensor.F32, tensor.BF16} {
+		if err := m.mergeInto(t); err != nil {
+			return err
+		}
+	}
+	return m.compareMerged()
+}
+
+// mergeInto saves the base in a type and merges the adapter into that, as export does.
+func (m *loraFolder) mergeInto(t tensor.DType) error {
+	l, err := m.open(model.Options{DType: tensor.F32})
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(m.dir, t.String())
+	err = hf.Save(dir, m.ck, m.d, l.Params(), hf.SaveOptions{DType: t})
+	if err := errors.Join(err, l.Close()); err != nil {
+		return err
+	}
+	base, err := hf.OpenModel(dir)
+	if err != nil {
+		return err
+	}
+	defer base.Close()
+	merge := hf.Merge{Base: base, Changes: m.a.Changes(), Done: func(model.Param, hf.Difference) {}}
+	tensors, err := merge.Tensors(context.Background())
+	if err != nil {
+		return err
+	}
+	dir += " merged"
+	if err := hf.SaveTensors(dir, base, tensors, hf.SaveOptions{}); err != nil {
+		return err
+	}
+	m.merged[t], err = hf.OpenModel(dir)
+	return err
+}
+
+// compareMerged compares the merged matrices. PEFT's float32 sums are in another order, so their bits are not ours, and
+// only the recorded matrices can be compared. What was rounded to BF16 can be told from its hash.
+func (m *loraFolder) compareMerged() error {
+	rounded, elements := 0, 0 // otherwise by safe_merge, which rounds twice
+	once := true
+	for _, name := range m.a.Names() {
+		module, ok := strings.CutSuffix(name, endA)
+		if !ok {
+			continue
+		}
+		name := module + ".weight"
+		x, err := m.sum(module)
+		if err != nil {
+			return err
+		}
+		m.property("merged float32 from the formula", name, byNorm(x.f32, x.truth), limitMerged)
+		if key := "merged." + name; m.g.has(key) {
+			m.compare("merged float32", m.g.key(key), byNorm(x.f32, m.g.floats(key)), limitMerged)
+		}
+		limit := max(limitTurned, 1/float64(len(x.bf16)))
+		if key := "merged_bf16." + name; m.g.has(key) {
+			m.compare("merged BF16", m.g.key(key), turned(x.bf16, m.g.floats(key)), limit)
+		}
+		if key := "merged_bf16_safe." + name; m.g.has(key) {
+			for i, v := range first(m.g.floats(key), len(x.bf16)) {
+				rounded += int(differ(x.bf16[i] == v))
+			}
+			elements += len(x.bf16)
+		}
+		m.storedHashes(name)
+		var hash string
+		path := "merge.sha256_bf16." + name
+		m.j.get(path, &hash)
+		found := x.find(hash)
+		once = once && found != nil
+		m.compare("sha256 of merged BF16", m.j.key(path), turned(x.bf16, found), limit)
+	}
+	j := m.j
+	var recorded bool
+	j.get("merge.bf16_is_the_float32_sum_rounded_once", &recorded)
+	m.compare("one rounding", j.key("merge.bf16_is_the_float32_sum_rounded_once"), differ(once == recorded), exact)
+	const safe = "merge.elements_where_safe_differs"
+	m.compare("share that two roundings change", j.key(safe),
+		math.Abs(float64(rounded)-j.number(safe))/float64(elements), max(limitTurned, 1/float64(elements)))
+	for _, prefix := range []string{"merge.sha256_float32.", "merge.sha256_bf16_safe.", "merge.logits_error"} {
+		j.strikeAll(prefix, yardstick)
+	}
+	return m.baseHashes()
+}
+
+// storedHashes compares the hashes of the matrices that are recorded with what is recorded.
+func (m *loraFolder) storedHashes(name string) {
+	for stored, path := range map[string]string{"merged.": "merge.sha256_float32.",
+		"merged_bf16.": "merge.sha256_bf16.", "merged_bf16_safe.": "merge.sha256_bf16_safe."} {
+		if !m.g.has(stored + name) {
+			continue
+		}
+		var hash string
+		m.j.get(path+name, &hash)
+		x := m.g.floats(stored + name)
+		off := differ(hash == hashOf(x, strings.Contains(stored, "bf16")))
+		m.compare("sha256 of a recorded matrix", m.g.key(stored+name), off, exact)
+		m.compare("sha256 of a recorded matrix", m.j.key(path+name), off, exact)
+	}
+}
+
+// baseHashes compares the dequantized weights of a base in NF4.
+func (m *loraFolder) baseHashes() error {
+	for path := range m.j.values {
+		rest, ok := strings.CutPrefix(path, "base.sha256.")
+		if !ok {
+			continue
+		}
+		dot := strings.LastIndexByte(rest, '.')
+		w, _, err := m.ck.ReadF32(rest[:max(0, dot)])
+		if err != nil {
+			return err
+		}
+		var hash string
+		m.j.get(path, &hash)
+		m.compare("sha256 of the dequantized base", m.j.key(path), differ(hash == hashOf(w, rest[dot:] == ".bf16")), exact)
+	}
+	return nil
+}
+
+// hashOf returns the hash of numbers as they are stored, in float32 or BF16.
+func hashOf(x []float32, half bool) string {
+	var data []byte
+	for _, v := range x {
+		if half {
+			data = binary.LittleEndian.AppendUint16(data, tensor.BF16FromF32(v))
+		} else {
+			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
+		}
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(data))
+}
+
+// turned returns the share of BF16 numbers that are one ulp off, or +Inf if one is further off.
+func turned(x, truth []float32) float64 {
+	if len(x) != len(truth) || len(x) == 0 {
+		return math.Inf(1)
+	}
+	n := 0
+	for i, v := range x {
+		ulps := int(tensor.BF16FromF32(v)) - int(tensor.BF16FromF32(truth[i]))
+		if ulps < -1 || ulps > 1 {
+			return math.Inf(1)
+		}
+		n += ulps * ulps
+	}
+	return float64(n) / float64(len(x))
+}
+
+// A sum is a merged matrix.
+type sum struct {
+	f32, bf16 []float32 // ours
+	truth     []float64 // W + s·B·A
+	// The truth of a base that is rounded to BF16, and how far another order of summing in float32 may be from it.
+	truth16, slack []float64
+}
+
+func (m *loraFolder) sum(module string) (x sum, err error) {
+	name := module + ".weight"
+	w, shape, err := m.ck.ReadF32(name)
+	a, _, errA := m.a.ReadF32(module + endA)
+	b, _, errB := m.a.ReadF32(module + endB)
+	if err := errors.Join(err, errA, errB); err != nil {
+		return x, err
+	}
+	rank, scale, _ := m.a.Spec.Of(module)
+	in := shape[1]
+	for i, v := range w {
+		delta, size := 0.0, 0.0
+		for k := range rank {
+			term := scale * float64(b[i/in*rank+k]) * float64(a[k*in+i%in])
+			delta, size = delta+term, size+math.Abs(term)
+		}
+		low := float64(tensor.RoundBF16(v))
+		x.truth, x.truth16 = append(x.truth, float64(v)+delta), append(x.truth16, low+delta)
+		x.slack = append(x.slack, (float64(rank+1)*size+math.Abs(low))/(1<<24))
+	}
+	x.f32, _, err = m.merged[tensor.F32].ReadF32(name)
+	x.bf16, _, errB = m.merged[tensor.BF16].ReadF32(name)
+	if other := "merged_bf16_safe." + name; m.o.mistake.merged != nil && m.g.has(other) {
+		x.bf16 = m.o.mistake.merged(x.bf16, m.g.floats(other))
+	}
+	return x, errors.Join(err, errB)
+}
+
+// find returns the BF16 matrix with a hash: the truth rounded, but for at most three elements so near to the middle of
+// two numbers that the order of the sum decides. If there is none, it returns nil.
+func (x *sum) find(hash string) []float32 {
+	matrix := make([]float32, len(x.truth16))
+	var unsure []int
+	other := map[int]float32{}
+	for i, v := range x.truth16 {
+		matrix[i] = tensor.RoundBF16(float32(v))
+		for _, near := range []float64{v - x.slack[i], v + x.slack[i]} {
+			if r := tensor.RoundBF16(float32(near)); r != matrix[i] {
+				unsure, other[i] = append(unsure, i), r
+			}
+		}
+	}
+	var try func(from, left int) bool
+	try = func(from, left int) bool {
+		if hashOf(matrix, true) == hash {
+			return true
+		}
+		for n := from; left > 0 && n < len(unsure); n++ {
+			i := unsure[n]
+			matrix[i], other[i] = other[i], matrix[i]
+			if try(n+1, left-1) {
+				return true
+			}
+			matrix[i], other[i] = other[i], matrix[i]
+		}
+		return false
+	}
+	if !try(0, 3) {
+		return nil
+	}
+	return matrix
+}
