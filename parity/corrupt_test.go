@@ -191,7 +191,7 @@ var layer = regexp.MustCompile(`layers\.\d+\.`)
 // TestEveryFigureCounts changes the values that count as compared, one at a time, and checks that each change is a
 // failure. Of values that differ only in their parameter, it tries every fifth.
 func TestEveryFigureCounts(t *testing.T) {
-	for _, dir := range []string{"testdata/llama", "testdata/qwen2", "testdata/large"} {
+	for _, dir := range []string{"testdata/llama", "testdata/qwen2", "testdata/large", "testdata/lora"} {
 		clean, f := compareFolder(t, dir)
 		if len(failed(clean)) > 0 {
 			t.Fatalf("%s fails as it is: %q", dir, failed(clean))
@@ -314,6 +314,15 @@ func TestIncomplete(t *testing.T) {
 		{"a cut JSON", "qwen2", cut("golden.json"), "golden.json"},
 		{"heads that do not divide", "qwen2", replaced("config.json", `"num_attention_heads": 2`, `"num_attention_heads": 3`),
 			"multiple"},
+		{"no start", "lora", without("lora.safetensors", "start.base_model.model.lm_head.weight"),
+			"missing lora.safetensors start.base_model.model.lm_head.weight"},
+		{"no first A", "lora", without("lora.safetensors",
+			"init.base_model.model.model.layers.0.mlp.down_proj.lora_A.weight"), "missing lora.safetensors init."},
+		{"a scale too many", "lora", replaced("lora.json", `"scaling": {`, `"scaling": {"model.norm": 1,`),
+			"passed over lora.json scaling.model.norm"},
+		{"a scale too few", "lora", replaced("lora.json", `"model.layers.1.mlp.down_proj": `, `"other": `),
+			"missing lora.json scaling.model.layers.1.mlp.down_proj"},
+		{"another rank", "lora", replaced("adapter_config.json", `"r": 2`, `"r": 3`), "shapes do not fit the ranks"},
 		{"weights of another seed", "large", replaced("golden.json", `"seed":3`, `"seed":4`),
 			"weights golden.json weights.model.norm.weight.sha256"},
 		{"a parameter too few", "large", replaced("golden.json", `"model.norm.weight":{"shape"`,

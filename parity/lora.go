@@ -1,7 +1,6 @@
 package parity
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -26,7 +25,7 @@ const peftPrefix, endA, endB = "base_model.model.", ".lora_A.weight", ".lora_B.w
 type loraFolder struct {
 	modelFolder
 	a      *hf.Adapter
-	dir    string                          // for merged models
+	temp   string                          // the directory of merged models
 	merged map[tensor.DType]*hf.Checkpoint // the base with the adapter merged in
 	base   []float32                       // logits of the base, of the present run
 }
@@ -78,7 +77,7 @@ func (m *loraFolder) close() error {
 	for _, ck := range m.merged {
 		errs = append(errs, ck.Close())
 	}
-	return errors.Join(errors.Join(errs...), os.RemoveAll(m.dir))
+	return errors.Join(errors.Join(errs...), os.RemoveAll(m.temp))
 }
 
 // options are those of a model with adapters.
@@ -102,10 +101,9 @@ func (m *loraFolder) put(l *model.Model, prefix string) error {
 	for _, p := range m.own(l) {
 		x := make([]float32, p.W.Len())
 		if name := prefix + peftPrefix + p.Name; prefix != "init." || m.g.has(name) {
-			x = m.g.floats(name)
-			info, _ := m.g.st.Tensor(name)
-			m.property("shapes of the adapter", m.g.key(name), differ(slices.Equal(info.Shape, p.W.Shape)), exact)
-			m.strikeOpen(m.g.key(name))
+			if x = m.g.floats(name); m.g.has(name) {
+				m.strike(m.g.key(name), input)
+			}
 		} else if !p.Adapter {
 			continue
 		}
@@ -120,13 +118,6 @@ func (m *loraFolder) put(l *model.Model, prefix string) error {
 		}
 	}
 	return m.d.Err()
-}
-
-// strikeOpen marks a value as an input unless it is marked as something else.
-func (f *folder) strikeOpen(name string) {
-	if f.has(name) {
-		f.strike(name, input)
-	}
 }
 
 // openAt loads the base with the recorded adapter of a prefix.
@@ -150,9 +141,9 @@ func (m *loraFolder) configuration() error {
 		m.j.strike(note, input)
 	}
 	m.j.strikeAll("libraries.", input)
-	if err := m.fields(); err != nil {
-		return err
-	}
+	var variant string
+	m.j.get("variant", &variant)
+	m.compare("the adapter's base", m.j.key("variant"), differ(variant == m.a.BaseModel), exact)
 	o := m.options(tensor.F32, model.Batch{})
 	o.Train = true
 	if err := model.CheckOptions(m.c, o); err != nil {
@@ -169,6 +160,11 @@ func (m *loraFolder) configuration() error {
 		info, _ := m.a.Tensor(p.Name)
 		m.property("shapes of the adapter", "adapter_model.safetensors "+p.Name,
 			differ(slices.Equal(info.Shape, p.W.Shape) && info.DType == tensor.F32.String()), exact)
+		for _, prefix := range []string{"init.", "start.", "grad.", "final."} {
+			if info, ok := m.g.st.Tensor(prefix + peftPrefix + p.Name); ok {
+				m.property("shapes of the adapter", prefix+p.Name, differ(slices.Equal(info.Shape, p.W.Shape)), exact)
+			}
+		}
 		m.property("parameters without decay", p.Name, differ(p.Decay), exact)
 		if module, ok := strings.CutSuffix(p.Name, endA); ok {
 			_, scale, _ := m.a.Spec.Of(module)
@@ -178,41 +174,6 @@ func (m *loraFolder) configuration() error {
 	slices.Sort(names)
 	m.property("names of the adapter", "adapter_model.safetensors", differ(slices.Equal(names, m.a.Names())), exact)
 	m.j.compare("parameters", "parameters", float64(count), exact)
-	return nil
-}
-
-// fields compares what is read of adapter_config.json.
-func (m *loraFolder) fields() error {
-	j, err := m.values("adapter_config.json")
-	if err != nil {
-		return err
-	}
-	s := m.a.Spec
-	targets := any(s.Targets.Names)
-	if s.Targets.Match != "" {
-		targets = s.Targets.Match
-	}
-	for path, ours := range map[string]any{"target_modules": targets, "modules_to_save": s.Also, "use_rslora": s.RSLoRA,
-		"base_model_name_or_path": m.a.BaseModel} {
-		if text, err := json.Marshal(ours); j.has(path) {
-			recorded, errRecorded := json.Marshal(j.values[path])
-			m.compare("adapter_config", j.key(path), differ(string(text) == string(recorded) && err == nil &&
-				errRecorded == nil), exact)
-		}
-	}
-	j.compare("adapter_config", "r", float64(s.Rank), exact)
-	j.compare("adapter_config", "lora_alpha", s.Alpha, exact)
-	j.compareIf("adapter_config", "lora_dropout", s.Dropout, exact)
-	for _, p := range s.Ranks {
-		j.compare("adapter_config", "rank_pattern."+p.Key, p.Value, exact)
-	}
-	for _, p := range s.Alphas {
-		j.compare("adapter_config", "alpha_pattern."+p.Key, p.Value, exact)
-	}
-	var variant string
-	m.j.get("variant", &variant)
-	m.compare("adapter_config", m.j.key("variant"), differ(variant == m.a.BaseModel), exact)
-	j.strikeAll("", input)
 	return nil
 }
 
@@ -292,13 +253,7 @@ func (m *loraFolder) forward(b model.Batch) error {
 		return err
 	}
 	g, j := m.g, m.j
-	m.compare("logits", g.key("logits"), byNorm(p.logits, m.live("logits")), limitOutput)
-	m.compare("loss", g.key("loss"), byNorm([]float64{p.loss.Mean()}, g.floats("loss")), limitOutput)
-	m.compare("token_loss", g.key("token_loss"), byNorm(spread(p.loss, b), m.live("token_loss")), limitOutput)
-	j.compare("loss", "forward.loss", p.loss.Mean(), limitOutput)
-	j.compareIf("loss", "forward.loss_float64", p.loss.Mean(), limitOutput)
-	j.compare("trained tokens", "forward.trained_tokens", float64(p.loss.Targets), exact)
-	j.compare("logits, norm", "forward.logits_norm", norm(p.logits), limitOutput)
+	m.output(p, b)
 	j.compare("logits from the base's", "forward.logits_from_base", byNorm(m.base, p.logits)*norm(p.logits)/norm(m.base),
 		limitOutput)
 	whole := normOfAll(p.grads)
@@ -308,7 +263,6 @@ func (m *loraFolder) forward(b model.Batch) error {
 		name = "grad." + peftPrefix + name
 		m.compare("gradient", g.key(name), besideWhole(grad, g.floats(name), whole), limitAdapter)
 	}
-	j.strike("forward.logits_error", yardstick)
 	j.strikeAll("forward.grad_error.", yardstick)
 	return nil
 }
@@ -333,10 +287,7 @@ func (m *loraFolder) forwardBF16(b model.Batch) error {
 	var recorded []string
 	j.get("bfloat16.adapter_dtype", &recorded)
 	m.compare("type of the adapter", j.key("bfloat16.adapter_dtype"), differ(slices.Equal(types, recorded)), exact)
-	limit := max(limitLossBF16, timesBF16*j.limit("bfloat16.loss_error"))
-	m.compare("loss", g.key("loss"), byNorm([]float64{p.loss.Mean()}, g.floats("loss")), limit)
-	j.compare("loss beside PyTorch's", "bfloat16.loss", p.loss.Mean(), 2*limitLossBF16)
-	m.compare("logits", g.key("logits"), byNorm(p.logits, m.live("logits")), timesBF16*j.limit("bfloat16.logits_error"))
+	m.outputBF16(p)
 	all, ours := normOfAll(p.grads), 0.0
 	for name, grad := range p.grads {
 		truth := g.floats("grad." + peftPrefix + name)
