@@ -87,7 +87,7 @@ func (m *loraFolder) mergeInto(t tensor.DType) error {
 		return err
 	}
 	defer base.Close()
-	merge := hf.Merge{Base: base, Changes: m.a.Changes(), Done: func(model.Param, hf.Difference) {}}
+	merge := hf.Merge{Base: base, Changes: m.a.Changes()}
 	tensors, err := merge.Tensors(context.Background())
 	if err != nil {
 		return err
