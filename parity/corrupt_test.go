@@ -360,27 +360,29 @@ func TestUnknownFolder(t *testing.T) {
 	}
 }
 
-// FuzzFigures checks that a comparison with any golden.json ends without a panic.
+// FuzzFigures checks that a comparison with any golden.json or lora.json ends without a panic.
 func FuzzFigures(f *testing.F) {
-	for _, dir := range []string{"testdata/qwen2", "testdata/large"} {
-		data, err := os.ReadFile(filepath.Join(dir, "golden.json"))
+	kinds := []struct{ dir, file string }{{"qwen2", "golden.json"}, {"large", "golden.json"}, {"lora", "lora.json"}}
+	var dirs []string
+	for i, k := range kinds {
+		dirs = append(dirs, copied(f, filepath.Join("testdata", k.dir)))
+		data, err := os.ReadFile(filepath.Join("testdata", k.dir, k.file))
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(data[:min(len(data), 4096)], dir == "testdata/large")
+		f.Add(data[:min(len(data), 8192)], uint8(i))
 	}
 	f.Add([]byte(`{"generator":{"scale":1},"inputs":{"rows":[[1]],"labels":[[1]],"logit_positions":[[0]],`+
-		`"hidden_positions":[[0]],"vocab_ids":[],"hidden_columns":[]}}`), true)
-	dirs := map[bool]string{false: copied(f, "testdata/qwen2"), true: copied(f, "testdata/large")}
+		`"hidden_positions":[[0]],"vocab_ids":[],"hidden_columns":[]}}`), uint8(1))
 	// The file decides what is read and checked before the model computes. The rest would take a thousand times as long.
 	stopped, stop := context.WithCancel(f.Context())
 	stop()
-	f.Fuzz(func(t *testing.T, data []byte, large bool) {
-		dir := dirs[large]
-		if err := os.WriteFile(filepath.Join(dir, "golden.json"), data, 0o644); err != nil {
+	f.Fuzz(func(t *testing.T, data []byte, kind uint8) {
+		at := int(kind) % len(kinds)
+		if err := os.WriteFile(filepath.Join(dirs[at], kinds[at].file), data, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		r, _ := compareFolderIn(t, stopped, dir)
+		r, _ := compareFolderIn(t, stopped, dirs[at])
 		if len(r.Rows) == 0 {
 			t.Error("nothing was compared and nothing failed")
 		}

@@ -56,19 +56,26 @@ func compareLoRA(f *folder) (err error) {
 		return m.g.err
 	}
 	b := model.Join(rows...)
-	if err := errors.Join(m.configuration(), m.merge()); err != nil {
-		return errors.Join(err, m.close())
+	if err := errors.Join(m.configuration(), f.ctx.Err()); err != nil {
+		return err
+	}
+	if m.temp, err = os.MkdirTemp("", "restyle-parity-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.close()) }()
+	if err := m.merge(); err != nil {
+		return err
 	}
 	for _, fused := range f.o.Fused {
 		f.d.SetFused(fused)
 		for _, compare := range []func(model.Batch) error{m.initial, m.forward, m.training, m.trained, m.forwardBF16} {
 			f.computedIn(tensor.F32, fused)
 			if err := errors.Join(f.ctx.Err(), compare(b)); err != nil {
-				return errors.Join(err, m.close())
+				return err
 			}
 		}
 	}
-	return errors.Join(m.g.err, m.close())
+	return m.g.err
 }
 
 // close closes and removes the merged models.
@@ -276,10 +283,10 @@ func (m *loraFolder) forwardBF16(b model.Batch) error {
 	if err != nil {
 		return err
 	}
+	names := map[tensor.DType]string{tensor.F32: "torch.float32", tensor.BF16: "torch.bfloat16"}
 	var types []string
 	for _, q := range model.ParamsOf(m.c, o) {
-		if name := map[tensor.DType]string{tensor.F32: "torch.float32", tensor.BF16: "torch.bfloat16"}[q.W.DType]; q.Adapter &&
-			!slices.Contains(types, name) {
+		if name := names[q.W.DType]; q.Adapter && !slices.Contains(types, name) {
 			types = append(types, name)
 		}
 	}

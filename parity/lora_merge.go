@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -59,10 +58,7 @@ func (m *loraFolder) trained(b model.Batch) error {
 }
 
 // merge merges the adapter into the base in both types, and compares the weights.
-func (m *loraFolder) merge() (err error) {
-	if m.temp, err = os.MkdirTemp("", "parity"); err != nil {
-		return err
-	}
+func (m *loraFolder) merge() error {
 	for _, t := range []tensor.DType{tensor.F32, tensor.BF16} {
 		if err := m.mergeInto(t); err != nil {
 			return err
