@@ -117,7 +117,7 @@ func (m *loraFolder) compareMerged() error {
 		}
 		limit := max(limitTurned, 1/float64(len(x.bf16)))
 		if key := "merged_bf16." + name; m.g.has(key) {
-			m.compare("merged BF16", m.g.key(key), turned(x.bf16, m.g.floats(key)), limit)
+			m.compare("merged BF16", m.g.key(key), x.turned(m.g.floats(key)), limit)
 		}
 		if key := "merged_bf16_safe." + name; m.g.has(key) {
 			once, twice := m.g.floats("merged_bf16."+name), m.g.floats(key)
@@ -131,7 +131,7 @@ func (m *loraFolder) compareMerged() error {
 		m.j.get(path, &hash)
 		found := x.find(hash)
 		once = once && found != nil
-		m.compare("sha256 of merged BF16", m.j.key(path), turned(x.bf16, found), limit)
+		m.compare("sha256 of merged BF16", m.j.key(path), x.turned(found), limit)
 	}
 	j := m.j
 	var recorded bool
@@ -192,28 +192,12 @@ func hashOf(x []float32, half bool) string {
 	return fmt.Sprintf("%x", sha256.Sum256(data))
 }
 
-// turned returns the share of BF16 numbers that are one ulp off, or +Inf if one is further off.
-func turned(x, truth []float32) float64 {
-	if len(x) != len(truth) || len(x) == 0 {
-		return math.Inf(1)
-	}
-	n := 0
-	for i, v := range x {
-		ulps := int(tensor.BF16FromF32(v)) - int(tensor.BF16FromF32(truth[i]))
-		if ulps < -1 || ulps > 1 {
-			return math.Inf(1)
-		}
-		n += ulps * ulps
-	}
-	return float64(n) / float64(len(x))
-}
-
 // A sum is a merged matrix.
 type sum struct {
 	f32, bf16 []float32 // ours
 	truth     []float64 // W + s·B·A
-	// The truth of a base that is rounded to BF16, and how far another order of summing in float32 may be from it.
-	truth16, slack []float64
+	truth16   []float64 // of a base that is rounded to BF16
+	slack     []float64 // how far a float32 sum in another order may be from that
 }
 
 func (m *loraFolder) sum(module string) (x sum, err error) {
@@ -244,20 +228,58 @@ func (m *loraFolder) sum(module string) (x sum, err error) {
 	return x, errors.Join(err, errB)
 }
 
+// turned returns the share of our BF16 numbers that another order of the sum rounds otherwise, or +Inf if the order
+// cannot explain a difference.
+func (x *sum) turned(want []float32) float64 {
+	if len(x.bf16) != len(want) {
+		return math.Inf(1)
+	}
+	n := 0
+	for i, v := range x.bf16 {
+		apart := math.Abs(float64(v) - float64(want[i]))
+		if ulps := place(v) - place(want[i]); ulps*ulps > 1 && !(apart <= 2*x.slack[i]) {
+			return math.Inf(1)
+		}
+		n += int(differ(v == want[i]))
+	}
+	return float64(n) / float64(len(want))
+}
+
+// place numbers the BF16 numbers in order; that of 0 is 0.
+func place(v float32) int {
+	bits := int(tensor.BF16FromF32(v))
+	if bits >= 0x8000 {
+		return 0x8000 - bits
+	}
+	return bits
+}
+
+// numberAt returns the number of a place.
+func numberAt(place int) float32 {
+	if place < 0 {
+		place = 0x8000 - place
+	}
+	return tensor.BF16ToF32(uint16(place))
+}
+
 // maxUnsure limits what find tries; of five thousand elements about one is unsure.
 const maxUnsure = 64
 
-// find returns the BF16 matrix with a hash: the truth rounded, but for at most three elements so near to the middle of
-// two numbers that the order of the sum decides. If there is none, it returns nil.
+// find returns the BF16 matrix with a hash: the truth rounded, but for at most three elements that the order of the sum
+// decides, because the truth is near the middle of two numbers, or terms have canceled. If there is none, it returns nil.
 func (x *sum) find(hash string) []float32 {
+	type choice struct {
+		at    int
+		value float32
+	}
+	var choices []choice
 	matrix := make([]float32, len(x.truth16))
-	var unsure []int
-	other := map[int]float32{}
 	for i, v := range x.truth16 {
 		matrix[i] = tensor.RoundBF16(float32(v))
-		for _, near := range []float64{v - x.slack[i], v + x.slack[i]} {
-			if r := tensor.RoundBF16(float32(near)); r != matrix[i] {
-				unsure, other[i] = append(unsure, i), r
+		from, to := place(float32(v-x.slack[i])), place(float32(v+x.slack[i]))
+		for n := from; n <= to && len(choices) <= maxUnsure; n++ {
+			if n != place(matrix[i]) {
+				choices = append(choices, choice{i, numberAt(n)})
 			}
 		}
 	}
@@ -266,17 +288,17 @@ func (x *sum) find(hash string) []float32 {
 		if hashOf(matrix, true) == hash {
 			return true
 		}
-		for n := from; left > 0 && n < len(unsure); n++ {
-			i := unsure[n]
-			matrix[i], other[i] = other[i], matrix[i]
-			if try(n+1, left-1) {
+		for n := from; left > 0 && n < len(choices); n++ {
+			c := choices[n]
+			was := matrix[c.at]
+			if matrix[c.at] = c.value; try(n+1, left-1) {
 				return true
 			}
-			matrix[i], other[i] = other[i], matrix[i]
+			matrix[c.at] = was
 		}
 		return false
 	}
-	if len(unsure) > maxUnsure || !try(0, 3) {
+	if len(choices) > maxUnsure || !try(0, 3) {
 		return nil
 	}
 	return matrix
