@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -37,6 +38,30 @@ type Change struct {
 	Rank  int
 	Scale float64
 	Whole []float32 // as files store it; nil if W is kept
+}
+
+// Changes returns what the adapter makes of each weight that it changes, for [Merge].
+func (a *Adapter) Changes() map[string]func() (Change, error) {
+	changes := map[string]func() (Change, error){}
+	for _, name := range a.Names() {
+		module, isA := strings.CutSuffix(name, endA)
+		switch {
+		case isA:
+			changes[module+".weight"] = func() (c Change, err error) {
+				c.Rank, c.Scale, _ = a.Spec.Of(module)
+				var errB error
+				c.A, _, err = a.ReadF32(name)
+				c.B, _, errB = a.ReadF32(module + endB)
+				return c, errors.Join(err, errB)
+			}
+		case !strings.HasSuffix(name, endB):
+			changes[name] = func() (c Change, err error) {
+				c.Whole, _, err = a.ReadF32(name)
+				return c, err
+			}
+		}
+	}
+	return changes
 }
 
 // A Difference is how far a weight is from what it was.

@@ -191,7 +191,7 @@ var layer = regexp.MustCompile(`layers\.\d+\.`)
 // TestEveryFigureCounts changes the values that count as compared, one at a time, and checks that each change is a
 // failure. Of values that differ only in their parameter, it tries every fifth.
 func TestEveryFigureCounts(t *testing.T) {
-	for _, dir := range []string{"testdata/llama", "testdata/qwen2", "testdata/large"} {
+	for _, dir := range []string{"testdata/llama", "testdata/qwen2", "testdata/large", "testdata/lora"} {
 		clean, f := compareFolder(t, dir)
 		if len(failed(clean)) > 0 {
 			t.Fatalf("%s fails as it is: %q", dir, failed(clean))
@@ -314,6 +314,15 @@ func TestIncomplete(t *testing.T) {
 		{"a cut JSON", "qwen2", cut("golden.json"), "golden.json"},
 		{"heads that do not divide", "qwen2", replaced("config.json", `"num_attention_heads": 2`, `"num_attention_heads": 3`),
 			"multiple"},
+		{"no start", "lora", without("lora.safetensors", "start.base_model.model.lm_head.weight"),
+			"missing lora.safetensors start.base_model.model.lm_head.weight"},
+		{"no first A", "lora", without("lora.safetensors",
+			"init.base_model.model.model.layers.0.mlp.down_proj.lora_A.weight"), "missing lora.safetensors init."},
+		{"a scale too many", "lora", replaced("lora.json", `"scaling": {`, `"scaling": {"model.norm": 1,`),
+			"passed over lora.json scaling.model.norm"},
+		{"a scale too few", "lora", replaced("lora.json", `"model.layers.1.mlp.down_proj": `, `"other": `),
+			"missing lora.json scaling.model.layers.1.mlp.down_proj"},
+		{"another rank", "lora", replaced("adapter_config.json", `"r": 2`, `"r": 3`), "shapes do not fit the ranks"},
 		{"weights of another seed", "large", replaced("golden.json", `"seed":3`, `"seed":4`),
 			"weights golden.json weights.model.norm.weight.sha256"},
 		{"a parameter too few", "large", replaced("golden.json", `"model.norm.weight":{"shape"`,
@@ -351,27 +360,29 @@ func TestUnknownFolder(t *testing.T) {
 	}
 }
 
-// FuzzFigures checks that a comparison with any golden.json ends without a panic.
+// FuzzFigures checks that a comparison with any golden.json or lora.json ends without a panic.
 func FuzzFigures(f *testing.F) {
-	for _, dir := range []string{"testdata/qwen2", "testdata/large"} {
-		data, err := os.ReadFile(filepath.Join(dir, "golden.json"))
+	kinds := []struct{ dir, file string }{{"qwen2", "golden.json"}, {"large", "golden.json"}, {"lora", "lora.json"}}
+	var dirs []string
+	for i, k := range kinds {
+		dirs = append(dirs, copied(f, filepath.Join("testdata", k.dir)))
+		data, err := os.ReadFile(filepath.Join("testdata", k.dir, k.file))
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(data[:min(len(data), 4096)], dir == "testdata/large")
+		f.Add(data[:min(len(data), 8192)], uint8(i))
 	}
 	f.Add([]byte(`{"generator":{"scale":1},"inputs":{"rows":[[1]],"labels":[[1]],"logit_positions":[[0]],`+
-		`"hidden_positions":[[0]],"vocab_ids":[],"hidden_columns":[]}}`), true)
-	dirs := map[bool]string{false: copied(f, "testdata/qwen2"), true: copied(f, "testdata/large")}
+		`"hidden_positions":[[0]],"vocab_ids":[],"hidden_columns":[]}}`), uint8(1))
 	// The file decides what is read and checked before the model computes. The rest would take a thousand times as long.
 	stopped, stop := context.WithCancel(f.Context())
 	stop()
-	f.Fuzz(func(t *testing.T, data []byte, large bool) {
-		dir := dirs[large]
-		if err := os.WriteFile(filepath.Join(dir, "golden.json"), data, 0o644); err != nil {
+	f.Fuzz(func(t *testing.T, data []byte, kind uint8) {
+		at := int(kind) % len(kinds)
+		if err := os.WriteFile(filepath.Join(dirs[at], kinds[at].file), data, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		r, _ := compareFolderIn(t, stopped, dir)
+		r, _ := compareFolderIn(t, stopped, dirs[at])
 		if len(r.Rows) == 0 {
 			t.Error("nothing was compared and nothing failed")
 		}

@@ -51,6 +51,12 @@ const (
 	limitLayerNorm = 1e-5 // PyTorch 1e-7
 	limitOpBF16    = 4e-3 // float32 inside, rounded once
 
+	// Adapters, as PEFT trains and merges them.
+	limitAdapter = 2e-5 // gradients; PyTorch's own error is at most 1.7e-6
+	limitBound   = 1e-6 // beyond a bound of random numbers that is rounded to float32
+	limitMerged  = 1e-6 // float32; the order of the sum over the rank, and one rounding
+	limitTurned  = 1e-3 // fraction of BF16 weights that a float32 sum in another order rounds the other way; 4.8e-4
+
 	limitQuantBF16 = 0.03 // logits with quantized weights; a model that is not quantized, 0.01
 )
 

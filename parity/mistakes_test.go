@@ -10,7 +10,9 @@ import (
 
 	"restyle/internal/expect"
 	"restyle/kernels"
+	"restyle/lora"
 	"restyle/model"
+	"restyle/tensor"
 )
 
 // A trap is a mistake that others have made. If a test makes it on purpose, the error of a comparison must be at least
@@ -157,6 +159,53 @@ func TestMistakes_OfLargeModel(t *testing.T) {
 			"gradient norm, each", 1e-2, nil},
 	} {
 		t.Run(trap.name, func(t *testing.T) { trap.check(t, "testdata/large") })
+	}
+}
+
+// TestMistakes_OfAdapters checks mistakes with a model that has an adapter.
+func TestMistakes_OfAdapters(t *testing.T) {
+	changed := func(suffix string, f func(x []float32) []float32) mistake {
+		return mistake{adapter: func(name string, x []float32) []float32 {
+			if strings.HasSuffix(name, suffix) {
+				return f(x)
+			}
+			return x
+		}}
+	}
+	times := func(factor float32) func(x []float32) []float32 {
+		return func(x []float32) []float32 {
+			for i := range x {
+				x[i] *= factor
+			}
+			return x
+		}
+	}
+	for _, trap := range []trap{
+		{"rsLoRA's scale ignored", mistake{spec: func(s *lora.Spec) { s.RSLoRA = false }}, "scaling", 0.2, nil},
+		{"alpha_pattern ignored", mistake{spec: func(s *lora.Spec) { s.Alphas = nil }}, "logits", 1e-2, nil},
+		{"alpha_pattern not from a dot on", mistake{spec: func(s *lora.Spec) {
+			s.Alphas = []lora.Pattern{{Key: ".*" + s.Alphas[0].Key, Value: 6}, {Key: ".*_proj", Value: 5}}
+		}}, "scaling", 0.1, nil},
+		{"no scale", mistake{spec: func(s *lora.Spec) { s.Alpha, s.Alphas = math.Sqrt2, nil }}, "gradient", 1e-2, nil},
+		{"an adapter in BF16", changed("", func(x []float32) []float32 {
+			for i := range x {
+				x[i] = tensor.RoundBF16(x[i])
+			}
+			return x
+		}), "logits, trained", 1e-4, nil},
+		{"A of ±2/√in", changed(endA, times(2)), "bounds of our first A", 0.5, nil},
+		{"A of ±0.5/√in", changed(endA, times(0.5)), "rms of our first A", 0.4, nil},
+		{"A of another seed", changed(endA, func(x []float32) []float32 {
+			slices.Reverse(x)
+			return x
+		}), "first gradient norm", 1e-2, nil},
+		{"B of zeros loaded", changed(endB, times(0)), "logits, trained", 1e-2, nil},
+		{"modules_to_save not loaded", changed("lm_head.weight", func([]float32) []float32 { return nil }),
+			"logits, trained", 1e-3, nil},
+		{"a safe merge for the plain one", mistake{merged: func(_, other []float32) []float32 { return other }},
+			"merged BF16", 0.1, nil},
+	} {
+		t.Run(trap.name, func(t *testing.T) { trap.check(t, "testdata/lora") })
 	}
 }
 

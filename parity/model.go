@@ -124,7 +124,8 @@ func (m *modelFolder) open(o model.Options) (*model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.ck.Load(context.Background(), m.d, l.Params(), nil); err != nil {
+	base := slices.DeleteFunc(slices.Clone(l.Params()), func(p model.Param) bool { return p.Adapter })
+	if err := m.ck.Load(context.Background(), m.d, base, nil); err != nil {
 		l.Close()
 		return nil, err
 	}
@@ -218,6 +219,9 @@ func stored(p model.Param, x []float32) []float32 {
 func (f *folder) gradients(l *model.Model) (map[string][]float32, error) {
 	grads := map[string][]float32{}
 	for _, p := range l.Params() {
+		if !p.Trainable() {
+			continue
+		}
 		g, err := f.d.Floats(p.Grad)
 		if err != nil {
 			return nil, err
@@ -245,9 +249,24 @@ func (m *modelFolder) forward(t tensor.DType, own *pass) (*pass, error) {
 		return nil, m.g.err
 	}
 	b := model.Join(rows...)
-	var first *pass
-	for _, r := range []model.Recompute{model.RecomputeNone, model.RecomputeAttention, model.RecomputeLayer} {
-		l, err := m.open(model.Options{DType: t, MaxTokens: len(b.IDs), Train: true, Recompute: r})
+	p, err := m.pass(model.Options{DType: t, MaxTokens: len(b.IDs), Train: true}, b, m.open)
+	if err != nil {
+		return nil, err
+	}
+	m.routing(p, t)
+	if t == tensor.BF16 {
+		m.forwardBF16(p, own)
+		return p, nil
+	}
+	m.forwardF32(p, b)
+	return p, m.auxiliary(b)
+}
+
+// pass computes a batch with a model, and compares the bits that come out with each --recompute.
+func (m *modelFolder) pass(o model.Options, b model.Batch,
+	open func(model.Options) (*model.Model, error)) (first *pass, err error) {
+	for _, o.Recompute = range []model.Recompute{model.RecomputeNone, model.RecomputeAttention, model.RecomputeLayer} {
+		l, err := open(o)
 		if err != nil {
 			return nil, err
 		}
@@ -262,15 +281,9 @@ func (m *modelFolder) forward(t tensor.DType, own *pass) (*pass, error) {
 			first = p
 			continue
 		}
-		m.property("bits with --recompute", string(r), float64(first.bitsApart(p)), exact)
+		m.property("bits with --recompute", string(o.Recompute), float64(first.bitsApart(p)), exact)
 	}
-	m.routing(first, t)
-	if t == tensor.BF16 {
-		m.forwardBF16(first, own)
-		return first, nil
-	}
-	m.forwardF32(first, b)
-	return first, m.auxiliary(b)
+	return first, nil
 }
 
 // bitsApart counts the tensors in which the bits of two passes differ.
@@ -289,9 +302,23 @@ func (p *pass) bitsApart(q *pass) int {
 	return n
 }
 
-func (m *modelFolder) forwardF32(p *pass, b model.Batch) {
+// output compares logits and losses in float32.
+func (m *modelFolder) output(p *pass, b model.Batch) {
 	g, j := m.g, m.j
 	m.compare("logits", g.key("logits"), byNorm(p.logits, m.live("logits")), limitOutput)
+	m.compare("loss", g.key("loss"), byNorm([]float64{p.loss.Mean()}, g.floats("loss")), limitOutput)
+	m.compare("token_loss", g.key("token_loss"), byNorm(spread(p.loss, b), m.live("token_loss")), limitOutput)
+	j.compare("loss", "forward.loss", p.loss.Mean(), limitOutput)
+	j.compareIf("loss", "forward.loss_float64", p.loss.Mean(), limitOutput)
+	j.compare("trained tokens", "forward.trained_tokens", float64(p.loss.Targets), exact)
+	j.compare("logits, norm", "forward.logits_norm", norm(p.logits), limitOutput)
+	j.compareIf("logits, norm", "forward.logits_norm_float64", norm(p.logits), limitOutput)
+	j.strike("forward.logits_error", yardstick)
+}
+
+func (m *modelFolder) forwardF32(p *pass, b model.Batch) {
+	g, j := m.g, m.j
+	m.output(p, b)
 	m.compare("logits, each / rms", g.key("logits"), byRMS(p.logits, m.live("logits")), limitEach)
 	names := []string{"embed"}
 	for i := range m.c.Layers {
@@ -302,14 +329,6 @@ func (m *modelFolder) forwardF32(p *pass, b model.Batch) {
 		m.compare("hidden states", g.key("hidden."+name), byNorm(p.hidden[name], truth), limitOutput)
 		m.compare("hidden states, each / rms", g.key("hidden."+name), byRMS(p.hidden[name], truth), limitEach)
 	}
-	m.compare("loss", g.key("loss"), byNorm([]float64{p.loss.Mean()}, g.floats("loss")), limitOutput)
-	m.compare("token_loss", g.key("token_loss"), byNorm(spread(p.loss, b), m.live("token_loss")), limitOutput)
-	j.compare("loss", "forward.loss", p.loss.Mean(), limitOutput)
-	j.compareIf("loss", "forward.loss_float64", p.loss.Mean(), limitOutput)
-	j.compare("trained tokens", "forward.trained_tokens", float64(p.loss.Targets), exact)
-	j.compare("logits, norm", "forward.logits_norm", norm(p.logits), limitOutput)
-	j.compareIf("logits, norm", "forward.logits_norm_float64", norm(p.logits), limitOutput)
-	j.strike("forward.logits_error", yardstick)
 
 	whole := normOfAll(p.grads)
 	j.compare("gradient norm", "forward.grad_norm", whole, limitOutput)
@@ -341,7 +360,8 @@ func routed(name string) bool {
 		strings.HasSuffix(name, ".mlp.gate.weight")
 }
 
-func (m *modelFolder) forwardBF16(p, own *pass) {
+// outputBF16 compares logits and loss in BF16.
+func (m *modelFolder) outputBF16(p *pass) {
 	g, j := m.g, m.j
 	limit := limitLossBF16
 	if j.has("bfloat16.loss_error") { // both round the same weights, which alone can move the loss further than that
@@ -351,6 +371,11 @@ func (m *modelFolder) forwardBF16(p, own *pass) {
 	// either may be that far from the exact value
 	j.compare("loss beside PyTorch's", "bfloat16.loss", p.loss.Mean(), 2*limitLossBF16)
 	m.compare("logits", g.key("logits"), byNorm(p.logits, m.live("logits")), timesBF16*j.limit("bfloat16.logits_error"))
+}
+
+func (m *modelFolder) forwardBF16(p, own *pass) {
+	g, j := m.g, m.j
+	m.outputBF16(p)
 
 	stored := !j.hasAny("forward.grad_norm_of_each_float64.")
 	all, few := normOfAll(own.grads), 0.0 // few is the largest error of an expert's gradient

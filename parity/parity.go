@@ -14,6 +14,7 @@ import (
 
 	"restyle/internal/disk"
 	"restyle/kernels"
+	"restyle/lora"
 	"restyle/model"
 	"restyle/tensor"
 )
@@ -46,6 +47,11 @@ type mistake struct {
 	weights func(*kernels.Device, *model.Model)
 	batch   func(model.Batch) model.Batch
 	scale   func(b model.Batch, scale float32) float32 // of the gradient of one batch of a step
+	spec    func(*lora.Spec)
+	// adapter returns the values that a trained parameter gets instead of x; nil: it keeps those of the base.
+	adapter func(name string, x []float32) []float32
+	// merged returns a merged weight in BF16, given ours and that of another way of merging.
+	merged func(ours, other []float32) []float32
 }
 
 // A kind is a form of reference outputs.
@@ -66,6 +72,7 @@ var kinds = []kind{
 	{"fp16", isScaling, compareScaling, []string{"config.json", "model.safetensors", "scaling.json",
 		"scaling.safetensors"}},
 	{"quant", isQuant, compareQuant, quantFiles},
+	{"lora", isLoRA, compareLoRA, loraFiles},
 	{"rope", isRoPE, compareRoPE, []string{"*.jsonl", "variants.json"}},
 	{"ops", isOps, compareOps, []string{"*.json", "*.safetensors"}},
 }

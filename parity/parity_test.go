@@ -39,7 +39,7 @@ func must(t *testing.T, o Options, paths ...string) *Report {
 // TestOwnRecordings checks the repository's own recordings: tiny models and what PyTorch computed from them.
 func TestOwnRecordings(t *testing.T) {
 	r := must(t, Options{}, "testdata")
-	if r.Partial || r.Counts.Compared < 350 || len(r.Folders) != 3 {
+	if r.Partial || r.Counts.Compared < 350 || len(r.Folders) != 4 {
 		t.Errorf("only %+v in %q, partial %v", r.Counts, r.Folders, r.Partial)
 	}
 	for _, run := range []string{"fp32, unfused", "fp32, fused", "bf16, unfused", "bf16, fused"} {
@@ -111,6 +111,14 @@ func TestReferenceFP16(t *testing.T) {
 	r := must(t, Options{}, expect.Reference(t, "golden-next", "fp16"))
 	if r.Partial || r.Counts.LeftOut > 0 || r.Counts.Unsupported > 0 || len(r.Folders) < 2 {
 		t.Errorf("%+v of %q", r.Counts, r.Folders)
+	}
+}
+
+// TestReferenceLoRA compares adapters.
+func TestReferenceLoRA(t *testing.T) {
+	r := must(t, Options{}, expect.Reference(t, "golden-next", "lora"))
+	if r.Partial || r.Counts.LeftOut > 0 || r.Counts.Unsupported > 0 || r.Counts.Compared < 400 {
+		t.Errorf("%+v", r.Counts)
 	}
 }
 

@@ -253,6 +253,27 @@ func (m *modelFolder) training() error {
 	if err != nil {
 		return err
 	}
+	var rates []float64
+	rate := optim.Cosine(j.input("training.optimizer.lr"), int(j.input("training.optimizer.warmup_steps")), steps)
+	for step := range steps {
+		rates = append(rates, rate(step))
+	}
+	m.compare("learning rates", j.key("training.lr"), byRMS(rates, j.numbers("training.lr")), limitRate)
+	if err := m.train(l, rows, rates); err != nil {
+		return err
+	}
+	after, err := l.Loss(model.Join(rows[:each]...))
+	if err != nil {
+		return err
+	}
+	j.compare("loss after training", "training.first_batch_loss_after", after.Mean(), limitOutput)
+	m.compareNoDecay(l.Params())
+	return m.compareFinal(t, l, start)
+}
+
+// train takes a step of AdamW at each of the learning rates, and compares the losses and the norms of the gradients.
+func (m *modelFolder) train(l *model.Model, rows []model.Batch, rates []float64) error {
+	j := m.j
 	betas := j.numbers("training.optimizer.betas")
 	j.strike("training.optimizer.betas", input)
 	if len(betas) != 2 {
@@ -266,35 +287,24 @@ func (m *modelFolder) training() error {
 		return err
 	}
 	defer o.Close()
-	rate := optim.Cosine(j.input("training.optimizer.lr"), int(j.input("training.optimizer.warmup_steps")), steps)
-	clip := j.input("training.optimizer.clip")
-
-	var losses, norms, rates, counts []float64
-	for step := range steps {
-		b := model.Join(rows[step*each:][:each]...)
-		loss, err := m.gradient(l, []model.Batch{b})
+	clip, each := j.input("training.optimizer.clip"), len(rows)/len(rates)
+	var losses, norms, counts []float64
+	for step, rate := range rates {
+		loss, err := m.gradient(l, []model.Batch{model.Join(rows[step*each:][:each]...)})
 		if err != nil {
 			return err
 		}
-		r, err := o.Step(rate(step), clip)
+		r, err := o.Step(rate, clip)
 		if err != nil {
 			return err
 		}
-		losses, norms = append(losses, mean(loss)), append(norms, r.Norm)
-		rates, counts = append(rates, rate(step)), append(counts, float64(loss[0].Targets))
+		losses, norms, counts = append(losses, mean(loss)), append(norms, r.Norm), append(counts, float64(loss[0].Targets))
 	}
-	counted := j.numbers("training.trained_tokens")
-	m.compare("target tokens", j.key("training.trained_tokens"), farthest(counts, counted), exact)
-	m.compare("learning rates", j.key("training.lr"), byRMS(rates, j.numbers("training.lr")), limitRate)
+	m.compare("target tokens", j.key("training.trained_tokens"),
+		farthest(counts, j.numbers("training.trained_tokens")), exact)
 	m.compareSteps("loss", losses)
 	m.compareSteps("grad_norm", norms)
-	after, err := l.Loss(model.Join(rows[:each]...))
-	if err != nil {
-		return err
-	}
-	j.compare("loss after training", "training.first_batch_loss_after", after.Mean(), limitOutput)
-	m.compareNoDecay(l.Params())
-	return m.compareFinal(t, l, start)
+	return nil
 }
 
 // compareSteps compares a value of each training step with PyTorch's float32 and, if recorded, float64.

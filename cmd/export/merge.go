@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -55,7 +54,7 @@ func (o options) merge(ctx context.Context, in, out string, stdout io.Writer, st
 		return err
 	}
 	defer base.Close()
-	m := hf.Merge{Base: base, Changes: changesOf(a), Threads: o.threads}
+	m := hf.Merge{Base: base, Changes: a.Changes(), Threads: o.threads}
 	if o.onto == "" {
 		status.Draw("reading " + base.Name)
 		if m.Layers, err = checkBase(a, base); err != nil {
@@ -134,30 +133,6 @@ func checkBase(a *hf.Adapter, base *hf.Checkpoint) (layers string, err error) {
 			"model, or merge into this one with --onto", base.Name, a.Name, digest, r.Digest)
 	}
 	return r.QuantizedBase, err
-}
-
-// changesOf returns what an adapter makes of each weight.
-func changesOf(a *hf.Adapter) map[string]func() (hf.Change, error) {
-	changes := map[string]func() (hf.Change, error){}
-	for _, name := range a.Names() {
-		module, isA := strings.CutSuffix(name, ".lora_A.weight")
-		switch {
-		case isA:
-			changes[module+".weight"] = func() (c hf.Change, err error) {
-				c.Rank, c.Scale, _ = a.Spec.Of(module)
-				var errB error
-				c.A, _, err = a.ReadF32(name)
-				c.B, _, errB = a.ReadF32(module + ".lora_B.weight")
-				return c, errors.Join(err, errB)
-			}
-		case !strings.HasSuffix(name, ".lora_B.weight"):
-			changes[name] = func() (c hf.Change, err error) {
-				c.Whole, _, err = a.ReadF32(name)
-				return c, err
-			}
-		}
-	}
-	return changes
 }
 
 // scales lists the scales of an adapter.

@@ -180,7 +180,7 @@ func merged(t *testing.T, in, base, out string) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	changes := changesOf(a)
+	changes := a.Changes()
 	for _, p := range is.Config.Params() {
 		got, _, err := is.ReadF32(p.Name)
 		if err != nil {

@@ -2,12 +2,13 @@
 
     python make_goldens.py
 
-Needs torch 2.15.0, transformers 5.23.0, safetensors 0.8.0 and numpy 2.4.6, and refuses others. The same versions on the
+Needs torch 2.15.0, transformers 5.23.0, peft 0.21.2, safetensors 0.8.0 and numpy 2.4.6, and refuses others. The same versions on the
 same processor write the same bytes. Everything is computed on the CPU, on one thread, with eager attention.
 
 llama/  a model as Llama-3.2 is built: grouped queries, a tied head, llama3 RoPE scaling; with packing, accumulation
         and training
 qwen2/  biases on q, k and v; weights in BF16; a padding id that is also an ordinary token
+lora/   an adapter: rsLoRA, with ranks and scales of some modules' own, and the head trained whole
 large/  as a model that is too large to store is recorded: its weights follow from a seed
 
 What the files mean is said in the package comment of restyle/parity and in the code that compares them.
@@ -19,6 +20,7 @@ import math
 import pathlib
 
 import numpy as np
+import peft
 import safetensors
 import torch
 import transformers
@@ -26,7 +28,7 @@ from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
-PINNED = {torch: "2.15.0", transformers: "5.23.0", safetensors: "0.8.0", np: "2.4.6"}
+PINNED = {torch: "2.15.0", transformers: "5.23.0", peft: "0.21.2", safetensors: "0.8.0", np: "2.4.6"}
 HERE = pathlib.Path(__file__).parent
 NONE = -100  # the label of what is not trained
 
@@ -248,6 +250,104 @@ def record_training(folder, rng, steps=10):
                      "first_batch_loss_after": float(model(**batches[0]).loss.detach())}
 
 
+# ------------------------------------------------------------------------------------------------- adapters
+
+
+LORA = {"r": 2, "lora_alpha": 3, "target_modules": ["q_proj", "down_proj"], "modules_to_save": ["lm_head"], "use_rslora": True,
+        "rank_pattern": {"down_proj": 3}, "alpha_pattern": {"layers.1.self_attn.q_proj": 5}, "task_type": "CAUSAL_LM"}
+
+
+class Adapter:
+    """A model with an adapter, whose trained parameters have the names of adapter_model.safetensors."""
+
+    def __init__(self, folder, values=None, dtype=torch.float32, attention="eager"):
+        self.model = peft.get_peft_model(load(folder, dtype, attention), peft.LoraConfig(**LORA)).eval()
+        names = {p.data_ptr(): n for n, p in peft.get_peft_model_state_dict(self.model).items()}
+        self.params = {names[p.data_ptr()]: p for p in self.model.parameters() if p.requires_grad}
+        for n, v in (values or {}).items():
+            self.params[n].data.copy_(v)
+
+    def values(self):
+        return {n: p.detach().clone() for n, p in self.params.items()}
+
+    def compute(self, batch):
+        self.model.zero_grad(set_to_none=True)
+        out = self.model(**batch)
+        out.loss.backward()
+        return out.loss.detach(), out.logits.detach(), {n: p.grad.clone() for n, p in self.params.items()}
+
+    def train(self, batches):
+        lr, betas, eps, decay, clip = 2e-3, [0.9, 0.999], 1e-8, 0.01, 1.0
+        optimizer = torch.optim.AdamW(self.params.values(), lr=lr, betas=betas, eps=eps, weight_decay=decay)
+        record = {"loss": [], "grad_norm": []}
+        for batch in batches:
+            record["loss"].append(float(self.compute(batch)[0]))
+            record["grad_norm"].append(float(torch.nn.utils.clip_grad_norm_(self.params.values(), clip)))
+            optimizer.step()
+        return record | {"optimizer": {"lr": lr, "betas": betas, "eps": eps, "weight_decay": decay, "clip": clip,
+                                       "steps": len(batches)}, "trained_tokens": [trained(b["labels"]) for b in batches]}
+
+
+def record_lora(folder, rng):
+    torch.manual_seed(4)
+    first = Adapter(folder)
+    batch = padded(rng, first.model.config.vocab_size, (13, 9), (4, 2), 13)
+    with torch.no_grad(), first.model.disable_adapter():
+        base = first.model(**batch).logits
+    first_loss, _, first_gradients = first.compute(batch)
+    start = {n: 0.2 * torch.randn_like(p) if "lora_B" in n else p for n, p in first.values().items()}
+    adapter = Adapter(folder, start)
+    loss, logits, gradients = adapter.compute(batch)
+    low, other = (Adapter(folder, start, torch.bfloat16, attention).compute(batch) for attention in ("eager", "sdpa"))
+    each = torch.nn.functional.cross_entropy(logits.transpose(1, 2), targets(batch["labels"]), ignore_index=NONE, reduction="none")
+    live = batch["attention_mask"] == 1
+    scaling = {n.removeprefix("base_model.model."): m.scaling["default"] for n, m in adapter.model.named_modules()
+               if isinstance(m, peft.tuners.lora.Linear)}
+    batches = [padded(rng, first.model.config.vocab_size, (11, 11 - i), (2, 3), 11) for i in range(5)]
+    training = adapter.train(batches)
+    ways = [(way, load(folder, dtype), safe) for way, dtype, safe in  # transformers would load the adapter as well
+            (("", torch.float32, False), ("_bf16", torch.bfloat16, False), ("_bf16_safe", torch.bfloat16, True))]
+    adapter.model.peft_config["default"].base_model_name_or_path = "lora"
+    adapter.model.save_pretrained(folder)
+    (folder / "README.md").unlink()
+    config = json.loads((folder / "adapter_config.json").read_text())  # whose target_modules are a set
+    write_json(folder / "adapter_config.json", config | {"target_modules": LORA["target_modules"]})
+    tensors, hashes = {}, {}
+    with torch.no_grad():
+        for way, model, safe in ways:
+            tuned = peft.PeftModel.from_pretrained(model, folder).eval()
+            if not way:
+                tensors["logits.trained"] = tuned(**batch).logits
+            merged = tuned.merge_and_unload(safe_merge=safe)
+            if not way:
+                tensors["logits.merged"] = merged(**batch).logits
+            touched = {n: dict(merged.named_parameters())[n] for n in sorted(f"{module}.weight" for module in scaling)}
+            hashes["sha256" + (way or "_float32")] = {
+                n: hashlib.sha256((w.view(torch.int16) if way else w).numpy().tobytes()).hexdigest() for n, w in touched.items()}
+            tensors |= {f"merged{way}.{n}": w.clone() for n, w in touched.items() if n in (min(touched), max(touched))}
+    errors = {n: max(off(low[2][n], g), off(other[2][n], g)) for n, g in gradients.items()}
+    save_file(batch | {f"train.{k}": torch.stack([b[k] for b in batches]) for k in batch} | tensors
+              | {"logits.base": base, "logits": logits, "loss": loss.reshape(1), "token_loss": each}
+              | {f"init.{n}": p for n, p in first.values().items() if "lora_A" in n}
+              | {f"{what}.{n}": p for what, values in (("start", start), ("grad", gradients), ("final", adapter.values()))
+                 for n, p in values.items()}, folder / "lora.safetensors")
+    return {
+        "variant": "lora", "parameters": sum(p.numel() for p in start.values()), "scaling": scaling,
+        "init": {"loss": float(first_loss), "grad_norm": total(first_gradients),
+                 "grad_norm_of_each": {n: length(g) for n, g in first_gradients.items()}},
+        "forward": {"trained_tokens": trained(batch["labels"]), "loss": float(loss), "logits_norm": length(logits[live]),
+                    "logits_from_base": off(logits[live], base[live]), "grad_norm": total(gradients)},
+        "bfloat16": {"adapter_dtype": ["torch.float32"], "loss": float(low[0]), "loss_error": abs(float(low[0]) / float(loss) - 1),
+                     "logits_error": max(off(x[1][live], logits[live]) for x in (low, other)), "grad_error": errors,
+                     "grad_error_whole": math.sqrt(sum((errors[n] * length(g)) ** 2 for n, g in gradients.items()))
+                     / total(gradients)},
+        "training": training,
+        "merge": hashes | {"bf16_is_the_float32_sum_rounded_once": True, "elements_where_safe_differs": sum(
+            int((tensors["merged_bf16" + n] != x).sum()) for n, x in
+            ((name.removeprefix("merged_bf16_safe"), x) for name, x in tensors.items() if "_safe" in name))},
+    }
+
+
 # ------------------------------------------------------------------------------------------------- weights from a seed
 
 
@@ -435,6 +535,10 @@ def main():
     qwen2, rng = HERE / "qwen2", np.random.default_rng(2)
     random_model(qwen2, QWEN2, torch.bfloat16, 2)
     write_json(qwen2 / "golden.json", record_forward(qwen2, rng, 11, (11, 7), (3, 0)))
+
+    lora, rng = HERE / "lora", np.random.default_rng(4)
+    random_model(lora, LLAMA | {"tie_word_embeddings": False, "torch_dtype": "bfloat16"}, torch.bfloat16, 4)
+    write_json(lora / "lora.json", record_lora(lora, rng))
 
     config = LLAMA | {"vocab_size": 288, "hidden_size": 24, "intermediate_size": 36, "head_dim": 8, "num_hidden_layers": 2}
     (HERE / "large").mkdir(exist_ok=True)
