@@ -159,14 +159,12 @@ func (d *Device) fewQuantized(p cpu.Product) {
 	defer d.release(d.mark())
 	x, w, bias := operandsOf(p)
 	padded := fewRowsScratch(d.scratch, x.DType, p.A.Rows, p.A.Cols)
-	if p.B2.Addr == 0 {
-		cpu.FewQuantized(p.C, x, w, bias, padded, p.Add)
-		return
+	var more tensor.Tensor
+	if p.B2.Addr != 0 {
+		more = d.scratch("sums of the pair", tensor.F32, p.C.Rows, p.C.Cols)
+		cpu.Gemm(cpu.Product{C: more.Matrix(), A: p.A2, B: p.B2, TransB: true})
 	}
-	sums := d.scratch("sums", tensor.F32, p.C.Rows, p.C.Cols)
-	cpu.FewQuantized(sums.Matrix(), x, w, bias, padded, false)
-	cpu.Gemm(cpu.Product{C: sums.Matrix(), A: p.A2, B: p.B2, TransB: true, Add: true})
-	d.storeSums(p.C, sums, p.Add)
+	cpu.FewQuantized(p.C, x, w, more, bias, padded, p.Add)
 }
 
 // operandsOf returns the operands of a product of quantized weights. Rows of A follow each other.
