@@ -56,7 +56,7 @@ func (d *Device) productDequantized(p cpu.Product) {
 		part.B = d.dequantized(w, p.B, from, n)
 		part.C.Addr += uintptr(from * p.C.DType.Size())
 		part.C.Cols = n
-		if p.B2.Addr != 0 {
+		if hasPair(p) {
 			part.B2 = rowsBetween(p.B2, from, from+n)
 		}
 		if p.Bias != 0 {
@@ -83,7 +83,7 @@ func (d *Device) gradientDequantized(p cpu.Product) {
 		end := min(top+sums.Rows(), c.Rows)
 		sums := sums.Slice(0, end-top)
 		part := cpu.Product{C: sums.Matrix(), A: rowsBetween(p.A, top, end)}
-		if p.B2.Addr != 0 {
+		if hasPair(p) {
 			part.A2, part.B2 = rowsBetween(p.A2, top, end), p.B2
 		}
 		for from := 0; from < out; from += step {
@@ -160,7 +160,7 @@ func (d *Device) fewQuantized(p cpu.Product) {
 	x, w, bias := operandsOf(p)
 	padded := fewRowsScratch(d.scratch, x.DType, p.A.Rows, p.A.Cols)
 	var more tensor.Tensor
-	if p.B2.Addr != 0 {
+	if hasPair(p) {
 		more = d.scratch("sums of the pair", tensor.F32, p.C.Rows, p.C.Cols)
 		cpu.Gemm(cpu.Product{C: more.Matrix(), A: p.A2, B: p.B2, TransB: true})
 	}
