@@ -300,9 +300,9 @@ func Read(x tensor.Tensor) {
 	C.cpu_read(c(x.Matrix()))
 }
 
-// FewQuantized computes y = x·wᵀ + more + bias, or adds it to y, for up to eight rows of x and quantized w. more is F32,
-// of the size of y, or the zero Tensor. x is copied to room, which is BF16 if x is and the level has dot products of
-// BF16, and F32 otherwise. A row of it has the inputs, padded to whole groups, or in its place word_groups.
+// FewQuantized computes y = x·wᵀ + more + bias, or adds it to y, for up to eight rows of x and quantized w. more is
+// F32, of the size of y, or the zero Tensor. x is copied to room, which is BF16 if x is and the level has dot products
+// of BF16, and F32 otherwise. A row of it has the inputs, padded to whole groups, or in its place word_groups.
 func FewQuantized(y tensor.Matrix, x, w, more, bias, room tensor.Tensor, add bool) {
 	C.cpu_few_quantized(c(y), c(x.Matrix()), c(w.Matrix()), c(more.Matrix()), c(bias.Matrix()), c(room.Matrix()), C.bool(add))
 }

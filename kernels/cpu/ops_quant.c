@@ -75,9 +75,9 @@ static void copy_words(tensor room, tensor x) {
 	}
 }
 
-// FewQuantized computes y = x·wᵀ + more + bias, or adds it to y, for up to eight rows of x and quantized w. more is F32,
-// of the size of y, or the zero Tensor. x is copied to room, which is BF16 if x is and the level has dot products of
-// BF16, and F32 otherwise. A row of it has the inputs, padded to whole groups, or in its place word_groups.
+// FewQuantized computes y = x·wᵀ + more + bias, or adds it to y, for up to eight rows of x and quantized w. more is
+// F32, of the size of y, or the zero Tensor. x is copied to room, which is BF16 if x is and the level has dot products
+// of BF16, and F32 otherwise. A row of it has the inputs, padded to whole groups, or in its place word_groups.
 void cpu_few_quantized(matrix y, tensor x, tensor w, tensor more, tensor bias, tensor room, bool add) {
 	if (room.type == F32 && x.type != F32 && w.type != INT8 && cpu_level() >= CPU_AVX2) {
 		room.type = WORDS, room.cols *= 2; // which need less room
