@@ -57,7 +57,7 @@ func (d *Device) productDequantized(p cpu.Product) {
 		part.B = d.dequantized(w, p.B, from, n)
 		part.C.Addr += uintptr(from * p.C.DType.Size())
 		part.C.Cols = n
-		if p.B2.Addr != 0 {
+		if hasPair(p) {
 			part.B2 = rowsBetween(p.B2, from, from+n)
 		}
 		if p.Bias != 0 {
@@ -84,7 +84,7 @@ func (d *Device) gradientDequantized(p cpu.Product) {
 		end := min(top+sums.Rows(), c.Rows)
 		sums := sums.Slice(0, end-top)
 		part := cpu.Product{C: sums.Matrix(), A: rowsBetween(p.A, top, end)}
-		if p.B2.Addr != 0 {
+		if hasPair(p) {
 			part.A2, part.B2 = rowsBetween(p.A2, top, end), p.B2
 		}
 		for from := 0; from < out; from += step {
@@ -168,14 +168,12 @@ func (d *Device) fewQuantized(p cpu.Product) {
 	defer d.release(d.mark())
 	x, w, bias := operandsOf(p)
 	padded := fewRowsScratch(d.scratch, x.DType, w.DType, p.A.Rows, p.A.Cols)
-	if p.B2.Addr == 0 {
-		cpu.FewQuantized(p.C, x, w, bias, padded, p.Add)
-		return
+	var more tensor.Tensor
+	if hasPair(p) {
+		more = d.scratch("sums of the pair", tensor.F32, p.C.Rows, p.C.Cols)
+		cpu.Gemm(cpu.Product{C: more.Matrix(), A: p.A2, B: p.B2, TransB: true})
 	}
-	sums := d.scratch("sums", tensor.F32, p.C.Rows, p.C.Cols)
-	cpu.FewQuantized(sums.Matrix(), x, w, bias, padded, false)
-	cpu.Gemm(cpu.Product{C: sums.Matrix(), A: p.A2, B: p.B2, TransB: true, Add: true})
-	d.storeSums(p.C, sums, p.Add)
+	cpu.FewQuantized(p.C, x, w, more, bias, padded, p.Add)
 }
 
 // operandsOf returns the operands of a product of quantized weights. Rows of A follow each other.

@@ -28,7 +28,8 @@ func (d *Device) makeRoom() (err error) {
 // instructions that only compute capability 9.0 has where they can be used, and F32 without them. Sums are in float32;
 // their order depends only on the sizes and on the GPU's number of multiprocessors. A batch is one launch, or one for
 // each product if the products are added up; cuBLASLt, which supports one batch dimension, needs a launch for each
-// index of the shorter one.
+// index of the shorter one. cuBLASLt takes no second pair of operands: only if C is F32 does it compute that product by
+// itself, and adds it.
 func (d *Device) product(p cpu.Product) {
 	if p.B.DType.Quantized() {
 		d.productQuantized(p)
@@ -53,6 +54,11 @@ func (d *Device) product(p cpu.Product) {
 		d.productActivated(p)
 	case fewRows(p):
 		d.matvec(p, rowNorm{}, false, expertRows{})
+	case hasPair(p) && d.gpu.blas != nil && p.C.DType == tensor.F32:
+		first, second := p, cpu.Product{C: p.C, A: p.A2, B: p.B2, TransB: p.TransB, Add: true}
+		first.A2, first.B2 = tensor.Matrix{}, tensor.Matrix{}
+		d.product(first)
+		d.product(second)
 	case d.err == nil && d.gpu.blas.multiply(d, p): // queued
 	case d.wgmma(p, tensor.Matrix{}, false): // queued
 	default:
@@ -70,7 +76,7 @@ func (d *Device) productActivated(p cpu.Product) {
 		return
 	}
 	t, parts := d.gpu.tiling(p)
-	if d.gpu.blas == nil && !fewRows(p) && parts == 1 && p.A.DType.Half() && p.C.DType == p.A.DType {
+	if (d.gpu.blas == nil || hasPair(p)) && !fewRows(p) && parts == 1 && p.A.DType.Half() && p.C.DType == p.A.DType {
 		d.tiled(p, t, 1)
 		return
 	}
@@ -107,15 +113,21 @@ func fewRows(p cpu.Product) bool {
 	} else {
 		words = p.A.DType.Half() && aligned(p)
 	}
-	return batch(p) == 1 && p.Factor() == 1 && !p.TransA && p.TransB && p.A.Rows <= maxMatvecRows && words
+	return batch(p) == 1 && p.Factor() == 1 && !p.TransA && p.TransB && p.A.Rows <= maxMatvecRows && words && widePair(p)
 }
+
+// hasPair reports whether a product has a second pair of operands, and widePair whether that consists of 16-byte words
+// if it has one.
+func hasPair(p cpu.Product) bool { return p.B2.Addr != 0 }
+
+func widePair(p cpu.Product) bool { return !hasPair(p) || wide(p.A2, 8, 0, 0) && wide(p.B2, 8, 0, 0) }
 
 // batch returns the number of products of p.
 func batch(p cpu.Product) int { return max(1, p.Batch[0].N) * max(1, p.Batch[1].N) }
 
 // operations returns the FLOPs of p.
 func operations(p cpu.Product) float64 {
-	return 2 * float64(batch(p)) * float64(p.C.Rows) * float64(p.C.Cols) * float64(depth(p))
+	return 2 * float64(batch(p)) * float64(p.C.Rows) * float64(p.C.Cols) * float64(depth(p)+p.A2.Cols)
 }
 
 // wide reports whether every row of x, and of the matrices outer and inner elements further, consists of whole groups
@@ -131,6 +143,14 @@ func result(c tensor.Matrix) macro { return macro{"C_" + c.DType.String(), 1} }
 func halfOf(p cpu.Product, m macros) macros {
 	if p.A.DType == tensor.F16 {
 		return m.with("F16", 1)
+	}
+	return m
+}
+
+// withPair adds the macro for a second pair of operands, if there is one.
+func withPair(p cpu.Product, m macros) macros {
+	if hasPair(p) {
+		return m.with("PAIR", 1)
 	}
 	return m
 }
@@ -157,7 +177,7 @@ func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool, of expertRows) {
 	word := 32 // weights that four lanes load at once
 	outputs := 16
 	experts := 0
-	how := define(result(p.C)).with("NORMED", number(n.w.Ok())).with("GATED", number(gated))
+	how := withPair(p, define(result(p.C)).with("NORMED", number(n.w.Ok())).with("GATED", number(gated)))
 	if t.Quantized() {
 		how = codingOf(t, how)
 		word = 64 * 8 / t.Coding().Bits
@@ -180,13 +200,15 @@ func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool, of expertRows) {
 		d.launch(kernel{"product_one_row_quantized.cu", "matvec_quantized", how}, g,
 			addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), address(p.Bias),
 			addr(n.w), f32(n.eps), i32(p.C.Rows), i32(p.C.Cols), i32(k), flag(p.Add), address(d.prefetch.Addr),
-			i32(d.prefetch.Bytes()/128), addr(of.offsets), i32(experts))
+			i32(d.prefetch.Bytes()/128), addr(of.offsets), i32(experts), addrOf(p.A2), i64(p.A2.Stride), addrOf(p.B2),
+			i64(p.B2.Stride), i32(p.A2.Cols))
 		return
 	}
 	d.launch(kernel{"product_one_row.cu", "matvec", halfOf(p, how)}, g,
 		addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), i64(p.B.Stride),
 		address(p.Bias), addr(n.w), f32(n.eps), i32(p.C.Rows), i32(p.C.Cols), i32(k), flag(p.Add),
-		address(d.prefetch.Addr), i32(d.prefetch.Bytes()/128), addr(of.offsets), i32(experts))
+		address(d.prefetch.Addr), i32(d.prefetch.Bytes()/128), addr(of.offsets), i32(experts), addrOf(p.A2),
+		i64(p.A2.Stride), addrOf(p.B2), i64(p.B2.Stride), i32(p.A2.Cols))
 }
 
 // A tile is the m × n part of c that a thread block computes, in steps of depth along k. stages steps of BF16 are in
@@ -221,10 +243,10 @@ func tilesFor(p cpu.Product) []tile {
 	return tensorTiles
 }
 
-// aligned reports whether both operands, of 16-bit elements, consist of 16-byte words.
+// aligned reports whether all operands, of 16-bit elements, consist of 16-byte words.
 func aligned(p cpu.Product) bool {
 	outer, inner := p.Batch[0], p.Batch[1]
-	return wide(p.A, 8, outer.A, inner.A) && wide(p.B, 8, outer.B, inner.B)
+	return wide(p.A, 8, outer.A, inner.A) && wide(p.B, 8, outer.B, inner.B) && widePair(p)
 }
 
 // maxParts is the maximum number of parts that k is divided into.
@@ -288,7 +310,7 @@ func (d *Device) sumParts(p cpu.Product, parts tensor.Matrix) {
 }
 
 // tiled computes a product, or a batch, tile by tile. If k is divided into parts, the parts are a batch whose sums go
-// to the workspace first; the last part may be shorter.
+// to the workspace first; the last part may be shorter, and takes a second pair of operands.
 func (d *Device) tiled(p cpu.Product, t tile, parts int) { d.tiledGroups(p, t, parts, groups{}) }
 
 // tiledGroups is tiled for a product whose outer batch may be one of groups.
@@ -316,7 +338,7 @@ func (d *Device) tiledGroups(p cpu.Product, t tile, parts int, of groups) {
 	if of.flops > 0 {
 		d.next.flops = of.flops
 	}
-	how := define(result(p.C)).with("TRANS_A", number(p.TransA)).with("TRANS_B", number(p.TransB))
+	how := withPair(p, define(result(p.C)).with("TRANS_A", number(p.TransA)).with("TRANS_B", number(p.TransB)))
 	if of.kind > 0 {
 		how = how.with("GROUPED", int(of.kind))
 	}
@@ -324,8 +346,8 @@ func (d *Device) tiledGroups(p cpu.Product, t tile, parts int, of groups) {
 		d.launch(kernel{"product.cu", "product", how.with("F32", 1).with("TILE", t.m)}, g,
 			addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), i64(p.B.Stride),
 			address(p.Bias), f32(p.Factor()), i32(m), i32(n), i32(k), i32(part), flag(p.Add),
-			i64(outer.A), i64(outer.B), i64(outer.C), i64(inner.A), i64(inner.B), i64(inner.C),
-			addr(of.offsets))
+			i64(outer.A), i64(outer.B), i64(outer.C), i64(inner.A), i64(inner.B), i64(inner.C), addr(of.offsets),
+			addrOf(p.A2), i64(p.A2.Stride), addrOf(p.B2), i64(p.B2.Stride), i32(p.A2.Cols))
 	} else {
 		g.shared = t.shared()
 		width, words := 1, aligned(p)
@@ -341,8 +363,8 @@ func (d *Device) tiledGroups(p cpu.Product, t tile, parts int, of groups) {
 		d.launch(kernel{"product_gemm.cu", "gemm", halfOf(p, how)}, g,
 			addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), i64(p.B.Stride),
 			address(p.Bias), address(p.Pre), f32(p.Factor()), i32(m), i32(n), i32(k), i32(part), flag(p.Add),
-			i64(outer.A), i64(outer.B), i64(outer.C), i64(inner.A), i64(inner.B), i64(inner.C),
-			addr(of.offsets))
+			i64(outer.A), i64(outer.B), i64(outer.C), i64(inner.A), i64(inner.B), i64(inner.C), addr(of.offsets),
+			addrOf(p.A2), i64(p.A2.Stride), addrOf(p.B2), i64(p.B2.Stride), i32(p.A2.Cols))
 	}
 	if parts > 1 {
 		d.sumParts(all, p.C)

@@ -50,7 +50,7 @@ const minBLASSize = 16
 
 // multiply queues a product. It returns false if there is no cuBLASLt, or if cuBLASLt has no algorithm for the product.
 func (b *blas) multiply(d *Device, p cpu.Product) bool {
-	if b == nil || p.Bias != 0 && p.C.DType != p.A.DType { // its bias has the type of the result
+	if b == nil || hasPair(p) || p.Bias != 0 && p.C.DType != p.A.DType { // its bias has the type of the result
 		return false
 	}
 	few, many := 0, 1 // the batch dimension that is looped over, and the one that cuBLASLt handles

@@ -10,8 +10,12 @@
 //   ACT                  if it is defined: the activation that follows, numbered as in package cpu
 //   SCALED               1: sums are multiplied by alpha, which is 1 otherwise
 //   GROUPED              if it is defined: the products are those of experts, see group.cuh
+//   PAIR                 1: c gets the product of a second pair of operands too, in the last part of k
 #include "mma.cuh"
 #include "group.cuh"
+#ifndef PAIR
+#define PAIR 0
+#endif
 #ifdef ACT
 #include "activation.cuh"
 
@@ -140,7 +144,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gemm(C *c, long long cRo
 	const Half *b, long long bRow, const Half *bias, C *pre, float alpha, int m, int n, int depth, int part, int add,
 	long long outerA,
 	long long outerB, long long outerC, long long innerA, long long innerB, long long innerC,
-	const int *offsets) {
+	const int *offsets, const Half *a2, long long a2Row, const Half *b2, long long b2Row, int depth2) {
 	waitForPrerequisites();
 	extern __shared__ uint4 memory[];
 	char *const stages = (char *)memory;
@@ -151,7 +155,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gemm(C *c, long long cRo
 	const int first = blockIdx.x / group * GROUP, rows = min(down - first, GROUP);
 	const int row = (first + number % rows) * TILE_M, column = number / rows * TILE_N;
 	FIND_GROUP
-	const int end = part ? min(depth - (int)blockIdx.y * part, part) : depth, steps = (end + DEPTH - 1) / DEPTH;
+	const int end = part ? min(depth - (int)blockIdx.y * part, part) : depth;
+	const int paired = PAIR && blockIdx.y == gridDim.y - 1 ? (depth2 + DEPTH - 1) / DEPTH : 0; // steps after the others
+	const int steps = (end + DEPTH - 1) / DEPTH + paired;
 	const int warp = threadIdx.x / 32, warpRow = warp / WARPS_N * WARP_M, warpColumn = warp % WARPS_N * WARP_N;
 
 	a += blockIdx.z * outerA + blockIdx.y * innerA, b += blockIdx.z * outerB + blockIdx.y * innerB,
@@ -160,6 +166,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gemm(C *c, long long cRo
 	Right bs(b, bRow, column, n, end);
 	int unloaded = steps, free = 0; // steps to load, and the stage for the next one
 	auto load = [&] {
+		if (PAIR && unloaded == paired) as = Left(a2, a2Row, row, m, depth2), bs = Right(b2, b2Row, column, n, depth2);
 		if (unloaded-- > 0) {
 			as.load(stages + free);
 			bs.load(stages + free + Left::BYTES);

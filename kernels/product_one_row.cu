@@ -21,7 +21,7 @@ typedef Vec<Half, 8> Eight;
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, BLOCK_DIM < 64 ? 16 : 1024 / BLOCK_DIM)
 	matvec(C *c, long long cRow, const Half *a, long long aRow, const Half *b, long long bRow, const Half *bias,
 		const Half *norm, float eps, int m, int n, int depth, int add, const Half *next, int lines,
-		const int *offsets, int experts) {
+		const int *offsets, int experts, const Half *a2, long long a2Row, const Half *b2, long long b2Row, int depth2) {
 #ifdef GROUPED
 	waitForPrerequisites();
 	a += blockIdx.y * aRow, c += blockIdx.y * cRow;
@@ -69,5 +69,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, BLOCK_DIM < 64 ? 16 : 10
 			mma(sums, {u.z, v.z, u.w, v.w}, {w.z, w.w});
 		}
 	}
+	if (PAIR) addPair(sums, a2, a2Row, b2, b2Row, m, lowRow, highRow, lowThere, highThere, depth2);
 	finish(c, cRow, bias, sums, first, m, n, add);
 }

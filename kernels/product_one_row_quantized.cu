@@ -37,7 +37,7 @@ inline float nf4Scale(const Part &of, int i) { return __uint_as_float(word(of.fl
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	matvec_quantized(C *c, long long cRow, const bf16 *a, long long aRow, const unsigned char *b, const bf16 *bias,
 		const bf16 *norm, float eps, int m, int n, int depth, int add, const bf16 *next, int lines,
-		const int *offsets, int experts) {
+		const int *offsets, int experts, const bf16 *a2, long long a2Row, const bf16 *b2, long long b2Row, int depth2) {
 #ifdef GROUPED
 	waitForPrerequisites();
 	a += blockIdx.y * aRow, c += blockIdx.y * cRow;
@@ -150,5 +150,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 		}
 	}
 	if constexpr (BITS == 8) sums[0] *= lowScale, sums[1] *= lowScale, sums[2] *= highScale, sums[3] *= highScale;
+	if (PAIR) addPair(sums, a2, a2Row, b2, b2Row, m, lowRow, highRow, true, true, depth2);
 	finish(c, cRow, bias, sums, first, m, n, add);
 }

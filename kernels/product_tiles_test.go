@@ -35,7 +35,7 @@ func everyTile(d *Device, t tensor.DType, rows, dim int) error {
 	return a.Close()
 }
 
-// everyForm launches a tile in each form that it has: with an activation, gated, of codes, of groups of rows, of the
+// everyForm launches a tile in each form that it has: with an activation, gated, of two pairs of operands, of codes, of groups of rows, of the
 // other layouts, and with an activation's gradient.
 func (d *Device) everyForm(i int, tile wgmmaTile, p [3]cpu.Product) {
 	_, atOnce := tile.out(true)
@@ -53,6 +53,9 @@ func (d *Device) everyForm(i int, tile wgmmaTile, p [3]cpu.Product) {
 	if tile.pieces > 0 {
 		return
 	}
+	pair := plain
+	pair.A2, pair.B2 = plain.A, plain.B
+	d.wgmmaTiled(pair, pair.C, false, false, tile, coded{})
 	halves := tile
 	halves.partSteps = blocks(c.A.Cols, 4*wgmmaDepth) // half of the steps
 	d.wgmmaTiled(c.pairs(), c.C, false, false, halves, c)

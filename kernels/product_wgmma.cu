@@ -84,10 +84,12 @@ typedef Forward<NoScales> End;
 // offsets[expert] to offsets[expert + 1], and other is where pre is.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const __grid_constant__ TileMap a,
 	const __grid_constant__ TileMap b, const __grid_constant__ TileMap cMap, const __grid_constant__ TileMap pre,
+	const __grid_constant__ TileMap a2, const __grid_constant__ TileMap b2,
 	C *c, long long cRow, const Half *bias, float *parts, int m, int n, int depth, int partSteps, int keep, int add,
-	Half *other, long long otherRow, const int *offsets, int experts) {
+	Half *other, long long otherRow, const int *offsets, int experts, int depth2) {
 	extern __shared__ uint4 memory[];
-	const Job job{&a, &b, &cMap, &pre, c, cRow, bias, parts, m, n, depth, partSteps, keep, add, other, otherRow};
+	const Job job{&a, &b, &cMap, &pre, c, cRow, bias, parts, m, n, depth, partSteps, keep, add, other, otherRow, &a2, &b2,
+		depth2};
 	const Memory room(memory, 0);
 	room.begin(job, 1, [] {});
 	Tiles all(job, 1, offsets, experts);

@@ -107,7 +107,8 @@ const minPartSteps = 8
 // wgmma computes a product, and what follows it, on the tensor cores of compute capability 9.0: p's activation or, if
 // it is gated, SwiGLU of gates and ups, the rows of p.B, of which p.C has half as many columns. keep gets the product
 // before that, if it is not the zero Matrix. wgmma reports whether it could: for BF16, with quantized weights but NF4
-// too, and F16, without a batch, if rows consist of 16-byte words. If nothing follows the product, p.C may be F32.
+// too, and F16, without a batch, if rows consist of 16-byte words. If nothing follows the product, p.C may be F32. Quantized
+// weights have no second pair of operands.
 func (d *Device) wgmma(p cpu.Product, keep tensor.Matrix, gated bool) bool {
 	return d.wgmmaFollowed(p, keep, gated, false)
 }
@@ -123,7 +124,7 @@ func (d *Device) wgmmaFollowed(p cpu.Product, keep tensor.Matrix, gated, gradien
 
 // wgmmaOf is wgmmaFollowed for p or, if p is the pairs of a coded product, for that, of which it computes the codes.
 func (d *Device) wgmmaOf(p cpu.Product, keep tensor.Matrix, gated, gradient bool, of coded) bool {
-	if p.B.DType.Quantized() && p.A.Rows > maxConvertedRows || p.B.DType == tensor.NF4 {
+	if p.B.DType.Quantized() && (p.A.Rows > maxConvertedRows || p.B.DType == tensor.NF4 || hasPair(p)) {
 		return false
 	}
 	kept := keep.Addr != 0
@@ -188,7 +189,7 @@ func (d *Device) wgmmaTakes(p cpu.Product, keep tensor.Matrix, follows bool) boo
 	types := p.A.DType.Half() && (p.B.DType == p.A.DType || quantized && p.A.DType == tensor.BF16) &&
 		(p.C.DType == p.A.DType || p.C.DType == tensor.F32 && !follows)
 	if !d.hasWGMMA() || !types || p.Add && follows || batch(p) > 1 || p.Factor() != 1 ||
-		(p.Bias|p.Pre)%4 != 0 || min(p.C.Rows, p.C.Cols, depth(p)) == 0 {
+		(p.Bias|p.Pre)%4 != 0 || !widePair(p) || min(p.C.Rows, p.C.Cols, depth(p)) == 0 {
 		return false
 	}
 	for _, x := range []tensor.Matrix{p.A, wgmmaWeights(p.B), p.C, keep} {
@@ -236,6 +237,7 @@ func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool,
 			i32(partSteps), flag(kept), flag(p.Add), addr(of.scales))
 	default:
 		how = how.with("TURNS", number(t.turns)).with("TRANS_A", number(p.TransA)).with("TRANS_B", number(p.TransB))
+		how = withPair(p, how)
 		inputs := tensor.Matrix{DType: p.C.DType}
 		switch {
 		case t.gradient:
@@ -248,8 +250,9 @@ func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool,
 		}
 		d.launch(kernel{"product_wgmma.cu", "product_wgmma", halfOf(p, how)}, g,
 			tiles(maps.a, p.A), tiles(maps.b, p.B), tiles(maps.c, p.C).twice(p.Add), tiles(maps.keep, keep).moves(keptBytes),
-			address(p.C.Addr), i64(p.C.Stride), address(p.Bias), addrOf(parts), i32(m), i32(n), i32(k), i32(partSteps),
-			flag(kept), flag(p.Add), addrOf(inputs), i64(inputs.Stride), addr(t.groups.offsets), i32(experts))
+			tiles(maps.a2, p.A2), tiles(maps.b2, p.B2), address(p.C.Addr), i64(p.C.Stride), address(p.Bias), addrOf(parts), i32(m), i32(n), i32(k), i32(partSteps),
+			flag(kept), flag(p.Add), addrOf(inputs), i64(inputs.Stride), addr(t.groups.offsets), i32(experts),
+			i32(p.A2.Cols))
 	}
 	switch {
 	case count == 1: // p.C has the result
@@ -271,7 +274,7 @@ func (t wgmmaTile) macros(p cpu.Product, gated bool) macros {
 }
 
 // wgmmaMaps are the maps of tiles of a product's operands.
-type wgmmaMaps struct{ a, b, c, keep cuda.TileMap }
+type wgmmaMaps struct{ a, b, c, keep, a2, b2 cuda.TileMap }
 
 // wgmmaMaps returns the maps for a tile. Of fewer rows of a, a tile is only these; with groups, it is copied as two
 // halves.
@@ -281,18 +284,20 @@ func (d *Device) wgmmaMaps(p cpu.Product, keep tensor.Matrix, gated bool, t wgmm
 	if t.groups.kind > 0 {
 		rows /= 2
 	}
+	left := [2]int{min(rows, blocks(p.C.Rows, 8)*8), wgmmaDepth} // rows and columns of a tile
 	if p.TransA {
-		maps.a = d.tileMap(p.A, wgmmaDepth, 64)
-	} else {
-		maps.a = d.tileMap(p.A, min(rows, blocks(p.C.Rows, 8)*8), wgmmaDepth)
+		left = [2]int{wgmmaDepth, 64}
 	}
+	right := [2]int{min(t.columns, columns), wgmmaDepth}
 	switch {
 	case !p.TransB:
-		maps.b = d.tileMap(p.B, wgmmaDepth, 64)
+		right = [2]int{wgmmaDepth, 64}
 	case p.B.DType.Quantized():
-		maps.b = d.tileMap(wgmmaWeights(p.B), min(t.columns, columns), 32)
-	default:
-		maps.b = d.tileMap(p.B, min(t.columns, columns), wgmmaDepth)
+		right[1] = 32
+	}
+	maps.a, maps.b = d.tileMap(p.A, left[0], left[1]), d.tileMap(wgmmaWeights(p.B), right[0], right[1])
+	if hasPair(p) {
+		maps.a2, maps.b2 = d.tileMap(p.A2, left[0], left[1]), d.tileMap(p.B2, right[0], right[1])
 	}
 	if p.C.DType != tensor.F32 {
 		maps.c = d.tileMap(p.C, 64, atOnce)

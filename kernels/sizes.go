@@ -12,6 +12,7 @@ type Sizes struct {
 	Pairs, Expert     int           // pairs of a row and an expert, and the width inside an expert; 0 without a mixture
 	Quantized         int           // most inputs of a layer with quantized weights; 0 without any
 	INT8, NF4         bool          // all quantized weights are INT8; some are NF4
+	Pair              bool          // products with quantized weights have a second pair of operands
 	Biased            int           // outputs of the widest layer with a bias; 0 if no layer has one
 	Attention         AttentionSpec // heads and window; its sequences are not used
 	LayerNorm         bool          // the norms are LayerNorm instead of RMSNorm
@@ -67,7 +68,7 @@ func (d *Device) quantizedScratch(s Sizes, atLeast func(lay func(cut cut))) {
 		atLeast(func(cut cut) { int8Scratch(cut, s.Rows, s.Quantized) })
 	}
 	coded := d.int8Activations && s.INT8 && s.Quantized <= MaxINT8
-	if !coded && !d.converts(s) {
+	if s.Pair || !coded && !d.converts(s) {
 		atLeast(func(cut cut) { d.mostDequantized(cut, s.Type, s.Quantized) })
 	}
 	if s.Backward {

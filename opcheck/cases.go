@@ -94,6 +94,7 @@ var operations = []func() []*Case{
 	linearINT8Cases,
 	batchedCases,
 	linearActivationCases,
+	pairCases,
 	expertCases,
 	qkNormCases,
 	ropeCases,

@@ -32,11 +32,11 @@ func normLinearCase(t tensor.DType, rows, in, out int, bias, gated bool) *Case {
 			if gated {
 				f = d.NormSwiGLU
 			}
-			f(x["y"], x["x"], x["norm"], x["w"], x["bias"], eps)
+			f(x["y"], x["x"], x["norm"], x["w"], x["bias"], eps, pairOf(x)...)
 		},
 		Want: func(x Values) Values {
 			normed, _ := RMSNorm(x["x"], x["norm"], eps)
-			y := linear(normed, x["w"], x["bias"], rows, in, w)
+			y := linearOf(x, normed, rows, in, w)
 			if gated {
 				y = gate(y, rows, out)
 			}
@@ -71,13 +71,13 @@ func linearAddCase(t tensor.DType, rows, in, out int, bias bool) *Case {
 		Out: []Operand{plain("h", t, rows, out)},
 		Forward: func(d *kernels.Device, x Tensors) {
 			if bias {
-				d.LinearAddBefore(x["w"], x["h"], x["x"], x["w"], x["bias"])
+				d.LinearAddBefore(x["w"], x["h"], x["x"], x["w"], x["bias"], pairOf(x)...)
 				return
 			}
-			d.LinearAdd(x["h"], x["x"], x["w"], tensor.Tensor{})
+			d.LinearAdd(x["h"], x["x"], x["w"], tensor.Tensor{}, pairOf(x)...)
 		},
 		Want: func(x Values) Values {
-			return Values{"h": sums(x["h"], linear(x["x"], x["w"], x["bias"], rows, in, out))}
+			return Values{"h": sums(x["h"], linearOf(x, x["x"], rows, in, out))}
 		},
 		Kernels: [2][]string{{"linear_add"}, {"linear_add"}},
 	}

@@ -25,9 +25,9 @@ func LinearCase(t tensor.DType, rows, in, out int, bias bool) *Case {
 		Op: "linear", Type: t, Name: label(rows, in, out),
 		In:      []Operand{act("x", t, rows, in), par("w", t, out, in)},
 		Out:     []Operand{act("y", t, rows, out)},
-		Forward: func(d *kernels.Device, x Tensors) { d.Linear(x["y"], x["x"], x["w"], x["bias"]) },
+		Forward: func(d *kernels.Device, x Tensors) { d.Linear(x["y"], x["x"], x["w"], x["bias"], pairOf(x)...) },
 		Backward: func(d *kernels.Device, x Tensors) {
-			d.LinearBackward(x["dx"], x["dy"], x["w"], false)
+			d.LinearBackward(x["dx"], x["dy"], x["w"], false, gradientPairOf(x)...)
 			half := out / 2 // its gradient in two parts
 			d.LinearGradient(x["dw"].Slice(0, half), x["dy"], x["x"], 0, true)
 			d.LinearGradient(x["dw"].Slice(half, out), x["dy"], x["x"], half, true)
@@ -36,7 +36,7 @@ func LinearCase(t tensor.DType, rows, in, out int, bias bool) *Case {
 			}
 		},
 		Want: func(x Values) Values {
-			return Values{"y": linear(x["x"], x["w"], x["bias"], rows, in, out)}
+			return Values{"y": linearOf(x, x["x"], rows, in, out)}
 		},
 		Kernels: [2][]string{{"linear", "linear_dx", "linear_dw"}},
 	}

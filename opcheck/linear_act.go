@@ -1,6 +1,7 @@
 package opcheck
 
 import (
+	"maps"
 	"math"
 
 	"restyle/kernels"
@@ -33,10 +34,10 @@ func linearActivationCase(t tensor.DType, rows, in, out int, act kernels.Activat
 	layer := c.Backward
 	c.Op, c.Name = "linear_activation", label(rows, in, out)+" "+activations[act]
 	c.Forward = func(d *kernels.Device, x Tensors) {
-		d.LinearActivation(x["y"], x["pre"], x["x"], x["w"], x["bias"], act)
+		d.LinearActivation(x["y"], x["pre"], x["x"], x["w"], x["bias"], act, pairOf(x)...)
 	}
 	c.Want = func(x Values) Values {
-		pre := linear(x["x"], x["w"], x["bias"], rows, in, out)
+		pre := linearOf(x, x["x"], rows, in, out)
 		y := make([]float64, len(pre))
 		for i, v := range pre {
 			y[i] = activation(v, act)
@@ -65,7 +66,8 @@ func linearActivationCase(t tensor.DType, rows, in, out int, act kernels.Activat
 	c.Out = append(c.Out, plain("pre", t, rows, out), plain("dpre", t, rows, out))
 	c.Backward = func(d *kernels.Device, x Tensors) {
 		d.ActivationBackward(x["dpre"], x["dy"], x["pre"], act)
-		of := Tensors{"dx": x["dx"], "dw": x["dw"], "dbias": x["dbias"], "x": x["x"], "w": x["w"], "dy": x["dpre"]}
+		of := maps.Clone(x)
+		of["dy"] = x["dpre"]
 		layer(d, of)
 	}
 	gradient := limit(t, Limit{0x1p-19, 0x1p-16}, Limit{0x1p-5, 0x1p-4})
@@ -96,7 +98,7 @@ func behindCase(t tensor.DType, rows, inner, out int, of kernels.Activation) *Ca
 		d.GELU(x["act"], x["pre"], of == kernels.GELUTanh)
 	}
 	c.Backward = func(d *kernels.Device, x Tensors) {
-		d.ActivationLinearBackward(x["dpre"], x["dy"], x["w"], x["pre"], of)
+		d.ActivationLinearBackward(x["dpre"], x["dy"], x["w"], x["pre"], of, gradientPairOf(x)...)
 	}
 	if of == cpu.NoActivation {
 		c.Op, c.Name, c.In[0].Shape[1] = "swiglu", label(rows, inner, out)+" behind", 2*inner
@@ -104,19 +106,24 @@ func behindCase(t tensor.DType, rows, inner, out int, of kernels.Activation) *Ca
 			{"swiglu", "linear", "linear_dx", "swiglu_backward"}}
 		value = func(pre []float64) []float64 { return gate(pre, rows, inner) }
 		forward = func(d *kernels.Device, x Tensors) { d.SwiGLU(x["act"], x["pre"]) }
-		c.Backward = func(d *kernels.Device, x Tensors) { d.SwiGLULinearBackward(x["dpre"], x["dy"], x["w"], x["pre"]) }
+		c.Backward = func(d *kernels.Device, x Tensors) {
+			d.SwiGLULinearBackward(x["dpre"], x["dy"], x["w"], x["pre"], gradientPairOf(x)...)
+		}
 	}
 	c.Forward = func(d *kernels.Device, x Tensors) {
 		forward(d, x)
 		d.Linear(x["y"], x["act"], x["w"], tensor.Tensor{})
 	}
-	c.Want = func(x Values) Values { return Values{"y": linear(value(x["pre"]), x["w"], nil, rows, inner, out)} }
+	c.Want = func(x Values) Values {
+		act := value(x["pre"])
+		return Values{"y": linear(act, x["w"], nil, rows, inner, out), "act": act}
+	}
 	c.BackwardBytes = c.bytes("pre", "pre", "w", "y")
 	// The layer's input is rounded before the sums. Backward, one kernel rounds the result once; two round the product
 	// before it is multiplied too, and those of unfused SwiGLU twice more.
 	c.Tolerance = tolerance(t, 4e-6, 1e-2)
 	c.Elements = map[string]Limit{"y": limit(t, Limit{0x1p-19, 0x1p-16}, Limit{0x1p-6, 0x1p-6}),
-		"dpre": limit(t, Limit{0x1p-19, 0x1p-16}, Limit{0x1.2p-6, 0x1p-16})}
+		"act": normProductLimit(t), "dpre": limit(t, Limit{0x1p-19, 0x1p-16}, Limit{0x1.2p-6, 0x1p-16})}
 	return c
 }
 
@@ -124,11 +131,13 @@ func behindCase(t tensor.DType, rows, inner, out int, of kernels.Activation) *Ca
 func linearSwiGLUCase(t tensor.DType, rows, in, inner int, bias, keep bool) *Case {
 	c := &Case{
 		Op: "swiglu", Type: t, Name: "linear " + label(rows, in, inner),
-		In:      []Operand{plain("x", t, rows, in), plain("w", t, 2*inner, in)},
-		Out:     []Operand{plain("y", t, rows, inner)},
-		Forward: func(d *kernels.Device, x Tensors) { d.LinearSwiGLU(x["y"], x["gateUp"], x["x"], x["w"], x["bias"]) },
+		In:  []Operand{plain("x", t, rows, in), plain("w", t, 2*inner, in)},
+		Out: []Operand{plain("y", t, rows, inner)},
+		Forward: func(d *kernels.Device, x Tensors) {
+			d.LinearSwiGLU(x["y"], x["gateUp"], x["x"], x["w"], x["bias"], pairOf(x)...)
+		},
 		Want: func(x Values) Values {
-			gateUp := linear(x["x"], x["w"], x["bias"], rows, in, 2*inner)
+			gateUp := linearOf(x, x["x"], rows, in, 2*inner)
 			return Values{"y": gate(gateUp, rows, inner), "gateUp": gateUp}
 		},
 		Tolerance: tolerance(t, 4e-6, 1e-2),

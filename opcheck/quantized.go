@@ -16,9 +16,9 @@ func quantizedLinearCase(weights, t, to tensor.DType, rows, in, out int, bias, a
 		Op: "linear_quantized", Type: t, Name: label(rows, in, out) + " " + weights.String(),
 		In:      []Operand{plain("x", t, rows, in), plain("w", weights, out, in)},
 		Out:     []Operand{plain("y", to, rows, out)},
-		Forward: func(d *kernels.Device, x Tensors) { d.Linear(x["y"], x["x"], x["w"], x["bias"]) },
+		Forward: func(d *kernels.Device, x Tensors) { d.Linear(x["y"], x["x"], x["w"], x["bias"], pairOf(x)...) },
 		Want: func(x Values) Values {
-			y := linear(x["x"], x["w"], x["bias"], rows, in, out)
+			y := linearOf(x, x["x"], rows, in, out)
 			if add {
 				for i := range y {
 					y[i] += x["y"][i]
@@ -46,7 +46,7 @@ func quantizedLinearCase(weights, t, to tensor.DType, rows, in, out int, bias, a
 	if add {
 		c.Name += " added"
 		c.In = append(c.In, c.Out[0])
-		c.Forward = func(d *kernels.Device, x Tensors) { d.LinearAdd(x["y"], x["x"], x["w"], x["bias"]) }
+		c.Forward = func(d *kernels.Device, x Tensors) { d.LinearAdd(x["y"], x["x"], x["w"], x["bias"], pairOf(x)...) }
 		c.Kernels = [2][]string{{"linear_add"}}
 	}
 	c.ForwardBytes = c.bytes("x", "w", "y")
@@ -66,7 +66,9 @@ func quantizedGradientCase(weights, t tensor.DType, rows, in, out int, add bool)
 		c.Name += " added"
 		c.In[0].Grad = Accumulated
 	}
-	c.Backward = func(d *kernels.Device, x Tensors) { d.LinearBackward(x["dx"], x["dy"], x["w"], add) }
+	c.Backward = func(d *kernels.Device, x Tensors) {
+		d.LinearBackward(x["dx"], x["dy"], x["w"], add, gradientPairOf(x)...)
+	}
 	c.Kernels = [2][]string{{"linear", "linear_dx"}}
 	c.BackwardBytes = c.bytes("y", "w", "x")
 	return c
@@ -125,6 +127,14 @@ func fitting(t tensor.DType, n int) int {
 	return n
 }
 
+// Weights may be rounded before. What that makes of an up, or of a gradient, is multiplied by its gate, up to five times
+// the root mean square.
+var quantizedGatedLimit = Limit{0x1.2p-7, 0x1p-5}
+
+func quantizedBehindLimit(t tensor.DType) Limit {
+	return limit(t, Limit{0x1p-19, 0x1p-16}, Limit{0x1.2p-6, 0x1p-5})
+}
+
 func quantizedCases() (cases []*Case) {
 	for i, w := range quantized {
 		fit := func(n int) int { return fitting(w, n) }
@@ -135,9 +145,7 @@ func quantizedCases() (cases []*Case) {
 					[3]int{20, 328, 80}, [3]int{9, 4168, 24}) // of the last, k is divided
 				for _, c := range []*Case{linearSwiGLUCase(t, 140, fit(328), 200, true, false),
 					linearSwiGLUCase(t, 9, fit(72), 96, false, i > 0)} {
-					// Weights may be rounded before. What that makes of an up is multiplied by its gate, up to five times the
-					// root mean square.
-					c.Elements["y"] = Limit{0x1.2p-7, 0x1p-5}
+					c.Elements["y"] = quantizedGatedLimit
 					cases = append(cases, withQuantized(c, w))
 				}
 			}
@@ -153,8 +161,7 @@ func quantizedCases() (cases []*Case) {
 			if i == j {
 				for _, c := range []*Case{behindCase(t, 11, 33, 130, cpu.NoActivation),
 					behindCase(t, 40, 72, 136, kernels.GELUTanh)} {
-					// Weights are rounded before, and what that makes of a gradient is multiplied by its gate, as above.
-					c.Elements["dpre"] = limit(t, Limit{0x1p-19, 0x1p-16}, Limit{0x1.2p-6, 0x1p-5})
+					c.Elements["dpre"] = quantizedBehindLimit(t)
 					cases = append(cases, withQuantized(c, w))
 				}
 			}

@@ -102,6 +102,7 @@ func Timings() (all []*Timing) {
 	return append(all,
 		timedLinear(llama1B, 1, 2048, 128256), timedLinear(llama1B, 2048, 2048, 16384), timedLinear(serving, 128, 4096,
 			11008),
+		timedLinear(llama1B, 16384, 2048, 2048), timedPair(16384, 2048, 2048, 64),
 		timedActivation(128, 4096, 16384, kernels.GELUTanh), timedActivation(128, 4096, 11008, kernels.SiLU),
 		timedGated(serving, bf16, 128, 4096, 11008, false), timedGated(llama1B, bf16, 2048, 2048, 8192, false),
 		timedQuantized(serving, tensor.INT8, bf16, 128, 4096, 11008), timedINT8(serving, bf16, 128, 4096, 11008),
@@ -290,7 +291,7 @@ func addTo(y []float64, times float64, x []float64) {
 // one returns a timing of a forward pass with forms of its own.
 func one(source, op string, c, few *Case, flops float64, forms ...Form) *Timing {
 	return &Timing{Source: source, Op: op, Pass: "forward", Shape: c.Name, Type: c.Type, FLOPs: flops,
-		Bytes: c.bytes("x", "w", "y", "w2"), Forms: forms, c: c, reference: firstRows(few, false)}
+		Bytes: c.bytes("x", "w", "y", "x2", "w2"), Forms: forms, c: c, reference: firstRows(few, false)}
 }
 
 // few outputs of one row are enough for products: each is a sum over the whole row.
@@ -299,6 +300,16 @@ const fewOutputs = 256
 func timedLinear(source string, rows, in, out int) *Timing {
 	c, few := LinearCase(tensor.BF16, rows, in, out, false), LinearCase(tensor.BF16, 1, in, fewOutputs, false)
 	return one(source, "linear", c, few, 2*float64(rows)*float64(in)*float64(out), Form{Name: "only", run: c.Forward})
+}
+
+// timedPair is timedLinear with a pair of some rank.
+func timedPair(rows, in, out, rank int) *Timing {
+	of := func(rows, out int) *Case {
+		return withPair(forwardOnly(LinearCase(tensor.BF16, rows, in, out, false)), rank)
+	}
+	c := of(rows, out)
+	return one(llama1B, "linear", c, of(1, min(out, fewOutputs)), 2*float64(rows)*float64(in+rank)*float64(out),
+		Form{Name: "only", run: c.Forward})
 }
 
 // timedQuantized is a linear layer with weights as they are quantized, and in 16 or 32 bits.

@@ -206,7 +206,7 @@ static gemm_target target(const plan *p, workspace *w, step s, int64_t column, i
 		to.act = g->act, to.pre_stride = g->n * p->c_size;
 		if (g->pre) to.pre = (char *)g->pre + (m * g->n + n) * p->c_size;
 	}
-	if (g->bias && last) {
+	if (g->bias && (partial ? last : s.block == p->blocks - 1)) { // which a second pair does not change
 		for (int64_t i = 0; i < width; i++) w->bias[i] = element((void *)g->bias, n + i, g->type);
 		to.bias = w->bias;
 	}

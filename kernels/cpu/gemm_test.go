@@ -157,7 +157,7 @@ var roundedBy = map[tensor.DType]float64{tensor.BF16: 0x1p-8, tensor.F16: 0x1p-1
 
 // A gemmCase is a product and its special properties.
 type gemmCase struct {
-	m, n, k        int
+	m, n, k, k2    int // k2: of the second pair of operands
 	transA, transB bool
 	dtype, result  tensor.DType
 	add, bias      bool
@@ -167,11 +167,11 @@ type gemmCase struct {
 }
 
 func (c gemmCase) String() string {
-	return fmt.Sprintf("%dx%dx%d transposed %v %v %v to %v add %v bias %v alpha %v gap %d",
-		c.m, c.n, c.k, c.transA, c.transB, c.dtype, c.result, c.add, c.bias, c.alpha, c.gap)
+	return fmt.Sprintf("%dx%dx%d+%d transposed %v %v %v to %v add %v bias %v alpha %v gap %d",
+		c.m, c.n, c.k, c.k2, c.transA, c.transB, c.dtype, c.result, c.add, c.bias, c.alpha, c.gap)
 }
 
-// grids returns the operands of a case.
+// grids returns the operands of a case: A, B, C, the bias if there is one, and the second pair.
 func (c gemmCase) grids(t testing.TB) (p cpu.Product, all []*grid) {
 	rng := rand.New(rand.NewPCG(uint64(c.m), uint64(c.n*1000+c.k)))
 	stored := func(rows, columns int, transposed bool) *grid {
@@ -192,6 +192,10 @@ func (c gemmCase) grids(t testing.TB) (p cpu.Product, all []*grid) {
 		all = append(all, newGrid(t, c.dtype, 1, c.n, 0, c.atEnd).fill(rng))
 		p.Bias = all[3].matrix().Addr
 	}
+	if c.k2 > 0 {
+		all = append(all, stored(c.m, c.k2, false), stored(c.k2, c.n, c.transB))
+		p.A2, p.B2 = all[len(all)-2].matrix(), all[len(all)-1].matrix()
+	}
 	return p, all
 }
 
@@ -210,12 +214,22 @@ func (c gemmCase) run(t *testing.T) {
 	a, b, before := g[0].values(c.transA), g[1].values(c.transB), g[2].values(false)
 	cpu.Gemm(p)
 	got := g[2].values(false)
+	var a2, b2 []float64
+	if c.k2 > 0 {
+		a2, b2 = g[len(g)-2].values(false), g[len(g)-1].values(c.transB)
+	}
 	for i := range c.m {
 		for j := range c.n {
 			var want, sizes float64
-			for k := range c.k {
-				x := float64(cmp.Or(c.alpha, 1)) * a[i*c.k+k] * b[k*c.n+j]
+			add := func(a, b float64) {
+				x := float64(cmp.Or(c.alpha, 1)) * a * b
 				want, sizes = want+x, sizes+math.Abs(x)
+			}
+			for k := range c.k {
+				add(a[i*c.k+k], b[k*c.n+j])
+			}
+			for k := range c.k2 {
+				add(a2[i*c.k2+k], b2[k*c.n+j])
 			}
 			if c.bias {
 				x := g[3].at(j)
@@ -225,7 +239,7 @@ func (c gemmCase) run(t *testing.T) {
 				x := before[i*c.n+j]
 				want, sizes = want+x, sizes+math.Abs(x)
 			}
-			limit := 2 * float64(c.k+2) * 0x1p-24 * sizes
+			limit := 2 * float64(c.k+c.k2+2) * 0x1p-24 * sizes
 			limit += roundedBy[c.result] * (math.Abs(want) + limit)
 			if c.result == tensor.F16 {
 				limit += 0x1p-25
@@ -261,6 +275,9 @@ func TestGemm(t *testing.T) {
 					}
 					c.add, c.bias, c.alpha = count%2 == 0, count%3 == 0, []float32{0, 0.3}[count/2%2]
 					c.gap, c.atEnd = []int{0, 1, 5, 64}[count%4], count/4%2 == 0
+					if !c.transA {
+						c.k2 = []int{0, 1, 5, 48}[count/3%4]
+					}
 					c.run(t)
 					count++
 				}
@@ -278,11 +295,42 @@ func TestGemmBlocks(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		for _, size := range [][3]int{{17, 65, 1100}, {330, 40, 600}, {315, 515, 37}, {9, 1030, 515}} {
 			for kind := range 36 {
-				gemmCase{
+				c := gemmCase{
 					m: size[0], n: size[1], k: size[2],
 					transA: kind&1 != 0, transB: kind&2 != 0, dtype: floatTypes[kind/4%3], result: floatTypes[kind/12],
 					add: kind&3 == 1, bias: kind&3 == 2, atEnd: true,
-				}.run(t)
+				}
+				if !c.transA {
+					c.k2 = []int{0, 40, 530}[kind/2%3]
+				}
+				c.run(t)
+			}
+		}
+	})
+}
+
+// TestGemm_ZeroPairChangesNoBit multiplies few rows and many, in one k-block and in several.
+func TestGemm_ZeroPairChangesNoBit(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		for _, m := range []int{1, 5, 40} {
+			for kind := range 16 * 9 {
+				c := gemmCase{m: m, n: 33, k: []int{35, 700}[kind&1], k2: []int{600, 3}[kind&1], transB: kind&2 != 0,
+					dtype: floatTypes[kind/16%3], result: floatTypes[kind/48], add: kind&4 != 0, bias: kind&8 != 0}
+				p, g := c.grids(t)
+				before := slices.Clone(g[2].data)
+				paired := p
+				p.A2, p.B2 = tensor.Matrix{}, tensor.Matrix{}
+				cpu.Gemm(p)
+				want := slices.Clone(g[2].data)
+				copy(g[2].data, before)
+				clear(g[len(g)-1].data)
+				cpu.Gemm(paired)
+				if !slices.Equal(g[2].data, want) {
+					t.Errorf("%v: other bits", c)
+				}
+				for _, x := range g {
+					x.free(t)
+				}
 			}
 		}
 	})
@@ -297,7 +345,7 @@ func TestGemmThreads(t *testing.T) {
 		{m: 700, n: 130, k: 600, transA: true, dtype: tensor.BF16, add: true},
 		{m: 90, n: 600, k: 513, add: true},
 		{m: 3, n: 999, k: 300, transB: true, dtype: tensor.BF16, result: tensor.BF16},
-		{m: 90, n: 600, k: 513, transB: true, dtype: tensor.F16, result: tensor.F16},
+		{m: 90, n: 600, k: 513, k2: 300, transB: true, dtype: tensor.F16, result: tensor.F16},
 	}
 	eachLevel(t, func(t *testing.T) {
 		for _, c := range cases {
@@ -416,14 +464,18 @@ func TestGemmRefuses(t *testing.T) {
 		return m
 	}
 	for name, p := range map[string]cpu.Product{
-		"stride of A": {C: o, A: with(func(m *tensor.Matrix) { m.Stride = 3 }), B: o},
-		"no B":        {C: o, A: o, B: with(func(m *tensor.Matrix) { m.Addr = 0 })},
-		"another k":   {C: o, A: with(func(m *tensor.Matrix) { m.Cols = 3 }), B: o},
-		"another n":   {C: o, A: o, B: with(func(m *tensor.Matrix) { m.Cols = 3 })},
-		"another m":   {C: o, A: with(func(m *tensor.Matrix) { m.Rows = 3 }), B: o},
-		"turned":      {C: with(func(m *tensor.Matrix) { m.Rows = 3 }), A: with(func(m *tensor.Matrix) { m.Cols = 3 }), B: o},
-		"two types":   {C: o, A: o, B: with(func(m *tensor.Matrix) { m.DType = tensor.BF16 })},
-		"integers":    {C: with(func(m *tensor.Matrix) { m.DType = tensor.I32 }), A: o, B: o},
+		"stride of A":           {C: o, A: with(func(m *tensor.Matrix) { m.Stride = 3 }), B: o},
+		"no B":                  {C: o, A: o, B: with(func(m *tensor.Matrix) { m.Addr = 0 })},
+		"another k":             {C: o, A: with(func(m *tensor.Matrix) { m.Cols = 3 }), B: o},
+		"another n":             {C: o, A: o, B: with(func(m *tensor.Matrix) { m.Cols = 3 })},
+		"another m":             {C: o, A: with(func(m *tensor.Matrix) { m.Rows = 3 }), B: o},
+		"turned":                {C: with(func(m *tensor.Matrix) { m.Rows = 3 }), A: with(func(m *tensor.Matrix) { m.Cols = 3 }), B: o},
+		"two types":             {C: o, A: o, B: with(func(m *tensor.Matrix) { m.DType = tensor.BF16 })},
+		"second A":              {C: o, A: o, B: o, A2: with(func(m *tensor.Matrix) { m.Rows = 3 }), B2: o},
+		"second k":              {C: o, A: o, B: o, A2: with(func(m *tensor.Matrix) { m.Cols = 3 }), B2: o},
+		"second type":           {C: o, A: o, B: o, A2: o, B2: with(func(m *tensor.Matrix) { m.DType = tensor.BF16 })},
+		"second of a transpose": {C: o, A: o, B: o, TransA: true, A2: o, B2: o},
+		"integers":              {C: with(func(m *tensor.Matrix) { m.DType = tensor.I32 }), A: o, B: o},
 		"negative": {C: with(func(m *tensor.Matrix) { m.Rows = -1 }), A: with(func(m *tensor.Matrix) { m.Rows = -1 }),
 			B: o},
 	} {

@@ -94,7 +94,7 @@ double cpu_sum_squares(tensor x);
 void cpu_read(tensor x);
 #cgo noescape cpu_read
 #cgo nocallback cpu_read
-void cpu_few_quantized(matrix y, tensor x, tensor w, tensor bias, tensor room, bool add);
+void cpu_few_quantized(matrix y, tensor x, tensor w, tensor more, tensor bias, tensor room, bool add);
 #cgo noescape cpu_few_quantized
 #cgo nocallback cpu_few_quantized
 void cpu_dequantize_rows(tensor y, tensor w, tensor index);
@@ -300,11 +300,11 @@ func Read(x tensor.Tensor) {
 	C.cpu_read(c(x.Matrix()))
 }
 
-// FewQuantized computes y = x·wᵀ + bias, or adds it to y, for up to eight rows of x and quantized w. x is copied to
-// room, which is BF16 if x is and the level has dot products of BF16, and F32 otherwise. A row of it has the inputs,
-// padded to whole groups, or in its place word_groups.
-func FewQuantized(y tensor.Matrix, x, w, bias, room tensor.Tensor, add bool) {
-	C.cpu_few_quantized(c(y), c(x.Matrix()), c(w.Matrix()), c(bias.Matrix()), c(room.Matrix()), C.bool(add))
+// FewQuantized computes y = x·wᵀ + more + bias, or adds it to y, for up to eight rows of x and quantized w. more is
+// F32, of the size of y, or the zero Tensor. x is copied to room, which is BF16 if x is and the level has dot products
+// of BF16, and F32 otherwise. A row of it has the inputs, padded to whole groups, or in its place word_groups.
+func FewQuantized(y tensor.Matrix, x, w, more, bias, room tensor.Tensor, add bool) {
+	C.cpu_few_quantized(c(y), c(x.Matrix()), c(w.Matrix()), c(more.Matrix()), c(bias.Matrix()), c(room.Matrix()), C.bool(add))
 }
 
 // DequantizeRows computes the values of rows of w, rounded to the type of y: of those that index lists, or of all.

@@ -8,7 +8,7 @@ enum { MAX_ROWS = 8 }; // maximum rows of x
 // Operands of a product. x has been copied with rows padded with zeros to whole groups, so that no loop has a rest.
 typedef struct {
 	matrix y, x, w;
-	tensor bias;
+	tensor bias, more;
 	bool add;
 	const int32_t *index; // of DequantizeRows: rows of w; NULL: all
 } quant_product;
@@ -80,17 +80,17 @@ static void copy_words(tensor room, tensor x) {
 	}
 }
 
-// FewQuantized computes y = x·wᵀ + bias, or adds it to y, for up to eight rows of x and quantized w. x is copied to
-// room, which is BF16 if x is and the level has dot products of BF16, and F32 otherwise. A row of it has the inputs,
-// padded to whole groups, or in its place word_groups.
-void cpu_few_quantized(matrix y, tensor x, tensor w, tensor bias, tensor room, bool add) {
+// FewQuantized computes y = x·wᵀ + more + bias, or adds it to y, for up to eight rows of x and quantized w. more is
+// F32, of the size of y, or the zero Tensor. x is copied to room, which is BF16 if x is and the level has dot products
+// of BF16, and F32 otherwise. A row of it has the inputs, padded to whole groups, or in its place word_groups.
+void cpu_few_quantized(matrix y, tensor x, tensor w, tensor more, tensor bias, tensor room, bool add) {
 	if (room.type == F32 && x.type != F32 && (w.type == INT4 || w.type == INT4Z) && cpu_level() >= CPU_AVX2) {
 		room.type = WORDS, room.cols *= 2; // which need less room
 		copy_words(room, x);
 	} else {
 		copy_padded(room, x);
 	}
-	quant_product o = {.y = y, .x = room, .w = w, .bias = bias, .add = add};
+	quant_product o = {.y = y, .x = room, .w = w, .bias = bias, .more = more, .add = add};
 	cpu_parallel(quant_few[cpu_level()], &o, w.rows, grain(quant_row(w.type, w.cols)));
 }
 
@@ -343,6 +343,7 @@ INLINE void few_rows(const quant_product *o, int64_t lo, int64_t hi, const int c
 		else dots4(out, head, INT4Z, o->w.cols, x, count, x_type);
 		for (int64_t i = 0; i < o->y.rows; i++) {
 			void *y = row(o->y, i, o->y.type);
+			if (o->more.at) out[i] += element(row(o->more, i, F32), n, F32);
 			if (o->bias.at) out[i] += element((void *)o->bias.at, n, o->bias.type);
 			if (o->add) out[i] += element(y, n, o->y.type);
 			set_element(y, n, out[i], o->y.type);

@@ -1,10 +1,14 @@
 // The end of a product of few rows, in product_one_row.cu and product_one_row_quantized.cu: a thread block has OUTPUTS
 // rows of b, and its warps have sums over different parts of them.
 //
+//   PAIR    1: a second pair of operands is multiplied too, without a norm
 //   GATED   1: a is one row; the first half of the outputs are gates, and the others the values that they gate
 //   GROUPED if it is defined: along y, a thread block has a row of a and c, and the n rows of b of that row's expert,
 //           which has the rows of a from offsets[expert] to offsets[expert + 1]
 #pragma once
+#ifndef PAIR
+#define PAIR 0
+#endif
 
 constexpr int WARPS = BLOCK_DIM / 32, OUTPUTS = 16, MAX_ROWS = 8; // per thread block; and maximum rows of a
 
@@ -17,6 +21,21 @@ inline int expertOf(int row, const int *offsets, int experts) {
 		else end = middle;
 	}
 	return expert;
+}
+
+// addPair adds the products of a second pair of operands, in 16-byte words, to a lane's sums of two rows of b.
+inline void addPair(float (&sums)[4], const Half *a, long long aRow, const Half *b, long long bRow, int m, int lowRow,
+	int highRow, bool lowThere, bool highThere, int depth) {
+	const int lane = threadIdx.x % 32, g = lane / 4;
+	for (int k = threadIdx.x / 32 * 32 + lane % 4 * 8; k / 32 * 32 < depth; k += WARPS * 32) {
+		auto word = [&](const Half *row, bool there) {
+			return (there && k < depth ? loadCachedOf<8>(row + k, 0) : Vec<Half, 8>()).words[0];
+		};
+		const uint4 u = word(b + lowRow * bRow, lowThere), v = word(b + highRow * bRow, highThere);
+		const uint4 w = word(a + g * aRow, g < m);
+		mma(sums, {u.x, v.x, u.y, v.y}, {w.x, w.y});
+		mma(sums, {u.z, v.z, u.w, v.w}, {w.z, w.w});
+	}
 }
 
 // finish adds up what the warps have and stores it. Each lane has mma's sums for rows lane / 4 and lane / 4 + 8 of b

@@ -8,6 +8,7 @@
 //   TURNS      1: two warpgroups take tiles in turns, 0: each computes half of the rows of a tile
 //   GATED      1: half of a tile's columns are gates, the others what they gate, and c is SwiGLU of them
 //   ACT        the activation that follows, or 0, numbered as in package cpu: of gates, SiLU
+//   PAIR       1: c gets the product of a second pair of operands too: further steps, in the last part of k
 //   GROUPED    if it is defined, rows of a and c are those of one expert after the other, and each has its own b
 //
 // Tensor cores multiply a step faster than memory answers, so copies of a step start long before it is multiplied, and
@@ -24,6 +25,9 @@
 #include "activation.cuh"
 #ifndef GROUPED
 #define GROUPED 0
+#endif
+#ifndef PAIR
+#define PAIR 0
 #endif
 
 constexpr int TILE_M = 128, DEPTH = 64;
@@ -53,6 +57,8 @@ struct Job {
 	int m, n, depth, partSteps, keep, add;
 	Half *other = nullptr; // where pre is, or what an activation got whose gradient follows
 	long long otherRow = 0;
+	const TileMap *a2 = nullptr, *b2 = nullptr; // the second pair, laid out as the first
+	int depth2 = 0;
 };
 
 inline float roughSigmoid(float x) { return reciprocal(1 + exp2Rough(-1.442695041f * x)); }
@@ -67,7 +73,7 @@ inline float activated(float x) {
 // Tiles are those of c, in each of the parts that k is divided into: of so many steps, or fewer in the last one. With
 // GROUPED, they are those of one expert at a time: of rows from begin to end, after the tiles of all experts before it.
 struct Tiles {
-	int down, across, steps, partSteps;
+	int down, across, steps, partSteps, paired; // paired: steps of the second pair, in the last part
 	int expert = 0, begin = 0, end, before = 0;
 	const int *const offsets;
 	const int experts;
@@ -75,8 +81,8 @@ struct Tiles {
 	// whole: steps are a multiple of this; beyond depth, a is 0
 	Tiles(const Job &job, int whole, const int *offsets, int experts)
 		: down((job.m + TILE_M - 1) / TILE_M), across((job.n + COLUMNS - 1) / COLUMNS),
-		  steps((job.depth + DEPTH - 1) / DEPTH), partSteps(job.partSteps), end(job.m), offsets(offsets),
-		  experts(experts) {
+		  steps((job.depth + DEPTH - 1) / DEPTH), partSteps(job.partSteps),
+		  paired(PAIR ? (job.depth2 + DEPTH - 1) / DEPTH : 0), end(job.m), offsets(offsets), experts(experts) {
 		if (whole > 1) steps = (steps + whole - 1) / whole * whole;
 		if (GROUPED) {
 			begin = offsets[0];
@@ -102,10 +108,23 @@ struct Place {
 		tile -= all.before, b = all.expert * (GATED ? 2 * n : n);
 		part = tile / (all.down * all.across), tile %= all.down * all.across;
 		begin = part * all.partSteps, steps = min(all.steps - begin, all.partSteps);
+		if (PAIR && begin + steps == all.steps) steps += all.paired;
 		const int band = BAND * all.across, first = tile / band * BAND, rows = min(all.down - first, BAND);
 		const int number = tile % band;
 		row = all.begin + (first + number % rows) * TILE_M, column = number / rows * COLUMNS;
 		this->rows = min(TILE_M, all.end - row);
+	}
+};
+
+// A Source is the map of an operand for a step at k, and where the step is in it: of the second pair, from the end of
+// the first one's steps on.
+struct Source {
+	const TileMap *map;
+	int k;
+
+	Source(const Job &job, const TileMap *first, const TileMap *second, int k) : map(first), k(k) {
+		const int end = (job.depth + DEPTH - 1) / DEPTH * DEPTH;
+		if (PAIR && k >= end) map = second, this->k = k - end;
 	}
 };
 
@@ -148,6 +167,7 @@ struct Memory {
 	template <typename F> void begin(const Job &job, int fills, F more) const {
 		if (threadIdx.x == 0) {
 			prefetchMap(job.a), prefetchMap(job.b);
+			if (PAIR) prefetchMap(job.a2), prefetchMap(job.b2);
 			if (!DIRECT) prefetchMap(job.cMap), prefetchMap(job.pre);
 #pragma unroll
 			for (int i = 0; i < STAGES; i++) barrierInit(full + i, fills), barrierInit(empty + i, TURNS ? 1 : 2);
@@ -180,10 +200,11 @@ struct Copier {
 			barrierWait(memory.empty + ring.stage, ring.parity ^ 1);
 			barrierExpect(there, (two ? 2 : 1) * bytes + bytesOfB);
 			const int k = (at.begin + step) * DEPTH;
+			const Source a(job, job.a, job.a2, k);
 #pragma unroll
-			for (int i = 0; TRANS_A && i < TILE_M / 64; i++) tileLoad(to + i * BLOCK, job.a, k, at.row + i * 64, there);
-			if (!TRANS_A) tileLoad(to, job.a, at.row, k, there);
-			if (two) tileLoad(to + A_BYTES / 2, job.a, at.row + ROWS, k, there);
+			for (int i = 0; TRANS_A && i < TILE_M / 64; i++) tileLoad(to + i * BLOCK, a.map, a.k, at.row + i * 64, there);
+			if (!TRANS_A) tileLoad(to, a.map, at.row, a.k, there);
+			if (two) tileLoad(to + A_BYTES / 2, a.map, at.row + ROWS, a.k, there);
 			copyB(to + A_BYTES, k, there);
 		}
 	}
@@ -192,10 +213,11 @@ struct Copier {
 // copyTile copies what a tile has of b at k: the rows of columns of the product, or if GATED, of gates and of what they
 // gate.
 inline void copyTile(const Job &job, const Place &at, char *to, int bytes, int k, Barrier *there) {
+	const Source b(job, job.b, job.b2, k);
 #pragma unroll
-	for (int i = 0; !TRANS_B && i < TILE_N / 64; i++) tileLoad(to + i * BLOCK, job.b, k, at.column + i * 64, there);
-	if (TRANS_B) tileLoad(to, job.b, at.b + at.column, k, there);
-	if (GATED) tileLoad(to + bytes / 2, job.b, at.b + job.n + at.column, k, there);
+	for (int i = 0; !TRANS_B && i < TILE_N / 64; i++) tileLoad(to + i * BLOCK, b.map, b.k, at.column + i * 64, there);
+	if (TRANS_B) tileLoad(to, b.map, at.b + at.column, b.k, there);
+	if (GATED) tileLoad(to + bytes / 2, b.map, at.b + job.n + at.column, b.k, there);
 }
 
 // copyTiles is the main loop of the warpgroup that copies both operands.
@@ -400,7 +422,7 @@ template <typename End, typename... With>
 inline void multiplyTiles(const Job &job, const Memory &memory, Tiles all, int group, With... with) {
 	Output out(memory.outputs + group * BUFFERS * OUT_BYTES, 1 + group);
 	Ring<STAGES> ring;
-	const int skipped = TURNS ? all.steps : 0; // the steps of the other one's tile
+	const int skipped = TURNS ? all.steps + all.paired : 0; // the steps of the other one's tile
 	if (group == 1) ring.skip(skipped);
 	int turn = 1 - group; // its parity
 	const Result c{job.cMap, (Half *)job.c, job.cRow, job.n};
