@@ -45,6 +45,7 @@ func MemoryOf(dev *kernels.Device, f kernels.Fused, cfg Config, opts Options) Me
 	}
 	if opts.Quantization != (Quantization{}) {
 		sizes.Quantized = cfg.widest()
+		sizes.Pair = opts.Adapter != nil
 		sizes.INT8, sizes.NF4 = opts.Quantization.onlyINT8(), opts.Quantization.anyNF4()
 	}
 	if opts.MaxTokens > 0 {
