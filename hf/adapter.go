@@ -45,6 +45,7 @@ type Adapter struct {
 	// Record is restyle_adapter.json, a JSON object of the program that has made the adapter; nil if that is absent.
 	Record json.RawMessage
 
+	files      source
 	file       *Safetensors    // with the parameters' names
 	transposed map[string]bool // the tensors that are stored so, as mlx-lm stores all
 }
@@ -65,7 +66,7 @@ func OpenAdapter(dir string) (*Adapter, error) {
 }
 
 func openAdapter(files source) (*Adapter, error) {
-	a := &Adapter{Name: files.name, transposed: map[string]bool{}}
+	a := &Adapter{Name: files.name, files: files, transposed: map[string]bool{}}
 	config, err := files.readText(adapterConfigName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("it has no %s: give the directory that PEFT's save_pretrained has written", adapterConfigName)
@@ -180,8 +181,13 @@ func modulesOf(names []string) (modules []string) {
 	return slices.Compact(modules)
 }
 
-// Close closes the file of the weights.
-func (a *Adapter) Close() error { return a.file.Close() }
+// Close closes the file of the weights. Closing a nil Adapter does nothing.
+func (a *Adapter) Close() error {
+	if a == nil {
+		return nil
+	}
+	return a.file.Close()
+}
 
 // Names lists the tensors, sorted.
 func (a *Adapter) Names() []string { return slices.Sorted(slices.Values(a.file.Names())) }

@@ -19,9 +19,11 @@ import (
 // ErrBaseGone is the error of a model that was made from one in a directory that is not there any more.
 var ErrBaseGone = errors.New("which is not there any more")
 
-// BaseOf returns the model that another was made from. In a directory, that is base_model in the run.json that train
-// writes or in the export.json of export, or else in the front matter of the model card, README.md. Of a model on
-// the hub, h, it is the one that the card names; h may be nil, as for [hf.Open]. BaseOf returns "" if none is named.
+// BaseOf returns the model that another was made from, or that an adapter belongs to. In a directory, the first of
+// these names it: an adapter's restyle_adapter.json or adapter_config.json, perhaps by a path from that directory, the
+// run.json that train writes, the export.json of export, or the front matter of the model card, README.md. Of a model
+// on the hub, h, it is the one that the card names; h may be nil, as for [hf.Open]. BaseOf returns "" if none is
+// named.
 func BaseOf(ctx context.Context, h *hub.Hub, name string) (base string, err error) {
 	dir := name
 	ref, notID := hub.ParseRef(hub.Model, name)
@@ -63,13 +65,23 @@ func cardOf(ctx context.Context, h *hub.Hub, ref hub.Ref) (dir string, err error
 
 // baseIn returns the base model that the files of a directory name.
 func baseIn(dir string) string {
-	for _, name := range []string{"run.json", "export.json"} {
-		data, err := disk.ReadInput(filepath.Join(dir, name), disk.MaxRecord)
-		var made struct {
-			Base string `json:"base_model"`
+	for _, from := range []struct{ file, key string }{
+		{"restyle_adapter.json", "base_model"}, {"adapter_config.json", "base_model_name_or_path"},
+		{"adapter_config.json", "model"}, // of mlx-lm
+		{"run.json", "base_model"}, {"export.json", "base_model"},
+	} {
+		data, err := disk.ReadInput(filepath.Join(dir, from.file), disk.MaxRecord)
+		var made map[string]any
+		if err != nil || json.Unmarshal(data, &made) != nil {
+			continue
 		}
-		if err == nil && json.Unmarshal(data, &made) == nil && made.Base != "" {
-			return made.Base
+		name, _ := made[from.key].(string)
+		beside := filepath.Join(dir, name)
+		if info, err := os.Stat(beside); err == nil && info.IsDir() && name != "" && !filepath.IsAbs(name) {
+			return beside
+		}
+		if name != "" {
+			return name
 		}
 	}
 	f, err := disk.OpenInput(filepath.Join(dir, "README.md"))

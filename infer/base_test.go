@@ -80,10 +80,17 @@ func TestBaseOf(t *testing.T) {
 	}
 	write(filepath.Join(dir, "here", "export.json"), `{"base_model": "`+dir+`"}`)
 	write(filepath.Join(dir, "gone", "export.json"), `{"base_model": "`+dir+`/base"}`)
+	write(filepath.Join(dir, "adapter", "adapter_config.json"), `{"base_model_name_or_path": "../here"}`)
+	write(filepath.Join(dir, "recorded", "adapter_config.json"), `{"base_model_name_or_path": "c/d"}`)
+	write(filepath.Join(dir, "recorded", "restyle_adapter.json"), `{"base_model": "a/b"}`)
+	write(filepath.Join(dir, "mlx", "adapter_config.json"), `{"model": "e/f"}`)
 	h := &hub.Hub{Cache: cache, Offline: true}
 	for _, c := range []struct{ name, want, err string }{
 		{dir + "/here", dir, ""},
 		{dir + "/gone", "", dir + "/gone was made from the model in " + dir + "/base, which is not there any more"},
+		{dir + "/adapter", dir + "/here", ""},
+		{dir + "/recorded", "a/b", ""},
+		{dir + "/mlx", "e/f", ""},
 		{dir, "", ""},
 		{"owner/with", "a/b", ""},
 		{"owner/without", "", ""},

@@ -23,7 +23,8 @@ type OpenOptions struct {
 	// DType is the type of weights and activations, BF16, F16 or F32. Default 0: BF16 if more weights are stored in BF16
 	// than in F32 and none in F16, which would lose digits in BF16; otherwise F32.
 	DType tensor.DType
-	// Quantization is the type of the weights to quantize while they are loaded. Default: those that are stored so.
+	// Quantization is the type of the weights to quantize while they are loaded. Default: those that are stored so, or
+	// that were so when Adapter was trained.
 	Quantization model.Quantization
 	// Context is the maximum number of tokens of a prompt and its answer together. It sets the size of the KV cache, and
 	// is limited to the model's positions. Default 0: 4096.
@@ -33,6 +34,9 @@ type OpenOptions struct {
 	// Template is the name of a chat template (chat.Names, or one of the model's own) to use instead of its default one;
 	// "raw" uses none.
 	Template string
+	// Adapter changes the model that Load gets, which is then the Adapter's base: see [hf.Adapter.On]. It is merged into
+	// the weights while these are loaded; on quantized ones, it runs beside them. Nil: none.
+	Adapter *hf.Adapter
 	// MaxTokens is the maximum number of tokens of a batch for Model.Loss and Model.Logits; it sets the size of
 	// activations. Default 0: these cannot be called, which is enough for answers.
 	MaxTokens int
@@ -59,7 +63,8 @@ const INT8x8 = "int8x8"
 
 // An Engine generates answers of a model, one at a time. It is not safe for concurrent use.
 type Engine struct {
-	// Name is the name that the model was opened by, with the commit if it is from the hub.
+	// Name is the name that the model was opened by, with the commit if it is from the hub; with an adapter, "adapter on
+	// base".
 	Name string
 	// Context is the maximum number of tokens of a prompt and its answer together.
 	Context int
@@ -113,14 +118,26 @@ func Load(ctx context.Context, dev *kernels.Device, c *hf.Checkpoint, o OpenOpti
 	if options.Quantization == (model.Quantization{}) {
 		options.Quantization = c.Quantization
 	}
-	if err := precompile(ctx, dev, c.Config, options); err != nil {
+	config := c.Config
+	if o.Adapter != nil {
+		config = o.Adapter.Config(config)
+		if options, err = withAdapter(options, c, o.Adapter); err != nil {
+			return nil, err
+		}
+	}
+	if err := precompile(ctx, dev, config, options); err != nil {
 		return nil, err
 	}
-	m, err := model.New(dev, c.Config, options)
+	m, err := model.New(dev, config, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Load(ctx, dev, m.Params(), o.Progress); err != nil {
+	if o.Adapter != nil {
+		err = o.Adapter.LoadOn(ctx, c, m, o.Progress)
+	} else {
+		err = c.Load(ctx, dev, m.Params(), o.Progress)
+	}
+	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	if e, err = NewWithCodec(m, codec, o.Context); err != nil {
@@ -129,6 +146,9 @@ func Load(ctx context.Context, dev *kernels.Device, c *hf.Checkpoint, o OpenOpti
 	e.Notes = c.Notes
 	if e.Name = c.Name; len(c.Revision) >= 12 {
 		e.Name += " (" + c.Revision[:12] + ")"
+	}
+	if o.Adapter != nil {
+		e.Name = o.Adapter.Name + " on " + e.Name
 	}
 	closeCache := e.close
 	e.close = func() error { return errors.Join(closeCache(), m.Close()) }

@@ -30,7 +30,8 @@ func Rehearse(m *model.Model, tokens int) error {
 func rehearseLengths(m *model.Model, longest int) error {
 	cfg := m.Config()
 	cfg.Layers = 1
-	one, err := model.New(m.Device(), cfg, model.Options{DType: m.DType(), Quantization: m.Quantization()})
+	one, err := model.New(m.Device(), cfg, model.Options{DType: m.DType(), Quantization: m.Quantization(),
+		Adapter: m.Adapter()})
 	if err != nil {
 		return err
 	}

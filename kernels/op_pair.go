@@ -71,3 +71,23 @@ func (d *Device) PairGradient(dw, dy, x tensor.Tensor, from, column int, scale f
 	d.product(cpu.Product{C: dw.Matrix(), A: outputs(op, dy, from, dw.Rows()), TransA: true,
 		B: outputs(op, x, column, dw.Dim(-1)), Add: add, Alpha: scale})
 }
+
+// AddPair adds the product of the factors of a Pair to the weights of a layer, each sum rounded once:
+//
+//	w += scale·b·a
+//
+// b is [out, rank] and a [rank, in], F32; w is [out, in], F32, BF16 or F16.
+func (d *Device) AddPair(w, b, a tensor.Tensor, scale float32) {
+	const op = "AddPair"
+	floating(op, "w", w)
+	want(op, "b", b, tensor.F32, w.Rows(), b.Dim(-1))
+	want(op, "a", a, tensor.F32, b.Dim(-1), w.Dim(-1))
+	d.ran("add_pair")
+	p := cpu.Product{C: w.Matrix(), A: b.Matrix(), B: a.Matrix(), Add: true, Alpha: scale}
+	if d.gpu == nil {
+		d.product(p)
+		return
+	}
+	t, parts := d.gpu.tiling(p) // not cuBLASLt, which rounds the product before it adds it
+	d.tiled(p, t, parts)
+}

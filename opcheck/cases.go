@@ -90,6 +90,7 @@ var operations = []func() []*Case{
 	rmsNormCases,
 	layerNormCases,
 	linearCases,
+	addPairCases,
 	quantizedCases,
 	linearINT8Cases,
 	batchedCases,

@@ -55,12 +55,14 @@ func (o *Options) open(ctx context.Context, h *hub.Hub, m Model) (*side, error) 
 }
 
 func (o *Options) load(ctx context.Context, d *kernels.Device, h *hub.Hub, m Model) (*infer.Engine, error) {
-	c, err := models.Open(ctx, h, m.Name)
+	c, adapter, err := models.OpenTuned(ctx, h, m.Name, m.On)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	return infer.Load(ctx, d, c, infer.OpenOptions{DType: o.DType, Template: o.Template, MaxTokens: longestLoss})
+	defer adapter.Close()
+	return infer.Load(ctx, d, c, infer.OpenOptions{DType: o.DType, Adapter: adapter, Template: o.Template,
+		MaxTokens: longestLoss})
 }
 
 func (s *side) close() error { return errors.Join(s.engine.Close(), s.device.Close()) }

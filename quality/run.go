@@ -23,8 +23,9 @@ const (
 	Tuned = sidebyside.Tuned
 )
 
-// A Model is a model to ask: its Label is Base or Tuned, and its Name is what models.Open takes.
-type Model struct{ Label, Name string }
+// A Model is a model to ask: its Label is Base or Tuned, and its Name is what models.OpenTuned takes. If that is an
+// adapter, On is the model that it is for; "": the one that it names.
+type Model struct{ Label, Name, On string }
 
 // Options are the models and questions of a Run, and how it grades the answers.
 type Options struct {

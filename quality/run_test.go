@@ -26,7 +26,7 @@ const (
 	tinyTuned = "../infer/testdata/tiny/tuned"
 )
 
-var both = []Model{{Base, tinyBase}, {Tuned, tinyTuned}}
+var both = []Model{{Label: Base, Name: tinyBase}, {Label: Tuned, Name: tinyTuned}}
 
 // questions are what the models know. The plain answers are the base model's.
 var questions = []data.Question{
@@ -290,7 +290,9 @@ func TestRunErrors(t *testing.T) {
 		change func(o *Options)
 		want   string
 	}{
-		{"no such model", func(o *Options) { o.Models = []Model{{Base, tinyBase}, {Tuned, "no/such/model/here"}} },
+		{"no such model", func(o *Options) {
+			o.Models = []Model{{Label: Base, Name: tinyBase}, {Label: Tuned, Name: "no/such/model/here"}}
+		},
 			"tuned model no/such/model/here: "},
 		{"no such device", func(o *Options) { o.Device = "tpu" }, `"tpu"`},
 		{"a Python that is none", func(o *Options) { o.Python = broken }, "exit status 3"},

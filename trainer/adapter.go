@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"restyle/hf"
+	"restyle/infer"
 	"restyle/lora"
 	"restyle/model"
 	"restyle/tensor"
@@ -192,15 +193,6 @@ func baseParams(params []model.Param) []model.Param {
 	return slices.DeleteFunc(slices.Clone(params), func(p model.Param) bool { return p.Adapter })
 }
 
-// An AdapterRecord is what a run records with an adapter, so that others find the weights that it was trained on.
-type AdapterRecord struct {
-	Base   string `json:"base_model,omitempty"`  // see BaseName
-	Digest string `json:"base_digest,omitempty"` // of the base's files
-	// QuantizedBase is the type that the base's layers were quantized to before training, such as "INT4Z"; "" if they were
-	// used as they are stored.
-	QuantizedBase string `json:"quantized_base,omitempty"`
-}
-
 // saveAdapter writes the adapter with its current weights as PEFT does, with the base's tokenizer and template.
 func (r *Run) saveAdapter(dir string, card []byte) error {
 	c, params := r.Plan.Config, r.Model.Params()
@@ -209,7 +201,7 @@ func (r *Run) saveAdapter(dir string, card []byte) error {
 		return err
 	}
 	spec, params = withHead(r.Model.Config(), spec, params)
-	record := AdapterRecord{Base: r.BaseName, Digest: r.Identity["model"]}
+	record := infer.AdapterRecord{Base: r.BaseName, Digest: r.Identity["model"]}
 	if c.quantizes() {
 		record.QuantizedBase = codings[c.QuantizeBase].String()
 	}

@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"restyle/data"
+	"restyle/hf"
 	"restyle/hf/hub"
 	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/internal/disk"
+	"restyle/internal/models"
 	"restyle/internal/sandbox"
 	"restyle/kernels/cuda"
 	"restyle/quality"
@@ -71,7 +73,7 @@ func (o *qualityOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Add(&o.base, "base", "base model: starter, a `directory` or a hub id, owner/name or owner/name@revision; default: "+
 		"the "+
 		"model that the tuned model was made from")
-	f.Add(&o.tuned, "tuned", "tuned model: a `directory` or a hub id")
+	f.Add(&o.tuned, "tuned", "tuned model: a `directory`, of a model or of an adapter, or a hub id")
 	f.Add(&o.only, "only", "ask only one of them, `base|tuned`")
 	f.Add(&o.template, "template", infer.TemplateHelp())
 
@@ -252,7 +254,12 @@ func (o *qualityOptions) checkFiles() error {
 
 // models returns the models that the flags ask for, the base model first.
 func (o *qualityOptions) models(ctx context.Context) ([]quality.Model, error) {
-	base, tuned := quality.Model{Label: quality.Base, Name: o.base}, quality.Model{Label: quality.Tuned, Name: o.tuned}
+	base := quality.Model{Label: quality.Base, Name: o.base}
+	tuned := quality.Model{Label: quality.Tuned, Name: o.tuned, On: o.base}
+	leave := ", or leave it out with --only tuned"
+	if hf.IsAdapter(o.tuned) {
+		leave = "" // it needs its base
+	}
 	// Checked before anything is loaded. A name that can be a hub id is left to hf.Open.
 	_, err := os.Stat(o.tuned)
 	known := err == nil || strings.Contains(o.tuned, "/") || o.tuned == data.StarterName
@@ -267,15 +274,18 @@ func (o *qualityOptions) models(ctx context.Context) ([]quality.Model, error) {
 		base.Name, failed = infer.BaseOf(ctx, nil, o.tuned)
 		switch {
 		case errors.Is(failed, infer.ErrBaseGone):
-			return nil, fmt.Errorf("%w: say where it is with --base, or leave it out with --only tuned", failed)
+			return nil, fmt.Errorf("%w: say where it is with --base%s", failed, leave)
 		case failed != nil:
 			return nil, fmt.Errorf("--tuned %s: %w", o.tuned, failed)
 		case base.Name == "" && err != nil && !strings.Contains(o.tuned, "/"):
 			return nil, noTuned(o.tuned)
 		case base.Name == "":
-			return nil, fmt.Errorf("--tuned %s: does not say which model it was made from: name that model with --base, or "+
-				"leave it out with --only tuned", o.tuned)
+			return nil, fmt.Errorf("--tuned %s: does not say which model it was made from: name that model with --base%s",
+				o.tuned, leave)
 		}
+	}
+	if err := models.CheckWhole(base.Name); err != nil {
+		return nil, fmt.Errorf("--base: %w", err)
 	}
 	if o.only == quality.Base {
 		return []quality.Model{base}, nil

@@ -55,6 +55,10 @@ func TestQualityUsage(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	adapter := t.TempDir()
+	if err := os.WriteFile(filepath.Join(adapter, "adapter_config.json"), []byte("{}"), 0o666); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args string
 		code int
@@ -83,6 +87,8 @@ func TestQualityUsage(t *testing.T) {
 		{"--base a/b --tuned c/d --style no-such-style", cli.Usage, "--style: "},
 		{"--base a/b --tuned c/d --python no-such-python", cli.Usage, "--python: "},
 		{"--only base --base " + tinyBase + " --device tpu", cli.Usage, `--device "tpu"`},
+		{"--tuned x/y --base " + adapter, cli.Usage, "--base: " + adapter + " is an adapter, not a whole model"},
+		{"--tuned " + adapter, cli.Usage, "does not say which model it was made from: name that model with --base\n"},
 		{"--only base --base no-such-folder", cli.Failed, "base model no-such-folder: "},
 	} {
 		code, stdout, stderr := bench(t, append([]string{"quality"}, strings.Fields(c.args)...)...)

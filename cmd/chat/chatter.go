@@ -225,7 +225,7 @@ func (c *chatter) load(ctx context.Context, h *hub.Hub, refs []modelRef) (closeA
 	for _, ref := range refs {
 		start := time.Now()
 		c.status.Draw(fmt.Sprintf("loading %s …", ref.name))
-		engine, err := c.loadOne(ctx, device, h, ref.name)
+		engine, err := c.loadOne(ctx, device, h, ref)
 		if unknown, is := errors.AsType[*infer.UnknownTemplate](err); is {
 			return closeAll, cli.Usagef("--template: %w", unknown)
 		}
@@ -258,15 +258,17 @@ func (c *chatter) load(ctx context.Context, h *hub.Hub, refs []modelRef) (closeA
 	return closeAll, nil
 }
 
-func (c *chatter) loadOne(ctx context.Context, device *kernels.Device, h *hub.Hub, name string) (*infer.Engine, error) {
-	model, err := models.Open(ctx, h, name)
+func (c *chatter) loadOne(ctx context.Context, device *kernels.Device, h *hub.Hub,
+	ref modelRef) (*infer.Engine, error) {
+	model, adapter, err := models.OpenTuned(ctx, h, ref.name, ref.base)
 	if err != nil {
 		return nil, err
 	}
 	defer model.Close()
-	return infer.Load(ctx, device, model, infer.OpenOptions{DType: infer.DTypes[c.dtype],
+	defer adapter.Close()
+	return infer.Load(ctx, device, model, infer.OpenOptions{DType: infer.DTypes[c.dtype], Adapter: adapter,
 		Quantization: infer.Quantizations[c.quantize], Context: c.context, Template: c.template,
-		Progress: c.showLoading(name)})
+		Progress: c.showLoading(ref.name)})
 }
 
 // beginning returns a text, or that of a long one, with its length.

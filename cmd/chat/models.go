@@ -10,18 +10,20 @@ import (
 	"strings"
 
 	"restyle/data"
+	"restyle/hf"
 	"restyle/hf/hub"
 	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/internal/disk"
+	"restyle/internal/models"
 )
 
-// A modelRef is a model to open, by a name for hf.Open.
-type modelRef struct{ label, name string }
+// A modelRef is a model to open, by a name and a base for models.OpenTuned.
+type modelRef struct{ label, name, base string }
 
 // models returns the models that the flags choose, the base model first.
 func (c *chatter) models(ctx context.Context, h *hub.Hub) ([]modelRef, error) {
-	tuned := modelRef{tunedLabel, c.tuned}
+	tuned := modelRef{tunedLabel, c.tuned, c.base}
 	// Checked before anything is loaded. A name that can be a hub id is left to hf.Open.
 	_, err := hub.ParseRef(hub.Model, c.tuned)
 	known := c.tuned == data.StarterName || err == nil && strings.Contains(c.tuned, "/")
@@ -37,20 +39,26 @@ func (c *chatter) models(ctx context.Context, h *hub.Hub) ([]modelRef, error) {
 	if c.only == tunedLabel {
 		return []modelRef{tuned}, nil
 	}
+	leave := ", or leave the base model out with --only tuned"
+	if hf.IsAdapter(c.tuned) {
+		leave = "" // it needs its base
+	}
 	base := c.base
 	if base == "" {
 		base, err = infer.BaseOf(ctx, h, runOf(c.tuned))
 		switch {
 		case errors.Is(err, infer.ErrBaseGone):
-			return nil, cli.Usagef("%w: say where it is with --base, or leave it out with --only tuned", err)
+			return nil, cli.Usagef("%w: say where it is with --base%s", err, leave)
 		case err != nil:
 			return nil, fmt.Errorf("--tuned %s: %w", c.tuned, err)
 		case base == "":
-			return nil, cli.Usagef("%s does not name its base model: set --base, or leave the base model out with --only tuned",
-				c.tuned)
+			return nil, cli.Usagef("%s does not name its base model: set --base%s", c.tuned, leave)
 		}
 	}
-	refs := []modelRef{{baseLabel, base}, tuned}
+	if err := models.CheckWhole(base); err != nil {
+		return nil, fmt.Errorf("--base: %w", err)
+	}
+	refs := []modelRef{{label: baseLabel, name: base}, tuned}
 	if c.only == baseLabel {
 		refs = refs[:1]
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 
+	"restyle/hf"
 	"restyle/hf/hub"
 	"restyle/infer"
 	"restyle/internal/cli"
@@ -75,7 +76,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	switch {
 	case err != nil:
-	case isAdapter(paths[0]):
+	case hf.IsAdapter(paths[0]):
 		err = o.merge(ctx, paths[0], paths[1], stdout, status)
 	default:
 		err = o.quantize(ctx, paths[0], paths[1], stdout, status)
@@ -129,7 +130,7 @@ func (o options) check(paths []string, given func(flag string) bool) error {
 	switch {
 	case len(paths) != 2:
 		return cli.Usagef("%s: name two, MODEL and OUT", cli.Count(len(paths), "path"))
-	case isAdapter(paths[0]):
+	case hf.IsAdapter(paths[0]):
 		return o.checkMerge(paths, given)
 	case o.base != "" || o.onto != "":
 		return cli.Usagef("--base and --onto are for adapters, and %s has no adapter_config.json: leave them out",

@@ -2,27 +2,21 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"restyle/data"
 	"restyle/hf"
+	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/internal/disk"
+	"restyle/internal/models"
 	"restyle/model"
-	"restyle/trainer"
 )
-
-// isAdapter reports whether a directory has an adapter.
-func isAdapter(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, "adapter_config.json"))
-	return err == nil
-}
 
 // checkMerge reports invalid arguments if paths[0] is an adapter.
 func (o options) checkMerge(paths []string, given func(flag string) bool) error {
@@ -49,6 +43,7 @@ func (o options) merge(ctx context.Context, in, out string, stdout io.Writer, st
 		return err
 	}
 	defer a.Close()
+	status.Draw("reading the base of " + in)
 	base, err := o.openBase(ctx, a, status)
 	if err != nil {
 		return err
@@ -56,10 +51,11 @@ func (o options) merge(ctx context.Context, in, out string, stdout io.Writer, st
 	defer base.Close()
 	m := hf.Merge{Base: base, Changes: a.Changes(), Threads: o.threads}
 	if o.onto == "" {
-		status.Draw("reading " + base.Name)
-		if m.Layers, err = checkBase(a, base); err != nil {
+		record, err := infer.RecordOf(a)
+		if err != nil {
 			return err
 		}
+		m.Layers = record.QuantizedBase
 	}
 	own, err := disk.ReadInput(filepath.Join(in, "chat_template.jinja"), disk.MaxRecord)
 	if err == nil && string(own) != base.Tokenizer.ChatTemplate {
@@ -93,46 +89,14 @@ func (o options) merge(ctx context.Context, in, out string, stdout io.Writer, st
 
 // openBase opens the model that the adapter is merged into.
 func (o options) openBase(ctx context.Context, a *hf.Adapter, status *cli.StatusLine) (*hf.Checkpoint, error) {
-	switch {
-	case o.onto != "":
+	if o.onto != "" {
 		return open(ctx, o.onto, status)
-	case o.base != "":
-		return open(ctx, o.base, status)
-	case a.BaseModel == "":
-		return nil, cli.Usagef("%s does not name its base model: set --base", a.Name)
 	}
-	name := a.BaseModel
-	_, here := os.Stat(name)
-	beside := filepath.Join(a.Name, name)
-	if info, err := os.Stat(beside); here != nil && err == nil && info.IsDir() && !filepath.IsAbs(name) {
-		name = beside
+	c, err := models.OpenBase(ctx, newHub(status), a, o.base)
+	if errors.Is(err, models.ErrOtherBase) {
+		err = fmt.Errorf("%w, or merge into this one with --onto", err)
 	}
-	c, err := open(ctx, name, status)
-	if err != nil {
-		return nil, fmt.Errorf("the adapter's base model: %w: if it is elsewhere, set --base", err)
-	}
-	return c, nil
-}
-
-// checkBase compares a base with the one that the adapter was trained on, if the adapter has recorded its digest. It
-// returns the type that the weights of the base's layers were quantized to in training, "" if they were not.
-func checkBase(a *hf.Adapter, base *hf.Checkpoint) (layers string, err error) {
-	if a.Record == nil {
-		return "", nil
-	}
-	var r trainer.AdapterRecord
-	if err := json.Unmarshal(a.Record, &r); err != nil {
-		return "", fmt.Errorf("restyle_adapter.json of %s: %w", a.Name, err)
-	}
-	if r.Digest == "" {
-		return r.QuantizedBase, nil
-	}
-	digest, err := base.Digest()
-	if err == nil && digest != r.Digest {
-		err = fmt.Errorf("%s is not the model that %s was trained on: its digest is %.12s, not %.12s: set --base to that "+
-			"model, or merge into this one with --onto", base.Name, a.Name, digest, r.Digest)
-	}
-	return r.QuantizedBase, err
+	return noted(c, err, status)
 }
 
 // scales lists the scales of an adapter.

@@ -62,10 +62,20 @@ func (e *stopped) Error() string {
 
 // open opens a model and prints its notes.
 func open(ctx context.Context, name string, status *cli.StatusLine) (*hf.Checkpoint, error) {
+	c, err := models.Open(ctx, newHub(status), name)
+	return noted(c, err, status)
+}
+
+// newHub returns the hub, which says on the status line what it does.
+func newHub(status *cli.StatusLine) *hub.Hub {
 	h := hub.FromEnv()
 	h.Waiting = func(message string) { fmt.Fprintln(status, cli.Clean(message)) }
 	h.Progress = func(p hub.Progress) { status.DrawUntil(p.Done == p.Total, p.String()) }
-	c, err := models.Open(ctx, h, name)
+	return h
+}
+
+// noted prints the notes of a model that has been opened.
+func noted(c *hf.Checkpoint, err error, status *cli.StatusLine) (*hf.Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"restyle/hf"
+	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/lora"
 	"restyle/trainer"
@@ -59,8 +60,8 @@ func TestLoRA_ResumesAfterKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := trainer.AdapterRecord{Base: trainer.BaseName(base), Digest: digest, QuantizedBase: "INT8"}
-	var got trainer.AdapterRecord
+	want := infer.AdapterRecord{Base: trainer.BaseName(base), Digest: digest, QuantizedBase: "INT8"}
+	var got infer.AdapterRecord
 	if err := json.Unmarshal(a.Record, &got); err != nil || got != want {
 		t.Errorf("%s (%v), want %+v", a.Record, err, want)
 	}

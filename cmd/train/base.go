@@ -31,7 +31,11 @@ func (t *train) openBase(ctx context.Context) (c *hf.Checkpoint, err error) {
 	if t.fromScratch != "" {
 		return t.newModel(ctx)
 	}
-	return models.Open(ctx, t.hub(), t.model)
+	c, err = models.Open(ctx, t.hub(), t.model)
+	if err != nil && hf.IsAdapter(t.model) {
+		err = fmt.Errorf("--model: %w; to train the adapter further, continue its run with --resume", err)
+	}
+	return c, err
 }
 
 func (t *train) hub() *hub.Hub {

@@ -529,6 +529,10 @@ func TestRefused_BeforeAnythingIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	file("full/letter.txt", "dear")
+	adapter := t.TempDir()
+	if err := os.WriteFile(filepath.Join(adapter, "adapter_config.json"), []byte("{}"), 0o666); err != nil {
+		t.Fatal(err)
+	}
 	pipe := filepath.Join(dir, "pipe.txt")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
@@ -546,6 +550,7 @@ func TestRefused_BeforeAnythingIsWritten(t *testing.T) {
 			file("silent.json", `[{"instruction": "a", "output": ""}]`)), "nothing"},
 		"not JSON":              {cli.Failed, small(t, out, "--data", file("x.json", "hello")), "neither parquet nor"},
 		"a long row":            {cli.Failed, small(t, out, "--seq", "4"), "--seq"},
+		"an adapter as a model": {cli.Failed, small(t, out, "--model", adapter), "continue its run with --resume"},
 		"no such model":         {cli.Failed, small(t, out, "--model", filepath.Join(dir, "none")), "none"},
 		"a long seq":            {cli.Usage, small(t, out, "--seq", "100000"), "positions"},
 		"a pattern for nothing": {cli.Usage, small(t, out, "--freeze", "proj"), "matches no parameter"},

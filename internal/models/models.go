@@ -2,16 +2,26 @@
 package models
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 
 	"restyle/data"
 	"restyle/hf"
 	"restyle/hf/hub"
+	"restyle/infer"
+	"restyle/internal/cli"
 )
 
 // Open opens the embedded model if name is data.StarterName, and what [hf.Open] opens otherwise. A directory with the
-// name of the embedded model must be given as ./starter.
+// name of the embedded model must be given as ./starter. An adapter is an error: OpenTuned opens it.
 func Open(ctx context.Context, h *hub.Hub, name string) (*hf.Checkpoint, error) {
+	if err := CheckWhole(name); err != nil {
+		return nil, err
+	}
 	if name != data.StarterName {
 		return hf.Open(ctx, h, name)
 	}
@@ -25,4 +35,79 @@ func Open(ctx context.Context, h *hub.Hub, name string) (*hf.Checkpoint, error) 
 	}
 	c.Name, c.Embedded = name, true
 	return c, nil
+}
+
+// CheckWhole returns an error if a name is that of a directory with an adapter and no model.
+func CheckWhole(name string) error {
+	_, err := os.Stat(filepath.Join(name, "config.json"))
+	if name == data.StarterName || err == nil || !hf.IsAdapter(name) {
+		return nil
+	}
+	return fmt.Errorf("%s is an adapter, not a whole model: chat and bench quality take it as --tuned; for all else "+
+		"merge it into its base first, with %s %s DIRECTORY", name, cli.Command("export"), cli.ShellQuote(name))
+}
+
+// OpenTuned is Open, but the name may also be the directory of an adapter, for [infer.OpenOptions]. The model is then
+// its base, as OpenBase finds it, with the adapter's tokenizer and chat template, if it has its own. Close both.
+func OpenTuned(ctx context.Context, h *hub.Hub, name, base string) (*hf.Checkpoint, *hf.Adapter, error) {
+	if name == data.StarterName || !hf.IsAdapter(name) {
+		c, err := Open(ctx, h, name)
+		return c, nil, err
+	}
+	a, err := hf.OpenAdapter(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	below, err := OpenBase(ctx, h, a, base)
+	if err != nil {
+		return nil, nil, errors.Join(err, a.Close())
+	}
+	c, err := a.On(below)
+	if err != nil {
+		return nil, nil, errors.Join(err, a.Close(), below.Close())
+	}
+	return c, a, nil
+}
+
+// ErrOtherBase is the error of a base that is not the one that an adapter has recorded.
+var ErrOtherBase = errors.New("was trained on another base")
+
+// OpenBase opens the model that an adapter belongs to: base, or if that is empty the one that [infer.BaseOf] finds. If
+// the adapter has recorded the digest of its base, another model is [ErrOtherBase]; otherwise the model gets a note
+// that says so.
+func OpenBase(ctx context.Context, h *hub.Hub, a *hf.Adapter, base string) (c *hf.Checkpoint, err error) {
+	if base == "" {
+		if base, err = infer.BaseOf(ctx, h, a.Name); err == nil && base == "" {
+			err = fmt.Errorf("adapter %s does not name its base model", a.Name)
+		}
+		if err != nil {
+			return nil, cli.Usagef("%w: say where it is with --base", err)
+		}
+	}
+	if c, err = Open(ctx, h, base); err != nil {
+		return nil, fmt.Errorf("the base of adapter %s: %w: if it is elsewhere, say where with --base", a.Name, err)
+	}
+	if err := checkBase(a, c); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// checkBase compares a model with the one that the adapter was trained on.
+func checkBase(a *hf.Adapter, c *hf.Checkpoint) error {
+	trained, err := infer.RecordOf(a)
+	if err != nil {
+		return err
+	}
+	if trained.Digest == "" {
+		c.Notes = append(c.Notes, fmt.Sprintf("whether %s is the base of adapter %s cannot be checked: no digest is "+
+			"recorded", c.Name, a.Name))
+		return nil
+	}
+	digest, err := c.Digest()
+	if err == nil && digest != trained.Digest {
+		err = fmt.Errorf("adapter %s %w: that was %s with digest %.12s, and %s has digest %.12s: name its own base with "+
+			"--base", a.Name, ErrOtherBase, cmp.Or(trained.Base, "a model"), trained.Digest, c.Name, digest)
+	}
+	return err
 }
