@@ -564,7 +564,7 @@ func TestRefused_BeforeAnythingIsWritten(t *testing.T) {
 		"resume and restart":   {cli.Usage, small(t, out, "--resume", "--restart"), "leave one out"},
 		"no memory":            {cli.Failed, small(t, out, "--max-memory", "100kB"), "this run takes"},
 		"an optimiser":         {cli.Usage, small(t, out, "--optimizer", "sgd"), "must be adamw8bit or adamw"},
-		"a preset":             {cli.Usage, small(t, out, "--preset", "huge"), "must be one of 8gb"},
+		"a preset":             {cli.Usage, small(t, out, "--preset", "huge"), "must be one of 4gb, 8gb"},
 		"an empty data": {cli.Usage, []string{"--data", "x.json", "--data", "", "--out", out},
 			`--data "": it is empty`},
 		"an empty text":          {cli.Usage, []string{"--text=", "--out", out}, `--text "": it is empty`},

@@ -23,7 +23,7 @@ func TestRoundToBF16(t *testing.T) {
 			rows := len(x) / columns
 			got := make([]uint16, rows*columns)
 			cpu.StoreRows(tensor.Matrix{Addr: address(got), Rows: rows, Cols: columns, Stride: columns, DType: tensor.BF16},
-				tensor.Tensor{Addr: address(x), DType: tensor.F32, Shape: []int{rows, columns}})
+				tensor.Tensor{Addr: address(x), DType: tensor.F32, Shape: []int{rows, columns}}, 1)
 			for i, h := range got {
 				want, exponent := tensor.BF16FromF32(x[i]), math.Float32bits(x[i])&0x7F800000
 				switch nan := x[i] != x[i]; {
@@ -62,7 +62,7 @@ func TestF16(t *testing.T) {
 			rows := len(x) / columns
 			got := make([]uint16, rows*columns)
 			cpu.StoreRows(tensor.Matrix{Addr: address(got), Rows: rows, Cols: columns, Stride: columns, DType: tensor.F16},
-				tensor.Tensor{Addr: address(x), DType: tensor.F32, Shape: []int{rows, columns}})
+				tensor.Tensor{Addr: address(x), DType: tensor.F32, Shape: []int{rows, columns}}, 1)
 			for i, h := range got {
 				if nan := x[i] != x[i]; nan != (h&0x7FFF > 0x7C00) || !nan && h != tensor.F16FromF32(x[i]) {
 					t.Fatalf("in rows of %d, %#08x became %#04x, not %#04x", columns, math.Float32bits(x[i]), h,
