@@ -95,9 +95,9 @@ func pairCases() (cases []*Case) {
 		for j, w := range quantized {
 			rows := []int{3, 8, 1}[(i+j)%3]
 			cases = append(cases,
-				withPair(quantizedLinearCase(w, t, t, rows, 392, 31, j == 0, j == 1), 8),
-				withPair(quantizedLinearCase(w, t, tensor.F32, 12, 200, 72, true, false), 5),
-				withPair(quantizedGradientCase(w, t, 40, 136, 72, (i+j)%2 == 1), 8))
+				withPair(quantizedLinearCase(w, t, t, rows, fitting(w, 392), 31, j == 0, j == 1), 8),
+				withPair(quantizedLinearCase(w, t, tensor.F32, 12, fitting(w, 200), 72, true, false), 5),
+				withPair(quantizedGradientCase(w, t, 40, fitting(w, 136), 72, (i+j)%2 == 1), 8))
 			if i != j {
 				continue
 			}
