@@ -49,19 +49,19 @@ func Suited(base *hf.Checkpoint, scratch, adapts bool) (map[string]string, error
 		values = fromScratch(base.Config.ParamCount())
 	case base.Embedded:
 		var err error
-		if values, err = recipeOf(base); err != nil {
+		if values, err = recipeOf(base, adapts); err != nil {
 			return nil, err
 		}
 	default:
 		if n := base.Config.ParamCount(); n >= smallFrom && n <= smallTo {
 			values = SmallRecipe()
 		}
+		if adapts {
+			maps.Copy(values, AdapterRecipe())
+		}
 		if base.DTypes()[tensor.F16] > 0 {
 			values["dtype"] = "fp32"
 		}
-	}
-	if adapts {
-		maps.Copy(values, AdapterRecipe())
 	}
 	if m := base.Config.Mixture; m != nil && values["balance-loss"] == "" {
 		values["balance-loss"] = fmt.Sprint(m.Balance)
@@ -89,8 +89,9 @@ func AdapterRecipe() map[string]string {
 	return map[string]string{"lr": "2e-4", "weight-decay": "0"}
 }
 
-// recipeOf returns the settings in the recipe.json next to a model's weights. Most models have none.
-func recipeOf(c *hf.Checkpoint) (map[string]string, error) {
+// recipeOf returns the settings in the recipe.json next to a model's weights, for all weights or for adapters. Most
+// models have none.
+func recipeOf(c *hf.Checkpoint, adapts bool) (map[string]string, error) {
 	const name = "recipe.json"
 	recipe := map[string]string{}
 	text, err := c.ReadFile(name)
@@ -100,10 +101,16 @@ func recipeOf(c *hf.Checkpoint) (map[string]string, error) {
 	if err == nil {
 		var file struct {
 			FineTuning map[string]json.RawMessage `json:"fine_tuning"`
+			Adapters   map[string]json.RawMessage `json:"adapters"` // what is other for these
 		}
 		err = json.Unmarshal(text, &file)
 		for name, v := range file.FineTuning {
 			recipe[name] = strings.Trim(string(v), `"`)
+		}
+		for name, v := range file.Adapters {
+			if adapts {
+				recipe[name] = strings.Trim(string(v), `"`)
+			}
 		}
 	}
 	if err != nil {
