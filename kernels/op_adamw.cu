@@ -6,6 +6,7 @@
 //   G_F32, G_BF16 or G_F16  the type of gradients
 #include "quant8.cuh"
 #include "block.cuh"
+#include "random.cuh"
 
 // as on the CPU
 enum { WEIGHT_ROUNDED, WEIGHT_MASTER, WEIGHT_SPLIT8, WEIGHT_STOCHASTIC, WEIGHT_BNB };
@@ -143,19 +144,6 @@ template <bool WHOLE> inline void keep(const Range &r, const Part &x, unsigned b
 		r.vScale[block] = vScale;
 	}
 #endif
-}
-
-// mixed returns 32 pseudorandom bits for a number i: two rounds of a multiplicative hash, each with its own key.
-// Counters need neither state nor order.
-inline unsigned mixed(unsigned i, const unsigned (&seed)[2]) {
-#pragma unroll
-	for (int k = 0; k < 2; k++) {
-		i ^= seed[k];
-		i = (i ^ i >> 16) * 0x7FEB352Du;
-		i = (i ^ i >> 15) * 0x846CA68Bu;
-		i ^= i >> 16;
-	}
-	return i;
 }
 
 // mix64 is SplitMix64's step, as in op_adamw.go.

@@ -105,6 +105,7 @@ var operations = []func() []*Case{
 	swiGLUCases,
 	geluCases,
 	mulCases,
+	dropoutCases,
 	topKCases,
 	softmaxCases,
 	rowsCases,

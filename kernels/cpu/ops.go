@@ -16,6 +16,9 @@ void cpu_head_dots(tensor y, tensor a, tensor b);
 void cpu_store_rows(matrix y, tensor a, float scale);
 #cgo noescape cpu_store_rows
 #cgo nocallback cpu_store_rows
+void cpu_dropout(tensor y, tensor x, int64_t below, float scale, int64_t key);
+#cgo noescape cpu_dropout
+#cgo nocallback cpu_dropout
 void cpu_route(tensor experts, tensor weights, tensor lse, tensor logits, bool normalize);
 #cgo noescape cpu_route
 #cgo nocallback cpu_route
@@ -163,6 +166,11 @@ func HeadDots(y, a, b tensor.Tensor) {
 // StoreRows computes y = scale·a, with an a in F32, rounded to the type of y.
 func StoreRows(y tensor.Matrix, a tensor.Tensor, scale float32) {
 	C.cpu_store_rows(c(y), c(a.Matrix()), C.float(scale))
+}
+
+// Dropout computes y = scale·x for the elements whose random bits are at least below, and y = 0 for the others.
+func Dropout(y, x tensor.Tensor, below int, scale float32, key int) {
+	C.cpu_dropout(c(y.Matrix()), c(x.Matrix()), C.int64_t(below), C.float(scale), C.int64_t(key))
 }
 
 // Route sorts the experts of each row, which TopK has chosen, by index, and computes weights and lse.

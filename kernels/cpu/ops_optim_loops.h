@@ -1,5 +1,6 @@
 #include "ops_loops.h"
 #include "ops_optim_codes.h"
+#include "random_loops.h"
 
 #define state_f32 AT_LEVEL(state_f32)
 #define keep_codes AT_LEVEL(keep_codes)
@@ -10,7 +11,6 @@
 #define aligned AT_LEVEL(aligned)
 #define split AT_LEVEL(split)
 #define joined AT_LEVEL(joined)
-#define mixed AT_LEVEL(mixed)
 #define stochastic AT_LEVEL(stochastic)
 #define weight_stochastic AT_LEVEL(weight_stochastic)
 #define weight_bnb AT_LEVEL(weight_bnb)
@@ -176,18 +176,6 @@ static void weight_split8(const adamw_operands *o, const adamw_block *b, const f
 }
 
 #endif
-
-// mixed returns 32 pseudorandom bits for a number i: two rounds of a multiplicative hash, each with its own key.
-// Counters need neither state nor order.
-INLINE vecuns mixed(vecuns i, const uint32_t *seed) {
-	for (int k = 0; k < 2; k++) {
-		i ^= (vecuns){0} + seed[k];
-		i = (i ^ i >> 16) * 0x7FEB352Du;
-		i = (i ^ i >> 15) * 0x846CA68Bu;
-		i ^= i >> 16;
-	}
-	return i;
-}
 
 // stochastic returns the bits of a BF16 or F16 next to x, the nearer with the higher probability: it adds 16 random
 // bits to those that are cut off. A NaN or infinity stays as it is.
