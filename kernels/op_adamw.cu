@@ -146,7 +146,7 @@ template <bool WHOLE> inline void keep(const Range &r, const Part &x, unsigned b
 #endif
 }
 
-// mix64 is SplitMix64's step, as in op_adamw.go.
+// mix64 is Mix64 of op_adamw.go: SplitMix64's step.
 inline unsigned long long mix64(unsigned long long x) {
 	x += 0x9E3779B97F4A7C15;
 	x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9;

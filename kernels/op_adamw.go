@@ -135,7 +135,7 @@ func (d *Device) adamWOnCPU(x AdamWTensor, c AdamWStep) {
 	if x.BNB {
 		f, v = bnbFactors(c), dynamicMaps().v
 	}
-	f.Seed = mix64(f.Seed + uint64(x.Number))
+	f.Seed = Mix64(f.Seed + uint64(x.Number))
 	s := x.State
 	cpu.AdamW(cpu.AdamWTensors{W: x.W, G: x.G, M: s.M, V: s.V, MScale: s.MScale, VScale: s.VScale, Master: s.Master,
 		First: x.First},
@@ -334,7 +334,7 @@ func adamWFactors(c AdamWStep) cpu.AdamWFactors {
 		GainM:     float32((1 - c.Beta1) * c.GradScale),
 		GainRoot:  float32(math.Sqrt(1-c.Beta2) * c.GradScale),
 		SqrtBeta2: float32(math.Sqrt(c.Beta2)),
-		Seed:      mix64(mix64(c.Seed) + uint64(c.Step)),
+		Seed:      Mix64(Mix64(c.Seed) + uint64(c.Step)),
 	}
 }
 
@@ -354,8 +354,8 @@ func bnbFactors(c AdamWStep) cpu.AdamWFactors {
 	}
 }
 
-// mix64 is SplitMix64's step (Steele, Lea & Flood 2014): every bit of the result depends on every bit of x.
-func mix64(x uint64) uint64 {
+// Mix64 is SplitMix64's step (Steele, Lea & Flood 2014): every bit of the result depends on every bit of x.
+func Mix64(x uint64) uint64 {
 	x += 0x9E3779B97F4A7C15
 	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
 	x = (x ^ x>>27) * 0x94D049BB133111EB

@@ -15,6 +15,8 @@ import (
 //	v = s dy b          dx = dy W + v a
 //	db = s dyᵀ u        da = vᵀ x
 //
+// With dropout, the adapter's x is Dropout(x), and its part of dx goes back through that.
+//
 // The parameters are F32. Products use copies of them in the model's type, made at the start of a pass: the a of all
 // parts one below the other, so that x is read once, and the s·b of each part beside the others' and zero elsewhere, so
 // that all of y is one product. u and v are computed when they are needed, and not kept.
@@ -23,6 +25,8 @@ type adapter struct {
 	whole tensor.Tensor // F32 [rank, in], the parameters a of all parts
 	da    tensor.Tensor // of whole; the zero Tensor if nothing trains
 	parts []adapterPart
+
+	number uint64 // among the model's adapters
 }
 
 // An adapterPart is the adapter of one of a layer's parts: some of its outputs, and some of the columns of u.
@@ -92,6 +96,7 @@ func (b *builder) adapter(in int, parts []rows) *adapter {
 		a.a = b.weights.New("adapters' a", b.dtype, width, in)
 	}
 	a.b = b.weights.New("adapters' b", b.dtype, out, width)
+	a.number = uint64(len(b.built))
 	b.built = append(b.built, &a)
 	return &a
 }
@@ -176,14 +181,19 @@ func (m *Model) refreshAdapters() {
 	m.fresh = true
 }
 
-// lowRank is the memory for u and v of one layer, which the next reuses.
-type lowRank struct{ u, v tensor.Tensor }
+// lowRank is the memory for u and v of one layer, which the next reuses, and the pass's dropout.
+type lowRank struct {
+	u, v tensor.Tensor
+	x    tensor.Tensor // [rows · widest input] what dropout leaves of an input, or of its gradient
+	rate float64       // of dropout: Options.AdapterDropout in a pass of Gradient, otherwise 0
+	key  uint64
+}
 
 // allocLowRank allocates room for the widest of a model's adapters.
 func (m *Model) allocLowRank(arena *kernels.Arena, rows int, keep bool) (l lowRank) {
-	width := 0
+	width, in := 0, 0
 	for _, a := range m.adapters {
-		width = max(width, a.a.Dim(0))
+		width, in = max(width, a.a.Dim(0)), max(in, a.a.Dim(1))
 	}
 	if width == 0 {
 		return l
@@ -191,6 +201,9 @@ func (m *Model) allocLowRank(arena *kernels.Arena, rows int, keep bool) (l lowRa
 	l.u = arena.New("adapter's u", m.opts.DType, rows, width)
 	if keep {
 		l.v = arena.New("adapter's v", m.opts.DType, rows, width)
+		if m.opts.AdapterDropout > 0 {
+			l.x = arena.New("adapter's x", m.opts.DType, rows, in)
+		}
 	}
 	return l
 }
@@ -201,8 +214,47 @@ func (a *adapter) pair(p *pass, x tensor.Tensor) []kernels.Pair {
 		return nil
 	}
 	u := p.lowRank.u.Part(0, x.Rows(), a.a.Dim(0))
-	p.dev.Linear(u, x, a.a, tensor.Tensor{})
+	p.dev.Linear(u, a.dropped(p, x), a.a, tensor.Tensor{})
 	return []kernels.Pair{{X: u, W: a.b}}
+}
+
+// dropped returns what dropout leaves of the layer's input x: another tensor, which the next call overwrites, or x.
+func (a *adapter) dropped(p *pass, x tensor.Tensor) tensor.Tensor {
+	if p.lowRank.rate == 0 {
+		return x
+	}
+	y := p.lowRank.x.Part(0, x.Rows(), x.Dim(-1))
+	p.dev.Dropout(y, x, p.lowRank.rate, a.key(p))
+	return y
+}
+
+// key is another for each adapter and batch.
+func (a *adapter) key(p *pass) uint64 { return kernels.Mix64(p.lowRank.key + a.number) }
+
+// drops reports whether the adapter's gradient goes back through dropout, and so cannot be a second pair of the
+// layer's product.
+func (a *adapter) drops(p *pass) bool { return a != nil && a.da.Ok() && p.lowRank.rate > 0 }
+
+// backThrough computes the gradient of x through dropout, v a with the elements of x that were dropped 0, or adds it to
+// dx. pair is what backward returned.
+func (a *adapter) backThrough(p *pass, dx tensor.Tensor, add bool, pair []kernels.Pair) {
+	d := dx
+	if add {
+		d = p.lowRank.x.Part(0, dx.Rows(), dx.Dim(-1))
+	}
+	p.dev.LinearBackward(d, pair[0].X, pair[0].W, false)
+	p.dev.Dropout(d, d, p.lowRank.rate, a.key(p))
+	if add {
+		p.dev.Add(dx, dx, d)
+	}
+}
+
+// backBehind computes the gradient of x, the output of an activation, in memory that the next layer reuses.
+func (a *adapter) backBehind(p *pass, dy, w tensor.Tensor, pair []kernels.Pair) tensor.Tensor {
+	dx := p.lowRank.x.Part(0, dy.Rows(), w.Dim(-1))
+	a.backThrough(p, dx, false, pair)
+	p.dev.LinearBackward(dx, dy, w, true)
+	return dx
 }
 
 // pairAfter is pair for the input that a norm makes of h.
@@ -221,7 +273,10 @@ func (a *adapter) backward(p *pass, dy, x tensor.Tensor, overwrite bool) []kerne
 	if a == nil || !a.da.Ok() {
 		return nil
 	}
-	u := a.pair(p, x)[0].X
+	u, x := a.pair(p, x)[0].X, x
+	if a.drops(p) {
+		x = p.lowRank.x.Part(0, x.Rows(), x.Dim(-1)) // which pair has just filled
+	}
 	v := p.lowRank.v.Part(0, x.Rows(), a.a.Dim(0))
 	p.dev.LinearBackward(v, dy, a.b, false)
 	p.dev.LinearGradient(a.da, v, x, 0, !overwrite)

@@ -2,7 +2,9 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -186,5 +188,70 @@ func TestCheckOptions_NamesWhatCannotBe(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.shape, err, c.want)
 		}
+	}
+}
+
+// TestAdapters_Dropout compares the gradients of adapters whose inputs are dropped with differences of the loss, in a
+// random direction. The same key repeats them bit for bit, with and without recomputation; another gives others.
+func TestAdapters_Dropout(t *testing.T) {
+	for name, cfg := range shapes {
+		t.Run(name, func(t *testing.T) {
+			dev := device(t, kernels.Options{Fused: kernels.All()})
+			opts := Options{DType: tensor.F32, MaxTokens: 40, Train: true, Adapter: adaptersOf, AdapterDropout: 0.3,
+				Trainable: func(string) bool { return false }}
+			m := open(t, dev, cfg, opts)
+			batch := Join(sequence(cfg, 1, 13), sequence(cfg, 2, 9))
+			loss := func(m *Model, key uint64) float64 {
+				l, err := m.Gradient(batch, 1, Gradients{Overwrite: true, Key: key})
+				if err != nil {
+					t.Fatal(err)
+				}
+				read, err := m.Read(l)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return read.Sum
+			}
+			loss(m, 7)
+			grads := byName(t, m)
+			opts.Recompute = RecomputeLayer
+			again := open(t, dev, cfg, opts)
+			loss(again, 7)
+			for name, g := range byName(t, again) {
+				if !slices.EqualFunc(g, grads[name], sameBits) {
+					t.Errorf("%s: recomputed, it is off by %.2g", name, distance(g, grads[name]))
+				}
+			}
+			start, rng, slope := values(t, m), rand.New(rand.NewPCG(1, 2)), 0.0
+			at := func(step float64, direction map[string][]float32) float64 {
+				moved := map[string][]float32{}
+				for name, d := range direction {
+					for i, x := range start[name] {
+						moved[name] = append(moved[name], x+float32(step)*d[i])
+					}
+				}
+				setValues(m, moved)
+				return loss(m, 7)
+			}
+			direction := map[string][]float32{}
+			for _, name := range slices.Sorted(maps.Keys(grads)) {
+				for _, x := range grads[name] {
+					d := float32(rng.NormFloat64())
+					direction[name] = append(direction[name], d)
+					slope += float64(x) * float64(d)
+				}
+			}
+			const step = 5e-5 // these models bend much within 1e-3; rounding of the losses moves the slope by about 0.2
+			if got := (at(step, direction) - at(-step, direction)) / (2 * step); math.Abs(got-slope) > 0.02*math.Abs(slope)+1 {
+				t.Errorf("the loss changes by %v, and the gradients say %v", got, slope)
+			}
+			setValues(m, start)
+			if loss(m, 7) == loss(m, 8) {
+				t.Error("another key drops the same")
+			}
+			if got, err := m.Loss(batch); err != nil || got.Sum == loss(m, 7) {
+				t.Errorf("without training, elements are dropped: %v, %v", got.Sum, err)
+			}
+		})
 	}
 }

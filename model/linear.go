@@ -84,6 +84,10 @@ func (l linear) forwardGELU(p *pass, y, pre, x tensor.Tensor, form GELU) {
 func (l linear) backward(p *pass, dx tensor.Tensor, addToDx bool, dy, x tensor.Tensor, overwrite bool) {
 	pair := l.adapter.backward(p, dy, x, overwrite)
 	if dx.Ok() {
+		if l.adapter.drops(p) {
+			l.adapter.backThrough(p, dx, addToDx, pair)
+			addToDx, pair = true, nil
+		}
 		p.dev.LinearBackward(dx, dy, l.weight.w, addToDx, pair...)
 	}
 	l.gradients(p.dev, dy, x, overwrite)
@@ -93,6 +97,10 @@ func (l linear) backward(p *pass, dx tensor.Tensor, addToDx bool, dy, x tensor.T
 func (l linear) backwardSwiGLU(p *pass, dGateUp, dy, x, gateUp tensor.Tensor) {
 	l.gradients(p.dev, dy, x, p.overwrite)
 	pair := l.adapter.backward(p, dy, x, p.overwrite)
+	if l.adapter.drops(p) {
+		p.dev.SwiGLUBackward(dGateUp, l.adapter.backBehind(p, dy, l.weight.w, pair), gateUp)
+		return
+	}
 	p.dev.SwiGLULinearBackward(dGateUp, dy, l.weight.w, gateUp, pair...)
 }
 
@@ -100,6 +108,10 @@ func (l linear) backwardSwiGLU(p *pass, dGateUp, dy, x, gateUp tensor.Tensor) {
 func (l linear) backwardGELU(p *pass, dpre, dy, x, pre tensor.Tensor, form GELU) {
 	l.gradients(p.dev, dy, x, p.overwrite)
 	pair := l.adapter.backward(p, dy, x, p.overwrite)
+	if l.adapter.drops(p) {
+		p.dev.ActivationBackward(dpre, l.adapter.backBehind(p, dy, l.weight.w, pair), pre, form.activation())
+		return
+	}
 	p.dev.ActivationLinearBackward(dpre, dy, l.weight.w, pre, form.activation(), pair...)
 }
 

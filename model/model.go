@@ -97,7 +97,9 @@ func (m *Model) DType() tensor.DType { return m.opts.DType }
 func (m *Model) Quantization() Quantization { return m.opts.Quantization }
 
 // Adapter returns which layers have adapters: Options.Adapter.
-func (m *Model) Adapter() func(module string) (rank int, scale float64, ok bool) { return m.opts.Adapter }
+func (m *Model) Adapter() func(module string) (rank int, scale float64, ok bool) {
+	return m.opts.Adapter
+}
 
 // Rows returns the number of rows of a pass over tokens tokens: see Options.PadPasses.
 func (m *Model) Rows(tokens int) int { return m.opts.Rows(tokens) }

@@ -52,6 +52,9 @@ type Options struct {
 	// such as "model.layers.0.self_attn.q_proj"; ok is false if it has none. With Train, adapters are trained whatever
 	// Trainable says. Nil: no layer has one.
 	Adapter func(module string) (rank int, scale float64, ok bool)
+	// AdapterDropout is the share of the elements of an adapter's input that Gradient drops, see kernels.Device.Dropout.
+	// Default 0.
+	AdapterDropout float64
 	// Recompute is what the backward pass recomputes. Default RecomputeNone.
 	Recompute Recompute
 	// ReuseGradients gives the gradients of all layers the same memory, one layer's at a time. The caller must use them in

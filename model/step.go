@@ -227,6 +227,8 @@ type Gradients struct {
 	// of scale · the sum of the losses + Balance · Loss.Auxiliary. A batch without target positions adds neither. Default
 	// 0.
 	Balance float32
+	// Key decides which elements Options.AdapterDropout drops. A run gives each batch another. Default 0.
+	Key uint64
 	// Overwrite overwrites the gradients, as the first batch of a step should. Otherwise Gradient adds to them.
 	Overwrite bool
 	// After, if not nil, is called when the gradients of a layer are final, the last layer first, and at the end with
@@ -249,6 +251,7 @@ func (m *Model) Gradient(b Batch, scale float32, g Gradients) (Losses, error) {
 		return Losses{}, err
 	}
 	p.overwrite, p.mixture.balance = g.Overwrite, g.Balance
+	p.lowRank.rate, p.lowRank.key = m.opts.AdapterDropout, g.Key
 	m.forward(p)
 	m.headLoss(p, scale, true)
 	l := p.losses()

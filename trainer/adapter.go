@@ -75,8 +75,6 @@ func (c Config) checkLoRA() error {
 		return fmt.Errorf("quantize-base: quantized weights have no gradients: set lora, which trains adapters beside them")
 	case !c.Adapts() && len(c.LoRAAlso) > 0:
 		return fmt.Errorf("lora-also %s: needs lora", strings.Join(c.LoRAAlso, ","))
-	case c.Adapts() && c.LoRA.Dropout > 0:
-		return fmt.Errorf("lora %s: dropout is not supported: leave it out", c.LoRA)
 	case c.Adapts() && c.BNB:
 		return fmt.Errorf("bnb: adapters keep the optimizer's state in 32 bits: leave bnb or lora out")
 	}

@@ -32,7 +32,7 @@ func (m Memory) Total() (bytes int) {
 func (p *Plan) ModelOptions(c model.Config) model.Options {
 	return model.Options{
 		DType: p.Config.DType, MaxTokens: p.MaxTokens, Longest: p.Longest, Context: p.Context(c),
-		Train: true, Trainable: p.Config.Trainable, Adapter: p.Config.adapter(),
+		Train: true, Trainable: p.Config.Trainable, Adapter: p.Config.adapter(), AdapterDropout: p.Config.LoRA.Dropout,
 		Quantization: p.Config.quantization(p.Stored), Recompute: p.Config.Recompute, GradType: p.GradType,
 		ReuseGradients: p.Config.Gradients == LayerGradients, HeadBytes: p.HeadBytes, PadPasses: p.PadPasses,
 	}

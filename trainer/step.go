@@ -99,7 +99,7 @@ func (r *Run) Update(passes []model.Batch, scale float32, lr float64) (u Updated
 	balance := float32(r.Plan.Config.BalanceLoss/float64(len(passes))) * r.Optimizer.LossScale()
 	layers := r.Plan.Config.Gradients == LayerGradients
 	for i, b := range passes {
-		g := model.Gradients{Overwrite: i == 0, Balance: balance}
+		g := model.Gradients{Overwrite: i == 0, Balance: balance, Key: r.dropoutKey(i)}
 		if layers {
 			g.After = r.Optimizer.AddSquares
 		}
@@ -122,13 +122,18 @@ func (r *Run) Update(passes []model.Batch, scale float32, lr float64) (u Updated
 	return u, err
 }
 
+// dropoutKey returns what decides which elements the dropout of a step's pass drops.
+func (r *Run) dropoutKey(pass int) uint64 {
+	return kernels.Mix64(kernels.Mix64(uint64(r.Plan.Config.Seed)+uint64(r.Optimizer.Steps())) + uint64(pass))
+}
+
 // updateLayers ends Update for LayerGradients, where a step is one pass. The first backward pass has computed the norm
 // and what follows from it. The second updates each layer as soon as its gradients are final: those of the layers below
 // it no longer need its weights.
 func (r *Run) updateLayers(pass model.Batch, scale, balance float32, lr float64) (kernels.StepResult, error) {
 	o := r.Optimizer
 	o.Decide(r.Plan.Config.Clip)
-	if _, err := r.Model.Gradient(pass, scale, model.Gradients{Overwrite: true, Balance: balance,
+	if _, err := r.Model.Gradient(pass, scale, model.Gradients{Overwrite: true, Balance: balance, Key: r.dropoutKey(0),
 		After: func(layer int) { o.UpdateLayer(layer, lr) }}); err != nil {
 		return kernels.StepResult{}, err
 	}

@@ -322,6 +322,7 @@ func TestResume(t *testing.T) {
 		}, func(*Run) {}, []int{9}},
 		"adapters beside 4 bits": {func(s *Config) {
 			s.LoRA, s.QuantizeBase = lora.Default(), "int4"
+			s.LoRA.Dropout = 0.1
 		}, func(*Run) {}, []int{1, 11}},
 		"bnb, max-steps, patience": {func(s *Config) {
 			s.BNB, s.Master, s.MaxSteps, s.EvalEvery, s.Patience, s.LR = true, optim.NoMaster, 20, 2, 3, 0.1
