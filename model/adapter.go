@@ -19,7 +19,7 @@ import (
 //
 // The parameters are F32. Products use copies of them in the model's type, made at the start of a pass: the a of all
 // parts one below the other, so that x is read once, and the s·b of each part beside the others' and zero elsewhere, so
-// that all of y is one product. u and v are computed when they are needed, and not kept.
+// that all of y is one product. The backward pass computes u again if it recomputes anything, or with dropout.
 type adapter struct {
 	a, b  tensor.Tensor // the copies, [rank, in] and [out, rank]
 	whole tensor.Tensor // F32 [rank, in], the parameters a of all parts
@@ -184,8 +184,9 @@ func (m *Model) refreshAdapters() {
 // lowRank is the memory for u and v of one layer, which the next reuses, and the pass's dropout.
 type lowRank struct {
 	u, v tensor.Tensor
-	x    tensor.Tensor // [rows · widest input] what dropout leaves of an input, or of its gradient
-	rate float64       // of dropout: Options.AdapterDropout in a pass of Gradient, otherwise 0
+	kept []tensor.Tensor // u of each adapter, in place of the one for all; nil if the backward pass computes it again
+	x    tensor.Tensor   // [rows · widest input] what dropout leaves of an input, or of its gradient
+	rate float64         // of dropout: Options.AdapterDropout in a pass of Gradient, otherwise 0
 	key  uint64
 }
 
@@ -198,7 +199,13 @@ func (m *Model) allocLowRank(arena *kernels.Arena, rows int, keep bool) (l lowRa
 	if width == 0 {
 		return l
 	}
-	l.u = arena.New("adapter's u", m.opts.DType, rows, width)
+	if keep && m.opts.Recompute == RecomputeNone && m.opts.AdapterDropout == 0 {
+		for _, a := range m.adapters {
+			l.kept = append(l.kept, arena.New("adapter's u", m.opts.DType, rows, a.a.Dim(0)))
+		}
+	} else {
+		l.u = arena.New("adapter's u", m.opts.DType, rows, width)
+	}
 	if keep {
 		l.v = arena.New("adapter's v", m.opts.DType, rows, width)
 		if m.opts.AdapterDropout > 0 {
@@ -213,9 +220,17 @@ func (a *adapter) pair(p *pass, x tensor.Tensor) []kernels.Pair {
 	if a == nil {
 		return nil
 	}
-	u := p.lowRank.u.Part(0, x.Rows(), a.a.Dim(0))
+	u := a.u(p, x.Rows())
 	p.dev.Linear(u, a.dropped(p, x), a.a, tensor.Tensor{})
 	return []kernels.Pair{{X: u, W: a.b}}
+}
+
+// u returns the memory of u for some rows.
+func (a *adapter) u(p *pass, rows int) tensor.Tensor {
+	if p.lowRank.kept != nil {
+		return p.lowRank.kept[a.number].Slice(0, rows)
+	}
+	return p.lowRank.u.Part(0, rows, a.a.Dim(0))
 }
 
 // dropped returns what dropout leaves of the layer's input x: another tensor, which the next call overwrites, or x.
@@ -262,7 +277,7 @@ func (a *adapter) pairAfter(p *pass, h tensor.Tensor, n norm) []kernels.Pair {
 	if a == nil {
 		return nil
 	}
-	u := p.lowRank.u.Part(0, h.Rows(), a.a.Dim(0))
+	u := a.u(p, h.Rows())
 	p.dev.NormLinear(u, h, n.w, a.a, tensor.Tensor{}, n.eps)
 	return []kernels.Pair{{X: u, W: a.b}}
 }
@@ -273,7 +288,10 @@ func (a *adapter) backward(p *pass, dy, x tensor.Tensor, overwrite bool) []kerne
 	if a == nil || !a.da.Ok() {
 		return nil
 	}
-	u, x := a.pair(p, x)[0].X, x
+	u := a.u(p, x.Rows())
+	if p.lowRank.kept == nil {
+		a.pair(p, x)
+	}
 	if a.drops(p) {
 		x = p.lowRank.x.Part(0, x.Rows(), x.Dim(-1)) // which pair has just filled
 	}
