@@ -10,11 +10,21 @@ import (
 // scales that share one if they are quantized in turn.
 const NF4Block, NF4Nested = 64, 256
 
-// nf4Code returns how many midpoints between values are less than x.
-func nf4Code(x float32) (code int) {
+// nf4Midpoints are halfway between neighboring values.
+var nf4Midpoints = func() (mid [15]float32) {
 	values := tensor.NF4.Coding().Table
-	for code < 15 && x > (values[code]+values[code+1])/2 {
-		code++
+	for i := range mid {
+		mid[i] = (values[i] + values[i+1]) / 2
+	}
+	return mid
+}()
+
+// nf4Code returns how many midpoints are less than x.
+func nf4Code(x float32) (code int) {
+	for step := 8; step > 0; step /= 2 {
+		if x > nf4Midpoints[code+step-1] {
+			code += step
+		}
 	}
 	return code
 }

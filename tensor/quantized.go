@@ -38,12 +38,12 @@ var nf4 = [16]float32{-1, -0.6961928009986877, -0.5250730514526367, -0.394917488
 	-0.18477343022823334, -0.09105003625154495, 0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634,
 	0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1}
 
-// Coding returns how the type stores weights, the zero Coding if it is not a quantized one.
-func (t DType) Coding() Coding {
+// Coding returns how the type stores weights, the zero Coding if it is not a quantized one. It is not to be changed.
+func (t DType) Coding() *Coding {
 	if int(t) >= len(codings) {
-		return Coding{}
+		return &codings[0]
 	}
-	return codings[t]
+	return &codings[t] // not a copy, because callers ask for each weight
 }
 
 // Value returns what the scale multiplies for a code, given the code of zero.
