@@ -364,9 +364,9 @@ type AdapterOptions struct {
 }
 
 // SaveAdapter saves the adapter that is among a model's parameters to a directory, which it creates, as PEFT does: its
-// matrices in F32, what is trained whole in its own type, and a configuration that PEFT from 0.7 on and vLLM read. Other
-// parameters are ignored. If a matrix has a master in F32, give that as Param.W. If a value is NaN or infinite, the
-// error names the parameter.
+// matrices in F32, what is trained whole in its own type, and a configuration that PEFT from 0.7 on and vLLM read.
+// Other parameters are ignored. If a matrix has a master in F32, give that as Param.W. If a value is NaN or infinite,
+// the error names the parameter.
 //
 // An adapter that is already in the directory stays whole until the new one is on disk. If giving the files their names
 // is interrupted, the directory has no adapter_model.safetensors: never the weights of one and the configuration of the

@@ -185,7 +185,8 @@ func TestAdapter_ReadsOtherWriters(t *testing.T) {
 var adapterConfigs = []struct{ config, err string }{
 	{peftConfig(``), ""},
 	{peftConfig(`,"new_key":null,"n2":false,"n3":0.0,"n4":"","n5":[ ],"n6":{ }`), ""},
-	{peftConfig(`,"init_lora_weights":"eva","eva_config":{"rho":2},"loftq_config":{"a":1},"layers_pattern":["layers"]`), ""},
+	{peftConfig(`,"init_lora_weights":"eva","eva_config":{"rho":2},"loftq_config":{"a":1},` +
+		`"layers_pattern":["layers"]`), ""},
 	{peftConfig(`,"base_model_name_or_path":null,"task_type":null,"layers_to_transform":[0,1],"bias":"none"`), ""},
 	{peftConfig(`,"new_key":1`), `"new_key" is 1: this key is unknown`},
 	{peftConfig(`,"use_dora":true`), "use_dora is true: DoRA"},
@@ -271,14 +272,16 @@ func TestOpenAdapter_RefusesWhatWouldDoNothing(t *testing.T) {
 		{`,"rank_pattern":{"q_proj":3}`, nil, "lora_A.weight of shape [2 3] and rank 3"},
 		{`,"target_modules":["q_proj","k_proj"]`, nil, "no tensors of k_proj"},
 		{`,"modules_to_save":["lm_head"]`, nil, "no tensors of lm_head"},
-		{"", func(all map[string]weight) { all[q+endB] = weight{tensor.F32, []int{2}, []float32{1, 2}} }, "shape [2] and rank 2"},
+		{"", func(all map[string]weight) { all[q+endB] = weight{tensor.F32, []int{2}, []float32{1, 2}} },
+			"shape [2] and rank 2"},
 		{"", func(all map[string]weight) { all[q+endB] = weight{tensor.F32, []int{0, 2}, nil} }, "shape [0 2] and rank 2"},
 	} {
 		all := adapterWeights(q+endA, q+endB, false, tensor.F32)
 		if c.change != nil {
 			c.change(all)
 		}
-		if _, err := OpenAdapter(writeAdapter(t, peftConfig(c.more), all)); err == nil || !strings.Contains(err.Error(), c.err) {
+		if _, err := OpenAdapter(writeAdapter(t, peftConfig(c.more), all)); err == nil ||
+			!strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: %v; want %q", c.more, err, c.err)
 		}
 	}
@@ -302,7 +305,8 @@ func TestOpenAdapter_RefusesWhatWouldDoNothing(t *testing.T) {
 
 // TestAdapterLoad_IsStrict loads an adapter into other models, and one with numbers that are none.
 func TestAdapterLoad_IsStrict(t *testing.T) {
-	a := open(t, writeAdapter(t, peftConfig(""), adapterWeights(layer0+"q_proj"+endA, layer0+"q_proj"+endB, false, tensor.F32)))
+	a := open(t, writeAdapter(t, peftConfig(""),
+		adapterWeights(layer0+"q_proj"+endA, layer0+"q_proj"+endB, false, tensor.F32)))
 	d, params := adapterParams(t, a, tensor.F32)
 	more := model.Param{Name: layer0 + "k_proj" + endA, W: params[1].W}
 	longer := slices.Clone(params)
@@ -329,7 +333,8 @@ func TestAdapterLoad_IsStrict(t *testing.T) {
 
 // TestSaveAdapter saves an adapter over another one.
 func TestSaveAdapter(t *testing.T) {
-	a := open(t, writeAdapter(t, peftConfig(""), adapterWeights(layer0+"q_proj"+endA, layer0+"q_proj"+endB, false, tensor.F32)))
+	a := open(t, writeAdapter(t, peftConfig(""),
+		adapterWeights(layer0+"q_proj"+endA, layer0+"q_proj"+endB, false, tensor.F32)))
 	d, params := adapterParams(t, a, tensor.BF16)
 	if err := a.Load(t.Context(), d, params); err != nil {
 		t.Fatal(err)
@@ -374,7 +379,8 @@ func TestSaveAdapter(t *testing.T) {
 	})
 	err = SaveAdapter(dir, spec, d, params, AdapterOptions{})
 	restore()
-	if _, open := OpenAdapter(dir); !errors.Is(err, stop) || open == nil || !strings.Contains(open.Error(), "no adapter_model") {
+	if _, open := OpenAdapter(dir); !errors.Is(err, stop) || open == nil ||
+		!strings.Contains(open.Error(), "no adapter_model") {
 		t.Errorf("%v, then %v", err, open)
 	}
 	if err := SaveAdapter(dir, spec, d, params, AdapterOptions{}); err != nil {

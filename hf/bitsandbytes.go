@@ -23,7 +23,8 @@ import (
 const bitsAndBytes, stateSuffix = "bitsandbytes", ".quant_state.bitsandbytes__nf4"
 
 // instead is what to do with weights that cannot be read.
-const instead = "use the repository of the original model, which --quantize nf4 of chat and --weights nf4 of quantize take"
+const instead = "use the repository of the original model, which --quantize nf4 of chat and --weights nf4 of export " +
+	"take"
 
 // bitsAndBytes reads quantization_config as transformers writes it for bitsandbytes.
 func (o *object) bitsAndBytes() (q model.Quantization) {
@@ -102,7 +103,8 @@ func (c *Checkpoint) openPacked(p model.Param) (w packed, err error) {
 		return refuse("%s: nested_blocksize %d, nested_dtype %.40q: only %d and float32 are supported: %s", stateSuffix,
 			s.NestedBlock, s.NestedType, quant.NF4Nested, instead)
 	}
-	parts := map[string]Info{".quant_map": {DType: "F32", Shape: []int{16}}, ".absmax": {DType: "F32", Shape: []int{blocks}}}
+	parts := map[string]Info{".quant_map": {DType: "F32", Shape: []int{16}},
+		".absmax": {DType: "F32", Shape: []int{blocks}}}
 	if w.nested {
 		w.offset = *s.Offset
 		parts[".absmax"] = Info{DType: "U8", Shape: []int{blocks}}

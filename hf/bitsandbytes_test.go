@@ -230,8 +230,10 @@ func TestBitsAndBytes_Refusals(t *testing.T) {
 		{name: q + ".quant_map", by: part{tensor.F32, []int{16}, make([]byte, 64)}, want: "quant_map is not that of nf4"},
 		{name: q + ".nested_absmax_2", by: part{tensor.U8, []int{1}, []byte{0}}, want: "unknown"},
 		{name: q + stateSuffix, by: stateOf(`{"quant_type": "fp4", "blocksize": 64}`), want: `quant_type "fp4"`},
-		{name: q + stateSuffix, by: stateOf(`{"quant_type": "nf4", "blocksize": 128}`), want: "blocksize 128: only nf4 and 64"},
-		{name: q + stateSuffix, by: stateOf(`{"quant_type": "nf4", "blocksize": 64, "shape": [64, 65]}`), want: "must be [64 64]"},
+		{name: q + stateSuffix, by: stateOf(`{"quant_type": "nf4", "blocksize": 128}`),
+			want: "blocksize 128: only nf4 and 64"},
+		{name: q + stateSuffix, by: stateOf(`{"quant_type": "nf4", "blocksize": 64, "shape": [64, 65]}`),
+			want: "must be [64 64]"},
 		{name: q + stateSuffix, by: stateOf(`{"quant_type": "nf4", "blocksize": 64, "shape": [64, 64], "nested_offset": 1,
 			"nested_blocksize": 128}`), want: "nested_blocksize 128"},
 		{name: q + stateSuffix, by: stateOf(`nf4`), want: "bitsandbytes__nf4: invalid"},
@@ -259,7 +261,8 @@ func FuzzBitsAndBytes(f *testing.F) {
 	f.Add(string(all[down+stateSuffix].data), uint8(2), uint16(3), uint8(0x7F))
 	f.Add(string(all[down+stateSuffix].data), uint8(5), uint16(7), uint8(0x7F))
 	f.Add(`{"quant_type": "nf4", "blocksize": 64, "shape": [64, 512]}`, uint8(1), uint16(0), uint8(0))
-	f.Add(`{"quant_type": "nf4", "blocksize": 64, "shape": [64, 512], "nested_offset": 1e39}`, uint8(1), uint16(0), uint8(0))
+	f.Add(`{"quant_type": "nf4", "blocksize": 64, "shape": [64, 512], "nested_offset": 1e39}`, uint8(1), uint16(0),
+		uint8(0))
 	f.Fuzz(func(t *testing.T, state string, which uint8, at uint16, flip uint8) {
 		parts := maps.Clone(all)
 		parts[down+stateSuffix] = stateOf(state)

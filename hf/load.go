@@ -83,9 +83,9 @@ type chunk struct {
 // leave two of them idle. A weight as a whole would be too large a piece, because the embedding of a large model takes
 // a gigabyte. Chunks are stored in the order in which they were begun, so progress is steady, and the first error is
 // the first weight's. Quantized weights are cut at whole rows, each of which begins with its scales, and a transposed
-// weight is one chunk, because each of its rows is spread over the whole matrix in the file. So is one that becomes NF4,
-// whose scales are quantized together. No more elements are in progress than chunks of chunkElements would have, unless
-// it is one chunk.
+// weight is one chunk, because each of its rows is spread over the whole matrix in the file. So is one that becomes
+// NF4, whose scales are quantized together. No more elements are in progress than chunks of chunkElements would have,
+// unless it is one chunk.
 func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model.Param,
 	stored map[string]model.Param, count func(bytes int)) error {
 	workers := min(runtime.GOMAXPROCS(0), 8)

@@ -96,7 +96,8 @@ func NewModel(files map[string][]byte) (*Checkpoint, error) {
 	}, nil)
 }
 
-// checkDirectory returns an error if the path of a model or an adapter is not a directory. Such a directory holds config.
+// checkDirectory returns an error if the path of a model or an adapter is not a directory. Such a directory holds
+// config.
 func checkDirectory(what, dir, config string) error {
 	if info, err := os.Stat(dir); err != nil {
 		return fmt.Errorf("%s: %w", what, err)

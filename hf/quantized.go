@@ -33,7 +33,8 @@ func (o *object) quantization() (q model.Quantization) {
 	var fields map[string]string
 	if json.Unmarshal(o.keys[quantizationKey], &fields) != nil || fields["quant_method"] != quantMethod {
 		o.fail("%s is %.60s: only weights that restyle has quantized, and nf4 of bitsandbytes, are supported: use the "+
-			"repository of the original model", quantizationKey, strings.Join(strings.Fields(string(o.keys[quantizationKey])), " "))
+			"repository of the original model", quantizationKey,
+			strings.Join(strings.Fields(string(o.keys[quantizationKey])), " "))
 		return q
 	}
 	for _, key := range slices.Sorted(maps.Keys(fields)) {

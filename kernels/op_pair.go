@@ -44,7 +44,8 @@ func paired(op string, p cpu.Product, pair []Pair) cpu.Product {
 	return p
 }
 
-// PairFactor rounds scale·x to columns column to column+rank of w, one of a Pair's factors that are joined side by side:
+// PairFactor rounds scale·x to columns column to column+rank of w, one of a Pair's factors that are joined side by
+// side:
 //
 //	w[:, column:column+rank] = scale·x
 //

@@ -17,8 +17,8 @@ import (
 // largest, an eighth in F16, are rounded by up to 2⁻¹⁵ of that. NF4's values are numbers of the table times the scale,
 // in float32 on a CPU, and rounded to BF16 on a GPU. For more rows, weights are first rounded to the type of
 // x, some thousand rows of w at a time, and then multiplied as others. For up to 384 rows in BF16, a GPU of compute
-// capability 9.0 does both in one kernel, but for NF4, and does not store them; codes of 8 bits stay exact there, and their scales
-// multiply the sums. SetINT8Activations replaces some of these products by those of LinearINT8.
+// capability 9.0 does both in one kernel, but for NF4, and does not store them; codes of 8 bits stay exact there, and
+// their scales multiply the sums. SetINT8Activations replaces some of these products by those of LinearINT8.
 
 // maxFewRows is the maximum number of rows that are multiplied without dequantizing the weights first.
 const maxFewRows = 8

@@ -35,8 +35,8 @@ func everyTile(d *Device, t tensor.DType, rows, dim int) error {
 	return a.Close()
 }
 
-// everyForm launches a tile in each form that it has: with an activation, gated, of two pairs of operands, of codes, of groups of rows, of the
-// other layouts, and with an activation's gradient.
+// everyForm launches a tile in each form that it has: with an activation, gated, of two pairs of operands, of codes,
+// of groups of rows, of the other layouts, and with an activation's gradient.
 func (d *Device) everyForm(i int, tile wgmmaTile, p [3]cpu.Product) {
 	_, atOnce := tile.out(true)
 	plain, c := p[0], codedOf(p)

@@ -107,8 +107,8 @@ const minPartSteps = 8
 // wgmma computes a product, and what follows it, on the tensor cores of compute capability 9.0: p's activation or, if
 // it is gated, SwiGLU of gates and ups, the rows of p.B, of which p.C has half as many columns. keep gets the product
 // before that, if it is not the zero Matrix. wgmma reports whether it could: for BF16, with quantized weights but NF4
-// too, and F16, without a batch, if rows consist of 16-byte words. If nothing follows the product, p.C may be F32. Quantized
-// weights have no second pair of operands.
+// too, and F16, without a batch, if rows consist of 16-byte words. If nothing follows the product, p.C may be F32.
+// Quantized weights have no second pair of operands.
 func (d *Device) wgmma(p cpu.Product, keep tensor.Matrix, gated bool) bool {
 	return d.wgmmaFollowed(p, keep, gated, false)
 }
@@ -250,7 +250,8 @@ func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool,
 		}
 		d.launch(kernel{"product_wgmma.cu", "product_wgmma", halfOf(p, how)}, g,
 			tiles(maps.a, p.A), tiles(maps.b, p.B), tiles(maps.c, p.C).twice(p.Add), tiles(maps.keep, keep).moves(keptBytes),
-			tiles(maps.a2, p.A2), tiles(maps.b2, p.B2), address(p.C.Addr), i64(p.C.Stride), address(p.Bias), addrOf(parts), i32(m), i32(n), i32(k), i32(partSteps),
+			tiles(maps.a2, p.A2), tiles(maps.b2, p.B2), address(p.C.Addr), i64(p.C.Stride), address(p.Bias),
+			addrOf(parts), i32(m), i32(n), i32(k), i32(partSteps),
 			flag(kept), flag(p.Add), addrOf(inputs), i64(inputs.Stride), addr(t.groups.offsets), i32(experts),
 			i32(p.A2.Cols))
 	}

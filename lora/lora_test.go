@@ -76,7 +76,8 @@ func TestOf(t *testing.T) {
 
 func TestWhole(t *testing.T) {
 	s := Spec{Also: []string{"lm_head", "embed_tokens"}}
-	for param, want := range map[string]bool{"lm_head.weight": true, "model.embed_tokens.weight": true, "head.weight": false,
+	for param, want := range map[string]bool{"lm_head.weight": true, "model.embed_tokens.weight": true,
+		"head.weight":       false,
 		"model.norm.weight": false, "lm_head": false, "": false} {
 		if s.Whole(param) != want {
 			t.Errorf("%q: %v", param, !want)
@@ -100,7 +101,8 @@ func TestString_ParseReadsItBack(t *testing.T) {
 		}
 	}
 	const text = "r=8,alpha=16,targets=q_proj+v_proj,rslora,dropout=0.05"
-	if s, err := Parse(" r = 8, alpha =16,targets=q_proj + v_proj,rslora ,dropout=0.05"); err != nil || s.String() != text {
+	if s, err := Parse(" r = 8, alpha =16,targets=q_proj + v_proj,rslora ,dropout=0.05"); err != nil ||
+		s.String() != text {
 		t.Errorf("%s, %v", s, err)
 	}
 }

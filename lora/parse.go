@@ -107,7 +107,8 @@ func joined(names []string) string {
 const special = ",+=:\" \t"
 
 func quoted(word string) string {
-	if q := strconv.Quote(word); word == "" || word == allLinear || strings.ContainsAny(word, special) || q != `"`+word+`"` {
+	if q := strconv.Quote(word); word == "" || word == allLinear || strings.ContainsAny(word, special) ||
+		q != `"`+word+`"` {
 		return q
 	}
 	return word

@@ -8,8 +8,8 @@ import (
 	"restyle/tensor"
 )
 
-// An adapter is the low-rank part of a linear layer (Hu et al. 2021). With a factor a of shape [rank, in] and b of [out,
-// rank] for some of the layer's parts, such as q and v, and u = x aᵀ:
+// An adapter is the low-rank part of a linear layer (Hu et al. 2021). With a factor a of shape [rank, in] and b of
+// [out, rank] for some of the layer's parts, such as q and v, and u = x aᵀ:
 //
 //	y = x Wᵀ + s u bᵀ
 //	v = s dy b          dx = dy W + v a

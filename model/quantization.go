@@ -7,8 +7,8 @@ import (
 )
 
 // A Quantization is the types of a model's quantized weights: tensor.INT8, INT4, INT4Z, NF4, or 0 for weights that are
-// not quantized. The zero value quantizes nothing. Everything else keeps its type: norms, biases, an embedding that is not
-// the head, learned positions and routers.
+// not quantized. The zero value quantizes nothing. Everything else keeps its type: norms, biases, an embedding that is
+// not the head, learned positions and routers.
 type Quantization struct {
 	Layers tensor.DType // of the linear layers in the model's layers
 	Head   tensor.DType // of the head, and so of an embedding that is tied to it

@@ -86,7 +86,8 @@ func pairCases() (cases []*Case) {
 			withPair(toF32Case(t, 40, 1032, 40, false), 72), withPair(linearAddCase(t, 40, 1030, 33, true), 7), // parts of k
 			withPair(linearActivationCase(t, 40, 72, 64, kernels.GELUTanh, true), 8),
 			withPair(linearActivationCase(t, 7, 33, 17, kernels.SiLU, true), 5),
-			withPair(linearSwiGLUCase(t, 140, 72, 200, true, false), 8), withPair(linearSwiGLUCase(t, 17, 33, 31, false, true), 5),
+			withPair(linearSwiGLUCase(t, 140, 72, 200, true, false), 8),
+			withPair(linearSwiGLUCase(t, 17, 33, 31, false, true), 5),
 			withPair(linearSwiGLUCase(t, 140, 72, 192, true, true), 72),
 			withPair(linearAddCase(t, 40, 72, 64, true), 16), withPair(linearAddCase(t, 1, 200, 24, true), 8),
 			withPair(behindCase(t, 40, 72, 136, none), 8), withPair(behindCase(t, 150, 200, 72, kernels.GELUTanh), 72),

@@ -127,8 +127,8 @@ func fitting(t tensor.DType, n int) int {
 	return n
 }
 
-// Weights may be rounded before. What that makes of an up, or of a gradient, is multiplied by its gate, up to five times
-// the root mean square.
+// Weights may be rounded before. What that makes of an up, or of a gradient, is multiplied by its gate, up to five
+// times the root mean square.
 var quantizedGatedLimit = Limit{0x1.2p-7, 0x1p-5}
 
 func quantizedBehindLimit(t tensor.DType) Limit {

@@ -81,8 +81,7 @@ func Timings() (all []*Timing) {
 	all = append(all, timedCase{characters, scores.Case(f32), one.Case(f32), 64 * 64 * 64,
 		[2]float64{64, 128}}.timings()...)
 	all = append(all, timedExperts()...)
-	all = append(all, timedExpertsGated(bf16, timedRows[:], 2048, 4096))
-	all = append(all, timedAdamW(4<<20))
+	all = append(all, timedExpertsGated(bf16, timedRows[:], 2048, 4096), timedAdamW(4<<20))
 	for _, s := range []kernels.AttentionSpec{
 		{CuSeqlens: sequences(4, 512), Heads: 32, KVHeads: 8, HeadDim: 64},
 		{CuSeqlens: sequences(8, 2048), Heads: 32, KVHeads: 8, HeadDim: 64},
@@ -101,8 +100,8 @@ func Timings() (all []*Timing) {
 	}
 	return append(all,
 		timedLinear(llama1B, 1, 2048, 128256), timedLinear(llama1B, 2048, 2048, 16384), timedLinear(serving, 128, 4096,
-			11008),
-		timedLinear(llama1B, 16384, 2048, 2048), timedPair(16384, 2048, 2048, 64),
+			11008), timedLinear(llama1B, 16384, 2048, 2048),
+		timedPair(16384, 2048, 2048, 64),
 		timedActivation(128, 4096, 16384, kernels.GELUTanh), timedActivation(128, 4096, 11008, kernels.SiLU),
 		timedGated(serving, bf16, 128, 4096, 11008, false), timedGated(llama1B, bf16, 2048, 2048, 8192, false),
 		timedQuantized(serving, tensor.INT8, bf16, 128, 4096, 11008), timedINT8(serving, bf16, 128, 4096, 11008),

@@ -266,7 +266,8 @@ func numberAt(place int) float32 {
 const maxUnsure = 64
 
 // find returns the BF16 matrix with a hash: the truth rounded, but for at most three elements that the order of the sum
-// decides, because the truth is near the middle of two numbers, or terms have canceled. If there is none, it returns nil.
+// decides, because the truth is near the middle of two numbers, or terms have canceled. If there is none, it returns
+// nil.
 func (x *sum) find(hash string) []float32 {
 	type choice struct {
 		at    int

@@ -5,10 +5,10 @@ import "fmt"
 // A Coding describes how a quantized type stores a row of weights: its scales, and a code for each weight. The zero
 // Coding is that of types that are not quantized.
 //
-// A row is the scales of its groups, their zero points if they have any, and the codes. Each part is padded with zeros to
-// a multiple of 16 bytes. Codes of 8 bits are signed bytes. The 4-bit codes of GroupSize neighbors are always 64 bytes:
-// byte j has the code of element j in its low four bits, and that of element j + 64 in its high ones. Where a row has no
-// such element, the code is that of zero.
+// A row is the scales of its groups, their zero points if they have any, and the codes. Each part is padded with zeros
+// to a multiple of 16 bytes. Codes of 8 bits are signed bytes. The 4-bit codes of GroupSize neighbors are always 64
+// bytes: byte j has the code of element j in its low four bits, and that of element j + 64 in its high ones. Where a
+// row has no such element, the code is that of zero.
 type Coding struct {
 	Bits  int          // of a code: 8 or 4
 	Group int          // neighbors in a row that share a scale; the last ones may be fewer. 0: the whole row

@@ -52,8 +52,8 @@ func (c Config) spec() lora.Spec {
 // Adapts reports whether c trains adapters.
 func (c Config) Adapts() bool { return c.LoRA.Rank > 0 }
 
-// adapter returns model.Options.Adapter: nil without adapters. A module that is trained whole, or that Freeze names, has
-// none.
+// adapter returns model.Options.Adapter: nil without adapters. A module that is trained whole, or that Freeze names,
+// has none.
 func (c Config) adapter() func(module string) (rank int, scale float64, ok bool) {
 	if !c.Adapts() {
 		return nil
@@ -150,8 +150,8 @@ func (c Config) saved(params []model.Param) (lora.Spec, error) {
 			continue
 		}
 		if slices.Contains(parts[module], false) {
-			return spec, fmt.Errorf("train-only, freeze: with lora, a module is trained whole or not at all, and they name only "+
-				"a part of %s", module)
+			return spec, fmt.Errorf("train-only, freeze: with lora, a module is trained whole or not at all, and they name "+
+				"only a part of %s", module)
 		}
 		spec.Also = append(spec.Also, module)
 	}

@@ -40,7 +40,7 @@ type Config struct {
 	TrainOnly    []string     // patterns of parameters that are; none: all, or with LoRA none
 	LoRA         lora.Spec    // the adapters to train instead of the model's weights; the zero Spec: none
 	LoRAAlso     []string     // modules to train and save whole besides, as in lora.Spec.Also
-	QuantizeBase string       // type that layers' weights are quantized to before adapters are trained: none, nf4, int4 or int8
+	QuantizeBase string       // type that layers' weights have while adapters are trained: none, nf4, int4 or int8
 	GradDType    GradDType
 	Gradients    Gradients
 	Recompute    model.Recompute
@@ -97,8 +97,8 @@ const (
 
 // Fields returns each field of c once, in the order of the help.
 func (c *Config) Fields() []Field {
-	const training, evaluation, memory = "Training", "Evaluation and checkpoints", "Device and memory"
-	return []Field{
+	const training, memory = "Training", "Device and memory"
+	list := []Field{
 		{Name: "epochs", Group: training, Value: &c.Epochs, Default: 3, Max: maxEpochs,
 			Help: "passes over the data; 0 for as many as max-steps needs"},
 		{Name: "max-steps", Group: training, Value: &c.MaxSteps, Max: maxSteps,
@@ -155,8 +155,8 @@ func (c *Config) Fields() []Field {
 			Help: "`modules` to train and save whole beside adapters, such as lm_head"},
 		{Name: "quantize-base", Group: memory, Default: notQuantized,
 			Value: choose(&c.QuantizeBase, "none|nf4|int4|int8", notQuantized, "nf4", "int4", "int8"),
-			Help: "with lora, hold the weights of layers in 4 or 8 bits, `none|nf4|int4|int8`: less memory, and the adapters learn " +
-				"beside the rounded weights (QLoRA)"},
+			Help: "with lora, hold the weights of layers in 4 or 8 bits, `none|nf4|int4|int8`: less memory, and the adapters " +
+				"learn beside the rounded weights (QLoRA)"},
 		{Name: "grad-dtype", Group: memory, Default: AutoGrad,
 			Value: choose(&c.GradDType, "auto|bf16|fp32", AutoGrad, BF16Grad, F32Grad),
 			Help: "type of the gradients of layers' matrices, and of an untied head whose logits are computed at once, " +
@@ -171,7 +171,14 @@ func (c *Config) Fields() []Field {
 			Help: "what the backward pass recomputes to save memory (gradient checkpointing), `none|attention|layer`"},
 		{Name: "seed", Group: training, Value: &c.Seed,
 			Help: "seed of the order of examples, of the validation split and of new weights"},
+	}
+	return append(list, c.evaluationFields()...)
+}
 
+// evaluationFields returns the fields of evaluations and checkpoints.
+func (c *Config) evaluationFields() []Field {
+	const evaluation = "Evaluation and checkpoints"
+	return []Field{
 		{Name: "eval-every", Group: evaluation, Value: &c.EvalEvery,
 			Help: "steps between validations; 0 for after each epoch, and ten evenly spaced ones if they cost little"},
 		{Name: "patience", Group: evaluation, Value: &c.Patience,

@@ -114,7 +114,8 @@ func (o *inferOptions) check() (err error) {
 	}
 	for i, name := range o.weights {
 		if _, known := infer.Quantizations[name]; !known || slices.Contains(o.weights[:i], name) {
-			return fmt.Errorf("--quantize %q: must be int8, int8x8, int4 or nf4, or several of them, separated by commas", o.quantize)
+			return fmt.Errorf("--quantize %q: must be int8, int8x8, int4 or nf4, or several of them, separated by commas",
+				o.quantize)
 		}
 	}
 	if o.tokens < 1 {

@@ -555,7 +555,8 @@ func TestContentFilter_RefusesAnswers(t *testing.T) {
 
 	f = newFolder(t)
 	o = must(t, cli.Failed, runArgs(f, source, newServer(t, always(filter)).base())...)
-	if !strings.Contains(o.stderr, "none of the last 2") || !strings.Contains(o.stderr, `failed A1: it ended with "content`) {
+	if !strings.Contains(o.stderr, "none of the last 2") ||
+		!strings.Contains(o.stderr, `failed A1: it ended with "content`) {
 		t.Error(o)
 	}
 }

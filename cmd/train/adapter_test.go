@@ -100,7 +100,8 @@ func TestLoRA_Refusals(t *testing.T) {
 			t.Fatalf("%s: something was written", flags)
 		}
 	}
-	if s := lora.Default().String(); !strings.Contains(must(t, cli.Done, "-h").stdout, "r=16") || !strings.Contains(s, "r=16") {
+	if s := lora.Default().String(); !strings.Contains(must(t, cli.Done, "-h").stdout, "r=16") ||
+		!strings.Contains(s, "r=16") {
 		t.Error("the help does not say the defaults")
 	}
 }

@@ -647,9 +647,11 @@ func TestPrintOnly_WritesNoFiles(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	const want = "accumulate=4 all-settings=false balance-loss=0 batch=1 benchmark-log=benchmark_log.csv bnb=false " +
 		"clip=1 columns= data=[] deterministic=false device=auto dry-run=false dtype=bf16 epochs=3 eval-every=0 freeze=[] " +
-		"from-scratch= fused=none grad-dtype=auto gradients=step keep=2 label= log-csv= log-every=0 lora= lora-also=[] lr=2e-05 " +
+		"from-scratch= fused=none grad-dtype=auto gradients=step keep=2 label= log-csv= log-every=0 lora= " +
+		"lora-also=[] lr=2e-05 " +
 		"master=split8 max-memory= max-steps=0 model=starter offline=false optimizer=adamw8bit out=out packing=false " +
-		"patience=0 preset= quantize-base=none recompute=none restart=false resume=false same-bits=false sample-every=0 samples=3 " +
+		"patience=0 preset= quantize-base=none recompute=none restart=false resume=false same-bits=false " +
+		"sample-every=0 samples=3 " +
 		"save-every=0 schedule=cosine seed=0 selfcheck=false seq=512 show-example=false split=train " +
 		"style=passive-aggressive sync=false template= text=[] threads=0 tokenizer= train-on=responses train-only=[] " +
 		"val=0.05 version=false vocab=bpe vocab-data= warmup=0.03 weight-decay=0.01 write-batches="

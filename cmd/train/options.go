@@ -300,8 +300,8 @@ func (o *options) check(given func(flag string) bool) error {
 	case o.fromScratch != "" && given("model"):
 		return cli.Usagef("--from-scratch makes a new model and --model fine-tunes one: leave one out")
 	case o.fromScratch != "" && o.config.Adapts() && !o.dryRun:
-		return cli.Usagef("--lora trains adapters of a model that knows something, and --from-scratch makes a new one: leave " +
-			"one out")
+		return cli.Usagef("--lora trains adapters of a model that knows something, and --from-scratch makes a new one: " +
+			"leave one out")
 	case o.fromScratch == "" && (o.tokenizer != "" || o.vocabData != ""):
 		return cli.Usagef("--tokenizer and --vocab-data need --from-scratch: a model to fine-tune has its own tokenizer")
 	case o.vocab != "bpe" && o.vocab != "chars":

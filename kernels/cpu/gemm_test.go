@@ -464,12 +464,13 @@ func TestGemmRefuses(t *testing.T) {
 		return m
 	}
 	for name, p := range map[string]cpu.Product{
-		"stride of A":           {C: o, A: with(func(m *tensor.Matrix) { m.Stride = 3 }), B: o},
-		"no B":                  {C: o, A: o, B: with(func(m *tensor.Matrix) { m.Addr = 0 })},
-		"another k":             {C: o, A: with(func(m *tensor.Matrix) { m.Cols = 3 }), B: o},
-		"another n":             {C: o, A: o, B: with(func(m *tensor.Matrix) { m.Cols = 3 })},
-		"another m":             {C: o, A: with(func(m *tensor.Matrix) { m.Rows = 3 }), B: o},
-		"turned":                {C: with(func(m *tensor.Matrix) { m.Rows = 3 }), A: with(func(m *tensor.Matrix) { m.Cols = 3 }), B: o},
+		"stride of A": {C: o, A: with(func(m *tensor.Matrix) { m.Stride = 3 }), B: o},
+		"no B":        {C: o, A: o, B: with(func(m *tensor.Matrix) { m.Addr = 0 })},
+		"another k":   {C: o, A: with(func(m *tensor.Matrix) { m.Cols = 3 }), B: o},
+		"another n":   {C: o, A: o, B: with(func(m *tensor.Matrix) { m.Cols = 3 })},
+		"another m":   {C: o, A: with(func(m *tensor.Matrix) { m.Rows = 3 }), B: o},
+		"turned": {C: with(func(m *tensor.Matrix) { m.Rows = 3 }),
+			A: with(func(m *tensor.Matrix) { m.Cols = 3 }), B: o},
 		"two types":             {C: o, A: o, B: with(func(m *tensor.Matrix) { m.DType = tensor.BF16 })},
 		"second A":              {C: o, A: o, B: o, A2: with(func(m *tensor.Matrix) { m.Rows = 3 }), B2: o},
 		"second k":              {C: o, A: o, B: o, A2: with(func(m *tensor.Matrix) { m.Cols = 3 }), B2: o},
