@@ -45,3 +45,11 @@ func (t *train) unread() (notes []string) {
 	}
 	return notes
 }
+
+// optimizerRow describes the optimizer's state. That of adapters always has 32 bits, and they need no master weights.
+func (t *train) optimizerRow() string {
+	if t.config.Adapts() && len(t.config.LoRAAlso)+len(t.config.TrainOnly) == 0 {
+		return "adamw, 32 bits"
+	}
+	return t.flag("optimizer") + ", master weights " + string(t.config.AdamW().Master)
+}

@@ -250,7 +250,7 @@ func (t *train) card(res trainer.Result) []byte {
 		{"steps", fmt.Sprint(res.Step)}, {"examples per step", fmt.Sprint(c.Batch * c.Accumulate)},
 		{"tokens", thousands(res.Tokens)}, {"target tokens", thousands(res.Targets)},
 		{"learning rate", fmt.Sprintf("%g, %s, warmup %g", c.LR, c.Schedule, c.Warmup)},
-		{"optimizer", t.flag("optimizer") + ", master weights " + string(c.AdamW().Master)}, {"type", t.flag("dtype")},
+		{"optimizer", t.optimizerRow()}, {"type", t.flag("dtype")},
 		{"seed", fmt.Sprint(c.Seed)},
 	} {
 		fmt.Fprintf(&b, "| %s | %s |\n", row[0], row[1])
