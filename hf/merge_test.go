@@ -22,7 +22,7 @@ import (
 
 // TestMerge_AsPEFT merges recorded adapters into their bases and compares with what PEFT makes of them.
 func TestMerge_AsPEFT(t *testing.T) {
-	for _, name := range []string{"all_r4", "qv_rslora", "modules_to_save", "patterns", "qlora_nf4"} {
+	for _, name := range []string{"all_r4", "qv_rslora", "modules_to_save", "patterns"} {
 		t.Run(name, func(t *testing.T) {
 			dir := expect.Reference(t, "golden-next", "lora", name)
 			var recorded struct {

@@ -33,6 +33,9 @@
 //	ScatterRows
 //	Add                                                                    add              op_add
 //	Mul                      MulBackward                                   mul              op_mul
+//	Dropout                                                                dropout          op_dropout
+//	PairFactor               PairGradient                                  attention        op_attention_rows
+//	AddPair                                                                gemm
 //	Softmax                  SoftmaxBackward                               softmax          op_softmax
 //	TopK                     TopKBackward                                  topk             op_topk
 //	Argmax

@@ -29,6 +29,6 @@ func (d *Device) Dropout(y, x tensor.Tensor, rate float64, key uint64) {
 		return
 	}
 	n := vectors(x.Matrix())
-	d.launch(kernel{"op_dropout.cu", "dropout", vectorsOf(x.Matrix())}, each(n), addr(y), addr(x), i64(n), i32(int(below)),
+	d.launch(kernel{"op_dropout.cu", "dropout", vectorsOf(x.Matrix())}, each(n), addr(y), addr(x), i64(n), i64(int(below)),
 		f32(scale), i64(int(key)))
 }
