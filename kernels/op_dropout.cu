@@ -2,7 +2,7 @@
 #include "random.cuh"
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) dropout(
-	T *y, const T *x, long long vectors, long long below, float scale, unsigned long long key) {
+	T *y, const T *x, long long vectors, long long below, float scale, long long key) {
 	waitForPrerequisites();
 	const long long at = thread();
 	if (at >= vectors) return;
