@@ -98,7 +98,7 @@ func TestAdapters_AreOfMergedWeights(t *testing.T) {
 
 				batch := Join(sequence(cfg, 1, 13), sequence(cfg, 2, 9))
 				got, want := gradient(t, adapted, 1, batch), gradient(t, merged, 1, batch)
-				if math.Abs(got.Sum-want.Sum) > 2e-5*want.Sum { // rounding of sums in another order
+				if math.Abs(got.Sum-want.Sum) > 1e-4*want.Sum { // the rounding of W + s·B·A, multiplied by what follows
 					t.Errorf("loss %v, want %v", got.Sum, want.Sum)
 				}
 				grads, whole := byName(t, adapted), byName(t, merged)
@@ -118,13 +118,13 @@ func TestAdapters_AreOfMergedWeights(t *testing.T) {
 						for i := range d {
 							d[i] *= float32(scale)
 						}
-						if e := distance(grads[module+suffix], d); e > 1e-4 { // as between other orders of sums
+						if e := distance(grads[module+suffix], d); e > 1e-3 { // these models multiply the rounding of W + s·B·A up to 1e-4; a fault is tenths
 							t.Errorf("gradient of %s%s is off by %.2g", module, suffix, e)
 						}
 					}
 				}
 				if e := distance(extend(t, adapted, newCache(t, adapted, 20), batch.IDs[:13]...),
-					extend(t, merged, newCache(t, merged, 20), batch.IDs[:13]...)); e > 1e-4 {
+					extend(t, merged, newCache(t, merged, 20), batch.IDs[:13]...)); e > 1e-3 {
 					t.Errorf("next logits are off by %.2g", e)
 				}
 			})
