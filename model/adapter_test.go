@@ -118,7 +118,8 @@ func TestAdapters_AreOfMergedWeights(t *testing.T) {
 						for i := range d {
 							d[i] *= float32(scale)
 						}
-						if e := distance(grads[module+suffix], d); e > 1e-3 { // these models multiply the rounding of W + s·B·A up to 1e-4; a fault is tenths
+						// These models multiply the rounding of W + s·B·A, up to 1e-4. A fault is tenths.
+						if e := distance(grads[module+suffix], d); e > 1e-3 {
 							t.Errorf("gradient of %s%s is off by %.2g", module, suffix, e)
 						}
 					}
@@ -242,15 +243,16 @@ func TestAdapters_Dropout(t *testing.T) {
 				}
 			}
 			const step = 5e-5 // these models bend much within 1e-3; rounding of the losses moves the slope by about 0.2
-			if got := (at(step, direction) - at(-step, direction)) / (2 * step); math.Abs(got-slope) > 0.02*math.Abs(slope)+1 {
+			got := (at(step, direction) - at(-step, direction)) / (2 * step)
+			if math.Abs(got-slope) > 0.02*math.Abs(slope)+1 {
 				t.Errorf("the loss changes by %v, and the gradients say %v", got, slope)
 			}
 			setValues(m, start)
 			if loss(m, 7) == loss(m, 8) {
 				t.Error("another key drops the same")
 			}
-			if got, err := m.Loss(batch); err != nil || got.Sum == loss(m, 7) {
-				t.Errorf("without training, elements are dropped: %v, %v", got.Sum, err)
+			if l, err := m.Loss(batch); err != nil || l.Sum == loss(m, 7) {
+				t.Errorf("without training, elements are dropped: %v, %v", l.Sum, err)
 			}
 		})
 	}
