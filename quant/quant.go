@@ -90,12 +90,12 @@ func Dequantize(dst []float32, src []byte, t tensor.DType, in int) error {
 	c, size := t.Coding(), t.RowBytes(in)
 	for i := range len(dst) / in {
 		row := Row{t, in, src[i*size:][:size]}
-		out := dst[i*in:][:in]
+		out, codes := dst[i*in:][:in], row.codes()
 		for g := range row.Groups() {
 			lo, hi := row.Group(g)
 			scale, zero := row.Scale(g), row.Zero(g)
 			for j := lo; j < hi; j++ {
-				out[j] = c.Value(row.Code(j), zero) * scale
+				out[j] = c.Value(codeAt(codes, c.Bits, j), zero) * scale
 			}
 		}
 	}
@@ -104,6 +104,7 @@ func Dequantize(dst []float32, src []byte, t tensor.DType, in int) error {
 
 // set quantizes one row. All its bytes are 0 before.
 func (r Row) set(rule Rule, w []float32) error {
+	bits, codes := r.DType.Coding().Bits, r.codes()
 	for g := range r.Groups() {
 		lo, hi := r.Group(g)
 		scale, zero, err := rule.Scale(w[lo:hi])
@@ -112,7 +113,7 @@ func (r Row) set(rule Rule, w []float32) error {
 		}
 		r.SetScale(g, scale, zero)
 		for i, x := range w[lo:hi] {
-			r.SetCode(lo+i, rule.Code(x, scale, zero))
+			setCodeAt(codes, bits, lo+i, rule.Code(x, scale, zero))
 		}
 	}
 	return nil
@@ -241,27 +242,38 @@ func (r Row) SetScale(g int, scale float32, zero int) {
 
 // Code returns the code of a weight: from -127 to 127 in INT8, from 0 to 15 otherwise.
 func (r Row) Code(i int) int {
-	if r.DType.Coding().Bits == 8 {
-		return int(int8(r.Bytes[r.DType.HeadBytes(r.In)+i]))
-	}
-	at, shift := r.nibble(i)
-	return int(r.Bytes[at] >> shift & 15)
+	return codeAt(r.codes(), r.DType.Coding().Bits, i)
 }
 
 // SetCode stores the code of a weight. SetScale of its group comes before.
 func (r Row) SetCode(i, code int) {
-	if r.DType.Coding().Bits == 8 {
-		r.Bytes[r.DType.HeadBytes(r.In)+i] = byte(code)
+	setCodeAt(r.codes(), r.DType.Coding().Bits, i, code)
+}
+
+// codes returns the bytes of the codes, which loops over weights look up once.
+func (r Row) codes() []byte { return r.Bytes[r.DType.HeadBytes(r.In):] }
+
+func codeAt(codes []byte, bits, i int) int {
+	if bits == 8 {
+		return int(int8(codes[i]))
+	}
+	at, shift := nibble(i)
+	return int(codes[at] >> shift & 15)
+}
+
+func setCodeAt(codes []byte, bits, i, code int) {
+	if bits == 8 {
+		codes[i] = byte(code)
 		return
 	}
-	at, shift := r.nibble(i)
-	r.Bytes[at] = r.Bytes[at]&^(15<<shift) | byte(code)<<shift
+	at, shift := nibble(i)
+	codes[at] = codes[at]&^(15<<shift) | byte(code)<<shift
 }
 
 // nibble returns the byte of a 4-bit code, and its lowest bit in there.
-func (r Row) nibble(i int) (at, shift int) {
+func nibble(i int) (at, shift int) {
 	const half = tensor.GroupSize / 2
-	return r.DType.HeadBytes(r.In) + i/tensor.GroupSize*half + i%half, i % tensor.GroupSize / half * 4
+	return i/tensor.GroupSize*half + i%half, i % tensor.GroupSize / half * 4
 }
 
 // Check reports whether rows, each of in weights, are as Quantize writes them: scales finite, those of INT8 not
