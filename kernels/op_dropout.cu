@@ -6,10 +6,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) dropout(
 	waitForPrerequisites();
 	const long long at = thread();
 	if (at >= vectors) return;
+	const unsigned keys[2] = {(unsigned)key, (unsigned)(key >> 32)};
 	const Vector v = loadStreaming(x, at);
 	store(y, at, each([&](int i) {
-		const long long number = at * WIDTH + i;
-		const unsigned keys[2] = {(unsigned)key, (unsigned)(key >> 32) + (unsigned)(number >> 32)};
-		return mixed((unsigned)number, keys) >= below ? scale * v[i] : 0;
+		return mixed((unsigned)(at * WIDTH + i), keys) >= below ? scale * v[i] : 0;
 	}));
 }

@@ -9,13 +9,14 @@ import (
 
 // A Pair is a second product that the sums of a layer's product get before they are rounded, such as that of a low-rank
 // adapter (Hu et al. 2021). Both have the type of the layer's input; the layer's weights may be quantized. If the
-// second product is zero, the result has the bits of a layer without it.
+// second product is zero, the result has the bits of a layer without it that the same kernel computes: on a GPU,
+// cuBLASLt and the kernels that convert codes as they multiply compute no pairs in 16 bits.
 //
 // For Linear and the layers made of it, X is [rows, rank] and W [out, rank]: y = x·wᵀ + X·Wᵀ + bias. For the gradients
 // of their input, X is [rows, rank] and W [rank, in]: dx = dy·w + X·W.
 type Pair struct{ X, W tensor.Tensor }
 
-// rows returns the pair of the rows lo to hi of a layer's input.
+// rowsOfPair returns the pair of the rows lo to hi of a layer's input.
 func rowsOfPair(pair []Pair, lo, hi int) []Pair {
 	if len(pair) == 0 {
 		return nil

@@ -10,7 +10,7 @@ import (
 // randomBits are the 32 bits that decide about element i: two rounds of a multiplicative hash, with half of key each.
 func randomBits(i int, key uint64) uint32 {
 	x := uint32(i)
-	for _, k := range []uint32{uint32(key), uint32(key>>32) + uint32(uint64(i)>>32)} {
+	for _, k := range []uint32{uint32(key), uint32(key >> 32)} {
 		x ^= k
 		x = (x ^ x>>16) * 0x7FEB352D
 		x = (x ^ x>>15) * 0x846CA68B

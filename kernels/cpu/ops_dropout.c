@@ -2,7 +2,7 @@
 #ifndef LEVEL
 #include "ops.h"
 
-// The operands: element i of all is kept if its random bits are at least below.
+// The operands: an element is kept if its random bits are at least below.
 typedef struct {
 	matrix y, x;
 	uint32_t key[2], below;
@@ -30,18 +30,7 @@ BODY(dropout, dropped) {
 	for (int64_t r = lo; r < hi; r++) {
 		void *y = row(o->y, r, type), *x = row(o->x, r, type);
 		EACH(i, n, 0, o->y.cols, {
-			const int64_t at = r * o->y.cols + i;
-			vecuns number = lane + (uint32_t)at;
-			// The upper half of an element's number goes into the key, and may change within a vector.
-			const uint32_t key[2] = {o->key[0], o->key[1] + (uint32_t)(at >> 32)};
-			const uint32_t next[2] = {o->key[0], key[1] + 1};
-			vecuns random = mixed(number, key);
-			if ((uint32_t)at > UINT32_MAX - VLEN) {
-				vecuns other = mixed(number, next);
-				vecuns wrapped = (vecuns)(number < lane);
-				random = (random & ~wrapped) | (other & wrapped);
-			}
-			vecuns kept = (vecuns)(random >= o->below);
+			vecuns kept = (vecuns)(mixed(lane + (uint32_t)(r * o->y.cols + i), o->key) >= o->below);
 			st(y, i, n, (vec)((vecuns)(o->scale * ld(x, i, n, type)) & kept), type);
 		});
 	}
