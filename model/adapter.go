@@ -133,7 +133,7 @@ func CheckOptions(cfg Config, opts Options) error {
 	switch {
 	case refused != nil:
 		return fmt.Errorf("adapters of %s: only linear layers of attention and of ordinary MLPs, and an untied head, may "+
-			"have one: name such as targets, as in targets=q_proj+k_proj+v_proj+o_proj", abridged(refused))
+			"have one: choose only such, as targets=q_proj+k_proj+v_proj+o_proj does", abridged(refused))
 	case opts.Adapter != nil && adapters == 0:
 		return fmt.Errorf("adapters: none of the model's linear layers is to have one")
 	case opts.Train && cfg.Mixture != nil && opts.Quantization.Layers != 0:
@@ -157,6 +157,9 @@ func abridged(names []string) string {
 func (a *adapter) zero(dev *kernels.Device) {
 	dev.Zero(a.whole)
 	dev.Zero(a.b)
+	if a.da.Ok() {
+		dev.Zero(a.da)
+	}
 }
 
 // refresh copies the parameters to the factors that products use.

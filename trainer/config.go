@@ -150,7 +150,8 @@ func (c *Config) Fields() []Field {
 		{Name: "lora", Group: training, Value: loraFlag{&c.LoRA},
 			Help: "train low-rank adapters instead of the model's weights: with these `settings`, such as " +
 				"r=8,alpha=16,targets=q_proj+v_proj,rslora, or without a value " + lora.Default().String() +
-				". The result is an adapter as PEFT has it; unless given, lr is then 2e-4 and weight-decay 0"},
+				". The result is an adapter as PEFT has it. Unless given, lr is then 2e-4, or 2e-3 for " + SmallModels +
+				" and the embedded model, and weight-decay 0"},
 		{Name: "lora-also", Group: training, Value: &c.LoRAAlso,
 			Help: "`modules` to train and save whole beside adapters, such as lm_head"},
 		{Name: "quantize-base", Group: memory, Default: notQuantized,

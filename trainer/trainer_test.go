@@ -313,7 +313,7 @@ func TestResume(t *testing.T) {
 		"fp16, with a scale that grows and overflows": {func(s *Config) {
 			s.DType = tensor.F16
 		}, growing, []int{1, 5, 10, 17}},
-		"adapters, head whole": {func(s *Config) {
+		"adapters, a norm whole": {func(s *Config) {
 			s.LoRA, s.LoRAAlso, s.Gradients = lora.Default(), []string{"norm"}, LayerGradients
 			s.LoRA.RSLoRA, s.Accumulate = true, 1
 		}, func(*Run) {}, []int{1, 4, 12}},

@@ -158,6 +158,8 @@ func TestSuit_Small(t *testing.T) {
 	}{
 		{nil, 5e-4, 0},
 		{[]string{"--lr", "1e-4"}, 1e-4, 0},
+		{[]string{"--lora"}, 2e-3, 0},
+		{[]string{"--lora", "r=4", "--lr", "1e-4"}, 1e-4, 0},
 		{[]string{"--val", "0.1"}, 5e-4, 0.1},
 		{[]string{"--patience", "2"}, 5e-4, 0.05},
 		{[]string{"--eval-every", "20"}, 5e-4, 0.05},
