@@ -506,3 +506,20 @@ func take(t testing.TB, o *AdamW, lr, limit float64) {
 		t.Fatal(r, err)
 	}
 }
+
+// TestState_OfAdaptersHas32Bits checks that a large factor of an adapter is not quantized, unlike other matrices.
+func TestState_OfAdaptersHas32Bits(t *testing.T) {
+	dev, params := place(t, tensor.F32, []int{64, 64}, []int{64, 64})
+	params[0].Adapter = true
+	o, err := New(dev, params, Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	for _, x := range o.State() {
+		quantized := x.DType == tensor.U8 || strings.HasSuffix(x.Name, "absmax")
+		if strings.HasPrefix(x.Name, "p0.") == quantized {
+			t.Errorf("%s is %v", x.Name, x.DType)
+		}
+	}
+}
