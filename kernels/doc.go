@@ -34,7 +34,7 @@
 //	Add                                                                    add              op_add
 //	Mul                      MulBackward                                   mul              op_mul
 //	Dropout                                                                dropout          op_dropout
-//	PairFactor               PairGradient                                  attention        op_attention_rows
+//	PairFactors              PairGradient                                  attention        op_pair
 //	AddPair                                                                gemm
 //	Softmax                  SoftmaxBackward                               softmax          op_softmax
 //	TopK                     TopKBackward                                  topk             op_topk

@@ -1,7 +1,9 @@
 package kernels
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 
 	"restyle/kernels/cpu"
 	"restyle/tensor"
@@ -45,21 +47,84 @@ func paired(op string, p cpu.Product, pair []Pair) cpu.Product {
 	return p
 }
 
-// PairFactor rounds scale·x to columns column to column+rank of w, one of a Pair's factors that are joined side by
-// side:
+// A Factor is a part of one of a Pair's factors, in which the factors of several adapters are joined side by side:
 //
 //	w[:, column:column+rank] = scale·x
 //
-// x is [out, rank] F32; w is [out, n], F32, BF16 or F16.
-func (d *Device) PairFactor(w tensor.Tensor, column int, x tensor.Tensor, scale float32) {
-	const op = "PairFactor"
-	floating(op, "w", w)
-	want(op, "x", x, tensor.F32, w.Rows(), x.Dim(-1))
-	d.ran("pair_factor")
-	d.storeRows(outputs(op, w, column, x.Dim(-1)), x, scale)
+// X is [out, rank] F32; W is [out, n].
+type Factor struct {
+	W, X   tensor.Tensor
+	Column int
+	Scale  float32
 }
 
-// PairGradient computes the gradient of a factor that PairFactor has rounded, or adds it to dw:
+// A FactorList is a list of factors that PairFactors rounds together.
+type FactorList struct {
+	factors []Factor
+	ranges  tensor.Tensor // on a GPU, of op_pair.cu's Factor
+	blocks  int
+	macros  macros
+	moved   int // bytes that are read and written
+}
+
+// factorRange is the size in bytes of op_pair.cu's Factor.
+const factorRange = 40
+
+// FactorListSize returns the bytes of memory that NewFactorList needs for a number of factors.
+func FactorListSize(factors int) int { return factors * factorRange }
+
+// NewFactorList makes a list of at least one factor, which is valid as long as its tensors stay where they are. Every W
+// has the same type: F32, BF16 or F16. memory is U8 of FactorListSize and belongs to the list; the CPU does not use it.
+func (d *Device) NewFactorList(memory tensor.Tensor, list []Factor) *FactorList {
+	const op = "NewFactorList"
+	want(op, "memory", memory, tensor.U8, FactorListSize(len(list)))
+	l := &FactorList{factors: list, ranges: memory}
+	vector := 4
+	for _, f := range list {
+		floating(op, "w", f.W)
+		want(op, "w", f.W, list[0].W.DType, f.W.Shape...)
+		want(op, "x", f.X, tensor.F32, f.W.Rows(), f.X.Dim(-1))
+		part := outputs(op, f.W, f.Column, f.X.Dim(-1))
+		vector = min(vector, width(part.DType, part.Cols|part.Stride|int(part.Addr)/part.DType.Size()))
+		l.moved += f.X.Bytes() + f.X.Len()*f.W.DType.Size()
+	}
+	if d.gpu == nil {
+		return l
+	}
+	l.macros = define(macro{list[0].W.DType.String(), 1}, macro{"WIDTH", vector})
+	var raw []byte
+	for _, f := range list {
+		part := outputs(op, f.W, f.Column, f.X.Dim(-1))
+		raw = binary.LittleEndian.AppendUint64(raw, uint64(part.Addr))
+		raw = binary.LittleEndian.AppendUint64(raw, uint64(f.X.Addr))
+		for _, n := range []int{l.blocks, part.Stride, part.Cols, part.Rows} {
+			raw = binary.LittleEndian.AppendUint32(raw, uint32(n))
+		}
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(f.Scale))
+		raw = append(raw, 0, 0, 0, 0)
+		l.blocks += blocks(f.X.Len()/vector, factorThreads)
+	}
+	d.UploadBytes(memory, raw)
+	return l
+}
+
+// factorThreads is the number of threads per block of pair_factors: a block belongs to one factor.
+const factorThreads = 256
+
+// PairFactors rounds all factors of a list. A GPU needs one launch.
+func (d *Device) PairFactors(l *FactorList) {
+	d.ran("pair_factors")
+	if d.gpu == nil {
+		for _, f := range l.factors {
+			cpu.StoreRows(outputs("PairFactors", f.W, f.Column, f.X.Dim(-1)), f.X, f.Scale)
+		}
+		return
+	}
+	d.launch(kernel{"op_pair.cu", "pair_factors", l.macros}, line(l.blocks, factorThreads),
+		addr(l.ranges).moves(l.moved), i32(len(l.factors)))
+}
+
+// PairGradient computes the gradient of a factor that PairFactors has rounded, or adds it to dw:
 //
 //	dw = scale·dy[:, from:from+out]ᵀ·x[:, column:column+rank]    or    dw += …
 //

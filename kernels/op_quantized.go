@@ -51,8 +51,8 @@ func (d *Device) productQuantized(p cpu.Product) {
 func (d *Device) productDequantized(p cpu.Product) {
 	defer d.release(d.mark())
 	w := d.dequantizedScratch(d.scratch, p.A.DType, p.B.Rows, p.B.Cols)
-	for from := 0; from < p.B.Rows; from += w.Rows() {
-		n := min(w.Rows(), p.B.Rows-from)
+	for step, from := rowsAtOnce(w, p.B.Rows), 0; from < p.B.Rows; from += step {
+		n := min(step, p.B.Rows-from)
 		part := p
 		part.B = d.dequantized(w, p.B, from, n)
 		part.C.Addr += uintptr(from * p.C.DType.Size())
@@ -79,7 +79,7 @@ func (d *Device) gradientDequantized(p cpu.Product) {
 		return
 	}
 	sums := d.scratch("sums", tensor.F32, min(c.Rows, maxGateUpRows), in)
-	step := w.Rows() / minDequantizedRows * minDequantizedRows // so that A's parts begin at whole words
+	step := rowsAtOnce(w, out)
 	for top := 0; top < c.Rows; top += sums.Rows() {
 		end := min(top+sums.Rows(), c.Rows)
 		sums := sums.Slice(0, end-top)
@@ -139,6 +139,16 @@ func (d *Device) dequantized(w tensor.Tensor, b tensor.Matrix, from, n int) tens
 // dequantizedScratch lays out dequantized rows of w.
 func (d *Device) dequantizedScratch(cut cut, t tensor.DType, rows, in int) tensor.Tensor {
 	return cut("dequantized", t, min(rows, max(minDequantizedRows, d.maxDequantized()/(in*t.Size()))), in)
+}
+
+// rowsAtOnce returns how many rows of weights are dequantized in w at a time: all, or a multiple of a tile's, so that no
+// product of a part has a ragged tile.
+func rowsAtOnce(w tensor.Tensor, all int) int {
+	n := w.Rows()
+	if n == all {
+		return n
+	}
+	return n / minDequantizedRows * minDequantizedRows
 }
 
 // maxDequantized returns dequantizedBytes of the device.

@@ -162,26 +162,48 @@ func (a *adapter) zero(dev *kernels.Device) {
 	}
 }
 
-// refresh copies the parameters to the factors that products use.
-func (a *adapter) refresh(dev *kernels.Device) {
+// factors lists what the factors that products use are made of.
+func (a *adapter) factors() (list []kernels.Factor) {
 	if a.a.DType != tensor.F32 {
-		dev.PairFactor(a.a.View(1, a.a.Len()), 0, a.whole.View(1, a.whole.Len()), 1)
+		list = append(list, kernels.Factor{W: a.a, X: a.whole, Scale: 1})
 	}
 	for _, p := range a.parts {
-		dev.PairFactor(a.b.Slice(p.from, p.from+p.b.Dim(0)), p.column, p.b, p.scale)
+		list = append(list, kernels.Factor{W: a.b.Slice(p.from, p.from+p.b.Dim(0)), X: p.b, Column: p.column, Scale: p.scale})
+	}
+	return list
+}
+
+// factorMemory allocates what a list of all adapters' factors takes.
+func (b *builder) factorMemory() (memory tensor.Tensor) {
+	n := 0
+	for _, a := range b.built {
+		n += len(a.factors())
+	}
+	if n > 0 {
+		memory = b.weights.New("adapters' factors", tensor.U8, kernels.FactorListSize(n))
+	}
+	return memory
+}
+
+// listFactors makes the list that refreshAdapters goes through.
+func (m *Model) listFactors(memory tensor.Tensor) {
+	var all []kernels.Factor
+	for _, a := range m.adapters {
+		a.zero(m.dev)
+		all = append(all, a.factors()...)
+	}
+	if all != nil {
+		m.factors = m.dev.NewFactorList(memory, all)
 	}
 }
 
 // refreshAdapters brings the factors that products use up to date: always in training, otherwise once, as parameters do
 // not change after they are loaded.
 func (m *Model) refreshAdapters() {
-	if m.fresh && !m.opts.Train {
-		return
+	if m.factors != nil && (m.opts.Train || !m.fresh) {
+		m.dev.PairFactors(m.factors)
+		m.fresh = true
 	}
-	for _, a := range m.adapters {
-		a.refresh(m.dev)
-	}
-	m.fresh = true
 }
 
 // lowRank is the memory for u and v of one layer, which the next reuses, and the pass's dropout.

@@ -45,6 +45,7 @@ func newParts(cfg Config, b *builder, o Options) (p parts) {
 		b.refuseAdapters(rows{name: head})
 	}
 	b.refuseAdapters(rows{name: cfg.names().embed})
+	b.factors = b.factorMemory()
 	return p
 }
 

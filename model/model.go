@@ -15,7 +15,8 @@ type Model struct {
 	parts
 	params      []Param
 	adapters    []*adapter
-	fresh       bool // the factors of adapters that products use have been made
+	factors     *kernels.FactorList // of all adapters; nil: there are none
+	fresh       bool                // the factors of adapters that products use have been made
 	rope        ropeTable
 	weightArena *kernels.Arena
 	gradArena   *kernels.Arena // nil without Train
@@ -70,9 +71,7 @@ func New(dev *kernels.Device, cfg Config, opts Options) (*Model, error) {
 	b := opts.builder(cfg, m.weightArena, m.gradArena)
 	m.parts, m.params, m.adapters = newParts(cfg, b, opts), b.params, b.built
 	m.zeroGradients()
-	for _, a := range m.adapters {
-		a.zero(dev)
-	}
+	m.listFactors(b.factors)
 	if n := opts.positions(); n > 0 {
 		if err := m.ropeFor(n, n); err != nil {
 			return fail(err)

@@ -54,7 +54,8 @@ type builder struct {
 
 	params  []Param
 	built   []*adapter
-	refused []string // modules that would have adapters but cannot
+	factors tensor.Tensor // memory of the list of the adapters' factors; the zero Tensor: there are none
+	refused []string      // modules that would have adapters but cannot
 }
 
 // rows are the rows of a matrix that belong to one parameter: its name and their number.

@@ -29,22 +29,31 @@ func addPairCase(t tensor.DType, out, rank, in int) *Case {
 	}
 }
 
-// pairFactorCase rounds a factor into columns of a matrix of others.
-func pairFactorCase(t tensor.DType, out, rank, n, column int) *Case {
+// pairFactorsCase rounds two factors: some columns of a matrix of others, and a whole matrix.
+func pairFactorsCase(t tensor.DType, out, rank, n, column int) *Case {
 	const scale = 0.75
 	return &Case{
-		Op: "pair_factor", Type: t, Name: label(out, rank, n),
-		In:      []Operand{plain("w", t, out, n), plain("x", tensor.F32, out, rank)},
-		Out:     []Operand{plain("w", t, out, n)},
-		Forward: func(d *kernels.Device, x Tensors) { d.PairFactor(x["w"], column, x["x"], scale) },
+		Op: "pair_factors", Type: t, Name: label(out, rank, n),
+		In:  []Operand{plain("w", t, out, n), plain("x", tensor.F32, out, rank), plain("more", tensor.F32, rank, n)},
+		Out: []Operand{plain("w", t, out, n), plain("all", t, rank, n)},
+		Forward: func(d *kernels.Device, x Tensors) {
+			a, err := d.NewArena("list", kernels.FactorListSize(2))
+			if err != nil {
+				panic(err)
+			}
+			defer a.Close()
+			memory := a.New("list", tensor.U8, kernels.FactorListSize(2))
+			d.PairFactors(d.NewFactorList(memory, []kernels.Factor{{W: x["w"], X: x["x"], Column: column, Scale: scale},
+				{W: x["all"], X: x["more"], Scale: 1}}))
+		},
 		Want: func(x Values) Values {
 			w := slices.Clone(x["w"])
 			for i, v := range x["x"] {
 				w[i/rank*n+column+i%rank] = scale * v
 			}
-			return Values{"w": w}
+			return Values{"w": w, "all": x["more"]}
 		},
-		Kernels: [2][]string{{"pair_factor"}, {"pair_factor"}},
+		Kernels: [2][]string{{"pair_factors"}, {"pair_factors"}},
 	}
 }
 
@@ -76,7 +85,7 @@ func pairGradientCase(t tensor.DType, rows, out, rank int, add bool) *Case {
 func addPairCases() (cases []*Case) {
 	for _, t := range Types {
 		for _, s := range [][4]int{{1, 1, 1, 0}, {5, 3, 9, 4}, {72, 16, 48, 16}, {33, 8, 8, 0}} {
-			cases = append(cases, pairFactorCase(t, s[0], s[1], s[2], s[3]))
+			cases = append(cases, pairFactorsCase(t, s[0], s[1], s[2], s[3]))
 		}
 		for i, s := range [][3]int{{1, 1, 1}, {7, 5, 3}, {130, 72, 16}, {40, 33, 8}} {
 			cases = append(cases, pairGradientCase(t, s[0], s[1], s[2], i%2 == 1))

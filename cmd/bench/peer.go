@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"restyle/data"
+	"restyle/lora"
 	"restyle/trainer"
 )
 
@@ -93,11 +94,26 @@ type besideStep struct {
 	Seq        int             `json:"seq"`        // tokens per sequence
 	Accumulate int             `json:"accumulate"` // passes per step
 	Trained    []string        `json:"trained"`    // patterns of the trainable parameters; none: all are trainable
+	LoRA       *besideLoRA     `json:"lora"`       // adapters on all linear layers but the head; null: none
+	Base       string          `json:"base"`       // coding of the layers beside adapters: none, nf4, int4 or int8
 	DType      string          `json:"dtype"`      // bf16 or fp32
 	Device     string          `json:"device"`     // cpu, cuda:0 and so on
 	Warmup     int             `json:"warmup"`     // steps before the timed ones
 	Steps      int             `json:"steps"`      // minimum number of timed steps
 	Lasting    float64         `json:"lasting"`    // minimum seconds of all timed steps
+}
+
+// besideLoRA describes adapters to another program.
+type besideLoRA struct {
+	Rank  int     `json:"rank"`
+	Alpha float64 `json:"alpha"`
+}
+
+// same reports whether l says all that a Spec does.
+func (l *besideLoRA) same(spec lora.Spec) bool {
+	known := lora.Default()
+	known.Rank, known.Alpha = l.Rank, l.Alpha
+	return known.String() == spec.String()
 }
 
 // beside has another program time a step. Spaces separate the words of command.

@@ -136,6 +136,32 @@ def build(config, dtype, device):
         return transformers.AutoModelForCausalLM.from_config(shape, dtype=dtype, attn_implementation="sdpa_causal").train()
 
 
+def adapted(model, lora, base, dtype):
+    from peft import LoraConfig, get_peft_model
+
+    if base == "nf4":
+        import bitsandbytes as bnb
+
+        linear = [(m, name, c) for m in model.model.modules() for name, c in m.named_children() if isinstance(c, torch.nn.Linear)]
+        for parent, name, old in linear:
+            new = bnb.nn.Linear4bit(old.in_features, old.out_features, bias=False, compute_dtype=dtype, compress_statistics=True,
+                                    quant_type="nf4", device="meta")
+            new.weight = bnb.nn.Params4bit(old.weight.data.cpu(), requires_grad=False, quant_type="nf4", compress_statistics=True,
+                                           blocksize=64, module=new)
+            setattr(parent, name, new.to(old.weight.device))
+        model.is_loaded_in_4bit = True  # how peft knows
+    elif base != "none":
+        sys.exit(f"{base}: layers in none or nf4 only")
+    config = LoraConfig(r=lora["rank"], lora_alpha=lora["alpha"], target_modules="all-linear", task_type="CAUSAL_LM")
+    model = get_peft_model(model, config, autocast_adapter_dtype=False)
+    for name, w in model.named_parameters():
+        if w.requires_grad:
+            w.data = w.data.to(dtype)
+            if name.endswith("lora_B.default.weight"):  # 0 at the start, and at no later step
+                torch.nn.init.normal_(w.data, std=0.02)
+    return model
+
+
 def joules(device):
     """What the card has taken since its driver was loaded; 0 where NVML does not say."""
     if device.type != "cuda":
@@ -152,12 +178,15 @@ def joules(device):
 
 def step(a):
     """Random weights; weights, activations and gradients in the step's type; the gradient is clipped to a norm of 1. The optimizer is
-    torch's fused AdamW, its states in the type of the weights, or with --bitsandbytes AdamW in 8 bits."""
+    torch's fused AdamW, its states in the type of the weights, or with --bitsandbytes AdamW in 8 bits. Adapters are peft's, in the type
+    of the weights, on layers that bitsandbytes has in NF4 with double quantization if the step asks for nf4."""
     s = json.loads(sys.stdin.readline())
     device, dtype = device_of(s["device"]), {"bf16": torch.bfloat16, "fp32": torch.float32}[s["dtype"]]
     wait = (lambda: torch.cuda.synchronize(device)) if device.type == "cuda" else (lambda: None)
     model = build(s["config"], dtype, device)
-    for name, w in model.named_parameters():
+    if s["lora"]:
+        model = adapted(model, s["lora"], s["base"], dtype)
+    for name, w in model.named_parameters() if not s["lora"] else ():
         w.requires_grad_(not s["trained"] or any(fnmatch.fnmatch(part, t) for part in name.split(".") for t in s["trained"]))
     trained = [w for w in model.parameters() if w.requires_grad]
     if a.bitsandbytes:
@@ -166,7 +195,8 @@ def step(a):
         optimizer, label = bitsandbytes.optim.AdamW8bit(trained, lr=1e-5), f"bitsandbytes {bitsandbytes.__version__} AdamW8bit"
     else:
         optimizer, label = torch.optim.AdamW(trained, lr=1e-5, fused=True), "fused AdamW"
-    forward = torch.compile(model, dynamic=False) if a.mode == "compile" else model
+    modes = {"compile": None, "graphs": "reduce-overhead"}
+    forward = torch.compile(model, dynamic=False, mode=modes[a.mode]) if a.mode in modes else model
     passes = [torch.randint(0, s["config"]["vocab_size"], (s["batch"], s["seq"]), device=device) for _ in range(s["accumulate"])]
 
     def take():
@@ -174,7 +204,7 @@ def step(a):
         for ids in passes:
             loss = forward(input_ids=ids, labels=ids).loss / len(passes)
             loss.backward()
-            total += loss.detach()
+            total += loss.detach().clone()
         torch.nn.utils.clip_grad_norm_(trained, 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -261,7 +291,8 @@ def main():
         c = commands.add_parser(run.__name__, description=run.__doc__)
         c.set_defaults(run=run)
         if run is step:
-            c.add_argument("--mode", choices=["eager", "compile"], default="eager")
+            c.add_argument("--mode", choices=["eager", "compile", "graphs"], default="eager",
+                           help="graphs: compile, with CUDA graphs (mode reduce-overhead)")
             c.add_argument("--bitsandbytes", action="store_true")
         elif run is replay:
             c.add_argument("--model", required=True, help="directory of the weights that both begin with")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -15,6 +14,7 @@ import (
 
 	"restyle/internal/cli"
 	"restyle/kernels"
+	"restyle/lora"
 	"restyle/model"
 	"restyle/optim"
 	"restyle/quant"
@@ -30,6 +30,7 @@ built in.
   bench step
   bench step --device cuda --shapes 1x512x4,4x512,8x2048 --fused both --log benchmark_log.csv
   bench step --config path/to/config.json --train-only mlp
+  bench step --lora --quantize-base nf4
 
 A shape is sequences per pass x tokens per sequence, and optionally x passes per step. The result is
 a table: tokens per second and milliseconds of the median step, its share of the rate of a bare
@@ -96,11 +97,13 @@ func (o *stepOptions) modelFlags(f *cli.Flags) {
 	f.Optional("fused", "all")
 	for _, x := range o.settings.Fields() {
 		switch x.Name {
-		case "train-only", "recompute", "dtype", "optimizer", "master", "gradients":
+		case "train-only", "recompute", "dtype", "optimizer", "master", "gradients", "lora", "quantize-base":
 			help, _, _ := strings.Cut(x.Help, ";")
+			help, _, _ = strings.Cut(help, ". The result is")
 			f.Add(x.Value, x.Name, help)
 		}
 	}
+	f.Optional("lora", lora.Default().String())
 }
 
 // The help of flags that several measurements have.
@@ -188,8 +191,12 @@ func (o *stepOptions) lines() (list []stepLine, err error) {
 		}
 	}
 	l.settings = o.settings
-	if err := l.settings.CheckModel(l.config); err != nil {
+	if err := cmp.Or(l.settings.Check(), l.settings.CheckModel(l.config),
+		l.settings.CheckLoRA(l.config, model.Quantization{})); err != nil {
 		return nil, fmt.Errorf("--%w", err)
+	}
+	if len(o.beside) > 0 && l.settings.Adapts() && !l.besideLoRA().same(l.settings.LoRA) {
+		return nil, fmt.Errorf("--beside: another program is told the rank and alpha of --lora only: leave out the rest")
 	}
 	sets, _, err := fusedSets(o.fused)
 	if err != nil {
@@ -331,12 +338,21 @@ func (l *stepLine) time(ctx context.Context, o *stepOptions, run *trainer.Run, p
 func (l *stepLine) runBeside(ctx context.Context, o *stepOptions, table *stepTable) error {
 	r, err := beside(ctx, l.command, besideStep{
 		Config: l.file, Batch: l.batch, Seq: l.seq, Accumulate: l.accumulate, Trained: l.settings.TrainOnly,
+		LoRA: l.besideLoRA(), Base: l.settings.QuantizeBase,
 		DType: table.dtype, Device: table.device, Warmup: o.warmup, Steps: o.steps, Lasting: o.seconds,
 	})
 	if err != nil {
 		return err
 	}
 	return table.add(l, r)
+}
+
+// besideLoRA returns the adapters as another program is told of them: nil without adapters.
+func (l *stepLine) besideLoRA() *besideLoRA {
+	if !l.settings.Adapts() {
+		return nil
+	}
+	return &besideLoRA{l.settings.LoRA.Rank, l.settings.LoRA.Alpha}
 }
 
 // passes returns passes of random tokens. Every token but the first of its sequence is a target.
@@ -359,10 +375,15 @@ func (l *stepLine) passes() (passes []model.Batch) {
 // randomWeights fills matrices with normal values of standard deviation 0.02, and norms with 1.
 func randomWeights(m *model.Model) {
 	values, ones := normalValues(0.02), slices.Repeat([]float32{1}, 1<<14)
+	rows := map[string][]byte{} // of quantized weights, by their type and width
 	for _, p := range m.Params() {
 		switch {
 		case p.W.DType.Quantized():
-			fillQuantized(m.Device(), p.W, values)
+			form := fmt.Sprint(p.W.DType, p.W.Dim(-1))
+			if rows[form] == nil {
+				rows[form] = quantizedRows(p.W, values)
+			}
+			fillRows(m.Device(), p.W, rows[form])
 		case p.Norm:
 			fill(m.Device(), p.W, ones)
 		default:
@@ -371,15 +392,21 @@ func randomWeights(m *model.Model) {
 	}
 }
 
-// fillQuantized fills rows of quantized weights with what some values become, again and again.
-func fillQuantized(d *kernels.Device, w tensor.Tensor, values []float32) {
+// quantizedRows quantizes as many rows of w as there are values for, and at least one. That is some hundred, because a
+// GPU takes less power for rows that are all alike.
+func quantizedRows(w tensor.Tensor, values []float32) []byte {
 	in := w.Dim(-1)
-	row := make([]byte, w.DType.RowBytes(in))
-	if err := quant.RuleFor(w.DType).Quantize(row, slices.Repeat(values, in/len(values)+1)[:in], in); err != nil {
+	n := max(1, len(values)/in)
+	rows := make([]byte, n*w.DType.RowBytes(in))
+	values = slices.Repeat(values, n*in/len(values)+1)[:n*in]
+	if err := quant.RuleFor(w.DType).Quantize(rows, values, in); err != nil {
 		panic(err) // the sizes agree, and the values are finite
 	}
-	all := w.Rows()
-	rows := bytes.Repeat(row, min(all, 1+1<<20/len(row)))
+	return rows
+}
+
+// fillRows repeats rows throughout a tensor of quantized weights.
+func fillRows(d *kernels.Device, w tensor.Tensor, rows []byte) {
 	whole := tensor.Tensor{DType: tensor.U8, Shape: []int{w.Bytes()}, Addr: w.Addr}
 	for from := 0; from < w.Bytes(); from += len(rows) {
 		to := min(from+len(rows), w.Bytes())

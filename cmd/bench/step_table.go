@@ -73,8 +73,14 @@ func (t *stepTable) add(l *stepLine, r stepResult) error {
 	flops := model.FLOPs(l.config, options, float64(l.seq+1)/2) * float64(tokens) / median
 
 	shape, trained := strings.TrimSpace(fmt.Sprintf("%dx%dx%d %s", l.batch, l.seq, l.accumulate, t.label)), "all"
-	if len(l.settings.TrainOnly) > 0 {
-		trained = strings.Join(l.settings.TrainOnly, ",")
+	switch c := l.settings; {
+	case c.Adapts():
+		trained = "lora " + c.LoRA.String()
+		if c.QuantizeBase != "none" {
+			trained += " on " + c.QuantizeBase
+		}
+	case len(c.TrainOnly) > 0:
+		trained = strings.Join(c.TrainOnly, ",")
 	}
 	estimate, joules := "", ""
 	if r.estimate > 0 {
