@@ -3,6 +3,9 @@
 // panels, as wide as a micro-kernel, that fit into the L1 cache: each panel is multiplied by all rows of A. The first
 // strip packs the panels, and the tile's others use them again, from the L2 or L3 cache, before the next k-block.
 //
+// A second pair of operands is k-blocks of its own, or if the last one has room for it, units behind that one's. Then the
+// sums need not go through memory once more, but are the same if the pair's are zero.
+//
 // While a step multiplies, it packs what comes next little by little: the next panel of B, and A's k-block of the next
 // step. It prefetches each part a while before it packs it. So the multiplier never waits for memory, and no prefetched
 // line stays unused for long: if rows are a power of two apart, few lines of a column fit into a cache.
@@ -76,6 +79,7 @@ typedef struct {
 	int64_t blocks, depth; // of k: number of k-blocks, and elements of each but the last
 	int64_t second;        // k-blocks of the second pair of operands, which follow, of deepest elements each
 	int64_t deepest;
+	int64_t joined; // units of the second pair behind those of the last k-block, which then has room for all of them
 	int64_t rows, columns; // of a tile
 	int64_t strip, panels; // rows of a strip; panels of B that have places
 	int64_t down, tiles;
@@ -109,8 +113,8 @@ static operand operand_of(const plan *p, int64_t block, int is_b) {
 	return (operand){(const char *)(is_b ? g->b2 : g->a2), is_b ? g->ldb2 : g->lda2, k, min(p->deepest, g->k2 - k)};
 }
 
-static gemm_source a_source(const plan *p, step s) {
-	operand a = operand_of(p, s.block, 0);
+static gemm_source a_part(const plan *p, step s, int64_t block) {
+	operand a = operand_of(p, block, 0);
 	int64_t m = s.tile % p->down * p->rows + s.strip * p->strip;
 	return (gemm_source){
 		.at = a.at + (p->g.trans_a ? a.k * a.stride + m : m * a.stride + a.k) * p->size,
@@ -120,9 +124,9 @@ static gemm_source a_source(const plan *p, step s) {
 	};
 }
 
-// b_source returns the panel of a step that starts at a column of its tile.
-static gemm_source b_source(const plan *p, step s, int64_t column) {
-	operand b = operand_of(p, s.block, 1);
+// b_part returns the panel of a step that starts at a column of its tile.
+static gemm_source b_part(const plan *p, step s, int64_t block, int64_t column) {
+	operand b = operand_of(p, block, 1);
 	int64_t n = s.tile / p->down * p->columns, left = min(p->columns, p->g.n - n) - column;
 	n += column;
 	return (gemm_source){
@@ -133,10 +137,25 @@ static gemm_source b_source(const plan *p, step s, int64_t column) {
 	};
 }
 
-// A feed packs a source little by little, over a number of turns.
+// A source is what a step packs of an operand, and what follows it of the second pair, if that is joined.
+typedef struct {
+	gemm_source first, joined;
+} source;
+
+static int joins(const plan *p, step s) { return p->joined && s.block == p->blocks - 1; }
+
+static source a_source(const plan *p, step s) {
+	return (source){a_part(p, s, s.block), joins(p, s) ? a_part(p, s, p->blocks) : (gemm_source){0}};
+}
+
+static source b_source(const plan *p, step s, int64_t column) {
+	return (source){b_part(p, s, s.block, column), joins(p, s) ? b_part(p, s, p->blocks, column) : (gemm_source){0}};
+}
+
+// A feed packs a source little by little, over a number of turns, and what is joined to it, which is little, at the end.
 typedef struct {
 	const plan *p;
-	gemm_source src;
+	gemm_source src, joined;
 	gemm_unit *dst;
 	int is_b;
 	int64_t lines, group;       // of the source; packed at once
@@ -145,26 +164,33 @@ typedef struct {
 	gemm_walk *walk;
 } feed;
 
-static feed begin(const plan *p, gemm_source src, gemm_unit *dst, int is_b, int64_t turns, gemm_walk *walk) {
+static feed begin(const plan *p, source of, gemm_unit *dst, int is_b, int64_t turns, gemm_walk *walk) {
+	gemm_source src = of.first;
 	*walk = (gemm_walk){.at = src.at, .stride = src.stride, .length = gemm_length(&src) * p->size};
 	return (feed){
-		.p = p, .src = src, .dst = dst, .is_b = is_b, .turns = turns, .walk = walk,
+		.p = p, .src = src, .joined = of.joined, .dst = dst, .is_b = is_b, .turns = turns, .walk = walk,
 		.lines = gemm_lines(&src),
 		.group = !src.along_k ? GEMM_GROUP * p->per_unit : is_b ? GEMM_GROUP : p->level->group,
 	};
 }
 
+static void pack_at(const feed *f, gemm_source s, int64_t lane, int64_t unit) {
+	const gemm_level *l = f->p->level;
+	if (f->is_b) l->pack_b(f->dst + unit * l->columns + lane, s, f->p->g.type);
+	else l->pack_a(f->dst + lane * GEMM_STRIDE + unit * l->side, s, f->p->g.type);
+}
+
 static void pack_to(feed *f, int64_t line) {
 	if (line == f->packed) return;
-	const gemm_level *l = f->p->level;
 	gemm_source s = f->src;
 	int64_t lane = 0, unit = 0;
 	s.at += f->packed * s.stride;
 	if (s.along_k) lane = f->packed, s.lanes = line - f->packed;
 	else unit = f->packed / f->p->per_unit, s.k = line - f->packed;
-	if (f->is_b) l->pack_b(f->dst + unit * l->columns + lane, s, f->p->g.type);
-	else l->pack_a(f->dst + lane * GEMM_STRIDE + unit * l->side, s, f->p->g.type);
+	pack_at(f, s, lane, unit);
 	f->packed = line;
+	// Packing writes whole groups: what is joined comes after all that it could write over.
+	if (line == f->lines && f->joined.k > 0) pack_at(f, f->joined, 0, parts(f->src.k, f->p->per_unit));
 }
 
 // turn packs what is due, and lets the walk prefetch one more group.
@@ -178,9 +204,9 @@ static void turn(feed *f) {
 }
 
 // fill packs a whole source at once.
-static void fill(const plan *p, gemm_source src, gemm_unit *dst, int is_b) {
+static void fill(const plan *p, source of, gemm_unit *dst, int is_b) {
 	gemm_walk walk;
-	feed f = begin(p, src, dst, is_b, 1, &walk);
+	feed f = begin(p, of, dst, is_b, 1, &walk);
 	pack_to(&f, f.lines);
 }
 
@@ -227,10 +253,10 @@ static gemm_unit *panel(const plan *p, workspace *w, int64_t i) {
 }
 
 // next_panel returns what is packed while the panel at a column is multiplied: nothing if the strips before have.
-static gemm_source next_panel(const plan *p, step now, step next, int64_t column) {
+static source next_panel(const plan *p, step now, step next, int64_t column) {
 	if (column < min(p->columns, p->g.n - now.tile / p->down * p->columns))
-		return now.strip == 0 ? b_source(p, now, column) : (gemm_source){0};
-	return next.tile < p->tiles && next.strip == 0 ? b_source(p, next, 0) : (gemm_source){0};
+		return now.strip == 0 ? b_source(p, now, column) : (source){0};
+	return next.tile < p->tiles && next.strip == 0 ? b_source(p, next, 0) : (source){0};
 }
 
 // run executes steps until no tile is left.
@@ -247,12 +273,12 @@ static void run(plan *p) {
 	fill(p, b_source(p, now, 0), panel(p, w, first), 1);
 	for (;;) {
 		int64_t n = now.tile / p->down * p->columns, columns = min(p->columns, p->g.n - n), in_b = first;
-		gemm_source a = a_source(p, now);
-		int64_t units = parts(a.k, p->per_unit), kernels = parts(a.lanes, l->rows);
+		gemm_source a = a_part(p, now, now.block);
+		int64_t units = parts(a.k, p->per_unit) + (joins(p, now) ? p->joined : 0), kernels = parts(a.lanes, l->rows);
 		step next = after(p, now);
 		int more = next.tile < p->tiles;
 		gemm_walk walks[GEMM_WALKS];
-		feed next_a = begin(p, more ? a_source(p, next) : (gemm_source){0}, w->a[!in_a], 0,
+		feed next_a = begin(p, more ? a_source(p, next) : (source){0}, w->a[!in_a], 0,
 			kernels * parts(columns, l->columns), &walks[0]);
 		for (int64_t column = 0; column < columns; column += l->columns, in_b++) {
 			int64_t width = min(l->columns, columns - column);
@@ -328,7 +354,9 @@ int cpu_gemm(const cpu_gemm_args *args) {
 	p.blocks = units > GEMM_DEPTH ? parts(units, GEMM_DEPTH) : 1;
 	p.depth = up(parts(units, p.blocks), GEMM_GROUP) * p.per_unit;
 	p.deepest = GEMM_DEPTH * p.per_unit;
-	p.second = parts(p.g.k2, p.deepest);
+	int64_t last = units - (p.blocks - 1) * p.depth / p.per_unit, more = parts(p.g.k2, p.per_unit);
+	if (last % GEMM_GROUP == 0 && last + more <= GEMM_DEPTH) p.joined = more;
+	else p.second = parts(p.g.k2, p.deepest);
 	int64_t threads = cpu_threads();
 	cut(&p, threads);
 	cpu_parallel(run_item, &p, min(threads, p.tiles), 1);
