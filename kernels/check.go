@@ -37,12 +37,9 @@ func wantWeights(op string, w tensor.Tensor, t tensor.DType, out, in int) {
 	want(op, "w", w, t, out, in)
 }
 
-// wantQuantized panics with the operation's name unless x is of a quantized type, in rows that this can have.
+// wantQuantized panics with the operation's name unless x is of a quantized type.
 func wantQuantized(op, operand string, x tensor.Tensor) {
 	if !x.Ok() || !x.DType.Quantized() {
 		panic(fmt.Sprintf("%s: %s is %v: must be INT8, INT4, INT4Z or NF4", op, operand, x))
-	}
-	if err := x.DType.Fits(x.Dim(-1)); err != nil {
-		panic(fmt.Sprintf("%s: %s: %v", op, operand, err))
 	}
 }

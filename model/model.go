@@ -49,9 +49,6 @@ func New(dev *kernels.Device, cfg Config, opts Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := opts.Quantization.fits(cfg); err != nil {
-		return nil, err
-	}
 	m := &Model{cfg: cfg, opts: opts, dev: dev}
 	fail := func(err error) (*Model, error) { return nil, errors.Join(err, m.Close()) }
 	size := MemoryOf(dev, dev.Fused(), cfg, opts)

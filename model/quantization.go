@@ -23,17 +23,6 @@ func (q Quantization) validate() error {
 	return nil
 }
 
-// fits returns an error that names a weight whose rows its type cannot have.
-func (q Quantization) fits(cfg Config) error {
-	for _, p := range ParamsOf(cfg, Options{Quantization: q}) {
-		if t := p.W.DType; t.Quantized() && t.Fits(p.W.Dim(-1)) != nil {
-			return fmt.Errorf("model: %s: %w: use the model in 16 bits, or quantize it to INT8 or INT4Z", p.Name,
-				t.Fits(p.W.Dim(-1)))
-		}
-	}
-	return nil
-}
-
 // onlyINT8 reports whether all quantized weights are INT8.
 func (q Quantization) onlyINT8() bool {
 	return (q.Layers == tensor.INT8 || q.Layers == 0) && (q.Head == tensor.INT8 || q.Head == 0)

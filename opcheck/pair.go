@@ -96,19 +96,18 @@ func pairCases() (cases []*Case) {
 			withPair(normLinearCase(t, 1, 200, 24, true, false), 8), withPair(normLinearCase(t, 1, 1032, 17, false, true), 136))
 		for j, w := range quantized {
 			rows := []int{3, 8, 1}[(i+j)%3]
-			fit := func(n int) int { return fitting(w, n) }
 			cases = append(cases,
-				withPair(quantizedLinearCase(w, t, t, rows, fit(392), 31, j == 0, j == 1), 8),
-				withPair(quantizedLinearCase(w, t, tensor.F32, 12, fit(200), 72, true, false), 5),
-				withPair(quantizedGradientCase(w, t, 40, fit(136), 72, (i+j)%2 == 1), 8))
+				withPair(quantizedLinearCase(w, t, t, rows, 392, 31, j == 0, j == 1), 8),
+				withPair(quantizedLinearCase(w, t, tensor.F32, 12, 200, 72, true, false), 5),
+				withPair(quantizedGradientCase(w, t, 40, 136, 72, (i+j)%2 == 1), 8))
 			if i != j {
 				continue
 			}
-			cases = append(cases, withPair(quantizedLinearCase(w, t, t, 130, fit(72), 200, false, true), 16),
-				withPair(quantizedGradientCase(w, t, 7, fit(131), 33, true), 5),
-				withQuantized(withPair(normLinearCase(t, 1, fit(1032), 17, true, false), 136), w),
-				withQuantized(withPair(normLinearCase(t, 1, fit(200), 24, false, true), 8), w))
-			gated, behind := linearSwiGLUCase(t, 140, fit(72), 96, true, false), behindCase(t, 40, fit(72), 136, none)
+			cases = append(cases, withPair(quantizedLinearCase(w, t, t, 130, 72, 200, false, true), 16),
+				withPair(quantizedGradientCase(w, t, 7, 131, 33, true), 5),
+				withQuantized(withPair(normLinearCase(t, 1, 1032, 17, true, false), 136), w),
+				withQuantized(withPair(normLinearCase(t, 1, 200, 24, false, true), 8), w))
+			gated, behind := linearSwiGLUCase(t, 140, 72, 96, true, false), behindCase(t, 40, 72, 136, none)
 			gated.Elements["y"], behind.Elements["dpre"] = quantizedGatedLimit, quantizedBehindLimit(t)
 			cases = append(cases, withQuantized(withPair(gated, 8), w), withQuantized(withPair(behind, 8), w))
 		}

@@ -119,14 +119,6 @@ func withQuantized(c *Case, weights tensor.DType) *Case {
 	return c
 }
 
-// fitting returns the least size of a quantized row, from n on.
-func fitting(t tensor.DType, n int) int {
-	for t.Fits(n) != nil {
-		n++
-	}
-	return n
-}
-
 // Weights may be rounded before. What that makes of an up, or of a gradient, is multiplied by its gate, up to five
 // times the root mean square.
 var quantizedGatedLimit = Limit{0x1.2p-7, 0x1p-5}
@@ -137,26 +129,25 @@ func quantizedBehindLimit(t tensor.DType) Limit {
 
 func quantizedCases() (cases []*Case) {
 	for i, w := range quantized {
-		fit := func(n int) int { return fitting(w, n) }
 		for j, t := range Types {
 			sizes := [][3]int{{1, 1, 1}, {2, 130, 3}, {8, 127, 33}, {3, 392, 31}, {9, 129, 16}}
 			if t == tensor.BF16 { // rows of whole words, as tensor cores with tiles take them
 				sizes = append(sizes, [3]int{12, 200, 72}, [3]int{130, 72, 200}, [3]int{9, 648, 136},
 					[3]int{20, 328, 80}, [3]int{9, 4168, 24}) // of the last, k is divided
-				for _, c := range []*Case{linearSwiGLUCase(t, 140, fit(328), 200, true, false),
-					linearSwiGLUCase(t, 9, fit(72), 96, false, i > 0)} {
+				for _, c := range []*Case{linearSwiGLUCase(t, 140, 328, 200, true, false),
+					linearSwiGLUCase(t, 9, 72, 96, false, i > 0)} {
 					c.Elements["y"] = quantizedGatedLimit
 					cases = append(cases, withQuantized(c, w))
 				}
 			}
 			for k, size := range sizes {
-				cases = append(cases, quantizedLinearCase(w, t, t, size[0], fit(size[1]), size[2], k%3 == 2, k%4 == 3))
+				cases = append(cases, quantizedLinearCase(w, t, t, size[0], size[1], size[2], k%3 == 2, k%4 == 3))
 			}
-			cases = append(cases, quantizedLinearCase(w, t, tensor.F32, 1, fit(200), 70, false, false),
-				quantizedLinearCase(w, t, tensor.F32, 12, fit(200), 70, true, false),
-				quantizedEmbeddingCase(w, t, 5, 9, fit(300)), dequantizedCase(w, t, 7, fit(301)))
+			cases = append(cases, quantizedLinearCase(w, t, tensor.F32, 1, 200, 70, false, false),
+				quantizedLinearCase(w, t, tensor.F32, 12, 200, 70, true, false),
+				quantizedEmbeddingCase(w, t, 5, 9, 300), dequantizedCase(w, t, 7, 301))
 			for k, size := range [][3]int{{1, 1, 1}, {7, 131, 33}, {40, 136, 72}} {
-				cases = append(cases, quantizedGradientCase(w, t, size[0], fit(size[1]), size[2], (i+j+k)%2 == 1))
+				cases = append(cases, quantizedGradientCase(w, t, size[0], size[1], size[2], (i+j+k)%2 == 1))
 			}
 			if i == j {
 				for _, c := range []*Case{behindCase(t, 11, 33, 130, cpu.NoActivation),
@@ -165,13 +156,13 @@ func quantizedCases() (cases []*Case) {
 					cases = append(cases, withQuantized(c, w))
 				}
 			}
-			cases = append(cases, quantizedExpertsCase(w, t, 5, fit(136), 19, 6, 5),
-				quantizedExpertsCase(w, t, 40, fit(130), 21, 5, 24))
+			cases = append(cases, quantizedExpertsCase(w, t, 5, 136, 19, 6, 5),
+				quantizedExpertsCase(w, t, 40, 130, 21, 5, 24))
 			size := [][3]int{{1, 200, 24}, {1, 4104, 17}, {1, 33, 7}}[(i+j)%3]
 			if t == tensor.BF16 { // the row's length is above that of all warps' first turns
 				size = [3]int{1, 4104, 17}
 			}
-			in := fit(size[1])
+			in := size[1]
 			cases = append(cases, withQuantized(normLinearCase(t, size[0], in, size[2], true, false), w),
 				withQuantized(normLinearCase(t, size[0], in, size[2], false, true), w),
 				withQuantized(linearAddCase(t, size[0], in, size[2], true), w))

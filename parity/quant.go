@@ -321,12 +321,16 @@ func (q *quantFolder) schemes() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
+// wholeBlocks reports whether rows of NF4 are whole blocks. The recordings' blocks are those of the flattened matrix, so
+// that otherwise the model gets their values.
+func wholeBlocks(t tensor.DType, in int) bool { return t != tensor.NF4 || in%quant.NF4Block == 0 }
+
 // scheme runs the model with one scheme.
 func (q *quantFolder) scheme(ck *hf.Checkpoint, scheme string, t tensor.DType, batches []model.Batch,
 	mask []int64) (err error) {
 	rule := quant.Rule(strings.TrimSuffix(scheme, "_head"))
 	o := model.Options{DType: t, MaxTokens: 64}
-	if t := rule.DType(); t != 0 && t.Fits(ck.Config.Inner) == nil { // otherwise, the model gets their values
+	if t := rule.DType(); t != 0 && wholeBlocks(t, ck.Config.Inner) {
 		o.Quantization.Layers = rule.DType()
 		if scheme != string(rule) && ck.Config.Tied { // the recorded scheme quantizes the embedding, not a head of its own
 			o.Quantization.Head = rule.DType()

@@ -42,7 +42,7 @@ func doubleNF4(rows []byte, in int) {
 	offset, values := MeanNF4(scales), DynamicMap(true)
 	codes, nested := NestNF4(scales, values, offset)
 	for i, x := range UnnestNF4(codes, nested, values, offset) {
-		groups := in / NF4Block
+		groups := tensor.NF4.Groups(in)
 		row(i/groups).setScale(i%groups, x)
 	}
 }

@@ -60,9 +60,6 @@ func (r Rule) Quantize(dst []byte, w []float32, in int) error {
 		return fmt.Errorf("quantization rule %q: must be one of %v", r, Rules)
 	}
 	size := t.RowBytes(in)
-	if err := t.Fits(in); err != nil {
-		return err
-	}
 	if in < 1 || len(w)%in != 0 || len(dst) != len(w)/in*size {
 		return fmt.Errorf("quantization of %d weights in rows of %d into %d bytes: sizes do not agree", len(w), in, len(dst))
 	}
@@ -83,9 +80,6 @@ func (r Rule) Quantize(dst []byte, w []float32, in int) error {
 func Dequantize(dst []float32, src []byte, t tensor.DType, in int) error {
 	if !t.Quantized() || in < 1 || len(dst)%in != 0 || len(src) != len(dst)/in*t.RowBytes(in) {
 		return fmt.Errorf("%d bytes of %v as %d weights in rows of %d: sizes do not agree", len(src), t, len(dst), in)
-	}
-	if err := t.Fits(in); err != nil {
-		return err
 	}
 	c, size := t.Coding(), t.RowBytes(in)
 	for i := range len(dst) / in {
@@ -281,9 +275,6 @@ func nibble(i int) (at, shift int) {
 func Check(rows []byte, t tensor.DType, in int) error {
 	if !t.Quantized() || in < 1 || len(rows)%t.RowBytes(in) != 0 {
 		return fmt.Errorf("%d bytes as rows of %d weights in %v: sizes do not agree", len(rows), in, t)
-	}
-	if err := t.Fits(in); err != nil {
-		return err
 	}
 	for i := 0; len(rows) > 0; i++ {
 		if err := (Row{t, in, rows[:t.RowBytes(in)]}).check(); err != nil {

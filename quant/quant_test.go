@@ -227,9 +227,6 @@ func FuzzCheck(f *testing.F) {
 			w[i] = float32((i*i)%17) - 5
 		}
 		r := Rules[int(rule)%len(Rules)]
-		if r.DType().Fits(n) != nil {
-			return
-		}
 		rows := quantized(t, r, w, n)
 		rows[int(at)%len(rows)] = value
 		if Check(rows, r.DType(), n) != nil {
@@ -314,7 +311,6 @@ func TestNF4(t *testing.T) {
 	if got := NF4Rows(packed, []float32{2, 0, 4, 0}, 128); !bytes.Equal(got, rows) {
 		t.Errorf("from packed codes: % x", got)
 	}
-	expect.Error(t, NF4.Quantize(rows, w[:200], 100), "rows of 100 weights in NF4: must be a multiple of 64")
 	expect.Error(t, NF4.GPTQ(t.Context(), rows, w, &Factor{matrix(128, 128)}), "GPTQ by \"nf4\"")
 }
 

@@ -1,7 +1,5 @@
 package tensor
 
-import "fmt"
-
 // A Coding describes how a quantized type stores a row of weights: its scales, and a code for each weight. The zero
 // Coding is that of types that are not quantized.
 //
@@ -12,7 +10,6 @@ import "fmt"
 type Coding struct {
 	Bits  int          // of a code: 8 or 4
 	Group int          // neighbors in a row that share a scale; the last ones may be fewer. 0: the whole row
-	Whole bool         // the last group of a row must not be shorter
 	Scale DType        // of a scale: F32 or F16
 	Zero  int          // the code of zero, or
 	Zeros bool         // each group has its own: its zero point, a byte
@@ -30,7 +27,7 @@ var codings = [...]Coding{
 	INT8:  {Bits: 8, Scale: F32},
 	INT4:  {Bits: 4, Group: GroupSize, Scale: F16, Zero: 8},
 	INT4Z: {Bits: 4, Group: GroupSize, Scale: F16, Zeros: true},
-	NF4:   {Bits: 4, Group: 64, Whole: true, Scale: F32, Zero: 7, Table: &nf4},
+	NF4:   {Bits: 4, Group: 64, Scale: F32, Zero: 7, Table: &nf4},
 }
 
 // nf4 are the quantiles of a normal distribution that Dettmers et al. (2023, QLoRA, appendix E) list.
@@ -57,14 +54,6 @@ func (c Coding) Value(code, zero int) float32 {
 // Quantized reports whether t is a type of quantized weights. These have no size per element: matrices consist of whole
 // rows, each with its scales. See Coding.
 func (t DType) Quantized() bool { return t.Coding().Bits > 0 }
-
-// Fits returns an error if rows of a quantized type cannot have n elements.
-func (t DType) Fits(n int) error {
-	if c := t.Coding(); c.Whole && n%c.Group != 0 {
-		return fmt.Errorf("rows of %d weights in %v: must be a multiple of %d", n, t, c.Group)
-	}
-	return nil
-}
 
 // Groups returns the number of scales of a row of n elements of a quantized type.
 func (t DType) Groups(n int) int {

@@ -136,7 +136,7 @@ func TestAdapter_FindsItsBase(t *testing.T) {
 		{"", `"base_model": "` + here + `"`, "", cli.Done, []string{" on " + here, unchecked}},
 		{"no/such", `"base_digest": "` + digest + `"`, "--base " + tinyBase, cli.Done, []string{" on " + tinyBase}},
 		{here, `"quantized_base": "INT8"`, "", cli.Done, []string{" on " + here + ", BF16 with INT8 weights"}},
-		{here, `"quantized_base": "NF4"`, "", cli.Failed, []string{"rows of 32 weights in NF4: must be a multiple of 64"}},
+		{here, `"quantized_base": "NF4"`, "", cli.Done, []string{" on " + here + ", BF16 with NF4 weights"}},
 		{here, `"quantized_base": "INT3"`, "", cli.Failed, []string{`"INT3": restyle has no such weights`}},
 		{here, `"base_model": "b", "base_digest": "123"`, "--base " + tinyTuned, cli.Failed,
 			[]string{"was trained on another base: that was b with digest 123, and " + tinyTuned + " has digest ",
