@@ -102,7 +102,7 @@ func (d *Device) attentionEagerBackward(dqkv, dy, y, lse, qkv tensor.Tensor, s A
 		e.products("attention_dqueries", e.queries(dqkv), e.squares(e.weights), e.keys(e.qkv, s.Heads))
 		e.products("attention_dkeys", e.keys(sums, 0), e.squares(e.weights).T(), e.queries(e.qkv))
 		d.ran("attention_store")
-		d.storeRows(s.columns(dqkv, s.Heads, 2*s.KVHeads), sums, 1)
+		d.storeRows(s.columns(dqkv, s.Heads, 2*s.KVHeads), sums)
 	})
 }
 
@@ -168,14 +168,14 @@ func (d *Device) headDots(y, a, b tensor.Tensor, s AttentionSpec) {
 		addr(y), addr(a), addr(b), i32(rows), i32(s.Heads))
 }
 
-// storeRows rounds scale·a, which is F32, into y.
-func (d *Device) storeRows(y tensor.Matrix, a tensor.Tensor, scale float32) {
+// storeRows rounds a, which is F32, into y.
+func (d *Device) storeRows(y tensor.Matrix, a tensor.Tensor) {
 	if d.gpu == nil {
-		cpu.StoreRows(y, a, scale)
+		cpu.StoreRows(y, a, 1)
 		return
 	}
 	wide := width(y.DType, y.Cols|y.Stride|int(y.Addr)/y.DType.Size()) // y's rows may be parts of longer ones
 	m := define(macro{y.DType.String(), 1}, macro{"WIDTH", wide}, macro{"DIM", y.Cols})
 	d.launch(kernel{"op_attention_rows.cu", "store_rows", m}, each(y.Rows*y.Cols/wide),
-		addrOf(y), i32(y.Stride/wide), addr(a), f32(scale), i32(y.Rows))
+		addrOf(y), i32(y.Stride/wide), addr(a), i32(y.Rows))
 }

@@ -20,14 +20,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	if (lane == 0 && row < rows) y[head * rows + row] = sum;
 }
 
-// store_rows rounds scale·a, [rows, DIM], to y, whose rows are yRow vectors apart.
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM) store_rows(
-	T *y, int yRow, const float *a, float scale, int rows) {
+// store_rows rounds a, [rows, DIM], to y, whose rows are yRow vectors apart.
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) store_rows(T *y, int yRow, const float *a, int rows) {
 	waitForPrerequisites();
 	const long long at = thread(), row = at / VECTORS;
 	if (row >= rows) return;
 	const Vec<float, WIDTH> v = loadStreaming(a, at);
-	store(y, row * yRow + at % VECTORS, each([&](int i) { return scale * v[i]; }));
+	store(y, row * yRow + at % VECTORS, each([&](int i) { return v[i]; }));
 }
 
 // append_kv copies the last 2·DIM elements of each row of qkv, which has qkvRow vectors, to a row of k and a row of v.

@@ -91,7 +91,7 @@ func (d *Device) BatchedProduct(c, a, b Matrices, alpha float32, add bool) {
 	for i := range c.Count[0] {
 		for j := range c.Count[1] {
 			d.storeRows(c.at(i, j), wide.View(c.Count[0]*c.Count[1], c.First.Rows, c.First.Cols).
-				Slice(i*c.Count[1]+j, i*c.Count[1]+j+1).View(c.First.Rows, c.First.Cols), 1)
+				Slice(i*c.Count[1]+j, i*c.Count[1]+j+1).View(c.First.Rows, c.First.Cols))
 		}
 	}
 }

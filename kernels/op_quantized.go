@@ -110,12 +110,12 @@ func (d *Device) gradientScratch(cut cut, t tensor.DType, rows, in int) {
 // storeSums rounds sums, which are F32, into y, or adds them rounded. Rows of y follow each other.
 func (d *Device) storeSums(y tensor.Matrix, sums tensor.Tensor, add bool) {
 	if !add {
-		d.storeRows(y, sums, 1)
+		d.storeRows(y, sums)
 		return
 	}
 	defer d.release(d.mark())
 	rounded := d.scratch("rounded sums", y.DType, y.Rows, y.Cols)
-	d.storeRows(rounded.Matrix(), sums, 1)
+	d.storeRows(rounded.Matrix(), sums)
 	all := tensor.Tensor{DType: y.DType, Shape: rounded.Shape, Addr: y.Addr}
 	d.Add(all, all, rounded)
 }

@@ -29,22 +29,25 @@ func addPairCase(t tensor.DType, out, rank, in int) *Case {
 	}
 }
 
-// pairFactorsCase rounds two factors: some columns of a matrix of others, and a whole matrix.
+// pairFactorsCase rounds a factor into columns of a matrix of others and, if it has others, a second one, a whole matrix.
 func pairFactorsCase(t tensor.DType, out, rank, n, column int) *Case {
 	const scale = 0.75
-	return &Case{
+	c := &Case{
 		Op: "pair_factors", Type: t, Name: label(out, rank, n),
-		In:  []Operand{plain("w", t, out, n), plain("x", tensor.F32, out, rank), plain("more", tensor.F32, rank, n)},
-		Out: []Operand{plain("w", t, out, n), plain("all", t, rank, n)},
+		In:  []Operand{plain("w", t, out, n), plain("x", tensor.F32, out, rank)},
+		Out: []Operand{plain("w", t, out, n)},
 		Forward: func(d *kernels.Device, x Tensors) {
-			a, err := d.NewArena("list", kernels.FactorListSize(2))
+			list := []kernels.Factor{{W: x["w"], X: x["x"], Column: column, Scale: scale}}
+			if x["more"].Ok() {
+				list = append(list, kernels.Factor{W: x["all"], X: x["more"], Scale: 1})
+			}
+			size := kernels.FactorListSize(len(list))
+			a, err := d.NewArena("list", size)
 			if err != nil {
 				panic(err)
 			}
 			defer a.Close()
-			memory := a.New("list", tensor.U8, kernels.FactorListSize(2))
-			d.PairFactors(d.NewFactorList(memory, []kernels.Factor{{W: x["w"], X: x["x"], Column: column, Scale: scale},
-				{W: x["all"], X: x["more"], Scale: 1}}))
+			d.PairFactors(d.NewFactorList(a.New("list", tensor.U8, size), list))
 		},
 		Want: func(x Values) Values {
 			w := slices.Clone(x["w"])
@@ -55,6 +58,10 @@ func pairFactorsCase(t tensor.DType, out, rank, n, column int) *Case {
 		},
 		Kernels: [2][]string{{"pair_factors"}, {"pair_factors"}},
 	}
+	if n > rank {
+		c.In, c.Out = append(c.In, plain("more", tensor.F32, rank, n)), append(c.Out, plain("all", t, rank, n))
+	}
+	return c
 }
 
 // pairGradientCase computes the gradient of such a factor, or adds to it.
