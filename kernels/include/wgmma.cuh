@@ -6,6 +6,27 @@
 #pragma once
 #include "mma.cuh"
 
+// warpgroup returns the number of a thread's warpgroup.
+inline int warpgroup() {
+	return __shfl_sync(~0u, (int)threadIdx.x / 128, 0); // the compiler must see that it is the warp's
+}
+
+// first reports whether this is the first thread of its warpgroup.
+inline bool first() { return threadIdx.x % 128 == 0; }
+
+// A Ring counts what goes through N stages: the stage of the next one, and the parity of that stage's phase.
+template <int N> struct Ring {
+	int stage = 0, parity = 0;
+	void skip(int steps) {
+		stage += steps;
+		parity ^= stage / N & 1;
+		stage %= N;
+	}
+	void next() {
+		if (++stage == N) stage = 0, parity ^= 1;
+	}
+};
+
 // A TileMap describes a matrix in global memory, and the tile of it that is copied at once. The driver makes it.
 struct alignas(64) TileMap {
 	unsigned long long opaque[16];
@@ -117,6 +138,15 @@ inline void tileWrite(char *to, const unsigned (&from)[4]) {
 #endif
 }
 
+// ldmatrixTile is ldmatrix of a tile that has come.
+inline void ldmatrixTile(unsigned (&r)[4], const char *row) {
+#ifdef EMULATED
+	emulated.ldmatrix_tile(r, row);
+#else
+	ldmatrix(r, row);
+#endif
+}
+
 // tileCommit puts the stores that this thread started since the last call into a group. tileWait waits until the groups
 // of this thread, except the last N, have read shared memory. A thread ends only after tileWait<0>.
 inline void tileCommit() {
@@ -140,6 +170,15 @@ inline void syncSome(int barrier, int threads) {
 	emulated.sync_some(barrier, threads);
 #else
 	asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+#endif
+}
+
+// arriveSome arrives at such a barrier without waiting.
+inline void arriveSome(int barrier, int threads) {
+#ifdef EMULATED
+	emulated.arrive_some(barrier, threads);
+#else
+	asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 #endif
 }
 

@@ -149,6 +149,11 @@ void tile_write(void *to, const uint32_t *from) {
 	started[running].unfenced.push_back((uintptr_t)to);
 }
 
+void ldmatrix_tile(uint32_t *r, const void *row) {
+	check_shared(row, 16, 16);
+	load_matrix(r, row, false);
+}
+
 void tile_fence() { started[running].unfenced.clear(); }
 
 // check_fenced checks that no thread has written to a tile since its last fence.
@@ -186,17 +191,21 @@ void tile_wait(int newest) {
 	f.stores.erase(f.stores.begin(), f.stores.begin() + n);
 }
 
-void sync_some(int barrier, int count) {
+// meet_some counts a thread at a barrier, and reports whether it was the last one.
+static bool meet_some(int barrier, int count) {
 	auto &s = some[barrier];
 	if (s.here && s.threads != count) end_with("waits at a barrier for another number of threads than others");
 	s.threads = count, s.warps |= 1u << running / 32;
-	if (++s.here == count) {
-		note_some(s.warps);
-		s.here = 0, s.warps = 0, s.round++, changes++;
-		return;
-	}
-	sleep_until([&, round = s.round] { return s.round != round; });
+	if (++s.here < count) return false;
+	note_some(s.warps);
+	s.here = 0, s.warps = 0, s.round++, changes++;
+	return true;
 }
+void sync_some(int barrier, int count) {
+	const uint64_t round = some[barrier].round;
+	if (!meet_some(barrier, count)) sleep_until([&] { return some[barrier].round != round; });
+}
+void arrive_some(int barrier, int count) { meet_some(barrier, count); }
 
 void group_multiply(void *d, int columns, const void *a, const void *b, int how) {
 	auto &f = started[running];
