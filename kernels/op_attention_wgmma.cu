@@ -11,7 +11,8 @@
 //   KEYS      keys per tile
 //   GROUPS    warpgroups that multiply
 //   STAGES    tiles of keys, and of values, in shared memory
-//   OVERLAP   1: while scores become weights, the products of the weights before them are computed
+//   OVERLAP   1: while scores become weights, the products of the weights before them are computed; 2: and only then are
+//             they waited for
 //   TURNS     warpgroups take turns: 0: in nothing, 1: in starting products, 2: in computing weights
 //   HELD      1: queries are in registers
 //   RESIDENT  thread blocks per multiprocessor
@@ -20,7 +21,7 @@ static_assert(BLOCK_DIM == (GROUPS + 1) * 128, "");
 
 constexpr int QUERIES = GROUPS * 64;
 // Registers of each thread: of all at first, then of those that copy and of those that multiply.
-constexpr int AT_FIRST = 65536 / (RESIDENT * BLOCK_DIM) / 8 * 8, COPYING = GROUPS > 2 ? 32 : 24;
+constexpr int AT_FIRST = 65536 / (RESIDENT * BLOCK_DIM) / 8 * 8, COPYING = GROUPS > 2 ? 32 : 40;
 constexpr int MULTIPLYING = (AT_FIRST * (GROUPS + 1) - COPYING) / GROUPS / 8 * 8;
 
 // A Shape is what all blocks of queries have in common.
@@ -66,12 +67,12 @@ struct Tasks {
 struct Memory {
 	char *queries, *keys, *values, *outputs;
 	Barrier *queriesFull, *queriesEmpty, *keysFull, *keysEmpty, *valuesFull, *valuesEmpty, *raw;
-	char *task;
+	char *task, *unread; // 16 bytes each
 
 	Memory(uint4 *memory) {
 		queries = aligned(memory), keys = queries + tileBytes(QUERIES), values = keys + STAGES * tileBytes(KEYS);
 		outputs = values + STAGES * tileBytes(KEYS), task = outputs + tileBytes(QUERIES);
-		queriesFull = (Barrier *)(task + 16), queriesEmpty = queriesFull + 1, raw = queriesEmpty + 1, keysFull = raw + 1;
+		unread = task + 16, queriesFull = (Barrier *)(unread + 16), queriesEmpty = queriesFull + 1, raw = queriesEmpty + 1, keysFull = raw + 1;
 		keysEmpty = keysFull + STAGES, valuesFull = keysEmpty + STAGES, valuesEmpty = valuesFull + STAGES;
 	}
 	void begin() const {
@@ -213,6 +214,12 @@ struct Weights {
 			for (int i = 0; i < N; i += 4) scores[i + 2 * e] -= top[e], scores[i + 2 * e + 1] -= top[e];
 		}
 	}
+	// settle computes all weights so far. Nothing reads what it writes, but the compiler may not wait before.
+	inline void settle(char *unread) {
+#ifndef EMULATED
+		asm volatile("st.shared.f32 [%0], %1;" ::"r"(shared(unread)), "f"(sum[0] + sum[1]) : "memory");
+#endif
+	}
 	// finish adds up the sums of the threads that have the same rows.
 	inline void finish() {
 #pragma unroll
@@ -304,9 +311,10 @@ struct Attender {
 		releaseKeys();
 		if (!HELD && tile == firstTile) releaseQueries();
 		seeOnly();
-		exponents.take();
 		weights.raise(scores);
+		exponents.take();
 		weights.weigh(scores);
+		if (TURNS == 2) weights.settle(memory.unread);
 		exponents.pass();
 		hold(p, scores);
 		for (tile--; tile >= firstTile; tile--) {
@@ -322,14 +330,15 @@ struct Attender {
 				startValues(out, p, tile < lastTile - 1);
 			}
 			products.pass();
-			groupWait<OVERLAP>();
+			groupWait<(OVERLAP > 0)>();
 			releaseKeys();
 			if (!OVERLAP) releaseValues();
 			if (!HELD && tile == firstTile) releaseQueries();
 			seeOnly();
-			exponents.take();
 			const bool raised = weights.raise(scores);
+			exponents.take();
 			weights.weigh(scores);
+			if (TURNS == 2 || OVERLAP == 2) weights.settle(memory.unread);
 			exponents.pass();
 			if (OVERLAP) {
 				groupWait<0>();

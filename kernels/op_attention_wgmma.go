@@ -12,8 +12,8 @@ type wgmmaCutting struct {
 
 // wgmmaForward has the head dimensions for which there are such kernels.
 var wgmmaForward = map[int]wgmmaCutting{
-	64:  {keys: 128, groups: 2, stages: 2, overlap: 1, turns: 1, resident: 1, lasting: true},
-	128: {keys: 128, groups: 2, stages: 2, overlap: 1, turns: 1, resident: 1, lasting: true},
+	64:  {keys: 128, groups: 2, stages: 2, overlap: 2, turns: 1, resident: 1, lasting: true},
+	128: {keys: 128, groups: 2, stages: 2, overlap: 2, turns: 1, resident: 1, lasting: true},
 }
 
 // wgmmaMinRows is the minimum length of the longest sequence: for shorter ones the other kernels are as fast.
@@ -24,7 +24,7 @@ func (c wgmmaCutting) rows() int { return 64 * c.groups }
 // shared returns the bytes of shared memory of a thread block: tiles of queries and results, and of keys and values,
 // which start at a multiple of 1,024 bytes; a task, and barriers.
 func (c wgmmaCutting) shared(dim int) int {
-	return 1024 + 2*dim*(2*c.rows()+2*c.stages*c.keys) + 16 + 8*(3+4*c.stages)
+	return 1024 + 2*dim*(2*c.rows()+2*c.stages*c.keys) + 32 + 8*(3+4*c.stages)
 }
 
 // attentionWGMMA computes attentionGPU on the tensor cores of compute capability 9.0, and reports whether it could: for
