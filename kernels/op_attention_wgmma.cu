@@ -253,15 +253,15 @@ struct Attender {
 	Held held[HELD ? DIM / 16 : 1];
 
 	inline void startScores(float (&scores)[KEYS / 2]) {
-		const char *const tile = memory.keys + keys.stage * tileBytes(KEYS);
+		const Operand<KEYS> tile(memory.keys + keys.stage * tileBytes(KEYS));
 		groupFence();
-		if constexpr (HELD) multiplyHeldRows<KEYS>(scores, held, tile);
-		else multiplyRows<QUERIES, KEYS>(scores, memory.queries + group * 64 * 128, tile);
+		if constexpr (HELD) multiplyHeldRows(scores, held, tile);
+		else multiplyRows(scores, Operand<QUERIES>(memory.queries + group * 64 * 128), tile);
 		groupCommit();
 	}
 	inline void startValues(float (&out)[DIM / 2], const Held (&p)[KEYS / 16], int add) {
 		groupFence();
-		multiplyColumns<KEYS>(out, p, memory.values + values.stage * tileBytes(KEYS), add);
+		multiplyColumns(out, p, Operand<KEYS>(memory.values + values.stage * tileBytes(KEYS)), add);
 		groupCommit();
 	}
 	inline void waitKeys() { barrierWait(memory.keysFull + keys.stage, keys.parity); }

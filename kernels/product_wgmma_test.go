@@ -78,14 +78,17 @@ extern "C" __global__ void chain(const __grid_constant__ TileMap a, const __grid
 	barrierWait(there, 0);
 	Sum between[32], sums[64];
 	groupFence();
-	for (int k = 0; k < 4; k++) groupMultiply<false, false>(between, tiles + 32 * k, tiles + 8192 + 32 * k, k > 0);
+	for (int k = 0; k < 4; k++) {
+		const int by = groupStep(false) * k;
+		groupMultiply<false, false>(between, Operand<64>(tiles) + by, Operand<64>(tiles + 8192) + by, k > 0);
+	}
 	groupCommit();
 	groupWait<0>();
 	unsigned held[4][4];
 	for (int i = 0; i < 16; i++) held[i / 4][i % 4] = pack(between[2 * i], between[2 * i + 1]);
 	groupFence();
 	for (int k = 0; k < 4; k++)
-		groupMultiplyHeld<true, 72>(sums, held[k], tiles + 2 * 8192 + groupStep(true) * k, k > 0);
+		groupMultiplyHeld<true>(sums, held[k], Operand<72>(tiles + 2 * 8192) + groupStep(true) * k, k > 0);
 	groupCommit();
 	groupWait<0>();
 	const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;

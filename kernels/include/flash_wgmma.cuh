@@ -33,31 +33,30 @@ template <int ROWS> inline void clear(char *tile, int n) {
 	__syncwarp();
 }
 
-// multiplyRows starts sums = a·bᵀ, where a is 64 rows of a tile of A rows, from where a points to on, and b a tile of B
-// rows.
-template <int A, int B> inline void multiplyRows(float (&sums)[B / 2], const char *a, const char *b) {
+// along returns how far 16 columns of a tile of ROWS rows are from its start.
+template <int ROWS> constexpr int along(int k) { return k / 4 * ROWS * 128 + groupStep(false) * (k % 4); }
+
+// multiplyRows starts sums = a·bᵀ, where a is 64 rows of a tile of A rows, and b as many of a tile of B rows as sums has
+// columns.
+template <int A, int B, int N> inline void multiplyRows(float (&sums)[N], Operand<A> a, Operand<B> b) {
 #pragma unroll
-	for (int k = 0; k < DIM / 16; k++) {
-		const int block = k / 4, within = groupStep(false) * (k % 4);
-		groupMultiply<false, false, B>(sums, a + block * A * 128 + within, b + block * B * 128 + within, k > 0);
-	}
+	for (int k = 0; k < DIM / 16; k++) groupMultiply<false, false>(sums, a + along<A>(k), b + along<B>(k), k > 0);
 }
 
 // A Held is 16 columns of a matrix of 64 rows, in registers: see groupMultiplyHeld.
 typedef unsigned Held[4];
 
-// multiplyHeldRows starts sums = a·bᵀ, where a is 64 rows of N·16 elements, and b a tile of B rows.
-template <int B, int N> inline void multiplyHeldRows(float (&sums)[B / 2], const Held (&a)[N], const char *b) {
+// multiplyHeldRows is multiplyRows for 64 rows of K·16 elements in registers.
+template <int K, int B, int N> inline void multiplyHeldRows(float (&sums)[N], const Held (&a)[K], Operand<B> b) {
 #pragma unroll
-	for (int k = 0; k < N; k++)
-		groupMultiplyHeld<false, B>(sums, a[k], b + k / 4 * B * 128 + groupStep(false) * (k % 4), k > 0);
+	for (int k = 0; k < K; k++) groupMultiplyHeld<false>(sums, a[k], b + along<B>(k), k > 0);
 }
 
-// multiplyColumns starts sums = p·b, or sums += p·b if add is set, where p has 64 rows and B columns, and b is a tile of
-// B rows.
-template <int B> inline void multiplyColumns(float (&sums)[DIM / 2], const Held (&p)[B / 16], const char *b, int add) {
+// multiplyColumns starts sums = p·b, or sums += p·b if add is set, where p has 64 rows, and b as many rows of a tile of
+// B rows as p has columns.
+template <int K, int B> inline void multiplyColumns(float (&sums)[DIM / 2], const Held (&p)[K], Operand<B> b, int add) {
 #pragma unroll
-	for (int k = 0; k < B / 16; k++) groupMultiplyHeld<true, B>(sums, p[k], b + groupStep(true) * k, add | k > 0);
+	for (int k = 0; k < K; k++) groupMultiplyHeld<true>(sums, p[k], b + groupStep(true) * k, add | k > 0);
 }
 
 // hold rounds sums, so that they are an operand.

@@ -308,11 +308,39 @@ template <int ROWS> inline unsigned long long groupTile(const char *p) {
 }
 #endif
 
+// An Operand is a place in a tile whose blocks have ROWS rows, described once: other places are so many bytes further.
+template <int ROWS> struct Operand {
+#ifdef EMULATED
+	const char *at;
+	inline explicit Operand(const char *p) : at(p) {}
+	inline Operand operator+(int bytes) const { return Operand(at + bytes); }
+#else
+	unsigned low; // of its description
+	inline explicit Operand(const char *p) : low(ROWS * 128 >> 4 << 16 | shared(p) >> 4) {}
+	inline Operand operator+(int bytes) const {
+		Operand o = *this;
+		o.low += bytes >> 4; // shared memory has less than 2^18 bytes
+		return o;
+	}
+	inline unsigned long long all() const { return 1ull << 62 | (1024ull >> 4) << 32 | low; }
+#endif
+};
+
 // groupMultiply starts d = a·b, or d += a·b if add is set, for 64 rows of a and 2·N columns of b, of 16 elements each.
 // An operand's tile is rows of 64 elements along k, or if it is transposed, blocks of rows along k of 64 elements each,
 // one block after the other; such a block has ROWS rows, which may be more than are multiplied. Both point into a tile,
 // see groupStep. Thread t of the warpgroup has element i of d in row t/32·16 + t%32/4 + i/2%2·8 and column t%4·2 + i%2 +
 // i/4·8.
+template <bool TRANSPOSED_A, bool TRANSPOSED_B, int ROWS_A, int ROWS, int N>
+inline void groupMultiply(Sum (&d)[N], Operand<ROWS_A> a, Operand<ROWS> b, int add) {
+	static_assert(!TRANSPOSED_A || ROWS_A == ROWS, "");
+#ifdef EMULATED
+	emulated.group_multiply(d, 2 * N, a.at, b.at, add | TRANSPOSED_A << 1 | TRANSPOSED_B << 2 | !IsBF16<Half> << 3 |
+		INT8 << 4 | ROWS << 6);
+#else
+	Group<2 * N>::template multiply<TRANSPOSED_A, TRANSPOSED_B>(d, a.all(), b.all(), add);
+#endif
+}
 template <bool TRANSPOSED_A = TRANS_A, bool TRANSPOSED_B = !TRANS_B, int ROWS = 64, int N>
 inline void groupMultiply(Sum (&d)[N], const char *a, const char *b, int add) {
 #ifdef EMULATED
@@ -326,11 +354,12 @@ inline void groupMultiply(Sum (&d)[N], const char *a, const char *b, int add) {
 // groupMultiplyHeld is groupMultiply for 16 columns of a that threads hold in registers, as mma of mma.cuh takes it: a
 // warp has 16 of the rows. So a thread's elements 8i to 8i + 7 of sums, rounded and in pairs, are its a of the columns
 // 16i and on. Until the product is over, a stays as it is.
-template <bool TRANSPOSED_B = !TRANS_B, int ROWS = 64, int N>
-inline void groupMultiplyHeld(Sum (&d)[N], const unsigned (&a)[4], const char *b, int add) {
+template <bool TRANSPOSED_B, int ROWS, int N>
+inline void groupMultiplyHeld(Sum (&d)[N], const unsigned (&a)[4], Operand<ROWS> b, int add) {
 #ifdef EMULATED
-	emulated.group_multiply(d, 2 * N, a, b, add | TRANSPOSED_B << 2 | !IsBF16<Half> << 3 | INT8 << 4 | 1 << 5 | ROWS << 6);
+	emulated.group_multiply(d, 2 * N, a, b.at, add | TRANSPOSED_B << 2 | !IsBF16<Half> << 3 | INT8 << 4 | 1 << 5 |
+		ROWS << 6);
 #else
-	Group<2 * N>::template multiply<TRANSPOSED_B>(d, a, groupTile<ROWS>(b), add);
+	Group<2 * N>::template multiply<TRANSPOSED_B>(d, a, b.all(), add);
 #endif
 }
