@@ -20,6 +20,8 @@
 static_assert(BLOCK_DIM == (GROUPS + 1) * 128, "");
 
 constexpr int QUERIES = GROUPS * 64;
+// Of the last keys that a block of queries sees, its first 64 queries mostly see no more than this.
+constexpr int HALF = KEYS == 128 || KEYS == 192 ? KEYS / 2 : KEYS;
 // Registers of each thread: of all at first, then of those that copy and of those that multiply.
 constexpr int AT_FIRST = 65536 / (RESIDENT * BLOCK_DIM) / 8 * 8, COPYING = GROUPS > 2 ? 32 : 40;
 constexpr int MULTIPLYING = (AT_FIRST * (GROUPS + 1) - COPYING) / GROUPS / 8 * 8;
@@ -38,7 +40,7 @@ struct Task {
 	inline int firstTile(const Shape &s) const { return seen(s).first(first + s.ahead) / KEYS; }
 	inline int lastTile(const Shape &s) const { return seen(s).last(first + s.ahead + QUERIES - 1) / KEYS; }
 	// Positions count keys: query i of the sequence has position i + ahead.
-	inline Seen seen(const Shape &s) const { return {length + s.ahead, s.window, s.causal}; }
+	inline Seen seen(const Shape &s) const { return Seen(length + s.ahead, s.window, s.causal); }
 };
 
 // Tasks are those of a thread block, in turns with the others, those of most keys first. In every second round, turns
@@ -252,7 +254,7 @@ struct Attender {
 	Ring<1> queries;
 	Held held[HELD ? DIM / 16 : 1];
 
-	inline void startScores(float (&scores)[KEYS / 2]) {
+	template <int N> inline void startScores(float (&scores)[N]) {
 		const Operand<KEYS> tile(memory.keys + keys.stage * tileBytes(KEYS));
 		groupFence();
 		if constexpr (HELD) multiplyHeldRows(scores, held, tile);
@@ -290,34 +292,39 @@ struct Attender {
 #pragma unroll
 		for (int i = 0; i < DIM / 2; i++) out[i] *= by[i / 2 % 2];
 	}
+	// begin computes the weights of a block's first tile of keys, of which the warpgroup sees no more than LIVE.
+	template <int LIVE> inline void begin(Held (&p)[KEYS / 16], Weights &weights, const Task &task, int mine, int tile) {
+		float scores[LIVE / 2];
+		startScores(scores);
+		groupWait<0>();
+		releaseKeys();
+		if (!HELD && tile == task.firstTile(shape)) releaseQueries();
+		hide(scores, task.seen(shape), mine, tile * KEYS);
+		weights.raise(scores);
+		weigh(scores, weights);
+		hold(p, scores);
+	}
+	template <int N> inline void weigh(float (&scores)[N], Weights &weights) {
+		const Turn<TURNS == 2> turn{group};
+		turn.take();
+		weights.weigh(scores);
+		if (TURNS == 2 || OVERLAP == 2) weights.settle(memory.unread);
+		turn.pass();
+	}
 	// attend computes a block of queries.
 	inline void attend(const Task &task, T *y, float *lse) {
 		const Seen seen = task.seen(shape);
 		const int mine = task.first + shape.ahead + group * 64, firstTile = task.firstTile(shape);
-		int tile = task.lastTile(shape);
-		const int lastTile = tile;
+		const int lastTile = task.lastTile(shape);
 		float scores[KEYS / 2], out[DIM / 2];
 		Held p[KEYS / 16];
 		Weights weights{scale * LOG2E};
 		const Turn<TURNS == 1> products{group};
-		const Turn<TURNS == 2> exponents{group};
-		auto seeOnly = [&] {
-			if (!seen.all(mine, tile * KEYS, KEYS)) hide(scores, seen, mine, tile * KEYS);
-		};
 		if constexpr (HELD) holdQueries(), releaseQueries();
 		waitKeys();
-		startScores(scores);
-		groupWait<0>();
-		releaseKeys();
-		if (!HELD && tile == firstTile) releaseQueries();
-		seeOnly();
-		weights.raise(scores);
-		exponents.take();
-		weights.weigh(scores);
-		if (TURNS == 2) weights.settle(memory.unread);
-		exponents.pass();
-		hold(p, scores);
-		for (tile--; tile >= firstTile; tile--) {
+		if (HALF < KEYS && seen.last(mine + 63) < lastTile * KEYS + HALF) begin<HALF>(p, weights, task, mine, lastTile);
+		else begin<KEYS>(p, weights, task, mine, lastTile);
+		for (int tile = lastTile - 1; tile >= firstTile; tile--) {
 			waitKeys();
 			products.take();
 			if (!OVERLAP) {
@@ -334,12 +341,9 @@ struct Attender {
 			releaseKeys();
 			if (!OVERLAP) releaseValues();
 			if (!HELD && tile == firstTile) releaseQueries();
-			seeOnly();
+			hide(scores, seen, mine, tile * KEYS);
 			const bool raised = weights.raise(scores);
-			exponents.take();
-			weights.weigh(scores);
-			if (TURNS == 2 || OVERLAP == 2) weights.settle(memory.unread);
-			exponents.pass();
+			weigh(scores, weights);
 			if (OVERLAP) {
 				groupWait<0>();
 				releaseValues();

@@ -59,17 +59,21 @@ template <int K, int B> inline void multiplyColumns(float (&sums)[DIM / 2], cons
 	for (int k = 0; k < K; k++) groupMultiplyHeld<true>(sums, p[k], b + groupStep(true) * k, add | k > 0);
 }
 
-// hold rounds sums, so that they are an operand.
-template <int N> inline void hold(Held (&p)[N / 8], const float (&sums)[N]) {
+// hold rounds sums, so that they are an operand. Columns that they do not have become zeros.
+template <int K, int N> inline void hold(Held (&p)[K], const float (&sums)[N]) {
 #pragma unroll
-	for (int i = 0; i < N / 2; i++) p[i / 4][i % 4] = pack(sums[2 * i], sums[2 * i + 1]);
+	for (int i = 0; i < K * 4; i++) p[i / 4][i % 4] = i < N / 2 ? pack(sums[2 * i], sums[2 * i + 1]) : 0;
 }
 
-// A Seen tells which keys the queries of a sequence see: the one at a position those from first to last.
+// A Seen tells which keys the queries of a sequence see: the one at a position those from first to last. Where nothing
+// limits them, a number does that is larger than any position, so that no code depends on it.
 struct Seen {
-	int total, window, causal;
-	inline int first(int position) const { return window ? max(0, position - window + 1) : 0; }
-	inline int last(int position) const { return causal ? min(position, total - 1) : total - 1; }
+	int total, before, after;
+
+	inline Seen(int total, int window, int causal)
+		: total(total), before((window ? window : 1 << 30) - 1), after(causal ? 0 : 1 << 30) {}
+	inline int first(int position) const { return max(0, position - before); }
+	inline int last(int position) const { return min(position + after, total - 1); }
 	// all reports whether the queries at 64 positions see all of some keys.
 	inline bool all(int position, int key, int keys) const {
 		return key + keys <= last(position) + 1 && key >= first(position + 63);
@@ -78,14 +82,19 @@ struct Seen {
 
 // hide sets scores that are not seen to -∞: of the 64 rows from a position on, and of N·2 keys.
 template <int N> inline void hide(float (&scores)[N], const Seen &seen, int position, int key) {
-	position += threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4, key += threadIdx.x % 4 * 2;
+	constexpr int SOME = N % 32 ? N : 32; // looked at together
+	const int row = position + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
 #pragma unroll
-	for (int e = 0; e < 2; e++) {
-		const int last = seen.last(position + e * 8) - key, first = seen.first(position + e * 8) - key;
+	for (int from = 0; from < N; from += SOME, key += SOME * 2) {
+		if (seen.all(position, key, SOME * 2)) continue;
 #pragma unroll
-		for (int i = 0; i < N; i++) {
-			const int at = i % 2 + i / 4 * 8;
-			if (i / 2 % 2 == e && (at > last || at < first)) scores[i] = -INFINITY;
+		for (int e = 0; e < 2; e++) {
+			const int last = seen.last(row + e * 8) - key - column, first = seen.first(row + e * 8) - key - column;
+#pragma unroll
+			for (int i = 0; i < SOME; i++) {
+				const int at = i % 2 + i / 4 * 8;
+				if (i / 2 % 2 == e && (at > last || at < first)) scores[from + i] = -INFINITY;
+			}
 		}
 	}
 }
