@@ -44,22 +44,34 @@ struct Task {
 };
 
 // Tasks are those of a thread block, in turns with the others, those of most keys first. In every second round, turns
-// are in reverse order, so that all have much the same to do.
+// are in reverse order, so that all have much the same to do. Of sequences that are shorter than the longest, some blocks
+// are empty: the lanes of a warp look at 32 rounds at a time for one that is not.
 struct Tasks {
 	int round = 0;
 
-	inline Task next(const Shape &s) {
+	inline int number(int round) const {
+		return round * gridDim.x + (round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
+	}
+	// at returns the task of a number, if it is not empty.
+	static inline Task at(const Shape &s, int number) {
 		const int each = s.sequences * s.heads;
-		for (;;) {
-			const int number = round * gridDim.x + (round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
-			if (round * (int)gridDim.x >= each * s.down) return {};
-			round++;
-			if (number >= each * s.down) continue;
-			const int sequence = number % each / s.heads, begin = s.offsets ? s.offsets[sequence] : 0;
-			const int length = (s.offsets ? s.offsets[sequence + 1] : s.rows) - begin;
-			const int first = (s.down - 1 - number / each) * QUERIES;
-			if (first < length) return {begin, length, number % s.heads, first};
+		if (number >= each * s.down) return {};
+		const int sequence = number % each / s.heads, begin = s.offsets ? s.offsets[sequence] : 0;
+		const int length = (s.offsets ? s.offsets[sequence + 1] : s.rows) - begin;
+		const int first = (s.down - 1 - number / each) * QUERIES;
+		return first < length ? Task{begin, length, number % s.heads, first} : Task{};
+	}
+	inline Task next(const Shape &s) {
+		for (; round * (int)gridDim.x < s.sequences * s.heads * s.down; round += 32) {
+			const Task mine = at(s, number(round + threadIdx.x % 32));
+			const unsigned found = __ballot_sync(~0u, mine.length > 0);
+			if (!found) continue;
+			const int lane = __ffs(found) - 1;
+			round += lane + 1;
+			auto its = [&](int x) { return __shfl_sync(~0u, x, lane); };
+			return {its(mine.begin), its(mine.length), its(mine.head), its(mine.first)};
 		}
+		return {};
 	}
 };
 

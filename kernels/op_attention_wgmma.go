@@ -38,9 +38,7 @@ func (d *Device) attentionWGMMA(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, a
 		return false
 	}
 	rows := qkv.Rows()
-	if ahead > 0 { // a cache, of which the last rows may have nothing yet
-		k.Rows, v.Rows = ahead+rows, ahead+rows
-	}
+	k.Rows, v.Rows = ahead+rows, ahead+rows // the last rows of a cache may have nothing yet
 	down, sequences := blocks(longest, c.rows()), len(s.CuSeqlens)-1
 	count := down * sequences * s.Heads
 	if c.lasting {
