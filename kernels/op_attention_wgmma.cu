@@ -11,8 +11,8 @@
 //   KEYS      keys per tile
 //   GROUPS    warpgroups that multiply
 //   STAGES    tiles of keys, and of values, in shared memory
-//   OVERLAP   1: while scores become weights, the products of the weights before them are computed; 2: and only then are
-//             they waited for
+//   OVERLAP   1: while scores become weights, the products of the weights before them are computed; 2: and they are only
+//             waited for then
 //   TURNS     warpgroups take turns: 0: in nothing, 1: in starting products, 2: in computing weights
 //   HELD      1: queries are in registers
 //   RESIDENT  thread blocks per multiprocessor
@@ -86,7 +86,8 @@ struct Memory {
 	Memory(uint4 *memory) {
 		queries = aligned(memory), keys = queries + tileBytes(QUERIES), values = keys + STAGES * tileBytes(KEYS);
 		outputs = values + STAGES * tileBytes(KEYS), task = outputs + tileBytes(QUERIES);
-		unread = task + 16, queriesFull = (Barrier *)(unread + 16), queriesEmpty = queriesFull + 1, raw = queriesEmpty + 1, keysFull = raw + 1;
+		unread = task + 16, queriesFull = (Barrier *)(unread + 16);
+		queriesEmpty = queriesFull + 1, raw = queriesEmpty + 1, keysFull = raw + 1;
 		keysEmpty = keysFull + STAGES, valuesFull = keysEmpty + STAGES, valuesEmpty = valuesFull + STAGES;
 	}
 	void begin() const {
@@ -108,7 +109,7 @@ struct Memory {
 	Task get() const {
 		unsigned a[2], b[2];
 		tileRead(a, task), tileRead(b, task + 8);
-		auto same = [](unsigned x) { return __shfl_sync(~0u, (int)x, 0); }; // the compiler must see that it is the warp's
+		auto same = [](unsigned x) { return __shfl_sync(~0u, (int)x, 0); }; // which the compiler must see
 		return {same(a[0]), same(a[1]), same(b[0]), same(b[1])};
 	}
 };
@@ -179,9 +180,9 @@ struct Weights {
 	float top[2] = {-INFINITY, -INFINITY}, base[2] = {}, sum[2] = {}, keep[2];
 	bool huge = false;
 
-	// raise takes the largest scores into account, and reports whether sums so far are to be multiplied by keep. As long
-	// as no score is 2^8 times as large as the one that counts as the largest, nothing has to change: a sum of floats has
-	// room for it.
+	// raise takes the largest scores into account, and reports whether sums so far are to be multiplied by keep. As
+	// long as no weight is 2^8 times as large as the one that counts as the largest, nothing has to change: a sum of
+	// floats has room for it.
 	template <int N> inline bool raise(const float (&scores)[N]) {
 		float most[2];
 		bool larger = false;

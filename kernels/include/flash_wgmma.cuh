@@ -36,8 +36,8 @@ template <int ROWS> inline void clear(char *tile, int n) {
 // along returns how far 16 columns of a tile of ROWS rows are from its start.
 template <int ROWS> constexpr int along(int k) { return k / 4 * ROWS * 128 + groupStep(false) * (k % 4); }
 
-// multiplyRows starts sums = a·bᵀ, where a is 64 rows of a tile of A rows, and b as many of a tile of B rows as sums has
-// columns.
+// multiplyRows starts sums = a·bᵀ, where a is 64 rows of a tile of A rows, and b as many of a tile of B rows as sums
+// have columns.
 template <int A, int B, int N> inline void multiplyRows(float (&sums)[N], Operand<A> a, Operand<B> b) {
 #pragma unroll
 	for (int k = 0; k < DIM / 16; k++) groupMultiply<false, false>(sums, a + along<A>(k), b + along<B>(k), k > 0);
