@@ -4,7 +4,8 @@
 //   STAGES   tiles of so many columns in shared memory at a time
 //   OWNS     tiles of a thread block's own rows in shared memory at a time: of 2, one comes while the other is used
 //   HELD     1: these are in registers, as left operands
-//   OVERLAP  1: the scores of the next columns are multiplied before the sums of these, which takes more registers
+//   OVERLAP  1: the products for the next columns start before the sums of these are there, which takes more registers;
+//            2: only their scores do; 0: nothing does
 //   ORDERED  1: weights are computed before the wait for the gradients of scores, although that could come first
 //   COPYING, MULTIPLYING  registers of each thread that copies, and that multiplies
 //
@@ -288,13 +289,19 @@ struct Multiplier {
 			const int stage = same(ring.stage);
 			multiply(scores, stage, 0, 0);
 			sum(before);
-			begin(stage);
-			multiply(gradients, stage, 1, 1);
-			groupWait<2>();
+			if (OVERLAP == 1) {
+				begin(stage);
+				multiply(gradients, stage, 1, 1);
+			}
+			groupWait<OVERLAP == 1 ? 2 : 1>();
 			weigh(scores, stage, walk.at);
 			computed(scores);
-			groupWait<1>();
+			groupWait<OVERLAP == 1 ? 1 : 0>();
 			release(before);
+			if (OVERLAP == 2) {
+				begin(stage);
+				multiply(gradients, stage, 1, 1);
+			}
 			groupWait<0>();
 			finish();
 			before = stage;
