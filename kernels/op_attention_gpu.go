@@ -159,6 +159,10 @@ func (d *Device) attentionBackwardGPU(dqkv, dy, y, lse, qkv tensor.Tensor, s Att
 func (d *Device) attentionQueries(dqkv, dy, lse, delta, qkv tensor.Tensor, s AttentionSpec) {
 	q, k, v := s.parts(qkv)
 	d.multiplies(s, 0, 3)
+	if d.attentionGrouped(s, qkv, dy) {
+		d.groupedQueries(dqkv, dy, lse, delta, qkv, s)
+		return
+	}
 	if d.flash(s, qkv) {
 		h := s.headShape(qkv.DType)
 		c := flashQueries[h]
@@ -179,6 +183,10 @@ func (d *Device) attentionKeys(dqkv, dy, lse, delta, qkv tensor.Tensor, s Attent
 	q, k, v := s.parts(qkv)
 	_, dk, dv := s.parts(dqkv)
 	d.multiplies(s, 0, 4)
+	if d.attentionGrouped(s, qkv, dy) {
+		d.groupedKeys(dqkv, dy, lse, delta, qkv, s)
+		return
+	}
 	if d.flash(s, qkv) {
 		h := s.headShape(qkv.DType)
 		c := flashKeys[h]

@@ -240,6 +240,7 @@ func attentionCases() (cases []*Case) {
 		{CuSeqlens: []int32{0, 70, 72}, Heads: 1, KVHeads: 1, HeadDim: 64, Bidirectional: true},
 		{CuSeqlens: []int32{0, 40}, Heads: 2, KVHeads: 2, HeadDim: 32, Divisor: 12},
 		{CuSeqlens: []int32{0, 70, 140}, Heads: 2, KVHeads: 1, HeadDim: 80, Window: 30},
+		{CuSeqlens: []int32{0, 90, 91, 170}, Heads: 4, KVHeads: 2, HeadDim: 64, Window: 50},
 		{CuSeqlens: []int32{0, 67}, Heads: 1, KVHeads: 1, HeadDim: 264},
 	} {
 		for _, t := range Types {
