@@ -8,23 +8,13 @@
 // Tensor cores wait while scores become weights, unless they have something else to multiply: the other warpgroup's
 // products, or those that this one started before.
 //
-//   KEYS      keys per tile
-//   GROUPS    warpgroups that multiply
-//   STAGES    tiles of keys, and of values, in shared memory
-//   OVERLAP   1: while scores become weights, the products of the weights before them are computed; 2: and they are only
-//             waited for then
-//   TURNS     warpgroups take turns: 0: in nothing, 1: in starting products, 2: in computing weights
-//   HELD      1: queries are in registers
-//   RESIDENT  thread blocks per multiprocessor
+//   OVERLAP  1: while scores become weights, the products of the weights before them are computed
 #include "flash_wgmma.cuh"
-static_assert(BLOCK_DIM == (GROUPS + 1) * 128, "");
 
-constexpr int QUERIES = GROUPS * 64;
+constexpr int QUERIES = GROUPS * 64, KEYS = 128;
+constexpr int STAGES = 2; // tiles of keys, and of values, in shared memory
 // Of the last keys that a block of queries sees, its first 64 queries mostly see no more than this.
-constexpr int HALF = KEYS == 128 || KEYS == 192 ? KEYS / 2 : KEYS;
-// Registers of each thread: of all at first, then of those that copy and of those that multiply.
-constexpr int AT_FIRST = 65536 / (RESIDENT * BLOCK_DIM) / 8 * 8, COPYING = GROUPS > 2 ? 32 : 40;
-constexpr int MULTIPLYING = (AT_FIRST * (GROUPS + 1) - COPYING) / GROUPS / 8 * 8;
+constexpr int HALF = KEYS / 2;
 
 // A Shape is what all blocks of queries have in common.
 struct Shape {
@@ -92,7 +82,7 @@ struct Memory {
 	}
 	void begin() const {
 		if (threadIdx.x == 0) {
-			barrierInit(queriesFull, 1), barrierInit(queriesEmpty, HELD ? 4 * GROUPS : GROUPS), barrierInit(raw, 1);
+			barrierInit(queriesFull, 1), barrierInit(queriesEmpty, GROUPS), barrierInit(raw, 1);
 #pragma unroll
 			for (int i = 0; i < STAGES; i++) {
 				barrierInit(keysFull + i, 1), barrierInit(keysEmpty + i, GROUPS);
@@ -109,7 +99,6 @@ struct Memory {
 	Task get() const {
 		unsigned a[2], b[2];
 		tileRead(a, task), tileRead(b, task + 8);
-		auto same = [](unsigned x) { return __shfl_sync(~0u, (int)x, 0); }; // which the compiler must see
 		return {same(a[0]), same(a[1]), same(b[0]), same(b[1])};
 	}
 };
@@ -229,12 +218,6 @@ struct Weights {
 			for (int i = 0; i < N; i += 4) scores[i + 2 * e] -= top[e], scores[i + 2 * e + 1] -= top[e];
 		}
 	}
-	// settle computes all weights so far. Nothing reads what it writes, but the compiler may not wait before.
-	inline void settle(char *unread) {
-#ifndef EMULATED
-		asm volatile("st.shared.f32 [%0], %1;" ::"r"(shared(unread)), "f"(sum[0] + sum[1]) : "memory");
-#endif
-	}
 	// finish adds up the sums of the threads that have the same rows.
 	inline void finish() {
 #pragma unroll
@@ -242,18 +225,6 @@ struct Weights {
 			sum[e] += __shfl_xor_sync(~0u, sum[e], 1);
 			sum[e] += __shfl_xor_sync(~0u, sum[e], 2);
 		}
-	}
-};
-
-// A Turn is a warpgroup's: take waits for it, and pass lets the next one have its own.
-template <int OF> struct Turn {
-	int group;
-
-	inline void take() const {
-		if (OF) syncSome(1 + group, 256);
-	}
-	inline void pass() const {
-		if (OF) arriveSome(1 + (group + 1) % GROUPS, 256);
 	}
 };
 
@@ -265,13 +236,14 @@ struct Attender {
 	const float scale;
 	Ring<STAGES> keys, values;
 	Ring<1> queries;
-	Held held[HELD ? DIM / 16 : 1];
 
+	// Warpgroups take turns in starting products: takeTurn waits for this one's turn, and passTurn gives the next its own.
+	inline void takeTurn() const { syncSome(1 + group, 256); }
+	inline void passTurn() const { arriveSome(1 + (group + 1) % GROUPS, 256); }
 	template <int N> inline void startScores(float (&scores)[N]) {
 		const Operand<KEYS> tile(memory.keys + keys.stage * tileBytes(KEYS));
 		groupFence();
-		if constexpr (HELD) multiplyHeldRows(scores, held, tile);
-		else multiplyRows(scores, Operand<QUERIES>(memory.queries + group * 64 * 128), tile);
+		multiplyRows(scores, Operand<QUERIES>(memory.queries + group * 64 * 128), tile, 0);
 		groupCommit();
 	}
 	inline void startValues(float (&out)[DIM / 2], const Held (&p)[KEYS / 16], int add) {
@@ -290,16 +262,7 @@ struct Attender {
 		values.next();
 	}
 	inline void releaseQueries() {
-		if (HELD ? threadIdx.x % 32 == 0 : first()) barrierArrive(memory.queriesEmpty);
-	}
-	inline void holdQueries() {
-		const int row = group * 64 + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 16, chunk = threadIdx.x % 32 / 16 * 16;
-#pragma unroll
-		for (int k = 0; k < DIM / 16; k++) {
-			const char *const block = memory.queries + k / 4 * QUERIES * 128;
-			ldmatrixTile(held[k], block + swizzled(row * 128 + chunk + k % 4 * 32, 128));
-		}
-		__syncwarp();
+		if (first()) barrierArrive(memory.queriesEmpty);
 	}
 	static inline void multiply(float (&out)[DIM / 2], const float (&by)[2]) {
 #pragma unroll
@@ -311,18 +274,11 @@ struct Attender {
 		startScores(scores);
 		groupWait<0>();
 		releaseKeys();
-		if (!HELD && tile == task.firstTile(shape)) releaseQueries();
+		if (tile == task.firstTile(shape)) releaseQueries();
 		hide(scores, task.seen(shape), mine, tile * KEYS);
 		weights.raise(scores);
-		weigh(scores, weights);
-		hold(p, scores);
-	}
-	template <int N> inline void weigh(float (&scores)[N], Weights &weights) {
-		const Turn<TURNS == 2> turn{group};
-		turn.take();
 		weights.weigh(scores);
-		if (TURNS == 2 || OVERLAP == 2) weights.settle(memory.unread);
-		turn.pass();
+		hold(p, scores);
 	}
 	// attend computes a block of queries.
 	inline void attend(const Task &task, T *y, float *lse) {
@@ -332,31 +288,24 @@ struct Attender {
 		float scores[KEYS / 2], out[DIM / 2];
 		Held p[KEYS / 16];
 		Weights weights{scale * LOG2E};
-		const Turn<TURNS == 1> products{group};
-		if constexpr (HELD) holdQueries(), releaseQueries();
 		waitKeys();
-		if (HALF < KEYS && seen.last(mine + 63) < lastTile * KEYS + HALF) begin<HALF>(p, weights, task, mine, lastTile);
+		if (seen.last(mine + 63) < lastTile * KEYS + HALF) begin<HALF>(p, weights, task, mine, lastTile);
 		else begin<KEYS>(p, weights, task, mine, lastTile);
 		for (int tile = lastTile - 1; tile >= firstTile; tile--) {
 			waitKeys();
-			products.take();
-			if (!OVERLAP) {
-				waitValues();
-				startValues(out, p, tile < lastTile - 1);
-			}
-			startScores(scores);
-			if (OVERLAP) {
-				waitValues();
-				startValues(out, p, tile < lastTile - 1);
-			}
-			products.pass();
-			groupWait<(OVERLAP > 0)>();
+			takeTurn();
+			if (OVERLAP) startScores(scores);
+			waitValues();
+			startValues(out, p, tile < lastTile - 1);
+			if (!OVERLAP) startScores(scores);
+			passTurn();
+			groupWait<OVERLAP>();
 			releaseKeys();
 			if (!OVERLAP) releaseValues();
-			if (!HELD && tile == firstTile) releaseQueries();
+			if (tile == firstTile) releaseQueries();
 			hide(scores, seen, mine, tile * KEYS);
 			const bool raised = weights.raise(scores);
-			weigh(scores, weights);
+			weights.weigh(scores);
 			if (OVERLAP) {
 				groupWait<0>();
 				releaseValues();
@@ -381,12 +330,13 @@ struct Attender {
 					weights.top[e] * scale + logf(weights.sum[e]);
 		}
 		T *const rows = y + ((long long)(task.begin + query) * shape.heads + task.head) * DIM;
-		writeRows(rows, shape.heads * DIM, task.length - query, out, memory.outputs + tileBytes(64) * group,
+		__syncwarp(); // all lanes have read what was there
+		writeRows<16>(rows, shape.heads * DIM, task.length - query, out, memory.outputs + tileBytes(64) * group,
 			[&](int e) { return 1 / weights.sum[e]; });
 	}
 };
 
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT) attention_wgmma(const __grid_constant__ TileMap q,
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) attention_wgmma(const __grid_constant__ TileMap q,
 	const __grid_constant__ TileMap k, const __grid_constant__ TileMap v, T *y, float *lse, const int *offsets,
 	int sequences, int rows, int heads, int share, int ahead, int window, int causal, int down, float scale) {
 	extern __shared__ uint4 room[];
@@ -408,7 +358,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT) attention_wgmm
 	}
 	takeRegisters<MULTIPLYING>();
 	Attender attender{memory, shape, group, scale};
-	if (TURNS && group == GROUPS - 1) arriveSome(1, 256);
+	if (group == GROUPS - 1) arriveSome(1, 256);
 	for (;; attender.queries.next()) {
 		barrierWait(memory.queriesFull, attender.queries.parity);
 		const Task task = memory.get();

@@ -38,7 +38,7 @@ inline float2 pairOf(const float *from, int n) {
 	return {__uint_as_float(pair[0]), __uint_as_float(pair[1])};
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) wgmma_dkv(const __grid_constant__ TileMap qMap,
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) attention_wgmma_dkv(const __grid_constant__ TileMap qMap,
 	const __grid_constant__ TileMap kMap, const __grid_constant__ TileMap vMap, const __grid_constant__ TileMap dyMap,
 	T *dk, T *dv, const float *lse, const float *delta, const int *offsets, int sequences, int places, int rows,
 	int kvHeads, int stride, int share, int window, int causal, float scale) {

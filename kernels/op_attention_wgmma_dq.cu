@@ -8,7 +8,7 @@
 #define BY_COLUMN 0
 #include "flash_wgmma_backward.cuh"
 
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) wgmma_dq(const __grid_constant__ TileMap qMap,
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) attention_wgmma_dq(const __grid_constant__ TileMap qMap,
 	const __grid_constant__ TileMap kMap, const __grid_constant__ TileMap vMap, const __grid_constant__ TileMap dyMap,
 	T *dq, const float *lse, const float *delta, const int *offsets, int sequences, int places, int rows, int heads,
 	int stride, int share, int window, int causal, float scale) {

@@ -1,5 +1,5 @@
 // What the attention kernels by wgmma share: tiles of rows of DIM elements, and their products. DIM is the head
-// dimension, a multiple of 64.
+// dimension, a multiple of 64. Of a thread block's warpgroups, GROUPS multiply, each for 64 rows, and the last one copies.
 //
 // A tile is one block of 64 columns after the other, each of all of its rows. So it is an operand whose rows are along
 // k, as of scores, and one whose rows are across k, as of sums of values.
@@ -7,7 +7,13 @@
 #include "wgmma.cuh"
 
 constexpr float LOG2E = 1.44269504f;
-static_assert(DIM % 64 == 0, "");
+constexpr int GROUPS = BLOCK_DIM / 128 - 1;
+// Registers of each thread that copies, and that multiplies.
+constexpr int COPYING = GROUPS > 2 ? 32 : 40, MULTIPLYING = GROUPS > 2 ? 160 : 232;
+static_assert(DIM % 64 == 0 && (COPYING + GROUPS * MULTIPLYING) * 128 <= 65536, "");
+
+// same returns a number that is the same in all lanes, so that the compiler sees that it is the warp's.
+inline int same(int x) { return __shfl_sync(~0u, x, 0); }
 
 // tileBytes returns the bytes of a tile.
 constexpr int tileBytes(int rows) { return rows * DIM * 2; }
@@ -36,21 +42,15 @@ template <int ROWS> inline void clear(char *tile, int n) {
 // along returns how far 16 columns of a tile of ROWS rows are from its start.
 template <int ROWS> constexpr int along(int k) { return k / 4 * ROWS * 128 + groupStep(false) * (k % 4); }
 
-// multiplyRows starts sums = a·bᵀ, where a is 64 rows of a tile of A rows, and b as many of a tile of B rows as sums
-// have columns.
-template <int A, int B, int N> inline void multiplyRows(float (&sums)[N], Operand<A> a, Operand<B> b) {
+// multiplyRows starts sums = a·bᵀ, or sums += a·bᵀ if add is set, where a is 64 rows of a tile of A rows, and b as many
+// of a tile of B rows as sums have columns.
+template <int A, int B, int N> inline void multiplyRows(float (&sums)[N], Operand<A> a, Operand<B> b, int add) {
 #pragma unroll
-	for (int k = 0; k < DIM / 16; k++) groupMultiply<false, false>(sums, a + along<A>(k), b + along<B>(k), k > 0);
+	for (int k = 0; k < DIM / 16; k++) groupMultiply<false, false>(sums, a + along<A>(k), b + along<B>(k), add | k > 0);
 }
 
 // A Held is 16 columns of a matrix of 64 rows, in registers: see groupMultiplyHeld.
 typedef unsigned Held[4];
-
-// multiplyHeldRows is multiplyRows for 64 rows of K·16 elements in registers.
-template <int K, int B, int N> inline void multiplyHeldRows(float (&sums)[N], const Held (&a)[K], Operand<B> b) {
-#pragma unroll
-	for (int k = 0; k < K; k++) groupMultiplyHeld<false>(sums, a[k], b + along<B>(k), k > 0);
-}
 
 // multiplyColumns starts sums = p·b, or sums += p·b if add is set, where p has 64 rows, and b as many rows of a tile of
 // B rows as p has columns.
@@ -100,13 +100,12 @@ template <int N> inline void hide(float (&scores)[N], const Seen &seen, int posi
 }
 
 // writeRows writes a warpgroup's sums, each row times its scale, to the first n of 64 rows that are stride elements
-// apart. It passes through room of the warpgroup, the bytes of a tile of 64 rows.
-template <typename F>
-inline void writeRows(T *rows, int stride, int n, const float (&sums)[DIM / 2], char *room, F scale) {
+// apart. It passes through tiles of ROWS rows: 16 for each warp, or more of which the warpgroup has 64 from a place on.
+template <int ROWS, typename F>
+inline void writeRows(T *rows, int stride, int n, const float (&sums)[DIM / 2], char *tile, F scale) {
 	const int lane = threadIdx.x % 32, skipped = threadIdx.x / 32 % 4 * 16;
 	const int at = lane % 16 * 128 + lane / 16 * 16;
-	char *const own = room + skipped * DIM * 2; // the warp's
-	__syncwarp(); // all lanes have read what was there
+	char *const own = tile + skipped * (ROWS == 16 ? DIM * 2 : 128); // the warp's
 #pragma unroll
 	for (int j = 0; j < DIM / 16; j++) {
 		unsigned r[4];
@@ -115,13 +114,14 @@ inline void writeRows(T *rows, int stride, int n, const float (&sums)[DIM / 2], 
 			const float by = scale(i % 2);
 			r[i] = pack(sums[8 * j + 2 * i] * by, sums[8 * j + 2 * i + 1] * by);
 		}
-		stmatrix(own + j / 4 * 2048 + swizzled(at + 32 * (j % 4), 128), r);
+		stmatrix(own + j / 4 * ROWS * 128 + swizzled(at + j % 4 * 32, 128), r);
 	}
 	__syncwarp();
 #pragma unroll
 	for (int i = 0; i < DIM / 16; i++) {
 		const int row = (lane + i * 32) / (DIM / 8), chunk = (lane + i * 32) % (DIM / 8);
-		const uint4 word = *(const uint4 *)(own + chunk / 8 * 2048 + swizzled(row * 128 + chunk % 8 * 16, 128));
+		const char *const from = own + chunk / 8 * ROWS * 128 + swizzled(row * 128 + chunk % 8 * 16, 128);
+		const uint4 word = *(const uint4 *)from;
 		if (skipped + row < n) *(uint4 *)(rows + (long long)(skipped + row) * stride + chunk * 8) = word;
 	}
 }

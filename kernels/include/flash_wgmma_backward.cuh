@@ -1,13 +1,11 @@
 // What the kernels of attention's gradients by wgmma share. Macros:
 //
-//   COLUMNS  columns of the scores at a time
-//   STAGES   tiles of so many columns in shared memory at a time
-//   OWNS     tiles of a thread block's own rows in shared memory at a time: of 2, one comes while the other is used
-//   HELD     1: these are in registers, as left operands
-//   OVERLAP  1: the products for the next columns start before the sums of these are there, which takes more registers;
-//            2: only their scores do; 0: nothing does
-//   ORDERED  1: weights are computed before the wait for the gradients of scores, although that could come first
-//   COPYING, MULTIPLYING  registers of each thread that copies, and that multiplies
+//   BY_COLUMN  1 if queries are columns, 0 if they are rows
+//   COLUMNS    columns of the scores at a time
+//   STAGES     tiles of so many columns in shared memory at a time
+//   OWNS       tiles of a thread block's own rows in shared memory at a time: of 2, one comes while the other is used
+//   OVERLAP    1: the products for the next columns start before the sums of these are there, which takes more
+//              registers; 2: only their scores do; 0: nothing does
 //
 // A thread block has ROWS rows of the scores at a time, 64 for each warpgroup that multiplies, and goes through the
 // columns that these need. With its own tiles, first and second, and those of the columns, one and other, it computes
@@ -21,9 +19,12 @@
 #pragma once
 #include "flash_wgmma.cuh"
 
-constexpr int GROUPS = BLOCK_DIM / 128 - 1, ROWS = GROUPS * 64, CHUNKS = DIM / 8;
+constexpr int ROWS = GROUPS * 64;
 constexpr int FLOATS = BY_COLUMN ? 2 * COLUMNS : 0; // base and of, if queries are columns
-static_assert(COLUMNS % 16 == 0 && COLUMNS <= 128, "");
+static_assert(COLUMNS == 64 || COLUMNS == 128, "");
+// With OVERLAP, a warpgroup has tiles that it still multiplies, may pass over next ones that it does not see, and waits
+// for others.
+static_assert(!OVERLAP || STAGES >= 3, "");
 
 // A Memory is the shared memory of a thread block. full: tiles are there; empty: they have been multiplied; raw: of
 // tiles that have rows of the next sequence, these are still to be cleared.
@@ -54,9 +55,6 @@ struct Memory {
 		waitForPrerequisites();
 	}
 };
-
-// same returns a number that is the same in all lanes, so that the compiler sees that it is the warp's.
-inline int same(int x) { return __shfl_sync(~0u, x, 0); }
 
 // A Place is the rows that a thread block has at a time: those from first on of a head of a sequence, which begins at
 // a row and has a length.
@@ -156,17 +154,6 @@ inline void settle(Scores &sums) {
 #endif
 }
 
-// computed has weights computed before what follows, if ORDERED. Otherwise the compiler lets a wait for products come
-// first, and nothing is computed meanwhile. No weight is negative, but it does not know.
-inline void computed(const Scores &weights) {
-#ifndef EMULATED
-	unsigned bits = 0;
-#pragma unroll
-	for (int i = 0; i < COLUMNS / 2 * ORDERED; i++) bits |= __float_as_uint(weights[i]);
-	if (ORDERED && __any_sync(~0u, bits >> 31)) asm volatile("nanosleep.u32 1;");
-#endif
-}
-
 // limited returns 2^x, where x is the exponent of a score minus that of its row's sum: at most 0, apart from rounding.
 // For huge scores rounding can make it some hundred, so x is limited to keep gradients finite. A NaN stays a NaN.
 inline float limited(float x) {
@@ -185,23 +172,12 @@ struct Multiplier {
 	const int group;
 	Ring<OWNS> owns;
 	Ring<STAGES> ring;
-	Held held[2][HELD ? DIM / 16 : 1];
 
 	Multiplier(const Memory &memory, int group) : memory(memory), group(group) {}
 	// mine returns this warpgroup's rows of one of the own tiles.
 	char *mine(int which) const { return memory.ownTile(same(owns.stage), which) + group * 64 * 128; }
 	// arrive waits for the tiles of a place.
-	void arrive() {
-		barrierWait(memory.ownFull + owns.stage, owns.parity);
-		if constexpr (HELD) {
-			const int at = (threadIdx.x / 32 % 4 * 16 + threadIdx.x % 16) * 128 + threadIdx.x % 32 / 16 * 16;
-#pragma unroll
-			for (int i = 0; i < 2 * DIM / 16; i++) {
-				const int which = i % 2, k = i / 2;
-				ldmatrixTile(held[which][k], mine(which) + k / 4 * ROWS * 128 + swizzled(at + k % 4 * 32, 128));
-			}
-		}
-	}
+	void arrive() const { barrierWait(memory.ownFull + owns.stage, owns.parity); }
 	// leave goes on to the next place.
 	void leave() {
 		tileFence(); // tiles are copied to where threads have read and written
@@ -226,15 +202,8 @@ struct Multiplier {
 	// multiply starts d = a·bᵀ, or d += a·bᵀ if add is set, where a is this warpgroup's rows of one of the own tiles,
 	// and b a tile of columns.
 	void multiply(Scores &d, int stage, int which, int add) const {
-		const Operand<ROWS> a(mine(which));
-		const Operand<COLUMNS> b(memory.tile(stage, which));
 		groupFence();
-#pragma unroll
-		for (int k = 0; k < DIM / 16; k++) {
-			const Operand<COLUMNS> right = b + along<COLUMNS>(k);
-			if constexpr (HELD) groupMultiplyHeld<false>(d, held[which][k], right, add | k > 0);
-			else groupMultiply<false, false>(d, a + along<ROWS>(k), right, add | k > 0);
-		}
+		multiplyRows(d, Operand<ROWS>(mine(which)), Operand<COLUMNS>(memory.tile(stage, which)), add);
 		groupCommit();
 	}
 	// run goes through a walk. start(gradients, stage) sets gradients to minus of, weigh(scores, stage, column) turns
@@ -267,7 +236,6 @@ struct Multiplier {
 				multiply(gradients, stage, 1, 1);
 				groupWait<1>();
 				weigh(scores, stage, walk.at);
-				computed(scores);
 				groupWait<0>();
 				finish();
 				sum(stage);
@@ -295,7 +263,6 @@ struct Multiplier {
 			}
 			groupWait<OVERLAP == 1 ? 2 : 1>();
 			weigh(scores, stage, walk.at);
-			computed(scores);
 			groupWait<OVERLAP == 1 ? 1 : 0>();
 			release(before);
 			if (OVERLAP == 2) {
@@ -313,23 +280,6 @@ struct Multiplier {
 	// write writes the first n of this warpgroup's rows of sums, times a scale, to rows that are stride elements apart.
 	// It passes through the rows of an own tile, which all have been multiplied.
 	void write(T *rows, int stride, int n, const Sums &sums, float scale, int which) const {
-		const int lane = threadIdx.x % 32, skipped = threadIdx.x / 32 % 4 * 16;
-		const int at = lane % 16 * 128 + lane / 16 * 16;
-		char *const own = mine(which) + skipped * 128; // the warp's
-#pragma unroll
-		for (int j = 0; j < DIM / 16; j++) {
-			unsigned r[4];
-#pragma unroll
-			for (int i = 0; i < 4; i++) r[i] = pack(sums[8 * j + 2 * i] * scale, sums[8 * j + 2 * i + 1] * scale);
-			stmatrix(own + j / 4 * ROWS * 128 + swizzled(at + j % 4 * 32, 128), r);
-		}
-		__syncwarp();
-#pragma unroll
-		for (int i = 0; i < DIM / 16; i++) {
-			const int row = (lane + i * 32) / CHUNKS, chunk = (lane + i * 32) % CHUNKS;
-			const char *const from = own + chunk / 8 * ROWS * 128 + swizzled(row * 128 + chunk % 8 * 16, 128);
-			const uint4 word = *(const uint4 *)from;
-			if (skipped + row < n) *(uint4 *)(rows + (long long)(skipped + row) * stride + chunk * 8) = word;
-		}
+		writeRows<ROWS>(rows, stride, n, sums, mine(which), [=](int) { return scale; });
 	}
 };
