@@ -159,8 +159,8 @@ func (d *Device) attentionBackwardGPU(dqkv, dy, y, lse, qkv tensor.Tensor, s Att
 func (d *Device) attentionQueries(dqkv, dy, lse, delta, qkv tensor.Tensor, s AttentionSpec) {
 	q, k, v := s.parts(qkv)
 	d.multiplies(s, 0, 3)
-	if d.attentionGrouped(s, qkv, dy) {
-		d.groupedQueries(dqkv, dy, lse, delta, qkv, s)
+	if d.gradientsWGMMA(s, qkv, dy) {
+		d.queriesWGMMA(dqkv, dy, lse, delta, qkv, s)
 		return
 	}
 	if d.flash(s, qkv) {
@@ -183,8 +183,8 @@ func (d *Device) attentionKeys(dqkv, dy, lse, delta, qkv tensor.Tensor, s Attent
 	q, k, v := s.parts(qkv)
 	_, dk, dv := s.parts(dqkv)
 	d.multiplies(s, 0, 4)
-	if d.attentionGrouped(s, qkv, dy) {
-		d.groupedKeys(dqkv, dy, lse, delta, qkv, s)
+	if d.gradientsWGMMA(s, qkv, dy) {
+		d.keysWGMMA(dqkv, dy, lse, delta, qkv, s)
 		return
 	}
 	if d.flash(s, qkv) {

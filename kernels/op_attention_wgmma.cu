@@ -71,12 +71,12 @@ struct Tasks {
 struct Memory {
 	char *queries, *keys, *values, *outputs;
 	Barrier *queriesFull, *queriesEmpty, *keysFull, *keysEmpty, *valuesFull, *valuesEmpty, *raw;
-	char *task, *unread; // 16 bytes each
+	char *task; // 16 bytes
 
 	Memory(uint4 *memory) {
 		queries = aligned(memory), keys = queries + tileBytes(QUERIES), values = keys + STAGES * tileBytes(KEYS);
 		outputs = values + STAGES * tileBytes(KEYS), task = outputs + tileBytes(QUERIES);
-		unread = task + 16, queriesFull = (Barrier *)(unread + 16);
+		queriesFull = (Barrier *)(task + 16);
 		queriesEmpty = queriesFull + 1, raw = queriesEmpty + 1, keysFull = raw + 1;
 		keysEmpty = keysFull + STAGES, valuesFull = keysEmpty + STAGES, valuesEmpty = valuesFull + STAGES;
 	}

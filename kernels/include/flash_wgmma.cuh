@@ -12,9 +12,6 @@ constexpr int GROUPS = BLOCK_DIM / 128 - 1;
 constexpr int COPYING = GROUPS > 2 ? 32 : 40, MULTIPLYING = GROUPS > 2 ? 160 : 232;
 static_assert(DIM % 64 == 0 && (COPYING + GROUPS * MULTIPLYING) * 128 <= 65536, "");
 
-// same returns a number that is the same in all lanes, so that the compiler sees that it is the warp's.
-inline int same(int x) { return __shfl_sync(~0u, x, 0); }
-
 // tileBytes returns the bytes of a tile.
 constexpr int tileBytes(int rows) { return rows * DIM * 2; }
 

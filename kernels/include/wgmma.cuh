@@ -6,10 +6,11 @@
 #pragma once
 #include "mma.cuh"
 
+// same returns a number that is the same in all lanes, so that the compiler sees that it is the warp's.
+inline int same(int x) { return __shfl_sync(~0u, x, 0); }
+
 // warpgroup returns the number of a thread's warpgroup.
-inline int warpgroup() {
-	return __shfl_sync(~0u, (int)threadIdx.x / 128, 0); // the compiler must see that it is the warp's
-}
+inline int warpgroup() { return same((int)threadIdx.x / 128); }
 
 // first reports whether this is the first thread of its warpgroup.
 inline bool first() { return threadIdx.x % 128 == 0; }
@@ -135,15 +136,6 @@ inline void tileWrite(char *to, const unsigned (&from)[4]) {
 #else
 	asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(shared(to)), "r"(from[0]), "r"(from[1]), "r"(from[2]),
 		"r"(from[3]) : "memory");
-#endif
-}
-
-// ldmatrixTile is ldmatrix of a tile that has come.
-inline void ldmatrixTile(unsigned (&r)[4], const char *row) {
-#ifdef EMULATED
-	emulated.ldmatrix_tile(r, row);
-#else
-	ldmatrix(r, row);
 #endif
 }
 

@@ -43,7 +43,6 @@ struct emulated_runtime {
 	void (*tile_wait)(int groups);
 	void (*sync_some)(int barrier, int threads);
 	void (*arrive_some)(int barrier, int threads);
-	void (*ldmatrix_tile)(unsigned *r, const void *row);
 	void (*stmatrix)(void *row, const unsigned *r);
 	void (*group_multiply)(void *d, int columns, const void *a, const void *b, int how); // how: see group_product
 	void (*group_commit)();

@@ -153,7 +153,6 @@ void mma(float *d, const uint32_t *a, const uint32_t *b, bool f16);
 void mma_tf32(float *d, const uint32_t *a, const uint32_t *b);
 void mma_bytes(int32_t *d, const uint32_t *a, const uint32_t *b);
 void ldmatrix(uint32_t *r, const void *row, bool transposed);
-void load_matrix(uint32_t *r, const void *row, bool transposed); // ldmatrix of what nothing checks
 void copy_async(void *to, const void *from, bool there);
 void copy_commit();
 void copy_wait(int newest);
@@ -194,7 +193,6 @@ void tile_commit();
 void tile_wait(int newest);
 void sync_some(int barrier, int count);
 void arrive_some(int barrier, int count);
-void ldmatrix_tile(uint32_t *r, const void *row);
 void stmatrix(void *row, const uint32_t *r);
 void group_multiply(void *d, int columns, const void *a, const void *b, int how);
 void group_commit();

@@ -217,9 +217,6 @@ void mma_bytes(int32_t *d, const uint32_t *a, const uint32_t *b) {
 void ldmatrix(uint32_t *r, const void *row, bool transposed) {
 	if ((uintptr_t)row % 16) end_with("ldmatrix of a row whose address is no multiple of 16");
 	access_of(row, 16, EMULATED_READ);
-	load_matrix(r, row, transposed);
-}
-void load_matrix(uint32_t *r, const void *row, bool transposed) {
 	uint32_t words[4];
 	memcpy(words, row, 16);
 	const emulated_lanes *all = meet(~0u, words, 4);

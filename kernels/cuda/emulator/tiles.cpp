@@ -149,11 +149,6 @@ void tile_write(void *to, const uint32_t *from) {
 	started[running].unfenced.push_back((uintptr_t)to);
 }
 
-void ldmatrix_tile(uint32_t *r, const void *row) {
-	check_shared(row, 16, 16);
-	load_matrix(r, row, false);
-}
-
 void tile_fence() { started[running].unfenced.clear(); }
 
 // check_fenced checks that no thread has written to a tile since its last fence.
