@@ -5,10 +5,8 @@
 // KEYS at a time, the last ones first. One warpgroup only copies: tiles of keys and values come while earlier ones are
 // multiplied. Each of the others has 64 queries. Their weights never leave registers.
 //
-// Tensor cores wait while scores become weights, unless they have something else to multiply: the other warpgroup's
-// products, or those that this one started before.
-//
-//   OVERLAP  1: while scores become weights, the products of the weights before them are computed
+// Tensor cores wait while scores become weights, unless they have something else to multiply: another warpgroup's
+// products, or, with OVERLAP 1, those of the weights before, which this one has started.
 #include "flash_wgmma.cuh"
 
 constexpr int QUERIES = GROUPS * 64, KEYS = 128;
@@ -34,8 +32,8 @@ struct Task {
 };
 
 // Tasks are those of a thread block, in turns with the others, those of most keys first. In every second round, turns
-// are in reverse order, so that all have much the same to do. Of sequences that are shorter than the longest, some blocks
-// are empty: the lanes of a warp look at 32 rounds at a time for one that is not.
+// are in reverse order, so that all have much the same to do. Of sequences that are shorter than the longest, some
+// blocks are empty: the lanes of a warp look at 32 rounds at a time for one that is not.
 struct Tasks {
 	int round = 0;
 
@@ -237,7 +235,8 @@ struct Attender {
 	Ring<STAGES> keys, values;
 	Ring<1> queries;
 
-	// Warpgroups take turns in starting products: takeTurn waits for this one's turn, and passTurn gives the next its own.
+	// Warpgroups take turns in starting products, so that the scores of one become weights during the products of the
+	// others: takeTurn waits for this one's turn, and passTurn ends it.
 	inline void takeTurn() const { syncSome(1 + group, 256); }
 	inline void passTurn() const { arriveSome(1 + (group + 1) % GROUPS, 256); }
 	template <int N> inline void startScores(float (&scores)[N]) {
@@ -269,7 +268,8 @@ struct Attender {
 		for (int i = 0; i < DIM / 2; i++) out[i] *= by[i / 2 % 2];
 	}
 	// begin computes the weights of a block's first tile of keys, of which the warpgroup sees no more than LIVE.
-	template <int LIVE> inline void begin(Held (&p)[KEYS / 16], Weights &weights, const Task &task, int mine, int tile) {
+	template <int LIVE>
+	inline void begin(Held (&p)[KEYS / 16], Weights &weights, const Task &task, int mine, int tile) {
 		float scores[LIVE / 2];
 		startScores(scores);
 		groupWait<0>();

@@ -11,12 +11,21 @@ import (
 type wgmmaCutting struct{ groups, columns, stages, owns, overlap int }
 
 // wgmmaForward, wgmmaQueries and wgmmaKeys are the cuttings by a head's dimension, of results, and of the gradients of
-// queries, and of keys and values. On an H200, with eight sequences of 2,048 and heads of 64 and of 128, they have 385
-// and 566 TFLOP/s, 498 and 618, and 550 and 674.
+// queries, and of keys and values: the fastest of those that were tried on an H200, with eight sequences of 2,048. The
+// first kernel has the numbers of columns, stages and owns in its source too.
 var (
-	wgmmaForward = map[int]wgmmaCutting{64: {3, 128, 2, 1, 0}, 128: {2, 128, 2, 1, 1}} // the kernel knows all but overlap
-	wgmmaQueries = map[int]wgmmaCutting{64: {2, 128, 3, 2, 1}, 128: {2, 128, 2, 1, 0}}
-	wgmmaKeys    = map[int]wgmmaCutting{64: {2, 128, 3, 1, 0}, 128: {2, 64, 3, 1, 2}}
+	wgmmaForward = map[int]wgmmaCutting{
+		64:  {3, 128, 2, 1, 0}, // 385 TFLOP/s
+		128: {2, 128, 2, 1, 1}, // 566
+	}
+	wgmmaQueries = map[int]wgmmaCutting{
+		64:  {2, 128, 3, 2, 1}, // 498
+		128: {2, 128, 2, 1, 0}, // 618
+	}
+	wgmmaKeys = map[int]wgmmaCutting{
+		64:  {2, 128, 3, 1, 0}, // 550
+		128: {2, 64, 3, 1, 2},  // 674
+	}
 )
 
 // wgmmaShort is the length of the longest sequence up to which results take two warpgroups: three waste more where a
@@ -25,8 +34,8 @@ const wgmmaShort = 1024
 
 func (c wgmmaCutting) rows() int { return 64 * c.groups }
 
-// grid returns the grid of a number of thread blocks, in which one more warpgroup copies. Their shared memory has tiles,
-// which start at a multiple of 1,024 bytes, of their own rows and of columns, two of each at a time, and some bytes more.
+// grid returns the grid of a number of thread blocks, in which one more warpgroup copies. Shared memory has tiles, which
+// start at a multiple of 1,024 bytes, of the rows and of columns, two of each at a time, and some bytes more.
 func (c wgmmaCutting) grid(count, dim, more int) grid {
 	g := line(count, 128*(c.groups+1))
 	g.shared = 1024 + (c.owns*c.rows()+c.stages*c.columns)*2*dim*2 + more
@@ -50,10 +59,11 @@ func (d *Device) attentionWGMMA(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, a
 	down, sequences := blocks(longest, c.rows()), len(s.CuSeqlens)-1
 	// as many thread blocks as run at the same time; a task and barriers are in shared memory too
 	g := c.grid(min(down*sequences*s.Heads, d.gpu.SMs), s.HeadDim, 16+8*(3+4*c.stages))
-	d.launch(kernel{"op_attention_wgmma.cu", "attention_wgmma", rowsOf(s.heads(qkv, s.Heads)).with("OVERLAP", c.overlap)},
-		g, tiles(d.tileMap(q, c.rows(), 64), q), tiles(d.tileMap(k, c.columns, 64), k),
-		tiles(d.tileMap(v, c.columns, 64), v), addr(y), addr(lse), addr(s.Offsets), i32(sequences), i32(rows), i32(s.Heads),
-		i32(s.share()), i32(ahead), i32(s.Window), flag(!s.Bidirectional), i32(down), f32(s.scale()))
+	how := rowsOf(s.heads(qkv, s.Heads)).with("OVERLAP", c.overlap)
+	d.launch(kernel{"op_attention_wgmma.cu", "attention_wgmma", how}, g,
+		tiles(d.tileMap(q, c.rows(), 64), q), tiles(d.tileMap(k, c.columns, 64), k),
+		tiles(d.tileMap(v, c.columns, 64), v), addr(y), addr(lse), addr(s.Offsets), i32(sequences), i32(rows),
+		i32(s.Heads), i32(s.share()), i32(ahead), i32(s.Window), flag(!s.Bidirectional), i32(down), f32(s.scale()))
 	return true
 }
 
@@ -77,11 +87,12 @@ type attentionMaps struct{ q, k, v, dy cuda.TileMap }
 
 // attentionMaps returns the maps for tiles of so many queries and keys.
 func (d *Device) attentionMaps(q, k, v, dy tensor.Matrix, queries, keys int) attentionMaps {
-	return attentionMaps{d.tileMap(q, queries, 64), d.tileMap(k, keys, 64), d.tileMap(v, keys, 64), d.tileMap(dy, queries, 64)}
+	return attentionMaps{d.tileMap(q, queries, 64), d.tileMap(k, keys, 64), d.tileMap(v, keys, 64),
+		d.tileMap(dy, queries, 64)}
 }
 
-// queriesWGMMA computes the gradient of the queries, which are columns of dqkv. As many thread blocks as run at the same
-// time take one block of queries after the other.
+// queriesWGMMA computes the gradient of the queries, which are columns of dqkv. There are only as many thread blocks as
+// run at the same time: they take one block of queries after the other.
 func (d *Device) queriesWGMMA(dqkv, dy, lse, delta, qkv tensor.Tensor, s AttentionSpec) {
 	q, k, v := s.parts(qkv)
 	dys := s.columns(dy, 0, s.Heads)
@@ -95,7 +106,8 @@ func (d *Device) queriesWGMMA(dqkv, dy, lse, delta, qkv tensor.Tensor, s Attenti
 		i32(s.share()), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
 }
 
-// keysWGMMA computes the gradients of the keys and values, which are columns of dqkv.
+// keysWGMMA computes the gradients of the keys and values, which are columns of dqkv. Here a thread block for each
+// block of keys is faster.
 func (d *Device) keysWGMMA(dqkv, dy, lse, delta, qkv tensor.Tensor, s AttentionSpec) {
 	q, k, v := s.parts(qkv)
 	_, dk, dv := s.parts(dqkv)

@@ -1,8 +1,9 @@
 // FlashAttention-2 (Dao 2023), the gradient of the queries, on the tensor cores of sm_90. The formulas are in
 // op_attention.go, and what both kernels of gradients share is in flash_wgmma_backward.cuh.
 //
-// The scores are computed twice, here and in op_attention_wgmma_dkv.cu: two products of seven. In return, no sum is
-// added up by several thread blocks in turn.
+// Queries have a kernel of their own so that no thread block adds to another's sums: that would take atomics, whose
+// order changes the last bits from run to run. In return, scores and their gradients are computed here and again in
+// op_attention_wgmma_dkv.cu: together these compute seven products, and one kernel would compute five.
 //
 // A thread block has queries of one head and one sequence at a time, and goes through the keys that these see.
 #define BY_COLUMN 0

@@ -1,5 +1,6 @@
 // What the attention kernels by wgmma share: tiles of rows of DIM elements, and their products. DIM is the head
-// dimension, a multiple of 64. Of a thread block's warpgroups, GROUPS multiply, each for 64 rows, and the last one copies.
+// dimension, a multiple of 64. Of a thread block's warpgroups, GROUPS multiply, each for 64 rows, and the last one
+// copies.
 //
 // A tile is one block of 64 columns after the other, each of all of its rows. So it is an operand whose rows are along
 // k, as of scores, and one whose rows are across k, as of sums of values.

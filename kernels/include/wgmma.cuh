@@ -321,8 +321,8 @@ template <int ROWS> struct Operand {
 // groupMultiply starts d = a·b, or d += a·b if add is set, for 64 rows of a and 2·N columns of b, of 16 elements each.
 // An operand's tile is rows of 64 elements along k, or if it is transposed, blocks of rows along k of 64 elements each,
 // one block after the other; such a block has ROWS rows, which may be more than are multiplied. Both point into a tile,
-// see groupStep. Thread t of the warpgroup has element i of d in row t/32·16 + t%32/4 + i/2%2·8 and column t%4·2 + i%2 +
-// i/4·8.
+// see groupStep. Thread t of the warpgroup has element i of d in row t/32·16 + t%32/4 + i/2%2·8 and column
+// t%4·2 + i%2 + i/4·8.
 template <bool TRANSPOSED_A, bool TRANSPOSED_B, int ROWS_A, int ROWS, int N>
 inline void groupMultiply(Sum (&d)[N], Operand<ROWS_A> a, Operand<ROWS> b, int add) {
 	static_assert(!TRANSPOSED_A || ROWS_A == ROWS, "");
@@ -336,8 +336,8 @@ inline void groupMultiply(Sum (&d)[N], Operand<ROWS_A> a, Operand<ROWS> b, int a
 template <bool TRANSPOSED_A = TRANS_A, bool TRANSPOSED_B = !TRANS_B, int ROWS = 64, int N>
 inline void groupMultiply(Sum (&d)[N], const char *a, const char *b, int add) {
 #ifdef EMULATED
-	emulated.group_multiply(d, 2 * N, a, b, add | TRANSPOSED_A << 1 | TRANSPOSED_B << 2 | !IsBF16<Half> << 3 | INT8 << 4 |
-		ROWS << 6);
+	emulated.group_multiply(d, 2 * N, a, b, add | TRANSPOSED_A << 1 | TRANSPOSED_B << 2 | !IsBF16<Half> << 3 |
+		INT8 << 4 | ROWS << 6);
 #else
 	Group<2 * N>::template multiply<TRANSPOSED_A, TRANSPOSED_B>(d, groupTile<ROWS>(a), groupTile<ROWS>(b), add);
 #endif
