@@ -43,14 +43,15 @@ func (c wgmmaCutting) grid(count, dim, more int) grid {
 }
 
 // attentionWGMMA computes attentionGPU on the tensor cores of compute capability 9.0, and reports whether it could: for
-// 16 bits, and heads that there is a cutting for.
+// 16 bits, heads that there is a cutting for, and rows, without which there is no map of tiles.
 func (d *Device) attentionWGMMA(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, ahead int, s AttentionSpec) bool {
 	c, ok := wgmmaForward[s.HeadDim]
 	q, _, _ := s.parts(qkv)
-	if !ok || !d.hasWGMMA() || !qkv.DType.Half() || !wide(q, 8, 0, 0) || !wide(k, 8, 0, 0) || !wide(v, 8, 0, 0) {
+	longest := s.longest()
+	if !ok || !d.hasWGMMA() || !qkv.DType.Half() || longest == 0 || !wide(q, 8, 0, 0) || !wide(k, 8, 0, 0) ||
+		!wide(v, 8, 0, 0) {
 		return false
 	}
-	longest := s.longest()
 	if longest <= wgmmaShort {
 		c.groups = 2
 	}
@@ -71,7 +72,7 @@ func (d *Device) attentionWGMMA(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, a
 // y, like these.
 func (d *Device) gradientsWGMMA(s AttentionSpec, qkv, dy tensor.Tensor) bool {
 	_, ok := wgmmaKeys[s.HeadDim]
-	return ok && d.hasWGMMA() && qkv.DType.Half() && int(qkv.Addr|dy.Addr)%16 == 0
+	return ok && d.hasWGMMA() && qkv.DType.Half() && s.longest() > 0 && int(qkv.Addr|dy.Addr)%16 == 0
 }
 
 // gradients returns the macros of a kernel of gradients, the bytes of shared memory for two floats per column and for
