@@ -11,7 +11,7 @@
 
 constexpr int QUERIES = GROUPS * 64, KEYS = 128;
 constexpr int STAGES = 2; // tiles of keys, and of values, in shared memory
-// Of the last keys that a block of queries sees, its first 64 queries mostly see no more than this.
+// Of the last tile of keys that a block of queries sees, some warpgroups see no more than this, and compute no more.
 constexpr int HALF = KEYS / 2;
 
 // A Shape is what all blocks of queries have in common.
@@ -24,7 +24,7 @@ struct Shape {
 struct Task {
 	int begin, length, head, first;
 
-	// keys returns the first and the last tile of keys that the queries see.
+	// firstTile and lastTile return the first and the last tile of keys that the queries see.
 	inline int firstTile(const Shape &s) const { return seen(s).first(first + s.ahead) / KEYS; }
 	inline int lastTile(const Shape &s) const { return seen(s).last(first + s.ahead + QUERIES - 1) / KEYS; }
 	// Positions count keys: query i of the sequence has position i + ahead.

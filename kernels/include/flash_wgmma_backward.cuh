@@ -22,8 +22,8 @@
 constexpr int ROWS = GROUPS * 64;
 constexpr int FLOATS = BY_COLUMN ? 2 * COLUMNS : 0; // base and of, if queries are columns
 static_assert(COLUMNS == 64 || COLUMNS == 128, "");
-// With OVERLAP, a warpgroup has tiles that it still multiplies, may pass over the next ones because it does not see them,
-// and waits for those that follow.
+// With OVERLAP, a warpgroup has tiles that it still multiplies, may pass over the next ones because it does not see
+// them, and waits for those that follow.
 static_assert(!OVERLAP || STAGES >= 3, "");
 
 // A Memory is the shared memory of a thread block. full: tiles are there; empty: they have been multiplied; raw: of
