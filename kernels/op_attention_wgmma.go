@@ -34,8 +34,8 @@ const wgmmaShort = 1024
 
 func (c wgmmaCutting) rows() int { return 64 * c.groups }
 
-// grid returns the grid of a number of thread blocks, in which one more warpgroup copies. Shared memory has tiles, which
-// start at a multiple of 1,024 bytes, of the rows and of columns, two of each at a time, and some bytes more.
+// grid returns the grid of a number of thread blocks, in which one more warpgroup copies. Shared memory has tiles of the
+// rows and of columns, two of each at a time, which start at a multiple of 1,024 bytes, and some bytes more.
 func (c wgmmaCutting) grid(count, dim, more int) grid {
 	g := line(count, 128*(c.groups+1))
 	g.shared = 1024 + (c.owns*c.rows()+c.stages*c.columns)*2*dim*2 + more
