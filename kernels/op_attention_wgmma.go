@@ -34,7 +34,7 @@ const wgmmaShort = 1024
 
 func (c wgmmaCutting) rows() int { return 64 * c.groups }
 
-// grid returns the grid of a number of thread blocks, in which one more warpgroup copies. Shared memory has tiles of the
+// grid returns the grid of a number of thread blocks, in which one more warpgroup copies. Shared memory has tiles of
 // rows and of columns, two of each at a time, which start at a multiple of 1,024 bytes, and some bytes more.
 func (c wgmmaCutting) grid(count, dim, more int) grid {
 	g := line(count, 128*(c.groups+1))
