@@ -107,12 +107,16 @@ func (s AttentionSpec) plain(qkv tensor.Tensor, heads, products, sums int) (macr
 // blocksOf returns a grid with a thread block for each head and each block of rows of every sequence. In sequences
 // shorter than the longest, some thread blocks have nothing to do.
 func (s AttentionSpec) blocksOf(rows, heads, threads int) grid {
-	longest := 0
-	s.each(func(begin, end int) { longest = max(longest, end-begin) })
 	return grid{
-		blocks:  cuda.Dim3{X: heads * (len(s.CuSeqlens) - 1), Y: blocks(longest, rows)},
+		blocks:  cuda.Dim3{X: heads * (len(s.CuSeqlens) - 1), Y: blocks(s.longest(), rows)},
 		threads: cuda.Dim3{X: threads},
 	}
+}
+
+// longest returns the length of the longest sequence.
+func (s AttentionSpec) longest() (n int) {
+	s.each(func(begin, end int) { n = max(n, end-begin) })
+	return n
 }
 
 // attentionGPU computes Attention, fused. Keys and values are those of qkv, or of caches with ahead of them before the
@@ -120,6 +124,9 @@ func (s AttentionSpec) blocksOf(rows, heads, threads int) grid {
 func (d *Device) attentionGPU(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, ahead int, s AttentionSpec) {
 	rows := qkv.Rows()
 	d.multiplies(s, ahead, 2)
+	if d.attentionWGMMA(y, lse, qkv, k, v, ahead, s) {
+		return
+	}
 	if d.flash(s, qkv) {
 		h := s.headShape(qkv.DType)
 		c := flashForward[h]
@@ -152,6 +159,10 @@ func (d *Device) attentionBackwardGPU(dqkv, dy, y, lse, qkv tensor.Tensor, s Att
 func (d *Device) attentionQueries(dqkv, dy, lse, delta, qkv tensor.Tensor, s AttentionSpec) {
 	q, k, v := s.parts(qkv)
 	d.multiplies(s, 0, 3)
+	if d.gradientsWGMMA(s, qkv, dy) {
+		d.queriesWGMMA(dqkv, dy, lse, delta, qkv, s)
+		return
+	}
 	if d.flash(s, qkv) {
 		h := s.headShape(qkv.DType)
 		c := flashQueries[h]
@@ -172,6 +183,10 @@ func (d *Device) attentionKeys(dqkv, dy, lse, delta, qkv tensor.Tensor, s Attent
 	q, k, v := s.parts(qkv)
 	_, dk, dv := s.parts(dqkv)
 	d.multiplies(s, 0, 4)
+	if d.gradientsWGMMA(s, qkv, dy) {
+		d.keysWGMMA(dqkv, dy, lse, delta, qkv, s)
+		return
+	}
 	if d.flash(s, qkv) {
 		h := s.headShape(qkv.DType)
 		c := flashKeys[h]

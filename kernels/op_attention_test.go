@@ -279,12 +279,12 @@ func TestAttentionWideWindow(t *testing.T) {
 // TestAttentionNeighbors checks that a sequence's results do not depend, to the last bit, on the adjacent sequences,
 // even if they are NaN.
 func TestAttentionNeighbors(t *testing.T) {
-	const n, before, after = 77, 31, 40
+	const before, after = 31, 40
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
-		eachAttention(d, []int{16, 64}, func(dt tensor.DType, headDim int) {
-			alone := kernels.AttentionSpec{CuSeqlens: []int32{0, n}, Heads: 4, KVHeads: 2, HeadDim: headDim}
+		neighbors := func(dt tensor.DType, headDim, n int) {
+			alone := kernels.AttentionSpec{CuSeqlens: []int32{0, int32(n)}, Heads: 4, KVHeads: 2, HeadDim: headDim}
 			among := alone
-			among.CuSeqlens = []int32{0, 1, before, before + n, before + n, before + n + after}
+			among.CuSeqlens = []int32{0, 1, before, int32(before + n), int32(before + n), int32(before + n + after)}
 			one, many := opcheck.AttentionCase(dt, alone, 1), opcheck.AttentionCase(dt, among, 1)
 			fill := func(from int, columns int) func(*rand.Rand, int) float64 {
 				return func(_ *rand.Rand, i int) float64 {
@@ -306,11 +306,17 @@ func TestAttentionNeighbors(t *testing.T) {
 			for _, name := range []string{"y", "dqkv"} {
 				x, y := a.X[name], b.X[name].Slice(before, before+n)
 				if !bytes.Equal(bytesOf(t, d, x), bytesOf(t, d, y)) {
-					t.Errorf("%v, head dimension %d, fused %v: %s is another among other sequences", dt, headDim, d.Fused(), name)
+					t.Errorf("%v, head dimension %d, fused %v: %s of %d rows is another among other sequences", dt, headDim, d.Fused(),
+						name, n)
 				}
 			}
 			a.Close()
 			b.Close()
+		}
+		eachAttention(d, []int{16, 64}, func(dt tensor.DType, headDim int) {
+			for _, n := range []int{77, 177} {
+				neighbors(dt, headDim, n)
+			}
 		})
 	})
 }

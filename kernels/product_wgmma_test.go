@@ -16,7 +16,6 @@ import (
 
 // wgmmaSource has kernels of one warpgroup, which multiplies tiles of 64 rows, or misuses what wgmma.cuh has.
 const wgmmaSource = `
-#define TILE_N 64
 #include "wgmma.cuh"
 extern __shared__ uint4 memory[];
 
@@ -60,6 +59,40 @@ extern "C" __global__ void product(const __grid_constant__ TileMap a, const __gr
 	tileStore(&c, 0, 0, out);
 	tileCommit();
 	if (how != 12) tileWait<0>();
+}
+
+// chain writes a·bᵀ·c to d, [64, 128]: threads hold the sums of a·bᵀ, and c is in two blocks of more rows than those.
+extern "C" __global__ void chain(const __grid_constant__ TileMap a, const __grid_constant__ TileMap b,
+	const __grid_constant__ TileMap c, Sum *d) {
+	char *const tiles = (char *)memory + (1024 - (size_t)shared(memory) % 1024) % 1024;
+	Barrier *const there = (Barrier *)(tiles + 2 * 8192 + 2 * 72 * 128);
+	if (threadIdx.x == 0) {
+		barrierInit(there, 1);
+		barrierFence();
+		barrierExpect(there, 2 * 8192 + 2 * 72 * 128);
+		tileLoad(tiles, &a, 0, 0, there);
+		tileLoad(tiles + 8192, &b, 0, 0, there);
+		for (int i = 0; i < 2; i++) tileLoad(tiles + 2 * 8192 + i * 72 * 128, &c, 0, 64 * i, there);
+	}
+	__syncthreads();
+	barrierWait(there, 0);
+	Sum between[32], sums[64];
+	groupFence();
+	for (int k = 0; k < 4; k++) {
+		const int by = groupStep(false) * k;
+		groupMultiply<false, false>(between, Operand<64>(tiles) + by, Operand<64>(tiles + 8192) + by, k > 0);
+	}
+	groupCommit();
+	groupWait<0>();
+	unsigned held[4][4];
+	for (int i = 0; i < 16; i++) held[i / 4][i % 4] = pack(between[2 * i], between[2 * i + 1]);
+	groupFence();
+	for (int k = 0; k < 4; k++)
+		groupMultiplyHeld<true>(sums, held[k], Operand<72>(tiles + 2 * 8192) + groupStep(true) * k, k > 0);
+	groupCommit();
+	groupWait<0>();
+	const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+	for (int i = 0; i < 64; i++) d[(row + i / 2 % 2 * 8) * 128 + column + i % 2 + i / 4 * 8] = sums[i];
 }
 `
 
@@ -108,31 +141,8 @@ const (
 // should be.
 func wgmmaRun(t *testing.T, how int, bytes bool) (sums, stored, want []float32, err error) {
 	t.Helper()
-	d, err := Open("emulated", Options{})
-	if errors.Is(err, errors.ErrUnsupported) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	d, f := wgmmaKernel(t, "product", bytes)
 	defer func() { _ = d.Close() }() // which fails after misuse
-	p, err := build{source: "op_add.cu", blockDim: 128}.program()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Name, p.Source = "wgmma_test.cu", fmt.Sprintf("#define INT8 %d\n", number(bytes))+wgmmaSource
-	image, err := cuda.DefaultCache().Compile(d.gpu.compiler, p, d.gpu.arch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := d.gpu.Load(image)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := m.Function("product")
-	if err != nil {
-		t.Fatal(err)
-	}
 	value := func(row, column, by int) float32 { return float32((row*by+column*3)%11 - 5) }
 	element := func(row, column, by int) uint16 {
 		if bytes {
@@ -140,23 +150,9 @@ func wgmmaRun(t *testing.T, how int, bytes bool) (sums, stored, want []float32, 
 		}
 		return tensor.BF16FromF32(value(row, column, by))
 	}
-	matrix := func(rows, columns int, of func(row, column int) uint16) tensor.Matrix {
-		at, err := d.gpu.Alloc(2 * rows * columns)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var b []byte
-		for i := range rows * columns {
-			b = binary.LittleEndian.AppendUint16(b, of(i/columns, i%columns))
-		}
-		if err := d.gpu.Upload(at, b); err != nil {
-			t.Fatal(err)
-		}
-		return tensor.Matrix{Addr: at, Rows: rows, Cols: columns, Stride: columns, DType: tensor.BF16}
-	}
-	a := matrix(wgmmaM, wgmmaK, func(row, column int) uint16 { return element(row, column, 5) })
-	b := matrix(wgmmaN, wgmmaK, func(row, column int) uint16 { return element(row, column, 7) })
-	c := matrix(wgmmaStride, wgmmaStride, func(int, int) uint16 { return tensor.BF16FromF32(-1) })
+	a := uploaded(t, d, wgmmaM, wgmmaK, func(row, column int) uint16 { return element(row, column, 5) })
+	b := uploaded(t, d, wgmmaN, wgmmaK, func(row, column int) uint16 { return element(row, column, 7) })
+	c := uploaded(t, d, wgmmaStride, wgmmaStride, func(int, int) uint16 { return tensor.BF16FromF32(-1) })
 	whole := c
 	c.Rows, c.Cols = wgmmaResult, wgmmaResult
 	at, err := d.gpu.Alloc(64 * 64 * 4)
@@ -189,4 +185,88 @@ func wgmmaRun(t *testing.T, how int, bytes bool) (sums, stored, want []float32, 
 		stored = append(stored, tensor.BF16ToF32(binary.LittleEndian.Uint16(half[2*i:])))
 	}
 	return sums, stored, want, nil
+}
+
+// wgmmaKernel returns the emulated GPU and a kernel of wgmmaSource on it, of BF16 or of bytes.
+func wgmmaKernel(t *testing.T, name string, bytes bool) (*Device, *cuda.Function) {
+	t.Helper()
+	d, err := Open("emulated", Options{})
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := build{source: "op_add.cu", blockDim: 128}.program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Name, p.Source = "wgmma_test.cu", fmt.Sprintf("#define INT8 %d\n", number(bytes))+wgmmaSource
+	image, err := cuda.DefaultCache().Compile(d.gpu.compiler, p, d.gpu.arch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := d.gpu.Load(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := m.Function(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, f
+}
+
+// uploaded returns a matrix with these elements in the GPU's memory.
+func uploaded(t *testing.T, d *Device, rows, columns int, of func(row, column int) uint16) tensor.Matrix {
+	t.Helper()
+	at, err := d.gpu.Alloc(2 * rows * columns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b []byte
+	for i := range rows * columns {
+		b = binary.LittleEndian.AppendUint16(b, of(i/columns, i%columns))
+	}
+	if err := d.gpu.Upload(at, b); err != nil {
+		t.Fatal(err)
+	}
+	return tensor.Matrix{Addr: at, Rows: rows, Cols: columns, Stride: columns, DType: tensor.BF16}
+}
+
+// TestWGMMAChain multiplies sums that threads hold by a tile in two transposed blocks. All numbers are small and whole.
+func TestWGMMAChain(t *testing.T) {
+	t.Setenv("RESTYLE_CACHE", cudatest.Cache(t))
+	d, f := wgmmaKernel(t, "chain", false)
+	defer func() { _ = d.Close() }()
+	value := func(row, column, by, most int) float32 { return float32((row*by+column*3)%(2*most+1) - most) }
+	matrix := func(columns, by, most int) tensor.Matrix {
+		return uploaded(t, d, 64, columns, func(row, column int) uint16 {
+			return tensor.BF16FromF32(value(row, column, by, most))
+		})
+	}
+	a, b, c := matrix(64, 5, 1), matrix(64, 7, 1), matrix(128, 2, 5)
+	at, err := d.gpu.Alloc(64 * 128 * 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps := []cuda.TileMap{d.tileMap(a, 64, 64), d.tileMap(b, 64, 64), d.tileMap(c, 72, 64)}
+	d.gpu.LaunchAt(cuda.AfterPrevious, f, cuda.Dim3{X: 1}, cuda.Dim3{X: 128}, 5*8192, maps, uint64(at))
+	raw := make([]byte, 64*128*4)
+	if err := d.gpu.Download(raw, at); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 64 * 128 {
+		var want float32
+		for j := range 64 {
+			var between float32
+			for k := range 64 {
+				between += value(i/128, k, 5, 1) * value(j, k, 7, 1)
+			}
+			want += between * value(j, i%128, 2, 5)
+		}
+		if got := math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:])); got != want {
+			t.Fatalf("row %d, column %d is %v, not %v", i/128, i%128, got, want)
+		}
+	}
 }

@@ -236,9 +236,11 @@ func attentionCases() (cases []*Case) {
 		{CuSeqlens: []int32{0, 1, 64, 64, 127, 192}, Heads: 2, KVHeads: 2, HeadDim: 32},
 		{CuSeqlens: []int32{0, 150, 151}, Heads: 2, KVHeads: 1, HeadDim: 96, Window: 66},
 		{CuSeqlens: []int32{0, 63, 200}, Heads: 1, KVHeads: 1, HeadDim: 128},
+		{CuSeqlens: []int32{0, 60, 290}, Heads: 2, KVHeads: 1, HeadDim: 64, Window: 90},
 		{CuSeqlens: []int32{0, 70, 72}, Heads: 1, KVHeads: 1, HeadDim: 64, Bidirectional: true},
 		{CuSeqlens: []int32{0, 40}, Heads: 2, KVHeads: 2, HeadDim: 32, Divisor: 12},
 		{CuSeqlens: []int32{0, 70, 140}, Heads: 2, KVHeads: 1, HeadDim: 80, Window: 30},
+		{CuSeqlens: []int32{0, 90, 91, 170}, Heads: 4, KVHeads: 2, HeadDim: 64, Window: 50},
 		{CuSeqlens: []int32{0, 67}, Heads: 1, KVHeads: 1, HeadDim: 264},
 	} {
 		for _, t := range Types {
@@ -247,6 +249,8 @@ func attentionCases() (cases []*Case) {
 	}
 	for _, t := range Types {
 		m := kernels.AttentionSpec{CuSeqlens: []int32{0, 135}, Heads: 4, KVHeads: 1, HeadDim: 32}
+		cases = append(cases, climbing(AttentionCase(t, m, 1), m, 0))
+		m = kernels.AttentionSpec{CuSeqlens: []int32{0, 190}, Heads: 4, KVHeads: 1, HeadDim: 64}
 		cases = append(cases, climbing(AttentionCase(t, m, 1), m, 0))
 	}
 	return cases

@@ -6,6 +6,28 @@
 #pragma once
 #include "mma.cuh"
 
+// same returns a number that is the same in all lanes, so that the compiler sees that it is the warp's.
+inline int same(int x) { return __shfl_sync(~0u, x, 0); }
+
+// warpgroup returns the number of a thread's warpgroup.
+inline int warpgroup() { return same((int)threadIdx.x / 128); }
+
+// first reports whether this is the first thread of its warpgroup.
+inline bool first() { return threadIdx.x % 128 == 0; }
+
+// A Ring counts what goes through N stages: the stage of the next one, and the parity of that stage's phase.
+template <int N> struct Ring {
+	int stage = 0, parity = 0;
+	void skip(int steps) {
+		stage += steps;
+		parity ^= stage / N & 1;
+		stage %= N;
+	}
+	void next() {
+		if (++stage == N) stage = 0, parity ^= 1;
+	}
+};
+
 // A TileMap describes a matrix in global memory, and the tile of it that is copied at once. The driver makes it.
 struct alignas(64) TileMap {
 	unsigned long long opaque[16];
@@ -143,6 +165,15 @@ inline void syncSome(int barrier, int threads) {
 #endif
 }
 
+// arriveSome arrives at such a barrier without waiting.
+inline void arriveSome(int barrier, int threads) {
+#ifdef EMULATED
+	emulated.arrive_some(barrier, threads);
+#else
+	asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+#endif
+}
+
 // takeRegisters and giveRegisters set the number of registers of the warpgroup's threads: takeRegisters waits until
 // others have given enough.
 template <int N> inline void takeRegisters() {
@@ -189,94 +220,138 @@ template <int N> inline void groupWait() {
 #endif
 }
 
-#ifdef TILE_N
-// The registers of the sums of a product of TILE_N columns, as operands 0 and on of the instruction, and its further
-// operands.
-#define TEN(tens) "%" #tens "0, %" #tens "1, %" #tens "2, %" #tens "3, %" #tens "4, %" #tens "5, %" #tens "6, %" #tens \
-	"7, %" #tens "8, %" #tens "9"
-#define THIRTY TEN() ", " TEN(1) ", " TEN(2)
-#define SIXTY THIRTY ", " TEN(3) ", " TEN(4) ", " TEN(5)
-#define SUM(i) GROUP_REGISTER(d[i])
-#define EIGHT(i) SUM(i), SUM(i + 1), SUM(i + 2), SUM(i + 3), SUM(i + 4), SUM(i + 5), SUM(i + 6), SUM(i + 7)
-#define THIRTY_TWO(i) EIGHT(i), EIGHT(i + 8), EIGHT(i + 16), EIGHT(i + 24)
-#if TILE_N == 64
-#define GROUP_N "n64"
-#define GROUP_SUMS THIRTY ", %30, %31"
-#define GROUP_OPERANDS "%32, %33"
-#define GROUP_ADD "%34"
-#define GROUP_D THIRTY_TWO(0)
-#elif TILE_N == 96
-#define GROUP_N "n96"
-#define GROUP_SUMS THIRTY ", " TEN(3) ", %40, %41, %42, %43, %44, %45, %46, %47"
-#define GROUP_OPERANDS "%48, %49"
-#define GROUP_ADD "%50"
-#define GROUP_D THIRTY_TWO(0), EIGHT(32), EIGHT(40)
-#elif TILE_N == 128
-#define GROUP_N "n128"
-#define GROUP_SUMS SIXTY ", %60, %61, %62, %63"
-#define GROUP_OPERANDS "%64, %65"
-#define GROUP_ADD "%66"
-#define GROUP_D THIRTY_TWO(0), THIRTY_TWO(32)
-#elif TILE_N == 192
-#define GROUP_N "n192"
-#define GROUP_SUMS SIXTY ", " TEN(6) ", " TEN(7) ", " TEN(8) ", %90, %91, %92, %93, %94, %95"
-#define GROUP_OPERANDS "%96, %97"
-#define GROUP_ADD "%98"
-#define GROUP_D THIRTY_TWO(0), THIRTY_TWO(32), THIRTY_TWO(64)
-#endif
-// An operand's tile is rows of 64 elements along k, or if it is transposed, blocks of 64 rows of 64 elements across k.
-#ifndef TRANS_A
-#define TRANS_A 0
-#define TRANS_B 1
-#endif
-#if TRANS_A
-#define GROUP_TRANSPOSED_A "1"
-#else
-#define GROUP_TRANSPOSED_A "0"
-#endif
-#if TRANS_B
-#define GROUP_TRANSPOSED_B "0"
-#else
-#define GROUP_TRANSPOSED_B "1"
-#endif
-// groupStep returns the bytes from 16 elements along k to the next in a tile of an operand.
-constexpr int groupStep(bool transposed) { return transposed ? 16 * 128 : 16 * 2; }
-// With INT8, two signed bytes take the place of an element, and sums are whole numbers. Neither operand is transposed.
+// With INT8, two signed bytes take the place of an element, and sums are whole numbers. No operand is transposed.
 #ifndef INT8
 #define INT8 0
 #endif
 #if INT8
 typedef int Sum;
-#define GROUP_REGISTER "+r"
-#define GROUP_TYPES "k32.s32.s8.s8"
-#define GROUP_HOW ""
 #else
 typedef float Sum;
+#endif
+// If a kernel's products are all alike: which of the operands is transposed.
+#ifndef TRANS_A
+#define TRANS_A 0
+#define TRANS_B 1
+#endif
+// groupStep returns the bytes from 16 elements along k to the next in a block of an operand.
+constexpr int groupStep(bool transposed) { return transposed ? 16 * 128 : 16 * 2; }
+
+#ifndef EMULATED
+#if INT8
+#define GROUP_REGISTER "+r"
+#define GROUP_TYPES "k32.s32.s8.s8"
+#define GROUP_HOW(how) ""
+#else
 #define GROUP_REGISTER "+f"
 #ifdef F16
 #define GROUP_TYPES "k16.f32.f16.f16"
 #else
 #define GROUP_TYPES "k16.f32.bf16.bf16"
 #endif
-#define GROUP_HOW ", 1, 1, " GROUP_TRANSPOSED_A ", " GROUP_TRANSPOSED_B
+#define GROUP_HOW(how) ", 1, 1, " how
 #endif
-#define GROUP_PRODUCT                                                                               \
-	"{\n.reg .pred p;\nsetp.ne.b32 p, " GROUP_ADD ", 0;\nwgmma.mma_async.sync.aligned.m64" GROUP_N \
-	GROUP_TYPES " {" GROUP_SUMS "}, " GROUP_OPERANDS ", p" GROUP_HOW ";\n}"
+// The registers of the sums of a product, as operands 0 and on of the instruction.
+#define TEN(tens) "%" #tens "0, %" #tens "1, %" #tens "2, %" #tens "3, %" #tens "4, %" #tens "5, %" #tens "6, %" #tens \
+	"7, %" #tens "8, %" #tens "9"
+#define THIRTY TEN() ", " TEN(1) ", " TEN(2)
+#define SIXTY THIRTY ", " TEN(3) ", " TEN(4) ", " TEN(5)
+#define SUMS_64 THIRTY ", %30, %31"
+#define SUMS_96 THIRTY ", " TEN(3) ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define SUMS_128 SIXTY ", %60, %61, %62, %63"
+#define SUMS_192 SIXTY ", " TEN(6) ", " TEN(7) ", " TEN(8) ", %90, %91, %92, %93, %94, %95"
+#define SUM(i) GROUP_REGISTER(d[i])
+#define EIGHT(i) SUM(i), SUM(i + 1), SUM(i + 2), SUM(i + 3), SUM(i + 4), SUM(i + 5), SUM(i + 6), SUM(i + 7)
+#define THIRTY_TWO(i) EIGHT(i), EIGHT(i + 8), EIGHT(i + 16), EIGHT(i + 24)
+#define GROUP_D_64 THIRTY_TWO(0)
+#define GROUP_D_96 THIRTY_TWO(0), EIGHT(32), EIGHT(40)
+#define GROUP_D_128 THIRTY_TWO(0), THIRTY_TWO(32)
+#define GROUP_D_192 THIRTY_TWO(0), THIRTY_TWO(32), THIRTY_TWO(64)
+#define GROUP_PRODUCT(n, left, right, add, how)                                                                      \
+	"{\n.reg .pred p;\nsetp.ne.b32 p, %" #add ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n GROUP_TYPES " {" SUMS_##n \
+	"}, " left ", %" #right ", p" GROUP_HOW(how) ";\n}"
 
-// groupMultiply starts d = a·b, or d += a·b if add is set, for 64 rows of a and TILE_N columns of b, of 16 elements
-// each. Both point into a tile, see groupStep. Thread t of the warpgroup has element i of d in row
-// t/32·16 + t%32/4 + i/2%2·8 and column t%4·2 + i%2 + i/4·8.
-inline void groupMultiply(Sum (&d)[TILE_N / 2], const char *a, const char *b, int add) {
-#ifdef EMULATED
-	emulated.group_multiply(d, TILE_N, a, b, add | TRANS_A << 1 | !TRANS_B << 2 | !IsBF16<Half> << 3 | INT8 << 4);
-#else
-	// addresses and, between groups of eight rows, 1,024 bytes, and between blocks 64 rows, each in words of 16 bytes;
-	// rows are swizzled by 128 bytes
-	constexpr unsigned long long LAYOUT = 1ull << 62 | (1024ull >> 4) << 32 | (64 * 128ull >> 4) << 16;
-	const unsigned long long descriptorA = LAYOUT | (shared(a) & 0x3FFFF) >> 4, descriptorB = LAYOUT |
-		(shared(b) & 0x3FFFF) >> 4;
-	asm volatile(GROUP_PRODUCT : GROUP_D : "l"(descriptorA), "l"(descriptorB), "r"(add) : "memory");
-#endif
+// A Group has the products of a number of columns, by the descriptors of tiles.
+template <int N> struct Group;
+// operands a and on are those after the sums
+#define GROUP_COLUMNS(n, a, b, c, e, f, g, h)                                                                        \
+	template <> struct Group<n> {                                                                                    \
+		template <bool TRANSPOSED_A, bool TRANSPOSED_B>                                                              \
+		static inline void multiply(Sum (&d)[n / 2], unsigned long long left, unsigned long long right, int add) {   \
+			asm volatile(GROUP_PRODUCT(n, "%" #a, b, c, "%" #e ", %" #f) : GROUP_D_##n                               \
+				: "l"(left), "l"(right), "r"(add), "n"((int)TRANSPOSED_A), "n"((int)TRANSPOSED_B) : "memory");       \
+		}                                                                                                            \
+		template <bool TRANSPOSED_B>                                                                                 \
+		static inline void multiply(Sum (&d)[n / 2], const unsigned (&left)[4], unsigned long long right, int add) { \
+			asm volatile(GROUP_PRODUCT(n, "{%" #a ", %" #b ", %" #c ", %" #e "}", f, g, "%" #h) : GROUP_D_##n        \
+				: "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right), "r"(add),                      \
+				"n"((int)TRANSPOSED_B) : "memory");                                                                  \
+		}                                                                                                            \
+	}
+GROUP_COLUMNS(64, 32, 33, 34, 35, 36, 37, 38);
+GROUP_COLUMNS(96, 48, 49, 50, 51, 52, 53, 54);
+GROUP_COLUMNS(128, 64, 65, 66, 67, 68, 69, 70);
+GROUP_COLUMNS(192, 96, 97, 98, 99, 100, 101, 102);
+
+// groupTile describes a tile whose blocks have ROWS rows: its address and, between groups of eight rows, 1,024 bytes,
+// and between blocks all rows, each in words of 16 bytes. Rows are swizzled by 128 bytes.
+template <int ROWS> inline unsigned long long groupTile(const char *p) {
+	return 1ull << 62 | (1024ull >> 4) << 32 | (ROWS * 128ull >> 4) << 16 | (shared(p) & 0x3FFFF) >> 4;
 }
 #endif
+
+// An Operand is a place in a tile whose blocks have ROWS rows, described once: other places are so many bytes further.
+template <int ROWS> struct Operand {
+#ifdef EMULATED
+	const char *at;
+	inline explicit Operand(const char *p) : at(p) {}
+	inline Operand operator+(int bytes) const { return Operand(at + bytes); }
+#else
+	unsigned low; // of its description
+	inline explicit Operand(const char *p) : low(ROWS * 128 >> 4 << 16 | shared(p) >> 4) {}
+	inline Operand operator+(int bytes) const {
+		Operand o = *this;
+		o.low += bytes >> 4; // shared memory has less than 2^18 bytes
+		return o;
+	}
+	inline unsigned long long all() const { return 1ull << 62 | (1024ull >> 4) << 32 | low; }
+#endif
+};
+
+// groupMultiply starts d = a·b, or d += a·b if add is set, for 64 rows of a and 2·N columns of b, of 16 elements each.
+// An operand's tile is rows of 64 elements along k, or if it is transposed, blocks of rows along k of 64 elements each,
+// one block after the other; such a block has ROWS rows, which may be more than are multiplied. Both point into a tile,
+// see groupStep. Thread t of the warpgroup has element i of d in row t/32·16 + t%32/4 + i/2%2·8 and column
+// t%4·2 + i%2 + i/4·8.
+template <bool TRANSPOSED_A, bool TRANSPOSED_B, int ROWS_A, int ROWS, int N>
+inline void groupMultiply(Sum (&d)[N], Operand<ROWS_A> a, Operand<ROWS> b, int add) {
+	static_assert(!TRANSPOSED_A || ROWS_A == ROWS, "");
+#ifdef EMULATED
+	emulated.group_multiply(d, 2 * N, a.at, b.at, add | TRANSPOSED_A << 1 | TRANSPOSED_B << 2 | !IsBF16<Half> << 3 |
+		INT8 << 4 | ROWS << 6);
+#else
+	Group<2 * N>::template multiply<TRANSPOSED_A, TRANSPOSED_B>(d, a.all(), b.all(), add);
+#endif
+}
+template <bool TRANSPOSED_A = TRANS_A, bool TRANSPOSED_B = !TRANS_B, int ROWS = 64, int N>
+inline void groupMultiply(Sum (&d)[N], const char *a, const char *b, int add) {
+#ifdef EMULATED
+	emulated.group_multiply(d, 2 * N, a, b, add | TRANSPOSED_A << 1 | TRANSPOSED_B << 2 | !IsBF16<Half> << 3 |
+		INT8 << 4 | ROWS << 6);
+#else
+	Group<2 * N>::template multiply<TRANSPOSED_A, TRANSPOSED_B>(d, groupTile<ROWS>(a), groupTile<ROWS>(b), add);
+#endif
+}
+
+// groupMultiplyHeld is groupMultiply for 16 columns of a that threads hold in registers, as mma of mma.cuh takes it: a
+// warp has 16 of the rows. So a thread's elements 8i to 8i + 7 of sums, rounded and in pairs, are its a of the columns
+// 16i and on. Until the product is over, a stays as it is.
+template <bool TRANSPOSED_B, int ROWS, int N>
+inline void groupMultiplyHeld(Sum (&d)[N], const unsigned (&a)[4], Operand<ROWS> b, int add) {
+#ifdef EMULATED
+	emulated.group_multiply(d, 2 * N, a, b.at, add | TRANSPOSED_B << 2 | !IsBF16<Half> << 3 | INT8 << 4 | 1 << 5 |
+		ROWS << 6);
+#else
+	Group<2 * N>::template multiply<TRANSPOSED_B>(d, a, b.all(), add);
+#endif
+}

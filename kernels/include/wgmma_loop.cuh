@@ -128,27 +128,6 @@ struct Source {
 	}
 };
 
-// A Ring counts steps, or pieces: the stage of the next one, and the parity of that stage's phase.
-template <int N> struct Ring {
-	int stage = 0, parity = 0;
-	void skip(int steps) {
-		stage += steps;
-		parity ^= stage / N & 1;
-		stage %= N;
-	}
-	void next() {
-		if (++stage == N) stage = 0, parity ^= 1;
-	}
-};
-
-// warpgroup returns the number of a thread's warpgroup: the first two multiply, and the last one copies.
-inline int warpgroup() {
-	return __shfl_sync(~0u, (int)threadIdx.x / 128, 0); // the compiler must see that it is the warp's
-}
-
-// first reports whether this is the first thread of its warpgroup.
-inline bool first() { return threadIdx.x % 128 == 0; }
-
 // A Memory is the shared memory of a thread block: the stages, further bytes of a kernel, and the buffers for results;
 // then barriers. full: a stage is there; empty: it has been multiplied; turns: a warpgroup may multiply; those of the
 // kernel follow.

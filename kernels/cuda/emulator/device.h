@@ -42,6 +42,7 @@ struct emulated_runtime {
 	void (*tile_commit)();
 	void (*tile_wait)(int groups);
 	void (*sync_some)(int barrier, int threads);
+	void (*arrive_some)(int barrier, int threads);
 	void (*stmatrix)(void *row, const unsigned *r);
 	void (*group_multiply)(void *d, int columns, const void *a, const void *b, int how); // how: see group_product
 	void (*group_commit)();

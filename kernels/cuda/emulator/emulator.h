@@ -192,6 +192,7 @@ void tile_fence();
 void tile_commit();
 void tile_wait(int newest);
 void sync_some(int barrier, int count);
+void arrive_some(int barrier, int count);
 void stmatrix(void *row, const uint32_t *r);
 void group_multiply(void *d, int columns, const void *a, const void *b, int how);
 void group_commit();

@@ -13,15 +13,17 @@ struct tile_copy {
 	int group;
 };
 
-enum { ADD = 1, TRANSPOSED_A = 2, TRANSPOSED_B = 4, OF_F16 = 8, OF_BYTES = 16 };
+// How a warpgroup multiplies: above these bits are the rows of a transposed operand's block.
+enum { ADD = 1, TRANSPOSED_A = 2, TRANSPOSED_B = 4, OF_F16 = 8, OF_BYTES = 16, HELD_A = 32, BLOCK_ROWS = 64 };
 
 // A product that a thread's warpgroup has started. It is computed when a thread waits for it.
 struct group_product {
 	void *d; // float, or int32_t of bytes
 	int columns;
-	const char *a, *b;
-	int how; // ADD and others
+	const char *a, *b; // a is NULL if threads hold it
+	int how;           // ADD and others
 	int group;
+	uint32_t held[4]; // the thread's part of a
 	bool operator==(const group_product &o) const {
 		return columns == o.columns && a == o.a && b == o.b && how == o.how && group == o.group;
 	}
@@ -184,21 +186,27 @@ void tile_wait(int newest) {
 	f.stores.erase(f.stores.begin(), f.stores.begin() + n);
 }
 
-void sync_some(int barrier, int count) {
+// meet_some counts a thread at a barrier, and reports whether it was the last one.
+static bool meet_some(int barrier, int count) {
 	auto &s = some[barrier];
 	if (s.here && s.threads != count) end_with("waits at a barrier for another number of threads than others");
 	s.threads = count, s.warps |= 1u << running / 32;
-	if (++s.here == count) {
-		note_some(s.warps);
-		s.here = 0, s.warps = 0, s.round++, changes++;
-		return;
-	}
-	sleep_until([&, round = s.round] { return s.round != round; });
+	if (++s.here < count) return false;
+	note_some(s.warps);
+	s.here = 0, s.warps = 0, s.round++, changes++;
+	return true;
 }
+void sync_some(int barrier, int count) {
+	const uint64_t round = some[barrier].round;
+	if (!meet_some(barrier, count)) sleep_until([&] { return some[barrier].round != round; });
+}
+void arrive_some(int barrier, int count) { meet_some(barrier, count); }
 
 void group_multiply(void *d, int columns, const void *a, const void *b, int how) {
 	auto &f = started[running];
-	f.products.push_back({d, columns, (const char *)a, (const char *)b, how, f.product_groups});
+	const bool held = how & HELD_A;
+	f.products.push_back({d, columns, held ? NULL : (const char *)a, (const char *)b, how, f.product_groups, {}});
+	if (held) memcpy(f.products.back().held, a, sizeof f.products.back().held);
 }
 void group_commit() { started[running].product_groups++, changes++; }
 
@@ -206,9 +214,9 @@ void group_commit() { started[running].product_groups++, changes++; }
 // in memory, of blocks of 64 elements.
 static void operand(std::vector<float> &to, int rows, const char *from, bool transposed, int how) {
 	to.resize((how & OF_BYTES ? 32 : 16) * rows);
-	const int lines = transposed ? rows / 64 * 16 : rows, words = transposed ? 8 : 2;
+	const int lines = transposed ? rows / 64 * 16 : rows, words = transposed ? 8 : 2, block = how / BLOCK_ROWS * 128;
 	for (int l = 0; l < lines; l++) {
-		const char *const line = from + (transposed ? l / 16 * 8192 + l % 16 * 128 : l * 128);
+		const char *const line = from + (transposed ? l / 16 * block + l % 16 * 128 : l * 128);
 		check_fenced("multiplies", (const void *)((uintptr_t)line & -128ul), 128);
 		for (int w = 0; w < words; w++) {
 			uintptr_t p = (uintptr_t)line + 16 * w;
@@ -225,6 +233,23 @@ static void operand(std::vector<float> &to, int rows, const char *from, bool tra
 	}
 }
 
+// held_operand is operand of 64 rows that the threads of a warpgroup hold: lane 4g + c has the words of columns 2c and
+// 2c + 8 of rows g and g + 8.
+static void held_operand(std::vector<float> &to, int first_thread) {
+	const int each = started[first_thread].products[0].how & OF_BYTES ? 4 : 2; // elements of a word
+	to.resize(8 * each * 64);
+	for (int t = 0; t < 128; t++) {
+		const group_product &p = started[first_thread + t].products[0];
+		for (int i = 0; i < 4 * each; i++) {
+			const int word = i / each, row = t / 32 * 16 + t % 32 / 4 + word % 2 * 8;
+			const int column = (t % 4 + word / 2 * 4) * each + i % each;
+			const uint32_t bits = p.held[word];
+			to[8 * each * row + column] =
+				each == 4 ? (float)(int8_t)(bits >> i % 4 * 8) : element(bits, i % 2, p.how & OF_F16);
+		}
+	}
+}
+
 template <typename T> static void add_to(T *d, T sum, bool add) { *d = add ? *d + sum : sum; }
 
 // multiply computes the first product of a warpgroup, for all of its threads.
@@ -232,12 +257,15 @@ static void multiply(int first_thread) {
 	auto *const group = started + first_thread;
 	static std::vector<float> a, b;
 	const group_product first = group->products[0];
-	operand(a, 64, first.a, first.how & TRANSPOSED_A, first.how);
-	operand(b, first.columns, first.b, first.how & TRANSPOSED_B, first.how);
-	const int depth = first.how & OF_BYTES ? 32 : 16;
 	for (int t = 0; t < 128; t++) {
 		if (group[t].products.empty() || !(group[t].products[0] == first))
 			end_with("threads of a warpgroup multiply differently");
+	}
+	if (first.how & HELD_A) held_operand(a, first_thread);
+	else operand(a, 64, first.a, first.how & TRANSPOSED_A, first.how);
+	operand(b, first.columns, first.b, first.how & TRANSPOSED_B, first.how);
+	const int depth = first.how & OF_BYTES ? 32 : 16;
+	for (int t = 0; t < 128; t++) {
 		void *const d = group[t].products[0].d;
 		for (int i = 0; i < first.columns / 2; i++) {
 			const int row = t / 32 * 16 + t % 32 / 4 + i / 2 % 2 * 8, column = t % 4 * 2 + i % 2 + i / 4 * 8;
