@@ -79,3 +79,10 @@ func Waves(n int) []float32 {
 	}
 	return list
 }
+
+// SetWGMMAShort sets wgmmaShort, and returns what restores it.
+func SetWGMMAShort(n int) (restore func()) {
+	was := wgmmaShort
+	wgmmaShort = n
+	return func() { wgmmaShort = was }
+}

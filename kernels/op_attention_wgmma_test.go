@@ -10,7 +10,8 @@ import (
 	"restyle/tensor"
 )
 
-// wgmmaAttention are sequences that end within tiles and at their ends, and of which some have several tiles.
+// wgmmaAttention are sequences that end within tiles and at their ends, and of which some have several tiles. Those of
+// more than 256 take three warpgroups.
 func wgmmaAttention(dim int) []kernels.AttentionSpec {
 	docs := []int32{0, 1, 1, 129, 257, 300, 301, 620}
 	many := []int32{0} // of more blocks than are looked at together, most of them empty
@@ -26,13 +27,6 @@ func wgmmaAttention(dim int) []kernels.AttentionSpec {
 		{CuSeqlens: []int32{0, 128, 384}, Heads: 4, KVHeads: 2, HeadDim: dim},
 		{CuSeqlens: many, Heads: 2, KVHeads: 2, HeadDim: dim},
 	}
-	if dim == 64 { // with three warpgroups
-		long := append(docs, 620+1100)
-		list = append(list,
-			kernels.AttentionSpec{CuSeqlens: long, Heads: 1, KVHeads: 1, HeadDim: dim},
-			kernels.AttentionSpec{CuSeqlens: long, Heads: 2, KVHeads: 1, HeadDim: dim, Window: 70},
-		)
-	}
 	return list
 }
 
@@ -44,6 +38,7 @@ func TestAttentionWGMMA(t *testing.T) {
 			t.Skip("has no such kernels")
 		}
 		d.SetFused(kernels.All())
+		defer kernels.SetWGMMAShort(256)()
 		for _, dim := range []int{64, 128} {
 			for i, m := range wgmmaAttention(dim) {
 				for _, dt := range []tensor.DType{tensor.BF16, tensor.F16} {
