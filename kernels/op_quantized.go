@@ -141,8 +141,8 @@ func (d *Device) dequantizedScratch(cut cut, t tensor.DType, rows, in int) tenso
 	return cut("dequantized", t, min(rows, max(minDequantizedRows, d.maxDequantized()/(in*t.Size()))), in)
 }
 
-// rowsAtOnce returns how many rows of weights are dequantized in w at a time: all, or a multiple of a tile's, so that no
-// product of a part has a ragged tile.
+// rowsAtOnce returns how many rows of weights are dequantized in w at a time: all, or a multiple of a tile's, so that
+// no product of a part has a ragged tile.
 func rowsAtOnce(w tensor.Tensor, all int) int {
 	n := w.Rows()
 	if n == all {

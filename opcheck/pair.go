@@ -82,8 +82,8 @@ func pairCases() (cases []*Case) {
 			withPair(LinearCase(t, 1, 64, 48, true), 8), withPair(LinearCase(t, 5, 33, 17, false), 5),
 			withPair(LinearCase(t, 40, 72, 64, true), 8), withPair(LinearCase(t, 9, 40, 65, false), 1),
 			withPair(LinearCase(t, 130, 72, 200, true), 48),
-			withPair(LinearCase(t, 11, 64, 40, false), 300),                                                    // two k-blocks
-			withPair(LinearCase(t, 33, 576, 40, false), 24),                                                    // in the last of them
+			// two k-blocks, and room in the last of several
+			withPair(LinearCase(t, 11, 64, 40, false), 300), withPair(LinearCase(t, 33, 576, 40, false), 24),
 			withPair(toF32Case(t, 40, 1032, 40, false), 72), withPair(linearAddCase(t, 40, 1030, 33, true), 7), // parts of k
 			withPair(linearActivationCase(t, 40, 72, 64, kernels.GELUTanh, true), 8),
 			withPair(linearActivationCase(t, 7, 33, 17, kernels.SiLU, true), 5),

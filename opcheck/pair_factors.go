@@ -29,7 +29,7 @@ func addPairCase(t tensor.DType, out, rank, in int) *Case {
 	}
 }
 
-// pairFactorsCase rounds a factor into columns of a matrix of others and, if it has others, a second one, a whole matrix.
+// pairFactorsCase rounds a factor into columns of a matrix of others and, if it has others, also a whole matrix.
 func pairFactorsCase(t tensor.DType, out, rank, n, column int) *Case {
 	const scale = 0.75
 	c := &Case{

@@ -321,8 +321,8 @@ func (q *quantFolder) schemes() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// wholeBlocks reports whether rows of NF4 are whole blocks. The recordings' blocks are those of the flattened matrix, so
-// that otherwise the model gets their values.
+// wholeBlocks reports whether rows of NF4 are whole blocks. The recordings' blocks are those of the flattened matrix:
+// otherwise the model gets their values.
 func wholeBlocks(t tensor.DType, in int) bool { return t != tensor.NF4 || in%quant.NF4Block == 0 }
 
 // scheme runs the model with one scheme.

@@ -217,8 +217,8 @@ echo '{"mode": "torch-eager", "label": "torch 9, AdamW", "seconds": [0.5, 0.25, 
 		err = json.Unmarshal(told, &step)
 	}
 	step.Config = nil
-	if fmt.Sprint(step) != "{[] 2 8 2 [mlp] <nil> none bf16 cpu 1 1 0.01}" || !strings.Contains(string(told), `"hidden_size":32`) ||
-		err != nil {
+	if fmt.Sprint(step) != "{[] 2 8 2 [mlp] <nil> none bf16 cpu 1 1 0.01}" ||
+		!strings.Contains(string(told), `"hidden_size":32`) || err != nil {
 		t.Errorf("it was told %s, %v", told, err)
 	}
 	for name, c := range map[string]struct{ script, want string }{
