@@ -24,8 +24,10 @@ func Rehearse(d *kernels.Device, c model.Config, p *Plan) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, o.Close()) }()
-	if _, err := m.Loss(full(p.MaxTokens, p.Longest)); err != nil {
-		return err
+	for _, longest := range []int{p.Longest, min(p.Longest, 64)} { // attention has other kernels for short sequences
+		if _, err := m.Loss(full(p.MaxTokens, longest)); err != nil {
+			return err
+		}
 	}
 	r := &Run{Plan: p, Model: m, Optimizer: o}
 	for _, tokens := range options.PassSizes() {
