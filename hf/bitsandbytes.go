@@ -175,10 +175,6 @@ func (c *Checkpoint) packedValues(name string, w packed, at, n int) (values []fl
 // readPackedChunk is readChunk for a packed weight.
 func (c *Checkpoint) readPackedChunk(k *chunk, w packed) (err error) {
 	to, name := k.param.W, k.param.Name
-	if in := to.Dim(-1); to.DType.Quantized() && in%quant.NF4Block != 0 {
-		return fmt.Errorf("%s has rows of %d numbers, over whose ends the blocks of %d run that %s has made: %s", name, in,
-			quant.NF4Block, bitsAndBytes, instead)
-	}
 	if to.DType.Quantized() {
 		k.out, k.read, err = c.readPacked(name, w, k.at, k.n, to.Dim(-1))
 		return err

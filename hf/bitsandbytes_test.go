@@ -211,7 +211,7 @@ func TestBitsAndBytes_Reference(t *testing.T) {
 	}
 	defer m.Close()
 	err = c.Load(context.Background(), d, m.Params(), nil)
-	expect.Error(t, err, "has rows of 92 numbers, over whose ends the blocks of 64 run")
+	expect.Error(t, err, "has rows of 92 numbers, which bitsandbytes' blocks of 64 straddle")
 }
 
 func TestBitsAndBytes_Refusals(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"restyle/kernels"
 	"restyle/model"
+	"restyle/quant"
 	"restyle/tensor"
 )
 
@@ -42,6 +43,10 @@ func (c *Checkpoint) Load(ctx context.Context, d *kernels.Device, params []model
 			if err := quantizedAs(p, of); err != nil {
 				return fmt.Errorf("%s: %w", c.label, err)
 			}
+		}
+		if in := p.W.Dim(-1); c.packed != nil && p.W.DType == tensor.NF4 && in%quant.NF4Block != 0 {
+			return fmt.Errorf("%s: %s has rows of %d numbers, which %s' blocks of %d straddle: %s", c.label, p.Name, in,
+				bitsAndBytes, quant.NF4Block, instead)
 		}
 		if !slices.Equal(info.Shape, want) {
 			return fmt.Errorf("%s: %s has shape %s: the model needs %v", c.label, p.Name, shape(info.Shape), want)

@@ -248,7 +248,7 @@ func TestAttentionOneKey(t *testing.T) {
 // TestAttentionWideWindow checks that a window wider than any sequence gives exactly the results of no window.
 func TestAttentionWideWindow(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
-		eachAttention(d, []int{16, 32}, func(dt tensor.DType, headDim int) {
+		eachAttention(d, []int{16, 32, 64}, func(dt tensor.DType, headDim int) {
 			m := kernels.AttentionSpec{CuSeqlens: []int32{0, 20, 75}, Heads: 2, KVHeads: 1, HeadDim: headDim}
 			c := opcheck.AttentionCase(dt, m, 1)
 			r := place(t, d, c)

@@ -2,15 +2,15 @@
 // the operations on tiles in flash_wgmma.cuh.
 //
 // A thread block takes blocks of queries, each of one head and one sequence, and goes through the keys that these see,
-// KEYS at a time, the last ones first. One warpgroup only copies: tiles of keys and values come while earlier ones are
-// multiplied. Each of the others has 64 queries. Their weights never leave registers.
+// KEYS at a time, the last ones first. One warpgroup only copies: STAGES tiles of keys and as many of values are in
+// shared memory, and some come while others are multiplied. Each of the others has 64 queries. Their weights never
+// leave registers.
 //
 // Tensor cores wait while scores become weights, unless they have something else to multiply: another warpgroup's
 // products, or, with OVERLAP 1, those of the weights before, which this one has started.
 #include "flash_wgmma.cuh"
 
-constexpr int QUERIES = GROUPS * 64, KEYS = 128;
-constexpr int STAGES = 2; // tiles of keys, and of values, in shared memory
+constexpr int QUERIES = GROUPS * 64;
 // Of the last tile of keys that a block of queries sees, some warpgroups see no more than this, and compute no more.
 constexpr int HALF = KEYS / 2;
 

@@ -12,7 +12,7 @@ type wgmmaCutting struct{ groups, columns, stages, owns, overlap int }
 
 // wgmmaForward, wgmmaQueries and wgmmaKeys are the cuttings by a head's dimension, of results, and of the gradients of
 // queries, and of keys and values: the fastest of those that were tried on an H200, with eight sequences of 2,048. The
-// first kernel has the numbers of columns, stages and owns in its source too.
+// first kernel has one tile of rows at a time.
 var (
 	wgmmaForward = map[int]wgmmaCutting{
 		64:  {3, 128, 2, 1, 0}, // 385 TFLOP/s
@@ -42,16 +42,22 @@ func (c wgmmaCutting) grid(count, dim, more int) grid {
 	return g
 }
 
-// attentionWGMMA computes attentionGPU on the tensor cores of compute capability 9.0, and reports whether it could: for
-// 16 bits, heads that there is a cutting for, and rows, without which there is no map of tiles.
-func (d *Device) attentionWGMMA(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, ahead int, s AttentionSpec) bool {
-	c, ok := wgmmaForward[s.HeadDim]
-	q, _, _ := s.parts(qkv)
+// suitsWGMMA reports whether there are kernels for compute capability 9.0, and this is one: for 16 bits, heads that
+// there are cuttings for, rows, without which there is no map of tiles, and as many blocks of rows as an int can count.
+func (d *Device) suitsWGMMA(s AttentionSpec, qkv tensor.Tensor) bool {
+	const most = 1 << 30
+	_, ok := wgmmaForward[s.HeadDim]
 	longest := s.longest()
-	if !ok || !d.hasWGMMA() || !qkv.DType.Half() || longest == 0 || !wide(q, 8, 0, 0) || !wide(k, 8, 0, 0) ||
-		!wide(v, 8, 0, 0) {
+	return ok && d.hasWGMMA() && qkv.DType.Half() && longest > 0 && blocks(longest, 64)*s.Heads*len(s.CuSeqlens) < most
+}
+
+// attentionWGMMA computes attentionGPU on the tensor cores of compute capability 9.0, and reports whether it could.
+func (d *Device) attentionWGMMA(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, ahead int, s AttentionSpec) bool {
+	q, _, _ := s.parts(qkv)
+	if !d.suitsWGMMA(s, qkv) || !wide(q, 8, 0, 0) || !wide(k, 8, 0, 0) || !wide(v, 8, 0, 0) {
 		return false
 	}
+	c, longest := wgmmaForward[s.HeadDim], s.longest()
 	if longest <= wgmmaShort {
 		c.groups = 2
 	}
@@ -60,7 +66,7 @@ func (d *Device) attentionWGMMA(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, a
 	down, sequences := blocks(longest, c.rows()), len(s.CuSeqlens)-1
 	// as many thread blocks as run at the same time; a task and barriers are in shared memory too
 	g := c.grid(min(down*sequences*s.Heads, d.gpu.SMs), s.HeadDim, 16+8*(3+4*c.stages))
-	how := rowsOf(s.heads(qkv, s.Heads)).with("OVERLAP", c.overlap)
+	how := rowsOf(s.heads(qkv, s.Heads)).with("KEYS", c.columns).with("STAGES", c.stages).with("OVERLAP", c.overlap)
 	d.launch(kernel{"op_attention_wgmma.cu", "attention_wgmma", how}, g,
 		tiles(d.tileMap(q, c.rows(), 64), q), tiles(d.tileMap(k, c.columns, 64), k),
 		tiles(d.tileMap(v, c.columns, 64), v), addr(y), addr(lse), addr(s.Offsets), i32(sequences), i32(rows),
@@ -71,8 +77,7 @@ func (d *Device) attentionWGMMA(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, a
 // gradientsWGMMA reports whether there are such kernels for the gradients of queries, keys and values, and gradients of
 // y, like these.
 func (d *Device) gradientsWGMMA(s AttentionSpec, qkv, dy tensor.Tensor) bool {
-	_, ok := wgmmaKeys[s.HeadDim]
-	return ok && d.hasWGMMA() && qkv.DType.Half() && s.longest() > 0 && int(qkv.Addr|dy.Addr)%16 == 0
+	return d.suitsWGMMA(s, qkv) && int(qkv.Addr|dy.Addr)%16 == 0
 }
 
 // gradients returns the macros of a kernel of gradients, the bytes of shared memory for two floats per column and for

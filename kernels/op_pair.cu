@@ -1,8 +1,8 @@
 // The factors of low-rank adapters: see op_pair.go.
 #include "common.cuh"
 
-// A Factor of the list: rows·columns floats of x become columns of w, whose rows are stride elements apart. Thread blocks
-// from first on are its own.
+// A Factor of the list: rows·columns floats of x become columns of w, whose rows are stride elements apart. Thread
+// blocks from first on are its own.
 struct Factor {
 	T *w;
 	const float *x;

@@ -26,10 +26,10 @@ func (d *Device) makeRoom() (err error) {
 // On a GPU, kernels for few rows and for few columns compute products for which cuBLASLt has nothing better, and
 // cuBLASLt, if installed, computes all others that it supports. restyle's own kernels compute the rest: BF16 and F16 on
 // tensor cores, with the instructions that only compute capability 9.0 has where they can be used, and F32 without
-// them. Sums are in float32; their order depends only on the sizes and on the GPU's number of multiprocessors. A batch is one
-// launch, or one for each product if the products are added up; cuBLASLt, which supports one batch dimension, needs a
-// launch for each index of the shorter one. cuBLASLt takes no second pair of operands: only if C is F32 does it compute
-// that product by itself, and adds it.
+// them. Sums are in float32; their order depends only on the sizes and on the GPU's number of multiprocessors. A batch
+// is one launch, or one for each product if the products are added up; cuBLASLt, which supports one batch dimension,
+// needs a launch for each index of the shorter one. cuBLASLt takes no second pair of operands: only if C is F32 does it
+// compute that product by itself, and adds it.
 func (d *Device) product(p cpu.Product) {
 	if p.B.DType.Quantized() {
 		d.productQuantized(p)

@@ -3,8 +3,8 @@
 // panels, as wide as a micro-kernel, that fit into the L1 cache: each panel is multiplied by all rows of A. The first
 // strip packs the panels, and the tile's others use them again, from the L2 or L3 cache, before the next k-block.
 //
-// A second pair of operands is k-blocks of its own, or if the last one has room for it, units behind that one's. Then the
-// sums need not go through memory once more, but are the same if the pair's are zero.
+// A second pair of operands is k-blocks of its own, or if the last one has room for it, units behind that one's. Then
+// the sums need not go through memory once more, but are the same if the pair's are zero.
 //
 // While a step multiplies, it packs what comes next little by little: the next panel of B, and A's k-block of the next
 // step. It prefetches each part a while before it packs it. So the multiplier never waits for memory, and no prefetched
@@ -152,7 +152,7 @@ static source b_source(const plan *p, step s, int64_t column) {
 	return (source){b_part(p, s, s.block, column), joins(p, s) ? b_part(p, s, p->blocks, column) : (gemm_source){0}};
 }
 
-// A feed packs a source little by little, over a number of turns, and what is joined to it, which is little, at the end.
+// A feed packs a source little by little, over a number of turns, and at the end what is joined to it, which is little.
 typedef struct {
 	const plan *p;
 	gemm_source src, joined;
@@ -355,7 +355,8 @@ int cpu_gemm(const cpu_gemm_args *args) {
 	p.depth = up(parts(units, p.blocks), GEMM_GROUP) * p.per_unit;
 	p.deepest = GEMM_DEPTH * p.per_unit;
 	int64_t last = units - (p.blocks - 1) * p.depth / p.per_unit, more = parts(p.g.k2, p.per_unit);
-	if (last % GEMM_GROUP == 0 && last + more <= GEMM_DEPTH) p.joined = more;
+	// AVX-512 packs bf16 that becomes fp32 two groups at a time.
+	if (last % GEMM_GROUP == 0 && last + up(more, 2 * GEMM_GROUP) <= GEMM_DEPTH) p.joined = more;
 	else p.second = parts(p.g.k2, p.deepest);
 	int64_t threads = cpu_threads();
 	cut(&p, threads);
