@@ -79,15 +79,14 @@ func TestMMA(t *testing.T) {
 	t.Run("pack", mmaPack)
 }
 
-// warp runs a kernel of mmaSource with 512 bytes of dynamic shared memory, on the emulated GPU, and returns n words.
-func warp(t *testing.T, kernel string, from []uint32, n int) ([]uint32, error) {
+// compiled returns a kernel of a source on the emulated GPU.
+func compiled(t *testing.T, d *Device, name, source, kernel string, threads int) *cuda.Function {
 	t.Helper()
-	d := Emulated(t, Options{})
-	p, err := build{source: "op_add.cu", blockDim: 32}.program()
+	p, err := build{source: "op_add.cu", blockDim: threads}.program()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Name, p.Source = "mma.cu", mmaSource
+	p.Name, p.Source = name, source
 	image, err := cuda.DefaultCache().Compile(d.gpu.compiler, p, d.gpu.arch)
 	if err != nil {
 		t.Fatal(err)
@@ -100,6 +99,14 @@ func warp(t *testing.T, kernel string, from []uint32, n int) ([]uint32, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return f
+}
+
+// warp runs a kernel of mmaSource with 512 bytes of dynamic shared memory, on the emulated GPU, and returns n words.
+func warp(t *testing.T, kernel string, from []uint32, n int) ([]uint32, error) {
+	t.Helper()
+	d := Emulated(t, Options{})
+	f := compiled(t, d, "mma.cu", mmaSource, kernel, 32)
 	at, err := d.gpu.Alloc(4 * (n + len(from)))
 	if err != nil {
 		t.Fatal(err)

@@ -42,8 +42,8 @@ func (c wgmmaCutting) grid(count, dim, more int) grid {
 	return g
 }
 
-// suitsWGMMA reports whether there are kernels for compute capability 9.0, and this is one: for 16 bits, heads that
-// there are cuttings for, rows, without which there is no map of tiles, and as many blocks of rows as an int can count.
+// suitsWGMMA reports whether the kernels for compute capability 9.0 can attend: in 16 bits, with heads that there are
+// cuttings for, rows, without which there is no map of tiles, and no more blocks of rows than an int can count.
 func (d *Device) suitsWGMMA(s AttentionSpec, qkv tensor.Tensor) bool {
 	const most = 1 << 30
 	_, ok := wgmmaForward[s.HeadDim]

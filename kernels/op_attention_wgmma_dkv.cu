@@ -118,7 +118,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) attention_wgmma_dkv(c
 				const float2 pair = pairOf(base, n);
 #pragma unroll
 				for (int e = 0; e < 4; e++)
-					scores[4 * n + e] = limited(scores[4 * n + e] * steps - (e % 2 ? pair.y : pair.x));
+					scores[4 * n + e] = weight(scores[4 * n + e] * steps - (e % 2 ? pair.y : pair.x));
 			}
 		};
 		auto add = [&](int stage, const Left &weights, const Left &gradients) {

@@ -70,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) attention_wgmma_dq(co
 		auto weigh = [&](Scores &scores, int, int key) {
 			if (!seen.all(mine, key, COLUMNS)) hide(scores, seen, mine, key);
 #pragma unroll
-			for (int i = 0; i < COLUMNS / 2; i++) scores[i] = limited(scores[i] * steps - base[i / 2 % 2]);
+			for (int i = 0; i < COLUMNS / 2; i++) scores[i] = weight(scores[i] * steps - base[i / 2 % 2]);
 		};
 		auto add = [&](int stage, const Left &, const Left &gradients) {
 			multiplyColumns(out, gradients, Operand<COLUMNS>(memory.tile(stage, 0)), 1);

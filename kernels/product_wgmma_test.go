@@ -190,31 +190,15 @@ func wgmmaRun(t *testing.T, how int, bytes bool) (sums, stored, want []float32, 
 // wgmmaKernel returns the emulated GPU and a kernel of wgmmaSource on it, of BF16 or of bytes.
 func wgmmaKernel(t *testing.T, name string, bytes bool) (*Device, *cuda.Function) {
 	t.Helper()
-	d, err := Open("emulated", Options{})
+	d, err := Open("emulated", Options{}) // not Emulated, which fails after faults that tests provoke
 	if errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := build{source: "op_add.cu", blockDim: 128}.program()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Name, p.Source = "wgmma_test.cu", fmt.Sprintf("#define INT8 %d\n", number(bytes))+wgmmaSource
-	image, err := cuda.DefaultCache().Compile(d.gpu.compiler, p, d.gpu.arch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := d.gpu.Load(image)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := m.Function(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d, f
+	source := fmt.Sprintf("#define INT8 %d\n", number(bytes)) + wgmmaSource
+	return d, compiled(t, d, "wgmma_test.cu", source, name, 128)
 }
 
 // uploaded returns a matrix with these elements in the GPU's memory.

@@ -1,7 +1,7 @@
 """What PyTorch does of what restyle does: the same training steps, steps of the same size, and attention.
 
     pytorch.py train                                      for `bench train`, which starts it
-    pytorch.py step [--mode compile|graphs] [--bitsandbytes]     for `bench step --beside "python3 cmd/bench/pytorch.py step"`
+    pytorch.py step [--mode compile|graphs] [--bitsandbytes]    for `bench step --beside "python3 cmd/bench/pytorch.py step"`
     pytorch.py replay --model DIR --batches FILE --metrics FILE
     pytorch.py attention [SEQUENCESxLENGTH ...]
 

@@ -236,6 +236,38 @@ echo '{"mode": "torch-eager", "label": "torch 9, AdamW", "seconds": [0.5, 0.25, 
 	}
 }
 
+// TestStep_Adapters times adapters beside quantized weights, with another program that is told of them, and gives flags
+// that it cannot be told.
+func TestStep_Adapters(t *testing.T) {
+	dir := t.TempDir()
+	script, told := filepath.Join(dir, "script"), filepath.Join(dir, "told")
+	const answer = "cat > \"$1\"\necho '{\"mode\": \"torch-eager\", \"seconds\": [1]}'\n"
+	if err := os.WriteFile(script, []byte(answer), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"step", "--config", tinyModel(t), "--shapes", "2x8", "--steps", "1", "--warmup", "0", "--device", "cpu",
+		"--check", "--beside", "sh " + script + " " + told}
+	code, out, errs := bench(t, append(args, "--lora", "r=4,alpha=8", "--quantize-base", "nf4")...)
+	rows := cells(out)
+	if code != cli.Done || len(rows) != 2 || rows[1][2] != rows[0][2] || !strings.HasSuffix(rows[0][2], " on nf4") {
+		t.Fatalf("%d: %s%s", code, out, errs)
+	}
+	text, err := os.ReadFile(told)
+	if err != nil || !strings.Contains(string(text), `"lora":{"rank":4,"alpha":8},"base":"nf4"`) {
+		t.Errorf("it was told %s, %v", text, err)
+	}
+	for flags, want := range map[string]string{
+		"--lora r=4,targets=q_proj": "is told the rank and alpha of --lora only",
+		"--lora targets=nothing":    "none of the model's linear layers",
+		"--quantize-base nf4":       "set lora",
+	} {
+		code, _, errs := bench(t, append(args, strings.Fields(flags)...)...)
+		if code != cli.Usage || !strings.Contains(errs, want) {
+			t.Errorf("%s: %d: %s", flags, code, errs)
+		}
+	}
+}
+
 // TestConfigs_KnownByName checks that the models that bench knows by name are those.
 func TestConfigs_KnownByName(t *testing.T) {
 	for name, params := range map[string]int64{"llama-3.2-1b": 1_235_814_400, "llama-3.1-8b": 8_030_261_248,

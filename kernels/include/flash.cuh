@@ -6,8 +6,8 @@
 // share.
 #pragma once
 #include "mma.cuh"
+#include "weight.cuh"
 
-constexpr float LOG2E = 1.44269504f;
 // Elements of a chunk of 16 bytes, chunks and bytes of a row, and pairs of chunks: the depth of a product in steps.
 constexpr int EACH = 16 / sizeof(T), CHUNKS = DIM / EACH, ROW = DIM * sizeof(T), STEPS = CHUNKS / 2;
 
@@ -101,18 +101,6 @@ template <int M, int N, typename F> inline void hide(Sum<M, N> &scores, int row,
 			}
 		}
 	}
-}
-
-// weight returns 2^x, where x is the exponent of a score minus that of its row's sum: at most 0, apart from rounding.
-// For huge scores rounding can make it some hundred, so x is limited to keep gradients finite. A NaN stays a NaN.
-inline float weight(float x) {
-#if defined EMULATED || __CUDA_ARCH__ < 800
-	return exp2Rough(x > 1 ? 1 : x);
-#else
-	float y;
-	asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(x), "f"(1.0f));
-	return exp2Rough(y);
-#endif
 }
 
 #ifdef F32

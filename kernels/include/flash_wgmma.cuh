@@ -5,9 +5,9 @@
 // A tile is one block of 64 columns after the other, each of all of its rows. So it is an operand whose rows are along
 // k, as of scores, and one whose rows are across k, as of sums of values.
 #pragma once
+#include "weight.cuh"
 #include "wgmma.cuh"
 
-constexpr float LOG2E = 1.44269504f;
 constexpr int GROUPS = BLOCK_DIM / 128 - 1;
 // Registers of each thread that copies, and that multiplies.
 constexpr int COPYING = GROUPS > 2 ? 32 : 40, MULTIPLYING = GROUPS > 2 ? 160 : 232;

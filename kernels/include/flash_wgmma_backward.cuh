@@ -154,18 +154,6 @@ inline void settle(Scores &sums) {
 #endif
 }
 
-// limited returns 2^x, where x is the exponent of a score minus that of its row's sum: at most 0, apart from rounding.
-// For huge scores rounding can make it some hundred, so x is limited to keep gradients finite. A NaN stays a NaN.
-inline float limited(float x) {
-#ifdef EMULATED
-	return exp2Rough(x > 1 ? 1 : x);
-#else
-	float y;
-	asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(x), "f"(1.0f));
-	return exp2Rough(y);
-#endif
-}
-
 // A Multiplier is a warpgroup that multiplies.
 struct Multiplier {
 	const Memory &memory;
