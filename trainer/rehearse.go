@@ -9,9 +9,9 @@ import (
 	"restyle/optim"
 )
 
-// Rehearse does everything once that the run of a plan repeats: validation losses of long and of short sequences, a step
-// over full passes (one for each number of tokens that passes are padded to), and some tokens of a sample. With a device
-// that computes nothing (see kernels.Builds), this shows which kernels the run launches.
+// Rehearse does everything once that the run of a plan repeats: validation losses of long and of short sequences, a
+// step over full passes (one for each number of tokens that passes are padded to), and some tokens of a sample. With a
+// device that computes nothing (see kernels.Builds), this shows which kernels the run launches.
 func Rehearse(d *kernels.Device, c model.Config, p *Plan) (err error) {
 	options := p.ModelOptions(c)
 	m, err := model.New(d, c, options)

@@ -245,8 +245,8 @@ func TestStep_Adapters(t *testing.T) {
 	if err := os.WriteFile(script, []byte(answer), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"step", "--config", tinyModel(t), "--shapes", "2x8", "--steps", "1", "--warmup", "0", "--device", "cpu",
-		"--check", "--beside", "sh " + script + " " + told}
+	args := []string{"step", "--config", tinyModel(t), "--shapes", "2x8", "--steps", "1", "--warmup", "0",
+		"--device", "cpu", "--check", "--beside", "sh " + script + " " + told}
 	code, out, errs := bench(t, append(args, "--lora", "r=4,alpha=8", "--quantize-base", "nf4")...)
 	rows := cells(out)
 	if code != cli.Done || len(rows) != 2 || rows[1][2] != rows[0][2] || !strings.HasSuffix(rows[0][2], " on nf4") {
