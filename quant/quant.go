@@ -89,7 +89,10 @@ func Dequantize(dst []float32, src []byte, t tensor.DType, in int) error {
 			lo, hi := row.Group(g)
 			scale, zero := row.Scale(g), row.Zero(g)
 			for j := lo; j < hi; j++ {
-				out[j] = c.Value(codeAt(codes, c.Bits, j), zero) * scale
+				out[j] = c.Value(codes.at(j), zero) * scale
+			}
+			for j := lo; c.Offsets && j < hi; j++ {
+				out[j] += row.Offset(g)
 			}
 		}
 	}
@@ -98,7 +101,7 @@ func Dequantize(dst []float32, src []byte, t tensor.DType, in int) error {
 
 // set quantizes one row. All its bytes are 0 before.
 func (r Row) set(rule Rule, w []float32) error {
-	bits, codes := r.DType.Coding().Bits, r.codes()
+	codes := r.codes()
 	for g := range r.Groups() {
 		lo, hi := r.Group(g)
 		scale, zero, err := rule.Scale(w[lo:hi])
@@ -107,7 +110,7 @@ func (r Row) set(rule Rule, w []float32) error {
 		}
 		r.SetScale(g, scale, zero)
 		for i, x := range w[lo:hi] {
-			setCodeAt(codes, bits, lo+i, rule.Code(x, scale, zero))
+			codes.set(lo+i, rule.Code(x, scale, zero))
 		}
 	}
 	return nil
@@ -192,10 +195,27 @@ func (r Row) Group(g int) (lo, hi int) {
 
 // Scale returns the scale of a group.
 func (r Row) Scale(g int) float32 {
-	if r.DType.Coding().Scale == tensor.F32 {
-		return math.Float32frombits(binary.LittleEndian.Uint32(r.Bytes[4*g:]))
+	return r.number(g, 0, r.DType.UnitsAt(r.In))
+}
+
+// Offset returns the offset of a group, 0 if the type has none.
+func (r Row) Offset(g int) float32 {
+	if !r.DType.Coding().Offsets {
+		return 0
 	}
-	return tensor.F16ToF32(binary.LittleEndian.Uint16(r.Bytes[2*g:]))
+	return r.number(g, r.DType.OffsetsAt(r.In), r.DType.OffsetUnitsAt(r.In))
+}
+
+// number returns the scale or offset of a group: they start at a byte of the row, and their units, if any, at another.
+func (r Row) number(g, at, units int) float32 {
+	switch c := r.DType.Coding(); {
+	case c.Unit > 0:
+		unit := binary.LittleEndian.Uint16(r.Bytes[units+2*(g*c.Group/c.Unit):])
+		return float32(int8(r.Bytes[at+g])) * tensor.F16ToF32(unit) // exact: 7 and 11 bits
+	case c.Scale == tensor.F32:
+		return math.Float32frombits(binary.LittleEndian.Uint32(r.Bytes[at+4*g:]))
+	}
+	return tensor.F16ToF32(binary.LittleEndian.Uint16(r.Bytes[at+2*g:]))
 }
 
 // setScale stores a group's scale alone.
@@ -218,56 +238,85 @@ func (r Row) Zero(g int) int {
 // zeros returns where the zero points start.
 func (r Row) zeros() int { return tensor.INT4.HeadBytes(r.In) }
 
-// SetScale stores a group's scale and zero point, and the code of zero for the weights whose 4-bit codes share bytes
-// with the group's, and for padding. So the groups of a row are set in order.
+// SetScale stores a group's scale and zero point, and the code of zero for the weights whose codes share bytes with the
+// group's, and for padding. So the groups of a row are set in order. It is not for types whose scales have units.
 func (r Row) SetScale(g int, scale float32, zero int) {
 	r.setScale(g, scale)
 	c := r.DType.Coding()
 	if c.Zeros {
 		r.Bytes[r.zeros()+g] = byte(zero)
 	}
-	if first, _ := r.Group(g); c.Bits == 4 && first%tensor.GroupSize == 0 {
-		codes := r.Bytes[r.DType.HeadBytes(r.In)+first/2:][:tensor.GroupSize/2]
-		for i := range codes {
-			codes[i] = byte(zero | zero<<4)
+	if first, _ := r.Group(g); c.Bits < 8 && first%tensor.GroupSize == 0 {
+		codes, high := r.codes(), 0
+		for bit := 0; bit < 8; bit += max(1, c.Bits-4) {
+			high |= zero >> 4 << bit
 		}
+		fill(codes.low[first/2:][:tensor.GroupSize/2], byte(zero&15|zero<<4))
+		fill(codes.high[first/8*(c.Bits-4):][:tensor.GroupSize/8*(c.Bits-4)], byte(high))
 	}
 }
 
-// Code returns the code of a weight: from -127 to 127 in INT8, from 0 to 15 otherwise.
-func (r Row) Code(i int) int {
-	return codeAt(r.codes(), r.DType.Coding().Bits, i)
+func fill(to []byte, b byte) {
+	for i := range to {
+		to[i] = b
+	}
 }
+
+// Code returns the code of a weight: a signed number in 8 bits, and one from 0 on in fewer.
+func (r Row) Code(i int) int { return r.codes().at(i) }
 
 // SetCode stores the code of a weight. SetScale of its group comes before.
-func (r Row) SetCode(i, code int) {
-	setCodeAt(r.codes(), r.DType.Coding().Bits, i, code)
+func (r Row) SetCode(i, code int) { r.codes().set(i, code) }
+
+// rowCodes are the codes of a row; loops over weights make them once.
+type rowCodes struct {
+	bits      int
+	low, high []byte
 }
 
-// codes returns the bytes of the codes, which loops over weights look up once.
-func (r Row) codes() []byte { return r.Bytes[r.DType.HeadBytes(r.In):] }
+// codes returns the bytes of the codes.
+func (r Row) codes() rowCodes {
+	all, low := r.Bytes[r.DType.HeadBytes(r.In):], r.DType.LowBytes(r.In)
+	return rowCodes{r.DType.Coding().Bits, all[:low], all[low:]}
+}
 
-func codeAt(codes []byte, bits, i int) int {
-	if bits == 8 {
-		return int(int8(codes[i]))
+func (c rowCodes) at(i int) int {
+	if c.bits == 8 {
+		return int(int8(c.low[i]))
 	}
 	at, shift := nibble(i)
-	return int(codes[at] >> shift & 15)
+	code := int(c.low[at] >> shift & 15)
+	if c.bits > 4 {
+		at, shift, mask := c.highBits(i)
+		code |= int(c.high[at]>>shift&mask) << 4
+	}
+	return code
 }
 
-func setCodeAt(codes []byte, bits, i, code int) {
-	if bits == 8 {
-		codes[i] = byte(code)
+func (c rowCodes) set(i, code int) {
+	if c.bits == 8 {
+		c.low[i] = byte(code)
 		return
 	}
 	at, shift := nibble(i)
-	codes[at] = codes[at]&^(15<<shift) | byte(code)<<shift
+	c.low[at] = c.low[at]&^(15<<shift) | byte(code&15)<<shift
+	if c.bits > 4 {
+		at, shift, mask := c.highBits(i)
+		c.high[at] = c.high[at]&^(mask<<shift) | byte(code>>4)<<shift
+	}
 }
 
-// nibble returns the byte of a 4-bit code, and its lowest bit in there.
+// nibble returns the byte of the low four bits of a code, and the lowest bit in there.
 func nibble(i int) (at, shift int) {
 	const half = tensor.GroupSize / 2
 	return i/tensor.GroupSize*half + i%half, i % tensor.GroupSize / half * 4
+}
+
+// highBits returns the byte of the other bits of a code, and the lowest bit in there.
+func (c rowCodes) highBits(i int) (at, shift int, mask byte) {
+	bits := c.bits - 4
+	size := tensor.GroupSize / 8 * bits
+	return i/tensor.GroupSize*size + i%size, i % tensor.GroupSize / size * bits, 1<<bits - 1
 }
 
 // Check reports whether rows, each of in weights, are as Quantize writes them: scales finite, those of INT8 not
@@ -286,24 +335,33 @@ func Check(rows []byte, t tensor.DType, in int) error {
 }
 
 func (r Row) check() error {
+	c := r.DType.Coding()
 	same := Row{r.DType, r.In, make([]byte, len(r.Bytes))} // what these scales and codes look like
 	for g := range r.Groups() {
 		scale, zero := r.Scale(g), r.Zero(g)
 		if scale-scale != 0 || r.DType == tensor.INT8 && (scale < 0 || scale > maxScale) {
 			return fmt.Errorf("scale %d is %v", g, scale)
 		}
-		if zero > 15 {
+		if offset := r.Offset(g); offset-offset != 0 {
+			return fmt.Errorf("offset %d is %v", g, offset)
+		}
+		if c.Zeros && zero > 15 {
 			return fmt.Errorf("zero point %d is %d: must be at most 15", g, zero)
 		}
-		same.SetScale(g, scale, zero)
+		if c.Unit == 0 {
+			same.SetScale(g, scale, zero)
+		}
 		lo, hi := r.Group(g)
 		for i := lo; i < hi; i++ {
 			code := r.Code(i)
-			if code == -128 {
+			if r.DType == tensor.INT8 && code == -128 {
 				return fmt.Errorf("code %d is -128: must be at least -127", i)
 			}
 			same.SetCode(i, code)
 		}
+	}
+	if c.Unit > 0 || c.Offsets {
+		copy(same.Bytes, r.Bytes[:r.DType.HeadBytes(r.In)])
 	}
 	for i, b := range r.Bytes {
 		if b != same.Bytes[i] {

@@ -19,13 +19,23 @@ const (
 	INT4
 	INT4Z
 	NF4
+	Q4_0 // with the values of GGUF's types of these names
+	Q4_1
+	Q5_0
+	Q5_1
+	Q8_0
+	Q4_K
+	Q5_K
+	Q6_K
 )
 
 var dtypes = [...]struct {
 	name string
 	size int
 }{F32: {"F32", 4}, F16: {"F16", 2}, BF16: {"BF16", 2}, I64: {"I64", 8}, I32: {"I32", 4}, U8: {"U8", 1}, F64: {"F64", 8},
-	INT8: {"INT8", 0}, INT4: {"INT4", 0}, INT4Z: {"INT4Z", 0}, NF4: {"NF4", 0}}
+	INT8: {"INT8", 0}, INT4: {"INT4", 0}, INT4Z: {"INT4Z", 0}, NF4: {"NF4", 0},
+	Q4_0: {"Q4_0", 0}, Q4_1: {"Q4_1", 0}, Q5_0: {"Q5_0", 0}, Q5_1: {"Q5_1", 0}, Q8_0: {"Q8_0", 0}, Q4_K: {"Q4_K", 0},
+	Q5_K: {"Q5_K", 0}, Q6_K: {"Q6_K", 0}}
 
 // Size returns the size of an element in bytes, 0 for an invalid or a quantized type.
 func (t DType) Size() int {

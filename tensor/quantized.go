@@ -1,33 +1,53 @@
 package tensor
 
-// A Coding describes how a quantized type stores a row of weights: its scales, and a code for each weight. The zero
-// Coding is that of types that are not quantized.
+// A Coding describes how a quantized type stores a row of weights: a code for each weight, and for each group of
+// neighbors what makes values of codes:
 //
-// A row is the scales of its groups, their zero points if they have any, and the codes. Each part is padded with zeros
-// to a multiple of 16 bytes. Codes of 8 bits are signed bytes. The 4-bit codes of GroupSize neighbors are always 64
-// bytes: byte j has the code of element j in its low four bits, and that of element j + 64 in its high ones. Where a
-// row has no such element, the code is that of zero.
+//	value = scale · (code - zero) + offset
+//
+// The zero Coding is that of types that are not quantized.
+//
+// A row is its parts one after the other, each padded with zeros to a multiple of 16 bytes: the scales of its groups,
+// their offsets, the units of the scales, the units of the offsets, the zero points, and the codes. It lacks the parts
+// that its type does not have.
+//
+// Codes of 8 bits are signed bytes. The low four bits of the codes of GroupSize neighbors are always 64 bytes: byte j has
+// the code of element j in its low four bits, and that of element j + 64 in its high ones. Behind all of these, codes of
+// 5 and 6 bits have their high bits, 16 and 32 bytes for GroupSize neighbors: with m such bytes, byte j has the bits of
+// the elements j, j + m, j + 2m …, the first in its lowest bits. Where a row has no such element, the code is that of
+// zero.
 type Coding struct {
-	Bits  int          // of a code: 8 or 4
-	Group int          // neighbors in a row that share a scale; the last ones may be fewer. 0: the whole row
-	Scale DType        // of a scale: F32 or F16
-	Zero  int          // the code of zero, or
-	Zeros bool         // each group has its own: its zero point, a byte
-	Table *[16]float32 // what scales multiply, by code. Default: the code minus that of zero
+	Bits    int          // of a code: 8, 6, 5 or 4
+	Group   int          // neighbors in a row that share a scale; the last ones may be fewer. 0: the whole row
+	Scale   DType        // of a scale and an offset: F32 or F16
+	Unit    int          // neighbors that share a unit, an F16: scales are signed bytes times it. 0: scales have no units
+	Offsets bool         // each group has an offset, stored as its scale is; with units, units of offsets
+	Zero    int          // the code of zero, or
+	Zeros   bool         // each group has its own: its zero point, a byte
+	Table   *[16]float32 // what scales multiply, by code. Default: the code minus that of zero
 }
 
-// GroupSize is the number of neighbors whose 4-bit codes are 64 bytes, and that share a scale in INT4 and INT4Z.
+// GroupSize is the number of neighbors whose low four bits of codes are 64 bytes, and that share a scale in INT4 and
+// INT4Z.
 const GroupSize = 128
 
 // wordBytes is the unit that the parts of a quantized row are padded to, so that rows start at multiples of it.
 const wordBytes = 16
 
-// codings are the quantized types.
+// codings are the quantized types. Those with a Q are GGUF's, with other places for the same numbers.
 var codings = [...]Coding{
 	INT8:  {Bits: 8, Scale: F32},
 	INT4:  {Bits: 4, Group: GroupSize, Scale: F16, Zero: 8},
 	INT4Z: {Bits: 4, Group: GroupSize, Scale: F16, Zeros: true},
 	NF4:   {Bits: 4, Group: 64, Scale: F32, Zero: 7, Table: &nf4},
+	Q4_0:  {Bits: 4, Group: 32, Scale: F16, Zero: 8},
+	Q4_1:  {Bits: 4, Group: 32, Scale: F16, Offsets: true},
+	Q5_0:  {Bits: 5, Group: 32, Scale: F16, Zero: 16},
+	Q5_1:  {Bits: 5, Group: 32, Scale: F16, Offsets: true},
+	Q8_0:  {Bits: 8, Group: 32, Scale: F16},
+	Q4_K:  {Bits: 4, Group: 32, Scale: F16, Unit: 256, Offsets: true},
+	Q5_K:  {Bits: 5, Group: 32, Scale: F16, Unit: 256, Offsets: true},
+	Q6_K:  {Bits: 6, Group: 16, Scale: F16, Unit: 256, Zero: 32},
 }
 
 // nf4 are the quantiles of a normal distribution that Dettmers et al. (2023, QLoRA, appendix E) list.
@@ -74,17 +94,60 @@ func (t DType) RowBytes(n int) int {
 // HeadBytes returns the number of bytes before the codes of a row of n elements of a quantized type.
 func (t DType) HeadBytes(n int) int {
 	c, groups := t.Coding(), t.Groups(n)
-	head := padded(groups * c.Scale.Size())
-	if c.Zeros {
-		head += padded(groups)
+	scales := padded(groups*c.scaleBytes()) + padded(c.units(n)*F16.Size())
+	if c.Offsets {
+		scales *= 2
 	}
-	return head
+	if c.Zeros {
+		scales += padded(groups)
+	}
+	return scales
+}
+
+// scaleBytes returns the size of a group's scale, and of its offset.
+func (c *Coding) scaleBytes() int {
+	if c.Unit > 0 {
+		return 1
+	}
+	return c.Scale.Size()
+}
+
+// OffsetsAt returns where the offsets of a row of n elements start, for a type that has them.
+func (t DType) OffsetsAt(n int) int { return padded(t.Groups(n) * t.Coding().scaleBytes()) }
+
+// UnitsAt returns where the units of the scales of a row of n elements start, for a type that has them.
+func (t DType) UnitsAt(n int) int {
+	if t.Coding().Offsets {
+		return 2 * t.OffsetsAt(n)
+	}
+	return t.OffsetsAt(n)
+}
+
+// OffsetUnitsAt returns where the units of the offsets of a row of n elements start, for a type that has them.
+func (t DType) OffsetUnitsAt(n int) int {
+	return t.UnitsAt(n) + padded(t.Coding().units(n)*F16.Size())
+}
+
+// units returns the number of units of the scales of a row of n elements.
+func (c *Coding) units(n int) int {
+	if c.Unit == 0 {
+		return 0
+	}
+	return (n + c.Unit - 1) / c.Unit
 }
 
 // CodeBytes returns the number of bytes of the codes of a row of n elements of a quantized type.
 func (t DType) CodeBytes(n int) int {
 	if t.Coding().Bits == 8 {
 		return padded(n)
+	}
+	return (n + GroupSize - 1) / GroupSize * GroupSize / 8 * t.Coding().Bits
+}
+
+// LowBytes returns how many of the bytes of a row's codes have the low four bits of codes, the others having the rest.
+func (t DType) LowBytes(n int) int {
+	if t.Coding().Bits == 8 {
+		return t.CodeBytes(n)
 	}
 	return (n + GroupSize - 1) / GroupSize * GroupSize / 2
 }
