@@ -27,7 +27,8 @@ const (
 	BF16 Type = 30
 )
 
-// types have the names of all types that files may have, and the size of a block of those that are read.
+// types have the names of all types that files may have, and the number of elements and bytes of a block: 1 and the size
+// of an element for types without blocks. They are those of gguf-py's GGML_QUANT_SIZES.
 var types = map[Type]struct {
 	name            string
 	elements, bytes int
@@ -35,11 +36,12 @@ var types = map[Type]struct {
 	F32: {"F32", 1, 4}, F16: {"F16", 1, 2}, BF16: {"BF16", 1, 2},
 	Q4_0: {"Q4_0", 32, 18}, Q4_1: {"Q4_1", 32, 20}, Q5_0: {"Q5_0", 32, 22}, Q5_1: {"Q5_1", 32, 24}, Q8_0: {"Q8_0", 32, 34},
 	Q4_K: {"Q4_K", 256, 144}, Q5_K: {"Q5_K", 256, 176}, Q6_K: {"Q6_K", 256, 210},
-	9: {name: "Q8_1"}, 10: {name: "Q2_K"}, 11: {name: "Q3_K"}, 15: {name: "Q8_K"}, 16: {name: "IQ2_XXS"},
-	17: {name: "IQ2_XS"}, 18: {name: "IQ3_XXS"}, 19: {name: "IQ1_S"}, 20: {name: "IQ4_NL"}, 21: {name: "IQ3_S"},
-	22: {name: "IQ2_S"}, 23: {name: "IQ4_XS"}, 24: {name: "I8"}, 25: {name: "I16"}, 26: {name: "I32"}, 27: {name: "I64"},
-	28: {name: "F64"}, 29: {name: "IQ1_M"}, 34: {name: "TQ1_0"}, 35: {name: "TQ2_0"}, 39: {name: "MXFP4"},
-	40: {name: "NVFP4"}, 41: {name: "Q1_0"}, 42: {name: "Q2_0"},
+	9: {"Q8_1", 32, 36}, 10: {"Q2_K", 256, 84}, 11: {"Q3_K", 256, 110}, 15: {"Q8_K", 256, 292},
+	16: {"IQ2_XXS", 256, 66}, 17: {"IQ2_XS", 256, 74}, 18: {"IQ3_XXS", 256, 98}, 19: {"IQ1_S", 256, 50},
+	20: {"IQ4_NL", 32, 18}, 21: {"IQ3_S", 256, 110}, 22: {"IQ2_S", 256, 82}, 23: {"IQ4_XS", 256, 136},
+	24: {"I8", 1, 1}, 25: {"I16", 1, 2}, 26: {"I32", 1, 4}, 27: {"I64", 1, 8}, 28: {"F64", 1, 8},
+	29: {"IQ1_M", 256, 56}, 34: {"TQ1_0", 256, 54}, 35: {"TQ2_0", 256, 66}, 39: {"MXFP4", 32, 17},
+	40: {"NVFP4", 64, 36}, 41: {"Q1_0", 128, 18}, 42: {"Q2_0", 64, 18},
 }
 
 // Types are the types that are read and written, by their numbers.
@@ -48,7 +50,7 @@ var Types = []Type{F32, F16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K, BF1
 // String returns the name of a type, with its number if it is none of Types.
 func (t Type) String() string {
 	switch known := types[t]; {
-	case known.elements > 0:
+	case t.Supported():
 		return known.name
 	case known.name != "":
 		return fmt.Sprintf("%s (type %d)", known.name, uint32(t))
@@ -62,6 +64,9 @@ func (t Type) Supported() bool { return slices.Contains(Types, t) }
 // Block returns the number of neighbors in a row that are stored together, and of their bytes: 1 and its size for the
 // types without blocks, 0 and 0 if the type is not supported.
 func (t Type) Block() (elements, bytes int) {
+	if !t.Supported() {
+		return 0, 0
+	}
 	known := types[t]
 	return known.elements, known.bytes
 }
