@@ -19,8 +19,9 @@ const (
 	maxName          = 63        // llama.cpp's limit for names of tensors, less the zero byte
 	maxDims          = 4
 	maxAlignment     = 1 << 20 // of what is written
-	// maxHeader limits the keys and the list of tensors. A vocabulary of 262,144 tokens with its merges needs 20 MB.
-	maxHeader = 256 << 20
+	// maxHeader limits keys and list of tensors, as in safetensors files. A vocabulary of 262,144 tokens with merges needs
+	// 20 MB.
+	maxHeader = 100_000_000
 )
 
 // Tensor describes a tensor, from the header of its file.
@@ -86,24 +87,29 @@ func (p *parser) fail(format string, a ...any) {
 	}
 }
 
-// left returns the number of bytes that are not parsed yet.
-func (p *parser) left() uint64 { return uint64(p.size) - uint64(p.at) }
+// left returns the number of bytes that are not parsed yet and may be of the header.
+func (p *parser) left() uint64 { return uint64(min(p.size, maxHeader) - int64(p.at)) }
+
+// short returns why there are no more bytes.
+func (p *parser) short() string {
+	if p.size > maxHeader {
+		return fmt.Sprintf("a header may have at most %d: it is damaged, or not a model", maxHeader)
+	}
+	return fmt.Sprintf("the file has %d: it is cut off: get it again", p.size)
+}
 
 // take returns the next n bytes, until the next call, or nil after an error.
 func (p *parser) take(n uint64) []byte {
-	if p.err == nil && n > p.left() {
-		p.fail("its header needs %d bytes from byte %d on, but the file has %d: it is cut off: get it again", n, p.at, p.size)
-	}
-	if p.err == nil && n > uint64(maxHeader-p.at) {
-		p.fail("its keys and list of tensors have more than %d bytes: it is damaged, or not a model", maxHeader)
+	if n > p.left() {
+		p.fail("its header needs %d bytes from byte %d on, but %s", n, p.at, p.short())
 	}
 	if p.err != nil {
 		return nil
 	}
 	end := p.at + int(n)
 	if have := len(p.buf); end > have {
-		// Twice as many bytes each time, so that all copies together are no more than the header.
-		want := max(end, int(min(p.size, int64(max(2*have, 64<<10)))))
+		// Twice as many bytes each time, so that the copies together are no larger than the header.
+		want := max(end, min(int(min(p.size, maxHeader)), max(2*have, 64<<10)))
 		p.buf = slices.Grow(p.buf, want-have)[:want]
 		if _, err := io.ReadFull(io.NewSectionReader(p.file, int64(have), int64(want-have)), p.buf[have:]); err != nil {
 			p.fail("its header cannot be read: %w", err)
@@ -152,7 +158,7 @@ func (p *parser) start() (version int) {
 func (p *parser) count(what string, size int) int {
 	n := p.uint64()
 	if n > p.left()/uint64(size) {
-		p.fail("it claims to have %d %s, but only %d bytes follow: it is cut off or damaged", n, what, p.left())
+		p.fail("its header claims %d %s from byte %d on, but %s", n, what, p.at, p.short())
 	}
 	if p.err != nil {
 		return 0
@@ -180,8 +186,6 @@ func (p *parser) value(h *header) {
 		v.kind, v.list = p.uint32(), true
 	}
 	switch _, twice := h.index[v.key]; {
-	case p.err != nil:
-		return
 	case v.key == "":
 		p.fail("a key has no name")
 	case twice:
@@ -190,6 +194,9 @@ func (p *parser) value(h *header) {
 		p.fail("its key %.100q has a list of lists, which cannot be read", v.key)
 	case v.kind >= uint32(len(kinds)):
 		p.fail("its key %.100q has a value of type %d, which does not exist", v.key, v.kind)
+	}
+	if p.err != nil {
+		return
 	}
 	if v.list {
 		v.n = p.count(fmt.Sprintf("values of the key %.100q", v.key), leastBytes(v.kind))
