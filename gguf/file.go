@@ -12,8 +12,8 @@ import (
 	"restyle/internal/disk"
 )
 
-// File is an open GGUF file, or all files of a model that is split. Opening it checks the whole header. Its methods are
-// safe for concurrent use.
+// File is an open GGUF file, or all files of a model that is split. Opening it checks the whole header. Its methods
+// are safe for concurrent use.
 type File struct {
 	// Name is the path of the file, of the first one if the model is split.
 	Name string
@@ -37,10 +37,10 @@ type part struct {
 	size int64
 }
 
-// Open opens a regular file and reads its header, at most 256 MB. If the key split.count says that the model is split
-// into several files, Open must be given the first, NAME-00001-of-0000N.gguf, and opens the others next to it; their
-// tensors follow those of the first, and their keys are not read, since only the first has those of the model. It is an
-// error if the file is cut off, or if tensors overlap or leave holes. Close the File after use.
+// Open opens a regular file and reads its header, at most 100 MB. If the key split.count says that the model is split
+// into several files, Open must be given the first, NAME-00001-of-0000N.gguf, and opens the others next to it. Their
+// tensors follow those of the first. Of their keys only those of splitting are used: the first has the model's.
+// It is an error if the file is cut off, or if tensors overlap or leave holes. Close the File after use.
 func Open(path string) (*File, error) {
 	f, err := openOne(path)
 	if err != nil {
@@ -130,16 +130,17 @@ func (f *File) join() error {
 	prefix, ok := strings.CutSuffix(f.Name, name(number))
 	switch {
 	case !ok:
-		return fmt.Errorf("%s: it is file %d of %d of a model: its name must end in %s, and the others must be next to it",
-			f.Name, number+1, count, name(number))
+		return fmt.Errorf("%s: it is file %d of %d of a model: its name must end in %s", f.Name, number+1, count,
+			name(number))
 	case number != 0:
-		return fmt.Errorf("%s: it is file %d of %d of a model: give the first, %s", f.Name, number+1, count, prefix+name(0))
+		return fmt.Errorf("%s: it is file %d of %d of a model: give the first, %s", f.Name, number+1, count,
+			prefix+name(0))
 	}
 	for i := 1; i < count; i++ {
 		next, err := openOne(prefix + name(i))
 		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s: it is the first of %d files of a model, but there is no %s next to it: get that one as well",
-				f.Name, count, filepath.Base(prefix+name(i)))
+			return fmt.Errorf("%s: it is the first of %d files of a model, but there is no %s: get that one as well",
+				f.Name, count, prefix+name(i))
 		}
 		if err != nil {
 			return err
@@ -154,7 +155,8 @@ func (f *File) join() error {
 	}
 	v := f.Values()
 	if n := v.Int("split.tensors.count", len(f.tensors)); n != len(f.tensors) {
-		v.fail("its %d files have %d tensors, but its key split.tensors.count is %d: get them again", count, len(f.tensors), n)
+		v.fail("its %d files have %d tensors, but its key split.tensors.count is %d: get them again", count,
+			len(f.tensors), n)
 	}
 	return v.Err
 }
@@ -179,8 +181,8 @@ func (f *File) Paths() []string {
 	return paths
 }
 
-// WriteSums writes a line for each file, as sha256sum does: its SHA-256 and its name without directories. It reads all
-// bytes of the files.
+// WriteSums writes a line for each file, as sha256sum does: its SHA-256 and its name without directories. It reads
+// the whole files.
 func (f *File) WriteSums(w io.Writer) error {
 	for _, p := range f.parts {
 		sum := sha256.New()

@@ -82,7 +82,8 @@ var everyKey = []KV{
 	{"f32", float32(0.5)}, {"f64", 0.1}, {"true", true}, {"false", false}, {"text", "hé\x00\n"}, {"no text", ""},
 	{"u8s", []uint8{0, 255}}, {"i8s", []int8{-128, 127}}, {"u16s", []uint16{65535}}, {"i16s", []int16{-1, 2, 3}},
 	{"u32s", []uint32{1 << 31}}, {"i32s", []int32{-1, 0, 1}}, {"u64s", []uint64{1, 1 << 63}}, {"i64s", []int64{-5}},
-	{"f32s", []float32{0.5, float32(math.Inf(1))}}, {"f64s", []float64{0.1, math.Inf(-1)}}, {"bools", []bool{true, false}},
+	{"f32s", []float32{0.5, float32(math.Inf(1))}}, {"f64s", []float64{0.1, math.Inf(-1)}},
+	{"bools", []bool{true, false}},
 	{"texts", []string{"", "é", "a b"}}, {"nothing", []string{}},
 }
 
@@ -122,7 +123,8 @@ func TestWrite_ReadsBack(t *testing.T) {
 			data, written := make([]byte, got.Bytes), new(bytes.Buffer)
 			err := errors.Join(f.ReadAt(want.Name, data, 0), want.Write(written))
 			if !ok || err != nil || !reflect.DeepEqual(got, f.Tensors()[i]) || got.Type != want.Type ||
-				!slices.Equal(got.Dims, want.Dims) || !bytes.Equal(data, written.Bytes()) || f.tensors[i].at%int64(alignment) != 0 {
+				!slices.Equal(got.Dims, want.Dims) || !bytes.Equal(data, written.Bytes()) ||
+				f.tensors[i].at%int64(alignment) != 0 {
 				t.Errorf("%s: %v %v %v", want.Name, got, ok, err)
 			}
 		}
@@ -151,7 +153,7 @@ func TestValues(t *testing.T) {
 	}{
 		{get: func(v *Values) any { return v.String("text", "x") }, want: "hé\x00\n"},
 		{get: func(v *Values) any { return v.String("absent", "x") }, want: "x"},
-		{get: func(v *Values) any { return v.String("u8", "x") }, error: `its key "u8" has "255" of type uint8: must be a string`},
+		{get: func(v *Values) any { return v.String("u8", "x") }, error: `its key "u8" has "255" of type uint8: must be`},
 		{get: func(v *Values) any { return v.String("general.architecture", "x") }, error: `"llam\xff" of type string`},
 		{get: func(v *Values) any { return v.Bool("true", false) }, want: true},
 		{get: func(v *Values) any { return v.Bool("absent", true) }, want: true},
@@ -172,7 +174,7 @@ func TestValues(t *testing.T) {
 		{get: func(v *Values) any { return v.Float("u8", 1) }, error: "must be a floating-point number"},
 		{get: func(v *Values) any { return v.Strings("nothing") }, want: []string{}},
 		{get: func(v *Values) any { return v.Strings("absent") }, want: []string(nil)},
-		{get: func(v *Values) any { return v.Strings("texts") }, error: `whose value 2 is "a\xffb": must be a list of strings`},
+		{get: func(v *Values) any { return v.Strings("texts") }, error: `whose value 2 is "a\xffb": must be a list of`},
 		{get: func(v *Values) any { return v.Strings("i8s") }, error: `a list of type int8, whose value 0 is "-128"`},
 		{get: func(v *Values) any { return v.Strings("text") }, error: `of type string: must be a list of strings`},
 		{get: func(v *Values) any { return v.Ints("i16s") }, want: []int{-1, 2, 3}},
@@ -199,45 +201,50 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestRead_RefusesDamage has files that must not be read, with part of the error: what they were made of, and the bytes
-// that take the place of others.
+// TestRead_RefusesDamage replaces bytes of a good file and wants an error, or none.
 func TestRead_RefusesDamage(t *testing.T) {
-	good := encoded(t, []KV{{"a", []int32{1, 2, 3}}, {"text", "hello"}, {alignmentKey, uint32(32)}, {"word", []string{"hi"}}},
+	good := encoded(t,
+		[]KV{{"a", []int32{1, 2, 3}}, {"text", "hello"}, {alignmentKey, uint32(32)}, {"word", []string{"hi"}}},
 		filled("first", F32, 0, 4, 3), filled("other", Q8_0, 0, 64, 2))
 	for name, c := range map[string]struct{ old, new, want string }{
-		"good":              {"hello", "hallo", ""},
-		"LFS pointer":       {"GGUF", "vers", "Git LFS pointer"},
-		"other file":        {"GGUF", "PK\x03\x04", "does not begin with GGUF"},
-		"version 2":         {"GGUF\x03", "GGUF\x02", ""},
-		"version 4":         {"GGUF\x03", "GGUF\x04", "version 4: must be 2 or 3"},
-		"big-endian":        {"GGUF\x03\x00\x00\x00", "GGUF\x00\x00\x00\x03", "big-endian (version 3)"},
-		"2^30 strings":      {"\x01\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00hi", "\x00\x00\x00\x40\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00hi", "claims 1073741824 values"},
-		"2^62 numbers":      {"\x03\x00\x00\x00\x00\x00\x00\x00\x01", "\x00\x00\x00\x00\x00\x00\x00\x40\x01", "claims 4611686018427387904 values"},
-		"long text":         {"\x05\x00\x00\x00\x00\x00\x00\x00hello", "\xff\xff\xff\xff\xff\xff\xff\xffhello", "needs 18446744073709551615 bytes"},
-		"no such type":      {"text\x08", "text\x0d", "value of type 13"},
-		"list of lists":     {"a\x09\x00\x00\x00\x05", "a\x09\x00\x00\x00\x09", "a list of lists"},
-		"one key twice":     {"word", "text", "two keys have the name"},
-		"alignment of 33":   {"\x04\x00\x00\x00\x20", "\x04\x00\x00\x00\x21", "general.alignment is 33"},
-		"alignment of i32":  {"\x04\x00\x00\x00\x20", "\x05\x00\x00\x00\x20", "another type than uint32"},
-		"alignment of 64":   {"\x04\x00\x00\x00\x20", "\x04\x00\x00\x00\x40", ""},
-		"one name twice":    {"other", "first", `the tensor "first" is there twice`},
-		"not UTF-8":         {"first", "firs\xff", "must be UTF-8"},
-		"5 dimensions":      {"first\x02", "first\x05", "5 dimensions"},
-		"no dimension":      {"first\x02", "first\x00", "0 dimensions"},
-		"dimension of 0":    {"first\x02\x00\x00\x00\x04", "first\x02\x00\x00\x00\x00", "impossible"},
-		"larger":            {"first\x02\x00\x00\x00\x04", "first\x02\x00\x00\x00\x0f", `"first" and "other" overlap`},
-		"smaller":           {"first\x02\x00\x00\x00\x04", "first\x02\x00\x00\x00\x01", `32 bytes before "other" belong to no`},
-		"part of a block":   {"other\x02\x00\x00\x00\x40", "other\x02\x00\x00\x00\x41", "65 elements: must be a multiple of 32 for Q8_0"},
-		"cut off":           {"other\x02\x00\x00\x00\x40", "other\x02\x00\x00\x00\x60", "the file is cut off: get it again"},
-		"removed type":      {"\x03\x00\x00\x00\x00\x00\x00\x00\x00", "\x03\x00\x00\x00\x00\x00\x00\x00\x04", "type 4 does not exist"},
-		"unaligned":         {"\x08\x00\x00\x00\x40", "\x08\x00\x00\x00\x41", "begins at byte 65 of the data"},
-		"beyond every file": {"\x08\x00\x00\x00\x40\x00\x00\x00\x00\x00\x00\x00", "\x08\x00\x00\x00\x40\x00\x00\x00\x00\x00\x00\x80", "beyond every file"},
+		"good":        {"hello", "hallo", ""},
+		"LFS pointer": {"GGUF", "vers", "Git LFS pointer"},
+		"other file":  {"GGUF", "PK\x03\x04", "does not begin with GGUF"},
+		"version 2":   {"GGUF\x03", "GGUF\x02", ""},
+		"version 4":   {"GGUF\x03", "GGUF\x04", "version 4: must be 2 or 3"},
+		"big-endian":  {"GGUF\x03\x00\x00\x00", "GGUF\x00\x00\x00\x03", "big-endian (version 3)"},
+		"2^30 strings": {"word\x09\x00\x00\x00\x08\x00\x00\x00\x01\x00\x00\x00",
+			"word\x09\x00\x00\x00\x08\x00\x00\x00\x00\x00\x00\x40", "claims 1073741824 values"},
+		"2^62 numbers": {"\x03\x00\x00\x00\x00\x00\x00\x00\x01",
+			"\x00\x00\x00\x00\x00\x00\x00\x40\x01", "claims 4611686018427387904 values"},
+		"long text": {"\x05\x00\x00\x00\x00\x00\x00\x00hello", "\xff\xff\xff\xff\xff\xff\xff\xffhello",
+			"needs 18446744073709551615 bytes"},
+		"no such type":     {"text\x08", "text\x0d", "value of type 13"},
+		"list of lists":    {"a\x09\x00\x00\x00\x05", "a\x09\x00\x00\x00\x09", "a list of lists"},
+		"one key twice":    {"word", "text", "two keys have the name"},
+		"alignment of 33":  {"\x04\x00\x00\x00\x20", "\x04\x00\x00\x00\x21", "general.alignment is 33"},
+		"alignment of i32": {"\x04\x00\x00\x00\x20", "\x05\x00\x00\x00\x20", "another type than uint32"},
+		"alignment of 64":  {"\x04\x00\x00\x00\x20", "\x04\x00\x00\x00\x40", ""},
+		"one name twice":   {"other", "first", `the tensor "first" is there twice`},
+		"not UTF-8":        {"first", "firs\xff", "must be UTF-8"},
+		"5 dimensions":     {"first\x02", "first\x05", "5 dimensions"},
+		"no dimension":     {"first\x02", "first\x00", "0 dimensions"},
+		"dimension of 0":   {"first\x02\x00\x00\x00\x04", "first\x02\x00\x00\x00\x00", "impossible"},
+		"larger":           {"first\x02\x00\x00\x00\x04", "first\x02\x00\x00\x00\x0f", `"first" and "other" overlap`},
+		"smaller":          {"first\x02\x00\x00\x00\x04", "first\x02\x00\x00\x00\x01", `32 bytes before "other"`},
+		"part of a block":  {"other\x02\x00\x00\x00\x40", "other\x02\x00\x00\x00\x41", "multiple of 32 for Q8_0"},
+		"cut off":          {"other\x02\x00\x00\x00\x40", "other\x02\x00\x00\x00\x60", "the file is cut off"},
+		"removed type": {"\x03\x00\x00\x00\x00\x00\x00\x00\x00",
+			"\x03\x00\x00\x00\x00\x00\x00\x00\x04", "type 4 does not exist"},
+		"unaligned": {"\x08\x00\x00\x00\x40", "\x08\x00\x00\x00\x41", "begins at byte 65 of the data"},
+		"beyond every file": {"\x08\x00\x00\x00\x40\x00\x00\x00\x00\x00\x00\x00",
+			"\x08\x00\x00\x00\x40\x00\x00\x00\x00\x00\x00\x80", "beyond every file"},
 	} {
 		data := bytes.Replace(good, []byte(c.old), []byte(c.new), 1)
 		if len(data) != len(good) || bytes.Equal(data, good) {
 			t.Fatalf("%s: %q is not there, or has another length", name, c.old)
 		}
-		err, allocated := readAll(data)
+		allocated, err := readAll(data)
 		if allocated > 1<<20 {
 			t.Errorf("%s: %d bytes allocated", name, allocated)
 		}
@@ -328,7 +335,8 @@ func TestOpen_Split(t *testing.T) {
 	dir := t.TempDir()
 	write := func(file string, number, count, tensors int, sources ...Source) {
 		t.Helper()
-		keys := []KV{{"split.no", uint16(number)}, {"split.count", uint16(count)}, {"split.tensors.count", int32(tensors)}}
+		keys := []KV{{"split.no", uint16(number)}, {"split.count", uint16(count)},
+			{"split.tensors.count", int32(tensors)}}
 		if err := Write(filepath.Join(dir, file), keys, sources); err != nil {
 			t.Fatal(err)
 		}
@@ -368,13 +376,13 @@ func TestOpen_Split(t *testing.T) {
 	}{
 		"not the first":    {func() {}, second, "it is file 2 of 3 of a model: give the first"},
 		"another name":     {func() { write("m.gguf", 0, 3, 3) }, "m.gguf", "its name must end in -00001-of-00003.gguf"},
-		"one is missing":   {func() { os.Remove(filepath.Join(dir, third)) }, first, "there is no " + third + " next to it"},
+		"one is missing":   {func() { os.Remove(filepath.Join(dir, third)) }, first, third + ": get that one as well"},
 		"another count":    {func() { write(second, 1, 2, 3, b, a) }, first, "by its keys it is file 2 of 2"},
 		"another number":   {func() { write(second, 2, 3, 3, b, a) }, first, "by its keys it is file 3 of 3"},
 		"number and count": {func() { write(first, 3, 3, 3) }, first, "split.no is 3 of split.count 3"},
 		"not split":        {func() { write(second, 0, 1, 3, b, a) }, first, "by its keys it is file 1 of 1"},
 		"one tensor twice": {func() { write(third, 2, 3, 3, a) }, first, `"a" is there twice, first in ` + dir},
-		"too few tensors":  {func() { write(second, 1, 3, 3, b) }, first, "have 2 tensors, but its key split.tensors.count is 3"},
+		"too few tensors":  {func() { write(second, 1, 3, 3, b) }, first, "but its key split.tensors.count is 3"},
 		"a damaged one":    {func() { os.Truncate(filepath.Join(dir, third), 20) }, first, third},
 		"number not a number": {func() {
 			if err := Write(filepath.Join(dir, second), []KV{{"split.no", "x"}}, nil); err != nil {
@@ -440,7 +448,8 @@ func TestWrite_Refuses(t *testing.T) {
 // FuzzRead reads any bytes. What is read must have all its bytes, and a copy must have the same.
 func FuzzRead(f *testing.F) {
 	f.Add(encoded(f, everyKey, everyType()...))
-	f.Add(encoded(f, []KV{{alignmentKey, uint32(64)}, {"a", []string{"b", ""}}}, filled("t", F32, 0, 3), filled("u", Q8_0, 9, 32, 2)))
+	f.Add(encoded(f, []KV{{alignmentKey, uint32(64)}, {"a", []string{"b", ""}}}, filled("t", F32, 0, 3),
+		filled("u", Q8_0, 9, 32, 2)))
 	f.Add(encoded(f, []KV{{"split.no", uint16(0)}, {"split.count", uint16(1)}}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := read(data)

@@ -70,7 +70,8 @@ func goldenFiles(t *testing.T, check func(t *testing.T, path string, want conten
 
 // TestRead_EqualsGGUFPy compares everything that files have with what gguf-py reads.
 func TestRead_EqualsGGUFPy(t *testing.T) {
-	names := strings.NewReplacer("ARRAY ", "[]", "INT", "int", "FLOAT", "float", "STRING", "string", "BOOL", "bool", "U", "u")
+	names := strings.NewReplacer("ARRAY ", "[]", "INT", "int", "FLOAT", "float", "STRING", "string", "BOOL", "bool",
+		"U", "u")
 	goldenFiles(t, func(t *testing.T, path string, want content) {
 		f, err := Open(path)
 		if err != nil {
@@ -96,7 +97,8 @@ func TestRead_EqualsGGUFPy(t *testing.T) {
 				continue
 			}
 			got := reflect.New(reflect.TypeOf(v)) // Python writes a float32 with the digits of the float64
-			if err := json.Unmarshal(w.Value, got.Interface()); err != nil || !reflect.DeepEqual(got.Elem().Interface(), v) {
+			err := json.Unmarshal(w.Value, got.Interface())
+			if err != nil || !reflect.DeepEqual(got.Elem().Interface(), v) {
 				t.Errorf("%s: %v, want %s, %v", key, v, w.Value, err)
 			}
 		}
@@ -147,8 +149,8 @@ func pythonJSON(t *testing.T, v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// TestRead_MalformedRecipes damages files as the recorded recipes say. The recipes model_… make bad models; all but two of
-// these are good files.
+// TestRead_MalformedRecipes damages files as the recorded recipes say. The recipes model_… make bad models; all but
+// two of these are good files.
 func TestRead_MalformedRecipes(t *testing.T) {
 	dir := expect.Reference(t, "golden-next", "gguf", "malformed")
 	var recorded struct {
@@ -180,7 +182,7 @@ func TestRead_MalformedRecipes(t *testing.T) {
 		if strings.HasPrefix(r.Name, "model_") && r.Name != "model_cut" && r.Name != "model_tokens_short" {
 			want = "accept"
 		}
-		err, allocated := readAll(data)
+		allocated, err := readAll(data)
 		if err != nil && want == "accept" || err == nil && want == "refuse" || allocated > 16<<20 {
 			t.Errorf("%s (%s): want %s, got %v, %d bytes allocated", r.Name, r.Why, want, err, allocated)
 		}
@@ -191,7 +193,7 @@ func TestRead_MalformedRecipes(t *testing.T) {
 }
 
 // readAll reads a file's header and all values, and counts the bytes that it allocates.
-func readAll(data []byte) (err error, allocated uint64) {
+func readAll(data []byte) (allocated uint64, err error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	f, err := Read(bytes.NewReader(data), int64(len(data)), "x.gguf")
@@ -201,5 +203,5 @@ func readAll(data []byte) (err error, allocated uint64) {
 		}
 	}
 	runtime.ReadMemStats(&after)
-	return err, after.TotalAlloc - before.TotalAlloc
+	return after.TotalAlloc - before.TotalAlloc, err
 }

@@ -19,8 +19,8 @@ const (
 	maxName          = 63        // llama.cpp's limit for names of tensors, less the zero byte
 	maxDims          = 4
 	maxAlignment     = 1 << 20 // of what is written
-	// maxHeader limits keys and list of tensors, as in safetensors files. A vocabulary of 262,144 tokens with merges needs
-	// 20 MB.
+	// maxHeader limits keys and list of tensors, as in safetensors files. A vocabulary of 262,144 tokens with merges
+	// needs 20 MB.
 	maxHeader = 100_000_000
 )
 
@@ -51,8 +51,8 @@ type placed struct {
 	file *part
 }
 
-// parser reads a header from its start to its end. Nothing is allocated by a count or a length before as many bytes are
-// there. It keeps the first error; what is read after it is zero.
+// parser reads a header from its start to its end. Nothing is allocated by a count or a length before as many bytes
+// are there. It keeps the first error; what is read after it is zero.
 type parser struct {
 	file io.ReaderAt
 	size int64
@@ -294,7 +294,8 @@ func (h *header) place(size int64) error {
 		case t.at > end:
 			return fmt.Errorf("%d bytes before %q belong to no tensor", t.at-end, t.Name)
 		case t.Bytes > size-start-t.at:
-			return fmt.Errorf("%q ends at byte %d of %d: the file is cut off: get it again", t.Name, start+t.at+t.Bytes, size)
+			return fmt.Errorf("%q ends at byte %d of %d: the file is cut off: get it again", t.Name,
+				start+t.at+t.Bytes, size)
 		}
 		end = align(t.at+t.Bytes, to)
 		t.at += start

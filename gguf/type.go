@@ -27,14 +27,15 @@ const (
 	BF16 Type = 30
 )
 
-// types have the names of all types that files may have, and the number of elements and bytes of a block: 1 and the size
-// of an element for types without blocks. They are those of gguf-py's GGML_QUANT_SIZES.
+// types have the names of all types that files may have, and the number of elements and bytes of a block: 1 and the
+// size of an element for types without blocks. They are those of gguf-py's GGML_QUANT_SIZES.
 var types = map[Type]struct {
 	name            string
 	elements, bytes int
 }{
 	F32: {"F32", 1, 4}, F16: {"F16", 1, 2}, BF16: {"BF16", 1, 2},
-	Q4_0: {"Q4_0", 32, 18}, Q4_1: {"Q4_1", 32, 20}, Q5_0: {"Q5_0", 32, 22}, Q5_1: {"Q5_1", 32, 24}, Q8_0: {"Q8_0", 32, 34},
+	Q4_0: {"Q4_0", 32, 18}, Q4_1: {"Q4_1", 32, 20}, Q5_0: {"Q5_0", 32, 22}, Q5_1: {"Q5_1", 32, 24},
+	Q8_0: {"Q8_0", 32, 34},
 	Q4_K: {"Q4_K", 256, 144}, Q5_K: {"Q5_K", 256, 176}, Q6_K: {"Q6_K", 256, 210},
 	9: {"Q8_1", 32, 36}, 10: {"Q2_K", 256, 84}, 11: {"Q3_K", 256, 110}, 15: {"Q8_K", 256, 292},
 	16: {"IQ2_XXS", 256, 66}, 17: {"IQ2_XS", 256, 74}, 18: {"IQ3_XXS", 256, 98}, 19: {"IQ1_S", 256, 50},

@@ -18,12 +18,12 @@ type KV struct {
 // kinds are the types of values, by the numbers that files have. An array is a slice of one of the others.
 var kinds = [...]reflect.Type{
 	0: reflect.TypeFor[uint8](), 1: reflect.TypeFor[int8](), 2: reflect.TypeFor[uint16](), 3: reflect.TypeFor[int16](),
-	4: reflect.TypeFor[uint32](), 5: reflect.TypeFor[int32](), 6: reflect.TypeFor[float32](), 7: reflect.TypeFor[bool](),
+	kindUint32: reflect.TypeFor[uint32](), 5: reflect.TypeFor[int32](), 6: reflect.TypeFor[float32](),
+	7:          reflect.TypeFor[bool](),
 	kindString: reflect.TypeFor[string](), kindArray: nil,
 	10: reflect.TypeFor[uint64](), 11: reflect.TypeFor[int64](), 12: reflect.TypeFor[float64](),
 }
 
-// The kinds whose size is not that of their type.
 const (
 	kindUint32 = 4
 	kindString = 8
@@ -73,7 +73,8 @@ func (v value) describe(header string) string {
 	return fmt.Sprintf("%.100q of type %s", fmt.Sprint(v.decode(header)), kinds[v.kind])
 }
 
-// Values reads the values of a file's keys one by one. Err keeps the first error; values read after it are meaningless.
+// Values reads the values of a file's keys one by one. Err keeps the first error; values read after it are
+// meaningless.
 type Values struct {
 	Err  error
 	file *File
@@ -120,12 +121,12 @@ func (v *Values) Float(key string, absent float64) float64 {
 // memory of the file's header.
 func (v *Values) Strings(key string) []string { return list(v, key, "strings in UTF-8", text) }
 
-// Ints returns the numbers of the key's list, which must be integers of any width that fit an int, or nil if there is no
-// such key.
+// Ints returns the numbers of the key's list, which must be integers of any width that fit an int, or nil if there is
+// no such key.
 func (v *Values) Ints(key string) []int { return list(v, key, "whole numbers below 2^63", integer) }
 
-// Floats returns the numbers of the key's list, which must be float32 or float64, or nil if there is no such key. They
-// may be infinite or not a number.
+// Floats returns the numbers of the key's list, which must be float32 or float64, or nil if there is no such key.
+// They may be infinite or not a number.
 func (v *Values) Floats(key string) []float64 { return list(v, key, "floating-point numbers", float) }
 
 // one returns the key's value as a T, or absent if there is no such key. as reports whether it is a T.

@@ -24,8 +24,8 @@ type Source struct {
 }
 
 // Write writes a file of version 3, one tensor after the other, so it needs only the memory of the header and of
-// Source.Write. The file gets its name when it is complete and on disk, and replaces one of that name. The same keys and
-// tensors give the same bytes. The tensors' data are aligned to 32 bytes, or to a uint32 of the key general.alignment.
+// Source.Write. The file gets its name when it is complete and on disk, and replaces one of that name. The same keys
+// and tensors give the same bytes. Tensors are aligned to 32 bytes, or to the uint32 of the key general.alignment.
 func Write(path string, keys []KV, tensors []Source) error {
 	f, err := disk.Create(path, 0o666)
 	if err != nil {
@@ -81,7 +81,8 @@ func makeHeader(keys []KV, tensors []Source) (header []byte, to int64, err error
 		}
 		if n, ok := kv.Value.(uint32); kv.Key == alignmentKey {
 			if !ok || bits.OnesCount32(n) != 1 || n > maxAlignment {
-				return nil, 0, fmt.Errorf("%s is %v: must be a uint32, a power of two up to %d", alignmentKey, kv.Value, maxAlignment)
+				return nil, 0, fmt.Errorf("%s is %v: must be a uint32, a power of two up to %d", alignmentKey, kv.Value,
+					maxAlignment)
 			}
 			to = int64(n)
 		}
@@ -90,8 +91,8 @@ func makeHeader(keys []KV, tensors []Source) (header []byte, to int64, err error
 	clear(seen)
 	for _, t := range tensors {
 		if len(t.Name) > maxName || !utf8.ValidString(t.Name) || seen[t.Name] {
-			return nil, 0, fmt.Errorf("the tensor %.100q: its name has more than %d bytes, is not UTF-8, or there twice", t.Name,
-				maxName)
+			return nil, 0, fmt.Errorf("the tensor %.100q: its name has more than %d bytes, is not UTF-8, or there twice",
+				t.Name, maxName)
 		}
 		seen[t.Name] = true
 		if !t.Type.Supported() || len(t.Dims) < 1 || len(t.Dims) > maxDims {
