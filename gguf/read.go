@@ -64,7 +64,8 @@ type parser struct {
 func readHeader(file io.ReaderAt, size int64) (*header, error) {
 	p := &parser{file: file, size: size}
 	h := &header{version: p.start(), alignment: defaultAlignment, index: map[string]int{}}
-	tensors, values := p.count("tensors", 28), p.count("keys", 13)
+	// With names of no and one character, one dimension, and a value of one byte.
+	tensors, values := p.count("tensors", 8+4+8+4+8), p.count("keys", 8+1+4+1)
 	for i := 0; i < values && p.err == nil; i++ {
 		p.value(h)
 	}

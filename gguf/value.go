@@ -17,11 +17,10 @@ type KV struct {
 
 // kinds are the types of values, by the numbers that files have. An array is a slice of one of the others.
 var kinds = [...]reflect.Type{
-	0: reflect.TypeFor[uint8](), 1: reflect.TypeFor[int8](), 2: reflect.TypeFor[uint16](), 3: reflect.TypeFor[int16](),
-	kindUint32: reflect.TypeFor[uint32](), 5: reflect.TypeFor[int32](), 6: reflect.TypeFor[float32](),
-	7:          reflect.TypeFor[bool](),
-	kindString: reflect.TypeFor[string](), kindArray: nil,
-	10: reflect.TypeFor[uint64](), 11: reflect.TypeFor[int64](), 12: reflect.TypeFor[float64](),
+	reflect.TypeFor[uint8](), reflect.TypeFor[int8](), reflect.TypeFor[uint16](), reflect.TypeFor[int16](),
+	kindUint32: reflect.TypeFor[uint32](), reflect.TypeFor[int32](), reflect.TypeFor[float32](), reflect.TypeFor[bool](),
+	kindString: reflect.TypeFor[string](),
+	kindArray:  nil, reflect.TypeFor[uint64](), reflect.TypeFor[int64](), reflect.TypeFor[float64](),
 }
 
 const (
@@ -38,7 +37,7 @@ func leastBytes(kind uint32) int {
 	return int(kinds[kind].Size())
 }
 
-// value is where a file's header has a key's value: n of its kind, one if it is no list.
+// value is a key and where its value begins in the file's header: n of its kind, one if it is no list.
 type value struct {
 	key  string
 	kind uint32
