@@ -18,7 +18,8 @@ type KV struct {
 // kinds are the types of values, by the numbers that files have. An array is a slice of one of the others.
 var kinds = [...]reflect.Type{
 	reflect.TypeFor[uint8](), reflect.TypeFor[int8](), reflect.TypeFor[uint16](), reflect.TypeFor[int16](),
-	kindUint32: reflect.TypeFor[uint32](), reflect.TypeFor[int32](), reflect.TypeFor[float32](), reflect.TypeFor[bool](),
+	kindUint32: reflect.TypeFor[uint32](), reflect.TypeFor[int32](), reflect.TypeFor[float32](),
+	reflect.TypeFor[bool](),
 	kindString: reflect.TypeFor[string](),
 	kindArray:  nil, reflect.TypeFor[uint64](), reflect.TypeFor[int64](), reflect.TypeFor[float64](),
 }
