@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strings"
 
 	"restyle/tensor"
 )
@@ -34,7 +35,8 @@ const (
 	NF4Double Rule = "nf4_double"
 )
 
-// Rules are all rules, in the order in which listings have them.
+// Rules are the rules of this package, in the order in which listings have them. GGUF's types have one more each, which
+// is that of ggml without an importance matrix, and named like the type.
 var Rules = []Rule{INT8, INT4Sym7, INT4Sym8, INT4Asym, NF4, NF4Double}
 
 // DType returns the type of what the rule writes, or 0 if there is no such rule.
@@ -49,6 +51,11 @@ func (r Rule) DType() tensor.DType {
 	case NF4, NF4Double:
 		return tensor.NF4
 	}
+	for t := range blockTypes {
+		if RuleFor(t) == r {
+			return t
+		}
+	}
 	return 0
 }
 
@@ -62,6 +69,13 @@ func (r Rule) Quantize(dst []byte, w []float32, in int) error {
 	size := t.RowBytes(in)
 	if in < 1 || len(w)%in != 0 || len(dst) != len(w)/in*size {
 		return fmt.Errorf("quantization of %d weights in rows of %d into %d bytes: sizes do not agree", len(w), in, len(dst))
+	}
+	if of, ok := GGUF(t); ok {
+		blocks := make([]byte, len(w)/in*of.RowBytes(in))
+		if err := of.Quantize(blocks, w); err != nil {
+			return err
+		}
+		return Pack(dst, blocks, t, in)
 	}
 	for i := range len(w) / in {
 		row := Row{t, in, dst[i*size:][:size]}
@@ -372,8 +386,12 @@ func (r Row) check() error {
 }
 
 // RuleFor returns the rule by which weights get a quantized type if nothing else is said: of the rules that round each
-// weight to nearest, the one with the smallest error, and for NF4 that of QLoRA. It needs whole matrices.
+// weight to nearest, the one with the smallest error, for NF4 that of QLoRA, and for GGUF's types that of ggml. It
+// needs whole matrices.
 func RuleFor(t tensor.DType) Rule {
+	if _, ok := GGUF(t); ok {
+		return Rule(strings.ToLower(t.String()))
+	}
 	return map[tensor.DType]Rule{tensor.INT8: INT8, tensor.INT4: INT4Sym8, tensor.INT4Z: INT4Asym,
 		tensor.NF4: NF4Double}[t]
 }
