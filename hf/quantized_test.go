@@ -40,7 +40,7 @@ func TestQuantizedModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer saved.Close()
-	if saved.Quantization != q {
+	if !saved.Quantization.Equal(q) {
 		t.Errorf("the saved model has %+v: want %+v", saved.Quantization, q)
 	}
 	if off := distance(logitsOf(t, d, saved, q, ""), made); off != 0 {
@@ -53,7 +53,7 @@ func TestQuantizedModel(t *testing.T) {
 	if off := distance(made, plain); off < 1e-3 || off > 0.6 {
 		t.Errorf("logits of the quantized model are %g away from the original's", off)
 	}
-	if c, err := OpenModel(again); err != nil || c.Quantization != (model.Quantization{}) {
+	if c, err := OpenModel(again); err != nil || !c.Quantization.None() {
 		t.Errorf("a model saved without quantized weights: %v", err)
 	} else {
 		for _, p := range c.params() {
@@ -110,7 +110,7 @@ func TestQuantizedExperts(t *testing.T) {
 				quantized++
 			}
 		}
-		if want := 2*(4+3*3) + 1; saved.Quantization != q || quantized != want {
+		if want := 2*(4+3*3) + 1; !saved.Quantization.Equal(q) || quantized != want {
 			t.Errorf("%v: %d matrices of %+v are quantized, want %d", of, quantized, saved.Quantization, want)
 		}
 		if off := distance(logitsOf(t, d, saved, model.Quantization{}, ""), made); off > 1e-5 {
