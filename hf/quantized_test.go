@@ -307,3 +307,36 @@ func loaded(d *kernels.Device, dir string) error {
 	}
 	return nil
 }
+
+// TestSave_RefusesLayersOfSeveralTypes saves models of which config.json cannot tell how their weights are quantized.
+func TestSave_RefusesLayersOfSeveralTypes(t *testing.T) {
+	d, err := kernels.Open("cpu", kernels.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	c, err := OpenModel("../data/starter-llama")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	const name = "model.layers.0.self_attn.v_proj.weight"
+	for _, q := range []model.Quantization{
+		{Weights: map[string]tensor.DType{name: tensor.INT8}},
+		{Layers: tensor.INT8, Weights: map[string]tensor.DType{name: 0}},
+		{Layers: tensor.INT8, Weights: map[string]tensor.DType{name: tensor.INT4}},
+	} {
+		m, err := model.New(d, c.Config, model.Options{DType: tensor.F32, Quantization: q})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join(t.TempDir(), "mixed")
+		if err := Save(dir, c, d, m.Params(), SaveOptions{}); err == nil ||
+			!strings.Contains(err.Error(), "one type for all layers") {
+			t.Errorf("%+v: %v", q, err)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -11,7 +11,7 @@ import (
 
 // mixedShape is a model with matrices of all kinds but for experts, and mixtures are quantizations of its layers by
 // which the parts of a matrix differ, or of which a layer or the embedding differs from others.
-var mixedShape = Config{Family: "qwen3", Vocab: 64, Dim: 64, Inner: 96, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16,
+var mixedShape = Config{Family: "qwen3", Vocab: 40, Dim: 32, Inner: 48, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 8,
 	MaxPositions: 64, NormEps: 1e-5, RoPETheta: 10000, QKNorm: true, PadID: -1}
 
 var mixtures = []struct {
@@ -49,108 +49,103 @@ func mixed(i int) (Config, Quantization) {
 	return cfg, q
 }
 
+// onDevices runs a test on the CPU, in F32, and on a GPU, in BF16, with everything fused.
+func onDevices(t *testing.T, f func(t *testing.T, dev *kernels.Device, dtype tensor.DType)) {
+	o := kernels.Options{Fused: kernels.All()}
+	t.Run("unfused", func(t *testing.T) { f(t, device(t, kernels.Options{}), tensor.F32) })
+	t.Run("CPU", func(t *testing.T) { f(t, device(t, o), tensor.F32) })
+	t.Run("GPU", func(t *testing.T) { f(t, testGPU(t, o), tensor.BF16) })
+}
+
 // TestQuantization_Parts compares models whose matrices have parts of different types with the same models with the
 // values of the weights: logits of a prompt and of tokens, on a GPU by a graph, and losses and gradients, of adapters
 // or of what is not quantized. Memory is what was planned.
 func TestQuantization_Parts(t *testing.T) {
-	for i, c := range mixtures {
-		cfg, q := mixed(i)
-		for _, adapters := range []bool{false, true} {
-			for _, on := range []struct {
-				dev   *kernels.Device
-				dtype tensor.DType
-				limit float64
-			}{
-				// Of few rows, the CPU rounds small activations by up to 2⁻¹⁵ of large ones.
-				{device(t, kernels.Options{}), tensor.F32, 1e-4}, {device(t, kernels.Options{Fused: kernels.All()}), tensor.F32, 1e-4},
-				// The values of weights are rounded to BF16, and so are products and gradients.
-				{testGPU(t, kernels.Options{Fused: kernels.All()}), tensor.BF16, 0.03},
-			} {
-				run := func(q Quantization, coded *Model) (m *Model, results [][]float32) {
-					opts := Options{DType: on.dtype, MaxTokens: 40, Context: 30, Train: true, Quantization: q}
-					trained := slices.DeleteFunc(ParamsOf(cfg, opts), func(p Param) bool { return p.W.DType.Quantized() })
-					if coded != nil {
-						opts.Trainable = coded.opts.Trainable
-					} else {
-						opts.Trainable = func(name string) bool {
-							return !adapters && slices.ContainsFunc(trained, func(p Param) bool { return p.Name == name })
-						}
-					}
-					if adapters {
-						opts.Adapter = adaptersOf
-					}
-					size := MemoryOf(on.dev, on.dev.Fused(), cfg, opts)
-					m = open(t, on.dev, cfg, opts)
-					if coded != nil {
-						giveValues(t, m, coded)
-					}
-					return m, answers(t, m, cfg, size)
+	onDevices(t, func(t *testing.T, dev *kernels.Device, dtype tensor.DType) {
+		// Of few rows, the CPU rounds small activations by up to 2⁻¹⁵ of large ones. BF16 moves the logits of models with
+		// one type by up to 0.02, and some tokens' by 0.1; a part in another's place moves all by 1.
+		limit := 1e-4
+		if dtype == tensor.BF16 {
+			limit = 0.08
+		}
+		for i, c := range mixtures {
+			cfg, q := mixed(i)
+			for _, adapters := range []bool{i != 1, i == 1} {
+				if adapters == (i == 1) && !dev.IsCPU() { // it is slow
+					continue
 				}
-				coded, got := run(q, nil)
-				_, want := run(Quantization{}, coded)
-				for j := range want {
-					if off := distance(got[j], want[j]); off > on.limit {
-						t.Errorf("%s, %s, adapters %t: result %d is %.2g off", c.name, on.dev.Name(), adapters, j, off)
+				opts := Options{DType: dtype, MaxTokens: 40, Context: 30, Train: true, Quantization: q}
+				plain := map[string]bool{}
+				for _, p := range ParamsOf(cfg, opts) {
+					plain[p.Name] = !adapters && !p.W.DType.Quantized()
+				}
+				opts.Trainable = func(name string) bool { return plain[name] }
+				if adapters {
+					opts.Adapter, opts.AdapterDropout = adaptersOf, []float64{0, 0.3, 0}[i]
+				}
+				coded := open(t, dev, cfg, opts)
+				got := answers(t, coded, opts)
+				opts.Quantization = Quantization{}
+				m := open(t, dev, cfg, opts)
+				giveValues(t, m, coded)
+				for j, want := range answers(t, m, opts) {
+					if off := distance(got[j], want); off > limit {
+						t.Errorf("%s, adapters %t, result %d: %.2g off", c.name, adapters, j, off)
 					}
 				}
 			}
 		}
-	}
+	})
 }
 
 // answers returns what a model computes: the logits of the last tokens of a sequence, all at once, and after a prompt
 // one by one, and the losses and gradients of a batch.
-func answers(t *testing.T, m *Model, cfg Config, size Memory) (results [][]float32) {
+func answers(t *testing.T, m *Model, opts Options) [][]float32 {
 	t.Helper()
 	const prompt = 14
-	ids := sequence(cfg, 3, prompt+4).IDs
+	ids := sequence(m.cfg, 3, prompt+4).IDs
+	var whole []float32
 	err := m.Logits(OneSequence(ids), func(i int, logits []float32) {
 		if i >= prompt-1 {
-			results = append(results, slices.Clone(logits))
+			whole = append(whole, logits...)
 		}
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache := newCache(t, m, 30)
-	results = append(results, extend(t, m, cache, ids[:prompt]...))
+	cache := newCache(t, m, opts.Context)
+	one := extend(t, m, cache, ids[:prompt]...)
 	for _, id := range ids[prompt:] {
-		results = append(results, extend(t, m, cache, id))
+		one = append(one, extend(t, m, cache, id)...)
 	}
 	if graph := cache.graph != nil; graph == m.dev.IsCPU() {
-		t.Errorf("%s: a graph is %t", m.dev.Name(), graph)
+		t.Errorf("a graph is %t", graph)
 	}
-	l := gradient(t, m, 1, Join(sequence(cfg, 1, 13), sequence(cfg, 2, 9)))
-	results = append(results, l.Tokens, gradients(t, m))
-	checkMemory(t, m, cache, size)
-	return results
+	l := gradient(t, m, 1, Join(sequence(m.cfg, 1, 13), sequence(m.cfg, 2, 9)))
+	checkMemory(t, m, cache, MemoryOf(m.dev, m.dev.Fused(), m.cfg, opts))
+	return [][]float32{whole, one, l.Tokens, gradients(t, m)}
 }
 
-// TestQuantization_EqualParts checks that a model whose weights are listed, all with the same type, computes the bits
-// of a model with one type for all.
+// TestQuantization_EqualParts checks that a model whose weights are listed, and have the types that another one has for
+// all, computes the same bits.
 func TestQuantization_EqualParts(t *testing.T) {
 	cfg := mixedShape
 	cfg.Tied = true
-	one := Quantization{Layers: tensor.INT4Z, Head: tensor.INT8}
-	listed := Quantization{Weights: map[string]tensor.DType{}}
-	for _, p := range ParamsOf(cfg, Options{Quantization: one}) {
-		if p.W.DType.Quantized() {
-			listed.Weights[p.Name] = p.W.DType
+	onDevices(t, func(t *testing.T, dev *kernels.Device, dtype tensor.DType) {
+		opts := Options{DType: dtype, MaxTokens: 40, Context: 30, Train: true, Adapter: adaptersOf,
+			Trainable: func(string) bool { return false }, Quantization: Quantization{Layers: tensor.INT4Z, Head: tensor.INT8}}
+		listed := Quantization{Weights: map[string]tensor.DType{}}
+		for _, p := range ParamsOf(cfg, opts) {
+			if p.W.DType.Quantized() {
+				listed.Weights[p.Name] = p.W.DType
+			}
 		}
-	}
-	for _, on := range []struct {
-		dev   *kernels.Device
-		dtype tensor.DType
-	}{{device(t, kernels.Options{}), tensor.F32}, {testGPU(t, kernels.Options{Fused: kernels.All()}), tensor.BF16}} {
-		run := func(q Quantization) [][]float32 {
-			opts := Options{DType: on.dtype, MaxTokens: 40, Context: 30, Train: true, Adapter: adaptersOf,
-				Trainable: func(string) bool { return false }, Quantization: q}
-			return answers(t, open(t, on.dev, cfg, opts), cfg, MemoryOf(on.dev, on.dev.Fused(), cfg, opts))
+		want := answers(t, open(t, dev, cfg, opts), opts)
+		opts.Quantization = listed
+		if !slices.EqualFunc(answers(t, open(t, dev, cfg, opts), opts), want, slices.Equal) {
+			t.Error("other bits")
 		}
-		if !slices.EqualFunc(run(one), run(listed), slices.Equal) {
-			t.Errorf("%s: other bits", on.dev.Name())
-		}
-	}
+	})
 }
 
 // TestQuantization_Refuses lists weights that the model does not have, or that cannot be of a type.
