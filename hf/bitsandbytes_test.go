@@ -120,7 +120,7 @@ func TestBitsAndBytes(t *testing.T) {
 	}
 	defer c.Close()
 	q := model.Quantization{Layers: tensor.NF4}
-	if c.Quantization != q || len(c.packed) != 7 {
+	if !c.Quantization.Equal(q) || len(c.packed) != 7 {
 		t.Errorf("%+v, %d packed weights", c.Quantization, len(c.packed))
 	}
 	for name, want := range values {
@@ -151,7 +151,7 @@ func TestBitsAndBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer saved.Close()
-	if saved.Quantization != q || saved.packed != nil || distance(logitsOf(t, d, saved, q, ""), coded) != 0 {
+	if !saved.Quantization.Equal(q) || saved.packed != nil || distance(logitsOf(t, d, saved, q, ""), coded) != 0 {
 		t.Errorf("the saved model has %+v", saved.Quantization)
 	}
 	for name, want := range values {

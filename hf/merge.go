@@ -81,7 +81,8 @@ func (m Merge) Tensors(ctx context.Context) ([]TensorData, error) {
 		if !known {
 			return nil, fmt.Errorf("the adapter was trained on weights in %.40q, which is unknown", m.Layers)
 		}
-		q := model.Quantization{Layers: t, Head: m.Base.Quantization.Head}
+		q := m.Base.Quantization
+		q.Layers = t
 		trained = model.ParamsOf(m.Base.Config, model.Options{Quantization: q})
 	}
 	if m.Base.Config.Tied && (m.Changes[head] != nil || m.Changes[params[0].Name] != nil) {

@@ -220,7 +220,7 @@ func TestMerge(t *testing.T) {
 			if strings.Contains(string(out.ConfigJSON), quantizationKey) {
 				t.Error("config.json still says how weights are quantized")
 			}
-			if out.Config.Tied || out.Quantization != (model.Quantization{}) {
+			if out.Config.Tied || !out.Quantization.None() {
 				t.Errorf("tied is %v, and quantized are %v", out.Config.Tied, out.Quantization)
 			}
 			for _, p := range out.Config.Params() {
@@ -283,7 +283,7 @@ func randomModel(t *testing.T, random *rand.Rand, config string, dtype tensor.DT
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	if q == (model.Quantization{}) {
+	if q.None() {
 		return c
 	}
 	return quantizedModel(t, c, dtype, q)

@@ -50,7 +50,7 @@ func (o *object) quantization() (q model.Quantization) {
 			q.Head = t
 		}
 	}
-	if q == (model.Quantization{}) {
+	if q.None() {
 		o.fail("%s names no quantized weights", quantizationKey)
 	}
 	return q
@@ -66,20 +66,37 @@ func (o *object) quantizer() string {
 	return name
 }
 
-// quantizationOf returns how parameters are quantized, as config.json has it, or nil if they are not.
-func quantizationOf(params []model.Param) map[string]string {
-	fields := map[string]string{"quant_method": quantMethod}
+// quantizationOf returns how a model's parameters are quantized, as config.json has it, or nil if they are not. It has
+// no words for layers of several types.
+func quantizationOf(c model.Config, params []model.Param) (map[string]string, error) {
+	fields, types := map[string]string{"quant_method": quantMethod}, map[string]tensor.DType{}
+	var q model.Quantization
 	for _, p := range params {
-		if t := p.W.DType; t.Quantized() && p.Layer == model.Outside {
-			fields["head"] = t.String()
-		} else if t.Quantized() {
-			fields["layers"] = t.String()
+		t := p.W.DType
+		if !t.Quantized() {
+			continue
+		}
+		types[p.Name] = t
+		if p.Layer == model.Outside {
+			fields["head"], q.Head = t.String(), t
+		} else {
+			fields["layers"], q.Layers = t.String(), t
 		}
 	}
-	if len(fields) == 1 {
-		return nil
+	if q.None() {
+		return nil, nil
 	}
-	return fields
+	for _, p := range model.ParamsOf(c, model.Options{Quantization: q}) {
+		t, want := types[p.Name], p.W.DType
+		if !want.Quantized() {
+			want = 0
+		}
+		if t != want || quantizedTypes[t.String()] != t {
+			return nil, fmt.Errorf("the model's quantized weights are of %v, %s of %v: config.json can only have one type for "+
+				"all layers and one for the head, of INT8, INT4, INT4Z and NF4", slices.Sorted(maps.Values(types)), p.Name, t)
+		}
+	}
+	return fields, nil
 }
 
 // params lists the model's parameters. The types of quantized ones are those in the files.

@@ -40,7 +40,7 @@ func TestQuantizedModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer saved.Close()
-	if saved.Quantization != q {
+	if !saved.Quantization.Equal(q) {
 		t.Errorf("the saved model has %+v: want %+v", saved.Quantization, q)
 	}
 	if off := distance(logitsOf(t, d, saved, q, ""), made); off != 0 {
@@ -53,7 +53,7 @@ func TestQuantizedModel(t *testing.T) {
 	if off := distance(made, plain); off < 1e-3 || off > 0.6 {
 		t.Errorf("logits of the quantized model are %g away from the original's", off)
 	}
-	if c, err := OpenModel(again); err != nil || c.Quantization != (model.Quantization{}) {
+	if c, err := OpenModel(again); err != nil || !c.Quantization.None() {
 		t.Errorf("a model saved without quantized weights: %v", err)
 	} else {
 		for _, p := range c.params() {
@@ -110,7 +110,7 @@ func TestQuantizedExperts(t *testing.T) {
 				quantized++
 			}
 		}
-		if want := 2*(4+3*3) + 1; saved.Quantization != q || quantized != want {
+		if want := 2*(4+3*3) + 1; !saved.Quantization.Equal(q) || quantized != want {
 			t.Errorf("%v: %d matrices of %+v are quantized, want %d", of, quantized, saved.Quantization, want)
 		}
 		if off := distance(logitsOf(t, d, saved, model.Quantization{}, ""), made); off > 1e-5 {
@@ -306,4 +306,37 @@ func loaded(d *kernels.Device, dir string) error {
 		}
 	}
 	return nil
+}
+
+// TestSave_RefusesLayersOfSeveralTypes saves models of which config.json cannot tell how their weights are quantized.
+func TestSave_RefusesLayersOfSeveralTypes(t *testing.T) {
+	d, err := kernels.Open("cpu", kernels.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	c, err := OpenModel("../data/starter-llama")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	const name = "model.layers.0.self_attn.v_proj.weight"
+	for _, q := range []model.Quantization{
+		{Weights: map[string]tensor.DType{name: tensor.INT8}},
+		{Layers: tensor.INT8, Weights: map[string]tensor.DType{name: 0}},
+		{Layers: tensor.INT8, Weights: map[string]tensor.DType{name: tensor.INT4}},
+	} {
+		m, err := model.New(d, c.Config, model.Options{DType: tensor.F32, Quantization: q})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join(t.TempDir(), "mixed")
+		if err := Save(dir, c, d, m.Params(), SaveOptions{}); err == nil ||
+			!strings.Contains(err.Error(), "one type for all layers") {
+			t.Errorf("%+v: %v", q, err)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -54,7 +54,11 @@ func save(dir string, from *Checkpoint, d *kernels.Device, params []model.Param,
 	if _, ok := dtypeNames[o.DType]; !ok && o.DType != 0 {
 		return fmt.Errorf("DType %v: weights can be saved as F32, F16 or BF16", o.DType)
 	}
-	return saveTensors(dir, from, outputs(d, params, o.DType), quantizationOf(params), o)
+	quantization, err := quantizationOf(from.Config, params)
+	if err != nil {
+		return err
+	}
+	return saveTensors(dir, from, outputs(d, params, o.DType), quantization, o)
 }
 
 // SaveTensors is [Save] for weights that are on no device: it writes one after the other. They have the names and

@@ -38,7 +38,7 @@ func withAdapter(o model.Options, base *hf.Checkpoint, a *hf.Adapter) (model.Opt
 	if err != nil {
 		return o, err
 	}
-	if record.QuantizedBase != "" && o.Quantization == base.Quantization {
+	if record.QuantizedBase != "" && o.Quantization.Equal(base.Quantization) {
 		kinds := []tensor.DType{tensor.INT8, tensor.INT4, tensor.INT4Z, tensor.NF4}
 		at := slices.IndexFunc(kinds, func(t tensor.DType) bool { return t.String() == record.QuantizedBase })
 		if at < 0 {
@@ -52,7 +52,7 @@ func withAdapter(o model.Options, base *hf.Checkpoint, a *hf.Adapter) (model.Opt
 	if err := model.CheckOptions(a.Config(base.Config), beside); err != nil {
 		return o, fmt.Errorf("adapter %s does not fit %s: %w", a.Name, base.Name, err)
 	}
-	if o.Quantization == (model.Quantization{}) {
+	if o.Quantization.None() {
 		return o, nil
 	}
 	return beside, nil

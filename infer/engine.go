@@ -115,7 +115,7 @@ func Load(ctx context.Context, dev *kernels.Device, c *hf.Checkpoint, o OpenOpti
 		}
 	}
 	options := model.Options{DType: dtype, MaxTokens: o.MaxTokens, Quantization: o.Quantization}
-	if options.Quantization == (model.Quantization{}) {
+	if options.Quantization.None() {
 		options.Quantization = c.Quantization
 	}
 	config := c.Config
@@ -205,9 +205,13 @@ func NewWithCodec(m *model.Model, codec Codec, context int) (*Engine, error) {
 // DType returns the type of the model's weights and activations.
 func (e *Engine) DType() tensor.DType { return e.Model.DType() }
 
-// Types names the type of the model's weights and activations, and that of quantized weights.
+// Types names the type of the model's weights and activations, and those of quantized weights.
 func (e *Engine) Types() string {
-	if q := e.Model.Quantization(); q.Layers != 0 {
+	q := e.Model.Quantization()
+	switch types := q.Types(); {
+	case q.Weights != nil && types != nil:
+		return fmt.Sprintf("%v with weights in %v", e.DType(), types)
+	case q.Layers != 0:
 		return e.DType().String() + " with " + q.Layers.String() + " weights"
 	}
 	return e.DType().String()

@@ -29,7 +29,9 @@ func Rehearse(m *model.Model, tokens int) error {
 // products, and how they are compiled. One layer is enough: all launch the same kernels.
 func rehearseLengths(m *model.Model, longest int) error {
 	cfg := m.Config()
-	cfg.Layers = 1
+	if m.Quantization().Weights == nil { // otherwise each layer may have types of its own
+		cfg.Layers = 1
+	}
 	one, err := model.New(m.Device(), cfg, model.Options{DType: m.DType(), Quantization: m.Quantization(),
 		Adapter: m.Adapter()})
 	if err != nil {

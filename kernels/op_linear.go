@@ -15,14 +15,39 @@ import (
 // may be quantized instead. There may be a Pair. Sums are in float32, and each is rounded once.
 func (d *Device) Linear(y, x, w, bias tensor.Tensor, pair ...Pair) {
 	const op = "Linear"
-	in, out := checkLinear(op, y, x, w)
-	wantWeights(op, w, x.DType, out, in)
-	if bias.Ok() {
-		want(op, "bias", bias, x.DType, out)
-	}
+	checkLinear(op, y, x, w)
+	d.linearPart(op, y, x, w, bias, 0, pair)
+}
+
+// LinearPart is Linear for some of the outputs, from output from on: those of w, which is [n, in], some rows of a
+// layer's weights.
+//
+//	y[:, from:from+n] = x·wᵀ + bias[from:from+n]
+//
+// y, the bias and the Pair are the whole layer's. The other columns of y are left as they are.
+func (d *Device) LinearPart(y, x, w, bias tensor.Tensor, from int, pair ...Pair) {
+	d.linearPart("LinearPart", y, x, w, bias, from, pair)
+}
+
+func (d *Device) linearPart(op string, y, x, w, bias tensor.Tensor, from int, pair []Pair) {
+	p := partOf(op, y, x, w, bias, from)
 	d.ran("linear")
-	p := cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr}
-	d.product(paired(op, p, pair))
+	d.product(paired(op, p, partOfPair(pair, from, p.B.Rows)))
+}
+
+// partOf returns the product of LinearPart. It panics with the operation's name if the operands do not fit.
+func partOf(op string, y, x, w, bias tensor.Tensor, from int) cpu.Product {
+	floating(op, "y", y)
+	floating(op, "x", x)
+	n, in := w.Rows(), x.Dim(-1)
+	wantWeights(op, w, x.DType, n, in)
+	want(op, "y", y, y.DType, x.Rows(), y.Dim(-1))
+	p := cpu.Product{C: outputs(op, y, from, n), A: x.Matrix(), B: w.Matrix(), TransB: true}
+	if bias.Ok() {
+		want(op, "bias", bias, x.DType, y.Dim(-1))
+		p.Bias = bias.Slice(from, from+n).Addr
+	}
+	return p
 }
 
 // LinearBackward computes the gradient of Linear with respect to x, or adds it to dx:
@@ -34,10 +59,23 @@ func (d *Device) Linear(y, x, w, bias tensor.Tensor, pair ...Pair) {
 // true, dy·w is rounded before it is added. There may be a Pair.
 func (d *Device) LinearBackward(dx, dy, w tensor.Tensor, add bool, pair ...Pair) {
 	const op = "LinearBackward"
-	in, out := checkLinear(op, dy, dx, w)
-	wantWeights(op, w, dy.DType, out, in)
+	checkLinear(op, dy, dx, w)
+	d.linearPartBackward(op, dx, dy, w, 0, add, pair)
+}
+
+// LinearPartBackward is LinearBackward for LinearPart: dx = dy[:, from:from+n]·w, or dx += …
+func (d *Device) LinearPartBackward(dx, dy, w tensor.Tensor, from int, add bool, pair ...Pair) {
+	d.linearPartBackward("LinearPartBackward", dx, dy, w, from, add, pair)
+}
+
+func (d *Device) linearPartBackward(op string, dx, dy, w tensor.Tensor, from int, add bool, pair []Pair) {
+	floating(op, "dx", dx)
+	floating(op, "dy", dy)
+	n, in := w.Rows(), w.Dim(-1)
+	wantWeights(op, w, dy.DType, n, in)
+	want(op, "dx", dx, dx.DType, dy.Rows(), in)
 	d.ran("linear_dx")
-	d.product(paired(op, cpu.Product{C: dx.Matrix(), A: dy.Matrix(), B: w.Matrix(), Add: add}, pair))
+	d.product(paired(op, cpu.Product{C: dx.Matrix(), A: outputs(op, dy, from, n), B: w.Matrix(), Add: add}, pair))
 }
 
 // LinearGradient computes the gradient of Linear with respect to the rows of w from row from on, or adds it to dw:

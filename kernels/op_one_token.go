@@ -20,16 +20,26 @@ import (
 // BF16. The norm's result is rounded to the type of x. There may be a Pair.
 func (d *Device) NormLinear(y, x, norm, w, bias tensor.Tensor, eps float32, pair ...Pair) {
 	const op = "NormLinear"
-	d.checkNormLinear(op, x, norm, w, bias)
 	checkLinear(op, y, x, w)
-	p := paired(op, cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr}, pair)
+	d.normLinearPart(op, y, x, norm, w, bias, eps, 0, pair)
+}
+
+// NormLinearPart is NormLinear for some of the outputs: see LinearPart.
+func (d *Device) NormLinearPart(y, x, norm, w, bias tensor.Tensor, eps float32, from int, pair ...Pair) {
+	d.normLinearPart("NormLinearPart", y, x, norm, w, bias, eps, from, pair)
+}
+
+func (d *Device) normLinearPart(op string, y, x, norm, w, bias tensor.Tensor, eps float32, from int, pair []Pair) {
+	want(op, "norm", norm, x.DType, x.Dim(-1))
+	p := partOf(op, y, x, w, bias, from)
+	p = paired(op, p, partOfPair(pair, from, p.B.Rows))
 	if d.oneRow(p) {
 		d.ran("norm_linear")
 		d.matvec(p, rowNorm{norm, eps}, false, expertRows{})
 		return
 	}
 	defer d.release(d.mark())
-	d.Linear(y, d.normed(x, norm, eps), w, bias, pair...)
+	d.LinearPart(y, d.normed(x, norm, eps), w, bias, from, pair...)
 }
 
 // NormSwiGLU is the first half of a feed-forward layer after a norm:
@@ -40,7 +50,12 @@ func (d *Device) NormLinear(y, x, norm, w, bias tensor.Tensor, eps float32, pair
 // inner] of that type. There may be a Pair. As one kernel, it does not round the linear layer's sums before SwiGLU.
 func (d *Device) NormSwiGLU(y, x, norm, w, bias tensor.Tensor, eps float32, pair ...Pair) {
 	const op = "NormSwiGLU"
-	d.checkNormLinear(op, x, norm, w, bias)
+	floating(op, "x", x)
+	want(op, "norm", norm, x.DType, x.Dim(-1))
+	wantWeights(op, w, x.DType, w.Rows(), x.Dim(-1))
+	if bias.Ok() {
+		want(op, "bias", bias, x.DType, w.Rows())
+	}
 	want(op, "y", y, x.DType, x.Rows(), w.Rows()/2)
 	if w.Rows()%2 != 0 {
 		panic(fmt.Sprintf("%s: w is %v: must have an even number of rows, gate and up", op, w))
@@ -108,15 +123,6 @@ func (d *Device) normed(x, norm tensor.Tensor, eps float32) tensor.Tensor {
 	y, rstd := d.scratch("norm", x.DType, x.Shape...), d.scratch("rstd", tensor.F32, x.Rows())
 	d.RMSNorm(y, rstd, x, norm, eps)
 	return y
-}
-
-func (d *Device) checkNormLinear(op string, x, norm, w, bias tensor.Tensor) {
-	floating(op, "x", x)
-	want(op, "norm", norm, x.DType, x.Dim(-1))
-	wantWeights(op, w, x.DType, w.Rows(), x.Dim(-1))
-	if bias.Ok() {
-		want(op, "bias", bias, x.DType, w.Rows())
-	}
 }
 
 // NextParts returns the shape of AttentionNext's scratch memory for tokens at positions less than reach.

@@ -26,6 +26,14 @@ func rowsOfPair(pair []Pair, lo, hi int) []Pair {
 	return []Pair{{pair[0].X.Slice(lo, hi), pair[0].W}}
 }
 
+// partOfPair returns the pair of n outputs of a layer, from output from on.
+func partOfPair(pair []Pair, from, n int) []Pair {
+	if len(pair) == 0 {
+		return nil
+	}
+	return []Pair{{pair[0].X, pair[0].W.Slice(from, from+n)}}
+}
+
 // paired returns p with a second pair of operands, if there is one. It panics with the operation's name if the pair
 // does not fit.
 func paired(op string, p cpu.Product, pair []Pair) cpu.Product {

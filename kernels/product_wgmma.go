@@ -101,6 +101,10 @@ func (g *gpu) wgmmaTiling(p cpu.Product, down int, gated, whole bool) (best wgmm
 // values of all weights. From 512 on, it was faster to do so once, and to store them.
 const maxConvertedRows = 3 * wgmmaRows
 
+// isStored reports whether the values of a quantized type are always stored before they are multiplied, because no
+// kernel computes them as it multiplies more than a few rows.
+func isStored(t tensor.DType) bool { return t == tensor.NF4 }
+
 // minPartSteps is the minimum number of steps of a part of k.
 const minPartSteps = 8
 
@@ -124,7 +128,7 @@ func (d *Device) wgmmaFollowed(p cpu.Product, keep tensor.Matrix, gated, gradien
 
 // wgmmaOf is wgmmaFollowed for p or, if p is the pairs of a coded product, for that, of which it computes the codes.
 func (d *Device) wgmmaOf(p cpu.Product, keep tensor.Matrix, gated, gradient bool, of coded) bool {
-	if p.B.DType.Quantized() && (p.A.Rows > maxConvertedRows || p.B.DType == tensor.NF4 || hasPair(p)) {
+	if p.B.DType.Quantized() && (p.A.Rows > maxConvertedRows || isStored(p.B.DType) || hasPair(p)) {
 		return false
 	}
 	kept := keep.Addr != 0

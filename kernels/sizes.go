@@ -1,21 +1,25 @@
 package kernels
 
-import "restyle/tensor"
+import (
+	"slices"
+
+	"restyle/tensor"
+)
 
 // Sizes are the sizes of the largest operations of a pass through a model, for ScratchOf.
 type Sizes struct {
-	Type              tensor.DType  // of weights and activations
-	Rows, Longest     int           // tokens of a batch, and of its longest sequence
-	Logits            int           // rows of logits computed at once
-	Dim, Inner, Vocab int           // Inner is that of SwiGLU; 0 without it
-	GELU              int           // width of layers with GELU instead; 0 without any
-	Pairs, Expert     int           // pairs of a row and an expert, and the width inside an expert; 0 without a mixture
-	Quantized         int           // most inputs of a layer with quantized weights; 0 without any
-	INT8, NF4         bool          // all quantized weights are INT8; some are NF4
-	Pair              bool          // products with quantized weights have a second pair of operands
-	Biased            int           // outputs of the widest layer with a bias; 0 if no layer has one
-	Attention         AttentionSpec // heads and window; its sequences are not used
-	LayerNorm         bool          // the norms are LayerNorm instead of RMSNorm
+	Type              tensor.DType   // of weights and activations
+	Rows, Longest     int            // tokens of a batch, and of its longest sequence
+	Logits            int            // rows of logits computed at once
+	Dim, Inner, Vocab int            // Inner is that of SwiGLU; 0 without it
+	GELU              int            // width of layers with GELU instead; 0 without any
+	Pairs, Expert     int            // pairs of a row and an expert, and the width inside an expert; 0 without a mixture
+	Quantized         int            // most inputs of a layer with quantized weights; 0 without any
+	Codings           []tensor.DType // types of quantized weights
+	Pair              bool           // products with quantized weights have a second pair of operands
+	Biased            int            // outputs of the widest layer with a bias; 0 if no layer has one
+	Attention         AttentionSpec  // heads and window; its sequences are not used
+	LayerNorm         bool           // the norms are LayerNorm instead of RMSNorm
 	QKNorm, Backward  bool
 	Context           int // positions of the KV cache that rows, or single tokens, are appended to; 0 without one
 }
@@ -67,7 +71,8 @@ func (d *Device) quantizedScratch(s Sizes, atLeast func(lay func(cut cut))) {
 	if d.int8Activations {
 		atLeast(func(cut cut) { int8Scratch(cut, s.Rows, s.Quantized) })
 	}
-	coded := d.int8Activations && s.INT8 && s.Quantized <= MaxINT8
+	others := slices.ContainsFunc(s.Codings, func(t tensor.DType) bool { return t != tensor.INT8 })
+	coded := d.int8Activations && !others && s.Quantized <= MaxINT8
 	if s.Pair || !coded && !d.converts(s) {
 		atLeast(func(cut cut) { d.mostDequantized(cut, s.Type, s.Quantized) })
 	}
@@ -90,11 +95,12 @@ func (d *Device) quantizedScratch(s Sizes, atLeast func(lay func(cut cut))) {
 // converts reports whether wgmma computes the values of quantized weights in all products of these sizes with more
 // than a few rows.
 func (d *Device) converts(s Sizes) bool {
-	lengths := s.Dim | s.Inner | s.Attention.Width() | s.Attention.Heads*s.Attention.HeadDim
+	a := s.Attention
+	lengths := s.Dim | s.Inner | a.Width() | a.Heads*a.HeadDim | a.KVHeads*a.HeadDim // k may be of another type than v
 	if s.Logits > 0 {
 		lengths |= s.Vocab
 	}
-	return d.hasWGMMA() && s.Type == tensor.BF16 && !s.NF4 && s.Rows <= maxConvertedRows && lengths%8 == 0
+	return d.hasWGMMA() && s.Type == tensor.BF16 && !slices.ContainsFunc(s.Codings, isStored) && s.Rows <= maxConvertedRows && lengths%8 == 0
 }
 
 // activationsScratch is ScratchOf for activations, and the gradients of layers behind them.

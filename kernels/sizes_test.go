@@ -161,7 +161,7 @@ func TestScratchOfQuantized(t *testing.T) {
 		d := idle(cuda.Properties{SMs: 132, Major: 9})
 		d.SetINT8Activations(c.activations)
 		s := Sizes{Type: c.t, Rows: c.rows, Longest: 1, Logits: 1, Dim: in, Vocab: c.out, Quantized: widest,
-			INT8: c.w == tensor.INT8, NF4: c.w == tensor.NF4, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 8}}
+			Codings: []tensor.DType{c.w}, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 8}}
 		SizeOf(func(a *Arena) {
 			d.Linear(a.New("y", c.t, c.rows, c.out), a.New("x", c.t, c.rows, in), a.New("w", c.w, c.out, in), tensor.Tensor{})
 		})

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -114,16 +115,24 @@ func (b *builder) refuseAdapters(parts ...rows) {
 }
 
 // CheckOptions returns an error if a model of this configuration cannot be made with opts: if an adapter is for
-// a module that cannot have one, or a quantized weight is to be trained. It names them.
+// a module that cannot have one, or a quantized weight is to be trained or cannot be quantized so. It names them.
 func CheckOptions(cfg Config, opts Options) error {
 	opts, err := opts.withDefaults(cfg)
 	if err != nil {
 		return err
 	}
 	var refused, trained []string
-	adapters := 0
-	opts.count(cfg, func(_ parts, b *builder) {
+	var unsuited error // of Quantization
+	adapters, quantizedExperts := 0, false
+	opts.count(cfg, func(model parts, b *builder) {
 		refused, adapters = b.refused, len(b.built)
+		unsuited = opts.Quantization.checkNames(b.codable)
+		for _, l := range model.layers {
+			if m := l.mixture; m != nil {
+				unsuited = cmp.Or(unsuited, m.gateUp.oneType(), m.down.oneType())
+				quantizedExperts = quantizedExperts || m.gateUp.quantized() || m.down.quantized()
+			}
+		}
 		for _, p := range b.params {
 			if p.Trainable() && p.W.DType.Quantized() {
 				trained = append(trained, p.Name)
@@ -131,12 +140,14 @@ func CheckOptions(cfg Config, opts Options) error {
 		}
 	})
 	switch {
+	case unsuited != nil:
+		return unsuited
 	case refused != nil:
 		return fmt.Errorf("adapters of %s: only linear layers of attention and of ordinary MLPs, and an untied head, may "+
 			"have one: choose only such, as targets=q_proj+k_proj+v_proj+o_proj does", abridged(refused))
 	case opts.Adapter != nil && adapters == 0:
 		return fmt.Errorf("adapters: none of the model's linear layers is to have one")
-	case opts.Train && cfg.Mixture != nil && opts.Quantization.Layers != 0:
+	case opts.Train && quantizedExperts:
 		return fmt.Errorf("quantized weights of experts have no backward pass: use a mixture in 16 bits")
 	case trained != nil:
 		return fmt.Errorf("quantized weights have no gradients: %s cannot be trained", abridged(trained))

@@ -11,14 +11,14 @@ type embedding struct {
 }
 
 func newEmbedding(cfg Config, b *builder) embedding {
-	table := func(name string, n int) weight { return b.matrix(cfg.Dim, rows{name, n}) }
 	if cfg.Tied {
 		b.products = b.quantization.Head
 	}
-	e := embedding{weight: table(cfg.names().embed, cfg.Vocab), tied: cfg.Tied, pad: cfg.PadID}
+	table := b.matrices(cfg.Dim, rows{cfg.names().embed, cfg.Vocab})[0].weight
+	e := embedding{weight: table, tied: cfg.Tied, pad: cfg.PadID}
 	b.products = 0
 	if cfg.LearnedPositions {
-		e.positions = table(cfg.names().positions, cfg.MaxPositions)
+		e.positions = b.plain(cfg.Dim, rows{cfg.names().positions, cfg.MaxPositions})
 	}
 	return e
 }

@@ -43,10 +43,9 @@ func MemoryOf(dev *kernels.Device, f kernels.Fused, cfg Config, opts Options) Me
 		Pairs: cfg.pairs(opts.MaxTokens), Expert: cfg.expertInner(),
 		Attention: cfg.spec(), LayerNorm: cfg.LayerNorm, QKNorm: cfg.QKNorm, Backward: opts.Train,
 	}
-	if opts.Quantization != (Quantization{}) {
-		sizes.Quantized = cfg.widest()
+	if codings := opts.Quantization.Types(); codings != nil {
+		sizes.Quantized, sizes.Codings = cfg.widest(), codings
 		sizes.Pair = opts.Adapter != nil
-		sizes.INT8, sizes.NF4 = opts.Quantization.onlyINT8(), opts.Quantization.anyNF4()
 	}
 	if opts.MaxTokens > 0 {
 		s.Activations = kernels.SizeOf(func(arena *kernels.Arena) {

@@ -39,7 +39,7 @@ func newParts(cfg Config, b *builder, o Options) (p parts) {
 	p.norm = b.norm(cfg, cfg.names().norm)
 	const head = "lm_head"
 	if p.head = linearOf(p.embed.weight); !cfg.Tied {
-		b.matrices, b.products = b.headType, b.quantization.Head
+		b.matrixGrads, b.products = b.headType, b.quantization.Head
 		p.head = b.linear(cfg.Dim, false, rows{head, cfg.Vocab})
 	} else {
 		b.refuseAdapters(rows{name: head})
@@ -62,13 +62,13 @@ func newLayer(cfg Config, b *builder, i int) layer {
 	names := cfg.names()
 	b.layer = i
 	b.prefix = fmt.Sprintf(names.layer, i)
-	b.matrices = b.gradType
+	b.matrixGrads = b.gradType
 	b.transpose = names.transposed
 	b.products = b.quantization.Layers
 	defer func() {
 		b.layer = Outside
 		b.prefix = ""
-		b.matrices = tensor.F32
+		b.matrixGrads = tensor.F32
 		b.transpose = false
 		b.products = 0
 	}()

@@ -18,9 +18,9 @@ func TestLinear_FieldsStayInFile(t *testing.T) {
 		t.Errorf("%s: must be methods of linear, in linear.go", strings.Join(got, ", "))
 	}
 	planted := `package model
-		func (a *attention) one() weight { return a.qkv.weight }
+		func (a *attention) one() []part { return a.qkv.parts }
 		func (m *Model) two() bool { return m.head.bias.trainable() }
-		func three(w weight) linear { return linear{weight: w} }
+		func three(p []part) linear { return linear{parts: p} }
 		func four(n norm) weight { return n.bias }`
 	if got := linearFields(t, planted); !slices.Equal(got, []string{"planted.go:2", "planted.go:3", "planted.go:4"}) {
 		t.Errorf("in the planted file: %q: must be the first three functions", got)

@@ -88,11 +88,9 @@ type mixture struct {
 func newMixture(cfg Config, b *builder) *mixture {
 	names, m := cfg.names(), *cfg.Mixture
 	l := &mixture{spec: m, norm: b.norm(cfg, names.norm2)}
-	products := b.products
-	b.products = 0 // a choice of experts must not depend on how weights are rounded
-	l.router = b.unadapted(cfg.Dim, false, rows{names.router, m.Experts})
+	// A choice of experts must not depend on how weights are rounded.
+	l.router = linearOf(b.plain(cfg.Dim, rows{names.router, m.Experts}))
 	b.refuseAdapters(rows{names.router, m.Experts})
-	b.products = products
 	var gateUp, down []rows
 	for e := range m.Experts {
 		of := func(name string) string { return fmt.Sprintf(names.expert, e) + name }

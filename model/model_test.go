@@ -620,23 +620,7 @@ func TestMemoryIsWhatIsEstimated(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					for _, x := range []struct {
-						what      string
-						got, want int
-					}{
-						{"weights", m.weightArena.Size(), size.Weights},
-						{"gradients", m.gradArena.Size(), size.Gradients},
-						{"activations", m.actArena.Size(), size.Activations},
-						{"angles", m.rope.arena.Size(), size.Angles},
-						{"cache", cache.arena.Size() + m.extendArena.Size(), size.KVCache},
-					} {
-						if x.got != x.want {
-							t.Errorf("%s: %d bytes, estimated %d", x.what, x.got, x.want)
-						}
-					}
-					if got := dev.ScratchPeak(); got > size.Scratch {
-						t.Errorf("operations needed %d bytes of scratch memory, estimated %d", got, size.Scratch)
-					}
+					checkMemory(t, m, cache, size)
 					params := m.Params()
 					for i, p := range ParamsOf(cfg, opts) {
 						if q := params[i]; p.Name != q.Name || p.W.Len() != q.W.Len() || p.Trainable() != q.Trainable() ||
@@ -647,6 +631,28 @@ func TestMemoryIsWhatIsEstimated(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// checkMemory compares a model's arenas with their estimate.
+func checkMemory(t *testing.T, m *Model, cache *KVCache, size Memory) {
+	t.Helper()
+	for _, x := range []struct {
+		what      string
+		got, want int
+	}{
+		{"weights", m.weightArena.Size(), size.Weights},
+		{"gradients", m.gradArena.Size(), size.Gradients},
+		{"activations", m.actArena.Size(), size.Activations},
+		{"angles", m.rope.arena.Size(), size.Angles},
+		{"cache", cache.arena.Size() + m.extendArena.Size(), size.KVCache},
+	} {
+		if x.got != x.want {
+			t.Errorf("%s: %d bytes, estimated %d", x.what, x.got, x.want)
+		}
+	}
+	if got := m.dev.ScratchPeak(); got > size.Scratch {
+		t.Errorf("operations needed %d bytes of scratch memory, estimated %d", got, size.Scratch)
 	}
 }
 

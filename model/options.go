@@ -110,7 +110,7 @@ func (o Options) withDefaults(cfg Config) (Options, error) {
 	if o.Recompute, err = ParseRecompute(string(o.Recompute)); err != nil {
 		return o, err
 	}
-	if err := o.Quantization.validate(); err != nil {
+	if err := o.Quantization.validate(o.DType); err != nil {
 		return o, err
 	}
 	if o.Train && o.ReuseWeights {
@@ -141,7 +141,8 @@ func (o Options) builder(cfg Config, weights, gradients *kernels.Arena) *builder
 		gradients = nil
 	}
 	b := &builder{weights: weights, gradients: gradients, trainable: o.Trainable, adapters: o.Adapter, layer: Outside,
-		dtype: o.DType, quantization: o.Quantization, gradType: o.GradType, headType: tensor.F32, matrices: tensor.F32}
+		dtype: o.DType, quantization: o.Quantization, gradType: o.GradType, headType: tensor.F32, matrixGrads: tensor.F32,
+		codable: map[string]bool{}}
 	if o.logitsChunk(cfg, o.MaxTokens) >= o.MaxTokens {
 		b.headType = o.GradType
 	}

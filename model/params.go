@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"slices"
 
 	"restyle/kernels"
@@ -43,8 +44,8 @@ type builder struct {
 	dtype        tensor.DType   // of weights
 	gradType     tensor.DType   // of the gradients of matrices in layers
 	headType     tensor.DType   // of the gradient of an untied head
-	matrices     tensor.DType   // of the gradients of the matrices that are being built
-	products     tensor.DType   // of the matrices that are being built; 0: dtype
+	matrixGrads  tensor.DType   // of the gradients of the matrices that are being built
+	products     tensor.DType   // of the matrices that are being built, if Quantization.Weights has none; 0: dtype
 	quantization Quantization
 	trainable    func(name string) bool
 	adapters     func(module string) (rank int, scale float64, ok bool)
@@ -54,8 +55,9 @@ type builder struct {
 
 	params  []Param
 	built   []*adapter
-	factors tensor.Tensor // memory of the list of the adapters' factors; the zero Tensor: there are none
-	refused []string      // modules that would have adapters but cannot
+	factors tensor.Tensor   // memory of the list of the adapters' factors; the zero Tensor: there are none
+	refused []string        // modules that would have adapters but cannot
+	codable map[string]bool // the matrices that may be quantized
 }
 
 // rows are the rows of a matrix that belong to one parameter: its name and their number.
@@ -64,29 +66,60 @@ type rows struct {
 	n    int
 }
 
-// matrix builds a matrix with in columns. Its rows may belong to several parameters.
-func (b *builder) matrix(in int, parts ...rows) weight {
-	return b.weight(".weight", Param{Decay: true, Transposed: b.transpose}, parts, in)
+// plain builds a matrix with in columns that is not quantized.
+func (b *builder) plain(in int, r rows) weight { return b.matrix(in, b.dtype, r) }
+
+func (b *builder) matrix(in int, t tensor.DType, parts ...rows) weight {
+	return b.weight(".weight", Param{Decay: true, Transposed: b.transpose}, t, parts, in)
+}
+
+// matrices builds a matrix with in columns. Its rows may belong to several parameters; neighbors of one type are one
+// tensor.
+func (b *builder) matrices(in int, parts ...rows) (list []part) {
+	types := make([]tensor.DType, len(parts))
+	for i, r := range parts {
+		types[i] = b.typeOf(b.prefix + r.name + ".weight")
+	}
+	first, from := 0, 0 // of a tensor: its first parameter and row
+	for i := range parts {
+		if i+1 < len(parts) && types[i+1] == types[i] {
+			continue
+		}
+		w := b.matrix(in, types[i], parts[first:i+1]...)
+		list = append(list, part{w, from})
+		first, from = i+1, from+w.w.Dim(0)
+	}
+	return list
+}
+
+// typeOf returns the type of a matrix that may be quantized.
+func (b *builder) typeOf(name string) tensor.DType {
+	b.codable[name] = true
+	t, ok := b.quantization.Weights[name]
+	if !ok {
+		t = b.products
+	}
+	return cmp.Or(t, b.dtype)
 }
 
 // scale builds the weight of a norm over size elements.
 func (b *builder) scale(name string, size int) weight {
-	return b.weight(".weight", Param{Norm: true}, []rows{{name, size}})
+	return b.weight(".weight", Param{Norm: true}, b.dtype, []rows{{name, size}})
 }
 
 // norm builds a norm of the residual stream.
 func (b *builder) norm(cfg Config, name string) norm {
 	n := norm{weight: b.scale(name, cfg.Dim), centered: cfg.LayerNorm, eps: cfg.NormEps}
 	if cfg.NormBias {
-		n.bias = b.weight(".bias", Param{}, []rows{{name, cfg.Dim}})
+		n.bias = b.weight(".bias", Param{}, b.dtype, []rows{{name, cfg.Dim}})
 	}
 	return n
 }
 
-// weight builds one tensor whose rows, each of shape inner, belong to several parameters. Their names end in suffix,
-// and kind has their other fields. If all are trainable, they share one gradient; otherwise each trainable one has its
-// own.
-func (b *builder) weight(suffix string, kind Param, parts []rows, inner ...int) (m weight) {
+// weight builds one tensor of type t whose rows, each of shape inner, belong to several parameters. Their names end in
+// suffix, and kind has their other fields. If all are trainable, they share one gradient; otherwise each trainable one
+// has its own.
+func (b *builder) weight(suffix string, kind Param, t tensor.DType, parts []rows, inner ...int) (m weight) {
 	shape := func(n int) []int { return append([]int{n}, inner...) }
 	names, trainable, n := make([]string, len(parts)), make([]bool, len(parts)), 0
 	for i, r := range parts {
@@ -94,14 +127,10 @@ func (b *builder) weight(suffix string, kind Param, parts []rows, inner ...int) 
 		trainable[i] = b.gradients != nil && b.trainable(names[i])
 		n += r.n
 	}
-	t := b.dtype
-	if kind.Decay && b.products != 0 {
-		t = b.products
-	}
 	m.w = b.weights.New(names[0], t, shape(n)...)
 	gradType := tensor.F32
 	if kind.Decay {
-		gradType = b.matrices
+		gradType = b.matrixGrads
 	}
 	whole := !slices.Contains(trainable, false)
 	if whole {

@@ -153,16 +153,7 @@ func TestNF4Answers(t *testing.T) {
 		coded := open(t, c.dev, shape, opts)
 		opts.Quantization = Quantization{}
 		plain := open(t, c.dev, shape, opts)
-		for i, p := range coded.Params() {
-			if p.W.DType.Quantized() {
-				values, raw := make([]float32, p.W.Len()), []byte(nil)
-				err := c.dev.Read(p.W, func(part []byte) error { raw = append(raw, part...); return nil })
-				if err = errors.Join(err, quant.Dequantize(values, raw, p.W.DType, p.W.Dim(-1))); err != nil {
-					t.Fatal(err)
-				}
-				c.dev.Upload(plain.Params()[i].W, values)
-			}
-		}
+		giveValues(t, plain, coded)
 		a, b, next := newCache(t, coded, prompt+answer), newCache(t, plain, prompt+answer), sequence(shape, 3, prompt).IDs
 		for i := range answer {
 			got, want := extend(t, coded, a, next...), extend(t, plain, b, next...)
@@ -178,5 +169,21 @@ func TestNF4Answers(t *testing.T) {
 		if graph := a.graph != nil; graph == c.dev.IsCPU() {
 			t.Errorf("%s: a graph is %t", c.dev.Name(), graph)
 		}
+	}
+}
+
+// giveValues gives a model the values of another one's quantized weights.
+func giveValues(t *testing.T, plain, coded *Model) {
+	t.Helper()
+	for i, p := range coded.Params() {
+		if !p.W.DType.Quantized() {
+			continue
+		}
+		values, raw := make([]float32, p.W.Len()), []byte(nil)
+		err := coded.dev.Read(p.W, func(part []byte) error { raw = append(raw, part...); return nil })
+		if err = errors.Join(err, quant.Dequantize(values, raw, p.W.DType, p.W.Dim(-1))); err != nil {
+			t.Fatal(err)
+		}
+		plain.dev.Upload(plain.Params()[i].W, values)
 	}
 }

@@ -27,6 +27,16 @@ func TestMemoryOf_CoversScratch(t *testing.T) {
 			list = append(list, Options{DType: dtype, Context: context, Quantization: q},
 				Options{DType: dtype, MaxTokens: seq, Quantization: q})
 		}
+		for _, w := range []tensor.DType{0, tensor.INT4, tensor.NF4} { // among INT8
+			q := Quantization{Layers: tensor.INT8, Weights: map[string]tensor.DType{
+				"model.layers.0.self_attn.v_proj.weight": w, "model.layers.1.self_attn.q_proj.weight": w,
+				"model.embed_tokens.weight": w}}
+			for range 2 { // with and without INT8 activations
+				list = append(list, Options{DType: dtype, Context: context, Quantization: q})
+			}
+			list = append(list, Options{DType: dtype, MaxTokens: 4 * seq, Longest: seq, Train: true, Adapter: adaptersOf,
+				Trainable: func(string) bool { return false }, Quantization: q})
+		}
 	}
 	for name, cfg := range shapes {
 		cfg = enlarged(cfg)

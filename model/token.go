@@ -47,7 +47,7 @@ func (c *KVCache) reachOf(n int) int {
 func (m *Model) decodes() bool {
 	return !m.cfg.LayerNorm && m.cfg.GELU == "" && !m.cfg.LearnedPositions && !m.cfg.ByLayer && m.OnRouting == nil &&
 		!m.cfg.ropeByLength() && // the next token is computed ahead, with the table as it is
-		m.dev.Decodes(m.opts.DType, m.opts.Quantization != (Quantization{}), m.cfg.Dim, m.cfg.Inner, m.cfg.expertInner(),
+		m.dev.Decodes(m.opts.DType, !m.opts.Quantization.None(), m.cfg.Dim, m.cfg.Inner, m.cfg.expertInner(),
 			m.cfg.Heads*m.cfg.HeadDim)
 }
 
@@ -116,7 +116,7 @@ func (l *mlp) first() linear { return l.gateUp }
 // decode is forward for one token, in place.
 func (l *mlp) decode(p *pass, acts *layerActs, h tensor.Tensor) {
 	y := acts.mlp.act
-	l.gateUp.decodeSwiGLU(p, y, h, l.norm)
+	l.gateUp.decodeSwiGLU(p, y, acts.mlp.gateUp, h, l.norm)
 	l.down.decodeAdd(p, h, y)
 }
 

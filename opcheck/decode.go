@@ -16,9 +16,11 @@ func normProductLimit(t tensor.DType) Limit {
 	return limit(t, Limit{0x1p-20, 0x1p-16}, Limit{0x1.2p-7, 0x1p-6})
 }
 
+const normLinearEps = 0.25 // large enough to show
+
 // normLinearCase is a layer after a norm, gated or not.
 func normLinearCase(t tensor.DType, rows, in, out int, bias, gated bool) *Case {
-	const eps = 0.25 // large enough to show
+	const eps = normLinearEps
 	w := out
 	if gated {
 		w = 2 * out
@@ -158,7 +160,7 @@ func decodeCases() (cases []*Case) {
 	for _, t := range Types {
 		for i, size := range [][3]int{{1, 64, 40}, {1, 200, 24}, {1, 8, 3}, {1, 4104, 17}, {1, 33, 7}, {3, 64, 16}} {
 			bias := i%2 == 1
-			cases = append(cases,
+			cases = append(cases, inParts(normLinearCase(t, size[0], size[1], size[2], !bias, false)),
 				normLinearCase(t, size[0], size[1], size[2], bias, false), normLinearCase(t, size[0], size[1], size[2], bias, true),
 				linearAddCase(t, size[0], size[1], size[2], bias))
 		}

@@ -84,6 +84,39 @@ func longCases(t tensor.DType) (cases []*Case) {
 	return cases
 }
 
+// inParts computes the outputs of a layer, and its input's gradient, in two parts.
+func inParts(c *Case) *Case {
+	c.Name += " in parts"
+	each := func(w tensor.Tensor, f func(w tensor.Tensor, from int)) {
+		some := w.Dim(0) / 2
+		f(w.Slice(0, some), 0)
+		f(w.Slice(some, w.Dim(0)), some)
+	}
+	c.Forward = func(d *kernels.Device, x Tensors) {
+		each(x["w"], func(w tensor.Tensor, from int) {
+			if norm := x["norm"]; norm.Ok() {
+				d.NormLinearPart(x["y"], x["x"], norm, w, x["bias"], normLinearEps, from, pairOf(x)...)
+				return
+			}
+			d.LinearPart(x["y"], x["x"], w, x["bias"], from, pairOf(x)...)
+		})
+	}
+	if rest := c.Backward; rest != nil {
+		if _, ok := c.Elements["dx"]; !ok { // the first sum, up to 4 of the RMS of both, is rounded before they may cancel
+			c.Elements = map[string]Limit{"dx": limit(c.Type, ElementLimits[tensor.F32], Limit{0x1p-8 + 0x1p-14, 4 * 0x1p-9})}
+		}
+		c.Backward = func(d *kernels.Device, x Tensors) {
+			rest(d, x)
+			add, pair := false, gradientPairOf(x)
+			each(x["w"], func(w tensor.Tensor, from int) {
+				d.LinearPartBackward(x["dx"], x["dy"], w, from, add, pair...)
+				add, pair = true, nil
+			})
+		}
+	}
+	return c
+}
+
 func linearCases() (cases []*Case) {
 	for _, t := range Types {
 		cases = append(cases, longCases(t)...)
@@ -97,6 +130,9 @@ func linearCases() (cases []*Case) {
 		if t == tensor.F32 { // a GPU adds up the bias's gradient in longer shares of the rows
 			cases = append(cases, LinearCase(t, 4100, 3, 2, true))
 			cases[len(cases)-1].Tolerance = 4e-6 // of sums of so many terms
+		}
+		for _, size := range [][3]int{{1, 64, 48}, {7, 33, 17}, {40, 72, 80}} { // only the last has parts of whole vectors
+			cases = append(cases, inParts(LinearCase(t, size[0], size[1], size[2], true)))
 		}
 		if t == tensor.BF16 { // k is so long that it is divided
 			cases = append(cases, LinearCase(t, 9, 4168, 24, true))

@@ -94,6 +94,8 @@ func pairCases() (cases []*Case) {
 			withPair(behindCase(t, 40, 72, 136, none), 8), withPair(behindCase(t, 150, 200, 72, kernels.GELUTanh), 72),
 			withPair(behindCase(t, 7, 17, 33, kernels.SiLU), 5),
 			withPair(normLinearCase(t, 1, 200, 24, true, false), 8), withPair(normLinearCase(t, 1, 1032, 17, false, true), 136))
+		cases = append(cases, withPair(inParts(LinearCase(t, 40, 72, 80, true)), 8),
+			withPair(inParts(normLinearCase(t, 1, 200, 24, true, false)), 8))
 		for j, w := range quantized {
 			rows := []int{3, 8, 1}[(i+j)%3]
 			cases = append(cases,

@@ -148,6 +148,9 @@ func quantizedCases() (cases []*Case) {
 				quantizedEmbeddingCase(w, t, 5, 9, 300), dequantizedCase(w, t, 7, 301))
 			for k, size := range [][3]int{{1, 1, 1}, {7, 131, 33}, {40, 136, 72}} {
 				cases = append(cases, quantizedGradientCase(w, t, size[0], size[1], size[2], (i+j+k)%2 == 1))
+				if (i+j)%3 == k {
+					cases = append(cases, inParts(quantizedGradientCase(w, t, size[0]+k, size[1], 3*size[2], false)))
+				}
 			}
 			if i == j {
 				for _, c := range []*Case{behindCase(t, 11, 33, 130, cpu.NoActivation),

@@ -87,7 +87,7 @@ func (c Config) CheckLoRA(m model.Config, base model.Quantization) error {
 	if !c.Adapts() {
 		return nil
 	}
-	if base != (model.Quantization{}) && c.quantizes() {
+	if !base.None() && c.quantizes() {
 		return errors.New("quantize-base: the model is quantized already: leave it out")
 	}
 	o := model.Options{DType: c.DType, Train: true, Adapter: c.adapter(), Trainable: c.Trainable,

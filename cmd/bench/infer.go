@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -350,19 +349,19 @@ func (o *inferOptions) time(ctx context.Context, m *model.Model, cache *model.KV
 // weightsRead returns how many bytes of weights a token reads: all weights, but only one row of the embedding, unless
 // the embedding is also the head, and only the experts that it goes through.
 func weightsRead(m *model.Model) (bytes int) {
-	cfg := m.Config()
-	for _, p := range m.Params() {
-		bytes += p.W.Bytes()
-	}
-	if !cfg.Tied {
-		bytes -= (cfg.Vocab - 1) * cfg.Dim * m.DType().Size()
+	cfg, experts := m.Config(), 0
+	for i, p := range m.Params() {
+		switch {
+		case i == 0 && !cfg.Tied:
+			bytes += p.W.Slice(0, 1).Bytes()
+		case strings.Contains(p.Name, ".experts."):
+			experts += p.W.Bytes()
+		default:
+			bytes += p.W.Bytes()
+		}
 	}
 	if x := cfg.Mixture; x != nil {
-		t := cmp.Or(m.Quantization().Layers, m.DType())
-		gateUp := tensor.Tensor{DType: t, Shape: []int{2 * x.Inner, cfg.Dim}}
-		down := tensor.Tensor{DType: t, Shape: []int{cfg.Dim, x.Inner}}
-		layers := cfg.Layers - len(x.Dense)
-		bytes -= layers * (x.Experts - x.PerToken) * (gateUp.Bytes() + down.Bytes())
+		bytes += experts / x.Experts * x.PerToken
 	}
 	return bytes
 }

@@ -47,7 +47,7 @@ func TestQuantize(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if want := (model.Quantization{Layers: tensor.INT4Z, Head: tensor.INT8}); c.Quantization != want {
+	if want := (model.Quantization{Layers: tensor.INT4Z, Head: tensor.INT8}); !c.Quantization.Equal(want) {
 		t.Errorf("the model has %+v: want %+v", c.Quantization, want)
 	}
 	if base, err := infer.BaseOf(t.Context(), nil, out); base != "starter" || err != nil {
@@ -314,7 +314,7 @@ func TestStoppedMeasuring(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if want := (model.Quantization{Layers: tensor.INT4Z, Head: tensor.INT8}); c.Quantization != want {
+	if want := (model.Quantization{Layers: tensor.INT4Z, Head: tensor.INT8}); !c.Quantization.Equal(want) {
 		t.Errorf("the model has %+v: want %+v", c.Quantization, want)
 	}
 }

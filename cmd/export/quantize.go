@@ -94,7 +94,7 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 		return nil, err
 	}
 	defer c.Close()
-	if c.Quantization != (model.Quantization{}) {
+	if !c.Quantization.None() {
 		return nil, fmt.Errorf("%s is quantized already: use the original model", in)
 	}
 	t, err := o.texts(ctx, c, questions)
