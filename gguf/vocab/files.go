@@ -304,8 +304,8 @@ func (v *Vocab) compare() ([]added, error) {
 	}
 	for id, there := range has {
 		if !there && v.Types[id] != Unused {
-			return nil, fmt.Errorf("%s lacks the token %d, %q, of tokenizer.ggml.tokens: the file contradicts itself", key, id,
-				v.Tokens[id])
+			return nil, fmt.Errorf("%s lacks the token %d, %q, of tokenizer.ggml.tokens: the file contradicts itself", key,
+				id, v.Tokens[id])
 		}
 	}
 	return whole.Added, nil

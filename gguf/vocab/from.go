@@ -1,6 +1,7 @@
 package vocab
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,18 +41,33 @@ type piece struct {
 	}
 }
 
-// flat returns the members of nested sequences in order.
-func (c *component) flat() (all []component) {
-	if c == nil {
-		return nil
+// A list has the members of a component and of the sequences in it, in order; none for null.
+type list []component
+
+// maxValues is the largest number of commas and opening braces in a list. Published ones have at most a hundred.
+const maxValues = 1000
+
+func (l *list) UnmarshalJSON(data []byte) error {
+	if n := bytes.Count(data, []byte("{")) + bytes.Count(data, []byte(",")); n > maxValues {
+		return fmt.Errorf("a normalizer, pre_tokenizer or post_processor of %d values: at most %d are supported", n, maxValues)
 	}
+	var c *component
+	err := json.Unmarshal(data, &c)
+	if c != nil {
+		l.add(c)
+	}
+	return err
+}
+
+func (l *list) add(c *component) {
 	if c.Type != "Sequence" {
-		return []component{*c}
+		*l = append(*l, *c)
 	}
-	for _, member := range slices.Concat(c.Normalizers, c.PreTokenizers, c.Processors) {
-		all = append(all, member.flat()...)
+	for _, members := range [][]component{c.Normalizers, c.PreTokenizers, c.Processors} {
+		for i := range members {
+			l.add(&members[i])
+		}
 	}
-	return all
 }
 
 // merge is "a b" or ["a", "b"].
@@ -69,10 +85,10 @@ func (m *merge) UnmarshalJSON(data []byte) error {
 
 // tokenizerFile is a tokenizer.json.
 type tokenizerFile struct {
-	Added         []added    `json:"added_tokens"`
-	Normalizer    *component `json:"normalizer"`
-	PreTokenizer  *component `json:"pre_tokenizer"`
-	PostProcessor *component `json:"post_processor"`
+	Added         []added `json:"added_tokens"`
+	Normalizer    list    `json:"normalizer"`
+	PreTokenizer  list    `json:"pre_tokenizer"`
+	PostProcessor list    `json:"post_processor"`
 	Model         struct {
 		Type         *string        `json:"type"`
 		Unknown      *string        `json:"unk_token"`
@@ -127,8 +143,8 @@ func (f *from) tokens() error {
 	f.ids = make(map[string]int, f.rows)
 	put := func(text string, id, kind int) error {
 		if id < 0 || id >= f.rows {
-			return fmt.Errorf("token %q has the id %d, but the model has only %d embeddings: a GGUF file has none for it", text,
-				id, f.rows)
+			return fmt.Errorf("token %q has the id %d, but the model has only %d embeddings: a GGUF file has none for it",
+				text, id, f.rows)
 		}
 		if old := f.Tokens[id]; text == "" || old != "" && old != text {
 			return fmt.Errorf("id %d has the tokens %q and %q: must be one that is not empty", id, old, text)
@@ -153,7 +169,8 @@ func (f *from) tokens() error {
 			return err
 		}
 		if a.LStrip || a.RStrip || a.SingleWord {
-			f.note("the token %q takes white space next to it, or is found only as a whole word; in llama.cpp it is not", a.Content)
+			f.note("the token %q takes white space next to it, or is found only as a whole word: not so in llama.cpp",
+				a.Content)
 		}
 	}
 	for id, text := range f.Tokens {
@@ -180,13 +197,13 @@ func (f *from) split() error {
 	if f.file.Model.ByteFallback {
 		return f.scored()
 	}
-	for _, c := range f.file.Normalizer.flat() {
+	for _, c := range f.file.Normalizer {
 		if c.Type != "NFC" {
 			return fmt.Errorf("tokenizer.json has the normalizer %q: no GGUF file can say so", c.Type)
 		}
 		f.note("llama.cpp does not normalize text (NFC): text with combining characters has other tokens there")
 	}
-	splits, err := patterns(f.file.PreTokenizer.flat())
+	splits, err := patterns(f.file.PreTokenizer)
 	if err != nil {
 		return err
 	}
@@ -202,14 +219,14 @@ func (f *from) split() error {
 }
 
 // patterns returns what a byte-level pre-tokenizer splits by, spelled as in pres.
-func patterns(list []component) (splits []string, err error) {
+func patterns(parts list) (splits []string, err error) {
 	last := false
-	for _, c := range list {
+	for _, c := range parts {
 		isolated := c.Behavior == "Isolated" && !c.Invert || c.Behavior == "Removed" && c.Invert
 		switch {
 		case c.Type == "ByteLevel" && (c.AddPrefixSpace == nil || *c.AddPrefixSpace):
-			return nil, errors.New("tokenizer.json adds a space before texts (add_prefix_space of ByteLevel): no GGUF file can " +
-				"say so")
+			return nil, errors.New("tokenizer.json adds a space before texts (add_prefix_space of ByteLevel): no GGUF file " +
+				"can say so")
 		case c.Type == "ByteLevel":
 			last = true
 			if c.UseRegex == nil || *c.UseRegex {
@@ -220,8 +237,8 @@ func patterns(list []component) (splits []string, err error) {
 		case c.Type == "Split" && c.Pattern.Regex != nil && isolated:
 			splits = append(splits, spelled.Replace(*c.Pattern.Regex))
 		default:
-			return nil, fmt.Errorf("tokenizer.json has the pre_tokenizer %q with behavior %q: no GGUF file can say so", c.Type,
-				c.Behavior)
+			return nil, fmt.Errorf("tokenizer.json has the pre_tokenizer %q with behavior %q: no GGUF file can say so",
+				c.Type, c.Behavior)
 		}
 	}
 	if !last {
@@ -241,8 +258,8 @@ func (f *from) nameSplits(splits []string) error {
 		return nil
 	case len(same) > 0:
 		f.Pre = strings.Fields(same[0].names)[0]
-		f.note("the nearest pre-tokenizer of llama.cpp is %q: it splits the same, but ignore_merges is %v there and %v here, so "+
-			"words that are tokens which merging does not make have other ids", f.Pre, !ignore, ignore)
+		f.note("the nearest pre-tokenizer of llama.cpp is %q: it splits the same, but ignore_merges is %v there and %v "+
+			"here, so words that are tokens which merging does not make have other ids", f.Pre, !ignore, ignore)
 		return nil
 	}
 	for _, near := range nearest {
@@ -252,14 +269,14 @@ func (f *from) nameSplits(splits []string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("tokenizer.json splits text by %.200q, as no pre-tokenizer of llama.cpp does: no GGUF file can say so",
-		splits)
+	return fmt.Errorf("tokenizer.json splits text by %.200q, as no pre-tokenizer of llama.cpp does: no GGUF file can "+
+		"say so", splits)
 }
 
 // template sets whether BOS and EOS are added to texts.
 func (f *from) template() error {
 	sides := [2][]int{}
-	for _, c := range f.file.PostProcessor.flat() {
+	for _, c := range f.file.PostProcessor {
 		if c.Type == "ByteLevel" { // affects only offsets
 			continue
 		}
@@ -342,8 +359,8 @@ func (f *from) config(data []byte) error {
 	for key, t := range c.Listed {
 		id, known := f.ids[t.Content]
 		if wanted, err := strconv.Atoi(key); err != nil || !known || id != wanted {
-			return fmt.Errorf("tokenizer_config.json adds the token %q with id %s, which tokenizer.json lacks: save the tokenizer "+
-				"with transformers first", t.Content, key)
+			return fmt.Errorf("tokenizer_config.json adds the token %q with id %s, which tokenizer.json lacks: save the "+
+				"tokenizer with transformers first", t.Content, key)
 		}
 		if t.Special {
 			f.Types[id] = Control
@@ -380,15 +397,18 @@ func (f *from) templates(data json.RawMessage) error {
 type ids []int
 
 func (i *ids) UnmarshalJSON(data []byte) error {
-	var one int
+	var one *int // nil for null
 	if json.Unmarshal(data, &one) == nil {
-		*i = ids{one}
+		if one != nil {
+			*i = ids{*one}
+		}
 		return nil
 	}
 	return json.Unmarshal(data, (*[]int)(i))
 }
 
-// generation sets further tokens that end an answer: a GGUF file names three, and llama.cpp knows others by their texts.
+// generation sets further tokens that end an answer: a GGUF file names three, and llama.cpp knows others by their
+// texts.
 func (f *from) generation(data []byte) error {
 	var g struct {
 		EOS ids `json:"eos_token_id"`

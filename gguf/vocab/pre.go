@@ -33,7 +33,7 @@ const (
 )
 
 // pres are the names of llama.cpp that this module can express. Absent are "default", of which llama.cpp itself says
-// that it makes answers worse, and those with look-around, such as "superbpe".
+// that it makes answers worse, and those with look-around or groups, such as "superbpe".
 var pres = []pre{
 	{"llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano", []string{llama3}, true, true},
 	{"dbrx smaug-bpe chatglm-bpe glm4", []string{llama3}, false, false},
@@ -54,19 +54,18 @@ var pres = []pre{
 	{"deepseek-v3 hunyuan-dense joyai-llm", []string{`\p{N}{1,3}`, `[一-龥` + "\u3040" + `-ゟ゠-ヿ]+`,
 		"[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|" +
 			`[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*` + lines}, false, false},
-	{"bailingmoe bailingmoe2 llada-moe", []string{word + digit + `| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`}, false, false},
+	{"bailingmoe bailingmoe2 llada-moe", []string{word + digit + `| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|` +
+		`\s+(?!\S)|\s+`}, false, false},
 	{"minicpm5", []string{`\p{N}{1,3}`, word + `\p{N}+` + rest}, true, false},
 	{"laguna", []string{`[^\n]+|[\n]+`, qwen2}, false, false},
 	{"falcon", []string{"[\\p{P}\\$\\+<=>\\^~\\|`]+", gpt2, `[0-9][0-9][0-9]`}, false, false},
 	{"bloom poro-chat gpt3-finnish", []string{words}, false, false},
 	{"viking", []string{words, digit}, false, false},
-	{"chameleon", []string{`<sentinel:[0-9]+>`, `IMGIMG[A-I]{1,4}Z`, `[\t\n]|    |  `, digit,
-		"[\\p{P}!-/:-@\\[-`{-~]", gpt2}, false, true},
 }
 
 const (
 	words           = ` ?[^(\s|.,!?…。，、।۔،)]+`
-	asian           = `[[一-龥ࠀ-一가-퟿]+]+`
+	asian           = `[一-龥ࠀ-一가-퟿]+`
 	deepseekLetters = `\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ` +
 		`-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-` +
 		`ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+`
@@ -77,8 +76,8 @@ var nearest = []struct {
 	pre
 	differs string
 }{
-	{pre{"qwen2", []string{digit, llama3}, false, false}, "it splits otherwise where two or more white-space characters " +
-		"stand before a digit"},
+	{pre{"qwen2", []string{digit, llama3}, false, false}, "it splits otherwise where two or more white-space " +
+		"characters stand before a digit"},
 }
 
 // spelled writes a pattern as pres do. Giving nothing back (++) makes no difference in any of them.
@@ -95,8 +94,8 @@ func preNamed(name string) (pre, error) {
 	}
 	const instead = "take a file that a newer convert_hf_to_gguf.py made, or the model's directory of Hugging Face"
 	if name == "" || name == "default" {
-		return pre{}, fmt.Errorf("tokenizer.ggml.pre is %q: the file does not say how text is split, so the model would read "+
-			"its texts as other tokens than it was trained on: %s", name, instead)
+		return pre{}, fmt.Errorf("tokenizer.ggml.pre is %q: the file does not say how text is split, so the model would "+
+			"read its texts as other tokens than it was trained on: %s", name, instead)
 	}
 	return pre{}, fmt.Errorf("tokenizer.ggml.pre is %q, which is not supported: %s", name, instead)
 }

@@ -73,8 +73,8 @@ func (v *Vocab) splits(token string, ids map[string]int, each func(at int) error
 			continue
 		}
 		if missing != "" {
-			return fmt.Errorf("the token %q has the character %q, which is no token itself: this vocabulary is not supported",
-				token, missing)
+			return fmt.Errorf("the token %q has the character %q, which is no token itself: this vocabulary is not "+
+				"supported", token, missing)
 		}
 		if err := each(at); err != nil {
 			return err
@@ -104,8 +104,8 @@ func (v *Vocab) scoredMerges(ids map[string]int) (merges []string, err error) {
 		token, before := v.Tokens[id], len(merges)
 		err := v.splits(token, ids, func(at int) error {
 			if size -= len(token); size < 0 {
-				return errors.New("its tokens consist of each other in more ways than those of any published vocabulary: this " +
-					"file is damaged or hostile")
+				return errors.New("its tokens consist of each other in more ways than those of any published vocabulary: " +
+					"this file is damaged or hostile")
 			}
 			merges = append(merges, token[:at]+" "+token[at:])
 			return nil
@@ -117,8 +117,8 @@ func (v *Vocab) scoredMerges(ids map[string]int) (merges []string, err error) {
 			continue
 		}
 		if last >= 0 && v.Scores[last] == v.Scores[id] {
-			return nil, fmt.Errorf("the tokens %q and %q have the same score, %v: what is merged first is not known. Take the "+
-				"model's directory of Hugging Face instead", v.Tokens[last], token, v.Scores[id])
+			return nil, fmt.Errorf("the tokens %q and %q have the same score, %v: what is merged first is not known. Take "+
+				"the model's directory of Hugging Face instead", v.Tokens[last], token, v.Scores[id])
 		}
 		last = id
 	}
@@ -153,8 +153,8 @@ func (f *from) scored() error {
 		case !known:
 			return fmt.Errorf("tokenizer.json: merge %d makes %q, which is no token", i, m[0]+m[1])
 		case id != last && f.Scores[id] != never:
-			return fmt.Errorf("tokenizer.json: merge %d makes %q as an earlier one does, with others between: its merges are not "+
-				"those of SentencePiece, and no GGUF file can say so", i, m[0]+m[1])
+			return fmt.Errorf("tokenizer.json: merge %d makes %q as an earlier one does, with others between: its merges "+
+				"are not those of SentencePiece, and no GGUF file can say so", i, m[0]+m[1])
 		case id != last:
 			rank, last = rank+1, id
 		}
@@ -166,8 +166,8 @@ func (f *from) scored() error {
 		}
 		err := f.splits(text, f.ids, func(at int) error {
 			if !made[text[:at]+" "+text[at:]] {
-				return fmt.Errorf("tokenizer.json does not merge %q with %q, as llama.cpp would: no GGUF file can say so", text[:at],
-					text[at:])
+				return fmt.Errorf("tokenizer.json does not merge %q with %q, as llama.cpp would: no GGUF file can say so",
+					text[:at], text[at:])
 			}
 			return nil
 		})
@@ -181,7 +181,7 @@ func (f *from) scored() error {
 // prefix sets whether a space is put before texts.
 func (f *from) prefix() error {
 	prefix, spaces := false, false
-	for _, c := range f.file.Normalizer.flat() {
+	for _, c := range f.file.Normalizer {
 		switch {
 		case c.Type == "Prepend" && c.Prepend == mark && !spaces:
 			prefix = true
@@ -191,14 +191,14 @@ func (f *from) prefix() error {
 			return fmt.Errorf("tokenizer.json has the normalizer %q: no GGUF file can say so", c.Type)
 		}
 	}
-	for _, c := range f.file.PreTokenizer.flat() {
+	for _, c := range f.file.PreTokenizer {
 		if c.Type != "Metaspace" || c.Replacement != mark || c.Split == nil || *c.Split || spaces {
 			return fmt.Errorf("tokenizer.json has the pre_tokenizer %q: no GGUF file can say so", c.Type)
 		}
 		spaces, prefix = true, c.PrependScheme != "never"
 		if prefix {
-			f.note("llama.cpp puts a space before every text, and after every control token, where this tokenizer (Metaspace, %q) "+
-				"does so only before texts without one", c.PrependScheme)
+			f.note("llama.cpp puts a space before every text, and after every control token, where this tokenizer "+
+				"(Metaspace, %q) does so only before texts without one", c.PrependScheme)
 		}
 	}
 	if !spaces {

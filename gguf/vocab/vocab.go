@@ -5,11 +5,13 @@
 // those of llama.cpp's src/llama-vocab.cpp, and for writing of its conversion/base.py.
 //
 // Two kinds of tokenizers can be read: "gpt2", byte-level BPE, and "llama", SentencePiece's BPE with scores and byte
-// fallback. The differences from llama.cpp are:
+// fallback. The differences from llama.cpp are few, and each is the way of the model's own tokenizer:
 //
-//   - Control tokens in plain text are never found by merging.
-//   - "tekken" and "gpt-4o" have the models' own patterns, of which llama.cpp has an approximation: it splits otherwise
-//     at marks, and where a capital letter beyond ASCII follows a small one.
+//   - llama.cpp knows the letters, numbers and white space of an older Unicode.
+//   - Control tokens are never found by merging plain text.
+//   - llama.cpp has approximations of some patterns: for "tekken" and "gpt-4o" it splits otherwise at combining marks,
+//     and where a capital letter beyond ASCII follows a small one; for "deepseek-llm" and "deepseek-coder" at white
+//     space beyond ASCII.
 package vocab
 
 import (
@@ -58,8 +60,8 @@ func (v *Vocab) read() (map[string]int, error) {
 		if !known {
 			what = "unknown"
 		}
-		return nil, fmt.Errorf("tokenizer.ggml.model is %q (%s): only \"gpt2\" and \"llama\" are supported, and others with "+
-			"tokenizer.huggingface.json: take the model's directory of Hugging Face instead", v.Model, what)
+		return nil, fmt.Errorf("tokenizer.ggml.model is %q (%s): only \"gpt2\" and \"llama\" are supported, and others "+
+			"with tokenizer.huggingface.json: take the model's directory of Hugging Face instead", v.Model, what)
 	}
 	n := len(v.Tokens)
 	switch {
