@@ -8,7 +8,7 @@
 // fallback. The differences from llama.cpp are few, and each is the way of the model's own tokenizer:
 //
 //   - llama.cpp knows the letters, numbers and white space of an older Unicode.
-//   - Control tokens are never found by merging plain text.
+//   - With scores, llama.cpp may merge plain text into a control token; here merging never makes one.
 //   - llama.cpp has approximations of some patterns: for "tekken" and "gpt-4o" it splits otherwise at combining marks,
 //     and where a capital letter beyond ASCII follows a small one; for "deepseek-llm" and "deepseek-coder" at white
 //     space beyond ASCII.
