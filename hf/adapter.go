@@ -315,7 +315,7 @@ func ofAdapter(s lora.Spec, params []model.Param) (list []model.Param) {
 // an error: the adapter belongs to another model, and part of it would do nothing.
 func (a *Adapter) Load(ctx context.Context, d *kernels.Device, params []model.Param) error {
 	own := ofAdapter(a.Spec, params)
-	file := &Checkpoint{label: a.Name, weights: &weights{where: map[string]*Safetensors{}}}
+	file := &Checkpoint{label: a.Name, weights: &weights{where: map[string]store{}}}
 	for _, name := range a.file.Names() {
 		file.weights.where[name] = a.file
 	}

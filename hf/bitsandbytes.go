@@ -76,7 +76,7 @@ func (c *Checkpoint) openPacked(p model.Param) (w packed, err error) {
 	if info, _ := state.Tensor(stored); info.Bytes > 1<<16 {
 		return refuse("%s has %d bytes: must be a short JSON object", stateSuffix, info.Bytes)
 	}
-	text, _, err := state.read(stored)
+	text, _, err := readTensor(state, stored)
 	if err != nil {
 		return w, err
 	}

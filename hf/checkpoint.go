@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -84,16 +82,18 @@ func (c *Checkpoint) Tensor(name string) (Info, bool) {
 // other safetensors files this prints the same:
 //
 //	sha256sum config.json *.safetensors | sha256sum
+//
+// Of a GGUF file it is that of its own sums: sha256sum model.gguf | sha256sum.
 func (c *Checkpoint) Digest() (string, error) {
 	total := sha256.New()
-	fmt.Fprintf(total, "%x  config.json\n", sha256.Sum256(c.ConfigJSON))
+	if !IsGGUF(c.label) {
+		fmt.Fprintf(total, "%x  config.json\n", sha256.Sum256(c.ConfigJSON))
+	}
 	if c.weights != nil {
 		for _, s := range c.weights.shards { // in the order of their names
-			sum := sha256.New()
-			if _, err := io.CopyN(sum, io.NewSectionReader(s.file, 0, s.size), s.size); err != nil {
-				return "", fmt.Errorf("cannot read %s: %w", s.path, err)
+			if err := s.writeSums(total); err != nil {
+				return "", err
 			}
-			fmt.Fprintf(total, "%x  %s\n", sum.Sum(nil), filepath.Base(s.path))
 		}
 	}
 	return hex.EncodeToString(total.Sum(nil)), nil
@@ -111,7 +111,7 @@ func (c *Checkpoint) ReadF32(name string) ([]float32, []int, error) {
 				values, _, err := c.packedValues(name, w, 0, p.W.Len())
 				return values, p.W.Shape, err
 			}
-			data, _, err := s.read(stored)
+			data, _, err := readTensor(s, stored)
 			values := make([]float32, p.W.Len())
 			if err == nil {
 				err = quant.Dequantize(values, data, p.W.DType, p.W.Dim(-1))
@@ -119,7 +119,7 @@ func (c *Checkpoint) ReadF32(name string) ([]float32, []int, error) {
 			return values, p.W.Shape, err
 		}
 	}
-	return s.ReadF32(stored)
+	return readF32(s, stored)
 }
 
 const head = "lm_head.weight"

@@ -47,14 +47,14 @@ func TestMerge_AsPEFT(t *testing.T) {
 					sameValues(t, name, out, c.Whole, tensor.BF16)
 					continue
 				}
-				raw, _, err := out.weights.where[name].read(name)
+				raw, _, err := readTensor(out.weights.where[name], name)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if sum := sha256.Sum256(raw); hex.EncodeToString(sum[:]) == recorded.Merge.Hashes[name] {
 					continue
 				}
-				want, _, err := golden.read("merged_bf16." + name)
+				want, _, err := readTensor(golden, "merged_bf16." + name)
 				if err != nil || !nearlySame(raw, want) {
 					t.Errorf("%s is not what PEFT makes of it (%v)", name, err)
 				}

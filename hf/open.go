@@ -13,8 +13,12 @@ import (
 )
 
 // Open opens a model by name: the path of a directory, or "owner/name" or "owner/name@revision" for a hub repository,
-// whose files it downloads into the cache. If h is nil, Open uses hub.FromEnv(). See OpenModel.
+// whose files it downloads into the cache, or the path of a GGUF file. If h is nil, Open uses hub.FromEnv(). See
+// OpenModel and OpenGGUF.
 func Open(ctx context.Context, h *hub.Hub, name string) (*Checkpoint, error) {
+	if info, err := os.Stat(name); err == nil && !info.IsDir() && IsGGUF(name) {
+		return OpenGGUF(name)
+	}
 	if _, err := os.Stat(name); err == nil { // if it is a file, OpenModel says what to give instead
 		return OpenModel(name)
 	}
@@ -63,7 +67,7 @@ func OpenModelFS(fsys fs.FS, name string) (*Checkpoint, error) {
 	}
 	if f, _, err := files.open(indexName); err == nil {
 		f.Close()
-		if len(c.weights.shards) == 1 && filepath.Base(c.weights.shards[0].path) == singleName {
+		if len(c.weights.shards) == 1 && filepath.Base(c.weights.shards[0].label()) == singleName {
 			c.Notes = append(c.Notes, fmt.Sprintf("the weights are those of %s: %s and the files that it names are not used",
 				files.path(singleName), indexName))
 		}

@@ -1,12 +1,11 @@
 package hf
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"path/filepath"
-
-	"restyle/tensor"
 )
 
 // Safetensors is an open safetensors file: named tensors after a header, https://github.com/huggingface/safetensors.
@@ -125,23 +124,11 @@ func (s *Safetensors) ReadAt(name string, dst []byte, offset int64) error {
 }
 
 // ReadF32 reads a whole tensor of type F32, F16 or BF16 as float32, without loss, and returns it with its shape.
-func (s *Safetensors) ReadF32(name string) ([]float32, []int, error) {
-	data, info, err := s.read(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	t, err := tensor.ParseDType(info.DType)
-	if err != nil || t != tensor.F32 && t != tensor.F16 && t != tensor.BF16 {
-		return nil, nil, fmt.Errorf("%s: %s is %s: must be F32, F16 or BF16", s.path, name, info.DType)
-	}
-	values := make([]float32, len(data)/t.Size())
-	widen(values, data, t)
-	return values, info.Shape, nil
-}
+func (s *Safetensors) ReadF32(name string) ([]float32, []int, error) { return readF32(s, name) }
 
 // ReadInts reads a whole tensor of type I64, I32, U8 or BOOL as int64, and returns it with its shape.
 func (s *Safetensors) ReadInts(name string) ([]int64, []int, error) {
-	data, info, err := s.read(name)
+	data, info, err := readTensor(s, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -164,8 +151,13 @@ func (s *Safetensors) ReadInts(name string) ([]int64, []int, error) {
 	return values, info.Shape, nil
 }
 
-func (s *Safetensors) read(name string) ([]byte, Info, error) {
-	info, _ := s.Tensor(name)
-	data := make([]byte, info.Bytes) // the file has that many
-	return data, info, s.ReadAt(name, data, 0)
+func (s *Safetensors) label() string { return s.path }
+
+func (s *Safetensors) writeSums(w io.Writer) error {
+	sum := sha256.New()
+	if _, err := io.CopyN(sum, io.NewSectionReader(s.file, 0, s.size), s.size); err != nil {
+		return fmt.Errorf("cannot read %s: %w", s.path, err)
+	}
+	_, err := fmt.Fprintf(w, "%x  %s\n", sum.Sum(nil), filepath.Base(s.path))
+	return err
 }

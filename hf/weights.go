@@ -3,12 +3,15 @@ package hf
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"restyle/tensor"
 )
 
 // The names of a model's own weights. Other .safetensors files in its directory are not the model's.
@@ -17,15 +20,46 @@ const (
 	indexName  = "model.safetensors.index.json"
 )
 
+// A store is a file of tensors, a *Safetensors or a *ggufStore.
+type store interface {
+	Tensor(name string) (Info, bool)
+	ReadAt(name string, dst []byte, offset int64) error
+	Close() error
+	label() string               // its name in messages
+	writeSums(w io.Writer) error // a line of sha256sum for each of its files
+}
+
+// readTensor reads all bytes of a tensor.
+func readTensor(s store, name string) ([]byte, Info, error) {
+	info, _ := s.Tensor(name)
+	data := make([]byte, info.Bytes) // the file has that many
+	return data, info, s.ReadAt(name, data, 0)
+}
+
+// readF32 reads a whole tensor of type F32, F16 or BF16 as float32, and returns it with its shape.
+func readF32(s store, name string) ([]float32, []int, error) {
+	data, info, err := readTensor(s, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := tensor.ParseDType(info.DType)
+	if err != nil || t != tensor.F32 && t != tensor.F16 && t != tensor.BF16 {
+		return nil, nil, fmt.Errorf("%s: %s is %s: must be F32, F16 or BF16", s.label(), name, info.DType)
+	}
+	values := make([]float32, len(data)/t.Size())
+	widen(values, data, t)
+	return values, info.Shape, nil
+}
+
 // weights are the tensors of a model, in one file or several.
 type weights struct {
-	shards []*Safetensors
-	where  map[string]*Safetensors
+	shards []store
+	where  map[string]store
 }
 
 // find returns the file of a tensor, and its name there. GPT-2's files may leave out the prefix "transformer." of all
 // names, as openai-community/gpt2 does.
-func (w *weights) find(name string) (s *Safetensors, stored string) {
+func (w *weights) find(name string) (s store, stored string) {
 	if s := w.where[name]; s != nil {
 		return s, name
 	}
@@ -43,7 +77,7 @@ func openWeights(files source) (*weights, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &weights{[]*Safetensors{s}, map[string]*Safetensors{}}
+	w := &weights{[]store{s}, map[string]store{}}
 	for _, name := range s.Names() {
 		w.where[name] = s
 	}
@@ -58,7 +92,7 @@ func openShards(files source) (*weights, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &weights{where: map[string]*Safetensors{}}
+	w := &weights{where: map[string]store{}}
 	where, err := parseIndex(data)
 	if err == nil {
 		err = w.open(files, where)
@@ -159,7 +193,7 @@ func otherWeights(names []string) error {
 			"which writes safetensors"},
 		{".pt", "a pickle, which can run any code when it is read: convert it to the Hugging Face layout with safetensors"},
 		{".pth", "a pickle, which can run any code when it is read: convert it to the Hugging Face layout with safetensors"},
-		{".gguf", "which is not read: take the repository that it was made from"},
+		{".gguf", "which is a whole model: give the path of that file"},
 		{".safetensors", "but no " + singleName + " and no " + indexName + ": it may be an adapter, or no whole model"},
 	} {
 		for _, name := range names {

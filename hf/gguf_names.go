@@ -1,0 +1,119 @@
+package hf
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"restyle/gguf"
+	"restyle/model"
+)
+
+// A GGUF file has names of its own for a model's parameters. In this table, whatever follows "blk.N." is in a layer.
+var ggufNames = []struct{ gguf, hf string }{
+	{"token_embd", "model.embed_tokens"},
+	{"output_norm", "model.norm"},
+	{"output", "lm_head"},
+	{"blk.N.attn_norm", "input_layernorm"},
+	{"blk.N.attn_q", "self_attn.q_proj"},
+	{"blk.N.attn_k", "self_attn.k_proj"},
+	{"blk.N.attn_v", "self_attn.v_proj"},
+	{"blk.N.attn_output", "self_attn.o_proj"},
+	{"blk.N.attn_q_norm", "self_attn.q_norm"},
+	{"blk.N.attn_k_norm", "self_attn.k_norm"},
+	{"blk.N.ffn_norm", "post_attention_layernorm"},
+	{"blk.N.ffn_gate", "mlp.gate_proj"},
+	{"blk.N.ffn_up", "mlp.up_proj"},
+	{"blk.N.ffn_down", "mlp.down_proj"},
+	{"blk.N.ffn_gate_inp", "mlp.gate"},
+	{"blk.N.ffn_gate_exps", "mlp.experts.E.gate_proj"},
+	{"blk.N.ffn_up_exps", "mlp.experts.E.up_proj"},
+	{"blk.N.ffn_down_exps", "mlp.experts.E.down_proj"},
+}
+
+// mixtralNames are Mixtral's names of what the table has by the names of Qwen3-MoE.
+var mixtralNames = strings.NewReplacer("mlp.gate.", "block_sparse_moe.gate.", "mlp.experts.",
+	"block_sparse_moe.experts.", ".gate_proj.", ".w1.", ".up_proj.", ".w3.", ".down_proj.", ".w2.")
+
+// A ggufPlace is where a GGUF file has a parameter: a tensor, or that of one of the experts whose matrices are stacked
+// in a tensor.
+type ggufPlace struct {
+	tensor string
+	expert int // -1 if the tensor is that of one parameter
+	heads  int // 0 if rows are in order; otherwise those of each of so many heads are rotated, see rotated
+}
+
+// ggufPlaces returns the names and places of the parameters that a tensor of a GGUF file has. There are none if the
+// name is unknown.
+func ggufPlaces(c model.Config, t gguf.Tensor) map[string]ggufPlace {
+	stem, suffix, _ := cutLast(t.Name, ".")
+	layer := ""
+	if rest, is := strings.CutPrefix(stem, "blk."); is {
+		layer, stem, _ = strings.Cut(rest, ".")
+		if n, err := strconv.Atoi(layer); err != nil || strconv.Itoa(n) != layer {
+			return nil
+		}
+		stem = "blk.N." + stem
+	}
+	for _, names := range ggufNames {
+		if names.gguf != stem || suffix != "weight" && suffix != "bias" {
+			continue
+		}
+		name := names.hf + "." + suffix
+		if layer != "" {
+			name = "model.layers." + layer + "." + name
+		}
+		if c.Family == "mixtral" && c.Mixture != nil {
+			name = mixtralNames.Replace(name)
+		}
+		place := ggufPlace{t.Name, -1, ggufHeads(c, stem)}
+		if !strings.Contains(name, ".E.") {
+			return map[string]ggufPlace{name: place}
+		}
+		places := map[string]ggufPlace{}
+		for e := 0; c.Mixture != nil && e < c.Mixture.Experts; e++ {
+			place.expert = e
+			places[strings.Replace(name, ".E.", fmt.Sprintf(".%d.", e), 1)] = place
+		}
+		return places
+	}
+	return nil
+}
+
+// ggufHeads returns the number of heads whose rows a tensor has rotated, 0 if its rows are in order.
+//
+// RoPE turns pairs of a head's elements: in Hugging Face's models i and i + d/2, in llama.cpp's llama, but not in its
+// other architectures, 2i and 2i + 1. So row 2i of a head there is row i here, and 2i + 1 is i + d/2.
+func ggufHeads(c model.Config, stem string) int {
+	switch arch := ggufArchitecture(c); {
+	case arch == "llama" && stem == "blk.N.attn_q":
+		return c.Heads
+	case arch == "llama" && stem == "blk.N.attn_k":
+		return c.KVHeads
+	}
+	return 0
+}
+
+// rotated returns the row of a head of d rows in a GGUF file that is row i of it here.
+func rotated(i, d int) int { return i%(d/2)*2 + i/(d/2) }
+
+// ggufArchitecture returns llama.cpp's name of the model's family, "" if it has none.
+func ggufArchitecture(c model.Config) string {
+	switch c.Family {
+	case "llama", "mistral", "mixtral":
+		return "llama"
+	case "qwen2", "qwen3":
+		return c.Family
+	case "qwen3_moe":
+		return "qwen3moe"
+	}
+	return ""
+}
+
+// cutLast is strings.Cut at the last sep.
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
