@@ -28,7 +28,7 @@ func TestDeviceUnknown(t *testing.T) {
 	for name, args := range map[string][]string{
 		"ops": nil, "parity": {"../../parity/testdata/qwen2"}, "step": {"--config", "small"},
 		"quality": {"--base", tinyBase, "--tuned", tinyTuned}, "all": {"--out", t.TempDir()}, "kernels": nil, "layer": nil,
-		"infer": nil, "train": nil,
+		"infer": nil, "train": nil, "decode": {"--model", tinyBase},
 	} {
 		code, _, stderr := bench(t, append([]string{name, "--device", "gpu"}, args...)...)
 		want := `--device "gpu": must be auto, cpu, cuda, cuda:N or emulated` + "\nsee bench " + name + " -h\n"

@@ -26,6 +26,7 @@ bench measures. Each measurement has flags of its own: bench parity -h
   bench kernels           time every operation, standard and fused: speed, memory, energy, errors; with pictures
   bench layer             time one layer of a model, its parts, and each fused operation with and without
   bench infer             time answers: with and without the KV cache, prefill, memory; with pictures
+  bench decode            time a model's prompt and answer, also in turns with llama.cpp
   bench train             train the same steps in several modes, also PyTorch's, in turns: speed, and where losses part
   bench step              time training steps: tokens per second
   bench page DIR          write the pages and pictures of a directory with results.json again
@@ -45,6 +46,7 @@ func init() { // all calls the others
 		"ops":        runOps,
 		"step":       runStep,
 		"infer":      runInfer,
+		"decode":     runDecode,
 		"train":      runTrain,
 		"layer":      runLayer,
 		"page":       runPage,

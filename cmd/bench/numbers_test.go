@@ -53,6 +53,7 @@ func TestNumberFlags_AtZero(t *testing.T) {
 	step := "step --config " + config + " --shapes 1x8 --steps 1 --device cpu "
 	quality := "quality --device cpu --only base --base " + tinyBase + " --python= --questions " + questions + " "
 	train := "train --model " + tinyBase + " --modes fused --device cpu --seq 128 --rows 12 "
+	decode := "decode --device cpu --prompt 4 --answer 2 --times 1 --model " + tinyBase + " "
 	// trained returns a column of bench train's results.
 	trained := func(t *testing.T, flags, column string) any {
 		t.Helper()
@@ -92,6 +93,9 @@ func TestNumberFlags_AtZero(t *testing.T) {
 				}
 			}},
 		})},
+		"decode": {newDecodeOptions().flags(io.Discard, io.Discard), map[string]clitest.Number{
+			"prompt": {}, "answer": {}, "times": {}, "threads": runs(decode + "--threads 0"),
+		}},
 		"kernels": {newKernelOptions(nil).flags(io.Discard, io.Discard), page(map[string]clitest.Number{
 			"iterations": {}, "seconds": {}, "threads": threads("kernels --op topk"),
 		})},
@@ -148,7 +152,7 @@ func TestNumberFlags_AtZero(t *testing.T) {
 			clitest.Numbers(t, c.flags, c.numbers, func(args ...string) (int, string) {
 				// What is accepted by mistake must not measure for hours: there is no such GPU.
 				always := map[string]string{"all": "all --out " + t.TempDir(), "parity": "parity " + t.TempDir(),
-					"quality": quality}[name]
+					"quality": quality, "decode": decode}[name]
 				if always == "" {
 					always = name
 				}
