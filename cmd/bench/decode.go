@@ -24,10 +24,11 @@ after another. With --beside it times llama.cpp in turns with it, on the CPU and
 of threads.
 
   bench decode --model HuggingFaceTB/SmolLM2-135M-Instruct --quantize int4
-  bench decode --model DIRECTORY --beside FILE.gguf --device cpu --threads 2
+  bench decode --model FILE.gguf --beside FILE.gguf --device cpu --threads 2
 
 RESTYLE_LLAMACPP names the directory of llama.cpp's libraries, as .ci/run installs them. The result
-is a table: tokens per second at the median, and at the quartiles.`
+is a table: tokens per second at the median, and at the quartiles. The threads of llama.cpp spin
+while they wait for each other: on a busy machine give both one thread, or wait.`
 
 // decodeOptions are the flags.
 type decodeOptions struct {
@@ -42,7 +43,7 @@ func newDecodeOptions() *decodeOptions {
 func (o *decodeOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 	f := cli.New("bench decode", aboutDecode, stdout, stderr)
 	f.Group("Models")
-	f.Add(&o.model, "model", "the `model`: a directory, or a repository on the hub")
+	f.Add(&o.model, "model", "the `model`: a directory, a GGUF file, or a repository on the hub")
 	f.Add(&o.beside, "beside", "also time llama.cpp with this GGUF `file` of the same vocabulary")
 	f.Add(&o.dtype, "dtype", "type of weights and activations, `auto|bf16|fp16|fp32`")
 	f.Add(&o.quantize, "quantize", "quantize the weights to `int8|int8x8|int4|nf4` while the model is loaded")
