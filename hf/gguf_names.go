@@ -2,6 +2,7 @@ package hf
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -34,6 +35,13 @@ var ggufNames = []struct{ gguf, hf string }{
 // mixtralNames are Mixtral's names of what the table has by the names of Qwen3-MoE.
 var mixtralNames = strings.NewReplacer("mlp.gate.", "block_sparse_moe.gate.", "mlp.experts.",
 	"block_sparse_moe.experts.", ".gate_proj.", ".w1.", ".up_proj.", ".w3.", ".down_proj.", ".w2.")
+
+// qwenNames are the other way.
+var qwenNames = strings.NewReplacer("block_sparse_moe.gate.", "mlp.gate.", "block_sparse_moe.experts.", "mlp.experts.",
+	".w1.", ".gate_proj.", ".w3.", ".up_proj.", ".w2.", ".down_proj.")
+
+// expertNumbers finds the number of an expert in a name.
+var expertNumbers = regexp.MustCompile(`\.experts\.(\d+)\.`)
 
 // A ggufPlace is where a GGUF file has a parameter: a tensor, or that of one of the experts whose matrices are stacked
 // in a tensor.

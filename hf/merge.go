@@ -28,6 +28,8 @@ type Merge struct {
 	Changes map[string]func() (Change, error)
 	// Done, unless it is nil, is called with what became of each of these, from the goroutine that writes.
 	Done func(p model.Param, d Difference)
+	// DType is the type that weights that are stored quantized get. Default: BF16, or F16 if other weights are F16.
+	DType tensor.DType
 	// Threads is the number of goroutines that compute. Default 0: GOMAXPROCS.
 	Threads int
 }
@@ -127,6 +129,9 @@ func (m Merge) dtype(p model.Param) (tensor.DType, error) {
 	if !p.W.DType.Quantized() {
 		info, _ := m.Base.Tensor(m.source(p))
 		return tensor.ParseDType(info.DType)
+	}
+	if m.DType != 0 {
+		return m.DType, nil
 	}
 	for _, other := range m.Base.params() {
 		info, _ := m.Base.Tensor(other.Name)

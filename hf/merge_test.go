@@ -54,7 +54,7 @@ func TestMerge_AsPEFT(t *testing.T) {
 				if sum := sha256.Sum256(raw); hex.EncodeToString(sum[:]) == recorded.Merge.Hashes[name] {
 					continue
 				}
-				want, _, err := readTensor(golden, "merged_bf16." + name)
+				want, _, err := readTensor(golden, "merged_bf16."+name)
 				if err != nil || !nearlySame(raw, want) {
 					t.Errorf("%s is not what PEFT makes of it (%v)", name, err)
 				}

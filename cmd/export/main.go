@@ -24,10 +24,16 @@ export ADAPTER OUT merges a low-rank adapter into its base model. ADAPTER is a d
 adapter_config.json, as train or PEFT writes it. transformers, vLLM and restyle open the result like
 any other model.
 
+export MODEL OUT.gguf --gguf TYPE writes a model, or an ADAPTER merged into its base, as a file for llama.cpp,
+ollama and LM Studio; --gguf lora writes the adapter alone, for llama.cpp beside a file of its base. A
+Modelfile for ollama comes with it. MODEL may be a .gguf file.
+
   export starter out-int4 --weights int4
   export starter out-int4 --weights int4 --quality    also measure what it costs in answers
   export adapter merged                               into the base that the adapter names
   export adapter merged --base models/base            which is there
+  export trained model.gguf --gguf q4_k_m             4.8 bits a weight
+  export adapter adapter.gguf --gguf lora             for llama-server --lora
 
 8 or 4 bits: the head, and an embedding that is tied to it, get 8 bits. An embedding that is not tied,
 norms, biases, learned positions, and the routers of a mixture keep their type. The weights of experts
@@ -38,13 +44,22 @@ counts of the models' own answers, before and after.
 
 Merging: each weight W becomes W + scale·B·A, computed in float32 and rounded once to the type that W
 has in the base. One weight at a time is in memory. A base in 8 or 4 bits becomes one of 16 bits first.
-export prints how far each matrix moved, and fails if one did not.`
+export prints how far each matrix moved, and fails if one did not.
+
+GGUF: the types are llama.cpp's presets f32, f16, bf16, q8_0, q6_k, q5_k_m, q4_k_m and q4_0, their blocks those
+of its quantizer without an importance matrix. Some MB of weights are in memory at a time. export then
+reads the file back and compares: what texts become as tokens, the chat template, the tokens that end an
+answer, and what both models expect of reference answers (KL divergence, and how often the most
+probable token is the same). That needs memory for one model at a time. A file that fails is kept under
+another name, and the exit code is 1.`
 
 // options are the flags.
 type options struct {
 	weights, rounding, template string
 	base, onto                  string
 	text                        int
+	gguf                        string
+	check                       bool
 	quality, version            bool
 	threads                     int
 }
@@ -60,7 +75,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if _, ok := cli.LoadEnv("export", notes); !ok {
 		return cli.Usage
 	}
-	o := options{rounding: "gptq", text: 128}
+	o := options{rounding: "gptq", text: 128, check: true}
 	f := o.flags(stdout, notes)
 	paths, code, done := f.ParsePaths(args)
 	if done {
@@ -71,11 +86,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return cli.Done
 	}
 	err := o.check(paths, f.Given)
-	if err == nil {
+	if err == nil && o.gguf == "" {
 		err = probe(paths[1])
 	}
 	switch {
 	case err != nil:
+	case o.gguf != "":
+		err = o.writeGGUF(ctx, paths[0], paths[1], stdout, status)
 	case hf.IsAdapter(paths[0]):
 		err = o.merge(ctx, paths[0], paths[1], stdout, status)
 	default:
@@ -118,6 +135,10 @@ func (o *options) flags(stdout, notes io.Writer) *cli.Flags {
 		"the adapter names, which may be a path from the adapter's directory")
 	f.Add(&o.onto, "onto", "merge into this model instead, such as the 16-bit original of a base in 4 bits; the "+
 		"adapter was not trained on it, which the model card says")
+	f.Group("GGUF")
+	f.Add(&o.gguf, "gguf", "write a GGUF file with weights of this type, `f32|f16|bf16|q8_0|q6_k|q5_k_m|q4_k_m|q4_0`, or lora: "+
+		"the adapter alone")
+	f.Add(&o.check, "check", "read the file back and compare it with the model; --check=false for none")
 	f.Group("Device")
 	f.Add(&o.threads, "threads", "CPU threads; 0 uses GOMAXPROCS")
 	f.Group("Other")
@@ -130,13 +151,18 @@ func (o options) check(paths []string, given func(flag string) bool) error {
 	switch {
 	case len(paths) != 2:
 		return cli.Usagef("%s: name two, MODEL and OUT", cli.Count(len(paths), "path"))
+	case o.gguf != "":
+		return o.checkGGUF(paths, given)
+	case given("check"):
+		return cli.Usagef("--check is for --gguf: leave it out")
 	case hf.IsAdapter(paths[0]):
 		return o.checkMerge(paths, given)
 	case o.base != "" || o.onto != "":
 		return cli.Usagef("--base and --onto are for adapters, and %s has no adapter_config.json: leave them out",
 			paths[0])
 	case o.weights == "":
-		return cli.Usagef("there is no --weights, and %s is no directory of an adapter: set int8, int4 or nf4", paths[0])
+		return cli.Usagef("there is no --weights and no --gguf, and %s is no directory of an adapter: set --weights to int8, "+
+			"int4 or nf4, or --gguf to a type", paths[0])
 	case o.weights != "int8" && o.weights != "int4" && o.weights != "nf4":
 		return cli.Usagef("--weights %q: must be int8, int4 or nf4", o.weights)
 	case o.rounding != "gptq" && o.rounding != "nearest":
