@@ -3,8 +3,8 @@ package gguf
 import "math"
 
 // nearest rounds to an integer, ties to even. From 2²² on, it returns what ggml's way, by the mantissa of a sum, does:
-// no error, but some bits of the number; of infinities and NaN −2²² and 0. The conversion keeps a product that x is from
-// being fused with the sum.
+// no error, but some bits of the number; of infinities and NaN −2²² and 0. The conversion keeps the sum from
+// being fused with a product.
 func nearest(x float32) int32 {
 	return int32(math.Float32bits(float32(x)+12582912)&0x7FFFFF) - 0x400000
 }
