@@ -111,8 +111,8 @@ func TestQuantize_Recorded(t *testing.T) {
 	}
 }
 
-// TestQuantize_Again checks that elements that a block holds exactly give the block again, if the type's rule for scales
-// finds them again, and they are not 0.
+// TestQuantize_Again checks that elements that a block holds exactly give the block again, for types whose rule
+// finds the scales again.
 func TestQuantize_Again(t *testing.T) {
 	x := expect.Weights(5)
 	for _, typ := range []Type{F32, F16, BF16, Q8_0, Q4_0, Q5_0} {

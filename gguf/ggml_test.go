@@ -11,7 +11,7 @@ import (
 	"restyle/internal/expect"
 )
 
-// TestQuantize_IsGGML compares blocks with those of ggml's library in the directory that RESTYLE_LLAMACPP names, such as
+// TestQuantize_IsGGML compares with ggml's library in the directory that RESTYLE_LLAMACPP names, such as
 // node_modules/@node-llama-cpp/linux-x64/bins/linux-x64 after npm install --ignore-scripts node-llama-cpp.
 func TestQuantize_IsGGML(t *testing.T) {
 	dir := os.Getenv("RESTYLE_LLAMACPP")

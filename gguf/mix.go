@@ -2,6 +2,7 @@ package gguf
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -74,9 +75,8 @@ func (m Mix) TypeOf(model Model, name string, dims []int) Type {
 
 // preferred returns the type of a matrix whose rows are n long, if that has whole blocks.
 func (m Mix) preferred(model Model, name string, n int) Type {
-	var layer int
-	var part string
-	fmt.Sscanf(name, "blk.%d.%s", &layer, &part)
+	number, part, _ := strings.Cut(strings.TrimPrefix(name, "blk."), ".")
+	layer, _ := strconv.Atoi(number)
 	more := m.More && moreBits(layer, model.Layers)
 	block, _ := m.Type.Block()
 	switch {

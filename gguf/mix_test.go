@@ -149,7 +149,8 @@ func TestMix_Reference(t *testing.T) {
 
 // converted returns a tensor of a Llama as GGUF files have it: rows of q and k with the halves of heads interleaved.
 func converted(t *testing.T, weights map[string][]byte, name string, dims []int, model Model) []float32 {
-	theirs := strings.NewReplacer("token_embd", "model.embed_tokens", "output_norm", "model.norm", "blk.", "model.layers.",
+	theirs := strings.NewReplacer("token_embd", "model.embed_tokens", "output_norm", "model.norm",
+		"blk.", "model.layers.",
 		"attn_norm", "input_layernorm", "ffn_norm", "post_attention_layernorm", "attn_output", "self_attn.o_proj",
 		"output", "lm_head", "attn_q", "self_attn.q_proj", "attn_k", "self_attn.k_proj", "attn_v", "self_attn.v_proj",
 		"ffn_gate", "mlp.gate_proj", "ffn_up", "mlp.up_proj", "ffn_down", "mlp.down_proj").Replace(name)

@@ -3,9 +3,10 @@ package gguf
 import "math"
 
 // nearest rounds to an integer, ties to even. From 2²² on, it returns what ggml's way, by the mantissa of a sum, does:
-// no error, but some bits of the number; of infinities and NaN −2²² and 0.
+// no error, but some bits of the number; of infinities and NaN −2²² and 0. The conversion keeps the sum from
+// being fused with a product.
 func nearest(x float32) int32 {
-	return int32(math.Float32bits(x+12582912)&0x7FFFFF) - 0x400000
+	return int32(math.Float32bits(float32(x)+12582912)&0x7FFFFF) - 0x400000
 }
 
 // encodeK finds scale and minimum of each sub-block of 32 elements, codes these with six bits, and then the elements

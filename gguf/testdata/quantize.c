@@ -1,11 +1,11 @@
-// Quantizes rows with ggml's library, argv[1]: reads type, rows, elements and bytes of a row as int64, and the rows' floats,
-// from stdin, again and again, and writes the blocks to stdout.
+// Quantizes rows with ggml's library, argv[1]: reads type, rows, elements and bytes of a row as int64, and the rows'
+// floats, from stdin, again and again, and writes the blocks to stdout.
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-typedef size_t quantize(int type, const float *x, void *to, int64_t start, int64_t rows, int64_t n, const float *importance);
+typedef size_t quantize(int type, const float *x, void *to, int64_t start, int64_t rows, int64_t n, const float *w);
 
 int main(int argc, char **argv) {
 	void *library = argc == 2 ? dlopen(argv[1], RTLD_NOW) : NULL;

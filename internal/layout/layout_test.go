@@ -186,6 +186,7 @@ var withoutCount = map[string]string{
 	"dataset FuzzQuestion":        "it joins two texts",
 	"dataset/training FuzzEncode": "it encodes with a real template",
 	"dataset/training FuzzTurns":  "it encodes with a real template",
+	"gguf FuzzDequantize":         "it fills slices of its own",
 	"hf FuzzQuantized":            "it writes a model around one tensor",
 	"hf FuzzBitsAndBytes":         "it writes and loads a model",
 	"infer FuzzStops":             "it compares every part of a text",
