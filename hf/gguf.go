@@ -120,6 +120,23 @@ func ggufFiles(f *gguf.File) (map[string][]byte, error) {
 	return files, v.Err
 }
 
+// GGUFTokenizer returns tokenizer.json and the files beside it as llama.cpp understands a file: by its tokens and the
+// name of their pre-tokenizer, not by a whole tokenizer.json that it may have as well.
+func GGUFTokenizer(path string) (map[string][]byte, error) {
+	f, err := gguf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	v := f.Values()
+	words := ggufVocab(v, f)
+	if v.Err != nil {
+		return nil, v.Err
+	}
+	words.HuggingFace = ""
+	return words.Files()
+}
+
 // ggufModels are the families of llama.cpp's architectures, without and with experts.
 var ggufModels = map[string][2]string{"llama": {"llama", "mixtral"}, "qwen2": {"qwen2", ""}, "qwen3": {"qwen3", ""},
 	"qwen3moe": {"", "qwen3_moe"}}

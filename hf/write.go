@@ -22,6 +22,17 @@ type TensorData struct {
 	Write func(io.Writer) error
 }
 
+// Floats returns the numbers of a tensor of type F32, F16 or BF16.
+func (t TensorData) Floats() ([]float32, error) {
+	var data bytes.Buffer
+	if err := t.Write(&data); err != nil {
+		return nil, err
+	}
+	values := make([]float32, data.Len()/t.DType.Size())
+	widen(values, data.Bytes(), t.DType)
+	return values, nil
+}
+
 // WriteSafetensors writes a safetensors file, one tensor after the other, so it needs only the memory of
 // TensorData.Write. The file gets its name when it is complete and on disk, and replaces one of that name. The same
 // tensors give the same bytes. transformers expects metadata {"format": "pt"}.

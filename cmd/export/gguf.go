@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,11 +10,10 @@ import (
 
 	"restyle/gguf"
 	"restyle/hf"
+	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/internal/disk"
-	"restyle/internal/models"
 	"restyle/kernels"
-	"restyle/lora"
 	"restyle/tensor"
 )
 
@@ -126,8 +124,8 @@ func (o options) modelGGUF(ctx context.Context, c *hf.Checkpoint, a *hf.Adapter,
 	for _, n := range notes {
 		fmt.Fprintf(stdout, "note: %s\n", n)
 	}
-	if o.check {
-		if err := o.checkFile(ctx, d, shown, a, unchecked, mix, stdout, show); err != nil {
+	if o.checked {
+		if err := o.checkFile(ctx, d, shown, tensors, unchecked, mix, stdout, show); err != nil {
 			return err
 		}
 	}
@@ -141,14 +139,13 @@ func (o options) modelGGUF(ctx context.Context, c *hf.Checkpoint, a *hf.Adapter,
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "%s: %s\ntry it: %s --tuned %s --only tuned\n%s", out, size(out), cli.Command("chat"),
-		cli.ShellQuote(out), hf.GGUFUse(out, made))
+	_, err = fmt.Fprintf(stdout, "%s: %s\n%s", out, size(out), uses(out, made))
 	return err
 }
 
 // trainedOn returns the type that an adapter's base had in training, for hf.Merge.
 func trainedOn(a *hf.Adapter) (string, error) {
-	record, err := models.RecordOf(a)
+	record, err := infer.RecordOf(a)
 	return record.QuantizedBase, err
 }
 
@@ -163,6 +160,3 @@ func size(path string) string {
 	}
 	return kernels.Bytes(int(info.Size()))
 }
-
-var _ = errors.Join
-var _ = lora.Spec{}

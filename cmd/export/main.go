@@ -59,7 +59,7 @@ type options struct {
 	base, onto                  string
 	text                        int
 	gguf                        string
-	check                       bool
+	checked                     bool
 	quality, version            bool
 	threads                     int
 }
@@ -75,7 +75,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if _, ok := cli.LoadEnv("export", notes); !ok {
 		return cli.Usage
 	}
-	o := options{rounding: "gptq", text: 128, check: true}
+	o := options{rounding: "gptq", text: 128, checked: true}
 	f := o.flags(stdout, notes)
 	paths, code, done := f.ParsePaths(args)
 	if done {
@@ -138,7 +138,7 @@ func (o *options) flags(stdout, notes io.Writer) *cli.Flags {
 	f.Group("GGUF")
 	f.Add(&o.gguf, "gguf", "write a GGUF file with weights of this type, `f32|f16|bf16|q8_0|q6_k|q5_k_m|q4_k_m|q4_0`, or lora: "+
 		"the adapter alone")
-	f.Add(&o.check, "check", "read the file back and compare it with the model; --check=false for none")
+	f.Add(&o.checked, "check", "read the file back and compare it with the model; --check=false for none")
 	f.Group("Device")
 	f.Add(&o.threads, "threads", "CPU threads; 0 uses GOMAXPROCS")
 	f.Group("Other")
