@@ -167,7 +167,7 @@ func (d *Device) mostDequantized(cut cut, t tensor.DType, in int) {
 
 // fewRowsScratch lays out a copy of up to eight rows of x, of type t, on the CPU: see cpu.FewQuantized.
 func fewRowsScratch(cut cut, t, weights tensor.DType, rows, in int) tensor.Tensor {
-	if t != tensor.BF16 || weights == tensor.NF4 || cpu.Current() < cpu.AVX512BF16 {
+	if group := weights.Coding().Group; t != tensor.BF16 || group > 0 && group < tensor.GroupSize || cpu.Current() < cpu.AVX512BF16 {
 		t = tensor.F32
 	}
 	return cut("padded x", t, rows, tensor.INT4.Groups(in)*tensor.GroupSize)
