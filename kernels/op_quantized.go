@@ -5,8 +5,8 @@ import (
 	"restyle/tensor"
 )
 
-// Linear layers of a model for inference may have quantized weights, of type INT8, INT4, INT4Z or NF4: see
-// tensor.Coding. Linear, LinearAdd, LinearSwiGLU, NormLinear, NormSwiGLU and GroupedLinear take such a w, and
+// Linear layers of a model for inference may have quantized weights, of type INT8, INT4, INT4Z, NF4, or one of GGUF's
+// Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K and Q6_K: see tensor.Coding. Linear, LinearAdd, LinearSwiGLU, NormLinear, NormSwiGLU and GroupedLinear take such a w, and
 // Embedding such a table. LinearBackward and the gradients of layers behind activations take it too: what trains are
 // other weights. Activations, biases and results are as with other weights. package quant makes quantized
 // weights.
@@ -167,7 +167,7 @@ func (d *Device) mostDequantized(cut cut, t tensor.DType, in int) {
 
 // fewRowsScratch lays out a copy of up to eight rows of x, of type t, on the CPU: see cpu.FewQuantized.
 func fewRowsScratch(cut cut, t, weights tensor.DType, rows, in int) tensor.Tensor {
-	if t != tensor.BF16 || weights == tensor.NF4 || cpu.Current() < cpu.AVX512BF16 {
+	if group := weights.Coding().Group; t != tensor.BF16 || group > 0 && group < tensor.GroupSize || cpu.Current() < cpu.AVX512BF16 {
 		t = tensor.F32
 	}
 	return cut("padded x", t, rows, tensor.INT4.Groups(in)*tensor.GroupSize)
@@ -214,7 +214,7 @@ func (d *Device) dequantizeRows(y tensor.Tensor, w tensor.Matrix, index tensor.T
 }
 
 // DequantizeWeights computes the values of quantized weights, rounded to the type of y: code · scale is one float32
-// product.
+// product, and to offsets one sum.
 //
 // w is [out, in] of a quantized type, y is [out, in], F32, BF16 or F16.
 func (d *Device) DequantizeWeights(y, w tensor.Tensor) {

@@ -2,6 +2,7 @@ package kernels_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"restyle/kernels"
@@ -76,6 +77,47 @@ func TestQuantizedOutliers(t *testing.T) {
 			}
 			if off := opcheck.Distance(floats(t, d, y), want); !(off <= 4e-7) {
 				t.Errorf("%v: off by %.2g", rule, off)
+			}
+		}
+	})
+}
+
+// TestDequantizedValues_AreExact compares the values of GGUF's types, of random bytes without infinite scales, with those
+// of package quant, to the bit: all rows, and those that ids list.
+func TestDequantizedValues_AreExact(t *testing.T) {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
+		random := rand.New(rand.NewPCG(5, 6))
+		for w := tensor.Q4_0; w.Quantized(); w++ {
+			for _, in := range []int{256, 768, 1280, 32, 160, 288} {
+				if in%max(1, w.Coding().Unit) != 0 {
+					continue
+				}
+				raw, ids := make([]byte, 7*w.RowBytes(in)), []int32{6, 0, 0, 3, 5, 6, 2}
+				for i := range raw {
+					raw[i] = byte(random.Uint32()) &^ 0x40
+				}
+				want := make([]float32, 7*in)
+				if err := quant.Dequantize(want, raw, w, in); err != nil {
+					t.Fatal(err)
+				}
+				for _, to := range opcheck.Types {
+					a := arena(t, d, 1<<17)
+					table, y, at := a.New("w", w, 7, in), a.New("y", to, 7, in), a.New("ids", tensor.I32, 7)
+					d.UploadBytes(table, raw)
+					d.UploadI32(at, ids)
+					d.DequantizeWeights(y, table)
+					all := floats(t, d, y)
+					d.Embedding(y, table, at)
+					some := floats(t, d, y)
+					for i, x := range want {
+						if got := all[i]; got != float64(tensor.Round(x, to)) {
+							t.Fatalf("%v to %v, rows of %d: value %d is %v, want %v", w, to, in, i, got, x)
+						}
+						if from := int(ids[i/in])*in + i%in; some[i] != all[from] {
+							t.Fatalf("%v to %v, rows of %d: value %d is %v, want %v", w, to, in, i, some[i], all[from])
+						}
+					}
+				}
 			}
 		}
 	})

@@ -92,6 +92,7 @@ var operations = []func() []*Case{
 	linearCases,
 	addPairCases,
 	quantizedCases,
+	blockCases,
 	linearINT8Cases,
 	batchedCases,
 	linearActivationCases,

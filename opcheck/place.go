@@ -134,13 +134,11 @@ func (o Operand) store(d *kernels.Device, x tensor.Tensor, rng *rand.Rand) []flo
 
 // storeQuantized fills x with quantized normal numbers. INT4 has scales of both signs.
 func (o Operand) storeQuantized(d *kernels.Device, x tensor.Tensor, rng *rand.Rand) []float64 {
-	rule := map[tensor.DType]quant.Rule{tensor.INT8: quant.INT8, tensor.INT4: quant.INT4Sym8,
-		tensor.INT4Z: quant.INT4Asym, tensor.NF4: quant.NF4Double}[o.Type]
 	w, v, rows := make([]float32, x.Len()), make([]float64, x.Len()), make([]byte, x.Bytes())
 	for i := range w {
 		w[i] = float32(rng.NormFloat64() + 0.1) // INT4Z's zero points differ from 8
 	}
-	err := rule.Quantize(rows, w, x.Dim(-1))
+	err := quant.RuleFor(o.Type).Quantize(rows, w, x.Dim(-1))
 	if err == nil {
 		err = quant.Dequantize(w, rows, o.Type, x.Dim(-1))
 	}

@@ -10,6 +10,10 @@ import (
 
 var quantized = []tensor.DType{tensor.INT8, tensor.INT4, tensor.INT4Z, tensor.NF4}
 
+// blockTypes are the quantized types of GGUF. Their rows are whole blocks.
+var blockTypes = []tensor.DType{tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.Q8_0, tensor.Q4_K,
+	tensor.Q5_K, tensor.Q6_K}
+
 // quantizedLinearCase is a layer with quantized weights. If add is true, y is added to.
 func quantizedLinearCase(weights, t, to tensor.DType, rows, in, out int, bias, add bool) *Case {
 	c := &Case{
@@ -32,7 +36,7 @@ func quantizedLinearCase(weights, t, to tensor.DType, rows, in, out int, bias, a
 	if t == tensor.F16 || (rows > 8 || weights == tensor.NF4) && t == tensor.BF16 { // weights may be rounded before
 		c.Tolerance, c.Elements["y"] = 6e-3, normProductLimit(t)
 	}
-	if t == tensor.BF16 && to == tensor.F32 && rows <= 8 && (weights == tensor.INT4 || weights == tensor.INT4Z) {
+	if t == tensor.BF16 && to == tensor.F32 && rows <= 8 && weights != tensor.INT8 && weights != tensor.NF4 {
 		// CPUs may round activations below a 128th of their group's largest by up to 2⁻¹⁵ of that: of a few of 128
 		c.Tolerance = 1.5e-5
 	}
@@ -176,4 +180,45 @@ func quantizedCases() (cases []*Case) {
 		}
 	}
 	return cases
+}
+
+// blockCases are the layers of quantizedCases whose weights have GGUF's types: one of each kind for a type of weights,
+// of as few sizes as differ in how threads, tiles and groups of 128 codes divide them.
+func blockCases() (cases []*Case) {
+	for i, w := range blockTypes {
+		one, some, many := 32, 160, 288 // blocks of 32: parts of the last 128 codes
+		if w.Coding().Unit > 0 {
+			one, some, many = 256, 256, 768
+		}
+		for j, t := range Types {
+			rows := []int{1, 3, 8, 2}[(i+j)%4]
+			cases = append(cases,
+				quantizedLinearCase(w, t, t, rows, many, 31, i%2 == 0, j == 1),
+				quantizedLinearCase(w, t, tensor.F32, 1, some, 70, false, false),
+				quantizedLinearCase(w, t, t, 12, some, 72, true, false),
+				quantizedEmbeddingCase(w, t, 5, 9, many), dequantizedCase(w, t, 7, one),
+				quantizedGradientCase(w, t, 7, some, 33, (i+j)%2 == 1))
+			switch (i + j) % 3 {
+			case 0:
+				cases = append(cases, quantizedExpertsCase(w, t, 5, some, 19, 6, 5))
+			case 1:
+				cases = append(cases, quantizedExpertsCase(w, t, 40, some, 21, 5, 24))
+			case 2:
+				cases = append(cases, withPair(quantizedLinearCase(w, t, t, rows, many, 31, false, true), 8))
+			}
+			if t != tensor.BF16 {
+				continue
+			}
+			gated, behind := linearSwiGLUCase(t, 140, many, 200, true, false), behindCase(t, 40, some, 136, cpu.NoActivation)
+			gated.Elements["y"], behind.Elements["dpre"] = quantizedGatedLimit, quantizedBehindLimit(t)
+			cases = append(cases, withQuantized(gated, w), withQuantized(behind, w),
+				quantizedLinearCase(w, t, t, 130, some, 200, false, i%2 == 1),
+				withQuantized(normLinearCase(t, 1, many, 24, true, false), w),
+				withQuantized(normLinearCase(t, 1, many, 17, false, true), w),
+				withQuantized(linearAddCase(t, 1, many, 24, true), w))
+		}
+	}
+	return append(cases, quantizedLinearCase(tensor.Q4_K, tensor.BF16, tensor.BF16, 9, 4352, 24, false, false),
+		quantizedLinearCase(tensor.Q5_1, tensor.BF16, tensor.BF16, 9, 4128, 24, false, false), // k is divided
+		withQuantized(normLinearCase(tensor.BF16, 1, 4352, 17, true, false), tensor.Q6_K))
 }

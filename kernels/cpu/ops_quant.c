@@ -3,22 +3,7 @@
 #ifndef LEVEL
 #include "quant.h"
 
-enum { MAX_ROWS = 8 }; // maximum rows of x
-
-// Operands of a product. x has been copied with rows padded with zeros to whole groups, so that no loop has a rest.
-typedef struct {
-	matrix y, x, w;
-	tensor bias, more;
-	bool add;
-	const int32_t *index; // of DequantizeRows: rows of w; NULL: all
-} quant_product;
-
-enum { AHEAD = 4096 }; // bytes of weights that are prefetched ahead
-
-// WORDS is the type of x as word_groups: multiples of a power of two per group, which are multiplied as integers. They
-// lie in the order in which dots4 finds their codes.
-#define WORDS F16
-
+// A word_group is a group of x as WORDS, in the order in which dots4 finds their codes.
 typedef struct {
 	int16_t words[GROUP];
 	int32_t sum;
@@ -84,27 +69,35 @@ static void copy_words(tensor room, tensor x) {
 // F32, of the size of y, or the zero Tensor. x is copied to room, which is BF16 if x is and the level has dot products
 // of BF16, and F32 otherwise. A row of it has the inputs, padded to whole groups, or in its place word_groups.
 void cpu_few_quantized(matrix y, tensor x, tensor w, tensor more, tensor bias, tensor room, bool add) {
+	quant_product o = {.y = y, .x = room, .w = w, .bias = bias, .more = more, .add = add};
+	if (is_block(w.type)) {
+		quant_few_blocks(&o, x);
+		return;
+	}
 	if (room.type == F32 && x.type != F32 && (w.type == INT4 || w.type == INT4Z) && cpu_level() >= CPU_AVX2) {
 		room.type = WORDS, room.cols *= 2; // which need less room
 		copy_words(room, x);
 	} else {
 		copy_padded(room, x);
 	}
-	quant_product o = {.y = y, .x = room, .w = w, .bias = bias, .more = more, .add = add};
+	o.x = room;
 	cpu_parallel(quant_few[cpu_level()], &o, w.rows, grain(quant_row(w.type, w.cols)));
 }
 
 // DequantizeRows computes the values of rows of w, rounded to the type of y: of those that index lists, or of all.
 void cpu_dequantize_rows(tensor y, tensor w, tensor index) {
 	quant_product o = {.y = y, .w = w, .index = (const int32_t *)index.at};
+	if (is_block(w.type)) {
+		quant_dequantize_blocks(&o);
+		return;
+	}
 	cpu_parallel(dequantize[cpu_level()], &o, y.rows, grain(quant_row(w.type, w.cols) + w.cols * size_of(y.type)));
 }
 
 #else
 #include "ops_loops.h"
+#include "quant_loops.h"
 
-#define code_bytes AT_LEVEL(code_bytes)
-#define signed_bytes AT_LEVEL(signed_bytes)
 #define word_codes AT_LEVEL(word_codes)
 #define word_dots AT_LEVEL(word_dots)
 #define twice AT_LEVEL(twice)
@@ -115,33 +108,6 @@ void cpu_dequantize_rows(tensor y, tensor w, tensor index) {
 #define dots_nf4 AT_LEVEL(dots_nf4)
 #define dots8 AT_LEVEL(dots8)
 #define few_rows AT_LEVEL(few_rows)
-
-// code_bytes returns VLEN bytes as integers, and signed_bytes VLEN signed ones as floats.
-INLINE vecuns code_bytes(const uint8_t *p) {
-#if VLEN == 16
-	return (vecuns)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
-#elif VLEN == 8
-	return (vecuns)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
-#else
-	typedef uint8_t bytes __attribute__((vector_size(VLEN)));
-	bytes b;
-	memcpy(&b, p, VLEN);
-	return __builtin_convertvector(b, vecuns);
-#endif
-}
-
-INLINE vec signed_bytes(const uint8_t *p) {
-#if VLEN == 16
-	return (vec)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
-#elif VLEN == 8
-	return (vec)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)));
-#else
-	typedef int8_t bytes __attribute__((vector_size(VLEN)));
-	bytes b;
-	memcpy(&b, p, VLEN);
-	return __builtin_convertvector(__builtin_convertvector(b, vecint), vec);
-#endif
-}
 
 #if VLEN > 4
 // word_codes returns one of the four codes of each word, and word_dots the sums of two neighbors' products.
@@ -341,13 +307,7 @@ INLINE void few_rows(const quant_product *o, int64_t lo, int64_t hi, const int c
 		else if (o->w.type == NF4) dots_nf4(out, head, o->w.cols, x, count);
 		else if (o->w.type == INT4) dots4(out, head, INT4, o->w.cols, x, count, x_type);
 		else dots4(out, head, INT4Z, o->w.cols, x, count, x_type);
-		for (int64_t i = 0; i < o->y.rows; i++) {
-			void *y = row(o->y, i, o->y.type);
-			if (o->more.at) out[i] += element(row(o->more, i, F32), n, F32);
-			if (o->bias.at) out[i] += element((void *)o->bias.at, n, o->bias.type);
-			if (o->add) out[i] += element(y, n, o->y.type);
-			set_element(y, n, out[i], o->y.type);
-		}
+		quant_store(o, 0, count, n, out);
 	}
 }
 

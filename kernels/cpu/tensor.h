@@ -6,7 +6,9 @@
 #include <string.h>
 
 // The types of elements, numbered as in package tensor. Operations compute in F32, BF16 and F16.
-typedef enum { F32 = 1, F16, BF16, I64, I32, U8, F64, INT8, INT4, INT4Z, NF4 } dtype;
+typedef enum {
+	F32 = 1, F16, BF16, I64, I32, U8, F64, INT8, INT4, INT4Z, NF4, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K, DTYPES
+} dtype;
 
 // size_of returns the bytes of an element.
 static inline int64_t size_of(dtype t) { return t == U8 ? 1 : t == F16 || t == BF16 ? 2 : t == I64 ? 8 : 4; }
