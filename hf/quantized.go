@@ -66,8 +66,8 @@ func (o *object) quantizer() string {
 	return name
 }
 
-// quantizationOf returns how a model's parameters are quantized, as config.json has it, or nil if they are not. It has
-// no words for layers of several types.
+// quantizationOf returns how a model's parameters are quantized, as config.json has it, or nil if they are not. It
+// cannot say that layers are of several types.
 func quantizationOf(c model.Config, params []model.Param) (map[string]string, error) {
 	fields, types := map[string]string{"quant_method": quantMethod}, map[string]tensor.DType{}
 	var q model.Quantization
@@ -92,8 +92,12 @@ func quantizationOf(c model.Config, params []model.Param) (map[string]string, er
 			want = 0
 		}
 		if t != want || quantizedTypes[t.String()] != t {
-			return nil, fmt.Errorf("the model's quantized weights are of %v, %s of %v: config.json can only have one type for "+
-				"all layers and one for the head, of INT8, INT4, INT4Z and NF4", slices.Sorted(maps.Values(types)), p.Name, t)
+			is := t.String()
+			if t == 0 {
+				is = "not quantized"
+			}
+			return nil, fmt.Errorf("%s is %s, unlike other weights: quantized models are saved only with one type for all "+
+				"layers, and one for the head, which are INT8, INT4, INT4Z and NF4", p.Name, is)
 		}
 	}
 	return fields, nil

@@ -4,6 +4,7 @@
 //
 //	forward                  backward                   fused as           cpu/ops_*.c      *.cu
 //	Linear                   LinearBackward                                gemm int8        op_int8
+//	LinearPart               LinearPartBackward
 //	LinearINT8               LinearGradient
 //	                         BiasGradient
 //	LinearActivation         ActivationBackward         linear_activation  gemm gelu
@@ -42,6 +43,7 @@
 //	BatchedProduct           BatchedProductBackward                        gemm
 //	DequantizeWeights                                                      quant            op_quantized
 //	NormLinear                                          rmsnorm swiglu     norm swiglu      product_one_row*
+//	NormLinearPart
 //	NormSwiGLU
 //	LinearAdd
 //	LinearAddBefore

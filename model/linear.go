@@ -118,7 +118,7 @@ func (l linear) backward(p *pass, dx tensor.Tensor, addToDx bool, dy, x tensor.T
 		}
 		for _, part := range l.parts {
 			p.dev.LinearPartBackward(dx, dy, part.w, part.from, addToDx, pair...)
-			addToDx, pair = true, nil
+			pair, addToDx = nil, true
 		}
 	}
 	l.gradients(p.dev, dy, x, overwrite)
