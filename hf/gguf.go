@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -21,6 +22,12 @@ const ropeFactors = "rope_freqs.weight"
 
 // IsGGUF reports whether a path is that of a GGUF file by its name.
 func IsGGUF(path string) bool { return strings.EqualFold(filepath.Ext(path), ".gguf") }
+
+// IsPath reports whether there is what may be a model at a path: a directory or a GGUF file.
+func IsPath(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && (info.IsDir() || IsGGUF(path))
+}
 
 // OpenGGUF opens a model in a GGUF file, or in the files that it is the first of, as llama.cpp computes it: its
 // architecture is llama, qwen2, qwen3 or qwen3moe, its tensors are of the types in [gguf.Types]. Matrices in blocks stay

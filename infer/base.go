@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"restyle/hf"
 	"restyle/hf/hub"
 	"restyle/internal/disk"
 )
@@ -77,7 +78,7 @@ func baseIn(dir string) string {
 		}
 		name, _ := made[from.key].(string)
 		beside := filepath.Join(dir, name)
-		if info, err := os.Stat(beside); err == nil && info.IsDir() && name != "" && !filepath.IsAbs(name) {
+		if hf.IsPath(beside) && name != "" && !filepath.IsAbs(name) {
 			return beside
 		}
 		if name != "" {

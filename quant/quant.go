@@ -6,6 +6,7 @@
 package quant
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -350,7 +351,7 @@ func Check(rows []byte, t tensor.DType, in int) error {
 
 func (r Row) check() error {
 	c := r.DType.Coding()
-	same := Row{r.DType, r.In, make([]byte, len(r.Bytes))} // what these scales and codes look like
+	same := Row{r.DType, r.In, make([]byte, r.DType.HeadBytes(r.In))} // a head with these scales and zero points
 	for g := range r.Groups() {
 		scale, zero := r.Scale(g), r.Zero(g)
 		if scale-scale != 0 || r.DType == tensor.INT8 && (scale < 0 || scale > maxScale) {
@@ -359,27 +360,35 @@ func (r Row) check() error {
 		if offset := r.Offset(g); offset-offset != 0 {
 			return fmt.Errorf("offset %d is %v", g, offset)
 		}
-		if c.Zeros && zero > 15 {
-			return fmt.Errorf("zero point %d is %d: must be at most 15", g, zero)
+		if c.Zeros {
+			if zero > 15 {
+				return fmt.Errorf("zero point %d is %d: must be at most 15", g, zero)
+			}
+			same.Bytes[r.zeros()+g] = byte(zero)
 		}
 		if c.Unit == 0 {
-			same.SetScale(g, scale, zero)
-		}
-		lo, hi := r.Group(g)
-		for i := lo; i < hi; i++ {
-			code := r.Code(i)
-			if r.DType == tensor.INT8 && code == -128 {
-				return fmt.Errorf("code %d is -128: must be at least -127", i)
-			}
-			same.SetCode(i, code)
+			same.setScale(g, scale)
 		}
 	}
 	if c.Unit > 0 || c.Offsets {
-		copy(same.Bytes, r.Bytes[:r.DType.HeadBytes(r.In)])
+		copy(same.Bytes, r.Bytes) // Pack has made it
 	}
-	for i, b := range r.Bytes {
-		if b != same.Bytes[i] {
-			return fmt.Errorf("byte %d is %d: must be padding, %d", i, b, same.Bytes[i])
+	for i, b := range same.Bytes {
+		if r.Bytes[i] != b {
+			return fmt.Errorf("byte %d is %d: must be padding, %d", i, r.Bytes[i], b)
+		}
+	}
+	codes, zero := r.codes(), r.Zero(r.Groups()-1)
+	if at := bytes.IndexByte(codes.low, 0x80); r.DType == tensor.INT8 && at >= 0 {
+		return fmt.Errorf("code %d is -128: must be at least -127", at)
+	}
+	all := len(codes.low) // elements, with padding
+	if c.Bits < 8 {
+		all *= 2
+	}
+	for i := r.In; i < all; i++ {
+		if code := codes.at(i); code != zero {
+			return fmt.Errorf("code %d is %d: must be padding, %d", i, code, zero)
 		}
 	}
 	return nil

@@ -264,7 +264,7 @@ func TestCheck_NamesWhatIsWrong(t *testing.T) {
 		{INT8, func(r Row) { r.Bytes[len(r.Bytes)-1] = 1 }, "is 1: must be padding, 0"},
 		{INT4Sym8, func(r Row) { r.SetScale(1, -1, 8) }, ""},
 		{INT4Sym8, func(r Row) { r.SetScale(1, float32(math.Inf(1)), 8) }, "row 1: scale 1 is +Inf"},
-		{INT4Sym8, func(r Row) { r.Bytes[len(r.Bytes)-1] = 0 }, "is 0: must be padding, 136"},
+		{INT4Sym8, func(r Row) { r.Bytes[len(r.Bytes)-1] = 0 }, "is 0: must be padding, 8"},
 		{INT4Asym, func(r Row) { r.SetScale(1, 1, 15) }, ""},
 		{INT4Asym, func(r Row) { r.SetScale(1, 1, 16) }, "row 1: zero point 1 is 16: must be at most 15"},
 	} {

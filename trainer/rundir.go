@@ -31,7 +31,7 @@ type RunFile struct {
 // BaseName returns the name by which chat finds a model from any directory: a hub id, the name of the embedded model,
 // or an absolute path.
 func BaseName(c *hf.Checkpoint) string {
-	if info, err := os.Stat(c.Name); err == nil && info.IsDir() && !c.Embedded {
+	if hf.IsPath(c.Name) && !c.Embedded {
 		if abs, err := filepath.Abs(c.Name); err == nil {
 			return abs
 		}

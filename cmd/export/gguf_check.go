@@ -111,6 +111,9 @@ func (w *checklist) files(c, back *hf.Checkpoint, path string) {
 	if err == nil {
 		ends = codec.Ends
 	}
+	ends = slices.Clone(ends)
+	slices.Sort(ends)
+	ends = slices.Compact(ends)
 	missing := slices.DeleteFunc(slices.Clone(ends), func(id int32) bool { return slices.Contains(back.Generation.EOS, id) })
 	w.line(len(missing) == 0, "ends", "tokens %v end an answer, the model's are %v", back.Generation.EOS, ends)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/template"
 
 	"restyle/chat"
 	"restyle/hf"
@@ -55,41 +56,69 @@ func modelfile(file string, c *hf.Checkpoint) string {
 	return b.String()
 }
 
-// ollamaTemplate returns a chat template in the language of Go's text/template, as ollama reads it; ok is false if the
-// template is none that puts fixed text around each message. What that text is, it finds by rendering conversations.
-// BOS is left out, as ollama adds it.
+// ollamaTemplate returns a chat template in the language of Go's text/template, as ollama reads it. BOS is left out, as
+// ollama adds it. ok is false if the template is none that puts fixed text around each message, perhaps after a system
+// message that it has by default: the text is found by rendering conversations, and then tried on others.
 func ollamaTemplate(t chat.Template) (text string, ok bool) {
-	render := func(prompt bool, contents ...string) (string, bool) {
-		var messages []chat.Message
-		for i := 0; i < len(contents); i += 2 {
-			messages = append(messages, chat.Message{Role: contents[i], Content: contents[i+1]})
-		}
-		r, err := t.Render(messages, chat.Options{AddGenerationPrompt: prompt})
-		return strings.TrimPrefix(r.Text, t.BOS), err == nil
-	}
 	const system, user, answer, last = "SYSTEM1", "USER1", "ANSWER1", "USER2"
-	whole, ok1 := render(true, "system", system, "user", user, "assistant", answer, "user", last)
-	pair, ok2 := render(false, "user", user, "assistant", answer)
-	one, ok3 := render(false, "user", user)
-	if !ok1 || !ok2 || !ok3 {
+	whole := render(t, true, "system", system, "user", user, "assistant", answer, "user", last)
+	beforeSystem, rest, found1 := strings.Cut(whole, system)
+	betweenFirst, rest, found2 := strings.Cut(rest, user)
+	beforeAnswer, rest, found3 := strings.Cut(rest, answer)
+	betweenSecond, prompt, found4 := strings.Cut(rest, last)
+	begin, afterUser, found5 := strings.Cut(render(t, false, "user", user), user)
+	_, afterAnswer, found6 := strings.Cut(render(t, false, "user", user, "assistant", answer), answer)
+	if !found1 || !found2 || !found3 || !found4 || !found5 || !found6 || strings.Contains(whole, "{{") ||
+		strings.Contains(whole+begin, `"""`) {
 		return "", false
 	}
-	beforeUser, afterUser, found1 := strings.Cut(one, user)
-	beforeSystem, rest, found2 := strings.Cut(whole, system)
-	afterSystem, _, found3 := strings.Cut(rest, beforeUser+user)
-	between, afterAnswer, found4 := strings.Cut(strings.TrimPrefix(pair, one), answer)
-	_, prompt, found5 := strings.Cut(whole, last+afterUser)
-	if !found1 || !found2 || !found3 || !found4 || !found5 || !strings.HasPrefix(pair, one) {
-		return "", false
+	beforeUser := strings.TrimPrefix(betweenSecond, afterAnswer)
+	afterSystem := strings.TrimSuffix(betweenFirst, beforeUser)
+	var b strings.Builder
+	if unasked := strings.TrimSuffix(begin, beforeUser); unasked != "" {
+		fmt.Fprintf(&b, `{{- if ne (index .Messages 0).Role "system" }}%s{{ end }}`, unasked)
 	}
-	joined := beforeSystem + system + afterSystem + beforeUser + user + afterUser + between + answer + afterAnswer +
-		beforeUser + last + afterUser + prompt
-	if joined != whole || strings.Contains(whole, "{{") || strings.Contains(whole, `"""`) {
-		return "", false
+	b.WriteString("{{- range .Messages }}")
+	for i, m := range []struct{ role, before, after string }{{"system", beforeSystem, afterSystem},
+		{"user", beforeUser, afterUser}, {"assistant", strings.TrimPrefix(beforeAnswer, afterUser), afterAnswer}} {
+		fmt.Fprintf(&b, `{{ %sif eq .Role %q }}%s{{ .Content }}%s`, []string{"", "else ", "else "}[i], m.role, m.before, m.after)
 	}
-	return `{{- range .Messages }}{{ if eq .Role "system" }}` + beforeSystem + `{{ .Content }}` + afterSystem +
-		`{{ else if eq .Role "user" }}` + beforeUser + `{{ .Content }}` + afterUser + `{{ else if eq .Role "assistant" }}` +
-		between + `{{ .Content }}` + afterAnswer + `{{ end }}{{ end }}` + prompt, true
+	b.WriteString("{{ end }}{{ end }}" + strings.TrimPrefix(prompt, afterUser))
+	return b.String(), sameTexts(t, b.String())
+}
+
+// render renders messages, given as roles and contents, without BOS; "" if the template refuses them.
+func render(t chat.Template, prompt bool, messages ...string) string {
+	r, err := t.Render(conversation(messages), chat.Options{AddGenerationPrompt: prompt})
+	if err != nil {
+		return ""
+	}
+	return strings.TrimPrefix(r.Text, t.BOS)
+}
+
+func conversation(messages []string) (list []chat.Message) {
+	for i := 0; i < len(messages); i += 2 {
+		list = append(list, chat.Message{Role: messages[i], Content: messages[i+1]})
+	}
+	return list
+}
+
+// sameTexts reports whether a template in Go's language renders conversations as another does.
+func sameTexts(t chat.Template, text string) bool {
+	parsed, err := template.New("").Parse(text)
+	if err != nil {
+		return false
+	}
+	for _, messages := range [][]string{{"user", "a"}, {"system", "b", "user", "c"},
+		{"user", "d", "assistant", "e", "user", "f"},
+		{"system", "g", "user", "h", "assistant", "i", "user", "j", "assistant", "k", "user", "l"}} {
+		var b strings.Builder
+		data := map[string]any{"Messages": conversation(messages)}
+		if err := parsed.Execute(&b, data); err != nil || b.String() != render(t, true, messages...) {
+			return false
+		}
+	}
+	return true
 }
 
 // uses says how a file is used.

@@ -126,7 +126,7 @@ func (o options) record(in string) record {
 
 // absolute returns a name of a model that means it from every directory.
 func absolute(name string) string {
-	if info, err := os.Stat(name); err == nil && info.IsDir() && name != data.StarterName {
+	if hf.IsPath(name) && name != data.StarterName {
 		if path, err := filepath.Abs(name); err == nil {
 			return path
 		}
