@@ -28,7 +28,8 @@ type Merge struct {
 	Changes map[string]func() (Change, error)
 	// Done, unless it is nil, is called with what became of each of these, from the goroutine that writes.
 	Done func(p model.Param, d Difference)
-	// DType is the type that weights that are stored quantized get. Default: BF16, or F16 if other weights are F16.
+	// DType is the type of weights that change or are stored quantized. Default: their own, and for quantized ones BF16, or
+	// F16 if other weights are F16.
 	DType tensor.DType
 	// Threads is the number of goroutines that compute. Default 0: GOMAXPROCS.
 	Threads int
@@ -126,12 +127,12 @@ func (m Merge) source(p model.Param) string {
 
 // dtype returns the type that a weight gets: its own, or that of other weights if it is stored quantized.
 func (m Merge) dtype(p model.Param) (tensor.DType, error) {
-	if !p.W.DType.Quantized() {
+	switch {
+	case m.DType != 0 && (p.W.DType.Quantized() || m.Changes[p.Name] != nil):
+		return m.DType, nil
+	case !p.W.DType.Quantized():
 		info, _ := m.Base.Tensor(m.source(p))
 		return tensor.ParseDType(info.DType)
-	}
-	if m.DType != 0 {
-		return m.DType, nil
 	}
 	for _, other := range m.Base.params() {
 		info, _ := m.Base.Tensor(other.Name)

@@ -123,12 +123,13 @@ static const char *open_library(const char *dir, char cpu[64]) {
 	return version;
 }
 
-// open_model loads a model. exact asks for a KV cache in float32 and plain attention.
+// open_model loads a model. exact asks for a KV cache in float32, plain attention, and weights as the file has them.
 static void open_model(const char *path, int threads, bool exact) {
 	model_params m = CALL(model_params, llama_model_default_params, void)();
 	context_params c = CALL(context_params, llama_context_default_params, void)();
 	if (!m.repack || m.load_mtp || c.context != 512 || c.pass != 512 || c.defrag != -1 || !c.swa_full || c.other)
 		fail("the defaults of the parameters are not those of version ", VERSION);
+	if (exact) m.repack = false; // as AMX has them, rows of 32 weights in blocks give wrong products
 	model = CALL(void *, llama_model_load_from_file, const char *, model_params)(path, m);
 	if (!model) fail("llama.cpp does not load ", path);
 	vocab = CALL(const void *, llama_model_get_vocab, const void *)(model);
