@@ -69,7 +69,7 @@ func (a *Adapter) On(base *Checkpoint) (*Checkpoint, error) {
 		}
 	}
 	c.Name, c.Revision, c.Embedded = base.Name, base.Revision, base.Embedded
-	c.label, c.weights = base.label, base.weights
+	c.label, c.weights, c.packed, c.Quantization = base.label, base.weights, base.packed, base.Quantization
 	return c, nil
 }
 

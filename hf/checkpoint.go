@@ -62,6 +62,21 @@ func (c *Checkpoint) DTypes() map[tensor.DType]int64 {
 	return counts
 }
 
+// DType returns the type of weights and activations that suits a model in memory: BF16 if that loses nothing of most of
+// its numbers, or these are quantized, and F32 otherwise.
+func (c *Checkpoint) DType() tensor.DType {
+	counts, quantized := c.DTypes(), int64(0)
+	for _, p := range c.params() {
+		if p.W.DType.Quantized() {
+			quantized += int64(p.W.Len())
+		}
+	}
+	if counts[tensor.BF16]+quantized > counts[tensor.F32] && counts[tensor.F16] == 0 {
+		return tensor.BF16
+	}
+	return tensor.F32
+}
+
 // ReadFile reads one of the model's small files by name, such as tokenizer.json. It also works after Close. If the file
 // does not exist, the error is fs.ErrNotExist.
 func (c *Checkpoint) ReadFile(file string) ([]byte, error) { return c.read(file) }

@@ -109,10 +109,7 @@ func Load(ctx context.Context, dev *kernels.Device, c *hf.Checkpoint, o OpenOpti
 	}
 	dtype := o.DType
 	if dtype == 0 {
-		dtype = tensor.F32
-		if n := c.DTypes(); n[tensor.BF16] > n[tensor.F32] && n[tensor.F16] == 0 {
-			dtype = tensor.BF16
-		}
+		dtype = c.DType()
 	}
 	options := model.Options{DType: dtype, MaxTokens: o.MaxTokens, Quantization: o.Quantization}
 	if options.Quantization.None() {
@@ -208,9 +205,9 @@ func (e *Engine) DType() tensor.DType { return e.Model.DType() }
 // Types names the type of the model's weights and activations, and those of quantized weights.
 func (e *Engine) Types() string {
 	q := e.Model.Quantization()
-	switch types := q.Types(); {
-	case q.Weights != nil && types != nil:
-		return fmt.Sprintf("%v with weights in %v", e.DType(), types)
+	switch {
+	case q.Weights != nil && !q.None():
+		return fmt.Sprintf("%v with weights in %v", e.DType(), q)
 	case q.Layers != 0:
 		return e.DType().String() + " with " + q.Layers.String() + " weights"
 	}

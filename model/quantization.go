@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"restyle/tensor"
 )
@@ -36,6 +37,15 @@ func (q Quantization) Types() (list []tensor.DType) {
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// String names the types of quantized weights, such as "Q4_K and Q6_K"; "" if there are none.
+func (q Quantization) String() string {
+	var names []string
+	for _, t := range q.Types() {
+		names = append(names, t.String())
+	}
+	return strings.Join(names, " and ")
 }
 
 // validate reports the first type that no weight could have in a model of type t.

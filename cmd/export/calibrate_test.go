@@ -73,7 +73,7 @@ func saved(t *testing.T, d *kernels.Device, config string) *hf.Checkpoint {
 // that is all in memory, and a factor for each matrix.
 func wholeGPTQ(t *testing.T, d *kernels.Device, c *hf.Checkpoint, text []model.Batch) map[string][]byte {
 	t.Helper()
-	m, err := model.New(d, c.Config, model.Options{DType: dtypeOf(c), MaxTokens: maxTokens})
+	m, err := model.New(d, c.Config, model.Options{DType: c.DType(), MaxTokens: maxTokens})
 	if err != nil {
 		t.Fatal(err)
 	}

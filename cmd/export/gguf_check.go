@@ -154,7 +154,7 @@ func (o options) checkLogits(ctx context.Context, d *kernels.Device, c, back *hf
 		most = max(most, len(b.IDs))
 	}
 	t := tensor.F32
-	if dtypeOf(c) == tensor.BF16 && c.Quantization.None() {
+	if c.DType() == tensor.BF16 && c.Quantization.None() {
 		t = tensor.BF16
 	}
 	var want [][]float32

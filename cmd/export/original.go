@@ -7,7 +7,6 @@ import (
 	"restyle/hf"
 	"restyle/kernels"
 	"restyle/model"
-	"restyle/tensor"
 )
 
 // An original is the model in IN. It keeps one layer's weights in memory, those that load has read, and the weights
@@ -18,7 +17,7 @@ type original struct {
 }
 
 func openOriginal(ctx context.Context, d *kernels.Device, c *hf.Checkpoint) (*original, error) {
-	m, err := model.New(d, c.Config, model.Options{DType: dtypeOf(c), MaxTokens: maxTokens, ReuseWeights: true})
+	m, err := model.New(d, c.Config, model.Options{DType: c.DType(), MaxTokens: maxTokens, ReuseWeights: true})
 	if err != nil {
 		return nil, err
 	}
@@ -42,12 +41,4 @@ func inLayer(m *model.Model, layer int) (params []model.Param) {
 		}
 	}
 	return params
-}
-
-// dtypeOf returns the type of weights and activations that suits a checkpoint.
-func dtypeOf(c *hf.Checkpoint) tensor.DType {
-	if n := c.DTypes(); n[tensor.BF16] > n[tensor.F32] && n[tensor.F16] == 0 {
-		return tensor.BF16
-	}
-	return tensor.F32
 }

@@ -150,7 +150,7 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 // nearest returns the model with each weight rounded by itself.
 func (o options) nearest(ctx context.Context, d *kernels.Device, c *hf.Checkpoint, show *cli.Progress) (*model.Model,
 	error) {
-	m, err := model.New(d, c.Config, model.Options{DType: dtypeOf(c), MaxTokens: maxTokens,
+	m, err := model.New(d, c.Config, model.Options{DType: c.DType(), MaxTokens: maxTokens,
 		Quantization: infer.Quantizations[o.weights]})
 	if err != nil {
 		return nil, err

@@ -11,8 +11,8 @@ import (
 func (t *train) baseType() string {
 	q := t.job.Plan.ModelOptions(t.base.Config).Quantization
 	text := t.config.DType.String()
-	if types := q.Types(); q.Weights != nil && types != nil {
-		return fmt.Sprintf("%s, weights in %v", text, types)
+	if q.Weights != nil && !q.None() {
+		return fmt.Sprintf("%s, weights in %v", text, q)
 	}
 	if q.Layers != 0 {
 		text += ", layers in " + q.Layers.String()

@@ -196,6 +196,9 @@ func (t *train) params() []model.Param {
 
 // typeRow describes what the training type means for weights stored in another type. It returns "" if it means nothing.
 func (t *train) typeRow() string {
+	if !t.base.Quantization.None() {
+		return "" // another row has their types
+	}
 	counts := t.base.DTypes()
 	var all int64
 	for _, n := range counts {
