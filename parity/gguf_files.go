@@ -2,7 +2,9 @@ package parity
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -10,20 +12,16 @@ import (
 
 	"restyle/gguf"
 	"restyle/hf"
+	"restyle/tensor"
 )
 
 // malformed damages files as the recorded recipes say, and compares whether they are refused, as models or, if they are
 // not those of one, as files.
 func (q *ggufFolder) malformed() error {
-	if err := q.stored("tiny.gguf", "content."); err != nil {
+	if err := q.stored("content.", "tiny.gguf"); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "restyle-parity-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "damaged.gguf")
+	path := filepath.Join(q.temp, "damaged.gguf")
 	for i := range q.j.under("recipes.") {
 		at := fmt.Sprintf("recipes.%d.", i)
 		if err := q.recipe(at, path); err != nil {
@@ -98,4 +96,102 @@ func openedAs(path string, tiny bool) error {
 		err = f.Close()
 	}
 	return err
+}
+
+// converted compares files that are ours with what llama.cpp's converter makes of the same models, which are those of
+// the directory "model" next to the recordings, or next to those of another kind.
+func (q *ggufFolder) converted() error {
+	for _, name := range q.j.under("models.") {
+		if err := errors.Join(q.ctx.Err(), q.model(name)); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (q *ggufFolder) model(name string) error {
+	ck, err := hf.OpenModel(q.path(filepath.Join("../../../golden/model", name)))
+	if err != nil {
+		return err
+	}
+	defer ck.Close()
+	for _, kind := range q.j.under("models." + name + ".") {
+		q.run = name + ", " + kind
+		at := "models." + name + "." + kind + "."
+		if kind == "auto" {
+			kind = "f16"
+			if ck.DTypes()[tensor.BF16] > 0 {
+				kind = "bf16"
+			}
+		}
+		path := filepath.Join(q.temp, kind+".gguf")
+		if err := errors.Join(q.types(at, kind, ck.Config), q.save(ck, kind, path)); err != nil {
+			return err
+		}
+		if err := q.contentOf(at, path, converted); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adapters compares files that are ours with what llama.cpp's converter makes of the same adapters. It takes the
+// alpha of their configuration for all that they scale by, so ours are first written with no more than that.
+func (q *ggufFolder) adapters() error {
+	for _, name := range q.j.under("adapters.") {
+		q.run = name
+		if err := q.adapter(name); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (q *ggufFolder) adapter(name string) error {
+	dir := q.path(filepath.Join("../../lora", name))
+	base, err := hf.OpenConfig(dir)
+	if err != nil {
+		return err
+	}
+	a, err := hf.OpenAdapter(dir)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	at, path := "adapters."+name+".", filepath.Join(q.temp, name+".gguf")
+	own := a.Spec
+	a.Spec.RSLoRA, a.Spec.Alphas = false, nil
+	err = hf.SaveGGUFAdapter(path, a, base.Config)
+	if err == nil {
+		err = q.contentOf(at, path, converted)
+	}
+	if err == nil && q.hasFile(name+".gguf") {
+		err = q.stored(at, name+".gguf")
+	}
+	if err != nil {
+		return err
+	}
+	a.Spec = own
+	err = hf.SaveGGUFAdapter(path, a, base.Config)
+	if own.Alphas != nil {
+		q.property("adapters that one alpha cannot scale", name, differ(err != nil), exact)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	f, err := gguf.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	v := f.Values()
+	alpha := v.Float("adapter.lora.alpha", math.NaN())
+	for _, p := range a.Names() {
+		if module, is := strings.CutSuffix(p, endA); is { // llama.cpp scales it by alpha over the rank
+			rank, scale, _ := own.Of(module)
+			q.property("scales of the adapter", p, relative(alpha/float64(rank), scale), limitScale)
+		}
+	}
+	return v.Err
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -45,7 +44,7 @@ func (q *ggufFolder) models() error {
 	return nil
 }
 
-// file compares one file. If it is not stored, ours, which must have the same tensors, takes its place.
+// file compares one file with ours, and what it computes. If it is not stored, ours takes its place.
 func (q *ggufFolder) file(ck *hf.Checkpoint, name string, batch model.Batch) error {
 	q.run = name
 	at := "files." + name + "."
@@ -55,15 +54,21 @@ func (q *ggufFolder) file(ck *hf.Checkpoint, name string, batch model.Batch) err
 	for _, of := range []string{"logits_error", "from_first", "llama_cpp", "llama_cpp_largest", "largest_logit"} {
 		q.j.strike(at+of, yardstick)
 	}
-	path := q.path(name + ".gguf")
-	if q.hasFile(name + ".gguf") {
-		if err := q.stored(name+".gguf", at+"content."); err != nil {
-			return err
-		}
-	} else {
-		q.j.strikeAll(at, unsupported)
-		q.strike(q.g.key("logits."+name), unsupported)
-		return nil
+	from := requantized
+	if mix, err := gguf.ParseMix(name); err == nil && !quantizes(mix) || name == "q8_0" && q.j.hasAny("files.f32.") {
+		from = converted // llama_k's q8_0 is of llama-quantize
+	}
+	path := filepath.Join(q.temp, name+".gguf")
+	err := q.save(ck, name, path)
+	if err == nil {
+		err = q.contentOf(at+"content.", path, from)
+	}
+	if err == nil && q.hasFile(name+".gguf") {
+		path = q.path(name + ".gguf")
+		err = q.stored(at+"content.", name+".gguf")
+	}
+	if err != nil {
+		return err
 	}
 	opened, err := hf.OpenGGUF(path)
 	if err != nil {
@@ -87,17 +92,24 @@ func (q *ggufFolder) file(ck *hf.Checkpoint, name string, batch model.Batch) err
 	return nil
 }
 
-// stored compares the content of a file of the folder.
-func (q *ggufFolder) stored(name, at string) error {
-	info, err := os.Stat(q.path(name))
+// quantizes reports whether a preset has blocks.
+func quantizes(m gguf.Mix) bool {
+	n, _ := m.Type.Block()
+	return n > 1
+}
+
+// save writes a model by a preset.
+func (q *ggufFolder) save(ck *hf.Checkpoint, preset, path string) error {
+	mix, err := gguf.ParseMix(preset)
 	if err != nil {
 		return err
 	}
-	f, err := q.opened(name)
+	tensors, err := hf.Merge{Base: ck, DType: tensor.F32, Threads: q.o.Threads}.Tensors(q.ctx)
 	if err != nil {
 		return err
 	}
-	return errors.Join(q.content(at, f, info.Size(), false), f.Close())
+	_, err = hf.SaveGGUF(path, ck, tensors, hf.GGUFOptions{Mix: mix})
+	return err
 }
 
 // types compares the types of a file's tensors with those that a preset gives them.

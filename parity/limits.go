@@ -59,6 +59,7 @@ const (
 
 	limitBlocks  = 1e-5 // relative, of the error that quantizing has; the same sums in another order, 1e-7
 	limitFactors = 5e-7 // of what RoPE's frequencies are divided by: a float32 power
+	limitScale   = 1e-7 // of an adapter: alpha is float32
 	limitRefusal = 16   // MB allocated to refuse a damaged file
 
 	limitQuantBF16 = 0.03 // logits with quantized weights; a model that is not quantized, 0.01
