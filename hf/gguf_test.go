@@ -48,7 +48,7 @@ type ggufFile struct {
 }
 
 var (
-	ggufName = strings.NewReplacer("model.layers.", "blk.", "model.embed_tokens", "token_embd", "model.norm", "output_norm",
+	nameInGGUF = strings.NewReplacer("model.layers.", "blk.", "model.embed_tokens", "token_embd", "model.norm", "output_norm",
 		"lm_head", "output", "self_attn.q_norm", "attn_q_norm", "self_attn.k_norm", "attn_k_norm", "self_attn.q_proj",
 		"attn_q", "self_attn.k_proj", "attn_k", "self_attn.v_proj", "attn_v", "self_attn.o_proj", "attn_output",
 		"input_layernorm", "attn_norm", "post_attention_layernorm", "ffn_norm", "block_sparse_moe.gate", "ffn_gate_inp",
@@ -92,7 +92,7 @@ func newGGUFFile(t testing.TB, config, arch string, of types) *ggufFile {
 // addParam adds a parameter with values, rounded to those of its type.
 func (f *ggufFile) addParam(t testing.TB, c model.Config, p model.Param, arch string, of types, values []float32) {
 	t.Helper()
-	name, experts := ggufName.Replace(p.Name), 0
+	name, experts := nameInGGUF.Replace(p.Name), 0
 	if m := ggufExpert.FindStringSubmatch(p.Name); m != nil {
 		name, experts = "blk."+m[1]+"."+ggufExperts[m[3]]+".weight", c.Mixture.Experts
 	}
@@ -338,7 +338,10 @@ func TestOpenGGUF_Scaling(t *testing.T) {
 	}
 	const scaling = "llama.rope.scaling."
 	key := func(name string, value any) gguf.KV { return gguf.KV{Key: scaling + name, Value: value} }
-	odd := []float64{1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5}
+	var odd []float64
+	for i := range 32 {
+		odd = append(odd, 1+float64(i)/8)
+	}
 	long := &model.RoPEScaling{Kind: model.RoPELong, Short: odd, Long: odd, Factor: 1, AttentionFactor: 1,
 		OriginalMaxPositions: 128}
 	for _, c := range []struct {
@@ -357,7 +360,7 @@ func TestOpenGGUF_Scaling(t *testing.T) {
 		{"another table", nil, long, long},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := newGGUFFile(t, ggufModelConfig("llama", ""), "llama", nil)
+			f := newGGUFFile(t, ggufModelConfig("llama", `,"head_dim":64`), "llama", nil)
 			f.keys = append(f.keys, c.keys...)
 			plain, err := ParseConfig([]byte(f.config))
 			if err != nil {
@@ -389,9 +392,9 @@ func TestOpenGGUF_Scaling(t *testing.T) {
 	}
 }
 
-// bytesVocab returns a vocabulary of the bytes, and two control tokens that begin and end a text.
+// bytesVocab returns a vocabulary of the bytes, one more, and two control tokens that begin and end a text.
 func bytesVocab() vocab.Vocab {
-	v := vocab.Vocab{Model: "gpt2", Pre: "gpt-2", BOS: 256, EOS: 257, EOT: -1, EOM: -1, Unknown: -1, Pad: -1}
+	v := vocab.Vocab{Model: "gpt2", Pre: "gpt-2", BOS: 257, EOS: 258, EOT: -1, EOM: -1, Unknown: -1, Pad: -1}
 	next := 256 // of the alphabet's characters for bytes that are not printable
 	for b := range 256 {
 		r := rune(b)
@@ -400,7 +403,8 @@ func bytesVocab() vocab.Vocab {
 		}
 		v.Tokens, v.Types = append(v.Tokens, string(r)), append(v.Types, vocab.Normal)
 	}
-	v.Tokens, v.Types = append(v.Tokens, "<s>", "</s>"), append(v.Types, vocab.Control, vocab.Control)
+	v.Tokens, v.Merges = append(v.Tokens, "ab", "<s>", "</s>"), []string{"a b"}
+	v.Types = append(v.Types, vocab.Normal, vocab.Control, vocab.Control)
 	return v
 }
 
@@ -428,7 +432,7 @@ func TestOpenGGUF_Tokenizer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(c.Config.BOS, []int32{256}) || !slices.Equal(c.Generation.EOS, []int32{257}) {
+	if !slices.Equal(c.Config.BOS, []int32{257}) || !slices.Equal(c.Generation.EOS, []int32{258}) {
 		t.Errorf("texts begin with %d, answers end with %d", c.Config.BOS, c.Generation.EOS)
 	}
 	if c.Tokenizer.BOS != "<s>" || c.Tokenizer.EOS != "</s>" || c.Tokenizer.ChatTemplate != template {
@@ -469,10 +473,11 @@ func TestOpenGGUF_Refuses(t *testing.T) {
 		want   []string
 	}{
 		{dense, set("general.architecture", "gemma3"), []string{`general.architecture is "gemma3"`, "qwen3moe are supported"}},
-		{dense, set("general.type", "adapter"), []string{`"adapter"`, "give the file of the model"}},
-		{dense, set("general.type", "mmproj"), []string{`general.type is "mmproj"`, "give the file of the model"}},
+		{dense, set("general.type", "adapter"), []string{`"adapter"`, "give the model's own file; adapters are read in PEFT's layout"}},
+		{dense, set("general.type", "mmproj"), []string{`general.type is "mmproj"`, "give the model's own file"}},
 		{dense, set("llama.attn_logit_softcapping", float32(30)), []string{`"llama.attn_logit_softcapping" may change`}},
-		{dense, set("llama.block_count", uint32(math.MaxUint32)), []string{"it needs 386", "tensors, but there are 21"}},
+		{dense, set("llama.block_count", uint32(math.MaxUint32)), []string{"num_hidden_layers 4294967295: must be 1 to 4096"}},
+		{dense, set("llama.block_count", uint32(4000)), []string{"it needs 36003 tensors, but there are 21"}},
 		{dense, set("llama.block_count", "2"), []string{"llama.block_count", "whole number"}},
 		{dense, set("llama.attention.head_count", uint32(0)), []string{"0 attention heads"}},
 		{dense, set("llama.attention.head_count_kv", []int32{2, 1}), []string{"llama.attention.head_count_kv", "whole number"}},
@@ -488,19 +493,20 @@ func TestOpenGGUF_Refuses(t *testing.T) {
 		{dense, func(f *ggufFile) { f.addFloats("blk.0.attn_sinks.weight", 1) }, []string{"blk.0.attn_sinks.weight is unknown"}},
 		{dense, func(f *ggufFile) { f.addFloats("blk.01.attn_norm.weight", 1) }, []string{"blk.01.attn_norm.weight is unknown"}},
 		{dense, shape("blk.0.attn_norm.weight", 32), []string{"input_layernorm.weight has shape [32]", "must"}},
-		// Rows of 64 and of 96 weights in Q8_0 take the same number of bytes.
-		{dense, shape("blk.0.attn_output.weight", 96, 64), []string{"blk.0.attn_output.weight has shape [64 96]", "[64 64]"}},
+		// Rows of 64 and of 96 weights in Q4_0 take the same number of bytes here.
+		{dense, shape("blk.0.attn_output.weight", 96, 64), []string{"blk.0.attn_output.weight has dimensions [96 64]",
+			"must be [64 64]"}},
 		{sparse, shape("blk.0.ffn_up_exps.weight", 64, 96, 3), []string{"blk.0.ffn_up_exps.weight", "the 2 experts"}},
-		{sparse, shape("blk.0.ffn_up_exps.weight", 64, 192), []string{"blk.0.ffn_up_exps.weight", "[64 192]"}},
+		{sparse, shape("blk.0.ffn_up_exps.weight", 64, 96), []string{"blk.0.ffn_up_exps.weight", "the 2 experts"}},
 		{dense, factors(1, 1), []string{"rope_freqs.weight is F32 with dimensions [2]: must be F32 [8]"}},
 		{dense, factors(1, 1, 1, 0, 1, 1, 1, 1), []string{"rope_freqs.weight has 0: must be positive"}},
 		{dense, func(f *ggufFile) {
 			factors(1, 1, 1, 1, 1, 1, 1, 1)(f)
 			f.set("llama.rope.scaling.type", "linear")
 		}, []string{"scaled in two ways"}},
-		{dense, func(f *ggufFile) { f.setVocab(bytesVocab()) }, []string{"258 tokens, but embeddings of 24"}},
+		{dense, func(f *ggufFile) { f.setVocab(bytesVocab()) }, []string{"259 tokens, but embeddings of 24"}},
 	} {
-		f := newGGUFFile(t, c.config, "llama", types{"": gguf.Q8_0, "token_embd": gguf.F16})
+		f := newGGUFFile(t, c.config, "llama", types{"": gguf.Q4_0, "token_embd": gguf.F16})
 		c.edit(f)
 		_, err := openGGUF(t, f.encode(t))
 		expect.Error(t, err, c.want...)

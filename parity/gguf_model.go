@@ -195,16 +195,19 @@ func (q *ggufFolder) texts(ck *hf.Checkpoint) error {
 	if err := q.tokens(ck, "tokenizer.json"); err != nil {
 		return err
 	}
-	for _, name := range q.files {
-		if filepath.Ext(name) != ".gguf" {
-			continue
+	for _, name := range q.j.under("files.") {
+		paths := []string{filepath.Join(q.temp, name+".gguf")}
+		if q.hasFile(name + ".gguf") {
+			paths = append(paths, q.path(name+".gguf"))
 		}
-		opened, err := hf.OpenGGUF(q.path(name))
-		if err == nil {
-			err = errors.Join(q.tokens(opened, name), opened.Close())
-		}
-		if err != nil {
-			return err
+		for i, path := range paths {
+			opened, err := hf.OpenGGUF(path)
+			if err == nil {
+				err = errors.Join(q.tokens(opened, name+[]string{", ours", ""}[i]), opened.Close())
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil
