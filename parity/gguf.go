@@ -86,7 +86,6 @@ func (q *ggufFolder) blocks() error {
 }
 
 func (q *ggufFolder) block(t gguf.Type, x []float32, in int) error {
-	q.run = t.String()
 	at := "types." + t.String() + "."
 	elements, size := t.Block()
 	q.j.compare("block", at+"id", float64(t), exact)

@@ -116,7 +116,6 @@ func (q *ggufFolder) model(name string) error {
 	}
 	defer ck.Close()
 	for _, kind := range q.j.under("models." + name + ".") {
-		q.run = name + ", " + kind
 		at := "models." + name + "." + kind + "."
 		if kind == "auto" {
 			kind = "f16"
@@ -139,7 +138,6 @@ func (q *ggufFolder) model(name string) error {
 // alpha of their configuration for all that they scale by, so ours are first written with no more than that.
 func (q *ggufFolder) adapters() error {
 	for _, name := range q.j.under("adapters.") {
-		q.run = name
 		if err := q.adapter(name); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
