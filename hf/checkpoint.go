@@ -158,13 +158,21 @@ func follows(name string) bool {
 	return false
 }
 
+// tooFew returns an error if there are far fewer weights than the configuration needs, whose list would have a length
+// that is a number in config.json.
+func (c *Checkpoint) tooFew() error {
+	if want, have := c.Config.TensorCount(), len(c.weights.where); want > 2*have+1000 {
+		return fmt.Errorf("it needs %d tensors, but there are %d", want, have)
+	}
+	return nil
+}
+
 // check compares the weights with those that the configuration needs.
 func (c *Checkpoint) check() error {
-	have := c.weights.where
-	if want := c.Config.TensorCount(); want > 2*len(have)+1000 {
-		// Not a list: its length would be a number in config.json.
-		return fmt.Errorf("it needs %d tensors, but there are %d", want, len(have))
+	if err := c.tooFew(); err != nil {
+		return err
 	}
+	have := c.weights.where
 	var missing, wrong, unknown, faults []string
 	known := map[string]bool{}
 	if parseObject(c.ConfigJSON).quantizer() == bitsAndBytes {

@@ -41,7 +41,10 @@ func OpenGGUF(path string) (*Checkpoint, error) {
 	c, err := newGGUF(f)
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("%s: %w", path, err)
+		if !strings.Contains(err.Error(), path) {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+		return nil, err
 	}
 	return c, nil
 }
@@ -65,28 +68,31 @@ func newGGUF(f *gguf.File) (*Checkpoint, error) {
 		return nil, err
 	}
 	c.weights, c.Quantization = w, quantization
-	if err := c.checkGGUF(f); err != nil {
+	if err := c.checkGGUF(); err != nil {
 		return nil, fmt.Errorf("the tensors are not those of its keys: %w", err)
 	}
 	return c, nil
 }
 
-// checkGGUF is check, and compares the inputs of quantized weights, which padding hides in the size of a row.
-func (c *Checkpoint) checkGGUF(f *gguf.File) error {
-	if err := c.check(); err != nil {
+// checkGGUF is check, and before that compares the dimensions of quantized weights, because padding hides some in the
+// size of a row, and those of stacked experts.
+func (c *Checkpoint) checkGGUF() error {
+	if err := c.tooFew(); err != nil {
 		return err
 	}
 	s := c.weights.shards[0].(*ggufStore)
 	for _, p := range c.params() {
-		t, rows, in, _, _ := s.matrix(p.Name)
-		if p.W.DType.Quantized() && (rows != p.W.Rows() || in != p.W.Dim(-1)) {
-			return fmt.Errorf("%s has shape %v: must be %v", t.Name, []int{rows, in}, p.W.Shape)
+		t, rows, in, _, ok := s.matrix(p.Name)
+		if ok && p.W.DType.Quantized() && (rows != p.W.Rows() || in != p.W.Dim(-1)) {
+			return fmt.Errorf("%s has dimensions %v: must be %v, the length of a row first", t.Name, t.Dims,
+				[]int{p.W.Dim(-1), p.W.Rows()})
 		}
-		if stacked := s.places[p.Name].expert >= 0; stacked && (len(t.Dims) != 3 || t.Dims[2] != c.Config.Mixture.Experts) {
+		if stacked := s.places[p.Name].expert >= 0; ok && stacked &&
+			(len(t.Dims) != 3 || t.Dims[2] != c.Config.Mixture.Experts) {
 			return fmt.Errorf("%s has dimensions %v: the last must be the %d experts", t.Name, t.Dims, c.Config.Mixture.Experts)
 		}
 	}
-	return nil
+	return c.check()
 }
 
 // ggufFiles makes a model's small files from a file's keys.
@@ -165,7 +171,8 @@ func ggufConfig(v *gguf.Values, f *gguf.File) map[string]any {
 	case v.Err != nil:
 		return nil
 	case kind != "model":
-		return refuse(v, "general.type is %.40q, not a model", kind)
+		return refuse(v, "general.type is %.40q, so this is not a model: give the model's own file; adapters are read in "+
+			"PEFT's layout", kind)
 	case !known:
 		return refuse(v, "general.architecture is %.40q: llama, qwen2, qwen3 and qwen3moe are supported", arch)
 	case family == "":

@@ -7,6 +7,7 @@
 //
 //	model      config.json, weights, golden.safetensors: forward, all gradients, packing, accumulation, training, greedy
 //	lora       config.json, weights, an adapter, lora.safetensors: PEFT's gradients, training and merged weights
+//	gguf       gguf.json: GGUF's blocks, models and damaged files, as llama.cpp and gguf-py write and read them
 //	full       config.json and a golden.json with a generator: a model too large to store, with weights from a seed
 //	tokenizer  vectors*.jsonl with tokenizer*.json: texts and their tokens
 //	ops        OP.json with OP.safetensors for each operation: inputs at odd sizes and values, exact results, gradients

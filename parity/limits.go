@@ -57,6 +57,11 @@ const (
 	limitMerged  = 1e-6 // float32; the order of the sum over the rank, and one rounding
 	limitTurned  = 1e-3 // fraction of BF16 weights that a float32 sum in another order rounds the other way; 4.8e-4
 
+	limitBlocks  = 1e-5 // relative, of the error that quantizing has; the same sums in another order, 1e-7
+	limitFactors = 5e-7 // of what RoPE's frequencies are divided by: a float32 power
+	limitScale   = 1e-7 // of an adapter: alpha is float32
+	limitRefusal = 16   // MB allocated to refuse a damaged file
+
 	limitQuantBF16 = 0.03 // logits with quantized weights; a model that is not quantized, 0.01
 )
 

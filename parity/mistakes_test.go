@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/gguf"
 	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/lora"
@@ -206,6 +207,43 @@ func TestMistakes_OfAdapters(t *testing.T) {
 			"merged BF16", 0.1, nil},
 	} {
 		t.Run(trap.name, func(t *testing.T) { trap.check(t, "testdata/lora") })
+	}
+}
+
+// TestReferenceMistakes_OfGGUF checks mistakes in blocks, in the types of tensors, and in the order of rows.
+func TestReferenceMistakes_OfGGUF(t *testing.T) {
+	packed := func(of gguf.Type, change func(block []byte)) mistake {
+		return mistake{packed: func(t gguf.Type, blocks []byte) {
+			if t == of {
+				_, size := t.Block()
+				for block := range slices.Chunk(blocks, size) {
+					change(block)
+				}
+			}
+		}}
+	}
+	for folder, traps := range map[string][]trap{
+		"blocks": {
+			{"nibbles exchanged", packed(gguf.Q4_0, func(b []byte) {
+				for i := range b[2:] {
+					b[2+i] = b[2+i]<<4 | b[2+i]>>4
+				}
+			}), "blocks", 1000, nil},
+			{"no minimum of sub-blocks", packed(gguf.Q4_K, func(b []byte) { b[2], b[3] = 0, 0 }), "blocks", 10, nil},
+			{"the scale in front of Q6_K's codes", packed(gguf.Q6_K, func(b []byte) {
+				copy(b, append(slices.Clone(b[208:]), b[:208]...))
+			}), "blocks", 1000, nil},
+		},
+		"llama_k": {
+			{"rows of q and k not put back", mistake{weights: interleave}, "logits", 5e-2, nil},
+			{"no divisors of RoPE", mistake{config: func(c *model.Config) { c.RoPEScaling = nil }}, "logits", 1e-3, nil},
+			{"a tied head's type", mistake{mix: func(m *gguf.Model) { m.Tied = false }}, "types by the preset", 1, nil},
+			{"another number of layers", mistake{mix: func(m *gguf.Model) { m.Layers = 3 }}, "types by the preset", 1, nil},
+		},
+	} {
+		for _, trap := range traps {
+			t.Run(trap.name, func(t *testing.T) { trap.check(t, expect.Reference(t, "golden-next", "gguf", folder)) })
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"restyle/gguf"
 	"restyle/internal/disk"
 	"restyle/kernels"
 	"restyle/lora"
@@ -52,6 +53,8 @@ type mistake struct {
 	adapter func(name string, x []float32) []float32
 	// merged returns a merged weight in BF16, given ours and that of another way of merging.
 	merged func(ours, other []float32) []float32
+	packed func(t gguf.Type, blocks []byte) // changes the blocks of rows
+	mix    func(*gguf.Model)                // what the types of tensors depend on
 }
 
 // A kind is a form of reference outputs.
@@ -73,6 +76,7 @@ var kinds = []kind{
 		"scaling.safetensors"}},
 	{"quant", isQuant, compareQuant, quantFiles},
 	{"lora", isLoRA, compareLoRA, loraFiles},
+	{"gguf", isGGUF, compareGGUF, ggufFiles},
 	{"rope", isRoPE, compareRoPE, []string{"*.jsonl", "variants.json"}},
 	{"ops", isOps, compareOps, []string{"*.json", "*.safetensors"}},
 }
@@ -235,7 +239,7 @@ func openFolder(root, dir string) (*folder, error) {
 	}
 	f := &folder{dir: dir, name: filepath.ToSlash(rel)}
 	for _, e := range entries {
-		data := slices.Contains([]string{".json", ".jsonl", ".safetensors", ".txt", ".tsv"}, filepath.Ext(e.Name()))
+		data := slices.Contains([]string{".json", ".jsonl", ".safetensors", ".gguf", ".txt", ".tsv"}, filepath.Ext(e.Name()))
 		if data && !e.IsDir() && e.Name() != recipe {
 			f.files = append(f.files, e.Name())
 		}

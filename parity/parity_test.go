@@ -122,6 +122,14 @@ func TestReferenceLoRA(t *testing.T) {
 	}
 }
 
+// TestReferenceGGUF compares GGUF's blocks, models, adapters and damaged files.
+func TestReferenceGGUF(t *testing.T) {
+	r := must(t, Options{}, expect.Reference(t, "golden-next", "gguf"))
+	if r.Partial || r.Counts.LeftOut > 0 || r.Counts.Unsupported > 0 || r.Counts.Compared < 4000 || len(r.Folders) != 6 {
+		t.Errorf("%+v of %q", r.Counts, r.Folders)
+	}
+}
+
 // TestReferenceGPT compares GPT-2 models.
 func TestReferenceGPT(t *testing.T) {
 	r := must(t, Options{}, expect.Reference(t, "golden-next", "gpt"))

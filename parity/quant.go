@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -74,22 +73,14 @@ func (q *quantFolder) matrix(name string) ([]float32, int, error) {
 }
 
 // same compares a list of bits with the recorded one.
-func same[T comparable](q *quantFolder, figure, name string, got, want []T) {
+func same[T comparable](t *tensors, figure, name string, got, want []T) {
 	off := 0.0
 	for i := range want {
 		if len(got) != len(want) || got[i] != want[i] {
 			off++
 		}
 	}
-	q.compare(figure, q.g.key(name), off, exact)
-}
-
-func (q *quantFolder) bytes(name string) (list []byte) {
-	v, _ := q.g.ints(name)
-	for _, x := range v {
-		list = append(list, byte(x))
-	}
-	return list
+	t.f.compare(figure, t.key(name), off, exact)
 }
 
 func (q *quantFolder) matrices() error {
@@ -133,12 +124,12 @@ func (q *quantFolder) rule(name string, rule quant.Rule, w []float32, in int) er
 			scales, zeros = append(scales, row.Scale(g)), append(zeros, byte(row.Zero(g)))
 		}
 	}
-	same(q, "quantized codes", at+"codes", codes, q.bytes(at+"codes"))
-	same(q, "quantized scales", at+"scale", scales, q.g.floats(at+"scale"))
+	same(q.g, "quantized codes", at+"codes", codes, q.g.bytes(at+"codes"))
+	same(q.g, "quantized scales", at+"scale", scales, q.g.floats(at+"scale"))
 	if rule == quant.INT4Asym {
-		same(q, "quantized zero points", at+"zero", zeros, q.bytes(at+"zero"))
+		same(q.g, "quantized zero points", at+"zero", zeros, q.g.bytes(at+"zero"))
 	}
-	same(q, "dequantized", at+"back", back, q.g.floats(at+"back"))
+	same(q.g, "dequantized", at+"back", back, q.g.floats(at+"back"))
 	json := "cases." + at
 	q.j.compare("quantization error", json+"error", over(apart(back, w), norm(w)), 1e-5)
 	return q.product(at, json, name, rows, t, in)
@@ -200,11 +191,11 @@ func (q *quantFolder) multiply(x []float32, rows []byte, t, typ tensor.DType, in
 
 func (q *quantFolder) nf4() error {
 	dynamic := q.g.floats("dynamic_map")
-	same(q, "NF4 values", "table", tensor.NF4.Coding().Table[:], q.g.floats("table"))
+	same(q.g, "NF4 values", "table", tensor.NF4.Coding().Table[:], q.g.floats("table"))
 	q.compare("dynamic map", q.g.key("dynamic_map"), farthest(quant.DynamicMap(true), dynamic), exact)
 	boundaries, err := flatNF4(quant.NF4, q.g.floats("boundaries.x"))
 	q.strike(q.g.key("boundaries.x"), input)
-	same(q, "NF4 boundaries", "boundaries.codes", boundaries.codes, q.bytes("boundaries.codes"))
+	same(q.g, "NF4 boundaries", "boundaries.codes", boundaries.codes, q.g.bytes("boundaries.codes"))
 	if err != nil {
 		return err
 	}
@@ -259,16 +250,16 @@ func (q *quantFolder) nf4Matrix(name string, w, dynamic []float32) error {
 		if err != nil {
 			return err
 		}
-		same(q, "NF4 codes", at+"packed", x.packed, q.bytes(at+"packed"))
-		same(q, "NF4 codes", at+"codes", x.codes, q.bytes(at+"codes"))
+		same(q.g, "NF4 codes", at+"packed", x.packed, q.g.bytes(at+"packed"))
+		same(q.g, "NF4 codes", at+"codes", x.codes, q.g.bytes(at+"codes"))
 		if rule == quant.NF4 {
-			same(q, "NF4 scales", at+"absmax", x.scales, q.g.floats(at+"absmax"))
+			same(q.g, "NF4 scales", at+"absmax", x.scales, q.g.floats(at+"absmax"))
 		} else if offset := q.g.floats(at + "nested_offset"); len(offset) == 1 && len(dynamic) == 256 {
 			q.compare("NF4 offset", q.g.key(at+"nested_offset"),
 				relative(float64(quant.MeanNF4(plain.scales)), float64(offset[0])), 1e-6)
 			codes, nested := quant.NestNF4(plain.scales, dynamic, offset[0])
-			same(q, "NF4 nested codes", at+"absmax", codes, q.bytes(at+"absmax"))
-			same(q, "NF4 nested scales", at+"nested_absmax", nested, q.g.floats(at+"nested_absmax"))
+			same(q.g, "NF4 nested codes", at+"absmax", codes, q.g.bytes(at+"absmax"))
+			same(q.g, "NF4 nested scales", at+"nested_absmax", nested, q.g.floats(at+"nested_absmax"))
 			// Our offset may differ in its last bit, and with it all values.
 			for i, scale := range quant.UnnestNF4(codes, nested, dynamic, offset[0]) {
 				for j := i * quant.NF4Block; j < min(len(w), (i+1)*quant.NF4Block); j++ {
@@ -280,7 +271,7 @@ func (q *quantFolder) nf4Matrix(name string, w, dynamic []float32) error {
 			}
 			q.j.strike("cases."+at+"cpu_codes_that_differ", yardstick)
 		}
-		same(q, "NF4 values", at+"back", x.back, q.g.floats(at+"back"))
+		same(q.g, "NF4 values", at+"back", x.back, q.g.floats(at+"back"))
 		q.j.compare("quantization error", "cases."+at+"error", over(apart(x.back, w), norm(w)), 1e-5)
 	}
 	return nil
@@ -295,7 +286,7 @@ func (q *quantFolder) models() error {
 	defer ck.Close()
 	batches := q.g.rows("")
 	mask, _ := q.g.ints("attention_mask")
-	for _, scheme := range q.schemes() {
+	for _, scheme := range q.j.under("schemes.") {
 		for _, t := range []tensor.DType{tensor.F32, tensor.BF16} {
 			if err := q.ctx.Err(); err != nil {
 				return err
@@ -307,18 +298,6 @@ func (q *quantFolder) models() error {
 		}
 	}
 	return nil
-}
-
-// schemes returns the names below schemes in quant.json.
-func (q *quantFolder) schemes() []string {
-	names := map[string]bool{}
-	for path := range q.j.values {
-		if rest, ok := strings.CutPrefix(path, "schemes."); ok {
-			name, _, _ := strings.Cut(rest, ".")
-			names[name] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
 }
 
 // wholeBlocks reports whether rows of NF4 are whole blocks. The recordings' blocks are those of the flattened matrix:

@@ -190,7 +190,7 @@ func (r *Report) Write(w io.Writer, rows []Row) error {
 var (
 	ordinal = regexp.MustCompile(`([ .])\d+\.`) // the number of a line, a row or a case
 	section = regexp.MustCompile(`^(\S+\.json (noise|mistakes|gradients|greedy|sgd|adamw|bfloat16\.figures|` +
-		`bfloat16\.hidden_error|forward\.rows))\b.*`)
+		`bfloat16\.hidden_error|forward\.rows|files))\b.*`)
 )
 
 // few appends the kinds of values to list. Names that differ only in their parameter, row or line are one kind, and so

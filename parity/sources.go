@@ -74,6 +74,15 @@ func (t *tensors) ints(name string) ([]int64, []int) {
 	return v, shape
 }
 
+// bytes returns a tensor of bytes.
+func (t *tensors) bytes(name string) (list []byte) {
+	v, _ := t.ints(name)
+	for _, x := range v {
+		list = append(list, byte(x))
+	}
+	return list
+}
+
 // values holds the numbers, texts and lists of a JSON file, each under its path, such as "forward.loss".
 type values struct {
 	f      *folder
@@ -158,6 +167,18 @@ func (j *values) hasAny(prefix string) bool {
 	return false
 }
 
+// under returns the names below a path, each once, sorted.
+func (j *values) under(path string) []string {
+	names := map[string]bool{}
+	for at := range j.values {
+		if rest, ok := strings.CutPrefix(at, path); ok {
+			name, _, _ := strings.Cut(rest, ".")
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
 // get decodes a value. If the value is missing, or has another type, get adds a failure and leaves v unchanged.
 func (j *values) get(path string, v any) bool {
 	if !j.has(path) {
@@ -211,6 +232,11 @@ func (j *values) compareIf(figure, path string, ours, limit float64) {
 	if j.has(path) {
 		j.compare(figure, path, ours, limit)
 	}
+}
+
+// compareAbsolute compares one number with ours by the difference.
+func (j *values) compareAbsolute(figure, path string, ours, limit float64) {
+	j.f.compare(figure, j.key(path), math.Abs(ours-j.number(path)), limit)
 }
 
 // input returns a number that was an input of the other program.

@@ -1,0 +1,554 @@
+package hf
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"restyle/gguf"
+	"restyle/gguf/vocab"
+	"restyle/internal/expect"
+	"restyle/internal/hostile"
+	"restyle/kernels"
+	"restyle/model"
+	"restyle/quant"
+	"restyle/tensor"
+)
+
+// ggufModelConfig returns the config.json of a model of 2 layers, 4 heads and 2 of keys.
+func ggufModelConfig(family, more string) string {
+	return fmt.Sprintf(`{"model_type":%q,"vocab_size":24,"hidden_size":64,"intermediate_size":96,"num_hidden_layers":2,`+
+		`"num_attention_heads":4,"num_key_value_heads":2,"head_dim":16,"max_position_embeddings":128,"rms_norm_eps":1e-5,`+
+		`"rope_theta":10000%s}`, family, more)
+}
+
+// types are those of matrices by their names in files without layer and suffix, "" for the others.
+type types map[string]gguf.Type
+
+// A ggufFile is a model as the content of a GGUF file, and with the same values in Hugging Face's layout.
+type ggufFile struct {
+	keys    []gguf.KV
+	tensors []gguf.Source
+	config  string
+	weights map[string]weight
+}
+
+var (
+	nameInGGUF = strings.NewReplacer("model.layers.", "blk.", "model.embed_tokens", "token_embd", "model.norm", "output_norm",
+		"lm_head", "output", "self_attn.q_norm", "attn_q_norm", "self_attn.k_norm", "attn_k_norm", "self_attn.q_proj",
+		"attn_q", "self_attn.k_proj", "attn_k", "self_attn.v_proj", "attn_v", "self_attn.o_proj", "attn_output",
+		"input_layernorm", "attn_norm", "post_attention_layernorm", "ffn_norm", "block_sparse_moe.gate", "ffn_gate_inp",
+		"mlp.gate.", "ffn_gate_inp.", "mlp.gate_proj", "ffn_gate", "mlp.up_proj", "ffn_up", "mlp.down_proj", "ffn_down")
+	ggufExpert  = regexp.MustCompile(`^model\.layers\.(\d+)\.\w+\.experts\.(\d+)\.(\w+)\.weight$`)
+	ggufExperts = map[string]string{"w1": "ffn_gate_exps", "w2": "ffn_down_exps", "w3": "ffn_up_exps",
+		"gate_proj": "ffn_gate_exps", "down_proj": "ffn_down_exps", "up_proj": "ffn_up_exps"}
+)
+
+// newGGUFFile makes a model of random weights, which its blocks have exactly.
+func newGGUFFile(t testing.TB, config, arch string, of types) *ggufFile {
+	t.Helper()
+	c, err := ParseConfig([]byte(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &ggufFile{config: config, weights: map[string]weight{}}
+	f.set("general.architecture", arch)
+	for _, k := range []struct {
+		key string
+		n   int
+	}{{"block_count", c.Layers}, {"context_length", c.MaxPositions}, {"embedding_length", c.Dim},
+		{"feed_forward_length", c.Inner}, {"attention.head_count", c.Heads}, {"attention.head_count_kv", c.KVHeads},
+		{"attention.key_length", c.HeadDim}, {"attention.value_length", c.HeadDim}, {"rope.dimension_count", c.HeadDim}} {
+		f.set(arch+"."+k.key, uint32(k.n))
+	}
+	f.set(arch+".attention.layer_norm_rms_epsilon", c.NormEps)
+	f.set(arch+".rope.freq_base", float32(c.RoPETheta))
+	if m := c.Mixture; m != nil {
+		f.set(arch+".expert_count", uint32(m.Experts))
+		f.set(arch+".expert_used_count", uint32(m.PerToken))
+		f.set(arch+".expert_feed_forward_length", uint32(m.Inner))
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, p := range c.Params() {
+		f.addParam(t, c, p, arch, of, normal(random, p.W.Len()))
+	}
+	return f
+}
+
+// addParam adds a parameter with values, rounded to those of its type.
+func (f *ggufFile) addParam(t testing.TB, c model.Config, p model.Param, arch string, of types, values []float32) {
+	t.Helper()
+	name, experts := nameInGGUF.Replace(p.Name), 0
+	if m := ggufExpert.FindStringSubmatch(p.Name); m != nil {
+		name, experts = "blk."+m[1]+"."+ggufExperts[m[3]]+".weight", c.Mixture.Experts
+	}
+	parts := strings.Split(name, ".")
+	part := parts[len(parts)-2]
+	kind, known := of[part]
+	switch {
+	case len(p.W.Shape) == 1 || part == "ffn_gate_inp":
+		kind = gguf.F32
+	case !known:
+		kind = of[""]
+	}
+	data := make([]byte, kind.RowBytes(p.W.Len()))
+	if err := errors.Join(kind.Quantize(data, values), kind.Dequantize(values, data)); err != nil {
+		t.Fatal(err)
+	}
+	f.weights[p.Name] = weight{tensor.F32, p.W.Shape, values}
+	heads := map[string]int{"llama attn_q": c.Heads, "llama attn_k": c.KVHeads}[arch+" "+part]
+	if heads > 0 {
+		data = interleaved(data, heads, len(data)/p.W.Dim(0))
+	}
+	dims := slices.Clone(p.W.Shape)
+	slices.Reverse(dims)
+	if experts == 0 {
+		f.add(name, kind, dims, data)
+		return
+	}
+	if last := f.tensor(name); last != nil { // the first of the experts has added it
+		first := last.Write
+		last.Write = func(w io.Writer) error {
+			err := first(w)
+			if err == nil {
+				_, err = w.Write(data)
+			}
+			return err
+		}
+		return
+	}
+	f.add(name, kind, append(dims, experts), data)
+}
+
+// interleaved puts the rows of the first half of each head between those of the second.
+func interleaved(data []byte, heads, row int) (all []byte) {
+	for head := range slices.Chunk(data, len(data)/heads) {
+		first, second := head[:len(head)/2], head[len(head)/2:]
+		for at := 0; at < len(first); at += row {
+			all = append(append(all, first[at:at+row]...), second[at:at+row]...)
+		}
+	}
+	return all
+}
+
+func (f *ggufFile) set(key string, value any) {
+	f.drop(key)
+	f.keys = append(f.keys, gguf.KV{Key: key, Value: value})
+}
+
+func (f *ggufFile) drop(key string) {
+	f.keys = slices.DeleteFunc(f.keys, func(kv gguf.KV) bool { return kv.Key == key })
+}
+
+func (f *ggufFile) add(name string, t gguf.Type, dims []int, data []byte) {
+	f.tensors = append(f.tensors, gguf.Source{Name: name, Type: t, Dims: dims, Write: func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	}})
+}
+
+// tensor returns the tensor of a name, or nil.
+func (f *ggufFile) tensor(name string) *gguf.Source {
+	for i := range f.tensors {
+		if f.tensors[i].Name == name {
+			return &f.tensors[i]
+		}
+	}
+	return nil
+}
+
+// reshape gives a tensor other dimensions, and zeros.
+func (f *ggufFile) reshape(name string, dims ...int) {
+	t := f.tensor(name)
+	t.Dims = dims
+	t.Write = func(w io.Writer) error {
+		n := 1
+		for _, d := range dims {
+			n *= d
+		}
+		_, err := w.Write(make([]byte, t.Type.RowBytes(n)))
+		return err
+	}
+}
+
+// addFloats adds a tensor of F32.
+func (f *ggufFile) addFloats(name string, values ...float32) {
+	data := make([]byte, 4*len(values))
+	if err := gguf.F32.Quantize(data, values); err != nil {
+		panic(err)
+	}
+	f.add(name, gguf.F32, []int{len(values)}, data)
+}
+
+func (f *ggufFile) encode(t testing.TB) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := gguf.Encode(&b, f.keys, f.tensors); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// openGGUF writes bytes as a file and opens it.
+func openGGUF(t testing.TB, data []byte) (*Checkpoint, error) {
+	t.Helper()
+	path := expect.File(t, "x.gguf", string(data))
+	c, err := OpenGGUF(path)
+	if err == nil {
+		t.Cleanup(func() { c.Close() })
+	} else if !strings.Contains(err.Error(), path) {
+		t.Errorf("the error does not name the file: %v", err)
+	}
+	return c, err
+}
+
+// TestOpenGGUF_HasTheSameModel compares models in GGUF files with the same in Hugging Face's layout: configurations,
+// weights, and those in models, as values and in blocks.
+func TestOpenGGUF_HasTheSameModel(t *testing.T) {
+	const biases, experts = `,"attention_bias":true,"mlp_bias":true`, `,"num_local_experts":3,"num_experts_per_tok":2`
+	const wide = `,"hidden_size":256,"intermediate_size":256,"head_dim":64,"tie_word_embeddings":true`
+	for _, c := range []struct {
+		name, config, arch string
+		of                 types
+		without            []string // keys whose absence means what they say
+	}{
+		{"llama", ggufModelConfig("llama", ""), "llama", types{"": gguf.F16, "attn_v": gguf.BF16, "output": gguf.F32},
+			[]string{"rope.freq_base", "attention.key_length", "attention.value_length", "rope.dimension_count"}},
+		{"heads of their own size, biases", ggufModelConfig("llama", biases+`,"head_dim":24,"num_key_value_heads":4`),
+			"llama", types{"": gguf.Q8_0, "attn_k": gguf.F16}, []string{"attention.head_count_kv"}},
+		{"tied, super-blocks", ggufModelConfig("llama", wide), "llama",
+			types{"": gguf.Q4_K, "attn_v": gguf.Q6_K, "ffn_down": gguf.Q5_K, "token_embd": gguf.Q6_K}, nil},
+		{"qwen2", ggufModelConfig("qwen2", `,"rope_theta":1e6`), "qwen2", types{"": gguf.Q4_0, "token_embd": gguf.F16}, nil},
+		{"qwen3", ggufModelConfig("qwen3", ""), "qwen3", types{"": gguf.Q5_0, "output": gguf.Q8_0}, nil},
+		{"mixtral", ggufModelConfig("mixtral", experts), "llama", types{"": gguf.Q4_1, "ffn_down_exps": gguf.Q5_1},
+			[]string{"expert_feed_forward_length"}},
+		{"qwen3_moe", ggufModelConfig("qwen3_moe", experts+`,"moe_intermediate_size":32,"norm_topk_prob":true`), "qwen3moe",
+			types{"": gguf.Q5_1, "ffn_gate_exps": gguf.Q8_0, "ffn_up_exps": gguf.Q8_0}, []string{"feed_forward_length"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newGGUFFile(t, c.config, c.arch, c.of)
+			for _, key := range c.without {
+				f.drop(c.arch + "." + key)
+			}
+			data := f.encode(t)
+			got, err := openGGUF(t, data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := ParseConfig([]byte(c.config))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if slices.Contains(c.without, "feed_forward_length") {
+				want.Inner = got.Config.Inner // no layer has it
+			}
+			if diff := cmp.Diff(want, got.Config); diff != "" {
+				t.Error(diff)
+			}
+			f.compare(t, got)
+			sum := sha256.Sum256(fmt.Appendf(nil, "%x  x.gguf\n", sha256.Sum256(data)))
+			if digest, err := got.Digest(); err != nil || digest != fmt.Sprintf("%x", sum) {
+				t.Errorf("digest %s, %v: want that of sha256sum", digest, err)
+			}
+		})
+	}
+}
+
+// compare compares the weights of a checkpoint: read, loaded as values, and loaded as they are stored.
+func (f *ggufFile) compare(t *testing.T, c *Checkpoint) {
+	t.Helper()
+	d, err := kernels.Open("cpu", kernels.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for _, q := range []model.Quantization{{}, c.Quantization} {
+		m, err := model.New(d, c.Config, model.Options{DType: tensor.F32, Quantization: q})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Load(context.Background(), d, m.Params(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if len(m.Params()) != len(f.weights) {
+			t.Errorf("%d parameters, want %d", len(m.Params()), len(f.weights))
+		}
+		for _, p := range m.Params() {
+			want := f.weights[p.Name]
+			read, shape, err := c.ReadF32(p.Name)
+			if err != nil || !slices.Equal(shape, want.shape) || !slices.Equal(read, want.data) {
+				t.Errorf("%s: other values, or shape %v instead of %v, %v", p.Name, shape, want.shape, err)
+			}
+			loaded := make([]float32, p.W.Len())
+			if p.W.DType.Quantized() {
+				rows := make([]byte, p.W.Bytes())
+				err = errors.Join(d.DownloadBytes(rows, p.W), quant.Dequantize(loaded, rows, p.W.DType, p.W.Dim(-1)))
+			} else {
+				err = d.Download(loaded, p.W)
+			}
+			if err != nil || !slices.Equal(loaded, want.data) {
+				t.Errorf("%s: other values are loaded as %v, %v", p.Name, p.W.DType, err)
+			}
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestOpenGGUF_Quantization checks which weights are quantized, and to what.
+func TestOpenGGUF_Quantization(t *testing.T) {
+	of := types{"": gguf.Q4_0, "token_embd": gguf.F16, "attn_v": gguf.Q8_0, "ffn_down_exps": gguf.F32}
+	f := newGGUFFile(t, ggufModelConfig("mixtral", `,"num_local_experts":2,"num_hidden_layers":1`), "llama", of)
+	c, err := openGGUF(t, f.encode(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]tensor.DType{"lm_head.weight": tensor.Q4_0}
+	for name, of := range map[string]tensor.DType{"self_attn.q_proj": tensor.Q4_0, "self_attn.k_proj": tensor.Q4_0,
+		"self_attn.v_proj": tensor.Q8_0, "self_attn.o_proj": tensor.Q4_0,
+		"block_sparse_moe.experts.0.w1": tensor.Q4_0, "block_sparse_moe.experts.1.w1": tensor.Q4_0,
+		"block_sparse_moe.experts.0.w3": tensor.Q4_0, "block_sparse_moe.experts.1.w3": tensor.Q4_0} {
+		want["model.layers.0."+name+".weight"] = of
+	}
+	if q := c.Quantization; q.Layers != 0 || q.Head != 0 || !maps.Equal(q.Weights, want) {
+		t.Error(cmp.Diff(want, q.Weights))
+	}
+}
+
+// TestOpenGGUF_Scaling compares how RoPE is scaled: by keys, and by a table, from which Llama 3's numbers are recovered.
+func TestOpenGGUF_Scaling(t *testing.T) {
+	llama3 := func(factor, low, high float64, original int) *model.RoPEScaling {
+		return &model.RoPEScaling{Kind: model.RoPELlama3, Factor: factor, LowFreqFactor: low, HighFreqFactor: high,
+			OriginalMaxPositions: original}
+	}
+	const scaling = "llama.rope.scaling."
+	key := func(name string, value any) gguf.KV { return gguf.KV{Key: scaling + name, Value: value} }
+	var odd []float64
+	for i := range 32 {
+		odd = append(odd, 1+float64(i)/8)
+	}
+	long := &model.RoPEScaling{Kind: model.RoPELong, Short: odd, Long: odd, Factor: 1, AttentionFactor: 1,
+		OriginalMaxPositions: 128}
+	for _, c := range []struct {
+		name  string
+		keys  []gguf.KV
+		table *model.RoPEScaling // whose factors rope_freqs.weight has; nil: there is none
+		want  *model.RoPEScaling
+	}{
+		{"none", []gguf.KV{key("type", "none"), key("original_context_length", uint32(32))}, nil, nil},
+		{"linear", []gguf.KV{key("type", "linear"), key("factor", float32(2.5))}, nil,
+			&model.RoPEScaling{Kind: model.RoPELinear, Factor: 2.5}},
+		{"yarn", []gguf.KV{key("type", "yarn"), key("factor", float32(4)), key("original_context_length", uint32(32))}, nil,
+			&model.RoPEScaling{Kind: model.RoPEYaRN, Factor: 4, OriginalMaxPositions: 32, BetaFast: 32, BetaSlow: 1}},
+		{"Llama 3", nil, llama3(32, 1, 4, 64), llama3(32, 1, 4, 64)},
+		{"ratios of Llama 3 alone count", nil, llama3(8, 2, 12, 1000), llama3(8, 1, 6, 500)},
+		{"another table", nil, long, long},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newGGUFFile(t, ggufModelConfig("llama", `,"head_dim":64`), "llama", nil)
+			f.keys = append(f.keys, c.keys...)
+			plain, err := ParseConfig([]byte(f.config))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.table != nil {
+				scaled := plain
+				scaled.RoPEScaling = c.table
+				var factors []float32
+				for i, x := range scaled.InvFreq(1) {
+					factors = append(factors, float32(plain.InvFreq(1)[i]/x))
+				}
+				f.addFloats(ropeFactors, factors...)
+			}
+			got, err := openGGUF(t, f.encode(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got.Config.RoPEScaling); diff != "" {
+				t.Error(diff)
+			}
+			plain.RoPEScaling = c.want
+			for i, x := range got.Config.InvFreq(1) {
+				if want := plain.InvFreq(1)[i]; math.Abs(x/want-1) > 1e-6 { // factors are float32
+					t.Errorf("frequency %d is %g, want %g", i, x, want)
+				}
+			}
+		})
+	}
+}
+
+// bytesVocab returns a vocabulary of the bytes, one more, and two control tokens that begin and end a text.
+func bytesVocab() vocab.Vocab {
+	v := vocab.Vocab{Model: "gpt2", Pre: "gpt-2", BOS: 257, EOS: 258, EOT: -1, EOM: -1, Unknown: -1, Pad: -1}
+	next := 256 // of the alphabet's characters for bytes that are not printable
+	for b := range 256 {
+		r := rune(b)
+		if b <= ' ' || '~' < b && b < '¡' || b == '\u00AD' {
+			r, next = rune(next), next+1
+		}
+		v.Tokens, v.Types = append(v.Tokens, string(r)), append(v.Types, vocab.Normal)
+	}
+	v.Tokens, v.Merges = append(v.Tokens, "ab", "<s>", "</s>"), []string{"a b"}
+	v.Types = append(v.Types, vocab.Normal, vocab.Control, vocab.Control)
+	return v
+}
+
+// setVocab sets the keys of a tokenizer.
+func (f *ggufFile) setVocab(v vocab.Vocab) {
+	kinds := make([]int32, len(v.Types))
+	for i, kind := range v.Types {
+		kinds[i] = int32(kind)
+	}
+	for _, kv := range []gguf.KV{{Key: "model", Value: v.Model}, {Key: "pre", Value: v.Pre}, {Key: "tokens", Value: v.Tokens},
+		{Key: "token_type", Value: kinds}, {Key: "merges", Value: v.Merges}, {Key: "bos_token_id", Value: uint32(v.BOS)},
+		{Key: "eos_token_id", Value: uint32(v.EOS)}} {
+		f.set("tokenizer.ggml."+kv.Key, kv.Value)
+	}
+}
+
+// TestOpenGGUF_Tokenizer checks what becomes of a file's tokenizer and template. There may be more embeddings than
+// tokens.
+func TestOpenGGUF_Tokenizer(t *testing.T) {
+	const template = "{{ messages[0].content }}</s>"
+	f := newGGUFFile(t, ggufModelConfig("llama", `,"vocab_size":260`), "llama", nil)
+	f.setVocab(bytesVocab())
+	f.set("tokenizer.chat_template", template)
+	c, err := openGGUF(t, f.encode(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(c.Config.BOS, []int32{257}) || !slices.Equal(c.Generation.EOS, []int32{258}) {
+		t.Errorf("texts begin with %d, answers end with %d", c.Config.BOS, c.Generation.EOS)
+	}
+	if c.Tokenizer.BOS != "<s>" || c.Tokenizer.EOS != "</s>" || c.Tokenizer.ChatTemplate != template {
+		t.Errorf("%+v", c.Tokenizer)
+	}
+	var config struct {
+		Tokens int   `json:"vocab_size"`
+		Ends   []int `json:"eos_token_id"`
+	}
+	data, err := c.ReadFile("config.json")
+	if err := errors.Join(err, json.Unmarshal(data, &config)); err != nil || config.Tokens != 260 {
+		t.Errorf("%s, %v", data, err)
+	}
+	if _, err := c.ReadFile("tokenizer.json"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOpenGGUF_Refuses damages a file in one place each.
+func TestOpenGGUF_Refuses(t *testing.T) {
+	set := func(key string, value any) func(*ggufFile) { return func(f *ggufFile) { f.set(key, value) } }
+	without := func(name string) func(*ggufFile) {
+		return func(f *ggufFile) {
+			f.tensors = slices.DeleteFunc(f.tensors, func(s gguf.Source) bool { return s.Name == name })
+		}
+	}
+	shape := func(name string, dims ...int) func(*ggufFile) {
+		return func(f *ggufFile) { f.reshape(name, dims...) }
+	}
+	factors := func(values ...float32) func(*ggufFile) {
+		return func(f *ggufFile) { f.addFloats(ropeFactors, values...) }
+	}
+	dense := ggufModelConfig("llama", "")
+	sparse := ggufModelConfig("mixtral", `,"num_local_experts":2`)
+	for _, c := range []struct {
+		config string
+		edit   func(*ggufFile)
+		want   []string
+	}{
+		{dense, set("general.architecture", "gemma3"), []string{`general.architecture is "gemma3"`, "qwen3moe are supported"}},
+		{dense, set("general.type", "adapter"), []string{`"adapter"`, "give the model's own file; adapters are read in PEFT's layout"}},
+		{dense, set("general.type", "mmproj"), []string{`general.type is "mmproj"`, "give the model's own file"}},
+		{dense, set("llama.attn_logit_softcapping", float32(30)), []string{`"llama.attn_logit_softcapping" may change`}},
+		{dense, set("llama.block_count", uint32(math.MaxUint32)), []string{"num_hidden_layers 4294967295: must be 1 to 4096"}},
+		{dense, set("llama.block_count", uint32(4000)), []string{"it needs 36003 tensors, but there are 21"}},
+		{dense, set("llama.block_count", "2"), []string{"llama.block_count", "whole number"}},
+		{dense, set("llama.attention.head_count", uint32(0)), []string{"0 attention heads"}},
+		{dense, set("llama.attention.head_count_kv", []int32{2, 1}), []string{"llama.attention.head_count_kv", "whole number"}},
+		{dense, set("llama.attention.layer_norm_rms_epsilon", float32(math.NaN())), []string{"epsilon is NaN: must be positive"}},
+		{dense, set("llama.rope.freq_base", float32(math.Inf(1))), []string{"rope.freq_base is +Inf: must be positive"}},
+		{dense, set("llama.rope.dimension_count", uint32(8)), []string{"rope.dimension_count is 8", "heads have 16"}},
+		{dense, set("llama.attention.value_length", uint32(32)), []string{"value_length is 32", "heads have 16"}},
+		{dense, set("llama.expert_count", uint32(2)), []string{"experts"}},
+		{dense, set("llama.rope.scaling.type", "su"), []string{`scaling.type is "su": none, linear and yarn`}},
+		{dense, set("split.count", uint16(2)), []string{"file 1 of 2 of a model", "-00001-of-00002.gguf"}},
+		{dense, without("token_embd.weight"), []string{"no matrix token_embd.weight"}},
+		{dense, without("blk.1.ffn_up.weight"), []string{"model.layers.1.mlp.up_proj.weight is missing"}},
+		{dense, func(f *ggufFile) { f.addFloats("blk.0.attn_sinks.weight", 1) }, []string{"blk.0.attn_sinks.weight is unknown"}},
+		{dense, func(f *ggufFile) { f.addFloats("blk.01.attn_norm.weight", 1) }, []string{"blk.01.attn_norm.weight is unknown"}},
+		{dense, shape("blk.0.attn_norm.weight", 32), []string{"input_layernorm.weight has shape [32]", "must"}},
+		// Rows of 64 and of 96 weights in Q4_0 take the same number of bytes here.
+		{dense, shape("blk.0.attn_output.weight", 96, 64), []string{"blk.0.attn_output.weight has dimensions [96 64]",
+			"must be [64 64]"}},
+		{sparse, shape("blk.0.ffn_up_exps.weight", 64, 96, 3), []string{"blk.0.ffn_up_exps.weight", "the 2 experts"}},
+		{sparse, shape("blk.0.ffn_up_exps.weight", 64, 96), []string{"blk.0.ffn_up_exps.weight", "the 2 experts"}},
+		{dense, factors(1, 1), []string{"rope_freqs.weight is F32 with dimensions [2]: must be F32 [8]"}},
+		{dense, factors(1, 1, 1, 0, 1, 1, 1, 1), []string{"rope_freqs.weight has 0: must be positive"}},
+		{dense, func(f *ggufFile) {
+			factors(1, 1, 1, 1, 1, 1, 1, 1)(f)
+			f.set("llama.rope.scaling.type", "linear")
+		}, []string{"scaled in two ways"}},
+		{dense, func(f *ggufFile) { f.setVocab(bytesVocab()) }, []string{"259 tokens, but embeddings of 24"}},
+	} {
+		f := newGGUFFile(t, c.config, "llama", types{"": gguf.Q4_0, "token_embd": gguf.F16})
+		c.edit(f)
+		_, err := openGGUF(t, f.encode(t))
+		expect.Error(t, err, c.want...)
+	}
+	f := newGGUFFile(t, dense, "llama", types{"attn_v": gguf.Q4_0})
+	whole := f.encode(t)
+	_, err := openGGUF(t, whole[:len(whole)-64])
+	expect.Error(t, err, "cut off")
+	name := []byte("blk.1.attn_v.weight") // followed by the number of dimensions, and these
+	at := bytes.Index(whole, name) + len(name) + 4 + 2*8
+	binary.LittleEndian.PutUint32(whole[at:], 20) // whose blocks have the size of Q4_0's
+	_, err = openGGUF(t, whole)
+	expect.Error(t, err, "blk.1.attn_v.weight is IQ4_NL (type 20): only", "Q4_K")
+}
+
+// FuzzOpenGGUF checks that a file's bytes never cause a panic: opening it, and reading all that it has.
+func FuzzOpenGGUF(f *testing.F) {
+	for _, config := range []string{ggufModelConfig("llama", ""), ggufModelConfig("mixtral", `,"num_local_experts":2`)} {
+		m := newGGUFFile(f, config, "llama", types{"": gguf.Q8_0})
+		f.Add(m.encode(f))
+		m.addFloats(ropeFactors, 1, 2, 3, 4, 5, 6, 7, 8)
+		m.setVocab(bytesVocab())
+		f.Add(m.encode(f))
+	}
+	for _, arch := range []string{"qwen2", "qwen3"} {
+		f.Add(newGGUFFile(f, ggufModelConfig(arch, ""), arch, nil).encode(f))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := hostile.Parse(t, data, func(data []byte) (*Checkpoint, error) {
+			file, err := gguf.Read(bytes.NewReader(data), int64(len(data)), "x.gguf")
+			if err != nil {
+				return nil, err
+			}
+			return newGGUF(file)
+		})
+		if err != nil {
+			return
+		}
+		for _, p := range c.params() {
+			if _, shape, err := c.ReadF32(p.Name); err == nil && !slices.Equal(shape, fileShape(p)) {
+				t.Errorf("%s has shape %v: want %v", p.Name, shape, fileShape(p))
+			}
+		}
+	})
+}
