@@ -369,7 +369,7 @@ func TestBadDirectories(t *testing.T) {
 		{"a pickle", func(dir string) { os.Rename(dir+"/"+singleName, dir+"/pytorch_model.bin") },
 			"only pytorch_model.bin, a pickle"},
 		{"GGUF", func(dir string) { os.Rename(dir+"/"+singleName, dir+"/model.Q4_K_M.gguf") },
-			"only model.Q4_K_M.gguf, which is not read"},
+			"only model.Q4_K_M.gguf, a model in one file"},
 		{"an adapter", func(dir string) { os.Rename(dir+"/"+singleName, dir+"/adapter_model.safetensors") },
 			"only adapter_model.safetensors, but no"},
 		{"cut off", func(dir string) { os.Truncate(dir+"/"+singleName, 4000) }, "the file is truncated"},

@@ -218,7 +218,7 @@ func TestOpenFromHubFaults(t *testing.T) {
 		{name: "only GGUF", edit: func(r *repository) {
 			without(".safetensors", ".bin", ".pth")(r)
 			set("x-q4.gguf", "x")(r)
-		}, want: "only x-q4.gguf, which is not read"},
+		}, want: "only x-q4.gguf, a model in one file"},
 		{name: "only others", edit: without("model-0", "model.safetensors", ".bin", ".pth"),
 			want: "only consolidated.safetensors, but no model.safetensors"},
 		{name: "no weights", edit: without(".safetensors", ".bin", ".pth"), want: "has no weights"},

@@ -19,7 +19,7 @@ func SaveGGUFAdapter(path string, a *Adapter, c model.Config) error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("adapter %s: "+format+": merge it into its base", append([]any{a.Name}, args...)...)
 	}
-	arch := ggufArchitecture(c)
+	arch := GGUFArchitecture(c)
 	if arch == "" {
 		return fail("its base is a %s model, which has no form in llama.cpp here", c.Family)
 	}

@@ -93,7 +93,7 @@ func ggufPlaces(c model.Config, t gguf.Tensor) map[string]ggufPlace {
 // RoPE turns pairs of a head's elements: in Hugging Face's models i and i + d/2, in llama.cpp's llama, but not in its
 // other architectures, 2i and 2i + 1. So row 2i of a head there is row i here, and 2i + 1 is i + d/2.
 func ggufHeads(c model.Config, stem string) int {
-	switch arch := ggufArchitecture(c); {
+	switch arch := GGUFArchitecture(c); {
 	case arch == "llama" && stem == "blk.N.attn_q":
 		return c.Heads
 	case arch == "llama" && stem == "blk.N.attn_k":
@@ -105,8 +105,8 @@ func ggufHeads(c model.Config, stem string) int {
 // rotated returns the row of a head of d rows in a GGUF file that is row i of it here.
 func rotated(i, d int) int { return i%(d/2)*2 + i/(d/2) }
 
-// ggufArchitecture returns llama.cpp's name of the model's family, "" if it has none.
-func ggufArchitecture(c model.Config) string {
+// GGUFArchitecture returns llama.cpp's name of a model's family, "" if it has none.
+func GGUFArchitecture(c model.Config) string {
 	switch c.Family {
 	case "llama", "mistral", "mixtral":
 		return "llama"

@@ -65,7 +65,7 @@ func ggufBytes(s gguf.Source) int64 {
 
 // ggufKeys returns the keys of a model.
 func (c *Checkpoint) ggufKeys(o GGUFOptions) (keys []gguf.KV, notes []string, err error) {
-	arch := ggufArchitecture(c.Config)
+	arch := GGUFArchitecture(c.Config)
 	if arch == "" {
 		return nil, nil, fmt.Errorf("%s: a GGUF file of a %s model is not supported: llama, mistral, mixtral, qwen2, qwen3 "+
 			"and qwen3_moe are", c.label, c.Config.Family)
@@ -249,7 +249,7 @@ func (c *Checkpoint) ggufSources(tensors []TensorData, o GGUFOptions) ([]gguf.So
 		return nil, fmt.Errorf("%s: %w", c.label, err)
 	}
 	untied := slices.ContainsFunc(tensors, func(t TensorData) bool { return t.Name == head })
-	m := gguf.Model{Architecture: ggufArchitecture(c.Config), Layers: c.Config.Layers, Heads: c.Config.Heads,
+	m := gguf.Model{Architecture: GGUFArchitecture(c.Config), Layers: c.Config.Layers, Heads: c.Config.Heads,
 		KVHeads: c.Config.KVHeads, Tied: !untied}
 	if c.Config.Mixture != nil {
 		m.Experts = c.Config.Mixture.Experts
@@ -334,7 +334,7 @@ func ggufName(c model.Config, param string) (name string, expert int, err error)
 			return strings.Replace(names.gguf, "blk.N", "blk."+layer, 1) + "." + suffix, expert, nil
 		}
 	}
-	return "", -1, fmt.Errorf("the parameter %s has no name in llama.cpp's %s models", param, ggufArchitecture(c))
+	return "", -1, fmt.Errorf("the parameter %s has no name in llama.cpp's %s models", param, GGUFArchitecture(c))
 }
 
 // maxGGUFRows is about how many bytes of float32 of weights are converted at a time.

@@ -193,7 +193,7 @@ func otherWeights(names []string) error {
 			"which writes safetensors"},
 		{".pt", "a pickle, which can run any code when it is read: convert it to the Hugging Face layout with safetensors"},
 		{".pth", "a pickle, which can run any code when it is read: convert it to the Hugging Face layout with safetensors"},
-		{".gguf", "which is a whole model: give the path of that file"},
+		{".gguf", "a model in one file: get that, and give its path"},
 		{".safetensors", "but no " + singleName + " and no " + indexName + ": it may be an adapter, or no whole model"},
 	} {
 		for _, name := range names {

@@ -9,6 +9,7 @@ import (
 
 	"restyle/hf"
 	"restyle/hf/hub"
+	"restyle/internal/models"
 )
 
 // card returns the model card of a merged model: what was merged into what.
@@ -34,6 +35,7 @@ func (o options) card(a *hf.Adapter, m hf.Merge, out string) []byte {
 	for _, row := range rows {
 		fmt.Fprintf(&b, "| %s | %s |\n", row[0], strings.NewReplacer("|", `\|`, "\n", " ").Replace(row[1]))
 	}
+	b.WriteString(models.Elsewhere(base.Config, "", false))
 	return b.Bytes()
 }
 

@@ -129,10 +129,14 @@ func (o options) modelGGUF(ctx context.Context, c *hf.Checkpoint, a *hf.Adapter,
 			return err
 		}
 	}
-	if err := os.Link(unchecked, out); err != nil { // fails if the file is there by now
+	_, there := os.Lstat(out) // another run may have made it
+	if there == nil {
+		return fmt.Errorf("%s is there by now: the new file is kept as %s", out, unchecked)
+	}
+	if err := disk.Rename(unchecked, out); err != nil {
 		return fmt.Errorf("the file is complete as %s, but could not get its name: %w", unchecked, err)
 	}
-	if err := os.Remove(unchecked); err != nil {
+	if err := disk.SyncDir(filepath.Dir(out)); err != nil {
 		return err
 	}
 	made, err := writeModelfile(out, shown)

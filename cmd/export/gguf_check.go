@@ -16,6 +16,7 @@ import (
 	"restyle/hf"
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/disk"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
@@ -56,7 +57,7 @@ func (o options) checkFile(ctx context.Context, d *kernels.Device, c *hf.Checkpo
 		return errors.Join(ctx.Err(), os.Remove(path))
 	}
 	aside := strings.TrimSuffix(path, ".unchecked.gguf") + ".failed.gguf"
-	if rename := os.Rename(path, aside); rename != nil {
+	if rename := disk.Rename(path, aside); rename != nil {
 		aside = path
 	}
 	if err == nil {

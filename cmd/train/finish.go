@@ -20,6 +20,7 @@ import (
 	"restyle/hf/hub"
 	"restyle/internal/cli"
 	"restyle/internal/disk"
+	"restyle/internal/models"
 	"restyle/model"
 	"restyle/trainer"
 	"restyle/trainer/report"
@@ -291,7 +292,8 @@ inputs = tokenizer.apply_chat_template(messages, add_generation_prompt=True, ret
 	if t.codec.Template.Name == template.Raw().Name {
 		chat, prompt = chat+` --raw --prompt "A text"`, `inputs = tokenizer("A text", return_tensors="pt")`
 	}
-	return fmt.Sprintf(usage, note, load, prompt, chat)
+	return fmt.Sprintf(usage, note, load, prompt,
+		models.Elsewhere(t.base.Config, hubID(t.baseName()), t.config.Adapts()), chat)
 }
 
 const usage = "## Usage\n\n```python\n" + `%sfrom transformers import AutoModelForCausalLM, AutoTokenizer
@@ -302,7 +304,7 @@ tokenizer = AutoTokenizer.from_pretrained(path)
 %s
 answer = model.generate(**inputs, max_new_tokens=256)[0, inputs["input_ids"].shape[1]:]
 print(tokenizer.decode(answer, skip_special_tokens=True))
-` + "```\n\nWith restyle, in this directory: `%s`\n"
+` + "```\n%s\nWith restyle, in this directory: `%s`\n"
 
 // baseName returns the name by which chat finds the base model, or "" for a model trained from scratch.
 func (t *train) baseName() string {
