@@ -152,6 +152,9 @@ func (m Merge) write(ctx context.Context, w io.Writer, p model.Param, t, as tens
 	if change == nil && !p.W.DType.Quantized() && as == 0 {
 		return m.copy(ctx, w, m.source(p))
 	}
+	if change == nil && as == 0 && !p.Transposed && m.Base.packed == nil {
+		return m.dequantize(ctx, w, p, t)
+	}
 	was, shape, err := m.Base.ReadF32(m.source(p))
 	if err != nil {
 		return err
@@ -206,6 +209,28 @@ func quantizeAndBack(values []float32, t tensor.DType, p model.Param) error {
 		transpose(values, w, rows)
 	}
 	return err
+}
+
+// dequantize writes the values of a quantized weight in type t, some rows at a time.
+func (m Merge) dequantize(ctx context.Context, w io.Writer, p model.Param, t tensor.DType) error {
+	s, stored := m.Base.weights.find(m.source(p))
+	of, in := p.W.DType, p.W.Dim(-1)
+	step := max(1, chunkElements/in)
+	for lo := 0; lo < p.W.Rows(); lo += step {
+		n := min(step, p.W.Rows()-lo)
+		codes, values, out := make([]byte, n*of.RowBytes(in)), make([]float32, n*in), make([]byte, n*in*t.Size())
+		if err := errors.Join(ctx.Err(), s.ReadAt(stored, codes, int64(lo)*int64(of.RowBytes(in)))); err != nil {
+			return err
+		}
+		if err := errors.Join(quant.Check(codes, of, in), quant.Dequantize(values, codes, of, in)); err != nil {
+			return fmt.Errorf("%s, from row %d: %w", p.Name, lo, err)
+		}
+		narrow(out, t, values)
+		if _, err := w.Write(out); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // copy writes a weight as it is.
