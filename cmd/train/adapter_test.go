@@ -8,9 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/gguf"
 	"restyle/hf"
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/models"
+	"restyle/kernels"
 	"restyle/lora"
 	"restyle/trainer"
 )
@@ -103,5 +106,55 @@ func TestLoRA_Refusals(t *testing.T) {
 	if s := lora.Default().String(); !strings.Contains(must(t, cli.Done, "-h").stdout, "r=16") ||
 		!strings.Contains(s, "r=16") {
 		t.Error("the help does not say the defaults")
+	}
+}
+
+// TestLoRA_BesideGGUF trains adapters beside the blocks of a GGUF file. The adapter names the file, and both answer
+// together.
+func TestLoRA_BesideGGUF(t *testing.T) {
+	base, err := hf.OpenModel(tinyBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Close()
+	tensors, err := hf.Merge{Base: base}.Tensors(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mix, err := gguf.ParseMix("q4_k_m") // of rows of 32 and 64: Q5_0 and Q8_0
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file, out := filepath.Join(dir, "tiny.gguf"), filepath.Join(dir, "out")
+	if _, err := hf.SaveGGUF(file, base, tensors, hf.GGUFOptions{Mix: mix}); err != nil {
+		t.Fatal(err)
+	}
+	o := must(t, cli.Done, small(t, out, "--model", file, "--lora", "r=3", "--max-steps", "9", "--samples", "0")...)
+	if !strings.Contains(o.stdout, "BF16, weights in Q5_0 and Q8_0") {
+		t.Errorf("the types are not named: %s", o.stdout)
+	}
+	c, a, err := models.OpenTuned(t.Context(), nil, out, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	defer c.Close()
+	record, err := infer.RecordOf(a)
+	if digest, wrong := c.Digest(); err != nil || wrong != nil || record.Base != file || record.Digest != digest {
+		t.Errorf("%v, %v: the record is %+v, of %s with digest %s", err, wrong, record, file, digest)
+	}
+	dev, err := kernels.Open("cpu", kernels.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	e, err := infer.Load(t.Context(), dev, c, infer.OpenOptions{Adapter: a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if !strings.Contains(e.Types(), "Q5_0") {
+		t.Errorf("the model has %s", e.Types())
 	}
 }
