@@ -1,11 +1,14 @@
 package hf
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 
 	"restyle/hf/hub"
 )
@@ -16,6 +19,10 @@ import (
 //
 // Offline, a small file that the cache lacks counts as absent: Python may not have needed it.
 func fetchModel(ctx context.Context, h *hub.Hub, l hub.Listing) (dir string, err error) {
+	if types := ggufTypes(l); len(types) > 0 && !hasSafetensors(l) {
+		return "", fmt.Errorf("%s%s has only GGUF files: name one by its type, such as %s:%s", l.Ref, within(h),
+			l.Ref.ID, types[0])
+	}
 	if _, ok := l.File("config.json"); !ok {
 		return "", fmt.Errorf("%s%s has no config.json: give a model in the Hugging Face layout", l.Ref, within(h))
 	}
@@ -103,4 +110,57 @@ func weightFiles(ctx context.Context, h *hub.Hub, l hub.Listing) ([]string, erro
 		return nil, errors.New(l.Ref.String() + " lacks " + few(missing) + ", which its index names")
 	}
 	return files, nil
+}
+
+// ggufType finds the type in the name of a GGUF file, such as Q4_K_M in model-Q4_K_M-00001-of-00002.gguf.
+var ggufType = regexp.MustCompile(`(?i)[-._]((?:UD-)?(?:I?Q\d\w*|BF16|F16|F32|FP16|FP32|MXFP4\w*|TQ\d_\d))(-\d{5}-of-\d{5})?\.gguf$`)
+
+// ggufTypes lists the types in the names of a repository's GGUF files.
+func ggufTypes(l hub.Listing) (types []string) {
+	for _, f := range l.Files {
+		if m := ggufType.FindStringSubmatch(f.Path); m != nil && !slices.Contains(types, m[1]) {
+			types = append(types, m[1])
+		}
+	}
+	return types
+}
+
+func hasSafetensors(l hub.Listing) bool {
+	files, _ := l.Match("*.safetensors")
+	return len(files) > 0
+}
+
+// fetchGGUF returns a function that downloads the GGUF file of a type, all of it if it is in parts, and returns its
+// first path.
+func fetchGGUF(of string) func(ctx context.Context, h *hub.Hub, l hub.Listing) (string, error) {
+	return func(ctx context.Context, h *hub.Hub, l hub.Listing) (first string, err error) {
+		whole := "" // the name without a part's number
+		var parts []string
+		for _, f := range l.Files { // sorted, so parts are in order
+			m := ggufType.FindStringSubmatch(f.Path)
+			if m == nil || !strings.EqualFold(m[1], of) {
+				continue
+			}
+			name := strings.TrimSuffix(f.Path, m[2]+filepath.Ext(f.Path))
+			if parts != nil && name != whole {
+				return "", fmt.Errorf("%s has several GGUF files of type %s, %s and %s: download one, and give its path", l.Ref,
+					of, parts[0], f.Path)
+			}
+			whole, parts = name, append(parts, f.Path)
+		}
+		if parts == nil {
+			return "", fmt.Errorf("%s%s has no GGUF file of type %s: it has %s", l.Ref, within(h), of,
+				cmp.Or(strings.Join(ggufTypes(l), ", "), "none"))
+		}
+		for i, name := range parts {
+			path, err := h.Fetch(ctx, l, name)
+			if err != nil {
+				return "", err
+			}
+			if i == 0 {
+				first = path
+			}
+		}
+		return first, nil
+	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"restyle/gguf"
 	"restyle/hf/hub"
 	"restyle/tensor"
 )
@@ -68,7 +69,7 @@ func (r *repository) RoundTrip(request *http.Request) (*http.Response, error) {
 	if file, ok := strings.CutPrefix(path, "/owner/name/resolve/"+commit+"/"); ok {
 		data := r.files[file]
 		body = bytes.NewReader(data)
-		if strings.HasSuffix(file, ".safetensors") {
+		if strings.HasSuffix(file, ".safetensors") || strings.HasSuffix(file, ".gguf") {
 			r.weights++
 			if r.body != nil {
 				body = r.body(data)
@@ -218,7 +219,13 @@ func TestOpenFromHubFaults(t *testing.T) {
 		{name: "only GGUF", edit: func(r *repository) {
 			without(".safetensors", ".bin", ".pth")(r)
 			set("x-q4.gguf", "x")(r)
-		}, want: "only x-q4.gguf, a model in one file"},
+		}, want: "has only GGUF files: name one by its type, such as owner/name:q4"},
+		{name: "no GGUF", edit: func(*repository) {}, ref: "owner/name:Q4_K_M", want: "no GGUF file of type Q4_K_M: it has none"},
+		{name: "another GGUF", edit: set("x-Q8_0.gguf", "x"), ref: "owner/name:Q4_K_M", want: "it has Q8_0"},
+		{name: "several GGUFs", edit: func(r *repository) {
+			set("x-Q8_0.gguf", "x")(r)
+			set("y.Q8_0.gguf", "x")(r)
+		}, ref: "owner/name:q8_0", want: "several GGUF files of type q8_0, x-Q8_0.gguf and y.Q8_0.gguf"},
 		{name: "only others", edit: without("model-0", "model.safetensors", ".bin", ".pth"),
 			want: "only consolidated.safetensors, but no model.safetensors"},
 		{name: "no weights", edit: without(".safetensors", ".bin", ".pth"), want: "has no weights"},
@@ -278,3 +285,17 @@ func TestOpenFromHubFaults(t *testing.T) {
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// TestOpen_GGUFFromHub opens the file of a type, of one part or two, and nothing else of the repository.
+func TestOpen_GGUFFromHub(t *testing.T) {
+	whole := newGGUFFile(t, ggufModelConfig("llama", ""), "llama", types{"": gguf.Q8_0}).encode(t)
+	r := &repository{files: map[string][]byte{"README.md": []byte("x"), "m-Q8_0.gguf": whole, "m-Q4_0.gguf": []byte("x")}}
+	c, err := Open(t.Context(), r.open(t), "owner/name:q8_0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if c.Name != "owner/name:q8_0" || c.Revision != commit || c.Config.Family != "llama" || r.weights != 1 {
+		t.Errorf("%q at %q, a %s, by %d downloads of weights", c.Name, c.Revision, c.Config.Family, r.weights)
+	}
+}

@@ -13,8 +13,8 @@ import (
 )
 
 // Open opens a model by name: the path of a directory, or "owner/name" or "owner/name@revision" for a hub repository,
-// whose files it downloads into the cache, or the path of a GGUF file. If h is nil, Open uses hub.FromEnv(). See
-// OpenModel and OpenGGUF.
+// whose files it downloads into the cache; or the path of a GGUF file, or "owner/name:TYPE" for the one in a repository
+// that has the type in its name, such as Q4_K_M. If h is nil, Open uses hub.FromEnv(). See OpenModel and OpenGGUF.
 func Open(ctx context.Context, h *hub.Hub, name string) (*Checkpoint, error) {
 	if info, err := os.Stat(name); err == nil && !info.IsDir() && IsGGUF(name) {
 		return OpenGGUF(name)
@@ -22,7 +22,8 @@ func Open(ctx context.Context, h *hub.Hub, name string) (*Checkpoint, error) {
 	if _, err := os.Stat(name); err == nil { // if it is a file, OpenModel says what to give instead
 		return OpenModel(name)
 	}
-	ref, err := hub.ParseRef(hub.Model, name)
+	repository, kind, single := strings.Cut(name, ":")
+	ref, err := hub.ParseRef(hub.Model, repository)
 	if err != nil {
 		return nil, fmt.Errorf("there is no directory %q, and as a hub repository: %w", name, err)
 	}
@@ -33,11 +34,15 @@ func Open(ctx context.Context, h *hub.Hub, name string) (*Checkpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("there is no directory %q, and the hub: %w", name, err)
 	}
-	dir, err := fetchModel(ctx, h, l)
+	fetch, open := fetchModel, OpenModel
+	if single {
+		fetch, open = fetchGGUF(kind), OpenGGUF
+	}
+	path, err := fetch(ctx, h, l)
 	if err != nil {
 		return nil, err
 	}
-	c, err := OpenModel(dir)
+	c, err := open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -21,8 +21,8 @@ import (
 
 // fetchable are the suffixes of files that Fetch downloads. Pickles (.bin, .pt, .pkl) and code run when they are
 // loaded, and nothing here needs them.
-var fetchable = []string{".safetensors", ".json", ".jsonl", ".ndjson", ".parquet", ".csv", ".tsv", ".jinja", ".model",
-	".txt", ".md", ".yaml"}
+var fetchable = []string{".safetensors", ".gguf", ".json", ".jsonl", ".ndjson", ".parquet", ".csv", ".tsv", ".jinja",
+	".model", ".txt", ".md", ".yaml"}
 
 // mayFetch reports whether Fetch downloads a file of this name: one that is fetchable, or packed.
 func mayFetch(name string) bool {
