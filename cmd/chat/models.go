@@ -25,7 +25,8 @@ type modelRef struct{ label, name, base string }
 func (c *chatter) models(ctx context.Context, h *hub.Hub) ([]modelRef, error) {
 	tuned := modelRef{tunedLabel, c.tuned, c.base}
 	// Checked before anything is loaded. A name that can be a hub id is left to hf.Open.
-	_, err := hub.ParseRef(hub.Model, c.tuned)
+	repository, _, _ := strings.Cut(c.tuned, ":") // which a type of GGUF may follow
+	_, err := hub.ParseRef(hub.Model, repository)
 	known := c.tuned == data.StarterName || err == nil && strings.Contains(c.tuned, "/")
 	if (c.only != baseLabel || c.base == "") && !known {
 		if _, err := os.Stat(c.tuned); err != nil {

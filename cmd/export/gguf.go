@@ -143,8 +143,25 @@ func (o options) modelGGUF(ctx context.Context, c *hf.Checkpoint, a *hf.Adapter,
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "%s: %s\n%s", out, size(out), uses(out, made))
+	sum, err := sha256Of(out)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "%s: %s, sha256 %s\n%s", out, size(out), sum, uses(out, made))
 	return err
+}
+
+// sha256Of returns the hash of a GGUF file.
+func sha256Of(path string) (string, error) {
+	f, err := gguf.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	var line strings.Builder
+	err = f.WriteSums(&line)
+	sum, _, _ := strings.Cut(line.String(), " ")
+	return sum, err
 }
 
 // trainedOn returns the type that an adapter's base had in training, for hf.Merge.

@@ -18,7 +18,7 @@ import (
 const about = `
 export MODEL OUT --weights int8|int4|nf4 writes a copy of a model whose linear layers have weights in 8 or
 4 bits. chat, bench and train open it like any other model; programs other than restyle cannot read
-it. MODEL is a directory, a hub id, or starter, the embedded model.
+it. MODEL is a directory, a .gguf file, a hub id, or starter, the embedded model.
 
 export ADAPTER OUT merges a low-rank adapter into its base model. ADAPTER is a directory with an
 adapter_config.json, as train or PEFT writes it. transformers, vLLM and restyle open the result like

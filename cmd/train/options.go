@@ -102,8 +102,8 @@ func (o *options) fields() []trainer.Field {
 			Help: "print one example with its target tokens marked, and exit"},
 
 		{Name: "model", Group: groupModel, Value: &o.model, Default: data.StarterName,
-			Help: "model to fine-tune: a `directory`, a hub id (owner/name or owner/name@revision), or starter, the embedded " +
-				"one"},
+			Help: "model to fine-tune: a `directory`, a .gguf file, a hub id (owner/name, owner/name@revision, or " +
+				"owner/name:Q4_K_M for the GGUF file of a type), or starter, the embedded one"},
 		{Name: "from-scratch", Group: groupModel, Value: &o.fromScratch,
 			Help: "train a new model of this shape: a `config.json`, or a directory with one and optionally a tokenizer.json"},
 		{Name: "tokenizer", Group: groupModel, Value: &o.tokenizer,
