@@ -9,7 +9,7 @@ extern "C" __global__ void dequantize_rows(T *y, const unsigned char *w, const i
 #if TABLE
 	copyTable();
 #endif
-	const int words = (BITS == 8 ? padded(in) : 64 * groupsOf(in)) / 4;
+	const int words = lowBytes(in) / 4;
 	const long long i = thread();
 	if (i >= (long long)rows * words) return;
 	const int r = i / words, word = i % words;
@@ -28,26 +28,27 @@ extern "C" __global__ void dequantize_rows(T *y, const unsigned char *w, const i
 			y[(long long)r * in + at + k] = rounded[0];
 		}
 	};
-	float x[4];
-	if constexpr (BITS == 8) {
-		const float scale = *(const float *)row;
-		for (int k = 0; k < 4; k++) x[k] = (float)(signed char)(codes >> 8 * k) * scale;
-		put(4 * word, x);
-		return;
+	// Codes of less than 8 bits are those of four elements, and of the four that are 64 further.
+	const int first = BITS == 8 ? 4 * word : word / 16 * 128 + word % 16 * 4;
+	unsigned high = 0;
+	if constexpr (HIGH > 0) {
+		const unsigned char *const more = row + headOf(in) + lowBytes(in) + word / 16 * HIGH_BYTES;
+		high = *(const unsigned *)(more + highByte(first % 128)) >> highShift(first % 128);
 	}
-	const int g = word / 16, at = g * 128 + word % 16 * 4;
-#if TABLE
-	for (int half = 0; half < 2; half++) {
-		const float scale = ((const float *)row)[2 * g + half]; // of the padding: 0
-		for (int k = 0; k < 4; k++) x[k] = lookUp(codes >> (8 * k + 4 * half)) * scale;
-		put(at + 64 * half, x);
+	auto groupOf = [&](int far) { return GROUP ? (first + 64 * far) / max(GROUP, 1) : 0; };
+	const float scales[2] = {scaleOf(row, in, groupOf(0)), scaleOf(row, in, groupOf(BITS < 8))};
+	const float offsets[2] = {offsetOf(row, in, groupOf(0)), offsetOf(row, in, groupOf(BITS < 8))};
+	const int zero = ZEROS ? row[zerosAt(in) + groupOf(0)] : ZERO;
+#pragma unroll
+	for (int far = 0; far < (BITS == 8 ? 1 : 2); far++) {
+		const unsigned four = fourCodes(codes, high, far);
+		float x[4];
+#pragma unroll
+		for (int k = 0; k < 4; k++) {
+			if (BITS == 8) x[k] = (float)(signed char)(codes >> 8 * k) * scales[far];
+			else x[k] = codeValue(four >> 8 * k & 255, zero) * scales[far];
+			if (OFFSETS) x[k] += offsets[far]; // the product was exact
+		}
+		put(first + 64 * far, x);
 	}
-	return;
-#endif
-	const float scale = value(((const f16 *)row)[g]);
-	const int zero = ZEROS ? row[padded(2 * groupsOf(in)) + g] : 8;
-	for (int k = 0; k < 4; k++) x[k] = (float)((int)(codes >> 8 * k & 15) - zero) * scale;
-	put(at, x);
-	for (int k = 0; k < 4; k++) x[k] = (float)((int)(codes >> (8 * k + 4) & 15) - zero) * scale;
-	put(at + 64, x);
 }

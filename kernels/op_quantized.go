@@ -6,19 +6,19 @@ import (
 )
 
 // Linear layers of a model for inference may have quantized weights, of type INT8, INT4, INT4Z, NF4, or one of GGUF's
-// Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K and Q6_K: see tensor.Coding. Linear, LinearAdd, LinearSwiGLU, NormLinear, NormSwiGLU and GroupedLinear take such a w, and
-// Embedding such a table. LinearBackward and the gradients of layers behind activations take it too: what trains are
-// other weights. Activations, biases and results are as with other weights. package quant makes quantized
-// weights.
+// Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K and Q6_K: see tensor.Coding. Linear, LinearAdd, LinearSwiGLU, NormLinear,
+// NormSwiGLU and GroupedLinear take such a w, and Embedding such a table. LinearBackward and the gradients of layers
+// behind activations take it too: what trains are other weights. Activations, biases and results are as with other
+// weights. package quant makes quantized weights.
 //
 // For up to eight rows, each weight is read once and stays exact: a group's codes are multiplied by the activations,
-// and the float32 sum by the group's scale. With AVX2, and with AVX-512 for F16 or without BF16, 4-bit codes are
-// multiplied as integers, by the activations of the group as multiples of a power of two: those below a 128th of the
-// largest, an eighth in F16, are rounded by up to 2⁻¹⁵ of that. NF4's values are numbers of the table times the scale,
-// in float32 on a CPU, and rounded to BF16 on a GPU. For more rows, weights are first rounded to the type of
-// x, some thousand rows of w at a time, and then multiplied as others. For up to 384 rows in BF16, a GPU of compute
-// capability 9.0 does both in one kernel, but for NF4, and does not store them; codes of 8 bits stay exact there, and
-// their scales multiply the sums. SetINT8Activations replaces some of these products by those of LinearINT8.
+// and the float32 sum by the group's scale; its offset multiplies their sum. With AVX2, and with AVX-512 for F16 or
+// without BF16, 4-bit codes are multiplied as integers, by the activations of the group as multiples of a power of two:
+// those below a 128th of the largest, an eighth in F16, are rounded by up to 2⁻¹⁵ of that. NF4's values are numbers of
+// the table times the scale, in float32 on a CPU, and rounded to BF16 on a GPU. For more rows, weights are first rounded
+// to the type of x, some thousand rows of w at a time, and then multiplied as others. For up to 384 rows in BF16, a GPU
+// of compute capability 9.0 does both in one kernel, but for NF4, and does not store them; INT8's codes stay exact
+// there, and their scales multiply the sums. SetINT8Activations replaces some of these products by those of LinearINT8.
 
 // maxFewRows is the maximum number of rows that are multiplied without dequantizing the weights first.
 const maxFewRows = 8
@@ -204,7 +204,7 @@ func (d *Device) dequantizeRows(y tensor.Tensor, w tensor.Matrix, index tensor.T
 		return
 	}
 	in, rows, to := w.Cols, y.Rows(), y.Matrix()
-	width, words := 1, w.DType.CodeBytes(in)/4
+	width, words := 1, w.DType.LowBytes(in)/4
 	if in%4 == 0 {
 		width = 4
 	}
@@ -226,12 +226,24 @@ func (d *Device) DequantizeWeights(y, w tensor.Tensor) {
 	d.dequantizeRows(y, w.Matrix(), tensor.Tensor{})
 }
 
+// maxFineGroup is the size of the largest groups that are fine: the lanes of a product's step have several.
+const maxFineGroup = 32
+
 // codingOf adds the macros of a quantized type: see include/quantized.cuh.
 func codingOf(t tensor.DType, m macros) macros {
 	c := t.Coding()
 	m = m.with("BITS", c.Bits).with("ZEROS", number(c.Zeros))
 	if c.Table != nil {
 		m = m.with("TABLE", 1)
+	}
+	if c.Group == 0 || c.Group > maxFineGroup {
+		return m
+	}
+	m = m.with("GROUP", c.Group)
+	for _, one := range []macro{{"UNIT", c.Unit}, {"OFFSETS", number(c.Offsets)}, {"ZERO", c.Zero}} {
+		if one.value != 0 {
+			m = m.with(one.name, one.value)
+		}
 	}
 	return m
 }

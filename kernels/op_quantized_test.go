@@ -122,3 +122,37 @@ func TestDequantizedValues_AreExact(t *testing.T) {
 		}
 	})
 }
+
+// TestDequantizeWeights_EqualsQuant compares the values of all quantized types, rounded to each type, with those that
+// package quant computes: bit by bit, as codes times scales are exact. Weights include zeros, whose values may have signs.
+func TestDequantizeWeights_EqualsQuant(t *testing.T) {
+	const in, out = 768, 3
+	weights := kernels.Waves(out * in)
+	clear(weights[in : in+300])
+	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
+		for of := tensor.INT8; of.Quantized(); of++ {
+			a := arena(t, d, 1<<16)
+			w, raw, want := a.New("w", of, out, in), make([]byte, out*of.RowBytes(in)), make([]float32, out*in)
+			if err := quant.RuleFor(of).Quantize(raw, weights, in); err != nil {
+				t.Fatal(err)
+			}
+			if err := quant.Dequantize(want, raw, of, in); err != nil {
+				t.Fatal(err)
+			}
+			d.UploadBytes(w, raw)
+			for _, to := range opcheck.Types {
+				y := a.New("y", to, out, in)
+				d.DequantizeWeights(y, w)
+				got, err := d.Floats(y)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, x := range want {
+					if math.Float32bits(got[i]) != math.Float32bits(tensor.Round(x, to)) {
+						t.Fatalf("%v as %v: weight %d is %v, not %v", of, to, i, got[i], tensor.Round(x, to))
+					}
+				}
+			}
+		}
+	})
+}

@@ -188,7 +188,10 @@ func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool, of expertRows) {
 	how := withPair(p, define(result(p.C)).with("NORMED", number(n.w.Ok())).with("GATED", number(gated)))
 	if t.Quantized() {
 		how = codingOf(t, how)
-		word = 64 * 8 / t.Coding().Bits
+		word = tensor.GroupSize // whose low four bits of codes are 64 bytes
+		if t.Coding().Bits == 8 {
+			word = 64
+		}
 	}
 	if gated {
 		outputs = 8

@@ -66,8 +66,11 @@ func (t wgmmaTile) shared(gated bool) int {
 func (g *gpu) wgmmaTiling(p cpu.Product, down int, gated, whole bool) (best wgmmaTile) {
 	m, n, k := p.C.Rows, p.C.Cols, depth(p)
 	of, bytes := wgmmaTiles, 2*wgmmaDepth // of a step, per column
-	if p.B.DType.Quantized() {
+	if c := p.B.DType.Coding(); c.Bits > 0 {
 		of, bytes = wgmmaQuantizedTiles, wgmmaDepth
+		if c.Bits == 5 && c.Offsets { // values take too many registers
+			of = of[:2]
+		}
 	}
 	least := 0
 	for _, t := range of {
@@ -311,12 +314,13 @@ func (d *Device) wgmmaMaps(p cpu.Product, keep tensor.Matrix, gated bool, t wgmm
 	return maps
 }
 
-// wgmmaWeights returns what is copied of weights: if they are quantized, their codes, two bytes as one element.
+// wgmmaWeights returns what is copied of weights: if they are quantized, their codes, or the low four bits of these,
+// two bytes as one element.
 func wgmmaWeights(w tensor.Matrix) tensor.Matrix {
 	if !w.DType.Quantized() {
 		return w
 	}
-	row, head, codes := w.DType.RowBytes(w.Cols), w.DType.HeadBytes(w.Cols), w.DType.CodeBytes(w.Cols)
+	row, head, codes := w.DType.RowBytes(w.Cols), w.DType.HeadBytes(w.Cols), w.DType.LowBytes(w.Cols)
 	return tensor.Matrix{Addr: w.Addr + uintptr(head), Rows: w.Rows, Cols: codes / 2, Stride: row / 2, DType: tensor.BF16}
 }
 

@@ -2,7 +2,7 @@
 // more warpgroups compute their values, each those of every second piece of codes. See wgmma_loop.cuh for the main loop
 // and its macros. Further ones:
 //
-//   BITS, ZEROS   bits per code, and whether they have zero points: see quantized.cuh
+//   BITS …        how weights are stored: see quantized.cuh
 //   PIECES        pieces of codes in shared memory at a time, each of 64 bytes per row of b in the tile
 #define TURNS 0 // registers are too few for more
 #include "wgmma_loop.cuh"
@@ -12,31 +12,33 @@ constexpr int CONVERTERS = 2; // warpgroups
 constexpr int PIECE = TILE_N * 64, PIECE_STEPS = BITS == 8 ? 1 : 2;
 static_assert(BLOCK_DIM == (3 + CONVERTERS) * 128 && TRANS_B && !TRANS_A && !GROUPED && PIECE % 1024 == 0, "");
 
-// Scales are those of a thread's columns if b has codes of 8 bits: a row of b has one, so it follows the product.
+// Scales are those of a thread's columns if a row of b has one, so that it follows the product.
+constexpr bool ONE_SCALE = BITS == 8 && !FINE;
 struct Scales {
 	static constexpr bool AFTER_PARTS = false;
 	const unsigned char *w;
-	float at[BITS == 8 ? TILE_N / 4 : 1];
+	float at[ONE_SCALE ? TILE_N / 4 : 1];
 
 	Scales(const unsigned char *w) : w(w) {}
 	void load(const Job &job, const Place &place) {
 #pragma unroll
-		for (int i = 0; BITS == 8 && i < TILE_N / 4; i++) {
+		for (int i = 0; ONE_SCALE && i < TILE_N / 4; i++) {
 			const int row = rowOfB(place.column, threadIdx.x % 4 * 2 + i / 2 * 8 + i % 2, job.n);
 			at[i] = *(const float *)(w + row * rowOf(job.depth));
 		}
 	}
 	float (&multiply(float (&sums)[TILE_N / 2], float (&)[TILE_N / 2], int) const)[TILE_N / 2] {
 #pragma unroll
-		for (int i = 0; BITS == 8 && i < TILE_N / 2; i++) sums[i] *= at[i / 4 * 2 + i % 2];
+		for (int i = 0; ONE_SCALE && i < TILE_N / 2; i++) sums[i] *= at[i / 4 * 2 + i % 2];
 		return sums;
 	}
 };
 
 // A Converter is a thread of the warpgroup that computes values of b from codes, in each step those of eight codes of
 // some rows of a tile. 4-bit codes are multiplied by their scales, and the products rounded. 8-bit codes are exact.
+// Values of fine groups are computed in float, and rounded.
 struct Converter {
-	static constexpr int ROWS = TILE_N / 16;
+	static constexpr int ROWS = TILE_N / 16, BYTE_ZERO = BITS == 8 ? 128 : ZERO;
 	const unsigned char *const w;
 	const int depth, n;
 	const int lane = threadIdx.x % 128;
@@ -46,18 +48,21 @@ struct Converter {
 	f16 scale[ROWS]; // of the next group
 	unsigned char zero[ROWS];
 	unsigned codes[ROWS][2];
+	// fine groups: the scales and offsets of the codes of a step, and their high bits
+	float scales[ROWS], offsets[ROWS];
+	unsigned more[ROWS][2];
 
 	Converter(const unsigned char *w, int depth, int n) : w(w), depth(depth), n(n) {}
 
 	// fetch starts loading the scales of a group, if it is there, and take makes them those of the codes.
 	void fetch(int group) {
-		if constexpr (BITS == 8) return;
+		if constexpr (BITS == 8 || FINE) return;
 		if (group >= groupsOf(depth)) return;
 #pragma unroll
 		for (int i = 0; i < ROWS; i++) {
 			const unsigned char *const head = w + rowOfB(column, lane / 8 + 16 * i, n) * rowOf(depth);
 			scale[i] = ((const f16 *)head)[group];
-			zero[i] = ZEROS ? head[padded(2 * groupsOf(depth)) + group] : 8;
+			zero[i] = ZEROS ? head[zerosAt(depth) + group] : 8;
 		}
 	}
 	void take() {
@@ -68,6 +73,31 @@ struct Converter {
 			high[i] = permute(bits, 0, 0x3232), low[i] = permute(__float_as_uint(rest), 0, 0x3232);
 			minus[i] = minusZero(zero[i]);
 		}
+	}
+	// takeFine loads what values of fine groups in a step are made of. Registers are too few to do so earlier.
+	void takeFine(int step) {
+		const int at = lane % 8 * 8; // of this thread's codes in the step
+#pragma unroll
+		for (int i = 0; i < ROWS; i++) {
+			const unsigned char *const row = w + rowOfB(column, lane / 8 + 16 * i, n) * rowOf(depth);
+			const int group = (64 * step + at) / max(GROUP, 1);
+			scales[i] = scaleOf(row, depth, group), offsets[i] = offsetOf(row, depth, group);
+			const unsigned char *const high = row + headOf(depth) + lowBytes(depth) + step / 2 * HIGH_BYTES + highByte(at);
+#pragma unroll
+			for (int j = 0; j < 2; j++) more[i][j] = HIGH ? ((const unsigned *)high)[j] >> highShift(at) : 0;
+		}
+	}
+	// finePair returns the values of codes 2j and 2j + 1 of row i. The bits of 2^23 with a byte in the lowest ones are
+	// those of 2^23 + the byte.
+	unsigned finePair(int i, int j, int half) const {
+		const unsigned four = BITS == 8 ? codes[i][j / 2] ^ 0x80808080 : fourCodes(codes[i][j / 2], more[i][j / 2], half);
+		float weights[2];
+#pragma unroll
+		for (int k = 0; k < 2; k++) {
+			const float code = __uint_as_float(permute(four, 0x4B000000, 0x7650 | j % 2 * 2 + k)) - (0x1p23f + BYTE_ZERO);
+			weights[k] = code * scales[i] + offsets[i];
+		}
+		return pack(weights[0], weights[1]);
 	}
 	// pair returns the values of two codes of row i of its rows, which x has at the lower ends of both halves, with 0x43
 	// above: the bits of 128 + a code of 4 bits, or of the low seven of a signed code of 8 bits. Those of the highest bit
@@ -80,16 +110,18 @@ struct Converter {
 	// read reads the codes of a step, and write writes their values. half: which bits they are, the low or the high ones
 	void read(const char *piece) {
 #pragma unroll
-		for (int i = 0; i < ROWS; i++) tileRead(codes[i], piece + swizzled(lane * 8, 64) + 16 * 64 * i);
+		for (int i = 0; i < ROWS; i++) readRow(piece, i);
 	}
-	void write(char *to, int half) const {
+	void readRow(const char *piece, int i) { tileRead(codes[i], piece + swizzled(lane * 8, 64) + 16 * 64 * i); }
+	void write(const char *piece, char *to, int half) {
 #pragma unroll
 		for (int i = 0; i < ROWS; i++) {
+			if (FINE) readRow(piece, i);
 			unsigned pairs[4];
 #pragma unroll
 			for (int j = 0; j < 4; j++) {
 				const unsigned four = codes[i][j / 2] >> (BITS == 4 ? 4 * half : 0);
-				pairs[j] = pair(permute(four, 0x43434343, j % 2 ? 0x4342 : 0x4140), i);
+				pairs[j] = FINE ? finePair(i, j, half) : pair(permute(four, 0x43434343, j % 2 ? 0x4342 : 0x4140), i);
 			}
 			tileWrite(to + swizzled(lane * 16, 128) + 16 * 128 * i, pairs);
 		}
@@ -144,14 +176,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma_quantiz
 			converter.column = at.column;
 			converter.fetch(begin + next);
 			for (; next < end; next += 2, piece.skip(2)) {
-				if (BITS == 4) converter.take();
+				if (BITS == 4 && !FINE) converter.take();
 				converter.fetch(begin + next + 2);
 				barrierWait(come + piece.stage, piece.parity);
-				converter.read(pieces + piece.stage * PIECE);
+				const char *const from = pieces + piece.stage * PIECE;
+				if (!FINE) converter.read(from);
 #pragma unroll
 				for (int half = 0; half < PIECE_STEPS; half++, ring.next()) {
+					if (FINE) converter.takeFine((begin + next) * PIECE_STEPS + half);
 					barrierWait(room.empty + ring.stage, ring.parity ^ 1);
-					converter.write(room.stages + ring.stage * STAGE + A_BYTES, half);
+					converter.write(from, room.stages + ring.stage * STAGE + A_BYTES, half);
 					__syncwarp();
 					if (threadIdx.x % 32 == 0) barrierArrive(room.full + ring.stage);
 				}

@@ -220,5 +220,5 @@ func blockCases() (cases []*Case) {
 	}
 	return append(cases, quantizedLinearCase(tensor.Q4_K, tensor.BF16, tensor.BF16, 9, 4352, 24, false, false),
 		quantizedLinearCase(tensor.Q5_1, tensor.BF16, tensor.BF16, 9, 4128, 24, false, false), // k is divided
-		withQuantized(normLinearCase(tensor.BF16, 1, 4352, 17, true, false), tensor.Q6_K))
+		withQuantized(normLinearCase(tensor.BF16, 1, 8448, 17, true, false), tensor.Q6_K))     // warps have second turns
 }

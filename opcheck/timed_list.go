@@ -98,7 +98,7 @@ func Timings() (all []*Timing) {
 		all = append(all, timedAttention(serving, bf16, kernels.AttentionSpec{CuSeqlens: sequences(s[0], s[1]), Heads: 32,
 			KVHeads: 32, HeadDim: 64, Bidirectional: true})[0])
 	}
-	return append(all,
+	all = append(all,
 		timedLinear(llama1B, 1, 2048, 128256), timedLinear(llama1B, 2048, 2048, 16384), timedLinear(serving, 128, 4096,
 			11008), timedLinear(llama1B, 16384, 2048, 2048),
 		timedPair(16384, 2048, 2048, 64),
@@ -112,7 +112,14 @@ func Timings() (all []*Timing) {
 		timedQuantized(llama1B, tensor.INT4, bf16, 1, 2048, 16384),
 		timedQuantized(llama1B, tensor.INT8, bf16, 1, 8192, 2048),
 		timedQuantized(llama1B, tensor.INT4, bf16, 1, 8192, 2048),
-		timedQuantized(llama1B, tensor.NF4, bf16, 1, 2048, 16384), timedQuantized(llama1B, tensor.NF4, bf16, 1, 8192, 2048))
+		timedQuantized(llama1B, tensor.NF4, bf16, 1, 2048, 16384), timedQuantized(llama1B, tensor.NF4, bf16, 1, 8192, 2048),
+		timedQuantized(serving, tensor.Q4_K, bf16, 128, 4096, 11008),
+		timedQuantized(llama1B, tensor.Q4_K, bf16, 2048, 2048, 16384))
+	for _, w := range []tensor.DType{tensor.Q4_K, tensor.Q6_K, tensor.Q8_0} {
+		all = append(all, timedQuantized(llama1B, w, bf16, 1, 2048, 128256), timedQuantized(llama1B, w, bf16, 1, 2048, 16384),
+			timedQuantized(llama1B, w, bf16, 1, 8192, 2048))
+	}
+	return all
 }
 
 // timings returns the directions of a case whose bytes it counts.

@@ -1,24 +1,77 @@
-// Codes of quantized weights; package tensor has their layout.
+// Codes of quantized weights, as tensor.Coding describes them:
 //
-//   BITS   8 or 4
-//   ZEROS  1: groups of 4-bit codes have zero points
-//   TABLE  1: the codes are NF4's, and a scale is that of 64 of them, a float
+//   BITS     8, 6, 5 or 4
+//   ZEROS    1: groups of 4-bit codes have zero points
+//   TABLE    1: the codes are NF4's, and a scale is that of 64 of them, a float
+//   GROUP    neighbors that share a scale, 32 or 16: fine groups. Default: of 8-bit codes a row, whose scale is a
+//            float, of 4-bit ones 128
+//   UNIT     neighbors that share a unit, an F16: scales are signed bytes times it. Default: scales are F16
+//   OFFSETS  1: groups have offsets, stored as their scales are
+//   ZERO     the code of zero. Default: 8 without fine groups, or else 0
 #pragma once
 #include "common.cuh"
 #ifndef TABLE
 #define TABLE 0
 #endif
+#ifndef UNIT
+#define UNIT 0
+#endif
+#ifndef OFFSETS
+#define OFFSETS 0
+#endif
+#ifdef GROUP
+#define FINE 1
+#else
+#define FINE 0
+#define GROUP (BITS == 8 ? 0 : TABLE ? 64 : 128)
+#define ZERO 8
+#endif
+#ifndef ZERO
+#define ZERO 0
+#endif
 
-// groupsOf returns the number of groups of a 4-bit row, and headOf the bytes before the codes of a row, which rowOf
-// returns the bytes of.
-inline int groupsOf(int depth) { return (depth + 127) / 128; }
+constexpr int HIGH = BITS == 8 ? 0 : BITS - 4; // bits of a code that are stored behind the low four of all codes
+constexpr int SCALE_BYTES = UNIT ? 1 : GROUP == 0 || TABLE ? 4 : 2;
+
+// These return the number of groups of a row, and where its parts begin: offsets, units, those of offsets, zero points
+// and codes. lowBytes returns the bytes of codes without the high bits that follow, and rowOf those of a row.
 inline int padded(int bytes) { return (bytes + 15) / 16 * 16; }
-inline int headOf(int depth) {
-	if constexpr (BITS == 8) return 16;
-	if constexpr (TABLE) return padded((depth + 63) / 64 * 4);
-	return padded(2 * groupsOf(depth)) + (ZEROS ? padded(groupsOf(depth)) : 0);
+inline int groupsOf(int depth) { return GROUP ? (depth + GROUP - 1) / max(GROUP, 1) : 1; }
+inline int offsetsAt(int depth) { return padded(groupsOf(depth) * SCALE_BYTES); }
+inline int unitsAt(int depth) { return (1 + OFFSETS) * offsetsAt(depth); }
+inline int offsetUnitsAt(int depth) {
+	return unitsAt(depth) + (UNIT ? padded((depth + UNIT - 1) / max(UNIT, 1) * 2) : 0);
 }
-inline long long rowOf(int depth) { return headOf(depth) + (BITS == 8 ? padded(depth) : 64 * groupsOf(depth)); }
+inline int zerosAt(int depth) { return (1 + OFFSETS) * offsetUnitsAt(depth) - OFFSETS * unitsAt(depth); }
+inline int headOf(int depth) { return zerosAt(depth) + (ZEROS ? padded(groupsOf(depth)) : 0); }
+inline int lowBytes(int depth) { return BITS == 8 ? padded(depth) : (depth + 127) / 128 * 64; }
+inline long long rowOf(int depth) { return headOf(depth) + lowBytes(depth) / 4 * (4 + HIGH); }
+
+// scaleOf and offsetOf return the scale and the offset of a group. Behind a row's last group are zeros.
+inline float numberOf(const unsigned char *numbers, const unsigned char *units, int group) {
+#if UNIT
+	return (signed char)numbers[group] * value(((const f16 *)units)[group / (UNIT / GROUP)]);
+#else
+	return SCALE_BYTES == 4 ? ((const float *)numbers)[group] : value(((const f16 *)numbers)[group]);
+#endif
+}
+inline float scaleOf(const unsigned char *row, int depth, int group) {
+	return numberOf(row, row + unitsAt(depth), group);
+}
+inline float offsetOf(const unsigned char *row, int depth, int group) {
+	return OFFSETS ? numberOf(row + offsetsAt(depth), row + offsetUnitsAt(depth), group) : 0;
+}
+
+// fourCodes returns four codes of less than 8 bits as bytes: of the low four bits of the bytes of low or, if far is
+// set, of their high ones, which are 64 elements further. high has the codes' other bits, shifted down by highShift.
+// Those of the elements from at on, of each 128, begin in byte highByte of HIGH_BYTES.
+constexpr int HIGH_BYTES = 16 * HIGH; // of 128 elements
+inline int highByte(int at) { return HIGH ? at % max(HIGH_BYTES, 1) : 0; }
+inline int highShift(int at) { return HIGH ? at / max(HIGH_BYTES, 1) * HIGH : 0; }
+inline unsigned fourCodes(unsigned low, unsigned high, int far) {
+	const unsigned codes = low >> 4 * far & 0x0F0F0F0F;
+	return HIGH ? codes | (far ? high : high << 4) & (HIGH == 1 ? 0x10101010 : 0x30303030) : codes;
+}
 
 #if TABLE
 // lookUp returns the value of an NF4 code, and pairOf those of the low four bits of both halves times a scale, as
@@ -28,6 +81,8 @@ inline float lookUp(unsigned code) { return table[code & 15]; }
 inline unsigned pairOf(unsigned codes, float scale) {
 	return pairRounded(bf16(), lookUp(codes) * scale, lookUp(codes >> 16) * scale);
 }
+
+inline float codeValue(unsigned code, int) { return table[code]; }
 
 // copyTable makes that copy. All threads of a thread block call it before they look up anything.
 inline void copyTable() {
@@ -41,6 +96,8 @@ inline void copyTable() {
 	}
 	__syncthreads();
 }
+#else
+inline float codeValue(unsigned code, int zero) { return (int)code - zero; }
 #endif
 
 // addPairs returns a·b + c for pairs of BF16, rounded once. It is exact in float32.
