@@ -31,6 +31,9 @@ var mixtures = []struct {
 	{name: "some plain", tied: true, biased: true, layers: tensor.INT8, embedding: tensor.INT4,
 		first:  map[string]tensor.DType{"self_attn.q_proj": 0, "mlp.gate_proj": 0, "mlp.down_proj": tensor.INT4},
 		second: map[string]tensor.DType{"self_attn.v_proj": 0, "mlp.up_proj": tensor.NF4, "mlp.down_proj": 0}},
+	{name: "GGUF's", tied: true, layers: tensor.Q4_0, head: tensor.Q8_0,
+		first:  map[string]tensor.DType{"self_attn.v_proj": tensor.Q5_0, "mlp.down_proj": 0},
+		second: map[string]tensor.DType{"self_attn.k_proj": tensor.Q4_1, "mlp.up_proj": tensor.Q5_1, "mlp.down_proj": 0}},
 }
 
 // mixed returns the model and quantization of a row of mixtures.
@@ -81,7 +84,7 @@ func TestQuantization_Parts(t *testing.T) {
 				}
 				opts.Trainable = func(name string) bool { return plain[name] }
 				if adapters {
-					opts.Adapter, opts.AdapterDropout = adaptersOf, []float64{0, 0.3, 0}[i]
+					opts.Adapter, opts.AdapterDropout = adaptersOf, []float64{0, 0.3, 0, 0}[i]
 				}
 				coded := open(t, dev, cfg, opts)
 				got := answers(t, coded, opts)
