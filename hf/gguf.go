@@ -75,7 +75,7 @@ func newGGUF(f *gguf.File) (*Checkpoint, error) {
 }
 
 // checkGGUF is check, and before that compares the dimensions of quantized weights, because padding hides some in the
-// size of a row, and those of stacked experts.
+// size of a row.
 func (c *Checkpoint) checkGGUF() error {
 	if err := c.tooFew(); err != nil {
 		return err
@@ -86,10 +86,6 @@ func (c *Checkpoint) checkGGUF() error {
 		if ok && p.W.DType.Quantized() && (rows != p.W.Rows() || in != p.W.Dim(-1)) {
 			return fmt.Errorf("%s has dimensions %v: must be %v, the length of a row first", t.Name, t.Dims,
 				[]int{p.W.Dim(-1), p.W.Rows()})
-		}
-		if stacked := s.places[p.Name].expert >= 0; ok && stacked &&
-			(len(t.Dims) != 3 || t.Dims[2] != c.Config.Mixture.Experts) {
-			return fmt.Errorf("%s has dimensions %v: the last must be the %d experts", t.Name, t.Dims, c.Config.Mixture.Experts)
 		}
 	}
 	return c.check()

@@ -30,7 +30,10 @@ func ggufWeights(f *gguf.File, c model.Config) (*weights, model.Quantization, er
 		if !t.Type.Supported() {
 			return nil, q, fmt.Errorf("%s is %v: only %v are read: take a file of another type", t.Name, t.Type, gguf.Types)
 		}
-		places := ggufPlaces(c, t)
+		places, err := ggufPlaces(c, t)
+		if err != nil {
+			return nil, q, err
+		}
 		if places == nil {
 			w.where[t.Name] = s
 		}
