@@ -30,8 +30,8 @@ func IsPath(path string) bool {
 }
 
 // OpenGGUF opens a model in a GGUF file, or in the files that it is the first of, as llama.cpp computes it: its
-// architecture is llama, qwen2, qwen3 or qwen3moe, its tensors are of the types in [gguf.Types]. Matrices in blocks stay
-// quantized. Its small files are made from the keys: config.json, tokenizer.json and what the tokenizer needs.
+// architecture is llama, qwen2, qwen3 or qwen3moe, its tensors are of the types in [gguf.Types]. Matrices in blocks
+// stay quantized. Its small files are made from the keys: config.json, tokenizer.json and what the tokenizer needs.
 // What would be computed in another way is an error. Close the Checkpoint after use.
 func OpenGGUF(path string) (*Checkpoint, error) {
 	f, err := gguf.Open(path)
