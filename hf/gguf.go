@@ -30,8 +30,8 @@ func IsPath(path string) bool {
 }
 
 // OpenGGUF opens a model in a GGUF file, or in the files that it is the first of, as llama.cpp computes it: its
-// architecture is llama, qwen2, qwen3 or qwen3moe, its tensors are of the types in [gguf.Types]. Matrices in blocks stay
-// quantized. Its small files are made from the keys: config.json, tokenizer.json and what the tokenizer needs.
+// architecture is llama, qwen2, qwen3 or qwen3moe, its tensors are of the types in [gguf.Types]. Matrices in blocks
+// stay quantized. Its small files are made from the keys: config.json, tokenizer.json and what the tokenizer needs.
 // What would be computed in another way is an error. Close the Checkpoint after use.
 func OpenGGUF(path string) (*Checkpoint, error) {
 	f, err := gguf.Open(path)
@@ -75,7 +75,7 @@ func newGGUF(f *gguf.File) (*Checkpoint, error) {
 }
 
 // checkGGUF is check, and before that compares the dimensions of quantized weights, because padding hides some in the
-// size of a row, and those of stacked experts.
+// size of a row.
 func (c *Checkpoint) checkGGUF() error {
 	if err := c.tooFew(); err != nil {
 		return err
@@ -86,10 +86,6 @@ func (c *Checkpoint) checkGGUF() error {
 		if ok && p.W.DType.Quantized() && (rows != p.W.Rows() || in != p.W.Dim(-1)) {
 			return fmt.Errorf("%s has dimensions %v: must be %v, the length of a row first", t.Name, t.Dims,
 				[]int{p.W.Dim(-1), p.W.Rows()})
-		}
-		if stacked := s.places[p.Name].expert >= 0; ok && stacked &&
-			(len(t.Dims) != 3 || t.Dims[2] != c.Config.Mixture.Experts) {
-			return fmt.Errorf("%s has dimensions %v: the last must be the %d experts", t.Name, t.Dims, c.Config.Mixture.Experts)
 		}
 	}
 	return c.check()

@@ -52,14 +52,14 @@ type ggufPlace struct {
 }
 
 // ggufPlaces returns the names and places of the parameters that a tensor of a GGUF file has. There are none if the
-// name is unknown.
-func ggufPlaces(c model.Config, t gguf.Tensor) map[string]ggufPlace {
+// name is unknown. Experts are counted by the tensor's own dimensions, not by a key alone.
+func ggufPlaces(c model.Config, t gguf.Tensor) (map[string]ggufPlace, error) {
 	stem, suffix, _ := cutLast(t.Name, ".")
 	layer := ""
 	if rest, is := strings.CutPrefix(stem, "blk."); is {
 		layer, stem, _ = strings.Cut(rest, ".")
 		if n, err := strconv.Atoi(layer); err != nil || strconv.Itoa(n) != layer {
-			return nil
+			return nil, nil
 		}
 		stem = "blk.N." + stem
 	}
@@ -76,16 +76,22 @@ func ggufPlaces(c model.Config, t gguf.Tensor) map[string]ggufPlace {
 		}
 		place := ggufPlace{t.Name, -1, ggufHeads(c, stem)}
 		if !strings.Contains(name, ".E.") {
-			return map[string]ggufPlace{name: place}
+			return map[string]ggufPlace{name: place}, nil
+		}
+		if c.Mixture == nil {
+			return nil, nil
+		}
+		if experts := c.Mixture.Experts; len(t.Dims) != 3 || t.Dims[2] != experts {
+			return nil, fmt.Errorf("%s has dimensions %v: must be three, the last the %d experts", t.Name, t.Dims, experts)
 		}
 		places := map[string]ggufPlace{}
-		for e := 0; c.Mixture != nil && e < c.Mixture.Experts; e++ {
+		for e := range c.Mixture.Experts {
 			place.expert = e
 			places[strings.Replace(name, ".E.", fmt.Sprintf(".%d.", e), 1)] = place
 		}
-		return places
+		return places, nil
 	}
-	return nil
+	return nil, nil
 }
 
 // ggufHeads returns the number of heads whose rows a tensor has rotated, 0 if its rows are in order.

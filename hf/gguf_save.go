@@ -83,8 +83,8 @@ func (c *Checkpoint) ggufKeys(o GGUFOptions) (keys []gguf.KV, notes []string, er
 	}
 	keys = append(keys, scaling...)
 	if c.Config.Window > 0 {
-		notes = append(notes, fmt.Sprintf("the model attends to the last %d tokens: llama.cpp ignores that and attends to all",
-			c.Config.Window))
+		notes = append(notes, fmt.Sprintf("the model attends to the last %d tokens: llama.cpp ignores that and attends "+
+			"to all", c.Config.Window))
 	}
 	words, more, err := c.ggufVocab()
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"restyle/tensor"
 )
 
-// ggufStore reads parameters from a GGUF file as restyle stores them: rows in order, and blocks as quantized rows of U8.
+// ggufStore reads parameters from a GGUF file as restyle stores them: rows in order, and blocks as quantized rows of
+// U8.
 type ggufStore struct {
 	file   *gguf.File
 	places map[string]ggufPlace // by the parameters' names
@@ -30,7 +31,10 @@ func ggufWeights(f *gguf.File, c model.Config) (*weights, model.Quantization, er
 		if !t.Type.Supported() {
 			return nil, q, fmt.Errorf("%s is %v: only %v are read: take a file of another type", t.Name, t.Type, gguf.Types)
 		}
-		places := ggufPlaces(c, t)
+		places, err := ggufPlaces(c, t)
+		if err != nil {
+			return nil, q, err
+		}
 		if places == nil {
 			w.where[t.Name] = s
 		}
@@ -48,8 +52,8 @@ func ggufWeights(f *gguf.File, c model.Config) (*weights, model.Quantization, er
 	return w, q, nil
 }
 
-// matrix describes a parameter: its type, shape, and where its bytes start in the tensor. A vector is a matrix with rows
-// of one element.
+// matrix describes a parameter: its type, shape, and where its bytes start in the tensor. A vector is a matrix with
+// rows of one element.
 func (s *ggufStore) matrix(name string) (t gguf.Tensor, rows, in int, at int64, ok bool) {
 	place, ok := s.places[name]
 	if !ok {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 )
 
@@ -204,22 +205,41 @@ func TestEveryFigureCounts(t *testing.T) {
 				continue
 			}
 			tried++
-			to := copied(t, dir)
-			file, figure, _ := strings.Cut(name, " ")
-			if path := filepath.Join(to, file); strings.HasSuffix(file, ".json") {
-				changeJSON(t, path, figure)
-			} else {
-				tensors := readRaw(t, path)
-				tensors[figure].change()
-				writeRaw(t, path, tensors)
-			}
-			r, _ := compareFolder(t, to)
-			if !slices.ContainsFunc(failed(r), func(at string) bool { return strings.Contains(at, figure) }) {
-				t.Errorf("%s: %s was changed, and what fails is %q", dir, name, failed(r))
-			}
+			changeOne(t, dir, name)
 		}
 		if tried < 10 {
 			t.Errorf("%s: only %d figures were tried", dir, tried)
+		}
+	}
+}
+
+// changeOne changes a value, and checks that this is a failure.
+func changeOne(t *testing.T, dir, name string) {
+	t.Helper()
+	to := copied(t, dir)
+	file, figure, _ := strings.Cut(name, " ")
+	if path := filepath.Join(to, file); strings.HasSuffix(file, ".json") {
+		changeJSON(t, path, figure)
+	} else {
+		tensors := readRaw(t, path)
+		tensors[figure].change()
+		writeRaw(t, path, tensors)
+	}
+	r, _ := compareFolder(t, to)
+	if !slices.ContainsFunc(failed(r), func(at string) bool { return strings.Contains(at, figure) }) {
+		t.Errorf("%s: %s was changed, and what fails is %q", dir, name, failed(r))
+	}
+}
+
+// TestReferenceGGUF_EveryFigureCounts does the same with some of what is recorded of GGUF.
+func TestReferenceGGUF_EveryFigureCounts(t *testing.T) {
+	for folder, each := range map[string]int{"blocks": 1, "llama_text": 37} {
+		dir := expect.Reference(t, "golden-next", "gguf", folder)
+		_, f := compareFolder(t, dir)
+		for i, name := range f.with(compared) {
+			if i%each == 0 {
+				changeOne(t, dir, name)
+			}
 		}
 	}
 }

@@ -46,6 +46,7 @@ func (q *ggufFolder) models() error {
 
 // file compares one file with ours, and what it computes. If it is not stored, ours takes its place.
 func (q *ggufFolder) file(ck *hf.Checkpoint, name string, batch model.Batch) error {
+	q.run = ""
 	at := "files." + name + "."
 	if err := q.types(at+"content.", name, ck.Config); err != nil {
 		return err
