@@ -26,7 +26,7 @@ typedef struct {
 } weight_row;
 
 // The high bits of the codes of HALF elements, by units of four, are so many bits above those of the first.
-static const uint32_t high_shifts[2][HALF / 4] = {
+static const uint32_t high_shifts[2][HALF / 4] __attribute__((aligned(64))) = {
 	{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3}, {0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2}};
 
 // The numbers of the groups, of 16 and of 32, that units of four elements of a step are in.
@@ -35,7 +35,7 @@ static const uint32_t high_shifts[2][HALF / 4] = {
 #define EACH_16(X) EACH_8(X), X(8), X(9), X(10), X(11), X(12), X(13), X(14), X(15)
 #define FOUR_TIMES(i) TWICE(TWICE(i))
 #define EIGHT_TIMES(i) TWICE(FOUR_TIMES(i))
-static const uint32_t group_numbers[2][STEP * 8] = {{EACH_16(FOUR_TIMES)}, {EACH_16(EIGHT_TIMES)}};
+static const uint32_t group_numbers[2][STEP * 8] __attribute__((aligned(64))) = {{EACH_16(FOUR_TIMES)}, {EACH_16(EIGHT_TIMES)}};
 
 typedef int16_t vw8 __attribute__((vector_size(32)));
 typedef int16_t vw16 __attribute__((vector_size(64)));
@@ -80,6 +80,7 @@ void quant_dequantize_blocks(quant_product *o) {
 #define numbers AT_LEVEL(numbers)
 #define value_codes AT_LEVEL(value_codes)
 #define step_values AT_LEVEL(step_values)
+#define step_floats AT_LEVEL(step_floats)
 #define float_dots AT_LEVEL(float_dots)
 #define add_dots AT_LEVEL(add_dots)
 #define half_codes AT_LEVEL(half_codes)
@@ -122,9 +123,10 @@ INLINE vec lanes_of(vec v, vecuns at) {
 INLINE vec numbers(const uint8_t *at, const uint8_t *units, const coding c, int64_t g, int64_t groups) {
 	if (c.unit == 0) {
 		const int64_t n = groups - g;
-		return n >= VLEN ? ld(at, g, VLEN, F16) : ld(at, g, n > 0 ? n : 0, F16);
+		if (n <= 0) return vzero();
+		return VLEN > 8 && n < VLEN ? ld(at, g, n, F16) : ld(at, g, VLEN, F16); // the padding is 0
 	}
-	const vec bytes = signed_bytes(at + g); // the padding is 0
+	const vec bytes = signed_bytes(at + g);
 	const uint16_t *from = (const uint16_t *)units + g * c.group / c.unit;
 	vechalf unit;
 	if (VLEN * c.group <= c.unit) return bytes * vwiden(*from - (vechalf){0}, F16);
@@ -165,20 +167,28 @@ INLINE void step_values(void *y, const dtype to, const weight_row w, const codin
 	}
 }
 
+// step_floats is step_values for F32 and any type, which few callers need fast.
+static void step_floats(float *y, weight_row w, dtype of, int64_t g) {
+	FOR_BLOCKS(of, step_values(y, F32, w, codings[type], g));
+}
+
 // float_dots computes the dot products of a row with rows of x, which are F32.
-INLINE void float_dots(float *out, const char *const *x, int count, const uint8_t *row, const dtype type, int64_t in) {
-	const coding c = codings[type];
+static void float_dots(float *out, const char *const *x, int count, const uint8_t *row, dtype type, int64_t in) {
 	const weight_row w = weights_at(row, type, in);
+	const int64_t step = STEP * codings[type].group;
 	vec sum[MAX_ROWS] = {0};
-	for (int64_t g = 0; g < w.groups; g += STEP) {
+	for (int64_t g = 0, from = 0; from < in; g += STEP, from += step) {
 		float values[2 * STEP * STEP];
-		step_values(values, F32, w, c, g);
-		const int64_t from = g * c.group, n = in - from < STEP * c.group ? in - from : STEP * c.group;
+		step_floats(values, w, type, g);
 		for (int i = 0; i < count; i++) {
 			const float *at = (const float *)x[i] + from;
 			vec part[4] = {0};
-			for (int64_t e = 0; e < n; e += 16)
-				UNROLL for (int j = 0; j < 16 / VLEN; j++) part[j] += vload(values + e + j * VLEN) * vload(at + e + j * VLEN);
+			for (int64_t e = 0; e < step && from + e < in; e += 4 * VLEN)
+				UNROLL for (int j = 0; j < 4; j++) {
+					const int64_t k = e + j * VLEN;
+					if (VLEN == 16 && from + k >= in) break; // whole blocks are not always a multiple of 4·VLEN
+					part[j] += vload(values + k) * vload(at + k);
+				}
 			sum[i] += (part[0] + part[1]) + (part[2] + part[3]);
 		}
 	}
@@ -254,18 +264,16 @@ INLINE void add_dots(vec sum[][2], const word_row *x, const int count, const uin
 	const weight_row w = weights_at(row, type, in);
 	const uint32_t mask = c.bits == 4 ? 0x000F000F : c.bits == 5 ? 0x001F001F : 0x003F003F;
 	for (int64_t g = 0; g < w.groups; g += STEP) {
-		vec scale[MAX_ROWS][STEP / VLEN];
-		UNROLL for (int j = 0; j < STEP / VLEN; j++) {
-			const int64_t at = g + j * VLEN;
-			const vec own = numbers(w.scales, w.units, c, at, w.groups);
-			UNROLL for (int i = 0; i < count; i++) scale[i][j] = own * vload(x[i].scales + at);
+		float scale[MAX_ROWS][STEP];
+		UNROLL for (int j = 0; j < STEP; j += VLEN) {
+			const vec own = numbers(w.scales, w.units, c, g + j, w.groups);
+			UNROLL for (int i = 0; i < count; i++) vstore(scale[i] + j, own * vload(x[i].scales + g + j));
 			if (!c.offsets) continue;
-			const vec offset = numbers(w.offsets, w.offset_units, c, at, w.groups);
-			UNROLL for (int i = 0; i < count; i++) sum[i][0] += offset * vload(x[i].sums + at);
+			const vec offset = numbers(w.offsets, w.offset_units, c, g + j, w.groups);
+			UNROLL for (int i = 0; i < count; i++) sum[i][0] += offset * vload(x[i].sums + g + j);
 		}
-		UNROLL for (int b = 0; b < STEP * c.group / GROUP; b++) {
-			const int64_t from = g * c.group + b * GROUP;
-			if (from >= in) break;
+		int64_t from = g * c.group;
+		for (int b = 0; b < STEP * c.group && from < in; b += GROUP, from += GROUP) {
 			const uint8_t *low = w.low + from * (c.bits == 8 ? 8 : 4) / 8, *high = w.high + from / 8 * (c.bits - 4);
 			__builtin_prefetch(low + AHEAD, 0, 3);
 			UNROLL for (int e = 0; e < GROUP; e += 4 * VLEN) {
@@ -280,15 +288,17 @@ INLINE void add_dots(vec sum[][2], const word_row *x, const int count, const uin
 					else memcpy(&codes, low + e, 2 * VLEN);
 					odd = (vecuns)((vecwords)codes >> 8), codes = (vecuns)((vecwords)(codes << 8) >> 8);
 				}
-				const vecuns lanes = load_bytes(group_numbers[c.group / 32] + (b * GROUP + e) / 4); // modulo VLEN
-				const int j = (b * GROUP + e) / c.group / VLEN;
+				const int first = (b + e) / c.group;
+				const vecuns lanes = load_bytes(group_numbers[c.group / 32] + (b + e) / 4);
 				UNROLL for (int i = 0; i < count; i++) {
 					const word_block *block = x[i].blocks + from / GROUP;
 					const int16_t *words = block->words + e / HALF * HALF + e % HALF / 2;
 					vecint whole = c.zero ? (vecint)load_bytes(block->zeros + e / 4) : (vecint){0};
 					whole = word_dots(whole, codes, words);
 					whole = word_dots(whole, odd, words + HALF / 2);
-					sum[i][e / HALF] += __builtin_convertvector(whole, vec) * lanes_of(scale[i][j], lanes);
+					const vec by = c.group == 4 * VLEN ? vset(scale[i][first]) :
+						lanes_of(vload(scale[i] + first / VLEN * VLEN), lanes);
+					sum[i][e / HALF] += __builtin_convertvector(whole, vec) * by;
 				}
 			}
 		}
@@ -341,9 +351,9 @@ static void AT_LEVEL(few_blocks)(void *arg, int64_t lo, int64_t hi) {
 #if VLEN > 4
 	if (o->x.type == WORDS) {
 		FOR_BLOCKS(o->w.type, {
-			for (int64_t first = 0; first < rows; first += rows == 1 ? 1 : 4)
-				if (rows == 1) few_words(o, lo, hi, first, 1, type);
-				else few_words(o, lo, hi, first, 4, type);
+			int64_t first = 0; // four rows take as long as two or three by themselves
+			for (; rows - first > 2; first += 4) few_words(o, lo, hi, first, 4, type);
+			for (; first < rows; first++) few_words(o, lo, hi, first, 1, type);
 		});
 		return;
 	}
@@ -352,7 +362,7 @@ static void AT_LEVEL(few_blocks)(void *arg, int64_t lo, int64_t hi) {
 	for (int64_t i = 0; i < rows; i++) x[i] = (const char *)o->x.at + i * o->x.cols * size_of(F32);
 	for (int64_t n = lo; n < hi; n++) {
 		float out[MAX_ROWS];
-		FOR_BLOCKS(o->w.type, float_dots(out, x, rows, (const uint8_t *)o->w.at + n * bytes, type, in));
+		float_dots(out, x, rows, (const uint8_t *)o->w.at + n * bytes, o->w.type, in);
 		quant_store(o, 0, rows, n, out);
 	}
 }
@@ -361,23 +371,23 @@ static void AT_LEVEL(dequantize_blocks)(void *arg, int64_t lo, int64_t hi) {
 	const quant_product *o = arg;
 	const int64_t in = o->w.cols, size = size_of(o->y.type);
 	for (int64_t n = lo; n < hi; n++) {
-		const int64_t from = o->index ? o->index[n] : n;
-		const uint8_t *row = (const uint8_t *)o->w.at + from * quant_row(o->w.type, in);
+		const int64_t r = o->index ? o->index[n] : n;
+		const uint8_t *row = (const uint8_t *)o->w.at + r * quant_row(o->w.type, in);
 		char *y = (char *)o->y.at + n * o->y.stride * size;
-		FOR_BLOCKS(o->w.type, {
-			const coding c = codings[type];
-			const weight_row w = weights_at(row, type, in);
-			for (int64_t g = 0; g < w.groups; g += STEP, y += STEP * c.group * size) {
-				if (VLEN > 4 && o->y.type == BF16) {
-					step_values(y, BF16, w, c, g);
-					continue;
-				}
-				float values[2 * STEP * STEP];
-				step_values(values, F32, w, c, g);
-				const int64_t rest = in - g * c.group, end = rest < STEP * c.group ? rest : STEP * c.group;
-				EACH(i, m, 0, end, { st(y, i, m, ld(values, i, m, F32), o->y.type); });
+		const weight_row w = weights_at(row, o->w.type, in);
+		const int64_t step = STEP * codings[o->w.type].group;
+		for (int64_t g = 0, from = 0; from < in; g += STEP, from += step) {
+#if VLEN > 4
+			if (o->y.type == BF16) {
+				FOR_BLOCKS(o->w.type, step_values(y + from * size, BF16, w, codings[type], g));
+				continue;
 			}
-		});
+#endif
+			float values[2 * STEP * STEP];
+			step_floats(values, w, o->w.type, g);
+			const int64_t n = in - from < step ? in - from : step;
+			EACH(i, m, 0, n, { st(y + from * size, i, m, ld(values, i, m, F32), o->y.type); });
+		}
 	}
 }
 #endif
