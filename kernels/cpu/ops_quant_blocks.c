@@ -35,7 +35,8 @@ static const uint32_t high_shifts[2][HALF / 4] __attribute__((aligned(64))) = {
 #define EACH_16(X) EACH_8(X), X(8), X(9), X(10), X(11), X(12), X(13), X(14), X(15)
 #define FOUR_TIMES(i) TWICE(TWICE(i))
 #define EIGHT_TIMES(i) TWICE(FOUR_TIMES(i))
-static const uint32_t group_numbers[2][STEP * 8] __attribute__((aligned(64))) = {{EACH_16(FOUR_TIMES)}, {EACH_16(EIGHT_TIMES)}};
+static const uint32_t group_numbers[2][STEP * 8] __attribute__((aligned(64))) = {
+	{EACH_16(FOUR_TIMES)}, {EACH_16(EIGHT_TIMES)}};
 
 typedef int16_t vw8 __attribute__((vector_size(32)));
 typedef int16_t vw16 __attribute__((vector_size(64)));
@@ -81,6 +82,7 @@ void quant_dequantize_blocks(quant_product *o) {
 #define value_codes AT_LEVEL(value_codes)
 #define step_values AT_LEVEL(step_values)
 #define step_floats AT_LEVEL(step_floats)
+#define look_up AT_LEVEL(look_up)
 #define float_dots AT_LEVEL(float_dots)
 #define add_dots AT_LEVEL(add_dots)
 #define half_codes AT_LEVEL(half_codes)
@@ -144,6 +146,41 @@ INLINE vec value_codes(const uint8_t *low, const uint8_t *high, const coding c, 
 	return __builtin_convertvector(codes - c.zero, vec);
 }
 
+#if VLEN > 4
+// half_codes returns codes of 4·VLEN elements from e on, of a half of GROUP, in the low bits of bytes, from the byte that
+// has their low four bits on. What is above the codes' bits is undefined.
+INLINE vecuns half_codes(vecuns low, const uint8_t *high, const coding c, const int e) {
+	if (c.bits == 4) return low;
+	vecuns h;
+#if VLEN == 16
+	h = c.bits == 5 ? (vecuns)_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)high)) :
+		(vecuns)_mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)high));
+#else
+	h = c.bits == 5 ? (vecuns)_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)high)) : load_bytes(high);
+#endif
+	h = e < HALF ? h << 4 : h;
+	h >>= load_bytes(high_shifts[c.bits - 5] + e % HALF / 4);
+	low = e < HALF ? low : low >> 4;
+	return (low & 0x0F0F0F0F) | (h & 0xF0F0F0F0);
+}
+#endif
+
+#if BF16_DOT
+// look_up stores the values of two groups' codes of 4 or 5 bits, or of the first one's: each group has a table of them.
+INLINE void look_up(uint16_t *y, vecuns codes, const coding c, const float *scales, const float *offsets, int groups) {
+	const vec count = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+	UNROLL for (int k = 0; k < 2; k++) {
+		if (k >= groups) break;
+		vec low = (count - (float)c.zero) * scales[k], high = (count + (float)(16 - c.zero)) * scales[k];
+		if (c.offsets) low += offsets[k], high += offsets[k];
+		const __m512i table = c.bits == 5 ? (__m512i)_mm512_cvtne2ps_pbh((__m512)high, (__m512)low) :
+			_mm512_broadcast_i64x4((__m256i)_mm512_cvtneps_pbh((__m512)low)); // bit 4 of a code is undefined
+		const __m256i bytes = _mm512_extracti64x4_epi64((__m512i)codes, k);
+		_mm512_storeu_si512(y + 32 * k, _mm512_permutexvar_epi16(_mm512_cvtepu8_epi16(bytes), table));
+	}
+}
+#endif
+
 // step_values stores the values of STEP groups from g on, of which each is rounded at most once before, when the offset
 // is added.
 INLINE void step_values(void *y, const dtype to, const weight_row w, const coding c, int64_t g) {
@@ -155,6 +192,17 @@ INLINE void step_values(void *y, const dtype to, const weight_row w, const codin
 	}
 	const int64_t rest = w.groups - g, n = rest < STEP ? rest : STEP;
 	for (int j = 0; j < n; j += GROUP / c.group, low += c.bits == 8 ? GROUP : HALF, high += GROUP / 8 * (c.bits - 4)) {
+#if BF16_DOT
+		if (to == BF16 && c.bits < 6) {
+			UNROLL for (int k = 0; k < 4; k += 2) {
+				vecuns codes = half_codes(load_bytes(low), high, c, k * c.group);
+				if (c.bits == 4 && k > 0) codes >>= 4;
+				const int at = j + k;
+				look_up((uint16_t *)y + at * c.group, codes, c, scales + at, offsets + at, n - at);
+			}
+			continue;
+		}
+#endif
 		UNROLL for (int k = 0; k < GROUP / c.group; k++) {
 			if (j + k == n) break;
 			const vec scale = vset(scales[j + k]), offset = c.offsets ? vset(offsets[j + k]) : vzero();
@@ -167,7 +215,7 @@ INLINE void step_values(void *y, const dtype to, const weight_row w, const codin
 	}
 }
 
-// step_floats is step_values for F32 and any type, which few callers need fast.
+// step_floats is step_values for F32 and any type, compiled once: products of F32 are rare.
 static void step_floats(float *y, weight_row w, dtype of, int64_t g) {
 	FOR_BLOCKS(of, step_values(y, F32, w, codings[type], g));
 }
@@ -196,7 +244,7 @@ static void float_dots(float *out, const char *const *x, int count, const uint8_
 }
 
 #if VLEN > 4
-// copy_group makes words of n elements from number i of x on. The largest becomes a word of 15 bits, so that BF16 above
+// copy_group makes words of a group of x from element i on. The largest becomes a word of 15 bits, so that BF16 above
 // a 128th of it is exact. A NaN or an infinity makes the scale NaN.
 INLINE void copy_group(word_row to, const void *x, const dtype x_type, const coding c, int64_t i) {
 	vec v[2 * STEP / VLEN] = {0};
@@ -228,23 +276,6 @@ INLINE void copy_group(word_row to, const void *x, const dtype x_type, const cod
 	}
 	to.scales[i / c.group] = finite ? unit / times : NAN;
 	to.sums[i / c.group] = finite ? unit * total : NAN;
-}
-
-// half_codes returns codes of 4·VLEN elements from e on, of a half of GROUP, in the low bits of bytes, from the byte that
-// has their low four bits on. What is above the codes' bits is undefined.
-INLINE vecuns half_codes(vecuns low, const uint8_t *high, const coding c, const int e) {
-	if (c.bits == 4) return low;
-	vecuns h;
-#if VLEN == 16
-	h = c.bits == 5 ? (vecuns)_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)high)) :
-		(vecuns)_mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)high));
-#else
-	h = c.bits == 5 ? (vecuns)_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)high)) : load_bytes(high);
-#endif
-	h = e < HALF ? h << 4 : h;
-	h >>= load_bytes(high_shifts[c.bits - 5] + e % HALF / 4);
-	low = e < HALF ? low : low >> 4;
-	return (low & 0x0F0F0F0F) | (h & 0xF0F0F0F0);
 }
 
 // word_dots adds the products of neighboring words to sum.
@@ -325,8 +356,8 @@ static void AT_LEVEL(copy_x)(tensor room, tensor x, int weights) {
 	}
 }
 
-// few_words computes outputs of count rows of x, which are WORDS, from row first on.
 #if VLEN > 4
+// few_words computes outputs of count rows of x, which are WORDS, from row first on.
 INLINE void few_words(const quant_product *o, int64_t lo, int64_t hi, int64_t first, const int count, const dtype type) {
 	const int64_t in = o->w.cols, bytes = quant_row(type, in);
 	word_row x[MAX_ROWS];
@@ -351,7 +382,7 @@ static void AT_LEVEL(few_blocks)(void *arg, int64_t lo, int64_t hi) {
 #if VLEN > 4
 	if (o->x.type == WORDS) {
 		FOR_BLOCKS(o->w.type, {
-			int64_t first = 0; // four rows take as long as two or three by themselves
+			int64_t first = 0; // two rows are faster one after the other than as four
 			for (; rows - first > 2; first += 4) few_words(o, lo, hi, first, 4, type);
 			for (; first < rows; first++) few_words(o, lo, hi, first, 1, type);
 		});
