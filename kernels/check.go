@@ -37,9 +37,13 @@ func wantWeights(op string, w tensor.Tensor, t tensor.DType, out, in int) {
 	want(op, "w", w, t, out, in)
 }
 
-// wantQuantized panics with the operation's name unless x is of a quantized type.
+// wantQuantized panics with the operation's name unless x is of a quantized type, of whole blocks if that is GGUF's.
 func wantQuantized(op, operand string, x tensor.Tensor) {
-	if !x.Ok() || !x.DType.Quantized() {
-		panic(fmt.Sprintf("%s: %s is %v: must be INT8, INT4, INT4Z or NF4", op, operand, x))
+	c := x.DType.Coding()
+	if !x.Ok() || c.Bits == 0 {
+		panic(fmt.Sprintf("%s: %s is %v: must be INT8, INT4, INT4Z, NF4 or a type of GGUF", op, operand, x))
+	}
+	if block := max(c.Unit, 32); c.Group > 0 && c.Group <= 32 && x.Dim(-1)%block != 0 {
+		panic(fmt.Sprintf("%s: %s is %v: rows must be whole blocks of %d weights", op, operand, x, block))
 	}
 }

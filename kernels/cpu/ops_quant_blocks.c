@@ -26,7 +26,7 @@ typedef struct {
 } weight_row;
 
 // The high bits of the codes of HALF elements, by units of four, are so many bits above those of the first.
-static const uint32_t high_shifts[2][HALF / 4] = {
+static const uint32_t high_shifts[2][HALF / 4] __attribute__((aligned(64))) = {
 	{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3}, {0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2}};
 
 // The numbers of the groups, of 16 and of 32, that units of four elements of a step are in.
@@ -35,7 +35,8 @@ static const uint32_t high_shifts[2][HALF / 4] = {
 #define EACH_16(X) EACH_8(X), X(8), X(9), X(10), X(11), X(12), X(13), X(14), X(15)
 #define FOUR_TIMES(i) TWICE(TWICE(i))
 #define EIGHT_TIMES(i) TWICE(FOUR_TIMES(i))
-static const uint32_t group_numbers[2][STEP * 8] = {{EACH_16(FOUR_TIMES)}, {EACH_16(EIGHT_TIMES)}};
+static const uint32_t group_numbers[2][STEP * 8] __attribute__((aligned(64))) = {
+	{EACH_16(FOUR_TIMES)}, {EACH_16(EIGHT_TIMES)}};
 
 typedef int16_t vw8 __attribute__((vector_size(32)));
 typedef int16_t vw16 __attribute__((vector_size(64)));
@@ -80,6 +81,8 @@ void quant_dequantize_blocks(quant_product *o) {
 #define numbers AT_LEVEL(numbers)
 #define value_codes AT_LEVEL(value_codes)
 #define step_values AT_LEVEL(step_values)
+#define step_floats AT_LEVEL(step_floats)
+#define look_up AT_LEVEL(look_up)
 #define float_dots AT_LEVEL(float_dots)
 #define add_dots AT_LEVEL(add_dots)
 #define half_codes AT_LEVEL(half_codes)
@@ -122,9 +125,10 @@ INLINE vec lanes_of(vec v, vecuns at) {
 INLINE vec numbers(const uint8_t *at, const uint8_t *units, const coding c, int64_t g, int64_t groups) {
 	if (c.unit == 0) {
 		const int64_t n = groups - g;
-		return n >= VLEN ? ld(at, g, VLEN, F16) : ld(at, g, n > 0 ? n : 0, F16);
+		if (n <= 0) return vzero();
+		return VLEN > 8 && n < VLEN ? ld(at, g, n, F16) : ld(at, g, VLEN, F16); // the padding is 0
 	}
-	const vec bytes = signed_bytes(at + g); // the padding is 0
+	const vec bytes = signed_bytes(at + g);
 	const uint16_t *from = (const uint16_t *)units + g * c.group / c.unit;
 	vechalf unit;
 	if (VLEN * c.group <= c.unit) return bytes * vwiden(*from - (vechalf){0}, F16);
@@ -142,6 +146,42 @@ INLINE vec value_codes(const uint8_t *low, const uint8_t *high, const coding c, 
 	return __builtin_convertvector(codes - c.zero, vec);
 }
 
+#if VLEN > 4
+// half_codes returns codes of 4·VLEN elements from e on, of a half of GROUP, in the low bits of bytes, from the byte that
+// has their low four bits on. What is above the codes' bits is undefined.
+INLINE vecuns half_codes(vecuns low, const uint8_t *high, const coding c, const int e) {
+	if (c.bits == 4) return low;
+	vecuns h;
+#if VLEN == 16
+	h = c.bits == 5 ? (vecuns)_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)high)) :
+		(vecuns)_mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)high));
+#else
+	h = c.bits == 5 ? (vecuns)_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)high)) : load_bytes(high);
+#endif
+	h = e < HALF ? h << 4 : h;
+	h >>= load_bytes(high_shifts[c.bits - 5] + e % HALF / 4);
+	low = e < HALF ? low : low >> 4;
+	return (low & 0x0F0F0F0F) | (h & 0xF0F0F0F0);
+}
+#endif
+
+#if BF16_DOT
+// look_up stores the values of two groups' codes of 4 or 5 bits, or of the first one's: each group has a table of them.
+INLINE void look_up(uint16_t *y, vecuns codes, const coding c, const float *scales, const float *offsets,
+	int groups) {
+	const vec count = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+	UNROLL for (int k = 0; k < 2; k++) {
+		if (k >= groups) break;
+		vec low = (count - (float)c.zero) * scales[k], high = (count + (float)(16 - c.zero)) * scales[k];
+		if (c.offsets) low += offsets[k], high += offsets[k];
+		const __m512i table = c.bits == 5 ? (__m512i)_mm512_cvtne2ps_pbh((__m512)high, (__m512)low) :
+			_mm512_broadcast_i64x4((__m256i)_mm512_cvtneps_pbh((__m512)low)); // bit 4 of a code is undefined
+		const __m256i bytes = _mm512_extracti64x4_epi64((__m512i)codes, k);
+		_mm512_storeu_si512(y + 32 * k, _mm512_permutexvar_epi16(_mm512_cvtepu8_epi16(bytes), table));
+	}
+}
+#endif
+
 // step_values stores the values of STEP groups from g on, of which each is rounded at most once before, when the offset
 // is added.
 INLINE void step_values(void *y, const dtype to, const weight_row w, const coding c, int64_t g) {
@@ -153,6 +193,17 @@ INLINE void step_values(void *y, const dtype to, const weight_row w, const codin
 	}
 	const int64_t rest = w.groups - g, n = rest < STEP ? rest : STEP;
 	for (int j = 0; j < n; j += GROUP / c.group, low += c.bits == 8 ? GROUP : HALF, high += GROUP / 8 * (c.bits - 4)) {
+#if BF16_DOT
+		if (to == BF16 && c.bits < 6) {
+			UNROLL for (int k = 0; k < 4; k += 2) {
+				vecuns codes = half_codes(load_bytes(low), high, c, k * c.group);
+				if (c.bits == 4 && k > 0) codes >>= 4;
+				const int at = j + k;
+				look_up((uint16_t *)y + at * c.group, codes, c, scales + at, offsets + at, n - at);
+			}
+			continue;
+		}
+#endif
 		UNROLL for (int k = 0; k < GROUP / c.group; k++) {
 			if (j + k == n) break;
 			const vec scale = vset(scales[j + k]), offset = c.offsets ? vset(offsets[j + k]) : vzero();
@@ -165,20 +216,28 @@ INLINE void step_values(void *y, const dtype to, const weight_row w, const codin
 	}
 }
 
+// step_floats is step_values for F32 and any type, compiled once: products of F32 are rare.
+static void step_floats(float *y, weight_row w, dtype of, int64_t g) {
+	FOR_BLOCKS(of, step_values(y, F32, w, codings[type], g));
+}
+
 // float_dots computes the dot products of a row with rows of x, which are F32.
-INLINE void float_dots(float *out, const char *const *x, int count, const uint8_t *row, const dtype type, int64_t in) {
-	const coding c = codings[type];
+static void float_dots(float *out, const char *const *x, int count, const uint8_t *row, dtype type, int64_t in) {
 	const weight_row w = weights_at(row, type, in);
+	const int64_t step = STEP * codings[type].group;
 	vec sum[MAX_ROWS] = {0};
-	for (int64_t g = 0; g < w.groups; g += STEP) {
+	for (int64_t g = 0, from = 0; from < in; g += STEP, from += step) {
 		float values[2 * STEP * STEP];
-		step_values(values, F32, w, c, g);
-		const int64_t from = g * c.group, n = in - from < STEP * c.group ? in - from : STEP * c.group;
+		step_floats(values, w, type, g);
 		for (int i = 0; i < count; i++) {
 			const float *at = (const float *)x[i] + from;
 			vec part[4] = {0};
-			for (int64_t e = 0; e < n; e += 16)
-				UNROLL for (int j = 0; j < 16 / VLEN; j++) part[j] += vload(values + e + j * VLEN) * vload(at + e + j * VLEN);
+			for (int64_t e = 0; e < step && from + e < in; e += 4 * VLEN)
+				UNROLL for (int j = 0; j < 4; j++) {
+					const int64_t k = e + j * VLEN;
+					if (VLEN == 16 && from + k >= in) break; // whole blocks are not always a multiple of 4·VLEN
+					part[j] += vload(values + k) * vload(at + k);
+				}
 			sum[i] += (part[0] + part[1]) + (part[2] + part[3]);
 		}
 	}
@@ -186,7 +245,7 @@ INLINE void float_dots(float *out, const char *const *x, int count, const uint8_
 }
 
 #if VLEN > 4
-// copy_group makes words of n elements from number i of x on. The largest becomes a word of 15 bits, so that BF16 above
+// copy_group makes words of a group of x from element i on. The largest becomes a word of 15 bits, so that BF16 above
 // a 128th of it is exact. A NaN or an infinity makes the scale NaN.
 INLINE void copy_group(word_row to, const void *x, const dtype x_type, const coding c, int64_t i) {
 	vec v[2 * STEP / VLEN] = {0};
@@ -220,23 +279,6 @@ INLINE void copy_group(word_row to, const void *x, const dtype x_type, const cod
 	to.sums[i / c.group] = finite ? unit * total : NAN;
 }
 
-// half_codes returns codes of 4·VLEN elements from e on, of a half of GROUP, in the low bits of bytes, from the byte that
-// has their low four bits on. What is above the codes' bits is undefined.
-INLINE vecuns half_codes(vecuns low, const uint8_t *high, const coding c, const int e) {
-	if (c.bits == 4) return low;
-	vecuns h;
-#if VLEN == 16
-	h = c.bits == 5 ? (vecuns)_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)high)) :
-		(vecuns)_mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)high));
-#else
-	h = c.bits == 5 ? (vecuns)_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)high)) : load_bytes(high);
-#endif
-	h = e < HALF ? h << 4 : h;
-	h >>= load_bytes(high_shifts[c.bits - 5] + e % HALF / 4);
-	low = e < HALF ? low : low >> 4;
-	return (low & 0x0F0F0F0F) | (h & 0xF0F0F0F0);
-}
-
 // word_dots adds the products of neighboring words to sum.
 INLINE vecint word_dots(vecint sum, vecuns codes, const int16_t *x) {
 #if BYTE_DOT
@@ -249,25 +291,25 @@ INLINE vecint word_dots(vecint sum, vecuns codes, const int16_t *x) {
 }
 
 // add_dots adds the dot products of a row with count rows of x, which are WORDS, to sum.
-INLINE void add_dots(vec sum[][2], const word_row *x, const int count, const uint8_t *row, const dtype type, int64_t in) {
+INLINE void add_dots(vec sum[][2], const word_row *x, const int count, const uint8_t *row, const dtype type,
+	int64_t in) {
 	const coding c = codings[type];
 	const weight_row w = weights_at(row, type, in);
 	const uint32_t mask = c.bits == 4 ? 0x000F000F : c.bits == 5 ? 0x001F001F : 0x003F003F;
 	for (int64_t g = 0; g < w.groups; g += STEP) {
-		vec scale[MAX_ROWS][STEP / VLEN];
-		UNROLL for (int j = 0; j < STEP / VLEN; j++) {
-			const int64_t at = g + j * VLEN;
-			const vec own = numbers(w.scales, w.units, c, at, w.groups);
-			UNROLL for (int i = 0; i < count; i++) scale[i][j] = own * vload(x[i].scales + at);
+		float scale[MAX_ROWS][STEP];
+		UNROLL for (int j = 0; j < STEP; j += VLEN) {
+			const vec own = numbers(w.scales, w.units, c, g + j, w.groups);
+			UNROLL for (int i = 0; i < count; i++) vstore(scale[i] + j, own * vload(x[i].scales + g + j));
 			if (!c.offsets) continue;
-			const vec offset = numbers(w.offsets, w.offset_units, c, at, w.groups);
-			UNROLL for (int i = 0; i < count; i++) sum[i][0] += offset * vload(x[i].sums + at);
+			const vec offset = numbers(w.offsets, w.offset_units, c, g + j, w.groups);
+			UNROLL for (int i = 0; i < count; i++) sum[i][0] += offset * vload(x[i].sums + g + j);
 		}
-		UNROLL for (int b = 0; b < STEP * c.group / GROUP; b++) {
-			const int64_t from = g * c.group + b * GROUP;
-			if (from >= in) break;
+		int64_t from = g * c.group;
+		for (int b = 0; b < STEP * c.group && from < in; b += GROUP, from += GROUP) {
 			const uint8_t *low = w.low + from * (c.bits == 8 ? 8 : 4) / 8, *high = w.high + from / 8 * (c.bits - 4);
-			__builtin_prefetch(low + AHEAD, 0, 3);
+			const int ahead = c.bits == 8 ? AHEAD / 2 : AHEAD; // these came closest to the speed of reading
+			__builtin_prefetch(low + ahead, 0, 3), __builtin_prefetch(low + ahead + 64, 0, 3);
 			UNROLL for (int e = 0; e < GROUP; e += 4 * VLEN) {
 				vecuns codes = {0}, odd;
 				if (c.bits < 8) {
@@ -280,15 +322,17 @@ INLINE void add_dots(vec sum[][2], const word_row *x, const int count, const uin
 					else memcpy(&codes, low + e, 2 * VLEN);
 					odd = (vecuns)((vecwords)codes >> 8), codes = (vecuns)((vecwords)(codes << 8) >> 8);
 				}
-				const vecuns lanes = load_bytes(group_numbers[c.group / 32] + (b * GROUP + e) / 4); // modulo VLEN
-				const int j = (b * GROUP + e) / c.group / VLEN;
+				const int first = (b + e) / c.group;
+				const vecuns lanes = load_bytes(group_numbers[c.group / 32] + (b + e) / 4);
 				UNROLL for (int i = 0; i < count; i++) {
 					const word_block *block = x[i].blocks + from / GROUP;
 					const int16_t *words = block->words + e / HALF * HALF + e % HALF / 2;
 					vecint whole = c.zero ? (vecint)load_bytes(block->zeros + e / 4) : (vecint){0};
 					whole = word_dots(whole, codes, words);
 					whole = word_dots(whole, odd, words + HALF / 2);
-					sum[i][e / HALF] += __builtin_convertvector(whole, vec) * lanes_of(scale[i][j], lanes);
+					const vec by = c.group == 4 * VLEN ? vset(scale[i][first]) :
+						lanes_of(vload(scale[i] + first / VLEN * VLEN), lanes);
+					sum[i][e / HALF] += __builtin_convertvector(whole, vec) * by;
 				}
 			}
 		}
@@ -315,9 +359,10 @@ static void AT_LEVEL(copy_x)(tensor room, tensor x, int weights) {
 	}
 }
 
-// few_words computes outputs of count rows of x, which are WORDS, from row first on.
 #if VLEN > 4
-INLINE void few_words(const quant_product *o, int64_t lo, int64_t hi, int64_t first, const int count, const dtype type) {
+// few_words computes outputs of count rows of x, which are WORDS, from row first on.
+INLINE void few_words(const quant_product *o, int64_t lo, int64_t hi, int64_t first, const int count,
+	const dtype type) {
 	const int64_t in = o->w.cols, bytes = quant_row(type, in);
 	word_row x[MAX_ROWS];
 	for (int64_t i = 0; i < count; i++) {
@@ -341,9 +386,9 @@ static void AT_LEVEL(few_blocks)(void *arg, int64_t lo, int64_t hi) {
 #if VLEN > 4
 	if (o->x.type == WORDS) {
 		FOR_BLOCKS(o->w.type, {
-			for (int64_t first = 0; first < rows; first += rows == 1 ? 1 : 4)
-				if (rows == 1) few_words(o, lo, hi, first, 1, type);
-				else few_words(o, lo, hi, first, 4, type);
+			int64_t first = 0; // two rows are faster one after the other than as four
+			for (; rows - first > 2; first += 4) few_words(o, lo, hi, first, 4, type);
+			for (; first < rows; first++) few_words(o, lo, hi, first, 1, type);
 		});
 		return;
 	}
@@ -352,7 +397,7 @@ static void AT_LEVEL(few_blocks)(void *arg, int64_t lo, int64_t hi) {
 	for (int64_t i = 0; i < rows; i++) x[i] = (const char *)o->x.at + i * o->x.cols * size_of(F32);
 	for (int64_t n = lo; n < hi; n++) {
 		float out[MAX_ROWS];
-		FOR_BLOCKS(o->w.type, float_dots(out, x, rows, (const uint8_t *)o->w.at + n * bytes, type, in));
+		float_dots(out, x, rows, (const uint8_t *)o->w.at + n * bytes, o->w.type, in);
 		quant_store(o, 0, rows, n, out);
 	}
 }
@@ -361,23 +406,23 @@ static void AT_LEVEL(dequantize_blocks)(void *arg, int64_t lo, int64_t hi) {
 	const quant_product *o = arg;
 	const int64_t in = o->w.cols, size = size_of(o->y.type);
 	for (int64_t n = lo; n < hi; n++) {
-		const int64_t from = o->index ? o->index[n] : n;
-		const uint8_t *row = (const uint8_t *)o->w.at + from * quant_row(o->w.type, in);
+		const int64_t r = o->index ? o->index[n] : n;
+		const uint8_t *row = (const uint8_t *)o->w.at + r * quant_row(o->w.type, in);
 		char *y = (char *)o->y.at + n * o->y.stride * size;
-		FOR_BLOCKS(o->w.type, {
-			const coding c = codings[type];
-			const weight_row w = weights_at(row, type, in);
-			for (int64_t g = 0; g < w.groups; g += STEP, y += STEP * c.group * size) {
-				if (VLEN > 4 && o->y.type == BF16) {
-					step_values(y, BF16, w, c, g);
-					continue;
-				}
-				float values[2 * STEP * STEP];
-				step_values(values, F32, w, c, g);
-				const int64_t rest = in - g * c.group, end = rest < STEP * c.group ? rest : STEP * c.group;
-				EACH(i, m, 0, end, { st(y, i, m, ld(values, i, m, F32), o->y.type); });
+		const weight_row w = weights_at(row, o->w.type, in);
+		const int64_t step = STEP * codings[o->w.type].group;
+		for (int64_t g = 0, from = 0; from < in; g += STEP, from += step) {
+#if VLEN > 4
+			if (o->y.type == BF16) {
+				FOR_BLOCKS(o->w.type, step_values(y + from * size, BF16, w, codings[type], g));
+				continue;
 			}
-		});
+#endif
+			float values[2 * STEP * STEP];
+			step_floats(values, w, o->w.type, g);
+			const int64_t n = in - from < step ? in - from : step;
+			EACH(i, m, 0, n, { st(y + from * size, i, m, ld(values, i, m, F32), o->y.type); });
+		}
 	}
 }
 #endif
