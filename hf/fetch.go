@@ -113,7 +113,8 @@ func weightFiles(ctx context.Context, h *hub.Hub, l hub.Listing) ([]string, erro
 }
 
 // ggufType finds the type in the name of a GGUF file, such as Q4_K_M in model-Q4_K_M-00001-of-00002.gguf.
-var ggufType = regexp.MustCompile(`(?i)[-._]((?:UD-)?(?:I?Q\d\w*|BF16|F16|F32|FP16|FP32|MXFP4\w*|TQ\d_\d))(-\d{5}-of-\d{5})?\.gguf$`)
+var ggufType = regexp.MustCompile(`(?i)[-._]((?:UD-)?(?:I?Q\d\w*|B?F16|F32|FP16|FP32|MXFP4\w*|TQ\d_\d))` +
+	`(-\d{5}-of-\d{5})?\.gguf$`)
 
 // ggufTypes lists the types in the names of a repository's GGUF files.
 func ggufTypes(l hub.Listing) (types []string) {

@@ -28,8 +28,8 @@ type Merge struct {
 	Changes map[string]func() (Change, error)
 	// Done, unless it is nil, is called with what became of each of these, from the goroutine that writes.
 	Done func(p model.Param, d Difference)
-	// DType is the type of weights that change or are stored quantized. Default: their own, and for quantized ones BF16, or
-	// F16 if other weights are F16.
+	// DType is the type of weights that change or are stored quantized. Default: their own, and for quantized ones
+	// BF16, or F16 if other weights are F16.
 	DType tensor.DType
 	// Threads is the number of goroutines that compute. Default 0: GOMAXPROCS.
 	Threads int

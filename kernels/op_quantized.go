@@ -13,13 +13,13 @@ import (
 //
 // For up to eight rows, each weight is read once and stays exact: a group's codes are multiplied by the activations,
 // and the float32 sum by the group's scale; its offset multiplies their sum. With AVX2, and with AVX-512 for F16 or
-// without BF16, INT4's codes are multiplied as integers, by the activations of the group as multiples of a power of two:
-// those below a 128th of the largest, an eighth in F16, are rounded by up to 2⁻¹⁵ of that. With AVX2 and AVX-512, so are
-// those of all of GGUF's types. NF4's values are numbers of the table times the scale, in float32 on a CPU, and rounded
-// to BF16 on a GPU. For more rows, weights are first rounded to the type of x, some thousand rows of w at a time, and
-// then multiplied as others. For up to 384 rows in BF16, a GPU of compute capability 9.0 does both in one kernel, but
-// for NF4, and does not store them; INT8's codes stay exact there, and their scales multiply the sums.
-// SetINT8Activations replaces some of these products by those of LinearINT8.
+// without BF16, INT4's codes are multiplied as integers, by the activations of the group as multiples of a power of
+// two: those below a 128th of the largest, an eighth in F16, are rounded by up to 2⁻¹⁵ of that. With AVX2 and
+// AVX-512, so are those of all of GGUF's types. NF4's values are numbers of the table times the scale, in float32 on
+// a CPU, and rounded to BF16 on a GPU. For more rows, weights are first rounded to the type of x, some thousand rows
+// of w at a time, and then multiplied as others. For up to 384 rows in BF16, a GPU of compute capability 9.0 does
+// both in one kernel, but for NF4, and does not store them; INT8's codes stay exact there, and their scales multiply
+// the sums. SetINT8Activations replaces some of these products by those of LinearINT8.
 
 // maxFewRows is the maximum number of rows that are multiplied without dequantizing the weights first.
 const maxFewRows = 8
@@ -169,7 +169,8 @@ func (d *Device) mostDequantized(cut cut, t tensor.DType, in int) {
 // fewRowsScratch lays out a copy of up to eight rows of x, of type t, on the CPU: see cpu.FewQuantized. Smaller groups
 // than INT4's are multiplied by words or by F32.
 func fewRowsScratch(cut cut, t, weights tensor.DType, rows, in int) tensor.Tensor {
-	if group := weights.Coding().Group; t != tensor.BF16 || group > 0 && group < tensor.GroupSize || cpu.Current() < cpu.AVX512BF16 {
+	group := weights.Coding().Group
+	if t != tensor.BF16 || group > 0 && group < tensor.GroupSize || cpu.Current() < cpu.AVX512BF16 {
 		t = tensor.F32
 	}
 	return cut("padded x", t, rows, tensor.INT4.Groups(in)*tensor.GroupSize)

@@ -82,8 +82,8 @@ func TestQuantizedOutliers(t *testing.T) {
 	})
 }
 
-// TestDequantizedValues_AreExact compares the values of GGUF's types, of random bytes without infinite scales, with those
-// of package quant, to the bit: all rows, and those that ids list.
+// TestDequantizedValues_AreExact compares the values of GGUF's types, of random bytes without infinite scales, with
+// those of package quant, to the bit: all rows, and those that ids list.
 func TestDequantizedValues_AreExact(t *testing.T) {
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		random := rand.New(rand.NewPCG(5, 6))
@@ -124,7 +124,8 @@ func TestDequantizedValues_AreExact(t *testing.T) {
 }
 
 // TestDequantizeWeights_EqualsQuant compares the values of all quantized types, rounded to each type, with those that
-// package quant computes: bit by bit, as codes times scales are exact. Weights include zeros, whose values may have signs.
+// package quant computes: bit by bit, as codes times scales are exact. Weights include zeros, whose values may have
+// signs.
 func TestDequantizeWeights_EqualsQuant(t *testing.T) {
 	const in, out = 768, 3
 	weights := kernels.Waves(out * in)

@@ -100,7 +100,8 @@ func (d *Device) converts(s Sizes) bool {
 	if s.Logits > 0 {
 		lengths |= s.Vocab
 	}
-	return d.hasWGMMA() && s.Type == tensor.BF16 && !slices.ContainsFunc(s.Codings, isStored) && s.Rows <= maxConvertedRows && lengths%8 == 0
+	return d.hasWGMMA() && s.Type == tensor.BF16 && !slices.ContainsFunc(s.Codings, isStored) &&
+		s.Rows <= maxConvertedRows && lengths%8 == 0
 }
 
 // activationsScratch is ScratchOf for activations, and the gradients of layers behind them.

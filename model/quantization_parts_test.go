@@ -162,7 +162,8 @@ func TestQuantization_Refuses(t *testing.T) {
 		{"llama", "model.layers.1.self_attn.v_proj.weight", tensor.NF4, ""},
 		{"llama", "model.layers.1.self_attn.v_proj.weight", tensor.BF16, ""},
 		{"llama", "model.layers.1.self_attn.v_proj.weight", tensor.F16, "v_proj.weight is F16"},
-		{"llama", "model.layers.2.self_attn.v_proj.weight", tensor.INT8, "layers.2.self_attn.v_proj.weight: the model has no"},
+		{"llama", "model.layers.2.self_attn.v_proj.weight", tensor.INT8,
+			"layers.2.self_attn.v_proj.weight: the model has no"},
 		{"llama", "lm_head.weight", tensor.INT8, "lm_head.weight: the model has no"},
 		{"llama", "model.norm.weight", tensor.INT8, "model.norm.weight: the model has no"},
 		{"biases, untied", "lm_head.weight", tensor.INT8, ""},
@@ -172,7 +173,8 @@ func TestQuantization_Refuses(t *testing.T) {
 		{"mixtral", expert + "w3.weight", tensor.INT8, expert + "w3.weight"},
 		{"mixtral", expert + "w2.weight", tensor.INT8, "one type for all"},
 	} {
-		err := CheckOptions(shapes[c.shape], Options{Quantization: Quantization{Weights: map[string]tensor.DType{c.name: c.t}}})
+		q := Quantization{Weights: map[string]tensor.DType{c.name: c.t}}
+		err := CheckOptions(shapes[c.shape], Options{Quantization: q})
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s, %s: %v, want %q", c.shape, c.name, err, c.want)
 		}

@@ -103,7 +103,14 @@ func Timings() (all []*Timing) {
 			11008), timedLinear(llama1B, 16384, 2048, 2048),
 		timedPair(16384, 2048, 2048, 64),
 		timedActivation(128, 4096, 16384, kernels.GELUTanh), timedActivation(128, 4096, 11008, kernels.SiLU),
-		timedGated(serving, bf16, 128, 4096, 11008, false), timedGated(llama1B, bf16, 2048, 2048, 8192, false),
+		timedGated(serving, bf16, 128, 4096, 11008, false), timedGated(llama1B, bf16, 2048, 2048, 8192, false))
+	return append(all, timedWeights()...)
+}
+
+// timedWeights returns what is timed of quantized weights.
+func timedWeights() []*Timing {
+	const bf16 = tensor.BF16
+	all := []*Timing{
 		timedQuantized(serving, tensor.INT8, bf16, 128, 4096, 11008), timedINT8(serving, bf16, 128, 4096, 11008),
 		timedQuantized(serving, tensor.INT4, bf16, 128, 4096, 11008),
 		timedQuantized(llama1B, tensor.INT8, bf16, 1, 2048, 128256),
@@ -114,7 +121,8 @@ func Timings() (all []*Timing) {
 		timedQuantized(llama1B, tensor.INT4, bf16, 1, 8192, 2048),
 		timedQuantized(llama1B, tensor.NF4, bf16, 1, 2048, 16384), timedQuantized(llama1B, tensor.NF4, bf16, 1, 8192, 2048),
 		timedQuantized(serving, tensor.Q4_K, bf16, 128, 4096, 11008),
-		timedQuantized(llama1B, tensor.Q4_K, bf16, 2048, 2048, 16384))
+		timedQuantized(llama1B, tensor.Q4_K, bf16, 2048, 2048, 16384),
+	}
 	for _, w := range []tensor.DType{tensor.Q4_K, tensor.Q6_K, tensor.Q8_0} {
 		all = append(all, timedQuantized(llama1B, w, bf16, 1, 2048, 128256), timedQuantized(llama1B, w, bf16, 1, 2048, 16384),
 			timedQuantized(llama1B, w, bf16, 1, 8192, 2048))

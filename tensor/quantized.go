@@ -11,11 +11,11 @@ package tensor
 // their offsets, the units of the scales, the units of the offsets, the zero points, and the codes. It lacks the parts
 // that its type does not have.
 //
-// Codes of 8 bits are signed bytes. The low four bits of the codes of GroupSize neighbors are always 64 bytes: byte j has
-// the code of element j in its low four bits, and that of element j + 64 in its high ones. Behind all of these, codes of
-// 5 and 6 bits have their high bits, 16 and 32 bytes for GroupSize neighbors: with m such bytes, byte j has the bits of
-// the elements j, j + m, j + 2m …, the first in its lowest bits. Where a row has no such element, the code is that of
-// zero.
+// Codes of 8 bits are signed bytes. The low four bits of the codes of GroupSize neighbors are always 64 bytes: byte j
+// has the code of element j in its low four bits, and that of element j + 64 in its high ones. Behind all of these,
+// codes of 5 and 6 bits have their high bits, 16 and 32 bytes for GroupSize neighbors: with m such bytes, byte j has
+// the bits of the elements j, j + m, j + 2m …, the first in its lowest bits. Where a row has no such element, the
+// code is that of zero.
 type Coding struct {
 	Bits    int          // of a code: 8, 6, 5 or 4
 	Group   int          // neighbors in a row that share a scale; the last ones may be fewer. 0: the whole row

@@ -28,7 +28,8 @@ func TestDecode_BesideLlamaCPP(t *testing.T) {
 	args := []string{"decode", "--model", dir, "--dtype", "fp32", "--threads", "1", "--device", "cpu", "--prompt", "9",
 		"--answer", "4", "--times", "2", "--beside"}
 	code, stdout, stderr := bench(t, append(args, file)...)
-	for _, want := range []string{"\n| restyle, F32 | ", "\n| llama.cpp ", "\nprompt: restyle is ", "\nanswer: restyle is ",
+	for _, want := range []string{"\n| restyle, F32 | ", "\n| llama.cpp ", "\nprompt: restyle is ",
+		"\nanswer: restyle is ",
 		"\nthe first 4 of 4 tokens are the same\n"} {
 		if code != cli.Done || !strings.Contains(stdout, want) {
 			t.Errorf("exit %d, %s, no %q in\n%s", code, stderr, want, stdout)
@@ -55,7 +56,8 @@ func TestDecode_Refuses(t *testing.T) {
 		{model + " --quantize q4_0", cli.Usage, `--quantize "q4_0": must be `},
 		{model + " --prompt 9999999 --answer 1", cli.Usage, "--prompt 9999999"},
 		{model + " --prompt 100000", cli.Failed, "--prompt and --answer are 100128 tokens, but the model has "},
-		{model + " --prompt 2 --answer 2 --beside x.gguf", cli.Failed, "--beside: llama.cpp cannot be asked: RESTYLE_LLAMACPP"},
+		{model + " --prompt 2 --answer 2 --beside x.gguf", cli.Failed,
+			"--beside: llama.cpp cannot be asked: RESTYLE_LLAMACPP"},
 	} {
 		if code, _, stderr := bench(t, append([]string{"decode"}, strings.Fields(c.args)...)...); code != c.code ||
 			!strings.Contains(stderr, c.want) {

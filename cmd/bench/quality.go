@@ -70,8 +70,8 @@ type qualityOptions struct {
 func (o *qualityOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 	f := cli.New("bench quality", aboutQuality, stdout, stderr)
 	f.Group("Models")
-	f.Add(&o.base, "base", "base model: starter, a `directory`, a .gguf file or a hub id, as chat takes them; default: the "+
-		"model that the tuned model was made from")
+	f.Add(&o.base, "base", "base model: starter, a `directory`, a .gguf file or a hub id, as chat takes them; default: "+
+		"the model that the tuned model was made from")
 	f.Add(&o.tuned, "tuned", "tuned model: a `directory`, of a model or of an adapter, a .gguf file or a hub id")
 	f.Add(&o.only, "only", "ask only one of them, `base|tuned`")
 	f.Add(&o.template, "template", infer.TemplateHelp())

@@ -77,8 +77,8 @@ func (o options) writeGGUF(ctx context.Context, in, out string, stdout io.Writer
 		if err := hf.SaveGGUFAdapter(out, a, c.Config); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(stdout, "%s: %s\nuse it: llama-server -m BASE.gguf --lora %s, where BASE.gguf is the adapter's "+
-			"base, by %s %s BASE.gguf --gguf q8_0\n", out, size(out), cli.ShellQuote(out), cli.Command("export"),
+		_, err := fmt.Fprintf(stdout, "%s: %s\nuse it: llama-server -m BASE.gguf --lora %s, where BASE.gguf is the "+
+			"adapter's base, by %s %s BASE.gguf --gguf q8_0\n", out, size(out), cli.ShellQuote(out), cli.Command("export"),
 			cli.ShellQuote(c.Name))
 		return err
 	}

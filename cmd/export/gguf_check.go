@@ -25,8 +25,10 @@ import (
 
 // probes are texts that tokenizers split in different ways: at digits, white space, signs, scripts and emoji.
 var probes = []string{"Hello, world!", "hello world", " leading", "trailing ", "a  b   c    d", "tab\tand\nline\r\nend",
-	"\n\n\n", "   \n  x", "1", "12", "123", "1234567890", "3.14159", "1,000,000.50", "x=1;y=22;z=333", "don't we'll I'M YOU'RE",
-	"def f(x):\n    return x**2  # square", "for (int i = 0; i < n; ++i) { a[i] += b[i]; }", "https://example.com/a?b=c&d=%20",
+	"\n\n\n", "   \n  x", "1", "12", "123", "1234567890", "3.14159", "1,000,000.50", "x=1;y=22;z=333",
+	"don't we'll I'M YOU'RE",
+	"def f(x):\n    return x**2  # square", "for (int i = 0; i < n; ++i) { a[i] += b[i]; }",
+	"https://example.com/a?b=c&d=%20",
 	"snake_case camelCase PascalCase", "naïve café Ærøskøbing Straße", "Привет, мир!", "你好，世界", "こんにちは世界", "مرحبا بالعالم",
 	"नमस्ते दुनिया", "สวัสดีชาวโลก", "😀 👩‍👩‍👧 🇩🇪", "<|im_start|>user\nhi<|im_end|>", "!@#$%^&*()_+-=[]{}|;':\",./<>?"}
 
@@ -115,7 +117,8 @@ func (w *checklist) files(c, back *hf.Checkpoint, path string) {
 	ends = slices.Clone(ends)
 	slices.Sort(ends)
 	ends = slices.Compact(ends)
-	missing := slices.DeleteFunc(slices.Clone(ends), func(id int32) bool { return slices.Contains(back.Generation.EOS, id) })
+	known := func(id int32) bool { return slices.Contains(back.Generation.EOS, id) }
+	missing := slices.DeleteFunc(slices.Clone(ends), known)
 	w.line(len(missing) == 0, "ends", "tokens %v end an answer, the model's are %v", back.Generation.EOS, ends)
 }
 
@@ -189,8 +192,8 @@ func (o options) checkLogits(ctx context.Context, d *kernels.Device, c, back *hf
 	}
 	show.Line.Clear()
 	kl := sum / float64(n)
-	w.line(kl <= mostKL[mix.Type], "predictions", "of %d tokens of %s: KL divergence %.4f nats a token (at most %.2f), the same "+
-		"most probable token %.1f%%", n, what, kl, mostKL[mix.Type], 100*float64(same)/float64(n))
+	w.line(kl <= mostKL[mix.Type], "predictions", "of %d tokens of %s: KL divergence %.4f nats a token (at most %.2f), the "+
+		"same most probable token %.1f%%", n, what, kl, mostKL[mix.Type], 100*float64(same)/float64(n))
 	return nil
 }
 

@@ -109,7 +109,8 @@ func TestGGUF_Usage(t *testing.T) {
 		{[]string{adapter, out, "--gguf", "f16", "--base", "x", "--onto", "y"}, "leave one out"},
 	} {
 		var stdout, stderr bytes.Buffer
-		if code := run(t.Context(), c.args, &stdout, &stderr); code != cli.Usage || !strings.Contains(stderr.String(), c.want) {
+		code := run(t.Context(), c.args, &stdout, &stderr)
+		if code != cli.Usage || !strings.Contains(stderr.String(), c.want) {
 			t.Errorf("%v: exit code %d: %s: want %q", c.args[2:], code, stderr.String(), c.want)
 		}
 	}
@@ -175,7 +176,8 @@ func sameText(t *testing.T, c *hf.Checkpoint, theirs *llamacpp.Model) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := own.Encode(text, tokenizer.EncodeOptions{}).IDs; !slices.Equal(got, want) && !slices.Contains(probes, text) {
+		got := own.Encode(text, tokenizer.EncodeOptions{}).IDs
+		if !slices.Equal(got, want) && !slices.Contains(probes, text) {
 			t.Errorf("%.60q becomes %v here, and %v in llama.cpp", text, got, want)
 		}
 	}

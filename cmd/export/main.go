@@ -136,8 +136,8 @@ func (o *options) flags(stdout, notes io.Writer) *cli.Flags {
 	f.Add(&o.onto, "onto", "merge into this model instead, such as the 16-bit original of a base in 4 bits; the "+
 		"adapter was not trained on it, which the model card says")
 	f.Group("GGUF")
-	f.Add(&o.gguf, "gguf", "write a GGUF file with weights of this type, `f32|f16|bf16|q8_0|q6_k|q5_k_m|q4_k_m|q4_0`, or lora: "+
-		"the adapter alone")
+	f.Add(&o.gguf, "gguf", "write a GGUF file with weights of this type, `f32|f16|bf16|q8_0|q6_k|q5_k_m|q4_k_m|q4_0`, "+
+		"or lora: the adapter alone")
 	f.Add(&o.checked, "check", "read the file back and compare it with the model; --check=false for none")
 	f.Group("Device")
 	f.Add(&o.threads, "threads", "CPU threads; 0 uses GOMAXPROCS")
@@ -161,8 +161,8 @@ func (o options) check(paths []string, given func(flag string) bool) error {
 		return cli.Usagef("--base and --onto are for adapters, and %s has no adapter_config.json: leave them out",
 			paths[0])
 	case o.weights == "":
-		return cli.Usagef("there is no --weights and no --gguf, and %s is no directory of an adapter: set --weights to int8, "+
-			"int4 or nf4, or --gguf to a type", paths[0])
+		return cli.Usagef("there is no --weights and no --gguf, and %s is no directory of an adapter: set --weights to "+
+			"int8, int4 or nf4, or --gguf to a type", paths[0])
 	case o.weights != "int8" && o.weights != "int4" && o.weights != "nf4":
 		return cli.Usagef("--weights %q: must be int8, int4 or nf4", o.weights)
 	case o.rounding != "gptq" && o.rounding != "nearest":

@@ -40,7 +40,7 @@ func modelfile(file string, c *hf.Checkpoint) string {
 	if text, ok := ollamaTemplate(codec.Template); ok {
 		fmt.Fprintf(&b, "TEMPLATE \"\"\"%s\"\"\"\n", text)
 	} else {
-		b.WriteString("# The chat template is that of the file. It does not wrap each message by itself, so it has no form here.\n")
+		b.WriteString("# The chat template is that of the file: it puts no fixed text around each message, so it has no form here.\n")
 	}
 	var ends []string
 	for _, id := range codec.Ends {
@@ -81,7 +81,11 @@ func ollamaTemplate(t chat.Template) (text string, ok bool) {
 	b.WriteString("{{- range .Messages }}")
 	for i, m := range []struct{ role, before, after string }{{"system", beforeSystem, afterSystem},
 		{"user", beforeUser, afterUser}, {"assistant", strings.TrimPrefix(beforeAnswer, afterUser), afterAnswer}} {
-		fmt.Fprintf(&b, `{{ %sif eq .Role %q }}%s{{ .Content }}%s`, []string{"", "else ", "else "}[i], m.role, m.before, m.after)
+		more := "else "
+		if i == 0 {
+			more = ""
+		}
+		fmt.Fprintf(&b, `{{ %sif eq .Role %q }}%s{{ .Content }}%s`, more, m.role, m.before, m.after)
 	}
 	b.WriteString("{{ end }}{{ end }}" + strings.TrimPrefix(prompt, afterUser))
 	return b.String(), sameTexts(t, b.String())
@@ -128,7 +132,8 @@ func uses(out, modelfile string) string {
 		{"llama.cpp", "llama-cli -m " + quoted},
 		{"LM Studio", "lms import " + quoted}}
 	if modelfile != "" {
-		lines = append(lines, [2]string{"ollama", fmt.Sprintf("ollama create %s -f %s", nameOf(out), cli.ShellQuote(modelfile))})
+		lines = append(lines, [2]string{"ollama",
+			fmt.Sprintf("ollama create %s -f %s", cli.ShellQuote(nameOf(out)), cli.ShellQuote(modelfile))})
 	}
 	var b strings.Builder
 	for _, l := range lines {

@@ -49,7 +49,8 @@ const maxValues = 1000
 
 func (l *list) UnmarshalJSON(data []byte) error {
 	if n := bytes.Count(data, []byte("{")) + bytes.Count(data, []byte(",")); n > maxValues {
-		return fmt.Errorf("a normalizer, pre_tokenizer or post_processor of %d values: at most %d are supported", n, maxValues)
+		return fmt.Errorf("a normalizer, pre_tokenizer or post_processor of %d values: at most %d are supported", n,
+			maxValues)
 	}
 	var c *component
 	err := json.Unmarshal(data, &c)

@@ -34,9 +34,9 @@ type Options struct {
 	Threads int
 	// Context is the maximum number of tokens in the KV cache. Default 0: 1024.
 	Context int
-	// Exact keeps keys and values in float32, does not use llama.cpp's flash attention, and leaves weights as the file has
-	// them. By default all are as llama.cpp's programs have them: float16, used if the CPU has it, and repacked for the CPU,
-	// which for AMX gives wrong products with rows of 32 weights in blocks (version 0.5.0).
+	// Exact keeps keys and values in float32, does not use llama.cpp's flash attention, and leaves weights as the file
+	// has them. By default all are as llama.cpp's programs have them: float16, used if the CPU has it, and repacked for
+	// the CPU, which for AMX gives wrong products with rows of 32 weights in blocks (version 0.5.0).
 	Exact bool
 }
 

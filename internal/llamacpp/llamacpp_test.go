@@ -137,7 +137,8 @@ func TestModel_Cache(t *testing.T) {
 	recorded, dir := readRecording(t, "llama_text")
 	m := llamacpptest.Open(t, filepath.Join(dir, "f32.gguf"), llamacpp.Options{Context: 24})
 	want := recorded.Files["f32"].Greedy[1]
-	if err := errors.Join(m.Trim(0), second(m.Read(want.Prompt)), second(m.Next(1, 4)), m.Trim(len(want.Prompt))); err != nil {
+	err := errors.Join(m.Trim(0), second(m.Read(want.Prompt)), second(m.Next(1, 4)), m.Trim(len(want.Prompt)))
+	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := m.Next(want.Tokens[0], 15)
