@@ -147,8 +147,8 @@ INLINE vec value_codes(const uint8_t *low, const uint8_t *high, const coding c, 
 }
 
 #if VLEN > 4
-// half_codes returns codes of 4·VLEN elements from e on, of a half of GROUP, in the low bits of bytes, from the byte that
-// has their low four bits on. What is above the codes' bits is undefined.
+// half_codes returns codes of 4·VLEN elements of a half of GROUP, from e on, in the low bits of bytes. What is above
+// them is undefined, and codes of 4 bits are where low has them.
 INLINE vecuns half_codes(vecuns low, const uint8_t *high, const coding c, const int e) {
 	if (c.bits == 4) return low;
 	vecuns h;
