@@ -16,6 +16,7 @@ import (
 	"restyle/internal/disk"
 	"restyle/kernels/cpu"
 	"restyle/model"
+	"restyle/quant"
 	"restyle/tensor"
 )
 
@@ -31,28 +32,50 @@ type GGUFOptions struct {
 
 // SaveGGUF saves a model as a GGUF file that llama.cpp computes as the model is computed here: keys, tokenizer and chat
 // template from from's small files, and weights of its names and shapes, one after the other, as [SaveTensors] gets
-// them. Blocks are those of ggml's own quantizer without an importance matrix. The file replaces one of its name when
-// it is complete and on disk. Memory holds about 8 MB of weights at a time, besides what TensorData.Write needs.
+// them. Blocks are those of ggml's own quantizer without an importance matrix, or of weights that are Q4_0, which the
+// mix must have so and which stay as they are. The file replaces one of its name when it is complete and on disk. Memory holds about 8 MB of weights
+// at a time, besides what TensorData.Write needs.
 //
 // What no such file can say is an error; what programs that read it will do otherwise is in notes, for people.
 func SaveGGUF(path string, from *Checkpoint, tensors []TensorData, o GGUFOptions) (notes []string, err error) {
-	keys, notes, err := from.ggufKeys(o)
+	p, err := from.ggufPlan(path, tensors, o)
 	if err != nil {
 		return nil, err
 	}
-	sources, err := from.ggufSources(tensors, o)
-	if err != nil {
-		return nil, err
+	return p.notes, gguf.Write(path, p.keys, p.sources)
+}
+
+// GGUFTypes returns the types that SaveGGUF will give tensors, by their names, or the error that it would begin with. It
+// does not write them.
+func GGUFTypes(path string, from *Checkpoint, tensors []TensorData, o GGUFOptions) (map[string]gguf.Type, error) {
+	p, err := from.ggufPlan(path, tensors, o)
+	return p.types, err
+}
+
+// A ggufPlan is all of a file but the weights.
+type ggufPlan struct {
+	keys    []gguf.KV
+	sources []gguf.Source
+	types   map[string]gguf.Type // by the names of TensorData
+	notes   []string
+}
+
+func (c *Checkpoint) ggufPlan(path string, tensors []TensorData, o GGUFOptions) (p ggufPlan, err error) {
+	if p.keys, p.notes, err = c.ggufKeys(o); err != nil {
+		return p, err
+	}
+	if p.sources, p.types, err = c.ggufSources(tensors, o); err != nil {
+		return p, err
 	}
 	var need int64
-	for _, s := range sources {
+	for _, s := range p.sources {
 		need += ggufBytes(s)
 	}
 	if free, err := disk.Free(filepath.Dir(path)); err == nil && need > free {
-		return nil, fmt.Errorf("%s needs %.1f MiB, but only %.1f MiB are free: free some space", path,
+		return p, fmt.Errorf("%s needs %.1f MiB, but only %.1f MiB are free: free some space", path,
 			float64(need)/(1<<20), float64(free)/(1<<20))
 	}
-	return notes, gguf.Write(path, keys, sources)
+	return p, nil
 }
 
 func ggufBytes(s gguf.Source) int64 {
@@ -241,12 +264,13 @@ func (c *Checkpoint) ggufVocab() (keys []gguf.KV, notes []string, err error) {
 	return keys, notes, nil
 }
 
-// ggufSources returns how to write each tensor. Their order is that of llama.cpp's converter: as the names are sorted
-// in the files of the model.
-func (c *Checkpoint) ggufSources(tensors []TensorData, o GGUFOptions) ([]gguf.Source, error) {
+// ggufSources returns how to write each tensor, and the types by the parameters' names. Their order is that of
+// llama.cpp's converter: as the names are sorted in the files of the model.
+func (c *Checkpoint) ggufSources(tensors []TensorData, o GGUFOptions) (sources []gguf.Source,
+	types map[string]gguf.Type, err error) {
 	factors, err := ggufFactors(c.Config)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.label, err)
+		return nil, nil, fmt.Errorf("%s: %w", c.label, err)
 	}
 	untied := slices.ContainsFunc(tensors, func(t TensorData) bool { return t.Name == head })
 	m := gguf.Model{Architecture: GGUFArchitecture(c.Config), Layers: c.Config.Layers, Heads: c.Config.Heads,
@@ -254,7 +278,6 @@ func (c *Checkpoint) ggufSources(tensors []TensorData, o GGUFOptions) ([]gguf.So
 	if c.Config.Mixture != nil {
 		m.Experts = c.Config.Mixture.Experts
 	}
-	var sources []gguf.Source
 	if factors != nil {
 		sources = append(sources, gguf.Source{Name: ropeFactors, Type: gguf.F32, Dims: []int{len(factors)},
 			Write: func(w io.Writer) error {
@@ -264,17 +287,19 @@ func (c *Checkpoint) ggufSources(tensors []TensorData, o GGUFOptions) ([]gguf.So
 				return err
 			}})
 	}
+	types = map[string]gguf.Type{}
 	stacked := map[string]int{} // sources, by name
 	for _, t := range c.sorted(tensors) {
 		name, expert, err := ggufName(c.Config, t.Name)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.label, err)
+			return nil, nil, fmt.Errorf("%s: %w", c.label, err)
 		}
 		dims := slices.Clone(t.Shape)
 		slices.Reverse(dims)
 		if at, more := stacked[name]; more {
 			first := sources[at].Write
 			sources[at].Dims[2]++
+			types[t.Name] = sources[at].Type
 			write := c.ggufRows(t, name, sources[at].Type)
 			sources[at].Write = func(w io.Writer) error { return errors.Join(first(w), write(w)) }
 			continue
@@ -284,6 +309,7 @@ func (c *Checkpoint) ggufSources(tensors []TensorData, o GGUFOptions) ([]gguf.So
 			stacked[name] = len(sources)
 		}
 		as := o.Mix.TypeOf(m, name, dims)
+		types[t.Name] = as
 		sources = append(sources, gguf.Source{Name: name, Type: as, Dims: dims, Write: c.ggufRows(t, name, as)})
 	}
 	for i, s := range sources {
@@ -295,7 +321,7 @@ func (c *Checkpoint) ggufSources(tensors []TensorData, o GGUFOptions) ([]gguf.So
 			}
 		}
 	}
-	return sources, nil
+	return sources, types, nil
 }
 
 // sorted sorts tensors by the files that have them, and by name; experts by number. Those in no file come first.
@@ -353,7 +379,7 @@ func (c *Checkpoint) ggufRows(t TensorData, name string, as gguf.Type) func(w io
 		r := &rowWriter{to: w, name: t.Name, from: t.DType, as: as, in: in, d: d, step: max(1, maxGGUFRows/4/(in*d))}
 		err := t.Write(r)
 		if err == nil {
-			err = r.flush(len(r.rows) / (in * t.DType.Size()))
+			err = r.flush(len(r.rows) / t.DType.RowBytes(in))
 		}
 		return err
 	}
@@ -377,8 +403,8 @@ type rowWriter struct {
 
 func (r *rowWriter) Write(p []byte) (int, error) {
 	r.rows = append(r.rows, p...)
-	if n := r.step * r.d; len(r.rows) >= n*r.in*r.from.Size() {
-		if err := r.flush(n * (len(r.rows) / (n * r.in * r.from.Size()))); err != nil {
+	if n, row := r.step*r.d, r.from.RowBytes(r.in); len(r.rows) >= n*row {
+		if err := r.flush(n * (len(r.rows) / (n * row))); err != nil {
 			return 0, err
 		}
 	}
@@ -387,7 +413,7 @@ func (r *rowWriter) Write(p []byte) (int, error) {
 
 // flush converts the first n rows, whole heads, and keeps the others.
 func (r *rowWriter) flush(n int) error {
-	row := r.in * r.from.Size()
+	row := r.from.RowBytes(r.in)
 	data := r.rows[:n*row]
 	if r.d > 1 {
 		data = make([]byte, len(data))
@@ -395,21 +421,29 @@ func (r *rowWriter) flush(n int) error {
 			copy(data[(i/r.d*r.d+rotated(i%r.d, r.d))*row:], r.rows[i*row:][:row])
 		}
 	}
-	r.values = slices.Grow(r.values[:0], n*r.in)[:n*r.in]
-	widen(r.values, data, r.from)
-	for i, x := range r.values {
-		if r.as == gguf.F16 && math.Abs(float64(x)) > maxF16 {
-			return fmt.Errorf("element %d of %s is %v, too large for F16: use another type", r.at*r.in+i, r.name, x)
-		}
-	}
 	r.out = slices.Grow(r.out[:0], n*r.as.RowBytes(r.in))[:n*r.as.RowBytes(r.in)]
-	if err := cpu.QuantizeBlocks(r.as, r.out, r.values); err != nil {
+	if err := r.convert(data, n); err != nil {
 		return fmt.Errorf("%s, from row %d: %w", r.name, r.at, err)
 	}
 	r.at += n
 	r.rows = append(r.rows[:0], r.rows[n*row:]...)
 	_, err := r.to.Write(r.out)
 	return err
+}
+
+// convert converts n rows to out.
+func (r *rowWriter) convert(data []byte, n int) error {
+	if r.from.Quantized() {
+		return quant.Unpack(r.out, data, r.from, r.in)
+	}
+	r.values = slices.Grow(r.values[:0], n*r.in)[:n*r.in]
+	widen(r.values, data, r.from)
+	for i, x := range r.values {
+		if r.as == gguf.F16 && math.Abs(float64(x)) > maxF16 {
+			return fmt.Errorf("element %d is %v, too large for F16: use another type", i, x)
+		}
+	}
+	return cpu.QuantizeBlocks(r.as, r.out, r.values)
 }
 
 // maxF16 is the greatest finite F16.
