@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"restyle/internal/cli"
 	"restyle/internal/disk"
 	"restyle/kernels"
+	"restyle/model"
 	"restyle/tensor"
 )
 
@@ -23,7 +25,7 @@ const alone = "lora"
 // checkGGUF reports invalid arguments with --gguf.
 func (o options) checkGGUF(paths []string, given func(flag string) bool) error {
 	adapter := hf.IsAdapter(paths[0])
-	for _, flag := range []string{"weights", "rounding", "text", "quality"} {
+	for _, flag := range []string{"weights", "quality"} {
 		if given(flag) {
 			return cli.Usagef("--%s is for --weights, and --gguf writes another kind of file: leave one out", flag)
 		}
@@ -41,10 +43,16 @@ func (o options) checkGGUF(paths []string, given func(flag string) bool) error {
 		return cli.Usagef("%s is there already: name a file that is not, or remove it", paths[1])
 	case (o.base != "" || o.onto != "") && !adapter:
 		return cli.Usagef("--base and --onto are for adapters, and %s has no adapter_config.json: leave them out", paths[0])
+	case o.rounding == "gptq" && !o.calibrates():
+		return cli.Usagef("--rounding gptq is for --gguf q4_0, and the blocks of %s are rounded to nearest: leave one out",
+			o.gguf)
+	case o.calibrates() && adapter:
+		return cli.Usagef("--rounding gptq calibrates a model, and %s is an adapter: merge it first, by %s %s MERGED", paths[0],
+			cli.Command("export"), cli.ShellQuote(paths[0]))
 	case o.base != "" && o.onto != "":
 		return cli.Usagef("--base says where the adapter's own base is, and --onto takes another: leave one out")
 	}
-	return cli.CheckThreads(o.threads)
+	return o.checkRounding(given)
 }
 
 // writeGGUF writes a model, an adapter merged into its base, or an adapter alone.
@@ -115,8 +123,8 @@ func (o options) modelGGUF(ctx context.Context, c *hf.Checkpoint, a *hf.Adapter,
 	}
 	show := &cli.Progress{Line: status}
 	unchecked := strings.TrimSuffix(out, filepath.Ext(out)) + ".unchecked.gguf"
-	notes, err := hf.SaveGGUF(unchecked, shown, tensors, hf.GGUFOptions{Mix: mix, Name: nameOf(out),
-		Done: func(name string, done, total int) { show.Draw("writing", name, float64(done)/float64(total)) }})
+	notes, err := o.saveGGUF(ctx, d, shown, tensors, unchecked, hf.GGUFOptions{Mix: mix, Name: nameOf(out),
+		Done: func(name string, done, total int) { show.Draw("writing", name, float64(done)/float64(total)) }}, show)
 	if err != nil {
 		return err
 	}
@@ -145,6 +153,76 @@ func (o options) modelGGUF(ctx context.Context, c *hf.Checkpoint, a *hf.Adapter,
 	}
 	_, err = fmt.Fprintf(stdout, "%s: %s\n%s", out, size(out), uses(out, made))
 	return err
+}
+
+// saveGGUF writes a file of a model whose weights are tensors. With GPTQ, they are those of its checkpoint.
+func (o options) saveGGUF(ctx context.Context, d *kernels.Device, c *hf.Checkpoint, tensors []hf.TensorData, path string,
+	as hf.GGUFOptions, show *cli.Progress) (notes []string, err error) {
+	if o.calibrates() {
+		after, err := o.calibrated(ctx, d, c, tensors, path, as, show)
+		if err != nil {
+			return nil, err
+		}
+		defer after.Close()
+		tensors = withRows(tensors, after)
+	}
+	return hf.SaveGGUF(path, c, tensors, as)
+}
+
+// calibrated returns a model whose matrices in layers are Q4_0 by GPTQ, where a file is to have that type.
+func (o options) calibrated(ctx context.Context, d *kernels.Device, c *hf.Checkpoint, tensors []hf.TensorData,
+	path string, as hf.GGUFOptions, show *cli.Progress) (*model.Model, error) {
+	if err := checkOriginal(c); err != nil {
+		return nil, err
+	}
+	types, err := hf.GGUFTypes(path, c, tensors, as)
+	if err != nil {
+		return nil, err
+	}
+	q := model.Quantization{Layers: tensor.Q4_0, Weights: map[string]tensor.DType{}}
+	for _, p := range model.ParamsOf(c.Config, model.Options{Quantization: q}) {
+		if p.W.DType.Quantized() && types[p.Name] != gguf.Q4_0 {
+			q.Weights[p.Name] = 0
+		}
+	}
+	t, err := o.texts(ctx, c, nil)
+	if err != nil {
+		return nil, err
+	}
+	before, err := openOriginal(ctx, d, c)
+	if err != nil {
+		return nil, err
+	}
+	defer before.Close()
+	after, err := nearest(ctx, d, c, q, show)
+	if err != nil {
+		return nil, err
+	}
+	if err := calibrate(ctx, before, after, t.calibration, show); err != nil {
+		return nil, errors.Join(err, after.Close())
+	}
+	return after, nil
+}
+
+// withRows returns tensors with a model's quantized matrices in place of what they were.
+func withRows(tensors []hf.TensorData, m *model.Model) (list []hf.TensorData) {
+	by := map[string]tensor.Tensor{}
+	for _, p := range m.Params() {
+		by[p.Name] = p.W
+	}
+	for _, t := range tensors {
+		if w := by[t.Name]; w.DType.Quantized() {
+			t.DType = w.DType
+			t.Write = func(to io.Writer) error {
+				return m.Device().Read(w, func(raw []byte) error {
+					_, err := to.Write(raw)
+					return err
+				})
+			}
+		}
+		list = append(list, t)
+	}
+	return list
 }
 
 // trainedOn returns the type that an adapter's base had in training, for hf.Merge.
