@@ -98,7 +98,7 @@ func (c *Checkpoint) Tensor(name string) (Info, bool) {
 //
 //	sha256sum config.json *.safetensors | sha256sum
 //
-// Of a GGUF file it is that of its own sums: sha256sum model.gguf | sha256sum.
+// Of a GGUF file, whatever its name, it is that of its hash: sha256sum < model.gguf | cut -d ' ' -f 1 | sha256sum.
 func (c *Checkpoint) Digest() (string, error) {
 	total := sha256.New()
 	if !IsGGUF(c.label) {

@@ -19,7 +19,7 @@ import (
 //
 // Offline, a small file that the cache lacks counts as absent: Python may not have needed it.
 func fetchModel(ctx context.Context, h *hub.Hub, l hub.Listing) (dir string, err error) {
-	if types := ggufTypes(l); len(types) > 0 && !hasSafetensors(l) {
+	if types := ggufTypes(l); len(types) > 0 && !hasOtherWeights(l) {
 		return "", fmt.Errorf("%s%s has only GGUF files: name one by its type, such as %s:%s", l.Ref, within(h),
 			l.Ref.ID, types[0])
 	}
@@ -126,8 +126,8 @@ func ggufTypes(l hub.Listing) (types []string) {
 	return types
 }
 
-func hasSafetensors(l hub.Listing) bool {
-	files, _ := l.Match("*.safetensors")
+func hasOtherWeights(l hub.Listing) bool {
+	files, _ := l.Match("*.safetensors", "*.bin", "*.pt", "*.pth")
 	return len(files) > 0
 }
 

@@ -2,13 +2,17 @@ package hf
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"restyle/gguf"
@@ -16,6 +20,7 @@ import (
 	"restyle/internal/disk"
 	"restyle/kernels/cpu"
 	"restyle/model"
+	"restyle/quant"
 	"restyle/tensor"
 )
 
@@ -25,34 +30,58 @@ type GGUFOptions struct {
 	Mix gguf.Mix
 	// Name is general.name. Default: the last part of the model's own.
 	Name string
+	// Ends are the tokens that end an answer, the usual one first. Default: those of generation_config.json.
+	Ends []int32
 	// Done is called after each tensor with how many of how many are written. Nil: nothing is.
 	Done func(name string, done, total int)
 }
 
 // SaveGGUF saves a model as a GGUF file that llama.cpp computes as the model is computed here: keys, tokenizer and chat
 // template from from's small files, and weights of its names and shapes, one after the other, as [SaveTensors] gets
-// them. Blocks are those of ggml's own quantizer without an importance matrix. The file replaces one of its name when
-// it is complete and on disk. Memory holds about 8 MB of weights at a time, besides what TensorData.Write needs.
+// them. Blocks are those of ggml's own quantizer without an importance matrix, or of weights that are Q4_0, which the
+// mix must have so and which stay as they are. The file replaces one of its name when it is complete and on disk. Memory holds about 8 MB of weights
+// at a time, besides what TensorData.Write needs.
 //
 // What no such file can say is an error; what programs that read it will do otherwise is in notes, for people.
 func SaveGGUF(path string, from *Checkpoint, tensors []TensorData, o GGUFOptions) (notes []string, err error) {
-	keys, notes, err := from.ggufKeys(o)
+	p, err := from.ggufPlan(path, tensors, o)
 	if err != nil {
 		return nil, err
 	}
-	sources, err := from.ggufSources(tensors, o)
-	if err != nil {
-		return nil, err
+	return p.notes, gguf.Write(path, p.keys, p.sources)
+}
+
+// GGUFTypes returns the types that SaveGGUF will give tensors, by their names, or the error that it would begin with. It
+// does not write them.
+func GGUFTypes(path string, from *Checkpoint, tensors []TensorData, o GGUFOptions) (map[string]gguf.Type, error) {
+	p, err := from.ggufPlan(path, tensors, o)
+	return p.types, err
+}
+
+// A ggufPlan is all of a file but the weights.
+type ggufPlan struct {
+	keys    []gguf.KV
+	sources []gguf.Source
+	types   map[string]gguf.Type // by the names of TensorData
+	notes   []string
+}
+
+func (c *Checkpoint) ggufPlan(path string, tensors []TensorData, o GGUFOptions) (p ggufPlan, err error) {
+	if p.keys, p.notes, err = c.ggufKeys(o); err != nil {
+		return p, err
+	}
+	if p.sources, p.types, err = c.ggufSources(tensors, o); err != nil {
+		return p, err
 	}
 	var need int64
-	for _, s := range sources {
+	for _, s := range p.sources {
 		need += ggufBytes(s)
 	}
 	if free, err := disk.Free(filepath.Dir(path)); err == nil && need > free {
-		return nil, fmt.Errorf("%s needs %.1f MiB, but only %.1f MiB are free: free some space", path,
+		return p, fmt.Errorf("%s needs %.1f MiB, but only %.1f MiB are free: free some space", path,
 			float64(need)/(1<<20), float64(free)/(1<<20))
 	}
-	return notes, gguf.Write(path, keys, sources)
+	return p, nil
 }
 
 func ggufBytes(s gguf.Source) int64 {
@@ -70,11 +99,19 @@ func (c *Checkpoint) ggufKeys(o GGUFOptions) (keys []gguf.KV, notes []string, er
 		return nil, nil, fmt.Errorf("%s: a GGUF file of a %s model is not supported: llama, mistral, mixtral, qwen2, qwen3 "+
 			"and qwen3_moe are", c.label, c.Config.Family)
 	}
-	name := cmp.Or(o.Name, strings.TrimSuffix(filepath.Base(c.Name), filepath.Ext(c.Name)))
+	switch m := c.Config.Mixture; {
+	case m != nil && (!m.Normalized || m.Dense != nil):
+		return nil, nil, fmt.Errorf("%s: a mixture with layers without experts, or whose routers' shares do not sum to 1, "+
+			"has no form in llama.cpp", c.label)
+	case c.Config.OutBias && strings.HasPrefix(arch, "qwen3"):
+		return nil, nil, fmt.Errorf("%s: attention_bias has no form in llama.cpp's %s", c.label, arch)
+	}
+	name := cmp.Or(o.Name, strings.TrimSuffix(filepath.Base(c.Name), ".gguf"))
 	keys = append(keys, gguf.KV{Key: "general.architecture", Value: arch}, gguf.KV{Key: "general.type", Value: "model"},
 		gguf.KV{Key: "general.name", Value: name}, gguf.KV{Key: "general.file_type", Value: o.Mix.FileType},
 		gguf.KV{Key: "general.quantization_version", Value: uint32(gguf.QuantizationVersion)})
-	for _, k := range ggufNumbers(c.Config, arch) {
+	_, err = c.read("tokenizer.json")
+	for _, k := range ggufNumbers(c.Config, arch, err == nil) {
 		keys = append(keys, gguf.KV{Key: arch + "." + k.Key, Value: k.Value})
 	}
 	scaling, err := ggufScalingKeys(c.Config, arch)
@@ -86,15 +123,20 @@ func (c *Checkpoint) ggufKeys(o GGUFOptions) (keys []gguf.KV, notes []string, er
 		notes = append(notes, fmt.Sprintf("the model attends to the last %d tokens: llama.cpp ignores that and attends "+
 			"to all", c.Config.Window))
 	}
-	words, more, err := c.ggufVocab()
+	ends := o.Ends
+	if ends == nil {
+		ends = c.Generation.EOS
+	}
+	words, more, err := c.ggufVocab(ends)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", c.label, err)
 	}
 	return append(keys, words...), append(notes, more...), nil
 }
 
-// ggufNumbers returns the keys that have the numbers of a configuration, without the architecture before them.
-func ggufNumbers(c model.Config, arch string) []gguf.KV {
+// ggufNumbers returns the keys that have the numbers of a configuration, without the architecture before them. words
+// says that the file has tokens, whose number is the vocabulary's.
+func ggufNumbers(c model.Config, arch string, words bool) []gguf.KV {
 	n := func(x int) uint32 { return uint32(x) }
 	keys := []gguf.KV{
 		{Key: "block_count", Value: n(c.Layers)},
@@ -110,9 +152,11 @@ func ggufNumbers(c model.Config, arch string) []gguf.KV {
 		keys = append(keys, gguf.KV{Key: "attention.key_length", Value: n(c.HeadDim)},
 			gguf.KV{Key: "attention.value_length", Value: n(c.HeadDim)})
 	}
+	if arch == "llama" || !words {
+		keys = append(keys, gguf.KV{Key: "vocab_size", Value: n(c.Vocab)})
+	}
 	if arch == "llama" {
-		keys = append(keys, gguf.KV{Key: "vocab_size", Value: n(c.Vocab)},
-			gguf.KV{Key: "rope.dimension_count", Value: n(c.HeadDim)})
+		keys = append(keys, gguf.KV{Key: "rope.dimension_count", Value: n(c.HeadDim)})
 	}
 	if m := c.Mixture; m != nil {
 		keys = append(keys, gguf.KV{Key: "expert_count", Value: n(m.Experts)},
@@ -127,10 +171,6 @@ func ggufNumbers(c model.Config, arch string) []gguf.KV {
 // ggufScalingKeys returns the keys of a scaling of RoPE that is none of a table.
 func ggufScalingKeys(c model.Config, arch string) ([]gguf.KV, error) {
 	s := c.RoPEScaling
-	if m := c.Mixture; m != nil && (!m.Normalized || m.Dense != nil) {
-		return nil, errors.New("a mixture with layers without experts, or whose routers' shares do not sum to 1, has no " +
-			"form in llama.cpp")
-	}
 	if s == nil || s.Kind == model.RoPELlama3 || s.Kind == model.RoPELong {
 		return nil, nil
 	}
@@ -144,17 +184,13 @@ func ggufScalingKeys(c model.Config, arch string) ([]gguf.KV, error) {
 		plain.BetaFast, plain.BetaSlow = 32, 1
 		keys = append(keys, gguf.KV{Key: arch + ".rope.scaling.original_context_length",
 			Value: uint32(s.OriginalMaxPositions)})
-		if equalScaling(*s, plain) {
+		if reflect.DeepEqual(*s, plain) {
 			return keys, nil
 		}
 		return nil, errors.New("rope_scaling yarn with other numbers than factor and original_max_position_embeddings has " +
 			"no form in llama.cpp's keys for these models")
 	}
 	return nil, fmt.Errorf("rope_scaling %s has no form in llama.cpp", s.Kind)
-}
-
-func equalScaling(a, b model.RoPEScaling) bool {
-	return fmt.Sprint(a) == fmt.Sprint(b)
 }
 
 // ggufFactors returns what the frequencies of RoPE are divided by, nil if they are not by a table.
@@ -177,8 +213,9 @@ func ggufFactors(c model.Config) ([]float32, error) {
 	return factors, nil
 }
 
-// ggufVocab returns the keys of the tokenizer, which are those of none if the model has no tokenizer.json.
-func (c *Checkpoint) ggufVocab() (keys []gguf.KV, notes []string, err error) {
+// ggufVocab returns the keys of the tokenizer, which are those of none if the model has no tokenizer.json. ends are the
+// tokens that end an answer.
+func (c *Checkpoint) ggufVocab(ends []int32) (keys []gguf.KV, notes []string, err error) {
 	const ggml = "tokenizer.ggml."
 	text, err := c.read("tokenizer.json")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -189,10 +226,18 @@ func (c *Checkpoint) ggufVocab() (keys []gguf.KV, notes []string, err error) {
 		return nil, nil, err
 	}
 	config, _ := c.read("tokenizer_config.json")
-	generation, _ := c.read("generation_config.json")
+	generation, err := json.Marshal(map[string]any{"eos_token_id": ends})
+	if err != nil {
+		return nil, nil, err
+	}
 	words, notes, err := vocab.FromFiles(text, config, generation, c.Config.Vocab)
 	if err != nil {
 		return nil, nil, err
+	}
+	if words.EOS < 0 { // llama.cpp would take the token 11
+		notes = append(notes, "the model does not say which token ends an answer: the file names the first of the ends that "+
+			"llama.cpp knows by their text, or the last token")
+		words.EOS = append(words.Ends(), len(words.Tokens)-1)[0]
 	}
 	words.Template, words.Templates = c.Tokenizer.ChatTemplate, c.Tokenizer.ChatTemplates
 	add := func(key string, value any) { keys = append(keys, gguf.KV{Key: key, Value: value}) }
@@ -230,23 +275,22 @@ func (c *Checkpoint) ggufVocab() (keys []gguf.KV, notes []string, err error) {
 	if words.Template != "" {
 		add("tokenizer.chat_template", words.Template)
 	}
-	for name, template := range words.Templates {
-		if name == DefaultTemplate {
-			add("tokenizer.chat_template", template)
-			continue
+	for _, name := range slices.Sorted(maps.Keys(words.Templates)) {
+		if name != DefaultTemplate { // which Template is
+			add("tokenizer.chat_template."+name, words.Templates[name])
 		}
-		add("tokenizer.chat_template."+name, template)
 	}
 	add("tokenizer.huggingface.json", words.HuggingFace)
 	return keys, notes, nil
 }
 
-// ggufSources returns how to write each tensor. Their order is that of llama.cpp's converter: as the names are sorted
-// in the files of the model.
-func (c *Checkpoint) ggufSources(tensors []TensorData, o GGUFOptions) ([]gguf.Source, error) {
+// ggufSources returns how to write each tensor, and the types by the parameters' names. Their order is that of
+// llama.cpp's converter: as the names are sorted in the files of the model.
+func (c *Checkpoint) ggufSources(tensors []TensorData, o GGUFOptions) (sources []gguf.Source,
+	types map[string]gguf.Type, err error) {
 	factors, err := ggufFactors(c.Config)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.label, err)
+		return nil, nil, fmt.Errorf("%s: %w", c.label, err)
 	}
 	untied := slices.ContainsFunc(tensors, func(t TensorData) bool { return t.Name == head })
 	m := gguf.Model{Architecture: GGUFArchitecture(c.Config), Layers: c.Config.Layers, Heads: c.Config.Heads,
@@ -254,7 +298,6 @@ func (c *Checkpoint) ggufSources(tensors []TensorData, o GGUFOptions) ([]gguf.So
 	if c.Config.Mixture != nil {
 		m.Experts = c.Config.Mixture.Experts
 	}
-	var sources []gguf.Source
 	if factors != nil {
 		sources = append(sources, gguf.Source{Name: ropeFactors, Type: gguf.F32, Dims: []int{len(factors)},
 			Write: func(w io.Writer) error {
@@ -264,41 +307,63 @@ func (c *Checkpoint) ggufSources(tensors []TensorData, o GGUFOptions) ([]gguf.So
 				return err
 			}})
 	}
-	stacked := map[string]int{} // sources, by name
+	types = map[string]gguf.Type{}
+	stacks := map[string]stack{} // by name
 	for _, t := range c.sorted(tensors) {
 		name, expert, err := ggufName(c.Config, t.Name)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.label, err)
+			return nil, nil, fmt.Errorf("%s: %w", c.label, err)
 		}
 		dims := slices.Clone(t.Shape)
 		slices.Reverse(dims)
-		if at, more := stacked[name]; more {
-			first := sources[at].Write
-			sources[at].Dims[2]++
-			write := c.ggufRows(t, name, sources[at].Type)
-			sources[at].Write = func(w io.Writer) error { return errors.Join(first(w), write(w)) }
-			continue
-		}
 		if expert >= 0 {
-			dims = append(dims, 1)
-			stacked[name] = len(sources)
+			dims = append(dims, m.Experts)
 		}
 		as := o.Mix.TypeOf(m, name, dims)
-		sources = append(sources, gguf.Source{Name: name, Type: as, Dims: dims, Write: c.ggufRows(t, name, as)})
+		types[t.Name] = as
+		write := c.ggufRows(t, name, as)
+		if expert >= 0 {
+			if parts, more := stacks[name]; more {
+				parts[expert] = write
+				continue
+			}
+			stacks[name] = stack{expert: write}
+			write = stacks[name].write
+		}
+		sources = append(sources, gguf.Source{Name: name, Type: as, Dims: dims, Write: write})
+	}
+	for name, parts := range stacks {
+		if len(parts) != m.Experts {
+			return nil, nil, fmt.Errorf("%s: %s needs %d experts, but there are %d", c.label, name, m.Experts, len(parts))
+		}
 	}
 	for i, s := range sources {
 		if write := s.Write; o.Done != nil {
 			sources[i].Write = func(w io.Writer) error {
-				err := write(w)
+				if err := write(w); err != nil {
+					return err
+				}
 				o.Done(s.Name, i+1, len(sources))
-				return err
+				return nil
 			}
 		}
 	}
-	return sources, nil
+	return sources, types, nil
 }
 
-// sorted sorts tensors by the files that have them, and by name; experts by number. Those in no file come first.
+// A stack is how to write the matrices of the experts, by their numbers, that share a tensor.
+type stack map[int]func(w io.Writer) error
+
+func (s stack) write(w io.Writer) error {
+	for _, expert := range slices.Sorted(maps.Keys(s)) {
+		if err := s[expert](w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sorted sorts tensors by the files that have them, and by name. Those in no file come first.
 func (c *Checkpoint) sorted(tensors []TensorData) []TensorData {
 	shard := func(t TensorData) int {
 		if c.weights == nil {
@@ -308,8 +373,7 @@ func (c *Checkpoint) sorted(tensors []TensorData) []TensorData {
 	}
 	tensors = slices.Clone(tensors)
 	slices.SortStableFunc(tensors, func(a, b TensorData) int {
-		return cmp.Or(shard(a)-shard(b), cmp.Compare(expertNumbers.ReplaceAllString(a.Name, ".experts."),
-			expertNumbers.ReplaceAllString(b.Name, ".experts.")))
+		return cmp.Or(shard(a)-shard(b), cmp.Compare(a.Name, b.Name))
 	})
 	return tensors
 }
@@ -326,7 +390,9 @@ func ggufName(c model.Config, param string) (name string, expert int, err error)
 		stem = strings.TrimSuffix(stem, ".")
 	}
 	if at := expertNumbers.FindStringSubmatchIndex(stem); at != nil {
-		fmt.Sscan(stem[at[2]:at[3]], &expert)
+		if expert, err = strconv.Atoi(stem[at[2]:at[3]]); err != nil {
+			return "", -1, fmt.Errorf("the parameter %s: %w", param, err)
+		}
 		stem = stem[:at[2]] + "E" + stem[at[3]:]
 	}
 	for _, names := range ggufNames {
@@ -353,7 +419,7 @@ func (c *Checkpoint) ggufRows(t TensorData, name string, as gguf.Type) func(w io
 		r := &rowWriter{to: w, name: t.Name, from: t.DType, as: as, in: in, d: d, step: max(1, maxGGUFRows/4/(in*d))}
 		err := t.Write(r)
 		if err == nil {
-			err = r.flush(len(r.rows) / (in * t.DType.Size()))
+			err = r.flush(len(r.rows) / t.DType.RowBytes(in))
 		}
 		return err
 	}
@@ -377,8 +443,8 @@ type rowWriter struct {
 
 func (r *rowWriter) Write(p []byte) (int, error) {
 	r.rows = append(r.rows, p...)
-	if n := r.step * r.d; len(r.rows) >= n*r.in*r.from.Size() {
-		if err := r.flush(n * (len(r.rows) / (n * r.in * r.from.Size()))); err != nil {
+	if n, row := r.step*r.d, r.from.RowBytes(r.in); len(r.rows) >= n*row {
+		if err := r.flush(n * (len(r.rows) / (n * row))); err != nil {
 			return 0, err
 		}
 	}
@@ -387,7 +453,7 @@ func (r *rowWriter) Write(p []byte) (int, error) {
 
 // flush converts the first n rows, whole heads, and keeps the others.
 func (r *rowWriter) flush(n int) error {
-	row := r.in * r.from.Size()
+	row := r.from.RowBytes(r.in)
 	data := r.rows[:n*row]
 	if r.d > 1 {
 		data = make([]byte, len(data))
@@ -395,21 +461,29 @@ func (r *rowWriter) flush(n int) error {
 			copy(data[(i/r.d*r.d+rotated(i%r.d, r.d))*row:], r.rows[i*row:][:row])
 		}
 	}
-	r.values = slices.Grow(r.values[:0], n*r.in)[:n*r.in]
-	widen(r.values, data, r.from)
-	for i, x := range r.values {
-		if r.as == gguf.F16 && math.Abs(float64(x)) > maxF16 {
-			return fmt.Errorf("element %d of %s is %v, too large for F16: use another type", r.at*r.in+i, r.name, x)
-		}
-	}
 	r.out = slices.Grow(r.out[:0], n*r.as.RowBytes(r.in))[:n*r.as.RowBytes(r.in)]
-	if err := cpu.QuantizeBlocks(r.as, r.out, r.values); err != nil {
+	if err := r.convert(data, n); err != nil {
 		return fmt.Errorf("%s, from row %d: %w", r.name, r.at, err)
 	}
 	r.at += n
 	r.rows = append(r.rows[:0], r.rows[n*row:]...)
 	_, err := r.to.Write(r.out)
 	return err
+}
+
+// convert converts n rows to out.
+func (r *rowWriter) convert(data []byte, n int) error {
+	if r.from.Quantized() {
+		return quant.Unpack(r.out, data, r.from, r.in)
+	}
+	r.values = slices.Grow(r.values[:0], n*r.in)[:n*r.in]
+	widen(r.values, data, r.from)
+	for i, x := range r.values {
+		if r.as == gguf.F16 && math.Abs(float64(x)) > maxF16 {
+			return fmt.Errorf("element %d is %v, too large for F16: use another type", i, x)
+		}
+	}
+	return cpu.QuantizeBlocks(r.as, r.out, r.values)
 }
 
 // maxF16 is the greatest finite F16.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"restyle/gguf"
 	"restyle/model"
@@ -142,4 +143,17 @@ func (s *ggufStore) Close() error { return s.file.Close() }
 
 func (s *ggufStore) label() string { return s.file.Name }
 
-func (s *ggufStore) writeSums(w io.Writer) error { return s.file.WriteSums(w) }
+// writeSums writes the hashes alone, because files are often renamed.
+func (s *ggufStore) writeSums(w io.Writer) error {
+	var lines strings.Builder
+	if err := s.file.WriteSums(&lines); err != nil {
+		return err
+	}
+	for line := range strings.Lines(lines.String()) {
+		sum, _, _ := strings.Cut(line, " ")
+		if _, err := fmt.Fprintln(w, sum); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -22,6 +22,9 @@ func Open(ctx context.Context, h *hub.Hub, name string) (*Checkpoint, error) {
 	if _, err := os.Stat(name); err == nil { // if it is a file, OpenModel says what to give instead
 		return OpenModel(name)
 	}
+	if IsGGUF(name) {
+		return nil, fmt.Errorf("there is no file %s", name)
+	}
 	repository, kind, single := strings.Cut(name, ":")
 	ref, err := hub.ParseRef(hub.Model, repository)
 	if err != nil {

@@ -59,6 +59,32 @@ func Pack(dst, src []byte, t tensor.DType, in int) error {
 	return nil
 }
 
+// Unpack makes GGUF's blocks from rows of in weights: the inverse of Pack. It takes Q4_0, the only type whose rows are
+// made here in another way than from blocks. It is an error if the sizes do not agree.
+func Unpack(dst, src []byte, t tensor.DType, in int) error {
+	if t != tensor.Q4_0 {
+		return fmt.Errorf("blocks from rows of %v: must be %v", t, tensor.Q4_0)
+	}
+	elements, bytes := gguf.Q4_0.Block()
+	from, to := t.RowBytes(in), gguf.Q4_0.RowBytes(in)
+	if in < 1 || in%elements != 0 || len(src)%from != 0 || len(dst) != len(src)/from*to {
+		return fmt.Errorf("%d bytes of rows of %d weights as %d bytes of %v: sizes do not agree", len(src), in, len(dst), t)
+	}
+	for i := range len(src) / from {
+		row := Row{t, in, src[i*from:][:from]}
+		codes := row.codes()
+		for b := range in / elements {
+			block := dst[i*to+b*bytes:][:bytes]
+			copy(block, row.Bytes[2*b:][:2])
+			for j := range 16 {
+				first := b*elements + j
+				block[2+j] = byte(codes.at(first) | codes.at(first+16)<<4)
+			}
+		}
+	}
+	return nil
+}
+
 // pad gives elements that the row does not have, up to a whole number of GroupSize, the code of zero.
 func (r Row) pad() {
 	codes, c := r.codes(), r.DType.Coding()

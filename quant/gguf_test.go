@@ -1,6 +1,7 @@
 package quant
 
 import (
+	"bytes"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -9,10 +10,11 @@ import (
 )
 
 // TestPack_KeepsTheValues packs blocks of random bytes, whose halves are finite, and compares the values of both forms.
+// Those that Unpack takes become the same blocks again.
 func TestPack_KeepsTheValues(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for to, from := range blockTypes {
-		elements, bytes := from.Block()
+		elements, size := from.Block()
 		for _, in := range []int{elements, 3 * elements, 256, 1024} {
 			const rows = 5
 			raw := make([]byte, rows*from.RowBytes(in))
@@ -32,15 +34,21 @@ func TestPack_KeepsTheValues(t *testing.T) {
 					t.Fatalf("%v, rows of %d: weight %d is %v, want %v", to, in, i, got[i], want[i])
 				}
 			}
+			again := make([]byte, len(raw))
+			if err := Unpack(again, packed, to, in); (err == nil) != (to == tensor.Q4_0) ||
+				err == nil && !bytes.Equal(again, raw) {
+				t.Errorf("%v, rows of %d: unpacked, the blocks are not the same: %v", to, in, err)
+			}
 			infinite := packed[:to.RowBytes(in)]
-			for i := range bytes {
+			for i := range size {
 				raw[i] |= 0x7C
 			}
 			if Pack(infinite, raw[:from.RowBytes(in)], to, in) == nil {
 				t.Errorf("%v: a scale of NaN is packed", to)
 			}
 		}
-		if Pack(nil, nil, to, elements/2) == nil || FromGGUF(from) != to || RuleFor(to).DType() != to {
+		half := Pack(nil, nil, to, elements/2) == nil || Unpack(nil, nil, to, elements/2) == nil
+		if half || FromGGUF(from) != to || RuleFor(to).DType() != to {
 			t.Errorf("%v: half a block is packed, or %v and %q are not its own", to, from, RuleFor(to))
 		}
 	}

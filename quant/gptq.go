@@ -1,25 +1,31 @@
 package quant
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"restyle/kernels/cpu"
-	"restyle/tensor"
 )
 
 // dampening is the share of the mean of the Hessian's diagonal that is added to it, as in the paper.
 const dampening = 0.01
 
 // Columns are handled block by block, and within a block strip by strip: plain loops do a strip, and products of
-// matrices do what it means for all other columns. A block is a group of 4-bit codes. The bits do not depend on either.
+// matrices do what it means for all other columns. The bits do not depend on either. A matrix whose columns share scales
+// in groups has these as its blocks.
 const (
-	block = tensor.GroupSize
+	block = 128
 	strip = 16
 )
+
+// compensates are the rules that GPTQ can follow: their values are evenly spaced, and a group's scale needs no other
+// group.
+var compensates = []Rule{INT8, INT4Sym7, INT4Sym8, INT4Asym, q40}
 
 // GPTQ quantizes a matrix so that its products with typical inputs change little (Frantar et al. 2022): column by
 // column, each error is compensated by the columns to its right, by a factor of the Hessian. Codes and scales follow r,
@@ -36,11 +42,12 @@ func (r Rule) GPTQ(ctx context.Context, dst []byte, w []float32, f *Factor) erro
 	if t == 0 || len(w)%in != 0 || len(dst) != len(w)/in*t.RowBytes(in) {
 		return fmt.Errorf("GPTQ of %d weights in rows of %d by %q: sizes do not agree", len(w), in, r)
 	}
-	if t.Coding().Table != nil {
-		return fmt.Errorf("GPTQ by %q: only %v and other rules with evenly spaced values are compensated", r, INT4Asym)
+	if !slices.Contains(compensates, r) {
+		return fmt.Errorf("GPTQ by %q: must be one of %v", r, compensates)
 	}
+	size := cmp.Or(t.Coding().Group, block)
 	m := compensated{rule: r, w: w, u: f.u, rows: make([]Row, len(w)/in), now: matrix(len(w)/in, in),
-		off: matrix(len(w)/in, block)}
+		off: matrix(len(w)/in, size)}
 	for i := range m.rows {
 		m.rows[i] = Row{t, in, dst[i*t.RowBytes(in):][:t.RowBytes(in)]}
 	}
@@ -48,11 +55,11 @@ func (r Rule) GPTQ(ctx context.Context, dst []byte, w []float32, f *Factor) erro
 	for i, x := range w {
 		m.now.X[i] = float64(x)
 	}
-	for lo := 0; lo < in; lo += block {
+	for lo := 0; lo < in; lo += size {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := m.round(lo, min(lo+block, in)); err != nil {
+		if err := m.round(lo, min(lo+size, in)); err != nil {
 			return err
 		}
 	}
@@ -88,7 +95,7 @@ type compensated struct {
 func (m *compensated) round(lo, hi int) error {
 	in := m.now.Stride
 	shape := Row{DType: m.rule.DType(), In: in}
-	g := min(lo/block, shape.Groups()-1)
+	g := min(lo/m.off.Stride, shape.Groups()-1)
 	if first, last := shape.Group(g); first == lo {
 		if err := m.scale(g, lo, last); err != nil {
 			return err

@@ -34,6 +34,9 @@ const (
 	// NF4Double is NF4 whose scales have been quantized to 8 bits in turn, as QLoRA does: see NestNF4. Rows have what they
 	// became, in float32. The codes are NF4's.
 	NF4Double Rule = "nf4_double"
+
+	// q40 is ggml's rule for Q4_0. In GPTQ it is INT4Sym8's for groups of 32.
+	q40 Rule = "q4_0"
 )
 
 // Rules are the rules of this package, in the order in which listings have them. GGUF's types have one more each, which
@@ -151,7 +154,7 @@ func (r Rule) Scale(w []float32) (scale float32, zero int, err error) {
 		return abs(largest), tensor.NF4.Coding().Zero, nil
 	case INT4Sym7:
 		scale = abs(largest) / 7
-	case INT4Sym8:
+	case INT4Sym8, q40:
 		scale = largest / -8
 	case INT4Asym:
 		scale = (hi - lo) / 15

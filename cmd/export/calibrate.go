@@ -14,7 +14,7 @@ import (
 	"restyle/tensor"
 )
 
-// calibrate quantizes the linear layers in after's layers by GPTQ, for the inputs that they have in before when it
+// calibrate quantizes those linear layers in after's layers by GPTQ that are quantized there, for the inputs that they have in before when it
 // reads a text: one layer after the other, so that there are the weights and Hessians of only one.
 func calibrate(ctx context.Context, before *original, after *model.Model, text []model.Batch,
 	show *cli.Progress) (err error) {
@@ -104,8 +104,8 @@ func (h *hessians) add(weight, x tensor.Tensor) {
 	h.d.LinearGradient(h.all[i].sum, x, x, 0, true)
 }
 
-// round quantizes the matrices that have a Hessian by GPTQ, from originals to quantized, the parameters of a layer, and
-// frees the Hessians. It calls progress before each matrix, with the share of the time that is done.
+// round rounds the matrices that have a Hessian and are quantized by GPTQ, from originals to quantized, the parameters of
+// a layer, and frees the Hessians. It calls progress before each matrix, with the share of the time that is done.
 func (h *hessians) round(ctx context.Context, originals, quantized []model.Param,
 	progress func(matrix, matrices int, share float64)) error {
 	var parts [][]int // of each Hessian's weight
@@ -116,7 +116,8 @@ func (h *hessians) round(ctx context.Context, originals, quantized []model.Param
 	for _, one := range h.all {
 		var part []int
 		for i, p := range originals {
-			if p.W.Addr >= one.weight.Addr && p.W.Addr < one.weight.Addr+uintptr(one.weight.Bytes()) {
+			within := p.W.Addr >= one.weight.Addr && p.W.Addr < one.weight.Addr+uintptr(one.weight.Bytes())
+			if within && quantized[i].W.DType.Quantized() {
 				part = append(part, i)
 				allTime += roundingTime(p)
 			}
@@ -124,6 +125,9 @@ func (h *hessians) round(ctx context.Context, originals, quantized []model.Param
 		parts, matrices = append(parts, part), matrices+len(part)
 	}
 	for k, one := range h.all {
+		if len(parts[k]) == 0 {
+			continue
+		}
 		progress(done, matrices, time/allTime)
 		runtime.GC() // frees the last factor, which may be larger than all weights, before the next one is made
 		factor, err := quant.NewFactor(ctx, one.sum.F32(), one.sum.Dim(0))

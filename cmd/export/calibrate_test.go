@@ -24,7 +24,7 @@ import (
 // configs are small models of each kind. Their layers have matrices of different sizes, and the last has a layer with a
 // mixture between two without.
 var configs = map[string]string{
-	"llama": `{"model_type": "llama", "vocab_size": 64, "hidden_size": 48, "intermediate_size": 136,
+	"llama": `{"model_type": "llama", "vocab_size": 64, "hidden_size": 96, "intermediate_size": 136,
 		"num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2, "max_position_embeddings": 64,
 		"rms_norm_eps": 1e-5, "tie_word_embeddings": true}`,
 	"gpt2": `{"model_type": "gpt2", "vocab_size": 64, "n_embd": 40, "n_layer": 2, "n_head": 4, "n_positions": 64,
@@ -71,7 +71,8 @@ func saved(t *testing.T, d *kernels.Device, config string) *hf.Checkpoint {
 
 // wholeGPTQ returns the bytes of each matrix in layers that gets GPTQ, with Hessians of whole passes through a model
 // that is all in memory, and a factor for each matrix.
-func wholeGPTQ(t *testing.T, d *kernels.Device, c *hf.Checkpoint, text []model.Batch) map[string][]byte {
+func wholeGPTQ(t *testing.T, d *kernels.Device, c *hf.Checkpoint, text []model.Batch,
+	as tensor.DType) map[string][]byte {
 	t.Helper()
 	m, err := model.New(d, c.Config, model.Options{DType: c.DType(), MaxTokens: maxTokens})
 	if err != nil {
@@ -114,8 +115,8 @@ func wholeGPTQ(t *testing.T, d *kernels.Device, c *hf.Checkpoint, text []model.B
 			if err != nil {
 				t.Fatal(err)
 			}
-			all[p.Name] = make([]byte, p.W.Rows()*tensor.INT4Z.RowBytes(p.W.Dim(-1)))
-			if err := quant.INT4Asym.GPTQ(t.Context(), all[p.Name], w, f); err != nil {
+			all[p.Name] = make([]byte, p.W.Rows()*as.RowBytes(p.W.Dim(-1)))
+			if err := quant.RuleFor(as).GPTQ(t.Context(), all[p.Name], w, f); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -123,16 +124,27 @@ func wholeGPTQ(t *testing.T, d *kernels.Device, c *hf.Checkpoint, text []model.B
 	return all
 }
 
-// TestCalibrate compares what calibrate writes with GPTQ of whole passes, byte by byte. Experts stay as they were.
+// TestCalibrate compares what calibrate writes with GPTQ of whole passes, byte by byte. Experts stay as they were, and so
+// do matrices that are not quantized: in Q4_0, the llama's down_proj, whose rows are no whole blocks.
 func TestCalibrate(t *testing.T) {
-	for name, config := range configs {
-		t.Run(name, func(t *testing.T) {
+	for _, x := range []struct {
+		config string
+		as     tensor.DType
+	}{{"llama", tensor.INT4Z}, {"gpt2", tensor.INT4Z}, {"qwen3_moe", tensor.INT4Z}, {"llama", tensor.Q4_0},
+		{"qwen3_moe", tensor.Q4_0}} {
+		t.Run(x.config+"/"+x.as.String(), func(t *testing.T) {
 			d, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All()})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer d.Close()
-			c := saved(t, d, config)
+			c := saved(t, d, configs[x.config])
+			q := model.Quantization{Layers: x.as, Weights: map[string]tensor.DType{}}
+			for _, p := range c.Config.Params() {
+				if x.as == tensor.Q4_0 && strings.HasSuffix(p.Name, "down_proj.weight") && p.W.Dim(-1)%32 != 0 {
+					q.Weights[p.Name] = 0
+				}
+			}
 			random := rand.New(rand.NewPCG(3, 4))
 			var text []model.Batch
 			for _, n := range []int{20, 1, 64, 33} {
@@ -142,9 +154,12 @@ func TestCalibrate(t *testing.T) {
 				}
 				text = append(text, b)
 			}
-			want := wholeGPTQ(t, d, c, text)
+			want := wholeGPTQ(t, d, c, text, x.as)
+			for name := range q.Weights {
+				delete(want, name)
+			}
 			show := &cli.Progress{Line: cli.NewStatusLine(io.Discard)}
-			after, err := options{weights: "int4"}.nearest(t.Context(), d, c, show)
+			after, err := nearest(t.Context(), d, c, q, show)
 			if err != nil {
 				t.Fatal(err)
 			}

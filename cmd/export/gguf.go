@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,22 +15,34 @@ import (
 	"restyle/internal/cli"
 	"restyle/internal/disk"
 	"restyle/kernels"
+	"restyle/model"
 	"restyle/tensor"
 )
 
 // alone is the value of --gguf for an adapter by itself.
 const alone = "lora"
 
+// The ends of names that a file has before it is checked, and if it is not the model.
+const unchecked, failed = ".unchecked.gguf", ".failed.gguf"
+
+// beside returns the name of a GGUF file with another end.
+func beside(path, end string) string { return strings.TrimSuffix(path, filepath.Ext(path)) + end }
+
 // checkGGUF reports invalid arguments with --gguf.
 func (o options) checkGGUF(paths []string, given func(flag string) bool) error {
 	adapter := hf.IsAdapter(paths[0])
-	for _, flag := range []string{"weights", "rounding", "text", "quality"} {
+	for _, flag := range []string{"weights", "quality"} {
 		if given(flag) {
 			return cli.Usagef("--%s is for --weights, and --gguf writes another kind of file: leave one out", flag)
 		}
 	}
 	_, unknown := gguf.ParseMix(o.gguf)
-	_, there := os.Lstat(paths[1])
+	there := ""
+	for _, path := range []string{paths[1], modelfilePath(paths[1]), beside(paths[1], unchecked), beside(paths[1], failed)} {
+		if _, err := os.Lstat(path); err == nil {
+			there = path
+		}
+	}
 	switch {
 	case o.gguf == alone && !adapter:
 		return cli.Usagef("--gguf lora is for adapters, and %s has no adapter_config.json: name a type of weights", paths[0])
@@ -37,14 +50,22 @@ func (o options) checkGGUF(paths []string, given func(flag string) bool) error {
 		return cli.Usagef("--gguf: %w, or lora", unknown)
 	case !hf.IsGGUF(paths[1]):
 		return cli.Usagef("%s is no name of a GGUF file: end it in .gguf", paths[1])
-	case there == nil:
-		return cli.Usagef("%s is there already: name a file that is not, or remove it", paths[1])
+	case there != "":
+		return cli.Usagef("%s is there already, and export would write it: name another file, or remove it", there)
+	case o.gguf == alone && given("check"):
+		return cli.Usagef("--check is for whole models, and --gguf lora writes the adapter alone: leave it out")
 	case (o.base != "" || o.onto != "") && !adapter:
 		return cli.Usagef("--base and --onto are for adapters, and %s has no adapter_config.json: leave them out", paths[0])
+	case o.rounding == "gptq" && !o.calibrates():
+		return cli.Usagef("--rounding gptq is for --gguf q4_0, and the blocks of %s are rounded to nearest: leave one out",
+			o.gguf)
+	case o.calibrates() && adapter:
+		return cli.Usagef("--rounding gptq calibrates a model, and %s is an adapter: merge it first, by %s %s MERGED", paths[0],
+			cli.Command("export"), cli.ShellQuote(paths[0]))
 	case o.base != "" && o.onto != "":
 		return cli.Usagef("--base says where the adapter's own base is, and --onto takes another: leave one out")
 	}
-	return cli.CheckThreads(o.threads)
+	return o.checkRounding(given)
 }
 
 // writeGGUF writes a model, an adapter merged into its base, or an adapter alone.
@@ -77,9 +98,14 @@ func (o options) writeGGUF(ctx context.Context, in, out string, stdout io.Writer
 		if err := hf.SaveGGUFAdapter(out, a, c.Config); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(stdout, "%s: %s\nuse it: llama-server -m BASE.gguf --lora %s, where BASE.gguf is the "+
-			"adapter's base, by %s %s BASE.gguf --gguf q8_0\n", out, size(out), cli.ShellQuote(out), cli.Command("export"),
-			cli.ShellQuote(c.Name))
+		base, how := c.Name, ""
+		if !hf.IsGGUF(base) {
+			base = "BASE.gguf"
+			how = fmt.Sprintf(", where BASE.gguf is the adapter's base, by %s %s BASE.gguf --gguf q8_0", cli.Command("export"),
+				cli.ShellQuote(c.Name))
+		}
+		_, err := fmt.Fprintf(stdout, "%s: %s\nuse it: llama-server -m %s --lora %s%s\n", out, size(out), cli.ShellQuote(base),
+			cli.ShellQuote(out), how)
 		return err
 	}
 	return o.modelGGUF(ctx, c, a, out, stdout, status)
@@ -114,9 +140,13 @@ func (o options) modelGGUF(ctx context.Context, c *hf.Checkpoint, a *hf.Adapter,
 		return err
 	}
 	show := &cli.Progress{Line: status}
-	unchecked := strings.TrimSuffix(out, filepath.Ext(out)) + ".unchecked.gguf"
-	notes, err := hf.SaveGGUF(unchecked, shown, tensors, hf.GGUFOptions{Mix: mix, Name: nameOf(out),
-		Done: func(name string, done, total int) { show.Draw("writing", name, float64(done)/float64(total)) }})
+	pending := beside(out, unchecked)
+	var ends []int32 // with the end of the template's turns
+	if codec, err := infer.CodecOf(shown, ""); err == nil {
+		ends = codec.Ends
+	}
+	notes, err := o.saveGGUF(ctx, d, shown, tensors, pending, hf.GGUFOptions{Mix: mix, Name: nameOf(out), Ends: ends,
+		Done: func(name string, done, total int) { show.Draw("writing", name, float64(done)/float64(total)) }}, show)
 	if err != nil {
 		return err
 	}
@@ -125,16 +155,16 @@ func (o options) modelGGUF(ctx context.Context, c *hf.Checkpoint, a *hf.Adapter,
 		fmt.Fprintf(stdout, "note: %s\n", n)
 	}
 	if o.checked {
-		if err := o.checkFile(ctx, d, shown, tensors, unchecked, mix, stdout, show); err != nil {
+		if err := o.checkFile(ctx, d, shown, tensors, pending, mix, stdout, show); err != nil {
 			return err
 		}
 	}
 	_, there := os.Lstat(out) // another run may have made it
 	if there == nil {
-		return fmt.Errorf("%s is there by now: the new file is kept as %s", out, unchecked)
+		return fmt.Errorf("%s is there by now: the new file is kept as %s", out, pending)
 	}
-	if err := disk.Rename(unchecked, out); err != nil {
-		return fmt.Errorf("the file is complete as %s, but could not get its name: %w", unchecked, err)
+	if err := disk.Rename(pending, out); err != nil {
+		return fmt.Errorf("the file is complete as %s, but could not get its name: %w", pending, err)
 	}
 	if err := disk.SyncDir(filepath.Dir(out)); err != nil {
 		return err
@@ -162,6 +192,76 @@ func sha256Of(path string) (string, error) {
 	err = f.WriteSums(&line)
 	sum, _, _ := strings.Cut(line.String(), " ")
 	return sum, err
+}
+
+// saveGGUF writes a file of a model whose weights are tensors. With GPTQ, they are those of its checkpoint.
+func (o options) saveGGUF(ctx context.Context, d *kernels.Device, c *hf.Checkpoint, tensors []hf.TensorData, path string,
+	as hf.GGUFOptions, show *cli.Progress) (notes []string, err error) {
+	if o.calibrates() {
+		after, err := o.calibrated(ctx, d, c, tensors, path, as, show)
+		if err != nil {
+			return nil, err
+		}
+		defer after.Close()
+		tensors = withRows(tensors, after)
+	}
+	return hf.SaveGGUF(path, c, tensors, as)
+}
+
+// calibrated returns a model whose matrices in layers are Q4_0 by GPTQ, where a file is to have that type.
+func (o options) calibrated(ctx context.Context, d *kernels.Device, c *hf.Checkpoint, tensors []hf.TensorData,
+	path string, as hf.GGUFOptions, show *cli.Progress) (*model.Model, error) {
+	if err := checkOriginal(c); err != nil {
+		return nil, err
+	}
+	types, err := hf.GGUFTypes(path, c, tensors, as)
+	if err != nil {
+		return nil, err
+	}
+	q := model.Quantization{Layers: tensor.Q4_0, Weights: map[string]tensor.DType{}}
+	for _, p := range model.ParamsOf(c.Config, model.Options{Quantization: q}) {
+		if p.W.DType.Quantized() && types[p.Name] != gguf.Q4_0 {
+			q.Weights[p.Name] = 0
+		}
+	}
+	t, err := o.texts(ctx, c, nil)
+	if err != nil {
+		return nil, err
+	}
+	before, err := openOriginal(ctx, d, c)
+	if err != nil {
+		return nil, err
+	}
+	defer before.Close()
+	after, err := nearest(ctx, d, c, q, show)
+	if err != nil {
+		return nil, err
+	}
+	if err := calibrate(ctx, before, after, t.calibration, show); err != nil {
+		return nil, errors.Join(err, after.Close())
+	}
+	return after, nil
+}
+
+// withRows returns tensors with a model's quantized matrices in place of what they were.
+func withRows(tensors []hf.TensorData, m *model.Model) (list []hf.TensorData) {
+	by := map[string]tensor.Tensor{}
+	for _, p := range m.Params() {
+		by[p.Name] = p.W
+	}
+	for _, t := range tensors {
+		if w := by[t.Name]; w.DType.Quantized() {
+			t.DType = w.DType
+			t.Write = func(to io.Writer) error {
+				return m.Device().Read(w, func(raw []byte) error {
+					_, err := to.Write(raw)
+					return err
+				})
+			}
+		}
+		list = append(list, t)
+	}
+	return list
 }
 
 // trainedOn returns the type that an adapter's base had in training, for hf.Merge.

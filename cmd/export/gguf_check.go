@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -32,16 +33,16 @@ var probes = []string{"Hello, world!", "hello world", " leading", "trailing ", "
 	"snake_case camelCase PascalCase", "naïve café Ærøskøbing Straße", "Привет, мир!", "你好，世界", "こんにちは世界", "مرحبا بالعالم",
 	"नमस्ते दुनिया", "สวัสดีชาวโลก", "😀 👩‍👩‍👧 🇩🇪", "<|im_start|>user\nhi<|im_end|>", "!@#$%^&*()_+-=[]{}|;':\",./<>?"}
 
-// mostKL are the greatest mean divergences, in nats a token, of a file's predictions from the model's. They are some
-// times what good files of small models have, and far below what rows in a wrong order give: whole nats.
+// mostKL are the greatest mean divergences, in nats a token, of a file's predictions from the model's: some times what
+// good files of small models have.
 var mostKL = map[gguf.Type]float64{gguf.F32: 0.01, gguf.F16: 0.01, gguf.BF16: 0.02, gguf.Q8_0: 0.03, gguf.Q6_K: 0.1,
 	gguf.Q5_K: 0.2, gguf.Q4_K: 0.6, gguf.Q4_0: 0.8}
 
 // comparedBytes limits the log-probabilities that are kept to be compared.
 const comparedBytes, comparedTokens = 128 << 20, 512
 
-// checkFile compares a file with the model whose weights are tensors, and prints how. If they differ too much, it
-// renames the file and returns an error.
+// checkFile compares a file with the model whose weights are tensors, and prints how. If they differ too much, or cannot
+// be compared, it renames the file and returns an error.
 func (o options) checkFile(ctx context.Context, d *kernels.Device, c *hf.Checkpoint, tensors []hf.TensorData,
 	path string, mix gguf.Mix, stdout io.Writer, show *cli.Progress) error {
 	w := &checklist{out: stdout}
@@ -49,23 +50,24 @@ func (o options) checkFile(ctx context.Context, d *kernels.Device, c *hf.Checkpo
 	if err == nil {
 		defer back.Close()
 		w.files(c, back, path)
-		err = o.checkLogits(ctx, d, c, back, tensors, mix, w, show)
+		err = o.checkWeights(ctx, d, c, back, tensors, mix, w, show)
 	}
 	show.Line.Clear()
-	if err == nil && w.wrong == nil {
+	switch {
+	case ctx.Err() != nil:
+		return errors.Join(ctx.Err(), os.Remove(path))
+	case err == nil && w.wrong == nil:
 		return nil
 	}
-	if ctx.Err() != nil {
-		return errors.Join(ctx.Err(), os.Remove(path))
-	}
-	aside := strings.TrimSuffix(path, ".unchecked.gguf") + ".failed.gguf"
+	aside := strings.TrimSuffix(path, unchecked) + failed
 	if rename := disk.Rename(path, aside); rename != nil {
 		aside = path
 	}
-	if err == nil {
-		err = errors.New(strings.Join(w.wrong, "; "))
+	if w.wrong != nil {
+		return fmt.Errorf("the file that was written is not the model: %s: it is kept as %s", strings.Join(w.wrong, "; "), aside)
 	}
-	return fmt.Errorf("the file that was written is not the model: %w: it is kept as %s", err, aside)
+	return fmt.Errorf("the file is complete, but could not be compared with the model: %w: it is kept as %s; --check=false "+
+		"writes it without comparing", err, aside)
 }
 
 // A checklist prints what is compared, and keeps what is wrong.
@@ -88,8 +90,12 @@ func (w *checklist) line(right bool, what, format string, a ...any) {
 // files compares the tokenizers, chat templates and ends of answers.
 func (w *checklist) files(c, back *hf.Checkpoint, path string) {
 	own, err := tokenizer.Read(c.ReadFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		fmt.Fprintln(w.out, "check  tokenizer      none   the model has no tokenizer.json")
+		return
+	}
+	w.line(err == nil, "tokenizer", "%s", cmpText(err, "the model's tokenizer.json is read"))
 	if err != nil {
-		fmt.Fprintf(w.out, "check  tokenizer      none   %v\n", err)
 		return
 	}
 	kept, err := tokenizer.Read(back.ReadFile)
@@ -107,8 +113,12 @@ func (w *checklist) files(c, back *hf.Checkpoint, path string) {
 				map[bool]string{true: "ok", false: "note"}[n == len(probes)], n, len(probes))
 		}
 	}
-	w.line(back.Tokenizer.ChatTemplate == c.Tokenizer.ChatTemplate, "chat template", "%d bytes, the model's has %d",
-		len(back.Tokenizer.ChatTemplate), len(c.Tokenizer.ChatTemplate))
+	same := back.Tokenizer.ChatTemplate == c.Tokenizer.ChatTemplate
+	for name, text := range c.Tokenizer.ChatTemplates {
+		same = same && (name == hf.DefaultTemplate || back.Tokenizer.ChatTemplates[name] == text)
+	}
+	w.line(same, "chat template", "%d bytes, the model's has %d", len(back.Tokenizer.ChatTemplate),
+		len(c.Tokenizer.ChatTemplate))
 	codec, err := infer.CodecOf(c, "")
 	ends := c.Generation.EOS
 	if err == nil {
@@ -144,8 +154,21 @@ func sameIDs(a, b *tokenizer.Tokenizer) (n int) {
 	return n
 }
 
-// checkLogits compares the predictions of the model and the file, for the tokens of reference answers.
-func (o options) checkLogits(ctx context.Context, d *kernels.Device, c, back *hf.Checkpoint, tensors []hf.TensorData,
+// mostOff are the greatest distances of a weight in the file from the model's, as shares of its norm. What is in another
+// place is off by more than 1, and rounding by a tenth of the limit, or by half in four bits.
+func mostOff(t tensor.DType, stored string) float64 {
+	switch {
+	case t.Quantized():
+		return 0.4
+	case stored == "F32":
+		return 0
+	}
+	return 0.02
+}
+
+// checkWeights compares the weights one by one, and then the predictions of the model and the file, for the tokens of
+// reference answers.
+func (o options) checkWeights(ctx context.Context, d *kernels.Device, c, back *hf.Checkpoint, tensors []hf.TensorData,
 	mix gguf.Mix, w *checklist, show *cli.Progress) error {
 	texts, what, err := o.compared(ctx, c)
 	if err != nil {
@@ -157,13 +180,10 @@ func (o options) checkLogits(ctx context.Context, d *kernels.Device, c, back *hf
 	for _, b := range texts {
 		most = max(most, len(b.IDs))
 	}
-	t := tensor.F32
-	if c.DType() == tensor.BF16 && c.Quantization.None() {
-		t = tensor.BF16
-	}
+	t := c.DType()
 	var want [][]float32
 	err = withModel(d, config, model.Options{DType: t, MaxTokens: most}, func(m *model.Model) error {
-		if err := fillFrom(ctx, m, tensors, show); err != nil {
+		if err := fillFrom(ctx, m, tensors, back, w, show); err != nil {
 			return err
 		}
 		return predictions(m, texts, func(_ int, logits []float32) { want = append(want, logProbabilities(logits)) })
@@ -235,8 +255,10 @@ func withModel(d *kernels.Device, c model.Config, o model.Options, f func(m *mod
 	return errors.Join(f(m), m.Close())
 }
 
-// fillFrom fills a model with weights as they would be written to a file.
-func fillFrom(ctx context.Context, m *model.Model, tensors []hf.TensorData, show *cli.Progress) error {
+// fillFrom fills a model with weights as they are before they are written, and compares each with the file's.
+func fillFrom(ctx context.Context, m *model.Model, tensors []hf.TensorData, back *hf.Checkpoint, w *checklist,
+	show *cli.Progress) error {
+	farthest, most, wrong := "", -1.0, []string(nil)
 	by := map[string]hf.TensorData{}
 	for _, t := range tensors {
 		by[t.Name] = t
@@ -255,6 +277,23 @@ func fillFrom(ctx context.Context, m *model.Model, tensors []hf.TensorData, show
 			return err
 		}
 		m.Device().Upload(p.W, values)
+		got, _, err := back.ReadF32(p.Name)
+		if err != nil {
+			return err
+		}
+		off := relative(got, values)
+		if off > most {
+			farthest, most = p.Name, off
+		}
+		info, _ := back.Tensor(p.Name)
+		if !(off <= mostOff(back.Quantization.Weights[p.Name], info.DType)) {
+			wrong = append(wrong, p.Name)
+		}
+	}
+	if wrong != nil {
+		w.line(false, "weights", "%d are not the model's, such as %s", len(wrong), wrong[0])
+	} else {
+		w.line(true, "weights", "%d, the farthest by %.2g of its norm (%s)", len(tensors), most, farthest)
 	}
 	return m.Device().Err()
 }
@@ -290,6 +329,19 @@ func divergence(p, q []float32) (sum float64) {
 		sum += math.Exp(float64(p[i])) * (float64(p[i]) - float64(q[i]))
 	}
 	return sum
+}
+
+// relative returns ‖got - want‖ / ‖want‖, or ‖got‖ if want is 0.
+func relative(got, want []float32) float64 {
+	off, all := 0.0, 0.0
+	for i := range want {
+		e := float64(got[i]) - float64(want[i])
+		off, all = off+e*e, all+float64(want[i])*float64(want[i])
+	}
+	if all == 0 {
+		return math.Sqrt(off)
+	}
+	return math.Sqrt(off / all)
 }
 
 func argmax(x []float32) (at int) {

@@ -2,7 +2,7 @@ package main
 
 import (
 	"bytes"
-	"math"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,6 +51,30 @@ func TestGGUF_ReadsBack(t *testing.T) {
 		modelfile, err := os.ReadFile(strings.TrimSuffix(path, ".gguf") + ".Modelfile")
 		if err != nil || !strings.Contains(string(modelfile), "FROM ./model.gguf\n") {
 			t.Errorf("%v: Modelfile: %s", err, modelfile)
+		}
+	}
+}
+
+// TestGGUF_GPTQ writes Q4_0 with both roundings: only the matrices in layers may differ, in as many bytes, and GPTQ's
+// predictions are nearer to the model's, 0.045 nats a token instead of 0.071.
+func TestGGUF_GPTQ(t *testing.T) {
+	nearest, said := exported(t, data.StarterName, "--gguf", "q4_0")
+	gptq, saidGPTQ := exported(t, data.StarterName, "--gguf", "Q4_0", "--rounding", "gptq", "--text", "64")
+	divergence := func(printed string) (kl float64) {
+		_, rest, _ := strings.Cut(printed, "KL divergence ")
+		if _, err := fmt.Sscan(rest, &kl); err != nil {
+			t.Fatalf("%v: %s", err, printed)
+		}
+		return kl
+	}
+	if a, b := divergence(saidGPTQ), divergence(said); !(a < 0.8*b) {
+		t.Errorf("the KL divergence is %.4f with GPTQ, and %.4f without", a, b)
+	}
+	a, b := weightsOf(t, nearest), weightsOf(t, gptq)
+	for name, was := range a {
+		matrix := strings.HasPrefix(name, "blk.") && !strings.Contains(name, "norm")
+		if same := bytes.Equal(was, b[name]); len(was) != len(b[name]) || same == matrix {
+			t.Errorf("%s has %d bytes, and %d with GPTQ: the same: %t", name, len(was), len(b[name]), same)
 		}
 	}
 }
@@ -105,6 +129,9 @@ func TestGGUF_Usage(t *testing.T) {
 		{[]string{tinyBase, there, "--gguf", "f16"}, "is there already"},
 		{[]string{tinyBase, out, "--gguf", "f16", "--weights", "int8"}, "leave one out"},
 		{[]string{tinyBase, out, "--gguf", "f16", "--base", "x"}, "are for adapters"},
+		{[]string{tinyBase, out, "--gguf", "q4_k_m", "--rounding", "gptq"}, "is for --gguf q4_0"},
+		{[]string{adapter, out, "--gguf", "q4_0", "--rounding", "gptq", "--base", "x"}, "merge it first"},
+		{[]string{tinyBase, out, "--gguf", "q4_0", "--text", "8"}, "--text is for --rounding gptq"},
 		{[]string{tinyBase, out, "--check=false"}, "--check is for --gguf"},
 		{[]string{adapter, out, "--gguf", "f16", "--base", "x", "--onto", "y"}, "leave one out"},
 	} {
@@ -223,15 +250,6 @@ func logitsOf(t *testing.T, c *hf.Checkpoint, ids []int32) (all []float32) {
 		t.Fatal(err)
 	}
 	return all
-}
-
-func relative(got, want []float32) float64 {
-	off, all := 0.0, 0.0
-	for i := range want {
-		e := float64(got[i]) - float64(want[i])
-		off, all = off+e*e, all+float64(want[i])*float64(want[i])
-	}
-	return math.Sqrt(off / all)
 }
 
 // TestGGUF_AdapterInLlamaCPP compares an adapter beside its base in llama.cpp with the merged model here.

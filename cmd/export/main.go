@@ -85,6 +85,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stdout, "export", cli.Version())
 		return cli.Done
 	}
+	if o.gguf != "" && !f.Given("rounding") {
+		o.rounding = "nearest"
+	}
 	err := o.check(paths, f.Given)
 	if err == nil && o.gguf == "" {
 		err = probe(paths[1])
@@ -125,7 +128,8 @@ func (o *options) flags(stdout, notes io.Writer) *cli.Flags {
 	f.Group("Weights")
 	f.Add(&o.weights, "weights", "weights of the linear layers in the model's layers, `int8|int4|nf4`; a MODEL needs it")
 	f.Add(&o.rounding, "rounding", "how weights become 4-bit codes, `gptq|nearest`: gptq compensates errors by what a "+
-		"calibration text needs, nearest rounds each weight by itself, as 8-bit codes always are")
+		"calibration text needs, nearest rounds each weight by itself, as 8-bit codes always are, and --gguf without this "+
+		"flag")
 	f.Add(&o.text, "text", "number of conversations of the starter dataset that gptq is calibrated with")
 	f.Add(&o.template, "template", infer.TemplateHelp()+"; the copy keeps its default")
 	f.Add(&o.quality, "quality", "also ask both models the held-out questions, as bench quality does: minutes for the "+
@@ -165,16 +169,25 @@ func (o options) check(paths []string, given func(flag string) bool) error {
 			"int8, int4 or nf4, or --gguf to a type", paths[0])
 	case o.weights != "int8" && o.weights != "int4" && o.weights != "nf4":
 		return cli.Usagef("--weights %q: must be int8, int4 or nf4", o.weights)
+	case o.weights != "int4" && o.rounding == "gptq" && given("rounding"):
+		return cli.Usagef("--rounding gptq is for int4, and --weights %s are rounded to nearest: leave one out", o.weights)
+	}
+	if err := o.checkRounding(given); err != nil {
+		return err
+	}
+	return checkFree(paths[1])
+}
+
+// checkRounding reports invalid flags of how weights are rounded, and of the threads for that.
+func (o options) checkRounding(given func(flag string) bool) error {
+	switch {
 	case o.rounding != "gptq" && o.rounding != "nearest":
 		return cli.Usagef("--rounding %q: must be gptq or nearest", o.rounding)
 	case o.text < 1:
 		return cli.Usagef("--text %d: must be at least 1", o.text)
-	case cli.CheckThreads(o.threads) != nil:
-		return cli.CheckThreads(o.threads)
-	case o.weights != "int4" && o.rounding == "gptq" && given("rounding"):
-		return cli.Usagef("--rounding gptq is for int4, and --weights %s are rounded to nearest: leave one out", o.weights)
 	case !o.calibrates() && given("text"):
-		return cli.Usagef("--text is for --rounding gptq of --weights int4, and nothing else is calibrated: leave it out")
+		return cli.Usagef("--text is for --rounding gptq, of --weights int4 or --gguf q4_0, and nothing else is calibrated: " +
+			"leave it out")
 	}
-	return checkFree(paths[1])
+	return cli.CheckThreads(o.threads)
 }

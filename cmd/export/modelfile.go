@@ -1,10 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,15 +13,15 @@ import (
 	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/internal/disk"
+	"restyle/tokenizer"
 )
 
-// writeModelfile writes a Modelfile of ollama beside a GGUF file, and returns its path, "" if there is one already,
-// which it leaves.
+// modelfilePath returns the path of the Modelfile beside a GGUF file.
+func modelfilePath(out string) string { return beside(out, ".Modelfile") }
+
+// writeModelfile writes a Modelfile of ollama beside a GGUF file, and returns its path.
 func writeModelfile(out string, c *hf.Checkpoint) (path string, err error) {
-	path = strings.TrimSuffix(out, filepath.Ext(out)) + ".Modelfile"
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
+	path = modelfilePath(out)
 	return path, disk.Write(path, []byte(modelfile(filepath.Base(out), c)), 0o666)
 }
 
@@ -37,7 +34,11 @@ func modelfile(file string, c *hf.Checkpoint) string {
 	if err != nil {
 		return b.String()
 	}
-	if text, ok := ollamaTemplate(codec.Template); ok {
+	bos := "" // what ollama adds, because the file says so
+	if first := codec.Tokenizer.Encode("a", tokenizer.EncodeOptions{AddSpecial: true}).IDs; len(first) > 1 {
+		bos = codec.Tokenizer.Token(first[0])
+	}
+	if text, ok := ollamaTemplate(codec.Template, bos); ok {
 		fmt.Fprintf(&b, "TEMPLATE \"\"\"%s\"\"\"\n", text)
 	} else {
 		b.WriteString("# The chat template is that of the file: it puts no fixed text around each message, so it has no form here.\n")
@@ -52,22 +53,28 @@ func modelfile(file string, c *hf.Checkpoint) string {
 	}
 	if s := codec.Suggested; s != nil {
 		fmt.Fprintf(&b, "PARAMETER temperature %v\nPARAMETER top_k %d\nPARAMETER top_p %v\n", s.Temperature, s.TopK, s.TopP)
+		if s.MinP > 0 {
+			fmt.Fprintf(&b, "PARAMETER min_p %v\n", s.MinP)
+		}
+		if s.RepetitionPenalty > 1 {
+			fmt.Fprintf(&b, "PARAMETER repeat_penalty %v\n", s.RepetitionPenalty)
+		}
 	}
 	return b.String()
 }
 
-// ollamaTemplate returns a chat template in the language of Go's text/template, as ollama reads it. BOS is left out, as
-// ollama adds it. ok is false if the template is none that puts fixed text around each message, perhaps after a system
+// ollamaTemplate returns a chat template in the language of Go's text/template, as ollama reads it. bos, which ollama
+// adds, is left out. ok is false if the template is none that puts fixed text around each message, perhaps after a system
 // message that it has by default: the text is found by rendering conversations, and then tried on others.
-func ollamaTemplate(t chat.Template) (text string, ok bool) {
+func ollamaTemplate(t chat.Template, bos string) (text string, ok bool) {
 	const system, user, answer, last = "SYSTEM1", "USER1", "ANSWER1", "USER2"
-	whole := render(t, true, "system", system, "user", user, "assistant", answer, "user", last)
+	whole := render(t, bos, true, "system", system, "user", user, "assistant", answer, "user", last)
 	beforeSystem, rest, found1 := strings.Cut(whole, system)
 	betweenFirst, rest, found2 := strings.Cut(rest, user)
 	beforeAnswer, rest, found3 := strings.Cut(rest, answer)
 	betweenSecond, prompt, found4 := strings.Cut(rest, last)
-	begin, afterUser, found5 := strings.Cut(render(t, false, "user", user), user)
-	_, afterAnswer, found6 := strings.Cut(render(t, false, "user", user, "assistant", answer), answer)
+	begin, afterUser, found5 := strings.Cut(render(t, bos, false, "user", user), user)
+	_, afterAnswer, found6 := strings.Cut(render(t, bos, false, "user", user, "assistant", answer), answer)
 	if !found1 || !found2 || !found3 || !found4 || !found5 || !found6 || strings.Contains(whole, "{{") ||
 		strings.Contains(whole+begin, `"""`) {
 		return "", false
@@ -88,16 +95,16 @@ func ollamaTemplate(t chat.Template) (text string, ok bool) {
 		fmt.Fprintf(&b, `{{ %sif eq .Role %q }}%s{{ .Content }}%s`, more, m.role, m.before, m.after)
 	}
 	b.WriteString("{{ end }}{{ end }}" + strings.TrimPrefix(prompt, afterUser))
-	return b.String(), sameTexts(t, b.String())
+	return b.String(), sameTexts(t, bos, b.String())
 }
 
-// render renders messages, given as roles and contents, without BOS; "" if the template refuses them.
-func render(t chat.Template, prompt bool, messages ...string) string {
+// render renders messages, given as roles and contents, without bos; "" if the template refuses them.
+func render(t chat.Template, bos string, prompt bool, messages ...string) string {
 	r, err := t.Render(conversation(messages), chat.Options{AddGenerationPrompt: prompt})
 	if err != nil {
 		return ""
 	}
-	return strings.TrimPrefix(r.Text, t.BOS)
+	return strings.TrimPrefix(r.Text, bos)
 }
 
 func conversation(messages []string) (list []chat.Message) {
@@ -108,17 +115,17 @@ func conversation(messages []string) (list []chat.Message) {
 }
 
 // sameTexts reports whether a template in Go's language renders conversations as another does.
-func sameTexts(t chat.Template, text string) bool {
+func sameTexts(t chat.Template, bos, text string) bool {
 	parsed, err := template.New("").Parse(text)
 	if err != nil {
 		return false
 	}
-	for _, messages := range [][]string{{"user", "a"}, {"system", "b", "user", "c"},
+	for _, messages := range [][]string{{"user", " a "}, {"system", "b", "user", "c"},
 		{"user", "d", "assistant", "e", "user", "f"},
 		{"system", "g", "user", "h", "assistant", "i", "user", "j", "assistant", "k", "user", "l"}} {
 		var b strings.Builder
 		data := map[string]any{"Messages": conversation(messages)}
-		if err := parsed.Execute(&b, data); err != nil || b.String() != render(t, true, messages...) {
+		if err := parsed.Execute(&b, data); err != nil || b.String() != render(t, bos, true, messages...) {
 			return false
 		}
 	}
@@ -131,10 +138,7 @@ func uses(out, modelfile string) string {
 	lines := [][2]string{{"restyle", cli.Command("chat") + " --tuned " + quoted + " --only tuned"},
 		{"llama.cpp", "llama-cli -m " + quoted},
 		{"LM Studio", "lms import " + quoted}}
-	if modelfile != "" {
-		lines = append(lines, [2]string{"ollama",
-			fmt.Sprintf("ollama create %s -f %s", cli.ShellQuote(nameOf(out)), cli.ShellQuote(modelfile))})
-	}
+	lines = append(lines, [2]string{"ollama", "ollama create NAME -f " + cli.ShellQuote(modelfile)})
 	var b strings.Builder
 	for _, l := range lines {
 		fmt.Fprintf(&b, "  %-10s %s\n", l[0], l[1])

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"restyle/data"
 	"restyle/hf"
@@ -19,7 +20,9 @@ import (
 )
 
 // calibrates reports whether weights are rounded by GPTQ, which a text calibrates.
-func (o options) calibrates() bool { return o.weights == "int4" && o.rounding == "gptq" }
+func (o options) calibrates() bool {
+	return o.rounding == "gptq" && (o.weights == "int4" || strings.EqualFold(o.gguf, "q4_0"))
+}
 
 // quantize does the work, from the model in IN to that in OUT, and prints what it costs.
 func (o options) quantize(ctx context.Context, in, out string, stdout io.Writer, status *cli.StatusLine) error {
@@ -94,8 +97,8 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 		return nil, err
 	}
 	defer c.Close()
-	if !c.Quantization.None() {
-		return nil, fmt.Errorf("%s is quantized already: use the original model", in)
+	if err := checkOriginal(c); err != nil {
+		return nil, err
 	}
 	t, err := o.texts(ctx, c, questions)
 	if err != nil {
@@ -107,7 +110,7 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	show := &cli.Progress{Line: status}
-	after, err := o.nearest(ctx, d, c, show)
+	after, err := nearest(ctx, d, c, infer.Quantizations[o.weights], show)
 	if err != nil {
 		return nil, err
 	}
@@ -147,11 +150,18 @@ func (o options) write(ctx context.Context, in, out string, questions []data.Que
 	return written, err
 }
 
+// checkOriginal returns an error if a model has no original weights.
+func checkOriginal(c *hf.Checkpoint) error {
+	if !c.Quantization.None() {
+		return fmt.Errorf("%s is quantized already: use the original model", c.Name)
+	}
+	return nil
+}
+
 // nearest returns the model with each weight rounded by itself.
-func (o options) nearest(ctx context.Context, d *kernels.Device, c *hf.Checkpoint, show *cli.Progress) (*model.Model,
-	error) {
-	m, err := model.New(d, c.Config, model.Options{DType: c.DType(), MaxTokens: maxTokens,
-		Quantization: infer.Quantizations[o.weights]})
+func nearest(ctx context.Context, d *kernels.Device, c *hf.Checkpoint, q model.Quantization, show *cli.Progress) (
+	*model.Model, error) {
+	m, err := model.New(d, c.Config, model.Options{DType: c.DType(), MaxTokens: maxTokens, Quantization: q})
 	if err != nil {
 		return nil, err
 	}

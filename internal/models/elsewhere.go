@@ -26,7 +26,7 @@ func Elsewhere(c model.Config, base string, adapter bool) string {
 const elsewhere = "\n## Elsewhere\n\n```\n" + `# vLLM
 %s
 # for the others, restyle writes a file
-export . model.gguf --gguf q4_k_m
+env export . model.gguf --gguf q4_k_m # env, because shells have an export of their own
 # llama.cpp
 llama-cli -m model.gguf
 # ollama
