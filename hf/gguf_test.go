@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -69,7 +70,7 @@ func TestOpenGGUF_HasTheSameModel(t *testing.T) {
 				t.Error(diff)
 			}
 			f.compare(t, got)
-			sum := sha256.Sum256(fmt.Appendf(nil, "%x  x.gguf\n", sha256.Sum256(data)))
+			sum := sha256.Sum256(fmt.Appendf(nil, "%x\n", sha256.Sum256(data)))
 			if digest, err := got.Digest(); err != nil || digest != fmt.Sprintf("%x", sum) {
 				t.Errorf("digest %s, %v: want that of sha256sum", digest, err)
 			}
@@ -348,4 +349,35 @@ func FuzzOpenGGUF(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestSaveGGUF_OrdersExperts writes experts that are not in the order of their numbers.
+func TestSaveGGUF_OrdersExperts(t *testing.T) {
+	config := ggufModelConfig("qwen3_moe", `,"num_local_experts":12,"num_experts_per_tok":2,"moe_intermediate_size":32,`+
+		`"norm_topk_prob":true`)
+	c, err := openGGUF(t, newGGUFFile(t, config, "qwen3moe", types{"": gguf.Q8_0}).encode(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tensors, err := Merge{Base: c, DType: tensor.F32}.Tensors(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Reverse(tensors)
+	path := filepath.Join(t.TempDir(), "y.gguf")
+	if _, err := SaveGGUF(path, c, tensors, GGUFOptions{Mix: gguf.Mixes[0]}); err != nil {
+		t.Fatal(err)
+	}
+	back, err := OpenGGUF(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer back.Close()
+	for _, p := range c.Config.Params() {
+		want, _, err1 := c.ReadF32(p.Name)
+		got, _, err2 := back.ReadF32(p.Name)
+		if err1 != nil || err2 != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v, or other values", p.Name, err1, err2)
+		}
+	}
 }
