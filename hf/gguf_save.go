@@ -38,9 +38,9 @@ type GGUFOptions struct {
 
 // SaveGGUF saves a model as a GGUF file that llama.cpp computes as the model is computed here: keys, tokenizer and chat
 // template from from's small files, and weights of its names and shapes, one after the other, as [SaveTensors] gets
-// them. Blocks are those of ggml's own quantizer without an importance matrix, or of weights that are Q4_0, which the
-// mix must have so and which stay as they are. The file replaces one of its name when it is complete and on disk. Memory holds about 8 MB of weights
-// at a time, besides what TensorData.Write needs.
+// them. Blocks are those of ggml's own quantizer without an importance matrix. Weights that come as rows of Q4_0 keep
+// their codes; the mix must have them in that type. The file replaces one of its name when it is complete and on disk.
+// Memory holds about 8 MB of weights at a time, besides what TensorData.Write needs.
 //
 // What no such file can say is an error; what programs that read it will do otherwise is in notes, for people.
 func SaveGGUF(path string, from *Checkpoint, tensors []TensorData, o GGUFOptions) (notes []string, err error) {
@@ -51,8 +51,8 @@ func SaveGGUF(path string, from *Checkpoint, tensors []TensorData, o GGUFOptions
 	return p.notes, gguf.Write(path, p.keys, p.sources)
 }
 
-// GGUFTypes returns the types that SaveGGUF will give tensors, by their names, or the error that it would begin with. It
-// does not write them.
+// GGUFTypes returns the types that SaveGGUF will give tensors, by their names, or the error that it would begin with.
+// Nothing is written.
 func GGUFTypes(path string, from *Checkpoint, tensors []TensorData, o GGUFOptions) (map[string]gguf.Type, error) {
 	p, err := from.ggufPlan(path, tensors, o)
 	return p.types, err

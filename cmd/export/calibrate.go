@@ -14,7 +14,7 @@ import (
 	"restyle/tensor"
 )
 
-// calibrate quantizes those linear layers in after's layers by GPTQ that are quantized there, for the inputs that they have in before when it
+// calibrate rounds the quantized matrices in after's layers by GPTQ, for the inputs that they have in before when it
 // reads a text: one layer after the other, so that there are the weights and Hessians of only one.
 func calibrate(ctx context.Context, before *original, after *model.Model, text []model.Batch,
 	show *cli.Progress) (err error) {
@@ -104,8 +104,9 @@ func (h *hessians) add(weight, x tensor.Tensor) {
 	h.d.LinearGradient(h.all[i].sum, x, x, 0, true)
 }
 
-// round rounds the matrices that have a Hessian and are quantized by GPTQ, from originals to quantized, the parameters of
-// a layer, and frees the Hessians. It calls progress before each matrix, with the share of the time that is done.
+// round rounds the matrices that have a Hessian by GPTQ, from originals to quantized, the parameters of a layer, if they
+// are quantized there, and frees the Hessians. It calls progress before each matrix, with the share of the time that is
+// done.
 func (h *hessians) round(ctx context.Context, originals, quantized []model.Param,
 	progress func(matrix, matrices int, share float64)) error {
 	var parts [][]int // of each Hessian's weight
