@@ -16,8 +16,8 @@ import (
 const dampening = 0.01
 
 // Columns are handled block by block, and within a block strip by strip: plain loops do a strip, and products of
-// matrices do what it means for all other columns. The bits do not depend on either. Where neighbors share a scale, a block
-// is one group of them.
+// matrices do what it means for all other columns. The bits do not depend on either. Where neighbors share a scale, a
+// block is one group of them.
 const (
 	block = 128
 	strip = 16

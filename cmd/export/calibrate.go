@@ -104,9 +104,9 @@ func (h *hessians) add(weight, x tensor.Tensor) {
 	h.d.LinearGradient(h.all[i].sum, x, x, 0, true)
 }
 
-// round rounds the matrices that have a Hessian by GPTQ, from originals to quantized, the parameters of a layer, if they
-// are quantized there, and frees the Hessians. It calls progress before each matrix, with the share of the time that is
-// done.
+// round rounds the matrices that have a Hessian by GPTQ, from originals to quantized, the parameters of a layer, if
+// they are quantized there, and frees the Hessians. It calls progress before each matrix, with the share of the time
+// that is done.
 func (h *hessians) round(ctx context.Context, originals, quantized []model.Param,
 	progress func(matrix, matrices int, share float64)) error {
 	var parts [][]int // of each Hessian's weight

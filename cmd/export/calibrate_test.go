@@ -124,8 +124,8 @@ func wholeGPTQ(t *testing.T, d *kernels.Device, c *hf.Checkpoint, text []model.B
 	return all
 }
 
-// TestCalibrate compares what calibrate writes with GPTQ of whole passes, byte by byte. Experts stay as they were, and so
-// do matrices that are not quantized: in Q4_0, the llama's down_proj, whose rows are no whole blocks.
+// TestCalibrate compares what calibrate writes with GPTQ of whole passes, byte by byte. Experts stay as they were,
+// and so do matrices that are not quantized: in Q4_0, the llama's down_proj, whose rows are no whole blocks.
 func TestCalibrate(t *testing.T) {
 	for _, x := range []struct {
 		config string

@@ -38,7 +38,8 @@ func (o options) checkGGUF(paths []string, given func(flag string) bool) error {
 	}
 	_, unknown := gguf.ParseMix(o.gguf)
 	there := ""
-	for _, path := range []string{paths[1], modelfilePath(paths[1]), beside(paths[1], unchecked), beside(paths[1], failed)} {
+	for _, end := range []string{filepath.Ext(paths[1]), modelfileEnd, unchecked, failed} {
+		path := beside(paths[1], end)
 		if _, err := os.Lstat(path); err == nil {
 			there = path
 		}
@@ -60,7 +61,8 @@ func (o options) checkGGUF(paths []string, given func(flag string) bool) error {
 		return cli.Usagef("--rounding gptq is for --gguf q4_0, and the blocks of %s are rounded to nearest: leave one out",
 			o.gguf)
 	case o.calibrates() && adapter:
-		return cli.Usagef("--rounding gptq calibrates a model, and %s is an adapter: merge it first, by %s %s MERGED", paths[0],
+		return cli.Usagef("--rounding gptq calibrates a model, and %s is an adapter: merge it first, by %s %s MERGED",
+			paths[0],
 			cli.Command("export"), cli.ShellQuote(paths[0]))
 	case o.base != "" && o.onto != "":
 		return cli.Usagef("--base says where the adapter's own base is, and --onto takes another: leave one out")
@@ -104,8 +106,8 @@ func (o options) writeGGUF(ctx context.Context, in, out string, stdout io.Writer
 			how = fmt.Sprintf(", where BASE.gguf is the adapter's base, by %s %s BASE.gguf --gguf q8_0", cli.Command("export"),
 				cli.ShellQuote(c.Name))
 		}
-		_, err := fmt.Fprintf(stdout, "%s: %s\nuse it: llama-server -m %s --lora %s%s\n", out, size(out), cli.ShellQuote(base),
-			cli.ShellQuote(out), how)
+		_, err := fmt.Fprintf(stdout, "%s: %s\nuse it: llama-server -m %s --lora %s%s\n", out, size(out),
+			cli.ShellQuote(base), cli.ShellQuote(out), how)
 		return err
 	}
 	return o.modelGGUF(ctx, c, a, out, stdout, status)
@@ -195,8 +197,8 @@ func sha256Of(path string) (string, error) {
 }
 
 // saveGGUF writes a file of a model whose weights are tensors. With GPTQ, they are those of its checkpoint.
-func (o options) saveGGUF(ctx context.Context, d *kernels.Device, c *hf.Checkpoint, tensors []hf.TensorData, path string,
-	as hf.GGUFOptions, show *cli.Progress) (notes []string, err error) {
+func (o options) saveGGUF(ctx context.Context, d *kernels.Device, c *hf.Checkpoint, tensors []hf.TensorData,
+	path string, as hf.GGUFOptions, show *cli.Progress) (notes []string, err error) {
 	if o.calibrates() {
 		after, err := o.calibrated(ctx, d, c, tensors, path, as, show)
 		if err != nil {

@@ -41,8 +41,8 @@ var mostKL = map[gguf.Type]float64{gguf.F32: 0.01, gguf.F16: 0.01, gguf.BF16: 0.
 // comparedBytes limits the log-probabilities that are kept to be compared.
 const comparedBytes, comparedTokens = 128 << 20, 512
 
-// checkFile compares a file with the model whose weights are tensors, and prints how. If they differ too much, or cannot
-// be compared, it renames the file and returns an error.
+// checkFile compares a file with the model whose weights are tensors, and prints how. If they differ too much, or
+// cannot be compared, it renames the file and returns an error.
 func (o options) checkFile(ctx context.Context, d *kernels.Device, c *hf.Checkpoint, tensors []hf.TensorData,
 	path string, mix gguf.Mix, stdout io.Writer, show *cli.Progress) error {
 	w := &checklist{out: stdout}
@@ -64,10 +64,11 @@ func (o options) checkFile(ctx context.Context, d *kernels.Device, c *hf.Checkpo
 		aside = path
 	}
 	if w.wrong != nil {
-		return fmt.Errorf("the file that was written is not the model: %s: it is kept as %s", strings.Join(w.wrong, "; "), aside)
+		return fmt.Errorf("the file that was written is not the model: %s: it is kept as %s", strings.Join(w.wrong, "; "),
+			aside)
 	}
-	return fmt.Errorf("the file is complete, but could not be compared with the model: %w: it is kept as %s; --check=false "+
-		"writes it without comparing", err, aside)
+	return fmt.Errorf("the file is complete, but could not be compared with the model: %w: it is kept as %s; "+
+		"--check=false writes it without comparing", err, aside)
 }
 
 // A checklist prints what is compared, and keeps what is wrong.
@@ -154,8 +155,8 @@ func sameIDs(a, b *tokenizer.Tokenizer) (n int) {
 	return n
 }
 
-// mostOff are the greatest distances of a weight in the file from the model's, as shares of its norm. What is in another
-// place is off by more than 1, and rounding by a tenth of the limit, or by half in four bits.
+// mostOff are the greatest distances of a weight in the file from the model's, as shares of its norm. What is in
+// another place is off by more than 1, and rounding by a tenth of the limit, or by half in four bits.
 func mostOff(t tensor.DType, stored string) float64 {
 	switch {
 	case t.Quantized():
@@ -212,8 +213,8 @@ func (o options) checkWeights(ctx context.Context, d *kernels.Device, c, back *h
 	}
 	show.Line.Clear()
 	kl := sum / float64(n)
-	w.line(kl <= mostKL[mix.Type], "predictions", "of %d tokens of %s: KL divergence %.4f nats a token (at most %.2f), the "+
-		"same most probable token %.1f%%", n, what, kl, mostKL[mix.Type], 100*float64(same)/float64(n))
+	w.line(kl <= mostKL[mix.Type], "predictions", "of %d tokens of %s: KL divergence %.4f nats a token (at most %.2f), "+
+		"the same most probable token %.1f%%", n, what, kl, mostKL[mix.Type], 100*float64(same)/float64(n))
 	return nil
 }
 

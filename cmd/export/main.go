@@ -188,8 +188,8 @@ func (o options) checkRounding(given func(flag string) bool) error {
 	case o.text < 1:
 		return cli.Usagef("--text %d: must be at least 1", o.text)
 	case !o.calibrates() && given("text"):
-		return cli.Usagef("--text is for --rounding gptq, of --weights int4 or --gguf q4_0, and nothing else is calibrated: " +
-			"leave it out")
+		return cli.Usagef("--text is for --rounding gptq, of --weights int4 or --gguf q4_0, and nothing else is " +
+			"calibrated: leave it out")
 	}
 	return cli.CheckThreads(o.threads)
 }

@@ -16,12 +16,12 @@ import (
 	"restyle/tokenizer"
 )
 
-// modelfilePath returns the path of the Modelfile beside a GGUF file.
-func modelfilePath(out string) string { return beside(out, ".Modelfile") }
+// modelfileEnd is the end of the name of the Modelfile beside a GGUF file.
+const modelfileEnd = ".Modelfile"
 
 // writeModelfile writes a Modelfile of ollama beside a GGUF file, and returns its path.
 func writeModelfile(out string, c *hf.Checkpoint) (path string, err error) {
-	path = modelfilePath(out)
+	path = beside(out, modelfileEnd)
 	return path, disk.Write(path, []byte(modelfile(filepath.Base(out), c)), 0o666)
 }
 
@@ -41,7 +41,7 @@ func modelfile(file string, c *hf.Checkpoint) string {
 	if text, ok := ollamaTemplate(codec.Template, bos); ok {
 		fmt.Fprintf(&b, "TEMPLATE \"\"\"%s\"\"\"\n", text)
 	} else {
-		b.WriteString("# The chat template is that of the file: it puts no fixed text around each message, so it has no form here.\n")
+		b.WriteString("# The chat template is in the file: it puts no fixed text around messages, so it has no form here.\n")
 	}
 	var ends []string
 	for _, id := range codec.Ends {
@@ -64,8 +64,8 @@ func modelfile(file string, c *hf.Checkpoint) string {
 }
 
 // ollamaTemplate returns a chat template in the language of Go's text/template, as ollama reads it. bos, which ollama
-// adds, is left out. ok is false if the template is none that puts fixed text around each message, perhaps after a system
-// message that it has by default: the text is found by rendering conversations, and then tried on others.
+// adds, is left out. ok is false if the template is none that puts fixed text around each message, perhaps after a
+// system message that it has by default: the text is found by rendering conversations, and then tried on others.
 func ollamaTemplate(t chat.Template, bos string) (text string, ok bool) {
 	const system, user, answer, last = "SYSTEM1", "USER1", "ANSWER1", "USER2"
 	whole := render(t, bos, true, "system", system, "user", user, "assistant", answer, "user", last)
