@@ -50,8 +50,8 @@ GGUF: the types are llama.cpp's presets f32, f16, bf16, q8_0, q6_k, q5_k_m, q4_k
 of its quantizer without an importance matrix. Some MB of weights are in memory at a time. With --rounding
 gptq, the q4_0 blocks in a model's layers are calibrated as int4 is: as many bytes, nearer to the model on texts
 like the starter dataset's. That needs an original model and the memory that int4 needs. export then reads
-the file back and compares: what texts become as tokens, the chat template, the tokens that end an
-answer, and what both models expect of reference answers (KL divergence, and how often the most
+the file back and compares: what texts become as tokens, the chat templates, the tokens that end
+an answer, every weight, and how near every weight is, and what both models expect of reference answers (KL divergence, and how often the most
 probable token is the same). That needs memory for one model at a time. A file that fails is kept under
 another name, and the exit code is 1.`
 
