@@ -51,8 +51,8 @@ of its quantizer without an importance matrix. Some MB of weights are in memory 
 gptq, the q4_0 blocks in a model's layers are calibrated as int4 is: as many bytes, nearer to the model on texts
 like the starter dataset's. That needs an original model and the memory that int4 needs. export then reads
 the file back and compares: what texts become as tokens, the chat templates, the tokens that end
-an answer, every weight, and how near every weight is, and what both models expect of reference answers (KL divergence, and how often the most
-probable token is the same). That needs memory for one model at a time. A file that fails is kept under
+an answer, every weight, and what both models expect of reference answers (KL divergence, and how often
+the most probable token is the same). That needs memory for one model at a time. A file that fails is kept under
 another name, and the exit code is 1.`
 
 // options are the flags.
