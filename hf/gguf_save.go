@@ -110,8 +110,7 @@ func (c *Checkpoint) ggufKeys(o GGUFOptions) (keys []gguf.KV, notes []string, er
 	keys = append(keys, gguf.KV{Key: "general.architecture", Value: arch}, gguf.KV{Key: "general.type", Value: "model"},
 		gguf.KV{Key: "general.name", Value: name}, gguf.KV{Key: "general.file_type", Value: o.Mix.FileType},
 		gguf.KV{Key: "general.quantization_version", Value: uint32(gguf.QuantizationVersion)})
-	_, err = c.read("tokenizer.json")
-	for _, k := range ggufNumbers(c.Config, arch, err == nil) {
+	for _, k := range ggufNumbers(c.Config, arch) {
 		keys = append(keys, gguf.KV{Key: arch + "." + k.Key, Value: k.Value})
 	}
 	scaling, err := ggufScalingKeys(c.Config, arch)
@@ -134,9 +133,8 @@ func (c *Checkpoint) ggufKeys(o GGUFOptions) (keys []gguf.KV, notes []string, er
 	return append(keys, words...), append(notes, more...), nil
 }
 
-// ggufNumbers returns the keys that have the numbers of a configuration, without the architecture before them. words
-// says that the file has tokens, whose number is the vocabulary's.
-func ggufNumbers(c model.Config, arch string, words bool) []gguf.KV {
+// ggufNumbers returns the keys that have the numbers of a configuration, without the architecture before them.
+func ggufNumbers(c model.Config, arch string) []gguf.KV {
 	n := func(x int) uint32 { return uint32(x) }
 	keys := []gguf.KV{
 		{Key: "block_count", Value: n(c.Layers)},
@@ -152,11 +150,9 @@ func ggufNumbers(c model.Config, arch string, words bool) []gguf.KV {
 		keys = append(keys, gguf.KV{Key: "attention.key_length", Value: n(c.HeadDim)},
 			gguf.KV{Key: "attention.value_length", Value: n(c.HeadDim)})
 	}
-	if arch == "llama" || !words {
-		keys = append(keys, gguf.KV{Key: "vocab_size", Value: n(c.Vocab)})
-	}
 	if arch == "llama" {
-		keys = append(keys, gguf.KV{Key: "rope.dimension_count", Value: n(c.HeadDim)})
+		keys = append(keys, gguf.KV{Key: "vocab_size", Value: n(c.Vocab)},
+			gguf.KV{Key: "rope.dimension_count", Value: n(c.HeadDim)})
 	}
 	if m := c.Mixture; m != nil {
 		keys = append(keys, gguf.KV{Key: "expert_count", Value: n(m.Experts)},
@@ -220,7 +216,8 @@ func (c *Checkpoint) ggufVocab(ends []int32) (keys []gguf.KV, notes []string, er
 	text, err := c.read("tokenizer.json")
 	if errors.Is(err, fs.ErrNotExist) {
 		return []gguf.KV{{Key: ggml + "model", Value: "none"}},
-			[]string{"the model has no tokenizer.json: llama.cpp can compute the file, but read no text"}, nil
+			[]string{"the model has no tokenizer.json: llama.cpp can read no text for the file, and of architectures other " +
+				"than llama it does not load such files"}, nil
 	}
 	if err != nil {
 		return nil, nil, err

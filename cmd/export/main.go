@@ -33,7 +33,7 @@ Modelfile for ollama comes with it. MODEL may be a .gguf file.
   export adapter merged                               into the base that the adapter names
   export adapter merged --base models/base            which is there
   export trained model.gguf --gguf q4_k_m             4.8 bits a weight
-  export adapter adapter.gguf --gguf lora             for llama-server --lora
+  export adapter adapter.gguf --gguf lora             for llama.cpp, beside its base
 
 8 or 4 bits: the head, and an embedding that is tied to it, get 8 bits. An embedding that is not tied,
 norms, biases, learned positions, and the routers of a mixture keep their type. The weights of experts
