@@ -110,7 +110,7 @@ type decoder struct {
 
 // run opens the programs, times them and prints the table.
 func (o *decodeOptions) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
-	d, err := kernels.Open(o.device, kernels.Options{Threads: o.threads})
+	d, err := kernels.Open(o.device, kernels.Options{Threads: o.threads, Fused: kernels.All()}) // as chat does
 	if err != nil {
 		return err
 	}

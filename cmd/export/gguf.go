@@ -62,8 +62,7 @@ func (o options) checkGGUF(paths []string, given func(flag string) bool) error {
 			o.gguf)
 	case o.calibrates() && adapter:
 		return cli.Usagef("--rounding gptq calibrates a model, and %s is an adapter: merge it first, by %s %s MERGED",
-			paths[0],
-			cli.Command("export"), cli.ShellQuote(paths[0]))
+			paths[0], cli.Command("export"), cli.ShellQuote(paths[0]))
 	case o.base != "" && o.onto != "":
 		return cli.Usagef("--base says where the adapter's own base is, and --onto takes another: leave one out")
 	}

@@ -100,20 +100,27 @@ func (w *checklist) files(c, back *hf.Checkpoint, path string) {
 		return
 	}
 	kept, err := tokenizer.Read(back.ReadFile)
-	w.line(err == nil, "tokenizer", "%s", cmpText(err, "the file's own tokenizer.json reads back"))
 	if err != nil {
+		w.line(false, "tokenizer", "the file's: %v", err)
 		return
 	}
-	w.line(sameIDs(own, kept) == len(probes), "tokens", "%d of %d texts become the same", sameIDs(own, kept), len(probes))
+	n := sameIDs(own, kept)
+	w.line(n == len(probes), "tokens", "%d of %d texts become the same", n, len(probes))
+	var plain *tokenizer.Tokenizer
 	files, err := hf.GGUFTokenizer(path)
 	if err == nil {
-		plain, err := tokenizer.Parse(files["tokenizer.json"])
-		if err == nil {
-			n := sameIDs(own, plain)
-			fmt.Fprintf(w.out, "check  llama.cpp      %-5s  %d of %d texts become the same by llama.cpp's rules\n",
-				map[bool]string{true: "ok", false: "note"}[n == len(probes)], n, len(probes))
-		}
+		plain, err = tokenizer.Parse(files["tokenizer.json"])
 	}
+	if err != nil {
+		w.line(false, "llama.cpp", "the file's tokens cannot be read without its tokenizer.json: %v", err)
+		return
+	}
+	mark := "ok"
+	if n = sameIDs(own, plain); n < len(probes) {
+		mark = "note" // which SaveGGUF explains
+	}
+	fmt.Fprintf(w.out, "check  llama.cpp      %-5s  %d of %d texts become the same by llama.cpp's rules\n", mark, n,
+		len(probes))
 	same := back.Tokenizer.ChatTemplate == c.Tokenizer.ChatTemplate
 	for name, text := range c.Tokenizer.ChatTemplates {
 		same = same && (name == hf.DefaultTemplate || back.Tokenizer.ChatTemplates[name] == text)
@@ -131,13 +138,6 @@ func (w *checklist) files(c, back *hf.Checkpoint, path string) {
 	known := func(id int32) bool { return slices.Contains(back.Generation.EOS, id) }
 	missing := slices.DeleteFunc(slices.Clone(ends), known)
 	w.line(len(missing) == 0, "ends", "tokens %v end an answer, the model's are %v", back.Generation.EOS, ends)
-}
-
-func cmpText(err error, fine string) string {
-	if err != nil {
-		return err.Error()
-	}
-	return fine
 }
 
 // sameIDs counts the probes that both tokenizers make the same tokens of.
