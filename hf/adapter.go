@@ -2,6 +2,8 @@ package hf
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -187,6 +189,23 @@ func (a *Adapter) Close() error {
 		return nil
 	}
 	return a.file.Close()
+}
+
+// Digest returns a sha256 over the adapter's configuration and weights, and reads both. Of PEFT's files this prints the
+// same:
+//
+//	sha256sum adapter_config.json adapter_model.safetensors | sha256sum
+func (a *Adapter) Digest() (string, error) {
+	config, err := a.files.readText(adapterConfigName)
+	if err != nil {
+		return "", err
+	}
+	total := sha256.New()
+	fmt.Fprintf(total, "%x  %s\n", sha256.Sum256(config), adapterConfigName)
+	if err := a.file.writeSums(total); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(total.Sum(nil)), nil
 }
 
 // Names lists the tensors, sorted.

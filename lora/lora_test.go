@@ -107,6 +107,27 @@ func TestString_ParseReadsItBack(t *testing.T) {
 	}
 }
 
+// TestSpecWith_KeepsWhatTextDoesNotName changes a Spec that has all kinds of values.
+func TestSpecWith_KeepsWhatTextDoesNotName(t *testing.T) {
+	const text = "r=3,alpha=5,targets=q_proj,exclude=k_proj,rslora,dropout=0.1,layers=1,r:a=2,alpha:b=4,also=norm"
+	s, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ text, was, is string }{
+		{"", "", ""},
+		{"r=4", "r=3", "r=4"},
+		{"targets=v_proj,dropout=0", "targets=q_proj,exclude=k_proj,rslora,dropout=0.1", "targets=v_proj,exclude=k_proj,rslora"},
+		{"r:c=7,r:a=1", "r:a=2", "r:c=7,r:a=1"},
+		{"alpha:c=7", "alpha:b=4", "alpha:c=7"},
+		{"none", text, none},
+	} {
+		if got, err := s.With(c.text); err != nil || got.String() != strings.Replace(text, c.was, c.is, 1) {
+			t.Errorf("with %q: %s, %v", c.text, got, err)
+		}
+	}
+}
+
 var refused = []struct{ text, want string }{
 	{"r", "r has no value"}, {"r=", "expected a word"}, {"r=x", "not a whole number"}, {"r=0", "rank 0"},
 	{"r=65537", "rank 65537"}, {"alpha=0", "alpha 0"}, {"alpha=Inf", "alpha +Inf"}, {"alpha=NaN", "alpha NaN"},

@@ -24,17 +24,28 @@ const (
 //	r:KEY, alpha:KEY    values of the modules that the regular expression KEY matches; the first that does counts
 //
 // A word with one of , + = : " or a space in it is written as a Go string in double quotes.
-func Parse(text string) (Spec, error) {
+func Parse(text string) (Spec, error) { return Default().With(text) }
+
+// With is [Parse], but what text does not name is that of s: "" is s. The ranks of patterns that text names replace all
+// of those of s, and so do alphas.
+func (s Spec) With(text string) (Spec, error) {
 	if text == none {
 		return Spec{}, nil
 	}
-	s := Default()
+	of := s
+	s.Ranks, s.Alphas = nil, nil
 	p := parser{rest: text}
 	for p.err == nil && p.rest != "" {
 		p.field(&s)
 		if p.err == nil && p.rest != "" && !p.take(",") {
 			p.fail("%.40q: expected a comma", p.rest)
 		}
+	}
+	if s.Ranks == nil {
+		s.Ranks = of.Ranks
+	}
+	if s.Alphas == nil {
+		s.Alphas = of.Alphas
 	}
 	if p.err == nil {
 		p.err = s.Validate()

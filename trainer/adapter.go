@@ -37,15 +37,20 @@ func (f loraFlag) Set(text string) (err error) {
 // notQuantized is the value of Config.QuantizeBase for weights as they are stored.
 const notQuantized = "none"
 
-// codings are the types of the other values of Config.QuantizeBase.
-var codings = map[string]tensor.DType{"int8": tensor.INT8, "int4": tensor.INT4Z, "nf4": tensor.NF4}
+// Codings are the types that the other values of Config.QuantizeBase stand for.
+var Codings = map[string]tensor.DType{"int8": tensor.INT8, "int4": tensor.INT4Z, "nf4": tensor.NF4}
 
 func (c Config) quantizes() bool { return c.QuantizeBase != notQuantized && c.QuantizeBase != "" }
 
 // spec returns the adapters with all modules that are trained whole.
 func (c Config) spec() lora.Spec {
 	s := c.LoRA
-	s.Also = slices.Concat(s.Also, c.LoRAAlso)
+	s.Also = slices.Clone(s.Also)
+	for _, module := range c.LoRAAlso {
+		if !slices.Contains(s.Also, module) {
+			s.Also = append(s.Also, module)
+		}
+	}
 	return s
 }
 
@@ -103,6 +108,22 @@ func (c Config) CheckLoRA(m model.Config, base model.Quantization) error {
 	return err
 }
 
+// CheckAdapter returns an error if a run with c, whose LoRA is the Spec of an adapter, leaves out a part of it. Like the
+// error of Check, it begins with the field's name.
+func (c Config) CheckAdapter(a *hf.Adapter) error {
+	of := c.adapter()
+	for _, name := range a.Names() {
+		module, ok := strings.CutSuffix(name, ".lora_A.weight")
+		if !ok {
+			continue
+		}
+		if _, _, ok := of(module); !ok {
+			return fmt.Errorf("freeze, train-only, lora-also: they leave out %s, of which %s has an adapter", module, a.Name)
+		}
+	}
+	return nil
+}
+
 // checkNames returns an error for a target, or a module to be trained whole, that the model does not have.
 func (c Config) checkNames(m model.Config, params []model.Param) error {
 	if also := (lora.Spec{Also: c.spec().Also}); m.Tied && also.Whole(head) {
@@ -124,7 +145,7 @@ func (c Config) quantization(base model.Quantization) model.Quantization {
 	case !c.Adapts(): // values that are stored quantized are dequantized
 		return model.Quantization{}
 	case c.quantizes():
-		base.Layers = codings[c.QuantizeBase]
+		base.Layers = Codings[c.QuantizeBase]
 	}
 	return base
 }
@@ -186,9 +207,18 @@ func withHead(c model.Config, spec lora.Spec, params []model.Param) (lora.Spec, 
 	return spec, params
 }
 
-// baseParams returns those of a model's parameters that the base's files have.
-func baseParams(params []model.Param) []model.Param {
-	return slices.DeleteFunc(slices.Clone(params), func(p model.Param) bool { return p.Adapter })
+// baseParams returns those of a model's parameters that the base's files have. A head that an adapter has made one of
+// its own, see [hf.Adapter.Config], starts as the embedding.
+func baseParams(base *hf.Checkpoint, params []model.Param) (list []model.Param) {
+	for _, p := range params {
+		if _, stored := base.Tensor(p.Name); p.Name == head && !stored {
+			p.Name = base.Config.Params()[0].Name
+		}
+		if !p.Adapter {
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 // saveAdapter writes the adapter with its current weights as PEFT does, with the base's tokenizer and template.
@@ -201,7 +231,7 @@ func (r *Run) saveAdapter(dir string, card []byte) error {
 	spec, params = withHead(r.Model.Config(), spec, params)
 	record := infer.AdapterRecord{Base: r.BaseName, Digest: r.Identity["model"]}
 	if c.quantizes() {
-		record.QuantizedBase = codings[c.QuantizeBase].String()
+		record.QuantizedBase = Codings[c.QuantizeBase].String()
 	}
 	text, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {
@@ -218,6 +248,6 @@ func (r *Run) loadAdapter(ctx context.Context, dir string) error {
 		return err
 	}
 	defer a.Close()
-	_, params := withHead(r.Model.Config(), a.Spec, r.Plan.Config.weights(r.Model.Params()))
+	_, params := withHead(r.Model.Config(), a.Spec, r.Model.Params())
 	return a.Load(ctx, r.Model.Device(), params)
 }

@@ -64,7 +64,10 @@ type Job struct {
 
 // JobOptions say how to plan a job. The zero value plans a new run that starts from the model's weights.
 type JobOptions struct {
-	Scratch   bool   // start from random weights; Base has a config and no weights
+	Scratch bool // start from random weights; Base has a config and no weights
+	// Adapter, if not nil, is what the adapters start as: those of Config.LoRA, which is its Spec. Base is then its base,
+	// with its own Config (see [hf.Adapter.Config]). Callers add its Digest to the Identity.
+	Adapter   *hf.Adapter
 	MaxMemory int    // plan as if a GPU had at most this many bytes; 0: all that it has
 	Was       Record // of the run to resume
 	// Progress, if not nil, is called while kernels are compiled, matrix products are timed and weights are read. For
@@ -236,11 +239,17 @@ func (j *Job) OpenIn(ctx context.Context, dir *Dir, from string) (_ *Run, err er
 	case j.opts.Scratch:
 		r.Model.Init(uint64(j.Plan.Config.Seed), 0.02)
 	default:
-		if err := j.Base.Load(ctx, d, baseParams(r.Model.Params()), j.progress(Reading)); err != nil {
+		if err := j.Base.Load(ctx, d, baseParams(j.Base, r.Model.Params()), j.progress(Reading)); err != nil {
 			return nil, err
 		}
 	}
-	if adapts && from == "" {
+	switch a := j.opts.Adapter; {
+	case !adapts || from != "":
+	case a != nil:
+		if err := a.Load(ctx, d, r.Model.Params()); err != nil {
+			return nil, err
+		}
+	default:
 		r.Model.InitAdapters(uint64(j.Plan.Config.Seed))
 	}
 	r.Optimizer, err = optim.New(d, r.Model.Params(), j.Plan.Config.AdamW())

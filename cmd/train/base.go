@@ -31,11 +31,23 @@ func (t *train) openBase(ctx context.Context) (c *hf.Checkpoint, err error) {
 	if t.fromScratch != "" {
 		return t.newModel(ctx)
 	}
-	c, err = models.Open(ctx, t.hub(), t.model)
-	if err != nil && hf.IsAdapter(t.model) {
-		err = fmt.Errorf("--model: %w; to train the adapter further, continue its run with --resume", err)
+	if _, whole := os.Stat(filepath.Join(t.model, "config.json")); whole == nil { // even if there is an adapter as well
+		c, err = models.Open(ctx, t.hub(), t.model)
+	} else {
+		c, t.adapter, err = models.OpenTuned(ctx, t.hub(), t.model, t.baseModel)
 	}
-	return c, err
+	switch {
+	case err != nil:
+		return nil, err
+	case t.adapter != nil:
+		err = t.adopt(c)
+	case t.baseModel != "":
+		err = cli.Usagef("--base is for adapters, and %s is a whole model: leave it out", t.model)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close(), t.adapter.Close())
+	}
+	return c, nil
 }
 
 func (t *train) hub() *hub.Hub {

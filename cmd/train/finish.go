@@ -259,6 +259,9 @@ func (t *train) card(res trainer.Result) []byte {
 	if c.Adapts() {
 		fmt.Fprintf(&b, "| adapters | %s |\n| base's layers | %s |\n", c.LoRA, t.baseType())
 	}
+	if t.adapter != nil {
+		fmt.Fprintf(&b, "| trained further from | %s |\n", t.adapterName())
+	}
 	if res.Best != nil {
 		fmt.Fprintf(&b, "| validation loss | %.4f, after step %d |\n", float64(res.Best.Loss), res.Best.Step)
 	}

@@ -52,7 +52,7 @@ func (t *train) resolve(ctx context.Context) (err error) {
 		return err
 	}
 	if err := t.read(ctx); err != nil {
-		return errors.Join(err, t.base.Close())
+		return errors.Join(err, t.base.Close(), t.adapter.Close())
 	}
 	return nil
 }
@@ -71,6 +71,11 @@ func (t *train) read(ctx context.Context) error {
 	}
 	if err := t.config.CheckLoRA(c, t.base.Quantization); err != nil {
 		return cli.Usagef("--%w", err)
+	}
+	if t.adapter != nil {
+		if err := t.config.CheckAdapter(t.adapter); err != nil {
+			return cli.Usagef("--%w", err)
+		}
 	}
 	template := t.template
 	if len(t.text) > 0 || t.onlyText && template == "" {
@@ -130,7 +135,13 @@ func (t *train) identify() error {
 		id["model"] = "new " + hex.EncodeToString(sum[:])
 		return nil
 	}
-	digest, err := t.base.Digest()
-	id["model"] = digest
+	var err error
+	if id["model"], err = t.base.Digest(); err != nil || !t.config.Adapts() {
+		return err
+	}
+	id["adapter"] = "" // a new one
+	if t.adapter != nil {
+		id["adapter"], err = t.adapter.Digest()
+	}
 	return err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -21,6 +22,7 @@ import (
 	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/internal/disk"
+	"restyle/internal/models"
 	"restyle/kernels"
 	"restyle/lora"
 	"restyle/trainer"
@@ -50,10 +52,12 @@ type options struct {
 	val                  float64
 	showExample, offline bool
 
-	model, fromScratch, tokenizer, vocabData string
-	vocab                                    string
-	out                                      string
-	resume, restart, sameBits                bool
+	model, baseModel                  string
+	fromScratch, tokenizer, vocabData string
+	loraText                          string // of --lora
+	vocab                             string
+	out                               string
+	resume, restart, sameBits         bool
 
 	style    string
 	logEvery int
@@ -103,7 +107,10 @@ func (o *options) fields() []trainer.Field {
 
 		{Name: "model", Group: groupModel, Value: &o.model, Default: data.StarterName,
 			Help: "model to fine-tune: a `directory`, a .gguf file, a hub id (owner/name, owner/name@revision, or " +
-				"owner/name:Q4_K_M for the GGUF file of a type), or starter, the embedded one"},
+				"owner/name:Q4_K_M for the GGUF file of a type), or starter, the embedded one; or an adapter, as a directory or " +
+				"hub id, which is then trained further, with its own --lora and --quantize-base"},
+		{Name: "base", Group: groupModel, Value: &o.baseModel,
+			Help: "if --model is an adapter, its base, a `directory` or hub id; the default is the one that it names"},
 		{Name: "from-scratch", Group: groupModel, Value: &o.fromScratch,
 			Help: "train a new model of this shape: a `config.json`, or a directory with one and optionally a tokenizer.json"},
 		{Name: "tokenizer", Group: groupModel, Value: &o.tokenizer,
@@ -260,6 +267,11 @@ func newOptions(stdout, stderr io.Writer) (*options, *cli.Flags) {
 	}
 	o.columns.of = &o.data
 	all := append(o.config.Fields(), own...)
+	for i, x := range all {
+		if x.Name == "lora" {
+			all[i].Value = &loraFlag{x.Value.(flag.Value), &o.loraText}
+		}
+	}
 	for _, group := range []string{groupData, groupModel, groupTraining, groupEvaluations, groupDevice, groupOther} {
 		f.Group(group)
 		for _, x := range all {
@@ -270,7 +282,7 @@ func newOptions(stdout, stderr io.Writer) (*options, *cli.Flags) {
 	}
 	f.First("Most used", "data", "model", "out", "fused", "device")
 	f.Optional("fused", "all")
-	f.Optional("lora", lora.Default().String())
+	f.Optional("lora", "")
 	f.Defaults(o.defaults)
 	f.MayBeEmpty("benchmark-log", "label")
 	return o, f
@@ -302,6 +314,8 @@ func (o *options) check(given func(flag string) bool) error {
 	case o.fromScratch != "" && o.config.Adapts() && !o.dryRun:
 		return cli.Usagef("--lora trains adapters of a model that knows something, and --from-scratch makes a new one: " +
 			"leave one out")
+	case o.fromScratch != "" && o.baseModel != "":
+		return cli.Usagef("--base is for adapters, and --from-scratch makes a new model: leave it out")
 	case o.fromScratch == "" && (o.tokenizer != "" || o.vocabData != ""):
 		return cli.Usagef("--tokenizer and --vocab-data need --from-scratch: a model to fine-tune has its own tokenizer")
 	case o.vocab != "bpe" && o.vocab != "chars":
@@ -319,7 +333,11 @@ func (o *options) check(given func(flag string) bool) error {
 	case o.config.BNB && given("master"):
 		return cli.Usagef("--bnb has no master weights: leave --master out")
 	}
-	if err := o.config.Check(); err != nil {
+	config := o.config
+	if o.fromScratch == "" && !config.Adapts() && models.CheckWhole(o.model) != nil {
+		config.LoRA = lora.Default() // the adapter's own follow
+	}
+	if err := config.Check(); err != nil {
 		return cli.Usagef("--%w", err)
 	}
 	return nil
@@ -378,7 +396,7 @@ func (o *options) checkPaths(out string) error {
 	if err := o.checkCSV(out); err != nil {
 		return err
 	}
-	read := map[string][]string{"model": {o.model}, "from-scratch": {o.fromScratch}, "tokenizer": {o.tokenizer},
+	read := map[string][]string{"model": {o.model}, "base": {o.baseModel}, "from-scratch": {o.fromScratch}, "tokenizer": {o.tokenizer},
 		"text":       o.text,
 		"vocab-data": {o.vocabData}}
 	for _, s := range o.sources() {
@@ -392,6 +410,18 @@ func (o *options) checkPaths(out string) error {
 		}
 	}
 	return nil
+}
+
+// A loraFlag is --lora, which keeps the text: an adapter to train further has its own values of what that does not name.
+type loraFlag struct {
+	flag.Value
+	text *string
+}
+
+// Set sets the adapters.
+func (f *loraFlag) Set(s string) error {
+	*f.text = s
+	return f.Value.Set(s)
 }
 
 // A fusedFlag is a set of operations, or all of them if the flag has no value.

@@ -75,6 +75,9 @@ func (t *train) rows() (rows [][2]string) {
 	}
 	row("model", "%s: %s parameters, %s of %d, vocabulary %s", t.modelName(), thousands(c.ParamCount()),
 		cli.Count(c.Layers, "layer"), c.Dim, thousands(int64(c.Vocab)))
+	if t.adapter != nil {
+		row("adapter", "%s, which is trained further: %s", t.adapter.Name, t.adapter.Spec)
+	}
 	if t.fromScratch == "" && t.base.Name == data.StarterName {
 		row("", "%s", data.StarterScope)
 	}

@@ -34,6 +34,7 @@ type train struct {
 	// What the flags name, set by resolve.
 	dir         string         // --out, absolute and without links
 	base        *hf.Checkpoint // the model to train
+	adapter     *hf.Adapter    // of base, to train further; nil: none
 	codec       infer.Codec
 	newTemplate bool // the result has another chat template than base has
 	onlyText    bool // all data is plain text: it is continued, and nothing is asked
@@ -75,7 +76,7 @@ func (t *train) do(ctx context.Context) (err error) {
 	if err := t.resolve(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, t.base.Close()) }()
+	defer func() { err = errors.Join(err, t.base.Close(), t.adapter.Close()) }()
 	switch {
 	case t.showExample:
 		return t.printExample()
@@ -184,7 +185,7 @@ func (t *train) onDevice(was trainer.RunFile, f func() error) (err error) {
 		t.note("%s: continuing, but not with the same bits", why)
 	}
 	t.job = trainer.NewJob(d, t.base, t.plan, trainer.JobOptions{
-		Scratch: t.fromScratch != "", MaxMemory: int(t.maxMemory), Was: was.Record, Progress: t.progress(),
+		Scratch: t.fromScratch != "", Adapter: t.adapter, MaxMemory: int(t.maxMemory), Was: was.Record, Progress: t.progress(),
 	})
 	t.print()
 	return f()

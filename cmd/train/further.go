@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"restyle/hf"
+	"restyle/infer"
+	"restyle/internal/cli"
+	"restyle/internal/disk"
+	"restyle/lora"
+	"restyle/model"
+	"restyle/trainer"
+)
+
+// adopt takes the settings of the adapter to train further, of which c is the base.
+func (t *train) adopt(c *hf.Checkpoint) error {
+	a := t.adapter
+	c.Config = a.Config(c.Config)
+	if hf.IsPath(c.Name) && !c.Embedded && disk.Holds(t.dir, c.Name) {
+		return cli.Usagef("--out %s: contains %s, the base of %s, and a later run would rename it: choose another directory",
+			t.out, c.Name, a.Name)
+	}
+	if t.cameFrom["lora"] == "given" {
+		asked, err := a.Spec.With(t.loraText)
+		if err != nil {
+			return cli.Usagef("--%w", err)
+		}
+		if !sameAdapters(asked, a.Spec, c.Config) {
+			return cli.Usagef("--lora %s: the adapter %s has %s: leave the values of --lora out to train it further, or name "+
+				"its base with --model to train a new one", t.loraText, a.Name, a.Spec)
+		}
+	} else {
+		t.cameFrom["lora"] = "the adapter"
+	}
+	t.config.LoRA = a.Spec
+	record, err := infer.RecordOf(a)
+	if err != nil || record.QuantizedBase == "" || t.flags.Given("quantize-base") {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(trainer.Codings)) {
+		if trainer.Codings[name].String() == record.QuantizedBase {
+			return t.setDefaults(map[string]string{"quantize-base": name}, "the adapter")
+		}
+	}
+	return fmt.Errorf("adapter %s was trained on weights in %.40q: restyle has no such weights: name others with "+
+		"--quantize-base", a.Name, record.QuantizedBase)
+}
+
+// sameAdapters reports whether two settings mean the same for a model.
+func sameAdapters(a, b lora.Spec, c model.Config) bool {
+	return a.Dropout == b.Dropout && !slices.ContainsFunc(c.Params(), func(p model.Param) bool {
+		module := strings.TrimSuffix(p.Name, ".weight")
+		rankA, scaleA, _ := a.Of(module)
+		rankB, scaleB, _ := b.Of(module)
+		return rankA != rankB || scaleA != scaleB || a.Whole(p.Name) != b.Whole(p.Name)
+	})
+}
+
+// adapterName is publicName for the adapter that is trained further.
+func (t *train) adapterName() string {
+	if path, err := filepath.Abs(t.adapter.Name); err == nil && hf.IsPath(path) {
+		return filepath.Base(path)
+	}
+	return t.adapter.Name
+}
