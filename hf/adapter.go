@@ -26,6 +26,7 @@ const (
 	adapterConfigName  = "adapter_config.json"
 	adapterWeightsName = "adapter_model.safetensors"
 	adapterMLXName     = "adapters.safetensors"
+	adapterPickleName  = "adapter_model.bin" // of old versions of PEFT; not read
 	adapterRecordName  = "restyle_adapter.json"
 )
 
@@ -38,7 +39,7 @@ const endA, endB = ".lora_A.weight", ".lora_B.weight"
 // An Adapter is an open directory of low-rank adapters. Its tensors have the names of a model's parameters, such as
 // "model.layers.0.self_attn.q_proj.lora_A.weight", whatever their names in the file.
 type Adapter struct {
-	// Name is the directory.
+	// Name is the directory. Callers may set another for messages, such as the hub repository that it is from.
 	Name string
 	// Spec says which modules have adapters.
 	Spec lora.Spec
@@ -93,7 +94,11 @@ func openAdapter(files source) (*Adapter, error) {
 	}
 	a.file, err = openSafetensors(files, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, noAdapter(files, name)
+		f, _, missing := files.open(adapterPickleName)
+		if missing == nil {
+			f.Close()
+		}
+		return nil, noAdapter(missing == nil, name)
 	}
 	if err != nil {
 		return nil, err
@@ -111,10 +116,9 @@ func openAdapter(files source) (*Adapter, error) {
 	return a, nil
 }
 
-// noAdapter returns the reason why an adapter's weights cannot be read.
-func noAdapter(files source, name string) error {
-	if f, _, err := files.open("adapter_model.bin"); err == nil {
-		f.Close()
+// noAdapter returns the reason why an adapter's weights cannot be read. pickle means that there is an adapter_model.bin.
+func noAdapter(pickle bool, name string) error {
+	if pickle {
 		return fmt.Errorf("it has no %s, only adapter_model.bin, a pickle, which can run any code when it is read: save it "+
 			"again with PEFT's save_pretrained, which writes safetensors", name)
 	}

@@ -1,8 +1,10 @@
 package hf
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -365,6 +367,11 @@ func TestSaveAdapter(t *testing.T) {
   "task_type": "CAUSAL_LM"
 }
 `
+	sums := fmt.Sprintf("%x  %s\n%x  %s\n", sha256.Sum256([]byte(config)), adapterConfigName,
+		sha256.Sum256([]byte(expect.Read(t, filepath.Join(dir, adapterWeightsName)))), adapterWeightsName)
+	if digest, err := again.Digest(); err != nil || digest != fmt.Sprintf("%x", sha256.Sum256([]byte(sums))) {
+		t.Errorf("digest %s, %v", digest, err)
+	}
 	text, err := os.ReadFile(filepath.Join(dir, adapterConfigName))
 	if diff := cmp.Diff(config, string(text)); diff != "" || err != nil {
 		t.Error(diff, err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -22,6 +23,9 @@ func fetchModel(ctx context.Context, h *hub.Hub, l hub.Listing) (dir string, err
 	if types := ggufTypes(l); len(types) > 0 && !hasOtherWeights(l) {
 		return "", fmt.Errorf("%s%s has only GGUF files: name one by its type, such as %s:%s", l.Ref, within(h),
 			l.Ref.ID, types[0])
+	}
+	if holdsAdapter(l) {
+		return "", fmt.Errorf("%s %w", l.Ref, ErrAdapter)
 	}
 	if _, ok := l.File("config.json"); !ok {
 		return "", fmt.Errorf("%s%s has no config.json: give a model in the Hugging Face layout", l.Ref, within(h))
@@ -41,7 +45,12 @@ func fetchModel(ctx context.Context, h *hub.Hub, l hub.Listing) (dir string, err
 	if err != nil {
 		return "", err
 	}
-	small := slices.Clone(companions)
+	return filepath.Dir(local), fetchFiles(ctx, h, l, files)
+}
+
+// fetchFiles downloads the small files that a repository has, and then its files of weights.
+func fetchFiles(ctx context.Context, h *hub.Hub, l hub.Listing, weights []string, more ...string) error {
+	small := slices.Concat(companions, more)
 	for _, f := range l.Files {
 		if isMoreTemplate(f.Path) {
 			small = append(small, f.Path)
@@ -52,15 +61,74 @@ func fetchModel(ctx context.Context, h *hub.Hub, l hub.Listing) (dir string, err
 			continue
 		}
 		if _, err := h.Fetch(ctx, l, name); err != nil && !h.Offline {
-			return "", err
+			return err
 		}
 	}
-	for _, name := range files {
+	for _, name := range weights {
 		if _, err := h.Fetch(ctx, l, name); err != nil {
-			return "", err
+			return err
 		}
 	}
-	return filepath.Dir(local), nil
+	return nil
+}
+
+// ErrAdapter is the error of Open for a hub repository with an adapter, which FindAdapter finds.
+var ErrAdapter = errors.New("is an adapter, not a whole model")
+
+func holdsAdapter(l hub.Listing) bool {
+	_, model := l.File("config.json")
+	_, adapter := l.File(adapterConfigName)
+	return adapter && !model
+}
+
+// FindAdapter returns the directory of an adapter, for OpenAdapter: name, if that is one (see IsAdapter), or that in the
+// cache of the files of a hub repository, "owner/name" or "owner/name@revision", which it downloads as Open does. Such a
+// repository has an adapter_config.json and no config.json. FindAdapter returns "" for other names. If h is nil, it uses
+// hub.FromEnv().
+func FindAdapter(ctx context.Context, h *hub.Hub, name string) (dir string, err error) {
+	if IsAdapter(name) {
+		return name, nil
+	}
+	ref, notID := hub.ParseRef(hub.Model, name)
+	if _, err := os.Stat(name); err == nil || notID != nil || !strings.Contains(name, "/") {
+		return "", nil
+	}
+	if h == nil {
+		h = hub.FromEnv()
+	}
+	l, err := h.Resolve(ctx, ref)
+	if err != nil {
+		return "", fmt.Errorf("there is no directory %q, and the hub: %w", name, err)
+	}
+	if !holdsAdapter(l) {
+		return "", nil
+	}
+	return fetchAdapter(ctx, h, l)
+}
+
+// fetchAdapter is fetchModel for an adapter.
+func fetchAdapter(ctx context.Context, h *hub.Hub, l hub.Listing) (dir string, err error) {
+	local, err := h.Fetch(ctx, l, adapterConfigName)
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Dir(local)
+	config, err := directory(dir).readText(adapterConfigName)
+	if err != nil {
+		return "", err
+	}
+	weights := adapterMLXName
+	if !isMLX(config) {
+		weights = adapterWeightsName
+		if _, _, err := parseAdapterConfig(config); err != nil {
+			return "", fmt.Errorf("%s: %w", l.Ref, err)
+		}
+	}
+	if _, ok := l.File(weights); !ok {
+		_, pickle := l.File(adapterPickleName)
+		return "", fmt.Errorf("%s%s: %w", l.Ref, within(h), noAdapter(pickle, weights))
+	}
+	return dir, fetchFiles(ctx, h, l, []string{weights}, adapterRecordName)
 }
 
 // within adds to an error that the repository may have what its copy in the cache lacks.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -297,5 +298,84 @@ func TestOpen_GGUFFromHub(t *testing.T) {
 	defer c.Close()
 	if c.Name != "owner/name:q8_0" || c.Revision != commit || c.Config.Family != "llama" || r.weights != 1 {
 		t.Errorf("%q at %q, a %s, by %d downloads of weights", c.Name, c.Revision, c.Config.Family, r.weights)
+	}
+}
+
+// TestFindAdapter downloads adapters, and nothing of a repository that has none that can be read.
+func TestFindAdapter(t *testing.T) {
+	peft := adapterWeights(layer0+"q_proj"+endA, layer0+"q_proj"+endB, false, tensor.F32)
+	mlx := adapterWeights(layer0+"q_proj.lora_a", layer0+"q_proj.lora_b", true, tensor.F32)
+	read := func(dir string) map[string][]byte { return repositoryOf(t, dir).files }
+	for _, c := range []struct {
+		name, config string
+		weights      map[string]weight
+		edit         func(files map[string][]byte)
+		ref, want    string
+	}{
+		{name: "PEFT", config: peftConfig(""), weights: peft},
+		{name: "a commit", config: peftConfig(""), weights: peft, ref: "owner/name@" + commit},
+		{name: "mlx-lm", config: mlxConfig, weights: mlx},
+		{name: "DoRA", config: peftConfig(`,"use_dora":true`), weights: peft,
+			want: "model owner/name@main: adapter_config.json: use_dora is true"},
+		{name: "a pickle", config: peftConfig(""), weights: peft, edit: func(files map[string][]byte) {
+			files["adapter_model.bin"] = files[adapterWeightsName]
+			delete(files, adapterWeightsName)
+		}, want: "model owner/name@main: it has no adapter_model.safetensors, only adapter_model.bin, a pickle"},
+		{name: "no weights", config: peftConfig(""), weights: peft,
+			edit: func(files map[string][]byte) { delete(files, adapterWeightsName) }, want: "get that from where the adapter"},
+		{name: "gone", config: peftConfig(""), weights: peft, ref: "owner/none", want: `no directory "owner/none", and the hub`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := &repository{files: read(writeAdapter(t, c.config, c.weights))}
+			r.files[adapterRecordName] = []byte(`{"base_model":"owner/base"}`)
+			if c.edit != nil {
+				c.edit(r.files)
+			}
+			h := r.open(t)
+			name := "owner/name"
+			if c.ref != "" {
+				name = c.ref
+			}
+			if name == "owner/none" {
+				r.api = func() (int, string) { return 404, "RepoNotFound" }
+			}
+			dir, err := FindAdapter(t.Context(), h, name)
+			if c.want != "" {
+				if err == nil || !strings.Contains(err.Error(), c.want) || r.weights > 0 {
+					t.Errorf("%v, want %q; %d downloads of weights", err, c.want, r.weights)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []string{adapterConfigName, adapterWeightsName, adapterRecordName, "special_tokens_map.json",
+				"tokenizer.json", "tokenizer_config.json"}
+			if c.name == "mlx-lm" {
+				want[1] = adapterMLXName
+			}
+			slices.Sort(want)
+			if diff := cmp.Diff(want, list(t, dir)); diff != "" || r.weights != 1 {
+				t.Errorf("%d downloads of weights, files (-want +got):\n%s", r.weights, diff)
+			}
+			open(t, dir)
+			if _, err := Open(t.Context(), h, "owner/name"); !errors.Is(err, ErrAdapter) {
+				t.Errorf("as a model: %v", err)
+			}
+			h.Offline = true
+			if again, err := FindAdapter(t.Context(), h, name); err != nil || again != dir {
+				t.Errorf("offline: %q, %v", again, err)
+			}
+			if same, err := FindAdapter(t.Context(), h, dir); err != nil || same != dir {
+				t.Errorf("a directory: %q, %v", same, err)
+			}
+		})
+	}
+	model := repositoryOf(t, "testdata/tied")
+	model.files[adapterConfigName] = []byte(peftConfig(""))
+	for _, name := range []string{"owner/name", "testdata/tied", "no-such", "owner/name:Q4_K_M"} {
+		if dir, err := FindAdapter(t.Context(), model.open(t), name); dir != "" || err != nil {
+			t.Errorf("%s: %q, %v", name, dir, err)
+		}
 	}
 }

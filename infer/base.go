@@ -23,8 +23,8 @@ var ErrBaseGone = errors.New("which is not there any more")
 // BaseOf returns the model that another was made from, or that an adapter belongs to. In a directory, the first of
 // these names it: an adapter's restyle_adapter.json or adapter_config.json, perhaps by a path from that directory, the
 // run.json that train writes, the export.json of export, or the front matter of the model card, README.md. Of a model
-// on the hub, h, it is the one that the card names; h may be nil, as for [hf.Open]. BaseOf returns "" if none is
-// named.
+// on the hub, h, it is the one that the card names, and of an adapter there the one that its files name as in a
+// directory; h may be nil, as for [hf.Open]. BaseOf returns "" if none is named.
 func BaseOf(ctx context.Context, h *hub.Hub, name string) (base string, err error) {
 	dir := name
 	ref, notID := hub.ParseRef(hub.Model, name)
@@ -40,28 +40,33 @@ func BaseOf(ctx context.Context, h *hub.Hub, name string) (base string, err erro
 	return base, nil
 }
 
-// cardOf returns the directory of the card of a model on the hub, or "" if the model has none. Offline, a card that the
-// cache lacks counts as absent.
+// cardOf returns the directory of the card of a model on the hub, and of the files of an adapter that name its base, or
+// "" if it has none. Offline, a file that the cache lacks counts as absent.
 func cardOf(ctx context.Context, h *hub.Hub, ref hub.Ref) (dir string, err error) {
 	if h == nil {
 		h = hub.FromEnv()
 	}
-	const card = "README.md"
 	l, err := h.Resolve(ctx, ref)
 	if err != nil {
 		return "", fmt.Errorf("there is no directory %q, and the hub: %w", ref.ID, err)
 	}
-	if _, there := l.File(card); !there {
-		return "", nil
+	files := []string{"README.md"}
+	if _, whole := l.File("config.json"); !whole {
+		files = append(files, "restyle_adapter.json", "adapter_config.json")
 	}
-	path, err := h.Fetch(ctx, l, card)
-	switch {
-	case err == nil:
-		return filepath.Dir(path), nil
-	case h.Offline:
-		return "", nil
+	for _, file := range files {
+		if _, there := l.File(file); !there {
+			continue
+		}
+		path, err := h.Fetch(ctx, l, file)
+		if err != nil && !h.Offline {
+			return "", err
+		}
+		if err == nil {
+			dir = filepath.Dir(path)
+		}
 	}
-	return "", err
+	return dir, nil
 }
 
 // baseIn returns the base model that the files of a directory name.

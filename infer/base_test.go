@@ -78,6 +78,10 @@ func TestBaseOf(t *testing.T) {
 		write(filepath.Join(repo, "refs", "main"), commit)
 		write(filepath.Join(repo, "snapshots", commit, file), "---\nbase_model: a/b\n---\n")
 	}
+	write(filepath.Join(cache, "models--owner--adapter", "refs", "main"), commit)
+	write(filepath.Join(cache, "models--owner--adapter", "snapshots", commit, "README.md"), "---\nbase_model: a/b\n---\n")
+	write(filepath.Join(cache, "models--owner--adapter", "snapshots", commit, "adapter_config.json"),
+		`{"base_model_name_or_path": "c/d"}`)
 	write(filepath.Join(dir, "here", "export.json"), `{"base_model": "`+dir+`"}`)
 	write(filepath.Join(dir, "gone", "export.json"), `{"base_model": "`+dir+`/base"}`)
 	write(filepath.Join(dir, "adapter", "adapter_config.json"), `{"base_model_name_or_path": "../here"}`)
@@ -94,6 +98,7 @@ func TestBaseOf(t *testing.T) {
 		{dir, "", ""},
 		{"owner/with", "a/b", ""},
 		{"owner/without", "", ""},
+		{"owner/adapter", "c/d", ""},
 		{"owner/absent", "", `there is no directory "owner/absent", and the hub: `},
 		{"starter", "", ""},
 		{"no-such-directory", "", ""},

@@ -72,7 +72,7 @@ func (o *qualityOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Group("Models")
 	f.Add(&o.base, "base", "base model: starter, a `directory`, a .gguf file or a hub id, as chat takes them; default: "+
 		"the model that the tuned model was made from")
-	f.Add(&o.tuned, "tuned", "tuned model: a `directory`, of a model or of an adapter, a .gguf file or a hub id")
+	f.Add(&o.tuned, "tuned", "tuned model: a `directory` or hub id, of a model or of an adapter, or a .gguf file")
 	f.Add(&o.only, "only", "ask only one of them, `base|tuned`")
 	f.Add(&o.template, "template", infer.TemplateHelp())
 
@@ -255,10 +255,6 @@ func (o *qualityOptions) checkFiles() error {
 func (o *qualityOptions) models(ctx context.Context) ([]quality.Model, error) {
 	base := quality.Model{Label: quality.Base, Name: o.base}
 	tuned := quality.Model{Label: quality.Tuned, Name: o.tuned, On: o.base}
-	leave := ", or leave it out with --only tuned"
-	if hf.IsAdapter(o.tuned) {
-		leave = "" // it needs its base
-	}
 	// Checked before anything is loaded. A name that can be a hub id is left to hf.Open.
 	_, err := os.Stat(o.tuned)
 	known := err == nil || strings.Contains(o.tuned, "/") || o.tuned == data.StarterName
@@ -271,6 +267,10 @@ func (o *qualityOptions) models(ctx context.Context) ([]quality.Model, error) {
 	if base.Name == "" {
 		var failed error
 		base.Name, failed = infer.BaseOf(ctx, nil, o.tuned)
+		leave := ", or leave it out with --only tuned"
+		if dir, unknown := hf.FindAdapter(ctx, nil, o.tuned); dir != "" || unknown != nil {
+			leave = "" // an adapter needs it
+		}
 		switch {
 		case errors.Is(failed, infer.ErrBaseGone):
 			return nil, fmt.Errorf("%w: say where it is with --base%s", failed, leave)

@@ -13,6 +13,7 @@ import (
 	"restyle/hf"
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 	"restyle/internal/models"
 	"restyle/kernels"
 	"restyle/lora"
@@ -185,6 +186,22 @@ func TestAdapter_FindsItsBase(t *testing.T) {
 			if strings.Count(o.stderr, want) != 1 {
 				t.Errorf("%s: %q is not there once: %v", name, want, o)
 			}
+		}
+	}
+}
+
+// TestAdapter_OnTheHub asks an adapter in the hub's cache and the base that it names there.
+func TestAdapter_OnTheHub(t *testing.T) {
+	adapter, _ := randomAdapter(t, tinyBase, "x", hf.AdapterOptions{BaseModel: "owner/base"})
+	nameless, _ := randomAdapter(t, tinyBase, "x", hf.AdapterOptions{})
+	expect.InCache(t, map[string]string{"owner/adapter": adapter, "owner/base": tinyBase, "owner/nameless": nameless})
+	for name, want := range map[string]string{
+		"owner/adapter":  "\ntuned  owner/adapter on owner/base",
+		"owner/nameless": "owner/nameless does not name its base model: set --base\n",
+	} {
+		if o := invoke(t, "", "--tuned", name, "--prompt", "x", "--max-tokens", "1", "--log", ""); !strings.Contains(o.stderr,
+			want) {
+			t.Errorf("%s: want %q: %v", name, want, o)
 		}
 	}
 }

@@ -40,20 +40,16 @@ func (c *chatter) models(ctx context.Context, h *hub.Hub) ([]modelRef, error) {
 	if c.only == tunedLabel {
 		return []modelRef{tuned}, nil
 	}
-	leave := ", or leave the base model out with --only tuned"
-	if hf.IsAdapter(c.tuned) {
-		leave = "" // it needs its base
-	}
 	base := c.base
 	if base == "" {
 		base, err = infer.BaseOf(ctx, h, runOf(c.tuned))
 		switch {
 		case errors.Is(err, infer.ErrBaseGone):
-			return nil, cli.Usagef("%w: say where it is with --base%s", err, leave)
+			return nil, cli.Usagef("%w: say where it is with --base%s", err, leaveOut(ctx, h, c.tuned))
 		case err != nil:
 			return nil, fmt.Errorf("--tuned %s: %w", c.tuned, err)
 		case base == "":
-			return nil, cli.Usagef("%s does not name its base model: set --base%s", c.tuned, leave)
+			return nil, cli.Usagef("%s does not name its base model: set --base%s", c.tuned, leaveOut(ctx, h, c.tuned))
 		}
 	}
 	if err := models.CheckWhole(base); err != nil {
@@ -64,6 +60,14 @@ func (c *chatter) models(ctx context.Context, h *hub.Hub) ([]modelRef, error) {
 		refs = refs[:1]
 	}
 	return refs, nil
+}
+
+// leaveOut ends the error of a tuned model whose base is unknown: an adapter needs it, others do not.
+func leaveOut(ctx context.Context, h *hub.Hub, tuned string) string {
+	if dir, err := hf.FindAdapter(ctx, h, tuned); dir != "" || err != nil {
+		return ""
+	}
+	return ", or leave the base model out with --only tuned"
 }
 
 // unfinished reports whether dir is the directory of a training run, or one of its checkpoints, and its run.json says

@@ -82,7 +82,7 @@ func (o *options) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Add(&o.base, "base", "base model: a `directory`, a .gguf file, a hub id (owner/name, owner/name@revision, or "+
 		"owner/name:Q4_K_M for the GGUF file of a type), or starter, the embedded one; if empty, the base model that "+
 		"the tuned model's files name")
-	f.Add(&o.tuned, "tuned", "tuned model: a `directory`, of a model or of an adapter, a .gguf file, a hub id or starter")
+	f.Add(&o.tuned, "tuned", "tuned model: a `directory` or hub id, of a model or of an adapter, a .gguf file or starter")
 	f.Add(&o.only, "only", "ask only one of the models, `base|tuned`")
 	f.Add(&o.template, "template", infer.TemplateHelp())
 	f.Add(&o.raw, "raw", "use no chat template: the models continue the text of the question")

@@ -30,7 +30,7 @@ func beside(path, end string) string { return strings.TrimSuffix(path, filepath.
 
 // checkGGUF reports invalid arguments with --gguf.
 func (o options) checkGGUF(paths []string, given func(flag string) bool) error {
-	adapter := hf.IsAdapter(paths[0])
+	adapter := o.adapter != ""
 	for _, flag := range []string{"weights", "quality"} {
 		if given(flag) {
 			return cli.Usagef("--%s is for --weights, and --gguf writes another kind of file: leave one out", flag)
@@ -82,8 +82,8 @@ func (o options) writeGGUF(ctx context.Context, in, out string, stdout io.Writer
 	var a *hf.Adapter
 	var c *hf.Checkpoint
 	var err error
-	if hf.IsAdapter(in) {
-		if a, err = hf.OpenAdapter(in); err != nil {
+	if o.adapter != "" {
+		if a, err = o.openAdapter(in); err != nil {
 			return err
 		}
 		defer a.Close()

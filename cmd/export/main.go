@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 
+	"restyle/data"
 	"restyle/hf"
 	"restyle/hf/hub"
 	"restyle/infer"
@@ -21,8 +22,8 @@ export MODEL OUT --weights int8|int4|nf4 writes a copy of a model whose linear l
 it. MODEL is a directory, a .gguf file, a hub id, or starter, the embedded model.
 
 export ADAPTER OUT merges a low-rank adapter into its base model. ADAPTER is a directory with an
-adapter_config.json, as train or PEFT writes it. transformers, vLLM and restyle open the result like
-any other model.
+adapter_config.json, as train or PEFT writes it, or the hub id of one. transformers, vLLM and restyle
+open the result like any other model.
 
 export MODEL OUT.gguf --gguf TYPE writes a model, or an ADAPTER merged into its base, as a file for llama.cpp,
 ollama and LM Studio; --gguf lora writes the adapter alone, for llama.cpp beside a file of its base. A
@@ -58,6 +59,7 @@ another name, and the exit code is 1.`
 // options are the flags.
 type options struct {
 	weights, rounding, template string
+	adapter                     string // the directory of the one that is to be exported; "" for a model
 	base, onto                  string
 	text                        int
 	gguf                        string
@@ -90,7 +92,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if o.gguf != "" && !f.Given("rounding") {
 		o.rounding = "nearest"
 	}
-	err := o.check(paths, f.Given)
+	var err error
+	if len(paths) == 2 && paths[0] != data.StarterName {
+		o.adapter, err = hf.FindAdapter(ctx, newHub(status), paths[0])
+	}
+	if err == nil {
+		err = o.check(paths, f.Given)
+	}
 	if err == nil && o.gguf == "" {
 		err = probe(paths[1])
 	}
@@ -98,7 +106,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case err != nil:
 	case o.gguf != "":
 		err = o.writeGGUF(ctx, paths[0], paths[1], stdout, status)
-	case hf.IsAdapter(paths[0]):
+	case o.adapter != "":
 		err = o.merge(ctx, paths[0], paths[1], stdout, status)
 	default:
 		err = o.quantize(ctx, paths[0], paths[1], stdout, status)
@@ -161,13 +169,13 @@ func (o options) check(paths []string, given func(flag string) bool) error {
 		return o.checkGGUF(paths, given)
 	case given("check"):
 		return cli.Usagef("--check is for --gguf: leave it out")
-	case hf.IsAdapter(paths[0]):
+	case o.adapter != "":
 		return o.checkMerge(paths, given)
 	case o.base != "" || o.onto != "":
 		return cli.Usagef("--base and --onto are for adapters, and %s has no adapter_config.json: leave them out",
 			paths[0])
 	case o.weights == "":
-		return cli.Usagef("there is no --weights and no --gguf, and %s is no directory of an adapter: set --weights to "+
+		return cli.Usagef("there is no --weights and no --gguf, and %s is no adapter: set --weights to "+
 			"int8, int4 or nf4, or --gguf to a type", paths[0])
 	case o.weights != "int8" && o.weights != "int4" && o.weights != "nf4":
 		return cli.Usagef("--weights %q: must be int8, int4 or nf4", o.weights)

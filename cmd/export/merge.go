@@ -38,7 +38,7 @@ func (o options) checkMerge(paths []string, given func(flag string) bool) error 
 
 // merge does the work, from the adapter in IN to the model in OUT, and prints how far each matrix moved.
 func (o options) merge(ctx context.Context, in, out string, stdout io.Writer, status *cli.StatusLine) error {
-	a, err := hf.OpenAdapter(in)
+	a, err := o.openAdapter(in)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (o options) merge(ctx context.Context, in, out string, stdout io.Writer, st
 		}
 		m.Layers = record.QuantizedBase
 	}
-	own, err := disk.ReadInput(filepath.Join(in, "chat_template.jinja"), disk.MaxRecord)
+	own, err := disk.ReadInput(filepath.Join(o.adapter, "chat_template.jinja"), disk.MaxRecord)
 	if err == nil && string(own) != base.Tokenizer.ChatTemplate {
 		fmt.Fprintf(cli.CleanWriter(status), "%s has a chat_template.jinja of its own, but %s gets the base's template: "+
 			"copy the file if the adapter was trained with it\n", in, out)
@@ -85,6 +85,15 @@ func (o options) merge(ctx context.Context, in, out string, stdout io.Writer, st
 	}
 	_, err = fmt.Fprintf(stdout, "try it: %s --tuned %s\n", cli.Command("chat"), cli.ShellQuote(data.DirArg(out)))
 	return err
+}
+
+// openAdapter opens the adapter of a name.
+func (o options) openAdapter(name string) (*hf.Adapter, error) {
+	a, err := hf.OpenAdapter(o.adapter)
+	if err == nil {
+		a.Name = name
+	}
+	return a, err
 }
 
 // openBase opens the model that the adapter is merged into.

@@ -104,6 +104,7 @@ func TestMerge_Cases(t *testing.T) {
 	}{
 		{"base of the adapter", named, right, nil, "", cli.Done, "layer 1     "},
 		{"base beside the adapter", `, "base_model_name_or_path": "./base"`, "", nil, "", cli.Done, "try it: "},
+		{"on the hub", `, "base_model_name_or_path": "owner/base"`, "", nil, "", cli.Done, "try it: "},
 		{"no base", "", "", nil, "", cli.Usage, "does not name its base model: say where it is with --base"},
 		{"base that is gone", `, "base_model_name_or_path": "/no/such"`, "", nil, "", cli.Usage,
 			"say where it is with --base"},
@@ -129,8 +130,13 @@ func TestMerge_Cases(t *testing.T) {
 			if err := os.CopyFS(filepath.Join(in, "base"), os.DirFS(base)); err != nil {
 				t.Fatal(err)
 			}
+			name := in
+			if c.name == "on the hub" {
+				expect.InCache(t, map[string]string{"owner/adapter": in, "owner/base": base})
+				name = "owner/adapter"
+			}
 			var said strings.Builder
-			code := run(t.Context(), append([]string{in, out}, strings.Fields(c.flags)...), &said, &said)
+			code := run(t.Context(), append([]string{name, out}, strings.Fields(c.flags)...), &said, &said)
 			if code != c.code || !strings.Contains(said.String(), c.want) {
 				t.Errorf("exit code %d: %s", code, &said)
 			}
@@ -265,7 +271,7 @@ func TestMerge_Stopped(t *testing.T) {
 	in, out := adapterOf(t, "", "", nil), filepath.Join(t.TempDir(), "a", "out")
 	lines := &drawn{text: "merging: model.layers.", found: stop}
 	status := &cli.StatusLine{W: lines, Width: func() int { return 80 }}
-	err := options{base: tinyBase}.merge(ctx, in, out, io.Discard, status)
+	err := options{base: tinyBase, adapter: in}.merge(ctx, in, out, io.Discard, status)
 	if !errors.Is(err, context.Canceled) || lines.found != nil {
 		t.Error(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"restyle/hf"
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 	"restyle/internal/models"
 	"restyle/kernels"
 	"restyle/lora"
@@ -127,6 +128,11 @@ func TestLoRA_TrainsFurther(t *testing.T) {
 				t.Errorf("%s: %s is another, %v, %v", c.first, tensor, err, err2)
 			}
 		}
+	}
+	expect.InCache(t, map[string]string{"owner/adapter": filepath.Join(dir, "0")})
+	o := must(t, cli.Done, small(t, filepath.Join(dir, "hub"), "--model", "owner/adapter", "--max-steps", "1")...)
+	if want := "owner/adapter, which is trained further: r=16"; !strings.Contains(o.stdout, want) {
+		t.Errorf("want %q: %v", want, o)
 	}
 	for _, c := range []struct{ flags, want string }{
 		{"--model %s/0 --lora r=8", "--lora r=8: the adapter %s/0 has r=16,alpha=32,targets="},

@@ -32,6 +32,24 @@ func File(t testing.TB, name, content string) string {
 	return path
 }
 
+// InCache copies directories into a new hub cache, each as the repository that is its key, and makes that cache the one
+// that commands read, offline. It needs a test that is not parallel.
+func InCache(t testing.TB, repositories map[string]string) {
+	t.Helper()
+	cache, commit := t.TempDir(), strings.Repeat("1", 40)
+	for id, dir := range repositories {
+		repository := filepath.Join(cache, "models--"+strings.ReplaceAll(id, "/", "--"))
+		err := errors.Join(os.CopyFS(filepath.Join(repository, "snapshots", commit), os.DirFS(dir)),
+			os.Mkdir(filepath.Join(repository, "refs"), 0o777),
+			os.WriteFile(filepath.Join(repository, "refs", "main"), []byte(commit), 0o666))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("HF_HUB_CACHE", cache)
+	t.Setenv("HF_HUB_OFFLINE", "1")
+}
+
 // Reference returns a path in the directory that RESTYLE_REFERENCE names: recorded outputs of other programs, and real
 // files. It skips the test if the variable is empty or the path does not exist.
 func Reference(t testing.TB, elem ...string) string {

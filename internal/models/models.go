@@ -23,7 +23,11 @@ func Open(ctx context.Context, h *hub.Hub, name string) (*hf.Checkpoint, error) 
 		return nil, err
 	}
 	if name != data.StarterName {
-		return hf.Open(ctx, h, name)
+		c, err := hf.Open(ctx, h, name)
+		if errors.Is(err, hf.ErrAdapter) {
+			err = isAdapter(name)
+		}
+		return c, err
 	}
 	fsys, err := data.StarterModel()
 	if err != nil {
@@ -43,20 +47,26 @@ func CheckWhole(name string) error {
 	if name == data.StarterName || err == nil || !hf.IsAdapter(name) {
 		return nil
 	}
-	return fmt.Errorf("%s is an adapter, not a whole model: chat and bench quality take it as --tuned; for all else "+
-		"merge it into its base first, with %s %s DIRECTORY", name, cli.Command("export"), cli.ShellQuote(name))
+	return isAdapter(name)
 }
 
-// OpenTuned is Open, but the name may also be the directory of an adapter, for [infer.OpenOptions]. The model is then
-// its base, as OpenBase finds it, with the adapter's tokenizer and chat template, if it has its own. Close both.
+// isAdapter is the error of an adapter where a model is needed.
+func isAdapter(name string) error {
+	return fmt.Errorf("%s %w: chat and bench quality take it as --tuned, and train as --model; for all else merge it into "+
+		"its base first, with %s %s DIRECTORY", name, hf.ErrAdapter, cli.Command("export"), cli.ShellQuote(name))
+}
+
+// OpenTuned is Open, but the name may also be that of an adapter, a directory or a hub repository, for
+// [infer.OpenOptions]. The model is then its base, as OpenBase finds it, with the adapter's tokenizer and chat template,
+// if it has its own. Close both.
 func OpenTuned(ctx context.Context, h *hub.Hub, name, base string) (*hf.Checkpoint, *hf.Adapter, error) {
-	if name == data.StarterName || !hf.IsAdapter(name) {
-		c, err := Open(ctx, h, name)
-		return c, nil, err
-	}
-	a, err := hf.OpenAdapter(name)
+	a, err := OpenAdapter(ctx, h, name)
 	if err != nil {
 		return nil, nil, err
+	}
+	if a == nil {
+		c, err := Open(ctx, h, name)
+		return c, nil, err
 	}
 	below, err := OpenBase(ctx, h, a, base)
 	if err != nil {
@@ -67,6 +77,23 @@ func OpenTuned(ctx context.Context, h *hub.Hub, name, base string) (*hf.Checkpoi
 		return nil, nil, errors.Join(err, a.Close(), below.Close())
 	}
 	return c, a, nil
+}
+
+// OpenAdapter opens the adapter that [hf.FindAdapter] finds, under its name there; nil if there is none of that name.
+func OpenAdapter(ctx context.Context, h *hub.Hub, name string) (*hf.Adapter, error) {
+	if name == data.StarterName {
+		return nil, nil
+	}
+	dir, err := hf.FindAdapter(ctx, h, name)
+	if dir == "" || err != nil {
+		return nil, err
+	}
+	a, err := hf.OpenAdapter(dir)
+	if err != nil {
+		return nil, err
+	}
+	a.Name = name
+	return a, nil
 }
 
 // ErrOtherBase is the error of a base that is not the one that an adapter has recorded.

@@ -3,11 +3,15 @@ package models
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"restyle/data"
+	"restyle/hf"
 	"restyle/hf/hub"
+	"restyle/internal/expect"
 	"restyle/kernels"
+	"restyle/lora"
 	"restyle/model"
 	"restyle/tensor"
 )
@@ -66,4 +70,58 @@ func TestOpen(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestOpenTuned_OnTheHub opens an adapter and its base in the hub's cache.
+func TestOpenTuned_OnTheHub(t *testing.T) {
+	const tiny = "../../infer/testdata/tiny/base"
+	adapter := adapterOn(t, "owner/base")
+	expect.InCache(t, map[string]string{"owner/base": tiny, "owner/adapter": adapter})
+	for _, name := range []string{"owner/adapter", "owner/adapter@main"} {
+		c, a, err := OpenTuned(t.Context(), nil, name, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		defer a.Close()
+		if c.Name != "owner/base" || c.Revision == "" || a.Name != name {
+			t.Errorf("%s: base %s at %q, adapter %s", name, c.Name, c.Revision, a.Name)
+		}
+	}
+	if _, _, err := OpenTuned(t.Context(), nil, "owner/adapter", "owner/none"); err == nil ||
+		!strings.Contains(err.Error(), "the base of adapter owner/adapter: ") {
+		t.Error(err)
+	}
+	c, err := Open(t.Context(), nil, "owner/adapter")
+	if want := "owner/adapter is an adapter, not a whole model: chat and bench"; err == nil ||
+		!strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, %v: want %q", c, err, want)
+	}
+}
+
+// adapterOn writes an adapter of q_proj of the tiny model, and names its base.
+func adapterOn(t *testing.T, base string) string {
+	t.Helper()
+	c, err := hf.OpenModel("../../infer/testdata/tiny/base")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	d, err := kernels.Open("cpu", kernels.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	spec := lora.Spec{Rank: 2, Alpha: 2, Targets: lora.Targets{Names: []string{"q_proj"}}}
+	m, err := model.New(d, c.Config, model.Options{DType: tensor.F32, Adapter: spec.Of})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	m.InitAdapters(1)
+	dir := t.TempDir()
+	if err := hf.SaveAdapter(dir, spec, d, m.Params(), hf.AdapterOptions{BaseModel: base}); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
