@@ -16,7 +16,7 @@ import (
 //	v = s dy b          dx = dy W + v a
 //	db = s dyᵀ u        da = vᵀ x
 //
-// With dropout, the adapter's x is Dropout(x), and its part of dx goes back through that.
+// With dropout, the x of each part is a Dropout(x) of its own, as in PEFT, and its part of dx goes back through that.
 //
 // The parameters are F32. Products use copies of them in the model's type, made at the start of a pass: the a of all
 // parts one below the other, so that x is read once, and the s·b of each part beside the others' and zero elsewhere, so
@@ -27,14 +27,15 @@ type adapter struct {
 	da    tensor.Tensor // of whole; the zero Tensor if nothing trains
 	parts []adapterPart
 
-	number uint64 // among the model's adapters
+	number int // among the model's adapters
 }
 
 // An adapterPart is the adapter of one of a layer's parts: some of its outputs, and some of the columns of u.
 type adapterPart struct {
-	b, db        tensor.Tensor // F32 [outputs, rank]
-	from, column int
-	scale        float32
+	b, db               tensor.Tensor // F32 [outputs, rank]
+	from, column, width int           // width: of its columns, padded
+	scale               float32
+	number              uint64 // among the model's parameters
 }
 
 // The names of an adapter's parameters end in these, behind the layer's name, as PEFT's do.
@@ -56,8 +57,9 @@ func (b *builder) adapter(in int, parts []rows) *adapter {
 		rank, scale, ok := b.adapters(b.prefix + r.name)
 		if ok {
 			ranks[i] = rank
-			a.parts = append(a.parts, adapterPart{from: out, column: width, scale: float32(scale)})
-			width += (rank + rankUnit - 1) / rankUnit * rankUnit
+			padded := (rank + rankUnit - 1) / rankUnit * rankUnit
+			a.parts = append(a.parts, adapterPart{from: out, column: width, width: padded, scale: float32(scale)})
+			width += padded
 		}
 		out += r.n
 	}
@@ -75,6 +77,7 @@ func (b *builder) adapter(in int, parts []rows) *adapter {
 			continue
 		}
 		part := &a.parts[next]
+		part.number = uint64(len(b.params))
 		next++
 		param := func(name string, w, grad tensor.Tensor) {
 			w.Name = b.prefix + r.name + name
@@ -97,7 +100,7 @@ func (b *builder) adapter(in int, parts []rows) *adapter {
 		a.a = b.weights.New("adapters' a", b.dtype, width, in)
 	}
 	a.b = b.weights.New("adapters' b", b.dtype, out, width)
-	a.number = uint64(len(b.built))
+	a.number = len(b.built)
 	b.built = append(b.built, &a)
 	return &a
 }
@@ -257,8 +260,24 @@ func (a *adapter) pair(p *pass, x tensor.Tensor) []kernels.Pair {
 		return nil
 	}
 	u := a.u(p, x.Rows())
-	p.dev.Linear(u, a.dropped(p, x), a.a, tensor.Tensor{})
+	a.inputs(p, x, func(lo, hi int, x tensor.Tensor) {
+		p.dev.LinearPart(u, x, a.a.Slice(lo, hi), tensor.Tensor{}, lo)
+	})
 	return []kernels.Pair{{X: u, W: a.b}}
+}
+
+// inputs calls f with each input that columns of u have, and these: the layer's input x for all, or with dropout what
+// that leaves of x for each part, in memory that the next part reuses.
+func (a *adapter) inputs(p *pass, x tensor.Tensor, f func(lo, hi int, x tensor.Tensor)) {
+	if p.lowRank.rate == 0 {
+		f(0, a.a.Dim(0), x)
+		return
+	}
+	for _, part := range a.parts {
+		y := p.lowRank.x.Part(0, x.Rows(), x.Dim(-1))
+		p.dev.Dropout(y, x, p.lowRank.rate, part.key(p))
+		f(part.column, part.column+part.width, y)
+	}
 }
 
 // u returns the memory of u for some rows.
@@ -269,38 +288,32 @@ func (a *adapter) u(p *pass, rows int) tensor.Tensor {
 	return p.lowRank.u.Part(0, rows, a.a.Dim(0))
 }
 
-// dropped returns what dropout leaves of the layer's input x: another tensor, which the next call overwrites, or x.
-func (a *adapter) dropped(p *pass, x tensor.Tensor) tensor.Tensor {
-	if p.lowRank.rate == 0 {
-		return x
-	}
-	y := p.lowRank.x.Part(0, x.Rows(), x.Dim(-1))
-	p.dev.Dropout(y, x, p.lowRank.rate, a.key(p))
-	return y
-}
-
-// key is another for each adapter and batch.
-func (a *adapter) key(p *pass) uint64 { return kernels.Mix64(p.lowRank.key + a.number) }
+// key is another for each part and batch.
+func (part adapterPart) key(p *pass) uint64 { return kernels.Mix64(p.lowRank.key + part.number) }
 
 // drops reports whether the adapter's gradient goes back through dropout, and so cannot be a second pair of the
 // layer's product.
 func (a *adapter) drops(p *pass) bool { return a != nil && a.da.Ok() && p.lowRank.rate > 0 }
 
-// backThrough computes the gradient of x through dropout, v a with the elements of x that were dropped 0, or adds it to
-// dx. pair is what backward returned.
+// backThrough computes the gradient of x through dropout, v a of each part with the elements of x that it dropped 0, or
+// adds it to dx. pair is what backward returned.
 func (a *adapter) backThrough(p *pass, dx tensor.Tensor, add bool, pair []kernels.Pair) {
-	d := dx
-	if add {
-		d = p.lowRank.x.Part(0, dx.Rows(), dx.Dim(-1))
-	}
-	p.dev.LinearBackward(d, pair[0].X, pair[0].W, false)
-	p.dev.Dropout(d, d, p.lowRank.rate, a.key(p))
-	if add {
-		p.dev.Add(dx, dx, d)
+	for _, part := range a.parts {
+		d := dx
+		if add {
+			d = p.lowRank.x.Part(0, dx.Rows(), dx.Dim(-1))
+		}
+		p.dev.LinearPartBackward(d, pair[0].X, a.a.Slice(part.column, part.column+part.width), part.column, false)
+		p.dev.Dropout(d, d, p.lowRank.rate, part.key(p))
+		if add {
+			p.dev.Add(dx, dx, d)
+		}
+		add = true
 	}
 }
 
-// backBehind computes the gradient of x, the output of an activation, in memory that the next layer reuses.
+// backBehind computes the gradient of x, the output of an activation, in memory that the next layer reuses. Such a layer
+// has one part, so backThrough needs that memory for nothing else.
 func (a *adapter) backBehind(p *pass, dy, w tensor.Tensor, pair []kernels.Pair) tensor.Tensor {
 	dx := p.lowRank.x.Part(0, dy.Rows(), w.Dim(-1))
 	a.backThrough(p, dx, false, pair)
@@ -324,16 +337,14 @@ func (a *adapter) backward(p *pass, dy, x tensor.Tensor, overwrite bool) []kerne
 	if a == nil || !a.da.Ok() {
 		return nil
 	}
-	u := a.u(p, x.Rows())
-	if p.lowRank.kept == nil {
-		a.pair(p, x)
-	}
-	if a.drops(p) {
-		x = p.lowRank.x.Part(0, x.Rows(), x.Dim(-1)) // which pair has just filled
-	}
-	v := p.lowRank.v.Part(0, x.Rows(), a.a.Dim(0))
+	u, v := a.u(p, x.Rows()), p.lowRank.v.Part(0, x.Rows(), a.a.Dim(0))
 	p.dev.LinearBackward(v, dy, a.b, false)
-	p.dev.LinearGradient(a.da, v, x, 0, !overwrite)
+	a.inputs(p, x, func(lo, hi int, x tensor.Tensor) {
+		if p.lowRank.kept == nil {
+			p.dev.LinearPart(u, x, a.a.Slice(lo, hi), tensor.Tensor{}, lo)
+		}
+		p.dev.LinearGradient(a.da.Slice(lo, hi), v, x, lo, !overwrite)
+	})
 	for _, part := range a.parts {
 		p.dev.PairGradient(part.db, dy, u, part.from, part.column, part.scale, !overwrite)
 	}

@@ -257,3 +257,44 @@ func TestAdapters_Dropout(t *testing.T) {
 		})
 	}
 }
+
+// TestAdapters_DropoutOfEachTarget checks that each target drops elements of its own, and the same ones each time.
+func TestAdapters_DropoutOfEachTarget(t *testing.T) {
+	dev, cfg := device(t, kernels.Options{}), shapes["llama"]
+	m := open(t, dev, cfg, Options{DType: tensor.F32, MaxTokens: 40, Train: true, Adapter: adaptersOf, AdapterDropout: 0.5,
+		Trainable: func(string) bool { return false }})
+	p, err := m.newPass(sequence(cfg, 1, 13))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.lowRank.rate, p.lowRank.key = 0.5, 7
+	targets := 0
+	var masks [][]float32
+	for range 2 {
+		for _, a := range m.adapters {
+			x := p.branch
+			if a.a.Dim(1) != x.Dim(1) {
+				continue // of another width
+			}
+			targets += len(a.parts)
+			dev.Upload(x, slices.Repeat([]float32{1}, x.Len()))
+			a.inputs(p, x, func(_, _ int, x tensor.Tensor) {
+				mask, err := dev.Floats(x)
+				if err != nil {
+					t.Fatal(err)
+				}
+				masks = append(masks, mask)
+			})
+		}
+	}
+	if len(masks) != targets || targets < 8 {
+		t.Fatalf("%d masks of %d targets", len(masks), targets)
+	}
+	for i, a := range masks {
+		for j, b := range masks[:i] {
+			if same := i-j == targets/2; slices.Equal(a, b) != same {
+				t.Errorf("masks %d and %d are the same: %t", j, i, !same)
+			}
+		}
+	}
+}
