@@ -12,12 +12,13 @@ import (
 )
 
 // adapterKeys are the keys of an adapter_config.json that are read, or that have no effect on a trained adapter: a
-// method of initialization counts in init_lora_weights, not in the configuration of the method.
+// method of initialization counts in init_lora_weights, not in the configuration of the method; fan_in_fan_out is for
+// matrices that are stored transposed, as in GPT-2, and PEFT corrects it to what the model has.
 var adapterKeys = strings.Fields(`
 	alpha_pattern base_model_name_or_path exclude_modules init_lora_weights layers_to_transform lora_alpha lora_dropout
 	modules_to_save peft_type r rank_pattern target_modules task_type use_rslora
-	auto_mapping corda_config eva_config inference_mode loftq_config lora_ga_config megatron_core peft_version
-	qalora_group_size revision runtime_config velora_config`)
+	auto_mapping corda_config eva_config fan_in_fan_out inference_mode loftq_config lora_ga_config megatron_core
+	peft_version qalora_group_size revision runtime_config velora_config`)
 
 const merged = "merge it into its base with PEFT, and use that model"
 
@@ -41,7 +42,6 @@ var adapterRefused = []struct {
 	{"layer_replication", nil, "repeated layers are not supported"},
 	{"layers_pattern", []string{`"layers"`, `["layers"]`}, "only the name layers is supported: name the layers in " +
 		"target_modules"},
-	{"fan_in_fan_out", nil, "matrices that are stored transposed, as in GPT-2, are not supported: " + merged},
 	{"bias", []string{`"none"`}, "trained biases are not supported: " + merged},
 	{"lora_bias", nil, "an adapter with a bias is not supported: " + merged},
 	{"megatron_config", nil, "Megatron's parallel layers are not supported"},

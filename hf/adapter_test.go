@@ -199,7 +199,7 @@ var adapterConfigs = []struct{ config, err string }{
 	{peftConfig(`,"target_parameters":["x"]`), "target_parameters is"},
 	{peftConfig(`,"trainable_token_indices":[1]`), "trainable_token_indices is"},
 	{peftConfig(`,"layer_replication":[[0,1]]`), "layer_replication is"},
-	{peftConfig(`,"fan_in_fan_out":true`), "fan_in_fan_out is true"},
+	{peftConfig(`,"fan_in_fan_out":true`), ""},
 	{peftConfig(`,"bias":"all"`), `bias is "all"`},
 	{peftConfig(`,"lora_bias":true`), "lora_bias is true"},
 	{peftConfig(`,"megatron_config":{"a":1}`), "megatron_config is"},

@@ -254,6 +254,15 @@ func TestAdapters_Dropout(t *testing.T) {
 			if l, err := m.Loss(batch); err != nil || l.Sum == loss(m, 7) {
 				t.Errorf("without training, elements are dropped: %v, %v", l.Sum, err)
 			}
+			if name == "llama" { // a GPU drops the same
+				gpu := open(t, testGPU(t, kernels.Options{Fused: kernels.All()}), cfg, opts)
+				loss(gpu, 7)
+				for name, g := range byName(t, gpu) {
+					if e := distance(g, grads[name]); e > 1e-3 { // sums in another order, multiplied by what follows
+						t.Errorf("%s: on a GPU, it is off by %.2g", name, e)
+					}
+				}
+			}
 		})
 	}
 }
