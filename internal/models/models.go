@@ -52,8 +52,8 @@ func CheckWhole(name string) error {
 
 // isAdapter is the error of an adapter where a model is needed.
 func isAdapter(name string) error {
-	return fmt.Errorf("%s %w: chat and bench quality take it as --tuned, and train as --model; for all else merge it into "+
-		"its base first, with %s %s DIRECTORY", name, hf.ErrAdapter, cli.Command("export"), cli.ShellQuote(name))
+	return fmt.Errorf("%s %w: chat and bench quality take it as --tuned; train --model trains it further; for all else "+
+		"merge it into its base first, with %s %s DIRECTORY", name, hf.ErrAdapter, cli.Command("export"), cli.ShellQuote(name))
 }
 
 // OpenTuned is Open, but the name may also be that of an adapter, a directory or a hub repository, for
