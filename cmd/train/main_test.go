@@ -550,7 +550,7 @@ func TestRefused_BeforeAnythingIsWritten(t *testing.T) {
 			file("silent.json", `[{"instruction": "a", "output": ""}]`)), "nothing"},
 		"not JSON":              {cli.Failed, small(t, out, "--data", file("x.json", "hello")), "neither parquet nor"},
 		"a long row":            {cli.Failed, small(t, out, "--seq", "4"), "--seq"},
-		"an adapter as a model": {cli.Failed, small(t, out, "--model", adapter), "continue its run with --resume"},
+		"an adapter of no kind": {cli.Failed, small(t, out, "--model", adapter), "only LORA is supported"},
 		"no such model":         {cli.Failed, small(t, out, "--model", filepath.Join(dir, "none")), "none"},
 		"a long seq":            {cli.Usage, small(t, out, "--seq", "100000"), "positions"},
 		"a pattern for nothing": {cli.Usage, small(t, out, "--freeze", "proj"), "matches no parameter"},
@@ -645,7 +645,7 @@ func TestPrintOnly_WritesNoFiles(t *testing.T) {
 
 // TestDefaults lists what a run without flags does.
 func TestDefaults(t *testing.T) {
-	const want = "accumulate=4 all-settings=false balance-loss=0 batch=1 benchmark-log=benchmark_log.csv bnb=false " +
+	const want = "accumulate=4 all-settings=false balance-loss=0 base= batch=1 benchmark-log=benchmark_log.csv bnb=false " +
 		"clip=1 columns= data=[] deterministic=false device=auto dry-run=false dtype=bf16 epochs=3 eval-every=0 freeze=[] " +
 		"from-scratch= fused=none grad-dtype=auto gradients=step keep=2 label= log-csv= log-every=0 lora= " +
 		"lora-also=[] lr=2e-05 " +
