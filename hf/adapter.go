@@ -116,7 +116,8 @@ func openAdapter(files source) (*Adapter, error) {
 	return a, nil
 }
 
-// noAdapter returns the reason why an adapter's weights cannot be read. pickle means that there is an adapter_model.bin.
+// noAdapter returns the reason why an adapter's weights cannot be read. pickle means that there is an
+// adapter_model.bin.
 func noAdapter(pickle bool, name string) error {
 	if pickle {
 		return fmt.Errorf("it has no %s, only adapter_model.bin, a pickle, which can run any code when it is read: save it "+
@@ -195,8 +196,8 @@ func (a *Adapter) Close() error {
 	return a.file.Close()
 }
 
-// Digest returns a sha256 over the adapter's configuration and weights, and reads both. Of PEFT's files this prints the
-// same:
+// Digest returns a sha256 over the adapter's configuration and weights, and reads both. Of PEFT's files this prints
+// the same:
 //
 //	sha256sum adapter_config.json adapter_model.safetensors | sha256sum
 func (a *Adapter) Digest() (string, error) {

@@ -323,7 +323,8 @@ func TestFindAdapter(t *testing.T) {
 		}, want: "model owner/name@main: it has no adapter_model.safetensors, only adapter_model.bin, a pickle"},
 		{name: "no weights", config: peftConfig(""), weights: peft,
 			edit: func(files map[string][]byte) { delete(files, adapterWeightsName) }, want: "get that from where the adapter"},
-		{name: "gone", config: peftConfig(""), weights: peft, ref: "owner/none", want: `no directory "owner/none", and the hub`},
+		{name: "gone", config: peftConfig(""), weights: peft, ref: "owner/none",
+			want: `no directory "owner/none", and the hub`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := &repository{files: read(writeAdapter(t, c.config, c.weights))}

@@ -40,8 +40,8 @@ func BaseOf(ctx context.Context, h *hub.Hub, name string) (base string, err erro
 	return base, nil
 }
 
-// cardOf returns the directory of the card of a model on the hub, and of the files of an adapter that name its base, or
-// "" if it has none. Offline, a file that the cache lacks counts as absent.
+// cardOf returns the directory of the card of a model on the hub, and of the files of an adapter that name its base,
+// or "" if it has none. Offline, a file that the cache lacks counts as absent.
 func cardOf(ctx context.Context, h *hub.Hub, ref hub.Ref) (dir string, err error) {
 	if h == nil {
 		h = hub.FromEnv()

@@ -117,7 +117,8 @@ func TestSpecWith_KeepsWhatTextDoesNotName(t *testing.T) {
 	for _, c := range []struct{ text, was, is string }{
 		{"", "", ""},
 		{"r=4", "r=3", "r=4"},
-		{"targets=v_proj,dropout=0", "targets=q_proj,exclude=k_proj,rslora,dropout=0.1", "targets=v_proj,exclude=k_proj,rslora"},
+		{"targets=v_proj,dropout=0", "targets=q_proj,exclude=k_proj,rslora,dropout=0.1",
+			"targets=v_proj,exclude=k_proj,rslora"},
 		{"r:c=7,r:a=1", "r:a=2", "r:c=7,r:a=1"},
 		{"alpha:c=7", "alpha:b=4", "alpha:c=7"},
 		{"none", text, none},

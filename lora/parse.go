@@ -27,7 +27,7 @@ const (
 func Parse(text string) (Spec, error) { return Default().With(text) }
 
 // With is [Parse], but what text does not name is that of s: "" is s. The ranks of patterns that text names replace all
-// of those of s, and so do alphas.
+// that s has, and so do alphas.
 func (s Spec) With(text string) (Spec, error) {
 	if text == none {
 		return Spec{}, nil

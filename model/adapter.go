@@ -295,8 +295,8 @@ func (part adapterPart) key(p *pass) uint64 { return kernels.Mix64(p.lowRank.key
 // layer's product.
 func (a *adapter) drops(p *pass) bool { return a != nil && a.da.Ok() && p.lowRank.rate > 0 }
 
-// backThrough computes the gradient of x through dropout, v a of each part with the elements of x that it dropped 0, or
-// adds it to dx. pair is what backward returned.
+// backThrough computes the gradient of x through dropout, v a of each part with the elements of x that it dropped 0,
+// or adds it to dx. pair is what backward returned.
 func (a *adapter) backThrough(p *pass, dx tensor.Tensor, add bool, pair []kernels.Pair) {
 	for _, part := range a.parts {
 		d := dx
@@ -312,8 +312,8 @@ func (a *adapter) backThrough(p *pass, dx tensor.Tensor, add bool, pair []kernel
 	}
 }
 
-// backBehind computes the gradient of x, the output of an activation, in memory that the next layer reuses. Such a layer
-// has one part, so backThrough needs that memory for nothing else.
+// backBehind computes the gradient of x, the output of an activation, in memory that the next layer reuses. Such a
+// layer has one part, so backThrough needs that memory for nothing else.
 func (a *adapter) backBehind(p *pass, dy, w tensor.Tensor, pair []kernels.Pair) tensor.Tensor {
 	dx := p.lowRank.x.Part(0, dy.Rows(), w.Dim(-1))
 	a.backThrough(p, dx, false, pair)

@@ -108,8 +108,8 @@ func (c Config) CheckLoRA(m model.Config, base model.Quantization) error {
 	return err
 }
 
-// CheckAdapter returns an error if a run with c, whose LoRA is the Spec of an adapter, leaves out a part of it. Like the
-// error of Check, it begins with the field's name.
+// CheckAdapter returns an error if a run with c, whose LoRA is the Spec of an adapter, leaves out a part of it. Like
+// the error of Check, it begins with the field's name.
 func (c Config) CheckAdapter(a *hf.Adapter) error {
 	of := c.adapter()
 	for _, name := range a.Names() {

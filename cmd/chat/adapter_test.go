@@ -199,8 +199,8 @@ func TestAdapter_OnTheHub(t *testing.T) {
 		"owner/adapter":  "\ntuned  owner/adapter on owner/base",
 		"owner/nameless": "owner/nameless does not name its base model: set --base\n",
 	} {
-		if o := invoke(t, "", "--tuned", name, "--prompt", "x", "--max-tokens", "1", "--log", ""); !strings.Contains(o.stderr,
-			want) {
+		o := invoke(t, "", "--tuned", name, "--prompt", "x", "--max-tokens", "1", "--log", "")
+		if !strings.Contains(o.stderr, want) {
 			t.Errorf("%s: want %q: %v", name, want, o)
 		}
 	}

@@ -93,8 +93,8 @@ func TestLoRA_ResumesAfterKill(t *testing.T) {
 	}
 }
 
-// TestLoRA_TrainsFurther trains adapters, and then them. With a learning rate of 0 the result is what it started as, bit
-// for bit, but for a head that was the embedding: as in PEFT, that is then one of its own.
+// TestLoRA_TrainsFurther trains adapters, and then trains these further. With a learning rate of 0 the result is what
+// it started as, bit for bit.
 func TestLoRA_TrainsFurther(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "tiny.gguf")

@@ -645,8 +645,9 @@ func TestPrintOnly_WritesNoFiles(t *testing.T) {
 
 // TestDefaults lists what a run without flags does.
 func TestDefaults(t *testing.T) {
-	const want = "accumulate=4 all-settings=false balance-loss=0 base= batch=1 benchmark-log=benchmark_log.csv bnb=false " +
-		"clip=1 columns= data=[] deterministic=false device=auto dry-run=false dtype=bf16 epochs=3 eval-every=0 freeze=[] " +
+	const want = "accumulate=4 all-settings=false balance-loss=0 base= batch=1 benchmark-log=benchmark_log.csv " +
+		"bnb=false clip=1 columns= data=[] deterministic=false device=auto dry-run=false dtype=bf16 epochs=3 " +
+		"eval-every=0 freeze=[] " +
 		"from-scratch= fused=none grad-dtype=auto gradients=step keep=2 label= log-csv= log-every=0 lora= " +
 		"lora-also=[] lr=2e-05 " +
 		"master=split8 max-memory= max-steps=0 model=starter offline=false optimizer=adamw8bit out=out packing=false " +

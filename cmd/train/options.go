@@ -85,7 +85,7 @@ const (
 
 // fields returns the flags that are not settings of training.
 func (o *options) fields() []trainer.Field {
-	return []trainer.Field{
+	return append([]trainer.Field{
 		{Name: "data", Group: groupData, Value: &o.data,
 			Help: "a `file` (JSON, JSONL, CSV or parquet: gen's output, questions and answers, chat messages or plain " +
 				"text), a hub id (owner/name, with @revision or :config after it), a directory laid out like one, or " +
@@ -149,7 +149,12 @@ func (o *options) fields() []trainer.Field {
 				"run, and to use one that is at least 3% faster. A resumed run keeps its algorithms"},
 		{Name: "max-memory", Group: groupDevice, Value: &o.maxMemory,
 			Help: "maximum memory, a `size` such as 8GiB; the default is what is free"},
+	}, o.otherFields()...)
+}
 
+// otherFields returns the flags of the last group.
+func (o *options) otherFields() []trainer.Field {
+	return []trainer.Field{
 		{Name: "preset", Group: groupOther, Value: &o.preset,
 			Help: "a named set of other flags, each of which can still be given: " + presetNames()},
 		{Name: "selfcheck", Group: groupOther, Value: &o.selfcheck,
@@ -396,9 +401,8 @@ func (o *options) checkPaths(out string) error {
 	if err := o.checkCSV(out); err != nil {
 		return err
 	}
-	read := map[string][]string{"model": {o.model}, "base": {o.baseModel}, "from-scratch": {o.fromScratch}, "tokenizer": {o.tokenizer},
-		"text":       o.text,
-		"vocab-data": {o.vocabData}}
+	read := map[string][]string{"model": {o.model}, "base": {o.baseModel}, "from-scratch": {o.fromScratch},
+		"tokenizer": {o.tokenizer}, "text": o.text, "vocab-data": {o.vocabData}}
 	for _, s := range o.sources() {
 		read["data"] = append(read["data"], dataset.LocalPath(s.spec))
 	}
@@ -412,7 +416,8 @@ func (o *options) checkPaths(out string) error {
 	return nil
 }
 
-// A loraFlag is --lora, which keeps the text: an adapter to train further has its own values of what that does not name.
+// A loraFlag is --lora, which keeps the text: an adapter to train further has its own values of what that does not
+// name.
 type loraFlag struct {
 	flag.Value
 	text *string

@@ -185,7 +185,8 @@ func (t *train) onDevice(was trainer.RunFile, f func() error) (err error) {
 		t.note("%s: continuing, but not with the same bits", why)
 	}
 	t.job = trainer.NewJob(d, t.base, t.plan, trainer.JobOptions{
-		Scratch: t.fromScratch != "", Adapter: t.adapter, MaxMemory: int(t.maxMemory), Was: was.Record, Progress: t.progress(),
+		Scratch: t.fromScratch != "", Adapter: t.adapter, MaxMemory: int(t.maxMemory), Was: was.Record,
+		Progress: t.progress(),
 	})
 	t.print()
 	return f()

@@ -32,8 +32,8 @@ func File(t testing.TB, name, content string) string {
 	return path
 }
 
-// InCache copies directories into a new hub cache, each as the repository that is its key, and makes that cache the one
-// that commands read, offline. It needs a test that is not parallel.
+// InCache copies directories into a new hub cache, each as the repository that is its key, and makes that cache the
+// one that commands read, offline. It needs a test that is not parallel.
 func InCache(t testing.TB, repositories map[string]string) {
 	t.Helper()
 	cache, commit := t.TempDir(), strings.Repeat("1", 40)

@@ -53,12 +53,13 @@ func CheckWhole(name string) error {
 // isAdapter is the error of an adapter where a model is needed.
 func isAdapter(name string) error {
 	return fmt.Errorf("%s %w: chat and bench quality take it as --tuned; train --model trains it further; for all else "+
-		"merge it into its base first, with %s %s DIRECTORY", name, hf.ErrAdapter, cli.Command("export"), cli.ShellQuote(name))
+		"merge it into its base first, with %s %s DIRECTORY", name, hf.ErrAdapter, cli.Command("export"),
+		cli.ShellQuote(name))
 }
 
 // OpenTuned is Open, but the name may also be that of an adapter, a directory or a hub repository, for
-// [infer.OpenOptions]. The model is then its base, as OpenBase finds it, with the adapter's tokenizer and chat template,
-// if it has its own. Close both.
+// [infer.OpenOptions]. The model is then its base, as OpenBase finds it, with the adapter's tokenizer and chat
+// template, if it has its own. Close both.
 func OpenTuned(ctx context.Context, h *hub.Hub, name, base string) (*hf.Checkpoint, *hf.Adapter, error) {
 	a, err := OpenAdapter(ctx, h, name)
 	if err != nil {
