@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"restyle/kernels/cpu"
+	"restyle/tensor"
 )
 
 // dampening is the share of the mean of the Hessian's diagonal that is added to it, as in the paper.
@@ -131,12 +132,35 @@ func (m *compensated) scale(g, lo, hi int) error {
 				now[i] = float32(group.X[row*group.Stride+i])
 			}
 			scale, zero, err := m.rule.Scale(now)
+			if m.rule == q40 && err == nil {
+				scale = searchQ40(now, scale, func(i int) float64 { return m.u.X[(lo+i)*(m.u.Stride+1)] })
+			}
 			if errs[row] = err; err == nil {
 				m.rows[row].SetScale(g, scale, zero)
 			}
 		}
 	})
 	return errors.Join(errs...)
+}
+
+// searchQ40 returns the scale that rounds a group of Q4_0 with the least error, Σ of weight(i)·error(i)². It tries sizes
+// about the one that reaches the largest weight, with either sign: the codes reach further on one side of zero.
+func searchQ40(w []float32, scale float32, weight func(i int) float64) float32 {
+	best, least := scale, math.Inf(1)
+	for step := -14; step <= 6; step++ {
+		for _, sign := range []float32{1, -1} {
+			try := tensor.F16ToF32(tensor.F16FromF32(sign * scale * (1 + float32(step)/40)))
+			sum := 0.0
+			for i, x := range w {
+				e := float64(x - float32(q40.Code(x, try, 8)-8)*try)
+				sum += weight(i) * e * e
+			}
+			if sum < least {
+				best, least = try, sum
+			}
+		}
+	}
+	return best
 }
 
 // sweep goes through the columns lo to hi-1, whose compensated weights are in now. What value returns takes the place
