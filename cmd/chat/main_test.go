@@ -205,6 +205,22 @@ func TestTheBaseOfATunedModel(t *testing.T) {
 	}
 }
 
+// TestRun_RealModel asks a real model, which runs on the codes of its file.
+func TestRun_RealModel(t *testing.T) {
+	file := os.Getenv("RESTYLE_SMOLLM2")
+	if file == "" {
+		t.Skip("RESTYLE_SMOLLM2 is not set")
+	}
+	for _, dtype := range []string{"fp32", "bf16"} {
+		o := invoke(t, "", "--base", file, "--only", "base", "--prompt", "What is the capital of France?",
+			"--temperature", "0", "--dtype", dtype, "--max-tokens", "20", "--log", "")
+		if o.code != cli.Done || !strings.Contains(o.stdout, "Paris") {
+			t.Errorf("%s: %v", dtype, o)
+		}
+	}
+}
+
+
 // TestSuggestedSampling checks which sampling settings hold: the flags', those of the first model's
 // generation_config.json, or the defaults.
 func TestSuggestedSampling(t *testing.T) {
