@@ -81,7 +81,7 @@ void cpu_few_quantized(matrix y, tensor x, tensor w, tensor more, tensor bias, t
 		copy_padded(room, x);
 	}
 	o.x = room;
-	cpu_parallel(quant_few[cpu_level()], &o, w.rows, grain(quant_row(w.type, w.cols)));
+	cpu_parallel(quant_few[cpu_level()], &o, w.rows, long_grain(w.rows, quant_row(w.type, w.cols)));
 }
 
 // DequantizeRows computes the values of rows of w, rounded to the type of y: of those that index lists, or of all.

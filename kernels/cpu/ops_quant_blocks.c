@@ -3,7 +3,11 @@
 #ifndef LEVEL
 #include "quant.h"
 
-enum { STEP = 16 }; // groups whose scales are computed at once
+enum {
+	STEP = 16, // groups whose scales are computed at once
+	LINES = 4, // rows of weights that are read at once if x is words: memory is read faster in several places
+	CLOSE = AHEAD / LINES,
+};
 
 // GROUP elements of x as WORDS. Of each half, the even elements come before the odd ones: codes are taken from the low
 // and the high bytes of units of 16 bits.
@@ -60,7 +64,9 @@ static const cpu_task dequantize_blocks[CPU_LEVELS] = AT_EACH_LEVEL(dequantize_b
 void quant_few_blocks(quant_product *o, tensor x) {
 	if (x.type != F32 && cpu_level() >= CPU_AVX2) o->x.type = WORDS, o->x.cols *= 2; // which take less room
 	copy_x[cpu_level()](o->x, x, o->w.type);
-	cpu_parallel(few_blocks[cpu_level()], o, o->w.rows, grain(quant_row(o->w.type, o->w.cols)));
+	const int64_t lines = o->x.type == WORDS ? LINES : 1, bytes = lines * quant_row(o->w.type, o->w.cols);
+	const int64_t items = padded(o->w.rows, lines) / lines;
+	cpu_parallel(few_blocks[cpu_level()], o, items, long_grain(items, bytes));
 }
 
 void quant_dequantize_blocks(quant_product *o) {
@@ -85,6 +91,7 @@ void quant_dequantize_blocks(quant_product *o) {
 #define look_up AT_LEVEL(look_up)
 #define float_dots AT_LEVEL(float_dots)
 #define add_dots AT_LEVEL(add_dots)
+#define line_dots AT_LEVEL(line_dots)
 #define half_codes AT_LEVEL(half_codes)
 #define word_dots AT_LEVEL(word_dots)
 #define few_words AT_LEVEL(few_words)
@@ -290,53 +297,68 @@ INLINE vecint word_dots(vecint sum, vecuns codes, const int16_t *x) {
 #endif
 }
 
-// add_dots adds the dot products of a row with count rows of x, which are WORDS, to sum.
-INLINE void add_dots(vec sum[][2], const word_row *x, const int count, const uint8_t *row, const dtype type,
-	int64_t in) {
-	const coding c = codings[type];
-	const weight_row w = weights_at(row, type, in);
+// add_dots adds the dot products of a part of a row of weights, from byte low on, with count rows of x to sum.
+INLINE void add_dots(vec sum[][2], const word_row *x, const int count, float scale[][STEP], const uint8_t *low,
+	const uint8_t *high, const coding c, int64_t from, int64_t in, int b) {
 	const uint32_t mask = c.bits == 4 ? 0x000F000F : c.bits == 5 ? 0x001F001F : 0x003F003F;
-	for (int64_t g = 0; g < w.groups; g += STEP) {
-		float scale[MAX_ROWS][STEP];
-		UNROLL for (int j = 0; j < STEP; j += VLEN) {
-			const vec own = numbers(w.scales, w.units, c, g + j, w.groups);
-			UNROLL for (int i = 0; i < count; i++) vstore(scale[i] + j, own * vload(x[i].scales + g + j));
-			if (!c.offsets) continue;
-			const vec offset = numbers(w.offsets, w.offset_units, c, g + j, w.groups);
-			UNROLL for (int i = 0; i < count; i++) sum[i][0] += offset * vload(x[i].sums + g + j);
+	UNROLL for (int e = 0; e < GROUP; e += 4 * VLEN) {
+		vecuns codes = {0}, odd;
+		if (c.bits < 8) {
+			codes = half_codes(load_bytes(low + e % HALF), high, c, e);
+			const uint32_t here = c.bits == 4 && e >= HALF ? mask << 4 : mask;
+			odd = codes >> 8 & here, codes &= here;
+		} else {
+			if (from + e >= in) break;
+			if (from + e + 4 * VLEN <= in) codes = load_bytes(low + e);
+			else memcpy(&codes, low + e, 2 * VLEN);
+			odd = (vecuns)((vecwords)codes >> 8), codes = (vecuns)((vecwords)(codes << 8) >> 8);
 		}
-		int64_t from = g * c.group;
-		for (int b = 0; b < STEP * c.group && from < in; b += GROUP, from += GROUP) {
-			const uint8_t *low = w.low + from * (c.bits == 8 ? 8 : 4) / 8, *high = w.high + from / 8 * (c.bits - 4);
-			const int ahead = c.bits == 8 ? AHEAD / 2 : AHEAD; // these came closest to the speed of reading
-			__builtin_prefetch(low + ahead, 0, 3), __builtin_prefetch(low + ahead + 64, 0, 3);
-			UNROLL for (int e = 0; e < GROUP; e += 4 * VLEN) {
-				vecuns codes = {0}, odd;
-				if (c.bits < 8) {
-					codes = half_codes(load_bytes(low + e % HALF), high, c, e);
-					const uint32_t here = c.bits == 4 && e >= HALF ? mask << 4 : mask;
-					odd = codes >> 8 & here, codes &= here;
-				} else {
-					if (from + e >= in) break;
-					if (from + e + 4 * VLEN <= in) codes = load_bytes(low + e);
-					else memcpy(&codes, low + e, 2 * VLEN);
-					odd = (vecuns)((vecwords)codes >> 8), codes = (vecuns)((vecwords)(codes << 8) >> 8);
-				}
-				const int first = (b + e) / c.group;
-				const vecuns lanes = load_bytes(group_numbers[c.group / 32] + (b + e) / 4);
-				UNROLL for (int i = 0; i < count; i++) {
-					const word_block *block = x[i].blocks + from / GROUP;
-					const int16_t *words = block->words + e / HALF * HALF + e % HALF / 2;
-					vecint whole = c.zero ? (vecint)load_bytes(block->zeros + e / 4) : (vecint){0};
-					whole = word_dots(whole, codes, words);
-					whole = word_dots(whole, odd, words + HALF / 2);
-					const vec by = c.group == 4 * VLEN ? vset(scale[i][first]) :
-						lanes_of(vload(scale[i] + first / VLEN * VLEN), lanes);
-					sum[i][e / HALF] += __builtin_convertvector(whole, vec) * by;
-				}
-			}
+		const int first = (b + e) / c.group;
+		const vecuns lanes = load_bytes(group_numbers[c.group / 32] + (b + e) / 4);
+		UNROLL for (int i = 0; i < count; i++) {
+			const word_block *block = x[i].blocks + from / GROUP;
+			const int16_t *words = block->words + e / HALF * HALF + e % HALF / 2;
+			vecint whole = c.zero ? (vecint)load_bytes(block->zeros + e / 4) : (vecint){0};
+			whole = word_dots(whole, codes, words);
+			whole = word_dots(whole, odd, words + HALF / 2);
+			const vec by = c.group == 4 * VLEN ? vset(scale[i][first]) :
+				lanes_of(vload(scale[i] + first / VLEN * VLEN), lanes);
+			sum[i][e / HALF] += __builtin_convertvector(whole, vec) * by;
 		}
 	}
+}
+
+// line_dots computes the dot products of rows of weights, lines of them, with count rows of x, which are WORDS.
+INLINE void line_dots(float out[][MAX_ROWS], const word_row *x, const int count, const uint8_t *const *rows,
+	const int lines, const dtype type, int64_t in) {
+	const coding c = codings[type];
+	vec sum[LINES][MAX_ROWS][2];
+	UNROLL for (int l = 0; l < lines; l++)
+		UNROLL for (int i = 0; i < count; i++) sum[l][i][0] = sum[l][i][1] = vzero();
+	for (int64_t g = 0; g < in / c.group; g += STEP) {
+		float scale[LINES][MAX_ROWS][STEP];
+		UNROLL for (int l = 0; l < lines; l++) {
+			const weight_row w = weights_at(rows[l], type, in);
+			UNROLL for (int j = 0; j < STEP; j += VLEN) {
+				const vec own = numbers(w.scales, w.units, c, g + j, w.groups);
+				UNROLL for (int i = 0; i < count; i++) vstore(scale[l][i] + j, own * vload(x[i].scales + g + j));
+				if (!c.offsets) continue;
+				const vec offset = numbers(w.offsets, w.offset_units, c, g + j, w.groups);
+				UNROLL for (int i = 0; i < count; i++) sum[l][i][0] += offset * vload(x[i].sums + g + j);
+			}
+		}
+		int64_t from = g * c.group;
+		for (int b = 0; b < STEP * c.group && from < in; b += GROUP, from += GROUP)
+			UNROLL for (int l = 0; l < lines; l++) {
+				const weight_row w = weights_at(rows[l], type, in);
+				const uint8_t *low = w.low + from * (c.bits == 8 ? 8 : 4) / 8, *high = w.high + from / 8 * (c.bits - 4);
+				__builtin_prefetch(low + CLOSE, 0, 3);
+				if (c.bits > 4) __builtin_prefetch((c.bits == 8 ? low + 64 : high) + CLOSE, 0, 3);
+				add_dots(sum[l], x, count, scale[l], low, high, c, from, in, b);
+			}
+	}
+	UNROLL for (int l = 0; l < lines; l++)
+		UNROLL for (int i = 0; i < count; i++) out[l][i] = vsum(sum[l][i][0] + sum[l][i][1]);
 }
 #endif
 
@@ -360,23 +382,28 @@ static void AT_LEVEL(copy_x)(tensor room, tensor x, int weights) {
 }
 
 #if VLEN > 4
-// few_words computes outputs of count rows of x, which are WORDS, from row first on.
-INLINE void few_words(const quant_product *o, int64_t lo, int64_t hi, int64_t first, const int count,
+// few_words computes outputs of count rows of x, which are WORDS, from row first on: lo to hi of each of LINES parts of
+// the rows of weights, so many of them at once.
+INLINE void few_words(const quant_product *o, int64_t lo, int64_t hi, int64_t first, const int count, const int lines,
 	const dtype type) {
-	const int64_t in = o->w.cols, bytes = quant_row(type, in);
+	const int64_t in = o->w.cols, bytes = quant_row(type, in), all = o->w.rows, part = padded(all, LINES) / LINES;
 	word_row x[MAX_ROWS];
 	for (int64_t i = 0; i < count; i++) {
 		const int64_t r = first + i < o->x.rows ? first + i : o->x.rows - 1;
 		x[i] = words_at((const char *)o->x.at + r * o->x.cols * size_of(WORDS), in, codings[type].group);
 	}
-	for (int64_t n = lo; n < hi; n++) {
-		vec sum[MAX_ROWS][2];
-		float out[MAX_ROWS];
-		UNROLL for (int i = 0; i < count; i++) sum[i][0] = sum[i][1] = vzero();
-		add_dots(sum, x, count, (const uint8_t *)o->w.at + n * bytes, type, in);
-		UNROLL for (int i = 0; i < count; i++) out[i] = vsum(sum[i][0] + sum[i][1]);
-		quant_store(o, first, count, n, out);
-	}
+	for (int64_t n = lo; n < hi; n++)
+		for (int64_t at = n; at < n + LINES * part; at += lines * part) {
+			const uint8_t *rows[LINES];
+			float out[LINES][MAX_ROWS];
+			for (int l = 0; l < lines; l++) {
+				const int64_t r = at + l * part;
+				rows[l] = (const uint8_t *)o->w.at + (r < all ? r : all - 1) * bytes;
+			}
+			line_dots(out, x, count, rows, lines, type, in);
+			for (int l = 0; l < lines && at + l * part < all; l++)
+				quant_store(o, first, count, at + l * part, out[l]);
+		}
 }
 #endif
 
@@ -387,8 +414,8 @@ static void AT_LEVEL(few_blocks)(void *arg, int64_t lo, int64_t hi) {
 	if (o->x.type == WORDS) {
 		FOR_BLOCKS(o->w.type, {
 			int64_t first = 0; // two rows are faster one after the other than as four
-			for (; rows - first > 2; first += 4) few_words(o, lo, hi, first, 4, type);
-			for (; first < rows; first++) few_words(o, lo, hi, first, 1, type);
+			for (; rows - first > 2; first += 4) few_words(o, lo, hi, first, 4, 1, type);
+			for (; first < rows; first++) few_words(o, lo, hi, first, 1, LINES, type);
 		});
 		return;
 	}

@@ -71,6 +71,13 @@ typedef struct {
 // WORDS is the type of x as words: multiples of a power of two per group, which are multiplied as integers.
 #define WORDS F16
 
+// long_grain returns the items of a chunk of weights: more than a grain if there are many, because what is prefetched
+// at the end of a chunk may be another thread's.
+static inline int64_t long_grain(int64_t items, int64_t item_bytes) {
+	const int64_t part = items / 32, most = 16 * grain(item_bytes);
+	return part > most ? most : part > grain(item_bytes) ? part : grain(item_bytes);
+}
+
 enum { AHEAD = 4096 }; // bytes of weights that are prefetched ahead
 
 // The types of GGUF, whose rows are whole blocks, are in ops_quant_blocks.c.
