@@ -220,7 +220,6 @@ func TestRun_RealModel(t *testing.T) {
 	}
 }
 
-
 // TestSuggestedSampling checks which sampling settings hold: the flags', those of the first model's
 // generation_config.json, or the defaults.
 func TestSuggestedSampling(t *testing.T) {
