@@ -14,6 +14,16 @@ import (
 	"restyle/tensor"
 )
 
+// IsModel reports whether a directory has a model in the Hugging Face layout: its configuration and its safetensors.
+// There may be an adapter as well.
+func IsModel(dir string) bool {
+	has := func(file string) bool {
+		_, err := os.Stat(filepath.Join(dir, file))
+		return err == nil
+	}
+	return has("config.json") && (has(singleName) || has(indexName))
+}
+
 // IsAdapter reports whether a directory has an adapter. There may be a model as well, such as its base. An
 // adapter_config.json that somebody left with a model, but without the adapter's weights, is none.
 func IsAdapter(dir string) bool {

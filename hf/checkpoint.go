@@ -34,6 +34,7 @@ type Checkpoint struct {
 	// Notes are lines for people: what of the files is not used, and why.
 	Notes []string
 
+	digest  string // once it is known
 	label   string // its name in messages: the directory
 	read    func(file string) ([]byte, error)
 	more    []string          // its files of further chat templates
@@ -99,7 +100,12 @@ func (c *Checkpoint) Tensor(name string) (Info, bool) {
 //	sha256sum config.json *.safetensors | sha256sum
 //
 // Of a GGUF file, whatever its name, it is that of its hash: sha256sum < model.gguf | cut -d ' ' -f 1 | sha256sum.
+//
+// It is computed once.
 func (c *Checkpoint) Digest() (string, error) {
+	if c.digest != "" {
+		return c.digest, nil
+	}
 	total := sha256.New()
 	if !IsGGUF(c.label) {
 		fmt.Fprintf(total, "%x  config.json\n", sha256.Sum256(c.ConfigJSON))
@@ -111,7 +117,8 @@ func (c *Checkpoint) Digest() (string, error) {
 			}
 		}
 	}
-	return hex.EncodeToString(total.Sum(nil)), nil
+	c.digest = hex.EncodeToString(total.Sum(nil))
+	return c.digest, nil
 }
 
 // ReadF32 reads a whole weight as float32, and returns it with its shape. It dequantizes a quantized one.

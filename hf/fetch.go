@@ -75,16 +75,20 @@ func fetchFiles(ctx context.Context, h *hub.Hub, l hub.Listing, weights []string
 // ErrAdapter is the error of Open for a hub repository with an adapter, which FindAdapter finds.
 var ErrAdapter = errors.New("is an adapter, not a whole model")
 
+// holdsAdapter is IsAdapter for a repository, unless that has a model's weights as well.
 func holdsAdapter(l hub.Listing) bool {
-	_, model := l.File("config.json")
-	_, adapter := l.File(adapterConfigName)
-	return adapter && !model
+	has := func(name string) bool {
+		_, ok := l.File(name)
+		return ok
+	}
+	return has(adapterConfigName) && !has(singleName) && !has(indexName) &&
+		(has(adapterWeightsName) || has(adapterMLXName) || !has("config.json"))
 }
 
 // FindAdapter returns the directory of an adapter, for OpenAdapter: name, if that is one (see IsAdapter), or that in
 // the cache of the files of a hub repository, "owner/name" or "owner/name@revision", which it downloads as Open does.
-// Such a repository has an adapter_config.json and no config.json. FindAdapter returns "" for other names. If h is nil,
-// it uses hub.FromEnv().
+// Such a repository has an adapter_config.json and no weights of a model. FindAdapter returns "" for other names. If h is
+// nil, it uses hub.FromEnv().
 func FindAdapter(ctx context.Context, h *hub.Hub, name string) (dir string, err error) {
 	if IsAdapter(name) {
 		return name, nil

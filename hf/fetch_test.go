@@ -315,6 +315,8 @@ func TestFindAdapter(t *testing.T) {
 		{name: "PEFT", config: peftConfig(""), weights: peft},
 		{name: "a commit", config: peftConfig(""), weights: peft, ref: "owner/name@" + commit},
 		{name: "mlx-lm", config: mlxConfig, weights: mlx},
+		{name: "with its base's config.json", config: peftConfig(""), weights: peft,
+			edit: func(files map[string][]byte) { files["config.json"] = []byte("{}") }},
 		{name: "DoRA", config: peftConfig(`,"use_dora":true`), weights: peft,
 			want: "model owner/name@main: adapter_config.json: use_dora is true"},
 		{name: "a pickle", config: peftConfig(""), weights: peft, edit: func(files map[string][]byte) {

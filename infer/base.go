@@ -50,11 +50,7 @@ func cardOf(ctx context.Context, h *hub.Hub, ref hub.Ref) (dir string, err error
 	if err != nil {
 		return "", fmt.Errorf("there is no directory %q, and the hub: %w", ref.ID, err)
 	}
-	files := []string{"README.md"}
-	if _, whole := l.File("config.json"); !whole {
-		files = append(files, "restyle_adapter.json", "adapter_config.json")
-	}
-	for _, file := range files {
+	for _, file := range []string{"README.md", "restyle_adapter.json", "adapter_config.json"} {
 		if _, there := l.File(file); !there {
 			continue
 		}

@@ -266,8 +266,8 @@ func (a *adapter) pair(p *pass, x tensor.Tensor) []kernels.Pair {
 	return []kernels.Pair{{X: u, W: a.b}}
 }
 
-// inputs calls f with each input that columns of u have, and these: the layer's input x for all, or with dropout what
-// that leaves of x for each part, in memory that the next part reuses.
+// inputs calls f for ranges of u's columns with the input that they are computed from: the layer's input x for all, or
+// with dropout what that leaves of x for each part, in memory that the next part reuses.
 func (a *adapter) inputs(p *pass, x tensor.Tensor, f func(lo, hi int, x tensor.Tensor)) {
 	if p.lowRank.rate == 0 {
 		f(0, a.a.Dim(0), x)

@@ -152,8 +152,8 @@ func searchQ40(w []float32, scale float32, weight func(i int) float64) float32 {
 			try := tensor.F16ToF32(tensor.F16FromF32(sign * scale * (1 + float32(step)/40)))
 			sum := 0.0
 			for i, x := range w {
-				e := float64(x - float32(q40.Code(x, try, 8)-8)*try)
-				sum += weight(i) * e * e
+				e := float64(x - float32(float32(q40.Code(x, try, 8)-8)*try)) // rounded as on every processor
+				sum += float64(weight(i) * e * e)
 			}
 			if sum < least {
 				best, least = try, sum

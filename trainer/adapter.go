@@ -108,8 +108,8 @@ func (c Config) CheckLoRA(m model.Config, base model.Quantization) error {
 	return err
 }
 
-// CheckAdapter returns an error if a run with c, whose LoRA is the Spec of an adapter, leaves out a part of it. Like
-// the error of Check, it begins with the field's name.
+// CheckAdapter returns an error if a run with c, whose LoRA is the Spec of an adapter, leaves out one of its low-rank
+// parts; a module that it has whole may be frozen. Like the error of Check, it begins with the field's name.
 func (c Config) CheckAdapter(a *hf.Adapter) error {
 	of := c.adapter()
 	for _, name := range a.Names() {
@@ -118,7 +118,8 @@ func (c Config) CheckAdapter(a *hf.Adapter) error {
 			continue
 		}
 		if _, _, ok := of(module); !ok {
-			return fmt.Errorf("freeze, train-only, lora-also: they leave out %s, of which %s has an adapter", module, a.Name)
+			return fmt.Errorf("freeze, train-only, lora-also: they leave out %s, of which %s has an adapter: "+
+				"leave that pattern out, or merge the adapter and train a new one", module, a.Name)
 		}
 	}
 	return nil

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"restyle/data"
-	"restyle/hf"
 	"restyle/hf/hub"
 	"restyle/infer"
 	"restyle/internal/cli"
@@ -267,20 +266,16 @@ func (o *qualityOptions) models(ctx context.Context) ([]quality.Model, error) {
 	if base.Name == "" {
 		var failed error
 		base.Name, failed = infer.BaseOf(ctx, nil, o.tuned)
-		leave := ", or leave it out with --only tuned"
-		if dir, unknown := hf.FindAdapter(ctx, nil, o.tuned); dir != "" || unknown != nil {
-			leave = "" // an adapter needs it
-		}
 		switch {
 		case errors.Is(failed, infer.ErrBaseGone):
-			return nil, fmt.Errorf("%w: say where it is with --base%s", failed, leave)
+			return nil, fmt.Errorf("%w: say where it is with --base%s", failed, models.LeaveOut(ctx, nil, o.tuned))
 		case failed != nil:
 			return nil, fmt.Errorf("--tuned %s: %w", o.tuned, failed)
 		case base.Name == "" && err != nil && !strings.Contains(o.tuned, "/"):
 			return nil, noTuned(o.tuned)
 		case base.Name == "":
 			return nil, fmt.Errorf("--tuned %s: does not say which model it was made from: name that model with --base%s",
-				o.tuned, leave)
+				o.tuned, models.LeaveOut(ctx, nil, o.tuned))
 		}
 	}
 	if err := models.CheckWhole(base.Name); err != nil {

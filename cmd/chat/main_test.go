@@ -213,7 +213,7 @@ func TestRun_RealModel(t *testing.T) {
 	}
 	for _, dtype := range []string{"fp32", "bf16"} {
 		o := invoke(t, "", "--base", file, "--only", "base", "--prompt", "What is the capital of France?",
-			"--temperature", "0", "--dtype", dtype, "--max-tokens", "20", "--log", "")
+			"--temperature", "0", "--dtype", dtype, "--max-tokens", "8", "--log", "")
 		if o.code != cli.Done || !strings.Contains(o.stdout, "Paris") {
 			t.Errorf("%s: %v", dtype, o)
 		}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"restyle/data"
-	"restyle/hf"
 	"restyle/hf/hub"
 	"restyle/infer"
 	"restyle/internal/cli"
@@ -45,11 +44,11 @@ func (c *chatter) models(ctx context.Context, h *hub.Hub) ([]modelRef, error) {
 		base, err = infer.BaseOf(ctx, h, runOf(c.tuned))
 		switch {
 		case errors.Is(err, infer.ErrBaseGone):
-			return nil, cli.Usagef("%w: say where it is with --base%s", err, leaveOut(ctx, h, c.tuned))
+			return nil, cli.Usagef("%w: say where it is with --base%s", err, models.LeaveOut(ctx, h, c.tuned))
 		case err != nil:
 			return nil, fmt.Errorf("--tuned %s: %w", c.tuned, err)
 		case base == "":
-			return nil, cli.Usagef("%s does not name its base model: set --base%s", c.tuned, leaveOut(ctx, h, c.tuned))
+			return nil, cli.Usagef("%s does not name its base model: set --base%s", c.tuned, models.LeaveOut(ctx, h, c.tuned))
 		}
 	}
 	if err := models.CheckWhole(base); err != nil {
@@ -60,14 +59,6 @@ func (c *chatter) models(ctx context.Context, h *hub.Hub) ([]modelRef, error) {
 		refs = refs[:1]
 	}
 	return refs, nil
-}
-
-// leaveOut ends the error of a tuned model whose base is unknown: an adapter needs it, others do not.
-func leaveOut(ctx context.Context, h *hub.Hub, tuned string) string {
-	if dir, err := hf.FindAdapter(ctx, h, tuned); dir != "" || err != nil {
-		return ""
-	}
-	return ", or leave the base model out with --only tuned"
 }
 
 // unfinished reports whether dir is the directory of a training run, or one of its checkpoints, and its run.json says

@@ -30,7 +30,10 @@ func TestCheck(t *testing.T) {
 		{"int4", "gptq", 9, 0, "", []string{"a", "b", "c"}, "3 paths: name two"},
 	} {
 		o := options{weights: c.weights, rounding: c.rounding, text: c.text, threads: c.threads}
-		err := o.check(c.paths, func(flag string) bool { return strings.Contains(" "+c.given+" ", " "+flag+" ") })
+		err := o.checkFirst(c.paths)
+		if err == nil {
+			err = o.check(c.paths, func(flag string) bool { return strings.Contains(" "+c.given+" ", " "+flag+" ") })
+		}
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c, err)
 		}

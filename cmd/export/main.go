@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"restyle/data"
 	"restyle/hf"
@@ -21,9 +22,9 @@ export MODEL OUT --weights int8|int4|nf4 writes a copy of a model whose linear l
 4 bits. chat, bench and train open it like any other model; programs other than restyle cannot read
 it. MODEL is a directory, a .gguf file, a hub id, or starter, the embedded model.
 
-export ADAPTER OUT merges a low-rank adapter into its base model. ADAPTER is a directory with an
-adapter_config.json, as train or PEFT writes it, or the hub id of one. transformers, vLLM and restyle
-open the result like any other model.
+export ADAPTER OUT merges a low-rank adapter into its base model. ADAPTER is a hub id, or a
+directory with an adapter_config.json as train or PEFT writes it. transformers, vLLM and restyle open
+the result like any other model.
 
 export MODEL OUT.gguf --gguf TYPE writes a model, or an ADAPTER merged into its base, as a file for llama.cpp,
 ollama and LM Studio; --gguf lora writes the adapter alone, for llama.cpp beside a file of its base. A
@@ -59,7 +60,7 @@ another name, and the exit code is 1.`
 // options are the flags.
 type options struct {
 	weights, rounding, template string
-	adapter                     string // the directory of the one that is to be exported; "" for a model
+	adapter                     string // directory of the adapter to export; "" for a model
 	base, onto                  string
 	text                        int
 	gguf                        string
@@ -92,8 +93,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if o.gguf != "" && !f.Given("rounding") {
 		o.rounding = "nearest"
 	}
-	var err error
-	if len(paths) == 2 && paths[0] != data.StarterName {
+	err := o.checkFirst(paths)
+	if err == nil && paths[0] != data.StarterName {
 		o.adapter, err = hf.FindAdapter(ctx, newHub(status), paths[0])
 	}
 	if err == nil {
@@ -160,11 +161,22 @@ func (o *options) flags(stdout, notes io.Writer) *cli.Flags {
 	return f
 }
 
-// check reports invalid arguments. given reports whether a flag was given.
-func (o options) check(paths []string, given func(flag string) bool) error {
+// checkFirst reports arguments that are invalid whether MODEL is an adapter or not: on the hub, it takes time to know.
+func (o options) checkFirst(paths []string) error {
 	switch {
 	case len(paths) != 2:
 		return cli.Usagef("%s: name two, MODEL and OUT", cli.Count(len(paths), "path"))
+	case !slices.Contains([]string{"", "int8", "int4", "nf4"}, o.weights):
+		return cli.Usagef("--weights %q: must be int8, int4 or nf4", o.weights)
+	case o.gguf == "":
+		return checkFree(paths[1])
+	}
+	return nil
+}
+
+// check reports other invalid arguments. given reports whether a flag was given.
+func (o options) check(paths []string, given func(flag string) bool) error {
+	switch {
 	case o.gguf != "":
 		return o.checkGGUF(paths, given)
 	case given("check"):
@@ -177,15 +189,10 @@ func (o options) check(paths []string, given func(flag string) bool) error {
 	case o.weights == "":
 		return cli.Usagef("there is no --weights and no --gguf, and %s is no adapter: set --weights to "+
 			"int8, int4 or nf4, or --gguf to a type", paths[0])
-	case o.weights != "int8" && o.weights != "int4" && o.weights != "nf4":
-		return cli.Usagef("--weights %q: must be int8, int4 or nf4", o.weights)
 	case o.weights != "int4" && o.rounding == "gptq" && given("rounding"):
 		return cli.Usagef("--rounding gptq is for int4, and --weights %s are rounded to nearest: leave one out", o.weights)
 	}
-	if err := o.checkRounding(given); err != nil {
-		return err
-	}
-	return checkFree(paths[1])
+	return o.checkRounding(given)
 }
 
 // checkRounding reports invalid flags of how weights are rounded, and of the threads for that.

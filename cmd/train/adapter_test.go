@@ -131,6 +131,8 @@ func TestLoRA_TrainsFurther(t *testing.T) {
 	}
 	expect.InCache(t, map[string]string{"owner/adapter": filepath.Join(dir, "0")})
 	o := must(t, cli.Done, small(t, filepath.Join(dir, "hub"), "--model", "owner/adapter", "--max-steps", "1")...)
+	must(t, cli.Done, small(t, filepath.Join(dir, "hub-int8"), "--model", "owner/adapter", "--max-steps", "1",
+		"--quantize-base", "int8")...)
 	if want := "owner/adapter, which is trained further: r=16"; !strings.Contains(o.stdout, want) {
 		t.Errorf("want %q: %v", want, o)
 	}

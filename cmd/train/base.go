@@ -26,16 +26,18 @@ import (
 	"restyle/tokenizer"
 )
 
-// openBase opens the model to start from. It reads the small files; the weights are read later.
+// openBase opens the model to start from, and t.adapter if that is one. It reads the small files; the weights are read
+// later.
 func (t *train) openBase(ctx context.Context) (c *hf.Checkpoint, err error) {
 	if t.fromScratch != "" {
 		return t.newModel(ctx)
 	}
-	if _, whole := os.Stat(filepath.Join(t.model, "config.json")); whole == nil { // even if there is an adapter as well
+	if hf.IsModel(t.model) { // even if there is an adapter as well
 		c, err = models.Open(ctx, t.hub(), t.model)
 	} else {
 		c, t.adapter, err = models.OpenTuned(ctx, t.hub(), t.model, t.baseModel)
 	}
+	t.opened = true
 	switch {
 	case err != nil:
 		return nil, err

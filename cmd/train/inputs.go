@@ -17,7 +17,7 @@ import (
 	"restyle/voice"
 )
 
-// resolve opens what the flags name. It allocates nothing large. The caller must close the base of the result.
+// resolve opens what the flags name. It allocates nothing large. The caller must close base and adapter.
 func (t *train) resolve(ctx context.Context) (err error) {
 	if t.preset != "" {
 		set, ok := presets[t.preset]

@@ -19,6 +19,7 @@ import (
 
 	"restyle/data"
 	"restyle/dataset"
+	"restyle/hf"
 	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/internal/disk"
@@ -53,6 +54,7 @@ type options struct {
 	showExample, offline bool
 
 	model, baseModel                  string
+	opened                            bool // the model is: whether it is an adapter is known
 	fromScratch, tokenizer, vocabData string
 	loraText                          string // of --lora
 	vocab                             string
@@ -110,7 +112,8 @@ func (o *options) fields() []trainer.Field {
 				"owner/name:Q4_K_M for the GGUF file of a type), or starter, the embedded one; or an adapter, as a directory or " +
 				"hub id, which is then trained further, with its own --lora and --quantize-base"},
 		{Name: "base", Group: groupModel, Value: &o.baseModel,
-			Help: "if --model is an adapter, its base, a `directory` or hub id; the default is the one that it names"},
+			Help: "if --model is an adapter, its base: a `directory`, a .gguf file, a hub id or starter; the default is the one " +
+				"that it names"},
 		{Name: "from-scratch", Group: groupModel, Value: &o.fromScratch,
 			Help: "train a new model of this shape: a `config.json`, or a directory with one and optionally a tokenizer.json"},
 		{Name: "tokenizer", Group: groupModel, Value: &o.tokenizer,
@@ -339,8 +342,12 @@ func (o *options) check(given func(flag string) bool) error {
 		return cli.Usagef("--bnb has no master weights: leave --master out")
 	}
 	config := o.config
-	if o.fromScratch == "" && !config.Adapts() && models.CheckWhole(o.model) != nil {
+	switch {
+	case o.fromScratch != "" || config.Adapts() || o.model == data.StarterName:
+	case models.CheckWhole(o.model) != nil:
 		config.LoRA = lora.Default() // the adapter's own follow
+	case !o.opened && !hf.IsPath(o.model): // perhaps an adapter on the hub: suit checks it again
+		config.QuantizeBase, config.LoRAAlso = "none", nil
 	}
 	if err := config.Check(); err != nil {
 		return cli.Usagef("--%w", err)
@@ -416,8 +423,8 @@ func (o *options) checkPaths(out string) error {
 	return nil
 }
 
-// A loraFlag is --lora, which keeps the text: an adapter to train further has its own values of what that does not
-// name.
+// A loraFlag is --lora and keeps its text: an adapter that is trained further has its own values for what the text
+// leaves out.
 type loraFlag struct {
 	flag.Value
 	text *string

@@ -139,3 +139,11 @@ func checkBase(a *hf.Adapter, c *hf.Checkpoint) error {
 	}
 	return err
 }
+
+// LeaveOut ends the error of a tuned model whose base is unknown: an adapter needs it, others do not.
+func LeaveOut(ctx context.Context, h *hub.Hub, tuned string) string {
+	if dir, err := hf.FindAdapter(ctx, h, tuned); dir != "" || err != nil {
+		return ""
+	}
+	return ", or leave the base model out with --only tuned"
+}

@@ -71,10 +71,10 @@ typedef struct {
 // WORDS is the type of x as words: multiples of a power of two per group, which are multiplied as integers.
 #define WORDS F16
 
-// long_grain returns the items of a chunk of weights: more than a grain if there are many, because what is prefetched
-// at the end of a chunk may be another thread's.
+// long_grain returns the items of a chunk of weights: more than a grain if there are many for each thread, because what
+// is prefetched at the end of a chunk may be another thread's. No result depends on where chunks begin.
 static inline int64_t long_grain(int64_t items, int64_t item_bytes) {
-	const int64_t part = items / 32, most = 16 * grain(item_bytes);
+	const int64_t part = items / (16 * cpu_threads()), most = 16 * grain(item_bytes);
 	return part > most ? most : part > grain(item_bytes) ? part : grain(item_bytes);
 }
 
