@@ -4,9 +4,9 @@
 #include "quant.h"
 
 enum {
-	STEP = 16, // groups whose scales are computed at once
-	LINES = 4, // rows of weights that are read at once if x is words: memory is read faster in several places
-	CLOSE = AHEAD / LINES,
+	STEP = 16,             // groups whose scales are computed at once
+	LINES = 4,             // rows of weights that are read at once: memory is read faster in several places
+	CLOSE = AHEAD / LINES, // bytes that are prefetched ahead in each
 };
 
 // GROUP elements of x as WORDS. Of each half, the even elements come before the odd ones: codes are taken from the low
@@ -297,7 +297,8 @@ INLINE vecint word_dots(vecint sum, vecuns codes, const int16_t *x) {
 #endif
 }
 
-// add_dots adds the dot products of a part of a row of weights, from byte low on, with count rows of x to sum.
+// add_dots adds the dot products of GROUP weights of a row, from element from on, with count rows of x to sum. Their
+// codes are at low and high, and their scales in scale from element b of the step on.
 INLINE void add_dots(vec sum[][2], const word_row *x, const int count, float scale[][STEP], const uint8_t *low,
 	const uint8_t *high, const coding c, int64_t from, int64_t in, int b) {
 	const uint32_t mask = c.bits == 4 ? 0x000F000F : c.bits == 5 ? 0x001F001F : 0x003F003F;
@@ -328,7 +329,7 @@ INLINE void add_dots(vec sum[][2], const word_row *x, const int count, float sca
 	}
 }
 
-// line_dots computes the dot products of rows of weights, lines of them, with count rows of x, which are WORDS.
+// line_dots computes the dot products of lines rows of weights with count rows of x, which are WORDS.
 INLINE void line_dots(float out[][MAX_ROWS], const word_row *x, const int count, const uint8_t *const *rows,
 	const int lines, const dtype type, int64_t in) {
 	const coding c = codings[type];
