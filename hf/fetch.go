@@ -87,8 +87,8 @@ func holdsAdapter(l hub.Listing) bool {
 
 // FindAdapter returns the directory of an adapter, for OpenAdapter: name, if that is one (see IsAdapter), or that in
 // the cache of the files of a hub repository, "owner/name" or "owner/name@revision", which it downloads as Open does.
-// Such a repository has an adapter_config.json and no weights of a model. FindAdapter returns "" for other names. If h is
-// nil, it uses hub.FromEnv().
+// Such a repository has an adapter_config.json and no weights of a model. FindAdapter returns "" for other names. If h
+// is nil, it uses hub.FromEnv().
 func FindAdapter(ctx context.Context, h *hub.Hub, name string) (dir string, err error) {
 	if IsAdapter(name) {
 		return name, nil

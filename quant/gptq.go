@@ -143,8 +143,8 @@ func (m *compensated) scale(g, lo, hi int) error {
 	return errors.Join(errs...)
 }
 
-// searchQ40 returns the scale that rounds a group of Q4_0 with the least error, Σ of weight(i)·error(i)². It tries sizes
-// about the one that reaches the largest weight, with either sign: the codes reach further on one side of zero.
+// searchQ40 returns the scale that rounds a group of Q4_0 with the least error, Σ of weight(i)·error(i)². It tries
+// sizes about the one that reaches the largest weight, with either sign: the codes reach further on one side of zero.
 func searchQ40(w []float32, scale float32, weight func(i int) float64) float32 {
 	best, least := scale, math.Inf(1)
 	for step := -14; step <= 6; step++ {

@@ -112,8 +112,8 @@ func (o *options) fields() []trainer.Field {
 				"owner/name:Q4_K_M for the GGUF file of a type), or starter, the embedded one; or an adapter, as a directory or " +
 				"hub id, which is then trained further, with its own --lora and --quantize-base"},
 		{Name: "base", Group: groupModel, Value: &o.baseModel,
-			Help: "if --model is an adapter, its base: a `directory`, a .gguf file, a hub id or starter; the default is the one " +
-				"that it names"},
+			Help: "if --model is an adapter, its base: a `directory`, a .gguf file, a hub id or starter; the default is " +
+				"the one that it names"},
 		{Name: "from-scratch", Group: groupModel, Value: &o.fromScratch,
 			Help: "train a new model of this shape: a `config.json`, or a directory with one and optionally a tokenizer.json"},
 		{Name: "tokenizer", Group: groupModel, Value: &o.tokenizer,
