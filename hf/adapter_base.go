@@ -17,21 +17,23 @@ import (
 // IsModel reports whether a directory has a model in the Hugging Face layout: its configuration and its safetensors.
 // There may be an adapter as well.
 func IsModel(dir string) bool {
-	has := func(file string) bool {
-		_, err := os.Stat(filepath.Join(dir, file))
-		return err == nil
-	}
+	has := filesIn(dir)
 	return has("config.json") && (has(singleName) || has(indexName))
 }
 
 // IsAdapter reports whether a directory has an adapter. There may be a model as well, such as its base. An
 // adapter_config.json that somebody left with a model, but without the adapter's weights, is none.
 func IsAdapter(dir string) bool {
-	has := func(file string) bool {
-		_, err := os.Stat(filepath.Join(dir, file))
+	has := filesIn(dir)
+	return has(adapterConfigName) && (has(adapterWeightsName) || has(adapterMLXName) || !has("config.json"))
+}
+
+// filesIn returns a function that reports whether a directory has a file.
+func filesIn(dir string) func(name string) bool {
+	return func(name string) bool {
+		_, err := os.Stat(filepath.Join(dir, name))
 		return err == nil
 	}
-	return has(adapterConfigName) && (has(adapterWeightsName) || has(adapterMLXName) || !has("config.json"))
 }
 
 // On returns the adapter's base with the tokenizer, chat template and generation_config.json of the adapter's

@@ -191,9 +191,9 @@ func blockCases() (cases []*Case) {
 			one, some, many = 256, 256, 768
 		}
 		for j, t := range Types {
-			rows := []int{1, 3, 8, 2}[(i+j)%4]
+			rows, outputs := []int{1, 3, 8, 2}[(i+j)%4], []int{31, 5, 3}[j%3] // rows of weights are multiplied by fours
 			cases = append(cases,
-				quantizedLinearCase(w, t, t, rows, many, 31, i%2 == 0, j == 1),
+				quantizedLinearCase(w, t, t, rows, many, outputs, i%2 == 0, j == 1),
 				quantizedLinearCase(w, t, tensor.F32, 1, some, 70, false, false),
 				quantizedLinearCase(w, t, t, 12, some, 72, true, false),
 				quantizedEmbeddingCase(w, t, 5, 9, many), dequantizedCase(w, t, 7, one),

@@ -353,7 +353,7 @@ INLINE void line_dots(float out[][MAX_ROWS], const word_row *x, const int count,
 			UNROLL for (int l = 0; l < lines; l++) {
 				const weight_row w = weights_at(rows[l], type, in);
 				const uint8_t *low = w.low + from * (c.bits == 8 ? 8 : 4) / 8, *high = w.high + from / 8 * (c.bits - 4);
-				const int ahead = lines > 1 ? CLOSE : c.bits == 8 ? AHEAD / 2 : AHEAD; // the fastest that were tried
+				const int ahead = lines > 1 ? CLOSE : c.bits == 8 ? AHEAD / 2 : AHEAD;
 				__builtin_prefetch(low + ahead, 0, 3);
 				if (c.bits > 4) __builtin_prefetch((c.bits == 8 ? low + 64 : high) + ahead, 0, 3);
 				add_dots(sum[l], x, count, scale[l], low, high, c, from, in, b);
