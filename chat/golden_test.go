@@ -215,7 +215,7 @@ func TestReferenceTemplates(t *testing.T) {
 	}
 }
 
-// TestReferenceStrip compares strip with Python's str.strip on every code point.
+// TestReferenceStrip compares Strip with Python's str.strip on every code point.
 func TestReferenceStrip(t *testing.T) {
 	for _, path := range expect.Recordings(t, "unicode_classes.json") {
 		var classes struct{ Strip [][2]rune }
@@ -224,8 +224,8 @@ func TestReferenceStrip(t *testing.T) {
 		}
 		for r := range utf8.MaxRune + 1 {
 			want := slices.ContainsFunc(classes.Strip, func(c [2]rune) bool { return c[0] <= r && r <= c[1] })
-			if got := strip(string(r)) == ""; got != want {
-				t.Errorf("strip takes U+%04X: %v, want %v", r, got, want)
+			if got := Strip(string(r)) == ""; got != want {
+				t.Errorf("Strip takes U+%04X: %v, want %v", r, got, want)
 			}
 		}
 	}

@@ -94,5 +94,5 @@ func text(fields map[string]json.RawMessage, key string) (s string, missing bool
 
 // Says reports whether a message has anything that an assistant would have to generate: text, thoughts or calls.
 func (m Message) Says() bool {
-	return strip(m.Content) != "" || m.Thoughts != "" || m.Calls != ""
+	return Strip(m.Content) != "" || m.Thoughts != "" || m.Calls != ""
 }

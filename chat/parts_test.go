@@ -36,7 +36,7 @@ func TestParts(t *testing.T) {
 	for r := rune(1); r < 0x10000; r++ { // as Python's str.strip
 		blank := strings.ContainsRune("\t\n\v\f\r\x1c\x1d\x1e\x1f \u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000", r) ||
 			0x2000 <= r && r <= 0x200a
-		if got := strip("a" + string(r)); (got == "a") != blank {
+		if got := Strip("a" + string(r)); (got == "a") != blank {
 			t.Errorf("%U: %q", r, got)
 		}
 	}

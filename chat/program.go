@@ -72,11 +72,11 @@ func (t Template) endAfterAnswer() string {
 	if err != nil || answer == Dropped {
 		return ""
 	}
-	tail := strip(text[answer.End:])
+	tail := Strip(text[answer.End:])
 	if t.EOS != "" && strings.Contains(tail, t.EOS) {
 		return t.EOS
 	}
-	if i := strings.IndexFunc(tail, isSpace); i >= 0 {
+	if i := strings.IndexFunc(tail, jinja.IsSpace); i >= 0 {
 		tail = tail[:i]
 	}
 	return tail
@@ -307,7 +307,7 @@ func (p *page) rewritten(i int, reason string) *RefusedError {
 
 // lost returns an error if the template has left out the thoughts of message i.
 func (p *page) lost(out jinja.Output, i int) error {
-	if strings.Contains(out.Text+p.out.Thoughts, strip(p.messages[i].Thoughts)) {
+	if strings.Contains(out.Text+p.out.Thoughts, Strip(p.messages[i].Thoughts)) {
 		return nil
 	}
 	err := p.unknown(i, "the template leaves out its thoughts")
@@ -333,7 +333,7 @@ func (p *page) generated(whole jinja.Output, asked []int) (targets []Span, err e
 			from = max(from, g.End)
 		}
 	}
-	if from > last.End || !strings.HasSuffix(strip(whole.Text[from:last.End]), end) {
+	if from > last.End || !strings.HasSuffix(Strip(whole.Text[from:last.End]), end) {
 		return nil, p.unknown(asked[len(asked)-1], fmt.Sprintf("its {%% generation %%} does not contain the end, %q", end))
 	}
 	return targets, nil
@@ -357,7 +357,7 @@ func (p *page) answer(whole jinja.Output, i int) (Span, error) {
 		start = opening(prompt)
 		switch {
 		case start < 0 || !strings.HasPrefix(through.Text, prompt.Text[:start]) ||
-			strings.HasPrefix(strip(through.Text[start:]), "<think>"):
+			strings.HasPrefix(Strip(through.Text[start:]), "<think>"):
 			return Dropped, p.unknown(i, "the template writes the messages before it in another way once they are answered")
 		case i < len(p.messages)-1:
 			return Dropped, p.rewritten(i, "the prompt begins thoughts, which the template leaves out of an answer")
@@ -386,7 +386,7 @@ func (p *page) answer(whole jinja.Output, i int) (Span, error) {
 // opening returns where a prompt begins thoughts at its end, or -1.
 func opening(prompt jinja.Output) int {
 	at := strings.LastIndex(prompt.Text, "<think>")
-	if at < 0 || strip(prompt.Text[at:]) != "<think>" {
+	if at < 0 || Strip(prompt.Text[at:]) != "<think>" {
 		return -1
 	}
 	if n := len(prompt.Given); n > 0 && prompt.Given[n-1].End > at {

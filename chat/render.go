@@ -3,7 +3,8 @@ package chat
 import (
 	"strings"
 	"time"
-	"unicode"
+
+	"restyle/chat/jinja"
 )
 
 // FixedDate is the date in system turns of Llama 3.1 and 3.2 unless Options give another.
@@ -115,9 +116,7 @@ type page struct {
 	out      Rendered
 }
 
-// strip is Jinja's filter trim, that is Python's str.strip. White space is Unicode's and the four ASCII separators.
-func strip(s string) string {
-	return strings.TrimFunc(s, isSpace)
+// Strip is Jinja's filter trim, that is Python's str.strip. White space is Unicode's and the four ASCII separators.
+func Strip(s string) string {
+	return strings.TrimFunc(s, jinja.IsSpace)
 }
-
-func isSpace(r rune) bool { return unicode.IsSpace(r) || 0x1c <= r && r <= 0x1f }

@@ -46,7 +46,7 @@ func checkParts(t *testing.T, f Template, messages []Message, o Options, r Rende
 				content = got
 			}
 		}
-		if got != content && got != strip(content) && got != escape(content) {
+		if got != content && got != Strip(content) && got != escape(content) {
 			t.Errorf("content %d is %q, want %q", i, got, content)
 		}
 		if overlaps(r.Markup, s) {

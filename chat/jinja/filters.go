@@ -141,7 +141,7 @@ func init() {
 			s := in.str(a.list[0])
 			in.spend(slowly * len(s.s)) // the words
 			return in.mapped(s, func(s string) string {
-				words := strings.FieldsFunc(tags.ReplaceAllString(s, "$1"), isSpace)
+				words := strings.FieldsFunc(tags.ReplaceAllString(s, "$1"), IsSpace)
 				return html.UnescapeString(strings.Join(words, " "))
 			})
 		}),
@@ -529,7 +529,7 @@ func indent(in *interp, a *args) any {
 // digits, and with ASCII's digits.
 func (in *interp) numeric(s string, digit func(byte) bool) (string, bool) {
 	in.pay(slowly * len(s))
-	s = strings.Map(asciiDigit, strings.TrimFunc(s, isSpace))
+	s = strings.Map(asciiDigit, strings.TrimFunc(s, IsSpace))
 	for i := range s {
 		if s[i] == '_' && (i == 0 || i+1 == len(s) || !digit(s[i-1]) || !digit(s[i+1])) {
 			return "", false

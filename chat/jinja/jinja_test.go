@@ -555,7 +555,7 @@ func TestReferenceTrim(t *testing.T) {
 		white := ""
 		for r := range utf8.MaxRune + 1 {
 			want := slices.ContainsFunc(classes.Strip, func(c [2]rune) bool { return c[0] <= r && r <= c[1] })
-			if isSpace(r) != want {
+			if IsSpace(r) != want {
 				t.Errorf("U+%04X is white space: %v, want %v", r, !want, want)
 			}
 			if want {

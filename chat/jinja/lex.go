@@ -145,13 +145,13 @@ func (l *lexer) text() {
 // without the blanks of that line.
 func (l *lexer) before(text string, sign byte, block bool) string {
 	if sign == '-' {
-		return strings.TrimRightFunc(text, isSpace)
+		return strings.TrimRightFunc(text, IsSpace)
 	}
 	if sign == '+' || !block {
 		return text
 	}
 	start := strings.LastIndexByte(text, '\n') + 1
-	if (start > 0 || l.lineStart) && strings.TrimLeftFunc(text[start:], isSpace) == "" {
+	if (start > 0 || l.lineStart) && strings.TrimLeftFunc(text[start:], IsSpace) == "" {
 		return text[:start]
 	}
 	return text
@@ -198,7 +198,7 @@ func (l *lexer) after(n int, sign byte, block bool) {
 	rest := l.src[l.at+n:]
 	switch {
 	case sign == '-':
-		n += len(rest) - len(strings.TrimLeftFunc(rest, isSpace))
+		n += len(rest) - len(strings.TrimLeftFunc(rest, IsSpace))
 	case sign != '+' && block && strings.HasPrefix(rest, "\n"):
 		n++
 	}
@@ -210,7 +210,7 @@ func (l *lexer) tag(end string, as kind, block bool) {
 	open := ""
 	for {
 		rest := l.src[l.at:]
-		if blank := len(rest) - len(strings.TrimLeftFunc(rest, isSpace)); blank > 0 {
+		if blank := len(rest) - len(strings.TrimLeftFunc(rest, IsSpace)); blank > 0 {
 			l.skip(blank)
 			continue
 		}
@@ -363,5 +363,5 @@ func (l *lexer) unescape(s string) string {
 	return b.String()
 }
 
-// isSpace is Python's white space: Unicode's and the four ASCII separators.
-func isSpace(r rune) bool { return unicode.IsSpace(r) || 0x1c <= r && r <= 0x1f }
+// IsSpace reports whether a rune is Python's white space: Unicode's and the four ASCII separators.
+func IsSpace(r rune) bool { return unicode.IsSpace(r) || 0x1c <= r && r <= 0x1f }

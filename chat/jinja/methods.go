@@ -112,7 +112,7 @@ func init() {
 		}
 	}
 	for name, f := range map[string]func(rune) bool{"isdigit": anyDigit, "isdecimal": unicode.IsDigit,
-		"isnumeric": anyNumber, "isalpha": unicode.IsLetter, "isspace": isSpace,
+		"isnumeric": anyNumber, "isalpha": unicode.IsLetter, "isspace": IsSpace,
 		"isalnum": func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }} {
 		stringMethods[name] = is(name, func(s string) bool {
 			return s != "" && strings.IndexFunc(s, func(r rune) bool { return !f(r) }) < 0
@@ -155,7 +155,7 @@ func (a *args) separator(name string) Str {
 func (in *interp) stripped(s Str, a *args, left, right bool) Str {
 	a.want("strip", 0, "chars")
 	if a.list[0] == nil {
-		return s.trim(left, right, isSpace)
+		return s.trim(left, right, IsSpace)
 	}
 	chars := toStr(a.list[0]).s
 	return s.trim(left, right, func(r rune) bool {

@@ -172,10 +172,10 @@ func (p *printer) text(s, rep Str, indent, allowance, level int) {
 func (p *printer) words(parts []Str, line Str, room int, last bool, allowance int) []Str {
 	from, at := 0, 0
 	for at < len(line.s) {
-		word := strings.IndexFunc(line.s[at:], isSpace)
+		word := strings.IndexFunc(line.s[at:], IsSpace)
 		end := len(line.s)
 		if word >= 0 {
-			if end = strings.IndexFunc(line.s[at+word:], func(r rune) bool { return !isSpace(r) }); end < 0 {
+			if end = strings.IndexFunc(line.s[at+word:], func(r rune) bool { return !IsSpace(r) }); end < 0 {
 				end = len(line.s)
 			} else {
 				end += at + word
@@ -242,10 +242,10 @@ func urlize(in *interp, a *args) any {
 	}
 	out := builder{in: in}
 	for len(text) > 0 {
-		space := len(text) - len(strings.TrimLeftFunc(text, isSpace))
+		space := len(text) - len(strings.TrimLeftFunc(text, IsSpace))
 		out.add(own(text[:space]))
 		text = text[space:]
-		end := strings.IndexFunc(text, isSpace)
+		end := strings.IndexFunc(text, IsSpace)
 		if end < 0 {
 			end = len(text)
 		}

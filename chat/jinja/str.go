@@ -190,16 +190,16 @@ func (in *interp) fields(s Str, n int, right bool) []any {
 	from, to := 0, len(s.s)
 	for {
 		if right {
-			to = from + len(strings.TrimRightFunc(s.s[from:to], isSpace))
+			to = from + len(strings.TrimRightFunc(s.s[from:to], IsSpace))
 		} else {
-			from = to - len(strings.TrimLeftFunc(s.s[from:to], isSpace))
+			from = to - len(strings.TrimLeftFunc(s.s[from:to], IsSpace))
 		}
 		if from == to {
 			break
 		}
-		at := strings.IndexFunc(s.s[from:to], isSpace)
+		at := strings.IndexFunc(s.s[from:to], IsSpace)
 		if right {
-			at = strings.LastIndexFunc(s.s[from:to], isSpace)
+			at = strings.LastIndexFunc(s.s[from:to], IsSpace)
 		}
 		if at < 0 || n == 0 {
 			out = in.push(out, s.cut(from, to))

@@ -89,7 +89,7 @@ func size(chunk [2]int) int { return chunk[1] - chunk[0] }
 
 func (w wrapper) isBlank(text []rune, chunk [2]int) bool {
 	w.in.pay(size(chunk))
-	return !slices.ContainsFunc(text[chunk[0]:chunk[1]], func(r rune) bool { return !isSpace(r) })
+	return !slices.ContainsFunc(text[chunk[0]:chunk[1]], func(r rune) bool { return !IsSpace(r) })
 }
 
 // lastHyphen returns the index of the last hyphen that has something else before it, or -1.

@@ -145,7 +145,7 @@ type seen struct {
 func seenIn(r chat.Rendered, messages []chat.Message) (s seen) {
 	s.read = r.Read
 	for i, span := range r.Contents {
-		if span == chat.Dropped && strings.TrimSpace(messages[i].Content) != "" {
+		if span == chat.Dropped && chat.Strip(messages[i].Content) != "" {
 			s.leftOut = cmp.Or(s.leftOut, messages[i].Role)
 		}
 	}
@@ -351,8 +351,8 @@ func unlabel(labels []int32, tokens tokenizer.Encoding, r chat.Rendered, message
 // asides returns where the asides of a message are in the text, of which span is the content. It is nil if that is not
 // as it was, but for space around it, which templates trim.
 func asides(text string, span chat.Span, m chat.Message) (parts []chat.Span) {
-	content := strings.TrimSpace(m.Content)
-	if span == chat.Dropped || strings.TrimSpace(text[span.Start:span.End]) != content {
+	content := chat.Strip(m.Content)
+	if span == chat.Dropped || chat.Strip(text[span.Start:span.End]) != content {
 		return nil
 	}
 	begin := span.Start + strings.Index(text[span.Start:span.End], content) - strings.Index(m.Content, content)

@@ -155,7 +155,7 @@ func checkExample(e *Encoder, question, answer string) error {
 		return err
 	}
 	if len(ex.IDs) == 0 {
-		if strings.TrimSpace(answer) != "" && len(prompt) < e.Seq {
+		if chat.Strip(answer) != "" && len(prompt) < e.Seq {
 			return fmt.Errorf("a prompt of %d tokens leaves nothing of seq %d for %q", len(prompt), e.Seq, answer)
 		}
 		return nil
@@ -494,6 +494,7 @@ func FuzzEncode(f *testing.F) {
 		f.Add(uint8(i), "x \n", " "+family, uint16(20))
 	}
 	f.Add(uint8(0), "\xff\xc3", "<|eot_id|>\xf0\x9f", uint16(60))
+	f.Add(uint8(0), "", "\x1f", uint16(1000)) // white space for Python, not for Go
 	f.Fuzz(func(t *testing.T, family uint8, question, answer string, seq uint16) {
 		names := chat.Names()
 		e := encoderOf(t, names[int(family)%len(names)])
@@ -523,7 +524,7 @@ func FuzzTurns(f *testing.F) {
 		for i := range min(len(who), 50) {
 			content := contents[i%len(contents)]
 			said = append(said, string("suat"[who[i]%4])+content)
-			if who[i]%4 == 2 && strings.TrimSpace(content) != "" {
+			if who[i]%4 == 2 && chat.Strip(content) != "" {
 				answers++
 			}
 		}

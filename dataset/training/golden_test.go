@@ -110,7 +110,7 @@ func (g golden) compare(t *testing.T, e *Encoder) bool {
 	labels := slices.Repeat([]int32{Ignore}, len(ids))
 	answers := slices.DeleteFunc(slices.Clone(g.Messages), func(m chat.Message) bool { return m.Role != "assistant" })
 	for i, l := range loss {
-		if strings.TrimSpace(answers[i].Content) != "" {
+		if chat.Strip(answers[i].Content) != "" {
 			copy(labels[l[0]:l[1]], ids[l[0]:l[1]])
 		}
 		if strings.HasPrefix(answers[i].Content, "\n") && !strings.HasPrefix(e.Template.Name, "llama3") {
