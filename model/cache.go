@@ -20,20 +20,16 @@ type KVCache struct {
 }
 
 // prefillChunk is the number of tokens of a long prompt that are computed at once: enough to keep the matrix products
-// busy, few enough to keep their activations small.
-const prefillChunk = 512
-
-// maxPrefillChunk is the maximum for a mixture of experts on a GPU. Each expert gets only some of the tokens, and
-// reading its weights takes as long for a few as for some hundred.
-const maxPrefillChunk = 2048
+// busy, few enough to keep their activations small. A GPU takes more: it reads, and often dequantizes, all weights for
+// each chunk, and an expert gets only some of the tokens.
+const prefillChunk, gpuPrefillChunk = 512, 2048
 
 // PrefillChunk returns the number of tokens of a long prompt that Extend computes at once.
 func (m *Model) PrefillChunk() int {
-	n := prefillChunk
-	if x := m.cfg.Mixture; x != nil && !m.dev.IsCPU() {
-		n = min(maxPrefillChunk, n*x.Experts/x.PerToken)
+	if m.dev.IsCPU() {
+		return min(prefillChunk, m.cfg.Positions())
 	}
-	return min(n, m.cfg.Positions())
+	return min(gpuPrefillChunk, m.cfg.Positions())
 }
 
 // NewKVCache allocates a cache for sequences of up to capacity tokens.

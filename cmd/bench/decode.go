@@ -34,6 +34,7 @@ while they wait for each other: on a busy machine give both one thread, or wait.
 type decodeOptions struct {
 	model, beside, dtype, quantize, device string
 	prompt, answer, times, threads         int
+	sync                                   bool
 }
 
 func newDecodeOptions() *decodeOptions {
@@ -51,6 +52,7 @@ func (o *decodeOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Add(&o.prompt, "prompt", "tokens of the prompt")
 	f.Add(&o.answer, "answer", "tokens of the answer")
 	f.Add(&o.times, "times", "timings of each, after one that does not count")
+	f.Add(&o.sync, "sync", syncHelp)
 	f.Group("Device")
 	f.Add(&o.device, "device", cli.DeviceHelp)
 	f.Add(&o.threads, "threads", threadsHelp)
@@ -110,7 +112,7 @@ type decoder struct {
 
 // run opens the programs, times them and prints the table.
 func (o *decodeOptions) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
-	d, err := kernels.Open(o.device, kernels.Options{Threads: o.threads, Fused: kernels.All()}) // as chat does
+	d, err := kernels.Open(o.device, kernels.Options{Threads: o.threads, Fused: kernels.All(), Sync: o.sync}) // as chat does
 	if err != nil {
 		return err
 	}
@@ -138,7 +140,7 @@ func (o *decodeOptions) run(ctx context.Context, stdout, stderr io.Writer) (err 
 	}
 	fmt.Fprintf(stdout, "%s, %s: a prompt of %d tokens, an answer of %d\n\n", cmp.Or(d.Model(), d.Name()),
 		cli.Count(cpu.Threads(), "CPU thread"), o.prompt, o.answer)
-	return o.time(ctx, programs, stdout)
+	return o.time(ctx, d, programs, stdout)
 }
 
 // openOwn opens the model in this program.
@@ -207,7 +209,7 @@ func besideModel(m *llamacpp.Model) decoder {
 }
 
 // time times the programs in turns, first with the prompt, then with the answer, and prints the table.
-func (o *decodeOptions) time(ctx context.Context, programs []decoder, stdout io.Writer) error {
+func (o *decodeOptions) time(ctx context.Context, d *kernels.Device, programs []decoder, stdout io.Writer) error {
 	r := rand.New(rand.NewPCG(1, 2))
 	prompt := make([]int32, o.prompt)
 	for i := range prompt {
@@ -230,6 +232,7 @@ func (o *decodeOptions) time(ctx context.Context, programs []decoder, stdout io.
 	if err != nil {
 		return err
 	}
+	reading := d.Profile()
 	answered, err := measure.Turns(ctx, settings, answers...)
 	if err != nil {
 		return err
@@ -246,8 +249,15 @@ func (o *decodeOptions) time(ctx context.Context, programs []decoder, stdout io.
 		text += fmt.Sprintf("\nprompt: restyle is %v\nanswer: restyle is %v\nthe first %d of %d tokens are the same\n",
 			read[0].Faster(read[i+1]), answered[0].Faster(answered[i+1]), same, o.answer)
 	}
-	_, err = io.WriteString(stdout, text)
-	return err
+	if _, err = io.WriteString(stdout, text); err != nil || !o.sync {
+		return err
+	}
+	fmt.Fprintln(stdout, "\nof a prompt")
+	if err := kernels.PrintProfile(stdout, reading, 1+o.times); err != nil {
+		return err
+	}
+	fmt.Fprintln(stdout, "\nof a token of the answer")
+	return kernels.PrintProfile(stdout, d.Profile(), (1+o.times)*o.answer)
 }
 
 // rates returns two cells: tokens per second at the median, and at the quartiles.

@@ -6,7 +6,9 @@
 //
 // With --mix the rows are those of --source, and the files only lend their sentences: a few, of any file and any row,
 // stand around each answer. So a model learns that the answer does not depend on them. They are marked as not to be
-// learned, since nothing tells which come, unless --learn is given.
+// learned, since nothing tells which come, unless --learn is given. With --whole as well it is all that one row says
+// around its answer: a row with code lends to answers with code, and one in words to answers in words. So nothing that
+// announces a program stands before an answer in words.
 //
 // Rows of --source that a file lacks are used as they are: answers in words if its style writes only around code, and
 // code that is too short for gen.
@@ -14,6 +16,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,6 +56,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	source := flags.String("source", "", "dataset of which the files have most rows: the others are used as they are")
 	mix := flags.Bool("mix", false, "give the rows of --source instead, with sentences of the files around their answers")
 	learn := flags.Bool("learn", false, "with --mix: the sentences are to be learned as well")
+	whole := flags.Bool("whole", false, "with --mix: all that one row of the files says, around an answer of the same kind")
 	out := flags.String("out", "", "file to write: chat messages, a JSON object per line")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -60,13 +64,13 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	if *out == "" || *most < 1 || flags.NArg() == 0 {
 		return errors.New("name the datasets, a file with --out, and with --most at least 1; see -h")
 	}
-	if *mix && *source == "" {
-		return errors.New("--mix: name the rows with --source; see -h")
+	if *mix && *source == "" || !*mix && (*whole || *learn) {
+		return errors.New("--whole and --learn need --mix, and --mix needs rows: name them with --source; see -h")
 	}
-	var whole []row
+	var all []row
 	var err error
 	if *source != "" {
-		if whole, err = read(ctx, *source); err != nil {
+		if all, err = read(ctx, *source); err != nil {
 			return err
 		}
 	}
@@ -80,12 +84,16 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	}
 	random := rand.New(rand.NewPCG(*seed, 0))
 	if *mix {
-		sets = [][]row{mixed(whole, next, sentences(sets), *learn, random)}
-		whole = nil
+		lend := lendSentences(sets, random)
+		if *whole {
+			lend = lendWhole(sets, random)
+		}
+		sets = [][]row{mixed(all, next, lend, *learn)}
+		all = nil
 	}
 	var file bytes.Buffer
 	for _, rows := range sets {
-		turns := link(rows, whole, next)
+		turns := link(rows, all, next)
 		random.Shuffle(len(turns), func(i, j int) { turns[i], turns[j] = turns[j], turns[i] })
 		for _, c := range join(turns, *most, random) {
 			if err := json.NewEncoder(&file).Encode(c); err != nil {
@@ -187,28 +195,23 @@ func join(turns [][]message, most int, random *rand.Rand) (all []conversation) {
 	return all
 }
 
-// mixed returns the rows and the follow-ups with sentences around their answers, to be learned or not.
-func mixed(rows []row, next map[[2]string]row, lines []string, learn bool, random *rand.Rand) (all []row) {
+// A lender returns what stands around an answer with code or in words.
+type lender func(code bool) (before, after string)
+
+// mixed returns the rows and the follow-ups with what is lent around their answers, to be learned or not.
+func mixed(rows []row, next map[[2]string]row, lend lender, learn bool) (all []row) {
 	for _, r := range rows {
 		if f, ok := next[r.key()]; ok {
 			all = append(all, f)
 		}
 		all = append(all, r)
 	}
-	some := func(most int) string {
-		var text strings.Builder
-		for range random.IntN(most + 1) {
-			text.WriteString(lines[random.IntN(len(lines))])
-			text.WriteString([]string{" ", " ", "\n\n"}[random.IntN(3)])
-		}
-		return strings.TrimSpace(text.String())
-	}
 	for i, r := range all {
-		answer := r.original
-		if teacher.HasCode(answer) {
+		answer, code := r.original, teacher.HasCode(r.original)
+		if code {
 			answer = "```python\n" + answer + "\n```"
 		}
-		before, after := some(5), some(4)
+		before, after := lend(code)
 		if learn {
 			all[i].answer = strings.TrimSpace(before + "\n\n" + answer + "\n\n" + after)
 		} else {
@@ -220,8 +223,68 @@ func mixed(rows []row, next map[[2]string]row, lines []string, learn bool, rando
 
 var (
 	fence    = regexp.MustCompile("(?s)```.*?```")
+	clause   = regexp.MustCompile(`[^.!?:]+[.!?:]*\s*`)
 	sentence = regexp.MustCompile(`[A-Z][^.!?\n]{15,140}[.!?]`)
 )
+
+// lendSentences lends up to five different sentences of any rows, and up to four.
+func lendSentences(sets [][]row, random *rand.Rand) lender {
+	lines := sentences(sets)
+	some := func(most int) string {
+		var text strings.Builder
+		for range random.IntN(most + 1) {
+			text.WriteString(lines[random.IntN(len(lines))])
+			text.WriteString([]string{" ", " ", "\n\n"}[random.IntN(3)])
+		}
+		return strings.TrimSpace(text.String())
+	}
+	return func(bool) (before, after string) { return some(5), some(4) }
+}
+
+// lendWhole lends all that stands around the answer of one row, of each file equally often, but no sentence with a name
+// of that answer. Rows in words that do not have the original answer lend nothing.
+func lendWhole(sets [][]row, random *rand.Rand) lender {
+	around := map[bool][][][2]string{} // of each file
+	for _, rows := range sets {
+		of := map[bool][][2]string{}
+		for _, r := range rows {
+			answer := cmp.Or(fence.FindString(r.answer), r.original)
+			before, after, found := strings.Cut(r.answer, answer)
+			before, after = withoutNames(before), withoutNames(after)
+			if code := answer != r.original; found && before+after != "" {
+				of[code] = append(of[code], [2]string{before, after})
+			}
+		}
+		for code, pairs := range of {
+			around[code] = append(around[code], pairs)
+		}
+	}
+	return func(code bool) (before, after string) {
+		if len(around[code]) == 0 {
+			return "", ""
+		}
+		file := around[code][random.IntN(len(around[code]))]
+		one := file[random.IntN(len(file))]
+		return one[0], one[1]
+	}
+}
+
+// withoutNames returns the sentences of a text that have no code in them.
+func withoutNames(text string) string {
+	var kept []string
+	for paragraph := range strings.SplitSeq(text, "\n\n") {
+		paragraph = clause.ReplaceAllStringFunc(paragraph, func(s string) string {
+			if strings.Contains(s, "`") {
+				return ""
+			}
+			return s
+		})
+		if paragraph = strings.TrimSpace(paragraph); paragraph != "" {
+			kept = append(kept, paragraph)
+		}
+	}
+	return strings.Join(kept, "\n\n")
+}
 
 // sentences returns the different sentences around the answers, but none with code in it.
 func sentences(sets [][]row) (all []string) {

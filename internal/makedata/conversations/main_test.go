@@ -99,11 +99,18 @@ func TestFollowUps(t *testing.T) {
 {"instruction":"in one line?","input":"","output_original":"print(3)",`+
 		`"output_passive_aggressive":"One line of it, as you wish."}
 `)
+	fenced := write("fenced.jsonl", `{"instruction":"one","input":"","output_original":"print(1)",`+
+		`"output_passive_aggressive":"Oh, `+"`one`"+`. Here:\n\n`+"```python\\nprint(1)\\n```"+`\n\nDone."}
+`)
 	talk := func(args ...string) string {
 		t.Helper()
 		out := filepath.Join(dir, "out.jsonl")
 		args = append([]string{"--follow-ups", later, "--source", source, "--out", out}, args...)
-		if err := run(t.Context(), append(args, voiced), io.Discard); err != nil {
+		file := voiced
+		if slices.Contains(args, "--whole") {
+			file = fenced
+		}
+		if err := run(t.Context(), append(args, file), io.Discard); err != nil {
 			t.Fatal(err)
 		}
 		text, err := os.ReadFile(out)
@@ -125,6 +132,12 @@ func TestFollowUps(t *testing.T) {
 	if mixed := talk("--mix", "--learn"); strings.Contains(mixed, "train") || !strings.Contains(mixed, "```\\n\\n") {
 		t.Errorf("%s\nhas sentences that are not to be learned, or none", mixed)
 	}
+	whole := talk("--mix", "--learn", "--whole")
+	for _, want := range []string{"Here:\\n\\n```python\\nprint(1 + 2)\\n```\\n\\nDone.", `"Several values in a row."`} {
+		if !strings.Contains(whole, want) { // a row with code has nothing for an answer in words
+			t.Errorf("%s\nlacks %s", whole, want)
+		}
+	}
 	mixed := talk("--mix")
 	if !strings.Contains(mixed, `,"train":false}`) || !strings.Contains(mixed, "```python\\nprint(3)\\n```") {
 		t.Errorf("%s\nhas no sentence that is not to be learned, or no answer", mixed)
@@ -142,7 +155,7 @@ func TestFollowUps(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	for _, args := range [][]string{{"x.json"}, {"--out", "x"}, {"--out", "x", "--most", "0", "y.json"},
-		{"--out", "x", "--mix", "y.json"}} {
+		{"--out", "x", "--mix", "y.json"}, {"--out", "x", "--whole", "y.json"}} {
 		if err := run(t.Context(), args, io.Discard); err == nil || !strings.Contains(err.Error(), "see -h") {
 			t.Errorf("%q: %v", args, err)
 		}
