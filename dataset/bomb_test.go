@@ -173,6 +173,7 @@ func FuzzRows(f *testing.F) {
 		f.Add(filepath.Ext(b.name), []byte(b.content))
 	}
 	f.Add(".jsonl", []byte(`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`))
+	f.Add(".jsonl", []byte(`{"messages":[`+strings.Repeat("0,", 99_000)+`0]}`))
 	f.Fuzz(func(t *testing.T, ext string, data []byte) {
 		if strings.HasPrefix(string(data), "PAR1") || strings.ContainsAny(ext, "/\x00") || len(ext) > 100 {
 			return

@@ -191,7 +191,7 @@ func object(raw []byte) (keys []string, values map[string]json.RawMessage, err e
 	if !utf8.Valid(raw) {
 		return nil, nil, errors.New("not valid UTF-8: convert the file to UTF-8")
 	}
-	if d, _ := shape(raw); d > maxDepth {
+	if d, _, _ := shape(raw); d > maxDepth {
 		return nil, nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -241,7 +241,7 @@ func incompleteObject(err error) error {
 // tooMuch returns an error if a value that becomes a part of a conversation is nested too deep or has too many values:
 // a value of two bytes takes a hundred or more when it is read.
 func tooMuch(raw []byte) error {
-	deepest, values := shape(raw)
+	deepest, values, _ := shape(raw)
 	if deepest > maxDepth {
 		return fmt.Errorf("nested deeper than %d levels", maxDepth)
 	}
@@ -251,14 +251,17 @@ func tooMuch(raw []byte) error {
 	return nil
 }
 
-// shape returns the deepest nesting of brackets outside strings, and how many brackets and commas there are. It guards
-// code that reads recursively.
-func shape(raw []byte) (deepest, values int) {
+// shape returns the deepest nesting of brackets outside strings, how many brackets and commas there are, and how many
+// of the commas separate what is in the outermost brackets. It guards code that reads recursively.
+func shape(raw []byte) (deepest, values, outermost int) {
 	level := 0
 	for i := 0; i < len(raw); i++ {
 		switch raw[i] {
 		case ',':
 			values++
+			if level == 1 {
+				outermost++
+			}
 		case '{', '[':
 			values++
 			level++
@@ -273,7 +276,7 @@ func shape(raw []byte) (deepest, values int) {
 			}
 		}
 	}
-	return deepest, values
+	return deepest, values, outermost
 }
 
 // text returns the string that a raw value holds, "" for null.

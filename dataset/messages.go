@@ -96,6 +96,9 @@ func parseMessages(raw []byte, seen *names) ([]chat.Message, error) {
 	if err := tooMuch(raw); err != nil {
 		return nil, fmt.Errorf("the conversation: %w", err)
 	}
+	if _, _, commas := shape(raw); commas >= maxItems { // before a slice grows
+		return nil, fmt.Errorf("the conversation has %d messages: at most %d are read", commas+1, maxItems)
+	}
 	var items []json.RawMessage
 	if err := json.Unmarshal(raw, &items); err != nil {
 		if pythons.Match(raw) {
@@ -105,9 +108,6 @@ func parseMessages(raw []byte, seen *names) ([]chat.Message, error) {
 	}
 	if len(items) == 0 {
 		return nil, errors.New("the conversation has no messages: remove the row")
-	}
-	if len(items) > maxItems {
-		return nil, fmt.Errorf("the conversation has %d messages: at most %d are read", len(items), maxItems)
 	}
 	messages := make([]chat.Message, 0, len(items))
 	called := false    // by the message before, whose content was a call
