@@ -113,6 +113,9 @@ func (d *Device) Decodes(t tensor.DType, quantized bool, dim int, others ...int)
 	all := dim
 	for _, n := range others {
 		all |= n
+		if quantized && n > maxFineRow {
+			return false
+		}
 	}
 	return d.gpu != nil && d.fused("rmsnorm") && d.fused("attention") && d.fused("swiglu") &&
 		(t == tensor.BF16 || t == tensor.F16 && !quantized) && all%8 == 0 && dim <= maxNormedRow

@@ -232,6 +232,12 @@ func (d *Device) DequantizeWeights(y, w tensor.Tensor) {
 // maxFineGroup is the size of the largest groups that are fine: the lanes of a product's step have several.
 const maxFineGroup = 32
 
+// fine reports whether a quantized type has fine groups.
+func fine(t tensor.DType) bool {
+	group := t.Coding().Group
+	return group > 0 && group <= maxFineGroup
+}
+
 // codingOf adds the macros of a quantized type: see include/quantized.cuh.
 func codingOf(t tensor.DType, m macros) macros {
 	c := t.Coding()
@@ -239,7 +245,7 @@ func codingOf(t tensor.DType, m macros) macros {
 	if c.Table != nil {
 		m = m.with("TABLE", 1)
 	}
-	if c.Group == 0 || c.Group > maxFineGroup {
+	if !fine(t) {
 		return m
 	}
 	m = m.with("GROUP", c.Group)

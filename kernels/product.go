@@ -117,7 +117,7 @@ const maxMatvecRows = 8
 func fewRows(p cpu.Product) bool {
 	words := false // operands consist of 16-byte words
 	if p.B.DType.Quantized() {
-		words = p.A.DType == tensor.BF16 && wide(p.A, 8, 0, 0)
+		words = p.A.DType == tensor.BF16 && wide(p.A, 8, 0, 0) && !(fine(p.B.DType) && p.A.Cols > maxFineRow)
 	} else {
 		words = p.A.DType.Half() && aligned(p)
 	}
@@ -176,6 +176,10 @@ type expertRows struct {
 	offsets tensor.Tensor // I32 [experts+1]
 }
 
+// maxFineRow is the maximum length of a row that matvec_fine multiplies: it is in shared memory, of which every GPU
+// gives a thread block 99 KiB. Two rows at a time may have half of it.
+const maxFineRow = 40 << 10
+
 // matvec computes a product of few rows: each thread block computes 16 rows of b; its warps take turns, 128 elements
 // each, or more of quantized ones. With a norm, or gated, there is one row. If gated, the sums of b's first half are
 // gates and those of its second half are the values that they gate. With experts, p is the product of the first row and
@@ -201,6 +205,11 @@ func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool, of expertRows) {
 	if n.w.Ok() {
 		g.shared = k * tensor.BF16.Size()
 	}
+	source, name := "product_one_row_quantized.cu", "matvec_quantized"
+	if fine(t) {
+		source, name = "product_one_row_fine.cu", "matvec_fine"
+		g, how = d.fineGrid(g, p, 2*word, how)
+	}
 	if of.offsets.Ok() {
 		g.blocks.Y = of.n
 		experts = of.offsets.Len() - 1
@@ -208,7 +217,7 @@ func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool, of expertRows) {
 	}
 	d.sized(p.A.Rows, p.B.Rows, k)
 	if t.Quantized() {
-		d.launch(kernel{"product_one_row_quantized.cu", "matvec_quantized", how}, g,
+		d.launch(kernel{source, name, how}, g,
 			addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), address(p.Bias),
 			addr(n.w), f32(n.eps), i32(p.C.Rows), i32(p.C.Cols), i32(k), flag(p.Add), address(d.prefetch.Addr),
 			i32(d.prefetch.Bytes()/128), addr(of.offsets), i32(experts), addrOf(p.A2), i64(p.A2.Stride), addrOf(p.B2),
@@ -221,6 +230,27 @@ func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool, of expertRows) {
 		address(d.prefetch.Addr), i32(d.prefetch.Bytes()/128), addr(of.offsets), i32(experts), addrOf(p.A2),
 		i64(p.A2.Stride), addrOf(p.B2), i64(p.B2.Stride), i32(p.A2.Cols))
 }
+
+// fineGrid returns the grid of matvec_fine, whose thread blocks compute 16 columns after the other, so there are only as
+// many as a GPU runs at once. A warp has two turns of each row of b in registers, or one if there are few columns.
+func (d *Device) fineGrid(g grid, p cpu.Product, turn int, how macros) (grid, macros) {
+	group, k, rows := p.B.DType.Coding().Group, p.A.Cols, 1
+	if p.A.Rows > 1 && group == 32 && k <= maxFineRow/2 {
+		rows = 2
+	}
+	turns, each := blocks(k, turn), 2
+	if g.blocks.X <= fewTiles {
+		each = 1
+	}
+	g.threads.X = 32 * max(1, min(16, blocks(turns, each)))
+	g.blocks.X = min(g.blocks.X, max(1, d.gpu.SMs)*max(1, fineThreads/g.threads.X))
+	g.shared = rows * turns * (turn*tensor.BF16.Size() + turn/group*tensor.F32.Size())
+	return g, how.with("ROWS", rows)
+}
+
+// fineThreads is the number of threads of matvec_fine that a multiprocessor runs at once, and fewTiles that of groups
+// of columns that leave multiprocessors idle.
+const fineThreads, fewTiles = 512, 128
 
 // A tile is the m × n part of c that a thread block computes, in steps of depth along k. stages steps of BF16 are in
 // shared memory at a time. resident thread blocks run on a multiprocessor at once; together they do rate

@@ -69,6 +69,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, BLOCK_DIM < 64 ? 16 : 10
 			mma(sums, {u.z, v.z, u.w, v.w}, {w.z, w.w});
 		}
 	}
-	if (PAIR) addPair(sums, a2, a2Row, b2, b2Row, m, lowRow, highRow, lowThere, highThere, depth2);
+	if (PAIR) addPair(sums, g < m ? a2 + g * a2Row : nullptr, b2, b2Row, lowRow, highRow, lowThere, highThere, depth2);
 	finish(c, cRow, bias, sums, first, m, n, add);
 }

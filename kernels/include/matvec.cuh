@@ -23,30 +23,37 @@ inline int expertOf(int row, const int *offsets, int experts) {
 	return expert;
 }
 
-// addPair adds the products of a second pair of operands, in 16-byte words, to a lane's sums of two rows of b.
-inline void addPair(float (&sums)[4], const Half *a, long long aRow, const Half *b, long long bRow, int m, int lowRow,
-	int highRow, bool lowThere, bool highThere, int depth) {
-	const int lane = threadIdx.x % 32, g = lane / 4;
-	for (int k = threadIdx.x / 32 * 32 + lane % 4 * 8; k / 32 * 32 < depth; k += WARPS * 32) {
+// addPair adds the products of a second pair of operands, in 16-byte words, to a lane's sums of two rows of b. a is
+// the row of the lane's column, or NULL.
+inline void addPair(float (&sums)[4], const Half *a, const Half *b, long long bRow, int lowRow, int highRow,
+	bool lowThere, bool highThere, int depth) {
+	for (int k = threadIdx.x / 32 * 32 + threadIdx.x % 4 * 8; k / 32 * 32 < depth; k += WARPS * 32) {
 		auto word = [&](const Half *row, bool there) {
 			return (there && k < depth ? loadCachedOf<8>(row + k, 0) : Vec<Half, 8>()).words[0];
 		};
 		const uint4 u = word(b + lowRow * bRow, lowThere), v = word(b + highRow * bRow, highThere);
-		const uint4 w = word(a + g * aRow, g < m);
+		const uint4 w = word(a, a != nullptr);
 		mma(sums, {u.x, v.x, u.y, v.y}, {w.x, w.y});
 		mma(sums, {u.z, v.z, u.w, v.w}, {w.z, w.w});
 	}
 }
 
 // finish adds up what the warps have and stores it. Each lane has mma's sums for rows lane / 4 and lane / 4 + 8 of b
-// and two of the rows of a. first is the thread block's first column of c.
-template <typename E>
+// and two of the rows of a, of which the first COLUMNS count. first is the first column of c. A thread block that calls
+// it again and again counts the calls, and has two BUFFERS: then it takes one barrier per call, and the warps take turns
+// with the work behind it.
+template <int COLUMNS = MAX_ROWS, int BUFFERS = 1, typename E>
 inline void finish(
-	C *c, long long cRow, const E *bias, const float (&sums)[4], int first, int m, int n, int add) {
+	C *c, long long cRow, const E *bias, const float (&sums)[4], int first, int m, int n, int add, unsigned call = 0) {
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-	__shared__ float parts[WARPS][MAX_ROWS][OUTPUTS];
+	const int thread = (threadIdx.x + BLOCK_DIM - call % WARPS * 32) % BLOCK_DIM;
+	__shared__ float buffers[BUFFERS][WARPS][COLUMNS][OUTPUTS];
+	auto &parts = buffers[call % BUFFERS];
 #pragma unroll
-	for (int i = 0; i < 4; i++) parts[warp][lane % 4 * 2 + i % 2][lane / 4 + i / 2 * 8] = sums[i];
+	for (int i = 0; i < 4; i++) {
+		const int r = lane % 4 * 2 + i % 2;
+		if (r < COLUMNS) parts[warp][r][lane / 4 + i / 2 * 8] = sums[i];
+	}
 	__syncthreads();
 	auto total = [&](int r, int i) {
 		float sum = 0;
@@ -54,13 +61,13 @@ inline void finish(
 		return sum;
 	};
 	if constexpr (GATED) {
-		const int s = first + threadIdx.x;
-		if (threadIdx.x >= 8 || s >= n) return;
-		const float gate = total(0, threadIdx.x) + (bias ? value(bias[s]) : 0);
-		const float up = total(0, threadIdx.x + 8) + (bias ? value(bias[n + s]) : 0);
+		const int s = first + thread;
+		if (thread >= 8 || s >= n) return;
+		const float gate = total(0, thread) + (bias ? value(bias[s]) : 0);
+		const float up = total(0, thread + 8) + (bias ? value(bias[n + s]) : 0);
 		put(c + s, gate * __fdividef(1, 1 + expf(-gate)) * up, (const E *)nullptr, 0, add);
 	} else {
-		for (int i = threadIdx.x; i < m * OUTPUTS; i += BLOCK_DIM) {
+		for (int i = thread; i < m * OUTPUTS; i += BLOCK_DIM) {
 			const int r = i / OUTPUTS, s = first + i % OUTPUTS;
 			if (s < n) put(c + r * cRow + s, total(r, i % OUTPUTS), bias, s, add);
 		}

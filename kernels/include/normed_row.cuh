@@ -3,9 +3,8 @@
 #pragma once
 #include "common.cuh"
 
-extern __shared__ uint4 row[]; // the norm of a
-
-template <typename E> inline void normalize(const E *a, const E *norm, int depth, float eps) {
+// normScale returns what RMSNorm multiplies a row by, besides the weights. All threads of a thread block call it.
+template <typename E> inline float normScale(const E *a, int depth, float eps) {
 	constexpr int WARPS = BLOCK_DIM / 32;
 	__shared__ float parts[WARPS];
 	float squares = 0;
@@ -21,15 +20,24 @@ template <typename E> inline void normalize(const E *a, const E *norm, int depth
 	squares = 0;
 #pragma unroll
 	for (int i = 0; i < WARPS; i++) squares += parts[i];
-	const float scale = 1 / sqrtf(squares / depth + eps);
-	for (int k = threadIdx.x; k < depth / 8; k += BLOCK_DIM) {
-		const Vec<E, 8> x = loadCachedOf<8>(a, k), w = loadCachedOf<8>(norm, k);
-		float out[8];
+	return 1 / sqrtf(squares / depth + eps);
+}
+
+// normed returns vector k of a row's norm, given its scale.
+template <typename E> inline Vec<E, 8> normed(const E *a, const E *norm, float scale, int k) {
+	const Vec<E, 8> x = loadCachedOf<8>(a, k), w = loadCachedOf<8>(norm, k);
+	float out[8];
 #pragma unroll
-		for (int i = 0; i < 8; i++) out[i] = x[i] * scale * w[i];
-		Vec<E, 8> y;
-		narrow(y.at, out);
-		row[k] = y.words[0];
-	}
+	for (int i = 0; i < 8; i++) out[i] = x[i] * scale * w[i];
+	Vec<E, 8> y;
+	narrow(y.at, out);
+	return y;
+}
+
+extern __shared__ uint4 row[]; // the norm of a
+
+template <typename E> inline void normalize(const E *a, const E *norm, int depth, float eps) {
+	const float scale = normScale(a, depth, eps);
+	for (int k = threadIdx.x; k < depth / 8; k += BLOCK_DIM) row[k] = normed(a, norm, scale, k).words[0];
 	__syncthreads();
 }
