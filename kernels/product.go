@@ -205,19 +205,23 @@ func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool, of expertRows) {
 	if n.w.Ok() {
 		g.shared = k * tensor.BF16.Size()
 	}
-	source, name := "product_one_row_quantized.cu", "matvec_quantized"
-	if fine(t) {
-		source, name = "product_one_row_fine.cu", "matvec_fine"
-		g, how = d.fineGrid(g, p, 2*word, how)
-	}
 	if of.offsets.Ok() {
 		g.blocks.Y = of.n
 		experts = of.offsets.Len() - 1
 		how = how.with("GROUPED", 1)
 	}
 	d.sized(p.A.Rows, p.B.Rows, k)
+	if fine(t) {
+		g, how = d.fineGrid(g, p, 2*word, how)
+		d.launch(kernel{"product_one_row_fine.cu", "matvec_fine", how}, g,
+			addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), address(p.Bias),
+			addr(n.w), f32(n.eps), i32(p.C.Rows), i32(p.C.Cols), flag(p.Add), address(d.prefetch.Addr),
+			i32(d.prefetch.Bytes()/128), addr(of.offsets), i32(experts), addrOf(p.A2), i64(p.A2.Stride), addrOf(p.B2),
+			i64(p.B2.Stride), i32(p.A2.Cols))
+		return
+	}
 	if t.Quantized() {
-		d.launch(kernel{source, name, how}, g,
+		d.launch(kernel{"product_one_row_quantized.cu", "matvec_quantized", how}, g,
 			addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), address(p.Bias),
 			addr(n.w), f32(n.eps), i32(p.C.Rows), i32(p.C.Cols), i32(k), flag(p.Add), address(d.prefetch.Addr),
 			i32(d.prefetch.Bytes()/128), addr(of.offsets), i32(experts), addrOf(p.A2), i64(p.A2.Stride), addrOf(p.B2),
@@ -245,7 +249,7 @@ func (d *Device) fineGrid(g grid, p cpu.Product, turn int, how macros) (grid, ma
 	g.threads.X = 32 * max(1, min(16, blocks(turns, each)))
 	g.blocks.X = min(g.blocks.X, max(1, d.gpu.SMs)*max(1, fineThreads/g.threads.X))
 	g.shared = rows * turns * (turn*tensor.BF16.Size() + turn/group*tensor.F32.Size())
-	return g, how.with("ROWS", rows)
+	return g, how.with("DEPTH", k).with("ROWS", rows)
 }
 
 // fineThreads is the number of threads of matvec_fine that a multiprocessor runs at once, and fewTiles that of groups

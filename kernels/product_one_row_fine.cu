@@ -18,6 +18,7 @@
 // A thread block has 16 rows of b after the other, so that it prepares a once, and loads ahead. The order of k is not
 // mma's, but the same for both operands.
 //
+//   DEPTH   elements of a row, so that all parts of rows are at constant distances
 //   ROWS    rows of a that are multiplied at once: 1, or 2 of groups of 32. More take more passes over the weights
 //   NORMED  1: a is one row, and its RMSNorm is multiplied
 //   GATED   1: a is one row, and c is SwiGLU of the sums of b's first n rows and of the n rows after them
@@ -38,13 +39,19 @@ constexpr int STEP = BITS == 8 ? 64 : 128, TURN = 2 * STEP; // weights in 64 and
 constexpr int LANE_GROUPS = GROUP == 16 ? 4 : 2;             // whose sums a lane gets
 constexpr int BASE = BITS == 8 ? 0 : (1 << BITS) + ZERO;     // what is subtracted from codes as BF16
 constexpr int TURN_SUMS = TURN / GROUP;
+constexpr int STEPS = (DEPTH + STEP - 1) / STEP, TURNS = (STEPS + 1) / 2;
+constexpr int SLOTS = TURNS > WARPS ? AHEAD : 1;
 constexpr unsigned HALF = 0x3F80 + (BITS << 7);              // 2^BITS as BF16
 
 // A Part is what a lane has of a turn of a row of b. Of groups of 16, numbers are those of a whole step.
 struct Part {
 	uint4 codes[2], high;
-	unsigned scales[LANE_GROUPS / 2], offsets, units, offsetUnits;
+	int scales[LANE_GROUPS / 2], offsets;
+	unsigned short units, offsetUnits;
 };
+template <int BYTES> struct Pair { typedef int type; };
+template <> struct Pair<2> { typedef short type; };
+typedef Pair<2 * SCALE_BYTES>::type Two; // numbers
 
 inline unsigned word(const uint4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
 inline float valueOf(unsigned bits) { return value(f16{(unsigned short)bits}); }
@@ -52,18 +59,32 @@ inline unsigned even(unsigned x, unsigned y) { return permute(x, y, 0x5410); }
 inline unsigned odd(unsigned x, unsigned y) { return permute(x, y, 0x7632); }
 
 // numberAt returns a scale or an offset, of group i of a lane.
-inline float numberAt(unsigned numbers, int i) {
-	return UNIT ? (float)(signed char)(numbers >> (GROUP == 16 ? 16 : 8) * i) : valueOf(numbers >> 16 * i);
+inline float numberAt(int numbers, int i) {
+	if (!UNIT) return valueOf(numbers >> 16 * i);
+	return GROUP == 16 || i == 0 ? (signed char)(numbers >> 16 * i) : numbers >> 8;
+}
+
+// select returns a & mask | b, as one instruction.
+inline unsigned select(unsigned a, unsigned mask, unsigned b) {
+#ifdef EMULATED
+	return a & mask | b;
+#else
+	unsigned y;
+	asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(y) : "r"(a), "r"(mask), "r"(b));
+	return y;
+#endif
 }
 
 // fourBytes returns four codes as the lower halves of 2^BITS + code: those of the low four bits of low's bytes or, if
-// far is set, of the high ones. high has the other bits, after shift of them.
-inline unsigned fourBytes(unsigned low, unsigned high, int far, int shift) {
-	constexpr int AT = 7 - BITS; // the lowest bit of a code
-	const unsigned bits = (far ? low >> (4 - AT) : low << AT) & 0x0F0F0F0Fu << AT | (HALF & 0xFF) * 0x01010101u;
+// far is set, of the high ones. high has the other bits, after shift of them. An instruction has room for one constant,
+// so mask, FOUR_BITS, is in a register.
+constexpr int AT = BITS == 8 ? 0 : 7 - BITS; // the lowest bit of a code
+constexpr unsigned FOUR_BITS = 0x0F0F0F0Fu << AT;
+inline unsigned fourBytes(unsigned low, unsigned high, int far, int shift, unsigned mask) {
+	const unsigned bits = select(far ? low >> (4 - AT) : low << AT, mask, (HALF & 0xFF) * 0x01010101u);
 	if constexpr (HIGH == 0) return bits;
 	const int up = 4 + AT - shift;
-	return (up > 0 ? high << up : high >> -up) & (HIGH == 1 ? 0x40404040 : 0x60606060) | bits;
+	return select(up > 0 ? high << up : high >> -up, HIGH == 1 ? 0x40404040 : 0x60606060, bits);
 }
 
 // pairAt returns the first two of them as BF16, or the last.
@@ -72,12 +93,12 @@ inline unsigned pairAt(unsigned four, int last) {
 }
 
 // stage copies what a warp needs of a row of a to shared memory, or of its norm, and adds up its groups.
-inline void stage(uint4 *x, float *totals, const bf16 *a, const bf16 *norm, float scale, int depth, int turns) {
+inline void stage(uint4 *x, float *totals, const bf16 *a, const bf16 *norm, float scale) {
 	const int lane = threadIdx.x % 32;
-	for (int turn = threadIdx.x / 32; turn < turns; turn += WARPS) {
+	for (int turn = threadIdx.x / 32; turn < TURNS; turn += WARPS) {
 		const int k = turn * (TURN / 8) + lane;
 		Vec<bf16, 8> v;
-		if (lane < TURN / 8 && 8 * k < depth) v = NORMED ? normed(a, norm, scale, k) : loadCachedOf<8>(a, k);
+		if (lane < TURN / 8 && 8 * k < DEPTH) v = NORMED ? normed(a, norm, scale, k) : loadCachedOf<8>(a, k);
 		uint4 w = v.words[0];
 		if (BITS == 8) w = {even(w.x, w.y), odd(w.x, w.y), even(w.z, w.w), odd(w.z, w.w)}; // as pair8 returns codes
 		if (lane < TURN / 8) x[k] = w;
@@ -96,101 +117,106 @@ inline void stage(uint4 *x, float *totals, const bf16 *a, const bf16 *norm, floa
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	matvec_fine(C *c, long long cRow, const bf16 *a, long long aRow, const unsigned char *b, const bf16 *bias,
-		const bf16 *norm, float eps, int m, int n, int depth, int add, const bf16 *next, int lines,
+		const bf16 *norm, float eps, int m, int n, int add, const bf16 *next, int lines,
 		const int *offsets, int experts, const bf16 *a2, long long a2Row, const bf16 *b2, long long b2Row, int depth2) {
 #ifdef GROUPED
 	waitForPrerequisites();
 	a += blockIdx.y * aRow, c += blockIdx.y * cRow;
-	b += (long long)expertOf(blockIdx.y, offsets, experts) * n * rowOf(depth);
+	b += (long long)expertOf(blockIdx.y, offsets, experts) * n * rowOf(DEPTH);
 #endif
 	constexpr int HERE = GATED ? 8 : OUTPUTS; // columns of c that a thread block computes at once
 	const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, warp = __shfl_sync(~0u, threadIdx.x / 32, 0);
-	const int steps = (depth + STEP - 1) / STEP, turns = (steps + 1) / 2, tiles = (n + HERE - 1) / HERE;
+	const int tiles = (n + HERE - 1) / HERE;
 
 	// Rows of a and b that do not exist are read as the last ones that do: nobody needs their sums.
 	auto lowRow = [&](int tile) { return min(tile * HERE + g, n - 1); };
 	auto highRow = [&](int tile) { return GATED ? n + lowRow(tile) : min(tile * HERE + g + 8, n - 1); };
-	auto readRow = [&](Part &to, const unsigned char *from, int turn) {
-		const int step = min(2 * turn + t / 2, steps - 1);
+	const int start = 2 * warp + t / 2; // the lane's step of the warp's first turn
+	auto readRow = [&](Part &to, const unsigned char *row, int turn) { // the warp's first turn is 0
+		const int step = 2 * turn - (STEPS % 2 && start + 2 * turn >= STEPS); // of one that does not exist, the one before
+		const unsigned char *const codes = row + (64 * start + t % 2 * 16);
 #pragma unroll
 		for (int i = 0; i < 2; i++) {
-			const int at = 64 * step + 32 * i + t % 2 * 16;
-			if (BITS < 8 || at < depth) to.codes[i] = __ldcs((const uint4 *)(from + headOf(depth) + at));
-			else to.codes[i] = uint4();
+			if (BITS < 8 || 64 * (start + step) + 32 * i + t % 2 * 16 < DEPTH) {
+				to.codes[i] = __ldcs((const uint4 *)(codes + headOf(DEPTH) + 64 * step + 32 * i));
+			} else {
+				to.codes[i] = uint4();
+			}
 		}
 		if (HIGH) {
-			to.high = __ldcs((const uint4 *)(from + headOf(depth) + lowBytes(depth) + step * HIGH_BYTES +
-				(HIGH == 2 ? t % 2 * 16 : 0)));
+			const unsigned char *const high = row + (start * HIGH_BYTES + (HIGH == 2 ? t % 2 * 16 : 0));
+			to.high = __ldcs((const uint4 *)(high + headOf(DEPTH) + lowBytes(DEPTH) + step * HIGH_BYTES));
 		}
 		// of a sector with scales, other warps read the rest
-		const unsigned char *offsets = from + offsetsAt(depth);
 		if constexpr (GROUP == 16) {
-			const uint2 both = ((const uint2 *)from)[step];
+			const uint2 both = ((const uint2 *)row + start)[step];
 			to.scales[0] = both.x >> t % 2 * 8, to.scales[1] = both.y >> t % 2 * 8;
 		} else {
-			typedef Words<2 * SCALE_BYTES>::type Two;
-			const int at = BITS == 8 ? step : 2 * step + t % 2;
-			to.scales[0] = ((const Two *)from)[at];
-			if (OFFSETS) to.offsets = ((const Two *)offsets)[at];
+			constexpr int EACH = BITS == 8 ? 1 : 2; // of a step
+			const Two *const scales = (const Two *)row + (EACH * start + (BITS == 8 ? 0 : t % 2)) + EACH * step;
+			to.scales[0] = *scales;
+			if (OFFSETS) to.offsets = scales[offsetsAt(DEPTH) / sizeof(Two)];
 		}
 		if (UNIT) {
-			to.units = ((const unsigned short *)(from + unitsAt(depth)))[turn];
-			if (OFFSETS) to.offsetUnits = ((const unsigned short *)(from + offsetUnitsAt(depth)))[turn];
+			const unsigned short *const units = (const unsigned short *)row + warp + turn;
+			to.units = units[unitsAt(DEPTH) / 2];
+			if (OFFSETS) to.offsetUnits = units[offsetUnitsAt(DEPTH) / 2];
 		}
 	};
-	Part low[AHEAD], high[AHEAD]; // rows g and g + 8 of the tile
+	Part low[SLOTS], high[SLOTS]; // rows g and g + 8 of the tile
 	auto read = [&](int i, int tile, int turn) {
-		readRow(low[i], b + lowRow(tile) * rowOf(depth), turn);
-		readRow(high[i], b + highRow(tile) * rowOf(depth), turn);
+		readRow(low[i], b + lowRow(tile) * rowOf(DEPTH), turn);
+		readRow(high[i], b + highRow(tile) * rowOf(DEPTH), turn);
 	};
 #pragma unroll
-	for (int i = 0; i < AHEAD; i++) { // weights, which no kernel of a graph writes
-		if (warp + i * WARPS < turns) read(i, blockIdx.x, warp + i * WARPS);
+	for (int i = 0; i < SLOTS; i++) { // weights, which no kernel of a graph writes
+		if (warp + i * WARPS < TURNS) read(i, blockIdx.x, i * WARPS);
 	}
 	// the weights of the next layer, while memory is idle
 	for (long long i = thread(); i < lines; i += gridDim.x * BLOCK_DIM) prefetchLine(next + 64 * i);
 	launchDependents();
 	waitForPrerequisites();
-	const float scale = NORMED ? normScale(a, depth, eps) : 1;
+	const float scale = NORMED ? normScale(a, DEPTH, eps) : 1;
 
-	const int words = turns * (TURN / 8); // of a row
-	float *const totals = (float *)(row + ROWS * words);
+	constexpr int WORDS = TURNS * (TURN / 8); // of a row
+	float *const totals = (float *)(row + ROWS * WORDS);
 	// The column of a that the lane passes to mma: of the near codes of its group, of the far ones, or of neither.
 	const bool near = GROUP == 16 ? g == 2 * t : g / 4 == t / 2 && g / 2 % 2 == 0;
 	const bool far = GROUP == 16 ? g == 2 * t + 1 : g / 4 == t / 2 && g / 2 % 2 == 1;
-	const uint4 *const x = row + g % ROWS * words + 8 * STEP / 64 * (t / 2) + 2 * (t % 2);
+	const uint4 *const x = row + g % ROWS * WORDS + 8 * STEP / 64 * (t / 2) + 2 * (t % 2);
 	float sums[2][ROWS]; // of rows g and g + 8 of b
-	uint4 nears[2] = {}, fars[2] = {};
+	uint4 nears = {}, fars = {};
+	const unsigned mask = FOUR_BITS + (warp >> 31); // the compiler does not know that warp is never negative
 	auto multiply = [&](const Part &low, const Part &high, int turn) {
 		float totalsOf[ROWS][LANE_GROUPS], scaled[2][ROWS] = {}, ofOffsets[2][ROWS] = {};
 #pragma unroll
 		for (int r = 0; r < ROWS && BITS < 8; r++) {
-			const auto all = ((const Vec<float, LANE_GROUPS> *)(totals + r * turns * TURN_SUMS))[4 * turn + t];
+			const auto all = ((const Vec<float, LANE_GROUPS> *)(totals + r * TURNS * TURN_SUMS))[4 * turn + t];
 #pragma unroll
 			for (int i = 0; i < LANE_GROUPS; i++) totalsOf[r][i] = all[i];
 		}
 #pragma unroll
 		for (int i = 0; i < 2; i++) {
 			const uint4 *const from = x + turn * (TURN / 8) + 4 * i;
-			if (near) nears[0] = from[0], nears[1] = from[1];
-			if (far && BITS < 8) fars[0] = from[8], fars[1] = from[9];
 			float products[2][4] = {};
 #pragma unroll
 			for (int j = 0; j < 4; j++) {
+				if (near && j % 2 == 0) nears = from[j / 2];
+				if (far && j % 2 == 0 && BITS < 8) fars = from[8 + j / 2];
 				const unsigned u = word(low.codes[i], j), v = word(high.codes[i], j);
-				const unsigned x0 = word(nears[j / 2], j % 2 * 2), x1 = word(nears[j / 2], j % 2 * 2 + 1);
+				const unsigned x0 = word(nears, j % 2 * 2), x1 = word(nears, j % 2 * 2 + 1);
 				if constexpr (BITS == 8) {
-					const Masks is(depth);
+					const Masks is(m);
 					mma(products[j % 2], {pair8(u, is), pair8(v, is), pair8(u >> 8, is), pair8(v >> 8, is)}, {x0, x1});
 					continue;
 				}
-				const unsigned y0 = word(fars[j / 2], j % 2 * 2), y1 = word(fars[j / 2], j % 2 * 2 + 1);
+				const unsigned y0 = word(fars, j % 2 * 2), y1 = word(fars, j % 2 * 2 + 1);
 				const unsigned uHigh = word(low.high, j) >> (HIGH == 1 ? t % 2 : 0);
 				const unsigned vHigh = word(high.high, j) >> (HIGH == 1 ? t % 2 : 0);
 #pragma unroll
 				for (int k = 0; k < 2; k++) {
 					const int shift = 2 * i + 4 * k;
-					const unsigned p = fourBytes(u, uHigh, k, shift), q = fourBytes(v, vHigh, k, shift);
+					const unsigned p = fourBytes(u, uHigh, k, shift, mask), q = fourBytes(v, vHigh, k, shift, mask);
 					mma(products[k], {pairAt(p, 0), pairAt(q, 0), pairAt(p, 1), pairAt(q, 1)},
 						{k ? y0 : x0, k ? y1 : x1});
 				}
@@ -228,7 +254,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	for (int from = 0; from < m; from += ROWS) { // the rows of a of a pass
 #pragma unroll
 		for (int r = 0; r < ROWS; r++) {
-			stage(row + r * words, totals + r * turns * TURN_SUMS, a + min(from + r, m - 1) * aRow, norm, scale, depth, turns);
+			stage(row + r * WORDS, totals + r * TURNS * TURN_SUMS, a + min(from + r, m - 1) * aRow, norm, scale);
 		}
 #pragma unroll 1
 		for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
@@ -238,13 +264,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 #pragma unroll
 			for (int i = 0; i < 2 * ROWS; i++) sums[i / ROWS][i % ROWS] = 0;
 #pragma unroll 1
-			for (int first = warp; first < turns; first += AHEAD * WARPS) {
+			for (int first = 0; warp + first < TURNS; first += SLOTS * WARPS) {
 #pragma unroll
-				for (int i = 0; i < AHEAD; i++) {
-					const int turn = first + i * WARPS, ahead = turn + AHEAD * WARPS;
-					if (turn >= turns) continue;
-					multiply(low[i], high[i], turn);
-					if (ahead < turns || more) read(i, ahead < turns ? tile : after, ahead < turns ? ahead : warp + i * WARPS);
+				for (int i = 0; i < SLOTS; i++) {
+					const int turn = first + i * WARPS, ahead = turn + SLOTS * WARPS;
+					if (TURNS % (SLOTS * WARPS) && warp + turn >= TURNS) continue;
+					multiply(low[i], high[i], warp + turn);
+					const bool here = TURNS > SLOTS * WARPS && warp + ahead < TURNS;
+					if (here || more) read(i, here ? tile : after, here ? ahead : i * WARPS);
 				}
 			}
 			float all[4]; // each lane has the sums of other groups

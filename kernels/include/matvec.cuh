@@ -67,6 +67,7 @@ inline void finish(
 		const float up = total(0, thread + 8) + (bias ? value(bias[n + s]) : 0);
 		put(c + s, gate * __fdividef(1, 1 + expf(-gate)) * up, (const E *)nullptr, 0, add);
 	} else {
+#pragma unroll 1
 		for (int i = thread; i < m * OUTPUTS; i += BLOCK_DIM) {
 			const int r = i / OUTPUTS, s = first + i % OUTPUTS;
 			if (s < n) put(c + r * cRow + s, total(r, i % OUTPUTS), bias, s, add);
