@@ -168,10 +168,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 		readRow(low[i], b + lowRow(tile) * rowOf(DEPTH), turn);
 		readRow(high[i], b + highRow(tile) * rowOf(DEPTH), turn);
 	};
+	auto begin = [&] {
 #pragma unroll
-	for (int i = 0; i < SLOTS; i++) { // weights, which no kernel of a graph writes
-		if (warp + i * WARPS < TURNS) read(i, blockIdx.x, i * WARPS);
-	}
+		for (int i = 0; i < SLOTS; i++) {
+			if (warp + i * WARPS < TURNS) read(i, blockIdx.x, i * WARPS);
+		}
+	};
+	begin(); // with weights, which no kernel of a graph writes
 	// the weights of the next layer, while memory is idle
 	for (long long i = thread(); i < lines; i += gridDim.x * BLOCK_DIM) prefetchLine(next + 64 * i);
 	launchDependents();
@@ -251,16 +254,17 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	};
 
 	unsigned call = 0;
-	for (int from = 0; from < m; from += ROWS) { // the rows of a of a pass
+	const int rows = NORMED || GATED ? 1 : m;
+#pragma unroll 1
+	for (int from = 0; from < rows; from += ROWS) { // the rows of a of a pass
+		if (from > 0) begin();
 #pragma unroll
 		for (int r = 0; r < ROWS; r++) {
 			stage(row + r * WORDS, totals + r * TURNS * TURN_SUMS, a + min(from + r, m - 1) * aRow, norm, scale);
 		}
 #pragma unroll 1
 		for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-			const bool again = from + ROWS < m; // from the first tile on
-			const bool more = tile + gridDim.x < tiles || again;
-			const int after = tile + gridDim.x < tiles ? tile + gridDim.x : blockIdx.x;
+			const int after = tile + gridDim.x;
 #pragma unroll
 			for (int i = 0; i < 2 * ROWS; i++) sums[i / ROWS][i % ROWS] = 0;
 #pragma unroll 1
@@ -271,7 +275,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 					if (TURNS % (SLOTS * WARPS) && warp + turn >= TURNS) continue;
 					multiply(low[i], high[i], warp + turn);
 					const bool here = TURNS > SLOTS * WARPS && warp + ahead < TURNS;
-					if (here || more) read(i, here ? tile : after, here ? ahead : i * WARPS);
+					if (here || after < tiles) read(i, here ? tile : after, here ? ahead : i * WARPS);
 				}
 			}
 			float all[4]; // each lane has the sums of other groups
