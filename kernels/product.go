@@ -235,8 +235,9 @@ func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool, of expertRows) {
 		i64(p.A2.Stride), addrOf(p.B2), i64(p.B2.Stride), i32(p.A2.Cols))
 }
 
-// fineGrid returns the grid of matvec_fine, whose thread blocks compute 16 columns after the other, so there are only as
-// many as a GPU runs at once. A warp has two turns of each row of b in registers, or one if there are few columns.
+// fineGrid returns the grid of matvec_fine, and adds its macros. Its thread blocks compute one tile of columns after
+// the other, so there are only as many as a GPU runs at once. A warp has two turns of each row of b, or more; if there
+// are few tiles, as few as there can be.
 func (d *Device) fineGrid(g grid, p cpu.Product, turn int, how macros) (grid, macros) {
 	group, k, rows := p.B.DType.Coding().Group, p.A.Cols, 1
 	if p.A.Rows > 1 && group == 32 && k <= maxFineRow/2 {

@@ -1,24 +1,26 @@
-// A few rows times weights with fine groups, as in decoding: c = a·bᵀ + bias, or added to c, for up to eight rows of a.
-// With the scale s, the offset o and the zero point z of a group, of which x are the elements of a row of a,
+// A few rows times weights with fine groups, as in decoding: c = a·bᵀ + bias, or added to c, for up to eight rows of
+// a. With the scale s, the offset o and the zero point z of a group, of which x are the elements of a row of a,
 //
 //	c = Σ s·Σ(code - z)·x + o·Σx = Σ s·(Σ(base + code)·x - (base + z)·Σx) + o·Σx
 //
-// base + code is one instruction, as BF16, if base is 2^BITS: the bits of base with a code at the upper end of the
-// mantissa. Σx is the same for all rows of b, so it is computed once. Signed bytes become BF16 themselves.
+// If base is 2^BITS, BF16 of base + code are the bits of base with the code at the upper end of the mantissa: nothing
+// has to be subtracted from each code. Σx is the same for all rows of b, so it is computed once. Codes of 8 bits become
+// BF16 themselves.
 //
-// A warp multiplies turns: two steps of 16 rows of b, of which it loads one while it multiplies the other. A lane's
-// codes of step t / 2 are two words, of which mma's four lanes have several groups, whose sums must stay apart. So mma's
-// eight rows of a are fewer rows, once for each of these groups, with zeros where the other groups are. Then each lane
-// gets the sums of a few groups of two rows of b, and only it needs their scales:
+// A warp multiplies turns: two steps of 16 rows of b. A lane has two words of the codes of step t / 2, so mma's four
+// lanes have several groups, whose sums must stay apart. So mma's eight rows of a are one or two, once for each of
+// these groups, with zeros where the other groups are. Then each lane gets the sums of a few groups of two rows of b,
+// and only it needs their scales:
 //
-//   groups of 32   lane t gets the groups 2t and 2t + 1 of the eight of a turn; of signed bytes, even lanes get the
+//   groups of 32   lane t gets the groups 2t and 2t + 1 of the eight of a turn; of 8-bit codes, even lanes get the
 //                  groups t and t + 1 of four
 //   groups of 16   lane t gets the groups 8·(t / 2) + t % 2 + (0, 2, 4, 6)
 //
-// A thread block has 16 rows of b after the other, so that it prepares a once, and loads ahead. The order of k is not
-// mma's, but the same for both operands.
+// A thread block computes a tile of 16 columns of c after the other, so that it prepares a once, and the weights of the
+// next tile are on their way while this one is multiplied and added up. The order of k is not mma's, but the same for
+// both operands, and for every grid.
 //
-//   DEPTH   elements of a row, so that all parts of rows are at constant distances
+//   DEPTH   elements of a row, so that its parts are at constant distances
 //   ROWS    rows of a that are multiplied at once: 1, or 2 of groups of 32. More take more passes over the weights
 //   NORMED  1: a is one row, and its RMSNorm is multiplied
 //   GATED   1: a is one row, and c is SwiGLU of the sums of b's first n rows and of the n rows after them
@@ -27,12 +29,11 @@
 #include "quantized.cuh"
 #include "normed_row.cuh"
 
-// Thread blocks of a multiprocessor, at least.
-#ifndef RESIDENT
+#ifndef RESIDENT // thread blocks of a multiprocessor, at least
 #define RESIDENT (BLOCK_DIM < 64 ? 8 : 512 / BLOCK_DIM)
 #endif
-#ifndef AHEAD
-#define AHEAD 2 // turns that are in registers
+#ifndef AHEAD // turns that are in registers
+#define AHEAD 2
 #endif
 
 constexpr int STEP = BITS == 8 ? 64 : 128, TURN = 2 * STEP; // weights in 64 and in 128 bytes of a row
@@ -43,7 +44,7 @@ constexpr int STEPS = (DEPTH + STEP - 1) / STEP, TURNS = (STEPS + 1) / 2;
 constexpr int SLOTS = TURNS > WARPS ? AHEAD : 1;
 constexpr unsigned HALF = 0x3F80 + (BITS << 7);              // 2^BITS as BF16
 
-// A Part is what a lane has of a turn of a row of b. Of groups of 16, numbers are those of a whole step.
+// A Part is what a lane has of a turn of a row of b. Of groups of 16, scales are those of a whole step.
 struct Part {
 	uint4 codes[2], high;
 	int scales[LANE_GROUPS / 2], offsets;
@@ -133,7 +134,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	auto highRow = [&](int tile) { return GATED ? n + lowRow(tile) : min(tile * HERE + g + 8, n - 1); };
 	const int start = 2 * warp + t / 2; // the lane's step of the warp's first turn
 	auto readRow = [&](Part &to, const unsigned char *row, int turn) { // the warp's first turn is 0
-		const int step = 2 * turn - (STEPS % 2 && start + 2 * turn >= STEPS); // of one that does not exist, the one before
+		const int step = 2 * turn - (STEPS % 2 && start + 2 * turn >= STEPS); // one that is not there: the one before
 		const unsigned char *const codes = row + (64 * start + t % 2 * 16);
 #pragma unroll
 		for (int i = 0; i < 2; i++) {
@@ -147,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 			const unsigned char *const high = row + (start * HIGH_BYTES + (HIGH == 2 ? t % 2 * 16 : 0));
 			to.high = __ldcs((const uint4 *)(high + headOf(DEPTH) + lowBytes(DEPTH) + step * HIGH_BYTES));
 		}
-		// of a sector with scales, other warps read the rest
+		// Other warps read the rest of a sector with scales, so these stay in the cache.
 		if constexpr (GROUP == 16) {
 			const uint2 both = ((const uint2 *)row + start)[step];
 			to.scales[0] = both.x >> t % 2 * 8, to.scales[1] = both.y >> t % 2 * 8;
@@ -232,8 +233,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 					const int e = 2 * half + r;
 					if constexpr (GROUP == 16) {
 #pragma unroll
-						for (int k = 0; k < 2; k++)
-							scaled[half][r] += numberAt(of.scales[k], i) * (products[k][2 * half + k] - BASE * totalsOf[r][2 * k + i]);
+						for (int k = 0; k < 2; k++) {
+							const float product = products[k][2 * half + k] - BASE * totalsOf[r][2 * k + i];
+							scaled[half][r] += numberAt(of.scales[k], i) * product;
+						}
 						continue;
 					}
 					const float product = products[0][e] + products[1][e];
@@ -260,7 +263,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 		if (from > 0) begin();
 #pragma unroll
 		for (int r = 0; r < ROWS; r++) {
-			stage(row + r * WORDS, totals + r * TURNS * TURN_SUMS, a + min(from + r, m - 1) * aRow, norm, scale);
+			const bf16 *const rowOfA = a + min(from + r, m - 1) * aRow;
+			stage(row + r * WORDS, totals + r * TURNS * TURN_SUMS, rowOfA, norm, scale);
 		}
 #pragma unroll 1
 		for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
@@ -286,7 +290,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 				all[i] = sum + __shfl_xor_sync(~0u, sum, 2);
 			}
 			const int r = from + g % ROWS;
-			if (PAIR) addPair(all, r < m ? a2 + r * a2Row : nullptr, b2, b2Row, lowRow(tile), highRow(tile), true, true, depth2);
+			const bf16 *const pair = r < m ? a2 + r * a2Row : nullptr;
+			if (PAIR) addPair(all, pair, b2, b2Row, lowRow(tile), highRow(tile), true, true, depth2);
 			finish<ROWS, 2>(c + from * cRow, cRow, bias, all, tile * HERE, min(m - from, ROWS), n, add, call++);
 		}
 		__syncwarp(); // before the next rows of a replace these

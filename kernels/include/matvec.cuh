@@ -1,5 +1,5 @@
-// The end of a product of few rows, in product_one_row.cu and product_one_row_quantized.cu: a thread block has OUTPUTS
-// rows of b, and its warps have sums over different parts of them.
+// The end of a product of few rows, in product_one_row*.cu: a thread block has OUTPUTS rows of b, and its warps have
+// sums over different parts of them.
 //
 //   PAIR    1: a second pair of operands is multiplied too, without a norm
 //   GATED   1: a is one row; the first half of the outputs are gates, and the others the values that they gate
@@ -40,8 +40,8 @@ inline void addPair(float (&sums)[4], const Half *a, const Half *b, long long bR
 
 // finish adds up what the warps have and stores it. Each lane has mma's sums for rows lane / 4 and lane / 4 + 8 of b
 // and two of the rows of a, of which the first COLUMNS count. first is the first column of c. A thread block that calls
-// it again and again counts the calls, and has two BUFFERS: then it takes one barrier per call, and the warps take turns
-// with the work behind it.
+// it again and again counts the calls and has two BUFFERS: that takes one barrier per call, and the warps take turns
+// with what comes behind it.
 template <int COLUMNS = MAX_ROWS, int BUFFERS = 1, typename E>
 inline void finish(
 	C *c, long long cRow, const E *bias, const float (&sums)[4], int first, int m, int n, int add, unsigned call = 0) {

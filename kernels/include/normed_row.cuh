@@ -34,7 +34,8 @@ template <typename E> inline Vec<E, 8> normed(const E *a, const E *norm, float s
 	return y;
 }
 
-extern __shared__ uint4 row[]; // the norm of a
+// row is the norm of a, and whatever else a source has in dynamic shared memory.
+extern __shared__ uint4 row[];
 
 template <typename E> inline void normalize(const E *a, const E *norm, int depth, float eps) {
 	const float scale = normScale(a, depth, eps);
