@@ -93,27 +93,45 @@ inline unsigned pairAt(unsigned four, int last) {
 	return permute(four, HALF >> 8, last ? 0x4342 : 0x4140);
 }
 
-// stage copies what a warp needs of a row of a to shared memory, or of its norm, and adds up its groups.
-inline void stage(uint4 *x, float *totals, const bf16 *a, const bf16 *norm, float scale) {
+// A Row is what a lane prepares of a row of a: 16 bytes of each of its warp's turns.
+struct Row { Vec<bf16, 8> of[(TURNS + WARPS - 1) / WARPS]; };
+
+// forTurns calls f for each of the warp's turns, and the lane's place in them: the i'th, and vector k of a row.
+template <typename F> inline void forTurns(F f) {
+#pragma unroll
+	for (int i = 0; i < sizeof(Row) / 16; i++) {
+		const int turn = threadIdx.x / 32 + i * WARPS;
+		if (turn < TURNS) f(i, turn, turn * (TURN / 8) + threadIdx.x % 32);
+	}
+}
+inline bool within(int k) { return threadIdx.x % 32 < TURN / 8 && 8 * k < DEPTH; }
+
+inline Row loadRow(const bf16 *a) {
+	Row r;
+	forTurns([&](int i, int, int k) {
+		if (within(k)) r.of[i] = loadCachedOf<8>(a, k);
+	});
+	return r;
+}
+
+// stage copies a row of a to shared memory, and adds up its groups.
+inline void stage(uint4 *x, float *totals, const Row &r) {
 	const int lane = threadIdx.x % 32;
-	for (int turn = threadIdx.x / 32; turn < TURNS; turn += WARPS) {
-		const int k = turn * (TURN / 8) + lane;
-		Vec<bf16, 8> v;
-		if (lane < TURN / 8 && 8 * k < DEPTH) v = NORMED ? normed(a, norm, scale, k) : loadCachedOf<8>(a, k);
+	forTurns([&](int i, int turn, int k) {
+		const Vec<bf16, 8> v = r.of[i];
 		uint4 w = v.words[0];
 		if (BITS == 8) w = {even(w.x, w.y), odd(w.x, w.y), even(w.z, w.w), odd(w.z, w.w)}; // as pair8 returns codes
 		if (lane < TURN / 8) x[k] = w;
-		if (BITS == 8) continue;
+		if (BITS == 8) return;
 		float sum = 0;
 #pragma unroll
-		for (int i = 0; i < 8; i++) sum += v[i];
+		for (int j = 0; j < 8; j++) sum += v[j];
 #pragma unroll
-		for (int i = 1; i < GROUP / 8; i *= 2) sum += __shfl_xor_sync(~0u, sum, i);
+		for (int j = 1; j < GROUP / 8; j *= 2) sum += __shfl_xor_sync(~0u, sum, j);
 		const int group = lane / (GROUP / 8), in = group % 8; // of 16, those of a lane are neighbors
 		const int at = GROUP == 16 ? group - in + in % 2 * 4 + in / 4 * 2 + in % 4 / 2 : group;
 		if (lane % (GROUP / 8) == 0) totals[turn * TURN_SUMS + at] = sum;
-	}
-	__syncwarp();
+	});
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
@@ -178,9 +196,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	begin(); // with weights, which no kernel of a graph writes
 	// the weights of the next layer, while memory is idle
 	for (long long i = thread(); i < lines; i += gridDim.x * BLOCK_DIM) prefetchLine(next + 64 * i);
+	Row weights; // of the norm
+	if (NORMED) weights = loadRow(norm);
 	launchDependents();
 	waitForPrerequisites();
-	const float scale = NORMED ? normScale(a, DEPTH, eps) : 1;
 
 	constexpr int WORDS = TURNS * (TURN / 8); // of a row
 	float *const totals = (float *)(row + ROWS * WORDS);
@@ -263,9 +282,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 		if (from > 0) begin();
 #pragma unroll
 		for (int r = 0; r < ROWS; r++) {
-			const bf16 *const rowOfA = a + min(from + r, m - 1) * aRow;
-			stage(row + r * WORDS, totals + r * TURNS * TURN_SUMS, rowOfA, norm, scale);
+			Row x = loadRow(a + min(from + r, m - 1) * aRow);
+			if (NORMED) {
+				float squares = 0;
+				forTurns([&](int i, int, int) { squares += squaresOf(x.of[i]); });
+				const float scale = normScale(squares, DEPTH, eps);
+				forTurns([&](int i, int, int) { x.of[i] = normed(x.of[i], weights.of[i], scale); });
+			}
+			stage(row + r * WORDS, totals + r * TURNS * TURN_SUMS, x);
 		}
+		__syncwarp();
 #pragma unroll 1
 		for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
 			const int after = tile + gridDim.x;
