@@ -117,7 +117,8 @@ const maxMatvecRows = 8
 func fewRows(p cpu.Product) bool {
 	words := false // operands consist of 16-byte words
 	if p.B.DType.Quantized() {
-		words = p.A.DType == tensor.BF16 && wide(p.A, 8, 0, 0) && !(fine(p.B.DType) && p.A.Cols > maxFineRow)
+		words = p.A.DType == tensor.BF16 && wide(p.A, 8, 0, 0) &&
+			!(fine(p.B.DType) && fineRows(p)*p.A.Cols > maxFineRow)
 	} else {
 		words = p.A.DType.Half() && aligned(p)
 	}
@@ -176,9 +177,16 @@ type expertRows struct {
 	offsets tensor.Tensor // I32 [experts+1]
 }
 
-// maxFineRow is the maximum length of a row that matvec_fine multiplies: it is in shared memory, of which every GPU
-// gives a thread block 99 KiB. Two rows at a time may have half of it.
+// maxFineRow is the maximum length of the rows that matvec_fine multiplies at once: they are in shared memory, of which
+// every GPU gives a thread block 99 KiB. fineRows returns their number.
 const maxFineRow = 40 << 10
+
+func fineRows(p cpu.Product) int {
+	if p.A.Rows > 1 && p.B.DType.Coding().Group == 32 {
+		return 2
+	}
+	return 1
+}
 
 // matvec computes a product of few rows: each thread block computes 16 rows of b; its warps take turns, 128 elements
 // each, or more of quantized ones. With a norm, or gated, there is one row. If gated, the sums of b's first half are
@@ -239,10 +247,7 @@ func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool, of expertRows) {
 // the other, so there are only as many as a GPU runs at once. A warp has two turns of each row of b, or more; if there
 // are few tiles, as few as there can be.
 func (d *Device) fineGrid(g grid, p cpu.Product, turn int, how macros) (grid, macros) {
-	group, k, rows := p.B.DType.Coding().Group, p.A.Cols, 1
-	if p.A.Rows > 1 && group == 32 && k <= maxFineRow/2 {
-		rows = 2
-	}
+	group, k, rows := p.B.DType.Coding().Group, p.A.Cols, fineRows(p)
 	turns, each := blocks(k, turn), 2
 	if g.blocks.X <= fewTiles {
 		each = 1

@@ -21,7 +21,8 @@
 // both operands, and for every grid.
 //
 //   DEPTH   elements of a row, so that its parts are at constant distances
-//   ROWS    rows of a that are multiplied at once: 1, or 2 of groups of 32. More take more passes over the weights
+//   ROWS    rows of a that are multiplied at once: 1, or of groups of 32, 2 if there are more. The others take more
+//           passes over the weights
 //   NORMED  1: a is one row, and its RMSNorm is multiplied
 //   GATED   1: a is one row, and c is SwiGLU of the sums of b's first n rows and of the n rows after them
 #include "mma.cuh"
@@ -41,7 +42,7 @@ constexpr int LANE_GROUPS = GROUP == 16 ? 4 : 2;             // whose sums a lan
 constexpr int BASE = BITS == 8 ? 0 : (1 << BITS) + ZERO;     // what is subtracted from codes as BF16
 constexpr int TURN_SUMS = TURN / GROUP;
 constexpr int STEPS = (DEPTH + STEP - 1) / STEP, TURNS = (STEPS + 1) / 2;
-constexpr int SLOTS = TURNS > WARPS ? AHEAD : 1;
+constexpr int SLOTS = TURNS > WARPS && ROWS == 1 ? AHEAD : 1; // registers for turns
 constexpr unsigned HALF = 0x3F80 + (BITS << 7);              // 2^BITS as BF16
 
 // A Part is what a lane has of a turn of a row of b. Of groups of 16, scales are those of a whole step.
@@ -184,6 +185,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	};
 	Part low[SLOTS], high[SLOTS]; // rows g and g + 8 of the tile
 	auto read = [&](int i, int tile, int turn) {
+#if __CUDA_ARCH__ >= 1000 // the compiler would compute all turns' addresses at once, and lack registers
+		asm volatile("" : "+r"(tile));
+#endif
 		readRow(low[i], b + lowRow(tile) * rowOf(DEPTH), turn);
 		readRow(high[i], b + highRow(tile) * rowOf(DEPTH), turn);
 	};
@@ -276,7 +280,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	};
 
 	unsigned call = 0;
-	const int rows = NORMED || GATED ? 1 : m;
+	const int rows = NORMED || GATED || GROUP == 32 && ROWS == 1 ? 1 : m;
 #pragma unroll 1
 	for (int from = 0; from < rows; from += ROWS) { // the rows of a of a pass
 		if (from > 0) begin();
