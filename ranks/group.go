@@ -1,0 +1,492 @@
+package ranks
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// A Group is this process among the others. Its methods that exchange something are for one goroutine, and every rank
+// must call the same ones in the same order. After an error, only Close is useful.
+type Group struct {
+	place Place
+	beat  time.Duration // how often ranks say that they live
+	peers []*peer       // rank 0 has one for each other rank, in order; the others have rank 0
+
+	seq  atomic.Int64           // exchanges begun
+	at   atomic.Pointer[string] // the last of them
+	late atomic.Int64           // see Watch
+	lost chan struct{}          // closed when a rank is lost
+	once sync.Once
+	err  *Lost
+	over atomic.Bool // this rank or rank 0 has ended in order
+}
+
+// A peer is another rank: its connection for what ranks know of each other, and its connection for data.
+type peer struct {
+	rank          int
+	control, data net.Conn
+	lines         *bufio.Reader // of control
+	claims        map[string]string
+
+	sending sync.Mutex
+	seq     int64 // as it said last
+	moved   time.Time
+}
+
+// Lost is the error of a run that has lost a rank. A new run may continue from what was saved.
+type Lost struct {
+	Rank int
+	Why  string
+	At   string // the last exchange that the rank that noticed it had begun
+}
+
+func (e *Lost) Error() string {
+	if e.At == "" {
+		return fmt.Sprintf("rank %d %s", e.Rank, e.Why)
+	}
+	return fmt.Sprintf("rank %d %s, at or before %s", e.Rank, e.Why, e.At)
+}
+
+// Refused is the error of ranks that are not about to do the same. Every rank gets it.
+type Refused struct{ Why string }
+
+func (e *Refused) Error() string { return "the ranks would not do the same: " + e.Why }
+
+// Time limits. A rank that ends is noticed at once. One that hangs is noticed by its silence, or by Watch.
+var (
+	beat       = time.Second
+	silence    = 30 * time.Second
+	joinWithin = 10 * time.Minute
+)
+
+// A message is a line on a control connection.
+type message struct {
+	Magic  string            `json:",omitempty"` // of the first one
+	Rank   int               `json:",omitempty"`
+	Size   int               `json:",omitempty"`
+	Data   bool              `json:",omitempty"` // the connection is for data
+	Claims map[string]string `json:",omitempty"`
+
+	Refused string `json:",omitempty"`
+	Failed  string `json:",omitempty"` // the sender ends with this error
+	Lost    *Lost  `json:",omitempty"`
+	Bye     bool   `json:",omitempty"` // the sender ends
+	Seq     int64  `json:",omitempty"` // exchanges that the sender has begun
+}
+
+const magic, maxLine = "restyle ranks 1", 1 << 16
+
+// Join connects the ranks of a run. claims say what this rank is about to do, by name. If those of any rank differ from
+// rank 0's, all ranks get a *Refused that names them. Join waits ten minutes for the others.
+func Join(ctx context.Context, p Place, claims map[string]string) (*Group, error) {
+	g := &Group{place: p, beat: beat, lost: make(chan struct{})}
+	ctx, cancel := context.WithTimeout(ctx, joinWithin)
+	defer cancel()
+	all := map[string]string{"attempt": p.Attempt}
+	maps.Copy(all, claims)
+	meet := g.dial
+	if p.Rank == 0 {
+		meet = g.listen
+	}
+	if err := meet(ctx, all); err != nil {
+		for _, peer := range g.peers {
+			peer.close()
+		}
+		return nil, err
+	}
+	for _, peer := range g.peers {
+		peer.moved = time.Now()
+		go g.hear(peer)
+	}
+	go g.beats()
+	return g, nil
+}
+
+func (p *peer) close() {
+	for _, c := range []net.Conn{p.control, p.data} {
+		if c != nil {
+			c.Close()
+		}
+	}
+}
+
+// listen is Join for rank 0.
+func (g *Group) listen(ctx context.Context, claims map[string]string) error {
+	l, err := g.listener()
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	defer context.AfterFunc(ctx, func() { l.Close() })()
+	arrived := make(chan *peer)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go g.greet(ctx, c, arrived)
+		}
+	}()
+	found := map[int]*peer{}
+	for missing := 2 * (g.place.Size - 1); missing > 0; missing-- {
+		var one *peer
+		select {
+		case one = <-arrived:
+		case <-ctx.Done():
+			return g.missing(ctx, found)
+		}
+		known := found[one.rank]
+		switch {
+		case known == nil:
+			found[one.rank] = one
+			g.peers = append(g.peers, one)
+		case known.control == nil && one.control != nil:
+			known.control, known.lines, known.claims = one.control, one.lines, one.claims
+		case known.data == nil && one.data != nil:
+			known.data = one.data
+		default:
+			one.close()
+			return g.refuse(fmt.Sprintf("two processes say that they are rank %d", one.rank))
+		}
+	}
+	slices.SortFunc(g.peers, func(a, b *peer) int { return a.rank - b.rank })
+	var faults []string
+	for _, p := range g.peers {
+		faults = append(faults, differences(p.rank, claims, p.claims)...)
+	}
+	return g.refuse(strings.Join(faults, "; "))
+}
+
+// listener returns the socket on which rank 0 waits: Start has opened it, or it is that of the address.
+func (g *Group) listener() (net.Listener, error) {
+	if g.place.listener != nil {
+		return g.place.listener, nil
+	}
+	if os.Getenv(variableListener) != "" {
+		f := os.NewFile(3, "listener")
+		defer f.Close()
+		os.Unsetenv(variableListener) // of no use to processes that this one starts
+		return net.FileListener(f)
+	}
+	_, port, _ := net.SplitHostPort(g.place.Addr)
+	l, err := net.Listen("tcp", ":"+port)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("port %s, on which the ranks are to meet, is in use: set %s to a free one on every rank", port,
+			VariablePort)
+	}
+	return l, err
+}
+
+// greet reads the first line of a connection. It drops one that is not of a rank.
+func (g *Group) greet(ctx context.Context, c net.Conn, arrived chan<- *peer) {
+	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	lines := bufio.NewReaderSize(c, maxLine)
+	m, err := hello(lines, g.place.Size)
+	if err != nil {
+		c.Close()
+		return
+	}
+	_ = c.SetReadDeadline(time.Time{})
+	p := &peer{rank: m.Rank, control: c, lines: lines, claims: m.Claims}
+	if m.Data {
+		p = &peer{rank: m.Rank, data: c}
+	}
+	select {
+	case arrived <- p:
+	case <-ctx.Done():
+		c.Close()
+	}
+}
+
+// hello reads a first line. What follows it on a connection for data is not read.
+func hello(lines *bufio.Reader, size int) (m message, err error) {
+	line, err := lines.ReadSlice('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &m)
+	}
+	if err == nil && (m.Magic != magic || m.Rank < 1 || m.Rank >= size || m.Size != size) {
+		err = fmt.Errorf("not rank 1 to %d of %d", size-1, size)
+	}
+	return m, err
+}
+
+func (g *Group) missing(ctx context.Context, found map[int]*peer) error {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return ctx.Err()
+	}
+	var who []string
+	for r := 1; r < g.place.Size; r++ {
+		if found[r] == nil {
+			who = append(who, fmt.Sprint(r))
+		}
+	}
+	return &Lost{Rank: g.place.Size - 1, Why: fmt.Sprintf("or another did not come to %s in %v: of %d ranks, missing are %s",
+		g.place.Addr, joinWithin, g.place.Size, strings.Join(who, ", "))}
+}
+
+// differences names what a rank claims otherwise than rank 0.
+func differences(rank int, want, got map[string]string) (list []string) {
+	all := maps.Clone(want)
+	maps.Copy(all, got)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if want[name] != got[name] {
+			list = append(list, fmt.Sprintf("%s is %.200q on rank %d and %.200q on rank 0", name, got[name], rank, want[name]))
+		}
+	}
+	return list
+}
+
+// refuse tells all ranks that the run begins, or why it does not.
+func (g *Group) refuse(why string) error {
+	for _, p := range g.peers {
+		if p.control != nil {
+			p.send(message{Refused: why})
+		}
+	}
+	if why != "" {
+		return &Refused{why}
+	}
+	return nil
+}
+
+// dial is Join for the other ranks. Rank 0 may start later.
+func (g *Group) dial(ctx context.Context, claims map[string]string) (err error) {
+	p := &peer{}
+	g.peers = []*peer{p}
+	m := message{Magic: magic, Rank: g.place.Rank, Size: g.place.Size, Claims: claims}
+	if p.control, err = g.connect(ctx); err != nil {
+		return err
+	}
+	p.send(m)
+	if p.data, err = g.connect(ctx); err != nil {
+		return err
+	}
+	m.Data, m.Claims = true, nil
+	line, _ := json.Marshal(m) // it has nothing that JSON lacks
+	if _, err := p.data.Write(append(line, '\n')); err != nil {
+		return err
+	}
+	p.lines = bufio.NewReaderSize(p.control, maxLine)
+	defer context.AfterFunc(ctx, func() { p.control.Close() })()
+	answer, err := p.read()
+	switch {
+	case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return ctx.Err()
+	case err != nil:
+		return &Lost{Rank: 0, Why: "ended before all ranks had come to " + g.place.Addr}
+	case answer.Refused != "":
+		return &Refused{answer.Refused}
+	}
+	return nil
+}
+
+func (g *Group) connect(ctx context.Context) (net.Conn, error) {
+	var d net.Dialer
+	for {
+		c, err := d.DialContext(ctx, "tcp", g.place.Addr)
+		if err == nil {
+			return c, nil
+		}
+		select {
+		case <-time.After(time.Second / 10):
+		case <-ctx.Done():
+			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return nil, ctx.Err()
+			}
+			return nil, &Lost{Rank: 0, Why: fmt.Sprintf("does not listen on %s: %v", g.place.Addr, err)}
+		}
+	}
+}
+
+// send sends a message, if the connection still takes it: if it does not, reading finds out why.
+func (p *peer) send(m message) {
+	line, _ := json.Marshal(m)
+	p.sending.Lock()
+	defer p.sending.Unlock()
+	_ = p.control.SetWriteDeadline(time.Now().Add(time.Second))
+	_, _ = p.control.Write(append(line, '\n'))
+}
+
+func (p *peer) read() (m message, err error) {
+	line, err := p.lines.ReadSlice('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &m)
+	}
+	return m, err
+}
+
+// hear reads what a peer says until it ends or is lost.
+func (g *Group) hear(p *peer) {
+	for {
+		_ = p.control.SetReadDeadline(time.Now().Add(silence))
+		m, err := p.read()
+		switch {
+		case g.over.Load():
+			return
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			g.lose(&Lost{Rank: p.rank, Why: fmt.Sprintf("has been silent for %v", silence), At: g.last()})
+		case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET):
+			g.lose(&Lost{Rank: p.rank, Why: "has ended", At: g.last()})
+		case err != nil:
+			g.lose(&Lost{Rank: p.rank, Why: fmt.Sprintf("cannot be heard: %v", err), At: g.last()})
+		case m.Lost != nil:
+			g.lose(m.Lost)
+		case m.Failed != "":
+			g.lose(&Lost{Rank: p.rank, Why: "failed: " + m.Failed})
+		case m.Bye && p.rank == 0:
+			g.over.Store(true)
+			return
+		case m.Bye:
+			return // if this rank still needs it, the connection for data finds out
+		}
+		if err != nil || m.Lost != nil || m.Failed != "" {
+			return
+		}
+		p.sending.Lock()
+		if m.Seq != p.seq {
+			p.seq, p.moved = m.Seq, time.Now()
+		}
+		p.sending.Unlock()
+	}
+}
+
+// beats tells the peers that this rank lives, and on rank 0 finds those that no longer move.
+func (g *Group) beats() {
+	self, moved := int64(0), time.Now()
+	for {
+		select {
+		case <-g.lost:
+			return
+		case <-time.After(g.beat):
+		}
+		if g.over.Load() {
+			return
+		}
+		seq := g.seq.Load()
+		if seq != self {
+			self, moved = seq, time.Now()
+		}
+		for _, p := range g.peers {
+			p.send(message{Seq: seq})
+		}
+		if limit := time.Duration(g.late.Load()); limit > 0 && g.place.Rank == 0 {
+			g.findLate(limit, seq, moved)
+		}
+	}
+}
+
+// findLate finds the rank that is furthest behind, if it has not moved for longer than limit.
+func (g *Group) findLate(limit time.Duration, seq int64, moved time.Time) {
+	behind := 0
+	for _, p := range g.peers {
+		p.sending.Lock()
+		if p.seq < seq {
+			behind, seq, moved = p.rank, p.seq, p.moved
+		}
+		p.sending.Unlock()
+	}
+	if time.Since(moved) > limit {
+		g.lose(&Lost{Rank: behind, Why: fmt.Sprintf("has not moved for %v, after %d exchanges with the others",
+			limit.Round(time.Second), seq), At: g.last()})
+	}
+}
+
+func (g *Group) last() string {
+	if s := g.at.Load(); s != nil {
+		return *s
+	}
+	return ""
+}
+
+// lose ends the exchange with all ranks.
+func (g *Group) lose(e *Lost) {
+	g.once.Do(func() {
+		g.err = e
+		for _, p := range g.peers {
+			if p.rank != e.Rank && g.place.Rank == 0 {
+				p.send(message{Lost: e})
+			}
+		}
+		close(g.lost)
+		for _, p := range g.peers {
+			p.data.Close()
+		}
+	})
+}
+
+// Rank returns this rank's number, and 0 for a nil Group.
+func (g *Group) Rank() int {
+	if g == nil {
+		return 0
+	}
+	return g.place.Rank
+}
+
+// Size returns the number of ranks, and 1 for a nil Group.
+func (g *Group) Size() int {
+	if g == nil {
+		return 1
+	}
+	return g.place.Size
+}
+
+// Lost returns a channel that is closed when a rank is lost.
+func (g *Group) Lost() <-chan struct{} { return g.lost }
+
+// Err returns a *Lost if a rank was lost, and otherwise nil.
+func (g *Group) Err() error {
+	select {
+	case <-g.lost:
+		return g.err
+	default:
+		return nil
+	}
+}
+
+// Watch limits, from now on, how long the ranks may go without beginning an exchange: the one that is furthest behind
+// counts as lost after that time. 0, the default: there is no limit, because rank 0 does something of its own. What
+// counts is rank 0's limit.
+func (g *Group) Watch(limit time.Duration) {
+	g.late.Store(int64(limit))
+	for _, p := range g.peers { // the time before does not count
+		p.sending.Lock()
+		p.moved = time.Now()
+		p.sending.Unlock()
+	}
+}
+
+// Watched reports whether there is a limit now.
+func (g *Group) Watched() bool { return g.late.Load() > 0 }
+
+// Close ends this rank. The others get err, if it is not nil and no rank was lost before. A nil Group does nothing.
+func (g *Group) Close(err error) {
+	if g == nil {
+		return
+	}
+	m := message{Bye: true}
+	if err != nil {
+		m = message{Failed: fmt.Sprintf("%.2000s", err)}
+	}
+	if !g.over.Swap(true) && g.Err() == nil {
+		for _, p := range g.peers {
+			p.send(m)
+		}
+	}
+	for _, p := range g.peers {
+		p.close()
+	}
+}

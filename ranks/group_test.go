@@ -1,0 +1,194 @@
+package ranks
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+
+	"restyle/tensor"
+)
+
+// together runs f on each of several ranks in this process, and returns their errors. edit changes what a rank claims.
+func together(t *testing.T, size int, edit func(rank int, claims map[string]string),
+	f func(g *Group) error) []error {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	errs := make([]error, size)
+	var wait sync.WaitGroup
+	for r := range size {
+		wait.Go(func() {
+			claims := map[string]string{"version": "1", "data": "abc"}
+			if edit != nil {
+				edit(r, claims)
+			}
+			p := Place{Rank: r, Size: size, Addr: l.Addr().String(), listener: l}
+			g, err := Join(t.Context(), p, claims)
+			if errs[r] = err; err == nil {
+				errs[r] = f(g)
+				g.Close(nil)
+			}
+		})
+	}
+	wait.Wait()
+	return errs
+}
+
+func of[T any](t tensor.DType, x []T) tensor.Tensor {
+	return tensor.Tensor{Name: "x", DType: t, Shape: []int{len(x)}, Addr: uintptr(unsafe.Pointer(&x[0]))}
+}
+
+// TestSum_AddsInOrder sums tensors of odd sizes, some longer than a chunk, and compares the bits with those of sums in
+// the order of the ranks.
+func TestSum_AddsInOrder(t *testing.T) {
+	for _, size := range []int{2, 3} {
+		for _, n := range []int{1, 1001, chunk/2 + 3} {
+			values := make([][]float32, size)
+			random := rand.New(rand.NewPCG(1, uint64(n)))
+			want, wantHalf, wantWide := make([]float32, n), make([]uint16, n), make([]float64, n)
+			for r := range size {
+				values[r] = make([]float32, n)
+				for i := range n {
+					values[r][i] = float32(random.NormFloat64())
+				}
+			}
+			for i := range n {
+				var half float32
+				for r := range size {
+					want[i] += values[r][i]
+					wantWide[i] += float64(values[r][i])
+					half += tensor.BF16ToF32(tensor.BF16FromF32(values[r][i]))
+				}
+				wantHalf[i] = tensor.BF16FromF32(half)
+			}
+			for _, err := range together(t, size, nil, func(g *Group) error {
+				x, half, wide := append([]float32(nil), values[g.Rank()]...), make([]uint16, n), make([]float64, n)
+				for i := range x {
+					half[i], wide[i] = tensor.BF16FromF32(x[i]), float64(x[i])
+				}
+				err := errors.Join(g.Sum("x", of(tensor.F32, x)), g.Sum("half", of(tensor.BF16, half)),
+					g.Sum("wide", of(tensor.F64, wide)))
+				for i := range x {
+					if math.Float32bits(x[i]) != math.Float32bits(want[i]) || half[i] != wantHalf[i] || wide[i] != wantWide[i] {
+						return fmt.Errorf("rank %d of %d: element %d is %v, %x, %v, want %v, %x, %v", g.Rank(), size, i, x[i],
+							half[i], wide[i], want[i], wantHalf[i], wantWide[i])
+					}
+				}
+				data, err2 := g.Share("words", []byte(fmt.Sprint("from rank ", g.Rank())))
+				if string(data) != "from rank 0" {
+					return fmt.Errorf("rank %d has %q", g.Rank(), data)
+				}
+				return errors.Join(err, err2)
+			}) {
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+}
+
+// TestJoin_RefusesDifferences checks that every rank gets the name of each difference.
+func TestJoin_RefusesDifferences(t *testing.T) {
+	for _, err := range together(t, 3, func(rank int, claims map[string]string) {
+		if rank == 2 {
+			claims["data"], claims["extra"] = "xyz", "1"
+		}
+	}, func(*Group) error { return nil }) {
+		if e := (*Refused)(nil); !errors.As(err, &e) || !strings.Contains(e.Why,
+			`data is "xyz" on rank 2 and "abc" on rank 0; extra is "1" on rank 2 and "" on rank 0`) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// TestLost names the rank that is lost, and what the others were about to do, on every other rank.
+func TestLost(t *testing.T) {
+	defer func(b time.Duration) { beat = b }(beat)
+	beat = 20 * time.Millisecond
+	hangs := make(chan struct{})
+	for name, c := range map[string]struct {
+		f     func(g *Group) error // what rank 1 does instead of the sum
+		wants []string
+	}{
+		"ends": {func(g *Group) error { g.peers[0].close(); return nil }, []string{"rank 1 has ended", "the sum of x"}},
+		"fails": {func(g *Group) error { g.Close(errors.New("the disk is full")); return nil },
+			[]string{"rank 1 failed: the disk is full"}},
+		"hangs": {func(g *Group) error { <-hangs; return nil },
+			[]string{"rank 1 has not moved", "after 1 exchanges", "the sum of x"}},
+		"other": {func(g *Group) error { return g.Sum("y", of(tensor.F32, make([]float32, 2))) },
+			[]string{"rank ", "it is at exchange 2, of", "bytes, and this rank at 2"}},
+	} {
+		errs := together(t, 3, nil, func(g *Group) error {
+			if _, err := g.Share("the beginning", nil); err != nil {
+				return err
+			}
+			if g.Rank() == 1 {
+				return c.f(g)
+			}
+			if name == "hangs" {
+				g.Watch(10 * beat)
+			}
+			err := g.Sum("the sum of x", of(tensor.F32, make([]float32, 5)))
+			if name == "hangs" && g.Rank() == 0 {
+				close(hangs)
+			}
+			return err
+		})
+		for _, r := range []int{0, 2} {
+			e := (*Lost)(nil)
+			for _, want := range c.wants {
+				if !errors.As(errs[r], &e) || !strings.Contains(e.Error(), want) {
+					t.Errorf("%s, rank %d: %v, want %q", name, r, errs[r], want)
+				}
+			}
+		}
+	}
+}
+
+// TestJoin_WaitsForAll checks the error if a rank does not come, and that a connection of something else is dropped.
+func TestJoin_WaitsForAll(t *testing.T) {
+	defer func(d time.Duration) { joinWithin = d }(joinWithin)
+	joinWithin = 300 * time.Millisecond
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	fmt.Fprint(other, "GET / HTTP/1.1\n")
+	_, err = Join(context.Background(), Place{Size: 3, Addr: l.Addr().String(), listener: l}, nil)
+	if e := (*Lost)(nil); !errors.As(err, &e) || !strings.Contains(e.Error(), "of 3 ranks, missing are 1, 2") {
+		t.Error(err)
+	}
+}
+
+// FuzzHello reads any line as the first one of a connection.
+func FuzzHello(f *testing.F) {
+	good, _ := json.Marshal(message{Magic: magic, Rank: 1, Size: 2, Claims: map[string]string{"a": "b"}})
+	f.Add(append(good, '\n'))
+	f.Add([]byte("{}\n"))
+	f.Add([]byte(`{"Rank":-1}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		m, err := hello(bufio.NewReaderSize(bytes.NewReader(line), maxLine), 2)
+		if err == nil && (m.Rank != 1 || m.Size != 2) {
+			t.Errorf("%q: rank %d of %d", line, m.Rank, m.Size)
+		}
+	})
+}

@@ -1,0 +1,189 @@
+// Package ranks connects the processes that share a training run. Each is a rank, with a number from 0, and takes its
+// place from the variables that torchrun, mpirun, srun and Kubeflow set, or is started by [Start]. Rank 0 decides, and
+// the others follow it: it compares what each of them is about to do, adds up their tensors in the order of the ranks,
+// and finds out when one of them is lost.
+package ranks
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+)
+
+// A Place is that of this process among the ranks of a run.
+type Place struct {
+	Rank, Size       int
+	Local, LocalSize int    // the rank's number among those of this host, and how many these are
+	Addr             string // where rank 0 listens, as host:port; "" if there is only one rank
+	Source           string // what set the variables, such as "torchrun"; "" if none are set
+	Note             string // what a user should know about Addr; may be empty
+	Attempt          string // which attempt of torchrun's this is; ranks of an earlier one are refused
+
+	listener net.Listener // rank 0's, if it is open already
+}
+
+// The variables of this package. VariablePort is the port on which rank 0 listens, instead of the one that follows from
+// the launcher's variables. variableListener, set by Start, means that file 3 is the listening socket.
+const (
+	VariablePort     = "RESTYLE_PORT"
+	variableListener = "RESTYLE_LISTENER"
+)
+
+// A launcher sets these variables.
+type launcher struct{ name, rank, size, local, localSize string }
+
+// launchers is in the order in which they count if they agree: srun may set those of MPICH too.
+var launchers = []launcher{
+	{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+	{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+		"OMPI_COMM_WORLD_LOCAL_SIZE"},
+	{"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"},
+	{"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+	{"Kubeflow", "PET_NODE_RANK", "PET_NNODES", "", "PET_NPROC_PER_NODE"},
+}
+
+// maxSize is the largest number of ranks: more is taken for a mistake.
+const maxSize = 4096
+
+// FromEnv returns the place that the variables of a launcher give this process; env is os.Getenv. Without any it is
+// rank 0 of 1. Launchers start each other: of torchrun under srun, torchrun's count, and likewise mpirun's; Slurm's
+// count in a step of srun only. Others that disagree are an error.
+func FromEnv(env func(string) string) (p Place, err error) {
+	p = Place{Size: 1, LocalSize: 1}
+	var by launcher
+	for _, l := range launchers {
+		if env(l.rank) == "" && env(l.size) == "" || !l.counts(env) {
+			continue
+		}
+		rank, size, err := l.place(env)
+		switch {
+		case err != nil:
+			return p, err
+		case p.Source == "":
+			by, p.Source, p.Rank, p.Size = l, l.name, rank, size
+		case l.name == "Kubeflow": // of whose pods torchrun's processes have the variables too
+		case rank != p.Rank || size != p.Size:
+			return p, fmt.Errorf("%s says that this is rank %d of %d (%s, %s), and %s that it is rank %d of %d (%s, %s): "+
+				"unset those of one", p.Source, p.Rank, p.Size, by.rank, by.size, l.name, rank, size, l.rank, l.size)
+		}
+	}
+	if p.Size == 1 {
+		return p, nil
+	}
+	p.Attempt = env("TORCHELASTIC_RESTART_COUNT")
+	if err := p.local(by, env); err != nil {
+		return p, err
+	}
+	return p, p.address(env)
+}
+
+// counts reports whether the launcher started this process itself, and not the launcher that did.
+func (l launcher) counts(env func(string) string) bool {
+	switch l.name {
+	case "torchrun":
+		return true
+	case "Slurm":
+		return env("SLURM_STEP_ID") != "" && env("OMPI_COMM_WORLD_RANK") == "" && env("TORCHELASTIC_RUN_ID") == ""
+	}
+	return env("TORCHELASTIC_RUN_ID") == ""
+}
+
+// place reads the rank and the number of ranks.
+func (l launcher) place(env func(string) string) (rank, size int, err error) {
+	size, err = number(env, l.size, 1, maxSize)
+	if err == nil {
+		rank, err = number(env, l.rank, 0, size-1)
+	}
+	if n := env("PET_NPROC_PER_NODE"); err == nil && l.name == "Kubeflow" && size > 1 && n != "" && n != "1" {
+		err = fmt.Errorf("PET_NPROC_PER_NODE %q: without torchrun a node is one rank: set it to 1, or start this program "+
+			"by torchrun --no-python", n)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", l.name, err)
+	}
+	return rank, size, err
+}
+
+func number(env func(string) string, name string, least, most int) (int, error) {
+	n, err := strconv.Atoi(env(name))
+	if err != nil || n < least || n > most {
+		return 0, fmt.Errorf("%s %q: must be a number from %d to %d", name, env(name), least, most)
+	}
+	return n, nil
+}
+
+// local sets the place on this host. Slurm's number of tasks is that of its first node, as 2 of "2(x3),1".
+func (p *Place) local(l launcher, env func(string) string) (err error) {
+	if l.local != "" && env(l.local) != "" {
+		if p.Local, err = number(env, l.local, 0, p.Size-1); err != nil {
+			return fmt.Errorf("%s: %w", l.name, err)
+		}
+	}
+	text := env(l.localSize)
+	digits := strings.TrimRight(text[:len(text)-len(strings.TrimLeft(text, "0123456789"))], " ")
+	n, _ := strconv.Atoi(digits) // not known: as many as are known of
+	p.LocalSize = min(max(n, p.Local+1), p.Size)
+	return nil
+}
+
+// defaultPort is where rank 0 listens if nothing says where.
+const defaultPort = 29511
+
+// address sets the address of rank 0. Under torchrun, its agent listens on MASTER_PORT itself and speaks PyTorch's
+// protocol there.
+func (p *Place) address(env func(string) string) error {
+	host := cmp.Or(env("MASTER_ADDR"), env("PET_MASTER_ADDR"))
+	if host == "" && p.Source == "Slurm" {
+		host = firstNode(cmp.Or(env("SLURM_STEP_NODELIST"), env("SLURM_JOB_NODELIST")))
+	}
+	if host == "" && p.LocalSize == p.Size {
+		host = "127.0.0.1"
+	}
+	if host == "" {
+		return fmt.Errorf("%s does not say where rank 0 is: set MASTER_ADDR to its host on every rank", p.Source)
+	}
+	port := defaultPort
+	from := cmp.Or(env("MASTER_PORT"), env("PET_MASTER_PORT"))
+	switch {
+	case env(VariablePort) != "":
+		from = env(VariablePort)
+	case from == "" && p.Source == "Slurm":
+		job, _ := strconv.Atoi(env("SLURM_JOB_ID"))
+		port = 20000 + job%10000
+	}
+	if from != "" {
+		n, err := strconv.Atoi(from)
+		if err != nil || n < 1 || n > 65534 {
+			return fmt.Errorf("MASTER_PORT or %s %q: must be a port from 1 to 65534", VariablePort, from)
+		}
+		port = n
+	}
+	if env("TORCHELASTIC_USE_AGENT_STORE") == "True" && env(VariablePort) == "" {
+		port++
+		p.Note = fmt.Sprintf("torchrun's agent listens on MASTER_PORT %s: the ranks meet on port %d (%s changes it)", from,
+			port, VariablePort)
+	}
+	p.Addr = net.JoinHostPort(host, strconv.Itoa(port))
+	return nil
+}
+
+// firstNode returns the first host of a list as Slurm writes it: "gpu03" of "gpu[03-05,09],login1".
+func firstNode(list string) string {
+	first, rest, bracket := strings.Cut(list, "[")
+	if comma := strings.IndexByte(first, ','); comma >= 0 {
+		return first[:comma]
+	}
+	if !bracket {
+		return first
+	}
+	inside, after, _ := strings.Cut(rest, "]")
+	number, _, _ := strings.Cut(inside, ",")
+	number, _, _ = strings.Cut(number, "-")
+	after, _, _ = strings.Cut(after, ",")
+	if strings.Contains(after, "[") {
+		return "" // a list in several dimensions: MASTER_ADDR has to say it
+	}
+	return first + number + after
+}

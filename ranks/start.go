@@ -1,0 +1,126 @@
+package ranks
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// lastLines is how many lines of a rank that fails are shown. endWithin is the time that the others then have to end.
+const lastLines = 20
+
+var endWithin = 45 * time.Second
+
+// Start runs this program again with its arguments, once for each of size ranks on this host, and returns the exit code
+// of the first that fails, or 0: lost if that one was killed. Rank 0 has this process's input and output. Of the
+// others, only the last lines of the one that fails first are shown. These signals go to rank 0, which ends the run.
+func Start(size, lost int, stderr io.Writer, signals []os.Signal) (code int, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	socket, err := l.(*net.TCPListener).File()
+	if err != nil {
+		return 0, err
+	}
+	defer socket.Close()
+	runtime.LockOSThread() // a child that is to end with its parent ends with the thread that started it
+	defer runtime.UnlockOSThread()
+	caught := make(chan os.Signal, 8)
+	signal.Notify(caught, signals...)
+	defer signal.Stop(caught)
+
+	type ended struct {
+		rank int
+		err  error
+	}
+	done := make(chan ended)
+	var children []*exec.Cmd
+	said := make([]tail, size)
+	for r := range size {
+		c := exec.Command(self, os.Args[1:]...)
+		c.Env = append(os.Environ(), fmt.Sprintf("RANK=%d", r), fmt.Sprintf("WORLD_SIZE=%d", size),
+			fmt.Sprintf("LOCAL_RANK=%d", r), fmt.Sprintf("LOCAL_WORLD_SIZE=%d", size), "MASTER_ADDR=127.0.0.1",
+			"MASTER_PORT="+strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+		c.Stdout, c.Stderr = &said[r], &said[r]
+		if r == 0 {
+			c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
+			c.ExtraFiles, c.Env = []*os.File{socket}, append(c.Env, variableListener+"=3")
+			endWithParent(c)
+		}
+		if err = c.Start(); err != nil {
+			break
+		}
+		children = append(children, c)
+		go func() { done <- ended{r, c.Wait()} }()
+	}
+	var giveUp <-chan time.Time
+	if err != nil {
+		giveUp = time.After(0)
+	}
+	for left := len(children); left > 0; {
+		select {
+		case s := <-caught:
+			_ = children[0].Process.Signal(s)
+		case <-giveUp:
+			for _, c := range children {
+				_ = c.Process.Kill() // those that have ended take no notice
+			}
+			giveUp = nil
+		case e := <-done:
+			left--
+			if e.err == nil || code != 0 || err != nil {
+				continue
+			}
+			giveUp = time.After(endWithin)
+			if code = children[e.rank].ProcessState.ExitCode(); code < 0 {
+				fmt.Fprintf(stderr, "rank %d: %v\n", e.rank, children[e.rank].ProcessState)
+				code = lost
+			}
+			said[e.rank].print(stderr, e.rank)
+		}
+	}
+	return code, err
+}
+
+// A tail keeps the last lines of what is written to it.
+type tail struct {
+	sync.Mutex
+	text []byte
+}
+
+const tailBytes = 16 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.Lock()
+	defer t.Unlock()
+	t.text = append(t.text, p...)
+	if over := len(t.text) - tailBytes; over > 0 {
+		t.text = append(t.text[:0], t.text[over:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) print(w io.Writer, rank int) {
+	t.Lock()
+	defer t.Unlock()
+	lines := bytes.Split(bytes.TrimSpace(t.text), []byte("\n"))
+	for _, line := range lines[max(0, len(lines)-lastLines):] {
+		if len(line) > 0 {
+			fmt.Fprintf(w, "rank %d: %s\n", rank, line)
+		}
+	}
+}
