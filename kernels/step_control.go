@@ -24,6 +24,9 @@ type StepResult struct {
 // NewControl allocates a Control in an arena.
 func NewControl(a *Arena) Control { return Control{a.New("control", tensor.F64, 4)} }
 
+// Loss is the sum of the losses, F64 [1].
+func (c Control) Loss() tensor.Tensor { return c.x.Part(0, 1) }
+
 // Begin starts a step: it resets the sums of c.
 func (d *Device) Begin(c Control) { d.Zero(c.x) }
 

@@ -224,6 +224,9 @@ func tensors(s kernels.AdamWState) (list []tensor.Tensor) {
 // AddLoss adds losses, F32 on the device, to the sum that the next Step checks and returns.
 func (o *AdamW) AddLoss(losses tensor.Tensor) { o.dev.AddLoss(o.control, losses) }
 
+// Losses is the sum of the losses added since the last step, F64 [1] on the device.
+func (o *AdamW) Losses() tensor.Tensor { return o.control.Loss() }
+
 // Step updates every parameter with its gradient, clipped to a global norm of at most limit (0: not clipped), and
 // learning rate lr. With an lr of 0 the moments advance but the weights stay. If the norm, or the sum of the losses
 // added since the last step, is not finite, nothing changes and the step does not count. The device decides that. Step

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 	"time"
 	"unsafe"
 
@@ -39,6 +40,8 @@ func (g *Group) fail(p *peer, err error) error {
 	}
 	select {
 	case <-g.lost:
+	case <-g.done:
+		return ErrEnded
 	case <-time.After(wait):
 		g.lose(&Lost{Rank: p.rank, Why: fmt.Sprintf("cannot go on: %v", err), At: g.last()})
 		<-g.lost
@@ -207,4 +210,13 @@ func addBF16(sum []float32, x []byte) {
 	for i, h := range view[uint16](x) {
 		sum[i] += tensor.BF16ToF32(h)
 	}
+}
+
+// SumFloat returns the sum of the ranks' x.
+func (g *Group) SumFloat(name string, x float64) (float64, error) {
+	sum := []float64{x}
+	err := g.Sum(name, tensor.Tensor{Name: name, DType: tensor.F64, Shape: []int{1},
+		Addr: uintptr(unsafe.Pointer(&sum[0]))})
+	runtime.KeepAlive(sum)
+	return sum[0], err
 }

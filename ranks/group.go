@@ -29,6 +29,7 @@ type Group struct {
 	at   atomic.Pointer[string] // the last of them
 	late atomic.Int64           // see Watch
 	lost chan struct{}          // closed when a rank is lost
+	done chan struct{}          // closed when rank 0 says that it ends
 	once sync.Once
 	err  *Lost
 	over atomic.Bool // this rank or rank 0 has ended in order
@@ -59,6 +60,9 @@ func (e *Lost) Error() string {
 	}
 	return fmt.Sprintf("rank %d %s, at or before %s", e.Rank, e.Why, e.At)
 }
+
+// ErrEnded is the error of an exchange with rank 0 after that has ended in order.
+var ErrEnded = errors.New("rank 0 has ended")
 
 // Refused is the error of ranks that are not about to do the same. Every rank gets it.
 type Refused struct{ Why string }
@@ -92,7 +96,7 @@ const magic, maxLine = "restyle ranks 1", 1 << 16
 // Join connects the ranks of a run. claims say what this rank is about to do, by name. If those of any rank differ from
 // rank 0's, all ranks get a *Refused that names them. Join waits ten minutes for the others.
 func Join(ctx context.Context, p Place, claims map[string]string) (*Group, error) {
-	g := &Group{place: p, beat: beat, lost: make(chan struct{})}
+	g := &Group{place: p, beat: beat, lost: make(chan struct{}), done: make(chan struct{})}
 	ctx, cancel := context.WithTimeout(ctx, joinWithin)
 	defer cancel()
 	all := map[string]string{"attempt": p.Attempt}
@@ -349,6 +353,7 @@ func (g *Group) hear(p *peer) {
 			g.lose(&Lost{Rank: p.rank, Why: "failed: " + m.Failed})
 		case m.Bye && p.rank == 0:
 			g.over.Store(true)
+			close(g.done)
 			return
 		case m.Bye:
 			return // if this rank still needs it, the connection for data finds out

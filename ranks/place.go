@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -186,4 +187,55 @@ func firstNode(list string) string {
 		return "" // a list in several dimensions: MASTER_ADDR has to say it
 	}
 	return first + number + after
+}
+
+// Device returns the device of this rank if the ranks of a host are given a name such as cuda:all or cuda:0,1, which is
+// a list of GPUs, one for each; or cuda or auto, which is the GPU with the rank's number among those of its host, or its
+// only one: an engine may show each process only its own. Other names are those of devices. gpus lists the numbers of
+// the GPUs.
+func (p Place) Device(name string, gpus func() []int) (string, error) {
+	list, listed, err := Devices(name, gpus)
+	if err != nil {
+		return "", err
+	}
+	if !listed && name != "cuda" && name != "auto" || p.Size == 1 && !listed {
+		return name, nil
+	}
+	if !listed {
+		list = gpus()
+	}
+	switch n := len(list); {
+	case n == 0 && name == "auto":
+		return "cpu", nil
+	case n == 0:
+		return name, nil // opening it says why there is none
+	case n == 1 && !listed:
+		return fmt.Sprintf("cuda:%d", list[0]), nil
+	case p.Local >= n:
+		return "", fmt.Errorf("%s: there are %d GPUs, and this is rank %d of this host: start one rank for each GPU", name, n,
+			p.Local)
+	}
+	return fmt.Sprintf("cuda:%d", list[p.Local]), nil
+}
+
+// Devices returns the numbers of the GPUs that a name such as cuda:all or cuda:0,1 lists, and whether it lists any.
+func Devices(name string, gpus func() []int) (list []int, listed bool, err error) {
+	numbers, ok := strings.CutPrefix(name, "cuda:")
+	switch {
+	case numbers == "all":
+		if list = gpus(); len(list) == 0 {
+			return nil, true, fmt.Errorf("%s: there is no GPU that can be used", name)
+		}
+		return list, true, nil
+	case !ok || !strings.Contains(numbers, ","):
+		return nil, false, nil
+	}
+	for text := range strings.SplitSeq(numbers, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || slices.Contains(list, n) {
+			return nil, true, fmt.Errorf("%q: must list different GPUs by their numbers, as in cuda:0,1", name)
+		}
+		list = append(list, n)
+	}
+	return list, true, nil
 }

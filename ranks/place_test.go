@@ -67,3 +67,24 @@ func TestFirstNode(t *testing.T) {
 		}
 	}
 }
+
+func TestPlace_Device(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		local, size int
+		gpus        []int
+		want        string
+	}{
+		{"cpu", 1, 2, nil, "cpu"}, {"auto", 1, 2, nil, "cpu"}, {"auto", 0, 1, []int{0, 1}, "auto"},
+		{"auto", 1, 2, []int{0, 1}, "cuda:1"}, {"cuda", 1, 2, []int{0, 1}, "cuda:1"}, {"cuda", 0, 1, []int{0}, "cuda"},
+		{"cuda", 1, 2, []int{0}, "cuda:0"}, // Slurm shows each of its tasks its own
+		{"cuda:all", 1, 2, []int{3, 5}, "cuda:5"}, {"cuda:2,1", 1, 2, nil, "cuda:1"}, {"cuda:2,1", 0, 1, nil, "cuda:2"},
+		{"cuda", 2, 3, []int{0, 1}, "start one rank for each GPU"}, {"cuda:all", 0, 2, nil, "no GPU"},
+		{"cuda:0,0", 0, 2, nil, "different GPUs"}, {"cuda:0,x", 0, 2, nil, "different GPUs"}, {"cuda:1", 0, 2, nil, "cuda:1"},
+	} {
+		got, err := Place{Local: c.local, Size: c.size}.Device(c.name, func() []int { return c.gpus })
+		if got != c.want && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%+v: %q, %v", c, got, err)
+		}
+	}
+}

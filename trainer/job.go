@@ -14,6 +14,7 @@ import (
 	"restyle/kernels/cpu"
 	"restyle/model"
 	"restyle/optim"
+	"restyle/ranks"
 	"restyle/tensor"
 )
 
@@ -70,6 +71,9 @@ type JobOptions struct {
 	Adapter   *hf.Adapter
 	MaxMemory int    // plan as if a GPU had at most this many bytes; 0: all that it has
 	Was       Record // of the run to resume
+	// Group, if not nil, are the processes that share the run: see Plan.Share. Ranks other than 0 have no directory and
+	// no checkpoint: they call OpenIn with nil and "".
+	Group *ranks.Group
 	// Progress, if not nil, is called while kernels are compiled, matrix products are timed and weights are read. For
 	// Reading, done and of are in bytes.
 	Progress func(task Task, done, of int64)
@@ -217,11 +221,14 @@ func (j *Job) OpenIn(ctx context.Context, dir *Dir, from string) (_ *Run, err er
 	if err := d.Precompile(ctx, rehearse, j.counting(Compiling)); err != nil {
 		return nil, err
 	}
-	if err := d.ChooseProducts(ctx, j.counting(Timing)); err != nil {
+	if err := j.chooseProducts(ctx); err != nil {
 		return nil, err
 	}
-	r := &Run{Plan: j.Plan, Base: j.Base, Dir: dir.Path, From: from, Identity: j.Identity, Decisions: j.Decisions(),
-		Settings: j.Plan.Config.recorded(), place: dir, Ended: dir.Was != nil && dir.Was.Finished && !dir.aside}
+	r := &Run{Plan: j.Plan, Base: j.Base, From: from, Identity: j.Identity, Decisions: j.Decisions(),
+		Settings: j.Plan.Config.recorded(), place: dir}
+	if dir != nil {
+		r.Dir, r.Ended = dir.Path, dir.Was != nil && dir.Was.Finished && !dir.aside
+	}
 	if !j.opts.Scratch {
 		r.BaseName = BaseName(j.Base)
 	}
@@ -252,7 +259,10 @@ func (j *Job) OpenIn(ctx context.Context, dir *Dir, from string) (_ *Run, err er
 	default:
 		r.Model.InitAdapters(uint64(j.Plan.Config.Seed))
 	}
-	r.Optimizer, err = optim.New(d, r.Model.Params(), j.Plan.Config.AdamW())
+	if r.Optimizer, err = optim.New(d, r.Model.Params(), j.Plan.Config.AdamW()); err != nil || j.opts.Group == nil {
+		return r, err
+	}
+	r.Ranks, err = NewRanks(j.opts.Group, d, r.Optimizer, r.Model.Params())
 	return r, err
 }
 

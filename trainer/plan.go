@@ -22,6 +22,7 @@ type Plan struct {
 	MaxTokens int                // maximum tokens per pass
 	Longest   int                // maximum tokens of an example, held out or not
 	HeldOut   []training.Example // for the validation loss; may be empty
+	Ranks     int                // that each step's examples are divided among, see Share; 0: 1
 
 	// These depend on the device, see model.Options. NewPlan leaves them zero, except for a GradType that Config requests.
 	HeadBytes int
@@ -117,23 +118,20 @@ func (p *Plan) Recipe() map[string]string {
 // the largest possible micro-batch, so sharing costs no memory. If even the largest step is smaller, its size is the
 // limit. With LayerGradients a pass is a whole step.
 func (p *Plan) passTokens() int {
-	switch c := p.Config; {
-	case c.Gradients == LayerGradients:
+	if p.Config.Gradients == LayerGradients {
 		return p.stepTokens()
-	case c.Packing:
-		return c.Batch * c.Seq
-	default:
-		return min(c.Batch*c.Seq, p.stepTokens())
 	}
+	return min(p.Config.Batch*p.Config.Seq, p.stepTokens())
 }
 
-// stepTokens returns the maximum tokens of a step.
+// stepTokens returns the maximum tokens that a rank has of a step.
 func (p *Plan) stepTokens() int {
 	longest := p.Longest
 	if p.Config.Packing {
 		longest = p.Config.Seq
 	}
-	return p.Config.Batch * p.Config.Accumulate * longest
+	ranks := max(1, p.Ranks)
+	return (p.Config.Batch*p.Config.Accumulate + ranks - 1) / ranks * longest
 }
 
 // OnePass reports whether every step is one pass.
@@ -183,9 +181,15 @@ func (p *Plan) Done(step int) float64 {
 	return float64(e) + float64(step-first)/float64(p.ends[e]-first)
 }
 
-// Step returns the passes of a step and the number of their examples. The last step of an epoch may have fewer than the
-// others.
+// Step returns the passes of a step, those of all ranks, and the number of their examples. The last step of an epoch
+// may have fewer than the others.
 func (p *Plan) Step(step int) (passes []model.Batch, examples int) {
+	byRank, examples := p.byRank(step)
+	return slices.Concat(byRank...), examples
+}
+
+// byRank returns the passes of a step, which each rank has: of the rows of n ranks, rank r has r, r+n, r+2n and so on.
+func (p *Plan) byRank(step int) (passes [][]model.Batch, examples int) {
 	e := p.Epoch(step)
 	p.load(e)
 	if e > 0 {
@@ -193,6 +197,21 @@ func (p *Plan) Step(step int) (passes []model.Batch, examples int) {
 	}
 	each := p.Config.Batch * p.Config.Accumulate
 	packs := p.packs[step*each : min((step+1)*each, len(p.packs))]
+	passes = make([][]model.Batch, max(1, p.Ranks))
+	for rank := range passes {
+		var own [][]int
+		for i := rank; i < len(packs); i += len(passes) {
+			own = append(own, packs[i])
+		}
+		var n int
+		passes[rank], n = p.passes(own)
+		examples += n
+	}
+	return passes, examples
+}
+
+// passes returns the passes of packs, and the number of their examples.
+func (p *Plan) passes(packs [][]int) (passes []model.Batch, examples int) {
 	var micro []model.Batch
 	for len(packs) > 0 {
 		n := min(p.Config.Batch, len(packs))

@@ -3,6 +3,7 @@ package trainer
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"restyle/kernels"
@@ -17,14 +18,14 @@ func (r *Run) step() error {
 	start := time.Now()
 	at := r.state.Step
 	r.phase("step %d", at+1)
-	passes, examples := r.Plan.Step(at)
+	byRank, examples := r.Plan.byRank(at)
 	s := Step{Step: at + 1, Epoch: r.Plan.Done(at + 1), LR: r.Plan.rate(at), Examples: examples}
-	for _, b := range passes {
+	for _, b := range slices.Concat(byRank...) {
 		s.Tokens += len(b.IDs)
 		r.state.Padding += int64(r.Model.Rows(len(b.IDs)) - len(b.IDs))
 		s.Targets += b.Targets()
 	}
-	res, err := r.update(passes, &s)
+	res, err := r.update(r.Ranks.part(byRank), &s)
 	if err != nil {
 		return fmt.Errorf("step %d: %w", at+1, err)
 	}
@@ -92,16 +93,24 @@ type Updated struct {
 
 // Update takes an optimizer step over passes with learning rate lr, as each step of a run does. scale multiplies the
 // sum of the losses, and so does the optimizer's loss scale. The gradient includes Config.BalanceLoss times the mean of
-// the passes' auxiliary losses. Of r, Update uses only Plan.Config, Model and Optimizer.
+// the passes' auxiliary losses. Of r, Update uses only Plan.Config, Model, Optimizer and Ranks: if there are several,
+// passes are those of this rank, all take their step at the same time, and the result is the same on all.
 func (r *Run) Update(passes []model.Batch, scale float32, lr float64) (u Updated, err error) {
 	defer r.Model.Device().Range("step")()
 	scale *= r.Optimizer.LossScale()
-	balance := float32(r.Plan.Config.BalanceLoss/float64(len(passes))) * r.Optimizer.LossScale()
+	first, all := r.Ranks.passes(len(passes))
+	balance := float32(r.Plan.Config.BalanceLoss/float64(all)) * r.Optimizer.LossScale()
 	layers := r.Plan.Config.Gradients == LayerGradients
+	if len(passes) == 0 {
+		passes = idle()
+	}
 	for i, b := range passes {
-		g := model.Gradients{Overwrite: i == 0, Balance: balance, Key: r.dropoutKey(i)}
-		if layers {
+		g := model.Gradients{Overwrite: i == 0, Balance: balance, Key: r.dropoutKey(first + i)}
+		switch {
+		case layers:
 			g.After = r.Optimizer.AddSquares
+		case r.Ranks != nil && i == len(passes)-1:
+			g.After = r.Ranks.after
 		}
 		l, err := r.Model.Gradient(b, scale, g)
 		if err != nil {
@@ -112,7 +121,10 @@ func (r *Run) Update(passes []model.Batch, scale float32, lr float64) (u Updated
 		if err != nil {
 			return u, err
 		}
-		u.Auxiliary += auxiliary / float64(len(passes))
+		u.Auxiliary += auxiliary / float64(all)
+	}
+	if err := r.Ranks.finish(r.Model.Config().Mixture != nil, &u.Auxiliary); err != nil {
+		return u, err
 	}
 	if layers {
 		u.StepResult, err = r.updateLayers(passes[0], scale, balance, lr)

@@ -52,6 +52,8 @@ type Run struct {
 	GenerateSamples func(ctx context.Context) ([]Sample, error)
 	Hooks           Hooks
 
+	Ranks *Ranks // the processes that share the run's steps; nil: only this one
+
 	validation func(context.Context) (float64, error) // the mean loss over Plan.HeldOut; tests replace it
 
 	place   *Dir         // Dir, locked; nil if the caller makes the Run itself
@@ -146,6 +148,9 @@ func (r *Run) Start(ctx context.Context) (err error) {
 		r.validation = r.valLoss
 	}
 	r.state = State{Record: Record{r.Identity, r.Decisions}, Pending: evaluation}
+	if r.Ranks != nil && r.Ranks.Rank() > 0 {
+		return r.shareState(false)
+	}
 	if r.From != "" {
 		if err := r.restore(ctx, r.From); err != nil {
 			return err
@@ -164,8 +169,8 @@ func (r *Run) Start(ctx context.Context) (err error) {
 		r.notice("%s is missing: the metrics up to step %d are lost, and a new file begins", path, r.state.Step)
 		r.state.Metrics, r.freshMetrics = now, true
 	}
-	if r.From == "" {
-		return nil
+	if err := r.shareState(r.From != ""); err != nil || r.From == "" {
+		return err
 	}
 	return r.prune() // a run that was killed may not have done it
 }
@@ -221,8 +226,11 @@ func (r *Run) Close() (err error) {
 
 // Run takes all remaining steps. If ctx is done, Run finishes the current step, or leaves the current evaluation to the
 // resumed run, saves, and returns ErrStopped. At the end the model has the best weights by validation loss, or the last
-// ones if there was no validation.
+// ones if there was no validation. Ranks other than 0 do what rank 0 does, and end with its run, whatever ctx is.
 func (r *Run) Run(ctx context.Context) (Result, error) {
+	if r.Ranks != nil && r.Ranks.Rank() > 0 {
+		return r.follow()
+	}
 	r.saving = newSaving(time.Now(), r.checkpointBytes())
 	if r.freshMetrics {
 		if err := r.save(); err != nil {
@@ -243,13 +251,20 @@ func (r *Run) Run(ctx context.Context) (Result, error) {
 				return Result{}, err
 			}
 		}
+		next := oneMore
+		if stop || over {
+			next = noMore
+		}
+		if err := r.Ranks.tell(next); err != nil {
+			return Result{}, err
+		}
 		switch {
 		case stop:
 			return Result{State: r.state}, ErrStopped
 		case over:
 			return r.end()
 		}
-		if err := r.step(); err != nil {
+		if err := r.together(); err != nil {
 			return Result{}, err
 		}
 		switch s := r.state.Step; {
@@ -307,8 +322,11 @@ func (r *Run) notice(format string, args ...any) {
 	}
 }
 
-// record writes a line of metrics and calls the hook for it.
+// record writes a line of metrics and calls the hook for it. Ranks other than 0 have none.
 func record[T any](r *Run, event T, hook func(T)) error {
+	if r.metrics == nil {
+		return nil
+	}
 	if err := r.metrics.Write(event); err != nil {
 		return err
 	}

@@ -114,15 +114,17 @@ func (t *train) read(ctx context.Context) error {
 	if t.plan, err = trainer.NewPlan(t.config, examples, heldOut); err != nil {
 		return cli.Usagef("--%w", err)
 	}
+	if err := t.plan.Share(t.place.Size); err != nil {
+		return cli.Usagef("--%w", err)
+	}
 	if t.voice != nil && t.cameFrom["style"] == "" && !strings.Contains(set.Format, dataset.FormatRewritten) {
 		t.voice = nil // the answers have no style to be scored by
 	}
 	return nil
 }
 
-// identify adds to a job's identity what must be the same in a resumed run, besides the recipe.
-func (t *train) identify() error {
-	id := t.job.Identity
+// identify adds to an identity what must be the same in a resumed run, besides the recipe.
+func (t *train) identify(id map[string]string) error {
 	id["data"] = t.set.SHA256
 	id["train-on"] = t.trainOn
 	id["columns"] = t.columns.String()

@@ -13,6 +13,7 @@ import (
 	"restyle/internal/cli"
 	_ "restyle/internal/limits" // checks them before main
 	"restyle/kernels/cuda"
+	"restyle/ranks"
 	"restyle/trainer"
 )
 
@@ -39,6 +40,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, watch fun
 		return cli.Done
 	}
 	t := newTrain(o, flags, stdout, stderr, status, watch)
+	start, err := t.findPlace()
+	switch {
+	case err != nil:
+		return t.exit(ctx, err)
+	case start:
+		return t.startRanks()
+	case t.place.Rank > 0 && t.alone():
+		return cli.Done
+	case t.place.Rank > 0:
+		t.stdout, t.quiet = io.Discard, true
+	}
 	do := t.do
 	if o.selfcheck {
 		do = t.checkDevice
@@ -51,12 +63,15 @@ func (t *train) exit(ctx context.Context, err error) int {
 	err = cli.NameFlag(err)
 	var usage *cli.UsageError
 	var at *stopped
+	var lost *ranks.Lost
 	switch {
 	case err == nil:
 		return cli.Done
 	case errors.As(err, &usage):
 		fmt.Fprintf(t.stderr, "train: %v\nsee train -h\n", err)
 		return cli.Usage
+	case errors.As(err, &lost):
+		return t.exitLost(lost)
 	case errors.As(err, &at):
 		fmt.Fprintf(t.stderr, "train: %v; all of it is in %s: continue with the same command and --resume\n", at, t.out)
 		code := cli.Stopped

@@ -66,6 +66,7 @@ type options struct {
 
 	deviceName          string
 	fused               fusedFlag
+	ranks               int
 	threads             int
 	sync, deterministic bool
 	maxMemory           bytesFlag
@@ -139,6 +140,9 @@ func (o *options) fields() []trainer.Field {
 			Help: "steps between progress lines if there is no terminal; 0 for a line at most every five seconds"},
 
 		{Name: "device", Group: groupDevice, Value: &o.deviceName, Default: "auto", Help: cli.DeviceHelp},
+		{Name: "ranks", Group: groupDevice, Value: &o.ranks,
+			Help: "start this many processes on this host, which share each step's examples; with --device cuda:all or " +
+				"cuda:0,1 one for each GPU. torchrun, mpirun and srun start them on several hosts: see docs/many.md"},
 		{Name: "fused", Group: groupDevice, Value: &o.fused,
 			Help: "use fused kernels: all of them (--fused), or a `set` such as rmsnorm,swiglu or all,-attention; of " +
 				strings.Join(kernels.FusedOps, ", ")},

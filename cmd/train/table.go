@@ -22,7 +22,7 @@ import (
 // notSettings are flags that say what to do, not how.
 var notSettings = map[string]bool{
 	"dry-run": true, "selfcheck": true, "show-example": true, "version": true, "resume": true, "restart": true,
-	"preset": true, "write-batches": true, "all-settings": true,
+	"preset": true, "ranks": true, "write-batches": true, "all-settings": true,
 }
 
 // settings returns the value of every flag that is a setting, by name.

@@ -16,6 +16,7 @@ import (
 	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/kernels"
+	"restyle/ranks"
 	"restyle/tensor"
 	"restyle/trainer"
 	"restyle/trainer/checkpoint"
@@ -29,7 +30,11 @@ type train struct {
 	cameFrom       map[string]string // what set each flag that does not have its default
 	stdout, stderr io.Writer
 	status         *cli.StatusLine     // stderr writes through it
+	quiet          bool                // print no notes: this is not rank 0
 	watch          func(trainer.Phase) // for tests; may be nil
+
+	place ranks.Place  // of this process, set by findPlace
+	group *ranks.Group // the ranks of the run, set by join; nil: only this one
 
 	// What the flags name, set by resolve.
 	dir         string         // --out, absolute and without links
@@ -64,6 +69,9 @@ func newTrain(o *options, f *cli.Flags, stdout, stderr io.Writer, status *cli.St
 
 // note prints a message that is no error.
 func (t *train) note(format string, args ...any) {
+	if t.quiet {
+		return
+	}
 	text := fmt.Sprintf(format, args...)
 	if t.status.On() {
 		text = strings.Join(cli.Wrap(text, max(20, t.status.Width()-1)), "\n")
@@ -82,6 +90,13 @@ func (t *train) do(ctx context.Context) (err error) {
 		return t.printExample()
 	case t.dryRun:
 		return t.onDevice(trainer.RunFile{}, t.checkMemory)
+	}
+	if err := t.join(ctx); err != nil {
+		return err
+	}
+	defer func() { t.group.Close(err) }()
+	if t.group.Rank() > 0 {
+		return t.follow(ctx)
 	}
 	dir, err := trainer.Claim(t.dir, t.resume) // lock it before anything in it is read
 	if err != nil {
@@ -167,7 +182,7 @@ func (t *train) latest() (dir string, err error) {
 // instruction set of was if the machine has it, and the algorithms of its matrix products if the device is the same.
 func (t *train) onDevice(was trainer.RunFile, f func() error) (err error) {
 	d, differs, err := trainer.OpenDevice(t.deviceName, kernels.Options{
-		Threads: t.threads, Fused: t.fused.Fused, Sync: t.sync, Deterministic: t.deterministic,
+		Threads: t.shareThreads(), Fused: t.fused.Fused, Sync: t.sync, Deterministic: t.deterministic,
 		NoBF16: t.config.DType != tensor.BF16,
 	}, was.Record)
 	if err != nil {
@@ -185,7 +200,7 @@ func (t *train) onDevice(was trainer.RunFile, f func() error) (err error) {
 		t.note("%s: continuing, but not with the same bits", why)
 	}
 	t.job = trainer.NewJob(d, t.base, t.plan, trainer.JobOptions{
-		Scratch: t.fromScratch != "", Adapter: t.adapter, MaxMemory: int(t.maxMemory), Was: was.Record,
+		Scratch: t.fromScratch != "", Adapter: t.adapter, MaxMemory: int(t.maxMemory), Was: was.Record, Group: t.group,
 		Progress: t.progress(),
 	})
 	t.print()
@@ -277,7 +292,7 @@ func (t *train) checkDisk() error {
 // execute does the run in directory dir. Everything that may fail comes before the directory changes.
 func (t *train) execute(ctx context.Context, dir *trainer.Dir, from string) (err error) {
 	t.began = time.Now()
-	if err := t.identify(); err != nil {
+	if err := errors.Join(t.identify(t.job.Identity), t.begin()); err != nil {
 		return err
 	}
 	if t.resume {

@@ -31,7 +31,7 @@ var layers = [][]string{
 	{"model", "opcheck"},
 	{"kernels"},
 	{"quant", "gguf/vocab"},
-	{"kernels/cuda", "kernels/cpu"},
+	{"kernels/cuda", "kernels/cpu", "ranks"},
 	{"tensor", "hf/hub", "lora", "gguf"},
 	{"grade"},
 	{"data", "internal"},

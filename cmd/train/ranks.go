@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"restyle/internal/cli"
+	"restyle/kernels/cuda"
+	"restyle/ranks"
+	"restyle/trainer"
+)
+
+// gpus lists the numbers of the GPUs that can be used.
+func gpus() (list []int) {
+	candidates, _ := cuda.Candidates() // the reason is told when one is opened
+	for _, c := range candidates {
+		list = append(list, c.Ordinal)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// findPlace finds the place of this process among the ranks of the run, and makes --device its own. If the flags ask
+// for several ranks and nothing has started them, start is true.
+func (t *train) findPlace() (start bool, err error) {
+	if t.place, err = ranks.FromEnv(os.Getenv); err != nil {
+		return false, cli.Usagef("%w", err)
+	}
+	list, listed, err := ranks.Devices(t.deviceName, gpus)
+	switch {
+	case err != nil:
+		return false, cli.Usagef("--device %w", err)
+	case t.ranks < 0 || t.ranks > cli.MaxThreads:
+		return false, cli.Usagef("--ranks %d: must be from 1 to %d, or 0", t.ranks, cli.MaxThreads)
+	case t.ranks == 0 && listed && t.place.Size == 1:
+		t.ranks = len(list)
+	case t.ranks > 0 && listed && t.ranks != len(list):
+		return false, cli.Usagef("--ranks %d and --device %s, which is %d GPUs: leave --ranks out", t.ranks, t.deviceName,
+			len(list))
+	}
+	if t.ranks > 1 && t.place.Size > 1 && t.ranks != t.place.Size {
+		return false, cli.Usagef("--ranks %d, and %s has started %d: leave --ranks out", t.ranks, t.place.Source, t.place.Size)
+	}
+	if start = t.ranks > 1 && t.place.Size == 1; start {
+		if t.place.Size, t.place.LocalSize = t.ranks, t.ranks; t.alone() { // it plans for them
+			start = false
+		}
+	}
+	if t.deviceName, err = t.place.Device(t.deviceName, gpus); err != nil {
+		return false, cli.Usagef("--device %w", err)
+	}
+	return start, nil
+}
+
+// alone reports whether the flags ask for what rank 0 does without the others.
+func (t *train) alone() bool { return t.dryRun || t.showExample || t.selfcheck }
+
+// startRanks starts the ranks, and returns their exit code.
+func (t *train) startRanks() int {
+	code, err := ranks.Start(t.ranks, cli.Retry, t.stderr, cli.StopSignals)
+	if err != nil {
+		fmt.Fprintf(t.stderr, "train: starting %d ranks: %v\n", t.ranks, err)
+		return max(code, cli.Failed)
+	}
+	return code
+}
+
+// shareThreads returns the number of threads of this rank: those of a host are shared among its ranks.
+func (t *train) shareThreads() int {
+	if t.place.LocalSize <= 1 {
+		return t.threads
+	}
+	return max(1, t.threadCount()/t.place.LocalSize)
+}
+
+// join meets the other ranks, and compares with rank 0 what determines the result. Without others it does nothing.
+func (t *train) join(ctx context.Context) error {
+	if t.place.Size == 1 {
+		return nil
+	}
+	claims := t.plan.Recipe()
+	if err := t.identify(claims); err != nil {
+		return err
+	}
+	claims["version"] = cli.Version()
+	if t.place.Note != "" && t.place.Rank == 0 {
+		t.note("%s", t.place.Note)
+	}
+	var err error
+	t.group, err = ranks.Join(ctx, t.place, claims)
+	if refused, is := errors.AsType[*ranks.Refused](err); is {
+		return cli.Usagef("%w: give every rank the same program, flags, data and model", refused)
+	}
+	if err == nil {
+		go t.endWhenLost(t.group)
+	}
+	return err
+}
+
+// hangs is the time after the loss of a rank in which this one ends by itself, unless something of the GPU hangs.
+const hangs = 10 * time.Second
+
+// endWhenLost ends the program some time after a rank was lost, because a sum on a GPU may wait for that rank for ever.
+// A checkpoint that is being written is waited for.
+func (t *train) endWhenLost(g *ranks.Group) {
+	<-g.Lost()
+	for time.Sleep(hangs); !g.Watched(); {
+		time.Sleep(hangs)
+	}
+	os.Exit(t.exit(context.Background(), &begun{g.Err()}))
+}
+
+// begin tells the other ranks what rank 0 has decided for its device.
+func (t *train) begin() error {
+	if t.group == nil {
+		return nil
+	}
+	text, err := json.Marshal(trainer.Record{Identity: t.job.Identity, Decisions: t.job.Decisions()})
+	if err == nil {
+		_, err = t.group.Share("the decisions for the device", text)
+	}
+	return err
+}
+
+// follow is what ranks other than 0 do. They print nothing but errors, and end when rank 0 does, whatever signals come.
+func (t *train) follow(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	text, err := t.group.Share("the decisions for the device", nil)
+	if errors.Is(err, ranks.ErrEnded) { // there was nothing to do
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var was trainer.RunFile
+	if err := json.Unmarshal(text, &was.Record); err != nil {
+		return err
+	}
+	return t.onDevice(was, func() (err error) {
+		if err := t.checkMemory(); err != nil {
+			return err
+		}
+		run, err := t.job.OpenIn(ctx, nil, "")
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, run.Close()) }()
+		if err := run.Start(ctx); err != nil {
+			return err
+		}
+		if _, err = run.Run(ctx); err != nil {
+			return &begun{err}
+		}
+		return nil
+	})
+}
+
+// exitLost prints that a rank was lost.
+func (t *train) exitLost(lost *ranks.Lost) int {
+	fmt.Fprintf(t.stderr, "train: %v\nall ranks end: continue from the last checkpoint with the same command and --resume\n",
+		lost)
+	return cli.Retry
+}

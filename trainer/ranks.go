@@ -1,0 +1,256 @@
+package trainer
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"restyle/kernels"
+	"restyle/model"
+	"restyle/optim"
+	"restyle/ranks"
+	"restyle/tensor"
+)
+
+// Ranks are the processes that share the steps of a run. Each computes the gradient of its part of a step's examples,
+// all get the sum, and all take the same step. Rank 0 alone evaluates, saves and reports. A nil Ranks is a run of one
+// process.
+type Ranks struct {
+	*ranks.Group
+
+	losses tensor.Tensor           // the sum of a step's losses, on the device
+	grads  map[int][]tensor.Tensor // the gradients of each layer, those that are adjacent as one
+	order  []int                   // the layers that have any, in the order of the backward pass
+	next   int                     // index of the layer that is summed next
+	err    error                   // of a sum of this step
+
+	first, all int           // the number of this rank's first pass among those of the step, and of them all
+	longest    time.Duration // of the steps so far
+}
+
+// NewRanks prepares the sums of the gradients of an optimizer's parameters over the ranks.
+func NewRanks(g *ranks.Group, d *kernels.Device, o *optim.AdamW, params []model.Param) (*Ranks, error) {
+	s := &Ranks{Group: g, losses: o.Losses(), grads: map[int][]tensor.Tensor{}}
+	for _, p := range params {
+		if !p.Trainable() {
+			continue
+		}
+		list := s.grads[p.Layer]
+		if list == nil {
+			s.order = append(s.order, p.Layer)
+		}
+		if n := len(list); n > 0 && list[n-1].DType == p.Grad.DType && list[n-1].Addr+uintptr(list[n-1].Bytes()) == p.Grad.Addr {
+			list[n-1].Shape = []int{list[n-1].Len() + p.Grad.Len()}
+		} else {
+			list = append(list, p.Grad.View(p.Grad.Len()))
+		}
+		s.grads[p.Layer] = list
+	}
+	slices.SortFunc(s.order, func(a, b int) int { return cmp.Compare(b, a) }) // Outside is the last
+	return s, nil
+}
+
+// part returns what this rank has of a step's passes, which begin with those of rank 0.
+func (s *Ranks) part(byRank [][]model.Batch) []model.Batch {
+	if s == nil {
+		return byRank[0]
+	}
+	s.first, s.all = 0, 0
+	for rank, passes := range byRank {
+		if rank < s.Rank() {
+			s.first += len(passes)
+		}
+		s.all += len(passes)
+	}
+	return byRank[s.Rank()]
+}
+
+// passes returns the number of the first of n passes, and of all passes of the step.
+func (s *Ranks) passes(n int) (first, all int) {
+	if s == nil {
+		return 0, n
+	}
+	return s.first, s.all
+}
+
+// idle is the pass of a rank that has no example of a step: it has no target.
+func idle() []model.Batch { return []model.Batch{{IDs: []int32{0}, Labels: []int32{model.Ignore}}} }
+
+// after is called when the gradients of a layer are final. It sums those of all layers up to it that are left, so that
+// every rank sums the same layers in the same order, even one whose backward pass reaches fewer.
+func (s *Ranks) after(layer int) {
+	for s.next < len(s.order) && s.order[s.next] >= layer {
+		at := s.order[s.next]
+		s.next++
+		name := fmt.Sprintf("the sum of the gradients of layer %d", at)
+		if at == model.Outside {
+			name = "the sum of the gradients outside the layers"
+		}
+		s.sum(name, s.grads[at])
+	}
+}
+
+// sum sums tensors over the ranks.
+func (s *Ranks) sum(name string, list []tensor.Tensor) {
+	for _, x := range list {
+		if s.err == nil {
+			s.err = s.Sum(name, x)
+		}
+	}
+}
+
+// finish ends the sums of a step, with those of its losses and of a mixture's auxiliary loss.
+func (s *Ranks) finish(mixture bool, auxiliary *float64) error {
+	if s == nil {
+		return nil
+	}
+	s.next = 0
+	s.sum("the sum of the losses", []tensor.Tensor{s.losses})
+	if s.err == nil && mixture {
+		*auxiliary, s.err = s.SumFloat("the sum of the auxiliary losses", *auxiliary)
+	}
+	return s.err
+}
+
+// What rank 0 says before each step, and at the end.
+const (
+	oneMore = "a step"
+	noMore  = "the end"
+)
+
+// tell tells the other ranks what comes next.
+func (s *Ranks) tell(what string) error {
+	if s == nil {
+		return nil
+	}
+	_, err := s.Share("what comes next", []byte(what))
+	return err
+}
+
+// follow takes the steps that rank 0 tells this rank to take.
+func (r *Run) follow() (Result, error) {
+	for {
+		next, err := r.Ranks.Share("what comes next", nil)
+		if err != nil || string(next) == noMore {
+			return Result{State: r.state}, err
+		}
+		if err := r.together(); err != nil {
+			return Result{}, err
+		}
+	}
+}
+
+// A rank that moves no further counts as lost after leastLimit, or after four times the longest step if that is more,
+// and after firstLimit in the first step, of which nothing is known yet.
+const leastLimit, firstLimit = time.Minute, time.Hour
+
+// together takes a step with the other ranks.
+func (r *Run) together() error {
+	s := r.Ranks
+	if s == nil {
+		return r.step()
+	}
+	limit := firstLimit
+	if s.longest > 0 {
+		limit = max(leastLimit, 4*s.longest)
+	}
+	s.Watch(limit)
+	defer s.Watch(0)
+	start := time.Now()
+	err := r.step()
+	s.longest = max(s.longest, time.Since(start))
+	return err
+}
+
+// shareState gives the other ranks the state that rank 0 has resumed: the counters, the trainable weights and the
+// optimizer's state. So only rank 0 reads the checkpoint.
+func (r *Run) shareState(resumed bool) error {
+	s, d := r.Ranks, r.Model.Device()
+	if s == nil {
+		return nil
+	}
+	var text []byte
+	if resumed {
+		r.state.Updates, r.state.Scaler = r.Optimizer.Steps(), r.Optimizer.Scaler
+		text, _ = json.Marshal(r.state) // as fill writes it
+	}
+	text, err := s.Share("the state", text)
+	if err != nil || len(text) == 0 {
+		return err
+	}
+	if s.Rank() > 0 {
+		r.state = State{Scaler: r.Optimizer.Scaler}
+		if err := json.Unmarshal(text, &r.state); err != nil {
+			return err
+		}
+		r.Optimizer.SetSteps(r.state.Updates)
+	}
+	list := r.Optimizer.State()
+	for _, p := range r.Model.Params() {
+		if p.Trainable() {
+			list = append(list, p.W)
+		}
+	}
+	for _, t := range list {
+		if err := inParts(t, func(_ int64, part tensor.Tensor, bytes []byte) error {
+			if s.Rank() == 0 {
+				if err := d.DownloadBytes(bytes, part); err != nil {
+					return err
+				}
+			}
+			got, err := s.Share(t.Name, bytes)
+			if err == nil && s.Rank() > 0 {
+				d.UploadBytes(part, got)
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return d.Sync()
+}
+
+// chooseProducts chooses the algorithms of matrix products. All ranks have rank 0's, and its record keeps them.
+func (j *Job) chooseProducts(ctx context.Context) error {
+	choose := func() error { return j.Device.ChooseProducts(ctx, j.counting(Timing)) }
+	g := j.opts.Group
+	if g == nil {
+		return choose()
+	}
+	var text []byte
+	if g.Rank() == 0 {
+		if err := choose(); err != nil {
+			return err
+		}
+		text, _ = json.Marshal(j.Device.Choices())
+	}
+	text, err := g.Share("the algorithms of matrix products", text)
+	if err != nil || g.Rank() == 0 {
+		return err
+	}
+	choices := map[string]string{}
+	if err := json.Unmarshal(text, &choices); err != nil {
+		return err
+	}
+	j.Device.KeepChoices(choices)
+	return choose() // of products that rank 0 does not have
+}
+
+// Share divides the examples of each step among size ranks. It returns an error, which begins with the name of a
+// setting, if they cannot be divided so.
+func (p *Plan) Share(size int) error {
+	switch c := p.Config; {
+	case size > c.Batch*c.Accumulate:
+		return fmt.Errorf("batch %d × accumulate %d: must be at least %d, one example for each rank", c.Batch, c.Accumulate,
+			size)
+	case c.Gradients == LayerGradients && size > 1:
+		return fmt.Errorf("gradients %s: must be %s with several ranks, which sum those of a whole step", c.Gradients,
+			StepGradients)
+	}
+	p.Ranks = size
+	p.MaxTokens = p.passTokens()
+	return nil
+}
