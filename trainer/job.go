@@ -262,7 +262,7 @@ func (j *Job) OpenIn(ctx context.Context, dir *Dir, from string) (_ *Run, err er
 	if r.Optimizer, err = optim.New(d, r.Model.Params(), j.Plan.Config.AdamW()); err != nil || j.opts.Group == nil {
 		return r, err
 	}
-	r.Ranks, err = NewRanks(j.opts.Group, d, r.Optimizer, r.Model.Params())
+	r.Ranks, err = NewRanks(j.opts.Group, r.Model, r.Optimizer)
 	return r, err
 }
 

@@ -20,7 +20,9 @@ import (
 // process.
 type Ranks struct {
 	*ranks.Group
+	Note string // which library sums, for the user; "" on the CPU
 
+	comm   *kernels.Comm           // of GPUs; nil: this process's memory is summed
 	losses tensor.Tensor           // the sum of a step's losses, on the device
 	grads  map[int][]tensor.Tensor // the gradients of each layer, those that are adjacent as one
 	order  []int                   // the layers that have any, in the order of the backward pass
@@ -29,11 +31,26 @@ type Ranks struct {
 
 	first, all int           // the number of this rank's first pass among those of the step, and of them all
 	longest    time.Duration // of the steps so far
+	over       bool          // all ranks have ended their steps
 }
 
-// NewRanks prepares the sums of the gradients of an optimizer's parameters over the ranks.
-func NewRanks(g *ranks.Group, d *kernels.Device, o *optim.AdamW, params []model.Param) (*Ranks, error) {
-	s := &Ranks{Group: g, losses: o.Losses(), grads: map[int][]tensor.Tensor{}}
+// NewRanks prepares the sums of the gradients of a model's parameters and of an optimizer's losses over the ranks, each
+// of which calls it. The caller must close it.
+func NewRanks(g *ranks.Group, m *model.Model, o *optim.AdamW) (s *Ranks, err error) {
+	s = &Ranks{Group: g, losses: o.Losses(), grads: map[int][]tensor.Tensor{}}
+	s.list(m.Params())
+	if d := m.Device(); !d.IsCPU() {
+		share := func(id []byte) ([]byte, error) { return g.Share("the beginning of NCCL", id) }
+		s.comm, s.Note, err = d.OpenComm(g.Rank(), g.Size(), share)
+	}
+	return s, err
+}
+
+// Close ends the sums, after the last step of all ranks.
+func (s *Ranks) Close() error { return s.comm.Close() }
+
+// list lists the gradients of parameters.
+func (s *Ranks) list(params []model.Param) {
 	for _, p := range params {
 		if !p.Trainable() {
 			continue
@@ -42,15 +59,15 @@ func NewRanks(g *ranks.Group, d *kernels.Device, o *optim.AdamW, params []model.
 		if list == nil {
 			s.order = append(s.order, p.Layer)
 		}
-		if n := len(list); n > 0 && list[n-1].DType == p.Grad.DType && list[n-1].Addr+uintptr(list[n-1].Bytes()) == p.Grad.Addr {
-			list[n-1].Shape = []int{list[n-1].Len() + p.Grad.Len()}
+		if n := len(list) - 1; n >= 0 && list[n].DType == p.Grad.DType &&
+			list[n].Addr+uintptr(list[n].Bytes()) == p.Grad.Addr {
+			list[n].Shape = []int{list[n].Len() + p.Grad.Len()}
 		} else {
 			list = append(list, p.Grad.View(p.Grad.Len()))
 		}
 		s.grads[p.Layer] = list
 	}
 	slices.SortFunc(s.order, func(a, b int) int { return cmp.Compare(b, a) }) // Outside is the last
-	return s, nil
 }
 
 // part returns what this rank has of a step's passes, which begin with those of rank 0.
@@ -93,8 +110,13 @@ func (s *Ranks) after(layer int) {
 	}
 }
 
-// sum sums tensors over the ranks.
+// sum sums tensors over the ranks: on GPUs, beside the backward pass.
 func (s *Ranks) sum(name string, list []tensor.Tensor) {
+	if s.comm != nil && s.err == nil {
+		s.err = s.Step(name)
+		s.comm.Sum(list...)
+		return
+	}
 	for _, x := range list {
 		if s.err == nil {
 			s.err = s.Sum(name, x)
@@ -112,6 +134,9 @@ func (s *Ranks) finish(mixture bool, auxiliary *float64) error {
 	if s.err == nil && mixture {
 		*auxiliary, s.err = s.SumFloat("the sum of the auxiliary losses", *auxiliary)
 	}
+	if s.err == nil && s.comm != nil {
+		s.err = s.comm.Wait()
+	}
 	return s.err
 }
 
@@ -127,6 +152,7 @@ func (s *Ranks) tell(what string) error {
 		return nil
 	}
 	_, err := s.Share("what comes next", []byte(what))
+	s.over = err == nil && what == noMore
 	return err
 }
 
@@ -135,6 +161,7 @@ func (r *Run) follow() (Result, error) {
 	for {
 		next, err := r.Ranks.Share("what comes next", nil)
 		if err != nil || string(next) == noMore {
+			r.Ranks.over = err == nil
 			return Result{State: r.state}, err
 		}
 		if err := r.together(); err != nil {
@@ -162,7 +189,15 @@ func (r *Run) together() error {
 	start := time.Now()
 	err := r.step()
 	s.longest = max(s.longest, time.Since(start))
-	return err
+	if err == nil {
+		return nil
+	}
+	select { // NCCL's error may be that a rank is lost
+	case <-s.Lost():
+		return s.Err()
+	case <-time.After(time.Second):
+		return err
+	}
 }
 
 // shareState gives the other ranks the state that rank 0 has resumed: the counters, the trainable weights and the

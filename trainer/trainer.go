@@ -212,6 +212,9 @@ func (r *Run) Close() (err error) {
 	if r.metrics != nil {
 		err = r.metrics.Close()
 	}
+	if r.Ranks != nil && r.Ranks.over { // otherwise NCCL may wait for a rank that is gone
+		err = errors.Join(err, r.Ranks.Close())
+	}
 	if r.Optimizer != nil {
 		err = errors.Join(err, r.Optimizer.Close())
 	}

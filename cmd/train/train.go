@@ -307,6 +307,9 @@ func (t *train) execute(ctx context.Context, dir *trainer.Dir, from string) (err
 		return err
 	}
 	t.run = run
+	if run.Ranks != nil && run.Ranks.Note != "" {
+		t.note("%s", run.Ranks.Note)
+	}
 	t.gauge = newGauge(t.job.Device.Meters)
 	t.power = &wattmeter{read: t.job.Device.Energy}
 	t.beginning = &beginning{loaded: time.Now()}

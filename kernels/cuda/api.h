@@ -115,6 +115,7 @@ enum {
 	X(cuStreamCreate, (CUstream *stream, unsigned int flags)) \
 	X(cuStreamDestroy_v2, (CUstream stream)) \
 	X(cuStreamSynchronize, (CUstream stream)) \
+	X(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned int flags)) \
 	X(cuMemGetInfo_v2, (size_t *available, size_t *total)) \
 	X(cuMemAlloc_v2, (CUdeviceptr *address, size_t bytes)) \
 	X(cuMemFree_v2, (CUdeviceptr address)) \

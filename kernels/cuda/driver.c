@@ -187,6 +187,10 @@ cuda_status cuda_bind(uintptr_t gpu_) {
 	return OK;
 }
 
+driver *cuda_driver(uintptr_t gpu_) { return ((gpu *)gpu_)->api; }
+
+cuda_status cuda_result(uintptr_t gpu_, CUresult r) { return status(((gpu *)gpu_)->api, r); }
+
 CUstream cuda_stream(uintptr_t gpu_) { return ((gpu *)gpu_)->stream; }
 
 cuda_status cuda_close(uintptr_t gpu_) {

@@ -16,6 +16,10 @@ typedef struct {
 // cuda_bind binds a GPU's context to the calling thread.
 cuda_status cuda_bind(uintptr_t gpu);
 
+// cuda_driver returns a GPU's driver, and cuda_result the result of a call of it.
+driver *cuda_driver(uintptr_t gpu);
+cuda_status cuda_result(uintptr_t gpu, CUresult result);
+
 // cuda_stream returns the stream on which the GPU's work is queued.
 CUstream cuda_stream(uintptr_t gpu);
 

@@ -17,7 +17,7 @@ import (
 	"restyle/internal/disk"
 )
 
-//go:embed emulator/*.cpp emulator/*.h api.h blas.h
+//go:embed emulator/*.cpp emulator/*.h api.h blas.h nccl_api.h
 var emulatedSources embed.FS
 
 // ErrNoCompiler is the error of a machine that cannot build the emulated GPU: it has no C++ compiler, or is not Linux

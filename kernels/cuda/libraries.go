@@ -34,6 +34,7 @@ var (
 	libnvml     = library{file: "libnvidia-ml.so.1", variable: "RESTYLE_NVML", driver: true}
 	libnvrtc    = library{file: "libnvrtc.so.%d", variable: "RESTYLE_NVRTC", wheel: "cuda_nvrtc", pip: "nvidia-cuda-nvrtc"}
 	libcublasLt = library{file: "libcublasLt.so.%d", variable: "RESTYLE_CUBLASLT", wheel: "cublas", pip: "nvidia-cublas"}
+	libnccl     = library{file: "libnccl.so.2", variable: "RESTYLE_NCCL", wheel: "nccl"}
 
 	// NVTX of CUDA 13, and of CUDA 12.
 	libnvtx       = library{file: "libnvtx3interop.so.1", variable: "RESTYLE_NVTX", pip: "nvidia-nvtx"}

@@ -154,6 +154,31 @@ cuda_status cuda_use_algorithm(uintptr_t gpu, uintptr_t plan, const void *bytes,
 cuda_status cuda_multiply(uintptr_t gpu, uintptr_t plan, int algorithm, uint64_t a, uint64_t b, uint64_t c,
 	uint64_t bias, int add, uint64_t workspace, uint64_t bytes);
 
+typedef struct {
+	uintptr_t library;
+	int version;     // as 22807 for 2.28.7
+	char path[1024]; // the file that the loader opened
+} cuda_nccl;
+
+// cuda_open_nccl opens libnccl at a path. It returns 0, and the reason in message, if it cannot.
+enum { CUDA_OLDEST_NCCL = 21900, CUDA_NCCL_ID_BYTES = 128, CUDA_NCCL_CODE = 10000 };
+uintptr_t cuda_open_nccl(const char *path, cuda_nccl *nccl, char *message, int size);
+
+// cuda_nccl_id makes an id, CUDA_NCCL_ID_BYTES bytes, with which processes join. cuda_nccl_join waits for them all.
+// Results of NCCL are CUDA_NCCL_CODE more than its own.
+cuda_status cuda_nccl_id(uintptr_t library, void *id);
+cuda_status cuda_nccl_join(uintptr_t gpu, uintptr_t library, const void *id, int rank, int size, uintptr_t *comm);
+cuda_status cuda_nccl_leave(uintptr_t gpu, uintptr_t comm);
+
+// cuda_nccl_sum queues sums over the processes, which begin after what is queued now. What is queued after
+// cuda_nccl_wait begins after the sums.
+typedef struct {
+	uint64_t address, count;
+	int type; // ncclFloat32, ncclFloat64 or ncclBfloat16
+} cuda_sum;
+cuda_status cuda_nccl_sum(uintptr_t gpu, uintptr_t comm, const cuda_sum *list, int count);
+cuda_status cuda_nccl_wait(uintptr_t gpu, uintptr_t comm);
+
 // cuda_open_nvtx opens NVTX at a path. It returns 0, and the reason in message, if it cannot or if there is no
 // profiler.
 uintptr_t cuda_open_nvtx(const char *path, char *message, int size);

@@ -250,6 +250,11 @@ EXPORT CUresult cuStreamSynchronize(CUstream) {
 	NOT_CAPTURED;
 	return catch_up(all_queued());
 }
+// There is one queue for all streams, in the order of the calls: what one stream is to wait for is done before.
+EXPORT CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned int) {
+	CALLED;
+	return CUDA_SUCCESS;
+}
 EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
 	CALLED;
 	return *available = MEMORY - in_use, *total = MEMORY, CUDA_SUCCESS;

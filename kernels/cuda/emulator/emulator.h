@@ -1,4 +1,4 @@
-// The emulated GPU: the parts of CUDA's driver, NVRTC and cuBLASLt that restyle uses, in one library. Compiling runs
+// The emulated GPU: the parts of CUDA's driver, NVRTC, cuBLASLt and NCCL that restyle uses, in one library. Compiling runs
 // the C++ compiler on the unchanged source. Launching runs all threads of a block as fibers, one block after the other,
 // before the launch returns.
 //
@@ -7,6 +7,7 @@
 //   threads.cpp   the threads of a block, and what they do together
 //   tiles.cpp     what only sm_90 has: tiles, barriers with phases, products of a warpgroup
 //   blas.cpp      cuBLASLt
+//   nccl.cpp      NCCL
 //   compiler.cpp  NVRTC
 //   device.h      what CUDA C++ means here: kernels include it
 //
@@ -21,8 +22,9 @@
 //   STANDIN_PINS    0: no memory can be pinned
 //   STANDIN_LATE    1: queued work is done when a call waits for it, and not before
 //
-// This one takes effect at once:
+// These take effect at once:
 //
+//   STANDIN_NCCL      the version of NCCL, as 22807 for 2.28.7
 //   STANDIN_PRODUCTS  the algorithms that cuBLASLt has for each product, as 100,90,x80: the microseconds that each
 //                     takes. One with an x fails when it multiplies, and one with an o adds up parts in the result's
 //                     type. With it, events measure no other time
