@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"net"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -238,4 +239,40 @@ func Devices(name string, gpus func() []int) (list []int, listed bool, err error
 		list = append(list, n)
 	}
 	return list, true, nil
+}
+
+// Settle completes p by what the flags --ranks, 0 if it is not given, and --device ask for, and returns this rank's
+// device. If several ranks are asked for and no launcher has started them, start is true, and p is that of rank 0. An
+// error begins with the name of a flag.
+func (p *Place) Settle(count int, device string, gpus func() []int) (own string, start bool, err error) {
+	list, listed, err := Devices(device, gpus)
+	switch {
+	case err != nil:
+		return "", false, fmt.Errorf("device %w", err)
+	case count < 0 || count > maxSize:
+		return "", false, fmt.Errorf("ranks %d: must be from 1 to %d, or 0", count, maxSize)
+	case count > 0 && listed && count != len(list):
+		return "", false, fmt.Errorf("ranks %d and device %s, which is %d GPUs: leave ranks out", count, device, len(list))
+	case count > 0 && p.Size > 1 && count != p.Size:
+		return "", false, fmt.Errorf("ranks %d, and %s has started %d: leave it out", count, p.Source, p.Size)
+	}
+	if count == 0 && listed {
+		count = len(list)
+	}
+	if start = count > 1 && p.Size == 1; start {
+		p.Size, p.LocalSize = count, count
+	}
+	if own, err = p.Device(device, gpus); err != nil {
+		return "", false, fmt.Errorf("device %w", err)
+	}
+	return own, start, nil
+}
+
+// Threads returns this rank's number of CPU threads: those of a host are shared among its ranks. A single rank has as
+// many as asked for, also if that is 0, for all.
+func (p Place) Threads(asked int) int {
+	if p.LocalSize <= 1 {
+		return asked
+	}
+	return max(1, cmp.Or(asked, runtime.GOMAXPROCS(0))/p.LocalSize)
 }

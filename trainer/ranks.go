@@ -87,8 +87,11 @@ func (s *Ranks) part(byRank [][]model.Batch) []model.Batch {
 
 // passes returns the number of the first of n passes, and of all passes of the step.
 func (s *Ranks) passes(n int) (first, all int) {
-	if s == nil {
+	switch {
+	case s == nil:
 		return 0, n
+	case s.all == 0: // nobody has said: every rank has as many
+		return n * s.Rank(), n * s.Size()
 	}
 	return s.first, s.all
 }

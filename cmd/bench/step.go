@@ -35,8 +35,9 @@ built in.
 A shape is sequences per pass x tokens per sequence, and optionally x passes per step. The result is
 a table: tokens per second and milliseconds of the median step, its share of the rate of a bare
 product of large matrices (timed just before), the memory in use, the error of the memory estimate,
-and the energy of the whole card or of the processors. bench step can have another program time the
-same steps, and logs them alike:
+and the energy of the whole card or of the processors. With --ranks
+or --device cuda:all, each rank takes such steps with the others, and the table has the tokens of all
+together. bench step can have another program time the same steps, and logs them alike:
 
   bench step --device cuda --fused both --seconds 3 --beside "python3 cmd/bench/pytorch.py step --mode compile"`
 
@@ -46,7 +47,7 @@ type stepOptions struct {
 	config, shapes, fused                  string
 	steps, warmup, headRows                int
 	device, log, label                     string
-	threads                                int
+	threads, ranks                         int
 	own, deterministic, sync, apart, check bool
 	seconds                                float64
 	beside                                 cli.Paths // commands, unchanged
@@ -81,6 +82,8 @@ func (o *stepOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 
 	f.Group("Device")
 	f.Add(&o.device, "device", cli.DeviceHelp)
+	f.Add(&o.ranks, "ranks", "start this many processes, which sum their gradients; with --device cuda:all or cuda:0,1 "+
+		"one for each GPU")
 	f.Add(&o.own, "own-products", "on a GPU, multiply matrices with restyle's own kernels instead of cuBLASLt")
 	f.Add(&o.deterministic, "deterministic", "on a GPU, use cuBLASLt's first algorithm for each product, as train does "+
 		"with this flag; without it, an algorithm that is at least 3% faster replaces it")
@@ -120,13 +123,21 @@ func runStep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if code, done := flags.Parse(args); done {
 		return code
 	}
+	group, code, done := o.join(ctx, flags, stderr)
+	if done {
+		return code
+	}
+	defer group.Close(nil)
 	lines, err := o.lines()
 	if err = cmp.Or(err, cli.CheckThreads(o.threads), cli.CheckDevice(o.device)); err != nil {
 		fmt.Fprintf(stderr, "bench step: %v\nsee bench step -h\n", err)
 		return cli.Usage
 	}
-	table := &stepTable{out: stdout, log: o.log, label: o.label, dtype: flags.Lookup("dtype").Value.String()}
+	table := &stepTable{out: stdout, log: o.log, label: o.label, dtype: flags.Lookup("dtype").Value.String(), group: group}
 	notes := stderr
+	if group.Rank() > 0 {
+		table.out, table.log, notes = io.Discard, "", io.Discard
+	}
 	for _, l := range lines {
 		if l.command != "" {
 			if failed := l.runBeside(ctx, &o, table); failed != nil { // the other lines are still useful
@@ -255,7 +266,7 @@ func (l *stepLine) run(ctx context.Context, o *stepOptions, table *stepTable, no
 	if err := table.open(d, l.settings.DType); err != nil {
 		return err
 	}
-	passes := l.passes()
+	passes := l.passes(table.group.Rank())
 	if l.settings.Gradients == trainer.LayerGradients || d.Capacity() > 0 && !o.apart {
 		passes = []model.Batch{model.Join(passes...)}
 	}
@@ -283,9 +294,23 @@ func (l *stepLine) run(ctx context.Context, o *stepOptions, table *stepTable, no
 		return err
 	}
 	defer func() { err = errors.Join(err, opt.Close()) }()
-	r, err := l.time(ctx, o, &trainer.Run{Plan: plan, Model: m, Optimizer: opt}, passes)
+	run := &trainer.Run{Plan: plan, Model: m, Optimizer: opt}
+	if table.group != nil {
+		if run.Ranks, err = trainer.NewRanks(table.group, m, opt); err != nil {
+			return err
+		}
+		if n := run.Ranks.Note; n != "" {
+			fmt.Fprintf(notes, "bench step: %s\n", n)
+		}
+	}
+	r, err := l.time(ctx, o, run, passes)
 	if err != nil {
 		return err
+	}
+	if run.Ranks != nil {
+		if err := run.Ranks.Close(); err != nil {
+			return err
+		}
 	}
 	r.Mode, r.estimate = "standard", estimate
 	if l.fused.String() != "none" {
@@ -304,6 +329,9 @@ func (l *stepLine) time(ctx context.Context, o *stepOptions, run *trainer.Run, p
 	targets := 0
 	for _, p := range passes {
 		targets += p.Targets()
+	}
+	if run.Ranks != nil {
+		targets *= run.Ranks.Size() // every rank has as many
 	}
 	var last trainer.Updated
 	var before, lasting float64
@@ -325,7 +353,7 @@ func (l *stepLine) time(ctx context.Context, o *stepOptions, run *trainer.Run, p
 			lasting += took
 		}
 	}
-	if after, known := d.Energy(); metered && known {
+	if after, known := d.Energy(); metered && known && run.Ranks == nil { // it is that of one GPU
 		r.Joules = max(after-before, 0) // 0: unknown, because a processor's counter started again
 	}
 	r.Loss = last.Loss / float64(targets)
@@ -356,8 +384,8 @@ func (l *stepLine) besideLoRA() *besideLoRA {
 }
 
 // passes returns passes of random tokens. Every token but the first of its sequence is a target.
-func (l *stepLine) passes() (passes []model.Batch) {
-	r := rand.New(rand.NewPCG(1, 2))
+func (l *stepLine) passes(rank int) (passes []model.Batch) {
+	r := rand.New(rand.NewPCG(1, 2+uint64(rank)))
 	for range l.accumulate {
 		var of []model.Batch
 		for range l.batch {

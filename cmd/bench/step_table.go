@@ -13,6 +13,7 @@ import (
 	"restyle/internal/cli"
 	"restyle/kernels"
 	"restyle/model"
+	"restyle/ranks"
 	"restyle/tensor"
 	"restyle/trainer"
 	"restyle/trainer/report"
@@ -34,6 +35,7 @@ type stepResult struct {
 type stepTable struct {
 	out               io.Writer
 	log, label, dtype string
+	group             *ranks.Group // that take the steps; nil: this process alone
 
 	device  string  // name, from the first line
 	product string  // the maker's name of the device
@@ -67,9 +69,11 @@ func (t *stepTable) add(l *stepLine, r stepResult) error {
 	steps := float64(len(r.Seconds))
 	slices.Sort(r.Seconds)
 	fastest, median, slowest := r.Seconds[0], r.Seconds[len(r.Seconds)/2], r.Seconds[len(r.Seconds)-1]
-	tokens := l.batch * l.seq * l.accumulate
+	tokens, size := l.batch*l.seq*l.accumulate, t.group.Size()
 	plan := trainer.Plan{Config: l.settings, MaxTokens: tokens, Longest: l.seq}
 	options := plan.ModelOptions(l.config)
+	tokens *= size
+	ceiling := t.ceiling * float64(size)
 	flops := model.FLOPs(l.config, options, float64(l.seq+1)/2) * float64(tokens) / median
 
 	shape, trained := strings.TrimSpace(fmt.Sprintf("%dx%dx%d %s", l.batch, l.seq, l.accumulate, t.label)), "all"
@@ -81,6 +85,10 @@ func (t *stepTable) add(l *stepLine, r stepResult) error {
 		}
 	case len(c.TrainOnly) > 0:
 		trained = strings.Join(c.TrainOnly, ",")
+	}
+	if size > 1 {
+		shape += fmt.Sprintf(" on %d ranks", size)
+		r.Label = strings.TrimPrefix(fmt.Sprintf("%s, %d ranks", r.Label, size), ", ")
 	}
 	estimate, joules := "", ""
 	if r.estimate > 0 {
@@ -96,7 +104,7 @@ func (t *stepTable) add(l *stepLine, r stepResult) error {
 	}
 	_, err := fmt.Fprintf(t.out, "| %s | %s | %s | %.0f | %.2f, %.2f to %.2f | %.4g | %.0f%% | %s | %s | %s | %.4f |\n",
 		shape, r.Mode, trained, float64(tokens)/median, 1e3*median, 1e3*fastest, 1e3*slowest,
-		flops/1e12, 100*flops/t.ceiling, kernels.Bytes(int(r.Memory)), estimate, joules, r.Loss)
+		flops/1e12, 100*flops/ceiling, kernels.Bytes(int(r.Memory)), estimate, joules, r.Loss)
 	if err != nil || t.log == "" {
 		return err
 	}
@@ -106,8 +114,8 @@ func (t *stepTable) add(l *stepLine, r stepResult) error {
 	}
 	return report.AppendBenchmark(t.log, report.BenchmarkRow{
 		Time: time.Now(), Mode: r.Mode, Wall: time.Duration(median * float64(time.Second)), TotalTokens: int64(tokens),
-		TrainedTokens: int64(tokens - l.batch*l.accumulate), PaddedTokens: int64(tokens), PeakMemory: r.Memory,
-		TFLOPS: flops / 1e12, PeakShare: flops / t.ceiling, Joules: r.Joules / steps,
+		TrainedTokens: int64(tokens - size*l.batch*l.accumulate), PaddedTokens: int64(tokens), PeakMemory: r.Memory,
+		TFLOPS: flops / 1e12, PeakShare: flops / ceiling, Joules: r.Joules / steps,
 		Device: t.product, DType: t.dtype, Model: l.name, Batch: l.batch, Seq: l.seq, Accumulate: l.accumulate,
 		Label:   strings.Join(slices.DeleteFunc(label, func(s string) bool { return s == "" }), ", "),
 		Version: cli.Version(),

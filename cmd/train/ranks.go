@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"restyle/internal/cli"
@@ -15,46 +14,16 @@ import (
 	"restyle/trainer"
 )
 
-// gpus lists the numbers of the GPUs that can be used.
-func gpus() (list []int) {
-	candidates, _ := cuda.Candidates() // the reason is told when one is opened
-	for _, c := range candidates {
-		list = append(list, c.Ordinal)
-	}
-	slices.Sort(list)
-	return list
-}
-
 // findPlace finds the place of this process among the ranks of the run, and makes --device its own. If the flags ask
 // for several ranks and nothing has started them, start is true.
 func (t *train) findPlace() (start bool, err error) {
 	if t.place, err = ranks.FromEnv(os.Getenv); err != nil {
 		return false, cli.Usagef("%w", err)
 	}
-	list, listed, err := ranks.Devices(t.deviceName, gpus)
-	switch {
-	case err != nil:
-		return false, cli.Usagef("--device %w", err)
-	case t.ranks < 0 || t.ranks > cli.MaxThreads:
-		return false, cli.Usagef("--ranks %d: must be from 1 to %d, or 0", t.ranks, cli.MaxThreads)
-	case t.ranks == 0 && listed && t.place.Size == 1:
-		t.ranks = len(list)
-	case t.ranks > 0 && listed && t.ranks != len(list):
-		return false, cli.Usagef("--ranks %d and --device %s, which is %d GPUs: leave --ranks out", t.ranks, t.deviceName,
-			len(list))
+	if t.deviceName, start, err = t.place.Settle(t.ranks, t.deviceName, cuda.Ordinals); err != nil {
+		return false, cli.Usagef("--%w", err)
 	}
-	if t.ranks > 1 && t.place.Size > 1 && t.ranks != t.place.Size {
-		return false, cli.Usagef("--ranks %d, and %s has started %d: leave --ranks out", t.ranks, t.place.Source, t.place.Size)
-	}
-	if start = t.ranks > 1 && t.place.Size == 1; start {
-		if t.place.Size, t.place.LocalSize = t.ranks, t.ranks; t.alone() { // it plans for them
-			start = false
-		}
-	}
-	if t.deviceName, err = t.place.Device(t.deviceName, gpus); err != nil {
-		return false, cli.Usagef("--device %w", err)
-	}
-	return start, nil
+	return start && !t.alone(), nil
 }
 
 // alone reports whether the flags ask for what rank 0 does without the others.
@@ -62,20 +31,12 @@ func (t *train) alone() bool { return t.dryRun || t.showExample || t.selfcheck }
 
 // startRanks starts the ranks, and returns their exit code.
 func (t *train) startRanks() int {
-	code, err := ranks.Start(t.ranks, cli.Retry, t.stderr, cli.StopSignals)
+	code, err := ranks.Start(t.place.Size, cli.Retry, t.stderr, cli.StopSignals)
 	if err != nil {
-		fmt.Fprintf(t.stderr, "train: starting %d ranks: %v\n", t.ranks, err)
+		fmt.Fprintf(t.stderr, "train: starting %d ranks: %v\n", t.place.Size, err)
 		return max(code, cli.Failed)
 	}
 	return code
-}
-
-// shareThreads returns the number of threads of this rank: those of a host are shared among its ranks.
-func (t *train) shareThreads() int {
-	if t.place.LocalSize <= 1 {
-		return t.threads
-	}
-	return max(1, t.threadCount()/t.place.LocalSize)
 }
 
 // join meets the other ranks, and compares with rank 0 what determines the result. Without others it does nothing.

@@ -182,7 +182,7 @@ func (t *train) latest() (dir string, err error) {
 // instruction set of was if the machine has it, and the algorithms of its matrix products if the device is the same.
 func (t *train) onDevice(was trainer.RunFile, f func() error) (err error) {
 	d, differs, err := trainer.OpenDevice(t.deviceName, kernels.Options{
-		Threads: t.shareThreads(), Fused: t.fused.Fused, Sync: t.sync, Deterministic: t.deterministic,
+		Threads: t.place.Threads(t.threads), Fused: t.fused.Fused, Sync: t.sync, Deterministic: t.deterministic,
 		NoBF16: t.config.DType != tensor.BF16,
 	}, was.Record)
 	if err != nil {

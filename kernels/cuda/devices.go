@@ -174,3 +174,13 @@ func properties(d C.cuda_device) Properties {
 		Bandwidth: 2 * 1e3 * float64(d.memory_clock) * float64(d.bus) / 8, Driver: int(d.driver),
 	}
 }
+
+// Ordinals returns the numbers of the GPUs that can be used, in ascending order.
+func Ordinals() (list []int) {
+	candidates, _ := Candidates() // opening one says why there is none
+	for _, c := range candidates {
+		list = append(list, c.Ordinal)
+	}
+	slices.Sort(list)
+	return list
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"restyle/internal/cli"
+	"restyle/kernels/cuda"
+	"restyle/ranks"
+)
+
+// join finds the other ranks of bench step, or starts them. Without others the group is nil. If done, the command ends
+// with code.
+func (o *stepOptions) join(ctx context.Context, flags *cli.Flags, stderr io.Writer) (g *ranks.Group, code int,
+	done bool) {
+	var start bool
+	place, err := ranks.FromEnv(os.Getenv)
+	if err == nil {
+		o.device, start, err = place.Settle(o.ranks, o.device, cuda.Ordinals)
+	}
+	if err == nil && place.Size > 1 && (o.seconds > 0 || len(o.beside) > 0) {
+		err = fmt.Errorf("seconds and beside are for one rank: leave them out")
+	}
+	switch {
+	case err != nil:
+		fmt.Fprintf(stderr, "bench step: --%v\nsee bench step -h\n", err)
+		return nil, cli.Usage, true
+	case place.Size == 1:
+		return nil, 0, false
+	case start:
+		if code, err = ranks.Start(place.Size, cli.Retry, stderr, cli.StopSignals); err != nil {
+			fmt.Fprintf(stderr, "bench step: %v\n", err)
+			code = max(code, cli.Failed)
+		}
+		return nil, code, true
+	}
+	o.threads = place.Threads(o.threads)
+	claims := map[string]string{"version": cli.Version()}
+	flags.VisitAll(func(f *flag.Flag) {
+		if f.Name != "device" && f.Name != "threads" { // which are each rank's own
+			claims[f.Name] = f.Value.String()
+		}
+	})
+	if g, err = ranks.Join(ctx, place, claims); err != nil {
+		fmt.Fprintf(stderr, "bench step: %v\n", err)
+		return nil, cli.Failed, true
+	}
+	go func() { // a GPU may wait for ever for a rank that is gone
+		<-g.Lost()
+		fmt.Fprintf(stderr, "bench step: %v\n", g.Err())
+		os.Exit(cli.Retry)
+	}()
+	return g, 0, false
+}
