@@ -35,6 +35,9 @@ func TestMain(m *testing.M) {
 	if dataset.IsChild() {
 		os.Exit(dataset.ChildMain())
 	}
+	if os.Getenv(rankVariable) != "" {
+		os.Exit(run(cli.StopContext(cli.StopSignals...), os.Args[1:], os.Stdout, os.Stderr, nil))
+	}
 	if os.Getenv(childVariable) != "" {
 		ctx := cli.StopContext(cli.StopSignals...)
 		phases, on := os.NewFile(3, "phases"), os.NewFile(4, "on")

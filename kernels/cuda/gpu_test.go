@@ -379,13 +379,13 @@ func TestDeclarations(t *testing.T) {
 		t.Skip("gcc is missing")
 	}
 	var folders []string
-	for _, l := range []library{libnvrtc, libcublasLt, libnvtx} {
+	for _, l := range []library{libnvrtc, libcublasLt, libnvtx, libnccl} {
 		for _, file := range l.paths(0) {
 			folders = append(folders, "-I"+filepath.Join(filepath.Dir(file), "../include"))
 		}
 	}
 	for file, headers := range map[string][]string{"headers.c": {"cuda.h", "nvrtc.h"}, "blas.c": {"cublasLt.h"},
-		"nvml.c": {"nvml.h"}, "nvtx.c": {"nvtx3/nvToolsExt.h"}} {
+		"nvml.c": {"nvml.h"}, "nccl.c": {"nccl.h", "crt/host_config.h"}, "nvtx.c": {"nvtx3/nvToolsExt.h"}} {
 		t.Run(file, func(t *testing.T) {
 			for _, h := range headers {
 				if !slices.ContainsFunc(folders, func(folder string) bool {

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"restyle/internal/cli"
+	"restyle/kernels"
+	"restyle/kernels/cuda"
+	"restyle/trainer"
+	"restyle/trainer/checkpoint"
+	"restyle/trainer/report"
+)
+
+// rankVariable makes the test binary run the command as a user does, also as the ranks that it starts.
+const rankVariable = "RESTYLE_TEST_RANK"
+
+// process runs the command in a process of its own.
+func process(t testing.TB, code int, args ...string) outcome {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	c := exec.Command(os.Args[0], args...)
+	c.Env, c.Stdout, c.Stderr = append(os.Environ(), rankVariable+"=1"), &stdout, &stderr
+	_ = c.Run()
+	o := outcome{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	if o.code != code {
+		t.Fatalf("train %s: want exit %d: %v", strings.Join(args, " "), code, o)
+	}
+	return o
+}
+
+// losses returns the loss of every step of a run.
+func losses(t testing.TB, out string) (list []float64) {
+	t.Helper()
+	lines, err := report.ReadMetrics[metricsLine](filepath.Join(out, "metrics.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range lines {
+		if l.Loss != nil {
+			list = append(list, float64(*l.Loss))
+		}
+	}
+	return list
+}
+
+// TestRanks_LearnTheSame trains on one rank and on several, each twice: the losses agree, and a repeat has the same
+// bits. Eight steps over 12 examples by 5 have two of 5 and one of 2, in which a third rank has none.
+func TestRanks_LearnTheSame(t *testing.T) {
+	data := rows(t, 12)
+	for _, c := range []struct {
+		name      string
+		size      int
+		flags     string
+		tolerance float64 // relative; of sums in another order, whose errors AdamW enlarges where gradients are almost 0
+	}{
+		{"fp32", 2, "--dtype fp32 --optimizer adamw", 2e-4},
+		{"fp32", 3, "--dtype fp32 --optimizer adamw", 2e-4},
+		{"bf16", 3, "", 2e-2}, // a weight near the middle between two numbers goes either way
+		{"lora", 2, "--lora r=4 --dtype fp32", 2e-4},
+		{"packing", 2, "--packing --dtype fp32 --optimizer adamw --max-steps 3 --seq 40", 2e-4},
+	} {
+		t.Run(fmt.Sprint(c.name, c.size), func(t *testing.T) {
+			t.Parallel()
+			train := func(name string, more ...string) []float64 {
+				out := filepath.Join(t.TempDir(), name)
+				args := []string{"--model", tinyBase, "--data", data, "--out", out, "--benchmark-log=", "--device", "cpu",
+					"--batch", "1", "--accumulate", "5", "--epochs", "0", "--max-steps", "8", "--seq", "128", "--lr", "1e-3",
+					"--val", "0", "--samples", "0"}
+				process(t, cli.Done, append(append(args, strings.Fields(c.flags)...), more...)...)
+				return losses(t, out)
+			}
+			one, several := train("one"), train("several", "--ranks", fmt.Sprint(c.size))
+			if again := train("again", "--ranks", fmt.Sprint(c.size)); fmt.Sprint(again) != fmt.Sprint(several) {
+				t.Errorf("the losses are %v, and of a repeat %v", several, again)
+			}
+			if len(one) != len(several) || len(one) < 3 {
+				t.Fatalf("%d steps on one rank, %d on %d", len(one), len(several), c.size)
+			}
+			for i := range one {
+				if math.Abs(several[i]-one[i]) > c.tolerance*one[i] {
+					t.Errorf("step %d: the loss is %v on %d ranks, %v on one", i+1, several[i], c.size, one[i])
+				}
+			}
+		})
+	}
+}
+
+// rankProcesses starts the ranks of a run as a launcher does. edit changes the flags of one.
+func rankProcesses(t *testing.T, size int, args []string, edit func(rank int, args []string) []string) (
+	list []*exec.Cmd, said []*bytes.Buffer, first io.Reader) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	socket, err := l.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	for r := range size {
+		own := args
+		if edit != nil {
+			own = edit(r, args)
+		}
+		c, stderr := exec.Command(os.Args[0], own...), new(bytes.Buffer)
+		c.Env = append(os.Environ(), rankVariable+"=1", fmt.Sprint("RANK=", r), fmt.Sprint("WORLD_SIZE=", size),
+			"MASTER_ADDR=127.0.0.1", fmt.Sprint("MASTER_PORT=", l.Addr().(*net.TCPAddr).Port))
+		c.Stderr = stderr
+		if r == 0 {
+			c.ExtraFiles, c.Env = []*os.File{socket}, append(c.Env, "RESTYLE_LISTENER=3")
+			pipe, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Close()
+			first, c.Stderr = io.TeeReader(pipe, stderr), w
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		list, said = append(list, c), append(said, stderr)
+	}
+	return list, said, first
+}
+
+// TestRanks_LostOne kills a rank in the middle of a run: all others end with 33 and name it. The run continues on
+// another number of ranks from its last checkpoint, and a signal stops all of them in order.
+func TestRanks_LostOne(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	args := []string{"--model", tinyBase, "--data", rows(t, 40), "--out", out, "--benchmark-log=", "--device", "cpu",
+		"--seq", "128", "--epochs", "0", "--max-steps", "100000", "--val", "0", "--samples", "0", "--save-every", "5",
+		"--log-every", "1"}
+	ranks, said, first := rankProcesses(t, 3, args, nil)
+	lines := bufio.NewScanner(first)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "step 7") {
+	}
+	_ = ranks[1].Process.Kill()
+	_, _ = io.Copy(io.Discard, first)
+	for r, c := range ranks {
+		_ = c.Wait()
+		if r != 1 && (c.ProcessState.ExitCode() != cli.Retry || !strings.Contains(said[r].String(), "rank 1 ") ||
+			!strings.Contains(said[r].String(), "continue from the last checkpoint")) {
+			t.Errorf("rank %d: exit %d: %s", r, c.ProcessState.ExitCode(), said[r])
+		}
+	}
+	found, err := checkpoint.Latest(trainer.CheckpointsIn(out))
+	if err != nil || len(found.Skipped) > 0 {
+		t.Fatal(found, err)
+	}
+
+	ranks, said, first = rankProcesses(t, 2, append(args, "--resume"), nil)
+	lines = bufio.NewScanner(first)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "step ") {
+	}
+	for _, c := range ranks { // as a launcher does
+		_ = c.Process.Signal(syscall.SIGTERM)
+	}
+	_, _ = io.Copy(io.Discard, first)
+	for r, want := range []int{cli.Stopped, cli.Done} {
+		_ = ranks[r].Wait()
+		if code := ranks[r].ProcessState.ExitCode(); code != want {
+			t.Errorf("rank %d: exit %d, want %d: %s", r, code, want, said[r])
+		}
+	}
+	if !strings.Contains(said[0].String(), "continuing after step ") {
+		t.Errorf("resumed: %s", said[0])
+	}
+}
+
+// TestRanks_ResumeOnOthers takes four steps on two ranks and four more on three: the losses are those of one rank.
+func TestRanks_ResumeOnOthers(t *testing.T) {
+	data, dir := rows(t, 12), t.TempDir()
+	both := func(name, before, after string) []float64 {
+		args := []string{"--model", tinyBase, "--data", data, "--out", filepath.Join(dir, name), "--benchmark-log=",
+			"--device", "cpu", "--seq", "128", "--epochs", "0", "--lr", "1e-3", "--schedule", "constant", "--warmup", "0",
+			"--val", "0", "--samples", "0", "--dtype", "fp32"}
+		process(t, cli.Done, append(args, "--max-steps", "4", "--ranks", before)...)
+		process(t, cli.Done, append(args, "--max-steps", "8", "--resume", "--ranks", after)...)
+		return losses(t, filepath.Join(dir, name))
+	}
+	one, several := both("one", "1", "1"), both("several", "2", "3")
+	for i := range one {
+		if math.Abs(several[i]-one[i]) > 1e-3*one[i] { // 8-bit moments enlarge the errors of sums further
+			t.Errorf("step %d: the loss is %v on several ranks, %v on one", i+1, several[i], one[i])
+		}
+	}
+}
+
+// TestRanks_Refuse checks what is refused, on every rank.
+func TestRanks_Refuse(t *testing.T) {
+	args := small(t, filepath.Join(t.TempDir(), "out"), "--device", "cpu")
+	for _, c := range []struct{ flags, want string }{
+		{"--ranks 2 --device cuda:0,1,2", "--ranks 2 and device cuda:0,1,2, which is 3 GPUs"},
+		{"--ranks 5", "one example for each rank"},
+		{"--ranks 2 --gradients layer", "--gradients layer: must be step with several ranks"},
+		{"--ranks -1", "--ranks -1"},
+	} {
+		o := must(t, cli.Usage, append(append(args, "--dry-run"), strings.Fields(c.flags)...)...)
+		if !strings.Contains(o.stderr, c.want) {
+			t.Errorf("%s: %v, want %q", c.flags, o, c.want)
+		}
+	}
+	ranks, said, first := rankProcesses(t, 2, args, func(rank int, args []string) []string {
+		return append(args, "--lr", []string{"1e-3", "2e-3"}[rank])
+	})
+	_, _ = io.Copy(io.Discard, first)
+	for r, c := range ranks {
+		_ = c.Wait()
+		if c.ProcessState.ExitCode() != cli.Usage || !strings.Contains(said[r].String(),
+			`the ranks would not do the same: lr is "0.002" on rank 1 and "0.001" on rank 0`) {
+			t.Errorf("rank %d: exit %d: %s", r, c.ProcessState.ExitCode(), said[r])
+		}
+	}
+}
+
+// TestRanks_MPI starts four ranks with Open MPI.
+func TestRanks_MPI(t *testing.T) {
+	mpirun, err := exec.LookPath("mpirun")
+	if err != nil {
+		t.Skip("mpirun is not installed")
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	args := append([]string{"--allow-run-as-root", "--oversubscribe", "-n", "4", "-x", rankVariable + "=1", os.Args[0]},
+		small(t, out, "--device", "cpu", "--epochs", "1")...)
+	c := exec.Command(mpirun, args...)
+	c.Env = append(os.Environ(), "RESTYLE_PORT="+freePort(t))
+	if said, err := c.CombinedOutput(); err != nil || len(losses(t, out)) == 0 {
+		t.Errorf("%v: %s", err, said)
+	}
+}
+
+// freePort returns a port that no process listens on.
+func freePort(t *testing.T) string {
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
+}
+
+// TestRanks_Emulated trains on two emulated GPUs, which sum in the order of the ranks as the CPU does.
+func TestRanks_Emulated(t *testing.T) {
+	if d, err := kernels.Open("emulated", kernels.Options{}); errors.Is(err, cuda.ErrNoCompiler) {
+		t.Skip(err)
+	} else if err != nil || d.Close() != nil {
+		t.Fatal(err)
+	}
+	var both [2][]float64
+	for i, size := range []string{"1", "2"} {
+		out := filepath.Join(t.TempDir(), "out")
+		o := process(t, cli.Done, "--model", tinyBase, "--data", rows(t, 12), "--out", out, "--benchmark-log=", "--device",
+			"emulated", "--epochs", "0", "--max-steps", "2", "--seq", "64", "--val", "0", "--samples", "0", "--ranks", size)
+		if both[i] = losses(t, out); size == "2" && !strings.Contains(o.stderr, "NCCL 2.28.7 sums gradients over 2 GPUs") {
+			t.Error(o)
+		}
+	}
+	for i, one := range both[0] {
+		if math.Abs(both[1][i]-one) > 2e-3*one { // sums of BF16 gradients are rounded once more
+			t.Errorf("step %d: the loss is %v on two ranks, %v on one", i+1, both[1][i], one)
+		}
+	}
+}
+
