@@ -113,6 +113,7 @@ enum {
 	X(cuDevicePrimaryCtxRelease_v2, (CUdevice device)) \
 	X(cuCtxSetCurrent, (CUcontext context)) \
 	X(cuStreamCreate, (CUstream *stream, unsigned int flags)) \
+	X(cuStreamCreateWithPriority, (CUstream *stream, unsigned int flags, int priority)) \
 	X(cuStreamDestroy_v2, (CUstream stream)) \
 	X(cuStreamSynchronize, (CUstream stream)) \
 	X(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned int flags)) \

@@ -17,6 +17,8 @@ typedef struct {
 	const char *(*ncclGetLastError)(ncclComm_t); // NULL: this version has none
 } library;
 
+enum { CUDA_HIGHEST_PRIORITY = -100 }; // the driver takes the highest that there is
+
 // Sums run on a stream of their own, beside the work of the GPU's stream.
 typedef struct {
 	library *api;
@@ -89,7 +91,8 @@ cuda_status cuda_nccl_join(uintptr_t gpu, uintptr_t library_, const void *id, in
 	comm *c = calloc(1, sizeof *c);
 	c->api = l;
 	*out = (uintptr_t)c;
-	DRIVE(d->cuStreamCreate(&c->stream, CU_STREAM_NON_BLOCKING));
+	// A sum needs few multiprocessors, and gets them before the kernels of the backward pass that are queued already.
+	DRIVE(d->cuStreamCreateWithPriority(&c->stream, CU_STREAM_NON_BLOCKING, CUDA_HIGHEST_PRIORITY));
 	DRIVE(d->cuEventCreate(&c->ready, CU_EVENT_DISABLE_TIMING));
 	DRIVE(d->cuEventCreate(&c->summed, CU_EVENT_DISABLE_TIMING));
 	CALL(l->ncclCommInitRank(&c->handle, size, joined, rank));

@@ -241,6 +241,10 @@ EXPORT CUresult cuStreamCreate(CUstream *s, unsigned int) {
 	CALLED;
 	return *s = &stream, CUDA_SUCCESS;
 }
+EXPORT CUresult cuStreamCreateWithPriority(CUstream *s, unsigned int, int) {
+	CALLED;
+	return *s = &stream, CUDA_SUCCESS;
+}
 EXPORT CUresult cuStreamDestroy_v2(CUstream) {
 	CALLED;
 	return CUDA_SUCCESS;

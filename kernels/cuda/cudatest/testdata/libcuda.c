@@ -200,6 +200,7 @@ CUresult cuCtxSetCurrent(CUcontext c) {
 }
 
 CUresult cuStreamCreate(CUstream *s, unsigned int flags) { ENTER *s = (CUstream)current; LEAVE }
+CUresult cuStreamCreateWithPriority(CUstream *s, unsigned int flags, int priority) { return cuStreamCreate(s, flags); }
 CUresult cuStreamDestroy_v2(CUstream s) { ENTER if ((void *)s != current) r = INVALID_VALUE; LEAVE }
 CUresult cuStreamSynchronize(CUstream s) {
 	ENTER
