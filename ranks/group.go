@@ -199,7 +199,11 @@ func (g *Group) listener() (net.Listener, error) {
 func (g *Group) greet(ctx context.Context, c net.Conn, arrived chan<- *peer) {
 	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
 	lines := bufio.NewReaderSize(c, maxLine)
-	m, err := hello(lines, g.place.Size)
+	line, err := lines.ReadSlice('\n') // what follows on a connection for data comes only when all have met
+	var m message
+	if err == nil {
+		m, err = hello(line, g.place.Size)
+	}
 	if err != nil {
 		c.Close()
 		return
@@ -216,12 +220,9 @@ func (g *Group) greet(ctx context.Context, c net.Conn, arrived chan<- *peer) {
 	}
 }
 
-// hello reads a first line. What follows it on a connection for data is not read.
-func hello(lines *bufio.Reader, size int) (m message, err error) {
-	line, err := lines.ReadSlice('\n')
-	if err == nil {
-		err = json.Unmarshal(line, &m)
-	}
+// hello parses the first line of a connection.
+func hello(line []byte, size int) (m message, err error) {
+	err = json.Unmarshal(line, &m)
 	if err == nil && (m.Magic != magic || m.Rank < 1 || m.Rank >= size || m.Size != size) {
 		err = fmt.Errorf("not rank 1 to %d of %d", size-1, size)
 	}

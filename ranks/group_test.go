@@ -1,8 +1,6 @@
 package ranks
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +14,7 @@ import (
 	"time"
 	"unsafe"
 
+	"restyle/internal/hostile"
 	"restyle/tensor"
 )
 
@@ -183,10 +182,12 @@ func TestJoin_WaitsForAll(t *testing.T) {
 func FuzzHello(f *testing.F) {
 	good, _ := json.Marshal(message{Magic: magic, Rank: 1, Size: 2, Claims: map[string]string{"a": "b"}})
 	f.Add(append(good, '\n'))
-	f.Add([]byte("{}\n"))
 	f.Add([]byte(`{"Rank":-1}`))
+	for _, wide := range hostile.Wide() {
+		f.Add([]byte(wide))
+	}
 	f.Fuzz(func(t *testing.T, line []byte) {
-		m, err := hello(bufio.NewReaderSize(bytes.NewReader(line), maxLine), 2)
+		m, err := hostile.Parse(t, line, func(line []byte) (message, error) { return hello(line, 2) })
 		if err == nil && (m.Rank != 1 || m.Size != 2) {
 			t.Errorf("%q: rank %d of %d", line, m.Rank, m.Size)
 		}

@@ -196,7 +196,8 @@ func tunedFlag(out string) string {
 	return " --tuned " + cli.ShellQuote(data.DirArg(out))
 }
 
-// logBenchmark adds a row to the benchmark log. Of a resumed run, only a part of the energy would be known.
+// logBenchmark adds a row to the benchmark log. Of a resumed run, or of several ranks, only a part of the energy would be
+// known.
 func (t *train) logBenchmark(f summary) error {
 	if t.benchmarkLog == "" {
 		return nil
@@ -206,7 +207,7 @@ func (t *train) logBenchmark(f summary) error {
 		mode = "fused"
 	}
 	joules := 0.0
-	if t.run.From == "" {
+	if t.run.From == "" && t.group == nil {
 		joules = t.power.watts() * f.Seconds
 	}
 	return report.AppendBenchmark(t.benchmarkLog, report.BenchmarkRow{

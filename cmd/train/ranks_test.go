@@ -275,4 +275,3 @@ func TestRanks_Emulated(t *testing.T) {
 		}
 	}
 }
-
