@@ -173,7 +173,7 @@ func TestJoin_WaitsForAll(t *testing.T) {
 	defer other.Close()
 	fmt.Fprint(other, "GET / HTTP/1.1\n")
 	_, err = Join(context.Background(), Place{Size: 3, Addr: l.Addr().String(), listener: l}, nil)
-	if e := (*Lost)(nil); !errors.As(err, &e) || !strings.Contains(e.Error(), "of 3 ranks, missing are 1, 2") {
+	if e := (*Lost)(nil); !errors.As(err, &e) || !strings.Contains(e.Error(), "rank 1 did not come to 127.0.0.1:") {
 		t.Error(err)
 	}
 }

@@ -191,9 +191,9 @@ func firstNode(list string) string {
 }
 
 // Device returns the device of this rank if the ranks of a host are given a name such as cuda:all or cuda:0,1, which is
-// a list of GPUs, one for each; or cuda or auto, which is the GPU with the rank's number among those of its host, or its
-// only one: an engine may show each process only its own. Other names are those of devices. gpus lists the numbers of
-// the GPUs.
+// a list of GPUs, one for each; or cuda or auto, which is the GPU with the rank's number among those of its host, or
+// the only one: a launcher may show each process only its own. Other names are those of devices. gpus lists the numbers
+// of the GPUs.
 func (p Place) Device(name string, gpus func() []int) (string, error) {
 	list, listed, err := Devices(name, gpus)
 	if err != nil {

@@ -120,6 +120,7 @@ func TestNumberFlags_AtZero(t *testing.T) {
 		"step": {steps.flags(io.Discard, io.Discard), map[string]clitest.Number{
 			"steps": {}, "warmup": runs(step + "--warmup 0"), "seconds": runs(step + "--seconds 0"),
 			"head-rows": runs(step + "--head-rows 0"), "threads": runs(step + "--threads 0"),
+			"ranks": runs(step + "--ranks 0"),
 		}},
 		"train": {newTrainOptions(nil).flags(io.Discard, io.Discard), page(map[string]clitest.Number{
 			"rows": {}, "batch": {}, "accumulate": {}, "seq": {}, "lr": runs(train + "--steps 1 --lr 0"),

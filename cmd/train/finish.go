@@ -196,8 +196,8 @@ func tunedFlag(out string) string {
 	return " --tuned " + cli.ShellQuote(data.DirArg(out))
 }
 
-// logBenchmark adds a row to the benchmark log. Of a resumed run, or of several ranks, only a part of the energy would be
-// known.
+// logBenchmark adds a row to the benchmark log. Of a resumed run, or of several ranks, only a part of the energy would
+// be known.
 func (t *train) logBenchmark(f summary) error {
 	if t.benchmarkLog == "" {
 		return nil

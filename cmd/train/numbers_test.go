@@ -167,6 +167,9 @@ func TestNumberFlags_AtZero(t *testing.T) {
 				}
 			}
 		}},
+		"ranks": {Zero: func(t *testing.T) { // no others
+			must(t, cli.Done, small(t, filepath.Join(t.TempDir(), "out"), "--ranks", "0", "--max-steps", "1")...)
+		}},
 		"threads": {Zero: func(t *testing.T) {
 			o := must(t, cli.Done, small(t, filepath.Join(t.TempDir(), "out"), "--threads", "0", "--dry-run")...)
 			if want := cli.Count(runtime.GOMAXPROCS(0), "thread"); !strings.Contains(o.stdout, ", "+want) {

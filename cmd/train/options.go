@@ -10,7 +10,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -484,12 +483,4 @@ func (b *bytesFlag) Set(s string) error {
 	}
 	*b = bytesFlag(n * unit)
 	return nil
-}
-
-// threadCount returns the number of threads that the kernels use.
-func (o *options) threadCount() int {
-	if o.threads > 0 {
-		return o.threads
-	}
-	return runtime.GOMAXPROCS(0)
 }

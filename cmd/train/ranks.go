@@ -123,7 +123,7 @@ func (t *train) follow(ctx context.Context) error {
 
 // exitLost prints that a rank was lost.
 func (t *train) exitLost(lost *ranks.Lost) int {
-	fmt.Fprintf(t.stderr, "train: %v\nall ranks end: continue from the last checkpoint with the same command and --resume\n",
-		lost)
+	fmt.Fprintf(t.stderr, "train: %v\n"+
+		"all ranks end: continue from the last checkpoint with the same command and --resume\n", lost)
 	return cli.Retry
 }

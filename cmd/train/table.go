@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -271,7 +273,10 @@ func (t *train) productsRow() string {
 func (t *train) where() string {
 	s := t.job.Device.Name()
 	if level := t.job.Device.Level(); level != "" {
-		s += fmt.Sprintf(" (%s), %s", level, cli.Count(t.threadCount(), "thread"))
+		s += fmt.Sprintf(" (%s), %s", level, cli.Count(cmp.Or(t.place.Threads(t.threads), runtime.GOMAXPROCS(0)), "thread"))
+	}
+	if n := t.place.Size; n > 1 {
+		s += fmt.Sprintf(", each of %d ranks", n)
 	}
 	return s + ", fused operations: " + t.fused.String()
 }

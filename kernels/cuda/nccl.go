@@ -58,8 +58,8 @@ func openNCCL(g *GPU, paths []string) (*NCCL, error) {
 		major = min(major, g.Driver/1000)
 	}
 	var l C.cuda_nccl
-	missing := fmt.Sprintf("NCCL, which sums gradients over GPUs, is missing: install it with pip install nvidia-nccl-cu%d, "+
-		"or have RESTYLE_NCCL name its file", major)
+	missing := fmt.Sprintf("NCCL, which sums gradients over GPUs, is missing: install it with pip install "+
+		"nvidia-nccl-cu%d, or have RESTYLE_NCCL name its file", major)
 	err := search(missing, paths, func(path string, message *C.char, size C.int) bool {
 		p := C.CString(path)
 		defer C.free(unsafe.Pointer(p))
@@ -95,7 +95,8 @@ func (n *NCCL) Join(g *GPU, id []byte, rank, size int) (*Comm, error) {
 		return nil, fmt.Errorf("connect GPUs: the id has %d bytes: must have %d", len(id), C.CUDA_NCCL_ID_BYTES)
 	}
 	c := &Comm{gpu: g}
-	if s := C.cuda_nccl_join(g.handle, n.handle, unsafe.Pointer(&id[0]), C.int(rank), C.int(size), &c.handle); s.code != 0 {
+	s := C.cuda_nccl_join(g.handle, n.handle, unsafe.Pointer(&id[0]), C.int(rank), C.int(size), &c.handle)
+	if s.code != 0 {
 		return nil, newError(fmt.Sprintf("connect the GPUs of %d ranks with %s", size, n.Path), s)
 	}
 	return c, nil

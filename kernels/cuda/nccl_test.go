@@ -11,11 +11,13 @@ import (
 func TestOpenNCCL_Refuses(t *testing.T) {
 	g, _ := openEmulated(t)
 	cudatest.Set(t, "NCCL=21805")
-	if _, err := OpenEmulatedNCCL(g); err == nil || !strings.Contains(err.Error(), "it is version 2.18, and 2.19 is needed") {
+	_, err := OpenEmulatedNCCL(g)
+	if err == nil || !strings.Contains(err.Error(), "it is version 2.18, and 2.19 is needed") {
 		t.Error(err)
 	}
 	cudatest.Set(t, "RESTYLE_NCCL=/missing.so")
-	if _, err := OpenNCCL(g); err == nil || !strings.Contains(err.Error(), "pip install nvidia-nccl-cu13, or have RESTYLE_NCCL") {
+	_, err = OpenNCCL(g)
+	if err == nil || !strings.Contains(err.Error(), "pip install nvidia-nccl-cu13, or have RESTYLE_NCCL") {
 		t.Error(err)
 	}
 }

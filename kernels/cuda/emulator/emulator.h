@@ -1,6 +1,6 @@
 // The emulated GPU: the parts of CUDA's driver, NVRTC, cuBLASLt and NCCL that restyle uses, in one library. Compiling
-// runs the C++ compiler on the unchanged source. Launching runs all threads of a block as fibers, one block after the other,
-// before the launch returns.
+// runs the C++ compiler on the unchanged source. Launching runs all threads of a block as fibers, one block after the
+// other, before the launch returns.
 //
 //   driver.cpp    CUDA's driver: it counts calls, queues work, and launches
 //   memory.cpp    the GPU's memory, and whether an access is a race or to what was never written
