@@ -17,7 +17,7 @@ import (
 // lastLines is how many lines of a rank that fails are shown. endWithin is the time that the others then have to end.
 const lastLines = 20
 
-var endWithin = 45 * time.Second
+const endWithin = 20 * time.Second
 
 // Start runs this program again with its arguments, once for each of size ranks on this host, and returns the exit code
 // of the first that fails, or 0: lost if that one was killed. Rank 0 has this process's input and output. Of the

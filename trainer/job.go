@@ -218,10 +218,7 @@ func (j *Job) OpenIn(ctx context.Context, dir *Dir, from string) (_ *Run, err er
 		return nil, err
 	}
 	rehearse := func(d *kernels.Device) error { return Rehearse(d, config, j.Plan) }
-	if err := d.Precompile(ctx, rehearse, j.counting(Compiling)); err != nil {
-		return nil, err
-	}
-	if err := j.chooseProducts(ctx); err != nil {
+	if err := j.prepare(ctx, rehearse); err != nil {
 		return nil, err
 	}
 	r := &Run{Plan: j.Plan, Base: j.Base, From: from, Identity: j.Identity, Decisions: j.Decisions(),

@@ -251,16 +251,22 @@ func (r *Run) shareState(resumed bool) error {
 	return d.Sync()
 }
 
-// chooseProducts chooses the algorithms of matrix products. All ranks have rank 0's, and its record keeps them.
-func (j *Job) chooseProducts(ctx context.Context) error {
-	choose := func() error { return j.Device.ChooseProducts(ctx, j.counting(Timing)) }
+// prepare compiles the kernels that rehearse launches, and chooses the algorithms of matrix products. Rank 0 is the
+// first, so that the others find the kernels in the cache. All have its algorithms, and its record keeps them.
+func (j *Job) prepare(ctx context.Context, rehearse func(*kernels.Device) error) error {
+	prepare := func() error {
+		if err := j.Device.Precompile(ctx, rehearse, j.counting(Compiling)); err != nil {
+			return err
+		}
+		return j.Device.ChooseProducts(ctx, j.counting(Timing))
+	}
 	g := j.opts.Group
 	if g == nil {
-		return choose()
+		return prepare()
 	}
 	var text []byte
 	if g.Rank() == 0 {
-		if err := choose(); err != nil {
+		if err := prepare(); err != nil {
 			return err
 		}
 		text, _ = json.Marshal(j.Device.Choices())
@@ -274,7 +280,7 @@ func (j *Job) chooseProducts(ctx context.Context) error {
 		return err
 	}
 	j.Device.KeepChoices(choices)
-	return choose() // of products that rank 0 does not have
+	return prepare() // which times nothing now
 }
 
 // Share divides the examples of each step among size ranks. It returns an error, which begins with the name of a

@@ -55,3 +55,22 @@ func (o *stepOptions) join(ctx context.Context, flags *cli.Flags, stderr io.Writ
 	}()
 	return g, 0, false
 }
+
+// rankByRank calls f on rank 0, and then on the others, which find what it has put into the cache.
+func (t *stepTable) rankByRank(f func() error) error {
+	if t.group == nil {
+		return f()
+	}
+	const name = "the kernels of rank 0"
+	if t.group.Rank() > 0 {
+		if _, err := t.group.Share(name, nil); err != nil {
+			return err
+		}
+		return f()
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	_, err := t.group.Share(name, nil)
+	return err
+}

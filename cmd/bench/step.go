@@ -277,10 +277,12 @@ func (l *stepLine) run(ctx context.Context, o *stepOptions, table *stepTable, no
 	plan.HeadBytes = o.headRows * l.config.Vocab * (tensor.F32.Size() + l.settings.DType.Size())
 	estimate := trainer.MemoryOf(d, l.fused, l.config, plan).Total() + d.Overhead()
 	rehearse := func(d *kernels.Device) error { return trainer.Rehearse(d, l.config, plan) }
-	if err := d.Precompile(ctx, rehearse, nil); err != nil {
-		return err
-	}
-	if err := d.ChooseProducts(ctx, nil); err != nil {
+	if err := table.rankByRank(func() error {
+		if err := d.Precompile(ctx, rehearse, nil); err != nil {
+			return err
+		}
+		return d.ChooseProducts(ctx, nil)
+	}); err != nil {
 		return err
 	}
 	m, err := model.New(d, l.config, plan.ModelOptions(l.config))
