@@ -654,7 +654,7 @@ func TestDefaults(t *testing.T) {
 		"from-scratch= fused=none grad-dtype=auto gradients=step keep=2 label= log-csv= log-every=0 lora= " +
 		"lora-also=[] lr=2e-05 " +
 		"master=split8 max-memory= max-steps=0 model=starter offline=false optimizer=adamw8bit out=out packing=false " +
-		"patience=0 preset= quantize-base=none recompute=none restart=false resume=false same-bits=false " +
+		"patience=0 preset= quantize-base=none ranks=0 recompute=none restart=false resume=false same-bits=false " +
 		"sample-every=0 samples=3 " +
 		"save-every=0 schedule=cosine seed=0 selfcheck=false seq=512 show-example=false split=train " +
 		"style=passive-aggressive sync=false template= text=[] threads=0 tokenizer= train-on=responses train-only=[] " +
