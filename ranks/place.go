@@ -65,6 +65,7 @@ func FromEnv(env func(string) string) (p Place, err error) {
 			return p, err
 		case p.Source == "":
 			by, p.Source, p.Rank, p.Size = l, l.name, rank, size
+		case size == 1: // it has started one process, which has started others
 		case l.name == "Kubeflow": // of whose pods torchrun's processes have the variables too
 		case rank != p.Rank || size != p.Size:
 			return p, fmt.Errorf("%s says that this is rank %d of %d (%s, %s), and %s that it is rank %d of %d (%s, %s): "+

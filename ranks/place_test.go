@@ -32,6 +32,8 @@ func TestFromEnv(t *testing.T) {
 		{pet, "1/2 0/1 job-node-0-0.job:29500 Kubeflow"},
 		{pet + "PET_NPROC_PER_NODE=1", "1/2 0/1 job-node-0-0.job:29500 Kubeflow"},
 
+		{torch + "SLURM_PROCID=0 SLURM_NTASKS=1 SLURM_STEP_ID=0", "3/4 1/2 h0:29500 torchrun"}, // train --ranks under srun
+
 		{torch + mpi, "torchrun says that this is rank 3 of 4 (RANK, WORLD_SIZE), and Open MPI that it is rank 1 of 2"},
 		{torch + slurm, "torchrun says that this is rank 3 of 4 (RANK, WORLD_SIZE), and Slurm that it is rank 2 of 4"},
 		{"PMI_RANK=0 PMI_SIZE=2 " + mpi, "(PMI_RANK, PMI_SIZE)"},

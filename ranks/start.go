@@ -19,9 +19,11 @@ const lastLines = 20
 
 const endWithin = 20 * time.Second
 
-// Start runs this program again with its arguments, once for each of size ranks on this host, and returns the exit code
-// of the first that fails, or 0: lost if that one was killed. Rank 0 has this process's input and output. Of the
-// others, only the last lines of the one that fails first are shown. These signals go to rank 0, which ends the run.
+// Start runs this program again with its arguments, once for each of size ranks on this host. It returns the exit code
+// of the rank that failed, or 0. A rank exits with lost because of another, so one with any other code is the one that
+// failed, and if there is none, one that was killed, for which lost is returned. Rank 0 has this process's input and
+// output. Of the others, only the last lines of the one that failed are shown. These signals go to rank 0, which ends
+// the run.
 func Start(size, lost int, stderr io.Writer, signals []os.Signal) (code int, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -43,18 +45,14 @@ func Start(size, lost int, stderr io.Writer, signals []os.Signal) (code int, err
 	signal.Notify(caught, signals...)
 	defer signal.Stop(caught)
 
-	type ended struct {
-		rank int
-		err  error
-	}
-	done := make(chan ended)
+	done := make(chan int, size) // ranks that have ended
 	var children []*exec.Cmd
 	said := make([]tail, size)
 	for r := range size {
 		c := exec.Command(self, os.Args[1:]...)
 		c.Env = append(os.Environ(), fmt.Sprintf("RANK=%d", r), fmt.Sprintf("WORLD_SIZE=%d", size),
 			fmt.Sprintf("LOCAL_RANK=%d", r), fmt.Sprintf("LOCAL_WORLD_SIZE=%d", size), "MASTER_ADDR=127.0.0.1",
-			"MASTER_PORT="+strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+			"MASTER_PORT="+strconv.Itoa(l.Addr().(*net.TCPAddr).Port), VariablePort+"=", "TORCHELASTIC_USE_AGENT_STORE=")
 		c.Stdout, c.Stderr = &said[r], &said[r]
 		if r == 0 {
 			c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -65,8 +63,9 @@ func Start(size, lost int, stderr io.Writer, signals []os.Signal) (code int, err
 			break
 		}
 		children = append(children, c)
-		go func() { done <- ended{r, c.Wait()} }()
+		go func() { _ = c.Wait(); done <- r }()
 	}
+	guilty, certainty, killed := 0, 0, false // the rank that failed; killed: those that are left
 	var giveUp <-chan time.Time
 	if err != nil {
 		giveUp = time.After(0)
@@ -79,21 +78,37 @@ func Start(size, lost int, stderr io.Writer, signals []os.Signal) (code int, err
 			for _, c := range children {
 				_ = c.Process.Kill() // those that have ended take no notice
 			}
-			giveUp = nil
-		case e := <-done:
+			giveUp, killed = nil, true
+		case rank := <-done:
 			left--
-			if e.err == nil || code != 0 || err != nil {
+			exit := children[rank].ProcessState.ExitCode()
+			if exit == 0 {
 				continue
 			}
-			giveUp = time.After(endWithin)
-			if code = children[e.rank].ProcessState.ExitCode(); code < 0 {
-				fmt.Fprintf(stderr, "rank %d: %v\n", e.rank, children[e.rank].ProcessState)
-				code = lost
+			certain := 3
+			switch {
+			case exit == lost || killed:
+				certain = 1
+			case exit < 0:
+				certain = 2
 			}
-			said[e.rank].print(stderr, e.rank)
+			if certainty == 0 && err == nil {
+				giveUp = time.After(endWithin)
+			}
+			if certain > certainty {
+				guilty, certainty = rank, certain
+			}
 		}
 	}
-	return code, err
+	if err != nil || certainty == 0 {
+		return 0, err
+	}
+	if code = children[guilty].ProcessState.ExitCode(); code < 0 {
+		fmt.Fprintf(stderr, "rank %d: %v\n", guilty, children[guilty].ProcessState)
+		code = lost
+	}
+	said[guilty].print(stderr, guilty)
+	return code, nil
 }
 
 // A tail keeps the last lines of what is written to it.

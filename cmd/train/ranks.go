@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"restyle/internal/cli"
+	"restyle/kernels"
 	"restyle/kernels/cuda"
 	"restyle/ranks"
 	"restyle/trainer"
@@ -119,6 +120,20 @@ func (t *train) follow(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// checkRanksMemory returns an error if the ranks of rank 0's host take more than its memory: the others have not taken
+// theirs yet.
+func (t *train) checkRanksMemory() error {
+	d, n, one := t.job.Device, t.place.LocalSize, t.job.Memory.Total()
+	if !d.IsCPU() || n <= 1 || t.place.Rank > 0 {
+		return nil
+	}
+	if free, whose, known := d.Free(); known && n*one > free {
+		return fmt.Errorf("each of the %d ranks on this host takes %s, and %s has %s free: start fewer", n, kernels.Bytes(one),
+			whose, kernels.Bytes(free))
+	}
+	return nil
 }
 
 // exitLost prints that a rank was lost.

@@ -227,6 +227,19 @@ func TestRanks_Refuse(t *testing.T) {
 	}
 }
 
+// TestRanks_ExitAsTheOneThatFailed checks the exit code if rank 0 finds that there is nothing to do, or that it cannot.
+func TestRanks_ExitAsTheOneThatFailed(t *testing.T) {
+	args := small(t, filepath.Join(t.TempDir(), "out"), "--device", "cpu", "--max-steps", "2", "--ranks", "2")
+	process(t, cli.Done, args...)
+	if o := process(t, cli.Done, append(args, "--resume")...); !strings.Contains(o.stderr, "is finished, after step 2") {
+		t.Error(o)
+	}
+	o := process(t, cli.Failed, append(args, "--out", t.TempDir(), "--resume")...)
+	if !strings.Contains(o.stderr, "there is no run in") || strings.Contains(o.stderr, "rank 1: ") {
+		t.Error(o)
+	}
+}
+
 // TestRanks_MPI starts four ranks with Open MPI.
 func TestRanks_MPI(t *testing.T) {
 	mpirun, err := exec.LookPath("mpirun")

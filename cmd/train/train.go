@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -230,7 +231,7 @@ func (t *train) checkMemory() error {
 	err := t.job.CheckMemory()
 	var e *trainer.TooLargeError
 	if !errors.As(err, &e) {
-		return err
+		return cmp.Or(err, t.checkRanksMemory())
 	}
 	return &tooLarge{fmt.Errorf("%s: %s", e.Reason, advice(e.Remedies)), e.Busy}
 }

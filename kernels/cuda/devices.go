@@ -175,7 +175,7 @@ func properties(d C.cuda_device) Properties {
 	}
 }
 
-// Ordinals returns the numbers of the GPUs that can be used, in ascending order.
+// Ordinals returns the numbers of the GPUs, in ascending order.
 func Ordinals() (list []int) {
 	candidates, _ := Candidates() // opening one says why there is none
 	for _, c := range candidates {
