@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
-	"strconv"
 	"sync"
 	"time"
 )
@@ -25,10 +24,6 @@ const endWithin = 20 * time.Second
 // output. Of the others, only the last lines of the one that failed are shown. These signals go to rank 0, which ends
 // the run.
 func Start(size, lost int, stderr io.Writer, signals []os.Signal) (code int, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return 0, err
-	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
@@ -45,43 +40,76 @@ func Start(size, lost int, stderr io.Writer, signals []os.Signal) (code int, err
 	signal.Notify(caught, signals...)
 	defer signal.Stop(caught)
 
-	done := make(chan int, size) // ranks that have ended
-	var children []*exec.Cmd
-	said := make([]tail, size)
+	c := children{done: make(chan int, size), said: make([]tail, size)}
+	err = c.start(size, socket, l.Addr().(*net.TCPAddr).Port)
+	guilty, failed := c.wait(lost, caught, err != nil)
+	if err != nil || !failed {
+		return 0, err
+	}
+	if code = c.list[guilty].ProcessState.ExitCode(); code < 0 {
+		fmt.Fprintf(stderr, "rank %d: %v\n", guilty, c.list[guilty].ProcessState)
+		code = lost
+	}
+	c.said[guilty].print(stderr, guilty)
+	return code, nil
+}
+
+// children are the ranks that Start has started.
+type children struct {
+	list []*exec.Cmd
+	said []tail
+	done chan int // those that have ended
+}
+
+// start starts the ranks, as torchrun does. On the socket, on which rank 0 waits for the others, it listens already.
+func (s *children) start(size int, socket *os.File, port int) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
 	for r := range size {
 		c := exec.Command(self, os.Args[1:]...)
 		c.Env = append(os.Environ(), fmt.Sprintf("RANK=%d", r), fmt.Sprintf("WORLD_SIZE=%d", size),
 			fmt.Sprintf("LOCAL_RANK=%d", r), fmt.Sprintf("LOCAL_WORLD_SIZE=%d", size), "MASTER_ADDR=127.0.0.1",
-			"MASTER_PORT="+strconv.Itoa(l.Addr().(*net.TCPAddr).Port), VariablePort+"=", "TORCHELASTIC_USE_AGENT_STORE=")
-		c.Stdout, c.Stderr = &said[r], &said[r]
+			fmt.Sprintf("MASTER_PORT=%d", port), VariablePort+"=", "TORCHELASTIC_USE_AGENT_STORE=")
+		c.Stdout, c.Stderr = &s.said[r], &s.said[r]
 		if r == 0 {
 			c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
 			c.ExtraFiles, c.Env = []*os.File{socket}, append(c.Env, variableListener+"=3")
 			endWithParent(c)
 		}
-		if err = c.Start(); err != nil {
-			break
+		if err := c.Start(); err != nil {
+			return err
 		}
-		children = append(children, c)
-		go func() { _ = c.Wait(); done <- r }()
+		s.list = append(s.list, c)
+		go func() {
+			_ = c.Wait()
+			s.done <- r
+		}()
 	}
-	guilty, certainty, killed := 0, 0, false // the rank that failed; killed: those that are left
+	return nil
+}
+
+// wait waits for all ranks, and returns the one that failed, if any did. Some time after the first has failed, or at
+// once if now, it kills those that are left.
+func (s *children) wait(lost int, caught <-chan os.Signal, now bool) (guilty int, failed bool) {
+	certainty, killed := 0, false // of guilty; those that were left
 	var giveUp <-chan time.Time
-	if err != nil {
+	if now {
 		giveUp = time.After(0)
 	}
-	for left := len(children); left > 0; {
+	for left := len(s.list); left > 0; {
 		select {
-		case s := <-caught:
-			_ = children[0].Process.Signal(s)
+		case signal := <-caught:
+			_ = s.list[0].Process.Signal(signal)
 		case <-giveUp:
-			for _, c := range children {
+			for _, c := range s.list {
 				_ = c.Process.Kill() // those that have ended take no notice
 			}
 			giveUp, killed = nil, true
-		case rank := <-done:
+		case rank := <-s.done:
 			left--
-			exit := children[rank].ProcessState.ExitCode()
+			exit := s.list[rank].ProcessState.ExitCode()
 			if exit == 0 {
 				continue
 			}
@@ -92,7 +120,7 @@ func Start(size, lost int, stderr io.Writer, signals []os.Signal) (code int, err
 			case exit < 0:
 				certain = 2
 			}
-			if certainty == 0 && err == nil {
+			if certainty == 0 && !now {
 				giveUp = time.After(endWithin)
 			}
 			if certain > certainty {
@@ -100,15 +128,7 @@ func Start(size, lost int, stderr io.Writer, signals []os.Signal) (code int, err
 			}
 		}
 	}
-	if err != nil || certainty == 0 {
-		return 0, err
-	}
-	if code = children[guilty].ProcessState.ExitCode(); code < 0 {
-		fmt.Fprintf(stderr, "rank %d: %v\n", guilty, children[guilty].ProcessState)
-		code = lost
-	}
-	said[guilty].print(stderr, guilty)
-	return code, nil
+	return guilty, certainty > 0
 }
 
 // A tail keeps the last lines of what is written to it.

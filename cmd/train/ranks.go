@@ -130,8 +130,8 @@ func (t *train) checkRanksMemory() error {
 		return nil
 	}
 	if free, whose, known := d.Free(); known && n*one > free {
-		return fmt.Errorf("each of the %d ranks on this host takes %s, and %s has %s free: start fewer", n, kernels.Bytes(one),
-			whose, kernels.Bytes(free))
+		return fmt.Errorf("each of the %d ranks on this host takes %s, and %s has %s free: start fewer", n,
+			kernels.Bytes(one), whose, kernels.Bytes(free))
 	}
 	return nil
 }
