@@ -41,13 +41,19 @@ func NewRanks(g *ranks.Group, m *model.Model, o *optim.AdamW) (s *Ranks, err err
 	s.list(m.Params())
 	if d := m.Device(); !d.IsCPU() {
 		share := func(id []byte) ([]byte, error) { return g.Share("the beginning of NCCL", id) }
+		g.Watch(connectLimit) // NCCL waits for a rank that is gone, also when it ends
+		defer g.Watch(0)
 		s.comm, s.Note, err = d.OpenComm(g.Rank(), g.Size(), share)
 	}
 	return s, err
 }
 
 // Close ends the sums, after the last step of all ranks.
-func (s *Ranks) Close() error { return s.comm.Close() }
+func (s *Ranks) Close() error {
+	s.Watch(leastLimit)
+	defer s.Watch(0)
+	return s.comm.Close()
+}
 
 // list lists the gradients of parameters.
 func (s *Ranks) list(params []model.Param) {
@@ -174,8 +180,8 @@ func (r *Run) follow() (Result, error) {
 }
 
 // A rank that moves no further counts as lost after leastLimit, or after four times the longest step if that is more,
-// and after firstLimit in the first step, of which nothing is known yet.
-const leastLimit, firstLimit = time.Minute, time.Hour
+// and after firstLimit in the first step, of which nothing is known yet. connectLimit is that of connecting GPUs.
+const leastLimit, firstLimit, connectLimit = time.Minute, time.Hour, 10 * time.Minute
 
 // together takes a step with the other ranks.
 func (r *Run) together() error {
