@@ -14,6 +14,7 @@
 #   bits      ten runs of 20 steps, every second one waiting after each kernel: all end with the same bits
 #   warm      a model of Llama-3.2-1B's size: the first step within 3 s of reading it from disk, and the same bits twice
 #   losses    the losses of 200 steps, on the CPU too and, if PYTHON has torch and transformers, in PyTorch in float32
+#   ranks     with several GPUs: steps on one and on all, and the losses of 200 steps with the same examples
 #   scratch   models from nothing: the losses of whole runs, and in PyTorch, if PYTHON has it, on the same weights and batches;
 #             with SHAKESPEARE, a file, also a model of that text
 #   tune      the default fine-tuning, and the quality of its result
@@ -39,7 +40,7 @@ device=${DEVICE:-cuda} python=${PYTHON:-python3} bin=${BIN:-$PWD/.bin}
 mkdir -p "$OUT/done"
 OUT=$(realpath "$OUT")
 
-all=(ops parity runs bits warm losses scratch tune table products attention decode profile kernels memcheck racecheck initcheck synccheck)
+all=(ops parity runs bits warm losses ranks scratch tune table products attention decode profile kernels memcheck racecheck initcheck synccheck)
 # What is run: a small model and a large one, and steps of the large one, by how much they are asked for.
 small=(--samples 0 --val 0 --save-every 10) brief=20 long=200 tests='^TestGPU'
 large=() llama=cmd/bench/llama-3.2-1b.json timed=(--seconds 3) few=(--steps 5)
@@ -158,6 +159,25 @@ losses() {
     log losses-$on "$python" cmd/bench/pytorch.py replay --model data/starter-llama --batches "$OUT/batches.jsonl" --metrics "$OUT/on-$on/metrics.jsonl"
     echo "on the $on: $(tail -1 "$OUT/losses-$on.log")"
   done
+}
+
+ranks() {
+  local on shape steps=(--fused --benchmark-log= --samples 0 --val 0 --max-steps $long --epochs 3)
+  real || return 0
+  [ "$(nvidia-smi --list-gpus | wc -l)" -gt 1 ] || { echo "there is one GPU"; return 0; }
+  for shape in 4x512 8x2048; do
+    for on in cuda:0 cuda:all; do
+      once "ranks-$on-$shape" "$bin/bench" step --fused --config "$llama" --device "$on" --shapes $shape "${timed[@]}"
+      echo "$on, $shape: $(tail -1 "$OUT/ranks-$on-$shape.log")"
+    done
+  done
+  for on in cuda:0 cuda:all; do
+    log "ranks-$on" "$bin/train" --device "$on" "${steps[@]}" --out "$OUT/ranks-$on"
+  done
+  "$python" -c 'import json, sys
+one, all = ([json.loads(line)["loss"] for line in open(name) if "\"loss\"" in line] for name in sys.argv[1:])
+print(f"losses of {len(one)} and {len(all)} steps, in the mean {sum(one) / len(one):.4f} and {sum(all) / len(all):.4f}")
+sys.exit(abs(sum(all) / sum(one) - 1) > 1e-3)' "$OUT/ranks-cuda:0/metrics.jsonl" "$OUT/ranks-cuda:all/metrics.jsonl"
 }
 
 # beside NAME FLAG... trains a new model, and PyTorch's with the weights that it began with, and compares their losses.

@@ -20,16 +20,17 @@ type KVCache struct {
 }
 
 // prefillChunk is the number of tokens of a long prompt that are computed at once: enough to keep the matrix products
-// busy, few enough to keep their activations small. A GPU takes more: it reads, and often dequantizes, all weights for
-// each chunk, and an expert gets only some of the tokens.
+// busy, few enough to keep their activations small. A GPU takes more, because it reads, and often dequantizes, all
+// weights for each chunk, and an expert gets only some of the tokens; but not while it trains, when memory is scarce.
 const prefillChunk, gpuPrefillChunk = 512, 2048
 
 // PrefillChunk returns the number of tokens of a long prompt that Extend computes at once.
 func (m *Model) PrefillChunk() int {
-	if m.dev.IsCPU() {
-		return min(prefillChunk, m.cfg.Positions())
+	n := gpuPrefillChunk
+	if m.dev.IsCPU() || m.opts.Train {
+		n = prefillChunk
 	}
-	return min(gpuPrefillChunk, m.cfg.Positions())
+	return min(n, m.cfg.Positions())
 }
 
 // NewKVCache allocates a cache for sequences of up to capacity tokens.

@@ -206,7 +206,7 @@ echo '| step | fused | all | 1 | 1 | 1 | 1% | 1 MiB | 1 MiB, +0.1% | | 1.0 |
 // the script passes to the commands. With RESTYLE_LONG the script also runs the real ones, on the emulated GPU.
 func testGPUScript(t *testing.T, all commands, bin string) {
 	fakes := t.TempDir()
-	for _, name := range strings.Fields("bench train opcheck.test trainer.test python3 compute-sanitizer") {
+	for _, name := range strings.Fields("bench train opcheck.test trainer.test python3 compute-sanitizer nvidia-smi") {
 		if err := os.WriteFile(filepath.Join(fakes, name), []byte(fake), 0o755); err != nil {
 			t.Fatal(err)
 		}
