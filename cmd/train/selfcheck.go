@@ -148,7 +148,7 @@ func (c *selfcheck) trained(ctx context.Context, out string, watch func(trainer.
 	var said, errs bytes.Buffer
 	args := append([]string{"--model", "starter", "--data", "starter", "--device", c.d.Name(), "--threads",
 		fmt.Sprint(c.threads), "--dtype", c.flag("dtype"), "--fused", "--val", "0",
-		"--train-on", "all", "--lr", "3.5e-4", "--batch", "1", "--accumulate", "4",
+		"--train-on", "all", "--lr", "2e-4", "--batch", "1", "--accumulate", "4",
 		"--samples", "0", "--max-steps", "8", "--save-every", "4", "--benchmark-log", "", "--out", out}, more...)
 	code = run(ctx, args, &said, &errs, watch)
 	if code != cli.Done && code != cli.Stopped {
@@ -162,10 +162,11 @@ func (c *selfcheck) trained(ctx context.Context, out string, watch func(trainer.
 	return f, code, err
 }
 
-// learned is the loss after the eighth step of that run: on a CPU 1.6303, 1.6314, 1.6288 and 1.6302 in bf16, without
-// vector instructions, with AVX2, AVX-512 and AVX-512 BF16, and 1.6302 in fp32. learnedWithin is the tolerance for
-// other devices: four times the farthest of these, and less than what 5% of the learning rate change, which is 1.1%.
-const learned, learnedWithin = 1.6301, 0.004
+// learned is the loss after the eighth step of that run: on a CPU 2.0357, 2.0326, 2.0312, 2.0318 and 2.0348 in bf16,
+// without vector instructions, with AVX2, AVX-512, AVX-512 BF16 and AMX, and 2.0342 in fp32. learnedWithin, a share of it,
+// is the tolerance for other devices: four times the farthest of these, and less than what 5% of the learning rate
+// change, which is 1.5%.
+const learned, learnedWithin = 2.0334, 0.0045
 
 // learns trains the embedded model twice, stops and resumes the second run, and compares the bits.
 func (c *selfcheck) learns(ctx context.Context) error {
