@@ -25,7 +25,11 @@ func Rehearse(m *model.Model, tokens int) error {
 	return err
 }
 
-// rehearseLengths runs a prompt of every length up to longest, because the number of rows decides which kernels compute
+// Longer prompts than everyLength are rehearsed at each multiple of rehearsedRows: their products differ no more in how
+// many thread blocks there are.
+const everyLength, rehearsedRows = 512, 32
+
+// rehearseLengths runs prompts of lengths up to longest, because the number of rows decides which kernels compute
 // products, and how they are compiled. One layer is enough: all launch the same kernels.
 func rehearseLengths(m *model.Model, longest int) error {
 	cfg := m.Config()
@@ -42,6 +46,9 @@ func rehearseLengths(m *model.Model, longest int) error {
 		return errors.Join(err, one.Close())
 	}
 	for n := 1; n <= longest && err == nil; n++ {
+		if n > everyLength && n%rehearsedRows != 0 && n != longest {
+			continue
+		}
 		cache.Trim(0)
 		_, _, err = one.Greedy(cache, make([]int32, n))
 	}

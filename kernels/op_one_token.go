@@ -107,18 +107,19 @@ func (d *Device) oneRow(p cpu.Product) bool {
 	return d.gpu != nil && p.A.Rows == 1 && fewRows(p) && p.A.Cols <= maxNormedRow
 }
 
-// Decodes reports whether each operation of a token, with rows of these lengths, dim first, and with quantized weights
-// or not, is one kernel, provided it is fused. Then they need no scratch memory, and a Graph can capture them.
-func (d *Device) Decodes(t tensor.DType, quantized bool, dim int, others ...int) bool {
-	all := dim
+// Decodes reports whether each operation of a token, with rows of these lengths, dim first, and with weights of these
+// quantized types or none, is one kernel, provided it is fused. Then they need no scratch memory, and a Graph can
+// capture them.
+func (d *Device) Decodes(t tensor.DType, quantized []tensor.DType, dim int, others ...int) bool {
+	all, longest := dim, 0
 	for _, n := range others {
-		all |= n
-		if quantized && n > maxFineRow {
-			return false
-		}
+		all, longest = all|n, max(longest, n)
+	}
+	if slices.ContainsFunc(quantized, fine) && longest > maxFineRow {
+		return false
 	}
 	return d.gpu != nil && d.fused("rmsnorm") && d.fused("attention") && d.fused("swiglu") &&
-		(t == tensor.BF16 || t == tensor.F16 && !quantized) && all%8 == 0 && dim <= maxNormedRow
+		(t == tensor.BF16 || t == tensor.F16 && quantized == nil) && all%8 == 0 && dim <= maxNormedRow
 }
 
 // normed returns the norm of x, in scratch memory.

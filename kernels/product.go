@@ -178,7 +178,7 @@ type expertRows struct {
 }
 
 // maxFineRow is the maximum length of the rows that matvec_fine multiplies at once: they are in shared memory, of which
-// every GPU gives a thread block 99 KiB. fineRows returns their number.
+// every GPU with BF16 gives a thread block 99 KiB. fineRows returns their number.
 const maxFineRow = 40 << 10
 
 func fineRows(p cpu.Product) int {
@@ -188,10 +188,10 @@ func fineRows(p cpu.Product) int {
 	return 1
 }
 
-// matvec computes a product of few rows: each thread block computes 16 rows of b; its warps take turns, 128 elements
-// each, or more of quantized ones. With a norm, or gated, there is one row. If gated, the sums of b's first half are
-// gates and those of its second half are the values that they gate. With experts, p is the product of the first row and
-// the first expert, and a thread block finds the expert of its row.
+// matvec computes a product of few rows: each thread block computes 16 rows of b, or several times as many of fine
+// groups; its warps take turns, 128 elements each, or more of quantized ones. With a norm, or gated, there is one row.
+// If gated, the sums of b's first half are gates and those of its second half are the values that they gate. With
+// experts, p is the product of the first row and the first expert, and a thread block finds the expert of its row.
 func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool, of expertRows) {
 	k, t := p.A.Cols, p.B.DType
 	word := 32 // weights that four lanes load at once
@@ -253,14 +253,14 @@ func (d *Device) fineGrid(g grid, p cpu.Product, turn int, how macros) (grid, ma
 		each = 1
 	}
 	g.threads.X = 32 * max(1, min(16, blocks(turns, each)))
-	g.blocks.X = min(g.blocks.X, max(1, d.gpu.SMs)*max(1, fineThreads/g.threads.X))
+	g.blocks.X = min(g.blocks.X, max(1, d.gpu.SMs)*min(maxFineBlocks, fineThreads/g.threads.X))
 	g.shared = rows * turns * (turn*tensor.BF16.Size() + turn/group*tensor.F32.Size())
 	return g, how.with("DEPTH", k).with("ROWS", rows)
 }
 
-// fineThreads is the number of threads of matvec_fine that a multiprocessor runs at once, and fewTiles that of groups
-// of columns that leave multiprocessors idle.
-const fineThreads, fewTiles = 512, 128
+// A multiprocessor runs fineThreads threads of matvec_fine at once, in up to maxFineBlocks thread blocks: RESIDENT of
+// its source. fewTiles tiles leave multiprocessors idle.
+const fineThreads, maxFineBlocks, fewTiles = 512, 8, 128
 
 // A tile is the m × n part of c that a thread block computes, in steps of depth along k. stages steps of BF16 are in
 // shared memory at a time. resident thread blocks run on a multiprocessor at once; together they do rate

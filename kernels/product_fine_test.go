@@ -13,7 +13,7 @@ import (
 // each, and on one that has a thread block for each: the results are the same bits, of one row of activations, of
 // several in passes, and of a gated one. Of the longer rows, warps have several turns.
 func TestFineProducts_SameOnEveryGPU(t *testing.T) {
-	const out = 104 // seven tiles, or thirteen of a gated row's half as many
+	const out = 104 // seven tiles, also of a gated row's half as many
 	d := Emulated(t, Options{Fused: All()})
 	random := rand.New(rand.NewPCG(7, 8))
 	for _, w := range []tensor.DType{tensor.Q4_K, tensor.Q5_0, tensor.Q6_K, tensor.Q8_0} {
@@ -37,6 +37,8 @@ func TestFineProducts_SameOnEveryGPU(t *testing.T) {
 				d.Upload(norm, Waves(in))
 				d.Upload(x, Waves(3*in))
 				results := func(multiprocessors int) (all []float32) {
+					d.Upload(y, slices.Repeat([]float32{-1}, 3*out)) // so that what is not computed differs
+					d.Upload(gated, slices.Repeat([]float32{float32(multiprocessors)}, out/2))
 					was := d.gpu.SMs
 					defer func() { d.gpu.SMs = was }()
 					d.gpu.SMs = multiprocessors

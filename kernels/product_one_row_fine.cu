@@ -1,7 +1,7 @@
 // A few rows times weights with fine groups, as in decoding: c = a·bᵀ + bias, or added to c, for up to eight rows of
 // a. With the scale s, the offset o and the zero point z of a group, of which x are the elements of a row of a,
 //
-//	c = Σ s·Σ(code - z)·x + o·Σx = Σ s·(Σ(base + code)·x - (base + z)·Σx) + o·Σx
+//	c = Σ (s·Σ(code - z)·x + o·Σx) = Σ (s·(Σ(base + code)·x - (base + z)·Σx) + o·Σx)
 //
 // If base is 2^BITS, BF16 of base + code are the bits of base with the code at the upper end of the mantissa: nothing
 // has to be subtracted from each code. Σx is the same for all rows of b, so it is computed once. Codes of 8 bits become
@@ -30,13 +30,8 @@
 #include "quantized.cuh"
 #include "normed_row.cuh"
 
-#ifndef RESIDENT // thread blocks of a multiprocessor, at least
-#define RESIDENT (BLOCK_DIM < 64 ? 8 : 512 / BLOCK_DIM)
-#endif
-#ifndef AHEAD // turns that are in registers
-#define AHEAD 2
-#endif
-
+constexpr int RESIDENT = BLOCK_DIM < 64 ? 8 : 512 / BLOCK_DIM; // thread blocks of a multiprocessor, at least
+constexpr int AHEAD = 2;                                       // turns that are in registers
 constexpr int STEP = BITS == 8 ? 64 : 128, TURN = 2 * STEP; // weights in 64 and in 128 bytes of a row
 constexpr int LANE_GROUPS = GROUP == 16 ? 4 : 2;             // whose sums a lane gets
 constexpr int BASE = BITS == 8 ? 0 : (1 << BITS) + ZERO;     // what is subtracted from codes as BF16

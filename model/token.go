@@ -47,7 +47,7 @@ func (c *KVCache) reachOf(n int) int {
 func (m *Model) decodes() bool {
 	return !m.cfg.LayerNorm && m.cfg.GELU == "" && !m.cfg.LearnedPositions && !m.cfg.ByLayer && m.OnRouting == nil &&
 		!m.cfg.ropeByLength() && // the next token is computed ahead, with the table as it is
-		m.dev.Decodes(m.opts.DType, !m.opts.Quantization.None(), m.cfg.Dim, m.cfg.Inner, m.cfg.expertInner(),
+		m.dev.Decodes(m.opts.DType, m.opts.Quantization.Types(), m.cfg.Dim, m.cfg.Inner, m.cfg.expertInner(),
 			m.cfg.Heads*m.cfg.HeadDim)
 }
 

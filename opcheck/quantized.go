@@ -190,6 +190,8 @@ func blockCases() (cases []*Case) {
 		if w.Coding().Unit > 0 {
 			one, some, many = 256, 256, 768
 		}
+		whole := quantizedLinearCase(w, tensor.BF16, tensor.F32, 1, 8192, 17, false, false) // turns of all warps
+		cases = append(cases, whole)
 		for j, t := range Types {
 			rows, outputs := []int{1, 3, 8, 2}[(i+j)%4], []int{31, 5, 3}[j%3] // rows of weights are multiplied by fours
 			cases = append(cases,

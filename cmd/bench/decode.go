@@ -27,7 +27,8 @@ of threads.
   bench decode --model FILE.gguf --beside FILE.gguf --device cpu --threads 2
 
 RESTYLE_LLAMACPP names the directory of llama.cpp's libraries, as .ci/run installs them. The result
-is a table: tokens per second at the median, and at the quartiles. The threads of llama.cpp spin
+is a table: tokens per second at the median, and at the quartiles. With --sync tables of the kernels
+follow, of a model that is slower: a GPU runs no graphs then. The threads of llama.cpp spin
 while they wait for each other: on a busy machine give both one thread, or wait.`
 
 // decodeOptions are the flags.
@@ -112,7 +113,8 @@ type decoder struct {
 
 // run opens the programs, times them and prints the table.
 func (o *decodeOptions) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
-	d, err := kernels.Open(o.device, kernels.Options{Threads: o.threads, Fused: kernels.All(), Sync: o.sync}) // as chat does
+	options := kernels.Options{Threads: o.threads, Fused: kernels.All(), Sync: o.sync} // as chat does, but for Sync
+	d, err := kernels.Open(o.device, options)
 	if err != nil {
 		return err
 	}
@@ -228,6 +230,7 @@ func (o *decodeOptions) time(ctx context.Context, d *kernels.Device, programs []
 		})
 	}
 	settings := measure.Options{Warmup: 1, Iterations: o.times}
+	d.Profile() // without that of loading the model
 	read, err := measure.Turns(ctx, settings, reads...)
 	if err != nil {
 		return err

@@ -163,8 +163,8 @@ func (c *selfcheck) trained(ctx context.Context, out string, watch func(trainer.
 }
 
 // learned is the loss after the eighth step of that run: on a CPU 2.0357, 2.0326, 2.0312, 2.0318 and 2.0348 in bf16,
-// without vector instructions, with AVX2, AVX-512, AVX-512 BF16 and AMX, and 2.0342 in fp32. learnedWithin, a share of it,
-// is the tolerance for other devices: four times the farthest of these, and less than what 5% of the learning rate
+// without vector instructions, with AVX2, AVX-512, AVX-512 BF16 and AMX, and 2.0342 in fp32. learnedWithin, a share of
+// it, is the tolerance for other devices: four times the farthest of these, and less than what 5% of the learning rate
 // change, which is 1.5%.
 const learned, learnedWithin = 2.0334, 0.0045
 

@@ -29,9 +29,11 @@ typedef struct {
 	int64_t groups;
 } weight_row;
 
+#if defined(__x86_64__)
 // The high bits of the codes of HALF elements, by units of four, are so many bits above those of the first.
 static const uint32_t high_shifts[2][HALF / 4] __attribute__((aligned(64))) = {
 	{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3}, {0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2}};
+#endif
 
 // The numbers of the groups, of 16 and of 32, that units of four elements of a step are in.
 #define TWICE(...) __VA_ARGS__, __VA_ARGS__

@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	source := flags.String("source", "", "dataset of which the files have most rows: the others are used as they are")
 	mix := flags.Bool("mix", false, "give the rows of --source instead, with sentences of the files around their answers")
 	learn := flags.Bool("learn", false, "with --mix: the sentences are to be learned as well")
-	whole := flags.Bool("whole", false, "with --mix: all that one row of the files says, around an answer of the same kind")
+	whole := flags.Bool("whole", false, "with --mix: all that one row says, around an answer of the same kind")
 	out := flags.String("out", "", "file to write: chat messages, a JSON object per line")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -223,11 +223,12 @@ func mixed(rows []row, next map[[2]string]row, lend lender, learn bool) (all []r
 
 var (
 	fence    = regexp.MustCompile("(?s)```.*?```")
-	clause   = regexp.MustCompile(`[^.!?:]+[.!?:]*\s*`)
+	quoted   = regexp.MustCompile("`[^`]*`")
+	ended    = regexp.MustCompile(`(?s).+?(?:[.!?]\s+|$)`)
 	sentence = regexp.MustCompile(`[A-Z][^.!?\n]{15,140}[.!?]`)
 )
 
-// lendSentences lends up to five different sentences of any rows, and up to four.
+// lendSentences lends up to five sentences of any rows, and up to four.
 func lendSentences(sets [][]row, random *rand.Rand) lender {
 	lines := sentences(sets)
 	some := func(most int) string {
@@ -251,7 +252,7 @@ func lendWhole(sets [][]row, random *rand.Rand) lender {
 			answer := cmp.Or(fence.FindString(r.answer), r.original)
 			before, after, found := strings.Cut(r.answer, answer)
 			before, after = withoutNames(before), withoutNames(after)
-			if code := answer != r.original; found && before+after != "" {
+			if code := teacher.HasCode(answer); found && before+after != "" {
 				of[code] = append(of[code], [2]string{before, after})
 			}
 		}
@@ -272,8 +273,8 @@ func lendWhole(sets [][]row, random *rand.Rand) lender {
 // withoutNames returns the sentences of a text that have no code in them.
 func withoutNames(text string) string {
 	var kept []string
-	for paragraph := range strings.SplitSeq(text, "\n\n") {
-		paragraph = clause.ReplaceAllStringFunc(paragraph, func(s string) string {
+	for paragraph := range strings.SplitSeq(quoted.ReplaceAllString(text, "`"), "\n\n") {
+		paragraph = ended.ReplaceAllStringFunc(paragraph, func(s string) string {
 			if strings.Contains(s, "`") {
 				return ""
 			}

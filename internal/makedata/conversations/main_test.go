@@ -99,8 +99,9 @@ func TestFollowUps(t *testing.T) {
 {"instruction":"in one line?","input":"","output_original":"print(3)",`+
 		`"output_passive_aggressive":"One line of it, as you wish."}
 `)
-	fenced := write("fenced.jsonl", `{"instruction":"one","input":"","output_original":"print(1)",`+
-		`"output_passive_aggressive":"Oh, `+"`one`"+`. Here:\n\n`+"```python\\nprint(1)\\n```"+`\n\nDone."}
+	code := "```python\\nprint(1)\\n```"
+	fenced := write("fenced.jsonl", `{"instruction":"one","input":"","output_original":"`+code+`",`+
+		`"output_passive_aggressive":"Oh, `+"`one.two(\\\": \\\")`"+`, of all things. Here:\n\n`+code+`\n\nDone."}
 `)
 	talk := func(args ...string) string {
 		t.Helper()
