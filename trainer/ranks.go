@@ -41,9 +41,10 @@ func NewRanks(g *ranks.Group, m *model.Model, o *optim.AdamW) (s *Ranks, err err
 	s.list(m.Params())
 	if d := m.Device(); !d.IsCPU() {
 		share := func(id []byte) ([]byte, error) { return g.Share("the beginning of NCCL", id) }
-		g.Watch(connectLimit) // NCCL waits for a rank that is gone, also when it ends
-		defer g.Watch(0)
-		s.comm, s.Note, err = d.OpenComm(g.Rank(), g.Size(), share)
+		g.Watch(leastLimit) // NCCL waits for a rank that is gone, also when it ends
+		if s.comm, s.Note, err = d.OpenComm(g.Rank(), g.Size(), share); err == nil {
+			g.Watch(0)
+		}
 	}
 	return s, err
 }
@@ -51,8 +52,11 @@ func NewRanks(g *ranks.Group, m *model.Model, o *optim.AdamW) (s *Ranks, err err
 // Close ends the sums, after the last step of all ranks.
 func (s *Ranks) Close() error {
 	s.Watch(leastLimit)
-	defer s.Watch(0)
-	return s.comm.Close()
+	err := s.comm.Close()
+	if err == nil {
+		s.Watch(0)
+	}
+	return err
 }
 
 // list lists the gradients of parameters.
@@ -122,8 +126,9 @@ func (s *Ranks) after(layer int) {
 // sum sums tensors over the ranks: on GPUs, beside the backward pass.
 func (s *Ranks) sum(name string, list []tensor.Tensor) {
 	if s.comm != nil && s.err == nil {
-		s.err = s.Step(name)
-		s.comm.Sum(list...)
+		if s.err = s.Step(name); s.err == nil {
+			s.comm.Sum(list...)
+		}
 		return
 	}
 	for _, x := range list {
@@ -180,10 +185,12 @@ func (r *Run) follow() (Result, error) {
 }
 
 // A rank that moves no further counts as lost after leastLimit, or after four times the longest step if that is more,
-// and after firstLimit in the first step, of which nothing is known yet. connectLimit is that of connecting GPUs.
-const leastLimit, firstLimit, connectLimit = time.Minute, time.Hour, 10 * time.Minute
+// and after firstLimit in the first step, of which nothing is known yet. leastLimit is also that of connecting GPUs, and
+// is long because steps differ in size.
+const leastLimit, firstLimit = 10 * time.Minute, time.Hour
 
-// together takes a step with the other ranks.
+// together takes a step with the other ranks. After an error the limit stays: the GPU may wait for ever for a rank that
+// is gone, also when it is closed.
 func (r *Run) together() error {
 	s := r.Ranks
 	if s == nil {
@@ -194,11 +201,11 @@ func (r *Run) together() error {
 		limit = max(leastLimit, 4*s.longest)
 	}
 	s.Watch(limit)
-	defer s.Watch(0)
 	start := time.Now()
 	err := r.step()
 	s.longest = max(s.longest, time.Since(start))
 	if err == nil {
+		s.Watch(0)
 		return nil
 	}
 	select { // NCCL's error may be that a rank is lost

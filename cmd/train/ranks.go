@@ -64,14 +64,14 @@ func (t *train) join(ctx context.Context) error {
 	return err
 }
 
-// hangs is the time after the loss of a rank in which this one ends by itself, unless something of the GPU hangs.
-const hangs = 10 * time.Second
+// hangs is the time after the loss of a rank in which this one ends by itself, unless something of the GPU hangs. A
+// checkpoint that is being written is waited for, up to maxRounds of that time.
+const hangs, maxRounds = 10 * time.Second, 60
 
 // endWhenLost ends the program some time after a rank was lost, because a sum on a GPU may wait for that rank for ever.
-// A checkpoint that is being written is waited for.
 func (t *train) endWhenLost(g *ranks.Group) {
 	<-g.Lost()
-	for time.Sleep(hangs); !g.Watched(); {
+	for round := 0; round == 0 || round < maxRounds && !g.Watched(); round++ {
 		time.Sleep(hangs)
 	}
 	os.Exit(t.exit(context.Background(), &begun{g.Err()}))
