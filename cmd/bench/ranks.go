@@ -31,7 +31,7 @@ func (o *stepOptions) join(ctx context.Context, flags *cli.Flags, stderr io.Writ
 	case place.Size == 1:
 		return nil, 0, false
 	case start:
-		if code, err = ranks.Start(place.Size, cli.Retry, stderr, cli.StopSignals); err != nil {
+		if code, err = ranks.Start(place.Size, cli.Retry, stderr, cli.Heard(cli.StopSignals)); err != nil {
 			fmt.Fprintf(stderr, "bench step: %v\n", err)
 			code = max(code, cli.Failed)
 		}

@@ -32,7 +32,7 @@ func (t *train) alone() bool { return t.dryRun || t.showExample || t.selfcheck }
 
 // startRanks starts the ranks, and returns their exit code.
 func (t *train) startRanks() int {
-	code, err := ranks.Start(t.place.Size, cli.Retry, t.stderr, cli.StopSignals)
+	code, err := ranks.Start(t.place.Size, cli.Retry, t.stderr, cli.Heard(cli.StopSignals))
 	if err != nil {
 		fmt.Fprintf(t.stderr, "train: starting %d ranks: %v\n", t.place.Size, err)
 		return max(code, cli.Failed)

@@ -20,17 +20,21 @@ var grace = time.Second
 // effect again, so that another one ends the program at once. If SIGHUP was ignored when the program started, as under
 // nohup, it stays ignored.
 func StopContext(signals ...os.Signal) context.Context {
-	var heard []os.Signal
-	for _, s := range signals {
-		if s != syscall.SIGHUP || !signal.Ignored(s) {
-			heard = append(heard, s)
-		}
-	}
-	first, stop := signal.NotifyContext(context.Background(), heard...)
+	first, stop := signal.NotifyContext(context.Background(), Heard(signals)...)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	context.AfterFunc(first, func() {
 		cancel(context.Cause(first))
 		time.AfterFunc(grace, stop)
 	})
 	return ctx
+}
+
+// Heard returns signals without SIGHUP if that is ignored: listening would end that.
+func Heard(signals []os.Signal) (heard []os.Signal) {
+	for _, s := range signals {
+		if s != syscall.SIGHUP || !signal.Ignored(s) {
+			heard = append(heard, s)
+		}
+	}
+	return heard
 }
