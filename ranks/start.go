@@ -10,13 +10,15 @@ import (
 	"os/signal"
 	"runtime"
 	"sync"
+	"syscall"
 	"time"
 )
 
-// lastLines is how many lines of a rank that fails are shown. endWithin is the time that the others then have to end.
+// lastLines is how many lines of a rank that fails are shown. endWithin is the time that the others then have to end, and
+// saveWithin what rank 0 has after that, because it may be saving.
 const lastLines = 20
 
-const endWithin = 20 * time.Second
+const endWithin, saveWithin = 20 * time.Second, 10 * time.Minute
 
 // Start runs this program again with its arguments, once for each of size ranks on this host. It returns the exit code
 // of the rank that failed, or 0. A rank exits with lost because of another, so one with any other code is the one that
@@ -91,9 +93,9 @@ func (s *children) start(size int, socket *os.File, port int) error {
 }
 
 // wait waits for all ranks, and returns the one that failed, if any did. Some time after the first has failed, or at
-// once if now, it kills those that are left.
+// once if now, it kills those that are left, and asks rank 0 to end before it kills that.
 func (s *children) wait(lost int, caught <-chan os.Signal, now bool) (guilty int, failed bool) {
-	certainty, killed := 0, false // of guilty; those that were left
+	certainty, asked, killed := 0, false, false // of guilty; rank 0 to end; those that were left
 	var giveUp <-chan time.Time
 	if now {
 		giveUp = time.After(0)
@@ -102,11 +104,18 @@ func (s *children) wait(lost int, caught <-chan os.Signal, now bool) (guilty int
 		select {
 		case signal := <-caught:
 			_ = s.list[0].Process.Signal(signal)
+			asked = true
 		case <-giveUp:
-			for _, c := range s.list {
+			for _, c := range s.list[1:] {
 				_ = c.Process.Kill() // those that have ended take no notice
 			}
-			giveUp, killed = nil, true
+			switch first := s.list[0].Process; {
+			case killed:
+				_ = first.Kill()
+			case !asked: // a second signal would end it at once
+				_ = first.Signal(syscall.SIGTERM)
+			}
+			giveUp, killed = time.After(saveWithin), true
 		case rank := <-s.done:
 			left--
 			exit := s.list[rank].ProcessState.ExitCode()
