@@ -21,14 +21,15 @@ type Group struct {
 	beat  time.Duration // how often ranks say that they live
 	peers []*peer       // rank 0 has one for each other rank, in order; the others have rank 0
 
-	seq  atomic.Int64           // exchanges begun
-	at   atomic.Pointer[string] // the last of them
-	late atomic.Int64           // see Watch
-	lost chan struct{}          // closed when a rank is lost
-	done chan struct{}          // closed when rank 0 says that it ends
-	once sync.Once
-	err  *Lost
-	over atomic.Bool // this rank or rank 0 has ended in order
+	seq   atomic.Int64              // exchanges begun
+	at    atomic.Pointer[string]    // the last of them
+	since atomic.Pointer[time.Time] // the last call of Watch
+	late  atomic.Int64              // its limit
+	lost  chan struct{}             // closed when a rank is lost
+	done  chan struct{}             // closed when rank 0 says that it ends
+	once  sync.Once
+	err   *Lost
+	over  atomic.Bool // this rank or rank 0 has ended in order
 }
 
 // A peer is another rank: its connection for what ranks know of each other, and its connection for data.
@@ -162,6 +163,7 @@ func (g *Group) beats() {
 		if g.over.Load() {
 			return
 		}
+		limit := time.Duration(g.late.Load()) // before seq: what the rank did before the limit does not count
 		seq := g.seq.Load()
 		if seq != self {
 			self, moved = seq, time.Now()
@@ -169,7 +171,7 @@ func (g *Group) beats() {
 		for _, p := range g.peers {
 			p.send(message{Seq: seq})
 		}
-		if limit := time.Duration(g.late.Load()); limit > 0 && g.place.Rank == 0 {
+		if limit > 0 && g.place.Rank == 0 {
 			g.findLate(limit, seq, moved)
 		}
 	}
@@ -184,6 +186,9 @@ func (g *Group) findLate(limit time.Duration, seq int64, moved time.Time) {
 			behind, seq, moved = p.rank, p.seq, p.moved
 		}
 		p.sending.Unlock()
+	}
+	if since := *g.since.Load(); since.After(moved) {
+		moved = since
 	}
 	if time.Since(moved) > limit {
 		g.lose(&Lost{Rank: behind, Why: fmt.Sprintf("has not moved for %v, after %d exchanges with the others",
@@ -245,14 +250,11 @@ func (g *Group) Err() error {
 
 // Watch limits, from now on, how long the ranks may go without beginning an exchange: the one that is furthest behind
 // counts as lost after that time. 0, the default: there is no limit, because rank 0 does something of its own. What
-// counts is rank 0's limit.
+// counts is rank 0's limit, and the time from now.
 func (g *Group) Watch(limit time.Duration) {
-	g.late.Store(int64(limit))
-	for _, p := range g.peers { // the time before does not count
-		p.sending.Lock()
-		p.moved = time.Now()
-		p.sending.Unlock()
-	}
+	now := time.Now()
+	g.since.Store(&now)
+	g.late.Store(int64(limit)) // last: who sees it sees since
 }
 
 // Watched reports whether there is a limit now.
