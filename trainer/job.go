@@ -159,6 +159,9 @@ func (j *Job) Decisions() map[string]string {
 	if n := j.Plan.HeadBytes; n > 0 {
 		all["logits"] = fmt.Sprintf(logitsDecision, n)
 	}
+	if n := j.opts.Group.Size(); n > 1 {
+		all["ranks"] = fmt.Sprint(n)
+	}
 	if with := j.Device.Products(); with != "" {
 		all[products] = with
 	}

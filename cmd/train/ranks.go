@@ -104,6 +104,12 @@ func (t *train) follow(ctx context.Context) error {
 		return err
 	}
 	return t.onDevice(was, func() (err error) {
+		if err := t.identify(t.job.Identity); err != nil {
+			return err
+		}
+		if err := trainer.CheckIdentity(was.Identity, t.job.Identity); err != nil {
+			return fmt.Errorf("rank %d, after rank 0: %w: give every rank the same hardware", t.group.Rank(), err)
+		}
 		if err := t.checkMemory(); err != nil {
 			return err
 		}

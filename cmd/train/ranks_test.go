@@ -189,7 +189,16 @@ func TestRanks_ResumeOnOthers(t *testing.T) {
 			"--device", "cpu", "--seq", "128", "--epochs", "0", "--lr", "1e-3", "--schedule", "constant", "--warmup", "0",
 			"--val", "0", "--samples", "0", "--dtype", "fp32"}
 		process(t, cli.Done, append(args, "--max-steps", "4", "--ranks", before)...)
-		process(t, cli.Done, append(args, "--max-steps", "8", "--resume", "--ranks", after)...)
+		args = append(args, "--max-steps", "8", "--resume", "--ranks", after)
+		note := "ranks: the run began on " + before + ", and this is " + after
+		if before != after {
+			if o := process(t, cli.Failed, append(args, "--same-bits")...); !strings.Contains(o.stderr, note) {
+				t.Errorf("%v, want %q", o, note)
+			}
+		}
+		if o := process(t, cli.Done, args...); strings.Contains(o.stderr, note) != (before != after) {
+			t.Errorf("%v, with %q?", o, note)
+		}
 		return losses(t, filepath.Join(dir, name))
 	}
 	one, several := both("one", "1", "1"), both("several", "2", "3")

@@ -193,10 +193,18 @@ func (t *train) onDevice(was trainer.RunFile, f func() error) (err error) {
 	for _, n := range d.Notes() {
 		t.note("%s", n)
 	}
+	before, now := cmp.Or(was.Decisions["ranks"], "1"), fmt.Sprint(t.group.Size())
+	if was.Decisions != nil && before != now {
+		differs = append(differs, fmt.Sprintf("ranks: the run began on %s, and this is %s", before, now))
+	}
 	for _, why := range differs {
-		if t.sameBits {
-			return fmt.Errorf("--same-bits: %s: use the machine and the --device that it began on, or leave --same-bits out",
-				why)
+		switch {
+		case t.group.Rank() > 0:
+			return fmt.Errorf("rank %d of the run, which begins on rank 0: %s: give every rank the same hardware",
+				t.group.Rank(), why)
+		case t.sameBits:
+			return fmt.Errorf("--same-bits: %s: use the machine, the --device and the number of ranks that it began on, or "+
+				"leave --same-bits out", why)
 		}
 		t.note("%s: continuing, but not with the same bits", why)
 	}
