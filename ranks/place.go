@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"net"
+	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -270,10 +271,34 @@ func (p *Place) Settle(count int, device string, gpus func() []int) (own string,
 }
 
 // Threads returns this rank's number of CPU threads: those of a host are shared among its ranks. A single rank has as
-// many as asked for, also if that is 0, for all.
+// many as asked for, also if that is 0, for all. So has one that srun or mpirun has bound to its own part of the host's
+// CPUs, if none are asked for.
 func (p Place) Threads(asked int) int {
-	if p.LocalSize <= 1 {
+	online, _ := os.ReadFile("/sys/devices/system/cpu/online") // only Linux has it, and binds
+	return p.threads(asked, runtime.GOMAXPROCS(0), runtime.NumCPU() < cpus(strings.TrimSpace(string(online))))
+}
+
+func (p Place) threads(asked, all int, bound bool) int {
+	binds := p.Source != "" && p.Source != "torchrun" // whose ranks, as those of Start, have the CPUs of their parent
+	if p.LocalSize <= 1 || asked == 0 && bound && binds {
 		return asked
 	}
-	return max(1, cmp.Or(asked, runtime.GOMAXPROCS(0))/p.LocalSize)
+	return max(1, cmp.Or(asked, all)/p.LocalSize)
+}
+
+// cpus returns how many CPUs a list of Linux has, such as 0-3,8; and 0 for anything else.
+func cpus(list string) (n int) {
+	for part := range strings.SplitSeq(list, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		if !isRange {
+			to = from
+		}
+		first, err1 := strconv.Atoi(from)
+		last, err2 := strconv.Atoi(to)
+		if err1 != nil || err2 != nil {
+			return 0
+		}
+		n += last - first + 1
+	}
+	return n
 }

@@ -90,3 +90,25 @@ func TestPlace_Device(t *testing.T) {
 		}
 	}
 }
+
+// TestPlace_Threads has hosts of 8 CPUs and launchers that bind ranks to some of them.
+func TestPlace_Threads(t *testing.T) {
+	for _, c := range []struct {
+		source           string
+		size, asked, all int
+		bound            bool
+		want             int
+	}{
+		{"", 1, 0, 8, false, 0}, {"", 1, 3, 8, false, 3}, {"Slurm", 4, 0, 8, false, 2}, {"Slurm", 4, 0, 2, true, 0},
+		{"Slurm", 4, 8, 2, true, 2}, {"Open MPI", 2, 0, 1, true, 0}, {"torchrun", 2, 0, 4, true, 2}, {"", 16, 0, 8, false, 1},
+	} {
+		if got := (Place{Source: c.source, LocalSize: c.size}).threads(c.asked, c.all, c.bound); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+	for list, want := range map[string]int{"": 0, "0": 1, "0-3,8": 5, "0-1,4-7": 6, "x-2": 0} {
+		if got := cpus(list); got != want {
+			t.Errorf("%q: %d, want %d", list, got, want)
+		}
+	}
+}
