@@ -71,7 +71,8 @@ func (t *train) exit(ctx context.Context, err error) int {
 		fmt.Fprintf(t.stderr, "train: %v\nsee train -h\n", err)
 		return cli.Usage
 	case errors.As(err, &lost):
-		return t.exitLost(lost)
+		fmt.Fprintf(t.stderr, "train: %v\nall ranks end: %s\n", lost, t.again(err))
+		return cli.Retry
 	case errors.As(err, &at):
 		fmt.Fprintf(t.stderr, "train: %v; all of it is in %s: continue with the same command and --resume\n", at, t.out)
 		code := cli.Stopped
@@ -100,13 +101,18 @@ func (t *train) exit(ctx context.Context, err error) int {
 	return cli.Failed
 }
 
+// again says how to go on after an error: a run that has begun has saved.
+func (t *train) again(err error) string {
+	if e := (*begun)(nil); t.resume || errors.As(err, &e) {
+		return "continue from the last checkpoint with the same command and --resume"
+	}
+	return "run the same command again"
+}
+
 // printFault prints the error of a GPU that failed, and what to do. After such an error every call fails, including
 // those that close something, so only the first error matters.
 func (t *train) printFault(err error) {
-	how := "run the same command again"
-	if e := (*begun)(nil); t.resume || errors.As(err, &e) {
-		how = "continue from the last checkpoint with the same command and --resume"
-	}
+	how := t.again(err)
 	for _, e := range parts(err) {
 		if cuda.Fault(e) {
 			err = e

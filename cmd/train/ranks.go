@@ -74,7 +74,11 @@ func (t *train) endWhenLost(g *ranks.Group) {
 	for round := 0; round == 0 || round < maxRounds && !g.Watched(); round++ {
 		time.Sleep(hangs)
 	}
-	os.Exit(t.exit(context.Background(), &begun{g.Err()}))
+	err := g.Err()
+	if t.taking.Load() {
+		err = &begun{err}
+	}
+	os.Exit(t.exit(context.Background(), err))
 }
 
 // begin tells the other ranks what rank 0 has decided for its device.
@@ -121,6 +125,7 @@ func (t *train) follow(ctx context.Context) error {
 		if err := run.Start(ctx); err != nil {
 			return err
 		}
+		t.taking.Store(true)
 		if _, err = run.Run(ctx); err != nil {
 			return &begun{err}
 		}
@@ -140,11 +145,4 @@ func (t *train) checkRanksMemory() error {
 			kernels.Bytes(one), whose, kernels.Bytes(free))
 	}
 	return nil
-}
-
-// exitLost prints that a rank was lost.
-func (t *train) exitLost(lost *ranks.Lost) int {
-	fmt.Fprintf(t.stderr, "train: %v\n"+
-		"all ranks end: continue from the last checkpoint with the same command and --resume\n", lost)
-	return cli.Retry
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -36,6 +37,8 @@ type train struct {
 
 	place ranks.Place  // of this process, set by findPlace
 	group *ranks.Group // the ranks of the run, set by join; nil: only this one
+
+	taking atomic.Bool // steps, see begun
 
 	// What the flags name, set by resolve.
 	dir         string         // --out, absolute and without links
@@ -369,6 +372,7 @@ func (t *train) steps(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, out.close()) }()
 	before := t.run.State().Step
+	t.taking.Store(true)
 	result, err := t.run.Run(ctx)
 	if err == trainer.ErrStopped {
 		err = &stopped{result.Step, t.job.Plan.Steps}
