@@ -100,8 +100,11 @@ func (g *Group) listener() (net.Listener, error) {
 		os.Unsetenv(variableListener) // of no use to processes that this one starts
 		return net.FileListener(f)
 	}
-	_, port, _ := net.SplitHostPort(g.place.Addr)
-	l, err := net.Listen("tcp", ":"+port)
+	host, port, _ := net.SplitHostPort(g.place.Addr)
+	if ip := net.ParseIP(host); host != "localhost" && !ip.IsLoopback() {
+		host = "" // all of this host's: the others may know it by any
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
 	if errors.Is(err, syscall.EADDRINUSE) {
 		err = fmt.Errorf("port %s, on which the ranks are to meet, is in use: set %s to a free one on every rank", port,
 			VariablePort)
