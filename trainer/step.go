@@ -101,7 +101,8 @@ func (r *Run) Update(passes []model.Batch, scale float32, lr float64) (u Updated
 	first, all := r.Ranks.passes(len(passes))
 	balance := float32(r.Plan.Config.BalanceLoss/float64(all)) * r.Optimizer.LossScale()
 	layers := r.Plan.Config.Gradients == LayerGradients
-	if len(passes) == 0 {
+	none := len(passes) == 0
+	if none {
 		passes = idle()
 	}
 	for i, b := range passes {
@@ -121,7 +122,9 @@ func (r *Run) Update(passes []model.Batch, scale float32, lr float64) (u Updated
 		if err != nil {
 			return u, err
 		}
-		u.Auxiliary += auxiliary / float64(all)
+		if !none {
+			u.Auxiliary += auxiliary / float64(all)
+		}
 	}
 	if err := r.Ranks.finish(r.Model.Config().Mixture != nil, &u.Auxiliary); err != nil {
 		return u, err
