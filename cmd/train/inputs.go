@@ -31,6 +31,9 @@ func (t *train) resolve(ctx context.Context) (err error) {
 	if err := t.check(t.flags.Given); err != nil {
 		return err
 	}
+	if t.place.Rank > 0 { // which writes neither
+		t.logCSV, t.benchmarkLog = "", ""
+	}
 	if t.dir, err = disk.RealPath(t.out); err != nil {
 		return fmt.Errorf("--out: %w: choose another directory", err)
 	}
