@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -44,8 +45,14 @@ func (o *stepOptions) join(ctx context.Context, flags *cli.Flags, stderr io.Writ
 			claims[f.Name] = f.Value.String()
 		}
 	})
+	if place.Note != "" && place.Rank == 0 {
+		fmt.Fprintf(stderr, "bench step: %s\n", place.Note)
+	}
 	if g, err = ranks.Join(ctx, place, claims); err != nil {
 		fmt.Fprintf(stderr, "bench step: %v\n", err)
+		if _, is := errors.AsType[*ranks.Refused](err); is {
+			return nil, cli.Usage, true
+		}
 		return nil, cli.Failed, true
 	}
 	go func() { // a GPU may wait for ever for a rank that is gone

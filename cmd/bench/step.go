@@ -127,8 +127,8 @@ func runStep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if done {
 		return code
 	}
-	defer group.Close(nil)
 	lines, err := o.lines()
+	defer func() { group.Close(err) }()
 	if err = cmp.Or(err, cli.CheckThreads(o.threads), cli.CheckDevice(o.device)); err != nil {
 		fmt.Fprintf(stderr, "bench step: %v\nsee bench step -h\n", err)
 		return cli.Usage
@@ -148,6 +148,7 @@ func runStep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		if failed := l.run(ctx, &o, table, notes); failed != nil {
 			fmt.Fprintf(stderr, "bench step: %v\n", failed)
+			err = failed
 			return cli.Failed
 		}
 		notes = io.Discard // the next device has the same notes
@@ -155,12 +156,13 @@ func runStep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	switch {
 	case ctx.Err() != nil:
 		fmt.Fprintln(stderr, "bench step: stopped")
+		err = ctx.Err()
 		return cli.Failed
 	case err != nil:
 		return cli.Failed
 	}
 	if o.check {
-		if err := table.check(); err != nil {
+		if err = table.check(); err != nil {
 			fmt.Fprintf(stderr, "bench step: %v\n", err)
 			return cli.Failed
 		}
