@@ -125,6 +125,9 @@ func (g *Group) Sum(name string, x tensor.Tensor) error {
 		}
 	}()
 	_, err := g.readHeader(p.data, len(raw))
+	if err != nil {
+		p.data.Close() // which ends the sending
+	}
 	for at := 0; at < len(raw); at += chunk {
 		if failed := <-sent; err == nil {
 			err = failed
@@ -133,7 +136,7 @@ func (g *Group) Sum(name string, x tensor.Tensor) error {
 			_, err = io.ReadFull(p.data, raw[at:min(at+chunk, len(raw))])
 		}
 		if err != nil {
-			p.data.Close() // which ends the sending
+			p.data.Close()
 		}
 	}
 	if err != nil {

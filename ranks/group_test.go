@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"net"
@@ -175,6 +176,10 @@ func TestJoin_WaitsForAll(t *testing.T) {
 	_, err = Join(context.Background(), Place{Size: 3, Addr: l.Addr().String(), listener: l}, nil)
 	if e := (*Lost)(nil); !errors.As(err, &e) || !strings.Contains(e.Error(), "rank 1 did not come to 127.0.0.1:") {
 		t.Error(err)
+	}
+	_ = other.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := other.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("the connection of something else: %v, want EOF", err)
 	}
 }
 

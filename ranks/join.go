@@ -41,6 +41,9 @@ func Join(ctx context.Context, p Place, claims map[string]string) (*Group, error
 	return g, nil
 }
 
+// maxFaults is how many differences a refusal names, which is a line.
+const maxFaults = 10
+
 // listen is Join for rank 0.
 func (g *Group) listen(ctx context.Context, claims map[string]string) error {
 	l, err := g.listener()
@@ -85,6 +88,9 @@ func (g *Group) listen(ctx context.Context, claims map[string]string) error {
 	var faults []string
 	for _, p := range g.peers {
 		faults = append(faults, differences(p.rank, claims, p.claims)...)
+	}
+	if more := len(faults) - maxFaults; more > 0 {
+		faults = append(faults[:maxFaults], fmt.Sprintf("and %d more", more))
 	}
 	return g.refuse(strings.Join(faults, "; "))
 }

@@ -224,11 +224,14 @@ func (r *Run) shareState(resumed bool) error {
 		return nil
 	}
 	var text []byte
+	var err error
 	if resumed {
 		r.state.Updates, r.state.Scaler = r.Optimizer.Steps(), r.Optimizer.Scaler
-		text, _ = json.Marshal(r.state) // as fill writes it
+		if text, err = json.Marshal(r.state); err != nil { // as fill writes it
+			return err
+		}
 	}
-	text, err := s.Share("the state", text)
+	text, err = s.Share("the state", text)
 	if err != nil || len(text) == 0 {
 		return err
 	}
