@@ -201,7 +201,8 @@ func FuzzHello(f *testing.F) {
 
 // TestListener_Loopback checks that ranks of one host are out of reach from others.
 func TestListener_Loopback(t *testing.T) {
-	for addr, want := range map[string]bool{"127.0.0.1:0": true, "localhost:0": true, "10.0.0.1:0": false, "host:0": false} {
+	for addr, want := range map[string]bool{"127.0.0.1:0": true, "localhost:0": true, "10.0.0.1:0": false,
+		"host:0": false} {
 		l, err := (&Group{place: Place{Addr: addr}}).listener()
 		if err != nil {
 			t.Fatal(err)

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// lastLines is how many lines of a rank that fails are shown. endWithin is the time that the others then have to end, and
-// saveWithin what rank 0 has after that, because it may be saving.
+// lastLines is how many lines of a rank that fails are shown. endWithin is the time that the others then have to end,
+// and saveWithin what rank 0 has after that, because it may be saving.
 const lastLines = 20
 
 const endWithin, saveWithin = 20 * time.Second, 10 * time.Minute

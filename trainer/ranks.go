@@ -185,7 +185,7 @@ func (r *Run) follow() (Result, error) {
 }
 
 // A rank that moves no further counts as lost after leastLimit, or after four times the longest step if that is more,
-// and after firstLimit in the first step, of which nothing is known yet. leastLimit is also that of connecting GPUs, and
+// and after firstLimit in the first step, of which nothing is known yet. leastLimit is also that of connecting GPUs. It
 // is long because steps differ in size.
 const leastLimit, firstLimit = 10 * time.Minute, time.Hour
 

@@ -55,15 +55,21 @@ func counting(t *testing.T, flags ...string) (c counted) {
 	return c
 }
 
+// mixtureConfig returns the path of the configuration of a small mixture of experts.
+func mixtureConfig(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "config.json")
+	writeFile(t, path, `{"architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "vocab_size": 320,
+		"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 4,
+		"num_key_value_heads": 2, "head_dim": 8, "max_position_embeddings": 128, "tie_word_embeddings": true,
+		"num_local_experts": 4, "num_experts_per_tok": 2, "router_aux_loss_coef": 0.5}`)
+	return path
+}
+
 // TestNumberFlags_AtZero checks every flag that takes a number at 0, and what it refuses. Effects are counted where
 // they arrive: in the steps, the evaluations and the checkpoints of a run.
 func TestNumberFlags_AtZero(t *testing.T) {
 	_, flags := newOptions(io.Discard, io.Discard)
-	mixture := filepath.Join(t.TempDir(), "config.json")
-	writeFile(t, mixture, `{"architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "vocab_size": 320,
-		"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 4,
-		"num_key_value_heads": 2, "head_dim": 8, "max_position_embeddings": 128, "tie_word_embeddings": true,
-		"num_local_experts": 4, "num_experts_per_tok": 2, "router_aux_loss_coef": 0.5}`)
+	mixture := mixtureConfig(t)
 	// like checks that 0 gives the bits of one value, and not those of another.
 	like := func(name, same, other string, more ...string) func(*testing.T) {
 		return func(t *testing.T) {

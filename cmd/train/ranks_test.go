@@ -69,15 +69,21 @@ func TestRanks_LearnTheSame(t *testing.T) {
 		{"fp32", 3, "--dtype fp32 --optimizer adamw", 2e-4},
 		{"bf16", 3, "", 2e-2}, // a weight near the middle between two numbers goes either way
 		{"lora", 2, "--lora r=4 --dtype fp32", 2e-4},
+		{"fp16", 2, "--dtype fp16 --optimizer adamw", 2e-3}, // 8 times as exact as bf16
+		{"mixture", 3, "--dtype fp32 --optimizer adamw --balance-loss 0 --from-scratch " + mixtureConfig(t) + " --tokenizer " +
+			tinyBase, 2e-4},
 		{"packing", 2, "--packing --dtype fp32 --optimizer adamw --max-steps 3 --seq 40", 2e-4},
 	} {
 		t.Run(fmt.Sprint(c.name, c.size), func(t *testing.T) {
 			t.Parallel()
 			train := func(name string, more ...string) []float64 {
 				out := filepath.Join(t.TempDir(), name)
-				args := []string{"--model", tinyBase, "--data", data, "--out", out, "--benchmark-log=", "--device", "cpu",
-					"--batch", "1", "--accumulate", "5", "--epochs", "0", "--max-steps", "8", "--seq", "128", "--lr", "1e-3",
-					"--val", "0", "--samples", "0"}
+				args := []string{"--data", data, "--out", out, "--benchmark-log=", "--device", "cpu", "--batch", "1",
+					"--accumulate", "5", "--epochs", "0", "--max-steps", "8", "--seq", "128", "--lr", "1e-3", "--val", "0",
+					"--samples", "0"}
+				if c.name != "mixture" {
+					args = append(args, "--model", tinyBase)
+				}
 				process(t, cli.Done, append(append(args, strings.Fields(c.flags)...), more...)...)
 				return losses(t, out)
 			}
