@@ -112,7 +112,7 @@ func (t *train) follow(ctx context.Context) error {
 			return err
 		}
 		if err := trainer.CheckIdentity(was.Identity, t.job.Identity); err != nil {
-			return fmt.Errorf("rank %d, after rank 0: %w: give every rank the same hardware", t.group.Rank(), err)
+			return fmt.Errorf("this rank is not like rank 0: %w: give every rank the same hardware", err)
 		}
 		if err := t.checkMemory(); err != nil {
 			return err

@@ -203,8 +203,7 @@ func (t *train) onDevice(was trainer.RunFile, f func() error) (err error) {
 	for _, why := range differs {
 		switch {
 		case t.group.Rank() > 0:
-			return fmt.Errorf("rank %d of the run, which begins on rank 0: %s: give every rank the same hardware",
-				t.group.Rank(), why)
+			return fmt.Errorf("this rank is not like rank 0: %s: give every rank the same hardware", why)
 		case t.sameBits:
 			return fmt.Errorf("--same-bits: %s: use the machine, the --device and the number of ranks that it began on, or "+
 				"leave --same-bits out", why)
