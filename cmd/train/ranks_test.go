@@ -70,8 +70,8 @@ func TestRanks_LearnTheSame(t *testing.T) {
 		{"bf16", 3, "", 2e-2}, // a weight near the middle between two numbers goes either way
 		{"lora", 2, "--lora r=4 --dtype fp32", 2e-4},
 		{"fp16", 2, "--dtype fp16 --optimizer adamw", 2e-3}, // 8 times as exact as bf16
-		{"mixture", 3, "--dtype fp32 --optimizer adamw --balance-loss 0 --from-scratch " + mixtureConfig(t) + " --tokenizer " +
-			tinyBase, 2e-4},
+		{"mixture", 3, "--dtype fp32 --optimizer adamw --balance-loss 0 --tokenizer " + tinyBase + " --from-scratch " +
+			mixtureConfig(t), 2e-4},
 		{"packing", 2, "--packing --dtype fp32 --optimizer adamw --max-steps 3 --seq 40", 2e-4},
 	} {
 		t.Run(fmt.Sprint(c.name, c.size), func(t *testing.T) {
