@@ -128,6 +128,7 @@ func TestDocs_FlagsExist(t *testing.T) {
 	all := build(t, bin)
 	t.Run("texts", func(t *testing.T) { testTexts(t, all) })
 	t.Run("gpu.sh", func(t *testing.T) { testGPUScript(t, all, bin) })
+	t.Run("deploy", func(t *testing.T) { testDeploy(t, all) })
 }
 
 // testTexts checks that the commands have every measurement and flag that documents, scripts and messages name.
