@@ -27,7 +27,7 @@ func Rehearse(m *model.Model, tokens int) error {
 
 // Longer prompts than everyLength are rehearsed at each multiple of rehearsedRows: their products differ no more in how
 // many thread blocks there are.
-const everyLength, rehearsedRows = 512, 32
+const everyLength, rehearsedRows = 512, 8
 
 // rehearseLengths runs prompts of lengths up to longest, because the number of rows decides which kernels compute
 // products, and how they are compiled. One layer is enough: all launch the same kernels.

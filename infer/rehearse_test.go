@@ -140,7 +140,7 @@ func TestRehearse_CoversAllLengths(t *testing.T) {
 			ahead := record(func(m *model.Model) error { return Rehearse(m, context) })
 			all := record(func(m *model.Model) error {
 				cache, err := m.NewKVCache(context)
-				for n := 1; n < 600 && err == nil; n++ {
+				for n := 1; n < 800 && err == nil; n++ {
 					cache.Trim(0)
 					_, err = m.Extend(cache, make([]int32, n%5*100+1))
 					if _, _, e := m.Greedy(cache, make([]int32, n)); err == nil {
