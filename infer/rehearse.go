@@ -25,8 +25,8 @@ func Rehearse(m *model.Model, tokens int) error {
 	return err
 }
 
-// Longer prompts than everyLength are rehearsed at each multiple of rehearsedRows: their products differ no more in how
-// many thread blocks there are.
+// Of prompts longer than everyLength, multiples of rehearsedRows are rehearsed: their products' kernels change with
+// tiles, and no longer with rows.
 const everyLength, rehearsedRows = 512, 8
 
 // rehearseLengths runs prompts of lengths up to longest, because the number of rows decides which kernels compute
