@@ -1,12 +1,11 @@
 // libcublasLt: matrix products.
-#define _GNU_SOURCE
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "blas.h"
 #include "driver.h"
+#include "library.h"
 #include "shim.h"
 
 typedef struct {
@@ -31,11 +30,8 @@ typedef struct {
 } plan;
 
 uintptr_t cuda_open_blas(const char *path, cuda_blas *out, char *message, int size) {
-	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!handle) {
-		snprintf(message, size, "%s", dlerror());
-		return 0;
-	}
+	void *handle = open_library(path, message, size);
+	if (!handle) return 0;
 	library *l = calloc(1, sizeof *l);
 	const char *missing = NULL;
 #define LOOKUP(name, parameters) \
@@ -51,8 +47,7 @@ uintptr_t cuda_open_blas(const char *path, cuda_blas *out, char *message, int si
 		return 0;
 	}
 	out->version = l->cublasLtGetVersion();
-	Dl_info info;
-	if (dladdr((void *)l->cublasLtGetVersion, &info)) snprintf(out->path, sizeof out->path, "%s", info.dli_fname);
+	name_file((void *)l->cublasLtGetVersion, out->path, sizeof out->path);
 	return out->library = (uintptr_t)l;
 }
 

@@ -1,5 +1,4 @@
 // libcuda: memory, modules and launches.
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -8,6 +7,7 @@
 
 #include "api.h"
 #include "driver.h"
+#include "library.h"
 #include "shim.h"
 
 enum { SLOTS = 8, SLOT_BYTES = CUDA_READ_CHUNK, BUFFERS = SLOTS + CUDA_READ_CHUNKS };
@@ -32,11 +32,8 @@ typedef struct {
 } gpu;
 
 uintptr_t cuda_open_driver(const char *path, int *version, char *message, int size) {
-	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!library) {
-		snprintf(message, size, "%s", dlerror());
-		return 0;
-	}
+	void *library = open_library(path, message, size);
+	if (!library) return 0;
 	driver *d = calloc(1, sizeof *d);
 	const char *missing = NULL;
 #define LOOKUP(name, parameters) \

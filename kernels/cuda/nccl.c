@@ -1,11 +1,10 @@
 // libnccl: sums over processes with a GPU each.
-#define _GNU_SOURCE
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "driver.h"
+#include "library.h"
 #include "nccl_api.h"
 #include "shim.h"
 
@@ -28,11 +27,8 @@ typedef struct {
 } comm;
 
 uintptr_t cuda_open_nccl(const char *path, cuda_nccl *out, char *message, int size) {
-	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!handle) {
-		snprintf(message, size, "%s", dlerror());
-		return 0;
-	}
+	void *handle = open_library(path, message, size);
+	if (!handle) return 0;
 	library *l = calloc(1, sizeof *l);
 	const char *missing = NULL;
 #define LOOKUP(name, parameters) \
@@ -48,8 +44,7 @@ uintptr_t cuda_open_nccl(const char *path, cuda_nccl *out, char *message, int si
 	} else if (missing) {
 		snprintf(message, size, "it has no %s", missing);
 	} else {
-		Dl_info info;
-		if (dladdr((void *)l->ncclGetVersion, &info)) snprintf(out->path, sizeof out->path, "%s", info.dli_fname);
+		name_file((void *)l->ncclGetVersion, out->path, sizeof out->path);
 		return out->library = (uintptr_t)l;
 	}
 	free(l);

@@ -1,8 +1,8 @@
 // libnvidia-ml: a GPU's meters.
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "library.h"
 #include "monitor.h"
 #include "nvml_api.h"
 
@@ -15,11 +15,8 @@ typedef struct {
 } nvml;
 
 uintptr_t cuda_open_nvml(const char *path, char *message, int size) {
-	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!library) {
-		snprintf(message, size, "%s", dlerror());
-		return 0;
-	}
+	void *library = open_library(path, message, size);
+	if (!library) return 0;
 	nvml *n = calloc(1, sizeof *n);
 	const char *missing = NULL;
 #define LOOKUP(name, parameters) \

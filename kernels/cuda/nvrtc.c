@@ -1,10 +1,9 @@
 // libnvrtc: from source to machine code. It needs neither a GPU nor a driver.
-#define _GNU_SOURCE
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "api.h"
+#include "library.h"
 #include "shim.h"
 
 typedef struct {
@@ -27,11 +26,8 @@ static nvrtcResult describe(compiler *c, cuda_compiler *out) {
 }
 
 int cuda_open_compiler(const char *path, cuda_compiler *out, char *message, int size) {
-	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!library) {
-		snprintf(message, size, "%s", dlerror());
-		return 0;
-	}
+	void *library = open_library(path, message, size);
+	if (!library) return 0;
 	compiler *c = calloc(1, sizeof *c);
 	const char *missing = NULL;
 #define LOOKUP(name, parameters) \
@@ -51,8 +47,7 @@ int cuda_open_compiler(const char *path, cuda_compiler *out, char *message, int 
 		free(c);
 		return 0;
 	}
-	Dl_info info;
-	if (dladdr((void *)c->nvrtcVersion, &info)) snprintf(out->path, sizeof out->path, "%s", info.dli_fname);
+	name_file((void *)c->nvrtcVersion, out->path, sizeof out->path);
 	out->compiler = (uintptr_t)c;
 	return 1;
 }

@@ -1,8 +1,8 @@
 // libnvtx3interop or libnvToolsExt: ranges on a profiler's time line.
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "library.h"
 #include "nvtx_api.h"
 #include "shim.h"
 
@@ -14,11 +14,8 @@ typedef struct {
 } nvtx;
 
 uintptr_t cuda_open_nvtx(const char *path, char *message, int size) {
-	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!library) {
-		snprintf(message, size, "%s", dlerror());
-		return 0;
-	}
+	void *library = open_library(path, message, size);
+	if (!library) return 0;
 	nvtx n;
 #define LOOKUP(type, name, parameters) \
 	if (!(n.name = (type(*) parameters)dlsym(library, #name))) { \
