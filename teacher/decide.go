@@ -246,8 +246,8 @@ func (r *Run) examine(row dataset.Row, assigner *assigner) (t *task, unfit *data
 	}}, nil, nil
 }
 
-// limit returns how many rows may be in the window: one until the teacher has answered, and the judge if its opinion
-// decides, so that a dead or misconfigured one fails once and not a thousand times; and a few until an answer is useful.
+// limit returns how many rows may be in the window: one until the teacher has answered, and the judge if it decides, so
+// that a dead or misconfigured one fails once and not a thousand times, and a few until an answer is useful.
 func (d *decider) limit() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
