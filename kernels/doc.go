@@ -50,7 +50,7 @@
 //	AttentionNext                                       attention          attention topk   op_attention_decode op_argmax
 //	ChooseNext
 //	AddSquares                                                             optim_squares    op_squares
-//	AddSquaresAll
+//	SquaresAll                                                             optim_squares    op_adamw
 //	AdamW                                                                  optim            op_adamw step_control
 //	AdamWAll
 //	Quantize                                                               optim            op_map8

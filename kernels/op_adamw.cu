@@ -36,25 +36,28 @@ struct Range {
 	Moment *m, *v;
 	float *mScale, *vScale;
 	Master *master;
+	double *sums;         // of its gradient's squares, one per unit
 	long long first;      // index of its first element within the tensor
 	unsigned begin, end;  // its quantization blocks among those of the list
 	unsigned whole, last; // number of quantization blocks updated in vectors, and elements of the last one
+	unsigned unit, firstUnit, lastUnit; // elements of a unit, and its units among those of the list
 	int number, decays;   // the tensor's number; whether its weights decay
 };
-static_assert(sizeof(Range) == 88, "adamw.go says how much memory a list takes");
+static_assert(sizeof(Range) == 112, "adamw.go says how much memory a list takes");
 
 // adamw_range puts a range into a list.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	adamw_range(Range *list, int i, T *w, const Gradient *g, Moment *m, Moment *v, float *mScale, float *vScale,
-		Master *master, long long n, long long first, int begin, int number, int decays) {
+		Master *master, double *sums, long long n, long long first, int begin, int unit, int firstUnit, int number,
+		int decays) {
 	waitForPrerequisites();
 	if (threadIdx.x > 0) return;
 	typedef unsigned long long Bits;
 	const Bits aligned = ((Bits)w | (Bits)g | (Bits)m | (Bits)v | (Bits)master) % 16 == 0;
 	const unsigned blocks = (n + QUANT_BLOCK - 1) / QUANT_BLOCK;
-	list[i] = {w, g, m, v, mScale, vScale, master, first, (unsigned)begin, begin + blocks,
-		aligned ? (unsigned)(n / QUANT_BLOCK) : 0, (unsigned)(n - (long long)(blocks - 1) * QUANT_BLOCK), number,
-		decays};
+	list[i] = {w, g, m, v, mScale, vScale, master, sums, first, (unsigned)begin, begin + blocks,
+		aligned ? (unsigned)(n / QUANT_BLOCK) : 0, (unsigned)(n - (long long)(blocks - 1) * QUANT_BLOCK),
+		(unsigned)unit, (unsigned)firstUnit, (unsigned)(firstUnit + (n + unit - 1) / unit), number, decays};
 }
 
 // Factors are the same for all elements; they are those of cpu.AdamWFactors.
@@ -319,36 +322,48 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 3) adamw(const Range *li
 	}
 }
 
-// adamw_squares stores in sums what each thread block adds to the sum of squares of a list's gradients. A warp reads a
-// few adjacent quantization blocks at a time, to have enough loads in flight.
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM) adamw_squares(double *sums, const Range *list, int blocks) {
-	waitForPrerequisites();
-	constexpr int WIDE = 16 / sizeof(Gradient), VECTORS = 8; // elements of a vector, and vectors in flight per lane
-	constexpr unsigned AT_ONCE = 32 * WIDE * VECTORS / QUANT_BLOCK;
+// squaresOf returns the calling thread's share of the sum of the squares of n gradients. WHOLE promises that they are
+// whole vectors, at an address that is a multiple of theirs. Which thread adds an element, and when, is the same without.
+template <bool WHOLE> inline double squaresOf(const Gradient *g, unsigned n) {
+	constexpr unsigned WIDE = 16 / sizeof(Gradient), VECTORS = 8, STRIDE = BLOCK_DIM * WIDE; // VECTORS are in flight
 	double sum[2] = {};
-	auto add = [&](float x, int i) { sum[i % 2] += (double)x * x; };
-	Range r = {};
-	for (unsigned from = thread() / 32 * AT_ONCE; from < blocks; from += gridDim.x * (BLOCK_DIM / 32) * AT_ONCE) {
-		const unsigned to = min(from + AT_ONCE, (unsigned)blocks);
-		for (unsigned at = from; at < to;) {
-			while (at >= r.end) r = *list++;
-			const unsigned block = at - r.begin;
-			if (at + AT_ONCE <= to && block + AT_ONCE <= r.whole) {
-				Vec<Gradient, WIDE> v[VECTORS];
+	for (unsigned from = threadIdx.x * WIDE; from < n; from += VECTORS * STRIDE) {
+		Vec<Gradient, WIDE> v[VECTORS];
 #pragma unroll
-				for (int k = 0; k < VECTORS; k++)
-					v[k] = loadStreamingOf<WIDE>(r.g + (unsigned long long)block * QUANT_BLOCK, k * 32 + lane());
+		for (int k = 0; k < VECTORS; k++) {
+			const unsigned at = from + k * STRIDE;
+			if constexpr (WHOLE) {
+				if (at < n) v[k] = loadStreamingOf<WIDE>(g + at, 0);
+			} else {
 #pragma unroll
-				for (int i = 0; i < VECTORS * WIDE; i++) add(v[i / WIDE][i % WIDE], i);
-				at += AT_ONCE;
-				continue;
+				for (int i = 0; i < WIDE; i++) {
+					if (at + i < n) v[k].at[i] = g[at + i];
+				}
 			}
-			const Elements<Gradient> g = read<false>(mine(r.g, block), count(r, block));
+		}
 #pragma unroll
-			for (int i = 0; i < EACH; i++) add(g[i], i);
-			at++;
+		for (int k = 0; k < VECTORS; k++) {
+			if (from + k * STRIDE >= n) break;
+#pragma unroll
+			for (int i = 0; i < WIDE; i++) sum[i % 2] += (double)v[k][i] * v[k][i];
 		}
 	}
-	const double total = blockSum(sum[0] + sum[1]);
-	if (threadIdx.x == 0) sums[blockIdx.x] = total;
+	return sum[0] + sum[1];
+}
+
+// adamw_squares stores the sum of the squares of each unit of a list's gradients. A thread block adds up a unit.
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) adamw_squares(const Range *list, int units) {
+	waitForPrerequisites();
+	constexpr unsigned WIDE = 16 / sizeof(Gradient);
+	Range r = {};
+	for (unsigned at = blockIdx.x; at < units; at += gridDim.x) {
+		while (at >= r.lastUnit) r = *list++;
+		const long long from = (long long)(at - r.firstUnit) * r.unit,
+						all = (long long)(r.end - r.begin - 1) * QUANT_BLOCK + r.last;
+		const unsigned n = min((long long)r.unit, all - from);
+		const Gradient *g = r.g + from;
+		const bool whole = (unsigned long long)g % 16 == 0 && n % WIDE == 0;
+		const double total = blockSum(whole ? squaresOf<true>(g, n) : squaresOf<false>(g, n));
+		if (threadIdx.x == 0) r.sums[at - r.firstUnit] = total;
+	}
 }

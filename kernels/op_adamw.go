@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -26,12 +27,17 @@ type AdamWState struct {
 type AdamWTensor struct {
 	W, G  tensor.Tensor // the weight and its gradient, which AdamW does not change
 	State AdamWState
+	// Sums are the partial sums of squares that SquaresAll computes, F64 [SquaresUnits(Of)] for the whole tensor. The
+	// zero Tensor: SquaresAll is not called.
+	Sums tensor.Tensor
 	// Number identifies the tensor, so that no two tensors draw the same random numbers.
 	Number int
 	// First is the element of the tensor that W starts with, if W, G and State are a range of the tensor. It must be a
 	// multiple of QuantBlockSize; the default is 0. Updating a tensor range by range gives the same bits as updating it
 	// whole.
 	First int
+	// Of is the number of elements of the whole tensor, if W is a range of it. Default: First + W.Len().
+	Of int
 	// NoDecay exempts the weight from weight decay.
 	NoDecay bool
 	// Stochastic rounds a BF16 or F16 weight without a master up or down at random. The random number depends only on
@@ -41,9 +47,14 @@ type AdamWTensor struct {
 	BNB bool
 }
 
+// of returns the number of elements of the whole tensor.
+func (x AdamWTensor) of() int { return cmp.Or(x.Of, x.First+x.W.Len()) }
+
 // Part returns the range of n elements that starts at element first, which must be a multiple of QuantBlockSize: see
-// First.
+// First. If x has Sums, the range must be whole units: first is a multiple of SquaresUnit of the whole tensor, and so
+// is n, unless the range ends where the tensor does.
 func (x AdamWTensor) Part(first, n int) AdamWTensor {
+	x.Of = x.of()
 	part := func(x *tensor.Tensor, first, n int) {
 		if x.Ok() {
 			*x = x.Part(first, n)
@@ -150,11 +161,10 @@ type AdamWList struct {
 
 // An adamWRun holds the tensors of one form. Their ranges follow each other in the GPU's memory.
 type adamWRun struct {
-	macros  macros
-	ranges  tensor.Tensor
-	blocks  int
-	squares grid // of AddSquaresAll
-	bnb     bool
+	macros        macros
+	ranges        tensor.Tensor
+	blocks, units int // quantization blocks, and units of sums of squares
+	bnb           bool
 
 	moved, gradients int // bytes that a step reads and writes, and bytes of the gradients
 }
@@ -175,7 +185,7 @@ func (x AdamWTensor) moved() int {
 }
 
 // adamWRange is the size in bytes of op_adamw.cu's struct for a range.
-const adamWRange = 88
+const adamWRange = 112
 
 // AdamWListSize returns the bytes of memory that NewAdamWList needs for a number of tensors.
 func AdamWListSize(tensors int) int { return tensors * adamWRange }
@@ -202,18 +212,23 @@ func (d *Device) NewAdamWList(memory tensor.Tensor, list []AdamWTensor) *AdamWLi
 		first := at
 		for j := i; j < len(list); j++ {
 			if x := list[j]; forms[j] == form {
-				s, n := x.State, x.W.Len()
+				s, n, unit := x.State, x.W.Len(), SquaresUnit(x.of())
+				sums := x.Sums
+				if sums.Ok() {
+					sums = sums.Part(x.First/unit, blocks(n, unit))
+				}
 				d.launch(kernel{"op_adamw.cu", "adamw_range", form}, d.codesGrid(1),
 					addr(memory).moves(adamWRange), i32(at), address(x.W.Addr), address(x.G.Addr), address(s.M.Addr),
 					address(s.V.Addr), address(s.MScale.Addr), address(s.VScale.Addr), address(s.Master.Addr),
-					i64(n), i64(x.First), i32(run.blocks), i32(x.Number), flag(!x.NoDecay))
+					address(sums.Addr), i64(n), i64(x.First), i32(run.blocks), i32(unit), i32(run.units), i32(x.Number),
+					flag(!x.NoDecay))
 				run.blocks += QuantBlocks(n)
+				run.units += blocks(n, unit)
 				run.gradients += x.G.Bytes()
 				run.moved += x.moved()
 				at++
 			}
 		}
-		run.squares = squaresGrid(run.blocks * QuantBlockSize * list[i].G.DType.Size())
 		run.ranges = memory.Part(first*adamWRange, (at-first)*adamWRange)
 		l.runs = append(l.runs, run)
 	}
@@ -243,30 +258,6 @@ func (d *Device) AdamWAll(l *AdamWList, c AdamWStep) {
 	}
 }
 
-// AddSquaresAll is AddSquares on the gradients of a list, except for the order of summation. A GPU needs one launch per
-// form of tensor, and one more.
-func (d *Device) AddSquaresAll(c Control, l *AdamWList) {
-	if d.gpu == nil {
-		for _, x := range l.tensors {
-			d.AddSquares(c, x.G)
-		}
-		return
-	}
-	d.ran("add_squares")
-	defer d.release(d.mark())
-	n := 0
-	for _, r := range l.runs {
-		n += r.squares.blocks.X
-	}
-	sums, at := squaresScratch(d.scratch, n), 0
-	for _, r := range l.runs {
-		d.launch(kernel{"op_adamw.cu", "adamw_squares", r.macros}, r.squares,
-			addr(sums.Part(at, r.squares.blocks.X)), addr(r.ranges).moves(r.gradients), i32(r.blocks))
-		at += r.squares.blocks.X
-	}
-	d.launch(kernel{"step_control.cu", "add_sums", macros{}}, line(1, controlThreads), addr(c.x), addr(sums), i32(n))
-}
-
 func checkAdamWStep(c AdamWStep) {
 	if c.Step < 1 {
 		panic(fmt.Sprintf("AdamW: step %d: must be at least 1", c.Step))
@@ -292,6 +283,9 @@ func checkAdamW(x AdamWTensor) cpu.Weight {
 	}
 	if x.First < 0 || x.First%QuantBlockSize != 0 {
 		panic(fmt.Sprintf("%s: first element %d: must be a multiple of %d", op, x.First, QuantBlockSize))
+	}
+	if x.Sums.Ok() {
+		checkSums(x)
 	}
 	if s.Master.Ok() {
 		if !w.DType.Half() || x.BNB || x.Stochastic {

@@ -2,11 +2,13 @@ package kernels_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math"
 	"slices"
 	"testing"
 
 	"restyle/kernels"
+	"restyle/opcheck"
 	"restyle/tensor"
 )
 
@@ -99,13 +101,17 @@ func TestAdamWAll(t *testing.T) {
 	run := func(t *testing.T, d *kernels.Device) {
 		var one, all []*stepper
 		var list []kernels.AdamWTensor
+		var sums []tensor.Tensor
 		for i, n := range []int{1, 256, 300, 5000, 4096, 511, 77, 7 * kernels.QuantBlockSize} {
 			f := append(slices.Clone(forms), halfGradients...)[[]int{8, 7, 4, 8, 15, 15, 15, 8}[i]]
 			w := filled(n, func(i int) float64 { return math.Sin(float64(i)) })
 			a, b := f.stepper(t, d, w), f.stepper(t, d, w)
 			a.number, b.number, a.noDecay, b.noDecay = i, i, i%2 == 1, i%2 == 1
 			one, all = append(one, a), append(all, b)
-			if x := b.tensor(); n > 4096 {
+			x := b.tensor()
+			x.Sums = arena(t, d, 1<<13).New("sums", tensor.F64, kernels.SquaresUnits(n))
+			sums = append(sums, x.Sums)
+			if n > 4096 {
 				list = append(list, x.Part(4096, n-4096), x.Part(0, 4096))
 			} else {
 				list = append(list, x)
@@ -127,7 +133,10 @@ func TestAdamWAll(t *testing.T) {
 			for _, x := range list {
 				d.AddSquares(apart, x.G)
 			}
-			d.AddSquaresAll(together, l)
+			d.SquaresAll(l)
+			for _, x := range sums {
+				d.AddSums(together, x)
+			}
 			if a, b := result(t, d, apart).Norm, result(t, d, together).Norm; !(math.Abs(a-b) <= 1e-13*a) {
 				t.Errorf("step %d: the norm of all is %v, and %v tensor by tensor", step, b, a)
 			}
@@ -161,15 +170,81 @@ func result(t *testing.T, d *kernels.Device, c kernels.Control) kernels.StepResu
 	return r
 }
 
+// squares returns the partial sums of squares of whole tensors. Each is computed range by range, with the last first, of
+// as many units as cuts says in turn; all units if it says nothing.
+func squares(t *testing.T, d *kernels.Device, tensors []kernels.AdamWTensor, cuts ...int) (all []tensor.Tensor) {
+	t.Helper()
+	var list []kernels.AdamWTensor
+	for _, x := range tensors {
+		units := kernels.SquaresUnits(x.W.Len())
+		x.Sums = arena(t, d, 1<<13).New("sums", tensor.F64, units)
+		all = append(all, x.Sums)
+		unit := kernels.SquaresUnit(x.W.Len())
+		for first, i := 0, 0; first < units; i++ {
+			n := units
+			if len(cuts) > 0 {
+				n = cuts[i%len(cuts)]
+			}
+			part := x.Part(first*unit, min(n*unit, x.W.Len()-first*unit))
+			list = append(list, part)
+			first += n
+		}
+	}
+	slices.Reverse(list)
+	d.SquaresAll(d.NewAdamWList(arena(t, d, 1<<18).New("list", tensor.U8, kernels.AdamWListSize(len(list))), list))
+	return all
+}
+
+// TestSquaresAll compares each unit's sum with that in float64, and checks that it has the same bits however the tensors
+// are cut, alone or in a list of several, and with any number of threads. Units have 256, 512 and 1,024 elements.
+func TestSquaresAll(t *testing.T) {
+	sizes := []int{1, 300, 256 * 1024, 256*1024 + 1, 512*1024 + 257}
+	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
+		for _, typ := range opcheck.Types {
+			var list []kernels.AdamWTensor
+			for _, n := range sizes {
+				a := arena(t, d, 16*n+1<<10)
+				x := kernels.AdamWTensor{W: a.New("w", typ, n), G: a.New("g", typ, n),
+					State: kernels.AdamWState{M: a.New("m", tensor.F32, n), V: a.New("v", tensor.F32, n)}}
+				d.Upload(x.G, gradients(n, 1))
+				list = append(list, x)
+			}
+			whole, cut := squares(t, d, list), squares(t, d, list, 1, 299, 5)
+			for i, x := range list {
+				unit, g := kernels.SquaresUnit(sizes[i]), floats(t, d, x.G)
+				want := bytesOf(t, d, whole[i])
+				alone := squares(t, d, list[i:i+1])[0]
+				if !bytes.Equal(bytesOf(t, d, cut[i]), want) || !bytes.Equal(bytesOf(t, d, alone), want) {
+					t.Errorf("%v, %d elements: the bits depend on how the tensor is cut", typ, sizes[i])
+				}
+				for u := range whole[i].Len() {
+					var sum float64
+					for _, v := range g[u*unit : min((u+1)*unit, len(g))] {
+						sum += v * v
+					}
+					got := math.Float64frombits(binary.LittleEndian.Uint64(want[8*u:]))
+					if got != sum && !(math.Abs(got-sum) <= 1e-13*sum) { // both are float64, in different orders
+						t.Fatalf("%v, %d elements: unit %d has %v, want %v", typ, sizes[i], u, got, sum)
+					}
+				}
+			}
+		}
+	})
+	for n, unit := range map[int]int{0: 256, 1: 256, 1 << 18: 256, 1<<18 + 1: 512, 1 << 28: 1 << 18} {
+		if got := kernels.SquaresUnit(n); got != unit {
+			t.Errorf("a unit of %d elements is %d, want %d", n, got, unit)
+		}
+	}
+}
+
 // TestAdamWAnywhere checks that a step of an unaligned tensor, with unaligned gradient and state, equals the step of
-// the same tensor at the start of its memory.
+// the same tensor at the start of its memory, and so do the sums of its squares.
 func TestAdamWAnywhere(t *testing.T) {
 	const n = 3*kernels.QuantBlockSize + 6
 	run := func(t *testing.T, d *kernels.Device) {
 		for _, f := range append(slices.Clone(forms), halfGradients...) {
 			w, g := filled(n+1, func(i int) float64 { return math.Sin(float64(i)) }), gradients(n+1, 0)
 			var all [2][]byte
-			var norm [2]float64
 			for skip := range all {
 				x := f.stepper(t, d, w[1-skip:])
 				d.Upload(x.g, g[1-skip:])
@@ -181,11 +256,9 @@ func TestAdamWAnywhere(t *testing.T) {
 				}
 				x.c.Step = 1
 				d.AdamW(y, x.c)
-				c := control(t, d)
-				d.AddSquaresAll(c, d.NewAdamWList(arena(t, d, 256).New("list", tensor.U8, kernels.AdamWListSize(1)),
-					[]kernels.AdamWTensor{y}))
-				norm[skip] = result(t, d, c).Norm
-				for _, z := range []tensor.Tensor{y.W, y.State.M, y.State.V, y.State.Master, y.State.MScale, y.State.VScale} {
+				y.Sums = squares(t, d, []kernels.AdamWTensor{y})[0]
+				for _, z := range []tensor.Tensor{y.W, y.State.M, y.State.V, y.State.Master, y.State.MScale, y.State.VScale,
+					y.Sums} {
 					if z.Ok() {
 						all[skip] = append(all[skip], bytesOf(t, d, z)...)
 					}
@@ -193,10 +266,6 @@ func TestAdamWAnywhere(t *testing.T) {
 			}
 			if !bytes.Equal(all[0], all[1]) {
 				t.Errorf("%s: the bits depend on where the tensor lies", f.name)
-			}
-			// The alignment of a sum's terms decides their order, and so the last bits of a float64.
-			if a, b := norm[0], norm[1]; !(math.Abs(a-b) <= 1e-13*a) {
-				t.Errorf("%s: the norm is %v, and %v one element further on", f.name, a, b)
 			}
 		}
 	}

@@ -301,6 +301,13 @@ func TestAdamWContract(t *testing.T) {
 			x{W: half, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.Master = f32 }), BNB: true}},
 		{"bnb of F16", "AdamW: BNB updates F32 and BF16", x{W: half16, G: f32, State: eight, BNB: true}},
 		{"half a block", "AdamW: first element 128: must be a multiple", x{W: f32, G: f32, State: eight, First: 128}},
+		{"too few sums", "SquaresAll: sums is short", x{W: f32, G: f32, State: eight, Sums: short}},
+		{"half a unit", "SquaresAll: elements 256 to 556 of 300001: must be whole units of 512",
+			x{W: f32, G: f32, State: eight, First: 256, Of: 300001, Sums: a.New("sums", tensor.F64, 586)}},
+		{"an end within a unit", "SquaresAll: elements 0 to 300 of 300001: must be",
+			x{W: f32, G: f32, State: eight, Of: 300001, Sums: a.New("sums", tensor.F64, 586)}},
+		{"more than the tensor", "SquaresAll: elements 0 to 300 of 200: must be",
+			x{W: f32, G: f32, State: eight, Of: 200, Sums: a.New("sums", tensor.F64, 1)}},
 	} {
 		kernels.MustPanic(t, c.name, c.want, func() { d.AdamW(c.x, kernels.AdamWStep{Step: 1}) })
 	}

@@ -13,7 +13,7 @@ import (
 // the tests that do.
 var elsewhere = map[string]string{
 	"op_adamw.cu adamw_range":         "TestAdamWAll",
-	"op_adamw.cu adamw_squares":       "TestAddSquares",
+	"op_adamw.cu adamw_squares":       "TestSquaresAll",
 	"op_squares.cu add_squares":       "TestAddSquares",
 	"step_control.cu":                 "TestDecide",
 	"op_sort.cu sort_ids pad":         "TestEmbeddingPad",

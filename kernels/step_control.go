@@ -49,6 +49,22 @@ func (d *Device) AddLoss(c Control, losses tensor.Tensor) {
 	c.x.F64()[0] += sum
 }
 
+// AddSums adds sums of squares, F64, to that of c, in an order that depends only on their number: see SquaresAll.
+func (d *Device) AddSums(c Control, sums tensor.Tensor) {
+	want("AddSums", "sums", sums, tensor.F64, sums.Len())
+	d.ran("add_sums")
+	if d.gpu != nil {
+		d.launch(kernel{"step_control.cu", "add_sums", macros{}}, line(1, controlThreads), addr(c.x), addr(sums),
+			i32(sums.Len()))
+		return
+	}
+	sum := 0.0
+	for _, x := range sums.F64() {
+		sum += x
+	}
+	c.x.F64()[1] += sum
+}
+
 // Decide decides a step from the gradient's norm and the norm to clip to (Pascanu et al. 2013), 0 for no clipping:
 //
 //	norm = unscale · √(sum of squares)

@@ -101,6 +101,7 @@ type AdamW struct {
 	arena   *kernels.Arena
 	all     *kernels.AdamWList // all params with their state
 	layers  map[int]*kernels.AdamWList
+	sums    tensor.Tensor // of squares, F64: those of each parameter's units, one after the other
 	control kernels.Control
 	step    int
 }
@@ -117,12 +118,13 @@ func New(dev *kernels.Device, params []model.Param, cfg Config) (*AdamW, error) 
 		return nil, err
 	}
 	var lists tensor.Tensor
-	o.state, lists, o.control = alloc(o.arena, o.params, cfg)
+	o.state, lists, o.sums, o.control = alloc(o.arena, o.params, cfg)
 	if slices.ContainsFunc(params, func(p model.Param) bool { return p.W.DType == tensor.F16 }) {
 		o.Scaler = NewScaler()
 	}
 	o.list(lists)
 	dev.Begin(o.control)
+	dev.Zero(o.sums)
 	for i, p := range o.params {
 		for _, x := range tensors(o.state[i]) {
 			dev.Zero(x)
@@ -165,12 +167,15 @@ func trainable(params []model.Param) (list []model.Param) {
 	return list
 }
 
-// alloc allocates the state of each parameter, memory for lists of all and of each layer's, and the control of steps.
-func alloc(arena *kernels.Arena, params []model.Param, cfg Config) ([]kernels.AdamWState, tensor.Tensor,
-	kernels.Control) {
-	states := make([]kernels.AdamWState, len(params))
+// alloc allocates the state of each parameter, memory for lists of all and of each layer's, sums of squares, and the
+// control of steps.
+func alloc(arena *kernels.Arena, params []model.Param, cfg Config) (states []kernels.AdamWState, lists,
+	sums tensor.Tensor, control kernels.Control) {
+	states = make([]kernels.AdamWState, len(params))
+	units := 0
 	for i, p := range params {
 		n, s := p.W.Len(), &states[i]
+		units += kernels.SquaresUnits(n)
 		if cfg.Bits == 8 && !cfg.keeps32Bit(p) {
 			s.M = arena.New(p.Name+".m", tensor.U8, n)
 			s.MScale = arena.New(p.Name+".m_absmax", tensor.F32, kernels.QuantBlocks(n))
@@ -188,14 +193,19 @@ func alloc(arena *kernels.Arena, params []model.Param, cfg Config) ([]kernels.Ad
 			s.Master = arena.New(p.Name+".residual", tensor.U8, n)
 		}
 	}
-	return states, arena.New("lists", tensor.U8, 2*kernels.AdamWListSize(len(params))), kernels.NewControl(arena)
+	lists = arena.New("lists", tensor.U8, 2*kernels.AdamWListSize(len(params)))
+	return states, lists, arena.New("sums of squares", tensor.F64, units), kernels.NewControl(arena)
 }
 
 // list builds the lists that AdamW's kernel takes, in memory: one of all parameters, and one of each layer's.
 func (o *AdamW) list(memory tensor.Tensor) {
 	all, layers := make([]kernels.AdamWTensor, len(o.params)), map[int][]kernels.AdamWTensor{}
+	first := 0
 	for i, p := range o.params {
-		all[i] = kernels.AdamWTensor{W: p.W, G: p.Grad, State: o.state[i], Number: i, NoDecay: !p.Decay, BNB: o.cfg.BNB,
+		sums := o.sums.Part(first, kernels.SquaresUnits(p.W.Len()))
+		first += sums.Len()
+		all[i] = kernels.AdamWTensor{W: p.W, G: p.Grad, State: o.state[i], Sums: sums, Number: i, NoDecay: !p.Decay,
+			BNB:        o.cfg.BNB,
 			Stochastic: o.cfg.Master == Stochastic && p.W.DType.Half() && !o.state[i].Master.Ok()}
 		layers[p.Layer] = append(layers[p.Layer], all[i])
 	}
@@ -233,7 +243,7 @@ func (o *AdamW) Losses() tensor.Tensor { return o.control.Loss() }
 // waits for it, and returns its error.
 func (o *AdamW) Step(lr, limit float64) (kernels.StepResult, error) {
 	defer o.dev.Range("optimizer")()
-	o.dev.AddSquaresAll(o.control, o.all)
+	o.dev.SquaresAll(o.all)
 	o.Decide(limit)
 	o.update(o.all, lr, o.control)
 	return o.End()

@@ -6,16 +6,19 @@ import "restyle/kernels"
 // layer, Decide, then UpdateLayer for each layer, whose gradients must be computed again, and End. Layers are those of
 // model.Param, and model.Outside.
 
-// AddSquares adds the squares of a layer's gradients to the square of the global norm.
+// AddSquares computes the sums of the squares of a layer's gradients, which Decide adds up.
 func (o *AdamW) AddSquares(layer int) {
 	defer o.dev.Range("optimizer")()
 	if list := o.layers[layer]; list != nil {
-		o.dev.AddSquaresAll(o.control, list)
+		o.dev.SquaresAll(list)
 	}
 }
 
 // Decide decides whether the step is taken, and how far it is clipped: see Step.
-func (o *AdamW) Decide(limit float64) { o.dev.Decide(o.control, limit, o.Scaler.unscale()) }
+func (o *AdamW) Decide(limit float64) {
+	o.dev.AddSums(o.control, o.sums)
+	o.dev.Decide(o.control, limit, o.Scaler.unscale())
+}
 
 // UpdateLayer updates the parameters of a layer, if the step is taken.
 func (o *AdamW) UpdateLayer(layer int, lr float64) {

@@ -94,6 +94,9 @@ void cpu_qknorm_backward(tensor dqkv, tensor dwq, tensor dwk, tensor dy, tensor 
 double cpu_sum_squares(tensor x);
 #cgo noescape cpu_sum_squares
 #cgo nocallback cpu_sum_squares
+void cpu_squares_by_unit(tensor sums, tensor x, int64_t unit);
+#cgo noescape cpu_squares_by_unit
+#cgo nocallback cpu_squares_by_unit
 void cpu_read(tensor x);
 #cgo noescape cpu_read
 #cgo nocallback cpu_read
@@ -301,6 +304,11 @@ func QKNormBackward(dqkv, dwq, dwk, dy, qkv, wq, wk, rstd, partials tensor.Tenso
 // SumSquares returns Σ x² in float64.
 func SumSquares(x tensor.Tensor) float64 {
 	return float64(C.cpu_sum_squares(c(x.Matrix())))
+}
+
+// SquaresByUnit sets the sums, F64, to Σ x² of each unit of so many elements.
+func SquaresByUnit(sums, x tensor.Tensor, unit int) {
+	C.cpu_squares_by_unit(c(sums.Matrix()), c(x.Matrix()), C.int64_t(unit))
 }
 
 // Read reads a large tensor, except its end, and does nothing with it: it shows how fast memory can be read.

@@ -32,6 +32,12 @@ double cpu_sum_squares(tensor x) {
 	return sum;
 }
 
+// SquaresByUnit sets the sums, F64, to Σ x² of each unit of so many elements.
+void cpu_squares_by_unit(tensor sums, tensor x, int64_t unit) {
+	squares_operands o = {(void *)x.at, length(x), unit, (double *)sums.at};
+	cpu_parallel(sum_squares[x.type][cpu_level()], &o, length(sums), grain(unit * size_of(x.type)));
+}
+
 // Read reads a large tensor, except its end, and does nothing with it: it shows how fast memory can be read.
 void cpu_read(tensor x) {
 	double sums[MAX_BLOCKS];
