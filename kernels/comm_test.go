@@ -2,15 +2,20 @@ package kernels
 
 import (
 	"cmp"
+	"errors"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
 	"restyle/tensor"
 )
 
-// TestComm_OfOne sums on a GPU that is alone, where a sum leaves everything as it is. cmd/train tests several ranks.
+// TestComm_OfOne sums on a GPU that is alone, where a sum leaves everything as it is.
 func TestComm_OfOne(t *testing.T) {
 	name := cmp.Or(os.Getenv("RESTYLE_TEST_DEVICE"), "emulated")
 	if name == "cpu" {
@@ -34,6 +39,15 @@ func TestComm_OfOne(t *testing.T) {
 		d.Upload(list[len(list)-1], []float32{1, 2, -3, 4, 0.5})
 	}
 	c.Sum(list...)
+	c.SumTo([][]tensor.Tensor{list})
+	c.Mark(1)
+	c.Spread([][]tensor.Tensor{list})
+	c.Exchange([][]tensor.Tensor{list}, [][]tensor.Tensor{list})
+	for slot := range 3 {
+		if err := c.WaitFor(slot); err != nil {
+			t.Error(err)
+		}
+	}
 	if err := c.Wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -45,4 +59,97 @@ func TestComm_OfOne(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestComm_EveryCallFails makes each call of NCCL fail, one per run.
+func TestComm_EveryCallFails(t *testing.T) {
+	cudatest.Once(t)
+	once := func() (err error) {
+		d, err := Open("emulated", Options{OwnProducts: true})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, d.Close()) }()
+		a, err := d.NewArena("test", 1<<10)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, a.Close()) }()
+		x := a.New("x", tensor.F32, 8)
+		d.Zero(x)
+		c, _, err := d.OpenComm(0, 1, func(id []byte) ([]byte, error) { return id, nil })
+		if err != nil {
+			return err
+		}
+		c.Sum(x)
+		c.SumTo([][]tensor.Tensor{{x}})
+		c.Mark(0)
+		c.Spread([][]tensor.Tensor{{x}})
+		return errors.Join(c.WaitFor(0), c.Wait(), c.Close())
+	}
+	calls, err := cudatest.Fail(t, -1, 0, once)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := 0
+	for k, call := range calls {
+		if !strings.HasPrefix(call, "nccl") {
+			continue
+		}
+		failed++
+		calls, err := cudatest.Fail(t, k, 2, once)
+		if wrong := cudatest.Wrong(calls, k, 2, err); wrong != "" {
+			t.Error(wrong)
+		}
+	}
+	if failed < 10 {
+		t.Errorf("NCCL is called only %d times: %v", failed, calls)
+	}
+}
+
+// TestComm_Abort ends a collective that waits for ever.
+func TestComm_Abort(t *testing.T) {
+	cudatest.Once(t)
+	file := filepath.Join(t.TempDir(), "calls")
+	cudatest.Set(t, "STUCK=2 CALLS="+file)
+	d, err := Open("emulated", Options{OwnProducts: true})
+	if errors.Is(err, cuda.ErrNoCompiler) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	a, err := d.NewArena("test", 1<<10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := d.OpenComm(0, 1, func(id []byte) ([]byte, error) { return id, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := a.New("x", tensor.F32, 8)
+	ended := make(chan error)
+	go func() {
+		c.Sum(x)
+		c.Sum(x)
+		ended <- d.Sync()
+	}()
+	for { // until it is in the second
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Count(string(text), "ncclGroupEnd") == 2 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	c.Abort()
+	c.Abort() // does nothing
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "was aborted") {
+		t.Error(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	_, _ = a.Close(), d.Close() // the same error
 }

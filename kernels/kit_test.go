@@ -57,7 +57,12 @@ func on(t *testing.T, name string, o Options, f func(t *testing.T, d *Device)) {
 	f(t, d)
 }
 
-func TestMain(m *testing.M) { os.Exit(cudatest.Main(m)) }
+func TestMain(m *testing.M) {
+	if os.Getenv(rankVariable) != "" {
+		os.Exit(beRank())
+	}
+	os.Exit(cudatest.Main(m))
+}
 
 // MustPanic checks that f panics with a message that starts with message.
 func MustPanic(t *testing.T, what, message string, f func()) {

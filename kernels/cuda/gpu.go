@@ -183,7 +183,7 @@ func (g *GPU) Download(to []byte, from uintptr) error {
 	if s := C.cuda_download(g.handle, unsafe.Pointer(&to[0]), C.uint64_t(from), C.uint64_t(len(to))); s.code != 0 {
 		return g.fail(s, "copy %d bytes from %#x%v", len(to), from, g.after())
 	}
-	return nil
+	return g.Err()
 }
 
 // Read waits for all queued work and calls f with the bytes from an address on, at most ReadChunk bytes at a time. A
@@ -268,7 +268,7 @@ func (g *GPU) FinishDownload(to []byte) error {
 	if s := C.cuda_finish_download(g.handle, unsafe.Pointer(&to[0]), C.uint64_t(len(to))); s.code != 0 {
 		return g.fail(s, "finish the download of %d bytes%v", len(to), g.after())
 	}
-	return nil
+	return g.Err()
 }
 
 // Copy queues a copy within the GPU's memory.
@@ -301,7 +301,7 @@ func (g *GPU) Sync() error {
 	if s := C.cuda_sync(g.handle); s.code != 0 {
 		return g.fail(s, "wait%v", g.after())
 	}
-	return nil
+	return g.Err()
 }
 
 // after names the last kernel launched, for an error: a fault surfaces in a later call than the one that caused it.

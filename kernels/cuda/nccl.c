@@ -1,4 +1,4 @@
-// libnccl: sums over processes with a GPU each.
+// libnccl: sums and copies over processes with a GPU each.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +18,13 @@ typedef struct {
 
 enum { CUDA_HIGHEST_PRIORITY = -100 }; // the driver takes the highest that there is
 
-// Sums run on a stream of their own, beside the work of the GPU's stream.
+// Collectives run on a stream of their own, beside the work of the GPU's stream.
 typedef struct {
 	library *api;
 	ncclComm_t handle;
 	CUstream stream;
-	CUevent ready, summed;
+	CUevent ready, done, *marks; // of each slot, NULL before its first mark
+	int slots;
 } comm;
 
 uintptr_t cuda_open_nccl(const char *path, cuda_nccl *out, char *message, int size) {
@@ -89,12 +90,24 @@ cuda_status cuda_nccl_join(uintptr_t gpu, uintptr_t library_, const void *id, in
 	// A sum needs few multiprocessors, and gets them before the kernels of the backward pass that are queued already.
 	DRIVE(d->cuStreamCreateWithPriority(&c->stream, CU_STREAM_NON_BLOCKING, CUDA_HIGHEST_PRIORITY));
 	DRIVE(d->cuEventCreate(&c->ready, CU_EVENT_DISABLE_TIMING));
-	DRIVE(d->cuEventCreate(&c->summed, CU_EVENT_DISABLE_TIMING));
+	DRIVE(d->cuEventCreate(&c->done, CU_EVENT_DISABLE_TIMING));
 	CALL(l->ncclCommInitRank(&c->handle, size, joined, rank));
 	return (cuda_status){0};
 }
 
-cuda_status cuda_nccl_sum(uintptr_t gpu, uintptr_t comm_, const cuda_sum *list, int count) {
+static ncclResult_t queue(comm *c, cuda_collective x) {
+	library *l = c->api;
+	void *at = (void *)x.address;
+	switch (x.kind) {
+	case CUDA_SUM: return l->ncclAllReduce(at, at, x.count, x.type, ncclSum, c->handle, c->stream);
+	case CUDA_SUM_TO: return l->ncclReduce(at, at, x.count, x.type, ncclSum, x.rank, c->handle, c->stream);
+	case CUDA_SPREAD: return l->ncclBroadcast(at, at, x.count, x.type, x.rank, c->handle, c->stream);
+	case CUDA_SEND: return l->ncclSend(at, x.count, x.type, x.rank, c->handle, c->stream);
+	default: return l->ncclRecv(at, x.count, x.type, x.rank, c->handle, c->stream);
+	}
+}
+
+cuda_status cuda_nccl_queue(uintptr_t gpu, uintptr_t comm_, const cuda_collective *list, int count) {
 	comm *c = (comm *)comm_;
 	library *l = c->api;
 	driver *d = cuda_driver(gpu);
@@ -102,24 +115,53 @@ cuda_status cuda_nccl_sum(uintptr_t gpu, uintptr_t comm_, const cuda_sum *list, 
 	DRIVE(d->cuEventRecord(c->ready, cuda_stream(gpu)));
 	DRIVE(d->cuStreamWaitEvent(c->stream, c->ready, 0));
 	CALL(l->ncclGroupStart());
-	for (int i = 0; i < count; i++) {
-		void *x = (void *)list[i].address;
-		CALL(l->ncclAllReduce(x, x, list[i].count, list[i].type, ncclSum, c->handle, c->stream));
-	}
+	for (int i = 0; i < count; i++) CALL(queue(c, list[i]));
 	CALL(l->ncclGroupEnd());
+	return (cuda_status){0};
+}
+
+// wait_for has the GPU's stream wait for an event of the collectives' stream.
+static cuda_status wait_for(uintptr_t gpu, comm *c, CUevent event) {
+	library *l = c->api;
+	ncclResult_t late = ncclSuccess;
+	DRIVE(cuda_driver(gpu)->cuStreamWaitEvent(cuda_stream(gpu), event, 0));
+	CALL(l->ncclCommGetAsyncError(c->handle, &late));
+	CALL(late);
 	return (cuda_status){0};
 }
 
 cuda_status cuda_nccl_wait(uintptr_t gpu, uintptr_t comm_) {
 	comm *c = (comm *)comm_;
-	library *l = c->api;
-	driver *d = cuda_driver(gpu);
-	ncclResult_t late = ncclSuccess;
 	TRY(cuda_bind(gpu));
-	DRIVE(d->cuEventRecord(c->summed, c->stream));
-	DRIVE(d->cuStreamWaitEvent(cuda_stream(gpu), c->summed, 0));
-	CALL(l->ncclCommGetAsyncError(c->handle, &late));
-	CALL(late);
+	DRIVE(cuda_driver(gpu)->cuEventRecord(c->done, c->stream));
+	return wait_for(gpu, c, c->done);
+}
+
+cuda_status cuda_nccl_mark(uintptr_t gpu, uintptr_t comm_, int slot) {
+	comm *c = (comm *)comm_;
+	driver *d = cuda_driver(gpu);
+	TRY(cuda_bind(gpu));
+	if (slot >= c->slots) {
+		c->marks = realloc(c->marks, (slot + 1) * sizeof *c->marks);
+		memset(c->marks + c->slots, 0, (slot + 1 - c->slots) * sizeof *c->marks);
+		c->slots = slot + 1;
+	}
+	if (!c->marks[slot]) DRIVE(d->cuEventCreate(&c->marks[slot], CU_EVENT_DISABLE_TIMING));
+	DRIVE(d->cuEventRecord(c->marks[slot], c->stream));
+	return (cuda_status){0};
+}
+
+cuda_status cuda_nccl_wait_for(uintptr_t gpu, uintptr_t comm_, int slot) {
+	comm *c = (comm *)comm_;
+	if (slot >= c->slots || !c->marks[slot]) return (cuda_status){0};
+	TRY(cuda_bind(gpu));
+	return wait_for(gpu, c, c->marks[slot]);
+}
+
+cuda_status cuda_nccl_abort(uintptr_t comm_) {
+	comm *c = (comm *)comm_;
+	library *l = c->api;
+	CALL(l->ncclCommAbort(c->handle));
 	return (cuda_status){0};
 }
 
@@ -131,8 +173,12 @@ cuda_status cuda_nccl_leave(uintptr_t gpu, uintptr_t comm_) {
 	DRIVE(d->cuStreamSynchronize(c->stream));
 	if (c->handle) CALL(l->ncclCommDestroy(c->handle));
 	DRIVE(d->cuEventDestroy_v2(c->ready));
-	DRIVE(d->cuEventDestroy_v2(c->summed));
+	DRIVE(d->cuEventDestroy_v2(c->done));
+	for (int i = 0; i < c->slots; i++) {
+		if (c->marks[i]) DRIVE(d->cuEventDestroy_v2(c->marks[i]));
+	}
 	DRIVE(d->cuStreamDestroy_v2(c->stream));
+	free(c->marks);
 	free(c);
 	return (cuda_status){0};
 }

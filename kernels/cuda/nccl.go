@@ -11,22 +11,27 @@ package cuda
 #cgo nocallback cuda_nccl_id
 #cgo noescape cuda_nccl_join
 #cgo nocallback cuda_nccl_join
-#cgo noescape cuda_nccl_sum
-#cgo nocallback cuda_nccl_sum
+#cgo noescape cuda_nccl_queue
+#cgo nocallback cuda_nccl_queue
 #cgo nocallback cuda_nccl_wait
+#cgo nocallback cuda_nccl_mark
+#cgo nocallback cuda_nccl_wait_for
+#cgo nocallback cuda_nccl_abort
 #cgo nocallback cuda_nccl_leave
 */
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"unsafe"
 
 	"restyle/tensor"
 )
 
-// An NCCL is NVIDIA's library of sums over GPUs.
+// An NCCL is NVIDIA's library of sums and copies over GPUs.
 type NCCL struct {
 	Version int    // 22807 for 2.28.7
 	Path    string // the library's file
@@ -80,10 +85,14 @@ func (n *NCCL) ID() ([]byte, error) {
 	return id, nil
 }
 
-// A Comm is this process's GPU among those of size processes.
+// A Comm is this process's GPU among those of size processes. Its collectives begin after what is queued on the GPU when
+// they are called, and run beside what is queued later, until Wait or WaitFor. Every process must queue the same ones,
+// of tensors of the same types and lengths, in the same order. An error sticks.
 type Comm struct {
-	gpu    *GPU
-	handle C.uintptr_t
+	gpu        *GPU
+	handle     C.uintptr_t
+	rank, size int
+	aborted    atomic.Bool
 }
 
 // Join connects the GPU with those of the other processes. It waits for all of them.
@@ -94,7 +103,7 @@ func (n *NCCL) Join(g *GPU, id []byte, rank, size int) (*Comm, error) {
 	if len(id) != C.CUDA_NCCL_ID_BYTES {
 		return nil, fmt.Errorf("connect GPUs: the id has %d bytes: must have %d", len(id), C.CUDA_NCCL_ID_BYTES)
 	}
-	c := &Comm{gpu: g}
+	c := &Comm{gpu: g, rank: rank, size: size}
 	s := C.cuda_nccl_join(g.handle, n.handle, unsafe.Pointer(&id[0]), C.int(rank), C.int(size), &c.handle)
 	if s.code != 0 {
 		return nil, newError(fmt.Sprintf("connect the GPUs of %d ranks with %s", size, n.Path), s)
@@ -102,38 +111,133 @@ func (n *NCCL) Join(g *GPU, id []byte, rank, size int) (*Comm, error) {
 	return c, nil
 }
 
+// Sum queues the sums of tensors, F32, F64 or BF16, over all processes, which replace the tensors.
+func (c *Comm) Sum(list []tensor.Tensor) { c.queue("sum", sums(nil, C.CUDA_SUM, 0, list)) }
+
+// SumTo queues the sums of tensors, F32, F64 or BF16, over all processes. Those of the list of a rank replace the
+// tensors there; on other ranks they stay.
+func (c *Comm) SumTo(byRank [][]tensor.Tensor) {
+	c.want("SumTo", byRank)
+	var all []C.cuda_collective
+	for rank, list := range byRank {
+		all = sums(all, C.CUDA_SUM_TO, rank, list)
+	}
+	c.queue("sum", all)
+}
+
+// Spread queues copies of the tensors in the list of a rank from there to all processes, into the same list.
+func (c *Comm) Spread(byRank [][]tensor.Tensor) {
+	c.want("Spread", byRank)
+	var all []C.cuda_collective
+	for rank, list := range byRank {
+		all = copies(all, C.CUDA_SPREAD, rank, list)
+	}
+	c.queue("spread", all)
+}
+
+// Exchange queues copies of to[r] to every other rank r, and into from[s] from every other rank s, whose to[r] for this
+// rank r has as many tensors of as many bytes each.
+func (c *Comm) Exchange(from, to [][]tensor.Tensor) {
+	c.want("Exchange", from)
+	c.want("Exchange", to)
+	var all []C.cuda_collective
+	for rank := range c.size {
+		if rank != c.rank {
+			all = copies(all, C.CUDA_SEND, rank, to[rank])
+			all = copies(all, C.CUDA_RECEIVE, rank, from[rank])
+		}
+	}
+	c.queue("exchange", all)
+}
+
+// want panics unless there is a list for each rank.
+func (c *Comm) want(op string, byRank [][]tensor.Tensor) {
+	if len(byRank) != c.size {
+		panic(fmt.Sprintf("%s: there are lists for %d ranks: must be %d", op, len(byRank), c.size))
+	}
+}
+
 // sumTypes are NCCL's names of types.
 var sumTypes = map[tensor.DType]C.int{tensor.F32: C.ncclFloat32, tensor.F64: C.ncclFloat64, tensor.BF16: C.ncclBfloat16}
 
-// Sum queues the sums of tensors, F32, F64 or BF16, over all GPUs, which replace the tensors. They begin after what is
-// queued now, and run beside what is queued later, until Wait. Every process must queue the same in the same order. An
-// error sticks.
-func (c *Comm) Sum(list []tensor.Tensor) {
-	if c.gpu.failed.Load() != nil || len(list) == 0 {
-		return
-	}
-	sums := make([]C.cuda_sum, len(list))
-	for i, x := range list {
+// sums adds sums of tensors to a list of collectives. Empty tensors need none.
+func sums(all []C.cuda_collective, kind C.int, rank int, list []tensor.Tensor) []C.cuda_collective {
+	for _, x := range list {
 		t, ok := sumTypes[x.DType]
 		if !ok {
 			panic(fmt.Sprintf("sum of %v: must be F32, F64 or BF16", x))
 		}
-		sums[i] = C.cuda_sum{address: C.uint64_t(x.Addr), count: C.uint64_t(x.Len()), _type: t}
+		if x.Len() > 0 {
+			all = append(all, C.cuda_collective{address: C.uint64_t(x.Addr), count: C.uint64_t(x.Len()), _type: t, kind: kind,
+				rank: C.int(rank)})
+		}
 	}
-	if s := C.cuda_nccl_sum(c.gpu.handle, c.handle, &sums[0], C.int(len(sums))); s.code != 0 {
-		c.gpu.fail(s, "sum %v over the ranks%v", list[0], c.gpu.after())
+	return all
+}
+
+// copies adds copies of tensors, of any types, to a list of collectives.
+func copies(all []C.cuda_collective, kind C.int, rank int, list []tensor.Tensor) []C.cuda_collective {
+	for _, x := range list {
+		if x.Bytes() > 0 {
+			all = append(all, C.cuda_collective{address: C.uint64_t(x.Addr), count: C.uint64_t(x.Bytes()), _type: C.ncclInt8,
+				kind: kind, rank: C.int(rank)})
+		}
+	}
+	return all
+}
+
+func (c *Comm) queue(what string, list []C.cuda_collective) {
+	if c.gpu.failed.Load() != nil || len(list) == 0 {
+		return
+	}
+	if s := C.cuda_nccl_queue(c.gpu.handle, c.handle, &list[0], C.int(len(list))); s.code != 0 {
+		c.gpu.fail(s, "%s %d tensors over the ranks%v", what, len(list), c.gpu.after())
 	}
 }
 
-// Wait makes what is queued from now on wait for the sums. It does not wait itself.
+// Wait makes what is queued from now on wait for the collectives queued so far. It does not wait itself.
 func (c *Comm) Wait() error {
 	if err := c.gpu.Err(); err != nil {
 		return err
 	}
 	if s := C.cuda_nccl_wait(c.gpu.handle, c.handle); s.code != 0 {
-		return c.gpu.fail(s, "wait for sums over the ranks%v", c.gpu.after())
+		return c.gpu.fail(s, "wait for the ranks%v", c.gpu.after())
 	}
 	return nil
+}
+
+// Mark has a slot, from 0 on, stand for the collectives queued so far.
+func (c *Comm) Mark(slot int) {
+	if c.gpu.failed.Load() != nil {
+		return
+	}
+	if s := C.cuda_nccl_mark(c.gpu.handle, c.handle, C.int(slot)); s.code != 0 {
+		c.gpu.fail(s, "mark what the ranks do%v", c.gpu.after())
+	}
+}
+
+// WaitFor makes what is queued from now on wait for the collectives that a slot stands for, which may be none. It does
+// not wait itself.
+func (c *Comm) WaitFor(slot int) error {
+	if err := c.gpu.Err(); err != nil {
+		return err
+	}
+	if s := C.cuda_nccl_wait_for(c.gpu.handle, c.handle, C.int(slot)); s.code != 0 {
+		return c.gpu.fail(s, "wait for the ranks%v", c.gpu.after())
+	}
+	return nil
+}
+
+var errAborted = errors.New("what the ranks do together was aborted")
+
+// Abort ends collectives that wait for a process that is gone, so that the GPU comes free. It may be called while
+// another goroutine uses the GPU, whose error from then on is that of Abort, unless it has one.
+func (c *Comm) Abort() {
+	if c == nil || c.aborted.Swap(true) {
+		return
+	}
+	c.gpu.failed.CompareAndSwap(nil, &errAborted)
+	C.cuda_nccl_abort(c.handle) // the process is about to end: there is nobody to tell of an error
 }
 
 // Close leaves the other processes. After an error, which may be that one of them is gone, it does nothing.

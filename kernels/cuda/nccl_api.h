@@ -9,6 +9,7 @@
 #define NCCL_CONSTANTS(X) \
 	X(ncclSuccess, 0) \
 	X(ncclInProgress, 7) \
+	X(ncclInt8, 0) \
 	X(ncclFloat32, 7) \
 	X(ncclFloat64, 8) \
 	X(ncclBfloat16, 9) \
@@ -38,10 +39,17 @@ enum {
 	X(ncclGetUniqueId, (ncclUniqueId * id)) \
 	X(ncclCommInitRank, (ncclComm_t * comm, int size, ncclUniqueId id, int rank)) \
 	X(ncclCommDestroy, (ncclComm_t comm)) \
+	X(ncclCommAbort, (ncclComm_t comm)) \
 	X(ncclCommGetAsyncError, (ncclComm_t comm, ncclResult_t * result)) \
 	X(ncclGroupStart, (void)) \
 	X(ncclGroupEnd, (void)) \
 	X(ncclAllReduce, (const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, \
-		cudaStream_t stream))
+		cudaStream_t stream)) \
+	X(ncclReduce, (const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op, int root, \
+		ncclComm_t comm, cudaStream_t stream)) \
+	X(ncclBroadcast, (const void *from, void *to, size_t count, ncclDataType_t type, int root, ncclComm_t comm, \
+		cudaStream_t stream)) \
+	X(ncclSend, (const void *from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream)) \
+	X(ncclRecv, (void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream))
 
 #endif

@@ -170,14 +170,22 @@ cuda_status cuda_nccl_id(uintptr_t library, void *id);
 cuda_status cuda_nccl_join(uintptr_t gpu, uintptr_t library, const void *id, int rank, int size, uintptr_t *comm);
 cuda_status cuda_nccl_leave(uintptr_t gpu, uintptr_t comm);
 
-// cuda_nccl_sum queues sums over the processes, which begin after what is queued now. What is queued after
-// cuda_nccl_wait begins after the sums.
+// cuda_nccl_queue queues collectives, as one group, which begin after what is queued on the GPU now.
+enum { CUDA_SUM, CUDA_SUM_TO, CUDA_SPREAD, CUDA_SEND, CUDA_RECEIVE };
 typedef struct {
 	uint64_t address, count;
-	int type; // ncclFloat32, ncclFloat64 or ncclBfloat16
-} cuda_sum;
-cuda_status cuda_nccl_sum(uintptr_t gpu, uintptr_t comm, const cuda_sum *list, int count);
+	int type, kind, rank; // type: ncclFloat32, ncclFloat64, ncclBfloat16 or ncclInt8; rank: the other or the root
+} cuda_collective;
+cuda_status cuda_nccl_queue(uintptr_t gpu, uintptr_t comm, const cuda_collective *list, int count);
+
+// What is queued on the GPU after cuda_nccl_wait begins after all collectives queued before. What is queued after
+// cuda_nccl_wait_for begins after those that were queued before the last cuda_nccl_mark of the slot, if there was one.
 cuda_status cuda_nccl_wait(uintptr_t gpu, uintptr_t comm);
+cuda_status cuda_nccl_mark(uintptr_t gpu, uintptr_t comm, int slot);
+cuda_status cuda_nccl_wait_for(uintptr_t gpu, uintptr_t comm, int slot);
+
+// cuda_nccl_abort ends collectives that wait for other processes. Another thread may be in any of the functions above.
+cuda_status cuda_nccl_abort(uintptr_t comm);
 
 // cuda_open_nvtx opens NVTX at a path. It returns 0, and the reason in message, if it cannot or if there is no
 // profiler.

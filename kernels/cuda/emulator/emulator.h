@@ -25,6 +25,7 @@
 // These take effect at once:
 //
 //   STANDIN_NCCL      the version of NCCL, as 22807 for 2.28.7
+//   STANDIN_STUCK     the number of a rank's group of collectives, counting from 1, that ends only if it is aborted
 //   STANDIN_PRODUCTS  the algorithms that cuBLASLt has for each product, as 100,90,x80: the microseconds that each
 //                     takes. One with an x fails when it multiplies, and one with an o adds up parts in the result's
 //                     type. With it, events measure no other time

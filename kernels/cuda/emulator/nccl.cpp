@@ -1,5 +1,5 @@
 // The emulated GPU's NCCL: ranks are processes of one machine, which add up in shared memory, in the order of the
-// ranks, whatever NCCL's own order is. A rank that waits for one that is gone waits for ever, as with NCCL.
+// ranks, whatever NCCL's own order is. A rank that waits for one that is gone waits until it is aborted, as with NCCL.
 #include "emulator.h"
 
 extern "C" {
@@ -14,21 +14,45 @@ extern "C" {
 #include <unistd.h>
 
 #include <atomic>
+#include <utility>
+#include <vector>
 
-enum { NCCL_TOLD = 3, NCCL_INVALID = 4, MAX_RANKS = 64 };
-static const size_t PART = 1 << 20; // bytes that are added up at a time
+enum { NCCL_TOLD = 3, NCCL_INVALID = 4, MAX_RANKS = 16 };
+static const size_t PART = 1 << 18; // bytes that are added up, or sent, at a time
 #define NCCL_CALLED \
 	if (told(__func__)) return NCCL_TOLD
 
+// What a rank does, in a group with others.
+enum work_kind { ALL_REDUCE, REDUCE, BROADCAST, SEND, RECEIVE };
+struct work {
+	work_kind kind;
+	char *at;
+	size_t count;
+	int type, peer; // peer: the root, or the other rank
+	size_t size() const { return type == ncclFloat64 ? 8 : type == ncclFloat32 ? 4 : type == ncclBfloat16 ? 2 : 1; }
+	size_t bytes() const { return count * size(); }
+	bool fits(const work &x) const {
+		return kind == x.kind && count == x.count && type == x.type && (kind == ALL_REDUCE || peer == x.peer);
+	}
+};
+
+// What one rank sends to another: a part at a time.
+enum { EMPTY, FULL, REFUSED };
+struct mailbox {
+	std::atomic<int> state;
+	work sent;
+	char part[PART];
+};
 struct shared {
 	std::atomic<int> arrived, generation;
-	size_t counts[MAX_RANKS]; // what each rank sums now
-	int types[MAX_RANKS];
+	work works[MAX_RANKS]; // what each rank does now
 	char parts[MAX_RANKS][PART];
+	mailbox boxes[MAX_RANKS][MAX_RANKS]; // from, to
 };
 struct ncclComm {
 	shared *memory;
-	int rank, size;
+	int rank, size, groups;
+	std::atomic<bool> aborted;
 };
 
 static std::string nccl_why;
@@ -52,15 +76,24 @@ EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
 	return close(file), ncclSuccess;
 }
 
-// meet returns when all ranks have called it.
-static void meet(ncclComm *c) {
+// wait_until returns whether done does before the rank is aborted.
+template <typename F> static bool wait_until(const ncclComm *c, F done) {
+	for (int i = 0; !done(); i++) {
+		if (c->aborted) return false;
+		if (i > 1000) usleep(50);
+	}
+	return true;
+}
+
+// meet returns when all ranks have called it, true unless this one is aborted.
+static bool meet(ncclComm *c) {
 	shared *m = c->memory;
 	const int generation = m->generation;
 	if (++m->arrived == c->size) {
 		m->arrived = 0, ++m->generation;
-		return;
+		return true;
 	}
-	for (int i = 0; m->generation == generation; i++) i < 1000 ? (void)0 : (void)usleep(50);
+	return wait_until(c, [=] { return m->generation != generation; });
 }
 
 EXPORT ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id, int rank) {
@@ -70,7 +103,7 @@ EXPORT ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id
 	void *m = file < 0 ? MAP_FAILED : mmap(NULL, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	if (file >= 0) close(file);
 	if (m == MAP_FAILED) return nccl_why = "no shared memory", NCCL_INVALID;
-	*comm = new ncclComm{(shared *)m, rank, size};
+	*comm = new ncclComm{(shared *)m, rank, size, 0, {false}};
 	meet(*comm);
 	if (rank == 0) unlink(id.internal);
 	return ncclSuccess;
@@ -85,14 +118,8 @@ EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t *result) {
 	NCCL_CALLED;
 	return *result = ncclSuccess, ncclSuccess;
 }
-EXPORT ncclResult_t ncclGroupStart() {
-	NCCL_CALLED;
-	return ncclSuccess;
-}
-EXPORT ncclResult_t ncclGroupEnd() {
-	NCCL_CALLED;
-	return ncclSuccess;
-}
+// It counts as no call: the driver's lock belongs to whoever waits for other ranks. That one still uses c.
+EXPORT ncclResult_t ncclCommAbort(ncclComm_t c) { return c->aborted = true, ncclSuccess; }
 
 static float from_bf16(uint16_t x) {
 	const uint32_t bits = (uint32_t)x << 16;
@@ -122,41 +149,142 @@ static void add(const ncclComm *c, uint16_t *to, size_t n) {
 	}
 }
 
-static CUresult sum(ncclComm *c, char *x, size_t count, int type) {
+static CUresult wrong(const char *what) { return why = what, why_of = LAUNCH_FAILED; }
+static CUresult aborted() { return wrong("it was aborted"); }
+
+// together does what all ranks do at the same time.
+static CUresult together(ncclComm *c, const work &x) {
 	shared *m = c->memory;
-	const size_t size = type == ncclFloat64 ? 8 : type == ncclFloat32 ? 4 : 2, bytes = count * size;
-	m->counts[c->rank] = count, m->types[c->rank] = type;
-	meet(c);
-	for (int r = 0; r < c->size; r++) {
-		if (m->counts[r] == count && m->types[r] == type) continue;
-		why = "the ranks sum different things", why_of = LAUNCH_FAILED;
-		return LAUNCH_FAILED;
+	m->works[c->rank] = x;
+	if (!meet(c)) return aborted();
+	for (int r = 0; r < c->size; r++)
+		if (!x.fits(m->works[r])) return wrong("the ranks do different things");
+	const bool gives = x.kind != BROADCAST || x.peer == c->rank, takes = x.kind != REDUCE || x.peer == c->rank;
+	for (size_t at = 0; at < x.bytes(); at += PART) {
+		const size_t n = std::min(PART, x.bytes() - at);
+		char *to = x.at + at;
+		if (gives) memcpy(m->parts[c->rank], to, n);
+		if (!meet(c)) return aborted();
+		if (x.kind == BROADCAST) memcpy(to, m->parts[x.peer], n);
+		else if (takes && x.type == ncclFloat64) add(c, (double *)to, n / 8);
+		else if (takes && x.type == ncclFloat32) add(c, (float *)to, n / 4);
+		else if (takes) add(c, (uint16_t *)to, n / 2);
+		if (!meet(c)) return aborted();
 	}
-	for (size_t at = 0; at < bytes; at += PART) {
-		const size_t n = std::min(PART, bytes - at);
-		memcpy(m->parts[c->rank], x + at, n);
-		meet(c);
-		if (type == ncclFloat64) add(c, (double *)(x + at), n / 8);
-		else if (type == ncclFloat32) add(c, (float *)(x + at), n / 4);
-		else add(c, (uint16_t *)(x + at), n / 2);
-		meet(c);
-	}
-	meet(c); // before another sum sets counts
+	if (!meet(c)) return aborted(); // before another work sets works
+	if (takes) wrote((uintptr_t)x.at, x.bytes());
 	return CUDA_SUCCESS;
 }
 
-EXPORT ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
+// A transfer is a work of sending or receiving, of which some is done.
+struct transfer {
+	work x;
+	size_t done;
+	bool over;
+};
+
+// move does a part of a transfer if the other rank is ready for it.
+static CUresult move(ncclComm *c, transfer &t) {
+	const bool sends = t.x.kind == SEND;
+	mailbox &box = sends ? c->memory->boxes[c->rank][t.x.peer] : c->memory->boxes[t.x.peer][c->rank];
+	const int state = box.state;
+	if (state == REFUSED) return wrong("the ranks exchange different things");
+	if (state != (sends ? EMPTY : FULL)) return CUDA_SUCCESS;
+	const size_t n = std::min(PART, t.x.bytes() - t.done);
+	if (sends && t.done == t.x.bytes()) {
+		t.over = true; // the last part has been received
+		return CUDA_SUCCESS;
+	}
+	if (sends) {
+		box.sent = t.x;
+		memcpy(box.part, t.x.at + t.done, n);
+	} else {
+		if (box.sent.count != t.x.count || box.sent.type != t.x.type) {
+			box.state = REFUSED;
+			return wrong("the ranks exchange different things");
+		}
+		memcpy(t.x.at + t.done, box.part, n);
+	}
+	t.done += n;
+	if (!sends && t.done == t.x.bytes()) t.over = true, wrote((uintptr_t)t.x.at, t.x.bytes());
+	box.state = sends ? FULL : EMPTY;
+	return CUDA_SUCCESS;
+}
+
+// exchange does all transfers at the same time, those with the same rank in their order.
+static CUresult exchange(ncclComm *c, std::vector<transfer> list) {
+	CUresult r = CUDA_SUCCESS;
+	const bool ended = wait_until(c, [&] {
+		bool busy[2][MAX_RANKS] = {}, all = true;
+		for (transfer &t : list) {
+			if (t.over || r) continue;
+			all = false;
+			if (std::exchange(busy[t.x.kind == SEND][t.x.peer], true)) continue;
+			r = move(c, t);
+		}
+		return all || r;
+	});
+	return ended ? r : aborted();
+}
+
+// run does the works of a group.
+static CUresult run(ncclComm *c, const std::vector<work> &group) {
+	const char *stuck = getenv("STANDIN_STUCK");
+	if (++c->groups == (stuck ? atoi(stuck) : 0)) return wait_until(c, [] { return false; }), aborted();
+	std::vector<transfer> transfers;
+	for (const work &x : group) {
+		if (x.kind == SEND || x.kind == RECEIVE) transfers.push_back({x, 0, false});
+		else if (const CUresult r = together(c, x)) return r;
+	}
+	return exchange(c, transfers);
+}
+
+static thread_local std::vector<work> group; // of the calls since ncclGroupStart
+static thread_local ncclComm *group_comm;
+
+static ncclResult_t enqueue(ncclComm *c, const work &x, const void *from) {
+	const bool sums = x.kind == ALL_REDUCE || x.kind == REDUCE;
+	if (from != x.at || (sums ? x.type < ncclFloat32 || x.type > ncclBfloat16 : x.type != ncclInt8))
+		return nccl_why = "not a collective that is used", NCCL_INVALID;
+	if (x.peer < 0 || x.peer >= c->size || ((x.kind == SEND || x.kind == RECEIVE) && x.peer == c->rank))
+		return nccl_why = "wrong rank", NCCL_INVALID;
+	LOCKED;
+	if (!inside((uintptr_t)x.at, x.bytes())) return nccl_why = "memory that belongs to nothing", NCCL_INVALID;
+	return group.push_back(x), group_comm = c, ncclSuccess;
+}
+
+EXPORT ncclResult_t ncclGroupStart() {
+	group.clear();
+	NCCL_CALLED;
+	return ncclSuccess;
+}
+EXPORT ncclResult_t ncclGroupEnd() {
+	NCCL_CALLED;
+	LOCKED;
+	if (idle() || group.empty()) return ncclSuccess;
+	const CUresult r = queue([c = group_comm, works = group] { return run(c, works); });
+	return r ? (nccl_why = why, NCCL_INVALID) : ncclSuccess;
+}
+EXPORT ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t,
 	ncclComm_t c, cudaStream_t) {
 	NCCL_CALLED;
-	if (from != to || op != ncclSum || type < ncclFloat32 || type > ncclBfloat16)
-		return nccl_why = "not a sum that is used", NCCL_INVALID;
-	LOCKED;
-	const size_t bytes = count * (type == ncclFloat64 ? 8 : type == ncclFloat32 ? 4 : 2);
-	if (!inside((uintptr_t)to, bytes)) return nccl_why = "memory that belongs to nothing", NCCL_INVALID;
-	if (idle()) return ncclSuccess;
-	const CUresult r = queue([=] {
-		const CUresult summed = sum(c, (char *)to, count, type);
-		return wrote((uintptr_t)to, bytes), summed;
-	});
-	return r ? (nccl_why = why, NCCL_INVALID) : ncclSuccess;
+	return enqueue(c, {ALL_REDUCE, (char *)to, count, type, 0}, from);
+}
+EXPORT ncclResult_t ncclReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t, int root,
+	ncclComm_t c, cudaStream_t) {
+	NCCL_CALLED;
+	return enqueue(c, {REDUCE, (char *)to, count, type, root}, from);
+}
+EXPORT ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root, ncclComm_t c,
+	cudaStream_t) {
+	NCCL_CALLED;
+	return enqueue(c, {BROADCAST, (char *)to, count, type, root}, from);
+}
+EXPORT ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int peer, ncclComm_t c, cudaStream_t) {
+	NCCL_CALLED;
+	return enqueue(c, {SEND, (char *)from, count, type, peer}, from);
+}
+EXPORT ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t c, cudaStream_t) {
+	NCCL_CALLED;
+	return enqueue(c, {RECEIVE, (char *)to, count, type, peer}, to);
 }
