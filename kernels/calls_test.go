@@ -141,6 +141,7 @@ func everyCall() (err error) {
 	for _, t := range []tensor.Tensor{x, w, gateUp, matrix} {
 		d.Upload(t, make([]float32, t.Len()))
 	}
+	d.Tick()
 	d.RMSNorm(y, rstd, x, w, 1e-5)
 	d.SwiGLU(x, gateUp)
 	d.Linear(y, x, matrix, tensor.Tensor{})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -53,6 +54,7 @@ type Device struct {
 	int8Activations bool          // see SetINT8Activations
 	prefetch        tensor.Tensor // what the next matvec prefetches
 	downloaded      [64]byte      // on the CPU, see StartDownload
+	ticks           atomic.Int64  // on the CPU
 
 	scratchArenas []*Arena // scratch memory, see scratch.go
 	scratchPeak   int
@@ -125,6 +127,25 @@ func (d *Device) Sync() error {
 		d.fail(d.gpu.Sync())
 	}
 	return d.err
+}
+
+// Tick queues one more tick. A GPU that hangs executes none, though the host may have queued work for long: Ticks shows
+// it. Graphs have no ticks.
+func (d *Device) Tick() {
+	if d.gpu != nil {
+		d.gpu.Tick()
+		return
+	}
+	d.ticks.Add(1)
+}
+
+// Ticks returns how many ticks have been executed, without waiting. Unlike other methods, any goroutine may call it at any
+// time. On a closed GPU it returns 0.
+func (d *Device) Ticks() int64 {
+	if d.gpu != nil {
+		return d.gpu.Ticks()
+	}
+	return d.ticks.Load()
 }
 
 // Close closes the device. It is an error, and a leak, if arenas are still open; the error names them.

@@ -23,6 +23,7 @@
 	X(CU_COMPUTEMODE_PROHIBITED, 2) \
 	X(CU_COMPUTEMODE_EXCLUSIVE_PROCESS, 3) \
 	X(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8) \
+	X(CU_MEMHOSTALLOC_DEVICEMAP, 2) \
 	X(CU_STREAM_NON_BLOCKING, 1) \
 	X(CU_STREAM_CAPTURE_MODE_RELAXED, 2) \
 	X(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6) \
@@ -126,6 +127,7 @@ enum {
 	X(cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t bytes, CUstream stream)) \
 	X(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)) \
 	X(cuMemsetD8Async, (CUdeviceptr address, unsigned char value, size_t bytes, CUstream stream)) \
+	X(cuMemsetD32Async, (CUdeviceptr address, unsigned int value, size_t count, CUstream stream)) \
 	X(cuModuleLoadData, (CUmodule *module, const void *image)) \
 	X(cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name)) \
 	X(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute attribute, int value)) \

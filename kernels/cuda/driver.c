@@ -29,6 +29,8 @@ typedef struct {
 	// for cuda_start_download: pinned memory after the chunks, or unpinned if there is none
 	char *downloaded, unpinned[CUDA_DOWNLOAD_BYTES];
 	CUevent download_done;
+
+	_Atomic uint32_t *ticked; // the number of the last tick, in pinned memory after that; NULL if there is none
 } gpu;
 
 uintptr_t cuda_open_driver(const char *path, int *version, char *message, int size) {
@@ -119,12 +121,17 @@ static CUresult start(gpu *g, int ordinal, cuda_device *out) {
 	g->serial = atomic_fetch_add(&serial, 1) + 1;
 	if ((r = bind(g)) == CUDA_SUCCESS) r = d->cuStreamCreate(&g->stream, CU_STREAM_NON_BLOCKING);
 	if (r == CUDA_SUCCESS) {
-		r = d->cuMemHostAlloc((void **)&g->slots, BUFFERS * SLOT_BYTES + CUDA_DOWNLOAD_BYTES, 0);
+		r = d->cuMemHostAlloc((void **)&g->slots, BUFFERS * SLOT_BYTES + CUDA_DOWNLOAD_BYTES + sizeof *g->ticked,
+			CU_MEMHOSTALLOC_DEVICEMAP);
 		if (r == CUDA_ERROR_OUT_OF_MEMORY) g->slots = NULL, r = CUDA_SUCCESS; // a system without pinned memory
 	}
 	for (int i = 0; i < BUFFERS && r == CUDA_SUCCESS; i++) {
 		r = d->cuEventCreate(&g->sent[i], CU_EVENT_DISABLE_TIMING);
 		if (r == CUDA_SUCCESS) r = d->cuEventRecord(g->sent[i], g->stream);
+	}
+	if (g->slots) {
+		g->ticked = (_Atomic uint32_t *)(g->slots + BUFFERS * SLOT_BYTES + CUDA_DOWNLOAD_BYTES);
+		atomic_store(g->ticked, 0);
 	}
 	g->downloaded = g->slots ? g->slots + BUFFERS * SLOT_BYTES : g->unpinned;
 	if (r == CUDA_SUCCESS) r = d->cuEventCreate(&g->download_done, CU_EVENT_DISABLE_TIMING);
@@ -316,6 +323,20 @@ cuda_status cuda_fill(uintptr_t gpu_, uint64_t address, uint8_t value, uint64_t 
 	TRY(bind(g));
 	TRY(g->api->cuMemsetD8Async(address, value, bytes, g->stream));
 	return OK;
+}
+
+cuda_status cuda_tick(uintptr_t gpu_, uint32_t number) {
+	gpu *g = (gpu *)gpu_;
+	if (!g->ticked) return OK;
+	TRY(bind(g));
+	TRY(g->api->cuMemsetD32Async((CUdeviceptr)(uintptr_t)g->ticked, number, 1, g->stream)); // the GPU has its address too
+	return OK;
+}
+
+int cuda_ticked(uintptr_t gpu_, uint32_t *number) {
+	gpu *g = (gpu *)gpu_;
+	if (g->ticked) *number = atomic_load(g->ticked);
+	return g->ticked != NULL;
 }
 
 cuda_status cuda_sync(uintptr_t gpu_) {

@@ -27,6 +27,9 @@ package cuda
 #cgo nocallback cuda_copy
 #cgo nocallback cuda_fill
 #cgo nocallback cuda_sync
+#cgo nocallback cuda_tick
+#cgo noescape cuda_ticked
+#cgo nocallback cuda_ticked
 #cgo noescape cuda_mark
 #cgo nocallback cuda_mark
 #cgo noescape cuda_between
@@ -53,6 +56,8 @@ type GPU struct {
 	last     atomic.Pointer[Function] // the last kernel launched, for the text of errors that surface later
 	early    bool                     // kernels may start early: the GPU and the driver can, and did not refuse
 	captures bool                     // a graph is being captured
+	ticks    atomic.Int64             // ticks queued
+	ticking  sync.Mutex               // Ticks is reading; held only for a moment
 }
 
 // Open opens the GPU with a number, from 0. The numbers are nvidia-smi's, unless CUDA_DEVICE_ORDER or
@@ -91,6 +96,8 @@ func (g *GPU) Close() error {
 	if old == &errClosed {
 		return nil
 	}
+	g.ticking.Lock() // Ticks sees from now on that it is closed
+	g.ticking.Unlock()
 	if s := C.cuda_close(g.handle); s.code != 0 && old == nil {
 		return newError("close GPU", s)
 	}
@@ -302,6 +309,36 @@ func (g *GPU) Sync() error {
 		return g.fail(s, "wait%v", g.after())
 	}
 	return g.Err()
+}
+
+// Tick queues one more tick. It must not be called while a graph is captured.
+func (g *GPU) Tick() {
+	if g.captures {
+		panic("GPU: a tick in a graph")
+	}
+	if g.failed.Load() != nil {
+		return
+	}
+	if s := C.cuda_tick(g.handle, C.uint32_t(g.ticks.Add(1))); s.code != 0 {
+		g.fail(s, "queue a tick%v", g.after())
+	}
+}
+
+// Ticks returns how many ticks the GPU has executed, without waiting. Any goroutine may call it. On a system without
+// pinned memory it returns how many are queued. On a closed GPU it returns 0.
+func (g *GPU) Ticks() int64 {
+	g.ticking.Lock()
+	defer g.ticking.Unlock()
+	if g.failed.Load() == &errClosed {
+		return 0
+	}
+	var last C.uint32_t // the low bits of the last tick
+	known := C.cuda_ticked(g.handle, &last) != 0
+	queued := g.ticks.Load() // after it, so that it is not fewer
+	if !known {
+		return queued
+	}
+	return queued - int64(uint32(queued)-uint32(last))
 }
 
 // after names the last kernel launched, for an error: a fault surfaces in a later call than the one that caused it.

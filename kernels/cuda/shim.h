@@ -76,6 +76,11 @@ cuda_status cuda_copy(uintptr_t gpu, uint64_t to, uint64_t from, uint64_t bytes)
 cuda_status cuda_fill(uintptr_t gpu, uint64_t address, uint8_t value, uint64_t bytes);
 cuda_status cuda_sync(uintptr_t gpu);
 
+// cuda_tick queues that cuda_ticked returns a number from then on, at first 0. cuda_ticked returns whether it knows,
+// which it does not if the system has no pinned memory. It may run beside other calls.
+cuda_status cuda_tick(uintptr_t gpu, uint32_t number);
+int cuda_ticked(uintptr_t gpu, uint32_t *number);
+
 cuda_status cuda_load(uintptr_t gpu, const void *image, uintptr_t *module);
 cuda_status cuda_function(uintptr_t gpu, uintptr_t module, const char *name, uintptr_t *function);
 cuda_status cuda_allow_shared(uintptr_t gpu, uintptr_t function, uint32_t bytes);

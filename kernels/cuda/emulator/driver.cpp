@@ -327,6 +327,17 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr p, unsigned char value, size_t bytes
 	if (!inside(p, bytes)) return INVALID_VALUE;
 	return queue([=] { return memset((void *)p, value, bytes), wrote(p, bytes), CUDA_SUCCESS; });
 }
+EXPORT CUresult cuMemsetD32Async(CUdeviceptr p, unsigned int value, size_t count, CUstream) {
+	CALLED;
+	NOT_CAPTURED;
+	const bool on_host = is_pinned((void *)p);
+	if (p % 4 || (!on_host && !inside(p, 4 * count))) return INVALID_VALUE;
+	return queue([=] {
+		for (size_t i = 0; i < count; i++) __atomic_store_n((unsigned int *)p + i, value, __ATOMIC_RELEASE);
+		if (!on_host) wrote(p, 4 * count);
+		return CUDA_SUCCESS;
+	});
+}
 
 // note_constants finds the read-only part of a module's library: constants are there.
 static int note_constants(dl_phdr_info *info, size_t, void *search_) {

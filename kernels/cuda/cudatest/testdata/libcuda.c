@@ -283,6 +283,11 @@ CUresult cuMemsetD8Async(CUdeviceptr p, unsigned char value, size_t bytes, CUstr
 	if (!r) memset((void *)p, value, bytes);
 	LEAVE
 }
+CUresult cuMemsetD32Async(CUdeviceptr p, unsigned int value, size_t count, CUstream s) {
+	ENTER
+	for (size_t i = 0; !r && i < count; i++) ((unsigned int *)p)[i] = value;
+	LEAVE
+}
 
 CUresult cuModuleLoadData(CUmodule *m, const void *image) {
 	ENTER
