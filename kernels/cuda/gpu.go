@@ -92,12 +92,12 @@ var errClosed = errors.New("GPU: it is closed")
 // Close closes the GPU and frees all its memory and modules, which must not be used any more. Closing twice does
 // nothing. After an error Close returns nil: it could only repeat that error.
 func (g *GPU) Close() error {
+	g.ticking.Lock() // Ticks sees from then on that it is closed
 	old := g.failed.Swap(&errClosed)
+	g.ticking.Unlock()
 	if old == &errClosed {
 		return nil
 	}
-	g.ticking.Lock() // Ticks sees from now on that it is closed
-	g.ticking.Unlock()
 	if s := C.cuda_close(g.handle); s.code != 0 && old == nil {
 		return newError("close GPU", s)
 	}

@@ -158,6 +158,13 @@ cuda_status cuda_nccl_wait_for(uintptr_t gpu, uintptr_t comm_, int slot) {
 	return wait_for(gpu, c, c->marks[slot]);
 }
 
+cuda_status cuda_nccl_finish(uintptr_t gpu, uintptr_t comm_) {
+	comm *c = (comm *)comm_;
+	TRY(cuda_bind(gpu));
+	DRIVE(cuda_driver(gpu)->cuStreamSynchronize(c->stream));
+	return (cuda_status){0};
+}
+
 cuda_status cuda_nccl_abort(uintptr_t comm_) {
 	comm *c = (comm *)comm_;
 	library *l = c->api;
@@ -170,7 +177,6 @@ cuda_status cuda_nccl_leave(uintptr_t gpu, uintptr_t comm_) {
 	library *l = c->api;
 	driver *d = cuda_driver(gpu);
 	TRY(cuda_bind(gpu));
-	DRIVE(d->cuStreamSynchronize(c->stream));
 	if (c->handle) CALL(l->ncclCommDestroy(c->handle));
 	DRIVE(d->cuEventDestroy_v2(c->ready));
 	DRIVE(d->cuEventDestroy_v2(c->done));

@@ -17,6 +17,7 @@ package cuda
 #cgo nocallback cuda_nccl_mark
 #cgo nocallback cuda_nccl_wait_for
 #cgo nocallback cuda_nccl_abort
+#cgo nocallback cuda_nccl_finish
 #cgo nocallback cuda_nccl_leave
 */
 import "C"
@@ -25,7 +26,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync/atomic"
+	"sync"
 	"unsafe"
 
 	"restyle/tensor"
@@ -92,7 +93,8 @@ type Comm struct {
 	gpu        *GPU
 	handle     C.uintptr_t
 	rank, size int
-	aborted    atomic.Bool
+	ending     sync.Mutex
+	over       bool // left or aborted
 }
 
 // Join connects the GPU with those of the other processes. It waits for all of them.
@@ -231,11 +233,15 @@ func (c *Comm) WaitFor(slot int) error {
 var errAborted = errors.New("what the ranks do together was aborted")
 
 // Abort ends collectives that wait for a process that is gone, so that the GPU comes free. It may be called while
-// another goroutine uses the GPU, whose error from then on is that of Abort, unless it has one.
+// another goroutine uses the GPU, whose error from then on is that of Abort, unless it has one. After Close it does
+// nothing.
 func (c *Comm) Abort() {
-	if c == nil || c.aborted.Swap(true) {
+	c.ending.Lock()
+	defer c.ending.Unlock()
+	if c.over {
 		return
 	}
+	c.over = true
 	c.gpu.failed.CompareAndSwap(nil, &errAborted)
 	C.cuda_nccl_abort(c.handle) // the process is about to end: there is nobody to tell of an error
 }
@@ -245,6 +251,15 @@ func (c *Comm) Close() error {
 	if c == nil || c.gpu.Err() != nil {
 		return nil
 	}
+	if s := C.cuda_nccl_finish(c.gpu.handle, c.handle); s.code != 0 {
+		return c.gpu.fail(s, "wait for the ranks%v", c.gpu.after())
+	}
+	c.ending.Lock()
+	defer c.ending.Unlock()
+	if c.over { // aborted meanwhile
+		return c.gpu.Err()
+	}
+	c.over = true
 	if s := C.cuda_nccl_leave(c.gpu.handle, c.handle); s.code != 0 {
 		return c.gpu.fail(s, "leave the other ranks")
 	}

@@ -173,7 +173,7 @@ uintptr_t cuda_open_nccl(const char *path, cuda_nccl *nccl, char *message, int s
 // Results of NCCL are CUDA_NCCL_CODE more than its own.
 cuda_status cuda_nccl_id(uintptr_t library, void *id);
 cuda_status cuda_nccl_join(uintptr_t gpu, uintptr_t library, const void *id, int rank, int size, uintptr_t *comm);
-cuda_status cuda_nccl_leave(uintptr_t gpu, uintptr_t comm);
+cuda_status cuda_nccl_leave(uintptr_t gpu, uintptr_t comm); // after cuda_nccl_finish
 
 // cuda_nccl_queue queues collectives, as one group, which begin after what is queued on the GPU now.
 enum { CUDA_SUM, CUDA_SUM_TO, CUDA_SPREAD, CUDA_SEND, CUDA_RECEIVE };
@@ -188,6 +188,9 @@ cuda_status cuda_nccl_queue(uintptr_t gpu, uintptr_t comm, const cuda_collective
 cuda_status cuda_nccl_wait(uintptr_t gpu, uintptr_t comm);
 cuda_status cuda_nccl_mark(uintptr_t gpu, uintptr_t comm, int slot);
 cuda_status cuda_nccl_wait_for(uintptr_t gpu, uintptr_t comm, int slot);
+
+// cuda_nccl_finish waits until all collectives are done.
+cuda_status cuda_nccl_finish(uintptr_t gpu, uintptr_t comm);
 
 // cuda_nccl_abort ends collectives that wait for other processes. Another thread may be in any of the functions above.
 cuda_status cuda_nccl_abort(uintptr_t comm);
