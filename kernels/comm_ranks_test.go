@@ -23,10 +23,21 @@ const rankVariable = "RESTYLE_TEST_RANK"
 
 const commRanks = 3
 
-// TestComm_OfSeveral runs everyTogether on three emulated GPUs, each in a process of its own.
+// commDevice returns the device of a rank.
+func commDevice(rank int) string {
+	if name := os.Getenv("RESTYLE_TEST_DEVICE"); name != "" && name != "emulated" {
+		return fmt.Sprintf("%s:%d", name, rank)
+	}
+	return "emulated"
+}
+
+// TestComm_OfSeveral runs everyTogether on three GPUs, each in a process of its own: emulated ones, or with
+// RESTYLE_TEST_DEVICE=cuda the first three of the machine.
 func TestComm_OfSeveral(t *testing.T) {
 	cudatest.Once(t)
-	if d, err := Open("emulated", Options{OwnProducts: true}); errors.Is(err, cuda.ErrNoCompiler) {
+	last := commDevice(commRanks - 1)
+	if d, err := Open(last, Options{OwnProducts: true}); err != nil && (last != "emulated" ||
+		errors.Is(err, cuda.ErrNoCompiler)) {
 		t.Skip(err)
 	} else if err != nil || d.Close() != nil {
 		t.Fatal(err)
@@ -70,6 +81,9 @@ func beRank() (code int) {
 		return id, err
 	}
 	for _, x := range everyTogether {
+		if x.fails != "" && commDevice(rank) != "emulated" {
+			continue // NCCL itself waits for ever
+		}
 		if err := runTogether(rank, share, x.run); x.fails != "" && !x.well(rank) {
 			if err == nil || !strings.Contains(err.Error(), x.fails) {
 				fmt.Printf("%s: the error is %v, want %s\n", x.name, err, x.fails)
@@ -87,7 +101,7 @@ func beRank() (code int) {
 type together func(a *Arena, c *Comm, rank int) error
 
 func runTogether(rank int, share func([]byte) ([]byte, error), run together) error {
-	d, err := Open("emulated", Options{OwnProducts: true})
+	d, err := Open(commDevice(rank), Options{OwnProducts: true})
 	if err != nil {
 		return err
 	}
@@ -143,8 +157,16 @@ var everyTogether = []struct {
 
 func nobody(int) bool { return false }
 
-// commValue is element i of a rank's tensor.
-func commValue(rank, i int) float64 { return math.Sin(float64(7*i + 3*rank + 1)) }
+// commValue is element i of a rank's tensor. BF16 has sums of three such numbers, so that their order does not matter.
+func commValue(rank, i int) float64 { return float64((7*i+5*rank)%64-32) / 4 }
+
+// commSum is element i of the sum over the ranks.
+func commSum(i int) (sum float64) {
+	for r := range commRanks {
+		sum += commValue(r, i)
+	}
+	return sum
+}
 
 // commBytes returns the bytes of n elements.
 func commBytes(t tensor.DType, n int, value func(i int) float64) (b []byte) {
@@ -159,23 +181,6 @@ func commBytes(t tensor.DType, n int, value func(i int) float64) (b []byte) {
 		}
 	}
 	return b
-}
-
-// commSum returns element i of the sum over the ranks, added in their order: BF16 as F32.
-func commSum(t tensor.DType) func(i int) float64 {
-	return func(i int) (sum float64) {
-		for r := range commRanks {
-			switch v := commValue(r, i); t {
-			case tensor.F64:
-				sum += v
-			case tensor.F32:
-				sum = float64(float32(sum) + float32(v))
-			default:
-				sum = float64(float32(sum) + tensor.Round(float32(v), t))
-			}
-		}
-		return sum
-	}
 }
 
 // hasBytes returns an error unless a tensor has these bytes.
@@ -208,7 +213,7 @@ func sumTo(a *Arena, c *Comm, rank int) (err error) {
 		for _, x := range list {
 			value := func(i int) float64 { return commValue(rank, i) } // it stays
 			if root == rank {
-				value = commSum(x.DType)
+				value = commSum
 			}
 			err = errors.Join(err, hasBytes(c, x, commBytes(x.DType, x.Len(), value)))
 		}
