@@ -323,7 +323,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 3) adamw(const Range *li
 }
 
 // squaresOf returns the calling thread's share of the sum of the squares of n gradients. WHOLE promises that they are
-// whole vectors, at an address that is a multiple of theirs. Which thread adds an element, and when, is the same without.
+// whole vectors, at an address that is a multiple of theirs. Without it, the same threads add the same elements in the
+// same order.
 template <bool WHOLE> inline double squaresOf(const Gradient *g, unsigned n) {
 	constexpr unsigned WIDE = 16 / sizeof(Gradient), VECTORS = 8, STRIDE = BLOCK_DIM * WIDE; // VECTORS are in flight
 	double sum[2] = {};

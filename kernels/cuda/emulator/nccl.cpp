@@ -280,7 +280,8 @@ EXPORT ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, nccl
 	NCCL_CALLED;
 	return enqueue(c, {BROADCAST, (char *)to, count, type, root}, from);
 }
-EXPORT ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int peer, ncclComm_t c, cudaStream_t) {
+EXPORT ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int peer, ncclComm_t c,
+	cudaStream_t) {
 	NCCL_CALLED;
 	return enqueue(c, {SEND, (char *)from, count, type, peer}, from);
 }
