@@ -37,6 +37,9 @@ var modelShapes = map[string]func() ([]byte, error){
 	"llama-3.1-8b": func() ([]byte, error) {
 		return llamaConfig(128256, 4096, 14336, 32, 32, 8, 131072, 500000), nil
 	},
+	"llama-3.1-70b": func() ([]byte, error) {
+		return llamaConfig(128256, 8192, 28672, 80, 64, 8, 131072, 500000), nil
+	},
 	"llama-2-7b":  func() ([]byte, error) { return llamaConfig(32000, 4096, 11008, 32, 32, 32, 4096, 10000), nil },
 	"llama-2-13b": func() ([]byte, error) { return llamaConfig(32000, 5120, 13824, 40, 40, 40, 4096, 10000), nil },
 	"llama-2-70b": func() ([]byte, error) { return llamaConfig(32000, 8192, 28672, 80, 64, 8, 4096, 10000), nil },

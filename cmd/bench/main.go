@@ -29,6 +29,7 @@ bench measures. Each measurement has flags of its own: bench parity -h
   bench decode            time a model's prompt and answer, also in turns with llama.cpp
   bench train             train the same steps in several modes, also PyTorch's, in turns: speed, and where losses part
   bench step              time training steps: tokens per second
+  bench many              simulate training on many GPUs, on paper
   bench page DIR          write the pages and pictures of a directory with results.json again
   bench compare A B       compare two files of results: what became faster, and what slower
   bench precompile        compile a model's kernels in advance, also for GPUs that this machine lacks
@@ -45,6 +46,7 @@ func init() { // all calls the others
 		"precompile": runPrecompile,
 		"ops":        runOps,
 		"step":       runStep,
+		"many":       runMany,
 		"infer":      runInfer,
 		"decode":     runDecode,
 		"train":      runTrain,

@@ -102,6 +102,9 @@ func TestNumberFlags_AtZero(t *testing.T) {
 		"layer": {newLayerOptions(nil).flags(io.Discard, io.Discard), page(map[string]clitest.Number{
 			"iterations": {}, "seconds": {}, "threads": threads("layer --config " + config),
 		})},
+		"many": {newManyOptions().flags(io.Discard, io.Discard), map[string]clitest.Number{
+			"per-node": {}, "tflops": {}, "update": {}, "memory": {}, "between": {},
+		}},
 		"ops": {new(opsOptions).flags(io.Discard, io.Discard), map[string]clitest.Number{"threads": threads("ops")}},
 		"parity": {new(parityOptions).flags(io.Discard, io.Discard), map[string]clitest.Number{
 			"threads": threads("parity " + filepath.Dir(tinyBase)),
@@ -157,7 +160,10 @@ func TestNumberFlags_AtZero(t *testing.T) {
 				if always == "" {
 					always = name
 				}
-				code, _, stderr := bench(t, append(strings.Fields(always+" --device cuda:999"), args...)...)
+				if name != "many" { // which takes no time and has no device
+					always += " --device cuda:999"
+				}
+				code, _, stderr := bench(t, append(strings.Fields(always), args...)...)
 				return code, stderr
 			})
 		})

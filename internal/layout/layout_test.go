@@ -39,7 +39,7 @@ var layers = [][]string{
 }
 
 // alone are the packages that import no other package of the module, but internal/disk to open files.
-var alone = []string{"voice", "data", "internal/measure", "tensor", "lora", "tokenizer", "chat/jinja",
+var alone = []string{"voice", "data", "internal/measure", "internal/many", "tensor", "lora", "tokenizer", "chat/jinja",
 	"internal/python",
 	"internal/cli",
 	"internal/disk",
