@@ -50,9 +50,9 @@ func (d *Device) OpenComm(rank, size int, share func([]byte) ([]byte, error)) (c
 func (c *Comm) Sum(list ...tensor.Tensor) { c.comm.Sum(list) }
 
 // SumTo queues the sums of tensors, F32, F64 or BF16, over all processes. byRank has a list for each rank: the sums of
-// byRank[r] replace its tensors on rank r, and on the other ranks these stay as they are. Lists and tensors may be
-// empty.
-func (c *Comm) SumTo(byRank [][]tensor.Tensor) { c.comm.SumTo(byRank) }
+// byRank[r] replace its tensors on rank r, or, unless that is nil, into, tensors of the same types and lengths there.
+// All other tensors stay as they are. Lists and tensors may be empty.
+func (c *Comm) SumTo(byRank [][]tensor.Tensor, into []tensor.Tensor) { c.comm.SumTo(byRank, into) }
 
 // Spread queues copies of the tensors of byRank[r], of any types, from rank r to the same tensors of all others. Lists
 // and tensors may be empty.

@@ -129,11 +129,11 @@ var everyTogether = []struct {
 	{"Spread", spread, "", nil},
 	{"Exchange", exchange, "", nil},
 	{"other counts", func(a *Arena, c *Comm, rank int) error {
-		c.SumTo([][]tensor.Tensor{{a.New("x", tensor.F32, 5+rank)}, nil, nil})
+		c.SumTo([][]tensor.Tensor{{a.New("x", tensor.F32, 5+rank)}, nil, nil}, nil)
 		return nil
 	}, "the ranks do different things", nobody},
 	{"other types", func(a *Arena, c *Comm, rank int) error {
-		c.SumTo([][]tensor.Tensor{{a.New("x", []tensor.DType{tensor.F32, tensor.BF16, tensor.F32}[rank], 4)}, nil, nil})
+		c.SumTo([][]tensor.Tensor{{a.New("x", []tensor.DType{tensor.F32, tensor.BF16, tensor.F32}[rank], 4)}, nil, nil}, nil)
 		return nil
 	}, "the ranks do different things", nobody},
 	{"other roots", func(a *Arena, c *Comm, rank int) error {
@@ -195,7 +195,8 @@ func hasBytes(c *Comm, x tensor.Tensor, want []byte) error {
 	return nil
 }
 
-// sumTo sums tensors that are longer than what is added up at a time, and empty ones; rank 1 gets nothing.
+// sumTo sums tensors that are longer than what is added up at a time, and empty ones; rank 0 gets the sums apart, and
+// rank 1 gets nothing.
 func sumTo(a *Arena, c *Comm, rank int) (err error) {
 	byRank := [][]tensor.Tensor{
 		{a.New("x", tensor.F32, 5), a.New("x", tensor.BF16, 7), a.New("x", tensor.F64, 3)},
@@ -207,12 +208,21 @@ func sumTo(a *Arena, c *Comm, rank int) (err error) {
 			c.d.UploadBytes(x, commBytes(x.DType, x.Len(), func(i int) float64 { return commValue(rank, i) }))
 		}
 	}
-	c.SumTo(byRank)
+	var into []tensor.Tensor
+	if rank == 0 {
+		for _, x := range byRank[0] {
+			into = append(into, a.New("into", x.DType, x.Len()))
+		}
+	}
+	c.SumTo(byRank, into)
 	err = c.Wait()
+	for _, x := range into {
+		err = errors.Join(err, hasBytes(c, x, commBytes(x.DType, x.Len(), commSum)))
+	}
 	for root, list := range byRank {
 		for _, x := range list {
 			value := func(i int) float64 { return commValue(rank, i) } // it stays
-			if root == rank {
+			if root == rank && into == nil {
 				value = commSum
 			}
 			err = errors.Join(err, hasBytes(c, x, commBytes(x.DType, x.Len(), value)))

@@ -39,7 +39,7 @@ func TestComm_OfOne(t *testing.T) {
 		d.Upload(list[len(list)-1], []float32{1, 2, -3, 4, 0.5})
 	}
 	c.Sum(list...)
-	c.SumTo([][]tensor.Tensor{list})
+	c.SumTo([][]tensor.Tensor{list}, nil)
 	c.Mark(1)
 	c.Spread([][]tensor.Tensor{list})
 	c.Exchange([][]tensor.Tensor{list}, [][]tensor.Tensor{list})
@@ -82,7 +82,7 @@ func TestComm_EveryCallFails(t *testing.T) {
 			return err
 		}
 		c.Sum(x)
-		c.SumTo([][]tensor.Tensor{{x}})
+		c.SumTo([][]tensor.Tensor{{x}}, nil)
 		c.Mark(0)
 		c.Spread([][]tensor.Tensor{{x}})
 		return errors.Join(c.WaitFor(0), c.Wait(), c.Close())

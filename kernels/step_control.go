@@ -34,19 +34,23 @@ func (d *Device) Begin(c Control) { d.Zero(c.x) }
 const controlThreads = 1024
 
 // AddLoss adds losses, F32, to c. It sums in float64, in an order that depends only on their number.
-func (d *Device) AddLoss(c Control, losses tensor.Tensor) {
+func (d *Device) AddLoss(c Control, losses tensor.Tensor) { d.AddLossTo(c.Loss(), losses) }
+
+// AddLossTo is AddLoss for any sum, F64 [1].
+func (d *Device) AddLossTo(sum, losses tensor.Tensor) {
+	want("AddLoss", "sum", sum, tensor.F64, 1)
 	want("AddLoss", "losses", losses, tensor.F32, losses.Len())
 	d.ran("add_loss")
 	if d.gpu != nil {
-		d.launch(kernel{"step_control.cu", "add_loss", macros{}}, line(1, controlThreads), addr(c.x), addr(losses),
+		d.launch(kernel{"step_control.cu", "add_loss", macros{}}, line(1, controlThreads), addr(sum), addr(losses),
 			i32(losses.Len()))
 		return
 	}
-	sum := 0.0
+	added := 0.0
 	for _, x := range losses.F32() {
-		sum += float64(x)
+		added += float64(x)
 	}
-	c.x.F64()[0] += sum
+	sum.F64()[0] += added
 }
 
 // AddSums adds sums of squares, F64, to that of c, in an order that depends only on their number: see SquaresAll.

@@ -97,10 +97,10 @@ cuda_status cuda_nccl_join(uintptr_t gpu, uintptr_t library_, const void *id, in
 
 static ncclResult_t queue(comm *c, cuda_collective x) {
 	library *l = c->api;
-	void *at = (void *)x.address;
+	void *at = (void *)x.address, *into = (void *)(x.into ? x.into : x.address);
 	switch (x.kind) {
 	case CUDA_SUM: return l->ncclAllReduce(at, at, x.count, x.type, ncclSum, c->handle, c->stream);
-	case CUDA_SUM_TO: return l->ncclReduce(at, at, x.count, x.type, ncclSum, x.rank, c->handle, c->stream);
+	case CUDA_SUM_TO: return l->ncclReduce(at, into, x.count, x.type, ncclSum, x.rank, c->handle, c->stream);
 	case CUDA_SPREAD: return l->ncclBroadcast(at, at, x.count, x.type, x.rank, c->handle, c->stream);
 	case CUDA_SEND: return l->ncclSend(at, x.count, x.type, x.rank, c->handle, c->stream);
 	default: return l->ncclRecv(at, x.count, x.type, x.rank, c->handle, c->stream);

@@ -117,12 +117,18 @@ func (n *NCCL) Join(g *GPU, id []byte, rank, size int) (*Comm, error) {
 func (c *Comm) Sum(list []tensor.Tensor) { c.queue("sum", sums(nil, C.CUDA_SUM, 0, list)) }
 
 // SumTo queues the sums of tensors, F32, F64 or BF16, over all processes. Those of the list of a rank replace the
-// tensors there; on other ranks they stay.
-func (c *Comm) SumTo(byRank [][]tensor.Tensor) {
+// tensors there, or into if that is not nil; the other tensors stay.
+func (c *Comm) SumTo(byRank [][]tensor.Tensor, into []tensor.Tensor) {
 	c.want("SumTo", byRank)
 	var all []C.cuda_collective
 	for rank, list := range byRank {
+		first := len(all)
 		all = sums(all, C.CUDA_SUM_TO, rank, list)
+		if rank == c.rank && into != nil {
+			for i, to := range sums(nil, C.CUDA_SUM_TO, rank, into) {
+				all[first+i].into = to.address
+			}
+		}
 	}
 	c.queue("sum", all)
 }

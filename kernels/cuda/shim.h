@@ -179,6 +179,7 @@ cuda_status cuda_nccl_leave(uintptr_t gpu, uintptr_t comm); // after cuda_nccl_f
 enum { CUDA_SUM, CUDA_SUM_TO, CUDA_SPREAD, CUDA_SEND, CUDA_RECEIVE };
 typedef struct {
 	uint64_t address, count;
+	uint64_t into;        // of CUDA_SUM_TO on rank: where the sum goes; 0: address
 	int type, kind, rank; // type: ncclFloat32, ncclFloat64, ncclBfloat16 or ncclInt8; rank: the other or the root
 } cuda_collective;
 cuda_status cuda_nccl_queue(uintptr_t gpu, uintptr_t comm, const cuda_collective *list, int count);

@@ -28,7 +28,8 @@ struct work {
 	work_kind kind;
 	char *at;
 	size_t count;
-	int type, peer; // peer: the root, or the other rank
+	int type, peer;   // peer: the root, or the other rank
+	const char *from; // of REDUCE; otherwise at
 	size_t size() const { return type == ncclFloat64 ? 8 : type == ncclFloat32 ? 4 : type == ncclBfloat16 ? 2 : 1; }
 	size_t bytes() const { return count * size(); }
 	bool fits(const work &x) const {
@@ -163,7 +164,7 @@ static CUresult together(ncclComm *c, const work &x) {
 	for (size_t at = 0; at < x.bytes(); at += PART) {
 		const size_t n = std::min(PART, x.bytes() - at);
 		char *to = x.at + at;
-		if (gives) memcpy(m->parts[c->rank], to, n);
+		if (gives) memcpy(m->parts[c->rank], x.from + at, n);
 		if (!meet(c)) return aborted();
 		if (x.kind == BROADCAST) memcpy(to, m->parts[x.peer], n);
 		else if (takes && x.type == ncclFloat64) add(c, (double *)to, n / 8);
@@ -242,14 +243,16 @@ static CUresult run(ncclComm *c, const std::vector<work> &group) {
 static thread_local std::vector<work> group; // of the calls since ncclGroupStart
 static thread_local ncclComm *group_comm;
 
-static ncclResult_t enqueue(ncclComm *c, const work &x, const void *from) {
+static ncclResult_t enqueue(ncclComm *c, const work &x) {
 	const bool sums = x.kind == ALL_REDUCE || x.kind == REDUCE;
-	if (from != x.at || (sums ? x.type < ncclFloat32 || x.type > ncclBfloat16 : x.type != ncclInt8))
+	const bool typed = sums ? x.type >= ncclFloat32 && x.type <= ncclBfloat16 : x.type == ncclInt8;
+	if (!typed || (x.from != x.at && x.kind != REDUCE))
 		return nccl_why = "not a collective that is used", NCCL_INVALID;
 	if (x.peer < 0 || x.peer >= c->size || ((x.kind == SEND || x.kind == RECEIVE) && x.peer == c->rank))
 		return nccl_why = "wrong rank", NCCL_INVALID;
 	LOCKED;
-	if (!inside((uintptr_t)x.at, x.bytes())) return nccl_why = "memory that belongs to nothing", NCCL_INVALID;
+	if (!inside((uintptr_t)x.at, x.bytes()) || !inside((uintptr_t)x.from, x.bytes()))
+		return nccl_why = "memory that belongs to nothing", NCCL_INVALID;
 	return group.push_back(x), group_comm = c, ncclSuccess;
 }
 
@@ -268,24 +271,24 @@ EXPORT ncclResult_t ncclGroupEnd() {
 EXPORT ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t,
 	ncclComm_t c, cudaStream_t) {
 	NCCL_CALLED;
-	return enqueue(c, {ALL_REDUCE, (char *)to, count, type, 0}, from);
+	return enqueue(c, {ALL_REDUCE, (char *)to, count, type, 0, (const char *)from});
 }
 EXPORT ncclResult_t ncclReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t, int root,
 	ncclComm_t c, cudaStream_t) {
 	NCCL_CALLED;
-	return enqueue(c, {REDUCE, (char *)to, count, type, root}, from);
+	return enqueue(c, {REDUCE, (char *)to, count, type, root, (const char *)from});
 }
 EXPORT ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root, ncclComm_t c,
 	cudaStream_t) {
 	NCCL_CALLED;
-	return enqueue(c, {BROADCAST, (char *)to, count, type, root}, from);
+	return enqueue(c, {BROADCAST, (char *)to, count, type, root, (const char *)from});
 }
 EXPORT ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int peer, ncclComm_t c,
 	cudaStream_t) {
 	NCCL_CALLED;
-	return enqueue(c, {SEND, (char *)from, count, type, peer}, from);
+	return enqueue(c, {SEND, (char *)from, count, type, peer, (const char *)from});
 }
 EXPORT ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t c, cudaStream_t) {
 	NCCL_CALLED;
-	return enqueue(c, {RECEIVE, (char *)to, count, type, peer}, to);
+	return enqueue(c, {RECEIVE, (char *)to, count, type, peer, (const char *)to});
 }
