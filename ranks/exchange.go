@@ -72,6 +72,14 @@ func (g *Group) readHeader(r io.Reader, want int) (int, error) {
 	return int(n), nil
 }
 
+func (g *Group) write(p *peer, data []byte) error {
+	_, err := p.data.Write(g.header(len(data)))
+	if err == nil {
+		_, err = p.data.Write(data)
+	}
+	return err
+}
+
 // Share returns rank 0's data, at most 64 MiB, on every rank.
 func (g *Group) Share(name string, data []byte) ([]byte, error) {
 	if err := g.begin(name); err != nil {
@@ -82,7 +90,7 @@ func (g *Group) Share(name string, data []byte) ([]byte, error) {
 			panic(fmt.Sprintf("share %s: %d bytes: must be at most %d", name, len(data), maxShared))
 		}
 		for _, p := range g.peers {
-			if _, err := p.data.Write(append(g.header(len(data)), data...)); err != nil {
+			if err := g.write(p, data); err != nil {
 				return nil, g.fail(p, err)
 			}
 		}
@@ -103,17 +111,45 @@ func (g *Group) Share(name string, data []byte) ([]byte, error) {
 	return data, nil
 }
 
+// everyone gets a sum, or what a rank gives.
+const everyone = -1
+
 // Sum replaces every rank's x, in this process's memory and of type F32, F64 or BF16, by the sum over all ranks. The
 // sum is added up in the order of the ranks, in F32 for BF16 and rounded once: its bits depend on nothing else, and are
 // the same on every rank.
-func (g *Group) Sum(name string, x tensor.Tensor) error {
+func (g *Group) Sum(name string, x tensor.Tensor) error { return g.sum(name, x, x, everyone) }
+
+// SumTo sums tensors as Sum does, but only rank r gets the sums of byRank[r]. There they replace the tensors, or into if
+// that is not nil. Others' tensors stay.
+func (g *Group) SumTo(name string, byRank [][]tensor.Tensor, into []tensor.Tensor) error {
+	for r, list := range byRank {
+		for i, x := range list {
+			to := x
+			if r == g.place.Rank && into != nil {
+				to = into[i]
+			}
+			if err := g.sum(name, x, to, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (g *Group) sum(name string, x, to tensor.Tensor, owner int) error {
 	if err := g.begin(name); err != nil {
 		return err
 	}
 	if g.place.Rank == 0 {
-		return g.add(x)
+		return g.add(x, to, owner)
 	}
-	p, raw := g.peers[0], x.Raw()
+	p, raw, result := g.peers[0], x.Raw(), to.Raw()
+	if owner != everyone && owner != g.place.Rank {
+		if err := g.write(p, raw); err != nil {
+			return g.fail(p, err)
+		}
+		return nil
+	}
 	sent := make(chan error, 1+len(raw)/chunk) // for each chunk
 	go func() {
 		_, err := p.data.Write(g.header(len(raw)))
@@ -133,7 +169,7 @@ func (g *Group) Sum(name string, x tensor.Tensor) error {
 			err = failed
 		}
 		if err == nil {
-			_, err = io.ReadFull(p.data, raw[at:min(at+chunk, len(raw))])
+			_, err = io.ReadFull(p.data, result[at:min(at+chunk, len(raw))])
 		}
 		if err != nil {
 			p.data.Close()
@@ -145,21 +181,25 @@ func (g *Group) Sum(name string, x tensor.Tensor) error {
 	return nil
 }
 
-// add is Sum on rank 0.
-func (g *Group) add(x tensor.Tensor) error {
-	raw := x.Raw()
+// add is sum on rank 0.
+func (g *Group) add(x, to tensor.Tensor, owner int) error {
+	raw, result := x.Raw(), to.Raw()
+	var get []*peer // who gets the sum, besides this rank
 	for _, p := range g.peers {
 		if _, err := g.readHeader(p.data, len(raw)); err != nil {
 			return g.fail(p, err)
 		}
-		if _, err := p.data.Write(g.header(len(raw))); err != nil {
-			return g.fail(p, err)
+		if owner == everyone || owner == p.rank {
+			get = append(get, p)
+			if _, err := p.data.Write(g.header(len(raw))); err != nil {
+				return g.fail(p, err)
+			}
 		}
 	}
-	part, sum := make([]byte, chunk), make([]float32, chunk/2) // the second for BF16
+	own, part, wide := make([]byte, chunk), make([]byte, chunk), make([]float32, chunk/2) // the last for BF16
 	for at := 0; at < len(raw); at += chunk {
-		of := raw[at:min(at+chunk, len(raw))]
-		wide := sum[:len(of)/2]
+		of := own[:copy(own, raw[at:])]
+		wide := wide[:len(of)/2]
 		if x.DType == tensor.BF16 {
 			clear(wide)
 			addBF16(wide, of)
@@ -185,8 +225,97 @@ func (g *Group) add(x tensor.Tensor) error {
 				half[i] = tensor.BF16FromF32(wide[i])
 			}
 		}
-		for _, p := range g.peers {
+		if owner == everyone || owner == 0 {
+			copy(result[at:], of)
+		}
+		for _, p := range get {
 			if _, err := p.data.Write(of); err != nil {
+				return g.fail(p, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Spread replaces byRank[r], tensors in this process's memory, by rank r's on every rank.
+func (g *Group) Spread(name string, byRank [][]tensor.Tensor) error {
+	for r, list := range byRank {
+		for _, x := range list {
+			if err := g.relay(name, r, everyone, x.Raw(), x.Bytes()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Exchange gives every other rank r this rank's to[r], and replaces from[s] by what every other rank s has for this
+// one: each rank has tensors of the same sizes for a rank.
+func (g *Group) Exchange(name string, from, to [][]tensor.Tensor) error {
+	me := g.place.Rank
+	for s := range to {
+		for r, list := range to {
+			if r == s {
+				continue
+			}
+			for i, x := range list {
+				if r == me {
+					x = from[s][i]
+				}
+				if err := g.relay(name, s, r, x.Raw(), x.Bytes()); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Move replaces data on rank to by that of rank from, which has as many bytes.
+func (g *Group) Move(name string, from, to int, data []byte) error {
+	if from == to {
+		return nil
+	}
+	return g.relay(name, from, to, data, len(data))
+}
+
+// relay sends data of rank from, of some bytes, to rank to or everyone, through rank 0. data is what to send, or where to
+// receive it. Every rank calls it.
+func (g *Group) relay(name string, from, to int, data []byte, bytes int) error {
+	if err := g.begin(name); err != nil {
+		return err
+	}
+	if me := g.place.Rank; me > 0 {
+		p, err := g.peers[0], error(nil)
+		switch {
+		case me == from:
+			err = g.write(p, data)
+		case me == to || to == everyone:
+			if _, err = g.readHeader(p.data, bytes); err == nil {
+				_, err = io.ReadFull(p.data, data)
+			}
+		}
+		if err != nil {
+			return g.fail(p, err)
+		}
+		return nil
+	}
+	if from > 0 {
+		p := g.peers[from-1]
+		if to > 0 { // the data is not for this rank's memory
+			data = make([]byte, bytes)
+		}
+		_, err := g.readHeader(p.data, bytes)
+		if err == nil {
+			_, err = io.ReadFull(p.data, data)
+		}
+		if err != nil {
+			return g.fail(p, err)
+		}
+	}
+	for _, p := range g.peers {
+		if p.rank != from && (p.rank == to || to == everyone) {
+			if err := g.write(p, data); err != nil {
 				return g.fail(p, err)
 			}
 		}
@@ -215,11 +344,12 @@ func addBF16(sum []float32, x []byte) {
 	}
 }
 
-// SumFloat returns the sum of the ranks' x.
-func (g *Group) SumFloat(name string, x float64) (float64, error) {
-	sum := []float64{x}
-	err := g.Sum(name, tensor.Tensor{Name: name, DType: tensor.F64, Shape: []int{1},
-		Addr: uintptr(unsafe.Pointer(&sum[0]))})
-	runtime.KeepAlive(sum)
-	return sum[0], err
+// SumFloats replaces x by the sum of the ranks' x, added up in the order of the ranks.
+func (g *Group) SumFloats(name string, x []float64) error {
+	if len(x) == 0 {
+		return g.begin(name)
+	}
+	defer runtime.KeepAlive(x)
+	return g.Sum(name, tensor.Tensor{Name: name, DType: tensor.F64, Shape: []int{len(x)},
+		Addr: uintptr(unsafe.Pointer(&x[0]))})
 }

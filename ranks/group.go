@@ -2,6 +2,7 @@ package ranks
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,8 +26,10 @@ type Group struct {
 	at    atomic.Pointer[string]    // the last of them
 	since atomic.Pointer[time.Time] // the last call of Watch
 	late  atomic.Int64              // its limit
-	lost  chan struct{}             // closed when a rank is lost
-	done  chan struct{}             // closed when rank 0 says that it ends
+	ticks atomic.Pointer[func() int64]
+	gap   atomic.Int64  // the longest that a rank has not moved while there was a limit
+	lost  chan struct{} // closed when a rank is lost
+	done  chan struct{} // closed when rank 0 says that it ends
 	once  sync.Once
 	err   *Lost
 	over  atomic.Bool // this rank or rank 0 has ended in order
@@ -40,8 +43,15 @@ type peer struct {
 	claims        map[string]string
 
 	sending sync.Mutex
-	seq     int64 // as it said last
+	at      progress // as it said last
 	moved   time.Time
+}
+
+// A progress grows while a rank moves: the exchanges that it has begun, and its ticks.
+type progress struct{ Seq, Ticks int64 }
+
+func (p progress) compare(q progress) int {
+	return cmp.Or(cmp.Compare(p.Seq, q.Seq), cmp.Compare(p.Ticks, q.Ticks))
 }
 
 // Lost is the error of a run that has lost a rank. A new run may continue from what was saved.
@@ -81,11 +91,11 @@ type message struct {
 	Data   bool              `json:",omitempty"` // the connection is for data
 	Claims map[string]string `json:",omitempty"`
 
-	Refused string `json:",omitempty"`
-	Failed  string `json:",omitempty"` // the sender ends with this error
-	Lost    *Lost  `json:",omitempty"`
-	Bye     bool   `json:",omitempty"` // the sender ends
-	Seq     int64  `json:",omitempty"` // exchanges that the sender has begun
+	Refused  string `json:",omitempty"`
+	Failed   string `json:",omitempty"` // the sender ends with this error
+	Lost     *Lost  `json:",omitempty"`
+	Bye      bool   `json:",omitempty"` // the sender ends
+	progress        // of the sender
 }
 
 const magic, maxLine = "restyle ranks 1", 1 << 16
@@ -144,16 +154,32 @@ func (g *Group) hear(p *peer) {
 			return
 		}
 		p.sending.Lock()
-		if m.Seq != p.seq {
-			p.seq, p.moved = m.Seq, time.Now()
+		if m.progress != p.at {
+			p.at, p.moved = m.progress, g.move(p.moved)
 		}
 		p.sending.Unlock()
 	}
 }
 
+// move notes that a rank moves now, after it moved last.
+func (g *Group) move(last time.Time) (now time.Time) {
+	now = time.Now()
+	since := g.since.Load()
+	if since == nil || !g.Watched() {
+		return now
+	}
+	if since.After(last) {
+		last = *since
+	}
+	if gap := int64(now.Sub(last)); gap > g.gap.Load() {
+		g.gap.Store(gap)
+	}
+	return now
+}
+
 // beats tells the peers that this rank lives, and on rank 0 finds those that no longer move.
 func (g *Group) beats() {
-	self, moved := int64(0), time.Now()
+	self, moved := progress{}, time.Now()
 	for {
 		select {
 		case <-g.lost:
@@ -164,26 +190,32 @@ func (g *Group) beats() {
 			return
 		}
 		limit := time.Duration(g.late.Load()) // before seq: what the rank did before the limit does not count
-		seq := g.seq.Load()
-		if seq != self {
-			self, moved = seq, time.Now()
+		at := progress{Seq: g.seq.Load()}
+		if f := g.ticks.Load(); f != nil {
+			at.Ticks = (*f)()
+		}
+		if at != self {
+			self, moved = at, g.move(moved)
 		}
 		for _, p := range g.peers {
-			p.send(message{Seq: seq})
+			p.send(message{progress: at})
 		}
 		if limit > 0 && g.place.Rank == 0 {
-			g.findLate(limit, seq, moved)
+			g.findLate(max(limit, slack*time.Duration(g.gap.Load())), at, moved)
 		}
 	}
 }
 
+// slack is how many times longer than ever before a rank may take to move.
+const slack = 4
+
 // findLate finds the rank that is furthest behind, if it has not moved for longer than limit.
-func (g *Group) findLate(limit time.Duration, seq int64, moved time.Time) {
+func (g *Group) findLate(limit time.Duration, least progress, moved time.Time) {
 	behind := 0
 	for _, p := range g.peers {
 		p.sending.Lock()
-		if p.seq < seq {
-			behind, seq, moved = p.rank, p.seq, p.moved
+		if p.at.compare(least) < 0 {
+			behind, least, moved = p.rank, p.at, p.moved
 		}
 		p.sending.Unlock()
 	}
@@ -192,7 +224,7 @@ func (g *Group) findLate(limit time.Duration, seq int64, moved time.Time) {
 	}
 	if time.Since(moved) > limit {
 		g.lose(&Lost{Rank: behind, Why: fmt.Sprintf("has not moved for %v, after %d exchanges with the others",
-			limit.Round(time.Second), seq), At: g.last()})
+			limit.Round(time.Second), least.Seq), At: g.last()})
 	}
 }
 
@@ -217,6 +249,11 @@ func (g *Group) lose(e *Lost) {
 			p.data.Close()
 		}
 	})
+}
+
+// Alone returns a group of one rank, whose exchanges do nothing.
+func Alone() *Group {
+	return &Group{place: Place{Size: 1, LocalSize: 1}, lost: make(chan struct{}), done: make(chan struct{})}
 }
 
 // Rank returns this rank's number, and 0 for a nil Group.
@@ -248,9 +285,13 @@ func (g *Group) Err() error {
 	}
 }
 
-// Watch limits, from now on, how long the ranks may go without beginning an exchange: the one that is furthest behind
-// counts as lost after that time. 0, the default: there is no limit, because rank 0 does something of its own. What
-// counts is rank 0's limit, and the time from now.
+// Progress has f, which is called from another goroutine, count what this rank does between exchanges. For Watch, a rank
+// moves if it begins an exchange or if its count grows.
+func (g *Group) Progress(f func() int64) { g.ticks.Store(&f) }
+
+// Watch limits, from now on, how long the ranks may go without moving: the one that is furthest behind counts as lost
+// after that time, or after four times as long as any has gone so far if that is more. 0, the default: there is no limit,
+// because rank 0 does something of its own. What counts is rank 0's limit, and the time from now.
 func (g *Group) Watch(limit time.Duration) {
 	now := time.Now()
 	g.since.Store(&now)

@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -96,6 +97,65 @@ func TestSum_AddsInOrder(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
+			}
+		}
+	}
+}
+
+// TestByRank checks what each rank has after sums for one rank, after spreading, exchanging and moving: of the numbers
+// 10r + i that rank r begins with.
+func TestByRank(t *testing.T) {
+	for _, size := range []int{1, 2, 3} {
+		lens := []int{chunk/4 + 3, 1, 7} // of each rank's tensors
+		for _, err := range together(t, size, nil, func(g *Group) error {
+			me, sum := g.Rank(), 10*size*(size-1)/2
+			fill := func(rank int) (byRank [][]tensor.Tensor, values [][]float32) {
+				for r := range size {
+					x := make([]float32, lens[r])
+					for i := range x {
+						x[i] = float32(10*rank + i)
+					}
+					values = append(values, x)
+					byRank = append(byRank, []tensor.Tensor{of(tensor.F32, x)})
+				}
+				return byRank, values
+			}
+			check := func(what string, x []float32, first, each int) error {
+				for i := range x {
+					if x[i] != float32(first+each*i) {
+						return fmt.Errorf("%s, rank %d of %d: element %d is %v, want %d", what, me, size, i, x[i], first+each*i)
+					}
+				}
+				return nil
+			}
+			summed, s := fill(me)
+			into := make([]float32, lens[me])
+			apart, a := fill(me)
+			spread, p := fill(me)
+			to, given := fill(me)
+			defer runtime.KeepAlive(given)
+			from, f := fill(0)
+			for i := range from { // what others have for this rank is as long as its own
+				f[i] = make([]float32, lens[me])
+				from[i] = []tensor.Tensor{of(tensor.F32, f[i])}
+			}
+			data := []byte{byte(me)}
+			err := errors.Join(g.SumTo("sums", summed, nil), g.SumTo("sums", apart, []tensor.Tensor{of(tensor.F32, into)}),
+				g.Spread("spread", spread), g.Exchange("exchange", from, to), g.Move("there", 0, size-1, data),
+				check("in place", s[me], sum, size), check("apart", into, sum, size), check("stay", a[me], 10*me, 1))
+			for r := range size {
+				err = errors.Join(err, check("spread", p[r], 10*r, 1))
+				if r != me {
+					err = errors.Join(err, check("others'", s[r], 10*me, 1), check("exchanged", f[r], 10*r, 1))
+				}
+			}
+			if me == size-1 && data[0] != 0 {
+				err = errors.Join(err, fmt.Errorf("moved: %d", data[0]))
+			}
+			return errors.Join(err, g.Move("back", size-1, 0, data))
+		}) {
+			if err != nil {
+				t.Error(err)
 			}
 		}
 	}
