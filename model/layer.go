@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 
 	"restyle/tensor"
 )
@@ -29,8 +30,16 @@ func newParts(cfg Config, b *builder, o Options) (p parts) {
 	switch {
 	case o.ReuseWeights:
 		b.weights.Overlay(each...)
-	case o.ReuseGradients && b.gradients != nil:
-		b.gradients.Overlay(each...)
+	case o.ReuseGradients > 0 && b.gradients != nil:
+		var groups []func()
+		for group := range slices.Chunk(each, o.ReuseGradients) {
+			groups = append(groups, func() {
+				for _, add := range group {
+					add()
+				}
+			})
+		}
+		b.gradients.Overlay(groups...)
 	default:
 		for _, add := range each {
 			add()

@@ -67,7 +67,7 @@ func New(dev *kernels.Device, cfg Config, opts Options) (*Model, error) {
 	}
 	b := opts.builder(cfg, m.weightArena, m.gradArena)
 	m.parts, m.params, m.adapters = newParts(cfg, b, opts), b.params, b.built
-	m.zeroGradients()
+	m.zeroGradients(true)
 	m.listFactors(b.factors)
 	if n := opts.positions(); n > 0 {
 		if err := m.ropeFor(n, n); err != nil {
@@ -109,9 +109,10 @@ func (m *Model) Close() error {
 		m.rope.arena.Close())
 }
 
-func (m *Model) zeroGradients() {
+// zeroGradients makes the gradients those of a batch without targets, which overwrites them or adds to them.
+func (m *Model) zeroGradients(overwrite bool) {
 	for _, p := range m.params {
-		if p.Trainable() {
+		if p.Trainable() && (overwrite || p.Layer != Outside && m.opts.ReuseGradients > 0) {
 			m.dev.Zero(p.Grad)
 		}
 	}

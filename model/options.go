@@ -57,9 +57,10 @@ type Options struct {
 	AdapterDropout float64
 	// Recompute is what the backward pass recomputes. Default RecomputeNone.
 	Recompute Recompute
-	// ReuseGradients gives the gradients of all layers the same memory, one layer's at a time. The caller must use them in
-	// Gradients.After. Default false: each has its own.
-	ReuseGradients bool
+	// ReuseGradients is how many adjacent layers have memory for gradients of their own; the layers before them use the
+	// same memory again. The caller must use the gradients in Gradients.After. Those of layers are then always a batch's
+	// own, whatever Gradients.Overwrite says. Default 0: every layer has its own memory.
+	ReuseGradients int
 	// ReuseWeights gives the weights of all layers the same memory, one layer's at a time. Only LossByLayer can run such a
 	// model, and its step must load each layer. Default false: each has its own.
 	ReuseWeights bool

@@ -30,6 +30,7 @@ type pass struct {
 
 	recompute Recompute
 	overwrite bool          // overwrite gradients instead of adding to them
+	before    func(int)     // Gradients.Before
 	dh        tensor.Tensor // [rows, dim] the gradient of the residual stream
 	actGrads  actGrads
 }

@@ -107,11 +107,13 @@ func (m *Model) forward(p *pass) {
 	if m.opts.ReuseWeights {
 		panic("model: with ReuseWeights only LossByLayer can run: the weights of other layers share the memory")
 	}
+	p.tell(Outside)
 	m.refreshAdapters()
 	m.zeroBalance(p)
 	s := m.embed.forward(p, p.layers[0].attention.h)
 	for i := range m.layers {
 		acts := &p.layers[i]
+		p.tell(i)
 		s = m.forwardLayer(p, i, s)
 		// The norm that a layer starts with has added the branch of the layer before, or the positions' of the embedding.
 		if i == 0 {
@@ -123,6 +125,12 @@ func (m *Model) forward(p *pass) {
 	m.norm.forward(m.dev, p.last, s)
 	m.watch(fmt.Sprintf("block.%d", len(m.layers)-1), p.last.h)
 	m.watch("norm", p.last.x)
+}
+
+func (p *pass) tell(layer int) {
+	if p.before != nil {
+		p.before(layer)
+	}
 }
 
 // forwardLayer runs layer i.
@@ -139,9 +147,10 @@ func (m *Model) forwardLayer(p *pass, i int, s stream) stream {
 }
 
 // backward goes back from dx, the gradient of the last norm's output, through that norm and all layers.
-func (m *Model) backward(p *pass, dx tensor.Tensor, after func(layer int)) {
+func (m *Model) backward(p *pass, dx tensor.Tensor, g Gradients) {
 	defer m.dev.Range("backward")()
 	m.norm.backwardFirst(m.dev, p.dh, dx, p.last, p.overwrite)
+	p.overwrite = g.Overwrite || m.opts.ReuseGradients > 0
 	for i := len(m.layers) - 1; i >= 0; i-- {
 		layer := &m.layers[i]
 		if !layer.below && !layer.trainable() {
@@ -150,10 +159,11 @@ func (m *Model) backward(p *pass, dx tensor.Tensor, after func(layer int)) {
 		end := m.layerRange(i)
 		layer.backward(p, &p.layers[i])
 		end()
-		if after != nil {
-			after(i)
+		if g.After != nil {
+			g.After(i)
 		}
 	}
+	p.overwrite = g.Overwrite
 	m.embed.backward(p)
 }
 
@@ -231,6 +241,9 @@ type Gradients struct {
 	Key uint64
 	// Overwrite overwrites the gradients, as the first batch of a step should. Otherwise Gradient adds to them.
 	Overwrite bool
+	// Before, if not nil, is called before what uses the weights of a layer is queued: with Outside at the beginning, then
+	// with the first layer and so on. If the model has adapters, their weights are used after the first call.
+	Before func(layer int)
 	// After, if not nil, is called when the gradients of a layer are final, the last layer first, and at the end with
 	// Outside for the parameters that belong to no layer. Layers that the backward pass does not reach are left out.
 	After func(layer int)
@@ -243,22 +256,20 @@ func (m *Model) Gradient(b Batch, scale float32, g Gradients) (Losses, error) {
 	if !m.opts.Train {
 		panic("model: Gradient needs Options.Train")
 	}
-	if m.opts.ReuseGradients && !g.Overwrite {
-		panic("model: Gradient with ReuseGradients needs Overwrite: the gradients of other layers share the memory")
-	}
 	p, err := m.newPass(b)
 	if err != nil {
 		return Losses{}, err
 	}
 	p.overwrite, p.mixture.balance = g.Overwrite, g.Balance
 	p.lowRank.rate, p.lowRank.key = m.opts.AdapterDropout, g.Key
+	p.before = g.Before
 	m.forward(p)
 	m.headLoss(p, scale, true)
 	l := p.losses()
 	if l.Targets > 0 {
-		m.backward(p, p.branch, g.After)
-	} else if g.Overwrite {
-		m.zeroGradients()
+		m.backward(p, p.branch, g)
+	} else {
+		m.zeroGradients(g.Overwrite)
 	}
 	if g.After != nil {
 		g.After(Outside)
