@@ -44,6 +44,7 @@ type Config struct {
 	Master       Master
 	BNB          bool   // bitsandbytes' update, bit for bit; needs NoMaster
 	Seed         uint64 // of stochastic rounding
+	Shard        Shard  // which part of the parameters New's optimizer updates; default all
 }
 
 // Default has PyTorch's betas 0.9 and 0.999, eps 1e-8 and decay 0.01, with 8-bit moments and 24-bit masters.
@@ -97,11 +98,13 @@ type AdamW struct {
 	cfg     Config
 	dev     *kernels.Device
 	params  []model.Param // the trainable ones
+	ranges  []Range       // those of cfg.Shard
 	state   []kernels.AdamWState
+	sums    []tensor.Tensor // of the ranges' gradients, see Sums
 	arena   *kernels.Arena
-	all     *kernels.AdamWList // all params with their state
+	squares tensor.Tensor      // of all parameters' gradients, by units
+	all     *kernels.AdamWList // the ranges with their state
 	layers  map[int]*kernels.AdamWList
-	sums    tensor.Tensor // of squares, F64: those of each parameter's units, one after the other
 	control kernels.Control
 	step    int
 }
@@ -112,25 +115,23 @@ func New(dev *kernels.Device, params []model.Param, cfg Config) (*AdamW, error) 
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	o := &AdamW{cfg: cfg, dev: dev, params: trainable(params)}
+	o := &AdamW{cfg: cfg, dev: dev, params: Trainable(params), ranges: cfg.Shard.of(params)}
 	var err error
 	if o.arena, err = dev.NewArena("optimizer state", SizeOf(params, cfg)); err != nil {
 		return nil, err
 	}
-	var lists tensor.Tensor
-	o.state, lists, o.sums, o.control = alloc(o.arena, o.params, cfg)
+	lists := o.alloc(o.arena)
 	if slices.ContainsFunc(params, func(p model.Param) bool { return p.W.DType == tensor.F16 }) {
 		o.Scaler = NewScaler()
 	}
 	o.list(lists)
-	dev.Begin(o.control)
-	dev.Zero(o.sums)
-	for i, p := range o.params {
+	o.begin()
+	for i, r := range o.ranges {
 		for _, x := range tensors(o.state[i]) {
 			dev.Zero(x)
 		}
 		if m := o.state[i].Master; m.Ok() && m.DType == tensor.F32 {
-			err = errors.Join(err, widen(dev, m, p.W))
+			err = errors.Join(err, widen(dev, m, o.params[r.Param].W.Part(r.First, r.Len)))
 		}
 	}
 	if err != nil {
@@ -153,12 +154,19 @@ func widen(dev *kernels.Device, dst, src tensor.Tensor) error {
 	return nil
 }
 
-// SizeOf returns the number of bytes that New allocates. The parameters may come from arenas that only count.
-func SizeOf(params []model.Param, cfg Config) int {
-	return kernels.SizeOf(func(arena *kernels.Arena) { alloc(arena, trainable(params), cfg) })
+// SizeOf returns the number of bytes that New allocates, on the rank that needs most. The parameters may come from
+// arenas that only count.
+func SizeOf(params []model.Param, cfg Config) (bytes int) {
+	for rank := range max(1, cfg.Shard.Size) {
+		cfg.Shard.Rank = rank
+		o := &AdamW{cfg: cfg, params: Trainable(params), ranges: cfg.Shard.of(params)}
+		bytes = max(bytes, kernels.SizeOf(func(arena *kernels.Arena) { o.alloc(arena) }))
+	}
+	return bytes
 }
 
-func trainable(params []model.Param) (list []model.Param) {
+// Trainable returns the parameters that have gradients.
+func Trainable(params []model.Param) (list []model.Param) {
 	for _, p := range params {
 		if p.Trainable() {
 			list = append(list, p)
@@ -167,46 +175,83 @@ func trainable(params []model.Param) (list []model.Param) {
 	return list
 }
 
-// alloc allocates the state of each parameter, memory for lists of all and of each layer's, sums of squares, and the
-// control of steps.
-func alloc(arena *kernels.Arena, params []model.Param, cfg Config) (states []kernels.AdamWState, lists,
-	sums tensor.Tensor, control kernels.Control) {
-	states = make([]kernels.AdamWState, len(params))
-	units := 0
-	for i, p := range params {
-		n, s := p.W.Len(), &states[i]
-		units += kernels.SquaresUnits(n)
-		if cfg.Bits == 8 && !cfg.keeps32Bit(p) {
-			s.M = arena.New(p.Name+".m", tensor.U8, n)
-			s.MScale = arena.New(p.Name+".m_absmax", tensor.F32, kernels.QuantBlocks(n))
-			s.V = arena.New(p.Name+".v", tensor.U8, n)
-			s.VScale = arena.New(p.Name+".v_absmax", tensor.F32, kernels.QuantBlocks(n))
-		} else {
-			s.M = arena.New(p.Name+".m", tensor.F32, n)
-			s.V = arena.New(p.Name+".v", tensor.F32, n)
-		}
-		switch {
-		case !p.W.DType.Half() || cfg.Master == NoMaster:
-		case cfg.Master == FP32 || cfg.keeps32Bit(p):
-			s.Master = arena.New(p.Name+".master", tensor.F32, n)
-		case cfg.Master == Split8:
-			s.Master = arena.New(p.Name+".residual", tensor.U8, n)
-		}
-	}
-	lists = arena.New("lists", tensor.U8, 2*kernels.AdamWListSize(len(params)))
-	return states, lists, arena.New("sums of squares", tensor.F64, units), kernels.NewControl(arena)
+// A form is that of a tensor which the optimizer keeps of a parameter: an element for each so many of the parameter's.
+type form struct {
+	suffix string
+	dtype  tensor.DType
+	each   int
+	in     func(*kernels.AdamWState) *tensor.Tensor
 }
 
-// list builds the lists that AdamW's kernel takes, in memory: one of all parameters, and one of each layer's.
+func (f form) len(elements int) int { return (elements + f.each - 1) / f.each }
+
+// forms returns what the optimizer keeps of a parameter.
+func (c Config) forms(p model.Param) (list []form) {
+	keep := func(suffix string, dtype tensor.DType, each int, in func(*kernels.AdamWState) *tensor.Tensor) {
+		list = append(list, form{suffix, dtype, each, in})
+	}
+	m := func(s *kernels.AdamWState) *tensor.Tensor { return &s.M }
+	v := func(s *kernels.AdamWState) *tensor.Tensor { return &s.V }
+	master := func(s *kernels.AdamWState) *tensor.Tensor { return &s.Master }
+	if c.Bits == 8 && !c.keeps32Bit(p) {
+		const block = kernels.QuantBlockSize
+		keep(".m", tensor.U8, 1, m)
+		keep(".m_absmax", tensor.F32, block, func(s *kernels.AdamWState) *tensor.Tensor { return &s.MScale })
+		keep(".v", tensor.U8, 1, v)
+		keep(".v_absmax", tensor.F32, block, func(s *kernels.AdamWState) *tensor.Tensor { return &s.VScale })
+	} else {
+		keep(".m", tensor.F32, 1, m)
+		keep(".v", tensor.F32, 1, v)
+	}
+	switch {
+	case !p.W.DType.Half() || c.Master == NoMaster:
+	case c.Master == FP32 || c.keeps32Bit(p):
+		keep(".master", tensor.F32, 1, master)
+	case c.Master == Split8:
+		keep(".residual", tensor.U8, 1, master)
+	}
+	return list
+}
+
+// alloc allocates the state of each range, the sums, the control of steps, and memory for lists of all ranges and of each
+// layer's, which it returns.
+func (o *AdamW) alloc(arena *kernels.Arena) (lists tensor.Tensor) {
+	o.state, o.sums = make([]kernels.AdamWState, len(o.ranges)), make([]tensor.Tensor, len(o.ranges))
+	for i, r := range o.ranges {
+		p := o.params[r.Param]
+		for _, f := range o.cfg.forms(p) {
+			*f.in(&o.state[i]) = arena.New(p.Name+f.suffix, f.dtype, f.len(r.Len))
+		}
+		if o.cfg.Shard.summed(p.Layer) {
+			o.sums[i] = arena.New(p.Name+".sum", p.Grad.DType, r.Len)
+		}
+	}
+	o.squares = arena.New("squares", tensor.F64, o.units(len(o.params)))
+	lists = arena.New("lists", tensor.U8, 2*kernels.AdamWListSize(len(o.ranges)))
+	o.control = kernels.NewControl(arena)
+	return lists
+}
+
+// units returns the number of units, for sums of squares, of the first n parameters.
+func (o *AdamW) units(n int) (units int) {
+	for _, p := range o.params[:n] {
+		units += kernels.SquaresUnits(p.W.Len())
+	}
+	return units
+}
+
+// list builds the lists that AdamW's kernel takes, in memory: one of all ranges, and one of each layer's.
 func (o *AdamW) list(memory tensor.Tensor) {
-	all, layers := make([]kernels.AdamWTensor, len(o.params)), map[int][]kernels.AdamWTensor{}
-	first := 0
-	for i, p := range o.params {
-		sums := o.sums.Part(first, kernels.SquaresUnits(p.W.Len()))
-		first += sums.Len()
-		all[i] = kernels.AdamWTensor{W: p.W, G: p.Grad, State: o.state[i], Sums: sums, Number: i, NoDecay: !p.Decay,
-			BNB:        o.cfg.BNB,
+	all, layers := make([]kernels.AdamWTensor, len(o.ranges)), map[int][]kernels.AdamWTensor{}
+	for i, r := range o.ranges {
+		p, units := o.params[r.Param], o.units(r.Param)
+		all[i] = kernels.AdamWTensor{W: p.W.Part(r.First, r.Len), G: p.Grad.Part(r.First, r.Len), State: o.state[i],
+			Number: r.Param, First: r.First, Of: p.W.Len(), Sums: o.squares.Part(units, o.units(r.Param+1)-units),
+			NoDecay: !p.Decay, BNB: o.cfg.BNB,
 			Stochastic: o.cfg.Master == Stochastic && p.W.DType.Half() && !o.state[i].Master.Ok()}
+		if o.sums[i].Ok() {
+			all[i].G = o.sums[i]
+		}
 		layers[p.Layer] = append(layers[p.Layer], all[i])
 	}
 	at := 0
@@ -231,6 +276,12 @@ func tensors(s kernels.AdamWState) (list []tensor.Tensor) {
 	return list
 }
 
+// begin begins a step: it resets what sums up losses and squares.
+func (o *AdamW) begin() {
+	o.dev.Begin(o.control)
+	o.dev.Zero(o.squares)
+}
+
 // AddLoss adds losses, F32 on the device, to the sum that the next Step checks and returns.
 func (o *AdamW) AddLoss(losses tensor.Tensor) { o.dev.AddLoss(o.control, losses) }
 
@@ -243,7 +294,7 @@ func (o *AdamW) Losses() tensor.Tensor { return o.control.Loss() }
 // waits for it, and returns its error.
 func (o *AdamW) Step(lr, limit float64) (kernels.StepResult, error) {
 	defer o.dev.Range("optimizer")()
-	o.dev.SquaresAll(o.all)
+	o.Square()
 	o.Decide(limit)
 	o.update(o.all, lr, o.control)
 	return o.End()
@@ -277,7 +328,7 @@ func (o *AdamW) SetSteps(n int) {
 // State returns all tensors that the optimizer keeps: <parameter>.m and .v; with 8 bits also .m_absmax and .v_absmax,
 // F32; and .residual, U8, or .master, F32. Their order depends only on the parameters and the Config. They are the
 // memory itself: to resume with the same bits, save them with the weights and Steps, and restore them into an optimizer
-// made in the same way.
+// made in the same way. Those of a Shard are parts: see Kept.
 func (o *AdamW) State() (list []tensor.Tensor) {
 	for _, s := range o.state {
 		list = append(list, tensors(s)...)

@@ -111,7 +111,7 @@ func TestState_Tensors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, seen, size := map[string][]string{}, map[string]bool{}, o.sums.Bytes()
+		got, seen, size := map[string][]string{}, map[string]bool{}, o.squares.Bytes()
 		for _, x := range o.State() {
 			param, what, _ := strings.Cut(x.Name, ".")
 			got[param] = append(got[param], what+" "+x.DType.String())

@@ -1,12 +1,15 @@
 package optim
 
-import "restyle/kernels"
+import (
+	"restyle/kernels"
+	"restyle/tensor"
+)
 
 // A step may also be taken layer by layer, with only one layer's gradients in memory at a time: AddSquares for each
 // layer, Decide, then UpdateLayer for each layer, whose gradients must be computed again, and End. Layers are those of
 // model.Param, and model.Outside.
 
-// AddSquares computes the sums of the squares of a layer's gradients, which Decide adds up.
+// AddSquares adds the squares of a layer's gradients to the square of the global norm.
 func (o *AdamW) AddSquares(layer int) {
 	defer o.dev.Range("optimizer")()
 	if list := o.layers[layer]; list != nil {
@@ -14,9 +17,16 @@ func (o *AdamW) AddSquares(layer int) {
 	}
 }
 
+// Square computes the squares of all gradients, those of this rank's ranges, into Squares.
+func (o *AdamW) Square() { o.dev.SquaresAll(o.all) }
+
+// Squares are partial sums of the squares of all gradients, F64 on the device. Those of other ranks' ranges are 0 before
+// Decide, which wants their sums over all ranks: each is a number and zeros, so the order of that sum changes nothing.
+func (o *AdamW) Squares() tensor.Tensor { return o.squares }
+
 // Decide decides whether the step is taken, and how far it is clipped: see Step.
 func (o *AdamW) Decide(limit float64) {
-	o.dev.AddSums(o.control, o.sums)
+	o.dev.AddSums(o.control, o.squares)
 	o.dev.Decide(o.control, limit, o.Scaler.unscale())
 }
 
@@ -31,7 +41,7 @@ func (o *AdamW) UpdateLayer(layer int, lr float64) {
 // End waits for the step and returns its result. It tells the Scaler, if there is one, whether the step was taken.
 func (o *AdamW) End() (kernels.StepResult, error) {
 	r, err := o.dev.Result(o.control)
-	o.dev.Begin(o.control)
+	o.begin()
 	if r.Taken {
 		o.step++
 	}

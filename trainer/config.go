@@ -43,6 +43,7 @@ type Config struct {
 	QuantizeBase string       // type that layers' weights have while adapters are trained: none, nf4, int4 or int8
 	GradDType    GradDType
 	Gradients    Gradients
+	Shard        Sharding
 	Recompute    model.Recompute
 	Seed         int64
 
@@ -73,6 +74,16 @@ const (
 	// LayerGradients holds the gradients of one layer at a time, and passes them to the optimizer as soon as they are
 	// final. The backward pass runs twice, the first time for the norm, and a step is one pass.
 	LayerGradients Gradients = "layer"
+)
+
+// Sharding says what several ranks divide among them: each then has only its part of it.
+type Sharding string
+
+const (
+	// ShardOptimizer divides the optimizer's state (ZeRO-1).
+	ShardOptimizer Sharding = "optimizer"
+	// ShardGradients also divides the sums of layers' gradients (ZeRO-2). The ranks exchange the gradients of every pass.
+	ShardGradients Sharding = "gradients"
 )
 
 // GradDType is the type of the gradients of layers' matrices, see model.Options.GradType.
@@ -166,6 +177,10 @@ func (c *Config) Fields() []Field {
 			Value: choose(&c.Gradients, "step|layer", StepGradients, LayerGradients),
 			Help: "gradients held at a time, `step|layer`: those of the whole step, or those of one layer, for which the " +
 				"backward pass runs twice; less memory, slower"},
+		{Name: "shard", Group: memory, Free: true, Default: ShardOptimizer,
+			Value: choose(&c.Shard, "optimizer|gradients", ShardOptimizer, ShardGradients),
+			Help: "what several ranks divide among them, `optimizer|gradients`: the optimizer's state (ZeRO-1), or also the sums " +
+				"of layers' gradients (ZeRO-2), which takes less memory, and more time if a step has several passes"},
 		{Name: "recompute", Group: memory, Free: true, Default: model.RecomputeNone,
 			Value: choose(&c.Recompute, "none|attention|layer", model.RecomputeNone, model.RecomputeAttention,
 				model.RecomputeLayer),

@@ -135,7 +135,7 @@ func (j *Job) decide() {
 	var passes int
 	if n, _ := fmt.Sscanf(was.Decisions["passes"], passesDecision, &passes); n == 1 {
 		p.Widen(passes)
-	} else if capacity > 0 { // free or not: results must not depend on who else uses the GPU
+	} else if capacity > 0 && !p.SameBits { // free or not: results must not depend on who else uses the GPU
 		j.widening = widening{within: d.Capacity() / 10 * 9, half: auto && p.Config.DType == tensor.BF16}
 		if j.opts.MaxMemory > 0 {
 			j.widening.within = min(j.widening.within, j.opts.MaxMemory-d.Overhead())
@@ -159,8 +159,8 @@ func (j *Job) Decisions() map[string]string {
 	if n := j.Plan.HeadBytes; n > 0 {
 		all["logits"] = fmt.Sprintf(logitsDecision, n)
 	}
-	if n := j.opts.Group.Size(); n > 1 {
-		all["ranks"] = fmt.Sprint(n)
+	if j.Plan.Ranks > 1 {
+		all["ranks"] = j.Plan.RanksAndShard()
 	}
 	if with := j.Device.Products(); with != "" {
 		all[products] = with
@@ -259,10 +259,16 @@ func (j *Job) OpenIn(ctx context.Context, dir *Dir, from string) (_ *Run, err er
 	default:
 		r.Model.InitAdapters(uint64(j.Plan.Config.Seed))
 	}
-	if r.Optimizer, err = optim.New(d, r.Model.Params(), j.Plan.Config.AdamW()); err != nil || j.opts.Group == nil {
+	group := j.opts.Group
+	if r.Optimizer, err = optim.New(d, r.Model.Params(), j.Plan.AdamW(group.Rank())); err != nil {
 		return r, err
 	}
-	r.Ranks, err = NewRanks(j.opts.Group, r.Model, r.Optimizer)
+	if group == nil && j.Plan.SameBits {
+		group = ranks.Alone()
+	}
+	if group != nil {
+		r.Ranks, err = NewRanks(group, r.Model, r.Optimizer, j.Plan)
+	}
 	return r, err
 }
 

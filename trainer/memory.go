@@ -34,8 +34,32 @@ func (p *Plan) ModelOptions(c model.Config) model.Options {
 		DType: p.Config.DType, MaxTokens: p.MaxTokens, Longest: p.Longest, Context: p.Context(c),
 		Train: true, Trainable: p.Config.Trainable, Adapter: p.Config.adapter(), AdapterDropout: p.Config.LoRA.Dropout,
 		Quantization: p.Config.quantization(p.Stored), Recompute: p.Config.Recompute, GradType: p.GradType,
-		ReuseGradients: p.Config.Gradients == LayerGradients, HeadBytes: p.HeadBytes, PadPasses: p.PadPasses,
+		ReuseGradients: p.reuse(), HeadBytes: p.HeadBytes, PadPasses: p.PadPasses,
 	}
+}
+
+// reuse returns model.Options.ReuseGradients. While the gradients of one layer go to other ranks, the next are computed.
+func (p *Plan) reuse() int {
+	switch {
+	case p.Config.Gradients == LayerGradients:
+		return 1
+	case p.Config.Shard == ShardGradients && p.Ranks > 1:
+		return 2
+	}
+	return 0
+}
+
+// AdamW returns the settings of a rank's optimizer.
+func (p *Plan) AdamW(rank int) optim.Config {
+	c := p.Config.AdamW()
+	c.Shard = optim.Shard{Rank: rank, Size: p.Ranks}
+	switch {
+	case p.SameBits:
+		c.Shard.Sums = optim.AllSums
+	case p.Config.Shard == ShardGradients && p.Ranks > 1:
+		c.Shard.Sums = optim.LayerSums
+	}
+	return c
 }
 
 // Context returns the maximum tokens of a sample with its question: those of an example plus an answer, but at most the
@@ -52,15 +76,19 @@ func (p *Plan) Context(c model.Config) int {
 func MemoryOf(d *kernels.Device, f kernels.Fused, c model.Config, p *Plan) Memory {
 	o := p.ModelOptions(c)
 	size := model.MemoryOf(d, f, c, o)
-	return Memory{Parts: []Part{
+	m := Memory{Parts: []Part{
 		{"weights", size.Weights},
 		{"gradients", size.Gradients},
-		{"optimizer state", optim.SizeOf(model.ParamsOf(c, o), p.Config.AdamW())},
+		{"optimizer state", optim.SizeOf(model.ParamsOf(c, o), p.AdamW(0))},
 		{fmt.Sprintf("activations of %d tokens", p.MaxTokens), size.Activations},
 		{"scratch of operations", size.Scratch},
 		{"RoPE angles", size.Angles},
 		{"KV cache for samples", size.KVCache},
 	}}
+	if p.SameBits {
+		m.Parts = append(m.Parts, Part{"gradients of other ranks", exchangeBytes(model.ParamsOf(c, o), p)})
+	}
+	return m
 }
 
 // MaxDisk returns an upper bound on the bytes of a run's directory: the checkpoints that are kept and the one being
@@ -135,7 +163,8 @@ type Remedy struct {
 
 // changes are in the order in which they are tried: from those that keep the result to those that affect it most.
 var changes = []Change{
-	{"fused", ""}, {"recompute", "attention"}, {"recompute", "layer"}, {"batch", "1"}, {"samples", "0"}, {"dtype", "bf16"},
+	{"fused", ""}, {"shard", "gradients"}, {"recompute", "attention"}, {"recompute", "layer"}, {"batch", "1"},
+	{"samples", "0"}, {"dtype", "bf16"},
 	{"optimizer", "adamw8bit"}, {"master", "split8"}, {"master", "sr"}, {"seq", "256"}, {"lora", ""},
 	{"quantize-base", "nf4"}, {"train-only", "mlp"},
 }

@@ -23,6 +23,7 @@ type Plan struct {
 	Longest   int                // maximum tokens of an example, held out or not
 	HeldOut   []training.Example // for the validation loss; may be empty
 	Ranks     int                // that each step's examples are divided among, see Share; 0: 1
+	SameBits  bool               // the bits of the result do not depend on Ranks, see Share
 
 	// These depend on the device, see model.Options. NewPlan leaves them zero, except for a GradType that Config requests.
 	HeadBytes int
@@ -111,8 +112,14 @@ func (p *Plan) Recipe() map[string]string {
 	if p.GradType != 0 {
 		r["grad-dtype"] = p.GradType.String()
 	}
+	if p.SameBits {
+		r[SameBits] = "true"
+	}
 	return r
 }
+
+// SameBits is the entry of a record's Identity that says Plan.SameBits, if it is true.
+const SameBits = "same-bits"
 
 // passTokens returns the maximum tokens of a pass. Micro-batches share a pass while it stays within batch × seq tokens,
 // the largest possible micro-batch, so sharing costs no memory. If even the largest step is smaller, its size is the
@@ -121,17 +128,24 @@ func (p *Plan) passTokens() int {
 	if p.Config.Gradients == LayerGradients {
 		return p.stepTokens()
 	}
+	if p.SameBits {
+		return p.Config.Batch * p.longest()
+	}
 	return min(p.Config.Batch*p.Config.Seq, p.stepTokens())
+}
+
+// longest returns the maximum tokens of an example or a pack.
+func (p *Plan) longest() int {
+	if p.Config.Packing {
+		return p.Config.Seq
+	}
+	return p.Longest
 }
 
 // stepTokens returns the maximum tokens that a rank has of a step.
 func (p *Plan) stepTokens() int {
-	longest := p.Longest
-	if p.Config.Packing {
-		longest = p.Config.Seq
-	}
 	ranks := max(1, p.Ranks)
-	return (p.Config.Batch*p.Config.Accumulate + ranks - 1) / ranks * longest
+	return (p.Config.Batch*p.Config.Accumulate + ranks - 1) / ranks * p.longest()
 }
 
 // OnePass reports whether every step is one pass.
@@ -189,6 +203,7 @@ func (p *Plan) Step(step int) (passes []model.Batch, examples int) {
 }
 
 // byRank returns the passes of a step, which each rank has: of the rows of n ranks, rank r has r, r+n, r+2n and so on.
+// With SameBits a micro-batch is a pass, and of these a rank has every n-th.
 func (p *Plan) byRank(step int) (passes [][]model.Batch, examples int) {
 	e := p.Epoch(step)
 	p.load(e)
@@ -198,21 +213,27 @@ func (p *Plan) byRank(step int) (passes [][]model.Batch, examples int) {
 	each := p.Config.Batch * p.Config.Accumulate
 	packs := p.packs[step*each : min((step+1)*each, len(p.packs))]
 	passes = make([][]model.Batch, max(1, p.Ranks))
+	if p.SameBits {
+		micro, examples := p.micro(packs)
+		for i, b := range micro {
+			passes[i%len(passes)] = append(passes[i%len(passes)], b)
+		}
+		return passes, examples
+	}
 	for rank := range passes {
 		var own [][]int
 		for i := rank; i < len(packs); i += len(passes) {
 			own = append(own, packs[i])
 		}
-		var n int
-		passes[rank], n = p.passes(own)
+		micro, n := p.micro(own)
+		passes[rank] = inPasses(micro, p.MaxTokens)
 		examples += n
 	}
 	return passes, examples
 }
 
-// passes returns the passes of packs, and the number of their examples.
-func (p *Plan) passes(packs [][]int) (passes []model.Batch, examples int) {
-	var micro []model.Batch
+// micro returns the micro-batches of packs, and the number of their examples.
+func (p *Plan) micro(packs [][]int) (micro []model.Batch, examples int) {
 	for len(packs) > 0 {
 		n := min(p.Config.Batch, len(packs))
 		var of []model.Batch
@@ -224,7 +245,7 @@ func (p *Plan) passes(packs [][]int) (passes []model.Batch, examples int) {
 		packs, examples = packs[n:], examples+len(of)
 		micro = append(micro, model.Join(of...))
 	}
-	return inPasses(micro, p.MaxTokens), examples
+	return micro, examples
 }
 
 func batch(e training.Example) model.Batch { return model.Batch{IDs: e.IDs, Labels: e.Labels} }

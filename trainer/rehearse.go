@@ -19,7 +19,7 @@ func Rehearse(d *kernels.Device, c model.Config, p *Plan) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	o, err := optim.New(d, m.Params(), p.Config.AdamW())
+	o, err := optim.New(d, m.Params(), p.AdamW(0))
 	if err != nil {
 		return err
 	}
@@ -33,6 +33,12 @@ func Rehearse(d *kernels.Device, c model.Config, p *Plan) (err error) {
 	for _, tokens := range options.PassSizes() {
 		if _, err := r.Update([]model.Batch{full(tokens, p.Longest)}, 1, 0); err != nil {
 			return err
+		}
+	}
+	for _, layer := range []int{model.Outside, 0} { // the sums of what other ranks have
+		sums, _ := o.Sums(layer)
+		for _, x := range sums {
+			d.Add(x, x, x)
 		}
 	}
 	return infer.Rehearse(m, p.Context(c))

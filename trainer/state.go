@@ -67,7 +67,7 @@ func (r *Run) save() error {
 	start := time.Now()
 	defer r.Model.Device().Range("checkpoint")()
 	r.phase("%s", Saving)
-	if err := r.metrics.Sync(); err != nil {
+	if err := errors.Join(r.metrics.Sync(), r.Ranks.settle()); err != nil {
 		return err
 	}
 	root := CheckpointsIn(r.Dir)
@@ -88,8 +88,8 @@ func (r *Run) save() error {
 // checkpointBytes returns the size of a checkpoint without its small files.
 func (r *Run) checkpointBytes() (bytes int) {
 	bytes = weightBytes(r.Plan.Config.weights(r.Model.Params()))
-	for _, t := range r.Optimizer.State() {
-		bytes += t.Bytes()
+	for _, k := range r.Optimizer.Kept() {
+		bytes += k.Len * k.DType.Size()
 	}
 	return bytes
 }
@@ -100,9 +100,9 @@ func (r *Run) fill(dir string) error {
 		return err
 	}
 	var tensors []hf.TensorData
-	for _, t := range r.Optimizer.State() {
-		tensors = append(tensors, hf.TensorData{Name: t.Name, DType: t.DType, Shape: t.Shape,
-			Write: func(w io.Writer) error { return r.download(w, t) }})
+	for _, k := range r.Optimizer.Kept() {
+		tensors = append(tensors, hf.TensorData{Name: k.Name, DType: k.DType, Shape: []int{k.Len},
+			Write: func(w io.Writer) error { return r.writeKept(w, k) }})
 	}
 	if err := hf.WriteSafetensors(filepath.Join(dir, optimizerName), nil, tensors); err != nil {
 		return err
@@ -125,12 +125,58 @@ func (r *Run) saveWith(dir string, card []byte) error {
 	return hf.Save(dir, r.Base, r.Model.Device(), r.Model.Params(), hf.SaveOptions{Card: card})
 }
 
-// download writes a tensor's bytes to w.
-func (r *Run) download(w io.Writer, t tensor.Tensor) error {
-	return r.Model.Device().Read(t, func(bytes []byte) error {
-		_, err := w.Write(bytes)
+// writeKept writes a tensor of the optimizer's state, whose parts other ranks give: it tells them which tensor.
+func (r *Run) writeKept(w io.Writer, k optim.Kept) error {
+	if err := r.Ranks.tell(k.Name); err != nil {
 		return err
-	})
+	}
+	for _, part := range k.Parts {
+		if part.Here.Ok() {
+			if err := r.Model.Device().Read(part.Here, func(bytes []byte) error {
+				_, err := w.Write(bytes)
+				return err
+			}); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := inPieces(part, k.DType, func(_ int64, _ tensor.Tensor, bytes []byte) error {
+			err := r.Ranks.Move(k.Name, part.Rank, 0, bytes)
+			if err == nil {
+				_, err = w.Write(bytes)
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// giveKept gives rank 0 this rank's part of a tensor of the optimizer's state.
+func (r *Run) giveKept(k optim.Kept) error {
+	for _, part := range k.Parts {
+		if err := inPieces(part, k.DType, func(_ int64, piece tensor.Tensor, bytes []byte) error {
+			if part.Here.Ok() {
+				if err := r.Model.Device().DownloadBytes(bytes, piece); err != nil {
+					return err
+				}
+			}
+			return r.Ranks.Move(k.Name, part.Rank, 0, bytes)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inPieces is inParts for a part that may be another rank's; the pieces are then only as long.
+func inPieces(part optim.KeptPart, dtype tensor.DType, f func(at int64, piece tensor.Tensor, bytes []byte) error) error {
+	t := part.Here
+	if !t.Ok() {
+		t = tensor.Tensor{DType: dtype, Shape: []int{part.Len}}
+	}
+	return inParts(t, f)
 }
 
 // inParts calls f with parts of a tensor, a few MB each: the offset of the part in the tensor's bytes, the part, and a
@@ -192,7 +238,7 @@ func (r *Run) restore(ctx context.Context, dir string) error {
 	if err := r.load(ctx, dir); err != nil {
 		return fmt.Errorf("checkpoint %s: %w", dir, err)
 	}
-	if err := r.restoreOptimizer(filepath.Join(dir, optimizerName)); err != nil {
+	if err := r.checkOptimizer(filepath.Join(dir, optimizerName)); err != nil {
 		return fmt.Errorf("checkpoint %s: %w", dir, err)
 	}
 	if scaler := r.Optimizer.Scaler; scaler != nil {
@@ -233,32 +279,62 @@ func (r *Run) restoreBest(ctx context.Context, b *Best) (*Best, error) {
 	return b, checkpoint.Replace(best, r.saveModel)
 }
 
-func (r *Run) restoreOptimizer(path string) error {
+// checkOptimizer returns an error unless a checkpoint's file has the optimizer's state.
+func (r *Run) checkOptimizer(path string) error {
 	f, err := hf.OpenSafetensors(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	state := r.Optimizer.State()
+	state := r.Optimizer.Kept()
 	if names := f.Names(); len(names) != len(state) {
 		return fmt.Errorf("%s has %d tensors, but this optimizer's state has %d", optimizerName, len(names), len(state))
 	}
-	for _, t := range state {
-		info, ok := f.Tensor(t.Name)
-		if !ok || info.Bytes != int64(t.Bytes()) || info.DType != t.DType.String() {
-			return fmt.Errorf("%s: the state of %s is missing or has another size", optimizerName, t.Name)
-		}
-		if err := inParts(t, func(at int64, part tensor.Tensor, bytes []byte) error {
-			if err := f.ReadAt(t.Name, bytes, at); err != nil {
-				return err
-			}
-			r.Model.Device().UploadBytes(part, bytes)
-			return nil
-		}); err != nil {
-			return err
+	for _, k := range state {
+		info, ok := f.Tensor(k.Name)
+		if !ok || info.Bytes != int64(k.Len*k.DType.Size()) || info.DType != k.DType.String() {
+			return fmt.Errorf("%s: the state of %s is missing or has another size", optimizerName, k.Name)
 		}
 	}
 	return nil
+}
+
+// takeOptimizer reads the optimizer's state from a checkpoint on rank 0, and gives each rank its part. On the others,
+// from is "".
+func (r *Run) takeOptimizer(from string) error {
+	var f *hf.Safetensors
+	if from != "" {
+		var err error
+		if f, err = hf.OpenSafetensors(filepath.Join(from, optimizerName)); err != nil {
+			return err
+		}
+		defer f.Close()
+	}
+	for _, k := range r.Optimizer.Kept() {
+		first := int64(0)
+		for _, part := range k.Parts {
+			if err := inPieces(part, k.DType, func(at int64, piece tensor.Tensor, bytes []byte) error {
+				if f != nil {
+					if err := f.ReadAt(k.Name, bytes, first+at); err != nil {
+						return fmt.Errorf("checkpoint %s: %w", from, err)
+					}
+				}
+				if r.Ranks != nil {
+					if err := r.Ranks.Move(k.Name, 0, part.Rank, bytes); err != nil {
+						return err
+					}
+				}
+				if part.Here.Ok() {
+					r.Model.Device().UploadBytes(piece, bytes)
+				}
+				return nil
+			}); err != nil {
+				return err
+			}
+			first += int64(part.Len * k.DType.Size())
+		}
+	}
+	return r.Model.Device().Sync()
 }
 
 // ReadState reads the state.json of a checkpoint.

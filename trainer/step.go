@@ -98,41 +98,48 @@ type Updated struct {
 func (r *Run) Update(passes []model.Batch, scale float32, lr float64) (u Updated, err error) {
 	defer r.Model.Device().Range("step")()
 	scale *= r.Optimizer.LossScale()
-	first, all := r.Ranks.passes(len(passes))
+	count, all, number := r.Ranks.begin(len(passes))
 	balance := float32(r.Plan.Config.BalanceLoss/float64(all)) * r.Optimizer.LossScale()
 	layers := r.Plan.Config.Gradients == LayerGradients
-	none := len(passes) == 0
-	if none {
-		passes = idle()
-	}
-	for i, b := range passes {
-		g := model.Gradients{Overwrite: i == 0, Balance: balance, Key: r.dropoutKey(first + i)}
+	auxiliary := make([]float64, all)
+	for i := range count {
+		g := model.Gradients{Overwrite: i == 0 || r.Plan.SameBits, Balance: balance, Key: r.dropoutKey(number(i))}
 		switch {
 		case layers:
 			g.After = r.Optimizer.AddSquares
-		case r.Ranks != nil && i == len(passes)-1:
-			g.After = r.Ranks.after
+		case r.Ranks != nil:
+			g.Before, g.After = r.Ranks.before, r.Ranks.after
+		}
+		b := idle()
+		if i < len(passes) {
+			b = passes[i]
 		}
 		l, err := r.Model.Gradient(b, scale, g)
 		if err != nil {
 			return u, err
 		}
 		r.Optimizer.AddLoss(l.Each)
-		auxiliary, err := r.Model.Auxiliary(l)
-		if err != nil {
+		if i == len(passes) {
+			continue
+		}
+		r.Ranks.addLoss(number(i), l.Each)
+		if auxiliary[number(i)], err = r.Model.Auxiliary(l); err != nil {
 			return u, err
 		}
-		if !none {
-			u.Auxiliary += auxiliary / float64(all)
-		}
 	}
-	if err := r.Ranks.finish(r.Model.Config().Mixture != nil, &u.Auxiliary); err != nil {
-		return u, err
-	}
-	if layers {
+	switch {
+	case layers:
 		u.StepResult, err = r.updateLayers(passes[0], scale, balance, lr)
-	} else {
+	case r.Ranks != nil:
+		u.StepResult, err = r.Ranks.update(lr, r.Plan.Config.Clip)
+		if err == nil && r.Model.Config().Mixture != nil {
+			err = r.Ranks.SumFloats("the auxiliary losses", auxiliary)
+		}
+	default:
 		u.StepResult, err = r.Optimizer.Step(lr, r.Plan.Config.Clip)
+	}
+	for _, x := range auxiliary {
+		u.Auxiliary += x / float64(all)
 	}
 	return u, err
 }

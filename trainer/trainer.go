@@ -149,7 +149,7 @@ func (r *Run) Start(ctx context.Context) (err error) {
 	}
 	r.state = State{Record: Record{r.Identity, r.Decisions}, Pending: evaluation}
 	if r.Ranks != nil && r.Ranks.Rank() > 0 {
-		return r.shareState(false)
+		return r.shareState("")
 	}
 	if r.From != "" {
 		if err := r.restore(ctx, r.From); err != nil {
@@ -169,7 +169,7 @@ func (r *Run) Start(ctx context.Context) (err error) {
 		r.notice("%s is missing: the metrics up to step %d are lost, and a new file begins", path, r.state.Step)
 		r.state.Metrics, r.freshMetrics = now, true
 	}
-	if err := r.shareState(r.From != ""); err != nil || r.From == "" {
+	if err := r.shareState(r.From); err != nil || r.From == "" {
 		return err
 	}
 	return r.prune() // a run that was killed may not have done it
@@ -212,8 +212,12 @@ func (r *Run) Close() (err error) {
 	if r.metrics != nil {
 		err = r.metrics.Close()
 	}
-	if r.Ranks != nil && r.Ranks.over { // otherwise NCCL may wait for a rank that is gone
+	switch {
+	case r.Ranks == nil:
+	case r.Ranks.over:
 		err = errors.Join(err, r.Ranks.Close())
+	default: // NCCL may wait for a rank that is gone
+		err = errors.Join(err, r.Ranks.arena.Close())
 	}
 	if r.Optimizer != nil {
 		err = errors.Join(err, r.Optimizer.Close())
@@ -282,6 +286,9 @@ func (r *Run) Run(ctx context.Context) (Result, error) {
 // end loads the best weights.
 func (r *Run) end() (Result, error) {
 	r.stopped = false
+	if err := r.Ranks.settle(); err != nil {
+		return Result{}, err
+	}
 	r.phase("done")
 	res := Result{State: r.state}
 	if r.exhausted() && r.state.Step < r.Plan.Steps {

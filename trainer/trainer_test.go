@@ -579,7 +579,7 @@ func TestResume_RefusesOtherState(t *testing.T) {
 		if err := hf.WriteSafetensors(path, nil, list); err != nil {
 			t.Fatal(err)
 		}
-		err := r.restoreOptimizer(path)
+		err := r.checkOptimizer(path)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.what, err)
 		}
@@ -645,7 +645,7 @@ func TestConfig_EveryField(t *testing.T) {
 		field.Set(before)
 	}
 	for _, f := range c.Fields() { // a run with less memory may change these without becoming a different run
-		if want := slices.Contains([]string{"recompute", "save-every", "keep", "samples", "sample-tokens", "sample-every"},
+		if want := slices.Contains([]string{"recompute", "shard", "save-every", "keep", "samples", "sample-tokens", "sample-every"},
 			f.Name); f.Free != want {
 			t.Errorf("%s decides bits: %v", f.Name, !f.Free)
 		}

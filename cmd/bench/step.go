@@ -100,7 +100,8 @@ func (o *stepOptions) modelFlags(f *cli.Flags) {
 	f.Optional("fused", "all")
 	for _, x := range o.settings.Fields() {
 		switch x.Name {
-		case "train-only", "recompute", "dtype", "optimizer", "master", "gradients", "lora", "quantize-base":
+		case "train-only", "recompute", "dtype", "optimizer", "master", "gradients", "shard", "lora",
+			"quantize-base":
 			help, _, _ := strings.Cut(x.Help, ";")
 			help, _, _ = strings.Cut(help, ". The result is")
 			f.Add(x.Value, x.Name, help)
@@ -276,6 +277,9 @@ func (l *stepLine) run(ctx context.Context, o *stepOptions, table *stepTable, no
 	if !d.IsCPU() && len(passes) == 1 && l.settings.DType == tensor.BF16 {
 		plan.GradType = tensor.BF16
 	}
+	if table.group != nil {
+		plan.Ranks = table.group.Size()
+	}
 	plan.HeadBytes = o.headRows * l.config.Vocab * (tensor.F32.Size() + l.settings.DType.Size())
 	estimate := trainer.MemoryOf(d, l.fused, l.config, plan).Total() + d.Overhead()
 	rehearse := func(d *kernels.Device) error { return trainer.Rehearse(d, l.config, plan) }
@@ -293,14 +297,14 @@ func (l *stepLine) run(ctx context.Context, o *stepOptions, table *stepTable, no
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	randomWeights(m)
-	opt, err := optim.New(d, m.Params(), l.settings.AdamW())
+	opt, err := optim.New(d, m.Params(), plan.AdamW(table.group.Rank()))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, opt.Close()) }()
 	run := &trainer.Run{Plan: plan, Model: m, Optimizer: opt}
 	if table.group != nil {
-		if run.Ranks, err = trainer.NewRanks(table.group, m, opt); err != nil {
+		if run.Ranks, err = trainer.NewRanks(table.group, m, opt, plan); err != nil {
 			return err
 		}
 		if n := run.Ranks.Note; n != "" {

@@ -271,7 +271,8 @@ func TestStep_Adapters(t *testing.T) {
 // TestConfigs_KnownByName checks that the models that bench knows by name are those.
 func TestConfigs_KnownByName(t *testing.T) {
 	for name, params := range map[string]int64{"llama-3.2-1b": 1_235_814_400, "llama-3.1-8b": 8_030_261_248,
-		"Llama-2-7B": 6_738_415_616, "llama-2-13b": 13_015_864_320, "llama-2-70b": 68_976_648_192} {
+		"Llama-2-7B": 6_738_415_616, "llama-2-13b": 13_015_864_320, "llama-2-70b": 68_976_648_192,
+		"llama-3.1-70b": 70_553_706_496} {
 		if s, err := shapeOf("--config", name); err != nil || s.config.ParamCount() != params {
 			t.Errorf("%s: %d parameters, %v", name, s.config.ParamCount(), err)
 		}

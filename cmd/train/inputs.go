@@ -117,7 +117,7 @@ func (t *train) read(ctx context.Context) error {
 	if t.plan, err = trainer.NewPlan(t.config, examples, heldOut); err != nil {
 		return cli.Usagef("--%w", err)
 	}
-	if err := t.plan.Share(t.place.Size); err != nil {
+	if err := t.plan.Share(t.place.Size, t.sameBits && !t.resume); err != nil {
 		return cli.Usagef("--%w", err)
 	}
 	if t.voice != nil && t.cameFrom["style"] == "" && !strings.Contains(set.Format, dataset.FormatRewritten) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -67,8 +68,12 @@ func TestRanks_LearnTheSame(t *testing.T) {
 	}{
 		{"fp32", 2, "--dtype fp32 --optimizer adamw", 2e-4},
 		{"fp32", 3, "--dtype fp32 --optimizer adamw", 2e-4},
+		{"gradients", 3, "--dtype fp32 --optimizer adamw --shard gradients", 2e-4},
+		{"same bits", 3, "--same-bits --batch 2", 0},
+		{"same bits", 2, "--same-bits --shard gradients --master sr", 0},
 		{"bf16", 3, "", 2e-2}, // a weight near the middle between two numbers goes either way
-		{"lora", 2, "--lora r=4 --dtype fp32", 2e-4},
+		{"lora", 2, "--lora r=4 --dtype fp32 --accumulate 12", 2e-4}, // two passes on each rank
+		{"one layer", 2, "--dtype fp32 --train-only layers.1 --accumulate 12 --shard gradients", 2e-4},
 		{"fp16", 2, "--dtype fp16 --optimizer adamw", 2e-3}, // 8 times as exact as bf16
 		{"mixture", 3, "--dtype fp32 --optimizer adamw --balance-loss 0 --tokenizer " + tinyBase + " --from-scratch " +
 			mixtureConfig(t), 2e-4},
@@ -76,6 +81,7 @@ func TestRanks_LearnTheSame(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.name, c.size), func(t *testing.T) {
 			t.Parallel()
+			var states [][]byte // the optimizer's after the last step
 			train := func(name string, more ...string) []float64 {
 				out := filepath.Join(t.TempDir(), name)
 				args := []string{"--data", data, "--out", out, "--benchmark-log=", "--device", "cpu", "--batch", "1",
@@ -85,11 +91,20 @@ func TestRanks_LearnTheSame(t *testing.T) {
 					args = append(args, "--model", tinyBase)
 				}
 				process(t, cli.Done, append(append(args, strings.Fields(c.flags)...), more...)...)
+				saved, err := os.ReadFile(filepath.Join(checkpoint.Dir(trainer.CheckpointsIn(out), len(losses(t, out))),
+					"optimizer.safetensors"))
+				if err != nil {
+					t.Error(err)
+				}
+				states = append(states, saved)
 				return losses(t, out)
 			}
 			one, several := train("one"), train("several", "--ranks", fmt.Sprint(c.size))
 			if again := train("again", "--ranks", fmt.Sprint(c.size)); fmt.Sprint(again) != fmt.Sprint(several) {
 				t.Errorf("the losses are %v, and of a repeat %v", several, again)
+			}
+			if !bytes.Equal(states[1], states[2]) || c.tolerance == 0 && !bytes.Equal(states[0], states[1]) {
+				t.Error("the optimizer's state has other bits")
 			}
 			if len(one) != len(several) || len(one) < 3 {
 				t.Fatalf("%d steps on one rank, %d on %d", len(one), len(several), c.size)
@@ -190,12 +205,18 @@ func TestRanks_LostOne(t *testing.T) {
 // TestRanks_ResumeOnOthers takes four steps on two ranks and four more on three: the losses are those of one rank.
 func TestRanks_ResumeOnOthers(t *testing.T) {
 	data, dir := rows(t, 12), t.TempDir()
-	both := func(name, before, after string) []float64 {
+	both := func(name, before, after string, flags ...string) []float64 {
 		args := []string{"--model", tinyBase, "--data", data, "--out", filepath.Join(dir, name), "--benchmark-log=",
 			"--device", "cpu", "--seq", "128", "--epochs", "0", "--lr", "1e-3", "--schedule", "constant", "--warmup", "0",
 			"--val", "0", "--samples", "0", "--dtype", "fp32"}
-		process(t, cli.Done, append(args, "--max-steps", "4", "--ranks", before)...)
+		process(t, cli.Done, append(append(args, flags...), "--max-steps", "4", "--ranks", before)...)
 		args = append(args, "--max-steps", "8", "--resume", "--ranks", after)
+		if slices.Contains(flags, "--same-bits") { // which the run's record has
+			if o := process(t, cli.Done, args...); strings.Contains(o.stderr, "same bits") {
+				t.Error(o)
+			}
+			return losses(t, filepath.Join(dir, name))
+		}
 		note := "ranks: the run began on " + before + ", and this is " + after
 		if before != after {
 			if o := process(t, cli.Failed, append(args, "--same-bits")...); !strings.Contains(o.stderr, note) {
@@ -206,6 +227,10 @@ func TestRanks_ResumeOnOthers(t *testing.T) {
 			t.Errorf("%v, with %q?", o, note)
 		}
 		return losses(t, filepath.Join(dir, name))
+	}
+	exact, other := both("exact", "2", "2", "--same-bits"), both("other", "3", "1", "--same-bits")
+	if !slices.Equal(exact, other) {
+		t.Errorf("with --same-bits the losses are %v, and on other numbers of ranks %v", exact, other)
 	}
 	one, several := both("one", "1", "1"), both("several", "2", "3")
 	for i := range one {
@@ -223,6 +248,8 @@ func TestRanks_Refuse(t *testing.T) {
 		{"--ranks 5", "one example for each rank"},
 		{"--ranks 2 --gradients layer", "--gradients layer: must be step with several ranks"},
 		{"--ranks -1", "--ranks -1"},
+		{"--ranks 3 --same-bits --accumulate 2", "--accumulate 2: must be at least 3 with same-bits"},
+		{"--same-bits --gradients layer", "--gradients layer: must be step with several ranks or same-bits"},
 	} {
 		o := must(t, cli.Usage, append(append(args, "--dry-run"), strings.Fields(c.flags)...)...)
 		if !strings.Contains(o.stderr, c.want) {
@@ -295,18 +322,33 @@ func TestRanks_Emulated(t *testing.T) {
 	} else if err != nil || d.Close() != nil {
 		t.Fatal(err)
 	}
-	var both [2][]float64
-	for i, size := range []string{"1", "2"} {
-		out := filepath.Join(t.TempDir(), "out")
-		o := process(t, cli.Done, "--model", tinyBase, "--data", rows(t, 12), "--out", out, "--benchmark-log=", "--device",
-			"emulated", "--epochs", "0", "--max-steps", "2", "--seq", "64", "--val", "0", "--samples", "0", "--ranks", size)
-		if both[i] = losses(t, out); size == "2" && !strings.Contains(o.stderr, "NCCL 2.28.7 sums gradients over 2 GPUs") {
-			t.Error(o)
-		}
-	}
-	for i, one := range both[0] {
-		if math.Abs(both[1][i]-one) > 2e-3*one { // sums of BF16 gradients are rounded once more
-			t.Errorf("step %d: the loss is %v on two ranks, %v on one", i+1, both[1][i], one)
-		}
+	data := rows(t, 12)
+	for _, c := range []struct {
+		size, flags string
+		tolerance   float64
+	}{
+		{"2", "", 2e-3}, // sums of BF16 gradients are rounded once more
+		{"2", "--shard gradients --accumulate 6", 2e-3},
+		{"3", "--same-bits", 0},
+	} {
+		t.Run(c.size+c.flags, func(t *testing.T) {
+			t.Parallel()
+			var both [2][]float64
+			for i, size := range []string{"1", c.size} {
+				out := filepath.Join(t.TempDir(), "out")
+				o := process(t, cli.Done, append(strings.Fields(c.flags), "--model", tinyBase, "--data", data, "--out", out,
+					"--benchmark-log=", "--device", "emulated", "--epochs", "0", "--max-steps", "2", "--seq", "64", "--val", "0",
+					"--samples", "0", "--ranks", size)...)
+				note := "NCCL 2.28.7 sums gradients over " + size + " GPUs"
+				if both[i] = losses(t, out); strings.Contains(o.stderr, note) != (size != "1") {
+					t.Error(o)
+				}
+			}
+			for i, one := range both[0] {
+				if math.Abs(both[1][i]-one) > c.tolerance*one {
+					t.Errorf("step %d: the loss is %v on %s ranks, %v on one", i+1, both[1][i], c.size, one)
+				}
+			}
+		})
 	}
 }

@@ -196,8 +196,13 @@ func (t *train) onDevice(was trainer.RunFile, f func() error) (err error) {
 	for _, n := range d.Notes() {
 		t.note("%s", n)
 	}
-	before, now := cmp.Or(was.Decisions["ranks"], "1"), fmt.Sprint(t.group.Size())
-	if was.Decisions != nil && before != now {
+	if was.Identity[trainer.SameBits] != "" && !t.plan.SameBits {
+		if err := t.plan.Share(t.place.Size, true); err != nil {
+			return cli.Usagef("--%w", err)
+		}
+	}
+	before, now := cmp.Or(was.Decisions["ranks"], "1"), t.plan.RanksAndShard()
+	if was.Decisions != nil && before != now && !t.plan.SameBits {
 		differs = append(differs, fmt.Sprintf("ranks: the run began on %s, and this is %s", before, now))
 	}
 	for _, why := range differs {
