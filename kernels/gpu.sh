@@ -162,23 +162,53 @@ losses() {
 }
 
 ranks() {
-  local on shape steps=(--fused --benchmark-log= --samples 0 --val 0 --max-steps $long --epochs 0 --accumulate 8)
+  local on line steps=(--fused --benchmark-log= --samples 0 --val 0 --epochs 0 --accumulate 8) all="$OUT/ranks-cuda:all"
   real || return 0
   [ "$(nvidia-smi --list-gpus | wc -l)" -gt 1 ] || { echo "there is one GPU"; return 0; }
-  for shape in 4x512 8x2048; do
-    for on in cuda:0 cuda:all; do
-      once "ranks-$on-$shape" "$bin/bench" step --fused --config "$llama" --device "$on" --shapes $shape --steps 20
-      echo "$on, $shape: $(tail -1 "$OUT/ranks-$on-$shape.log")"
-    done
-  done
+  while read -r on line; do # of the figures in docs/many.md
+    once "ranks-$on-${line// /-}" "$bin/bench" step --fused --device "$on" --steps 20 --shapes $line
+    echo "$on, $line: $(tail -1 "$OUT/ranks-$on-${line// /-}.log")"
+  done <<END
+cuda:0 8x2048 --config $llama
+cuda:all 8x2048 --config $llama
+cuda:0 4x512 --config $llama
+cuda:all 4x512 --config $llama
+cuda:all 4x512 --config $llama --shard gradients
+cuda:all 4x512 --config $llama --shard gradients --recompute layer --head-rows 256
+cuda:all 2x2048 --config llama-3.1-8b --shard gradients
+END
   for on in cuda:0 cuda:all; do
-    log "ranks-$on" "$bin/train" --device "$on" "${steps[@]}" --out "$OUT/ranks-$on"
+    log "ranks-$on" "$bin/train" --device "$on" "${steps[@]}" --max-steps $long --out "$OUT/ranks-$on"
+    log "ranks-bits-$on" "$bin/train" --device "$on" "${steps[@]}" --max-steps $brief --same-bits --out "$OUT/ranks-bits-$on"
   done
+  cmp "$OUT/ranks-bits-cuda:0/model.safetensors" "$OUT/ranks-bits-cuda:all/model.safetensors" && echo "--same-bits: the same"
   "$python" -c 'import json, sys
 one, all = ([json.loads(line)["loss"] for line in open(name) if "\"loss\"" in line] for name in sys.argv[1:])
 print(f"losses of {len(one)} and {len(all)} steps, in the mean {sum(one) / len(one):.4f} and {sum(all) / len(all):.4f}")
 pairs = [(sum(one), sum(all))] + list(zip(one[:10], all)) # later steps drift apart
-sys.exit(len(pairs) < 11 or any(abs(b / a - 1) > 1e-3 for a, b in pairs))' "$OUT/ranks-cuda:0/metrics.jsonl" "$OUT/ranks-cuda:all/metrics.jsonl"
+sys.exit(len(pairs) < 11 or any(abs(b / a - 1) > 1e-3 for a, b in pairs))' "$OUT/ranks-cuda:0/metrics.jsonl" "$all/metrics.jsonl"
+  log ranks-repeat "$bin/train" --device cuda:all "${steps[@]}" --max-steps $long --out "$all-again"
+  cmp "$all/model.safetensors" "$all-again/model.safetensors" && echo "a repeat: the same"
+  lost KILL
+  lost STOP
+}
+
+# lost SIGNAL sends a signal to the second of two ranks in the middle of a run, which should end with exit code 33.
+lost() {
+  local run since code=0 out=$OUT/ranks-$1
+  rm -rf "$out"
+  "$bin/train" --device cuda:0,1 "${steps[@]}" --max-steps 100000 --save-every 20 --log-every 1 --out "$out" >"$out.log" 2>&1 &
+  run=$!
+  until grep -q "^step 50/" "$out.log"; do
+    kill -0 $run
+    sleep 1
+  done
+  pkill "-$1" -f -n -- "--out $out" # the rank that was started last
+  since=$SECONDS
+  wait $run || code=$?
+  pkill -KILL -f -- "--out $out" || true
+  echo "a rank that gets SIG$1: exit $code after $((SECONDS - since)) s, $(grep -o 'rank . .*' "$out.log" | head -1)"
+  [ $code = 33 ]
 }
 
 # beside NAME FLAG... trains a new model, and PyTorch's with the weights that it began with, and compares their losses.
