@@ -9,6 +9,8 @@
 //     nesting and of calls are bounded, each with an error that says which. All that is read or written takes steps.
 //   - It has no files to include or import, no blocks to extend, and no access to anything but values.
 //   - It has nothing whose output differs from call to call: random and lipsum are errors where they are reached.
+//   - It has not what only web pages and programs need: pprint, urlize, and of Python's string methods expandtabs,
+//     translate, maketrans, isidentifier, isprintable and encode.
 //
 // [Compile] reads a template once, [Template.Render] runs it. Errors name the line of the template.
 //

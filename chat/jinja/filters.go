@@ -131,7 +131,7 @@ func init() {
 			}
 			return Undefined{"no attribute '" + short(name) + "'"}
 		},
-		"pprint": pretty, "urlize": urlize, "random": func(*interp, *args) any {
+		"random": func(*interp, *args) any {
 			fail("the filter random is not allowed: prompts must be the same in training and in chat")
 			return nil
 		},

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // fieldSteps is what a field of a format costs.
@@ -493,4 +494,13 @@ func timeField(t time.Time, c byte) string {
 	}
 	fail("strftime_now does not know %%%c", c)
 	return ""
+}
+
+// character is the character of a code point.
+func character(v any) rune {
+	n := toInt(v)
+	if n < 0 || n > unicode.MaxRune {
+		fail("%%c arg not in range(0x110000)")
+	}
+	return rune(n)
 }

@@ -99,10 +99,9 @@ func init() {
 			}
 			return in.cat(s.cut(0, sign), in.fill(toInt(a.list[0])-length(s.s), own("0")), s.cut(sign, len(s.s)))
 		},
-		"ljust":      func(in *interp, s Str, a *args) any { return in.just(s, a, 0, 1) },
-		"rjust":      func(in *interp, s Str, a *args) any { return in.just(s, a, 1, 0) },
-		"center":     func(in *interp, s Str, a *args) any { return in.just(s, a, 1, 1) },
-		"expandtabs": expandTabs, "translate": translate, "maketrans": makeTrans,
+		"ljust":  func(in *interp, s Str, a *args) any { return in.just(s, a, 0, 1) },
+		"rjust":  func(in *interp, s Str, a *args) any { return in.just(s, a, 1, 0) },
+		"center": func(in *interp, s Str, a *args) any { return in.just(s, a, 1, 1) },
 	})
 	for name, f := range map[string]func(string) string{"upper": upper, "lower": lower, "title": titleMethod,
 		"capitalize": capitalize, "swapcase": swapcase, "casefold": casefold} {
@@ -118,8 +117,8 @@ func init() {
 			return s != "" && strings.IndexFunc(s, func(r rune) bool { return !f(r) }) < 0
 		})
 	}
-	for name, f := range map[string]func(string) bool{"istitle": isTitle, "isidentifier": isIdentifier,
-		"isprintable": isPrintable, "isupper": isUpper, "islower": isLower, "isascii": isASCII} {
+	for name, f := range map[string]func(string) bool{"istitle": isTitle, "isupper": isUpper, "islower": isLower,
+		"isascii": isASCII} {
 		stringMethods[name] = is(name, f)
 	}
 }
