@@ -70,8 +70,7 @@ func TestKernels(t *testing.T) {
 		t.Errorf("%q, want %q", f.Machine.CPU, cores)
 	}
 	calm(t, dir)
-	for _, name := range []string{"README.md", "index.html", "kernels.csv", "kernels-speedup.svg",
-		"kernels-roofline-f32.svg",
+	for _, name := range []string{"README.md", "kernels.csv", "kernels-speedup.svg", "kernels-roofline-f32.svg",
 		"kernels-roofline-bf16.svg"} {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil || strings.Contains(string(data), "NaN") || strings.Contains(string(data), "%!") {

@@ -32,7 +32,7 @@ type pageOptions struct {
 
 func (o *pageOptions) add(f *cli.Flags) {
 	f.Group("Output")
-	f.Add(&o.out, "out", "`directory` for results.json, CSV files, pictures, README.md and index.html; rows that its "+
+	f.Add(&o.out, "out", "`directory` for results.json, CSV files, pictures and README.md; rows that its "+
 		"results.json has are not measured again")
 	f.Add(&o.note, "note", "`sentence` about the machine for the page, such as what else ran on it")
 
@@ -199,7 +199,7 @@ func (s *session) finish() error {
 	if err := writePages(s.Book); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(s.stdout, "%s has the tables and the pictures: open its index.html\n", s.o.out)
+	_, err := fmt.Fprintf(s.stdout, "%s has the tables and the pictures: open its README.md\n", s.o.out)
 	return err
 }
 
