@@ -1,10 +1,7 @@
 package gguf
 
 import (
-	"crypto/sha256"
-	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -93,92 +90,4 @@ func TestMoreBits_Layers(t *testing.T) {
 			t.Errorf("%d layers: %s, want %s", layers, got, want)
 		}
 	}
-}
-
-// TestMix_Reference makes the tensors of llama.cpp's files from the models that they were made of.
-func TestMix_Reference(t *testing.T) {
-	for _, name := range []string{"llama_k", "llama_text"} {
-		var recorded struct {
-			Files map[string]struct {
-				Content struct {
-					KV      map[string]struct{ Value any }
-					Tensors []struct {
-						Name, Type, SHA256 string
-						Dims               []int
-					}
-				}
-			}
-		}
-		data, err := os.ReadFile(expect.Reference(t, "golden-next", "gguf", name, "gguf.json"))
-		if err == nil {
-			err = json.Unmarshal(data, &recorded)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		weights := safetensors(t, "golden-next", "gguf", name, "model.safetensors")
-		for file, f := range recorded.Files {
-			mix, err := ParseMix(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			number := func(key string) int { return int(f.Content.KV[key].Value.(float64)) }
-			if got := number("general.file_type"); got != int(mix.FileType) {
-				t.Errorf("%s: file type %d, want %d", file, mix.FileType, got)
-			}
-			_, untied := weights["lm_head.weight"]
-			model := Model{"llama", number("llama.block_count"), number("llama.attention.head_count"),
-				number("llama.attention.head_count_kv"), 0, !untied}
-			for _, tensor := range f.Content.Tensors {
-				if tensor.Name == "rope_freqs.weight" {
-					continue // no weight
-				}
-				typ := mix.TypeOf(model, tensor.Name, tensor.Dims)
-				x := converted(t, weights, tensor.Name, tensor.Dims, model)
-				got := make([]byte, typ.RowBytes(len(x)))
-				if err := typ.Quantize(got, x); err != nil {
-					t.Fatal(err)
-				}
-				if typ.String() != tensor.Type || fmt.Sprintf("%x", sha256.Sum256(got)) != tensor.SHA256 {
-					t.Errorf("%s, %s: %s as %v: other bytes than as %s", name, file, tensor.Name, typ, tensor.Type)
-				}
-			}
-		}
-	}
-}
-
-// converted returns a tensor of a Llama as GGUF files have it: rows of q and k with the halves of heads interleaved.
-func converted(t *testing.T, weights map[string][]byte, name string, dims []int, model Model) []float32 {
-	theirs := strings.NewReplacer("token_embd", "model.embed_tokens", "output_norm", "model.norm",
-		"blk.", "model.layers.",
-		"attn_norm", "input_layernorm", "ffn_norm", "post_attention_layernorm", "attn_output", "self_attn.o_proj",
-		"output", "lm_head", "attn_q", "self_attn.q_proj", "attn_k", "self_attn.k_proj", "attn_v", "self_attn.v_proj",
-		"ffn_gate", "mlp.gate_proj", "ffn_up", "mlp.up_proj", "ffn_down", "mlp.down_proj").Replace(name)
-	n := 1
-	for _, d := range dims {
-		n *= d
-	}
-	x := make([]float32, n)
-	typ := F32
-	if len(weights[theirs]) == 2*n {
-		typ = F16
-	}
-	if err := typ.Dequantize(x, weights[theirs]); err != nil {
-		t.Fatalf("%s: %v", theirs, err)
-	}
-	heads := model.Heads
-	switch {
-	case strings.HasSuffix(name, "attn_k.weight"):
-		heads = model.KVHeads
-	case !strings.HasSuffix(name, "attn_q.weight"):
-		return x
-	}
-	row, size := dims[0], dims[1]/heads
-	permuted := make([]float32, 0, n)
-	for r := range dims[1] {
-		head, i := r/size, r%size
-		from := head*size + i/2 + i%2*size/2
-		permuted = append(permuted, x[from*row:(from+1)*row]...)
-	}
-	return permuted
 }
