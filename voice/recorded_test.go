@@ -96,7 +96,12 @@ var recorded = map[string]func(args ...string) string{
 			return numberWord(n)
 		})
 	},
-	"suggest": func(a ...string) string { return suggest(a[0], a[1:]) },
+	"count": func(a ...string) string { // nothing in words
+		n, _ := strconv.Atoi(a[0])
+		return count(n, "lines")
+	},
+	"distance": func(a ...string) string { return strconv.Itoa(editDistance(a[0], a[1], 4)) },
+	"suggest":  func(a ...string) string { return suggest(a[0], a[1:]) },
 	"compose": func(a ...string) string { // a phrase bank, an opener, a skeleton, and facts; with four seeds
 		return eachSeed(a, func(s *Style, f Facts, seed uint64, skeleton int) string {
 			text, err := s.Compose(f, Assignment{Seed: seed, Opener: a[1], Skeleton: skeleton})
