@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"restyle/internal/hostile"
 	"restyle/internal/linear"
 )
@@ -36,59 +34,6 @@ func TestProgramsAgainstCPython(t *testing.T) {
 		crlf = append(crlf, strings.ReplaceAll(s, "\n", "\r\n"))
 	}
 	compareWithCPython(t, "programs", append(sources, crlf...))
-}
-
-func TestTokenize(t *testing.T) {
-	type tok struct {
-		Kind Kind
-		Text string
-		Line int
-	}
-	for _, c := range []struct {
-		src  string
-		want []tok
-	}{
-		{"", []tok{{End, "", 1}}},
-		{"\ufeff", []tok{{End, "", 1}}},
-		{"\n \r\n\t# c", []tok{{NL, "\n", 1}, {NL, "\r\n", 2}, {Comment, "# c", 3}, {NL, "", 3}, {End, "", 3}}},
-		{"x", []tok{{Name, "x", 1}, {Newline, "", 1}, {End, "", 1}}},
-		{"if x:\r  y # c\rz", []tok{{Name, "if", 1}, {Name, "x", 1}, {Op, ":", 1}, {Newline, "\r", 1}, {Indent, "  ", 2},
-			{Name, "y", 2},
-			{Comment, "# c", 2}, {Newline, "\r", 2}, {Dedent, "", 3}, {Name, "z", 3}, {Newline, "", 3}, {End, "", 3}}},
-		{"a \\\n b\n", []tok{{Name, "a", 1}, {Name, "b", 2}, {Newline, "\n", 2}, {End, "", 3}}},
-		{"(\n)\n", []tok{{Op, "(", 1}, {NL, "\n", 1}, {Op, ")", 2}, {Newline, "\n", 2}, {End, "", 3}}},
-		{"'''a\nb'''rb'c'", []tok{{String, "'''a\nb'''", 1}, {String, "rb'c'", 2}, {Newline, "", 2}, {End, "", 2}}},
-		{"f'{{{x}}b'", nil},
-		{"f'{{{x!r:>{w}}b'", []tok{{FStringStart, "f'", 1}, {FStringMiddle, "{{", 1}, {Op, "{", 1}, {Name, "x", 1},
-			{Op, "!", 1}, {Name, "r", 1}, {Op, ":", 1},
-			{FStringMiddle, ">", 1}, {Op, "{", 1}, {Name, "w", 1}, {Op, "}", 1}, {Op, "}", 1}, {FStringMiddle, "b", 1},
-			{FStringEnd, "'", 1}, {Newline, "", 1}, {End, "", 1}}},
-		{`f"{f"{"a"}"}"`, []tok{{FStringStart, `f"`, 1}, {Op, "{", 1}, {FStringStart, `f"`, 1}, {Op, "{", 1},
-			{String, `"a"`, 1}, {Op, "}", 1}, {FStringEnd, `"`, 1},
-			{Op, "}", 1}, {FStringEnd, `"`, 1}, {Newline, "", 1}, {End, "", 1}}},
-		{"1_0.5e-3j+.5if", []tok{{Number, "1_0.5e-3j", 1}, {Op, "+", 1}, {Number, ".5", 1}, {Name, "if", 1}, {Newline, "", 1},
-			{End, "", 1}}},
-		{"a//=b->c...d", []tok{{Name, "a", 1}, {Op, "//=", 1}, {Name, "b", 1}, {Op, "->", 1}, {Name, "c", 1}, {Op, "...", 1},
-			{Name, "d", 1}, {Newline, "", 1}, {End, "", 1}}},
-	} {
-		tokens, err := Tokenize(c.src)
-		if c.want == nil {
-			if err == nil {
-				t.Errorf("%q: no error", c.src)
-			}
-			continue
-		}
-		if err != nil {
-			t.Errorf("%q: %v", c.src, err)
-		}
-		var got []tok
-		for _, tk := range tokens {
-			got = append(got, tok{tk.Kind, tk.Text, tk.Line})
-		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%q: %s", c.src, diff)
-		}
-	}
 }
 
 // checkTokens checks what must be true of the tokens of every source: they are in order, and there are only white space
