@@ -8,32 +8,6 @@ import (
 	"restyle/internal/hostile"
 )
 
-// TestSplitFences has fences in all places where Markdown allows them.
-func TestSplitFences(t *testing.T) {
-	for _, c := range []struct {
-		name, answer string
-		blocks       []string
-		text         string
-	}{
-		{"in a list", "1. Do:\n\n   ```python\n   if x:\n       y()\n\n   ```\n2. Then:\n\n\t~~~\n\tz()\n\t~~~",
-			[]string{"if x:\n    y()\n", "z()"}, "1. Do:\n\n[[CODE_1]]\n2. Then:\n\n[[CODE_2]]\n"},
-		{"less indented than its fence", "a\n    ```\n  b\nc\n      d\n    ```", []string{"b\nc\n  d"}, "a\n[[CODE_1]]\n"},
-		{"a fence in a docstring",
-			"So:\n```python\ndef f():\n    \"\"\"\n    ```\n    x\n    ```\n    \"\"\"\n```\nDone.",
-			[]string{"def f():\n    \"\"\"\n    ```\n    x\n    ```\n    \"\"\""}, "So:\n[[CODE_1]]\nDone.\n"},
-		{"a closing fence that is longer", "a\n~~~~\nb\n~~~\n````\n~~~~~~  \nc", []string{"b\n~~~\n````"},
-			"a\n[[CODE_1]]\nc\n"},
-		{"an empty block", "a\n```\n```\nb", []string{""}, "a\n[[CODE_1]]\nb\n"},
-		{"line ends of Windows", "a\r\n```py\r\nb\r\nc\r\n```\r\n", []string{"b\r\nc\r"}, "a\r\n[[CODE_1]]\n"},
-		{"a closing fence that is indented more", "a\n  ```\n  b\n     ```\nc", []string{"b"}, "a\n[[CODE_1]]\nc\n"},
-	} {
-		p := split(c.answer)
-		if !slices.Equal(p.Blocks, c.blocks) || strings.TrimRight(p.Text, "\n") != strings.TrimRight(c.text, "\n") {
-			t.Errorf("%s: got %q, text %q", c.name, p.Blocks, p.Text)
-		}
-	}
-}
-
 // FuzzSplit puts code into an answer in every way that Markdown has for fences, and checks that it comes back byte for
 // byte, and that it does so again from the rewrite.
 func FuzzSplit(f *testing.F) {

@@ -1,39 +1,11 @@
 package teacher
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"restyle/dataset"
 )
-
-func TestSplitIn(t *testing.T) {
-	const js = "const a = [1, 2];\nconsole.log(a);"
-	for _, c := range []struct {
-		name, language, answer string
-		blocks, tags           []string
-		other                  string
-	}{
-		{"no fence", "javascript", "\n" + js + "\n", []string{js}, []string{"javascript"}, ""},
-		{"no fence, any", AnyLanguage, "x = 1\n", []string{"x = 1"}, []string{Python}, ""},
-		{"the tag", AnyLanguage, "So:\n```js\n" + js + "\n```\n", []string{js}, []string{"javascript"}, ""},
-		{"two tags", AnyLanguage, "```C++ x\na\n```\n~~~\nb\n~~~\n", []string{"a", "b"}, []string{"cpp", Python}, ""},
-		{"no tag", "sql", "```\na\n```\n", []string{"a"}, []string{"sql"}, ""},
-		{"another tag", "sql", "```sql\na\n```\n```js\nb\n```\n", []string{"a", "b"}, []string{"sql", "javascript"},
-			"javascript"},
-		{"a fence that ends late", AnyLanguage, "So:\n```c\na;\n    ```\n", []string{"a;"}, []string{"c"}, ""},
-		{"prose", NoLanguage, "Paris.", nil, nil, ""},
-		{"prose with code", NoLanguage, "So:\n```\na\n```\n~~~ SH\nb\n~~~\n", []string{"a", "b"}, []string{"", "bash"}, ""},
-		{"a program", NoLanguage, "x = 1\nprint(x)\n", []string{"x = 1\nprint(x)"}, []string{Python}, ""},
-		{"Python", Python, "```python\na\n```\n", []string{"a"}, nil, ""},
-	} {
-		p := splitIn(c.language, c.answer)
-		if !slices.Equal(p.Blocks, c.blocks) || !slices.Equal(p.Tags, c.tags) || p.Other != c.other || p.open {
-			t.Errorf("%s: %+v", c.name, p)
-		}
-	}
-}
 
 // TestOtherLanguages audits rows whose code is not Python, as it is and with one byte of the code changed.
 func TestOtherLanguages(t *testing.T) {

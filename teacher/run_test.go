@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -705,43 +704,6 @@ func TestIngestAnotherFile(t *testing.T) {
 			t.Errorf("%q and a result: %+v, %v", text, in, err)
 		}
 		j.Close()
-	}
-}
-
-// TestParseResult parses results in the forms in which servers write them. Their answers are parsed as live ones are
-// (openai.ParseAnswer).
-func TestParseResult(t *testing.T) {
-	const body = `{"created":1.5,"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],` +
-		`"usage":{"prompt_tokens":3.0,"completion_tokens":"4"}}`
-	for result, want := range map[string]string{
-		`"response":{"body":` + body + `}`:                                "x",
-		`"response":{"status_code":"200","body":` + body + `},"error":{}`: "x",
-		`"response":{"status_code":200.0,"body":` + body + `},"error":""`: "x",
-		`"response":{"body":` + strconv.Quote(body) + `}`:                 "x",
-		`"response":` + body: "x",
-		`"response":{"body":` + strings.Replace(body, `"x"`, "7", 1) + `}`:                "neither text nor a list",
-		`"response":{"body":` + strings.Replace(body, `stop`, "null", 1) + `}`:            "without a finish reason",
-		`"response":{"status_code":500,"body":{"error":"late"}}`:                          `status 500 "late"`,
-		`"response":{"body":{"error":{"message":"late"}}}`:                                "late",
-		`"response":{"body":{"error":{"message":"long","code":"invalid_request_error"}}}`: "long",
-		`"response":7`:              "no answer",
-		`"response":null`:           "no answer",
-		`"error":{"message":"off"}`: "off",
-	} {
-		_, a, _, err := parseResult([]byte(`{"custom_id":"` + key(1) + `",` + result + `}`))
-		if want == "x" && (err != nil || a.Text != "x" || a.Finish != "stop" || a.PromptTokens != 3 ||
-			a.CompletionTokens != 4) {
-			t.Errorf("%s: %+v, %v", result, a, err)
-		}
-		if failure, ok := err.(failedResult); want != "x" && (!ok || !strings.Contains(string(failure), want)) {
-			t.Errorf("%s: %+v, %v, want a failure that says %q", result, a, err, want)
-		}
-	}
-	for _, status := range []string{"400", `"422"`} {
-		line := `{"custom_id":"` + key(1) + `","response":{"status_code":` + status + `,"body":{"error":"no"}}}`
-		if _, a, _, err := parseResult([]byte(line)); err != nil || a.Finish != refusedFinish || a.Status < 400 {
-			t.Errorf("%s: %+v, %v", status, a, err)
-		}
 	}
 }
 
