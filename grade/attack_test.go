@@ -24,293 +24,6 @@ import (
 	"restyle/internal/sandbox/sandboxtest"
 )
 
-// An attack is code that tries to do something forbidden. None would do lasting harm to this machine if it succeeded,
-// not even as root.
-type attack struct {
-	name, code, check string
-	endless           bool // it never ends, so that a short time limit does for it
-}
-
-// reaching are attacks on what is outside the sandbox. Each prints "got" if it succeeds, and prints nothing otherwise.
-//
-//nolint:lll // Python
-var reaching = []attack{
-	{name: "environment of the parent", code: `
-import os
-for pid in {os.getppid(), $PID}:
-    try:
-        if b"$SECRET" in open(f"/proc/{pid}/environ", "rb").read(): print("got")
-    except OSError: pass`},
-	{name: "environment and memory of all", code: `
-import glob, re
-for path in glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/*/cmdline") + ["/proc/self/environ"]:
-    try:
-        if b"$SECRET" in open(path, "rb").read(): print("got", path)
-    except OSError: pass
-for path in glob.glob("/proc/[0-9]*/mem"): print("got", path)`},
-	{name: "own environment", code: "import os\nif set(os.environ) - {'LC_CTYPE'}: print('got', os.environ)"},
-	{name: "ptrace", code: libc + `
-for pid in (os.getppid(), $PID):
-    if pid != os.getpid() and libc.ptrace(16, pid, 0, 0) == 0: print("got", pid)`},
-	{name: "memory of others", code: libc + `
-for pid in (1, os.getppid(), $PID):
-    buffer = ctypes.create_string_buffer(8)
-    one = (ctypes.c_void_p * 2)(ctypes.addressof(buffer), 8)
-    two = (ctypes.c_void_p * 2)(id(os), 8)
-    if pid != os.getpid() and libc.process_vm_readv(pid, one, 1, two, 1, 0) > 0: print("got", pid)`},
-	{name: "network", code: `
-import socket
-try:
-    socket.socket(); print("got")
-    socket.create_connection(("127.0.0.1", $PORT), 1).send(b"$SECRET")
-except OSError: pass`},
-	{name: "abstract socket", code: `
-import socket
-try:
-    s = socket.socket(socket.AF_UNIX); s.connect("\0$SOCKET"); print("got")
-except OSError: pass`},
-	{name: "socket in a folder", code: `
-import socket
-try:
-    s = socket.socket(socket.AF_UNIX); s.connect("$FOLDER/socket"); print("got")
-except OSError: pass`},
-	{name: "write outside", code: `
-import os
-for path in ("$FOLDER/written", "/tmp/$SECRET", "/dev/shm/$SECRET", "/var/tmp/$SECRET", "/$SECRET", os.path.dirname(os.__file__) + "/$SECRET"):
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY)); os.unlink(path); print("got", path)
-    except OSError: pass
-try:
-    open("$FOLDER/kept", "w"); print("got")
-except OSError: pass`},
-	{name: "delete outside", code: `
-import os, shutil
-for call in (os.unlink, os.rmdir, shutil.rmtree):
-    for path in ("$FOLDER/kept", "$FOLDER"):
-        try: call(path); print("got", path)
-        except OSError: pass`},
-	{name: "read a private file", code: `
-import os
-for path in ("$FOLDER/kept", os.path.expanduser("~/kept"), "$HOME/kept", "/etc/passwd", "/etc/shadow", "$FOLDER", "$HOME", "/proc", "/sys", "/run", "/.proc", "/.old"):
-    if os.path.exists(path): print("got", path)`},
-	{name: "files that were open", code: `
-import os
-for fd in range(5, 200):
-    try: os.fstat(fd); print("got", fd)
-    except OSError: pass`},
-	{name: "a terminal", code: "try:\n    open('/dev/tty'); print('got')\nexcept OSError: pass"},
-	{name: "shared memory", code: libc + `
-import glob
-if glob.glob("/dev/shm*"): print("got")
-if libc.shmget(0, 1 << 20, 0o1600) >= 0 or libc.msgget(0, 0o1600) >= 0 or libc.semget(0, 1, 0o1600) >= 0: print("got SysV")
-if libc.memfd_create(b"x", 0) >= 0: print("got a file in memory")`},
-	{name: "rights", code: libc + `
-if libc.prctl(39, 0, 0, 0, 0) != 1: print("got: new privileges are not refused")
-if any(libc.prctl(23, c, 0, 0, 0) > 0 for c in range(64)): print("got capabilities of the bounding set")
-if any(libc.prctl(47, 1, c, 0, 0) > 0 for c in range(64)): print("got ambient capabilities")
-header, held = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
-if libc.capget(header, held) != 0 or any(held): print("got capabilities", list(held))
-for call in (lambda: libc.unshare(0x10000000), lambda: libc.syscall(56, 0x10000000 | 17, 0, 0, 0, 0), lambda: libc.mount(b"x", b"$FOLDER", b"tmpfs", 0, None), lambda: libc.chroot(b"/")):
-    if os.uname().machine == "x86_64" and call() >= 0: print("got namespaces")
-if os.uname().machine == "x86_64" and (libc.syscall(435, 0, 0) != -1 or ctypes.get_errno() != 38): print("got clone3")
-if libc.setuid(0) == 0 and os.getuid() == 0 and $ROOT: print("got root")`},
-	{name: "setuid programs", code: `
-import os
-for path in ("/", "/dev/null", os.__file__, "/usr/lib", "/folder"):
-    if os.path.exists(path):
-        flags = os.statvfs(path).f_flag
-        if not flags & os.ST_NOSUID or path != "/folder" and not flags & os.ST_RDONLY: print("got", path)
-for path in ("/bin/su", "/usr/bin/su", "/usr/bin/sudo", "/bin/sh", "/usr/bin/env"):
-    if os.path.exists(path): print("got", path)`},
-	{name: "limits of process 1", code: `
-import os, resource
-for call in (lambda: resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (0, 0)), lambda: os.setpriority(os.PRIO_PROCESS, os.getppid(), 19), lambda: os.sched_setscheduler(os.getppid(), os.SCHED_BATCH, os.sched_param(0)),
-             lambda: resource.setrlimit(resource.RLIMIT_NPROC, (1000, 1000)), lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))):
-    try: call(); print("got")
-    except (OSError, ValueError): pass`},
-	{name: "own limits", code: `
-import resource as r
-for limit, most in ((r.RLIMIT_AS, 512 << 20), (r.RLIMIT_CPU, 3), (r.RLIMIT_NPROC, 24), (r.RLIMIT_FSIZE, 0), (r.RLIMIT_NOFILE, 64), (r.RLIMIT_SIGPENDING, 64), (r.RLIMIT_MSGQUEUE, 0), (r.RLIMIT_MEMLOCK, 0)):
-    if r.getrlimit(limit) != (most, most): print("got", limit, r.getrlimit(limit))
-try:
-    r.setrlimit(r.RLIMIT_CORE, (0, 0)); print("got core files for the system's program")
-except (OSError, ValueError): pass`},
-	{name: "many processes", code: `
-import os, signal
-children = []
-try:
-    while len(children) < 200:
-        pid = os.fork()
-        if pid == 0: signal.pause()
-        children.append(pid)
-except OSError: pass
-if len(children) >= 30: print("got", len(children))
-for pid in children: os.kill(pid, 9)
-for pid in children: os.waitpid(pid, 0)`},
-	{name: "a full disk", code: `
-import os
-try:
-    open("big", "wb", 0).write(bytes(1000)); print("got")
-except OSError: pass
-n = 0
-try:
-    while n < 5000: os.mkdir(str(n)); n += 1
-except OSError: pass
-if n > 64: print("got", n)`},
-	{name: "signals to the process above", code: `
-import os
-for number in range(1, 65):
-    try: os.kill(os.getppid(), number)
-    except OSError: pass`},
-	{name: "other cases in memory", code: `
-import gc, sys
-frame, seen = sys._getframe(), []
-while frame: seen += [frame.f_locals, frame.f_globals]; frame = frame.f_back
-for o in gc.get_objects() + seen:
-    for text in list(o.values()) if isinstance(o, dict) else list(o) if isinstance(o, (list, tuple, set)) else []:
-        if isinstance(text, str) and "KCEHC-EHT"[::-1] in text: print("got")`},
-}
-
-const libc = "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
-
-// forging are attacks on the verdict: wrong answers to "the sum of a and b" that try to be judged right, and code that
-// tries to end the judging.
-//
-//nolint:lll // Python
-var forging = []attack{
-	{name: "printing", code: `print('{"right": true}\n{"parses": true, "right": true, "error": "", "printed": ""}')`},
-	{name: "writing to every file", code: everyFile + `
-for line in lines: write(line)
-`},
-	{name: "writing to every file and ending", code: everyFile + `
-for line in lines: write(line)
-os._exit(0)`},
-	{name: "nonsense", code: everyFile + `write(b"nonsense\n")`},
-	{name: "nonsense that is half a line", code: everyFile + "write(b'{\"right\"')\nos._exit(0)"},
-	{name: "deep nonsense", code: everyFile + "write(b'[' * 50000 + b'\\n')"},
-	{name: "the wrong types", code: everyFile + `
-for line in (b"[]\n", b"1\n", b'{"parses": 1}\n', b'{"printed": [], "error": ""}\n', b'{"value": {"yours": -1}}\n', b'{"value": {"new": "nothing"}}\n'): write(line)`},
-	{name: "the end before the end", code: everyFile + `
-def add(a, b):
-    write(b'{"gone": true}\n')
-    return a + b + 1`},
-	{name: "answers in advance", code: everyFile + `write(b'{"value": 3, "changed": []}\n' * 100)`},
-	{name: "exit", code: "import os\nos._exit(0)"},
-	{name: "exit while asked", code: "import os\ndef add(a, b): os._exit(0)"},
-	{name: "exit at exit", code: "import atexit, os, sys\natexit.register(lambda: os._exit(0))\nsys.exit(0)"},
-	{name: "killing", code: "import os\nos.kill(os.getpid(), 9)"},
-	{name: "builtins", code: `
-import builtins, re, json, operator, sys, types
-builtins.AssertionError = builtins.Exception = type("Nothing", (BaseException,), {})
-builtins.float = builtins.int = builtins.str = builtins.isinstance = lambda *a: True
-operator.eq = lambda a, b: True
-json.dumps = lambda *a, **k: '{"right": true}'
-re.findall = lambda *a: [3.0]
-sys.modules["__main__"] = sys.modules["builtins"] = types.ModuleType("x")
-def add(a, b): return 0`},
-	{name: "equality", code: everEqual + "def add(a, b): return Equal()"},
-	{name: "equality of a class in place of a function", code: everEqual +
-		"class add(Equal):\n    def __init__(self, a, b): pass"},
-	{name: "equality of text", code: "class Equal(str):\n    __eq__ = lambda s, o: True\n    __hash__ = " +
-		"str.__hash__\ndef add(a, b): return Equal('no')"},
-	{name: "equality of a number", code: "class Equal(int):\n    __eq__ = lambda s, o: True\n    __sub__ = lambda s, o: " +
-		"0\n    __hash__ = int.__hash__\ndef add(a, b): return Equal(-1)"},
-	{name: "arithmetic", code: everEqual + "def add(a, b): return Equal()", check: "assert abs(add(1, 2) - 3) < 1e-9"},
-	{name: "arithmetic of a class", code: everEqual + "class add(Equal):\n    def __init__(self, a, b): pass",
-		check: "assert abs(add(1, 2) - 3) < 1e-9"},
-	{name: "a number of what has seen data", code: everEqual +
-		"Equal.__sub__ = lambda self, other: self\ndef add(a, b): return Equal()", check: "assert abs(add(1, 2) - 3) < 1e-9"},
-	{name: "a list", code: everEqual + "def add(a, b): return Equal()",
-		check: "assert [add(1, 2)] == [3] or (add(1, 2),) == (3,) or {'x': add(1, 2)} == {'x': 3}"},
-	{name: "among", code: everEqual + "def add(a, b): return Equal()",
-		check: "assert add(1, 2) in [3] or add(1, 2) in {3} or 3 in add(1, 2)"},
-	{name: "the caller", code: `
-import sys
-def add(a, b):
-    frame = sys._getframe()
-    while frame:
-        for names in (frame.f_globals, frame.f_locals):
-            if "printed" in names: names["printed"] = "3"
-        frame = frame.f_back
-    return 0`},
-	{name: "what it is called with", code: `
-def add(a, b):
-    for at in ("__globals__", "__code__", "__closure__", "gi_frame", "__class__"):
-        try:
-            getattr(b, at)["expected"] = lambda: 0
-        except Exception: pass
-    return 0`, check: "def expected(): return 3\nassert add(1, expected) == expected()"},
-	{name: "reading the check", code: "def add(a, b): return b.__globals__['wanted']",
-		check: "wanted = 3\nassert add(1, lambda: 0) == wanted"},
-	{name: "a function of the check", code: "def add(a, b): return b", check: "assert add(1, lambda: 2) == 3"},
-	{name: "names of the check", code: "__name__ = 'x'\nprinted = '3'\nfunctions = expected = 3\nlen = abs = lambda *a: 3",
-		check: "assert printed == '3' or functions == 3 or len([]) == 3"},
-	{name: "builtins as names", code: "__builtins__ = {'isinstance': lambda *a: True, 'globals': dict, " +
-		"'AssertionError': None}\nisinstance = lambda *a: True", check: "globals()\nassert isinstance(1, 2)"},
-	{name: "an exception that is none", code: "class AssertionError(BaseException): pass\ndef add(a, b): raise " +
-		"SystemExit(0)"},
-	{name: "output without end", code: "while True: print('x' * 10000)"},
-	{endless: true, name: "output without end to every file", code: everyFile + "\nwhile True: write(b'x' * 10000)"},
-	{endless: true, name: "lines without end to every file", code: everyFile + "\nwhile True: write(b'{}\\n' * 1000)"},
-	{name: "an error without end", code: "raise ValueError('x' * 10_000_000)"},
-	{name: "an error without end while asked", code: "def add(a, b): raise ValueError('x' * 100_000)"},
-	{endless: true, name: "for ever", code: "import time\nwhile True: time.sleep(100)"},
-	{endless: true, name: "for ever, deaf", code: "import signal, time\nfor n in range(1, 65):\n    try: signal.signal(n, " +
-		"signal.SIG_IGN)\n    except (OSError, ValueError): pass\nwhile True: time.sleep(100)"},
-	{endless: true, name: "for ever while asked", code: "def add(a, b):\n    while True: pass"},
-	{endless: true, name: "a fork bomb", code: "import os, time\nfor n in range(11):\n    try: os.fork()\n    except OSError: " +
-		"pass\ntime.sleep(1000)"},
-	{name: "a child left behind", code: "import os, time\nif os.fork() == 0:\n    time.sleep(1000)\ndef add(a, b): " +
-		"return a + b"},
-	{name: "a child left far behind", code: `
-import os, sys
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        os.setsid()
-        os.execv("/proc/self/exe" if os.path.exists("/proc/self/exe") else sys.executable, [sys.executable, "-c", "import time; time.sleep(1000)", "$SECRET-child"])
-    os._exit(0)
-os.wait()
-def add(a, b): return a + b`},
-	{name: "its folder", code: "import os\nos.mkdir('a'); os.mkdir('a/b'); os.chmod('a', 0); os.chmod('.', 0)"},
-	{name: "its folder, deep", code: "import os\nfor n in range(60): os.mkdir('d'); os.chdir('d')"},
-	{name: "threads", code: "import threading, time\nfor n in range(100): threading.Thread(target=time.sleep, " +
-		"args=(1000,)).start()"},
-	{name: "memory", code: "x = []\nwhile True: x.append(bytearray(1 << 20))"},
-	{name: "much text", code: "print('x' * 9_000_000)", check: "assert len(printed) == 9_000_001"},
-	{name: "a long answer", code: "def add(a, b): return 'x' * 9_000_000"},
-	{name: "a long list", code: "def add(a, b): return list(range(1_000_000, 2_000_000))"},
-	{name: "a list in itself", code: "def add(a, b):\n    x = []\n    x.append(x)\n    return x"},
-	{name: "a large number", code: "def add(a, b): return 10 ** 1_000_000"},
-	{name: "a range", code: "def add(a, b): return range(10 ** 15)", check: "assert list(add(1, 2)) == [3]"},
-}
-
-//nolint:lll // Python
-const (
-	everEqual = `
-class Equal:
-    def __eq__(self, other): return True
-    def __ne__(self, other): return False
-    __hash__ = lambda self: hash(3)
-    __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __eq__
-    def __sub__(self, other): return 0
-    __rsub__ = __add__ = __radd__ = __mul__ = __abs__ = __neg__ = lambda self, *a: 0
-    def __bool__(self): return True
-`
-	everyFile = `
-import os
-lines = [b'{"right": true}\n', b'{"parses": true, "right": true, "ended": true}\n', b'{"left": false, "clean": true}\n', b'{"gone": true}\n',
-         b'{"parses": true}\n', b'{"printed": "3", "error": "", "names": {"object": 0}, "functions": []}\n']
-for fd in range(64):
-    try: os.set_blocking(fd, True)
-    except OSError: pass
-def write(line):
-    for fd in range(64):
-        try: os.write(fd, line)
-        except OSError: pass
-`
-)
-
 // honest is a trial that runs between attacks. No attack may spoil it.
 var honest = grade.Trial{
 	Code:  "import os\nprint(1)\ndef add(a, b): return a + b\nif os.listdir(): raise ValueError('somebody was here')",
@@ -429,6 +142,7 @@ func attacked(t *testing.T) {
 	fill := strings.NewReplacer("$PID", fmt.Sprint(os.Getpid()), "$SECRET", secret, "$PORT", fmt.Sprint(port), "$SOCKET",
 		name, "$FOLDER", folder, "$HOME", os.Getenv("HOME"), "$ROOT", root)
 
+	reaching := programs(t, "reaching")
 	if os.Getenv("RESTYLE_ATTACKS") == "unprotected" {
 		verdicts, err := grade.RunUnprotected(t.Context(), os.Getenv("RESTYLE_ATTACKED"),
 			[]grade.Trial{{Code: fill.Replace(reaching[0].code), Check: "assert printed == ''"}})
@@ -441,7 +155,7 @@ func attacked(t *testing.T) {
 	for _, a := range reaching {
 		trials = append(trials, grade.Trial{Code: fill.Replace(a.code), Check: "'THE-CHECK'\nassert printed == ''"}, honest)
 	}
-	for _, a := range forging {
+	for _, a := range programs(t, "forging") {
 		if os.Getenv("RESTYLE_ATTACKS") != "all" || a.endless {
 			continue // it does not depend on the user, or is one of TestEndless_IsStopped
 		}
@@ -490,7 +204,7 @@ func TestEndless_IsStopped(t *testing.T) {
 	needPython(t)
 	defer grade.SetTrialTimes(300*time.Millisecond, 0)()
 	var trials []grade.Trial
-	for _, a := range forging {
+	for _, a := range programs(t, "forging") {
 		if a.endless {
 			trials = append(trials, grade.Trial{Code: a.code, Check: "assert add(1, 2) == 3"})
 		}
@@ -529,28 +243,6 @@ func TestEndless_LeavesNextAlone(t *testing.T) {
 	t.Error("no answer after one that never ends is right")
 }
 
-// leaving are attacks on the next answer: they change what it would find if it shared anything with them.
-//
-//nolint:lll // Python
-var leaving = []attack{
-	{name: "attributes of the directory", code: "import os\nn = 0\nwhile n < 100: os.setxattr('.', f'user.{n}', bytes(4000)); n += 1"},
-	{name: "times and mode of the directory", code: "import os\nos.utime('.', (1, 1))\nos.chmod('.', 0o500)"},
-	{name: "files", code: "import os\nfor n in range(60): os.mkdir(str(n))"},
-	{name: "size of pipes", code: "import fcntl\nfor fd in range(64):\n    try: fcntl.fcntl(fd, 1031, 4096)\n    except OSError: pass"},
-	{name: "flags of pipes", code: "import os\nfor fd in range(64):\n    try: os.set_blocking(fd, False)\n    except OSError: pass\nos._exit(0)"},
-	{name: "content of pipes", code: everyFile + "write(b'{\"value\": 3}\\n' * 100)\nos._exit(0)"},
-	{name: "process numbers", code: "import os\nfor n in range(300):\n    pid = os.fork()\n    if pid == 0: os._exit(0)\n    os.waitpid(pid, 0)"},
-	{name: "mask, limits and signals", code: `
-import os, resource, signal
-os.umask(0o777)
-resource.setrlimit(resource.RLIMIT_NOFILE, (5, 5))
-for n in range(1, 65):
-    try: signal.signal(n, signal.SIG_IGN); signal.pthread_sigmask(signal.SIG_BLOCK, [n])
-    except (OSError, ValueError): pass`},
-	{name: "stopping all", code: "import os, signal\nfor pid in (1, -1):\n    for n in (signal.SIGSTOP, signal.SIGKILL):\n        try: os.kill(pid, n)\n        except OSError: pass"},
-	{name: "modules", code: "import builtins, json, sys\njson.loads = json.dumps = None\nbuiltins.print = None\nsys.modules.clear()"},
-}
-
 // untouched is a trial that fails if it does not find what the first one finds.
 //
 //nolint:lll // Python
@@ -570,7 +262,7 @@ func TestTrial_NothingRemains(t *testing.T) {
 	defer grade.SetTrialTime(time.Minute)()
 	defer grade.SetWorkers(1)()
 	defer syscall.Umask(syscall.Umask(0o22))
-	trials := []grade.Trial{untouched}
+	trials, leaving := []grade.Trial{untouched}, programs(t, "leaving")
 	for _, a := range leaving {
 		trials = append(trials, grade.Trial{Code: a.code}, untouched)
 	}
@@ -722,57 +414,6 @@ func running(t *testing.T, text string) bool {
 	})
 }
 
-// taking are attacks that take more memory than all processes together may have, though each is within its own limits.
-// If nothing stopped them, each would take less than 1.5 GiB.
-//
-//nolint:lll // Python
-var taking = []attack{
-	{name: "memory", code: inMany + "def take(n): return bytearray(b'x') * (60 << 20)\nmany(20, take)"},
-	{name: "memory, with signals to all", code: inMany + `
-def take(n):
-    if n > 1: return bytearray(b'x') * (60 << 20)
-    while True:
-        for pid in range(1, 5):
-            try: os.kill(pid, signal.SIGCHLD)
-            except OSError: pass
-many(20, take)`},
-	{name: "memory of what a second thread starts", code: inMany + `
-import threading
-def take(n): return bytearray(b'x') * (60 << 20)
-threading.Thread(target=many, args=(20, take)).start()
-signal.pause()`},
-	{name: "memory that moves from process to process", code: inMany + `
-def take(n):
-    x = bytearray(b'x') * (100 << 20)
-    while os.fork() == 0: pass
-    os._exit(0)
-many(10, take)`},
-	{name: "page tables", code: inMany + libc + `
-libc.mmap.restype = ctypes.c_void_p
-def take(n):
-    for k in range(12000):
-        at = 0x100000000000 + n * 0x40000000000 + k * 0x40200000 % 0x30000000000
-        if libc.mmap(ctypes.c_void_p(at), ctypes.c_size_t(4096), 1, 0x100022, -1, ctypes.c_long(0)) == at: ctypes.string_at(at, 1)
-many(8, take)`},
-	{name: "mappings", code: inMany + libc + `
-libc.mmap.restype = ctypes.c_void_p
-def take(n):
-    at = libc.mmap(None, ctypes.c_size_t(60000 * 4096), 0, 0x22, -1, ctypes.c_long(0))
-    for k in range(0, 60000, 2): libc.mprotect(ctypes.c_void_p(at + k * 4096), ctypes.c_size_t(4096), 1)
-many(8, take)`},
-}
-
-// inMany has processes take something and keep it.
-const inMany = `
-import os, signal
-def many(n, take):
-    for i in range(n):
-        if os.fork() == 0:
-            kept = take(i)
-            signal.pause()
-    signal.pause()
-`
-
 // TestMemoryOfAll checks the limit on the memory of all processes together, where the kernel enforces it and where this
 // process measures it.
 func TestMemoryOfAll(t *testing.T) {
@@ -786,6 +427,7 @@ func TestMemoryOfAll(t *testing.T) {
 	defer grade.SetTrialTimes(time.Minute, 0)() // so that time is not what ends it, on any machine
 	defer grade.SetWorkers(1)()
 	var trials []grade.Trial
+	taking := programs(t, "taking")
 	for _, a := range taking {
 		trials = append(trials, grade.Trial{Code: a.code}, honest)
 	}
