@@ -74,7 +74,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add("event: error\ndata: x\n\n" + events(finishStop, done))
 	f.Add(events(`{"choices":[{"index":0,"delta":{"content":[{"type":"text","text":"x"}]},"finish_reason":"length"}],` +
 		`"usage":{"prompt_tokens":-1}}`))
-	for _, test := range deviations {
+	for _, test := range deviations(f) {
 		f.Add(test.body)
 	}
 	f.Add("\ufeff: c\r\nretry: 1\r\n" + strings.ReplaceAll(goodStream, "\n", "\r\n"))
