@@ -111,12 +111,6 @@ func TestMessages_NamesOfRoles(t *testing.T) {
 	}
 }
 
-// quoted returns a JSON string.
-func quoted(s string) string {
-	b, _ := json.Marshal(s)
-	return string(b)
-}
-
 // besideOnly reads the one conversation of a file as TestOtherKeys_UsedOrRefused's want has it.
 func besideOnly(path string) (string, error) {
 	c, err := OpenConversations(context.Background(), path, Options{})

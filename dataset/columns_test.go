@@ -58,65 +58,6 @@ func FuzzColumns(f *testing.F) {
 	})
 }
 
-func TestPick(t *testing.T) {
-	for _, c := range []struct {
-		columns, there, want string
-	}{
-		{"", "instruction input output", "instruction input output"},
-		{"", "output instruction", "instruction  output"},
-		{"", "instruction input output prompt", "instruction input output"}, // the Alpaca Python dataset
-		{"", "instruction input output text", "instruction input output"},
-		{"", "instruction input response", "instruction input response"},
-		{"", "instruction context response category", "instruction context response"},
-		{"", "instruction input output_original output_passive_aggressive", "instruction input output_original"},
-		{"", "subject subsubject question answer", "question  answer"},
-		{"", "query response type", "query  response"},
-		{"", "prompt completion", "prompt  completion"},
-		{"", "problem solution", "problem  solution"},
-		{"", "prompt label", "error: no known pair"},
-		{"", "Question Complex_CoT Response", "Question  Response"}, // as medical-o1-reasoning-SFT
-		{"", "QUESTION Question answer", "error: no known pair"},
-		{"", "question Question answer Answer", "question  answer"},
-		{"", "prompt response", "prompt  response"},
-		{"", "prompt context answer", "prompt context answer"},
-		{"", "instruction prompt response", "instruction  response"}, // as self-oss-instruct
-		{"", "prompt completion response", "error: more than one way"},
-		{"", "input output", "input  output"},
-		{"", "inputs targets", "inputs  targets"},
-		{"", "role_1 topic message_1 message_2", "message_1  message_2"},
-		{"", "user assistant", "user  assistant"},
-		{"", "question generated_solution expected_answer", "question  generated_solution"},
-		{"", "problem solution answer", "problem  solution"},
-		{"", "system_prompt question response", "question  response"}, // gen's rows have no system prompt
-		{"system=s,instruction=q,output=a", "s q a", "error: only for training"},
-		{"text=t", "t", "error: only for training"},
-		{"", "text", `error: no known pair of question and answer among the columns "text"`},
-		{"", "", "error: (none)"},
-		{"", "instruction output response", "error: more than one way (as instruction=instruction,output=output or as " +
-			"instruction=instruction,output=response)"},
-		{"", "instruction input context output", "error: more than one way"},
-		{"", "instruction output question answer", "error: more than one way"},
-		{"instruction=q,output=a", "q a", "q  a"},
-		{"instruction=q,output=a", "q a input", "q input a"},
-		{"output=a", "instruction a input", "instruction input a"},
-		{"instruction=q,input=c,output=a", "q a", `error: no column "c", only "q", "a"`},
-		{"instruction=q", "q answer", `error: no column "output"`},
-		{"instruction=input", "input output", "input  output"},
-		{"instruction=output", "input output", "error: both question and answer"},
-	} {
-		columns, err := ParseColumns(c.columns)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := wanted{Columns: columns}.pick(strings.Fields(c.there))
-		if words, isError := strings.CutPrefix(c.want, "error: "); isError {
-			expect.Error(t, err, words)
-		} else if err != nil || strings.TrimRight(strings.Join(got, " "), " ") != c.want {
-			t.Errorf("%q among %q: %q, %v; want %q", c.columns, c.there, got, err, c.want)
-		}
-	}
-}
-
 // TestPickForTraining chooses what only training reads: conversations, plain text and system prompts.
 func TestPickForTraining(t *testing.T) {
 	for _, c := range []struct {

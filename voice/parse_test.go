@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -71,93 +70,6 @@ func TestParse(t *testing.T) {
 	}
 	if crlf.SHA256 == s.SHA256 || !slices.Equal(crlf.Examples, s.Examples) {
 		t.Error("carriage returns change the hash and nothing else")
-	}
-}
-
-func TestParseErrors(t *testing.T) {
-	for _, test := range []struct {
-		name, old, new string
-		want           []string
-	}{
-		{"no name", "name: small\n", "", []string{":1: no name"}},
-		{"bad name", "name: small", "name: a b", []string{`:1: name "a b"`}},
-		{"unknown setting", "score: 1", "scores: 1", []string{`:2: unknown setting "scores": did you mean "score"?`}},
-		{"not a setting", "score: 1", "hello", []string{`:2: "hello": not a setting`}},
-		{"setting twice", "score: 1", "name: again", []string{`:2: setting "name": already in line 1`}},
-		{"bad number", "score: 1", "score: many", []string{`:2: score "many": write a number`}},
-		{"not a whole number", "cues: 1", "cues: 1.5", []string{`:3: cues 1.5: must be a whole number`}},
-		{"NaN", "density: 0 100", "density: NaN 3", []string{`:4: density "NaN 3"`}},
-		{"falling band", "words: 1 100", "words: 9 1", []string{`:5: words "9 1": write the minimum and the maximum`}},
-		{"device without instruction", "echo: say it twice", "echo", []string{`:7: device "echo": no instruction`}},
-		{"device twice", "echo: say it twice", "echo: a\necho: b", []string{`:8: device "echo": already in line 7`}},
-		{"unknown section", "[lexicon]", "[lexikon]",
-			[]string{`:26: section [lexikon]: unknown, and no skeleton names it: did you mean "lexicon"?`, "no [lexicon]"}},
-		{"empty section name", "[banned]", "[]", []string{`:28: section without a name`}},
-		{"reserved section", "[banned]", "[code]", []string{`:28: section [code]: reserved name`}},
-		{"unknown condition", "if loop", "if looop",
-			[]string{`:22: section [closer if looop]: condition: unknown feature "looop": did you mean "loop"?`}},
-		{"empty condition", "if loop", "if", []string{`:22: section [closer if]: condition: incomplete`}},
-		{"dangling not", "if loop", "if loop not", []string{`:22: `, "incomplete"}},
-		{"contradiction", "if loop", "if loop not loop", []string{`:22: `, "its absence"}},
-		{"no if", "if loop", "when loop", []string{`:22: section [closer when loop]: only "if"`}},
-		{"condition on a fixed section", "[banned]", "[banned if loop]",
-			[]string{`:28: section [banned]: cannot have a condition`}},
-		{"unknown slot", "It loops.", "It {funktion} loops.",
-			[]string{`:23: unknown slot {funktion}: did you mean "function"?`}},
-		{"unclosed slot", "It loops.", "It {ask loops.", []string{`:23: unbalanced brace`}},
-		{"stray brace", "It loops.", "It } loops.", []string{`:23: unbalanced brace`}},
-		{"phrase without end", "It loops.", "It loops", []string{`:23: phrase "It loops": must end`}},
-		{"phrase twice", "It loops.", "Done.", []string{`:25: phrase "Done.": already in line 23`}},
-		{"placeholder in a phrase", "It loops.", "It [[CODE_1]] loops.", []string{`:23: phrase: has a placeholder`}},
-		{"unclosed backtick", "It loops.", "It `loops.", []string{`:23: phrase: unclosed backtick`}},
-		{"banned phrase", "It loops.", "Drat, it loops.", []string{`:23: phrase: banned word "drat"`}},
-		{"opener with a slot", "Fine, then.", "Fine {ask}, then.",
-			[]string{`:19: opener "Fine {ask}, then.": the first two words`}},
-		{"only slots", "Done.\n", "{Ask} done.\n", []string{`:22: block [closer]: needs a phrase without slots`}},
-		{"missing block", "opener lead /", "opener leed /",
-			[]string{`:17: skeleton: block "leed" has no section: did you mean "lead"?`, `:20: section [lead]: unknown`}},
-		{"no opener", "opener lead", "lead", []string{`:17: skeleton "lead / code / closer": must begin with opener`}},
-		{"no code", "/ code /", "/", []string{`:17: `, "must have code exactly once"}},
-		{"two codes", "/ code /", "code / code /", []string{`:17: `, "must have code exactly once"}},
-		{"answer and code", "/ code /", "/ code / answer /", []string{`:17: `, "must have answer exactly once, and neither"}},
-		{"answer with an opener", "/ code /", "/ answer /", []string{`:17: `, "must have answer exactly once, and neither"}},
-		{"two answers", "opener lead / code /", "lead / answer / answer /",
-			[]string{`:17: `, "must have answer exactly once, and neither"}},
-		{"a block called answer", "[lead]", "[answer]", []string{`section [answer]: reserved name`}},
-		{"no weight", "1 fine", "fine", []string{`:27: cue "fine": no weight`}},
-		{"weight too large", "1 fine", "1 fine\n10 then", []string{`:28: cue "10 then": no weight`}},
-		{"cue twice", "1 fine", "1 fine\n2 FINE", []string{`:28: "FINE": already in [lexicon]`}},
-		{"cue without a word", "1 fine", "1 fine\n1 ...", []string{`:28: "...": has no word`}},
-		{"example without code", "code: pass\n", "", []string{`:8: example: needs a device, a question, code and a rewrite`}},
-		{"example with another key", "code: pass", "kode: pass", []string{`:11: example: unknown line "kode: pass"`}},
-		{"example's part twice", "code: pass", "question: What?", []string{`:11: example: second "question"`}},
-		{"example of unknown device", "device: echo", "device: ecco",
-			[]string{`:8: example: device "ecco" is not in [devices]: did you mean "echo"?`}},
-		{"example without placeholder", "    [[CODE_1]]\n", "",
-			[]string{`:8: example: rewrite must have [[CODE_1]] exactly once`}},
-		{"example out of voice", "Fine, fine.", "Very well.", []string{`:8: example: not in the voice: tone score 0:`}},
-		{"unprintable", "It loops.", "It \x00loops.", []string{`:23: unprintable byte 0x00`}},
-		{"not UTF-8", "It loops.", "It \xff loops.", []string{`:23: unprintable byte 0xff`}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			if !strings.Contains(small, test.old) {
-				t.Fatalf("the style has no %q", test.old)
-			}
-			_, err := Parse("x.style", []byte(strings.Replace(small, test.old, test.new, 1)))
-			if err == nil {
-				t.Fatal("no error")
-			}
-			for _, want := range test.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("error\n%v\nlacks %q", err, want)
-				}
-			}
-			for _, line := range strings.Split(err.Error(), "\n") {
-				if !regexp.MustCompile(`^x\.style:\d+: .`).MatchString(line) {
-					t.Errorf("line without a position: %q", line)
-				}
-			}
-		})
 	}
 }
 
