@@ -69,18 +69,12 @@ func BenchmarkEncode(b *testing.B) {
 	tok, texts := llama3(b), benchTexts(b)
 	for _, name := range benchNames {
 		docs := documents(texts[name])
-		b.Run(name+"/one", func(b *testing.B) {
+		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(texts[name])))
 			for b.Loop() {
 				for _, doc := range docs {
 					tok.Encode(doc, EncodeOptions{})
 				}
-			}
-		})
-		b.Run(name+"/all", func(b *testing.B) {
-			b.SetBytes(int64(len(texts[name])))
-			for b.Loop() {
-				tok.EncodeBatch(docs, EncodeOptions{})
 			}
 		})
 	}

@@ -3,10 +3,7 @@ package tokenizer
 import (
 	"fmt"
 	"math"
-	"runtime"
 	"sort"
-	"sync"
-	"sync/atomic"
 )
 
 // A Span is the bytes [Start, End) of a text.
@@ -81,22 +78,6 @@ func (t *Tokenizer) Encode(text string, o EncodeOptions) Encoding {
 		e.add(t.after, len(text))
 	}
 	return Encoding{e.ids, e.ends}
-}
-
-// EncodeBatch encodes many texts with the same options, in parallel.
-func (t *Tokenizer) EncodeBatch(texts []string, o EncodeOptions) []Encoding {
-	out := make([]Encoding, len(texts))
-	var next atomic.Int64
-	var all sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(texts)) {
-		all.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(texts)); i = next.Add(1) - 1 {
-				out[i] = t.Encode(texts[i], o)
-			}
-		})
-	}
-	all.Wait()
-	return out
 }
 
 // encodePart encodes a text, or the part from base between special tokens.

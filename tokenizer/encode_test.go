@@ -198,7 +198,7 @@ func TestLongWords(t *testing.T) {
 	}
 }
 
-func TestEncodeBatch_Concurrent(t *testing.T) {
+func TestEncode_Concurrent(t *testing.T) {
 	tok := mustParse(t, testFile(t, "bytelevel.json"))
 	texts := append(variantTexts(t), string(testFile(t, "texts.json")), string(testFile(t, "make_testdata.py")))
 	o := EncodeOptions{AddSpecial: true, Special: Everywhere}
@@ -210,8 +210,8 @@ func TestEncodeBatch_Concurrent(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for range 5 {
-				for i, e := range tok.EncodeBatch(texts, o) {
-					if !slices.Equal(e.IDs, want[i].IDs) || !slices.Equal(e.Ends, want[i].Ends) {
+				for i, text := range texts {
+					if e := tok.Encode(text, o); !slices.Equal(e.IDs, want[i].IDs) || !slices.Equal(e.Ends, want[i].Ends) {
 						t.Errorf("%q: not what it is alone", texts[i])
 					}
 				}
@@ -219,9 +219,6 @@ func TestEncodeBatch_Concurrent(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := len(tok.EncodeBatch(nil, o)); n != 0 {
-		t.Errorf("no texts give %d encodings", n)
-	}
 }
 
 // TestSkipNormalizedSpecial checks the intended difference from Hugging Face: a special token that is matched in

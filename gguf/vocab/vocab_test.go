@@ -1,8 +1,6 @@
 package vocab_test
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -194,63 +192,6 @@ func TestFromFiles_ComesBack(t *testing.T) {
 		if v.HuggingFace = ""; len(notes) == 0 {
 			_, got = open(t, v)
 			same(t, name+" without the whole", got, want, texts)
-		}
-	}
-}
-
-// TestFromFiles_WritesTheConvertersKeys compares with the keys that llama.cpp's converter has written for the same
-// files, and the ids with those of llama.cpp.
-func TestFromFiles_WritesTheConvertersKeys(t *testing.T) {
-	dir := expect.Reference(t, "golden-next", "gguf", "llama_text")
-	type value struct {
-		Value  any
-		SHA256 string
-	}
-	var golden struct {
-		Files map[string]struct{ Content struct{ KV map[string]value } }
-		Texts []struct {
-			Text       string
-			IDs        []int32 `json:"ids"`
-			IDsSpecial []int32 `json:"ids_special"`
-		}
-	}
-	if err := json.Unmarshal([]byte(expect.Read(t, dir+"/gguf.json")), &golden); err != nil {
-		t.Fatal(err)
-	}
-	config := []byte(expect.Read(t, dir+"/tokenizer_config.json"))
-	v, notes, err := vocab.FromFiles([]byte(expect.Read(t, dir+"/tokenizer.json")), config, nil, 384)
-	if err != nil || len(notes) > 0 {
-		t.Fatal(err, notes)
-	}
-	kv := golden.Files["f32"].Content.KV
-	for key, got := range map[string]any{"ggml.model": v.Model, "ggml.pre": v.Pre, "chat_template": v.Template,
-		"ggml.bos_token_id": float64(v.BOS), "ggml.eos_token_id": float64(v.EOS), "ggml.padding_token_id": float64(v.Pad),
-		"ggml.add_bos_token": *v.AddBOS} {
-		if want := kv["tokenizer."+key].Value; got != want {
-			t.Errorf("%s: %v, want %v", key, got, want)
-		}
-	}
-	for key, got := range map[string]any{"tokens": v.Tokens, "token_type": v.Types, "merges": v.Merges} {
-		var text strings.Builder
-		e := json.NewEncoder(&text)
-		e.SetEscapeHTML(false)
-		if err := e.Encode(got); err != nil {
-			t.Fatal(err)
-		}
-		sum := sha256.Sum256([]byte(strings.TrimSpace(text.String())))
-		if want := kv["tokenizer.ggml."+key].SHA256; hex.EncodeToString(sum[:]) != want {
-			t.Errorf("%s: their sha256 is %x, want %s", key, sum, want)
-		}
-	}
-	v.HuggingFace = ""
-	_, tok := open(t, v)
-	if len(golden.Texts) != 30 {
-		t.Errorf("%d texts", len(golden.Texts))
-	}
-	for _, text := range golden.Texts {
-		got, special := encode(tok, text.Text, false), encode(tok, text.Text, true)
-		if !slices.Equal(got, text.IDs) || !slices.Equal(special, text.IDsSpecial) {
-			t.Errorf("%q: ids %v and %v, want %v and %v", text.Text, got, special, text.IDs, text.IDsSpecial)
 		}
 	}
 }

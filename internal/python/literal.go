@@ -169,33 +169,3 @@ func unescape(s string, bytes bool) (string, error) {
 	}
 	return b.String(), nil
 }
-
-// Literals returns the literal values in src: each string decoded (the literal parts of f-strings one by one), each
-// number as written, in order of appearance and without the empty string. It does not join adjacent strings. It
-// includes docstrings, but not comments. If src does not split into tokens, Literals returns the values before the
-// error. A \N escape, or half a surrogate pair, becomes bytes that are not UTF-8.
-func Literals(src string) []string {
-	tokens, _ := Tokenize(src)
-	var found []string
-	var raw []bool // of the f-strings around the token
-	for _, t := range tokens {
-		var s string
-		var err error
-		switch t.Kind {
-		case Number:
-			s = t.Text
-		case String:
-			s, err = literal(t.Text).decode()
-		case FStringStart:
-			raw = append(raw, strings.ContainsAny(t.Text, "rR"))
-		case FStringMiddle:
-			s, err = decodeMiddle(t.Text, raw[len(raw)-1])
-		case FStringEnd:
-			raw = raw[:len(raw)-1]
-		}
-		if s != "" && err == nil {
-			found = append(found, s)
-		}
-	}
-	return found
-}

@@ -32,8 +32,7 @@ var recorded = map[string]func(args ...string) string{
 		}
 		return strings.Join(append(out, errorText(err)), " ")
 	},
-	"names":    func(a ...string) string { return strings.Join(slices.Sorted(maps.Keys(Identifiers(a[0]))), " ") },
-	"literals": func(a ...string) string { return fmt.Sprintf("%q", Literals(a[0])) },
+	"names": func(a ...string) string { return strings.Join(slices.Sorted(maps.Keys(Identifiers(a[0]))), " ") },
 	"comment": func(a ...string) string { // a line, its remark, the next line …
 		remarks := map[int]string{}
 		for i := 1; i+1 < len(a); i += 2 {
