@@ -17,7 +17,7 @@ import (
 
 // TestOtherKeys_UsedOrRefused reads keys of messages and columns of rows that change what is asked or learned: each is
 // used or refused by name, in JSON and, if the row can be written so, in CSV and TSV. Columns without a meaning are
-// listed. What is wanted of a row is the conversation, then what is for the template, then the columns and keys after ;.
+// listed. What is wanted of a row is the conversation, then what is for the template, then, after ;, columns and keys.
 func TestOtherKeys_UsedOrRefused(t *testing.T) {
 	for _, c := range expect.Cases(t, "testdata/other_keys.txt", "want", "err") {
 		row, errs := c.Name, c.All("err")

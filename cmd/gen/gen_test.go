@@ -404,7 +404,8 @@ func answerBatch(t testing.TB, path string, spoil bool) (results string, request
 				"usage": map[string]int{"prompt_tokens": 1, "completion_tokens": 2}}}})
 		failed, _ := json.Marshal(map[string]any{"custom_id": line.CustomID, "response": map[string]any{"status_code": 500,
 			"body": map[string]any{"error": map[string]string{"message": "oops"}}}})
-		late := fmt.Sprintf(`{"custom_id":%q,"response":null,"error":{"code":"batch_expired","message":"late"}}`, line.CustomID)
+		late := fmt.Sprintf(`{"custom_id":%q,"response":null,"error":{"code":"batch_expired","message":"late"}}`,
+			line.CustomID)
 		switch n := random.IntN(10); {
 		case spoil && n == 0: // missing
 		case spoil && n == 1:

@@ -16,8 +16,8 @@ import (
 	"restyle/internal/expect"
 )
 
-// claim is a sentence about an answer's code or about its question, and the rule that judges it. No rule judges a figure
-// of speech. The answer is the sentence and the code in a fence.
+// claim is a sentence about an answer's code or about its question, and the rule that judges it. No rule judges a
+// figure of speech. The answer is the sentence and the code in a fence.
 type claim struct {
 	rule, prose, code string
 	question          string // the instruction, and after a newline the input

@@ -29,8 +29,8 @@ type Picture struct {
 	SVG  []byte
 }
 
-// Pages writes, for each table, a CSV file and its pictures, and for all of them README.md. Only the CSV files have what
-// is too noisy to tell.
+// Pages writes, for each table, a CSV file and its pictures, and for all of them README.md. Only the CSV files have
+// what is too noisy to tell.
 func (b *Book) Pages(title string, section func(t *Table) Section) error {
 	b, title = b.clean(), cli.Clean(title)
 	var md strings.Builder
