@@ -8,10 +8,10 @@ import (
 	"restyle/tensor"
 )
 
-// A Comm sums and copies tensors over the GPUs of several processes, through NCCL. Its collectives are queued: they begin
-// after what is queued on the GPU when they are called, in the order of the calls, and run beside what is queued until
-// Wait or WaitFor, which must not use the tensors. All processes must call the same ones in the same order, of tensors
-// of the same types and lengths. An error sticks to the Device.
+// A Comm sums and copies tensors over the GPUs of several processes, through NCCL. Its collectives are queued: they
+// begin after what is queued on the GPU when they are called, in the order of the calls, and run beside what is queued
+// until Wait or WaitFor, which must not use the tensors. All processes must call the same ones in the same order, of
+// tensors of the same types and lengths. An error sticks to the Device.
 type Comm struct {
 	d    *Device
 	comm *cuda.Comm
@@ -69,8 +69,8 @@ func (c *Comm) Wait() error {
 	return c.d.Err()
 }
 
-// Mark has a slot, from 0 on, stand for the collectives that are queued now, for WaitFor. It replaces the slot's earlier
-// mark.
+// Mark has a slot, from 0 on, stand for the collectives that are queued now, for WaitFor. It replaces the slot's
+// earlier mark.
 func (c *Comm) Mark(slot int) { c.comm.Mark(slot) }
 
 // WaitFor is Wait for the collectives that were queued at the slot's last Mark. Without one, nothing waits.
@@ -80,8 +80,8 @@ func (c *Comm) WaitFor(slot int) error {
 }
 
 // Abort ends collectives that wait for a process that is gone, so that the GPU does not wait for ever. It may be called
-// while another goroutine uses the Device, whose error it becomes unless that has one: nothing is computed from then on.
-// Close then does nothing. Aborting a nil Comm does nothing.
+// while another goroutine uses the Device, whose error it becomes unless that has one: nothing is computed from then
+// on. Close then does nothing. Aborting a nil Comm does nothing.
 func (c *Comm) Abort() {
 	if c != nil {
 		c.comm.Abort()

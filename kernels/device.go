@@ -139,8 +139,8 @@ func (d *Device) Tick() {
 	d.ticks.Add(1)
 }
 
-// Ticks returns how many ticks have been executed, without waiting. Unlike other methods, any goroutine may call it at any
-// time. On a closed GPU it returns 0.
+// Ticks returns how many ticks have been executed, without waiting. Unlike other methods, any goroutine may call it at
+// any time. On a closed GPU it returns 0.
 func (d *Device) Ticks() int64 {
 	if d.gpu != nil {
 		return d.gpu.Ticks()

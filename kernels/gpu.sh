@@ -179,7 +179,7 @@ cuda:all 2x2048 --config llama-3.1-8b --shard gradients
 END
   for on in cuda:0 cuda:all; do
     log "ranks-$on" "$bin/train" --device "$on" "${steps[@]}" --max-steps $long --out "$OUT/ranks-$on"
-    log "ranks-bits-$on" "$bin/train" --device "$on" "${steps[@]}" --max-steps $brief --same-bits --out "$OUT/ranks-bits-$on"
+    log "ranks-bits-$on" "$bin/train" --device "$on" "${steps[@]}" --max-steps $brief --same-bits --deterministic --out "$OUT/ranks-bits-$on"
   done
   cmp "$OUT/ranks-bits-cuda:0/model.safetensors" "$OUT/ranks-bits-cuda:all/model.safetensors" && echo "--same-bits: the same"
   "$python" -c 'import json, sys

@@ -170,8 +170,8 @@ func result(t *testing.T, d *kernels.Device, c kernels.Control) kernels.StepResu
 	return r
 }
 
-// squares returns the partial sums of squares of whole tensors. Each is computed range by range, with the last first, of
-// as many units as cuts says in turn; all units if it says nothing.
+// squares returns the partial sums of squares of whole tensors. Each is computed range by range, with the last first,
+// of as many units as cuts says in turn; all units if it says nothing.
 func squares(t *testing.T, d *kernels.Device, tensors []kernels.AdamWTensor, cuts ...int) (all []tensor.Tensor) {
 	t.Helper()
 	var list []kernels.AdamWTensor
@@ -195,8 +195,9 @@ func squares(t *testing.T, d *kernels.Device, tensors []kernels.AdamWTensor, cut
 	return all
 }
 
-// TestSquaresAll compares each unit's sum with that in float64, and checks that it has the same bits however the tensors
-// are cut, alone or in a list of several, and with any number of threads. Units have 256, 512 and 1,024 elements.
+// TestSquaresAll compares each unit's sum with that in float64, and checks that it has the same bits however the
+// tensors are cut, alone or in a list of several, and with any number of threads. Units have 256, 512 and 1,024
+// elements.
 func TestSquaresAll(t *testing.T) {
 	sizes := []int{1, 300, 256 * 1024, 256*1024 + 1, 512*1024 + 257}
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {

@@ -80,7 +80,8 @@ func TestProfile_CountsByHand(t *testing.T) {
 					V: x(tensor.U8, all), MScale: scale, VScale: scale,
 					Master: x(tensor.U8, all)}}, AdamWStep{Step: 1, Control: Control{x(tensor.F64, 4)}})
 			}},
-		{"adamw_squares", float64(all*2 + SquaresUnits(all)*8), 0, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
+		{"adamw_squares", float64(all*2 + SquaresUnits(all)*8), 0, func(d *Device,
+			x func(tensor.DType, ...int) tensor.Tensor) {
 			m := x(tensor.F32, 2*all)
 			list := d.NewAdamWList(x(tensor.U8, adamWRange), []AdamWTensor{{W: x(tensor.BF16, all), G: x(tensor.BF16, all),
 				State: AdamWState{M: m.Part(0, all), V: m.Part(all, all)}, Sums: x(tensor.F64, SquaresUnits(all))}})

@@ -114,7 +114,8 @@ func TestGradients_AfterEachLayer(t *testing.T) {
 				for pass := range 2 { // the second pass finds what the first one left
 					order, began = nil, nil
 					before := func(layer int) { began = append(began, layer) }
-					if _, err := m.Gradient(b, 1, Gradients{Overwrite: reuse == 0 || pass == 0, Before: before, After: func(layer int) {
+					overwrite := reuse == 0 || pass == 0
+					if _, err := m.Gradient(b, 1, Gradients{Overwrite: overwrite, Before: before, After: func(layer int) {
 						order = append(order, layer)
 						for _, p := range m.Params() {
 							if p.Layer == layer {

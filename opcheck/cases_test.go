@@ -45,7 +45,8 @@ func TestCases_AreUnique(t *testing.T) {
 // decides is read as a StepResult, and has its own tests. Decoding kernels run only in some sizes of their cases, and
 // other kernels in the other sizes.
 func TestCases_HaveEveryKernel(t *testing.T) {
-	listed := []string{"add_squares", "squares", "add_sums", "add_loss", "decide", "norm_linear", "norm_swiglu", "attention_next"}
+	listed := []string{"add_squares", "squares", "add_sums", "add_loss", "decide", "norm_linear", "norm_swiglu",
+		"attention_next"}
 	for _, c := range All() {
 		listed = append(append(listed, c.Kernels[0]...), c.Kernels[1]...)
 	}

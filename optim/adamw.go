@@ -213,8 +213,8 @@ func (c Config) forms(p model.Param) (list []form) {
 	return list
 }
 
-// alloc allocates the state of each range, the sums, the control of steps, and memory for lists of all ranges and of each
-// layer's, which it returns.
+// alloc allocates the state of each range, the sums, the control of steps, and memory for lists of all ranges and of
+// each layer's, which it returns.
 func (o *AdamW) alloc(arena *kernels.Arena) (lists tensor.Tensor) {
 	o.state, o.sums = make([]kernels.AdamWState, len(o.ranges)), make([]tensor.Tensor, len(o.ranges))
 	for i, r := range o.ranges {

@@ -20,8 +20,9 @@ func (o *AdamW) AddSquares(layer int) {
 // Square computes the squares of all gradients, those of this rank's ranges, into Squares.
 func (o *AdamW) Square() { o.dev.SquaresAll(o.all) }
 
-// Squares are partial sums of the squares of all gradients, F64 on the device. Those of other ranks' ranges are 0 before
-// Decide, which wants their sums over all ranks: each is a number and zeros, so the order of that sum changes nothing.
+// Squares are partial sums of the squares of all gradients, F64 on the device. Those of other ranks' ranges are 0
+// before Decide, which wants their sums over all ranks: each is a number and zeros, so the order of that sum changes
+// nothing.
 func (o *AdamW) Squares() tensor.Tensor { return o.squares }
 
 // Decide decides whether the step is taken, and how far it is clipped: see Step.

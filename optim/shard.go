@@ -88,8 +88,8 @@ func (o *AdamW) Ranges() []Range { return Ranges(o.params, max(1, o.cfg.Shard.Si
 // Params returns the parameters that the optimizer updates, or that others of its ranks update.
 func (o *AdamW) Params() []model.Param { return o.params }
 
-// A Kept is a tensor that the optimizer keeps of a whole parameter, under its name in State. Its parts, in order, are on
-// the ranks that update those parts of the parameter.
+// A Kept is a tensor that the optimizer keeps of a whole parameter, under its name in State. Its parts, in order, are
+// on the ranks that update those parts of the parameter.
 type Kept struct {
 	Name  string
 	DType tensor.DType

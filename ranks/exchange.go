@@ -119,8 +119,8 @@ const everyone = -1
 // the same on every rank.
 func (g *Group) Sum(name string, x tensor.Tensor) error { return g.sum(name, x, x, everyone) }
 
-// SumTo sums tensors as Sum does, but only rank r gets the sums of byRank[r]. There they replace the tensors, or into if
-// that is not nil. Others' tensors stay.
+// SumTo sums tensors as Sum does, but only rank r gets the sums of byRank[r]. There they replace the tensors, or into
+// if that is not nil. Others' tensors stay.
 func (g *Group) SumTo(name string, byRank [][]tensor.Tensor, into []tensor.Tensor) error {
 	for r, list := range byRank {
 		for i, x := range list {
@@ -137,7 +137,7 @@ func (g *Group) SumTo(name string, byRank [][]tensor.Tensor, into []tensor.Tenso
 }
 
 func (g *Group) sum(name string, x, to tensor.Tensor, owner int) error {
-	if err := g.begin(name); err != nil {
+	if err := g.begin(name); err != nil || g.place.Size == 1 && to.Addr == x.Addr {
 		return err
 	}
 	if g.place.Rank == 0 {
@@ -279,8 +279,8 @@ func (g *Group) Move(name string, from, to int, data []byte) error {
 	return g.relay(name, from, to, data, len(data))
 }
 
-// relay sends data of rank from, of some bytes, to rank to or everyone, through rank 0. data is what to send, or where to
-// receive it. Every rank calls it.
+// relay sends data of rank from, of some bytes, to rank to or everyone, through rank 0. data is what to send, or where
+// to receive it. Every rank calls it.
 func (g *Group) relay(name string, from, to int, data []byte, bytes int) error {
 	if err := g.begin(name); err != nil {
 		return err
@@ -300,22 +300,33 @@ func (g *Group) relay(name string, from, to int, data []byte, bytes int) error {
 		}
 		return nil
 	}
-	if from > 0 {
-		p := g.peers[from-1]
-		if to > 0 { // the data is not for this rank's memory
-			data = make([]byte, bytes)
-		}
-		_, err := g.readHeader(p.data, bytes)
-		if err == nil {
-			_, err = io.ReadFull(p.data, data)
-		}
-		if err != nil {
-			return g.fail(p, err)
-		}
-	}
+	var get []*peer
 	for _, p := range g.peers {
 		if p.rank != from && (p.rank == to || to == everyone) {
-			if err := g.write(p, data); err != nil {
+			get = append(get, p)
+			if _, err := p.data.Write(g.header(bytes)); err != nil {
+				return g.fail(p, err)
+			}
+		}
+	}
+	if from > 0 {
+		if _, err := g.readHeader(g.peers[from-1].data, bytes); err != nil {
+			return g.fail(g.peers[from-1], err)
+		}
+	}
+	part := make([]byte, min(chunk, bytes))
+	for at := 0; at < bytes; at += chunk {
+		of := part[:min(chunk, bytes-at)]
+		if to <= 0 || from == 0 { // the data is this rank's, or for it
+			of = data[at : at+len(of)]
+		}
+		if from > 0 {
+			if _, err := io.ReadFull(g.peers[from-1].data, of); err != nil {
+				return g.fail(g.peers[from-1], err)
+			}
+		}
+		for _, p := range get {
+			if _, err := p.data.Write(of); err != nil {
 				return g.fail(p, err)
 			}
 		}

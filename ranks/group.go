@@ -251,7 +251,7 @@ func (g *Group) lose(e *Lost) {
 	})
 }
 
-// Alone returns a group of one rank, whose exchanges do nothing.
+// Alone returns a group of one rank. Its exchanges do not touch tensors, which may be on any device.
 func Alone() *Group {
 	return &Group{place: Place{Size: 1, LocalSize: 1}, lost: make(chan struct{}), done: make(chan struct{})}
 }
@@ -285,13 +285,13 @@ func (g *Group) Err() error {
 	}
 }
 
-// Progress has f, which is called from another goroutine, count what this rank does between exchanges. For Watch, a rank
-// moves if it begins an exchange or if its count grows.
+// Progress has f, which is called from another goroutine, count what this rank does between exchanges. For Watch, a
+// rank moves if it begins an exchange or if its count grows.
 func (g *Group) Progress(f func() int64) { g.ticks.Store(&f) }
 
 // Watch limits, from now on, how long the ranks may go without moving: the one that is furthest behind counts as lost
-// after that time, or after four times as long as any has gone so far if that is more. 0, the default: there is no limit,
-// because rank 0 does something of its own. What counts is rank 0's limit, and the time from now.
+// after that time, or after four times as long as any has gone so far if that is more. 0, the default: there is no
+// limit, because rank 0 does something of its own. What counts is rank 0's limit, and the time from now.
 func (g *Group) Watch(limit time.Duration) {
 	now := time.Now()
 	g.since.Store(&now)

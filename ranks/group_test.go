@@ -161,6 +161,16 @@ func TestByRank(t *testing.T) {
 	}
 }
 
+// TestAlone checks that one rank's exchanges do not touch tensors.
+func TestAlone(t *testing.T) {
+	g, device := Alone(), tensor.Tensor{DType: tensor.F32, Shape: []int{1 << 30}, Addr: 4096}
+	lists := [][]tensor.Tensor{{device}}
+	if err := errors.Join(g.Sum("x", device), g.SumTo("x", lists, nil), g.Exchange("x", lists, lists)); err != nil {
+		t.Error(err)
+	}
+	g.Close(nil)
+}
+
 // TestJoin_RefusesDifferences checks that every rank gets the name of each difference.
 func TestJoin_RefusesDifferences(t *testing.T) {
 	for _, err := range together(t, 3, func(rank int, claims map[string]string) {

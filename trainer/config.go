@@ -179,8 +179,7 @@ func (c *Config) Fields() []Field {
 				"backward pass runs twice; less memory, slower"},
 		{Name: "shard", Group: memory, Free: true, Default: ShardOptimizer,
 			Value: choose(&c.Shard, "optimizer|gradients", ShardOptimizer, ShardGradients),
-			Help: "what several ranks divide among them, `optimizer|gradients`: the optimizer's state (ZeRO-1), or also the sums " +
-				"of layers' gradients (ZeRO-2), which takes less memory, and more time if a step has several passes"},
+			Help:  "what ranks divide, `optimizer|gradients`: the optimizer's state (ZeRO-1), or gradients as well (ZeRO-2)"},
 		{Name: "recompute", Group: memory, Free: true, Default: model.RecomputeNone,
 			Value: choose(&c.Recompute, "none|attention|layer", model.RecomputeNone, model.RecomputeAttention,
 				model.RecomputeLayer),

@@ -30,6 +30,9 @@ func (r *Run) evaluate(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 	r.phase("evaluate")
+	if err := r.Ranks.settle(); err != nil {
+		return false, err
+	}
 	defer r.Model.Device().Range("evaluation")()
 	start := time.Now()
 	e := Evaluation{Step: r.state.Step, Loss: nan, Measured: r.state.Pending == evaluation && len(r.Plan.HeldOut) > 0}

@@ -16,9 +16,9 @@ import (
 )
 
 // Ranks are the processes that share the steps of a run. Each computes the gradient of its part of a step's examples.
-// Every parameter is divided among the ranks (see [optim.Ranges]): a rank gets the sum of the gradients of its own part,
-// updates that, and gives it to the others before they need it for the next step. Rank 0 alone evaluates, saves and
-// reports. A nil Ranks is a run of one process.
+// Every parameter is divided among the ranks (see [optim.Ranges]): a rank gets the sum of the gradients of its own
+// part, updates that, and gives it to the others before they need it for the next step. Rank 0 alone evaluates, saves
+// and reports. A nil Ranks is a run of one process.
 type Ranks struct {
 	*ranks.Group
 	Note string // which library sums, for the user; "" on the CPU
@@ -33,31 +33,32 @@ type Ranks struct {
 	arena     *kernels.Arena     // if sums are ordered
 	losses    tensor.Tensor      // then: the sums of the losses of each pass, F64
 
-	told    bool  // part has said what passes is
-	passes  []int // of each rank in this step
-	pass    int   // of this rank, now
-	count   int   // of this rank's, including idle ones
-	next    int   // index of the layer that is exchanged next in this pass
-	err     error // of an exchange
-	closed  chan struct{}
-	stepped bool // a step has been taken: it is known how long ranks may stand still
-	over    bool // all ranks have ended their steps
+	told   bool  // part has said what passes is
+	passes []int // of each rank in this step
+	pass   int   // of this rank, now
+	count  int   // of this rank's, including idle ones
+	next   int   // index of the layer that is exchanged next in this pass
+	err    error // of an exchange
+	closed chan struct{}
+	known  bool // a step has been taken: it is known how long ranks may stand still
+	over   bool // all ranks have ended their steps
 }
 
 // exchanged is what the ranks exchange of a layer, or of the parameters outside the layers.
 type exchanged struct {
-	slot           int               // of its last exchange
+	slot           int               // marks its last exchange
 	grads, weights [][]tensor.Tensor // each rank's part
 	summed         bool              // the gradients of every pass are exchanged; otherwise those of the step
 	sums           []tensor.Tensor   // then: this rank's part of their sums
 	from           [][]tensor.Tensor // if sums are ordered: what each rank has of this rank's part
-	before         *exchanged        // the last layer in the backward pass that has the same memory for gradients, or nil
+	shares         *exchanged        // the last layer above with the same memory for gradients, or nil
 }
 
-// NewRanks prepares what ranks exchange of a model's parameters, which its optimizer updates. Each of them calls it. The
-// caller must close it.
+// NewRanks prepares what ranks exchange of a model's parameters, which its optimizer updates. Each of them calls it.
+// The caller must close it.
 func NewRanks(g *ranks.Group, m *model.Model, o *optim.AdamW, p *Plan) (s *Ranks, err error) {
-	s = &Ranks{Group: g, closed: make(chan struct{}), dev: m.Device(), optimizer: o, adapts: p.Config.Adapts(), ordered: p.SameBits}
+	s = &Ranks{Group: g, closed: make(chan struct{}), dev: m.Device(), optimizer: o, adapts: p.Config.Adapts(),
+		ordered: p.SameBits}
 	s.list()
 	if s.ordered {
 		if s.arena, err = s.dev.NewArena("gradients of other ranks", exchangeBytes(m.Params(), p)); err != nil {
@@ -74,6 +75,9 @@ func NewRanks(g *ranks.Group, m *model.Model, o *optim.AdamW, p *Plan) (s *Ranks
 		return s, nil
 	}
 	share := func(id []byte) ([]byte, error) { return g.Share("the beginning of NCCL", id) }
+	if _, err := g.Share("what NCCL needs", nil); err != nil { // until all are here
+		return s, err
+	}
 	g.Watch(firstLimit) // NCCL waits for a rank that is gone, also when it ends
 	if s.comm, s.Note, err = s.dev.OpenComm(g.Rank(), g.Size(), share); err != nil {
 		return s, err
@@ -121,7 +125,7 @@ func (s *Ranks) list() {
 		l.slot = i
 		for _, above := range s.order[:i] {
 			if overlap(l.grads, s.layers[above].grads) {
-				l.before = s.layers[above]
+				l.shares = s.layers[above]
 			}
 		}
 	}
@@ -149,22 +153,23 @@ func overlap(a, b [][]tensor.Tensor) bool {
 	return false
 }
 
-// allocExchange allocates what ordered sums need: a sum of losses for each pass of a step, and memory for what each rank
-// has of this rank's part of one layer at a time.
+// allocExchange allocates what ordered sums need: a sum of losses for each pass of a step, and memory for what each
+// rank has of this rank's part of one layer at a time.
 func allocExchange(arena *kernels.Arena, params []model.Param, p *Plan, rank int) (losses tensor.Tensor,
 	from map[int][][]tensor.Tensor) {
 	losses, from = arena.New("losses of passes", tensor.F64, p.Config.Accumulate), map[int][][]tensor.Tensor{}
 	size := max(1, p.Ranks)
-	own := map[int][]optim.Range{}
+	own := map[int][]optim.Range{} // of each layer, which may be none
 	for _, r := range optim.Ranges(params, size) {
+		layer := params[r.Param].Layer
+		from[layer] = make([][]tensor.Tensor, size)
 		if r.Rank == rank {
-			own[params[r.Param].Layer] = append(own[params[r.Param].Layer], r)
+			own[layer] = append(own[layer], r)
 		}
 	}
 	var each []func()
 	for layer, ranges := range own {
 		each = append(each, func() {
-			from[layer] = make([][]tensor.Tensor, size)
 			for other := range size {
 				for _, r := range ranges {
 					if other != rank {
@@ -237,7 +242,8 @@ func (s *Ranks) addLoss(pass int, losses tensor.Tensor) {
 }
 
 // before is called before the weights of a layer are used. In a step's first pass they may still be on their way from
-// other ranks. In the others, gradients may be on their way when the backward pass is about to write more.
+// other ranks. In the others, gradients may be on their way when the backward pass is about to write more: by the
+// last layer of the forward pass, most have arrived.
 func (s *Ranks) before(layer int) {
 	s.dev.Tick()
 	if s.comm == nil || s.err != nil {
@@ -259,7 +265,7 @@ func (s *Ranks) after(layer int) {
 	for s.next < len(s.order) && s.order[s.next] >= layer && s.err == nil {
 		at := s.order[s.next]
 		l := s.layers[at]
-		if at != layer && l.before != nil { // the pass is idle: what is there is of another layer
+		if at != layer && l.shares != nil { // the pass is idle: what is there is of another layer
 			for _, x := range slices.Concat(l.grads...) {
 				s.dev.Zero(x)
 			}
@@ -269,8 +275,8 @@ func (s *Ranks) after(layer int) {
 			s.exchange(l, "the sum of the gradients of "+layerName(at))
 		}
 		if s.next < len(s.order) && s.comm != nil && s.err == nil {
-			if before := s.layers[s.order[s.next]].before; before != nil {
-				s.err = s.comm.WaitFor(before.slot)
+			if above := s.layers[s.order[s.next]].shares; above != nil {
+				s.err = s.comm.WaitFor(above.slot)
 			}
 		}
 	}
@@ -356,8 +362,8 @@ func (s *Ranks) sum(name string, list ...tensor.Tensor) {
 	}
 }
 
-// update ends a step: every rank updates its part of the weights and gives it to the others. On GPUs that goes on beside
-// the next step, see before and settle.
+// update ends a step: every rank updates its part of the weights and gives it to the others. On GPUs that goes on
+// beside the next step, see before and settle.
 func (s *Ranks) update(lr, clip float64) (u kernels.StepResult, err error) {
 	o := s.optimizer
 	if s.comm != nil && s.err == nil {

@@ -38,7 +38,8 @@ func (p *Plan) ModelOptions(c model.Config) model.Options {
 	}
 }
 
-// reuse returns model.Options.ReuseGradients. While the gradients of one layer go to other ranks, the next are computed.
+// reuse returns model.Options.ReuseGradients. While the gradients of one layer go to other ranks, the next are
+// computed.
 func (p *Plan) reuse() int {
 	switch {
 	case p.Config.Gradients == LayerGradients:

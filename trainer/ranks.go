@@ -3,6 +3,7 @@ package trainer
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,7 +29,7 @@ func (s *Ranks) tell(what string) error {
 }
 
 // follow does what rank 0 tells this rank to do.
-func (r *Run) follow() (Result, error) {
+func (r *Run) follow(context.Context) (Result, error) {
 	kept := map[string]optim.Kept{}
 	for _, k := range r.Optimizer.Kept() {
 		kept[k.Name] = k
@@ -50,12 +51,12 @@ func (r *Run) follow() (Result, error) {
 	}
 }
 
-// A rank that moves no further counts as lost after leastLimit, or if more, after four times the longest that a rank has
-// taken from one layer to the next. Until a step has been taken, that is not known, and it counts as lost after
+// A rank that moves no further counts as lost after leastLimit, or if more, after four times the longest that a rank
+// has taken from one layer to the next. Until a step has been taken, that is not known, and it counts as lost after
 // firstLimit.
 const leastLimit, firstLimit = time.Minute, 10 * time.Minute
 
-// together takes a step with the other ranks. After an error the limit stays: the GPU may wait for ever for a rank that
+// together takes a step with the other ranks. After an error its limit stays: the GPU may wait for ever for a rank that
 // is gone, also when it is closed.
 func (r *Run) together() error {
 	s := r.Ranks
@@ -63,17 +64,27 @@ func (r *Run) together() error {
 		return r.step()
 	}
 	limit := firstLimit
-	if s.stepped {
+	if s.known {
 		limit = leastLimit
 	}
 	s.Watch(limit)
-	err := r.step()
-	if err == nil {
-		s.stepped = true
+	return r.step()
+}
+
+// stepped ends together's limit: what follows is rank 0's own, and may take long.
+func (s *Ranks) stepped() {
+	if s != nil {
+		s.known = true
 		s.Watch(0)
-		return nil
 	}
-	select { // NCCL's error may be that a rank is lost
+}
+
+// why returns why a run ends with an error: NCCL's may be that a rank is lost.
+func (s *Ranks) why(err error) error {
+	if s == nil || err == nil || errors.Is(err, ErrStopped) {
+		return err
+	}
+	select {
 	case <-s.Lost():
 		return s.Err()
 	case <-time.After(time.Second):

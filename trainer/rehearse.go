@@ -19,7 +19,9 @@ func Rehearse(d *kernels.Device, c model.Config, p *Plan) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	o, err := optim.New(d, m.Params(), p.AdamW(0))
+	whole := p.AdamW(0) // of all ranks, which have what follows among them
+	whole.Shard.Size = 1
+	o, err := optim.New(d, m.Params(), whole)
 	if err != nil {
 		return err
 	}
@@ -35,7 +37,7 @@ func Rehearse(d *kernels.Device, c model.Config, p *Plan) (err error) {
 			return err
 		}
 	}
-	for _, layer := range []int{model.Outside, 0} { // the sums of what other ranks have
+	for layer := model.Outside; layer < c.Layers; layer++ { // the sums of what several ranks have
 		sums, _ := o.Sums(layer)
 		for _, x := range sums {
 			d.Add(x, x, x)

@@ -171,7 +171,8 @@ func (r *Run) giveKept(k optim.Kept) error {
 }
 
 // inPieces is inParts for a part that may be another rank's; the pieces are then only as long.
-func inPieces(part optim.KeptPart, dtype tensor.DType, f func(at int64, piece tensor.Tensor, bytes []byte) error) error {
+func inPieces(part optim.KeptPart, dtype tensor.DType, f func(at int64, piece tensor.Tensor, bytes []byte) error,
+) error {
 	t := part.Here
 	if !t.Ok() {
 		t = tensor.Tensor{DType: dtype, Shape: []int{part.Len}}

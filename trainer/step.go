@@ -29,6 +29,7 @@ func (r *Run) step() error {
 	if err != nil {
 		return fmt.Errorf("step %d: %w", at+1, err)
 	}
+	r.Ranks.stepped()
 	s.Loss, s.GradNorm = report.Number(res.Loss/float64(s.Targets)), report.Number(res.Norm)
 	s.Auxiliary = report.Number(res.Auxiliary)
 	r.state.InARow++

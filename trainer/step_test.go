@@ -112,7 +112,8 @@ func TestWiden(t *testing.T) {
 		t.Errorf("%d passes of %d examples", len(batches), n)
 	}
 	p.GradType, p.Config.Gradients = tensor.BF16, LayerGradients
-	if o := p.ModelOptions(model.Config{}); o.GradType != tensor.BF16 || o.ReuseGradients != 1 || o.MaxTokens != 4*p.Longest {
+	if o := p.ModelOptions(model.Config{}); o.GradType != tensor.BF16 || o.ReuseGradients != 1 ||
+		o.MaxTokens != 4*p.Longest {
 		t.Errorf("%+v", o)
 	}
 }

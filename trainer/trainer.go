@@ -235,9 +235,15 @@ func (r *Run) Close() (err error) {
 // resumed run, saves, and returns ErrStopped. At the end the model has the best weights by validation loss, or the last
 // ones if there was no validation. Ranks other than 0 do what rank 0 does, and end with its run, whatever ctx is.
 func (r *Run) Run(ctx context.Context) (Result, error) {
+	run := r.lead
 	if r.Ranks != nil && r.Ranks.Rank() > 0 {
-		return r.follow()
+		run = r.follow
 	}
+	result, err := run(ctx)
+	return result, r.Ranks.why(err)
+}
+
+func (r *Run) lead(ctx context.Context) (Result, error) {
 	r.saving = newSaving(time.Now(), r.checkpointBytes())
 	if r.freshMetrics {
 		if err := r.save(); err != nil {

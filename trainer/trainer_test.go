@@ -645,8 +645,8 @@ func TestConfig_EveryField(t *testing.T) {
 		field.Set(before)
 	}
 	for _, f := range c.Fields() { // a run with less memory may change these without becoming a different run
-		if want := slices.Contains([]string{"recompute", "shard", "save-every", "keep", "samples", "sample-tokens", "sample-every"},
-			f.Name); f.Free != want {
+		if want := slices.Contains([]string{"recompute", "shard", "save-every", "keep", "samples", "sample-tokens",
+			"sample-every"}, f.Name); f.Free != want {
 			t.Errorf("%s decides bits: %v", f.Name, !f.Free)
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -56,12 +57,12 @@ func counting(t *testing.T, flags ...string) (c counted) {
 }
 
 // mixtureConfig returns the path of the configuration of a small mixture of experts.
-func mixtureConfig(t *testing.T) string {
+func mixtureConfig(t *testing.T, layers int) string {
 	path := filepath.Join(t.TempDir(), "config.json")
-	writeFile(t, path, `{"architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "vocab_size": 320,
-		"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 4,
+	writeFile(t, path, fmt.Sprintf(`{"architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "vocab_size": 320,
+		"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": %d, "num_attention_heads": 4,
 		"num_key_value_heads": 2, "head_dim": 8, "max_position_embeddings": 128, "tie_word_embeddings": true,
-		"num_local_experts": 4, "num_experts_per_tok": 2, "router_aux_loss_coef": 0.5}`)
+		"num_local_experts": 4, "num_experts_per_tok": 2, "router_aux_loss_coef": 0.5}`, layers))
 	return path
 }
 
@@ -69,7 +70,7 @@ func mixtureConfig(t *testing.T) string {
 // they arrive: in the steps, the evaluations and the checkpoints of a run.
 func TestNumberFlags_AtZero(t *testing.T) {
 	_, flags := newOptions(io.Discard, io.Discard)
-	mixture := mixtureConfig(t)
+	mixture := mixtureConfig(t, 1)
 	// like checks that 0 gives the bits of one value, and not those of another.
 	like := func(name, same, other string, more ...string) func(*testing.T) {
 		return func(t *testing.T) {

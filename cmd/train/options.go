@@ -129,9 +129,9 @@ func (o *options) fields() []trainer.Field {
 			Help: "continue the run in --out from its last checkpoint: an unfinished run, or a finished one with larger " +
 				"--epochs or --max-steps"},
 		{Name: "same-bits", Group: groupModel, Value: &o.sameBits,
-			Help: "of a new run, the same bits on any number of --ranks: the gradients of micro-batches are added up one after " +
-				"another, which is slower; with --resume, refuse if this machine cannot compute the bits of a run that was not " +
-				"interrupted; the default is to continue and say so"},
+			Help: "of a new run, the same bits on any number of --ranks: the gradients of micro-batches are added up one " +
+				"after another, which is slower; with --resume, refuse if this machine cannot compute the bits of a run that " +
+				"was not interrupted; the default is to continue and say so"},
 		{Name: "restart", Group: groupModel, Value: &o.restart,
 			Help: "rename an unfinished run in --out to .bak, and start over"},
 

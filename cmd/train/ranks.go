@@ -49,7 +49,7 @@ func (t *train) join(ctx context.Context) error {
 	if err := t.identify(claims); err != nil {
 		return err
 	}
-	claims["version"] = cli.Version()
+	claims["version"], claims["shard"] = cli.Version(), string(t.config.Shard)
 	if t.place.Note != "" && t.place.Rank == 0 {
 		t.note("%s", t.place.Note)
 	}

@@ -71,12 +71,14 @@ func TestRanks_LearnTheSame(t *testing.T) {
 		{"gradients", 3, "--dtype fp32 --optimizer adamw --shard gradients", 2e-4},
 		{"same bits", 3, "--same-bits --batch 2", 0},
 		{"same bits", 2, "--same-bits --shard gradients --master sr", 0},
+		{"same bits of little", 3, "--same-bits --train-only mlp,norm", 0}, // ranks own nothing of some layers
 		{"bf16", 3, "", 2e-2}, // a weight near the middle between two numbers goes either way
 		{"lora", 2, "--lora r=4 --dtype fp32 --accumulate 12", 2e-4}, // two passes on each rank
 		{"one layer", 2, "--dtype fp32 --train-only layers.1 --accumulate 12 --shard gradients", 2e-4},
 		{"fp16", 2, "--dtype fp16 --optimizer adamw", 2e-3}, // 8 times as exact as bf16
-		{"mixture", 3, "--dtype fp32 --optimizer adamw --balance-loss 0 --tokenizer " + tinyBase + " --from-scratch " +
-			mixtureConfig(t), 2e-4},
+		// Layers share memory for gradients, and of eleven passes the third rank has three.
+		{"mixture", 3, "--dtype fp32 --optimizer adamw --balance-loss 0 --shard gradients --accumulate 11 --seq 40 " +
+			"--tokenizer " + tinyBase + " --from-scratch " + mixtureConfig(t, 5), 3e-5},
 		{"packing", 2, "--packing --dtype fp32 --optimizer adamw --max-steps 3 --seq 40", 2e-4},
 	} {
 		t.Run(fmt.Sprint(c.name, c.size), func(t *testing.T) {
@@ -99,6 +101,16 @@ func TestRanks_LearnTheSame(t *testing.T) {
 				states = append(states, saved)
 				return losses(t, out)
 			}
+			like := func(what string, got, want []float64, tolerance float64) {
+				if len(got) != len(want) || len(want) < 3 {
+					t.Fatalf("%s: %d steps, want %d", what, len(got), len(want))
+				}
+				for i := range want {
+					if math.Abs(got[i]-want[i]) > tolerance*want[i] {
+						t.Errorf("%s: the loss of step %d is %v, want %v", what, i+1, got[i], want[i])
+					}
+				}
+			}
 			one, several := train("one"), train("several", "--ranks", fmt.Sprint(c.size))
 			if again := train("again", "--ranks", fmt.Sprint(c.size)); fmt.Sprint(again) != fmt.Sprint(several) {
 				t.Errorf("the losses are %v, and of a repeat %v", several, again)
@@ -106,13 +118,9 @@ func TestRanks_LearnTheSame(t *testing.T) {
 			if !bytes.Equal(states[1], states[2]) || c.tolerance == 0 && !bytes.Equal(states[0], states[1]) {
 				t.Error("the optimizer's state has other bits")
 			}
-			if len(one) != len(several) || len(one) < 3 {
-				t.Fatalf("%d steps on one rank, %d on %d", len(one), len(several), c.size)
-			}
-			for i := range one {
-				if math.Abs(several[i]-one[i]) > c.tolerance*one[i] {
-					t.Errorf("step %d: the loss is %v on %d ranks, %v on one", i+1, several[i], c.size, one[i])
-				}
+			like("several ranks, want those of one", several, one, c.tolerance)
+			if c.tolerance == 0 {
+				like("ordered sums, want those of others", one, train("unordered", "--same-bits=false"), 2e-2)
 			}
 		})
 	}
@@ -327,8 +335,8 @@ func TestRanks_Emulated(t *testing.T) {
 		size, flags string
 		tolerance   float64
 	}{
-		{"2", "", 2e-3}, // sums of BF16 gradients are rounded once more
-		{"2", "--shard gradients --accumulate 6", 2e-3},
+		{"2", "--dtype fp32 --optimizer adamw", 1e-4},
+		{"2", "--dtype fp32 --optimizer adamw --shard gradients --accumulate 6", 1e-4},
 		{"3", "--same-bits", 0},
 	} {
 		t.Run(c.size+c.flags, func(t *testing.T) {
@@ -337,8 +345,8 @@ func TestRanks_Emulated(t *testing.T) {
 			for i, size := range []string{"1", c.size} {
 				out := filepath.Join(t.TempDir(), "out")
 				o := process(t, cli.Done, append(strings.Fields(c.flags), "--model", tinyBase, "--data", data, "--out", out,
-					"--benchmark-log=", "--device", "emulated", "--epochs", "0", "--max-steps", "2", "--seq", "64", "--val", "0",
-					"--samples", "0", "--ranks", size)...)
+					"--benchmark-log=", "--device", "emulated", "--epochs", "0", "--max-steps", "3", "--lr", "1e-2", "--seq", "64",
+					"--val", "0", "--samples", "0", "--ranks", size)...)
 				note := "NCCL 2.28.7 sums gradients over " + size + " GPUs"
 				if both[i] = losses(t, out); strings.Contains(o.stderr, note) != (size != "1") {
 					t.Error(o)

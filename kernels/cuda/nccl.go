@@ -86,9 +86,9 @@ func (n *NCCL) ID() ([]byte, error) {
 	return id, nil
 }
 
-// A Comm is this process's GPU among those of size processes. Its collectives begin after what is queued on the GPU when
-// they are called, and run beside what is queued later, until Wait or WaitFor. Every process must queue the same ones,
-// of tensors of the same types and lengths, in the same order. An error sticks.
+// A Comm is this process's GPU among those of size processes. Its collectives begin after what is queued on the GPU
+// when they are called, and run beside what is queued later, until Wait or WaitFor. Every process must queue the same
+// ones, of tensors of the same types and lengths, in the same order. An error sticks.
 type Comm struct {
 	gpu        *GPU
 	handle     C.uintptr_t
