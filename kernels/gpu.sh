@@ -162,20 +162,20 @@ losses() {
 }
 
 ranks() {
-  local on line steps=(--fused --benchmark-log= --samples 0 --val 0 --epochs 0 --accumulate 8) all="$OUT/ranks-cuda:all"
+  local name on flags steps=(--fused --benchmark-log= --samples 0 --val 0 --epochs 0 --accumulate 8) all="$OUT/ranks-cuda:all"
   real || return 0
   [ "$(nvidia-smi --list-gpus | wc -l)" -gt 1 ] || { echo "there is one GPU"; return 0; }
-  while read -r on line; do # of the figures in docs/many.md
-    once "ranks-$on-${line// /-}" "$bin/bench" step --fused --device "$on" --steps 20 --shapes $line
-    echo "$on, $line: $(tail -1 "$OUT/ranks-$on-${line// /-}.log")"
+  while read -r name on flags; do # of docs/many.md
+    once "ranks-$name" "$bin/bench" step --fused --device "$on" --steps 20 $flags </dev/null
+    echo "$on $flags: $(tail -1 "$OUT/ranks-$name.log")"
   done <<END
-cuda:0 8x2048 --config $llama
-cuda:all 8x2048 --config $llama
-cuda:0 4x512 --config $llama
-cuda:all 4x512 --config $llama
-cuda:all 4x512 --config $llama --shard gradients
-cuda:all 4x512 --config $llama --shard gradients --recompute layer --head-rows 256
-cuda:all 2x2048 --config llama-3.1-8b --shard gradients
+large-one cuda:0 --config $llama --shapes 8x2048
+large cuda:all --config $llama --shapes 8x2048
+small-one cuda:0 --config $llama --shapes 4x512
+small cuda:all --config $llama --shapes 4x512
+gradients cuda:all --config $llama --shapes 4x512 --shard gradients
+memory cuda:all --config $llama --shapes 4x512 --shard gradients --recompute layer --head-rows 256
+8b cuda:all --config llama-3.1-8b --shapes 2x2048 --shard gradients
 END
   for on in cuda:0 cuda:all; do
     log "ranks-$on" "$bin/train" --device "$on" "${steps[@]}" --max-steps $long --out "$OUT/ranks-$on"

@@ -41,7 +41,7 @@ func process(t testing.TB, code int, args ...string) outcome {
 	return o
 }
 
-// losses returns the loss of every step of a run.
+// losses returns the loss of every step of a run, and those of its validations.
 func losses(t testing.TB, out string) (list []float64) {
 	t.Helper()
 	lines, err := report.ReadMetrics[metricsLine](filepath.Join(out, "metrics.jsonl"))
@@ -49,8 +49,10 @@ func losses(t testing.TB, out string) (list []float64) {
 		t.Fatal(err)
 	}
 	for _, l := range lines {
-		if l.Loss != nil {
-			list = append(list, float64(*l.Loss))
+		for _, x := range []*report.Number{l.Loss, l.ValLoss} {
+			if x != nil {
+				list = append(list, float64(*x))
+			}
 		}
 	}
 	return list
@@ -335,7 +337,7 @@ func TestRanks_Emulated(t *testing.T) {
 		size, flags string
 		tolerance   float64
 	}{
-		{"2", "--dtype fp32 --optimizer adamw", 1e-4},
+		{"2", "--dtype fp32 --optimizer adamw --val 0.2 --eval-every 1", 1e-4},
 		{"2", "--dtype fp32 --optimizer adamw --shard gradients --accumulate 6", 1e-4},
 		{"3", "--same-bits", 0},
 	} {
@@ -344,9 +346,9 @@ func TestRanks_Emulated(t *testing.T) {
 			var both [2][]float64
 			for i, size := range []string{"1", c.size} {
 				out := filepath.Join(t.TempDir(), "out")
-				o := process(t, cli.Done, append(strings.Fields(c.flags), "--model", tinyBase, "--data", data, "--out", out,
-					"--benchmark-log=", "--device", "emulated", "--epochs", "0", "--max-steps", "3", "--lr", "1e-2", "--seq", "64",
-					"--val", "0", "--samples", "0", "--ranks", size)...)
+				args := []string{"--model", tinyBase, "--data", data, "--out", out, "--benchmark-log=", "--device", "emulated",
+					"--epochs", "0", "--max-steps", "3", "--lr", "1e-2", "--seq", "64", "--val", "0", "--samples", "0"}
+				o := process(t, cli.Done, append(append(args, strings.Fields(c.flags)...), "--ranks", size)...)
 				note := "NCCL 2.28.7 sums gradients over " + size + " GPUs"
 				if both[i] = losses(t, out); strings.Contains(o.stderr, note) != (size != "1") {
 					t.Error(o)
