@@ -200,10 +200,10 @@ lost() {
   "$bin/train" --device cuda:0,1 "${steps[@]}" --max-steps 100000 --save-every 20 --log-every 1 --out "$out" >"$out.log" 2>&1 &
   run=$!
   until grep -q "^step 50/" "$out.log"; do
-    kill -0 $run
-    sleep 1
+    kill -0 $run 2>/dev/null || grep -q "^step 50/" "$out.log" || { echo "FAILED: $1, it ended before step 50"; return 1; }
+    sleep 0.2
   done
-  pkill "-$1" -f -n -- "--out $out" # the rank that was started last
+  pkill "-$1" -f -n -- "--out $out" || true # the rank that was started last
   since=$SECONDS
   wait $run || code=$?
   pkill -KILL -f -- "--out $out" || true

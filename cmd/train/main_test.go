@@ -655,7 +655,7 @@ func TestDefaults(t *testing.T) {
 		"master=split8 max-memory= max-steps=0 model=starter offline=false optimizer=adamw8bit out=out packing=false " +
 		"patience=0 preset= quantize-base=none ranks=0 recompute=none restart=false resume=false same-bits=false " +
 		"sample-every=0 samples=3 " +
-		"save-every=0 schedule=cosine seed=0 selfcheck=false seq=512 show-example=false split=train " +
+		"save-every=0 schedule=cosine seed=0 selfcheck=false seq=512 shard=optimizer show-example=false split=train " +
 		"style=passive-aggressive sync=false template= text=[] threads=0 tokenizer= train-on=responses train-only=[] " +
 		"val=0.05 version=false vocab=bpe vocab-data= warmup=0.03 weight-decay=0.01 write-batches="
 	_, f := newOptions(io.Discard, io.Discard)
