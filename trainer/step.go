@@ -120,7 +120,7 @@ func (r *Run) Update(passes []model.Batch, scale float32, lr float64) (u Updated
 			return u, err
 		}
 		r.Optimizer.AddLoss(l.Each)
-		if i == len(passes) {
+		if i >= len(passes) {
 			continue
 		}
 		r.Ranks.addLoss(number(i), l.Each)

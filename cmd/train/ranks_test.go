@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"syscall"
 	"testing"
 
+	"restyle/dataset/training"
 	"restyle/internal/cli"
 	"restyle/kernels"
 	"restyle/kernels/cuda"
@@ -61,7 +63,7 @@ func losses(t testing.TB, out string) (list []float64) {
 // TestRanks_LearnTheSame trains on one rank and on several, each twice: the losses agree, and a repeat has the same
 // bits. Eight steps over 12 examples by 5 have two of 5 and one of 2, in which a third rank has none.
 func TestRanks_LearnTheSame(t *testing.T) {
-	data := rows(t, 12)
+	data, uneven := rows(t, 12), unevenRows(t)
 	for _, c := range []struct {
 		name      string
 		size      int
@@ -74,6 +76,8 @@ func TestRanks_LearnTheSame(t *testing.T) {
 		{"same bits", 3, "--same-bits --batch 2", 0},
 		{"same bits", 2, "--same-bits --shard gradients --master sr", 0},
 		{"same bits of little", 3, "--same-bits --train-only mlp,norm", 0}, // ranks own nothing of some layers
+		// One rank has a pass of short examples, and the other four of long ones.
+		{"uneven", 2, "--dtype fp32 --optimizer adamw --shard gradients --accumulate 8 --max-steps 3 --data " + uneven, 2e-4},
 		{"bf16", 3, "", 2e-2}, // a weight near the middle between two numbers goes either way
 		{"lora", 2, "--lora r=4 --dtype fp32 --accumulate 12", 2e-4}, // two passes on each rank
 		{"one layer", 2, "--dtype fp32 --train-only layers.1 --accumulate 12 --shard gradients", 2e-4},
@@ -88,11 +92,14 @@ func TestRanks_LearnTheSame(t *testing.T) {
 			var states [][]byte // the optimizer's after the last step
 			train := func(name string, more ...string) []float64 {
 				out := filepath.Join(t.TempDir(), name)
-				args := []string{"--data", data, "--out", out, "--benchmark-log=", "--device", "cpu", "--batch", "1",
+				args := []string{"--out", out, "--benchmark-log=", "--device", "cpu", "--batch", "1",
 					"--accumulate", "5", "--epochs", "0", "--max-steps", "8", "--seq", "128", "--lr", "1e-3", "--val", "0",
 					"--samples", "0"}
 				if c.name != "mixture" {
 					args = append(args, "--model", tinyBase)
+				}
+				if c.name != "uneven" {
+					args = append(args, "--data", data)
 				}
 				process(t, cli.Done, append(append(args, strings.Fields(c.flags)...), more...)...)
 				saved, err := os.ReadFile(filepath.Join(checkpoint.Dir(trainer.CheckpointsIn(out), len(losses(t, out))),
@@ -126,6 +133,21 @@ func TestRanks_LearnTheSame(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unevenRows returns eight rows: in the order of the first epoch, every second one fills a pass.
+func unevenRows(t *testing.T) string {
+	list := make([]map[string]string, 8)
+	for i, row := range training.Order(len(list), 0, 0) {
+		list[row] = map[string]string{"instruction": fmt.Sprint("q", row), "output": "a" + strings.Repeat(" word", i%2*200)}
+	}
+	data, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "uneven.json")
+	writeFile(t, path, string(data))
+	return path
 }
 
 // rankProcesses starts the ranks of a run as a launcher does. edit changes the flags of one.
