@@ -126,10 +126,10 @@ func New(dev *kernels.Device, params []model.Param, cfg Config) (*AdamW, error) 
 	}
 	o.list(lists)
 	o.begin()
+	for _, x := range o.State() {
+		dev.Zero(x)
+	}
 	for i, r := range o.ranges {
-		for _, x := range tensors(o.state[i]) {
-			dev.Zero(x)
-		}
 		if m := o.state[i].Master; m.Ok() && m.DType == tensor.F32 {
 			err = errors.Join(err, widen(dev, m, o.params[r.Param].W.Part(r.First, r.Len)))
 		}
@@ -266,16 +266,6 @@ func (o *AdamW) list(memory tensor.Tensor) {
 	}
 }
 
-// tensors returns the tensors that a state has.
-func tensors(s kernels.AdamWState) (list []tensor.Tensor) {
-	for _, x := range []tensor.Tensor{s.M, s.MScale, s.V, s.VScale, s.Master} {
-		if x.Ok() {
-			list = append(list, x)
-		}
-	}
-	return list
-}
-
 // begin begins a step: it resets what sums up losses and squares.
 func (o *AdamW) begin() {
 	o.dev.Begin(o.control)
@@ -330,8 +320,10 @@ func (o *AdamW) SetSteps(n int) {
 // memory itself: to resume with the same bits, save them with the weights and Steps, and restore them into an optimizer
 // made in the same way. Those of a Shard are parts: see Kept.
 func (o *AdamW) State() (list []tensor.Tensor) {
-	for _, s := range o.state {
-		list = append(list, tensors(s)...)
+	for i, r := range o.ranges {
+		for _, f := range o.cfg.forms(o.params[r.Param]) {
+			list = append(list, *f.in(&o.state[i]))
+		}
 	}
 	return list
 }
