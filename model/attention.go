@@ -92,6 +92,7 @@ func (l *attention) attend(p *pass, acts *attentionActs, s stream) {
 		dev.AttentionCached(acts.y, acts.qkv, k, v, cache.n, l.spec())
 		return
 	}
+	p.besideAttention()
 	dev.Attention(acts.y, acts.lse, acts.qkv, l.specOf(p))
 }
 
@@ -100,6 +101,7 @@ func (l *attention) attend(p *pass, acts *attentionActs, s stream) {
 func (l *attention) backward(p *pass, acts *attentionActs, below bool) {
 	dev, cfg, g := p.dev, l.cfg, p.actGrads
 	l.o.backward(p, g.dy, false, p.dh, acts.y, p.overwrite)
+	p.besideAttention()
 	dev.AttentionBackward(g.dqkv, g.dy, acts.y, acts.lse, acts.qkv, l.specOf(p))
 	if l.rotary != nil {
 		l.rotary.backward(p, g.dqkv)

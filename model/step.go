@@ -133,6 +133,12 @@ func (p *pass) tell(layer int) {
 	}
 }
 
+func (p *pass) besideAttention() {
+	if p.beside != nil {
+		p.beside()
+	}
+}
+
 // forwardLayer runs layer i.
 func (m *Model) forwardLayer(p *pass, i int, s stream) stream {
 	acts := &p.layers[i]
@@ -244,6 +250,10 @@ type Gradients struct {
 	// Before, if not nil, is called before what uses the weights of a layer is queued: with Outside at the beginning, then
 	// with the first layer and so on. If the model has adapters, their weights are used after the first call.
 	Before func(layer int)
+	// Beside, if not nil, is called before the attention of a layer is queued, forward or backward. What a GPU does beside
+	// that costs little: attention has many short thread blocks, and a product one for each multiprocessor, so that the
+	// whole product waits for those that are busy.
+	Beside func()
 	// After, if not nil, is called when the gradients of a layer are final, the last layer first, and at the end with
 	// Outside for the parameters that belong to no layer. Layers that the backward pass does not reach are left out.
 	After func(layer int)
@@ -262,7 +272,7 @@ func (m *Model) Gradient(b Batch, scale float32, g Gradients) (Losses, error) {
 	}
 	p.overwrite, p.mixture.balance = g.Overwrite, g.Balance
 	p.lowRank.rate, p.lowRank.key = m.opts.AdapterDropout, g.Key
-	p.before = g.Before
+	p.before, p.beside = g.Before, g.Beside
 	m.forward(p)
 	m.headLoss(p, scale, true)
 	l := p.losses()

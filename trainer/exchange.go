@@ -37,7 +37,8 @@ type Ranks struct {
 	passes []int // of each rank in this step
 	pass   int   // of this rank, now
 	count  int   // of this rank's, including idle ones
-	next   int   // index of the layer that is exchanged next in this pass
+	final  int   // the layer whose gradients became final last in this pass, or none
+	next   int   // index in order of the layer that is exchanged next in this pass
 	err    error // of an exchange
 	closed chan struct{}
 	known  bool // a step has been taken: it is known how long ranks may stand still
@@ -214,7 +215,7 @@ func (s *Ranks) begin(n int) (count, all int, number func(pass int) int) {
 		s.passes = slices.Repeat([]int{n}, s.Size())
 	}
 	first := 0
-	s.pass, s.count = 0, max(1, n)
+	s.pass, s.count, s.next, s.final = 0, max(1, n), 0, none
 	for rank, passes := range s.passes {
 		all += passes
 		if rank < s.Rank() {
@@ -230,6 +231,9 @@ func (s *Ranks) begin(n int) (count, all int, number func(pass int) int) {
 	}
 	return s.count, all, func(pass int) int { return first + pass }
 }
+
+// none is above all layers.
+const none = math.MaxInt
 
 // idle is a pass without an example: it has no target.
 func idle() model.Batch { return model.Batch{IDs: []int32{0}, Labels: []int32{model.Ignore}} }
@@ -258,14 +262,41 @@ func (s *Ranks) before(layer int) {
 	}
 }
 
-// after is called when the gradients of a layer are final. It exchanges those of all layers up to it that are left, so
-// that every rank exchanges the same layers in the same order, even one whose pass is idle.
+// after is called when the gradients of a layer are final. On GPUs they are exchanged when beside is called in the layer
+// below, if that does not write its own over them.
 func (s *Ranks) after(layer int) {
 	s.dev.Tick()
-	for s.next < len(s.order) && s.order[s.next] >= layer && s.err == nil {
+	s.final = layer
+	below := &exchanged{}
+	if i := slices.IndexFunc(s.order, func(other int) bool { return other < layer }); i >= 0 {
+		below = s.layers[s.order[i]]
+	}
+	l := s.layers[layer]
+	if s.comm == nil || s.ordered || layer == model.Outside || l != nil && below.shares == l {
+		s.beside()
+	}
+	s.reuse(below)
+	if layer == model.Outside { // the last call of a pass
+		s.next, s.final = 0, none
+		s.pass++
+	}
+}
+
+// reuse has what is queued from now on begin after the exchange of gradients in whose memory a layer writes its own.
+func (s *Ranks) reuse(l *exchanged) {
+	if l.shares != nil && s.comm != nil && s.err == nil {
+		s.err = s.comm.WaitFor(l.shares.slot)
+	}
+}
+
+// beside exchanges all gradients that are final and left, so that every rank exchanges the same layers in the same
+// order, even one whose pass is idle.
+func (s *Ranks) beside() {
+	for s.next < len(s.order) && s.order[s.next] >= s.final && s.err == nil {
 		at := s.order[s.next]
 		l := s.layers[at]
-		if at != layer && l.shares != nil { // the pass is idle: what is there is of another layer
+		if at != s.final && l.shares != nil { // the pass is idle: what is there is of another layer
+			s.reuse(l)
 			for _, x := range slices.Concat(l.grads...) {
 				s.dev.Zero(x)
 			}
@@ -274,15 +305,6 @@ func (s *Ranks) after(layer int) {
 		if l.summed || s.pass == s.count-1 {
 			s.exchange(l, "the sum of the gradients of "+layerName(at))
 		}
-		if s.next < len(s.order) && s.comm != nil && s.err == nil {
-			if above := s.layers[s.order[s.next]].shares; above != nil {
-				s.err = s.comm.WaitFor(above.slot)
-			}
-		}
-	}
-	if layer == model.Outside { // the last call of a pass
-		s.next = 0
-		s.pass++
 	}
 }
 
