@@ -146,7 +146,7 @@ func TestGPUMemory(t *testing.T) {
 		r := finish(t, tinyOn(t, openGPU(t, "emulated", kernels.Options{Fused: kernels.All(), OwnProducts: name == "step"}),
 			tinyConfig, t.TempDir(), s), "")
 		d := r.Model.Device()
-		if got, want := d.Allocated(), MemoryOf(d, d.Fused(), r.Model.Config(), r.Plan).Total()+d.Overhead(); got != want {
+		if got, want := d.Allocated(), MemoryOf(d, d.Fused(), r.Model.Config(), r.Plan).Total()+d.Overhead(r.Plan.Ranks); got != want {
 			t.Errorf("%s: %d bytes are allocated, and the table says %d", name, got, want)
 		}
 	}

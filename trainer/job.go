@@ -100,7 +100,7 @@ func NewJob(d *kernels.Device, base *hf.Checkpoint, p *Plan, o JobOptions) *Job 
 	plan.space(weightBytes(plan.Config.weights(model.ParamsOf(base.Config, plan.ModelOptions(base.Config)))))
 	j.Identity = plan.Recipe()
 	j.Memory = MemoryOf(d, d.Fused(), base.Config, &plan)
-	j.Memory.Parts = append(j.Memory.Parts, process(d))
+	j.Memory.Parts = append(j.Memory.Parts, process(d, plan.Ranks))
 	return j
 }
 
@@ -138,7 +138,7 @@ func (j *Job) decide() {
 	} else if capacity > 0 && !p.SameBits { // free or not: results must not depend on who else uses the GPU
 		j.widening = widening{within: d.Capacity() / 10 * 9, half: auto && p.Config.DType == tensor.BF16}
 		if j.opts.MaxMemory > 0 {
-			j.widening.within = min(j.widening.within, j.opts.MaxMemory-d.Overhead())
+			j.widening.within = min(j.widening.within, j.opts.MaxMemory-d.Overhead(p.Ranks))
 		}
 		j.widening.apply(d, d.Fused(), j.Base.Config, p)
 	}

@@ -13,9 +13,12 @@ const buffers = 20 << 20
 
 // process returns an estimate of the memory that a run takes besides its arenas: on the CPU that of the program itself,
 // on a GPU that of the driver.
-func process(d *kernels.Device) Part {
-	if !d.IsCPU() {
-		return Part{"the driver and its code", d.Overhead()}
+func process(d *kernels.Device, ranks int) Part {
+	switch {
+	case !d.IsCPU() && ranks > 1:
+		return Part{"the driver, NCCL and their code", d.Overhead(ranks)}
+	case !d.IsCPU():
+		return Part{"the driver and its code", d.Overhead(ranks)}
 	}
 	return Part{"the program, data and buffers", int(PeakMemory()) + buffers + cpu.Threads()*cpu.GemmWorkspace()}
 }

@@ -180,7 +180,7 @@ func (o *manyOptions) job(l stepLine) (j many.Job, err error) {
 	gpu.Name, gpu.Memory = "H200", int(o.memory*(1<<30))
 	err = b.Rehearse(gpu, kernels.Options{Fused: kernels.All()}, func(d *kernels.Device) error {
 		m := model.MemoryOf(d, kernels.All(), l.config, options)
-		j.Rest = float64(m.Activations + m.Scratch + m.Angles + d.Overhead())
+		j.Rest = float64(m.Activations + m.Scratch + m.Angles + d.Overhead(1))
 		return nil
 	})
 	return j, err

@@ -281,7 +281,7 @@ func (l *stepLine) run(ctx context.Context, o *stepOptions, table *stepTable, no
 		plan.Ranks = table.group.Size()
 	}
 	plan.HeadBytes = o.headRows * l.config.Vocab * (tensor.F32.Size() + l.settings.DType.Size())
-	estimate := trainer.MemoryOf(d, l.fused, l.config, plan).Total() + d.Overhead()
+	estimate := trainer.MemoryOf(d, l.fused, l.config, plan).Total() + d.Overhead(plan.Ranks)
 	rehearse := func(d *kernels.Device) error { return trainer.Rehearse(d, l.config, plan) }
 	if err := table.rankByRank(func() error {
 		if err := d.Precompile(ctx, rehearse, nil); err != nil {
