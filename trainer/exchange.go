@@ -266,6 +266,7 @@ func (s *Ranks) before(layer int) {
 // below, if that does not write its own over them.
 func (s *Ranks) after(layer int) {
 	s.dev.Tick()
+	s.beside() // what is left of the layer above
 	s.final = layer
 	below := &exchanged{}
 	if i := slices.IndexFunc(s.order, func(other int) bool { return other < layer }); i >= 0 {

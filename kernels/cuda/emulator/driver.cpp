@@ -19,7 +19,7 @@
 struct CUctx_st {};
 struct CUstream_st {};
 static CUctx_st context;
-static CUstream_st stream;
+static CUstream_st stream, beside; // beside: of collectives
 static int users;       // of the context
 std::mutex lock;
 CUresult failed, why_of;
@@ -243,21 +243,17 @@ EXPORT CUresult cuStreamCreate(CUstream *s, unsigned int) {
 }
 EXPORT CUresult cuStreamCreateWithPriority(CUstream *s, unsigned int, int) {
 	CALLED;
-	return *s = &stream, CUDA_SUCCESS;
+	return *s = &beside, CUDA_SUCCESS;
 }
 EXPORT CUresult cuStreamDestroy_v2(CUstream) {
 	CALLED;
 	return CUDA_SUCCESS;
 }
-EXPORT CUresult cuStreamSynchronize(CUstream) {
+EXPORT CUresult cuStreamSynchronize(CUstream s) {
 	CALLED;
 	NOT_CAPTURED;
+	if (s == &beside) wait_beside(beside_queued());
 	return catch_up(all_queued());
-}
-// There is one queue for all streams, in the order of the calls: what one stream is to wait for is done before.
-EXPORT CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned int) {
-	CALLED;
-	return CUDA_SUCCESS;
 }
 EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
 	CALLED;
@@ -517,21 +513,28 @@ double products_took;
 struct CUevent_st {
 	timespec at;
 	double products;
-	long until; // number of items done when it occurs
+	long until;  // number of items done when it occurs
+	long beside; // number of collectives
 };
 EXPORT CUresult cuEventCreate(CUevent *e, unsigned int) {
 	CALLED;
 	return *e = new CUevent_st(), CUDA_SUCCESS;
 }
-EXPORT CUresult cuEventRecord(CUevent e, CUstream) {
+EXPORT CUresult cuEventRecord(CUevent e, CUstream s) {
 	CALLED;
 	e->products = products_took;
+	e->beside = s == &beside ? beside_queued() : 0;
 	const CUresult r = queue([=] { return clock_gettime(CLOCK_MONOTONIC, &e->at), CUDA_SUCCESS; });
 	return e->until = all_queued(), r;
 }
 EXPORT CUresult cuEventSynchronize(CUevent e) {
 	CALLED;
 	return catch_up(e->until);
+}
+// There is one queue for all streams, in the order of the calls: only collectives may not be done yet.
+EXPORT CUresult cuStreamWaitEvent(CUstream, CUevent e, unsigned int) {
+	CALLED;
+	return wait_beside(e->beside);
 }
 EXPORT CUresult cuEventElapsedTime(float *ms, CUevent a, CUevent b) {
 	CALLED;

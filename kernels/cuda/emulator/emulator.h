@@ -25,6 +25,8 @@
 // These take effect at once:
 //
 //   STANDIN_NCCL      the version of NCCL, as 22807 for 2.28.7
+//   STANDIN_BESIDE    milliseconds after which collectives are done, beside other work, unless a call waits for them;
+//                     otherwise they are done when they are queued
 //   STANDIN_STUCK     the number of a rank's group of collectives, counting from 1, that ends only if it is aborted
 //   STANDIN_PRODUCTS  the algorithms that cuBLASLt has for each product, as 100,90,x80: the microseconds that each
 //                     takes. One with an x fails when it multiplies, and one with an o adds up parts in the result's
@@ -80,6 +82,11 @@ const char *lasting(const std::string &text);
 
 // queue does some work, now or later. It must have copied what it uses of the caller's.
 CUresult queue(std::function<CUresult()> work);
+
+// Collectives that are done beside other work: how many were queued, and a wait until as many are done. It lets go of
+// the lock meanwhile.
+long beside_queued();
+CUresult wait_beside(long until);
 
 bool idle();                 // the setting: launches do nothing
 const char *products();      // the setting, or NULL

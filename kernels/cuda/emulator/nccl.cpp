@@ -14,6 +14,10 @@ extern "C" {
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -54,7 +58,64 @@ struct ncclComm {
 	shared *memory;
 	int rank, size, groups;
 	std::atomic<bool> aborted;
+	int beside;         // milliseconds until a collective is done; -1: no time
+	bool over;          // there are no more
+	std::thread thread; // that does them
 };
+
+// A group of collectives that is done beside other work, and when at the latest.
+typedef std::chrono::steady_clock timer;
+struct waiting_group {
+	timer::time_point due;
+	std::function<CUresult()> work;
+};
+static struct {
+	std::deque<waiting_group> groups;
+	long queued, done, wanted; // numbers of groups; wanted: that somebody waits for
+	std::condition_variable_any changed;
+} beside;
+static thread_local bool lockless; // whether this thread works without the driver's lock
+
+// held holds the driver's lock, if the thread does not already.
+struct held {
+	held() {
+		if (lockless) lock.lock();
+	}
+	~held() {
+		if (lockless) lock.unlock();
+	}
+};
+
+long beside_queued() { return beside.queued; }
+
+CUresult wait_beside(long until) {
+	beside.wanted = std::max(beside.wanted, until);
+	beside.changed.notify_all();
+	while (beside.done < until) beside.changed.wait(lock);
+	return failed;
+}
+
+// work_beside does groups as late as it may.
+static void work_beside(ncclComm *c) {
+	lockless = true;
+	std::unique_lock<std::mutex> hold(lock);
+	while (!c->over || !beside.groups.empty()) {
+		if (beside.groups.empty()) {
+			beside.changed.wait(hold);
+		} else if (beside.wanted <= beside.done && timer::now() < beside.groups.front().due) {
+			beside.changed.wait_until(hold, beside.groups.front().due);
+		} else {
+			const auto work = std::move(beside.groups.front().work);
+			beside.groups.pop_front();
+			hold.unlock();
+			const CUresult r = work();
+			hold.lock();
+			if (!failed) failed = r;
+			beside.done++;
+			beside.changed.notify_all();
+		}
+	}
+}
 
 static std::string nccl_why;
 
@@ -104,12 +165,21 @@ EXPORT ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id
 	void *m = file < 0 ? MAP_FAILED : mmap(NULL, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	if (file >= 0) close(file);
 	if (m == MAP_FAILED) return nccl_why = "no shared memory", NCCL_INVALID;
-	*comm = new ncclComm{(shared *)m, rank, size, 0, {false}};
+	const char *late = getenv("STANDIN_BESIDE");
+	*comm = new ncclComm{(shared *)m, rank, size, 0, {false}, late && *late ? atoi(late) : -1};
 	meet(*comm);
 	if (rank == 0) unlink(id.internal);
+	if ((*comm)->beside >= 0) (*comm)->thread = std::thread(work_beside, *comm);
 	return ncclSuccess;
 }
 EXPORT ncclResult_t ncclCommDestroy(ncclComm_t c) {
+	if (c->thread.joinable()) {
+		lock.lock();
+		c->over = true;
+		lock.unlock();
+		beside.changed.notify_all();
+		c->thread.join();
+	}
 	munmap(c->memory, sizeof(shared));
 	delete c;
 	NCCL_CALLED;
@@ -150,7 +220,14 @@ static void add(const ncclComm *c, uint16_t *to, size_t n) {
 	}
 }
 
-static CUresult wrong(const char *what) { return why = what, why_of = LAUNCH_FAILED; }
+static CUresult wrong(const char *what) {
+	const held h;
+	return why = what, why_of = LAUNCH_FAILED;
+}
+static void written(char *at, size_t bytes) {
+	const held h;
+	wrote((uintptr_t)at, bytes);
+}
 static CUresult aborted() { return wrong("it was aborted"); }
 
 // together does what all ranks do at the same time.
@@ -173,7 +250,7 @@ static CUresult together(ncclComm *c, const work &x) {
 		if (!meet(c)) return aborted();
 	}
 	if (!meet(c)) return aborted(); // before another work sets works
-	if (takes) wrote((uintptr_t)x.at, x.bytes());
+	if (takes) written(x.at, x.bytes());
 	return CUDA_SUCCESS;
 }
 
@@ -207,7 +284,7 @@ static CUresult move(ncclComm *c, transfer &t) {
 		memcpy(t.x.at + t.done, box.part, n);
 	}
 	t.done += n;
-	if (!sends && t.done == t.x.bytes()) t.over = true, wrote((uintptr_t)t.x.at, t.x.bytes());
+	if (!sends && t.done == t.x.bytes()) t.over = true, written(t.x.at, t.x.bytes());
 	box.state = sends ? FULL : EMPTY;
 	return CUDA_SUCCESS;
 }
@@ -265,7 +342,14 @@ EXPORT ncclResult_t ncclGroupEnd() {
 	NCCL_CALLED;
 	LOCKED;
 	if (idle() || group.empty()) return ncclSuccess;
-	const CUresult r = queue([c = group_comm, works = group] { return run(c, works); });
+	const auto work = [c = group_comm, works = group] { return run(c, works); };
+	if (group_comm->beside >= 0) {
+		beside.groups.push_back({timer::now() + std::chrono::milliseconds(group_comm->beside), work});
+		beside.queued++;
+		beside.changed.notify_all();
+		return ncclSuccess;
+	}
+	const CUresult r = queue(work);
 	return r ? (nccl_why = why, NCCL_INVALID) : ncclSuccess;
 }
 EXPORT ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t,
