@@ -181,12 +181,15 @@ END
     log "ranks-$on" "$bin/train" --device "$on" "${steps[@]}" --max-steps $long --out "$OUT/ranks-$on"
     log "ranks-bits-$on" "$bin/train" --device "$on" "${steps[@]}" --max-steps $brief --same-bits --deterministic --out "$OUT/ranks-bits-$on"
   done
+  log ranks-shard "$bin/train" --device cuda:all "${steps[@]}" --max-steps $long --shard gradients --out "$OUT/ranks-shard"
   cmp "$OUT/ranks-bits-cuda:0/model.safetensors" "$OUT/ranks-bits-cuda:all/model.safetensors" && echo "--same-bits: the same"
-  "$python" -c 'import json, sys
+  for on in cuda:all shard; do
+    "$python" -c 'import json, sys
 one, all = ([json.loads(line)["loss"] for line in open(name) if "\"loss\"" in line] for name in sys.argv[1:])
 print(f"losses of {len(one)} and {len(all)} steps, in the mean {sum(one) / len(one):.4f} and {sum(all) / len(all):.4f}")
 pairs = [(sum(one), sum(all))] + list(zip(one[:10], all)) # later steps drift apart
-sys.exit(len(pairs) < 11 or any(abs(b / a - 1) > 1e-3 for a, b in pairs))' "$OUT/ranks-cuda:0/metrics.jsonl" "$all/metrics.jsonl"
+sys.exit(len(pairs) < 11 or any(abs(b / a - 1) > 1e-3 for a, b in pairs))' "$OUT/ranks-cuda:0/metrics.jsonl" "$OUT/ranks-$on/metrics.jsonl"
+  done
   log ranks-repeat "$bin/train" --device cuda:all "${steps[@]}" --max-steps $long --out "$all-again"
   cmp "$all/model.safetensors" "$all-again/model.safetensors" && echo "a repeat: the same"
   lost KILL
