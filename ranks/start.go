@@ -9,16 +9,18 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 )
 
-// lastLines is how many lines of a rank that fails are shown. endWithin is the time that the others then have to end,
-// and saveWithin what rank 0 has after that, because it may be saving.
+// lastLines is how many lines of a rank that fails are shown.
 const lastLines = 20
 
-const endWithin, saveWithin = 20 * time.Second, 10 * time.Minute
+// endWithin is the time that the others then have to end, and saveWithin what rank 0 has after that, because it may be
+// saving.
+var endWithin, saveWithin = 20 * time.Second, 10 * time.Minute
 
 // Start runs this program again with its arguments, once for each of size ranks on this host. It returns the exit code
 // of the rank that failed, or 0. A rank exits with lost because of another, so one with any other code is the one that
@@ -80,27 +82,38 @@ func (s *children) start(size int, socket *os.File, port int) error {
 			c.ExtraFiles, c.Env = []*os.File{socket}, append(c.Env, variableListener+"=3")
 			endWithParent(c)
 		}
-		if err := c.Start(); err != nil {
+		if err := s.add(c); err != nil {
 			return err
 		}
-		s.list = append(s.list, c)
-		go func() {
-			_ = c.Wait()
-			s.done <- r
-		}()
 	}
 	return nil
 }
 
+// add starts the next rank.
+func (s *children) add(c *exec.Cmd) error {
+	if err := c.Start(); err != nil {
+		return err
+	}
+	rank := len(s.list)
+	s.list = append(s.list, c)
+	go func() {
+		_ = c.Wait()
+		s.done <- rank
+	}()
+	return nil
+}
+
 // wait waits for all ranks, and returns the one that failed, if any did. Some time after the first has failed, or at
-// once if now, it kills those that are left, and asks rank 0 to end before it kills that.
+// once if now, it kills those that are left, and asks rank 0 to end before it kills that. If all that are left are
+// stopped, it kills them at once: they end by no other signal, and save nothing.
 func (s *children) wait(lost int, caught <-chan os.Signal, now bool) (guilty int, failed bool) {
 	certainty, asked, killed := 0, false, false // of guilty; rank 0 to end; those that were left
+	running := slices.Clone(s.list)
 	var giveUp <-chan time.Time
 	if now {
 		giveUp = time.After(0)
 	}
-	for left := len(s.list); left > 0; {
+	for len(running) > 0 {
 		select {
 		case signal := <-caught:
 			_ = s.list[0].Process.Signal(signal)
@@ -117,8 +130,9 @@ func (s *children) wait(lost int, caught <-chan os.Signal, now bool) (guilty int
 			}
 			giveUp, killed = time.After(saveWithin), true
 		case rank := <-s.done:
-			left--
-			exit := s.list[rank].ProcessState.ExitCode()
+			ended := s.list[rank]
+			running = slices.DeleteFunc(running, func(c *exec.Cmd) bool { return c == ended })
+			exit := ended.ProcessState.ExitCode()
 			if exit == 0 {
 				continue
 			}
@@ -134,6 +148,9 @@ func (s *children) wait(lost int, caught <-chan os.Signal, now bool) (guilty int
 			}
 			if certain > certainty {
 				guilty, certainty = rank, certain
+			}
+			if !slices.ContainsFunc(running, func(c *exec.Cmd) bool { return !stopped(c.Process) }) {
+				giveUp, killed = time.After(0), true
 			}
 		}
 	}

@@ -2,6 +2,11 @@
 
 package ranks
 
-import "os/exec"
+import (
+	"os"
+	"os/exec"
+)
 
 func endWithParent(*exec.Cmd) {}
+
+func stopped(*os.Process) bool { return false }
