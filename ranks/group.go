@@ -25,7 +25,7 @@ type Group struct {
 	seq   atomic.Int64              // exchanges begun
 	at    atomic.Pointer[string]    // the last of them
 	since atomic.Pointer[time.Time] // the last call of Watch
-	late  atomic.Int64              // its limit
+	limit atomic.Int64              // its limit
 	ticks atomic.Pointer[func() int64]
 	gap   atomic.Int64  // the longest that a rank has not moved while there was a limit
 	lost  chan struct{} // closed when a rank is lost
@@ -47,25 +47,45 @@ type peer struct {
 	moved   time.Time
 }
 
-// A progress grows while a rank moves: the exchanges that it has begun, and its ticks.
+// A progress grows while a rank moves: the exchanges that it has begun, and its ticks. All ranks have the same at the
+// same place in their work. Ticks come first: a GPU's are of what it has done, and its exchanges only of what it is to
+// do, which is the more the less there is to do in a pass.
 type progress struct{ Seq, Ticks int64 }
 
 func (p progress) compare(q progress) int {
-	return cmp.Or(cmp.Compare(p.Seq, q.Seq), cmp.Compare(p.Ticks, q.Ticks))
+	return cmp.Or(cmp.Compare(p.Ticks, q.Ticks), cmp.Compare(p.Seq, q.Seq))
 }
 
 // Lost is the error of a run that has lost a rank. A new run may continue from what was saved.
 type Lost struct {
 	Rank int
+	Or   []int `json:",omitempty"` // others, if it is not known which of them it is
 	Why  string
-	At   string // the last exchange that the rank that noticed it had begun
+	At   string // the last exchange that the rank that noticed it had begun; "" if there is nothing to name
 }
 
 func (e *Lost) Error() string {
-	if e.At == "" {
-		return fmt.Sprintf("rank %d %s", e.Rank, e.Why)
+	text := fmt.Sprintf("rank %d%s %s", e.Rank, e.others(), e.Why)
+	if e.At != "" {
+		text += "; the last exchange begun was " + e.At
 	}
-	return fmt.Sprintf("rank %d %s, at or before %s", e.Rank, e.Why, e.At)
+	return text
+}
+
+// others names those of Or, unless they are many.
+func (e *Lost) others() (text string) {
+	const most = 3
+	last := len(e.Or) - 1
+	switch {
+	case last < 0:
+		return ""
+	case last >= most:
+		return fmt.Sprintf(" or one of %d others", last+1)
+	}
+	for _, r := range e.Or[:last] {
+		text += fmt.Sprintf(", %d", r)
+	}
+	return fmt.Sprintf("%s or %d", text, e.Or[last])
 }
 
 // ErrEnded is the error of an exchange with rank 0 after that has ended in order.
@@ -189,7 +209,7 @@ func (g *Group) beats() {
 		if g.over.Load() {
 			return
 		}
-		limit := time.Duration(g.late.Load()) // before seq: what the rank did before the limit does not count
+		limit := time.Duration(g.limit.Load()) // before seq: what the rank did before the limit does not count
 		at := progress{Seq: g.seq.Load()}
 		if f := g.ticks.Load(); f != nil {
 			at.Ticks = (*f)()
@@ -201,7 +221,9 @@ func (g *Group) beats() {
 			p.send(message{progress: at})
 		}
 		if limit > 0 && g.place.Rank == 0 {
-			g.findLate(max(limit, slack*time.Duration(g.gap.Load())), at, moved)
+			if e := g.late(max(limit, slack*time.Duration(g.gap.Load())), at, moved); e != nil {
+				g.lose(e)
+			}
 		}
 	}
 }
@@ -209,23 +231,31 @@ func (g *Group) beats() {
 // slack is how many times longer than ever before a rank may take to move.
 const slack = 4
 
-// findLate finds the rank that is furthest behind, if it has not moved for longer than limit.
-func (g *Group) findLate(limit time.Duration, least progress, moved time.Time) {
-	behind := 0
+// late returns an error for the rank that is furthest behind, if it has not moved for longer than limit. The others wait
+// for it. Of several at the same place, none of which has moved, it may be any. least and moved are those of rank 0.
+func (g *Group) late(limit time.Duration, least progress, moved time.Time) *Lost {
+	behind := []int{0}
 	for _, p := range g.peers {
 		p.sending.Lock()
-		if p.at.compare(least) < 0 {
-			behind, least, moved = p.rank, p.at, p.moved
+		switch c := p.at.compare(least); {
+		case c < 0:
+			behind, least, moved = []int{p.rank}, p.at, p.moved
+		case c == 0:
+			behind = append(behind, p.rank)
+			if p.moved.After(moved) {
+				moved = p.moved
+			}
 		}
 		p.sending.Unlock()
 	}
 	if since := *g.since.Load(); since.After(moved) {
 		moved = since
 	}
-	if time.Since(moved) > limit {
-		g.lose(&Lost{Rank: behind, Why: fmt.Sprintf("has not moved for %v, after %d exchanges with the others",
-			limit.Round(time.Second), least.Seq), At: g.last()})
+	if time.Since(moved) <= limit {
+		return nil
 	}
+	return &Lost{Rank: behind[0], Or: behind[1:], Why: fmt.Sprintf("has not moved for %v, after %d exchanges with the others",
+		limit.Round(time.Second), least.Seq), At: g.last()}
 }
 
 func (g *Group) last() string {
@@ -240,8 +270,8 @@ func (g *Group) lose(e *Lost) {
 	g.once.Do(func() {
 		g.err = e
 		for _, p := range g.peers {
-			if p.rank != e.Rank && g.place.Rank == 0 {
-				p.send(message{Lost: e})
+			if g.place.Rank == 0 {
+				p.send(message{Lost: e}) // also to the one that is lost, which may live: of a GPU that hangs
 			}
 		}
 		close(g.lost)
@@ -295,11 +325,11 @@ func (g *Group) Progress(f func() int64) { g.ticks.Store(&f) }
 func (g *Group) Watch(limit time.Duration) {
 	now := time.Now()
 	g.since.Store(&now)
-	g.late.Store(int64(limit)) // last: who sees it sees since
+	g.limit.Store(int64(limit)) // last: who sees it sees since
 }
 
 // Watched reports whether there is a limit now.
-func (g *Group) Watched() bool { return g.late.Load() > 0 }
+func (g *Group) Watched() bool { return g.limit.Load() > 0 }
 
 // Close ends this rank. The others get err, if it is not nil and no rank was lost before. A nil Group does nothing.
 func (g *Group) Close(err error) {

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -225,6 +226,42 @@ func TestLost(t *testing.T) {
 					t.Errorf("%s, rank %d: %v, want %q", name, r, errs[r], want)
 				}
 			}
+		}
+	}
+}
+
+// TestLate names the rank that the others wait for. rank 0 is the first of ranks.
+func TestLate(t *testing.T) {
+	const limit, long = time.Minute, time.Hour
+	type rank struct {
+		at    progress
+		still time.Duration
+	}
+	for name, c := range map[string]struct {
+		ranks []rank
+		want  string // the beginning of the error; "": none
+	}{
+		"behind":         {[]rank{{progress{7, 40}, long}, {progress{7, 12}, long}}, "rank 1 has not moved for 1m0s"},
+		"behind, slowly": {[]rank{{progress{7, 40}, long}, {progress{7, 12}, 0}}, ""},
+		"itself":         {[]rank{{progress{7, 12}, long}, {progress{7, 40}, long}}, "rank 0 has not moved"},
+		"on the CPU":     {[]rank{{progress{6, 40}, long}, {progress{7, 40}, long}}, "rank 0 has not moved"},
+		// Its passes are short: all their exchanges are queued, and its GPU has come to none of them.
+		"has queued more": {[]rank{{progress{7, 40}, long}, {progress{19, 12}, long}}, "rank 1 has not moved"},
+		"two":             {[]rank{{progress{7, 40}, long}, {progress{7, 12}, long}, {progress{7, 12}, long}}, "rank 1 or 2 has not"},
+		"three":           {[]rank{{progress{7, 4}, long}, {progress{7, 4}, long}, {progress{7, 4}, long}}, "rank 0, 1 or 2 has not"},
+		"many":            {slices.Repeat([]rank{{progress{7, 4}, long}}, 9), "rank 0 or one of 8 others has not moved"},
+		"just caught up":  {[]rank{{progress{7, 12}, long}, {progress{7, 12}, 0}}, ""},
+	} {
+		now := time.Now()
+		before := now.Add(-2 * long)
+		g := &Group{}
+		g.since.Store(&before)
+		for r, x := range c.ranks[1:] {
+			g.peers = append(g.peers, &peer{rank: r + 1, at: x.at, moved: now.Add(-x.still)})
+		}
+		e := g.late(limit, c.ranks[0].at, now.Add(-c.ranks[0].still))
+		if (e == nil) != (c.want == "") || e != nil && !strings.HasPrefix(e.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, e, c.want)
 		}
 	}
 }

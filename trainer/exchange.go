@@ -30,6 +30,7 @@ type Ranks struct {
 	layers    map[int]*exchanged // by number
 	order     []int              // the layers that have gradients, in the order of the backward pass
 	ordered   bool               // Plan.SameBits
+	depth     int                // layers
 	arena     *kernels.Arena     // if sums are ordered
 	losses    tensor.Tensor      // then: the sums of the losses of each pass, F64
 
@@ -59,7 +60,7 @@ type exchanged struct {
 // The caller must close it.
 func NewRanks(g *ranks.Group, m *model.Model, o *optim.AdamW, p *Plan) (s *Ranks, err error) {
 	s = &Ranks{Group: g, closed: make(chan struct{}), dev: m.Device(), optimizer: o, adapts: p.Config.Adapts(),
-		ordered: p.SameBits}
+		ordered: p.SameBits, depth: m.Config().Layers}
 	s.list()
 	if s.ordered {
 		if s.arena, err = s.dev.NewArena("gradients of other ranks", exchangeBytes(m.Params(), p)); err != nil {
@@ -225,6 +226,10 @@ func (s *Ranks) begin(n int) (count, all int, number func(pass int) int) {
 			s.count = max(s.count, passes)
 		}
 	}
+	// All ranks have the same ticks when the last pass begins: those of passes that this one does not have come first.
+	for range (slices.Max(s.passes) - s.count) * (1 + s.depth + len(s.order)) {
+		s.dev.Tick()
+	}
 	if s.ordered {
 		s.dev.Zero(s.losses)
 		return s.count, all, func(pass int) int { return pass*s.Size() + s.Rank() }
@@ -265,7 +270,6 @@ func (s *Ranks) before(layer int) {
 // after is called when the gradients of a layer are final. On GPUs they are exchanged when beside is called in the layer
 // below, if that does not write its own over them.
 func (s *Ranks) after(layer int) {
-	s.dev.Tick()
 	s.beside() // what is left of the layer above
 	s.final = layer
 	below := &exchanged{}
@@ -303,6 +307,7 @@ func (s *Ranks) beside() {
 			}
 		}
 		s.next++
+		s.dev.Tick() // also for a layer that an idle pass leaves out: all ranks count alike
 		if l.summed || s.pass == s.count-1 {
 			s.exchange(l, "the sum of the gradients of "+layerName(at))
 		}
