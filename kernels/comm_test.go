@@ -109,38 +109,14 @@ func TestComm_EveryCallFails(t *testing.T) {
 
 // TestComm_Abort ends a collective that waits for ever.
 func TestComm_Abort(t *testing.T) {
-	cudatest.Once(t)
-	file := filepath.Join(t.TempDir(), "calls")
-	cudatest.Set(t, "STUCK=2 CALLS="+file)
-	d, err := Open("emulated", Options{OwnProducts: true})
-	if errors.Is(err, cuda.ErrNoCompiler) {
-		t.Skip(err)
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	a, err := d.NewArena("test", 1<<10)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, _, err := d.OpenComm(0, 1, func(id []byte) ([]byte, error) { return id, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := a.New("x", tensor.F32, 8)
+	c, x, calls := toAbort(t, "STUCK=2 LATE=1")
 	ended := make(chan error)
 	go func() {
 		c.Sum(x)
 		c.Sum(x)
-		ended <- d.Sync()
+		ended <- c.d.Sync()
 	}()
-	for { // until it is in the second
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Count(string(text), "ncclGroupEnd") == 2 {
-			break
-		}
+	for strings.Count(calls(), "ncclGroupEnd") < 2 || !strings.HasSuffix(calls(), "cuStreamSynchronize\n") {
 		time.Sleep(time.Millisecond)
 	}
 	c.Abort()
@@ -151,5 +127,64 @@ func TestComm_Abort(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	_, _ = a.Close(), d.Close() // the same error
+}
+
+// TestComm_AbortWaitsForCalls aborts while another goroutine is in a call of NCCL, which uses what an abort frees.
+func TestComm_AbortWaitsForCalls(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "exists")
+	c, x, calls := toAbort(t, "")
+	cudatest.Set(t, "SLOW="+file)
+	ended := make(chan bool, 2)
+	go func() {
+		c.Sum(x)
+		ended <- true
+	}()
+	for !strings.Contains(calls(), "ncclGroupEnd") {
+		time.Sleep(time.Millisecond)
+	}
+	go func() {
+		c.Abort()
+		ended <- true
+	}()
+	for c.d.Err() == nil { // which Abort sets first
+		time.Sleep(time.Millisecond)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	<-ended
+	c.Sum(x) // does nothing
+	if strings.Contains(calls(), "freed") || strings.Count(calls(), "ncclGroupEnd") != 1 {
+		t.Error(calls())
+	}
+}
+
+// toAbort opens an emulated GPU with a tensor, and returns what lists the calls so far.
+func toAbort(t *testing.T, situation string) (c *Comm, x tensor.Tensor, calls func() string) {
+	t.Helper()
+	cudatest.Once(t)
+	file := filepath.Join(t.TempDir(), "calls")
+	cudatest.Set(t, situation+" CALLS="+file)
+	d, err := Open("emulated", Options{OwnProducts: true})
+	if errors.Is(err, cuda.ErrNoCompiler) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	a, err := d.NewArena("test", 1<<10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = a.Close(), d.Close() }) // the error of the abort
+	if c, _, err = d.OpenComm(0, 1, func(id []byte) ([]byte, error) { return id, nil }); err != nil {
+		t.Fatal(err)
+	}
+	return c, a.New("x", tensor.F32, 8), func() string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Error(err)
+		}
+		return string(text)
+	}
 }

@@ -1,4 +1,5 @@
 // libnccl: sums and copies over processes with a GPU each.
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,8 @@ enum { CUDA_HIGHEST_PRIORITY = -100 }; // the driver takes the highest that ther
 // Collectives run on a stream of their own, beside the work of the GPU's stream.
 typedef struct {
 	library *api;
-	ncclComm_t handle;
+	ncclComm_t handle; // NULL: not joined, or aborted
+	pthread_mutex_t calls;
 	CUstream stream;
 	CUevent ready, done, *marks; // of each slot, NULL before its first mark
 	int slots;
@@ -69,6 +71,7 @@ static cuda_status result(library *l, ncclResult_t r) {
 	} while (0)
 #define CALL(call) TRY(result(l, call))
 #define DRIVE(call) TRY(cuda_result(gpu, call))
+#define ABORTED ((cuda_status){CUDA_NCCL_CODE, "NCCL", "aborted"})
 
 cuda_status cuda_nccl_id(uintptr_t library_, void *id) {
 	library *l = (library *)library_;
@@ -86,6 +89,7 @@ cuda_status cuda_nccl_join(uintptr_t gpu, uintptr_t library_, const void *id, in
 	TRY(cuda_bind(gpu));
 	comm *c = calloc(1, sizeof *c);
 	c->api = l;
+	pthread_mutex_init(&c->calls, NULL);
 	*out = (uintptr_t)c;
 	// A sum needs few multiprocessors, and gets them before the kernels of the backward pass that are queued already.
 	DRIVE(d->cuStreamCreateWithPriority(&c->stream, CU_STREAM_NON_BLOCKING, CUDA_HIGHEST_PRIORITY));
@@ -107,27 +111,50 @@ static ncclResult_t queue(comm *c, cuda_collective x) {
 	}
 }
 
-cuda_status cuda_nccl_queue(uintptr_t gpu, uintptr_t comm_, const cuda_collective *list, int count) {
-	comm *c = (comm *)comm_;
+// enter returns the handle for calls of NCCL until leave, or NULL after an abort. ncclCommAbort frees what the handle
+// names, and NCCL's functions are not safe for several threads at once, so it waits until no call runs, and none gets the
+// handle later. A call only queues, which takes microseconds. If one blocks, as it may while NCCL connects to a rank that
+// is gone, the abort waits as long: it cannot know when such a call has ceased to use the memory, and the process is to
+// end anyway. The driver's calls, which block while a stream's queue is full, are outside.
+static ncclComm_t enter(comm *c) {
+	pthread_mutex_lock(&c->calls);
+	return c->handle;
+}
+
+static cuda_status leave(comm *c, cuda_status s) {
+	pthread_mutex_unlock(&c->calls);
+	return s;
+}
+
+static cuda_status queue_all(comm *c, const cuda_collective *list, int count) {
 	library *l = c->api;
-	driver *d = cuda_driver(gpu);
-	TRY(cuda_bind(gpu));
-	DRIVE(d->cuEventRecord(c->ready, cuda_stream(gpu)));
-	DRIVE(d->cuStreamWaitEvent(c->stream, c->ready, 0));
 	CALL(l->ncclGroupStart());
 	for (int i = 0; i < count; i++) CALL(queue(c, list[i]));
 	CALL(l->ncclGroupEnd());
 	return (cuda_status){0};
 }
 
-// wait_for has the GPU's stream wait for an event of the collectives' stream.
-static cuda_status wait_for(uintptr_t gpu, comm *c, CUevent event) {
+cuda_status cuda_nccl_queue(uintptr_t gpu, uintptr_t comm_, const cuda_collective *list, int count) {
+	comm *c = (comm *)comm_;
+	driver *d = cuda_driver(gpu);
+	TRY(cuda_bind(gpu));
+	DRIVE(d->cuEventRecord(c->ready, cuda_stream(gpu)));
+	DRIVE(d->cuStreamWaitEvent(c->stream, c->ready, 0));
+	return leave(c, enter(c) ? queue_all(c, list, count) : ABORTED);
+}
+
+// late_error returns an error of what was queued earlier.
+static cuda_status late_error(comm *c) {
 	library *l = c->api;
 	ncclResult_t late = ncclSuccess;
-	DRIVE(cuda_driver(gpu)->cuStreamWaitEvent(cuda_stream(gpu), event, 0));
 	CALL(l->ncclCommGetAsyncError(c->handle, &late));
-	CALL(late);
-	return (cuda_status){0};
+	return result(l, late);
+}
+
+// wait_for has the GPU's stream wait for an event of the collectives' stream.
+static cuda_status wait_for(uintptr_t gpu, comm *c, CUevent event) {
+	DRIVE(cuda_driver(gpu)->cuStreamWaitEvent(cuda_stream(gpu), event, 0));
+	return leave(c, enter(c) ? late_error(c) : ABORTED);
 }
 
 cuda_status cuda_nccl_wait(uintptr_t gpu, uintptr_t comm_) {
@@ -167,9 +194,10 @@ cuda_status cuda_nccl_finish(uintptr_t gpu, uintptr_t comm_) {
 
 cuda_status cuda_nccl_abort(uintptr_t comm_) {
 	comm *c = (comm *)comm_;
-	library *l = c->api;
-	CALL(l->ncclCommAbort(c->handle));
-	return (cuda_status){0};
+	const ncclComm_t handle = enter(c);
+	c->handle = NULL;
+	leave(c, ABORTED);
+	return handle ? result(c->api, c->api->ncclCommAbort(handle)) : ABORTED;
 }
 
 cuda_status cuda_nccl_leave(uintptr_t gpu, uintptr_t comm_) {
@@ -178,6 +206,7 @@ cuda_status cuda_nccl_leave(uintptr_t gpu, uintptr_t comm_) {
 	driver *d = cuda_driver(gpu);
 	TRY(cuda_bind(gpu));
 	if (c->handle) CALL(l->ncclCommDestroy(c->handle));
+	pthread_mutex_destroy(&c->calls);
 	DRIVE(d->cuEventDestroy_v2(c->ready));
 	DRIVE(d->cuEventDestroy_v2(c->done));
 	for (int i = 0; i < c->slots; i++) {

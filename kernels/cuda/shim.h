@@ -193,7 +193,8 @@ cuda_status cuda_nccl_wait_for(uintptr_t gpu, uintptr_t comm, int slot);
 // cuda_nccl_finish waits until all collectives are done.
 cuda_status cuda_nccl_finish(uintptr_t gpu, uintptr_t comm);
 
-// cuda_nccl_abort ends collectives that wait for other processes. Another thread may be in any of the functions above.
+// cuda_nccl_abort ends collectives that wait for other processes. Another thread may be in any of the functions above:
+// while it is in a call of NCCL, cuda_nccl_abort waits.
 cuda_status cuda_nccl_abort(uintptr_t comm);
 
 // cuda_open_nvtx opens NVTX at a path. It returns 0, and the reason in message, if it cannot or if there is no

@@ -28,6 +28,7 @@
 //   STANDIN_BESIDE    milliseconds after which collectives are done, beside other work, unless a call waits for them;
 //                     otherwise they are done when they are queued
 //   STANDIN_STUCK     the number of a rank's group of collectives, counting from 1, that ends only if it is aborted
+//   STANDIN_SLOW      a file: a group of collectives is queued only when it exists
 //   STANDIN_PRODUCTS  the algorithms that cuBLASLt has for each product, as 100,90,x80: the microseconds that each
 //                     takes. One with an x fails when it multiplies, and one with an o adds up parts in the result's
 //                     type. With it, events measure no other time
