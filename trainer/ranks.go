@@ -18,12 +18,15 @@ const (
 	noMore  = "the end"
 )
 
+// between names what rank 0 says there, for errors: there is nothing that a user knows.
+const between = ""
+
 // tell tells the other ranks what comes next.
 func (s *Ranks) tell(what string) error {
 	if s == nil {
 		return nil
 	}
-	_, err := s.Share("what comes next", []byte(what))
+	_, err := s.Share(between, []byte(what))
 	s.over = err == nil && what == noMore
 	return err
 }
@@ -35,7 +38,7 @@ func (r *Run) follow(context.Context) (Result, error) {
 		kept[k.Name] = k
 	}
 	for {
-		next, err := r.Ranks.Share("what comes next", nil)
+		next, err := r.Ranks.Share(between, nil)
 		if err != nil || string(next) == noMore {
 			r.Ranks.over = err == nil
 			return Result{State: r.state}, err
@@ -202,8 +205,8 @@ func (p *Plan) Share(size int, sameBits bool) error {
 		return fmt.Errorf("batch %d × accumulate %d: must be at least %d, one example for each rank", c.Batch, c.Accumulate,
 			size)
 	case c.Gradients == LayerGradients && (size > 1 || sameBits):
-		return fmt.Errorf("gradients %s: must be %s with several ranks or same-bits, which sum those of a whole step",
-			c.Gradients, StepGradients)
+		return fmt.Errorf("gradients %s: must be %s with several ranks or same-bits, which sum those of a whole step: for "+
+			"less memory, set shard to %s on several ranks", c.Gradients, StepGradients, ShardGradients)
 	}
 	p.Ranks, p.SameBits = size, sameBits
 	p.MaxTokens = p.passTokens()

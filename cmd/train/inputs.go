@@ -120,6 +120,9 @@ func (t *train) read(ctx context.Context) error {
 	if err := t.plan.Share(t.place.Size, t.sameBits && !t.resume); err != nil {
 		return cli.Usagef("--%w", err)
 	}
+	if t.config.Shard != trainer.ShardOptimizer && t.place.Size == 1 {
+		t.note("--shard %s divides nothing, as there is one rank: the run is as without it", t.config.Shard)
+	}
 	if t.voice != nil && t.cameFrom["style"] == "" && !strings.Contains(set.Format, dataset.FormatRewritten) {
 		t.voice = nil // the answers have no style to be scored by
 	}
