@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Check restyle on a machine's NVIDIA GPU, and then time it. The machine needs a driver and NVRTC, but no Go: build elsewhere
-# and copy the checkout with .bin.
+# and copy the checkout with .bin. Of the checkout, ranks needs data/passive_aggressive_data.json and cmd/bench/*.json.
 #
 #   go build -o .bin ./cmd/bench ./cmd/train
 #   go test -c -o .bin/opcheck.test ./opcheck && go test -c -o .bin/trainer.test ./trainer
@@ -74,6 +74,12 @@ once() {
   [ ! -e "$OUT/done/$1" ] || return 0
   [ "$(date +%s)" -lt "$DEADLINE" ] || exit 75
   log "$@" && touch "$OUT/done/$1"
+}
+
+# needs FILE... fails if one of the files is missing.
+needs() {
+  local file
+  for file; do [ -e "$file" ] || { echo "FAILED: $PART needs $file: copy it from the checkout"; return 1; }; done
 }
 
 train() { "$bin/train" --device "$device" --fused --benchmark-log= "$@"; }
@@ -165,6 +171,7 @@ ranks() {
   local name on flags steps=(--fused --benchmark-log= --samples 0 --val 0 --epochs 0 --accumulate 8) all="$OUT/ranks-cuda:all"
   real || return 0
   [ "$(nvidia-smi --list-gpus | wc -l)" -gt 1 ] || { echo "there is one GPU"; return 0; }
+  needs data/passive_aggressive_data.json "$llama"
   while read -r name on flags; do # of docs/many.md
     once "ranks-$name" "$bin/bench" step --fused --device "$on" --steps 20 $flags </dev/null
     echo "$on $flags: $(tail -1 "$OUT/ranks-$name.log")"

@@ -2,6 +2,7 @@
 package check
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"os/exec"
@@ -236,6 +237,7 @@ func testGPUScript(t *testing.T, all commands, bin string) {
 			t.Errorf("on %s the script calls the commands only %d times", device, calls)
 		}
 	}
+	testWithoutData(t, fakes)
 	if os.Getenv("RESTYLE_LONG") == "" {
 		return
 	}
@@ -243,4 +245,25 @@ func testGPUScript(t *testing.T, all commands, bin string) {
 		goTool(t, "test", "-c", "-o", filepath.Join(bin, filepath.Base(path)+".test"), "./"+path)
 	}
 	script("emulated", bin, os.Getenv("PATH"))
+}
+
+// testWithoutData runs the part ranks where only programs are: it says what is missing before it times anything.
+func testWithoutData(t *testing.T, fakes string) {
+	text, err := os.ReadFile(filepath.Join(root, "kernels/gpu.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, out := t.TempDir(), t.TempDir()
+	path := filepath.Join(dir, "kernels", "gpu.sh")
+	if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o755), os.WriteFile(path, text, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "ranks")
+	cmd.Env = append(os.Environ(), "BIN="+fakes, "OUT="+out, "PYTHON=python3", "PATH="+fakes+":"+os.Getenv("PATH"))
+	said, err := cmd.CombinedOutput()
+	calls, _ := os.ReadFile(filepath.Join(out, "calls"))
+	if err == nil || !strings.Contains(string(said), "FAILED: ranks needs data/passive_aggressive_data.json") ||
+		strings.Contains(string(calls), "bench step") {
+		t.Errorf("without data: %v\n%s%s", err, said, calls)
+	}
 }
