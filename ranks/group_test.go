@@ -195,7 +195,8 @@ func TestLost(t *testing.T) {
 		f     func(g *Group) error // what rank 1 does instead of the sum
 		wants []string
 	}{
-		"ends": {func(g *Group) error { g.peers[0].close(); return nil }, []string{"rank 1 has ended"}},
+		"ends": {func(g *Group) error { g.peers[0].close(); return nil },
+			[]string{"rank 1 has ended; the last exchange begun was the sum of x"}},
 		"fails": {func(g *Group) error { g.Close(errors.New("the disk is full")); return nil },
 			[]string{"rank 1 failed: the disk is full"}},
 		"hangs": {func(g *Group) error { <-hangs; return nil },
@@ -227,6 +228,13 @@ func TestLost(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestLost_NamesNothing checks the error between two steps, where there is no exchange that a user knows.
+func TestLost_NamesNothing(t *testing.T) {
+	if e := (&Lost{Rank: 1, Why: "has ended"}).Error(); e != "rank 1 has ended" {
+		t.Error(e)
 	}
 }
 

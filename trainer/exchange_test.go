@@ -27,6 +27,9 @@ func TestRanks_CountAlike(t *testing.T) {
 			t.Fatal(err)
 		}
 		passes, _ := r.Plan.Step(0)
+		if _, err := r.Model.Loss(passes[0]); err != nil || d.Ticks() > 0 {
+			t.Fatalf("a validation, which only rank 0 has: %v, %d ticks", err, d.Ticks())
+		}
 		var want int64
 		for _, of := range [][]int{{3, 3}, {3, 1}, {1, 3}, {0, 3}, {2, 3}} { // this rank's, and another's
 			before := d.Ticks()
