@@ -81,8 +81,8 @@ func (c *Comm) WaitFor(slot int) error {
 
 // Abort ends collectives that wait for a process that is gone, so that the GPU does not wait for ever. It may be called
 // while another goroutine uses the Device, whose error it becomes unless that has one: nothing is computed from then
-// on. Close then does nothing. Aborting a nil Comm does nothing. Abort waits while a call of NCCL runs, which may be for
-// ever if that waits for the process that is gone: then only the end of this process frees the GPU.
+// on. Close then does nothing. Aborting a nil Comm does nothing. Abort waits while a call of NCCL runs, which may be
+// for ever if that waits for the process that is gone: then only the end of this process frees the GPU.
 func (c *Comm) Abort() {
 	if c != nil {
 		c.comm.Abort()

@@ -26,6 +26,7 @@ type Group struct {
 	at    atomic.Pointer[string]    // the last of them
 	since atomic.Pointer[time.Time] // the last call of Watch
 	limit atomic.Int64              // its limit
+	queue atomic.Bool               // of WatchQueue
 	ticks atomic.Pointer[func() int64]
 	gap   atomic.Int64  // the longest that a rank has not moved while there was a limit
 	lost  chan struct{} // closed when a rank is lost
@@ -231,13 +232,18 @@ func (g *Group) beats() {
 // slack is how many times longer than ever before a rank may take to move.
 const slack = 4
 
-// late returns an error for the rank that is furthest behind, if it has not moved for longer than limit. The others wait
-// for it. Of several at the same place, none of which has moved, it may be any. least and moved are those of rank 0.
+// late returns an error for the rank that is furthest behind, if it has not moved for longer than limit. The others
+// wait for it. Of several at the same place, none of which has moved, it may be any. least and moved are those of
+// rank 0.
 func (g *Group) late(limit time.Duration, least progress, moved time.Time) *Lost {
-	behind := []int{0}
+	behind, queue := []int{0}, g.queue.Load()
 	for _, p := range g.peers {
 		p.sending.Lock()
-		switch c := p.at.compare(least); {
+		c := p.at.compare(least)
+		if queue {
+			c = cmp.Compare(p.at.Ticks, least.Ticks)
+		}
+		switch {
 		case c < 0:
 			behind, least, moved = []int{p.rank}, p.at, p.moved
 		case c == 0:
@@ -254,8 +260,8 @@ func (g *Group) late(limit time.Duration, least progress, moved time.Time) *Lost
 	if time.Since(moved) <= limit {
 		return nil
 	}
-	return &Lost{Rank: behind[0], Or: behind[1:], Why: fmt.Sprintf("has not moved for %v, after %d exchanges with the others",
-		limit.Round(time.Second), least.Seq), At: g.last()}
+	why := fmt.Sprintf("has not moved for %v, after %d exchanges with the others", limit.Round(time.Second), least.Seq)
+	return &Lost{Rank: behind[0], Or: behind[1:], Why: why, At: g.last()}
 }
 
 func (g *Group) last() string {
@@ -322,10 +328,17 @@ func (g *Group) Progress(f func() int64) { g.ticks.Store(&f) }
 // Watch limits, from now on, how long the ranks may go without moving: the one that is furthest behind counts as lost
 // after that time, or after four times as long as any has gone so far if that is more. 0, the default: there is no
 // limit, because rank 0 does something of its own. What counts is rank 0's limit, and the time from now.
-func (g *Group) Watch(limit time.Duration) {
+func (g *Group) Watch(limit time.Duration) { g.watch(limit, false) }
+
+// WatchQueue is Watch while rank 0 waits for exchanges that the others have queued: these may have begun more, also
+// those that keep rank 0 waiting.
+func (g *Group) WatchQueue(limit time.Duration) { g.watch(limit, true) }
+
+func (g *Group) watch(limit time.Duration, queue bool) {
 	now := time.Now()
 	g.since.Store(&now)
-	g.limit.Store(int64(limit)) // last: who sees it sees since
+	g.queue.Store(queue)
+	g.limit.Store(int64(limit)) // last: who sees it sees the others
 }
 
 // Watched reports whether there is a limit now.

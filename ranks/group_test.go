@@ -195,8 +195,7 @@ func TestLost(t *testing.T) {
 		f     func(g *Group) error // what rank 1 does instead of the sum
 		wants []string
 	}{
-		"ends": {func(g *Group) error { g.peers[0].close(); return nil },
-			[]string{"rank 1 has ended; the last exchange begun was the sum of x"}},
+		"ends": {func(g *Group) error { g.peers[0].close(); return nil }, []string{"rank 1 has ended"}},
 		"fails": {func(g *Group) error { g.Close(errors.New("the disk is full")); return nil },
 			[]string{"rank 1 failed: the disk is full"}},
 		"hangs": {func(g *Group) error { <-hangs; return nil },
@@ -231,10 +230,13 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestLost_NamesNothing checks the error between two steps, where there is no exchange that a user knows.
-func TestLost_NamesNothing(t *testing.T) {
-	if e := (&Lost{Rank: 1, Why: "has ended"}).Error(); e != "rank 1 has ended" {
-		t.Error(e)
+// TestLost_NamesTheExchange checks the error in a step, and between two, where there is none that a user knows.
+func TestLost_NamesTheExchange(t *testing.T) {
+	for at, want := range map[string]string{"": "rank 1 has ended",
+		"the sum of x": "rank 1 has ended; the last exchange begun was the sum of x"} {
+		if e := (&Lost{Rank: 1, Why: "has ended", At: at}).Error(); e != want {
+			t.Errorf("%q, want %q", e, want)
+		}
 	}
 }
 
@@ -245,24 +247,27 @@ func TestLate(t *testing.T) {
 		at    progress
 		still time.Duration
 	}
+	on := func(seq, ticks int64) rank { return rank{progress{seq, ticks}, long} }
 	for name, c := range map[string]struct {
 		ranks []rank
 		want  string // the beginning of the error; "": none
 	}{
-		"behind":         {[]rank{{progress{7, 40}, long}, {progress{7, 12}, long}}, "rank 1 has not moved for 1m0s"},
-		"behind, slowly": {[]rank{{progress{7, 40}, long}, {progress{7, 12}, 0}}, ""},
-		"itself":         {[]rank{{progress{7, 12}, long}, {progress{7, 40}, long}}, "rank 0 has not moved"},
-		"on the CPU":     {[]rank{{progress{6, 40}, long}, {progress{7, 40}, long}}, "rank 0 has not moved"},
+		"behind":         {[]rank{on(7, 40), on(7, 12)}, "rank 1 has not moved for 1m0s"},
+		"behind, slowly": {[]rank{on(7, 40), {progress{7, 12}, 0}}, ""},
+		"itself":         {[]rank{on(7, 12), on(7, 40)}, "rank 0 has not moved"},
+		"on the CPU":     {[]rank{on(6, 40), on(7, 40)}, "rank 0 has not moved"},
 		// Its passes are short: all their exchanges are queued, and its GPU has come to none of them.
-		"has queued more": {[]rank{{progress{7, 40}, long}, {progress{19, 12}, long}}, "rank 1 has not moved"},
-		"two":             {[]rank{{progress{7, 40}, long}, {progress{7, 12}, long}, {progress{7, 12}, long}}, "rank 1 or 2 has not"},
-		"three":           {[]rank{{progress{7, 4}, long}, {progress{7, 4}, long}, {progress{7, 4}, long}}, "rank 0, 1 or 2 has not"},
-		"many":            {slices.Repeat([]rank{{progress{7, 4}, long}}, 9), "rank 0 or one of 8 others has not moved"},
-		"just caught up":  {[]rank{{progress{7, 12}, long}, {progress{7, 12}, 0}}, ""},
+		"has queued more": {[]rank{on(7, 40), on(19, 12)}, "rank 1 has not moved"},
+		"two":             {[]rank{on(7, 40), on(7, 12), on(7, 12)}, "rank 1 or 2 has not"},
+		"three":           {[]rank{on(7, 4), on(7, 4), on(7, 4)}, "rank 0, 1 or 2 has not"},
+		"many":            {slices.Repeat([]rank{on(7, 4)}, 9), "rank 0 or one of 8 others has not moved"},
+		"queue":           {[]rank{on(7, 4), on(9, 4), on(9, 5)}, "rank 0 or 1 has not moved"},
+		"just caught up":  {[]rank{on(7, 12), {progress{7, 12}, 0}}, ""},
 	} {
 		now := time.Now()
 		before := now.Add(-2 * long)
 		g := &Group{}
+		g.queue.Store(name == "queue")
 		g.since.Store(&before)
 		for r, x := range c.ranks[1:] {
 			g.peers = append(g.peers, &peer{rank: r + 1, at: x.at, moved: now.Add(-x.still)})

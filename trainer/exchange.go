@@ -440,10 +440,18 @@ func (s *Ranks) orderedLoss() (sum float64, err error) {
 	return sum, err
 }
 
-// settle has what is queued from now on begin after the weights of all parts are here.
+// settle waits until the weights of all parts are here. What follows is rank 0's own, and has no limit.
 func (s *Ranks) settle() error {
 	if s == nil || s.comm == nil {
 		return nil
 	}
-	return s.comm.Wait()
+	s.WatchQueue(leastLimit)
+	err := s.comm.Wait()
+	if err == nil {
+		err = s.dev.Sync()
+	}
+	if err == nil {
+		s.Watch(0)
+	}
+	return err
 }

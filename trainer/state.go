@@ -141,10 +141,12 @@ func (r *Run) writeKept(w io.Writer, k optim.Kept) error {
 			continue
 		}
 		if err := inPieces(part, k.DType, func(_ int64, _ tensor.Tensor, bytes []byte) error {
-			err := r.Ranks.Move(k.Name, part.Rank, 0, bytes)
-			if err == nil {
-				_, err = w.Write(bytes)
+			r.Ranks.Watch(firstLimit) // the other rank's GPU may hang
+			if err := r.Ranks.Move(k.Name, part.Rank, 0, bytes); err != nil {
+				return err
 			}
+			r.Ranks.Watch(0)
+			_, err := w.Write(bytes)
 			return err
 		}); err != nil {
 			return err

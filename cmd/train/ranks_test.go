@@ -278,8 +278,8 @@ func TestRanks_Refuse(t *testing.T) {
 	for _, c := range []struct{ flags, want string }{
 		{"--ranks 2 --device cuda:0,1,2", "--ranks 2 and device cuda:0,1,2, which is 3 GPUs"},
 		{"--ranks 5", "one example for each rank"},
-		{"--ranks 2 --gradients layer", "--gradients layer: must be step with several ranks or same-bits, which sum those of a " +
-			"whole step: for less memory, set shard to gradients on several ranks"},
+		{"--ranks 2 --gradients layer", "--gradients layer: must be step with several ranks or same-bits, which sum those " +
+			"of a whole step: for less memory, set shard to gradients on several ranks"},
 		{"--ranks -1", "--ranks -1"},
 		{"--ranks 3 --same-bits --accumulate 2", "--accumulate 2: must be at least 3 with same-bits"},
 		{"--same-bits --gradients layer", "--gradients layer: must be step with several ranks or same-bits"},
@@ -290,7 +290,8 @@ func TestRanks_Refuse(t *testing.T) {
 		}
 	}
 	const note = "--shard gradients divides nothing, as there is one rank"
-	for flags, want := range map[string]bool{"--shard gradients": true, "--shard gradients --ranks 2": false, "--seq 128": false} {
+	for flags, want := range map[string]bool{"--shard gradients": true, "--shard gradients --ranks 2": false,
+		"--seq 128": false} {
 		o := must(t, cli.Done, append(append(args, "--dry-run"), strings.Fields(flags)...)...)
 		if strings.Contains(o.stderr, note) != want {
 			t.Errorf("%s: %v, with %q?", flags, o, note)

@@ -239,8 +239,8 @@ func (c *Comm) WaitFor(slot int) error {
 var errAborted = errors.New("what the ranks do together was aborted")
 
 // Abort ends collectives that wait for a process that is gone, so that the GPU comes free. It may be called while
-// another goroutine uses the GPU, whose error from then on is that of Abort, unless it has one. It waits until that is in
-// no call of NCCL. After Close it does nothing.
+// another goroutine uses the GPU, whose error from then on is that of Abort, unless it has one. It waits until that is
+// in no call of NCCL. After Close it does nothing.
 func (c *Comm) Abort() {
 	c.ending.Lock()
 	defer c.ending.Unlock()
