@@ -18,8 +18,8 @@ import (
 // lastLines is how many lines of a rank that fails are shown.
 const lastLines = 20
 
-// endWithin is the time that the others then have to end, and saveWithin what rank 0 has after that, because it may be
-// saving.
+// endWithin is the time that the others have to end after one has failed or rank 0 has ended, and saveWithin what
+// rank 0 has after that, because it may be saving.
 var endWithin, saveWithin = 20 * time.Second, 10 * time.Minute
 
 // Start runs this program again with its arguments, once for each of size ranks on this host. It returns the exit code
@@ -105,9 +105,10 @@ func (s *children) add(c *exec.Cmd) error {
 
 // wait waits for all ranks, and returns the one that failed, if any did. Some time after the first has failed, or at
 // once if now, it kills those that are left, and asks rank 0 to end before it kills that. If all that are left are
-// stopped, it kills them at once: they end by no other signal, and save nothing.
+// stopped, it kills them at once: they end by no other signal, and save nothing. After rank 0 has ended well it kills
+// those that hang, and that is no failure.
 func (s *children) wait(lost int, caught <-chan os.Signal, now bool) (guilty int, failed bool) {
-	certainty, asked, killed := 0, false, false // of guilty; rank 0 to end; those that were left
+	certainty, asked, killed, done := 0, false, false, false // of guilty; rank 0 to end; those that were left; rank 0 is
 	running := slices.Clone(s.list)
 	var giveUp <-chan time.Time
 	if now {
@@ -133,7 +134,11 @@ func (s *children) wait(lost int, caught <-chan os.Signal, now bool) (guilty int
 			ended := s.list[rank]
 			running = slices.DeleteFunc(running, func(c *exec.Cmd) bool { return c == ended })
 			exit := ended.ProcessState.ExitCode()
-			if exit == 0 {
+			switch {
+			case exit == 0 && rank == 0: // all is saved
+				giveUp, done = time.After(endWithin), true
+				continue
+			case exit == 0, done && killed:
 				continue
 			}
 			certain := 3

@@ -50,3 +50,18 @@ func TestWait_DoesNotWaitForStopped(t *testing.T) {
 		}
 	}
 }
+
+// TestWait_NotForWhatIsOver ends rank 0 well while another hangs: the run is over, and is no failure.
+func TestWait_NotForWhatIsOver(t *testing.T) {
+	defer func(end time.Duration) { endWithin = end }(endWithin)
+	endWithin = 0
+	c := children{done: make(chan int, 2)}
+	for _, does := range []string{"exit 0", "exec sleep 3600"} {
+		if err := c.add(exec.Command("sh", "-c", does)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if guilty, failed := c.wait(33, nil, false); failed {
+		t.Errorf("rank %d has failed", guilty)
+	}
+}

@@ -65,13 +65,13 @@ func (t *train) join(ctx context.Context) error {
 }
 
 // hangs is the time after the loss of a rank in which this one ends by itself, unless something of the GPU hangs. A
-// checkpoint that is being written is waited for, up to maxRounds of that time.
+// checkpoint that is being written, which rank 0 does, is waited for, up to maxRounds of that time.
 const hangs, maxRounds = 10 * time.Second, 60
 
 // endWhenLost ends the program some time after a rank was lost, because a sum on a GPU may wait for that rank for ever.
 func (t *train) endWhenLost(g *ranks.Group) {
 	<-g.Lost()
-	for round := 0; round == 0 || round < maxRounds && !g.Watched(); round++ {
+	for round := 0; round == 0 || g.Rank() == 0 && round < maxRounds && !g.Watched(); round++ {
 		time.Sleep(hangs)
 	}
 	err := g.Err()

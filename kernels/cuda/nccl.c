@@ -113,9 +113,9 @@ static ncclResult_t queue(comm *c, cuda_collective x) {
 
 // enter returns the handle for calls of NCCL until leave, or NULL after an abort. ncclCommAbort frees what the handle
 // names, and NCCL's functions are not safe for several threads at once, so it waits until no call runs, and none gets
-// the handle later. A call only queues, which takes microseconds. If one blocks, as it may while NCCL connects to a rank
-// that is gone, the abort waits as long: it cannot know when such a call has ceased to use the memory, and the process
-// is to end anyway. The driver's calls, which block while a stream's queue is full, are outside.
+// the handle later. A call only queues, which takes microseconds. If one blocks, as it may while NCCL connects to a
+// rank that is gone, the abort waits as long: it cannot know when such a call has ceased to use the memory, and the
+// process is to end anyway. The driver's calls, which block while a stream's queue is full, are outside.
 static ncclComm_t enter(comm *c) {
 	pthread_mutex_lock(&c->calls);
 	return c->handle;
