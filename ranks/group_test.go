@@ -186,6 +186,30 @@ func TestJoin_RefusesDifferences(t *testing.T) {
 	}
 }
 
+// TestJoin_RefusesOfAnotherRun has a rank come that knows of more ranks than rank 0. Rank 0 waits for its own.
+func TestJoin_RefusesOfAnotherRun(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := make(chan error)
+	go func() {
+		g, err := Join(t.Context(), Place{Size: 2, listener: l}, nil)
+		g.Close(nil)
+		first <- err
+	}()
+	_, err = Join(t.Context(), Place{Rank: 2, Size: 4, Addr: l.Addr().String()}, nil)
+	const want = "this is rank 2 of 4, and rank 0 is one of 2"
+	if e := (*Refused)(nil); !errors.As(err, &e) || !strings.Contains(e.Why, want) {
+		t.Error(err)
+	}
+	g, err := Join(t.Context(), Place{Rank: 1, Size: 2, Addr: l.Addr().String()}, nil)
+	g.Close(nil)
+	if err := errors.Join(err, <-first); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestLost names the rank that is lost, and what the others were about to do, on every other rank.
 func TestLost(t *testing.T) {
 	defer func(b time.Duration) { beat = b }(beat)

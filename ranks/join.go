@@ -118,7 +118,7 @@ func (g *Group) listener() (net.Listener, error) {
 	return l, err
 }
 
-// greet reads the first line of a connection. It drops one that is not of a rank.
+// greet reads the first line of a connection. It drops one that is not of a rank, and tells a rank of another run why.
 func (g *Group) greet(ctx context.Context, c net.Conn, arrived chan<- *peer) {
 	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
 	lines := bufio.NewReaderSize(c, maxLine)
@@ -128,6 +128,9 @@ func (g *Group) greet(ctx context.Context, c net.Conn, arrived chan<- *peer) {
 		m, err = hello(line, g.place.Size)
 	}
 	if err != nil {
+		if m.Magic == magic {
+			(&peer{control: c}).send(message{Refused: err.Error()})
+		}
 		c.Close()
 		return
 	}
@@ -147,7 +150,7 @@ func (g *Group) greet(ctx context.Context, c net.Conn, arrived chan<- *peer) {
 func hello(line []byte, size int) (m message, err error) {
 	err = json.Unmarshal(line, &m)
 	if err == nil && (m.Magic != magic || m.Rank < 1 || m.Rank >= size || m.Size != size) {
-		err = fmt.Errorf("not rank 1 to %d of %d", size-1, size)
+		err = fmt.Errorf("this is rank %d of %d, and rank 0 is one of %d", m.Rank, m.Size, size)
 	}
 	return m, err
 }
