@@ -201,8 +201,8 @@ func (d *Device) Context() int {
 }
 
 // Overhead returns roughly how many bytes of a GPU this process uses on top of what it allocates: the partial sums of
-// matrix products, the driver's context and the code of kernels, including cuBLASLt's. If several processes share a run,
-// NCCL's code and buffers come on top. It is 0 on the CPU.
+// matrix products, the driver's context and the code of kernels, including cuBLASLt's. If several processes share a
+// run, NCCL's code and buffers come on top. It is 0 on the CPU.
 func (d *Device) Overhead(processes int) int {
 	switch {
 	case d.gpu == nil:
@@ -215,8 +215,8 @@ func (d *Device) Overhead(processes int) int {
 	return productRoom + driverContext + driverCode
 }
 
-// ncclOverhead is roughly what NCCL takes: on two H200, NCCL 2.28 took 0.35 GiB with 2 thread blocks, 0.63 with 16, 0.82
-// with the 24 that it chooses and 0.91 with 32.
+// ncclOverhead is roughly what NCCL takes: on two H200, NCCL 2.28 took 0.35 GiB with 2 thread blocks, 0.63 with 16,
+// 0.82 with the 24 that it chooses and 0.91 with 32.
 const ncclOverhead = 870 << 20
 
 // Bandwidth returns the peak memory bandwidth of a GPU in bytes per second, and 0 if it is not known, as on the CPU.

@@ -267,8 +267,8 @@ func (s *Ranks) before(layer int) {
 	}
 }
 
-// after is called when the gradients of a layer are final. On GPUs they are exchanged when beside is called in the layer
-// below, if that does not write its own over them.
+// after is called when the gradients of a layer are final. On GPUs they are exchanged when beside is called in the
+// layer below, if that does not write its own over them.
 func (s *Ranks) after(layer int) {
 	s.beside() // what is left of the layer above
 	s.final = layer

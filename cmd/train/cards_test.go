@@ -36,8 +36,8 @@ var cardModels = map[string]map[string]any{
 var cardRow = regexp.MustCompile(`(?m)^\| *(?:(\d+) GB)? *\| ([\w.-]+) \| (?:` + "`([^`]*)`" +
 	`)? *\| (\d+\.\d GiB) \|`)
 
-// TestDocs_MemoryOfCards checks that the memory that docs/gpu.md and docs/many.md give for models on cards is what train
-// says on a card of that size.
+// TestDocs_MemoryOfCards checks that the memory that docs/gpu.md and docs/many.md give for models on cards is what
+// train says on a card of that size.
 func TestDocs_MemoryOfCards(t *testing.T) {
 	dir := t.TempDir()
 	cardFiles(t, dir)

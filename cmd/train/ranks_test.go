@@ -356,8 +356,8 @@ func freePort(t *testing.T) string {
 	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 }
 
-// TestRanks_Emulated trains on emulated GPUs, which sum in the order of the ranks as the CPU does, but late: what does not
-// wait for a sum computes with something else.
+// TestRanks_Emulated trains on emulated GPUs, which sum in the order of the ranks as the CPU does, but late: what does
+// not wait for a sum computes with something else.
 func TestRanks_Emulated(t *testing.T) {
 	if d, err := kernels.Open("emulated", kernels.Options{}); errors.Is(err, cuda.ErrNoCompiler) {
 		t.Skip(err)
@@ -383,7 +383,8 @@ func TestRanks_Emulated(t *testing.T) {
 			var both [2][]float64
 			for i, size := range []string{"1", c.size} {
 				out := filepath.Join(t.TempDir(), "out")
-				args := []string{"--from-scratch", config, "--tokenizer", tinyBase, "--data", data, "--out", out, "--benchmark-log=", "--device", "emulated",
+				args := []string{"--from-scratch", config, "--tokenizer", tinyBase, "--data", data, "--out", out,
+					"--benchmark-log=", "--device", "emulated",
 					"--epochs", "0", "--max-steps", "3", "--lr", "1e-2", "--seq", "64", "--val", "0", "--samples", "0"}
 				o := process(t, cli.Done, append(append(args, strings.Fields(c.flags)...), "--ranks", size)...)
 				note := "NCCL 2.28.7 sums gradients over " + size + " GPUs"
