@@ -466,7 +466,7 @@ func adapterOutputs(s lora.Spec, d *kernels.Device, params []model.Param) (tenso
 		if s.Whole(p.Name) {
 			to = p.W.DType
 		}
-		list := outputs(d, []model.Param{p}, to)
+		list := outputs(d, []model.Param{p}, SaveOptions{DType: to})
 		list[0].Name = adapterPrefix + p.Name
 		tensors = append(tensors, list[0])
 	}

@@ -1,6 +1,7 @@
 package hf
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,6 +21,8 @@ type SaveOptions struct {
 	MaxShardBytes int64
 	// Card is the model card, saved as README.md. Nil keeps the README.md that is there.
 	Card []byte
+	// Before, unless it is nil, is called before a parameter is read. Save returns its error.
+	Before func(p model.Param) error
 	// Check, unless it is nil, is called when all is on disk and nothing has its name yet. If it returns an error,
 	// nothing is saved.
 	Check func() error
@@ -58,7 +61,7 @@ func save(dir string, from *Checkpoint, d *kernels.Device, params []model.Param,
 	if err != nil {
 		return err
 	}
-	return saveTensors(dir, from, outputs(d, params, o.DType), quantization, o)
+	return saveTensors(dir, from, outputs(d, params, o), quantization, o)
 }
 
 // SaveTensors is [Save] for weights that are on no device: it writes one after the other. They have the names and
@@ -164,12 +167,20 @@ func complete(c model.Config, params []model.Param) error {
 }
 
 // outputs returns how to write each parameter.
-func outputs(d *kernels.Device, params []model.Param, to tensor.DType) (list []TensorData) {
+func outputs(d *kernels.Device, params []model.Param, o SaveOptions) (list []TensorData) {
 	var out []byte
 	for _, p := range params {
+		read := func(f func(raw []byte) error) error {
+			if o.Before != nil {
+				if err := o.Before(p); err != nil {
+					return err
+				}
+			}
+			return d.Read(p.W, f)
+		}
 		if p.W.DType.Quantized() {
 			write := func(w io.Writer) error {
-				return d.Read(p.W, func(raw []byte) error {
+				return read(func(raw []byte) error {
 					_, err := w.Write(raw)
 					return err
 				})
@@ -177,10 +188,7 @@ func outputs(d *kernels.Device, params []model.Param, to tensor.DType) (list []T
 			list = append(list, TensorData{p.Name, tensor.U8, storedShape(p), write})
 			continue
 		}
-		t := to
-		if t == 0 {
-			t = p.W.DType
-		}
+		t := cmp.Or(o.DType, p.W.DType)
 		list = append(list, TensorData{p.Name, t, fileShape(p), func(w io.Writer) error {
 			at := 0
 			var whole []byte // of a matrix that is stored transposed
@@ -195,7 +203,7 @@ func outputs(d *kernels.Device, params []model.Param, to tensor.DType) (list []T
 				_, err := w.Write(transposed(whole, p.W.Dim(0), t))
 				return err
 			}
-			return d.Read(p.W, func(raw []byte) error {
+			return read(func(raw []byte) error {
 				n := len(raw) / p.W.DType.Size()
 				out = slices.Grow(out[:0], n*t.Size())[:n*t.Size()]
 				if err := convert(out, t, raw, p.W.DType); err != nil {
