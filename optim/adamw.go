@@ -131,13 +131,21 @@ func New(dev *kernels.Device, params []model.Param, cfg Config) (*AdamW, error) 
 	}
 	for i, r := range o.ranges {
 		if m := o.state[i].Master; m.Ok() && m.DType == tensor.F32 {
-			err = errors.Join(err, widen(dev, m, o.params[r.Param].W.Part(r.First, r.Len)))
+			err = errors.Join(err, widen(dev, m, o.weight(i, r)))
 		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, o.Close())
 	}
 	return o, nil
+}
+
+// weight returns the weights of this rank's range number i.
+func (o *AdamW) weight(i int, r Range) tensor.Tensor {
+	if own := o.cfg.Shard.Weights; own != nil && own[i].Ok() {
+		return own[i]
+	}
+	return o.params[r.Param].W.Part(r.First, r.Len)
 }
 
 // widen copies BF16 or F16 values to F32 in chunks, to need little extra memory.
@@ -245,7 +253,7 @@ func (o *AdamW) list(memory tensor.Tensor) {
 	all, layers := make([]kernels.AdamWTensor, len(o.ranges)), map[int][]kernels.AdamWTensor{}
 	for i, r := range o.ranges {
 		p, units := o.params[r.Param], o.units(r.Param)
-		all[i] = kernels.AdamWTensor{W: p.W.Part(r.First, r.Len), G: p.Grad.Part(r.First, r.Len), State: o.state[i],
+		all[i] = kernels.AdamWTensor{W: o.weight(i, r), G: p.Grad.Part(r.First, r.Len), State: o.state[i],
 			Number: r.Param, First: r.First, Of: p.W.Len(), Sums: o.squares.Part(units, o.units(r.Param+1)-units),
 			NoDecay: !p.Decay, BNB: o.cfg.BNB,
 			Stochastic: o.cfg.Master == Stochastic && p.W.DType.Half() && !o.state[i].Master.Ok()}

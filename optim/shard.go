@@ -11,6 +11,9 @@ import (
 type Shard struct {
 	Rank, Size int  // the rank's number, and how many there are; a Size of 0 is one
 	Sums       Sums // default NoSums
+	// Weights has the memory of each range of this rank, in the order of Ranges; the zero Tensor: it is in Param.W.
+	// Default nil: all are there.
+	Weights []tensor.Tensor
 }
 
 // Sums says which gradients the optimizer has memory of its own for, see [AdamW.Sums]. The others are in Param.Grad.
