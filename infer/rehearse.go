@@ -37,10 +37,11 @@ func rehearseLengths(m *model.Model, longest int) error {
 		cfg.Layers = 1
 	}
 	one, err := model.New(m.Device(), cfg, model.Options{DType: m.DType(), Quantization: m.Quantization(),
-		Adapter: m.Adapter()})
+		Adapter: m.Adapter(), ReuseWeights: m.ReuseWeights()})
 	if err != nil {
 		return err
 	}
+	one.Before = m.Before
 	cache, err := one.NewKVCache(longest)
 	if err != nil {
 		return errors.Join(err, one.Close())

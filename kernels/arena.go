@@ -273,13 +273,25 @@ func Bytes(n int) string {
 
 // Overlay lets each function allocate in the same place, for tensors that are never in use at the same time. What is
 // allocated next comes after the largest.
-func (a *Arena) Overlay(cuts ...func()) {
-	mark := a.Mark()
-	end := mark
-	for _, cut := range cuts {
-		a.used = mark // what the functions allocated is not released
-		cut()
-		end = max(end, a.Mark())
+func (a *Arena) Overlay(cuts ...func()) { Overlay([]*Arena{a}, cuts...) }
+
+// Overlay is Arena.Overlay in several arenas at once.
+func Overlay(arenas []*Arena, cuts ...func()) {
+	marks := make([]int, len(arenas))
+	for i, a := range arenas {
+		marks[i] = a.used
 	}
-	a.used = end
+	ends := slices.Clone(marks)
+	for _, cut := range cuts {
+		for i, a := range arenas {
+			a.used = marks[i] // what the functions allocated is not released
+		}
+		cut()
+		for i, a := range arenas {
+			ends[i] = max(ends[i], a.used)
+		}
+	}
+	for i, a := range arenas {
+		a.used = ends[i]
+	}
 }

@@ -181,16 +181,20 @@ large cuda:all --config $llama --shapes 8x2048
 small-one cuda:0 --config $llama --shapes 4x512
 small cuda:all --config $llama --shapes 4x512
 gradients cuda:all --config $llama --shapes 4x512 --shard gradients
+weights cuda:all --config $llama --shapes 4x512 --shard weights
 memory cuda:all --config $llama --shapes 4x512 --shard gradients --recompute layer --head-rows 256
 8b cuda:all --config llama-3.1-8b --shapes 2x2048 --shard gradients
+8b-weights cuda:all --config llama-3.1-8b --shapes 2x2048 --shard weights
 END
   for on in cuda:0 cuda:all; do
     log "ranks-$on" "$bin/train" --device "$on" "${steps[@]}" --max-steps $long --out "$OUT/ranks-$on"
     log "ranks-bits-$on" "$bin/train" --device "$on" "${steps[@]}" --max-steps $brief --same-bits --deterministic --out "$OUT/ranks-bits-$on"
   done
-  log ranks-shard "$bin/train" --device cuda:all "${steps[@]}" --max-steps $long --shard gradients --out "$OUT/ranks-shard"
+  for on in gradients weights; do
+    log "ranks-shard-$on" "$bin/train" --device cuda:all "${steps[@]}" --max-steps $long --shard $on --out "$OUT/ranks-shard-$on"
+  done
   cmp "$OUT/ranks-bits-cuda:0/model.safetensors" "$OUT/ranks-bits-cuda:all/model.safetensors" && echo "--same-bits: the same"
-  for on in cuda:all shard; do
+  for on in cuda:all shard-gradients shard-weights; do
     "$python" -c 'import json, sys
 one, all = ([json.loads(line)["loss"] for line in open(name) if "\"loss\"" in line] for name in sys.argv[1:])
 print(f"losses of {len(one)} and {len(all)} steps, in the mean {sum(one) / len(one):.4f} and {sum(all) / len(all):.4f}")

@@ -37,7 +37,7 @@ func TestLossByLayer(t *testing.T) {
 				dev := device(t, kernels.Options{Fused: kernels.All()})
 				opts.MaxTokens = 40
 				whole := open(t, dev, cfg, opts)
-				opts.ReuseWeights = true
+				opts.ReuseWeights = 1
 				m := open(t, dev, cfg, opts)
 				load := func(layer int) {
 					for i, p := range m.Params() {
@@ -100,7 +100,7 @@ func TestLossByLayer(t *testing.T) {
 func TestLossByLayerErrors(t *testing.T) {
 	cfg := shapes["llama"]
 	dev := device(t, kernels.Options{})
-	m := open(t, dev, cfg, Options{MaxTokens: 40, ReuseWeights: true})
+	m := open(t, dev, cfg, Options{MaxTokens: 40, ReuseWeights: 1})
 	stop := errors.New("stop")
 	b := []Batch{sequence(cfg, 1, 13)}
 	before := dev.InUse()
@@ -123,8 +123,8 @@ func TestLossByLayerErrors(t *testing.T) {
 	if n := dev.InUse(); n != before {
 		t.Errorf("%d bytes are in use after errors, %d before", n, before)
 	}
-	if _, err := New(dev, cfg, Options{MaxTokens: 40, ReuseWeights: true, Train: true}); err == nil {
-		t.Error("Train with ReuseWeights is no error")
+	if _, err := New(dev, cfg, Options{ReuseWeights: 1, ReuseGradients: 2, Train: true}); err == nil {
+		t.Error("ReuseWeights unlike ReuseGradients is no error")
 	}
 	defer func() {
 		if recover() == nil {
@@ -149,7 +149,7 @@ func TestReuseWeights(t *testing.T) {
 			}))
 		}
 		all := MemoryOf(dev, nil, cfg, Options{}).Weights
-		if one := MemoryOf(dev, nil, cfg, Options{ReuseWeights: true}).Weights; one > largest || one >= all {
+		if one := MemoryOf(dev, nil, cfg, Options{ReuseWeights: 1}).Weights; one > largest || one >= all {
 			t.Errorf("%s: %d bytes, want at most %d; all layers are %d", name, one, largest, all)
 		}
 	}

@@ -10,8 +10,15 @@ import (
 // seed gives the same weights, whether or not the model has others: each tensor has its own PCG generator, seeded with
 // seed and its index in Params. Adapters and quantized weights are left as they are.
 func (m *Model) Init(seed uint64, std float64) {
+	for layer := Outside; layer < m.cfg.Layers; layer++ {
+		m.InitLayer(layer, seed, std)
+	}
+}
+
+// InitLayer is Init for the parameters of one layer, or of Outside.
+func (m *Model) InitLayer(layer int, seed uint64, std float64) {
 	for i, p := range m.params {
-		if p.Adapter || p.W.DType.Quantized() {
+		if p.Layer != layer || p.Adapter || p.W.DType.Quantized() {
 			continue
 		}
 		x := make([]float32, p.W.Len())

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"restyle/kernels"
 	"restyle/tensor"
 )
 
@@ -27,24 +28,7 @@ func newParts(cfg Config, b *builder, o Options) (p parts) {
 			below = below || p.layers[i].trainable()
 		})
 	}
-	switch {
-	case o.ReuseWeights:
-		b.weights.Overlay(each...)
-	case o.ReuseGradients > 0 && b.gradients != nil:
-		var groups []func()
-		for group := range slices.Chunk(each, o.ReuseGradients) {
-			groups = append(groups, func() {
-				for _, add := range group {
-					add()
-				}
-			})
-		}
-		b.gradients.Overlay(groups...)
-	default:
-		for _, add := range each {
-			add()
-		}
-	}
+	b.overlay(cfg, each, o)
 	p.norm = b.norm(cfg, cfg.names().norm)
 	const head = "lm_head"
 	if p.head = linearOf(p.embed.weight); !cfg.Tied {
@@ -56,6 +40,39 @@ func newParts(cfg Config, b *builder, o Options) (p parts) {
 	b.refuseAdapters(rows{name: cfg.names().embed})
 	b.factors = b.factorMemory()
 	return p
+}
+
+// overlay builds layers. Those that reuse the memory of others begin at the same places, even if some are smaller, so
+// that no layer has memory in common with the next one.
+func (b *builder) overlay(cfg Config, each []func(), o Options) {
+	adjacent, largest := len(each), 0 // bytes of weights
+	var arenas []*kernels.Arena
+	if o.ReuseGradients > 0 && b.gradients != nil {
+		arenas, adjacent = append(arenas, b.gradients), o.ReuseGradients
+	}
+	if o.ReuseWeights > 0 {
+		arenas, adjacent = append(arenas, b.weights), o.ReuseWeights
+		for i := range each {
+			largest = max(largest, kernels.SizeOf(func(arena *kernels.Arena) {
+				one := *b
+				one.weights, one.gradients = arena, nil
+				newLayer(cfg, &one, i)
+			}))
+		}
+	}
+	var groups []func()
+	for group := range slices.Chunk(each, max(1, adjacent)) {
+		groups = append(groups, func() {
+			for i, add := range group {
+				first := b.weights.Mark()
+				add()
+				if n := first + largest - b.weights.Mark(); n > 0 && i < len(group)-1 {
+					b.weights.New("room for a larger layer", tensor.U8, n)
+				}
+			}
+		})
+	}
+	kernels.Overlay(arenas, groups...)
 }
 
 // layer is attention and an MLP. Each starts with a norm, and adds its output to the residual stream.

@@ -24,6 +24,12 @@ type Model struct {
 	extendArena *kernels.Arena // of Extend; nil until its first call
 	extendPass  *pass          // the last one of Extend
 
+	// Before, if not nil, is called before what uses the weights of a layer is queued: with Outside at the beginning of
+	// the forward pass, then with the first layer and so on, and in the backward pass with the last layer and so on. If
+	// the model has adapters, their weights are used after the first call. LossByLayer does not call it, nor Extend with
+	// one token, unless there is ReuseWeights.
+	Before func(layer int)
+
 	// OnHidden, if not nil, is called with the residual stream as Loss, Gradient and Logits compute it: "embed", "block.0"
 	// and so on, and "norm", each [rows, dim]. The tensor is only valid during the call.
 	OnHidden func(name string, h tensor.Tensor)
@@ -67,7 +73,9 @@ func New(dev *kernels.Device, cfg Config, opts Options) (*Model, error) {
 	}
 	b := opts.builder(cfg, m.weightArena, m.gradArena)
 	m.parts, m.params, m.adapters = newParts(cfg, b, opts), b.params, b.built
-	m.zeroGradients(true)
+	for layer := Outside; layer < cfg.Layers; layer++ {
+		m.zeroGradients(layer, true)
+	}
 	m.listFactors(b.factors)
 	if n := opts.positions(); n > 0 {
 		if err := m.ropeFor(n, n); err != nil {
@@ -97,6 +105,9 @@ func (m *Model) Adapter() func(module string) (rank int, scale float64, ok bool)
 	return m.opts.Adapter
 }
 
+// ReuseWeights returns how many layers have memory for their weights: Options.ReuseWeights.
+func (m *Model) ReuseWeights() int { return m.opts.ReuseWeights }
+
 // Rows returns the number of rows of a pass over tokens tokens: see Options.PadPasses.
 func (m *Model) Rows(tokens int) int { return m.opts.Rows(tokens) }
 
@@ -109,10 +120,10 @@ func (m *Model) Close() error {
 		m.rope.arena.Close())
 }
 
-// zeroGradients makes the gradients those of a batch without targets, which overwrites them or adds to them.
-func (m *Model) zeroGradients(overwrite bool) {
+// zeroGradients makes the gradients of a layer those of a batch without targets, which overwrites them or adds to them.
+func (m *Model) zeroGradients(layer int, overwrite bool) {
 	for _, p := range m.params {
-		if p.Trainable() && (overwrite || p.Layer != Outside && m.opts.ReuseGradients > 0) {
+		if p.Layer == layer && p.Trainable() && overwrite {
 			m.dev.Zero(p.Grad)
 		}
 	}

@@ -61,9 +61,11 @@ type Options struct {
 	// same memory again. The caller must use the gradients in Gradients.After. Those of layers are then always a batch's
 	// own, whatever Gradients.Overwrite says. Default 0: every layer has its own memory.
 	ReuseGradients int
-	// ReuseWeights gives the weights of all layers the same memory, one layer's at a time. Only LossByLayer can run such a
-	// model, and its step must load each layer. Default false: each has its own.
-	ReuseWeights bool
+	// ReuseWeights is how many adjacent layers have memory for weights of their own; the layers after them use the same
+	// memory again. The caller must have the weights of a layer there when they are used: in LossByLayer's step, or in
+	// Model.Before, without which only LossByLayer can run. If ReuseGradients is not 0, it must be the same. Default 0:
+	// every layer has its own memory.
+	ReuseWeights int
 	// GradType is the type of the gradients of matrices that a batch writes only once, F32 or BF16. BF16 halves their
 	// memory and suits a step of one batch. They are the matrices in layers, and that of an untied head if MaxTokens rows
 	// of logits are one chunk (see HeadBytes). All other gradients are sums and stay F32. Default F32.
@@ -114,10 +116,11 @@ func (o Options) withDefaults(cfg Config) (Options, error) {
 	if err := o.Quantization.validate(o.DType); err != nil {
 		return o, err
 	}
-	if o.Train && o.ReuseWeights {
-		return o, errors.New("model: Train with ReuseWeights: the backward pass needs the weights of all layers")
+	if o.ReuseGradients > 0 && o.ReuseWeights > 0 && o.ReuseGradients != o.ReuseWeights {
+		return o, fmt.Errorf("model: ReuseGradients %d with ReuseWeights %d: must be the same", o.ReuseGradients,
+			o.ReuseWeights)
 	}
-	if o.Adapter != nil && o.ReuseWeights {
+	if o.Adapter != nil && o.ReuseWeights > 0 {
 		return o, errors.New("model: Adapter with ReuseWeights: the adapters of all layers are in memory")
 	}
 	if o.Trainable == nil {

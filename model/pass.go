@@ -30,7 +30,6 @@ type pass struct {
 
 	recompute Recompute
 	overwrite bool          // overwrite gradients instead of adding to them
-	before    func(int)     // Gradients.Before
 	beside    func()        // Gradients.Beside
 	dh        tensor.Tensor // [rows, dim] the gradient of the residual stream
 	actGrads  actGrads

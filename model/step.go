@@ -104,16 +104,16 @@ func (m *Model) newPass(b Batch) (*pass, error) {
 // forward runs all layers and the last norm, and leaves its output in p.last.x.
 func (m *Model) forward(p *pass) {
 	defer m.dev.Range("forward")()
-	if m.opts.ReuseWeights {
-		panic("model: with ReuseWeights only LossByLayer can run: the weights of other layers share the memory")
+	if m.opts.ReuseWeights > 0 && m.Before == nil {
+		panic("model: ReuseWeights without Before: the weights of other layers share the memory")
 	}
-	p.tell(Outside)
+	m.tell(Outside)
 	m.refreshAdapters()
 	m.zeroBalance(p)
 	s := m.embed.forward(p, p.layers[0].attention.h)
 	for i := range m.layers {
 		acts := &p.layers[i]
-		p.tell(i)
+		m.tell(i)
 		s = m.forwardLayer(p, i, s)
 		// The norm that a layer starts with has added the branch of the layer before, or the positions' of the embedding.
 		if i == 0 {
@@ -127,9 +127,9 @@ func (m *Model) forward(p *pass) {
 	m.watch("norm", p.last.x)
 }
 
-func (p *pass) tell(layer int) {
-	if p.before != nil {
-		p.before(layer)
+func (m *Model) tell(layer int) {
+	if m.Before != nil {
+		m.Before(layer)
 	}
 }
 
@@ -152,25 +152,39 @@ func (m *Model) forwardLayer(p *pass, i int, s stream) stream {
 	return s
 }
 
-// backward goes back from dx, the gradient of the last norm's output, through that norm and all layers.
+// backward goes back from dx, the gradient of the last norm's output, through that norm and all layers. For a batch
+// without targets it computes nothing, but calls the same functions.
 func (m *Model) backward(p *pass, dx tensor.Tensor, g Gradients) {
 	defer m.dev.Range("backward")()
-	m.norm.backwardFirst(m.dev, p.dh, dx, p.last, p.overwrite)
+	none := p.index.Len() == 0
+	if none {
+		m.zeroGradients(Outside, g.Overwrite)
+	} else {
+		m.norm.backwardFirst(m.dev, p.dh, dx, p.last, p.overwrite)
+	}
 	p.overwrite = g.Overwrite || m.opts.ReuseGradients > 0
 	for i := len(m.layers) - 1; i >= 0; i-- {
 		layer := &m.layers[i]
 		if !layer.below && !layer.trainable() {
 			return
 		}
-		end := m.layerRange(i)
-		layer.backward(p, &p.layers[i])
-		end()
+		m.tell(i)
+		if none {
+			p.besideAttention()
+			m.zeroGradients(i, p.overwrite)
+		} else {
+			end := m.layerRange(i)
+			layer.backward(p, &p.layers[i])
+			end()
+		}
 		if g.After != nil {
 			g.After(i)
 		}
 	}
 	p.overwrite = g.Overwrite
-	m.embed.backward(p)
+	if !none {
+		m.embed.backward(p)
+	}
 }
 
 func (m *Model) layerRange(i int) (end func()) { return m.dev.Range(fmt.Sprintf("layer %d", i)) }
@@ -247,9 +261,6 @@ type Gradients struct {
 	Key uint64
 	// Overwrite overwrites the gradients, as the first batch of a step should. Otherwise Gradient adds to them.
 	Overwrite bool
-	// Before, if not nil, is called before what uses the weights of a layer is queued: with Outside at the beginning, then
-	// with the first layer and so on. If the model has adapters, their weights are used after the first call.
-	Before func(layer int)
 	// Beside, if not nil, is called before the attention of a layer is queued, forward or backward. What a GPU does beside
 	// that costs little: attention has many short thread blocks, and a product one for each multiprocessor, so that the
 	// whole product waits for those that are busy.
@@ -272,15 +283,11 @@ func (m *Model) Gradient(b Batch, scale float32, g Gradients) (Losses, error) {
 	}
 	p.overwrite, p.mixture.balance = g.Overwrite, g.Balance
 	p.lowRank.rate, p.lowRank.key = m.opts.AdapterDropout, g.Key
-	p.before, p.beside = g.Before, g.Beside
+	p.beside = g.Beside
 	m.forward(p)
 	m.headLoss(p, scale, true)
 	l := p.losses()
-	if l.Targets > 0 {
-		m.backward(p, p.branch, g)
-	} else {
-		m.zeroGradients(g.Overwrite)
-	}
+	m.backward(p, p.branch, g)
 	if g.After != nil {
 		g.After(Outside)
 	}

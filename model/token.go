@@ -43,9 +43,11 @@ func (c *KVCache) reachOf(n int) int {
 	return min(reach, c.Capacity())
 }
 
-// decodes reports whether the device has kernels for decoding single tokens of this model.
+// decodes reports whether the device has kernels for decoding single tokens of this model, whose weights are all in
+// memory.
 func (m *Model) decodes() bool {
-	return !m.cfg.LayerNorm && m.cfg.GELU == "" && !m.cfg.LearnedPositions && !m.cfg.ByLayer && m.OnRouting == nil &&
+	return m.opts.ReuseWeights == 0 && !m.cfg.LayerNorm && m.cfg.GELU == "" && !m.cfg.LearnedPositions &&
+		!m.cfg.ByLayer && m.OnRouting == nil &&
 		!m.cfg.ropeByLength() && // the next token is computed ahead, with the table as it is
 		m.dev.Decodes(m.opts.DType, m.opts.Quantization.Types(), m.cfg.Dim, m.cfg.Inner, m.cfg.expertInner(),
 			m.cfg.Heads*m.cfg.HeadDim)

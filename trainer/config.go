@@ -84,6 +84,8 @@ const (
 	ShardOptimizer Sharding = "optimizer"
 	// ShardGradients also divides the sums of layers' gradients (ZeRO-2). The ranks exchange the gradients of every pass.
 	ShardGradients Sharding = "gradients"
+	// ShardWeights also divides the weights of layers (ZeRO-3). The ranks gather them in every forward and backward pass.
+	ShardWeights Sharding = "weights"
 )
 
 // GradDType is the type of the gradients of layers' matrices, see model.Options.GradType.
@@ -178,8 +180,8 @@ func (c *Config) Fields() []Field {
 			Help: "gradients held at a time, `step|layer`: those of the whole step, or those of one layer, for which the " +
 				"backward pass runs twice; less memory, slower"},
 		{Name: "shard", Group: memory, Free: true, Default: ShardOptimizer,
-			Value: choose(&c.Shard, "optimizer|gradients", ShardOptimizer, ShardGradients),
-			Help:  "what ranks divide, `optimizer|gradients`: the optimizer's state (ZeRO-1), or gradients as well (ZeRO-2)"},
+			Value: choose(&c.Shard, "optimizer|gradients|weights", ShardOptimizer, ShardGradients, ShardWeights),
+			Help:  "what ranks divide, `optimizer|gradients|weights`: AdamW's state, and gradients, and weights (ZeRO-1 to 3)"},
 		{Name: "recompute", Group: memory, Free: true, Default: model.RecomputeNone,
 			Value: choose(&c.Recompute, "none|attention|layer", model.RecomputeNone, model.RecomputeAttention,
 				model.RecomputeLayer),
@@ -249,6 +251,16 @@ func (c Config) Check() error {
 		if _, err := path.Match(x.pattern, ""); err != nil {
 			return fmt.Errorf("%s %q: malformed pattern: %w", x.field, x.pattern, err)
 		}
+	}
+	return nil
+}
+
+// CheckShard returns an error if this many ranks cannot divide what Shard says. Like the error of Check, it begins with
+// the field's name.
+func (c Config) CheckShard(ranks int) error {
+	if ranks > 1 && c.Shard == ShardWeights && (c.Adapts() || c.Freeze != nil || c.TrainOnly != nil) {
+		return fmt.Errorf("shard %s: must be %s or %s with lora, freeze or train-only on several ranks: each keeps only "+
+			"what it updates", c.Shard, ShardOptimizer, ShardGradients)
 	}
 	return nil
 }

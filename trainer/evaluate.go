@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ func (r *Run) evaluate(ctx context.Context) (done bool, err error) {
 	if err == nil && (r.state.Pending == sampleAnswers || r.Plan.samples(e.Step)) {
 		err = r.sample(ctx, &e)
 	}
-	if err != nil {
+	if err = cmp.Or(err, r.Ranks.settle()); err != nil {
 		if ended := ctx.Err(); ended != nil && errors.Is(err, ended) {
 			err = nil
 		}

@@ -33,6 +33,10 @@ type Ranks struct {
 	depth     int                // layers
 	arena     *kernels.Arena     // if sums are ordered
 	losses    tensor.Tensor      // then: the sums of the losses of each pass, F64
+	weights   *Weights           // nil: all are here
+	held      [2]int             // the layers whose whole weights are in memory, even and odd
+	at        int                // the layer that before was last called with
+	stepping  bool               // all ranks are in the same step
 
 	told   bool  // part has said what passes is
 	passes []int // of each rank in this step
@@ -56,11 +60,12 @@ type exchanged struct {
 	shares         *exchanged        // the last layer above with the same memory for gradients, or nil
 }
 
-// NewRanks prepares what ranks exchange of a model's parameters, which its optimizer updates. Each of them calls it.
-// The caller must close it.
-func NewRanks(g *ranks.Group, m *model.Model, o *optim.AdamW, p *Plan) (s *Ranks, err error) {
+// NewRanks prepares what ranks exchange of a model's parameters, which its optimizer updates. Each of them calls it,
+// with the parts of the weights that NewWeights made. It sets the model's Before. The caller must close it.
+func NewRanks(g *ranks.Group, m *model.Model, w *Weights, o *optim.AdamW, p *Plan) (s *Ranks, err error) {
 	s = &Ranks{Group: g, closed: make(chan struct{}), dev: m.Device(), optimizer: o, adapts: p.Config.Adapts(),
-		ordered: p.SameBits, depth: m.Config().Layers}
+		ordered: p.SameBits, depth: m.Config().Layers, weights: w, held: nothing}
+	m.Before = s.before
 	s.list()
 	if s.ordered {
 		if s.arena, err = s.dev.NewArena("gradients of other ranks", exchangeBytes(m.Params(), p)); err != nil {
@@ -216,7 +221,7 @@ func (s *Ranks) begin(n int) (count, all int, number func(pass int) int) {
 		s.passes = slices.Repeat([]int{n}, s.Size())
 	}
 	first := 0
-	s.pass, s.count, s.next, s.final = 0, max(1, n), 0, none
+	s.pass, s.count, s.next, s.final, s.stepping = 0, max(1, n), 0, none, true
 	for rank, passes := range s.passes {
 		all += passes
 		if rank < s.Rank() {
@@ -254,6 +259,14 @@ func (s *Ranks) addLoss(pass int, losses tensor.Tensor) {
 // other ranks. In the others, gradients may be on their way when the backward pass is about to write more: by the
 // last layer of the forward pass, most have arrived.
 func (s *Ranks) before(layer int) {
+	back := layer != model.Outside && layer <= s.at // the backward pass begins where the forward pass ends
+	s.at = layer
+	if s.weights != nil {
+		s.bring(layer, back)
+	}
+	if back || !s.stepping {
+		return
+	}
 	s.dev.Tick()
 	if s.comm == nil || s.err != nil {
 		return
@@ -270,7 +283,6 @@ func (s *Ranks) before(layer int) {
 // after is called when the gradients of a layer are final. On GPUs they are exchanged when beside is called in the
 // layer below, if that does not write its own over them.
 func (s *Ranks) after(layer int) {
-	s.beside() // what is left of the layer above
 	s.final = layer
 	below := &exchanged{}
 	if i := slices.IndexFunc(s.order, func(other int) bool { return other < layer }); i >= 0 {
@@ -295,19 +307,13 @@ func (s *Ranks) reuse(l *exchanged) {
 }
 
 // beside exchanges all gradients that are final and left, so that every rank exchanges the same layers in the same
-// order, even one whose pass is idle.
+// order.
 func (s *Ranks) beside() {
 	for s.next < len(s.order) && s.order[s.next] >= s.final && s.err == nil {
 		at := s.order[s.next]
 		l := s.layers[at]
-		if at != s.final && l.shares != nil { // the pass is idle: what is there is of another layer
-			s.reuse(l)
-			for _, x := range slices.Concat(l.grads...) {
-				s.dev.Zero(x)
-			}
-		}
 		s.next++
-		s.dev.Tick() // also for a layer that an idle pass leaves out: all ranks count alike
+		s.dev.Tick()
 		if l.summed || s.pass == s.count-1 {
 			s.exchange(l, "the sum of the gradients of "+layerName(at))
 		}
@@ -406,8 +412,11 @@ func (s *Ranks) update(lr, clip float64) (u kernels.StepResult, err error) {
 	o.Decide(clip)
 	for _, layer := range slices.Backward(s.order) { // the embedding is needed first
 		o.UpdateLayer(layer, lr)
-		s.spread("the weights of "+layerName(layer), s.layers[layer])
+		if l := s.layers[layer]; s.weights == nil || layer == model.Outside {
+			s.spread("the weights of "+layerName(layer), l, l.slot)
+		}
 	}
+	s.held, s.stepping = nothing, false
 	if s.err != nil {
 		return u, s.err
 	}
@@ -417,7 +426,8 @@ func (s *Ranks) update(lr, clip float64) (u kernels.StepResult, err error) {
 	return u, err
 }
 
-func (s *Ranks) spread(name string, l *exchanged) {
+// spread gives each rank the others' parts of a layer's weights. On GPUs a slot stands for that, see Comm.Mark.
+func (s *Ranks) spread(name string, l *exchanged, slot int) {
 	if s.err != nil {
 		return
 	}
@@ -425,7 +435,7 @@ func (s *Ranks) spread(name string, l *exchanged) {
 		s.err = s.Spread(name, l.weights)
 	} else if s.err = s.Step(name); s.err == nil {
 		s.comm.Spread(l.weights)
-		s.comm.Mark(l.slot)
+		s.comm.Mark(slot)
 	}
 }
 
@@ -440,18 +450,20 @@ func (s *Ranks) orderedLoss() (sum float64, err error) {
 	return sum, err
 }
 
-// settle waits until the weights of all parts are here. What follows is rank 0's own, and has no limit.
+// settle waits until the weights of all parts that are on their way are here. What follows is rank 0's own, and has no
+// limit. settle returns the error of an exchange.
 func (s *Ranks) settle() error {
-	if s == nil || s.comm == nil {
+	if s == nil {
 		return nil
 	}
-	s.WatchQueue(leastLimit)
-	err := s.comm.Wait()
-	if err == nil {
-		err = s.dev.Sync()
+	if s.comm != nil && s.err == nil {
+		s.WatchQueue(leastLimit)
+		if s.err = s.comm.Wait(); s.err == nil {
+			s.err = s.dev.Sync()
+		}
 	}
-	if err == nil {
+	if s.err == nil {
 		s.Watch(0)
 	}
-	return err
+	return s.err
 }

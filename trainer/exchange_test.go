@@ -21,7 +21,7 @@ func TestRanks_CountAlike(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.Optimizer, err = optim.New(d, r.Model.Params(), c); err == nil {
-			r.Ranks, err = NewRanks(ranks.Alone(), r.Model, r.Optimizer, r.Plan)
+			r.Ranks, err = NewRanks(ranks.Alone(), r.Model, nil, r.Optimizer, r.Plan)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -240,13 +240,13 @@ func (j *Job) OpenIn(ctx context.Context, dir *Dir, from string) (_ *Run, err er
 	if r.Model, err = model.New(d, config, j.Plan.ModelOptions(config)); err != nil {
 		return nil, err
 	}
+	group := j.opts.Group
+	if r.Weights, err = NewWeights(r.Model, j.Plan, group.Rank()); err != nil {
+		return nil, err
+	}
 	adapts := j.Plan.Config.Adapts()
-	switch {
-	case from != "" && !adapts: // Start reads the weights of the checkpoint
-	case j.opts.Scratch:
-		r.Model.Init(uint64(j.Plan.Config.Seed), 0.02)
-	default:
-		if err := j.Base.Load(ctx, d, baseParams(j.Base, r.Model.Params()), j.progress(Reading)); err != nil {
+	if from == "" || adapts { // otherwise Start reads the weights of the checkpoint
+		if err := j.firstWeights(ctx, r); err != nil {
 			return nil, err
 		}
 	}
@@ -259,17 +259,52 @@ func (j *Job) OpenIn(ctx context.Context, dir *Dir, from string) (_ *Run, err er
 	default:
 		r.Model.InitAdapters(uint64(j.Plan.Config.Seed))
 	}
-	group := j.opts.Group
-	if r.Optimizer, err = optim.New(d, r.Model.Params(), j.Plan.AdamW(group.Rank())); err != nil {
+	adamW := j.Plan.AdamW(group.Rank())
+	adamW.Shard.Weights = r.Weights.Parts()
+	if r.Optimizer, err = optim.New(d, r.Model.Params(), adamW); err != nil {
 		return r, err
 	}
 	if group == nil && j.Plan.SameBits {
 		group = ranks.Alone()
 	}
 	if group != nil {
-		r.Ranks, err = NewRanks(group, r.Model, r.Optimizer, j.Plan)
+		r.Ranks, err = NewRanks(group, r.Model, r.Weights, r.Optimizer, j.Plan)
 	}
 	return r, err
+}
+
+// firstWeights gives a new run's model its weights, if ranks have parts one layer after another.
+func (j *Job) firstWeights(ctx context.Context, r *Run) error {
+	params, progress := baseParams(j.Base, r.Model.Params()), j.progress(Reading)
+	seed, std := uint64(j.Plan.Config.Seed), 0.02
+	switch {
+	case r.Weights == nil && j.opts.Scratch:
+		r.Model.Init(seed, std)
+		return nil
+	case r.Weights == nil:
+		return j.Base.Load(ctx, j.Device, params, progress)
+	}
+	var before, total int64 // bytes
+	for _, p := range params {
+		info, _ := j.Base.Tensor(p.Name)
+		total += info.Bytes
+	}
+	for layer := model.Outside; layer < j.Base.Config.Layers; layer++ {
+		if j.opts.Scratch {
+			r.Model.InitLayer(layer, seed, std)
+		} else if err := j.Base.Load(ctx, j.Device, inLayer(params, layer), func(done, of int64) {
+			if progress != nil {
+				progress(before+done, total)
+			}
+			if done == of {
+				before += of
+			}
+		}); err != nil {
+			return err
+		}
+		r.Weights.Keep(layer)
+	}
+	return nil
 }
 
 func (j *Job) progress(task Task) func(done, of int64) {

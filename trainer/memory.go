@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"cmp"
 	"fmt"
 
 	"restyle/kernels"
@@ -34,7 +35,7 @@ func (p *Plan) ModelOptions(c model.Config) model.Options {
 		DType: p.Config.DType, MaxTokens: p.MaxTokens, Longest: p.Longest, Context: p.Context(c),
 		Train: true, Trainable: p.Config.Trainable, Adapter: p.Config.adapter(), AdapterDropout: p.Config.LoRA.Dropout,
 		Quantization: p.Config.quantization(p.Stored), Recompute: p.Config.Recompute, GradType: p.GradType,
-		ReuseGradients: p.reuse(), HeadBytes: p.HeadBytes, PadPasses: p.PadPasses,
+		ReuseGradients: p.reuse(), ReuseWeights: p.reuseWeights(), HeadBytes: p.HeadBytes, PadPasses: p.PadPasses,
 	}
 }
 
@@ -44,7 +45,15 @@ func (p *Plan) reuse() int {
 	switch {
 	case p.Config.Gradients == LayerGradients:
 		return 1
-	case p.Config.Shard == ShardGradients && p.Ranks > 1:
+	case p.Config.Shard != ShardOptimizer && p.Ranks > 1:
+		return 2
+	}
+	return 0
+}
+
+// reuseWeights returns model.Options.ReuseWeights. While the weights of one layer are used, the next are gathered.
+func (p *Plan) reuseWeights() int {
+	if p.shardsWeights() {
 		return 2
 	}
 	return 0
@@ -57,7 +66,7 @@ func (p *Plan) AdamW(rank int) optim.Config {
 	switch {
 	case p.SameBits:
 		c.Shard.Sums = optim.AllSums
-	case p.Config.Shard == ShardGradients && p.Ranks > 1:
+	case p.Config.Shard != ShardOptimizer && p.Ranks > 1:
 		c.Shard.Sums = optim.LayerSums
 	}
 	return c
@@ -78,7 +87,7 @@ func MemoryOf(d *kernels.Device, f kernels.Fused, c model.Config, p *Plan) Memor
 	o := p.ModelOptions(c)
 	size := model.MemoryOf(d, f, c, o)
 	m := Memory{Parts: []Part{
-		{"weights", size.Weights},
+		{"weights", size.Weights + partsBytes(model.ParamsOf(c, o), p)},
 		{"gradients", size.Gradients},
 		{"optimizer state", optim.SizeOf(model.ParamsOf(c, o), p.AdamW(0))},
 		{fmt.Sprintf("activations of %d tokens", p.MaxTokens), size.Activations},
@@ -164,8 +173,8 @@ type Remedy struct {
 
 // changes are in the order in which they are tried: from those that keep the result to those that affect it most.
 var changes = []Change{
-	{"fused", ""}, {"shard", "gradients"}, {"recompute", "attention"}, {"recompute", "layer"}, {"batch", "1"},
-	{"samples", "0"}, {"dtype", "bf16"},
+	{"fused", ""}, {"shard", "gradients"}, {"shard", "weights"}, {"recompute", "attention"}, {"recompute", "layer"},
+	{"batch", "1"}, {"samples", "0"}, {"dtype", "bf16"},
 	{"optimizer", "adamw8bit"}, {"master", "split8"}, {"master", "sr"}, {"seq", "256"}, {"lora", ""},
 	{"quantize-base", "nf4"}, {"train-only", "mlp"},
 }
@@ -239,7 +248,8 @@ func (f fitting) with(v variant, c Change) (changed variant, saves bool) {
 		}
 	}
 	names := model.ParamsOf(f.model, model.Options{})
-	return v, f.total(v) < before && config.Check() == nil && config.CheckPatterns(names) == nil
+	err := cmp.Or(config.Check(), config.CheckShard(v.plan.Ranks), config.CheckPatterns(names))
+	return v, f.total(v) < before && err == nil
 }
 
 // total returns the memory of a variant, with its passes widened accordingly.

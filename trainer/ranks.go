@@ -12,7 +12,8 @@ import (
 	"restyle/tensor"
 )
 
-// What rank 0 says between steps, and at the end. Anything else is the name of a tensor that it wants to save.
+// What rank 0 says between steps, and at the end. Anything else is the name of a tensor that it wants to save, or of a
+// layer whose weights it needs.
 const (
 	oneMore = "a step"
 	noMore  = "the end"
@@ -37,6 +38,10 @@ func (r *Run) follow(context.Context) (Result, error) {
 	for _, k := range r.Optimizer.Kept() {
 		kept[k.Name] = k
 	}
+	layers := map[string]int{}
+	for _, layer := range r.Ranks.order {
+		layers[layerName(layer)] = layer
+	}
 	for {
 		next, err := r.Ranks.Share(between, nil)
 		if err != nil || string(next) == noMore {
@@ -45,6 +50,9 @@ func (r *Run) follow(context.Context) (Result, error) {
 		}
 		if k, ok := kept[string(next)]; ok {
 			err = r.giveKept(k)
+		} else if layer, ok := layers[string(next)]; ok {
+			r.Ranks.gather(layer)
+			err = errors.Join(r.Ranks.settle(), r.Model.Device().Sync())
 		} else {
 			err = r.together()
 		}
@@ -133,7 +141,13 @@ func (r *Run) shareWeights(resumed bool) (bool, error) {
 		}
 		r.Optimizer.SetSteps(r.state.Updates)
 	}
-	for _, p := range r.Optimizer.Params() {
+	params := r.Optimizer.Params()
+	for i, p := range params {
+		if s.Rank() == 0 {
+			if err := r.bring(p); err != nil {
+				return false, err
+			}
+		}
 		if err := inParts(p.W, func(_ int64, part tensor.Tensor, bytes []byte) error {
 			if s.Rank() == 0 {
 				if err := d.DownloadBytes(bytes, part); err != nil {
@@ -148,7 +162,11 @@ func (r *Run) shareWeights(resumed bool) (bool, error) {
 		}); err != nil {
 			return false, err
 		}
+		if i+1 == len(params) || params[i+1].Layer != p.Layer {
+			r.Weights.Keep(p.Layer)
+		}
 	}
+	r.source = ""
 	return true, d.Sync()
 }
 
@@ -207,6 +225,9 @@ func (p *Plan) Share(size int, sameBits bool) error {
 	case c.Gradients == LayerGradients && (size > 1 || sameBits):
 		return fmt.Errorf("gradients %s: must be %s with several ranks or same-bits, which sum those of a whole step: for "+
 			"less memory, set shard to %s on several ranks", c.Gradients, StepGradients, ShardGradients)
+	}
+	if err := p.Config.CheckShard(size); err != nil {
+		return err
 	}
 	p.Ranks, p.SameBits = size, sameBits
 	p.MaxTokens = p.passTokens()

@@ -19,7 +19,8 @@ func Rehearse(d *kernels.Device, c model.Config, p *Plan) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	whole := p.AdamW(0) // of all ranks, which have what follows among them
+	m.Before = func(int) {} // layers may have the weights of others
+	whole := p.AdamW(0)     // of all ranks, which have what follows among them
 	whole.Shard.Size = 1
 	o, err := optim.New(d, m.Params(), whole)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"restyle/hf"
 	"restyle/internal/disk"
+	"restyle/model"
 	"restyle/optim"
 	"restyle/tensor"
 	"restyle/trainer/checkpoint"
@@ -122,7 +123,7 @@ func (r *Run) saveWith(dir string, card []byte) error {
 	if r.Plan.Config.Adapts() {
 		return r.saveAdapter(dir, card)
 	}
-	return hf.Save(dir, r.Base, r.Model.Device(), r.Model.Params(), hf.SaveOptions{Card: card})
+	return hf.Save(dir, r.Base, r.Model.Device(), r.Model.Params(), hf.SaveOptions{Card: card, Before: r.bring})
 }
 
 // writeKept writes a tensor of the optimizer's state, whose parts other ranks give: it tells them which tensor.
@@ -197,17 +198,50 @@ func inParts(t tensor.Tensor, f func(at int64, part tensor.Tensor, bytes []byte)
 	return nil
 }
 
-// load reads the weights from a directory.
+// load reads the weights from a directory; if ranks have parts, those of layers follow in bring.
 func (r *Run) load(ctx context.Context, dir string) error {
 	if r.Plan.Config.Adapts() {
 		return r.loadAdapter(ctx, dir)
 	}
+	params := r.Model.Params()
+	if r.Weights != nil {
+		r.source, r.brought, params = dir, model.Outside, inLayer(params, model.Outside)
+	}
+	return r.loadParams(ctx, dir, params)
+}
+
+func (r *Run) loadParams(ctx context.Context, dir string, params []model.Param) error {
 	c, err := hf.OpenModel(dir)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	return c.Load(ctx, r.Model.Device(), r.Model.Params(), nil)
+	return c.Load(ctx, r.Model.Device(), params, nil)
+}
+
+// bring has the whole weights of a parameter's layer in memory on rank 0, if ranks have parts: those that load was told
+// of, or else those of all ranks.
+func (r *Run) bring(p model.Param) error {
+	switch {
+	case r.Weights == nil || p.Layer == model.Outside:
+		return nil
+	case r.source == "":
+		r.Ranks.gather(p.Layer)
+		return r.Ranks.settle()
+	case r.brought == p.Layer:
+		return nil
+	}
+	r.brought = p.Layer
+	return r.loadParams(context.Background(), r.source, inLayer(r.Model.Params(), p.Layer))
+}
+
+func inLayer(params []model.Param, layer int) (list []model.Param) {
+	for _, p := range params {
+		if p.Layer == layer {
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 // loadChecked verifies a directory and reads the weights from it.

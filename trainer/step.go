@@ -109,7 +109,7 @@ func (r *Run) Update(passes []model.Batch, scale float32, lr float64) (u Updated
 		case layers:
 			g.After = r.Optimizer.AddSquares
 		case r.Ranks != nil:
-			g.Before, g.Beside, g.After = r.Ranks.before, r.Ranks.beside, r.Ranks.after
+			g.Beside, g.After = r.Ranks.beside, r.Ranks.after
 		}
 		b := idle()
 		if i < len(passes) {

@@ -52,7 +52,8 @@ type Run struct {
 	GenerateSamples func(ctx context.Context) ([]Sample, error)
 	Hooks           Hooks
 
-	Ranks *Ranks // the processes that share the run's steps; nil: only this one
+	Ranks   *Ranks   // the processes that share the run's steps; nil: only this one
+	Weights *Weights // this rank's parts, if the ranks divide the weights
 
 	validation func(context.Context) (float64, error) // the mean loss over Plan.HeldOut; tests replace it
 
@@ -64,7 +65,9 @@ type Run struct {
 	metrics      *report.Metrics
 	saved        bool // a checkpoint has this state
 	saving       *saving
-	freshMetrics bool // metrics.jsonl was missing: no checkpoint refers to the new one yet
+	source       string // the directory whose weights bring brings; "": those of the run
+	brought      int    // the layer that it has brought from there
+	freshMetrics bool   // metrics.jsonl was missing: no checkpoint refers to the new one yet
 }
 
 // Hooks are called during a run, in the goroutine of Run. Each is optional.
@@ -222,6 +225,7 @@ func (r *Run) Close() (err error) {
 	if r.Optimizer != nil {
 		err = errors.Join(err, r.Optimizer.Close())
 	}
+	err = errors.Join(err, r.Weights.Close())
 	if r.Model != nil {
 		err = errors.Join(err, r.Model.Close())
 	}
@@ -303,6 +307,10 @@ func (r *Run) end() (Result, error) {
 	if b := r.state.Best; b != nil && b.Step != r.state.Step {
 		if err := r.loadChecked(context.Background(), bestIn(r.Dir, b.Step)); err != nil {
 			return res, fmt.Errorf("the best weights: %w; a resumed run continues without them", err)
+		}
+	} else if r.Weights != nil { // the other ranks have ended
+		if err := r.load(context.Background(), checkpoint.Dir(CheckpointsIn(r.Dir), r.state.Step)); err != nil {
+			return res, err
 		}
 	}
 	return res, r.metrics.Sync()

@@ -130,6 +130,9 @@ func runStep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	lines, err := o.lines()
 	defer func() { group.Close(err) }()
+	if shard := o.settings.CheckShard(group.Size()); err == nil && shard != nil {
+		err = fmt.Errorf("--%w", shard)
+	}
 	if err = cmp.Or(err, cli.CheckThreads(o.threads), cli.CheckDevice(o.device)); err != nil {
 		fmt.Fprintf(stderr, "bench step: %v\nsee bench step -h\n", err)
 		return cli.Usage
@@ -297,14 +300,14 @@ func (l *stepLine) run(ctx context.Context, o *stepOptions, table *stepTable, no
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	randomWeights(m)
-	opt, err := optim.New(d, m.Params(), plan.AdamW(table.group.Rank()))
+	weights, opt, err := optimizerOf(m, plan, table.group.Rank())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, opt.Close()) }()
+	defer func() { err = errors.Join(err, opt.Close(), weights.Close()) }()
 	run := &trainer.Run{Plan: plan, Model: m, Optimizer: opt}
 	if table.group != nil {
-		if run.Ranks, err = trainer.NewRanks(table.group, m, opt, plan); err != nil {
+		if run.Ranks, err = trainer.NewRanks(table.group, m, weights, opt, plan); err != nil {
 			return err
 		}
 		if n := run.Ranks.Note; n != "" {
@@ -328,6 +331,24 @@ func (l *stepLine) run(ctx context.Context, o *stepOptions, table *stepTable, no
 		return err
 	}
 	return kernels.PrintProfile(table.out, d.Profile(), len(r.Seconds))
+}
+
+// optimizerOf returns a rank's parts of the weights, which may be nil, and its optimizer.
+func optimizerOf(m *model.Model, p *trainer.Plan, rank int) (*trainer.Weights, *optim.AdamW, error) {
+	w, err := trainer.NewWeights(m, p, rank)
+	if err != nil {
+		return nil, nil, err
+	}
+	for layer := range m.Config().Layers {
+		w.Keep(layer) // all have the same random weights
+	}
+	c := p.AdamW(rank)
+	c.Shard.Weights = w.Parts()
+	o, err := optim.New(m.Device(), m.Params(), c)
+	if err != nil {
+		err = errors.Join(err, w.Close())
+	}
+	return w, o, err
 }
 
 // time times the steps of a run.

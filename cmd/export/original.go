@@ -17,7 +17,7 @@ type original struct {
 }
 
 func openOriginal(ctx context.Context, d *kernels.Device, c *hf.Checkpoint) (*original, error) {
-	m, err := model.New(d, c.Config, model.Options{DType: c.DType(), MaxTokens: maxTokens, ReuseWeights: true})
+	m, err := model.New(d, c.Config, model.Options{DType: c.DType(), MaxTokens: maxTokens, ReuseWeights: 1})
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,10 @@ func TestRanks_LearnTheSame(t *testing.T) {
 		{"gradients", 3, "--dtype fp32 --optimizer adamw --shard gradients", 2e-4},
 		{"same bits", 3, "--same-bits --batch 2", 0},
 		{"same bits", 2, "--same-bits --shard gradients --master sr", 0},
+		{"same bits", 3, "--same-bits --shard weights --recompute layer --master fp32", 0},
 		{"same bits of little", 3, "--same-bits --train-only mlp,norm", 0}, // ranks own nothing of some layers
+		// Of eleven passes the third rank has three: in the fourth it has nothing, but parts of the weights.
+		{"weights", 3, "--dtype fp32 --optimizer adamw --shard weights --accumulate 11", 2e-4},
 		// One rank has a pass of short examples, and the other four of long ones.
 		{"uneven", 2, "--dtype fp32 --optimizer adamw --shard gradients --accumulate 8 --max-steps 3 --data " + uneven, 2e-4},
 		{"bf16", 3, "", 2e-2}, // a weight near the middle between two numbers goes either way
@@ -89,7 +92,7 @@ func TestRanks_LearnTheSame(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.name, c.size), func(t *testing.T) {
 			t.Parallel()
-			var states [][]byte // the optimizer's after the last step
+			var states [][]byte // the optimizer's after the last step, and the model
 			train := func(name string, more ...string) []float64 {
 				out := filepath.Join(t.TempDir(), name)
 				args := []string{"--out", out, "--benchmark-log=", "--device", "cpu", "--batch", "1",
@@ -107,7 +110,8 @@ func TestRanks_LearnTheSame(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				states = append(states, saved)
+				model, _ := os.ReadFile(filepath.Join(out, "model.safetensors")) // adapters have another file
+				states = append(states, append(saved, model...))
 				return losses(t, out)
 			}
 			like := func(what string, got, want []float64, tolerance float64) {
@@ -125,7 +129,7 @@ func TestRanks_LearnTheSame(t *testing.T) {
 				t.Errorf("the losses are %v, and of a repeat %v", several, again)
 			}
 			if !bytes.Equal(states[1], states[2]) || c.tolerance == 0 && !bytes.Equal(states[0], states[1]) {
-				t.Error("the optimizer's state has other bits")
+				t.Error("the optimizer's state or the model has other bits")
 			}
 			like("several ranks, want those of one", several, one, c.tolerance)
 			if c.tolerance == 0 {
@@ -241,8 +245,9 @@ func TestRanks_ResumeOnOthers(t *testing.T) {
 		args := []string{"--model", tinyBase, "--data", data, "--out", filepath.Join(dir, name), "--benchmark-log=",
 			"--device", "cpu", "--seq", "128", "--epochs", "0", "--lr", "1e-3", "--schedule", "constant", "--warmup", "0",
 			"--val", "0", "--samples", "0", "--dtype", "fp32"}
-		process(t, cli.Done, append(append(args, flags...), "--max-steps", "4", "--ranks", before)...)
-		args = append(args, "--max-steps", "8", "--resume", "--ranks", after)
+		ranks := func(text string) []string { return strings.Fields("--ranks " + strings.Replace(text, " with", "", 1)) }
+		process(t, cli.Done, slices.Concat(args, flags, []string{"--max-steps", "4"}, ranks(before))...)
+		args = append(append(args, "--max-steps", "8", "--resume"), ranks(after)...)
 		if slices.Contains(flags, "--same-bits") { // which the run's record has
 			if o := process(t, cli.Done, args...); strings.Contains(o.stderr, "same bits") {
 				t.Error(o)
@@ -260,11 +265,13 @@ func TestRanks_ResumeOnOthers(t *testing.T) {
 		}
 		return losses(t, filepath.Join(dir, name))
 	}
-	exact, other := both("exact", "2", "2", "--same-bits"), both("other", "3", "1", "--same-bits")
-	if !slices.Equal(exact, other) {
-		t.Errorf("with --same-bits the losses are %v, and on other numbers of ranks %v", exact, other)
+	exact := both("exact", "2", "2", "--same-bits")
+	for before, after := range map[string]string{"3": "1", "2 with --shard weights": "3 with --shard weights"} {
+		if other := both("other"+after, before, after, "--same-bits", "--samples", "1"); !slices.Equal(exact, other) {
+			t.Errorf("with --same-bits the losses are %v, and on %s and then %s ranks %v", exact, before, after, other)
+		}
 	}
-	one, several := both("one", "1", "1"), both("several", "2", "3")
+	one, several := both("one", "1", "1"), both("several", "2", "3 with --shard weights")
 	for i := range one {
 		if math.Abs(several[i]-one[i]) > 1e-3*one[i] { // 8-bit moments enlarge the errors of sums further
 			t.Errorf("step %d: the loss is %v on several ranks, %v on one", i+1, several[i], one[i])
@@ -282,6 +289,7 @@ func TestRanks_Refuse(t *testing.T) {
 			"of a whole step: for less memory, set shard to gradients on several ranks"},
 		{"--ranks -1", "--ranks -1"},
 		{"--ranks 3 --same-bits --accumulate 2", "--accumulate 2: must be at least 3 with same-bits"},
+		{"--ranks 2 --shard weights --train-only mlp", "--shard weights: must be optimizer or gradients with"},
 		{"--same-bits --gradients layer", "--gradients layer: must be step with several ranks or same-bits"},
 	} {
 		o := must(t, cli.Usage, append(append(args, "--dry-run"), strings.Fields(c.flags)...)...)
@@ -376,11 +384,13 @@ func TestRanks_Emulated(t *testing.T) {
 		{"2", "--dtype fp32 --optimizer adamw --val 0.2 --eval-every 1", 1e-4},
 		// Without room for wider ones, each rank has three passes.
 		{"2", "--dtype fp32 --optimizer adamw --shard gradients --batch 1 --accumulate 6 --max-memory 34.7MiB", 1e-4},
+		{"2", "--same-bits --shard weights --val 0.2 --eval-every 1 --lr 1", 0}, // the first are the best
 		{"3", "--same-bits", 0},
 	} {
 		t.Run(c.size+c.flags, func(t *testing.T) {
 			t.Parallel()
 			var both [2][]float64
+			var models [2][]byte
 			for i, size := range []string{"1", c.size} {
 				out := filepath.Join(t.TempDir(), "out")
 				args := []string{"--from-scratch", config, "--tokenizer", tinyBase, "--data", data, "--out", out,
@@ -388,9 +398,13 @@ func TestRanks_Emulated(t *testing.T) {
 					"--epochs", "0", "--max-steps", "3", "--lr", "1e-2", "--seq", "64", "--val", "0", "--samples", "0"}
 				o := process(t, cli.Done, append(append(args, strings.Fields(c.flags)...), "--ranks", size)...)
 				note := "NCCL 2.28.7 sums gradients over " + size + " GPUs"
+				models[i] = readFile(t, filepath.Join(out, "model.safetensors"))
 				if both[i] = losses(t, out); strings.Contains(o.stderr, note) != (size != "1") {
 					t.Error(o)
 				}
+			}
+			if c.tolerance == 0 && !bytes.Equal(models[0], models[1]) {
+				t.Errorf("the model has other bits on %s ranks than on one", c.size)
 			}
 			for i, one := range both[0] {
 				if math.Abs(both[1][i]-one) > c.tolerance*one {
