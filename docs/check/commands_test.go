@@ -118,7 +118,7 @@ var (
 var others = strings.Fields(`all field diversity kind topic most mix learn whole follow-ups mode bitsandbytes batches
 	metrics gpus rm tool set std gpu-architecture upgrade update shutdown logdir long name flag lora merge
 	enable-lora lora-modules no-python nnodes nproc-per-node rdzv-backend rdzv-endpoint hostfile ntasks-per-node
-	gpus-per-node kill-on-bad-exit shm-size`)
+	gpus-per-node kill-on-bad-exit shm-size port policy worker-urls request-timeout-secs`)
 
 // hints are flags of chat, export and train that other commands' messages name.
 var hints = strings.Fields("tuned only raw prompt quantize vocab")
