@@ -30,11 +30,11 @@ func Rehearse(m *model.Model, tokens int) error {
 const everyLength, rehearsedRows = 512, 8
 
 // rehearseLengths runs prompts of lengths up to longest, because the number of rows decides which kernels compute
-// products, and how they are compiled. One layer is enough: all launch the same kernels.
+// products, and how they are compiled. One layer of each kind is enough: all of a kind launch the same kernels.
 func rehearseLengths(m *model.Model, longest int) error {
 	cfg := m.Config()
 	if m.Quantization().Weights == nil { // otherwise each layer may have types of its own
-		cfg.Layers = 1
+		cfg, _ = cfg.OneOfEach()
 	}
 	one, err := model.New(m.Device(), cfg, model.Options{DType: m.DType(), Quantization: m.Quantization(),
 		Adapter: m.Adapter(), ReuseWeights: m.ReuseWeights()})

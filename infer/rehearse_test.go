@@ -162,3 +162,22 @@ func TestRehearse_CoversAllLengths(t *testing.T) {
 		t.Errorf("the products use the tiles %v", tiles)
 	}
 }
+
+// TestRehearse_OfEachKind checks that a mixture's experts and its ordinary MLPs are both compiled ahead, for prompts of
+// every length.
+func TestRehearse_OfEachKind(t *testing.T) {
+	c := model.Config{Vocab: 50, Dim: 16, Layers: 4, Heads: 2, KVHeads: 1, HeadDim: 8, Inner: 24, MaxPositions: 64,
+		NormEps: 1e-5, RoPETheta: 1e4, Tied: true,
+		Mixture: &model.Mixture{Experts: 4, PerToken: 2, Inner: 8, Dense: []int{0, 3}}}
+	var b kernels.Builds
+	if err := b.Rehearse(cuda.Properties{SMs: 132, Major: 9}, kernels.Options{Fused: kernels.All()},
+		func(d *kernels.Device) error {
+			m, err := model.New(d, c, model.Options{DType: tensor.BF16})
+			if err != nil {
+				return err
+			}
+			return errors.Join(Rehearse(m, 20), m.Close())
+		}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -140,20 +140,28 @@ func (c Config) TensorCount() (n int) {
 	return n
 }
 
-// eachTensor calls f with every parameter of a model with one layer of each kind, and how often the parameter occurs in
-// c.
-func (c Config) eachTensor(f func(p Param, times int)) {
-	one, times := c, []int{c.Layers}
-	if one.Layers = 1; c.Mixture != nil {
-		kinds := *c.Mixture
-		kinds.Dense, one.Mixture, one.Layers = []int{0}, &kinds, 2
-		times = []int{len(c.Mixture.Dense), c.Layers - len(c.Mixture.Dense)}
+// OneOfEach returns a model with one layer of each kind that c has, and for each how many of c's layers are like it.
+func (c Config) OneOfEach() (one Config, times []int) {
+	one = c
+	if one.Layers = 1; c.Mixture == nil || len(c.Mixture.Dense) == 0 {
+		return one, []int{c.Layers}
 	}
+	kinds, dense := *c.Mixture, len(c.Mixture.Dense)
+	kinds.Dense, one.Mixture = []int{0}, &kinds
+	if dense == c.Layers {
+		return one, []int{dense}
+	}
+	one.Layers = 2
+	return one, []int{dense, c.Layers - dense}
+}
+
+// eachTensor calls f with every parameter of OneOfEach, and how often the parameter occurs in c.
+func (c Config) eachTensor(f func(p Param, times int)) {
+	one, times := c.OneOfEach()
 	for _, p := range ParamsOf(one, Options{}) {
-		switch {
-		case p.Layer == Outside:
+		if p.Layer == Outside {
 			f(p, 1)
-		case times[p.Layer] > 0:
+		} else {
 			f(p, times[p.Layer])
 		}
 	}
