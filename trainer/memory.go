@@ -213,10 +213,27 @@ func (f fitting) remedies(now variant) (list []Remedy) {
 	if list != nil {
 		return list
 	}
-	var taken []Change
+	if r, ok := f.several(now, nil, changes); ok {
+		return []Remedy{r}
+	}
+	// What conflicts with divided weights, such as lora, may save more.
+	whole := now
+	if whole.plan.Ranks > 1 {
+		whole.plan.Config.Shard = ShardGradients
+		if r, ok := f.several(whole, []Change{{"shard", string(ShardGradients)}}, changes); ok {
+			return []Remedy{r}
+		}
+	}
+	return nil
+}
+
+// several makes one change after another, besides those that are taken already, until the run fits. It divides the
+// weights only if none is taken.
+func (f fitting) several(now variant, taken, changes []Change) (r Remedy, ok bool) {
+	whole := taken != nil
 	for _, c := range changes {
 		next, saves := f.with(now, c)
-		if !saves {
+		if !saves || whole && c.Value == string(ShardWeights) {
 			continue
 		}
 		if n := len(taken); n > 0 && taken[n-1].Setting == c.Setting {
@@ -224,10 +241,10 @@ func (f fitting) remedies(now variant) (list []Remedy) {
 		}
 		now, taken = next, append(taken, c)
 		if n := f.total(now); n <= f.limit {
-			return []Remedy{{taken, n}}
+			return Remedy{taken, n}, true
 		}
 	}
-	return nil
+	return r, false
 }
 
 // with returns v with a change, and reports whether the change saves memory and is valid.

@@ -947,6 +947,11 @@ func TestFit_AdviceIsTrue(t *testing.T) {
 	if got := fit(1000); got != "" {
 		t.Errorf("nearly nothing: %s", got)
 	}
+	plan.Ranks, c.Layers = 2, 12 // which may divide the weights, but then have no adapters
+	total = MemoryOf(d, d.Fused(), c, &plan).Total()
+	if got := fit(total / 6); !strings.HasPrefix(got, "shard gradients and ") || !strings.Contains(got, " and lora") {
+		t.Errorf("a sixth, on two ranks: %s", got)
+	}
 }
 
 // words returns remedies, one per line.
