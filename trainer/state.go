@@ -231,8 +231,12 @@ func (r *Run) bring(p model.Param) error {
 	case r.brought == p.Layer:
 		return nil
 	}
-	r.brought = p.Layer
-	return r.loadParams(context.Background(), r.source, inLayer(r.Model.Params(), p.Layer))
+	r.brought = model.Outside // until all of the layer is here
+	err := r.loadParams(context.Background(), r.source, inLayer(r.Model.Params(), p.Layer))
+	if err == nil {
+		r.brought = p.Layer
+	}
+	return err
 }
 
 func inLayer(params []model.Param, layer int) (list []model.Param) {

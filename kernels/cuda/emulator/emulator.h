@@ -26,7 +26,7 @@
 //
 //   STANDIN_NCCL      the version of NCCL, as 22807 for 2.28.7
 //   STANDIN_BESIDE    milliseconds after which collectives are done, beside other work, unless a call waits for them;
-//                     otherwise they are done when they are queued
+//                     otherwise they are done when they are queued. Not with STANDIN_LATE
 //   STANDIN_STUCK     the number of a rank's group of collectives, counting from 1, that ends only if it is aborted
 //   STANDIN_SLOW      a file: a group of collectives is queued only when it exists
 //   STANDIN_PRODUCTS  the algorithms that cuBLASLt has for each product, as 100,90,x80: the microseconds that each
