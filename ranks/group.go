@@ -97,12 +97,16 @@ type Refused struct{ Why string }
 
 func (e *Refused) Error() string { return "the ranks would not do the same: " + e.Why }
 
-// Time limits. A rank that ends is noticed at once. One that hangs is noticed by its silence, or by Watch.
+// Time limits. A rank that ends is noticed at once. One that hangs is noticed by its silence, or by Watch. A rank that
+// was stopped itself, as by Ctrl-Z, has not heard the others meanwhile: it listens for silence in several parts, of
+// which that is one.
 var (
 	beat       = time.Second
 	silence    = 30 * time.Second
 	joinWithin = 10 * time.Minute
 )
+
+const silences = 10
 
 // A message is a line on a control connection.
 type message struct {
@@ -148,8 +152,14 @@ func (p *peer) read() (m message, err error) {
 
 // hear reads what a peer says until it ends or is lost.
 func (g *Group) hear(p *peer) {
-	for {
-		_ = p.control.SetReadDeadline(time.Now().Add(silence))
+	for quiet := 1; ; quiet++ {
+		_ = p.control.SetReadDeadline(time.Now().Add(silence / silences))
+		switch _, err := p.lines.Peek(1); {
+		case err == nil:
+			_ = p.control.SetReadDeadline(time.Now().Add(silence)) // of the rest of the line
+		case errors.Is(err, os.ErrDeadlineExceeded) && quiet < silences && !g.over.Load():
+			continue
+		}
 		m, err := p.read()
 		switch {
 		case g.over.Load():
@@ -179,6 +189,7 @@ func (g *Group) hear(p *peer) {
 			p.at, p.moved = m.progress, g.move(p.moved)
 		}
 		p.sending.Unlock()
+		quiet = 0
 	}
 }
 
@@ -200,7 +211,7 @@ func (g *Group) move(last time.Time) (now time.Time) {
 
 // beats tells the peers that this rank lives, and on rank 0 finds those that no longer move.
 func (g *Group) beats() {
-	self, moved := progress{}, time.Now()
+	self, moved, before := progress{}, time.Now(), time.Now()
 	for {
 		select {
 		case <-g.lost:
@@ -210,6 +221,11 @@ func (g *Group) beats() {
 		if g.over.Load() {
 			return
 		}
+		now := time.Now()
+		if now.Sub(before) > silence/silences { // this rank was stopped, perhaps with the others
+			g.since.Store(&now)
+		}
+		before = now
 		limit := time.Duration(g.limit.Load()) // before seq: what the rank did before the limit does not count
 		at := progress{Seq: g.seq.Load()}
 		if f := g.ticks.Load(); f != nil {

@@ -1,6 +1,7 @@
 package ranks
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -355,5 +357,34 @@ func TestListener_Loopback(t *testing.T) {
 			t.Errorf("%s: %v", addr, l.Addr())
 		}
 		l.Close()
+	}
+}
+
+// stoppedConn is a connection on which time passes: each read comes too late, as many times as are left, and then
+// there is a line.
+type stoppedConn struct {
+	net.Conn
+	left int
+}
+
+func (c *stoppedConn) SetReadDeadline(time.Time) error { return nil }
+
+func (c *stoppedConn) Read(b []byte) (int, error) {
+	if c.left--; c.left >= 0 {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return copy(b, `{"Bye":true}`+"\n"), nil
+}
+
+// TestHear_AfterAStop checks that a rank which was stopped itself does not count the others as lost, and that silence
+// does.
+func TestHear_AfterAStop(t *testing.T) {
+	for late, lost := range map[int]bool{0: false, 1: false, silences - 1: false, silences + 1: true} {
+		g := &Group{lost: make(chan struct{}), done: make(chan struct{})}
+		c := &stoppedConn{left: late}
+		g.hear(&peer{rank: 1, control: c, lines: bufio.NewReader(c)})
+		if got := g.Err() != nil; got != lost {
+			t.Errorf("%d reads that come too late: %v, want lost %v", late, g.Err(), lost)
+		}
 	}
 }
