@@ -97,15 +97,15 @@ type Refused struct{ Why string }
 
 func (e *Refused) Error() string { return "the ranks would not do the same: " + e.Why }
 
-// Time limits. A rank that ends is noticed at once. One that hangs is noticed by its silence, or by Watch. A rank that
-// was stopped itself, as by Ctrl-Z, has not heard the others meanwhile: it listens for silence in several parts, of
-// which that is one.
+// Time limits. A rank that ends is noticed at once. One that hangs is noticed by its silence, or by Watch.
 var (
 	beat       = time.Second
 	silence    = 30 * time.Second
 	joinWithin = 10 * time.Minute
 )
 
+// silences is into how many parts a rank divides the time for which it hears nothing. While the rank itself is stopped,
+// as by Ctrl-Z, only one of them passes, however long that takes: the others may not have been silent.
 const silences = 10
 
 // A message is a line on a control connection.

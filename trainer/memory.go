@@ -213,27 +213,29 @@ func (f fitting) remedies(now variant) (list []Remedy) {
 	if list != nil {
 		return list
 	}
-	if r, ok := f.several(now, nil, changes); ok {
+	if r, ok := f.several(now, nil, true); ok {
 		return []Remedy{r}
 	}
+	if now.plan.Ranks < 2 {
+		return nil
+	}
 	// What conflicts with divided weights, such as lora, may save more.
-	whole := now
-	if whole.plan.Ranks > 1 {
-		whole.plan.Config.Shard = ShardGradients
-		if r, ok := f.several(whole, []Change{{"shard", string(ShardGradients)}}, changes); ok {
-			return []Remedy{r}
-		}
+	var taken []Change
+	if now.plan.Config.Shard != ShardGradients {
+		now.plan.Config.Shard, taken = ShardGradients, []Change{{"shard", string(ShardGradients)}}
+	}
+	if r, ok := f.several(now, taken, false); ok {
+		return []Remedy{r}
 	}
 	return nil
 }
 
-// several makes one change after another, besides those that are taken already, until the run fits. It divides the
-// weights only if none is taken.
-func (f fitting) several(now variant, taken, changes []Change) (r Remedy, ok bool) {
-	whole := taken != nil
+// several makes one change after another, besides those that are taken already, until the run fits. divide: the weights
+// may be divided.
+func (f fitting) several(now variant, taken []Change, divide bool) (r Remedy, ok bool) {
 	for _, c := range changes {
 		next, saves := f.with(now, c)
-		if !saves || whole && c.Value == string(ShardWeights) {
+		if !saves || !divide && c.Value == string(ShardWeights) {
 			continue
 		}
 		if n := len(taken); n > 0 && taken[n-1].Setting == c.Setting {

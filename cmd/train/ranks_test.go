@@ -402,6 +402,9 @@ func TestRanks_Emulated(t *testing.T) {
 				if both[i] = losses(t, out); strings.Contains(o.stderr, note) != (size != "1") {
 					t.Error(o)
 				}
+				if strings.Contains(c.flags, "max-memory") && !strings.Contains(o.stdout, "in passes of up to 64 tokens") {
+					t.Error("there is room for wider passes: ", o)
+				}
 			}
 			if c.tolerance == 0 && !bytes.Equal(models[0], models[1]) {
 				t.Errorf("the model has other bits on %s ranks than on one", c.size)
