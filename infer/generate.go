@@ -16,8 +16,19 @@ type Options struct {
 	MaxTokens int
 	// Stop lists texts that end the answer. They are not part of it.
 	Stop []string
+	// Constraint limits which tokens may come. Nil: none.
+	Constraint Constraint
 	// IgnoreEnd continues after tokens that end an answer, for measurements.
 	IgnoreEnd bool
+}
+
+// A Constraint limits the tokens of one answer, such as to those that make it JSON.
+type Constraint interface {
+	// Mask sets the logits of the tokens that must not come next to -Inf. If the answer may end here, it leaves the tokens
+	// that end it, and if it must, nothing else.
+	Mask(logits []float32)
+	// Accept tells the token that was chosen, unless it ended the answer.
+	Accept(id int32) error
 }
 
 // Reason is why an answer ended.
