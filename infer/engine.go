@@ -73,17 +73,14 @@ type Engine struct {
 	Tokenizer *tokenizer.Tokenizer
 	Template  chat.Template
 	Suggested *Sampling // see Codec.Suggested
-	Rules     Rules     // of the model's generation_config.json
 	Notes     []string  // lines for people: what of the model's files is not used, and why; see hf.Checkpoint
 
-	vocab  int
-	ends   map[int32]bool // end-of-answer tokens
-	chunk  int            // number of tokens of a prompt that the model reads between two checks of the caller's context
+	vocabulary
+	chunk  int // number of tokens of a prompt that the model reads between two checks of the caller's context
 	extend func(ids []int32) (logits []float32, err error)
 	greedy func(ids []int32) (id int32, logits []float32, err error) // see model.Model.Greedy; may be nil
 	trim   func(n int)
-	slides bool                                                       // see Generation.slide
-	stream func() (decode func(id int32) string, flush func() string) // nil if there is no tokenizer
+	slides bool // see Generation.slide
 	close  func() error
 
 	cached  []int32     // tokens in the KV cache
@@ -165,7 +162,7 @@ func New(m *model.Model, context int, ends []int32) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		Context: context, Model: m, vocab: m.Config().Vocab, ends: map[int32]bool{},
+		Context: context, Model: m, vocabulary: Codec{Ends: ends}.vocabulary(m.Config().Vocab),
 		chunk:  m.PrefillChunk(),
 		extend: func(ids []int32) ([]float32, error) { return m.Extend(cache, ids) },
 		trim:   cache.Trim,
@@ -174,9 +171,6 @@ func New(m *model.Model, context int, ends []int32) (*Engine, error) {
 	}
 	if !m.Device().IsCPU() { // downloading all logits takes longer than downloading one id
 		e.greedy = func(ids []int32) (int32, []float32, error) { return m.Greedy(cache, ids) }
-	}
-	for _, id := range ends {
-		e.ends[id] = true
 	}
 	return e, nil
 }
@@ -191,11 +185,7 @@ func NewWithCodec(m *model.Model, codec Codec, context int) (*Engine, error) {
 	e.Template = codec.Template
 	e.Tokenizer = codec.Tokenizer
 	e.Suggested = codec.Suggested
-	e.Rules = codec.Rules
-	e.stream = func() (func(int32) string, func() string) {
-		s := codec.Tokenizer.Stream(true)
-		return s.Add, s.Flush
-	}
+	e.vocabulary = codec.vocabulary(e.size)
 	return e, nil
 }
 

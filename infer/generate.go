@@ -74,10 +74,7 @@ func (r Result) Speed() float64 {
 type Generation struct {
 	e       *Engine
 	o       Options
-	sampler *Sampler
-	stops   stops
-	decode  func(id int32) string // nil if there is no tokenizer
-	flush   func() string
+	chooser *Chooser
 	feed    []int32 // tokens that the model has to read before the next one
 	text    string
 	result  Result
@@ -89,40 +86,15 @@ type Generation struct {
 // only the rest. The engine's previous Generation, if it has not ended, fails. A prompt that leaves no room in the
 // context is an error, and so is an id outside the vocabulary.
 func (e *Engine) Start(prompt []int32, o Options) (*Generation, error) {
-	switch {
-	case len(prompt) == 0:
-		return nil, errors.New("the prompt is empty: give at least one token")
-	case len(prompt) >= e.Context:
+	if len(prompt) >= e.Context {
 		return nil, fmt.Errorf("the prompt of %d tokens leaves no room for an answer in the context of %d: "+
 			"shorten it, or enlarge the context", len(prompt), e.Context)
-	case o.MaxTokens < 0:
-		return nil, fmt.Errorf("MaxTokens %d: must be a number of tokens, or 0 for as many as fit", o.MaxTokens)
-	case slices.Contains(o.Stop, ""):
-		return nil, errors.New("a stop string is empty: it would end every answer before its first token")
-	case len(o.Stop) > 0 && e.stream == nil:
-		return nil, errors.New("stop strings need a tokenizer, but this engine has none")
 	}
-	if e.Tokenizer != nil {
-		if err := e.Tokenizer.CheckRows(prompt, e.vocab); err != nil {
-			return nil, fmt.Errorf("the prompt: %w", err)
-		}
-	}
-	for i, id := range prompt {
-		if id < 0 || int(id) >= e.vocab {
-			return nil, fmt.Errorf("token %d of the prompt is %d, outside the vocabulary of %d: use the model's own tokenizer",
-				i, id, e.vocab)
-		}
-	}
-	if o.RepetitionPenalty == 0 {
-		o.RepetitionPenalty = e.Rules.RepetitionPenalty
-	}
-	if err := o.Check(); err != nil {
+	chooser, err := e.vocabulary.chooser(prompt, o)
+	if err != nil {
 		return nil, err
 	}
-	g := &Generation{e: e, o: o, sampler: newSampler(o.Sampling, prompt, e.Rules, e.ends), stops: stops{texts: o.Stop}}
-	if e.stream != nil {
-		g.decode, g.flush = e.stream()
-	}
+	g := &Generation{e: e, o: o, chooser: chooser}
 	// The model always reads the last token of the prompt, for its logits.
 	g.result.Prompt, g.result.Reused = len(prompt), commonPrefix(e.cached, prompt[:len(prompt)-1])
 	e.trim(g.result.Reused)
@@ -183,32 +155,26 @@ func (g *Generation) next(ctx context.Context) Reason {
 	}
 	switch {
 	case ctx.Err() != nil:
-		g.finish()
+		g.text = g.chooser.Finish()
 		return Cancelled
 	case err != nil:
 		g.err = err
 		return ""
 	case full:
-		g.finish()
+		g.text = g.chooser.Finish()
 		return Full
 	}
-	if e.ends[id] && !g.o.IgnoreEnd {
-		g.finish()
-		return Stopped
+	text, added, reason, err := g.chooser.Take(id)
+	if err != nil {
+		g.err = err
+		return ""
 	}
-	g.feed = append(g.feed[:0], id)
-	g.result.IDs = append(g.result.IDs, id)
-	if g.decode != nil {
-		var found bool
-		if g.text, found = g.stops.push(g.decode(id)); found {
-			return Stopped
-		}
+	g.text = text
+	if added {
+		g.feed = append(g.feed[:0], id)
+		g.result.IDs = append(g.result.IDs, id)
 	}
-	if len(g.result.IDs) == g.o.MaxTokens {
-		g.finish()
-		return Length
-	}
-	return ""
+	return reason
 }
 
 // choose runs the model on feed, and chooses the next token. After an error the KV cache is empty: what it held may be
@@ -225,7 +191,7 @@ func (g *Generation) choose(ctx context.Context) (id int32, err error) {
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		if e.greedy != nil && g.sampler.greedy() {
+		if e.greedy != nil && g.chooser.greedy() {
 			id, logits, err = e.greedy(ids)
 		} else {
 			logits, err = e.extend(ids)
@@ -238,7 +204,7 @@ func (g *Generation) choose(ctx context.Context) (id int32, err error) {
 	if logits == nil {
 		return id, nil
 	}
-	if id, err = g.sampler.Next(logits); err != nil {
+	if id, err = g.chooser.Choose(logits); err != nil {
 		return failed(err)
 	}
 	return id, nil
@@ -250,18 +216,6 @@ func (g *Generation) slide() {
 	all := append(slices.Clone(g.e.cached), g.feed...)
 	g.feed = all[len(all)-max(1, g.e.Context/2):]
 	g.e.ResetCache()
-}
-
-// finish releases the text that was held back: an incomplete character, and what could have become a stop string.
-func (g *Generation) finish() {
-	if g.flush == nil {
-		return
-	}
-	show, found := g.stops.push(g.flush())
-	g.text += show
-	if !found {
-		g.text += g.stops.rest()
-	}
 }
 
 // Text returns the text that Next added to the answer: often a word, sometimes nothing, never part of a character. It

@@ -27,7 +27,7 @@ const scriptVocab = 256
 
 func (m *script) engine(capacity int) *Engine {
 	return &Engine{
-		Context: capacity, vocab: scriptVocab, ends: map[int32]bool{1: true},
+		Context: capacity, vocabulary: vocabulary{size: scriptVocab, ends: map[int32]bool{1: true}},
 		chunk: 512,
 		extend: func(ids []int32) ([]float32, error) {
 			if m.fail != nil {

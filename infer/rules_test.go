@@ -91,7 +91,7 @@ func TestAddedTokens(t *testing.T) {
 			t.Errorf("%+v, ends %v, ids to %d", codec.Rules, codec.Ends, codec.Tokenizer.MaxID())
 		}
 		e := (&script{t: t}).engine(50)
-		e.Tokenizer, e.Template, e.vocab = codec.Tokenizer, codec.Template, rows
+		e.Tokenizer, e.Template, e.vocabulary = codec.Tokenizer, codec.Template, codec.vocabulary(rows)
 		p, err := e.Prompt([]chat.Message{{Role: "user", Content: "x[PAD]"}}, 1)
 		if err != nil || p.IDs[0] != 320 || slices.Contains(p.IDs, 321) { // what a user types is no special token
 			t.Errorf("%v, %v", p.IDs, err)

@@ -1,6 +1,11 @@
 package batch
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
 	"restyle/infer"
 	"restyle/model"
 )
@@ -15,6 +20,137 @@ type Stepper interface {
 	Blocks() int
 	MaxRows() int
 	MaxPieces() int
+}
+
+// Options configure a Batch. Zero values take the defaults.
+type Options struct {
+	// Context is the maximum number of tokens of a prompt and its answer together. Default 4096; never more than the blocks
+	// have room for.
+	Context int
+	// Queue is the maximum number of requests that wait. Default 256.
+	Queue int
+	// Device is held during each step: Batches whose models are on the same device share it. Default: none.
+	Device sync.Locker
+}
+
+// The errors of Start that are not the request's fault.
+var (
+	ErrFull   = errors.New("too many requests are waiting: try again later")
+	ErrClosed = errors.New("no more requests are taken")
+)
+
+// A Batch generates answers of one model, many at once. It is safe for concurrent use.
+type Batch struct {
+	stepper Stepper
+	codec   infer.Codec
+	vocab   int
+	o       Options
+
+	mu      sync.Mutex
+	work    sync.Cond // signalled when there may be something to compute, or to stop for
+	blocks  *blocks
+	running []*sequence // the one that was admitted first in front
+	waiting queue
+	closed  bool          // no more requests are taken
+	stopped bool          // run ends
+	done    chan struct{} // closed when run has ended
+	idle    chan struct{} // closed when a closed Batch has nothing left to do
+	stats   Stats
+}
+
+// Stats are what a Batch has done, and what it is doing. All but the first five only grow.
+type Stats struct {
+	Running, Waiting    int   // number of answers
+	Blocks, Used, Idle  int   // number of blocks: all, those of running answers, and of the rest those with known tokens
+	Steps, Failed       int64 // number of steps, and of those that failed
+	Prompt, Reused      int64 // tokens of prompts of admitted requests, and of these those that were there already
+	Computed, Generated int64 // tokens computed, and tokens generated
+	Preempted           int64 // number of times that an answer made room for others, to be computed again later
+}
+
+// New starts a Batch for a model whose logits are [vocab]. A codec without a tokenizer gives answers no text. Close
+// ends it; the caller keeps the stepper.
+func New(s Stepper, codec infer.Codec, vocab int, o Options) *Batch {
+	if o.Context <= 0 {
+		o.Context = 4096
+	}
+	if o.Queue <= 0 {
+		o.Queue = 256
+	}
+	if o.Device == nil {
+		o.Device = &sync.Mutex{}
+	}
+	o.Context = min(o.Context, s.Blocks()*model.PoolBlock)
+	b := &Batch{stepper: s, codec: codec, vocab: vocab, o: o, blocks: newBlocks(s.Blocks()), done: make(chan struct{}),
+		idle: make(chan struct{})}
+	b.work.L = &b.mu
+	go b.run()
+	return b
+}
+
+// Context returns the maximum number of tokens of a prompt and its answer together.
+func (b *Batch) Context() int { return b.o.Context }
+
+// Start queues a request. It is an error if the prompt or the options are not valid, ErrFull if too many requests wait,
+// and ErrClosed after Drain or Close.
+func (b *Batch) Start(r Request) (*Answer, error) {
+	if len(r.Prompt) >= b.o.Context {
+		return nil, fmt.Errorf("the prompt of %d tokens leaves no room for an answer in the context of %d: shorten it",
+			len(r.Prompt), b.o.Context)
+	}
+	chooser, err := infer.NewChooser(b.codec, b.vocab, r.Prompt, r.Options)
+	if err != nil {
+		return nil, err
+	}
+	if r.Top < 0 || r.Top > b.vocab {
+		return nil, fmt.Errorf("%d most probable tokens: must be 0 to %d, the vocabulary", r.Top, b.vocab)
+	}
+	s := newSequence(r, chooser)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
+		return nil, ErrClosed
+	case b.waiting.n >= b.o.Queue:
+		return nil, ErrFull
+	}
+	b.waiting.push(s)
+	b.work.Signal()
+	return &Answer{b: b, s: s}, nil
+}
+
+// Stats returns what the Batch has done.
+func (b *Batch) Stats() Stats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.stats
+	s.Running, s.Waiting = len(b.running), b.waiting.n
+	s.Blocks, s.Idle = b.stepper.Blocks(), b.blocks.idle.Len()
+	s.Used = s.Blocks - b.blocks.free()
+	return s
+}
+
+// Drain takes no more requests, and waits until those that are there are answered, or ctx is done.
+func (b *Batch) Drain(ctx context.Context) error {
+	b.mu.Lock()
+	b.closed = true
+	b.work.Signal()
+	b.mu.Unlock()
+	select {
+	case <-b.idle:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close ends all answers with ErrClosed, and returns when the Batch no longer uses the stepper.
+func (b *Batch) Close() {
+	b.mu.Lock()
+	b.closed, b.stopped = true, true
+	b.work.Signal()
+	b.mu.Unlock()
+	<-b.done
 }
 
 // A Request is what an answer is generated from.

@@ -1,0 +1,321 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"restyle/infer"
+	"restyle/model"
+)
+
+const vocab = 40
+
+var codec = infer.Codec{Ends: []int32{1}}
+
+// memory is a Stepper whose keys and values are the tokens themselves: the logits of a row depend on all tokens that its
+// sequence's blocks hold up to it. So a block that is given away too early, or shared wrongly, changes an answer.
+type memory struct {
+	t            *testing.T
+	rows, pieces int
+	tokens       []int32
+	fail         func(step int) error // of a step, if not nil
+	steps        int
+	started      chan struct{} // if not nil, a value is sent at the start of each step
+}
+
+func (m *memory) Blocks() int    { return len(m.tokens) / model.PoolBlock }
+func (m *memory) MaxRows() int   { return m.rows }
+func (m *memory) MaxPieces() int { return m.pieces }
+
+func (m *memory) Step(pieces []model.Piece) (logits [][]float32, err error) {
+	if m.started != nil {
+		m.started <- struct{}{}
+	}
+	rows, written := 0, map[int32]bool{}
+	for _, p := range pieces {
+		rows += len(p.IDs)
+		for i, id := range p.IDs {
+			block := p.Blocks[(p.At+i)/model.PoolBlock]
+			m.tokens[int(block)*model.PoolBlock+(p.At+i)%model.PoolBlock] = id
+			if (p.At+i)%model.PoolBlock == 0 || i == 0 {
+				if written[block] {
+					m.t.Errorf("two pieces write to block %d", block)
+				}
+				written[block] = true
+			}
+		}
+	}
+	if rows > m.rows || len(pieces) > m.pieces || rows == 0 {
+		m.t.Errorf("a step of %d rows in %d pieces, at most %d in %d", rows, len(pieces), m.rows, m.pieces)
+	}
+	for _, p := range pieces {
+		if p.Logits {
+			var tokens []int32
+			for n := range p.At + len(p.IDs) {
+				tokens = append(tokens, m.tokens[int(p.Blocks[n/model.PoolBlock])*model.PoolBlock+n%model.PoolBlock])
+			}
+			logits = append(logits, logitsOf(tokens))
+		}
+	}
+	m.steps++
+	if m.fail != nil {
+		err = m.fail(m.steps)
+	}
+	return logits, err
+}
+
+var seed = maphash.MakeSeed()
+
+func logitsOf(tokens []int32) []float32 {
+	key := maphash.Comparable(seed, fmt.Sprint(tokens))
+	random := rand.New(rand.NewPCG(key, 1))
+	logits := make([]float32, vocab)
+	for i := range logits {
+		logits[i] = 4 * random.Float32()
+	}
+	return logits
+}
+
+// alone is the answer to a request, computed without a Batch.
+func alone(t *testing.T, r Request, context int) (ids []int32, reason infer.Reason) {
+	c, err := infer.NewChooser(codec, vocab, r.Prompt, r.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens := slices.Clone(r.Prompt)
+	for len(tokens) <= context {
+		id, err := c.Choose(logitsOf(tokens))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, added, reason, _ := c.Take(id)
+		if added {
+			tokens = append(tokens, id)
+		}
+		if reason != "" {
+			return tokens[len(r.Prompt):], reason
+		}
+	}
+	return tokens[len(r.Prompt):], infer.Full
+}
+
+// TestBatch_AnswersDoNotDependOnCompany asks many questions at once, of which many begin alike, with too few blocks, too
+// few rows and clients that leave, and compares each answer with the one that it gets alone.
+func TestBatch_AnswersDoNotDependOnCompany(t *testing.T) {
+	for _, c := range []struct{ blocks, rows, pieces, context int }{
+		{200, 64, 16, 200},
+		{14, 64, 16, 200},  // two long answers fill the memory
+		{13, 5, 3, 200},    // a prompt takes many steps
+		{40, 1, 8, 100},    // one row a step
+		{4, 300, 300, 100}, // the context is the memory
+	} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(3, uint64(c.blocks)))
+			m := &memory{t: t, rows: c.rows, pieces: c.pieces, tokens: make([]int32, c.blocks*model.PoolBlock)}
+			b := New(m, codec, vocab, Options{Context: c.context, Queue: 1000})
+			defer b.Close()
+			var group sync.WaitGroup
+			for i := range 120 {
+				r := Request{Key: fmt.Sprint(i % 3), Options: infer.Options{MaxTokens: random.IntN(2) * (1 + random.IntN(60)),
+					Sampling: infer.Sampling{Temperature: float64(i%4) / 2, Seed: uint64(i)}}}
+				for n := range min(1+random.IntN(80), b.Context()-1) {
+					r.Prompt = append(r.Prompt, int32(2+(n/20+i%2)%5)) // of the same key, half begin alike
+				}
+				if i%5 == 0 {
+					r.Prompt[len(r.Prompt)-1] = int32(random.IntN(vocab))
+				}
+				leave := -1
+				if i%7 == 0 {
+					leave = random.IntN(5)
+				}
+				a, err := b.Start(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				group.Go(func() { compare(t, r, a, leave, b.Context()) })
+				if i%10 == 0 {
+					time.Sleep(time.Millisecond) // so that some come while others run
+				}
+			}
+			group.Wait()
+			if err := b.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s := b.Stats()
+			if s.Used != 0 || s.Running+s.Waiting != 0 || s.Failed != 0 {
+				t.Errorf("at the end: %+v", s)
+			}
+			if few := c.blocks < 15; few != (s.Preempted > 0) && c.context == 200 || s.Reused == 0 && c.pieces < 300 {
+				t.Errorf("%d made room, %d tokens reused", s.Preempted, s.Reused)
+			}
+			if _, err := b.Start(Request{Prompt: []int32{2}}); !errors.Is(err, ErrClosed) {
+				t.Errorf("after Drain: %v", err)
+			}
+		})
+	}
+}
+
+// compare reads an answer, or only its first tokens if leave is not negative, and compares it with the one alone.
+func compare(t *testing.T, r Request, a *Answer, leave, context int) {
+	ctx, cancel := contextWith(t)
+	defer cancel()
+	var ids []int32
+	for leave != 0 && a.Next(ctx) {
+		ids = append(ids, a.Token().ID)
+		leave--
+	}
+	if leave == 0 {
+		cancel()
+		if a.Next(ctx) {
+			t.Error("Next returned a token after its context was done")
+		}
+	}
+	want, reason := alone(t, r, context)
+	if leave == 0 && len(ids) <= len(want) {
+		want = want[:len(ids)]
+	} else if got := a.Result(); got.Reason != reason || !slices.Equal(got.IDs, want) {
+		t.Errorf("ended with %q and %d tokens, want %q and %d", got.Reason, len(got.IDs), reason, len(want))
+	}
+	if !slices.Equal(ids, want) || a.Err() != nil {
+		t.Errorf("prompt of %d, got %v, want %v, error %v", len(r.Prompt), ids, want, a.Err())
+	}
+}
+
+func contextWith(t *testing.T) (context.Context, context.CancelFunc) {
+	return context.WithCancel(t.Context())
+}
+
+// TestBatch_FailedStep fails one step, by an error and by a panic: its answers fail, and later ones do not.
+func TestBatch_FailedStep(t *testing.T) {
+	for name, fail := range map[string]func(){"an error": nil, "a panic": func() { panic("out of bounds") }} {
+		t.Run(name, func(t *testing.T) {
+			m := &memory{t: t, rows: 64, pieces: 8, tokens: make([]int32, 64*model.PoolBlock)}
+			m.fail = func(step int) error {
+				if step != 3 {
+					return nil
+				}
+				if fail != nil {
+					fail()
+				}
+				return errors.New("out of memory")
+			}
+			b := New(m, codec, vocab, Options{})
+			defer b.Close()
+			long := Request{Prompt: []int32{5, 6}, Options: infer.Options{MaxTokens: 20, IgnoreEnd: true}}
+			for i, want := range []string{"out of", ""} {
+				a, err := b.Start(long)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for a.Next(t.Context()) {
+				}
+				if err := a.Err(); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+					t.Errorf("answer %d: %v, want %q", i, err, want)
+				}
+			}
+			if s := b.Stats(); s.Failed != 1 || s.Used != 0 {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// TestBatch_Limits fills the queue, and closes a Batch while an answer runs.
+func TestBatch_Limits(t *testing.T) {
+	m := &memory{t: t, rows: 64, pieces: 1, tokens: make([]int32, 8*model.PoolBlock), started: make(chan struct{})}
+	b := New(m, codec, vocab, Options{Queue: 2})
+	endless := Request{Prompt: []int32{5}, Options: infer.Options{IgnoreEnd: true}}
+	var all []*Answer
+	for range 3 {
+		a, err := b.Start(endless)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all = append(all, a); len(all) == 1 {
+			<-m.started // the first runs
+		}
+	}
+	if _, err := b.Start(endless); !errors.Is(err, ErrFull) {
+		t.Errorf("a fourth request: %v", err)
+	}
+	go func() {
+		for range m.started {
+		}
+	}()
+	for _, bad := range []struct {
+		r    Request
+		want string
+	}{
+		{Request{}, "is empty"},
+		{Request{Prompt: []int32{vocab}}, "outside the vocabulary"},
+		{Request{Prompt: make([]int32, 128)}, "leaves no room"},
+		{Request{Prompt: []int32{1}, Top: -1}, "most probable tokens"},
+		{Request{Prompt: []int32{1}, Options: infer.Options{MaxTokens: -1}}, "MaxTokens"},
+		{Request{Prompt: []int32{1}, Options: infer.Options{Sampling: infer.Sampling{TopP: 2}}}, "top-p"},
+	} {
+		if _, err := b.Start(bad.r); err == nil || !strings.Contains(err.Error(), bad.want) {
+			t.Errorf("%v, want %q", err, bad.want)
+		}
+	}
+	all[1].Close() // so the third is next
+	for range 5 {
+		all[0].Next(t.Context())
+	}
+	b.Close()
+	close(m.started)
+	for i, want := range []error{ErrClosed, nil, ErrClosed} {
+		for all[i].Next(t.Context()) {
+		}
+		if err := all[i].Err(); !errors.Is(err, want) {
+			t.Errorf("answer %d after Close: %v, want %v", i, err, want)
+		}
+	}
+}
+
+// TestBatch_KeysTakeTurns lets one answer run at a time: a key that asks once does not wait for all of another's.
+func TestBatch_KeysTakeTurns(t *testing.T) {
+	var q queue
+	for i, key := range []string{"a", "a", "a", "b", "c", "b"} {
+		q.push(&sequence{request: Request{Key: key, Options: infer.Options{MaxTokens: i}}})
+	}
+	var order []int
+	for q.n > 0 {
+		s := q.next()
+		q.pop()
+		order = append(order, s.request.MaxTokens)
+		if len(order) == 2 {
+			s.admitted = true // makes room, and comes back before all others
+			q.push(s)
+		}
+	}
+	if want := []int{0, 3, 3, 4, 1, 5, 2}; !slices.Equal(order, want) {
+		t.Errorf("order %v, want %v", order, want)
+	}
+}
+
+// TestLogprobs compares with probabilities that are known: 1/2, 1/4, 1/8, 1/8.
+func TestLogprobs(t *testing.T) {
+	const ln2 = 0.6931471805599453
+	of, top := logprobs([]float32{ln2, 0, 2 * ln2, 0}, 1, 3)
+	want := []Logprob{{2, -ln2}, {0, -2 * ln2}, {1, -3 * ln2}}
+	if len(top) != 3 {
+		t.Fatal(top)
+	}
+	for i, p := range top {
+		// The logits are rounded to float32.
+		if d := p.Logprob - want[i].Logprob; p.ID != want[i].ID || d*d > 1e-13 {
+			t.Errorf("%d: %v, want %v", i, p, want[i])
+		}
+	}
+	if d := of + 3*ln2; d*d > 1e-13 {
+		t.Errorf("log probability %v, want %v", of, -3*ln2)
+	}
+}
