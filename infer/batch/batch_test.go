@@ -301,6 +301,28 @@ func TestBatch_KeysTakeTurns(t *testing.T) {
 	}
 }
 
+// TestBatch_SharesBlocksOfOneKey asks the same thing again: what is reused tells nobody else that it was asked before.
+func TestBatch_SharesBlocksOfOneKey(t *testing.T) {
+	m := &memory{t: t, rows: 64, pieces: 8, tokens: make([]int32, 64*model.PoolBlock)}
+	b := New(m, codec, vocab, Options{})
+	defer b.Close()
+	prompt := make([]int32, 2*model.PoolBlock) // the last token is computed in any case, and with it its block
+	for i, c := range []struct {
+		key    string
+		reused int
+	}{{"a", 0}, {"b", 0}, {"a", model.PoolBlock}, {"b", model.PoolBlock}} {
+		a, err := b.Start(Request{Key: c.key, Prompt: prompt, Options: infer.Options{MaxTokens: 2}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for a.Next(t.Context()) {
+		}
+		if got := a.Result().Reused; got != c.reused || a.Waited() > a.Result().First {
+			t.Errorf("request %d: %d tokens reused, want %d", i, got, c.reused)
+		}
+	}
+}
+
 // TestLogprobs compares with probabilities that are known: 1/2, 1/4, 1/8, 1/8.
 func TestLogprobs(t *testing.T) {
 	const ln2 = 0.6931471805599453

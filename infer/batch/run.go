@@ -76,7 +76,7 @@ func (b *Batch) clear(err error) {
 
 func (b *Batch) free(s *sequence) {
 	b.blocks.leave(s.blocks)
-	s.blocks, s.computed = nil, 0
+	s.blocks = nil
 }
 
 // plan chooses the pieces of the next step: the next token of every answer, then pieces of prompts, the oldest first,
