@@ -20,6 +20,10 @@ import (
 // the model.
 func (g *gen) pickTeacher(ctx context.Context) (teacher.Teacher, error) {
 	kind := g.options.teacher
+	if g.home.given() {
+		kind = "openai"
+		g.baseURLs = cli.List{homeURL}
+	}
 	if kind == "auto" {
 		kind = "builtin"
 		if len(g.baseURLs) > 0 || g.model != "" {
@@ -62,6 +66,13 @@ func (g *gen) pickTeacher(ctx context.Context) (teacher.Teacher, error) {
 	if batch {
 		return g.remote, nil
 	}
+	if g.home.given() && !g.dryRun {
+		var err error
+		if g.own, err = g.startHome(ctx); err != nil {
+			return nil, err
+		}
+		g.baseKey, g.model = g.own.key, g.own.model
+	}
 	pool, model, err := g.connect(ctx, g.baseURLs, g.baseKey, g.model)
 	if err != nil {
 		return nil, err
@@ -77,8 +88,12 @@ func (g *gen) pickTeacher(ctx context.Context) (teacher.Teacher, error) {
 func (g *gen) connect(
 	ctx context.Context, urls []string, key secret.Secret, model string,
 ) (*openai.Pool, string, error) {
+	socket := ""
+	if g.own != nil && slices.Equal(urls, g.baseURLs) {
+		socket = g.own.socket
+	}
 	pool, err := openai.New(openai.Options{
-		BaseURLs: urls, APIKey: key, Concurrency: g.concurrency, Retries: retriesOption(g.retries),
+		BaseURLs: urls, Socket: socket, APIKey: key, Concurrency: g.concurrency, Retries: retriesOption(g.retries),
 		ConnectTimeout: g.connectTimeout, FirstTokenTimeout: g.firstTimeout, StallTimeout: g.stallTimeout,
 		TotalTimeout: g.totalTimeout, DeadTimeout: g.deadTimeout, MaxAnswerBytes: 4 << 20,
 	})
@@ -86,9 +101,7 @@ func (g *gen) connect(
 		return nil, "", cli.Usagef("%w", err)
 	}
 	if g.dryRun {
-		if model == "" {
-			model = "the-only-model-there"
-		}
+		model = cmp.Or(model, g.home.model, "the-only-model-there")
 		return pool, model, nil
 	}
 	lists, err := pool.Models(ctx)

@@ -43,6 +43,7 @@ type gen struct {
 	counts     []int           // rows of each source; -1 if not known
 	sourceRows int             // that will be read if all are needed; -1 if not known
 	remote     *teacher.Remote // nil for the built-in rewriter
+	own        *atHome         // the server of --teacher-model, nil if there is none or it is not started
 }
 
 func (g *gen) say(format string, args ...any) { fmt.Fprintf(g.stderr, format+"\n", args...) }
@@ -59,6 +60,10 @@ func (g *gen) do(ctx context.Context) (err error) {
 		return g.showReport(ctx)
 	}
 	t, err := g.pickTeacher(ctx)
+	if g.own != nil {
+		defer g.own.stop()
+		ctx = g.own.watch(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -181,6 +186,9 @@ func (g *gen) settings(t teacher.Teacher) []teacher.Setting {
 			teacher.Setting{Name: "temperature", Value: strconv.FormatFloat(g.temperature, 'g', -1, 64)},
 			teacher.Setting{Name: "max tokens", Value: strconv.Itoa(g.maxTokens)},
 			teacher.Setting{Name: "extra", Value: g.extraSetting()})
+	}
+	if g.own != nil {
+		s = append(s, teacher.Setting{Name: "weights", Value: g.own.digest})
 	}
 	return s
 }

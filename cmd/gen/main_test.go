@@ -39,6 +39,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asGen) != "" {
 		asCommand()
 	}
+	if os.Getenv(asServe) != "" {
+		os.Exit(serveAtHome(os.Args[1:]))
+	}
 	flag.Parse()
 	flag.Set("test.parallel", "12") // most of these tests only wait
 	plainLine = 50 * time.Millisecond

@@ -38,6 +38,7 @@ type options struct {
 	restart         bool
 
 	teacher     string
+	home        home
 	baseURLs    cli.List
 	model       string
 	temperature float64
@@ -116,6 +117,13 @@ func (o *options) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Env("base-url", "OPENAI_BASE_URL")
 	f.Add(&o.model, "model", "`id` of the model; not needed if the server has only one")
 	f.Env("model", "TEACHER_MODEL")
+	f.Add(&o.home.model, "teacher-model", "have restyle's own server answer with this `model`: a hub id, a directory or a "+
+		".gguf file. gen starts serve, waits until it has loaded the model, and ends it. The same seed gives the same rows")
+	f.Add(&o.home.quantize, "quantize", "quantize the weights of --teacher-model, as serve does: int8, int4 or nf4")
+	f.Add(&o.home.device, "device", "device of --teacher-model, as of serve: auto, cpu, cuda or cuda:N")
+	f.Lookup("device").DefValue = "auto"
+	f.Add(&o.home.program, "serve-program", "serve `program` for --teacher-model")
+	f.Lookup("serve-program").DefValue = "serve beside gen, else built from the source in this directory"
 	f.Add(&o.temperature, "temperature", "sampling temperature, 0 to 2")
 	f.Add(&o.maxTokens, "max-tokens", "maximum tokens per answer; doubled once for an answer that was truncated")
 	f.Add(&o.extra, "extra", "more fields for the request's body, as a `JSON` object such as {\"top_k\": 40}; null "+
@@ -189,6 +197,11 @@ func (o *options) check() error {
 		return cli.Usagef("--preview %d: must be 0 or more", o.preview)
 	case o.teacher != "auto" && o.teacher != "builtin" && o.teacher != "openai":
 		return cli.Usagef("--teacher %q: must be auto, builtin or openai", o.teacher)
+	case o.home.given() && (o.teacher == "builtin" || len(o.baseURLs) > 0 || o.model != "" || o.emit != "" || o.ingest != ""):
+		return cli.Usagef("--teacher-model %s: gen starts a server of its own for it: leave out --teacher builtin, --base-url, "+
+			"--model and batches", o.home.model)
+	case !o.home.given() && o.home != (home{}):
+		return cli.Usagef("--quantize, --device and --serve-program are of --teacher-model: set that as well")
 	case !(o.temperature >= 0 && o.temperature <= 2):
 		return cli.Usagef("--temperature %v: must be 0 to 2", o.temperature)
 	case o.minTone < 0 || o.minTone > 5:

@@ -34,8 +34,14 @@ var (
 // newClient returns a client that keeps up to this number of idle connections.
 func newClient(o Options, connections int) *http.Client {
 	dial, proxy := o.dial, (func(*http.Request) (*url.URL, error))(nil)
-	if dial == nil {
-		dial = (&net.Dialer{Timeout: o.ConnectTimeout, KeepAlive: 15 * time.Second}).DialContext
+	dialer := &net.Dialer{Timeout: o.ConnectTimeout, KeepAlive: 15 * time.Second}
+	switch {
+	case o.Socket != "":
+		dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", o.Socket)
+		}
+	case dial == nil:
+		dial = dialer.DialContext
 		proxy = http.ProxyFromEnvironment
 	}
 	return &http.Client{

@@ -19,6 +19,8 @@ type Options struct {
 	// Requests go to <base>/chat/completions. A URL must have no user, query or
 	// fragment; with a key, it must be https unless the host is this machine.
 	BaseURLs []string
+	// Socket, if not empty, is the path of a Unix socket to which all connections go, whatever the host.
+	Socket string
 	// APIKey is sent as a bearer token, only to the hosts of BaseURLs.
 	APIKey secret.Secret
 

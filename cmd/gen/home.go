@@ -1,0 +1,216 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"restyle/internal/cli"
+	"restyle/internal/disk"
+	"restyle/internal/secret"
+)
+
+// home describes a teacher that gen runs itself: a process of command serve, which listens on a Unix socket and takes
+// only requests with a random key.
+type home struct{ model, quantize, device, program string }
+
+func (h home) given() bool { return h.model != "" }
+
+// homeURL is the base URL of such a teacher in the journal, the same in each run. The connections go to the socket.
+const homeURL = "http://localhost/v1"
+
+// The times that serve has to end after it was asked to, and between two looks whether it is ready.
+const (
+	homeEnds = 20 * time.Second
+	homeLook = 100 * time.Millisecond
+)
+
+// atHome is a running teacher.
+type atHome struct {
+	socket string
+	key    secret.Secret
+	model  string // its id
+	digest string // of its weights
+	ended  chan error
+	stop   func()
+}
+
+// startHome starts the server of --teacher-model, and waits until it has loaded the model. Its log is part of gen's.
+func (g *gen) startHome(ctx context.Context) (*atHome, error) {
+	program, err := g.serveProgram(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "restyle-gen")
+	if err != nil {
+		return nil, err
+	}
+	t := &atHome{socket: filepath.Join(dir, "serve.sock"), key: secret.New(rand.Text()), ended: make(chan error, 1)}
+	args := []string{g.home.model, "--unix", t.socket}
+	for _, f := range []struct{ flag, value string }{{"--quantize", g.home.quantize}, {"--device", g.home.device}} {
+		if f.value != "" {
+			args = append(args, f.flag, f.value)
+		}
+	}
+	c := exec.Command(program, args...)
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "OPENAI_") && !strings.HasPrefix(v, "RESTYLE_API_KEYS=") {
+			c.Env = append(c.Env, v)
+		}
+	}
+	c.Env = append(c.Env, "RESTYLE_API_KEYS="+t.key.Reveal())
+	log, write := io.Pipe()
+	c.Stdout, c.Stderr = write, write
+	go g.forward(log)
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // on Linux the server ends with the thread that started it, and so with gen, however that ends
+		ownGroup(c)
+		err := c.Start()
+		started <- err
+		if err == nil {
+			err = c.Wait()
+		}
+		write.Close()
+		os.RemoveAll(dir)
+		t.ended <- err
+		close(t.ended)
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("starting the server of --teacher-model: %w", err)
+	}
+	t.stop = func() {
+		_ = c.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-t.ended:
+		case <-time.After(homeEnds):
+			_ = c.Process.Kill()
+			<-t.ended
+		}
+	}
+	if err := t.wait(ctx); err != nil {
+		t.stop()
+		return nil, err
+	}
+	return t, nil
+}
+
+// watch returns a context that is done when the server has ended by itself.
+func (t *atHome) watch(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		err := <-t.ended
+		cancel(fmt.Errorf("the server of --teacher-model ended (%w): its last lines say why; the answers so far are kept, and "+
+			"the same command resumes", cmp.Or(err, errors.New("exit status 0"))))
+	}()
+	return ctx
+}
+
+// forward shows the lines of the server's log.
+func (g *gen) forward(log io.Reader) {
+	lines := bufio.NewReader(log)
+	for {
+		line, err := lines.ReadString('\n')
+		if line = strings.TrimRight(line, "\r\n"); line != "" {
+			g.say("serve: %s", line)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// wait waits until the server is ready, and asks it which model it has.
+func (t *atHome) wait(ctx context.Context) error {
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", t.socket)
+	}}}
+	defer client.CloseIdleConnections()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case err := <-t.ended:
+			return fmt.Errorf("the server of --teacher-model ended before it was ready (%w): its last lines say why",
+				cmp.Or(err, errors.New("exit status 0")))
+		case <-time.After(homeLook):
+		}
+		if status, _ := t.get(ctx, client, "http://localhost/ready", nil); status != http.StatusOK {
+			continue
+		}
+		var list struct {
+			Data []struct{ ID, Digest string }
+		}
+		status, err := t.get(ctx, client, homeURL+"/models", &list)
+		switch {
+		case err != nil:
+			return fmt.Errorf("the models of the server of --teacher-model: %w", err)
+		case status != http.StatusOK || len(list.Data) == 0:
+			return fmt.Errorf("the server of --teacher-model lists no model: status %d: is --serve-program restyle's serve?",
+				status)
+		}
+		t.model, t.digest = list.Data[0].ID, list.Data[0].Digest
+		return nil
+	}
+}
+
+// get asks for a URL and decodes the answer into v, unless that is nil or the status is not 200.
+func (t *atHome) get(ctx context.Context, client *http.Client, url string, v any) (status int, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, err
+	}
+	r.Header.Set("Authorization", "Bearer "+t.key.Reveal())
+	answer, err := client.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	if v != nil && answer.StatusCode == http.StatusOK {
+		err = json.NewDecoder(io.LimitReader(answer.Body, disk.MaxRecord)).Decode(v)
+	}
+	return answer.StatusCode, err
+}
+
+// serveProgram returns the program of --serve-program, or serve beside this program, or builds it if this directory is
+// restyle's source, as it is for "go run ./cmd/gen".
+func (g *gen) serveProgram(ctx context.Context) (string, error) {
+	if g.home.program != "" {
+		path, err := exec.LookPath(g.home.program)
+		if err != nil {
+			return "", cli.Usagef("--serve-program: %v", err)
+		}
+		return path, nil
+	}
+	if self, err := os.Executable(); err == nil {
+		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), "serve")); err == nil {
+			return path, nil
+		}
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(cache, "restyle", "serve")
+	g.say("building serve from the source in this directory, which takes minutes the first time")
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, "restyle/cmd/serve")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("--teacher-model needs the program serve: beside gen there is none, and building it here failed "+
+			"(%w): build it with go build ./cmd/serve and name it with --serve-program\n%s", err, out)
+	}
+	return path, nil
+}
