@@ -36,11 +36,11 @@ func TestMain(m *testing.M) {
 	if dataset.IsChild() { // this process decodes a parquet file
 		os.Exit(dataset.ChildMain())
 	}
-	if os.Getenv(asGen) != "" {
-		asCommand()
-	}
 	if os.Getenv(asServe) != "" {
 		os.Exit(serveAtHome(os.Args[1:]))
+	}
+	if os.Getenv(asGen) != "" {
+		asCommand()
 	}
 	flag.Parse()
 	flag.Set("test.parallel", "12") // most of these tests only wait
