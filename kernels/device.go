@@ -52,6 +52,7 @@ type Device struct {
 	next            work               // what the profile records for the next launch, apart from its arguments' bytes
 	notes           []string
 	int8Activations bool          // see SetINT8Activations
+	rowsAlone       bool          // see SetRowsAlone
 	prefetch        tensor.Tensor // what the next matvec prefetches
 	downloaded      [64]byte      // on the CPU, see StartDownload
 	ticks           atomic.Int64  // on the CPU

@@ -237,6 +237,6 @@ func (d *Device) eachGroup(p cpu.Product, of groups, apart int) {
 			d.productQuantized(q)
 			continue
 		}
-		cpu.Gemm(q)
+		d.gemm(q)
 	}
 }

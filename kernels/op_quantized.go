@@ -19,7 +19,8 @@ import (
 // a CPU, and rounded to BF16 on a GPU. For more rows, weights are first rounded to the type of x, some thousand rows
 // of w at a time, and then multiplied as others. For up to 384 rows in BF16, a GPU of compute capability 9.0 does
 // both in one kernel, but for NF4, and does not store them; INT8's codes stay exact there, and their scales multiply
-// the sums. SetINT8Activations replaces some of these products by those of LinearINT8.
+// the sums. SetINT8Activations replaces some of these products by those of LinearINT8. With SetRowsAlone, a CPU rounds
+// the weights of few rows too.
 
 // maxFewRows is the maximum number of rows that are multiplied without dequantizing the weights first.
 const maxFewRows = 8
@@ -40,7 +41,7 @@ func (d *Device) productQuantized(p cpu.Product) {
 		d.matvec(p, rowNorm{}, false, expertRows{})
 	case d.codesActivations(p):
 		d.productINT8(p)
-	case d.gpu == nil && p.A.Rows <= maxFewRows:
+	case d.gpu == nil && p.A.Rows <= maxFewRows && !d.rowsAlone:
 		d.fewQuantized(p)
 	case d.gpu != nil && d.wgmma(p, tensor.Matrix{}, false): // queued
 	default:

@@ -39,7 +39,7 @@ func (d *Device) product(p cpu.Product) {
 		if d.running != nil {
 			d.running.FLOPs += operations(p)
 		}
-		cpu.Gemm(p)
+		d.gemm(p)
 		return
 	}
 	for dimension, b := range p.Batch {
@@ -66,6 +66,17 @@ func (d *Device) product(p cpu.Product) {
 		t, parts := d.gpu.tiling(p)
 		d.tiled(p, t, parts)
 	}
+}
+
+// SetRowsAlone sets whether a product gives a row the same bits whatever the number of rows is: Linear, GroupedLinear
+// and what is made of them, with quantized weights and with a Pair. So a row does not depend on what is computed beside
+// it. It is off at first, because a few rows then take less time.
+func (d *Device) SetRowsAlone(on bool) { d.rowsAlone = on }
+
+// gemm computes a product of weights that are not quantized on the CPU.
+func (d *Device) gemm(p cpu.Product) {
+	p.Alone = d.rowsAlone
+	cpu.Gemm(p)
 }
 
 // narrow reports whether a product reads a large matrix for few columns, as those of low-rank adapters do. On an H200,

@@ -21,7 +21,8 @@ type Sizes struct {
 	Attention         AttentionSpec  // heads and window; its sequences are not used
 	LayerNorm         bool           // the norms are LayerNorm instead of RMSNorm
 	QKNorm, Backward  bool
-	Context           int // positions of the KV cache that rows, or single tokens, are appended to; 0 without one
+	Context           int  // positions of the KV cache that rows, or single tokens, are appended to; 0 without one
+	Paged             bool // rows are those of AttentionPaged
 }
 
 // ScratchOf returns the maximum bytes of scratch memory that the operations of a pass of these sizes need, with this
@@ -34,6 +35,9 @@ func (d *Device) ScratchOf(f Fused, s Sizes) int {
 	need := minScratch
 	atLeast := func(lay func(cut cut)) { need = max(need, SizeOf(func(a *Arena) { lay(a.New) })) }
 	s.attention(d.gpu != nil, f, atLeast)
+	if s.Paged && d.gpu == nil {
+		atLeast(func(cut cut) { pagedScratch(cut, s.Attention, s.Rows) })
+	}
 	if s.Quantized > 0 {
 		d.quantizedScratch(s, atLeast)
 	}

@@ -92,6 +92,12 @@ func (l *attention) attend(p *pass, acts *attentionActs, s stream) {
 		dev.AttentionCached(acts.y, acts.qkv, k, v, cache.n, l.spec())
 		return
 	}
+	if rows := p.paged; rows != nil {
+		k, v := rows.k[l.layer], rows.v[l.layer]
+		dev.AppendPaged(k, v, acts.qkv, rows.slots, cfg.Heads, cfg.KVHeads)
+		dev.AttentionPaged(acts.y, acts.qkv, k, v, rows.tables, rows.places, rows.reach, l.spec())
+		return
+	}
 	p.besideAttention()
 	dev.Attention(acts.y, acts.lse, acts.qkv, l.specOf(p))
 }

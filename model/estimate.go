@@ -33,20 +33,7 @@ func MemoryOf(dev *kernels.Device, f kernels.Fused, cfg Config, opts Options) Me
 		s.KVCache = kernels.SizeOf(func(arena *kernels.Arena) { m.allocCache(arena, opts.Context) }) +
 			kernels.SizeOf(func(arena *kernels.Arena) { m.allocExtend(arena, m.PrefillChunk()) })
 	}
-	swiGLU, gelu := cfg.Inner, 0
-	if cfg.GELU != "" {
-		swiGLU, gelu = 0, cfg.Inner
-	}
-	sizes := kernels.Sizes{
-		Type: opts.DType, Rows: opts.MaxTokens, Longest: opts.Longest, Logits: opts.logitsChunk(cfg, opts.MaxTokens),
-		Dim: cfg.Dim, Inner: swiGLU, GELU: gelu, Vocab: cfg.Vocab, Biased: cfg.widestBias(),
-		Pairs: cfg.pairs(opts.MaxTokens), Expert: cfg.expertInner(),
-		Attention: cfg.spec(), LayerNorm: cfg.LayerNorm, QKNorm: cfg.QKNorm, Backward: opts.Train,
-	}
-	if codings := opts.Quantization.Types(); codings != nil {
-		sizes.Quantized, sizes.Codings = cfg.widest(), codings
-		sizes.Pair = opts.Adapter != nil
-	}
+	sizes := m.sizes()
 	if opts.MaxTokens > 0 {
 		s.Activations = kernels.SizeOf(func(arena *kernels.Arena) {
 			m.allocPass(arena, extent{maxTokens: opts.MaxTokens, rows: opts.MaxTokens, targets: opts.MaxTokens,
@@ -59,6 +46,26 @@ func MemoryOf(dev *kernels.Device, f kernels.Fused, cfg Config, opts Options) Me
 		sizes.Rows, sizes.Longest, sizes.Pairs = rows, rows, cfg.pairs(rows)
 		sizes.Logits, sizes.Backward, sizes.Context = 0, false, opts.Context
 		s.Scratch = max(s.Scratch, dev.ScratchOf(f, sizes))
+	}
+	return s
+}
+
+// sizes returns the sizes of the largest operations of a batch.
+func (m *Model) sizes() kernels.Sizes {
+	cfg, opts := m.cfg, m.opts
+	swiGLU, gelu := cfg.Inner, 0
+	if cfg.GELU != "" {
+		swiGLU, gelu = 0, cfg.Inner
+	}
+	s := kernels.Sizes{
+		Type: opts.DType, Rows: opts.MaxTokens, Longest: opts.Longest, Logits: opts.logitsChunk(cfg, opts.MaxTokens),
+		Dim: cfg.Dim, Inner: swiGLU, GELU: gelu, Vocab: cfg.Vocab, Biased: cfg.widestBias(),
+		Pairs: cfg.pairs(opts.MaxTokens), Expert: cfg.expertInner(),
+		Attention: cfg.spec(), LayerNorm: cfg.LayerNorm, QKNorm: cfg.QKNorm, Backward: opts.Train,
+	}
+	if codings := opts.Quantization.Types(); codings != nil {
+		s.Quantized, s.Codings = cfg.widest(), codings
+		s.Pair = opts.Adapter != nil
 	}
 	return s
 }

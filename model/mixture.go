@@ -162,7 +162,7 @@ func (p *mixturePass) allocGradients(arena *kernels.Arena, cfg Config, t tensor.
 func (l *mixture) forward(p *pass, acts *layerActs, s stream) stream {
 	l.activate(p, acts, s)
 	a := &acts.mixture
-	if p.cache == nil { // otherwise there is no loss
+	if p.cache == nil && p.paged == nil { // otherwise there is no loss
 		p.dev.AddBalance(kernels.Balance{Sums: p.mixture.sums, Rows: p.mixture.live}, a.routing, a.logits)
 	}
 	l.combine(p, acts)

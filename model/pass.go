@@ -17,8 +17,9 @@ type pass struct {
 	loss           tensor.Tensor // F32 [targets]; no other tensor of the pass overlaps it, so it can be read at the end
 	offsets        tensor.Tensor // I32 [len(cuSeqlens)], of staged
 	rows           int
-	cuSeqlens      []int32  // without empty sequences
-	cache          *KVCache // the rows extend its sequence; nil for whole sequences
+	cuSeqlens      []int32    // without empty sequences
+	cache          *KVCache   // the rows extend its sequence; nil for whole sequences
+	paged          *pagedRows // the rows extend sequences of a Pool
 
 	layers []layerActs   // those that are not kept share memory
 	branch tensor.Tensor // [rows, dim], what attention or MLP adds to the residual stream

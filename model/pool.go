@@ -1,7 +1,15 @@
 package model
 
+import (
+	"errors"
+	"fmt"
+
+	"restyle/kernels"
+	"restyle/tensor"
+)
+
 // PoolBlock is the number of tokens of a block of a Pool.
-const PoolBlock = 16
+const PoolBlock = kernels.PagedBlock
 
 // A Piece is some tokens of one sequence that a step of a Pool computes.
 type Piece struct {
@@ -13,4 +21,233 @@ type Piece struct {
 	Blocks []int32
 	// Logits asks for the logits of the last token.
 	Logits bool
+}
+
+// PoolOptions are the sizes of a Pool.
+type PoolOptions struct {
+	Blocks  int // of PoolBlock tokens each; see Model.PoolBytes
+	Rows    int // most tokens of a step
+	Pieces  int // most pieces of a step, at most Rows
+	Context int // most tokens of a sequence. Default: the model's positions
+}
+
+// check fills in defaults, and returns an error unless a model can have such a pool.
+func (o PoolOptions) check(m *Model) (PoolOptions, error) {
+	if o.Context == 0 {
+		o.Context = m.cfg.Positions()
+	}
+	switch {
+	case o.Blocks < 1 || o.Rows < 1 || o.Pieces < 1 || o.Pieces > o.Rows:
+		return o, fmt.Errorf("pool: %d blocks, steps of %d tokens and %d pieces: must be at least 1 each, and no more pieces "+
+			"than tokens", o.Blocks, o.Rows, o.Pieces)
+	case o.Context < 1 || o.Context > m.cfg.Positions():
+		return o, fmt.Errorf("pool: sequences of %d tokens: must be 1 to %d, the model's positions", o.Context,
+			m.cfg.Positions())
+	case m.cfg.ropeByLength():
+		return o, fmt.Errorf("pool: RoPE scaling %q turns keys by the length of their sequence, so that they change as it "+
+			"grows: answer one at a time instead", m.cfg.RoPEScaling.Kind)
+	case m.opts.ReuseWeights > 0:
+		return o, errors.New("pool: the weights of some layers share memory: open the model without ReuseWeights")
+	}
+	return o, nil
+}
+
+// A Pool holds the keys and values of many sequences, in blocks of PoolBlock tokens that its caller hands out, and
+// computes steps: some tokens of several sequences at once. The bits of a token's logits depend only on the tokens of
+// its sequence up to it: neither on the other pieces of a step, nor on the pieces in which its sequence came.
+type Pool struct {
+	m *Model
+	o PoolOptions
+
+	blocks, acts *kernels.Arena
+	k, v         []tensor.Tensor // of each layer: [blocks·PoolBlock, kvHeads·headDim]
+	lists        tensor.Tensor   // I32, of which the parts of a pagedRows are
+	pass         *pass           // the last one
+	host         []float32       // [pieces, vocab], the results of Step
+	writer       []int           // of each block: the number of the last piece that wrote to it
+	written      int             // pieces so far
+}
+
+// pagedRows says where the rows of a pass belong.
+type pagedRows struct {
+	*Pool
+	tables, places, slots tensor.Tensor // see kernels.Device.AttentionPaged and AppendPaged
+	reach                 int
+}
+
+// NewPool allocates a pool. It returns an error if the memory does not suffice, or if the keys of the model depend on
+// more than the tokens before them: with RoPE scaling by length ("dynamic", "longrope").
+func (m *Model) NewPool(o PoolOptions) (*Pool, error) {
+	o, err := o.check(m)
+	if err != nil {
+		return nil, err
+	}
+	p := &Pool{m: m, o: o, host: make([]float32, o.Pieces*m.cfg.Vocab), writer: make([]int, o.Blocks)}
+	fail := func(err error) (*Pool, error) { return nil, errors.Join(err, p.Close()) }
+	if err := m.ropeFor(o.Context, 0); err != nil {
+		return fail(err)
+	}
+	p.blocks, err = m.dev.NewArena("keys and values", kernels.SizeOf(func(a *kernels.Arena) { m.allocPool(a, o) }))
+	if err != nil {
+		return fail(err)
+	}
+	p.k, p.v, p.lists = m.allocPool(p.blocks, o)
+	p.acts, err = m.dev.NewArena("activations of steps",
+		kernels.SizeOf(func(a *kernels.Arena) { m.allocStep(a, o, o.Rows) }))
+	if err != nil {
+		return fail(err)
+	}
+	if err := m.dev.ReserveScratch(m.dev.ScratchOf(m.dev.Fused(), m.poolSizes(o))); err != nil {
+		return fail(err)
+	}
+	return p, nil
+}
+
+// PoolBytes returns the bytes of memory that each block of such a pool takes, and those of the rest: activations,
+// logits, and scratch memory, which all models of a device share.
+func (m *Model) PoolBytes(o PoolOptions) (block, rest int, err error) {
+	if o, err = o.check(m); err != nil {
+		return 0, 0, err
+	}
+	block = 2 * m.cfg.Layers * PoolBlock * m.cfg.KVHeads * m.cfg.HeadDim * m.opts.DType.Size()
+	rest = kernels.SizeOf(func(a *kernels.Arena) { m.allocPool(a, o) }) - o.Blocks*block +
+		kernels.SizeOf(func(a *kernels.Arena) { m.allocStep(a, o, o.Rows) }) +
+		m.dev.ScratchOf(m.dev.Fused(), m.poolSizes(o))
+	return block, rest, nil
+}
+
+func (m *Model) allocPool(a *kernels.Arena, o PoolOptions) (k, v []tensor.Tensor, lists tensor.Tensor) {
+	for i := range m.cfg.Layers {
+		k = append(k, a.New(fmt.Sprintf("keys %d", i), m.opts.DType, o.Blocks*PoolBlock, m.cfg.KVHeads*m.cfg.HeadDim))
+		v = append(v, a.New(fmt.Sprintf("values %d", i), m.opts.DType, o.Blocks*PoolBlock, m.cfg.KVHeads*m.cfg.HeadDim))
+	}
+	return k, v, a.New("lists", tensor.I32, 3*o.Rows+o.Pieces*blocksOf(o.Context))
+}
+
+// allocStep allocates a step over rows tokens: activations of all, logits of the pieces' last.
+func (m *Model) allocStep(a *kernels.Arena, o PoolOptions, rows int) *pass {
+	return m.allocPass(a, extent{maxTokens: o.Rows, rows: rows, targets: o.Pieces, logits: o.Pieces})
+}
+
+func (m *Model) poolSizes(o PoolOptions) kernels.Sizes {
+	s := m.sizes()
+	s.Rows, s.Longest, s.Pairs, s.Logits, s.Backward, s.Context = o.Rows, o.Rows, m.cfg.pairs(o.Rows), 0, false, o.Context
+	s.Paged = true
+	return s
+}
+
+// blocksOf returns the number of blocks that tokens fill.
+func blocksOf(tokens int) int { return (tokens + PoolBlock - 1) / PoolBlock }
+
+// Blocks returns the number of blocks, MaxRows the most tokens of a step, and MaxPieces the most pieces.
+func (p *Pool) Blocks() int    { return p.o.Blocks }
+func (p *Pool) MaxRows() int   { return p.o.Rows }
+func (p *Pool) MaxPieces() int { return p.o.Pieces }
+
+// Close frees the pool's memory.
+func (p *Pool) Close() error { return errors.Join(p.blocks.Close(), p.acts.Close()) }
+
+// Step computes the pieces, which are of different sequences, and stores their keys and values. It returns the logits,
+// [vocab], of the pieces that want them, in order; the next Step overwrites them. After an error about a piece nothing
+// has changed.
+func (p *Pool) Step(pieces []Piece) ([][]float32, error) {
+	if err := p.check(pieces); err != nil {
+		return nil, err
+	}
+	m := p.m
+	defer m.dev.Range("step")()
+	m.dev.SetRowsAlone(true)
+	defer m.dev.SetRowsAlone(false)
+	pass, wanted := p.stage(pieces)
+	m.forward(pass)
+	if wanted == 0 {
+		return nil, m.dev.Sync()
+	}
+	x, logits := pass.head.x.Slice(0, wanted), pass.head.logits.Slice(0, wanted)
+	m.dev.GatherRows(x, pass.last.x, pass.index)
+	m.head.forward(pass, logits, x)
+	if err := m.dev.Download(p.host[:logits.Len()], logits); err != nil {
+		return nil, err
+	}
+	all := make([][]float32, wanted)
+	for i := range all {
+		all[i] = p.host[i*m.cfg.Vocab:][:m.cfg.Vocab]
+	}
+	return all, nil
+}
+
+// check returns an error unless a step can compute the pieces.
+func (p *Pool) check(pieces []Piece) error {
+	rows := 0
+	for i, piece := range pieces {
+		n, end := len(piece.IDs), piece.At+len(piece.IDs)
+		rows += n
+		switch {
+		case n == 0 || piece.At < 0 || end > p.o.Context:
+			return fmt.Errorf("pool: piece %d: %d tokens from position %d on: must be at least one, and within %d", i, n,
+				piece.At, p.o.Context)
+		case blocksOf(end) > len(piece.Blocks):
+			return fmt.Errorf("pool: piece %d: %d blocks for %d tokens: must be %d", i, len(piece.Blocks), end, blocksOf(end))
+		}
+		for at, id := range piece.IDs {
+			if id < 0 || int(id) >= p.m.cfg.Vocab {
+				return fmt.Errorf("pool: piece %d: token %d at position %d: must be 0 to %d", i, id, piece.At+at,
+					p.m.cfg.Vocab-1)
+			}
+		}
+		p.written++
+		for at, b := range piece.Blocks[:blocksOf(end)] {
+			if b < 0 || int(b) >= p.o.Blocks {
+				return fmt.Errorf("pool: piece %d: block %d: must be 0 to %d", i, b, p.o.Blocks-1)
+			}
+			if at < piece.At/PoolBlock {
+				continue
+			}
+			if earlier := p.written - p.writer[b]; p.writer[b] > 0 && earlier <= i {
+				return fmt.Errorf("pool: pieces %d and %d both write to block %d", i-earlier, i, b)
+			}
+			p.writer[b] = p.written
+		}
+	}
+	if rows == 0 || rows > p.o.Rows || len(pieces) > p.o.Pieces {
+		return fmt.Errorf("pool: a step of %d tokens in %d pieces: must be at least one, and at most %d in %d", rows,
+			len(pieces), p.o.Rows, p.o.Pieces)
+	}
+	return nil
+}
+
+// stage uploads what a step needs to know of the pieces. It returns the pass, and the number of pieces that want logits.
+func (p *Pool) stage(pieces []Piece) (*pass, int) {
+	rows, width := 0, 0
+	for _, piece := range pieces {
+		rows += len(piece.IDs)
+		width = max(width, blocksOf(piece.At+len(piece.IDs)))
+	}
+	var ids, positions, last, places, slots []int32
+	tables := make([]int32, len(pieces)*width)
+	for i, piece := range pieces {
+		copy(tables[i*width:], piece.Blocks[:blocksOf(piece.At+len(piece.IDs))])
+		for j := range piece.IDs {
+			at := piece.At + j
+			positions, places = append(positions, int32(at)), append(places, int32(i), int32(at))
+			slots = append(slots, piece.Blocks[at/PoolBlock]*PoolBlock+int32(at%PoolBlock))
+		}
+		if ids = append(ids, piece.IDs...); piece.Logits {
+			last = append(last, int32(len(ids)-1))
+		}
+	}
+	if p.pass == nil || p.pass.rows != rows {
+		p.acts.Release(0)
+		p.pass = p.m.allocStep(p.acts, p.o, rows)
+	}
+	pass := p.pass
+	pass.index = pass.staged.Part(2*p.o.Rows, len(last))
+	pass.stage(ids, positions, last)
+	pass.paged = &pagedRows{Pool: p, reach: width * PoolBlock}
+	pass.paged.slots = p.lists.Part(0, rows)
+	pass.paged.places = p.lists.Part(rows, rows, 2)
+	pass.paged.tables = p.lists.Part(3*rows, len(pieces), width)
+	all := append(append(slots, places...), tables...)
+	p.m.dev.UploadI32(p.lists.Part(0, len(all)), all)
+	return pass, len(last)
 }

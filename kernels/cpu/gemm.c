@@ -343,7 +343,7 @@ int cpu_gemm(const cpu_gemm_args *args) {
 	plan p = {.g = *args, .level = gemm_level_for(args->type, cpu_level())};
 	if (p.g.m <= 0 || p.g.n <= 0) return 0;
 	p.size = size_of(p.g.type), p.c_size = size_of(p.g.c_type);
-	if (p.g.m <= GEMM_FEW && !p.g.trans_a && p.g.trans_b) {
+	if (p.g.m <= GEMM_FEW && !p.g.alone && !p.g.trans_a && p.g.trans_b) {
 		enum { CHUNK = 64 << 10 }; // bytes of B
 		cpu_parallel(few, &p.g, p.g.n, CHUNK / (p.g.k * p.size + 1) + 1);
 		return 0;

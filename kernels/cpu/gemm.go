@@ -33,6 +33,7 @@ type Product struct {
 	Act            Activation    // C = Act(…) of what it would be; Add must be false
 	Pre            uintptr       // address of rows of n elements of C's type that get what Act gets; 0: none
 	Batch          [2]Batch      // in two dimensions, the second within the first; the zero value is a single product
+	Alone          bool          // a row of C has the same bits whatever the number of rows is
 }
 
 // A Batch is a dimension along which a product is repeated N times; 0 means once. A, B and C are the distances in
@@ -76,8 +77,8 @@ func GemmWorkspace() int { return int(C.cpu_gemm_workspace()) }
 //
 // Sums are in float32, and each is rounded once, when it is stored. Their order depends only on k and the level,
 // neither on the other sizes nor on the number of threads, except that a product with at most eight rows has an order
-// of its own. A NaN or an infinity affects only the elements of C that it takes part in. At levels with bfloat16 dot
-// products, subnormal numbers count as zero.
+// of its own, unless p is Alone. A NaN or an infinity affects only the elements of C that it takes part in. At levels
+// with bfloat16 dot products, subnormal numbers count as zero.
 //
 // Gemm panics if the operands do not fit each other, or if there is no memory for packed operands, about 4 MB per
 // thread.
@@ -117,7 +118,7 @@ func Gemm(p Product) {
 		lda2: C.int64_t(p.A2.Stride), ldb2: C.int64_t(p.B2.Stride),
 		trans_a: flag(p.TransA), trans_b: flag(p.TransB),
 		_type: C.dtype(p.A.DType), c_type: C.dtype(p.C.DType), accumulate: flag(p.Add),
-		alpha: C.float(p.Factor()), act: C.activation(p.Act), pre: C.uintptr_t(p.Pre),
+		alpha: C.float(p.Factor()), act: C.activation(p.Act), pre: C.uintptr_t(p.Pre), alone: flag(p.Alone),
 	}
 	if errno := C.cpu_gemm(&args); errno != 0 {
 		panic(fmt.Sprintf("cpu.Gemm: [%d, %d]·[%d, %d]: %v", m, k, k, n, syscall.Errno(errno)))

@@ -100,6 +100,12 @@ void cpu_squares_by_unit(tensor sums, tensor x, int64_t unit);
 void cpu_read(tensor x);
 #cgo noescape cpu_read
 #cgo nocallback cpu_read
+int64_t cpu_paged_room(int64_t rows, int64_t heads, int64_t kv_heads, int64_t dim);
+#cgo noescape cpu_paged_room
+#cgo nocallback cpu_paged_room
+void cpu_attention_paged(tensor y, tensor qkv, tensor k, tensor v, tensor tables, tensor places, tensor room, int64_t heads, int64_t kv_heads, int64_t window, float scale);
+#cgo noescape cpu_attention_paged
+#cgo nocallback cpu_attention_paged
 void cpu_few_quantized(matrix y, tensor x, tensor w, tensor more, tensor bias, tensor room, bool add);
 #cgo noescape cpu_few_quantized
 #cgo nocallback cpu_few_quantized
@@ -314,6 +320,16 @@ func SquaresByUnit(sums, x tensor.Tensor, unit int) {
 // Read reads a large tensor, except its end, and does nothing with it: it shows how fast memory can be read.
 func Read(x tensor.Tensor) {
 	C.cpu_read(c(x.Matrix()))
+}
+
+// PagedRoom returns the bytes of memory that AttentionPaged takes.
+func PagedRoom(rows, heads, kvHeads, dim int) int {
+	return int(C.cpu_paged_room(C.int64_t(rows), C.int64_t(heads), C.int64_t(kvHeads), C.int64_t(dim)))
+}
+
+// AttentionPaged computes the attention of rows of qkv to keys and values in blocks. room is PagedRoom bytes.
+func AttentionPaged(y, qkv, k, v, tables, places, room tensor.Tensor, heads, kvHeads, window int, scale float32) {
+	C.cpu_attention_paged(c(y.Matrix()), c(qkv.Matrix()), c(k.Matrix()), c(v.Matrix()), c(tables.Matrix()), c(places.Matrix()), c(room.Matrix()), C.int64_t(heads), C.int64_t(kvHeads), C.int64_t(window), C.float(scale))
 }
 
 // FewQuantized computes y = x·wᵀ + more + bias, or adds it to y, for up to eight rows of x and quantized w. more is

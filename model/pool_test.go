@@ -1,0 +1,220 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"restyle/kernels"
+	"restyle/tensor"
+)
+
+// pooled is a sequence in a pool: how many of its tokens are there, and the logits after some of them.
+type pooled struct {
+	ids    []int32
+	blocks []int32
+	at     int
+	logits map[int][]float32
+}
+
+// poolOf hands out blocks of a pool to sequences, in a random order.
+func poolOf(r *rand.Rand, p *Pool, sequences ...[]int32) (all []*pooled) {
+	free := r.Perm(p.Blocks())
+	for _, ids := range sequences {
+		s := &pooled{ids: ids, logits: map[int][]float32{}}
+		for range blocksOf(len(ids)) {
+			s.blocks, free = append(s.blocks, int32(free[0])), free[1:]
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// step computes a piece of as many tokens of each sequence.
+func (p *Pool) step(t *testing.T, of []*pooled, tokens ...int) {
+	t.Helper()
+	var pieces []Piece
+	for i, s := range of {
+		pieces = append(pieces, Piece{IDs: s.ids[s.at:][:tokens[i]], At: s.at, Blocks: s.blocks, Logits: true})
+	}
+	logits, err := p.Step(pieces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range of {
+		s.at += tokens[i]
+		s.logits[s.at] = slices.Clone(logits[i])
+	}
+}
+
+// mix computes all of the sequences, in random pieces and random company.
+func (p *Pool) mix(t *testing.T, r *rand.Rand, all []*pooled) {
+	t.Helper()
+	for {
+		var some []*pooled
+		var tokens []int
+		rows := p.MaxRows()
+		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		for _, s := range all {
+			n := min(1+r.IntN(4)*r.IntN(10), len(s.ids)-s.at, rows)
+			if n > 0 && len(some) < p.MaxPieces() && r.IntN(4) > 0 {
+				some, tokens, rows = append(some, s), append(tokens, n), rows-n
+			}
+		}
+		if some != nil {
+			p.step(t, some, tokens...)
+		}
+		if !slices.ContainsFunc(all, func(s *pooled) bool { return s.at < len(s.ids) }) {
+			return
+		}
+	}
+}
+
+// poolCases are models and how far a KVCache's logits may be from a pool's, whose sums have other orders; in 16 bits,
+// other values are rounded up, here of a model that makes much of small differences.
+func poolCases() (cases []struct {
+	name  string
+	cfg   Config
+	opts  Options
+	limit float64
+}) {
+	add := func(name string, cfg Config, opts Options, limit float64) {
+		cfg.MaxPositions = 150
+		cases = append(cases, struct {
+			name  string
+			cfg   Config
+			opts  Options
+			limit float64
+		}{name, cfg, opts, limit})
+	}
+	for name, cfg := range shapes {
+		add(name, cfg, Options{DType: tensor.F32}, 1e-5)
+		add(name, cfg, Options{DType: tensor.BF16}, 0.03)
+	}
+	wide := shapes["llama"]
+	wide.Dim, wide.Inner, wide.Window = 96, 560, 70
+	add("several parts of k, window", wide, Options{DType: tensor.F16}, 0.02)
+	add("adapters", wide, Options{DType: tensor.BF16, Adapter: adaptersOf}, 0.03)
+	for i, c := range mixtures {
+		cfg, q := mixed(i)
+		add(c.name, cfg, Options{DType: tensor.F32, Quantization: q}, 1e-4) // as in TestQuantization_Parts
+		add(c.name, cfg, Options{DType: tensor.BF16, Quantization: q, Adapter: adaptersOf}, 0.03)
+	}
+	return cases
+}
+
+// TestPool_RowsAlone checks that the logits of a token in random pieces and random company have the bits of the same
+// token alone, token by token or as one prompt, and are near those of a KVCache.
+func TestPool_RowsAlone(t *testing.T) {
+	for _, c := range poolCases() {
+		t.Run(fmt.Sprint(c.name, " ", c.opts.DType), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(3, 4))
+			m := open(t, device(t, kernels.Options{Fused: kernels.All(), Threads: 2}), c.cfg, c.opts)
+			p, err := m.NewPool(PoolOptions{Blocks: 60, Rows: 141, Pieces: 7})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			var ids [][]int32
+			for i, n := range []int{141, 1, 16, 17, 30, 100, 66, 15} {
+				ids = append(ids, sequence(c.cfg, uint64(i), n).IDs)
+			}
+			all := poolOf(r, p, ids...)
+			of := slices.Clone(all)
+			p.mix(t, r, all)
+			for _, s := range of[:3] {
+				slow, fast := poolOf(r, p, s.ids)[0], poolOf(r, p, s.ids)[0]
+				for range s.ids {
+					p.step(t, []*pooled{slow}, 1)
+				}
+				p.step(t, []*pooled{fast}, len(s.ids))
+				for at, logits := range fast.logits {
+					samePool(t, fmt.Sprintf("prompt of %d", at), logits, slow.logits[at])
+				}
+				for at, logits := range s.logits {
+					samePool(t, fmt.Sprintf("%d of %d", at, len(s.ids)), logits, slow.logits[at])
+				}
+				cache, err := m.NewKVCache(len(s.ids))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer cache.Close()
+				want, err := m.Extend(cache, s.ids)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if off := distance(slow.logits[len(s.ids)], want); !(off <= c.limit) {
+					t.Errorf("%d tokens: %.2g from a KVCache's, limit %.2g", len(s.ids), off, c.limit)
+				}
+			}
+			if got, want := m.dev.ScratchPeak(), m.dev.ScratchOf(m.dev.Fused(), m.poolSizes(p.o)); got > want {
+				t.Errorf("operations needed %d bytes of scratch memory, estimated %d", got, want)
+			}
+		})
+	}
+}
+
+func samePool(t *testing.T, what string, got, want []float32) {
+	t.Helper()
+	for i := range want {
+		if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+			t.Errorf("%s: logit %d is %g, alone %g; %.2g off", what, i, got[i], want[i], distance(got, want))
+			return
+		}
+	}
+}
+
+// TestPool_Errors checks that a piece that cannot be computed is an error that says why, and changes nothing.
+func TestPool_Errors(t *testing.T) {
+	cfg := shapes["llama"]
+	m := open(t, device(t, kernels.Options{}), cfg, Options{})
+	o := PoolOptions{Blocks: 5, Rows: 20, Pieces: 2, Context: 40}
+	p, err := m.NewPool(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	ids := func(n int) []int32 { return make([]int32, n) }
+	for want, pieces := range map[string][]Piece{
+		"at least one":       nil,
+		"0 tokens":           {{Blocks: ids(1)}},
+		"at most 20":         {{IDs: ids(20), Blocks: []int32{0, 1}}, {IDs: ids(1), Blocks: []int32{2}}},
+		"in 3 pieces":        {{IDs: ids(1), Blocks: []int32{0}}, {IDs: ids(1), Blocks: []int32{1}}, {IDs: ids(1), Blocks: []int32{2}}},
+		"1 blocks for 17":    {{IDs: ids(2), At: 15, Blocks: []int32{0}}},
+		"within 40":          {{IDs: ids(1), At: 40, Blocks: []int32{0, 1, 2}}},
+		"position -1":        {{IDs: ids(1), At: -1, Blocks: []int32{0}}},
+		"block 5":            {{IDs: ids(1), Blocks: []int32{5}}},
+		"block -1":           {{IDs: ids(1), Blocks: []int32{-1}}},
+		"token 37":           {{IDs: []int32{0, int32(cfg.Vocab)}, Blocks: []int32{0}}},
+		"pieces 0 and 1":     {{IDs: ids(1), Blocks: []int32{3}}, {IDs: ids(1), Blocks: []int32{3}}},
+		"token -2 at positi": {{IDs: []int32{-2}, Blocks: []int32{0}}},
+	} {
+		if _, err := p.Step(pieces); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+	// What comes before a piece may be shared.
+	if _, err := p.Step([]Piece{{IDs: ids(1), At: 16, Blocks: []int32{1, 2}, Logits: false},
+		{IDs: ids(1), At: 17, Blocks: []int32{1, 3}}}); err != nil {
+		t.Error(err)
+	}
+	block, rest, err := m.PoolBytes(o)
+	if got := p.blocks.Size() + p.acts.Size() + m.dev.ScratchOf(nil, m.poolSizes(o)); err != nil || block*5+rest != got {
+		t.Errorf("5 blocks of %d bytes and %d, but there are %d, %v", block, rest, got, err)
+	}
+	longrope := cfg
+	longrope.RoPEScaling = &RoPEScaling{Kind: RoPEDynamic, Factor: 2, OriginalMaxPositions: 32}
+	for want, f := range map[string]func() (*Pool, error){
+		"0 blocks":  func() (*Pool, error) { return m.NewPool(PoolOptions{Rows: 1, Pieces: 1}) },
+		"3 pieces":  func() (*Pool, error) { return m.NewPool(PoolOptions{Blocks: 1, Rows: 2, Pieces: 3}) },
+		"1 to 64":   func() (*Pool, error) { return m.NewPool(PoolOptions{Blocks: 1, Rows: 1, Pieces: 1, Context: 65}) },
+		"\"dynamic": func() (*Pool, error) { return open(t, m.dev, longrope, Options{}).NewPool(o) },
+	} {
+		if _, err := f(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+}
