@@ -27,6 +27,7 @@ bench measures. Each measurement has flags of its own: bench parity -h
   bench layer             time one layer of a model, its parts, and each fused operation with and without
   bench infer             time answers: with and without the KV cache, prefill, memory; with pictures
   bench decode            time a model's prompt and answer, also in turns with llama.cpp
+  bench serve             time many answers at once, also in turns with llama.cpp
   bench train             train the same steps in several modes, also PyTorch's, in turns: speed, and where losses part
   bench step              time training steps: tokens per second
   bench many              simulate training on many GPUs, on paper
@@ -49,6 +50,7 @@ func init() { // all calls the others
 		"many":       runMany,
 		"infer":      runInfer,
 		"decode":     runDecode,
+		"serve":      runServe,
 		"train":      runTrain,
 		"layer":      runLayer,
 		"page":       runPage,

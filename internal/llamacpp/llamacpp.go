@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -34,6 +35,8 @@ type Options struct {
 	Threads int
 	// Context is the maximum number of tokens in the KV cache. Default 0: 1024.
 	Context int
+	// Sequences is the number of sequences that share it, for Many. Default 0: one.
+	Sequences int
 	// Exact keeps keys and values in float32, does not use llama.cpp's flash attention, and leaves weights as the file
 	// has them. By default all are as llama.cpp's programs have them: float16, used if the CPU has it, and repacked for
 	// the CPU, which for AMX gives wrong products with rows of 32 weights in blocks (version 0.5.0).
@@ -78,7 +81,8 @@ func Open(ctx context.Context, path string, o Options) (m *Model, err error) {
 		exact = 1
 	}
 	m = &Model{command: exec.CommandContext(ctx, program, libraries, path,
-		fmt.Sprint(cmp.Or(o.Threads, 1)), fmt.Sprint(cmp.Or(o.Context, 1024)), fmt.Sprint(exact))}
+		fmt.Sprint(cmp.Or(o.Threads, 1)), fmt.Sprint(cmp.Or(o.Context, 1024)), fmt.Sprint(exact),
+		fmt.Sprint(cmp.Or(o.Sequences, 1)))}
 	m.command.Env = append(os.Environ(), "GGML_NO_BACKTRACE=1")
 	m.command.Stderr = &m.log
 	if m.in, err = m.command.StdinPipe(); err != nil {
@@ -206,6 +210,16 @@ func (m *Model) Read(ids []int32) (id int32, err error) {
 // Next appends a token to the KV cache, takes the most likely one after it, and so on: n times, one token at a time. It
 // returns the n tokens that it took, of which the last is not in the cache.
 func (m *Model) Next(id int32, n int) ([]int32, error) { return m.ids("next", float64(id), n, nil) }
+
+// Many reads prompts of Options.Sequences sequences, all of the same length, and answers each with the n most likely
+// tokens, a token of every answer at a time. It replaces what is in the KV cache.
+func (m *Model) Many(prompts [][]int32, n int) (answers [][]int32, err error) {
+	ids, err := m.ids("many", 0, n, bytesOf(slices.Concat(prompts...)))
+	for answer := range slices.Chunk(ids, n) {
+		answers = append(answers, answer)
+	}
+	return answers, err
+}
 
 // Greedy returns the n most likely tokens after a prompt, each after those before it. It replaces what is in the KV
 // cache.

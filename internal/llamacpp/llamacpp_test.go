@@ -153,6 +153,24 @@ func TestModel_Cache(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
+// TestModel_Many answers two prompts at once as one after the other.
+func TestModel_Many(t *testing.T) {
+	_, dir := readRecording(t, "llama_text")
+	file := filepath.Join(dir, "f32.gguf")
+	one := llamacpptest.Open(t, file, llamacpp.Options{Exact: true})
+	two := llamacpptest.Open(t, file, llamacpp.Options{Exact: true, Sequences: 2})
+	prompts := [][]int32{{5, 6, 7}, {8, 9, 5}}
+	all, err := two.Many(prompts, 6)
+	if err != nil || len(all) != 2 {
+		t.Fatal(all, err)
+	}
+	for i, prompt := range prompts {
+		if want, err := one.Greedy(prompt, 6); err != nil || !slices.Equal(all[i], want) {
+			t.Errorf("prompt %d: %v, alone %v: %v", i, all[i], want, err)
+		}
+	}
+}
+
 // TestOpen_SurvivesCrashes checks that the reason of a refusal, and of an abort, is in the error.
 func TestOpen_SurvivesCrashes(t *testing.T) {
 	_, dir := readRecording(t, "llama_text")

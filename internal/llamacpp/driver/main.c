@@ -1,6 +1,6 @@
 // Runs one GGUF model in llama.cpp, on the CPU, for the Go package above this directory:
 //
-//	driver LIBRARIES MODEL THREADS CONTEXT EXACT
+//	driver LIBRARIES MODEL THREADS CONTEXT EXACT SEQUENCES
 //
 // A request on stdin is a line "WORD X N BYTES" and that many bytes. The answer on stdout is a line with a number of
 // bytes, and these. Integers are int32_t, logits float, both as in memory. The first answer needs no request: the model
@@ -81,7 +81,7 @@ static void *function(const char *name) {
 
 static void *model, *context;
 static const void *vocab;
-static int n_vocab, n_context, past; // past: tokens in the KV cache
+static int n_vocab, n_context, n_seq, past; // past: tokens of each sequence in the KV cache
 
 static void answer(const void *data, size_t bytes) {
 	fprintf(answers, "%zu\n", bytes);
@@ -136,6 +136,8 @@ static void open_model(const char *path, int threads, bool exact) {
 	n_vocab = CALL(int32_t, llama_vocab_n_tokens, const void *)(vocab);
 
 	c.context = c.batch = n_context;
+	c.sequences = n_seq;
+	c.kv_unified = true; // as llama.cpp's programs share it
 	c.threads = c.threads_batch = threads;
 	if (exact) {
 		c.type_k = c.type_v = TYPE_F32;
@@ -156,7 +158,7 @@ static void open_model(const char *path, int threads, bool exact) {
 
 static void trim(int n) {
 	void *memory = CALL(void *, llama_get_memory, const void *)(context);
-	CALL(bool, llama_memory_seq_rm, void *, int32_t, int32_t, int32_t)(memory, 0, n, -1);
+	CALL(bool, llama_memory_seq_rm, void *, int32_t, int32_t, int32_t)(memory, -1, n, -1); // of all sequences
 	past = n;
 }
 
@@ -173,9 +175,9 @@ static void decode(int32_t *ids, int n, bool all) {
 	past += n;
 }
 
-// largest returns the first of the largest logits of the last token.
-static int32_t largest(void) {
-	const float *x = CALL(float *, llama_get_logits_ith, void *, int32_t)(context, -1);
+// largest returns the first of the largest logits of a token of the last batch, or with -1 of the last one.
+static int32_t largest(int row) {
+	const float *x = CALL(float *, llama_get_logits_ith, void *, int32_t)(context, row);
 	int best = 0;
 	for (int from = 0; from < n_vocab; from += 256) { // a maximum alone is a loop of vectors
 		int to = from + 256 < n_vocab ? from + 256 : n_vocab;
@@ -217,10 +219,46 @@ static void next(int32_t id, int n) {
 	int32_t *ids = malloc(sizeof *ids * (n + 1));
 	for (int i = 0; i < n; i++) {
 		decode(&id, 1, false);
-		id = ids[i] = largest();
+		id = ids[i] = largest(-1);
 	}
 	answer(ids, sizeof *ids * n);
 	free(ids);
+}
+
+// many appends n tokens to each of the sequences in one batch, whose tokens are in the order of the sequences. It
+// replaces the first of these by the most likely tokens after them.
+static void many(int32_t *ids, int n) {
+	int rows = n_seq * n, *seq = malloc(sizeof *seq * n_seq);
+	int32_t *position = malloc(sizeof *position * rows), *ones = malloc(sizeof *ones * rows);
+	int32_t **seqs = malloc(sizeof *seqs * rows);
+	int8_t *wanted = calloc(rows, 1);
+	for (int s = 0; s < n_seq; s++) seq[s] = s;
+	for (int i = 0; i < rows; i++) {
+		position[i] = past + i % n;
+		ones[i] = 1;
+		seqs[i] = &seq[i / n];
+		wanted[i] = i % n == n - 1;
+	}
+	batch b = {.n = rows, .token = ids, .position = position, .n_seq = ones, .seq = seqs, .wanted = wanted};
+	if (CALL(int32_t, llama_decode, void *, batch)(context, b)) fail("llama_decode", " failed");
+	for (int s = 0; s < n_seq; s++) ids[s] = largest(s * n + n - 1);
+	past += n;
+	free(seq), free(position), free(ones), free(seqs), free(wanted);
+}
+
+// many_answers reads a prompt of each sequence, and answers with n tokens, all at the same time.
+static void many_answers(int32_t *ids, int count, int n) {
+	if (count % n_seq || count / n_seq < 1 || count + n * n_seq > n_context)
+		fail("the prompts are not as long as each other, or too long", "");
+	int32_t *all = malloc(sizeof *all * n * n_seq);
+	trim(0);
+	many(ids, count / n_seq);
+	for (int i = 0; i < n; i++) {
+		for (int s = 0; s < n_seq; s++) all[s * n + i] = ids[s];
+		if (i + 1 < n) many(ids, 1);
+	}
+	answer(all, sizeof *all * n * n_seq);
+	free(all);
 }
 
 static void adapter(const char *path, float scale) {
@@ -241,11 +279,12 @@ static void serve(const char *word, double x, int n, char *data, int bytes) {
 	else if (!strcmp(word, "logits")) logits(ids, count);
 	else if (!strcmp(word, "read")) {
 		decode(ids, count, false);
-		answer(&(int32_t){largest()}, sizeof(int32_t));
+		answer(&(int32_t){largest(-1)}, sizeof(int32_t));
 	} else if (!strcmp(word, "trim")) {
 		trim(n);
 		answer("", 0);
 	} else if (!strcmp(word, "next")) next((int32_t)x, n);
+	else if (!strcmp(word, "many")) many_answers(ids, count, n);
 	else if (!strcmp(word, "adapter")) adapter(data, (float)x);
 	else fail("no such request: ", word);
 }
@@ -253,10 +292,11 @@ static void serve(const char *word, double x, int n, char *data, int bytes) {
 int main(int argc, char **argv) {
 	answers = fdopen(dup(1), "w");
 	dup2(2, 1); // what a library prints is no answer
-	if (argc != 6) fail("usage: driver LIBRARIES MODEL THREADS CONTEXT EXACT", "");
+	if (argc != 7) fail("usage: driver LIBRARIES MODEL THREADS CONTEXT EXACT SEQUENCES", "");
 	char cpu[64] = "", about[128];
 	const char *version = open_library(argv[1], cpu);
 	n_context = atoi(argv[4]);
+	n_seq = atoi(argv[6]);
 	open_model(argv[2], atoi(argv[3]), atoi(argv[5]));
 	answer(about, snprintf(about, sizeof about, "%s %s %d", version, cpu[0] ? cpu : "?", n_vocab));
 

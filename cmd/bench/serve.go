@@ -1,0 +1,286 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"restyle/infer"
+	"restyle/infer/batch"
+	"restyle/internal/cli"
+	"restyle/internal/llamacpp"
+	"restyle/internal/measure"
+	"restyle/internal/models"
+	"restyle/kernels"
+	"restyle/kernels/cpu"
+	"restyle/model"
+)
+
+const aboutServe = `
+bench serve times many answers at once, as serve gives them: each has a prompt of random tokens, and
+all begin at the same time. With --beside it times llama.cpp in turns with it, on the CPU and with
+the same number of threads.
+
+  bench serve --config llama-3.2-1b --sequences 1,8,32,128
+  bench serve --model FILE.gguf --beside FILE.gguf --device cpu --sequences 1,8
+
+RESTYLE_LLAMACPP names the directory of llama.cpp's libraries, as .ci/run installs them. The table
+has tokens per second of all answers together: of the prompts, which is the time until the last has
+its first token, and of what is generated after that, at the median and the quartiles.`
+
+// serveOptions are the flags.
+type serveOptions struct {
+	model, config, beside, dtype, quantize, device, sequences string
+	prompt, answer, times, threads, rows                      int
+	sync                                                      bool
+
+	counts []int // of sequences
+}
+
+func newServeOptions() *serveOptions {
+	return &serveOptions{dtype: "auto", device: "auto", sequences: "1,8", prompt: 128, answer: 128, times: 5, rows: 512}
+}
+
+func (o *serveOptions) flags(stdout, stderr io.Writer) *cli.Flags {
+	f := cli.New("bench serve", aboutServe, stdout, stderr)
+	f.Group("Models")
+	f.Add(&o.model, "model", "the `model`: a directory, a GGUF file, or a repository on the hub")
+	f.Add(&o.config, "config", "instead, a model with random weights: a config.json, or a `name` as of bench infer")
+	f.Add(&o.beside, "beside", "also time llama.cpp with this GGUF `file` of the same vocabulary")
+	f.Add(&o.dtype, "dtype", "type of weights and activations, `auto|bf16|fp16|fp32`; auto is bf16 with --config")
+	f.Add(&o.quantize, "quantize", "quantize the weights to `int8|int4|nf4` while the model is loaded")
+	f.Group("Measurement")
+	f.Add(&o.sequences, "sequences", "`numbers` of answers at once, separated by commas")
+	f.Add(&o.prompt, "prompt", "tokens of each prompt")
+	f.Add(&o.answer, "answer", "tokens of each answer, at least 2")
+	f.Add(&o.rows, "rows", "most tokens of a step")
+	f.Add(&o.times, "times", "timings of each, after one that does not count")
+	f.Add(&o.sync, "sync", syncHelp)
+	f.Group("Device")
+	f.Add(&o.device, "device", cli.DeviceHelp)
+	f.Add(&o.threads, "threads", threadsHelp)
+	return f
+}
+
+// check checks the flags.
+func (o *serveOptions) check() error {
+	if (o.model == "") == (o.config == "") {
+		return errors.New("name a model with --model, or one with random weights with --config")
+	}
+	if _, known := infer.DTypes[o.dtype]; !known {
+		return fmt.Errorf("--dtype %q: must be auto, bf16, fp16 or fp32", o.dtype)
+	}
+	if _, known := infer.Quantizations[o.quantize]; !known || o.quantize == infer.INT8x8 {
+		return fmt.Errorf("--quantize %q: must be int8, int4 or nf4", o.quantize)
+	}
+	for text := range strings.SplitSeq(o.sequences, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil || n < 1 || n > 1<<12 {
+			return fmt.Errorf("--sequences %q: must be numbers from 1 to %d", o.sequences, 1<<12)
+		}
+		o.counts = append(o.counts, n)
+	}
+	for _, n := range []struct {
+		flag         string
+		value, least int
+	}{{"--prompt", o.prompt, 1}, {"--answer", o.answer, 2}, {"--times", o.times, 1}, {"--rows", o.rows, 1}} {
+		if n.value < n.least || n.value > 1<<20 {
+			return fmt.Errorf("%s %d: must be a number from %d to %d", n.flag, n.value, n.least, 1<<20)
+		}
+	}
+	return cmp.Or(cli.CheckThreads(o.threads), cli.CheckDevice(o.device))
+}
+
+func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o := newServeOptions()
+	if code, done := o.flags(stdout, stderr).Parse(args); done {
+		return code
+	}
+	if err := o.check(); err != nil {
+		fmt.Fprintf(stderr, "bench serve: %v\nsee bench serve -h\n", err)
+		return cli.Usage
+	}
+	err := o.run(ctx, stdout, stderr)
+	switch {
+	case err == nil:
+		return cli.Done
+	case ctx.Err() != nil:
+		fmt.Fprintln(stderr, "bench serve: stopped")
+	default:
+		fmt.Fprintf(stderr, "bench serve: %v\n", err)
+	}
+	return cli.Failed
+}
+
+// An answerer is a program that gives many answers at once. It returns them, the time until all have a first token, and
+// the time to the end.
+type answerer struct {
+	name string
+	ask  func(prompts [][]int32, n int) (answers [][]int32, first, whole time.Duration, err error)
+}
+
+func (o *serveOptions) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	d, err := kernels.Open(o.device, kernels.Options{Threads: o.threads, Fused: kernels.All(), Sync: o.sync})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	for _, n := range d.Notes() {
+		fmt.Fprintf(stderr, "bench serve: %s\n", n)
+	}
+	m, err := o.open(ctx, d)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	fmt.Fprintf(stdout, "%s, %s: prompts of %d tokens, answers of %d\n\n| program | sequences | prompts, tokens/s | "+
+		"generated, tokens/s | quartiles |\n|---|---:|---:|---:|---:|\n", cmp.Or(d.Model(), d.Name()),
+		cli.Count(cpu.Threads(), "CPU thread"), o.prompt, o.answer)
+	for _, n := range o.counts {
+		if err := o.timeMany(ctx, m, n, stdout); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open opens the model.
+func (o *serveOptions) open(ctx context.Context, d *kernels.Device) (*model.Model, error) {
+	if o.config != "" {
+		s, err := shapeOf("--config", o.config)
+		if err != nil {
+			return nil, err
+		}
+		m, err := model.New(d, s.config, model.Options{DType: cmp.Or(infer.DTypes[o.dtype], infer.DTypes["bf16"]),
+			Quantization: infer.Quantizations[o.quantize]})
+		if err == nil {
+			randomWeights(m)
+		}
+		return m, err
+	}
+	c, err := models.Open(ctx, nil, o.model)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	e, err := infer.Load(ctx, d, c, infer.OpenOptions{DType: infer.DTypes[o.dtype], Context: 1,
+		Quantization: infer.Quantizations[o.quantize]})
+	if err != nil {
+		return nil, err
+	}
+	return e.Model, nil
+}
+
+// timeMany times n answers at once.
+func (o *serveOptions) timeMany(ctx context.Context, m *model.Model, n int, stdout io.Writer) error {
+	length := o.prompt + o.answer
+	blocks := n * (length/model.PoolBlock + 1)
+	pool, err := m.NewPool(model.PoolOptions{Blocks: blocks, Rows: max(o.rows, n), Pieces: n, Context: length})
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	b := batch.New(pool, infer.Codec{}, m.Config().Vocab, batch.Options{Context: length, Queue: n})
+	defer b.Close()
+	times := 0
+	programs := []answerer{{"restyle", func(prompts [][]int32, n int) ([][]int32, time.Duration, time.Duration, error) {
+		times++
+		return askBatch(ctx, b, prompts, n, strconv.Itoa(times))
+	}}}
+	if o.beside != "" {
+		l, err := llamacpp.Open(ctx, o.beside, llamacpp.Options{Threads: cpu.Threads(), Context: n * length, Sequences: n})
+		if err != nil {
+			return fmt.Errorf("--beside: %w", err)
+		}
+		defer func() { _ = l.Close() }() // it has answered
+		if l.Vocab != m.Config().Vocab {
+			return fmt.Errorf("--beside %s: %d tokens in its vocabulary, but the model has %d: name the same model", o.beside,
+				l.Vocab, m.Config().Vocab)
+		}
+		programs = append(programs, answerer{"llama.cpp " + l.Version + " for " + l.CPU,
+			func(prompts [][]int32, n int) ([][]int32, time.Duration, time.Duration, error) {
+				start := time.Now()
+				_, err := l.Many(prompts, 1)
+				first := time.Since(start)
+				answers, again := l.Many(prompts, n)
+				return answers, first, time.Since(start) - first, errors.Join(err, again)
+			}})
+	}
+	return o.compare(ctx, programs, n, m.Config().Vocab, stdout)
+}
+
+// askBatch asks all prompts at once. Each key keeps its blocks to itself, so a new one finds none of earlier times.
+func askBatch(
+	ctx context.Context, b *batch.Batch, prompts [][]int32, n int, key string,
+) (answers [][]int32, first, whole time.Duration, err error) {
+	var group sync.WaitGroup
+	all := make([]*batch.Answer, len(prompts))
+	for i, prompt := range prompts {
+		all[i], err = b.Start(batch.Request{Prompt: prompt, Key: key, Options: infer.Options{MaxTokens: n, IgnoreEnd: true}})
+		if err != nil {
+			return nil, 0, 0, err
+		}
+		group.Go(func() {
+			for all[i].Next(ctx) {
+			}
+		})
+	}
+	group.Wait()
+	for _, a := range all {
+		r := a.Result()
+		answers, err = append(answers, r.IDs), errors.Join(err, a.Err())
+		first, whole = max(first, r.First), max(whole, r.Total)
+	}
+	return answers, first, whole, cmp.Or(err, ctx.Err())
+}
+
+// compare times the programs in turns and prints a row for each.
+func (o *serveOptions) compare(ctx context.Context, programs []answerer, n, vocab int, stdout io.Writer) error {
+	r := rand.New(rand.NewPCG(1, uint64(n)))
+	prompts := make([][]int32, n)
+	for i := range prompts {
+		for range o.prompt {
+			prompts[i] = append(prompts[i], int32(r.IntN(vocab)))
+		}
+	}
+	reads, answers := make([]measure.Sample, len(programs)), make([]measure.Sample, len(programs))
+	said := make([][][]int32, len(programs))
+	for time := range o.times + 1 {
+		for i, p := range programs {
+			all, first, whole, err := p.ask(prompts, o.answer)
+			if err != nil {
+				return err
+			}
+			if said[i] = all; time > 0 {
+				reads[i].Seconds = append(reads[i].Seconds, first.Seconds())
+				answers[i].Seconds = append(answers[i].Seconds, (whole - first).Seconds())
+			}
+		}
+	}
+	for i, p := range programs {
+		low, high := answers[i].Quartiles()
+		tokens := float64(n * (o.answer - 1))
+		if _, err := fmt.Fprintf(stdout, "| %s | %d | %.0f | %.0f | %.0f to %.0f |\n", p.name, n,
+			float64(n*o.prompt)/reads[i].Median(), tokens/answers[i].Median(), tokens/high, tokens/low); err != nil {
+			return err
+		}
+	}
+	for i := range programs[1:] {
+		same := 0
+		for s := range prompts {
+			for k := 0; k < o.answer && said[0][s][k] == said[i+1][s][k]; k++ {
+				same++
+			}
+		}
+		fmt.Fprintf(stdout, "\n%d: restyle is %v; %d of %d tokens are the same before the first that differs\n\n", n,
+			answers[0].Faster(answers[i+1]), same, n*o.answer)
+	}
+	return ctx.Err()
+}
