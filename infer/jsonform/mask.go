@@ -1,0 +1,140 @@
+package jsonform
+
+import "math/bits"
+
+// A mask is the tokens that may come at a node that is inside a string, a name or a number, as far as they stay inside
+// it. That does not depend on the values around it, and is most of a large vocabulary.
+type mask struct {
+	allowed []uint64
+	exits   []exit
+}
+
+// An exit is a node of the trie whose byte does not stay inside.
+type exit struct {
+	at   int32
+	from *node // before the byte
+}
+
+// The limits of caches. A mask of 128,000 tokens has 16 KB.
+const (
+	maxMasks  = 512
+	worthMask = 1024 // nodes of the trie
+)
+
+// budget is how many items a walk may go through. Few schemas make 256,000 bytes of tokens need more; then only some
+// tokens of more than one byte may come, and no more than a single byte is ever needed. It must not count what caches
+// save, or answers would depend on what else has run.
+const budget = 4 << 20
+
+func set(allowed []uint64, v *Vocabulary, token int32) {
+	for ; token >= 0; token = v.next[token] {
+		allowed[token/64] |= 1 << (token % 64)
+	}
+}
+
+// inside returns the mask of a node that is no border.
+func (g *Grammar) inside(n *node) *mask {
+	if n.mask != nil {
+		return n.mask
+	}
+	m, v := g.machine, g.vocabulary
+	found := &mask{allowed: make([]uint64, v.words)}
+	path := make([]*node, v.depth+1)
+	path[0] = n
+	visited, spent := 0, 0
+	for i := int32(0); i < int32(len(v.nodes)); {
+		t := &v.nodes[i]
+		from := path[t.depth-1]
+		visited++
+		if spent += len(from.items); spent > budget && t.depth > 1 {
+			i = t.end
+			continue
+		}
+		switch s := m.step(from, t.char); {
+		case s.leave || s.calls != nil || s.to != nil && (s.to.closed || s.to.border):
+			found.exits = append(found.exits, exit{i, from})
+			i = t.end
+		case s.to == nil:
+			i = t.end
+		default:
+			path[t.depth] = s.to
+			set(found.allowed, v, t.token)
+			i++
+		}
+	}
+	if visited >= worthMask {
+		if len(m.masks) == maxMasks {
+			for _, n := range m.masks {
+				n.mask = nil
+			}
+			m.masks = m.masks[:0]
+		}
+		n.mask = found
+		m.masks = append(m.masks, n)
+	}
+	return found
+}
+
+// walk adds the tokens to allowed that go on from a place by the nodes of the trie from first to end, whose parent is
+// that place.
+func (g *Grammar) walk(allowed []uint64, at config, first, end int32) {
+	m, v := g.machine, g.vocabulary
+	path := g.path
+	if first == end {
+		return
+	}
+	top := v.nodes[first].depth
+	path[top-1] = at
+	spent := 0
+	for i := first; i < end; {
+		t := &v.nodes[i]
+		c := path[t.depth-1]
+		if spent += len(c.top.items); spent > budget && t.depth > top || !m.next(&c, t.char) {
+			i = t.end
+			continue
+		}
+		path[t.depth] = c
+		set(allowed, v, t.token)
+		i++
+	}
+}
+
+// allow sets allowed to the tokens that may come at a place.
+func (g *Grammar) allow(allowed []uint64, at config) {
+	if len(g.machine.nodes) > maxNodes {
+		g.machine.forget()
+	}
+	if at.top.border {
+		clear(allowed)
+		g.walk(allowed, at, 0, int32(len(g.vocabulary.nodes)))
+		return
+	}
+	cached := g.inside(at.top)
+	copy(allowed, cached.allowed)
+	for _, e := range cached.exits {
+		g.walk(allowed, config{top: e.from, below: at.below}, e.at, g.vocabulary.nodes[e.at].end)
+	}
+}
+
+// apply sets the logits of all other tokens to minus infinity.
+func apply(logits []float32, allowed []uint64) {
+	for w, word := range allowed {
+		part := logits[min(64*w, len(logits)):min(64*w+64, len(logits))]
+		switch word {
+		case 0:
+			for i := range part {
+				part[i] = forbidden
+			}
+		case ^uint64(0):
+		default:
+			for rest := ^word; rest != 0; rest &= rest - 1 {
+				if i := bits.TrailingZeros64(rest); i < len(part) {
+					part[i] = forbidden
+				}
+			}
+		}
+	}
+	for i := 64 * len(allowed); i < len(logits); i++ {
+		logits[i] = forbidden
+	}
+}
