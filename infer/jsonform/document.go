@@ -128,7 +128,14 @@ func (v *value) refuse(format string, a ...any) error {
 }
 
 // find returns what a JSON pointer in a fragment, such as #/$defs/tree, leads to; nil if nothing.
+// The base is the innermost schema around it that has an $id.
 func (v *value) find(ref string) *value {
+	for v.parent != nil {
+		if id := v.get("$id"); id != nil && id.kind == '"' { // and no property of that name
+			break
+		}
+		v = v.parent
+	}
 	pointer, is := strings.CutPrefix(ref, "#")
 	if !is || pointer != "" && pointer[0] != '/' {
 		return nil

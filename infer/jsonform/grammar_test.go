@@ -1,17 +1,19 @@
 package jsonform
 
 import (
+	"encoding/json"
+	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
+	"slices"
 	"testing"
 
+	"restyle/infer"
+	"restyle/internal/expect"
 	"restyle/tokenizer"
 )
 
-func starter(t testing.TB) *Vocabulary { return vocabulary(t, "../../data/starter-llama/tokenizer.json") }
-
 func vocabulary(t testing.TB, path string) *Vocabulary {
+	t.Helper()
 	tok, err := tokenizer.Load(path)
 	if err != nil {
 		t.Fatal(err)
@@ -23,59 +25,205 @@ func vocabulary(t testing.TB, path string) *Vocabulary {
 	return v
 }
 
-func TestScratch(t *testing.T) {
-	v := starter(t)
-	g, err := AnyObject(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for seed := range uint64(5) {
-		r := rand.New(rand.NewPCG(seed, 1))
-		c := g.New()
-		var ids []int32
-		logits := make([]float32, v.tokenizer.MaxID()+1)
-		for range 200 {
-			for i := range logits {
-				logits[i] = r.Float32()
-			}
-			c.Mask(logits)
-			best := int32(0)
-			for i, l := range logits {
-				if l > logits[best] {
-					best = int32(i)
-				}
-			}
-			if logits[best] < 0 {
-				t.Fatal("dead", v.tokenizer.Decode(ids, true))
-			}
-			if best == v.ends[0] {
-				break
-			}
-			if err := c.Accept(best); err != nil {
-				t.Fatal(err)
-			}
-			ids = append(ids, best)
+func starter(t testing.TB) *Vocabulary {
+	return vocabulary(t, "../../data/starter-llama/tokenizer.json")
+}
+
+func schemas(t testing.TB) []expect.Case {
+	return expect.Cases(t, "testdata/schemas.txt", "schema", "fits", "not", "error")
+}
+
+// allowed returns the tokens that a constraint allows.
+func allowed(v *Vocabulary, c infer.Constraint) (ids []int32) {
+	logits := make([]float32, v.tokenizer.MaxID()+10)
+	c.Mask(logits)
+	for id, x := range logits {
+		if !math.IsInf(float64(x), -1) {
+			ids = append(ids, int32(id))
 		}
-		t.Logf("%s", v.tokenizer.Decode(ids, true))
+	}
+	return ids
+}
+
+func TestCompile(t *testing.T) {
+	v := starter(t)
+	for _, c := range schemas(t) {
+		g, err := Compile([]byte(c.Get("schema")), v, Around{})
+		if words := c.Get("error"); words != "" {
+			expect.Error(t, err, words)
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.Name, err)
+			continue
+		}
+		for _, doc := range c.All("fits") {
+			if err := g.Check(doc); err != nil {
+				t.Errorf("%s: %s: %v", c.Name, doc, err)
+			}
+		}
+		for _, doc := range c.All("not") {
+			if g.Check(doc) == nil {
+				t.Errorf("%s: %s fits", c.Name, doc)
+			}
+		}
 	}
 }
 
+// TestMask_AllowsTheTokensOfDocuments encodes documents as the tokenizer does, and lets them end only where they do.
+func TestMask_AllowsTheTokensOfDocuments(t *testing.T) {
+	v := starter(t)
+	for _, c := range schemas(t) {
+		if c.Get("error") != "" {
+			continue
+		}
+		g, err := Compile([]byte(c.Get("schema")), v, Around{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, doc := range c.All("fits") {
+			constraint := g.New()
+			at := 0
+			for _, id := range append(v.tokenizer.Encode(doc, tokenizer.EncodeOptions{}).IDs, v.ends[0]) {
+				ids := allowed(v, constraint)
+				if !slices.Contains(ids, id) {
+					t.Fatalf("%s: %s: after %d bytes, token %q is masked", c.Name, doc, at, v.tokenizer.Token(id))
+				}
+				if ends := slices.Contains(ids, v.ends[0]); ends != (g.Check(doc[:at]) == nil) {
+					t.Errorf("%s: %s: ends after %d bytes: %v", c.Name, doc, at, ends)
+				}
+				if id == v.ends[0] {
+					break
+				}
+				if err := constraint.Accept(id); err != nil {
+					t.Fatalf("%s: %s: %v", c.Name, doc, err)
+				}
+				at += len(v.tokenizer.Bytes(id))
+			}
+		}
+	}
+}
+
+// TestMask_EveryWalkEndsInTheSchema draws tokens at random, after a while only such as close something, and compares
+// the documents with the schema by other means.
+func TestMask_EveryWalkEndsInTheSchema(t *testing.T) {
+	for _, v := range []*Vocabulary{starter(t), vocabulary(t, "../../tokenizer/testdata/fallback.json")} {
+		for _, c := range schemas(t) {
+			if c.Get("error") != "" {
+				continue
+			}
+			g, err := Compile([]byte(c.Get("schema")), v, Around{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var schema any
+			if err := json.Unmarshal([]byte(c.Get("schema")), &schema); err != nil {
+				t.Fatal(err)
+			}
+			for seed := range uint64(10) {
+				doc := walk(t, g, seed)
+				var value any
+				if err := json.Unmarshal([]byte(doc), &value); err != nil {
+					t.Errorf("%s: %q: %v", c.Name, doc, err)
+				} else if why := mismatch(schema, schema, value); why != "" {
+					t.Errorf("%s: %q: %s", c.Name, doc, why)
+				}
+			}
+		}
+	}
+}
+
+// walk returns a random document.
+func walk(t *testing.T, g *Grammar, seed uint64) string {
+	r := rand.New(rand.NewPCG(seed, 2))
+	v := g.vocabulary
+	c := g.New()
+	var doc []byte
+	for n := range 1000 {
+		ids := allowed(v, c)
+		if len(ids) == 0 {
+			t.Fatalf("after %q nothing may come", doc)
+		}
+		id := ids[r.IntN(len(ids))]
+		if r.IntN(4) == 0 || n >= 40 && n%2 == 0 {
+			inside := !c.(*constraint).at.top.border
+			id = slices.MaxFunc(ids, func(a, b int32) int { return closing(v, a, inside) - closing(v, b, inside) })
+		}
+		if id == v.ends[0] {
+			return string(doc)
+		}
+		if err := c.Accept(id); err != nil {
+			t.Fatalf("after %q: %v", doc, err)
+		}
+		doc = append(doc, v.tokenizer.Bytes(id)...)
+	}
+	t.Fatalf("%q… %q has no end", doc[:100], doc[len(doc)-200:])
+	return ""
+}
+
+// closing is greater for tokens that end more.
+func closing(v *Vocabulary, id int32, inside bool) int {
+	switch text := string(v.text(id)); {
+	case text == "":
+		return 4
+	case text == `"` && inside:
+		return 3
+	case text == "}" || text == "]":
+		return 2
+	case text == ":" || text == "1" || text == `"`:
+		return 1
+	default:
+		return -len(text)
+	}
+}
+
+// FuzzCompile compiles schemas of any kind, and walks a few tokens. What fits must be JSON.
+func FuzzCompile(f *testing.F) {
+	for _, c := range schemas(f) {
+		f.Add(c.Get("schema"), append(c.All("fits"), "")[0], uint64(1))
+	}
+	v := starter(f)
+	f.Fuzz(func(t *testing.T, schema, doc string, seed uint64) {
+		g, err := Compile([]byte(schema), v, Around{})
+		if err != nil {
+			return
+		}
+		if g.Check(doc) == nil && !json.Valid([]byte(doc)) {
+			t.Errorf("%q fits %s", doc, schema)
+		}
+		r := rand.New(rand.NewPCG(seed, 3))
+		c := g.New()
+		for range 20 {
+			ids := allowed(v, c)
+			if len(ids) == 0 {
+				t.Fatalf("%s: nothing may come", schema)
+			}
+			id := ids[r.IntN(len(ids))]
+			if id == v.ends[0] {
+				return
+			}
+			if err := c.Accept(id); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 func BenchmarkMask(b *testing.B) {
-	v := vocabulary(b, filepath.Join(os.Getenv("RESTYLE_REFERENCE"), "golden/tokenizer/llama3/tokenizer.json"))
-	b.Log(len(v.nodes), v.depth)
+	v := vocabulary(b, expect.Reference(b, "golden/tokenizer/llama3/tokenizer.json"))
 	logits := make([]float32, 128256)
 	for _, c := range []struct{ name, schema, before string }{
 		{"start", `{"type":"object"}`, ``},
 		{"string", `{"type":"object"}`, `{"a": "b`},
-		{"deep string", `{"type":"object"}`, `{"a": {"b": [[{"b": "b`},
+		{"inner string", `{"type":"object"}`, `{"a": {"b": [[{"b": "b`},
 		{"value", `{"type":"object"}`, `{"a":`},
 		{"key", `{"type":"object"}`, `{"a`},
 		{"number", `{"type":"object"}`, `{"a": 12`},
 		{"after", `{"type":"object"}`, `{"a": [12]`},
-		{"limited", `{"type":"object","properties":{"a":{"type":"string","maxLength":1000}}}`, `{"a": "b`},
-		{"pattern", `{"type":"object","properties":{"a":{"type":"string","pattern":"^[a-z ]+$"}}}`, `{"a": "b`},
-		{"format", `{"type":"object","properties":{"a":{"type":"string","format":"email"}}}`, `{"a": "b`},
-		{"names", `{"type":"object","properties":{"alpha":{},"beta":{},"gamma":{"enum":["one","two","three"]}}}`, `{"`},
+		{"limited", `{"properties":{"a":{"type":"string","maxLength":1000}}}`, `{"a": "b`},
+		{"pattern", `{"properties":{"a":{"pattern":"^[a-z ]+$"}}}`, `{"a": "b`},
+		{"email", `{"properties":{"a":{"format":"email"}}}`, `{"a": "b`},
+		{"names", `{"properties":{"alpha":{},"beta":{},"gamma":{"enum":["one","two","three"]}}}`, `{"`},
 	} {
 		g, err := Compile([]byte(c.schema), v, Around{})
 		if err != nil {

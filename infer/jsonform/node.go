@@ -84,7 +84,9 @@ func (m *machine) node(items []item, room int32) *node {
 			continue
 		}
 		seen[it] = true
-		kept = append(kept, it)
+		if len(s.edges) > 0 || s.choice >= 0 || s.final {
+			kept = append(kept, it)
+		}
 		for _, to := range s.free {
 			items = append(items, item{to, it.n})
 		}

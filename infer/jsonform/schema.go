@@ -34,7 +34,6 @@ const (
 // A compiler makes an automaton of a schema.
 type compiler struct {
 	automaton
-	root  *value
 	ascii bool
 	known map[*value]int32 // choices; -1 while it is being found out
 	any   int32            // the choice of all values; -1 until there is one
@@ -48,7 +47,7 @@ func compile(schema []byte, ascii bool, around Around) (*automaton, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := compiler{root: root, ascii: ascii, known: map[*value]int32{}, any: -1, plain: map[string]int32{}}
+	c := compiler{ascii: ascii, known: map[*value]int32{}, any: -1, plain: map[string]int32{}}
 	document := c.newLeaf()
 	start := c.new(document)
 	c.leaves[document].start = start
@@ -214,7 +213,7 @@ func (c *compiler) whole(v *value, keyword string, types []string) (leaves []int
 	case "const":
 		return c.constants(v, list, types)
 	case "$ref":
-		target := c.root.find(at.text)
+		target := v.find(at.text)
 		if at.kind != '"' || target == nil {
 			return nil, at.refuse("%q is not in the schema: refer to one of its parts, such as #/$defs/name", at.text)
 		}

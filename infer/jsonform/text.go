@@ -102,7 +102,8 @@ func (a *automaton) except(names []string, body int32, ascii bool) int32 {
 	root := &node{below: map[byte]*node{}}
 	for _, name := range names {
 		n := root
-		for _, b := range []byte(strings.Trim(quote(name, ascii), `"`)) {
+		quoted := quote(name, ascii)
+		for _, b := range []byte(quoted[1 : len(quoted)-1]) {
 			if n.below[b] == nil {
 				n.below[b] = &node{below: map[byte]*node{}}
 			}
