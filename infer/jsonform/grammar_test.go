@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"restyle/infer"
@@ -177,6 +178,68 @@ func closing(v *Vocabulary, id int32, inside bool) int {
 	}
 }
 
+func TestCompile_WithTextsAround(t *testing.T) {
+	v := starter(t)
+	special := v.tokenizer.Token(v.tokenizer.SpecialIDs()[1])
+	for _, c := range []struct{ before, after, doc string }{
+		{"<call>\n", "\n</call>", "<call>\n{\"a\": 1}\n</call>"},
+		{special, "", "[]"},
+		{special + "\n", "\n" + special, "1"},
+		{"x", "", "x 1"},
+	} {
+		g, err := Compile([]byte("{}"), v, v.Around(c.before, c.after))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Check(c.doc); err != nil {
+			t.Errorf("%s: %v", c.doc, err)
+		}
+		if g.Check(c.doc[1:]) == nil {
+			t.Errorf("%s fits without its first byte", c.doc)
+		}
+		if ids := allowed(v, g.New()); strings.HasPrefix(c.before, special) && !slices.Equal(ids, v.tokenizer.SpecialIDs()[1:2]) {
+			t.Errorf("%q may begin with %v", c.before, ids)
+		}
+	}
+}
+
+// after returns the constraint of an answer that begins with a text.
+func after(t testing.TB, g *Grammar, text string) *constraint {
+	t.Helper()
+	c := g.New().(*constraint)
+	for i := range len(text) {
+		if !g.machine.next(&c.at, text[i]) {
+			t.Fatalf("%q: byte %d does not fit", text, i)
+		}
+	}
+	return c
+}
+
+// TestMask_DoesNotDependOnOtherAnswers compares the masks of a grammar that other answers have filled with what they
+// found out, and of new ones.
+func TestMask_DoesNotDependOnOtherAnswers(t *testing.T) {
+	v := starter(t)
+	// A schema whose masks have to leave tokens out, because there are too many alternatives.
+	schema := []byte(`{"properties": {"a": {"pattern": "^[ab ]*a[a-c ]{900}"}, "b": {"type": "array"}}, "required": ["a"]}`)
+	warm, err := Compile(schema, v, Around{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, doc := range []string{`{"a": "`, `{"a": "a`, `{"a": "` + strings.Repeat("a", 850), `{"a": "bbb`} {
+		cold, err := Compile(schema, v, Around{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids [2][]int32
+		for i, g := range []*Grammar{warm, cold} {
+			ids[i] = allowed(v, after(t, g, doc))
+		}
+		if !slices.Equal(ids[0], ids[1]) || len(ids[0]) == 0 {
+			t.Errorf("%s: %d tokens after other answers, %d alone", doc, len(ids[0]), len(ids[1]))
+		}
+	}
+}
+
 // FuzzCompile compiles schemas of any kind, and walks a few tokens. What fits must be JSON.
 func FuzzCompile(f *testing.F) {
 	for _, c := range schemas(f) {
@@ -229,22 +292,23 @@ func BenchmarkMask(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		at := config{top: g.start}
-		for i := range len(c.before) {
-			if !g.machine.next(&at, c.before[i]) {
-				b.Fatal(c.before, i)
-			}
-		}
 		b.Run(c.name+"/first", func(b *testing.B) {
 			for b.Loop() {
-				g.machine.forget()
-				at.top.mask = nil
-				(&constraint{g: g, at: at}).Mask(logits)
+				b.StopTimer()
+				g, err := Compile([]byte(c.schema), v, Around{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				at := after(b, g, c.before)
+				b.StartTimer()
+				at.Mask(logits)
 			}
 		})
 		b.Run(c.name+"/again", func(b *testing.B) {
+			at := after(b, g, c.before)
+			at.Mask(logits)
 			for b.Loop() {
-				(&constraint{g: g, at: at}).Mask(logits)
+				at.Mask(logits)
 			}
 		})
 	}

@@ -1,6 +1,9 @@
 package jsonform
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // A mask is the tokens that may come at a node that is inside a string, a name or a number, as far as they stay inside
 // it. That does not depend on the values around it, and is most of a large vocabulary.
@@ -34,18 +37,26 @@ func set(allowed []uint64, v *Vocabulary, token int32) {
 
 // inside returns the mask of a node that is no border.
 func (g *Grammar) inside(n *node) *mask {
+	m, v := g.machine, g.vocabulary
+	n = m.far(n, int32(v.depth))
 	if n.mask != nil {
 		return n.mask
 	}
-	m, v := g.machine, g.vocabulary
 	found := &mask{allowed: make([]uint64, v.words)}
 	path := make([]*node, v.depth+1)
 	path[0] = n
-	visited, spent := 0, 0
+	visited, spent := int32(0), 0
 	for i := int32(0); i < int32(len(v.nodes)); {
 		t := &v.nodes[i]
 		from := path[t.depth-1]
 		visited++
+		if t.plain && m.loops(from) {
+			visited += t.end - i
+			for ; i < t.end; i++ {
+				set(found.allowed, v, v.nodes[i].token)
+			}
+			continue
+		}
 		if spent += len(from.items); spent > budget && t.depth > 1 {
 			i = t.end
 			continue
@@ -73,6 +84,47 @@ func (g *Grammar) inside(n *node) *mask {
 		m.masks = append(m.masks, n)
 	}
 	return found
+}
+
+// loops reports whether all plain bytes lead from a node to itself, as inside a string of any length.
+func (m *machine) loops(n *node) bool {
+	if n.loops == unknown {
+		n.loops = yes
+		for b := byte(0); b < 0x80; b++ {
+			if plain(b) && m.step(n, b).to != n {
+				n.loops = no
+				break
+			}
+		}
+	}
+	return n.loops == yes
+}
+
+// far returns a node that has the same mask: the count of a string does not matter while it is further from its limits
+// than any token is long. So a string of up to 1,000 characters needs no 1,000 masks.
+func (m *machine) far(n *node, depth int32) *node {
+	items := n.items
+	for i, it := range n.items {
+		l := &m.leaves[m.states[it.state].leaf]
+		count := it.n
+		switch {
+		case l.max >= 0 && l.max-count < depth:
+		case count >= l.min:
+			count = l.min
+		case l.min-count >= depth:
+			count = 0
+		}
+		if count != it.n {
+			if &items[0] == &n.items[0] {
+				items = slices.Clone(n.items)
+			}
+			items[i].n = count
+		}
+	}
+	if &items[0] == &n.items[0] {
+		return n
+	}
+	return m.node(items, n.room)
 }
 
 // walk adds the tokens to allowed that go on from a place by the nodes of the trie from first to end, whose parent is

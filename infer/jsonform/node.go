@@ -26,11 +26,21 @@ type node struct {
 	steps *[256]*step
 	self  step // leads here
 	mask  *mask
+	loops tristate
 
 	border bool // white space may come
 	final  bool // the value may end here,
 	closed bool // and does
 }
+
+// A tristate is what is known of something.
+type tristate uint8
+
+const (
+	unknown tristate = iota
+	yes
+	no
+)
 
 // A step is what a byte does. It leads to a node of the same value, or begins a value inside it (calls is not nil), and
 // leads to a node of that.

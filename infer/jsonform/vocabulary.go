@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"restyle/tokenizer"
@@ -28,12 +29,16 @@ type Vocabulary struct {
 type trieNode struct {
 	end   int32 // index of the first node after those below it
 	token int32 // the token that ends here, or -1
-	depth uint16
+	depth uint8
 	char  byte
+	plain bool // it and those below it have only plain bytes
 }
 
+// plain reports whether a byte is a character of a string by itself.
+func plain(b byte) bool { return b >= ' ' && b < 0x7F && b != '"' && b != '\\' }
+
 // longest is the most bytes of a token that is used. Longer ones are rare, and none is needed.
-const longest = 256
+const longest = 64
 
 // NewVocabulary returns the vocabulary of a tokenizer. ends are the tokens that end an answer, as in infer.Codec. Special
 // tokens never become part of a document. A tokenizer that lacks a token for one of the bytes that JSON is written in is
@@ -83,7 +88,7 @@ func NewVocabulary(t *tokenizer.Tokenizer, ends []int32) (*Vocabulary, error) {
 		path = path[:shared]
 		for _, b := range t.text[shared:] {
 			path = append(path, int32(len(v.nodes)))
-			v.nodes = append(v.nodes, trieNode{token: -1, depth: uint16(len(path)), char: b})
+			v.nodes = append(v.nodes, trieNode{token: -1, depth: uint8(len(path)), char: b})
 		}
 		node := &v.nodes[path[len(path)-1]]
 		v.next[t.id], node.token = node.token, t.id
@@ -93,7 +98,30 @@ func NewVocabulary(t *tokenizer.Tokenizer, ends []int32) (*Vocabulary, error) {
 	for _, i := range path {
 		v.nodes[i].end = int32(len(v.nodes))
 	}
+	for i := len(v.nodes) - 1; i >= 0; i-- {
+		n := &v.nodes[i]
+		n.plain = plain(n.char)
+		for below := int32(i) + 1; below < n.end && n.plain; below = v.nodes[below].end {
+			n.plain = v.nodes[below].plain
+		}
+	}
 	return v, nil
+}
+
+// Around returns what is around documents that come between two texts. Where one of these has a special token, which no
+// text becomes, the answer begins with that token, or ends without it.
+func (v *Vocabulary) Around(before, after string) (a Around) {
+	for n := len(before); n > 0; n-- {
+		if id, is := v.tokenizer.TokenID(before[:n]); is && v.tokenizer.IsSpecial(id) {
+			a.First, before = []int32{id}, strings.TrimLeft(before[n:], " \n")
+			break
+		}
+	}
+	if id, is := v.tokenizer.TokenID(strings.TrimSpace(after)); is && v.tokenizer.IsSpecial(id) {
+		after = ""
+	}
+	a.Before, a.After = before, after
+	return a
 }
 
 // text returns the bytes of a token that can be part of a document, and nil for others.
