@@ -20,17 +20,20 @@ type Call struct{ Name, Arguments string }
 
 // Split returns the content and the calls of a whole answer.
 func (s Set) Split(f Form, answer string) (content string, calls []Call) {
+	var said, arguments strings.Builder
 	p := s.Parser(f)
 	for _, e := range append(p.Add(answer), p.End()...) {
-		content += e.Text
+		said.WriteString(e.Text)
 		if e.Begin != "" {
 			calls = append(calls, Call{Name: e.Begin})
+			arguments.Reset()
 		}
 		if e.Arguments != "" {
-			calls[len(calls)-1].Arguments += e.Arguments
+			arguments.WriteString(e.Arguments)
+			calls[len(calls)-1].Arguments = arguments.String()
 		}
 	}
-	return content, calls
+	return said.String(), calls
 }
 
 // A Parser finds calls in an answer that comes in pieces. What it returns does not depend on how the answer was divided,
@@ -392,6 +395,9 @@ func (c *call) more() string {
 
 // unquote returns the string of a JSON literal, or "".
 func unquote(literal string) (s string) {
+	if n := len(literal) - 1; n > 0 && literal[0] == '"' && literal[n] == '"' && !strings.ContainsAny(literal, "\\\n") {
+		return literal[1:n]
+	}
 	_ = json.Unmarshal([]byte(literal), &s)
 	return s
 }

@@ -9,6 +9,7 @@ import (
 
 	"restyle/chat"
 	"restyle/internal/expect"
+	"restyle/internal/hostile"
 )
 
 var (
@@ -211,24 +212,32 @@ func FuzzParser(f *testing.F) {
 	for _, c := range answers {
 		f.Add(c.form, c.answer, 3)
 	}
+	for _, text := range append(hostile.Wide(), strings.Repeat("<tool_call>", 5000), strings.Repeat(`{"name":"f"},`, 5000)) {
+		f.Add("tags", text, 9)
+		f.Add("lists", listTag+text, 9)
+		f.Add("objects", `{"name": "f", "parameters":`+text, 9)
+	}
 	s := set(f, "")
 	f.Fuzz(func(t *testing.T, form, answer string, size int) {
 		if size < 1 {
 			return
 		}
-		content, calls := s.Split(forms()[form], answer)
+		var content string
+		var calls []Call
+		hostile.Within(t, hostile.Linear(len(answer)), func() { content, calls = s.Split(forms()[form], answer) })
 		if len(calls) == 0 && content != answer {
 			t.Errorf("%q became %q", answer, content)
 		}
 		p := s.Parser(forms()[form])
-		pieces, n := "", 0
+		var pieces strings.Builder
+		n := 0
 		for rest := answer; ; rest = rest[min(size, len(rest)):] {
 			events := p.Add(rest[:min(size, len(rest))])
 			if rest == "" {
 				events = p.End()
 			}
 			for _, e := range events {
-				pieces += e.Text
+				pieces.WriteString(e.Text)
 				if e.Begin != "" {
 					n++
 				}
@@ -237,8 +246,8 @@ func FuzzParser(f *testing.F) {
 				break
 			}
 		}
-		if n != len(calls) || p.Calls() != n || pieces != content {
-			t.Errorf("%q: pieces of %d give %d calls and %q, all at once %d and %q", answer, size, n, pieces, len(calls), content)
+		if n != len(calls) || p.Calls() != n || pieces.String() != content {
+			t.Errorf("%q: pieces of %d give %d calls and %q, all at once %d and %q", answer, size, n, pieces.String(), len(calls), content)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"restyle/infer"
 	"restyle/internal/expect"
+	"restyle/internal/hostile"
 	"restyle/tokenizer"
 )
 
@@ -245,9 +246,16 @@ func FuzzCompile(f *testing.F) {
 	for _, c := range schemas(f) {
 		f.Add(c.Get("schema"), append(c.All("fits"), "")[0], uint64(1))
 	}
+	for _, text := range hostile.Wide() {
+		f.Add(text, text, uint64(2))
+		f.Add(`{"enum":[`+text+`]}`, text, uint64(2))
+		f.Add(`{"pattern":"`+text[:min(len(text), 1000)]+`"}`, text, uint64(2))
+	}
 	v := starter(f)
 	f.Fuzz(func(t *testing.T, schema, doc string, seed uint64) {
-		g, err := Compile([]byte(schema), v, Around{})
+		var g *Grammar
+		var err error
+		hostile.Within(t, 128<<20, func() { g, err = Compile([]byte(schema), v, Around{}) }) // see maxSize
 		if err != nil {
 			return
 		}
@@ -256,7 +264,7 @@ func FuzzCompile(f *testing.F) {
 		}
 		r := rand.New(rand.NewPCG(seed, 3))
 		c := g.New()
-		for range 20 {
+		for range 8 {
 			ids := allowed(v, c)
 			if len(ids) == 0 {
 				t.Fatalf("%s: nothing may come", schema)
