@@ -1,0 +1,97 @@
+package serve
+
+import (
+	"strings"
+
+	"restyle/chat"
+	"restyle/infer"
+)
+
+// messagesAPI is POST /v1/messages, Anthropic's.
+type messagesAPI struct{ id string }
+
+// messagesQuestion reads a request to answer, or to count the tokens of, if count is true.
+func (s *Server) messagesQuestion(b *body, key string, count bool) *question {
+	q := s.question(b, key, "stop_sequences", "max_tokens")
+	q.prompts = make([][]int32, 1)
+	if !count && !b.has("max_tokens") {
+		b.fail(refuse("max_tokens", "it is missing"))
+	}
+	var messages []chat.Message
+	if raw := b.fields["system"]; b.has("system") {
+		b.known["system"] = true
+		text, err := content("system", 0, raw)
+		if err != nil {
+			b.fail(err)
+		}
+		messages = []chat.Message{{Role: "system", Content: text}}
+	}
+	messages = append(messages, b.conversation("messages")...)
+	o := chat.Options{}
+	s.constrain(b, q, &o)
+	// A last message of the assistant's is the beginning of the answer.
+	b.ask(q, messages, o, len(messages) > 0 && messages[len(messages)-1].Role == "assistant")
+	return q
+}
+
+func (a messagesAPI) message(q *question, content []object, reason, stop any, u object) object {
+	return object{"id": a.id, "type": "message", "role": "assistant", "model": q.model.Name, "content": content,
+		"stop_reason": reason, "stop_sequence": stop, "usage": u}
+}
+
+// reason returns why the answer ended, in this API's words, and the stop string that did, or nil.
+func (a messagesAPI) reason(q *question, c *choice) (reason string, stop any) {
+	if c.result.Reason != infer.Stopped {
+		return "max_tokens", nil
+	}
+	text := q.model.Codec.Tokenizer.Decode(c.result.IDs, true)
+	first, found := len(text)+1, ""
+	for _, s := range q.options.Stop {
+		if i := strings.Index(text, s); i >= 0 && (i+len(s) < first || i+len(s) == first && len(s) > len(found)) {
+			first, found = i+len(s), s
+		}
+	}
+	if found == "" {
+		return "end_turn", nil
+	}
+	return "stop_sequence", found
+}
+
+func (u usage) anthropic() object {
+	return object{"input_tokens": u.prompt - u.reused, "cache_creation_input_tokens": 0,
+		"cache_read_input_tokens": u.reused, "output_tokens": u.answer}
+}
+
+func (a messagesAPI) whole(q *question, choices []*choice) any {
+	c := choices[0]
+	reason, stop := a.reason(q, c)
+	return a.message(q, []object{{"type": "text", "text": c.text}}, reason, stop, q.count(choices).anthropic())
+}
+
+func (a messagesAPI) open(s *stream, q *question) {
+	u := usage{prompt: len(q.prompts[0])}
+	s.event("message_start", object{"type": "message_start",
+		"message": a.message(q, []object{}, nil, nil, u.anthropic())})
+	s.event("content_block_start", object{"type": "content_block_start", "index": 0,
+		"content_block": object{"type": "text", "text": ""}})
+	a.alive(s, q)
+}
+
+func (a messagesAPI) piece(s *stream, _ *question, p piece) {
+	if p.text != "" {
+		s.event("content_block_delta", object{"type": "content_block_delta", "index": 0,
+			"delta": object{"type": "text_delta", "text": p.text}})
+	}
+}
+
+func (a messagesAPI) alive(s *stream, _ *question) { s.event("ping", object{"type": "ping"}) }
+
+func (a messagesAPI) close(s *stream, q *question, choices []*choice) {
+	reason, stop := a.reason(q, choices[0])
+	s.event("content_block_stop", object{"type": "content_block_stop", "index": 0})
+	s.event("message_delta", object{"type": "message_delta", "delta": object{"stop_reason": reason, "stop_sequence": stop},
+		"usage": q.count(choices).anthropic()})
+	s.event("message_stop", object{"type": "message_stop"})
+}
+
+func (a messagesAPI) fail(s *stream, e *Error) { s.event("error", e.anthropic()) }

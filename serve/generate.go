@@ -1,0 +1,168 @@
+package serve
+
+import (
+	"context"
+	"sync"
+
+	"restyle/infer"
+	"restyle/infer/batch"
+	"restyle/tokenizer"
+)
+
+// A piece is what happened to one of the answers of a question: text that it grew by, or its end.
+type piece struct {
+	choice int
+	text   string
+	tokens []batch.Token // with their log probabilities, if asked for, as far as their text is out
+	end    *infer.Result // the last piece has it
+	err    error
+}
+
+// A choice is one of the answers of a question.
+type choice struct {
+	text   string
+	tokens []batch.Token
+	result infer.Result
+}
+
+// reason returns why an answer ended, in OpenAI's words.
+func (c *choice) reason() string {
+	if c.result.Reason == infer.Stopped {
+		return "stop"
+	}
+	return "length"
+}
+
+// start starts all answers of a question. The channel gets what happens to them, and is closed after the last one. It
+// ends early if ctx is done, and all their memory is given back by the time at which it is closed.
+func (q *question) start(ctx context.Context, watch *watch) (<-chan piece, *Error) {
+	answers := make([]Answer, q.choices())
+	for i := range answers {
+		o := q.options
+		o.Seed += uint64(i % q.n)
+		prompt := q.prompts[i/q.n]
+		if room := q.model.Context - len(prompt); o.MaxTokens == 0 || o.MaxTokens > room {
+			o.MaxTokens = room
+		}
+		a, err := q.model.Start(ctx, batch.Request{Prompt: prompt, Options: o, Logprobs: q.logprobs, Top: q.top, Key: q.key})
+		if err != nil {
+			for _, earlier := range answers[:i] {
+				earlier.Close()
+			}
+			return nil, started(err)
+		}
+		answers[i] = a
+	}
+	pieces := make(chan piece)
+	var all sync.WaitGroup
+	for i, a := range answers {
+		all.Go(func() {
+			defer a.Close()
+			q.follow(ctx, i, a, watch, pieces)
+		})
+	}
+	go func() {
+		all.Wait()
+		close(pieces)
+	}()
+	return pieces, nil
+}
+
+// follow sends what happens to one answer.
+func (q *question) follow(ctx context.Context, i int, a Answer, watch *watch, pieces chan<- piece) {
+	send := func(p piece) bool {
+		select {
+		case pieces <- p:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	out := released{tokenizer: q.model.Codec.Tokenizer}
+	last := watch.start
+	for n := 0; a.Next(ctx); {
+		t := a.Token()
+		p := piece{choice: i, text: t.Text}
+		if now := len(a.Result().IDs); now > n { // not only text that was held back
+			n, last = now, watch.token(now, last)
+			out.held = append(out.held, t)
+		}
+		if p.tokens = out.release(len(t.Text)); !q.logprobs {
+			p.tokens = nil
+		}
+		if (p.text != "" || len(p.tokens) > 0) && !send(p) {
+			return
+		}
+	}
+	p := piece{choice: i, err: a.Err()}
+	if p.err == nil && ctx.Err() == nil {
+		result := a.Result()
+		p.end = &result
+		watch.ended(result)
+	}
+	if q.logprobs && len(q.options.Stop) == 0 {
+		p.tokens = out.held
+	}
+	send(p)
+}
+
+// released finds out which tokens have text that is out: text lags behind tokens as long as it may become a stop string.
+// The log probabilities of tokens that are only part of a stop string are not in the answer.
+type released struct {
+	tokenizer   *tokenizer.Tokenizer
+	held        []batch.Token
+	at, printed int // bytes of the tokens before held, and of the text
+}
+
+// release returns the tokens that are out after so many more bytes of text.
+func (r *released) release(bytes int) (out []batch.Token) {
+	r.printed += bytes
+	for len(r.held) > 0 && r.at < r.printed {
+		t := r.held[0]
+		out = append(out, t)
+		if !r.tokenizer.IsSpecial(t.ID) {
+			r.at += len(r.tokenizer.Bytes(t.ID))
+		}
+		r.held = r.held[1:]
+	}
+	return out
+}
+
+// collect gathers whole answers.
+func (q *question) collect(pieces <-chan piece) ([]*choice, error) {
+	choices := make([]*choice, q.choices())
+	for i := range choices {
+		choices[i] = &choice{}
+	}
+	for p := range pieces {
+		if p.err != nil {
+			return nil, p.err
+		}
+		choices[p.choice].add(p)
+	}
+	return choices, nil
+}
+
+// add adds a piece.
+func (c *choice) add(p piece) {
+	c.text += p.text
+	c.tokens = append(c.tokens, p.tokens...)
+	if p.end != nil {
+		c.result = *p.end
+	}
+}
+
+// A usage is how many tokens a question took.
+type usage struct{ prompt, reused, answer int }
+
+// count adds up the tokens of all answers: each prompt once.
+func (q *question) count(choices []*choice) (u usage) {
+	for i, c := range choices {
+		if i%q.n == 0 {
+			u.prompt += len(q.prompts[i/q.n])
+			u.reused += c.result.Reused
+		}
+		u.answer += len(c.result.IDs)
+	}
+	return u
+}

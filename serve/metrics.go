@@ -1,0 +1,194 @@
+package serve
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"restyle/infer"
+)
+
+// The bounds of the buckets of histograms, those of vLLM: seconds to the first token, between tokens, and of requests.
+var (
+	firstBounds = []float64{.001, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640,
+		2560}
+	betweenBounds = []float64{.001, .0025, .005, .0075, .01, .015, .02, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5,
+		5, 7.5, 10, 20, 40, 80}
+	requestBounds = []float64{.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680}
+)
+
+// metrics are what has happened to the requests of one model.
+type metrics struct {
+	lock                   sync.Mutex
+	first, between, whole  histogram
+	prompt, reused, answer int64            // tokens
+	ended                  map[string]int64 // answers by reason
+	failed                 map[int]int64    // requests by status
+}
+
+type histogram struct {
+	bounds []float64
+	counts []int64 // of values at most each bound, and one for all others
+	sum    float64
+}
+
+func newMetrics() *metrics {
+	of := func(bounds []float64) histogram { return histogram{bounds, make([]int64, len(bounds)+1), 0} }
+	return &metrics{first: of(firstBounds), between: of(betweenBounds), whole: of(requestBounds),
+		ended: map[string]int64{}, failed: map[int]int64{}}
+}
+
+func (h *histogram) add(d time.Duration) {
+	i, _ := slices.BinarySearch(h.bounds, d.Seconds())
+	h.counts[i]++
+	h.sum += d.Seconds()
+}
+
+// A watch measures one request.
+type watch struct {
+	*metrics
+	start time.Time
+	wait  time.Duration // until the first token, 0 before it
+	// tokens is the number of tokens of all answers.
+	tokens atomic.Int64
+}
+
+// token counts token n, from 1, of an answer, whose last one, or the request, came at a time. It returns the time of this one.
+func (w *watch) token(n int, last time.Time) time.Time {
+	now := time.Now()
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.tokens.Add(1)
+	if n == 1 {
+		w.first.add(now.Sub(last))
+		if w.wait == 0 {
+			w.wait = now.Sub(last)
+		}
+	} else {
+		w.between.add(now.Sub(last))
+	}
+	w.answer++
+	return now
+}
+
+// ended counts an answer that is whole.
+func (w *watch) ended(r infer.Result) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	reason := "length"
+	if r.Reason == infer.Stopped {
+		reason = "stop"
+	}
+	w.metrics.ended[reason]++
+	w.prompt += int64(r.Prompt)
+	w.reused += int64(r.Reused)
+}
+
+// done counts the request, after which its status is known.
+func (w *watch) done(status int) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if status == http.StatusOK {
+		w.whole.add(time.Since(w.start))
+	} else {
+		w.failed[status]++
+	}
+}
+
+// figure is a metric of one number for each model.
+type figure struct {
+	name, kind, help string
+	of               func(m *Model, now Stats) float64
+}
+
+var figures = []figure{
+	{"num_requests_running", "gauge", "Answers that are being generated.",
+		func(_ *Model, s Stats) float64 { return float64(s.Running) }},
+	{"num_requests_waiting", "gauge", "Answers that wait for their first step.",
+		func(_ *Model, s Stats) float64 { return float64(s.Waiting) }},
+	{"kv_cache_usage_perc", "gauge", "Part of the KV cache that is in use, from 0 to 1.",
+		func(_ *Model, s Stats) float64 { return float64(s.Used) / math.Max(float64(s.Blocks), 1) }},
+	{"num_preemptions_total", "counter", "Answers that had to make room for others.",
+		func(_ *Model, s Stats) float64 { return float64(s.Preempted) }},
+	{"prompt_tokens_total", "counter", "Tokens of prompts.",
+		func(m *Model, _ Stats) float64 { return float64(m.metrics.prompt) }},
+	{"prefix_cache_queries_total", "counter", "Tokens of prompts that were looked for in the KV cache.",
+		func(m *Model, _ Stats) float64 { return float64(m.metrics.prompt) }},
+	{"prefix_cache_hits_total", "counter", "Tokens of prompts that were in the KV cache.",
+		func(m *Model, _ Stats) float64 { return float64(m.metrics.reused) }},
+	{"generation_tokens_total", "counter", "Tokens of answers.",
+		func(m *Model, _ Stats) float64 { return float64(m.metrics.answer) }},
+}
+
+// writeMetrics writes all metrics in Prometheus's text format.
+func (s *Server) writeMetrics(out io.Writer) {
+	all := s.all()
+	stats := make([]Stats, len(all))
+	for i, m := range all {
+		stats[i] = m.Stats()
+		m.metrics.lock.Lock()
+		defer m.metrics.lock.Unlock()
+	}
+	head := func(name, kind, help string) {
+		fmt.Fprintf(out, "# HELP restyle_%s %s\n# TYPE restyle_%[1]s %[3]s\n", name, help, kind)
+	}
+	line := func(name string, m *Model, label, value string, n float64) {
+		labels := "model_name=" + strconv.Quote(m.Name)
+		if label != "" {
+			labels += "," + label + "=" + strconv.Quote(value)
+		}
+		fmt.Fprintf(out, "restyle_%s{%s} %s\n", name, labels, strconv.FormatFloat(n, 'g', -1, 64))
+	}
+	for _, f := range figures {
+		head(f.name, f.kind, f.help)
+		for i, m := range all {
+			line(f.name, m, "", "", f.of(m, stats[i]))
+		}
+	}
+	head("request_success_total", "counter", "Answers that are whole, by the reason why they ended.")
+	for _, m := range all {
+		for _, reason := range []string{"stop", "length"} {
+			line("request_success_total", m, "finished_reason", reason, float64(m.metrics.ended[reason]))
+		}
+	}
+	head("request_failure_total", "counter", "Requests that were refused or failed, by their status.")
+	for _, m := range all {
+		for _, status := range slices.Sorted(maps.Keys(m.metrics.failed)) {
+			line("request_failure_total", m, "status", strconv.Itoa(status), float64(m.metrics.failed[status]))
+		}
+	}
+	for _, h := range []struct {
+		name, help string
+		of         func(*metrics) *histogram
+	}{
+		{"time_to_first_token_seconds", "From a request to the first token of an answer.",
+			func(m *metrics) *histogram { return &m.first }},
+		{"inter_token_latency_seconds", "Between two tokens of an answer.",
+			func(m *metrics) *histogram { return &m.between }},
+		{"e2e_request_latency_seconds", "From a request to the end of all its answers.",
+			func(m *metrics) *histogram { return &m.whole }},
+	} {
+		head(h.name, "histogram", h.help)
+		for _, m := range all {
+			values := h.of(m.metrics)
+			total := int64(0)
+			for i, n := range values.counts {
+				total += n
+				bound := math.Inf(1)
+				if i < len(values.bounds) {
+					bound = values.bounds[i]
+				}
+				line(h.name+"_bucket", m, "le", strconv.FormatFloat(bound, 'g', -1, 64), float64(total))
+			}
+			line(h.name+"_sum", m, "", "", values.sum)
+			line(h.name+"_count", m, "", "", float64(total))
+		}
+	}
+}
