@@ -46,7 +46,7 @@ type fakeAnswer struct {
 	over, closed  bool
 }
 
-func (f *fake) Start(_ context.Context, r batch.Request) (Answer, error) {
+func (f *fake) Start(r batch.Request) (Answer, error) {
 	if f.refuse != nil {
 		return nil, f.refuse
 	}
@@ -61,7 +61,7 @@ func (f *fake) Start(_ context.Context, r batch.Request) (Answer, error) {
 	return a, nil
 }
 
-func (f *fake) Stats() Stats { return Stats{Running: int(f.running.Load()), Blocks: 100} }
+func (f *fake) Stats() batch.Stats { return batch.Stats{Running: int(f.running.Load()), Blocks: 100} }
 
 // Next gives out text as infer does: nothing that may become a stop string.
 func (a *fakeAnswer) Next(ctx context.Context) bool {
@@ -86,6 +86,7 @@ func (a *fakeAnswer) Next(ctx context.Context) bool {
 		return false
 	case n == len(a.ids):
 		a.over, a.result.Reason, a.text = true, infer.Stopped, a.decoded
+		a.token = batch.Token{ID: -1}
 	default:
 		id := a.ids[n]
 		a.result.IDs = append(a.result.IDs, id)
@@ -123,6 +124,8 @@ func (a *fakeAnswer) show() {
 func (a *fakeAnswer) Token() batch.Token   { return a.token }
 func (a *fakeAnswer) Err() error           { return a.err }
 func (a *fakeAnswer) Result() infer.Result { return a.result }
+
+func (a *fakeAnswer) Waited() time.Duration { return 0 }
 
 func (a *fakeAnswer) Close() {
 	if !a.closed {

@@ -44,7 +44,7 @@ func (q *question) start(ctx context.Context, watch *watch) (<-chan piece, *Erro
 		if room := q.model.Context - len(prompt); o.MaxTokens == 0 || o.MaxTokens > room {
 			o.MaxTokens = room
 		}
-		a, err := q.model.Start(ctx, batch.Request{Prompt: prompt, Options: o, Logprobs: q.logprobs, Top: q.top, Key: q.key})
+		a, err := q.model.Start(batch.Request{Prompt: prompt, Options: o, Logprobs: q.logprobs, Top: q.top, Key: q.key})
 		if err != nil {
 			for _, earlier := range answers[:i] {
 				earlier.Close()
@@ -83,8 +83,9 @@ func (q *question) follow(ctx context.Context, i int, a Answer, watch *watch, pi
 	for n := 0; a.Next(ctx); {
 		t := a.Token()
 		p := piece{choice: i, text: t.Text}
-		if now := len(a.Result().IDs); now > n { // not only text that was held back
-			n, last = now, watch.token(now, last)
+		if t.ID >= 0 { // not only text that was held back
+			n++
+			last = watch.token(n, last)
 			out.held = append(out.held, t)
 		}
 		if p.tokens = out.release(len(t.Text)); !q.logprobs {
@@ -98,7 +99,7 @@ func (q *question) follow(ctx context.Context, i int, a Answer, watch *watch, pi
 	if p.err == nil && ctx.Err() == nil {
 		result := a.Result()
 		p.end = &result
-		watch.ended(result)
+		watch.ended(result, a.Waited())
 	}
 	if q.logprobs && len(q.options.Stop) == 0 {
 		p.tokens = out.held

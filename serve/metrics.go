@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"restyle/infer"
+	"restyle/infer/batch"
 )
 
 // The bounds of the buckets of histograms, those of vLLM: seconds to the first token, between tokens, and of requests.
@@ -26,11 +27,11 @@ var (
 
 // metrics are what has happened to the requests of one model.
 type metrics struct {
-	lock                   sync.Mutex
-	first, between, whole  histogram
-	prompt, reused, answer int64            // tokens
-	ended                  map[string]int64 // answers by reason
-	failed                 map[int]int64    // requests by status
+	lock                  sync.Mutex
+	first, between, whole histogram
+	queued, read, written histogram
+	ended                 map[string]int64 // answers by reason
+	failed                map[int]int64    // requests by status
 }
 
 type histogram struct {
@@ -42,6 +43,7 @@ type histogram struct {
 func newMetrics() *metrics {
 	of := func(bounds []float64) histogram { return histogram{bounds, make([]int64, len(bounds)+1), 0} }
 	return &metrics{first: of(firstBounds), between: of(betweenBounds), whole: of(requestBounds),
+		queued: of(requestBounds), read: of(requestBounds), written: of(requestBounds),
 		ended: map[string]int64{}, failed: map[int]int64{}}
 }
 
@@ -74,12 +76,11 @@ func (w *watch) token(n int, last time.Time) time.Time {
 	} else {
 		w.between.add(now.Sub(last))
 	}
-	w.answer++
 	return now
 }
 
-// ended counts an answer that is whole.
-func (w *watch) ended(r infer.Result) {
+// ended counts an answer that is whole, and that was queued for a time.
+func (w *watch) ended(r infer.Result, queued time.Duration) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	reason := "length"
@@ -87,8 +88,9 @@ func (w *watch) ended(r infer.Result) {
 		reason = "stop"
 	}
 	w.metrics.ended[reason]++
-	w.prompt += int64(r.Prompt)
-	w.reused += int64(r.Reused)
+	w.queued.add(queued)
+	w.read.add(r.First - queued)
+	w.written.add(r.Total - r.First)
 }
 
 // done counts the request, after which its status is known.
@@ -105,32 +107,37 @@ func (w *watch) done(status int) {
 // figure is a metric of one number for each model.
 type figure struct {
 	name, kind, help string
-	of               func(m *Model, now Stats) float64
+	of               func(s batch.Stats) float64
 }
 
 var figures = []figure{
 	{"num_requests_running", "gauge", "Answers that are being generated.",
-		func(_ *Model, s Stats) float64 { return float64(s.Running) }},
+		func(s batch.Stats) float64 { return float64(s.Running) }},
 	{"num_requests_waiting", "gauge", "Answers that wait for their first step.",
-		func(_ *Model, s Stats) float64 { return float64(s.Waiting) }},
+		func(s batch.Stats) float64 { return float64(s.Waiting) }},
 	{"kv_cache_usage_perc", "gauge", "Part of the KV cache that is in use, from 0 to 1.",
-		func(_ *Model, s Stats) float64 { return float64(s.Used) / math.Max(float64(s.Blocks), 1) }},
+		func(s batch.Stats) float64 { return float64(s.Used) / math.Max(float64(s.Blocks), 1) }},
 	{"num_preemptions_total", "counter", "Answers that had to make room for others.",
-		func(_ *Model, s Stats) float64 { return float64(s.Preempted) }},
+		func(s batch.Stats) float64 { return float64(s.Preempted) }},
 	{"prompt_tokens_total", "counter", "Tokens of prompts.",
-		func(m *Model, _ Stats) float64 { return float64(m.metrics.prompt) }},
+		func(s batch.Stats) float64 { return float64(s.Prompt) }},
 	{"prefix_cache_queries_total", "counter", "Tokens of prompts that were looked for in the KV cache.",
-		func(m *Model, _ Stats) float64 { return float64(m.metrics.prompt) }},
+		func(s batch.Stats) float64 { return float64(s.Prompt) }},
 	{"prefix_cache_hits_total", "counter", "Tokens of prompts that were in the KV cache.",
-		func(m *Model, _ Stats) float64 { return float64(m.metrics.reused) }},
+		func(s batch.Stats) float64 { return float64(s.Reused) }},
 	{"generation_tokens_total", "counter", "Tokens of answers.",
-		func(m *Model, _ Stats) float64 { return float64(m.metrics.answer) }},
+		func(s batch.Stats) float64 { return float64(s.Generated) }},
+	{"steps_total", "counter", "Steps of the model.", func(s batch.Stats) float64 { return float64(s.Steps) }},
+	{"steps_failed_total", "counter", "Steps that failed, and their requests with them.",
+		func(s batch.Stats) float64 { return float64(s.Failed) }},
+	{"step_tokens_total", "counter", "Tokens of all steps: per step, this is how full steps are.",
+		func(s batch.Stats) float64 { return float64(s.Computed) }},
 }
 
 // writeMetrics writes all metrics in Prometheus's text format.
 func (s *Server) writeMetrics(out io.Writer) {
 	all := s.all()
-	stats := make([]Stats, len(all))
+	stats := make([]batch.Stats, len(all))
 	for i, m := range all {
 		stats[i] = m.Stats()
 		m.metrics.lock.Lock()
@@ -149,7 +156,7 @@ func (s *Server) writeMetrics(out io.Writer) {
 	for _, f := range figures {
 		head(f.name, f.kind, f.help)
 		for i, m := range all {
-			line(f.name, m, "", "", f.of(m, stats[i]))
+			line(f.name, m, "", "", f.of(stats[i]))
 		}
 	}
 	head("request_success_total", "counter", "Answers that are whole, by the reason why they ended.")
@@ -164,17 +171,31 @@ func (s *Server) writeMetrics(out io.Writer) {
 			line("request_failure_total", m, "status", strconv.Itoa(status), float64(m.metrics.failed[status]))
 		}
 	}
-	for _, h := range []struct {
-		name, help string
-		of         func(*metrics) *histogram
-	}{
-		{"time_to_first_token_seconds", "From a request to the first token of an answer.",
-			func(m *metrics) *histogram { return &m.first }},
-		{"inter_token_latency_seconds", "Between two tokens of an answer.",
-			func(m *metrics) *histogram { return &m.between }},
-		{"e2e_request_latency_seconds", "From a request to the end of all its answers.",
-			func(m *metrics) *histogram { return &m.whole }},
-	} {
+	writeHistograms(head, line, all)
+}
+
+// histograms are those of each model.
+var histograms = []struct {
+	name, help string
+	of         func(*metrics) *histogram
+}{
+	{"time_to_first_token_seconds", "From a request to the first token of an answer.",
+		func(m *metrics) *histogram { return &m.first }},
+	{"inter_token_latency_seconds", "Between two tokens of an answer.",
+		func(m *metrics) *histogram { return &m.between }},
+	{"request_queue_time_seconds", "Before the first step of an answer.",
+		func(m *metrics) *histogram { return &m.queued }},
+	{"request_prefill_time_seconds", "From the first step of an answer to its first token.",
+		func(m *metrics) *histogram { return &m.read }},
+	{"request_decode_time_seconds", "From the first token of an answer to its last.",
+		func(m *metrics) *histogram { return &m.written }},
+	{"e2e_request_latency_seconds", "From a request to the end of all its answers.",
+		func(m *metrics) *histogram { return &m.whole }},
+}
+
+func writeHistograms(head func(name, kind, help string), line func(name string, m *Model, label, value string, n float64),
+	all []*Model) {
+	for _, h := range histograms {
 		head(h.name, "histogram", h.help)
 		for _, m := range all {
 			values := h.of(m.metrics)

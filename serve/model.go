@@ -14,29 +14,35 @@ import (
 	"restyle/tokenizer"
 )
 
-// A Generator generates answers of one model, many at once.
+// A Generator generates answers of one model, many at once: see Batch.
 type Generator interface {
-	// Start starts an answer. The error is batch.ErrFull if the queue is full, batch.ErrClosed if no more requests are
-	// taken; any other is the caller's fault.
-	Start(ctx context.Context, r batch.Request) (Answer, error)
-	// Stats returns figures for /metrics.
-	Stats() Stats
+	// Start queues a request. The error is batch.ErrFull if too many wait, and batch.ErrClosed if no more are taken; any
+	// other is the request's fault.
+	Start(r batch.Request) (Answer, error)
+	Stats() batch.Stats
 }
 
-// An Answer is one answer in progress, used like an infer.Generation. Close ends it early and gives its memory back.
+// An Answer is one answer in progress: a [batch.Answer].
 type Answer interface {
 	Next(ctx context.Context) bool
 	Token() batch.Token
 	Err() error
 	Result() infer.Result
+	Waited() time.Duration
 	Close()
 }
 
-// Stats are figures of a Generator.
-type Stats struct {
-	Running, Waiting int   // answers
-	Blocks, Used     int   // blocks of the KV cache, and those in use
-	Preempted        int64 // answers that had to make room for others, ever
+// Batch returns a Generator of a batch.
+func Batch(b *batch.Batch) Generator { return batched{b} }
+
+type batched struct{ *batch.Batch }
+
+func (b batched) Start(r batch.Request) (Answer, error) {
+	a, err := b.Batch.Start(r)
+	if err != nil {
+		return nil, err // a nil *batch.Answer would be an Answer that is not nil
+	}
+	return a, nil
 }
 
 // A Model is what the field model of a request names.
