@@ -138,7 +138,6 @@ func TestSampling_IsWhatTheAuthorsSuggest(t *testing.T) {
 // TestErrors_TellWhenToTryAgain checks full queues, draining and faults, before and in streams.
 func TestErrors_TellWhenToTryAgain(t *testing.T) {
 	f := serving(t, Options{})
-	const ask = `{"stream":true,` + asked + `}`
 	for _, c := range []struct {
 		refuse  error
 		failAt  int
@@ -156,9 +155,9 @@ func TestErrors_TellWhenToTryAgain(t *testing.T) {
 		{failAt: 2, status: 200, has: []string{"event: error\ndata: {\"error\":{", `"type":"error"`, "(broken off)"}, message: true},
 	} {
 		f.refuse, f.failAt = c.refuse, c.failAt
-		path, body := "/v1/chat/completions", ask
+		path, body := "/v1/chat/completions", streamed
 		if c.message {
-			path, body = "/v1/messages", `{"max_tokens":9,`+ask[1:]
+			path, body = "/v1/messages", `{"max_tokens":9,`+streamed[1:]
 		}
 		r, err := http.Post(f.url+path, "application/json", strings.NewReader(body))
 		if err != nil {
@@ -179,7 +178,7 @@ func TestErrors_TellWhenToTryAgain(t *testing.T) {
 		}
 	}
 	f.refuse, f.failAt = nil, 0
-	if status, text := f.post(t, "/v1/chat/completions", ask); status != 200 || !strings.HasSuffix(text, "data: [DONE]\n\n") {
+	if status, text := f.post(t, "/v1/chat/completions", streamed); status != 200 || !strings.HasSuffix(text, "data: [DONE]\n\n") {
 		t.Errorf("afterwards: %d %s", status, text)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"restyle/internal/hostile"
 )
 
-const streamed = `{"stream":true,` + asked + `}`
+const streamed = `{"stream":true,"seed":0,` + asked + `}`
 
 // TestChecks_RefuseStrangers checks keys, names and origins.
 func TestChecks_RefuseStrangers(t *testing.T) {
@@ -132,7 +132,9 @@ func TestEnd_LetsAnswersFinish(t *testing.T) {
 		var text string
 		var group sync.WaitGroup
 		group.Go(func() { _, text = f.post(t, "/v1/chat/completions", streamed) })
-		f.hold <- struct{}{}
+		for range 2 { // the second one comes after the first has been passed on
+			f.hold <- struct{}{}
+		}
 		f.Close()
 		if status, text := f.post(t, "/v1/chat/completions", streamed); status != 503 || !strings.Contains(text, "draining") {
 			t.Error(status, text)
@@ -173,8 +175,8 @@ func TestTimeout_IsAnError(t *testing.T) {
 // TestMetrics_Count checks the figures after requests that went well and one that did not.
 func TestMetrics_Count(t *testing.T) {
 	f := serving(t, Options{})
-	f.post(t, "/v1/chat/completions", `{"n":2,"max_tokens":3,`+asked+`}`)
-	f.post(t, "/v1/chat/completions", `{`+asked+`}`)
+	f.post(t, "/v1/chat/completions", `{"n":2,"max_tokens":3,"seed":0,`+asked+`}`)
+	f.post(t, "/v1/chat/completions", `{"seed":0,`+asked+`}`)
 	f.post(t, "/v1/chat/completions", `{"tools":[1],`+asked+`}`)
 	r, err := http.Get(f.url + "/metrics")
 	if err != nil {
