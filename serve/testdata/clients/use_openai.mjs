@@ -4,7 +4,6 @@ import OpenAI from "openai";
 const client = new OpenAI({ baseURL: process.env.BASE_URL + "/v1", apiKey: process.env.KEY, maxRetries: 0 });
 const ask = { model: "starter", messages: [{ role: "user", content: "How do I reverse a list?" }], seed: 0 };
 const print = (...parts) => console.log(parts.join(" "));
-const header = (value) => ({ headers: { "X-Test": value } });
 
 async function failure(call) {
   try {
@@ -48,10 +47,10 @@ print("unknown:", await failure(() => client.chat.completions.create({ ...ask, m
 const long = [{ role: "user", content: "many words ".repeat(300) }];
 print("too long:", await failure(() => client.chat.completions.create({ model: "starter", messages: long })));
 print("wrong key:", await failure(() => client.withOptions({ apiKey: "wrong" }).models.list()));
-print("full:", await failure(() => client.chat.completions.create(ask, header("full"))));
-print("draining:", await failure(() => client.chat.completions.create(ask, header("closed"))));
+print("full:", await failure(() => client.chat.completions.create({ ...ask, model: "full" })));
+print("draining:", await failure(() => client.chat.completions.create({ ...ask, model: "closed" })));
 try {
-  for await (const _ of await client.chat.completions.create({ ...ask, stream: true }, header("fault"))) ;
+  for await (const _ of await client.chat.completions.create({ ...ask, model: "fault", stream: true })) ;
   print("fault: none");
 } catch (e) {
   print("fault:", e.message);

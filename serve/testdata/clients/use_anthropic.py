@@ -25,10 +25,10 @@ print("stop:", r.content[0].text, r.stop_reason, repr(r.stop_sequence))
 print("count:", client.messages.count_tokens(**ask).input_tokens)
 print("unknown:", failure(lambda: client.messages.create(**{**ask, "model": "claude"}, max_tokens=9)))
 print("wrong key:", failure(lambda: client.with_options(api_key="wrong").messages.create(**ask, max_tokens=9)))
-print("full:", failure(lambda: client.messages.create(**ask, max_tokens=9, extra_headers={"X-Test": "full"})))
-print("draining:", failure(lambda: client.messages.create(**ask, max_tokens=9, extra_headers={"X-Test": "closed"})))
+print("full:", failure(lambda: client.messages.create(**{**ask, "model": "full"}, max_tokens=9)))
+print("draining:", failure(lambda: client.messages.create(**{**ask, "model": "closed"}, max_tokens=9)))
 try:
-    with client.messages.stream(**ask, max_tokens=9, extra_body=seed, extra_headers={"X-Test": "fault"}) as s:
+    with client.messages.stream(**{**ask, "model": "fault"}, max_tokens=9, extra_body=seed) as s:
         s.get_final_message()
     print("fault: none")
 except anthropic.APIStatusError as e:

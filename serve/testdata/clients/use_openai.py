@@ -36,7 +36,7 @@ r = client.chat.completions.create(**ask, n=2, max_tokens=2)
 print("two:", *[f"{c.index} {c.message.content} {c.finish_reason}" for c in r.choices])
 r = client.chat.completions.create(**ask, max_tokens=2, logprobs=True, top_logprobs=2)
 print("logprobs:", *[f"{t.token}|{t.logprob:.3f}|{len(t.top_logprobs)}" for t in r.choices[0].logprobs.content])
-with client.chat.completions.stream(**ask, max_tokens=3) as s:
+with client.chat.completions.stream(**ask, stop=[" reversed"]) as s:
     for _ in s:
         pass
     print("helper:", s.get_final_completion().choices[0].message.content)
@@ -53,10 +53,10 @@ print("unknown:", failure(lambda: client.chat.completions.create(**{**ask, "mode
 print("too long:", failure(lambda: client.chat.completions.create(model="starter", messages=[
     {"role": "user", "content": "many words " * 300}])))
 print("wrong key:", failure(lambda: client.with_options(api_key="wrong").models.list()))
-print("full:", failure(lambda: client.chat.completions.create(**ask, user="", extra_headers={"X-Test": "full"})))
-print("draining:", failure(lambda: client.chat.completions.create(**ask, extra_headers={"X-Test": "closed"})))
+print("full:", failure(lambda: client.chat.completions.create(**{**ask, "model": "full"})))
+print("draining:", failure(lambda: client.chat.completions.create(**{**ask, "model": "closed"})))
 try:
-    for _ in client.chat.completions.create(**ask, stream=True, extra_headers={"X-Test": "fault"}):
+    for _ in client.chat.completions.create(**{**ask, "model": "fault"}, stream=True):
         pass
     print("fault: none")
 except openai.APIError as e:

@@ -6,7 +6,6 @@ const provider = createOpenAICompatible({ name: "restyle", baseURL: process.env.
   includeUsage: true });
 const ask = { model: provider("starter"), prompt: "How do I reverse a list?", seed: 0, maxRetries: 0 };
 const print = (...parts) => console.log(parts.join(" "));
-const header = (value) => ({ headers: { "X-Test": value } });
 
 async function failure(call) {
   try {
@@ -27,10 +26,15 @@ print("stop:", r.text, r.finishReason);
 r = await generateText({ ...ask, model: provider.completionModel("starter"), prompt: "One", maxOutputTokens: 3 });
 print("text:", r.text, r.finishReason);
 print("unknown:", await failure(() => generateText({ ...ask, model: provider("gpt-7") })));
-print("full:", await failure(() => generateText({ ...ask, ...header("full") })));
-print("draining:", await failure(() => generateText({ ...ask, ...header("closed") })));
-let fault = "none";
-for await (const part of streamText({ ...ask, ...header("fault"), onError() {} }).fullStream) {
-  if (part.type === "error") fault = part.error.message ?? part.error;
+print("full:", await failure(() => generateText({ ...ask, model: provider("full") })));
+print("draining:", await failure(() => generateText({ ...ask, model: provider("closed") })));
+const faults = [];
+const note = (e) => faults.push(e.message ?? e);
+process.on("unhandledRejection", note);
+try {
+  const broken = streamText({ ...ask, model: provider("fault"), onError: ({ error }) => note(error) });
+  for await (const part of broken.fullStream) ;
+} catch (e) {
+  note(e);
 }
-print("fault:", fault);
+print("fault:", faults[0]);
