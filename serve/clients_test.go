@@ -22,7 +22,7 @@ var recorded = map[string]string{
 	"helper":          "A list is",
 	"text":            "A list is length",
 	"response":        script + " completed",
-	"response stream": "A list is response.incomplete",
+	"response stream": script + " response.completed",
 	"models":          "starter full closed fault starter",
 	"refused":         "400 unsupported_parameter",
 	"unknown":         "404 model_not_found",

@@ -38,7 +38,7 @@ print("text:", r.choices[0].text, r.choices[0].finish_reason);
 r = await client.responses.create({ model: "starter", input: "Hello", seed: 0 });
 print("response:", r.output_text, r.status);
 let last;
-const events = client.responses.stream({ model: "starter", input: "Hello", max_output_tokens: 3, seed: 0 });
+const events = client.responses.stream({ model: "starter", input: "Hello", seed: 0 });
 for await (const event of events) last = event.type;
 print("response stream:", (await events.finalResponse()).output_text, last);
 print("models:", ...(await client.models.list()).data.map((m) => m.id), (await client.models.retrieve("starter")).id);

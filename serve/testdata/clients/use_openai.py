@@ -44,7 +44,7 @@ r = client.completions.create(model="starter", prompt="One", max_tokens=3, seed=
 print("text:", r.choices[0].text, r.choices[0].finish_reason)
 r = client.responses.create(model="starter", input="Hello", extra_body={"seed": 0})
 print("response:", r.output_text, r.status)
-with client.responses.stream(model="starter", input="Hello", max_output_tokens=3, extra_body={"seed": 0}) as s:
+with client.responses.stream(model="starter", input="Hello", extra_body={"seed": 0}) as s:
     kinds = [e.type for e in s]
     print("response stream:", s.get_final_response().output_text, kinds[-1])
 print("models:", *[m.id for m in client.models.list()], client.models.retrieve("starter").id)
