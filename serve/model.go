@@ -49,7 +49,8 @@ func (b batched) Start(r batch.Request) (Answer, error) {
 type Model struct {
 	Name    string
 	Codec   infer.Codec
-	Context int // most tokens of a prompt and its answer
+	Context int    // most tokens of a prompt and its answer
+	Digest  string // of its weights, as /v1/models shows it; may be empty
 	Generator
 	created time.Time
 	metrics *metrics
@@ -94,8 +95,12 @@ func (s *Server) model(name string) (*Model, *Error) {
 
 // describe is a model as /v1/models lists it.
 func (m *Model) describe() object {
-	return object{"id": m.Name, "object": "model", "created": m.created.Unix(), "owned_by": "restyle",
+	o := object{"id": m.Name, "object": "model", "created": m.created.Unix(), "owned_by": "restyle",
 		"max_model_len": m.Context}
+	if m.Digest != "" {
+		o["digest"] = m.Digest
+	}
+	return o
 }
 
 // prompt renders a conversation up to the start of the answer. If continued is true, the answer continues the last

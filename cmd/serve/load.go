@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"restyle/hf"
 	"restyle/hf/hub"
 	"restyle/infer"
 	"restyle/infer/batch"
@@ -97,7 +98,34 @@ func (c *command) open(ctx context.Context, device *kernels.Device, h *hub.Hub, 
 			c.status.DrawUntil(done == total, fmt.Sprintf("loading %s: %.1f of %.1f MB", ref.name, float64(done)/1e6,
 				float64(total)/1e6))
 		}})
-	return serve.Model{Name: ref.name, Codec: codec}, engine, err
+	if err != nil {
+		return m, nil, err
+	}
+	digest, err := c.digest(checkpoint, adapter)
+	if err != nil {
+		return m, nil, errors.Join(err, engine.Close())
+	}
+	return serve.Model{Name: ref.name, Codec: codec, Digest: digest}, engine, nil
+}
+
+// digest tells the weights that answer: the same digest and seed give the same answers.
+func (c *command) digest(checkpoint *hf.Checkpoint, adapter *hf.Adapter) (string, error) {
+	digest, err := checkpoint.Digest()
+	if err != nil {
+		return "", err
+	}
+	digest = "sha256:" + digest
+	if adapter != nil {
+		of, err := adapter.Digest()
+		if err != nil {
+			return "", err
+		}
+		digest += "+" + of
+	}
+	if c.quantize != "" {
+		digest += " " + c.quantize
+	}
+	return digest, nil
 }
 
 // pool makes room for the keys and values of a model's answers.

@@ -43,7 +43,7 @@ func build(t *testing.T, bin string) commands {
 		}
 		return help
 	}
-	for _, name := range []string{"gen", "train", "chat", "export", "bench"} {
+	for _, name := range []string{"gen", "train", "chat", "export", "serve", "bench"} {
 		add(name)
 		if v := run(name, "--version"); !strings.HasPrefix(v, name+" v9.8.7 ") || !strings.Contains(v, " go") {
 			t.Errorf("%s --version prints %q", name, v)
@@ -103,7 +103,7 @@ func texts(t *testing.T) map[string]string {
 var (
 	// A command line starts at the start of a line or of code, or after a path or another program.
 	line = regexp.MustCompile("(?m)(?:cmd/|bin/|work/|\\brestyle |--rm |[`\"'(]|^[ \\t#/]*(?:\\$ )?|: |\\blog \\S+ )" +
-		"(gen|train|chat|export|bench)\\b\"?( [^\\n`|#;&>]*)")
+		"(gen|train|chat|export|serve|bench)\\b\"?( [^\\n`|#;&>]*)")
 	flags   = regexp.MustCompile(`(?:^|[^\w-])--([a-z][a-z0-9-]*)`)
 	quoted  = regexp.MustCompile(`"[^"]*"`)
 	word    = regexp.MustCompile(`^ ([a-z]+)\b`)

@@ -36,6 +36,7 @@ var dotEnvNames = []struct {
 // environmentOnly are settings that .env may not give, although people may expect it to.
 var environmentOnly = []string{"RESTYLE_NVRTC", "RESTYLE_CUBLASLT", "RESTYLE_NCCL", "RESTYLE_CUDA", "RESTYLE_NVML",
 	"RESTYLE_NVTX", "RESTYLE_CACHE",
+	"RESTYLE_API_KEYS",
 	"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
 	"HF_TOKEN_PATH", "CUDA_HOME", "CUDA_PATH"}
 

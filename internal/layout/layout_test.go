@@ -20,9 +20,9 @@ import (
 // layers are the packages, with the commands first. A package may import packages of later lines, but none of its own
 // line. A directory also represents its subdirectories that have no line of their own.
 var layers = [][]string{
-	{"cmd/bench", "cmd/chat", "cmd/export", "cmd/gen", "cmd/train", "internal/makedata"},
+	{"cmd/bench", "cmd/chat", "cmd/export", "cmd/gen", "cmd/serve", "cmd/train", "internal/makedata"},
 	{"parity", "quality"},
-	{"trainer", "teacher"},
+	{"trainer", "teacher", "serve"},
 	{"internal/models"},
 	{"infer", "dataset/training", "dataset/output", "teacher/openai"},
 	{"dataset", "tokenizer", "hf", "voice"},
