@@ -135,11 +135,11 @@ func (o *serveOptions) run(ctx context.Context, stdout, stderr io.Writer) (err e
 	for _, n := range d.Notes() {
 		fmt.Fprintf(stderr, "bench serve: %s\n", n)
 	}
-	m, err := o.open(ctx, d)
+	m, closeModel, err := o.open(ctx, d)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, m.Close()) }()
+	defer func() { err = errors.Join(err, closeModel()) }()
 	fmt.Fprintf(stdout, "%s, %s: prompts of %d tokens, answers of %d\n\n| program | sequences | prompts, tokens/s | "+
 		"generated, tokens/s | quartiles |\n|---|---:|---:|---:|---:|\n", cmp.Or(d.Model(), d.Name()),
 		cli.Count(cpu.Threads(), "CPU thread"), o.prompt, o.answer)
@@ -152,30 +152,31 @@ func (o *serveOptions) run(ctx context.Context, stdout, stderr io.Writer) (err e
 }
 
 // open opens the model.
-func (o *serveOptions) open(ctx context.Context, d *kernels.Device) (*model.Model, error) {
+func (o *serveOptions) open(ctx context.Context, d *kernels.Device) (m *model.Model, closeModel func() error, err error) {
 	if o.config != "" {
 		s, err := shapeOf("--config", o.config)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		m, err := model.New(d, s.config, model.Options{DType: cmp.Or(infer.DTypes[o.dtype], infer.DTypes["bf16"]),
+		m, err = model.New(d, s.config, model.Options{DType: cmp.Or(infer.DTypes[o.dtype], infer.DTypes["bf16"]),
 			Quantization: infer.Quantizations[o.quantize]})
-		if err == nil {
-			randomWeights(m)
+		if err != nil {
+			return nil, nil, err
 		}
-		return m, err
+		randomWeights(m)
+		return m, m.Close, nil
 	}
 	c, err := models.Open(ctx, nil, o.model)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer c.Close()
 	e, err := infer.Load(ctx, d, c, infer.OpenOptions{DType: infer.DTypes[o.dtype], Context: 1,
 		Quantization: infer.Quantizations[o.quantize]})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return e.Model, nil
+	return e.Model, e.Close, nil
 }
 
 // timeMany times n answers at once.
