@@ -23,6 +23,7 @@ gen rewrites the answers of a dataset in another voice and keeps their code byte
   gen                                  the embedded dataset and the built-in rewriter: runs anywhere
   gen --source iamtarun/python_code_instructions_18k_alpaca \
       --base-url http://localhost:8000/v1 --model meta-llama/Meta-Llama-3-8B-Instruct
+  gen --source my.jsonl --teacher-model meta-llama/Meta-Llama-3-8B-Instruct --quantize int4
 
 gen writes a JSON array of {instruction, input, output_original, output_passive_aggressive} and, next to it, a
 certificate for each row. The same command resumes a run that was stopped or killed.`
