@@ -40,7 +40,7 @@ func (d *Device) GroupedSwiGLU(y, gateUp, x, w, offsets tensor.Tensor, most int,
 	wantWeights(op, w, x.DType, w.Rows(), in)
 	want(op, "gateUp", gateUp, x.DType, x.Rows(), out)
 	want(op, "y", y, x.DType, x.Rows(), out/2)
-	if d.gpu != nil && d.fused("swiglu") && most > maxFewRows {
+	if d.gpu != nil && d.fused("swiglu") && (most > maxFewRows || d.rowsAlone) {
 		var kept tensor.Matrix
 		if keep {
 			kept = gateUp.Matrix()
@@ -152,7 +152,7 @@ func (d *Device) grouped(p cpu.Product, of groups) {
 	case d.gpu == nil:
 		d.eachGroup(p, of, apart)
 		return
-	case p.C.Rows > 0 && of.kind == groupRows && of.most <= maxFewRows && fewRows(one):
+	case p.C.Rows > 0 && of.kind == groupRows && of.most <= maxFewRows && d.fewRows(one):
 		d.matvec(one, rowNorm{}, false, expertRows{p.C.Rows, of.offsets})
 		return
 	case p.B.DType.Quantized():
@@ -173,7 +173,7 @@ func (d *Device) grouped(p cpu.Product, of groups) {
 	tiles := tilesFor(p)
 	t := tiles[len(tiles)-1]
 	for _, larger := range tiles {
-		if larger.m <= mean {
+		if larger.m <= mean && !d.rowsAlone {
 			t = larger
 			break
 		}

@@ -110,7 +110,7 @@ func (d *Device) LinearSwiGLU(y, gateUp, x, w, bias tensor.Tensor, pair ...Pair)
 		want(op, "bias", bias, x.DType, w.Rows())
 	}
 	x, y = x.View(rows, in), y.View(rows, w.Rows()/2)
-	if d.gpu != nil && d.fused("swiglu") && rows > maxMatvecRows {
+	if d.gpu != nil && d.fused("swiglu") && (rows > maxMatvecRows || d.rowsAlone) {
 		p := paired(op, cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr}, pair)
 		var keep tensor.Matrix
 		if gateUp.Ok() {

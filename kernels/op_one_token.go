@@ -104,7 +104,7 @@ const maxNormedRow = 20 << 10
 
 // oneRow reports whether matvec computes the product, together with its norm, because A has a single row.
 func (d *Device) oneRow(p cpu.Product) bool {
-	return d.gpu != nil && p.A.Rows == 1 && fewRows(p) && p.A.Cols <= maxNormedRow
+	return d.gpu != nil && p.A.Rows == 1 && d.fewRows(p) && p.A.Cols <= maxNormedRow
 }
 
 // Decodes reports whether each operation of a token, with rows of these lengths, dim first, and with weights of these
@@ -118,7 +118,7 @@ func (d *Device) Decodes(t tensor.DType, quantized []tensor.DType, dim int, othe
 	if slices.ContainsFunc(quantized, fine) && longest > maxFineRow {
 		return false
 	}
-	return d.gpu != nil && d.fused("rmsnorm") && d.fused("attention") && d.fused("swiglu") &&
+	return d.gpu != nil && !d.rowsAlone && d.fused("rmsnorm") && d.fused("attention") && d.fused("swiglu") &&
 		(t == tensor.BF16 || t == tensor.F16 && quantized == nil) && all%8 == 0 && dim <= maxNormedRow
 }
 

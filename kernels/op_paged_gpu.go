@@ -1,13 +1,79 @@
 package kernels
 
-import "restyle/tensor"
+import (
+	"fmt"
 
-// appendPagedGPU is AppendPaged on a GPU.
-func (d *Device) appendPagedGPU(_, _, _, _ tensor.Tensor, _, _ int) {
-	panic("AppendPaged: not on a GPU yet")
+	"restyle/kernels/cuda"
+	"restyle/tensor"
+)
+
+// appendPagedGPU computes AppendPaged.
+func (d *Device) appendPagedGPU(k, v, qkv, slots tensor.Tensor, heads, kvHeads int) {
+	to := tensor.Matrix{Rows: qkv.Rows(), Cols: k.Dim(-1), DType: k.DType}
+	moved := to.Rows * to.Cols * to.DType.Size()
+	d.launch(kernel{"op_paged.cu", "append_paged", rowsOf(to)}, each(2*vectors(to)), addr(k).moves(moved),
+		addr(v).moves(moved), addr(qkv).moves(2*moved), addr(slots), i32(qkv.Dim(-1)/width(to.DType, to.Cols)), i32(to.Rows))
 }
 
-// attentionPagedGPU is AttentionPaged on a GPU.
-func (d *Device) attentionPagedGPU(_, _, _, _, _, _ tensor.Tensor, _ int, _ AttentionSpec) {
-	panic("AttentionPaged: not on a GPU yet")
+// pagedSpan is the number of keys of a span of op_attention_paged.cu.
+const pagedSpan = 256
+
+// pagedSpans returns the largest number of spans that queries at positions less than reach see, if as many as tokens of
+// them follow each other.
+func (s AttentionSpec) pagedSpans(reach, tokens int) int {
+	n := blocks(reach, pagedSpan)
+	if s.Window > 0 { // keys that begin with the last of a span
+		n = min(n, blocks(s.Window+tokens-2, pagedSpan)+1)
+	}
+	return n
+}
+
+// maxPagedParts is the maximum size in bytes of the results of all spans. For more, a warp computes all spans of its
+// rows.
+var maxPagedParts = productRoom // tests set it
+
+// attentionPagedGPU computes AttentionPaged. Rows that follow each other in a sequence share what they read. Their
+// positions are on the device, so the grid has room for all: the thread blocks of a row that belongs to an earlier one's
+// end at once.
+func (d *Device) attentionPagedGPU(y, qkv, k, v, tables, places tensor.Tensor, reach int, s AttentionSpec) {
+	h := s.headShape(qkv.DType)
+	c, ok := flashForward[h]
+	if !ok || s.share() > 16 {
+		d.fail(fmt.Errorf("attention to a pool of keys: %d query heads of %d elements share a key head: a GPU has kernels "+
+			"for up to 16, of 32, 64, 96 or 128", s.share(), s.HeadDim))
+		return
+	}
+	rows, row, keys := qkv.Rows(), s.HeadDim*qkv.DType.Size(), 32
+	if row > 256 {
+		keys = 16
+	}
+	m := rowsOf(s.heads(qkv, s.Heads)).with("HELD", c.held).with("KEYS", keys)
+	tiles := 2 * 2 * keys * row // two of keys and two of values
+	spans := s.pagedSpans(reach, 1)
+	parts := rows * s.Heads * spans * (s.HeadDim + 2)
+	if 4*parts > maxPagedParts {
+		const warps = 4
+		g := grid{blocks: cuda.Dim3{X: rows, Y: s.KVHeads}, threads: cuda.Dim3{X: 32 * warps},
+			shared: warps*16*row + tiles}
+		d.launch(kernel{"op_attention_paged.cu", "attention_paged", m}, g, addr(y), addr(qkv), addr(k).movesSome(),
+			addr(v).movesSome(), addr(tables), addr(places), i32(rows), i32(s.Heads), i32(s.KVHeads), i32(tables.Dim(-1)),
+			i32(s.Window), f32(s.scale()))
+		return
+	}
+	if err := d.makeRoom(); err != nil {
+		d.fail(err)
+		return
+	}
+	warps, own := 2, 16*row+tiles
+	if warps*own > 64<<10 { // so that a multiprocessor has several thread blocks
+		warps = 1
+	}
+	room := address(d.gpu.room.base).movesSome()
+	g := grid{blocks: cuda.Dim3{X: rows, Y: s.KVHeads, Z: blocks(s.pagedSpans(reach, 16/s.share()), warps)},
+		threads: cuda.Dim3{X: 32 * warps}, shared: warps * own}
+	d.launch(kernel{"op_attention_paged.cu", "attention_paged_parts", m}, g, room, addr(qkv), addr(k).movesSome(),
+		addr(v).movesSome(), addr(tables), addr(places), i32(rows), i32(s.Heads), i32(s.KVHeads), i32(tables.Dim(-1)),
+		i32(spans), i32(s.Window), f32(s.scale()))
+	d.launch(kernel{"op_attention_paged.cu", "attention_paged_join", m}, line(blocks(32*rows*s.Heads, g.threads.X),
+		g.threads.X), addr(y), room, addr(places), i32(rows), i32(s.Heads), i32(spans), i32(s.Window))
 }

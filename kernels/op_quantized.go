@@ -37,7 +37,7 @@ func (d *Device) productQuantized(p cpu.Product) {
 	case p.C.Rows == 0 || p.C.Cols == 0: // nothing to compute
 	case !p.TransB:
 		d.gradientDequantized(p)
-	case d.gpu != nil && fewRows(p):
+	case d.gpu != nil && d.fewRows(p):
 		d.matvec(p, rowNorm{}, false, expertRows{})
 	case d.codesActivations(p):
 		d.productINT8(p)

@@ -52,18 +52,18 @@ func (d *Device) product(p cpu.Product) {
 	case p.C.Rows == 0 || p.C.Cols == 0: // nothing to compute
 	case p.Act != cpu.NoActivation:
 		d.productActivated(p)
-	case fewRows(p):
+	case d.fewRows(p):
 		d.matvec(p, rowNorm{}, false, expertRows{})
-	case hasPair(p) && d.gpu.blas != nil && p.C.DType == tensor.F32:
+	case hasPair(p) && d.blas() != nil && p.C.DType == tensor.F32:
 		first, second := p, cpu.Product{C: p.C, A: p.A2, B: p.B2, TransB: p.TransB, Add: true}
 		first.A2, first.B2 = tensor.Matrix{}, tensor.Matrix{}
 		d.product(first)
 		d.product(second)
 	case narrow(p) && d.wgmma(p, tensor.Matrix{}, false): // queued
-	case d.err == nil && d.gpu.blas.multiply(d, p): // queued
+	case d.err == nil && d.blas().multiply(d, p): // queued
 	case d.wgmma(p, tensor.Matrix{}, false): // queued
 	default:
-		t, parts := d.gpu.tiling(p)
+		t, parts := d.tiling(p)
 		d.tiled(p, t, parts)
 	}
 }
@@ -91,11 +91,11 @@ func narrow(p cpu.Product) bool {
 func (d *Device) productActivated(p cpu.Product) {
 	pre := p.C // what the activation gets
 	pre.Addr, pre.Stride = p.Pre, p.C.Cols
-	if !fewRows(p) && d.wgmma(p, pre, false) {
+	if !d.fewRows(p) && d.wgmma(p, pre, false) {
 		return
 	}
-	t, parts := d.gpu.tiling(p)
-	if (d.gpu.blas == nil || hasPair(p)) && !fewRows(p) && parts == 1 && p.A.DType.Half() && p.C.DType == p.A.DType {
+	t, parts := d.tiling(p)
+	if (d.blas() == nil || hasPair(p)) && !d.fewRows(p) && parts == 1 && p.A.DType.Half() && p.C.DType == p.A.DType {
 		d.tiled(p, t, 1)
 		return
 	}
@@ -124,8 +124,11 @@ func (d *Device) activate(y, x tensor.Matrix, act cpu.Activation) {
 const maxMatvecRows = 8
 
 // fewRows reports whether matvec computes a product: up to eight rows times the transpose of a matrix, in BF16 or F16,
-// in 16-byte words, without a batch.
-func fewRows(p cpu.Product) bool {
+// in 16-byte words, without a batch, unless rows are alone.
+func (d *Device) fewRows(p cpu.Product) bool {
+	if d.rowsAlone {
+		return false
+	}
 	words := false // operands consist of 16-byte words
 	if p.B.DType.Quantized() {
 		words = p.A.DType == tensor.BF16 && wide(p.A, 8, 0, 0) &&
@@ -373,7 +376,9 @@ func (d *Device) sumParts(p cpu.Product, parts tensor.Matrix) {
 
 // tiled computes a product, or a batch, tile by tile. If k is divided into parts, the parts are a batch whose sums go
 // to the workspace first; the last part may be shorter, and takes a second pair of operands.
-func (d *Device) tiled(p cpu.Product, t tile, parts int) { d.tiledGroups(p, t, parts, groups{}) }
+func (d *Device) tiled(p cpu.Product, t tile, parts int) {
+	eachRoom(p, parts, func(p cpu.Product) { d.tiledGroups(p, t, parts, groups{}) })
+}
 
 // tiledGroups is tiled for a product whose outer batch may be one of groups.
 func (d *Device) tiledGroups(p cpu.Product, t tile, parts int, of groups) {

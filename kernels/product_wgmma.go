@@ -131,7 +131,7 @@ func (d *Device) wgmmaFollowed(p cpu.Product, keep tensor.Matrix, gated, gradien
 
 // wgmmaOf is wgmmaFollowed for p or, if p is the pairs of a coded product, for that, of which it computes the codes.
 func (d *Device) wgmmaOf(p cpu.Product, keep tensor.Matrix, gated, gradient bool, of coded) bool {
-	if p.B.DType.Quantized() && (p.A.Rows > maxConvertedRows || isStored(p.B.DType) || hasPair(p)) {
+	if p.B.DType.Quantized() && (p.A.Rows > maxConvertedRows && !d.rowsAlone || isStored(p.B.DType) || hasPair(p)) {
 		return false
 	}
 	kept := keep.Addr != 0
@@ -142,19 +142,22 @@ func (d *Device) wgmmaOf(p cpu.Product, keep tensor.Matrix, gated, gradient bool
 	if !d.wgmmaTakes(p, keep, follows) {
 		return false
 	}
-	t := d.gpu.wgmmaTiling(p, blocks(p.C.Rows, wgmmaRows), gated, follows)
+	undivided := follows || d.alone(p) && of.scales.Ok() // eachRoom does not know the rows of codes
+	t := d.wgmmaTiling(p, blocks(p.C.Rows, wgmmaRows), gated, undivided)
 	t.gradient = gradient
 	if kept && t.overlaps(p, gated) {
 		return false
 	}
-	whole := p
+	whole, halves := p, 1+number(gated)
 	if of.scales.Ok() {
 		d.quantizeINT8(of)
 		whole = of.Product
 	}
-	d.sized(p.C.Rows, p.C.Cols*(1+number(gated)), depth(whole))
-	d.next.flops = operations(whole) * float64(1+number(gated))
-	d.wgmmaTiled(p, keep, kept, gated, t, of)
+	eachRoom(p, t.partsOf(depth(p)), func(some cpu.Product) {
+		d.sized(some.C.Rows, some.C.Cols*halves, depth(whole))
+		d.next.flops = operations(whole) * float64(halves*some.C.Rows) / float64(p.C.Rows)
+		d.wgmmaTiled(some, keep, kept, gated, t, of)
+	})
 	return true
 }
 
@@ -179,7 +182,7 @@ func (d *Device) wgmmaGroups(p cpu.Product, keep tensor.Matrix, gated bool, of g
 	// Each expert has a last tile, which is half full as a rule.
 	experts := of.offsets.Len() - 1
 	down := max(blocks(2*p.C.Rows+experts*wgmmaRows, 2*wgmmaRows), min(experts, p.C.Rows))
-	t := d.gpu.wgmmaTiling(p, down, gated, true)
+	t := d.wgmmaTiling(p, down, gated, true)
 	if t.groups = of; kept && t.overlaps(p, gated) {
 		return false
 	}

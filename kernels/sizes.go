@@ -105,7 +105,7 @@ func (d *Device) converts(s Sizes) bool {
 		lengths |= s.Vocab
 	}
 	return d.hasWGMMA() && s.Type == tensor.BF16 && !slices.ContainsFunc(s.Codings, isStored) &&
-		s.Rows <= maxConvertedRows && lengths%8 == 0
+		(s.Rows <= maxConvertedRows || d.rowsAlone) && lengths%8 == 0
 }
 
 // activationsScratch is ScratchOf for activations, and the gradients of layers behind them.

@@ -103,6 +103,7 @@ var operations = []func() []*Case{
 	attentionCases,
 	cachedAttentionCases,
 	decodeCases,
+	pagedCases,
 	swiGLUCases,
 	geluCases,
 	mulCases,
