@@ -23,8 +23,8 @@
 //	Attention                AttentionBackward          attention          attention        op_attention*
 //	AppendKV                                                               attention        op_attention_rows
 //	AttentionCached
-//	AppendPaged                                                            paged
-//	AttentionPaged
+//	AppendPaged                                                            paged            op_paged
+//	AttentionPaged                                                                          op_attention_paged
 //	Embedding                EmbeddingBackward                             rows             op_embedding op_sort
 //	CrossEntropy                                        crossentropy       loss             op_crossentropy
 //	Route                    RouteBackward                                 experts          op_experts*

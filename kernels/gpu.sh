@@ -3,7 +3,7 @@
 # and copy the checkout with .bin. Of the checkout, ranks needs data/passive_aggressive_data.json and cmd/bench/*.json.
 #
 #   go build -o .bin ./cmd/bench ./cmd/train
-#   go test -c -o .bin/opcheck.test ./opcheck && go test -c -o .bin/trainer.test ./trainer
+#   go test -c -o .bin/opcheck.test ./opcheck && go test -c -o .bin/trainer.test ./trainer && go test -c -o .bin/kernels.test ./kernels
 #   kernels/gpu.sh [PART...]
 #
 # The parts, all of them if none is named:
@@ -22,6 +22,7 @@
 #   products  steps with cuBLASLt's first algorithm for each product, and with those that are faster when timed
 #   attention in turns with every backend of PyTorch's
 #   decode    the speed of answers, token after token, next to a copy within the GPU's memory
+#   paged     attention to keys in blocks, and products with rows alone: the same bits in any company, and their speed
 #   profile   the time of a step and of a token, kernel by kernel
 #   kernels   the speed of single operations, next to a copy and a product
 #   memcheck racecheck initcheck synccheck   operations under that tool of compute-sanitizer, if it runs there
@@ -40,7 +41,7 @@ device=${DEVICE:-cuda} python=${PYTHON:-python3} bin=${BIN:-$PWD/.bin}
 mkdir -p "$OUT/done"
 OUT=$(realpath "$OUT")
 
-all=(ops parity runs bits warm losses ranks scratch tune table products attention decode profile kernels memcheck racecheck initcheck synccheck)
+all=(ops parity runs bits warm losses ranks scratch tune table products attention decode paged profile kernels memcheck racecheck initcheck synccheck)
 # What is run: a small model and a large one, and steps of the large one, by how much they are asked for.
 small=(--samples 0 --val 0 --save-every 10) brief=20 long=200 tests='^TestGPU'
 large=() llama=cmd/bench/llama-3.2-1b.json timed=(--seconds 3) few=(--steps 5)
@@ -312,6 +313,15 @@ attention() {
 decode() {
   log decode "$bin/bench" infer --config "$llama" --device "$device" "${tokens[@]}" --lengths $lengths
   cat "$OUT/decode.log"
+}
+
+paged() {
+  RESTYLE_TEST_DEVICE=$device log paged-ops "$bin/opcheck.test" -test.v -test.run '^TestOps$/^paged$'
+  (cd kernels && RESTYLE_TEST_DEVICE=$device log paged-bits "$bin/kernels.test" -test.v -test.run '^Test(AttentionPaged|RowsAlone)_')
+  grep -hE '^(    )?--- ' "$OUT/paged-ops.log" "$OUT/paged-bits.log"
+  real || return 0
+  once paged-kernels "$bin/bench" kernels --device "$device" --op "paged,linear rows" --seconds 2 --out "$OUT/paged"
+  cat "$OUT/paged-kernels.log"
 }
 
 profile() {

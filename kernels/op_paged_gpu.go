@@ -50,8 +50,7 @@ func (d *Device) attentionPagedGPU(y, qkv, k, v, tables, places tensor.Tensor, r
 	m := rowsOf(s.heads(qkv, s.Heads)).with("HELD", c.held).with("KEYS", keys)
 	tiles := 2 * 2 * keys * row // two of keys and two of values
 	spans := s.pagedSpans(reach, 1)
-	parts := rows * s.Heads * spans * (s.HeadDim + 2)
-	if 4*parts > maxPagedParts {
+	if rows*s.Heads*spans*(s.HeadDim+2)*tensor.F32.Size() > maxPagedParts {
 		const warps = 4
 		g := grid{blocks: cuda.Dim3{X: rows, Y: s.KVHeads}, threads: cuda.Dim3{X: 32 * warps},
 			shared: warps*16*row + tiles}
@@ -60,20 +59,16 @@ func (d *Device) attentionPagedGPU(y, qkv, k, v, tables, places tensor.Tensor, r
 			i32(s.Window), f32(s.scale()))
 		return
 	}
-	if err := d.makeRoom(); err != nil {
-		d.fail(err)
-		return
-	}
 	warps, own := 2, 16*row+tiles
 	if warps*own > 64<<10 { // so that a multiprocessor has several thread blocks
 		warps = 1
 	}
-	room := address(d.gpu.room.base).movesSome()
+	parts := d.parts(rows*s.Heads*spans, s.HeadDim+2, 1)
 	g := grid{blocks: cuda.Dim3{X: rows, Y: s.KVHeads, Z: blocks(s.pagedSpans(reach, 16/s.share()), warps)},
 		threads: cuda.Dim3{X: 32 * warps}, shared: warps * own}
-	d.launch(kernel{"op_attention_paged.cu", "attention_paged_parts", m}, g, room, addr(qkv), addr(k).movesSome(),
+	d.launch(kernel{"op_attention_paged.cu", "attention_paged_parts", m}, g, addrOf(parts), addr(qkv), addr(k).movesSome(),
 		addr(v).movesSome(), addr(tables), addr(places), i32(rows), i32(s.Heads), i32(s.KVHeads), i32(tables.Dim(-1)),
 		i32(spans), i32(s.Window), f32(s.scale()))
 	d.launch(kernel{"op_attention_paged.cu", "attention_paged_join", m}, line(blocks(32*rows*s.Heads, g.threads.X),
-		g.threads.X), addr(y), room, addr(places), i32(rows), i32(s.Heads), i32(spans), i32(s.Window))
+		g.threads.X), addr(y), addrOf(parts), addr(places), i32(rows), i32(s.Heads), i32(spans), i32(s.Window))
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"testing"
 
+	"restyle/kernels/cpu"
 	"restyle/kernels/cuda/cudatest"
 	"restyle/tensor"
 )
@@ -33,6 +34,7 @@ type aloneTest struct {
 	w, x, y tensor.DType
 	in, out int // of w
 	columns int // of y
+	rows    int // 0: 130
 	run     func(d *Device, y, x tensor.Tensor, of layerOperands)
 }
 
@@ -75,6 +77,8 @@ func aloneTests() (all []aloneTest) {
 		one("quantized", w, bf16, bf16, 256, 40, linear)
 	}
 	one("quantized, a long row", tensor.INT4, bf16, bf16, 4096, 40, linear)
+	one("quantized, many rows", tensor.Q8_0, bf16, bf16, 256, 40, linear)
+	all[len(all)-1].rows = 2 * maxConvertedRows
 	one("quantized", tensor.INT8, f32, f32, 256, 40, linear)
 	one("codes", tensor.INT8, bf16, bf16, 256, 40, func(d *Device, y, x tensor.Tensor, of layerOperands) {
 		d.SetINT8Activations(true)
@@ -103,7 +107,7 @@ func TestRowsAlone_OfAnyNumber(t *testing.T) {
 }
 
 func (c aloneTest) check(t *testing.T, d *Device) {
-	const rows = 130
+	rows := cmp.Or(c.rows, 130)
 	var of layerOperands
 	var x, y, some, was tensor.Tensor
 	lay := func(a *Arena) {
@@ -154,6 +158,33 @@ func (c aloneTest) check(t *testing.T, d *Device) {
 	}
 	if bytes.Equal(want[:row], want[row:2*row]) {
 		t.Error("all rows are the same")
+	}
+}
+
+// TestEachRoom_ComputesAllRows divides the rows of products whose parts have no room for all: each row is computed once,
+// with its own operands.
+func TestEachRoom_ComputesAllRows(t *testing.T) {
+	const cols, parts = 4096, 4
+	for _, rows := range []int{1, 512, 513, 1500} {
+		of := func(cols int) tensor.Matrix {
+			return tensor.Matrix{Addr: 1 << 20, Rows: rows, Cols: cols, Stride: cols, DType: tensor.BF16}
+		}
+		p, next := cpu.Product{C: of(cols), A: of(64), A2: of(8)}, 0
+		p.B2.Addr = 1
+		eachRoom(p, parts, func(q cpu.Product) {
+			for i, x := range []tensor.Matrix{q.C, q.A, q.A2} {
+				whole := []tensor.Matrix{p.C, p.A, p.A2}[i]
+				if x.Rows != q.C.Rows || x.Addr != whole.Addr+uintptr(2*next*whole.Stride) || x.Cols != whole.Cols {
+					t.Errorf("of %d rows, operand %d from row %d on is %+v", rows, i, next, x)
+				}
+			}
+			if next += q.C.Rows; parts*q.C.Rows*cols*4 > productRoom {
+				t.Errorf("of %d rows, %d have no room", rows, q.C.Rows)
+			}
+		})
+		if next != rows {
+			t.Errorf("of %d rows, %d were computed", rows, next)
+		}
 	}
 }
 

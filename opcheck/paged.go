@@ -68,16 +68,21 @@ func (p pool) operands() (tables, places, slots Operand) {
 	return these("tables", ids, len(p.runs), p.maxBlocks), these("places", at, len(to), 2), these("slots", to, len(to))
 }
 
+// reaching gives the tables of a pool's sequences room for so many tokens.
+func (p pool) reaching(tokens int) pool {
+	p.maxBlocks = tokens / kernels.PagedBlock
+	return p
+}
+
 // pagedCase appends the keys and values of runs to a pool, and lets the rows attend to their sequences.
-func pagedCase(t tensor.DType, runs []run, m kernels.AttentionSpec) *Case {
-	p := poolOf(runs)
+func pagedCase(t tensor.DType, p pool, m kernels.AttentionSpec) *Case {
 	tables, places, slots := p.operands()
 	rows, width := slots.Shape[0], m.KVHeads*m.HeadDim
 	k, v := plain("k", t, p.rows, width), plain("v", t, p.rows, width)
 	tolerance := attentionTolerance(t, 1)
 	return &Case{
 		Op: "paged", Type: t,
-		Name: fmt.Sprintf("%v heads %d/%d x%d window %d", runs, m.Heads, m.KVHeads, m.HeadDim, m.Window),
+		Name: fmt.Sprintf("%v of %d heads %d/%d x%d window %d", p.runs, p.maxBlocks, m.Heads, m.KVHeads, m.HeadDim, m.Window),
 		In:   []Operand{plain("qkv", t, rows, m.Width()), k, v, tables, places, slots},
 		Out:  []Operand{plain("y", t, rows, m.Heads*m.HeadDim), k, v},
 		Forward: func(d *kernels.Device, x Tensors) {
@@ -120,15 +125,20 @@ func pagedAttention(x Values, p pool, m kernels.AttentionSpec) Values {
 
 func pagedCases() (cases []*Case) {
 	// Tokens of many sequences, and pieces of prompts, which begin and end anywhere in a block and in a span of keys.
-	several := []run{{0, 1}, {15, 1}, {16, 1}, {255, 1}, {256, 1}, {250, 11}, {3, 9}}
+	several := poolOf([]run{{0, 1}, {15, 1}, {16, 1}, {255, 1}, {256, 1}, {250, 11}, {3, 9}})
+	two, long, longer := poolOf([]run{{40, 1}, {1, 5}}), poolOf([]run{{0, 50}, {300, 9}}), poolOf([]run{{290, 61}})
 	for _, t := range Types {
 		cases = append(cases,
 			pagedCase(t, several, kernels.AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 64}),
 			pagedCase(t, several, kernels.AttentionSpec{Heads: 3, KVHeads: 1, HeadDim: 64, Window: 37}),
-			pagedCase(t, []run{{0, 40}}, kernels.AttentionSpec{Heads: 2, KVHeads: 2, HeadDim: 32, Divisor: 5}),
-			pagedCase(t, []run{{530, 1}, {12, 3}}, kernels.AttentionSpec{Heads: 16, KVHeads: 1, HeadDim: 32, Window: 300}),
-			pagedCase(t, []run{{40, 1}, {1, 5}}, kernels.AttentionSpec{Heads: 5, KVHeads: 1, HeadDim: 96}),
-			pagedCase(t, []run{{40, 1}, {1, 5}}, kernels.AttentionSpec{Heads: 7, KVHeads: 1, HeadDim: 128}))
+			pagedCase(t, poolOf([]run{{0, 40}}), kernels.AttentionSpec{Heads: 2, KVHeads: 2, HeadDim: 32, Divisor: 5}),
+			pagedCase(t, poolOf([]run{{530, 1}, {12, 3}}), kernels.AttentionSpec{Heads: 16, KVHeads: 1, HeadDim: 32, Window: 300}),
+			pagedCase(t, two, kernels.AttentionSpec{Heads: 5, KVHeads: 1, HeadDim: 96}),
+			pagedCase(t, two, kernels.AttentionSpec{Heads: 7, KVHeads: 1, HeadDim: 128}),
+			// of which a GPU computes one span of keys after the other, as there could be many
+			pagedCase(t, long.reaching(1<<18), kernels.AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 64}),
+			pagedCase(t, longer.reaching(1<<19), kernels.AttentionSpec{Heads: 5, KVHeads: 1, HeadDim: 64, Divisor: 5,
+				Window: 1 << 18}))
 	}
 	return cases
 }

@@ -104,7 +104,7 @@ func Timings() (all []*Timing) {
 		timedPair(16384, 2048, 2048, 64),
 		timedActivation(128, 4096, 16384, kernels.GELUTanh), timedActivation(128, 4096, 11008, kernels.SiLU),
 		timedGated(serving, bf16, 128, 4096, 11008, false), timedGated(llama1B, bf16, 2048, 2048, 8192, false))
-	return append(all, timedWeights()...)
+	return append(append(all, timedWeights()...), timedServing()...)
 }
 
 // timedWeights returns what is timed of quantized weights.

@@ -52,7 +52,8 @@ func small() (all []*Timing) {
 	return append(all, timedExpertsGated(t, []int{3, 0, 9}, 24, 40), timedGated("small", t, 3, 24, 40, true),
 		timedGated("small", t, 3, 24, 40, false),
 		timedQuantized("small", tensor.INT8, t, 1, 200, 300), timedQuantized("small", tensor.INT4, t, 3, 200, 300),
-		timedINT8("small", t, 3, 200, 300))
+		timedINT8("small", t, 3, 200, 300), timedPaged(t, []run{{39, 1}, {39, 1}}, kernels.AttentionSpec{Heads: 4, KVHeads: 2,
+			HeadDim: 32}), timedPaged(t, []run{{0, 17}}, kernels.AttentionSpec{Heads: 2, KVHeads: 2, HeadDim: 32}))
 }
 
 // TestTimed_WrongResultIsSeen checks that forms of small sizes agree with the formula, and that a wrong result is seen.

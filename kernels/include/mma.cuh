@@ -40,12 +40,12 @@ inline void mmaTF32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2
 	emulated.mma_tf32(d, a, b);
 #elif __CUDA_ARCH__ < 800
 	const int lane = threadIdx.x % 32, row = lane / 4 * 4, columns = lane % 4 * 8;
-#pragma unroll
+#pragma unroll 1
 	for (int k = 0; k < 8; k++) {
 #pragma unroll
 		for (int e = 0; e < 4; e++) {
-			const unsigned left = __shfl_sync(~0u, a[k / 4 * 2 + e / 2], row + k % 4);
-			const unsigned right = __shfl_sync(~0u, b[k / 4], columns + e % 2 * 4 + k % 4);
+			const unsigned left = __shfl_sync(~0u, k < 4 ? a[e / 2] : a[2 + e / 2], row + k % 4);
+			const unsigned right = __shfl_sync(~0u, k < 4 ? b[0] : b[1], columns + e % 2 * 4 + k % 4);
 			d[e] = fmaf(__uint_as_float(left), __uint_as_float(right), d[e]);
 		}
 	}
