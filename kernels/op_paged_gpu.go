@@ -1,8 +1,6 @@
 package kernels
 
 import (
-	"fmt"
-
 	"restyle/kernels/cuda"
 	"restyle/tensor"
 )
@@ -38,9 +36,10 @@ var maxPagedParts = productRoom // tests set it
 func (d *Device) attentionPagedGPU(y, qkv, k, v, tables, places tensor.Tensor, reach int, s AttentionSpec) {
 	h := s.headShape(qkv.DType)
 	c, ok := flashForward[h]
-	if !ok || s.share() > 16 {
-		d.fail(fmt.Errorf("attention to a pool of keys: %d query heads of %d elements share a key head: a GPU has kernels "+
-			"for up to 16, of 32, 64, 96 or 128", s.share(), s.HeadDim))
+	if !ok || s.share() > 16 || !qkv.DType.Half() && d.gpu.Major < 8 {
+		d.launch(kernel{"op_attention_paged_plain.cu", "attention_paged_plain", rowsOf(s.heads(qkv, s.Heads))},
+			each(32*qkv.Rows()*s.Heads), addr(y), addr(qkv), addr(k).movesSome(), addr(v).movesSome(), addr(tables),
+			addr(places), i32(qkv.Rows()), i32(s.Heads), i32(s.KVHeads), i32(tables.Dim(-1)), i32(s.Window), f32(s.scale()))
 		return
 	}
 	rows, row, keys := qkv.Rows(), s.HeadDim*qkv.DType.Size(), 32

@@ -21,6 +21,7 @@ func TestAttentionPaged_SameBitsInAnyCompany(t *testing.T) {
 		{tensor.BF16, AttentionSpec{Heads: 7, KVHeads: 1, HeadDim: 128}},
 		{tensor.F16, AttentionSpec{Heads: 3, KVHeads: 1, HeadDim: 96, Window: 37}},
 		{tensor.F32, AttentionSpec{Heads: 2, KVHeads: 2, HeadDim: 32, Window: 270}},
+		{tensor.F32, AttentionSpec{Heads: 6, KVHeads: 2, HeadDim: 16}},
 	} {
 		t.Run(fmt.Sprintf("%v %d", c.t, c.s.HeadDim), func(t *testing.T) { checkPaged(t, d, c.t, c.s) })
 	}

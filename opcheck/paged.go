@@ -135,6 +135,9 @@ func pagedCases() (cases []*Case) {
 			pagedCase(t, poolOf([]run{{530, 1}, {12, 3}}), kernels.AttentionSpec{Heads: 16, KVHeads: 1, HeadDim: 32, Window: 300}),
 			pagedCase(t, two, kernels.AttentionSpec{Heads: 5, KVHeads: 1, HeadDim: 96}),
 			pagedCase(t, two, kernels.AttentionSpec{Heads: 7, KVHeads: 1, HeadDim: 128}),
+			// without tensor cores
+			pagedCase(t, several, kernels.AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 10}),
+			pagedCase(t, two, kernels.AttentionSpec{Heads: 17, KVHeads: 1, HeadDim: 64, Window: 20, Divisor: 7}),
 			// of which a GPU computes one span of keys after the other, as there could be many
 			pagedCase(t, long.reaching(1<<18), kernels.AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 64}),
 			pagedCase(t, longer.reaching(1<<19), kernels.AttentionSpec{Heads: 5, KVHeads: 1, HeadDim: 64, Divisor: 5,

@@ -33,22 +33,11 @@ inline void mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
 }
 
 // mmaTF32 adds a·b to d for TF32, of whose words the low 13 bits do not count: a is [16, 8] and b [8, 8], with one
-// element per word, so rows g, g+8, g, g+8 of a at columns t, t, t+4, t+4, and column g of b at rows t and t+4. Before
-// sm_80, which has TF32, lanes exchange their elements, of which all bits count.
+// element per word, so rows g, g+8, g, g+8 of a at columns t, t, t+4, t+4, and column g of b at rows t and t+4. From
+// sm_80 on.
 inline void mmaTF32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
 #ifdef EMULATED
 	emulated.mma_tf32(d, a, b);
-#elif __CUDA_ARCH__ < 800
-	const int lane = threadIdx.x % 32, row = lane / 4 * 4, columns = lane % 4 * 8;
-#pragma unroll 1
-	for (int k = 0; k < 8; k++) {
-#pragma unroll
-		for (int e = 0; e < 4; e++) {
-			const unsigned left = __shfl_sync(~0u, k < 4 ? a[e / 2] : a[2 + e / 2], row + k % 4);
-			const unsigned right = __shfl_sync(~0u, k < 4 ? b[0] : b[1], columns + e % 2 * 4 + k % 4);
-			d[e] = fmaf(__uint_as_float(left), __uint_as_float(right), d[e]);
-		}
-	}
 #else
 	asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
 		"{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
