@@ -155,6 +155,7 @@ function offer(turn) {
   turn.votes.replaceChildren(...(buttons.length ? ['Which is better?'] : []), ...buttons,
     button('Regenerate', again, { className: 'again', title: 'Ask again with the next seed' }))
   turn.votes.hidden = false
+  $('turns').scrollTop = $('turns').scrollHeight
 }
 
 // messages returns the conversation of a side up to a turn.
@@ -190,7 +191,7 @@ async function ask(question, attempt) {
   running = null
   busy(false)
   offer(turn)
-  say(Object.values(turn.answers).map((a) => a.model + ': ' + (a.error || 'the answer is complete')).join('. ') + '.')
+  say(Object.values(turn.answers).map((a) => a.model + ': ' + (a.error || 'the answer is complete')).join(' · '))
 }
 
 // answer streams one answer into its place.
@@ -231,7 +232,7 @@ async function answer(turn, side, used) {
   const seconds = (performance.now() - (first || begun)) / 1000
   a.first = first ? (first - begun) / 1000 : 0
   a.speed = a.tokens > 1 && seconds > 0 ? (a.tokens - 1) / seconds : 0
-  refresh(a)
+  show(a.said, a.text)
   a.place.setAttribute('aria-busy', 'false')
   const ends = { length: 'cut at ' + used.max_tokens + ' tokens', cancelled: 'stopped' }
   const notes = [ends[a.reason], a.tokens && a.tokens + ' tokens', a.speed && a.speed.toFixed(1) + ' tokens/s', 'seed ' + used.seed]
