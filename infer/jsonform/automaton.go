@@ -55,7 +55,7 @@ type leaf struct {
 
 const (
 	maxDepth = 64      // of objects and lists in a document
-	maxSize  = 1 << 18 // states and edges of a schema
+	maxSize  = 1 << 17 // states and edges of a schema
 	never    = 1 << 20
 )
 
@@ -86,7 +86,7 @@ func (a *automaton) newFinal(leaf int32) int32 {
 // grow counts a state or an edge. Once there are too many, what is built is not used, but it stays small.
 func (a *automaton) grow() {
 	if a.size++; a.size > maxSize && a.err == nil {
-		a.err = errors.New("the schema is too large: it has more than 262,144 states and edges; " +
+		a.err = errors.New("the schema is too large: it has more than 131,072 states and edges; " +
 			"shorten patterns that repeat large classes of characters, or have fewer properties and values")
 	}
 }

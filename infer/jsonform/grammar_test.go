@@ -255,7 +255,7 @@ func FuzzCompile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, schema, doc string, seed uint64) {
 		var g *Grammar
 		var err error
-		hostile.Within(t, 128<<20, func() { g, err = Compile([]byte(schema), v, Around{}) }) // see maxSize
+		hostile.Within(t, 96<<20, func() { g, err = Compile([]byte(schema), v, Around{}) }) // see maxSize
 		if err != nil {
 			return
 		}

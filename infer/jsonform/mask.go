@@ -20,7 +20,7 @@ type exit struct {
 
 // The limits of caches. A mask of 128,000 tokens has 16 KB.
 const (
-	maxMasks  = 512
+	maxMasks  = 128
 	worthMask = 1024 // nodes of the trie
 )
 
@@ -153,7 +153,7 @@ func (g *Grammar) walk(allowed []uint64, at config, first, end int32) {
 
 // allow sets allowed to the tokens that may come at a place.
 func (g *Grammar) allow(allowed []uint64, at config) {
-	if len(g.machine.nodes) > maxNodes {
+	if g.machine.full() {
 		g.machine.forget()
 	}
 	if at.top.border {

@@ -12,6 +12,7 @@ type machine struct {
 	nodes map[string]*node
 	calls map[string]*calls
 	masks []*node // those that have masks
+	held  int     // items of nodes
 	deep  int32   // no state needs more room than that
 }
 
@@ -74,11 +75,18 @@ func newMachine(a *automaton) *machine {
 	return m
 }
 
-// maxNodes is the number of nodes to remember, of about 2 KB each.
-const maxNodes = 1 << 13
+// The most nodes to remember, of about 2 KB each, and the most items of all, of 16 bytes.
+const (
+	maxNodes = 1 << 11
+	maxItems = 1 << 18
+)
+
+// full reports whether it is time to forget nodes.
+func (m *machine) full() bool { return len(m.nodes) > maxNodes || m.held > maxItems }
 
 // forget removes the nodes from memory but for those that are in use.
 func (m *machine) forget() {
+	m.held = 0
 	m.nodes, m.calls, m.masks = map[string]*node{}, map[string]*calls{}, nil
 }
 
@@ -120,6 +128,7 @@ func (m *machine) node(items []item, room int32) *node {
 			n.closed = n.closed && s.final && len(s.edges) == 0 && len(s.free) == 0
 		}
 		m.nodes[string(key)] = n
+		m.held += len(kept)
 	}
 	return n
 }
