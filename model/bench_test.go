@@ -74,3 +74,87 @@ func BenchmarkGradient(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkPool measures what many sequences at once gain, and what it costs that each is as if alone: tokens per second
+// that a model of the size of SmolLM2-135M generates, 32 each after prompts of 128, as one sequence in a KVCache
+// and as one, eight and 32 in a Pool. All take turns, a sequence after the other, and the median of a turn counts.
+func BenchmarkPool(b *testing.B) {
+	cfg := Config{Family: "llama", Vocab: 49152, Dim: 576, Inner: 1536, Layers: 30, Heads: 9, KVHeads: 3, HeadDim: 64,
+		MaxPositions: 8192, NormEps: 1e-5, RoPETheta: 100000, Tied: true, PadID: -1}
+	for _, q := range []tensor.DType{0, tensor.INT8, tensor.INT4} {
+		b.Run(fmt.Sprint(q), func(b *testing.B) {
+			const prompt, answer, most = 128, 32, 32
+			dev := device(b, kernels.Options{Fused: kernels.All()})
+			m := open(b, dev, cfg, Options{DType: tensor.BF16, Quantization: Quantization{Layers: q, Head: q}, Context: 256})
+			p, err := m.NewPool(PoolOptions{Blocks: most * blocksOf(prompt+answer), Rows: 512, Pieces: most, Context: 256})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer p.Close()
+			cache, err := m.NewKVCache(prompt + answer)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer cache.Close()
+			ids := sequence(cfg, 1, prompt+answer).IDs
+			times := map[int][2][]time.Duration{} // of prompts and answers, by the number of sequences; 0: in the cache
+			turn := func(n int, step func(lo, hi int)) {
+				all := times[n]
+				for i, at := range [][2]int{{0, prompt}, {prompt, prompt + answer}} {
+					start := time.Now()
+					for lo := at[0]; lo < at[1]; {
+						hi := at[1]
+						if i == 1 {
+							hi = lo + 1
+						}
+						step(lo, hi)
+						lo = hi
+					}
+					all[i] = append(all[i], time.Since(start))
+				}
+				times[n] = all
+			}
+			for b.Loop() {
+				cache.Trim(0)
+				turn(0, func(lo, hi int) {
+					if _, err := m.Extend(cache, ids[lo:hi]); err != nil {
+						b.Fatal(err)
+					}
+				})
+				for _, n := range []int{1, 8, most} {
+					turn(n, func(lo, hi int) {
+						var pieces []Piece
+						for s := range n {
+							blocks := make([]int32, blocksOf(prompt+answer))
+							for i := range blocks {
+								blocks[i] = int32(s*len(blocks) + i)
+							}
+							if pieces = append(pieces, Piece{IDs: ids[lo:hi], At: lo, Blocks: blocks, Logits: true}); hi-lo == prompt {
+								if _, err := p.Step(pieces); err != nil { // one prompt after the other
+									b.Fatal(err)
+								}
+								pieces = nil
+							}
+						}
+						if pieces == nil {
+							return
+						}
+						if _, err := p.Step(pieces); err != nil {
+							b.Fatal(err)
+						}
+					})
+				}
+			}
+			for n, all := range times {
+				name := "cache"
+				if n > 0 {
+					name = fmt.Sprint("pool-", n)
+				}
+				for i, what := range []string{"prompt-tok/s", "tok/s"} {
+					slices.Sort(all[i])
+					b.ReportMetric(float64(max(n, 1)*[]int{prompt, answer}[i])/all[i][len(all[i])/2].Seconds(), name+"-"+what)
+				}
+			}
+		})
+	}
+}

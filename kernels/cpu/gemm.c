@@ -71,7 +71,7 @@ static int64_t parts(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t up(int64_t a, int64_t b) { return parts(a, b) * b; }
 
 // A plan says how a product is divided.
-typedef struct {
+typedef struct plan {
 	cpu_gemm_args g;
 	const gemm_level *level;
 	int64_t size, c_size;  // bytes of an element
@@ -83,6 +83,8 @@ typedef struct {
 	int64_t rows, columns; // of a tile
 	int64_t strip, panels; // rows of a strip; panels of B that have places
 	int64_t down, tiles;
+	const gemm_unit *turned; // all of A as panels, if the operands change places
+	void (*run)(struct plan *);
 	_Atomic int64_t claimed;
 } plan;
 
@@ -304,8 +306,59 @@ static void run(plan *p) {
 	if (l->end) l->end();
 }
 
+// turned_panel returns the place of a panel of A, which has a strip's rows as columns.
+static int64_t turned_panel(const plan *p, step s) {
+	return (s.strip * (p->blocks + p->second) + s.block) * p->level->columns * GEMM_DEPTH;
+}
+
+// run_turned computes tiles of a product of few rows and B transposed, until none is left, as Cᵀ = B·Aᵀ: B, which is
+// large then, is multiplied as it lies in memory, or at its edges from a copy, and only A is packed. The sums are the
+// same.
+static void run_turned(plan *p) {
+	const gemm_level *l = p->level;
+	workspace *w = my_workspace();
+	if (!w) return; // other threads will do its work
+	if (l->begin) l->begin();
+	for (step s = claim(p); s.tile < p->tiles; s = claim(p)) {
+		int64_t n = s.tile * p->columns, columns = min(p->columns, p->g.n - n);
+		for (int64_t column = 0; column < columns; column += l->columns)
+			for (s.block = 0; s.block < p->blocks + p->second; s.block++) {
+				gemm_source b = b_part(p, s, s.block, column);
+				int64_t units = parts(b.k, p->per_unit) + (joins(p, s) ? p->joined : 0);
+				int next = column + 2 * l->columns <= columns && !joins(p, s);
+				if (b.lanes < l->columns || b.k % (GEMM_GROUP * p->per_unit) > 0 || joins(p, s)) {
+					fill(p, b_source(p, s, column), w->a[0], 0);
+					b.at = (const char *)w->a[0], b.stride = GEMM_STRIDE * sizeof(gemm_unit), next = 0;
+				}
+				for (s.strip = 0; s.strip * p->strip < p->g.m; s.strip++, next = 0)
+					l->turned(w->sums, target(p, w, s, column, b.lanes), b.at, b.stride, p->turned + turned_panel(p, s), units,
+						min(p->strip, p->g.m - s.strip * p->strip), b.lanes, next);
+				s.strip = 0;
+			}
+	}
+	if (l->end) l->end();
+}
+
+// turn_operands plans run_turned, and packs A for all threads. It returns 0 if there is no room for that, or if the level
+// cannot, or if there are so many rows that packing B pays.
+static int turn_operands(plan *p, workspace *w, int64_t threads) {
+	enum { MOST = 64, COLUMNS = 256 };
+	const gemm_level *l = p->level;
+	const int64_t blocks = p->blocks + p->second, strips = parts(p->g.m, l->columns);
+	if (!l->turned || p->g.m > MOST || p->g.trans_a || !p->g.trans_b || blocks * strips > TILE_COLUMNS / l->columns) return 0;
+	p->run = run_turned;
+	p->turned = w->b;
+	p->strip = l->columns, p->rows = strips * l->columns, p->down = 1;
+	p->columns = min(up(parts(p->g.n, 4 * threads), l->columns), COLUMNS);
+	p->tiles = parts(p->g.n, p->columns);
+	for (step s = {0}; s.strip < strips; s.strip++)
+		for (s.block = 0; s.block < blocks; s.block++) fill(p, a_source(p, s), w->b + turned_panel(p, s), 1);
+	return 1;
+}
+
 static void run_item(void *arg, int64_t lo, int64_t hi) {
-	for (int64_t i = lo; i < hi; i++) run(arg);
+	plan *p = arg;
+	for (int64_t i = lo; i < hi; i++) p->run(p);
 }
 
 // cut chooses the tiles: a few large ones pack least, but every thread needs its share. It tries few of the ways to cut
@@ -340,7 +393,7 @@ static void few(void *arg, int64_t lo, int64_t hi) {
 }
 
 int cpu_gemm(const cpu_gemm_args *args) {
-	plan p = {.g = *args, .level = gemm_level_for(args->type, cpu_level())};
+	plan p = {.g = *args, .level = gemm_level_for(args->type, cpu_level()), .run = run};
 	if (p.g.m <= 0 || p.g.n <= 0) return 0;
 	p.size = size_of(p.g.type), p.c_size = size_of(p.g.c_type);
 	if (p.g.m <= GEMM_FEW && !p.g.alone && !p.g.trans_a && p.g.trans_b) {
@@ -348,7 +401,8 @@ int cpu_gemm(const cpu_gemm_args *args) {
 		cpu_parallel(few, &p.g, p.g.n, CHUNK / (p.g.k * p.size + 1) + 1);
 		return 0;
 	}
-	if (!my_workspace()) return ENOMEM;
+	workspace *w = my_workspace();
+	if (!w) return ENOMEM;
 	p.per_unit = p.level->pairs ? 2 : 1;
 	int64_t units = parts(p.g.k, p.per_unit);
 	p.blocks = units > GEMM_DEPTH ? parts(units, GEMM_DEPTH) : 1;
@@ -359,9 +413,9 @@ int cpu_gemm(const cpu_gemm_args *args) {
 	if (last % GEMM_GROUP == 0 && last + up(more, 2 * GEMM_GROUP) <= GEMM_DEPTH) p.joined = more;
 	else p.second = parts(p.g.k2, p.deepest);
 	int64_t threads = cpu_threads();
-	cut(&p, threads);
+	if (!turn_operands(&p, w, threads)) cut(&p, threads);
 	cpu_parallel(run_item, &p, min(threads, p.tiles), 1);
-	run(&p); // the tiles left if a thread had no memory for its workspace
+	p.run(&p); // the tiles left if a thread had no memory for its workspace
 	return 0;
 }
 
