@@ -59,6 +59,8 @@ func (s *Server) checked(next http.Handler) http.Handler {
 		w.Header().Set("X-Request-Id", rec.id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		defer s.logged(rec, r)
+		// Also of a body that no handler reads: net/http reads on to the end of a short one.
+		http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.options.Slow))
 		if s.cors(w, r) {
 			rec.WriteHeader(http.StatusNoContent)
 			return

@@ -104,10 +104,10 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) (*body, *Error) {
 	if e := s.unready(); e != nil {
 		return nil, e
 	}
-	c := http.NewResponseController(w)
-	c.SetReadDeadline(time.Now().Add(s.options.Slow))
 	b, e := readBody(w, r, s.options.Body)
-	c.SetReadDeadline(time.Time{}) // or the client would seem to leave then
+	if e == nil { // all is read: at the deadline, the client would seem to have left
+		http.NewResponseController(w).SetReadDeadline(time.Time{})
+	}
 	return b, e
 }
 

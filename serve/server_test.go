@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -277,4 +279,38 @@ func FuzzBody(f *testing.F) {
 			}
 		}
 	})
+}
+
+// deaf is a client's connection that takes a few writes, and no more within their deadlines.
+type deaf struct {
+	http.ResponseWriter
+	left      int
+	deadlines int
+}
+
+func (d *deaf) SetWriteDeadline(at time.Time) error {
+	if until := time.Until(at); until > 0 && until <= 7*time.Second {
+		d.deadlines++
+	}
+	return nil
+}
+
+func (d *deaf) Write(data []byte) (int, error) {
+	if d.left--; d.left < 0 {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return len(data), nil
+}
+
+func (d *deaf) FlushError() error { return nil }
+
+// TestClients_ThatDoNotReadAreDropped checks that each write has a deadline, and that one that is missed ends the answer.
+func TestClients_ThatDoNotReadAreDropped(t *testing.T) {
+	f := serving(t, Options{Slow: 7 * time.Second})
+	w := &deaf{ResponseWriter: httptest.NewRecorder(), left: 5}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(streamed))
+	f.ServeHTTP(w, r)
+	if w.deadlines != 6 || f.running.Load() != 0 || !strings.Contains(f.log.String(), `"status":499`) {
+		t.Errorf("%d writes with deadlines, %d answers, %s", w.deadlines, f.running.Load(), f.log.String())
+	}
 }
