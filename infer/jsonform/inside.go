@@ -47,7 +47,7 @@ func (c *compiler) object(v *value, start int32) error {
 		if !required[name] {
 			c.free(before, later)
 		}
-		key := c.new(leaf)
+		key := c.newBorder(leaf)
 		c.free(before, key)
 		after := c.member(c.literal(key, quote(name, c.ascii)), choice)
 		c.byte(after, ',', later)
