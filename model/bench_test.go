@@ -76,17 +76,17 @@ func BenchmarkGradient(b *testing.B) {
 }
 
 // BenchmarkPool measures what many sequences at once gain, and what it costs that each is as if alone: tokens per second
-// that a model of the size of SmolLM2-135M generates, 32 each after prompts of 128, as one sequence in a KVCache
-// and as one, eight and 32 in a Pool. All take turns, a sequence after the other, and the median of a turn counts.
+// that a model of the size of SmolLM2-135M generates, 32 each after prompts of 128, as one sequence in a KVCache and as
+// one, eight and 32 in a Pool. They take turns, and the median counts.
 func BenchmarkPool(b *testing.B) {
 	cfg := Config{Family: "llama", Vocab: 49152, Dim: 576, Inner: 1536, Layers: 30, Heads: 9, KVHeads: 3, HeadDim: 64,
 		MaxPositions: 8192, NormEps: 1e-5, RoPETheta: 100000, Tied: true, PadID: -1}
 	for _, q := range []tensor.DType{0, tensor.INT8, tensor.INT4} {
 		b.Run(fmt.Sprint(q), func(b *testing.B) {
 			const prompt, answer, most = 128, 32, 32
-			dev := device(b, kernels.Options{Fused: kernels.All()})
-			m := open(b, dev, cfg, Options{DType: tensor.BF16, Quantization: Quantization{Layers: q, Head: q}, Context: 256})
-			p, err := m.NewPool(PoolOptions{Blocks: most * blocksOf(prompt+answer), Rows: 512, Pieces: most, Context: 256})
+			m := open(b, device(b, kernels.Options{Fused: kernels.All()}), cfg,
+				Options{DType: tensor.BF16, Quantization: Quantization{Layers: q, Head: q}, Context: prompt + answer})
+			p, err := m.NewPool(PoolOptions{Blocks: most * blocksOf(prompt+answer), Rows: 512, Pieces: most})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -97,64 +97,56 @@ func BenchmarkPool(b *testing.B) {
 			}
 			defer cache.Close()
 			ids := sequence(cfg, 1, prompt+answer).IDs
-			times := map[int][2][]time.Duration{} // of prompts and answers, by the number of sequences; 0: in the cache
-			turn := func(n int, step func(lo, hi int)) {
-				all := times[n]
-				for i, at := range [][2]int{{0, prompt}, {prompt, prompt + answer}} {
-					start := time.Now()
-					for lo := at[0]; lo < at[1]; {
-						hi := at[1]
-						if i == 1 {
-							hi = lo + 1
-						}
-						step(lo, hi)
-						lo = hi
-					}
-					all[i] = append(all[i], time.Since(start))
+			times := map[string][]time.Duration{}
+			timed := func(name string, f func() error) {
+				start := time.Now()
+				if err := f(); err != nil {
+					b.Fatal(err)
 				}
-				times[n] = all
+				times[name] = append(times[name], time.Since(start))
 			}
 			for b.Loop() {
 				cache.Trim(0)
-				turn(0, func(lo, hi int) {
-					if _, err := m.Extend(cache, ids[lo:hi]); err != nil {
-						b.Fatal(err)
-					}
+				timed("cache-prompt", func() error {
+					_, err := m.Extend(cache, ids[:prompt])
+					return err
 				})
-				for _, n := range []int{1, 8, most} {
-					turn(n, func(lo, hi int) {
-						var pieces []Piece
-						for s := range n {
-							blocks := make([]int32, blocksOf(prompt+answer))
-							for i := range blocks {
-								blocks[i] = int32(s*len(blocks) + i)
-							}
-							if pieces = append(pieces, Piece{IDs: ids[lo:hi], At: lo, Blocks: blocks, Logits: true}); hi-lo == prompt {
-								if _, err := p.Step(pieces); err != nil { // one prompt after the other
-									b.Fatal(err)
-								}
-								pieces = nil
-							}
-						}
-						if pieces == nil {
-							return
-						}
-						if _, err := p.Step(pieces); err != nil {
-							b.Fatal(err)
-						}
+				for at := prompt; at < prompt+answer; at++ {
+					timed("cache-1", func() error {
+						_, err := m.Extend(cache, ids[at:at+1])
+						return err
 					})
 				}
+				for _, n := range []int{1, 8, most} {
+					for s := range n { // one prompt after the other
+						timed("pool-prompt", func() error { return p.samePieces(ids, s, s+1, 0, prompt) })
+					}
+					for at := prompt; at < prompt+answer; at++ {
+						timed(fmt.Sprint("pool-", n), func() error { return p.samePieces(ids, 0, n, at, at+1) })
+					}
+				}
 			}
-			for n, all := range times {
-				name := "cache"
-				if n > 0 {
-					name = fmt.Sprint("pool-", n)
-				}
-				for i, what := range []string{"prompt-tok/s", "tok/s"} {
-					slices.Sort(all[i])
-					b.ReportMetric(float64(max(n, 1)*[]int{prompt, answer}[i])/all[i][len(all[i])/2].Seconds(), name+"-"+what)
-				}
+			for name, all := range times {
+				tokens := prompt
+				fmt.Sscanf(name, "cache-%d", &tokens)
+				fmt.Sscanf(name, "pool-%d", &tokens)
+				slices.Sort(all)
+				b.ReportMetric(float64(tokens)/all[len(all)/2].Seconds(), name+"-tok/s")
 			}
 		})
 	}
+}
+
+// samePieces computes the tokens lo to hi of the sequences first to end, which are all the same.
+func (p *Pool) samePieces(ids []int32, first, end, lo, hi int) error {
+	var pieces []Piece
+	for s := first; s < end; s++ {
+		blocks := make([]int32, blocksOf(len(ids)))
+		for i := range blocks {
+			blocks[i] = int32(s*len(blocks) + i)
+		}
+		pieces = append(pieces, Piece{IDs: ids[lo:hi], At: lo, Blocks: blocks, Logits: true})
+	}
+	_, err := p.Step(pieces)
+	return err
 }
