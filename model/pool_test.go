@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -112,7 +113,12 @@ func TestPool_RowsAlone(t *testing.T) {
 	for _, c := range poolCases() {
 		t.Run(fmt.Sprint(c.name, " ", c.opts.DType), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(3, 4))
-			m := open(t, device(t, kernels.Options{Fused: kernels.All(), Threads: 2}), c.cfg, c.opts)
+			o := kernels.Options{Fused: kernels.All(), Threads: 2}
+			dev := device(t, o)
+			if os.Getenv("RESTYLE_TEST_DEVICE") != "" {
+				dev = testGPU(t, o)
+			}
+			m := open(t, dev, c.cfg, c.opts)
 			p, err := m.NewPool(PoolOptions{Blocks: 60, Rows: 141, Pieces: 7})
 			if err != nil {
 				t.Fatal(err)
