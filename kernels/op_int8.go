@@ -119,8 +119,9 @@ func (d *Device) sumINT8(c coded, parts tensor.Matrix) {
 
 // SetINT8Activations sets whether layers with INT8 weights quantize their activations too: Linear and the others then
 // compute what LinearINT8 does. It is off at first. On a GPU, activations keep their type where that is faster, as the
-// weights are what takes time: for up to eight rows in BF16, which are the tokens of an answer. So do those of experts
-// there, and of layers with a Pair anywhere. Set it before memory is planned, with ScratchOf or Precompile.
+// weights are what takes time: for up to eight rows in BF16, which are the tokens of an answer, unless rows are alone.
+// So do those of experts there, and of layers with a Pair anywhere. Set it before memory is planned, with ScratchOf or
+// Precompile.
 func (d *Device) SetINT8Activations(on bool) { d.int8Activations = on }
 
 // codesActivations reports whether a product that fewRows does not compute on a GPU quantizes A's rows.

@@ -19,8 +19,8 @@ import (
 // a CPU, and rounded to BF16 on a GPU. For more rows, weights are first rounded to the type of x, some thousand rows
 // of w at a time, and then multiplied as others. For up to 384 rows in BF16, a GPU of compute capability 9.0 does
 // both in one kernel, but for NF4, and does not store them; INT8's codes stay exact there, and their scales multiply
-// the sums. SetINT8Activations replaces some of these products by those of LinearINT8. With SetRowsAlone, a CPU rounds
-// the weights of few rows too.
+// the sums. SetINT8Activations replaces some of these products by those of LinearINT8. With SetRowsAlone, the
+// weights of few rows are rounded too, and such a GPU's one kernel computes any number of rows.
 
 // maxFewRows is the maximum number of rows that are multiplied without dequantizing the weights first.
 const maxFewRows = 8
