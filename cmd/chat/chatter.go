@@ -82,6 +82,9 @@ func (c *chatter) do(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if c.web {
+		return c.openPage(ctx, models)
+	}
 	for _, m := range models {
 		c.embedded = c.embedded || madeOfStarter(ctx, m.name)
 	}

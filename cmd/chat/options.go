@@ -30,6 +30,7 @@ type options struct {
 	raw, offline                bool
 
 	prompt, prompts, system, conversation string
+	web                                   bool
 
 	settings
 	set     *cli.Flags // which flags the command line sets
@@ -93,6 +94,8 @@ func (o *options) flags(stdout, stderr io.Writer) *cli.Flags {
 		"from the terminal or standard input")
 	f.Add(&o.prompts, "prompts", "ask the questions in this `file`, then exit: one per line, or JSON, as lines or one "+
 		"array: texts, objects with \"prompt\" or \"messages\", and \"system\"; - reads standard input")
+	f.Add(&o.web, "web", "chat in a browser instead: start serve with the models, at an address that only this machine "+
+		"reaches, and open its page. The flags of questions, sampling and the log do not apply: the page has its own")
 	f.Add(&o.conversation, "conversation", "keep one conversation, or start a new one for each question, `keep|new`; if "+
 		"empty, new for --prompts, and otherwise keep")
 	f.Add(&o.system, "system", "system `prompt`")
@@ -138,6 +141,8 @@ func (o *options) check() error {
 	switch {
 	case o.only != "" && o.only != baseLabel && o.only != tunedLabel:
 		return cli.Usagef("--only %q: must be base or tuned", o.only)
+	case o.web && (o.prompt != "" || o.prompts != "" || o.system != ""):
+		return cli.Usagef("--web: the page has its own place for --prompt, --prompts and --system: leave them out")
 	case o.prompt != "" && o.prompts != "":
 		return cli.Usagef("--prompt and --prompts exclude each other: put the question into the file")
 	case o.raw && o.template != "" && o.template != chat.Raw().Name:

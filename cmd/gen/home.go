@@ -186,31 +186,18 @@ func (t *atHome) get(ctx context.Context, client *http.Client, url string, v any
 	return answer.StatusCode, err
 }
 
-// serveProgram returns the program of --serve-program, or serve beside this program, or builds it if this directory is
-// restyle's source, as it is for "go run ./cmd/gen".
+// serveProgram returns the program of --serve-program, or the one that belongs to gen.
 func (g *gen) serveProgram(ctx context.Context) (string, error) {
-	if g.home.program != "" {
-		path, err := exec.LookPath(g.home.program)
+	if g.home.program == "" {
+		path, err := cli.Program(ctx, "serve", g.say)
 		if err != nil {
-			return "", cli.Usagef("--serve-program: %v", err)
+			return "", fmt.Errorf("--teacher-model: %w, or name it with --serve-program", err)
 		}
 		return path, nil
 	}
-	if self, err := os.Executable(); err == nil {
-		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), "serve")); err == nil {
-			return path, nil
-		}
-	}
-	cache, err := os.UserCacheDir()
+	path, err := exec.LookPath(g.home.program)
 	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(cache, "restyle", "serve")
-	g.say("building serve from the source in this directory, which takes minutes the first time")
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, "restyle/cmd/serve")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("--teacher-model needs the program serve: beside gen there is none, and building it here failed "+
-			"(%w): build it with go build ./cmd/serve and name it with --serve-program\n%s", err, out)
+		return "", cli.Usagef("--serve-program: %v", err)
 	}
 	return path, nil
 }

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"restyle/internal/cli"
+)
+
+// browser opens a page. Tests replace it.
+var browser = func(url string) error {
+	program := "xdg-open"
+	if runtime.GOOS == "darwin" {
+		program = "open"
+	}
+	return exec.Command(program, url).Run()
+}
+
+// openPage runs serve with the models, and opens its page once it listens. It returns when serve ends, or when ctx is
+// done.
+func (c *chatter) openPage(ctx context.Context, models []modelRef) error {
+	program, err := cli.Program(ctx, "serve", c.note)
+	if err != nil {
+		return fmt.Errorf("--web: %w", err)
+	}
+	server := exec.Command(program, c.serveArgs(models)...)
+	output, err := server.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := server.Start(); err != nil {
+		return fmt.Errorf("--web: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = server.Process.Signal(syscall.SIGTERM) })
+	defer stop()
+	lines := bufio.NewScanner(output)
+	for lines.Scan() {
+		url, listens := strings.CutPrefix(lines.Text(), "listening on ")
+		if !listens {
+			c.note("%s", lines.Text())
+			continue
+		}
+		c.note("chat is at %s until Ctrl-C", url)
+		if err := browser(url); err != nil {
+			c.note("no browser could be opened (%v): open that address yourself", err)
+		}
+	}
+	err = server.Wait()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && ctx.Err() == nil {
+		return fmt.Errorf("--web: serve ended: %w: its last lines say why", exit)
+	}
+	return ctx.Err()
+}
+
+// serveArgs returns the arguments with which serve has the models of chat.
+func (c *chatter) serveArgs(models []modelRef) (args []string) {
+	for _, m := range models {
+		args = append(args, m.label+"="+m.name)
+	}
+	args = append(args, "--listen", "127.0.0.1:0", "--device", c.device, "--dtype", c.dtype, "--context",
+		strconv.Itoa(c.context), "--sequences", "4", "--threads", strconv.Itoa(c.threads))
+	for flag, value := range map[string]string{"--template": c.template, "--quantize": c.quantize} {
+		if value != "" {
+			args = append(args, flag, value)
+		}
+	}
+	if c.offline {
+		args = append(args, "--offline")
+	}
+	return args
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"restyle/internal/cli"
+)
+
+// TestWeb starts a program in serve's place: chat passes its models and flags on, opens the page and ends the program.
+func TestWeb(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(filepath.Dir(self), "serve")
+	script := "#!/bin/sh\necho loading it >&2\necho listening on http://127.0.0.1:1234 >&2\n" +
+		"echo \"$@\" >\"$0.args\"\ntrap 'exit 0' TERM\nwhile :; do sleep 0.01; done\n"
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(program)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer func(b func(string) error) { browser = b }(browser)
+	opened := ""
+	browser = func(url string) error {
+		opened = url
+		cancel()
+		return os.ErrNotExist
+	}
+	var stdout, stderr bytes.Buffer
+	args := []string{"--web", "--base", "starter", "--tuned", "starter", "--device", "cpu", "--quantize", "int8"}
+	code := run(ctx, args, strings.NewReader(""), &stdout, &stderr)
+	got, _ := os.ReadFile(program + ".args")
+	defer os.Remove(program + ".args")
+	want := "base=starter tuned=starter --listen 127.0.0.1:0 --device cpu --dtype auto --context 8192 --sequences 4 " +
+		"--threads 0 --quantize int8\n"
+	if code != cli.Stopped || opened != "http://127.0.0.1:1234" || string(got) != want {
+		t.Errorf("exit %d, opened %q, serve got %q, want %q\n%s", code, opened, got, want, stderr.String())
+	}
+	for _, text := range []string{"loading it", "chat is at http://127.0.0.1:1234 until Ctrl-C", "open that address yourself"} {
+		if !strings.Contains(stderr.String(), text) {
+			t.Errorf("no %q in %s", text, stderr.String())
+		}
+	}
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho no memory >&2\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	stderr.Reset()
+	code = run(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
+	if code != cli.Failed || !strings.Contains(stderr.String(), "no memory") ||
+		!strings.Contains(stderr.String(), "--web: serve ended: exit status 1") {
+		t.Errorf("exit %d: %s", code, stderr.String())
+	}
+}
