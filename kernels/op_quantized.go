@@ -43,6 +43,7 @@ func (d *Device) productQuantized(p cpu.Product) {
 		d.productINT8(p)
 	case d.gpu == nil && p.A.Rows <= maxFewRows && !d.rowsAlone:
 		d.fewQuantized(p)
+	case d.gpu == nil && d.rowsAlone && cpu.GemmCoded(p): // computed
 	case d.gpu != nil && d.wgmma(p, tensor.Matrix{}, false): // queued
 	default:
 		d.productDequantized(p)

@@ -21,7 +21,11 @@
 #include "level.h"
 #include "pool.h"
 
+void cpu_dequantize_rows(tensor y, tensor w, tensor index); // of ops_quant.c
+
 enum {
+	TURNED_ROWS = 64,     // maximum for operands that change places: with more, packing B pays
+	TURNED_COLUMNS = 256, // maximum of a tile then
 	// maximum: twice as many packed rows fit into an L2 cache of 1 MiB together with everything else
 	STRIP_ROWS = 312,
 	TILE_ROWS = 8 * STRIP_ROWS, // maximum: enough to make packing B a small part of the work
@@ -40,6 +44,9 @@ typedef struct {
 	float bias[GEMM_COLUMNS];
 	float partial[PARTIAL]; // sums over the k-blocks so far, if C is not F32
 } workspace;
+
+// TURNED is how many of the partial sums operands that change places need. Behind them is room for values of B.
+enum { TURNED = TURNED_ROWS * (TURNED_COLUMNS + PARTIAL_GAP) };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
@@ -311,6 +318,13 @@ static int64_t turned_panel(const plan *p, step s) {
 	return (s.strip * (p->blocks + p->second) + s.block) * p->level->columns * GEMM_DEPTH;
 }
 
+// decode computes the values of n columns of B, which are rows of codes, from one on.
+static void decode(const plan *p, float *to, int64_t column, int64_t n) {
+	tensor values = {.at = (uintptr_t)to, .rows = n, .cols = p->g.k, .stride = p->g.k, .type = p->g.type};
+	tensor codes = {.at = p->g.b + column * p->g.ldb, .rows = n, .cols = p->g.k, .stride = p->g.k, .type = p->g.coded};
+	cpu_dequantize_rows(values, codes, (tensor){0});
+}
+
 // run_turned computes tiles of a product of few rows and B transposed, until none is left, as Cᵀ = B·Aᵀ: B, which is
 // large then, is multiplied as it lies in memory, or at its edges from a copy, and only A is packed. The sums are the
 // same.
@@ -321,13 +335,19 @@ static void run_turned(plan *p) {
 	if (l->begin) l->begin();
 	for (step s = claim(p); s.tile < p->tiles; s = claim(p)) {
 		int64_t n = s.tile * p->columns, columns = min(p->columns, p->g.n - n);
-		for (int64_t column = 0; column < columns; column += l->columns)
+		for (int64_t column = 0; column < columns; column += l->columns) {
+			if (p->g.coded) decode(p, w->partial + TURNED, n + column, min(l->columns, columns - column));
 			for (s.block = 0; s.block < p->blocks + p->second; s.block++) {
-				gemm_source b = b_part(p, s, s.block, column);
+				source of = b_source(p, s, column);
+				if (p->g.coded && s.block < p->blocks) {
+					of.first.at = (const char *)(w->partial + TURNED) + s.block * p->depth * p->size;
+					of.first.stride = p->g.k * p->size;
+				}
+				gemm_source b = of.first;
 				int64_t units = parts(b.k, p->per_unit) + (joins(p, s) ? p->joined : 0);
-				int next = column + 2 * l->columns <= columns && !joins(p, s);
+				int next = column + 2 * l->columns <= columns && !joins(p, s) && !p->g.coded;
 				if (b.lanes < l->columns || b.k % (GEMM_GROUP * p->per_unit) > 0 || joins(p, s)) {
-					fill(p, b_source(p, s, column), w->a[0], 0);
+					fill(p, of, w->a[0], 0);
 					b.at = (const char *)w->a[0], b.stride = GEMM_STRIDE * sizeof(gemm_unit), next = 0;
 				}
 				for (s.strip = 0; s.strip * p->strip < p->g.m; s.strip++, next = 0)
@@ -335,6 +355,7 @@ static void run_turned(plan *p) {
 						min(p->strip, p->g.m - s.strip * p->strip), b.lanes, next);
 				s.strip = 0;
 			}
+		}
 	}
 	if (l->end) l->end();
 }
@@ -342,14 +363,15 @@ static void run_turned(plan *p) {
 // turn_operands plans run_turned, and packs A for all threads. It returns 0 if there is no room for that, or if the level
 // cannot, or if there are so many rows that packing B pays.
 static int turn_operands(plan *p, workspace *w, int64_t threads) {
-	enum { MOST = 64, COLUMNS = 256 };
 	const gemm_level *l = p->level;
 	const int64_t blocks = p->blocks + p->second, strips = parts(p->g.m, l->columns);
-	if (!l->turned || p->g.m > MOST || p->g.trans_a || !p->g.trans_b || blocks * strips > TILE_COLUMNS / l->columns) return 0;
+	if (!l->turned || p->g.m > TURNED_ROWS || p->g.trans_a || !p->g.trans_b || blocks * strips > TILE_COLUMNS / l->columns)
+		return 0;
+	if (p->g.coded && l->columns * p->g.k * p->size > (int64_t)sizeof(float) * (PARTIAL - TURNED)) return 0;
 	p->run = run_turned;
 	p->turned = w->b;
 	p->strip = l->columns, p->rows = strips * l->columns, p->down = 1;
-	p->columns = min(up(parts(p->g.n, 4 * threads), l->columns), COLUMNS);
+	p->columns = min(up(parts(p->g.n, 4 * threads), l->columns), TURNED_COLUMNS);
 	p->tiles = parts(p->g.n, p->columns);
 	for (step s = {0}; s.strip < strips; s.strip++)
 		for (s.block = 0; s.block < blocks; s.block++) fill(p, a_source(p, s), w->b + turned_panel(p, s), 1);
@@ -413,7 +435,9 @@ int cpu_gemm(const cpu_gemm_args *args) {
 	if (last % GEMM_GROUP == 0 && last + up(more, 2 * GEMM_GROUP) <= GEMM_DEPTH) p.joined = more;
 	else p.second = parts(p.g.k2, p.deepest);
 	int64_t threads = cpu_threads();
-	if (!turn_operands(&p, w, threads)) cut(&p, threads);
+	int turned = turn_operands(&p, w, threads);
+	if (p.g.coded && !turned) return ENOTSUP;
+	if (!turned) cut(&p, threads);
 	cpu_parallel(run_item, &p, min(threads, p.tiles), 1);
 	p.run(&p); // the tiles left if a thread had no memory for its workspace
 	return 0;

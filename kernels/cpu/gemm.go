@@ -105,13 +105,37 @@ func Gemm(p Product) {
 		!valid(p.C) {
 		panic(fmt.Sprintf("cpu.Gemm: %+v", p))
 	}
-	k2 := 0
+	args := p.args()
+	if errno := C.cpu_gemm(&args); errno != 0 {
+		panic(fmt.Sprintf("cpu.Gemm: [%d, %d]·[%d, %d]: %v", m, k, k, n, syscall.Errno(errno)))
+	}
+}
+
+// GemmCoded is Gemm of a B that is transposed and quantized, with its values rounded to A's type, as DequantizeRows
+// computes them, and A's rows Alone. It computes them where it needs them. If the level cannot, or not for so many rows,
+// it computes nothing and reports false.
+func GemmCoded(p Product) bool {
+	if !p.TransB || p.TransA || p.B.Rows != p.C.Cols || p.B.Cols != p.A.Cols || p.A.Rows != p.C.Rows || !valid(p.A) ||
+		!valid(p.C) || !p.B.DType.Quantized() || p.B.Addr == 0 {
+		panic(fmt.Sprintf("cpu.GemmCoded: %+v", p))
+	}
+	p.Alone = true
+	args := p.args()
+	args.coded, args.ldb = C.dtype(p.B.DType), C.int64_t(p.B.DType.RowBytes(p.B.Cols))
+	return C.cpu_gemm(&args) == 0
+}
+
+func (p Product) args() C.cpu_gemm_args {
+	k, k2 := p.A.Cols, 0
+	if p.TransA {
+		k = p.A.Rows
+	}
 	if p.B2.Addr != 0 {
 		k2 = p.A2.Cols
 		p.checkSecond()
 	}
-	args := C.cpu_gemm_args{
-		m: C.int64_t(m), n: C.int64_t(n), k: C.int64_t(k),
+	return C.cpu_gemm_args{
+		m: C.int64_t(p.C.Rows), n: C.int64_t(p.C.Cols), k: C.int64_t(k),
 		a: C.uintptr_t(p.A.Addr), b: C.uintptr_t(p.B.Addr), c: C.uintptr_t(p.C.Addr), bias: C.uintptr_t(p.Bias),
 		lda: C.int64_t(p.A.Stride), ldb: C.int64_t(p.B.Stride), ldc: C.int64_t(p.C.Stride),
 		k2: C.int64_t(k2), a2: C.uintptr_t(p.A2.Addr), b2: C.uintptr_t(p.B2.Addr),
@@ -119,9 +143,6 @@ func Gemm(p Product) {
 		trans_a: flag(p.TransA), trans_b: flag(p.TransB),
 		_type: C.dtype(p.A.DType), c_type: C.dtype(p.C.DType), accumulate: flag(p.Add),
 		alpha: C.float(p.Factor()), act: C.activation(p.Act), pre: C.uintptr_t(p.Pre), alone: flag(p.Alone),
-	}
-	if errno := C.cpu_gemm(&args); errno != 0 {
-		panic(fmt.Sprintf("cpu.Gemm: [%d, %d]·[%d, %d]: %v", m, k, k, n, syscall.Errno(errno)))
 	}
 }
 

@@ -26,10 +26,12 @@ typedef struct {
 	activation act;    // what is stored is act of all that; accumulate must be 0
 	uintptr_t pre;     // what act gets is stored here, rows of n elements of c_type; 0: not stored
 	int alone;         // a row has the same bits whatever m is
+	dtype coded;       // of B, if it is quantized: transposed, and ldb is in bytes; 0: it is not
 } cpu_gemm_args;
 
 // cpu_gemm computes a product on the threads of the pool. Sums are in fp32 whatever the types are. Their order depends
-// on k, on the level, and unless rows are alone, on whether there are more than GEMM_FEW rows. It returns 0, or ENOMEM.
+// on k, on the level, and unless rows are alone, on whether there are more than GEMM_FEW rows. It returns 0, or ENOMEM,
+// or ENOTSUP if B is coded and the level cannot multiply it, or not by so many rows.
 int cpu_gemm(const cpu_gemm_args *args);
 
 // cpu_column_sums adds the sum of each column of x to sums, which are fp32 or of x's type.
