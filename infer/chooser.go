@@ -86,8 +86,8 @@ func (v vocabulary) chooser(prompt []int32, o Options) (*Chooser, error) {
 	return c, nil
 }
 
-// greedy reports whether the token with the highest logit is chosen, whatever came before.
-func (c *Chooser) greedy() bool { return c.o.Constraint == nil && c.sampler.greedy() }
+// Greedy reports whether Choose takes the token with the highest logit, whatever came before.
+func (c *Chooser) Greedy() bool { return c.o.Constraint == nil && c.sampler.greedy() }
 
 // Choose chooses the next token. It does not change logits. Logits of which no token can be chosen are an error: the
 // model is broken.

@@ -191,7 +191,7 @@ func (g *Generation) choose(ctx context.Context) (id int32, err error) {
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		if e.greedy != nil && g.chooser.greedy() {
+		if e.greedy != nil && g.chooser.Greedy() {
 			id, logits, err = e.greedy(ids)
 		} else {
 			logits, err = e.extend(ids)

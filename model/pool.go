@@ -1,8 +1,10 @@
 package model
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"restyle/kernels"
 	"restyle/tensor"
@@ -19,8 +21,16 @@ type Piece struct {
 	// Blocks are the sequence's blocks in their order: position n is in block n/PoolBlock, at n%PoolBlock. They have room
 	// for all of IDs.
 	Blocks []int32
-	// Logits asks for the logits of the last token.
-	Logits bool
+	// Logits asks for the logits of the last token, and Choice for the token with the highest one instead, for which a GPU
+	// need not send all of them.
+	Logits, Choice bool
+}
+
+// A Next is what comes after a piece, as far as the piece asked for it.
+type Next struct {
+	Logits []float32 // [vocab]
+	// Choice is the token with the highest logit, the first of several; -1 if a logit is NaN or +Inf, or all are -Inf.
+	Choice int32
 }
 
 // PoolOptions are the sizes of a Pool.
@@ -64,6 +74,7 @@ type Pool struct {
 	lists        tensor.Tensor   // I32, of which the parts of a pagedRows are
 	pass         *pass           // the last one
 	host         []float32       // [pieces, vocab], the results of Step
+	best, first  tensor.Tensor   // [pieces, 1] F32 and [pieces] I32: the highest logits, and where they are
 	writer       []int           // of each block: the number of the last piece that wrote to it
 	written      int             // pieces so far
 }
@@ -91,7 +102,7 @@ func (m *Model) NewPool(o PoolOptions) (*Pool, error) {
 	if err != nil {
 		return fail(err)
 	}
-	p.k, p.v, p.lists = m.allocPool(p.blocks, o)
+	p.k, p.v, p.lists, p.best, p.first = m.allocPool(p.blocks, o)
 	p.acts, err = m.dev.NewArena("activations of steps",
 		kernels.SizeOf(func(a *kernels.Arena) { m.allocStep(a, o, o.Rows) }))
 	if err != nil {
@@ -116,12 +127,13 @@ func (m *Model) PoolBytes(o PoolOptions) (block, rest int, err error) {
 	return block, rest, nil
 }
 
-func (m *Model) allocPool(a *kernels.Arena, o PoolOptions) (k, v []tensor.Tensor, lists tensor.Tensor) {
+func (m *Model) allocPool(a *kernels.Arena, o PoolOptions) (k, v []tensor.Tensor, lists, best, first tensor.Tensor) {
 	for i := range m.cfg.Layers {
 		k = append(k, a.New(fmt.Sprintf("keys %d", i), m.opts.DType, o.Blocks*PoolBlock, m.cfg.KVHeads*m.cfg.HeadDim))
 		v = append(v, a.New(fmt.Sprintf("values %d", i), m.opts.DType, o.Blocks*PoolBlock, m.cfg.KVHeads*m.cfg.HeadDim))
 	}
-	return k, v, a.New("lists", tensor.I32, 3*o.Rows+o.Pieces*blocksOf(o.Context))
+	return k, v, a.New("lists", tensor.I32, 3*o.Rows+o.Pieces*blocksOf(o.Context)),
+		a.New("highest logits", tensor.F32, o.Pieces, 1), a.New("tokens with these", tensor.I32, o.Pieces)
 }
 
 // allocStep allocates a step over rows tokens: activations of all, logits of the pieces' last.
@@ -147,10 +159,9 @@ func (p *Pool) MaxPieces() int { return p.o.Pieces }
 // Close frees the pool's memory.
 func (p *Pool) Close() error { return errors.Join(p.blocks.Close(), p.acts.Close()) }
 
-// Step computes the pieces, which are of different sequences, and stores their keys and values. It returns the logits,
-// [vocab], of the pieces that want them, in order; the next Step overwrites them. After an error about a piece nothing
-// has changed.
-func (p *Pool) Step(pieces []Piece) ([][]float32, error) {
+// Step computes the pieces, which are of different sequences, and stores their keys and values. It returns what comes
+// after each piece; the next Step overwrites the logits. After an error about a piece nothing has changed.
+func (p *Pool) Step(pieces []Piece) ([]Next, error) {
 	if err := p.check(pieces); err != nil {
 		return nil, err
 	}
@@ -158,20 +169,45 @@ func (p *Pool) Step(pieces []Piece) ([][]float32, error) {
 	defer m.dev.Range("step")()
 	m.dev.SetRowsAlone(true)
 	defer m.dev.SetRowsAlone(false)
-	pass, wanted := p.stage(pieces)
+	pass, asked, whole := p.stage(pieces)
 	m.forward(pass)
-	if wanted == 0 {
-		return nil, m.dev.Sync()
+	n := len(asked)
+	if n == 0 {
+		return make([]Next, len(pieces)), m.dev.Sync()
 	}
-	x, logits := pass.head.x.Slice(0, wanted), pass.head.logits.Slice(0, wanted)
+	x, logits := pass.head.x.Slice(0, n), pass.head.logits.Slice(0, n)
 	m.dev.GatherRows(x, pass.last.x, pass.index)
 	m.head.forward(pass, logits, x)
-	if err := m.dev.Download(p.host[:logits.Len()], logits); err != nil {
+	return p.results(len(pieces), asked, whole, logits)
+}
+
+// results downloads what comes after the pieces that asked: the logits of the first so many of them, and of the others
+// only the choice.
+func (p *Pool) results(pieces int, asked []int, whole int, logits tensor.Tensor) ([]Next, error) {
+	all, dev, vocab := make([]Next, pieces), p.m.dev, p.m.cfg.Vocab
+	n := len(asked)
+	ids, highest := make([]byte, 4*(n-whole)), make([]float32, n-whole)
+	var err error
+	if whole < n {
+		best, first := p.best.Slice(0, n-whole), p.first.Part(0, n-whole)
+		dev.TopK(best, first, logits.Slice(whole, n), 1)
+		err = errors.Join(dev.DownloadBytes(ids, first), dev.Download(highest, best))
+	}
+	if whole > 0 {
+		err = errors.Join(err, dev.Download(p.host[:whole*vocab], logits.Slice(0, whole)))
+	}
+	if err != nil {
 		return nil, err
 	}
-	all := make([][]float32, wanted)
-	for i := range all {
-		all[i] = p.host[i*m.cfg.Vocab:][:m.cfg.Vocab]
+	for i, piece := range asked {
+		if i < whole {
+			all[piece].Logits = p.host[i*vocab:][:vocab]
+			continue
+		}
+		all[piece].Choice = int32(binary.NativeEndian.Uint32(ids[4*(i-whole):]))
+		if x := highest[i-whole]; x-x != 0 { // a NaN or an infinity comes first
+			all[piece].Choice = -1
+		}
 	}
 	return all, nil
 }
@@ -216,14 +252,16 @@ func (p *Pool) check(pieces []Piece) error {
 	return nil
 }
 
-// stage uploads what a step needs to know of the pieces. It returns the pass, and the number of pieces that want logits.
-func (p *Pool) stage(pieces []Piece) (*pass, int) {
+// stage uploads what a step needs to know of the pieces. It returns the pass, and which pieces ask for what comes after
+// them: first those that ask for logits, of which there are whole.
+func (p *Pool) stage(pieces []Piece) (q *pass, asked []int, whole int) {
 	rows, width := 0, 0
 	for _, piece := range pieces {
 		rows += len(piece.IDs)
 		width = max(width, blocksOf(piece.At+len(piece.IDs)))
 	}
-	var ids, positions, last, places, slots []int32
+	var ids, positions, places, slots []int32
+	ends := make([]int32, len(pieces)) // the rows of their last tokens
 	tables := make([]int32, len(pieces)*width)
 	for i, piece := range pieces {
 		copy(tables[i*width:], piece.Blocks[:blocksOf(piece.At+len(piece.IDs))])
@@ -232,9 +270,19 @@ func (p *Pool) stage(pieces []Piece) (*pass, int) {
 			positions, places = append(positions, int32(at)), append(places, int32(i), int32(at))
 			slots = append(slots, piece.Blocks[at/PoolBlock]*PoolBlock+int32(at%PoolBlock))
 		}
-		if ids = append(ids, piece.IDs...); piece.Logits {
-			last = append(last, int32(len(ids)-1))
+		ids = append(ids, piece.IDs...)
+		ends[i] = int32(len(ids) - 1)
+		switch {
+		case piece.Logits:
+			asked = slices.Insert(asked, whole, i)
+			whole++
+		case piece.Choice:
+			asked = append(asked, i)
 		}
+	}
+	last := make([]int32, len(asked))
+	for i, piece := range asked {
+		last[i] = ends[piece]
 	}
 	if p.pass == nil || p.pass.rows != rows {
 		p.acts.Release(0)
@@ -249,5 +297,5 @@ func (p *Pool) stage(pieces []Piece) (*pass, int) {
 	pass.paged.tables = p.lists.Part(3*rows, len(pieces), width)
 	all := append(append(slots, places...), tables...)
 	p.m.dev.UploadI32(p.lists.Part(0, len(all)), all)
-	return pass, len(last)
+	return pass, asked, whole
 }

@@ -19,13 +19,16 @@ type pooled struct {
 	blocks []int32
 	at     int
 	logits map[int][]float32
+
+	choose  bool // its next piece asks for a choice instead
+	choices map[int]int32
 }
 
 // poolOf hands out blocks of a pool to sequences, in a random order.
 func poolOf(r *rand.Rand, p *Pool, sequences ...[]int32) (all []*pooled) {
 	free := r.Perm(p.Blocks())
 	for _, ids := range sequences {
-		s := &pooled{ids: ids, logits: map[int][]float32{}}
+		s := &pooled{ids: ids, logits: map[int][]float32{}, choices: map[int]int32{}}
 		for range blocksOf(len(ids)) {
 			s.blocks, free = append(s.blocks, int32(free[0])), free[1:]
 		}
@@ -39,15 +42,19 @@ func (p *Pool) step(t *testing.T, of []*pooled, tokens ...int) {
 	t.Helper()
 	var pieces []Piece
 	for i, s := range of {
-		pieces = append(pieces, Piece{IDs: s.ids[s.at:][:tokens[i]], At: s.at, Blocks: s.blocks, Logits: true})
+		pieces = append(pieces, Piece{IDs: s.ids[s.at:][:tokens[i]], At: s.at, Blocks: s.blocks, Logits: !s.choose,
+			Choice: s.choose})
 	}
-	logits, err := p.Step(pieces)
+	next, err := p.Step(pieces)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, s := range of {
-		s.at += tokens[i]
-		s.logits[s.at] = slices.Clone(logits[i])
+		if s.at += tokens[i]; s.choose {
+			s.choices[s.at] = next[i].Choice
+			continue
+		}
+		s.logits[s.at] = slices.Clone(next[i].Logits)
 	}
 }
 
@@ -61,6 +68,7 @@ func (p *Pool) mix(t *testing.T, r *rand.Rand, all []*pooled) {
 		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		for _, s := range all {
 			n := min(1+r.IntN(4)*r.IntN(10), len(s.ids)-s.at, rows)
+			s.choose = r.IntN(3) == 0
 			if n > 0 && len(some) < p.MaxPieces() && r.IntN(4) > 0 {
 				some, tokens, rows = append(some, s), append(tokens, n), rows-n
 			}
@@ -142,6 +150,11 @@ func TestPool_RowsAlone(t *testing.T) {
 				}
 				for at, logits := range s.logits {
 					samePool(t, fmt.Sprintf("%d of %d", at, len(s.ids)), logits, slow.logits[at])
+				}
+				for at, choice := range s.choices {
+					if want := slices.Index(slow.logits[at], slices.Max(slow.logits[at])); int(choice) != want {
+						t.Errorf("%d of %d: token %d, alone %d", at, len(s.ids), choice, want)
+					}
 				}
 				cache, err := m.NewKVCache(len(s.ids))
 				if err != nil {

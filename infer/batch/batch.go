@@ -12,10 +12,10 @@ import (
 
 // A Stepper computes steps of a model that keeps keys and values in blocks of model.PoolBlock tokens: a [model.Pool].
 type Stepper interface {
-	// Step computes the pieces, which are of different sequences, and stores their keys and values. It returns the logits,
-	// [vocab], of the pieces that want them, in order; the next Step may overwrite them. The bits of a row depend on the
-	// tokens of its sequence up to it, and on nothing else.
-	Step(pieces []model.Piece) ([][]float32, error)
+	// Step computes the pieces, which are of different sequences, and stores their keys and values. It returns what comes
+	// after each; the next Step may overwrite the logits. The bits of a row depend on the tokens of its sequence up to it,
+	// and on nothing else.
+	Step(pieces []model.Piece) ([]model.Next, error)
 	// Blocks is the number of blocks that there are, MaxRows the most tokens of a step, and MaxPieces the most pieces.
 	Blocks() int
 	MaxRows() int

@@ -35,7 +35,7 @@ func (m *memory) Blocks() int    { return len(m.tokens) / model.PoolBlock }
 func (m *memory) MaxRows() int   { return m.rows }
 func (m *memory) MaxPieces() int { return m.pieces }
 
-func (m *memory) Step(pieces []model.Piece) (logits [][]float32, err error) {
+func (m *memory) Step(pieces []model.Piece) (next []model.Next, err error) {
 	if m.started != nil {
 		m.started <- struct{}{}
 	}
@@ -56,20 +56,27 @@ func (m *memory) Step(pieces []model.Piece) (logits [][]float32, err error) {
 	if rows > m.rows || len(pieces) > m.pieces || rows == 0 {
 		m.t.Errorf("a step of %d rows in %d pieces, at most %d in %d", rows, len(pieces), m.rows, m.pieces)
 	}
-	for _, p := range pieces {
-		if p.Logits {
-			var tokens []int32
-			for n := range p.At + len(p.IDs) {
-				tokens = append(tokens, m.tokens[int(p.Blocks[n/model.PoolBlock])*model.PoolBlock+n%model.PoolBlock])
-			}
-			logits = append(logits, logitsOf(tokens))
+	next = make([]model.Next, len(pieces))
+	for i, p := range pieces {
+		var tokens []int32
+		for n := range p.At + len(p.IDs) {
+			tokens = append(tokens, m.tokens[int(p.Blocks[n/model.PoolBlock])*model.PoolBlock+n%model.PoolBlock])
+		}
+		logits := logitsOf(tokens)
+		switch {
+		case p.Logits && p.Choice:
+			m.t.Error("a piece asks for its logits and for a choice")
+		case p.Logits:
+			next[i].Logits = logits
+		case p.Choice:
+			next[i].Choice = int32(slices.Index(logits, slices.Max(logits)))
 		}
 	}
 	m.steps++
 	if m.fail != nil {
 		err = m.fail(m.steps)
 	}
-	return logits, err
+	return next, err
 }
 
 var seed = maphash.MakeSeed()

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -47,8 +48,8 @@ func (b *Batch) run() {
 			continue // all have made room: the first of them is admitted again
 		}
 		b.mu.Unlock()
-		logits, err := b.step(pieces)
-		chosen := b.choose(pieces, logits, err)
+		next, err := b.step(pieces)
+		chosen := b.choose(pieces, next, err)
 		b.mu.Lock()
 		b.take(pieces, chosen, err)
 	}
@@ -91,8 +92,10 @@ func (b *Batch) plan() (pieces []piece) {
 		}
 		planned[s] = true
 		rows -= n
+		last := s.computed+n == len(s.tokens)
+		choice := s.chooser.Greedy() && !s.request.Logprobs
 		pieces = append(pieces, piece{s: s, Piece: model.Piece{IDs: s.tokens[s.computed : s.computed+n], At: s.computed,
-			Blocks: s.blocks, Logits: s.computed+n == len(s.tokens)}})
+			Blocks: s.blocks, Logits: last && !choice, Choice: last && choice}})
 	}
 	before := b.stats.Preempted
 	for _, short := range []bool{true, false} {
@@ -178,7 +181,7 @@ func (b *Batch) grow(s *sequence, n int, planned map[*sequence]bool) bool {
 }
 
 // step computes the pieces. A panic of the model is an error of this step.
-func (b *Batch) step(pieces []piece) (logits [][]float32, err error) {
+func (b *Batch) step(pieces []piece) (next []model.Next, err error) {
 	b.o.Device.Lock()
 	defer b.o.Device.Unlock()
 	defer func() {
@@ -202,24 +205,24 @@ type chosen struct {
 	err    error
 }
 
-// choose chooses the tokens of the pieces that have logits, each independently of the others.
-func (b *Batch) choose(pieces []piece, logits [][]float32, err error) []chosen {
+// last reports whether the piece has the last token of its sequence, so that the next one follows.
+func (p piece) last() bool { return p.Logits || p.Choice }
+
+// choose chooses the tokens that follow the pieces, each independently of the others.
+func (b *Batch) choose(pieces []piece, next []model.Next, err error) []chosen {
 	all := make([]chosen, len(pieces))
 	if err != nil {
 		return all
 	}
 	var group sync.WaitGroup
 	room := make(chan struct{}, runtime.GOMAXPROCS(0))
-	row := 0
 	for i, p := range pieces {
-		if !p.Logits {
+		if !p.last() {
 			continue
 		}
-		scores := logits[row]
-		row++
 		room <- struct{}{}
 		group.Go(func() {
-			all[i] = p.s.choose(scores)
+			all[i] = p.s.choose(next[i])
 			<-room
 		})
 	}
@@ -227,15 +230,21 @@ func (b *Batch) choose(pieces []piece, logits [][]float32, err error) []chosen {
 	return all
 }
 
-func (s *sequence) choose(logits []float32) (c chosen) {
-	id, err := s.chooser.Choose(logits)
+func (s *sequence) choose(next model.Next) (c chosen) {
+	id, err := next.Choice, error(nil)
+	switch {
+	case next.Logits != nil:
+		id, err = s.chooser.Choose(next.Logits)
+	case id < 0:
+		err = errors.New("a logit is not finite: the model's weights are broken, or a computation overflowed")
+	}
 	if err != nil {
 		return chosen{err: fmt.Errorf("after token %d: %w", len(s.tokens), err)}
 	}
 	c.token = Token{ID: id}
 	c.token.Text, c.added, c.reason, c.err = s.chooser.Take(id)
 	if s.request.Logprobs && c.added {
-		c.token.Logprob, c.token.Top = logprobs(logits, id, s.request.Top)
+		c.token.Logprob, c.token.Top = logprobs(next.Logits, id, s.request.Top)
 	}
 	return c
 }
@@ -282,7 +291,7 @@ func (b *Batch) take(pieces []piece, all []chosen, err error) {
 		for n := p.At / model.PoolBlock; n < s.computed/model.PoolBlock; n++ {
 			b.blocks.name(s.blocks[n], s.known[n])
 		}
-		if !p.Logits {
+		if !p.last() {
 			continue
 		}
 		if c.err != nil {
