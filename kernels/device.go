@@ -59,6 +59,7 @@ type Device struct {
 
 	scratchArenas []*Arena // scratch memory, see scratch.go
 	scratchPeak   int
+	scratchMoves  int
 	// GuardScratch sets both: how scratch memory is allocated, and what checks it before it is released down to a mark.
 	cutScratch func(a *Arena, name string, t tensor.DType, shape ...int) tensor.Tensor
 	released   func(mark int)

@@ -111,8 +111,13 @@ func (d *Device) growScratch(bytes int) error {
 	return nil
 }
 
+// ScratchMoves returns how often scratch memory has been freed or has moved: a Graph that was captured before must not be
+// launched any more if its operations use some.
+func (d *Device) ScratchMoves() int { return d.scratchMoves }
+
 func (d *Device) closeScratch() error {
 	var all error
+	d.scratchMoves++
 	for _, a := range d.scratchArenas {
 		all = errors.Join(all, a.Close())
 	}

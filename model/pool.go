@@ -74,9 +74,10 @@ type Pool struct {
 	lists        tensor.Tensor   // I32, of which the parts of a pagedRows are
 	pass         *pass           // the last one
 	host         []float32       // [pieces, vocab], the results of Step
-	best, first  tensor.Tensor   // [pieces, 1] F32 and [pieces] I32: the highest logits, and where they are
-	writer       []int           // of each block: the number of the last piece that wrote to it
-	written      int             // pieces so far
+	graphs       map[poolGraph]*kernels.Graph
+	best, first  tensor.Tensor // [pieces, 1] F32 and [pieces] I32: the highest logits, and where they are
+	writer       []int         // of each block: the number of the last piece that wrote to it
+	written      int           // pieces so far
 }
 
 // pagedRows says where the rows of a pass belong.
@@ -93,7 +94,8 @@ func (m *Model) NewPool(o PoolOptions) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{m: m, o: o, host: make([]float32, o.Pieces*m.cfg.Vocab), writer: make([]int, o.Blocks)}
+	p := &Pool{m: m, o: o, host: make([]float32, o.Pieces*m.cfg.Vocab), writer: make([]int, o.Blocks),
+		graphs: map[poolGraph]*kernels.Graph{}}
 	fail := func(err error) (*Pool, error) { return nil, errors.Join(err, p.Close()) }
 	if err := m.ropeFor(o.Context, 0); err != nil {
 		return fail(err)
@@ -128,9 +130,13 @@ func (m *Model) PoolBytes(o PoolOptions) (block, rest int, err error) {
 }
 
 func (m *Model) allocPool(a *kernels.Arena, o PoolOptions) (k, v []tensor.Tensor, lists, best, first tensor.Tensor) {
+	rows := o.Blocks * PoolBlock
+	if !m.dev.IsCPU() {
+		rows += PoolBlock // for the rows that fill up a graph
+	}
 	for i := range m.cfg.Layers {
-		k = append(k, a.New(fmt.Sprintf("keys %d", i), m.opts.DType, o.Blocks*PoolBlock, m.cfg.KVHeads*m.cfg.HeadDim))
-		v = append(v, a.New(fmt.Sprintf("values %d", i), m.opts.DType, o.Blocks*PoolBlock, m.cfg.KVHeads*m.cfg.HeadDim))
+		k = append(k, a.New(fmt.Sprintf("keys %d", i), m.opts.DType, rows, m.cfg.KVHeads*m.cfg.HeadDim))
+		v = append(v, a.New(fmt.Sprintf("values %d", i), m.opts.DType, rows, m.cfg.KVHeads*m.cfg.HeadDim))
 	}
 	return k, v, a.New("lists", tensor.I32, 3*o.Rows+o.Pieces*blocksOf(o.Context)),
 		a.New("highest logits", tensor.F32, o.Pieces, 1), a.New("tokens with these", tensor.I32, o.Pieces)
@@ -157,7 +163,12 @@ func (p *Pool) MaxRows() int   { return p.o.Rows }
 func (p *Pool) MaxPieces() int { return p.o.Pieces }
 
 // Close frees the pool's memory.
-func (p *Pool) Close() error { return errors.Join(p.blocks.Close(), p.acts.Close()) }
+func (p *Pool) Close() (err error) {
+	for _, g := range p.graphs {
+		err = errors.Join(err, g.Close())
+	}
+	return errors.Join(err, p.blocks.Close(), p.acts.Close())
+}
 
 // Step computes the pieces, which are of different sequences, and stores their keys and values. It returns what comes
 // after each piece; the next Step overwrites the logits. After an error about a piece nothing has changed.
@@ -165,36 +176,112 @@ func (p *Pool) Step(pieces []Piece) ([]Next, error) {
 	if err := p.check(pieces); err != nil {
 		return nil, err
 	}
-	m := p.m
+	m, n, width := p.m, len(pieces), 0
 	defer m.dev.Range("step")()
 	m.dev.SetRowsAlone(true)
 	defer m.dev.SetRowsAlone(false)
-	pass, asked, whole := p.stage(pieces)
+	graphed := p.decodes(pieces)
+	if graphed {
+		pieces, width = p.fill(pieces)
+	}
+	pass, asked, whole := p.stage(pieces, width)
+	if graphed {
+		p.launch(pass, width)
+	} else {
+		p.compute(pass, whole < len(asked))
+	}
+	return p.results(pass, n, asked, whole)
+}
+
+// compute computes a pass, and of the rows that are asked for the logits and, if choose is true, where they are highest.
+func (p *Pool) compute(pass *pass, choose bool) {
+	m, n := p.m, pass.index.Len()
 	m.forward(pass)
-	n := len(asked)
 	if n == 0 {
-		return make([]Next, len(pieces)), m.dev.Sync()
+		return
 	}
 	x, logits := pass.head.x.Slice(0, n), pass.head.logits.Slice(0, n)
 	m.dev.GatherRows(x, pass.last.x, pass.index)
 	m.head.forward(pass, logits, x)
-	return p.results(len(pieces), asked, whole, logits)
+	if choose {
+		m.dev.TopK(p.best.Slice(0, n), p.first.Part(0, n), logits, 1)
+	}
+}
+
+// A poolGraph is what a graph of a step serves: so many sequences, of at most so many blocks each. Of the rest its
+// kernels read the addresses.
+type poolGraph struct {
+	rows, width int
+	angles      uintptr
+	moves       int // of scratch memory
+}
+
+// decodes reports whether a step computes one token of each sequence on a GPU, so that a graph can do it: launching its
+// kernels one by one would take longer than they run.
+func (p *Pool) decodes(pieces []Piece) bool {
+	return !p.m.dev.IsCPU() && p.m.cfg.Mixture == nil && p.m.OnRouting == nil &&
+		!slices.ContainsFunc(pieces, func(piece Piece) bool { return len(piece.IDs) > 1 })
+}
+
+// minPoolWidth is the number of blocks of a sequence that the smallest graphs serve; others serve twice as many, and so
+// on. Likewise the graphs serve 1, 2, 4, … sequences.
+var minPoolWidth = 32 // tests set it
+
+// fill fills pieces up to the number that a graph serves, with tokens in a block of their own, and returns the number of
+// blocks that it serves.
+func (p *Pool) fill(pieces []Piece) (filled []Piece, width int) {
+	rows := 1
+	for rows < len(pieces) {
+		rows *= 2
+	}
+	width = minPoolWidth
+	for _, piece := range pieces {
+		for width < blocksOf(piece.At+1) {
+			width *= 2
+		}
+	}
+	spare := Piece{IDs: []int32{0}, Blocks: []int32{int32(p.o.Blocks)}}
+	filled = append(filled, pieces...)
+	for len(filled) < min(rows, p.o.Pieces) {
+		filled = append(filled, spare)
+	}
+	return filled, min(width, blocksOf(p.o.Context))
+}
+
+// launch is compute by a graph, which it captures the second time.
+func (p *Pool) launch(pass *pass, width int) {
+	key := poolGraph{pass.rows, width, p.m.rope.cos.Addr, p.m.dev.ScratchMoves()}
+	switch graph, before := p.graphs[key]; {
+	case graph != nil:
+		graph.Launch()
+	case before: // its kernels are compiled
+		p.graphs[key] = p.m.dev.Capture(func() { p.compute(pass, true) })
+		if graph = p.graphs[key]; graph != nil {
+			graph.Launch()
+			return
+		}
+		p.compute(pass, true) // kernels are timed one by one, or the device has failed
+	default:
+		p.graphs[key] = nil
+		p.compute(pass, true)
+	}
 }
 
 // results downloads what comes after the pieces that asked: the logits of the first so many of them, and of the others
 // only the choice.
-func (p *Pool) results(pieces int, asked []int, whole int, logits tensor.Tensor) ([]Next, error) {
+func (p *Pool) results(pass *pass, pieces int, asked []int, whole int) ([]Next, error) {
 	all, dev, vocab := make([]Next, pieces), p.m.dev, p.m.cfg.Vocab
 	n := len(asked)
-	ids, highest := make([]byte, 4*(n-whole)), make([]float32, n-whole)
+	if n == 0 {
+		return all, dev.Sync()
+	}
+	ids, highest := make([]byte, 4*n), make([]float32, n)
 	var err error
 	if whole < n {
-		best, first := p.best.Slice(0, n-whole), p.first.Part(0, n-whole)
-		dev.TopK(best, first, logits.Slice(whole, n), 1)
-		err = errors.Join(dev.DownloadBytes(ids, first), dev.Download(highest, best))
+		err = errors.Join(dev.DownloadBytes(ids, p.first.Part(0, n)), dev.Download(highest, p.best.Slice(0, n)))
 	}
 	if whole > 0 {
-		err = errors.Join(err, dev.Download(p.host[:whole*vocab], logits.Slice(0, whole)))
+		err = errors.Join(err, dev.Download(p.host[:whole*vocab], pass.head.logits.Slice(0, whole)))
 	}
 	if err != nil {
 		return nil, err
@@ -204,8 +291,8 @@ func (p *Pool) results(pieces int, asked []int, whole int, logits tensor.Tensor)
 			all[piece].Logits = p.host[i*vocab:][:vocab]
 			continue
 		}
-		all[piece].Choice = int32(binary.NativeEndian.Uint32(ids[4*(i-whole):]))
-		if x := highest[i-whole]; x-x != 0 { // a NaN or an infinity comes first
+		all[piece].Choice = int32(binary.NativeEndian.Uint32(ids[4*i:]))
+		if x := highest[i]; x-x != 0 { // a NaN or an infinity comes first
 			all[piece].Choice = -1
 		}
 	}
@@ -252,10 +339,11 @@ func (p *Pool) check(pieces []Piece) error {
 	return nil
 }
 
-// stage uploads what a step needs to know of the pieces. It returns the pass, and which pieces ask for what comes after
-// them: first those that ask for logits, of which there are whole.
-func (p *Pool) stage(pieces []Piece) (q *pass, asked []int, whole int) {
-	rows, width := 0, 0
+// stage uploads what a step needs to know of the pieces, for sequences of up to width blocks or, if that is 0, as many
+// as they have. It returns the pass, and which pieces ask for what comes after them: first those that ask for logits, of
+// which there are whole. With a width, the pass computes the logits of all pieces, these first.
+func (p *Pool) stage(pieces []Piece, width int) (q *pass, asked []int, whole int) {
+	rows, all := 0, width > 0
 	for _, piece := range pieces {
 		rows += len(piece.IDs)
 		width = max(width, blocksOf(piece.At+len(piece.IDs)))
@@ -280,9 +368,14 @@ func (p *Pool) stage(pieces []Piece) (q *pass, asked []int, whole int) {
 			asked = append(asked, i)
 		}
 	}
-	last := make([]int32, len(asked))
-	for i, piece := range asked {
-		last[i] = ends[piece]
+	last := make([]int32, 0, len(pieces))
+	for _, piece := range asked {
+		last = append(last, ends[piece])
+	}
+	for i, piece := range pieces {
+		if all && !piece.Logits && !piece.Choice {
+			last = append(last, ends[i])
+		}
 	}
 	if p.pass == nil || p.pass.rows != rows {
 		p.acts.Release(0)
@@ -295,7 +388,7 @@ func (p *Pool) stage(pieces []Piece) (q *pass, asked []int, whole int) {
 	pass.paged.slots = p.lists.Part(0, rows)
 	pass.paged.places = p.lists.Part(rows, rows, 2)
 	pass.paged.tables = p.lists.Part(3*rows, len(pieces), width)
-	all := append(append(slots, places...), tables...)
-	p.m.dev.UploadI32(p.lists.Part(0, len(all)), all)
+	lists := append(append(slots, places...), tables...)
+	p.m.dev.UploadI32(p.lists.Part(0, len(lists)), lists)
 	return pass, asked, whole
 }
