@@ -1,6 +1,6 @@
 // Package toolcalls is what a server of OpenAI's API needs for tools: it reads the fields tools and tool_choice of a
-// request ([Read]), finds out how a chat template writes calls ([FormOf]), and turns what a model generates into calls,
-// as it comes ([Parser]).
+// request ([Read]), finds out how a chat template writes calls ([FormOf]), and turns what a model generates into
+// calls, as it comes ([Parser]).
 //
 // A request goes this way:
 //

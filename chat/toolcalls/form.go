@@ -73,8 +73,8 @@ func FormOf(t chat.Template) (Form, error) {
 func formOf(template, text, prompt string) (Form, error) {
 	found := written.FindStringSubmatch(text)
 	if found == nil {
-		return Form{}, fmt.Errorf("the model takes no tools: chat template %s writes calls in a form that is not supported: "+
-			"use a model whose calls are JSON with a name and arguments", template)
+		return Form{}, fmt.Errorf("the model takes no tools: chat template %s writes calls in a form that is not "+
+			"supported: use a model whose calls are JSON with a name and arguments", template)
 	}
 	before, key, after := found[1], found[2], found[3]
 	open, close := openTag.FindStringSubmatch(before), closeTag.FindStringSubmatch(after)
@@ -88,8 +88,8 @@ func formOf(template, text, prompt string) (Form, error) {
 	case strings.TrimSuffix(strings.TrimSpace(before), pythonTag) == strings.TrimSpace(prompt):
 		return Form{bare, "", "", key}, nil
 	}
-	return Form{}, fmt.Errorf("the model takes no tools: chat template %s writes %.60q around calls, which is not supported: "+
-		"use a model that writes them in tags, after %s, or alone", template, last(before), listTag)
+	return Form{}, fmt.Errorf("the model takes no tools: chat template %s writes %.60q around calls, which is not "+
+		"supported: use a model that writes them in tags, after %s, or alone", template, last(before), listTag)
 }
 
 // last returns the end of a text.

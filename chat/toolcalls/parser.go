@@ -36,9 +36,9 @@ func (s Set) Split(f Form, answer string) (content string, calls []Call) {
 	return said.String(), calls
 }
 
-// A Parser finds calls in an answer that comes in pieces. What it returns does not depend on how the answer was divided,
-// but for where its parts are. Text that looks like a call of a tool that there is not, or of none, is content. If tools
-// may not be called, all is content.
+// A Parser finds calls in an answer that comes in pieces. What it returns does not depend on how the answer was
+// divided, but for where its parts are. Text that looks like a call of a tool that there is not, or of none, is
+// content. If tools may not be called, all is content.
 type Parser struct {
 	set   Set
 	form  Form

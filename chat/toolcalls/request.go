@@ -212,8 +212,8 @@ func object(pairs ...any) json.RawMessage {
 }
 
 // History returns the messages of a request as templates read them: the arguments of calls, a string in OpenAI's API,
-// become the object that the string has, and a result gets the name of the tool that gave it. A result of a call that is
-// not in the conversation is an error.
+// become the object that the string has, and a result gets the name of the tool that gave it. A result of a call that
+// is not in the conversation is an error.
 func History(messages []chat.Message) ([]chat.Message, error) {
 	messages = slices.Clone(messages)
 	names := map[string]string{} // of the tools, by the ids of their calls

@@ -203,7 +203,8 @@ func TestParser(t *testing.T) {
 	p := s.Parser(tags)
 	p.Add("<tool_call>{\"name\": \"f\", ")
 	got := fmt.Sprint(p.Add(`"arguments": {"a"`), p.Add(`: 1`), p.Add(`}}</tool_call>`))
-	if want := fmt.Sprint([]Event{{Begin: "f"}, {Arguments: `{"a"`}}, []Event{{Arguments: ": 1"}}, []Event{{Arguments: "}"}}); got != want {
+	want := fmt.Sprint([]Event{{Begin: "f"}, {Arguments: `{"a"`}}, []Event{{Arguments: ": 1"}}, []Event{{Arguments: "}"}})
+	if got != want {
 		t.Errorf("a stream: %s, want %s", got, want)
 	}
 }
@@ -212,7 +213,8 @@ func FuzzParser(f *testing.F) {
 	for _, c := range answers {
 		f.Add(c.form, c.answer, 3)
 	}
-	for _, text := range append(hostile.Wide(), strings.Repeat("<tool_call>", 5000), strings.Repeat(`{"name":"f"},`, 5000)) {
+	wide := append(hostile.Wide(), strings.Repeat("<tool_call>", 5000), strings.Repeat(`{"name":"f"},`, 5000))
+	for _, text := range wide {
 		f.Add("tags", text, 9)
 		f.Add("lists", listTag+text, 9)
 		f.Add("objects", `{"name": "f", "parameters":`+text, 9)
@@ -247,7 +249,8 @@ func FuzzParser(f *testing.F) {
 			}
 		}
 		if n != len(calls) || p.Calls() != n || pieces.String() != content {
-			t.Errorf("%q: pieces of %d give %d calls and %q, all at once %d and %q", answer, size, n, pieces.String(), len(calls), content)
+			t.Errorf("%q: pieces of %d give %d calls and %q, all at once %d and %q", answer, size, n, pieces.String(),
+				len(calls), content)
 		}
 	})
 }

@@ -134,8 +134,8 @@ next:
 	return from
 }
 
-// measure computes what states and leaves need. It repeats passes until nothing changes: in one pass from the last state
-// to the first, a value is done whose parts were built after it.
+// measure computes what states and leaves need. It repeats passes until nothing changes: in one pass from the last
+// state to the first, a value is done whose parts were built after it.
 func (a *automaton) measure() {
 	for changed := true; changed; {
 		changed = false

@@ -1,17 +1,17 @@
-// Package jsonform constrains answers to JSON: any document, or the documents of a JSON schema. A [Grammar] is compiled
-// once for a schema and a [Vocabulary]; [Grammar.New] gives the infer.Constraint of one answer, which masks all tokens
-// that no document could continue with. So an answer that ends is a complete document, and one that is cut is the
-// beginning of one.
+// Package jsonform constrains answers to JSON: any document, or the documents of a JSON schema. A [Grammar] is
+// compiled once for a schema and a [Vocabulary]; [Grammar.New] gives the infer.Constraint of one answer, which masks
+// all tokens that no document could continue with. So an answer that ends is a complete document, and one that is cut
+// is the beginning of one.
 //
 // # What documents look like
 //
 // All are as in RFC 8259, in UTF-8. Where that allows more than a reader wants, or goes on for ever, there are limits:
 //
-//   - Between two tokens of JSON is nothing, one space, or a line break and an indentation of at most four spaces or tabs
-//     for each open object and list. Nothing follows the document.
+//   - Between two tokens of JSON is nothing, one space, or a line break and an indentation of at most four spaces or
+//     tabs for each open object and list. Nothing follows the document.
 //   - Objects and lists nest at most 64 deep.
-//   - Numbers have at most 18 digits before the point, 18 after it and two in the exponent, so every one fits float64, and
-//     every integer int64.
+//   - Numbers have at most 18 digits before the point, 18 after it and two in the exponent, so every one fits float64,
+//     and every integer int64.
 //   - Strings may escape any character by \u in values whose schema does not restrict them. Everywhere else they are
 //     spelled as short as JSON can.
 //
@@ -30,7 +30,8 @@
 // place. These are narrower than JSON Schema, so that what comes is in the schema all the same:
 //
 //   - Properties come in the order of the schema. Optional ones may be left out.
-//   - If there are properties, and no additionalProperties, there are no others. Additional ones follow the declared ones.
+//   - If there are properties, and no additionalProperties, there are no others. Additional ones follow the declared
+//     ones.
 //   - A schema without a type has the types that its keywords are for, or all if it has none.
 //   - Values of enum and const are spelled as in the schema, without spaces.
 //
@@ -38,10 +39,11 @@
 //
 // # How it works
 //
-// A schema becomes a nondeterministic automaton over bytes (automaton.go), which calls another one for each value inside
-// it. All alternatives of a value begin and end at the same bytes, because they are all JSON. So sets of its states can
-// be tracked in lockstep with one stack, whatever the alternatives are: the automaton is a visibly pushdown one, which is
-// determinized while it runs (node.go; see Alur and Madhusudan 2004, "Visibly Pushdown Languages"). States from which no
-// document can be completed are never entered, so there are no dead ends. The mask is a walk over the trie of the
-// vocabulary (mask.go), most of which is cached inside strings, as in Dong et al. 2024, "XGrammar".
+// A schema becomes a nondeterministic automaton over bytes (automaton.go), which calls another one for each value
+// inside it. All alternatives of a value begin and end at the same bytes, because they are all JSON. So sets of its
+// states can be tracked in lockstep with one stack, whatever the alternatives are: the automaton is a visibly
+// pushdown one, which is determinized while it runs (node.go; see Alur and Madhusudan 2004, "Visibly Pushdown
+// Languages"). States from which no document can be completed are never entered, so there are no dead ends. The mask
+// is a walk over the trie of the vocabulary (mask.go), most of which is cached inside strings, as in Dong et al.
+// 2024, "XGrammar".
 package jsonform

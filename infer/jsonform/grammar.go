@@ -12,8 +12,8 @@ import (
 
 var forbidden = float32(math.Inf(-1))
 
-// A Grammar is the documents of a schema in the tokens of a vocabulary. It is safe for concurrent use, and what it finds
-// out for one answer helps the next.
+// A Grammar is the documents of a schema in the tokens of a vocabulary. It is safe for concurrent use, and what it
+// finds out for one answer helps the next.
 type Grammar struct {
 	vocabulary *Vocabulary
 	first      []int32

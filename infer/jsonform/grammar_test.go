@@ -198,7 +198,8 @@ func TestCompile_WithTextsAround(t *testing.T) {
 		if g.Check(c.doc[1:]) == nil {
 			t.Errorf("%s fits without its first byte", c.doc)
 		}
-		if ids := allowed(v, g.New()); strings.HasPrefix(c.before, special) && !slices.Equal(ids, v.tokenizer.SpecialIDs()[1:2]) {
+		ids := allowed(v, g.New())
+		if strings.HasPrefix(c.before, special) && !slices.Equal(ids, v.tokenizer.SpecialIDs()[1:2]) {
 			t.Errorf("%q may begin with %v", c.before, ids)
 		}
 	}
@@ -221,7 +222,7 @@ func after(t testing.TB, g *Grammar, text string) *constraint {
 func TestMask_DoesNotDependOnOtherAnswers(t *testing.T) {
 	v := starter(t)
 	// A schema whose masks have to leave tokens out, because there are too many alternatives.
-	schema := []byte(`{"properties": {"a": {"pattern": "^[ab ]*a[a-c ]{900}"}, "b": {"type": "array"}}, "required": ["a"]}`)
+	schema := []byte(`{"properties": {"a": {"pattern": "^[ab ]*a[a-c ]{900}"}}, "required": ["a"]}`)
 	warm, err := Compile(schema, v, Around{})
 	if err != nil {
 		t.Fatal(err)

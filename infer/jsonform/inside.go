@@ -37,7 +37,8 @@ func (c *compiler) object(v *value, start int32) error {
 	afters := []int32{begin} // afters[i] is after i properties
 	for i, name := range names {
 		if len(name) > maxName {
-			return v.refuse("the property %.60q… has a name of %d bytes: at most %d are supported", name, len(name), maxName)
+			return v.refuse("the name of the property %.60q… has %d bytes: at most %d are supported", name, len(name),
+				maxName)
 		}
 		choice, err := c.choice(schemas[i])
 		if err != nil {

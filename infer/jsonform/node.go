@@ -43,8 +43,8 @@ const (
 	no
 )
 
-// A step is what a byte does. It leads to a node of the same value, or begins a value inside it (calls is not nil), and
-// leads to a node of that.
+// A step is what a byte does. It leads to a node of the same value, or begins a value inside it (calls is not nil),
+// and leads to a node of that.
 type step struct {
 	to    *node // nil: the byte must not come
 	calls *calls

@@ -27,7 +27,8 @@ func mismatch(root, schema, v any) string {
 		return mismatch(root, at(root, ref), v)
 	}
 	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
-		if list, is := s[key].([]any); is && !slices.ContainsFunc(list, func(s any) bool { return mismatch(root, s, v) == "" }) {
+		list, is := s[key].([]any)
+		if is && !slices.ContainsFunc(list, func(s any) bool { return mismatch(root, s, v) == "" }) {
 			return "none of " + key
 		}
 	}
@@ -36,11 +37,12 @@ func mismatch(root, schema, v any) string {
 		if !is {
 			names = []any{t}
 		}
-		if !slices.ContainsFunc(names, func(name any) bool { return typeOf(v) == name || name == "number" && typeOf(v) == "integer" }) {
+		if !slices.Contains(names, typeOf(v)) && !(typeOf(v) == "integer" && slices.Contains(names, "number")) {
 			return fmt.Sprintf("%v is not of type %v", v, t)
 		}
 	}
-	if list, is := s["enum"].([]any); is && !slices.ContainsFunc(list, func(x any) bool { return reflect.DeepEqual(x, v) }) {
+	list, is := s["enum"].([]any)
+	if is && !slices.ContainsFunc(list, func(x any) bool { return reflect.DeepEqual(x, v) }) {
 		return fmt.Sprintf("%v is not in enum", v)
 	}
 	if x, is := s["const"]; is && !reflect.DeepEqual(x, v) {

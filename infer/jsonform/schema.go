@@ -334,8 +334,8 @@ func (c *compiler) stringOf(v *value) (int32, error) {
 	} else {
 		at, text = format, formats[format.text]
 		if text == "" {
-			return 0, at.refuse("the format %q is not supported: use date-time, date, time, duration, email, hostname, ipv4, "+
-				"ipv6, uuid or a pattern", format.text)
+			return 0, at.refuse("the format %q is not supported: use date-time, date, time, duration, email, hostname, "+
+				"ipv4, ipv6, uuid or a pattern", format.text)
 		}
 	}
 	if at.kind != '"' {

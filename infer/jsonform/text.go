@@ -92,8 +92,8 @@ func (a *automaton) literalLeaf(texts ...string) int32 {
 	return leaf
 }
 
-// except returns the state after the opening quote of a string that is none of names, spelled by quoted, and ends in the
-// state end.
+// except returns the state after the opening quote of a string that is none of names, spelled by quoted, and ends in
+// the state end.
 func (a *automaton) except(names []string, body int32, ascii bool) int32 {
 	type node struct {
 		below map[byte]*node

@@ -40,9 +40,9 @@ func plain(b byte) bool { return b >= ' ' && b < 0x7F && b != '"' && b != '\\' }
 // longest is the most bytes of a token that is used. Longer ones are rare, and none is needed.
 const longest = 64
 
-// NewVocabulary returns the vocabulary of a tokenizer. ends are the tokens that end an answer, as in infer.Codec. Special
-// tokens never become part of a document. A tokenizer that lacks a token for one of the bytes that JSON is written in is
-// an error.
+// NewVocabulary returns the vocabulary of a tokenizer. ends are the tokens that end an answer, as in infer.Codec.
+// Special tokens never become part of a document. A tokenizer that lacks a token for one of the bytes that JSON is
+// written in is an error.
 func NewVocabulary(t *tokenizer.Tokenizer, ends []int32) (*Vocabulary, error) {
 	v := &Vocabulary{tokenizer: t, ends: slices.Clone(ends)}
 	type token struct {
@@ -71,7 +71,9 @@ func NewVocabulary(t *tokenizer.Tokenizer, ends []int32) (*Vocabulary, error) {
 	if v.ascii {
 		tokens = slices.DeleteFunc(tokens, func(t token) bool { return !utf8.Valid(t.text) })
 	}
-	slices.SortFunc(tokens, func(a, b token) int { return cmp.Or(bytes.Compare(a.text, b.text), cmp.Compare(a.id, b.id)) })
+	slices.SortFunc(tokens, func(a, b token) int {
+		return cmp.Or(bytes.Compare(a.text, b.text), cmp.Compare(a.id, b.id))
+	})
 	v.words = (int(t.MaxID()) + 64) / 64
 	v.next = make([]int32, t.MaxID()+1)
 	var last []byte
@@ -108,8 +110,8 @@ func NewVocabulary(t *tokenizer.Tokenizer, ends []int32) (*Vocabulary, error) {
 	return v, nil
 }
 
-// Around returns what is around documents that come between two texts. Where one of these has a special token, which no
-// text becomes, the answer begins with that token, or ends without it.
+// Around returns what is around documents that come between two texts. Where one of these has a special token, which
+// no text becomes, the answer begins with that token, or ends without it.
 func (v *Vocabulary) Around(before, after string) (a Around) {
 	for n := len(before); n > 0; n-- {
 		if id, is := v.tokenizer.TokenID(before[:n]); is && v.tokenizer.IsSpecial(id) {

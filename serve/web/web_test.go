@@ -15,7 +15,8 @@ import (
 	"restyle/internal/expect"
 )
 
-// TestPage_InABrowser drives the page in a headless Chromium, if there is one, against a server that answers like serve.
+// TestPage_InABrowser drives the page in a headless Chromium, if there is one, against a server that answers like
+// serve.
 func TestPage_InABrowser(t *testing.T) {
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
