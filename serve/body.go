@@ -159,7 +159,6 @@ var refusals = map[string]refusal{
 	"prompt_logprobs":       {[]string{"0"}, ""},
 	"reasoning_effort":      {[]string{`"none"`}, "if the model's template has a variable for it, use chat_template_kwargs"},
 	"repeat_penalty":        {[]string{"1"}, "use repetition_penalty"},
-	"response_format":       {[]string{`{"type":"text"}`}, ""},
 	"skip_special_tokens":   {[]string{"true"}, ""},
 	"stop_token_ids":        {nil, "use stop"},
 	"text":                  {[]string{`{"format":{"type":"text"}}`}, ""},

@@ -32,7 +32,7 @@ func (s *Server) chatQuestion(b *body, key string) *question {
 
 // finish reads the messages, which become the prompt, and refuses what nothing has read.
 func (b *body) finish(q *question, name string, o chat.Options) {
-	messages := b.conversation(name)
+	messages := b.history(b.conversation(name))
 	continued, header := false, true
 	b.read("continue_final_message", &continued)
 	if b.read("add_generation_prompt", &header); continued && header && b.has("add_generation_prompt") {
@@ -59,8 +59,18 @@ func (b *body) ask(q *question, messages []chat.Message, o chat.Options, continu
 func (a chatAPI) whole(q *question, choices []*choice) any {
 	all := make([]object, len(choices))
 	for i, c := range choices {
-		all[i] = object{"index": i, "finish_reason": c.reason(), "logprobs": q.chatLogprobs(c.tokens),
-			"message": object{"role": "assistant", "content": c.text, "refusal": nil}}
+		message := object{"role": "assistant", "content": c.text, "refusal": nil}
+		if len(c.calls) > 0 {
+			calls := make([]object, len(c.calls))
+			for j, call := range c.calls {
+				calls[j] = call.openAI()
+			}
+			message["tool_calls"] = calls
+		}
+		if len(c.calls) > 0 && c.text == "" {
+			message["content"] = nil
+		}
+		all[i] = object{"index": i, "finish_reason": c.reason(), "logprobs": q.chatLogprobs(c.tokens), "message": message}
 	}
 	return object{"id": a.id, "object": "chat.completion", "created": a.created, "model": q.model.Name, "choices": all,
 		"usage": q.count(choices).openAI()}
@@ -90,9 +100,26 @@ func (a chatAPI) piece(s *stream, q *question, p piece) {
 	if p.text != "" || len(p.tokens) > 0 {
 		a.delta(s, q, p.choice, object{"content": p.text}, q.chatLogprobs(p.tokens), nil)
 	}
-	if p.end != nil {
-		a.delta(s, q, p.choice, object{}, nil, (&choice{result: *p.end}).reason())
+	for _, c := range p.calls {
+		part := object{"index": c.index, "function": object{"arguments": c.arguments}}
+		if c.id != "" {
+			part = c.openAI()
+			part["index"] = c.index
+		}
+		a.delta(s, q, p.choice, object{"tool_calls": []object{part}}, nil, nil)
 	}
+	if p.end != nil {
+		c := choice{result: *p.end}
+		if p.called {
+			c.calls = []call{{}}
+		}
+		a.delta(s, q, p.choice, object{}, nil, c.reason())
+	}
+}
+
+// openAI is a call as messages have it.
+func (c call) openAI() object {
+	return object{"id": c.id, "type": "function", "function": object{"name": c.name, "arguments": c.arguments}}
 }
 
 func (a chatAPI) alive(s *stream, q *question) { a.delta(s, q, 0, object{}, nil, nil) }

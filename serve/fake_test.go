@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"restyle/chat"
 	"restyle/data"
 	"restyle/hf"
 	"restyle/infer"
@@ -27,6 +29,7 @@ const script = "A list is reversed with `xs[::-1]`, naïvely speaking. 😀 That
 type fake struct {
 	codec            infer.Codec
 	running, started atomic.Int64
+	script           string        // what it says instead of script
 	refuse           error         // of Start
 	failAt           int           // token at which an answer fails, 0 for none
 	pace             time.Duration // between tokens
@@ -53,7 +56,7 @@ func (f *fake) Start(r batch.Request) (Answer, error) {
 	f.last.Store(&r)
 	f.running.Add(1)
 	f.started.Add(1)
-	words := strings.SplitAfter(script, " ")
+	words := strings.SplitAfter(cmp.Or(f.script, script), " ")
 	text := strings.Join(words[r.Seed%uint64(len(words)):], "")
 	a := &fakeAnswer{fake: f, r: r, stream: f.codec.Tokenizer.Stream(true)}
 	a.ids = f.codec.Tokenizer.Encode(text, tokenizer.EncodeOptions{}).IDs
@@ -163,12 +166,27 @@ type fixture struct {
 
 func serving(t testing.TB, o Options) *fixture {
 	t.Helper()
+	return servingCodec(t, o, starter(t), 256)
+}
+
+// servingTools serves a model with a template that has tools.
+func servingTools(t testing.TB, template string) *fixture {
+	t.Helper()
+	codec := starter(t)
+	var err error
+	if codec.Template, err = chat.ByName(template); err != nil {
+		t.Fatal(err)
+	}
+	return servingCodec(t, Options{}, codec, 1024)
+}
+
+func servingCodec(t testing.TB, o Options, codec infer.Codec, context int) *fixture {
+	t.Helper()
 	f := &fixture{}
 	o.Log = slog.New(slog.NewJSONHandler(&f.log, nil))
 	f.Server = New(o)
-	codec := starter(t)
 	f.fake = &fake{codec: codec}
-	if err := f.Add(Model{Name: "starter", Codec: codec, Context: 256, Generator: f.fake}); err != nil {
+	if err := f.Add(Model{Name: "starter", Codec: codec, Context: context, Generator: f.fake}); err != nil {
 		t.Fatal(err)
 	}
 	f.Ready()

@@ -2,8 +2,11 @@ package serve
 
 import (
 	"context"
+	"crypto/rand"
+	"strings"
 	"sync"
 
+	"restyle/chat/toolcalls"
 	"restyle/infer"
 	"restyle/infer/batch"
 	"restyle/tokenizer"
@@ -13,21 +16,33 @@ import (
 type piece struct {
 	choice int
 	text   string
+	calls  []call        // parts of calls of tools, in order, after the text
 	tokens []batch.Token // with their log probabilities, if asked for, as far as their text is out
+	called bool          // the answer has called a tool by its end
 	end    *infer.Result // the last piece has it
 	err    error
+}
+
+// A call is a call of a tool, or a part of one that has begun: only that has an id and a name.
+type call struct {
+	index               int // among the calls of an answer
+	id, name, arguments string
 }
 
 // A choice is one of the answers of a question.
 type choice struct {
 	text   string
+	calls  []call
 	tokens []batch.Token
 	result infer.Result
 }
 
 // reason returns why an answer ended, in OpenAI's words.
 func (c *choice) reason() string {
-	if c.result.Reason == infer.Stopped {
+	switch {
+	case c.result.Reason == infer.Stopped && len(c.calls) > 0:
+		return "tool_calls"
+	case c.result.Reason == infer.Stopped:
 		return "stop"
 	}
 	return "length"
@@ -40,6 +55,9 @@ func (q *question) start(ctx context.Context, watch *watch) (<-chan piece, *Erro
 	for i := range answers {
 		o := q.options
 		o.Seed += uint64(i % q.n)
+		if q.grammar != nil {
+			o.Constraint = q.grammar.New()
+		}
 		prompt := q.prompts[i/q.n]
 		if room := q.model.Context - len(prompt); o.MaxTokens == 0 || o.MaxTokens > room {
 			o.MaxTokens = room
@@ -78,6 +96,7 @@ func (q *question) follow(ctx context.Context, i int, a Answer, watch *watch, pi
 			return false
 		}
 	}
+	parser := q.tools.Parser(q.form)
 	out := released{tokenizer: q.model.Codec.Tokenizer}
 	last := watch.start
 	for n := 0; a.Next(ctx); {
@@ -91,11 +110,13 @@ func (q *question) follow(ctx context.Context, i int, a Answer, watch *watch, pi
 		if p.tokens = out.release(len(t.Text)); !q.logprobs {
 			p.tokens = nil
 		}
-		if (p.text != "" || len(p.tokens) > 0) && !send(p) {
+		p.parse(parser, parser.Add(t.Text))
+		if (p.text != "" || len(p.tokens)+len(p.calls) > 0) && !send(p) {
 			return
 		}
 	}
 	p := piece{choice: i, err: a.Err()}
+	p.parse(parser, parser.End())
 	if p.err == nil && ctx.Err() == nil {
 		result := a.Result()
 		p.end = &result
@@ -106,6 +127,31 @@ func (q *question) follow(ctx context.Context, i int, a Answer, watch *watch, pi
 	}
 	send(p)
 }
+
+// parse sets the text and the calls of a piece.
+func (p *piece) parse(parser *toolcalls.Parser, events []toolcalls.Event) {
+	p.text, p.called = "", parser.Calls() > 0
+	begins := 0
+	for _, e := range events {
+		if e.Begin != "" {
+			begins++
+		}
+	}
+	index := parser.Calls() - begins - 1
+	for _, e := range events {
+		p.text += e.Text
+		switch {
+		case e.Begin != "":
+			index++
+			p.calls = append(p.calls, call{index: index, id: callID(), name: e.Begin})
+		case e.Arguments != "":
+			p.calls = append(p.calls, call{index: index, arguments: e.Arguments})
+		}
+	}
+}
+
+// callID returns a new id of a call: nine letters and digits, as Mistral's templates want.
+func callID() string { return strings.ToLower(rand.Text()[:9]) }
 
 // released finds out which tokens have text that is out: text lags behind tokens as long as it may become a stop string.
 // The log probabilities of tokens that are only part of a stop string are not in the answer.
@@ -148,6 +194,13 @@ func (q *question) collect(pieces <-chan piece) ([]*choice, error) {
 func (c *choice) add(p piece) {
 	c.text += p.text
 	c.tokens = append(c.tokens, p.tokens...)
+	for _, part := range p.calls {
+		if part.id != "" {
+			c.calls = append(c.calls, part)
+		} else {
+			c.calls[part.index].arguments += part.arguments
+		}
+	}
 	if p.end != nil {
 		c.result = *p.end
 	}

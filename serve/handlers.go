@@ -55,7 +55,7 @@ func (s *Server) handler() http.Handler {
 		return q, a
 	}))
 	mux.HandleFunc("POST /v1/messages", s.ask(func(b *body, key string) (*question, api) {
-		return s.messagesQuestion(b, key, false), messagesAPI{newID("msg_")}
+		return s.messagesQuestion(b, key, false), &messagesAPI{id: newID("msg_")}
 	}))
 	mux.HandleFunc("POST /v1/messages/count_tokens", s.read(func(b *body, r *record) any {
 		q := s.messagesQuestion(b, r.key, true)

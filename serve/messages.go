@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"restyle/chat"
+	"restyle/chat/toolcalls"
 )
 
 // conversation reads a list of messages in the form of OpenAI's chat completions, and Anthropic's is the same as far as
@@ -113,4 +114,13 @@ func unread(variables string, read []string) (names []string) {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool { return slices.Contains(read, name) })
+}
+
+// history makes calls of tools in a conversation, and their results, what templates read.
+func (b *body) history(messages []chat.Message) []chat.Message {
+	messages, err := toolcalls.History(messages)
+	if err != nil {
+		b.fail(refuse("messages", "%v", err))
+	}
+	return messages
 }

@@ -54,6 +54,7 @@ type Model struct {
 	Generator
 	created time.Time
 	metrics *metrics
+	forms   *forms
 }
 
 // Add adds a model, which answers from now on. The first one answers requests without the field model. A name that is
@@ -68,6 +69,7 @@ func (s *Server) Add(m Model) error {
 		return fmt.Errorf("two models have the name %q: give one of them another", m.Name)
 	}
 	m.created, m.metrics = time.Now(), newMetrics()
+	m.forms = newForms(&m)
 	s.models = append(slices.Clip(s.models), &m)
 	return nil
 }

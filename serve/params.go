@@ -4,7 +4,10 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"math"
+
+	"restyle/chat/toolcalls"
 	"restyle/infer"
+	"restyle/infer/jsonform"
 )
 
 // What a request may ask for at most, beside the limits of Options.
@@ -25,7 +28,10 @@ type question struct {
 	top      int
 	key      string
 	streamed bool
-	usage    bool // streams end with the number of tokens
+	usage    bool              // streams end with the number of tokens
+	grammar  *jsonform.Grammar // of the answers; nil: any text
+	tools    toolcalls.Set
+	form     toolcalls.Form // of calls, if there are tools
 }
 
 // choices is the number of answers.

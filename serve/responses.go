@@ -13,6 +13,9 @@ type responsesAPI struct {
 	created  int64
 	ask      object // what the request asked for, as the answer repeats it
 	next     int    // number of the next event
+	part     opened
+	call     call     // that is open
+	output   []object // items that are over
 }
 
 func (s *Server) responsesQuestion(b *body, key string) (*question, *responsesAPI) {
@@ -30,8 +33,9 @@ func (s *Server) responsesQuestion(b *body, key string) (*question, *responsesAP
 		b.read("input", &question)
 		messages = append(messages, chat.Message{Role: "user", Content: question})
 	} else {
+		b.flat("input")
 		b.items()
-		messages = append(messages, b.conversation("input")...)
+		messages = append(messages, b.history(b.conversation("input"))...)
 	}
 	b.reasoning()
 	o := chat.Options{Variables: b.variables()}
@@ -85,10 +89,10 @@ func (b *body) reasoning() {
 	}
 }
 
-func (a *responsesAPI) message(c *choice, status string) object {
-	content := []object{}
-	if c != nil {
-		content = append(content, textPart(c.text))
+// message is an item of text, which has parts if it is over.
+func (a *responsesAPI) message(status string, content ...object) object {
+	if content == nil {
+		content = []object{}
 	}
 	return object{"type": "message", "id": a.item, "status": status, "role": "assistant", "content": content}
 }
@@ -116,7 +120,16 @@ func (a *responsesAPI) whole(q *question, choices []*choice) any {
 	if c.result.Reason != infer.Stopped {
 		status = "incomplete"
 	}
-	r := a.response(q, status, []object{a.message(c, status)})
+	output := a.output
+	if !q.streamed {
+		if c.text != "" || len(c.calls) == 0 {
+			output = append(output, a.message(status, textPart(c.text)))
+		}
+		for _, call := range c.calls {
+			output = append(output, call.item("completed"))
+		}
+	}
+	r := a.response(q, status, output)
 	if status == "incomplete" {
 		r["incomplete_details"] = object{"reason": "max_output_tokens"}
 	}
@@ -133,22 +146,78 @@ func (a *responsesAPI) event(s *stream, name string, o object) {
 	s.event(name, o)
 }
 
-// part writes an event of the text of the answer.
-func (a *responsesAPI) part(s *stream, name string, o object) {
-	o["item_id"], o["output_index"], o["content_index"] = a.item, 0, 0
+// item is a call as an item of the output.
+func (c call) item(status string) object {
+	return object{"type": "function_call", "id": "fc_" + c.id, "call_id": c.id, "name": c.name, "arguments": c.arguments,
+		"status": status}
+}
+
+// inText writes an event of the text of an answer.
+func (a *responsesAPI) inText(s *stream, name string, index int, o object) {
+	o["item_id"], o["output_index"], o["content_index"] = a.item, index, 0
+	a.event(s, name, o)
+}
+
+// inCall writes an event of the arguments of a call.
+func (a *responsesAPI) inCall(s *stream, name string, index int, o object) {
+	o["item_id"], o["output_index"] = "fc_"+a.call.id, index
 	a.event(s, name, o)
 }
 
 func (a *responsesAPI) open(s *stream, q *question) {
 	a.event(s, "response.created", object{"response": a.response(q, "in_progress", []object{})})
 	a.alive(s, q)
-	a.event(s, "response.output_item.added", object{"output_index": 0, "item": a.message(nil, "in_progress")})
-	a.part(s, "response.content_part.added", object{"part": textPart("")})
+	if !q.calling() {
+		a.text(s)
+	}
+}
+
+// text begins an item of text.
+func (a *responsesAPI) text(s *stream) {
+	a.end(s, "completed")
+	a.part.text = true
+	a.event(s, "response.output_item.added", object{"output_index": a.part.index, "item": a.message("in_progress")})
+	a.inText(s, "response.content_part.added", a.part.index, object{"part": textPart("")})
+}
+
+// end ends the item that is open, if any.
+func (a *responsesAPI) end(s *stream, status string) {
+	was := a.part.shut()
+	var item object
+	switch {
+	case was.text:
+		a.inText(s, "response.output_text.done", was.index, object{"text": was.said, "logprobs": []any{}})
+		a.inText(s, "response.content_part.done", was.index, object{"part": textPart(was.said)})
+		item = a.message(status, textPart(was.said))
+	case was.call:
+		a.inCall(s, "response.function_call_arguments.done", was.index, object{"arguments": was.said})
+		a.call.arguments = was.said
+		item = a.call.item(status)
+	default:
+		return
+	}
+	a.event(s, "response.output_item.done", object{"output_index": was.index, "item": item})
+	a.output = append(a.output, item)
 }
 
 func (a *responsesAPI) piece(s *stream, _ *question, p piece) {
 	if p.text != "" {
-		a.part(s, "response.output_text.delta", object{"delta": p.text, "logprobs": []any{}})
+		if !a.part.text {
+			a.text(s)
+		}
+		a.part.said += p.text
+		a.inText(s, "response.output_text.delta", a.part.index, object{"delta": p.text, "logprobs": []any{}})
+	}
+	for _, c := range p.calls {
+		if c.id != "" {
+			a.end(s, "completed")
+			a.part.call, a.call = true, c
+			a.event(s, "response.output_item.added", object{"output_index": a.part.index, "item": c.item("in_progress")})
+		}
+		if c.arguments != "" {
+			a.part.said += c.arguments
+			a.inCall(s, "response.function_call_arguments.delta", a.part.index, object{"delta": c.arguments})
+		}
 	}
 }
 
@@ -157,11 +226,15 @@ func (a *responsesAPI) alive(s *stream, q *question) {
 }
 
 func (a *responsesAPI) close(s *stream, q *question, choices []*choice) {
-	whole := a.whole(q, choices).(object)
-	a.part(s, "response.output_text.done", object{"text": choices[0].text, "logprobs": []any{}})
-	a.part(s, "response.content_part.done", object{"part": textPart(choices[0].text)})
-	a.event(s, "response.output_item.done", object{"output_index": 0, "item": whole["output"].([]object)[0]})
-	a.event(s, "response."+whole["status"].(string), object{"response": whole})
+	if a.part == (opened{}) { // no item has been
+		a.text(s)
+	}
+	status := "completed"
+	if choices[0].result.Reason != infer.Stopped {
+		status = "incomplete"
+	}
+	a.end(s, status)
+	a.event(s, "response."+status, object{"response": a.whole(q, choices)})
 }
 
 func (a *responsesAPI) fail(s *stream, e *Error) {
