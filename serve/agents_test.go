@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestAgents_AreAnswered sends what coding agents and libraries send, by their documentation, with the embedded model's
-// name. What needs tools is refused by the name of that field, unless the model's template has tools.
+// TestAgents_AreAnswered sends what coding agents and libraries send, by their documentation, with the embedded
+// model's name. What needs tools is refused by the name of that field, unless the model's template has tools.
 func TestAgents_AreAnswered(t *testing.T) {
 	f, tools := serving(t, Options{}), servingTools(t, "qwen2.5")
 	files, err := filepath.Glob("testdata/agents/*.json")

@@ -141,8 +141,8 @@ func (a *messagesAPI) close(s *stream, q *question, choices []*choice) {
 		a.text(s)
 	}
 	a.end(s)
-	s.event("message_delta", object{"type": "message_delta", "delta": object{"stop_reason": reason, "stop_sequence": stop},
-		"usage": q.count(choices).anthropic()})
+	s.event("message_delta", object{"type": "message_delta",
+		"delta": object{"stop_reason": reason, "stop_sequence": stop}, "usage": q.count(choices).anthropic()})
 	s.event("message_stop", object{"type": "message_stop"})
 }
 

@@ -57,7 +57,8 @@ func (b *body) blocks(name string) {
 				calls = append(calls, object{"id": part["id"], "type": "function",
 					"function": object{"name": part["name"], "arguments": part["input"]}})
 			case `"tool_result"`:
-				messages = append(messages, object{"role": "tool", "tool_call_id": part["tool_use_id"], "content": part["content"]})
+				messages = append(messages, object{"role": "tool", "tool_call_id": part["tool_use_id"],
+					"content": part["content"]})
 			default:
 				rest = append(rest, part)
 			}

@@ -11,7 +11,8 @@ import (
 var update = flag.Bool("update", false, "write testdata/answers again")
 
 // changing is what differs from run to run.
-var changing = regexp.MustCompile(`((?:fc_|"(?:call_)?id":")[a-z0-9]{9}\b|(?:chatcmpl-|cmpl-|resp_|msg_)[0-9a-f]{24}|"created(?:_at)?":\d+)`)
+var changing = regexp.MustCompile(`(?:fc_|"(?:call_)?id":")[a-z0-9]{9}\b|` +
+	`((?:chatcmpl-|cmpl-|resp_|msg_)[0-9a-f]{24}|"created(?:_at)?":\d+)`)
 
 // TestAnswers_AreThese compares whole answers and streams with recorded ones: read these to see what goes over the wire.
 func TestAnswers_AreThese(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"restyle/infer/jsonform"
 )
 
-// constrain reads what limits the tokens of an answer, and the tools that it may call. o is nil if the answer continues a
-// text, which calls none.
+// constrain reads what limits the tokens of an answer, and the tools that it may call. o is nil if the answer
+// continues a text, which calls none.
 func (s *Server) constrain(b *body, q *question, o *chat.Options) {
 	if b.err != nil {
 		return
@@ -45,8 +45,8 @@ func (s *Server) constrain(b *body, q *question, o *chat.Options) {
 	q.grammar = g
 }
 
-// format reads the form of the answer, as chat completions or as responses have it. It returns a JSON schema, or nil for
-// any text, and the field that has it.
+// format reads the form of the answer, as chat completions or as responses have it. It returns a JSON schema, or nil
+// for any text, and the field that has it.
 func (b *body) format() (schema json.RawMessage, field string) {
 	var f struct {
 		Type       string

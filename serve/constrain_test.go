@@ -39,21 +39,24 @@ func TestCalls_AreThese(t *testing.T) {
 	}
 }
 
-// TestCalls_OfEarlierTurns gives a conversation with a call and its result in the form of each API: all become the same
-// prompt.
+// TestCalls_OfEarlierTurns gives a conversation with a call and its result in the form of each API: all become the
+// same prompt.
 func TestCalls_OfEarlierTurns(t *testing.T) {
 	f := servingTools(t, "qwen2.5")
 	const question, arguments = `{"role":"user","content":"What is in a.py?"}`, `"{\"path\": \"a.py\"}"`
+	const said = `{"role":"assistant","content":[{"type":"text","text":"Well."},`
 	var prompts []string
 	for _, c := range []struct{ path, body string }{
-		{"/v1/chat/completions", `{"messages":[` + question + `,{"role":"assistant","content":"Well.","tool_calls":[{"id":"call_1",` +
-			`"type":"function","function":{"name":"read","arguments":` + arguments + `}}]},` +
+		{"/v1/chat/completions", `{"messages":[` + question + `,{"role":"assistant","content":"Well.","tool_calls":[` +
+			`{"id":"call_1","type":"function","function":{"name":"read","arguments":` + arguments + `}}]},` +
 			`{"role":"tool","tool_call_id":"call_1","content":"x = 1"}],` + tools + `}`},
-		{"/v1/messages", `{"max_tokens":9,"messages":[` + question + `,{"role":"assistant","content":[{"type":"text","text":"Well."},` +
+		{"/v1/messages", `{"max_tokens":9,"messages":[` + question + `,` + said +
 			`{"type":"tool_use","id":"call_1","name":"read","input":{"path":"a.py"}}]},{"role":"user","content":[` +
-			`{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text","text":"x = 1"}]}]}],` + otherTools + `}`},
-		{"/v1/responses", `{"input":[` + question + `,{"type":"message","role":"assistant","content":[{"type":"output_text",` +
-			`"text":"Well."}]},{"type":"function_call","call_id":"call_1","name":"read","arguments":` + arguments + `},` +
+			`{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text","text":"x = 1"}]}]}],` +
+			otherTools + `}`},
+		{"/v1/responses", `{"input":[` + question + `,{"type":"message","role":"assistant","content":[` +
+			`{"type":"output_text","text":"Well."}]},` +
+			`{"type":"function_call","call_id":"call_1","name":"read","arguments":` + arguments + `},` +
 			`{"type":"function_call_output","call_id":"call_1","output":"x = 1"}],` + flatTools + `}`},
 	} {
 		if status, text := f.post(t, c.path, c.body); status != 200 {
@@ -61,9 +64,12 @@ func TestCalls_OfEarlierTurns(t *testing.T) {
 		}
 		text := f.codec.Tokenizer.Decode(f.last.Load().Prompt, false)
 		_, text, _ = strings.Cut(text, "What is in a.py?")
-		prompts = append(prompts, strings.ReplaceAll(text, "<|im_end|>\n<|im_start|>assistant\n<tool_call>", "\n<tool_call>"))
+		// A call that is an item of its own is a message of its own.
+		text = strings.ReplaceAll(text, "<|im_end|>\n<|im_start|>assistant\n<tool_call>", "\n<tool_call>")
+		prompts = append(prompts, text)
 	}
-	if !strings.Contains(prompts[0], "<tool_response>\nx = 1") || !strings.Contains(prompts[0], `"arguments": {"path": "a.py"}`) {
+	if !strings.Contains(prompts[0], "<tool_response>\nx = 1") ||
+		!strings.Contains(prompts[0], `"arguments": {"path": "a.py"}`) {
 		t.Errorf("a call and its result are not in %s", prompts[0])
 	}
 	for _, other := range prompts[1:] {
@@ -76,16 +82,19 @@ func TestCalls_OfEarlierTurns(t *testing.T) {
 // TestConstraints tells which text may come, by what each request asks for.
 func TestConstraints(t *testing.T) {
 	f := servingTools(t, "qwen2.5")
+	const chat = "/v1/chat/completions"
+	const ask = `"messages":[{"role":"user","content":"q"}],`
 	const schema = `{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}`
 	for _, c := range []struct{ path, body, good, bad string }{
-		{"/v1/chat/completions", `"messages":[{"role":"user","content":"q"}],"response_format":{"type":"json_object"}`, `{"b": [1]}`, `[1]`},
-		{"/v1/chat/completions", `"messages":[{"role":"user","content":"q"}],"response_format":{"type":"json_schema","json_schema":` +
-			`{"name":"x","strict":true,"schema":` + schema + `}}`, `{"a": 1}`, `{"b": 1}`},
-		{"/v1/responses", `"input":"q","text":{"format":{"type":"json_schema","name":"x","schema":` + schema + `}}`, `{"a": 1}`, `{"a": "1"}`},
+		{chat, ask + `"response_format":{"type":"json_object"}`, `{"b": [1]}`, `[1]`},
+		{chat, ask + `"response_format":{"type":"json_schema","json_schema":{"name":"x","strict":true,"schema":` + schema +
+			`}}`, `{"a": 1}`, `{"b": 1}`},
+		{"/v1/responses", `"input":"q","text":{"format":{"type":"json_schema","name":"x","schema":` + schema + `}}`,
+			`{"a": 1}`, `{"a": "1"}`},
 		{"/v1/completions", `"prompt":"q","response_format":{"type":"json_object"}`, `{}`, `1`},
-		{"/v1/chat/completions", `"messages":[{"role":"user","content":"q"}],"tool_choice":"required",` + tools,
+		{chat, ask + `"tool_choice":"required",` + tools,
 			"<tool_call>\n{\"name\": \"time\", \"arguments\": {}}\n</tool_call>", `{"name"`},
-		{"/v1/messages", `"max_tokens":9,"messages":[{"role":"user","content":"q"}],"tool_choice":{"type":"tool","name":"read"},` + otherTools,
+		{"/v1/messages", ask + `"max_tokens":9,"tool_choice":{"type":"tool","name":"read"},` + otherTools,
 			"<tool_call>\n{\"name\": \"read\", \"arguments\": {\"path\": \"x\"}}\n</tool_call>",
 			"<tool_call>\n{\"name\": \"time\""},
 	} {
@@ -99,7 +108,7 @@ func TestConstraints(t *testing.T) {
 			}
 		}
 	}
-	f.post(t, "/v1/chat/completions", `{"messages":[{"role":"user","content":"q"}],`+tools+`}`)
+	f.post(t, chat, "{"+ask+tools+"}")
 	if f.last.Load().Constraint != nil {
 		t.Error("an answer that need not call is constrained")
 	}
@@ -122,13 +131,13 @@ func TestConstraints_AreRefusedByName(t *testing.T) {
 	for _, c := range []struct{ body, has string }{
 		{`"response_format":{"type":"xml"}`, `response_format: the type \"xml\"`},
 		{`"response_format":{"type":"json_schema"}`, "response_format: it has no schema"},
-		{`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"properties":{"a":{"multipleOf":2}}}}}`,
+		{`"response_format":{"type":"json_schema","json_schema":{"schema":{"properties":{"a":{"multipleOf":2}}}}}`,
 			"response_format: schema: $.properties.a: the keyword"},
 		{`"response_format":{"type":"json_object"},"ignore_eos":true`, "ignore_eos: not together with response_format"},
 		{`"response_format":{"type":"json_object"},` + tools, "response_format: not together with tools"},
 		{`"tools":[{"type":"web_search"}]`, "tools: tools[0].type"},
 		{`"tool_choice":"required"`, "tools: tool_choice required: there are no tools"},
-		{`"tool_choice":"required","tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","not":{}}}}]`,
+		{`"tool_choice":"required","tools":[{"type":"function","function":{"name":"f","parameters":{"not":{}}}}]`,
 			`the keyword \"not\" is not supported`},
 	} {
 		status, text := f.post(t, "/v1/chat/completions", `{"messages":[{"role":"user","content":"q"}],`+c.body+`}`)

@@ -63,12 +63,20 @@ func (s *Server) handler() http.Handler {
 	}))
 	mux.HandleFunc("POST /tokenize", s.read(s.tokenize))
 	if s.options.Page != nil {
-		mux.Handle("GET /", http.FileServerFS(s.options.Page))
+		mux.HandleFunc("GET /", s.page)
 	}
 	for _, pattern := range elsewhere {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, s.noRoute(mux, r)) })
 	}
 	return s.checked(mux)
+}
+
+// page answers with the page, which runs no scripts but its own, and is in no other page.
+func (s *Server) page(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'none'; "+
+		"frame-ancestors 'none'")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	http.FileServerFS(s.options.Page).ServeHTTP(w, r)
 }
 
 // elsewhere are the patterns of paths that do not exist.

@@ -18,6 +18,7 @@ import (
 
 	"restyle/internal/cli"
 	"restyle/serve"
+	"restyle/serve/web"
 )
 
 // command is one run of serve.
@@ -38,7 +39,7 @@ func (c *command) serve(ctx context.Context) (err error) {
 		return err
 	}
 	o := serve.Options{Keys: c.keys, Origins: c.origins, Body: int64(c.body), MaxTokens: c.maxTokens, Timeout: c.timeout,
-		Slow: c.slow, Log: slog.New(slog.NewTextHandler(c.notes, nil))}
+		Slow: c.slow, Page: web.Files, Log: slog.New(slog.NewTextHandler(c.notes, nil))}
 	if loopback(listener.Addr()) {
 		o.Hosts = c.names()
 	} else if c.unix == "" && c.cert == "" {
