@@ -8,7 +8,7 @@
 // All are as in RFC 8259, in UTF-8. Where that allows more than a reader wants, or goes on for ever, there are limits:
 //
 //   - Between two tokens of JSON is nothing, one space, or a line break and an indentation of at most four spaces or
-//     tabs for each open object and list. Nothing follows the document.
+//     tabs for each open object and list. No more than a space comes before the document, and nothing after it.
 //   - Objects and lists nest at most 64 deep.
 //   - Numbers have at most 18 digits before the point, 18 after it and two in the exponent, so every one fits float64,
 //     and every integer int64.

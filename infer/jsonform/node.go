@@ -348,7 +348,7 @@ func (c *config) depth() int32 {
 // blank adds white space.
 func (c *config) blank(b byte) bool {
 	switch {
-	case b == '\n' && c.space == 0:
+	case b == '\n' && c.space == 0 && c.depth() > 0:
 		c.space = 1
 	case b == ' ' && c.space == 0:
 		c.space = -1
