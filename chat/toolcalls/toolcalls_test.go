@@ -84,6 +84,29 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestNested_TakesOtherAPIs has tools and choices of OpenAI's responses and of Anthropic's messages.
+func TestNested_TakesOtherAPIs(t *testing.T) {
+	const nested = `{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"}}}`
+	for _, c := range []struct{ tools, choice, wantTools, wantChoice string }{
+		{"[" + nested + "]", `"auto"`, "[" + nested + "]", `"auto"`},
+		{`[{"type":"function","name":"f","description":"d","parameters":{"type":"object"},"strict":true}]`,
+			`{"type":"function","name":"f"}`, "[" + nested + "]", `{"type":"function","function":{"name":"f"}}`},
+		{`[{"name":"f","description":"d","input_schema":{"type":"object"}}]`, `{"type":"any"}`, "[" + nested + "]",
+			`"required"`},
+		{`[{"type":"custom","name":"f","input_schema":null}]`, `{"type":"tool","name":"f"}`,
+			`[{"type":"function","function":{"name":"f"}}]`, `{"type":"function","function":{"name":"f"}}`},
+		{`[{"type":"web_search_20250305","name":"web_search"}]`, `{"type":"auto"}`,
+			`[{"type":"web_search_20250305","name":"web_search"}]`, `"auto"`},
+		{"7", "8", "7", "8"},
+		{"", "", "", ""},
+	} {
+		tools, choice := Nested([]byte(c.tools), []byte(c.choice))
+		if string(tools) != c.wantTools || string(choice) != c.wantChoice {
+			t.Errorf("%s %s: %s %s", c.tools, c.choice, tools, choice)
+		}
+	}
+}
+
 func set(t testing.TB, choice string) Set {
 	t.Helper()
 	s, err := Read([]byte(`[{"type":"function","function":{"name":"f","description":"x","parameters":{"type":"object",`+

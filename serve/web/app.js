@@ -191,7 +191,7 @@ async function ask(question, attempt) {
   running = null
   busy(false)
   offer(turn)
-  say(Object.values(turn.answers).map((a) => a.model + ': ' + (a.error || 'the answer is complete')).join(' · '))
+  say(Object.values(turn.answers).map((a) => a.model + ': ' + (a.error || (a.reason === 'cancelled' ? 'stopped' : 'complete'))).join(' · '))
 }
 
 // answer streams one answer into its place.
