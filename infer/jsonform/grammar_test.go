@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"restyle/infer"
 	"restyle/internal/expect"
@@ -238,6 +239,41 @@ func TestMask_DoesNotDependOnOtherAnswers(t *testing.T) {
 		}
 		if !slices.Equal(ids[0], ids[1]) || len(ids[0]) == 0 {
 			t.Errorf("%s: %d tokens after other answers, %d alone", doc, len(ids[0]), len(ids[1]))
+		}
+	}
+}
+
+// TestMask_OfLimitedStrings compares the masks of a string with limits to those of one without, and near its limits with
+// what may come there.
+func TestMask_OfLimitedStrings(t *testing.T) {
+	v := starter(t)
+	limited, err := Compile([]byte(`{"type": "string", "minLength": 100, "maxLength": 1000}`), v, Around{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	free, err := Compile([]byte(`{"type": "string"}`), v, Around{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, length := range []int{0, 20, 50, 95, 99, 100, 500, 930, 990, 999, 1000} {
+		text := `"` + strings.Repeat("x", length)
+		got := allowed(v, after(t, limited, text))
+		var want []int32
+		for _, id := range allowed(v, after(t, free, text)) {
+			more, closes := strings.CutSuffix(string(v.text(id)), `"`)
+			n := length + utf8.RuneCountInString(more)
+			if strings.Contains(more, `\`) || !utf8.ValidString(more) {
+				continue // a character that spans tokens
+			}
+			if n <= 1000 && (!closes || n >= 100) {
+				want = append(want, id)
+			}
+		}
+		got = slices.DeleteFunc(got, func(id int32) bool {
+			return strings.Contains(string(v.text(id)), `\`) || !utf8.Valid(v.text(id))
+		})
+		if !slices.Equal(got, want) {
+			t.Errorf("after %d characters %d tokens may come, want %d", length, len(got), len(want))
 		}
 	}
 }

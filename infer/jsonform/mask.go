@@ -109,8 +109,8 @@ func (m *machine) far(n *node, depth int32) *node {
 		count := it.n
 		switch {
 		case l.max >= 0 && l.max-count < depth:
-		case count >= l.min:
-			count = l.min
+		case l.max >= 0 && count >= l.min:
+			count = anyCount
 		case l.min-count >= depth:
 			count = 0
 		}

@@ -19,6 +19,9 @@ type machine struct {
 // An item is a state with the count of its leaf.
 type item struct{ state, n int32 }
 
+// anyCount is a count that is within the limits, and stays there.
+const anyCount = -1
+
 // A node is a set of items: all that the value may be that is being written. None of them needs more room, a number of
 // objects and lists that may still be opened, than there is; of that a node knows at most machine.deep.
 type node struct {
@@ -190,6 +193,7 @@ func (m *machine) follow(items []item, it item, b byte) []item {
 		}
 		next := item{e.to, it.n}
 		switch l := &m.leaves[s.leaf]; {
+		case it.n == anyCount:
 		case e.op == enough && it.n < l.min, e.op >= add && e.op != enough && l.max >= 0 && it.n >= l.max:
 			continue
 		case e.op == add:
