@@ -2,10 +2,12 @@ package serve
 
 import (
 	"math"
+	"net/http"
 	"strings"
 	"testing"
 
 	"restyle/infer"
+	"restyle/serve/web"
 	"restyle/tokenizer"
 )
 
@@ -75,6 +77,23 @@ func TestCalls_OfEarlierTurns(t *testing.T) {
 	for _, other := range prompts[1:] {
 		if other != prompts[0] {
 			t.Errorf("got  %q\nwant %q", other, prompts[0])
+		}
+	}
+}
+
+// TestPage_HasAPolicy checks the header by which a browser runs nothing but the page's own files.
+func TestPage_HasAPolicy(t *testing.T) {
+	f := serving(t, Options{Page: web.Files})
+	for path, kind := range map[string]string{"/": "text/html", "/app.js": "text/javascript", "/style.css": "text/css"} {
+		r, err := http.Get(f.url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+		policy, got := r.Header.Get("Content-Security-Policy"), r.Header.Get("Content-Type")
+		if r.StatusCode != 200 || !strings.HasPrefix(got, kind) || !strings.Contains(policy, "default-src 'self'") ||
+			strings.Contains(policy, "unsafe") {
+			t.Errorf("%s: %d %s %s", path, r.StatusCode, got, policy)
 		}
 	}
 }

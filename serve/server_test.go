@@ -245,7 +245,10 @@ func TestPanic_FailsOneRequest(t *testing.T) {
 // FuzzBody sends any body to every API.
 func FuzzBody(f *testing.F) {
 	for _, body := range []string{`{` + asked + `}`, streamed, `{"prompt":["x",[1]],"n":2,"stop":["a"]}`, `{"input":"x"}`,
-		`{"max_tokens":1,"system":[{"type":"text","text":"x"}],` + asked + `}`, `{"tools":[],"top_k":-1,"seed":-9}`} {
+		`{"max_tokens":1,"system":[{"type":"text","text":"x"}],` + asked + `}`, `{"tools":[],"top_k":-1,"seed":-9}`,
+		`{"response_format":{"type":"json_schema","json_schema":{"schema":{"pattern":"^[a-z]{2}$"}}},` + asked + `}`,
+		`{"input":[{"type":"function_call","call_id":"1","name":"f","arguments":"{}"},null],` + flatTools + `}`,
+		`{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"1"}]}],` + otherTools + `}`} {
 		f.Add(body)
 	}
 	for _, text := range hostile.Wide() {
