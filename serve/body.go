@@ -136,8 +136,8 @@ type refusal struct {
 // nothing are the values with which any field changes nothing, besides null.
 var nothing = []string{"[]", "{}", "false", `""`}
 
-// refusals are fields with a neutral value or advice that no API of this server supports. What an API supports is read
-// before, and not looked up here.
+// refusals are fields with a neutral value or advice that no API of this server supports. What an API supports is
+// read before, and not looked up here.
 var refusals = map[string]refusal{
 	"add_generation_prompt": {[]string{"true"}, "see continue_final_message"},
 	"background":            {nil, "wait for the answer"},
@@ -157,13 +157,13 @@ var refusals = map[string]refusal{
 	"presence_penalty":      {[]string{"0"}, "use repetition_penalty"},
 	"previous_response_id":  {nil, "send the whole conversation: the server keeps none"},
 	"prompt_logprobs":       {[]string{"0"}, ""},
-	"reasoning_effort":      {[]string{`"none"`}, "if the model's template has a variable for it, use chat_template_kwargs"},
+	"reasoning_effort":      {[]string{`"none"`}, "if the template has a variable for it, use chat_template_kwargs"},
 	"repeat_penalty":        {[]string{"1"}, "use repetition_penalty"},
 	"skip_special_tokens":   {[]string{"true"}, ""},
 	"stop_token_ids":        {nil, "use stop"},
 	"text":                  {[]string{`{"format":{"type":"text"}}`}, ""},
 	"tfs_z":                 {[]string{"1"}, ""},
-	"thinking":              {[]string{`{"type":"disabled"}`, `{"type":"adaptive"}`}, "the model decides whether it thinks"},
+	"thinking":              {[]string{`{"type":"disabled"}`, `{"type":"adaptive"}`}, "models think as they like"},
 	"tool_choice":           {[]string{`"none"`, `"auto"`, `{"type":"none"}`, `{"type":"auto"}`}, ""},
 	"top_logprobs":          {[]string{"0"}, ""},
 	"truncation":            {[]string{`"disabled"`}, "send less"},

@@ -14,14 +14,16 @@ var update = flag.Bool("update", false, "write testdata/answers again")
 var changing = regexp.MustCompile(`(?:fc_|"(?:call_)?id":")[a-z0-9]{9}\b|` +
 	`((?:chatcmpl-|cmpl-|resp_|msg_)[0-9a-f]{24}|"created(?:_at)?":\d+)`)
 
-// TestAnswers_AreThese compares whole answers and streams with recorded ones: read these to see what goes over the wire.
+// TestAnswers_AreThese compares whole answers and streams with recorded ones: read these to see what goes over the
+// wire.
 func TestAnswers_AreThese(t *testing.T) {
 	const ask = `"messages":[{"role":"user","content":"How do I reverse a list?"}],"seed":0`
 	f := serving(t, Options{})
 	for name, c := range map[string]struct{ path, body string }{
-		"chat":         {"/v1/chat/completions", `{"model":"starter",` + ask + `}`},
-		"chat-stream":  {"/v1/chat/completions", `{"model":"starter","stream":true,"max_tokens":3,` + ask + `}`},
-		"chat-usage":   {"/v1/chat/completions", `{"stream":true,"max_tokens":1,"stream_options":{"include_usage":true},` + ask + `}`},
+		"chat":        {"/v1/chat/completions", `{"model":"starter",` + ask + `}`},
+		"chat-stream": {"/v1/chat/completions", `{"model":"starter","stream":true,"max_tokens":3,` + ask + `}`},
+		"chat-usage": {"/v1/chat/completions", `{"stream":true,"stream_options":{"include_usage":true},` +
+			`"max_tokens":1,` + ask + `}`},
 		"chat-two":     {"/v1/chat/completions", `{"n":2,"max_completion_tokens":2,"max_tokens":9,` + ask + `}`},
 		"chat-stop":    {"/v1/chat/completions", `{"stop":" reversed","logprobs":true,"top_logprobs":2,` + ask + `}`},
 		"chat-stopped": {"/v1/chat/completions", `{"stop":["xs","z"],"stream":true,"logprobs":true,` + ask + `}`},
@@ -31,8 +33,8 @@ func TestAnswers_AreThese(t *testing.T) {
 		"response":     {"/v1/responses", `{"input":"Hello","instructions":"Be brief.","seed":0}`},
 		"response-stream": {"/v1/responses", `{"input":[{"role":"user","content":[{"type":"input_text","text":"Hi"}]}],` +
 			`"max_output_tokens":2,"seed":0,"stream":true,"store":true,"reasoning":{"summary":"auto"}}`},
-		"message": {"/v1/messages", `{"max_tokens":99,"stop_sequences":["speak"],"system":[{"type":"text","text":"Be brief."}],` +
-			ask + `}`},
+		"message": {"/v1/messages", `{"max_tokens":99,"stop_sequences":["speak"],` +
+			`"system":[{"type":"text","text":"Be brief."}],` + ask + `}`},
 		"message-stream": {"/v1/messages", `{"max_tokens":2,"stream":true,` + ask + `}`},
 		"message-count":  {"/v1/messages/count_tokens", `{` + ask + `}`},
 		"tokenize":       {"/tokenize", `{"prompt":"naïve"}`},

@@ -163,8 +163,8 @@ func (s *Server) host(r *http.Request) *Error {
 // open are the paths that need no key.
 var open = []string{"/health", "/ready"}
 
-// who returns whom a request is from, or refuses it: a name for its key. All keys are compared, by their hashes, so that
-// the time tells nothing.
+// who returns whom a request is from, or refuses it: a name for its key. All keys are compared, by their hashes, so
+// that the time tells nothing.
 func (s *Server) who(r *http.Request) (string, *Error) {
 	page := s.options.Page != nil && r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, "/v1/") &&
 		r.URL.Path != "/metrics"

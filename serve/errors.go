@@ -76,8 +76,9 @@ var anthropicTypes = map[int]string{
 	http.StatusInternalServerError: "api_error", http.StatusGatewayTimeout: "api_error",
 }
 
-// openAI is the error in the form of OpenAI's API. param and code are null if there are none, as there; type and message
-// always are something, because programs that miss them tell their users of a missing field instead of the error.
+// openAI is the error in the form of OpenAI's API. param and code are null if there are none, as there; type and
+// message always are something, because programs that miss them tell their users of a missing field instead of the
+// error.
 func (e *Error) openAI() any {
 	null := func(s string) any {
 		if s == "" {

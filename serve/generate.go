@@ -153,8 +153,8 @@ func (p *piece) parse(parser *toolcalls.Parser, events []toolcalls.Event) {
 // callID returns a new id of a call: nine letters and digits, as Mistral's templates want.
 func callID() string { return strings.ToLower(rand.Text()[:9]) }
 
-// released finds out which tokens have text that is out: text lags behind tokens as long as it may become a stop string.
-// The log probabilities of tokens that are only part of a stop string are not in the answer.
+// released finds out which tokens have text that is out: text lags behind tokens as long as it may become a stop
+// string. The log probabilities of tokens that are only part of a stop string are not in the answer.
 type released struct {
 	tokenizer   *tokenizer.Tokenizer
 	held        []batch.Token

@@ -214,5 +214,6 @@ func (s *Server) tokenize(b *body, _ *record) any {
 	for i, id := range ids {
 		texts[i] = m.Codec.Tokenizer.Token(id)
 	}
-	return object{"tokens": slices.Concat([]int32{}, ids), "token_strs": texts, "count": len(ids), "max_model_len": m.Context}
+	return object{"tokens": slices.Concat([]int32{}, ids), "token_strs": texts, "count": len(ids),
+		"max_model_len": m.Context}
 }

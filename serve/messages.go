@@ -9,8 +9,8 @@ import (
 	"restyle/chat/toolcalls"
 )
 
-// conversation reads a list of messages in the form of OpenAI's chat completions, and Anthropic's is the same as far as
-// there is only text.
+// conversation reads a list of messages in the form of OpenAI's chat completions, and Anthropic's is the same as far
+// as there is only text.
 func (b *body) conversation(name string) (messages []chat.Message) {
 	var all []json.RawMessage
 	if !b.read(name, &all) || len(all) == 0 {

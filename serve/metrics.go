@@ -16,12 +16,13 @@ import (
 	"restyle/infer/batch"
 )
 
-// The bounds of the buckets of histograms, those of vLLM: seconds to the first token, between tokens, and of requests.
+// The bounds of the buckets of histograms, those of vLLM: seconds to the first token, between tokens, and of
+// requests.
 var (
-	firstBounds = []float64{.001, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640,
-		2560}
-	betweenBounds = []float64{.001, .0025, .005, .0075, .01, .015, .02, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5,
-		5, 7.5, 10, 20, 40, 80}
+	firstBounds = []float64{.001, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40,
+		80, 160, 640, 2560}
+	betweenBounds = []float64{.001, .0025, .005, .0075, .01, .015, .02, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75,
+		1, 2.5, 5, 7.5, 10, 20, 40, 80}
 	requestBounds = []float64{.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680}
 )
 
@@ -62,7 +63,8 @@ type watch struct {
 	tokens atomic.Int64
 }
 
-// token counts token n, from 1, of an answer, whose last one, or the request, came at a time. It returns the time of this one.
+// token counts token n, from 1, of an answer, whose last one, or the request, came at a time. It returns the time of
+// this one.
 func (w *watch) token(n int, last time.Time) time.Time {
 	now := time.Now()
 	w.lock.Lock()
@@ -193,8 +195,8 @@ var histograms = []struct {
 		func(m *metrics) *histogram { return &m.whole }},
 }
 
-func writeHistograms(head func(name, kind, help string), line func(name string, m *Model, label, value string, n float64),
-	all []*Model) {
+func writeHistograms(head func(name, kind, help string),
+	line func(name string, m *Model, label, value string, n float64), all []*Model) {
 	for _, h := range histograms {
 		head(h.name, "histogram", h.help)
 		for _, m := range all {

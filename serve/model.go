@@ -16,8 +16,8 @@ import (
 
 // A Generator generates answers of one model, many at once: see Batch.
 type Generator interface {
-	// Start queues a request. The error is batch.ErrFull if too many wait, and batch.ErrClosed if no more are taken; any
-	// other is the request's fault.
+	// Start queues a request. The error is batch.ErrFull if too many wait, and batch.ErrClosed if no more are taken;
+	// any other is the request's fault.
 	Start(r batch.Request) (Answer, error)
 	Stats() batch.Stats
 }

@@ -37,9 +37,9 @@ type question struct {
 // choices is the number of answers.
 func (q *question) choices() int { return len(q.prompts) * q.n }
 
-// sampling reads how to choose tokens. What a request leaves out is what the model's authors suggest, as in vLLM; if they
-// suggest nothing, it is what OpenAI documents: temperature 1 and all tokens. A temperature is the client's own choice:
-// with it, nothing of what they suggest is taken, as in chat.
+// sampling reads how to choose tokens. What a request leaves out is what the model's authors suggest, as in vLLM; if
+// they suggest nothing, it is what OpenAI documents: temperature 1 and all tokens. A temperature is the client's own
+// choice: with it, nothing of what they suggest is taken, as in chat.
 func (b *body) sampling(m *Model) (s infer.Sampling) {
 	s.Temperature = 1
 	if by := m.Codec.Suggested; by != nil && !b.has("temperature") {
@@ -72,8 +72,8 @@ func (b *body) has(name string) bool {
 	return there && string(raw) != "null"
 }
 
-// question reads what all APIs have in common: the model, and how it answers. The first of maxTokens that is there is the
-// maximum number of tokens; stop is the field of stop strings.
+// question reads what all APIs have in common: the model, and how it answers. The first of maxTokens that is there
+// is the maximum number of tokens; stop is the field of stop strings.
 func (s *Server) question(b *body, key, stop string, maxTokens ...string) *question {
 	q := &question{n: 1, key: key}
 	var name string

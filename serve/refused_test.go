@@ -12,8 +12,8 @@ import (
 
 const asked = `"messages":[{"role":"user","content":"Hi"}]`
 
-// TestRequests_AreRefusedByName sends what the server cannot do. Each error is in the form of its API, names the field,
-// and says what to do; none reaches a model.
+// TestRequests_AreRefusedByName sends what the server cannot do. Each error is in the form of its API, names the
+// field, and says what to do; none reaches a model.
 func TestRequests_AreRefusedByName(t *testing.T) {
 	f := serving(t, Options{Body: 1 << 16})
 	for _, c := range []struct {
@@ -28,7 +28,8 @@ func TestRequests_AreRefusedByName(t *testing.T) {
 		{"chat/completions", `{"frequency_penalty":0.5,` + asked + `}`, 400, "frequency_penalty", "repetition_penalty"},
 		{"chat/completions", `{"reasoning_effort":"high",` + asked + `}`, 400, "reasoning_effort", "chat_template_kwargs"},
 		{"chat/completions", `{"chat_template_kwargs":{"deep":true},` + asked + `}`, 400, "chat_template_kwargs", `"deep"`},
-		{"chat/completions", `{"chat_template_kwargs":{"messages":[]},` + asked + `}`, 400, "chat_template_kwargs", "messages"},
+		{"chat/completions", `{"chat_template_kwargs":{"messages":[]},` + asked + `}`, 400, "chat_template_kwargs",
+			"messages"},
 		{"chat/completions", `{"n":0,` + asked + `}`, 400, "n", "from 1 to"},
 		{"chat/completions", `{"n":1000000,` + asked + `}`, 400, "n", "from 1 to"},
 		{"chat/completions", `{"temperature":-1,` + asked + `}`, 400, "temperature", "from 0"},
@@ -41,13 +42,14 @@ func TestRequests_AreRefusedByName(t *testing.T) {
 		{"chat/completions", `{"seed":1.5e30,` + asked + `}`, 400, "seed", "whole"},
 		{"chat/completions", `{"top_logprobs":5,` + asked + `}`, 400, "top_logprobs", "only with logprobs"},
 		{"chat/completions", `{"logprobs":true,"top_logprobs":21,` + asked + `}`, 400, "top_logprobs", "20"},
-		{"chat/completions", `{"stream_options":{"include_usage":true},` + asked + `}`, 400, "stream_options", "only with stream"},
+		{"chat/completions", `{"stream_options":{"include_usage":true},` + asked + `}`, 400, "stream_options",
+			"only with"},
 		{"chat/completions", `{"model":"gpt-7",` + asked + `}`, 404, "model", `"starter"`},
 		{"chat/completions", `{"messages":[]}`, 400, "messages", "at least one"},
 		{"chat/completions", `{"messages":[{"content":"Hi"}]}`, 400, "messages", "no role"},
 		{"chat/completions", `{"messages":[7]}`, 400, "messages", "message 1: must be an object"},
-		{"chat/completions", `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"http://x/"}}]}]}`,
-			400, "messages", `type "image_url"`},
+		{"chat/completions", `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}]}`, 400,
+			"messages", `type "image_url"`},
 		{"chat/completions", `{"messages":[{"role":"user","content":"` + strings.Repeat("many words ", 200) + `"}]}`, 400,
 			"messages", "maximum context length is 256 tokens. However, your messages resulted in"},
 		{"chat/completions", `{"messages":[`, 400, "", "not JSON"},
@@ -69,7 +71,8 @@ func TestRequests_AreRefusedByName(t *testing.T) {
 		{"responses", `{"input":"x","reasoning":{"effort":"high"}}`, 400, "reasoning", "effort"},
 		{"responses", `{"input":[{"type":"item_reference","id":"x"}]}`, 400, "input", `"item_reference"`},
 		{"responses", `{"input":"x","truncation":"auto"}`, 400, "truncation", "send less"},
-		{"messages", `{"max_tokens":5,"thinking":{"type":"enabled","budget_tokens":9},` + asked + `}`, 400, "thinking", "decides"},
+		{"messages", `{"max_tokens":5,"thinking":{"type":"enabled","budget_tokens":9},` + asked + `}`, 400, "thinking",
+			"as they like"},
 		{"messages", `{` + asked + `}`, 400, "max_tokens", "missing"},
 		{"messages", `{"max_tokens":5,"system":7,` + asked + `}`, 400, "system", "a text or a list"},
 		{"messages/count_tokens", `{"model":"claude",` + asked + `}`, 404, "model", `"starter"`},
@@ -152,7 +155,8 @@ func TestErrors_TellWhenToTryAgain(t *testing.T) {
 		{refuse: batch.ErrClosed, status: 503, after: "5", has: []string{"overloaded_error"}, message: true},
 		{refuse: errors.New("token 7 is outside"), status: 400, has: []string{"invalid_request_error", "token 7"}},
 		{failAt: 2, status: 200, has: []string{`"role":"assistant"`, "\n\ndata: {\"error\":{", "(broken off)"}},
-		{failAt: 2, status: 200, has: []string{"event: error\ndata: {\"error\":{", `"type":"error"`, "(broken off)"}, message: true},
+		{failAt: 2, status: 200, has: []string{"event: error\ndata: {\"error\":{", `"type":"error"`, "(broken off)"},
+			message: true},
 	} {
 		f.refuse, f.failAt = c.refuse, c.failAt
 		path, body := "/v1/chat/completions", streamed
@@ -178,7 +182,8 @@ func TestErrors_TellWhenToTryAgain(t *testing.T) {
 		}
 	}
 	f.refuse, f.failAt = nil, 0
-	if status, text := f.post(t, "/v1/chat/completions", streamed); status != 200 || !strings.HasSuffix(text, "data: [DONE]\n\n") {
+	status, text := f.post(t, "/v1/chat/completions", streamed)
+	if status != 200 || !strings.HasSuffix(text, "data: [DONE]\n\n") {
 		t.Errorf("afterwards: %d %s", status, text)
 	}
 }

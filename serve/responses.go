@@ -101,7 +101,8 @@ func textPart(text string) object {
 	return object{"type": "output_text", "text": text, "annotations": []any{}, "logprobs": []any{}}
 }
 
-// response is the response with its output so far. An error of null would make some programs take it for a failed one.
+// response is the response with its output so far. An error of null would make some programs take it for a failed
+// one.
 func (a *responsesAPI) response(q *question, status string, output []object) object {
 	r := object{"id": a.id, "object": "response", "created_at": a.created, "status": status, "model": q.model.Name,
 		"output": output, "background": false, "incomplete_details": nil, "parallel_tool_calls": true,
@@ -135,7 +136,8 @@ func (a *responsesAPI) whole(q *question, choices []*choice) any {
 	}
 	u := q.count(choices)
 	r["usage"] = object{"input_tokens": u.prompt, "input_tokens_details": object{"cached_tokens": u.reused},
-		"output_tokens": u.answer, "output_tokens_details": object{"reasoning_tokens": 0}, "total_tokens": u.prompt + u.answer}
+		"output_tokens": u.answer, "output_tokens_details": object{"reasoning_tokens": 0},
+		"total_tokens": u.prompt + u.answer}
 	return r
 }
 

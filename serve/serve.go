@@ -16,15 +16,15 @@ import (
 type Options struct {
 	// Keys are what clients must send, as "Authorization: Bearer KEY" or "X-Api-Key: KEY". None: no key is needed.
 	Keys []string
-	// Hosts are the names under which requests may come, without ports. A web page whose own name leads to this machine's
-	// loopback address comes under that name (DNS rebinding). None: any.
+	// Hosts are the names under which requests may come, without ports. A web page whose own name leads to this
+	// machine's loopback address comes under that name (DNS rebinding). None: any.
 	Hosts []string
 	// Origins are the web pages, as https://example.com, whose scripts may ask. None: those from this server alone.
 	Origins []string
 	// Body is the maximum size of a request in bytes. Default: 4 MiB.
 	Body int64
-	// MaxTokens is the maximum number of tokens of an answer; a request for more gets so many. Default 0: what fits into
-	// the context.
+	// MaxTokens is the maximum number of tokens of an answer; a request for more gets so many. Default 0: what fits
+	// into the context.
 	MaxTokens int
 	// Timeout is how long a request may take. Default: 10 minutes.
 	Timeout time.Duration

@@ -72,14 +72,15 @@ func TestChecks_RefuseStrangers(t *testing.T) {
 		}
 		response.Body.Close()
 		allowed := response.Header.Get("Access-Control-Allow-Origin")
-		if good := r.Header.Get("Origin") == "https://good.example"; response.StatusCode != c.status || good != (allowed != "") {
+		good := r.Header.Get("Origin") == "https://good.example"
+		if response.StatusCode != c.status || good != (allowed != "") {
 			t.Errorf("%s %v: %d, allowed %q", c.path, c.headers, response.StatusCode, allowed)
 		}
 	}
 }
 
-// TestClients_ThatLeaveFreeTheirAnswers drops clients in the middle of streams and of whole answers: their answers end
-// within a token, and no goroutine remains.
+// TestClients_ThatLeaveFreeTheirAnswers drops clients in the middle of streams and of whole answers: their answers
+// end within a token, and no goroutine remains.
 func TestClients_ThatLeaveFreeTheirAnswers(t *testing.T) {
 	f := serving(t, Options{})
 	f.hold = make(chan struct{})
@@ -125,8 +126,8 @@ func until(t *testing.T, what string, happened func() bool) {
 	}
 }
 
-// TestEnd_LetsAnswersFinish closes a server with a stream in progress, which goes on, and ends another, which breaks off
-// with an error.
+// TestEnd_LetsAnswersFinish closes a server with a stream in progress, which goes on, and ends another, which breaks
+// off with an error.
 func TestEnd_LetsAnswersFinish(t *testing.T) {
 	for _, whole := range []bool{true, false} {
 		f := serving(t, Options{})
@@ -158,7 +159,8 @@ func TestEnd_LetsAnswersFinish(t *testing.T) {
 func TestTimeout_IsAnError(t *testing.T) {
 	f := serving(t, Options{Timeout: 200 * time.Millisecond, Alive: 10 * time.Millisecond})
 	f.hold = make(chan struct{})
-	if status, text := f.post(t, "/v1/chat/completions", `{`+asked+`}`); status != 504 || !strings.Contains(text, "timeout") {
+	status, text := f.post(t, "/v1/chat/completions", `{`+asked+`}`)
+	if status != 504 || !strings.Contains(text, "timeout") {
 		t.Error(status, text)
 	}
 	for _, c := range []struct{ path, body, alive string }{
@@ -210,8 +212,8 @@ func TestMetrics_Count(t *testing.T) {
 func TestLog_HasNoPromptsAndNoKeys(t *testing.T) {
 	f := serving(t, Options{Keys: []string{"sesame-0123456789"}})
 	for i, key := range []string{"sesame-0123456789", "wrong-0123456789"} {
-		f.post(t, "/v1/chat/completions", `{"messages":[{"role":"user","content":"my secret question"}],"x":"unknown-field","seed":0}`,
-			"Authorization", "Bearer "+key, "X-Request-Id", fmt.Sprint("mine-", i))
+		f.post(t, "/v1/chat/completions",
+			`{"messages":[{"role":"user","content":"my secret question"}],"x":"unknown-field","seed":0}`, "Authorization", "Bearer "+key, "X-Request-Id", fmt.Sprint("mine-", i))
 		f.post(t, "/v1/messages", `{"max_tokens":2,"tools":["hidden tool"],"messages":[]}`, "X-Api-Key", key)
 	}
 	log := f.log.String()
@@ -234,7 +236,8 @@ func TestLog_HasNoPromptsAndNoKeys(t *testing.T) {
 func TestPanic_FailsOneRequest(t *testing.T) {
 	f := serving(t, Options{})
 	f.Server.models[0].Codec.Tokenizer = nil
-	if status, text := f.post(t, "/v1/chat/completions", streamed); status != 500 || !strings.Contains(text, "server_error") {
+	status, text := f.post(t, "/v1/chat/completions", streamed)
+	if status != 500 || !strings.Contains(text, "server_error") {
 		t.Error(status, text)
 	}
 	if r, err := http.Get(f.url + "/health"); err != nil || r.StatusCode != 200 {
@@ -307,7 +310,8 @@ func (d *deaf) Write(data []byte) (int, error) {
 
 func (d *deaf) FlushError() error { return nil }
 
-// TestClients_ThatDoNotReadAreDropped checks that each write has a deadline, and that one that is missed ends the answer.
+// TestClients_ThatDoNotReadAreDropped checks that each write has a deadline, and that one that is missed ends the
+// answer.
 func TestClients_ThatDoNotReadAreDropped(t *testing.T) {
 	f := serving(t, Options{Slow: 7 * time.Second})
 	w := &deaf{ResponseWriter: httptest.NewRecorder(), left: 5}

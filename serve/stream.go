@@ -11,7 +11,8 @@ import (
 type api interface {
 	// whole returns the body of an answer that is not streamed.
 	whole(q *question, choices []*choice) any
-	// The others write to a stream: what comes before the first token, a piece, a sign of life, and what comes at the end.
+	// The others write to a stream: what comes before the first token, a piece, a sign of life, and what comes at the
+	// end.
 	open(s *stream, q *question)
 	piece(s *stream, q *question, p piece)
 	alive(s *stream, q *question)
@@ -36,8 +37,8 @@ func newStream(w http.ResponseWriter, slow time.Duration) *stream {
 	return &stream{w: w, control: http.NewResponseController(w), slow: slow}
 }
 
-// data writes an event without a name. Chat completions have no others, and no comments: go-openai loses the message of
-// an error that comes after one.
+// data writes an event without a name. Chat completions have no others, and no comments: go-openai loses the message
+// of an error that comes after one.
 func (s *stream) data(v any) { s.write("data: " + string(encode(v)) + "\n") }
 
 // event writes an event with a name.
@@ -55,8 +56,8 @@ func (s *stream) write(text string) {
 	}
 }
 
-// answer answers a question, streamed or as a whole. ctx is done when the client leaves, the time is over, or the server
-// ends. An error is one before the first byte.
+// answer answers a question, streamed or as a whole. ctx is done when the client leaves, the time is over, or the
+// server ends. An error is one before the first byte.
 func (s *Server) answer(ctx context.Context, w http.ResponseWriter, q *question, a api, watch *watch) *Error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

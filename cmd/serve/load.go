@@ -18,12 +18,12 @@ import (
 	"restyle/serve"
 )
 
-// stepTokens is how many tokens a step computes at most: enough to use the device well, and few enough that a long prompt
-// does not hold up the answers of others for long.
+// stepTokens is how many tokens a step computes at most: enough to use the device well, and few enough that a long
+// prompt does not hold up the answers of others for long.
 const stepTokens = 512
 
-// load opens the models and adds them to the server. The function that it returns closes what was opened, also after an
-// error: the batches first, which end the answers in progress.
+// load opens the models and adds them to the server. The function that it returns closes what was opened, also after
+// an error: the batches first, which end the answers in progress.
 func (c *command) load(ctx context.Context, s *serve.Server) (closeAll func() error, err error) {
 	var opened []func() error
 	closeAll = func() (err error) {

@@ -37,7 +37,8 @@ func (s *said) Write(p []byte) (int, error) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.text.Write(p)
-	if m := regexp.MustCompile(`(?m)^listening on (\S+)\n`).FindStringSubmatch(s.text.String()); m != nil && s.line != nil {
+	m := regexp.MustCompile(`(?m)^listening on (\S+)\n`).FindStringSubmatch(s.text.String())
+	if m != nil && s.line != nil {
 		s.line <- m[1]
 		s.line = nil
 	}
@@ -165,9 +166,10 @@ func TestServe_UnixSocket(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v: %s", info, err, out)
 	}
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
-	}}}
+	}
+	client := &http.Client{Transport: &http.Transport{DialContext: dial}}
 	defer client.CloseIdleConnections()
 	if status, text := post(t, client, "http://serve", ask); status != 200 || !strings.Contains(text, "[DONE]") {
 		t.Error(status, text)
@@ -190,7 +192,8 @@ func TestServe_UnixSocket(t *testing.T) {
 func TestServe_TLS(t *testing.T) {
 	cert, key, pool := certificate(t)
 	url, _, _ := running(t, "starter", "--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool},
+		ForceAttemptHTTP2: true}}
 	defer client.CloseIdleConnections()
 	r, err := client.Get(url + "/ready")
 	if err != nil {
@@ -260,7 +263,8 @@ func TestFlags_AreChecked(t *testing.T) {
 		}
 	}
 	t.Setenv("RESTYLE_API_KEYS", "good,b\u00e4d")
-	if code, stderr := invoke(t); code != cli.Usage || !strings.Contains(stderr, "ASCII") || strings.Contains(stderr, "good") {
+	code, stderr := invoke(t)
+	if code != cli.Usage || !strings.Contains(stderr, "ASCII") || strings.Contains(stderr, "good") {
 		t.Error(code, stderr)
 	}
 }
@@ -311,7 +315,8 @@ func TestNumberFlags_AtZero(t *testing.T) {
 		}}
 	}
 	clitest.Numbers(t, defaults().flags(io.Discard, io.Discard), map[string]clitest.Number{
-		"context": {}, "sequences": {}, "queue": {}, "body": {}, "connections": {}, "header-time": {}, "slow": {}, "timeout": {},
+		"context": {}, "sequences": {}, "queue": {}, "body": {}, "connections": {}, "header-time": {},
+		"slow": {}, "timeout": {},
 		"max-tokens": accepts("max-tokens"), "cache": accepts("cache"), "threads": accepts("threads"),
 		"drain": accepts("drain"),
 	}, func(args ...string) (int, string) { return invoke(t, args...) })

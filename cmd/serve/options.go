@@ -58,15 +58,15 @@ type modelRef struct{ name, path, base string }
 
 func defaults() *options {
 	return &options{listen: "127.0.0.1:8080", device: "auto", dtype: "auto", context: 8192, sequences: 64, queue: 256,
-		body: 4 << 20, connections: 4096, headerTime: 5 * time.Second, slow: 30 * time.Second, timeout: 10 * time.Minute,
+		body: 4 << 20, connections: 10_000, headerTime: 5 * time.Second, slow: 30 * time.Second, timeout: 10 * time.Minute,
 		drain: 30 * time.Second}
 }
 
 func (o *options) flags(stdout, stderr io.Writer) *cli.Flags {
 	f := cli.New("serve", about, stdout, stderr)
 	f.Group("Models")
-	f.Add(&o.adapters, "adapter", "a low-rank adapter on the first model, `NAME=DIRECTORY`, as a model of its own; may be "+
-		"repeated")
+	f.Add(&o.adapters, "adapter", "a low-rank adapter on the first model, `NAME=DIRECTORY`, as a model of its own; may "+
+		"be repeated")
 	f.Add(&o.template, "template", infer.TemplateHelp())
 	f.Add(&o.offline, "offline", "use only hub models that are in the cache")
 
@@ -75,8 +75,8 @@ func (o *options) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Add(&o.unix, "unix", "listen on a Unix `socket` that only this user can open, instead of --listen")
 	f.Add(&o.cert, "tls-cert", "`file` of the certificate, and of those that lead to it, for https")
 	f.Add(&o.key, "tls-key", "`file` of the certificate's private key")
-	f.Add(&o.hosts, "host", "another `name` under which requests may come to a loopback address, such as that of a proxy; "+
-		"may be repeated")
+	f.Add(&o.hosts, "host", "another `name` under which requests may come to a loopback address, such as that of a "+
+		"proxy; may be repeated")
 	f.Add(&o.origins, "cors", "let the web pages of this `origin`, such as https://example.com, ask; may be repeated")
 
 	f.Group("Answers")
@@ -224,8 +224,8 @@ func (o *options) name(args []string) error {
 	return nil
 }
 
-// named returns a model by an argument MODEL or NAME=MODEL. Without a name, that of a path is its last element, so that
-// nobody learns of the directories of this machine.
+// named returns a model by an argument MODEL or NAME=MODEL. Without a name, that of a path is its last element, so
+// that nobody learns of the directories of this machine.
 func named(arg string) modelRef {
 	_, err := os.Stat(arg)
 	if name, path, ok := strings.Cut(arg, "="); ok && err != nil && name != "" && path != "" {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestSlowClients_AreDropped holds connections without ever finishing a request. Each is ended in time, and makes room
-// for a client that waits for one of two connections.
+// TestSlowClients_AreDropped holds connections without ever finishing a request. Each is ended in time, and makes
+// room for a client that waits for one of two connections.
 func TestSlowClients_AreDropped(t *testing.T) {
 	url, _, _ := running(t, "starter", "--listen", "127.0.0.1:0", "--connections", "2", "--header-time", "300ms", "--slow",
 		"300ms", "--body", "100")
@@ -19,8 +19,8 @@ func TestSlowClients_AreDropped(t *testing.T) {
 		{"", ""},
 		{"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", ""},
 		{"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 90\r\n\r\n{\"prompt\":", "400 Bad Request"},
-		{"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 900\r\n\r\n" + strings.Repeat("x", 900),
-			"413 Request Entity Too Large"},
+		{"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 900\r\n\r\n" +
+			strings.Repeat("x", 900), "413 Request Entity Too Large"},
 		{"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 100_000) + "\r\n\r\n",
 			"431 Request Header Fields Too Large"},
 	} {
