@@ -106,6 +106,15 @@ func TestServe_AnswersAndEnds(t *testing.T) {
 		})
 	}
 	group.Wait()
+	page, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page.Body.Close()
+	if page.StatusCode != 200 || !strings.Contains(page.Header.Get("Content-Type"), "text/html") ||
+		!strings.Contains(page.Header.Get("Content-Security-Policy"), "default-src 'self'") {
+		t.Error(page.Status, page.Header)
+	}
 	content := regexp.MustCompile(`"content":"[^"]+"`)
 	for _, a := range answers {
 		if got := content.FindString(a); got == "" || got != content.FindString(answers[0]) {
