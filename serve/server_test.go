@@ -213,7 +213,8 @@ func TestLog_HasNoPromptsAndNoKeys(t *testing.T) {
 	f := serving(t, Options{Keys: []string{"sesame-0123456789"}})
 	for i, key := range []string{"sesame-0123456789", "wrong-0123456789"} {
 		f.post(t, "/v1/chat/completions",
-			`{"messages":[{"role":"user","content":"my secret question"}],"x":"unknown-field","seed":0}`, "Authorization", "Bearer "+key, "X-Request-Id", fmt.Sprint("mine-", i))
+			`{"messages":[{"role":"user","content":"my secret question"}],"x":"unknown-field","seed":0}`,
+			"Authorization", "Bearer "+key, "X-Request-Id", fmt.Sprint("mine-", i))
 		f.post(t, "/v1/messages", `{"max_tokens":2,"tools":["hidden tool"],"messages":[]}`, "X-Api-Key", key)
 	}
 	log := f.log.String()
