@@ -11,8 +11,7 @@ import (
 	"restyle/infer/batch"
 )
 
-// recorded is what every client prints, as far as it can ask for it. Lines that a client words differently are in
-// testdata/clients/NAME.txt.
+// recorded is what every client prints, as far as it can ask for it.
 var recorded = map[string]string{
 	"chat":            script + " stop 30",
 	"stream":          script + " stop 30",
@@ -33,8 +32,8 @@ var recorded = map[string]string{
 	"fault":           "The model failed on this request: the server's log says why.",
 }
 
-// clients are programs in testdata/clients, in their own languages. Where the packages are that they need is in
-// RESTYLE_CLIENTS_PYTHON, a Python, and RESTYLE_CLIENTS_NODE, a directory with node_modules.
+// clients are programs in testdata/clients, in their own languages. Where their packages are is in
+// RESTYLE_CLIENTS_PYTHON, a directory of pip's, and RESTYLE_CLIENTS_NODE, one with node_modules.
 var clients = []struct {
 	name    string
 	command []string
@@ -73,7 +72,8 @@ func TestClients_UnderstandEveryAnswer(t *testing.T) {
 	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
 			run := client(t, c.command)
-			run.Env = append(run.Environ(), "BASE_URL="+f.url, "KEY=the-key", "GOFLAGS=-mod=mod")
+			run.Env = append(run.Environ(), "BASE_URL="+f.url, "KEY=the-key", "GOFLAGS=",
+				"PYTHONPATH="+os.Getenv("RESTYLE_CLIENTS_PYTHON"), "PYTHONDONTWRITEBYTECODE=1")
 			out, err := run.Output()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
@@ -109,9 +109,10 @@ func client(t *testing.T, command []string) *exec.Cmd {
 			t.Skipf("its modules are not there: %v %s", err, out)
 		}
 	case "python":
-		if program = os.Getenv("RESTYLE_CLIENTS_PYTHON"); program == "" {
-			t.Skip("RESTYLE_CLIENTS_PYTHON is not set: a Python with openai and anthropic")
+		if os.Getenv("RESTYLE_CLIENTS_PYTHON") == "" {
+			t.Skip("RESTYLE_CLIENTS_PYTHON is not set: a directory with openai and anthropic, as pip install --target makes it")
 		}
+		program = "python3"
 	case "node":
 		packages := os.Getenv("RESTYLE_CLIENTS_NODE")
 		if packages == "" {

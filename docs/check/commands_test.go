@@ -113,15 +113,15 @@ var (
 )
 
 // others are flags of other programs that documents and messages name: .ci/run, internal/claims, internal/makedata,
-// PyTorch's measurements, containers, NVIDIA's tools, pip, WSL, TensorBoard, zstd, llama.cpp, vLLM, torchrun, mpirun
-// and srun, and two that stand for any.
+// PyTorch's measurements, containers, NVIDIA's tools, pip, WSL, TensorBoard, zstd, llama.cpp, vLLM, torchrun, mpirun,
+// srun and systemd, and two that stand for any.
 var others = strings.Fields(`all field diversity kind topic most mix learn whole follow-ups mode bitsandbytes batches
 	metrics gpus rm tool set std gpu-architecture upgrade update shutdown logdir long name flag lora merge
 	enable-lora lora-modules no-python nnodes nproc-per-node rdzv-backend rdzv-endpoint hostfile ntasks-per-node
-	gpus-per-node kill-on-bad-exit shm-size port policy worker-urls request-timeout-secs`)
+	gpus-per-node kill-on-bad-exit shm-size port policy worker-urls request-timeout-secs user`)
 
-// hints are flags of chat, export and train that other commands' messages name.
-var hints = strings.Fields("tuned only raw prompt quantize vocab")
+// hints are flags of chat, export, train and serve that other commands name.
+var hints = strings.Fields("tuned only raw prompt quantize vocab listen sequences unix")
 
 // TestDocs_FlagsExist checks what is said about the commands with the flags that they have.
 func TestDocs_FlagsExist(t *testing.T) {
