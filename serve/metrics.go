@@ -137,7 +137,8 @@ var figures = []figure{
 }
 
 // writeMetrics writes all metrics in Prometheus's text format.
-func (s *Server) writeMetrics(out io.Writer) {
+func (s *Server) writeMetrics(w io.Writer) {
+	out := exposition{w}
 	all := s.all()
 	stats := make([]batch.Stats, len(all))
 	for i, m := range all {
@@ -145,35 +146,61 @@ func (s *Server) writeMetrics(out io.Writer) {
 		m.metrics.lock.Lock()
 		defer m.metrics.lock.Unlock()
 	}
-	head := func(name, kind, help string) {
-		fmt.Fprintf(out, "# HELP restyle_%s %s\n# TYPE restyle_%[1]s %[3]s\n", name, help, kind)
-	}
-	line := func(name string, m *Model, label, value string, n float64) {
-		labels := "model_name=" + strconv.Quote(m.Name)
-		if label != "" {
-			labels += "," + label + "=" + strconv.Quote(value)
-		}
-		fmt.Fprintf(out, "restyle_%s{%s} %s\n", name, labels, strconv.FormatFloat(n, 'g', -1, 64))
-	}
 	for _, f := range figures {
-		head(f.name, f.kind, f.help)
+		out.head(f.name, f.kind, f.help)
 		for i, m := range all {
-			line(f.name, m, "", "", f.of(stats[i]))
+			out.line(f.name, m, "", "", f.of(stats[i]))
 		}
 	}
-	head("request_success_total", "counter", "Answers that are whole, by the reason why they ended.")
+	out.head("request_success_total", "counter", "Answers that are whole, by the reason why they ended.")
 	for _, m := range all {
 		for _, reason := range []string{"stop", "length"} {
-			line("request_success_total", m, "finished_reason", reason, float64(m.metrics.ended[reason]))
+			out.line("request_success_total", m, "finished_reason", reason, float64(m.metrics.ended[reason]))
 		}
 	}
-	head("request_failure_total", "counter", "Requests that were refused or failed, by their status.")
+	out.head("request_failure_total", "counter", "Requests that were refused or failed, by their status.")
 	for _, m := range all {
 		for _, status := range slices.Sorted(maps.Keys(m.metrics.failed)) {
-			line("request_failure_total", m, "status", strconv.Itoa(status), float64(m.metrics.failed[status]))
+			out.line("request_failure_total", m, "status", strconv.Itoa(status), float64(m.metrics.failed[status]))
 		}
 	}
-	writeHistograms(head, line, all)
+	for _, h := range histograms {
+		out.head(h.name, "histogram", h.help)
+		for _, m := range all {
+			out.histogram(h.name, m, h.of(m.metrics))
+		}
+	}
+}
+
+// An exposition is metrics as text.
+type exposition struct{ io.Writer }
+
+// head begins a metric.
+func (out exposition) head(name, kind, help string) {
+	fmt.Fprintf(out, "# HELP restyle_%s %s\n# TYPE restyle_%[1]s %[3]s\n", name, help, kind)
+}
+
+// line writes a number of a model, with one more label unless that is empty.
+func (out exposition) line(name string, m *Model, label, value string, n float64) {
+	labels := "model_name=" + strconv.Quote(m.Name)
+	if label != "" {
+		labels += "," + label + "=" + strconv.Quote(value)
+	}
+	fmt.Fprintf(out, "restyle_%s{%s} %s\n", name, labels, strconv.FormatFloat(n, 'g', -1, 64))
+}
+
+func (out exposition) histogram(name string, m *Model, h *histogram) {
+	total := int64(0)
+	for i, n := range h.counts {
+		total += n
+		bound := math.Inf(1)
+		if i < len(h.bounds) {
+			bound = h.bounds[i]
+		}
+		out.line(name+"_bucket", m, "le", strconv.FormatFloat(bound, 'g', -1, 64), float64(total))
+	}
+	out.line(name+"_sum", m, "", "", h.sum)
+	out.line(name+"_count", m, "", "", float64(total))
 }
 
 // histograms are those of each model.
@@ -193,25 +220,4 @@ var histograms = []struct {
 		func(m *metrics) *histogram { return &m.written }},
 	{"e2e_request_latency_seconds", "From a request to the end of all its answers.",
 		func(m *metrics) *histogram { return &m.whole }},
-}
-
-func writeHistograms(head func(name, kind, help string),
-	line func(name string, m *Model, label, value string, n float64), all []*Model) {
-	for _, h := range histograms {
-		head(h.name, "histogram", h.help)
-		for _, m := range all {
-			values := h.of(m.metrics)
-			total := int64(0)
-			for i, n := range values.counts {
-				total += n
-				bound := math.Inf(1)
-				if i < len(values.bounds) {
-					bound = values.bounds[i]
-				}
-				line(h.name+"_bucket", m, "le", strconv.FormatFloat(bound, 'g', -1, 64), float64(total))
-			}
-			line(h.name+"_sum", m, "", "", values.sum)
-			line(h.name+"_count", m, "", "", float64(total))
-		}
-	}
 }

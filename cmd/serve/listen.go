@@ -34,7 +34,7 @@ const maxHeader = 16 << 10
 // serve listens, loads the models, and answers until ctx is done and the answers in progress are finished. It listens
 // first, so that an address in use is an error before models are loaded, and /ready tells when they are.
 func (c *command) serve(ctx context.Context) (err error) {
-	listener, url, err := c.open_()
+	listener, url, err := c.listener()
 	if err != nil {
 		return err
 	}
@@ -84,8 +84,8 @@ func (c *command) end(s *serve.Server, server *http.Server) error {
 	return nil
 }
 
-// open_ returns the listener, and the URL that leads to it.
-func (c *command) open_() (net.Listener, string, error) {
+// listener returns what listens, and the URL that leads to it.
+func (c *command) listener() (net.Listener, string, error) {
 	if c.unix != "" {
 		l, err := listenUnix(c.unix)
 		return l, "unix:" + c.unix, err
