@@ -105,6 +105,13 @@ func (b *body) tools(q *question, o *chat.Options) {
 	}
 	q.tools = set
 	o.Tools = set.Text()
+	parallel := true
+	b.read("parallel_tool_calls", &parallel)
+	var choice struct {
+		One bool `json:"disable_parallel_tool_use"` // in Anthropic's API
+	}
+	_ = json.Unmarshal(b.fields["tool_choice"], &choice) // which toolcalls.Read has read
+	q.oneCall = !parallel || choice.One
 }
 
 // forms is what a model needs to answer in a form: it is made when the first request asks for one.

@@ -32,9 +32,12 @@ func TestCalls_AreThese(t *testing.T) {
 		"chat-calls-stream":    {"/v1/chat/completions", `{"stream":true,` + ask + `,` + tools + `}`},
 		"chat-calls-none":      {"/v1/chat/completions", `{"tool_choice":"none",` + ask + `,` + tools + `}`},
 		"chat-calls-cut":       {"/v1/chat/completions", `{"max_tokens":30,` + ask + `,` + tools + `}`},
+		"chat-calls-one":       {"/v1/chat/completions", `{"parallel_tool_calls":false,` + ask + `,` + tools + `}`},
 		"response-calls":       {"/v1/responses", `{"input":"What is in a.py?","seed":0,` + flatTools + `}`},
 		"response-call-stream": {"/v1/responses", `{"input":"What is in a.py?","seed":0,"stream":true,` + flatTools + `}`},
 		"message-calls":        {"/v1/messages", `{"max_tokens":99,` + ask + `,` + otherTools + `}`},
+		"message-calls-one": {"/v1/messages", `{"max_tokens":99,"stream":true,` +
+			`"tool_choice":{"type":"auto","disable_parallel_tool_use":true},` + ask + `,` + otherTools + `}`},
 		"message-calls-stream": {"/v1/messages", `{"max_tokens":99,"stream":true,` + ask + `,` + otherTools + `}`},
 	} {
 		t.Run(name, func(t *testing.T) { f.recorded(t, name, c.path, c.body) })

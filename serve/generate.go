@@ -99,7 +99,8 @@ func (q *question) follow(ctx context.Context, i int, a Answer, watch *watch, pi
 	parser := q.tools.Parser(q.form)
 	out := released{tokenizer: q.model.Codec.Tokenizer}
 	last := watch.start
-	for n := 0; a.Next(ctx); {
+	calls, done := 0, false
+	for n := 0; !done && a.Next(ctx); {
 		t := a.Token()
 		p := piece{choice: i, text: t.Text}
 		if t.ID >= 0 { // not only text that was held back
@@ -110,15 +111,25 @@ func (q *question) follow(ctx context.Context, i int, a Answer, watch *watch, pi
 		if p.tokens = out.release(len(t.Text)); !q.logprobs {
 			p.tokens = nil
 		}
-		p.parse(parser, parser.Add(t.Text))
+		events := parser.Add(t.Text)
+		if q.oneCall {
+			events, done = first(events, calls)
+		}
+		p.parse(events, &calls)
 		if (p.text != "" || len(p.tokens)+len(p.calls) > 0) && !send(p) {
 			return
 		}
 	}
 	p := piece{choice: i, err: a.Err()}
-	p.parse(parser, parser.End())
+	if !done {
+		p.parse(parser.End(), &calls)
+	}
+	p.called = calls > 0
 	if p.err == nil && ctx.Err() == nil {
 		result := a.Result()
+		if done {
+			result.Reason = infer.Stopped
+		}
 		p.end = &result
 		watch.ended(result, a.Waited())
 	}
@@ -128,26 +139,34 @@ func (q *question) follow(ctx context.Context, i int, a Answer, watch *watch, pi
 	send(p)
 }
 
-// parse sets the text and the calls of a piece.
-func (p *piece) parse(parser *toolcalls.Parser, events []toolcalls.Event) {
-	p.text, p.called = "", parser.Calls() > 0
-	begins := 0
-	for _, e := range events {
-		if e.Begin != "" {
-			begins++
-		}
-	}
-	index := parser.Calls() - begins - 1
+// parse sets the text and the calls of a piece. calls is the number of calls so far.
+func (p *piece) parse(events []toolcalls.Event, calls *int) {
+	p.text = ""
 	for _, e := range events {
 		p.text += e.Text
 		switch {
 		case e.Begin != "":
-			index++
-			p.calls = append(p.calls, call{index: index, id: callID(), name: e.Begin})
+			*calls++
+			p.calls = append(p.calls, call{index: *calls - 1, id: callID(), name: e.Begin})
 		case e.Arguments != "":
-			p.calls = append(p.calls, call{index: index, arguments: e.Arguments})
+			p.calls = append(p.calls, call{index: *calls - 1, arguments: e.Arguments})
 		}
 	}
+	p.called = *calls > 0
+}
+
+// first cuts what follows the first call of an answer, and reports whether anything does. calls is the number of calls
+// before.
+func first(events []toolcalls.Event, calls int) ([]toolcalls.Event, bool) {
+	for i, e := range events {
+		if calls > 0 && e.Arguments == "" {
+			return events[:i], true
+		}
+		if e.Begin != "" {
+			calls++
+		}
+	}
+	return events, false
 }
 
 // callID returns a new id of a call: nine letters and digits, as Mistral's templates want.

@@ -32,6 +32,7 @@ type question struct {
 	grammar  *jsonform.Grammar // of the answers; nil: any text
 	tools    toolcalls.Set
 	form     toolcalls.Form // of calls, if there are tools
+	oneCall  bool           // an answer calls one tool at most
 }
 
 // choices is the number of answers.

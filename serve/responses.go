@@ -105,7 +105,7 @@ func textPart(text string) object {
 // one.
 func (a *responsesAPI) response(q *question, status string, output []object) object {
 	r := object{"id": a.id, "object": "response", "created_at": a.created, "status": status, "model": q.model.Name,
-		"output": output, "background": false, "incomplete_details": nil, "parallel_tool_calls": true,
+		"output": output, "background": false, "incomplete_details": nil, "parallel_tool_calls": !q.oneCall,
 		"previous_response_id": nil, "reasoning": object{"effort": nil, "summary": nil}, "store": false,
 		"text": object{"format": object{"type": "text"}}, "tool_choice": "auto", "tools": []any{}, "truncation": "disabled",
 		"usage": nil, "user": nil}
