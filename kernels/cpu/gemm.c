@@ -360,8 +360,8 @@ static void run_turned(plan *p) {
 	if (l->end) l->end();
 }
 
-// turn_operands plans run_turned, and packs A for all threads. It returns 0 if there is no room for that, or if the level
-// cannot, or if there are so many rows that packing B pays.
+// turn_operands plans run_turned, and packs A for all threads. It returns 0 if there is no room for that, or if the
+// level cannot, or if there are so many rows that packing B pays.
 static int turn_operands(plan *p, workspace *w, int64_t threads) {
 	const gemm_level *l = p->level;
 	const int64_t blocks = p->blocks + p->second, strips = parts(p->g.m, l->columns);

@@ -127,9 +127,9 @@ typedef struct {
 	// product stores rows × width products of packed A and B; sums has room for them.
 	void (*product)(float *sums, gemm_target to, const gemm_unit *a, const gemm_unit *b, int64_t units, int64_t rows,
 		int64_t width, gemm_walk walks[GEMM_WALKS]);
-	// turned is product with the operands in each other's places, Cᵀ = B·Aᵀ: b are lines of B, stride bytes apart, as many as
-	// there are columns at most, and a is A, packed as B is. If next, as many lines follow in memory that will be needed.
-	// NULL: the level has none.
+	// turned is product with the operands in each other's places, Cᵀ = B·Aᵀ: b are lines of B, stride bytes apart, as
+	// many as there are columns at most, and a is A, packed as B is. If next, as many lines follow in memory that will
+	// be needed. NULL: the level has none.
 	void (*turned)(float *sums, gemm_target to, const char *b, int64_t stride, const gemm_unit *a, int64_t units,
 		int64_t rows, int64_t width, int next);
 	void (*store)(const float *sums, gemm_target to, int64_t rows, int64_t width);

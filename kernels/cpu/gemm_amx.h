@@ -87,7 +87,8 @@ static double peak_amx(int64_t rounds) {
 
 static const gemm_level gemm_amx = {
 	.rows = AMX_ROWS, .columns = GEMM_COLUMNS, .side = 1, .group = GEMM_GROUP, .pairs = 1, .packing = 64,
-	.pack_a = pack_a_avx512bf16, .pack_b = pack_b_avx512bf16, .product = product_amx, .turned = turned_amx, .store = store_avx512bf16,
+	.pack_a = pack_a_avx512bf16, .pack_b = pack_b_avx512bf16, .product = product_amx, .turned = turned_amx,
+	.store = store_avx512bf16,
 	.few = few_avx512bf16, .sum_columns = sum_columns_avx512bf16, .peak = peak_amx,
 	.begin = begin_amx, .end = end_amx,
 };

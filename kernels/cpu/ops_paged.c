@@ -4,8 +4,8 @@
 #include "ops.h"
 
 // Rows of one sequence that follow each other are query blocks of up to QUERIES queries, with the heads that share a
-// key/value head. A query block takes SPAN keys at a time, which begin at a multiple of SPAN, whatever the first that it
-// sees: so the order of a row's sums depends only on its position and the window.
+// key/value head. A query block takes SPAN keys at a time, which begin at a multiple of SPAN, whatever the first that
+// it sees: so the order of a row's sums depends only on its position and the window.
 enum { BLOCK = 16, SPAN = LANES, QUERIES = 32 };
 
 typedef struct {
@@ -18,8 +18,8 @@ typedef struct {
 	char *room;      // of all threads
 } pages;
 
-// A thread's memory: queries and their sums of values, [queries][padded], for each query the sums of the exponentials in
-// GROUP lanes and the largest score; and of a span, the keys by depth, the values, and the scores, [queries][SPAN].
+// A thread's memory: queries and their sums of values, [queries][padded], for each query the sums of the exponentials
+// in GROUP lanes and the largest score; and of a span, the keys by depth, the values, and the scores, [queries][SPAN].
 typedef struct {
 	float *queries, *out, *sums, *tops, *keys, *values, *scores;
 } page_room;
@@ -151,9 +151,10 @@ INLINE void page_product(float *c, int64_t ldc, const float *a, int64_t lda, con
 INLINE void page_rows(const void **rows, const pages *p, const matrix *m, const int32_t *table, int64_t key,
 	int64_t live, int64_t kv) {
 	for (int64_t i = 0; i < SPAN; i++) {
-		const int64_t at = key + i;
-		rows[i] = i < live ? (const char *)m->at + ((table[at / BLOCK] * (int64_t)BLOCK + at % BLOCK) * m->stride + kv * p->dim) *
-			size_of(m->type) : NULL;
+		rows[i] = NULL;
+		if (i >= live) continue;
+		const int64_t row = table[(key + i) / BLOCK] * (int64_t)BLOCK + (key + i) % BLOCK;
+		rows[i] = (const char *)m->at + (row * m->stride + kv * p->dim) * size_of(m->type);
 	}
 }
 
