@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"restyle/tensor"
@@ -49,6 +50,9 @@ func checkPaged(t *testing.T, d *Device, dtype tensor.DType, s AttentionSpec) {
 		values[i] = float32(random.NormFloat64())
 	}
 	d.Upload(qkv, values)
+	for _, x := range []tensor.Tensor{k, v} { // what nobody has written is no number
+		d.UploadBytes(x, bytes.Repeat([]byte{0xFF}, x.Bytes()))
+	}
 	table := make([]int32, 2*each)
 	for i, id := range random.Perm(2 * each) {
 		table[i] = int32(id)
@@ -84,6 +88,9 @@ func checkPaged(t *testing.T, d *Device, dtype tensor.DType, s AttentionSpec) {
 		return list
 	}
 	want := compute(span(0, rows), productRoom)
+	if values, err := d.Floats(y); err != nil || slices.ContainsFunc(values, func(x float32) bool { return x != x }) {
+		t.Errorf("there is a NaN, %v", err)
+	}
 	for _, list := range [][]int{span(0, rows), {0}, {15}, {16}, {255}, {256}, {299}, {339, 299, 5, 300, 6, 7},
 		span(90, 220), append(append(span(3, 40), 310, 337), span(240, 299)...)} {
 		for _, parts := range []int{productRoom, 0} {

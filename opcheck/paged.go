@@ -125,7 +125,7 @@ func pagedAttention(x Values, p pool, m kernels.AttentionSpec) Values {
 
 func pagedCases() (cases []*Case) {
 	// Tokens of many sequences, and pieces of prompts, which begin and end anywhere in a block and in a span of keys.
-	several := poolOf([]run{{0, 1}, {15, 1}, {16, 1}, {255, 1}, {256, 1}, {250, 11}, {3, 9}})
+	several := poolOf([]run{{0, 1}, {15, 1}, {16, 1}, {255, 1}, {256, 1}, {250, 11}, {290, 9}})
 	two, long, longer := poolOf([]run{{40, 1}, {1, 5}}), poolOf([]run{{0, 50}, {300, 9}}), poolOf([]run{{290, 61}})
 	for _, t := range Types {
 		cases = append(cases,
