@@ -10,7 +10,8 @@ func (d *Device) appendPagedGPU(k, v, qkv, slots tensor.Tensor, heads, kvHeads i
 	to := tensor.Matrix{Rows: qkv.Rows(), Cols: k.Dim(-1), DType: k.DType}
 	moved := to.Rows * to.Cols * to.DType.Size()
 	d.launch(kernel{"op_paged.cu", "append_paged", rowsOf(to)}, each(2*vectors(to)), addr(k).moves(moved),
-		addr(v).moves(moved), addr(qkv).moves(2*moved), addr(slots), i32(qkv.Dim(-1)/width(to.DType, to.Cols)), i32(to.Rows))
+		addr(v).moves(moved), addr(qkv).moves(2*moved), addr(slots), i32(qkv.Dim(-1)/width(to.DType, to.Cols)),
+		i32(to.Rows))
 }
 
 // pagedSpan is the number of keys of a span of op_attention_paged.cu.
@@ -58,16 +59,16 @@ func (d *Device) attentionPagedGPU(y, qkv, k, v, tables, places tensor.Tensor, r
 			i32(s.Window), f32(s.scale()))
 		return
 	}
-	warps, own := 2, 16*row+tiles
-	if warps*own > 64<<10 { // so that a multiprocessor has several thread blocks
+	warps, own, most := 2, 16*row+tiles, s.pagedSpans(reach, 16/s.share())
+	if most == 1 || warps*own > 64<<10 { // so that a multiprocessor has several thread blocks
 		warps = 1
 	}
 	parts := d.parts(rows*s.Heads*spans, s.HeadDim+2, 1)
-	g := grid{blocks: cuda.Dim3{X: rows, Y: s.KVHeads, Z: blocks(s.pagedSpans(reach, 16/s.share()), warps)},
+	g := grid{blocks: cuda.Dim3{X: rows, Y: s.KVHeads, Z: blocks(most, warps)},
 		threads: cuda.Dim3{X: 32 * warps}, shared: warps * own}
-	d.launch(kernel{"op_attention_paged.cu", "attention_paged_parts", m}, g, addrOf(parts), addr(qkv), addr(k).movesSome(),
-		addr(v).movesSome(), addr(tables), addr(places), i32(rows), i32(s.Heads), i32(s.KVHeads), i32(tables.Dim(-1)),
-		i32(spans), i32(s.Window), f32(s.scale()))
+	d.launch(kernel{"op_attention_paged.cu", "attention_paged_parts", m}, g, addrOf(parts).movesSome(), addr(qkv),
+		addr(k).movesSome(), addr(v).movesSome(), addr(tables), addr(places), i32(rows), i32(s.Heads), i32(s.KVHeads),
+		i32(tables.Dim(-1)), i32(spans), i32(s.Window), f32(s.scale()))
 	d.launch(kernel{"op_attention_paged.cu", "attention_paged_join", m}, line(blocks(32*rows*s.Heads, g.threads.X),
-		g.threads.X), addr(y), addrOf(parts), addr(places), i32(rows), i32(s.Heads), i32(spans), i32(s.Window))
+		g.threads.X), addr(y), addrOf(parts).movesSome(), addr(places), i32(rows), i32(s.Heads), i32(spans), i32(s.Window))
 }
