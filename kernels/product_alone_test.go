@@ -77,7 +77,7 @@ func aloneTests() (all []aloneTest) {
 		one("quantized", w, bf16, bf16, 256, 40, linear)
 	}
 	one("quantized, a long row", tensor.INT4, bf16, bf16, 4096, 40, linear)
-	one("quantized, many rows", tensor.Q8_0, bf16, bf16, 256, 40, linear)
+	one("quantized, many rows", tensor.INT8, bf16, bf16, 256, 40, linear)
 	all[len(all)-1].rows = 2 * maxConvertedRows
 	one("quantized", tensor.INT8, f32, f32, 256, 40, linear)
 	one("codes", tensor.INT8, bf16, bf16, 256, 40, func(d *Device, y, x tensor.Tensor, of layerOperands) {
