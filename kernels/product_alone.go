@@ -2,14 +2,14 @@ package kernels
 
 import "restyle/kernels/cpu"
 
-// While rows are alone (SetRowsAlone), a GPU computes every product with the kernels of product*.cu that multiply tiles,
-// and how a tile is computed follows from the weights alone, not from the number of rows: the size of the tile, and the
-// parts that k is divided into. An element of c is the sum of products of 16 elements along k, in the order of k, and
-// tensor cores compute each row of such a product from that row and b alone. So a row has the same bits in any tile, and
-// wherever in it. cuBLASLt, and the kernels for a few rows, add up in another order.
+// While rows are alone (SetRowsAlone), a GPU computes every product with the kernels of product*.cu that multiply
+// tiles, and how a tile is computed follows from the weights alone, not from the number of rows: the size of the tile,
+// and the parts that k is divided into. An element of c is the sum of products of 16 elements along k, in the order of
+// k, and tensor cores compute each row of such a product from that row and b alone. So a row has the same bits in any
+// tile, and wherever in it. cuBLASLt, and the kernels for a few rows, add up in another order.
 
-// aloneRows is the number of rows that tiles and parts are chosen for: that of a tile, for which weights are read once. A
-// step of a server has as many or fewer, unless it reads a prompt.
+// aloneRows is the number of rows that tiles and parts are chosen for: that of a tile, for which weights are read once.
+// A step of a server has as many or fewer, unless it reads a prompt.
 const aloneRows = wgmmaRows
 
 // alone reports whether rows of a product have to be alone. Gradients of weights are sums over rows.

@@ -35,8 +35,11 @@ type aloneTest struct {
 	in, out int // of w
 	columns int // of y
 	rows    int // 0: 130
-	run     func(d *Device, y, x tensor.Tensor, of layerOperands)
+	run     aloneRun
 }
+
+// An aloneRun computes y from x.
+type aloneRun func(d *Device, y, x tensor.Tensor, of layerOperands)
 
 // layerOperands are the operands of a layer but for its rows. pair are a Pair's weights, whose input is the layer's.
 type layerOperands struct{ w, norm, bias, pair tensor.Tensor }
@@ -45,7 +48,7 @@ func aloneTests() (all []aloneTest) {
 	const bf16, f16, f32 = tensor.BF16, tensor.F16, tensor.F32
 	linear := func(d *Device, y, x tensor.Tensor, of layerOperands) { d.Linear(y, x, of.w, of.bias) }
 	add := func(d *Device, y, x tensor.Tensor, of layerOperands) { d.LinearAdd(y, x, of.w, of.bias) }
-	one := func(name string, w, x, y tensor.DType, in, out int, run func(d *Device, y, x tensor.Tensor, of layerOperands)) {
+	one := func(name string, w, x, y tensor.DType, in, out int, run aloneRun) {
 		all = append(all, aloneTest{name: name, w: w, x: x, y: y, in: in, out: out, columns: out, run: run})
 	}
 	for _, t := range []tensor.DType{bf16, f16, f32} {
@@ -88,7 +91,7 @@ func aloneTests() (all []aloneTest) {
 	return all
 }
 
-// TestRowsAlone_OfAnyNumber computes layers of 130 rows, and then some of these rows, in other places of tiles: each row
+// TestRowsAlone_OfAnyNumber computes layers of many rows, and then some of these, in other places of tiles: each row
 // has the same bits, with every type of weights, on GPUs of compute capability 9.0 and older ones.
 func TestRowsAlone_OfAnyNumber(t *testing.T) {
 	d := gpuOrEmulated(t, Options{Fused: All()})
@@ -161,8 +164,8 @@ func (c aloneTest) check(t *testing.T, d *Device) {
 	}
 }
 
-// TestEachRoom_ComputesAllRows divides the rows of products whose parts have no room for all: each row is computed once,
-// with its own operands.
+// TestEachRoom_ComputesAllRows divides the rows of products whose parts have no room for all: each row is computed
+// once, with its own operands.
 func TestEachRoom_ComputesAllRows(t *testing.T) {
 	const cols, parts = 4096, 4
 	for _, rows := range []int{1, 512, 513, 1500} {

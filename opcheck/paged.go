@@ -132,7 +132,8 @@ func pagedCases() (cases []*Case) {
 			pagedCase(t, several, kernels.AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 64}),
 			pagedCase(t, several, kernels.AttentionSpec{Heads: 3, KVHeads: 1, HeadDim: 64, Window: 37}),
 			pagedCase(t, poolOf([]run{{0, 40}}), kernels.AttentionSpec{Heads: 2, KVHeads: 2, HeadDim: 32, Divisor: 5}),
-			pagedCase(t, poolOf([]run{{530, 1}, {12, 3}}), kernels.AttentionSpec{Heads: 16, KVHeads: 1, HeadDim: 32, Window: 300}),
+			pagedCase(t, poolOf([]run{{530, 1}, {12, 3}}), kernels.AttentionSpec{Heads: 16, KVHeads: 1, HeadDim: 32,
+				Window: 300}),
 			pagedCase(t, two, kernels.AttentionSpec{Heads: 5, KVHeads: 1, HeadDim: 96}),
 			pagedCase(t, two, kernels.AttentionSpec{Heads: 7, KVHeads: 1, HeadDim: 128}),
 			// without tensor cores
