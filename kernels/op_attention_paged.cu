@@ -3,17 +3,18 @@
 //
 // The bits of a row depend only on its position and its keys, not on the rows next to it, nor on what computes it:
 //
-//   - Keys are cut into spans of SPAN_KEYS, counted from the sequence's first. A span's result, a Sums, is computed by one
-//     warp, KEYS at a time, and the results are joined in the order of the spans, always by join.
-//   - A row of mma's result depends only on that row of its left matrix, and not on where in it the row is. Keys that only
-//     other rows of a warp see have weight 0, so what they add to a row changes no bit of it. (Unless their values are
-//     infinite or NaN. They are those of the same sequence, a few tokens later.)
-//   - Where the compiler could replace a product and a sum by an fma in one kernel but not in the other, it has no choice.
+//   - Keys are cut into spans of SPAN_KEYS, counted from the sequence's first. A span's result, a Sums, is computed by
+//     one warp, KEYS at a time, and the results are joined in the order of the spans, always by join.
+//   - A row of mma's result depends only on that row of its left matrix, and not on where in it the row is. Keys that
+//     only other rows of a warp see have weight 0, so what they add to a row changes no bit of it. (Unless their values
+//     are infinite or NaN. They are those of the same sequence, a few tokens later.)
+//   - Where the compiler could replace a product and a sum by an fma in one kernel but not in the other, it has no
+//     choice.
 //
-// A warp has 16 rows of tiles: the query heads of one key head, of as many tokens as fit. These follow each other in qkv
-// and in the sequence. attention_paged_parts gives each span to a warp, for few rows, and attention_paged_join joins the
-// results. In attention_paged, for many rows, a warp processes one span after the other, and the warps of a thread block
-// share the keys of one sequence.
+// A warp has 16 rows of tiles: the query heads of one key head, of as many tokens as fit. These follow each other in
+// qkv and in the sequence. attention_paged_parts gives each span to a warp, for few rows, and attention_paged_join
+// joins the results. In attention_paged, for many rows, a warp processes one span after the other, and the warps of a
+// thread block share the keys of one sequence.
 //
 //   HELD   1 if warps keep queries in registers
 //   KEYS   keys of a tile
@@ -80,8 +81,8 @@ template <int THREADS> inline void bringKeys(char *tile, const Pool &pool, int i
 	copyCommit();
 }
 
-// Sums are those of a warp's rows over some keys: the largest score, times log2 e, the sum of weights relative to it, and
-// the sum of values.
+// Sums are those of a warp's rows over some keys: the largest score, times log2 e, the sum of weights relative to it,
+// and the sum of values.
 struct Sums {
 	float top[2] = {-INFINITY, -INFINITY}, total[2] = {};
 	Sum<1, DIM / 8> out = {};
@@ -139,8 +140,8 @@ inline void finishTotals(Sums &s) {
 	}
 }
 
-// joinTotals joins the next span's top and total to those of the spans before, and returns what their sums are multiplied
-// by; join joins an element of these.
+// joinTotals joins the next span's top and total to those of the spans before, and returns what their sums are
+// multiplied by; join joins an element of these.
 struct Factors { float was, next; };
 inline Factors joinTotals(float &top, float &total, float nextTop, float nextTotal) {
 	const float most = fmaxf(top, nextTop);
@@ -192,8 +193,8 @@ inline Pool poolOf(const T *k, const T *v, const int *tables, int sequence, int 
 	return {k + blockIdx.y * DIM, v + blockIdx.y * DIM, tables + (long long)sequence * maxBlocks, kvHeads * DIM};
 }
 
-// attention_paged_parts computes the Sums of one span. parts is [rows, heads, spans, PART], of the spans that a row sees.
-// The grid has rows, key heads and groups of WARPS spans.
+// attention_paged_parts computes the Sums of one span. parts is [rows, heads, spans, PART], of the spans that a row
+// sees. The grid has rows, key heads and groups of WARPS spans.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_paged_parts(float *parts, const T *qkv, const T *k,
 	const T *v, const int *tables, const int *places, int rows, int heads, int kvHeads, int maxBlocks, int spans,
 	int window, float scale) {
