@@ -18,9 +18,9 @@ import (
 	"restyle/serve"
 )
 
-// stepTokens is how many tokens a step computes at most: enough to use the device well, and few enough that a long
-// prompt does not hold up the answers of others for long.
-const stepTokens = 512
+// stepTokens is how many tokens a step computes at most, on a CPU and on a GPU: enough to use the device well, and few
+// enough that a long prompt does not hold up the answers of others for long.
+const stepTokens, gpuStepTokens = 512, 2048
 
 // load opens the models and adds them to the server. The function that it returns closes what was opened, also after
 // an error: the batches first, which end the answers in progress.
@@ -45,7 +45,6 @@ func (c *command) load(ctx context.Context, s *serve.Server) (closeAll func() er
 	for _, n := range device.Notes() {
 		fmt.Fprintln(c.notes, n)
 	}
-	device.SetINT8Activations(c.quantize == infer.INT8x8)
 	var turn sync.Mutex // of the models, which share the device
 	for _, ref := range c.models {
 		start := time.Now()
@@ -62,8 +61,9 @@ func (c *command) load(ctx context.Context, s *serve.Server) (closeAll func() er
 			return closeAll, err
 		}
 		opened = append(opened, pool.Close)
-		b := batch.New(pool, m.Codec, engine.Model.Config().Vocab, batch.Options{Context: c.context, Queue: c.queue,
-			Device: &turn})
+		config := engine.Model.Config()
+		b := batch.New(pool, m.Codec, config.Vocab, batch.Options{Context: min(c.context, config.Positions()),
+			Queue: c.queue, Device: &turn})
 		opened = append(opened, func() error { b.Close(); return nil })
 		m.Context, m.Generator = b.Context(), serve.Batch(b)
 		if err := s.Add(m); err != nil {
@@ -130,11 +130,14 @@ func (c *command) digest(checkpoint *hf.Checkpoint, adapter *hf.Adapter) (string
 
 // pool makes room for the keys and values of a model's answers.
 func (c *command) pool(device *kernels.Device, m *model.Model) (*model.Pool, error) {
-	c.context = min(c.context, m.Config().Positions())
-	o := model.PoolOptions{Rows: max(stepTokens, c.sequences), Pieces: c.sequences, Context: c.context, Blocks: 1}
+	context, rows := min(c.context, m.Config().Positions()), stepTokens
+	if !device.IsCPU() {
+		rows = gpuStepTokens
+	}
+	o := model.PoolOptions{Rows: max(rows, c.sequences), Pieces: c.sequences, Context: context, Blocks: 1}
 	tokens := c.cache
 	if tokens == 0 {
-		tokens = c.sequences * c.context
+		tokens = c.sequences * context
 		block, rest, err := m.PoolBytes(o)
 		if err != nil {
 			return nil, err
@@ -143,7 +146,7 @@ func (c *command) pool(device *kernels.Device, m *model.Model) (*model.Pool, err
 			share := (free - rest) / 2 / len(c.models)
 			tokens = min(tokens, share/block*model.PoolBlock)
 		}
-		tokens = max(tokens, c.context) // or one answer would not fit
+		tokens = max(tokens, context) // or one answer would not fit
 	}
 	o.Blocks = max(1, tokens/model.PoolBlock)
 	pool, err := m.NewPool(o)

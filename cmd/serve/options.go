@@ -98,9 +98,8 @@ func (o *options) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Group("Device")
 	f.Add(&o.device, "device", cli.DeviceHelp)
 	f.Add(&o.dtype, "dtype", cli.DTypeHelp)
-	f.Add(&o.quantize, "quantize", "quantize the weights of linear layers to `int8|int8x8|int4|nf4` while the models are "+
-		"loaded; the head, and an embedding tied to it, to int8; everything else keeps its type; int8x8 is int8 with "+
-		"activations in 8 bits too")
+	f.Add(&o.quantize, "quantize", "quantize the weights of linear layers to `int8|int4|nf4` while the models are "+
+		"loaded; the head, and an embedding tied to it, to int8; everything else keeps its type")
 	f.Add(&o.threads, "threads", "CPU threads; 0 uses GOMAXPROCS")
 	f.Add(&o.version, "version", "print the version")
 	o.set = f
@@ -139,8 +138,8 @@ func (o *options) check(names []string) error {
 		return cli.CheckDevice(o.device)
 	case !known:
 		return cli.Usagef("--dtype %q: must be auto, bf16, fp16 or fp32", o.dtype)
-	case !quantization:
-		return cli.Usagef("--quantize %q: must be int8, int8x8, int4 or nf4", o.quantize)
+	case !quantization || o.quantize == infer.INT8x8: // which rounds the rows of a step by how many they are
+		return cli.Usagef("--quantize %q: must be int8, int4 or nf4", o.quantize)
 	case (o.cert == "") != (o.key == ""):
 		return cli.Usagef("--tls-cert and --tls-key belong together: give both, or none")
 	case o.unix != "" && o.set.Given("listen"):
