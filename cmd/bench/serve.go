@@ -33,7 +33,8 @@ the same number of threads.
 
 RESTYLE_LLAMACPP names the directory of llama.cpp's libraries, as .ci/run installs them. The table
 has tokens per second of all answers together: of the prompts, which is the time until the last has
-its first token, and of what is generated after that, at the median and the quartiles.`
+its first token, and of what is generated after that, at the median and the quartiles. With --sync
+tables of the kernels follow, of a model that is slower: a GPU runs no graphs then.`
 
 // serveOptions are the flags.
 type serveOptions struct {
@@ -144,8 +145,15 @@ func (o *serveOptions) run(ctx context.Context, stdout, stderr io.Writer) (err e
 		"generated, tokens/s | quartiles |\n|---|---:|---:|---:|---:|\n", cmp.Or(d.Model(), d.Name()),
 		cli.Count(cpu.Threads(), "CPU thread"), o.prompt, o.answer)
 	for _, n := range o.counts {
+		d.Profile() // without what came before
 		if err := o.timeMany(ctx, m, n, stdout); err != nil {
 			return err
+		}
+		if o.sync {
+			fmt.Fprintf(stdout, "\nof %s\n", cli.Count(n, "answer"))
+			if err := kernels.PrintProfile(stdout, d.Profile(), 1+o.times); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
