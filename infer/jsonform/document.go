@@ -15,8 +15,9 @@ import (
 type value struct {
 	kind   byte // one of { [ " 0 t f n
 	text   string
-	keys   []string // of an object
-	values []*value // of an object or a list
+	keys   []string       // of an object
+	values []*value       // of an object or a list
+	places map[string]int // of the keys; nil if the object is in no document
 	parent *value
 	name   string // in parent
 }
@@ -69,7 +70,7 @@ func read(d *json.Decoder, parent *value, name string, depth int) (*value, error
 		v.kind, v.text = '"', t
 	case json.Delim:
 		v.kind = byte(t)
-		seen := map[string]bool{}
+		v.places = map[string]int{}
 		for d.More() {
 			key := strconv.Itoa(len(v.values))
 			if v.kind == '{' {
@@ -78,10 +79,10 @@ func read(d *json.Decoder, parent *value, name string, depth int) (*value, error
 					return nil, err
 				}
 				key = token.(string)
-				if seen[key] {
+				if _, twice := v.places[key]; twice {
 					return nil, fmt.Errorf("%s has the key %q twice", v.path(), key)
 				}
-				seen[key] = true
+				v.places[key] = len(v.keys)
 				v.keys = append(v.keys, key)
 			}
 			below, err := read(d, v, key, depth+1)
@@ -99,10 +100,15 @@ func read(d *json.Decoder, parent *value, name string, depth int) (*value, error
 
 // get returns the member of an object, or nil.
 func (v *value) get(key string) *value {
-	if i := slices.Index(v.keys, key); i >= 0 {
-		return v.values[i]
+	i, is := v.places[key]
+	if v.places == nil {
+		i = slices.Index(v.keys, key)
+		is = i >= 0
 	}
-	return nil
+	if !is {
+		return nil
+	}
+	return v.values[i]
 }
 
 // path returns where in the schema a value is, such as $.properties.name.

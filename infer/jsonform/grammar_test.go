@@ -243,8 +243,8 @@ func TestMask_DoesNotDependOnOtherAnswers(t *testing.T) {
 	}
 }
 
-// TestMask_OfLimitedStrings compares the masks of a string with limits to those of one without, and near its limits with
-// what may come there.
+// TestMask_OfLimitedStrings compares the masks of a string with limits to those of one without, and near its limits
+// with what may come there.
 func TestMask_OfLimitedStrings(t *testing.T) {
 	v := starter(t)
 	limited, err := Compile([]byte(`{"type": "string", "minLength": 100, "maxLength": 1000}`), v, Around{})

@@ -1,5 +1,7 @@
 package jsonform
 
+import "slices"
+
 // object adds the inside of the objects of a schema, after the state start.
 func (c *compiler) object(v *value, start int32) error {
 	properties, additional := v.get("properties"), v.get("additionalProperties")
@@ -9,24 +11,14 @@ func (c *compiler) object(v *value, start int32) error {
 	if properties.kind != '{' {
 		return properties.refuse("must be an object of schemas")
 	}
-	names, schemas := properties.keys, properties.values
-	required := map[string]bool{}
-	if list := v.get("required"); list != nil {
-		if list.kind != '[' {
-			return list.refuse("must be a list of names")
-		}
-		for _, name := range list.values {
-			if name.kind != '"' {
-				return name.refuse("must be a name")
-			}
-			if required[name.text] {
-				continue
-			}
-			required[name.text] = true
-			if properties.get(name.text) == nil {
-				names, schemas = append(names[:len(names):len(names)], name.text), append(schemas[:len(schemas):len(schemas)],
-					additional)
-			}
+	names, schemas := slices.Clip(properties.keys), slices.Clip(properties.values)
+	list, required, err := v.required()
+	if err != nil {
+		return err
+	}
+	for _, name := range list {
+		if properties.get(name) == nil {
+			names, schemas = append(names, name), append(schemas, additional)
 		}
 	}
 	leaf := c.states[start].leaf
@@ -81,6 +73,28 @@ func (c *compiler) object(v *value, start int32) error {
 	c.byte(after, ',', before)
 	c.byte(after, '}', end)
 	return nil
+}
+
+// required returns the names of properties that have to be there, and the same as a set.
+func (v *value) required() (names []string, set map[string]bool, err error) {
+	list := v.get("required")
+	if list == nil {
+		return nil, nil, nil
+	}
+	if list.kind != '[' {
+		return nil, nil, list.refuse("must be a list of names")
+	}
+	set = map[string]bool{}
+	for _, name := range list.values {
+		if name.kind != '"' {
+			return nil, nil, name.refuse("must be a name")
+		}
+		if !set[name.text] {
+			names = append(names, name.text)
+		}
+		set[name.text] = true
+	}
+	return names, set, nil
 }
 
 // member adds what follows a name: a colon and a value. It returns the border after that.
