@@ -41,10 +41,10 @@ func (d *Device) AppendPaged(k, v, qkv, slots tensor.Tensor, heads, kvHeads int)
 
 // AttentionPaged is Attention for rows of several sequences whose keys and values are in blocks of 16 tokens (Kwon et
 // al. 2023): row r of qkv is at position places[r,1] of the sequence whose blocks row places[r,0] of tables lists, in
-// their order, and sees the keys 0 to its position, or the last Window of them. Its own key and value are there already.
+// their order, and sees the keys 0 to its position, or the last Window of them. Its own key and value are there.
 //
-// qkv is [rows, (heads+2·kvHeads)·headDim] and y [rows, heads·headDim]; k and v are [blocks·16, kvHeads·headDim], all of
-// one type. tables is I32 [sequences, most blocks] and places I32 [rows, 2]; reach is more than every position.
+// qkv is [rows, (heads+2·kvHeads)·headDim] and y [rows, heads·headDim]; k and v are [blocks·16, kvHeads·headDim], all
+// of one type. tables is I32 [sequences, most blocks] and places I32 [rows, 2]; reach is more than every position.
 // CuSeqlens of s is not used. A place or a block that does not exist is a programming error, which goes undetected on
 // a GPU.
 //
@@ -66,7 +66,8 @@ func (d *Device) AttentionPaged(y, qkv, k, v, tables, places tensor.Tensor, reac
 		panic(op + ": Bidirectional attention needs keys that the cache does not hold yet")
 	}
 	if reach < 1 || reach > tables.Dim(-1)*PagedBlock || k.Rows()%PagedBlock != 0 {
-		panic(fmt.Sprintf("%s: positions less than %d in %v of %v: blocks of %d do not fit", op, reach, tables, k, PagedBlock))
+		panic(fmt.Sprintf("%s: positions less than %d in %v of %v: blocks of %d do not fit", op, reach, tables, k,
+			PagedBlock))
 	}
 	d.ran("attention_paged")
 	if d.gpu != nil {

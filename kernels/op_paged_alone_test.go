@@ -20,7 +20,8 @@ type pagedRun struct {
 	tables, places, one tensor.Tensor // one: of a row or several
 }
 
-func newPagedRun(t *testing.T, d *kernels.Device, typ tensor.DType, m kernels.AttentionSpec, seqs, length int) *pagedRun {
+func newPagedRun(t *testing.T, d *kernels.Device, typ tensor.DType, m kernels.AttentionSpec, seqs,
+	length int) *pagedRun {
 	t.Helper()
 	a, r := arena(t, d, 16<<20), &pagedRun{d: d, m: m, seqs: seqs, length: length}
 	rows, each := seqs*length, (length+kernels.PagedBlock-1)/kernels.PagedBlock

@@ -56,7 +56,9 @@ func (k aloneKit) products(weights tensor.DType, in, out int) []aloneOp {
 	grouped, offsets := k.of(weights, experts*out, in), k.a.New("offsets", tensor.I32, experts+1)
 	name := weights.String() + " weights, "
 	return []aloneOp{
-		{name + "Linear", in, out, tensor.F32, func(d *kernels.Device, y, x tensor.Tensor, _ int) { d.Linear(y, x, w, none) }},
+		{name + "Linear", in, out, tensor.F32, func(d *kernels.Device, y, x tensor.Tensor, _ int) {
+			d.Linear(y, x, w, none)
+		}},
 		{name + "bias and pair", in, out, k.typ, func(d *kernels.Device, y, x tensor.Tensor, first int) {
 			d.Linear(y, x, w, bias, pair(y, first))
 		}},

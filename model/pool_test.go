@@ -201,10 +201,11 @@ func TestPool_Errors(t *testing.T) {
 	defer p.Close()
 	ids := func(n int) []int32 { return make([]int32, n) }
 	for want, pieces := range map[string][]Piece{
-		"at least one":       nil,
-		"0 tokens":           {{Blocks: ids(1)}},
-		"at most 20":         {{IDs: ids(20), Blocks: []int32{0, 1}}, {IDs: ids(1), Blocks: []int32{2}}},
-		"in 3 pieces":        {{IDs: ids(1), Blocks: []int32{0}}, {IDs: ids(1), Blocks: []int32{1}}, {IDs: ids(1), Blocks: []int32{2}}},
+		"at least one": nil,
+		"0 tokens":     {{Blocks: ids(1)}},
+		"at most 20":   {{IDs: ids(20), Blocks: []int32{0, 1}}, {IDs: ids(1), Blocks: []int32{2}}},
+		"in 3 pieces": {{IDs: ids(1), Blocks: []int32{0}}, {IDs: ids(1), Blocks: []int32{1}},
+			{IDs: ids(1), Blocks: []int32{2}}},
 		"1 blocks for 17":    {{IDs: ids(2), At: 15, Blocks: []int32{0}}},
 		"within 40":          {{IDs: ids(1), At: 40, Blocks: []int32{0, 1, 2}}},
 		"position -1":        {{IDs: ids(1), At: -1, Blocks: []int32{0}}},

@@ -112,8 +112,8 @@ func Gemm(p Product) {
 }
 
 // GemmCoded is Gemm of a B that is transposed and quantized, with its values rounded to A's type, as DequantizeRows
-// computes them, and A's rows Alone. It computes them where it needs them. If the level cannot, or not for so many rows,
-// it computes nothing and reports false.
+// computes them, and A's rows Alone. It computes them where it needs them. If the level cannot, or not for so many
+// rows, it computes nothing and reports false.
 func GemmCoded(p Product) bool {
 	if !p.TransB || p.TransA || p.B.Rows != p.C.Cols || p.B.Cols != p.A.Cols || p.A.Rows != p.C.Rows || !valid(p.A) ||
 		!valid(p.C) || !p.B.DType.Quantized() || p.B.Addr == 0 {
