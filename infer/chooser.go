@@ -8,8 +8,9 @@ import (
 	"restyle/tokenizer"
 )
 
-// A Chooser chooses the tokens of one answer from the model's logits, one after another, and turns them into text. It is
-// the part of an answer that does not depend on how the model computes: Choose, then Take, until that gives a Reason.
+// A Chooser chooses the tokens of one answer from the model's logits, one after another, and turns them into text. It
+// is the part of an answer that does not depend on how the model computes: Choose, then Take, until that gives a
+// Reason.
 type Chooser struct {
 	o       Options
 	sampler *Sampler
@@ -79,7 +80,8 @@ func (v vocabulary) chooser(prompt []int32, o Options) (*Chooser, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	c := &Chooser{o: o, sampler: newSampler(o.Sampling, prompt, v.Rules, v.ends), ends: v.ends, stops: stops{texts: o.Stop}}
+	sampler := newSampler(o.Sampling, prompt, v.Rules, v.ends)
+	c := &Chooser{o: o, sampler: sampler, ends: v.ends, stops: stops{texts: o.Stop}}
 	if v.stream != nil {
 		c.decode, c.flush = v.stream()
 	}

@@ -111,8 +111,8 @@ func (d *Device) growScratch(bytes int) error {
 	return nil
 }
 
-// ScratchMoves returns how often scratch memory has been freed or has moved: a Graph that was captured before must not be
-// launched any more if its operations use some.
+// ScratchMoves returns how often scratch memory has been freed or has moved: a Graph that was captured before must not
+// be launched any more if its operations use some.
 func (d *Device) ScratchMoves() int { return d.scratchMoves }
 
 func (d *Device) closeScratch() error {
@@ -148,7 +148,8 @@ func (d *Device) GuardScratch(report func(what string)) {
 		if a.Counting() {
 			return x
 		}
-		// The guard after x starts at x's last byte, before its own first, unless there is memory that belongs to no tensor.
+		// The guard after x starts at x's last byte, before its own first, unless there is memory that belongs to no
+		// tensor.
 		if end := x.Addr + uintptr(x.Bytes()); !a.wide {
 			after = tensor.Tensor{DType: tensor.U8, Shape: []int{zone + int(after.Addr-end)}, Addr: end}
 		}

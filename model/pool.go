@@ -21,8 +21,8 @@ type Piece struct {
 	// Blocks are the sequence's blocks in their order: position n is in block n/PoolBlock, at n%PoolBlock. They have room
 	// for all of IDs.
 	Blocks []int32
-	// Logits asks for the logits of the last token, and Choice for the token with the highest one instead, for which a GPU
-	// need not send all of them.
+	// Logits asks for the logits of the last token, and Choice for the token with the highest one instead, for which a
+	// GPU need not send all of them.
 	Logits, Choice bool
 }
 
@@ -48,8 +48,8 @@ func (o PoolOptions) check(m *Model) (PoolOptions, error) {
 	}
 	switch {
 	case o.Blocks < 1 || o.Rows < 1 || o.Pieces < 1 || o.Pieces > o.Rows:
-		return o, fmt.Errorf("pool: %d blocks, steps of %d tokens and %d pieces: must be at least 1 each, and no more pieces "+
-			"than tokens", o.Blocks, o.Rows, o.Pieces)
+		return o, fmt.Errorf("pool: %d blocks, steps of %d tokens and %d pieces: must be at least 1 each, and no more "+
+			"pieces than tokens", o.Blocks, o.Rows, o.Pieces)
 	case o.Context < 1 || o.Context > m.cfg.Positions():
 		return o, fmt.Errorf("pool: sequences of %d tokens: must be 1 to %d, the model's positions", o.Context,
 			m.cfg.Positions())
@@ -193,7 +193,8 @@ func (p *Pool) Step(pieces []Piece) ([]Next, error) {
 	return p.results(pass, n, asked, whole)
 }
 
-// compute computes a pass, and of the rows that are asked for the logits and, if choose is true, where they are highest.
+// compute computes a pass, and of the rows that are asked for the logits and, if choose is true, where they are
+// highest.
 func (p *Pool) compute(pass *pass, choose bool) {
 	m, n := p.m, pass.index.Len()
 	m.forward(pass)
@@ -227,8 +228,8 @@ func (p *Pool) decodes(pieces []Piece) bool {
 // on. Likewise the graphs serve 1, 2, 4, … sequences.
 var minPoolWidth = 32 // tests set it
 
-// fill fills pieces up to the number that a graph serves, with tokens in a block of their own, and returns the number of
-// blocks that it serves.
+// fill fills pieces up to the number that a graph serves, with tokens in a block of their own, and returns the number
+// of blocks that it serves.
 func (p *Pool) fill(pieces []Piece) (filled []Piece, width int) {
 	rows := 1
 	for rows < len(pieces) {
@@ -340,8 +341,8 @@ func (p *Pool) check(pieces []Piece) error {
 }
 
 // stage uploads what a step needs to know of the pieces, for sequences of up to width blocks or, if that is 0, as many
-// as they have. It returns the pass, and which pieces ask for what comes after them: first those that ask for logits, of
-// which there are whole. With a width, the pass computes the logits of all pieces, these first.
+// as they have. It returns the pass, and which pieces ask for what comes after them: first those that ask for logits,
+// of which there are whole. With a width, the pass computes the logits of all pieces, these first.
 func (p *Pool) stage(pieces []Piece, width int) (q *pass, asked []int, whole int) {
 	rows, all := 0, width > 0
 	for _, piece := range pieces {

@@ -160,7 +160,9 @@ func (o *serveOptions) run(ctx context.Context, stdout, stderr io.Writer) (err e
 }
 
 // open opens the model.
-func (o *serveOptions) open(ctx context.Context, d *kernels.Device) (m *model.Model, closeModel func() error, err error) {
+func (o *serveOptions) open(
+	ctx context.Context, d *kernels.Device,
+) (m *model.Model, closeModel func() error, err error) {
 	if o.config != "" {
 		s, err := shapeOf("--config", o.config)
 		if err != nil {

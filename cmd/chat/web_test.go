@@ -42,7 +42,8 @@ func TestWeb(t *testing.T) {
 	if code != cli.Stopped || opened != "http://127.0.0.1:1234" || string(got) != want {
 		t.Errorf("exit %d, opened %q, serve got %q, want %q\n%s", code, opened, got, want, stderr.String())
 	}
-	for _, text := range []string{"loading it", "chat is at http://127.0.0.1:1234 until Ctrl-C", "open that address yourself"} {
+	for _, text := range []string{"loading it", "chat is at http://127.0.0.1:1234 until Ctrl-C",
+		"open that address yourself"} {
 		if !strings.Contains(stderr.String(), text) {
 			t.Errorf("no %q in %s", text, stderr.String())
 		}

@@ -78,7 +78,7 @@ func (g *gen) startHome(ctx context.Context) (*atHome, error) {
 	go g.forward(log)
 	started := make(chan error)
 	go func() {
-		runtime.LockOSThread() // on Linux the server ends with the thread that started it, and so with gen, however that ends
+		runtime.LockOSThread() // on Linux the server ends with the thread that started it, so with gen, however that ends
 		ownGroup(c)
 		err := c.Start()
 		started <- err
@@ -114,8 +114,8 @@ func (t *atHome) watch(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		err := <-t.ended
-		cancel(fmt.Errorf("the server of --teacher-model ended (%w): its last lines say why; the answers so far are kept, and "+
-			"the same command resumes", cmp.Or(err, errors.New("exit status 0"))))
+		cancel(fmt.Errorf("the server of --teacher-model ended (%w): its last lines say why; the answers so far are kept, "+
+			"and the same command resumes", cmp.Or(err, errors.New("exit status 0"))))
 	}()
 	return ctx
 }
@@ -136,9 +136,10 @@ func (g *gen) forward(log io.Reader) {
 
 // wait waits until the server is ready, and asks it which model it has.
 func (t *atHome) wait(ctx context.Context) error {
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", t.socket)
-	}}}
+	}
+	client := &http.Client{Transport: &http.Transport{DialContext: dial}}
 	defer client.CloseIdleConnections()
 	for {
 		select {

@@ -20,8 +20,8 @@ import (
 	"restyle/internal/cli"
 )
 
-// asServe is set in the environment of a process of this program that has to be the server of --teacher-model. Its value
-// is the call from which on the server is gone, 0 for never.
+// asServe is set in the environment of a process of this program that has to be the server of --teacher-model. Its
+// value is the call from which on the server is gone, 0 for never.
 const asServe = "RESTYLE_TEST_AS_SERVE"
 
 // serveAtHome is command serve with the answers of a server of these tests. It writes what it is given to files beside

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -110,35 +111,7 @@ func (o *options) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Add(&o.work, "work", "`directory` of the journal, which holds every answer ever received; <out>.work if not given")
 	f.Add(&o.restart, "restart", "start over: rename the journal of an earlier run to journal.log.bak")
 
-	f.Group("Teacher")
-	f.Add(&o.teacher, "teacher", "what rewrites, `auto|builtin|openai`: builtin is rules and a phrase bank, without a "+
-		"model; openai is any OpenAI-compatible server; auto is openai if a base URL or a model is set")
-	f.Add(&o.baseURLs, "base-url", "base `URL` of a server, such as http://localhost:8000/v1; repeat it for several "+
-		"servers. If only a model is given, OpenAI's")
-	f.Env("base-url", "OPENAI_BASE_URL")
-	f.Add(&o.model, "model", "`id` of the model; not needed if the server has only one")
-	f.Env("model", "TEACHER_MODEL")
-	f.Add(&o.home.model, "teacher-model", "have restyle's own server answer with this `model`: a hub id, a directory or a "+
-		".gguf file. gen starts serve, waits until it has loaded the model, and ends it. The same seed gives the same rows")
-	f.Add(&o.home.quantize, "quantize", "quantize the weights of --teacher-model, as serve does: int8, int4 or nf4")
-	f.Add(&o.home.device, "device", "device of --teacher-model, as of serve: auto, cpu, cuda or cuda:N")
-	f.Lookup("device").DefValue = "auto"
-	f.Add(&o.home.program, "serve-program", "serve `program` for --teacher-model")
-	f.Lookup("serve-program").DefValue = "serve beside gen, else built from the source in this directory"
-	f.Add(&o.temperature, "temperature", "sampling temperature, 0 to 2")
-	f.Add(&o.maxTokens, "max-tokens", "maximum tokens per answer; doubled once for an answer that was truncated")
-	f.Add(&o.extra, "extra", "more fields for the request's body, as a `JSON` object such as {\"top_k\": 40}; null "+
-		"omits a field")
-	f.Add(&o.foldSystem, "fold-system", "put the system prompt into the first user message, for models that refuse the "+
-		"role, such as Gemma 2 and older Mistral models")
-	f.Add(&o.concurrency, "concurrency", "concurrent requests; 0 adapts to what the servers can handle")
-	f.Add(&o.connectTimeout, "connect-timeout", "time limit for connecting to a server")
-	f.Add(&o.firstTimeout, "first-token-timeout", "time limit for the first token of an answer")
-	f.Add(&o.stallTimeout, "stall-timeout", "time limit between two parts of an answer")
-	f.Add(&o.totalTimeout, "total-timeout", "time limit for a whole answer; none of these limits counts the time in "+
-		"gen's own queue")
-	f.Add(&o.deadTimeout, "dead-timeout", "how long to wait while every server is down or asks gen to wait")
-	f.Add(&o.retries, "retries", "retries per request; a server's request to slow down does not count as one")
+	o.teacherFlags(f)
 
 	f.Group("Style")
 	f.Add(&o.style, "style", fmt.Sprintf("voice: %s, or a style `file` (go doc restyle/voice describes its format)",
@@ -176,6 +149,38 @@ func (o *options) flags(stdout, stderr io.Writer) *cli.Flags {
 	return f
 }
 
+func (o *options) teacherFlags(f *cli.Flags) {
+	f.Group("Teacher")
+	f.Add(&o.teacher, "teacher", "what rewrites, `auto|builtin|openai`: builtin is rules and a phrase bank, without a "+
+		"model; openai is any OpenAI-compatible server; auto is openai if a base URL or a model is set")
+	f.Add(&o.baseURLs, "base-url", "base `URL` of a server, such as http://localhost:8000/v1; repeat it for several "+
+		"servers. If only a model is given, OpenAI's")
+	f.Env("base-url", "OPENAI_BASE_URL")
+	f.Add(&o.model, "model", "`id` of the model; not needed if the server has only one")
+	f.Env("model", "TEACHER_MODEL")
+	f.Add(&o.home.model, "teacher-model", "have restyle's own server answer with this `model`: a hub id, a directory or "+
+		"a .gguf file. gen starts serve, waits until it has loaded the model, and ends it. The same seed gives the same rows")
+	f.Add(&o.home.quantize, "quantize", "quantize the weights of --teacher-model, as serve does: int8, int4 or nf4")
+	f.Add(&o.home.device, "device", "device of --teacher-model, as of serve: auto, cpu, cuda or cuda:N")
+	f.Lookup("device").DefValue = "auto"
+	f.Add(&o.home.program, "serve-program", "serve `program` for --teacher-model")
+	f.Lookup("serve-program").DefValue = "serve beside gen, else built from the source in this directory"
+	f.Add(&o.temperature, "temperature", "sampling temperature, 0 to 2")
+	f.Add(&o.maxTokens, "max-tokens", "maximum tokens per answer; doubled once for an answer that was truncated")
+	f.Add(&o.extra, "extra", "more fields for the request's body, as a `JSON` object such as {\"top_k\": 40}; null "+
+		"omits a field")
+	f.Add(&o.foldSystem, "fold-system", "put the system prompt into the first user message, for models that refuse the "+
+		"role, such as Gemma 2 and older Mistral models")
+	f.Add(&o.concurrency, "concurrency", "concurrent requests; 0 adapts to what the servers can handle")
+	f.Add(&o.connectTimeout, "connect-timeout", "time limit for connecting to a server")
+	f.Add(&o.firstTimeout, "first-token-timeout", "time limit for the first token of an answer")
+	f.Add(&o.stallTimeout, "stall-timeout", "time limit between two parts of an answer")
+	f.Add(&o.totalTimeout, "total-timeout", "time limit for a whole answer; none of these limits counts the time in "+
+		"gen's own queue")
+	f.Add(&o.deadTimeout, "dead-timeout", "how long to wait while every server is down or asks gen to wait")
+	f.Add(&o.retries, "retries", "retries per request; a server's request to slow down does not count as one")
+}
+
 // check returns what is wrong with the flags alone, before anything is opened.
 func (o *options) check() error {
 	modes := 0
@@ -198,11 +203,6 @@ func (o *options) check() error {
 		return cli.Usagef("--preview %d: must be 0 or more", o.preview)
 	case o.teacher != "auto" && o.teacher != "builtin" && o.teacher != "openai":
 		return cli.Usagef("--teacher %q: must be auto, builtin or openai", o.teacher)
-	case o.home.given() && (o.teacher == "builtin" || len(o.baseURLs) > 0 || o.model != "" || o.emit != "" || o.ingest != ""):
-		return cli.Usagef("--teacher-model %s: gen starts a server of its own for it: leave out --teacher builtin, --base-url, "+
-			"--model and batches", o.home.model)
-	case !o.home.given() && o.home != (home{}):
-		return cli.Usagef("--quantize, --device and --serve-program are of --teacher-model: set that as well")
 	case !(o.temperature >= 0 && o.temperature <= 2):
 		return cli.Usagef("--temperature %v: must be 0 to 2", o.temperature)
 	case o.minTone < 0 || o.minTone > 5:
@@ -218,7 +218,7 @@ func (o *options) check() error {
 	case o.teacher == "builtin" && (o.emit != "" || o.ingest != ""):
 		return cli.Usagef("--teacher builtin: a batch needs a model that answers it: set --model instead")
 	}
-	if err := o.checkTimesAndPrices(); err != nil {
+	if err := cmp.Or(o.checkHome(), o.checkTimesAndPrices()); err != nil {
 		return err
 	}
 	if o.language = teacher.LanguageOf(o.language); o.language == "" {
@@ -260,6 +260,19 @@ func (o *options) check() error {
 		if _, err := exec.LookPath(o.python); err != nil {
 			return cli.Usagef("--python: %v", err)
 		}
+	}
+	return nil
+}
+
+// checkHome returns which flags do not go with --teacher-model.
+func (o *options) checkHome() error {
+	others := o.teacher == "builtin" || len(o.baseURLs) > 0 || o.model != "" || o.emit != "" || o.ingest != ""
+	switch {
+	case o.home.given() && others:
+		return cli.Usagef("--teacher-model %s: gen starts a server of its own for it: leave out --teacher builtin, "+
+			"--base-url, --model and batches", o.home.model)
+	case !o.home.given() && o.home != (home{}):
+		return cli.Usagef("--quantize, --device and --serve-program are of --teacher-model: set that as well")
 	}
 	return nil
 }

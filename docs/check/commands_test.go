@@ -209,7 +209,8 @@ case $all in */ranks-KILL|*/ranks-STOP) echo "step 50/9 rank 1 ended"; exit 33 ;
 // the script passes to the commands. With RESTYLE_LONG the script also runs the real ones, on the emulated GPU.
 func testGPUScript(t *testing.T, all commands, bin string) {
 	fakes := t.TempDir()
-	for _, name := range strings.Fields("bench train kernels.test opcheck.test trainer.test python3 compute-sanitizer nvidia-smi") {
+	for _, name := range strings.Fields("bench train kernels.test opcheck.test trainer.test python3 compute-sanitizer " +
+		"nvidia-smi") {
 		if err := os.WriteFile(filepath.Join(fakes, name), []byte(fake), 0o755); err != nil {
 			t.Fatal(err)
 		}

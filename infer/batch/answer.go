@@ -97,8 +97,8 @@ func (a *Answer) Err() error {
 	return a.s.err
 }
 
-// Result describes the answer so far: First and Total count from Start, and include the wait. The caller must not change
-// its IDs.
+// Result describes the answer so far: First and Total count from Start, and include the wait. The caller must not
+// change its IDs.
 func (a *Answer) Result() infer.Result {
 	a.b.mu.Lock()
 	defer a.b.mu.Unlock()

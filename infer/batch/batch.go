@@ -13,8 +13,8 @@ import (
 // A Stepper computes steps of a model that keeps keys and values in blocks of model.PoolBlock tokens: a [model.Pool].
 type Stepper interface {
 	// Step computes the pieces, which are of different sequences, and stores their keys and values. It returns what comes
-	// after each; the next Step may overwrite the logits. The bits of a row depend on the tokens of its sequence up to it,
-	// and on nothing else.
+	// after each; the next Step may overwrite the logits. The bits of a row depend on the tokens of its sequence up to
+	// it, and on nothing else.
 	Step(pieces []model.Piece) ([]model.Next, error)
 	// Blocks is the number of blocks that there are, MaxRows the most tokens of a step, and MaxPieces the most pieces.
 	Blocks() int
@@ -24,8 +24,8 @@ type Stepper interface {
 
 // Options configure a Batch. Zero values take the defaults.
 type Options struct {
-	// Context is the maximum number of tokens of a prompt and its answer together. Default 4096; never more than the blocks
-	// have room for.
+	// Context is the maximum number of tokens of a prompt and its answer together. Default 4096; never more than the
+	// blocks have room for.
 	Context int
 	// Queue is the maximum number of requests that wait. Default 256.
 	Queue int
@@ -168,11 +168,11 @@ type Request struct {
 // A Token is a token of an answer.
 type Token struct {
 	ID int32
-	// Text is what the token added to the answer: often a word, sometimes nothing or the end of a word held back, never part
-	// of a character.
+	// Text is what the token added to the answer: often a word, sometimes nothing or the end of a word held back, never
+	// part of a character.
 	Text string
-	// Logprob is the token's log probability and Top the most probable tokens, the first of equals the one with the lowest
-	// id, if the request asked for them.
+	// Logprob is the token's log probability and Top the most probable tokens, the first of equals the one with the
+	// lowest id, if the request asked for them.
 	Logprob float64
 	Top     []Logprob
 }

@@ -20,8 +20,8 @@ const vocab = 40
 
 var codec = infer.Codec{Ends: []int32{1}}
 
-// memory is a Stepper whose keys and values are the tokens themselves: the logits of a row depend on all tokens that its
-// sequence's blocks hold up to it. So a block that is given away too early, or shared wrongly, changes an answer.
+// memory is a Stepper whose keys and values are the tokens themselves: the logits of a row depend on all tokens that
+// its sequence's blocks hold up to it. So a block that is given away too early, or shared wrongly, changes an answer.
 type memory struct {
 	t            *testing.T
 	rows, pieces int
@@ -114,8 +114,8 @@ func alone(t *testing.T, r Request, context int) (ids []int32, reason infer.Reas
 	return tokens[len(r.Prompt):], infer.Full
 }
 
-// TestBatch_AnswersDoNotDependOnCompany asks many questions at once, of which many begin alike, with too few blocks, too
-// few rows and clients that leave, and compares each answer with the one that it gets alone.
+// TestBatch_AnswersDoNotDependOnCompany asks many questions at once, of which many begin alike, with too few blocks,
+// too few rows and clients that leave, and compares each answer with the one that it gets alone.
 func TestBatch_AnswersDoNotDependOnCompany(t *testing.T) {
 	for _, c := range []struct{ blocks, rows, pieces, context int }{
 		{200, 64, 16, 200},

@@ -28,8 +28,8 @@ func prefixes(known []prefix, key string, tokens []int32) []prefix {
 	return known
 }
 
-// blocks gives out the blocks of a pool. A block whose tokens are known by their prefix stays after its last sequence has
-// left, until the memory is needed: the one that was not used for the longest time goes first.
+// blocks gives out the blocks of a pool. A block whose tokens are known by their prefix stays after its last sequence
+// has left, until the memory is needed: the one that was not used for the longest time goes first.
 type blocks struct {
 	refs   []int // number of sequences that have the block
 	known  []*prefix

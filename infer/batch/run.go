@@ -116,8 +116,8 @@ func (b *Batch) plan() (pieces []piece) {
 }
 
 // admit moves the request whose turn it is to those that run, with the blocks of its first tokens that are known. It
-// returns nil if there is none, or no room: a request must find room for all of its tokens and, so that it need not make
-// room again at once, for one more block of every answer.
+// returns nil if there is none, or no room: a request must find room for all of its tokens and, so that it need not
+// make room again at once, for one more block of every answer.
 func (b *Batch) admit() *sequence {
 	s := b.waiting.next()
 	if s == nil || len(b.running) >= b.stepper.MaxPieces() {
@@ -153,8 +153,8 @@ func (b *Batch) admit() *sequence {
 
 func blocksOf(tokens int) int { return (tokens + model.PoolBlock - 1) / model.PoolBlock }
 
-// grow gives a sequence the blocks for n tokens. If there are not enough, the answers that were admitted last make room,
-// which are computed again later. It reports false if s itself had to, or if all others are planned already.
+// grow gives a sequence the blocks for n tokens. If there are not enough, the answers that were admitted last make
+// room, which are computed again later. It reports false if s itself had to, or if all others are planned already.
 func (b *Batch) grow(s *sequence, n int, planned map[*sequence]bool) bool {
 	for len(s.blocks) < blocksOf(n) {
 		if i, ok := b.blocks.take(); ok {
