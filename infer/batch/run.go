@@ -199,7 +199,6 @@ func (b *Batch) step(pieces []piece) (next []model.Next, err error) {
 // A chosen is what a piece's sequence gets.
 type chosen struct {
 	token  Token
-	text   string // of the token, and what it had held back
 	added  bool
 	reason infer.Reason
 	err    error
