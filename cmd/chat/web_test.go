@@ -18,8 +18,8 @@ func TestWeb(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := filepath.Join(filepath.Dir(self), "serve")
-	script := "#!/bin/sh\necho loading it >&2\necho listening on http://127.0.0.1:1234 >&2\n" +
-		"echo \"$@\" >\"$0.args\"\ntrap 'exit 0' TERM\nwhile :; do sleep 0.01; done\n"
+	script := "#!/bin/sh\ntrap 'exit 0' TERM\necho \"$@\" >\"$0.args\"\necho loading it >&2\n" +
+		"echo listening on http://127.0.0.1:1234 >&2\nwhile :; do sleep 0.01; done\n"
 	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
