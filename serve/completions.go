@@ -48,7 +48,9 @@ func (s *Server) completionsQuestion(b *body, key string) (*question, *completio
 	}
 	s.constrain(b, q, nil)
 	b.rest()
-	a.offsets, a.begun = make([]int, q.choices()), make([]bool, q.choices())
+	if b.err == nil { // or their number may be anything
+		a.offsets, a.begun = make([]int, q.choices()), make([]bool, q.choices())
+	}
 	return q, a
 }
 

@@ -57,6 +57,8 @@ func TestRequests_AreRefusedByName(t *testing.T) {
 		{"chat/completions", "{\"model\":\"\xff\"}", 400, "", "UTF-8"},
 		{"chat/completions", strings.Repeat(`{"a":`, 20000), 413, "", ""},
 		{"chat/completions", strings.Repeat(`[`, 60000), 400, "", "not JSON"},
+		{"completions", `{"prompt":"x","n":-5}`, 400, "n", "from 1 to"},
+		{"completions", `{"prompt":"x","n":9000000000000000000}`, 400, "n", "from 1 to"},
 		{"completions", `{"prompt":"x","suffix":"y"}`, 400, "suffix", ""},
 		{"completions", `{"prompt":"x","best_of":3}`, 400, "best_of", "use n"},
 		{"completions", `{"prompt":"x","echo":true,"logprobs":1}`, 400, "echo", "log probabilities"},
