@@ -40,17 +40,40 @@ func (c *chatter) openPage(ctx context.Context, models []modelRef) error {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Process.Signal(syscall.SIGTERM) })
 	defer stop()
-	lines := bufio.NewScanner(output)
-	for lines.Scan() {
-		url, listens := strings.CutPrefix(lines.Text(), "listening on ")
-		if !listens {
-			c.note("%s", lines.Text())
-			continue
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for scanner := bufio.NewScanner(output); scanner.Scan(); {
+			lines <- scanner.Text()
 		}
-		c.note("chat is at %s until Ctrl-C", url)
-		if err := browser(url); err != nil {
+	}()
+	opened := make(chan error, 1)
+	show := func(err error) {
+		if err != nil {
 			c.note("no browser could be opened (%v): open that address yourself", err)
 		}
+	}
+	for more := true; more; {
+		var line string
+		select {
+		case err := <-opened:
+			show(err)
+			continue
+		case line, more = <-lines:
+		}
+		url, listens := strings.CutPrefix(line, "listening on ")
+		switch {
+		case listens:
+			c.note("chat is at %s until Ctrl-C", url)
+			go func() { opened <- browser(url) }() // which may take until its window is closed: serve's log goes on
+		case more:
+			c.note("%s", line)
+		}
+	}
+	select {
+	case err := <-opened:
+		show(err)
+	default:
 	}
 	err = server.Wait()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && ctx.Err() == nil {

@@ -7,11 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"restyle/internal/cli"
 )
 
 // TestWeb starts a program in serve's place: chat passes its models and flags on, opens the page and ends the program.
+// It reads the program's log while the browser runs, or the program would wait.
 func TestWeb(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -19,7 +21,8 @@ func TestWeb(t *testing.T) {
 	}
 	program := filepath.Join(filepath.Dir(self), "serve")
 	script := "#!/bin/sh\ntrap 'exit 0' TERM\necho \"$@\" >\"$0.args\"\necho loading it >&2\n" +
-		"echo listening on http://127.0.0.1:1234 >&2\nwhile :; do sleep 0.01; done\n"
+		"echo listening on http://127.0.0.1:1234 >&2\n" +
+		"for i in $(seq 5000); do echo line $i of the log of requests >&2; done\nwhile :; do sleep 0.01; done\n"
 	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -29,6 +32,11 @@ func TestWeb(t *testing.T) {
 	opened := ""
 	browser = func(url string) error {
 		opened = url
+		for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			if got, _ := os.ReadFile(program + ".args"); len(got) > 0 {
+				break
+			}
+		}
 		cancel()
 		return os.ErrNotExist
 	}
