@@ -121,7 +121,9 @@ func (r *record) attributes(request *http.Request) []any {
 	return all
 }
 
-func seconds(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
+func seconds(d time.Duration) float64 {
+	return float64(d.Round(time.Millisecond).Milliseconds()) / 1000
+}
 
 // requestID returns the id that a client gives a request, or a new one.
 func requestID(r *http.Request) string {

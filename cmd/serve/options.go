@@ -248,7 +248,10 @@ func loopback(address net.Addr) bool {
 // names are the names under which requests come to a loopback address.
 func (o *options) names() []string {
 	host, _, _ := net.SplitHostPort(o.listen)
-	names := append([]string{"localhost", "127.0.0.1", "::1", strings.ToLower(host)}, o.hosts...)
+	names := append([]string{"localhost", "127.0.0.1", "::1", host}, o.hosts...)
+	for i := range names {
+		names[i] = strings.ToLower(names[i]) // as those of requests are compared
+	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }

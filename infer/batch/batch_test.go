@@ -235,6 +235,32 @@ func TestBatch_FailedStep(t *testing.T) {
 	}
 }
 
+// broken is a constraint with a fault.
+type broken struct{}
+
+func (broken) Mask([]float32)     { panic("no such node") }
+func (broken) Accept(int32) error { return nil }
+
+// TestBatch_FaultInAChoice has an answer whose constraint panics: the others do not notice.
+func TestBatch_FaultInAChoice(t *testing.T) {
+	b := New(&memory{t: t, rows: 64, pieces: 8, tokens: make([]int32, 64*model.PoolBlock)}, codec, vocab, Options{})
+	defer b.Close()
+	for _, constraint := range []infer.Constraint{broken{}, nil} {
+		a, err := b.Start(Request{Prompt: []int32{5}, Options: infer.Options{MaxTokens: 5, Constraint: constraint}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for a.Next(t.Context()) {
+		}
+		if err := a.Err(); (err != nil) != (constraint != nil) || err != nil && !strings.Contains(err.Error(), "no such") {
+			t.Errorf("%T: %v", constraint, err)
+		}
+	}
+	if s := b.Stats(); s.Used != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestBatch_Limits fills the queue, and closes a Batch while an answer runs.
 func TestBatch_Limits(t *testing.T) {
 	m := &memory{t: t, rows: 64, pieces: 1, tokens: make([]int32, 8*model.PoolBlock), started: make(chan struct{})}

@@ -229,7 +229,13 @@ func (b *Batch) choose(pieces []piece, next []model.Next, err error) []chosen {
 	return all
 }
 
+// choose chooses the token that follows. A panic, such as of a constraint, is an error of this answer.
 func (s *sequence) choose(next model.Next) (c chosen) {
+	defer func() {
+		if r := recover(); r != nil {
+			c = chosen{err: fmt.Errorf("after token %d: choosing the next one failed: %v", len(s.tokens), r)}
+		}
+	}()
 	id, err := next.Choice, error(nil)
 	switch {
 	case next.Logits != nil:
