@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -278,7 +279,7 @@ func TestFlags_AreChecked(t *testing.T) {
 	}
 }
 
-// TestNames_OfModels checks how arguments name models.
+// TestNames_OfModels checks how arguments name models, and the server.
 func TestNames_OfModels(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, dir := range []string{"models/base", "a=b"} {
@@ -298,6 +299,10 @@ func TestNames_OfModels(t *testing.T) {
 		if got := named(arg); got != want {
 			t.Errorf("%s: %+v", arg, got)
 		}
+	}
+	if o := (&options{listen: "LocalHost:80", hosts: cli.Paths{"My.Proxy"}}); !slices.Equal(o.names(),
+		[]string{"127.0.0.1", "::1", "localhost", "my.proxy"}) {
+		t.Errorf("names of hosts: %q", o.names())
 	}
 	for _, there := range []bool{false, true} {
 		want := "starter"
