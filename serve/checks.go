@@ -99,7 +99,7 @@ func (s *Server) logged(rec *record, r *http.Request) {
 	if rec.watch != nil {
 		rec.done(rec.status)
 	}
-	if s.options.Log != nil {
+	if s.options.Log != nil && !slices.Contains(open, r.URL.Path) { // which are asked for again and again
 		s.options.Log.Info("request", rec.attributes(r)...)
 	}
 	if fault != nil {

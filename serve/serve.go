@@ -32,7 +32,7 @@ type Options struct {
 	Slow time.Duration
 	// Alive is the time after which a stream without news gets a sign of life. Default: 15 s.
 	Alive time.Duration
-	// Log gets a line for each request. Nil: none. It gets no prompts, answers or keys.
+	// Log gets a line for each request but those of /health and /ready. Nil: none. It gets no prompts, answers or keys.
 	Log *slog.Logger
 	// Page is what GET / shows: index.html and what it needs. Nil: none.
 	Page fs.FS
