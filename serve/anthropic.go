@@ -1,8 +1,6 @@
 package serve
 
 import (
-	"strings"
-
 	"restyle/chat"
 	"restyle/infer"
 )
@@ -48,17 +46,10 @@ func (a *messagesAPI) reason(q *question, c *choice) (reason string, stop any) {
 	if c.result.Reason != infer.Stopped {
 		return "max_tokens", nil
 	}
-	text := q.model.Codec.Tokenizer.Decode(c.result.IDs, true)
-	first, found := len(text)+1, ""
-	for _, s := range q.options.Stop {
-		if i := strings.Index(text, s); i >= 0 && (i+len(s) < first || i+len(s) == first && len(s) > len(found)) {
-			first, found = i+len(s), s
-		}
-	}
-	switch {
-	case found != "":
+	if found := q.stopString(c.result.IDs); found != "" {
 		return "stop_sequence", found
-	case len(c.calls) > 0:
+	}
+	if len(c.calls) > 0 {
 		return "tool_use", nil
 	}
 	return "end_turn", nil

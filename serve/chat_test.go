@@ -2,9 +2,11 @@ package serve
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -43,6 +45,18 @@ func TestAnswers_AreThese(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f.recorded(t, name, c.path, c.body)
 		})
+	}
+}
+
+// TestLogprobs_OfAllTokens asks for the log probabilities of an answer that has more bytes in tokens than in text, and a
+// stop string that does not come.
+func TestLogprobs_OfAllTokens(t *testing.T) {
+	f := serving(t, Options{})
+	f.script = "One.<|im_end|>"
+	_, got := f.post(t, "/v1/chat/completions", `{"logprobs":true,"stop":"zzz",`+asked+`}`)
+	if n := strings.Count(got, `"logprob"`); !strings.Contains(got, `"content":"One."`) || n == 0 ||
+		!strings.Contains(got, fmt.Sprintf(`"completion_tokens":%d`, n)) {
+		t.Errorf("log probabilities of %d tokens: %s", n, got)
 	}
 }
 

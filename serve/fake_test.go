@@ -59,7 +59,8 @@ func (f *fake) Start(r batch.Request) (Answer, error) {
 	words := strings.SplitAfter(cmp.Or(f.script, script), " ")
 	text := strings.Join(words[r.Seed%uint64(len(words)):], "")
 	a := &fakeAnswer{fake: f, r: r, stream: f.codec.Tokenizer.Stream(true)}
-	a.ids = f.codec.Tokenizer.Encode(text, tokenizer.EncodeOptions{}).IDs
+	markup := []tokenizer.Span{{End: len(text)}} // it may have special tokens
+	a.ids = f.codec.Tokenizer.Encode(text, tokenizer.EncodeOptions{Special: markup}).IDs
 	a.result.Prompt, a.result.Reused = len(r.Prompt), len(r.Prompt)/16*16
 	return a, nil
 }

@@ -133,10 +133,25 @@ func (q *question) follow(ctx context.Context, i int, a Answer, watch *watch, pi
 		p.end = &result
 		watch.ended(result, a.Waited())
 	}
-	if q.logprobs && len(q.options.Stop) == 0 {
-		p.tokens = out.held
+	if q.logprobs && (p.end == nil || q.stopString(p.end.IDs) == "") {
+		p.tokens = out.held // the text may have fewer bytes than they: some tokenizers take a space off its front
 	}
 	send(p)
+}
+
+// stopString returns the stop string that ended an answer, or "".
+func (q *question) stopString(ids []int32) (found string) {
+	if len(q.options.Stop) == 0 {
+		return ""
+	}
+	text := q.model.Codec.Tokenizer.Decode(ids, true)
+	first := len(text) + 1
+	for _, s := range q.options.Stop {
+		if i := strings.Index(text, s); i >= 0 && (i+len(s) < first || i+len(s) == first && len(s) > len(found)) {
+			first, found = i+len(s), s
+		}
+	}
+	return found
 }
 
 // parse sets the text and the calls of a piece. calls is the number of calls so far.
