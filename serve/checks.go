@@ -18,6 +18,7 @@ type record struct {
 	http.ResponseWriter
 	id, key  string
 	start    time.Time
+	slow     time.Duration // see hurry
 	status   int
 	question *question
 	*watch
@@ -29,10 +30,16 @@ func of(w http.ResponseWriter) *record { return w.(*record) }
 // Unwrap lets an http.ResponseController reach the connection.
 func (r *record) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// WriteHeader remembers the status.
+// WriteHeader remembers the status, and gives what follows a deadline.
 func (r *record) WriteHeader(status int) {
 	r.status = status
+	r.hurry()
 	r.ResponseWriter.WriteHeader(status)
+}
+
+// hurry gives the client a deadline to read what is written from now on.
+func (r *record) hurry() {
+	http.NewResponseController(r.ResponseWriter).SetWriteDeadline(time.Now().Add(r.slow))
 }
 
 // Write sends status 200 first, if none is sent.
@@ -55,7 +62,7 @@ func (s *Server) checked(next http.Handler) http.Handler {
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		rec := &record{ResponseWriter: w, id: requestID(r), start: time.Now()}
+		rec := &record{ResponseWriter: w, id: requestID(r), start: time.Now(), slow: s.options.Slow}
 		w.Header().Set("X-Request-Id", rec.id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		defer s.logged(rec, r)
@@ -96,6 +103,7 @@ func (s *Server) logged(rec *record, r *http.Request) {
 			rec.status = http.StatusInternalServerError
 		}
 	}
+	rec.hurry() // for the end, which net/http writes
 	if rec.watch != nil {
 		rec.done(rec.status)
 	}

@@ -24,7 +24,7 @@ func (s *Server) handler() http.Handler {
 	})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		s.writeMetrics(w)
+		w.Write(s.metricsText())
 	})
 	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) {
 		all := []object{}
@@ -103,7 +103,6 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, e *Error) {
 		of(w).status = left.Status
 		return
 	}
-	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.options.Slow))
 	e.write(w, r.URL.Path)
 }
 

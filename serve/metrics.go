@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"maps"
@@ -136,9 +137,11 @@ var figures = []figure{
 		func(s batch.Stats) float64 { return float64(s.Computed) }},
 }
 
-// writeMetrics writes all metrics in Prometheus's text format.
-func (s *Server) writeMetrics(w io.Writer) {
-	out := exposition{w}
+// metricsText returns all metrics in Prometheus's text format. What writes them to a client must not hold a lock that
+// requests need: the client may not read.
+func (s *Server) metricsText() []byte {
+	var text bytes.Buffer
+	out := exposition{&text}
 	all := s.all()
 	stats := make([]batch.Stats, len(all))
 	for i, m := range all {
@@ -170,6 +173,7 @@ func (s *Server) writeMetrics(w io.Writer) {
 			out.histogram(h.name, m, h.of(m.metrics))
 		}
 	}
+	return text.Bytes()
 }
 
 // An exposition is metrics as text.

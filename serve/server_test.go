@@ -293,6 +293,7 @@ type deaf struct {
 	http.ResponseWriter
 	left      int
 	deadlines int
+	written   func()
 }
 
 func (d *deaf) SetWriteDeadline(at time.Time) error {
@@ -303,6 +304,9 @@ func (d *deaf) SetWriteDeadline(at time.Time) error {
 }
 
 func (d *deaf) Write(data []byte) (int, error) {
+	if d.written != nil {
+		d.written()
+	}
 	if d.left--; d.left < 0 {
 		return 0, os.ErrDeadlineExceeded
 	}
@@ -311,6 +315,41 @@ func (d *deaf) Write(data []byte) (int, error) {
 
 func (d *deaf) FlushError() error { return nil }
 
+// TestMetrics_DoNotWaitForTheirReader checks that a client that does not read them holds up no request.
+func TestMetrics_DoNotWaitForTheirReader(t *testing.T) {
+	f := serving(t, Options{Slow: 7 * time.Second})
+	w := &deaf{ResponseWriter: httptest.NewRecorder(), left: 1}
+	w.written = func() {
+		if !f.models[0].metrics.lock.TryLock() {
+			t.Fatal("the metrics are locked")
+		}
+		f.models[0].metrics.lock.Unlock()
+	}
+	f.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	if w.left != 0 || w.deadlines != 2 {
+		t.Errorf("%d writes left, %d deadlines", w.left, w.deadlines)
+	}
+}
+
+// TestStreams_MayBeSilent lets tokens take longer than a client may take to read them, over HTTP/2.
+func TestStreams_MayBeSilent(t *testing.T) {
+	f := serving(t, Options{Slow: 50 * time.Millisecond})
+	f.pace = 150 * time.Millisecond
+	server := httptest.NewUnstartedServer(f.Server)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	r, err := server.Client().Post(server.URL+"/v1/chat/completions", "application/json",
+		strings.NewReader(`{"stream":true,"max_tokens":3,`+asked+`}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if text, err := io.ReadAll(r.Body); err != nil || r.ProtoMajor != 2 || !strings.HasSuffix(string(text), "[DONE]\n\n") {
+		t.Errorf("%s: %v: %s", r.Proto, err, text)
+	}
+}
+
 // TestClients_ThatDoNotReadAreDropped checks that each write has a deadline, and that one that is missed ends the
 // answer.
 func TestClients_ThatDoNotReadAreDropped(t *testing.T) {
@@ -318,7 +357,8 @@ func TestClients_ThatDoNotReadAreDropped(t *testing.T) {
 	w := &deaf{ResponseWriter: httptest.NewRecorder(), left: 5}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(streamed))
 	f.ServeHTTP(w, r)
-	if w.deadlines != 6 || f.running.Load() != 0 || !strings.Contains(f.log.String(), `"status":499`) {
+	const more = 2 // for the header, and for the end
+	if w.deadlines != 6+more || f.running.Load() != 0 || !strings.Contains(f.log.String(), `"status":499`) {
 		t.Errorf("%d writes with deadlines, %d answers, %s", w.deadlines, f.running.Load(), f.log.String())
 	}
 }

@@ -54,6 +54,7 @@ func (s *stream) write(text string) {
 	if _, s.err = s.w.Write([]byte(text)); s.err == nil {
 		s.err = s.control.Flush()
 	}
+	s.control.SetWriteDeadline(time.Time{}) // HTTP/2 would end a stream that has nothing to write at that time
 }
 
 // answer answers a question, streamed or as a whole. ctx is done when the client leaves, the time is over, or the
@@ -77,7 +78,6 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, q *question,
 	if e := s.broken(ctx, err); e != nil {
 		return e
 	}
-	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.options.Slow))
 	writeJSON(w, http.StatusOK, a.whole(q, choices))
 	return nil
 }
