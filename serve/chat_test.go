@@ -48,7 +48,7 @@ func TestAnswers_AreThese(t *testing.T) {
 	}
 }
 
-// TestLogprobs_OfAllTokens asks for the log probabilities of an answer that has more bytes in tokens than in text, and a
+// TestLogprobs_OfAllTokens asks for log probabilities of an answer that has more bytes in tokens than in text, and a
 // stop string that does not come.
 func TestLogprobs_OfAllTokens(t *testing.T) {
 	f := serving(t, Options{})

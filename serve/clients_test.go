@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bufio"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -145,7 +146,9 @@ func TestCurl_GetsEventsAsTheyCome(t *testing.T) {
 	}
 	f := serving(t, Options{})
 	f.hold = make(chan struct{})
-	run := exec.Command("curl", "-sN", f.url+"/v1/chat/completions", "-d", streamed)
+	server := httptest.NewServer(f.Server) // after hold is set: the race detector does not see that curl asks later
+	defer server.Close()
+	run := exec.Command("curl", "-sN", server.URL+"/v1/chat/completions", "-d", streamed)
 	out, err := run.StdoutPipe()
 	if err == nil {
 		err = run.Start()
