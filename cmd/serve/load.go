@@ -83,6 +83,10 @@ func (c *command) load(ctx context.Context, s *serve.Server) (closeAll func() er
 func (c *command) open(ctx context.Context, device *kernels.Device, h *hub.Hub, ref modelRef) (m serve.Model,
 	engine *infer.Engine, err error) {
 	checkpoint, adapter, err := models.OpenTuned(ctx, h, ref.path, ref.base)
+	if errors.Is(err, models.ErrOtherBase) {
+		return m, nil, fmt.Errorf("--adapter %s=%s: it %w than %s: name its own base as the first model, or the adapter as "+
+			"a model, %[1]s=%[2]s, which finds its base itself", ref.name, ref.path, models.ErrOtherBase, ref.base)
+	}
 	if err != nil {
 		return m, nil, err
 	}
