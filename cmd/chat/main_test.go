@@ -518,6 +518,7 @@ func TestUsage_Errors(t *testing.T) {
 	}{
 		{"unknown flag", cli.Usage, []string{"--basis"}, "basis"},
 		{"only", cli.Usage, append(tiny, "--only", "both"), `--only "both"`},
+		{"a page of int8x8", cli.Usage, append(tiny, "--web", "--quantize", "int8x8"), "take int8"},
 		{"two kinds of questions", cli.Usage, append(tiny, "--prompt", "a", "--prompts", "b"), "exclude each other"},
 		{"raw and a template", cli.Usage, append(tiny, "--raw", "--template", "chatml"), "--raw"},
 		{"raw and a system prompt", cli.Usage, append(tiny, "--raw", "--system", "s"), "--raw"},

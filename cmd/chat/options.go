@@ -143,6 +143,8 @@ func (o *options) check() error {
 		return cli.Usagef("--only %q: must be base or tuned", o.only)
 	case o.web && (o.prompt != "" || o.prompts != "" || o.system != ""):
 		return cli.Usagef("--web: the page has its own place for --prompt, --prompts and --system: leave them out")
+	case o.web && o.quantize == infer.INT8x8:
+		return cli.Usagef("--web: serve cannot --quantize to int8x8: take int8")
 	case o.prompt != "" && o.prompts != "":
 		return cli.Usagef("--prompt and --prompts exclude each other: put the question into the file")
 	case o.raw && o.template != "" && o.template != chat.Raw().Name:
