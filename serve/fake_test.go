@@ -32,6 +32,7 @@ type fake struct {
 	script           string        // what it says instead of script
 	refuse           error         // of Start
 	failAt           int           // token at which an answer fails, 0 for none
+	panics           bool          // it fails by a panic
 	pace             time.Duration // between tokens
 	hold             chan struct{} // if not nil, every token waits for one of these
 	last             atomic.Pointer[batch.Request]
@@ -85,6 +86,8 @@ func (a *fakeAnswer) Next(ctx context.Context) bool {
 	case ctx.Err() != nil:
 		a.over, a.result.Reason = true, infer.Cancelled
 		return false
+	case a.failAt > 0 && n == a.failAt && a.panics:
+		panic("index out of range")
 	case a.failAt > 0 && n == a.failAt:
 		a.over, a.err = true, errors.New("step 7: the device is gone")
 		return false

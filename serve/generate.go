@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"strings"
 	"sync"
 
@@ -76,6 +77,14 @@ func (q *question) start(ctx context.Context, watch *watch) (<-chan piece, *Erro
 	for i, a := range answers {
 		all.Go(func() {
 			defer a.Close()
+			defer func() { // or it would end the program: only the handler's own goroutine is guarded
+				if fault := recover(); fault != nil {
+					select {
+					case pieces <- piece{choice: i, err: fmt.Errorf("a fault of this program's: %v", fault)}:
+					case <-ctx.Done():
+					}
+				}
+			}()
 			q.follow(ctx, i, a, watch, pieces)
 		})
 	}

@@ -233,9 +233,15 @@ func TestLog_HasNoPromptsAndNoKeys(t *testing.T) {
 	}
 }
 
-// TestPanic_FailsOneRequest lets a template's tokenizer be absent, as a fault of the program.
+// TestPanic_FailsOneRequest lets a template's tokenizer be absent, as a fault of the program, and what follows an
+// answer have one.
 func TestPanic_FailsOneRequest(t *testing.T) {
 	f := serving(t, Options{})
+	f.failAt, f.panics = 1, true
+	if status, text := f.post(t, "/v1/chat/completions", `{"n":2,`+asked+`}`); status != 500 ||
+		!strings.Contains(text, "server_error") || strings.Contains(text, "out of range") {
+		t.Error(status, text)
+	}
 	f.Server.models[0].Codec.Tokenizer = nil
 	status, text := f.post(t, "/v1/chat/completions", streamed)
 	if status != 500 || !strings.Contains(text, "server_error") {
