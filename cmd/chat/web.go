@@ -35,6 +35,9 @@ func (c *chatter) openPage(ctx context.Context, models []modelRef) error {
 	if err != nil {
 		return err
 	}
+	runtime.LockOSThread() // so that on Linux the server ends with chat, however that ends
+	defer runtime.UnlockOSThread()
+	cli.Detach(server)
 	if err := server.Start(); err != nil {
 		return fmt.Errorf("--web: %w", err)
 	}

@@ -79,7 +79,7 @@ func (g *gen) startHome(ctx context.Context) (*atHome, error) {
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // on Linux the server ends with the thread that started it, so with gen, however that ends
-		ownGroup(c)
+		cli.Detach(c)
 		err := c.Start()
 		started <- err
 		if err == nil {
