@@ -15,9 +15,9 @@ import (
 	"restyle/tensor"
 )
 
-// TestBatch_OfAModel asks a model many questions twice, in another order, in other company, with other blocks and steps:
-// the tokens and the bits of their log probabilities are the same, and so are those of some that are asked alone. With
-// RESTYLE_LONG it asks 10,000.
+// TestBatch_OfAModel asks a model many questions twice, in another order, in other company, with other blocks and
+// steps: the tokens and the bits of their log probabilities are the same, and so are those of some that are asked
+// alone. With RESTYLE_LONG it asks 10,000.
 func TestBatch_OfAModel(t *testing.T) {
 	device, questions, alone := cmp.Or(os.Getenv("RESTYLE_TEST_DEVICE"), "cpu"), 60, 6
 	if os.Getenv("RESTYLE_LONG") != "" {
