@@ -153,8 +153,8 @@ func (b *Batch) admit() *sequence {
 
 func blocksOf(tokens int) int { return (tokens + model.PoolBlock - 1) / model.PoolBlock }
 
-// grow gives a sequence the blocks for n tokens. If there are not enough, the answers that were admitted last make
-// room, which are computed again later. It reports false if s itself had to, or if all others are planned already.
+// grow gives a sequence that is not planned yet the blocks for n tokens. If there are not enough, those of them that were
+// admitted last make room, and are computed again later. It reports false if s itself had to.
 func (b *Batch) grow(s *sequence, n int, planned map[*sequence]bool) bool {
 	for len(s.blocks) < blocksOf(n) {
 		if i, ok := b.blocks.take(); ok {
@@ -162,13 +162,10 @@ func (b *Batch) grow(s *sequence, n int, planned map[*sequence]bool) bool {
 			continue
 		}
 		last := len(b.running) - 1
-		for last > 0 && planned[b.running[last]] {
+		for planned[b.running[last]] {
 			last--
 		}
 		victim := b.running[last]
-		if planned[victim] {
-			return false // it has its blocks when those that are planned are done
-		}
 		b.free(victim)
 		b.running = slices.Delete(b.running, last, last+1)
 		b.waiting.push(victim)
