@@ -53,6 +53,7 @@ func TestNumberFlags_AtZero(t *testing.T) {
 	step := "step --config " + config + " --shapes 1x8 --steps 1 --device cpu "
 	quality := "quality --device cpu --only base --base " + tinyBase + " --python= --questions " + questions + " "
 	train := "train --model " + tinyBase + " --modes fused --device cpu --seq 128 --rows 12 "
+	serve := "serve --device cpu --prompt 4 --answer 2 --times 1 --sequences 1 --model " + tinyBase + " "
 	decode := "decode --device cpu --prompt 4 --answer 2 --times 1 --model " + tinyBase + " "
 	// trained returns a column of bench train's results.
 	trained := func(t *testing.T, flags, column string) any {
@@ -93,6 +94,9 @@ func TestNumberFlags_AtZero(t *testing.T) {
 				}
 			}},
 		})},
+		"serve": {newServeOptions().flags(io.Discard, io.Discard), map[string]clitest.Number{
+			"prompt": {}, "answer": {}, "times": {}, "rows": {}, "threads": runs(serve + "--threads 0"),
+		}},
 		"decode": {newDecodeOptions().flags(io.Discard, io.Discard), map[string]clitest.Number{
 			"prompt": {}, "answer": {}, "times": {}, "threads": runs(decode + "--threads 0"),
 		}},
@@ -156,7 +160,7 @@ func TestNumberFlags_AtZero(t *testing.T) {
 			clitest.Numbers(t, c.flags, c.numbers, func(args ...string) (int, string) {
 				// What is accepted by mistake must not measure for hours: there is no such GPU.
 				always := map[string]string{"all": "all --out " + t.TempDir(), "parity": "parity " + t.TempDir(),
-					"quality": quality, "decode": decode}[name]
+					"quality": quality, "decode": decode, "serve": serve}[name]
 				if always == "" {
 					always = name
 				}
