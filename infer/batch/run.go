@@ -153,9 +153,9 @@ func (b *Batch) admit() *sequence {
 
 func blocksOf(tokens int) int { return (tokens + model.PoolBlock - 1) / model.PoolBlock }
 
-// grow gives a sequence that is not planned yet the blocks for n tokens. If there are not enough, sequences that are not
-// planned either make room, the ones first that were admitted last, and are computed again later. It reports false if s
-// itself had to.
+// grow gives a sequence that is not planned yet the blocks for n tokens. If there are not enough, sequences that are
+// not planned either make room, the ones first that were admitted last, and are computed again later. It reports false
+// if s itself had to.
 func (b *Batch) grow(s *sequence, n int, planned map[*sequence]bool) bool {
 	for len(s.blocks) < blocksOf(n) {
 		if i, ok := b.blocks.take(); ok {
