@@ -226,7 +226,7 @@ func (p *Pool) decodes(pieces []Piece) bool {
 
 // minPoolWidth is the number of blocks of a sequence that the smallest graphs serve; others serve twice as many, and so
 // on. Likewise the graphs serve 1, 2, 4, … sequences.
-var minPoolWidth = 32 // tests set it
+const minPoolWidth = 32
 
 // fill fills pieces up to the number that a graph serves, with tokens in a block of their own, and returns the number
 // of blocks that it serves.
