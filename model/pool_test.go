@@ -189,6 +189,47 @@ func samePool(t *testing.T, what string, got, want []float32) {
 	}
 }
 
+// TestPool_Graphs decodes on a GPU, where graphs of 1, 2, 4, … sequences do that, and compares with prompts. The first
+// token of each number runs without a graph, the second captures one, and the third launches it.
+func TestPool_Graphs(t *testing.T) {
+	m := open(t, testGPU(t, kernels.Options{Fused: kernels.All()}), shapes["llama"], Options{DType: tensor.F32})
+	p, err := m.NewPool(PoolOptions{Blocks: 12, Rows: 16, Pieces: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	ids := [][]int32{sequence(m.cfg, 1, 9).IDs, sequence(m.cfg, 2, 6).IDs, sequence(m.cfg, 3, 6).IDs}
+	decoded := poolOf(rand.New(rand.NewPCG(1, 2)), p, ids...)
+	for at := range ids[0] {
+		running := decoded // three, which fill a graph of four, then one
+		if at >= len(ids[1]) {
+			running = decoded[:1]
+		}
+		decoded[1].choose = at%2 == 1
+		p.step(t, running, 1, 1, 1)
+	}
+	for i, s := range decoded {
+		for n := range s.ids {
+			prompt := poolOf(rand.New(rand.NewPCG(1, uint64(i))), p, s.ids)[0] // no graph computes more than one token
+			p.step(t, []*pooled{prompt}, n+1)
+			if want := prompt.logits[n+1]; s.logits[n+1] != nil {
+				samePool(t, fmt.Sprintf("token %d of sequence %d", n, i), s.logits[n+1], want)
+			} else if best := slices.Index(want, slices.Max(want)); int(s.choices[n+1]) != best {
+				t.Errorf("token %d of sequence %d: choice %d, want %d", n, i, s.choices[n+1], best)
+			}
+		}
+	}
+	graphs := 0
+	for _, g := range p.graphs {
+		if g != nil {
+			graphs++
+		}
+	}
+	if graphs != 2 {
+		t.Errorf("%d graphs, want those of one and of four sequences", graphs)
+	}
+}
+
 // TestPool_Errors checks that a piece that cannot be computed is an error that says why, and changes nothing.
 func TestPool_Errors(t *testing.T) {
 	cfg := shapes["llama"]
