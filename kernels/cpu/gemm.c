@@ -409,6 +409,32 @@ static void cut(plan *p, int64_t threads) {
 	p->tiles = p->down * parts(n, p->columns);
 }
 
+// run_alone computes tiles of a product of rows that are alone, until none is left: as dot products, whose order does not
+// depend on the number of rows, with lines of B that stay in a cache.
+static void run_alone(plan *p) {
+	workspace *w = my_workspace();
+	if (!w) return; // other threads will do its work
+	for (step s = claim(p); s.tile < p->tiles; s = claim(p)) {
+		const int64_t n = s.tile * p->columns, columns = min(p->columns, p->g.n - n);
+		cpu_gemm_args g = p->g;
+		if (g.coded) {
+			decode(p, w->partial, n, columns);
+			g.b = (uintptr_t)w->partial - n * g.k * p->size, g.ldb = g.k;
+		}
+		p->level->few(&g, n, n + columns);
+	}
+}
+
+// plan_alone plans run_alone. It returns 0 if k is so long that the values of a few lines have no room.
+static int plan_alone(plan *p, int64_t threads) {
+	enum { CHUNK = 64 << 10, LINES = 8 }; // bytes of B; lines at least
+	const int64_t bytes = p->g.k * p->size + 1;
+	p->run = run_alone;
+	p->columns = up(min(CHUNK / bytes, parts(p->g.n, 4 * threads)) + 1, LINES);
+	p->tiles = parts(p->g.n, p->columns);
+	return LINES * bytes <= (int64_t)(sizeof(float) * PARTIAL);
+}
+
 static void few(void *arg, int64_t lo, int64_t hi) {
 	const cpu_gemm_args *g = arg;
 	gemm_level_for(g->type, cpu_level())->few(g, lo, hi);
@@ -435,9 +461,10 @@ int cpu_gemm(const cpu_gemm_args *args) {
 	if (last % GEMM_GROUP == 0 && last + up(more, 2 * GEMM_GROUP) <= GEMM_DEPTH) p.joined = more;
 	else p.second = parts(p.g.k2, p.deepest);
 	int64_t threads = cpu_threads();
-	int turned = turn_operands(&p, w, threads);
-	if (p.g.coded && !turned) return ENOTSUP;
-	if (!turned) cut(&p, threads);
+	int lines = p.g.alone && !p.g.trans_a && p.g.trans_b && !p.level->turned ? plan_alone(&p, threads) :
+		turn_operands(&p, w, threads);
+	if (p.g.coded && !lines) return ENOTSUP;
+	if (!lines) cut(&p, threads);
 	cpu_parallel(run_item, &p, min(threads, p.tiles), 1);
 	p.run(&p); // the tiles left if a thread had no memory for its workspace
 	return 0;

@@ -77,7 +77,7 @@ func GemmWorkspace() int { return int(C.cpu_gemm_workspace()) }
 //
 // Sums are in float32, and each is rounded once, when it is stored. Their order depends only on k and the level,
 // neither on the other sizes nor on the number of threads, except that a product with at most eight rows has an order
-// of its own, unless p is Alone. A NaN or an infinity affects only the elements of C that it takes part in. At levels
+// of its own. Rows that are Alone have that order in any number, or on AMX the other one. A NaN or an infinity affects only the elements of C that it takes part in. At levels
 // with bfloat16 dot products, subnormal numbers count as zero.
 //
 // Gemm panics if the operands do not fit each other, or if there is no memory for packed operands, about 4 MB per
@@ -112,8 +112,8 @@ func Gemm(p Product) {
 }
 
 // GemmCoded is Gemm of a B that is transposed and quantized, with its values rounded to A's type, as DequantizeRows
-// computes them, and A's rows Alone. It computes them where it needs them. If the level cannot, or not for so many
-// rows, it computes nothing and reports false.
+// computes them, and A's rows Alone. It computes them where it needs them. If rows are too long for that, or on AMX too
+// many, it computes nothing and reports false.
 func GemmCoded(p Product) bool {
 	if !p.TransB || p.TransA || p.B.Rows != p.C.Cols || p.B.Cols != p.A.Cols || p.A.Rows != p.C.Rows || !valid(p.A) ||
 		!valid(p.C) || !p.B.DType.Quantized() || p.B.Addr == 0 {

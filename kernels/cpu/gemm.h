@@ -31,7 +31,7 @@ typedef struct {
 
 // cpu_gemm computes a product on the threads of the pool. Sums are in fp32 whatever the types are. Their order depends
 // on k, on the level, and unless rows are alone, on whether there are more than GEMM_FEW rows. It returns 0, or ENOMEM,
-// or ENOTSUP if B is coded and the level cannot multiply it, or not by so many rows.
+// or ENOTSUP if B is coded and rows are too long, or at the level AMX, too many.
 int cpu_gemm(const cpu_gemm_args *args);
 
 // cpu_column_sums adds the sum of each column of x to sums, which are fp32 or of x's type.
@@ -133,7 +133,7 @@ typedef struct {
 	void (*turned)(float *sums, gemm_target to, const char *b, int64_t stride, const gemm_unit *a, int64_t units,
 		int64_t rows, int64_t width, int next);
 	void (*store)(const float *sums, gemm_target to, int64_t rows, int64_t width);
-	// few computes columns lo to hi of a product with at most GEMM_FEW rows and transposed B.
+	// few computes columns lo to hi of a product with transposed B as dot products: of few rows, or of rows that are alone.
 	void (*few)(const cpu_gemm_args *g, int64_t lo, int64_t hi);
 	void (*sum_columns)(float *sums, const char *matrix, int64_t stride, dtype type, int64_t rows, int64_t columns);
 	// peak runs the loop of multiply without memory and returns the number of operations.

@@ -9,7 +9,11 @@
 #define smallest_kernel AT_LEVEL(smallest_kernel)
 #define store_rows AT_LEVEL(store_rows)
 #define store_as AT_LEVEL(store_as)
+#define load_rest AT_LEVEL(load_rest)
 #define dots AT_LEVEL(dots)
+#define pair_dots AT_LEVEL(pair_dots)
+#define lane_sums AT_LEVEL(lane_sums)
+#define dot_sums AT_LEVEL(dot_sums)
 #define few_dots AT_LEVEL(few_dots)
 #define store_activated AT_LEVEL(store_activated)
 
@@ -32,6 +36,10 @@ enum { AHEAD = 8192 }; // bytes that products with few rows prefetch ahead
 #define SIDE 1
 #define KERNELS 1
 #endif
+
+// DOT_ROWS rows of A are multiplied with some lines of B at once, of which one row has DOT_LINES.
+#define DOT_ROWS 4
+#define DOT_LINES 8
 
 #include "activation_loops.h"
 #include "transpose_loops.h"
@@ -198,66 +206,154 @@ static void AT_LEVEL(store)(const float *sums, gemm_target to, int64_t rows, int
 	else FOR_TYPE(to.type, store_as(sums, to, rows, width, type, 0, 0, 0))
 }
 
-// dots computes the dot products of one line with count others, each in two vectors of sums, in an order that depends
-// only on the length. The last vector is padded with zeros.
-INLINE void dots(float *out, const char *line, const char *const *others, int64_t bytes,
-	const int count, const dtype type) {
-	const int step = (int)size_of(type) * VLEN;
-	vec sum[GEMM_FEW][2];
-	UNROLL for (int i = 0; i < count; i++) sum[i][0] = sum[i][1] = vzero();
-	int64_t x = 0;
-	for (; x + 2 * step <= bytes; x += 2 * step) {
-		UNROLL for (int j = 0; j < 2; j++) {
-			__builtin_prefetch(line + x + j * step + AHEAD, 0, 3);
-			vecuns one = load_units(line + x + j * step, type);
-			UNROLL for (int i = 0; i < count; i++)
-				sum[i][j] = add_product(sum[i][j], load_units(others[i] + x + j * step, type), one);
-		}
-	}
-	for (; x < bytes; x += step) {
-		int64_t n = bytes - x < step ? bytes - x : step;
-		char one[4 * VLEN] = {0}, other[4 * VLEN] = {0};
-		memcpy(one, line + x, n);
-		UNROLL for (int i = 0; i < count; i++) {
-			memcpy(other, others[i] + x, n);
-			sum[i][0] = add_product(sum[i][0], load_units(other, type), load_units(one, type));
-		}
-	}
-	UNROLL for (int i = 0; i < count; i++) out[i] = vsum(sum[i][0] + sum[i][1]);
+// load_rest loads the units of a line from x on, step bytes or what is left of them; the others are zero.
+INLINE vecuns load_rest(const char *line, int64_t x, int64_t bytes, const int step, const dtype type) {
+	char rest[4 * VLEN] = {0};
+	memcpy(rest, line + x, bytes - x < step ? bytes - x : step);
+	return load_units(rest, type);
 }
 
-// few_dots computes the dot products of one line of B with the m rows of A, of the first pair of operands or the
-// second.
-static void few_dots(float out[GEMM_FEW], const cpu_gemm_args *g, int64_t n, const int second) {
-	const int64_t size = size_of(g->type), bytes = (second ? g->k2 : g->k) * size;
-	const int64_t lda = second ? g->lda2 : g->lda, ldb = second ? g->ldb2 : g->ldb;
-	const char *a = (const char *)(second ? g->a2 : g->a), *rows[GEMM_FEW];
-	const char *line = (const char *)(second ? g->b2 : g->b) + n * ldb * size;
-	for (int i = 0; i < GEMM_FEW; i++) rows[i] = a + (i < g->m ? i : g->m - 1) * lda * size;
-#define DOTS(count) FOR_TYPE(BF16_DOT ? F32 : g->type, dots(out, line, rows, bytes, count, type)) // pairs are units
-	if (g->m > 4) { DOTS(8) }
-	else if (g->m > 2) { DOTS(4) }
-	else if (g->m > 1) { DOTS(2) }
-	else { DOTS(1) }
-#undef DOTS
+// dots adds up the products of count rows of A with n lines of B. The sums of each pair are a vector, which goes into a row
+// of 2·VLEN of them. Their order depends only on the length.
+INLINE void dots(vec *out, const char *const *rows, const char *const *lines, int64_t bytes, const int count,
+	const int n, const dtype type, const int ahead) {
+	const int step = (int)size_of(type) * VLEN;
+	vec sum[DOT_ROWS][DOT_LINES];
+	UNROLL for (int i = 0; i < count; i++)
+		UNROLL for (int l = 0; l < n; l++) sum[i][l] = vzero();
+	int64_t x = 0;
+	for (; x + step <= bytes; x += step) {
+		vecuns line[DOT_LINES];
+		UNROLL for (int l = 0; l < n; l++) {
+			if (ahead) __builtin_prefetch(lines[l] + x + AHEAD / n, 0, 3);
+			line[l] = load_units(lines[l] + x, type);
+		}
+		UNROLL for (int i = 0; i < count; i++) {
+			const vecuns row = load_units(rows[i] + x, type);
+			UNROLL for (int l = 0; l < n; l++) sum[i][l] = add_product(sum[i][l], row, line[l]);
+		}
+	}
+	if (x < bytes) {
+		vecuns row[DOT_ROWS];
+		UNROLL for (int i = 0; i < count; i++) row[i] = load_rest(rows[i], x, bytes, step, type);
+		UNROLL for (int l = 0; l < n; l++) {
+			const vecuns line = load_rest(lines[l], x, bytes, step, type);
+			UNROLL for (int i = 0; i < count; i++) sum[i][l] = add_product(sum[i][l], row[i], line);
+		}
+	}
+	UNROLL for (int i = 0; i < count; i++)
+		UNROLL for (int l = 0; l < n; l++) out[i * 2 * VLEN + l] = sum[i][l];
+}
+
+// pair_dots is dots for the second pair of operands, in which adapters may lie side by side, each in elements of its own.
+// What is at the same place of sixteen elements goes to the same lane: zeros before and behind change no bit.
+INLINE void pair_dots(vec *out, const char *const *rows, const char *const *lines, int64_t bytes, int count, int n,
+	const dtype type) {
+	const int step = BF16_DOT ? 2 * VLEN : (int)size_of(type) * VLEN;
+	for (int i = 0; i < count; i++)
+		for (int l = 0; l < n; l++) {
+			vec sum = vzero();
+			for (int64_t x = 0; x < bytes; x += step)
+				sum = add_product(sum, load_rest(rows[i], x, bytes, step, type), load_rest(lines[l], x, bytes, step, type));
+			out[i * 2 * VLEN + l] = sum;
+		}
+}
+
+// lane_sums adds up the lanes of VLEN vectors, each as vsum does, halves to halves. After each step two vectors share one.
+INLINE vec lane_sums(const vec *x) {
+	vecuns r[VLEN];
+	memcpy(r, x, sizeof r);
+#define ADD(i, other, low, high) \
+	r[i] = (vecuns)((vec)low((veclong)r[i], (veclong)r[other]) + (vec)high((veclong)r[i], (veclong)r[other]))
+#if VLEN == 16
+#define first8(a, b) SHUFFLE(a, b, 0, 1, 2, 3, 8, 9, 10, 11)
+#define last8(a, b) SHUFFLE(a, b, 4, 5, 6, 7, 12, 13, 14, 15)
+#define first4(a, b) SHUFFLE(a, b, 0, 1, 4, 5, 8, 9, 12, 13)
+#define last4(a, b) SHUFFLE(a, b, 2, 3, 6, 7, 10, 11, 14, 15)
+	UNROLL for (int i = 0; i < 4; i++) {
+		ADD(i, i + 4, first8, last8), ADD(i + 8, i + 12, first8, last8);
+		ADD(i, i + 8, first4, last4);
+	}
+#undef first8
+#undef last8
+#undef first4
+#undef last4
+#elif VLEN == 8
+#define first4(a, b) SHUFFLE(a, b, 0, 1, 4, 5)
+#define last4(a, b) SHUFFLE(a, b, 2, 3, 6, 7)
+	UNROLL for (int i = 0; i < 4; i++) ADD(i, i + 4, first4, last4);
+#undef first4
+#undef last4
+#endif
+	ADD(0, 1, PASTE(low64_, VLEN), PASTE(high64_, VLEN)), ADD(2, 3, PASTE(low64_, VLEN), PASTE(high64_, VLEN));
+#undef ADD
+#if VLEN == 16
+#define EVEN 0, 2, 16, 18, 4, 6, 20, 22, 8, 10, 24, 26, 12, 14, 28, 30
+#define ODD 1, 3, 17, 19, 5, 7, 21, 23, 9, 11, 25, 27, 13, 15, 29, 31
+#elif VLEN == 8
+#define EVEN 0, 2, 8, 10, 4, 6, 12, 14
+#define ODD 1, 3, 9, 11, 5, 7, 13, 15
+#else
+#define EVEN 0, 2, 4, 6
+#define ODD 1, 3, 5, 7
+#endif
+	return (vec)SHUFFLE(r[0], r[2], EVEN) + (vec)SHUFFLE(r[0], r[2], ODD);
+#undef EVEN
+#undef ODD
+}
+
+// dot_sums computes the sums of count rows of A with up to 2·VLEN lines of B, of one pair of operands, which are tight
+// enough to stay in a cache.
+INLINE void dot_sums(vec sums[][2], const char *a, int64_t lda, const char *b, int64_t ldb, int64_t bytes, int64_t rows,
+	int64_t width, const int count, const int n, const int second, const dtype type, const int ahead) {
+	vec parts[DOT_ROWS * 2 * VLEN];
+	const char *row[DOT_ROWS], *line[DOT_LINES];
+	for (int i = 0; i < count; i++) row[i] = a + (i < rows ? i : rows - 1) * lda;
+	for (int64_t at = 0; at < width; at += n) {
+		for (int64_t l = 0; l < n; l++) line[l] = b + (at + l < width ? at + l : width - 1) * ldb;
+		if (second) pair_dots(parts + at, row, line, bytes, count, n, type);
+		else dots(parts + at, row, line, bytes, count, n, type, ahead);
+	}
+	for (int64_t i = 0; i < rows; i++)
+		for (int j = 0; j < (width > VLEN ? 2 : 1); j++) {
+			const vec sum = lane_sums(parts + (2 * i + j) * VLEN);
+			sums[i][j] = second ? sums[i][j] + sum : sum;
+		}
+}
+
+// few_dots is dot_sums for a product's first pair of operands or the second: of rows of A from m on, and lines from n on.
+static void few_dots(vec sums[][2], const cpu_gemm_args *g, int64_t m, int64_t rows, int64_t n, int64_t width,
+	const int second) {
+	const int64_t size = size_of(g->type), lda = (second ? g->lda2 : g->lda) * size, ldb = (second ? g->ldb2 : g->ldb) * size;
+	const char *a = (const char *)(second ? g->a2 : g->a) + m * lda, *b = (const char *)(second ? g->b2 : g->b) + n * ldb;
+	const int64_t bytes = (second ? g->k2 : g->k) * size;
+#define SUMS(count, n) \
+	FOR_TYPE(BF16_DOT ? F32 : g->type, /* pairs are units */ \
+		dot_sums(sums, a, lda, b, ldb, bytes, rows, width, count, n, second, type, m == 0))
+	if (rows == 1) { SUMS(1, DOT_LINES) }
+	else if (rows == 2) { SUMS(2, VLEN == 16 ? DOT_LINES : DOT_LINES / 2) }
+	else { SUMS(DOT_ROWS, VLEN == 16 ? DOT_LINES / 2 : DOT_LINES / 4) }
+#undef SUMS
 }
 
 static void AT_LEVEL(few)(const cpu_gemm_args *g, int64_t lo, int64_t hi) {
-	for (int64_t n = lo; n < hi; n++) {
-		float out[GEMM_FEW], more[GEMM_FEW] = {0};
-		few_dots(out, g, n, 0);
-		if (g->k2) few_dots(more, g, n, 1);
-		for (int64_t m = 0; m < g->m; m++) {
-			float x = (out[m] + more[m]) * g->alpha;
-			if (g->bias) x += element((void *)g->bias, n, g->type);
-			if (g->act != NO_ACTIVATION) {
-				if (g->pre) set_element((void *)g->pre, m * g->n + n, x, g->c_type);
-				x = activated(vset(x), g->act, g->c_type)[0];
+	for (int64_t m = 0; m < g->m; m += DOT_ROWS)
+		for (int64_t n = lo; n < hi; n += 2 * VLEN) {
+			const int64_t rows = g->m - m < DOT_ROWS ? g->m - m : DOT_ROWS, width = hi - n < 2 * VLEN ? hi - n : 2 * VLEN;
+			vec sums[DOT_ROWS][2];
+			float bias[2 * VLEN];
+			few_dots(sums, g, m, rows, n, width, 0);
+			if (g->k2) few_dots(sums, g, m, rows, n, width, 1);
+			const int64_t size = size_of(g->c_type);
+			gemm_target to = {.c = (char *)g->c + (m * g->ldc + n) * size, .stride = g->ldc * size, .type = g->c_type,
+				.add = g->accumulate, .alpha = g->alpha, .act = g->act, .pre_stride = g->n * size};
+			if (g->pre) to.pre = (char *)g->pre + (m * g->n + n) * size;
+			if (g->bias) {
+				for (int64_t i = 0; i < width; i++) bias[i] = element((void *)g->bias, n + i, g->type);
+				to.bias = bias;
 			}
-			if (g->accumulate) x += element((void *)g->c, m * g->ldc + n, g->c_type);
-			set_element((void *)g->c, m * g->ldc + n, x, g->c_type);
+			AT_LEVEL(store)((const float *)sums, to, rows, width);
 		}
-	}
 }
 
 static void AT_LEVEL(sum_columns)(
@@ -275,6 +371,8 @@ static const gemm_level AT_LEVEL(gemm) = {
 	.few = AT_LEVEL(few), .sum_columns = AT_LEVEL(sum_columns), .peak = AT_LEVEL(peak),
 };
 
+#undef DOT_ROWS
+#undef DOT_LINES
 #undef ROWS
 #undef SIDE
 #undef KERNELS

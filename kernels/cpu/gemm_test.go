@@ -161,14 +161,15 @@ type gemmCase struct {
 	transA, transB bool
 	dtype, result  tensor.DType
 	add, bias      bool
+	alone          bool
 	alpha          float32 // 0: 1
 	gap            int
 	atEnd          bool
 }
 
 func (c gemmCase) String() string {
-	return fmt.Sprintf("%dx%dx%d+%d transposed %v %v %v to %v add %v bias %v alpha %v gap %d",
-		c.m, c.n, c.k, c.k2, c.transA, c.transB, c.dtype, c.result, c.add, c.bias, c.alpha, c.gap)
+	return fmt.Sprintf("%dx%dx%d+%d transposed %v %v %v to %v add %v bias %v alone %v alpha %v gap %d",
+		c.m, c.n, c.k, c.k2, c.transA, c.transB, c.dtype, c.result, c.add, c.bias, c.alone, c.alpha, c.gap)
 }
 
 // grids returns the operands of a case: A, B, C, the bias if there is one, and the second pair.
@@ -186,7 +187,7 @@ func (c gemmCase) grids(t testing.TB) (p cpu.Product, all []*grid) {
 		y.fill(rng)
 	}
 	p = cpu.Product{C: y.matrix(), A: a.matrix(), TransA: c.transA, B: b.matrix(), TransB: c.transB, Add: c.add,
-		Alpha: c.alpha}
+		Alpha: c.alpha, Alone: c.alone}
 	all = []*grid{a, b, y}
 	if c.bias {
 		all = append(all, newGrid(t, c.dtype, 1, c.n, 0, c.atEnd).fill(rng))
@@ -274,7 +275,7 @@ func TestGemm(t *testing.T) {
 						transA: kind&1 != 0, transB: kind&2 != 0, dtype: floatTypes[kind/4%3], result: floatTypes[kind/12],
 					}
 					c.add, c.bias, c.alpha = count%2 == 0, count%3 == 0, []float32{0, 0.3}[count/2%2]
-					c.gap, c.atEnd = []int{0, 1, 5, 64}[count%4], count/4%2 == 0
+					c.gap, c.atEnd, c.alone = []int{0, 1, 5, 64}[count%4], count/4%2 == 0, count%3 == 1
 					if !c.transA {
 						c.k2 = []int{0, 1, 5, 48}[count/3%4]
 					}
@@ -298,7 +299,7 @@ func TestGemmBlocks(t *testing.T) {
 				c := gemmCase{
 					m: size[0], n: size[1], k: size[2],
 					transA: kind&1 != 0, transB: kind&2 != 0, dtype: floatTypes[kind/4%3], result: floatTypes[kind/12],
-					add: kind&3 == 1, bias: kind&3 == 2, atEnd: true,
+					add: kind&3 == 1, bias: kind&3 == 2, alone: kind%5 < 2, atEnd: true,
 				}
 				if !c.transA {
 					c.k2 = []int{0, 40, 530}[kind/2%3]
@@ -336,6 +337,43 @@ func TestGemm_ZeroPairChangesNoBit(t *testing.T) {
 	})
 }
 
+// TestGemm_PairsSideBySide adds a second pair among others, which are zero in A, as one adapter of several: it changes
+// no bit where it stands.
+func TestGemm_PairsSideBySide(t *testing.T) {
+	const n, k, rank, from, all = 37, 70, 16, 48, 80
+	eachLevel(t, func(t *testing.T) {
+		for _, dtype := range floatTypes {
+			for _, m := range []int{1, 2, 7, 40} {
+				rng := rand.New(rand.NewPCG(3, 4))
+				a, b := newGrid(t, dtype, m, k, 0, true).fill(rng), newGrid(t, dtype, n, k, 0, true).fill(rng)
+				a2, b2 := newGrid(t, dtype, m, rank, 0, true).fill(rng), newGrid(t, dtype, n, rank, 0, true).fill(rng)
+				wideA, wideB := newGrid(t, dtype, m, all, 0, true), newGrid(t, dtype, n, all, 0, true).fill(rng)
+				clear(wideA.data)
+				for i := range rank {
+					for r := range m {
+						wideA.put(r*all+from+i, a2.at(r*rank+i))
+					}
+					for r := range n {
+						wideB.put(r*all+from+i, b2.at(r*rank+i))
+					}
+				}
+				one, other := newGrid(t, tensor.F32, m, n, 0, true), newGrid(t, tensor.F32, m, n, 0, true)
+				p := cpu.Product{C: one.matrix(), A: a.matrix(), B: b.matrix(), A2: a2.matrix(), B2: b2.matrix(), TransB: true,
+					Alone: true}
+				cpu.Gemm(p)
+				p.C, p.A2, p.B2 = other.matrix(), wideA.matrix(), wideB.matrix()
+				cpu.Gemm(p)
+				if !slices.Equal(one.data, other.data) {
+					t.Errorf("%v: %d rows have other bits", dtype, m)
+				}
+				for _, x := range []*grid{a, b, a2, b2, wideA, wideB, one, other} {
+					x.free(t)
+				}
+			}
+		}
+	})
+}
+
 // TestGemmThreads checks that any number of threads, and several products at a time, give the same bits.
 func TestGemmThreads(t *testing.T) {
 	defer cpu.SetThreads(cpu.Threads())
@@ -345,6 +383,7 @@ func TestGemmThreads(t *testing.T) {
 		{m: 700, n: 130, k: 600, transA: true, dtype: tensor.BF16, add: true},
 		{m: 90, n: 600, k: 513, add: true},
 		{m: 3, n: 999, k: 300, transB: true, dtype: tensor.BF16, result: tensor.BF16},
+		{m: 30, n: 999, k: 300, transB: true, alone: true, dtype: tensor.BF16, result: tensor.BF16},
 		{m: 90, n: 600, k: 513, k2: 300, transB: true, dtype: tensor.F16, result: tensor.F16},
 	}
 	eachLevel(t, func(t *testing.T) {
