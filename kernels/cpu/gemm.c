@@ -409,8 +409,8 @@ static void cut(plan *p, int64_t threads) {
 	p->tiles = p->down * parts(n, p->columns);
 }
 
-// run_alone computes tiles of a product of rows that are alone, until none is left: as dot products, whose order does not
-// depend on the number of rows, with lines of B that stay in a cache.
+// run_alone computes tiles of a product of rows that are alone, until none is left: as dot products, whose order does
+// not depend on the number of rows, with lines of B that stay in a cache.
 static void run_alone(plan *p) {
 	workspace *w = my_workspace();
 	if (!w) return; // other threads will do its work

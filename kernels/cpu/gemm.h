@@ -133,7 +133,8 @@ typedef struct {
 	void (*turned)(float *sums, gemm_target to, const char *b, int64_t stride, const gemm_unit *a, int64_t units,
 		int64_t rows, int64_t width, int next);
 	void (*store)(const float *sums, gemm_target to, int64_t rows, int64_t width);
-	// few computes columns lo to hi of a product with transposed B as dot products: of few rows, or of rows that are alone.
+	// few computes columns lo to hi of a product with transposed B as dot products: of few rows, or of rows that are
+	// alone.
 	void (*few)(const cpu_gemm_args *g, int64_t lo, int64_t hi);
 	void (*sum_columns)(float *sums, const char *matrix, int64_t stride, dtype type, int64_t rows, int64_t columns);
 	// peak runs the loop of multiply without memory and returns the number of operations.

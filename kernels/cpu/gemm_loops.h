@@ -213,8 +213,8 @@ INLINE vecuns load_rest(const char *line, int64_t x, int64_t bytes, const int st
 	return load_units(rest, type);
 }
 
-// dots adds up the products of count rows of A with n lines of B. The sums of each pair are a vector, which goes into a row
-// of 2·VLEN of them. Their order depends only on the length.
+// dots adds up the products of count rows of A with n lines of B. The sums of each pair are a vector, which goes into a
+// row of 2·VLEN of them. Their order depends only on the length.
 INLINE void dots(vec *out, const char *const *rows, const char *const *lines, int64_t bytes, const int count,
 	const int n, const dtype type, const int ahead) {
 	const int step = (int)size_of(type) * VLEN;
@@ -245,8 +245,8 @@ INLINE void dots(vec *out, const char *const *rows, const char *const *lines, in
 		UNROLL for (int l = 0; l < n; l++) out[i * 2 * VLEN + l] = sum[i][l];
 }
 
-// pair_dots is dots for the second pair of operands, in which adapters may lie side by side, each in elements of its own.
-// What is at the same place of sixteen elements goes to the same lane: zeros before and behind change no bit.
+// pair_dots is dots for the second pair of operands, in which adapters may lie side by side, each in elements of its
+// own. What is at the same place of sixteen elements goes to the same lane: zeros before and behind change no bit.
 INLINE void pair_dots(vec *out, const char *const *rows, const char *const *lines, int64_t bytes, int count, int n,
 	const dtype type) {
 	const int step = BF16_DOT ? 2 * VLEN : (int)size_of(type) * VLEN;
@@ -259,7 +259,8 @@ INLINE void pair_dots(vec *out, const char *const *rows, const char *const *line
 		}
 }
 
-// lane_sums adds up the lanes of VLEN vectors, each as vsum does, halves to halves. After each step two vectors share one.
+// lane_sums adds up the lanes of VLEN vectors, each as vsum does, halves to halves. After each step two vectors share
+// one.
 INLINE vec lane_sums(const vec *x) {
 	vecuns r[VLEN];
 	memcpy(r, x, sizeof r);
@@ -302,8 +303,7 @@ INLINE vec lane_sums(const vec *x) {
 #undef ODD
 }
 
-// dot_sums computes the sums of count rows of A with up to 2·VLEN lines of B, of one pair of operands, which are tight
-// enough to stay in a cache.
+// dot_sums computes the sums of count rows of A with up to 2·VLEN lines of B, of one pair of operands, or adds them.
 INLINE void dot_sums(vec sums[][2], const char *a, int64_t lda, const char *b, int64_t ldb, int64_t bytes, int64_t rows,
 	int64_t width, const int count, const int n, const int second, const dtype type, const int ahead) {
 	vec parts[DOT_ROWS * 2 * VLEN];
@@ -321,12 +321,14 @@ INLINE void dot_sums(vec sums[][2], const char *a, int64_t lda, const char *b, i
 		}
 }
 
-// few_dots is dot_sums for a product's first pair of operands or the second: of rows of A from m on, and lines from n on.
+// few_dots is dot_sums for a product's first pair of operands or the second: of rows of A from m on, and lines from n
+// on.
 static void few_dots(vec sums[][2], const cpu_gemm_args *g, int64_t m, int64_t rows, int64_t n, int64_t width,
 	const int second) {
-	const int64_t size = size_of(g->type), lda = (second ? g->lda2 : g->lda) * size, ldb = (second ? g->ldb2 : g->ldb) * size;
-	const char *a = (const char *)(second ? g->a2 : g->a) + m * lda, *b = (const char *)(second ? g->b2 : g->b) + n * ldb;
-	const int64_t bytes = (second ? g->k2 : g->k) * size;
+	const int64_t size = size_of(g->type), bytes = (second ? g->k2 : g->k) * size;
+	const int64_t lda = (second ? g->lda2 : g->lda) * size, ldb = (second ? g->ldb2 : g->ldb) * size;
+	const char *a = (const char *)(second ? g->a2 : g->a) + m * lda;
+	const char *b = (const char *)(second ? g->b2 : g->b) + n * ldb;
 #define SUMS(count, n) \
 	FOR_TYPE(BF16_DOT ? F32 : g->type, /* pairs are units */ \
 		dot_sums(sums, a, lda, b, ldb, bytes, rows, width, count, n, second, type, m == 0))
@@ -339,7 +341,8 @@ static void few_dots(vec sums[][2], const cpu_gemm_args *g, int64_t m, int64_t r
 static void AT_LEVEL(few)(const cpu_gemm_args *g, int64_t lo, int64_t hi) {
 	for (int64_t m = 0; m < g->m; m += DOT_ROWS)
 		for (int64_t n = lo; n < hi; n += 2 * VLEN) {
-			const int64_t rows = g->m - m < DOT_ROWS ? g->m - m : DOT_ROWS, width = hi - n < 2 * VLEN ? hi - n : 2 * VLEN;
+			const int64_t rows = g->m - m < DOT_ROWS ? g->m - m : DOT_ROWS;
+			const int64_t width = hi - n < 2 * VLEN ? hi - n : 2 * VLEN;
 			vec sums[DOT_ROWS][2];
 			float bias[2 * VLEN];
 			few_dots(sums, g, m, rows, n, width, 0);
