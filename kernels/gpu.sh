@@ -14,7 +14,7 @@
 #   bits      ten runs of 20 steps, every second one waiting after each kernel: all end with the same bits
 #   warm      a model of Llama-3.2-1B's size: the first step within 3 s of reading it from disk, and the same bits twice
 #   losses    the losses of 200 steps, on the CPU too and, if PYTHON has torch and transformers, in PyTorch in float32
-#   ranks     with several GPUs: steps on one and on all, and the losses of 200 steps with the same examples
+#   ranks     with several GPUs: steps on one, on all, and on each by itself at the same time; the losses of 200 steps with the same examples
 #   scratch   models from nothing: the losses of whole runs, and in PyTorch, if PYTHON has it, on the same weights and batches;
 #             with SHAKESPEARE, a file, also a model of that text
 #   tune      the default fine-tuning, and the quality of its result
@@ -173,20 +173,26 @@ ranks() {
   real || return 0
   [ "$(nvidia-smi --list-gpus | wc -l)" -gt 1 ] || { echo "there is one GPU"; return 0; }
   needs data/passive_aggressive_data.json "$llama"
-  while read -r name on flags; do # of docs/many.md
+  while read -r name on flags; do # of docs/many.md, one GPU and all in turns: a cold one is faster
     once "ranks-$name" "$bin/bench" step --fused --device "$on" --steps 20 $flags </dev/null
     echo "$on $flags: $(tail -1 "$OUT/ranks-$name.log")"
   done <<END
 large-one cuda:0 --config $llama --shapes 8x2048
 large cuda:all --config $llama --shapes 8x2048
+large-one-again cuda:0 --config $llama --shapes 8x2048
+large-again cuda:all --config $llama --shapes 8x2048
 small-one cuda:0 --config $llama --shapes 4x512
 small cuda:all --config $llama --shapes 4x512
+small-one-again cuda:0 --config $llama --shapes 4x512
+small-again cuda:all --config $llama --shapes 4x512
 gradients cuda:all --config $llama --shapes 4x512 --shard gradients
 weights cuda:all --config $llama --shapes 4x512 --shard weights
 memory cuda:all --config $llama --shapes 4x512 --shard gradients --recompute layer --head-rows 256
 8b cuda:all --config llama-3.1-8b --shapes 2x2048 --shard gradients
 8b-weights cuda:all --config llama-3.1-8b --shapes 2x2048 --shard weights
 END
+  alone 8x2048
+  alone 4x512
   for on in cuda:0 cuda:all; do
     log "ranks-$on" "$bin/train" --device "$on" "${steps[@]}" --max-steps $long --out "$OUT/ranks-$on"
     log "ranks-bits-$on" "$bin/train" --device "$on" "${steps[@]}" --max-steps $brief --same-bits --deterministic --out "$OUT/ranks-bits-$on"
@@ -208,10 +214,24 @@ sys.exit(len(pairs) < 11 or any(abs(b / a - 1) > 1e-3 for a, b in pairs))' "$OUT
   lost STOP
 }
 
+# alone SHAPE times steps on all GPUs at the same time, each without the others.
+alone() {
+  local gpu each=()
+  for gpu in $(seq 0 $(($(nvidia-smi --list-gpus | wc -l) - 1))); do
+    once "ranks-alone-$1-$gpu" "$bin/bench" step --fused --device "cuda:$gpu" --steps 20 --config "$llama" --shapes "$1" </dev/null &
+    each+=($!)
+  done
+  for gpu in "${!each[@]}"; do
+    wait "${each[gpu]}"
+    echo "cuda:$gpu beside the others, $1: $(tail -1 "$OUT/ranks-alone-$1-$gpu.log")"
+  done
+}
+
 # lost SIGNAL sends a signal to the second of two ranks in the middle of a run, which should end with exit code 33.
 lost() {
   local run since code=0 out=$OUT/ranks-$1
   rm -rf "$out"
+  : >"$out.log" # for grep
   "$bin/train" --device cuda:0,1 "${steps[@]}" --max-steps 100000 --save-every 20 --log-every 1 --out "$out" >"$out.log" 2>&1 &
   run=$!
   until grep -q "^step 50/" "$out.log"; do
