@@ -18,7 +18,7 @@ type chatAPI struct {
 func (s *Server) chatQuestion(b *body, key string) *question {
 	q := s.question(b, key, "stop", "max_completion_tokens", "max_tokens")
 	q.prompts = make([][]int32, 1)
-	b.choicesField(q)
+	s.choicesField(b, q)
 	b.streamOptions(q)
 	b.read("logprobs", &q.logprobs)
 	if number(b, "top_logprobs", &q.top, 0, maxTop) && q.top > 0 && !q.logprobs {

@@ -29,7 +29,7 @@ func (s *Server) completionsQuestion(b *body, key string) (*question, *completio
 	if b.err == nil {
 		q.prompts = b.prompts(q.model)
 	}
-	b.choicesField(q)
+	s.choicesField(b, q)
 	b.streamOptions(q)
 	// The number of alternatives; llama.cpp's programs send true or false.
 	if raw := string(b.fields["logprobs"]); raw == "true" || raw == "false" {

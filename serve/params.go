@@ -103,11 +103,14 @@ func (s *Server) question(b *body, key, stop string, maxTokens ...string) *quest
 	return q
 }
 
-// choicesField reads how many answers there are.
-func (b *body) choicesField(q *question) {
+// choicesField reads how many answers there are. All wait at once before the first of them runs.
+func (s *Server) choicesField(b *body, q *question) {
 	number(b, "n", &q.n, 1, maxChoices)
-	if n := q.choices(); n > maxChoices {
+	switch n := q.choices(); {
+	case n > maxChoices:
 		b.fail(refuse("n", "at most %d answers in one request, not %d", maxChoices, n))
+	case 0 < s.options.Queue && s.options.Queue < n:
+		b.fail(refuse("n", "at most %d answers in one request, as many as may wait here (--queue), not %d", s.options.Queue, n))
 	}
 }
 

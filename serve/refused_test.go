@@ -15,7 +15,7 @@ const asked = `"messages":[{"role":"user","content":"Hi"}]`
 // TestRequests_AreRefusedByName sends what the server cannot do. Each error is in the form of its API, names the
 // field, and says what to do; none reaches a model.
 func TestRequests_AreRefusedByName(t *testing.T) {
-	f := serving(t, Options{Body: 1 << 16})
+	f := serving(t, Options{Body: 1 << 16, Queue: 8})
 	for _, c := range []struct {
 		path, body string
 		status     int
@@ -32,6 +32,8 @@ func TestRequests_AreRefusedByName(t *testing.T) {
 			"messages"},
 		{"chat/completions", `{"n":0,` + asked + `}`, 400, "n", "from 1 to"},
 		{"chat/completions", `{"n":1000000,` + asked + `}`, 400, "n", "from 1 to"},
+		{"chat/completions", `{"n":9,` + asked + `}`, 400, "n", "at most 8 answers in one request, as many as may wait"},
+		{"completions", `{"prompt":["x","y","z"],"n":3}`, 400, "n", "at most 8"},
 		{"chat/completions", `{"temperature":-1,` + asked + `}`, 400, "temperature", "from 0"},
 		{"chat/completions", `{"temperature":"hot",` + asked + `}`, 400, "temperature", `a number, not "hot"`},
 		{"chat/completions", `{"temperature":1e999,` + asked + `}`, 400, "temperature", "a number"},

@@ -26,6 +26,8 @@ type Options struct {
 	// MaxTokens is the maximum number of tokens of an answer; a request for more gets so many. Default 0: what fits
 	// into the context.
 	MaxTokens int
+	// Queue is how many answers of a model may wait: a request for more is refused. Default 0: no matter.
+	Queue int
 	// Timeout is how long a request may take. Default: 10 minutes.
 	Timeout time.Duration
 	// Slow is how long a client may take to send a request's body, and to read what is written at once. Default: 30 s.

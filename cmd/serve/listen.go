@@ -38,8 +38,8 @@ func (c *command) serve(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	o := serve.Options{Keys: c.keys, Origins: c.origins, Body: int64(c.body), MaxTokens: c.maxTokens, Timeout: c.timeout,
-		Slow: c.slow, Page: web.Files, Log: slog.New(slog.NewTextHandler(c.notes, nil))}
+	o := serve.Options{Keys: c.keys, Origins: c.origins, Body: int64(c.body), MaxTokens: c.maxTokens, Queue: c.queue,
+		Timeout: c.timeout, Slow: c.slow, Page: web.Files, Log: slog.New(slog.NewTextHandler(c.notes, nil))}
 	if loopback(listener.Addr()) {
 		o.Hosts = c.names()
 	} else if c.unix == "" && c.cert == "" {
