@@ -51,6 +51,11 @@ func (s *Server) responsesQuestion(b *body, key string) (*question, *responsesAP
 	}
 	a := &responsesAPI{ask: object{"instructions": instructions, "max_output_tokens": most, "metadata": metadata,
 		"temperature": q.options.Temperature, "top_p": orOne(q.options.TopP)}}
+	for _, name := range []string{"text", "tools", "tool_choice"} {
+		if b.has(name) {
+			a.ask[name] = b.fields[name]
+		}
+	}
 	b.ask(q, messages, o, false)
 	return q, a
 }
