@@ -98,7 +98,11 @@ func (b *Batch) Start(r Request) (*Answer, error) {
 		return nil, fmt.Errorf("the prompt of %d tokens leaves no room for an answer in the context of %d: shorten it",
 			len(r.Prompt), b.o.Context)
 	}
-	chooser, err := infer.NewChooser(b.codec, b.vocab, r.Prompt, r.Options)
+	codec := b.codec
+	if r.Constraint != nil { // or they could forbid all that it allows, such as the end
+		codec.Rules = infer.Rules{RepetitionPenalty: codec.Rules.RepetitionPenalty}
+	}
+	chooser, err := infer.NewChooser(codec, b.vocab, r.Prompt, r.Options)
 	if err != nil {
 		return nil, err
 	}

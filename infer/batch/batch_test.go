@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -258,6 +259,35 @@ func TestBatch_FaultInAChoice(t *testing.T) {
 	}
 	if s := b.Stats(); s.Used != 0 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// ended is a constraint of which all is written.
+type ended struct{}
+
+func (ended) Accept(int32) error { return nil }
+
+func (ended) Mask(logits []float32) {
+	for i := range logits {
+		if i != int(codec.Ends[0]) {
+			logits[i] = float32(math.Inf(-1))
+		}
+	}
+}
+
+// TestBatch_ConstraintsMayEndEarly has a model whose answers have at least ten tokens, but for those that a constraint
+// ends.
+func TestBatch_ConstraintsMayEndEarly(t *testing.T) {
+	long := codec
+	long.Rules.MinNew, long.Rules.MinTokens = 10, 20
+	b := New(&memory{t: t, rows: 64, pieces: 8, tokens: make([]int32, 64*model.PoolBlock)}, long, vocab, Options{})
+	defer b.Close()
+	a, err := b.Start(Request{Prompt: []int32{5}, Options: infer.Options{Constraint: ended{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Next(t.Context()) || a.Err() != nil || a.Result().Reason != infer.Stopped {
+		t.Errorf("%v: %+v", a.Err(), a.Result())
 	}
 }
 
