@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -55,9 +56,9 @@ func (g *gen) startHome(ctx context.Context) (*atHome, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "restyle-gen")
+	dir, leave, err := homeDir()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("a directory for the socket of --teacher-model: %w", err)
 	}
 	t := &atHome{socket: filepath.Join(dir, "serve.sock"), key: secret.New(rand.Text()), ended: make(chan error, 1)}
 	args := []string{g.home.model, "--unix", t.socket}
@@ -86,7 +87,7 @@ func (g *gen) startHome(ctx context.Context) (*atHome, error) {
 			err = c.Wait()
 		}
 		write.Close()
-		os.RemoveAll(dir)
+		leave()
 		t.ended <- err
 		close(t.ended)
 	}()
@@ -107,6 +108,38 @@ func (g *gen) startHome(ctx context.Context) (*atHome, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// homeLock is a file that a run of gen locks in the directory of its server's socket.
+const homeLock = "lock"
+
+// homeDir makes a directory for the server's socket, and removes those of runs that were killed: of this user's, those
+// that nobody has locked.
+func homeDir() (dir string, leave func(), err error) {
+	const pattern = "restyle-gen"
+	old, _ := filepath.Glob(filepath.Join(os.TempDir(), pattern+"*", homeLock))
+	for _, path := range old {
+		info, err := os.Lstat(filepath.Dir(path))
+		if err != nil || !info.IsDir() || info.Sys().(*syscall.Stat_t).Uid != uint32(os.Getuid()) {
+			continue // another user could lead the lock to a file of this one's
+		}
+		if lock, err := disk.Lock(path); err == nil {
+			os.RemoveAll(filepath.Dir(path))
+			lock.Close()
+		}
+	}
+	for {
+		if dir, err = os.MkdirTemp("", pattern); err != nil {
+			return "", nil, err
+		}
+		lock, err := disk.Lock(filepath.Join(dir, homeLock))
+		switch {
+		case err == nil:
+			return dir, func() { os.RemoveAll(dir); lock.Close() }, nil
+		case !errors.Is(err, disk.ErrLocked) && !errors.Is(err, fs.ErrNotExist): // else another run has just removed it
+			return "", nil, errors.Join(err, os.RemoveAll(dir))
+		}
+	}
 }
 
 // watch returns a context that is done when the server has ended by itself.

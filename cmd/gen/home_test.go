@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -136,6 +137,34 @@ func TestHome_Runs(t *testing.T) {
 		{"--serve-program", "--teacher-model m --serve-program /nowhere/serve"},
 	} {
 		contains(t, must(t, cli.Usage, strings.Fields(c.args)...).stderr, c.want)
+	}
+}
+
+// TestHomeDir_RemovesWhatKillsLeave checks that a run removes the directories of runs that were killed, not of those
+// that are at work, nor what a link leads to.
+func TestHomeDir_RemovesWhatKillsLeave(t *testing.T) {
+	temp, elsewhere := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	killed := filepath.Join(temp, "restyle-gen1")
+	if err := errors.Join(os.Mkdir(killed, 0o700), os.WriteFile(filepath.Join(killed, homeLock), nil, 0o600),
+		os.WriteFile(filepath.Join(elsewhere, homeLock), []byte("mine"), 0o600),
+		os.Symlink(elsewhere, filepath.Join(temp, "restyle-gen2"))); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for range 2 {
+		dir, leave, err := homeDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer leave()
+		left = append(left, dir)
+	}
+	all, _ := filepath.Glob(filepath.Join(temp, "*"))
+	want := append(left, filepath.Join(temp, "restyle-gen2"))
+	slices.Sort(want)
+	if mine, _ := os.ReadFile(filepath.Join(elsewhere, homeLock)); !slices.Equal(all, want) || string(mine) != "mine" {
+		t.Errorf("left are %q, want %q; behind the link is %q", all, want, mine)
 	}
 }
 
