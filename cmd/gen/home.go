@@ -153,12 +153,12 @@ func (t *atHome) watch(ctx context.Context) context.Context {
 	return ctx
 }
 
-// forward shows the lines of the server's log.
+// forward shows the lines of the server's log, but for those of requests, which gen reports itself.
 func (g *gen) forward(log io.Reader) {
 	lines := bufio.NewReader(log)
 	for {
 		line, err := lines.ReadString('\n')
-		if line = strings.TrimRight(line, "\r\n"); line != "" {
+		if line = strings.TrimRight(line, "\r\n"); line != "" && !strings.Contains(line, " level=INFO msg=request ") {
 			g.say("serve: %s", line)
 		}
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -36,6 +37,7 @@ func serveAtHome(args []string) int {
 		note("leak", "OPENAI_API_KEY")
 	}
 	fmt.Fprintln(os.Stderr, "loading", filepath.Base(model))
+	slog.New(slog.NewTextHandler(os.Stderr, nil)).Info("request", "id", 1)
 	if strings.HasSuffix(model, "absent") {
 		fmt.Fprintln(os.Stderr, "there is no such model")
 		return 1
@@ -96,6 +98,9 @@ func TestHome_Runs(t *testing.T) {
 	}
 	o := must(t, cli.Done, args(f.out, "m", 0, "--quantize", "int4", "--device", "cpu")...)
 	contains(t, o.stderr, "serve: loading m")
+	if strings.Contains(o.stderr, "msg=request") {
+		t.Errorf("the log has the server's requests:\n%s", o.stderr)
+	}
 	if got := read("m.args"); got != "--quantize int4 --device cpu" {
 		t.Errorf("serve got %q", got)
 	}
