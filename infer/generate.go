@@ -24,6 +24,9 @@ type Options struct {
 
 // A Constraint limits the tokens of one answer, such as to those that make it JSON.
 type Constraint interface {
+	// Prepare computes ahead what the next Mask needs, unless that is done or ctx is done: it may take long. It may be
+	// called in another goroutine than the other methods, but not during one of them.
+	Prepare(ctx context.Context)
 	// Mask sets the logits of the tokens that must not come next to -Inf. If the answer may end here, it leaves the tokens
 	// that end it, and if it must, nothing else.
 	Mask(logits []float32)

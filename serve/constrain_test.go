@@ -1,12 +1,14 @@
 package serve
 
 import (
+	"fmt"
 	"math"
 	"net/http"
 	"strings"
 	"testing"
 
 	"restyle/infer"
+	"restyle/infer/jsonform"
 	"restyle/serve/web"
 	"restyle/tokenizer"
 )
@@ -169,5 +171,8 @@ func TestConstraints_AreRefusedByName(t *testing.T) {
 	}
 	if n := f.started.Load(); n != 0 {
 		t.Errorf("%d of them were asked", n)
+	}
+	if e := f.broken(t.Context(), fmt.Errorf("after token 9: %w", jsonform.ErrCostly)); e != costly {
+		t.Errorf("a schema that takes too long: %v", e)
 	}
 }

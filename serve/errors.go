@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"restyle/infer/batch"
+	"restyle/infer/jsonform"
 )
 
 // An Error is why a request is not answered.
@@ -64,6 +65,8 @@ func started(err error) *Error {
 var (
 	loading  = unavailable("loading", "The models are being loaded: try again later.")
 	draining = unavailable("draining", "The server is about to end, and takes no more requests.")
+	costly   = &Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "schema_too_costly",
+		Message: jsonform.ErrCostly.Error()}
 	timedOut = &Error{Status: http.StatusGatewayTimeout, Type: "server_error", Code: "timeout", Final: true,
 		Message: "The answer took longer than this server allows for a request (--timeout)."}
 )

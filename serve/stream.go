@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"time"
+
+	"restyle/infer/jsonform"
 )
 
 // An api is the form of one API's answers.
@@ -91,6 +93,8 @@ func (s *Server) broken(ctx context.Context, err error) *Error {
 		return draining
 	case ctx.Err() != nil:
 		return left
+	case errors.Is(err, jsonform.ErrCostly):
+		return costly
 	case err != nil:
 		s.log("a step failed", "error", err.Error())
 		return internal("The model failed on this request: the server's log says why.")

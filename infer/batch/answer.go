@@ -18,6 +18,10 @@ type sequence struct {
 	known    []prefix // of the full blocks of tokens
 	admitted bool     // it has run before
 
+	preparing bool // its constraint is: see Batch.prepare
+	ctx       context.Context
+	cancel    func() // ctx, when the answer has ended
+
 	left    bool    // the reader has left
 	unread  []Token // what Next has not returned yet
 	over    bool    // no more tokens come
@@ -29,8 +33,10 @@ type sequence struct {
 }
 
 func newSequence(r Request, c *infer.Chooser) *sequence {
-	return &sequence{request: r, chooser: c, tokens: append([]int32(nil), r.Prompt...), changed: make(chan struct{}, 1),
+	s := &sequence{request: r, chooser: c, tokens: append([]int32(nil), r.Prompt...), changed: make(chan struct{}, 1),
 		begin: time.Now(), result: infer.Result{Prompt: len(r.Prompt)}}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
 }
 
 func (s *sequence) tell() {
@@ -46,6 +52,7 @@ func (s *sequence) end(reason infer.Reason, text string, err error) {
 		return
 	}
 	s.over, s.err, s.result.Reason = true, err, reason
+	s.cancel()
 	s.result.Total = time.Since(s.begin)
 	if text != "" {
 		s.unread = append(s.unread, Token{ID: -1, Text: text})

@@ -119,6 +119,7 @@ func (b *Batch) Start(r Request) (*Answer, error) {
 		return nil, ErrFull
 	}
 	b.waiting.push(s)
+	b.prepare(s)
 	b.work.Signal()
 	return &Answer{b: b, s: s}, nil
 }

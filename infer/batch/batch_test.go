@@ -239,8 +239,9 @@ func TestBatch_FailedStep(t *testing.T) {
 // broken is a constraint with a fault.
 type broken struct{}
 
-func (broken) Mask([]float32)     { panic("no such node") }
-func (broken) Accept(int32) error { return nil }
+func (broken) Prepare(context.Context) { panic("no such node") }
+func (broken) Mask([]float32)          {}
+func (broken) Accept(int32) error      { return nil }
 
 // TestBatch_FaultInAChoice has an answer whose constraint panics: the others do not notice.
 func TestBatch_FaultInAChoice(t *testing.T) {
@@ -265,7 +266,8 @@ func TestBatch_FaultInAChoice(t *testing.T) {
 // ended is a constraint of which all is written.
 type ended struct{}
 
-func (ended) Accept(int32) error { return nil }
+func (ended) Prepare(context.Context) {}
+func (ended) Accept(int32) error      { return nil }
 
 func (ended) Mask(logits []float32) {
 	for i := range logits {
@@ -288,6 +290,35 @@ func TestBatch_ConstraintsMayEndEarly(t *testing.T) {
 	}
 	if a.Next(t.Context()) || a.Err() != nil || a.Result().Reason != infer.Stopped {
 		t.Errorf("%v: %+v", a.Err(), a.Result())
+	}
+}
+
+// slow is a constraint that prepares its first mask for as long as its answer is wanted.
+type slow struct{ broken }
+
+func (slow) Prepare(ctx context.Context) { <-ctx.Done() }
+
+// TestBatch_SlowConstraintsDelayNobody lets an answer come to its end while the constraint of another one prepares, and
+// then the other one leave.
+func TestBatch_SlowConstraintsDelayNobody(t *testing.T) {
+	b := New(&memory{t: t, rows: 64, pieces: 2, tokens: make([]int32, 64*model.PoolBlock)}, codec, vocab, Options{})
+	var all []*Answer
+	for _, c := range []infer.Constraint{slow{}, nil, slow{}} {
+		a, err := b.Start(Request{Prompt: []int32{5}, Options: infer.Options{MaxTokens: 5, IgnoreEnd: true, Constraint: c}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, a)
+	}
+	for n := range 6 {
+		if more := all[1].Next(t.Context()); more != (n < 5) {
+			t.Errorf("after %d tokens: %v %v", n, more, all[1].Err())
+		}
+	}
+	all[0].Close()
+	b.Close()
+	if err := all[2].Err(); !errors.Is(err, ErrClosed) || b.Stats().Used != 0 {
+		t.Errorf("%v, %+v", err, b.Stats())
 	}
 }
 

@@ -45,13 +45,60 @@ func (b *Batch) run() {
 		}
 		pieces := b.plan()
 		if len(pieces) == 0 {
-			continue // all have made room: the first of them is admitted again
+			if slices.ContainsFunc(b.running, func(s *sequence) bool { return s.preparing }) {
+				b.work.Wait()
+			}
+			continue // or all have made room: the first of them is admitted again
 		}
 		b.mu.Unlock()
 		next, err := b.step(pieces)
 		chosen := b.choose(pieces, next, err)
 		b.mu.Lock()
 		b.take(pieces, chosen, err)
+		b.await(pieces)
+	}
+}
+
+// prepare lets the constraint of an answer, if it has one, prepare its next mask beside the steps. Until it has, plan
+// leaves the answer out, so that no other waits for it.
+func (b *Batch) prepare(s *sequence) {
+	if s.request.Constraint == nil {
+		return
+	}
+	s.preparing = true
+	go func() {
+		defer func() {
+			fault := recover()
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if s.preparing = false; fault != nil {
+				s.end("", "", fmt.Errorf("after token %d: preparing the next one failed: %v", len(s.tokens), fault))
+			}
+			b.work.Signal()
+		}()
+		s.request.Constraint.Prepare(s.ctx)
+	}()
+}
+
+// patience is how long a step waits for constraints: most take less, and their answers have a token each step.
+const patience = time.Millisecond
+
+// await waits until the constraints of a step's answers are prepared, but not for those that take long.
+func (b *Batch) await(pieces []piece) {
+	preparing := func(p piece) bool { return p.s.preparing }
+	if !slices.ContainsFunc(pieces, preparing) {
+		return
+	}
+	late := false
+	timer := time.AfterFunc(patience, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		late = true
+		b.work.Signal()
+	})
+	defer timer.Stop()
+	for !late && slices.ContainsFunc(pieces, preparing) {
+		b.work.Wait()
 	}
 }
 
@@ -87,7 +134,7 @@ func (b *Batch) plan() (pieces []piece) {
 	planned := map[*sequence]bool{}
 	add := func(s *sequence) {
 		n := min(len(s.tokens)-s.computed, rows)
-		if n == 0 || len(pieces) == b.stepper.MaxPieces() || planned[s] || !b.grow(s, s.computed+n, planned) {
+		if n == 0 || s.preparing || len(pieces) == b.stepper.MaxPieces() || planned[s] || !b.grow(s, s.computed+n, planned) {
 			return
 		}
 		planned[s] = true
@@ -325,5 +372,7 @@ func (b *Batch) add(s *sequence, c chosen) {
 		s.end(c.reason, "", nil)
 	case len(s.tokens) > b.o.Context:
 		s.end(infer.Full, s.chooser.Finish(), nil)
+	default:
+		b.prepare(s)
 	}
 }

@@ -1,6 +1,7 @@
 package jsonform
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -22,7 +23,6 @@ type Grammar struct {
 	mu      sync.Mutex // for what follows
 	machine *machine
 	path    []config
-	allowed []uint64
 }
 
 // Around is what an answer has besides the document.
@@ -33,6 +33,8 @@ type Around struct {
 
 // Compile compiles a JSON schema. An error names the keyword that is not supported, and where.
 func Compile(schema []byte, v *Vocabulary, around Around) (*Grammar, error) {
+	v.slow.Lock()
+	defer v.slow.Unlock()
 	a, err := compile(schema, v.ascii, around)
 	if err != nil {
 		return nil, err
@@ -41,7 +43,6 @@ func Compile(schema []byte, v *Vocabulary, around Around) (*Grammar, error) {
 	g := &Grammar{vocabulary: v, first: slices.Clone(around.First), machine: m}
 	g.start = m.node([]item{{state: a.leaves[0].start}}, m.deep)
 	g.path = make([]config, v.depth+1)
-	g.allowed = make([]uint64, v.words)
 	return g, nil
 }
 
@@ -57,40 +58,53 @@ func (g *Grammar) New() infer.Constraint {
 
 // A constraint is where an answer is.
 type constraint struct {
-	g    *Grammar
-	done int // of Grammar.first
-	at   config
+	g       *Grammar
+	done    int // of Grammar.first
+	at      config
+	ready   bool
+	allowed []uint64 // the tokens that may come, once ready
+	spent   int      // items that masks have gone through beyond cheap
 }
 
-// Mask implements infer.Constraint.
-func (c *constraint) Mask(logits []float32) {
+// ErrCostly is the error of an answer whose grammar takes too much time.
+var ErrCostly = errors.New("the schema takes too long to follow: make its patterns simpler, with fewer optional and " +
+	"repeated parts that may be at the same place")
+
+// Prepare implements infer.Constraint.
+func (c *constraint) Prepare(ctx context.Context) {
+	if c.ready {
+		return
+	}
 	g := c.g
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if c.allowed == nil {
+		c.allowed = make([]uint64, g.vocabulary.words)
+	}
 	if c.done < len(g.first) {
-		keep := g.first[c.done]
-		for i := range logits {
-			if int32(i) != keep {
-				logits[i] = forbidden
-			}
-		}
+		clear(c.allowed)
+		c.allow(g.first[c.done])
+		c.ready = true
 		return
 	}
-	ends := make([]float32, len(g.vocabulary.ends))
-	for i, id := range g.vocabulary.ends {
-		if int(id) < len(logits) {
-			ends[i] = logits[id]
-		}
-	}
-	g.allow(g.allowed, c.at)
-	apply(logits, g.allowed)
+	m := meter{ctx: ctx, slow: &g.vocabulary.slow}
+	defer m.end()
+	g.allow(c.allowed, c.at, &m)
 	if g.machine.complete(c.at) {
-		for i, id := range g.vocabulary.ends {
-			if int(id) < len(logits) {
-				logits[id] = ends[i]
-			}
+		for _, id := range g.vocabulary.ends {
+			c.allow(id)
 		}
 	}
+	c.spent += max(0, m.spent-cheap)
+	c.ready = !m.gone
+}
+
+func (c *constraint) allow(id int32) { c.allowed[id/64] |= 1 << (id % 64) }
+
+// Mask implements infer.Constraint.
+func (c *constraint) Mask(logits []float32) {
+	c.Prepare(context.Background())
+	apply(logits, c.allowed)
 }
 
 // Accept implements infer.Constraint.
@@ -98,6 +112,10 @@ func (c *constraint) Accept(id int32) error {
 	g := c.g
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	c.ready = false
+	if c.spent > maxSpent {
+		return ErrCostly
+	}
 	if c.done < len(g.first) {
 		if id != g.first[c.done] {
 			return fmt.Errorf("token %d does not begin the answer: %d does", id, g.first[c.done])

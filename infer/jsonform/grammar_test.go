@@ -1,7 +1,9 @@
 package jsonform
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -275,6 +277,40 @@ func TestMask_OfLimitedStrings(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("after %d characters %d tokens may come, want %d", length, len(got), len(want))
 		}
+	}
+}
+
+// TestMask_OfCostlySchemas checks that an answer fails after too many masks that take long, whatever others have left
+// in caches, that it may go on with cheap ones, and that what an answer that has ended leaves half done is not kept.
+func TestMask_OfCostlySchemas(t *testing.T) {
+	g, err := Compile([]byte(`{"properties":{"a":{"pattern":"^(?:[a-z]?){1000}$"}}}`), starter(t), Around{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(before string) *constraint {
+		c := after(t, g, before)
+		c.ready, c.spent = false, maxSpent
+		return c
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	left := at(`{"a": "b`)
+	if left.Prepare(gone); left.ready {
+		t.Error("prepared although it has ended")
+	}
+	var all [2][]int32
+	for i, before := range []string{`{"a": "b`, `{"a": "b`, `{"a"`} {
+		c := at(before)
+		ids := allowed(g.vocabulary, c)
+		if i < 2 {
+			all[i] = ids
+		}
+		if err := c.Accept(ids[0]); errors.Is(err, ErrCostly) != (i < 2) {
+			t.Errorf("%d, after %s: %v, having spent %d", i, before, err, c.spent-maxSpent)
+		}
+	}
+	if !slices.Equal(all[0], all[1]) || !slices.Equal(all[0], allowed(g.vocabulary, left)) {
+		t.Error("other tokens with what is known")
 	}
 }
 

@@ -1,8 +1,10 @@
 package jsonform
 
 import (
+	"context"
 	"math/bits"
 	"slices"
+	"sync"
 )
 
 // A mask is the tokens that may come at a node that is inside a string, a name or a number, as far as they stay inside
@@ -10,6 +12,7 @@ import (
 type mask struct {
 	allowed []uint64
 	exits   []exit
+	spent   int // items
 }
 
 // An exit is a node of the trie whose byte does not stay inside.
@@ -24,10 +27,45 @@ const (
 	worthMask = 1024 // nodes of the trie
 )
 
-// budget is how many items a walk may go through. Few schemas make 256,000 bytes of tokens need more; then only some
-// tokens of more than one byte may come, and no more than a single byte is ever needed. It must not count what caches
-// save, or answers would depend on what else has run.
-const budget = 4 << 20
+// The limits of what masks cost, in items that they go through. None counts what caches save, or answers would depend
+// on what else has run.
+const (
+	// cheap is what all masks of one vocabulary may take at the same time; usual patterns take less than 800,000 with
+	// 128,000 tokens. What goes beyond is done one at a time, to leave other processors to those with simpler schemas.
+	cheap = 1 << 20
+	// budget is what one mask may take. Few schemas make 256,000 bytes of tokens need more; then only some tokens of more
+	// than one byte may come, and no more than a single byte is ever needed.
+	budget = 4 << 20
+	// maxSpent is what the masks of an answer may take beyond cheap, some seconds. Then it fails.
+	maxSpent = 128 * budget
+)
+
+// A meter counts the items that a mask goes through.
+type meter struct {
+	ctx   context.Context
+	spent int
+	slow  *sync.Mutex // has it from cheap items on
+	has   bool
+	gone  bool // ctx is done: the mask is not needed any more
+}
+
+// add counts items.
+func (m *meter) add(items int) {
+	if m.spent += items; m.spent <= cheap {
+		return
+	}
+	if !m.has {
+		m.slow.Lock()
+		m.has = true
+	}
+	m.gone = m.ctx.Err() != nil
+}
+
+func (m *meter) end() {
+	if m.has {
+		m.slow.Unlock()
+	}
+}
 
 func set(allowed []uint64, v *Vocabulary, token int32) {
 	for ; token >= 0; token = v.next[token] {
@@ -36,16 +74,17 @@ func set(allowed []uint64, v *Vocabulary, token int32) {
 }
 
 // inside returns the mask of a node that is no border.
-func (g *Grammar) inside(n *node) *mask {
+func (g *Grammar) inside(n *node, meter *meter) *mask {
 	m, v := g.machine, g.vocabulary
 	n = m.far(n, int32(v.depth))
 	if n.mask != nil {
+		meter.spent += n.mask.spent
 		return n.mask
 	}
 	found := &mask{allowed: make([]uint64, v.words)}
 	path := make([]*node, v.depth+1)
 	path[0] = n
-	visited, spent := int32(0), 0
+	visited := int32(0)
 	for i := int32(0); i < int32(len(v.nodes)); {
 		t := &v.nodes[i]
 		from := path[t.depth-1]
@@ -57,7 +96,10 @@ func (g *Grammar) inside(n *node) *mask {
 			}
 			continue
 		}
-		if spent += len(from.items); spent > budget && t.depth > 1 {
+		if meter.add(len(from.items)); meter.gone {
+			return found
+		}
+		if meter.spent > budget && t.depth > 1 {
 			i = t.end
 			continue
 		}
@@ -73,6 +115,7 @@ func (g *Grammar) inside(n *node) *mask {
 			i++
 		}
 	}
+	found.spent = meter.spent
 	if visited >= worthMask {
 		if len(m.masks) == maxMasks {
 			for _, n := range m.masks {
@@ -129,7 +172,7 @@ func (m *machine) far(n *node, depth int32) *node {
 
 // walk adds the tokens to allowed that go on from a place by the nodes of the trie from first to end, whose parent is
 // that place.
-func (g *Grammar) walk(allowed []uint64, at config, first, end int32) {
+func (g *Grammar) walk(allowed []uint64, at config, first, end int32, meter *meter) {
 	m, v := g.machine, g.vocabulary
 	path := g.path
 	if first == end {
@@ -137,11 +180,10 @@ func (g *Grammar) walk(allowed []uint64, at config, first, end int32) {
 	}
 	top := v.nodes[first].depth
 	path[top-1] = at
-	spent := 0
-	for i := first; i < end; {
+	for i := first; i < end && !meter.gone; {
 		t := &v.nodes[i]
 		c := path[t.depth-1]
-		if spent += len(c.top.items); spent > budget && t.depth > top || !m.next(&c, t.char) {
+		if meter.add(len(c.top.items)); meter.spent > budget && t.depth > 1 || !m.next(&c, t.char) {
 			i = t.end
 			continue
 		}
@@ -152,19 +194,19 @@ func (g *Grammar) walk(allowed []uint64, at config, first, end int32) {
 }
 
 // allow sets allowed to the tokens that may come at a place.
-func (g *Grammar) allow(allowed []uint64, at config) {
+func (g *Grammar) allow(allowed []uint64, at config, meter *meter) {
 	if g.machine.full() {
 		g.machine.forget()
 	}
 	if at.top.border {
 		clear(allowed)
-		g.walk(allowed, at, 0, int32(len(g.vocabulary.nodes)))
+		g.walk(allowed, at, 0, int32(len(g.vocabulary.nodes)), meter)
 		return
 	}
-	cached := g.inside(at.top)
+	cached := g.inside(at.top, meter)
 	copy(allowed, cached.allowed)
 	for _, e := range cached.exits {
-		g.walk(allowed, config{top: e.from, below: at.below}, e.at, g.vocabulary.nodes[e.at].end)
+		g.walk(allowed, config{top: e.from, below: at.below}, e.at, g.vocabulary.nodes[e.at].end, meter)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"restyle/tokenizer"
@@ -23,6 +24,7 @@ type Vocabulary struct {
 	// ascii means that not every byte is a token. Tokens that are not whole characters are then not used, and other
 	// characters than ASCII are not needed for anything.
 	ascii bool
+	slow  sync.Mutex // see meter
 }
 
 // A trieNode is a prefix of tokens.
@@ -74,7 +76,7 @@ func NewVocabulary(t *tokenizer.Tokenizer, ends []int32) (*Vocabulary, error) {
 	slices.SortFunc(tokens, func(a, b token) int {
 		return cmp.Or(bytes.Compare(a.text, b.text), cmp.Compare(a.id, b.id))
 	})
-	v.words = (int(t.MaxID()) + 64) / 64
+	v.words = (int(max(t.MaxID(), slices.Max(append([]int32{0}, ends...)))) + 64) / 64
 	v.next = make([]int32, t.MaxID()+1)
 	var last []byte
 	var path []int32 // the nodes of last
