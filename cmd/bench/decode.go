@@ -71,36 +71,12 @@ func (o *decodeOptions) check() error {
 	if _, known := infer.Quantizations[o.quantize]; !known {
 		return fmt.Errorf("--quantize %q: must be int8, int8x8, int4 or nf4", o.quantize)
 	}
-	for _, n := range []struct {
-		flag  string
-		value int
-	}{{"--prompt", o.prompt}, {"--answer", o.answer}, {"--times", o.times}} {
-		if n.value < 1 || n.value > 1<<20 {
-			return fmt.Errorf("%s %d: must be a number from 1 to %d", n.flag, n.value, 1<<20)
-		}
-	}
-	return cmp.Or(cli.CheckThreads(o.threads), cli.CheckDevice(o.device))
+	return cmp.Or(checkNumbers([]number{{"--prompt", o.prompt, 1}, {"--answer", o.answer, 1}, {"--times", o.times, 1}}),
+		cli.CheckThreads(o.threads), cli.CheckDevice(o.device))
 }
 
 func runDecode(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o := newDecodeOptions()
-	if code, done := o.flags(stdout, stderr).Parse(args); done {
-		return code
-	}
-	if err := o.check(); err != nil {
-		fmt.Fprintf(stderr, "bench decode: %v\nsee bench decode -h\n", err)
-		return cli.Usage
-	}
-	err := o.run(ctx, stdout, stderr)
-	switch {
-	case err == nil:
-		return cli.Done
-	case ctx.Err() != nil:
-		fmt.Fprintln(stderr, "bench decode: stopped")
-	default:
-		fmt.Fprintf(stderr, "bench decode: %v\n", err)
-	}
-	return cli.Failed
+	return runTimed(ctx, "bench decode", newDecodeOptions(), args, stdout, stderr)
 }
 
 // A decoder is a program that holds a model and a KV cache.
@@ -113,15 +89,11 @@ type decoder struct {
 
 // run opens the programs, times them and prints the table.
 func (o *decodeOptions) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
-	options := kernels.Options{Threads: o.threads, Fused: kernels.All(), Sync: o.sync} // as chat does, but for Sync
-	d, err := kernels.Open(o.device, options)
+	d, err := openTimed("bench decode", o.device, o.threads, o.sync, stderr)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	for _, n := range d.Notes() {
-		fmt.Fprintf(stderr, "bench decode: %s\n", n)
-	}
 	own, closeOwn, err := o.openOwn(ctx, d)
 	if err != nil {
 		return err
@@ -129,15 +101,11 @@ func (o *decodeOptions) run(ctx context.Context, stdout, stderr io.Writer) (err 
 	defer func() { err = errors.Join(err, closeOwn()) }()
 	programs := []decoder{own}
 	if o.beside != "" {
-		m, err := llamacpp.Open(ctx, o.beside, llamacpp.Options{Threads: cpu.Threads(), Context: o.prompt + o.answer})
+		m, err := openBeside(ctx, o.beside, own.vocab, llamacpp.Options{Context: o.prompt + o.answer})
 		if err != nil {
-			return fmt.Errorf("--beside: %w", err)
+			return err
 		}
 		defer func() { _ = m.Close() }() // it has answered
-		if m.Vocab != own.vocab {
-			return fmt.Errorf("--beside %s: %d tokens in its vocabulary, but --model has %d: name the same model", o.beside,
-				m.Vocab, own.vocab)
-		}
 		programs = append(programs, besideModel(m))
 	}
 	fmt.Fprintf(stdout, "%s, %s: a prompt of %d tokens, an answer of %d\n\n", cmp.Or(d.Model(), d.Name()),

@@ -37,7 +37,7 @@ func TestDecode_BesideLlamaCPP(t *testing.T) {
 	}
 	other := filepath.Join(dir, "../llama_k/q4_k_m.gguf")
 	if code, _, stderr := bench(t, append(args, other)...); code != cli.Failed ||
-		!strings.Contains(stderr, "tokens in its vocabulary, but --model has ") {
+		!strings.Contains(stderr, "tokens in its vocabulary, but the model has ") {
 		t.Errorf("another model: exit %d, %s", code, stderr)
 	}
 }

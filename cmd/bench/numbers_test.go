@@ -95,7 +95,8 @@ func TestNumberFlags_AtZero(t *testing.T) {
 			}},
 		})},
 		"serve": {newServeOptions().flags(io.Discard, io.Discard), map[string]clitest.Number{
-			"prompt": {}, "answer": {}, "times": {}, "rows": {}, "threads": runs(serve + "--threads 0"),
+			"prompt": {}, "answer": {}, "times": {}, "rows": {}, "arrivals": runs(serve + "--arrivals 0"),
+			"threads": runs(serve + "--threads 0"),
 		}},
 		"decode": {newDecodeOptions().flags(io.Discard, io.Discard), map[string]clitest.Number{
 			"prompt": {}, "answer": {}, "times": {}, "threads": runs(decode + "--threads 0"),

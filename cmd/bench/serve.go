@@ -30,6 +30,7 @@ the same number of threads.
 
   bench serve --config llama-3.2-1b --sequences 1,8,32,128
   bench serve --model FILE.gguf --beside FILE.gguf --device cpu --sequences 1,8
+  bench serve --config llama-3.2-1b --sequences 32 --arrivals 100
 
 RESTYLE_LLAMACPP names the directory of llama.cpp's libraries, as .ci/run installs them. The table
 has tokens per second of all answers together: of the prompts, which is the time until the last has
@@ -39,7 +40,7 @@ tables of the kernels follow, of a model that is slower: a GPU runs no graphs th
 // serveOptions are the flags.
 type serveOptions struct {
 	model, config, beside, dtype, quantize, device, sequences string
-	prompt, answer, times, threads, rows                      int
+	prompt, answer, times, threads, rows, arrivals            int
 	sync                                                      bool
 
 	counts []int // of sequences
@@ -63,6 +64,8 @@ func (o *serveOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Add(&o.answer, "answer", "tokens of each answer, at least 2")
 	f.Add(&o.rows, "rows", "most tokens of a step")
 	f.Add(&o.times, "times", "timings of each, after one that does not count")
+	f.Add(&o.arrivals, "arrivals", "`number` of answers to ask for at random times, at half of the rate that was measured, "+
+		"for the time to the first token")
 	f.Add(&o.sync, "sync", syncHelp)
 	f.Group("Device")
 	f.Add(&o.device, "device", cli.DeviceHelp)
@@ -88,36 +91,12 @@ func (o *serveOptions) check() error {
 		}
 		o.counts = append(o.counts, n)
 	}
-	for _, n := range []struct {
-		flag         string
-		value, least int
-	}{{"--prompt", o.prompt, 1}, {"--answer", o.answer, 2}, {"--times", o.times, 1}, {"--rows", o.rows, 1}} {
-		if n.value < n.least || n.value > 1<<20 {
-			return fmt.Errorf("%s %d: must be a number from %d to %d", n.flag, n.value, n.least, 1<<20)
-		}
-	}
-	return cmp.Or(cli.CheckThreads(o.threads), cli.CheckDevice(o.device))
+	return cmp.Or(checkNumbers([]number{{"--prompt", o.prompt, 1}, {"--answer", o.answer, 2}, {"--times", o.times, 1},
+		{"--rows", o.rows, 1}, {"--arrivals", o.arrivals, 0}}), cli.CheckThreads(o.threads), cli.CheckDevice(o.device))
 }
 
 func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o := newServeOptions()
-	if code, done := o.flags(stdout, stderr).Parse(args); done {
-		return code
-	}
-	if err := o.check(); err != nil {
-		fmt.Fprintf(stderr, "bench serve: %v\nsee bench serve -h\n", err)
-		return cli.Usage
-	}
-	err := o.run(ctx, stdout, stderr)
-	switch {
-	case err == nil:
-		return cli.Done
-	case ctx.Err() != nil:
-		fmt.Fprintln(stderr, "bench serve: stopped")
-	default:
-		fmt.Fprintf(stderr, "bench serve: %v\n", err)
-	}
-	return cli.Failed
+	return runTimed(ctx, "bench serve", newServeOptions(), args, stdout, stderr)
 }
 
 // An answerer is a program that gives many answers at once. It returns them, the time until all have a first token, and
@@ -128,14 +107,11 @@ type answerer struct {
 }
 
 func (o *serveOptions) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
-	d, err := kernels.Open(o.device, kernels.Options{Threads: o.threads, Fused: kernels.All(), Sync: o.sync})
+	d, err := openTimed("bench serve", o.device, o.threads, o.sync, stderr)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	for _, n := range d.Notes() {
-		fmt.Fprintf(stderr, "bench serve: %s\n", n)
-	}
 	m, closeModel, err := o.open(ctx, d)
 	if err != nil {
 		return err
@@ -198,7 +174,7 @@ func (o *serveOptions) timeMany(ctx context.Context, m *model.Model, n int, stdo
 		return err
 	}
 	defer pool.Close()
-	b := batch.New(pool, infer.Codec{}, m.Config().Vocab, batch.Options{Context: length, Queue: n})
+	b := batch.New(pool, infer.Codec{}, m.Config().Vocab, batch.Options{Context: length, Queue: n + o.arrivals})
 	defer b.Close()
 	times := 0
 	programs := []answerer{{"restyle", func(prompts [][]int32, n int) ([][]int32, time.Duration, time.Duration, error) {
@@ -206,15 +182,11 @@ func (o *serveOptions) timeMany(ctx context.Context, m *model.Model, n int, stdo
 		return askBatch(ctx, b, prompts, n, strconv.Itoa(times))
 	}}}
 	if o.beside != "" {
-		l, err := llamacpp.Open(ctx, o.beside, llamacpp.Options{Threads: cpu.Threads(), Context: n * length, Sequences: n})
+		l, err := openBeside(ctx, o.beside, m.Config().Vocab, llamacpp.Options{Context: n * length, Sequences: n})
 		if err != nil {
-			return fmt.Errorf("--beside: %w", err)
+			return err
 		}
 		defer func() { _ = l.Close() }() // it has answered
-		if l.Vocab != m.Config().Vocab {
-			return fmt.Errorf("--beside %s: %d tokens in its vocabulary, but the model has %d: name the same model", o.beside,
-				l.Vocab, m.Config().Vocab)
-		}
 		programs = append(programs, answerer{"llama.cpp " + l.Version + " for " + l.CPU,
 			func(prompts [][]int32, n int) ([][]int32, time.Duration, time.Duration, error) {
 				start := time.Now()
@@ -224,7 +196,56 @@ func (o *serveOptions) timeMany(ctx context.Context, m *model.Model, n int, stdo
 				return answers, first, time.Since(start) - first, errors.Join(err, again)
 			}})
 	}
-	return o.compare(ctx, programs, n, m.Config().Vocab, stdout)
+	seconds, err := o.compare(ctx, programs, n, m.Config().Vocab, stdout)
+	if err != nil || o.arrivals == 0 {
+		return err
+	}
+	return o.halfLoad(ctx, b, time.Duration(2*seconds/float64(n)*float64(time.Second)), m.Config().Vocab, stdout)
+}
+
+// halfLoad asks for answers one after another, and then as they arrive at random, on average after pause, and prints
+// the time to the first token.
+func (o *serveOptions) halfLoad(ctx context.Context, b *batch.Batch, pause time.Duration, vocab int, stdout io.Writer) error {
+	r := rand.New(rand.NewPCG(2, 3))
+	prompts := o.prompts(r, o.arrivals, vocab)
+	var alone, loaded measure.Sample
+	for i, prompt := range prompts {
+		_, first, _, err := askBatch(ctx, b, [][]int32{prompt}, o.answer, fmt.Sprint("alone ", i))
+		if err != nil {
+			return err
+		}
+		alone.Seconds = append(alone.Seconds, first.Seconds())
+	}
+	var group sync.WaitGroup
+	loaded.Seconds = make([]float64, len(prompts))
+	failed := make([]error, len(prompts))
+	for i, prompt := range prompts {
+		time.Sleep(time.Duration(r.ExpFloat64() * float64(pause)))
+		group.Go(func() {
+			var first time.Duration
+			_, first, _, failed[i] = askBatch(ctx, b, [][]int32{prompt}, o.answer, fmt.Sprint("arrival ", i))
+			loaded.Seconds[i] = first.Seconds()
+		})
+	}
+	group.Wait()
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(stdout, "\nfirst token: alone after %.0f ms, at half load (%.2f answers a second arrive at random) "+
+		"after %.0f: %.2f times\n\n", 1e3*alone.Median(), 1/pause.Seconds(), 1e3*loaded.Median(),
+		loaded.Median()/alone.Median())
+	return err
+}
+
+// prompts returns n prompts of random tokens.
+func (o *serveOptions) prompts(r *rand.Rand, n, vocab int) [][]int32 {
+	prompts := make([][]int32, n)
+	for i := range prompts {
+		for range o.prompt {
+			prompts[i] = append(prompts[i], int32(r.IntN(vocab)))
+		}
+	}
+	return prompts
 }
 
 // askBatch asks all prompts at once. Each key keeps its blocks to itself, so a new one finds none of earlier times.
@@ -252,22 +273,18 @@ func askBatch(
 	return answers, first, whole, cmp.Or(err, ctx.Err())
 }
 
-// compare times the programs in turns and prints a row for each.
-func (o *serveOptions) compare(ctx context.Context, programs []answerer, n, vocab int, stdout io.Writer) error {
-	r := rand.New(rand.NewPCG(1, uint64(n)))
-	prompts := make([][]int32, n)
-	for i := range prompts {
-		for range o.prompt {
-			prompts[i] = append(prompts[i], int32(r.IntN(vocab)))
-		}
-	}
+// compare times the programs in turns and prints a row for each. It returns how many seconds the first one takes.
+func (o *serveOptions) compare(
+	ctx context.Context, programs []answerer, n, vocab int, stdout io.Writer,
+) (seconds float64, err error) {
+	prompts := o.prompts(rand.New(rand.NewPCG(1, uint64(n))), n, vocab)
 	reads, answers := make([]measure.Sample, len(programs)), make([]measure.Sample, len(programs))
 	said := make([][][]int32, len(programs))
 	for time := range o.times + 1 {
 		for i, p := range programs {
 			all, first, whole, err := p.ask(prompts, o.answer)
 			if err != nil {
-				return err
+				return 0, err
 			}
 			if said[i] = all; time > 0 {
 				reads[i].Seconds = append(reads[i].Seconds, first.Seconds())
@@ -280,7 +297,7 @@ func (o *serveOptions) compare(ctx context.Context, programs []answerer, n, voca
 		tokens := float64(n * (o.answer - 1))
 		if _, err := fmt.Fprintf(stdout, "| %s | %d | %.0f | %.0f | %.0f to %.0f |\n", p.name, n,
 			float64(n*o.prompt)/reads[i].Median(), tokens/answers[i].Median(), tokens/high, tokens/low); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	for i := range programs[1:] {
@@ -293,5 +310,5 @@ func (o *serveOptions) compare(ctx context.Context, programs []answerer, n, voca
 		fmt.Fprintf(stdout, "\n%d: restyle is %v; %d of %d tokens are the same before the first that differs\n\n", n,
 			answers[0].Faster(answers[i+1]), same, n*o.answer)
 	}
-	return ctx.Err()
+	return reads[0].Median() + answers[0].Median(), ctx.Err()
 }

@@ -15,8 +15,9 @@ import (
 func TestServe(t *testing.T) {
 	args := []string{"serve", "--device", "cpu", "--threads", "1", "--prompt", "9", "--answer", "4", "--times", "2",
 		"--sequences", "1, 3"}
-	code, stdout, stderr := bench(t, append(args, "--model", tinyBase, "--quantize", "int8")...)
-	if code != cli.Done || stderr != "" || strings.Count(stdout, "\n| restyle | ") != 2 {
+	code, stdout, stderr := bench(t, append(args, "--model", tinyBase, "--quantize", "int8", "--arrivals", "3")...)
+	if code != cli.Done || stderr != "" || strings.Count(stdout, "\n| restyle | ") != 2 ||
+		strings.Count(stdout, "\nfirst token: alone after ") != 2 {
 		t.Errorf("exit %d, %s\n%s", code, stderr, stdout)
 	}
 	dir := expect.Reference(t, "golden-next", "gguf", "llama_text")
