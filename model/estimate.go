@@ -50,6 +50,14 @@ func MemoryOf(dev *kernels.Device, f kernels.Fused, cfg Config, opts Options) Me
 	return s
 }
 
+// PoolBytesOf is Model.PoolBytes of a model that New would open on a device.
+func PoolBytesOf(dev *kernels.Device, cfg Config, opts Options, o PoolOptions) (block, rest int, err error) {
+	if opts, err = opts.on(dev).withDefaults(cfg); err != nil {
+		return 0, 0, err
+	}
+	return (&Model{cfg: cfg, opts: opts, dev: dev}).PoolBytes(o)
+}
+
 // sizes returns the sizes of the largest operations of a batch.
 func (m *Model) sizes() kernels.Sizes {
 	cfg, opts := m.cfg, m.opts

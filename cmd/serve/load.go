@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -134,23 +135,18 @@ func (c *command) digest(checkpoint *hf.Checkpoint, adapter *hf.Adapter) (string
 
 // pool makes room for the keys and values of a model's answers.
 func (c *command) pool(device *kernels.Device, m *model.Model) (*model.Pool, error) {
-	context, rows := min(c.context, m.Config().Positions()), stepTokens
-	if !device.IsCPU() {
-		rows = gpuStepTokens
-	}
-	o := model.PoolOptions{Rows: max(rows, c.sequences), Pieces: c.sequences, Context: context, Blocks: 1}
+	o := c.poolOptions(device, m.Config())
 	tokens := c.cache
 	if tokens == 0 {
-		tokens = c.sequences * context
 		block, rest, err := m.PoolBytes(o)
 		if err != nil {
 			return nil, err
 		}
-		if free, _, known := device.Free(); known {
-			share := (free - rest) / 2 / len(c.models)
-			tokens = min(tokens, share/block*model.PoolBlock)
+		free, _, known := device.Free()
+		if !known {
+			free = math.MaxInt
 		}
-		tokens = max(tokens, context) // or one answer would not fit
+		tokens = c.cacheTokens(o, block, free-rest)
 	}
 	o.Blocks = max(1, tokens/model.PoolBlock)
 	pool, err := m.NewPool(o)
@@ -158,4 +154,21 @@ func (c *command) pool(device *kernels.Device, m *model.Model) (*model.Pool, err
 		return nil, fmt.Errorf("--cache %d: %w", tokens, err)
 	}
 	return pool, nil
+}
+
+// poolOptions are those of a pool of one block.
+func (c *command) poolOptions(device *kernels.Device, config model.Config) model.PoolOptions {
+	rows := stepTokens
+	if !device.IsCPU() {
+		rows = gpuStepTokens
+	}
+	return model.PoolOptions{Rows: max(rows, c.sequences), Pieces: c.sequences, Context: min(c.context, config.Positions()),
+		Blocks: 1}
+}
+
+// cacheTokens returns how many tokens a pool keeps if --cache does not say: those of all --sequences, or as many as half
+// of the memory that is free beside it holds, for each of the models.
+func (c *command) cacheTokens(o model.PoolOptions, block, free int) int {
+	tokens := min(c.sequences*o.Context, free/2/len(c.models)/block*model.PoolBlock)
+	return max(tokens, o.Context) // or one answer would not fit
 }

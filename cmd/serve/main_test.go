@@ -25,7 +25,10 @@ import (
 
 	"restyle/internal/cli"
 	"restyle/internal/cli/clitest"
+	"restyle/kernels/cuda/cudatest"
 )
+
+func TestMain(m *testing.M) { cudatest.Main(m) }
 
 // said is what a command prints, to read while it runs.
 type said struct {
