@@ -120,12 +120,16 @@ func (a *responsesAPI) response(q *question, status string, output []object) obj
 	return r
 }
 
-func (a *responsesAPI) whole(q *question, choices []*choice) any {
-	c := choices[0]
-	status := "completed"
-	if c.result.Reason != infer.Stopped {
-		status = "incomplete"
+// ended is the status of a response that is over.
+func ended(choices []*choice) string {
+	if choices[0].result.Reason == infer.Stopped {
+		return "completed"
 	}
+	return "incomplete"
+}
+
+func (a *responsesAPI) whole(q *question, choices []*choice) any {
+	c, status := choices[0], ended(choices)
 	output := a.output
 	if !q.streamed {
 		if c.text != "" || len(c.calls) == 0 {
@@ -236,10 +240,7 @@ func (a *responsesAPI) close(s *stream, q *question, choices []*choice) {
 	if a.part == (opened{}) { // no item has been
 		a.text(s)
 	}
-	status := "completed"
-	if choices[0].result.Reason != infer.Stopped {
-		status = "incomplete"
-	}
+	status := ended(choices)
 	a.end(s, status)
 	a.event(s, "response."+status, object{"response": a.whole(q, choices)})
 }

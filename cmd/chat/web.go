@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -31,58 +30,43 @@ func (c *chatter) openPage(ctx context.Context, models []modelRef) error {
 		return fmt.Errorf("--web: %w", err)
 	}
 	server := exec.Command(program, c.serveArgs(models)...)
-	output, err := server.StderrPipe()
+	lines := make(chan string)
+	ended, err := cli.Beside(server, func(line string) { lines <- line })
 	if err != nil {
-		return err
-	}
-	runtime.LockOSThread() // so that on Linux the server ends with chat, however that ends
-	defer runtime.UnlockOSThread()
-	cli.Detach(server)
-	if err := server.Start(); err != nil {
 		return fmt.Errorf("--web: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Process.Signal(syscall.SIGTERM) })
 	defer stop()
-	lines := make(chan string)
-	go func() {
-		defer close(lines)
-		for scanner := bufio.NewScanner(output); scanner.Scan(); {
-			lines <- scanner.Text()
-		}
-	}()
 	opened := make(chan error, 1)
 	show := func(err error) {
 		if err != nil {
 			c.note("no browser could be opened (%v): open that address yourself", err)
 		}
 	}
-	for more := true; more; {
-		var line string
+	for {
 		select {
 		case err := <-opened:
 			show(err)
-			continue
-		case line, more = <-lines:
-		}
-		url, listens := strings.CutPrefix(line, "listening on ")
-		switch {
-		case listens:
+		case line := <-lines:
+			url, listens := strings.CutPrefix(line, "listening on ")
+			if !listens {
+				c.note("%s", line)
+				continue
+			}
 			c.note("chat is at %s until Ctrl-C", url)
 			go func() { opened <- browser(url) }() // which may take until its window is closed: serve's log goes on
-		case more:
-			c.note("%s", line)
+		case err := <-ended:
+			select {
+			case err := <-opened:
+				show(err)
+			default:
+			}
+			if exit, ok := errors.AsType[*exec.ExitError](err); ok && ctx.Err() == nil {
+				return fmt.Errorf("--web: serve ended: %w: its last lines say why", exit)
+			}
+			return ctx.Err()
 		}
 	}
-	select {
-	case err := <-opened:
-		show(err)
-	default:
-	}
-	err = server.Wait()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok && ctx.Err() == nil {
-		return fmt.Errorf("--web: serve ended: %w: its last lines say why", exit)
-	}
-	return ctx.Err()
 }
 
 // serveArgs returns the arguments with which serve has the models of chat.

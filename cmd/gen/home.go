@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -15,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -46,7 +44,7 @@ type atHome struct {
 	key    secret.Secret
 	model  string // its id
 	digest string // of its weights
-	ended  chan error
+	ended  <-chan error
 	stop   func()
 }
 
@@ -60,7 +58,7 @@ func (g *gen) startHome(ctx context.Context) (*atHome, error) {
 	if err != nil {
 		return nil, fmt.Errorf("a directory for the socket of --teacher-model: %w", err)
 	}
-	t := &atHome{socket: filepath.Join(dir, "serve.sock"), key: secret.New(rand.Text()), ended: make(chan error, 1)}
+	t := &atHome{socket: filepath.Join(dir, "serve.sock"), key: secret.New(rand.Text())}
 	args := []string{g.home.model, "--unix", t.socket}
 	for _, f := range []struct{ flag, value string }{{"--quantize", g.home.quantize}, {"--device", g.home.device}} {
 		if f.value != "" {
@@ -74,24 +72,13 @@ func (g *gen) startHome(ctx context.Context) (*atHome, error) {
 		}
 	}
 	c.Env = append(c.Env, "RESTYLE_API_KEYS="+t.key.Reveal())
-	log, write := io.Pipe()
-	c.Stdout, c.Stderr = write, write
-	go g.forward(log)
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread() // on Linux the server ends with the thread that started it, so with gen, however that ends
-		cli.Detach(c)
-		err := c.Start()
-		started <- err
-		if err == nil {
-			err = c.Wait()
+	t.ended, err = cli.Beside(c, func(line string) {
+		if !strings.Contains(line, " level=INFO msg=request ") { // gen reports them itself
+			g.say("serve: %s", line)
 		}
-		write.Close()
+	})
+	if err != nil {
 		leave()
-		t.ended <- err
-		close(t.ended)
-	}()
-	if err := <-started; err != nil {
 		return nil, fmt.Errorf("starting the server of --teacher-model: %w", err)
 	}
 	t.stop = func() {
@@ -102,6 +89,7 @@ func (g *gen) startHome(ctx context.Context) (*atHome, error) {
 			_ = c.Process.Kill()
 			<-t.ended
 		}
+		leave()
 	}
 	if err := t.wait(ctx); err != nil {
 		t.stop()
@@ -151,20 +139,6 @@ func (t *atHome) watch(ctx context.Context) context.Context {
 			"and the same command resumes", cmp.Or(err, errors.New("exit status 0"))))
 	}()
 	return ctx
-}
-
-// forward shows the lines of the server's log, but for those of requests, which gen reports itself.
-func (g *gen) forward(log io.Reader) {
-	lines := bufio.NewReader(log)
-	for {
-		line, err := lines.ReadString('\n')
-		if line = strings.TrimRight(line, "\r\n"); line != "" && !strings.Contains(line, " level=INFO msg=request ") {
-			g.say("serve: %s", line)
-		}
-		if err != nil {
-			return
-		}
-	}
 }
 
 // wait waits until the server is ready, and asks it which model it has.

@@ -1,11 +1,15 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strings"
 )
 
 // Program returns the path of another of these commands: beside this program or, if this directory is the source, as
@@ -28,4 +32,39 @@ func Program(ctx context.Context, name string, say func(format string, args ...a
 			"go build ./cmd/%s, and put it there\n%s", name, err, name, out)
 	}
 	return path, nil
+}
+
+// Beside starts a program that a Ctrl-C does not reach, and that on Linux is asked to end when this one has ended,
+// however that happened. line gets each line that it prints, in another goroutine, and after the last of them ended
+// gets how it ended, and is closed.
+func Beside(c *exec.Cmd, line func(text string)) (ended <-chan error, err error) {
+	read, write := io.Pipe()
+	c.Stdout, c.Stderr = write, write
+	detach(c)
+	started, end, all := make(chan error), make(chan error, 1), make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // it is asked to end with the thread that starts it
+		err := c.Start()
+		started <- err
+		if err == nil {
+			err = c.Wait()
+		}
+		write.Close()
+		<-all
+		end <- err
+		close(end)
+	}()
+	go func() {
+		defer close(all)
+		for lines := bufio.NewReader(read); ; {
+			text, err := lines.ReadString('\n')
+			if text = strings.TrimRight(text, "\r\n"); text != "" {
+				line(text)
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return end, <-started
 }

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// Detach keeps a Ctrl-C from a program that is about to be started, and on Linux has it asked to end with the thread
-// that starts it: lock that thread (runtime.LockOSThread) until the program has ended.
-func Detach(c *exec.Cmd) {
+// detach keeps a Ctrl-C from a program that is about to be started, and has it asked to end with the thread that starts
+// it.
+func detach(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }

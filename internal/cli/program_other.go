@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// Detach keeps a Ctrl-C from a program that is about to be started.
-func Detach(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+// detach keeps a Ctrl-C from a program that is about to be started.
+func detach(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
