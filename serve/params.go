@@ -110,7 +110,7 @@ func (s *Server) choicesField(b *body, q *question) {
 	case n > maxChoices:
 		b.fail(refuse("n", "at most %d answers in one request, not %d", maxChoices, n))
 	case 0 < s.options.Queue && s.options.Queue < n:
-		b.fail(refuse("n", "at most %d answers in one request, as many as may wait here (--queue), not %d", s.options.Queue, n))
+		b.fail(refuse("n", "at most %d answers in one request, as many as may wait (--queue), not %d", s.options.Queue, n))
 	}
 }
 

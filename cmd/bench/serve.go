@@ -64,8 +64,8 @@ func (o *serveOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Add(&o.answer, "answer", "tokens of each answer, at least 2")
 	f.Add(&o.rows, "rows", "most tokens of a step")
 	f.Add(&o.times, "times", "timings of each, after one that does not count")
-	f.Add(&o.arrivals, "arrivals", "`number` of answers to ask for at random times, at half of the rate that was measured, "+
-		"for the time to the first token")
+	f.Add(&o.arrivals, "arrivals", "`number` of answers to ask for at random times, at half of the measured rate, to see "+
+		"the time to the first token")
 	f.Add(&o.sync, "sync", syncHelp)
 	f.Group("Device")
 	f.Add(&o.device, "device", cli.DeviceHelp)
@@ -205,7 +205,9 @@ func (o *serveOptions) timeMany(ctx context.Context, m *model.Model, n int, stdo
 
 // halfLoad asks for answers one after another, and then as they arrive at random, on average after pause, and prints
 // the time to the first token.
-func (o *serveOptions) halfLoad(ctx context.Context, b *batch.Batch, pause time.Duration, vocab int, stdout io.Writer) error {
+func (o *serveOptions) halfLoad(
+	ctx context.Context, b *batch.Batch, pause time.Duration, vocab int, stdout io.Writer,
+) error {
 	r := rand.New(rand.NewPCG(2, 3))
 	prompts := o.prompts(r, o.arrivals, vocab)
 	var alone, loaded measure.Sample
@@ -231,8 +233,8 @@ func (o *serveOptions) halfLoad(ctx context.Context, b *batch.Batch, pause time.
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(stdout, "\nfirst token: alone after %.0f ms, at half load (%.2f answers a second arrive at random) "+
-		"after %.0f: %.2f times\n\n", 1e3*alone.Median(), 1/pause.Seconds(), 1e3*loaded.Median(),
+	_, err := fmt.Fprintf(stdout, "\nfirst token: alone after %.0f ms, at half load (%.2f answers a second, at random "+
+		"times) after %.0f ms: %.2f times\n\n", 1e3*alone.Median(), 1/pause.Seconds(), 1e3*loaded.Median(),
 		loaded.Median()/alone.Median())
 	return err
 }

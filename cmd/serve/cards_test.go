@@ -28,9 +28,9 @@ var teachers = map[string]model.Config{
 	"Llama-3.1-70B": llama(8192, 28672, 80, 64, 128, false),
 }
 
-// A row is | 8 GB | Llama-3.2-1B | `--quantize int4` | 1.9 GiB | 51,200 tokens |. A row without a card has the card above.
+// A row is | 8 GB | Llama-3.2-1B | `--quantize int4` | 1.9 GiB | 512 tokens |. One without a card has the card above.
 var teacherRow = regexp.MustCompile(`(?m)^\| *(?:(\d+) GB)? *\| ([\w.-]+) \| (?:` + "`--quantize (\\w+)`" +
-	`)? *\| (\d+\.\d GiB) \| ([\d,]+ tokens) \|`)
+	`)? *\| (\d+\.\d GiB) \| (\d+ tokens) \|`)
 
 // TestDocs_TeachersOfCards checks what docs/gen.md says of teachers on cards: the memory of weights and steps, and the
 // tokens that serve keeps by default on a card of that size.

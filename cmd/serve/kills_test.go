@@ -64,7 +64,7 @@ func TestClients_KilledAtRandom(t *testing.T) {
 	for begun := time.Now(); os.Getenv("RESTYLE_LONG") != "" && time.Since(begun) < 20*time.Minute; {
 		after = rounds(100)
 	}
-	for begun := time.Now(); runtime.NumGoroutine() > goroutines+1; time.Sleep(time.Millisecond) { // the client's may linger
+	for begun := time.Now(); runtime.NumGoroutine() > goroutines+1; time.Sleep(time.Millisecond) {
 		if time.Since(begun) > 30*time.Second {
 			t.Fatalf("%d goroutines, were %d", runtime.NumGoroutine(), goroutines)
 		}
@@ -81,10 +81,10 @@ func TestClients_KilledAtRandom(t *testing.T) {
 
 // request returns a random request.
 func request(r *rand.Rand) string {
+	schema := fmt.Sprintf(`{"properties":{"a":{"pattern":"^[a-z]{%d}$"}}}`, 1+r.IntN(30))
 	more := []string{``, `,"stream":true`, `,"n":3`, `,"logprobs":true,"stream":true`,
 		`,"response_format":{"type":"json_object"}`,
-		fmt.Sprintf(`,"response_format":{"type":"json_schema","json_schema":{"schema":{"properties":{"a":{"pattern":"^[a-z]{%d}$"}}}}}`,
-			1+r.IntN(30))}[r.IntN(6)]
+		`,"response_format":{"type":"json_schema","json_schema":{"schema":` + schema + `}}`}[r.IntN(6)]
 	return fmt.Sprintf(`{"max_tokens":%d,"seed":%d,"messages":[{"role":"user","content":%q}]%s}`, 1+r.IntN(60), r.IntN(9),
 		strings.Repeat("How do I reverse a list? ", 1+r.IntN(12)), more)
 }

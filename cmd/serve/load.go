@@ -162,12 +162,12 @@ func (c *command) poolOptions(device *kernels.Device, config model.Config) model
 	if !device.IsCPU() {
 		rows = gpuStepTokens
 	}
-	return model.PoolOptions{Rows: max(rows, c.sequences), Pieces: c.sequences, Context: min(c.context, config.Positions()),
-		Blocks: 1}
+	return model.PoolOptions{Rows: max(rows, c.sequences), Pieces: c.sequences, Blocks: 1,
+		Context: min(c.context, config.Positions())}
 }
 
-// cacheTokens returns how many tokens a pool keeps if --cache does not say: those of all --sequences, or as many as half
-// of the memory that is free beside it holds, for each of the models.
+// cacheTokens returns how many tokens a pool keeps if --cache does not say: those of all --sequences, or as many as
+// half of the memory that is free beside it holds, for each of the models.
 func (c *command) cacheTokens(o model.PoolOptions, block, free int) int {
 	tokens := min(c.sequences*o.Context, free/2/len(c.models)/block*model.PoolBlock)
 	return max(tokens, o.Context) // or one answer would not fit
