@@ -79,7 +79,7 @@ func TestClients_KilledAtRandom(t *testing.T) {
 	if whole == 0 || killed == 0 {
 		t.Error("not both")
 	}
-	if after > before+8<<20 { // the caches of schemas and of net/http's buffers may be fuller
+	if after > before+8<<20 { // caches may be fuller, and the test keeps the log, 250 bytes a request
 		t.Errorf("%d bytes are in use, were %d", after, before)
 	}
 }
