@@ -43,7 +43,8 @@ type serveOptions struct {
 	prompt, answer, times, threads, rows, arrivals            int
 	sync                                                      bool
 
-	counts []int // of sequences
+	sampling infer.Sampling // but for the seed, which is each answer's own
+	counts   []int          // of sequences
 }
 
 func newServeOptions() *serveOptions {
@@ -67,6 +68,10 @@ func (o *serveOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Add(&o.arrivals, "arrivals", "`number` of answers to ask for at random times, at half of the measured rate, to see "+
 		"the time to the first token")
 	f.Add(&o.sync, "sync", syncHelp)
+	f.Group("Sampling")
+	f.Add(&o.sampling.Temperature, "temperature", "temperature; 0 chooses the most likely token")
+	f.Add(&o.sampling.TopK, "top-k", "keep this many of the most likely tokens; 0: all")
+	f.Add(&o.sampling.TopP, "top-p", "keep the most likely tokens up to this probability; 0: all")
 	f.Group("Device")
 	f.Add(&o.device, "device", cli.DeviceHelp)
 	f.Add(&o.threads, "threads", threadsHelp)
@@ -91,8 +96,12 @@ func (o *serveOptions) check() error {
 		}
 		o.counts = append(o.counts, n)
 	}
+	if o.beside != "" && o.sampling.Temperature != 0 {
+		return errors.New("--temperature with --beside: llama.cpp is asked for the most likely tokens only")
+	}
 	return cmp.Or(checkNumbers([]number{{"--prompt", o.prompt, 1}, {"--answer", o.answer, 2}, {"--times", o.times, 1},
-		{"--rows", o.rows, 1}, {"--arrivals", o.arrivals, 0}}), cli.CheckThreads(o.threads), cli.CheckDevice(o.device))
+		{"--rows", o.rows, 1}, {"--arrivals", o.arrivals, 0}}), o.sampling.Check(), cli.CheckThreads(o.threads),
+		cli.CheckDevice(o.device))
 }
 
 func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -179,7 +188,7 @@ func (o *serveOptions) timeMany(ctx context.Context, m *model.Model, n int, stdo
 	times := 0
 	programs := []answerer{{"restyle", func(prompts [][]int32, n int) ([][]int32, time.Duration, time.Duration, error) {
 		times++
-		return askBatch(ctx, b, prompts, n, strconv.Itoa(times))
+		return o.askBatch(ctx, b, prompts, n, strconv.Itoa(times))
 	}}}
 	if o.beside != "" {
 		l, err := openBeside(ctx, o.beside, m.Config().Vocab, llamacpp.Options{Context: n * length, Sequences: n})
@@ -251,13 +260,16 @@ func (o *serveOptions) prompts(r *rand.Rand, n, vocab int) [][]int32 {
 }
 
 // askBatch asks all prompts at once. Each key keeps its blocks to itself, so a new one finds none of earlier times.
-func askBatch(
+func (o *serveOptions) askBatch(
 	ctx context.Context, b *batch.Batch, prompts [][]int32, n int, key string,
 ) (answers [][]int32, first, whole time.Duration, err error) {
 	var group sync.WaitGroup
 	all := make([]*batch.Answer, len(prompts))
 	for i, prompt := range prompts {
-		all[i], err = b.Start(batch.Request{Prompt: prompt, Key: key, Options: infer.Options{MaxTokens: n, IgnoreEnd: true}})
+		sampling := o.sampling
+		sampling.Seed = uint64(i)
+		all[i], err = b.Start(batch.Request{Prompt: prompt, Key: key,
+			Options: infer.Options{Sampling: sampling, MaxTokens: n, IgnoreEnd: true}})
 		if err != nil {
 			return nil, 0, 0, err
 		}

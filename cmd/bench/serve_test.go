@@ -15,7 +15,8 @@ import (
 func TestServe(t *testing.T) {
 	args := []string{"serve", "--device", "cpu", "--threads", "1", "--prompt", "9", "--answer", "4", "--times", "2",
 		"--sequences", "1, 3"}
-	code, stdout, stderr := bench(t, append(args, "--model", tinyBase, "--quantize", "int8", "--arrivals", "3")...)
+	code, stdout, stderr := bench(t, append(args, "--model", tinyBase, "--quantize", "int8", "--arrivals", "3",
+		"--temperature", "1", "--top-p", "0.9")...)
 	if code != cli.Done || stderr != "" || strings.Count(stdout, "\n| restyle | ") != 2 ||
 		strings.Count(stdout, "\nfirst token: alone after ") != 2 {
 		t.Errorf("exit %d, %s\n%s", code, stderr, stdout)
@@ -46,6 +47,8 @@ func TestServe_Refuses(t *testing.T) {
 		{model + " --dtype f8", cli.Usage, `--dtype "f8": must be `},
 		{model + " --quantize int8x8", cli.Usage, `--quantize "int8x8": must be `},
 		{model + " --sequences 1,x", cli.Usage, `--sequences "1,x": must be numbers from 1 to `},
+		{model + " --top-p 2", cli.Usage, "top-p 2: must be"},
+		{model + " --temperature 1 --beside x.gguf", cli.Usage, "--temperature with --beside: llama.cpp"},
 		{model + " --prompt 100000", cli.Failed, "pool: sequences of 100128 tokens"},
 		{model + " --prompt 2 --answer 2 --beside x.gguf", cli.Failed,
 			"--beside: llama.cpp cannot be asked: RESTYLE_LLAMACPP"},
