@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"restyle/kernels"
 	"restyle/tokenizer"
 )
 
@@ -90,6 +91,16 @@ func (v vocabulary) chooser(prompt []int32, o Options) (*Chooser, error) {
 
 // Greedy reports whether Choose takes the token with the highest logit, whatever came before.
 func (c *Chooser) Greedy() bool { return c.o.Constraint == nil && c.sampler.greedy() }
+
+// Device returns how a device may draw the next token, which is then given to Drew instead of the logits to Choose. It
+// reports false if the token depends on more than the logits: on a repetition penalty, rules, or a constraint.
+func (c *Chooser) Device() (how kernels.Draw, ok bool) {
+	how, ok = c.sampler.device()
+	return how, ok && c.o.Constraint == nil
+}
+
+// Drew tells that a device has drawn a token.
+func (c *Chooser) Drew(id int32) { c.sampler.drew(id) }
 
 // Choose chooses the next token. It does not change logits. Logits of which no token can be chosen are an error: the
 // model is broken.

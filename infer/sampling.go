@@ -8,6 +8,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"restyle/kernels"
 )
 
 // Sampling configures how the next token is chosen from the logits. The steps and their order are those of Hugging
@@ -112,9 +114,19 @@ func (s *Sampler) Next(logits []float32) (int32, error) {
 		return 0, err
 	}
 	id := s.draw()
+	s.drew(id)
+	return id, nil
+}
+
+func (s *Sampler) drew(id int32) {
 	s.step++
 	s.remember(id)
-	return id, nil
+}
+
+// device returns how a device draws the next token, provided that the token depends on nothing but the logits.
+func (s *Sampler) device() (how kernels.Draw, ok bool) {
+	return kernels.Draw{TopP: s.TopP, MinP: s.MinP, Uniform: uniform(s.Seed, s.step), Temperature: float32(s.Temperature),
+		TopK: int32(min(s.TopK, math.MaxInt32))}, !s.penalises() && !s.rules.forbids()
 }
 
 // Distribution returns the ids among which Next would draw, ascending, and their probabilities. It draws nothing.

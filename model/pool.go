@@ -21,15 +21,16 @@ type Piece struct {
 	// Blocks are the sequence's blocks in their order: position n is in block n/PoolBlock, at n%PoolBlock. They have room
 	// for all of IDs.
 	Blocks []int32
-	// Logits asks for the logits of the last token, and Choice for the token with the highest one instead, for which a
-	// GPU need not send all of them.
+	// Logits asks for the logits after the last token, and Choice for the token that Draw draws from them instead, for
+	// which a GPU need not send all of them.
 	Logits, Choice bool
+	Draw           kernels.Draw
 }
 
 // A Next is what comes after a piece, as far as the piece asked for it.
 type Next struct {
-	Logits []float32 // [vocab]
-	// Choice is the token with the highest logit, the first of several; -1 if a logit is NaN or +Inf, or all are -Inf.
+	// Logits are [vocab], also instead of a choice that the device leaves to its caller: see kernels.Device.Draw.
+	Logits []float32
 	Choice int32
 }
 
@@ -71,11 +72,11 @@ type Pool struct {
 
 	blocks, acts *kernels.Arena
 	k, v         []tensor.Tensor // of each layer: [blocks·PoolBlock, kvHeads·headDim]
-	lists        tensor.Tensor   // I32, of which the parts of a pagedRows are
+	lists        tensor.Tensor   // I32: what a step uploads
 	pass         *pass           // the last one
 	host         []float32       // [pieces, vocab], the results of Step
 	graphs       map[poolGraph]*kernels.Graph
-	best, first  tensor.Tensor // [pieces, 1] F32 and [pieces] I32: the highest logits, and where they are
+	choices      tensor.Tensor // [pieces] I32
 	writer       []int         // of each block: the number of the last piece that wrote to it
 	written      int           // pieces so far
 }
@@ -85,6 +86,7 @@ type pagedRows struct {
 	*Pool
 	tables, places, slots tensor.Tensor // see kernels.Device.AttentionPaged and AppendPaged
 	reach                 int
+	draws                 tensor.Tensor // of the rows of logits
 }
 
 // NewPool allocates a pool. It returns an error if the memory does not suffice, or if the keys of the model depend on
@@ -104,7 +106,7 @@ func (m *Model) NewPool(o PoolOptions) (*Pool, error) {
 	if err != nil {
 		return fail(err)
 	}
-	p.k, p.v, p.lists, p.best, p.first = m.allocPool(p.blocks, o)
+	p.k, p.v, p.lists, p.choices = m.allocPool(p.blocks, o)
 	p.acts, err = m.dev.NewArena("activations of steps",
 		kernels.SizeOf(func(a *kernels.Arena) { m.allocStep(a, o, o.Rows) }))
 	if err != nil {
@@ -129,17 +131,17 @@ func (m *Model) PoolBytes(o PoolOptions) (block, rest int, err error) {
 	return block, rest, nil
 }
 
-func (m *Model) allocPool(a *kernels.Arena, o PoolOptions) (k, v []tensor.Tensor, lists, best, first tensor.Tensor) {
+func (m *Model) allocPool(a *kernels.Arena, o PoolOptions) (k, v []tensor.Tensor, lists, choices tensor.Tensor) {
 	rows := o.Blocks * PoolBlock
 	if !m.dev.IsCPU() {
-		rows += PoolBlock // for the rows that fill up a graph
+		rows += blocksOf(o.Pieces/2) * PoolBlock // for the rows that fill up a graph
 	}
 	for i := range m.cfg.Layers {
 		k = append(k, a.New(fmt.Sprintf("keys %d", i), m.opts.DType, rows, m.cfg.KVHeads*m.cfg.HeadDim))
 		v = append(v, a.New(fmt.Sprintf("values %d", i), m.opts.DType, rows, m.cfg.KVHeads*m.cfg.HeadDim))
 	}
-	return k, v, a.New("lists", tensor.I32, 3*o.Rows+o.Pieces*blocksOf(o.Context)),
-		a.New("highest logits", tensor.F32, o.Pieces, 1), a.New("tokens with these", tensor.I32, o.Pieces)
+	return k, v, a.New("lists", tensor.I32, 5*o.Rows+o.Pieces*(kernels.DrawWords+1+blocksOf(o.Context))),
+		a.New("choices", tensor.I32, o.Pieces)
 }
 
 // allocStep allocates a step over rows tokens: activations of all, logits of the pieces' last.
@@ -193,8 +195,7 @@ func (p *Pool) Step(pieces []Piece) ([]Next, error) {
 	return p.results(pass, n, asked, whole)
 }
 
-// compute computes a pass, and of the rows that are asked for the logits and, if choose is true, where they are
-// highest.
+// compute computes a pass, and of the rows that are asked for the logits and, if choose is true, the choices.
 func (p *Pool) compute(pass *pass, choose bool) {
 	m, n := p.m, pass.index.Len()
 	m.forward(pass)
@@ -205,7 +206,7 @@ func (p *Pool) compute(pass *pass, choose bool) {
 	m.dev.GatherRows(x, pass.last.x, pass.index)
 	m.head.forward(pass, logits, x)
 	if choose {
-		m.dev.TopK(p.best.Slice(0, n), p.first.Part(0, n), logits, 1)
+		m.dev.Draw(p.choices.Part(0, n), logits, pass.paged.draws)
 	}
 }
 
@@ -228,8 +229,8 @@ func (p *Pool) decodes(pieces []Piece) bool {
 // on. Likewise the graphs serve 1, 2, 4, … sequences.
 const minPoolWidth = 32
 
-// fill fills pieces up to the number that a graph serves, with tokens in a block of their own, and returns the number
-// of blocks that it serves.
+// fill fills pieces up to the number that a graph serves, with tokens in blocks of their own, and returns the number of
+// blocks that it serves.
 func (p *Pool) fill(pieces []Piece) (filled []Piece, width int) {
 	rows := 1
 	for rows < len(pieces) {
@@ -241,10 +242,9 @@ func (p *Pool) fill(pieces []Piece) (filled []Piece, width int) {
 			width *= 2
 		}
 	}
-	spare := Piece{IDs: []int32{0}, Blocks: []int32{int32(p.o.Blocks)}}
 	filled = append(filled, pieces...)
-	for len(filled) < min(rows, p.o.Pieces) {
-		filled = append(filled, spare)
+	for i := range min(rows, p.o.Pieces) - len(pieces) {
+		filled = append(filled, Piece{IDs: []int32{0}, At: i % PoolBlock, Blocks: []int32{int32(p.o.Blocks + i/PoolBlock)}})
 	}
 	return filled, min(width, blocksOf(p.o.Context))
 }
@@ -269,32 +269,35 @@ func (p *Pool) launch(pass *pass, width int) {
 }
 
 // results downloads what comes after the pieces that asked: the logits of the first so many of them, and of the others
-// only the choice.
+// only the choices, and the logits where there is none.
 func (p *Pool) results(pass *pass, pieces int, asked []int, whole int) ([]Next, error) {
 	all, dev, vocab := make([]Next, pieces), p.m.dev, p.m.cfg.Vocab
 	n := len(asked)
 	if n == 0 {
 		return all, dev.Sync()
 	}
-	ids, highest := make([]byte, 4*n), make([]float32, n)
-	var err error
-	if whole < n {
-		err = errors.Join(dev.DownloadBytes(ids, p.first.Part(0, n)), dev.Download(highest, p.best.Slice(0, n)))
+	logits := func(from, to int) error {
+		for i := from; i < to; i++ {
+			all[asked[i]] = Next{Logits: p.host[i*vocab:][:vocab]}
+		}
+		return dev.Download(p.host[from*vocab:to*vocab], pass.head.logits.Slice(from, to))
 	}
 	if whole > 0 {
-		err = errors.Join(err, dev.Download(p.host[:whole*vocab], pass.head.logits.Slice(0, whole)))
+		if err := logits(0, whole); err != nil || whole == n {
+			return all, err
+		}
 	}
-	if err != nil {
+	ids := make([]byte, 4*n)
+	if err := dev.DownloadBytes(ids, p.choices.Part(0, n)); err != nil {
 		return nil, err
 	}
-	for i, piece := range asked {
-		if i < whole {
-			all[piece].Logits = p.host[i*vocab:][:vocab]
+	for i := whole; i < n; i++ {
+		all[asked[i]].Choice = int32(binary.NativeEndian.Uint32(ids[4*i:]))
+		if all[asked[i]].Choice >= 0 {
 			continue
 		}
-		all[piece].Choice = int32(binary.NativeEndian.Uint32(ids[4*i:]))
-		if x := highest[i]; x-x != 0 { // a NaN or an infinity comes first
-			all[piece].Choice = -1
+		if err := logits(i, i+1); err != nil {
+			return nil, err
 		}
 	}
 	return all, nil
@@ -370,12 +373,15 @@ func (p *Pool) stage(pieces []Piece, width int) (q *pass, asked []int, whole int
 		}
 	}
 	last := make([]int32, 0, len(pieces))
+	var draws []int32
 	for _, piece := range asked {
 		last = append(last, ends[piece])
+		draws = pieces[piece].Draw.Append(draws)
 	}
 	for i, piece := range pieces {
 		if all && !piece.Logits && !piece.Choice {
 			last = append(last, ends[i])
+			draws = kernels.Draw{}.Append(draws)
 		}
 	}
 	if p.pass == nil || p.pass.rows != rows {
@@ -383,13 +389,16 @@ func (p *Pool) stage(pieces []Piece, width int) (q *pass, asked []int, whole int
 		p.pass = p.m.allocStep(p.acts, p.o, rows)
 	}
 	pass := p.pass
-	pass.index = pass.staged.Part(2*p.o.Rows, len(last))
-	pass.stage(ids, positions, last)
 	pass.paged = &pagedRows{Pool: p, reach: width * PoolBlock}
-	pass.paged.slots = p.lists.Part(0, rows)
-	pass.paged.places = p.lists.Part(rows, rows, 2)
-	pass.paged.tables = p.lists.Part(3*rows, len(pieces), width)
-	lists := append(append(slots, places...), tables...)
+	var lists []int32
+	part := func(list []int32, shape ...int) tensor.Tensor {
+		lists = append(lists, list...)
+		return p.lists.Part(len(lists)-len(list), shape...)
+	}
+	pass.paged.draws = part(draws, len(last), kernels.DrawWords) // first, for its alignment
+	pass.ids, pass.positions, pass.index = part(ids, rows), part(positions, rows), part(last, len(last))
+	pass.paged.slots, pass.paged.places = part(slots, rows), part(places, rows, 2)
+	pass.paged.tables = part(tables, len(pieces), width)
 	p.m.dev.UploadI32(p.lists.Part(0, len(lists)), lists)
 	return pass, asked, whole
 }

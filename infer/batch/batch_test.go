@@ -67,7 +67,7 @@ func (m *memory) Step(pieces []model.Piece) (next []model.Next, err error) {
 		switch {
 		case p.Logits && p.Choice:
 			m.t.Error("a piece asks for its logits and for a choice")
-		case p.Logits:
+		case p.Logits || p.Draw.Temperature != 0:
 			next[i].Logits = logits
 		case p.Choice:
 			next[i].Choice = int32(slices.Index(logits, slices.Max(logits)))

@@ -2,7 +2,6 @@ package batch
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -140,9 +139,10 @@ func (b *Batch) plan() (pieces []piece) {
 		planned[s] = true
 		rows -= n
 		last := s.computed+n == len(s.tokens)
-		choice := s.chooser.Greedy() && !s.request.Logprobs
+		draw, choice := s.chooser.Device()
+		choice = choice && !s.request.Logprobs
 		pieces = append(pieces, piece{s: s, Piece: model.Piece{IDs: s.tokens[s.computed : s.computed+n], At: s.computed,
-			Blocks: s.blocks, Logits: last && !choice, Choice: last && choice}})
+			Blocks: s.blocks, Logits: last && !choice, Choice: last && choice, Draw: draw}})
 	}
 	before := b.stats.Preempted
 	for _, short := range []bool{true, false} {
@@ -282,11 +282,10 @@ func (s *sequence) choose(next model.Next) (c chosen) {
 		}
 	}()
 	id, err := next.Choice, error(nil)
-	switch {
-	case next.Logits != nil:
+	if next.Logits == nil {
+		s.chooser.Drew(id)
+	} else {
 		id, err = s.chooser.Choose(next.Logits)
-	case id < 0:
-		err = errors.New("a logit is not finite: the model's weights are broken, or a computation overflowed")
 	}
 	if err != nil {
 		return chosen{err: fmt.Errorf("after token %d: %w", len(s.tokens), err)}
