@@ -63,7 +63,7 @@ func TestSampler_OnADevice(t *testing.T) {
 	}
 	vocabularies, times := []int{1, 37, 1032}, 10
 	if os.Getenv("RESTYLE_LONG") != "" {
-		vocabularies, times = []int{1, 2, 37, 1000, 1026, 5003, 49152, 128256, 151669}, 300
+		vocabularies, times = []int{1, 2, 37, 1000, 1026, 5003, 49152, 128256, 151669}, 100
 	}
 	for _, vocab := range vocabularies {
 		for _, kind := range slices.Sorted(maps.Keys(rowsOf)) {

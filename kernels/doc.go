@@ -42,6 +42,7 @@
 //	Softmax                  SoftmaxBackward                               softmax          op_softmax
 //	TopK                     TopKBackward                                  topk             op_topk
 //	Argmax
+//	Draw                                                                   topk             op_draw
 //	BatchedProduct           BatchedProductBackward                        gemm
 //	DequantizeWeights                                                      quant            op_quantized
 //	NormLinear                                          rmsnorm swiglu     norm swiglu      product_one_row*

@@ -82,6 +82,7 @@ func TestNoRows_ChangeNothing(t *testing.T) {
 		d.SoftmaxBackward(x, y, y)
 		d.TopK(row(typ, 2), row(tensor.I32, 2), y, 2)
 		d.TopKBackward(x, row(typ, 2), row(tensor.I32, 2))
+		d.Draw(ids, row(f32, vocab), row(tensor.I32, kernels.DrawWords))
 		d.BatchedProduct(kernels.MatricesOf(x), kernels.MatricesOf(y), kernels.MatricesOf(w), 1, false)
 		d.GatherRows(x, table, ids)
 		d.CrossEntropy(rstd, x, y, ids, 1)

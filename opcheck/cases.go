@@ -109,6 +109,7 @@ var operations = []func() []*Case{
 	mulCases,
 	dropoutCases,
 	topKCases,
+	drawCases,
 	softmaxCases,
 	rowsCases,
 	crossEntropyCases,
