@@ -171,7 +171,8 @@ inline int pick(Work &work, const Row &row, const Draw &how, Rank floor) {
 		const float s = row.score(row.logits[i]);
 		if (rank(s, i) < floor) return 0;
 		const double w = row.weight(s), off = w - least;
-		if (how.minP > 0 && s != row.highest && off <= least * 0x1p-40 && off >= -least * 0x1p-40) atomicAdd(&work.unsure, 1);
+		const double near = how.minP > 0 && s != row.highest ? least * 0x1p-40 : -1;
+		if (off <= near && off >= -near) atomicAdd(&work.unsure, 1);
 		return off >= 0 ? (Mass)w : 0;
 	};
 	constexpr int WARPS = BLOCK_DIM / 32;

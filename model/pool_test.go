@@ -205,8 +205,12 @@ func TestPool_Graphs(t *testing.T) {
 		if at >= len(ids[1]) {
 			running = decoded[:1]
 		}
-		decoded[1].choose = at%2 == 1
+		decoded[0].choose, decoded[1].choose = len(running) == 1, at%2 == 1
+		m.dev.Transfers()
 		p.step(t, running, 1, 1, 1)
+		if got, want := m.dev.Transfers(), (kernels.Transfers{Uploads: 1, Waits: 1}); len(running) == 1 && got != want {
+			t.Errorf("a step that draws tokens makes transfers %+v, want %+v", got, want)
+		}
 	}
 	for i, s := range decoded {
 		for n := range s.ids {
