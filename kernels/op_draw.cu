@@ -15,6 +15,7 @@ constexpr double ONE = 1ll << 44;
 constexpr int MAX_ROW = 1 << 19; // longer ones could overflow
 constexpr int BINS = 1024, ROOM = 1024, ROUNDS = 6;
 constexpr Rank UNKNOWN = ~0ull;
+constexpr float MOST = 0x1.fffffep127f; // the largest finite number
 
 struct Work {
 	Mass sums[BLOCK_DIM], bins[BINS], masses[ROOM], above;
@@ -49,7 +50,7 @@ inline Mass before(Work &work, Mass x) {
 struct Row {
 	const float *logits;
 	int n;
-	float temperature, highest, lowest; // of the finite scores
+	float temperature, highest, lowest; // of the finite scores; lowest may be less than all
 
 	float score(float logit) const { return __fdiv_rn(logit, temperature); }
 
@@ -152,7 +153,7 @@ inline Rank cut(Work &work, const Row &row, Rank floor, M mass, L limitOf, N tol
 		Mass sum = work.above;
 		for (int i = 0; i < work.count; i++) sum += work.ranks[i] > mine ? work.masses[i] : 0;
 		const Mass end = sum + work.masses[at];
-		if (sum < limit && limit <= end && (sum == 0 || sum + off < limit || off == 0) && limit + off <= end) work.last = mine;
+		if (sum < limit && limit <= end && (sum == 0 || sum + off < limit) && limit + off <= end) work.last = mine;
 	}
 	__syncthreads();
 	const Rank last = work.last;
@@ -211,8 +212,7 @@ inline int drawn(Work &work, Row row, const Draw &how) {
 #pragma unroll
 		for (int i = 0; i < WIDTH; i++) {
 			best = larger(best, rank(v[i], k * WIDTH + i));
-			const float s = row.score(v[i]);
-			if (s - s == 0) lowest = min(lowest, s);
+			if (v[i] - v[i] == 0) lowest = min(lowest, v[i]);
 		}
 	}
 	best = fold(best, larger);
@@ -221,7 +221,7 @@ inline int drawn(Work &work, Row row, const Draw &how) {
 	row.highest = row.score(highest);
 	if (row.temperature == 0 || row.highest - row.highest != 0) return indexOf(best);
 	if (row.n > MAX_ROW) return -1;
-	row.lowest = fold(lowest, [](float a, float b) { return min(a, b); });
+	row.lowest = max(row.score(fold(lowest, [](float a, float b) { return min(a, b); })), -MOST);
 	Rank floor = allOf(row.lowest);
 	if (how.topK > 0 && how.topK < row.n) {
 		auto one = [](float) -> Mass { return 1; };
