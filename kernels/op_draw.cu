@@ -50,7 +50,7 @@ inline Mass before(Work &work, Mass x) {
 struct Row {
 	const float *logits;
 	int n;
-	float temperature, highest, lowest; // of the finite scores; lowest may be less than all
+	float temperature, highest; // highest of all scores
 
 	float score(float logit) const { return __fdiv_rn(logit, temperature); }
 
@@ -66,15 +66,14 @@ struct Row {
 		return series * (double)(1ll << (44 + k));
 	}
 
-	// each calls f with the score of each of the thread's elements that is not below floor, and its rank.
-	template <typename F> void each(Rank floor, F f) const {
+	// each calls f with the score of each of the thread's elements that is from low to high, and its index.
+	template <typename F> void each(float low, float high, F f) const {
 		for (int k = threadIdx.x; k < n / WIDTH; k += BLOCK_DIM) {
 			const Vector v = loadCached(logits, k);
 #pragma unroll
 			for (int i = 0; i < WIDTH; i++) {
 				const float s = score(v[i]);
-				const Rank r = rank(s, k * WIDTH + i);
-				if (r >= floor) f(s, r);
+				if (low <= s && s <= high) f(s, k * WIDTH + i);
 			}
 		}
 	}
@@ -87,8 +86,7 @@ struct Row {
 // up to the limit, which limitOf returns for the sum of all. It collects the members of the bin, if there is room, and
 // sets high and low to their range.
 template <typename M, typename L>
-inline void search(Work &work, const Row &row, Rank floor, float &high, float &low, bool first, Mass &limit, M mass,
-	L limitOf) {
+inline void search(Work &work, const Row &row, float &high, float &low, bool first, Mass &limit, M mass, L limitOf) {
 	const float from = high, to = low;
 	const double scale = to < from ? (BINS - 1) / ((double)from - to) : 0;
 	auto binOf = [&](float s) { return (int)(((double)from - s) * scale); };
@@ -98,8 +96,7 @@ inline void search(Work &work, const Row &row, Rank floor, float &high, float &l
 	__syncthreads();
 	int last = 0;
 	Mass run = 0; // what bin last will get: equal scores would wait for each other
-	row.each(floor, [&](float s, Rank) {
-		if (s > from || s < to) return;
+	row.each(to, from, [&](float s, int) {
 		const int bin = binOf(s);
 		if (bin != last && run > 0) atomicAdd(&work.bins[last], run), run = 0;
 		last = bin;
@@ -121,27 +118,27 @@ inline void search(Work &work, const Row &row, Rank floor, float &high, float &l
 	}
 	__syncthreads();
 	float most = -INFINITY, least = INFINITY;
-	row.each(floor, [&](float s, Rank r) {
-		if (s > from || s < to || binOf(s) != work.bin) return;
+	row.each(to, from, [&](float s, int i) {
+		if (binOf(s) != work.bin) return;
 		most = max(most, s), least = min(least, s);
 		const int at = atomicAdd(&work.count, 1);
-		if (at < ROOM) work.ranks[at] = r, work.masses[at] = mass(s);
+		if (at < ROOM) work.ranks[at] = rank(s, i), work.masses[at] = mass(s);
 	});
 	high = fold(most, [](float a, float b) { return max(a, b); });
 	low = fold(least, [](float a, float b) { return min(a, b); });
 	__syncthreads();
 }
 
-// cut returns the rank of the candidate at which the masses, in the order of ranks, add up to the limit, or UNKNOWN if
-// that is not certain within the tolerance that toleranceOf returns for the limit.
+// cut returns the rank of the candidate at which the masses of those with scores of at least low, in the order of ranks,
+// add up to the limit, or UNKNOWN if that is not certain within the tolerance that toleranceOf returns for the limit.
 template <typename M, typename L, typename N>
-inline Rank cut(Work &work, const Row &row, Rank floor, M mass, L limitOf, N toleranceOf) {
-	float high = row.highest, low = row.lowest;
+inline Rank cut(Work &work, const Row &row, float low, M mass, L limitOf, N toleranceOf) {
+	float high = row.highest;
 	Mass limit = 0;
 	if (threadIdx.x == 0) work.above = 0, work.last = UNKNOWN;
 	__syncthreads();
 	for (int round = 0;; round++) {
-		search(work, row, floor, high, low, round == 0, limit, mass, limitOf);
+		search(work, row, high, low, round == 0, limit, mass, limitOf);
 		if (work.bin < 0) return UNKNOWN;
 		if (work.count <= ROOM) break;
 		if (high == low && toleranceOf(limit) == 0) return allOf(low); // a number of candidates: all equals count
@@ -165,12 +162,13 @@ inline Rank cut(Work &work, const Row &row, Rank floor, M mass, L limitOf, N tol
 // more than uniform of their sum, or -1 if that is not certain. Each warp adds up a part of the row. Then the threads
 // share the part in which the element is.
 inline int pick(Work &work, const Row &row, const Draw &how, Rank floor) {
+	const float last = scoreOf(floor);
 	const double least = how.minP * ONE;
 	if (threadIdx.x == 0) work.unsure = 0, work.id = -1;
 	__syncthreads();
 	auto mass = [&](int i) -> Mass {
 		const float s = row.score(row.logits[i]);
-		if (rank(s, i) < floor) return 0;
+		if (s < last || s == last && rank(s, i) < floor) return 0;
 		const double w = row.weight(s), off = w - least;
 		const double near = how.minP > 0 && s != row.highest ? least * 0x1p-40 : -1;
 		if (off <= near && off >= -near) atomicAdd(&work.unsure, 1);
@@ -206,13 +204,13 @@ inline int pick(Work &work, const Row &row, const Draw &how, Rank floor) {
 // drawn returns the token that is drawn from a row, or -1.
 inline int drawn(Work &work, Row row, const Draw &how) {
 	Rank best = 0;
-	float lowest = INFINITY;
+	float least = INFINITY;
 	for (int k = threadIdx.x; k < row.n / WIDTH; k += BLOCK_DIM) {
 		const Vector v = loadCached(row.logits, k);
 #pragma unroll
 		for (int i = 0; i < WIDTH; i++) {
 			best = larger(best, rank(v[i], k * WIDTH + i));
-			if (v[i] - v[i] == 0) lowest = min(lowest, v[i]);
+			if (v[i] - v[i] == 0) least = min(least, v[i]);
 		}
 	}
 	best = fold(best, larger);
@@ -221,19 +219,20 @@ inline int drawn(Work &work, Row row, const Draw &how) {
 	row.highest = row.score(highest);
 	if (row.temperature == 0 || row.highest - row.highest != 0) return indexOf(best);
 	if (row.n > MAX_ROW) return -1;
-	row.lowest = max(row.score(fold(lowest, [](float a, float b) { return min(a, b); })), -MOST);
-	Rank floor = allOf(row.lowest);
+	float lowest = max(row.score(fold(least, [](float a, float b) { return min(a, b); })), -MOST);
+	Rank floor = allOf(lowest);
 	if (how.topK > 0 && how.topK < row.n) {
 		auto one = [](float) -> Mass { return 1; };
 		auto limit = [&](Mass whole) { return whole < how.topK ? whole : (Mass)how.topK; };
-		const Rank last = cut(work, row, floor, one, limit, [](Mass) -> Mass { return 0; });
+		const Rank last = cut(work, row, lowest, one, limit, [](Mass) -> Mass { return 0; });
 		if (last == UNKNOWN) return -1;
-		floor = allOf(scoreOf(last)); // with all equals
+		lowest = scoreOf(last);
+		floor = allOf(lowest); // with all equals
 	}
 	if (how.topP > 0 && how.topP < 1) {
 		auto weight = [&](float s) { return (Mass)row.weight(s); };
 		auto limit = [&](Mass whole) { return (Mass)(how.topP * (double)whole); };
-		floor = cut(work, row, floor, weight, limit, [&](Mass limit) { return row.tolerance((Mass)(limit / how.topP)); });
+		floor = cut(work, row, lowest, weight, limit, [&](Mass limit) { return row.tolerance((Mass)(limit / how.topP)); });
 		if (floor == UNKNOWN) return -1;
 	}
 	return pick(work, row, how, floor);
