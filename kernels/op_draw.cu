@@ -129,8 +129,8 @@ inline void search(Work &work, const Row &row, float &high, float &low, bool fir
 	__syncthreads();
 }
 
-// cut returns the rank of the candidate at which the masses of those with scores of at least low, in the order of ranks,
-// add up to the limit, or UNKNOWN if that is not certain within the tolerance that toleranceOf returns for the limit.
+// cut returns the rank of the candidate at which the masses of those with scores of at least low, in their order, add
+// up to the limit, or UNKNOWN if that is not certain within the tolerance that toleranceOf returns for the limit.
 template <typename M, typename L, typename N>
 inline Rank cut(Work &work, const Row &row, float low, M mass, L limitOf, N toleranceOf) {
 	float high = row.highest;
