@@ -32,6 +32,13 @@ inline float scoreOf(Rank r) {
 // allOf returns the lowest rank that an element of a value can have.
 inline Rank allOf(float x) { return rank(x, 0) >> 32 << 32; }
 
+// add adds to a sum in shared memory word by word, because no instruction adds 64 bits there.
+inline void add(Mass *to, Mass x) {
+	unsigned *words = (unsigned *)to, low = (unsigned)x;
+	const unsigned carry = atomicAdd(words, low) + low < low, high = (unsigned)(x >> 32) + carry;
+	if (high > 0) atomicAdd(words + 1, high);
+}
+
 // before returns the sum of x of the threads before this one, and leaves the sums up to each in work.sums.
 inline Mass before(Work &work, Mass x) {
 	__syncthreads(); // some threads may still read the sums of the previous call
@@ -98,11 +105,11 @@ inline void search(Work &work, const Row &row, float &high, float &low, bool fir
 	Mass run = 0; // what bin last will get: equal scores would wait for each other
 	row.each(to, from, [&](float s, int) {
 		const int bin = binOf(s);
-		if (bin != last && run > 0) atomicAdd(&work.bins[last], run), run = 0;
+		if (bin != last && run > 0) add(&work.bins[last], run), run = 0;
 		last = bin;
 		run += mass(s);
 	});
-	if (run > 0) atomicAdd(&work.bins[last], run);
+	if (run > 0) add(&work.bins[last], run);
 	__syncthreads();
 	constexpr int EACH = BINS / BLOCK_DIM;
 	Mass own = 0;

@@ -268,7 +268,6 @@ inline EMULATED_UNSEEN unsigned atomicInc(unsigned *p, unsigned limit) {
 }
 inline int atomicAdd(int *p, int x) { return emulated_add(p, x); }
 inline unsigned atomicAdd(unsigned *p, unsigned x) { return emulated_add(p, x); }
-inline unsigned long long atomicAdd(unsigned long long *p, unsigned long long x) { return emulated_add(p, x); }
 
 // Math functions. Nothing is included: a header of the C++ library takes longer to compile than a kernel.
 extern "C" {
