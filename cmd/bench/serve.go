@@ -221,7 +221,7 @@ func (o *serveOptions) halfLoad(
 	prompts := o.prompts(r, o.arrivals, vocab)
 	var alone, loaded measure.Sample
 	for i, prompt := range prompts {
-		_, first, _, err := askBatch(ctx, b, [][]int32{prompt}, o.answer, fmt.Sprint("alone ", i))
+		_, first, _, err := o.askBatch(ctx, b, [][]int32{prompt}, o.answer, fmt.Sprint("alone ", i))
 		if err != nil {
 			return err
 		}
@@ -234,7 +234,7 @@ func (o *serveOptions) halfLoad(
 		time.Sleep(time.Duration(r.ExpFloat64() * float64(pause)))
 		group.Go(func() {
 			var first time.Duration
-			_, first, _, failed[i] = askBatch(ctx, b, [][]int32{prompt}, o.answer, fmt.Sprint("arrival ", i))
+			_, first, _, failed[i] = o.askBatch(ctx, b, [][]int32{prompt}, o.answer, fmt.Sprint("arrival ", i))
 			loaded.Seconds[i] = first.Seconds()
 		})
 	}
