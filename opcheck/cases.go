@@ -108,6 +108,7 @@ var operations = []func() []*Case{
 	geluCases,
 	mulCases,
 	dropoutCases,
+	keepColumnsCases,
 	topKCases,
 	drawCases,
 	softmaxCases,

@@ -46,6 +46,9 @@ void cpu_gelu_backward(tensor dx, tensor dy, tensor x, bool tanh);
 void cpu_linear_int8(matrix y, tensor x, tensor w, tensor bias, tensor codes, tensor scales, tensor sums, bool add);
 #cgo noescape cpu_linear_int8
 #cgo nocallback cpu_linear_int8
+void cpu_keep_columns(tensor y, tensor x, tensor columns, int64_t n);
+#cgo noescape cpu_keep_columns
+#cgo nocallback cpu_keep_columns
 void cpu_cross_entropy(tensor loss, tensor dlogits, tensor logits, tensor targets, float scale);
 #cgo noescape cpu_cross_entropy
 #cgo nocallback cpu_cross_entropy
@@ -226,6 +229,11 @@ func GELUBackward(dx, dy, x tensor.Tensor, tanh bool) {
 // multiple of 64 bytes, and their number to one of 32, and to a scale and the sum of the codes per row.
 func LinearInt8(y tensor.Matrix, x, w, bias, codes, scales, sums tensor.Tensor, add bool) {
 	C.cpu_linear_int8(c(y), c(x.Matrix()), c(w.Matrix()), c(bias.Matrix()), c(codes.Matrix()), c(scales.Matrix()), c(sums.Matrix()), C.bool(add))
+}
+
+// KeepColumns computes y[r,j] = x[r,j] for columns[r,0] ≤ j mod n < columns[r,1], and 0 for the others.
+func KeepColumns(y, x, columns tensor.Tensor, n int) {
+	C.cpu_keep_columns(c(y.Matrix()), c(x.Matrix()), c(columns.Matrix()), C.int64_t(n))
 }
 
 // CrossEntropy computes the loss of each row and, unless dlogits is the zero Tensor, its gradient.
