@@ -26,6 +26,7 @@ type adapter struct {
 	whole tensor.Tensor // F32 [rank, in], the parameters a of all parts
 	da    tensor.Tensor // of whole; the zero Tensor if nothing trains
 	parts []adapterPart
+	room  // of adapters of others, which has only a and b
 
 	number int // among the model's adapters
 }
@@ -48,6 +49,9 @@ const rankUnit = 8
 
 // adapter builds the adapters of a layer's parts, or nil if none has one.
 func (b *builder) adapter(in int, parts []rows) *adapter {
+	if b.room > 0 && b.layer != Outside {
+		return b.roomy(in, parts)
+	}
 	if b.adapters == nil {
 		return nil
 	}
@@ -169,8 +173,12 @@ func abridged(names []string) string {
 
 // zero sets what no parameter covers to zero, once.
 func (a *adapter) zero(dev *kernels.Device) {
-	dev.Zero(a.whole)
+	dev.Zero(a.a)
 	dev.Zero(a.b)
+	if a.columns > 0 {
+		return
+	}
+	dev.Zero(a.whole)
 	if a.da.Ok() {
 		dev.Zero(a.da)
 	}
@@ -178,7 +186,7 @@ func (a *adapter) zero(dev *kernels.Device) {
 
 // factors lists what the factors that products use are made of.
 func (a *adapter) factors() (list []kernels.Factor) {
-	if a.a.DType != tensor.F32 {
+	if a.whole.Ok() && a.a.DType != tensor.F32 {
 		list = append(list, kernels.Factor{W: a.a, X: a.whole, Scale: 1})
 	}
 	for _, p := range a.parts {
@@ -227,6 +235,8 @@ type lowRank struct {
 	x    tensor.Tensor   // [rows · widest input] what dropout leaves of an input, or of its gradient
 	rate float64         // of dropout: Options.AdapterDropout in a pass of Gradient, otherwise 0
 	key  uint64
+
+	columns tensor.Tensor // I32 [rows, 2] those of each row's adapter in the room; the zero Tensor: no row has one
 }
 
 // allocLowRank allocates room for the widest of a model's adapters.
@@ -254,15 +264,21 @@ func (m *Model) allocLowRank(arena *kernels.Arena, rows int, keep bool) (l lowRa
 	return l
 }
 
-// pair computes u of the layer's input x, and returns what is added to the layer's product: nothing if a is nil.
+// idle reports whether the adapter adds nothing in a pass.
+func (a *adapter) idle(p *pass) bool { return a == nil || a.columns > 0 && !p.lowRank.columns.Ok() }
+
+// pair computes u of the layer's input x, and returns what is added to the layer's product: nothing if a is idle.
 func (a *adapter) pair(p *pass, x tensor.Tensor) []kernels.Pair {
-	if a == nil {
+	if a.idle(p) {
 		return nil
 	}
 	u := a.u(p, x.Rows())
 	a.inputs(p, x, func(lo, hi int, x tensor.Tensor) {
 		p.dev.LinearPart(u, x, a.a.Slice(lo, hi), tensor.Tensor{}, lo)
 	})
+	if a.columns > 0 {
+		p.dev.KeepColumns(u, u, p.lowRank.columns, a.columns)
+	}
 	return []kernels.Pair{{X: u, W: a.b}}
 }
 
@@ -323,7 +339,7 @@ func (a *adapter) backBehind(p *pass, dy, w tensor.Tensor, pair []kernels.Pair) 
 
 // pairAfter is pair for the input that a norm makes of h.
 func (a *adapter) pairAfter(p *pass, h tensor.Tensor, n norm) []kernels.Pair {
-	if a == nil {
+	if a.idle(p) {
 		return nil
 	}
 	u := a.u(p, h.Rows())

@@ -73,7 +73,7 @@ func (m *Model) sizes() kernels.Sizes {
 	}
 	if codings := opts.Quantization.Types(); codings != nil {
 		s.Quantized, s.Codings = cfg.widest(), codings
-		s.Pair = opts.Adapter != nil
+		s.Pair = opts.Adapter != nil || opts.AdapterRoom > 0
 	}
 	return s
 }

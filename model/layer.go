@@ -38,7 +38,7 @@ func newParts(cfg Config, b *builder, o Options) (p parts) {
 		b.refuseAdapters(rows{name: head})
 	}
 	b.refuseAdapters(rows{name: cfg.names().embed})
-	b.factors = b.factorMemory()
+	b.factors, b.arriving = b.factorMemory(), b.arrivals()
 	return p
 }
 

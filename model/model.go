@@ -16,6 +16,7 @@ type Model struct {
 	params      []Param
 	adapters    []*adapter
 	factors     *kernels.FactorList // of all adapters; nil: there are none
+	arriving    arrivals            // of adapters of others
 	fresh       bool                // the factors of adapters that products use have been made
 	rope        ropeTable
 	weightArena *kernels.Arena
@@ -73,6 +74,7 @@ func New(dev *kernels.Device, cfg Config, opts Options) (*Model, error) {
 	}
 	b := opts.builder(cfg, m.weightArena, m.gradArena)
 	m.parts, m.params, m.adapters = newParts(cfg, b, opts), b.params, b.built
+	m.arriving = b.arriving
 	for layer := Outside; layer < cfg.Layers; layer++ {
 		m.zeroGradients(layer, true)
 	}

@@ -52,6 +52,9 @@ type Options struct {
 	// such as "model.layers.0.self_attn.q_proj"; ok is false if it has none. With Train, adapters are trained whatever
 	// Trainable says. Nil: no layer has one.
 	Adapter func(module string) (rank int, scale float64, ok bool)
+	// AdapterRoom is how many columns there are for adapters that share the model's weights, in steps of a Pool: see
+	// SetAdapter. It is a multiple of 16; such a model has no adapter of its own, and is not trained. Default 0: none.
+	AdapterRoom int
 	// AdapterDropout is the share of the elements of an adapter's input that Gradient drops, see kernels.Device.Dropout.
 	// Default 0.
 	AdapterDropout float64
@@ -123,6 +126,11 @@ func (o Options) withDefaults(cfg Config) (Options, error) {
 	if o.Adapter != nil && o.ReuseWeights > 0 {
 		return o, errors.New("model: Adapter with ReuseWeights: the adapters of all layers are in memory")
 	}
+	if o.AdapterRoom < 0 || o.AdapterRoom%adapterUnit != 0 || o.AdapterRoom > 0 && (o.Adapter != nil || o.Train ||
+		o.ReuseWeights > 0) {
+		return o, fmt.Errorf("model: AdapterRoom %d: must be a multiple of %d, and excludes Adapter, Train and ReuseWeights",
+			o.AdapterRoom, adapterUnit)
+	}
 	if o.Trainable == nil {
 		o.Trainable = func(string) bool { return true }
 	}
@@ -144,7 +152,8 @@ func (o Options) builder(cfg Config, weights, gradients *kernels.Arena) *builder
 	if !o.Train {
 		gradients = nil
 	}
-	b := &builder{weights: weights, gradients: gradients, trainable: o.Trainable, adapters: o.Adapter, layer: Outside,
+	b := &builder{weights: weights, gradients: gradients, trainable: o.Trainable, adapters: o.Adapter, room: o.AdapterRoom,
+		layer: Outside,
 		dtype: o.DType, quantization: o.Quantization, gradType: o.GradType, headType: tensor.F32, matrixGrads: tensor.F32,
 		codable: map[string]bool{}}
 	if o.logitsChunk(cfg, o.MaxTokens) >= o.MaxTokens {

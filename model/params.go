@@ -49,15 +49,17 @@ type builder struct {
 	quantization Quantization
 	trainable    func(name string) bool
 	adapters     func(module string) (rank int, scale float64, ok bool)
+	room         int    // Options.AdapterRoom
 	layer        int    // that is being built
 	prefix       string // of its parameters' names
 	transpose    bool   // files store its matrices as [in, out]
 
-	params  []Param
-	built   []*adapter
-	factors tensor.Tensor   // memory of the list of the adapters' factors; the zero Tensor: there are none
-	refused []string        // modules that would have adapters but cannot
-	codable map[string]bool // the matrices that may be quantized
+	params   []Param
+	built    []*adapter
+	arriving arrivals
+	factors  tensor.Tensor   // memory of the list of the adapters' factors; the zero Tensor: there are none
+	refused  []string        // modules that would have adapters but cannot
+	codable  map[string]bool // the matrices that may be quantized
 }
 
 // rows are the rows of a matrix that belong to one parameter: its name and their number.

@@ -25,6 +25,8 @@ type Piece struct {
 	// which a GPU need not send all of them.
 	Logits, Choice bool
 	Draw           kernels.Draw
+	// Adapter has the columns of the sequence's adapter: see Model.SetAdapter. The zero value is none.
+	Adapter Columns
 }
 
 // A Next is what comes after a piece, as far as the piece asked for it.
@@ -79,6 +81,7 @@ type Pool struct {
 	choices      tensor.Tensor // [pieces] I32
 	writer       []int         // of each block: the number of the last piece that wrote to it
 	written      int           // pieces so far
+	paired       bool          // all steps have products with adapters
 }
 
 // pagedRows says where the rows of a pass belong.
@@ -97,7 +100,7 @@ func (m *Model) NewPool(o PoolOptions) (*Pool, error) {
 		return nil, err
 	}
 	p := &Pool{m: m, o: o, host: make([]float32, o.Pieces*m.cfg.Vocab), writer: make([]int, o.Blocks),
-		graphs: map[poolGraph]*kernels.Graph{}}
+		graphs: map[poolGraph]*kernels.Graph{}, paired: m.opts.AdapterRoom > 0 && m.zeroPairsMatter()}
 	fail := func(err error) (*Pool, error) { return nil, errors.Join(err, p.Close()) }
 	if err := m.ropeFor(o.Context, 0); err != nil {
 		return fail(err)
@@ -140,7 +143,7 @@ func (m *Model) allocPool(a *kernels.Arena, o PoolOptions) (k, v []tensor.Tensor
 		k = append(k, a.New(fmt.Sprintf("keys %d", i), m.opts.DType, rows, m.cfg.KVHeads*m.cfg.HeadDim))
 		v = append(v, a.New(fmt.Sprintf("values %d", i), m.opts.DType, rows, m.cfg.KVHeads*m.cfg.HeadDim))
 	}
-	return k, v, a.New("lists", tensor.I32, 5*o.Rows+o.Pieces*(kernels.DrawWords+1+blocksOf(o.Context))),
+	return k, v, a.New("lists", tensor.I32, 7*o.Rows+o.Pieces*(kernels.DrawWords+1+blocksOf(o.Context))),
 		a.New("choices", tensor.I32, o.Pieces)
 }
 
@@ -216,6 +219,7 @@ type poolGraph struct {
 	rows, width int
 	angles      uintptr
 	moves       int // of scratch memory
+	adapted     bool
 }
 
 // decodes reports whether a step computes one token of each sequence on a GPU, so that a graph can do it: launching its
@@ -251,7 +255,7 @@ func (p *Pool) fill(pieces []Piece) (filled []Piece, width int) {
 
 // launch is compute by a graph, which it captures the second time.
 func (p *Pool) launch(pass *pass, width int) {
-	key := poolGraph{pass.rows, width, p.m.rope.cos.Addr, p.m.dev.ScratchMoves()}
+	key := poolGraph{pass.rows, width, p.m.rope.cos.Addr, p.m.dev.ScratchMoves(), pass.lowRank.columns.Ok()}
 	switch graph, before := p.graphs[key]; {
 	case graph != nil:
 		graph.Launch()
@@ -313,6 +317,9 @@ func (p *Pool) check(pieces []Piece) error {
 		case n == 0 || piece.At < 0 || end > p.o.Context:
 			return fmt.Errorf("pool: piece %d: %d tokens from position %d on: must be at least one, and within %d", i, n,
 				piece.At, p.o.Context)
+		case piece.Adapter.From < 0 || piece.Adapter.To < piece.Adapter.From || piece.Adapter.To > p.m.opts.AdapterRoom:
+			return fmt.Errorf("pool: piece %d: columns %d to %d of an adapter: must be within the room of %d", i,
+				piece.Adapter.From, piece.Adapter.To, p.m.opts.AdapterRoom)
 		case blocksOf(end) > len(piece.Blocks):
 			return fmt.Errorf("pool: piece %d: %d blocks for %d tokens: must be %d", i, len(piece.Blocks), end, blocksOf(end))
 		}
@@ -352,7 +359,8 @@ func (p *Pool) stage(pieces []Piece, width int) (q *pass, asked []int, whole int
 		rows += len(piece.IDs)
 		width = max(width, blocksOf(piece.At+len(piece.IDs)))
 	}
-	var ids, positions, places, slots []int32
+	var ids, positions, places, slots, columns []int32
+	adapted := p.paired
 	ends := make([]int32, len(pieces)) // the rows of their last tokens
 	tables := make([]int32, len(pieces)*width)
 	for i, piece := range pieces {
@@ -361,7 +369,9 @@ func (p *Pool) stage(pieces []Piece, width int) (q *pass, asked []int, whole int
 			at := piece.At + j
 			positions, places = append(positions, int32(at)), append(places, int32(i), int32(at))
 			slots = append(slots, piece.Blocks[at/PoolBlock]*PoolBlock+int32(at%PoolBlock))
+			columns = append(columns, int32(piece.Adapter.From), int32(piece.Adapter.To))
 		}
+		adapted = adapted || piece.Adapter != Columns{}
 		ids = append(ids, piece.IDs...)
 		ends[i] = int32(len(ids) - 1)
 		switch {
@@ -399,6 +409,9 @@ func (p *Pool) stage(pieces []Piece, width int) (q *pass, asked []int, whole int
 	pass.ids, pass.positions, pass.index = part(ids, rows), part(positions, rows), part(last, len(last))
 	pass.paged.slots, pass.paged.places = part(slots, rows), part(places, rows, 2)
 	pass.paged.tables = part(tables, len(pieces), width)
+	if pass.lowRank.columns = (tensor.Tensor{}); adapted {
+		pass.lowRank.columns = part(columns, rows, 2)
+	}
 	p.m.dev.UploadI32(p.lists.Part(0, len(lists)), lists)
 	return pass, asked, whole
 }

@@ -20,6 +20,8 @@ type pooled struct {
 	at     int
 	logits map[int][]float32
 
+	adapter Columns
+
 	choose  bool // its next piece asks for a choice instead
 	choices map[int]int32
 }
@@ -43,7 +45,7 @@ func (p *Pool) step(t *testing.T, of []*pooled, tokens ...int) {
 	var pieces []Piece
 	for i, s := range of {
 		pieces = append(pieces, Piece{IDs: s.ids[s.at:][:tokens[i]], At: s.at, Blocks: s.blocks, Logits: !s.choose,
-			Choice: s.choose})
+			Choice: s.choose, Adapter: s.adapter})
 	}
 	next, err := p.Step(pieces)
 	if err != nil {
