@@ -61,9 +61,15 @@ func OpenAdapter(dir string) (*Adapter, error) {
 	if err := checkDirectory("adapter", dir, adapterConfigName); err != nil {
 		return nil, err
 	}
-	a, err := openAdapter(directory(dir))
+	return OpenAdapterFS(DirFS(dir), dir)
+}
+
+// OpenAdapterFS is OpenAdapter for a file system; name is its name in messages. The file of weights must be an
+// io.ReaderAt.
+func OpenAdapterFS(fsys fs.FS, name string) (*Adapter, error) {
+	a, err := openAdapter(source{fsys, name})
 	if err != nil {
-		return nil, fmt.Errorf("adapter %s: %w", dir, err)
+		return nil, fmt.Errorf("adapter %s: %w", name, err)
 	}
 	return a, nil
 }

@@ -67,6 +67,23 @@ func (a *Adapter) Changes() map[string]func() (Change, error) {
 	return changes
 }
 
+// Factors reads the factors of all modules, for model.Model.SetAdapter. It is an error if the adapter has weights that
+// were trained whole.
+func (a *Adapter) Factors() (map[string]model.Factors, error) {
+	all := map[string]model.Factors{}
+	for name, read := range a.Changes() {
+		c, err := read()
+		if err != nil {
+			return nil, err
+		}
+		if c.Whole != nil {
+			return nil, fmt.Errorf("adapter %s: %s was trained whole", a.Name, name)
+		}
+		all[strings.TrimSuffix(name, ".weight")] = model.Factors{A: c.A, B: c.B, Rank: c.Rank, Scale: c.Scale}
+	}
+	return all, nil
+}
+
 // A Difference is how far a weight is from what it was.
 type Difference struct {
 	Changed     int     // elements

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"restyle/hf"
 	"restyle/model"
@@ -29,6 +30,38 @@ func RecordOf(a *hf.Adapter) (r AdapterRecord, err error) {
 		return r, fmt.Errorf("restyle_adapter.json of adapter %s: %w", a.Name, err)
 	}
 	return r, nil
+}
+
+// AdapterWidth returns how many columns of a model's room an adapter takes: see model.AdapterWidth. The model is a
+// checkpoint whose weights are loaded with a quantization. It is an error if the adapter cannot share them with others:
+// it has weights that were trained whole, changes other layers than linear ones, or was trained beside weights of
+// another type.
+func AdapterWidth(base *hf.Checkpoint, q model.Quantization, a *hf.Adapter) (int, error) {
+	record, err := RecordOf(a)
+	if err != nil {
+		return 0, err
+	}
+	if q.None() {
+		q = base.Quantization
+	}
+	t, whole := record.QuantizedBase, a.Spec.Also
+	switch {
+	case t != "" && q.Weights == nil && q.Layers.String() != t:
+		return 0, fmt.Errorf("adapter %s was trained beside weights in %.40q, and these are not", a.Name, t)
+	case len(whole) > 0:
+		return 0, fmt.Errorf("adapter %s: %.40q was trained whole, and so is not shared", a.Name, whole[0])
+	}
+	ranks := map[string]int{}
+	for _, name := range a.Names() {
+		if module, ok := strings.CutSuffix(name, ".lora_A.weight"); ok {
+			ranks[module], _, _ = a.Of(module)
+		}
+	}
+	width, err := model.AdapterWidth(base.Config, ranks)
+	if err != nil {
+		return 0, fmt.Errorf("adapter %s: %w", a.Name, err)
+	}
+	return width, nil
 }
 
 // withAdapter returns the options of a model with an adapter: merged into the weights, or beside them if these are

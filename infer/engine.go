@@ -40,6 +40,8 @@ type OpenOptions struct {
 	// MaxTokens is the maximum number of tokens of a batch for Model.Loss and Model.Logits; it sets the size of
 	// activations. Default 0: these cannot be called, which is enough for answers.
 	MaxTokens int
+	// AdapterRoom is the room for adapters that share the model's weights: see model.Options.AdapterRoom. Default 0: none.
+	AdapterRoom int
 }
 
 const defaultContext = 4096
@@ -108,7 +110,8 @@ func Load(ctx context.Context, dev *kernels.Device, c *hf.Checkpoint, o OpenOpti
 	if dtype == 0 {
 		dtype = c.DType()
 	}
-	options := model.Options{DType: dtype, MaxTokens: o.MaxTokens, Quantization: o.Quantization}
+	options := model.Options{DType: dtype, MaxTokens: o.MaxTokens, Quantization: o.Quantization,
+		AdapterRoom: o.AdapterRoom}
 	if options.Quantization.None() {
 		options.Quantization = c.Quantization
 	}

@@ -58,6 +58,9 @@ func started(err error) *Error {
 			Message: "The queue is full: try again later.", After: 1}
 	case errors.Is(err, batch.ErrClosed):
 		return draining
+	case errors.Is(err, batch.ErrDropped):
+		return &Error{Status: http.StatusNotFound, Type: "invalid_request_error", Code: "model_not_found", Param: "model",
+			Message: "The model has just been dropped."}
 	}
 	return &Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: err.Error()}
 }

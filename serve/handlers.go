@@ -61,6 +61,8 @@ func (s *Server) handler() http.Handler {
 		q := s.messagesQuestion(b, r.key, true)
 		return object{"input_tokens": len(q.prompts[0])}
 	}))
+	mux.HandleFunc("POST /v1/load_lora_adapter", s.loadAdapter)
+	mux.HandleFunc("POST /v1/unload_lora_adapter", s.dropAdapter)
 	mux.HandleFunc("POST /tokenize", s.read(s.tokenize))
 	if s.options.Page != nil {
 		mux.HandleFunc("GET /", s.page)

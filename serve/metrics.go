@@ -152,7 +152,9 @@ func (s *Server) metricsText() []byte {
 	for _, f := range figures {
 		out.head(f.name, f.kind, f.help)
 		for i, m := range all {
-			out.line(f.name, m, "", "", f.of(stats[i]))
+			if m.Parent == "" { // which counts for both
+				out.line(f.name, m, "", "", f.of(stats[i]))
+			}
 		}
 	}
 	out.head("request_success_total", "counter", "Answers that are whole, by the reason why they ended.")

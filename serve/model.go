@@ -51,6 +51,8 @@ type Model struct {
 	Codec   infer.Codec
 	Context int    // most tokens of a prompt and its answer
 	Digest  string // of its weights, as /v1/models shows it; may be empty
+	Parent  string // the model whose weights it shares; empty if it has its own
+	Drop    func() // called when it has been removed; nil if it stays
 	Generator
 	created time.Time
 	metrics *metrics
@@ -101,6 +103,9 @@ func (m *Model) describe() object {
 		"max_model_len": m.Context}
 	if m.Digest != "" {
 		o["digest"] = m.Digest
+	}
+	if m.Parent != "" {
+		o["parent"] = m.Parent
 	}
 	return o
 }

@@ -36,19 +36,22 @@ type Options struct {
 	Alive time.Duration
 	// Log gets a line for each request but those of /health and /ready. Nil: none. It gets no prompts, answers or keys.
 	Log *slog.Logger
+	// Load loads adapters while the server runs. Nil: they can be neither loaded nor dropped.
+	Load Loader
 	// Page is what GET / shows: index.html and what it needs. Nil: none.
 	Page fs.FS
 }
 
 // A Server answers requests. It is safe for concurrent use.
 type Server struct {
-	options Options
-	keys    [][sha256.Size]byte
-	routes  http.Handler
-	ready   atomic.Bool
-	closed  atomic.Bool
-	lock    sync.Mutex // of models
-	models  []*Model
+	options  Options
+	keys     [][sha256.Size]byte
+	routes   http.Handler
+	ready    atomic.Bool
+	closed   atomic.Bool
+	changing sync.Mutex // held while an adapter is loaded or dropped
+	lock     sync.Mutex // of models
+	models   []*Model
 	// ends is done when requests must end though they are not finished.
 	ends context.Context
 	end  context.CancelCauseFunc

@@ -11,6 +11,7 @@ import (
 // taken yet. Batch.mu protects it, but between two steps only run changes tokens, computed, blocks and known.
 type sequence struct {
 	request  Request
+	adapter  *Adapter // nil: none
 	chooser  *infer.Chooser
 	tokens   []int32 // of prompt and answer
 	computed int     // number of tokens whose keys and values are stored

@@ -56,6 +56,8 @@ type Batch struct {
 	done    chan struct{} // closed when run has ended
 	idle    chan struct{} // closed when a closed Batch has nothing left to do
 	stats   Stats
+
+	adapters []*Adapter // and those that were dropped, as long as their answers run
 }
 
 // Stats are what a Batch has done, and what it is doing. All but the first five only grow.
@@ -93,12 +95,17 @@ func (b *Batch) Context() int { return b.o.Context }
 
 // Start queues a request. It is an error if the prompt or the options are not valid, ErrFull if too many requests wait,
 // and ErrClosed after Drain or Close.
-func (b *Batch) Start(r Request) (*Answer, error) {
+func (b *Batch) Start(r Request) (*Answer, error) { return b.start(r, nil) }
+
+func (b *Batch) start(r Request, with *Adapter) (*Answer, error) {
+	codec := b.codec
+	if with != nil {
+		codec = with.codec
+	}
 	if len(r.Prompt) >= b.o.Context {
 		return nil, fmt.Errorf("the prompt of %d tokens leaves no room for an answer in the context of %d: shorten it",
 			len(r.Prompt), b.o.Context)
 	}
-	codec := b.codec
 	if r.Constraint != nil { // or they could forbid all that it allows, such as the end
 		codec.Rules = infer.Rules{RepetitionPenalty: codec.Rules.RepetitionPenalty}
 	}
@@ -110,11 +117,14 @@ func (b *Batch) Start(r Request) (*Answer, error) {
 		return nil, fmt.Errorf("%d most probable tokens: must be 0 to %d, the vocabulary", r.Top, b.vocab)
 	}
 	s := newSequence(r, chooser)
+	s.adapter = with
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case b.closed:
 		return nil, ErrClosed
+	case with != nil && !with.held:
+		return nil, ErrDropped
 	case b.waiting.n >= b.o.Queue:
 		return nil, ErrFull
 	}

@@ -27,6 +27,7 @@ type memory struct {
 	t            *testing.T
 	rows, pieces int
 	tokens       []int32
+	content      map[model.Columns]int32
 	fail         func(step int) error // of a step, if not nil
 	steps        int
 	started      chan struct{} // if not nil, a value is sent at the start of each step
@@ -45,7 +46,7 @@ func (m *memory) Step(pieces []model.Piece) (next []model.Next, err error) {
 		rows += len(p.IDs)
 		for i, id := range p.IDs {
 			block := p.Blocks[(p.At+i)/model.PoolBlock]
-			m.tokens[int(block)*model.PoolBlock+(p.At+i)%model.PoolBlock] = id
+			m.tokens[int(block)*model.PoolBlock+(p.At+i)%model.PoolBlock] = id + 1000*m.content[p.Adapter]
 			if (p.At+i)%model.PoolBlock == 0 || i == 0 {
 				if written[block] {
 					m.t.Errorf("two pieces write to block %d", block)
@@ -94,13 +95,22 @@ func logitsOf(tokens []int32) []float32 {
 
 // alone is the answer to a request, computed without a Batch.
 func alone(t *testing.T, r Request, context int) (ids []int32, reason infer.Reason) {
+	return aloneWith(t, r, context, 0)
+}
+
+// aloneWith is alone with an adapter of some content.
+func aloneWith(t *testing.T, r Request, context int, content int32) (ids []int32, reason infer.Reason) {
 	c, err := infer.NewChooser(codec, vocab, r.Prompt, r.Options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	tokens := slices.Clone(r.Prompt)
 	for len(tokens) <= context {
-		id, err := c.Choose(logitsOf(tokens))
+		stored := slices.Clone(tokens)
+		for i := range stored {
+			stored[i] += 1000 * content
+		}
+		id, err := c.Choose(logitsOf(stored))
 		if err != nil {
 			t.Fatal(err)
 		}

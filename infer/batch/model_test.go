@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -17,8 +18,9 @@ import (
 
 // TestBatch_OfAModel asks a model many questions twice, in another order, in other company, with other blocks and
 // steps: the tokens and the bits of their log probabilities are the same, and so are those of some that are asked
-// alone. The tokens are also those that the sampler chooses when it gets all logits, for their log probabilities. With
-// RESTYLE_LONG it asks 10,000, and on the emulated GPU a few.
+// alone. The tokens are also those that the sampler chooses when it gets all logits, for their log probabilities. Three
+// of four are asked of adapters, which lie in other places the second time. With RESTYLE_LONG it asks 10,000, and on the
+// emulated GPU a few.
 func TestBatch_OfAModel(t *testing.T) {
 	device, questions, alone := cmp.Or(os.Getenv("RESTYLE_TEST_DEVICE"), "cpu"), 60, 6
 	switch {
@@ -34,7 +36,7 @@ func TestBatch_OfAModel(t *testing.T) {
 	defer d.Close()
 	c := model.Config{Family: "llama", Vocab: 300, Dim: 128, Inner: 256, Layers: 3, Heads: 4, KVHeads: 2, HeadDim: 32,
 		MaxPositions: 512, NormEps: 1e-5, RoPETheta: 10000, Tied: true, PadID: -1}
-	m, err := model.New(d, c, model.Options{DType: tensor.BF16})
+	m, err := model.New(d, c, model.Options{DType: tensor.BF16, AdapterRoom: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,13 +97,18 @@ func answer(t *testing.T, m *model.Model, all []Request, of []int, o model.PoolO
 	defer pool.Close()
 	b := New(pool, infer.Codec{}, m.Config().Vocab, Options{Context: 200, Queue: len(all)})
 	defer b.Close()
+	adapters := attachThree(t, m, b, o.Blocks == 14)
 	answers := map[int][]said{}
 	var lock sync.Mutex
 	var group sync.WaitGroup
 	room := make(chan struct{}, most)
 	for _, i := range of {
 		room <- struct{}{}
-		a, err := b.Start(all[i])
+		start := b.Start
+		if i%4 > 0 {
+			start = adapters[i%4-1].Start
+		}
+		a, err := start(all[i])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,6 +131,46 @@ func answer(t *testing.T, m *model.Model, all []Request, of []int, o model.PoolO
 		t.Error("no answer made room for others")
 	}
 	return answers
+}
+
+// attachThree attaches adapters of ranks 3, 16 and 24, the last one first if backwards is true.
+func attachThree(t *testing.T, m *model.Model, b *Batch, backwards bool) (all [3]*Adapter) {
+	t.Helper()
+	order := []int{0, 1, 2}
+	if backwards {
+		slices.Reverse(order)
+	}
+	for _, i := range order {
+		rank := []int{3, 16, 24}[i]
+		modules, ranks := map[string]model.Factors{}, map[string]int{}
+		random := rand.New(rand.NewPCG(9, uint64(i)))
+		for _, p := range m.Params() {
+			module, ok := strings.CutSuffix(p.Name, "_proj.weight")
+			if !ok || i == 1 && strings.HasSuffix(module, "gate") {
+				continue
+			}
+			values := func(n int) []float32 {
+				x := make([]float32, n)
+				for i := range x {
+					x[i] = 0.1 * float32(random.NormFloat64())
+				}
+				return x
+			}
+			out, in := p.W.Dim(0), p.W.Dim(1)
+			modules[module+"_proj"] = model.Factors{A: values(rank * in), B: values(out * rank), Rank: rank, Scale: 2}
+			ranks[module+"_proj"] = rank
+		}
+		width, err := model.AdapterWidth(m.Config(), ranks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		place := func(taken []model.Columns) (model.Columns, bool) { return m.PlaceAdapter(width, taken) }
+		set := func(at model.Columns) error { return m.SetAdapter(at, modules) }
+		if all[i], err = b.Attach(infer.Codec{}, fmt.Sprint(i), place, set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
 }
 
 // said is a token of an answer, and its log probability if it was asked for.

@@ -55,6 +55,16 @@ func (q *queue) pop() {
 	delete(q.of, key)
 }
 
+// contains reports whether a request that waits is as f says.
+func (q *queue) contains(f func(s *sequence) bool) bool {
+	for _, waiting := range q.of {
+		if slices.ContainsFunc(waiting, f) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(q.back, f)
+}
+
 // removeOver removes the requests that have ended.
 func (q *queue) removeOver() {
 	over := func(s *sequence) bool { return s.over }

@@ -142,7 +142,7 @@ func (b *Batch) plan() (pieces []piece) {
 		draw, choice := s.chooser.Device()
 		choice = choice && !s.request.Logprobs
 		pieces = append(pieces, piece{s: s, Piece: model.Piece{IDs: s.tokens[s.computed : s.computed+n], At: s.computed,
-			Blocks: s.blocks, Logits: last && !choice, Choice: last && choice, Draw: draw}})
+			Blocks: s.blocks, Logits: last && !choice, Choice: last && choice, Draw: draw, Adapter: s.columns()}})
 	}
 	before := b.stats.Preempted
 	for _, short := range []bool{true, false} {
@@ -170,7 +170,7 @@ func (b *Batch) admit() *sequence {
 	if s == nil || len(b.running) >= b.stepper.MaxPieces() {
 		return nil
 	}
-	s.known = prefixes(s.known, s.request.Key, s.tokens)
+	s.known = prefixes(s.known, s.prefixKey(), s.tokens)
 	for n, p := range s.known {
 		if (n+1)*model.PoolBlock >= len(s.tokens) {
 			break // the last token is always computed, for its logits
@@ -227,18 +227,15 @@ func (b *Batch) grow(s *sequence, n int, planned map[*sequence]bool) bool {
 
 // step computes the pieces. A panic of the model is an error of this step.
 func (b *Batch) step(pieces []piece) (next []model.Next, err error) {
-	b.o.Device.Lock()
-	defer b.o.Device.Unlock()
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("a step of the model failed: %v", r)
-		}
-	}()
 	all := make([]model.Piece, len(pieces))
 	for i, p := range pieces {
 		all[i] = p.Piece
 	}
-	return b.stepper.Step(all)
+	err = b.exclusively(func() (err error) {
+		next, err = b.stepper.Step(all)
+		return err
+	})
+	return next, err
 }
 
 // A chosen is what a piece's sequence gets.
@@ -336,7 +333,7 @@ func (b *Batch) take(pieces []piece, all []chosen, err error) {
 		}
 		b.stats.Computed += int64(len(p.IDs))
 		s.computed += len(p.IDs)
-		s.known = prefixes(s.known, s.request.Key, s.tokens[:s.computed])
+		s.known = prefixes(s.known, s.prefixKey(), s.tokens[:s.computed])
 		for n := p.At / model.PoolBlock; n < s.computed/model.PoolBlock; n++ {
 			b.blocks.name(s.blocks[n], s.known[n])
 		}

@@ -115,14 +115,14 @@ func OpenBase(ctx context.Context, h *hub.Hub, a *hf.Adapter, base string) (c *h
 	if c, err = Open(ctx, h, base); err != nil {
 		return nil, fmt.Errorf("the base of adapter %s: %w: if it is elsewhere, say where with --base", a.Name, err)
 	}
-	if err := checkBase(a, c); err != nil {
+	if err := CheckBase(a, c); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
 }
 
-// checkBase compares a model with the one that the adapter was trained on.
-func checkBase(a *hf.Adapter, c *hf.Checkpoint) error {
+// CheckBase compares a model with the one that an adapter was trained on: see OpenBase.
+func CheckBase(a *hf.Adapter, c *hf.Checkpoint) error {
 	trained, err := infer.RecordOf(a)
 	if err != nil {
 		return err
