@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,7 +41,7 @@ tables of the kernels follow, of a model that is slower: a GPU runs no graphs th
 // serveOptions are the flags.
 type serveOptions struct {
 	model, config, beside, dtype, quantize, device, sequences string
-	prompt, answer, times, threads, rows, arrivals            int
+	prompt, answer, times, threads, rows, arrivals, adapters  int
 	sync                                                      bool
 
 	sampling infer.Sampling // but for the seed, which is each answer's own
@@ -64,6 +65,8 @@ func (o *serveOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Add(&o.prompt, "prompt", "tokens of each prompt")
 	f.Add(&o.answer, "answer", "tokens of each answer, at least 2")
 	f.Add(&o.rows, "rows", "most tokens of a step")
+	f.Add(&o.adapters, "adapters", "low-rank adapters of rank 16 that share the model, with random weights: the answers are "+
+		"of each of them and of the model itself, in turns")
 	f.Add(&o.times, "times", "timings of each, after one that does not count")
 	f.Add(&o.arrivals, "arrivals", "`number` of answers to ask for at random times, at half of the measured rate, to see "+
 		"the time to the first token")
@@ -100,8 +103,8 @@ func (o *serveOptions) check() error {
 		return errors.New("--temperature with --beside: llama.cpp is asked for the most likely tokens only")
 	}
 	return cmp.Or(checkNumbers([]number{{"--prompt", o.prompt, 1}, {"--answer", o.answer, 2}, {"--times", o.times, 1},
-		{"--rows", o.rows, 1}, {"--arrivals", o.arrivals, 0}}), o.sampling.Check(), cli.CheckThreads(o.threads),
-		cli.CheckDevice(o.device))
+		{"--rows", o.rows, 1}, {"--arrivals", o.arrivals, 0}, {"--adapters", o.adapters, 0}}), o.sampling.Check(),
+		cli.CheckThreads(o.threads), cli.CheckDevice(o.device))
 }
 
 func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -154,7 +157,7 @@ func (o *serveOptions) open(
 			return nil, nil, err
 		}
 		m, err = model.New(d, s.config, model.Options{DType: cmp.Or(infer.DTypes[o.dtype], infer.DTypes["bf16"]),
-			Quantization: infer.Quantizations[o.quantize]})
+			Quantization: infer.Quantizations[o.quantize], AdapterRoom: o.room()})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -167,7 +170,7 @@ func (o *serveOptions) open(
 	}
 	defer c.Close()
 	e, err := infer.Load(ctx, d, c, infer.OpenOptions{DType: infer.DTypes[o.dtype], Context: 1,
-		Quantization: infer.Quantizations[o.quantize]})
+		Quantization: infer.Quantizations[o.quantize], AdapterRoom: o.room()})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -185,10 +188,14 @@ func (o *serveOptions) timeMany(ctx context.Context, m *model.Model, n int, stdo
 	defer pool.Close()
 	b := batch.New(pool, infer.Codec{}, m.Config().Vocab, batch.Options{Context: length, Queue: n + o.arrivals})
 	defer b.Close()
+	start, err := o.starts(m, b)
+	if err != nil {
+		return err
+	}
 	times := 0
 	programs := []answerer{{"restyle", func(prompts [][]int32, n int) ([][]int32, time.Duration, time.Duration, error) {
 		times++
-		return o.askBatch(ctx, b, prompts, n, strconv.Itoa(times))
+		return o.askBatch(ctx, start, prompts, n, strconv.Itoa(times))
 	}}}
 	if o.beside != "" {
 		l, err := openBeside(ctx, o.beside, m.Config().Vocab, llamacpp.Options{Context: n * length, Sequences: n})
@@ -209,19 +216,19 @@ func (o *serveOptions) timeMany(ctx context.Context, m *model.Model, n int, stdo
 	if err != nil || o.arrivals == 0 {
 		return err
 	}
-	return o.halfLoad(ctx, b, time.Duration(2*seconds/float64(n)*float64(time.Second)), m.Config().Vocab, stdout)
+	return o.halfLoad(ctx, start, time.Duration(2*seconds/float64(n)*float64(time.Second)), m.Config().Vocab, stdout)
 }
 
 // halfLoad asks for answers one after another, and then as they arrive at random, on average after pause, and prints
 // the time to the first token.
 func (o *serveOptions) halfLoad(
-	ctx context.Context, b *batch.Batch, pause time.Duration, vocab int, stdout io.Writer,
+	ctx context.Context, start []starter, pause time.Duration, vocab int, stdout io.Writer,
 ) error {
 	r := rand.New(rand.NewPCG(2, 3))
 	prompts := o.prompts(r, o.arrivals, vocab)
 	var alone, loaded measure.Sample
 	for i, prompt := range prompts {
-		_, first, _, err := o.askBatch(ctx, b, [][]int32{prompt}, o.answer, fmt.Sprint("alone ", i))
+		_, first, _, err := o.askBatch(ctx, start, [][]int32{prompt}, o.answer, fmt.Sprint("alone ", i))
 		if err != nil {
 			return err
 		}
@@ -234,7 +241,7 @@ func (o *serveOptions) halfLoad(
 		time.Sleep(time.Duration(r.ExpFloat64() * float64(pause)))
 		group.Go(func() {
 			var first time.Duration
-			_, first, _, failed[i] = o.askBatch(ctx, b, [][]int32{prompt}, o.answer, fmt.Sprint("arrival ", i))
+			_, first, _, failed[i] = o.askBatch(ctx, start, [][]int32{prompt}, o.answer, fmt.Sprint("arrival ", i))
 			loaded.Seconds[i] = first.Seconds()
 		})
 	}
@@ -259,16 +266,53 @@ func (o *serveOptions) prompts(r *rand.Rand, n, vocab int) [][]int32 {
 	return prompts
 }
 
+// adapterRank is the rank of --adapters.
+const adapterRank = 16
+
+func (o *serveOptions) room() int {
+	return model.AdapterRoom(slices.Repeat([]int{adapterRank}, o.adapters)...)
+}
+
+// A starter starts an answer of a model or of an adapter.
+type starter func(batch.Request) (*batch.Answer, error)
+
+// starts returns what starts an answer of the model, and of each adapter, which it makes.
+func (o *serveOptions) starts(m *model.Model, b *batch.Batch) ([]starter, error) {
+	all, values, modules := []starter{b.Start}, normalValues(0.02), map[string]model.Factors{}
+	for _, p := range m.Params() {
+		if module, ok := strings.CutSuffix(p.Name, "_proj.weight"); ok && !strings.Contains(module, "experts") {
+			out, in := p.W.Dim(0), p.W.Dim(1)
+			modules[module+"_proj"] = model.Factors{A: repeated(values, adapterRank*in), B: repeated(values, out*adapterRank),
+				Rank: adapterRank, Scale: 2}
+		}
+	}
+	for i := range o.adapters {
+		a, err := b.Attach(infer.Codec{}, strconv.Itoa(i), func(taken []model.Columns) (model.Columns, bool) {
+			return m.PlaceAdapter(adapterRank, taken)
+		}, func(at model.Columns) error { return m.SetAdapter(at, modules) })
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, a.Start)
+	}
+	return all, nil
+}
+
+// repeated returns n values, which are those given again and again.
+func repeated(values []float32, n int) []float32 {
+	return slices.Repeat(values, n/len(values)+1)[:n]
+}
+
 // askBatch asks all prompts at once. Each key keeps its blocks to itself, so a new one finds none of earlier times.
 func (o *serveOptions) askBatch(
-	ctx context.Context, b *batch.Batch, prompts [][]int32, n int, key string,
+	ctx context.Context, start []starter, prompts [][]int32, n int, key string,
 ) (answers [][]int32, first, whole time.Duration, err error) {
 	var group sync.WaitGroup
 	all := make([]*batch.Answer, len(prompts))
 	for i, prompt := range prompts {
 		sampling := o.sampling
 		sampling.Seed = uint64(i)
-		all[i], err = b.Start(batch.Request{Prompt: prompt, Key: key,
+		all[i], err = start[i%len(start)](batch.Request{Prompt: prompt, Key: key,
 			Options: infer.Options{Sampling: sampling, MaxTokens: n, IgnoreEnd: true}})
 		if err != nil {
 			return nil, 0, 0, err

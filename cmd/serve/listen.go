@@ -26,6 +26,7 @@ type command struct {
 	*options
 	notes  io.Writer
 	status *cli.StatusLine
+	shared *shared // the model that adapters share; nil if none can
 }
 
 // maxHeader is the maximum size of a request's header in bytes.
@@ -40,6 +41,9 @@ func (c *command) serve(ctx context.Context) (err error) {
 	}
 	o := serve.Options{Keys: c.keys, Origins: c.origins, Body: int64(c.body), MaxTokens: c.maxTokens, Queue: c.queue,
 		Timeout: c.timeout, Slow: c.slow, Page: web.Files, Log: slog.New(slog.NewTextHandler(c.notes, nil))}
+	if c.adapterDir != "" {
+		o.Load = c.loadAdapter
+	}
 	if loopback(listener.Addr()) {
 		o.Hosts = c.names()
 	} else if c.unix == "" && c.cert == "" {

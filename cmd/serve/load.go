@@ -23,94 +23,126 @@ import (
 // enough that a long prompt does not hold up the answers of others for long.
 const stepTokens, gpuStepTokens = 512, 2048
 
+// A loader loads the models of a server.
+type loader struct {
+	*command
+	server *serve.Server
+	device *kernels.Device
+	hub    *hub.Hub
+	turn   sync.Mutex     // of the models, which share the device
+	opened []func() error // what closes what was opened
+}
+
 // load opens the models and adds them to the server. The function that it returns closes what was opened, also after
 // an error: the batches first, which end the answers in progress.
 func (c *command) load(ctx context.Context, s *serve.Server) (closeAll func() error, err error) {
-	var opened []func() error
+	l := &loader{command: c, server: s, hub: hub.FromEnv()}
 	closeAll = func() (err error) {
-		for i := len(opened) - 1; i >= 0; i-- {
-			err = errors.Join(err, opened[i]())
+		for i := len(l.opened) - 1; i >= 0; i-- {
+			err = errors.Join(err, l.opened[i]())
 		}
 		return err
 	}
-	h := hub.FromEnv()
-	h.Offline = h.Offline || c.offline
-	h.Waiting = func(message string) { fmt.Fprintln(c.notes, message) }
-	h.Progress = func(p hub.Progress) { c.status.DrawUntil(p.Done == p.Total, p.String()) }
-	device, err := kernels.Open(c.device, kernels.Options{Threads: c.threads, Fused: kernels.All(),
+	l.hub.Offline = l.hub.Offline || c.offline
+	l.hub.Waiting = func(message string) { fmt.Fprintln(c.notes, message) }
+	l.hub.Progress = func(p hub.Progress) { c.status.DrawUntil(p.Done == p.Total, p.String()) }
+	l.device, err = kernels.Open(c.device, kernels.Options{Threads: c.threads, Fused: kernels.All(),
 		NoBF16: c.dtype == "fp32" || c.dtype == "fp16"})
 	if err != nil {
 		return closeAll, fmt.Errorf("--device %s: %w", c.device, err)
 	}
-	opened = append(opened, device.Close)
-	for _, n := range device.Notes() {
+	l.opened = append(l.opened, l.device.Close)
+	for _, n := range l.device.Notes() {
 		fmt.Fprintln(c.notes, n)
 	}
-	var turn sync.Mutex // of the models, which share the device
-	for _, ref := range c.models {
-		start := time.Now()
-		m, engine, err := c.open(ctx, device, h, ref)
-		if unknown, is := errors.AsType[*infer.UnknownTemplate](err); is {
-			return closeAll, cli.Usagef("--template: %w", unknown)
-		}
+	list := c.models
+	if len(c.guests) > 0 || c.adapterDir != "" {
+		alone, err := l.host(ctx, list[0])
 		if err != nil {
-			return closeAll, err
+			return closeAll, usage(err)
 		}
-		opened = append(opened, engine.Close)
-		pool, err := c.pool(device, engine.Model)
-		if err != nil {
-			return closeAll, err
-		}
-		opened = append(opened, pool.Close)
-		config := engine.Model.Config()
-		b := batch.New(pool, m.Codec, config.Vocab, batch.Options{Context: min(c.context, config.Positions()),
-			Queue: c.queue, Device: &turn})
-		opened = append(opened, func() error { b.Close(); return nil })
-		m.Context, m.Generator = b.Context(), serve.Batch(b)
-		if err := s.Add(m); err != nil {
-			return closeAll, err
-		}
-		fmt.Fprintf(c.notes, "%s: %s, %s, template %s, context %d, cache %d tokens, in %.1f s\n", m.Name, engine.Name,
-			engine.Types(), m.Codec.Template.Name, m.Context, pool.Blocks()*model.PoolBlock, time.Since(start).Seconds())
-		for _, n := range engine.Notes {
-			fmt.Fprintf(c.notes, "%s: %s\n", m.Name, n)
+		list = append(alone, list[1:]...)
+	}
+	for _, ref := range list {
+		if err := l.own(ctx, ref); err != nil {
+			return closeAll, usage(err)
 		}
 	}
-	fmt.Fprintf(c.notes, "device %s\n", device.Name())
+	fmt.Fprintf(c.notes, "device %s\n", l.device.Name())
 	return closeAll, nil
 }
 
-// open loads a model. The engine's own cache is as small as it can be: answers are in a pool.
-func (c *command) open(ctx context.Context, device *kernels.Device, h *hub.Hub, ref modelRef) (m serve.Model,
-	engine *infer.Engine, err error) {
-	checkpoint, adapter, err := models.OpenTuned(ctx, h, ref.path, ref.base)
-	if errors.Is(err, models.ErrOtherBase) {
-		return m, nil, fmt.Errorf("--adapter %s=%s: it %w than %s: name its own base as the first model, or the adapter as "+
-			"a model, %[1]s=%[2]s, which finds its base itself", ref.name, ref.path, models.ErrOtherBase, ref.base)
+// usage makes an error that the command line has caused one of its usage.
+func usage(err error) error {
+	if unknown, is := errors.AsType[*infer.UnknownTemplate](err); is {
+		return cli.Usagef("--template: %w", unknown)
 	}
+	return err
+}
+
+// own loads a model that has its own weights.
+func (l *loader) own(ctx context.Context, ref modelRef) error {
+	checkpoint, adapter, err := models.OpenTuned(ctx, l.hub, ref.path, ref.base)
 	if err != nil {
-		return m, nil, err
+		return otherBase(ref, err)
 	}
 	defer checkpoint.Close()
 	defer adapter.Close()
-	codec, err := infer.CodecOf(checkpoint, c.template)
-	if err != nil {
-		return m, nil, err
+	_, _, err = l.add(ctx, ref, checkpoint, adapter, 0)
+	return err
+}
+
+// otherBase says what to do about an adapter that belongs to another base.
+func otherBase(ref modelRef, err error) error {
+	if !errors.Is(err, models.ErrOtherBase) {
+		return err
 	}
-	engine, err = infer.Load(ctx, device, checkpoint, infer.OpenOptions{DType: infer.DTypes[c.dtype], Adapter: adapter,
-		Quantization: infer.Quantizations[c.quantize], Context: 1, Template: c.template,
+	return fmt.Errorf("--adapter %s=%s: it %w than %s: name its own base as the first model, or the adapter as "+
+		"a model, %[1]s=%[2]s, which finds its base itself", ref.name, ref.path, models.ErrOtherBase, ref.base)
+}
+
+// add loads a model, which answers from then on, with room for adapters that share its weights. The engine's own cache
+// is as small as it can be: answers are in a pool.
+func (l *loader) add(ctx context.Context, ref modelRef, checkpoint *hf.Checkpoint, adapter *hf.Adapter,
+	room int) (*infer.Engine, *batch.Batch, error) {
+	start := time.Now()
+	codec, err := infer.CodecOf(checkpoint, l.template)
+	if err != nil {
+		return nil, nil, err
+	}
+	engine, err := infer.Load(ctx, l.device, checkpoint, infer.OpenOptions{DType: infer.DTypes[l.dtype], Adapter: adapter,
+		Quantization: infer.Quantizations[l.quantize], Context: 1, Template: l.template, AdapterRoom: room,
 		Progress: func(done, total int64) {
-			c.status.DrawUntil(done == total, fmt.Sprintf("loading %s: %.1f of %.1f MB", ref.name, float64(done)/1e6,
+			l.status.DrawUntil(done == total, fmt.Sprintf("loading %s: %.1f of %.1f MB", ref.name, float64(done)/1e6,
 				float64(total)/1e6))
 		}})
 	if err != nil {
-		return m, nil, err
+		return nil, nil, err
 	}
-	digest, err := c.digest(checkpoint, adapter)
+	l.opened = append(l.opened, engine.Close)
+	digest, err := l.digest(checkpoint, adapter)
 	if err != nil {
-		return m, nil, errors.Join(err, engine.Close())
+		return nil, nil, err
 	}
-	return serve.Model{Name: ref.name, Codec: codec, Digest: digest}, engine, nil
+	pool, err := l.pool(l.device, engine.Model)
+	if err != nil {
+		return nil, nil, err
+	}
+	l.opened = append(l.opened, pool.Close)
+	config := engine.Model.Config()
+	b := batch.New(pool, codec, config.Vocab, batch.Options{Context: min(l.context, config.Positions()),
+		Queue: l.queue, Device: &l.turn})
+	l.opened = append(l.opened, func() error { b.Close(); return nil })
+	m := serve.Model{Name: ref.name, Codec: codec, Digest: digest, Context: b.Context(), Generator: serve.Batch(b)}
+	if err := l.server.Add(m); err != nil {
+		return nil, nil, err
+	}
+	fmt.Fprintf(l.notes, "%s: %s, %s, template %s, context %d, cache %d tokens, in %.1f s\n", m.Name, engine.Name,
+		engine.Types(), codec.Template.Name, m.Context, pool.Blocks()*model.PoolBlock, time.Since(start).Seconds())
+	for _, n := range engine.Notes {
+		fmt.Fprintf(l.notes, "%s: %s\n", m.Name, n)
+	}
+	return engine, b, nil
 }
 
 // digest tells the weights that answer: the same digest and seed give the same answers.

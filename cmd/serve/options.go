@@ -21,7 +21,7 @@ serve answers the HTTP APIs of OpenAI and Anthropic with models of this machine.
   serve                                  the model in out/, or the embedded one if there is none
   serve meta-llama/Llama-3.2-1B-Instruct --quantize int8
   serve base=models/base tuned=out       two models: the field model of a request names one of them
-  serve models/base --adapter radio=out  a base, and an adapter on it
+  serve models/base --adapter radio=out  a base, and an adapter that shares its weights
   RESTYLE_API_KEYS=$(openssl rand -hex 24) serve --listen 0.0.0.0:8080
 
 A model is a directory, a .gguf file, a hub id, or starter, the embedded model; NAME=MODEL gives it another name.
@@ -34,10 +34,14 @@ ends them.`
 
 // options are the values of the flags.
 type options struct {
-	models   []modelRef // in the order of their names on the command line, then the adapters
+	models   []modelRef // in the order of their names on the command line
+	guests   []modelRef // the adapters on the first of them
 	adapters cli.Paths
 	template string
 	offline  bool
+
+	adapterDir   string
+	adapterRanks int
 
 	listen, unix, cert, key string
 	origins, hosts          cli.Paths
@@ -65,8 +69,12 @@ func defaults() *options {
 func (o *options) flags(stdout, stderr io.Writer) *cli.Flags {
 	f := cli.New("serve", about, stdout, stderr)
 	f.Group("Models")
-	f.Add(&o.adapters, "adapter", "a low-rank adapter on the first model, `NAME=DIRECTORY`, as a model of its own; may "+
+	f.Add(&o.adapters, "adapter", "a low-rank adapter on the first model, `NAME=DIRECTORY`, which shares its weights; may "+
 		"be repeated")
+	f.Add(&o.adapterDir, "adapter-dir", "let clients load adapters from this `directory` while the server runs, and drop "+
+		"them")
+	f.Add(&o.adapterRanks, "adapter-ranks", "the ranks of all adapters together, each rounded up to a multiple of 16, that "+
+		"there is room for; 0: those of --adapter, and 64 more with --adapter-dir")
 	f.Add(&o.template, "template", infer.TemplateHelp())
 	f.Add(&o.offline, "offline", "use only hub models that are in the cache")
 
@@ -115,7 +123,7 @@ func (o *options) check(names []string) error {
 		value, least int
 	}{
 		{"context", o.context, 2}, {"max-tokens", o.maxTokens, 0}, {"sequences", o.sequences, 1}, {"queue", o.queue, 1},
-		{"cache", o.cache, 0}, {"body", o.body, 1}, {"connections", o.connections, 1},
+		{"cache", o.cache, 0}, {"adapter-ranks", o.adapterRanks, 0}, {"body", o.body, 1}, {"connections", o.connections, 1},
 	} {
 		if n.value < n.least {
 			return cli.Usagef("--%s %d: must be at least %d", n.flag, n.value, n.least)
@@ -211,10 +219,10 @@ func (o *options) name(args []string) error {
 		if !ok || name == "" || dir == "" {
 			return cli.Usagef("--adapter %q: must be NAME=DIRECTORY", arg)
 		}
-		o.models = append(o.models, modelRef{name, dir, first})
+		o.guests = append(o.guests, modelRef{name, dir, first})
 	}
 	seen := map[string]bool{}
-	for _, m := range o.models {
+	for _, m := range slices.Concat(o.models, o.guests) {
 		if seen[m.name] {
 			return cli.Usagef("two models have the name %q: give one of them another, as NAME=MODEL", m.name)
 		}

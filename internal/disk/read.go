@@ -25,6 +25,9 @@ const MaxRecord = 16 << 20
 // writes to the pipe, and no signal ends the wait. The caller bounds what it keeps of the file; see [ReadInput].
 func OpenInput(path string) (*os.File, error) { return openInput(paths{}, path) }
 
+// OpenInputIn is [OpenInput] for a name in root.
+func OpenInputIn(root *os.Root, name string) (*os.File, error) { return openInput(root, name) }
+
 func openInput(t tree, path string) (*os.File, error) {
 	info, err := t.Stat(path) // opening some devices has effects
 	if err == nil && !info.Mode().IsRegular() {

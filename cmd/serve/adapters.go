@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"restyle/hf"
+	"restyle/infer"
+	"restyle/infer/batch"
+	"restyle/internal/cli"
+	"restyle/internal/disk"
+	"restyle/internal/models"
+	"restyle/model"
+	"restyle/serve"
+)
+
+// moreRanks is how many ranks there is room for by default for adapters that are loaded while the server runs.
+const moreRanks = 64
+
+// A shared is a model whose weights adapters share.
+type shared struct {
+	*command
+	name  string
+	base  *hf.Checkpoint // stays open: adapters have its tokenizer, unless they have their own
+	model *model.Model
+	batch *batch.Batch
+	dir   *os.Root // that adapters may come from while the server runs; nil if none may
+}
+
+// A guest is an adapter that is to share a model's weights, and how many columns it takes.
+type guest struct {
+	modelRef
+	*hf.Adapter
+	width int
+}
+
+// host loads the first model, and the adapters that share its weights. It returns those that cannot.
+func (l *loader) host(ctx context.Context, ref modelRef) (alone []modelRef, err error) {
+	s := &shared{command: l.command, name: ref.name}
+	if l.adapterDir != "" {
+		if s.dir, err = os.OpenRoot(l.adapterDir); err != nil {
+			return nil, cli.Usagef("--adapter-dir %s: %w", l.adapterDir, err)
+		}
+		l.opened = append(l.opened, s.dir.Close)
+	}
+	if s.base, err = models.Open(ctx, l.hub, ref.path); err != nil {
+		return nil, err
+	}
+	l.opened = append(l.opened, s.base.Close)
+	var guests []guest
+	var widths []int
+	for _, g := range l.guests {
+		a, err := models.OpenAdapter(ctx, l.hub, g.path)
+		if err != nil {
+			return nil, err
+		}
+		if a == nil {
+			alone = append(alone, g)
+			continue
+		}
+		defer a.Close()
+		if err := models.CheckBase(a, s.base); err != nil {
+			return nil, otherBase(g, err)
+		}
+		width, err := infer.AdapterWidth(s.base, infer.Quantizations[l.quantize], a)
+		if err != nil {
+			fmt.Fprintf(l.notes, "%s: with weights of its own: %v\n", g.name, err)
+			alone = append(alone, g)
+			continue
+		}
+		guests, widths = append(guests, guest{g, a, width}), append(widths, width)
+	}
+	room, err := l.room(widths)
+	if err != nil {
+		return nil, err
+	}
+	engine, b, err := l.add(ctx, ref, s.base, nil, room)
+	if err != nil {
+		return nil, err
+	}
+	s.model, s.batch, l.shared = engine.Model, b, s
+	for _, g := range guests {
+		m, err := s.attach(g)
+		if err == nil {
+			err = l.server.Add(m)
+		}
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(l.notes, "%s: %s on %s, rank %d of %d\n", g.name, g.path, ref.name, g.width, room)
+	}
+	return alone, nil
+}
+
+// room returns how many columns there are for adapters.
+func (c *command) room(widths []int) (int, error) {
+	room := model.AdapterRoom(widths...)
+	if c.adapterRanks == 0 && c.adapterDir != "" {
+		room += moreRanks
+	}
+	if c.adapterRanks == 0 {
+		return room, nil
+	}
+	given := (c.adapterRanks + 15) / 16 * 16
+	if given < room {
+		return 0, cli.Usagef("--adapter-ranks %d: the adapters take %d together", c.adapterRanks, room)
+	}
+	return given, nil
+}
+
+// attach loads an adapter beside the others.
+func (s *shared) attach(g guest) (m serve.Model, err error) {
+	c, err := g.On(s.base) // which needs no Close: its weights are the base's
+	if err != nil {
+		return m, err
+	}
+	codec, err := infer.CodecOf(c, s.template)
+	if err != nil {
+		return m, err
+	}
+	factors, err := g.Factors()
+	if err != nil {
+		return m, err
+	}
+	digest, err := s.digest(s.base, g.Adapter)
+	if err != nil {
+		return m, err
+	}
+	place := func(taken []model.Columns) (model.Columns, bool) { return s.model.PlaceAdapter(g.width, taken) }
+	set := func(at model.Columns) error { return s.model.SetAdapter(at, factors) }
+	a, err := s.batch.Attach(codec, digest, place, set)
+	if err != nil {
+		return m, fmt.Errorf("adapter %s: %w", g.Name, err)
+	}
+	return serve.Model{Name: g.name, Codec: codec, Context: s.batch.Context(), Digest: digest, Parent: s.name,
+		Drop: a.Drop, Generator: serve.BatchAdapter(a)}, nil
+}
+
+// loadAdapter loads an adapter that a client names by its path, which must be in --adapter-dir, with links as well.
+func (c *command) loadAdapter(_ context.Context, name, path string) (m serve.Model, err error) {
+	s, inside := c.shared, path
+	if filepath.IsAbs(path) {
+		root, err := filepath.Abs(c.adapterDir)
+		if err == nil {
+			inside, err = filepath.Rel(root, path)
+		}
+		if err != nil {
+			return m, errors.New("no such directory in --adapter-dir")
+		}
+	}
+	dir, err := s.dir.OpenRoot(inside)
+	if err != nil {
+		return m, errors.New("no such directory in --adapter-dir") // what is elsewhere is nobody's business
+	}
+	defer dir.Close()
+	a, err := hf.OpenAdapterFS(rootFS{dir}, name)
+	if err != nil {
+		return m, err
+	}
+	defer a.Close()
+	if err := models.CheckBase(a, s.base); errors.Is(err, models.ErrOtherBase) {
+		return m, fmt.Errorf("adapter %s %w than %s", name, models.ErrOtherBase, s.name)
+	} else if err != nil {
+		return m, err
+	}
+	width, err := infer.AdapterWidth(s.base, infer.Quantizations[c.quantize], a)
+	if err != nil {
+		return m, err
+	}
+	return s.attach(guest{modelRef{name: name}, a, width})
+}
+
+// A rootFS has the regular files of a directory, and none that links lead to outside.
+type rootFS struct{ *os.Root }
+
+// Open implements fs.FS.
+func (r rootFS) Open(name string) (fs.File, error) { return disk.OpenInputIn(r.Root, name) }
