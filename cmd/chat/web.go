@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"restyle/hf"
 	"restyle/internal/cli"
 )
 
@@ -69,9 +70,13 @@ func (c *chatter) openPage(ctx context.Context, models []modelRef) error {
 	}
 }
 
-// serveArgs returns the arguments with which serve has the models of chat.
+// serveArgs returns the arguments with which serve has the models of chat. A tuned model that is an adapter shares the
+// base's weights.
 func (c *chatter) serveArgs(models []modelRef) (args []string) {
-	for _, m := range models {
+	for i, m := range models {
+		if i > 0 && hf.IsAdapter(m.name) {
+			args = append(args, "--adapter")
+		}
 		args = append(args, m.label+"="+m.name)
 	}
 	args = append(args, "--listen", "127.0.0.1:0", "--device", c.device, "--dtype", c.dtype, "--context",

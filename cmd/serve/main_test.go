@@ -335,6 +335,6 @@ func TestNumberFlags_AtZero(t *testing.T) {
 		"context": {}, "sequences": {}, "queue": {}, "body": {}, "connections": {}, "header-time": {},
 		"slow": {}, "timeout": {},
 		"max-tokens": accepts("max-tokens"), "cache": accepts("cache"), "threads": accepts("threads"),
-		"drain": accepts("drain"),
+		"drain": accepts("drain"), "adapter-ranks": accepts("adapter-ranks"),
 	}, func(args ...string) (int, string) { return invoke(t, args...) })
 }

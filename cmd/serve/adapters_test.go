@@ -1,0 +1,164 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"restyle/hf"
+	"restyle/internal/cli"
+	"restyle/internal/models"
+	"restyle/kernels"
+	"restyle/lora"
+	"restyle/model"
+	"restyle/tensor"
+)
+
+// saveAdapter saves a random adapter of the embedded model.
+func saveAdapter(t *testing.T, dir string, seed uint64, spec lora.Spec, record string) {
+	t.Helper()
+	c, err := models.Open(t.Context(), nil, "starter")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	d, err := kernels.Open("cpu", kernels.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	m, err := model.New(d, c.Config, model.Options{DType: tensor.F32, Adapter: spec.Of})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	r := rand.New(rand.NewPCG(seed, 4))
+	for _, p := range m.Params() {
+		if p.Adapter {
+			values := make([]float32, p.W.Len())
+			for i := range values {
+				values[i] = float32(r.NormFloat64() / 20)
+			}
+			d.Upload(p.W, values)
+		}
+	}
+	if err := hf.SaveAdapter(dir, spec, d, m.Params(), hf.AdapterOptions{Record: json.RawMessage(record)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestServe_Adapters serves the embedded model and adapters on it, of different ranks and layers, two of which are
+// loaded while the server runs. Each answers in company as it does alone, and what may not be loaded is not.
+func TestServe_Adapters(t *testing.T) {
+	dir := t.TempDir()
+	for name, rank := range map[string]int{"one": 3, "two": 16, "in/three": 40} {
+		spec := lora.Spec{Rank: rank, Alpha: 8, Targets: lora.Targets{AllLinear: true}}
+		if name == "two" {
+			spec.Targets = lora.Targets{Names: []string{"q_proj", "down_proj"}}
+		}
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		saveAdapter(t, filepath.Join(dir, name), uint64(rank), spec, "")
+	}
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	all := lora.Spec{Rank: 2, Alpha: 8, Targets: lora.Targets{AllLinear: true}}
+	saveAdapter(t, elsewhere, 5, all, "")
+	saveAdapter(t, filepath.Join(dir, "other base"), 6, all, `{"base_model":"x","base_digest":"0123456789abcdef"}`)
+	for _, link := range [][2]string{{elsewhere, "link"}, {filepath.Join(elsewhere, "adapter_model.safetensors"), "half/a"}} {
+		if err := os.MkdirAll(filepath.Join(dir, "half"), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(link[0], filepath.Join(dir, strings.Replace(link[1], "/a", "/adapter_model.safetensors", 1))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config, err := os.ReadFile(filepath.Join(elsewhere, "adapter_config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "half", "adapter_config.json"), config, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	url, out, end := running(t, "starter", "--adapter", "one="+filepath.Join(dir, "one"), "--adapter-dir", dir,
+		"--listen", "127.0.0.1:0")
+	change := func(path, body string) (int, string) {
+		r, err := http.Post(url+"/v1/"+path, "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.StatusCode, string(text)
+	}
+	for path, want := range map[string]string{
+		elsewhere: "no such directory in --adapter-dir", "link": "no such directory", "../elsewhere": "no such directory",
+		"half": "adapter_model.safetensors", "other base": "was trained on another base than starter", "": "is missing",
+	} {
+		status, text := change("load_lora_adapter", fmt.Sprintf(`{"lora_name":"x","lora_path":%q}`, path))
+		if status != 400 || !strings.Contains(text, want) || strings.Contains(text, "0123456") {
+			t.Errorf("%q: %d %s, want %q", path, status, text, want)
+		}
+	}
+	for name, path := range map[string]string{"two": filepath.Join(dir, "two"), "three": "in/three"} {
+		status, text := change("load_lora_adapter", fmt.Sprintf(`{"lora_name":%q,"lora_path":%q}`, name, path))
+		if status != 200 {
+			t.Fatalf("%d %s", status, text)
+		}
+	}
+	if status, text := change("load_lora_adapter", `{"lora_name":"four","lora_path":"one"}`); status != 503 ||
+		!strings.Contains(text, "no room") {
+		t.Errorf("without room: %d %s", status, text)
+	}
+	names := []string{"starter", "one", "two", "three"}
+	answer := func(name string) string {
+		body := `{"model":"` + name + `","max_tokens":24,"logprobs":true,"seed":4,` +
+			strings.Replace(ask[1:], `,"stream":true`, "", 1)
+		_, text := post(t, http.DefaultClient, url, body)
+		_, text, _ = strings.Cut(text, `"choices"`)
+		return text[:strings.LastIndex(text, `"usage"`)]
+	}
+	alone := map[string]string{}
+	for _, name := range names {
+		alone[name] = answer(name)
+	}
+	var group sync.WaitGroup
+	for range 3 {
+		for _, name := range names {
+			group.Go(func() {
+				if got := answer(name); got != alone[name] {
+					t.Errorf("%s: in company %s, alone %s", name, got, alone[name])
+				}
+			})
+		}
+	}
+	group.Wait()
+	if alone["one"] == alone["two"] || alone["one"] == alone["starter"] || alone["two"] == alone["three"] {
+		t.Errorf("different models answer alike: %v", alone)
+	}
+	if status, text := change("unload_lora_adapter", `{"lora_name":"one"}`); status != 200 {
+		t.Error(status, text)
+	}
+	if status, text := post(t, http.DefaultClient, url, `{"model":"one",`+ask[1:]); status != 404 {
+		t.Error(status, text)
+	}
+	if status, text := change("load_lora_adapter", `{"lora_name":"again","lora_path":"one"}`); status != 200 {
+		t.Error(status, text)
+	}
+	if again := answer("again"); strings.ReplaceAll(again, "again", "one") != alone["one"] {
+		t.Errorf("loaded again: %s, before %s", again, alone["one"])
+	}
+	if code := end(); code != cli.Done {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}
