@@ -45,9 +45,36 @@ func (d *Device) productQuantized(p cpu.Product) {
 		d.fewQuantized(p)
 	case d.gpu == nil && d.rowsAlone && cpu.GemmCoded(p): // computed
 	case d.gpu != nil && d.wgmma(p, tensor.Matrix{}, false): // queued
+	case d.rowsAlone && hasPair(p) && d.hasWGMMA() && !isStored(p.B.DType) && p.C.DType == tensor.BF16:
+		d.productCodedAndPair(p)
 	default:
 		d.productDequantized(p)
 	}
+}
+
+// maxPairedRows is the maximum number of rows whose sums productCodedAndPair has in scratch memory.
+const maxPairedRows = 512
+
+// productCodedAndPair adds up the products in float32, of some rows at a time: the kernel that computes values of weights
+// as it multiplies takes no pair, and storing all of the values takes longer.
+func (d *Device) productCodedAndPair(p cpu.Product) {
+	defer d.release(d.mark())
+	all := pairedSumsScratch(d.scratch, p.C.Rows, p.C.Cols)
+	for from := 0; from < p.C.Rows; from += maxPairedRows {
+		to := min(from+maxPairedRows, p.C.Rows)
+		sums := all.Slice(0, to-from)
+		first, second := p, cpu.Product{C: sums.Matrix(), A: rowsBetween(p.A2, from, to), B: p.B2, TransB: true, Add: true}
+		first.C, first.A, first.Add = sums.Matrix(), rowsBetween(p.A, from, to), false
+		first.A2, first.B2 = tensor.Matrix{}, tensor.Matrix{}
+		d.product(first)
+		d.product(second)
+		d.storeSums(rowsBetween(p.C, from, to), sums, p.Add)
+	}
+}
+
+// pairedSumsScratch lays out the sums of some of the rows of a layer with out outputs.
+func pairedSumsScratch(cut cut, rows, out int) tensor.Tensor {
+	return cut("sums", tensor.F32, min(rows, maxPairedRows), out)
 }
 
 // productDequantized computes the weights first, some rows at a time.

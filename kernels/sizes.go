@@ -80,6 +80,12 @@ func (d *Device) quantizedScratch(s Sizes, atLeast func(lay func(cut cut))) {
 	if s.Pair || !coded && !d.converts(s) {
 		atLeast(func(cut cut) { d.mostDequantized(cut, s.Type, s.Quantized) })
 	}
+	if s.Pair && s.Paged && d.hasWGMMA() {
+		atLeast(func(cut cut) {
+			pairedSumsScratch(cut, s.Rows, max(2*s.Inner, s.GELU, s.Dim, s.Attention.Width()))
+			d.mostDequantized(cut, s.Type, s.Quantized)
+		})
+	}
 	if s.Backward {
 		for _, inner := range []int{s.Inner, s.GELU} {
 			atLeast(func(cut cut) {
