@@ -55,8 +55,8 @@ func (d *Device) productQuantized(p cpu.Product) {
 // maxPairedRows is the maximum number of rows whose sums productCodedAndPair has in scratch memory.
 const maxPairedRows = 512
 
-// productCodedAndPair adds up the products in float32, of some rows at a time: the kernel that computes values of weights
-// as it multiplies takes no pair, and storing all of the values takes longer.
+// productCodedAndPair adds up the products in float32, of some rows at a time: the kernel that computes values of
+// weights as it multiplies takes no pair, and storing all of the values takes longer.
 func (d *Device) productCodedAndPair(p cpu.Product) {
 	defer d.release(d.mark())
 	all := pairedSumsScratch(d.scratch, p.C.Rows, p.C.Cols)

@@ -17,8 +17,8 @@ import (
 //	y = x Wᵀ + u bᵀ
 //
 // A product with 0 adds 0 to a sum, which changes none of its bits. So a row has the same bits whichever other adapters
-// there are, and a row without an adapter has those of the model alone. All columns are multiplied, because on a GPU the
-// order of the sums of u follows from their number.
+// there are, and a row without an adapter has those of the model alone. All columns are multiplied, because on a GPU
+// the order of the sums of u follows from their number.
 
 // Columns are those of an adapter, From to To without To. The zero value has none, and is the model itself.
 type Columns struct{ From, To int }
@@ -100,8 +100,8 @@ func AdapterWidth(cfg Config, ranks map[string]int) (width int, err error) {
 	width = (width + adapterUnit - 1) / adapterUnit * adapterUnit
 	switch {
 	case foreign != nil:
-		return 0, fmt.Errorf("it changes %s: adapters that share a model's weights can change only linear layers of attention "+
-			"and of ordinary MLPs", abridged(foreign))
+		return 0, fmt.Errorf("it changes %s: adapters that share a model's weights can change only linear layers of "+
+			"attention and of ordinary MLPs", abridged(foreign))
 	case width == 0:
 		return 0, fmt.Errorf("it changes nothing")
 	case width > kernels.PairDepth:

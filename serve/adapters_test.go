@@ -11,8 +11,8 @@ import (
 	"restyle/infer/batch"
 )
 
-// TestAdapters_ComeAndGo loads an adapter, asks it, drops it while it answers, and loads it again. The answer in progress
-// goes on to its end.
+// TestAdapters_ComeAndGo loads an adapter, asks it, drops it while it answers, and loads it again. The answer in
+// progress goes on to its end.
 func TestAdapters_ComeAndGo(t *testing.T) {
 	f := serving(t, Options{})
 	dropped := 0
@@ -85,7 +85,7 @@ func TestAdapters_AreRefusedByName(t *testing.T) {
 		{"load", `{"lora_name":7,"lora_path":"x"}`, nil, 400, "lora_name: must be a text"},
 		{"load", `{"lora_name":"a"}`, nil, 400, "lora_path: it is missing"},
 		{"load", `{"lora_name":"starter","lora_path":"x"}`, nil, 400, `there is a model \"starter\" already`},
-		{"load", `{"lora_name":"a","lora_path":"x"}`, errors.New("no such directory"), 400, "lora_path: no such directory"},
+		{"load", `{"lora_name":"a","lora_path":"x"}`, errors.New("no such file"), 400, "lora_path: no such file"},
 		{"load", `{"lora_name":"a","lora_path":"x"}`, fmt.Errorf("x: %w", batch.ErrNoRoom), 503, "--adapter-ranks"},
 		{"unload", `{"lora_name":"a"}`, nil, 404, `\"a\" does not exist`},
 		{"unload", `{"lora_name":"starter"}`, nil, 400, "and stays"},

@@ -65,8 +65,8 @@ func (o *serveOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Add(&o.prompt, "prompt", "tokens of each prompt")
 	f.Add(&o.answer, "answer", "tokens of each answer, at least 2")
 	f.Add(&o.rows, "rows", "most tokens of a step")
-	f.Add(&o.adapters, "adapters", "low-rank adapters of rank 16 that share the model, with random weights: the answers are "+
-		"of each of them and of the model itself, in turns")
+	f.Add(&o.adapters, "adapters", "adapters of rank 16 that share the model, with random weights: the answers are of "+
+		"each of them and of the model itself, in turns")
 	f.Add(&o.times, "times", "timings of each, after one that does not count")
 	f.Add(&o.arrivals, "arrivals", "`number` of answers to ask for at random times, at half of the measured rate, to see "+
 		"the time to the first token")

@@ -58,10 +58,10 @@ func saveAdapter(t *testing.T, dir string, seed uint64, spec lora.Spec, record s
 	}
 }
 
-// TestServe_Adapters serves the embedded model and adapters on it, of different ranks and layers, two of which are
-// loaded while the server runs. Each answers in company as it does alone, and what may not be loaded is not.
-func TestServe_Adapters(t *testing.T) {
-	dir := t.TempDir()
+// adapterDirs makes a directory with adapters: one, two, in/three, one of another base, and links to what is elsewhere.
+func adapterDirs(t *testing.T) (dir, elsewhere string) {
+	t.Helper()
+	dir, elsewhere = t.TempDir(), filepath.Join(t.TempDir(), "elsewhere")
 	for name, rank := range map[string]int{"one": 3, "two": 16, "in/three": 40} {
 		spec := lora.Spec{Rank: rank, Alpha: 8, Targets: lora.Targets{AllLinear: true}}
 		if name == "two" {
@@ -72,15 +72,15 @@ func TestServe_Adapters(t *testing.T) {
 		}
 		saveAdapter(t, filepath.Join(dir, name), uint64(rank), spec, "")
 	}
-	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
 	all := lora.Spec{Rank: 2, Alpha: 8, Targets: lora.Targets{AllLinear: true}}
 	saveAdapter(t, elsewhere, 5, all, "")
 	saveAdapter(t, filepath.Join(dir, "other base"), 6, all, `{"base_model":"x","base_digest":"0123456789abcdef"}`)
-	for _, link := range [][2]string{{elsewhere, "link"}, {filepath.Join(elsewhere, "adapter_model.safetensors"), "half/a"}} {
-		if err := os.MkdirAll(filepath.Join(dir, "half"), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(link[0], filepath.Join(dir, strings.Replace(link[1], "/a", "/adapter_model.safetensors", 1))); err != nil {
+	if err := os.Mkdir(filepath.Join(dir, "half"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	const weights = "adapter_model.safetensors"
+	for to, from := range map[string]string{elsewhere: "link", filepath.Join(elsewhere, weights): "half/" + weights} {
+		if err := os.Symlink(to, filepath.Join(dir, from)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -91,6 +91,13 @@ func TestServe_Adapters(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "half", "adapter_config.json"), config, 0o666); err != nil {
 		t.Fatal(err)
 	}
+	return dir, elsewhere
+}
+
+// TestServe_Adapters serves the embedded model and adapters on it, of different ranks and layers, two of which are
+// loaded while the server runs. Each answers in company as it does alone, and what may not be loaded is not.
+func TestServe_Adapters(t *testing.T) {
+	dir, elsewhere := adapterDirs(t)
 	url, out, end := running(t, "starter", "--adapter", "one="+filepath.Join(dir, "one"), "--adapter-dir", dir,
 		"--listen", "127.0.0.1:0")
 	change := func(path, body string) (int, string) {

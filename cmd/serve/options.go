@@ -69,12 +69,12 @@ func defaults() *options {
 func (o *options) flags(stdout, stderr io.Writer) *cli.Flags {
 	f := cli.New("serve", about, stdout, stderr)
 	f.Group("Models")
-	f.Add(&o.adapters, "adapter", "a low-rank adapter on the first model, `NAME=DIRECTORY`, which shares its weights; may "+
-		"be repeated")
+	f.Add(&o.adapters, "adapter", "a low-rank adapter on the first model, `NAME=DIRECTORY`, which shares its weights; "+
+		"may be repeated")
 	f.Add(&o.adapterDir, "adapter-dir", "let clients load adapters from this `directory` while the server runs, and drop "+
 		"them")
-	f.Add(&o.adapterRanks, "adapter-ranks", "the ranks of all adapters together, each rounded up to a multiple of 16, that "+
-		"there is room for; 0: those of --adapter, and 64 more with --adapter-dir")
+	f.Add(&o.adapterRanks, "adapter-ranks", "the ranks of all adapters together, each rounded up to a multiple of 16, "+
+		"that there is room for; 0: those of --adapter, and 64 more with --adapter-dir")
 	f.Add(&o.template, "template", infer.TemplateHelp())
 	f.Add(&o.offline, "offline", "use only hub models that are in the cache")
 
