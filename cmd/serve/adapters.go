@@ -78,6 +78,7 @@ func (l *loader) host(ctx context.Context, ref modelRef) (alone []modelRef, err 
 	if err != nil {
 		return nil, err
 	}
+	l.engines += len(alone)
 	engine, b, err := l.add(ctx, ref, s.base, nil, room)
 	if err != nil {
 		return nil, err

@@ -24,9 +24,10 @@ import (
 // command is one run of serve.
 type command struct {
 	*options
-	notes  io.Writer
-	status *cli.StatusLine
-	shared *shared // the model that adapters share; nil if none can
+	notes   io.Writer
+	status  *cli.StatusLine
+	engines int     // models with weights of their own
+	shared  *shared // the model that adapters share; nil if none can
 }
 
 // maxHeader is the maximum size of a request's header in bytes.

@@ -56,6 +56,7 @@ func (c *command) load(ctx context.Context, s *serve.Server) (closeAll func() er
 		fmt.Fprintln(c.notes, n)
 	}
 	list := c.models
+	c.engines = len(list)
 	if len(c.guests) > 0 || c.adapterDir != "" {
 		alone, err := l.host(ctx, list[0])
 		if err != nil {
@@ -201,6 +202,6 @@ func (c *command) poolOptions(device *kernels.Device, config model.Config) model
 // cacheTokens returns how many tokens a pool keeps if --cache does not say: those of all --sequences, or as many as
 // half of the memory that is free beside it holds, for each of the models.
 func (c *command) cacheTokens(o model.PoolOptions, block, free int) int {
-	tokens := min(c.sequences*o.Context, free/2/len(c.models)/block*model.PoolBlock)
+	tokens := min(c.sequences*o.Context, free/2/max(len(c.models), c.engines)/block*model.PoolBlock)
 	return max(tokens, o.Context) // or one answer would not fit
 }

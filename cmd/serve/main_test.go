@@ -266,6 +266,8 @@ func TestFlags_AreChecked(t *testing.T) {
 		"starter starter":                   `two models have the name "starter"`,
 		"starter --adapter x":               "NAME=DIRECTORY",
 		"starter --adapter starter=x":       "two models",
+		"starter --adapter-ranks 16":        "no adapters",
+		"starter --adapter-dir no/such":     "--adapter-dir no/such",
 		"--device tpu":                      "--device",
 		"--dtype int3":                      "--dtype",
 		"--quantize int3":                   "--quantize",
