@@ -25,7 +25,7 @@ func TestAdapters_ComeAndGo(t *testing.T) {
 			Drop: func() { dropped++ }}, nil
 	}
 	const load, drop = `{"lora_name":"radio","lora_path":"radio/7"}`, `{"lora_name":"radio"}`
-	ask := `{"model":"radio",` + asked + `}`
+	ask := `{"model":"radio","seed":0,` + asked + `}`
 	for range 2 {
 		if status, text := f.post(t, "/v1/chat/completions", ask); status != http.StatusNotFound {
 			t.Fatalf("before it is loaded: %d %s", status, text)

@@ -42,7 +42,7 @@ type guest struct {
 func (l *loader) host(ctx context.Context, ref modelRef) (alone []modelRef, err error) {
 	s := &shared{command: l.command, name: ref.name}
 	if l.adapterDir != "" {
-		if s.dir, err = os.OpenRoot(l.adapterDir); err != nil {
+		if s.dir, err = disk.OpenRoot(l.adapterDir); err != nil {
 			return nil, cli.Usagef("--adapter-dir %s: %w", l.adapterDir, err)
 		}
 		l.opened = append(l.opened, s.dir.Close)
