@@ -37,6 +37,7 @@
 //	Add                                                                    add              op_add
 //	Mul                      MulBackward                                   mul              op_mul
 //	Dropout                                                                dropout          op_dropout
+//	KeepColumns                                                            keep_columns     op_keep_columns
 //	PairFactors              PairGradient                                  attention        op_pair
 //	AddPair                                                                gemm
 //	Softmax                  SoftmaxBackward                               softmax          op_softmax

@@ -21,12 +21,6 @@ type Pair struct{ X, W tensor.Tensor }
 // PairDepth is how many columns of a Pair a CPU adds up before it adds them to the sum of the columns before.
 const PairDepth = 256
 
-// ZeroPairMatters reports whether a product with weights of a type may have other bits with a Pair that is zero than
-// without one, while rows are alone.
-func (d *Device) ZeroPairMatters(weights tensor.DType) bool {
-	return weights.Quantized() && d.hasWGMMA() && !isStored(weights)
-}
-
 // rowsOfPair returns the pair of the rows lo to hi of a layer's input.
 func rowsOfPair(pair []Pair, lo, hi int) []Pair {
 	if len(pair) == 0 {

@@ -1,6 +1,9 @@
 package kernels
 
-import "restyle/kernels/cpu"
+import (
+	"restyle/kernels/cpu"
+	"restyle/tensor"
+)
 
 // While rows are alone (SetRowsAlone), a GPU computes every product with the kernels of product*.cu that multiply
 // tiles, and how a tile is computed follows from the weights alone, not from the number of rows: the size of the tile,
@@ -14,6 +17,12 @@ const aloneRows = wgmmaRows
 
 // alone reports whether rows of a product have to be alone. Gradients of weights are sums over rows.
 func (d *Device) alone(p cpu.Product) bool { return d.rowsAlone && !p.TransA }
+
+// ZeroPairMatters reports whether a product with weights of a type may have other bits with a Pair that is zero than
+// without one, while rows are alone.
+func (d *Device) ZeroPairMatters(weights tensor.DType) bool {
+	return weights.Quantized() && d.hasWGMMA() && !isStored(weights)
+}
 
 // blas returns cuBLASLt, or nil if it must not multiply.
 func (d *Device) blas() *blas {

@@ -121,7 +121,7 @@ var others = strings.Fields(`all field diversity kind topic most mix learn whole
 	gpus-per-node kill-on-bad-exit shm-size port policy worker-urls request-timeout-secs user`)
 
 // hints are flags of chat, export, train and serve that other commands name.
-var hints = strings.Fields("tuned only raw prompt quantize vocab listen sequences unix")
+var hints = strings.Fields("tuned only raw prompt quantize vocab listen sequences unix adapter")
 
 // TestDocs_FlagsExist checks what is said about the commands with the flags that they have.
 func TestDocs_FlagsExist(t *testing.T) {
