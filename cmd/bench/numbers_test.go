@@ -96,7 +96,7 @@ func TestNumberFlags_AtZero(t *testing.T) {
 		})},
 		"serve": {newServeOptions().flags(io.Discard, io.Discard), map[string]clitest.Number{
 			"prompt": {}, "answer": {}, "times": {}, "rows": {}, "arrivals": runs(serve + "--arrivals 0"),
-			"threads": runs(serve + "--threads 0"),
+			"threads":  runs(serve + "--threads 0"),
 			"adapters": runs(serve + "--adapters 0"),
 		}},
 		"decode": {newDecodeOptions().flags(io.Discard, io.Discard), map[string]clitest.Number{
