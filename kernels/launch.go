@@ -24,6 +24,7 @@ type gpu struct {
 	cache    cuda.Cache
 	modules  map[build]*cuda.Module
 	room     *Arena        // partial sums of products; nil until a product needs it
+	arrived  tensor.Tensor // counters in it: see few
 	blas     *blas         // nil: restyle's own kernels multiply
 	ranges   *cuda.Ranges  // nil: there is no profiler
 	monitor  *cuda.Monitor // see Device.Meters

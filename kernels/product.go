@@ -11,12 +11,21 @@ import (
 // wgmma, and enough for all.
 const productRoom = 32 << 20
 
-// makeRoom allocates that memory, once.
+// maxArrived is the number of counters of product_few: for each lane of a warp, of all warps that have parts of k.
+const maxArrived = 64 << 10
+
+// makeRoom allocates that memory, and zeroed counters of parts, once.
 func (d *Device) makeRoom() (err error) {
-	if d.gpu.room == nil {
-		if d.gpu.room, err = d.NewArena("the sums of products' parts", productRoom); err == nil {
-			d.gpu.room.New("sums", tensor.U8, productRoom)
-		}
+	if d.gpu.room != nil {
+		return nil
+	}
+	lay := func(a *Arena) {
+		a.New("sums", tensor.U8, productRoom)
+		d.gpu.arrived = a.New("parts that have come", tensor.I32, maxArrived)
+	}
+	if d.gpu.room, err = d.NewArena("the sums of products' parts", SizeOf(lay)); err == nil {
+		lay(d.gpu.room)
+		d.Zero(d.gpu.arrived)
 	}
 	return err
 }

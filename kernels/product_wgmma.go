@@ -144,6 +144,9 @@ func (d *Device) wgmmaOf(p cpu.Product, keep tensor.Matrix, gated, gradient bool
 	}
 	undivided := follows || d.alone(p) && of.scales.Ok() // eachRoom does not know the rows of codes
 	t := d.wgmmaTiling(p, blocks(p.C.Rows, wgmmaRows), gated, undivided)
+	if d.alone(p) && !kept && !of.scales.Ok() && d.few(p, gated, t) {
+		return true
+	}
 	t.gradient = gradient
 	if kept && t.overlaps(p, gated) {
 		return false

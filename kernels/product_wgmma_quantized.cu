@@ -38,13 +38,12 @@ struct Scales {
 // some rows of a tile. 4-bit codes are multiplied by their scales, and the products rounded. 8-bit codes are exact.
 // Values of fine groups are computed in float, and rounded.
 struct Converter {
-	static constexpr int ROWS = TILE_N / 16, BYTE_ZERO = BITS == 8 ? 128 : ZERO;
+	static constexpr int ROWS = TILE_N / 16;
 	const unsigned char *const w;
 	const int depth, n;
 	const int lane = threadIdx.x % 128;
 	int column = 0;
-	// 4 bits: the parts of the rows' scales, of eight bits and of the others, twice; and the zero points of the codes
-	unsigned high[ROWS], low[ROWS], minus[ROWS];
+	Scaled of[ROWS]; // 4 bits
 	f16 scale[ROWS]; // of the next group
 	unsigned char zero[ROWS];
 	unsigned codes[ROWS][2];
@@ -67,12 +66,7 @@ struct Converter {
 	}
 	void take() {
 #pragma unroll
-		for (int i = 0; i < ROWS; i++) {
-			const unsigned bits = __float_as_uint(value(scale[i]));
-			const float rest = value(scale[i]) - __uint_as_float(bits & 0xFFFF0000);
-			high[i] = permute(bits, 0, 0x3232), low[i] = permute(__float_as_uint(rest), 0, 0x3232);
-			minus[i] = minusZero(zero[i]);
-		}
+		for (int i = 0; i < ROWS; i++) of[i] = Scaled(scale[i], zero[i]);
 	}
 	// takeFine loads what values of fine groups in a step are made of. Registers are too few to do so earlier.
 	void takeFine(int step) {
@@ -87,25 +81,17 @@ struct Converter {
 			for (int j = 0; j < 2; j++) more[i][j] = HIGH ? ((const unsigned *)high)[j] >> highShift(at) : 0;
 		}
 	}
-	// finePair returns the values of codes 2j and 2j + 1 of row i. The bits of 2^23 with a byte in the lowest ones are
-	// those of 2^23 + the byte.
+	// finePair returns the values of codes 2j and 2j + 1 of row i.
 	unsigned finePair(int i, int j, int half) const {
 		const unsigned four = BITS == 8 ? codes[i][j / 2] ^ 0x80808080 : fourCodes(codes[i][j / 2], more[i][j / 2], half);
-		float weights[2];
-#pragma unroll
-		for (int k = 0; k < 2; k++) {
-			const float code = __uint_as_float(permute(four, 0x4B000000, 0x7650 | j % 2 * 2 + k)) - (0x1p23f + BYTE_ZERO);
-			weights[k] = code * scales[i] + offsets[i];
-		}
-		return pack(weights[0], weights[1]);
+		return pack(fineValue(four, j % 2 * 2, scales[i], offsets[i]), fineValue(four, j % 2 * 2 + 1, scales[i], offsets[i]));
 	}
 	// pair returns the values of two codes of row i of its rows, which x has at the lower ends of both halves, with 0x43
 	// above: the bits of 128 + a code of 4 bits, or of the low seven of a signed code of 8 bits. Those of the highest bit
 	// are then 128, or 256 if it is set. pair4 and pair8 do so without the 0x43, for codes that stay two bytes apart.
 	unsigned pair(unsigned x, int i) const {
 		if (BITS == 8) return addPairs(x & 0xFF80FF80, 0xBF80BF80, x & 0xFF7FFF7F);
-		const unsigned code = addPairs(x & 0xFF0FFF0F, 0x3F803F80, minus[i]);
-		return addPairs(code, high[i], addPairs(code, low[i], 0));
+		return of[i].pair(x & 0xFF0FFF0F);
 	}
 	// read reads the codes of a step, and write writes their values. half: which bits they are, the low or the high ones
 	void read(const char *piece) {

@@ -116,6 +116,14 @@ inline unsigned addPairs(unsigned a, unsigned b, unsigned c) {
 #endif
 }
 
+// fineValue returns the value of one of four codes that are bytes, with the scale and the offset of its group. The bits
+// of 2^23 with a byte in the lowest ones are those of 2^23 + the byte.
+inline float fineValue(unsigned four, int byte, float scale, float offset) {
+	constexpr int BYTE_ZERO = BITS == 8 ? 128 : ZERO;
+	const float code = __uint_as_float(permute(four, 0x4B000000, 0x7650 | byte)) - (0x1p23f + BYTE_ZERO);
+	return code * scale + offset;
+}
+
 // Masks are constants in registers: an instruction has room for one immediate constant. So that the compiler does not
 // load them again for each instruction, they depend on a number that is never negative.
 struct Masks {
@@ -130,6 +138,23 @@ inline unsigned minusZero(unsigned zero) { return (0xC300 | zero) * 0x10001u; }
 inline unsigned pair4(unsigned codes, unsigned minus, Masks is) {
 	return addPairs((codes & is.four) | 0x43004300, 0x3F803F80, minus);
 }
+
+// A Scaled computes values of the 4-bit codes of a group: their products with its scale, rounded to BF16. The scale is
+// the sum of its upper eight bits and the others, which both are BF16, twice.
+struct Scaled {
+	unsigned high, low, minus;
+	Scaled() {}
+	Scaled(f16 scale, unsigned zero) {
+		const unsigned bits = __float_as_uint(value(scale));
+		const float rest = value(scale) - __uint_as_float(bits & 0xFFFF0000);
+		high = permute(bits, 0, 0x3232), low = permute(__float_as_uint(rest), 0, 0x3232), minus = minusZero(zero);
+	}
+	// pair returns the values of two codes: x has 0x43 above each.
+	unsigned pair(unsigned x) const {
+		const unsigned code = addPairs(x, 0x3F803F80, minus);
+		return addPairs(code, high, addPairs(code, low, 0));
+	}
+};
 
 // pair8 returns the signed bytes at the lower ends of both halves as BF16: (128 + low seven bits) - (128, or 256 if the
 // sign is set).

@@ -5,6 +5,9 @@
 // row differs from row to row, so that a column of words is in different banks: see swizzled.
 #pragma once
 #include "mma.cuh"
+#ifdef ACT
+#include "activation.cuh"
+#endif
 
 // same returns a number that is the same in all lanes, so that the compiler sees that it is the warp's.
 inline int same(int x) { return __shfl_sync(~0u, x, 0); }
@@ -125,7 +128,7 @@ inline void tileFence() {
 // stored: tileFence comes before.
 inline void tileRead(unsigned (&to)[2], const char *from) {
 #ifdef EMULATED
-	emulated.tile_read(to, from);
+	emulated.tile_read(to, from, 8);
 #else
 	asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(shared(from)));
 #endif
@@ -136,6 +139,27 @@ inline void tileWrite(char *to, const unsigned (&from)[4]) {
 #else
 	asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(shared(to)), "r"(from[0]), "r"(from[1]), "r"(from[2]),
 		"r"(from[3]) : "memory");
+#endif
+}
+
+// tileTwo reads two bytes of a tile that has come, and tileMatrices is ldmatrix of one.
+inline unsigned tileTwo(const char *from) {
+#ifdef EMULATED
+	unsigned two = 0;
+	emulated.tile_read(&two, from, 2);
+	return two;
+#else
+	unsigned short two;
+	asm volatile("ld.shared.u16 %0, [%1];" : "=h"(two) : "r"(shared(from)));
+	return two;
+#endif
+}
+inline void tileMatrices(unsigned (&r)[4], const char *row) {
+#ifdef EMULATED
+	emulated.tile_matrices(r, row);
+#else
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+		: "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared(row)));
 #endif
 }
 
@@ -355,3 +379,14 @@ inline void groupMultiplyHeld(Sum (&d)[N], const unsigned (&a)[4], Operand<ROWS>
 	Group<2 * N>::template multiply<TRANSPOSED_B>(d, a, b.all(), add);
 #endif
 }
+
+#ifdef ACT
+inline float roughSigmoid(float x) { return reciprocal(1 + exp2Rough(-1.442695041f * x)); }
+
+// activated applies ACT, an activation numbered as in package cpu or 0, to what a product of these kernels is.
+inline float activated(float x) {
+	if (ACT == 0) return x;
+	if (ACT < 3) return geluOf(x, ACT == 2);
+	return x * roughSigmoid(x);
+}
+#endif

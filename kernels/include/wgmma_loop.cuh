@@ -22,7 +22,6 @@
 // than multiprocessors, there is no next tile to multiply meanwhile, and half a tile each is faster.
 #pragma once
 #include "wgmma.cuh"
-#include "activation.cuh"
 #ifndef GROUPED
 #define GROUPED 0
 #endif
@@ -60,15 +59,6 @@ struct Job {
 	const TileMap *a2 = nullptr, *b2 = nullptr; // the second pair, laid out as the first
 	int depth2 = 0;
 };
-
-inline float roughSigmoid(float x) { return reciprocal(1 + exp2Rough(-1.442695041f * x)); }
-
-// activated applies ACT.
-inline float activated(float x) {
-	if (ACT == 0) return x;
-	if (ACT < 3) return geluOf(x, ACT == 2);
-	return x * roughSigmoid(x);
-}
 
 // Tiles are those of c, in each of the parts that k is divided into: of so many steps, or fewer in the last one. With
 // GROUPED, they are those of one expert at a time: of rows from begin to end, after the tiles of all experts before it.

@@ -214,9 +214,8 @@ void mma_bytes(int32_t *d, const uint32_t *a, const uint32_t *b) {
 		}
 }
 
-void ldmatrix(uint32_t *r, const void *row, bool transposed) {
-	if ((uintptr_t)row % 16) end_with("ldmatrix of a row whose address is no multiple of 16");
-	access_of(row, 16, EMULATED_READ);
+// matrices is ldmatrix of rows that may be read.
+void matrices(uint32_t *r, const void *row, bool transposed) {
 	uint32_t words[4];
 	memcpy(words, row, 16);
 	const emulated_lanes *all = meet(~0u, words, 4);
@@ -226,6 +225,12 @@ void ldmatrix(uint32_t *r, const void *row, bool transposed) {
 		if (!transposed) r[i] = x[t];
 		else r[i] = g % 2 ? x[g / 2] >> 16 | (y[g / 2] & 0xFFFF0000) : (x[g / 2] & 0xFFFF) | y[g / 2] << 16;
 	}
+}
+
+void ldmatrix(uint32_t *r, const void *row, bool transposed) {
+	if ((uintptr_t)row % 16) end_with("ldmatrix of a row whose address is no multiple of 16");
+	access_of(row, 16, EMULATED_READ);
+	matrices(r, row, transposed);
 }
 
 void copy_async(void *to, const void *from, bool there) {

@@ -139,9 +139,13 @@ void stmatrix(void *row, const uint32_t *r) {
 }
 
 // Nothing checks which thread wrote what these read and write, but a tile that has not come is NaN.
-void tile_read(uint32_t *to, const void *from) {
-	check_shared(from, 8, 8);
-	memcpy(to, from, 8);
+void tile_read(void *to, const void *from, int bytes) {
+	check_shared(from, bytes, bytes);
+	memcpy(to, from, bytes);
+}
+void tile_matrices(uint32_t *r, const void *row) {
+	check_shared(row, 16, 16);
+	matrices(r, row, false);
 }
 void tile_write(void *to, const uint32_t *from) {
 	check_shared(to, 16, 16);
