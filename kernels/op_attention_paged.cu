@@ -198,6 +198,7 @@ inline Pool poolOf(const T *k, const T *v, const int *tables, int sequence, int 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_paged_parts(float *parts, const T *qkv, const T *k,
 	const T *v, const int *tables, const int *places, int rows, int heads, int kvHeads, int maxBlocks, int spans,
 	int window, float scale) {
+	launchDependents();
 	waitForPrerequisites();
 	extern __shared__ __align__(128) char memory[];
 	const Job job = jobOf(places, blockIdx.x, rows, 16 / (heads / kvHeads), window);
@@ -248,6 +249,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_paged_parts(fl
 // attention_paged_join joins the parts of rows, of one head per warp.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	attention_paged_join(T *y, const float *parts, const int *places, int rows, int heads, int spans, int window) {
+	launchDependents();
 	waitForPrerequisites();
 	const long long number = thread() / 32; // row and head
 	const int lane = threadIdx.x % 32;

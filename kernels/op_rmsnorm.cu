@@ -3,12 +3,14 @@
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	rmsnorm(T *y, float *rstd, const T *x, const T *w, int rows, float eps) {
+	launchDependents();
 	waitForPrerequisites();
 	forward<false, false>(y, nullptr, rstd, nullptr, x, nullptr, w, nullptr, rows, eps);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	add_rmsnorm(T *y, float *rstd, T *h, const T *a, const T *b, const T *w, int rows, float eps) {
+	launchDependents();
 	waitForPrerequisites();
 	forward<false, true>(y, nullptr, rstd, h, a, b, w, nullptr, rows, eps);
 }

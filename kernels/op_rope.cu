@@ -5,6 +5,7 @@
 // rope rotates the first heads of every row, of width vectors, by their positions, or back.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	rope(T *qkv, const int *positions, const float *cos, const float *sin, int rows, int heads, int width, int back) {
+	launchDependents();
 	waitForPrerequisites();
 	const long long at = thread(), row = at / VECTORS / heads;
 	if (row >= rows) return;

@@ -15,10 +15,6 @@ import (
 // A step of a server has as many or fewer, unless it reads a prompt.
 const aloneRows = wgmmaRows
 
-// minDividedAlone is the minimum k that is divided into parts. A prompt's parts take more time to add up than a step with
-// few tiles loses.
-const minDividedAlone = 4096
-
 // alone reports whether rows of a product have to be alone. Gradients of weights are sums over rows.
 func (d *Device) alone(p cpu.Product) bool { return d.rowsAlone && !p.TransA }
 
@@ -51,7 +47,7 @@ func (d *Device) wgmmaTiling(p cpu.Product, down int, gated, whole bool) wgmmaTi
 		return d.gpu.wgmmaTiling(p, down, gated, whole)
 	}
 	p.C.Rows = aloneRows
-	t := d.gpu.wgmmaTiling(p, 1, gated, whole || depth(p) < minDividedAlone)
+	t := d.gpu.wgmmaTiling(p, 1, gated, whole)
 	columns, _ := t.out(gated)
 	t.turns = t.partSteps == 0 && down*blocks(p.C.Cols, columns) > d.gpu.SMs && t.inTurns()
 	return t

@@ -1,6 +1,7 @@
 // A few rows times weights on the tensor cores of sm_90, c = a·bᵀ, and what follows it, with the bits of the kernels of
 // product_wgmma*.cu: an element is the sum of products of 16 elements along k, in the order of k. On an H200 mma has
-// the bits of wgmma, whichever operand has the 16 rows, so here these are rows of b: a warp has 16 of b and all of a.
+// the bits of wgmma, whichever operand has the 16 rows, so here these are rows of b: a warp has 16 of b and
+// up to 8·TILES of a.
 // product_alone.go describes what that is for.
 //
 // Macros:
@@ -27,15 +28,15 @@
 #define PAIR 0
 #endif
 
-constexpr int WARPS = BLOCK_DIM / 32 - 2;            // that multiply, at most
+constexpr int WARPS = BLOCK_DIM / 32 - 2;               // that multiply, at most
 constexpr int HALVES = BITS == 8 || BITS == 16 ? 1 : 2; // blocks of 64 along k of a step
-constexpr int ROW = BITS == 16 ? 128 : 64;           // bytes of a step in a row of b
-constexpr int BLOCK = A_ROWS * 128, TILES = A_ROWS / 8;  // bytes of 64 along k of a; tiles of mma
-constexpr int OUTPUTS = GATED ? 8 : 16;              // columns of c per warp
-static_assert(BLOCK % 1024 == 0 && !(PAIR && BITS < 16), "");
+constexpr int ROW = BITS == 16 ? 128 : 64;              // bytes of a step in a row of b
+constexpr int OUTPUTS = GATED ? 8 : 16;                 // columns of c per warp
+static_assert(!(PAIR && BITS < 16), "");
 
 // A Job is a product, as the kernel gets it. a is [m, depth], b [n, depth] or, if GATED, [2n, depth], the gates first,
-// and c [m, n]. w is where quantized weights are. warps multiply, and stages are in shared memory. parts has room for
+// and c [m, n]. w is where quantized weights are. A tile of c has the columns of so many warps; each of these computes
+// some rows, and others the other ones. stages steps are in shared memory. parts has room for
 // the sums of all parts of k, of each partSteps steps, and arrived counts those that have come.
 struct Job {
 	const TileMap *a, *b, *a2, *b2;
@@ -51,7 +52,9 @@ struct Job {
 	int steps() const { return (depth + 64 * HALVES - 1) / (64 * HALVES); }
 	int count() const { return (steps() + partSteps - 1) / partSteps; } // of parts
 	int tileBytes() const { return 16 * warps * ROW; }                  // of b
-	int stage() const { return tileBytes() + HALVES * BLOCK; }
+	int rows() const { return (m + 7) / 8 * 8; }                        // of a that are copied
+	int block() const { return rows() * 128; }                          // bytes of 64 along k of them
+	int stage() const { return tileBytes() + HALVES * block(); }
 };
 
 // A Place is the first column of c of a tile, its part, and the steps of that, with those of the second pair.
@@ -97,92 +100,61 @@ template <typename F> inline void copySteps(const Job &job, const Memory &memory
 	}
 }
 
-// Weights are what a lane has of the rows g and g + 8 of its warp's, which start at some row of the tile's: the left
-// operands of two products of 16 along k.
+// Weights are what a lane has of the rows g and g + 8 of its warp's, as left operands of mma.
 struct Weights {
-	int lane, first[2], row[2]; // of the tile, and of b
+	const int lane, last;
+	int first[2], row[2]; // where its rows start in the tile, and its own in b
+	int at;               // where the row starts in the tile whose address it passes to tileMatrices, and the words of that
 
-	Weights(const Job &job, int warp, int column) : lane(threadIdx.x % 32) {
+	Weights(const Job &job, int warp, int column) : lane(threadIdx.x % 32), last(job.depth) {
 #pragma unroll
 		for (int i = 0; i < 2; i++) {
 			first[i] = GATED ? 8 * (warp + i * job.warps) : 16 * warp + 8 * i;
 			const int output = column + OUTPUTS * warp + lane / 4 + (GATED ? 0 : 8 * i);
 			row[i] = min(output, job.n - 1) + (GATED && i ? job.n : 0);
 		}
+		at = (first[0] + (lane / 8 % 2 ? first[1] - first[0] : 0) + lane % 8) * ROW + lane / 16 * 16;
 	}
 #if BITS == 16
 	void next(const Job &, int) {}
-	void begin(const Job &, const char *, int) {}
 	void end(float (&)[TILES][4]) const {}
-	// get gets those of the step at k16 and the next one, in units of 16.
-	void get(unsigned (&a)[2][4], const char *tile, int, int k16) const {
+	// add adds the products of a step. All of it is read before the first of them, which each wait for the one before.
+	void add(float (&sums)[TILES][4], const Job &, const char *left, const char *right, int tiles, int) const {
+		unsigned a[4][4], b[TILES][2][4];
 #pragma unroll
-		for (int i = 0; i < 2; i++) {
-			const int r = lane % 8 + (lane / 8 % 2 ? first[1] : first[0]);
-			tileMatrices(a[i], tile + swizzled(r * 128 + (2 * (k16 + i) + lane / 16) * 16, 128));
+		for (int k = 0; k < 4; k++) tileMatrices(a[k], left + swizzled(at + k * 32, 128));
+#pragma unroll
+		for (int i = 0; i < TILES; i++) {
+			if (i >= tiles) break;
+#pragma unroll
+			for (int k = 0; k < 2; k++)
+				tileMatrices(b[i][k], right + swizzled((8 * i + lane % 8) * 128 + (4 * k + lane / 8) * 16, 128));
+		}
+#pragma unroll
+		for (int k = 0; k < 4; k++) {
+#pragma unroll
+			for (int i = 0; i < TILES; i++) {
+				if (i >= tiles) break;
+				mma(sums[i], a[k], {b[i][k / 2][k % 2 * 2], b[i][k / 2][k % 2 * 2 + 1]});
+			}
 		}
 	}
 #else
 	static constexpr bool ONE_SCALE = BITS == 8 && !FINE; // of a row
-	static constexpr int HIGHS = HIGH > 1 ? HIGH : 1;
 	const unsigned char *from[2]; // rows of w
-	unsigned codes[2][4], more[2][HIGHS];
+	unsigned codes[2][4], more[2][HIGH > 1 ? 2 : 1];
 	Scaled of[2];
 	f16 scale[2]; // of the next step
 	unsigned char zero[2];
-	int depth, group; // group: of the step's first codes
 
 	// next starts to load the scales of a step, if it is there.
 	void next(const Job &job, int step) {
-		depth = job.depth;
 #pragma unroll
 		for (int i = 0; i < 2; i++) {
-			from[i] = job.w + row[i] * rowOf(depth);
-			if (BITS == 8 || FINE || step >= groupsOf(depth)) continue;
+			from[i] = job.w + row[i] * rowOf(last);
+			if (BITS == 8 || FINE || step >= groupsOf(last)) continue;
 			scale[i] = ((const f16 *)from[i])[step];
-			zero[i] = ZEROS ? from[i][zerosAt(depth) + step] : 8;
-		}
-	}
-	// two returns bytes 0, 1, 8 and 9 of those from some on, in the order 0, 8, 1, 9.
-	static unsigned two(unsigned low, unsigned high) { return permute(low, high, 0x5140); }
-	// begin reads the codes of a step: two bytes of each eight, so that pairs two bytes apart are those of mma.
-	void begin(const Job &job, const char *tile, int step) {
-#pragma unroll
-		for (int i = 0; i < 2; i++) {
-#pragma unroll
-			for (int s = 0; s < 4; s++) {
-				const int at = (first[i] + lane / 4) * 64 + s * 16 + lane % 4 * 2;
-				codes[i][s] = two(tileTwo(tile + swizzled(at, 64)), tileTwo(tile + swizzled(at + 8, 64)));
-			}
-			if (BITS == 4 && !FINE) of[i] = Scaled(scale[i], zero[i]);
-#pragma unroll
-			for (int s = 0; HIGH && s < HIGH; s++) {
-				const unsigned char *const high =
-					from[i] + headOf(depth) + lowBytes(depth) + step * HIGH_BYTES + s * 16 + lane % 4 * 2;
-				more[i][s] = two(*(const unsigned short *)high, *(const unsigned short *)(high + 8));
-			}
-		}
-		group = FINE ? 64 * HALVES * step / max(GROUP, 1) : 0;
-	}
-	void get(unsigned (&a)[2][4], const char *, int half, int k16) const {
-		const Masks is(depth);
-#pragma unroll
-		for (int e = 0; e < 4; e++) {
-			const int i = e % 2, s = k16 + e / 2;
-			const unsigned x = codes[i][s] >> (BITS == 4 && !FINE ? 4 * half : 0);
-			if (ONE_SCALE) {
-				a[e / 2][i] = pair8(x, is), a[e / 2][2 + i] = pair8(x >> 8, is);
-			} else if (!FINE) {
-				a[e / 2][i] = of[i].pair((x & is.four) | 0x43004300);
-				a[e / 2][2 + i] = of[i].pair((x >> 8 & is.four) | 0x43004300);
-			} else {
-				const int g = group + (64 * half + 16 * s) / max(GROUP, 1);
-				const float by = scaleOf(from[i], depth, g), plus = offsetOf(from[i], depth, g);
-				const unsigned high = HIGH ? more[i][HIGH > 1 ? s % HIGHS : 0] >> highShift(16 * s) : 0;
-				const unsigned four = BITS == 8 ? x ^ 0x80808080 : fourCodes(x, high, half);
-				a[e / 2][i] = pack(fineValue(four, 0, by, plus), fineValue(four, 2, by, plus));
-				a[e / 2][2 + i] = pack(fineValue(four, 1, by, plus), fineValue(four, 3, by, plus));
-			}
+			zero[i] = ZEROS ? from[i][zerosAt(last) + step] : 8;
 		}
 	}
 	// end multiplies sums by what they lack.
@@ -190,40 +162,83 @@ struct Weights {
 #pragma unroll
 		for (int i = 0; ONE_SCALE && i < TILES * 4; i++) sums[i / 4][i % 4] *= *(const float *)from[i % 4 / 2];
 	}
-#endif
-};
-
-// add adds the products of a step.
-inline void add(float (&sums)[TILES][4], Weights &w, const char *left, const char *right, int tiles) {
-	const int lane = threadIdx.x % 32;
+	// A lane has four codes of each 16, those from 4t on: as mma adds up 16 products whatever their order is, it gets what
+	// is easy to read. The middle ones are exchanged, so that pairs two bytes apart are next to each other.
+	static unsigned pairs(unsigned four) { return permute(four, 0, 0x3120); }
+	void read(const char *left, int step) {
 #pragma unroll
-	for (int half = 0; half < HALVES; half++) {
+		for (int s = 0; s < 4; s += 2) {
+			unsigned r[4];
+			tileMatrices(r, left + swizzled(at + s * 16, 64));
 #pragma unroll
-		for (int k = 0; k < 2; k++) {
-			unsigned a[2][4];
-			w.get(a, left, half, 2 * k);
+			for (int i = 0; i < 4; i++) codes[i % 2][s + i / 2] = pairs(r[i]);
+		}
 #pragma unroll
-			for (int i = 0; i < TILES; i++) {
-				if (i >= tiles) break;
-				unsigned b[4];
-				tileMatrices(b, right + half * BLOCK + swizzled((8 * i + lane % 8) * 128 + (4 * k + lane / 8) * 16, 128));
-				mma(sums[i], a[0], {b[0], b[1]});
-				mma(sums[i], a[1], {b[2], b[3]});
+		for (int i = 0; i < 2; i++) {
+			if (BITS == 4 && !FINE) of[i] = Scaled(scale[i], zero[i]);
+#pragma unroll
+			for (int s = 0; s < HIGH; s++) {
+				const int byte = headOf(last) + lowBytes(last) + step * HIGH_BYTES + s * 16 + lane % 4 * 4;
+				more[i][s] = pairs(*(const unsigned *)(from[i] + byte));
 			}
 		}
 	}
-}
+	// get gets the codes of block s of 16 of a half.
+	void get(unsigned (&a)[4], int step, int half, int s) const {
+		const Masks is(last);
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+			const unsigned x = codes[i][s] >> (BITS == 4 && !FINE ? 4 * half : 0);
+			if (ONE_SCALE) {
+				a[i] = pair8(x, is), a[2 + i] = pair8(x >> 8, is);
+			} else if (!FINE) {
+				a[i] = of[i].pair((x & is.four) | 0x43004300), a[2 + i] = of[i].pair((x >> 8 & is.four) | 0x43004300);
+			} else {
+				const int group = (64 * (HALVES * step + half) + 16 * s) / max(GROUP, 1);
+				const float by = scaleOf(from[i], last, group), plus = offsetOf(from[i], last, group);
+				const unsigned high = HIGH ? more[i][HIGH > 1 ? s % 2 : 0] >> highShift(16 * s) : 0;
+				const unsigned four = BITS == 8 ? x ^ 0x80808080 : fourCodes(x, high, half);
+				a[i] = pack(fineValue(four, 0, by, plus), fineValue(four, 2, by, plus));
+				a[2 + i] = pack(fineValue(four, 1, by, plus), fineValue(four, 3, by, plus));
+			}
+		}
+	}
+	void add(float (&sums)[TILES][4], const Job &job, const char *left, const char *right, int tiles, int step) {
+		read(left, step);
+		next(job, step + 1);
+#pragma unroll
+		for (int half = 0; half < HALVES; half++) {
+#pragma unroll
+			for (int s = 0; s < 4; s++) {
+				unsigned a[4], b[TILES][2];
+#pragma unroll
+				for (int i = 0; i < TILES; i++) {
+					if (i >= tiles) break;
+					const int at = (8 * i + lane / 4) * 128 + s * 32 + lane % 4 * 8;
+					tileRead(b[i], right + half * job.block() + swizzled(at, 128));
+				}
+				get(a, step, half, s);
+#pragma unroll
+				for (int i = 0; i < TILES; i++) {
+					if (i >= tiles) break;
+					mma(sums[i], a, b[i]);
+				}
+			}
+		}
+	}
+#endif
+};
 
 inline float biasOf(const Half *bias, int i) { return bias ? value(bias[i]) : 0; }
 
-// store stores what follows from the sums of a warp, whose columns of c start at one.
-inline void store(const Job &job, const float (&sums)[TILES][4], int column) {
+// store stores what follows from the sums of a warp, whose rows and columns of c start there.
+inline void store(const Job &job, const float (&sums)[TILES][4], int row, int column) {
 	const int lane = threadIdx.x % 32;
 #pragma unroll
 	for (int i = 0; i < TILES; i++) {
 #pragma unroll
 		for (int e = 0; e < (GATED ? 2 : 4); e++) {
-			const int r = 8 * i + lane % 4 * 2 + e % 2, s = column + lane / 4 + e / 2 * 8;
+			const int r = row + 8 * i + lane % 4 * 2 + e % 2, s = column + lane / 4 + e / 2 * 8;
 			if (r >= job.m || s >= job.n) continue;
 			C *const to = job.c + r * job.cRow + s;
 			if (!ACT) {
@@ -240,46 +255,47 @@ inline void store(const Job &job, const float (&sums)[TILES][4], int column) {
 }
 
 // joined keeps a lane's sums of a part, and reports whether they have become those of all parts: if it is the last one
-// to come. Each lane has its own counter, so that none waits for another.
-inline bool joined(const Job &job, float (&sums)[TILES][4], int warp, const Place &at) {
-	const int count = job.count(), number = (at.column / OUTPUTS + warp) * 32 + threadIdx.x % 32;
+// to come. Each lane of each warp has its own counter, so that none waits for another.
+inline bool joined(const Job &job, float (&sums)[TILES][4], int number, int part) {
+	const int count = job.count(), lane = threadIdx.x % 32;
 	constexpr int PART = TILES * 4 * 32;
-	float *const all = job.parts + (long long)(number / 32) * count * PART + number % 32;
+	float *const all = job.parts + (long long)number * count * PART + lane;
 #pragma unroll
-	for (int i = 0; i < TILES * 4; i++) all[at.part * PART + i * 32] = sums[i / 4][i % 4];
+	for (int i = 0; i < TILES * 4; i++) all[part * PART + i * 32] = sums[i / 4][i % 4];
 	__threadfence();
-	const bool last = atomicInc(job.arrived + number, count - 1) == count - 1;
+	const bool last = atomicInc(job.arrived + number * 32 + lane, count - 1) == count - 1;
 	__threadfence();
 	if (!last) return false;
 #pragma unroll
-	for (int i = 0; i < TILES * 4; i++) {
-		float sum = 0;
-		for (int part = 0; part < count; part++) sum += __ldcg(all + part * PART + i * 32);
-		sums[i / 4][i % 4] = sum;
+	for (int i = 0; i < TILES * 4; i++) sums[i / 4][i % 4] = 0;
+#pragma unroll 4
+	for (int p = 0; p < count; p++) {
+#pragma unroll
+		for (int i = 0; i < TILES * 4; i++) sums[i / 4][i % 4] += __ldcg(all + p * PART + i * 32);
 	}
 	return true;
 }
 
-// multiplyTiles is what a warp that multiplies does.
-inline void multiplyTiles(const Job &job, const Memory &memory, int warp) {
+// multiplyTiles is what a warp that multiplies does. number counts those of a thread block.
+inline void multiplyTiles(const Job &job, const Memory &memory, int number) {
 	Turn turn;
-	const int tiles = (job.m + 7) / 8;
+	const int warp = number % job.warps, turns = number / job.warps, row = turns * 8 * TILES;
+	const int tiles = min(TILES, (job.m - row + 7) / 8);
 	for (int tile = blockIdx.x; tile < job.across() * job.count(); tile += gridDim.x) {
 		const Place at(job, tile);
 		float sums[TILES][4] = {};
 		Weights w(job, warp, at.column);
 		w.next(job, at.begin);
 		for (int step = 0; step < at.steps; step++, turn.next(job.stages)) {
-			const char *const stage = memory.stages + turn.stage * job.stage();
+			const char *const left = memory.stages + turn.stage * job.stage(), *const right = left + job.tileBytes();
 			barrierWait(memory.full + turn.stage, turn.parity);
-			w.begin(job, stage, at.begin + step);
-			w.next(job, at.begin + step + 1);
-			add(sums, w, stage, stage + job.tileBytes(), tiles);
+			w.add(sums, job, left, right + row * 128, tiles, at.begin + step);
 			__syncwarp();
 			if (threadIdx.x % 32 == 0) barrierArrive(memory.empty + turn.stage);
 		}
 		w.end(sums);
-		if (!job.parts || joined(job, sums, warp, at)) store(job, sums, at.column + OUTPUTS * warp);
+		const int place = turns * job.across() * job.warps + at.column / OUTPUTS + warp;
+		if (!job.parts || joined(job, sums, place, at.part)) store(job, sums, row, at.column + OUTPUTS * warp);
 		__syncwarp();
 	}
 }
@@ -292,9 +308,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_few(const __g
 	extern __shared__ uint4 memory[];
 	const Job job{&a, &b, &a2, &b2, c, cRow, bias, w, parts, arrived, m, n, depth, depth2, partSteps, warps, stages, add};
 	const Memory room(memory, job);
+	const int all = (m + 8 * TILES - 1) / (8 * TILES) * warps; // that multiply
 	launchDependents();
 	if (threadIdx.x == 0) {
-		for (int i = 0; i < stages; i++) barrierInit(room.full + i, 2), barrierInit(room.empty + i, warps);
+		for (int i = 0; i < stages; i++) barrierInit(room.full + i, 2), barrierInit(room.empty + i, all);
 		barrierFence();
 	}
 	__syncthreads();
@@ -310,11 +327,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_few(const __g
 	}
 	waitForPrerequisites();
 	if (warp == WARPS + 1 && threadIdx.x % 32 == 0) {
-		const int bytes = min(A_ROWS, (m + 7) / 8 * 8) * 128;
-		copySteps(job, room, HALVES * bytes, [&](char *to, bool second, int step, const Place &, Barrier *there) {
+		copySteps(job, room, HALVES * job.block(), [&](char *to, bool second, int step, const Place &, Barrier *there) {
 			for (int half = 0; half < HALVES; half++)
-				tileLoad(to + job.tileBytes() + half * BLOCK, second ? job.a2 : job.a, 0, (step * HALVES + half) * 64, there);
+				tileLoad(to + job.tileBytes() + half * job.block(), second ? job.a2 : job.a, 0, (step * HALVES + half) * 64, there);
 		});
 	}
-	if (warp < warps) multiplyTiles(job, room, warp);
+	if (warp < all) multiplyTiles(job, room, warp);
 }

@@ -8,9 +8,9 @@ import (
 // maxFewAlone is the maximum number of rows that product_few multiplies: for more, product_wgmma reads less.
 const maxFewAlone = 64
 
-// A thread block of product_few has up to maxFewWarps warps that multiply, of fewRows rows of weights each, and
-// fewStages steps on their way, of as many as fit into shared memory.
-const maxFewWarps, fewRows, fewStages = 16, 16, 32
+// A thread block of product_few has up to maxFewWarps warps that multiply, each fewRows rows of weights by up to
+// maxFewTiles tiles of eight rows, and up to fewStages steps in shared memory.
+const maxFewWarps, fewRows, maxFewTiles, fewStages = 16, 16, 4, 32
 
 // maxShared is the size in bytes of the shared memory that a thread block may have on compute capability 9.0.
 const maxShared = 227 << 10
@@ -31,10 +31,6 @@ func (d *Device) few(p cpu.Product, gated bool, t wgmmaTile) bool {
 		}
 	}
 	m, n, k := p.C.Rows, p.C.Cols, depth(p)
-	room := 8
-	for room < m {
-		room *= 2
-	}
 	steps := blocks(k, depth64*wgmmaDepth)
 	partSteps, count := steps, 1
 	if t.partSteps > 0 {
@@ -45,27 +41,36 @@ func (d *Device) few(p cpu.Product, gated bool, t wgmmaTile) bool {
 	if gated {
 		outputs /= 2
 	}
-	// As few warps as there can be, if each multiprocessor computes as many tiles one after the other.
-	all := count * blocks(n, outputs)
-	warps := blocks(all, d.gpu.SMs*blocks(all, d.gpu.SMs*maxFewWarps))
-	stage := fewRows*warps*row + depth64*room*2*wgmmaDepth
+	// As few warps as there can be, if each multiprocessor computes as many tiles one after the other. Then each has as
+	// few rows as there are warps for all.
+	all, most := count*blocks(n, outputs), maxFewWarps/blocks(m, 8*maxFewTiles)
+	warps := blocks(all, d.gpu.SMs*blocks(all, d.gpu.SMs*most))
+	each := 1 // tiles of eight rows
+	for warps*blocks(m, 8*each) > maxFewWarps {
+		each *= 2
+	}
+	stage := fewRows*warps*row + 8*blocks(m, 8)*depth64*2*wgmmaDepth
 	stages := min(fewStages, (maxShared-1024)/(stage+16))
-	g := line(min(d.gpu.SMs, count*blocks(n, outputs*warps)), 32*(maxFewWarps+2))
+	across := blocks(n, outputs*warps)
+	g := line(min(d.gpu.SMs, count*across), 32*(maxFewWarps+2))
 	g.shared, g.ahead = 1024+stages*(stage+16), !d.isScratch(p.B)
 	var parts tensor.Matrix
 	if count > 1 {
-		parts = d.parts(count*fewRows*warps*blocks(n, outputs*warps), room, 1)
+		parts = d.parts(blocks(m, 8*each)*across*warps, count*each*8*fewRows, 1)
+		if parts.Rows*32 > maxArrived {
+			return false
+		}
 	}
 	act := p.Act
 	if gated {
 		act = cpu.ActSiLU
 	}
-	how := withPair(p, define(result(p.C), macro{"A_ROWS", room}, macro{"GATED", number(gated)}, macro{"ACT", int(act)}))
+	how := withPair(p, define(result(p.C), macro{"TILES", each}, macro{"GATED", number(gated)}, macro{"ACT", int(act)}))
 	codes, columns := tensor.Matrix{}, wgmmaDepth // of a tile of weights
 	if coded {
 		how, codes, columns = codingOf(p.B.DType, how), p.B, wgmmaDepth/2
 	}
-	rows := min(room, 8*blocks(m, 8))
+	rows := 8 * blocks(m, 8)
 	a, b := d.tileMap(p.A, rows, wgmmaDepth), d.tileMap(wgmmaWeights(p.B), outputs*warps, columns)
 	a2, b2 := a, b
 	if hasPair(p) {

@@ -128,7 +128,7 @@ inline void tileFence() {
 // stored: tileFence comes before.
 inline void tileRead(unsigned (&to)[2], const char *from) {
 #ifdef EMULATED
-	emulated.tile_read(to, from, 8);
+	emulated.tile_read(to, from);
 #else
 	asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(shared(from)));
 #endif
@@ -142,18 +142,7 @@ inline void tileWrite(char *to, const unsigned (&from)[4]) {
 #endif
 }
 
-// tileTwo reads two bytes of a tile that has come, and tileMatrices is ldmatrix of one.
-inline unsigned tileTwo(const char *from) {
-#ifdef EMULATED
-	unsigned two = 0;
-	emulated.tile_read(&two, from, 2);
-	return two;
-#else
-	unsigned short two;
-	asm volatile("ld.shared.u16 %0, [%1];" : "=h"(two) : "r"(shared(from)));
-	return two;
-#endif
-}
+// tileMatrices is ldmatrix of a tile that has come.
 inline void tileMatrices(unsigned (&r)[4], const char *row) {
 #ifdef EMULATED
 	emulated.tile_matrices(r, row);

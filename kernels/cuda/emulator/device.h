@@ -36,7 +36,7 @@ struct emulated_runtime {
 	void (*barrier_wait)(void *b, int parity);
 	void (*tile_load)(void *to, const void *map, int row, int column, void *b);
 	void (*tile_store)(const void *map, int row, int column, const void *from);
-	void (*tile_read)(void *to, const void *from, int bytes);
+	void (*tile_read)(unsigned *to, const void *from);
 	void (*tile_matrices)(unsigned *r, const void *row);
 	void (*tile_write)(void *to, const unsigned *from);
 	void (*tile_fence)();

@@ -198,7 +198,7 @@ void barrier_arrive(void *b, int bytes);
 void barrier_wait(void *b, int parity);
 void tile_load(void *to, const void *map, int row, int column, void *b);
 void tile_store(const void *map, int row, int column, const void *from);
-void tile_read(void *to, const void *from, int bytes);
+void tile_read(uint32_t *to, const void *from);
 void tile_matrices(uint32_t *r, const void *row);
 void tile_write(void *to, const uint32_t *from);
 void tile_fence();

@@ -176,12 +176,12 @@ void mma(float *d, const uint32_t *a, const uint32_t *b, bool f16) {
 	const int g = running % 32 / 4, t = running % 4;
 	for (int i = 0; i < 4; i++) {
 		const int low = i / 2, column = 2 * t + i % 2; // low: of the rows from 8 on
-		float sum = 0;
+		double sum = 0; // exact but for numbers far apart: as on a GPU, their order is no matter
 		for (int k = 0; k < 16; k++) {
 			const uint32_t x = all->given[4 * g + k % 8 / 2][low + k / 8 * 2], y = all->given[4 * column + k % 8 / 2][4 + k / 8];
-			sum += element(x, k % 2, f16) * element(y, k % 2, f16);
+			sum += (double)element(x, k % 2, f16) * element(y, k % 2, f16);
 		}
-		d[i] += sum;
+		d[i] += (float)sum;
 	}
 }
 

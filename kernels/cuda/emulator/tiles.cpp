@@ -139,9 +139,9 @@ void stmatrix(void *row, const uint32_t *r) {
 }
 
 // Nothing checks which thread wrote what these read and write, but a tile that has not come is NaN.
-void tile_read(void *to, const void *from, int bytes) {
-	check_shared(from, bytes, bytes);
-	memcpy(to, from, bytes);
+void tile_read(uint32_t *to, const void *from) {
+	check_shared(from, 8, 8);
+	memcpy(to, from, 8);
 }
 void tile_matrices(uint32_t *r, const void *row) {
 	check_shared(row, 16, 16);
@@ -273,10 +273,10 @@ static void multiply(int first_thread) {
 		void *const d = group[t].products[0].d;
 		for (int i = 0; i < first.columns / 2; i++) {
 			const int row = t / 32 * 16 + t % 32 / 4 + i / 2 % 2 * 8, column = t % 4 * 2 + i % 2 + i / 4 * 8;
-			float sum = 0; // exact for bytes
-			for (int k = 0; k < depth; k++) sum += a[depth * row + k] * b[depth * column + k];
+			double sum = 0; // exact for bytes; otherwise as that of mma
+			for (int k = 0; k < depth; k++) sum += (double)a[depth * row + k] * b[depth * column + k];
 			if (first.how & OF_BYTES) add_to((int32_t *)d + i, (int32_t)sum, first.how & ADD);
-			else add_to((float *)d + i, sum, first.how & ADD);
+			else add_to((float *)d + i, (float)sum, first.how & ADD);
 		}
 		group[t].products.erase(group[t].products.begin());
 	}
