@@ -12,7 +12,7 @@
 //     choice.
 //
 // A warp has 16 rows of tiles: the query heads of one key head, of as many tokens as fit. These follow each other in
-// qkv and in the sequence. attention_paged_parts gives each span to a warp, for few rows, and attention_paged_join
+// qkv and in the sequence. attention_paged_parts gives each span to a warp, for few rows, and who has a row's last one
 // joins the results. In attention_paged, for many rows, a warp processes one span after the other, and the warps of a
 // thread block share the keys of one sequence.
 //
@@ -22,7 +22,7 @@
 
 constexpr int SPAN_KEYS = 256; // pagedSpan in op_paged_gpu.go
 constexpr int PAGE = 16;       // keys of a block of the pool
-constexpr int PART = DIM + 2;  // of a row and a span: the elements of a Sums
+constexpr int PART = DIM + 8;  // of a row and a span: the elements of a Sums, with its top and total for each of 4 lanes
 constexpr int WARPS = BLOCK_DIM / 32, TILE = KEYS * ROW;
 static_assert(SPAN_KEYS / PAGE <= 32, "");
 
@@ -193,19 +193,59 @@ inline Pool poolOf(const T *k, const T *v, const int *tables, int sequence, int 
 	return {k + blockIdx.y * DIM, v + blockIdx.y * DIM, tables + (long long)sequence * maxBlocks, kvHeads * DIM};
 }
 
+// joinSpans joins a lane's sums of row e with those of the other spans, of which it sees n, if it is the last to have
+// them: otherwise it keeps them, and returns false. Each lane has its own counter, so that none waits for another.
+inline bool joinSpans(Sums &s, int e, float *parts, unsigned *arrived, int span, int n) {
+	const int t = threadIdx.x % 4;
+	float top = -INFINITY, total = 0, out[DIM / 4] = {};
+	if (n > 1) {
+		float *const part = parts + span * PART;
+		part[2 * t] = s.top[e], part[2 * t + 1] = s.total[e];
+#pragma unroll
+		for (int i = 0; i < DIM / 4; i++) part[8 + column(i / 2, t, i % 2)] = s.out.at[0][i / 2][e * 2 + i % 2];
+		__threadfence();
+		const bool last = atomicInc(arrived + t, n - 1) == n - 1;
+		__threadfence();
+		if (!last) return false;
+		for (span = 0; span < n; span++, parts += PART) {
+			const Factors f = joinTotals(top, total, __ldcg(parts + 2 * t), __ldcg(parts + 2 * t + 1));
+#pragma unroll
+			for (int i = 0; i < DIM / 4; i++) out[i] = join(out[i], __ldcg(parts + 8 + column(i / 2, t, i % 2)), f);
+		}
+	} else {
+		const Factors f = joinTotals(top, total, s.top[e], s.total[e]);
+#pragma unroll
+		for (int i = 0; i < DIM / 4; i++) out[i] = join(0, s.out.at[0][i / 2][e * 2 + i % 2], f);
+	}
+	s.total[e] = total;
+#pragma unroll
+	for (int i = 0; i < DIM / 4; i++) s.out.at[0][i / 2][e * 2 + i % 2] = out[i];
+	return true;
+}
+
+// put stores a lane's part of row e.
+inline void put(T *to, const Sums &s, int e) {
+#pragma unroll
+	for (int i = 0; i < DIM / 4; i++) {
+		T rounded[1];
+		narrow(rounded, {__fdiv_rn(s.out.at[0][i / 2][e * 2 + i % 2], s.total[e])});
+		to[column(i / 2, threadIdx.x % 4, i % 2)] = rounded[0];
+	}
+}
+
 // attention_paged_parts computes the Sums of one span. parts is [rows, heads, spans, PART], of the spans that a row
-// sees. The grid has rows, key heads and groups of WARPS spans.
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_paged_parts(float *parts, const T *qkv, const T *k,
-	const T *v, const int *tables, const int *places, int rows, int heads, int kvHeads, int maxBlocks, int spans,
-	int window, float scale) {
+// sees, and arrived [rows, heads, 4] counts these. The grid has rows, key heads and spans.
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_paged_parts(T *y, float *parts, unsigned *arrived,
+	const T *qkv, const T *k, const T *v, const int *tables, const int *places, int rows, int heads, int kvHeads,
+	int maxBlocks, int spans, int window, float scale) {
 	launchDependents();
 	waitForPrerequisites();
 	extern __shared__ __align__(128) char memory[];
 	const Job job = jobOf(places, blockIdx.x, rows, 16 / (heads / kvHeads), window);
-	const int number = threadIdx.x / 32, span = job.keys.first / SPAN_KEYS + blockIdx.z * WARPS + number;
+	const int span = job.keys.first / SPAN_KEYS + blockIdx.z;
 	const Range keys = {max(job.keys.first, span * SPAN_KEYS), min(job.keys.last, (span + 1) * SPAN_KEYS - 1)};
 	if (job.n == 0 || keys.first > keys.last) return;
-	char *const own = memory + number * (16 * ROW + 4 * TILE), *const tiles = own + 16 * ROW;
+	char *const own = memory, *const tiles = own + 16 * ROW;
 	const Pool pool = poolOf(k, v, tables, places[2 * job.row], maxBlocks, kvHeads);
 	const int ids = blocksOf(pool, keys.first, keys.last), from = keys.first / KEYS * KEYS;
 	Warp warp(job, own, qkv, 0, heads, kvHeads, window);
@@ -231,43 +271,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_paged_parts(fl
 		tile = next, next = done;
 	}
 	finishTotals(s);
-	const int t = threadIdx.x % 4;
 #pragma unroll
 	for (int e = 0; e < 2; e++) {
 		if (!warp.sees(e, span)) continue;
-		const int at = span - warp.seen[e].first / SPAN_KEYS;
-		float *const part = parts + (((long long)warp.row[e] * heads + warp.head[e]) * spans + at) * PART;
-		if (t == 0) part[0] = s.top[e], part[1] = s.total[e];
-#pragma unroll
-		for (int n = 0; n < DIM / 8; n++) {
-			part[2 + column(n, t, 0)] = s.out.at[0][n][e * 2];
-			part[2 + column(n, t, 1)] = s.out.at[0][n][e * 2 + 1];
-		}
-	}
-}
-
-// attention_paged_join joins the parts of rows, of one head per warp.
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
-	attention_paged_join(T *y, const float *parts, const int *places, int rows, int heads, int spans, int window) {
-	launchDependents();
-	waitForPrerequisites();
-	const long long number = thread() / 32; // row and head
-	const int lane = threadIdx.x % 32;
-	if (number >= (long long)rows * heads) return;
-	const int last = places[number / heads * 2 + 1], n = last / SPAN_KEYS - first(last, window) / SPAN_KEYS + 1;
-	const float *part = parts + number * spans * PART;
-	float top = -INFINITY, total = 0, sums[DIM / 32] = {};
-#pragma unroll 4
-	for (int span = 0; span < n; span++, part += PART) {
-		const Factors f = joinTotals(top, total, part[0], part[1]);
-#pragma unroll
-		for (int i = 0; i < DIM / 32; i++) sums[i] = join(sums[i], part[2 + i * 32 + lane], f);
-	}
-#pragma unroll
-	for (int i = 0; i < DIM / 32; i++) {
-		T rounded[1];
-		narrow(rounded, {__fdiv_rn(sums[i], total)});
-		y[number * DIM + i * 32 + lane] = rounded[0];
+		const int from = warp.seen[e].first / SPAN_KEYS, n = warp.seen[e].last / SPAN_KEYS - from + 1;
+		const long long number = (long long)warp.row[e] * heads + warp.head[e];
+		if (joinSpans(s, e, parts + number * spans * PART, arrived + number * 4, span - from, n)) put(y + number * DIM, s, e);
 	}
 }
 
@@ -322,19 +331,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_paged(T *y, co
 		}
 		s = Sums();
 	}
-	const int t = threadIdx.x % 4;
 #pragma unroll
 	for (int e = 0; e < 2; e++) {
 		if (warp.seen[e].first > warp.seen[e].last) continue;
-		T *const to = y + ((long long)warp.row[e] * heads + warp.head[e]) * DIM;
-#pragma unroll
-		for (int n = 0; n < DIM / 8; n++) {
-#pragma unroll
-			for (int c = 0; c < 2; c++) {
-				T rounded[1];
-				narrow(rounded, {__fdiv_rn(all.out.at[0][n][e * 2 + c], all.total[e])});
-				to[column(n, t, c)] = rounded[0];
-			}
-		}
+		put(y + ((long long)warp.row[e] * heads + warp.head[e]) * DIM, all, e);
 	}
 }

@@ -50,7 +50,8 @@ func (d *Device) attentionPagedGPU(y, qkv, k, v, tables, places tensor.Tensor, r
 	m := rowsOf(s.heads(qkv, s.Heads)).with("HELD", c.held).with("KEYS", keys)
 	tiles := 2 * 2 * keys * row // two of keys and two of values
 	spans := s.pagedSpans(reach, 1)
-	if rows*s.Heads*spans*(s.HeadDim+2)*tensor.F32.Size() > maxPagedParts {
+	part := s.HeadDim + 8 // a Sums
+	if rows*s.Heads*spans*part*tensor.F32.Size() > maxPagedParts || 4*rows*s.Heads > maxArrived {
 		const warps = 4
 		g := grid{blocks: cuda.Dim3{X: rows, Y: s.KVHeads}, threads: cuda.Dim3{X: 32 * warps},
 			shared: warps*16*row + tiles}
@@ -59,16 +60,10 @@ func (d *Device) attentionPagedGPU(y, qkv, k, v, tables, places tensor.Tensor, r
 			i32(s.Window), f32(s.scale()))
 		return
 	}
-	warps, own, most := 2, 16*row+tiles, s.pagedSpans(reach, 16/s.share())
-	if most == 1 || warps*own > 64<<10 { // so that a multiprocessor has several thread blocks
-		warps = 1
-	}
-	parts := d.parts(rows*s.Heads*spans, s.HeadDim+2, 1)
-	g := grid{blocks: cuda.Dim3{X: rows, Y: s.KVHeads, Z: blocks(most, warps)},
-		threads: cuda.Dim3{X: 32 * warps}, shared: warps * own}
-	d.launch(kernel{"op_attention_paged.cu", "attention_paged_parts", m}, g, addrOf(parts).movesSome(), addr(qkv),
-		addr(k).movesSome(), addr(v).movesSome(), addr(tables), addr(places), i32(rows), i32(s.Heads), i32(s.KVHeads),
-		i32(tables.Dim(-1)), i32(spans), i32(s.Window), f32(s.scale()))
-	d.launch(kernel{"op_attention_paged.cu", "attention_paged_join", m}, line(blocks(32*rows*s.Heads, g.threads.X),
-		g.threads.X), addr(y), addrOf(parts).movesSome(), addr(places), i32(rows), i32(s.Heads), i32(spans), i32(s.Window))
+	parts := d.parts(rows*s.Heads*spans, part, 1)
+	g := grid{blocks: cuda.Dim3{X: rows, Y: s.KVHeads, Z: s.pagedSpans(reach, 16/s.share())}, threads: cuda.Dim3{X: 32},
+		shared: 16*row + tiles}
+	d.launch(kernel{"op_attention_paged.cu", "attention_paged_parts", m}, g, addr(y), addrOf(parts).movesSome(),
+		address(d.gpu.arrived.Addr), addr(qkv), addr(k).movesSome(), addr(v).movesSome(), addr(tables), addr(places),
+		i32(rows), i32(s.Heads), i32(s.KVHeads), i32(tables.Dim(-1)), i32(spans), i32(s.Window), f32(s.scale()))
 }

@@ -52,8 +52,8 @@ struct Job {
 	int steps() const { return (depth + 64 * HALVES - 1) / (64 * HALVES); }
 	int count() const { return (steps() + partSteps - 1) / partSteps; } // of parts
 	int tileBytes() const { return 16 * warps * ROW; }                  // of b
-	int rows() const { return (m + 7) / 8 * 8; }                        // of a that are copied
-	int block() const { return rows() * 128; }                          // bytes of 64 along k of them
+	int groups() const { return (m + 8 * TILES - 1) / (8 * TILES); }    // of rows
+	int block() const { return groups() * 8 * TILES * 128; }            // bytes of 64 along k of a
 	int stage() const { return tileBytes() + HALVES * block(); }
 };
 
@@ -100,48 +100,52 @@ template <typename F> inline void copySteps(const Job &job, const Memory &memory
 	}
 }
 
-// Weights are what a lane has of the rows g and g + 8 of its warp's, as left operands of mma.
+// Weights are what a lane has of the rows g and g + 8 of its warp's, as left operands of mma. Where a lane reads in a
+// stage is computed once.
 struct Weights {
 	const int lane, last;
-	int first[2], row[2]; // where its rows start in the tile, and its own in b
-	int at;               // where the row starts in the tile whose address it passes to tileMatrices, and the words of that
+	int row[2]; // in b
+	int from[4], to[4];
 
 	Weights(const Job &job, int warp, int column) : lane(threadIdx.x % 32), last(job.depth) {
+		int first[2]; // where its rows start in the tile
 #pragma unroll
 		for (int i = 0; i < 2; i++) {
 			first[i] = GATED ? 8 * (warp + i * job.warps) : 16 * warp + 8 * i;
 			const int output = column + OUTPUTS * warp + lane / 4 + (GATED ? 0 : 8 * i);
 			row[i] = min(output, job.n - 1) + (GATED && i ? job.n : 0);
 		}
-		at = (first[0] + (lane / 8 % 2 ? first[1] - first[0] : 0) + lane % 8) * ROW + lane / 16 * 16;
+		const int at = ((lane / 8 % 2 ? first[1] : first[0]) + lane % 8) * ROW + lane / 16 * 16;
+#pragma unroll
+		for (int k = 0; k < 4; k++) {
+			from[k] = BITS == 16 ? swizzled(at + k * 32, 128) : swizzled(at + k * 16, 64);
+			to[k] = BITS == 16 ? swizzled(lane % 8 * 128 + (4 * k + lane / 8) * 16, 128)
+				: swizzled(lane / 4 * 128 + k * 32 + lane % 4 * 8, 128);
+		}
 	}
 #if BITS == 16
 	void next(const Job &, int) {}
 	void end(float (&)[TILES][4]) const {}
 	// add adds the products of a step. All of it is read before the first of them, which each wait for the one before.
-	void add(float (&sums)[TILES][4], const Job &, const char *left, const char *right, int tiles, int) const {
+	void add(float (&sums)[TILES][4], const char *left, const char *right, int, const Job &, int) const {
 		unsigned a[4][4], b[TILES][2][4];
 #pragma unroll
-		for (int k = 0; k < 4; k++) tileMatrices(a[k], left + swizzled(at + k * 32, 128));
+		for (int k = 0; k < 4; k++) tileMatrices(a[k], left + from[k]);
 #pragma unroll
 		for (int i = 0; i < TILES; i++) {
-			if (i >= tiles) break;
 #pragma unroll
-			for (int k = 0; k < 2; k++)
-				tileMatrices(b[i][k], right + swizzled((8 * i + lane % 8) * 128 + (4 * k + lane / 8) * 16, 128));
+			for (int k = 0; k < 2; k++) tileMatrices(b[i][k], right + i * 1024 + to[k]);
 		}
 #pragma unroll
 		for (int k = 0; k < 4; k++) {
 #pragma unroll
-			for (int i = 0; i < TILES; i++) {
-				if (i >= tiles) break;
+			for (int i = 0; i < TILES; i++)
 				mma(sums[i], a[k], {b[i][k / 2][k % 2 * 2], b[i][k / 2][k % 2 * 2 + 1]});
-			}
 		}
 	}
 #else
 	static constexpr bool ONE_SCALE = BITS == 8 && !FINE; // of a row
-	const unsigned char *from[2]; // rows of w
+	const unsigned char *w[2]; // rows
 	unsigned codes[2][4], more[2][HIGH > 1 ? 2 : 1];
 	Scaled of[2];
 	f16 scale[2]; // of the next step
@@ -151,16 +155,16 @@ struct Weights {
 	void next(const Job &job, int step) {
 #pragma unroll
 		for (int i = 0; i < 2; i++) {
-			from[i] = job.w + row[i] * rowOf(last);
+			w[i] = job.w + row[i] * rowOf(last);
 			if (BITS == 8 || FINE || step >= groupsOf(last)) continue;
-			scale[i] = ((const f16 *)from[i])[step];
-			zero[i] = ZEROS ? from[i][zerosAt(last) + step] : 8;
+			scale[i] = ((const f16 *)w[i])[step];
+			zero[i] = ZEROS ? w[i][zerosAt(last) + step] : 8;
 		}
 	}
 	// end multiplies sums by what they lack.
 	void end(float (&sums)[TILES][4]) const {
 #pragma unroll
-		for (int i = 0; ONE_SCALE && i < TILES * 4; i++) sums[i / 4][i % 4] *= *(const float *)from[i % 4 / 2];
+		for (int i = 0; ONE_SCALE && i < TILES * 4; i++) sums[i / 4][i % 4] *= *(const float *)w[i % 4 / 2];
 	}
 	// A lane has four codes of each 16, those from 4t on: as mma adds up 16 products whatever their order is, it gets what
 	// is easy to read. The middle ones are exchanged, so that pairs two bytes apart are next to each other.
@@ -169,7 +173,7 @@ struct Weights {
 #pragma unroll
 		for (int s = 0; s < 4; s += 2) {
 			unsigned r[4];
-			tileMatrices(r, left + swizzled(at + s * 16, 64));
+			tileMatrices(r, left + from[s]);
 #pragma unroll
 			for (int i = 0; i < 4; i++) codes[i % 2][s + i / 2] = pairs(r[i]);
 		}
@@ -179,7 +183,7 @@ struct Weights {
 #pragma unroll
 			for (int s = 0; s < HIGH; s++) {
 				const int byte = headOf(last) + lowBytes(last) + step * HIGH_BYTES + s * 16 + lane % 4 * 4;
-				more[i][s] = pairs(*(const unsigned *)(from[i] + byte));
+				more[i][s] = pairs(*(const unsigned *)(w[i] + byte));
 			}
 		}
 	}
@@ -195,7 +199,7 @@ struct Weights {
 				a[i] = of[i].pair((x & is.four) | 0x43004300), a[2 + i] = of[i].pair((x >> 8 & is.four) | 0x43004300);
 			} else {
 				const int group = (64 * (HALVES * step + half) + 16 * s) / max(GROUP, 1);
-				const float by = scaleOf(from[i], last, group), plus = offsetOf(from[i], last, group);
+				const float by = scaleOf(w[i], last, group), plus = offsetOf(w[i], last, group);
 				const unsigned high = HIGH ? more[i][HIGH > 1 ? s % 2 : 0] >> highShift(16 * s) : 0;
 				const unsigned four = BITS == 8 ? x ^ 0x80808080 : fourCodes(x, high, half);
 				a[i] = pack(fineValue(four, 0, by, plus), fineValue(four, 2, by, plus));
@@ -203,26 +207,26 @@ struct Weights {
 			}
 		}
 	}
-	void add(float (&sums)[TILES][4], const Job &job, const char *left, const char *right, int tiles, int step) {
+	// add adds the products of a step. block is what the halves of a are apart.
+	void add(float (&sums)[TILES][4], const char *left, const char *right, int block, const Job &job, int step) {
 		read(left, step);
 		next(job, step + 1);
 #pragma unroll
 		for (int half = 0; half < HALVES; half++) {
+			const char *const at = right + half * block;
+			unsigned b[2][TILES][2]; // of a block of 16, and of the next one
+			auto readA = [&](int s) {
+#pragma unroll
+				for (int i = 0; i < TILES; i++) tileRead(b[s % 2][i], at + i * 1024 + to[s]);
+			};
+			readA(0);
 #pragma unroll
 			for (int s = 0; s < 4; s++) {
-				unsigned a[4], b[TILES][2];
-#pragma unroll
-				for (int i = 0; i < TILES; i++) {
-					if (i >= tiles) break;
-					const int at = (8 * i + lane / 4) * 128 + s * 32 + lane % 4 * 8;
-					tileRead(b[i], right + half * job.block() + swizzled(at, 128));
-				}
+				unsigned a[4];
+				if (s < 3) readA(s + 1);
 				get(a, step, half, s);
 #pragma unroll
-				for (int i = 0; i < TILES; i++) {
-					if (i >= tiles) break;
-					mma(sums[i], a, b[i]);
-				}
+				for (int i = 0; i < TILES; i++) mma(sums[i], a, b[s % 2][i]);
 			}
 		}
 	}
@@ -279,22 +283,22 @@ inline bool joined(const Job &job, float (&sums)[TILES][4], int number, int part
 // multiplyTiles is what a warp that multiplies does. number counts those of a thread block.
 inline void multiplyTiles(const Job &job, const Memory &memory, int number) {
 	Turn turn;
-	const int warp = number % job.warps, turns = number / job.warps, row = turns * 8 * TILES;
-	const int tiles = min(TILES, (job.m - row + 7) / 8);
+	const int warp = number % job.warps, group = number / job.warps, row = group * 8 * TILES;
+	const int tileBytes = job.tileBytes(), block = job.block(), bytes = job.stage();
 	for (int tile = blockIdx.x; tile < job.across() * job.count(); tile += gridDim.x) {
 		const Place at(job, tile);
 		float sums[TILES][4] = {};
 		Weights w(job, warp, at.column);
 		w.next(job, at.begin);
 		for (int step = 0; step < at.steps; step++, turn.next(job.stages)) {
-			const char *const left = memory.stages + turn.stage * job.stage(), *const right = left + job.tileBytes();
+			const char *const left = memory.stages + turn.stage * bytes, *const right = left + tileBytes + row * 128;
 			barrierWait(memory.full + turn.stage, turn.parity);
-			w.add(sums, job, left, right + row * 128, tiles, at.begin + step);
+			w.add(sums, left, right, block, job, at.begin + step);
 			__syncwarp();
 			if (threadIdx.x % 32 == 0) barrierArrive(memory.empty + turn.stage);
 		}
 		w.end(sums);
-		const int place = turns * job.across() * job.warps + at.column / OUTPUTS + warp;
+		const int place = group * job.across() * job.warps + at.column / OUTPUTS + warp;
 		if (!job.parts || joined(job, sums, place, at.part)) store(job, sums, row, at.column + OUTPUTS * warp);
 		__syncwarp();
 	}
@@ -308,7 +312,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_few(const __g
 	extern __shared__ uint4 memory[];
 	const Job job{&a, &b, &a2, &b2, c, cRow, bias, w, parts, arrived, m, n, depth, depth2, partSteps, warps, stages, add};
 	const Memory room(memory, job);
-	const int all = (m + 8 * TILES - 1) / (8 * TILES) * warps; // that multiply
+	const int all = job.groups() * warps; // that multiply
 	launchDependents();
 	if (threadIdx.x == 0) {
 		for (int i = 0; i < stages; i++) barrierInit(room.full + i, 2), barrierInit(room.empty + i, all);
@@ -327,7 +331,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_few(const __g
 	}
 	waitForPrerequisites();
 	if (warp == WARPS + 1 && threadIdx.x % 32 == 0) {
-		copySteps(job, room, HALVES * job.block(), [&](char *to, bool second, int step, const Place &, Barrier *there) {
+		copySteps(job, room, HALVES * ((m + 7) / 8 * 8) * 128, [&](char *to, bool second, int step, const Place &, Barrier *there) {
 			for (int half = 0; half < HALVES; half++)
 				tileLoad(to + job.tileBytes() + half * job.block(), second ? job.a2 : job.a, 0, (step * HALVES + half) * 64, there);
 		});

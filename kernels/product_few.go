@@ -49,7 +49,7 @@ func (d *Device) few(p cpu.Product, gated bool, t wgmmaTile) bool {
 	for warps*blocks(m, 8*each) > maxFewWarps {
 		each *= 2
 	}
-	stage := fewRows*warps*row + 8*blocks(m, 8)*depth64*2*wgmmaDepth
+	stage := fewRows*warps*row + 8*each*blocks(m, 8*each)*depth64*2*wgmmaDepth
 	stages := min(fewStages, (maxShared-1024)/(stage+16))
 	across := blocks(n, outputs*warps)
 	g := line(min(d.gpu.SMs, count*across), 32*(maxFewWarps+2))
