@@ -22,7 +22,7 @@
 
 constexpr int SPAN_KEYS = 256; // pagedSpan in op_paged_gpu.go
 constexpr int PAGE = 16;       // keys of a block of the pool
-constexpr int PART = DIM + 8;  // of a row and a span: the elements of a Sums, with its top and total for each of 4 lanes
+constexpr int PART = DIM + 8;  // of a row and a span: a Sums, with its top and total for each of the row's four lanes
 constexpr int WARPS = BLOCK_DIM / 32, TILE = KEYS * ROW;
 static_assert(SPAN_KEYS / PAGE <= 32, "");
 

@@ -16,6 +16,7 @@ var elsewhere = map[string]string{
 	"op_adamw.cu adamw_squares":       "TestSquaresAll",
 	"op_squares.cu add_squares":       "TestAddSquares",
 	"step_control.cu":                 "TestDecide",
+	"product_few.cu":                  "TestRowsAlone_OfAnyNumber",
 	"op_sort.cu sort_ids pad":         "TestEmbeddingPad",
 	"op_attention_dq.cu attention_dq": "a backward pass has sequences, and shares its code with caches, which have none",
 	"op_attention_dkv.cu":             "the same",

@@ -1,17 +1,15 @@
 // A few rows times weights on the tensor cores of sm_90, c = a·bᵀ, and what follows it, with the bits of the kernels of
-// product_wgmma*.cu: an element is the sum of products of 16 elements along k, in the order of k. On an H200 mma has
-// the bits of wgmma, whichever operand has the 16 rows, so here these are rows of b: a warp has 16 of b and
-// up to 8·TILES of a.
-// product_alone.go describes what that is for.
+// product_wgmma*.cu: see product_alone.go. mma has the bits of wgmma, whichever operand has the 16 rows, so here these
+// are rows of b: a warp has 16 of b and up to 8·TILES of a.
 //
 // Macros:
 //
 //   F16      if it is defined, operands are F16, otherwise BF16
-//   A_ROWS     rows of a that a thread block has room for: a multiple of 8
+//   TILES    of eight rows of a each, that a warp multiplies
 //   GATED    1: half of a warp's rows of b are gates, the others what they gate, and c is SwiGLU of them
 //   ACT      the activation that follows, or 0, numbered as in package cpu: of gates, SiLU
 //   PAIR     1: c gets the product of a second pair of operands too: further steps, in the last part of k
-//   BITS …   if it is defined, how weights are stored: see quantized.cuh. Values are those of product_wgmma_quantized.cu
+//   BITS …   if it is defined, how weights are stored: see quantized.cuh
 //
 // Weights come from memory as fast as it can: up to stages steps along k are on their way, each copied as a whole for
 // all warps. Two threads do nothing but copy. The one of weights does not wait for the earlier kernels if it need not,
@@ -35,9 +33,9 @@ constexpr int OUTPUTS = GATED ? 8 : 16;                 // columns of c per warp
 static_assert(!(PAIR && BITS < 16), "");
 
 // A Job is a product, as the kernel gets it. a is [m, depth], b [n, depth] or, if GATED, [2n, depth], the gates first,
-// and c [m, n]. w is where quantized weights are. A tile of c has the columns of so many warps; each of these computes
-// some rows, and others the other ones. stages steps are in shared memory. parts has room for
-// the sums of all parts of k, of each partSteps steps, and arrived counts those that have come.
+// and c [m, n]. w is where quantized weights are. A tile of c has the columns of so many warps, which compute its first
+// rows; as many others compute each further group of rows. stages steps are in shared memory. If parts is not 0, it has
+// room for the sums of all parts of k, of each partSteps steps, and arrived counts those that have come.
 struct Job {
 	const TileMap *a, *b, *a2, *b2;
 	C *c;
@@ -85,7 +83,7 @@ struct Memory {
 	}
 };
 
-// copySteps copies an operand of all steps: bytes of each, by copy(to, map number, k, place, barrier).
+// copySteps copies an operand of all steps, bytes of each, by copy(to, second pair, step of it, place, barrier).
 template <typename F> inline void copySteps(const Job &job, const Memory &memory, int bytes, F copy) {
 	Turn turn;
 	for (int tile = blockIdx.x; tile < job.across() * job.count(); tile += gridDim.x) {
@@ -331,7 +329,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_few(const __g
 	}
 	waitForPrerequisites();
 	if (warp == WARPS + 1 && threadIdx.x % 32 == 0) {
-		copySteps(job, room, HALVES * ((m + 7) / 8 * 8) * 128, [&](char *to, bool second, int step, const Place &, Barrier *there) {
+		const int bytes = HALVES * ((m + 7) / 8 * 8) * 128;
+		copySteps(job, room, bytes, [&](char *to, bool second, int step, const Place &, Barrier *there) {
 			for (int half = 0; half < HALVES; half++)
 				tileLoad(to + job.tileBytes() + half * job.block(), second ? job.a2 : job.a, 0, (step * HALVES + half) * 64, there);
 		});
