@@ -398,8 +398,8 @@ static CUresult launch(CUfunction f, unsigned int gx, unsigned int gy, unsigned 
 	*runtime = {{}, {}, {bx, by, bz}, {gx, gy, gz}, (uintptr_t)stacks, (size_t)MAX_THREADS * STACK, dynamic, access_of,
 		misaligned, sync_block, sync_warp, meet, mma, mma_tf32, mma_bytes, ldmatrix, copy_async, copy_commit, copy_wait,
 		fence, barrier_init, barrier_arrive, barrier_wait, tile_load, tile_store, tile_read, tile_matrices,
-		tile_write, tile_fence, tile_commit, tile_wait, sync_some, arrive_some, stmatrix, group_multiply, group_commit, group_wait,
-		wait_prerequisites,
+		tile_write, tile_fence, tile_commit, tile_wait, sync_some, arrive_some, stmatrix, group_multiply,
+		group_commit, group_wait, wait_prerequisites,
 		[](const char *what) { end_with(what); }};
 	early = is_early;
 	launch_begins(watched);
