@@ -95,8 +95,9 @@ const maxGateUpRows = 2048
 // [rows, 2·inner], or the zero Tensor if no backward pass needs it. There may be a Pair. Gates and ups are one product,
 // which reads x once.
 //
-// Fused, on a GPU of compute capability 9.0, in BF16 and F16, it is one kernel, which rounds y once. Otherwise it is
-// two, and without a gateUp, at most 2,048 rows of gates and ups are in scratch memory at a time.
+// Fused, on a GPU of compute capability 9.0, in BF16 and F16, it is one kernel, which rounds y once, and with
+// SetRowsAlone leaves gateUp as it is: no backward pass follows. Otherwise it is two, and without a gateUp, at most 2,048
+// rows of gates and ups are in scratch memory at a time.
 func (d *Device) LinearSwiGLU(y, gateUp, x, w, bias tensor.Tensor, pair ...Pair) {
 	const op = "LinearSwiGLU"
 	floating(op, "x", x)
@@ -113,7 +114,7 @@ func (d *Device) LinearSwiGLU(y, gateUp, x, w, bias tensor.Tensor, pair ...Pair)
 	if d.gpu != nil && d.fused("swiglu") && (rows > maxMatvecRows || d.rowsAlone) {
 		p := paired(op, cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr}, pair)
 		var keep tensor.Matrix
-		if gateUp.Ok() {
+		if gateUp.Ok() && !d.rowsAlone {
 			keep = gateUp.View(rows, w.Rows()).Matrix()
 		}
 		product := d.wgmma

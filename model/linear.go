@@ -98,9 +98,6 @@ func (l linear) forwardSwiGLU(p *pass, y, gateUp, x tensor.Tensor) {
 		p.dev.SwiGLU(y, gateUp)
 		return
 	}
-	if p.paged != nil && !p.dev.IsCPU() {
-		gateUp = tensor.Tensor{} // nothing reads it
-	}
 	p.dev.LinearSwiGLU(y, gateUp, x, l.w(), l.bias.w, l.adapter.pair(p, x)...)
 }
 
