@@ -96,8 +96,8 @@ const maxGateUpRows = 2048
 // which reads x once.
 //
 // Fused, on a GPU of compute capability 9.0, in BF16 and F16, it is one kernel, which rounds y once, and with
-// SetRowsAlone leaves gateUp as it is: no backward pass follows. Otherwise it is two, and without a gateUp, at most 2,048
-// rows of gates and ups are in scratch memory at a time.
+// SetRowsAlone leaves gateUp as it is: no backward pass follows. Otherwise it is two, and without a gateUp, at most
+// 2,048 rows of gates and ups are in scratch memory at a time.
 func (d *Device) LinearSwiGLU(y, gateUp, x, w, bias tensor.Tensor, pair ...Pair) {
 	const op = "LinearSwiGLU"
 	floating(op, "x", x)

@@ -9,10 +9,10 @@ import (
 // tiles, and how a tile is computed follows from the weights alone, not from the number of rows: the size of the tile,
 // and the parts that k is divided into. An element of c is the sum of products of 16 elements along k, in the order of
 // k, and tensor cores compute each row of such a product from that row and b alone. So a row has the same bits in any
-// tile, and wherever in it. On an H200, wgmma with 8 to 256 columns, with rows as either operand and from registers, and
-// mma, which may have the 16 elements in any order, gave the same bits for random numbers, numbers of very different
-// size, those that cancel, subnormal sums, infinities and NaNs. That is why product_few may compute a few rows in
-// another way. cuBLASLt, and the kernels of product_one_row*.cu, add up in another order.
+// tile, and wherever in it. On an H200, wgmma with 8 to 256 columns, with rows as either operand and from registers,
+// and mma, which may have the 16 elements in any order, gave the same bits for random numbers, numbers of very
+// different size, those that cancel, subnormal sums, infinities and NaNs. That is why product_few may compute a few
+// rows in another way. cuBLASLt, and the kernels of product_one_row*.cu, add up in another order.
 
 // aloneRows is the number of rows that tiles and parts are chosen for: that of a tile, for which weights are read once.
 // A step of a server has as many or fewer, unless it reads a prompt.
